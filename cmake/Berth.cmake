@@ -1,0 +1,84 @@
+# How every target of the project is compiled, and the three kinds of target there are.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS ON) # TRY is a GNU statement expression
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+
+find_program(BERTH_CCACHE ccache)
+if(BERTH_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${BERTH_CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${BERTH_CCACHE})
+endif()
+
+add_compile_options(-Wall -Wextra -Wshadow -Werror -fno-strict-aliasing)
+add_link_options(-Wl,--as-needed)
+if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
+  # TRY's temporaries are scoped by their statement expression; clang says so at -Wextra.
+  add_compile_options(-Wno-gnu-statement-expression)
+endif()
+if(CMAKE_BUILD_TYPE STREQUAL Release)
+  add_compile_options(-ffunction-sections -fdata-sections -fstack-protector-strong)
+  add_link_options(-Wl,--gc-sections -Wl,-z,relro -Wl,-z,now -s)
+endif()
+if(BERTH_SANITIZE)
+  add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=undefined
+                      -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=address,undefined)
+endif()
+if(BERTH_COVERAGE)
+  add_compile_options(--coverage)
+  add_link_options(--coverage)
+endif()
+if(BERTH_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link,address,undefined)
+  add_link_options(-fsanitize=address,undefined)
+endif()
+
+# berth_library(<name> LINKS <targets…>): all .cpp files of this folder, linked as berth_<name>.
+function(berth_library name)
+  cmake_parse_arguments(ARG "" "" "LINKS" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
+  add_library(berth_${name} STATIC ${sources})
+  target_include_directories(berth_${name} PUBLIC ${CMAKE_SOURCE_DIR}/src)
+  target_compile_definitions(berth_${name} PUBLIC FMT_HEADER_ONLY=1)
+  target_link_libraries(berth_${name} PUBLIC ${ARG_LINKS})
+endfunction()
+
+# berth_program(<name> [STATIC] [SOURCES …] LINKS …): src/bin/<name>.cpp. A program that is not
+# static still carries libstdc++ inside, so its start resolves libc alone.
+function(berth_program name)
+  cmake_parse_arguments(ARG "STATIC" "" "LINKS" ${ARGN})
+  add_executable(${name} ${name}.cpp)
+  target_link_libraries(${name} PRIVATE ${ARG_LINKS})
+  if(BERTH_STATIC AND ARG_STATIC)
+    target_link_options(${name} PRIVATE -static)
+  elseif(NOT BERTH_SANITIZE AND NOT BERTH_FUZZ)
+    target_link_options(${name} PRIVATE -static-libstdc++ -static-libgcc)
+  endif()
+endfunction()
+
+# berth_unit_test(<folder> LINKS …): every .cpp file of tests/unit/<folder> as one GoogleTest program.
+function(berth_unit_test folder)
+  cmake_parse_arguments(ARG "" "" "LINKS" ${ARGN})
+  string(REPLACE "/" "_" name unit_${folder})
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cpp)
+  if(NOT sources)
+    return()
+  endif()
+  add_executable(${name} ${sources})
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/tests)
+  target_link_libraries(${name} PRIVATE ${ARG_LINKS} GTest::gtest GTest::gmock GTest::gtest_main)
+  gtest_discover_tests(${name} TEST_PREFIX "${folder}/" PROPERTIES LABELS unit
+                       DISCOVERY_MODE PRE_TEST)
+endfunction()
+
+# berth_fuzzer(<name> LINKS …): tests/fuzz/<name>.cpp as a libFuzzer program.
+function(berth_fuzzer name)
+  cmake_parse_arguments(ARG "" "" "LINKS" ${ARGN})
+  add_executable(fuzz_${name} ${name}.cpp)
+  target_include_directories(fuzz_${name} PRIVATE ${CMAKE_SOURCE_DIR}/src)
+  target_link_libraries(fuzz_${name} PRIVATE ${ARG_LINKS})
+  target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
+endfunction()
