@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <source_location>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace berth {
+
+/// What the caller can do about a failure; never which subsystem failed.
+enum class Kind {
+  usage,        ///< the request itself is wrong: tell the user
+  not_found,    ///< the object is not there
+  exists,       ///< the object is already there
+  denied,       ///< a permission or a policy says no
+  unsupported,  ///< this kernel, build or format cannot do it: take the fallback
+  busy,         ///< somebody else holds it: try again later
+  corrupt,      ///< foreign bytes are not what they claim to be
+  interrupted,  ///< a signal or a deadline ended it
+  io,           ///< the system refused: disk, network, kernel
+  bug,          ///< ours
+};
+
+/// The spelling used in JSON output and between our programs, e.g. "not_found".
+std::string_view kind_name(Kind kind);
+
+/// The inverse of kind_name(); an unknown spelling is Kind::bug.
+Kind kind_from_name(std::string_view name);
+
+/// A failure on its way to the user. `what` is the operation and its object ("open '/dev/nvidia2'"),
+/// lower case, no period; `context` holds what each level above wanted ("cannot …"), innermost
+/// first; `hint` is a command or a file to look at.
+struct Error {
+  Kind kind = Kind::bug;
+  int sys_errno = 0;  ///< 0 when no system call failed
+  std::string what;
+  std::string hint;
+  std::vector<std::string> context;
+  std::source_location where = std::source_location::current();
+
+  /// A copy with one more level of context around it.
+  Error with_context(std::string text) &&;
+  /// A copy with `text` as the hint, unless one is already set by someone who knew more.
+  Error with_hint(std::string text) &&;
+};
+
+/// Builds an error that no system call caused.
+Error make_error(Kind kind, std::string what, std::string hint = {},
+                 std::source_location where = std::source_location::current());
+
+/// Builds an error from a saved errno; the kind follows from it (ENOENT → not_found, …).
+Error sys_error(int saved_errno, std::string what,
+                std::source_location where = std::source_location::current());
+
+/// The kind that a caller should see for an errno value.
+Kind kind_from_errno(int value);
+
+/// The one line for people, outermost context first:
+/// "cannot start container 'c1': open '/dev/nvidia2': Permission denied; try: berth doctor gpu".
+/// Control characters of foreign text are escaped, so that it stays one line.
+std::string to_line(const Error& error);
+
+}  // namespace berth

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+namespace berth {
+
+/// Where library code sends what is not an error. A warning ends with "ignoring" or "using …
+/// instead". Log or return an error, never both.
+class Log {
+ public:
+  virtual ~Log() = default;
+  virtual void warn(const std::string& text) = 0;
+  virtual void debug(const std::string& text) = 0;
+};
+
+/// Drops everything.
+class NullLog final : public Log {
+ public:
+  void warn(const std::string&) override {}
+  void debug(const std::string&) override {}
+};
+
+}  // namespace berth

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <utility>
+#include <vector>
+
+namespace berth {
+
+/// Several steps that are undone together: `undo.add(…)` after each step, `undo.commit()` at the
+/// end. Without the commit the steps are undone in reverse order. The functions must not fail
+/// loudly: the first error is the one the user needs.
+class Rollback {
+ public:
+  Rollback() = default;
+  Rollback(const Rollback&) = delete;
+  Rollback& operator=(const Rollback&) = delete;
+  ~Rollback() {
+    while (!steps_.empty()) {
+      steps_.back()();
+      steps_.pop_back();
+    }
+  }
+  void add(std::function<void()> step) { steps_.push_back(std::move(step)); }
+  void commit() { steps_.clear(); }
+
+ private:
+  std::vector<std::function<void()>> steps_;
+};
+
+}  // namespace berth

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/text.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+#include <numeric>
+
+namespace berth {
+namespace {
+
+constexpr std::string_view kBlanks = " \t\r\n\v\f";
+
+template <class Number>
+std::optional<Number> parse_whole(std::string_view text) {
+  Number number{};
+  const char* end = text.data() + text.size();
+  auto [last, failure] = std::from_chars(text.data(), end, number);
+  if (failure != std::errc{} || last != end || text.empty()) return std::nullopt;
+  return number;
+}
+
+size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 0; i < a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i + 1;
+    for (size_t j = 0; j < b.size(); ++j) {
+      size_t replace = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({row[j] + 1, row[j + 1] + 1, replace});
+    }
+  }
+  return row.back();
+}
+
+}  // namespace
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  while (true) {
+    size_t end = text.find(separator);
+    parts.push_back(text.substr(0, end));
+    if (end == std::string_view::npos) return parts;
+    text.remove_prefix(end + 1);
+  }
+}
+
+std::vector<std::string_view> split_blank(std::string_view text) {
+  std::vector<std::string_view> parts;
+  while (true) {
+    size_t begin = text.find_first_not_of(kBlanks);
+    if (begin == std::string_view::npos) return parts;
+    text.remove_prefix(begin);
+    size_t end = std::min(text.find_first_of(kBlanks), text.size());
+    parts.push_back(text.substr(0, end));
+    text.remove_prefix(end);
+  }
+}
+
+std::string_view trim(std::string_view text) {
+  size_t begin = text.find_first_not_of(kBlanks);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1);
+}
+
+std::string join(const std::vector<std::string>& parts, std::string_view separator) {
+  std::string text;
+  for (const auto& part : parts) {
+    if (&part != &parts.front()) text += separator;
+    text += part;
+  }
+  return text;
+}
+
+std::string to_lower(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return lower;
+}
+
+std::optional<uint64_t> parse_u64(std::string_view text) {
+  return parse_whole<uint64_t>(text);
+}
+
+std::optional<int64_t> parse_i64(std::string_view text) {
+  return parse_whole<int64_t>(text);
+}
+
+std::optional<uint64_t> parse_bytes(std::string_view text) {
+  size_t digits = text.find_first_not_of("0123456789.");
+  std::string unit = to_lower(digits == std::string_view::npos ? "" : text.substr(digits));
+  std::string_view number = text.substr(0, digits);
+  double value = 0;
+  auto [last, failure] = std::from_chars(number.data(), number.data() + number.size(), value);
+  if (failure != std::errc{} || last != number.data() + number.size()) return std::nullopt;
+
+  constexpr std::string_view kUnits = "bkmgtp";
+  double factor = 1;
+  if (!unit.empty()) {
+    size_t power = kUnits.find(unit[0]);
+    std::string_view rest = std::string_view(unit).substr(1);
+    if (power == std::string_view::npos) return std::nullopt;
+    if (!rest.empty() && (power == 0 || (rest != "b" && rest != "ib"))) return std::nullopt;
+    factor = std::ldexp(1.0, static_cast<int>(10 * power));
+  }
+  double bytes = value * factor;
+  if (!(bytes >= 0) || bytes >= 9.2e18) return std::nullopt;
+  return static_cast<uint64_t>(bytes);
+}
+
+std::string human_bytes(uint64_t bytes) {
+  constexpr std::string_view kUnits[] = {"B", "kB", "MB", "GB", "TB", "PB", "EB"};
+  double value = static_cast<double>(bytes);
+  size_t unit = 0;
+  while (value >= 999.5 && unit + 1 < std::size(kUnits)) {
+    value /= 1000;
+    ++unit;
+  }
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g%s", value, kUnits[unit].data());
+  return text;
+}
+
+std::string escape_controls(std::string_view text) {
+  std::string safe;
+  safe.reserve(text.size());
+  for (size_t i = 0; i < text.size(); ++i) {
+    auto byte = static_cast<unsigned char>(text[i]);
+    // C1 controls are two bytes in UTF-8: C2 80 … C2 9F.
+    bool c1 = byte == 0xC2 && i + 1 < text.size() &&
+              static_cast<unsigned char>(text[i + 1]) >= 0x80 &&
+              static_cast<unsigned char>(text[i + 1]) < 0xA0;
+    if (byte == '\n') {
+      safe += "\\n";
+    } else if (byte == '\t') {
+      safe += "\\t";
+    } else if (byte < 0x20 || byte == 0x7F || c1) {
+      char hex[8];
+      if (c1) byte = static_cast<unsigned char>(text[++i]);
+      std::snprintf(hex, sizeof hex, "\\x%02x", byte);
+      safe += hex;
+    } else {
+      safe += text[i];
+    }
+  }
+  return safe;
+}
+
+std::string quoted(std::string_view text) {
+  return "'" + escape_controls(text) + "'";
+}
+
+std::string to_hex(std::string_view bytes) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string hex;
+  hex.reserve(bytes.size() * 2);
+  for (char c : bytes) {
+    auto byte = static_cast<unsigned char>(c);
+    hex += kDigits[byte >> 4];
+    hex += kDigits[byte & 15];
+  }
+  return hex;
+}
+
+std::optional<std::string_view> nearest(std::string_view word,
+                                        const std::vector<std::string_view>& candidates) {
+  std::optional<std::string_view> best;
+  size_t best_distance = std::max<size_t>(1, word.size() / 3) + 1;
+  for (std::string_view candidate : candidates) {
+    size_t distance = edit_distance(word, candidate);
+    if (distance < best_distance) {
+      best_distance = distance;
+      best = candidate;
+    }
+  }
+  return best;
+}
+
+}  // namespace berth

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace berth {
+
+/// Splits at every `separator`; "a,,b" gives three parts, "" gives one empty part.
+std::vector<std::string_view> split(std::string_view text, char separator);
+
+/// Splits at runs of blanks (space, tab, newline); no empty parts.
+std::vector<std::string_view> split_blank(std::string_view text);
+
+std::string_view trim(std::string_view text);
+std::string join(const std::vector<std::string>& parts, std::string_view separator);
+std::string to_lower(std::string_view text);
+
+/// The whole text as an unsigned decimal number; nothing for signs, blanks, overflow or "".
+std::optional<uint64_t> parse_u64(std::string_view text);
+std::optional<int64_t> parse_i64(std::string_view text);
+
+/// "512m", "1.5g", "64k", "100" → bytes (powers of 1024, as docker reads them); b, k, m, g, t, p
+/// with an optional trailing "b" or "ib", any case.
+std::optional<uint64_t> parse_bytes(std::string_view text);
+
+/// Bytes for people in powers of 1000 with at most three digits: "206MB", "5.1GB", as docker images.
+std::string human_bytes(uint64_t bytes);
+
+/// Control characters, DEL and C1 controls become \n, \t or \xNN, so that foreign text cannot move
+/// the cursor or start a line of its own. UTF-8 sequences stay.
+std::string escape_controls(std::string_view text);
+
+/// Text between single quotes for an error line, controls escaped: 'name'.
+std::string quoted(std::string_view text);
+
+std::string to_hex(std::string_view bytes);
+
+/// The entry of `candidates` nearest to `word` by edit distance, if near enough to be a slip.
+std::optional<std::string_view> nearest(std::string_view word,
+                                        const std::vector<std::string_view>& candidates);
+
+}  // namespace berth
