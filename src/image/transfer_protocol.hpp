@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/result.hpp"
+
+/// What `berth` and its child `berth-transfer` say to each other: one request as a JSON object on
+/// the child's stdin (up to its end of file), events as JSON lines on its stdout, the last of which
+/// is the result or the error. The child exits 0 after a result and 1 after an error. It prints
+/// nothing for people.
+namespace berth::image {
+
+/// Whom the files of an unpacked layer belong to.
+/// full: to the ids of the archive. single: to the caller, who has no other id to give them to.
+enum class Ownership { full, single };
+std::string_view ownership_name(Ownership ownership);  ///< "full", "single"
+
+/// Where an opaque directory is marked: trusted.overlay.* (real root) or user.overlay.* (inside a
+/// user namespace, mounted with userxattr).
+enum class OverlayXattr { trusted, user };
+std::string_view overlay_xattr_name(OverlayXattr xattr);  ///< "trusted", "user"
+
+/// How registries are reached. The default is HTTPS with the system's CAs and plain HTTP to
+/// loopback addresses.
+struct RegistryAccess {
+  std::optional<std::string> tls_ca;             ///< PEM file that replaces the system's CAs
+  std::vector<std::string> insecure_registries;  ///< "host" or "host:port": unverified TLS, else HTTP
+  std::vector<std::string> auth_files;           ///< read in order; empty: the usual places
+};
+
+/// result: reference, digest, image_id, status ("downloaded", "up_to_date").
+struct PullRequest {
+  std::string verb = "pull";
+  std::string root;
+  std::string reference;                ///< as the user typed it
+  std::optional<std::string> platform;  ///< "linux/amd64", "linux/arm/v7"; none: this machine's
+  RegistryAccess access;
+  Ownership ownership = Ownership::full;
+  OverlayXattr overlay_xattr = OverlayXattr::trusted;
+  bool quiet = false;  ///< no layer events
+};
+
+/// result: reference, digest, size (of the manifest).
+struct PushRequest {
+  std::string verb = "push";
+  std::string root;
+  std::string reference;
+  RegistryAccess access;
+  bool quiet = false;
+};
+
+/// result: reference (the registry), status ("Login Succeeded").
+struct LoginRequest {
+  std::string verb = "login";
+  std::string registry;  ///< empty: docker.io
+  std::string username;
+  std::string password;
+  RegistryAccess access;
+};
+
+/// result: reference (the registry), status ("Removing login credentials for X",
+/// "Not logged in to X").
+struct LogoutRequest {
+  std::string verb = "logout";
+  std::string registry;  ///< empty: docker.io
+  RegistryAccess access;
+};
+
+/// result: loaded ("Loaded image: ref" each), image_id of the last.
+struct LoadRequest {
+  std::string verb = "load";
+  std::string root;
+  std::string input;  ///< archive or OCI layout directory; an inherited descriptor is "/dev/fd/N"
+  std::optional<std::string> platform;
+  Ownership ownership = Ownership::full;
+  OverlayXattr overlay_xattr = OverlayXattr::trusted;
+  bool quiet = false;
+};
+
+/// result: size (bytes written).
+struct SaveRequest {
+  std::string verb = "save";
+  std::string root;
+  std::vector<std::string> references;
+  std::string output;  ///< file; an inherited descriptor is "/dev/fd/N"
+  std::string format;  ///< "archive" (OCI layout and docker-archive in one tar), "oci" (a directory)
+};
+
+/// result: reference, image_id.
+struct ImportRequest {
+  std::string verb = "import";
+  std::string root;
+  std::string source;     ///< directory or tar (any compression); "/dev/fd/N" as above
+  std::string reference;  ///< empty: the image gets no name
+  std::vector<std::string> changes;  ///< "CMD […]", "ENV K=V", … as docker import --change
+  std::string message;               ///< comment of the history entry
+  std::optional<std::string> platform;
+  Ownership ownership = Ownership::full;
+  OverlayXattr overlay_xattr = OverlayXattr::trusted;
+};
+
+using TransferRequest = std::variant<PullRequest, PushRequest, LoginRequest, LogoutRequest,
+                                     LoadRequest, SaveRequest, ImportRequest>;
+
+/// One JSON object on one line, with its newline.
+std::string to_json(const TransferRequest& request);
+/// Errors: usage (not JSON, an unknown verb, a wrong or missing member).
+Result<TransferRequest> parse_request(std::string_view text);
+
+enum class LayerPhase { waiting, downloading, verifying, unpacking, uploading, done, exists };
+std::string_view layer_phase_name(LayerPhase phase);
+
+/// Progress of one layer; at most 20 a second and layer, the first and the last of a phase always.
+struct LayerEvent {
+  std::string id;  ///< 12 digits of the compressed digest
+  LayerPhase phase = LayerPhase::waiting;
+  uint64_t done = 0;   ///< compressed bytes
+  uint64_t total = 0;  ///< compressed bytes; 0: unknown
+};
+
+/// A line for people who watch a pipe, e.g. "latest: Pulling from library/ubuntu".
+struct StatusEvent {
+  std::string text;
+};
+
+/// Something was ignored or replaced, in words.
+struct WarningEvent {
+  std::string text;
+};
+
+/// The end of a verb that succeeded; which members are set is said at each request.
+struct TransferResult {
+  std::string reference;  ///< canonical: "docker.io/library/ubuntu:latest"
+  std::string digest;     ///< "sha256:…" of what the registry named: index or manifest
+  std::string image_id;   ///< "sha256:…" of the config
+  std::string status;
+  uint64_t size = 0;
+  std::vector<std::string> loaded;
+};
+
+using TransferEvent = std::variant<LayerEvent, StatusEvent, WarningEvent, TransferResult, Error>;
+
+/// One JSON object on one line, with its newline.
+std::string to_json(const TransferEvent& event);
+/// Errors: corrupt (not one of the events: the child is of another version, or broken).
+Result<TransferEvent> parse_event(std::string_view line);
+
+}  // namespace berth::image
