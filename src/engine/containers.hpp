@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+#include "engine/context.hpp"
+
+namespace berth::engine {
+
+enum class ContainerState {
+  created,  ///< is being made
+  running,
+  exited,
+  dead,  ///< its owner was killed: the exit status is not known
+};
+std::string_view container_state_name(ContainerState state);
+
+/// A container as people see it.
+struct ContainerSummary {
+  std::string id;    ///< 64 hex digits
+  std::string name;
+  std::string image;     ///< as it was asked for
+  std::string image_id;  ///< "sha256:…"
+  std::vector<std::string> command;  ///< entrypoint and arguments
+  ContainerState state = ContainerState::created;
+  int64_t created_at = 0;  ///< seconds since 1970
+  std::optional<int64_t> started_at;
+  std::optional<int64_t> finished_at;
+  std::optional<int> exit_code;
+  std::optional<int64_t> pid;  ///< of a running container, in the caller's pid namespace
+  bool remove = false;         ///< started with --rm
+};
+
+enum class Which { running, all };
+
+/// Newest first.  Errors: io.
+Result<std::vector<ContainerSummary>> list_containers(const Context& context, Which which);
+
+/// By full id, unique prefix of an id, or name.
+/// Errors: not_found ("no such container: X"), usage (several match).
+Result<ContainerSummary> get_container(const Context& context, std::string_view reference);
+
+/// The record of one container as `berth inspect` prints it: one JSON object.  Errors: as above.
+Result<std::string> inspect_container(const Context& context, std::string_view reference);
+
+struct RemoveOptions {
+  bool force = false;  ///< kill it first
+};
+/// Gives the id back.  Errors: not_found, busy (it runs and `force` is not set).
+Result<std::string> remove_container(const Context& context, std::string_view reference,
+                                     RemoveOptions options);
+
+/// Sends signal `number`.  Errors: not_found, usage (it does not run).
+Result<void> kill_container(const Context& context, std::string_view reference, int number);
+
+/// TERM, and KILL after `grace`; a container that has ended is fine.  Errors: not_found.
+Result<void> stop_container(const Context& context, std::string_view reference,
+                            std::chrono::milliseconds grace);
+
+/// Waits for the end and gives the exit status.  Errors: not_found, io.
+Result<int> wait_container(const Context& context, std::string_view reference);
+
+struct LogOptions {
+  bool follow = false;
+  std::optional<uint64_t> tail;  ///< only the last lines
+};
+enum class Stream { out, error };
+/// One piece of output in the order it was written.
+struct LogPiece {
+  Stream stream = Stream::out;
+  std::string text;
+  std::string time;  ///< RFC 3339 with nanoseconds
+};
+/// Calls `sink` for what the container has written; with `follow` until it ends.
+/// Errors: not_found, unsupported (it ran in the foreground and has no log), corrupt.
+Result<void> container_logs(const Context& context, std::string_view reference,
+                            const LogOptions& options,
+                            const std::function<void(const LogPiece&)>& sink);
+
+/// Removes what killed owners left: directories, names, runtime state and control groups of --rm
+/// containers, and of containers that never came to run. Cheap when there is nothing.
+void sweep(const Context& context);
+
+}  // namespace berth::engine

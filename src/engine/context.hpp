@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/log.hpp"
+#include "base/result.hpp"
+
+namespace berth::engine {
+
+/// Who this process is to the kernel after privileges were settled (engine/privilege.hpp).
+enum class Identity {
+  root,    ///< uid 0 of the initial user namespace
+  mapped,  ///< uid 0 of a user namespace that holds the caller and subordinate ids
+  single,  ///< uid 0 of a user namespace that holds one id
+};
+std::string_view identity_name(Identity identity);  ///< "root", "mapped", "single"
+
+/// The caller's environment, taken once by main: "K=V" entries.
+class Environment {
+ public:
+  Environment() = default;
+  explicit Environment(std::vector<std::string> entries) : entries_(std::move(entries)) {}
+  /// From a null-terminated `environ`.
+  static Environment from(char** environ);
+
+  std::optional<std::string_view> get(std::string_view name) const;
+  /// As get(), but an empty value counts as none.
+  std::optional<std::string_view> get_filled(std::string_view name) const;
+  const std::vector<std::string>& entries() const { return entries_; }
+
+ private:
+  std::vector<std::string> entries_;
+};
+
+/// Where Berth keeps its things; absolute.
+struct Paths {
+  std::string root;         ///< the store
+  std::string state;        ///< what a reboot may take away
+  std::string libexec;      ///< the folder of our other programs
+  std::string driver_root;  ///< "/" unless --driver-root or BERTH_DRIVER_ROOT names another
+};
+
+/// Empty members are filled with the defaults: /var/lib/berth and /run/berth for root, else
+/// $XDG_DATA_HOME/berth (~/.local/share/berth) and $XDG_RUNTIME_DIR/berth, and where that variable
+/// names no directory of ours /tmp/berth-<uid>. Relative paths become absolute.
+/// Shape: `uid` is the caller's real id outside any user namespace of ours.
+/// Errors: usage (an ordinary user without HOME and XDG_DATA_HOME).
+Result<Paths> complete_paths(Paths given, const Environment& environment, unsigned uid);
+
+/// Makes the directories of `paths` with mode 0700. Below /tmp an existing state directory must be
+/// a directory of this user that nobody else can write: another user may have made it first.
+/// Errors: denied (that check, no permission), io.
+Result<void> make_directories(const Paths& paths);
+
+/// What every use case is given; built once by main and passed by reference.
+struct Context {
+  Paths paths;
+  Identity identity = Identity::root;
+  Environment environment;
+  Log& log;
+};
+
+}  // namespace berth::engine

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "base/log.hpp"
+#include "base/result.hpp"
+#include "engine/context.hpp"
+
+namespace berth::engine {
+
+/// What a verb needs of the process before it runs.
+enum class Needs { nothing, user_namespace, root };
+
+/// Settles the identity of this process once, before threads and before files are opened.
+/// Root of the initial user namespace stays what it is; root of another one counts as `single` or
+/// `mapped` by the size of its map; an ordinary user enters a user namespace of its own with
+/// subordinate ids, or with one id and a warning-free fall-back where there are none.
+/// With Needs::nothing nothing is entered: an ordinary user is then reported as `single`.
+/// Errors: denied (Needs::root), unsupported (user namespaces are off; the hint names the switch).
+Result<Identity> settle(Needs needs, const Environment& environment, Log& log);
+
+}  // namespace berth::engine
