@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace berth::plan {
+
+enum class Propagation { shared, slave, private_, unbindable };
+
+struct PropagationChange {
+  Propagation type = Propagation::private_;
+  bool recursive = false;
+};
+
+/// The flags of a mount, as mount_setattr(2) takes them (MOUNT_ATTR_*): bits to set and to clear on
+/// the mount itself, and the same for it with everything below.
+struct MountAttributes {
+  uint64_t set = 0;
+  uint64_t clear = 0;
+  uint64_t recursive_set = 0;
+  uint64_t recursive_clear = 0;
+  std::optional<PropagationChange> propagation;
+  bool operator==(const MountAttributes&) const;
+};
+
+/// The "options" of a mount, sorted by who takes them.
+struct MountOptions {
+  MountAttributes attributes;
+  bool bind = false;
+  bool recursive_bind = false;
+  bool remount = false;
+  std::vector<std::string> data;  ///< what no one here knows: the file system's own
+};
+
+/// Sorts `options`. Errors: unsupported (idmap, tmpcopyup and other known words that this version
+/// does not have). Source: runtime-spec config.md "Linux mount options".
+Result<MountOptions> parse_mount_options(const std::vector<std::string>& options);
+
+/// "ro,nosuid,nodev" for people.
+std::string attribute_names(const MountAttributes& attributes);
+
+}  // namespace berth::plan

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/result.hpp"
+#include "oci/runtime_spec.hpp"
+#include "plan/mount_options.hpp"
+
+/// What will be done to start a container, decided before anything is done: `berth run --dry-run`
+/// prints the very list that berth-runtime executes.
+namespace berth::plan {
+
+/// How the machine's cgroup file systems are mounted.
+enum class CgroupLayout { none, legacy, hybrid, unified };
+
+/// What the plan depends on beside the bundle.
+struct HostFacts {
+  bool user_namespace = false;   ///< not the initial one: device nodes are bound, not made
+  bool tty_group_mapped = true;  ///< gid 5 exists here, for devpts
+  CgroupLayout cgroup_layout = CgroupLayout::unified;
+};
+
+/// Which container, and where its bundle is.
+struct Container {
+  std::string id;
+  std::string bundle;        ///< absolute directory
+  bool await_start = false;  ///< `create`: stop before the program until `start`
+};
+
+// Steps up to Spawn are done by berth-runtime itself, those after it by the container's first
+// process. Paths of the container are absolute inside it; all others are the host's.
+
+struct MakeCgroup {
+  std::string path;  ///< linux.cgroupsPath, or "/berth/<id>"
+  oci::Resources resources;
+};
+struct Spawn {
+  std::vector<std::string> created;    ///< spec names of the new namespaces
+  std::vector<oci::Namespace> joined;  ///< those with a path
+  std::vector<oci::IdMapping> uid_mappings;
+  std::vector<oci::IdMapping> gid_mappings;
+};
+struct IsolateMounts {};
+struct MountOverlayRoot {
+  std::string target;                ///< host directory that the root is attached to
+  std::vector<std::string> lower;    ///< highest first
+  std::string upper;                 ///< empty: read-only
+  std::string work;
+  std::vector<std::string> options;  ///< the file system's other ones ("userxattr")
+  MountAttributes attributes;
+};
+struct BindRoot {
+  std::string path;
+};
+struct MountFilesystem {
+  std::string type;
+  std::string source;
+  std::string target;
+  std::vector<std::string> data;  ///< "size=65536k"
+  MountAttributes attributes;
+  bool exact = false;  ///< refuse a symbolic link anywhere in `target`
+};
+struct MountBind {
+  std::string source;
+  std::string target;
+  bool recursive = false;
+  MountAttributes attributes;
+};
+struct MountCgroups {
+  std::string target;
+  MountAttributes attributes;
+};
+struct MakeNode {
+  std::string path;
+  std::string type;  ///< "c", "b", "p"
+  uint32_t major = 0;
+  uint32_t minor = 0;
+  uint32_t mode = 0;
+  uint32_t uid = 0;
+  uint32_t gid = 0;
+};
+struct BindNode {
+  std::string source;  ///< the host's node; must be `type` `major`:`minor`
+  std::string path;
+  std::string type;
+  uint32_t major = 0;
+  uint32_t minor = 0;
+};
+struct MakeLink {
+  std::string path;
+  std::string text;
+};
+struct MakeConsole {
+  std::optional<oci::ConsoleSize> size;
+};
+struct MaskPaths {
+  std::vector<std::string> paths;
+};
+struct MakeReadonly {
+  std::vector<std::string> paths;
+};
+struct RaiseLoopback {};
+struct SetSysctl {
+  std::string key;  ///< with dots
+  std::string value;
+};
+struct SetHostname {
+  std::string name;
+};
+struct SetDomainname {
+  std::string name;
+};
+struct SetOomScore {
+  int score = 0;
+};
+struct RunHooks {
+  std::string stage;  ///< spec name: "createRuntime"
+  std::vector<oci::Hook> hooks;
+};
+struct EnterRoot {
+  bool readonly = false;
+  std::optional<Propagation> propagation;
+};
+struct SetRlimit {
+  std::string type;
+  int resource = 0;
+  uint64_t soft = 0;
+  uint64_t hard = 0;
+};
+/// Bit n stands for capability n of linux/capability.h.
+struct SetCapabilities {
+  uint64_t bounding = 0;
+  uint64_t effective = 0;
+  uint64_t permitted = 0;
+  uint64_t inheritable = 0;
+  uint64_t ambient = 0;
+};
+struct LimitCapabilities {
+  uint64_t bounding = 0;
+};
+struct SetIdentity {
+  uint32_t uid = 0;
+  uint32_t gid = 0;
+  std::vector<uint32_t> groups;
+};
+struct EnterDirectory {
+  std::string path;
+};
+struct SetUmask {
+  uint32_t mask = 0;
+};
+struct ForbidNewPrivileges {};
+struct LoadSeccomp {
+  oci::Seccomp profile;
+};
+struct AwaitStart {};
+struct Execute {
+  std::vector<std::string> args;
+  std::vector<std::string> env;
+};
+
+using Step =
+    std::variant<MakeCgroup, Spawn, IsolateMounts, MountOverlayRoot, BindRoot, MountFilesystem,
+                 MountBind, MountCgroups, MakeNode, BindNode, MakeLink, MakeConsole, MaskPaths,
+                 MakeReadonly, RaiseLoopback, SetSysctl, SetHostname, SetDomainname, SetOomScore,
+                 RunHooks, EnterRoot, SetRlimit, LimitCapabilities, SetCapabilities, SetIdentity,
+                 EnterDirectory, SetUmask, ForbidNewPrivileges, LoadSeccomp, AwaitStart, Execute>;
+
+struct Plan {
+  std::vector<Step> steps;            ///< in the order of execution
+  std::vector<std::string> warnings;  ///< each ends with "ignoring"
+};
+
+/// Decides how `spec` becomes a running container.
+/// Errors: usage (a config that contradicts itself, with the member's name), unsupported (a feature
+/// that this version does not have). Source: runtime-spec config.md, config-linux.md, runtime.md.
+Result<Plan> make(const oci::Spec& spec, const Container& container, const HostFacts& facts);
+
+/// A step for people and for programs.
+struct Description {
+  std::string name;  ///< "mount_filesystem"
+  std::string text;  ///< one line: "mount proc at '/proc' (nosuid,nodev,noexec)"
+  std::vector<std::pair<std::string, std::string>> members;
+};
+Description describe(const Step& step);
+
+/// The first step of type T, or null.
+template <class T>
+const T* find(const Plan& plan) {
+  for (const auto& step : plan.steps) {
+    if (const auto* found = std::get_if<T>(&step)) return found;
+  }
+  return nullptr;
+}
+
+}  // namespace berth::plan
