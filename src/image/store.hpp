@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/digest.hpp"
+#include "base/result.hpp"
+#include "image/reference.hpp"
+#include "image/transfer_protocol.hpp"
+#include "oci/image_spec.hpp"
+#include "sys/fd.hpp"
+
+/// The images of one user as plain files below --root. Any number of processes may use it at once:
+/// everything is published by rename, so a reader never sees half of anything, and a process that
+/// is killed at any moment leaves at most an entry in tmp/ that the next writer sweeps.
+///
+/// Durability is that of a cache: nothing is fsynced. After a power cut (not a kill) an image may
+/// have to be removed and pulled again.
+namespace berth::image {
+
+/// Layers whose files have other owners or other overlay marks are other directories, so a user
+/// who gains subordinate ids, or root looking into a user's store, never mounts the wrong one.
+struct LayerFlavor {
+  Ownership ownership = Ownership::full;
+  OverlayXattr overlay_xattr = OverlayXattr::trusted;
+};
+
+/// One layer of an image as it lies in the store.
+struct Layer {
+  Digest diff_id;         ///< of the unpacked tar
+  oci::Descriptor blob;   ///< the compressed one, as the manifest names it
+  std::string directory;  ///< absolute; what overlay takes as a lower directory
+  bool unpacked = false;  ///< whether `directory` is there
+  uint64_t bytes = 0;     ///< of its regular files; 0 when not unpacked
+  uint64_t entries = 0;
+};
+
+/// A name and what it stands for: one file in images/.
+struct ImageRecord {
+  std::optional<Reference> reference;  ///< none: an image without a name, kept by its id
+  Digest target;                       ///< what the registry named: index or manifest
+  Digest manifest;
+  Digest config;           ///< the image id
+  std::string created_at;  ///< RFC 3339, when this record was written
+};
+
+/// All that is known of an image. Two names of the same manifest are one image.
+struct Image {
+  Digest id;  ///< of the config
+  Digest manifest_digest;
+  Digest target;                      ///< of the record that was asked for, else of the first
+  std::vector<Reference> references;  ///< sorted; empty for an image without a name
+  oci::Manifest manifest;
+  oci::ImageConfig config;
+  std::vector<Layer> layers;  ///< lowest first
+  uint64_t size = 0;          ///< bytes of all unpacked layers
+  std::string pulled_at;      ///< RFC 3339
+
+  bool unpacked() const;                               ///< every layer is there
+  std::vector<std::string> layer_directories() const;  ///< lowest first
+};
+
+struct RemoveOptions {
+  bool force = false;  ///< although containers use it or several names have it
+};
+
+struct Removal {
+  std::vector<Reference> untagged;
+  std::vector<Digest> deleted;  ///< what is gone: the image id, then diff ids of layers
+};
+
+class Store {
+ public:
+  /// Opens the store at the absolute path `root`, making it (0700) when it is not there.
+  /// Errors: denied, unsupported (a store of a later version), io.
+  static Result<Store> open(const std::string& root, LayerFlavor flavor);
+
+  const std::string& root() const { return root_; }
+  LayerFlavor flavor() const { return flavor_; }
+  std::string blob_path(const Digest& digest) const;
+  std::string layer_directory(const Digest& diff_id) const;  ///< …/fs
+
+  /// The image that `name` means: a reference, or at least a unique start of an image id (hex, with
+  /// or without "sha256:"). A reference wins over an id.
+  /// Errors: usage (no name at all; an id with several meanings), corrupt (a damaged record).
+  Result<std::optional<Image>> find_image(std::string_view name) const;
+  /// Errors: as above, and not_found.
+  Result<Image> get_image(std::string_view name) const;
+  /// By manifest digest, e.g. of a container's image whose names are gone.
+  Result<std::optional<Image>> find_manifest(const Digest& manifest) const;
+
+  /// Every image, newest first. A damaged record is passed over with a warning in `damaged`.
+  Result<std::vector<Image>> list(std::vector<std::string>* damaged = nullptr) const;
+
+  /// The bytes of a blob that is no layer (index, manifest, config), checked against its digest's
+  /// length limits only. Errors: not_found, corrupt (over 4 MiB).
+  Result<std::string> read_document(const Digest& digest) const;
+  Result<bool> has_blob(const Digest& digest) const;
+  Result<bool> has_layer(const Digest& diff_id) const;
+
+  /// Gives `image` one more name, taking the name from whatever had it.
+  Result<void> tag(const Image& image, const Reference& reference);
+
+  /// Takes a name from its image, or, by id, all names, and deletes what nothing needs any more.
+  /// Errors: not_found; busy (a container uses it, or an id has several names, without force).
+  Result<Removal> remove(std::string_view name, RemoveOptions options);
+
+  /// Says that the container's directory containers/`container_id` needs the layers of `image`, in
+  /// a file "image" in it; the use ends with the directory.
+  /// Errors: not_found (the image was removed in this moment: look it up again).
+  Result<void> mark_used(const std::string& container_id, const Image& image);
+
+  /// Deletes blobs and layers that no record, container or delivery needs, and what dead processes
+  /// left in tmp/. Returns the number of objects deleted.
+  Result<uint64_t> collect();
+
+ private:
+  friend class Delivery;
+  Store() = default;
+
+  std::string root_;
+  LayerFlavor flavor_;
+  sys::Fd dir_;
+};
+
+/// A file or directory in tmp/ that belongs to this process: it holds a flock on it, so nobody
+/// sweeps it, and removes it unless it was published.
+class Staged {
+ public:
+  Staged() = default;
+  Staged(Staged&& other) noexcept;
+  Staged& operator=(Staged&& other) noexcept;
+  ~Staged();
+
+  const sys::Fd& fd() const { return fd_; }          ///< open for reading and writing
+  const std::string& path() const { return path_; }  ///< absolute
+
+ private:
+  friend class Delivery;
+  friend class Store;
+  sys::Fd fd_;
+  std::string path_;
+};
+
+/// The right to produce one blob or layer; whoever else wants it waits, and goes on when this
+/// process publishes or dies (the kernel holds the lock).
+class Claim {
+ public:
+  Claim() = default;
+  Claim(Claim&&) noexcept = default;
+  Claim& operator=(Claim&&) noexcept;
+  ~Claim();
+
+ private:
+  friend class Delivery;
+  sys::Fd fd_;
+  std::string path_;
+};
+
+/// What the file layer.json beside a layer's tree says.
+struct LayerRecord {
+  Digest diff_id;
+  LayerFlavor flavor;
+  uint64_t entries = 0;
+  uint64_t bytes = 0;
+};
+
+/// A writer's stay in the store: what it has needed or published stays until it ends, although no
+/// record names it yet. One per pull, load or import; may be used from several threads.
+class Delivery {
+ public:
+  /// Also sweeps what dead writers left.
+  static Result<Delivery> begin(const Store& store);
+  Delivery(Delivery&&) noexcept = default;
+  Delivery& operator=(Delivery&&) noexcept = default;
+
+  /// Whether the blob (the layer) is there; if so it stays until this delivery ends.
+  Result<bool> keep_blob(const Digest& digest);
+  Result<bool> keep_layer(const Digest& diff_id);
+
+  /// Waits until nobody else produces the blob (the layer), then claims it. Ask keep_*() again
+  /// afterwards: the other may have published it. A thread must not claim the same thing twice.
+  /// For layers that differ only in compression claim the blob first, then the layer.
+  Result<Claim> claim_blob(const Digest& digest);
+  Result<Claim> claim_layer(const Digest& diff_id);
+
+  Result<Staged> stage_file();
+  /// A directory with an empty directory "fs" (0755) in it.
+  Result<Staged> stage_layer();
+
+  /// The caller has checked that the bytes have this digest. Already there is not an error.
+  Result<void> publish_blob(Staged file, const Digest& digest);
+  /// A small document whose digest the caller computed.
+  Result<void> put_document(const Digest& digest, std::string_view bytes);
+  Result<void> publish_layer(Staged directory, const LayerRecord& record);
+
+  /// Writes the record, last of all; its name moves from whatever had it.
+  /// Errors: bug (a blob or layer that it needs is not in the store).
+  Result<void> publish_image(const ImageRecord& record);
+
+ private:
+  Delivery() = default;
+  Result<void> keep(std::string_view key);
+
+  const Store* store_ = nullptr;
+  Staged pins_;  ///< one line per object kept, appended in one write each
+};
+
+}  // namespace berth::image

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/digest.hpp"
+#include "base/result.hpp"
+
+/// The image-spec documents as plain structs, read from what registries and archives hand out.
+/// The bytes are foreign: every parser below checks sizes first and refuses instead of guessing.
+/// Source: opencontainers/image-spec 1.1 (image-index.md, manifest.md, config.md), Docker image
+/// manifest version 2 schema 2. Docker's names for the media types mean the same as OCI's.
+namespace berth::oci {
+
+/// Registries and clients are expected to cope with manifests of 4 MiB (image-spec), not more.
+inline constexpr size_t kMaxManifestBytes = size_t{4} << 20;
+inline constexpr size_t kMaxConfigBytes = size_t{4} << 20;
+/// Docker stops at 127 layers; overlay takes 500 lower directories.
+inline constexpr size_t kMaxLayers = 128;
+inline constexpr size_t kMaxIndexEntries = 1024;
+
+namespace media_type {
+inline constexpr std::string_view kIndex = "application/vnd.oci.image.index.v1+json";
+inline constexpr std::string_view kManifest = "application/vnd.oci.image.manifest.v1+json";
+inline constexpr std::string_view kConfig = "application/vnd.oci.image.config.v1+json";
+inline constexpr std::string_view kLayerTar = "application/vnd.oci.image.layer.v1.tar";
+inline constexpr std::string_view kLayerGzip = "application/vnd.oci.image.layer.v1.tar+gzip";
+inline constexpr std::string_view kLayerZstd = "application/vnd.oci.image.layer.v1.tar+zstd";
+inline constexpr std::string_view kDockerIndex =
+    "application/vnd.docker.distribution.manifest.list.v2+json";
+inline constexpr std::string_view kDockerManifest =
+    "application/vnd.docker.distribution.manifest.v2+json";
+inline constexpr std::string_view kDockerConfig = "application/vnd.docker.container.image.v1+json";
+inline constexpr std::string_view kDockerLayerTar = "application/vnd.docker.image.rootfs.diff.tar";
+inline constexpr std::string_view kDockerLayerGzip =
+    "application/vnd.docker.image.rootfs.diff.tar.gzip";
+inline constexpr std::string_view kDockerSchema1 =
+    "application/vnd.docker.distribution.manifest.v1+json";
+inline constexpr std::string_view kDockerSchema1Signed =
+    "application/vnd.docker.distribution.manifest.v1+prettyjws";
+}  // namespace media_type
+
+bool is_index_type(std::string_view media_type);     ///< OCI index or Docker list
+bool is_manifest_type(std::string_view media_type);  ///< OCI manifest or Docker schema 2
+bool is_config_type(std::string_view media_type);
+
+/// How the tar of a layer is packed.
+enum class Compression { none, gzip, zstd };
+
+/// From the media type of a layer, including the deprecated non-distributable and foreign names.
+/// Errors: unsupported (naming the type).
+Result<Compression> layer_compression(std::string_view media_type);
+
+/// Source: image-spec image-index.md "platform".
+struct Platform {
+  std::string architecture;
+  std::string os;
+  std::string os_version;
+  std::vector<std::string> os_features;
+  std::string variant;
+  bool operator==(const Platform&) const = default;
+};
+template <class V>
+void fields(V& v, Platform& p) {
+  v.required("architecture", p.architecture);
+  v.required("os", p.os);
+  v.optional("os.version", p.os_version);
+  v.optional("os.features", p.os_features);
+  v.optional("variant", p.variant);
+}
+
+/// Reads "linux/amd64", "linux/arm/v7" or "arm64" (the os is linux then). Docker's spellings
+/// x86_64, aarch64, armhf become amd64, arm64, arm/v7.
+/// Errors: usage.
+Result<Platform> parse_platform(std::string_view text);
+std::string platform_text(const Platform& platform);  ///< "linux/arm64/v8"
+/// What this program was built for: linux, amd64 or arm64.
+Platform host_platform();
+
+/// Source: image-spec descriptor.md.
+struct Descriptor {
+  std::string media_type;
+  Digest digest;
+  uint64_t size = 0;  ///< a negative size in the document is an error
+  std::optional<Platform> platform;
+  std::map<std::string, std::string> annotations;
+  std::string artifact_type;
+  bool operator==(const Descriptor&) const = default;
+};
+template <class V>
+void fields(V& v, Descriptor& d) {
+  v.required("mediaType", d.media_type);
+  v.required("digest", d.digest);
+  v.required("size", d.size);
+  v.optional("platform", d.platform);
+  v.optional("annotations", d.annotations);
+  v.optional("artifactType", d.artifact_type);
+}
+
+struct Index {
+  int schema_version = 2;
+  std::string media_type;
+  std::vector<Descriptor> manifests;
+  std::map<std::string, std::string> annotations;
+};
+template <class V>
+void fields(V& v, Index& i) {
+  v.required("schemaVersion", i.schema_version);
+  v.optional("mediaType", i.media_type);
+  v.required("manifests", i.manifests);
+  v.optional("annotations", i.annotations);
+}
+
+struct Manifest {
+  int schema_version = 2;
+  std::string media_type;
+  Descriptor config;
+  std::vector<Descriptor> layers;  ///< lowest first
+  std::map<std::string, std::string> annotations;
+};
+template <class V>
+void fields(V& v, Manifest& m) {
+  v.required("schemaVersion", m.schema_version);
+  v.optional("mediaType", m.media_type);
+  v.required("config", m.config);
+  v.required("layers", m.layers);
+  v.optional("annotations", m.annotations);
+}
+
+/// The value of the sets that the config writes as objects: {"80/tcp": {}}.
+struct Empty {
+  bool operator==(const Empty&) const = default;
+};
+template <class V>
+void fields(V&, Empty&) {}
+
+/// Docker's extension of the config; times in nanoseconds.
+struct Healthcheck {
+  std::vector<std::string> test;
+  int64_t interval = 0;
+  int64_t timeout = 0;
+  int64_t start_period = 0;
+  int64_t retries = 0;
+};
+template <class V>
+void fields(V& v, Healthcheck& h) {
+  v.optional("Test", h.test);
+  v.optional("Interval", h.interval);
+  v.optional("Timeout", h.timeout);
+  v.optional("StartPeriod", h.start_period);
+  v.optional("Retries", h.retries);
+}
+
+/// What a container of the image starts with. Source: image-spec config.md "config".
+struct ContainerDefaults {
+  std::string user;
+  std::map<std::string, Empty> exposed_ports;
+  std::vector<std::string> env;
+  std::vector<std::string> entrypoint;
+  std::vector<std::string> cmd;
+  std::map<std::string, Empty> volumes;
+  std::string working_dir;
+  std::map<std::string, std::string> labels;
+  std::string stop_signal;
+  std::vector<std::string> shell;
+  std::vector<std::string> on_build;
+  std::optional<Healthcheck> healthcheck;
+};
+template <class V>
+void fields(V& v, ContainerDefaults& c) {
+  v.optional("User", c.user);
+  v.optional("ExposedPorts", c.exposed_ports);
+  v.optional("Env", c.env);
+  v.optional("Entrypoint", c.entrypoint);
+  v.optional("Cmd", c.cmd);
+  v.optional("Volumes", c.volumes);
+  v.optional("WorkingDir", c.working_dir);
+  v.optional("Labels", c.labels);
+  v.optional("StopSignal", c.stop_signal);
+  v.optional("Shell", c.shell);
+  v.optional("OnBuild", c.on_build);
+  v.optional("Healthcheck", c.healthcheck);
+}
+
+struct RootFs {
+  std::string type = "layers";
+  std::vector<Digest> diff_ids;  ///< of the unpacked tars, lowest first
+};
+template <class V>
+void fields(V& v, RootFs& r) {
+  v.required("type", r.type);
+  v.required("diff_ids", r.diff_ids);
+}
+
+struct History {
+  std::string created;  ///< RFC 3339
+  std::string created_by;
+  std::string author;
+  std::string comment;
+  bool empty_layer = false;
+};
+template <class V>
+void fields(V& v, History& h) {
+  v.optional("created", h.created);
+  v.optional("created_by", h.created_by);
+  v.optional("author", h.author);
+  v.optional("comment", h.comment);
+  v.optional("empty_layer", h.empty_layer);
+}
+
+struct ImageConfig {
+  std::string created;  ///< RFC 3339, or empty
+  std::string author;
+  std::string architecture;
+  std::string os;
+  std::string variant;
+  ContainerDefaults config;
+  RootFs rootfs;
+  std::vector<History> history;
+};
+template <class V>
+void fields(V& v, ImageConfig& c) {
+  v.optional("created", c.created);
+  v.optional("author", c.author);
+  v.required("architecture", c.architecture);
+  v.required("os", c.os);
+  v.optional("variant", c.variant);
+  v.optional("config", c.config);
+  v.required("rootfs", c.rootfs);
+  v.optional("history", c.history);
+}
+
+/// Reads what a registry or an archive calls a manifest.
+/// `media_type` is the transport's claim (Content-Type, descriptor) or empty when it made none; the
+/// body's own mediaType, when there is one, must agree, and a body with both `layers` and
+/// `manifests` is refused (CVE-2021-41190). `document` names the bytes in errors.
+/// Errors: corrupt (over 4 MiB, no JSON, a missing or wrong member, too many layers or entries,
+/// types that disagree), unsupported (schema 1; a type that is no image).
+Result<std::variant<Index, Manifest>> parse_manifest(std::string_view bytes,
+                                                     std::string_view media_type,
+                                                     std::string_view document = "manifest");
+
+/// Errors: corrupt (over 4 MiB, no JSON, a missing or wrong member).
+Result<ImageConfig> parse_config(std::string_view bytes, std::string_view document = "config");
+
+/// The promises a config and its manifest make to each other: as many diff ids as layers, layer
+/// types that can be unpacked.
+/// Errors: corrupt, unsupported (an unknown layer type, named).
+Result<void> check_image(const Manifest& manifest, const ImageConfig& config);
+
+/// The first entry of `index` that fits: same os and architecture and, where the wish names a
+/// variant, the same variant (arm64 with and without v8 are the same). Entries that are no image
+/// for a machine (attestations: "unknown/unknown", other media types) are passed over.
+/// Errors: not_found, listing what there is.  image-spec: "the first matching entry SHOULD be
+/// used".
+Result<Descriptor> select_platform(const Index& index, const Platform& wish);
+
+}  // namespace berth::oci

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "base/digest.hpp"
+#include "base/result.hpp"
+#include "image/transfer_protocol.hpp"
+#include "oci/image_spec.hpp"
+#include "sys/fd.hpp"
+
+namespace berth::transfer {
+
+class Cancel;
+
+/// What a hostile layer may cost at most. The bytes of files are counted before they are written.
+struct UnpackLimits {
+  uint64_t entries = 10'000'000;
+  uint64_t bytes = uint64_t{1} << 40;  ///< of the uncompressed tar
+  /// Uncompressed to compressed, beyond the first 64 MiB. Deflate cannot exceed 1032.
+  uint64_t ratio = 1100;
+  size_t path_length = 4095;
+  size_t path_depth = 512;
+};
+
+struct UnpackOptions {
+  image::Ownership ownership = image::Ownership::full;
+  image::OverlayXattr overlay_xattr = image::OverlayXattr::trusted;
+  UnpackLimits limits;
+  const Cancel* cancel = nullptr;
+  std::function<void(uint64_t compressed_bytes)> on_progress;  ///< called for every block read
+  std::function<void(const std::string&)> on_warning;  ///< "…, ignoring" or "…, using … instead"
+};
+
+struct UnpackedLayer {
+  Digest diff_id;  ///< SHA-256 of the whole uncompressed stream
+  uint64_t entries = 0;
+  uint64_t bytes = 0;  ///< of regular files
+};
+
+/// Unpacks the tar in `blob` (from its start; a regular file, mapped into memory) into the empty
+/// directory `destination`, hashing the uncompressed stream in the same pass. Whiteouts become what
+/// overlay understands: character devices 0:0 and the opaque mark. Every path is resolved inside
+/// `destination` by handles; nothing of the layer can reach outside it.
+///
+/// Only for bytes whose compressed digest has been verified. Compare the returned diff_id before
+/// the directory is published; after an error the caller throws the directory away.
+/// ownership full: owners exactly as recorded; in a user namespace, device nodes are left out with
+/// one warning. single: owners, setuid bits of others and device nodes are left out.
+/// Errors: corrupt (the entry and the reason), unsupported (a kind of entry or an id that cannot be
+/// expressed here), denied, io (no space left), interrupted.
+/// Source: image-spec layer.md; POSIX pax; kernel overlayfs.rst "whiteouts and opaque directories".
+Result<UnpackedLayer> unpack_layer(const sys::Fd& blob, oci::Compression compression,
+                                   const sys::Fd& destination, const UnpackOptions& options);
+
+}  // namespace berth::transfer
