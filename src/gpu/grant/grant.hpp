@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "gpu/grant/request.hpp"
+#include "gpu/probe/inventory.hpp"
+#include "scan/loader_cache.hpp"
+
+namespace berth::gpu {
+
+/// Where the driver's files appear in a container. Images of NVIDIA's own line name these
+/// directories in PATH and LD_LIBRARY_PATH already (docs/decisions/0020-driver-files.md).
+inline constexpr const char* kDriverDirectory = "/usr/local/nvidia";
+
+/// A file of the host that is bound, read-only, at a path of the container.
+struct GrantedFile {
+  FileKind kind = FileKind::library;
+  std::string host_path;
+  std::string container_path;
+};
+
+/// A symbolic link below kDriverDirectory.
+struct GrantedLink {
+  std::string path;
+  std::string target;
+};
+
+/// All that a container gets. Nothing of it was decided by the image but the capabilities, and only
+/// when the user named none.
+struct Grant {
+  std::vector<uint32_t> gpus;  ///< indices, for messages
+  bool synthetic = false;
+  std::vector<Node> nodes;
+  std::vector<GrantedFile> files;
+  std::vector<GrantedLink> links;
+  std::vector<std::string> env;
+  std::vector<scan::LoaderEntry> loader_entries;  ///< for glibc's cache
+  std::vector<std::string> library_directories;   ///< for musl's path file
+  /// /proc/driver/nvidia/params with ModifyDeviceFiles: 0, without which NVML tries to make the
+  /// nodes of every GPU; empty where the machine has no such file or it already says 0.
+  std::string params;
+  /// Directories of /proc/driver/nvidia/gpus that stay visible; only meant when hide_other_gpus.
+  std::vector<std::string> visible_pci_addresses;
+  bool hide_other_gpus = false;
+  std::vector<std::string> reasons;  ///< one line each, for `--debug` and explain
+};
+
+/// Decides what `request` gets from `inventory`. `image_env` are the image's variables
+/// ("NAME=value"): NVIDIA_DRIVER_CAPABILITIES and NVIDIA_REQUIRE_* are read, nothing of it grants.
+/// Pure. A request for nothing gives an empty grant.
+/// Errors: not_found (no driver; no such GPU), usage (more GPUs than there are; an ambiguous id),
+/// unsupported (driver files of another version than the module; a requirement of the image fails).
+Result<Grant> make_grant(const Request& request, const Inventory& inventory,
+                         const std::vector<std::string>& image_env);
+
+}  // namespace berth::gpu

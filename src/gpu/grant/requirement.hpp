@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// The requirements that images state in NVIDIA_REQUIRE_<NAME> variables.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace berth::gpu {
+
+/// cuda>=12.4: one comparison.
+struct Factor {
+  enum class Op { equal, not_equal, less, less_equal, greater, greater_equal };
+  std::string property;  ///< cuda, driver, arch, brand
+  Op op = Op::equal;
+  std::string value;
+  std::string text;      ///< as written
+};
+
+/// Terms are ORed, the factors of a term ANDed: "cuda>=12.4 brand=tesla,driver>=470".
+using Requirement = std::vector<std::vector<Factor>>;
+
+/// Errors: corrupt (an unknown property or operator, no value, a brand with an order).
+Result<Requirement> parse_requirement(std::string_view text);
+
+/// What is known of the machine and one GPU; an absent fact makes a factor unknown.
+struct RequirementFacts {
+  std::optional<std::string> cuda, driver, arch, brand;
+};
+
+enum class Truth { no, yes, unknown };
+
+/// Three-valued: a requirement is refused only when it is certain to fail.
+Truth evaluate(const Requirement& requirement, const RequirementFacts& facts);
+
+/// Dotted numbers, trailing zeros ignored ("12.0" equals "12"); nothing when one is not such.
+std::optional<int> compare_versions(std::string_view left, std::string_view right);
+
+}  // namespace berth::gpu

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace berth::scan {
+
+enum class ElfClass { elf32, elf64 };
+
+/// Values of e_machine that we name; others are kept as numbers.  elf.h
+inline constexpr uint16_t kMachine386 = 3, kMachineArm = 40, kMachineX86_64 = 62,
+                          kMachineAarch64 = 183;
+
+struct ElfNote {
+  std::string section;  ///< ".note.cuda.fwd_compatibility"; empty for a note found by segment
+  std::string owner;    ///< "GNU", without its final zero byte
+  uint32_t type = 0;
+  std::string content;
+};
+
+/// What Berth wants to know of a program or shared library.
+struct ElfFile {
+  ElfClass elf_class = ElfClass::elf64;
+  uint16_t machine = 0;
+  uint16_t type = 0;                ///< 2 executable, 3 shared object
+  std::string soname;               ///< empty when there is none
+  std::vector<std::string> needed;  ///< in the order of the dynamic section
+  std::vector<ElfNote> notes;
+};
+
+/// Gives up to `length` bytes from `offset`; fewer only at the end of the file.
+using ReadAt = std::function<Result<std::string>(uint64_t offset, size_t length)>;
+
+/// Reads the headers, the dynamic section and the notes, never the whole file.
+/// Errors: unsupported (not ELF, or big-endian), corrupt (a table leads outside the file, or is
+/// larger than any that a linker writes), and what `read_at` returns.  elf(5)
+Result<ElfFile> read_elf(const ReadAt& read_at);
+Result<ElfFile> read_elf(std::string_view bytes);
+
+}  // namespace berth::scan
