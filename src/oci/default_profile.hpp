@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "oci/runtime_spec.hpp"
+
+/// What a container gets when nobody asks for anything else: Docker's habits as our own tables.
+namespace berth::oci {
+
+/// A processor family together with the 32-bit calls that its kernel also takes.
+enum class Machine {
+  x86_64,   ///< and X86, X32
+  aarch64,  ///< and ARM
+};
+
+/// The family that this program was compiled for.
+Machine native_machine();
+
+/// Docker's default profile for a container whose bounding set is `capabilities` (spec names):
+/// ERRNO EPERM for everything that is not listed; namespaces, mounts, bpf, … only with the
+/// capability that they belong to; clone3 ENOSYS, so that libc takes clone, whose flags can be
+/// checked; no AF_ALG and no AF_VSOCK sockets; no io_uring.
+/// The rule that allows most calls is first and its names are sorted.
+/// Source: the behaviour of moby's default profile (2026-06).
+Seccomp default_seccomp(const std::vector<std::string>& capabilities, Machine machine);
+
+/// Paths that read as nothing: they tell about the host or change it.
+std::span<const std::string_view> default_masked_paths();
+
+/// Paths of /proc that stay readable only.
+std::span<const std::string_view> default_readonly_paths();
+
+}  // namespace berth::oci

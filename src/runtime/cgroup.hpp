@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+#include "oci/runtime_spec.hpp"
+#include "sys/fd.hpp"
+
+namespace berth::runtime {
+
+/// One mounted cgroup hierarchy.
+struct CgroupHierarchy {
+  enum class Version { v1, v2 };
+  Version version = Version::v1;
+  std::string mount;                     ///< "/sys/fs/cgroup/memory"
+  std::string own;                       ///< where the caller is, below `mount`: "/" or "/a/b"
+  std::vector<std::string> controllers;  ///< "memory", "name=systemd"; those the caller may enable
+};
+
+/// How this machine's cgroups are mounted. A controller is set through the hierarchy that has it:
+/// on a hybrid machine that is v1 for most and v2 for the rest.
+struct CgroupLayout {
+  enum class Kind { none, legacy, hybrid, unified };
+  std::vector<CgroupHierarchy> hierarchies;
+
+  Kind kind() const;
+  const CgroupHierarchy* unified() const;
+  const CgroupHierarchy* find(std::string_view controller) const;
+};
+
+/// The layout in the texts of /proc/self/mountinfo and /proc/self/cgroup; controllers of a v2
+/// hierarchy are left empty. Pure. Lines that make no sense are skipped.
+CgroupLayout parse_cgroup_layout(std::string_view mountinfo, std::string_view self_cgroup);
+
+/// Reads the layout of this machine; no cgroup at all is Kind::none, not an error.
+Result<CgroupLayout> detect_cgroup_layout();
+
+/// A limit that was asked for and does not hold, e.g. {"memory.limit", "no permission for
+/// '/sys/fs/cgroup/memory'"}. The caller decides whether that is an error or a warning.
+struct UnmetLimit {
+  std::string name;  ///< the member of linux.resources: "memory.limit", "devices"
+  std::string reason;
+};
+
+/// The directories of one container, one per hierarchy that it uses.
+///
+/// Which hierarchies: those that a limit is asked for; the v2 hierarchy always, because it places
+/// the process without a migration (CLONE_INTO_CGROUP), kills it at once (cgroup.kill), freezes it
+/// and carries the device filter as a BPF program; on a machine without v2 also freezer and devices.
+/// Docker's habit is all of them; here each v1 hierarchy costs 0.04 to 0.08 ms for mkdir, attach and
+/// rmdir (nine: 0.45 ms), and on kernels where a migration waits for an RCU grace period 7 to 12 ms.
+///
+/// Paths: an absolute cgroupsPath starts at the mount, a relative one at the caller's own cgroup
+/// (v1) or beside it (v2, where a cgroup with processes cannot have controlled children).
+///
+/// What cannot be made for lack of permission is not an error: it shows in unmet() when a limit was
+/// asked for. Everything else that fails leaves no directory behind.
+class CgroupSet {
+ public:
+  CgroupSet() = default;
+  CgroupSet(CgroupSet&&) noexcept = default;
+  CgroupSet& operator=(CgroupSet&&) noexcept = default;
+
+  /// Makes the directories and applies `resources`; nobody is inside yet.
+  /// Errors: usage (a path with ".." or NUL; swap below memory), exists (a directory that has
+  /// processes), io (the kernel refuses a value; names the file and the value).
+  static Result<CgroupSet> create(const CgroupLayout& layout, const std::string& path,
+                                  const oci::Resources& resources);
+
+  /// The directories of a container that was created before; those that are gone are left out.
+  static Result<CgroupSet> open(const CgroupLayout& layout, const std::string& path);
+
+  /// Limits that could not be set; empty when all hold.
+  const std::vector<UnmetLimit>& unmet() const { return unmet_; }
+
+  /// The v2 directory for CLONE_INTO_CGROUP, or -1 when there is none. Owned by this object.
+  int unified_fd() const;
+
+  enum class Unified { join, already_inside };
+
+  /// Moves `pid` (0: the caller) into every directory; `already_inside` skips the v2 one.
+  /// Errors: not_found (the process ended), io.
+  Result<void> add(pid_t pid, Unified unified = Unified::join) const;
+
+  /// Applies `resources` to a running container; only members that are present change.
+  Result<void> update(const CgroupLayout& layout, const oci::Resources& resources);
+
+  /// Stops or continues all processes, and waits until they have stopped.
+  /// Errors: unsupported (neither a v2 directory nor a v1 freezer), interrupted (10 s passed).
+  enum class Freeze { thaw, freeze };
+  Result<void> freeze(Freeze state) const;
+
+  /// Sends SIGKILL to all processes, in child cgroups too. They may still be dying at return.
+  Result<void> kill_all() const;
+
+  /// All processes in it and below.
+  Result<std::vector<pid_t>> processes() const;
+
+  /// Removes the directories, children first, waiting up to 2 s for dying processes. Those that are
+  /// gone already are fine; all are tried, the first error is returned.
+  Result<void> remove();
+
+  bool empty() const { return directories_.empty(); }
+  std::vector<std::string> paths() const;
+
+ private:
+  struct Directory {
+    std::string path;
+    CgroupHierarchy::Version version = CgroupHierarchy::Version::v1;
+    std::vector<std::string> controllers;
+    sys::Fd fd;
+  };
+  const Directory* find(std::string_view controller) const;
+
+  std::vector<Directory> directories_;
+  std::vector<UnmetLimit> unmet_;
+};
+
+}  // namespace berth::runtime

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace berth::sys {
+
+/// Who this process is.
+struct Identity {
+  uid_t uid = 0;  ///< real
+  gid_t gid = 0;
+  uid_t effective_uid = 0;
+  gid_t effective_gid = 0;
+  std::vector<gid_t> groups;            ///< supplementary
+  bool initial_user_namespace = false;  ///< root here is root of the machine
+};
+
+/// Errors: io.
+Result<Identity> identity();
+
+/// True in the user namespace that the machine booted with, told by the inode of
+/// /proc/self/ns/user (an identity uid_map proves nothing: podman's and lxd's may have one). Only
+/// where /proc does not show namespaces, the map decides.
+bool in_initial_user_namespace();
+
+/// The login name of `uid` by the system's name service, or "" when it has none. Not for static
+/// programs.
+std::string user_name(uid_t uid);
+
+}  // namespace berth::sys

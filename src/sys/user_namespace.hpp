@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/log.hpp"
+#include "base/result.hpp"
+
+namespace berth::sys {
+
+/// `count` ids from `inside` on are `outside` and following on the host.
+struct IdRange {
+  uint32_t inside = 0;
+  uint32_t outside = 0;
+  uint32_t count = 0;
+  bool operator==(const IdRange&) const = default;
+};
+
+/// How an ordinary user's namespace will map ids. Always id 0 inside for the user; with subordinate
+/// ids also 1 and following. `uids` and `gids` have one entry each when there are none.
+struct IdMapping {
+  uid_t uid = 0;
+  gid_t gid = 0;
+  std::string user;  ///< name, or the number where there is no name
+  std::vector<IdRange> uids;
+  std::vector<IdRange> gids;
+  bool full() const { return uids.size() > 1 && gids.size() > 1; }
+};
+
+/// The subordinate ranges of `user` or of `id` in the text of /etc/subuid or /etc/subgid, in the
+/// order of the file, at most 64. Malformed lines and ranges over 2^32 are skipped. Pure.
+std::vector<IdRange> parse_subordinate_ids(std::string_view text, std::string_view user,
+                                           uint32_t id);
+
+/// Reads /etc/subuid and /etc/subgid for a user. No file, no line: a mapping that is not full.
+/// Ranges of ids that overlap the user's own or one another are skipped.
+/// Errors: io (a file over 16 MiB, or not readable).
+Result<IdMapping> plan_mapping(uid_t uid, gid_t gid, const std::string& user);
+
+enum class UserNamespaceKind {
+  initial,  ///< nothing was entered
+  mapped,   ///< with subordinate ids
+  single,   ///< with the user's own id alone: ownership cannot be expressed, setgroups is off
+};
+
+/// Moves the calling process, which must have a single thread, into a new user namespace and a new
+/// mount namespace, whose mounts are slaves of the host's: what is mounted here is not seen there.
+/// It is id 0 with all capabilities there; supplementary groups are kept.
+/// With a full mapping the system's newuidmap and newgidmap write the maps; where they are missing
+/// or refuse, `log` says what to install or ask for and the single id is used instead.
+/// Errors: unsupported (user namespaces are off or used up; the hint names the switch), denied
+/// (AppArmor, or a chroot), io. The process may then be half-way inside: end it.
+/// Source: user_namespaces(7), newuidmap(1).
+Result<UserNamespaceKind> enter_user_namespace(const IdMapping& mapping, Log& log);
+
+}  // namespace berth::sys
