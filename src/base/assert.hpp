@@ -6,7 +6,7 @@ namespace berth {
 [[noreturn]] void assertion_failed(const char* condition, const char* file, int line);
 }  // namespace berth
 
-#define BERTH_ASSERT(condition)                                                   \
-  do {                                                                            \
-    if (!(condition)) ::berth::assertion_failed(#condition, __FILE__, __LINE__);  \
+#define BERTH_ASSERT(condition)                                                  \
+  do {                                                                           \
+    if (!(condition)) ::berth::assertion_failed(#condition, __FILE__, __LINE__); \
   } while (false)

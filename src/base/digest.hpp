@@ -22,8 +22,8 @@ class Digest {
   /// From 32 raw bytes of a finished SHA-256.
   static Digest from_sha256(std::string_view bytes);
 
-  const std::string& hex() const { return hex_; }             ///< 64 digits
-  std::string text() const { return "sha256:" + hex_; }       ///< "sha256:…"
+  const std::string& hex() const { return hex_; }        ///< 64 digits
+  std::string text() const { return "sha256:" + hex_; }  ///< "sha256:…"
   std::string short_hex() const { return hex_.substr(0, 12); }
   bool empty() const { return hex_.empty(); }
   auto operator<=>(const Digest&) const = default;

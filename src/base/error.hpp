@@ -28,9 +28,9 @@ std::string_view kind_name(Kind kind);
 /// The inverse of kind_name(); an unknown spelling is Kind::bug.
 Kind kind_from_name(std::string_view name);
 
-/// A failure on its way to the user. `what` is the operation and its object ("open '/dev/nvidia2'"),
-/// lower case, no period; `context` holds what each level above wanted ("cannot …"), innermost
-/// first; `hint` is a command or a file to look at.
+/// A failure on its way to the user. `what` is the operation and its object ("open
+/// '/dev/nvidia2'"), lower case, no period; `context` holds what each level above wanted ("cannot
+/// …"), innermost first; `hint` is a command or a file to look at.
 struct Error {
   Kind kind = Kind::bug;
   int sys_errno = 0;  ///< 0 when no system call failed

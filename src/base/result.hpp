@@ -18,13 +18,13 @@ class [[nodiscard]] Result {
  public:
   using value_type = T;
 
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}          // NOLINT
-  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}      // NOLINT
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}      // NOLINT
+  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT
   template <class U>
-    requires(std::is_convertible_v<U &&, T> && !std::is_same_v<std::remove_cvref_t<U>, T> &&
-             !std::is_same_v<std::remove_cvref_t<U>, Error> &&
-             !std::is_same_v<std::remove_cvref_t<U>, Result>)
-  Result(U&& value) : state_(std::in_place_index<0>, std::forward<U>(value)) {}  // NOLINT
+  requires(std::is_convertible_v<U&&, T> && !std::is_same_v<std::remove_cvref_t<U>, T> &&
+           !std::is_same_v<std::remove_cvref_t<U>, Error> &&
+           !std::is_same_v<std::remove_cvref_t<U>, Result>) Result(U&& value)
+      : state_(std::in_place_index<0>, std::forward<U>(value)) {}  // NOLINT
 
   bool ok() const { return state_.index() == 0; }
   explicit operator bool() const { return ok(); }
@@ -91,17 +91,17 @@ void ignore(Result<T>&&) {}
 
 /// Gives the value of `expression`, or returns its error from the enclosing function. Starts a
 /// statement or an initialiser; nested uses are rejected by -Wshadow.
-#define TRY(expression)                                              \
-  __extension__({                                                    \
-    auto try_result_ = (expression);                                 \
-    if (!try_result_.ok()) return std::move(try_result_).error();    \
-    std::move(try_result_).value();                                  \
+#define TRY(expression)                                           \
+  __extension__({                                                 \
+    auto try_result_ = (expression);                              \
+    if (!try_result_.ok()) return std::move(try_result_).error(); \
+    std::move(try_result_).value();                               \
   })
 
 /// TRY that adds `text` ("cannot …") as context; the text is built only on failure.
-#define TRY_CTX(expression, text)                                                        \
-  __extension__({                                                                        \
-    auto try_result_ = (expression);                                                     \
-    if (!try_result_.ok()) return std::move(try_result_).error().with_context(text);     \
-    std::move(try_result_).value();                                                      \
+#define TRY_CTX(expression, text)                                                    \
+  __extension__({                                                                    \
+    auto try_result_ = (expression);                                                 \
+    if (!try_result_.ok()) return std::move(try_result_).error().with_context(text); \
+    std::move(try_result_).value();                                                  \
   })

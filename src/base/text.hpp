@@ -27,7 +27,8 @@ std::optional<int64_t> parse_i64(std::string_view text);
 /// with an optional trailing "b" or "ib", any case.
 std::optional<uint64_t> parse_bytes(std::string_view text);
 
-/// Bytes for people in powers of 1000 with at most three digits: "206MB", "5.1GB", as docker images.
+/// Bytes for people in powers of 1000 with at most three digits: "206MB", "5.1GB", as docker
+/// images.
 std::string human_bytes(uint64_t bytes);
 
 /// Control characters, DEL and C1 controls become \n, \t or \xNN, so that foreign text cannot move
