@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: Apache-2.0
+// One table per struct drives reading and writing:
+//
+//   template <class V> void fields(V& v, Mount& m) {   // found by argument-dependent look-up
+//     v.required("destination", m.destination);
+//     v.optional("source", m.source);
+//     v.rest(m.rest);                                   // keeps unknown members (OCI, CDI)
+//   }
+//   auto mount = json::read<Mount>(text, "mount.json");
+//   std::string text = json::write(*mount);
+//
+// Member types: bool, integers, double, std::string, Value, std::optional<T>, std::vector<T>,
+// std::map<std::string, T>, structs with a table of their own, and scalars with a textual form:
+//   Result<T> from_json_text(std::string_view text, std::type_identity<T>);
+//   std::string to_json_text(const T& value);
+// Errors name the place: "config.json: mounts[3].destination: expected a string, got a number".
+// By default unknown members are ignored; `v.strict()` in a table makes them an error with the
+// nearest name (our own configuration).
+#pragma once
+
+#include <concepts>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "base/digest.hpp"
+#include "base/text.hpp"
+#include "json/value.hpp"
+
+namespace berth::json {
+
+class Reader;
+class Writer;
+
+/// Members of a document that no table names; written back as they were.
+using Rest = Object;
+
+template <class T>
+concept HasFields = requires(Reader& reader, T& value) {
+  fields(reader, value);
+};
+
+template <class T>
+concept HasText = requires(const T& value, std::string_view text) {
+  { to_json_text(value) } -> std::convertible_to<std::string>;
+  { from_json_text(text, std::type_identity<T>{}) } -> std::same_as<Result<T>>;
+};
+
+/// Fills a struct from one object. Used only by tables; holds the first error.
+class Reader {
+ public:
+  Reader(const Value& value, std::string document) : path_(std::move(document)) {
+    object_ = value.object();
+    if (object_ == nullptr) fail_type("", "an object", value);
+  }
+
+  template <class T>
+  void required(const char* name, T& member) {
+    known_.push_back(name);
+    if (error_) return;
+    const Value* value = find(name);
+    if (value == nullptr) {
+      fail(name, "missing");
+      return;
+    }
+    read_member(name, *value, member);
+  }
+
+  /// Absent and null leave the member as it is.
+  template <class T>
+  void optional(const char* name, T& member) {
+    known_.push_back(name);
+    if (error_) return;
+    const Value* value = find(name);
+    if (value != nullptr && !value->is_null()) read_member(name, *value, member);
+  }
+
+  /// Like optional(); the difference is only in writing: an empty member is still written.
+  template <class T>
+  void always(const char* name, T& member) {
+    optional(name, member);
+  }
+
+  void rest(Rest& rest) {
+    if (error_) return;
+    for (const auto& [key, value] : *object_) {
+      if (!is_known(key)) rest.emplace_back(key, value);
+    }
+  }
+
+  void strict() {
+    if (error_) return;
+    for (const auto& [key, value] : *object_) {
+      if (is_known(key)) continue;
+      std::vector<std::string_view> names(known_.begin(), known_.end());
+      auto near = nearest(key, names);
+      fail(key,
+           near ? "unknown member; did you mean '" + std::string(*near) + "'?" : "unknown member");
+      return;
+    }
+  }
+
+  /// For a check that a table makes itself, e.g. "expected an absolute path, got 'tmp'".
+  void fail(std::string_view name, std::string text) {
+    if (error_) return;
+    error_ = make_error(Kind::corrupt, member_path(name) + ": " + std::move(text));
+  }
+
+  static constexpr bool reading() { return true; }
+  std::optional<Error>& error() { return error_; }
+
+  template <class T>
+  static std::optional<Error> read_value(const Value& value, std::string path, T& out);
+
+ private:
+  const Value* find(std::string_view name) const {
+    for (const auto& [key, value] : *object_) {
+      if (key == name) return &value;
+    }
+    return nullptr;
+  }
+  bool is_known(std::string_view key) const {
+    for (const char* name : known_) {
+      if (key == name) return true;
+    }
+    return false;
+  }
+  std::string member_path(std::string_view name) const {
+    if (name.empty()) return path_;
+    std::string safe = escape_controls(name.substr(0, 100));
+    // The document's name ends with ": " once, members follow with dots.
+    return path_.ends_with(": ") ? path_ + safe : path_ + "." + safe;
+  }
+  void fail_type(std::string_view name, std::string_view wanted, const Value& got) {
+    fail(name, "expected " + std::string(wanted) + ", got " + std::string(got.type_name()));
+  }
+  template <class T>
+  void read_member(const char* name, const Value& value, T& member) {
+    error_ = read_value(value, member_path(name), member);
+  }
+
+  const Object* object_ = nullptr;
+  std::string path_;
+  std::vector<const char*> known_;
+  std::optional<Error> error_;
+};
+
+namespace detail {
+
+inline Error type_error(const std::string& path, std::string_view wanted, const Value& got) {
+  std::string where = path.ends_with(": ") ? path.substr(0, path.size() - 2) : path;
+  return make_error(Kind::corrupt, where + ": expected " + std::string(wanted) + ", got " +
+                                       std::string(got.type_name()));
+}
+
+template <class T>
+std::optional<Error> read_integer(const Value& value, const std::string& path, T& out) {
+  if (const auto* number = value.get_if<int64_t>()) {
+    if (std::in_range<T>(*number)) {
+      out = static_cast<T>(*number);
+      return std::nullopt;
+    }
+    return make_error(Kind::corrupt, path + ": " + std::to_string(*number) + " is out of range");
+  }
+  if (const auto* number = value.get_if<uint64_t>()) {
+    if (std::in_range<T>(*number)) {
+      out = static_cast<T>(*number);
+      return std::nullopt;
+    }
+    return make_error(Kind::corrupt, path + ": " + std::to_string(*number) + " is out of range");
+  }
+  return type_error(path, "an integer", value);
+}
+
+template <class T>
+struct IsOptional : std::false_type {};
+template <class T>
+struct IsOptional<std::optional<T>> : std::true_type {};
+template <class T>
+struct IsVector : std::false_type {};
+template <class T>
+struct IsVector<std::vector<T>> : std::true_type {};
+template <class T>
+struct IsStringMap : std::false_type {};
+template <class T>
+struct IsStringMap<std::map<std::string, T>> : std::true_type {};
+
+}  // namespace detail
+
+template <class T>
+std::optional<Error> Reader::read_value(const Value& value, std::string path, T& out) {
+  using detail::type_error;
+  if constexpr (std::is_same_v<T, Value>) {
+    out = value;
+    return std::nullopt;
+  } else if constexpr (std::is_same_v<T, bool>) {
+    const bool* b = value.get_if<bool>();
+    if (b == nullptr) return type_error(path, "true or false", value);
+    out = *b;
+    return std::nullopt;
+  } else if constexpr (std::integral<T>) {
+    return detail::read_integer(value, path, out);
+  } else if constexpr (std::floating_point<T>) {
+    if (const auto* n = value.get_if<double>()) {
+      out = static_cast<T>(*n);
+    } else if (const auto* i = value.get_if<int64_t>()) {
+      out = static_cast<T>(*i);
+    } else {
+      return type_error(path, "a number", value);
+    }
+    return std::nullopt;
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    const std::string* s = value.string();
+    if (s == nullptr) return type_error(path, "a string", value);
+    out = *s;
+    return std::nullopt;
+  } else if constexpr (std::is_same_v<T, Digest> || HasText<T>) {
+    const std::string* s = value.string();
+    if (s == nullptr) return type_error(path, "a string", value);
+    auto parsed = [&]() -> Result<T> {
+      if constexpr (std::is_same_v<T, Digest>) {
+        return Digest::parse(*s);
+      } else {
+        return from_json_text(*s, std::type_identity<T>{});
+      }
+    }();
+    if (!parsed.ok()) {
+      Error error = std::move(parsed).error();
+      error.what = path + ": " + error.what;
+      return error;
+    }
+    out = std::move(parsed).value();
+    return std::nullopt;
+  } else if constexpr (detail::IsOptional<T>::value) {
+    if (value.is_null()) {
+      out.reset();
+      return std::nullopt;
+    }
+    return read_value(value, std::move(path), out.emplace());
+  } else if constexpr (detail::IsVector<T>::value) {
+    const Array* array = value.array();
+    if (array == nullptr) return type_error(path, "an array", value);
+    out.clear();
+    out.reserve(array->size());
+    for (size_t i = 0; i < array->size(); ++i) {
+      typename T::value_type element{};
+      auto error = read_value((*array)[i], path + "[" + std::to_string(i) + "]", element);
+      if (error) return error;
+      out.push_back(std::move(element));
+    }
+    return std::nullopt;
+  } else if constexpr (detail::IsStringMap<T>::value) {
+    const Object* object = value.object();
+    if (object == nullptr) return type_error(path, "an object", value);
+    out.clear();
+    for (const auto& [key, member] : *object) {
+      auto error =
+          read_value(member, path + "['" + escape_controls(key.substr(0, 100)) + "']", out[key]);
+      if (error) return error;
+    }
+    return std::nullopt;
+  } else {
+    static_assert(HasFields<T>, "a type without a field table or a textual form");
+    if (value.object() == nullptr) return type_error(path, "an object", value);
+    Reader reader(value, std::move(path));
+    fields(reader, out);
+    return std::move(reader.error());
+  }
+}
+
+/// Builds one object from a struct. Used only by tables.
+class Writer {
+ public:
+  template <class T>
+  void required(const char* name, T& member) {
+    object_.emplace_back(name, to_value(member));
+  }
+  /// Left out when empty: an optional without value, an empty string, vector or map, false, 0.
+  template <class T>
+  void optional(const char* name, T& member) {
+    if (!is_empty(member)) object_.emplace_back(name, to_value(member));
+  }
+  /// Written even when empty (an empty optional as null).
+  template <class T>
+  void always(const char* name, T& member) {
+    object_.emplace_back(name, to_value(member));
+  }
+  void rest(Rest& rest) {
+    for (const auto& member : rest) object_.push_back(member);
+  }
+  void strict() {}
+  void fail(std::string_view, const std::string&) {}
+  static constexpr bool reading() { return false; }
+
+  Object take() { return std::move(object_); }
+
+  template <class T>
+  static Value to_value(const T& member) {
+    if constexpr (std::is_same_v<T, Value>) {
+      return member;
+    } else if constexpr (std::is_same_v<T, bool> || std::floating_point<T> ||
+                         std::is_same_v<T, std::string>) {
+      return Value(member);
+    } else if constexpr (std::unsigned_integral<T>) {
+      return Value(static_cast<uint64_t>(member));
+    } else if constexpr (std::signed_integral<T>) {
+      return Value(static_cast<int64_t>(member));
+    } else if constexpr (std::is_same_v<T, Digest>) {
+      return member.empty() ? Value() : Value(member.text());
+    } else if constexpr (HasText<T>) {
+      return Value(std::string(to_json_text(member)));
+    } else if constexpr (detail::IsOptional<T>::value) {
+      return member ? to_value(*member) : Value();
+    } else if constexpr (detail::IsVector<T>::value) {
+      Array array;
+      array.reserve(member.size());
+      for (const auto& element : member) {
+        array.push_back(to_value(static_cast<const typename T::value_type&>(element)));
+      }
+      return Value(std::move(array));
+    } else if constexpr (detail::IsStringMap<T>::value) {
+      Object object;
+      for (const auto& [key, value] : member) object.emplace_back(key, to_value(value));
+      return Value(std::move(object));
+    } else {
+      static_assert(HasFields<T>, "a type without a field table or a textual form");
+      Writer writer;
+      fields(writer, const_cast<T&>(member));  // one table serves both ways; a Writer only reads
+      return Value(writer.take());
+    }
+  }
+
+ private:
+  template <class T>
+  static bool is_empty(const T& member) {
+    if constexpr (std::is_same_v<T, Value>) {
+      return member.is_null();
+    } else if constexpr (std::is_same_v<T, bool>) {
+      return !member;
+    } else if constexpr (std::is_arithmetic_v<T>) {
+      return member == 0;
+    } else if constexpr (detail::IsOptional<T>::value) {
+      return !member.has_value();
+    } else if constexpr (requires { member.empty(); }) {
+      return member.empty();
+    } else {
+      return false;
+    }
+  }
+
+  Object object_;
+};
+
+/// Fills a T from a parsed value; `document` names it in errors.
+template <class T>
+Result<T> from_value(const Value& value, std::string_view document) {
+  T out{};
+  auto error = Reader::read_value(value, escape_controls(document) + ": ", out);
+  if (error) return std::move(*error);
+  return out;
+}
+
+/// Parses and fills. Errors: corrupt, with the JSON path.
+template <class T>
+Result<T> read(std::string_view text, std::string_view document, const Limits& limits = {}) {
+  auto value = parse(text, document, limits);
+  if (!value.ok()) return std::move(value).error();
+  return from_value<T>(*value, document);
+}
+
+template <class T>
+Value to_value(const T& value) {
+  return Writer::to_value(value);
+}
+
+template <class T>
+std::string write(const T& value, int indent = 0) {
+  return dump(Writer::to_value(value), indent);
+}
+
+}  // namespace berth::json

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// The only file that sees nlohmann/json: its SAX parser (iterative, so that depth costs no stack)
+// feeds our Value.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <unordered_map>
+
+#include "base/text.hpp"
+#include "json/value.hpp"
+
+namespace berth::json {
+namespace {
+
+class Builder : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  explicit Builder(const Limits& limits) : limits_(limits) {}
+
+  bool null() override { return add(Value()); }
+  bool boolean(bool value) override { return add(Value(value)); }
+  bool number_integer(int64_t value) override { return add(Value(value)); }
+  bool number_unsigned(uint64_t value) override { return add(Value(value)); }
+  bool number_float(double value, const std::string&) override { return add(Value(value)); }
+  bool string(std::string& value) override { return add(Value(std::move(value))); }
+  bool binary(binary_t&) override { return fail("unexpected binary value"); }
+
+  bool start_object(size_t) override { return open(Value(Object{})); }
+  bool start_array(size_t) override { return open(Value(Array{})); }
+  bool end_object() override { return close(); }
+  bool end_array() override { return close(); }
+  bool key(std::string& name) override {
+    open_.back().key = std::move(name);
+    return true;
+  }
+  bool parse_error(size_t position, const std::string&,
+                   const nlohmann::detail::exception&) override {
+    position_ = position;
+    return false;
+  }
+
+  Value take() { return std::move(root_); }
+  const std::string& failure() const { return failure_; }
+  size_t position() const { return position_; }
+
+ private:
+  struct Open {
+    Value value;
+    std::string key;
+  };
+
+  bool fail(std::string text) {
+    failure_ = std::move(text);
+    return false;
+  }
+  bool add(Value value) {
+    if (++values_ > limits_.max_values) return fail("more values than the limit allows");
+    if (open_.empty()) {
+      root_ = std::move(value);
+      return true;
+    }
+    Open& top = open_.back();
+    if (auto* array = top.value.get_if<Array>()) {
+      array->push_back(std::move(value));
+    } else {
+      top.value.get_if<Object>()->emplace_back(std::move(top.key), std::move(value));
+    }
+    return true;
+  }
+  bool open(Value value) {
+    if (open_.size() >= limits_.max_depth) return fail("nested too deeply");
+    open_.push_back(Open{std::move(value), {}});
+    return true;
+  }
+  bool close() {
+    Value value = std::move(open_.back().value);
+    open_.pop_back();
+    if (auto* object = value.get_if<Object>()) keep_last_of_each_name(*object);
+    return add(std::move(value));
+  }
+  static void keep_last_of_each_name(Object& object) {
+    if (object.size() < 2) return;
+    std::unordered_map<std::string_view, size_t> first;
+    first.reserve(object.size());
+    std::vector<bool> repeated(object.size());
+    bool any = false;
+    for (size_t i = 0; i < object.size(); ++i) {
+      auto [entry, added] = first.emplace(object[i].first, i);
+      if (added) continue;
+      object[entry->second].second = std::move(object[i].second);
+      repeated[i] = any = true;
+    }
+    if (!any) return;
+    Object unique;
+    for (size_t i = 0; i < object.size(); ++i) {
+      if (!repeated[i]) unique.push_back(std::move(object[i]));
+    }
+    object = std::move(unique);
+  }
+
+  const Limits& limits_;
+  Value root_;
+  std::vector<Open> open_;
+  size_t values_ = 0;
+  std::string failure_;
+  size_t position_ = 0;
+};
+
+std::string place(std::string_view text, size_t position) {
+  position = std::min(position, text.size());
+  std::string_view before = text.substr(0, position);
+  auto line = 1 + std::count(before.begin(), before.end(), '\n');
+  size_t start = before.rfind('\n');
+  size_t column = start == std::string_view::npos ? position : position - start - 1;
+  return "line " + std::to_string(line) + ", column " + std::to_string(std::max<size_t>(column, 1));
+}
+
+}  // namespace
+
+Result<Value> parse(std::string_view text, std::string_view document, const Limits& limits) {
+  std::string name = escape_controls(document);
+  if (text.size() > limits.max_bytes) {
+    return make_error(Kind::corrupt, name + ": " + std::to_string(text.size()) +
+                                         " bytes, more than the limit of " +
+                                         std::to_string(limits.max_bytes));
+  }
+  Builder builder(limits);
+  try {
+    if (nlohmann::json::sax_parse(text.begin(), text.end(), &builder)) return builder.take();
+  } catch (const std::exception& failure) {
+    return make_error(Kind::corrupt, name + ": " + escape_controls(failure.what()));
+  }
+  if (!builder.failure().empty()) {
+    return make_error(Kind::corrupt, name + ": " + builder.failure());
+  }
+  return make_error(Kind::corrupt,
+                    name + ": " + place(text, builder.position()) + ": invalid JSON");
+}
+
+}  // namespace berth::json
