@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sys/fd.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "base/text.hpp"
+
+namespace berth::sys {
+
+void Fd::reset() {
+  // EINTR is not retried: Linux has released the number by then.
+  if (fd_ >= 0) ::close(fd_);
+  fd_ = -1;
+}
+
+const Fd& cwd() {
+  // Never closed: the value is negative, so Fd::reset() leaves it alone.
+  static const Fd handle(AT_FDCWD);
+  return handle;
+}
+
+Result<void> close_checked(Fd fd, const std::string& name) {
+  if (::close(fd.release()) != 0 && errno != EINTR) {
+    return sys_error(errno, "write " + quoted(name));
+  }
+  return {};
+}
+
+Result<Fd> duplicate(const Fd& fd) {
+  int copy = ::fcntl(fd.get(), F_DUPFD_CLOEXEC, 3);
+  if (copy < 0) return sys_error(errno, "duplicate file descriptor " + std::to_string(fd.get()));
+  return Fd(copy);
+}
+
+Result<void> set_inheritable(const Fd& fd) {
+  if (::fcntl(fd.get(), F_SETFD, 0) != 0) {
+    return sys_error(errno, "pass on file descriptor " + std::to_string(fd.get()));
+  }
+  return {};
+}
+
+Result<Pipe> make_pipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return sys_error(errno, "make a pipe");
+  return Pipe{Fd(ends[0]), Fd(ends[1])};
+}
+
+}  // namespace berth::sys

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <utility>
+
+#include "base/result.hpp"
+
+namespace berth::sys {
+
+/// Owns a file descriptor; empty (-1) when default-made or moved from.
+class Fd {
+ public:
+  Fd() = default;
+  explicit Fd(int fd) : fd_(fd) {}
+  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Fd& operator=(Fd&& other) noexcept {
+    if (this != &other) {
+      reset();
+      fd_ = std::exchange(other.fd_, -1);
+    }
+    return *this;
+  }
+  Fd(const Fd&) = delete;
+  Fd& operator=(const Fd&) = delete;
+  ~Fd() { reset(); }
+
+  int get() const { return fd_; }
+  explicit operator bool() const { return fd_ >= 0; }
+  int release() { return std::exchange(fd_, -1); }
+  void reset();
+
+ private:
+  int fd_ = -1;
+};
+
+/// A directory handle that stands for the working directory (AT_FDCWD) in the *at calls below.
+const Fd& cwd();
+
+/// Closes a written file and reports what only close() knows (a full quota, NFS). close(2)
+Result<void> close_checked(Fd fd, const std::string& name);
+
+/// Errors: io. dup3(2), F_DUPFD_CLOEXEC
+Result<Fd> duplicate(const Fd& fd);
+
+/// Clears FD_CLOEXEC, so that a program started next inherits it. fcntl(2)
+Result<void> set_inheritable(const Fd& fd);
+
+struct Pipe {
+  Fd read;
+  Fd write;
+};
+/// Both ends close on exec. pipe2(2)
+Result<Pipe> make_pipe();
+
+}  // namespace berth::sys

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sys/file.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <memory>
+
+#include "base/text.hpp"
+
+namespace berth::sys {
+namespace {
+
+constexpr int kMaxTries = 100;
+
+template <class Call>
+auto retry(Call call) {
+  decltype(call()) result;
+  do {
+    result = call();
+  } while (result < 0 && errno == EINTR);
+  return result;
+}
+
+}  // namespace
+
+Result<Fd> open_at(const Fd& dir, const std::string& path, int flags, mode_t mode) {
+  int fd = retry([&] { return ::openat(dir.get(), path.c_str(), flags | O_CLOEXEC, mode); });
+  if (fd < 0) return sys_error(errno, ((flags & O_CREAT) ? "create " : "open ") + quoted(path));
+  return Fd(fd);
+}
+
+Result<std::optional<Fd>> open_if_exists(const Fd& dir, const std::string& path, int flags) {
+  int fd = retry([&] { return ::openat(dir.get(), path.c_str(), flags | O_CLOEXEC); });
+  if (fd >= 0) return std::optional<Fd>(Fd(fd));
+  int saved = errno;
+  if (saved == ENOENT) return std::optional<Fd>();
+  return sys_error(saved, "open " + quoted(path));
+}
+
+Result<std::string> read_all(const Fd& fd, const std::string& name, size_t max_bytes) {
+  std::string text;
+  std::array<char, 16384> buffer;
+  while (true) {
+    ssize_t count = retry([&] { return ::read(fd.get(), buffer.data(), buffer.size()); });
+    if (count < 0) return sys_error(errno, "read " + quoted(name));
+    if (count == 0) return text;
+    if (text.size() + static_cast<size_t>(count) > max_bytes) {
+      return make_error(Kind::corrupt, "read " + quoted(name) + ": larger than " +
+                                           std::to_string(max_bytes) + " bytes");
+    }
+    text.append(buffer.data(), static_cast<size_t>(count));
+  }
+}
+
+Result<std::string> read_file(const Fd& dir, const std::string& path, size_t max_bytes) {
+  Fd fd = TRY(open_at(dir, path, O_RDONLY | O_NOCTTY));
+  return read_all(fd, path, max_bytes);
+}
+
+Result<std::optional<std::string>> read_file_if_exists(const Fd& dir, const std::string& path,
+                                                       size_t max_bytes) {
+  std::optional<Fd> fd = TRY(open_if_exists(dir, path, O_RDONLY | O_NOCTTY));
+  if (!fd) return std::optional<std::string>();
+  return std::optional<std::string>(TRY(read_all(*fd, path, max_bytes)));
+}
+
+Result<void> write_all(const Fd& fd, std::string_view bytes, const std::string& name) {
+  while (!bytes.empty()) {
+    ssize_t count = retry([&] { return ::write(fd.get(), bytes.data(), bytes.size()); });
+    if (count < 0) return sys_error(errno, "write " + quoted(name));
+    bytes.remove_prefix(static_cast<size_t>(count));
+  }
+  return {};
+}
+
+Result<void> write_file(const Fd& dir, const std::string& path, std::string_view bytes,
+                        mode_t mode) {
+  Fd fd = TRY(open_at(dir, path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, mode));
+  TRY(write_all(fd, bytes, path));
+  return close_checked(std::move(fd), path);
+}
+
+Result<void> replace_file(const Fd& dir, const std::string& path, std::string_view bytes,
+                          mode_t mode, Sync sync) {
+  std::string temporary = path + ".tmp-" + random_hex(6);
+  auto publish = [&]() -> Result<void> {
+    Fd fd = TRY(open_at(dir, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode));
+    TRY(write_all(fd, bytes, path));
+    if (sync == Sync::yes && ::fsync(fd.get()) != 0) {
+      return sys_error(errno, "write " + quoted(path));
+    }
+    TRY(close_checked(std::move(fd), path));
+    return rename(dir, temporary, dir, path);
+  };
+  auto published = publish();
+  if (!published.ok()) {
+    ignore(remove_entry(dir, temporary));  // the first error is the one to report
+    return published;
+  }
+  if (sync == Sync::yes) {
+    size_t slash = path.rfind('/');
+    Fd parent = TRY(open_at(dir, slash == std::string::npos ? "." : path.substr(0, slash + 1),
+                            O_RDONLY | O_DIRECTORY));
+    if (::fsync(parent.get()) != 0) return sys_error(errno, "write " + quoted(path));
+  }
+  return {};
+}
+
+Result<void> make_directory(const Fd& dir, const std::string& path, mode_t mode) {
+  if (::mkdirat(dir.get(), path.c_str(), mode) == 0) return {};
+  int saved = errno;
+  if (saved == EEXIST) {
+    struct stat entry {};
+    if (::fstatat(dir.get(), path.c_str(), &entry, 0) == 0 && S_ISDIR(entry.st_mode)) return {};
+  }
+  return sys_error(saved, "make directory " + quoted(path));
+}
+
+Result<void> make_directories(const Fd& dir, const std::string& path, mode_t mode) {
+  auto made = make_directory(dir, path, mode);
+  if (made.ok() || made.error().sys_errno != ENOENT) return made;
+  std::string_view parent(path);
+  while (parent.ends_with('/')) parent.remove_suffix(1);
+  size_t slash = parent.rfind('/');
+  if (slash == std::string_view::npos || slash == 0) return made;
+  TRY(make_directories(dir, std::string(parent.substr(0, slash)), mode));
+  return make_directory(dir, path, mode);
+}
+
+Result<void> remove_entry(const Fd& dir, const std::string& path) {
+  if (::unlinkat(dir.get(), path.c_str(), 0) == 0 || errno == ENOENT) return {};
+  int saved = errno;
+  if (saved == EISDIR || saved == EPERM) {
+    if (::unlinkat(dir.get(), path.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT) return {};
+    saved = errno;
+  }
+  return sys_error(saved, "remove " + quoted(path));
+}
+
+namespace {
+
+Result<void> remove_children(const Fd& dir, const std::string& shown, int depth);
+
+Result<void> remove_node(const Fd& dir, const std::string& name, const std::string& shown,
+                         int depth) {
+  if (::unlinkat(dir.get(), name.c_str(), 0) == 0 || errno == ENOENT) return {};
+  if (errno != EISDIR && errno != EPERM) return sys_error(errno, "remove " + quoted(shown));
+  if (::unlinkat(dir.get(), name.c_str(), AT_REMOVEDIR) == 0) return {};
+  if (errno != ENOTEMPTY && errno != EEXIST && errno != EACCES) {
+    return sys_error(errno, "remove " + quoted(shown));
+  }
+  if (depth > 4096) return make_error(Kind::corrupt, "remove " + quoted(shown) + ": too deep");
+  constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW;
+  auto child = open_at(dir, name, kFlags);
+  if (!child.ok() && child.error().kind == Kind::denied) {
+    // AT_SYMLINK_NOFOLLOW is not supported by fchmodat(2), but a link would have been unlinked.
+    if (::fchmodat(dir.get(), name.c_str(), 0700, 0) != 0) {
+      return sys_error(errno, "remove " + quoted(shown));
+    }
+    child = open_at(dir, name, kFlags);
+  }
+  if (!child.ok()) return std::move(child).error();
+  TRY(remove_children(*child, shown, depth + 1));
+  if (::unlinkat(dir.get(), name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT) {
+    return sys_error(errno, "remove " + quoted(shown));
+  }
+  return {};
+}
+
+Result<void> remove_children(const Fd& dir, const std::string& shown, int depth) {
+  struct stat entry {};
+  if (::fstat(dir.get(), &entry) == 0 && (entry.st_mode & 0700) != 0700) {
+    ::fchmod(dir.get(), (entry.st_mode & 07777) | 0700);
+  }
+  std::vector<std::string> names = TRY(list_directory(dir, "."));
+  for (const auto& name : names) TRY(remove_node(dir, name, shown + "/" + name, depth));
+  return {};
+}
+
+}  // namespace
+
+Result<void> remove_tree(const Fd& dir, const std::string& path) {
+  return remove_node(dir, path, path, 0);
+}
+
+Result<void> rename(const Fd& from_dir, const std::string& from, const Fd& to_dir,
+                    const std::string& to) {
+  if (::renameat(from_dir.get(), from.c_str(), to_dir.get(), to.c_str()) != 0) {
+    return sys_error(errno, "rename " + quoted(from) + " to " + quoted(to));
+  }
+  return {};
+}
+
+Result<void> rename_new(const Fd& from_dir, const std::string& from, const Fd& to_dir,
+                        const std::string& to) {
+  if (::renameat2(from_dir.get(), from.c_str(), to_dir.get(), to.c_str(), RENAME_NOREPLACE) != 0) {
+    int saved = errno == ENOTEMPTY ? EEXIST : errno;
+    return sys_error(saved, "rename " + quoted(from) + " to " + quoted(to));
+  }
+  return {};
+}
+
+Result<void> make_symlink(const std::string& target, const Fd& dir, const std::string& path) {
+  if (::symlinkat(target.c_str(), dir.get(), path.c_str()) != 0) {
+    return sys_error(errno, "link " + quoted(path));
+  }
+  return {};
+}
+
+Result<std::string> read_link(const Fd& dir, const std::string& path) {
+  std::string target(4096, '\0');
+  ssize_t length = ::readlinkat(dir.get(), path.c_str(), target.data(), target.size());
+  if (length < 0) return sys_error(errno, "read link " + quoted(path));
+  target.resize(static_cast<size_t>(length));
+  return target;
+}
+
+Result<std::vector<std::string>> list_directory(const Fd& dir, const std::string& path,
+                                                size_t max_entries) {
+  Fd fd = TRY(open_at(dir, path, O_RDONLY | O_DIRECTORY));
+  std::unique_ptr<DIR, int (*)(DIR*)> stream(::fdopendir(fd.get()), ::closedir);
+  if (!stream) return sys_error(errno, "list " + quoted(path));
+  fd.release();
+  std::vector<std::string> names;
+  errno = 0;
+  while (const dirent* entry = ::readdir(stream.get())) {
+    std::string_view name = entry->d_name;
+    if (name == "." || name == "..") continue;
+    if (names.size() >= max_entries) {
+      return make_error(Kind::corrupt, "list " + quoted(path) + ": more than " +
+                                           std::to_string(max_entries) + " entries");
+    }
+    names.emplace_back(name);
+  }
+  if (errno != 0) return sys_error(errno, "list " + quoted(path));
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+Result<std::optional<struct stat>> stat_entry(const Fd& dir, const std::string& path) {
+  struct stat entry {};
+  if (::fstatat(dir.get(), path.c_str(), &entry, AT_SYMLINK_NOFOLLOW) == 0) {
+    return std::optional<struct stat>(entry);
+  }
+  int saved = errno;
+  if (saved == ENOENT || saved == ENOTDIR) return std::optional<struct stat>();
+  return sys_error(saved, "look up " + quoted(path));
+}
+
+Result<struct stat> stat_fd(const Fd& fd, const std::string& name) {
+  struct stat entry {};
+  if (::fstat(fd.get(), &entry) != 0) return sys_error(errno, "look up " + quoted(name));
+  return entry;
+}
+
+Result<bool> try_lock(const Fd& fd, LockMode mode, const std::string& name) {
+  int operation = (mode == LockMode::shared ? LOCK_SH : LOCK_EX) | LOCK_NB;
+  if (retry([&] { return ::flock(fd.get(), operation); }) == 0) return true;
+  if (errno == EWOULDBLOCK) return false;
+  return sys_error(errno, "lock " + quoted(name));
+}
+
+Result<void> wait_lock(const Fd& fd, LockMode mode, const std::string& name) {
+  if (retry([&] { return ::flock(fd.get(), mode == LockMode::shared ? LOCK_SH : LOCK_EX); }) != 0) {
+    return sys_error(errno, "lock " + quoted(name));
+  }
+  return {};
+}
+
+Result<Fd> memory_file(const std::string& name, std::string_view bytes) {
+  Fd fd(::memfd_create(name.c_str(), MFD_CLOEXEC));
+  if (!fd) return sys_error(errno, "make memory file " + quoted(name));
+  TRY(write_all(fd, bytes, name));
+  if (::lseek(fd.get(), 0, SEEK_SET) < 0) return sys_error(errno, "rewind " + quoted(name));
+  return fd;
+}
+
+TempDir::TempDir(TempDir&& other) noexcept
+    : parent_(std::move(other.parent_)),
+      fd_(std::move(other.fd_)),
+      name_(std::exchange(other.name_, {})) {}
+
+TempDir& TempDir::operator=(TempDir&& other) noexcept {
+  if (this != &other) {
+    std::swap(parent_, other.parent_);
+    std::swap(fd_, other.fd_);
+    std::swap(name_, other.name_);
+  }
+  return *this;
+}
+
+TempDir::~TempDir() {
+  if (!name_.empty()) ignore(remove_tree(parent_, name_));  // best effort: a destructor cannot fail
+}
+
+Result<TempDir> TempDir::make(const Fd& dir, const std::string& prefix) {
+  for (int attempt = 0; attempt < kMaxTries; ++attempt) {
+    std::string name = prefix + random_hex(8);
+    if (::mkdirat(dir.get(), name.c_str(), 0700) != 0) {
+      if (errno == EEXIST) continue;
+      return sys_error(errno, "make directory " + quoted(name));
+    }
+    TempDir made;
+    made.name_ = name;
+    made.parent_ = TRY(open_at(dir, ".", O_PATH | O_DIRECTORY));
+    made.fd_ = TRY(open_at(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
+    return made;
+  }
+  return make_error(Kind::exists, "make directory " + quoted(prefix) + ": no free name");
+}
+
+std::string random_hex(size_t count) {
+  std::string bytes(count, '\0');
+  ssize_t got = retry([&] { return ::getrandom(bytes.data(), bytes.size(), 0); });
+  BERTH_ASSERT(got == static_cast<ssize_t>(count));  // up to 256 bytes never come short
+  return to_hex(bytes);
+}
+
+std::string fd_path(const Fd& fd) {
+  return "/proc/self/fd/" + std::to_string(fd.get());
+}
+
+}  // namespace berth::sys

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sys/mount.hpp"
+
+#include <fcntl.h>
+#include <sys/mount.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+
+#include "base/text.hpp"
+
+namespace berth::sys {
+namespace {
+
+// glibc 2.36 has these, older ones and <linux/mount.h> clash with <sys/mount.h>: call by number.
+constexpr unsigned kFsconfigSetFlag = 0;
+constexpr unsigned kFsconfigSetString = 1;
+constexpr unsigned kFsconfigCreate = 6;
+constexpr unsigned kMoveMountFromEmptyPath = 0x4;
+constexpr unsigned kMoveMountToEmptyPath = 0x40;
+
+struct MountAttributes {
+  uint64_t set;
+  uint64_t clear;
+  uint64_t propagation;
+  uint64_t userns_fd;
+};
+
+// The last message that the kernel left in the context: "e overlay: bad option".
+std::string kernel_message(const Fd& context) {
+  std::array<char, 512> buffer;
+  ssize_t count = ::read(context.get(), buffer.data(), buffer.size());
+  if (count <= 0) return "";
+  return " (" + escape_controls(trim(std::string_view(buffer.data(), static_cast<size_t>(count)))) +
+         ")";
+}
+
+}  // namespace
+
+Result<Fd> fsopen(const std::string& type) {
+  int fd = static_cast<int>(::syscall(SYS_fsopen, type.c_str(), 1U /* FSOPEN_CLOEXEC */));
+  if (fd < 0) return sys_error(errno, "open file system type " + quoted(type));
+  return Fd(fd);
+}
+
+Result<void> fsconfig_string(const Fd& context, const std::string& key, const std::string& value) {
+  if (::syscall(SYS_fsconfig, context.get(), kFsconfigSetString, key.c_str(), value.c_str(), 0) !=
+      0) {
+    int saved = errno;
+    return sys_error(saved,
+                     "set mount option " + quoted(key + "=" + value) + kernel_message(context));
+  }
+  return {};
+}
+
+Result<void> fsconfig_flag(const Fd& context, const std::string& key) {
+  if (::syscall(SYS_fsconfig, context.get(), kFsconfigSetFlag, key.c_str(), nullptr, 0) != 0) {
+    int saved = errno;
+    return sys_error(saved, "set mount option " + quoted(key) + kernel_message(context));
+  }
+  return {};
+}
+
+Result<void> fsconfig_create(const Fd& context) {
+  if (::syscall(SYS_fsconfig, context.get(), kFsconfigCreate, nullptr, nullptr, 0) != 0) {
+    int saved = errno;
+    return sys_error(saved, "make file system" + kernel_message(context));
+  }
+  return {};
+}
+
+Result<Fd> fsmount(const Fd& context, unsigned attributes) {
+  int fd =
+      static_cast<int>(::syscall(SYS_fsmount, context.get(), 1U /* FSMOUNT_CLOEXEC */, attributes));
+  if (fd < 0) return sys_error(errno, "mount file system");
+  return Fd(fd);
+}
+
+Result<Fd> open_tree(const Fd& dir, const std::string& path, unsigned flags) {
+  int fd = static_cast<int>(
+      ::syscall(SYS_open_tree, dir.get(), path.c_str(), flags | static_cast<unsigned>(O_CLOEXEC)));
+  if (fd < 0) return sys_error(errno, "open tree " + quoted(path));
+  return Fd(fd);
+}
+
+Result<void> move_mount_to_fd(const Fd& mount, const Fd& target, const std::string& name) {
+  if (::syscall(SYS_move_mount, mount.get(), "", target.get(), "",
+                kMoveMountFromEmptyPath | kMoveMountToEmptyPath) != 0) {
+    return sys_error(errno, "mount at " + quoted(name));
+  }
+  return {};
+}
+
+Result<void> mount_setattr(const Fd& mount, uint64_t set, uint64_t clear, uint64_t propagation,
+                           Recursive recursive, const std::string& name) {
+  MountAttributes attributes{set, clear, propagation, 0};
+  unsigned flags = AT_EMPTY_PATH | (recursive == Recursive::yes ? 0x8000U /* AT_RECURSIVE */ : 0U);
+  if (::syscall(SYS_mount_setattr, mount.get(), "", flags, &attributes, sizeof attributes) != 0) {
+    return sys_error(errno, "set mount attributes of " + quoted(name));
+  }
+  return {};
+}
+
+Result<void> mount(const std::string& source, const std::string& target, const std::string& type,
+                   unsigned long flags, const std::string& data) {
+  auto or_null = [](const std::string& text) { return text.empty() ? nullptr : text.c_str(); };
+  if (::mount(or_null(source), target.c_str(), or_null(type), flags, or_null(data)) != 0) {
+    return sys_error(errno,
+                     "mount " + quoted(source.empty() ? type : source) + " at " + quoted(target));
+  }
+  return {};
+}
+
+Result<void> unmount(const std::string& target, int flags) {
+  if (::umount2(target.c_str(), flags) != 0) return sys_error(errno, "unmount " + quoted(target));
+  return {};
+}
+
+}  // namespace berth::sys

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "sys/file.hpp"
+#include "sys/process.hpp"
+
+namespace berth::sys {
+namespace {
+
+using std::chrono::milliseconds;
+
+TempDir make_temp() {
+  Fd base = *open_at(cwd(), ::testing::TempDir(), O_RDONLY | O_DIRECTORY);
+  return *TempDir::make(base, "sys-");
+}
+
+TEST(Files, replace_leaves_no_temporary_behind) {
+  TempDir temp = make_temp();
+  ASSERT_TRUE(replace_file(temp.fd(), "a", "one").ok());
+  ASSERT_TRUE(replace_file(temp.fd(), "a", "two", 0600, Sync::yes).ok());
+  EXPECT_EQ(*read_file(temp.fd(), "a"), "two");
+  ASSERT_TRUE(make_directory(temp.fd(), "d").ok());
+  EXPECT_FALSE(replace_file(temp.fd(), "d", "three").ok());
+  EXPECT_EQ(*list_directory(temp.fd(), "."), (std::vector<std::string>{"a", "d"}));
+}
+
+TEST(Files, read_refuses_more_than_its_limit) {
+  TempDir temp = make_temp();
+  ASSERT_TRUE(write_file(temp.fd(), "big", std::string(101, 'x')).ok());
+  EXPECT_EQ(to_line(read_file(temp.fd(), "big", 100).error()), "read 'big': larger than 100 bytes");
+}
+
+TEST(Files, absence_is_a_value_where_the_name_says_so) {
+  TempDir temp = make_temp();
+  EXPECT_FALSE(read_file_if_exists(temp.fd(), "none")->has_value());
+  EXPECT_EQ(to_line(read_file(temp.fd(), "none").error()),
+            "open 'none': No such file or directory");
+}
+
+TEST(Files, remove_tree_follows_no_link_and_opens_locked_directories) {
+  TempDir temp = make_temp();
+  ASSERT_TRUE(make_directories(temp.fd(), "keep/inner").ok());
+  ASSERT_TRUE(make_directories(temp.fd(), "tree/locked/below").ok());
+  ASSERT_TRUE(make_symlink("../keep", temp.fd(), "tree/link").ok());
+  ASSERT_EQ(::fchmodat(temp.fd().get(), "tree/locked", 0, 0), 0);
+  ASSERT_TRUE(remove_tree(temp.fd(), "tree").ok());
+  EXPECT_EQ(*list_directory(temp.fd(), "."), (std::vector<std::string>{"keep"}));
+  EXPECT_EQ(*list_directory(temp.fd(), "keep"), (std::vector<std::string>{"inner"}));
+  EXPECT_TRUE(remove_tree(temp.fd(), "tree").ok());
+}
+
+TEST(Files, a_lock_goes_with_its_owner) {
+  TempDir temp = make_temp();
+  Fd one = *open_at(temp.fd(), "lock", O_RDWR | O_CREAT, 0600);
+  Fd two = *open_at(temp.fd(), "lock", O_RDWR);
+  EXPECT_TRUE(*try_lock(one, LockMode::exclusive, "lock"));
+  EXPECT_FALSE(*try_lock(two, LockMode::exclusive, "lock"));
+  one.reset();
+  EXPECT_TRUE(*try_lock(two, LockMode::exclusive, "lock"));
+}
+
+SpawnOptions shell(const std::string& script) {
+  SpawnOptions options;
+  options.program = "/bin/sh";
+  options.args = {"sh", "-c", script};
+  return options;
+}
+
+TEST(Spawn, reports_exit_codes_and_signals) {
+  auto seven = spawn(shell("exit 7"));
+  EXPECT_EQ(seven->wait()->shell_code(), 7);
+  auto killed = spawn(shell("kill -TERM $$"));
+  EXPECT_EQ(killed->wait()->shell_code(), 128 + SIGTERM);
+}
+
+TEST(Spawn, reports_a_missing_program_in_the_parent) {
+  SpawnOptions options;
+  options.program = "/nonexistent/program";
+  options.args = {"program"};
+  EXPECT_EQ(to_line(spawn(options).error()),
+            "start '/nonexistent/program': No such file or directory");
+}
+
+TEST(Spawn, passes_only_the_descriptors_to_keep) {
+  auto pipe = make_pipe();
+  int leaked = ::fcntl(pipe->read.get(), F_DUPFD, 100);  // no CLOEXEC
+  Fd kept = *duplicate(pipe->write);
+  SpawnOptions options = shell("ls /proc/$$/fd | tr '\\n' ' '");
+  options.keep = {kept.get()};
+  auto output = run_command(options, "", milliseconds(5000));
+  ::close(leaked);
+  ASSERT_TRUE(output.ok()) << to_line(output.error());
+  EXPECT_NE(output->out.find(std::to_string(kept.get()) + " "), std::string::npos) << output->out;
+  EXPECT_EQ(output->out.find("100"), std::string::npos) << output->out;
+}
+
+TEST(RunCommand, feeds_input_and_collects_both_streams) {
+  std::string big(300000, 'x');
+  auto output = run_command(shell("cat; echo err >&2; exit 3"), big, milliseconds(5000));
+  ASSERT_TRUE(output.ok()) << to_line(output.error());
+  EXPECT_EQ(output->out, big);
+  EXPECT_EQ(output->err, "err\n");
+  EXPECT_EQ(output->status.code, 3);
+}
+
+TEST(RunCommand, ends_a_child_that_hangs_or_floods) {
+  EXPECT_EQ(to_line(run_command(shell("sleep 60"), "", milliseconds(50)).error()),
+            "run '/bin/sh': no end within 50 ms");
+  EXPECT_EQ(to_line(run_command(shell("yes"), "", milliseconds(5000), 1000).error()),
+            "run '/bin/sh': prints more than 1000 bytes");
+}
+
+TEST(Process, start_time_names_this_process) {
+  EXPECT_GT(*process_start_time(::getpid()), 0u);
+  EXPECT_FALSE(process_start_time(999999999).ok());
+  EXPECT_EQ(boot_id()->size(), 36u);
+}
+
+}  // namespace
+}  // namespace berth::sys
