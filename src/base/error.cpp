@@ -78,11 +78,11 @@ Error Error::with_hint(std::string text) && {
   return std::move(*this);
 }
 
-Error make_error(Kind kind, std::string what, std::string hint, std::source_location where) {
+Error make_error(Kind kind, std::string what, std::string hint, SourceLocation where) {
   return Error{kind, 0, std::move(what), std::move(hint), {}, where};
 }
 
-Error sys_error(int saved_errno, std::string what, std::source_location where) {
+Error sys_error(int saved_errno, std::string what, SourceLocation where) {
   return Error{kind_from_errno(saved_errno), saved_errno, std::move(what), {}, {}, where};
 }
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <source_location>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "base/source_location.hpp"
 
 namespace berth {
 
@@ -37,7 +38,7 @@ struct Error {
   std::string what;
   std::string hint;
   std::vector<std::string> context;
-  std::source_location where = std::source_location::current();
+  SourceLocation where = SourceLocation::current();
 
   /// A copy with one more level of context around it.
   Error with_context(std::string text) &&;
@@ -47,11 +48,11 @@ struct Error {
 
 /// Builds an error that no system call caused.
 Error make_error(Kind kind, std::string what, std::string hint = {},
-                 std::source_location where = std::source_location::current());
+                 SourceLocation where = SourceLocation::current());
 
 /// Builds an error from a saved errno; the kind follows from it (ENOENT → not_found, …).
 Error sys_error(int saved_errno, std::string what,
-                std::source_location where = std::source_location::current());
+                SourceLocation where = SourceLocation::current());
 
 /// The kind that a caller should see for an errno value.
 Kind kind_from_errno(int value);
