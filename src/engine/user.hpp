@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace berth::engine {
+
+/// Who the container's first process is.
+struct ContainerUser {
+  uint32_t uid = 0;
+  uint32_t gid = 0;
+  std::vector<uint32_t> additional_gids;
+  std::string home = "/";
+  bool operator==(const ContainerUser&) const = default;
+};
+
+/// Resolves "uid", "name", "uid:gid", "name:group" or "" (root) with the text of the image's
+/// /etc/passwd and /etc/group (foreign; broken lines are passed over). A number is always an id and
+/// need not be listed; its group is then 0. Supplementary groups are those that list the user, and
+/// none when the group was named.
+/// Errors: not_found (an unknown name), usage (no such form, an id above 2^31-1).
+/// Source: runc libcontainer/user GetExecUser.
+Result<ContainerUser> resolve_user(std::string_view wish, std::string_view passwd,
+                                   std::string_view group);
+
+}  // namespace berth::engine
