@@ -24,10 +24,10 @@ std::string_view container_state_name(ContainerState state);
 
 /// A container as people see it.
 struct ContainerSummary {
-  std::string id;    ///< 64 hex digits
+  std::string id;  ///< 64 hex digits
   std::string name;
-  std::string image;     ///< as it was asked for
-  std::string image_id;  ///< "sha256:…"
+  std::string image;                 ///< as it was asked for
+  std::string image_id;              ///< "sha256:…"
   std::vector<std::string> command;  ///< entrypoint and arguments
   ContainerState state = ContainerState::created;
   int64_t created_at = 0;  ///< seconds since 1970

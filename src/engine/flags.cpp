@@ -9,7 +9,8 @@
 namespace berth::engine {
 namespace {
 
-constexpr std::array kPropagations = {"rprivate", "private", "rshared", "shared", "rslave", "slave"};
+constexpr std::array kPropagations = {"rprivate", "private", "rshared",
+                                      "shared",   "rslave",  "slave"};
 
 bool is_propagation(std::string_view word) {
   return std::find(kPropagations.begin(), kPropagations.end(), word) != kPropagations.end();

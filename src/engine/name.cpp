@@ -9,25 +9,25 @@ namespace berth::engine {
 namespace {
 
 constexpr std::array<std::string_view, 64> kAdjectives = {
-    "able",    "agile",   "amber",   "ample",   "apt",     "bold",    "brave",   "bright",
-    "brisk",   "calm",    "candid",  "clear",   "clever",  "crisp",   "curious", "deft",
-    "eager",   "earnest", "exact",   "fair",    "fleet",   "fond",    "frank",   "fresh",
-    "gentle",  "glad",    "golden",  "grand",   "hardy",   "honest",  "humble",  "jolly",
-    "keen",    "kind",    "level",   "light",   "lively",  "loyal",   "lucid",   "merry",
-    "mild",    "modest",  "neat",    "nimble",  "noble",   "patient", "placid",  "plain",
-    "polite",  "prime",   "proud",   "quick",   "quiet",   "ready",   "robust",  "serene",
-    "sharp",   "silver",  "sober",   "steady",  "sunny",   "swift",   "tidy",    "upbeat"};
+    "able",   "agile",   "amber",  "ample",  "apt",    "bold",    "brave",   "bright",
+    "brisk",  "calm",    "candid", "clear",  "clever", "crisp",   "curious", "deft",
+    "eager",  "earnest", "exact",  "fair",   "fleet",  "fond",    "frank",   "fresh",
+    "gentle", "glad",    "golden", "grand",  "hardy",  "honest",  "humble",  "jolly",
+    "keen",   "kind",    "level",  "light",  "lively", "loyal",   "lucid",   "merry",
+    "mild",   "modest",  "neat",   "nimble", "noble",  "patient", "placid",  "plain",
+    "polite", "prime",   "proud",  "quick",  "quiet",  "ready",   "robust",  "serene",
+    "sharp",  "silver",  "sober",  "steady", "sunny",  "swift",   "tidy",    "upbeat"};
 
 constexpr std::array<std::string_view, 64> kSurnames = {
-    "abel",      "ampere",   "archimedes", "banach",    "bernoulli", "bohr",      "boole",
-    "bose",      "brahe",    "cantor",     "cauchy",    "church",    "copernicus", "coulomb",
-    "curie",     "dirac",    "einstein",   "erdos",     "euclid",    "euler",     "faraday",
-    "fermat",    "fermi",    "feynman",    "fourier",   "galileo",   "galois",    "gauss",
-    "germain",   "goedel",   "hamilton",   "herschel",  "hilbert",   "hopper",    "hypatia",
-    "jacobi",    "kepler",   "kovalevskaya", "lagrange", "laplace",  "leibniz",   "lovelace",
-    "maxwell",   "meitner",  "mirzakhani", "neumann",   "newton",    "noether",   "ohm",
-    "pascal",    "pauli",    "planck",     "poincare",  "ramanujan", "riemann",   "schroedinger",
-    "shannon",   "somerville", "stokes",   "tesla",     "turing",    "volta",     "weyl",
+    "abel",    "ampere",     "archimedes",   "banach",   "bernoulli", "bohr",       "boole",
+    "bose",    "brahe",      "cantor",       "cauchy",   "church",    "copernicus", "coulomb",
+    "curie",   "dirac",      "einstein",     "erdos",    "euclid",    "euler",      "faraday",
+    "fermat",  "fermi",      "feynman",      "fourier",  "galileo",   "galois",     "gauss",
+    "germain", "goedel",     "hamilton",     "herschel", "hilbert",   "hopper",     "hypatia",
+    "jacobi",  "kepler",     "kovalevskaya", "lagrange", "laplace",   "leibniz",    "lovelace",
+    "maxwell", "meitner",    "mirzakhani",   "neumann",  "newton",    "noether",    "ohm",
+    "pascal",  "pauli",      "planck",       "poincare", "ramanujan", "riemann",    "schroedinger",
+    "shannon", "somerville", "stokes",       "tesla",    "turing",    "volta",      "weyl",
     "wu"};
 
 bool is_alnum(char c) {

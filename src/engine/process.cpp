@@ -8,7 +8,9 @@
 namespace berth::engine {
 namespace {
 
-std::string_view name_of(std::string_view entry) { return entry.substr(0, entry.find('=')); }
+std::string_view name_of(std::string_view entry) {
+  return entry.substr(0, entry.find('='));
+}
 
 void unset(std::vector<std::string>& entries, std::string_view name) {
   std::erase_if(entries, [&](const std::string& entry) { return name_of(entry) == name; });
@@ -37,7 +39,8 @@ Result<std::vector<std::string>> make_environment(const EnvironmentInputs& input
   for (const std::string& entry : inputs.request) {
     std::string_view name = name_of(entry);
     if (name.empty() || entry.find('\0') != std::string::npos) {
-      return make_error(Kind::usage, "environment variable " + quoted(entry) + ": expected NAME=value");
+      return make_error(Kind::usage,
+                        "environment variable " + quoted(entry) + ": expected NAME=value");
     }
     if (name.size() < entry.size()) {
       set(entries, entry);
@@ -47,9 +50,8 @@ Result<std::vector<std::string>> make_environment(const EnvironmentInputs& input
       unset(entries, name);
     }
   }
-  bool has_home = std::any_of(entries.begin(), entries.end(), [](const std::string& entry) {
-    return entry.starts_with("HOME=");
-  });
+  bool has_home = std::any_of(entries.begin(), entries.end(),
+                              [](const std::string& entry) { return entry.starts_with("HOME="); });
   if (!has_home) entries.push_back("HOME=" + std::string(inputs.home));
   return entries;
 }

@@ -13,8 +13,8 @@ namespace {
 constexpr uint64_t kMaxId = (uint64_t{1} << 31) - 1;
 
 bool is_number(std::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(),
-                                      [](char c) { return c >= '0' && c <= '9'; });
+  return !text.empty() &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
 std::optional<uint32_t> parse_id(std::string_view text) {
@@ -103,7 +103,8 @@ Result<ContainerUser> resolve_user(std::string_view wish, std::string_view passw
   } else if (auto uid = parse_id(user_part)) {
     user.uid = *uid;
   } else if (!user_part.empty()) {
-    return make_error(Kind::not_found, "user " + quoted(user_part) + " is not in the image's /etc/passwd",
+    return make_error(Kind::not_found,
+                      "user " + quoted(user_part) + " is not in the image's /etc/passwd",
                       "a numeric id");
   }
   if (user.uid == 0 && user.home == "/") user.home = "/root";

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+#include "sys/fd.hpp"
+
+namespace berth::sys {
+
+struct ReceivedSignal {
+  int number = 0;
+  /// The kernel sent it (a key of the terminal, a fault), so it went to the whole foreground group.
+  bool from_kernel = false;
+  pid_t sender = 0;
+};
+
+/// Blocks `numbers` in this thread and gives a non-blocking descriptor that receives them.
+/// signalfd(2), pthread_sigmask(3)
+Result<Fd> receive_signals(const std::vector<int>& numbers);
+
+/// The next signal, or nothing when none is pending.
+Result<std::optional<ReceivedSignal>> read_signal(const Fd& fd);
+
+/// The signals that may be passed on to a container: all that can be caught but for those of faults
+/// and of job control, CHLD, PIPE, URG and WINCH. Real-time signals included.
+std::vector<int> forwardable_signals();
+
+/// "TERM", "SIGTERM", "15", "rtmin+3" → number; nothing for others.
+std::optional<int> signal_number(std::string_view text);
+
+}  // namespace berth::sys

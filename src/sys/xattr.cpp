@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sys/xattr.hpp"
+
+#include <sys/xattr.h>
+
+#include <cerrno>
+
+#include "base/text.hpp"
+
+namespace berth::sys {
+
+Result<std::optional<std::string>> read_attribute(const Fd& fd, const std::string& key) {
+  // Most attributes are short; the kernel's limit is 64 KiB.
+  std::string value(256, '\0');
+  ssize_t size = ::fgetxattr(fd.get(), key.c_str(), value.data(), value.size());
+  if (size < 0 && errno == ERANGE) {
+    value.resize(size_t{64} << 10);
+    size = ::fgetxattr(fd.get(), key.c_str(), value.data(), value.size());
+  }
+  if (size < 0) {
+    if (errno == ENODATA || errno == EOPNOTSUPP) return std::optional<std::string>();
+    return sys_error(errno, "read attribute " + quoted(key));
+  }
+  value.resize(static_cast<size_t>(size));
+  return std::optional<std::string>(std::move(value));
+}
+
+}  // namespace berth::sys

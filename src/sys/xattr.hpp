@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/result.hpp"
+#include "sys/fd.hpp"
+
+namespace berth::sys {
+
+/// The attribute `key` of an open file (not O_PATH), at most 64 KiB; nothing when it has none or
+/// the file system has no such attributes. fgetxattr(2)
+Result<std::optional<std::string>> read_attribute(const Fd& fd, const std::string& key);
+
+}  // namespace berth::sys
