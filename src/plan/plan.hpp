@@ -49,9 +49,9 @@ struct Spawn {
 };
 struct IsolateMounts {};
 struct MountOverlayRoot {
-  std::string target;              ///< host directory that the root is attached to
-  std::vector<std::string> lower;  ///< highest first
-  std::string upper;               ///< empty: read-only
+  std::string target;                ///< host directory that the root is attached to
+  std::vector<std::string> lower;    ///< highest first
+  std::string upper;                 ///< empty: read-only
   std::string work;
   std::vector<std::string> options;  ///< the file system's other ones ("userxattr")
   MountAttributes attributes;

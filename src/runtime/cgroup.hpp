@@ -51,10 +51,9 @@ struct UnmetLimit {
 ///
 /// Which hierarchies: those that a limit is asked for; the v2 hierarchy always, because it places
 /// the process without a migration (CLONE_INTO_CGROUP), kills it at once (cgroup.kill), freezes it
-/// and carries the device filter as a BPF program; on a machine without v2 also freezer and
-/// devices. Docker's habit is all of them; here each v1 hierarchy costs 0.04 to 0.08 ms for mkdir,
-/// attach and rmdir (nine: 0.45 ms), and on kernels where a migration waits for an RCU grace period
-/// 7 to 12 ms.
+/// and carries the device filter as a BPF program; on a machine without v2 also freezer and devices.
+/// Docker's habit is all of them; here each v1 hierarchy costs 0.04 to 0.08 ms for mkdir, attach and
+/// rmdir (nine: 0.45 ms), and on kernels where a migration waits for an RCU grace period 7 to 12 ms.
 ///
 /// Paths: an absolute cgroupsPath starts at the mount, a relative one at the caller's own cgroup
 /// (v1) or beside it (v2, where a cgroup with processes cannot have controlled children).
