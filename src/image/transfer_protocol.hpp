@@ -33,6 +33,7 @@ struct RegistryAccess {
   std::optional<std::string> tls_ca;             ///< PEM file that replaces the system's CAs
   std::vector<std::string> insecure_registries;  ///< "host" or "host:port": unverified TLS, else HTTP
   std::vector<std::string> auth_files;           ///< read in order; empty: the usual places
+  uint32_t stall_seconds = 30;                   ///< an answer that stands still so long is dropped
 };
 
 /// result: reference, digest, image_id, status ("downloaded", "up_to_date").
@@ -45,6 +46,9 @@ struct PullRequest {
   Ownership ownership = Ownership::full;
   OverlayXattr overlay_xattr = OverlayXattr::trusted;
   bool quiet = false;  ///< no layer events
+  /// Unpacks what the store already holds under this reference and asks no registry: for an image
+  /// whose layers were unpacked for another ownership. status: "up_to_date".
+  bool local = false;
 };
 
 /// result: reference, digest, size (of the manifest).

@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "image/transfer_protocol.hpp"
+
+#include <array>
+#include <utility>
+
+#include "base/text.hpp"
+#include "json/fields.hpp"
+
+namespace berth::image {
+namespace {
+
+template <class Enum, size_t N>
+using Names = std::array<std::pair<Enum, std::string_view>, N>;
+
+constexpr Names<Ownership, 2> kOwnerships{{{Ownership::full, "full"}, {Ownership::single, "single"}}};
+constexpr Names<OverlayXattr, 2> kOverlayXattrs{
+    {{OverlayXattr::trusted, "trusted"}, {OverlayXattr::user, "user"}}};
+constexpr Names<LayerPhase, 7> kLayerPhases{{{LayerPhase::waiting, "waiting"},
+                                             {LayerPhase::downloading, "downloading"},
+                                             {LayerPhase::verifying, "verifying"},
+                                             {LayerPhase::unpacking, "unpacking"},
+                                             {LayerPhase::uploading, "uploading"},
+                                             {LayerPhase::done, "done"},
+                                             {LayerPhase::exists, "exists"}}};
+
+template <class Enum, size_t N>
+std::string_view name_of(const Names<Enum, N>& names, Enum wanted) {
+  for (const auto& [value, name] : names) {
+    if (value == wanted) return name;
+  }
+  return {};
+}
+
+template <class Enum, size_t N>
+Result<Enum> value_of(const Names<Enum, N>& names, std::string_view wanted) {
+  std::vector<std::string> known;
+  for (const auto& [value, name] : names) {
+    if (name == wanted) return value;
+    known.emplace_back(name);
+  }
+  return make_error(Kind::corrupt,
+                    "expected one of " + join(known, ", ") + ", got " + quoted(wanted));
+}
+
+}  // namespace
+
+std::string_view ownership_name(Ownership ownership) {
+  return name_of(kOwnerships, ownership);
+}
+std::string_view overlay_xattr_name(OverlayXattr xattr) {
+  return name_of(kOverlayXattrs, xattr);
+}
+std::string_view layer_phase_name(LayerPhase phase) {
+  return name_of(kLayerPhases, phase);
+}
+
+// Textual forms and field tables, found by argument-dependent look-up.
+
+static std::string to_json_text(const Ownership& value) {
+  return std::string(ownership_name(value));
+}
+static Result<Ownership> from_json_text(std::string_view text, std::type_identity<Ownership>) {
+  return value_of(kOwnerships, text);
+}
+static std::string to_json_text(const OverlayXattr& value) {
+  return std::string(overlay_xattr_name(value));
+}
+static Result<OverlayXattr> from_json_text(std::string_view text,
+                                           std::type_identity<OverlayXattr>) {
+  return value_of(kOverlayXattrs, text);
+}
+static std::string to_json_text(const LayerPhase& value) {
+  return std::string(layer_phase_name(value));
+}
+static Result<LayerPhase> from_json_text(std::string_view text, std::type_identity<LayerPhase>) {
+  return value_of(kLayerPhases, text);
+}
+
+/// The members of `access` stand beside the verb's own.
+template <class V>
+void access_fields(V& v, RegistryAccess& a) {
+  v.optional("tls_ca", a.tls_ca);
+  v.optional("insecure_registries", a.insecure_registries);
+  v.optional("auth_files", a.auth_files);
+  v.optional("stall_seconds", a.stall_seconds);
+}
+
+template <class V>
+void fields(V& v, PullRequest& r) {
+  v.required("verb", r.verb);
+  v.required("root", r.root);
+  v.required("reference", r.reference);
+  v.optional("platform", r.platform);
+  access_fields(v, r.access);
+  v.optional("ownership", r.ownership);
+  v.optional("overlay_xattr", r.overlay_xattr);
+  v.optional("quiet", r.quiet);
+  v.optional("local", r.local);
+  v.strict();
+}
+
+template <class V>
+void fields(V& v, PushRequest& r) {
+  v.required("verb", r.verb);
+  v.required("root", r.root);
+  v.required("reference", r.reference);
+  access_fields(v, r.access);
+  v.optional("quiet", r.quiet);
+  v.strict();
+}
+
+template <class V>
+void fields(V& v, LoginRequest& r) {
+  v.required("verb", r.verb);
+  v.optional("registry", r.registry);
+  v.required("username", r.username);
+  v.required("password", r.password);
+  access_fields(v, r.access);
+  v.strict();
+}
+
+template <class V>
+void fields(V& v, LogoutRequest& r) {
+  v.required("verb", r.verb);
+  v.optional("registry", r.registry);
+  access_fields(v, r.access);
+  v.strict();
+}
+
+template <class V>
+void fields(V& v, LoadRequest& r) {
+  v.required("verb", r.verb);
+  v.required("root", r.root);
+  v.required("input", r.input);
+  v.optional("platform", r.platform);
+  v.optional("ownership", r.ownership);
+  v.optional("overlay_xattr", r.overlay_xattr);
+  v.optional("quiet", r.quiet);
+  v.strict();
+}
+
+template <class V>
+void fields(V& v, SaveRequest& r) {
+  v.required("verb", r.verb);
+  v.required("root", r.root);
+  v.required("references", r.references);
+  v.required("output", r.output);
+  v.required("format", r.format);
+  v.strict();
+}
+
+template <class V>
+void fields(V& v, ImportRequest& r) {
+  v.required("verb", r.verb);
+  v.required("root", r.root);
+  v.required("source", r.source);
+  v.optional("reference", r.reference);
+  v.optional("changes", r.changes);
+  v.optional("message", r.message);
+  v.optional("platform", r.platform);
+  v.optional("ownership", r.ownership);
+  v.optional("overlay_xattr", r.overlay_xattr);
+  v.strict();
+}
+
+template <class V>
+void fields(V& v, LayerEvent& e) {
+  v.required("id", e.id);
+  v.required("phase", e.phase);
+  v.required("done", e.done);
+  v.required("total", e.total);
+}
+
+template <class V>
+void fields(V& v, StatusEvent& e) {
+  v.required("text", e.text);
+}
+
+template <class V>
+void fields(V& v, WarningEvent& e) {
+  v.required("text", e.text);
+}
+
+template <class V>
+void fields(V& v, TransferResult& r) {
+  v.optional("reference", r.reference);
+  v.optional("digest", r.digest);
+  v.optional("image_id", r.image_id);
+  v.optional("status", r.status);
+  v.optional("size", r.size);
+  v.optional("loaded", r.loaded);
+}
+
+namespace {
+
+/// An Error as it travels: its kind by name, its place in our source left behind.
+struct ErrorEvent {
+  std::string kind;
+  int sys_errno = 0;
+  std::string what;
+  std::string hint;
+  std::vector<std::string> context;
+};
+
+template <class V>
+void fields(V& v, ErrorEvent& e) {
+  v.required("kind", e.kind);
+  v.optional("errno", e.sys_errno);
+  v.required("what", e.what);
+  v.optional("hint", e.hint);
+  v.optional("context", e.context);
+}
+
+struct Envelope {
+  std::string verb;
+  std::string event;
+};
+
+template <class V>
+void fields(V& v, Envelope& e) {
+  v.optional("verb", e.verb);
+  v.optional("event", e.event);
+}
+
+json::Value event_value(const LayerEvent& e) {
+  return json::to_value(e);
+}
+json::Value event_value(const StatusEvent& e) {
+  return json::to_value(e);
+}
+json::Value event_value(const WarningEvent& e) {
+  return json::to_value(e);
+}
+json::Value event_value(const TransferResult& e) {
+  return json::to_value(e);
+}
+json::Value event_value(const Error& e) {
+  return json::to_value(
+      ErrorEvent{std::string(kind_name(e.kind)), e.sys_errno, e.what, e.hint, e.context});
+}
+
+std::string_view event_name(const TransferEvent& event) {
+  constexpr std::string_view kNames[] = {"layer", "status", "warning", "result", "error"};
+  static_assert(std::size(kNames) == std::variant_size_v<TransferEvent>);
+  return kNames[event.index()];
+}
+
+template <class T>
+Result<TransferEvent> read_event(const json::Value& value) {
+  T event = TRY(json::from_value<T>(value, "event"));
+  return TransferEvent(std::move(event));
+}
+
+template <class T>
+Result<TransferRequest> read_request(const json::Value& value) {
+  Result<T> request = json::from_value<T>(value, "request");
+  if (!request.ok()) {
+    request.error().kind = Kind::usage;
+    return std::move(request).error();
+  }
+  return TransferRequest(std::move(request).value());
+}
+
+}  // namespace
+
+std::string to_json(const TransferRequest& request) {
+  return std::visit([](const auto& r) { return json::write(r); }, request) + "\n";
+}
+
+Result<TransferRequest> parse_request(std::string_view text) {
+  Result<json::Value> value = json::parse(text, "request");
+  if (!value.ok()) {
+    value.error().kind = Kind::usage;
+    return std::move(value).error();
+  }
+  std::string verb = TRY(json::from_value<Envelope>(*value, "request")).verb;
+  if (verb == "pull") return read_request<PullRequest>(*value);
+  if (verb == "push") return read_request<PushRequest>(*value);
+  if (verb == "login") return read_request<LoginRequest>(*value);
+  if (verb == "logout") return read_request<LogoutRequest>(*value);
+  if (verb == "load") return read_request<LoadRequest>(*value);
+  if (verb == "save") return read_request<SaveRequest>(*value);
+  if (verb == "import") return read_request<ImportRequest>(*value);
+  return make_error(Kind::usage, "read the request: unknown verb " + quoted(verb));
+}
+
+std::string to_json(const TransferEvent& event) {
+  json::Object line{{"event", event_name(event)}};
+  json::Value members = std::visit([](const auto& e) { return event_value(e); }, event);
+  for (const auto& member : *members.object()) line.push_back(member);
+  return json::dump(json::Value(std::move(line))) + "\n";
+}
+
+Result<TransferEvent> parse_event(std::string_view line) {
+  json::Value value = TRY(json::parse(line, "event"));
+  std::string name = TRY(json::from_value<Envelope>(value, "event")).event;
+  if (name == "layer") return read_event<LayerEvent>(value);
+  if (name == "status") return read_event<StatusEvent>(value);
+  if (name == "warning") return read_event<WarningEvent>(value);
+  if (name == "result") return read_event<TransferResult>(value);
+  if (name == "error") {
+    ErrorEvent e = TRY(json::from_value<ErrorEvent>(value, "event"));
+    return TransferEvent(Error{kind_from_name(e.kind), e.sys_errno, std::move(e.what),
+                               std::move(e.hint), std::move(e.context)});
+  }
+  return make_error(Kind::corrupt, "read an event: unknown name " + quoted(name));
+}
+
+}  // namespace berth::image

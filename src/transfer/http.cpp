@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transfer/http.hpp"
+
+#include <curl/curl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <mutex>
+
+#include "base/text.hpp"
+
+namespace berth::transfer {
+namespace {
+
+constexpr size_t kMaxHeaderBytes = 256 << 10;
+constexpr size_t kMaxRefusalBytes = 64 << 10;
+constexpr int kMaxRedirects = 10;
+constexpr std::chrono::seconds kUploadStall{300};  // a registry may move a blob before it answers
+
+/// What the callbacks of one exchange share.
+struct Exchange {
+  const HttpRequest& request;
+  const Cancel& cancel;
+  HttpResponse response;
+  size_t header_bytes = 0;
+  uint64_t body_bytes = 0;
+  uint64_t upload_offset = 0;
+  std::optional<Error> error;  // why a callback ended it
+};
+
+size_t stop(Exchange& exchange, Error error) {
+  exchange.error = std::move(error);
+  return CURL_WRITEFUNC_ERROR;
+}
+
+size_t on_header(char* data, size_t, size_t size, void* user) {
+  auto& exchange = *static_cast<Exchange*>(user);
+  exchange.header_bytes += size;
+  if (exchange.header_bytes > kMaxHeaderBytes) {
+    return stop(exchange, make_error(Kind::corrupt, fmt::format("read '{}': headers above 256 KiB",
+                                                                exchange.response.url.shown())));
+  }
+  std::string_view line = trim({data, size});
+  if (line.starts_with("HTTP/")) {  // a new answer, after an interim one
+    exchange.response.headers.clear();
+    std::vector<std::string_view> words = split_blank(line);
+    std::optional<uint64_t> status = words.size() > 1 ? parse_u64(words[1]) : std::nullopt;
+    exchange.response.status = static_cast<int>(status.value_or(0));
+    return size;
+  }
+  size_t colon = line.find(':');
+  if (colon != std::string_view::npos) {
+    exchange.response.headers.emplace_back(to_lower(trim(line.substr(0, colon))),
+                                           trim(line.substr(colon + 1)));
+  }
+  return size;
+}
+
+size_t on_body(char* data, size_t, size_t size, void* user) {
+  auto& exchange = *static_cast<Exchange*>(user);
+  HttpResponse& response = exchange.response;
+  bool success = response.status >= 200 && response.status < 300;
+  if (!success) {
+    size_t room = kMaxRefusalBytes - std::min(kMaxRefusalBytes, response.body.size());
+    response.body.append(data, std::min(room, size));
+    return size;
+  }
+  if (exchange.request.sink) {
+    Result<void> taken = exchange.request.sink(response, {data, size});
+    return taken.ok() ? size : stop(exchange, std::move(taken).error());
+  }
+  exchange.body_bytes += size;
+  if (exchange.body_bytes > exchange.request.max_body) {
+    return stop(exchange,
+                make_error(Kind::corrupt, fmt::format("read '{}': the answer is above {} bytes",
+                                                      response.url.shown(),
+                                                      exchange.request.max_body)));
+  }
+  response.body.append(data, size);
+  return size;
+}
+
+size_t on_upload(char* data, size_t, size_t room, void* user) {
+  auto& exchange = *static_cast<Exchange*>(user);
+  uint64_t left = exchange.request.upload_size - exchange.upload_offset;
+  ssize_t got = pread(exchange.request.upload_fd, data, std::min<uint64_t>(room, left),
+                      static_cast<off_t>(exchange.upload_offset));
+  int saved_errno = errno;
+  if (got < 0) {
+    exchange.error = sys_error(saved_errno, "read the blob that is being uploaded");
+    return CURL_READFUNC_ABORT;
+  }
+  exchange.upload_offset += static_cast<uint64_t>(got);
+  if (exchange.request.on_sent) exchange.request.on_sent(exchange.upload_offset);
+  return static_cast<size_t>(got);
+}
+
+int on_seek(void* user, curl_off_t offset, int origin) {
+  if (origin != SEEK_SET) return CURL_SEEKFUNC_FAIL;
+  static_cast<Exchange*>(user)->upload_offset = static_cast<uint64_t>(offset);
+  return CURL_SEEKFUNC_OK;
+}
+
+int on_progress(void* user, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
+  return static_cast<Exchange*>(user)->cancel.requested() ? 1 : 0;
+}
+
+struct HeaderList {
+  curl_slist* list = nullptr;
+  ~HeaderList() { curl_slist_free_all(list); }
+  void add(const std::string& line) { list = curl_slist_append(list, line.c_str()); }
+};
+
+std::string host_and_port(const Url& url) {
+  return url.host + ":" + std::to_string(url.port);
+}
+
+std::string certificate_hint(const Url& url) {
+  return fmt::format("--tls-ca FILE with the registry's CA, or --insecure-registry {}",
+                     host_and_port(url));
+}
+
+/// The error of a curl code that ends the matter, or none where another try may help.
+std::optional<Error> final_error(CURLcode code, CURL* handle, const char* detail, const Url& url) {
+  std::string text = *detail != '\0' ? detail : curl_easy_strerror(code);
+  switch (code) {
+    case CURLE_COULDNT_RESOLVE_HOST:
+      return make_error(Kind::not_found, fmt::format("find host '{}': no such name", url.host),
+                        "check the registry's name and this machine's network");
+    case CURLE_COULDNT_RESOLVE_PROXY:
+      return make_error(Kind::not_found, "find the host of the proxy: no such name",
+                        "check https_proxy, http_proxy and no_proxy");
+    case CURLE_COULDNT_CONNECT: {
+      long os_errno = 0;
+      curl_easy_getinfo(handle, CURLINFO_OS_ERRNO, &os_errno);
+      std::string what = fmt::format("connect to '{}'", host_and_port(url));
+      Error error = os_errno != 0 ? sys_error(static_cast<int>(os_errno), what)
+                                  : make_error(Kind::io, what + ": " + text);
+      return std::move(error).with_hint("check that the registry runs and that its port is right");
+    }
+    case CURLE_PEER_FAILED_VERIFICATION:
+      return make_error(Kind::denied,
+                        fmt::format("verify the certificate of '{}': {}", host_and_port(url), text),
+                        certificate_hint(url));
+    case CURLE_SSL_CACERT_BADFILE:
+      return make_error(Kind::usage, fmt::format("read the CA file for '{}': {}",
+                                                 host_and_port(url), text));
+    case CURLE_SSL_CONNECT_ERROR:
+      return make_error(Kind::unsupported,
+                        fmt::format("speak TLS with '{}': {}", host_and_port(url), text),
+                        fmt::format("--insecure-registry {}, if it speaks plain HTTP",
+                                    host_and_port(url)));
+    default:
+      return std::nullopt;
+  }
+}
+
+Error broken_error(CURLcode code, const char* detail, const Url& url) {
+  std::string reason;
+  switch (code) {
+    case CURLE_OPERATION_TIMEDOUT:
+      reason = "no data came for too long";
+      break;
+    case CURLE_GOT_NOTHING:
+      reason = "the connection was closed without an answer";
+      break;
+    case CURLE_PARTIAL_FILE:
+      reason = "the connection was closed before the end";
+      break;
+    default:
+      reason = *detail != '\0' ? detail : curl_easy_strerror(code);
+  }
+  return make_error(Kind::io, fmt::format("read '{}': {}", url.shown(), reason),
+                    "the same command again, when the network is back");
+}
+
+}  // namespace
+
+/// Handles with their kept connections, one for each exchange that runs.
+class Http::Pool {
+ public:
+  Pool() { curl_global_init(CURL_GLOBAL_DEFAULT); }
+  ~Pool() {
+    for (CURL* handle : idle_) curl_easy_cleanup(handle);
+  }
+  CURL* take() {
+    std::lock_guard lock(mutex_);
+    if (idle_.empty()) return curl_easy_init();
+    CURL* handle = idle_.back();
+    idle_.pop_back();
+    return handle;
+  }
+  void put_back(CURL* handle) {
+    curl_easy_reset(handle);
+    std::lock_guard lock(mutex_);
+    idle_.push_back(handle);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<CURL*> idle_;
+};
+
+std::optional<std::string_view> HttpResponse::header(std::string_view name) const {
+  for (const auto& [key, value] : headers) {
+    if (key == name) return value;
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string_view> HttpResponse::header_values(std::string_view name) const {
+  std::vector<std::string_view> values;
+  for (const auto& [key, value] : headers) {
+    if (key == name) values.push_back(value);
+  }
+  return values;
+}
+
+Http::Http(HttpOptions options, const Cancel& cancel)
+    : options_(std::move(options)), cancel_(cancel), pool_(std::make_unique<Pool>()) {}
+Http::~Http() = default;
+
+bool Http::is_insecure(const Url& url) const {
+  return std::ranges::any_of(options_.insecure_registries, [&](const std::string& entry) {
+    return to_lower(entry) == url.host || to_lower(entry) == host_and_port(url);
+  });
+}
+
+Result<HttpResponse> Http::perform(const HttpRequest& request) {
+  Url url = request.url;
+  bool authorized = true;
+  for (int hop = 0; hop <= kMaxRedirects; ++hop) {
+    HttpResponse response = TRY(exchange(request, url, authorized));
+    bool redirect = response.status == 301 || response.status == 302 || response.status == 303 ||
+                    response.status == 307 || response.status == 308;
+    std::optional<std::string_view> location = response.header("location");
+    if (!redirect || !location) return response;
+    if (request.method != "GET" && request.method != "HEAD") return response;
+
+    Url next = TRY_CTX(resolve_url(url, std::string(*location)),
+                       fmt::format("cannot follow the redirect of '{}'", url.shown()));
+    if (url.scheme == "https" && next.scheme == "http") {
+      return make_error(Kind::denied, fmt::format("follow the redirect from '{}' to '{}': it leaves "
+                                                  "HTTPS for plain HTTP",
+                                                  url.shown(), next.shown()));
+    }
+    // Once dropped it stays dropped: a hop that comes back was chosen by the other host.
+    authorized = authorized && next.origin() == request.url.origin();
+    url = std::move(next);
+  }
+  return make_error(Kind::corrupt, fmt::format("read '{}': more than {} redirects",
+                                               request.url.shown(), kMaxRedirects));
+}
+
+Result<HttpResponse> Http::exchange(const HttpRequest& request, const Url& url, bool authorized) {
+  TRY(cancel_.check());
+  Exchange exchange{request, cancel_, {}, 0, 0, 0, {}};
+  exchange.response.url = url;
+  CURL* handle = pool_->take();
+  BERTH_ASSERT(handle != nullptr);
+  char detail[CURL_ERROR_SIZE] = "";
+
+  auto set = [handle](CURLoption option, auto value) { curl_easy_setopt(handle, option, value); };
+  std::string target = url.text();
+  set(CURLOPT_URL, target.c_str());
+  set(CURLOPT_PROTOCOLS_STR, "http,https");
+  set(CURLOPT_FOLLOWLOCATION, 0L);
+  set(CURLOPT_NOSIGNAL, 1L);
+  // One stream a connection: HTTP/2's windows only slow down a few large blobs.
+  set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
+  set(CURLOPT_USERAGENT, "berth/0.1");
+  set(CURLOPT_ERRORBUFFER, detail);
+  set(CURLOPT_BUFFERSIZE, 512L << 10);
+  set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+  if (is_loopback(url.host)) set(CURLOPT_NOPROXY, "*");
+
+  bool uploads = request.upload_fd >= 0;
+  std::chrono::seconds stall = uploads ? kUploadStall : options_.stall_timeout;
+  set(CURLOPT_CONNECTTIMEOUT, static_cast<long>(options_.connect_timeout.count()));
+  set(CURLOPT_LOW_SPEED_LIMIT, 1024L);
+  set(CURLOPT_LOW_SPEED_TIME, static_cast<long>(stall.count()));
+
+  if (options_.tls_ca) {
+    set(CURLOPT_CAINFO, options_.tls_ca->c_str());
+    set(CURLOPT_CAPATH, static_cast<char*>(nullptr));
+  }
+  if (is_insecure(url)) {
+    set(CURLOPT_SSL_VERIFYPEER, 0L);
+    set(CURLOPT_SSL_VERIFYHOST, 0L);
+  }
+
+  HeaderList headers;
+  for (const std::string& line : request.headers) headers.add(line);
+  if (authorized && !request.authorization.empty()) {
+    headers.add("Authorization: " + request.authorization);
+  }
+  headers.add("Expect:");
+  if (request.method == "HEAD") {
+    set(CURLOPT_NOBODY, 1L);
+  } else if (uploads) {
+    set(CURLOPT_UPLOAD, 1L);
+    set(CURLOPT_INFILESIZE_LARGE, static_cast<curl_off_t>(request.upload_size));
+    set(CURLOPT_READFUNCTION, &on_upload);
+    set(CURLOPT_READDATA, &exchange);
+    set(CURLOPT_SEEKFUNCTION, &on_seek);
+    set(CURLOPT_SEEKDATA, &exchange);
+    set(CURLOPT_CUSTOMREQUEST, request.method.c_str());
+  } else if (request.method != "GET") {
+    set(CURLOPT_POSTFIELDS, request.body.c_str());
+    set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request.body.size()));
+    set(CURLOPT_CUSTOMREQUEST, request.method.c_str());
+  }
+  set(CURLOPT_HTTPHEADER, headers.list);
+  set(CURLOPT_HEADERFUNCTION, &on_header);
+  set(CURLOPT_HEADERDATA, &exchange);
+  set(CURLOPT_WRITEFUNCTION, &on_body);
+  set(CURLOPT_WRITEDATA, &exchange);
+  set(CURLOPT_NOPROGRESS, 0L);
+  set(CURLOPT_XFERINFOFUNCTION, &on_progress);
+  set(CURLOPT_XFERINFODATA, &exchange);
+
+  CURLcode code = curl_easy_perform(handle);
+  std::optional<Error> final;
+  if (code != CURLE_OK) final = final_error(code, handle, detail, url);
+  pool_->put_back(handle);
+
+  if (exchange.error) return *std::move(exchange.error);
+  if (code == CURLE_ABORTED_BY_CALLBACK) return make_error(Kind::interrupted, "stopped by a signal");
+  if (final) return *std::move(final);
+  if (code != CURLE_OK) exchange.response.broken = broken_error(code, detail, url);
+  return std::move(exchange.response);
+}
+
+}  // namespace berth::transfer

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.hpp"
+#include "transfer/cancel.hpp"
+#include "transfer/url.hpp"
+
+namespace berth::transfer {
+
+struct HttpOptions {
+  std::optional<std::string> tls_ca;             ///< PEM file that replaces the system's CAs
+  std::vector<std::string> insecure_registries;  ///< "host" or "host:port": TLS is not verified
+  std::chrono::seconds connect_timeout{15};
+  std::chrono::seconds stall_timeout{30};  ///< an answer below 1 kB/s for so long is broken off
+};
+
+struct HttpResponse {
+  int status = 0;  ///< 0: the connection ended before an answer came
+  std::vector<std::pair<std::string, std::string>> headers;  ///< names in lower case
+  std::string body;             ///< empty where a sink took it; of a refusal at most 64 KiB
+  Url url;                      ///< after redirects
+  std::optional<Error> broken;  ///< the connection was lost part way: worth another try
+
+  bool ok() const { return status >= 200 && status < 300 && !broken; }
+  std::optional<std::string_view> header(std::string_view name) const;  ///< the first of that name
+  std::vector<std::string_view> header_values(std::string_view name) const;
+};
+
+struct HttpRequest {
+  std::string method = "GET";
+  Url url;
+  std::vector<std::string> headers;  ///< "Name: value"
+  std::string authorization;         ///< its value; goes to the origin of `url` and no further
+  std::string body;
+  int upload_fd = -1;                ///< when ≥ 0: its first `upload_size` bytes are the body
+  uint64_t upload_size = 0;
+  std::function<void(uint64_t sent)> on_sent;
+  uint64_t max_body = 1 << 20;       ///< bytes of a 2xx answer without a sink; more is corrupt
+  /// Takes the bytes of a 2xx answer as they come; an error ends the exchange and is returned.
+  std::function<Result<void>(const HttpResponse& head, std::string_view bytes)> sink;
+};
+
+/// HTTP and HTTPS with kept connections; any thread may call perform().
+/// - Redirects of GET and HEAD are followed here, at most 10; the authorization stays behind when
+///   scheme, host or port change; https never becomes http.
+/// - The proxy variables of the environment count, but not for loopback hosts.
+/// - Headers above 256 KiB end the exchange.
+class Http {
+ public:
+  Http(HttpOptions options, const Cancel& cancel);
+  ~Http();
+  Http(const Http&) = delete;
+  Http& operator=(const Http&) = delete;
+
+  /// One exchange with its redirects. Any status is an answer, not an error.
+  /// Errors: not_found (no such host), io (no connection), denied (the certificate does not hold,
+  /// a redirect to plain HTTP), unsupported (the other side does not speak TLS), corrupt (an answer
+  /// beyond its cap, a redirect loop), interrupted, and whatever the sink returns.
+  Result<HttpResponse> perform(const HttpRequest& request);
+
+  bool is_insecure(const Url& url) const;
+
+ private:
+  class Pool;
+  Result<HttpResponse> exchange(const HttpRequest& request, const Url& url, bool authorized);
+
+  HttpOptions options_;
+  const Cancel& cancel_;
+  std::unique_ptr<Pool> pool_;
+};
+
+}  // namespace berth::transfer

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/result.hpp"
+
+namespace berth::transfer {
+
+/// An absolute http or https URL without user information, taken apart once.
+struct Url {
+  std::string scheme;  ///< "http", "https"
+  std::string host;    ///< lower case; an IPv6 address keeps its brackets
+  uint16_t port = 0;   ///< the scheme's own where the text has none
+  std::string path;    ///< from the first '/', without query
+  std::string query;   ///< without '?'
+
+  std::string text() const;
+  std::string origin() const;  ///< "https://host:443": what credentials belong to
+  std::string shown() const;   ///< for messages: no query, which may hold a signature
+};
+
+/// Errors: corrupt (not a URL, another scheme, user information inside).
+Result<Url> parse_url(const std::string& text);
+
+/// The target of a Location header: absolute, or relative to `base`. Errors: as parse_url().
+Result<Url> resolve_url(const Url& base, const std::string& location);
+
+/// `extra` ("mount=…&from=…") added to the query that is already there.
+Url with_query(Url url, const std::string& extra);
+
+/// Everything but RFC 3986's unreserved characters becomes %XX.
+std::string percent_encode(std::string_view text);
+
+/// localhost, 127.0.0.0/8 and [::1].
+bool is_loopback(std::string_view host);
+
+/// 169.254.0.0/16 and [fe80::/10]: where clouds serve their secrets.
+bool is_link_local(std::string_view host);
+
+}  // namespace berth::transfer
