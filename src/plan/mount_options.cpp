@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/mount_options.hpp"
+
+#include <linux/mount.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "base/text.hpp"
+
+namespace berth::plan {
+namespace {
+
+struct Word {
+  std::string_view name;
+  uint64_t set;
+  uint64_t clear;
+};
+
+// The access time is one field of three values, so that every change of it clears the field first.
+constexpr std::array kWords = {
+    Word{"ro", MOUNT_ATTR_RDONLY, 0},
+    Word{"rw", 0, MOUNT_ATTR_RDONLY},
+    Word{"nosuid", MOUNT_ATTR_NOSUID, 0},
+    Word{"suid", 0, MOUNT_ATTR_NOSUID},
+    Word{"nodev", MOUNT_ATTR_NODEV, 0},
+    Word{"dev", 0, MOUNT_ATTR_NODEV},
+    Word{"noexec", MOUNT_ATTR_NOEXEC, 0},
+    Word{"exec", 0, MOUNT_ATTR_NOEXEC},
+    Word{"nodiratime", MOUNT_ATTR_NODIRATIME, 0},
+    Word{"diratime", 0, MOUNT_ATTR_NODIRATIME},
+    Word{"relatime", MOUNT_ATTR_RELATIME, MOUNT_ATTR__ATIME},
+    Word{"norelatime", MOUNT_ATTR_RELATIME, MOUNT_ATTR__ATIME},
+    Word{"noatime", MOUNT_ATTR_NOATIME, MOUNT_ATTR__ATIME},
+    Word{"atime", MOUNT_ATTR_RELATIME, MOUNT_ATTR__ATIME},
+    Word{"strictatime", MOUNT_ATTR_STRICTATIME, MOUNT_ATTR__ATIME},
+    Word{"nostrictatime", MOUNT_ATTR_RELATIME, MOUNT_ATTR__ATIME},
+    Word{"nosymfollow", MOUNT_ATTR_NOSYMFOLLOW, 0},
+    Word{"symfollow", 0, MOUNT_ATTR_NOSYMFOLLOW},
+};
+
+// Said for completeness: the kernel's default, or a wish that the kernel may ignore.
+constexpr std::array<std::string_view, 8> kNoEffect = {
+    "defaults", "async", "loud", "silent", "noiversion", "iversion", "nomand", "nolazytime"};
+
+// Flags of the super block, which fsconfig(2) takes by the same name.
+constexpr std::array<std::string_view, 4> kSuperBlock = {"sync", "dirsync", "lazytime", "mand"};
+
+constexpr std::array<std::string_view, 3> kUnsupported = {"idmap", "ridmap", "tmpcopyup"};
+
+template <size_t N>
+bool contains(const std::array<std::string_view, N>& words, std::string_view word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+const Word* find_word(std::string_view name) {
+  auto found = std::find_if(kWords.begin(), kWords.end(),
+                            [&](const Word& word) { return word.name == name; });
+  return found == kWords.end() ? nullptr : &*found;
+}
+
+// A later word takes back an earlier one.
+void add(uint64_t& set, uint64_t& clear, const Word& word) {
+  set = (set & ~word.clear) | word.set;
+  clear = (clear & ~word.set) | word.clear;
+  if (word.clear & MOUNT_ATTR__ATIME) clear |= MOUNT_ATTR__ATIME;
+}
+
+std::optional<PropagationChange> propagation_of(std::string_view word) {
+  bool recursive = word.starts_with("r") && word != "ro" && word != "rw";
+  std::string_view type = recursive ? word.substr(1) : word;
+  if (type == "shared") return PropagationChange{Propagation::shared, recursive};
+  if (type == "slave") return PropagationChange{Propagation::slave, recursive};
+  if (type == "private") return PropagationChange{Propagation::private_, recursive};
+  if (type == "unbindable") return PropagationChange{Propagation::unbindable, recursive};
+  return std::nullopt;
+}
+
+}  // namespace
+
+bool MountAttributes::operator==(const MountAttributes& other) const {
+  auto same = [](const std::optional<PropagationChange>& a,
+                 const std::optional<PropagationChange>& b) {
+    return a.has_value() == b.has_value() &&
+           (!a || (a->type == b->type && a->recursive == b->recursive));
+  };
+  return set == other.set && clear == other.clear && recursive_set == other.recursive_set &&
+         recursive_clear == other.recursive_clear && same(propagation, other.propagation);
+}
+
+Result<MountOptions> parse_mount_options(const std::vector<std::string>& options) {
+  MountOptions sorted;
+  auto& attributes = sorted.attributes;
+  for (const std::string& option : options) {
+    if (const Word* word = find_word(option)) {
+      add(attributes.set, attributes.clear, *word);
+    } else if (const Word* all = option.starts_with("r") ? find_word(option.substr(1)) : nullptr) {
+      add(attributes.recursive_set, attributes.recursive_clear, *all);
+    } else if (auto propagation = propagation_of(option)) {
+      attributes.propagation = propagation;
+    } else if (option == "bind" || option == "rbind") {
+      sorted.bind = true;
+      sorted.recursive_bind = option == "rbind";
+    } else if (option == "remount") {
+      sorted.remount = true;
+    } else if (contains(kUnsupported, option)) {
+      return make_error(Kind::unsupported, "mount option " + quoted(option) + ": not supported");
+    } else if (!contains(kNoEffect, option)) {
+      sorted.data.push_back(option);
+    }
+  }
+  if (sorted.bind) {
+    // A bind has no super block of its own.
+    std::erase_if(sorted.data, [](const std::string& word) { return contains(kSuperBlock, word); });
+  }
+  return sorted;
+}
+
+std::string attribute_names(const MountAttributes& attributes) {
+  std::vector<std::string> names;
+  auto add_names = [&](uint64_t set, uint64_t clear, std::string_view prefix) {
+    for (const Word& word : kWords) {
+      bool atime = word.clear & MOUNT_ATTR__ATIME;
+      if (atime) {
+        // "relatime" stands for its synonyms; it is the kernel's default when nothing is cleared.
+        if (!(clear & MOUNT_ATTR__ATIME) || (set & MOUNT_ATTR__ATIME) != word.set) continue;
+        if (word.set == MOUNT_ATTR_RELATIME && word.name != "relatime") continue;
+      } else if (word.set ? !(set & word.set) : !(clear & word.clear)) {
+        continue;
+      }
+      names.push_back(std::string(prefix) + std::string(word.name));
+    }
+  };
+  add_names(attributes.set, attributes.clear, "");
+  add_names(attributes.recursive_set, attributes.recursive_clear, "r");
+  if (attributes.propagation) {
+    static constexpr std::array<std::string_view, 4> kNames = {"shared", "slave", "private",
+                                                               "unbindable"};
+    names.push_back((attributes.propagation->recursive ? "r" : "") +
+                    std::string(kNames[static_cast<size_t>(attributes.propagation->type)]));
+  }
+  return join(names, ",");
+}
+
+}  // namespace berth::plan

@@ -1,0 +1,508 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/plan.hpp"
+
+#include <linux/mount.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "base/text.hpp"
+#include "oci/edit.hpp"
+#include "plan/capabilities.hpp"
+
+namespace berth::plan {
+namespace {
+
+constexpr uint32_t kTtyGroup = 5;
+
+Error usage(std::string what) { return make_error(Kind::usage, "config.json: " + std::move(what)); }
+
+Error unsupported(std::string what) {
+  return make_error(Kind::unsupported, "config.json: " + std::move(what) + ": not supported");
+}
+
+bool is_below(std::string_view path, std::string_view directory) {
+  return path == directory ||
+         (path.starts_with(directory) && path.substr(directory.size()).starts_with("/"));
+}
+
+// "/a//b/./c/" → "/a/b/c"; ".." stays, the kernel resolves it inside the root.
+std::string tidy(std::string_view path) {
+  std::string out;
+  for (std::string_view part : split(path, '/')) {
+    if (part.empty() || part == ".") continue;
+    out += '/';
+    out += part;
+  }
+  return out.empty() ? "/" : out;
+}
+
+/// Collects the steps of one container; each method is one subject of the spec, and the order of
+/// their calls in make() is the order of execution.
+class Maker {
+ public:
+  Maker(const oci::Spec& spec, const Container& container, const HostFacts& facts)
+      : spec_(spec), container_(container), facts_(facts) {}
+
+  Result<void> check();
+  void cgroup();
+  Result<void> spawn();
+  Result<void> root();
+  Result<void> mounts();
+  Result<void> devices();
+  void console();
+  void masks();
+  Result<void> kernel_settings();
+  Result<void> hooks(const char* stage, const std::vector<oci::Hook>& hooks);
+  Result<void> enter_root();
+  Result<void> limits();
+  Result<void> identity();
+  void program();
+
+  Plan take() { return std::move(plan_); }
+
+ private:
+  bool creates(std::string_view type) const {
+    for (const auto& space : spec_.linux_.namespaces) {
+      if (space.type == type) return space.path.empty();
+    }
+    return false;
+  }
+  bool has_namespace(std::string_view type) const {
+    return std::any_of(spec_.linux_.namespaces.begin(), spec_.linux_.namespaces.end(),
+                       [&](const oci::Namespace& space) { return space.type == type; });
+  }
+  bool in_user_namespace() const { return facts_.user_namespace || has_namespace("user"); }
+  Result<void> mount(const oci::Mount& mount, size_t index);
+  Result<void> mount_kernel_file_system(const oci::Mount& mount, MountOptions options);
+  void device(const oci::Device& device);
+  bool host_owns_dev() const;
+  uint64_t capability_set(const std::vector<std::string>& names, const char* member);
+  template <class T>
+  void add(T step) {
+    plan_.steps.emplace_back(std::move(step));
+  }
+
+  const oci::Spec& spec_;
+  const Container& container_;
+  const HostFacts& facts_;
+  Plan plan_;
+};
+
+Result<void> Maker::check() {
+  if (!spec_.process) return unsupported("a container without 'process'");
+  const auto& process = *spec_.process;
+  if (process.args.empty()) return usage("process.args: empty");
+  if (process.args[0].empty()) return usage("process.args[0]: empty");
+  if (!process.cwd.starts_with("/")) {
+    return usage("process.cwd: expected an absolute path, got " + quoted(process.cwd));
+  }
+  if (spec_.root.path.empty()) return usage("root.path: empty");
+  if (!process.apparmor_profile.empty()) return unsupported("process.apparmorProfile");
+  if (!process.selinux_label.empty()) return unsupported("process.selinuxLabel");
+  static constexpr std::array<std::string_view, 7> kKnown = {"pid", "network", "mount",  "ipc",
+                                                             "uts", "user",    "cgroup"};
+  std::set<std::string> seen;
+  for (const auto& space : spec_.linux_.namespaces) {
+    if (space.type == "time") return unsupported("linux.namespaces: 'time'");
+    if (std::find(kKnown.begin(), kKnown.end(), space.type) == kKnown.end()) {
+      return usage("linux.namespaces: unknown type " + quoted(space.type));
+    }
+    if (!seen.insert(space.type).second) {
+      return usage("linux.namespaces: " + quoted(space.type) + " is there twice");
+    }
+  }
+  if (!creates("mount")) {
+    return unsupported("linux.namespaces: a container without a mount namespace of its own");
+  }
+  if (!spec_.hostname.empty() && !has_namespace("uts")) {
+    return usage("hostname: needs a uts namespace");
+  }
+  if (!spec_.domainname.empty() && !has_namespace("uts")) {
+    return usage("domainname: needs a uts namespace");
+  }
+  bool mapped = !spec_.linux_.uid_mappings.empty() || !spec_.linux_.gid_mappings.empty();
+  if (mapped && !has_namespace("user")) {
+    return usage("linux.uidMappings: needs a user namespace");
+  }
+  if (creates("user") && (spec_.linux_.uid_mappings.empty() || spec_.linux_.gid_mappings.empty())) {
+    return usage("linux.uidMappings: missing for a new user namespace");
+  }
+  return {};
+}
+
+void Maker::cgroup() {
+  if (facts_.cgroup_layout == CgroupLayout::none) return;
+  MakeCgroup step;
+  step.path = spec_.linux_.cgroups_path.empty() ? "/berth/" + container_.id
+                                                : spec_.linux_.cgroups_path;
+  if (spec_.linux_.resources) step.resources = *spec_.linux_.resources;
+  add(std::move(step));
+}
+
+Result<void> Maker::spawn() {
+  Spawn step;
+  for (const auto& space : spec_.linux_.namespaces) {
+    if (space.path.empty()) {
+      step.created.push_back(space.type);
+    } else if (!space.path.starts_with("/")) {
+      return usage("linux.namespaces: expected an absolute path, got " + quoted(space.path));
+    } else {
+      step.joined.push_back(space);
+    }
+  }
+  step.uid_mappings = spec_.linux_.uid_mappings;
+  step.gid_mappings = spec_.linux_.gid_mappings;
+  add(std::move(step));
+  add(IsolateMounts{});
+  return {};
+}
+
+Result<void> Maker::root() {
+  std::string path = spec_.root.path.starts_with("/") ? spec_.root.path
+                                                      : container_.bundle + "/" + spec_.root.path;
+  bool mounted = !spec_.mounts.empty() && tidy(spec_.mounts[0].destination) == "/";
+  if (!mounted) {
+    add(BindRoot{std::move(path)});
+    return {};
+  }
+  const oci::Mount& mount = spec_.mounts[0];
+  if (mount.type != "overlay") {
+    return unsupported("mounts[0]: a root of type " + quoted(mount.type));
+  }
+  MountOptions options = TRY(parse_mount_options(mount.options));
+  MountOverlayRoot step;
+  step.target = std::move(path);
+  step.attributes = options.attributes;
+  for (const std::string& option : options.data) {
+    auto value = [&](std::string_view key) -> std::optional<std::string> {
+      if (!option.starts_with(key)) return std::nullopt;
+      return option.substr(key.size());
+    };
+    if (auto layer = value("lowerdir+=")) {
+      step.lower.push_back(*layer);
+    } else if (auto layers = value("lowerdir=")) {
+      for (std::string_view one : split(*layers, ':')) step.lower.emplace_back(one);
+    } else if (auto upper = value("upperdir=")) {
+      step.upper = *upper;
+    } else if (auto work = value("workdir=")) {
+      step.work = *work;
+    } else {
+      step.options.push_back(option);
+    }
+  }
+  if (step.lower.empty()) return usage("mounts[0].options: an overlay without lowerdir");
+  if (step.upper.empty() != step.work.empty()) {
+    return usage("mounts[0].options: upperdir and workdir need each other");
+  }
+  add(std::move(step));
+  return {};
+}
+
+Result<void> Maker::mounts() {
+  for (size_t i = 0; i < spec_.mounts.size(); ++i) {
+    if (i == 0 && tidy(spec_.mounts[0].destination) == "/") continue;
+    auto done = mount(spec_.mounts[i], i);
+    if (!done.ok()) {
+      return std::move(done).error().with_context("cannot plan mounts[" + std::to_string(i) + "]");
+    }
+  }
+  return {};
+}
+
+// What may lie over a file of procfs: lxcfs replaces these, and nothing of them is believed by a
+// privileged process (runc keeps the same list).
+bool may_cover_proc(std::string_view path) {
+  static constexpr std::array<std::string_view, 10> kAllowed = {
+      "/proc/cpuinfo", "/proc/diskstats", "/proc/meminfo",    "/proc/stat",    "/proc/swaps",
+      "/proc/uptime",  "/proc/loadavg",   "/proc/slabinfo",   "/proc/net/dev",
+      "/proc/sys/kernel/ns_last_pid"};
+  return std::find(kAllowed.begin(), kAllowed.end(), path) != kAllowed.end() ||
+         is_below(path, "/proc/driver");
+}
+
+Result<void> Maker::mount(const oci::Mount& mount, size_t) {
+  // runtime-spec config.md: "destination ... MUST be an absolute path"; 1.2 tolerates a relative
+  // one, read as below "/".
+  std::string target = tidy(mount.destination);
+  if (mount.destination.empty()) return usage("mounts.destination: empty");
+  if (target == "/") return usage("mounts.destination: '/' is for the first mount only");
+  MountOptions options = TRY(parse_mount_options(mount.options));
+  if (options.remount) return unsupported("mount option 'remount'");
+  if (!mount.uid_mappings.empty() || !mount.gid_mappings.empty()) {
+    return unsupported("mounts.uidMappings");
+  }
+  bool bind = options.bind || mount.type == "bind";
+  if (is_below(target, "/proc") && target != "/proc" && !may_cover_proc(target)) {
+    return make_error(Kind::denied, "mount on " + quoted(target) + ": nothing may lie over procfs");
+  }
+  if (bind) {
+    if (mount.source.empty()) return usage("mounts.source: empty for a bind");
+    std::string source = mount.source.starts_with("/") ? mount.source
+                                                       : container_.bundle + "/" + mount.source;
+    add(MountBind{std::move(source), std::move(target), options.recursive_bind || !options.bind,
+                  options.attributes});
+    return {};
+  }
+  return mount_kernel_file_system(mount, std::move(options));
+}
+
+Result<void> Maker::mount_kernel_file_system(const oci::Mount& mount, MountOptions options) {
+  std::string target = tidy(mount.destination);
+  if (mount.type.empty()) return usage("mounts.type: empty for " + quoted(target));
+  if (mount.type == "cgroup" || mount.type == "cgroup2") {
+    if (facts_.cgroup_layout == CgroupLayout::none) {
+      plan_.warnings.push_back("no cgroup file system on this machine: ignoring the mount of " +
+                               quoted(target));
+      return {};
+    }
+    add(MountCgroups{std::move(target), options.attributes});
+    return {};
+  }
+  if (mount.type == "sysfs" && in_user_namespace() && !creates("network")) {
+    // The kernel gives a new sysfs only to the owner of the network namespace.
+    MountAttributes attributes = options.attributes;
+    attributes.recursive_set |= MOUNT_ATTR_RDONLY | (attributes.set & ~MOUNT_ATTR__ATIME);
+    attributes.set = attributes.clear = 0;
+    attributes.propagation = PropagationChange{Propagation::slave, true};
+    add(MountBind{"/sys", std::move(target), true, attributes});
+    return {};
+  }
+  if (mount.type == "devpts" && !facts_.tty_group_mapped) {
+    std::erase(options.data, "gid=" + std::to_string(kTtyGroup));
+  }
+  MountFilesystem step;
+  step.type = mount.type;
+  step.source = mount.source.empty() ? mount.type : mount.source;
+  step.data = std::move(options.data);
+  step.attributes = options.attributes;
+  // A link that an image left in the place of /proc would have the kernel's files appear elsewhere,
+  // and a runtime that later writes to "/proc/self/attr" write to the image's file.
+  step.exact = mount.type == "proc" || mount.type == "sysfs" || target == "/proc" ||
+               target == "/sys" || target == "/dev";
+  step.target = std::move(target);
+  add(std::move(step));
+  return {};
+}
+
+bool Maker::host_owns_dev() const {
+  return std::any_of(spec_.mounts.begin(), spec_.mounts.end(), [](const oci::Mount& mount) {
+    bool bind = mount.type == "bind" ||
+                std::any_of(mount.options.begin(), mount.options.end(),
+                            [](const auto& word) { return word == "bind" || word == "rbind"; });
+    return bind && tidy(mount.destination) == "/dev";
+  });
+}
+
+void Maker::device(const oci::Device& device) {
+  auto major = static_cast<uint32_t>(device.major);
+  auto minor = static_cast<uint32_t>(device.minor);
+  std::string type = device.type == "u" ? "c" : device.type;
+  if (in_user_namespace() && type != "p") {
+    auto source = spec_.annotations.find(std::string(oci::kDeviceSourceAnnotation) + device.path);
+    add(BindNode{source == spec_.annotations.end() ? device.path : source->second, device.path,
+                 std::move(type), major, minor});
+    return;
+  }
+  add(MakeNode{device.path, std::move(type), major, minor, device.file_mode.value_or(0666) & 07777,
+               device.uid.value_or(0), device.gid.value_or(0)});
+}
+
+Result<void> Maker::devices() {
+  // A bind of the host's /dev already holds everything, and nothing may be written there.
+  if (host_owns_dev()) return {};
+  static const std::array<oci::Device, 6> kDefaults = {
+      oci::Device{"c", "/dev/null", 1, 3, 0666, 0, 0},
+      oci::Device{"c", "/dev/zero", 1, 5, 0666, 0, 0},
+      oci::Device{"c", "/dev/full", 1, 7, 0666, 0, 0},
+      oci::Device{"c", "/dev/random", 1, 8, 0666, 0, 0},
+      oci::Device{"c", "/dev/urandom", 1, 9, 0666, 0, 0},
+      oci::Device{"c", "/dev/tty", 5, 0, 0666, 0, 0}};
+  const auto& asked = spec_.linux_.devices;
+  for (const auto& one : kDefaults) {
+    bool replaced = std::any_of(asked.begin(), asked.end(), [&](const oci::Device& other) {
+      return tidy(other.path) == one.path;
+    });
+    if (!replaced) device(one);
+  }
+  for (const auto& one : asked) {
+    if (!one.path.starts_with("/") || one.path.ends_with("/")) {
+      return usage("linux.devices: expected an absolute path, got " + quoted(one.path));
+    }
+    if (one.type != "c" && one.type != "b" && one.type != "u" && one.type != "p") {
+      return usage("linux.devices: unknown type " + quoted(one.type));
+    }
+    device(one);
+  }
+  add(MakeLink{"/dev/ptmx", "pts/ptmx"});
+  add(MakeLink{"/dev/fd", "/proc/self/fd"});
+  add(MakeLink{"/dev/stdin", "/proc/self/fd/0"});
+  add(MakeLink{"/dev/stdout", "/proc/self/fd/1"});
+  add(MakeLink{"/dev/stderr", "/proc/self/fd/2"});
+  return {};
+}
+
+void Maker::console() {
+  if (spec_.process->terminal) add(MakeConsole{spec_.process->console_size});
+}
+
+void Maker::masks() {
+  if (!spec_.linux_.readonly_paths.empty()) add(MakeReadonly{spec_.linux_.readonly_paths});
+  if (!spec_.linux_.masked_paths.empty()) add(MaskPaths{spec_.linux_.masked_paths});
+}
+
+// A key outside the container's own namespaces would change the host.
+bool is_namespaced_sysctl(std::string_view key, bool ipc, bool network, bool uts) {
+  static constexpr std::array<std::string_view, 8> kIpc = {
+      "kernel.msgmax", "kernel.msgmnb", "kernel.msgmni", "kernel.sem",
+      "kernel.shmall", "kernel.shmmax", "kernel.shmmni", "kernel.shm_rmid_forced"};
+  if (std::find(kIpc.begin(), kIpc.end(), key) != kIpc.end()) return ipc;
+  if (key.starts_with("fs.mqueue.")) return ipc;
+  if (key.starts_with("net.")) return network;
+  return key == "kernel.domainname" && uts;
+}
+
+Result<void> Maker::kernel_settings() {
+  if (creates("network")) add(RaiseLoopback{});
+  if (!spec_.hostname.empty()) add(SetHostname{spec_.hostname});
+  if (!spec_.domainname.empty()) add(SetDomainname{spec_.domainname});
+  for (const auto& [name, value] : spec_.linux_.sysctl) {
+    std::string key = name;
+    if (key.find('.') == std::string::npos) std::replace(key.begin(), key.end(), '/', '.');
+    if (key.find("..") != std::string::npos || key.find('/') != std::string::npos ||
+        !is_namespaced_sysctl(key, creates("ipc"), creates("network"), creates("uts"))) {
+      return usage("linux.sysctl: " + quoted(name) + " is not of a namespace of the container");
+    }
+    add(SetSysctl{std::move(key), value});
+  }
+  if (spec_.process->oom_score_adj) add(SetOomScore{*spec_.process->oom_score_adj});
+  return {};
+}
+
+Result<void> Maker::hooks(const char* stage, const std::vector<oci::Hook>& list) {
+  for (const auto& hook : list) {
+    if (!hook.path.starts_with("/")) {
+      return usage("hooks." + std::string(stage) + ": expected an absolute path, got " +
+                   quoted(hook.path));
+    }
+    if (hook.timeout && *hook.timeout <= 0) {
+      return usage("hooks." + std::string(stage) + ": a timeout that is not positive");
+    }
+  }
+  if (!list.empty()) add(RunHooks{stage, list});
+  return {};
+}
+
+Result<void> Maker::enter_root() {
+  EnterRoot step;
+  step.readonly = spec_.root.readonly;
+  const std::string& wish = spec_.linux_.rootfs_propagation;
+  if (!wish.empty()) {
+    MountOptions options = TRY(parse_mount_options({wish}));
+    if (!options.attributes.propagation) {
+      return usage("linux.rootfsPropagation: unknown value " + quoted(wish));
+    }
+    step.propagation = options.attributes.propagation->type;
+  }
+  add(step);
+  return {};
+}
+
+Result<void> Maker::limits() {
+  struct Name {
+    std::string_view name;
+    int resource;
+  };
+  static constexpr std::array kNames = {
+      Name{"RLIMIT_AS", RLIMIT_AS},           Name{"RLIMIT_CORE", RLIMIT_CORE},
+      Name{"RLIMIT_CPU", RLIMIT_CPU},         Name{"RLIMIT_DATA", RLIMIT_DATA},
+      Name{"RLIMIT_FSIZE", RLIMIT_FSIZE},     Name{"RLIMIT_LOCKS", RLIMIT_LOCKS},
+      Name{"RLIMIT_MEMLOCK", RLIMIT_MEMLOCK}, Name{"RLIMIT_MSGQUEUE", RLIMIT_MSGQUEUE},
+      Name{"RLIMIT_NICE", RLIMIT_NICE},       Name{"RLIMIT_NOFILE", RLIMIT_NOFILE},
+      Name{"RLIMIT_NPROC", RLIMIT_NPROC},     Name{"RLIMIT_RSS", RLIMIT_RSS},
+      Name{"RLIMIT_RTPRIO", RLIMIT_RTPRIO},   Name{"RLIMIT_RTTIME", RLIMIT_RTTIME},
+      Name{"RLIMIT_SIGPENDING", RLIMIT_SIGPENDING}, Name{"RLIMIT_STACK", RLIMIT_STACK}};
+  std::set<std::string> seen;
+  for (const auto& limit : spec_.process->rlimits) {
+    auto found = std::find_if(kNames.begin(), kNames.end(),
+                              [&](const Name& name) { return name.name == limit.type; });
+    if (found == kNames.end()) {
+      return usage("process.rlimits: unknown type " + quoted(limit.type));
+    }
+    if (!seen.insert(limit.type).second) {
+      return usage("process.rlimits: " + quoted(limit.type) + " is there twice");
+    }
+    add(SetRlimit{limit.type, found->resource, limit.soft, limit.hard});
+  }
+  return {};
+}
+
+uint64_t Maker::capability_set(const std::vector<std::string>& names, const char* member) {
+  uint64_t set = 0;
+  for (const auto& name : names) {
+    if (auto number = capability_number(name)) {
+      set |= uint64_t{1} << *number;
+    } else {
+      plan_.warnings.push_back("process.capabilities." + std::string(member) +
+                               ": unknown capability " + quoted(name) + ", ignoring");
+    }
+  }
+  return set;
+}
+
+Result<void> Maker::identity() {
+  const auto& process = *spec_.process;
+  SetCapabilities capabilities;
+  if (process.capabilities) {
+    capabilities.bounding = capability_set(process.capabilities->bounding, "bounding");
+    capabilities.effective = capability_set(process.capabilities->effective, "effective");
+    capabilities.permitted = capability_set(process.capabilities->permitted, "permitted");
+    capabilities.inheritable = capability_set(process.capabilities->inheritable, "inheritable");
+    capabilities.ambient = capability_set(process.capabilities->ambient, "ambient");
+  }
+  // Without no_new_privs the kernel takes a filter only from a privileged process, so that it has
+  // to be loaded before the privileges go; with it, it comes last and need not allow these steps.
+  const auto& seccomp = spec_.linux_.seccomp;
+  if (seccomp && !process.no_new_privileges) add(LoadSeccomp{*seccomp});
+  add(LimitCapabilities{capabilities.bounding});
+  add(EnterDirectory{tidy(process.cwd)});
+  add(SetIdentity{process.user.uid, process.user.gid, process.user.additional_gids});
+  add(capabilities);
+  add(SetUmask{process.user.umask.value_or(0022) & 0777});
+  if (process.no_new_privileges) add(ForbidNewPrivileges{});
+  if (container_.await_start) add(AwaitStart{});
+  return hooks("startContainer", spec_.hooks.start_container);
+}
+
+void Maker::program() {
+  const auto& process = *spec_.process;
+  if (spec_.linux_.seccomp && process.no_new_privileges) add(LoadSeccomp{*spec_.linux_.seccomp});
+  add(Execute{process.args, process.env});
+}
+
+}  // namespace
+
+Result<Plan> make(const oci::Spec& spec, const Container& container, const HostFacts& facts) {
+  Maker maker(spec, container, facts);
+  TRY(maker.check());
+  maker.cgroup();
+  TRY(maker.spawn());
+  TRY(maker.kernel_settings());
+  TRY(maker.root());
+  TRY(maker.mounts());
+  TRY(maker.devices());
+  maker.console();
+  maker.masks();
+  TRY(maker.hooks("prestart", spec.hooks.prestart));
+  TRY(maker.hooks("createRuntime", spec.hooks.create_runtime));
+  TRY(maker.hooks("createContainer", spec.hooks.create_container));
+  TRY(maker.enter_root());
+  TRY(maker.limits());
+  TRY(maker.identity());
+  maker.program();
+  return maker.take();
+}
+
+}  // namespace berth::plan
