@@ -18,23 +18,23 @@ inline constexpr std::string_view kDeviceSourceAnnotation = "dev.berth.device-so
 
 /// A device that a container is to have (CDI "deviceNodes").
 struct DeviceNode {
-  std::string path;       ///< in the container
-  std::string host_path;  ///< on the host; empty: the same as `path`
+  std::string path{};       ///< in the container
+  std::string host_path{};  ///< on the host; empty: the same as `path`
   std::string type = "c";
   int64_t major = 0;
   int64_t minor = 0;
   std::string permissions = "rw";  ///< of "rwm", for the device cgroup
-  std::optional<uint32_t> file_mode;
-  std::optional<uint32_t> uid;
-  std::optional<uint32_t> gid;
+  std::optional<uint32_t> file_mode{};
+  std::optional<uint32_t> uid{};
+  std::optional<uint32_t> gid{};
 };
 
 /// What somebody else wants changed in a container's configuration (CDI "containerEdits").
 struct ContainerEdits {
-  std::vector<std::string> env;  ///< "NAME=value"; replaces a variable of the same name
-  std::vector<DeviceNode> device_nodes;
-  std::vector<Mount> mounts;  ///< appended in this order
-  std::vector<uint32_t> additional_gids;
+  std::vector<std::string> env{};  ///< "NAME=value"; replaces a variable of the same name
+  std::vector<DeviceNode> device_nodes{};
+  std::vector<Mount> mounts{};  ///< appended in this order
+  std::vector<uint32_t> additional_gids{};
 };
 
 /// Applies `edits` to `spec`. A device node becomes an entry of linux.devices plus a rule of the

@@ -1,11 +1,255 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "oci/runtime_spec.hpp"
 
+#include "base/text.hpp"
+#include "json/fields.hpp"
+
 namespace berth::oci {
+
+template <class V>
+void fields(V& v, Root& root) {
+  v.required("path", root.path);
+  v.optional("readonly", root.readonly);
+  v.rest(root.rest);
+}
+
+template <class V>
+void fields(V& v, IdMapping& mapping) {
+  v.required("containerID", mapping.container_id);
+  v.required("hostID", mapping.host_id);
+  v.required("size", mapping.size);
+}
+
+template <class V>
+void fields(V& v, Mount& mount) {
+  v.required("destination", mount.destination);
+  v.optional("type", mount.type);
+  v.optional("source", mount.source);
+  v.optional("options", mount.options);
+  v.optional("uidMappings", mount.uid_mappings);
+  v.optional("gidMappings", mount.gid_mappings);
+  v.rest(mount.rest);
+}
+
+template <class V>
+void fields(V& v, ConsoleSize& size) {
+  v.required("height", size.height);
+  v.required("width", size.width);
+}
+
+template <class V>
+void fields(V& v, User& user) {
+  v.required("uid", user.uid);
+  v.required("gid", user.gid);
+  v.optional("umask", user.umask);
+  v.optional("additionalGids", user.additional_gids);
+  v.rest(user.rest);
+}
+
+template <class V>
+void fields(V& v, Capabilities& capabilities) {
+  v.optional("bounding", capabilities.bounding);
+  v.optional("effective", capabilities.effective);
+  v.optional("inheritable", capabilities.inheritable);
+  v.optional("permitted", capabilities.permitted);
+  v.optional("ambient", capabilities.ambient);
+}
+
+template <class V>
+void fields(V& v, Rlimit& limit) {
+  v.required("type", limit.type);
+  v.required("soft", limit.soft);
+  v.required("hard", limit.hard);
+}
+
+template <class V>
+void fields(V& v, Process& process) {
+  v.optional("terminal", process.terminal);
+  v.optional("consoleSize", process.console_size);
+  v.optional("user", process.user);
+  v.optional("args", process.args);
+  v.optional("env", process.env);
+  v.required("cwd", process.cwd);
+  v.optional("capabilities", process.capabilities);
+  v.optional("rlimits", process.rlimits);
+  v.optional("noNewPrivileges", process.no_new_privileges);
+  v.optional("oomScoreAdj", process.oom_score_adj);
+  v.optional("apparmorProfile", process.apparmor_profile);
+  v.optional("selinuxLabel", process.selinux_label);
+  v.rest(process.rest);
+}
+
+template <class V>
+void fields(V& v, Hook& hook) {
+  v.required("path", hook.path);
+  v.optional("args", hook.args);
+  v.optional("env", hook.env);
+  v.optional("timeout", hook.timeout);
+}
+
+template <class V>
+void fields(V& v, Hooks& hooks) {
+  v.optional("prestart", hooks.prestart);
+  v.optional("createRuntime", hooks.create_runtime);
+  v.optional("createContainer", hooks.create_container);
+  v.optional("startContainer", hooks.start_container);
+  v.optional("poststart", hooks.poststart);
+  v.optional("poststop", hooks.poststop);
+  v.rest(hooks.rest);
+}
+
+template <class V>
+void fields(V& v, Namespace& space) {
+  v.required("type", space.type);
+  v.optional("path", space.path);
+}
+
+template <class V>
+void fields(V& v, Device& device) {
+  v.required("type", device.type);
+  v.required("path", device.path);
+  v.optional("major", device.major);
+  v.optional("minor", device.minor);
+  v.optional("fileMode", device.file_mode);
+  v.optional("uid", device.uid);
+  v.optional("gid", device.gid);
+}
+
+template <class V>
+void fields(V& v, DeviceRule& rule) {
+  v.required("allow", rule.allow);
+  v.optional("type", rule.type);
+  v.optional("major", rule.major);
+  v.optional("minor", rule.minor);
+  v.optional("access", rule.access);
+}
+
+template <class V>
+void fields(V& v, Memory& memory) {
+  v.optional("limit", memory.limit);
+  v.optional("reservation", memory.reservation);
+  v.optional("swap", memory.swap);
+  v.optional("swappiness", memory.swappiness);
+  v.optional("disableOOMKiller", memory.disable_oom_killer);
+  v.optional("checkBeforeUpdate", memory.check_before_update);
+  v.rest(memory.rest);
+}
+
+template <class V>
+void fields(V& v, Cpu& cpu) {
+  v.optional("shares", cpu.shares);
+  v.optional("quota", cpu.quota);
+  v.optional("burst", cpu.burst);
+  v.optional("period", cpu.period);
+  v.optional("realtimeRuntime", cpu.realtime_runtime);
+  v.optional("realtimePeriod", cpu.realtime_period);
+  v.optional("cpus", cpu.cpus);
+  v.optional("mems", cpu.mems);
+  v.optional("idle", cpu.idle);
+  v.rest(cpu.rest);
+}
+
+template <class V>
+void fields(V& v, Pids& pids) {
+  v.required("limit", pids.limit);
+}
+
+template <class V>
+void fields(V& v, BlockIo& block_io) {
+  v.optional("weight", block_io.weight);
+  v.rest(block_io.rest);
+}
+
+template <class V>
+void fields(V& v, HugepageLimit& limit) {
+  v.required("pageSize", limit.page_size);
+  v.required("limit", limit.limit);
+}
+
+template <class V>
+void fields(V& v, Resources& resources) {
+  v.optional("devices", resources.devices);
+  v.optional("memory", resources.memory);
+  v.optional("cpu", resources.cpu);
+  v.optional("pids", resources.pids);
+  v.optional("blockIO", resources.block_io);
+  v.optional("hugepageLimits", resources.hugepage_limits);
+  v.optional("unified", resources.unified);
+  v.rest(resources.rest);
+}
+
+template <class V>
+void fields(V& v, SeccompArg& arg) {
+  v.required("index", arg.index);
+  v.required("value", arg.value);
+  v.optional("valueTwo", arg.value_two);
+  v.required("op", arg.op);
+}
+
+template <class V>
+void fields(V& v, SeccompSyscall& syscall) {
+  v.required("names", syscall.names);
+  v.required("action", syscall.action);
+  v.optional("errnoRet", syscall.errno_ret);
+  v.optional("args", syscall.args);
+}
+
+template <class V>
+void fields(V& v, Seccomp& seccomp) {
+  v.required("defaultAction", seccomp.default_action);
+  v.optional("defaultErrnoRet", seccomp.default_errno_ret);
+  v.optional("architectures", seccomp.architectures);
+  v.optional("flags", seccomp.flags);
+  v.optional("listenerPath", seccomp.listener_path);
+  v.optional("listenerMetadata", seccomp.listener_metadata);
+  v.optional("syscalls", seccomp.syscalls);
+}
+
+template <class V>
+void fields(V& v, Linux& on_linux) {
+  v.optional("namespaces", on_linux.namespaces);
+  v.optional("uidMappings", on_linux.uid_mappings);
+  v.optional("gidMappings", on_linux.gid_mappings);
+  v.optional("devices", on_linux.devices);
+  v.optional("cgroupsPath", on_linux.cgroups_path);
+  v.optional("resources", on_linux.resources);
+  v.optional("sysctl", on_linux.sysctl);
+  v.optional("seccomp", on_linux.seccomp);
+  v.optional("rootfsPropagation", on_linux.rootfs_propagation);
+  v.optional("maskedPaths", on_linux.masked_paths);
+  v.optional("readonlyPaths", on_linux.readonly_paths);
+  v.rest(on_linux.rest);
+}
+
+template <class V>
+void fields(V& v, Spec& spec) {
+  v.required("ociVersion", spec.oci_version);
+  v.optional("root", spec.root);
+  v.optional("mounts", spec.mounts);
+  v.optional("process", spec.process);
+  v.optional("hostname", spec.hostname);
+  v.optional("domainname", spec.domainname);
+  v.optional("hooks", spec.hooks);
+  v.optional("annotations", spec.annotations);
+  v.optional("linux", spec.linux_);
+  v.rest(spec.rest);
+}
 
 bool Hooks::empty() const {
   return prestart.empty() && create_runtime.empty() && create_container.empty() &&
          start_container.empty() && poststart.empty() && poststop.empty();
 }
+
+Result<Spec> parse_spec(std::string_view text, std::string_view name) {
+  Spec spec = TRY(json::read<Spec>(text, name));
+  // "MUST be in SemVer v2.0.0 format"; a configuration of another major is not ours to guess at.
+  if (!spec.oci_version.starts_with("1.")) {
+    return make_error(Kind::unsupported, std::string(name) + ": ociVersion: expected 1.x, got " +
+                                             quoted(spec.oci_version));
+  }
+  return spec;
+}
+
+std::string write_spec(const Spec& spec) { return json::write(spec); }
 
 }  // namespace berth::oci

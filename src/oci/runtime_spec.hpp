@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "json/value.hpp"
 
 /// The runtime-spec's config.json as plain structs, names as in the spec with underscores
 /// (runtime-spec config.md, config-linux.md; version 1.3.0). Absent members are std::optional or
@@ -18,13 +19,13 @@ namespace berth::oci {
 inline constexpr std::string_view kRuntimeSpecVersion = "1.3.0";
 
 /// The members of an object that these structs do not know, kept so that an edited file loses
-/// nothing: one JSON object as text, empty when there were none.
-using Rest = std::string;
+/// nothing. Opaque: nobody but the reader and the writer looks inside.
+using Rest = json::Object;
 
 struct Root {
-  std::string path;  ///< absolute, or relative to the bundle
+  std::string path{};  ///< absolute, or relative to the bundle
   bool readonly = false;
-  Rest rest;
+  Rest rest{};
 };
 
 struct IdMapping {
@@ -34,13 +35,13 @@ struct IdMapping {
 };
 
 struct Mount {
-  std::string destination;  ///< absolute path inside the container
-  std::string type;         ///< "bind", "proc", …; empty for a bind named by its options
-  std::string source;
-  std::vector<std::string> options;
-  std::vector<IdMapping> uid_mappings;
-  std::vector<IdMapping> gid_mappings;
-  Rest rest;
+  std::string destination{};  ///< absolute path inside the container
+  std::string type{};         ///< "bind", "proc", …; empty for a bind named by its options
+  std::string source{};
+  std::vector<std::string> options{};
+  std::vector<IdMapping> uid_mappings{};
+  std::vector<IdMapping> gid_mappings{};
+  Rest rest{};
 };
 
 struct ConsoleSize {
@@ -51,104 +52,104 @@ struct ConsoleSize {
 struct User {
   uint32_t uid = 0;
   uint32_t gid = 0;
-  std::optional<uint32_t> umask;
-  std::vector<uint32_t> additional_gids;
-  Rest rest;
+  std::optional<uint32_t> umask{};
+  std::vector<uint32_t> additional_gids{};
+  Rest rest{};
 };
 
 /// Names as "CAP_CHOWN".
 struct Capabilities {
-  std::vector<std::string> bounding;
-  std::vector<std::string> effective;
-  std::vector<std::string> inheritable;
-  std::vector<std::string> permitted;
-  std::vector<std::string> ambient;
+  std::vector<std::string> bounding{};
+  std::vector<std::string> effective{};
+  std::vector<std::string> inheritable{};
+  std::vector<std::string> permitted{};
+  std::vector<std::string> ambient{};
 };
 
 struct Rlimit {
-  std::string type;  ///< "RLIMIT_NOFILE"
+  std::string type{};  ///< "RLIMIT_NOFILE"
   uint64_t soft = 0;
   uint64_t hard = 0;
 };
 
 struct Process {
   bool terminal = false;
-  std::optional<ConsoleSize> console_size;
-  User user;
-  std::vector<std::string> args;
-  std::vector<std::string> env;  ///< "NAME=value"
-  std::string cwd;
-  std::optional<Capabilities> capabilities;
-  std::vector<Rlimit> rlimits;
+  std::optional<ConsoleSize> console_size{};
+  User user{};
+  std::vector<std::string> args{};
+  std::vector<std::string> env{};  ///< "NAME=value"
+  std::string cwd{};
+  std::optional<Capabilities> capabilities{};
+  std::vector<Rlimit> rlimits{};
   bool no_new_privileges = false;
-  std::optional<int> oom_score_adj;
-  std::string apparmor_profile;
-  std::string selinux_label;
-  Rest rest;
+  std::optional<int> oom_score_adj{};
+  std::string apparmor_profile{};
+  std::string selinux_label{};
+  Rest rest{};
 };
 
 struct Hook {
-  std::string path;  ///< absolute
-  std::vector<std::string> args;
-  std::vector<std::string> env;
-  std::optional<int64_t> timeout;  ///< seconds, > 0
+  std::string path{};  ///< absolute
+  std::vector<std::string> args{};
+  std::vector<std::string> env{};
+  std::optional<int64_t> timeout{};  ///< seconds, > 0
 };
 
 struct Hooks {
-  std::vector<Hook> prestart;
-  std::vector<Hook> create_runtime;
-  std::vector<Hook> create_container;
-  std::vector<Hook> start_container;
-  std::vector<Hook> poststart;
-  std::vector<Hook> poststop;
-  Rest rest;
+  std::vector<Hook> prestart{};
+  std::vector<Hook> create_runtime{};
+  std::vector<Hook> create_container{};
+  std::vector<Hook> start_container{};
+  std::vector<Hook> poststart{};
+  std::vector<Hook> poststop{};
+  Rest rest{};
   bool empty() const;
 };
 
 struct Namespace {
-  std::string type;  ///< pid network mount ipc uts user cgroup time
-  std::string path;  ///< empty: a new one
+  std::string type{};  ///< pid network mount ipc uts user cgroup time
+  std::string path{};  ///< empty: a new one
 };
 
 struct Device {
-  std::string type;  ///< "c", "b", "u" or "p"
-  std::string path;
+  std::string type{};  ///< "c", "b", "u" or "p"
+  std::string path{};
   int64_t major = 0;
   int64_t minor = 0;
-  std::optional<uint32_t> file_mode;
-  std::optional<uint32_t> uid;
-  std::optional<uint32_t> gid;
+  std::optional<uint32_t> file_mode{};
+  std::optional<uint32_t> uid{};
+  std::optional<uint32_t> gid{};
 };
 
 struct DeviceRule {
   bool allow = false;
-  std::string type;              ///< "a", "b", "c"; empty means "a"
-  std::optional<int64_t> major;  ///< absent: any
-  std::optional<int64_t> minor;
-  std::string access;  ///< of "rwm"; empty means all
+  std::string type{};              ///< "a", "b", "c"; empty means "a"
+  std::optional<int64_t> major{};  ///< absent: any
+  std::optional<int64_t> minor{};
+  std::string access{};  ///< of "rwm"; empty means all
 };
 
 struct Memory {
-  std::optional<int64_t> limit;  ///< bytes; -1: none
-  std::optional<int64_t> reservation;
-  std::optional<int64_t> swap;  ///< memory + swap
-  std::optional<uint64_t> swappiness;
-  std::optional<bool> disable_oom_killer;
-  std::optional<bool> check_before_update;
-  Rest rest;
+  std::optional<int64_t> limit{};  ///< bytes; -1: none
+  std::optional<int64_t> reservation{};
+  std::optional<int64_t> swap{};  ///< memory + swap
+  std::optional<uint64_t> swappiness{};
+  std::optional<bool> disable_oom_killer{};
+  std::optional<bool> check_before_update{};
+  Rest rest{};
 };
 
 struct Cpu {
-  std::optional<uint64_t> shares;
-  std::optional<int64_t> quota;  ///< microseconds per period
-  std::optional<uint64_t> burst;
-  std::optional<uint64_t> period;  ///< microseconds
-  std::optional<int64_t> realtime_runtime;
-  std::optional<uint64_t> realtime_period;
-  std::string cpus;
-  std::string mems;
-  std::optional<int64_t> idle;
-  Rest rest;
+  std::optional<uint64_t> shares{};
+  std::optional<int64_t> quota{};  ///< microseconds per period
+  std::optional<uint64_t> burst{};
+  std::optional<uint64_t> period{};  ///< microseconds
+  std::optional<int64_t> realtime_runtime{};
+  std::optional<uint64_t> realtime_period{};
+  std::string cpus{};
+  std::string mems{};
+  std::optional<int64_t> idle{};
+  Rest rest{};
 };
 
 struct Pids {
@@ -156,77 +157,77 @@ struct Pids {
 };
 
 struct BlockIo {
-  std::optional<uint32_t> weight;
-  Rest rest;
+  std::optional<uint32_t> weight{};
+  Rest rest{};
 };
 
 struct HugepageLimit {
-  std::string page_size;  ///< "2MB"
+  std::string page_size{};  ///< "2MB"
   uint64_t limit = 0;     ///< bytes
 };
 
 struct Resources {
-  std::vector<DeviceRule> devices;
-  std::optional<Memory> memory;
-  std::optional<Cpu> cpu;
-  std::optional<Pids> pids;
-  std::optional<BlockIo> block_io;
-  std::vector<HugepageLimit> hugepage_limits;
-  std::map<std::string, std::string> unified;  ///< cgroup v2 file → value
-  Rest rest;
+  std::vector<DeviceRule> devices{};
+  std::optional<Memory> memory{};
+  std::optional<Cpu> cpu{};
+  std::optional<Pids> pids{};
+  std::optional<BlockIo> block_io{};
+  std::vector<HugepageLimit> hugepage_limits{};
+  std::map<std::string, std::string> unified{};  ///< cgroup v2 file → value
+  Rest rest{};
 };
 
 struct SeccompArg {
   uint32_t index = 0;
   uint64_t value = 0;
   uint64_t value_two = 0;
-  std::string op;  ///< "SCMP_CMP_EQ"
+  std::string op{};  ///< "SCMP_CMP_EQ"
 };
 
 struct SeccompSyscall {
-  std::vector<std::string> names;
-  std::string action;  ///< "SCMP_ACT_ALLOW"
-  std::optional<uint32_t> errno_ret;
-  std::vector<SeccompArg> args;
+  std::vector<std::string> names{};
+  std::string action{};  ///< "SCMP_ACT_ALLOW"
+  std::optional<uint32_t> errno_ret{};
+  std::vector<SeccompArg> args{};
 };
 
 struct Seccomp {
-  std::string default_action;
-  std::optional<uint32_t> default_errno_ret;
-  std::vector<std::string> architectures;  ///< "SCMP_ARCH_X86_64"
-  std::vector<std::string> flags;          ///< "SECCOMP_FILTER_FLAG_LOG"
-  std::string listener_path;
-  std::string listener_metadata;
-  std::vector<SeccompSyscall> syscalls;
+  std::string default_action{};
+  std::optional<uint32_t> default_errno_ret{};
+  std::vector<std::string> architectures{};  ///< "SCMP_ARCH_X86_64"
+  std::vector<std::string> flags{};          ///< "SECCOMP_FILTER_FLAG_LOG"
+  std::string listener_path{};
+  std::string listener_metadata{};
+  std::vector<SeccompSyscall> syscalls{};
 };
 
 struct Linux {
-  std::vector<Namespace> namespaces;
-  std::vector<IdMapping> uid_mappings;
-  std::vector<IdMapping> gid_mappings;
-  std::vector<Device> devices;
-  std::string cgroups_path;
-  std::optional<Resources> resources;
-  std::map<std::string, std::string> sysctl;
-  std::optional<Seccomp> seccomp;
-  std::string rootfs_propagation;
-  std::vector<std::string> masked_paths;
-  std::vector<std::string> readonly_paths;
-  Rest rest;
+  std::vector<Namespace> namespaces{};
+  std::vector<IdMapping> uid_mappings{};
+  std::vector<IdMapping> gid_mappings{};
+  std::vector<Device> devices{};
+  std::string cgroups_path{};
+  std::optional<Resources> resources{};
+  std::map<std::string, std::string> sysctl{};
+  std::optional<Seccomp> seccomp{};
+  std::string rootfs_propagation{};
+  std::vector<std::string> masked_paths{};
+  std::vector<std::string> readonly_paths{};
+  Rest rest{};
 };
 
 /// One bundle's config.json.
 struct Spec {
   std::string oci_version{kRuntimeSpecVersion};
-  Root root;
-  std::vector<Mount> mounts;
-  std::optional<Process> process;
-  std::string hostname;
-  std::string domainname;
-  Hooks hooks;
-  std::map<std::string, std::string> annotations;
-  Linux linux_;  ///< "linux" itself is a macro of the compiler
-  Rest rest;
+  Root root{};
+  std::vector<Mount> mounts{};
+  std::optional<Process> process{};
+  std::string hostname{};
+  std::string domainname{};
+  Hooks hooks{};
+  std::map<std::string, std::string> annotations{};
+  Linux linux_{};  ///< "linux" itself is a macro of the compiler
+  Rest rest{};
 };
 
 /// Reads a config.json. `name` is what errors call the text ("config.json").

@@ -9,8 +9,8 @@
 #include <set>
 
 #include "base/text.hpp"
+#include "oci/capabilities.hpp"
 #include "oci/edit.hpp"
-#include "plan/capabilities.hpp"
 
 namespace berth::plan {
 namespace {
@@ -440,14 +440,11 @@ Result<void> Maker::limits() {
 }
 
 uint64_t Maker::capability_set(const std::vector<std::string>& names, const char* member) {
-  uint64_t set = 0;
-  for (const auto& name : names) {
-    if (auto number = capability_number(name)) {
-      set |= uint64_t{1} << *number;
-    } else {
-      plan_.warnings.push_back("process.capabilities." + std::string(member) +
-                               ": unknown capability " + quoted(name) + ", ignoring");
-    }
+  std::vector<std::string> unknown;
+  uint64_t set = oci::capability_bits(names, unknown);
+  for (const auto& name : unknown) {
+    plan_.warnings.push_back("process.capabilities." + std::string(member) +
+                             ": unknown capability " + quoted(name) + ", ignoring");
   }
   return set;
 }
