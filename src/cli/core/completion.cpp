@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "cli/core/help.hpp"
+
+namespace berth::cli {
+namespace {
+
+/// Shell commands that list what exists; %s of the scripts below. They run at each <Tab>, so they
+/// read the store and nothing else.
+std::string list_command(std::string_view program, Complete complete) {
+  std::string name(program);
+  if (complete == Complete::image) {
+    return name + R"( images 2>/dev/null | awk 'NR>1 && $1!="<none>"{print $1":"$2}')";
+  }
+  return name + " ps -a 2>/dev/null | awk 'NR>1{print $NF}'";
+}
+
+std::string underscored(std::string_view text) {
+  std::string name(text);
+  std::replace(name.begin(), name.end(), ' ', '_');
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
+std::string all_flags(const FlagTable& flags) {
+  std::string words = "--help";
+  for (const Flag& flag : flags) words += " --" + std::string(flag.name);
+  return words;
+}
+
+/// "-m|--memory"
+std::string pattern(const Flag& flag) {
+  std::string text = "--" + std::string(flag.name);
+  return flag.letter != 0 ? std::string{'-', flag.letter, '|'} + text : text;
+}
+
+std::string choices(const Flag& flag) {
+  std::string words;
+  for (std::string_view choice : flag.choices) {
+    words += (words.empty() ? "" : " ") + std::string(choice);
+  }
+  return words;
+}
+
+/// The words after the program that make up verbs: "run", "gpu".
+std::string first_words(const std::vector<VerbPage>& verbs) {
+  std::string words;
+  for (const VerbPage& verb : verbs) {
+    std::string first(verb.text.name.substr(0, verb.text.name.find(' ')));
+    if ((" " + words + " ").find(" " + first + " ") == std::string::npos) words += " " + first;
+  }
+  return words.empty() ? words : words.substr(1);
+}
+
+std::string second_words(const std::vector<VerbPage>& verbs, std::string_view group) {
+  std::string words;
+  for (const VerbPage& verb : verbs) {
+    if (verb.text.name.starts_with(std::string(group) + " ")) {
+      words += " " + std::string(verb.text.name.substr(group.size() + 1));
+    }
+  }
+  return words.empty() ? words : words.substr(1);
+}
+
+std::vector<std::string> groups(const std::vector<VerbPage>& verbs) {
+  std::vector<std::string> names;
+  for (const VerbPage& verb : verbs) {
+    size_t blank = verb.text.name.find(' ');
+    if (blank == std::string_view::npos) continue;
+    std::string name(verb.text.name.substr(0, blank));
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  return names;
+}
+
+std::string bash_reply(std::string_view program, Complete complete) {
+  switch (complete) {
+    case Complete::file:
+      return R"(mapfile -t COMPREPLY < <(compgen -f -- "$cur"))";
+    case Complete::directory:
+      return R"(mapfile -t COMPREPLY < <(compgen -d -- "$cur"))";
+    case Complete::image:
+    case Complete::container:
+      return R"(mapfile -t COMPREPLY < <(compgen -W "$()" + list_command(program, complete) +
+             R"x()" -- "$cur"))x";
+    case Complete::verb:
+      return R"(mapfile -t COMPREPLY < <(compgen -W "$verbs" -- "$cur"))";
+    case Complete::nothing:
+      break;
+  }
+  return "COMPREPLY=()";
+}
+
+std::string bash_words(std::string_view words) {
+  return R"(mapfile -t COMPREPLY < <(compgen -W ")" + std::string(words) + R"(" -- "$cur"))";
+}
+
+/// case branches that complete the value of the flag before the cursor; a flag with a value that
+/// nothing is known of completes to nothing instead of to an argument.
+std::string bash_values(std::string_view program, const FlagTable& flags) {
+  std::string text;
+  for (const Flag& flag : flags) {
+    if (flag.value.empty()) continue;
+    std::string reply = flag.choices.empty() ? bash_reply(program, flag.complete)
+                                             : bash_words(choices(flag));
+    text += "        " + pattern(flag) + ") " + reply + "; return ;;\n";
+  }
+  return text;
+}
+
+/// "-e|--env|-v|--volume": the flags that take the word behind them.
+std::string value_flags(const FlagTable& flags) {
+  std::string text;
+  for (const Flag& flag : flags) {
+    if (!flag.value.empty()) text += (text.empty() ? "" : "|") + pattern(flag);
+  }
+  return text.empty() ? "--" : text;
+}
+
+std::string fish_quote(std::string_view text) {
+  std::string safe = "'";
+  for (char c : text) safe += c == '\'' || c == '\\' ? std::string{'\\', c} : std::string{c};
+  return safe + "'";
+}
+
+std::string zsh_quote(std::string_view text) {
+  std::string safe;
+  for (char c : text) {
+    if (c == '\'') {
+      safe += "'\\''";
+    } else if (c == '[' || c == ']' || c == ':' || c == '\\') {
+      safe += std::string{'\\', c};
+    } else {
+      safe += c;
+    }
+  }
+  return safe;
+}
+
+std::string zsh_action(std::string_view program, Complete complete) {
+  switch (complete) {
+    case Complete::file:
+      return "_files";
+    case Complete::directory:
+      return "_files -/";
+    case Complete::image:
+      return "_" + underscored(program) + "_images";
+    case Complete::container:
+      return "_" + underscored(program) + "_containers";
+    case Complete::verb:
+      return "_" + underscored(program) + "_verbs";
+    case Complete::nothing:
+      break;
+  }
+  return " ";
+}
+
+std::string zsh_flags(std::string_view program, const FlagTable& flags) {
+  std::string text;
+  for (const Flag& flag : flags) {
+    std::string help = "[" + zsh_quote(flag.help) + "]";
+    std::string value;
+    if (!flag.value.empty()) {
+      std::string action = flag.choices.empty() ? zsh_action(program, flag.complete)
+                                                : "(" + choices(flag) + ")";
+      value = ":" + zsh_quote(flag.value) + ":" + action;
+    }
+    std::string star = std::holds_alternative<std::vector<std::string>*>(flag.target) ? "*" : "";
+    std::string equals = flag.value.empty() ? "" : "=";
+    text += " \\\n      '" + star + "--" + std::string(flag.name) + equals + help + value + "'";
+    if (flag.letter == 0) continue;
+    std::string plus = flag.value.empty() ? "" : "+";
+    text += " \\\n      '" + star + "-" + std::string{flag.letter} + plus + help + value + "'";
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string bash_completion(const CompletionInput& input) {
+  std::string name(input.program);
+  std::string function = "_" + underscored(input.program);
+  std::string text = "# bash completion of " + name + ", made by '" + name +
+                     " completion bash'\n" + function + "() {\n"
+                     "  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n"
+                     "  local verbs=\"" + first_words(input.verbs) + "\" verb= i=1\n"
+                     "  COMPREPLY=()\n"
+                     "  while ((i < COMP_CWORD)); do\n"
+                     "    case ${COMP_WORDS[i]} in\n"
+                     "      " + value_flags(input.flags) + ") ((i+=2)) ;;\n"
+                     "      -*) ((i+=1)) ;;\n"
+                     "      *) verb=${COMP_WORDS[i]}; break ;;\n"
+                     "    esac\n"
+                     "  done\n";
+  for (const std::string& group : groups(input.verbs)) {
+    text += "  if [[ $verb == " + group + " ]]; then\n"
+            "    if ((i + 1 == COMP_CWORD)); then " +
+            bash_words(second_words(input.verbs, group)) + "; return; fi\n"
+            "    verb=\"" + group + " ${COMP_WORDS[i+1]}\"\n"
+            "  fi\n";
+  }
+  text += "  case $verb in\n"
+          "    '')\n"
+          "      case $prev in\n" + bash_values(input.program, input.flags) +
+          "      esac\n"
+          "      if [[ $cur == -* ]]; then " + bash_words(all_flags(input.flags)) +
+          "; else " + bash_reply(input.program, Complete::verb) + "; fi ;;\n";
+  for (const VerbPage& verb : input.verbs) {
+    text += "    '" + std::string(verb.text.name) + "')\n"
+            "      case $prev in\n" + bash_values(input.program, verb.flags) +
+            "      esac\n"
+            "      if [[ $cur == -* ]]; then " + bash_words(all_flags(verb.flags)) + "; else " +
+            bash_reply(input.program, verb.text.complete) + "; fi ;;\n";
+  }
+  return text + "  esac\n}\n"
+         // References hold colons, which bash takes for word breaks; bash-completion undoes that.
+         "__" + name + "_complete() {\n"
+         "  " + function + "\n"
+         "  declare -F __ltrim_colon_completions >/dev/null &&\n"
+         "    __ltrim_colon_completions \"${COMP_WORDS[COMP_CWORD]}\"\n"
+         "  return 0\n"
+         "}\n"
+         "complete -o filenames -o bashdefault -F __" + name + "_complete " + name + "\n";
+}
+
+std::string zsh_completion(const CompletionInput& input) {
+  std::string name(input.program);
+  std::string function = "_" + underscored(input.program);
+  std::string text = "#compdef " + name + "\n# zsh completion of " + name + ", made by '" + name +
+                     " completion zsh'\n";
+  text += function + "_images() { compadd -- ${(f)\"$(" + list_command(name, Complete::image) +
+          ")\"} }\n";
+  text += function + "_containers() { compadd -- ${(f)\"$(" +
+          list_command(name, Complete::container) + ")\"} }\n";
+  text += function + "_verbs() {\n  local -a verbs=(\n";
+  std::vector<std::string> group_names = groups(input.verbs);
+  for (const VerbPage& verb : input.verbs) {
+    if (verb.text.name.find(' ') != std::string_view::npos) continue;
+    text += "    '" + std::string(verb.text.name) + ":" + zsh_quote(verb.text.summary) + "'\n";
+  }
+  for (const std::string& group : group_names) text += "    '" + group + ":" +
+                                                       second_words(input.verbs, group) + "'\n";
+  text += "  )\n  _describe verb verbs\n}\n";
+  text += function + "() {\n  local context state line curcontext=$curcontext\n"
+          "  typeset -A opt_args\n"
+          "  _arguments -C -A '-*' '--help[Show help]'" + zsh_flags(input.program, input.flags) +
+          " \\\n      '1:verb:" + function + "_verbs' '*::argument:->verb'\n"
+          "  [[ $state == verb ]] || return\n"
+          "  case $line[1] in\n";
+  auto arguments = [&](const VerbPage& verb, const std::string& indent) {
+    return indent + "_arguments -s '--help[Show help]'" + zsh_flags(input.program, verb.flags) +
+           " \\\n      '*:argument:" + zsh_action(input.program, verb.text.complete) + "' ;;\n";
+  };
+  for (const VerbPage& verb : input.verbs) {
+    if (verb.text.name.find(' ') != std::string_view::npos) continue;
+    text += "    " + std::string(verb.text.name) + ")\n" + arguments(verb, "      ");
+  }
+  for (const std::string& group : group_names) {
+    text += "    " + group + ")\n"
+            "      if ((CURRENT == 2)); then compadd -- " + second_words(input.verbs, group) +
+            "; return; fi\n      case $words[2] in\n";
+    for (const VerbPage& verb : input.verbs) {
+      if (!verb.text.name.starts_with(group + " ")) continue;
+      text += "        " + std::string(verb.text.name.substr(group.size() + 1)) +
+              ") shift words; ((CURRENT--))\n" + arguments(verb, "          ");
+    }
+    text += "      esac ;;\n";
+  }
+  return text + "  esac\n}\n" +
+         // Works both from a folder of $fpath and from `source <(berth completion zsh)`.
+         "if [[ $funcstack[1] == " + function + " ]]; then " + function +
+         " \"$@\"; else compdef " + function + " " + name + "; fi\n";
+}
+
+std::string fish_completion(const CompletionInput& input) {
+  std::string name(input.program);
+  std::string text = "# fish completion of " + name + ", made by '" + name +
+                     " completion fish'\n"
+                     "complete -c " + name + " -f\n";
+  auto flag_lines = [&](const FlagTable& flags, const std::string& condition) {
+    std::string lines;
+    for (const Flag& flag : flags) {
+      lines += "complete -c " + name + " -n " + fish_quote(condition);
+      if (flag.letter != 0) lines += std::string(" -s ") + flag.letter;
+      lines += " -l " + std::string(flag.name);
+      if (!flag.value.empty()) {
+        bool files = flag.complete == Complete::file || flag.complete == Complete::directory;
+        lines += files ? " -r -F" : " -x";
+        if (!flag.choices.empty()) lines += " -a " + fish_quote(choices(flag));
+      }
+      lines += " -d " + fish_quote(flag.help) + "\n";
+    }
+    return lines;
+  };
+  text += flag_lines(input.flags, "__fish_use_subcommand");
+  for (const VerbPage& verb : input.verbs) {
+    std::string verb_name(verb.text.name);
+    size_t blank = verb_name.find(' ');
+    std::string first = verb_name.substr(0, blank);
+    std::string seen = "__fish_seen_subcommand_from " + first;
+    if (blank == std::string::npos) {
+      text += "complete -c " + name + " -n __fish_use_subcommand -a " + first + " -d " +
+              fish_quote(verb.text.summary) + "\n";
+    } else {
+      std::string second = verb_name.substr(blank + 1);
+      text += "complete -c " + name + " -n __fish_use_subcommand -a " + first + "\n";
+      text += "complete -c " + name + " -n " + fish_quote(seen) + " -a " + second + " -d " +
+              fish_quote(verb.text.summary) + "\n";
+      seen += "; and __fish_seen_subcommand_from " + second;
+    }
+    text += flag_lines(verb.flags, seen);
+    if (verb.text.complete == Complete::image || verb.text.complete == Complete::container) {
+      text += "complete -c " + name + " -n " + fish_quote(seen) + " -a " +
+              fish_quote("(" + list_command(name, verb.text.complete) + ")") + "\n";
+    } else if (verb.text.complete == Complete::file || verb.text.complete == Complete::directory) {
+      text += "complete -c " + name + " -n " + fish_quote(seen) + " -F\n";
+    }
+  }
+  return text;
+}
+
+}  // namespace berth::cli

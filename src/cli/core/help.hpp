@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/core/flags.hpp"
+
+/// Texts made from the tables: --help, man pages, shell completion. Pure.
+namespace berth::cli {
+
+/// What is said about a verb.
+struct VerbText {
+  std::string_view name;       ///< "run", "gpu list"
+  std::string_view arguments;  ///< "IMAGE [COMMAND [ARG...]]"
+  std::string_view summary;    ///< one line: "Create and start a container from an image"
+  std::string_view example;    ///< one line that works: "berth run --rm -it debian bash"
+  Complete complete = Complete::nothing;  ///< what the arguments are
+};
+
+/// A verb with its flags, as the texts below need it.
+struct VerbPage {
+  VerbText text;
+  FlagTable flags;
+};
+
+/// "berth run [FLAGS] IMAGE [COMMAND [ARG...]]"
+std::string usage_line(std::string_view program, const VerbText& text, bool has_flags);
+
+/// Summary and example (the two lines), the usage line and the flags.
+std::string verb_help(std::string_view program, const VerbPage& page);
+
+/// The program's own help: its summary, its verbs, its flags.
+std::string program_help(std::string_view program, std::string_view summary,
+                         const std::vector<VerbText>& verbs, const FlagTable& flags);
+
+/// A manual page in man(7) macros. `version` is put into the footer.
+std::string man_page(std::string_view program, std::string_view version, const VerbPage& page,
+                     const FlagTable& program_flags);
+
+/// Everything a completion script knows.
+struct CompletionInput {
+  std::string_view program;
+  FlagTable flags;  ///< the program's own
+  std::vector<VerbPage> verbs;
+};
+std::string bash_completion(const CompletionInput& input);
+std::string zsh_completion(const CompletionInput& input);
+std::string fish_completion(const CompletionInput& input);
+
+}  // namespace berth::cli

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/core/progress.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.hpp"
+#include "cli/core/text_width.hpp"
+#include "cli/core/words.hpp"
+
+namespace berth::cli {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kRateWindow = 5s;
+constexpr auto kSampleEvery = 250ms;
+constexpr auto kRedrawEvery = 50ms;
+constexpr size_t kIdWidth = 13;     // "0123456789ab:"
+constexpr size_t kPhaseWidth = 12;  // "Downloading "
+constexpr size_t kWidestBar = 40;
+constexpr size_t kNarrowestBar = 8;
+
+bool moves(Phase phase) {
+  return phase == Phase::downloading || phase == Phase::uploading || phase == Phase::verifying ||
+         phase == Phase::unpacking;
+}
+
+bool ended(Phase phase) {
+  return phase == Phase::done || phase == Phase::exists;
+}
+
+/// "[=====>     ]" of `columns`, brackets included.
+std::string bar(uint64_t done, uint64_t total, size_t columns) {
+  size_t inside = columns - 2;
+  double part = total == 0 ? 0 : std::min(1.0, static_cast<double>(done) / static_cast<double>(total));
+  auto filled = static_cast<size_t>(part * static_cast<double>(inside));
+  std::string text(filled, '=');
+  if (filled < inside) text += '>';
+  return "[" + pad_right(text, inside) + "]";
+}
+
+/// "12.3MB/45MB  8.1MB/s  4s"
+std::string figures(uint64_t done, uint64_t total, std::optional<double> rate) {
+  std::string text = human_bytes(done);
+  if (total != 0) text += "/" + human_bytes(total);
+  if (!rate || *rate < 1) return text;
+  text += "  " + human_bytes(static_cast<uint64_t>(*rate)) + "/s";
+  if (total > done) {
+    double left = static_cast<double>(total - done) / *rate;
+    if (left < 360000) text += "  " + short_duration(std::chrono::seconds(std::lround(left)));
+  }
+  return text;
+}
+
+/// `head`, then a bar if the window has room for one, then `tail`; never wider than `columns`.
+std::string with_bar(const std::string& head, uint64_t done, uint64_t total,
+                     const std::string& tail, size_t columns) {
+  // Room for "999MB/999MB  999MB/s  59m59s" is kept, so that bars do not jump with the figures.
+  size_t tail_width = std::max<size_t>(text_width(tail), 28);
+  size_t fixed = text_width(head) + 2 + tail_width;
+  std::string middle;
+  if (total != 0 && columns >= fixed + kNarrowestBar) {
+    middle = bar(done, total, std::min(kWidestBar, columns - fixed)) + "  ";
+  }
+  return truncate(head + middle + tail, columns);
+}
+
+}  // namespace
+
+std::string phase_words(Phase phase, Direction direction) {
+  switch (phase) {
+    case Phase::waiting:
+      return direction == Direction::pull ? "Waiting" : "Preparing";
+    case Phase::downloading:
+      return "Downloading";
+    case Phase::verifying:
+      return "Verifying";
+    case Phase::unpacking:
+      return "Extracting";
+    case Phase::uploading:
+      return "Pushing";
+    case Phase::done:
+      return direction == Direction::pull ? "Pull complete" : "Pushed";
+    case Phase::exists:
+      return direction == Direction::pull ? "Already exists" : "Layer already exists";
+  }
+  return "";
+}
+
+void Rate::add(uint64_t done, Clock::time_point now) {
+  if (!samples_.empty() && done < samples_.back().done) samples_.clear();  // a retry began again
+  if (samples_.size() >= 2 && now - samples_[samples_.size() - 2].time < kSampleEvery) {
+    samples_.back() = {now, done};
+  } else {
+    samples_.push_back({now, done});
+  }
+  while (samples_.size() > 2 && now - samples_[1].time > kRateWindow) samples_.pop_front();
+}
+
+std::optional<double> Rate::per_second(Clock::time_point now) const {
+  if (samples_.size() < 2) return std::nullopt;
+  std::chrono::duration<double> passed = now - samples_.front().time;
+  if (passed.count() <= 0) return std::nullopt;
+  return static_cast<double>(samples_.back().done - samples_.front().done) / passed.count();
+}
+
+void ProgressState::update(const LayerUpdate& update, Clock::time_point now) {
+  auto layer = std::find_if(layers_.begin(), layers_.end(),
+                            [&](const Layer& known) { return known.update.id == update.id; });
+  if (layer == layers_.end()) layer = layers_.insert(layers_.end(), Layer{});
+  if (layer->update.phase != update.phase) layer->rate = {};
+  layer->update = update;
+  if (moves(update.phase)) layer->rate.add(update.done, now);
+
+  uint64_t all = 0;
+  for (const Layer& known : layers_) {
+    all += known.update.phase == Phase::done ? known.update.total : known.update.done;
+  }
+  rate_.add(all, now);
+}
+
+std::vector<std::string> ProgressState::lines(ScreenSize size, Clock::time_point now) const {
+  // The last row holds the cursor, the one above it the total.
+  size_t room = size.rows > 3 ? size.rows - 2 : 1;
+  bool fold_ended = layers_.size() > room;
+  auto count = [&](auto&& is) {
+    return static_cast<size_t>(std::count_if(layers_.begin(), layers_.end(), [&](const Layer& l) {
+      return is(l.update.phase);
+    }));
+  };
+  size_t ended_count = count(ended);
+  size_t waiting_count = count([](Phase phase) { return phase == Phase::waiting; });
+  size_t shown = layers_.size() - ended_count + (ended_count > 0 ? 1 : 0);
+  bool fold_waiting = fold_ended && shown > room;
+
+  std::vector<std::string> lines;
+  if (fold_ended && ended_count > 0) {
+    lines.push_back(truncate(std::to_string(ended_count) + " layers done", size.columns));
+  }
+  for (const Layer& layer : layers_) {
+    if (fold_ended && ended(layer.update.phase)) continue;
+    if (fold_waiting && layer.update.phase == Phase::waiting) continue;
+    lines.push_back(layer_line(layer, size.columns, now));
+  }
+  if (fold_waiting && waiting_count > 0) {
+    lines.push_back(truncate(std::to_string(waiting_count) + " layers waiting", size.columns));
+  }
+  if (lines.size() > room) lines.resize(room);
+  lines.push_back(total_line(size.columns, now));
+  return lines;
+}
+
+std::string ProgressState::layer_line(const Layer& layer, size_t columns,
+                                      Clock::time_point now) const {
+  const LayerUpdate& update = layer.update;
+  std::string head = pad_right(update.id + ":", kIdWidth) + " ";
+  std::string words = phase_words(update.phase, direction_);
+  if (!moves(update.phase)) return truncate(head + words, columns);
+  std::string tail = figures(update.done, update.total, layer.rate.per_second(now));
+  return with_bar(head + pad_right(words, kPhaseWidth), update.done, update.total, tail, columns);
+}
+
+std::string ProgressState::total_line(size_t columns, Clock::time_point now) const {
+  uint64_t done = 0;
+  uint64_t total = 0;
+  size_t finished = 0;
+  for (const Layer& layer : layers_) {
+    if (ended(layer.update.phase)) ++finished;
+    if (layer.update.phase == Phase::exists) continue;
+    total += layer.update.total;
+    // What is checked or unpacked after its arrival has arrived.
+    bool arrived = ended(layer.update.phase) || layer.update.phase == Phase::verifying;
+    done += arrived ? layer.update.total : layer.update.done;
+  }
+  std::string head = pad_right("Total " + std::to_string(finished) + "/" +
+                                   std::to_string(layers_.size()) + " layers",
+                               kIdWidth + 1 + kPhaseWidth);
+  std::optional<double> rate = finished < layers_.size() ? rate_.per_second(now) : std::nullopt;
+  return with_bar(head, done, total, figures(done, total, rate), columns);
+}
+
+size_t rows_taken(const std::vector<std::string>& lines, size_t columns) {
+  size_t rows = 0;
+  for (const std::string& line : lines) {
+    size_t width = std::max<size_t>(1, text_width(line));
+    rows += columns == 0 ? 1 : (width + columns - 1) / columns;
+  }
+  return rows;
+}
+
+ProgressPrinter::ProgressPrinter(Terminal& terminal, Stream stream, Direction direction, Mode mode)
+    : terminal_(terminal), stream_(stream), direction_(direction), mode_(mode), state_(direction) {}
+
+void ProgressPrinter::layer(const LayerUpdate& update, Clock::time_point now) {
+  if (mode_ == Mode::quiet) return;
+  if (mode_ == Mode::bars) {
+    state_.update(update, now);
+    tick(now);
+    return;
+  }
+  auto known = std::find_if(printed_.begin(), printed_.end(),
+                            [&](const LayerUpdate& old) { return old.id == update.id; });
+  if (known != printed_.end() && known->phase == update.phase) return;
+  if (known == printed_.end()) known = printed_.insert(printed_.end(), update);
+  known->phase = update.phase;
+  // A log wants what happened, not that something goes on; downloads say when they begin.
+  if (update.phase == Phase::verifying || update.phase == Phase::unpacking) return;
+  terminal_.write(stream_, escape_controls(update.id) + ": " +
+                               phase_words(update.phase, direction_) + "\n");
+}
+
+void ProgressPrinter::text(std::string_view line, Clock::time_point now) {
+  if (mode_ == Mode::quiet) return;
+  terminal_.write(stream_, erase() + escape_controls(line) + "\n");
+  if (mode_ == Mode::bars && !state_.empty()) draw(now);
+}
+
+void ProgressPrinter::tick(Clock::time_point now) {
+  if (mode_ != Mode::bars || state_.empty()) return;
+  if (drawn_at_ && now - *drawn_at_ < kRedrawEvery) return;
+  draw(now);
+}
+
+void ProgressPrinter::finish(Clock::time_point now) {
+  if (mode_ == Mode::bars && !state_.empty()) draw(now);
+  mode_ = Mode::quiet;
+}
+
+/// The cursor is below the bars and visible at all times, so that nothing has to be restored when
+/// the program is killed.
+std::string ProgressPrinter::erase() {
+  if (drawn_.empty()) return {};
+  size_t rows = rows_taken(drawn_, terminal_.size(stream_).columns);
+  drawn_.clear();
+  return "\x1b[" + std::to_string(rows) + "A\r\x1b[J";
+}
+
+void ProgressPrinter::draw(Clock::time_point now) {
+  ScreenSize size = terminal_.size(stream_);
+  // A line as wide as the window leaves the cursor in a place that terminals disagree on.
+  if (size.columns > 1) --size.columns;
+  std::vector<std::string> lines = state_.lines(size, now);
+  // One write per frame, each line overwritten and then cut: no flicker.
+  std::string frame;
+  if (!drawn_.empty()) {
+    frame = "\x1b[" + std::to_string(rows_taken(drawn_, size.columns + 1)) + "A\r";
+  }
+  for (const std::string& line : lines) frame += line + "\x1b[K\n";
+  frame += "\x1b[J";
+  terminal_.write(stream_, frame);
+  drawn_ = std::move(lines);
+  drawn_at_ = now;
+}
+
+ProgressPrinter::Mode progress_mode(const Terminal& terminal, Stream stream, bool quiet) {
+  if (quiet) return ProgressPrinter::Mode::quiet;
+  return terminal.is_terminal(stream) ? ProgressPrinter::Mode::bars : ProgressPrinter::Mode::lines;
+}
+
+}  // namespace berth::cli

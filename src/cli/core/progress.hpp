@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/core/terminal.hpp"
+
+/// How far a pull or push is. ProgressState is pure (events and a clock in, lines out);
+/// ProgressPrinter puts the lines on a terminal or a pipe.
+namespace berth::cli {
+
+using Clock = std::chrono::steady_clock;
+
+enum class Phase { waiting, downloading, verifying, unpacking, uploading, done, exists };
+
+/// What is said of a phase, in docker's words: "Downloading", "Pull complete", "Already exists".
+enum class Direction { pull, push };
+std::string phase_words(Phase phase, Direction direction);
+
+struct LayerUpdate {
+  std::string id;  ///< 12 digits
+  Phase phase = Phase::waiting;
+  uint64_t done = 0;   ///< bytes
+  uint64_t total = 0;  ///< bytes; 0: unknown
+};
+
+/// Bytes a second over the last seconds.
+class Rate {
+ public:
+  void add(uint64_t done, Clock::time_point now);
+  std::optional<double> per_second(Clock::time_point now) const;
+
+ private:
+  struct Sample {
+    Clock::time_point time;
+    uint64_t done;
+  };
+  std::deque<Sample> samples_;
+};
+
+class ProgressState {
+ public:
+  explicit ProgressState(Direction direction) : direction_(direction) {}
+
+  void update(const LayerUpdate& update, Clock::time_point now);
+  bool empty() const { return layers_.empty(); }
+
+  /// What a terminal of `size` shows: a line per layer and one for all, none wider than the
+  /// window. Where the window is too low, finished layers are folded into one line, then waiting
+  /// ones.
+  std::vector<std::string> lines(ScreenSize size, Clock::time_point now) const;
+
+ private:
+  struct Layer {
+    LayerUpdate update;
+    Rate rate;
+  };
+  std::string layer_line(const Layer& layer, size_t columns, Clock::time_point now) const;
+  std::string total_line(size_t columns, Clock::time_point now) const;
+
+  Direction direction_;
+  std::vector<Layer> layers_;
+  Rate rate_;
+};
+
+/// Terminal rows that `lines` take after the window became `columns` wide.
+size_t rows_taken(const std::vector<std::string>& lines, size_t columns);
+
+/// Bars on a terminal (at most 20 times a second), one line per finished step on a pipe, nothing
+/// when quiet.
+class ProgressPrinter {
+ public:
+  enum class Mode { bars, lines, quiet };
+
+  ProgressPrinter(Terminal& terminal, Stream stream, Direction direction, Mode mode);
+  ProgressPrinter(const ProgressPrinter&) = delete;
+  ProgressPrinter& operator=(const ProgressPrinter&) = delete;
+  ~ProgressPrinter() { finish(); }
+
+  void layer(const LayerUpdate& update, Clock::time_point now = Clock::now());
+  /// A line that stays, above the bars.
+  void text(std::string_view line, Clock::time_point now = Clock::now());
+  /// Time passed without an event: the rates fall.
+  void tick(Clock::time_point now = Clock::now());
+  /// Draws the last state; what is written afterwards starts below the bars.
+  void finish(Clock::time_point now = Clock::now());
+
+ private:
+  void draw(Clock::time_point now);
+  std::string erase();
+
+  Terminal& terminal_;
+  Stream stream_;
+  Direction direction_;
+  Mode mode_;
+  ProgressState state_;
+  std::vector<LayerUpdate> printed_;  ///< the phase last printed for each layer, for Mode::lines
+  std::vector<std::string> drawn_;    ///< the lines on the screen now
+  std::optional<Clock::time_point> drawn_at_;
+};
+
+/// bars on a terminal, lines elsewhere, nothing when quiet.
+ProgressPrinter::Mode progress_mode(const Terminal& terminal, Stream stream, bool quiet);
+
+}  // namespace berth::cli
