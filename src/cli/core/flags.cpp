@@ -169,9 +169,11 @@ Error unknown_letter(const FlagTable& flags, char letter, std::string_view word,
   for (const Flag& flag : flags) {
     if (word.substr(1) == flag.name) return unknown_word("flag", word, {"--" + std::string(flag.name)}, command);
   }
-  std::string spelled = {'-', letter};
-  std::string where = word == spelled ? "" : " in " + quoted(word);
-  return usage_error("unknown flag " + quoted(spelled) + where, command);
+  // One byte of a longer character would spoil the line.
+  if (letter < 0) return usage_error("unknown flag in " + quoted(word), command);
+  std::string name = {'-', letter};
+  std::string where = word == name ? "" : " in " + quoted(word);
+  return usage_error("unknown flag " + quoted(name) + where, command);
 }
 
 const Flag* find_letter(const FlagTable& flags, int letter) {
