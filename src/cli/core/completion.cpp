@@ -102,8 +102,8 @@ std::string bash_values(std::string_view program, const FlagTable& flags) {
   std::string text;
   for (const Flag& flag : flags) {
     if (flag.value.empty()) continue;
-    std::string reply = flag.choices.empty() ? bash_reply(program, flag.complete)
-                                             : bash_words(choices(flag));
+    std::string reply =
+        flag.choices.empty() ? bash_reply(program, flag.complete) : bash_words(choices(flag));
     text += "        " + pattern(flag) + ") " + reply + "; return ;;\n";
   }
   return text;
@@ -162,8 +162,8 @@ std::string zsh_flags(std::string_view program, const FlagTable& flags) {
     std::string help = "[" + zsh_quote(flag.help) + "]";
     std::string value;
     if (!flag.value.empty()) {
-      std::string action = flag.choices.empty() ? zsh_action(program, flag.complete)
-                                                : "(" + choices(flag) + ")";
+      std::string action =
+          flag.choices.empty() ? zsh_action(program, flag.complete) : "(" + choices(flag) + ")";
       value = ":" + zsh_quote(flag.value) + ":" + action;
     }
     std::string star = std::holds_alternative<std::vector<std::string>*>(flag.target) ? "*" : "";
@@ -181,47 +181,68 @@ std::string zsh_flags(std::string_view program, const FlagTable& flags) {
 std::string bash_completion(const CompletionInput& input) {
   std::string name(input.program);
   std::string function = "_" + underscored(input.program);
-  std::string text = "# bash completion of " + name + ", made by '" + name +
-                     " completion bash'\n" + function + "() {\n"
+  std::string text = "# bash completion of " + name + ", made by '" + name + " completion bash'\n" +
+                     function +
+                     "() {\n"
                      "  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n"
-                     "  local verbs=\"" + first_words(input.verbs) + "\" verb= i=1\n"
+                     "  local verbs=\"" +
+                     first_words(input.verbs) +
+                     "\" verb= i=1\n"
                      "  COMPREPLY=()\n"
                      "  while ((i < COMP_CWORD)); do\n"
                      "    case ${COMP_WORDS[i]} in\n"
-                     "      " + value_flags(input.flags) + ") ((i+=2)) ;;\n"
+                     "      " +
+                     value_flags(input.flags) +
+                     ") ((i+=2)) ;;\n"
                      "      -*) ((i+=1)) ;;\n"
                      "      *) verb=${COMP_WORDS[i]}; break ;;\n"
                      "    esac\n"
                      "  done\n";
   for (const std::string& group : groups(input.verbs)) {
-    text += "  if [[ $verb == " + group + " ]]; then\n"
+    text += "  if [[ $verb == " + group +
+            " ]]; then\n"
             "    if ((i + 1 == COMP_CWORD)); then " +
-            bash_words(second_words(input.verbs, group)) + "; return; fi\n"
-            "    verb=\"" + group + " ${COMP_WORDS[i+1]}\"\n"
+            bash_words(second_words(input.verbs, group)) +
+            "; return; fi\n"
+            "    verb=\"" +
+            group +
+            " ${COMP_WORDS[i+1]}\"\n"
             "  fi\n";
   }
-  text += "  case $verb in\n"
-          "    '')\n"
-          "      case $prev in\n" + bash_values(input.program, input.flags) +
-          "      esac\n"
-          "      if [[ $cur == -* ]]; then " + bash_words(all_flags(input.flags)) +
-          "; else " + bash_reply(input.program, Complete::verb) + "; fi ;;\n";
+  text +=
+      "  case $verb in\n"
+      "    '')\n"
+      "      case $prev in\n" +
+      bash_values(input.program, input.flags) +
+      "      esac\n"
+      "      if [[ $cur == -* ]]; then " +
+      bash_words(all_flags(input.flags)) + "; else " + bash_reply(input.program, Complete::verb) +
+      "; fi ;;\n";
   for (const VerbPage& verb : input.verbs) {
-    text += "    '" + std::string(verb.text.name) + "')\n"
-            "      case $prev in\n" + bash_values(input.program, verb.flags) +
+    text += "    '" + std::string(verb.text.name) +
+            "')\n"
+            "      case $prev in\n" +
+            bash_values(input.program, verb.flags) +
             "      esac\n"
-            "      if [[ $cur == -* ]]; then " + bash_words(all_flags(verb.flags)) + "; else " +
+            "      if [[ $cur == -* ]]; then " +
+            bash_words(all_flags(verb.flags)) + "; else " +
             bash_reply(input.program, verb.text.complete) + "; fi ;;\n";
   }
-  return text + "  esac\n}\n"
+  return text +
+         "  esac\n}\n"
          // References hold colons, which bash takes for word breaks; bash-completion undoes that.
-         "__" + name + "_complete() {\n"
-         "  " + function + "\n"
+         "__" +
+         name +
+         "_complete() {\n"
+         "  " +
+         function +
+         "\n"
          "  declare -F __ltrim_colon_completions >/dev/null &&\n"
          "    __ltrim_colon_completions \"${COMP_WORDS[COMP_CWORD]}\"\n"
          "  return 0\n"
          "}\n"
-         "complete -o filenames -o bashdefault -F __" + name + "_complete " + name + "\n";
+         "complete -o filenames -o bashdefault -F __" +
+         name + "_complete " + name + "\n";
 }
 
 std::string zsh_completion(const CompletionInput& input) {
@@ -239,13 +260,15 @@ std::string zsh_completion(const CompletionInput& input) {
     if (verb.text.name.find(' ') != std::string_view::npos) continue;
     text += "    '" + std::string(verb.text.name) + ":" + zsh_quote(verb.text.summary) + "'\n";
   }
-  for (const std::string& group : group_names) text += "    '" + group + ":" +
-                                                       second_words(input.verbs, group) + "'\n";
+  for (const std::string& group : group_names)
+    text += "    '" + group + ":" + second_words(input.verbs, group) + "'\n";
   text += "  )\n  _describe verb verbs\n}\n";
-  text += function + "() {\n  local context state line curcontext=$curcontext\n"
+  text += function +
+          "() {\n  local context state line curcontext=$curcontext\n"
           "  typeset -A opt_args\n"
-          "  _arguments -C -A '-*' '--help[Show help]'" + zsh_flags(input.program, input.flags) +
-          " \\\n      '1:verb:" + function + "_verbs' '*::argument:->verb'\n"
+          "  _arguments -C -A '-*' '--help[Show help]'" +
+          zsh_flags(input.program, input.flags) + " \\\n      '1:verb:" + function +
+          "_verbs' '*::argument:->verb'\n"
           "  [[ $state == verb ]] || return\n"
           "  case $line[1] in\n";
   auto arguments = [&](const VerbPage& verb, const std::string& indent) {
@@ -257,9 +280,10 @@ std::string zsh_completion(const CompletionInput& input) {
     text += "    " + std::string(verb.text.name) + ")\n" + arguments(verb, "      ");
   }
   for (const std::string& group : group_names) {
-    text += "    " + group + ")\n"
-            "      if ((CURRENT == 2)); then compadd -- " + second_words(input.verbs, group) +
-            "; return; fi\n      case $words[2] in\n";
+    text += "    " + group +
+            ")\n"
+            "      if ((CURRENT == 2)); then compadd -- " +
+            second_words(input.verbs, group) + "; return; fi\n      case $words[2] in\n";
     for (const VerbPage& verb : input.verbs) {
       if (!verb.text.name.starts_with(group + " ")) continue;
       text += "        " + std::string(verb.text.name.substr(group.size() + 1)) +
@@ -269,15 +293,16 @@ std::string zsh_completion(const CompletionInput& input) {
   }
   return text + "  esac\n}\n" +
          // Works both from a folder of $fpath and from `source <(berth completion zsh)`.
-         "if [[ $funcstack[1] == " + function + " ]]; then " + function +
-         " \"$@\"; else compdef " + function + " " + name + "; fi\n";
+         "if [[ $funcstack[1] == " + function + " ]]; then " + function + " \"$@\"; else compdef " +
+         function + " " + name + "; fi\n";
 }
 
 std::string fish_completion(const CompletionInput& input) {
   std::string name(input.program);
   std::string text = "# fish completion of " + name + ", made by '" + name +
                      " completion fish'\n"
-                     "complete -c " + name + " -f\n";
+                     "complete -c " +
+                     name + " -f\n";
   auto flag_lines = [&](const FlagTable& flags, const std::string& condition) {
     std::string lines;
     for (const Flag& flag : flags) {

@@ -3,6 +3,7 @@
 
 #include <getopt.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -92,9 +93,9 @@ class Getopt {
     for (size_t i = 0; i < flags.size(); ++i) {
       const Flag& flag = flags[i];
       names_.emplace_back(flag.name);
-      long_.push_back({names_.back().c_str(), is_switch(flag) ? optional_argument
-                                                              : required_argument,
-                       nullptr, kFirstFlag + static_cast<int>(i)});
+      long_.push_back({names_.back().c_str(),
+                       is_switch(flag) ? optional_argument : required_argument, nullptr,
+                       kFirstFlag + static_cast<int>(i)});
       letter_h |= flag.letter == 'h';
       if (flag.letter == 0) continue;
       letters_ += flag.letter;
@@ -125,16 +126,13 @@ class Getopt {
   /// The word where an unknown letter was met; getopt stays on it while letters are left.
   std::string_view cluster() const {
     auto at = static_cast<size_t>(optind);
-    bool inside = at < words_.size() && words_[at].size() > 2 && argv_[at][0] == '-' &&
-                  argv_[at][1] != '-' &&
-                  std::string_view(argv_[at]).find(static_cast<char>(optopt)) !=
-                      std::string_view::npos;
+    bool inside =
+        at < words_.size() && words_[at].size() > 2 && argv_[at][0] == '-' && argv_[at][1] != '-' &&
+        std::string_view(argv_[at]).find(static_cast<char>(optopt)) != std::string_view::npos;
     return inside ? argv_[at] : argv_[index_before()];
   }
 
-  std::vector<std::string> rest() const {
-    return {argv_.begin() + optind, argv_.end() - 1};
-  }
+  std::vector<std::string> rest() const { return {argv_.begin() + optind, argv_.end() - 1}; }
 
  private:
   size_t index_before() const { return static_cast<size_t>(optind - 1); }
@@ -167,7 +165,8 @@ Error unknown_letter(const FlagTable& flags, char letter, std::string_view word,
   }
   // "-name" is meant as "--name" by those who come from other tools.
   for (const Flag& flag : flags) {
-    if (word.substr(1) == flag.name) return unknown_word("flag", word, {"--" + std::string(flag.name)}, command);
+    if (word.substr(1) == flag.name)
+      return unknown_word("flag", word, {"--" + std::string(flag.name)}, command);
   }
   // One byte of a longer character would spoil the line.
   if (letter < 0) return usage_error("unknown flag in " + quoted(word), command);
@@ -183,6 +182,18 @@ const Flag* find_letter(const FlagTable& flags, int letter) {
   return nullptr;
 }
 
+/// The one candidate that `word` begins, for those who expect abbreviations.
+std::optional<std::string_view> only_continuation(std::string_view word,
+                                                  const std::vector<std::string_view>& candidates) {
+  auto begins = [&](std::string_view candidate) { return candidate.starts_with(word); };
+  auto first = std::find_if(candidates.begin(), candidates.end(), begins);
+  if (first == candidates.end() ||
+      std::find_if(first + 1, candidates.end(), begins) != candidates.end()) {
+    return std::nullopt;
+  }
+  return *first;
+}
+
 std::string spelled(const Flag& flag, bool by_letter) {
   return by_letter ? std::string{'-', flag.letter} : "--" + std::string(flag.name);
 }
@@ -192,7 +203,9 @@ std::string spelled(const Flag& flag, bool by_letter) {
 Error unknown_word(std::string_view what, std::string_view word,
                    const std::vector<std::string_view>& candidates, std::string_view command) {
   std::string text = "unknown " + std::string(what) + " " + quoted(word);
-  if (auto near = nearest(word, candidates)) {
+  auto near = only_continuation(word, candidates);
+  if (!near) near = nearest(word, candidates);
+  if (near) {
     text += ", did you mean " + quoted(*near) + "?";
     return make_error(Kind::usage, text + " " + see(command));
   }
@@ -217,9 +230,9 @@ Result<Parsed> parse(const FlagTable& flags, FlagsEnd end, const std::vector<std
     bool missing = code == ':';
     int which = missing || code == '?' ? optopt : code;
     bool by_letter = which < kHelp;
-    const Flag* flag = by_letter              ? find_letter(flags, which)
+    const Flag* flag = by_letter             ? find_letter(flags, which)
                        : which >= kFirstFlag ? &flags[static_cast<size_t>(which - kFirstFlag)]
-                                              : nullptr;
+                                             : nullptr;
     // getopt takes "--nam" for "--name"; docker does not, and a new flag would change its meaning.
     if (!by_letter) {
       std::string_view word = getopt.word(!missing && getopt.value_is_apart());
@@ -255,10 +268,12 @@ Result<void> check_arity(const Arity& arity, size_t count, std::string_view comm
                          std::string_view usage) {
   if (count >= arity.least && count <= arity.most) return {};
   size_t wanted = count < arity.least ? arity.least : arity.most;
-  std::string bound = arity.least == arity.most ? "" : count < arity.least ? "at least " : "at most ";
-  std::string number = wanted == 0 ? "no arguments"
-                                   : bound + std::to_string(wanted) +
-                                         (wanted == 1 ? " argument" : " arguments");
+  std::string bound = arity.least == arity.most ? ""
+                      : count < arity.least     ? "at least "
+                                                : "at most ";
+  std::string number =
+      wanted == 0 ? "no arguments"
+                  : bound + std::to_string(wanted) + (wanted == 1 ? " argument" : " arguments");
   return usage_error(quoted(command) + " takes " + number + ", got " + std::to_string(count) +
                          ": usage: " + std::string(usage),
                      command);

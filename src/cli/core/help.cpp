@@ -93,8 +93,8 @@ std::string program_help(std::string_view program, std::string_view summary,
 std::string man_page(std::string_view program, std::string_view version, const VerbPage& page,
                      const FlagTable& program_flags) {
   std::string title = dashed(program, page.text.name);
-  std::string text = ".TH " + title + " 1 \"\" \"" + std::string(program) + " " +
-                     std::string(version) + "\"\n";
+  std::string text =
+      ".TH " + title + " 1 \"\" \"" + std::string(program) + " " + std::string(version) + "\"\n";
   text += ".SH NAME\n" + roff(title) + " \\- " + roff(page.text.summary) + "\n";
   text += ".SH SYNOPSIS\n.B " + roff(usage_line(program, page.text, !page.flags.empty())) + "\n";
   text += ".SH EXAMPLE\n.nf\n" + roff(page.text.example) + "\n.fi\n";

@@ -33,7 +33,8 @@ bool ended(Phase phase) {
 /// "[=====>     ]" of `columns`, brackets included.
 std::string bar(uint64_t done, uint64_t total, size_t columns) {
   size_t inside = columns - 2;
-  double part = total == 0 ? 0 : std::min(1.0, static_cast<double>(done) / static_cast<double>(total));
+  double part =
+      total == 0 ? 0 : std::min(1.0, static_cast<double>(done) / static_cast<double>(total));
   auto filled = static_cast<size_t>(part * static_cast<double>(inside));
   std::string text(filled, '=');
   if (filled < inside) text += '>';
@@ -125,9 +126,8 @@ std::vector<std::string> ProgressState::lines(ScreenSize size, Clock::time_point
   size_t room = size.rows > 3 ? size.rows - 2 : 1;
   bool fold_ended = layers_.size() > room;
   auto count = [&](auto&& is) {
-    return static_cast<size_t>(std::count_if(layers_.begin(), layers_.end(), [&](const Layer& l) {
-      return is(l.update.phase);
-    }));
+    return static_cast<size_t>(std::count_if(layers_.begin(), layers_.end(),
+                                             [&](const Layer& l) { return is(l.update.phase); }));
   };
   size_t ended_count = count(ended);
   size_t waiting_count = count([](Phase phase) { return phase == Phase::waiting; });
@@ -173,9 +173,9 @@ std::string ProgressState::total_line(size_t columns, Clock::time_point now) con
     bool arrived = ended(layer.update.phase) || layer.update.phase == Phase::verifying;
     done += arrived ? layer.update.total : layer.update.done;
   }
-  std::string head = pad_right("Total " + std::to_string(finished) + "/" +
-                                   std::to_string(layers_.size()) + " layers",
-                               kIdWidth + 1 + kPhaseWidth);
+  std::string head = pad_right(
+      "Total " + std::to_string(finished) + "/" + std::to_string(layers_.size()) + " layers",
+      kIdWidth + 1 + kPhaseWidth);
   std::optional<double> rate = finished < layers_.size() ? rate_.per_second(now) : std::nullopt;
   return with_bar(head, done, total, figures(done, total, rate), columns);
 }
@@ -206,8 +206,8 @@ void ProgressPrinter::layer(const LayerUpdate& update, Clock::time_point now) {
   known->phase = update.phase;
   // A log wants what happened, not that something goes on; downloads say when they begin.
   if (update.phase == Phase::verifying || update.phase == Phase::unpacking) return;
-  terminal_.write(stream_, escape_controls(update.id) + ": " +
-                               phase_words(update.phase, direction_) + "\n");
+  terminal_.write(stream_,
+                  escape_controls(update.id) + ": " + phase_words(update.phase, direction_) + "\n");
 }
 
 void ProgressPrinter::text(std::string_view line, Clock::time_point now) {

@@ -97,6 +97,7 @@ TEST(Text, parses_whole_numbers_only) {
 
 TEST(Text, suggests_only_near_words) {
   EXPECT_EQ(nearest("imagse", {"images", "import", "run"}), "images");
+  EXPECT_EQ(nearest("evn", {"env", "rm"}), "env");  // neighbours swapped
   EXPECT_EQ(nearest("zzz", {"images", "run"}), std::nullopt);
 }
 

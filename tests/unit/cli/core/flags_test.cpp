@@ -156,8 +156,7 @@ TEST(Flags, an_unknown_one_names_its_nearest_neighbour) {
             "unknown flag '--evn', did you mean '--env'? see 'berth run --help'");
   EXPECT_EQ(read({"--memroy=1g"}).error,
             "unknown flag '--memroy', did you mean '--memory'? see 'berth run --help'");
-  EXPECT_EQ(read({"--privileged"}).error,
-            "unknown flag '--privileged'; see 'berth run --help'");
+  EXPECT_EQ(read({"--privileged"}).error, "unknown flag '--privileged'; see 'berth run --help'");
 }
 
 TEST(Flags, an_unknown_letter_shows_its_word) {
@@ -165,13 +164,11 @@ TEST(Flags, an_unknown_letter_shows_its_word) {
   EXPECT_EQ(read({"-itq"}).error, "unknown flag '-q' in '-itq'; see 'berth run --help'");
   EXPECT_EQ(read({"-qit"}).error, "unknown flag '-q' in '-qit'; see 'berth run --help'");
   EXPECT_EQ(read({"-qit", "x"}).error, "unknown flag '-q' in '-qit'; see 'berth run --help'");
-  EXPECT_EQ(read({"-rm"}).error,
-            "unknown flag '-rm', did you mean '--rm'? see 'berth run --help'");
+  EXPECT_EQ(read({"-rm"}).error, "unknown flag '-rm', did you mean '--rm'? see 'berth run --help'");
   EXPECT_EQ(read({"-i=false"}).error,
             "a value after '=' in '-i=false' needs the long name of the flag; "
             "see 'berth run --help'");
-  EXPECT_EQ(read({"-\xc3\xa9"}).error,
-            "unknown flag in '-\xc3\xa9'; see 'berth run --help'");
+  EXPECT_EQ(read({"-\xc3\xa9"}).error, "unknown flag in '-\xc3\xa9'; see 'berth run --help'");
 }
 
 TEST(Flags, a_missing_value_is_named) {

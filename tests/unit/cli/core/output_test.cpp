@@ -14,10 +14,10 @@ using namespace std::chrono_literals;
 TEST(TextWidth, counts_columns_not_bytes) {
   EXPECT_EQ(text_width("berth"), 5u);
   EXPECT_EQ(text_width("größe"), 5u);
-  EXPECT_EQ(text_width("e\xcc\x81t"), 2u);     // e and a combining acute
+  EXPECT_EQ(text_width("e\xcc\x81t"), 2u);  // e and a combining acute
   EXPECT_EQ(text_width("港口"), 4u);
   EXPECT_EQ(text_width("🚢"), 2u);
-  EXPECT_EQ(text_width("\xff\xc3"), 2u);       // not UTF-8
+  EXPECT_EQ(text_width("\xff\xc3"), 2u);  // not UTF-8
   EXPECT_EQ(text_width(""), 0u);
 }
 

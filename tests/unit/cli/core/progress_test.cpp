@@ -41,12 +41,11 @@ TEST(ProgressState, shows_bar_bytes_rate_and_time_left) {
   ProgressState state(Direction::pull);
   state.update({"0123456789ab", Phase::downloading, 0, 100'000'000}, kStart);
   state.update({"0123456789ab", Phase::downloading, 50'000'000, 100'000'000}, kStart + 2s);
-  EXPECT_THAT(
-      state.lines(kWide, kStart + 2s),
-      ElementsAre("0123456789ab: Downloading [===================>                    ]  "
-                  "50MB/100MB  25MB/s  2s",
-                  "Total 0/1 layers          [===================>                    ]  "
-                  "50MB/100MB  25MB/s  2s"));
+  EXPECT_THAT(state.lines(kWide, kStart + 2s),
+              ElementsAre("0123456789ab: Downloading [===================>                  ]  "
+                          "50MB/100MB  25MB/s  2s",
+                          "Total 0/1 layers          [===================>                  ]  "
+                          "50MB/100MB  25MB/s  2s"));
 }
 
 TEST(ProgressState, sums_over_layers) {
@@ -57,7 +56,7 @@ TEST(ProgressState, sums_over_layers) {
   EXPECT_THAT(state.lines(kWide, kStart),
               ElementsAre("aaaaaaaaaaaa: Already exists", "bbbbbbbbbbbb: Pull complete",
                           "cccccccccccc: Waiting",
-                          "Total 2/3 layers          [=========>                              ]  "
+                          "Total 2/3 layers          [=========>                            ]  "
                           "10MB/40MB"));
 }
 
@@ -150,8 +149,11 @@ TEST(ProgressPrinter, leaves_text_above_the_bars) {
   EXPECT_EQ(terminal.out, "latest: Pulling from library/debian\n");
   printer.layer({"0123456789ab", Phase::waiting, 0, 10}, kStart);
   terminal.out.clear();
-  printer.text("a\x1b" "b", kStart);
-  EXPECT_EQ(terminal.out.substr(0, 19), "\x1b[2A\r\x1b[Ja\\x1bb\n012");
+  printer.text(
+      "a\x1b"
+      "b",
+      kStart);
+  EXPECT_EQ(terminal.out.substr(0, 18), "\x1b[2A\r\x1b[Ja\\x1bb\n012");
 }
 
 TEST(ProgressPrinter, prints_each_step_once_on_a_pipe) {
