@@ -24,10 +24,12 @@ LAYERS = {
     "gpu/probe": "base json sys oci scan",
     # The inventory is what probe found, as plain structs: the one header that grant may see of it.
     "gpu/grant": "base json oci scan gpu/probe/inventory.hpp",
+    # What was granted, laid out on this machine: placeholders, links, the loader's cache.
+    "gpu/place": "base json sys oci scan gpu/grant gpu/probe/inventory.hpp",
     "image": "base json sys oci",
     "transfer": "base json sys oci image scan",
     "monitor": "base json sys",
-    "engine": "base json sys oci plan scan gpu/probe gpu/grant image",
+    "engine": "base json sys oci plan scan gpu/probe gpu/grant gpu/place image",
     "cli/core": "base json",
     "cli/berth": "base json cli/core engine",
     "cli/oci": "base json cli/core oci plan runtime",
@@ -35,7 +37,8 @@ LAYERS = {
 
 # A program wires together what it is given: the folders that its link line may bring in.
 PROGRAMS = {
-    "berth": "base json sys oci plan scan gpu/probe gpu/grant image engine cli/core cli/berth",
+    "berth": "base json sys oci plan scan gpu/probe gpu/grant gpu/place image engine "
+             "cli/core cli/berth",
     "berth-transfer": "base json sys oci image scan transfer",
     "berth-runtime": "base json sys oci plan runtime cli/core cli/oci",
     "berth-monitor": "base json sys monitor",

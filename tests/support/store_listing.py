@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a store holds, so that a test can say that it is as it was."""
+
+import hashlib
+import os
+import pathlib
+import stat
+
+
+def _describe(path):
+    status = path.lstat()
+    owner = f"{stat.filemode(status.st_mode)} {status.st_uid}:{status.st_gid}"
+    if stat.S_ISLNK(status.st_mode):
+        return f"{owner} -> {os.readlink(path)}"
+    if stat.S_ISREG(status.st_mode):
+        return f"{owner} {status.st_size} {hashlib.sha256(path.read_bytes()).hexdigest()[:16]}"
+    if stat.S_ISCHR(status.st_mode) or stat.S_ISBLK(status.st_mode):
+        return f"{owner} {os.major(status.st_rdev)}:{os.minor(status.st_rdev)}"
+    return owner
+
+
+def store_listing(root):
+    """{path below root: type, mode, owner and content} of every file; empty where there is no
+    root. Two listings compare equal when nothing that a reader could see has changed."""
+    root = pathlib.Path(root)
+    return {path.relative_to(root).as_posix(): _describe(path) for path in sorted(root.rglob("*"))}
