@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace berth::sys {
+
+/// Becomes `uid`:`gid` with exactly `groups`, reads all of it back and compares.
+/// Where this user namespace does not allow setgroups (a single id), no groups at all are asked for
+/// and the kernel keeps those of the caller: `groups` other than empty is then denied.
+/// Errors: denied, usage (an id that is not mapped here).  setgroups(2), setresgid(2), setresuid(2)
+Result<void> set_identity(uid_t uid, gid_t gid, const std::vector<uint32_t>& groups);
+
+/// Keeps the permitted capabilities over the next change of uid. PR_SET_KEEPCAPS
+Result<void> keep_capabilities();
+/// Drops every capability that `set` lacks from the bounding set. PR_CAPBSET_DROP
+Result<void> limit_bounding_set(uint64_t set);
+
+struct CapabilitySets {
+  uint64_t effective = 0;
+  uint64_t permitted = 0;
+  uint64_t inheritable = 0;
+};
+Result<CapabilitySets> capabilities();
+/// capset(2)
+Result<void> set_capabilities(const CapabilitySets& sets);
+/// Adds each of `set` to the ambient set after clearing it. PR_CAP_AMBIENT
+Result<void> set_ambient(uint64_t set);
+
+/// PR_SET_NO_NEW_PRIVS
+Result<void> forbid_new_privileges();
+/// PR_SET_PDEATHSIG; 0 takes it back. A change of identity takes it back too.
+Result<void> die_with_parent(int signal);
+/// PR_SET_DUMPABLE: 0 keeps other processes of this user, and those inside the container, from
+/// opening our descriptors through /proc.
+Result<void> forbid_tracing();
+
+/// prlimit(2); ~0 is RLIM_INFINITY.
+Result<void> set_rlimit(int resource, uint64_t soft, uint64_t hard, const std::string& name);
+
+}  // namespace berth::sys

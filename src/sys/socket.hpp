@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/result.hpp"
+#include "sys/fd.hpp"
+
+namespace berth::sys {
+
+/// Two connected ends that keep message borders; both close on exec. socketpair(2) SOCK_SEQPACKET
+Result<std::pair<Fd, Fd>> socket_pair();
+
+/// Sends one message of `size` bytes, with `passed` along unless it is empty.
+/// Errors: io (EPIPE: the other end is gone; never SIGPIPE).  sendmsg(2) SCM_RIGHTS
+Result<void> send_message(const Fd& socket, const void* bytes, size_t size, const Fd& passed);
+
+struct Received {
+  size_t size = 0;  ///< 0: the other end is closed
+  Fd passed;        ///< empty unless a descriptor came along
+};
+/// recvmsg(2)
+Result<Received> receive_message(const Fd& socket, void* bytes, size_t size);
+
+/// Connects to a UNIX stream socket. connect(2)
+Result<Fd> connect_unix(const std::string& path);
+
+}  // namespace berth::sys
