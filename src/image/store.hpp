@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,6 +14,7 @@
 #include "image/transfer_protocol.hpp"
 #include "oci/image_spec.hpp"
 #include "sys/fd.hpp"
+#include "sys/file.hpp"
 
 /// The images of one user as plain files below --root. Any number of processes may use it at once:
 /// everything is published by rename, so a reader never sees half of anything, and a process that
@@ -122,6 +124,12 @@ class Store {
   friend class Delivery;
   Store() = default;
 
+  Result<sys::Fd> lock(sys::LockMode mode) const;
+  Result<Image> load_image(const ImageRecord& record,
+                           const std::vector<ImageRecord>& records) const;
+  Result<std::vector<ImageRecord>> match(std::string_view name,
+                                         const std::vector<ImageRecord>& records) const;
+
   std::string root_;
   LayerFlavor flavor_;
   sys::Fd dir_;
@@ -151,8 +159,8 @@ class Staged {
 class Claim {
  public:
   Claim() = default;
-  Claim(Claim&&) noexcept = default;
-  Claim& operator=(Claim&&) noexcept;
+  Claim(Claim&& other) noexcept;
+  Claim& operator=(Claim&& other) noexcept;
   ~Claim();
 
  private:
@@ -185,8 +193,9 @@ class Delivery {
   /// Waits until nobody else produces the blob (the layer), then claims it. Ask keep_*() again
   /// afterwards: the other may have published it. A thread must not claim the same thing twice.
   /// For layers that differ only in compression claim the blob first, then the layer.
-  Result<Claim> claim_blob(const Digest& digest);
-  Result<Claim> claim_layer(const Digest& diff_id);
+  /// `give_up` is asked while waiting. Errors: interrupted (it said so), io.
+  Result<Claim> claim_blob(const Digest& digest, const std::function<bool()>& give_up = {});
+  Result<Claim> claim_layer(const Digest& diff_id, const std::function<bool()>& give_up = {});
 
   Result<Staged> stage_file();
   /// A directory with an empty directory "fs" (0755) in it.
@@ -204,7 +213,8 @@ class Delivery {
 
  private:
   Delivery() = default;
-  Result<void> keep(std::string_view key);
+  Result<void> keep(const std::string& key);
+  Result<Claim> claim(const std::string& key, const std::function<bool()>& give_up);
 
   const Store* store_ = nullptr;
   Staged pins_;  ///< one line per object kept, appended in one write each

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who needs what: records, containers and running deliveries. All else may go.
+#include <fcntl.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/text.hpp"
+#include "image/layout.hpp"
+#include "image/records.hpp"
+
+namespace berth::image {
+namespace {
+
+struct Needed {
+  std::set<std::string> blobs;   ///< hex
+  std::set<std::string> layers;  ///< names of directories
+};
+
+constexpr LayerFlavor kFlavors[] = {
+    {Ownership::full, OverlayXattr::trusted},
+    {Ownership::full, OverlayXattr::user},
+    {Ownership::single, OverlayXattr::user},
+};
+
+/// The manifest, its config, and all of its layers however unpacked.
+Result<void> need_manifest(const sys::Fd& root, const Digest& digest, Needed& needed) {
+  needed.blobs.insert(digest.hex());
+  std::string text = TRY(sys::read_file(root, blob_file(digest), oci::kMaxManifestBytes));
+  auto document = TRY(oci::parse_manifest(text, {}, digest.text()));
+  const auto* manifest = std::get_if<oci::Manifest>(&document);
+  if (manifest == nullptr) {
+    return make_error(Kind::corrupt, digest.text() + ": expected a manifest, got an index");
+  }
+  needed.blobs.insert(manifest->config.digest.hex());
+  for (const auto& layer : manifest->layers) needed.blobs.insert(layer.digest.hex());
+  text = TRY(sys::read_file(root, blob_file(manifest->config.digest), oci::kMaxConfigBytes));
+  auto config = TRY(oci::parse_config(text, manifest->config.digest.text()));
+  for (const auto& diff_id : config.rootfs.diff_ids) {
+    for (LayerFlavor flavor : kFlavors) needed.layers.insert(layer_name(diff_id, flavor));
+  }
+  return {};
+}
+
+/// Lines of the pins files whose owners live; the others are left to sweep().
+Result<void> need_pins(const sys::Fd& root, Needed& needed) {
+  for (const auto& name : TRY(sys::list_directory(root, "tmp"))) {
+    if (!name.starts_with(kPinsPrefix)) continue;
+    auto fd = TRY(sys::open_if_exists(root, "tmp/" + name, O_RDONLY | O_NOFOLLOW));
+    if (!fd || TRY(sys::try_lock(*fd, sys::LockMode::exclusive, name))) continue;
+    std::string text = TRY(sys::read_all(*fd, name));
+    for (std::string_view line : split(text, '\n')) {
+      if (line.starts_with("blob ")) needed.blobs.emplace(line.substr(5));
+      if (line.starts_with("layer ")) needed.layers.emplace(line.substr(6));
+    }
+  }
+  return {};
+}
+
+Result<Needed> find_needed(const sys::Fd& root) {
+  Needed needed;
+  std::vector<std::string> damaged;
+  auto records = TRY(read_records(root, damaged));
+  if (!damaged.empty()) {
+    return make_error(Kind::corrupt, "read image record " + quoted(damaged.front()),
+                      "remove that file from images/ in the store and pull the image again");
+  }
+  for (const auto& record : records) {
+    needed.blobs.insert(record.target.hex());
+    TRY(need_manifest(root, record.manifest, needed));
+  }
+  for (const auto& [container, manifest] : TRY(container_uses(root))) {
+    auto known = TRY(sys::stat_entry(root, blob_file(manifest)));
+    if (known) TRY(need_manifest(root, manifest, needed));
+  }
+  TRY(need_pins(root, needed));
+  return needed;
+}
+
+}  // namespace
+
+Result<std::vector<std::pair<std::string, Digest>>> container_uses(const sys::Fd& root) {
+  std::vector<std::pair<std::string, Digest>> uses;
+  for (const auto& id : TRY(sys::list_directory(root, "containers"))) {
+    auto text = TRY(sys::read_file_if_exists(root, "containers/" + id + "/image", 4096));
+    if (!text) continue;
+    uses.emplace_back(id, TRY(Digest::parse(trim(*text))));
+  }
+  return uses;
+}
+
+void sweep(const sys::Fd& root) {
+  // Whatever fails here fails again, and is said, where it matters: a sweep never stops its caller.
+  auto names = sys::list_directory(root, "tmp");
+  if (!names.ok()) return;
+  for (const auto& name : *names) {
+    std::string path = "tmp/" + name;
+    auto fd = sys::open_if_exists(root, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+    if (!fd.ok() || !*fd) continue;
+    auto locked = sys::try_lock(**fd, sys::LockMode::exclusive, path);
+    if (locked.ok() && *locked) ignore(sys::remove_tree(root, path));
+  }
+}
+
+Result<Collected> unlink_unneeded(const sys::Fd& root) {
+  Needed needed = TRY(find_needed(root));
+  Collected collected;
+  // A killed writer's half record; writers hold the lock, so none is at work now.
+  for (const auto& name : TRY(sys::list_directory(root, "images"))) {
+    if (!name.ends_with(".json")) TRY(sys::remove_entry(root, "images/" + name));
+  }
+  auto discard = [&](const std::string& path) -> Result<void> {
+    std::string trash = "tmp/" + std::string(kTrashPrefix) + sys::random_hex(8);
+    TRY(sys::rename(root, path, root, trash));
+    collected.trash.push_back(std::move(trash));
+    return {};
+  };
+  for (const auto& name : TRY(sys::list_directory(root, "layers"))) {
+    if (needed.layers.contains(name)) continue;
+    TRY(discard("layers/" + name));
+    collected.layers.push_back(name);
+  }
+  for (const auto& name : TRY(sys::list_directory(root, "blobs/sha256"))) {
+    if (needed.blobs.contains(name)) continue;
+    TRY(discard("blobs/sha256/" + name));
+    collected.blobs.push_back(name);
+  }
+  return collected;
+}
+
+void empty_trash(const sys::Fd& root, const Collected& collected) {
+  // What cannot be removed now stays in tmp/ without a lock, for the next sweep.
+  for (const auto& path : collected.trash) ignore(sys::remove_tree(root, path));
+}
+
+}  // namespace berth::image

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where things lie below --root. Inside this folder only.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "image/store.hpp"
+
+namespace berth::image {
+
+inline std::string blob_file(const Digest& digest) {
+  return "blobs/sha256/" + digest.hex();
+}
+
+/// The name of a layer's directory in layers/. The flavour is part of it: the same layer unpacked
+/// for other owners is another directory.
+inline std::string layer_name(const Digest& diff_id, LayerFlavor flavor) {
+  if (flavor.ownership == Ownership::single) return diff_id.hex() + "-single";
+  return diff_id.hex() + (flavor.overlay_xattr == OverlayXattr::user ? "-mapped" : "");
+}
+
+inline constexpr std::string_view kPinsPrefix = "pins-";
+inline constexpr std::string_view kClaimPrefix = "claim-";
+inline constexpr std::string_view kStagePrefix = "stage-";
+inline constexpr std::string_view kTrashPrefix = "trash-";
+
+/// The line of a pins file that keeps an object: its path without "blobs/sha256/" or "layers/".
+inline std::string blob_pin(const Digest& digest) {
+  return "blob " + digest.hex();
+}
+inline std::string layer_pin(const Digest& diff_id, LayerFlavor flavor) {
+  return "layer " + layer_name(diff_id, flavor);
+}
+
+/// What layer.json of layers/`name` says; nothing when that layer is not there.
+Result<std::optional<LayerRecord>> read_layer_record(const sys::Fd& root, const std::string& name);
+
+/// Removes what dead processes left in tmp/: entries whose lock nobody holds.
+void sweep(const sys::Fd& root);
+
+/// What a collection removed: names of layer directories, hex of blobs.
+struct Collected {
+  std::vector<std::string> layers;
+  std::vector<std::string> blobs;
+  std::vector<std::string> trash;  ///< paths to remove once the lock is gone
+};
+
+/// Moves every object that nothing needs out of sight. The caller holds the lock exclusively and
+/// afterwards, without it, removes `trash`.
+/// Errors: corrupt (a record or manifest cannot be read, so nobody knows what it needs), io.
+Result<Collected> unlink_unneeded(const sys::Fd& root);
+void empty_trash(const sys::Fd& root, const Collected& collected);
+
+/// The manifests that containers use: (container id, manifest digest).
+Result<std::vector<std::pair<std::string, Digest>>> container_uses(const sys::Fd& root);
+
+}  // namespace berth::image

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "image/records.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <ctime>
+
+#include "base/text.hpp"
+#include "json/fields.hpp"
+
+namespace berth::image {
+
+// The tables and textual forms are found by argument-dependent look-up.
+std::string to_json_text(const Reference& reference) {
+  return reference.canonical();
+}
+Result<Reference> from_json_text(std::string_view text, std::type_identity<Reference>) {
+  return Reference::parse(text);
+}
+template <class V>
+void fields(V& v, ImageRecord& r) {
+  v.always("reference", r.reference);
+  v.required("digest", r.target);
+  v.required("manifest", r.manifest);
+  v.required("config", r.config);
+  v.optional("created_at", r.created_at);
+}
+
+namespace {
+
+constexpr std::string_view kSuffix = ".json";
+constexpr size_t kMaxFileName = 255;  // NAME_MAX
+constexpr size_t kMaxRecordBytes = 64 << 10;
+constexpr size_t kReplaceSuffix = 17;  // what replace_file() appends: ".tmp-" and 12 digits
+
+std::string percent_encode(std::string_view text) {
+  std::string encoded;
+  for (char c : text) {
+    bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                 c == '.' || c == '_' || c == '-';
+    encoded += plain ? std::string(1, c) : "%" + to_hex(std::string_view(&c, 1));
+  }
+  return encoded;
+}
+
+std::string file_name(const std::optional<Reference>& reference, const Digest& manifest) {
+  std::string name = reference ? reference->canonical() : "@" + manifest.text();
+  return "images/" + percent_encode(name) + std::string(kSuffix);
+}
+
+Result<void> write_record(const sys::Fd& root, const ImageRecord& record) {
+  std::string path = file_name(record.reference, record.manifest);
+  if (path.size() - std::string_view("images/").size() + kReplaceSuffix > kMaxFileName) {
+    return make_error(Kind::usage, "keep image " + quoted(record.reference->familiar()) +
+                                       ": the name is too long for a file name");
+  }
+  return sys::replace_file(root, path, json::write(record, 2) + "\n", 0600);
+}
+
+}  // namespace
+
+bool same_record(const ImageRecord& a, const ImageRecord& b) {
+  return a.reference == b.reference && (a.reference || a.manifest == b.manifest);
+}
+
+Result<std::vector<ImageRecord>> read_records(const sys::Fd& root,
+                                              std::vector<std::string>& damaged) {
+  std::vector<ImageRecord> records;
+  for (const auto& name : TRY(sys::list_directory(root, "images"))) {
+    if (!name.ends_with(kSuffix)) continue;  // half-written by someone, or not ours
+    auto text = TRY(sys::read_file_if_exists(root, "images/" + name, kMaxRecordBytes));
+    if (!text) continue;  // removed in this moment
+    auto record = json::read<ImageRecord>(*text, name);
+    if (record.ok()) {
+      records.push_back(std::move(*record));
+    } else {
+      damaged.push_back(name);
+    }
+  }
+  return records;
+}
+
+Result<std::optional<ImageRecord>> read_record(const sys::Fd& root, const Reference& reference) {
+  std::string path = file_name(reference, {});
+  auto text = sys::read_file_if_exists(root, path, kMaxRecordBytes);
+  if (!text.ok()) {
+    if (text.error().sys_errno == ENAMETOOLONG) return std::optional<ImageRecord>();
+    return std::move(text).error();
+  }
+  if (!*text) return std::optional<ImageRecord>();
+  return std::optional<ImageRecord>(TRY(json::read<ImageRecord>(**text, path)));
+}
+
+Result<void> put_record(const sys::Fd& root, const ImageRecord& record) {
+  std::vector<std::string> damaged;
+  auto records = TRY(read_records(root, damaged));
+  auto named = [&](const Digest& manifest) {
+    return std::any_of(records.begin(), records.end(), [&](const ImageRecord& other) {
+      return other.reference && other.manifest == manifest && !same_record(other, record);
+    });
+  };
+  if (!record.reference && named(record.manifest)) return {};
+  for (const auto& loser : records) {
+    bool loses_name = record.reference && same_record(loser, record);
+    if (loses_name && loser.manifest != record.manifest && !named(loser.manifest)) {
+      ImageRecord nameless = loser;
+      nameless.reference.reset();
+      TRY(write_record(root, nameless));
+    }
+  }
+  TRY(write_record(root, record));
+  if (record.reference) {
+    ImageRecord nameless = record;
+    nameless.reference.reset();
+    TRY(unlink_record(root, nameless));
+  }
+  return {};
+}
+
+Result<void> unlink_record(const sys::Fd& root, const ImageRecord& record) {
+  return sys::remove_entry(root, file_name(record.reference, record.manifest));
+}
+
+std::string timestamp_now() {
+  std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  std::tm utc{};
+  ::gmtime_r(&now, &utc);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
+  return text;
+}
+
+}  // namespace berth::image

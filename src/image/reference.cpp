@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "image/reference.hpp"
+
+#include <algorithm>
+
+#include "base/text.hpp"
+
+namespace berth::image {
+namespace {
+
+constexpr std::string_view kDefaultRegistry = "docker.io";
+constexpr std::string_view kOfficialPrefix = "library/";
+constexpr size_t kMaxName = 255;
+constexpr size_t kMaxTag = 128;
+
+bool is_lower(char c) {
+  return c >= 'a' && c <= 'z';
+}
+bool is_upper(char c) {
+  return c >= 'A' && c <= 'Z';
+}
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+bool is_alnum(char c) {
+  return is_lower(c) || is_upper(c) || is_digit(c);
+}
+
+bool has_upper(std::string_view text) {
+  return std::any_of(text.begin(), text.end(), is_upper);
+}
+
+Error refuse(std::string_view text, std::string_view reason) {
+  return make_error(Kind::usage,
+                    "read image name " + quoted(text.substr(0, 300)) + ": " + std::string(reason));
+}
+
+/// Docker's rule for what is a registry and what is the first part of a repository.
+bool names_registry(std::string_view first) {
+  return first.find_first_of(".:") != std::string_view::npos || first == "localhost" ||
+         has_upper(first);
+}
+
+bool valid_port(std::string_view port) {
+  auto number = parse_u64(port);
+  return number && *number >= 1 && *number <= 65535 && port.size() <= 5;
+}
+
+/// "[::1]:5000", "host", "host:port", labels of letters, digits and inner hyphens.
+bool valid_registry(std::string_view text) {
+  if (text.starts_with('[')) {
+    size_t end = text.find(']');
+    if (end == std::string_view::npos || end == 1) return false;
+    std::string_view address = text.substr(1, end - 1);
+    std::string_view rest = text.substr(end + 1);
+    return address.find_first_not_of("0123456789abcdefABCDEF:.") == std::string_view::npos &&
+           (rest.empty() || (rest.starts_with(':') && valid_port(rest.substr(1))));
+  }
+  size_t colon = text.find(':');
+  if (colon != std::string_view::npos && !valid_port(text.substr(colon + 1))) return false;
+  for (std::string_view label : split(text.substr(0, colon), '.')) {
+    if (label.empty() || !is_alnum(label.front()) || !is_alnum(label.back())) return false;
+    if (!std::all_of(label.begin(), label.end(), [](char c) { return is_alnum(c) || c == '-'; })) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/// Lower-case letters and digits, joined by '.', '_', '__' or any number of '-'.
+bool valid_component(std::string_view text) {
+  auto plain = [](char c) { return is_lower(c) || is_digit(c); };
+  if (text.empty() || !plain(text.front()) || !plain(text.back())) return false;
+  for (size_t i = 0; i < text.size();) {
+    size_t end = i;
+    while (end < text.size() && !plain(text[end])) ++end;
+    std::string_view joint = text.substr(i, end - i);
+    bool good = joint.empty() || joint == "." || joint == "_" || joint == "__" ||
+                joint.find_first_not_of('-') == std::string_view::npos;
+    if (!good) return false;
+    i = end + 1;
+  }
+  return true;
+}
+
+bool valid_tag(std::string_view text) {
+  if (text.empty() || text.size() > kMaxTag) return false;
+  if (!is_alnum(text.front()) && text.front() != '_') return false;
+  return std::all_of(text.begin(), text.end(),
+                     [](char c) { return is_alnum(c) || c == '_' || c == '.' || c == '-'; });
+}
+
+}  // namespace
+
+Result<Reference> Reference::parse(std::string_view text) {
+  if (text.empty()) return refuse(text, "it is empty");
+  if (text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos) {
+    return refuse(text, "64 hexadecimal digits are an image id, not a name");
+  }
+  Reference reference;
+  std::string_view rest = text;
+
+  if (size_t at = rest.find('@'); at != std::string_view::npos) {
+    auto digest = Digest::parse(rest.substr(at + 1));
+    if (!digest.ok()) {
+      return refuse(text, "after '@' comes a digest: 'sha256:' and 64 hexadecimal digits");
+    }
+    reference.digest_ = std::move(*digest);
+    rest = rest.substr(0, at);
+  }
+  // A colon after the last slash starts the tag; before it, it belongs to the registry's port.
+  size_t slash = rest.rfind('/');
+  size_t colon = rest.rfind(':');
+  if (colon != std::string_view::npos && (slash == std::string_view::npos || colon > slash)) {
+    std::string_view tag = rest.substr(colon + 1);
+    if (!valid_tag(tag)) {
+      return refuse(text,
+                    "a tag has at most 128 letters, digits, '_', '.' and '-', and starts with a "
+                    "letter, a digit or '_'");
+    }
+    if (!reference.digest_) reference.tag_ = tag;
+    rest = rest.substr(0, colon);
+  } else if (!reference.digest_) {
+    reference.tag_ = "latest";
+  }
+
+  slash = rest.find('/');
+  if (slash != std::string_view::npos && names_registry(rest.substr(0, slash))) {
+    reference.registry_ = to_lower(rest.substr(0, slash));
+    rest = rest.substr(slash + 1);
+    if (!valid_registry(reference.registry_)) {
+      return refuse(text, quoted(reference.registry_) + " is not a registry's host and port");
+    }
+  } else {
+    reference.registry_ = kDefaultRegistry;
+  }
+  if (reference.registry_ == "index.docker.io" || reference.registry_ == "registry-1.docker.io") {
+    reference.registry_ = kDefaultRegistry;
+  }
+  if (has_upper(rest)) return refuse(text, "repository name must be lower case");
+  for (std::string_view component : split(rest, '/')) {
+    if (!valid_component(component)) {
+      return refuse(text,
+                    "a repository is made of lower-case letters and digits, joined by '.', '_', "
+                    "'__', '-' or '/'");
+    }
+  }
+  bool official = reference.registry_ == kDefaultRegistry && rest.find('/') == rest.npos;
+  reference.repository_ = (official ? std::string(kOfficialPrefix) : "") + std::string(rest);
+  if (reference.registry_.size() + 1 + reference.repository_.size() > kMaxName) {
+    return refuse(text, "it is longer than 255 characters");
+  }
+  return reference;
+}
+
+std::string Reference::manifest_reference() const {
+  return digest_ ? digest_->text() : tag_;
+}
+
+std::string Reference::canonical() const {
+  return registry_ + "/" + repository_ + (digest_ ? "@" + digest_->text() : ":" + tag_);
+}
+
+std::string Reference::familiar_name() const {
+  if (registry_ != kDefaultRegistry) return registry_ + "/" + repository_;
+  if (!repository_.starts_with(kOfficialPrefix)) return repository_;
+  std::string name = repository_.substr(kOfficialPrefix.size());
+  // "library/a/b" has no shorter form that would be read back as the same name.
+  return name.find('/') == name.npos ? name : repository_;
+}
+
+std::string Reference::familiar() const {
+  return familiar_name() + (digest_ ? "@" + digest_->text() : ":" + tag_);
+}
+
+Reference Reference::with_digest(const Digest& digest) const {
+  Reference other = *this;
+  other.tag_.clear();
+  other.digest_ = digest;
+  return other;
+}
+
+}  // namespace berth::image

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "image/reference.hpp"
+
+#include <gtest/gtest.h>
+
+namespace berth::image {
+namespace {
+
+const std::string kHex(64, 'a');
+
+std::string canonical(std::string_view text) {
+  auto reference = Reference::parse(text);
+  return reference.ok() ? reference->canonical() : to_line(reference.error());
+}
+std::string familiar(std::string_view text) {
+  auto reference = Reference::parse(text);
+  return reference.ok() ? reference->familiar() : to_line(reference.error());
+}
+
+TEST(Reference, means_what_it_means_in_docker) {
+  EXPECT_EQ(canonical("ubuntu"), "docker.io/library/ubuntu:latest");
+  EXPECT_EQ(canonical("ubuntu:24.04"), "docker.io/library/ubuntu:24.04");
+  EXPECT_EQ(canonical("me/tool"), "docker.io/me/tool:latest");
+  EXPECT_EQ(canonical("library/ubuntu"), "docker.io/library/ubuntu:latest");
+  EXPECT_EQ(canonical("docker.io/ubuntu"), "docker.io/library/ubuntu:latest");
+  EXPECT_EQ(canonical("index.docker.io/ubuntu"), "docker.io/library/ubuntu:latest");
+  EXPECT_EQ(canonical("localhost/x"), "localhost/x:latest");
+  EXPECT_EQ(canonical("localhost:5000/a/b:t"), "localhost:5000/a/b:t");
+  EXPECT_EQ(canonical("[::1]:5000/a"), "[::1]:5000/a:latest");
+  EXPECT_EQ(canonical("quay.io/a/b__c/d-e--f.g"), "quay.io/a/b__c/d-e--f.g:latest");
+  EXPECT_EQ(canonical("foo/bar"), "docker.io/foo/bar:latest");
+  EXPECT_EQ(canonical("LOCAL/bar"), "local/bar:latest");
+}
+
+TEST(Reference, a_digest_wins_over_a_tag) {
+  EXPECT_EQ(canonical("ubuntu@sha256:" + kHex), "docker.io/library/ubuntu@sha256:" + kHex);
+  EXPECT_EQ(canonical("ubuntu:1@sha256:" + kHex), "docker.io/library/ubuntu@sha256:" + kHex);
+}
+
+TEST(Reference, familiar_names_are_read_back_as_the_same_name) {
+  for (std::string text : {"ubuntu:latest", "me/tool:1", "localhost:5000/x:latest", "library/a/b:1",
+                           "quay.io/library/x:2"}) {
+    EXPECT_EQ(familiar(text), text);
+  }
+  EXPECT_EQ(familiar("docker.io/library/ubuntu"), "ubuntu:latest");
+}
+
+TEST(Reference, refuses_with_the_reason) {
+  auto line = [](std::string_view text) { return canonical(text); };
+  EXPECT_EQ(line(""), "read image name '': it is empty");
+  EXPECT_EQ(line("Ubuntu"), "read image name 'Ubuntu': repository name must be lower case");
+  EXPECT_EQ(line(kHex),
+            "read image name '" + kHex + "': 64 hexadecimal digits are an image id, not a name");
+  std::string grammar =
+      "': a repository is made of lower-case letters and digits, joined by '.', '_', '__', '-' or "
+      "'/'";
+  for (std::string bad : {"a//b", "/a", "a/", "-a", "a..b", "a___b", "a b", "a/../b", "..", "a@"}) {
+    std::string got = line(bad);
+    if (bad == "a@") {
+      EXPECT_EQ(got,
+                "read image name 'a@': after '@' comes a digest: 'sha256:' and 64 hexadecimal "
+                "digits");
+    } else if (bad == "..") {
+      EXPECT_EQ(got, "read image name '..'" + grammar.substr(1));
+    } else {
+      EXPECT_EQ(got, "read image name '" + bad + grammar) << bad;
+    }
+  }
+  EXPECT_EQ(line("a:" + std::string(129, 't')).find("read image name"), 0u);
+  EXPECT_NE(line("a:" + std::string(129, 't')).find("a tag has at most 128"), std::string::npos);
+  EXPECT_NE(line("a:").find("a tag has at most 128"), std::string::npos);
+  EXPECT_NE(line(std::string(300, 'a')).find("longer than 255"), std::string::npos);
+  EXPECT_NE(line("a.b:99999/x").find("'a.b:99999' is not a registry's host and port"),
+            std::string::npos);
+  EXPECT_EQ(line("a\x1b[31m/b").find('\x1b'), std::string::npos);
+}
+
+}  // namespace
+}  // namespace berth::image
