@@ -142,6 +142,19 @@ constexpr uint64_t kCloneNamespaces = 0x7E020000;
 // off address randomisation or execute-protection.
 constexpr uint64_t kPersonalities[] = {0x0, 0x8, 0x20000, 0x20008, 0xffffffff};
 
+// Socket families but AF_ALG (38: the kernel's ciphers over user pages) and AF_VSOCK (40: the
+// hypervisor), as blocks of bits. The kernel takes the family from the lower half of the register;
+// "less than 38" and "more than 40" on the whole of it would let 2^32 + 38 through as "more".
+struct FamilyBlock {
+  uint64_t mask;
+  uint64_t families;
+};
+constexpr FamilyBlock kFamilies[] = {
+    {0xffffffe0, 0},  {0xfffffffc, 32}, {0xfffffffe, 36}, {0xffffffff, 39},
+    {0xffffffff, 41}, {0xfffffffe, 42}, {0xfffffffc, 44}, {0xfffffff0, 48},
+};
+static_assert(AF_ALG == 38 && AF_VSOCK == 40 && AF_MAX <= 64);
+
 constexpr std::array<std::string_view, 12> kMaskedPaths{"/proc/acpi",
                                                         "/proc/asound",
                                                         "/proc/interrupts",
@@ -205,10 +218,9 @@ Seccomp default_seccomp(const std::vector<std::string>& capabilities, Machine ma
   for (uint64_t value : kPersonalities) {
     rules.push_back(allow("personality", {0, value, 0, "SCMP_CMP_EQ"}));
   }
-  // All families but AF_ALG (38: kernel crypto on user pages) and AF_VSOCK (40: the hypervisor).
-  rules.push_back(allow("socket", {0, AF_ALG, 0, "SCMP_CMP_LT"}));
-  rules.push_back(allow("socket", {0, AF_NFC, 0, "SCMP_CMP_EQ"}));
-  rules.push_back(allow("socket", {0, AF_VSOCK, 0, "SCMP_CMP_GT"}));
+  for (const auto& [mask, families] : kFamilies) {
+    rules.push_back(allow("socket", {0, mask, families, "SCMP_CMP_MASKED_EQ"}));
+  }
 
   bool may_unshare =
       std::find(capabilities.begin(), capabilities.end(), "CAP_SYS_ADMIN") != capabilities.end();

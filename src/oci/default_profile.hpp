@@ -25,7 +25,8 @@ Machine native_machine();
 /// capability that they belong to; clone3 ENOSYS, so that libc takes clone, whose flags can be
 /// checked; no AF_ALG and no AF_VSOCK sockets; no io_uring.
 /// The rule that allows most calls is first and its names are sorted.
-/// Source: the behaviour of moby's default profile (2026-06).
+/// Source: the behaviour of moby's default profile (2026-06), without its hole: a socket family
+/// with bits above the 32 that the kernel reads is still that family.
 Seccomp default_seccomp(const std::vector<std::string>& capabilities, Machine machine);
 
 /// Paths that read as nothing: they tell about the host or change it.
