@@ -35,6 +35,7 @@ PROGRAMS = pathlib.Path(os.environ.get("BERTH_TEST_PROGRAMS",
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "profiles(*kinds): the kinds of user that the test is about")
+    config.cache_directory = CACHE
 
 
 def pytest_generate_tests(metafunc):

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One Debian root file system as three builders make an image of it: buildah, Docker, and buildah
+with zstd layers. They are built once per machine, into the storage of a registry that is kept.
+
+usage: debian_images.py [CACHE]      builds what is missing and prints the storage's directory
+"""
+
+import contextlib
+import fcntl
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+
+from support import registry
+from support.registry import die_with_parent
+
+VERSION = "bookworm-1"  # another recipe below, another name here
+IMAGES = {"buildah": "debian/buildah:12", "docker": "debian/docker:12", "zstd": "debian/zstd:12"}
+
+
+def run(*argv, **options):
+    argv = [str(arg) for arg in argv]
+    done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, **options)
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(argv)}: {done.stderr[-2000:]}{done.stdout[-500:]}")
+    return done.stdout.strip()
+
+
+def make_root(scratch):
+    """The tar of a minimal Debian (206 MB), device nodes included as debootstrap makes them."""
+    root, archive = scratch / "root", scratch / "root.tar"
+    run("debootstrap", "--variant=minbase", "bookworm", root)
+    run("tar", "--numeric-owner", "-C", root, "-cf", archive, ".")
+    return archive
+
+
+def push_by_buildah(archive, address, scratch):
+    """One container, pushed with gzip and with zstd layers. ('buildah copy' of a directory would
+    give every file to root.)"""
+    env = {**os.environ, "BUILDAH_ISOLATION": "chroot", "TMPDIR": str(scratch)}
+    base = ["buildah", "--root", scratch / "buildah", "--runroot", scratch / "buildah-run",
+            "--storage-driver", "vfs"]
+    container = run(*base, "from", "scratch", env=env)
+    run(*base, "add", container, archive, "/", env=env)
+    run(*base, "config", "--cmd", "/bin/bash", "--label", "berth.test=debian", container, env=env)
+    run(*base, "commit", container, "debian", env=env)
+    run(*base, "push", "--tls-verify=false", "debian", f"docker://{address}/{IMAGES['buildah']}",
+        env=env)
+    layout = scratch / "zstd"
+    run(*base, "push", "debian", f"oci:{scratch / 'plain'}:12", env=env)
+    run("skopeo", "copy", "--dest-compress-format", "zstd", f"oci:{scratch / 'plain'}:12",
+        f"oci:{layout}:12")
+    run("skopeo", "copy", "--dest-tls-verify=false", f"oci:{layout}:12",
+        f"docker://{address}/{IMAGES['zstd']}")
+    run(*base, "rm", "--all", env=env)
+
+
+@contextlib.contextmanager
+def docker_engine(scratch):
+    """dockerd without a network of its own; yields the argv of a client."""
+    socket = scratch / "docker.sock"
+    log = scratch / "dockerd.log"
+    with open(log, "wb") as output:
+        process = subprocess.Popen(
+            ["dockerd", "--data-root", scratch / "docker", "--exec-root", scratch / "docker-run",
+             "--pidfile", scratch / "docker.pid", "-H", f"unix://{socket}", "--bridge=none",
+             "--iptables=false", "--ip6tables=false", "--storage-driver=vfs"],
+            stdin=subprocess.DEVNULL, stdout=output, stderr=output, preexec_fn=die_with_parent)
+    client = ["docker", "--host", f"unix://{socket}"]
+    try:
+        deadline = time.monotonic() + 60
+        while subprocess.run([*client, "version"], capture_output=True, check=False).returncode:
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError(f"dockerd does not answer: {log.read_text()[-2000:]}")
+            time.sleep(0.1)
+        yield client
+    finally:
+        process.terminate()
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def push_by_docker(archive, address, scratch):
+    name = f"{address}/{IMAGES['docker']}"
+    with docker_engine(scratch) as client:
+        run(*client, "import", "--change", 'CMD ["/bin/bash"]', archive, name)
+        run(*client, "push", name)
+
+
+def build(storage):
+    with tempfile.TemporaryDirectory(prefix="berth-debian-", dir=storage.parent) as scratch:
+        scratch = pathlib.Path(scratch)
+        archive = make_root(scratch)
+        staged = scratch / "storage"
+        with registry.running(scratch / "registry", storage=staged) as server:
+            push_by_buildah(archive, server.address, scratch)
+            push_by_docker(archive, server.address, scratch)
+        staged.rename(storage)
+
+
+def kept_storage(cache):
+    """The directory of a registry's storage that holds the three images; builds it the first time
+    (about a minute, and downloads Debian's base)."""
+    storage = pathlib.Path(cache) / f"registry-{VERSION}"
+    storage.parent.mkdir(parents=True, exist_ok=True)
+    with open(storage.with_suffix(".lock"), "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not storage.exists():
+            build(storage)
+    return storage
+
+
+if __name__ == "__main__":
+    print(kept_storage(sys.argv[1] if len(sys.argv) > 1 else "/var/cache/berth-tests"))
