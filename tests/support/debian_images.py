@@ -7,6 +7,7 @@ usage: debian_images.py [CACHE]      builds what is missing and prints the stora
 
 import contextlib
 import fcntl
+import json
 import os
 import pathlib
 import subprocess
@@ -117,6 +118,19 @@ def kept_storage(cache):
         if not storage.exists():
             build(storage)
     return storage
+
+
+def unpack(server, image, directory):
+    """Extracts the image's single layer with tar, as root."""
+    name, _, tag = image.partition(":")
+    _, manifest = server.manifest(name, tag)
+    (layer,) = json.loads(manifest)["layers"]
+    _, _, blob = server.request("GET", f"/v2/{name}/blobs/{layer['digest']}")
+    directory.mkdir()
+    archive = directory.with_suffix(".tar.gz")
+    archive.write_bytes(blob)
+    run("tar", "--numeric-owner", "-C", directory, "-xzpf", archive)
+    archive.unlink()
 
 
 if __name__ == "__main__":
