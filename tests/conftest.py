@@ -9,7 +9,6 @@ that is about one of them only says so: @pytest.mark.profiles("root").
 """
 
 import contextlib
-import fcntl
 import os
 import pathlib
 import shutil
@@ -64,21 +63,18 @@ def pytest_sessionfinish(session, exitstatus):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
-# ---- the session: one at a time on a machine, with a directory that all users can reach ---------
+# ---- the session: a directory that all users can reach, programs, users, a registry -------------
 
 @pytest.fixture(scope="session")
 def session_directory():
     if os.geteuid() != 0:
         pytest.skip("needs root, to make users and registries")
-    CACHE.mkdir(parents=True, exist_ok=True)
-    with open(CACHE / "lock", "w", encoding="utf-8") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        path = pathlib.Path(tempfile.mkdtemp(prefix="berth-tests-"))
-        path.chmod(0o755)
-        try:
-            yield path
-        finally:
-            shutil.rmtree(path, ignore_errors=True)
+    path = pathlib.Path(tempfile.mkdtemp(prefix="berth-tests-"))
+    path.chmod(0o755)
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")

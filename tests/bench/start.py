@@ -11,6 +11,7 @@ usage: ./dev bench start [--runs N] [--json FILE] [--plot FILE] [--check]
 
 import argparse
 import contextlib
+import ctypes
 import dataclasses
 import json
 import os
@@ -31,6 +32,7 @@ from support import debian_images, registry  # noqa: E402
 
 CACHE = pathlib.Path(os.environ.get("BERTH_TEST_CACHE", "/var/cache/berth-tests"))
 PRIVATE = "BERTH_BENCH_PRIVATE_MOUNTS"
+PR_SET_CHILD_SUBREAPER = 36
 
 
 @dataclasses.dataclass
@@ -83,15 +85,29 @@ def hugetlb_hierarchy():
         point.rmdir()
 
 
+def adopt_orphans():
+    """podman's conmon outlives podman for a moment: this process reaps it, as an init would."""
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def reap_orphans():
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG) != (0, 0):
+            pass
+
+
 def podman_cgroups():
     return set(pathlib.Path("/sys/fs/cgroup").glob("*/libpod_parent"))
 
 
 def remove_podman_cgroups(before):
     """podman leaves its parent cgroups; the machine is to be as it was."""
+    time.sleep(0.2)
+    reap_orphans()
     for path in podman_cgroups() - before:
-        with contextlib.suppress(OSError):
-            path.rmdir()
+        for directory, _, _ in os.walk(path, topdown=False):
+            with contextlib.suppress(OSError):
+                os.rmdir(directory)
 
 
 def enter_private_mounts():
@@ -122,8 +138,10 @@ class Berth:
                      "--state", str(work / "berth-state")]
         self.version = version(self.argv[0], "--version")
 
-    def run_argv(self, *flags):
-        return [*self.argv, "run", "--rm", "--network", "none", *flags, self.image, "/bin/true"]
+    def run_argv(self, *flags, driver_root=None):
+        place = ["--driver-root", driver_root] if driver_root else []
+        return [*self.argv, *place, "run", "--rm", "--network", "none", *flags, self.image,
+                "/bin/true"]
 
 
 class Podman:
@@ -150,8 +168,8 @@ def contenders(programs, work, image, rootfs, driver_root):
         Contender("unshare, chroot", ["unshare", "-mpfiun", "chroot", rootfs, "/bin/true"],
                   version("unshare", "--version")),
         Contender("berth run", berth.run_argv(), berth.version),
-        Contender("berth run --gpus all", berth.run_argv("--gpus", "all", "--driver-root",
-                                                         driver_root), berth.version),
+        Contender("berth run --gpus all", berth.run_argv("--gpus", "all", driver_root=driver_root),
+                  berth.version),
         Contender("berth-runtime run",
                   [programs / "berth-runtime", "--root", work / "runtime-state", "run", "--bundle",
                    bundle, "bench-berth"], version(str(programs / "berth-runtime"), "--version")),
@@ -200,6 +218,7 @@ def measure(found, runs, warm_up):
             elapsed = time_once(contender.argv, quiet)
             if round_number >= warm_up:
                 contender.milliseconds.append(elapsed)
+        reap_orphans()
     os.close(quiet)
 
 
@@ -226,23 +245,7 @@ def detached_memory(programs, work, image):
         return {os.path.basename(os.readlink(entry / "exe")): pss_bytes(entry)
                 for entry in berth_processes(programs)}
     finally:
-        end_detached(berth, container)
-
-
-def end_detached(berth, container):
-    """Ends the container by its first process, with what every version of Berth has: a state
-    directory that berth-runtime can read."""
-    done = subprocess.run([*berth.argv, "rm", "--force", container], capture_output=True,
-                          check=False)
-    if done.returncode == 0:
-        return
-    for entry in berth_processes(berth.programs):
-        with contextlib.suppress(OSError):
-            for child in (entry / "task" / entry.name / "children").read_text().split():
-                os.kill(int(child), 9)
-    deadline = time.monotonic() + 10
-    while berth_processes(berth.programs) and time.monotonic() < deadline:
-        time.sleep(0.05)
+        run(*berth.argv, "rm", "--force", container)
 
 
 # ---- telling ------------------------------------------------------------------------------------
@@ -330,6 +333,7 @@ def main():
     if os.geteuid() != 0:
         sys.exit("bench start: the peers' commands are those of root; run it as root")
     enter_private_mounts()
+    adopt_orphans()
 
     with contextlib.ExitStack() as stack:
         work = pathlib.Path(stack.enter_context(

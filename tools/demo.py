@@ -1,0 +1,181 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""The main job from end to end: an image out of Debian's own packages, a registry on loopback,
+push, pull, and a container with GPUs, as root and as an ordinary user.
+
+usage: ./dev demo
+
+With an NVIDIA driver on this machine that driver is used; without one a synthetic driver tree of
+8 GPUs, and the first line says so. Everything it made is gone afterwards.
+"""
+
+import argparse
+import contextlib
+import os
+import pathlib
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+TESTS = pathlib.Path(__file__).resolve().parent.parent / "tests"
+sys.path.insert(0, str(TESTS))
+
+from support import leftovers, registry, users  # noqa: E402
+
+# What 'bash', 'ls' and 'ldconfig -p' need, and what names users.
+PACKAGES = ["base-files", "base-passwd", "bash", "coreutils", "libc6", "libc-bin", "libtinfo6",
+            "libselinux1", "libpcre2-8-0", "libacl1", "libattr1", "libgmp10", "busybox-static"]
+IMAGE = "demo/debian-small:12"
+LOOK = "id; ls -d /dev/nvidia*; ldconfig -p | grep libcuda.so"
+
+
+class Steps:
+    """Prints what is done, what it printed, and what it took."""
+
+    def __init__(self):
+        self.taken = []
+
+    @contextlib.contextmanager
+    def step(self, title):
+        print(f"\n== {title}", flush=True)
+        started = time.monotonic()
+        yield
+        self.taken.append((title, time.monotonic() - started))
+
+    def table(self):
+        print("\nWhat each step took:")
+        width = max(len(title) for title, _ in self.taken)
+        for title, seconds in self.taken:
+            print(f"  {title.ljust(width)}  {seconds:7.2f} s")
+
+
+def run(argv, show=True, **options):
+    """Runs to the end and shows the output; a failure ends the demo with what was said."""
+    argv = [str(arg) for arg in argv]
+    done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, check=False, **options)
+    if show:
+        print("".join(f"  {line}\n" for line in done.stdout.splitlines()), end="", flush=True)
+    if done.returncode != 0:
+        sys.exit(f"demo: {' '.join(argv)} ended with {done.returncode}"
+                 + ("" if show else f": {done.stdout}"))
+    return done.stdout
+
+
+def download(scratch):
+    """The .deb files of PACKAGES, by apt, without installing any."""
+    packages = scratch / "packages"
+    packages.mkdir()
+    options = ["-o", "APT::Sandbox::User=root"]
+    fetch = ["apt-get", *options, "-q", "download", *PACKAGES]
+    if subprocess.run(fetch, capture_output=True, check=False, cwd=packages).returncode != 0:
+        run(["apt-get", "-q", "update"], show=False)  # the lists are missing or too old
+        run(fetch, show=False, cwd=packages)
+    return sorted(packages.glob("*.deb"))
+
+
+def make_root(scratch):
+    """A Debian root of a few packages: unpacked, with the users that base-passwd lists."""
+    root = scratch / "rootfs"
+    root.mkdir()
+    for package in download(scratch):
+        run(["dpkg-deb", "--extract", package, root], show=False)
+    for name in ("passwd", "group"):
+        shutil.copy(root / f"usr/share/base-passwd/{name}.master", root / "etc" / name)
+    (root / "bin/sh").symlink_to("bash")
+    run(["ldconfig", "-r", root], show=False)
+    return root
+
+
+def push_image(root, scratch, address):
+    """Packs the root by umoci and sends it to the registry by skopeo."""
+    layout = scratch / "layout"
+    bundle = scratch / "bundle"
+    run(["umoci", "init", "--layout", layout], show=False)
+    run(["umoci", "new", "--image", f"{layout}:12"], show=False)
+    run(["umoci", "unpack", "--image", f"{layout}:12", bundle], show=False)
+    shutil.rmtree(bundle / "rootfs")
+    root.rename(bundle / "rootfs")
+    run(["umoci", "repack", "--image", f"{layout}:12", bundle], show=False)
+    run(["umoci", "config", "--image", f"{layout}:12", "--config.cmd", "/bin/bash",
+         "--config.env", "PATH=/usr/sbin:/usr/bin:/sbin:/bin"], show=False)
+    run(["skopeo", "copy", "--quiet", "--dest-tls-verify=false", f"oci:{layout}:12",
+         f"docker://{address}/{IMAGE}"])
+
+
+def driver(scratch):
+    """(what to say, global flags of berth): the machine's driver, or a tree of our own."""
+    version = pathlib.Path("/proc/driver/nvidia/version")
+    if version.exists():
+        return f"NVIDIA driver of this machine: {version.read_text().splitlines()[0]}", []
+    root = scratch / "driver"
+    run([sys.executable, TESTS / "support/driver_tree.py", "eight", root], show=False)
+    return ("SYNTHETIC driver tree: this machine has no NVIDIA driver; the 8 GPUs below are made "
+            "up"), ["--driver-root", root]
+
+
+def show(steps, account, programs, flags, image):
+    """Pull, gpu list and run, as this user, in a store of its own."""
+    berth = [programs / "berth", "--root", account.home / "store", "--state",
+             account.home / "state", *flags]
+    who = "root" if account.kind == "root" else f"an ordinary user ({account.name})"
+
+    def as_user(*args):
+        print("  $ berth " + shlex.join(args), flush=True)
+        run(account.command([*berth, *args]), env=account.environment(), cwd=account.home)
+
+    with steps.step(f"berth pull, as {who}"):
+        as_user("pull", image)
+    with steps.step(f"berth gpu list, as {who}"):
+        as_user("gpu", "list")
+    with steps.step(f"berth run --gpus all, as {who}"):
+        as_user("run", "--rm", "--gpus", "all", image, "bash", "-c", LOOK)
+
+
+def demo(programs, scratch, stack):
+    said, flags = driver(scratch)
+    print(said, flush=True)
+    steps = Steps()
+    made = stack.enter_context(users.accounts(scratch, kinds=("root", "user")))
+    with steps.step("unpack Debian packages into a root file system"):
+        root = make_root(scratch)
+    with steps.step("start docker-registry on loopback"):
+        server = stack.enter_context(registry.running(scratch / "registry"))
+    with steps.step("umoci, skopeo: build and push the image"):
+        push_image(root, scratch, server.address)
+    for account in made.values():
+        show(steps, account, programs, flags, f"{server.address}/{IMAGE}")
+    steps.table()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--programs", type=pathlib.Path, required=True)
+    programs = parser.parse_args().programs
+    if os.geteuid() != 0:
+        sys.exit("demo: it runs berth as root too, and makes a user: start it as root or with sudo")
+    for name in ("berth", "berth-transfer", "berth-runtime"):
+        if not (programs / name).exists():
+            sys.exit(f"demo: no {programs / name}; try: ./dev build release")
+
+    # Where every user can reach it: the checkout may lie in somebody's home.
+    scratch = pathlib.Path(tempfile.mkdtemp(prefix="berth-demo-"))
+    scratch.chmod(0o755)
+    before = leftovers.snapshot(scratch, set())
+    try:
+        copied = scratch / "bin"
+        shutil.copytree(programs, copied, ignore=lambda _, names: [
+            name for name in names if not name.startswith("berth")])
+        with contextlib.ExitStack() as stack:
+            demo(copied, scratch, stack)
+    finally:
+        leftovers.clear(before, scratch, set())
+        shutil.rmtree(scratch, ignore_errors=True)
+        print(f"\ncleaned up: {scratch} and the user made for this are gone", flush=True)
+
+
+if __name__ == "__main__":
+    main()
