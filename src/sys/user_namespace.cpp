@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sys/user_namespace.hpp"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <optional>
+
+#include "base/text.hpp"
+#include "sys/file.hpp"
+#include "sys/namespace.hpp"
+#include "sys/process.hpp"
+
+namespace berth::sys {
+namespace {
+
+constexpr size_t kMostRanges = 64;
+constexpr uint64_t kEndOfIds = UINT32_MAX;  // 4294967295 is no id: it means "no change"
+
+bool overlap(const IdRange& a, const IdRange& b) {
+  return uint64_t{a.outside} < uint64_t{b.outside} + b.count &&
+         uint64_t{b.outside} < uint64_t{a.outside} + a.count;
+}
+
+/// Id 0 inside for `own`, then `ranges` from 1 on.
+std::vector<IdRange> stack_ranges(uint32_t own, const std::vector<IdRange>& ranges) {
+  std::vector<IdRange> stacked{{0, own, 1}};
+  uint64_t inside = 1;
+  for (IdRange range : ranges) {
+    bool taken = std::any_of(stacked.begin(), stacked.end(),
+                             [&](const IdRange& other) { return overlap(range, other); });
+    if (taken || inside + range.count > kEndOfIds) continue;
+    range.inside = static_cast<uint32_t>(inside);
+    inside += range.count;
+    stacked.push_back(range);
+  }
+  return stacked;
+}
+
+Result<std::vector<IdRange>> read_ranges(const std::string& file, const std::string& user,
+                                         uint32_t id) {
+  auto text = TRY(read_file_if_exists(cwd(), file));
+  return parse_subordinate_ids(text.value_or(""), user, id);
+}
+
+// ---- entering -----------------------------------------------------------------------------------
+
+// The child shares our memory and does nothing but exist: it holds the namespace while the helpers,
+// which need the privileges of the namespace outside, write its maps.
+int hold_namespace(void*) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  while (true) ::pause();
+}
+
+std::string sysctl(const std::string& path) {
+  auto text = read_file_if_exists(cwd(), "/proc/sys/" + path, 64);
+  return text.ok() && text->has_value() ? std::string(trim(**text)) : std::string();
+}
+
+/// Why the kernel refuses, as far as its switches tell.
+Error refused(int saved_errno) {
+  auto error = sys_error(saved_errno, "make a user namespace");
+  error.kind = Kind::unsupported;
+  if (saved_errno == ENOSPC || saved_errno == EUSERS) {
+    return std::move(error).with_hint("sysctl user.max_user_namespaces=65536 (it is " +
+                                      sysctl("user/max_user_namespaces") + " now), as root");
+  }
+  if (sysctl("kernel/unprivileged_userns_clone") == "0") {
+    return std::move(error).with_hint("sysctl kernel.unprivileged_userns_clone=1, as root");
+  }
+  if (sysctl("kernel/apparmor_restrict_unprivileged_userns") == "1") {
+    return std::move(error).with_hint(
+        "an AppArmor profile for berth, or sysctl "
+        "kernel.apparmor_restrict_unprivileged_userns=0, as root");
+  }
+  if (saved_errno == EPERM || saved_errno == EACCES) {
+    error.kind = Kind::denied;
+    return std::move(error).with_hint("outside of a chroot and of other sandboxes");
+  }
+  return std::move(error).with_hint("a kernel with CONFIG_USER_NS");
+}
+
+Result<Process> make_namespace() {
+  static std::array<char, 16384> stack;
+  // A handler of ours must not run in the child, on our memory.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  ::sigprocmask(SIG_SETMASK, &all, &before);
+  int pidfd = -1;
+  int pid = ::clone(hold_namespace, stack.data() + stack.size(),
+                    CLONE_VM | CLONE_NEWUSER | CLONE_PIDFD | SIGCHLD, nullptr, &pidfd);
+  int saved = errno;
+  ::sigprocmask(SIG_SETMASK, &before, nullptr);
+  if (pid < 0) return refused(saved);
+  return Process(pid, Fd(pidfd));
+}
+
+Result<void> write_proc(pid_t pid, const std::string& file, const std::string& text) {
+  std::string path = "/proc/" + std::to_string(pid) + "/" + file;
+  Fd fd = TRY(open_at(cwd(), path, O_WRONLY));
+  return write_all(fd, text, path);
+}
+
+Result<void> map_single_id(pid_t pid, const IdMapping& mapping) {
+  // Without setgroups nobody can leave a group that a file denies access to (CVE-2014-8989).
+  TRY(write_proc(pid, "setgroups", "deny"));
+  TRY(write_proc(pid, "gid_map", "0 " + std::to_string(mapping.gid) + " 1"));
+  return write_proc(pid, "uid_map", "0 " + std::to_string(mapping.uid) + " 1");
+}
+
+Result<Process> start_helper(const std::string& name, pid_t pid, const std::vector<IdRange>& ranges,
+                             const Fd& errors) {
+  SpawnOptions options;
+  options.args = {name, std::to_string(pid)};
+  for (const auto& range : ranges) {
+    for (uint32_t number : {range.inside, range.outside, range.count}) {
+      options.args.push_back(std::to_string(number));
+    }
+  }
+  options.env = std::vector<std::string>{"PATH=/usr/bin:/bin", "LC_ALL=C"};
+  options.out = &errors;
+  options.err = &errors;
+  // Never through PATH: what runs here decides who we are.
+  options.program = "/usr/bin/" + name;
+  auto started = spawn(options);
+  if (started.ok() || started.error().kind != Kind::not_found) return started;
+  return make_error(Kind::not_found, "'/usr/bin/" + name + "' is not installed");
+}
+
+/// Both helpers at once: each is a program start of its own.
+Result<void> map_ranges(pid_t pid, const IdMapping& mapping) {
+  Pipe errors = TRY(make_pipe());
+  Process uids = TRY(start_helper("newuidmap", pid, mapping.uids, errors.write));
+  Process gids = TRY(start_helper("newgidmap", pid, mapping.gids, errors.write));
+  errors.write.reset();
+  auto uids_status = TRY(uids.wait());
+  auto gids_status = TRY(gids.wait());
+  if (uids_status.shell_code() == 0 && gids_status.shell_code() == 0) return {};
+
+  auto said = read_all(errors.read, "newuidmap", 4096);
+  std::string text = said.ok() ? std::string(trim(*said)) : std::string();
+  return make_error(Kind::denied, text.empty() ? "newuidmap and newgidmap refuse" : text);
+}
+
+std::string advice(const Error& error, const IdMapping& mapping) {
+  if (error.kind == Kind::not_found) return "install package 'uidmap'";
+  return "check the lines of '" + mapping.user + "' in /etc/subuid and /etc/subgid";
+}
+
+/// The holder of a namespace with all its ids, or nothing when the helpers do not do it.
+Result<std::optional<Process>> make_mapped(const IdMapping& mapping, Log& log) {
+  if (!mapping.full()) return std::optional<Process>();
+  Process holder = TRY(make_namespace());
+  auto mapped = map_ranges(holder.pid(), mapping);
+  if (mapped.ok()) return std::optional<Process>(std::move(holder));
+  log.warn("cannot use the subordinate ids of '" + mapping.user + "': " + to_line(mapped.error()) +
+           " (" + advice(mapped.error(), mapping) + "), using the single id " +
+           std::to_string(mapping.uid) + " instead");
+  return std::optional<Process>();
+}
+
+/// Follows `holder` in. The maps are complete: we are never without an id.
+Result<void> join(const Process& holder) {
+  TRY(setns(holder.pidfd(), CLONE_NEWUSER, "the user namespace"));
+  // The kernel makes all mounts of the copy slaves, because the copy belongs to another user
+  // namespace; and unlike setns this keeps the working directory.
+  auto unshared = unshare(CLONE_NEWNS, "the mounts");
+  if (unshared.ok()) return unshared;
+  return refused(unshared.error().sys_errno).with_context("cannot unshare the mounts");
+}
+
+}  // namespace
+
+std::vector<IdRange> parse_subordinate_ids(std::string_view text, std::string_view user,
+                                           uint32_t id) {
+  std::vector<IdRange> ranges;
+  std::string number = std::to_string(id);
+  for (std::string_view line : split(text, '\n')) {
+    auto parts = split(trim(line), ':');
+    if (parts.size() != 3 || (parts[0] != user && parts[0] != number)) continue;
+    auto first = parse_u64(parts[1]);
+    auto count = parse_u64(parts[2]);
+    if (!first || !count || *count == 0 || *first >= kEndOfIds || *count > kEndOfIds - *first) {
+      continue;
+    }
+    ranges.push_back({0, static_cast<uint32_t>(*first), static_cast<uint32_t>(*count)});
+    if (ranges.size() == kMostRanges) break;
+  }
+  return ranges;
+}
+
+Result<IdMapping> plan_mapping(uid_t uid, gid_t gid, const std::string& user) {
+  IdMapping mapping;
+  mapping.uid = uid;
+  mapping.gid = gid;
+  mapping.user = user.empty() ? std::to_string(uid) : user;
+  auto uids = TRY(read_ranges("/etc/subuid", mapping.user, uid));
+  auto gids = TRY(read_ranges("/etc/subgid", mapping.user, uid));
+  mapping.uids = stack_ranges(uid, uids);
+  mapping.gids = stack_ranges(gid, gids);
+  return mapping;
+}
+
+Result<UserNamespaceKind> enter_user_namespace(const IdMapping& mapping, Log& log) {
+  auto mapped = TRY(make_mapped(mapping, log));
+  if (mapped) {
+    TRY(join(*mapped));
+    return UserNamespaceKind::mapped;
+  }
+  Process holder = TRY(make_namespace());
+  TRY_CTX(map_single_id(holder.pid(), mapping), "cannot map the user's own id");
+  TRY(join(holder));
+  return UserNamespaceKind::single;
+}
+
+}  // namespace berth::sys
