@@ -212,7 +212,12 @@ void ProgressPrinter::layer(const LayerUpdate& update, Clock::time_point now) {
 
 void ProgressPrinter::text(std::string_view line, Clock::time_point now) {
   if (mode_ == Mode::quiet) return;
-  terminal_.write(stream_, erase() + escape_controls(line) + "\n");
+  aside([&] { terminal_.write(stream_, escape_controls(line) + "\n"); }, now);
+}
+
+void ProgressPrinter::aside(const std::function<void()>& write, Clock::time_point now) {
+  if (!drawn_.empty()) terminal_.write(stream_, erase());
+  write();
   if (mode_ == Mode::bars && !state_.empty()) draw(now);
 }
 

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -85,6 +86,8 @@ class ProgressPrinter {
   void layer(const LayerUpdate& update, Clock::time_point now = Clock::now());
   /// A line that stays, above the bars.
   void text(std::string_view line, Clock::time_point now = Clock::now());
+  /// Takes the bars away while `write` puts lines there, on whichever stream.
+  void aside(const std::function<void()>& write, Clock::time_point now = Clock::now());
   /// Time passed without an event: the rates fall.
   void tick(Clock::time_point now = Clock::now());
   /// Draws the last state; what is written afterwards starts below the bars.

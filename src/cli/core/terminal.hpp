@@ -26,16 +26,17 @@ class Terminal {
   virtual ScreenSize size(Stream stream) const = 0;  ///< asked anew each time: windows are resized
   virtual bool colors(Stream stream) const = 0;      ///< a terminal, and NO_COLOR is not set
 
-  /// Writes are buffered for `out` until flush(); a failure is kept and returned there.
+  /// Writes at once. The first failure is kept for written(), so that output needs no checks of
+  /// its own and a full disk still ends in an error.
   virtual void write(Stream stream, std::string_view text) = 0;
-  /// Errors: io (a full disk, a closed pipe).
-  virtual Result<void> flush() = 0;
+  /// Errors: io (writing to `out` failed at some time).
+  virtual Result<void> written() const = 0;
 
-  /// One line from the terminal, without its newline. secret: what is typed is not shown.
-  /// Errors: usage (the input is not a terminal), io.
+  /// One line from the terminal, without its newline. ask_secret: what is typed is not shown.
+  /// Errors: not_found (there is no terminal), interrupted, io.
   virtual Result<std::string> ask(std::string_view prompt) = 0;
   virtual Result<std::string> ask_secret(std::string_view prompt) = 0;
-  /// All of stdin. Errors: io.
+  /// All of stdin, at most a few MiB.  Errors: io.
   virtual Result<std::string> read_input() = 0;
 };
 

@@ -26,7 +26,7 @@ class FakeTerminal final : public Terminal {
     (stream == Stream::out ? out : err) += text;
     ++writes;
   }
-  Result<void> flush() override { return {}; }
+  Result<void> written() const override { return {}; }
   Result<std::string> ask(std::string_view) override { return std::string(); }
   Result<std::string> ask_secret(std::string_view) override { return std::string(); }
   Result<std::string> read_input() override { return std::string(); }

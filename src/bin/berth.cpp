@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command line: settles who we are, wires the parts together, prints the one error line.
+#include <unistd.h>
+
+#include <cstdlib>
+#include <exception>
+
+#include "cli/berth/verbs.hpp"
+#include "engine/containers.hpp"
+#include "sys/console.hpp"
+#include "sys/file.hpp"
+#include "sys/process.hpp"
+
+namespace berth {
+namespace {
+
+constexpr int kUsageStatus = 125;  // docker's
+
+/// The terminal of this process.
+class ProcessTerminal final : public cli::Terminal {
+ public:
+  bool is_terminal(cli::Stream stream) const override { return sys::is_terminal(fd(stream)); }
+  bool input_is_terminal() const override { return sys::is_terminal(STDIN_FILENO); }
+  bool colors(cli::Stream stream) const override {
+    const char* no_color = std::getenv("NO_COLOR");
+    return is_terminal(stream) && (no_color == nullptr || *no_color == '\0');
+  }
+  cli::ScreenSize size(cli::Stream stream) const override {
+    auto size = sys::window_size(fd(stream));
+    return size ? cli::ScreenSize{size->columns, size->rows} : cli::ScreenSize{};
+  }
+  void write(cli::Stream stream, std::string_view text) override {
+    auto done = sys::write_stream(fd(stream), text);
+    // There is no place left to say that stderr is gone.
+    if (!done.ok() && stream == cli::Stream::out && written_.ok()) written_ = done.error();
+  }
+  Result<void> written() const override { return written_; }
+  Result<std::string> ask(std::string_view prompt) override {
+    return sys::ask(prompt, sys::Echo::on);
+  }
+  Result<std::string> ask_secret(std::string_view prompt) override {
+    return sys::ask(prompt, sys::Echo::off);
+  }
+  Result<std::string> read_input() override {
+    sys::Fd input(STDIN_FILENO);
+    auto text = sys::read_all(input, "standard input");
+    input.release();
+    return text;
+  }
+
+ private:
+  static int fd(cli::Stream stream) {
+    return stream == cli::Stream::out ? STDOUT_FILENO : STDERR_FILENO;
+  }
+  Result<void> written_;
+};
+
+Result<engine::Context> make_context(const cli::GlobalOptions& globals, const cli::Verb& verb,
+                                     engine::Environment environment, Log& log) {
+  // The user's own id: inside the namespace that settle() may enter it would be 0.
+  unsigned uid = ::getuid();
+  engine::Paths given{.root = globals.root.value_or(""),
+                      .state = globals.state.value_or(""),
+                      .libexec = TRY(sys::program_directory()),
+                      .driver_root = globals.driver_root.value_or("")};
+  auto paths = engine::complete_paths(given, environment, uid);
+  if (!paths.ok() && verb.store == cli::Store::ready) return paths.error();
+  engine::Identity identity = TRY(engine::settle(verb.needs, environment, log));
+  if (verb.store == cli::Store::ready) TRY(engine::make_directories(*paths));
+  return engine::Context{paths.ok() ? *paths : given, identity, std::move(environment), log};
+}
+
+Result<int> call_verb(const cli::GlobalOptions& globals, const cli::Call& call,
+                      ProcessTerminal& terminal, cli::Report& report) {
+  const cli::Verb& verb = *call.verb;
+  cli::Command command = verb.command();
+  cli::Parsed parsed = TRY(cli::parse(command.flags, verb.flags_end, call.words, call.command));
+  if (parsed.help) {
+    terminal.write(cli::Stream::out, cli::verb_help("berth", {verb.text, command.flags}));
+    return 0;
+  }
+  TRY(cli::check_arity(verb.arity, parsed.arguments.size(), call.command,
+                       cli::usage_line("berth", verb.text, !command.flags.empty())));
+  auto context = make_context(globals, verb, engine::Environment::from(environ), report);
+  if (!context.ok()) {
+    report.error(context.error());
+    return verb.error_status;
+  }
+  cli::Session session{*context, terminal, report, sys::working_directory_or_root()};
+  auto status = command.run(session, std::move(parsed.arguments));
+  if (!status.ok()) {
+    report.error(status.error());
+    return verb.error_status;
+  }
+  if (verb.store == cli::Store::ready) engine::sweep(*context);
+  return status;
+}
+
+/// Errors: usage alone; those of the verb are printed in call_verb(), which knows its status.
+Result<int> berth_main(std::vector<std::string> words, ProcessTerminal& terminal,
+                       cli::Report& report) {
+  cli::GlobalOptions globals;
+  cli::Parsed parsed = TRY(cli::parse(cli::global_flags(globals), cli::FlagsEnd::at_first_argument,
+                                      words, "berth"));
+  report.configure(globals.log_format == "json" ? cli::LogFormat::json : cli::LogFormat::text,
+                   globals.debug ? cli::Verbosity::debug : cli::Verbosity::normal);
+  if (globals.version) {
+    terminal.write(cli::Stream::out, "berth version " + std::string(cli::berth_version()) + "\n");
+    return 0;
+  }
+  if (parsed.help || parsed.arguments.empty()) {
+    terminal.write(cli::Stream::out, cli::berth_help());
+    return 0;
+  }
+  return call_verb(globals, TRY(cli::find_verb(parsed.arguments)), terminal, report);
+}
+
+}  // namespace
+}  // namespace berth
+
+int main(int argc, char** argv) {
+  berth::ProcessTerminal terminal;
+  berth::cli::Report report(terminal, "berth");
+  try {
+    auto status = berth::berth_main({argv + (argc > 0 ? 1 : 0), argv + argc}, terminal, report);
+    if (!status.ok()) {
+      report.error(status.error());
+      return berth::kUsageStatus;
+    }
+    if (auto written = terminal.written(); !written.ok() && *status == 0) {
+      report.error(written.error());
+      return 1;
+    }
+    return *status;
+  } catch (const std::exception& exception) {
+    report.error(berth::make_error(berth::Kind::bug, std::string("unexpected: ") +
+                                                         exception.what()));
+    return berth::kUsageStatus;
+  }
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/berth/common.hpp"
+
+#include <ctime>
+
+namespace berth::cli {
+namespace {
+
+Phase phase_of(image::LayerPhase phase) {
+  switch (phase) {
+    case image::LayerPhase::waiting:
+      return Phase::waiting;
+    case image::LayerPhase::downloading:
+      return Phase::downloading;
+    case image::LayerPhase::verifying:
+      return Phase::verifying;
+    case image::LayerPhase::unpacking:
+      return Phase::unpacking;
+    case image::LayerPhase::uploading:
+      return Phase::uploading;
+    case image::LayerPhase::done:
+      return Phase::done;
+    case image::LayerPhase::exists:
+      return Phase::exists;
+  }
+  return Phase::waiting;
+}
+
+}  // namespace
+
+Flag format_flag(std::string& target) {
+  return {"format", 0, "FORMAT", "As a table or as json", &target, {"table", "json"}};
+}
+
+void add_registry_flags(FlagTable& flags, image::RegistryAccess& access) {
+  flags.push_back({"tls-ca", 0, "FILE", "Trust the authorities in FILE instead of the system's",
+                   &access.tls_ca, {}, Complete::file});
+  flags.push_back({"insecure-registry", 0, "HOST[:PORT]",
+                   "Do not verify this registry; allow plain HTTP", &access.insecure_registries});
+}
+
+TransferDisplay::TransferDisplay(Session& session, Stream stream, Direction direction, bool quiet)
+    : session_(session),
+      printer_(session.terminal, stream, direction,
+               progress_mode(session.terminal, stream, quiet)) {
+  session_.report.above(&printer_);
+}
+
+TransferDisplay::~TransferDisplay() {
+  finish();
+}
+
+void TransferDisplay::finish() {
+  session_.report.above(nullptr);
+  printer_.finish();
+}
+
+engine::Progress TransferDisplay::progress() {
+  return [this](const image::TransferEvent& event) {
+    if (const auto* layer = std::get_if<image::LayerEvent>(&event)) {
+      printer_.layer({layer->id, phase_of(layer->phase), layer->done, layer->total});
+    } else if (const auto* status = std::get_if<image::StatusEvent>(&event)) {
+      printer_.text(status->text);
+    }
+  };
+}
+
+Result<image::TransferResult> transfer_shown(Session& session, image::TransferRequest request,
+                                             Stream stream, Direction direction, bool quiet) {
+  TransferDisplay display(session, stream, direction, quiet);
+  return engine::transfer(session.context, std::move(request), display.progress());
+}
+
+void print(Session& session, std::string_view text) {
+  session.terminal.write(Stream::out, text);
+}
+
+void print_json(Session& session, const json::Value& value) {
+  print(session, json::dump(value, 2) + "\n");
+}
+
+int for_each_argument(Session& session, const std::vector<std::string>& arguments,
+                      const std::function<Result<void>(const std::string&)>& act) {
+  int status = 0;
+  for (const std::string& argument : arguments) {
+    Result<void> done = act(argument);
+    if (done.ok()) continue;
+    session.report.error(done.error());
+    status = 1;
+  }
+  return status;
+}
+
+std::string familiar(std::string_view reference) {
+  for (std::string_view prefix : {"docker.io/library/", "docker.io/"}) {
+    if (reference.starts_with(prefix)) return std::string(reference.substr(prefix.size()));
+  }
+  return std::string(reference);
+}
+
+json::Value json_time(std::optional<int64_t> seconds) {
+  if (!seconds || *seconds == 0) return nullptr;
+  std::time_t time = *seconds;
+  std::tm parts{};
+  char text[32];
+  if (gmtime_r(&time, &parts) == nullptr) return nullptr;
+  if (std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts) == 0) return nullptr;
+  return text;
+}
+
+json::Value json_strings(const std::vector<std::string>& strings) {
+  return json::Array(strings.begin(), strings.end());
+}
+
+std::string ago(int64_t seconds) {
+  return human_ago(std::chrono::system_clock::time_point(std::chrono::seconds(seconds)),
+                   std::chrono::system_clock::now());
+}
+
+}  // namespace berth::cli

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/berth/verb.hpp"
+#include "cli/core/progress.hpp"
+#include "cli/core/words.hpp"
+#include "engine/transfer.hpp"
+#include "json/value.hpp"
+
+/// What several verbs share.
+namespace berth::cli {
+
+/// --format of a list: a table for people or JSON for programs.
+Flag format_flag(std::string& target);
+
+/// --tls-ca and --insecure-registry.
+void add_registry_flags(FlagTable& flags, image::RegistryAccess& access);
+
+/// Draws the events of a transfer while it lives; warnings appear above the bars.
+class TransferDisplay {
+ public:
+  TransferDisplay(Session& session, Stream stream, Direction direction, bool quiet);
+  ~TransferDisplay();
+  TransferDisplay(const TransferDisplay&) = delete;
+  TransferDisplay& operator=(const TransferDisplay&) = delete;
+
+  engine::Progress progress();
+  /// What follows is printed below the bars.
+  void finish();
+
+ private:
+  Session& session_;
+  ProgressPrinter printer_;
+};
+
+/// One engine call with a display around it.
+Result<image::TransferResult> transfer_shown(Session& session, image::TransferRequest request,
+                                             Stream stream, Direction direction, bool quiet);
+
+void print(Session& session, std::string_view text);       ///< to stdout
+void print_json(Session& session, const json::Value& value);  ///< indented, with a newline
+
+/// Runs `act` for each argument in order, as docker does: a failure is reported at once, the rest
+/// still happens, and the status is 1 at the end.
+int for_each_argument(Session& session, const std::vector<std::string>& arguments,
+                      const std::function<Result<void>(const std::string&)>& act);
+
+/// "docker.io/library/ubuntu:latest" → "ubuntu:latest", as docker shows references.
+std::string familiar(std::string_view reference);
+
+/// "2026-11-20T12:00:00Z"; nothing for an unknown time.
+json::Value json_time(std::optional<int64_t> seconds);
+json::Value json_strings(const std::vector<std::string>& strings);
+
+std::string ago(int64_t seconds);  ///< human_ago() from now
+
+}  // namespace berth::cli

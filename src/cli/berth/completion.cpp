@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/berth/common.hpp"
+#include "cli/berth/verbs.hpp"
+
+namespace berth::cli {
+namespace {
+
+struct Options {};
+
+FlagTable flags(Options&) {
+  return {};
+}
+
+Result<int> run(Session& session, const Options&, std::vector<std::string> arguments) {
+  GlobalOptions globals;
+  CompletionInput input = completion_input(globals);
+  const std::string& shell = arguments[0];
+  if (shell == "bash") {
+    print(session, bash_completion(input));
+  } else if (shell == "zsh") {
+    print(session, zsh_completion(input));
+  } else if (shell == "fish") {
+    print(session, fish_completion(input));
+  } else {
+    return unknown_word("shell", shell, {"bash", "zsh", "fish"}, "berth completion");
+  }
+  return 0;
+}
+
+}  // namespace
+
+extern const Verb completion_verb;
+const Verb completion_verb{
+    .text = {.name = "completion",
+             .arguments = "bash|zsh|fish",
+             .summary = "Print the completion script for a shell",
+             .example = "source <(berth completion bash)"},
+    .arity = {1, 1},
+    .store = Store::none,
+    .command = [] { return make_command(flags, run); },
+};
+
+}  // namespace berth::cli

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string_view>
+
+#include "cli/berth/common.hpp"
+#include "engine/run.hpp"
+
+namespace berth::cli {
+
+/// Prints the steps that `request` would take, as numbered lines or as
+/// {"steps": [{"name", "text", "members"}], "warnings": []}.
+Result<int> dry_run(Session& session, const engine::RunRequest& request, TransferDisplay& display,
+                    std::string_view format);
+
+}  // namespace berth::cli

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/berth/common.hpp"
+
+namespace berth::cli {
+namespace {
+
+struct Options {
+  image::ImportRequest request;
+};
+
+FlagTable flags(Options& o) {
+  return {
+      {"change", 'c', "INSTRUCTION", "Set CMD, ENTRYPOINT, ENV, … as in a Dockerfile",
+       &o.request.changes},
+      {"message", 'm', "TEXT", "A comment for the history", &o.request.message},
+      {"platform", 0, "OS/ARCH", "What the files are for", &o.request.platform},
+  };
+}
+
+Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
+  image::ImportRequest request = o.request;
+  request.source = arguments[0] == "-" ? "/dev/fd/0" : arguments[0];
+  if (arguments.size() > 1) request.reference = arguments[1];
+  if (arguments[0] == "-" && session.terminal.input_is_terminal()) {
+    return make_error(Kind::usage, "no archive on stdin", "berth import FILE NAME");
+  }
+  image::TransferResult imported = TRY(
+      transfer_shown(session, std::move(request), Stream::err, Direction::pull, false));
+  print(session, imported.image_id + "\n");
+  return 0;
+}
+
+}  // namespace
+
+extern const Verb import_verb;
+const Verb import_verb{
+    .text = {.name = "import",
+             .arguments = "DIR|TAR|- [NAME[:TAG]]",
+             .summary = "Make an image of a directory or a tar archive",
+             .example = "berth import --change 'CMD [\"bash\"]' rootfs.tar.gz debian:mine",
+             .complete = Complete::file},
+    .arity = {1, 2},
+    .needs = engine::Needs::user_namespace,
+    .command = [] { return make_command(flags, run); },
+};
+
+}  // namespace berth::cli

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/berth/common.hpp"
+
+namespace berth::cli {
+namespace {
+
+struct Options {
+  image::LoadRequest request;
+};
+
+FlagTable flags(Options& o) {
+  return {
+      {"input", 'i', "FILE", "Read an archive or an OCI layout directory instead of stdin",
+       &o.request.input, {}, Complete::file},
+      {"quiet", 'q', "", "Show no progress", &o.request.quiet},
+      {"platform", 0, "OS/ARCH", "Another platform than this machine's", &o.request.platform},
+  };
+}
+
+Result<int> run(Session& session, const Options& o, std::vector<std::string>) {
+  image::LoadRequest request = o.request;
+  if (request.input.empty()) {
+    if (session.terminal.input_is_terminal()) {
+      return make_error(Kind::usage, "no archive on stdin", "berth load --input FILE");
+    }
+    request.input = "/dev/fd/0";
+  }
+  image::TransferResult result = TRY(
+      transfer_shown(session, request, Stream::err, Direction::pull, request.quiet));
+  for (const auto& line : result.loaded) print(session, line + "\n");
+  return 0;
+}
+
+}  // namespace
+
+extern const Verb load_verb;
+const Verb load_verb{
+    .text = {.name = "load",
+             .arguments = "",
+             .summary = "Load images from an archive of `save`",
+             .example = "berth load --input tools.tar"},
+    .arity = {0, 0},
+    .needs = engine::Needs::user_namespace,
+    .command = [] { return make_command(flags, run); },
+};
+
+}  // namespace berth::cli

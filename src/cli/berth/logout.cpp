@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/berth/common.hpp"
+
+namespace berth::cli {
+namespace {
+
+struct Options {};
+
+FlagTable flags(Options&) {
+  return {};
+}
+
+Result<int> run(Session& session, const Options&, std::vector<std::string> arguments) {
+  image::LogoutRequest request;
+  request.registry = arguments.empty() ? "" : arguments[0];
+  image::TransferResult result = TRY(
+      transfer_shown(session, std::move(request), Stream::err, Direction::pull, false));
+  print(session, result.status + "\n");
+  return 0;
+}
+
+}  // namespace
+
+extern const Verb logout_verb;
+const Verb logout_verb{
+    .text = {.name = "logout",
+             .arguments = "[REGISTRY]",
+             .summary = "Forget the login to a registry",
+             .example = "berth logout registry.example.org"},
+    .arity = {0, 1},
+    .store = Store::none,
+    .command = [] { return make_command(flags, run); },
+};
+
+}  // namespace berth::cli

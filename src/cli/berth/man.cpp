@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/text.hpp"
+#include "cli/berth/common.hpp"
+#include "cli/berth/verbs.hpp"
+
+namespace berth::cli {
+namespace {
+
+struct Options {};
+
+FlagTable flags(Options&) {
+  return {};
+}
+
+Result<int> run(Session& session, const Options&, std::vector<std::string> arguments) {
+  GlobalOptions globals;
+  FlagTable program_flags = global_flags(globals);
+  Call call = TRY(find_verb(arguments));
+  if (!call.words.empty()) {
+    return make_error(Kind::usage, quoted("berth man") + " takes one verb; see 'berth man --help'");
+  }
+  VerbPage page{call.verb->text, call.verb->command().flags};
+  print(session, man_page("berth", berth_version(), page, program_flags));
+  return 0;
+}
+
+}  // namespace
+
+extern const Verb man_verb;
+const Verb man_verb{
+    .text = {.name = "man",
+             .arguments = "VERB",
+             .summary = "Print the manual page of a verb",
+             .example = "berth man run | man -l -",
+             .complete = Complete::verb},
+    .arity = {1, 2},
+    .store = Store::none,
+    .command = [] { return make_command(flags, run); },
+};
+
+}  // namespace berth::cli

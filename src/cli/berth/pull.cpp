@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/berth/common.hpp"
+
+namespace berth::cli {
+namespace {
+
+struct Options {
+  image::PullRequest request;
+};
+
+FlagTable flags(Options& o) {
+  FlagTable table{
+      {"quiet", 'q', "", "Print the digest alone", &o.request.quiet},
+      {"platform", 0, "OS/ARCH", "Another platform than this machine's", &o.request.platform},
+  };
+  add_registry_flags(table, o.request.access);
+  return table;
+}
+
+Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
+  image::PullRequest request = o.request;
+  request.reference = arguments[0];
+  image::TransferResult pulled = TRY(
+      transfer_shown(session, request, Stream::out, Direction::pull, request.quiet));
+  if (request.quiet) {
+    print(session, pulled.digest + "\n");
+    return 0;
+  }
+  bool news = pulled.status == "downloaded";
+  print(session, "Digest: " + pulled.digest + "\nStatus: " +
+                     (news ? "Downloaded newer image for " : "Image is up to date for ") +
+                     familiar(pulled.reference) + "\n" + pulled.reference + "\n");
+  return 0;
+}
+
+}  // namespace
+
+extern const Verb pull_verb;
+const Verb pull_verb{
+    .text = {.name = "pull",
+             .arguments = "IMAGE",
+             .summary = "Download an image from a registry",
+             .example = "berth pull debian:12",
+             .complete = Complete::image},
+    .arity = {1, 1},
+    .needs = engine::Needs::user_namespace,
+    .command = [] { return make_command(flags, run); },
+};
+
+}  // namespace berth::cli

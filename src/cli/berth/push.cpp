@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/berth/common.hpp"
+
+namespace berth::cli {
+namespace {
+
+struct Options {
+  image::PushRequest request;
+};
+
+FlagTable flags(Options& o) {
+  FlagTable table{{"quiet", 'q', "", "Print the reference alone", &o.request.quiet}};
+  add_registry_flags(table, o.request.access);
+  return table;
+}
+
+/// "latest" of "host:5000/a/b:latest"; a reference by digest has no tag.
+std::string tag_of(std::string_view reference) {
+  std::string_view name = reference.substr(0, reference.find('@'));
+  size_t colon = name.rfind(':');
+  if (colon == std::string_view::npos || name.find('/', colon) != std::string_view::npos) return "";
+  return std::string(name.substr(colon + 1));
+}
+
+Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
+  image::PushRequest request = o.request;
+  request.reference = arguments[0];
+  image::TransferResult pushed = TRY(
+      transfer_shown(session, request, Stream::out, Direction::push, request.quiet));
+  if (request.quiet) {
+    print(session, pushed.reference + "\n");
+    return 0;
+  }
+  std::string tag = tag_of(pushed.reference);
+  print(session, (tag.empty() ? "" : tag + ": ") + "digest: " + pushed.digest +
+                     " size: " + std::to_string(pushed.size) + "\n");
+  return 0;
+}
+
+}  // namespace
+
+extern const Verb push_verb;
+const Verb push_verb{
+    .text = {.name = "push",
+             .arguments = "IMAGE",
+             .summary = "Upload an image to a registry",
+             .example = "berth push localhost:5000/tools:1",
+             .complete = Complete::image},
+    .arity = {1, 1},
+    .command = [] { return make_command(flags, run); },
+};
+
+}  // namespace berth::cli

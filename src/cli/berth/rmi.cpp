@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/berth/common.hpp"
+#include "engine/images.hpp"
+
+namespace berth::cli {
+namespace {
+
+struct Options {
+  engine::RemoveImageOptions remove;
+};
+
+FlagTable flags(Options& o) {
+  return {{"force", 'f', "", "Also when a stopped container uses it", &o.remove.force}};
+}
+
+Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
+  return for_each_argument(session, arguments, [&](const std::string& name) -> Result<void> {
+    engine::RemovedImage removed = TRY(engine::remove_image(session.context, name, o.remove));
+    for (const auto& reference : removed.untagged) {
+      print(session, "Untagged: " + familiar(reference) + "\n");
+    }
+    for (const auto& digest : removed.deleted) print(session, "Deleted: " + digest + "\n");
+    return {};
+  });
+}
+
+}  // namespace
+
+extern const Verb rmi_verb;
+const Verb rmi_verb{
+    .text = {.name = "rmi",
+             .arguments = "IMAGE [IMAGE...]",
+             .summary = "Remove images",
+             .example = "berth rmi debian:12",
+             .complete = Complete::image},
+    .arity = {1},
+    .needs = engine::Needs::user_namespace,
+    .command = [] { return make_command(flags, run); },
+};
+
+}  // namespace berth::cli

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/berth/common.hpp"
+#include "engine/images.hpp"
+
+namespace berth::cli {
+namespace {
+
+struct Options {};
+
+FlagTable flags(Options&) {
+  return {};
+}
+
+Result<int> run(Session& session, const Options&, std::vector<std::string> arguments) {
+  TRY(engine::tag_image(session.context, arguments[0], arguments[1]));
+  return 0;
+}
+
+}  // namespace
+
+extern const Verb tag_verb;
+const Verb tag_verb{
+    .text = {.name = "tag",
+             .arguments = "SOURCE TARGET",
+             .summary = "Give an image another name",
+             .example = "berth tag debian:12 localhost:5000/debian:12",
+             .complete = Complete::image},
+    .arity = {2, 2},
+    .command = [] { return make_command(flags, run); },
+};
+
+}  // namespace berth::cli

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+#include "cli/core/flags.hpp"
+#include "cli/core/help.hpp"
+#include "cli/core/report.hpp"
+#include "cli/core/terminal.hpp"
+#include "engine/context.hpp"
+#include "engine/privilege.hpp"
+
+namespace berth::cli {
+
+/// What a verb works with; main makes it.
+struct Session {
+  const engine::Context& context;
+  Terminal& terminal;
+  Report& report;
+  std::string working_directory;
+};
+
+/// A verb ready to parse: `flags` points into options that `run` keeps alive.
+/// The number that `run` gives is the exit status.
+struct Command {
+  FlagTable flags;
+  std::function<Result<int>(Session&, std::vector<std::string>)> run;
+};
+
+/// What main prepares before a verb runs.
+enum class Store { none, ready };
+
+struct Verb {
+  VerbText text;
+  Arity arity;
+  engine::Needs needs = engine::Needs::nothing;
+  Store store = Store::ready;  ///< none: it runs where not even a home directory is known
+  FlagsEnd flags_end = FlagsEnd::at_double_dash;
+  int error_status = 1;  ///< docker: 125 for run, 1 for all others
+  Command (*command)();
+};
+
+/// Makes a Command out of `FlagTable flags(Options&)` and
+/// `Result<int> run(Session&, const Options&, std::vector<std::string>)`. Only the verb that is
+/// called pays for its table.
+template <class Options>
+Command make_command(FlagTable (*flags)(Options&),
+                     Result<int> (*run)(Session&, const Options&, std::vector<std::string>)) {
+  auto options = std::make_shared<Options>();
+  return {flags(*options), [options, run](Session& session, std::vector<std::string> arguments) {
+            return run(session, *options, std::move(arguments));
+          }};
+}
+
+std::string_view berth_version();
+
+}  // namespace berth::cli

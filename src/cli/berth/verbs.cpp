@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/berth/verbs.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/text.hpp"
+
+namespace berth::cli {
+
+extern const Verb run_verb, ps_verb, logs_verb, wait_verb, stop_verb, kill_verb, rm_verb;
+extern const Verb pull_verb, push_verb, images_verb, tag_verb, rmi_verb, inspect_verb, history_verb;
+extern const Verb save_verb, load_verb, import_verb, login_verb, logout_verb;
+extern const Verb gpu_list_verb, info_verb, version_verb, completion_verb, man_verb;
+
+namespace {
+
+const std::array kVerbs = {
+    &run_verb,     &ps_verb,    &logs_verb,       &wait_verb,    &stop_verb,
+    &kill_verb,    &rm_verb,    &pull_verb,       &push_verb,    &images_verb,
+    &tag_verb,     &rmi_verb,   &inspect_verb,    &history_verb, &save_verb,
+    &load_verb,    &import_verb, &login_verb,     &logout_verb,  &gpu_list_verb,
+    &info_verb,    &version_verb, &completion_verb, &man_verb,
+};
+
+// Docker's long names, for scripts that use them.
+constexpr std::pair<std::string_view, std::string_view> kAliases[] = {
+    {"image ls", "images"},        {"image list", "images"},      {"image pull", "pull"},
+    {"image push", "push"},        {"image rm", "rmi"},           {"image tag", "tag"},
+    {"image inspect", "inspect"},  {"image history", "history"},  {"image save", "save"},
+    {"image load", "load"},        {"image import", "import"},    {"container run", "run"},
+    {"container ls", "ps"},        {"container list", "ps"},      {"container ps", "ps"},
+    {"container logs", "logs"},    {"container wait", "wait"},    {"container stop", "stop"},
+    {"container kill", "kill"},    {"container rm", "rm"},        {"container inspect", "inspect"},
+    {"gpu ls", "gpu list"},        {"system info", "info"},
+};
+
+std::string_view unaliased(std::string_view name) {
+  for (const auto& [alias, verb] : kAliases) {
+    if (alias == name) return verb;
+  }
+  return name;
+}
+
+const Verb* verb_named(std::string_view name) {
+  for (const Verb* verb : kVerbs) {
+    if (verb->text.name == name) return verb;
+  }
+  return nullptr;
+}
+
+/// The second words that may follow `group`; empty when it is none.
+std::vector<std::string_view> group_words(std::string_view group) {
+  std::vector<std::string_view> words;
+  auto add = [&](std::string_view name) {
+    if (name.size() > group.size() + 1 && name.starts_with(group) && name[group.size()] == ' ') {
+      words.push_back(name.substr(group.size() + 1));
+    }
+  };
+  for (const Verb* verb : kVerbs) add(verb->text.name);
+  for (const auto& [alias, verb] : kAliases) add(alias);
+  return words;
+}
+
+}  // namespace
+
+std::vector<const Verb*> all_verbs() {
+  return {kVerbs.begin(), kVerbs.end()};
+}
+
+Result<Call> find_verb(const std::vector<std::string>& words) {
+  if (const Verb* verb = verb_named(words[0])) {
+    return Call{verb, "berth " + words[0], {words.begin() + 1, words.end()}};
+  }
+  std::vector<std::string_view> seconds = group_words(words[0]);
+  if (seconds.empty()) {
+    std::vector<std::string_view> names;
+    for (const Verb* verb : kVerbs) names.push_back(verb->text.name);
+    return unknown_word("verb", words[0], names, "berth");
+  }
+  if (words.size() == 1 || words[1].starts_with('-')) {
+    std::vector<std::string> list(seconds.begin(), seconds.end());
+    return make_error(Kind::usage, quoted("berth " + words[0]) + " needs one of: " +
+                                       join(list, ", ") + "; see 'berth --help'");
+  }
+  std::string name = words[0] + " " + words[1];
+  if (const Verb* verb = verb_named(unaliased(name))) {
+    return Call{verb, "berth " + name, {words.begin() + 2, words.end()}};
+  }
+  return unknown_word("verb", words[1], seconds, "berth");
+}
+
+FlagTable global_flags(GlobalOptions& o) {
+  return {
+      {"root", 0, "DIR", "Where images and containers are kept", &o.root, {}, Complete::directory},
+      {"state", 0, "DIR", "What a reboot may take away", &o.state, {}, Complete::directory},
+      {"driver-root", 0, "DIR", "Take the GPU driver's files below DIR (BERTH_DRIVER_ROOT)",
+       &o.driver_root, {}, Complete::directory},
+      {"debug", 'D', "", "Say more on stderr; errors tell their place in the source", &o.debug},
+      {"log-format", 0, "FORMAT", "Messages on stderr as text or json", &o.log_format,
+       {"text", "json"}},
+      {"version", 'v', "", "Print the version", &o.version},
+  };
+}
+
+std::string berth_help() {
+  GlobalOptions options;
+  std::vector<VerbText> texts;
+  for (const Verb* verb : kVerbs) texts.push_back(verb->text);
+  return program_help("berth", "Run GPU and HPC containers", texts, global_flags(options));
+}
+
+CompletionInput completion_input(GlobalOptions& options) {
+  CompletionInput input{"berth", global_flags(options), {}};
+  // The options behind the tables are gone after this; the texts do not touch them.
+  for (const Verb* verb : kVerbs) input.verbs.push_back({verb->text, verb->command().flags});
+  return input;
+}
+
+}  // namespace berth::cli

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/berth/verb.hpp"
+
+namespace berth::cli {
+
+/// Every verb there is, in the order of the help.
+std::vector<const Verb*> all_verbs();
+
+/// A verb as the user called it.
+struct Call {
+  const Verb* verb = nullptr;
+  std::string command;             ///< "berth gpu list", "berth image ls": for messages
+  std::vector<std::string> words;  ///< what follows
+};
+
+/// Finds the verb that `words` begin with: its name, or docker's longer one ("image ls",
+/// "container rm").
+/// Errors: usage (unknown, with the nearest one; a group without its second word).
+Result<Call> find_verb(const std::vector<std::string>& words);
+
+/// What holds for every verb.
+struct GlobalOptions {
+  std::optional<std::string> root, state, driver_root;
+  bool debug = false;
+  std::string log_format = "text";
+  bool version = false;
+};
+FlagTable global_flags(GlobalOptions& options);
+
+/// "berth --help".
+std::string berth_help();
+
+/// Texts for all verbs.
+CompletionInput completion_input(GlobalOptions& options);
+
+}  // namespace berth::cli

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/berth/common.hpp"
+#include "engine/containers.hpp"
+
+namespace berth::cli {
+namespace {
+
+struct Options {};
+
+FlagTable flags(Options&) {
+  return {};
+}
+
+Result<int> run(Session& session, const Options&, std::vector<std::string> arguments) {
+  return for_each_argument(session, arguments, [&](const std::string& name) -> Result<void> {
+    int status = TRY(engine::wait_container(session.context, name));
+    print(session, std::to_string(status) + "\n");
+    return {};
+  });
+}
+
+}  // namespace
+
+extern const Verb wait_verb;
+const Verb wait_verb{
+    .text = {.name = "wait",
+             .arguments = "CONTAINER [CONTAINER...]",
+             .summary = "Wait until containers end and print their exit statuses",
+             .example = "berth wait web",
+             .complete = Complete::container},
+    .arity = {1},
+    .command = [] { return make_command(flags, run); },
+};
+
+}  // namespace berth::cli

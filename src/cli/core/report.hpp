@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "cli/core/terminal.hpp"
+
+namespace berth::cli {
+
+class ProgressPrinter;
+
+enum class LogFormat { text, json };
+enum class Verbosity { normal, debug };
+
+/// Everything that is said on stderr besides a verb's own output: "berth: warning: …", and the one
+/// error line. With LogFormat::json one object a line.
+class Report final : public Log {
+ public:
+  Report(Terminal& terminal, std::string_view program) : terminal_(terminal), program_(program) {}
+
+  void configure(LogFormat format, Verbosity verbosity) {
+    format_ = format;
+    verbosity_ = verbosity;
+  }
+
+  void warn(const std::string& text) override;
+  void debug(const std::string& text) override;
+
+  /// For main alone. Verbosity::debug adds where the error arose.
+  void error(const Error& error);
+
+  /// While bars are drawn, warnings are put above them; null: no longer.
+  void above(ProgressPrinter* bars) { bars_ = bars; }
+
+ private:
+  void say(std::string_view level, const std::string& text);
+
+  Terminal& terminal_;
+  std::string program_;
+  LogFormat format_ = LogFormat::text;
+  Verbosity verbosity_ = Verbosity::normal;
+  ProgressPrinter* bars_ = nullptr;
+};
+
+/// "src/engine/run.cpp:42 (berth::engine::run)": paths of the build machine are cut.
+std::string place_text(const std::source_location& where);
+
+}  // namespace berth::cli

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/result.hpp"
+
+/// A person at the standard streams.
+namespace berth::sys {
+
+/// isatty(3)
+bool is_terminal(int fd);
+
+struct WindowSize {
+  size_t columns = 0;
+  size_t rows = 0;
+};
+/// Nothing when `fd` is no terminal or its size is unknown. ioctl(2) TIOCGWINSZ
+std::optional<WindowSize> window_size(int fd);
+
+enum class Echo { on, off };
+/// Writes `prompt` to /dev/tty and reads one line from there, without its newline.
+/// The echo comes back also when a signal ends the program meanwhile.
+/// Errors: not_found (there is no terminal), interrupted (end of file), io. tcsetattr(3)
+Result<std::string> ask(std::string_view prompt, Echo echo);
+
+/// Writes to a standard stream. Errors: io. write(2)
+Result<void> write_stream(int fd, std::string_view text);
+
+/// The working directory. Errors: not_found (it was removed). getcwd(3)
+Result<std::string> working_directory();
+
+}  // namespace berth::sys
