@@ -10,6 +10,7 @@
 #include "sys/console.hpp"
 #include "sys/file.hpp"
 #include "sys/process.hpp"
+#include "sys/pty.hpp"
 
 namespace berth {
 namespace {
@@ -26,8 +27,11 @@ class ProcessTerminal final : public cli::Terminal {
     return is_terminal(stream) && (no_color == nullptr || *no_color == '\0');
   }
   cli::ScreenSize size(cli::Stream stream) const override {
-    auto size = sys::window_size(fd(stream));
-    return size ? cli::ScreenSize{size->columns, size->rows} : cli::ScreenSize{};
+    sys::Fd terminal(fd(stream));
+    auto size = sys::window_size(terminal);
+    terminal.release();
+    bool known = size.ok() && size->columns > 0 && size->rows > 0;
+    return known ? cli::ScreenSize{size->columns, size->rows} : cli::ScreenSize{};
   }
   void write(cli::Stream stream, std::string_view text) override {
     auto done = sys::write_stream(fd(stream), text);
@@ -59,10 +63,11 @@ Result<engine::Context> make_context(const cli::GlobalOptions& globals, const cl
                                      engine::Environment environment, Log& log) {
   // The user's own id: inside the namespace that settle() may enter it would be 0.
   unsigned uid = ::getuid();
-  engine::Paths given{.root = globals.root.value_or(""),
-                      .state = globals.state.value_or(""),
-                      .libexec = TRY(sys::program_directory()),
-                      .driver_root = globals.driver_root.value_or("")};
+  engine::Paths given {
+    .root = globals.root.value_or(""), .state = globals.state.value_or(""),
+    .libexec = TRY(sys::program_directory())
+    , .driver_root = globals.driver_root.value_or("")
+  };
   auto paths = engine::complete_paths(given, environment, uid);
   if (!paths.ok() && verb.store == cli::Store::ready) return paths.error();
   engine::Identity identity = TRY(engine::settle(verb.needs, environment, log));
@@ -86,13 +91,15 @@ Result<int> call_verb(const cli::GlobalOptions& globals, const cli::Call& call,
     report.error(context.error());
     return verb.error_status;
   }
-  cli::Session session{*context, terminal, report, sys::working_directory_or_root()};
+  if (verb.needs == engine::Needs::user_namespace) engine::sweep(*context);
+  // Empty where it was removed: only a relative -v needs it, and then says so.
+  auto directory = sys::working_directory();
+  cli::Session session{*context, terminal, report, directory.ok() ? *directory : ""};
   auto status = command.run(session, std::move(parsed.arguments));
   if (!status.ok()) {
     report.error(status.error());
     return verb.error_status;
   }
-  if (verb.store == cli::Store::ready) engine::sweep(*context);
   return status;
 }
 
@@ -100,8 +107,8 @@ Result<int> call_verb(const cli::GlobalOptions& globals, const cli::Call& call,
 Result<int> berth_main(std::vector<std::string> words, ProcessTerminal& terminal,
                        cli::Report& report) {
   cli::GlobalOptions globals;
-  cli::Parsed parsed = TRY(cli::parse(cli::global_flags(globals), cli::FlagsEnd::at_first_argument,
-                                      words, "berth"));
+  cli::Parsed parsed =
+      TRY(cli::parse(cli::global_flags(globals), cli::FlagsEnd::at_first_argument, words, "berth"));
   report.configure(globals.log_format == "json" ? cli::LogFormat::json : cli::LogFormat::text,
                    globals.debug ? cli::Verbosity::debug : cli::Verbosity::normal);
   if (globals.version) {
@@ -133,8 +140,8 @@ int main(int argc, char** argv) {
     }
     return *status;
   } catch (const std::exception& exception) {
-    report.error(berth::make_error(berth::Kind::bug, std::string("unexpected: ") +
-                                                         exception.what()));
+    report.error(
+        berth::make_error(berth::Kind::bug, std::string("unexpected: ") + exception.what()));
     return berth::kUsageStatus;
   }
 }

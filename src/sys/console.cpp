@@ -2,7 +2,6 @@
 #include "sys/console.hpp"
 
 #include <fcntl.h>
-#include <sys/ioctl.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -67,18 +66,6 @@ Result<std::string> read_line(const Fd& terminal) {
 }
 
 }  // namespace
-
-bool is_terminal(int fd) {
-  return ::isatty(fd) == 1;
-}
-
-std::optional<WindowSize> window_size(int fd) {
-  winsize size{};
-  if (::ioctl(fd, TIOCGWINSZ, &size) != 0 || size.ws_col == 0 || size.ws_row == 0) {
-    return std::nullopt;
-  }
-  return WindowSize{size.ws_col, size.ws_row};
-}
 
 Result<std::string> ask(std::string_view prompt, Echo echo) {
   Fd terminal = TRY(open_at(cwd(), "/dev/tty", O_RDWR | O_NOCTTY));

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstddef>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -10,16 +8,6 @@
 
 /// A person at the standard streams.
 namespace berth::sys {
-
-/// isatty(3)
-bool is_terminal(int fd);
-
-struct WindowSize {
-  size_t columns = 0;
-  size_t rows = 0;
-};
-/// Nothing when `fd` is no terminal or its size is unknown. ioctl(2) TIOCGWINSZ
-std::optional<WindowSize> window_size(int fd);
 
 enum class Echo { on, off };
 /// Writes `prompt` to /dev/tty and reads one line from there, without its newline.

@@ -33,8 +33,13 @@ Flag format_flag(std::string& target) {
 }
 
 void add_registry_flags(FlagTable& flags, image::RegistryAccess& access) {
-  flags.push_back({"tls-ca", 0, "FILE", "Trust the authorities in FILE instead of the system's",
-                   &access.tls_ca, {}, Complete::file});
+  flags.push_back({"tls-ca",
+                   0,
+                   "FILE",
+                   "Trust the authorities in FILE instead of the system's",
+                   &access.tls_ca,
+                   {},
+                   Complete::file});
   flags.push_back({"insecure-registry", 0, "HOST[:PORT]",
                    "Do not verify this registry; allow plain HTTP", &access.insecure_registries});
 }

@@ -42,7 +42,7 @@ class TransferDisplay {
 Result<image::TransferResult> transfer_shown(Session& session, image::TransferRequest request,
                                              Stream stream, Direction direction, bool quiet);
 
-void print(Session& session, std::string_view text);       ///< to stdout
+void print(Session& session, std::string_view text);          ///< to stdout
 void print_json(Session& session, const json::Value& value);  ///< indented, with a newline
 
 /// Runs `act` for each argument in order, as docker does: a failure is reported at once, the rest

@@ -14,9 +14,8 @@ json::Value to_json(const plan::Plan& plan) {
     plan::Description description = plan::describe(step);
     json::Object members;
     for (const auto& [name, value] : description.members) members.emplace_back(name, value);
-    steps.push_back(json::Object{{"name", description.name},
-                                 {"text", description.text},
-                                 {"members", std::move(members)}});
+    steps.push_back(json::Object{
+        {"name", description.name}, {"text", description.text}, {"members", std::move(members)}});
   }
   return json::Object{{"steps", std::move(steps)}, {"warnings", json_strings(plan.warnings)}};
 }

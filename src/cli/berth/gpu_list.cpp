@@ -33,8 +33,8 @@ std::string or_dash(const std::string& text) {
 }
 
 std::string table_of(const gpu::Inventory& inventory) {
-  Table table({"INDEX", "UUID", "PCI ADDRESS", "MODEL", "COMPUTE", "MEMORY", "DRIVER", "CUDA",
-               "NODES"});
+  Table table(
+      {"INDEX", "UUID", "PCI ADDRESS", "MODEL", "COMPUTE", "MEMORY", "DRIVER", "CUDA", "NODES"});
   std::string driver = or_dash(inventory.driver.module_version);
   std::string cuda = or_dash(inventory.driver.cuda_version);
   for (const gpu::Gpu& gpu : inventory.gpus) {

@@ -24,8 +24,8 @@ Result<int> run(Session& session, const Options& o, std::vector<std::string> arg
   if (arguments[0] == "-" && session.terminal.input_is_terminal()) {
     return make_error(Kind::usage, "no archive on stdin", "berth import FILE NAME");
   }
-  image::TransferResult imported = TRY(
-      transfer_shown(session, std::move(request), Stream::err, Direction::pull, false));
+  image::TransferResult imported =
+      TRY(transfer_shown(session, std::move(request), Stream::err, Direction::pull, false));
   print(session, imported.image_id + "\n");
   return 0;
 }

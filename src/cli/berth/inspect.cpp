@@ -12,8 +12,8 @@ struct Options {
 };
 
 FlagTable flags(Options& o) {
-  return {{"type", 0, "TYPE", "Look among containers or images only", &o.type,
-           {"container", "image"}}};
+  return {
+      {"type", 0, "TYPE", "Look among containers or images only", &o.type, {"container", "image"}}};
 }
 
 /// As docker does: a container of that name hides an image of that name.

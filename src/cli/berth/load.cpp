@@ -10,8 +10,13 @@ struct Options {
 
 FlagTable flags(Options& o) {
   return {
-      {"input", 'i', "FILE", "Read an archive or an OCI layout directory instead of stdin",
-       &o.request.input, {}, Complete::file},
+      {"input",
+       'i',
+       "FILE",
+       "Read an archive or an OCI layout directory instead of stdin",
+       &o.request.input,
+       {},
+       Complete::file},
       {"quiet", 'q', "", "Show no progress", &o.request.quiet},
       {"platform", 0, "OS/ARCH", "Another platform than this machine's", &o.request.platform},
   };
@@ -25,8 +30,8 @@ Result<int> run(Session& session, const Options& o, std::vector<std::string>) {
     }
     request.input = "/dev/fd/0";
   }
-  image::TransferResult result = TRY(
-      transfer_shown(session, request, Stream::err, Direction::pull, request.quiet));
+  image::TransferResult result =
+      TRY(transfer_shown(session, request, Stream::err, Direction::pull, request.quiet));
   for (const auto& line : result.loaded) print(session, line + "\n");
   return 0;
 }

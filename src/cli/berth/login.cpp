@@ -31,8 +31,9 @@ std::string without_newline(std::string text) {
 
 Result<std::string> password(Session& session, const Options& o) {
   if (o.password) {
-    session.report.warn("a password on the command line can be read by every user of the machine, "
-                        "using --password-stdin instead is safe");
+    session.report.warn(
+        "a password on the command line can be read by every user of the machine, "
+        "using --password-stdin instead is safe");
     return *o.password;
   }
   if (o.password_stdin) return without_newline(TRY(session.terminal.read_input()));
@@ -63,8 +64,8 @@ Result<int> run(Session& session, const Options& o, std::vector<std::string> arg
   request.access = o.access;
   if (request.username.empty()) return make_error(Kind::usage, "the user's name is empty");
   if (request.password.empty()) return make_error(Kind::usage, "the password is empty");
-  image::TransferResult result = TRY(
-      transfer_shown(session, std::move(request), Stream::err, Direction::pull, false));
+  image::TransferResult result =
+      TRY(transfer_shown(session, std::move(request), Stream::err, Direction::pull, false));
   print(session, result.status + "\n");
   return 0;
 }

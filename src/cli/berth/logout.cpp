@@ -13,8 +13,8 @@ FlagTable flags(Options&) {
 Result<int> run(Session& session, const Options&, std::vector<std::string> arguments) {
   image::LogoutRequest request;
   request.registry = arguments.empty() ? "" : arguments[0];
-  image::TransferResult result = TRY(
-      transfer_shown(session, std::move(request), Stream::err, Direction::pull, false));
+  image::TransferResult result =
+      TRY(transfer_shown(session, std::move(request), Stream::err, Direction::pull, false));
   print(session, result.status + "\n");
   return 0;
 }

@@ -89,8 +89,8 @@ std::string table_of(const std::vector<engine::ContainerSummary>& containers, co
 
 Result<int> run(Session& session, const Options& o, std::vector<std::string>) {
   bool all = o.all || o.latest || o.last;
-  auto containers = TRY(engine::list_containers(
-      session.context, all ? engine::Which::all : engine::Which::running));
+  auto containers = TRY(
+      engine::list_containers(session.context, all ? engine::Which::all : engine::Which::running));
   uint64_t most = o.latest ? 1 : o.last.value_or(containers.size());
   containers.resize(std::min<uint64_t>(most, containers.size()));
   if (o.format == "json") {
@@ -111,10 +111,7 @@ Result<int> run(Session& session, const Options& o, std::vector<std::string>) {
 
 extern const Verb ps_verb;
 const Verb ps_verb{
-    .text = {.name = "ps",
-             .arguments = "",
-             .summary = "List containers",
-             .example = "berth ps -a"},
+    .text = {.name = "ps", .arguments = "", .summary = "List containers", .example = "berth ps -a"},
     .arity = {0, 0},
     .command = [] { return make_command(flags, run); },
 };

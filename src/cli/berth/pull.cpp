@@ -20,8 +20,8 @@ FlagTable flags(Options& o) {
 Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
   image::PullRequest request = o.request;
   request.reference = arguments[0];
-  image::TransferResult pulled = TRY(
-      transfer_shown(session, request, Stream::out, Direction::pull, request.quiet));
+  image::TransferResult pulled =
+      TRY(transfer_shown(session, request, Stream::out, Direction::pull, request.quiet));
   if (request.quiet) {
     print(session, pulled.digest + "\n");
     return 0;

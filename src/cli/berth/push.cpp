@@ -25,8 +25,8 @@ std::string tag_of(std::string_view reference) {
 Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
   image::PushRequest request = o.request;
   request.reference = arguments[0];
-  image::TransferResult pushed = TRY(
-      transfer_shown(session, request, Stream::out, Direction::push, request.quiet));
+  image::TransferResult pushed =
+      TRY(transfer_shown(session, request, Stream::out, Direction::push, request.quiet));
   if (request.quiet) {
     print(session, pushed.reference + "\n");
     return 0;

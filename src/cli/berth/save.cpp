@@ -12,8 +12,12 @@ struct Options {
 FlagTable flags(Options& o) {
   return {
       {"output", 'o', "FILE", "Write to FILE instead of stdout", &o.output, {}, Complete::file},
-      {"format", 0, "FORMAT", "One tar for docker and OCI tools (archive), or an OCI directory (oci)",
-       &o.format, {"archive", "oci"}},
+      {"format",
+       0,
+       "FORMAT",
+       "One tar for docker and OCI tools (archive), or an OCI directory (oci)",
+       &o.format,
+       {"archive", "oci"}},
   };
 }
 

@@ -16,23 +16,22 @@ extern const Verb gpu_list_verb, info_verb, version_verb, completion_verb, man_v
 namespace {
 
 const std::array kVerbs = {
-    &run_verb,     &ps_verb,    &logs_verb,       &wait_verb,    &stop_verb,
-    &kill_verb,    &rm_verb,    &pull_verb,       &push_verb,    &images_verb,
-    &tag_verb,     &rmi_verb,   &inspect_verb,    &history_verb, &save_verb,
-    &load_verb,    &import_verb, &login_verb,     &logout_verb,  &gpu_list_verb,
-    &info_verb,    &version_verb, &completion_verb, &man_verb,
+    &run_verb,     &ps_verb,       &logs_verb, &wait_verb,    &stop_verb,       &kill_verb,
+    &rm_verb,      &pull_verb,     &push_verb, &images_verb,  &tag_verb,        &rmi_verb,
+    &inspect_verb, &history_verb,  &save_verb, &load_verb,    &import_verb,     &login_verb,
+    &logout_verb,  &gpu_list_verb, &info_verb, &version_verb, &completion_verb, &man_verb,
 };
 
 // Docker's long names, for scripts that use them.
 constexpr std::pair<std::string_view, std::string_view> kAliases[] = {
-    {"image ls", "images"},        {"image list", "images"},      {"image pull", "pull"},
-    {"image push", "push"},        {"image rm", "rmi"},           {"image tag", "tag"},
-    {"image inspect", "inspect"},  {"image history", "history"},  {"image save", "save"},
-    {"image load", "load"},        {"image import", "import"},    {"container run", "run"},
-    {"container ls", "ps"},        {"container list", "ps"},      {"container ps", "ps"},
-    {"container logs", "logs"},    {"container wait", "wait"},    {"container stop", "stop"},
-    {"container kill", "kill"},    {"container rm", "rm"},        {"container inspect", "inspect"},
-    {"gpu ls", "gpu list"},        {"system info", "info"},
+    {"image ls", "images"},       {"image list", "images"},     {"image pull", "pull"},
+    {"image push", "push"},       {"image rm", "rmi"},          {"image tag", "tag"},
+    {"image inspect", "inspect"}, {"image history", "history"}, {"image save", "save"},
+    {"image load", "load"},       {"image import", "import"},   {"container run", "run"},
+    {"container ls", "ps"},       {"container list", "ps"},     {"container ps", "ps"},
+    {"container logs", "logs"},   {"container wait", "wait"},   {"container stop", "stop"},
+    {"container kill", "kill"},   {"container rm", "rm"},       {"container inspect", "inspect"},
+    {"gpu ls", "gpu list"},       {"system info", "info"},
 };
 
 std::string_view unaliased(std::string_view name) {
@@ -94,10 +93,19 @@ FlagTable global_flags(GlobalOptions& o) {
   return {
       {"root", 0, "DIR", "Where images and containers are kept", &o.root, {}, Complete::directory},
       {"state", 0, "DIR", "What a reboot may take away", &o.state, {}, Complete::directory},
-      {"driver-root", 0, "DIR", "Take the GPU driver's files below DIR (BERTH_DRIVER_ROOT)",
-       &o.driver_root, {}, Complete::directory},
+      {"driver-root",
+       0,
+       "DIR",
+       "Take the GPU driver's files below DIR (BERTH_DRIVER_ROOT)",
+       &o.driver_root,
+       {},
+       Complete::directory},
       {"debug", 'D', "", "Say more on stderr; errors tell their place in the source", &o.debug},
-      {"log-format", 0, "FORMAT", "Messages on stderr as text or json", &o.log_format,
+      {"log-format",
+       0,
+       "FORMAT",
+       "Messages on stderr as text or json",
+       &o.log_format,
        {"text", "json"}},
       {"version", 'v', "", "Print the version", &o.version},
   };

@@ -48,11 +48,10 @@ void Report::error(const Error& error) {
   }
 }
 
-std::string place_text(const std::source_location& where) {
-  std::string_view file = where.file_name();
+std::string place_text(const SourceLocation& where) {
+  std::string_view file = where.file;
   if (size_t src = file.rfind("/src/"); src != std::string_view::npos) file.remove_prefix(src + 1);
-  return std::string(file) + ":" + std::to_string(where.line()) + " (" + where.function_name() +
-         ")";
+  return std::string(file) + ":" + std::to_string(where.line);
 }
 
 }  // namespace berth::cli

@@ -45,7 +45,7 @@ class Report final : public Log {
   ProgressPrinter* bars_ = nullptr;
 };
 
-/// "src/engine/run.cpp:42 (berth::engine::run)": paths of the build machine are cut.
-std::string place_text(const std::source_location& where);
+/// "src/engine/run.cpp:42": paths of the build machine are cut.
+std::string place_text(const SourceLocation& where);
 
 }  // namespace berth::cli
