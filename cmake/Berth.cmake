@@ -14,6 +14,10 @@ endif()
 
 add_compile_options(-Wall -Wextra -Wshadow -Werror -fno-strict-aliasing)
 add_link_options(-Wl,--as-needed)
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  # GCC bug 105651: "literal" + std::string&& is reported as overlapping itself.
+  add_compile_options(-Wno-restrict)
+endif()
 if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
   # TRY's temporaries are scoped by their statement expression; clang says so at -Wextra.
   add_compile_options(-Wno-gnu-statement-expression)
