@@ -42,7 +42,7 @@ extern const Verb load_verb;
 const Verb load_verb{
     .text = {.name = "load",
              .arguments = "",
-             .summary = "Load images from an archive of `save`",
+             .summary = "Load images from an archive",
              .example = "berth load --input tools.tar"},
     .arity = {0, 0},
     .needs = engine::Needs::user_namespace,

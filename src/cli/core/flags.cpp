@@ -275,7 +275,7 @@ Result<void> check_arity(const Arity& arity, size_t count, std::string_view comm
       wanted == 0 ? "no arguments"
                   : bound + std::to_string(wanted) + (wanted == 1 ? " argument" : " arguments");
   return usage_error(quoted(command) + " takes " + number + ", got " + std::to_string(count) +
-                         ": usage: " + std::string(usage),
+                         "; usage: " + std::string(usage),
                      command);
 }
 

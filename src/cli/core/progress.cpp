@@ -109,7 +109,10 @@ std::optional<double> Rate::per_second(Clock::time_point now) const {
 void ProgressState::update(const LayerUpdate& update, Clock::time_point now) {
   auto layer = std::find_if(layers_.begin(), layers_.end(),
                             [&](const Layer& known) { return known.update.id == update.id; });
-  if (layer == layers_.end()) layer = layers_.insert(layers_.end(), Layer{});
+  if (layer == layers_.end()) {
+    layers_.emplace_back();
+    layer = layers_.end() - 1;
+  }
   if (layer->update.phase != update.phase) layer->rate = {};
   layer->update = update;
   if (moves(update.phase)) layer->rate.add(update.done, now);

@@ -226,16 +226,16 @@ TEST(Arity, says_how_many_arguments_a_verb_takes) {
   };
   EXPECT_EQ(line({2, 2}, 2), "");
   EXPECT_EQ(line({2, 2}, 1),
-            "'berth tag' takes 2 arguments, got 1: usage: berth tag SOURCE TARGET; "
+            "'berth tag' takes 2 arguments, got 1; usage: berth tag SOURCE TARGET; "
             "see 'berth tag --help'");
   EXPECT_EQ(line({1, SIZE_MAX}, 0),
-            "'berth tag' takes at least 1 argument, got 0: usage: berth tag SOURCE TARGET; "
+            "'berth tag' takes at least 1 argument, got 0; usage: berth tag SOURCE TARGET; "
             "see 'berth tag --help'");
   EXPECT_EQ(line({0, 0}, 3),
-            "'berth tag' takes no arguments, got 3: usage: berth tag SOURCE TARGET; "
+            "'berth tag' takes no arguments, got 3; usage: berth tag SOURCE TARGET; "
             "see 'berth tag --help'");
   EXPECT_EQ(line({0, 1}, 3),
-            "'berth tag' takes at most 1 argument, got 3: usage: berth tag SOURCE TARGET; "
+            "'berth tag' takes at most 1 argument, got 3; usage: berth tag SOURCE TARGET; "
             "see 'berth tag --help'");
 }
 
