@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The checks that keep the house in order can themselves fail."""
+
+import subprocess
+import sys
+
+import ctest_report
+import layers
+
+JUNIT = """<testsuite>
+<testcase name="sys/Mount.binds" time="0.5" status="notrun"><skipped message="SKIP"/>
+<system-out>a_test.cc:1: Skipped
+needs root
+</system-out></testcase>
+<testcase name="sys/Fd.closes" time="0.1" status="run"/>
+</testsuite>"""
+
+
+def report(tmp_path, allowed):
+    (tmp_path / "junit.xml").write_text(JUNIT)
+    (tmp_path / "allowed").write_text(allowed)
+    return subprocess.run(
+        [sys.executable, ctest_report.__file__, tmp_path / "junit.xml", tmp_path / "allowed"],
+        input="1/2 Test\n100% tests passed, 0 tests failed out of 2\n\nTotal\n", text=True,
+        capture_output=True, check=False)
+
+
+def test_a_skip_that_is_not_listed_fails_the_run(tmp_path):
+    done = report(tmp_path, "# nothing\n")
+    assert done.returncode == 1
+    assert "sys/Mount.binds: needs root  NOT in tests/allowed-skips" in done.stdout
+
+
+def test_a_listed_skip_passes_and_ctests_summary_comes_last(tmp_path):
+    done = report(tmp_path, "sys/*: needs *\n")
+    assert done.returncode == 0
+    assert done.stdout.endswith("100% tests passed, 0 tests failed out of 2\n\nTotal\n")
+
+
+def test_a_skip_is_listed_with_its_reason(tmp_path):
+    assert report(tmp_path, "sys/*: another reason\n").returncode == 1
+
+
+def test_layers_names_the_include_that_is_not_allowed(tmp_path, monkeypatch):
+    for name, text in (("sys/a.cpp", '#include "sys/a.hpp"\n#include "base/b.hpp"\n'),
+                       ("base/b.hpp", "#include <string>\n"),
+                       ("base/c.cpp", '\n#include "sys/a.hpp"\n'),
+                       ("stray/d.cpp", "")):
+        path = tmp_path / "src" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    monkeypatch.setattr(layers, "ROOT", tmp_path)
+    assert layers.check() == ['src/base/c.cpp:2: base may not include "sys/a.hpp"',
+                              "src/stray/d.cpp: not in a folder of tools/layers.py"]
+
+
+def test_layers_let_one_header_through_where_the_table_names_it():
+    assert layers.may_include(layers.allowed_in("gpu/grant/x.cpp", "gpu/grant"),
+                              "gpu/probe/inventory.hpp")
+    assert not layers.may_include(layers.allowed_in("gpu/grant/x.cpp", "gpu/grant"),
+                                  "gpu/probe/probe.hpp")
