@@ -19,8 +19,8 @@ class Cancel;
 struct UnpackLimits {
   uint64_t entries = 10'000'000;
   uint64_t bytes = uint64_t{1} << 40;  ///< of the uncompressed tar
-  /// Uncompressed to compressed, beyond the first 64 MiB. Deflate cannot exceed 1032.
-  uint64_t ratio = 1100;
+  /// Uncompressed to compressed, looked at beyond the first 4 GiB. Deflate cannot exceed 1032.
+  uint64_t ratio = 1000;
   size_t path_length = 4095;
   size_t path_depth = 512;
 };

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sys/tree.hpp"
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <utility>
+
+#include "base/text.hpp"
+#include "sys/file.hpp"
+
+namespace berth::sys {
+
+Result<Fd> open_beneath(const Fd& dir, const std::string& path, int flags) {
+  open_how how{};
+  how.flags = static_cast<uint64_t>(flags | O_CLOEXEC);
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
+  int fd = -1;
+  do {
+    fd = static_cast<int>(::syscall(SYS_openat2, dir.get(), path.c_str(), &how, sizeof how));
+  } while (fd < 0 && (errno == EINTR || errno == EAGAIN));
+  if (fd >= 0) return Fd(fd);
+  int saved = errno;
+  Error error = sys_error(saved, "open " + quoted(path));
+  if (saved == EXDEV) error.kind = Kind::denied;
+  return error;
+}
+
+Result<void> make_hard_link(const Fd& from_dir, const std::string& from, const Fd& to_dir,
+                            const std::string& to) {
+  if (::linkat(from_dir.get(), from.c_str(), to_dir.get(), to.c_str(), 0) == 0) return {};
+  return sys_error(errno, "link " + quoted(to) + " to " + quoted(from));
+}
+
+Result<void> set_owner(const Fd& fd, uid_t uid, gid_t gid, const std::string& name) {
+  if (::fchown(fd.get(), uid, gid) == 0) return {};
+  return sys_error(errno, "change the owner of " + quoted(name) + " to " + std::to_string(uid) +
+                              ":" + std::to_string(gid));
+}
+
+Result<void> set_mode(const Fd& fd, mode_t mode, const std::string& name) {
+  if (::fchmod(fd.get(), mode) == 0) return {};
+  return sys_error(errno, "change the mode of " + quoted(name));
+}
+
+Result<void> set_mode_at(const Fd& dir, const std::string& name, mode_t mode) {
+  if (::fchmodat(dir.get(), name.c_str(), mode, 0) == 0) return {};
+  return sys_error(errno, "change the mode of " + quoted(name));
+}
+
+Result<void> set_modified(const Fd& fd, FileTime time, const std::string& name) {
+  timespec times[2] = {{0, UTIME_OMIT}, {time.seconds, static_cast<long>(time.nanoseconds)}};
+  if (::futimens(fd.get(), times) == 0) return {};
+  return sys_error(errno, "set the time of " + quoted(name));
+}
+
+Result<void> set_modified_at(const Fd& dir, const std::string& name, FileTime time) {
+  timespec times[2] = {{0, UTIME_OMIT}, {time.seconds, static_cast<long>(time.nanoseconds)}};
+  if (::utimensat(dir.get(), name.c_str(), times, AT_SYMLINK_NOFOLLOW) == 0) return {};
+  return sys_error(errno, "set the time of " + quoted(name));
+}
+
+Result<void> write_attribute(const Fd& fd, const std::string& key, std::string_view value) {
+  if (::fsetxattr(fd.get(), key.c_str(), value.data(), value.size(), 0) == 0) return {};
+  return sys_error(errno, "set the attribute " + quoted(key));
+}
+
+Result<MappedFile> MappedFile::map(const Fd& fd, const std::string& name) {
+  struct stat file = TRY(stat_fd(fd, name));
+  MappedFile mapped;
+  if (file.st_size == 0) return mapped;
+  auto size = static_cast<size_t>(file.st_size);
+  void* start = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd.get(), 0);
+  if (start == MAP_FAILED) return sys_error(errno, "map " + quoted(name));
+  ::madvise(start, size, MADV_SEQUENTIAL);
+  mapped.bytes_ = std::string_view(static_cast<const char*>(start), size);
+  return mapped;
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+MappedFile::~MappedFile() {
+  if (!bytes_.empty()) ::munmap(const_cast<char*>(bytes_.data()), bytes_.size());
+}
+
+Result<mode_t> current_umask() {
+  std::string status = TRY(read_file(cwd(), "/proc/self/status"));
+  size_t field = status.find("\nUmask:\t");
+  mode_t mask = 077;  // what is needlessly corrected costs a call, not a wrong mode
+  if (field != std::string::npos) {
+    const char* digits = status.data() + field + 8;
+    std::from_chars(digits, status.data() + status.size(), mask, 8);
+  }
+  return mask;
+}
+
+}  // namespace berth::sys

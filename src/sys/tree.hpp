@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// What unpacking an archive needs beyond file.hpp and node.hpp: links, owners, times by handle.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/result.hpp"
+#include "sys/fd.hpp"
+
+namespace berth::sys {
+
+/// Opens `path` below `dir`; links are followed as long as they stay below it.
+/// Errors: denied with EXDEV (a link leads out: absolute, or too many ".."), not_found,
+/// unsupported (Linux < 5.6). openat2(2) RESOLVE_BENEATH
+Result<Fd> open_beneath(const Fd& dir, const std::string& path, int flags);
+
+/// linkat(2) without following a link. Errors: exists, not_found.
+Result<void> make_hard_link(const Fd& from_dir, const std::string& from, const Fd& to_dir,
+                            const std::string& to);
+
+/// fchown(2). EINVAL: an id that this user namespace has no mapping for.
+Result<void> set_owner(const Fd& fd, uid_t uid, gid_t gid, const std::string& name);
+/// fchmod(2)
+Result<void> set_mode(const Fd& fd, mode_t mode, const std::string& name);
+/// Of an entry that is known to be no link. fchmodat(2)
+Result<void> set_mode_at(const Fd& dir, const std::string& name, mode_t mode);
+
+struct FileTime {
+  int64_t seconds = 0;
+  uint32_t nanoseconds = 0;
+};
+/// The time of last modification; that of the last access stays. futimens(2)
+Result<void> set_modified(const Fd& fd, FileTime time, const std::string& name);
+/// The same for an entry that cannot be opened, e.g. a symbolic link. utimensat(2)
+Result<void> set_modified_at(const Fd& dir, const std::string& name, FileTime time);
+
+/// fsetxattr(2). Errors: denied, unsupported (the file system has no such attributes).
+Result<void> write_attribute(const Fd& fd, const std::string& key, std::string_view value);
+
+/// A regular file, read-only in memory; empty for an empty file. mmap(2)
+class MappedFile {
+ public:
+  static Result<MappedFile> map(const Fd& fd, const std::string& name);
+  MappedFile() = default;
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+  ~MappedFile();
+  std::string_view bytes() const { return bytes_; }
+
+ private:
+  std::string_view bytes_;
+};
+
+/// The umask of this process, without changing it. /proc/self/status
+Result<mode_t> current_umask();
+
+}  // namespace berth::sys

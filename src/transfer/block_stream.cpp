@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transfer/block_stream.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "transfer/cancel.hpp"
+#include "transfer/sha256.hpp"
+
+namespace berth::transfer {
+namespace {
+
+/// A test image may well be one file of zeros; a ratio says something only about much data.
+constexpr uint64_t kRatioFrom = uint64_t{4} << 30;
+
+}  // namespace
+
+BlockStream::BlockStream(std::unique_ptr<Inflater> inflater, const UnpackOptions& options)
+    : inflater_(std::move(inflater)), options_(options) {
+  for (auto& block : blocks_) block.bytes = std::make_unique_for_overwrite<char[]>(kBlockSize);
+  inflate_thread_ = std::thread([this] { inflate(); });
+  hash_thread_ = std::thread([this] { hash(); });
+}
+
+BlockStream::~BlockStream() {
+  {
+    std::lock_guard lock(mutex_);
+    stopped_ = true;
+  }
+  changed_.notify_all();
+  inflate_thread_.join();
+  hash_thread_.join();
+}
+
+/// Counted before anyone sees the bytes, so before they are written.
+std::optional<Error> BlockStream::check_limits(uint64_t produced) const {
+  if (produced > options_.limits.bytes) {
+    return make_error(Kind::corrupt, "the layer unpacks to more than " +
+                                         std::to_string(options_.limits.bytes) + " bytes");
+  }
+  uint64_t consumed = std::max<uint64_t>(inflater_->consumed(), 1);
+  if (produced > kRatioFrom && produced / consumed > options_.limits.ratio) {
+    return make_error(Kind::corrupt, "the layer unpacks to more than " +
+                                         std::to_string(options_.limits.ratio) + " times its size");
+  }
+  if (options_.cancel != nullptr) {
+    auto go_on = options_.cancel->check();
+    if (!go_on.ok()) return std::move(go_on).error();
+  }
+  return std::nullopt;
+}
+
+void BlockStream::inflate() {
+  uint64_t produced = 0;
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock,
+                  [&] { return stopped_ || inflated_ - std::min(hashed_, released_) < kBlocks; });
+    if (stopped_) return;
+    Block& block = blocks_[inflated_ % kBlocks];
+    lock.unlock();
+    auto count = inflater_->read(block.bytes.get(), kBlockSize);
+    std::optional<Error> error;
+    if (count.ok()) {
+      produced += *count;
+      error = check_limits(produced);
+      block.size = *count;
+      block.consumed = inflater_->consumed();
+    } else {
+      error = std::move(count).error();
+    }
+    lock.lock();
+    if (!error && block.size > 0) ++inflated_;
+    ended_ = error || block.size < kBlockSize;
+    error_ = std::move(error);
+    changed_.notify_all();
+    if (ended_) return;
+  }
+}
+
+void BlockStream::hash() {
+  Sha256 sha;
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [&] { return stopped_ || ended_ || inflated_ > hashed_; });
+    if (stopped_) return;
+    if (inflated_ == hashed_) break;
+    const Block& block = blocks_[hashed_ % kBlocks];
+    lock.unlock();
+    sha.update({block.bytes.get(), block.size});
+    lock.lock();
+    ++hashed_;
+    changed_.notify_all();
+  }
+  digest_ = sha.finish();
+  changed_.notify_all();
+}
+
+Result<std::string_view> BlockStream::next() {
+  std::unique_lock lock(mutex_);
+  if (std::exchange(holding_, false)) {
+    ++released_;
+    changed_.notify_all();
+  }
+  changed_.wait(lock, [&] { return ended_ || inflated_ > released_; });
+  if (inflated_ == released_) {
+    if (error_) return *error_;
+    return std::string_view();
+  }
+  holding_ = true;
+  const Block& block = blocks_[released_ % kBlocks];
+  lock.unlock();
+  if (options_.on_progress) options_.on_progress(block.consumed);
+  return std::string_view(block.bytes.get(), block.size);
+}
+
+Result<Digest> BlockStream::finish() {
+  while (!TRY(next()).empty()) {
+  }
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return !digest_.empty(); });
+  return digest_;
+}
+
+}  // namespace berth::transfer

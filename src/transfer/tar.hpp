@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace berth::transfer {
+
+/// One member of a tar, as Go's archive/tar (and so docker) understands it.
+struct TarEntry {
+  enum class Type { file, hard_link, symlink, character_device, block_device, directory, fifo };
+  Type type = Type::file;
+  std::string path;   ///< as written: may be absolute, may hold "..", ends with '/' for directories
+  std::string link;   ///< target of a hard or symbolic link
+  uint32_t mode = 0;  ///< permission bits, 07777
+  uint64_t uid = 0;
+  uint64_t gid = 0;
+  uint64_t size = 0;  ///< of the content that follows; 0 for everything but files
+  int64_t mtime = 0;
+  uint32_t mtime_nanoseconds = 0;
+  uint64_t device_major = 0;
+  uint64_t device_minor = 0;
+  std::vector<std::pair<std::string, std::string>> xattrs;  ///< from SCHILY.xattr.*
+};
+
+/// Reads v7, ustar, pax, GNU and star archives out of a stream of blocks. Bytes are foreign: every
+/// number is checked, extended headers are limited to 1 MiB, sparse members are refused.
+/// Source: POSIX pax; GNU tar "Basic Tar Format"; Go archive/tar for what is ambiguous.
+class TarReader {
+ public:
+  /// Gives the next bytes of the archive, nothing at its end. What it gave before may become
+  /// invalid then.
+  using Source = std::function<Result<std::string_view>()>;
+
+  explicit TarReader(Source source) : source_(std::move(source)) {}
+
+  /// Skips what is left of the member before. False at the end of the archive: two zero blocks, or
+  /// the end of the stream between members.
+  /// Errors: corrupt (with the member's name once it is known), unsupported (a kind of member),
+  /// whatever the source reports.
+  Result<bool> next(TarEntry& entry);
+
+  /// The next part of the member's content, as long as it lies in memory in one piece; nothing at
+  /// its end. Errors: corrupt (the stream ends first).
+  Result<std::string_view> content();
+
+ private:
+  struct Extensions;
+
+  Result<bool> read_record(std::string& record);
+  Result<std::string> read_special(uint64_t size, std::string_view kind);
+  Result<void> skip_rest();
+  Result<bool> refill();
+
+  Source source_;
+  std::string_view window_;
+  uint64_t left_ = 0;     ///< of the member's content
+  uint64_t padding_ = 0;  ///< after it, up to the next record
+  bool at_end_ = false;
+};
+
+}  // namespace berth::transfer

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transfer/unpack.hpp"
+
+#include "sys/tree.hpp"
+#include "transfer/block_stream.hpp"
+#include "transfer/cancel.hpp"
+#include "transfer/layer_writer.hpp"
+#include "transfer/tar.hpp"
+
+namespace berth::transfer {
+
+Result<UnpackedLayer> unpack_layer(const sys::Fd& blob, oci::Compression compression,
+                                   const sys::Fd& destination, const UnpackOptions& options) {
+  sys::MappedFile input = TRY(sys::MappedFile::map(blob, "layer"));
+  auto inflater = TRY(Inflater::make(compression, input.bytes()));
+  LayerWriter writer = TRY(LayerWriter::make(destination, options));
+  BlockStream blocks(std::move(inflater), options);
+  TarReader tar([&] { return blocks.next(); });
+
+  TarEntry entry;
+  while (TRY(tar.next(entry))) {
+    if (options.cancel != nullptr) TRY(options.cancel->check());
+    TRY(writer.add(entry, tar));
+  }
+  TRY(writer.finish());
+
+  UnpackedLayer layer;
+  // What follows the end of the archive belongs to the digest, too.
+  layer.diff_id = TRY(blocks.finish());
+  layer.entries = writer.entries();
+  layer.bytes = writer.bytes();
+  return layer;
+}
+
+}  // namespace berth::transfer

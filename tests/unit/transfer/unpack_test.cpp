@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transfer/unpack.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "sys/file.hpp"
+#include "tar_builder.hpp"
+#include "transfer/cancel.hpp"
+#include "transfer/sha256.hpp"
+
+namespace berth::transfer {
+namespace {
+
+namespace fs = std::filesystem;
+using image::OverlayXattr;
+using image::Ownership;
+
+/// As root the layers are those of root; else those of a user with a single id.
+class UnpackTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/berth-unpack-XXXXXX";
+    base_ = ::mkdtemp(name);
+    options_.on_warning = [this](const std::string& text) { warnings_.push_back(text); };
+    if (::geteuid() != 0) {
+      options_.ownership = Ownership::single;
+      options_.overlay_xattr = OverlayXattr::user;
+    }
+    fresh();
+  }
+  void TearDown() override { ignore(sys::remove_tree(sys::cwd(), base_)); }
+
+  /// An empty directory to unpack into; what lies beside it must never change.
+  void fresh() {
+    ignore(sys::remove_tree(sys::cwd(), base_ + "/fs"));
+    fs::create_directory(base_ + "/fs");
+  }
+
+  Result<UnpackedLayer> unpack(const std::string& bytes,
+                               oci::Compression compression = oci::Compression::none) {
+    sys::Fd blob = *sys::memory_file("layer", bytes);
+    sys::Fd destination = *sys::open_at(sys::cwd(), base_ + "/fs", O_RDONLY | O_DIRECTORY);
+    return unpack_layer(blob, compression, destination, options_);
+  }
+  std::string error(const std::string& bytes) {
+    fresh();
+    auto result = unpack(bytes);
+    return result.ok() ? "no error" : to_line(result.error());
+  }
+  void good(const TarBuilder& tar) {
+    fresh();
+    auto result = unpack(tar.finish());
+    ASSERT_TRUE(result.ok()) << to_line(result.error());
+    EXPECT_EQ(result->diff_id, sha256_of(tar.finish()));
+  }
+  std::string content(const std::string& path) { return *sys::read_file(sys::cwd(), at(path)); }
+  std::string at(const std::string& path) { return base_ + "/fs/" + path; }
+  struct stat status(const std::string& path) {
+    struct stat entry {};
+    EXPECT_EQ(::lstat(at(path).c_str(), &entry), 0) << path;
+    return entry;
+  }
+  bool is_whiteout(const std::string& path) {
+    struct stat entry = status(path);
+    return S_ISCHR(entry.st_mode) && entry.st_rdev == 0;
+  }
+  bool is_opaque(const std::string& path) {
+    char value[2];
+    const char* key = options_.overlay_xattr == OverlayXattr::trusted ? "trusted.overlay.opaque"
+                                                                      : "user.overlay.opaque";
+    return ::lgetxattr(at(path).c_str(), key, value, sizeof value) == 1 && value[0] == 'y';
+  }
+
+  std::string base_;
+  UnpackOptions options_;
+  std::vector<std::string> warnings_;
+};
+
+TEST_F(UnpackTest, makes_what_the_archive_says) {
+  good(TarBuilder()
+           .directory("./", 0751)
+           .directory("./usr/", 0700)
+           .add({.name = "./usr/tool", .mode = 04755, .uid = 0}, "tool")
+           .file("./usr/group", "g", 0664)
+           .hard_link("./usr/same", "usr/tool")
+           .symlink("./abs", "/etc/passwd")
+           .symlink("./up", "../../../etc/passwd")
+           .add({.name = "./pipe", .type = '6', .mode = 0600})
+           .directory("./usr/closed/", 0555)
+           .file("./usr/closed/in", "in", 0400)
+           .file("./implied/deep/file", "f"));
+  EXPECT_EQ(status("").st_mode & 07777, 0751u);
+  EXPECT_EQ(status("usr").st_mode & 07777, 0700u);
+  EXPECT_EQ(status("usr").st_mtime, 1'700'000'000);
+  EXPECT_EQ(status("usr/tool").st_mode & 07777, 04755u);
+  EXPECT_EQ(status("usr/tool").st_mtime, 1'700'000'000);
+  EXPECT_EQ(status("usr/group").st_mode & 07777, 0664u);
+  EXPECT_EQ(status("usr/same").st_ino, status("usr/tool").st_ino);
+  EXPECT_EQ(status("abs").st_mtime, 1'700'000'000);
+  EXPECT_EQ(fs::read_symlink(at("up")), "../../../etc/passwd");
+  EXPECT_TRUE(S_ISFIFO(status("pipe").st_mode));
+  EXPECT_EQ(status("usr/closed").st_mode & 07777, 0555u);
+  EXPECT_EQ(status("implied/deep").st_mode & 07777, 0755u);
+}
+
+TEST_F(UnpackTest, a_leading_slash_is_the_root_of_the_layer) {
+  good(TarBuilder().directory("/ko-app/").file("/ko-app/x", "inside"));
+  EXPECT_EQ(content("ko-app/x"), "inside");
+}
+
+TEST_F(UnpackTest, nothing_leads_outside) {
+  EXPECT_EQ(error(TarBuilder().file("../evil").finish()),
+            "entry '../evil': its path goes up with '..'");
+  EXPECT_EQ(error(TarBuilder().file("a/../../evil").finish()),
+            "entry 'a/../../evil': its path goes up with '..'");
+  EXPECT_EQ(error(TarBuilder().symlink("link", "/etc").file("link/evil").finish()),
+            "entry 'link/evil': it goes through the symbolic link 'link', which leads outside the "
+            "layer");
+  EXPECT_EQ(error(TarBuilder().symlink("l", "../..").file("l/evil").finish()),
+            "entry 'l/evil': it goes through the symbolic link 'l', which leads outside the layer");
+  EXPECT_EQ(error(TarBuilder().symlink("l", "nowhere").file("l/evil").finish()),
+            "entry 'l/evil': it goes through the symbolic link 'l', which leads to no directory of "
+            "the layer");
+  EXPECT_EQ(error(TarBuilder().symlink("a", "b").symlink("b", "a").file("a/evil").finish()),
+            "entry 'a/evil': it goes through the symbolic link 'a', which leads to no directory of "
+            "the layer");
+  EXPECT_EQ(error(TarBuilder().hard_link("h", "../../../etc/shadow").finish()),
+            "entry 'h': it is a hard link to '../../../etc/shadow', which leads outside the "
+            "layer");
+  EXPECT_EQ(error(TarBuilder().hard_link("h", "/etc/shadow").finish()),
+            "entry 'h': it is a hard link to '/etc/shadow', which is not in this layer");
+  EXPECT_EQ(error(TarBuilder().symlink("e", "/etc").hard_link("h", "e/shadow").finish()),
+            "entry 'h': it is a hard link to 'e/shadow', which leads outside the layer");
+  EXPECT_EQ(error(TarBuilder().symlink("s", "/etc/shadow").hard_link("h", "s").finish()),
+            "entry 'h': it is a hard link to 's', which is no regular file");
+  EXPECT_EQ(error(TarBuilder().file("f").file("f/below").finish()),
+            "entry 'f/below': 'f' is not a directory");
+  EXPECT_EQ(error(TarBuilder().symlink(".", "/etc").finish()),
+            "entry '.': the root is a directory");
+  EXPECT_EQ(std::distance(fs::directory_iterator(base_), {}), 1);
+}
+
+TEST_F(UnpackTest, a_link_that_stays_inside_may_be_gone_through) {
+  good(TarBuilder()
+           .directory("usr/lib/")
+           .symlink("lib", "usr/lib")
+           .file("lib/so", "library")
+           .directory("lib/sub/", 0711)
+           .file("lib/sub/x", "y"));
+  EXPECT_EQ(content("usr/lib/so"), "library");
+  EXPECT_EQ(status("usr/lib/sub").st_mode & 07777, 0711u);
+  EXPECT_TRUE(S_ISLNK(status("lib").st_mode));
+}
+
+TEST_F(UnpackTest, the_last_of_several_entries_wins) {
+  good(TarBuilder()
+           .file("f", "one")
+           .file("f", "two")
+           .directory("d/")
+           .file("d/inner")
+           .symlink("d", "f")
+           .file("g", "file")
+           .directory("g/", 0700)
+           .directory("g/", 0711)
+           .symlink("s", "/etc/passwd")
+           .file("s", "a file again"));
+  EXPECT_EQ(content("f"), "two");
+  EXPECT_TRUE(S_ISLNK(status("d").st_mode));
+  EXPECT_EQ(status("g").st_mode & 07777, 0711u);
+  EXPECT_TRUE(S_ISREG(status("s").st_mode));
+}
+
+TEST_F(UnpackTest, whiteouts_hide_what_is_below_wherever_they_stand) {
+  good(TarBuilder()
+           .directory("d/")
+           .file("d/.wh.gone", "")
+           .file("d/.wh.both", "")
+           .file("d/both", "mine")
+           .file("d/both2", "mine")
+           .file("d/.wh.both2", "")
+           .file(".wh.dir1", "")
+           .directory("dir1/")
+           .directory("dir2/")
+           .file(".wh.dir2", "")
+           .file(".wh.dir3", "")
+           .file("dir3/x", "")
+           .file("early/.wh..wh..opq", "")
+           .directory("early/", 0711)
+           .directory("late/")
+           .file("late/y", "")
+           .file("late/.wh..wh..opq", "")
+           .file(".wh..wh.plnk/1.2", ""));
+  EXPECT_TRUE(is_whiteout("d/gone"));
+  EXPECT_EQ(content("d/both"), "mine");
+  EXPECT_EQ(content("d/both2"), "mine");
+  for (const char* opaque : {"dir1", "dir2", "dir3", "early", "late"}) {
+    EXPECT_TRUE(is_opaque(opaque)) << opaque;
+  }
+  EXPECT_FALSE(is_opaque("d"));
+  EXPECT_EQ(status("early").st_mode & 07777, 0711u);
+  EXPECT_TRUE(fs::exists(at("late/y")));
+  for (const auto& entry : fs::recursive_directory_iterator(base_ + "/fs")) {
+    EXPECT_FALSE(entry.path().filename().string().starts_with(".wh.")) << entry.path();
+  }
+}
+
+TEST_F(UnpackTest, a_whiteout_must_name_something) {
+  EXPECT_EQ(error(TarBuilder().file("a/.wh.", "").finish()),
+            "entry 'a/.wh.': a whiteout of '' is no whiteout of a name");
+  EXPECT_EQ(error(TarBuilder().file("a/.wh..", "").finish()),
+            "entry 'a/.wh..': a whiteout of '.' is no whiteout of a name");
+  EXPECT_EQ(error(TarBuilder().file("a/.wh...", "").finish()),
+            "entry 'a/.wh...': a whiteout of '..' is no whiteout of a name");
+  EXPECT_EQ(error(TarBuilder().file(".wh.a/b", "").finish()),
+            "entry '.wh.a/b': it lies below a whiteout");
+}
+
+TEST_F(UnpackTest, device_nodes_are_roots_alone) {
+  EXPECT_EQ(error(TarBuilder().add({.name = "w", .type = '3'}).finish()),
+            "entry 'w': a device 0:0 would hide what lies below it");
+  auto devices = TarBuilder()
+                     .add({.name = "dev/null", .type = '3', .mode = 0666, .major = 1, .minor = 3})
+                     .add({.name = "dev/sda", .type = '4', .mode = 0660, .major = 8});
+  options_.overlay_xattr = OverlayXattr::user;
+  fresh();
+  ASSERT_TRUE(unpack(devices.finish()).ok());
+  EXPECT_FALSE(fs::exists(at("dev/null")));
+  EXPECT_EQ(warnings_, std::vector<std::string>{
+                           "2 device nodes (first: 'dev/null') cannot be made by an ordinary "
+                           "user, ignoring them"});
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root to make the nodes";
+  options_.overlay_xattr = OverlayXattr::trusted;
+  good(devices);
+  EXPECT_EQ(status("dev/null").st_rdev, makedev(1, 3));
+  EXPECT_EQ(status("dev/null").st_mode & 07777, 0666u);
+}
+
+TEST_F(UnpackTest, owners_are_exact_or_all_the_callers) {
+  TarBuilder tar;
+  tar.directory("d/")
+      .add({.name = "d/f", .mode = 06755, .uid = 1234, .gid = 77}, "x")
+      .add({.name = "l", .type = '2', .link = "x", .uid = 1234, .gid = 77});
+  options_.ownership = Ownership::single;
+  good(tar);
+  EXPECT_EQ(status("d/f").st_uid, ::geteuid());
+  EXPECT_EQ(status("d/f").st_mode & 07777, 0755u);
+  EXPECT_EQ(error(TarBuilder().pax({{"uid", "4294967295"}}).file("f").finish()),
+            "entry 'f': its owner 4294967295:0 is no valid id");
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root to give files away";
+  options_.ownership = Ownership::full;
+  good(tar);
+  EXPECT_EQ(status("d/f").st_uid, 1234u);
+  EXPECT_EQ(status("d/f").st_gid, 77u);
+  EXPECT_EQ(status("d/f").st_mode & 07777, 06755u);
+  EXPECT_EQ(status("l").st_uid, 1234u);
+}
+
+TEST_F(UnpackTest, keeps_file_capabilities_and_drops_the_hosts_attributes) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root to set capabilities and trusted attributes";
+  std::string capability("\x01\0\0\x02\0\x20\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 20);
+  good(TarBuilder()
+           .pax({{"SCHILY.xattr.security.capability", capability},
+                 {"SCHILY.xattr.trusted.overlay.opaque", "y"},
+                 {"SCHILY.xattr.user.overlay.opaque", "y"},
+                 {"SCHILY.xattr.security.selinux", "system_u"}})
+           .file("ping"));
+  char value[64];
+  EXPECT_EQ(::lgetxattr(at("ping").c_str(), "security.capability", value, sizeof value), 20);
+  EXPECT_EQ(::llistxattr(at("ping").c_str(), value, sizeof value),
+            static_cast<ssize_t>(sizeof "security.capability"));
+}
+
+TEST_F(UnpackTest, limits_hold) {
+  options_.limits.entries = 3;
+  EXPECT_EQ(error(TarBuilder().file("a").file("b").file("c").file("d").finish()),
+            "the layer has more than 3 entries");
+  options_.limits = {};
+  options_.limits.bytes = 5000;
+  EXPECT_EQ(error(TarBuilder().file("a", std::string(10000, 'x')).finish()),
+            "the layer unpacks to more than 5000 bytes");
+  options_.limits = {};
+  std::string deep;
+  for (int i = 0; i < 600; ++i) deep += "d/";
+  EXPECT_EQ(error(TarBuilder().pax({{"path", deep}}).directory("x/").finish()),
+            "entry '" + deep.substr(0, 100) + "': its path is deeper than 512 directories");
+  EXPECT_EQ(error(TarBuilder().pax({{"path", std::string(256, 'n')}}).file("x").finish()),
+            "entry '" + std::string(256, 'n') + "': a part of its path is longer than 255 bytes");
+}
+
+TEST_F(UnpackTest, trailing_bytes_belong_to_the_digest) {
+  std::string bytes = TarBuilder().file("a").finish() + std::string(3 << 20, 'z');
+  auto layer = unpack(bytes);
+  ASSERT_TRUE(layer.ok());
+  EXPECT_EQ(layer->diff_id, sha256_of(bytes));
+  EXPECT_EQ(layer->entries, 1u);
+}
+
+TEST_F(UnpackTest, large_files_cross_blocks) {
+  std::string big(20'000'001, '\0');
+  for (size_t i = 0; i < big.size(); ++i) big[i] = static_cast<char>(i * 31 >> 7);
+  good(TarBuilder().file("big", big).file("after", "it"));
+  EXPECT_EQ(sha256_of(*sys::read_file(sys::cwd(), at("big"), big.size())), sha256_of(big));
+  EXPECT_EQ(content("after"), "it");
+}
+
+TEST_F(UnpackTest, stops_when_it_is_told_to) {
+  Cancel cancel;
+  cancel.request();
+  options_.cancel = &cancel;
+  EXPECT_EQ(error(TarBuilder().file("a").finish()), "stopped by a signal");
+}
+
+}  // namespace
+}  // namespace berth::transfer
