@@ -70,7 +70,7 @@ Result<engine::Context> make_context(const cli::GlobalOptions& globals, const cl
   };
   auto paths = engine::complete_paths(given, environment, uid);
   if (!paths.ok() && verb.store == cli::Store::ready) return paths.error();
-  engine::Identity identity = TRY(engine::settle(verb.needs, environment, log));
+  engine::Identity identity = TRY(engine::settle(verb.needs, log));
   if (verb.store == cli::Store::ready) TRY(engine::make_directories(*paths));
   return engine::Context{paths.ok() ? *paths : given, identity, std::move(environment), log};
 }

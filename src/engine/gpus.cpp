@@ -1,13 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/gpus.hpp"
 
+#include "gpu/grant/grant.hpp"
+#include "gpu/place/place.hpp"
+#include "oci/edit.hpp"
+
 namespace berth::engine {
 
 Result<gpu::Inventory> list_gpus(const Context& context, gpu::Refresh refresh) {
-  gpu::ProbeOptions options{.driver_root = context.paths.driver_root,
-                            .state_dir = context.paths.state,
-                            .probe_program = context.paths.libexec + "/berth-gpu-probe"};
-  return TRY_CTX(gpu::cached_inventory(options, refresh, context.log), "cannot list GPUs");
+  gpu::ProbeOptions options;
+  options.driver_root = context.paths.driver_root;
+  options.state_dir = context.paths.state;
+  options.probe_program = context.paths.libexec + "/berth-gpu-probe";
+  return gpu::cached_inventory(options, refresh, context.log);
+}
+
+Result<void> add_gpus(const Context& context, const std::string& wish,
+                      const std::vector<std::string>& image_env,
+                      const std::vector<std::string>& layers, oci::Spec& spec) {
+  gpu::Request request = TRY(gpu::parse_request(wish));
+  if (request.want == gpu::Request::Want::none) return {};
+  gpu::Inventory inventory = TRY(list_gpus(context, gpu::Refresh::if_stale));
+  gpu::Grant grant = TRY(gpu::make_grant(request, inventory, image_env));
+  for (const std::string& reason : grant.reasons) context.log.debug(reason);
+  if (grant.synthetic) context.log.warn("the driver tree is synthetic: these are no real GPUs");
+  gpu::PlaceOptions options{context.paths.state, layers};
+  oci::ContainerEdits edits = TRY(gpu::place(grant, options));
+  oci::apply(edits, spec);
+  return {};
 }
 
 }  // namespace berth::engine

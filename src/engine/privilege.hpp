@@ -14,8 +14,8 @@ enum class Needs { nothing, user_namespace, root };
 /// Root of the initial user namespace stays what it is; root of another one counts as `single` or
 /// `mapped` by the size of its map; an ordinary user enters a user namespace of its own with
 /// subordinate ids, or with one id and a warning-free fall-back where there are none.
-/// With Needs::nothing nothing is entered: an ordinary user is then reported as `single`.
+/// With Needs::nothing nothing is entered: the identity is the one that an ordinary user would get.
 /// Errors: denied (Needs::root), unsupported (user namespaces are off; the hint names the switch).
-Result<Identity> settle(Needs needs, const Environment& environment, Log& log);
+Result<Identity> settle(Needs needs, Log& log);
 
 }  // namespace berth::engine

@@ -30,10 +30,11 @@ std::string_view overlay_xattr_name(OverlayXattr xattr);  ///< "trusted", "user"
 /// How registries are reached. The default is HTTPS with the system's CAs and plain HTTP to
 /// loopback addresses.
 struct RegistryAccess {
-  std::optional<std::string> tls_ca;             ///< PEM file that replaces the system's CAs
-  std::vector<std::string> insecure_registries;  ///< "host" or "host:port": unverified TLS, else HTTP
-  std::vector<std::string> auth_files;           ///< read in order; empty: the usual places
-  uint32_t stall_seconds = 30;                   ///< an answer that stands still so long is dropped
+  std::optional<std::string> tls_ca;  ///< PEM file that replaces the system's CAs
+  std::vector<std::string>
+      insecure_registries;              ///< "host" or "host:port": unverified TLS, else HTTP
+  std::vector<std::string> auth_files;  ///< read in order; empty: the usual places
+  uint32_t stall_seconds = 30;          ///< an answer that stands still so long is dropped
 };
 
 /// result: reference, digest, image_id, status ("downloaded", "up_to_date").
@@ -94,15 +95,16 @@ struct SaveRequest {
   std::string root;
   std::vector<std::string> references;
   std::string output;  ///< file; an inherited descriptor is "/dev/fd/N"
-  std::string format;  ///< "archive" (OCI layout and docker-archive in one tar), "oci" (a directory)
+  std::string
+      format;  ///< "archive" (OCI layout and docker-archive in one tar), "oci" (a directory)
 };
 
 /// result: reference, image_id.
 struct ImportRequest {
   std::string verb = "import";
   std::string root;
-  std::string source;     ///< directory or tar (any compression); "/dev/fd/N" as above
-  std::string reference;  ///< empty: the image gets no name
+  std::string source;                ///< directory or tar (any compression); "/dev/fd/N" as above
+  std::string reference;             ///< empty: the image gets no name
   std::vector<std::string> changes;  ///< "CMD […]", "ENV K=V", … as docker import --change
   std::string message;               ///< comment of the history entry
   std::optional<std::string> platform;

@@ -17,10 +17,10 @@ namespace berth::scan {
 /// One line of `ldconfig -p`.
 struct LoaderEntry {
   std::string soname;
-  std::string path;        ///< absolute
-  int32_t flags = 0;       ///< low byte: 3 = ELF with libc6; next byte: architecture
-  uint32_t os_version = 0; ///< unused since glibc 2.33, kept
-  uint64_t hwcap = 0;      ///< bit 62: the low 32 bits index LoaderCache::hwcap_names
+  std::string path;         ///< absolute
+  int32_t flags = 0;        ///< low byte: 3 = ELF with libc6; next byte: architecture
+  uint32_t os_version = 0;  ///< unused since glibc 2.33, kept
+  uint64_t hwcap = 0;       ///< bit 62: the low 32 bits index LoaderCache::hwcap_names
   bool operator==(const LoaderEntry&) const = default;
 };
 
@@ -42,9 +42,9 @@ std::string write_loader_cache(const LoaderCache& cache);
 /// driver is made for.
 std::optional<int32_t> loader_flags(ElfClass elf_class, uint16_t machine);
 
-/// `base` with `added` in it. An entry of `base` with the SONAME and architecture of an added one is
-/// dropped, with its variants for newer processors, so that no directory of an image can shadow what
-/// was added.
+/// `base` with `added` in it. An entry of `base` with the SONAME and architecture of an added one
+/// is dropped, with its variants for newer processors, so that no directory of an image can shadow
+/// what was added.
 LoaderCache merge(LoaderCache base, const std::vector<LoaderEntry>& added);
 
 /// The loader's order of names: digits compare as numbers ("libc.so.10" after "libc.so.9").

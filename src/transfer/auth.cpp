@@ -82,9 +82,10 @@ Result<Url> checked_realm(const Challenge& challenge, const Url& registry,
                                                 realm.shown(), name));
   }
   if (is_link_local(realm.host) && !same_host) {
-    return make_error(Kind::denied, fmt::format("ask '{}' for a token for '{}': a link-local address "
-                                                "is no token server",
-                                                realm.shown(), name));
+    return make_error(Kind::denied,
+                      fmt::format("ask '{}' for a token for '{}': a link-local address "
+                                  "is no token server",
+                                  realm.shown(), name));
   }
   return realm;
 }
@@ -150,9 +151,8 @@ Result<void> Authenticator::answer(const HttpResponse& refused, const std::strin
                                   name_));
   }
   if (!credential_) {
-    return make_error(Kind::denied, fmt::format("log in to '{}': 401 Unauthorized: no credentials",
-                                                name_),
-                      hint);
+    return make_error(Kind::denied,
+                      fmt::format("log in to '{}': 401 Unauthorized: no credentials", name_), hint);
   }
   if (!basic_.empty()) {
     return make_error(Kind::denied,
@@ -195,9 +195,9 @@ Result<Token> Authenticator::fetch_token(const Challenge& challenge, const Url& 
   if (response.broken) return std::move(*response.broken).with_context("cannot " + action);
   if (response.status == 401 || response.status == 403) {
     std::string who = credential_ ? fmt::format(" as '{}'", credential_->username) : "";
-    return make_error(Kind::denied, fmt::format("{}{}: {}: wrong user name or password", action, who,
-                                                response.status == 401 ? "401 Unauthorized"
-                                                                       : "403 Forbidden"),
+    return make_error(Kind::denied,
+                      fmt::format("{}{}: {}: wrong user name or password", action, who,
+                                  response.status == 401 ? "401 Unauthorized" : "403 Forbidden"),
                       fmt::format("berth login {}", name_));
   }
   if (!response.ok()) {
@@ -206,8 +206,8 @@ Result<Token> Authenticator::fetch_token(const Challenge& challenge, const Url& 
   }
   TokenAnswer answer = TRY_CTX(json::read<TokenAnswer>(response.body, "token"), "cannot " + action);
   std::string value = answer.token.empty() ? answer.access_token : answer.token;
-  bool clean = !value.empty() && value.find_first_of(std::string_view("\r\n\0", 3)) ==
-                                     std::string::npos;
+  bool clean =
+      !value.empty() && value.find_first_of(std::string_view("\r\n\0", 3)) == std::string::npos;
   if (!clean) return make_error(Kind::corrupt, fmt::format("{}: no token in the answer", action));
 
   // A token that ends within seconds is used once; one that ends much later is not trusted so long.

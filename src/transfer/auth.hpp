@@ -30,7 +30,8 @@ struct Token {
   std::chrono::steady_clock::time_point expires;
 };
 
-/// Answers the challenges of one registry with at most one token per scope, which all threads share.
+/// Answers the challenges of one registry with at most one token per scope, which all threads
+/// share.
 ///
 /// The credential goes nowhere but to the registry itself (basic) and to the token server that it
 /// names (bearer); a realm must be https, or plain HTTP on the registry's own host when that speaks
@@ -47,8 +48,8 @@ class Authenticator {
   std::string authorization(const std::string& scope);
 
   /// Prepares the next authorization() after `refused`, a 401 to a request that carried `used`.
-  /// Errors: denied (no or wrong credentials, a realm that may not have them), unsupported (no known
-  /// scheme), and those of Http::perform().
+  /// Errors: denied (no or wrong credentials, a realm that may not have them), unsupported (no
+  /// known scheme), and those of Http::perform().
   Result<void> answer(const HttpResponse& refused, const std::string& scope,
                       const std::string& used);
 

@@ -35,9 +35,9 @@ Result<std::optional<Credential>> find_credential(const std::vector<std::string>
                                                   const std::string& registry,
                                                   const std::string& repository, Log& log);
 
-/// Files the credential, with the helper that the file names or in the file itself, which is
-/// replaced by rename and gets mode 0600; its other members stay. Without any of `files` the last
-/// one is made.
+/// Files the credential in the first of `files` that already knows the registry, else in the last:
+/// with the helper that the file names or in the file itself, which is replaced by rename and gets
+/// mode 0600; its other members stay.
 /// Errors: denied, io, corrupt (the file is not what docker writes).
 Result<void> store_credential(const std::vector<std::string>& files, const std::string& registry,
                               const Credential& credential);

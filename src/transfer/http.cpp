@@ -3,13 +3,12 @@
 
 #include <curl/curl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <mutex>
 
 #include "base/text.hpp"
+#include "sys/io_at.hpp"
 
 namespace berth::transfer {
 namespace {
@@ -73,10 +72,9 @@ size_t on_body(char* data, size_t, size_t size, void* user) {
   }
   exchange.body_bytes += size;
   if (exchange.body_bytes > exchange.request.max_body) {
-    return stop(exchange,
-                make_error(Kind::corrupt, fmt::format("read '{}': the answer is above {} bytes",
-                                                      response.url.shown(),
-                                                      exchange.request.max_body)));
+    return stop(exchange, make_error(Kind::corrupt,
+                                     fmt::format("read '{}': the answer is above {} bytes",
+                                                 response.url.shown(), exchange.request.max_body)));
   }
   response.body.append(data, size);
   return size;
@@ -85,16 +83,15 @@ size_t on_body(char* data, size_t, size_t size, void* user) {
 size_t on_upload(char* data, size_t, size_t room, void* user) {
   auto& exchange = *static_cast<Exchange*>(user);
   uint64_t left = exchange.request.upload_size - exchange.upload_offset;
-  ssize_t got = pread(exchange.request.upload_fd, data, std::min<uint64_t>(room, left),
-                      static_cast<off_t>(exchange.upload_offset));
-  int saved_errno = errno;
-  if (got < 0) {
-    exchange.error = sys_error(saved_errno, "read the blob that is being uploaded");
+  Result<size_t> got = sys::read_at(*exchange.request.upload, exchange.upload_offset, data,
+                                    std::min<uint64_t>(room, left), "the blob to upload");
+  if (!got.ok()) {
+    exchange.error = std::move(got).error();
     return CURL_READFUNC_ABORT;
   }
-  exchange.upload_offset += static_cast<uint64_t>(got);
+  exchange.upload_offset += *got;
   if (exchange.request.on_sent) exchange.request.on_sent(exchange.upload_offset);
-  return static_cast<size_t>(got);
+  return *got;
 }
 
 int on_seek(void* user, curl_off_t offset, int origin) {
@@ -145,13 +142,12 @@ std::optional<Error> final_error(CURLcode code, CURL* handle, const char* detail
                         fmt::format("verify the certificate of '{}': {}", host_and_port(url), text),
                         certificate_hint(url));
     case CURLE_SSL_CACERT_BADFILE:
-      return make_error(Kind::usage, fmt::format("read the CA file for '{}': {}",
-                                                 host_and_port(url), text));
+      return make_error(Kind::usage,
+                        fmt::format("read the CA file for '{}': {}", host_and_port(url), text));
     case CURLE_SSL_CONNECT_ERROR:
-      return make_error(Kind::unsupported,
-                        fmt::format("speak TLS with '{}': {}", host_and_port(url), text),
-                        fmt::format("--insecure-registry {}, if it speaks plain HTTP",
-                                    host_and_port(url)));
+      return make_error(
+          Kind::unsupported, fmt::format("speak TLS with '{}': {}", host_and_port(url), text),
+          fmt::format("--insecure-registry {}, if it speaks plain HTTP", host_and_port(url)));
     default:
       return std::nullopt;
   }
@@ -242,9 +238,10 @@ Result<HttpResponse> Http::perform(const HttpRequest& request) {
     Url next = TRY_CTX(resolve_url(url, std::string(*location)),
                        fmt::format("cannot follow the redirect of '{}'", url.shown()));
     if (url.scheme == "https" && next.scheme == "http") {
-      return make_error(Kind::denied, fmt::format("follow the redirect from '{}' to '{}': it leaves "
-                                                  "HTTPS for plain HTTP",
-                                                  url.shown(), next.shown()));
+      return make_error(Kind::denied,
+                        fmt::format("follow the redirect from '{}' to '{}': it leaves "
+                                    "HTTPS for plain HTTP",
+                                    url.shown(), next.shown()));
     }
     // Once dropped it stays dropped: a hop that comes back was chosen by the other host.
     authorized = authorized && next.origin() == request.url.origin();
@@ -276,7 +273,7 @@ Result<HttpResponse> Http::exchange(const HttpRequest& request, const Url& url, 
   set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
   if (is_loopback(url.host)) set(CURLOPT_NOPROXY, "*");
 
-  bool uploads = request.upload_fd >= 0;
+  bool uploads = request.upload != nullptr;
   std::chrono::seconds stall = uploads ? kUploadStall : options_.stall_timeout;
   set(CURLOPT_CONNECTTIMEOUT, static_cast<long>(options_.connect_timeout.count()));
   set(CURLOPT_LOW_SPEED_LIMIT, 1024L);
@@ -327,7 +324,8 @@ Result<HttpResponse> Http::exchange(const HttpRequest& request, const Url& url, 
   pool_->put_back(handle);
 
   if (exchange.error) return *std::move(exchange.error);
-  if (code == CURLE_ABORTED_BY_CALLBACK) return make_error(Kind::interrupted, "stopped by a signal");
+  if (code == CURLE_ABORTED_BY_CALLBACK)
+    return make_error(Kind::interrupted, "stopped by a signal");
   if (final) return *std::move(final);
   if (code != CURLE_OK) exchange.response.broken = broken_error(code, detail, url);
   return std::move(exchange.response);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "sys/fd.hpp"
 #include "transfer/cancel.hpp"
 #include "transfer/url.hpp"
 
@@ -42,10 +43,10 @@ struct HttpRequest {
   std::vector<std::string> headers;  ///< "Name: value"
   std::string authorization;         ///< its value; goes to the origin of `url` and no further
   std::string body;
-  int upload_fd = -1;                ///< when ≥ 0: its first `upload_size` bytes are the body
+  const sys::Fd* upload = nullptr;  ///< when set: its first `upload_size` bytes are the body
   uint64_t upload_size = 0;
   std::function<void(uint64_t sent)> on_sent;
-  uint64_t max_body = 1 << 20;       ///< bytes of a 2xx answer without a sink; more is corrupt
+  uint64_t max_body = 1 << 20;  ///< bytes of a 2xx answer without a sink; more is corrupt
   /// Takes the bytes of a 2xx answer as they come; an error ends the exchange and is returned.
   std::function<Result<void>(const HttpResponse& head, std::string_view bytes)> sink;
 };

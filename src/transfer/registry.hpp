@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "base/digest.hpp"
 #include "base/result.hpp"
-#include "image/reference.hpp"
 #include "oci/image_spec.hpp"
 #include "sys/fd.hpp"
 #include "transfer/auth.hpp"
@@ -20,14 +21,17 @@ namespace berth::transfer {
 /// The exact bytes of a manifest or index, with the type that the registry gave them.
 struct Document {
   std::string bytes;
-  std::string media_type;  ///< Content-Type without parameters
+  std::string media_type;  ///< Content-Type without parameters; empty when it says nothing
   Digest digest;           ///< of `bytes`
 };
 
-/// Where progress in bytes goes; the count may fall back to 0 when a blob starts anew.
-using Progress = std::function<void(uint64_t bytes)>;
+/// Where progress in bytes goes; the count falls back to 0 when a blob starts anew.
+using ByteProgress = std::function<void(uint64_t bytes)>;
 
-/// A client of one repository of one registry (OCI distribution-spec 1.1); any thread may use it.
+enum class Delivered { uploaded, mounted };
+
+/// A client of one repository of one registry (OCI distribution-spec 1.1); any thread may use it
+/// once connect() is over.
 ///
 /// 429, 502, 503 and 504 are tried again after Retry-After or a growing pause, a lost connection
 /// after a growing pause; both a bounded number of times. A 401 is answered once.
@@ -36,11 +40,14 @@ using Progress = std::function<void(uint64_t bytes)>;
 /// busy (429), unsupported, corrupt, io, interrupted.
 class Registry {
  public:
-  /// Says what a person should know while it happens ("… asks to wait 5 s").
+  /// Says what a person should know while it happens ("… waiting 5 s").
   using Notice = std::function<void(const std::string&)>;
 
-  Registry(Http& http, const Cancel& cancel, const image::Reference& reference,
-           std::optional<Credential> credential, Notice notice);
+  /// `name` is the registry as the user knows it ("docker.io", "localhost:5000"); `repository` is
+  /// empty for check_login() alone.
+  static Result<Registry> make(Http& http, const Cancel& cancel, const std::string& name,
+                               const std::string& repository, std::optional<Credential> credential,
+                               Notice notice);
 
   /// Finds out how the registry is reached. Only a loopback or insecure registry is asked: HTTPS
   /// first, plain HTTP when it does not speak TLS. Elsewhere it is HTTPS, without a question.
@@ -57,42 +64,47 @@ class Registry {
 
   /// A blob into the empty file `file`: hashed while it streams, size and digest checked. Goes on
   /// where a connection was lost if the registry knows Range, else from the start.
-  Result<void> get_blob(const oci::Descriptor& blob, const sys::Fd& file, const Progress& progress);
+  Result<void> get_blob(const oci::Descriptor& blob, const sys::Fd& file,
+                        const ByteProgress& progress);
 
   Result<bool> has_blob(const Digest& digest);
 
-  /// Asks the registry to take the blob from another of its repositories, or starts an upload where
-  /// it will not. Returns the place of the upload; none: the blob is there.
-  Result<std::optional<Url>> mount_or_start_upload(const Digest& digest,
-                                                   const std::optional<std::string>& from);
-  /// Sends the blob whole (POST then PUT).
-  Result<void> upload_blob(const Url& place, const oci::Descriptor& blob, const sys::Fd& file,
-                           const Progress& progress);
+  /// Asks the registry to take the blob from its repository `from`; where it will not, or without
+  /// `from`, sends it whole (POST, then PUT).
+  Result<Delivered> put_blob(const oci::Descriptor& blob, const sys::Fd& file,
+                             const std::optional<std::string>& from, const ByteProgress& progress);
 
   /// Puts the exact bytes under a tag (or a digest). The registry's idea of the digest must agree.
   Result<void> put_manifest(const std::string& tag_or_digest, const Document& document);
 
  private:
-  struct Attempt;
+  Registry(Http& http, const Cancel& cancel, std::string name, std::string repository, Url base,
+           std::optional<Credential> credential, Notice notice);
+
   std::string pull_scope() const { return "repository:" + repository_ + ":pull"; }
   std::string push_scope() const { return "repository:" + repository_ + ":pull,push"; }
   Url at(const std::string& path) const;
+  std::string object(std::string_view kind, std::string_view name) const;
   Result<HttpResponse> send(HttpRequest request, const std::string& scope,
                             const std::string& action);
-  Result<void> pause(const HttpResponse& response, int attempt, const std::string& action);
+  Result<void> wait(std::chrono::milliseconds pause);
   Error refusal(const HttpResponse& response, const std::string& action) const;
+  Result<std::optional<Url>> start_upload(const Digest& digest,
+                                          const std::optional<std::string>& from);
 
   Http& http_;
   const Cancel& cancel_;
   std::string name_;        // as the user knows it: "docker.io"
   std::string repository_;  // "library/ubuntu"
-  std::string shown_;       // "ubuntu", for messages
   Url base_;                // "https://registry-1.docker.io"
-  Authenticator auth_;
+  std::unique_ptr<Authenticator> auth_;
   Notice notice_;
 };
 
 /// How long a 429 or 503 asks to wait: seconds or an HTTP date, seen at `now` (seconds since 1970).
 std::optional<std::chrono::seconds> parse_retry_after(std::string_view value, int64_t now);
+
+/// The first byte of "bytes 100-199/200". Source: RFC 9110 section 14.4.
+std::optional<uint64_t> parse_content_range_start(std::string_view value);
 
 }  // namespace berth::transfer

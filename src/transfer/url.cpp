@@ -73,8 +73,7 @@ Result<Url> parse_url(const std::string& text) {
 Result<Url> resolve_url(const Url& base, const std::string& location) {
   Handle handle(curl_url(), &curl_url_cleanup);
   bool clean = location.find_first_of(" \t\r\n") == std::string::npos;
-  if (!clean ||
-      curl_url_set(handle.get(), CURLUPART_URL, base.text().c_str(), 0) != CURLUE_OK ||
+  if (!clean || curl_url_set(handle.get(), CURLUPART_URL, base.text().c_str(), 0) != CURLUE_OK ||
       curl_url_set(handle.get(), CURLUPART_URL, location.c_str(), 0) != CURLUE_OK) {
     return make_error(Kind::corrupt, "read URL " + quoted(location.substr(0, 200)));
   }

@@ -23,9 +23,9 @@ struct Request {
 const std::vector<std::string_view>& known_capabilities();
 
 /// Reads the text of --gpus as docker does (one CSV record with quotes): "all", "2", "none",
-/// "device=0,2", "\"device=0,2\",capabilities=compute", "count=2", "device=GPU-8f2b". Beyond docker,
-/// a list needs no quotes: bare words after device= or capabilities= continue it.
-/// Errors: usage (an unknown key or capability, with the nearest; a key twice; count and device).
+/// "device=0,2", "\"device=0,2\",capabilities=compute", "count=2", "device=GPU-8f2b". Beyond
+/// docker, a list needs no quotes: bare words after device= or capabilities= continue it. Errors:
+/// usage (an unknown key or capability, with the nearest; a key twice; count and device).
 Result<Request> parse_request(std::string_view text);
 
 }  // namespace berth::gpu

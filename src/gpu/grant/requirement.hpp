@@ -17,7 +17,7 @@ struct Factor {
   std::string property;  ///< cuda, driver, arch, brand
   Op op = Op::equal;
   std::string value;
-  std::string text;      ///< as written
+  std::string text;  ///< as written
 };
 
 /// Terms are ORed, the factors of a term ANDed: "cuda>=12.4 brand=tesla,driver>=470".

@@ -20,35 +20,34 @@ struct Node {
   std::string host_path;  ///< where it is on this machine; empty when it has to be made (as root)
   uint32_t major = 0;
   uint32_t minor = 0;
-  uint32_t mode = 0666;   ///< permission bits
+  uint32_t mode = 0666;  ///< permission bits
   uint32_t gid = 0;
 };
 
 /// A slice of a GPU in MIG mode (NVIDIA's hardware partition).
 struct MigDevice {
-  uint32_t index = 0;             ///< among the slices of its GPU, as in "0:1"
-  uint32_t gpu_instance = 0;      ///< as in /proc/driver/nvidia/capabilities/gpu0/mig/gi7
+  uint32_t index = 0;         ///< among the slices of its GPU, as in "0:1"
+  uint32_t gpu_instance = 0;  ///< as in /proc/driver/nvidia/capabilities/gpu0/mig/gi7
   uint32_t compute_instance = 0;
-  std::string uuid;               ///< "MIG-…"; empty without NVML, which alone knows it
-  std::string profile;            ///< "1g.10gb"; empty without NVML
+  std::string uuid;     ///< "MIG-…"; empty without NVML, which alone knows it
+  std::string profile;  ///< "1g.10gb"; empty without NVML
   std::optional<uint64_t> memory_bytes;
-  std::vector<Node> nodes;        ///< /dev/nvidia-caps/nvidia-cap<N>: of its GPU instance, then its own
+  std::vector<Node> nodes;  ///< /dev/nvidia-caps/nvidia-cap<N>: of its GPU instance, then its own
 };
 
 struct Gpu {
-  uint32_t index = 0;             ///< by PCI address, as nvidia-smi counts
-  std::string uuid;               ///< "GPU-…"; empty when the driver does not tell
-  std::string pci_address;        ///< "0000:1b:00.0", as the kernel writes it
-  uint32_t minor = 0;             ///< of /dev/nvidia<minor>; differs from the index
+  uint32_t index = 0;       ///< by PCI address, as nvidia-smi counts
+  std::string uuid;         ///< "GPU-…"; empty when the driver does not tell
+  std::string pci_address;  ///< "0000:1b:00.0", as the kernel writes it
+  uint32_t minor = 0;       ///< of /dev/nvidia<minor>; differs from the index
   std::string model;
   std::optional<std::string> compute_capability;  ///< "9.0"
   std::optional<uint64_t> memory_bytes;
-  std::optional<std::string> brand;               ///< as NVIDIA_REQUIRE_* spells it: "tesla"
+  std::optional<std::string> brand;  ///< as NVIDIA_REQUIRE_* spells it: "tesla"
   std::optional<int> numa_node;
-  bool excluded = false;          ///< by the driver's ExcludedGpus: it can not be granted
   bool mig_mode = false;
   Node node;
-  std::vector<Node> drm_nodes;    ///< /dev/dri/card<N>, /dev/dri/renderD<N>
+  std::vector<Node> drm_nodes;  ///< /dev/dri/card<N>, /dev/dri/renderD<N>
   std::vector<MigDevice> mig;
 };
 
@@ -58,10 +57,10 @@ enum class FileKind { library, binary, socket, config };
 struct DriverFile {
   FileKind kind = FileKind::library;
   std::string host_path;
-  std::string name;                       ///< "libcuda.so.570.133.20", "nvidia-smi"
-  std::string container_path;             ///< binary, socket, config: where programs expect it
-  std::string soname;                     ///< library: "libcuda.so.1"; may equal `name`
-  int32_t loader_flags = 0;               ///< library: of scan::LoaderEntry
+  std::string name;            ///< "libcuda.so.570.133.20", "nvidia-smi"
+  std::string container_path;  ///< binary, socket, config: where programs expect it
+  std::string soname;          ///< library: "libcuda.so.1"; may equal `name`
+  int32_t loader_flags = 0;    ///< library: of scan::LoaderEntry
   bool elf32 = false;
   std::vector<std::string> capabilities;  ///< any of these wants it: "compute", "utility", …
 };
@@ -76,25 +75,31 @@ struct Driver {
 
 /// What a machine has; the unit that is cached.
 struct Inventory {
-  bool synthetic = false;               ///< read from a tree made for tests
+  bool synthetic = false;  ///< read from a tree made for tests
   std::string driver_root = "/";
   Driver driver;
-  std::string nvml;                     ///< "ok", "missing", or why it gave nothing
-  std::vector<Gpu> gpus;                ///< by index
+  std::string nvml;       ///< "ok", "missing", or why it gave nothing
+  std::vector<Gpu> gpus;  ///< by index
+  uint32_t left_out =
+      0;  ///< GPUs that procfs lists and that are not ours: excluded, or without a node
   std::vector<Node> control_nodes;      ///< nvidiactl, nvidia-uvm, nvidia-uvm-tools, nvidia-modeset
   std::vector<Node> mig_control_nodes;  ///< of mig/config and mig/monitor
   std::vector<DriverFile> files;
-  std::string params_path;              ///< /proc/driver/nvidia/params on the host; empty: none
-  std::string params;                   ///< its text
-  std::vector<std::string> problems;    ///< for people: what was found wrong on the way
+  std::string params_path;            ///< /proc/driver/nvidia/params on the host; empty: none
+  std::string params;                 ///< its text
+  std::vector<std::string> problems;  ///< for people: what was found wrong on the way
 };
 
 inline std::string to_json_text(FileKind kind) {
   switch (kind) {
-    case FileKind::library: return "library";
-    case FileKind::binary: return "binary";
-    case FileKind::socket: return "socket";
-    case FileKind::config: return "config";
+    case FileKind::library:
+      return "library";
+    case FileKind::binary:
+      return "binary";
+    case FileKind::socket:
+      return "socket";
+    case FileKind::config:
+      return "config";
   }
   return {};
 }
@@ -138,7 +143,6 @@ void fields(V& v, Gpu& g) {
   v.always("memory_bytes", g.memory_bytes);
   v.always("brand", g.brand);
   v.always("numa_node", g.numa_node);
-  v.always("excluded", g.excluded);
   v.always("mig_mode", g.mig_mode);
   v.required("node", g.node);
   v.always("drm_nodes", g.drm_nodes);
@@ -172,6 +176,7 @@ void fields(V& v, Inventory& i) {
   v.required("driver", i.driver);
   v.always("nvml", i.nvml);
   v.required("gpus", i.gpus);
+  v.optional("left_out", i.left_out);
   v.required("control_nodes", i.control_nodes);
   v.always("mig_control_nodes", i.mig_control_nodes);
   v.required("files", i.files);

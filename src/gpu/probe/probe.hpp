@@ -23,17 +23,17 @@ struct ProbeOptions {
 };
 
 /// Reads the machine: procfs, sysfs, device nodes, the driver's files, and NVML through
-/// `probe_program`. A machine without a driver is an inventory without GPUs; what was found wrong is
-/// in `problems`. A GPU costs a read that can wake it.
-/// Errors: not_found (the driver root), corrupt (a file of the driver does not read as it must).
+/// `probe_program`. A machine without a driver is an inventory without GPUs; what was found wrong
+/// is in `problems`. A GPU costs a read that can wake it. Errors: not_found (the driver root),
+/// corrupt (a file of the driver does not read as it must).
 Result<Inventory> probe(const ProbeOptions& options, Log& log);
 
 enum class Refresh { if_stale, always };
 
-/// The cached inventory when nothing that it depends on has changed (boot, loaded module, majors, MIG
-/// slices, the driver's files; see cache.hpp), else a fresh one, which is then cached. Any number of
-/// processes may call this at once; one of them probes.
-/// Errors: as probe(). A cache that cannot be read or written is a warning.
+/// The cached inventory when nothing that it depends on has changed (boot, loaded module, majors,
+/// MIG slices, the driver's files; see cache.hpp), else a fresh one, which is then cached. Any
+/// number of processes may call this at once; one of them probes. Errors: as probe(). A cache that
+/// cannot be read or written is a warning.
 Result<Inventory> cached_inventory(const ProbeOptions& options, Refresh refresh, Log& log);
 
 }  // namespace berth::gpu

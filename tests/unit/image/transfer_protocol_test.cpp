@@ -59,8 +59,7 @@ TEST(TransferProtocol, refuses_an_unknown_verb_and_an_unknown_member) {
 
   read = parse_request(R"({"verb":"pull","root":"/r","reference":"x","platfrom":"linux/amd64"})");
   ASSERT_FALSE(read.ok());
-  EXPECT_EQ(to_line(read.error()),
-            "request: platfrom: unknown member; did you mean 'platform'?");
+  EXPECT_EQ(to_line(read.error()), "request: platfrom: unknown member; did you mean 'platform'?");
 }
 
 TEST(TransferProtocol, gives_back_every_kind_of_event) {

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// The child of `berth` that talks to registries and unpacks: one request as JSON on stdin, events
+// as JSON lines on stdout (image/transfer_protocol.hpp).
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <mutex>
+#include <thread>
+
+#include "image/transfer_protocol.hpp"
+#include "sys/file.hpp"
+#include "sys/poll.hpp"
+#include "sys/signals.hpp"
+#include "transfer/serve.hpp"
+
+namespace berth {
+namespace {
+
+constexpr size_t kMaxRequestBytes = size_t{1} << 20;
+constexpr std::chrono::seconds kGrace{3};  // for the threads to see that they are to stop
+
+/// stdout, one event at a time. When nobody reads any more, the transfer has no reason to go on.
+class Output {
+ public:
+  explicit Output(transfer::Cancel& cancel) : cancel_(cancel) {}
+  ~Output() { fd_.release(); }  // not ours to close
+
+  void write(const image::TransferEvent& event) {
+    std::lock_guard lock(mutex_);
+    Result<void> written = sys::write_all(fd_, image::to_json(event), "the events");
+    if (!written.ok()) cancel_.request();
+  }
+
+ private:
+  transfer::Cancel& cancel_;
+  std::mutex mutex_;
+  sys::Fd fd_{STDOUT_FILENO};
+};
+
+/// Turns SIGINT and SIGTERM into the wish to stop, and ends the program when that is not heard: a
+/// thread may wait for another process's layer. What is staged is then swept by the next writer.
+void watch_signals(const std::stop_token& stop, const sys::Fd& signals, transfer::Cancel& cancel,
+                   Output& output) {
+  std::optional<std::chrono::steady_clock::time_point> end;
+  while (!stop.stop_requested()) {
+    std::vector<pollfd> entries{{signals.get(), POLLIN, 0}};
+    if (!sys::poll(entries, std::chrono::milliseconds(50)).ok()) return;
+    Result<std::optional<sys::ReceivedSignal>> received = sys::read_signal(signals);
+    bool asked = received.ok() && *received && (*received)->number != SIGPIPE;
+    if (asked && !end) {
+      cancel.request();
+      end = std::chrono::steady_clock::now() + kGrace;
+    }
+    if (end && std::chrono::steady_clock::now() > *end) {
+      output.write(make_error(Kind::interrupted, "stopped by a signal"));
+      _exit(EXIT_FAILURE);
+    }
+  }
+}
+
+Result<image::TransferResult> run(transfer::Cancel& cancel, Output& output) {
+  // SIGPIPE too: a registry that hangs up must be an error of one connection.
+  sys::Fd signals = TRY(sys::receive_signals({SIGINT, SIGTERM, SIGPIPE}));
+  std::jthread watcher(
+      [&](const std::stop_token& stop) { watch_signals(stop, signals, cancel, output); });
+  sys::Fd in(STDIN_FILENO);
+  std::string text = TRY(sys::read_all(in, "the request", kMaxRequestBytes));
+  image::TransferRequest request = TRY(image::parse_request(text));
+  return transfer::serve(
+      request, [&](const image::TransferEvent& event) { output.write(event); }, cancel);
+}
+
+}  // namespace
+}  // namespace berth
+
+int main() {
+  using namespace berth;
+  transfer::Cancel cancel;
+  Output output(cancel);
+  Result<image::TransferResult> result = run(cancel, output);
+  if (result.ok()) {
+    output.write(*result);
+    return EXIT_SUCCESS;
+  }
+  output.write(std::move(result).error());
+  return EXIT_FAILURE;
+}

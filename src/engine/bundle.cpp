@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/bundle.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "engine/gpus.hpp"
+#include "engine/layer_view.hpp"
+#include "engine/process.hpp"
+#include "engine/spec.hpp"
+#include "engine/user.hpp"
+#include "sys/file.hpp"
+#include "sys/host_name.hpp"
+
+namespace berth::engine {
+namespace {
+
+constexpr size_t kMaxAccountFile = size_t{4} << 20;
+constexpr size_t kMaxHostFile = size_t{64} << 10;
+
+Result<void> check_hostname(std::string_view name) {
+  bool good = !name.empty() && name.size() <= 63 && name.front() != '-' && name.back() != '-';
+  for (char c : name) {
+    good = good && ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                    c == '-' || c == '.');
+  }
+  if (good) return {};
+  return make_error(Kind::usage,
+                    "hostname " + quoted(name) + ": expected at most 63 letters, digits, '-', '.'");
+}
+
+Result<std::string> choose_hostname(const RunRequest& request, const std::string& id) {
+  if (request.hostname) {
+    TRY(check_hostname(*request.hostname));
+    return *request.hostname;
+  }
+  // Who shares the host's network is found under the host's name.
+  if (request.network == Network::host) return sys::host_name();
+  return id.substr(0, 12);
+}
+
+Result<ContainerUser> choose_user(const Context& context, const RunRequest& request,
+                                  const image::Image& image, const LayerView& view) {
+  const std::string& wish = request.user ? *request.user : image.config.config.user;
+  std::string passwd = TRY(view.read_file("/etc/passwd", kMaxAccountFile))
+  .value_or("");
+  std::string group = TRY(view.read_file("/etc/group", kMaxAccountFile))
+  .value_or("");
+  ContainerUser user = TRY(resolve_user(wish, passwd, group));
+  if (context.identity != Identity::single || (user.uid == 0 && user.gid == 0)) return user;
+  if (request.user) {
+    return make_error(Kind::denied, "user " + quoted(wish) + ": this machine gave you one user id",
+                      "ask for subordinate ids in /etc/subuid and /etc/subgid");
+  }
+  context.log.warn("the image's user " + quoted(wish) +
+                   " cannot be expressed with a single id: using your own as root instead");
+  user.uid = user.gid = 0;
+  user.additional_gids.clear();
+  return user;
+}
+
+bool is_below(std::string_view path, std::string_view directory) {
+  return path == directory ||
+         (path.starts_with(directory) && path.substr(directory.size()).starts_with('/'));
+}
+
+bool is_mounted(const RunRequest& request, std::string_view path) {
+  auto covers = [&](const auto& mount) { return is_below(path, mount.destination); };
+  return std::any_of(request.volumes.begin(), request.volumes.end(), covers) ||
+         std::any_of(request.tmpfs.begin(), request.tmpfs.end(), covers) ||
+         is_below(path, "/proc") || is_below(path, "/sys") || is_below(path, "/dev");
+}
+
+// The image's own directory is created by berth-runtime when it is missing, as docker does. One
+// that the user names must exist: a slip would otherwise run the command in an empty directory.
+Result<std::string> choose_directory(const RunRequest& request, const image::Image& image,
+                                     const LayerView& view) {
+  const std::string& image_directory = image.config.config.working_dir;
+  std::string directory = request.workdir.value_or(image_directory);
+  if (directory.empty()) return std::string("/");
+  if (!directory.starts_with('/')) {
+    if (request.workdir) {
+      return make_error(Kind::usage,
+                        "working directory " + quoted(directory) + " is not an absolute path");
+    }
+    directory.insert(0, "/");
+  }
+  if (is_mounted(request, directory)) return directory;
+  switch (TRY(view.look_up(directory))) {
+    case LayerView::Type::directory:
+      return directory;
+    case LayerView::Type::other:
+      return make_error(Kind::not_found, "working directory " + quoted(directory) +
+                                             " is not a directory in the image");
+    case LayerView::Type::absent:
+      break;
+  }
+  if (!request.workdir || directory == image_directory) return directory;
+  return make_error(Kind::not_found,
+                    "working directory " + quoted(directory) + " does not exist in the image",
+                    "-v to mount it, or another --workdir");
+}
+
+/// The other way of the files that docker copies from the host: what is not there is empty.
+Result<std::string> host_file(const char* path) {
+  auto text = TRY(sys::read_file_if_exists(sys::cwd(), path, kMaxHostFile));
+  return text.value_or("");
+}
+
+Result<void> make_source(const Volume& volume) {
+  if (TRY(sys::open_if_exists(sys::cwd(), volume.source, O_PATH))) return {};
+  return sys::make_directories(sys::cwd(), volume.source, 0755);
+}
+
+}  // namespace
+
+std::string container_path(const Paths& paths, const std::string& id) {
+  return paths.root + "/containers/" + id;
+}
+
+Result<Draft> draft_container(const Context& context, const RunRequest& request,
+                              const image::Image& image) {
+  const oci::ContainerDefaults& defaults = image.config.config;
+  std::vector<std::string> layers = image.layer_directories();
+  std::reverse(layers.begin(), layers.end());
+  LayerView view = TRY(LayerView::open(layers));
+
+  Draft draft;
+  draft.id = sys::random_hex(32);
+  draft.hostname = TRY(choose_hostname(request, draft.id));
+  draft.command =
+      TRY(make_command(defaults.entrypoint, defaults.cmd, request.entrypoint, request.command));
+  ContainerUser user = TRY(choose_user(context, request, image, view));
+  std::string cwd = TRY(choose_directory(request, image, view));
+  EnvironmentInputs environment{defaults.env,   request.environment, context.environment,
+                                draft.hostname, user.home,           request.terminal};
+  std::vector<std::string> variables = TRY(make_environment(environment));
+
+  SpecInputs inputs{request,
+                    context.identity,
+                    draft.id,
+                    container_path(context.paths, draft.id),
+                    layers,
+                    draft.hostname,
+                    std::move(user),
+                    draft.command,
+                    std::move(variables),
+                    std::move(cwd)};
+  inputs.layers.push_back(TRY(placeholder_layer(context.paths.root)));
+  draft.spec = make_spec(inputs);
+  if (request.gpus) TRY(add_gpus(context, *request.gpus, defaults.env, layers, draft.spec));
+  return draft;
+}
+
+Result<void> write_bundle(const RunRequest& request, const Draft& draft,
+                          const ContainerDirectory& directory) {
+  for (const Volume& volume : request.volumes) {
+    TRY_CTX(make_source(volume), "cannot make the source of volume " + quoted(volume.destination));
+  }
+  bool shared = request.network == Network::host;
+  std::string hosts = shared ? TRY(host_file("/etc/hosts")) : hosts_text(draft.hostname);
+  std::string resolver = TRY(host_file("/etc/resolv.conf"));
+  TRY(sys::write_file(directory.fd(), std::string(kHostsFile), hosts, 0644));
+  TRY(sys::write_file(directory.fd(), std::string(kHostnameFile), draft.hostname + "\n", 0644));
+  TRY(sys::write_file(directory.fd(), std::string(kResolverFile), resolver, 0644));
+  return sys::write_file(directory.fd(), std::string(kBundleDirectory) + "/config.json",
+                         oci::write_spec(draft.spec), 0600);
+}
+
+Result<std::string> placeholder_layer(const std::string& root) {
+  std::string path = root + "/placeholder";
+  if (TRY(sys::stat_entry(sys::cwd(), path))) return path;
+  sys::Fd store = TRY(sys::open_at(sys::cwd(), root, O_DIRECTORY | O_RDONLY));
+  sys::TempDir made = TRY(sys::TempDir::make(store, "placeholder-"));
+  for (const char* directory : {"proc", "sys", "dev", "etc"}) {
+    TRY(sys::make_directory(made.fd(), directory, 0755));
+  }
+  for (const char* file : {"etc/hosts", "etc/hostname", "etc/resolv.conf"}) {
+    TRY(sys::write_file(made.fd(), file, "", 0644));
+  }
+  auto published = sys::rename_new(store, made.name(), store, "placeholder");
+  if (published.ok()) {
+    made.release();
+  } else if (published.error().kind != Kind::exists) {
+    return std::move(published).error();
+  }
+  return path;
+}
+
+}  // namespace berth::engine

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "engine/container_directory.hpp"
+#include "engine/context.hpp"
+#include "engine/run.hpp"
+#include "image/store.hpp"
+#include "oci/runtime_spec.hpp"
+
+namespace berth::engine {
+
+/// A container that is decided but of which nothing is on disk yet.
+struct Draft {
+  std::string id;
+  std::string hostname;
+  std::vector<std::string> command;
+  oci::Spec spec;
+};
+
+/// Where the container with `id` will be.
+std::string container_path(const Paths& paths, const std::string& id);
+
+/// Decides everything about a container of `image`: user, command, environment, mounts, limits,
+/// GPUs. Reads the image's passwd files and the machine; creates only what many containers share.
+/// Errors: not_found (user, group, working directory, GPU), usage, unsupported, denied.
+Result<Draft> draft_container(const Context& context, const RunRequest& request,
+                              const image::Image& image);
+
+/// Makes the sources of volumes that are missing, and writes the bundle of `draft` into
+/// `directory`.
+Result<void> write_bundle(const RunRequest& request, const Draft& draft,
+                          const ContainerDirectory& directory);
+
+/// Makes the lowest layer that all containers of a store share: empty directories and files where
+/// every container has a mount, so that mounting writes nothing into the container's own layer.
+/// Gives its absolute path.
+Result<std::string> placeholder_layer(const std::string& root);
+
+}  // namespace berth::engine

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+#include "engine/record.hpp"
+#include "sys/fd.hpp"
+
+namespace berth::engine {
+
+/// containers/<id> of a store, held by a lock that the kernel takes back when the holder dies: a
+/// container lives as long as its owner (berth in the foreground, berth-monitor behind it) holds
+/// the lock.
+class ContainerDirectory {
+ public:
+  ContainerDirectory() = default;
+
+  /// Makes the directory with its parts (upper, work, bundle/rootfs) and takes the lock.
+  static Result<ContainerDirectory> create(const std::string& root, const std::string& id);
+
+  /// Opens an existing one and takes the lock; nothing when an owner holds it.
+  /// Errors: not_found.
+  static Result<std::optional<ContainerDirectory>> take_over(const std::string& root,
+                                                             const std::string& id);
+
+  const std::string& id() const { return id_; }
+  const std::string& path() const { return path_; }  ///< absolute
+  const sys::Fd& fd() const { return fd_; }
+  const sys::Fd& lock() const { return lock_; }
+
+  /// From here on remove() knows the name.
+  Result<void> write(const ContainerRecord& record);
+  Result<void> write(const ExitRecord& record) const;
+
+  /// Gives up the name, then removes the directory with all that is in it. The lock is held to the
+  /// end.
+  Result<void> remove();
+
+ private:
+  std::string root_;
+  std::string id_;
+  std::string path_;
+  std::string name_;
+  sys::Fd fd_;
+  sys::Fd lock_;
+};
+
+/// What the files of a container say.
+struct ContainerFiles {
+  std::optional<ContainerRecord> record;  ///< none: it was never finished
+  std::optional<ExitRecord> exit;
+  bool owned = false;  ///< somebody holds the lock
+};
+/// Errors: not_found, corrupt.
+Result<ContainerFiles> read_container(const std::string& root, const std::string& id);
+
+/// Ids of all containers, in no order; nothing when the store has none yet.
+Result<std::vector<std::string>> container_ids(const std::string& root);
+
+/// Binds `name` to `id`.
+/// Errors: exists, with Docker's words and the id of the container that has it.
+Result<void> reserve_name(const std::string& root, const std::string& name, const std::string& id);
+
+/// The id that `name` is bound to.
+Result<std::optional<std::string>> find_name(const std::string& root, const std::string& name);
+
+/// Takes the name away from `id`; another owner's name stays.
+Result<void> release_name(const std::string& root, const std::string& name, const std::string& id);
+
+/// Absolute path of the link that binds `name`.
+std::string name_link(const std::string& root, const std::string& name);
+
+}  // namespace berth::engine

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/images.hpp"
+
+#include "base/text.hpp"
+#include "engine/store.hpp"
+#include "engine/time_text.hpp"
+#include "json/fields.hpp"
+
+namespace berth::engine {
+namespace {
+
+Error no_such_image(std::string_view reference) {
+  return make_error(Kind::not_found, "no such image: " + escape_controls(reference),
+                    "berth images");
+}
+
+Result<image::Image> get_image(const image::Store& store, std::string_view reference) {
+  auto found = TRY(store.find_image(reference));
+  if (!found) return no_such_image(reference);
+  return std::move(*found);
+}
+
+ImageSummary summary_of(const image::Image& image, const image::Reference* reference) {
+  ImageSummary summary;
+  summary.repository = reference != nullptr ? reference->familiar_name() : "<none>";
+  summary.tag = reference != nullptr && !reference->tag().empty() ? reference->tag() : "<none>";
+  summary.digest = image.target.empty() ? "" : image.target.text();
+  summary.id = image.id.text();
+  summary.created_at = parse_time(image.config.created).value_or(0);
+  summary.size = image.size;
+  return summary;
+}
+
+// What `docker image inspect` shows under "Config".
+json::Value config_value(const oci::ContainerDefaults& config) {
+  return json::to_value(config);
+}
+
+json::Value strings(const std::vector<std::string>& texts) {
+  json::Array array;
+  for (const std::string& text : texts) array.emplace_back(text);
+  return json::Value(std::move(array));
+}
+
+json::Value inspect_value(const image::Image& image) {
+  std::vector<std::string> tags;
+  std::vector<std::string> digests;
+  for (const image::Reference& reference : image.references) {
+    if (!reference.tag().empty()) tags.push_back(reference.familiar());
+    if (!image.target.empty()) {
+      digests.push_back(reference.familiar_name() + "@" + image.target.text());
+    }
+  }
+  json::Array layers;
+  for (const Digest& diff_id : image.config.rootfs.diff_ids) layers.emplace_back(diff_id.text());
+  json::Object root_fs = {{"Type", json::Value("layers")},
+                          {"Layers", json::Value(std::move(layers))}};
+  json::Object members = {
+      {"Id", json::Value(image.id.text())},
+      {"RepoTags", strings(tags)},
+      {"RepoDigests", strings(digests)},
+      {"Created", json::Value(image.config.created)},
+      {"Author", json::Value(image.config.author)},
+      {"Architecture", json::Value(image.config.architecture)},
+      {"Os", json::Value(image.config.os)},
+      {"Size", json::Value(image.size)},
+      {"Config", config_value(image.config.config)},
+      {"RootFS", json::Value(std::move(root_fs))},
+  };
+  return json::Value(std::move(members));
+}
+
+}  // namespace
+
+Result<std::vector<ImageSummary>> list_images(const Context& context) {
+  image::Store store = TRY(open_store(context));
+  std::vector<std::string> damaged;
+  std::vector<ImageSummary> summaries;
+  for (const image::Image& image : TRY(store.list(&damaged))) {
+    for (const image::Reference& reference : image.references) {
+      summaries.push_back(summary_of(image, &reference));
+    }
+    if (image.references.empty()) summaries.push_back(summary_of(image, nullptr));
+  }
+  for (const std::string& text : damaged) context.log.warn(text);
+  return summaries;
+}
+
+Result<RemovedImage> remove_image(const Context& context, std::string_view reference,
+                                  RemoveImageOptions options) {
+  image::Store store = TRY(open_store(context));
+  if (!TRY(store.find_image(reference))) return no_such_image(reference);
+  image::Removal removal = TRY(store.remove(reference, image::RemoveOptions{options.force}));
+  RemovedImage removed;
+  for (const image::Reference& name : removal.untagged) removed.untagged.push_back(name.familiar());
+  for (const Digest& digest : removal.deleted) removed.deleted.push_back(digest.text());
+  return removed;
+}
+
+Result<void> tag_image(const Context& context, std::string_view source, std::string_view target) {
+  image::Store store = TRY(open_store(context));
+  image::Reference name = TRY(image::Reference::parse(target));
+  if (name.digest()) {
+    return make_error(Kind::usage, "a digest cannot be a name: " + quoted(target));
+  }
+  image::Image image = TRY(get_image(store, source));
+  return store.tag(image, name);
+}
+
+Result<std::string> inspect_image(const Context& context, std::string_view reference) {
+  image::Store store = TRY(open_store(context));
+  image::Image image = TRY(get_image(store, reference));
+  return json::dump(inspect_value(image));
+}
+
+Result<std::vector<HistoryEntry>> image_history(const Context& context,
+                                                std::string_view reference) {
+  image::Store store = TRY(open_store(context));
+  image::Image image = TRY(get_image(store, reference));
+  std::vector<HistoryEntry> entries;
+  size_t layer = 0;
+  for (const oci::History& step : image.config.history) {
+    HistoryEntry entry;
+    entry.created_at = parse_time(step.created).value_or(0);
+    entry.created_by = step.created_by;
+    entry.comment = step.comment;
+    if (!step.empty_layer && layer < image.layers.size()) entry.size = image.layers[layer++].bytes;
+    entries.insert(entries.begin(), std::move(entry));
+  }
+  // An image without a history still has layers.
+  for (; layer < image.layers.size(); ++layer) {
+    HistoryEntry entry;
+    entry.size = image.layers[layer].bytes;
+    entries.insert(entries.begin(), std::move(entry));
+  }
+  if (!entries.empty()) entries.front().image_id = image.id.text();
+  return entries;
+}
+
+}  // namespace berth::engine

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/launch.hpp"
+
+#include <fcntl.h>
+
+#include <array>
+
+#include "base/text.hpp"
+#include "engine/spec.hpp"
+#include "json/fields.hpp"
+#include "sys/file.hpp"
+#include "sys/poll.hpp"
+#include "sys/process.hpp"
+#include "sys/signals.hpp"
+#include "sys/stream.hpp"
+
+namespace berth::engine {
+namespace {
+
+constexpr size_t kMaxReport = size_t{64} << 10;
+constexpr std::string_view kStarted = "\n";  // what the monitor reports
+
+struct ReportFields {
+  std::string kind;
+  int sys_errno = 0;
+  std::string what;
+  std::string hint;
+  std::vector<std::string> context;
+  std::string stage;
+};
+template <class V>
+void fields(V& v, ReportFields& r) {
+  v.required("kind", r.kind);
+  v.optional("errno", r.sys_errno);
+  v.required("what", r.what);
+  v.optional("hint", r.hint);
+  v.optional("context", r.context);
+  v.optional("stage", r.stage);
+}
+
+std::string runtime_program(const Context& context) {
+  return context.paths.libexec + "/berth-runtime";
+}
+std::string runtime_root(const Context& context) {
+  return context.paths.state + "/runtime";
+}
+std::string bundle_of(const ContainerDirectory& directory) {
+  return directory.path() + "/" + std::string(kBundleDirectory);
+}
+
+Result<sys::Fd> open_null() {
+  return sys::open_at(sys::cwd(), "/dev/null", O_RDWR | O_NOCTTY);
+}
+
+/// What comes through the report pipe until all who could report have closed it.
+class ReportReader {
+ public:
+  explicit ReportReader(sys::Fd fd) : fd_(std::move(fd)) {}
+
+  int fd() const { return fd_.get(); }  ///< -1 once it has ended
+  const std::string& text() const { return text_; }
+
+  /// True when this was the end.
+  Result<bool> read() {
+    std::array<char, 4096> chunk;
+    size_t count = TRY(sys::read_some(fd_, chunk, "report of berth-runtime"));
+    text_.append(chunk.data(), count);
+    if (text_.size() > kMaxReport) {
+      return make_error(Kind::corrupt, "report of berth-runtime: more than 64 KiB");
+    }
+    if (count == 0) fd_.reset();
+    return count == 0;
+  }
+  Result<void> read_to_end() {
+    while (fd_) TRY(read());
+    return {};
+  }
+
+ private:
+  sys::Fd fd_;
+  std::string text_;
+};
+
+Result<Ended> ended_with(std::string_view report_text) {
+  Report report = TRY(parse_report(report_text));
+  if (!report.command) return std::move(report.error);
+  int status = report.status();
+  return Ended{status, std::move(report.error)};
+}
+
+// Keys of the terminal were sent to its whole foreground group: berth-runtime has them already.
+Result<void> pass_on(const sys::Fd& signals, const sys::Process& child) {
+  while (auto received = TRY(sys::read_signal(signals))) {
+    if (received->from_kernel) continue;
+    ignore(child.signal(received->number));  // it may have ended in this moment
+  }
+  return {};
+}
+
+}  // namespace
+
+int Report::status() const {
+  if (!command) return 125;
+  return error.kind == Kind::not_found ? 127 : 126;
+}
+
+Result<Report> parse_report(std::string_view text) {
+  auto fields = TRY(json::read<ReportFields>(text, "report of berth-runtime"));
+  Report report;
+  report.error.kind = kind_from_name(fields.kind);
+  report.error.sys_errno = fields.sys_errno;
+  report.error.what = std::move(fields.what);
+  report.error.hint = std::move(fields.hint);
+  report.error.context = std::move(fields.context);
+  report.command = fields.stage == "command";
+  return report;
+}
+
+Result<Ended> run_attached(const Context& context, const ContainerDirectory& directory,
+                           LaunchOptions options, const std::function<void()>& started) {
+  sys::Fd signals = TRY(sys::receive_signals(sys::forwardable_signals()));
+  sys::Pipe report = TRY(sys::make_pipe());
+  sys::SpawnOptions spawn;
+  spawn.program = runtime_program(context);
+  spawn.args = {"berth-runtime",
+                "--root",
+                runtime_root(context),
+                "--report-fd",
+                std::to_string(report.write.get()),
+                "run",
+                "--bundle",
+                bundle_of(directory),
+                directory.id()};
+  spawn.keep = {report.write.get()};
+  sys::Fd null;
+  if (!options.interactive) {
+    null = TRY(open_null());
+    spawn.in = &null;
+  }
+  sys::Process child = TRY(sys::spawn(spawn));
+  report.write.reset();
+
+  ReportReader reader(std::move(report.read));
+  std::vector<pollfd> entries = {
+      {signals.get(), POLLIN, 0}, {child.pidfd().get(), POLLIN, 0}, {reader.fd(), POLLIN, 0}};
+  while (true) {
+    TRY(sys::poll(entries, std::nullopt));
+    if (entries[0].revents != 0) TRY(pass_on(signals, child));
+    if (entries[2].revents != 0 && TRY(reader.read())) {
+      entries[2].fd = -1;
+      if (reader.text().empty()) started();
+    }
+    if (entries[1].revents != 0) break;
+  }
+  sys::ExitStatus status = TRY(child.wait());
+  TRY(reader.read_to_end());
+  if (!reader.text().empty()) return ended_with(reader.text());
+  return Ended{status.shell_code(), std::nullopt};
+}
+
+Result<std::optional<Ended>> run_detached(const Context& context,
+                                          const ContainerDirectory& directory,
+                                          const ContainerRecord& record, LaunchOptions options) {
+  sys::Pipe report = TRY(sys::make_pipe());
+  sys::Fd null = TRY(open_null());
+  sys::SpawnOptions spawn;
+  spawn.program = context.paths.libexec + "/berth-monitor";
+  spawn.args = {"berth-monitor",
+                "--id",
+                directory.id(),
+                "--directory",
+                directory.path(),
+                "--runtime",
+                runtime_program(context),
+                "--runtime-root",
+                runtime_root(context),
+                "--lock-fd",
+                std::to_string(directory.lock().get()),
+                "--report-fd",
+                std::to_string(report.write.get())};
+  if (options.terminal) spawn.args.emplace_back("--terminal");
+  if (options.interactive) spawn.args.emplace_back("--keep-stdin");
+  if (record.remove) {
+    spawn.args.insert(spawn.args.end(), {"--remove", name_link(context.paths.root, record.name)});
+  }
+  spawn.in = spawn.out = spawn.err = &null;
+  spawn.keep = {directory.lock().get(), report.write.get()};
+  spawn.working_directory = "/";
+  spawn.die_with_parent = false;
+  spawn.new_session = true;
+  sys::Process monitor = TRY(sys::spawn(spawn));
+  report.write.reset();
+
+  ReportReader reader(std::move(report.read));
+  TRY(reader.read_to_end());
+  if (reader.text() == kStarted) {
+    monitor.release();  // the system's init reaps it
+    return std::optional<Ended>();
+  }
+  sys::ExitStatus status = TRY(monitor.wait());
+  if (reader.text().empty()) {
+    return make_error(Kind::bug, "berth-monitor ended without a report, status " +
+                                     std::to_string(status.shell_code()));
+  }
+  return std::optional<Ended>(TRY(ended_with(reader.text())));
+}
+
+Result<std::string> call_runtime(const Context& context, std::vector<std::string> words) {
+  constexpr std::chrono::seconds kDeadline{30};
+  sys::Pipe report = TRY(sys::make_pipe());
+  sys::SpawnOptions spawn;
+  spawn.program = runtime_program(context);
+  spawn.args = {"berth-runtime", "--root", runtime_root(context), "--report-fd",
+                std::to_string(report.write.get())};
+  spawn.args.insert(spawn.args.end(), words.begin(), words.end());
+  spawn.keep = {report.write.get()};
+  auto output = TRY(sys::run_command(spawn, "", kDeadline));
+  report.write.reset();
+  if (output.status.shell_code() == 0) return std::move(output.out);
+  ReportReader reader(std::move(report.read));
+  TRY(reader.read_to_end());
+  if (!reader.text().empty()) {
+    Report told = TRY(parse_report(reader.text()));
+    return std::move(told.error);
+  }
+  return make_error(Kind::io, "berth-runtime " + words[0] + ": status " +
+                                  std::to_string(output.status.shell_code()) + ": " +
+                                  escape_controls(trim(output.err)));
+}
+
+}  // namespace berth::engine

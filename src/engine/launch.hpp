@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/result.hpp"
+#include "engine/container_directory.hpp"
+#include "engine/context.hpp"
+
+namespace berth::engine {
+
+/// How berth-runtime is to be started for a container whose bundle lies in its directory.
+struct LaunchOptions {
+  bool interactive = false;
+  bool terminal = false;
+};
+
+/// How the command of a foreground container ended, or why it could not be started.
+struct Ended {
+  int status = 0;                      ///< 126 or 127 with `command_error`
+  std::optional<Error> command_error;  ///< the command, not Berth, is at fault
+};
+
+/// Runs the container in front of us, with our standard streams, to its end. Signals that processes
+/// send to us are passed on; a key of the terminal reaches berth-runtime by itself. `started` is
+/// called once when the command runs. When this process dies the container is killed.
+/// Errors: those of berth-runtime, interrupted.
+Result<Ended> run_attached(const Context& context, const ContainerDirectory& directory,
+                           LaunchOptions options, const std::function<void()>& started);
+
+/// Starts the container with a monitor that takes over the lock of `directory`; `record` tells it
+/// what to do at the end. Returns when the command runs, or could not be started. In the second
+/// case, and after an error, no process is left.
+Result<std::optional<Ended>> run_detached(const Context& context,
+                                          const ContainerDirectory& directory,
+                                          const ContainerRecord& record, LaunchOptions options);
+
+/// Calls `berth-runtime VERB… ID` and gives what it printed.
+/// Errors: its own, with kind; not_found when it does not know the container.
+Result<std::string> call_runtime(const Context& context, std::vector<std::string> words);
+
+/// The JSON object that berth-runtime writes to --report-fd when it could not do its work.
+struct Report {
+  Error error;
+  bool command = false;  ///< the command of the container could not be executed
+  int status() const;    ///< 125, or 126 and 127 for a command
+};
+/// Errors: corrupt.
+Result<Report> parse_report(std::string_view text);
+
+}  // namespace berth::engine

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/layer_view.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include <deque>
+
+#include "base/text.hpp"
+#include "sys/file.hpp"
+#include "sys/xattr.hpp"
+
+namespace berth::engine {
+namespace {
+
+constexpr int kMaxLinks = 40;  // the kernel's limit for one path
+
+bool is_whiteout(const struct stat& status) {
+  return S_ISCHR(status.st_mode) && status.st_rdev == makedev(0, 0);
+}
+
+// "y" is opaque; "x" only says that whiteouts below may be marked by attributes.
+Result<bool> is_opaque(const sys::Fd& directory) {
+  for (const char* key : {"trusted.overlay.opaque", "user.overlay.opaque"}) {
+    auto value = TRY(sys::read_attribute(directory, key));
+    if (value && *value == "y") return true;
+  }
+  return false;
+}
+
+void push_front(std::deque<std::string>& pending, std::string_view path) {
+  auto parts = split(path, '/');
+  for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
+    if (!part->empty() && *part != ".") pending.emplace_front(*part);
+  }
+}
+
+}  // namespace
+
+struct LayerView::Entry {
+  Type type = Type::absent;
+  Directory directory;  ///< of a directory
+  sys::Fd parent;       ///< of another thing: the layer's directory that holds it
+  std::string name;
+  bool link = false;
+  bool regular = false;
+};
+
+Result<LayerView> LayerView::open(const std::vector<std::string>& layers) {
+  LayerView view;
+  for (const std::string& layer : layers) {
+    view.layers_.push_back(TRY(sys::open_at(sys::cwd(), layer, O_DIRECTORY | O_RDONLY)));
+  }
+  return view;
+}
+
+Result<LayerView::Directory> LayerView::root() const {
+  Directory directory;
+  for (const sys::Fd& layer : layers_) directory.push_back(TRY(sys::duplicate(layer)));
+  return directory;
+}
+
+Result<LayerView::Entry> LayerView::look_in(const Directory& directory, const std::string& name) {
+  Entry entry;
+  for (const sys::Fd& layer : directory) {
+    auto status = TRY(sys::stat_entry(layer, name));
+    if (!status) continue;
+    if (is_whiteout(*status)) break;
+    if (!S_ISDIR(status->st_mode)) {
+      // Below a directory it is hidden; above everything it is what the container sees.
+      if (entry.type != Type::absent) break;
+      entry.type = Type::other;
+      entry.parent = TRY(sys::duplicate(layer));
+      entry.name = name;
+      entry.link = S_ISLNK(status->st_mode);
+      entry.regular = S_ISREG(status->st_mode);
+      break;
+    }
+    entry.type = Type::directory;
+    entry.directory.push_back(TRY(sys::open_at(layer, name, O_DIRECTORY | O_NOFOLLOW | O_RDONLY)));
+    if (TRY(is_opaque(entry.directory.back()))) break;
+  }
+  return entry;
+}
+
+Result<LayerView::Entry> LayerView::resolve(std::string_view path) const {
+  std::deque<std::string> pending;
+  push_front(pending, path);
+  std::vector<Directory> stack;  // the directories from the root to here, for ".."
+  stack.push_back(TRY(root()));
+  int links = 0;
+  while (!pending.empty()) {
+    std::string name = std::move(pending.front());
+    pending.pop_front();
+    if (name == "..") {
+      if (stack.size() > 1) stack.pop_back();
+      continue;
+    }
+    Entry entry = TRY(look_in(stack.back(), name));
+    if (entry.type == Type::directory) {
+      stack.push_back(std::move(entry.directory));
+    } else if (entry.link) {
+      if (++links > kMaxLinks) {
+        return make_error(Kind::corrupt,
+                          "resolve " + quoted(path) + " in the image: too many symbolic links");
+      }
+      std::string target = TRY(sys::read_link(entry.parent, name));
+      if (target.starts_with('/')) stack.erase(stack.begin() + 1, stack.end());
+      push_front(pending, target);
+    } else if (entry.type == Type::absent || !pending.empty()) {
+      return Entry{};
+    } else {
+      return entry;
+    }
+  }
+  Entry entry;
+  entry.type = Type::directory;
+  return entry;
+}
+
+Result<LayerView::Type> LayerView::look_up(std::string_view path) const {
+  Entry entry = TRY(resolve(path));
+  return entry.type;
+}
+
+Result<std::optional<std::string>> LayerView::read_file(std::string_view path,
+                                                        size_t max_bytes) const {
+  Entry entry = TRY(resolve(path));
+  if (!entry.regular) return std::optional<std::string>();
+  // Checked above to be a regular file, and nobody changes a layer: no FIFO can block this open.
+  sys::Fd file =
+      TRY(sys::open_at(entry.parent, entry.name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
+  std::string text = TRY(sys::read_all(file, std::string(path), max_bytes));
+  return std::optional<std::string>(std::move(text));
+}
+
+}  // namespace berth::engine

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+#include "sys/fd.hpp"
+
+namespace berth::engine {
+
+/// The tree that overlay will show of some layers, read without a mount: whiteouts, opaque
+/// directories and symbolic links count as in the container, and no link leads out of it. The
+/// layers' content is foreign.
+/// Source: kernel overlayfs.rst.
+class LayerView {
+ public:
+  /// `layers`: absolute directories, highest first.  Errors: not_found (a layer).
+  static Result<LayerView> open(const std::vector<std::string>& layers);
+
+  enum class Type { absent, directory, other };
+  /// What is at the absolute `path`, links followed.  Errors: io, corrupt (too many links).
+  Result<Type> look_up(std::string_view path) const;
+
+  /// The content of the regular file at `path`; nothing when there is none, or something else.
+  /// Errors: io, corrupt (longer than `max_bytes`, too many links).
+  Result<std::optional<std::string>> read_file(std::string_view path, size_t max_bytes) const;
+
+ private:
+  struct Entry;
+  /// A directory as the layers that it is merged from, highest first.
+  using Directory = std::vector<sys::Fd>;
+
+  Result<Entry> resolve(std::string_view path) const;
+  Result<Directory> root() const;
+  static Result<Entry> look_in(const Directory& directory, const std::string& name);
+
+  std::vector<sys::Fd> layers_;
+};
+
+}  // namespace berth::engine

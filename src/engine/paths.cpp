@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "base/text.hpp"
+#include "engine/context.hpp"
+#include "sys/file.hpp"
+#include "sys/identity.hpp"
+#include "sys/process.hpp"
+
+namespace berth::engine {
+namespace {
+
+std::string without_slashes(std::string path) {
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  return path;
+}
+
+Result<std::string> absolute(std::string path) {
+  if (path.starts_with('/')) return without_slashes(std::move(path));
+  std::string here = TRY(sys::read_link(sys::cwd(), "/proc/self/cwd"));
+  return without_slashes(here + "/" + path);
+}
+
+Result<std::string> default_root(const Environment& environment, unsigned uid) {
+  if (uid == 0) return std::string("/var/lib/berth");
+  if (auto data = environment.get_filled("XDG_DATA_HOME"); data && data->starts_with('/')) {
+    return std::string(*data) + "/berth";
+  }
+  if (auto home = environment.get_filled("HOME"); home && home->starts_with('/')) {
+    return std::string(*home) + "/.local/share/berth";
+  }
+  return make_error(Kind::usage, "no place for the image store: HOME is not set", "--root DIR");
+}
+
+// Batch jobs have no XDG_RUNTIME_DIR, or one that was removed at logout.
+std::string default_state(const Environment& environment, unsigned uid) {
+  if (uid == 0) return "/run/berth";
+  if (auto runtime = environment.get_filled("XDG_RUNTIME_DIR");
+      runtime && runtime->starts_with('/')) {
+    auto status = sys::stat_entry(sys::cwd(), std::string(*runtime));
+    bool ours = status.ok() && *status && S_ISDIR((*status)->st_mode) && (*status)->st_uid == uid;
+    if (ours) return std::string(*runtime) + "/berth";
+  }
+  return "/tmp/berth-" + std::to_string(uid);
+}
+
+Result<void> check_owner(const std::string& path) {
+  auto status = TRY(sys::stat_entry(sys::cwd(), path));
+  sys::Identity who = TRY(sys::identity());
+  if (status && S_ISDIR(status->st_mode) && status->st_uid == who.effective_uid &&
+      (status->st_mode & 022) == 0) {
+    return {};
+  }
+  return make_error(Kind::denied, "state directory " + quoted(path) + " belongs to somebody else",
+                    "--state DIR, or XDG_RUNTIME_DIR");
+}
+
+Result<void> make_private(const std::string& path) {
+  auto made = sys::make_directory(sys::cwd(), path, 0700);
+  if (made.ok() || made.error().kind != Kind::not_found) return made;
+  TRY(sys::make_directories(sys::cwd(), path.substr(0, path.rfind('/')), 0755));
+  return sys::make_directory(sys::cwd(), path, 0700);
+}
+
+}  // namespace
+
+Result<Paths> complete_paths(Paths given, const Environment& environment, unsigned uid) {
+  Paths paths = std::move(given);
+  if (paths.root.empty()) paths.root = TRY(default_root(environment, uid));
+  if (paths.state.empty()) paths.state = default_state(environment, uid);
+  if (paths.libexec.empty()) paths.libexec = TRY(sys::program_directory());
+  if (paths.driver_root.empty()) {
+    paths.driver_root = environment.get_filled("BERTH_DRIVER_ROOT").value_or("/");
+  }
+  for (std::string* path : {&paths.root, &paths.state, &paths.libexec, &paths.driver_root}) {
+    *path = TRY(absolute(std::move(*path)));
+  }
+  return paths;
+}
+
+Result<void> make_directories(const Paths& paths) {
+  for (const std::string* path : {&paths.root, &paths.state}) {
+    TRY_CTX(make_private(*path), "cannot make Berth's directory");
+  }
+  if (paths.state.starts_with("/tmp/")) TRY(check_owner(paths.state));
+  return {};
+}
+
+}  // namespace berth::engine

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/privilege.hpp"
+
+#include "base/text.hpp"
+#include "sys/file.hpp"
+#include "sys/identity.hpp"
+#include "sys/user_namespace.hpp"
+
+namespace berth::engine {
+namespace {
+
+// Root of a namespace that somebody else made (unshare -r, a container): what its map holds.
+Identity identity_of_map() {
+  auto map = sys::read_file(sys::cwd(), "/proc/self/gid_map", size_t{64} << 10);
+  if (!map.ok()) return Identity::single;
+  uint64_t ids = 0;
+  for (std::string_view line : split(*map, '\n')) {
+    auto words = split_blank(line);
+    if (words.size() == 3) ids += parse_u64(words[2]).value_or(0);
+  }
+  return ids > 1 ? Identity::mapped : Identity::single;
+}
+
+}  // namespace
+
+Result<Identity> settle(Needs needs, Log& log) {
+  sys::Identity who = TRY(sys::identity());
+  if (who.effective_uid == 0) {
+    return who.initial_user_namespace ? Identity::root : identity_of_map();
+  }
+  if (needs == Needs::root) return make_error(Kind::denied, "only root may do this", "sudo");
+  sys::IdMapping mapping = TRY(sys::plan_mapping(who.uid, who.gid, sys::user_name(who.uid)));
+  if (needs == Needs::nothing) return mapping.full() ? Identity::mapped : Identity::single;
+  switch (TRY(sys::enter_user_namespace(mapping, log))) {
+    case sys::UserNamespaceKind::initial:
+      return Identity::root;
+    case sys::UserNamespaceKind::mapped:
+      return Identity::mapped;
+    case sys::UserNamespaceKind::single:
+      return Identity::single;
+  }
+  return Identity::single;
+}
+
+}  // namespace berth::engine

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/run.hpp"
+
+#include <chrono>
+
+#include "base/rollback.hpp"
+#include "base/text.hpp"
+#include "engine/bundle.hpp"
+#include "engine/containers.hpp"
+#include "engine/dry_run.hpp"
+#include "engine/launch.hpp"
+#include "engine/name.hpp"
+#include "engine/store.hpp"
+#include "plan/plan.hpp"
+#include "sys/cgroup_kind.hpp"
+#include "sys/file.hpp"
+#include "sys/umask.hpp"
+
+namespace berth::engine {
+namespace {
+
+int64_t now() {
+  return std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+}
+
+Error no_such_image(const std::string& name) {
+  return make_error(Kind::not_found, "no such image: " + name, "berth pull " + name);
+}
+
+Result<void> pull_image(const Context& context, const RunRequest& request, bool local,
+                        const Progress& progress) {
+  image::PullRequest pull;
+  pull.reference = request.image;
+  pull.access = request.registry;
+  pull.quiet = request.quiet;
+  pull.local = local;
+  TRY(transfer(context, std::move(pull), progress));
+  return {};
+}
+
+Result<image::Image> find_or_pull(const Context& context, const image::Store& store,
+                                  const RunRequest& request, const Progress& progress) {
+  if (request.pull != PullPolicy::always) {
+    auto found = TRY(store.find_image(request.image));
+    if (found && found->unpacked()) return std::move(*found);
+    if (!found && request.pull == PullPolicy::never) return no_such_image(request.image);
+    TRY(pull_image(context, request, found.has_value(), progress));
+  } else {
+    TRY(pull_image(context, request, false, progress));
+  }
+  return store.get_image(request.image);
+}
+
+Result<void> check(const RunRequest& request) {
+  if (request.name) TRY(check_name(*request.name));
+  if (request.image.empty()) return make_error(Kind::usage, "no image was named");
+  return {};
+}
+
+// A name of the user must be free; one of ours is drawn again. Either may be held by a container
+// whose owner was killed.
+Result<std::string> take_name(const Context& context, const RunRequest& request,
+                              const std::string& id) {
+  const std::string& root = context.paths.root;
+  uint64_t random = 0;
+  for (char digit : id.substr(0, 8)) {
+    random = random * 16 + static_cast<uint64_t>(digit <= '9' ? digit - '0' : digit - 'a' + 10);
+  }
+  for (uint64_t attempt = 0;; ++attempt) {
+    std::string name = request.name ? *request.name : name_from(random + attempt * 65);
+    if (!request.name && attempt > 8) name += "_" + id.substr(0, 4 + attempt);
+    auto reserved = reserve_name(root, name, id);
+    if (reserved.ok()) return name;
+    bool last = request.name ? attempt == 1 : attempt > 16;
+    if (reserved.error().kind != Kind::exists || last) return std::move(reserved).error();
+    if (request.name) sweep(context);
+  }
+}
+
+ContainerRecord make_record(const RunRequest& request, const Draft& draft,
+                            const image::Image& image, std::string name) {
+  ContainerRecord record;
+  record.id = draft.id;
+  record.name = std::move(name);
+  record.image = request.image;
+  record.image_id = image.id.text();
+  record.command = draft.command;
+  record.created_at = now();
+  record.remove = request.remove;
+  record.detached = request.detach;
+  record.terminal = request.terminal;
+  return record;
+}
+
+RunOutcome outcome_of(const std::string& id, Ended ended) {
+  return RunOutcome{id, ended.status, std::move(ended.command_error)};
+}
+
+}  // namespace
+
+Result<RunOutcome> run(const Context& context, const RunRequest& request,
+                       const Progress& progress) {
+  TRY(check(request));
+  // Modes below are meant as they are written: the container's root shows them.
+  sys::set_umask(022);
+  image::Store store = TRY(open_store(context));
+  image::Image image = TRY(find_or_pull(context, store, request, progress));
+  Draft draft = TRY(draft_container(context, request, image));
+
+  Rollback undo;
+  auto directory = TRY(ContainerDirectory::create(context.paths.root, draft.id));
+  undo.add([&] { ignore(directory.remove()); });
+  TRY(store.mark_used(draft.id, image));
+  std::string name = TRY(take_name(context, request, draft.id));
+  undo.add([&] { ignore(release_name(context.paths.root, name, draft.id)); });
+  ContainerRecord record = make_record(request, draft, image, name);
+  TRY(directory.write(record));
+  TRY(write_bundle(request, draft, directory));
+
+  LaunchOptions options{request.interactive, request.terminal};
+  if (request.detach) {
+    auto failed = TRY(run_detached(context, directory, record, options));
+    if (failed) return outcome_of(draft.id, std::move(*failed));
+    undo.commit();
+    sweep(context);
+    return RunOutcome{draft.id, 0, std::nullopt};
+  }
+  Ended ended = TRY(run_attached(context, directory, options, [&] { sweep(context); }));
+  if (!request.remove && !ended.command_error) {
+    TRY(directory.write(ExitRecord{ended.status, now()}));
+    undo.commit();
+  }
+  return outcome_of(draft.id, std::move(ended));
+}
+
+Result<plan::Plan> plan_run(const Context& context, const RunRequest& request,
+                            const Progress& progress) {
+  TRY(check(request));
+  image::Store store = TRY(open_store(context));
+  image::Image image = TRY(find_or_pull(context, store, request, progress));
+  Draft draft = TRY(draft_container(context, request, image));
+
+  plan::Container container;
+  container.id = draft.id;
+  container.bundle = container_path(context.paths, draft.id) + "/bundle";
+  container.await_start = request.detach;
+  plan::HostFacts facts;
+  facts.user_namespace = context.identity != Identity::root;
+  facts.tty_group_mapped = sys::is_group_mapped(5);
+  switch (sys::cgroup_kind()) {
+    case sys::CgroupKind::none:
+      facts.cgroup_layout = plan::CgroupLayout::none;
+      break;
+    case sys::CgroupKind::legacy:
+      facts.cgroup_layout = plan::CgroupLayout::legacy;
+      break;
+    case sys::CgroupKind::hybrid:
+      facts.cgroup_layout = plan::CgroupLayout::hybrid;
+      break;
+    case sys::CgroupKind::unified:
+      facts.cgroup_layout = plan::CgroupLayout::unified;
+      break;
+  }
+  return plan::make(draft.spec, container, facts);
+}
+
+}  // namespace berth::engine

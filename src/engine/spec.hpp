@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/context.hpp"
+#include "engine/run.hpp"
+#include "engine/user.hpp"
+#include "oci/runtime_spec.hpp"
+
+namespace berth::engine {
+
+/// What a configuration is made of: everything that was looked up, decided or created before.
+struct SpecInputs {
+  const RunRequest& request;
+  Identity identity = Identity::root;
+  std::string id;
+  std::string directory;            ///< the container's own, absolute
+  std::vector<std::string> layers;  ///< lower directories, highest first
+  std::string hostname;
+  ContainerUser user;
+  std::vector<std::string> args;
+  std::vector<std::string> environment;
+  std::string cwd;
+};
+
+/// The configuration of a container before GPUs are added: Docker's mounts, capabilities, seccomp
+/// profile, masked and read-only paths; namespaces; limits. A volume or tmpfs of the request at the
+/// destination of a default mount takes its place. Pure.
+oci::Spec make_spec(const SpecInputs& inputs);
+
+/// Where make_spec() expects the parts of a container below its directory.
+inline constexpr std::string_view kUpperDirectory = "upper";
+inline constexpr std::string_view kWorkDirectory = "work";
+inline constexpr std::string_view kBundleDirectory = "bundle";
+inline constexpr std::string_view kRootDirectory = "rootfs";  ///< below the bundle
+inline constexpr std::string_view kHostsFile = "hosts";
+inline constexpr std::string_view kHostnameFile = "hostname";
+inline constexpr std::string_view kResolverFile = "resolv.conf";
+
+/// /etc/hosts of a container without a network of the host: loopback and its own name.
+std::string hosts_text(std::string_view hostname);
+
+}  // namespace berth::engine

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/grant/request.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/text.hpp"
+
+namespace berth::gpu {
+namespace {
+
+Error usage(std::string_view text, const std::string& what, std::string hint = {}) {
+  return make_error(Kind::usage, fmt::format("--gpus {}: {}", escape_controls(text), what),
+                    std::move(hint));
+}
+
+// One record of CSV as Go's encoding/csv reads it: a field that starts with a quote ends with one,
+// and a doubled quote inside stands for itself.
+Result<std::vector<std::string>> split_csv(std::string_view text) {
+  std::vector<std::string> fields(1);
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == ',') {
+      fields.emplace_back();
+    } else if (text[i] == '"' && fields.back().empty()) {
+      for (++i;; ++i) {
+        if (i >= text.size()) return usage(text, "a quote without its end");
+        if (text[i] != '"') {
+          fields.back() += text[i];
+        } else if (i + 1 < text.size() && text[i + 1] == '"') {
+          fields.back() += text[i++];
+        } else {
+          break;
+        }
+      }
+      if (i + 1 < text.size() && text[i + 1] != ',') {
+        return usage(text, "text after a closing quote");
+      }
+    } else {
+      fields.back() += text[i];
+    }
+  }
+  return fields;
+}
+
+class Parser {
+ public:
+  explicit Parser(std::string_view text) : text_(text) {}
+
+  Result<Request> parse() {
+    for (const std::string& field : TRY(split_csv(text_))) TRY(take(field));
+    TRY(check());
+    return std::move(request_);
+  }
+
+ private:
+  Result<void> take(const std::string& field);
+  Result<void> take_key(const std::string& key, const std::string& value);
+  Result<void> take_bare(const std::string& word);
+  Result<void> take_count(const std::string& value);
+  Result<void> take_devices(const std::string& value);
+  Result<void> take_capabilities(const std::string& value);
+  Result<void> check();
+
+  std::string_view text_;
+  Request request_;
+  std::set<std::string> seen_;
+  std::string last_key_;
+};
+
+Result<void> Parser::take(const std::string& field) {
+  size_t equals = field.find('=');
+  if (equals == std::string::npos) return take_bare(field);
+  return take_key(field.substr(0, equals), field.substr(equals + 1));
+}
+
+Result<void> Parser::take_key(const std::string& key, const std::string& value) {
+  static const std::vector<std::string_view> kKeys = {"device", "count", "capabilities", "driver",
+                                                      "options"};
+  if (std::find(kKeys.begin(), kKeys.end(), key) == kKeys.end()) {
+    auto near = nearest(key, kKeys);
+    return usage(
+        text_, fmt::format("unknown key {}", quoted(key)),
+        near ? fmt::format("did you mean '{}'?", *near) : "keys are device, count, capabilities");
+  }
+  if (!seen_.insert(key).second) return usage(text_, fmt::format("'{}' is given twice", key));
+  last_key_ = key;
+  if (key == "count") return take_count(value);
+  if (key == "device") return take_devices(value);
+  if (key == "capabilities") return take_capabilities(value);
+  if (key == "driver" && value != "nvidia" && !value.empty()) {
+    return usage(text_, fmt::format("no driver {}", quoted(value)), "the driver is 'nvidia'");
+  }
+  if (key == "options") return usage(text_, "options are not supported", "leave 'options=' out");
+  return {};
+}
+
+// docker takes a bare word as the count; after a list of ours it continues the list.
+Result<void> Parser::take_bare(const std::string& word) {
+  if (last_key_ == "device") return take_devices(word);
+  if (last_key_ == "capabilities") return take_capabilities(word);
+  if (!seen_.insert("count").second) return usage(text_, "the count is given twice");
+  return take_count(word);
+}
+
+Result<void> Parser::take_count(const std::string& value) {
+  if (value == "all") {
+    request_.want = Request::Want::all;
+    return {};
+  }
+  if (value == "none" || value == "0") {
+    request_.want = Request::Want::none;
+    return {};
+  }
+  if (value == "-1") {  // docker's own spelling of all
+    request_.want = Request::Want::all;
+    return {};
+  }
+  auto count = parse_u64(value);
+  if (!count || *count > UINT32_MAX) {
+    return usage(text_,
+                 fmt::format("expected all, none, a number or device=…, got {}", quoted(value)),
+                 value.starts_with("GPU-") || value.starts_with("MIG-")
+                     ? fmt::format("did you mean 'device={}'?", escape_controls(value))
+                     : "--gpus all, --gpus 2, --gpus device=0,1");
+  }
+  request_.want = Request::Want::count;
+  request_.count = static_cast<uint32_t>(*count);
+  return {};
+}
+
+Result<void> Parser::take_devices(const std::string& value) {
+  request_.want = Request::Want::devices;
+  for (std::string_view id : split(value, ',')) {
+    if (trim(id).empty()) return usage(text_, "an empty device");
+    std::string name(trim(id));
+    auto& devices = request_.devices;
+    if (std::find(devices.begin(), devices.end(), name) == devices.end()) devices.push_back(name);
+  }
+  return {};
+}
+
+Result<void> Parser::take_capabilities(const std::string& value) {
+  for (std::string_view word : split(value, ',')) {
+    word = trim(word);
+    if (word == "gpu") continue;  // docker's name of the device class
+    const auto& known = known_capabilities();
+    if (word != "all" && std::find(known.begin(), known.end(), word) == known.end()) {
+      auto near = nearest(word, known);
+      return usage(
+          text_, fmt::format("unknown capability {}", quoted(word)),
+          near ? fmt::format("did you mean '{}'?", *near)
+               : "capabilities are compute, utility, graphics, video, display, ngx, compat32");
+    }
+    request_.capabilities.emplace_back(word);
+  }
+  return {};
+}
+
+Result<void> Parser::check() {
+  bool devices = seen_.contains("device");
+  if (devices && seen_.contains("count")) return usage(text_, "give a count or devices, not both");
+  if (devices && request_.devices.empty()) return usage(text_, "an empty device");
+  // docker: capabilities alone ask for one GPU.
+  if (!devices && !seen_.contains("count")) {
+    request_.want = Request::Want::count;
+    request_.count = 1;
+  }
+  if (request_.devices.size() == 1 &&
+      (request_.devices[0] == "all" || request_.devices[0] == "none")) {
+    request_.want = request_.devices[0] == "all" ? Request::Want::all : Request::Want::none;
+    request_.devices.clear();
+  }
+  return {};
+}
+
+}  // namespace
+
+const std::vector<std::string_view>& known_capabilities() {
+  static const std::vector<std::string_view> kNames = {"compute", "utility", "graphics", "video",
+                                                       "display", "ngx",     "compat32"};
+  return kNames;
+}
+
+Result<Request> parse_request(std::string_view text) {
+  if (trim(text).empty()) return usage(text, "empty", "--gpus all, --gpus 2, --gpus device=0,1");
+  return Parser(text).parse();
+}
+
+}  // namespace berth::gpu

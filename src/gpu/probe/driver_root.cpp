@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/probe/driver_root.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "sys/file.hpp"
+
+namespace berth::gpu {
+namespace {
+
+// Files of procfs and sysfs that we read are a few kilobytes.
+constexpr size_t kMaxKernelText = size_t{4} << 20;
+
+std::string relative(const std::string& path) {
+  size_t start = path.find_first_not_of('/');
+  return start == std::string::npos ? "." : path.substr(start);
+}
+
+}  // namespace
+
+Result<DriverRoot> DriverRoot::open(const std::string& path) {
+  if (!path.starts_with('/')) {
+    return make_error(Kind::usage,
+                      fmt::format("driver root {}: not an absolute path", quoted(path)));
+  }
+  DriverRoot root;
+  root.path_ = path;
+  root.root_ = TRY_CTX(sys::open_at(sys::cwd(), path, O_PATH | O_DIRECTORY),
+                       fmt::format("cannot read the driver root {}", quoted(path)));
+  while (root.path_.size() > 1 && root.path_.ends_with('/')) root.path_.pop_back();
+  root.synthetic_ = TRY(sys::stat_entry(root.root_, "SYNTHETIC"))
+  .has_value();
+  root.machine_ = root.synthetic_ ? TRY(sys::duplicate(root.root_))
+                                  : TRY(sys::open_at(sys::cwd(), "/", O_PATH | O_DIRECTORY));
+                                  return root;
+}
+
+Result<std::optional<std::string>> DriverRoot::read_machine(const std::string& path) const {
+  return sys::read_file_if_exists(machine_, relative(path), kMaxKernelText);
+}
+
+Result<std::vector<std::string>> DriverRoot::list_machine(const std::string& path) const {
+  auto names = sys::list_directory(machine_, relative(path));
+  if (!names.ok() && names.error().kind == Kind::not_found) return std::vector<std::string>();
+  return names;
+}
+
+std::optional<struct stat> DriverRoot::stat_machine(const std::string& path) const {
+  auto info = sys::stat_entry(machine_, relative(path));
+  if (!info.ok()) return std::nullopt;  // a directory on the way that we may not search: not for us
+  return *info;
+}
+
+std::string DriverRoot::machine_path(const std::string& path) const {
+  return synthetic_ ? path_ + path : path;
+}
+
+std::optional<DriverRoot::Found> DriverRoot::find(const std::string& path, int flags) const {
+  auto fd = sys::open_in_root(root_, relative(path), flags);
+  if (!fd.ok()) return std::nullopt;
+  auto info = sys::stat_fd(*fd, path);
+  auto real = sys::read_link(sys::cwd(), sys::fd_path(*fd));
+  if (!info.ok() || !real.ok()) return std::nullopt;
+  return Found{.fd = std::move(*fd), .host_path = std::move(*real), .info = *info};
+}
+
+Result<std::string> DriverRoot::read_file(const std::string& path, size_t max_bytes) const {
+  auto found = find(path, O_RDONLY | O_NONBLOCK);
+  if (!found || !S_ISREG(found->info.st_mode)) return std::string();
+  return sys::read_all(found->fd, found->host_path, max_bytes);
+}
+
+}  // namespace berth::gpu

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/stat.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "sys/fd.hpp"
+
+namespace berth::gpu {
+
+/// The root of the driver's files, and of the proc/, sys/ and dev/ that go with it: the machine's,
+/// or the tree's own when it is a synthetic one.
+class DriverRoot {
+ public:
+  /// Errors: not_found (no such directory), usage (a relative path).
+  static Result<DriverRoot> open(const std::string& path);
+
+  const std::string& path() const { return path_; }
+  bool synthetic() const { return synthetic_; }
+
+  // What the kernel tells. Paths as "/proc/devices"; an absent entry is a value.
+  Result<std::optional<std::string>> read_machine(const std::string& path) const;
+  Result<std::vector<std::string>> list_machine(const std::string& path) const;
+  std::optional<struct stat> stat_machine(const std::string& path) const;
+  std::string machine_path(const std::string& path) const;
+
+  // The driver's files. Links are resolved as if the root were mounted at "/".
+  struct Found {
+    sys::Fd fd;             ///< O_PATH, or readable when asked for
+    std::string host_path;  ///< resolved
+    struct stat info {};
+  };
+  /// Nothing when `path` is absent or leads nowhere.
+  std::optional<Found> find(const std::string& path, int flags) const;
+  /// Empty when absent.
+  Result<std::string> read_file(const std::string& path, size_t max_bytes) const;
+
+ private:
+  std::string path_;
+  bool synthetic_ = false;
+  sys::Fd root_;     ///< of the driver's files
+  sys::Fd machine_;  ///< of proc, sys and dev
+};
+
+}  // namespace berth::gpu

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// What berth-gpu-probe prints: the facts that only NVML knows.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace berth::gpu {
+
+struct NvmlSlice {
+  uint32_t gpu_instance = 0;
+  uint32_t compute_instance = 0;
+  std::string uuid;
+  std::string profile;  ///< "1g.10gb"
+  std::optional<uint64_t> memory_bytes;
+};
+
+struct NvmlGpu {
+  std::string pci_address;  ///< as the kernel writes it
+  std::string uuid;
+  std::string model;
+  std::optional<std::string> brand;
+  std::optional<std::string> compute_capability;
+  std::optional<uint64_t> memory_bytes;
+  bool mig_mode = false;
+  std::vector<NvmlSlice> slices;
+};
+
+struct NvmlFacts {
+  std::string driver_version;
+  std::string cuda_version;  ///< "12.8"
+  std::vector<NvmlGpu> gpus;
+};
+
+/// "00000000:1B:00.0" → "0000:1b:00.0"; larger domains keep their digits.
+std::string kernel_pci_address(std::string text);
+
+/// Runs `program library` and reads what it prints.
+/// Errors: interrupted (the deadline), unsupported (NVML said no), corrupt (unreadable answer), and
+/// those of spawn.
+Result<NvmlFacts> ask_nvml(const std::string& program, const std::string& library,
+                           std::chrono::milliseconds deadline);
+
+template <class V>
+void fields(V& v, NvmlSlice& s) {
+  v.required("gpu_instance", s.gpu_instance);
+  v.required("compute_instance", s.compute_instance);
+  v.optional("uuid", s.uuid);
+  v.optional("profile", s.profile);
+  v.optional("memory_bytes", s.memory_bytes);
+}
+
+template <class V>
+void fields(V& v, NvmlGpu& g) {
+  v.required("pci_address", g.pci_address);
+  v.optional("uuid", g.uuid);
+  v.optional("model", g.model);
+  v.optional("brand", g.brand);
+  v.optional("compute_capability", g.compute_capability);
+  v.optional("memory_bytes", g.memory_bytes);
+  v.optional("mig_mode", g.mig_mode);
+  v.optional("slices", g.slices);
+}
+
+template <class V>
+void fields(V& v, NvmlFacts& f) {
+  v.optional("driver_version", f.driver_version);
+  v.optional("cuda_version", f.cuda_version);
+  v.optional("gpus", f.gpus);
+}
+
+}  // namespace berth::gpu

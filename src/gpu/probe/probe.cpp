@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/probe/probe.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/text.hpp"
+#include "gpu/probe/devices.hpp"
+#include "gpu/probe/driver_root.hpp"
+#include "gpu/probe/files.hpp"
+#include "gpu/probe/nvml_facts.hpp"
+
+namespace berth::gpu {
+namespace {
+
+// The CUDA version that came with each branch of the driver, for machines where NVML is silent.
+// Source: CUDA Toolkit release notes, "CUDA Toolkit and Corresponding Driver Versions".
+constexpr std::array<std::pair<uint64_t, const char*>, 26> kCudaOfBranch = {{
+    {390, "9.1"},  {396, "9.2"},  {410, "10.0"}, {418, "10.1"}, {440, "10.2"}, {450, "11.0"},
+    {455, "11.1"}, {460, "11.2"}, {465, "11.3"}, {470, "11.4"}, {495, "11.5"}, {510, "11.6"},
+    {515, "11.7"}, {520, "11.8"}, {525, "12.0"}, {530, "12.1"}, {535, "12.2"}, {545, "12.3"},
+    {550, "12.4"}, {555, "12.5"}, {560, "12.6"}, {565, "12.7"}, {570, "12.8"}, {575, "12.9"},
+    {580, "13.0"}, {590, "13.1"},
+}};
+
+std::string cuda_of_branch(const std::string& driver_version) {
+  auto branch = parse_u64(driver_version.substr(0, driver_version.find('.')));
+  for (const auto& [number, cuda] : kCudaOfBranch) {
+    if (branch == number) return cuda;
+  }
+  return {};
+}
+
+void add_slice_facts(const NvmlGpu& facts, Gpu& gpu) {
+  gpu.mig_mode = facts.mig_mode || !gpu.mig.empty();
+  for (MigDevice& slice : gpu.mig) {
+    for (const NvmlSlice& known : facts.slices) {
+      if (known.gpu_instance != slice.gpu_instance ||
+          known.compute_instance != slice.compute_instance) {
+        continue;
+      }
+      slice.uuid = known.uuid;
+      slice.profile = known.profile;
+      slice.memory_bytes = known.memory_bytes;
+    }
+  }
+}
+
+void add_facts(const NvmlFacts& facts, Inventory& inventory) {
+  if (!facts.cuda_version.empty()) {
+    inventory.driver.cuda_version = facts.cuda_version;
+    inventory.driver.cuda_source = "nvml";
+  }
+  for (Gpu& gpu : inventory.gpus) {
+    for (const NvmlGpu& known : facts.gpus) {
+      if (known.pci_address != gpu.pci_address) continue;
+      if (!known.uuid.empty()) gpu.uuid = known.uuid;
+      if (!known.model.empty()) gpu.model = known.model;
+      gpu.brand = known.brand;
+      gpu.compute_capability = known.compute_capability;
+      gpu.memory_bytes = known.memory_bytes;
+      add_slice_facts(known, gpu);
+    }
+  }
+}
+
+const DriverFile* find_nvml(const Inventory& inventory) {
+  for (const DriverFile& file : inventory.files) {
+    if (file.name.starts_with("libnvidia-ml.so.") && !file.elf32) return &file;
+  }
+  return nullptr;
+}
+
+void ask_nvml_for_facts(const ProbeOptions& options, Inventory& inventory, Log& log) {
+  const DriverFile* library = find_nvml(inventory);
+  if (library == nullptr || options.probe_program.empty()) {
+    inventory.nvml = "missing";
+    return;
+  }
+  auto facts = ask_nvml(options.probe_program, library->host_path, options.nvml_deadline);
+  if (facts.ok()) {
+    inventory.nvml = "ok";
+    add_facts(*facts, inventory);
+    return;
+  }
+  inventory.nvml = facts.error().kind == Kind::interrupted
+                       ? fmt::format("no answer within {} ms", options.nvml_deadline.count())
+                       : to_line(facts.error());
+  log.warn(fmt::format("NVML: {}, using procfs and file names instead", inventory.nvml));
+}
+
+}  // namespace
+
+Result<Inventory> probe(const ProbeOptions& options, Log& log) {
+  auto root = TRY(DriverRoot::open(options.driver_root));
+  Inventory inventory;
+  inventory.synthetic = root.synthetic();
+  inventory.driver_root = root.path();
+  inventory.driver.module_version = TRY(module_version(root));
+  TRY_CTX(read_devices(root, inventory), "cannot read the driver's devices");
+  TRY_CTX(read_driver_files(root, inventory), "cannot read the driver's files");
+  Driver& driver = inventory.driver;
+  bool matching = driver.module_version == driver.library_version;
+  // NVML of another version than the module can only refuse; without a module there is nothing to
+  // ask.
+  if (!driver.module_version.empty() && matching) {
+    ask_nvml_for_facts(options, inventory, log);
+  } else {
+    inventory.nvml = "missing";
+  }
+  if (driver.cuda_version.empty()) {
+    driver.cuda_version = cuda_of_branch(driver.library_version);
+    if (!driver.cuda_version.empty()) driver.cuda_source = "branch";
+  }
+  return inventory;
+}
+
+}  // namespace berth::gpu

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sys/host_name.hpp"
+
+#include <sys/utsname.h>
+
+#include <cerrno>
+
+namespace berth::sys {
+
+Result<std::string> host_name() {
+  struct utsname names {};
+  if (::uname(&names) != 0) return sys_error(errno, "read the host's name");
+  return std::string(names.nodename);
+}
+
+}  // namespace berth::sys

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transfer/layers.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "sys/file.hpp"
+#include "transfer/unpack.hpp"
+
+namespace berth::transfer {
+
+using image::LayerPhase;
+
+Result<void> LayerPipeline::run(const oci::Manifest& manifest, const oci::ImageConfig& config) {
+  TRY(add_tasks(manifest, config));
+  unpackers_ = std::max(1u, std::thread::hardware_concurrency());
+  size_t workers = std::min(kDownloads + unpackers_, 2 * tasks_.size());
+  {
+    std::vector<std::jthread> threads;
+    for (size_t i = 0; i < workers; ++i) threads.emplace_back([this] { work(); });
+  }
+  if (error_) return *std::move(error_);
+  return {};
+}
+
+Result<void> LayerPipeline::add_tasks(const oci::Manifest& manifest,
+                                      const oci::ImageConfig& config) {
+  for (size_t i = 0; i < manifest.layers.size(); ++i) {
+    const oci::Descriptor& blob = manifest.layers[i];
+    const Digest& diff_id = config.rootfs.diff_ids[i];
+    auto twin = std::ranges::find(tasks_, blob.digest, [](const Task& t) { return t.blob.digest; });
+    if (twin == tasks_.end()) {
+      oci::Compression compression = TRY(oci::layer_compression(blob.media_type));
+      tasks_.push_back({blob, diff_id, compression});
+    } else if (twin->diff_id != diff_id) {
+      return make_error(Kind::corrupt, fmt::format("read config: layer '{}' has two diff ids",
+                                                   blob.digest.text()));
+    }
+  }
+  for (Task& task : tasks_) {
+    events_.layer(task.blob.digest.short_hex(), LayerPhase::waiting, 0, task.blob.size);
+    to_download_.push_back(&task);
+  }
+  // The largest first: it is the one that the whole pull ends up waiting for.
+  std::ranges::stable_sort(to_download_, std::greater{},
+                           [](const Task* t) { return t->blob.size; });
+  return {};
+}
+
+void LayerPipeline::work() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [this] {
+      return error_ || finished_ == tasks_.size() ||
+             (!to_unpack_.empty() && unpacking_ < unpackers_) ||
+             (!to_download_.empty() && downloading_ < kDownloads);
+    });
+    if (error_ || finished_ == tasks_.size()) return;
+
+    bool unpacks = !to_unpack_.empty() && unpacking_ < unpackers_;
+    std::deque<Task*>& queue = unpacks ? to_unpack_ : to_download_;
+    size_t& running = unpacks ? unpacking_ : downloading_;
+    Task& task = *queue.front();
+    queue.pop_front();
+    ++running;
+
+    lock.unlock();
+    Result<void> done = unpacks ? unpack(task) : download(task);
+    lock.lock();
+
+    --running;
+    if (!done.ok()) {
+      // Those who are stopped by this one's failure report an interruption, which is not the cause.
+      if (!error_) error_ = std::move(done).error();
+      cancel_.request();
+    } else if (unpacks) {
+      ++finished_;
+    } else {
+      to_unpack_.push_back(&task);
+    }
+    changed_.notify_all();
+  }
+}
+
+Result<void> LayerPipeline::download(Task& task) {
+  TRY(cancel_.check());
+  bool present = TRY(delivery_.keep_blob(task.blob.digest));
+  if (present) return {};
+  auto stopped = [this] { return cancel_.requested(); };
+  image::Claim claim = TRY(delivery_.claim_blob(task.blob.digest, stopped));
+  present = TRY(delivery_.keep_blob(task.blob.digest));  // somebody else may have brought it
+  if (present) return {};
+  if (registry_ == nullptr) {
+    return make_error(Kind::not_found,
+                      fmt::format("find blob '{}' in the store", task.blob.digest.text()),
+                      "berth pull, for the image is not complete");
+  }
+
+  image::Staged file = TRY(delivery_.stage_file());
+  std::string id = task.blob.digest.short_hex();
+  TRY(registry_->get_blob(task.blob, file.fd(), [&](uint64_t bytes) {
+    events_.layer(id, LayerPhase::downloading, bytes, task.blob.size);
+  }));
+  task.downloaded = true;
+  return delivery_.publish_blob(std::move(file), task.blob.digest);
+}
+
+Result<void> LayerPipeline::unpack(Task& task) {
+  std::string id = task.blob.digest.short_hex();
+  bool present = TRY(delivery_.keep_layer(task.diff_id));
+  if (!present) {
+    auto stopped = [this] { return cancel_.requested(); };
+    image::Claim claim = TRY(delivery_.claim_layer(task.diff_id, stopped));
+    present = TRY(delivery_.keep_layer(task.diff_id));
+    if (!present) {
+      TRY_CTX(unpack_claimed(task),
+              fmt::format("cannot unpack layer '{}'", task.blob.digest.text()));
+    }
+  }
+  LayerPhase phase = present && !task.downloaded ? LayerPhase::exists : LayerPhase::done;
+  events_.layer(id, phase, task.blob.size, task.blob.size);
+  return {};
+}
+
+Result<void> LayerPipeline::unpack_claimed(Task& task) {
+  std::string id = task.blob.digest.short_hex();
+  sys::Fd blob = TRY(sys::open_at(sys::cwd(), store_.blob_path(task.blob.digest), O_RDONLY));
+  image::Staged staged = TRY(delivery_.stage_layer());
+  sys::Fd destination =
+      TRY(sys::open_at(sys::cwd(), staged.path() + "/fs", O_RDONLY | O_DIRECTORY));
+
+  UnpackOptions options;
+  options.ownership = store_.flavor().ownership;
+  options.overlay_xattr = store_.flavor().overlay_xattr;
+  options.cancel = &cancel_;
+  options.on_progress = [&](uint64_t bytes) {
+    events_.layer(id, LayerPhase::unpacking, bytes, task.blob.size);
+  };
+  options.on_warning = [&](const std::string& text) { events_.warn("layer " + id + ": " + text); };
+  UnpackedLayer unpacked = TRY(unpack_layer(blob, task.compression, destination, options));
+  if (unpacked.diff_id != task.diff_id) {
+    return make_error(
+        Kind::corrupt,
+        fmt::format("check the unpacked bytes: they have digest '{}', the config says "
+                    "'{}'",
+                    unpacked.diff_id.text(), task.diff_id.text()));
+  }
+  return delivery_.publish_layer(std::move(staged),
+                                 {task.diff_id, store_.flavor(), unpacked.entries, unpacked.bytes});
+}
+
+}  // namespace berth::transfer

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "image/transfer_protocol.hpp"
+#include "transfer/archive.hpp"
+#include "transfer/cancel.hpp"
+
+namespace berth::transfer {
+
+/// Brings an image into the store: index, manifest of the platform, config, layers, record, in this
+/// order, so that a record never names what is not there. A failure leaves the store as it was; an
+/// interruption leaves verified layers for the next try.
+/// Errors: usage (the reference, the platform), not_found, denied, busy, unsupported, corrupt, io,
+/// interrupted; each begins "cannot pull '…'".
+Result<image::TransferResult> pull(const image::PullRequest& request, const EventSink& events,
+                                   Cancel& cancel);
+
+}  // namespace berth::transfer

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "image/transfer_protocol.hpp"
+#include "transfer/archive.hpp"
+#include "transfer/cancel.hpp"
+
+namespace berth::transfer {
+
+/// Sends an image to the registry of its name: blobs that the registry lacks (or lets us mount from
+/// another of its repositories), then the manifest, with the very bytes it was pulled with.
+/// Errors: usage, not_found (no such image), denied, busy, io, interrupted; each begins "cannot
+/// push '…'".
+Result<image::TransferResult> push(const image::PushRequest& request, const EventSink& events,
+                                   Cancel& cancel);
+
+}  // namespace berth::transfer

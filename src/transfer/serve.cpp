@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transfer/serve.hpp"
+
+#include "transfer/login.hpp"
+#include "transfer/pull.hpp"
+#include "transfer/push.hpp"
+
+namespace berth::transfer {
+namespace {
+
+struct Server {
+  const EventSink& events;
+  Cancel& cancel;
+
+  using Answer = Result<image::TransferResult>;
+  Answer operator()(const image::PullRequest& r) { return pull(r, events, cancel); }
+  Answer operator()(const image::PushRequest& r) { return push(r, events, cancel); }
+  Answer operator()(const image::LoginRequest& r) { return login(r, events, cancel); }
+  Answer operator()(const image::LogoutRequest& r) { return logout(r); }
+  Answer operator()(const image::LoadRequest& r) { return load(r, events, cancel); }
+  Answer operator()(const image::SaveRequest& r) { return save(r, events, cancel); }
+  Answer operator()(const image::ImportRequest& r) { return import_image(r, events, cancel); }
+};
+
+}  // namespace
+
+Result<image::TransferResult> serve(const image::TransferRequest& request, const EventSink& events,
+                                    Cancel& cancel) {
+  return std::visit(Server{events, cancel}, request);
+}
+
+}  // namespace berth::transfer

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+// A stand-in for libnvidia-ml.so.1 that answers from a text file: $BERTH_NVML_STUB, else the file
+// nvml.facts of the synthetic driver tree that this library lies in. Lines:
+//   driver VERSION | cuda INT | mode hang|init-fail
+//   gpu KEY=VALUE… name=TEXT      uuid, minor, pci, brand, cc, memory, mig
+//   slice KEY=VALUE… name=TEXT    uuid, gi, ci, memory; belongs to the gpu line before it
+// The functions are those that Berth calls; the types follow NVML's public ABI.
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { kOk = 0, kUninitialized = 1, kInvalid = 2, kNotSupported = 3, kNotFound = 6, kTooSmall = 7,
+       kDriverNotLoaded = 9 };
+
+typedef struct device {
+  char uuid[96], pci[32], name[96];
+  unsigned minor, brand, cc_major, cc_minor, mig, gi, ci, is_slice;
+  unsigned long long memory;
+  struct device* slices[16];
+  unsigned slice_count;
+} device;
+
+typedef struct {
+  char busIdLegacy[16];
+  unsigned domain, bus, device, pciDeviceId, pciSubSystemId;
+  char busId[32];
+} pci_info;
+
+typedef struct {
+  unsigned long long total, free, used;
+} memory_info;
+
+typedef struct {
+  unsigned multiprocessorCount, sharedCopyEngineCount, sharedDecoderCount, sharedEncoderCount,
+      sharedJpegCount, sharedOfaCount, gpuInstanceSliceCount, computeInstanceSliceCount;
+  unsigned long long memorySizeMB;
+} attributes;
+
+static device all_gpus[32], all_slices[256];
+static unsigned gpu_count, slice_count, cuda_version;
+static char driver_version[96], mode[32];
+static int ready;
+
+// Truncates instead of failing: the facts are our own file.
+static void set(char* out, size_t size, const char* text) {
+  size_t length = strnlen(text, size - 1);
+  memcpy(out, text, length);
+  out[length] = '\0';
+}
+
+static FILE* open_facts(void) {
+  const char* named = getenv("BERTH_NVML_STUB");
+  if (named != NULL) return fopen(named, "r");
+  Dl_info info;
+  if (dladdr((void*)open_facts, &info) == 0) return NULL;
+  char path[4096];
+  set(path, sizeof path - 32, info.dli_fname);
+  for (char* slash = strrchr(path, '/'); slash != NULL; slash = strrchr(path, '/')) {
+    strcpy(slash, "/SYNTHETIC");
+    if (access(path, F_OK) == 0) {
+      strcpy(slash, "/nvml.facts");
+      return fopen(path, "r");
+    }
+    *slash = '\0';
+  }
+  return NULL;
+}
+
+static void read_device(char* text, device* d) {
+  char* name = strstr(text, " name=");
+  if (name != NULL) {
+    set(d->name, sizeof d->name, name + 6);
+    *name = '\0';
+  }
+  for (char* word = strtok(text, " "); word != NULL; word = strtok(NULL, " ")) {
+    char* value = strchr(word, '=');
+    if (value == NULL) continue;
+    *value++ = '\0';
+    if (!strcmp(word, "uuid")) set(d->uuid, sizeof d->uuid, value);
+    if (!strcmp(word, "pci")) set(d->pci, sizeof d->pci, value);
+    if (!strcmp(word, "minor")) d->minor = (unsigned)atoi(value);
+    if (!strcmp(word, "brand")) d->brand = (unsigned)atoi(value);
+    if (!strcmp(word, "mig")) d->mig = (unsigned)atoi(value);
+    if (!strcmp(word, "gi")) d->gi = (unsigned)atoi(value);
+    if (!strcmp(word, "ci")) d->ci = (unsigned)atoi(value);
+    if (!strcmp(word, "memory")) d->memory = strtoull(value, NULL, 10);
+    if (!strcmp(word, "cc")) sscanf(value, "%u.%u", &d->cc_major, &d->cc_minor);
+  }
+}
+
+static void read_line(char* line) {
+  line[strcspn(line, "\n")] = '\0';
+  if (!strncmp(line, "driver ", 7)) set(driver_version, sizeof driver_version, line + 7);
+  if (!strncmp(line, "cuda ", 5)) cuda_version = (unsigned)atoi(line + 5);
+  if (!strncmp(line, "mode ", 5)) set(mode, sizeof mode, line + 5);
+  if (!strncmp(line, "gpu ", 4) && gpu_count < 32) read_device(line + 4, &all_gpus[gpu_count++]);
+  if (!strncmp(line, "slice ", 6) && gpu_count > 0 && slice_count < 256) {
+    device* parent = &all_gpus[gpu_count - 1];
+    device* slice = &all_slices[slice_count++];
+    read_device(line + 6, slice);
+    slice->is_slice = 1;
+    if (parent->slice_count < 16) parent->slices[parent->slice_count++] = slice;
+  }
+}
+
+int nvmlInit_v2(void) {
+  FILE* file = open_facts();
+  if (file == NULL) return kDriverNotLoaded;
+  char line[1024];
+  gpu_count = slice_count = 0;
+  while (fgets(line, sizeof line, file) != NULL) read_line(line);
+  fclose(file);
+  if (!strcmp(mode, "hang")) {
+    for (;;) pause();
+  }
+  if (!strcmp(mode, "init-fail")) return kDriverNotLoaded;
+  ready = 1;
+  return kOk;
+}
+
+int nvmlShutdown(void) {
+  ready = 0;
+  return kOk;
+}
+
+const char* nvmlErrorString(int code) {
+  switch (code) {
+    case kOk: return "Success";
+    case kUninitialized: return "Uninitialized";
+    case kInvalid: return "Invalid Argument";
+    case kNotSupported: return "Not Supported";
+    case kNotFound: return "Not Found";
+    case kTooSmall: return "Insufficient Size";
+    case kDriverNotLoaded: return "Driver Not Loaded";
+    default: return "Unknown Error";
+  }
+}
+
+static int copy(char* out, unsigned size, const char* text) {
+  if (!ready) return kUninitialized;
+  if (strlen(text) + 1 > size) return kTooSmall;
+  strcpy(out, text);
+  return kOk;
+}
+
+int nvmlSystemGetDriverVersion(char* out, unsigned size) { return copy(out, size, driver_version); }
+
+int nvmlSystemGetCudaDriverVersion_v2(int* out) {
+  *out = (int)cuda_version;
+  return ready ? kOk : kUninitialized;
+}
+
+int nvmlDeviceGetCount_v2(unsigned* out) {
+  *out = gpu_count;
+  return ready ? kOk : kUninitialized;
+}
+
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, device** out) {
+  if (index >= gpu_count) return kInvalid;
+  *out = &all_gpus[index];
+  return kOk;
+}
+
+int nvmlDeviceGetHandleByUUID(const char* uuid, device** out) {
+  for (unsigned i = 0; i < gpu_count; ++i) {
+    if (!strcmp(all_gpus[i].uuid, uuid)) {
+      *out = &all_gpus[i];
+      return kOk;
+    }
+  }
+  return kNotFound;
+}
+
+int nvmlDeviceGetUUID(device* d, char* out, unsigned size) { return copy(out, size, d->uuid); }
+int nvmlDeviceGetName(device* d, char* out, unsigned size) { return copy(out, size, d->name); }
+
+int nvmlDeviceGetMinorNumber(device* d, unsigned* out) {
+  *out = d->minor;
+  return d->is_slice ? kNotSupported : kOk;
+}
+
+int nvmlDeviceGetPciInfo_v3(device* d, pci_info* out) {
+  memset(out, 0, sizeof *out);
+  set(out->busId, sizeof out->busId, d->pci);
+  return d->is_slice ? kNotSupported : kOk;
+}
+
+int nvmlDeviceGetBrand(device* d, unsigned* out) {
+  *out = d->brand;
+  return d->is_slice ? kNotSupported : kOk;
+}
+
+int nvmlDeviceGetCudaComputeCapability(device* d, int* major, int* minor) {
+  *major = (int)d->cc_major;
+  *minor = (int)d->cc_minor;
+  return d->is_slice ? kNotSupported : kOk;
+}
+
+int nvmlDeviceGetMemoryInfo(device* d, memory_info* out) {
+  out->total = out->free = d->memory;
+  out->used = 0;
+  return kOk;
+}
+
+int nvmlDeviceGetMigMode(device* d, unsigned* current, unsigned* pending) {
+  *current = *pending = d->mig;
+  return d->is_slice ? kInvalid : kOk;
+}
+
+int nvmlDeviceGetMaxMigDeviceCount(device* d, unsigned* out) {
+  *out = d->is_slice ? 0 : 7;
+  return kOk;
+}
+
+int nvmlDeviceGetMigDeviceHandleByIndex(device* d, unsigned index, device** out) {
+  if (index >= d->slice_count) return kNotFound;
+  *out = d->slices[index];
+  return kOk;
+}
+
+int nvmlDeviceGetGpuInstanceId(device* d, unsigned* out) {
+  *out = d->gi;
+  return d->is_slice ? kOk : kNotSupported;
+}
+
+int nvmlDeviceGetComputeInstanceId(device* d, unsigned* out) {
+  *out = d->ci;
+  return d->is_slice ? kOk : kNotSupported;
+}
+
+int nvmlDeviceGetAttributes_v2(device* d, attributes* out) {
+  memset(out, 0, sizeof *out);
+  out->memorySizeMB = d->memory >> 20;
+  return d->is_slice ? kOk : kNotSupported;
+}
