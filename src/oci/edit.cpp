@@ -9,8 +9,8 @@ namespace {
 void add_device(const DeviceNode& node, Spec& spec) {
   auto& devices = spec.linux_.devices;
   std::erase_if(devices, [&](const Device& device) { return device.path == node.path; });
-  devices.push_back({node.type, node.path, node.major, node.minor, node.file_mode, node.uid,
-                     node.gid});
+  devices.push_back(
+      {node.type, node.path, node.major, node.minor, node.file_mode, node.uid, node.gid});
   if (!spec.linux_.resources) spec.linux_.resources.emplace();
   spec.linux_.resources->devices.push_back(
       {true, node.type, node.major, node.minor, node.permissions});

@@ -3,6 +3,7 @@
 
 #include "base/text.hpp"
 #include "json/fields.hpp"
+#include "oci/hook_fields.hpp"
 
 namespace berth::oci {
 
@@ -77,25 +78,6 @@ void fields(V& v, Process& process) {
   v.optional("apparmorProfile", process.apparmor_profile);
   v.optional("selinuxLabel", process.selinux_label);
   v.rest(process.rest);
-}
-
-template <class V>
-void fields(V& v, Hook& hook) {
-  v.required("path", hook.path);
-  v.optional("args", hook.args);
-  v.optional("env", hook.env);
-  v.optional("timeout", hook.timeout);
-}
-
-template <class V>
-void fields(V& v, Hooks& hooks) {
-  v.optional("prestart", hooks.prestart);
-  v.optional("createRuntime", hooks.create_runtime);
-  v.optional("createContainer", hooks.create_container);
-  v.optional("startContainer", hooks.start_container);
-  v.optional("poststart", hooks.poststart);
-  v.optional("poststop", hooks.poststop);
-  v.rest(hooks.rest);
 }
 
 template <class V>
@@ -250,6 +232,8 @@ Result<Spec> parse_spec(std::string_view text, std::string_view name) {
   return spec;
 }
 
-std::string write_spec(const Spec& spec) { return json::write(spec); }
+std::string write_spec(const Spec& spec) {
+  return json::write(spec);
+}
 
 }  // namespace berth::oci

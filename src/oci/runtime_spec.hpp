@@ -163,7 +163,7 @@ struct BlockIo {
 
 struct HugepageLimit {
   std::string page_size{};  ///< "2MB"
-  uint64_t limit = 0;     ///< bytes
+  uint64_t limit = 0;       ///< bytes
 };
 
 struct Resources {

@@ -17,7 +17,9 @@ namespace {
 
 constexpr uint32_t kTtyGroup = 5;
 
-Error usage(std::string what) { return make_error(Kind::usage, "config.json: " + std::move(what)); }
+Error usage(std::string what) {
+  return make_error(Kind::usage, "config.json: " + std::move(what));
+}
 
 Error unsupported(std::string what) {
   return make_error(Kind::unsupported, "config.json: " + std::move(what) + ": not supported");
@@ -61,6 +63,9 @@ class Maker {
   Result<void> identity();
   void program();
 
+  /// As late as possible: until here the child works while the parent puts it into its cgroups.
+  void cgroup_namespace();
+
   Plan take() { return std::move(plan_); }
 
  private:
@@ -75,7 +80,7 @@ class Maker {
                        [&](const oci::Namespace& space) { return space.type == type; });
   }
   bool in_user_namespace() const { return facts_.user_namespace || has_namespace("user"); }
-  Result<void> mount(const oci::Mount& mount, size_t index);
+  Result<void> mount(const oci::Mount& mount);
   Result<void> mount_kernel_file_system(const oci::Mount& mount, MountOptions options);
   void device(const oci::Device& device);
   bool host_owns_dev() const;
@@ -89,6 +94,7 @@ class Maker {
   const Container& container_;
   const HostFacts& facts_;
   Plan plan_;
+  bool in_cgroup_namespace_ = false;
 };
 
 Result<void> Maker::check() {
@@ -102,7 +108,7 @@ Result<void> Maker::check() {
   if (spec_.root.path.empty()) return usage("root.path: empty");
   if (!process.apparmor_profile.empty()) return unsupported("process.apparmorProfile");
   if (!process.selinux_label.empty()) return unsupported("process.selinuxLabel");
-  static constexpr std::array<std::string_view, 7> kKnown = {"pid", "network", "mount",  "ipc",
+  static constexpr std::array<std::string_view, 7> kKnown = {"pid", "network", "mount", "ipc",
                                                              "uts", "user",    "cgroup"};
   std::set<std::string> seen;
   for (const auto& space : spec_.linux_.namespaces) {
@@ -136,8 +142,8 @@ Result<void> Maker::check() {
 void Maker::cgroup() {
   if (facts_.cgroup_layout == CgroupLayout::none) return;
   MakeCgroup step;
-  step.path = spec_.linux_.cgroups_path.empty() ? "/berth/" + container_.id
-                                                : spec_.linux_.cgroups_path;
+  step.path =
+      spec_.linux_.cgroups_path.empty() ? "/berth/" + container_.id : spec_.linux_.cgroups_path;
   if (spec_.linux_.resources) step.resources = *spec_.linux_.resources;
   add(std::move(step));
 }
@@ -204,7 +210,7 @@ Result<void> Maker::root() {
 Result<void> Maker::mounts() {
   for (size_t i = 0; i < spec_.mounts.size(); ++i) {
     if (i == 0 && tidy(spec_.mounts[0].destination) == "/") continue;
-    auto done = mount(spec_.mounts[i], i);
+    auto done = mount(spec_.mounts[i]);
     if (!done.ok()) {
       return std::move(done).error().with_context("cannot plan mounts[" + std::to_string(i) + "]");
     }
@@ -212,18 +218,28 @@ Result<void> Maker::mounts() {
   return {};
 }
 
+std::string search_path(const std::vector<std::string>& env) {
+  constexpr std::string_view kName = "PATH=";
+  for (const auto& assignment : env) {
+    if (assignment.starts_with(kName)) return assignment.substr(kName.size());
+  }
+  return "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+}
+
 // What may lie over a file of procfs: lxcfs replaces these, and nothing of them is believed by a
 // privileged process (runc keeps the same list).
 bool may_cover_proc(std::string_view path) {
   static constexpr std::array<std::string_view, 10> kAllowed = {
-      "/proc/cpuinfo", "/proc/diskstats", "/proc/meminfo",    "/proc/stat",    "/proc/swaps",
-      "/proc/uptime",  "/proc/loadavg",   "/proc/slabinfo",   "/proc/net/dev",
-      "/proc/sys/kernel/ns_last_pid"};
+      "/proc/cpuinfo", "/proc/diskstats",
+      "/proc/meminfo", "/proc/stat",
+      "/proc/swaps",   "/proc/uptime",
+      "/proc/loadavg", "/proc/slabinfo",
+      "/proc/net/dev", "/proc/sys/kernel/ns_last_pid"};
   return std::find(kAllowed.begin(), kAllowed.end(), path) != kAllowed.end() ||
          is_below(path, "/proc/driver");
 }
 
-Result<void> Maker::mount(const oci::Mount& mount, size_t) {
+Result<void> Maker::mount(const oci::Mount& mount) {
   // runtime-spec config.md: "destination ... MUST be an absolute path"; 1.2 tolerates a relative
   // one, read as below "/".
   std::string target = tidy(mount.destination);
@@ -240,8 +256,8 @@ Result<void> Maker::mount(const oci::Mount& mount, size_t) {
   }
   if (bind) {
     if (mount.source.empty()) return usage("mounts.source: empty for a bind");
-    std::string source = mount.source.starts_with("/") ? mount.source
-                                                       : container_.bundle + "/" + mount.source;
+    std::string source =
+        mount.source.starts_with("/") ? mount.source : container_.bundle + "/" + mount.source;
     add(MountBind{std::move(source), std::move(target), options.recursive_bind || !options.bind,
                   options.attributes});
     return {};
@@ -258,6 +274,7 @@ Result<void> Maker::mount_kernel_file_system(const oci::Mount& mount, MountOptio
                                quoted(target));
       return {};
     }
+    cgroup_namespace();
     add(MountCgroups{std::move(target), options.attributes});
     return {};
   }
@@ -285,6 +302,11 @@ Result<void> Maker::mount_kernel_file_system(const oci::Mount& mount, MountOptio
   step.target = std::move(target);
   add(std::move(step));
   return {};
+}
+
+void Maker::cgroup_namespace() {
+  if (!creates("cgroup") || facts_.cgroup_layout == CgroupLayout::none) return;
+  if (!std::exchange(in_cgroup_namespace_, true)) add(EnterCgroupNamespace{});
 }
 
 bool Maker::host_owns_dev() const {
@@ -415,15 +437,22 @@ Result<void> Maker::limits() {
     std::string_view name;
     int resource;
   };
-  static constexpr std::array kNames = {
-      Name{"RLIMIT_AS", RLIMIT_AS},           Name{"RLIMIT_CORE", RLIMIT_CORE},
-      Name{"RLIMIT_CPU", RLIMIT_CPU},         Name{"RLIMIT_DATA", RLIMIT_DATA},
-      Name{"RLIMIT_FSIZE", RLIMIT_FSIZE},     Name{"RLIMIT_LOCKS", RLIMIT_LOCKS},
-      Name{"RLIMIT_MEMLOCK", RLIMIT_MEMLOCK}, Name{"RLIMIT_MSGQUEUE", RLIMIT_MSGQUEUE},
-      Name{"RLIMIT_NICE", RLIMIT_NICE},       Name{"RLIMIT_NOFILE", RLIMIT_NOFILE},
-      Name{"RLIMIT_NPROC", RLIMIT_NPROC},     Name{"RLIMIT_RSS", RLIMIT_RSS},
-      Name{"RLIMIT_RTPRIO", RLIMIT_RTPRIO},   Name{"RLIMIT_RTTIME", RLIMIT_RTTIME},
-      Name{"RLIMIT_SIGPENDING", RLIMIT_SIGPENDING}, Name{"RLIMIT_STACK", RLIMIT_STACK}};
+  static constexpr std::array kNames = {Name{"RLIMIT_AS", RLIMIT_AS},
+                                        Name{"RLIMIT_CORE", RLIMIT_CORE},
+                                        Name{"RLIMIT_CPU", RLIMIT_CPU},
+                                        Name{"RLIMIT_DATA", RLIMIT_DATA},
+                                        Name{"RLIMIT_FSIZE", RLIMIT_FSIZE},
+                                        Name{"RLIMIT_LOCKS", RLIMIT_LOCKS},
+                                        Name{"RLIMIT_MEMLOCK", RLIMIT_MEMLOCK},
+                                        Name{"RLIMIT_MSGQUEUE", RLIMIT_MSGQUEUE},
+                                        Name{"RLIMIT_NICE", RLIMIT_NICE},
+                                        Name{"RLIMIT_NOFILE", RLIMIT_NOFILE},
+                                        Name{"RLIMIT_NPROC", RLIMIT_NPROC},
+                                        Name{"RLIMIT_RSS", RLIMIT_RSS},
+                                        Name{"RLIMIT_RTPRIO", RLIMIT_RTPRIO},
+                                        Name{"RLIMIT_RTTIME", RLIMIT_RTTIME},
+                                        Name{"RLIMIT_SIGPENDING", RLIMIT_SIGPENDING},
+                                        Name{"RLIMIT_STACK", RLIMIT_STACK}};
   std::set<std::string> seen;
   for (const auto& limit : spec_.process->rlimits) {
     auto found = std::find_if(kNames.begin(), kNames.end(),
@@ -469,6 +498,7 @@ Result<void> Maker::identity() {
   add(capabilities);
   add(SetUmask{process.user.umask.value_or(0022) & 0777});
   if (process.no_new_privileges) add(ForbidNewPrivileges{});
+  add(FindProgram{process.args[0], search_path(process.env)});
   if (container_.await_start) add(AwaitStart{});
   return hooks("startContainer", spec_.hooks.start_container);
 }
@@ -492,6 +522,7 @@ Result<Plan> make(const oci::Spec& spec, const Container& container, const HostF
   TRY(maker.devices());
   maker.console();
   maker.masks();
+  maker.cgroup_namespace();
   TRY(maker.hooks("prestart", spec.hooks.prestart));
   TRY(maker.hooks("createRuntime", spec.hooks.create_runtime));
   TRY(maker.hooks("createContainer", spec.hooks.create_container));

@@ -48,10 +48,11 @@ struct Spawn {
   std::vector<oci::IdMapping> gid_mappings;
 };
 struct IsolateMounts {};
+struct EnterCgroupNamespace {};
 struct MountOverlayRoot {
-  std::string target;                ///< host directory that the root is attached to
-  std::vector<std::string> lower;    ///< highest first
-  std::string upper;                 ///< empty: read-only
+  std::string target;              ///< host directory that the root is attached to
+  std::vector<std::string> lower;  ///< highest first
+  std::string upper;               ///< empty: read-only
   std::string work;
   std::vector<std::string> options;  ///< the file system's other ones ("userxattr")
   MountAttributes attributes;
@@ -160,18 +161,24 @@ struct ForbidNewPrivileges {};
 struct LoadSeccomp {
   oci::Seccomp profile;
 };
+/// After identity and directory, before the filter: what is looked for must not depend on the calls
+/// that a profile allows.
+struct FindProgram {
+  std::string name;
+  std::string path;  ///< the PATH of the container
+};
 struct AwaitStart {};
 struct Execute {
   std::vector<std::string> args;
   std::vector<std::string> env;
 };
 
-using Step =
-    std::variant<MakeCgroup, Spawn, IsolateMounts, MountOverlayRoot, BindRoot, MountFilesystem,
-                 MountBind, MountCgroups, MakeNode, BindNode, MakeLink, MakeConsole, MaskPaths,
-                 MakeReadonly, RaiseLoopback, SetSysctl, SetHostname, SetDomainname, SetOomScore,
-                 RunHooks, EnterRoot, SetRlimit, LimitCapabilities, SetCapabilities, SetIdentity,
-                 EnterDirectory, SetUmask, ForbidNewPrivileges, LoadSeccomp, AwaitStart, Execute>;
+using Step = std::variant<MakeCgroup, Spawn, IsolateMounts, EnterCgroupNamespace, MountOverlayRoot,
+                          BindRoot, MountFilesystem, MountBind, MountCgroups, MakeNode, BindNode,
+                          MakeLink, MakeConsole, MaskPaths, MakeReadonly, RaiseLoopback, SetSysctl,
+                          SetHostname, SetDomainname, SetOomScore, RunHooks, EnterRoot, SetRlimit,
+                          LimitCapabilities, SetCapabilities, SetIdentity, EnterDirectory, SetUmask,
+                          ForbidNewPrivileges, LoadSeccomp, FindProgram, AwaitStart, Execute>;
 
 struct Plan {
   std::vector<Step> steps;            ///< in the order of execution
