@@ -55,7 +55,8 @@ Result<void> set_identity(uid_t uid, gid_t gid, const std::vector<uint32_t>& gro
   std::string group = "set group id " + std::to_string(gid);
   std::string user = "set user id " + std::to_string(uid);
   auto refused = [](int saved, const std::string& what) {
-    if (saved == EINVAL) return make_error(Kind::usage, what + ": not mapped in this user namespace");
+    if (saved == EINVAL)
+      return make_error(Kind::usage, what + ": not mapped in this user namespace");
     return sys_error(saved, what);
   };
   // The raw calls: glibc's would signal threads that are not there.
@@ -94,7 +95,8 @@ Result<void> limit_bounding_set(uint64_t set) {
 Result<CapabilitySets> capabilities() {
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
   std::array<__user_cap_data_struct, 2> data{};
-  if (::syscall(SYS_capget, &header, data.data()) != 0) return sys_error(errno, "read capabilities");
+  if (::syscall(SYS_capget, &header, data.data()) != 0)
+    return sys_error(errno, "read capabilities");
   auto join = [&](auto member) {
     return uint64_t{data[0].*member} | uint64_t{data[1].*member} << 32;
   };
@@ -149,8 +151,8 @@ Result<void> set_rlimit(int resource, uint64_t soft, uint64_t hard, const std::s
     soft, hard
   };
   if (::prlimit(0, static_cast<__rlimit_resource>(resource), &limit, nullptr) != 0) {
-    return sys_error(errno, "set " + name + " to " + std::to_string(soft) + ":" +
-                                std::to_string(hard));
+    return sys_error(errno,
+                     "set " + name + " to " + std::to_string(soft) + ":" + std::to_string(hard));
   }
   return {};
 }

@@ -43,6 +43,8 @@ Result<bool> is_device(const Fd& fd, const std::string& type, unsigned major_num
   return wanted == S_IFIFO || info.st_rdev == makedev(major_number, minor_number);
 }
 
-mode_t set_umask(mode_t mask) { return ::umask(mask); }
+mode_t set_umask(mode_t mask) {
+  return ::umask(mask);
+}
 
 }  // namespace berth::sys

@@ -33,7 +33,9 @@ Result<void> new_session() {
   return {};
 }
 
-bool is_terminal(int fd) { return ::isatty(fd) == 1; }
+bool is_terminal(int fd) {
+  return ::isatty(fd) == 1;
+}
 
 Result<WindowSize> window_size(const Fd& terminal) {
   winsize size{};

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sys/socket.hpp"
 
-#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -9,9 +8,31 @@
 #include <cstring>
 
 #include "base/text.hpp"
-#include "sys/file.hpp"
 
 namespace berth::sys {
+namespace {
+
+constexpr int kBacklog = 1;
+
+Result<Fd> make_socket(SocketType type) {
+  int kind = type == SocketType::stream ? SOCK_STREAM : SOCK_SEQPACKET;
+  Fd socket(::socket(AF_UNIX, kind | SOCK_CLOEXEC, 0));
+  if (!socket) return sys_error(errno, "make a socket");
+  return socket;
+}
+
+// The address holds 107 bytes; the caller names a longer path through a handle of its directory.
+Result<sockaddr_un> unix_address(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) {
+    return make_error(Kind::usage, "name socket " + quoted(path) + ": longer than 107 bytes");
+  }
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  return address;
+}
+
+}  // namespace
 
 Result<std::pair<Fd, Fd>> socket_pair() {
   int ends[2];
@@ -70,19 +91,34 @@ Result<Received> receive_message(const Fd& socket, void* bytes, size_t size) {
   return received;
 }
 
-Result<Fd> connect_unix(const std::string& path) {
-  Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (!socket) return sys_error(errno, "make a socket");
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  // The address holds 107 bytes; a longer path is named through a handle of the file.
-  std::string name = path;
-  Fd handle;
-  if (name.size() >= sizeof address.sun_path) {
-    handle = TRY(open_at(cwd(), path, O_PATH));
-    name = fd_path(handle);
+bool peer_is_gone(const Fd& socket) {
+  char byte;
+  ssize_t count = ::recv(socket.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  return count == 0 || (count < 0 && errno == ECONNRESET);
+}
+
+Result<Fd> listen_unix(const std::string& path, SocketType type) {
+  Fd socket = TRY(make_socket(type));
+  sockaddr_un address = TRY(unix_address(path));
+  if (::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
+    return sys_error(errno, "create socket " + quoted(path));
   }
-  std::memcpy(address.sun_path, name.c_str(), name.size() + 1);
+  if (::listen(socket.get(), kBacklog) != 0) return sys_error(errno, "listen on " + quoted(path));
+  return socket;
+}
+
+Result<Fd> accept_connection(const Fd& listener) {
+  int fd;
+  do {
+    fd = ::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC);
+  } while (fd < 0 && errno == EINTR);
+  if (fd < 0) return sys_error(errno, "accept a connection");
+  return Fd(fd);
+}
+
+Result<Fd> connect_unix(const std::string& path, SocketType type) {
+  Fd socket = TRY(make_socket(type));
+  sockaddr_un address = TRY(unix_address(path));
   if (::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
     return sys_error(errno, "connect to " + quoted(path));
   }

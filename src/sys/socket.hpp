@@ -25,7 +25,15 @@ struct Received {
 /// recvmsg(2)
 Result<Received> receive_message(const Fd& socket, void* bytes, size_t size);
 
-/// Connects to a UNIX stream socket. connect(2)
-Result<Fd> connect_unix(const std::string& path);
+/// True when the other end is closed and everything it said has been read.
+bool peer_is_gone(const Fd& socket);
+
+enum class SocketType { stream, messages };
+/// Makes a UNIX socket at `path` and listens. Errors: exists.  bind(2), listen(2)
+Result<Fd> listen_unix(const std::string& path, SocketType type);
+/// accept4(2)
+Result<Fd> accept_connection(const Fd& listener);
+/// Errors: not_found, denied, io (ECONNREFUSED: nobody listens).  connect(2)
+Result<Fd> connect_unix(const std::string& path, SocketType type);
 
 }  // namespace berth::sys

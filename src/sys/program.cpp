@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sys/program.hpp"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "base/text.hpp"
+
+namespace berth::sys {
+namespace {
+
+constexpr unsigned kCloseRangeCloexec = 4;
+constexpr unsigned kFallbackLimit = 65536;
+
+std::vector<char*> pointers(const std::vector<std::string>& strings) {
+  std::vector<char*> list;
+  list.reserve(strings.size() + 1);
+  for (const auto& text : strings) list.push_back(const_cast<char*>(text.c_str()));
+  list.push_back(nullptr);
+  return list;
+}
+
+}  // namespace
+
+Result<void> check_executable(const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) return sys_error(errno, "execute " + quoted(path));
+  if (S_ISDIR(info.st_mode)) {
+    Error error = sys_error(EISDIR, "execute " + quoted(path));
+    error.kind = Kind::denied;
+    return error;
+  }
+  if (::access(path.c_str(), X_OK) != 0) return sys_error(errno, "execute " + quoted(path));
+  return {};
+}
+
+Error execute(const std::string& path, const std::vector<std::string>& args,
+              const std::vector<std::string>& env) {
+  auto argv = pointers(args);
+  auto envp = pointers(env);
+  ::execve(path.c_str(), argv.data(), envp.data());
+  return sys_error(errno, "execute " + quoted(path));
+}
+
+Result<void> close_on_exec_from(unsigned first) {
+  if (::syscall(SYS_close_range, first, ~0U, kCloseRangeCloexec) == 0) return {};
+  int saved = errno;
+  if (saved != ENOSYS && saved != EINVAL && saved != EPERM) {
+    return sys_error(saved, "close file descriptors");
+  }
+  // COMPAT(5.11): delete when that is our baseline.
+  long limit = ::sysconf(_SC_OPEN_MAX);
+  auto end = limit > 0 && limit < kFallbackLimit ? static_cast<unsigned>(limit) : kFallbackLimit;
+  for (unsigned fd = first; fd < end; ++fd) {
+    ::fcntl(static_cast<int>(fd), F_SETFD, FD_CLOEXEC);  // most numbers are not open
+  }
+  return {};
+}
+
+Result<void> send_signal(int pid, int number) {
+  if (::kill(pid, number) != 0) return sys_error(errno, "signal process " + std::to_string(pid));
+  return {};
+}
+
+void reset_signals() {
+  struct sigaction standard {};
+  standard.sa_handler = SIG_DFL;
+  // Handlers go with exec by themselves; only what is ignored stays, and these are the signals that
+  // shells, nohup, Python and Go programs leave ignored. All 64 would cost 64 system calls a start.
+  for (int number :
+       {SIGPIPE, SIGHUP, SIGINT, SIGQUIT, SIGTTIN, SIGTTOU, SIGTSTP, SIGXFSZ, SIGCHLD}) {
+    ::sigaction(number, &standard, nullptr);
+  }
+  sigset_t none;
+  sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+}  // namespace berth::sys

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace berth::sys {
+
+/// Whether `path` is a file that this process may execute.
+/// Errors: not_found, denied (with EISDIR for a directory).  stat(2), access(2)
+Result<void> check_executable(const std::string& path);
+
+/// Becomes another program; returns only to say why not. execve(2)
+Error execute(const std::string& path, const std::vector<std::string>& args,
+              const std::vector<std::string>& env);
+
+/// Makes every descriptor from `first` on close on exec. close_range(2)
+Result<void> close_on_exec_from(unsigned first);
+
+/// Errors: not_found, denied.  kill(2)
+Result<void> send_signal(int pid, int number);
+
+/// Gives signals their default actions and blocks none.
+void reset_signals();
+
+}  // namespace berth::sys
