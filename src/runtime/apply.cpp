@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/apply.hpp"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "runtime/devices.hpp"
+#include "runtime/hooks.hpp"
+#include "runtime/mounts.hpp"
+#include "runtime/program.hpp"
+#include "runtime/seccomp.hpp"
+#include "runtime/state.hpp"
+#include "sys/credentials.hpp"
+#include "sys/file.hpp"
+#include "sys/namespace.hpp"
+#include "sys/node.hpp"
+#include "sys/program.hpp"
+#include "sys/pty.hpp"
+
+namespace berth::runtime {
+namespace {
+
+constexpr int kCommandNotFound = 127;
+constexpr int kCommandDenied = 126;
+constexpr int kEngineFailed = 125;
+
+template <class... Functions>
+struct Overload : Functions... {
+  using Functions::operator()...;
+};
+template <class... Functions>
+Overload(Functions...) -> Overload<Functions...>;
+
+Result<void> await_cgroup(Inside& inside) {
+  if (inside.cgroup_joined) return {};
+  ChildReport joined = TRY(inside.channel.expect(Message::cgroup_joined));
+  inside.host_pid = static_cast<pid_t>(joined.number);
+  inside.cgroup_joined = true;
+  return {};
+}
+
+int clone_flag(std::string_view type) {
+  if (type == "user") return CLONE_NEWUSER;
+  if (type == "ipc") return CLONE_NEWIPC;
+  if (type == "uts") return CLONE_NEWUTS;
+  if (type == "network") return CLONE_NEWNET;
+  if (type == "cgroup") return CLONE_NEWCGROUP;
+  return 0;
+}
+
+// All handles are opened before the first namespace changes what the paths and rights mean; the
+// user namespace comes first because it gives the right to join those that it owns.
+Result<void> join_namespaces(const std::vector<oci::Namespace>& joined) {
+  std::vector<std::pair<sys::Fd, const oci::Namespace*>> spaces;
+  for (const auto& space : joined) {
+    if (space.type == "pid") continue;  // the parent's step: it counts for children only
+    spaces.emplace_back(TRY(sys::open_at(sys::cwd(), space.path, O_RDONLY)), &space);
+  }
+  std::stable_partition(spaces.begin(), spaces.end(),
+                        [](const auto& entry) { return entry.second->type == "user"; });
+  for (const auto& [fd, space] : spaces) {
+    TRY(sys::setns(fd, clone_flag(space->type), space->path));
+  }
+  return {};
+}
+
+Result<void> enter_namespaces(Inside& inside, const plan::Spawn& step) {
+  if (!step.uid_mappings.empty()) TRY(inside.channel.expect(Message::ids_mapped));
+  TRY(join_namespaces(step.joined));
+  bool new_user = std::find(step.created.begin(), step.created.end(), "user") != step.created.end();
+  bool joined_user = std::any_of(step.joined.begin(), step.joined.end(),
+                                 [](const auto& space) { return space.type == "user"; });
+  // Files made from here on belong to the root of the container's user namespace.
+  if (new_user || joined_user) TRY(sys::set_identity(0, 0, {}));
+  return {};
+}
+
+Result<void> enter_cgroup_namespace(Inside& inside) {
+  // Its root is the cgroup the process is in at this moment.
+  TRY(await_cgroup(inside));
+  return sys::unshare(CLONE_NEWCGROUP, "cgroup namespace");
+}
+
+Result<void> set_sysctl(const plan::SetSysctl& step) {
+  std::string path = "/proc/sys/" + step.key;
+  std::replace(path.begin() + 10, path.end(), '.', '/');
+  // Through the host's procfs: the file belongs to the namespaces of whoever opens it.
+  sys::Fd file = TRY(sys::open_at(sys::cwd(), path, O_WRONLY));
+  return sys::write_all(file, step.value, path);
+}
+
+Result<void> set_oom_score(const plan::SetOomScore& step) {
+  sys::Fd file = TRY(sys::open_at(sys::cwd(), "/proc/self/oom_score_adj", O_WRONLY));
+  return sys::write_all(file, std::to_string(step.score), "/proc/self/oom_score_adj");
+}
+
+Result<void> call_hooks(Inside& inside, const plan::RunHooks& step) {
+  TRY(await_cgroup(inside));
+  if (step.stage == "prestart" || step.stage == "createRuntime") {
+    TRY(inside.channel.send(Message::hooks_due, step.stage));
+    TRY(inside.channel.expect(Message::hooks_done));
+    return {};
+  }
+  State state;
+  state.id = inside.prepared.id;
+  state.bundle = inside.prepared.bundle;
+  state.pid = inside.host_pid;
+  const char* status = step.stage == "startContainer" ? "created" : "creating";
+  return run_hooks(step.stage, step.hooks, public_state(state, status));
+}
+
+Result<void> load_filter(const Prepared& prepared) {
+  TRY(load_seccomp(prepared.seccomp, prepared.seccomp_flags));
+  return {};
+}
+
+Result<void> look_for_program(Inside& inside, const plan::FindProgram& step) {
+  TRY(await_cgroup(inside));  // nothing of the container's may run before it is in its place
+  return find_program(inside, step);
+}
+
+/// The one place where steps are carried out. The sentence above each case says why a caller
+/// without rights on the host may ask for it.
+Result<void> apply_step(const plan::Plan& plan, Inside& inside, const plan::Step& step) {
+  return std::visit(
+      Overload{
+          // The parent's own; the child never sees it.
+          [&](const plan::MakeCgroup&) { return Result<void>(); },
+          // Joining needs the rights over the namespace, which the kernel checks.
+          [&](const plan::Spawn& s) { return enter_namespaces(inside, s); },
+          // Only this mount namespace changes.
+          [&](const plan::IsolateMounts&) { return isolate_mounts(); },
+          // Shows what the process behind the caller already lies in.
+          [&](const plan::EnterCgroupNamespace&) { return enter_cgroup_namespace(inside); },
+          // The layers are opened with the rights of the caller.
+          [&](const plan::MountOverlayRoot& s) { return mount_overlay_root(inside, s); },
+          // A view of a directory that the caller can reach.
+          [&](const plan::BindRoot& s) { return bind_root(inside, s); },
+          // The kernel decides which types this user namespace may mount.
+          [&](const plan::MountFilesystem& s) { return mount_file_system(inside, s); },
+          // A view of a file that the caller can reach; restrictions of its mount stay.
+          [&](const plan::MountBind& s) { return mount_bind(inside, s); },
+          // The container's own directories and no others.
+          [&](const plan::MountCgroups& s) { return mount_cgroups(inside, s); },
+          // Making a node needs CAP_MKNOD of the machine; the device cgroup limits its use.
+          [&](const plan::MakeNode& s) { return make_node(inside, s); },
+          // A view of a node that the caller can reach, checked to be the device it should be.
+          [&](const plan::BindNode& s) { return bind_node(inside, s); },
+          // A name inside the root.
+          [&](const plan::MakeLink& s) { return make_link(inside, s); },
+          // A terminal of the container's own devpts.
+          [&](const plan::MakeConsole& s) { return make_console(inside, s); },
+          // Takes away.
+          [&](const plan::MaskPaths& s) { return mask_paths(inside, s); },
+          // Takes away.
+          [&](const plan::MakeReadonly& s) { return make_readonly(inside, s); },
+          // The network namespace is new and the container's.
+          [&](const plan::RaiseLoopback&) { return sys::raise_loopback(); },
+          // plan::make() let through only keys of namespaces that are new.
+          [&](const plan::SetSysctl& s) { return set_sysctl(s); },
+          // The uts namespace is the container's.
+          [&](const plan::SetHostname& s) { return sys::set_hostname(s.name); },
+          // The uts namespace is the container's.
+          [&](const plan::SetDomainname& s) { return sys::set_domainname(s.name); },
+          // The kernel lets nobody lower it below what they have without CAP_SYS_RESOURCE.
+          [&](const plan::SetOomScore& s) { return set_oom_score(s); },
+          // Hooks are the caller's programs with the caller's rights.
+          [&](const plan::RunHooks& s) { return call_hooks(inside, s); },
+          // Nothing of the host is left in reach.
+          [&](const plan::EnterRoot& s) { return enter_root(inside, s); },
+          // The kernel lets nobody raise a hard limit without CAP_SYS_RESOURCE.
+          [&](const plan::SetRlimit& s) {
+            return sys::set_rlimit(s.resource, s.soft, s.hard, s.type);
+          },
+          // Takes away.
+          [&](const plan::LimitCapabilities& s) { return sys::limit_bounding_set(s.bounding); },
+          // A directory inside the root, opened by handle.
+          [&](const plan::EnterDirectory& s) { return enter_directory(inside, s); },
+          // Ids of this user namespace, and read back.
+          [&](const plan::SetIdentity& s) {
+            return set_identity(inside, s, *plan::find<plan::EnterDirectory>(plan));
+          },
+          // Only capabilities that this process has already.
+          [&](const plan::SetCapabilities& s) { return set_capabilities(s); },
+          // Concerns this process alone.
+          [&](const plan::SetUmask& s) {
+            sys::set_umask(s.mask);
+            return Result<void>();
+          },
+          // Takes away.
+          [&](const plan::ForbidNewPrivileges&) { return sys::forbid_new_privileges(); },
+          // Takes away.
+          [&](const plan::LoadSeccomp&) { return load_filter(inside.prepared); },
+          // Looks at files with the rights of the container's user.
+          [&](const plan::FindProgram& s) { return look_for_program(inside, s); },
+          // Waits for somebody who can reach the state directory.
+          [&](const plan::AwaitStart&) { return await_start(inside); },
+          // What the caller wants to run, with no more rights than the steps above have left.
+          [&](const plan::Execute& s) { return Result<void>(execute(inside, s)); },
+      },
+      step);
+}
+
+int exit_code(const Error& error, Stage stage) {
+  if (stage == Stage::engine) return kEngineFailed;
+  return error.kind == Kind::not_found ? kCommandNotFound : kCommandDenied;
+}
+
+[[noreturn]] void fail(Inside& inside, const Error& error, Stage stage) {
+  const Channel& listener = inside.ready ? inside.starter : inside.channel;
+  ignore(listener.send(to_report(error, stage)));  // nobody there: nobody to tell
+  ::_exit(exit_code(error, stage));
+}
+
+}  // namespace
+
+void apply(const plan::Plan& plan, const Prepared& prepared, Channel channel) {
+  Inside inside{prepared, std::move(channel)};
+  sys::reset_signals();
+  ignore(sys::die_with_parent(SIGKILL));  // cannot fail for a valid signal
+  sys::set_umask(0);
+  ignore(sys::new_session());  // a new process leads no group, so it cannot fail
+  // What the caller has left open is not the container's; all that we open is closed on exec
+  // anyway.
+  auto closed = sys::close_on_exec_from(3 + static_cast<unsigned>(prepared.preserve_fds));
+  if (!closed.ok()) fail(inside, closed.error(), Stage::engine);
+  bool started = false;
+  for (const auto& step : plan.steps) {
+    started = started || std::holds_alternative<plan::Spawn>(step);
+    if (!started) continue;
+    auto done = apply_step(plan, inside, step);
+    bool command = std::holds_alternative<plan::Execute>(step) ||
+                   std::holds_alternative<plan::FindProgram>(step);
+    if (!done.ok()) fail(inside, done.error(), command ? Stage::command : Stage::engine);
+  }
+  fail(inside, make_error(Kind::bug, "apply a plan without a program"), Stage::engine);
+}
+
+}  // namespace berth::runtime

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/container.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+
+#include <chrono>
+
+#include "base/text.hpp"
+#include "runtime/foreground.hpp"
+#include "runtime/hooks.hpp"
+#include "sys/file.hpp"
+#include "sys/poll.hpp"
+#include "sys/process.hpp"
+#include "sys/program.hpp"
+#include "sys/signals.hpp"
+#include "sys/socket.hpp"
+
+namespace berth::runtime {
+namespace {
+
+constexpr std::chrono::seconds kDeath{10};
+
+Result<CgroupSet> cgroups_of(const State& state) {
+  if (state.cgroup_path.empty()) return CgroupSet();
+  CgroupLayout layout = TRY(detect_cgroup_layout());
+  return CgroupSet::open(layout, state.cgroup_path);
+}
+
+/// A handle of the container's first process, checked to be the one that the state means: between
+/// a look at its start time and a kill by number another process could get the number.
+Result<sys::Process> first_process(const State& state) {
+  sys::Fd pidfd = TRY(sys::open_pidfd(state.pid));
+  uint64_t start = TRY(sys::process_start_time(state.pid));
+  if (start != state.start_time) {
+    return make_error(Kind::not_found, "open process " + std::to_string(state.pid));
+  }
+  return sys::Process(state.pid, std::move(pidfd));
+}
+
+Result<void> signal_first(const State& state, int signal) {
+  sys::Process process = TRY(first_process(state));
+  auto sent = process.signal(signal);
+  process.release();  // not our child
+  return sent;
+}
+
+Result<void> kill_and_wait(const State& state) {
+  auto process = first_process(state);
+  if (!process.ok()) return {};  // it has ended
+  auto sent = process->signal(SIGKILL);
+  std::vector<pollfd> entries{{process->pidfd().get(), POLLIN, 0}};
+  auto ended = sent.ok() ? sys::poll(entries, kDeath) : Result<int>(1);
+  process->release();
+  if (ended.ok() && *ended == 0) {
+    return make_error(Kind::busy,
+                      "kill process " + std::to_string(state.pid) + ": still there after 10 s");
+  }
+  return ended.ok() ? Result<void>() : Result<void>(std::move(ended).error());
+}
+
+// Waits for the sentence of the container's first process: "ready" that it has heard us, then
+// either a report or the end of the line, which is its exec.
+Result<void> await_program(const Channel& channel, Report& report) {
+  TRY(channel.expect(Message::ready));
+  auto incoming = TRY(channel.receive());
+  if (!incoming) return {};
+  report.stage = incoming->report.stage;
+  return to_error(incoming->report);
+}
+
+Result<void> wake(const Entry& entry, Report& report) {
+  std::string path = sys::fd_path(entry.fd()) + "/" + kStartSocket;
+  Channel channel(TRY(sys::connect_unix(path, sys::SocketType::messages)));
+  TRY(sys::remove_entry(entry.fd(), kStartSocket));
+  return await_program(channel, report);
+}
+
+}  // namespace
+
+Result<void> create(const Store& store, LaunchRequest request, Report& report, Log& log) {
+  request.await_start = true;
+  Launched launched = TRY(launch(store, request, report, log));
+  launched.process.release();
+  return {};
+}
+
+Result<void> start(const Store& store, const std::string& id, Report& report, Log& log) {
+  Entry entry = TRY(store.get(id));
+  State state = TRY(entry.read());
+  Status status = entry.status(state);
+  if (status != Status::created) {
+    return make_error(Kind::usage, "container " + quoted(id) + " is " +
+                                       std::string(status_name(status)) + ", not created");
+  }
+  TRY(wake(entry, report));
+  report.fd.reset();
+  auto hooked = run_hooks("poststart", state.hooks.poststart, public_state(state, "running"));
+  if (hooked.ok()) return {};
+  // runtime-spec runtime.md "Lifecycle": "If any poststart hook fails, the runtime MUST generate an
+  // error, ... stop the container, and continue the lifecycle at step 12 [delete]".
+  ignore(kill_and_wait(state));
+  ignore(dispose(store, state, TRY(cgroups_of(state)), log));
+  return hooked;
+}
+
+Result<int> run(const Store& store, LaunchRequest request, Detach detach, Report& report,
+                Log& log) {
+  request.await_start = false;
+  request.die_with_parent = detach == Detach::no;
+  // From before the clone on, so that no signal is lost.
+  sys::Fd signals = detach == Detach::no ? TRY(catch_signals()) : sys::Fd();
+  Launched launched = TRY(launch(store, request, report, log));
+  report.fd.reset();
+  if (detach == Detach::yes) {
+    launched.process.release();
+    return 0;
+  }
+  auto status = stay(launched.process, signals, std::move(launched.console));
+  launched.process = sys::Process();
+  auto disposed = dispose(store, launched.state, std::move(launched.cgroups), log);
+  sys::ExitStatus ended = TRY(std::move(status));
+  if (!disposed.ok()) log.warn(to_line(disposed.error()) + "; ignoring");
+  return ended.shell_code();
+}
+
+Result<int> read_signal(std::string_view text) {
+  auto number = sys::signal_number(text);
+  if (!number) return make_error(Kind::usage, "unknown signal " + quoted(text));
+  return *number;
+}
+
+Result<void> kill(const Store& store, const std::string& id, int signal, Whom whom) {
+  Entry entry = TRY(store.get(id));
+  State state = TRY(entry.read());
+  Status status = entry.status(state);
+  if (whom == Whom::all) {
+    CgroupSet cgroups = TRY(cgroups_of(state));
+    if (signal == SIGKILL && !cgroups.empty()) return cgroups.kill_all();
+    if (!cgroups.empty()) {
+      std::vector<pid_t> processes = TRY(cgroups.processes());
+      for (pid_t pid : processes) ignore(sys::send_signal(pid, signal));  // it may have ended
+      return {};
+    }
+  }
+  if (status != Status::created && status != Status::running) {
+    return make_error(Kind::usage, "container not running: " + quoted(id));
+  }
+  return signal_first(state, signal);
+}
+
+Result<void> remove(const Store& store, const std::string& id, Force force, Log& log) {
+  auto entry = store.get(id);
+  if (!entry.ok() && entry.error().kind == Kind::not_found && force == Force::yes) return {};
+  if (!entry.ok()) return std::move(entry).error();
+  auto read = entry->read();
+  // A create that was killed before it wrote a word.
+  if (!read.ok() && force == Force::yes) return store.remove(id);
+  State state = TRY(std::move(read));
+  Status status = entry->status(state);
+  if ((status == Status::running || status == Status::creating) && force == Force::no) {
+    return make_error(
+        Kind::usage,
+        "container " + quoted(id) + " is " + std::string(status_name(status)) + ", not stopped",
+        "berth-runtime kill " + id + " KILL, or delete --force " + id);
+  }
+  if (status != Status::stopped && state.pid != 0) TRY(kill_and_wait(state));
+  return dispose(store, state, TRY(cgroups_of(state)), log);
+}
+
+Result<Listed> look_up(const Store& store, const std::string& id) {
+  Entry entry = TRY(store.get(id));
+  State state = TRY(entry.read());
+  Status status = entry.status(state);
+  return Listed{std::move(state), status};
+}
+
+Result<std::vector<Listed>> list(const Store& store) {
+  std::vector<Listed> listed;
+  std::vector<std::string> ids = TRY(store.list());
+  for (const auto& id : ids) {
+    auto one = look_up(store, id);
+    if (one.ok()) listed.push_back(std::move(one).value());
+  }
+  return listed;
+}
+
+}  // namespace berth::runtime

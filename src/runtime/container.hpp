@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs as: berth-runtime. Capabilities: the caller's. Hostile: nothing but what launch.hpp names.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/log.hpp"
+#include "base/result.hpp"
+#include "runtime/launch.hpp"
+#include "runtime/state.hpp"
+
+/// The operations of runtime-spec runtime.md "Operations", and those that every runtime adds.
+namespace berth::runtime {
+
+/// Makes a container that waits for start().
+Result<void> create(const Store& store, LaunchRequest request, Report& report, Log& log);
+
+/// Lets a created container run its program. Errors: usage (not created), denied and not_found (the
+/// program, with Stage::command in `report`).
+Result<void> start(const Store& store, const std::string& id, Report& report, Log& log);
+
+/// create and start in one; in the foreground it stays until the end, removes the container and
+/// gives its exit status (128 + n for signal n), detached it gives 0.
+enum class Detach { no, yes };
+Result<int> run(const Store& store, LaunchRequest request, Detach detach, Report& report, Log& log);
+
+/// "TERM", "SIGTERM", "15". Errors: usage.
+Result<int> read_signal(std::string_view text);
+
+/// Errors: usage ("container not running": the words that callers look for).
+enum class Whom { first_process, all };
+Result<void> kill(const Store& store, const std::string& id, int signal, Whom whom);
+
+/// Errors: usage (not stopped, without force); with force an absent container is fine.
+enum class Force { no, yes };
+Result<void> remove(const Store& store, const std::string& id, Force force, Log& log);
+
+struct Listed {
+  State state;
+  Status status;
+};
+Result<Listed> look_up(const Store& store, const std::string& id);
+/// Those that vanish meanwhile are left out.
+Result<std::vector<Listed>> list(const Store& store);
+
+}  // namespace berth::runtime

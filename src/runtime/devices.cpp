@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/devices.hpp"
+
+#include <fcntl.h>
+#include <linux/mount.h>
+#include <sys/stat.h>
+
+#include "base/text.hpp"
+#include "runtime/target.hpp"
+#include "sys/file.hpp"
+#include "sys/mount.hpp"
+#include "sys/node.hpp"
+#include "sys/pty.hpp"
+
+namespace berth::runtime {
+namespace {
+
+std::string number(const std::string& type, uint32_t major_number, uint32_t minor_number) {
+  return type + " " + std::to_string(major_number) + ":" + std::to_string(minor_number);
+}
+
+mode_t type_bits(const std::string& type) {
+  return type == "b" ? S_IFBLK : type == "p" ? S_IFIFO : S_IFCHR;
+}
+
+Result<void> make(Inside& inside, const plan::MakeNode& step) {
+  Parent parent = TRY(open_parent(inside.root, step.path));
+  auto made = sys::make_node(parent.directory, parent.name, type_bits(step.type) | step.mode,
+                             step.major, step.minor);
+  if (!made.ok() && made.error().kind == Kind::exists) {
+    // runtime-spec config-linux.md "Devices": "If a file already exists at path that does not match
+    // the requested device, the runtime MUST generate an error."
+    sys::Fd there = TRY(sys::open_at(parent.directory, parent.name, O_PATH | O_NOFOLLOW));
+    if (TRY(sys::is_device(there, step.type, step.major, step.minor, step.path))) return {};
+    return make_error(Kind::exists, "another file is in its place");
+  }
+  TRY(std::move(made));
+  if (step.uid == 0 && step.gid == 0) return {};
+  return sys::change_owner(parent.directory, parent.name, step.uid, step.gid);
+}
+
+// A place for a bind under its own name: a link that the image left there is not followed.
+Result<sys::Fd> open_place(const sys::Fd& root, const std::string& path) {
+  Parent parent = TRY(open_parent(root, path));
+  auto made =
+      sys::open_at(parent.directory, parent.name, O_CREAT | O_EXCL | O_NOFOLLOW | O_WRONLY, 0644);
+  if (made.ok()) return made;
+  if (made.error().kind != Kind::exists) return made;
+  sys::Fd place = TRY(sys::open_at(parent.directory, parent.name, O_PATH | O_NOFOLLOW));
+  struct stat info = TRY(sys::stat_fd(place, path));
+  if (S_ISLNK(info.st_mode) || S_ISDIR(info.st_mode)) {
+    return make_error(Kind::exists, "another file is in its place");
+  }
+  return place;
+}
+
+Result<void> bind(Inside& inside, const plan::BindNode& step) {
+  sys::Fd tree = TRY(sys::open_tree(sys::cwd(), step.source, OPEN_TREE_CLONE));
+  // The name is the host's, but what it is may have changed since the grant was decided.
+  if (!TRY(sys::is_device(tree, step.type, step.major, step.minor, step.source))) {
+    return make_error(Kind::denied,
+                      quoted(step.source) + " is not " + number(step.type, step.major, step.minor));
+  }
+  sys::Fd place = TRY(open_place(inside.root, step.path));
+  auto set = sys::mount_setattr(tree, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, 0, 0,
+                                sys::Recursive::no, step.path);
+  if (!set.ok() && set.error().kind != Kind::unsupported) return set;
+  return sys::move_mount_to_fd(tree, place, step.path);
+}
+
+Result<sys::Fd> open_console(Inside& inside, const plan::MakeConsole& step) {
+  sys::Fd master = TRY(sys::open_in_root(inside.root, "/dev/pts/ptmx", O_RDWR | O_NOCTTY));
+  if (!TRY(sys::is_device(master, "c", 5, 2, "/dev/pts/ptmx"))) {
+    return make_error(Kind::denied, "'/dev/pts/ptmx' is not the terminal multiplexer");
+  }
+  inside.terminal = TRY(sys::open_terminal(master));
+  if (step.size) {
+    TRY(sys::set_window_size(master, {static_cast<uint16_t>(step.size->height),
+                                      static_cast<uint16_t>(step.size->width)}));
+  }
+  return master;
+}
+
+Result<void> console(Inside& inside, const plan::MakeConsole& step) {
+  sys::Fd master = TRY(open_console(inside, step));
+  sys::Fd place = TRY(open_place(inside.root, "/dev/console"));
+  sys::Fd tree = TRY(sys::open_tree(inside.terminal, "", OPEN_TREE_CLONE | AT_EMPTY_PATH));
+  TRY(sys::move_mount_to_fd(tree, place, "/dev/console"));
+  TRY(inside.channel.send(Message::console, {}, 0, master));
+  TRY(sys::new_session());
+  return sys::become_terminal(inside.terminal);
+}
+
+}  // namespace
+
+Result<void> make_node(Inside& inside, const plan::MakeNode& step) {
+  TRY_CTX(make(inside, step), "cannot make device " + quoted(step.path));
+  return {};
+}
+
+Result<void> bind_node(Inside& inside, const plan::BindNode& step) {
+  TRY_CTX(bind(inside, step), "cannot make device " + quoted(step.path));
+  return {};
+}
+
+Result<void> make_link(Inside& inside, const plan::MakeLink& step) {
+  std::string context = "cannot make link " + quoted(step.path);
+  Parent parent = TRY_CTX(open_parent(inside.root, step.path), context);
+  auto made = sys::make_symlink(step.text, parent.directory, parent.name);
+  if (!made.ok() && made.error().kind != Kind::exists) {
+    return std::move(made).error().with_context(context);
+  }
+  return {};  // what the image has in its place is its own affair
+}
+
+Result<void> make_console(Inside& inside, const plan::MakeConsole& step) {
+  TRY_CTX(console(inside, step), "cannot make the container's terminal");
+  return {};
+}
+
+}  // namespace berth::runtime

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/foreground.hpp"
+
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <string>
+
+#include "sys/file.hpp"
+#include "sys/poll.hpp"
+#include "sys/pty.hpp"
+#include "sys/signals.hpp"
+
+namespace berth::runtime {
+namespace {
+
+constexpr size_t kBuffer = size_t{16} << 10;
+constexpr std::chrono::milliseconds kDrain{0};
+
+/// The way between our terminal and the container's.
+class Relay {
+ public:
+  static Result<Relay> open(sys::Fd console) {
+    Relay relay;
+    relay.console_ = std::move(console);
+    if (!relay.console_) return relay;
+    relay.follow_size();
+    if (sys::is_terminal(STDIN_FILENO)) relay.raw_ = TRY(sys::RawMode::enter(STDIN_FILENO));
+    return relay;
+  }
+
+  void follow_size() {
+    if (!console_ || !sys::is_terminal(STDOUT_FILENO)) return;
+    sys::Fd terminal(STDOUT_FILENO);
+    auto size = sys::window_size(terminal);
+    terminal.release();
+    if (size.ok()) ignore(sys::set_window_size(console_, *size));  // a size is only a hint
+  }
+
+  pollfd input() const {
+    bool wanted = console_ && input_open_ && typed_.empty();
+    return {wanted ? STDIN_FILENO : -1, POLLIN, 0};
+  }
+  pollfd output() const {
+    if (!console_) return {-1, 0, 0};
+    return {console_.get(), static_cast<short>(POLLIN | (typed_.empty() ? 0 : POLLOUT)), 0};
+  }
+
+  void serve(const pollfd& in, const pollfd& out) {
+    if (in.revents != 0) read_input();
+    if (out.revents & POLLOUT) pass_input();
+    if (out.revents & (POLLIN | POLLHUP | POLLERR)) pass_output();
+  }
+
+  /// What the container printed last is still in the terminal when it has ended.
+  void drain() {
+    while (console_) {
+      std::vector<pollfd> entries{{console_.get(), POLLIN, 0}};
+      auto ready = sys::poll(entries, kDrain);
+      if (!ready.ok() || *ready == 0 || !(entries[0].revents & POLLIN)) return;
+      pass_output();
+    }
+  }
+
+ private:
+  void read_input() {
+    std::array<char, kBuffer> buffer;
+    ssize_t count = ::read(STDIN_FILENO, buffer.data(), buffer.size());
+    if (count > 0) {
+      typed_.assign(buffer.data(), static_cast<size_t>(count));
+    } else if (count == 0 || (errno != EINTR && errno != EAGAIN)) {
+      input_open_ = false;
+      typed_.assign(1, kEndOfInput);
+    }
+  }
+  void pass_input() {
+    ssize_t count = ::write(console_.get(), typed_.data(), typed_.size());
+    if (count > 0) typed_.erase(0, static_cast<size_t>(count));
+    if (count < 0 && errno != EINTR && errno != EAGAIN) typed_.clear();
+  }
+  void pass_output() {
+    std::array<char, kBuffer> buffer;
+    ssize_t count = ::read(console_.get(), buffer.data(), buffer.size());
+    if (count > 0) {
+      sys::Fd out(STDOUT_FILENO);
+      // When nobody reads any more the container must not stop for it.
+      ignore(sys::write_all(out, {buffer.data(), static_cast<size_t>(count)}, "standard output"));
+      out.release();
+    } else if (count == 0 || (errno != EINTR && errno != EAGAIN)) {
+      console_.reset();  // EIO: every process has closed its end
+    }
+  }
+
+  static constexpr char kEndOfInput = 4;  // Ctrl-D, for a shell that reads a script from a pipe
+
+  sys::Fd console_;
+  sys::RawMode raw_;
+  std::string typed_;
+  bool input_open_ = true;
+};
+
+void pass_signals(const sys::Fd& signals, const sys::Process& process, Relay& relay) {
+  while (true) {
+    auto received = sys::read_signal(signals);
+    if (!received.ok() || !*received) return;
+    if ((*received)->number == SIGWINCH) {
+      relay.follow_size();
+    } else {
+      ignore(process.signal((*received)->number));  // it may have ended by itself
+    }
+  }
+}
+
+}  // namespace
+
+Result<sys::Fd> catch_signals() {
+  std::vector<int> numbers = sys::forwardable_signals();
+  numbers.push_back(SIGWINCH);
+  return sys::receive_signals(numbers);
+}
+
+Result<sys::ExitStatus> stay(sys::Process& process, const sys::Fd& signals, sys::Fd console) {
+  Relay relay = TRY(Relay::open(std::move(console)));
+  while (true) {
+    std::vector<pollfd> entries{{process.pidfd().get(), POLLIN, 0},
+                                {signals.get(), POLLIN, 0},
+                                relay.input(),
+                                relay.output()};
+    TRY(sys::poll(entries, std::nullopt));
+    if (entries[1].revents != 0) pass_signals(signals, process, relay);
+    relay.serve(entries[2], entries[3]);
+    if (entries[0].revents != 0) {
+      relay.drain();
+      return process.wait();
+    }
+  }
+}
+
+}  // namespace berth::runtime

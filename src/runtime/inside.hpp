@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <linux/filter.h>
+#include <sys/types.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "plan/plan.hpp"
+#include "runtime/protocol.hpp"
+#include "sys/fd.hpp"
+
+namespace berth::runtime {
+
+/// What the parent has made ready before the clone, so that the child neither parses nor looks
+/// things up.
+struct Prepared {
+  /// The container's cgroup directories on the host, with the name each gets below /sys/fs/cgroup;
+  /// one with an empty name stands for the whole mount.
+  std::vector<std::pair<std::string, std::string>> cgroups;
+  std::vector<sock_filter> seccomp;
+  unsigned seccomp_flags = 0;
+  sys::Fd start_socket;  ///< listens for `start`; empty for `run`
+  std::string bundle;
+  std::string id;
+  int preserve_fds = 0;
+  bool die_with_parent = false;  ///< also once the program runs
+  bool no_pivot = false;
+};
+
+/// Where the container's first process is on its way through the plan.
+struct Inside {
+  const Prepared& prepared;
+  Channel channel;
+  sys::Fd root{};
+  sys::Fd null_device{};       ///< the host's, verified; what files are masked with
+  sys::Fd empty_tree{};        ///< the tmpfs that directories are masked with
+  sys::Fd terminal{};          ///< the container's end, empty without one
+  Channel starter{sys::Fd()};  ///< whoever called `start`
+  std::string program{};       ///< argv[0] resolved
+  pid_t host_pid = 0;
+  bool cgroup_joined = false;
+  bool directory_denied = false;
+  bool ready = false;  ///< create has returned; failures go to `starter`
+};
+
+}  // namespace berth::runtime

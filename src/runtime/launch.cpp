@@ -1,0 +1,407 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/launch.hpp"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <array>
+
+#include "base/rollback.hpp"
+#include "base/text.hpp"
+#include "runtime/apply.hpp"
+#include "runtime/hooks.hpp"
+#include "runtime/seccomp.hpp"
+#include "sys/cgroup_kind.hpp"
+#include "sys/file.hpp"
+#include "sys/identity.hpp"
+#include "sys/namespace.hpp"
+#include "sys/poll.hpp"
+#include "sys/socket.hpp"
+
+namespace berth::runtime {
+namespace {
+
+constexpr size_t kMaxConfig = size_t{16} << 20;
+
+std::string now() {
+  timespec time{};
+  ::clock_gettime(CLOCK_REALTIME, &time);
+  tm parts{};
+  ::gmtime_r(&time.tv_sec, &parts);
+  std::array<char, 32> text{};
+  ::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &parts);
+  std::string fraction = std::to_string(1'000'000'000 + time.tv_nsec).substr(1);
+  return std::string(text.data()) + "." + fraction + "Z";
+}
+
+struct Bundle {
+  std::string path;  ///< absolute
+  oci::Spec spec;
+};
+
+Result<Bundle> read_bundle(const std::string& path) {
+  sys::Fd directory = TRY(sys::open_at(sys::cwd(), path, O_PATH | O_DIRECTORY));
+  Bundle bundle;
+  bundle.path =
+      path.starts_with("/") ? path : TRY(sys::read_link(sys::cwd(), sys::fd_path(directory)));
+  std::string text = TRY(sys::read_file(directory, "config.json", kMaxConfig));
+  bundle.spec = TRY(oci::parse_spec(text));
+  return bundle;
+}
+
+Result<plan::Plan> make_plan(const Bundle& bundle, const LaunchRequest& request) {
+  plan::Container container{request.id, bundle.path, request.await_start};
+  return plan::make(bundle.spec, container, host_facts());
+}
+
+/// The names below /sys/fs/cgroup that the container's directories get.
+std::vector<std::pair<std::string, std::string>> cgroup_views(const CgroupLayout& layout,
+                                                              const CgroupSet& cgroups) {
+  std::vector<std::pair<std::string, std::string>> views;
+  for (const std::string& path : cgroups.paths()) {
+    const CgroupHierarchy* home = nullptr;
+    for (const auto& hierarchy : layout.hierarchies) {
+      if (path.starts_with(hierarchy.mount + "/") &&
+          (home == nullptr || hierarchy.mount.size() > home->mount.size())) {
+        home = &hierarchy;
+      }
+    }
+    if (home == nullptr) continue;
+    bool whole = layout.kind() == CgroupLayout::Kind::unified;
+    views.emplace_back(path, whole ? "" : home->mount.substr(home->mount.rfind('/') + 1));
+  }
+  return views;
+}
+
+int clone_flags(const plan::Spawn& spawn) {
+  int flags = 0;
+  for (const auto& type : spawn.created) {
+    // The cgroup namespace is made later, by the child: its root is where the process is then.
+    flags |= type == "mount"     ? CLONE_NEWNS
+             : type == "pid"     ? CLONE_NEWPID
+             : type == "ipc"     ? CLONE_NEWIPC
+             : type == "uts"     ? CLONE_NEWUTS
+             : type == "network" ? CLONE_NEWNET
+             : type == "user"    ? CLONE_NEWUSER
+                                 : 0;
+  }
+  return flags;
+}
+
+/// Lets children be born into another pid namespace, until dropped.
+class PidNamespace {
+ public:
+  static Result<PidNamespace> join(const std::vector<oci::Namespace>& joined) {
+    PidNamespace space;
+    for (const auto& one : joined) {
+      if (one.type != "pid") continue;
+      space.own_ = TRY(sys::open_at(sys::cwd(), "/proc/self/ns/pid", O_RDONLY));
+      sys::Fd target = TRY(sys::open_at(sys::cwd(), one.path, O_RDONLY));
+      TRY(sys::setns(target, CLONE_NEWPID, one.path));
+    }
+    return space;
+  }
+  PidNamespace() = default;
+  PidNamespace(PidNamespace&&) = default;
+  PidNamespace& operator=(PidNamespace&&) = delete;
+  ~PidNamespace() {
+    if (own_) ignore(sys::setns(own_, CLONE_NEWPID, "our own"));  // we were there before
+  }
+
+ private:
+  sys::Fd own_;
+};
+
+std::string map_text(const std::vector<oci::IdMapping>& mappings) {
+  std::string text;
+  for (const auto& one : mappings) {
+    text += std::to_string(one.container_id) + " " + std::to_string(one.host_id) + " " +
+            std::to_string(one.size) + "\n";
+  }
+  return text;
+}
+
+Result<void> write_existing(const std::string& path, const std::string& text) {
+  sys::Fd file = TRY(sys::open_at(sys::cwd(), path, O_WRONLY));
+  return sys::write_all(file, text, path);
+}
+
+Result<void> map_ids(const plan::Spawn& spawn, pid_t pid, const Channel& channel) {
+  if (spawn.uid_mappings.empty()) return {};
+  std::string base = "/proc/" + std::to_string(pid);
+  auto groups = write_existing(base + "/gid_map", map_text(spawn.gid_mappings));
+  if (!groups.ok() && groups.error().kind == Kind::denied) {
+    // Without CAP_SETGID outside, only after giving up setgroups(2). user_namespaces(7)
+    TRY(write_existing(base + "/setgroups", "deny"));
+    groups = write_existing(base + "/gid_map", map_text(spawn.gid_mappings));
+  }
+  TRY(std::move(groups));
+  TRY(write_existing(base + "/uid_map", map_text(spawn.uid_mappings)));
+  return channel.send(Message::ids_mapped);
+}
+
+Result<void> send_console(const std::string& path, const sys::Fd& master) {
+  sys::Fd socket = TRY(sys::connect_unix(path, sys::SocketType::stream));
+  constexpr std::string_view kName = "/dev/ptmx";
+  return sys::send_message(socket, kName.data(), kName.size(), master);
+}
+
+/// The steps of one launch; their order is launch().
+class Launcher {
+ public:
+  Launcher(const Store& store, const LaunchRequest& request, Report& report, Log& log)
+      : store_(store), request_(request), report_(report), log_(log) {}
+
+  Result<void> claim();
+  Result<void> decide();
+  Result<void> prepare();
+  Result<void> make_cgroup();
+  Result<void> spawn();
+  Result<void> settle();
+  Result<void> publish();
+  Launched finish();
+
+ private:
+  Result<void> place();
+  Result<void> attend();
+  Result<void> answer_hooks(const std::string& stage);
+  const plan::Spawn& spawn_step() const { return *plan::find<plan::Spawn>(launched_.plan); }
+
+  const Store& store_;
+  const LaunchRequest& request_;
+  Report& report_;
+  Log& log_;
+  Launched launched_;
+  Prepared prepared_;
+  CgroupLayout layout_;
+  bool joined_unified_ = false;
+  std::unique_ptr<Channel> channel_;
+  Rollback undo_;
+};
+
+Result<void> Launcher::claim() {
+  launched_.entry = std::make_unique<Entry>(TRY(store_.claim(request_.id)));
+  undo_.add([this] { ignore(store_.remove(request_.id)); });
+  return {};
+}
+
+Result<void> Launcher::decide() {
+  Bundle bundle =
+      TRY_CTX(read_bundle(request_.bundle), "cannot read bundle " + quoted(request_.bundle));
+  launched_.plan = TRY(make_plan(bundle, request_));
+  for (const auto& warning : launched_.plan.warnings) log_.warn(warning);
+  State& state = launched_.state;
+  state.id = request_.id;
+  state.bundle = bundle.path;
+  state.rootfs = bundle.spec.root.path.starts_with("/") ? bundle.spec.root.path
+                                                        : bundle.path + "/" + bundle.spec.root.path;
+  state.created = now();
+  state.owner = ::getuid();
+  state.boot_id = TRY(sys::boot_id());
+  state.annotations = std::move(bundle.spec.annotations);
+  state.hooks.poststart = std::move(bundle.spec.hooks.poststart);
+  state.hooks.poststop = std::move(bundle.spec.hooks.poststop);
+  if (const auto* cgroup = plan::find<plan::MakeCgroup>(launched_.plan)) {
+    state.cgroup_path = cgroup->path;
+  }
+  // Before the cgroup exists: whoever finds the leftovers of a kill knows where to look.
+  return launched_.entry->write(state);
+}
+
+Result<void> Launcher::prepare() {
+  prepared_.id = request_.id;
+  prepared_.bundle = launched_.state.bundle;
+  prepared_.preserve_fds = request_.preserve_fds;
+  prepared_.die_with_parent = request_.die_with_parent;
+  prepared_.no_pivot = request_.no_pivot;
+  if (const auto* seccomp = plan::find<plan::LoadSeccomp>(launched_.plan)) {
+    if (needs_listener(seccomp->profile)) {
+      return make_error(Kind::unsupported,
+                        "config.json: linux.seccomp.listenerPath: not supported");
+    }
+    prepared_.seccomp = TRY(compile_seccomp(seccomp->profile));
+    prepared_.seccomp_flags = TRY(seccomp_flags(seccomp->profile));
+  }
+  if (!request_.await_start) return {};
+  // By the directory's handle, because a socket's address holds 107 bytes.
+  std::string path = sys::fd_path(launched_.entry->fd()) + "/" + kStartSocket;
+  prepared_.start_socket = TRY(sys::listen_unix(path, sys::SocketType::messages));
+  return {};
+}
+
+Result<void> Launcher::make_cgroup() {
+  const auto* step = plan::find<plan::MakeCgroup>(launched_.plan);
+  if (step == nullptr) return {};
+  layout_ = TRY(detect_cgroup_layout());
+  launched_.cgroups =
+      TRY_CTX(CgroupSet::create(layout_, step->path, step->resources), "cannot make the cgroup");
+  undo_.add([this] { ignore(launched_.cgroups.remove()); });
+  for (const auto& unmet : launched_.cgroups.unmet()) {
+    log_.warn(unmet.name + ": " + unmet.reason + "; ignoring");
+  }
+  prepared_.cgroups = cgroup_views(layout_, launched_.cgroups);
+  return {};
+}
+
+Result<void> Launcher::spawn() {
+  auto [ours, theirs] = TRY(sys::socket_pair());
+  PidNamespace births = TRY(PidNamespace::join(spawn_step().joined));
+  int flags = clone_flags(spawn_step());
+  int cgroup = launched_.cgroups.unified_fd();
+  auto cloned = sys::clone3(static_cast<uint64_t>(flags), cgroup);
+  joined_unified_ = cloned.ok() && cgroup >= 0;
+  // A kernel before 5.7, or a place that is not ours to start in: move it there afterwards.
+  if (!cloned.ok() && cgroup >= 0) cloned = sys::clone3(static_cast<uint64_t>(flags), -1);
+  TRY(std::move(cloned).ok() ? Result<void>() : Result<void>(std::move(cloned).error()));
+  if (cloned->pid == 0) {
+    ours.reset();
+    report_.fd.reset();
+    apply(launched_.plan, prepared_, Channel(std::move(theirs)));
+  }
+  launched_.process = sys::Process(cloned->pid, std::move(cloned->pidfd));
+  undo_.add([this] { launched_.process = sys::Process(); });
+  channel_ = std::make_unique<Channel>(std::move(ours));
+  prepared_.start_socket.reset();
+  return {};
+}
+
+Result<void> Launcher::place() {
+  pid_t pid = launched_.process.pid();
+  TRY_CTX(map_ids(spawn_step(), pid, *channel_), "cannot map ids");
+  TRY_CTX(launched_.cgroups.add(
+              pid, joined_unified_ ? CgroupSet::Unified::already_inside : CgroupSet::Unified::join),
+          "cannot join the cgroup");
+  launched_.state.pid = pid;
+  launched_.state.start_time = TRY(sys::process_start_time(pid));
+  TRY(launched_.entry->write(launched_.state));
+  auto told = channel_->send(Message::cgroup_joined, {}, pid);
+  // It may have failed already; attend() hears why.
+  ignore(std::move(told));
+  return {};
+}
+
+// Places the process and hears it out. When it has ended before it was placed, its own report is
+// the reason, and that it cannot be found any more only a consequence.
+Result<void> Launcher::settle() {
+  auto placed = place();
+  if (placed.ok()) return attend();
+  std::vector<pollfd> entries{{channel_->fd().get(), POLLIN, 0}};
+  bool told = TRY(sys::poll(entries, std::chrono::milliseconds(0)))
+  > 0;
+  if (told) {
+    auto heard = attend();
+    if (!heard.ok() && heard.error().kind != Kind::interrupted) return heard;
+  }
+  return placed;
+}
+
+Result<void> Launcher::answer_hooks(const std::string& stage) {
+  for (const auto& step : launched_.plan.steps) {
+    const auto* hooks = std::get_if<plan::RunHooks>(&step);
+    if (hooks == nullptr || hooks->stage != stage) continue;
+    TRY(run_hooks(stage, hooks->hooks, public_state(launched_.state, "creating")));
+  }
+  return channel_->send(Message::hooks_done);
+}
+
+// Ends when the child waits for `start`, or has closed its end by becoming the program.
+Result<void> Launcher::attend() {
+  while (true) {
+    std::optional<Channel::Incoming> incoming = TRY(channel_->receive());
+    if (!incoming && request_.await_start) {
+      return make_error(Kind::interrupted, "make the container: its first process was killed");
+    }
+    if (!incoming) return {};
+    switch (incoming->report.message) {
+      case Message::console:
+        launched_.console = std::move(incoming->passed);
+        break;
+      case Message::hooks_due:
+        TRY(answer_hooks(incoming->report.text));
+        break;
+      case Message::ready:
+        return {};
+      case Message::failed:
+        report_.stage = incoming->report.stage;
+        return to_error(incoming->report);
+      default:
+        return make_error(Kind::bug, "receive an unexpected message");
+    }
+  }
+}
+
+Result<void> Launcher::publish() {
+  if (launched_.console && !request_.console_socket.empty()) {
+    TRY(send_console(request_.console_socket, launched_.console));
+    launched_.console.reset();
+  }
+  if (!request_.pid_file.empty()) {
+    TRY(sys::replace_file(sys::cwd(), request_.pid_file, std::to_string(launched_.process.pid()),
+                          0644));
+  }
+  if (!request_.await_start) {
+    TRY(run_hooks("poststart", launched_.state.hooks.poststart,
+                  public_state(launched_.state, "running")));
+  }
+  return {};
+}
+
+Launched Launcher::finish() {
+  undo_.commit();
+  return std::move(launched_);
+}
+
+}  // namespace
+
+plan::HostFacts host_facts() {
+  plan::HostFacts facts;
+  facts.user_namespace = !sys::in_initial_user_namespace();
+  facts.tty_group_mapped = !facts.user_namespace || sys::is_group_mapped(5);
+  switch (sys::cgroup_kind()) {
+    case sys::CgroupKind::none:
+      facts.cgroup_layout = plan::CgroupLayout::none;
+      break;
+    case sys::CgroupKind::legacy:
+      facts.cgroup_layout = plan::CgroupLayout::legacy;
+      break;
+    case sys::CgroupKind::hybrid:
+      facts.cgroup_layout = plan::CgroupLayout::hybrid;
+      break;
+    case sys::CgroupKind::unified:
+      facts.cgroup_layout = plan::CgroupLayout::unified;
+      break;
+  }
+  return facts;
+}
+
+Result<plan::Plan> plan_bundle(const LaunchRequest& request) {
+  Bundle bundle =
+      TRY_CTX(read_bundle(request.bundle), "cannot read bundle " + quoted(request.bundle));
+  return make_plan(bundle, request);
+}
+
+Result<Launched> launch(const Store& store, const LaunchRequest& request, Report& report,
+                        Log& log) {
+  Launcher launcher(store, request, report, log);
+  TRY(launcher.claim());
+  TRY(launcher.decide());
+  TRY(launcher.prepare());
+  TRY(launcher.make_cgroup());
+  TRY(launcher.spawn());
+  TRY(launcher.settle());
+  TRY(launcher.publish());
+  return launcher.finish();
+}
+
+Result<void> dispose(const Store& store, const State& state, CgroupSet cgroups, Log& log) {
+  // Without a pid namespace of its own, processes may have outlived the first one.
+  if (!cgroups.empty()) ignore(cgroups.kill_all());  // remove() tells whether any are left
+  auto removed = cgroups.remove();
+  run_all_hooks("poststop", state.hooks.poststop, public_state(state, "stopped"), log);
+  TRY(store.remove(state.id));
+  return removed;
+}
+
+}  // namespace berth::runtime

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs as: berth-runtime. Capabilities: the caller's. Hostile: config.json, which the json reader
+// bounds and plan::make() validates.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/log.hpp"
+#include "base/result.hpp"
+#include "plan/plan.hpp"
+#include "runtime/cgroup.hpp"
+#include "runtime/protocol.hpp"
+#include "runtime/state.hpp"
+#include "sys/fd.hpp"
+#include "sys/process.hpp"
+
+namespace berth::runtime {
+
+/// What is asked for with create and run.
+struct LaunchRequest {
+  std::string id;
+  std::string bundle = ".";
+  std::string pid_file;
+  std::string console_socket;
+  int preserve_fds = 0;
+  bool no_pivot = false;
+  bool await_start = false;      ///< create
+  bool die_with_parent = false;  ///< run in the foreground
+};
+
+/// Where the caller learns early that the program runs, and whose fault a failure is.
+struct Report {
+  sys::Fd fd{};  ///< closed as soon as the program runs
+  Stage stage = Stage::engine;
+};
+
+/// A container whose process runs its program, or waits for `start`.
+struct Launched {
+  std::unique_ptr<Entry> entry;  ///< keeps the lock of the state directory
+  State state;
+  plan::Plan plan;
+  CgroupSet cgroups;
+  sys::Process process;
+  sys::Fd console;  ///< the terminal's master, empty without one
+};
+
+/// Facts of this machine that a plan depends on.
+plan::HostFacts host_facts();
+
+/// Reads the config of `bundle` and decides what would be done; nothing is started.
+Result<plan::Plan> plan_bundle(const LaunchRequest& request);
+
+/// Makes the container up to the point that the request asks for. On failure nothing of it is left:
+/// no process, no cgroup, no directory.
+/// Errors: those of oci::parse_spec, plan::make, CgroupSet::create and of the steps in the child.
+Result<Launched> launch(const Store& store, const LaunchRequest& request, Report& report, Log& log);
+
+/// Undoes what a container has on the machine: processes, cgroups, poststop hooks, state directory.
+Result<void> dispose(const Store& store, const State& state, CgroupSet cgroups, Log& log);
+
+}  // namespace berth::runtime

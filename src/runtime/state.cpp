@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/state.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "json/fields.hpp"
+#include "oci/hook_fields.hpp"
+#include "sys/file.hpp"
+#include "sys/node.hpp"
+#include "sys/process.hpp"
+
+namespace berth::runtime {
+
+template <class V>
+void fields(V& v, State& state) {
+  v.required("ociVersion", state.oci_version);
+  v.required("id", state.id);
+  v.required("pid", state.pid);
+  v.required("startTime", state.start_time);
+  v.required("bootId", state.boot_id);
+  v.required("bundle", state.bundle);
+  v.required("rootfs", state.rootfs);
+  v.required("cgroupPath", state.cgroup_path);
+  v.required("created", state.created);
+  v.required("owner", state.owner);
+  v.optional("annotations", state.annotations);
+  v.optional("hooks", state.hooks);
+}
+
+namespace {
+
+constexpr const char* kFile = "state.json";
+constexpr size_t kMaxState = size_t{4} << 20;
+constexpr size_t kMaxId = 1024;
+
+// Field 3 of /proc/PID/stat, '?' for a process that has gone.
+char process_state(pid_t pid) {
+  auto text = sys::read_file(sys::cwd(), "/proc/" + std::to_string(pid) + "/stat", 4096);
+  size_t name_end = text.ok() ? text->rfind(')') : std::string::npos;
+  return name_end == std::string::npos || name_end + 2 >= text->size() ? '?'
+                                                                       : (*text)[name_end + 2];
+}
+
+Result<void> check_id(const std::string& id) {
+  auto allowed = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '+' || c == '-' || c == '.';
+  };
+  bool good = !id.empty() && id.size() <= kMaxId && id[0] != '.' &&
+              std::all_of(id.begin(), id.end(), allowed);
+  if (good) return {};
+  return make_error(Kind::usage,
+                    "container id " + quoted(id) + ": expected letters, digits and any of _ + - .");
+}
+
+}  // namespace
+
+std::string_view status_name(Status status) {
+  switch (status) {
+    case Status::creating:
+      return "creating";
+    case Status::created:
+      return "created";
+    case Status::running:
+      return "running";
+    case Status::stopped:
+      return "stopped";
+  }
+  return "";
+}
+
+std::string public_state(const State& state, std::string_view status) {
+  json::Object object;
+  object.emplace_back("ociVersion", state.oci_version);
+  object.emplace_back("id", state.id);
+  object.emplace_back("pid", int64_t{status == "stopped" ? 0 : state.pid});
+  object.emplace_back("status", std::string(status));
+  object.emplace_back("bundle", state.bundle);
+  object.emplace_back("rootfs", state.rootfs);
+  object.emplace_back("created", state.created);
+  object.emplace_back("owner", std::to_string(state.owner));
+  json::Object annotations;
+  for (const auto& [key, value] : state.annotations) annotations.emplace_back(key, value);
+  object.emplace_back("annotations", std::move(annotations));
+  return json::dump(json::Value(std::move(object)), 2);
+}
+
+Result<void> Entry::write(const State& state) const {
+  return sys::replace_file(fd_, kFile, json::write(state), 0600);
+}
+
+Result<State> Entry::read() const {
+  std::string text = TRY_CTX(sys::read_file(fd_, kFile, kMaxState),
+                             "cannot read the state of container " + quoted(id_));
+  return json::read<State>(text, kFile);
+}
+
+Status Entry::status(const State& state) const {
+  if (state.pid == 0) {
+    // Its creator holds the lock for as long as it lives.
+    auto free = sys::try_lock(fd_, sys::LockMode::shared, id_);
+    return free.ok() && *free ? Status::stopped : Status::creating;
+  }
+  auto boot = sys::boot_id();
+  auto start = sys::process_start_time(state.pid);
+  bool alive = boot.ok() && *boot == state.boot_id && start.ok() && *start == state.start_time &&
+               process_state(state.pid) != 'Z';
+  if (!alive) return Status::stopped;
+  auto socket = sys::stat_entry(fd_, kStartSocket);
+  return socket.ok() && *socket ? Status::created : Status::running;
+}
+
+Result<Store> Store::open(const std::string& root) {
+  if (root.empty() || root.find_first_not_of('/') == std::string::npos) {
+    return make_error(Kind::usage, "--root: '/' cannot hold container states");
+  }
+  auto opened = sys::open_if_exists(sys::cwd(), root, O_PATH | O_DIRECTORY);
+  if (opened.ok() && !*opened) {
+    TRY(sys::make_directories(sys::cwd(), root, 0700));
+    opened = sys::open_if_exists(sys::cwd(), root, O_PATH | O_DIRECTORY);
+  }
+  if (!opened.ok()) return std::move(opened).error();
+  if (!*opened) return make_error(Kind::not_found, "open " + quoted(root));
+  sys::Fd fd = std::move(**opened);
+  struct stat info = TRY(sys::stat_fd(fd, root));
+  // Whoever may write here could have us kill or unmount what they name.
+  if (info.st_uid != ::geteuid() || (info.st_mode & 022) != 0) {
+    return make_error(Kind::denied,
+                      "--root: " + quoted(root) + " can be written by others than its user");
+  }
+  return Store(std::move(fd));
+}
+
+Result<Entry> Store::claim(const std::string& id) const {
+  TRY(check_id(id));
+  auto made = sys::make_new_directory(fd_, id, 0700);
+  if (!made.ok() && made.error().kind == Kind::exists) {
+    return make_error(Kind::exists, "container " + quoted(id) + " already exists",
+                      "berth-runtime delete " + id);
+  }
+  TRY(std::move(made));
+  sys::Fd fd = TRY(sys::open_at(fd_, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
+  TRY(sys::try_lock(fd, sys::LockMode::exclusive, id));
+  return Entry(id, std::move(fd));
+}
+
+Result<Entry> Store::get(const std::string& id) const {
+  TRY(check_id(id));
+  auto fd = TRY(sys::open_if_exists(fd_, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
+  if (!fd) return make_error(Kind::not_found, "container " + quoted(id) + " does not exist");
+  return Entry(id, std::move(*fd));
+}
+
+Result<std::vector<std::string>> Store::list() const {
+  return sys::list_directory(fd_, ".");
+}
+
+Result<void> Store::remove(const std::string& id) const {
+  TRY(check_id(id));
+  // The three names that are ever there; the loop over an unknown tree is for what a crash left.
+  auto entry = sys::open_if_exists(fd_, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  if (entry.ok() && !*entry) return {};
+  if (entry.ok()) {
+    TRY(sys::remove_entry(**entry, kFile));
+    TRY(sys::remove_entry(**entry, kStartSocket));
+    if (sys::remove_entry(fd_, id).ok()) return {};
+  }
+  return sys::remove_tree(fd_, id);
+}
+
+}  // namespace berth::runtime

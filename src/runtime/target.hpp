@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs as: the container's first process, before it enters its root. Capabilities: all of its user
+// namespace. Hostile: every name and link below the root; the paths come from the config.
+#pragma once
+
+#include <string>
+
+#include "base/result.hpp"
+#include "sys/fd.hpp"
+
+namespace berth::runtime {
+
+enum class TargetType { directory, file };
+
+/// Opens `path` of the container as a place to mount on, made (with its parents) when missing.
+/// Links are followed inside `root` only, a dangling one to where it points.
+/// Errors: not_found never; denied, io (a read-only file system), exists (a race with another).
+Result<sys::Fd> open_target(const sys::Fd& root, const std::string& path, TargetType type);
+
+/// The same for a place that must be a real directory under its own name.
+/// Errors: also denied (a symbolic link, or no directory).
+Result<sys::Fd> open_exact_target(const sys::Fd& root, const std::string& path);
+
+struct Parent {
+  sys::Fd directory;
+  std::string name;
+};
+/// The directory in which `path` is to be made, made itself when missing.
+/// Errors: usage (a path that ends in ".." or is the root).
+Result<Parent> open_parent(const sys::Fd& root, const std::string& path);
+
+}  // namespace berth::runtime
