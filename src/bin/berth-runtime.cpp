@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// The OCI runtime: wires the parts together, prints the one error line.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <exception>
+
+#include "base/text.hpp"
+#include "cli/oci/verb.hpp"
+#include "sys/console.hpp"
+#include "sys/file.hpp"
+
+namespace berth {
+namespace {
+
+constexpr int kFailed = 1;
+
+/// Standard error, and the file of --log.
+class RuntimeLog final : public Log {
+ public:
+  Result<void> configure(const cli::oci::Globals& globals) {
+    format_ = globals.log_format;
+    debug_ = globals.debug;
+    if (globals.log_file.empty()) return {};
+    file_ = TRY(sys::open_at(sys::cwd(), globals.log_file, O_WRONLY | O_CREAT | O_APPEND, 0600));
+    return {};
+  }
+  void warn(const std::string& text) override { write("warning", "warning: " + text, text); }
+  void debug(const std::string& text) override {
+    if (debug_) write("debug", text, text);
+  }
+  void error(const Error& error) {
+    std::string line = to_line(error);
+    if (debug_) {
+      line += " (" + std::string(error.where.file) + ":" + std::to_string(error.where.line) + ")";
+    }
+    write("error", line, line);
+  }
+
+ private:
+  // There is no place left to say that these are gone.
+  void write(std::string_view level, const std::string& line, const std::string& text) {
+    if (file_) ignore(sys::write_all(file_, cli::oci::log_line(format_, level, text), "--log"));
+    ignore(sys::write_stream(STDERR_FILENO, "berth-runtime: " + escape_controls(line) + "\n"));
+  }
+
+  sys::Fd file_;
+  std::string format_ = "text";
+  bool debug_ = false;
+};
+
+Result<sys::Fd> take_report(const std::string& text) {
+  if (text.empty()) return sys::Fd();
+  auto number = parse_u64(text);
+  if (!number || *number < 3 || *number > 65535) {
+    return make_error(Kind::usage, "--report-fd: expected the number of an open descriptor");
+  }
+  sys::Fd given(static_cast<int>(*number));
+  auto taken = sys::duplicate(given);  // close on exec, which the inherited number is not
+  if (taken.ok()) return taken;
+  given.release();
+  return taken;
+}
+
+Result<int> call_verb(const cli::oci::Globals& globals, std::vector<std::string> words,
+                      RuntimeLog& log, runtime::Report& report) {
+  const cli::oci::Verb* verb = TRY(cli::oci::find_verb(words[0]));
+  std::string command_name = "berth-runtime " + words[0];
+  words.erase(words.begin());
+  cli::oci::Command command = verb->command();
+  cli::Parsed parsed =
+      TRY(cli::parse(command.flags, cli::FlagsEnd::at_double_dash, words, command_name));
+  if (parsed.help) {
+    TRY(sys::write_stream(STDOUT_FILENO,
+                          cli::verb_help("berth-runtime", {verb->text, command.flags})));
+    return 0;
+  }
+  TRY(cli::check_arity(verb->arity, parsed.arguments.size(), command_name,
+                       cli::usage_line("berth-runtime", verb->text, !command.flags.empty())));
+  cli::oci::Session session{globals.root, log, report, {}};
+  int status = TRY(command.run(session, parsed.arguments));
+  if (!session.out.empty()) TRY(sys::write_stream(STDOUT_FILENO, session.out));
+  return status;
+}
+
+Result<int> runtime_main(const std::vector<std::string>& words, RuntimeLog& log,
+                         runtime::Report& report) {
+  cli::oci::Globals globals;
+  cli::Parsed parsed = TRY(cli::parse(cli::oci::global_flags(globals),
+                                      cli::FlagsEnd::at_first_argument, words, "berth-runtime"));
+  TRY(log.configure(globals));
+  report.fd = TRY(take_report(globals.report_fd));
+  if (globals.version) {
+    TRY(sys::write_stream(STDOUT_FILENO, cli::oci::version_text()));
+    return 0;
+  }
+  if (parsed.help || parsed.arguments.empty()) {
+    TRY(sys::write_stream(STDOUT_FILENO, cli::oci::program_help()));
+    return 0;
+  }
+  if (globals.systemd_cgroup) {
+    return make_error(Kind::unsupported, "--systemd-cgroup: not supported",
+                      "leave it out: cgroups are made below the caller's own");
+  }
+  if (globals.root.empty()) {
+    globals.root = cli::oci::default_root(::getuid(), std::getenv("XDG_RUNTIME_DIR"));
+  }
+  return call_verb(globals, std::move(parsed.arguments), log, report);
+}
+
+int report_failure(const Error& error, RuntimeLog& log, runtime::Report& report) {
+  if (report.fd) {
+    // Who asked for it prints it; a reader that has gone needs it no more.
+    ignore(sys::write_all(report.fd, cli::oci::report_text(error, report.stage), "--report-fd"));
+  } else {
+    log.error(error);
+  }
+  return kFailed;
+}
+
+}  // namespace
+}  // namespace berth
+
+int main(int argc, char** argv) {
+  berth::RuntimeLog log;
+  berth::runtime::Report report;
+  try {
+    auto status = berth::runtime_main({argv + (argc > 0 ? 1 : 0), argv + argc}, log, report);
+    return status.ok() ? *status : berth::report_failure(status.error(), log, report);
+  } catch (const std::exception& exception) {
+    return berth::report_failure(
+        berth::make_error(berth::Kind::bug, std::string("unexpected: ") + exception.what()), log,
+        report);
+  }
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/oci/verb.hpp"
+
+namespace berth::cli::oci {
+namespace {
+
+Result<int> run(Session& session, const LaunchOptions& options,
+                const std::vector<std::string>& arguments) {
+  runtime::Store store = TRY(runtime::Store::open(session.root));
+  runtime::LaunchRequest request = TRY(to_request(options, arguments[0]));
+  TRY_CTX(runtime::create(store, std::move(request), session.report, session.log),
+          "cannot create container '" + arguments[0] + "'");
+  return 0;
+}
+
+}  // namespace
+
+const Verb create_verb{
+    .text = {.name = "create",
+             .arguments = "ID",
+             .summary = "Create a container that waits for start",
+             .example = "berth-runtime create --bundle /srv/web web"},
+    .arity = {1, 1},
+    .command = [] { return make_command(launch_flags, run); },
+};
+
+}  // namespace berth::cli::oci

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/oci/verb.hpp"
+#include "json/value.hpp"
+
+namespace berth::cli::oci {
+namespace {
+
+struct Options {
+  std::string format = "table";
+  bool quiet = false;
+};
+
+FlagTable flags(Options& o) {
+  return {{"format", 'f', "FORMAT", "As a table or as json", &o.format, {"table", "json"}},
+          {"quiet", 'q', "", "Only the ids", &o.quiet}};
+}
+
+json::Value as_json(const runtime::Listed& one) {
+  json::Object object;
+  object.emplace_back("ociVersion", one.state.oci_version);
+  object.emplace_back("id", one.state.id);
+  bool ended = one.status == runtime::Status::stopped;
+  object.emplace_back("pid", int64_t{ended ? 0 : one.state.pid});
+  object.emplace_back("status", std::string(runtime::status_name(one.status)));
+  object.emplace_back("bundle", one.state.bundle);
+  object.emplace_back("rootfs", one.state.rootfs);
+  object.emplace_back("created", one.state.created);
+  object.emplace_back("owner", std::to_string(one.state.owner));
+  return object;
+}
+
+std::string as_table(const std::vector<runtime::Listed>& listed) {
+  std::string text = "ID\tPID\tSTATUS\tBUNDLE\tCREATED\tOWNER\n";
+  for (const auto& one : listed) {
+    bool ended = one.status == runtime::Status::stopped;
+    text += one.state.id + "\t" + std::to_string(ended ? 0 : one.state.pid) + "\t" +
+            std::string(runtime::status_name(one.status)) + "\t" + one.state.bundle + "\t" +
+            one.state.created + "\t" + std::to_string(one.state.owner) + "\n";
+  }
+  return text;
+}
+
+Result<int> run(Session& session, const Options& options, const std::vector<std::string>&) {
+  runtime::Store store = TRY(runtime::Store::open(session.root));
+  std::vector<runtime::Listed> listed = TRY(runtime::list(store));
+  if (options.quiet) {
+    for (const auto& one : listed) session.out += one.state.id + "\n";
+  } else if (options.format == "json") {
+    json::Array array;
+    for (const auto& one : listed) array.push_back(as_json(one));
+    session.out = json::dump(json::Value(std::move(array))) + "\n";
+  } else {
+    session.out = as_table(listed);
+  }
+  return 0;
+}
+
+}  // namespace
+
+const Verb list_verb{
+    .text = {.name = "list",
+             .arguments = "",
+             .summary = "List the containers of this --root",
+             .example = "berth-runtime list --format json"},
+    .arity = {0, 0},
+    .command = [] { return make_command(flags, run); },
+};
+
+}  // namespace berth::cli::oci

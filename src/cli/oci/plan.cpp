@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/oci/verb.hpp"
+#include "json/value.hpp"
+
+namespace berth::cli::oci {
+namespace {
+
+struct Options {
+  LaunchOptions launch;
+  std::string format = "text";
+};
+
+FlagTable flags(Options& o) {
+  FlagTable table = launch_flags(o.launch);
+  table.push_back({"format", 'f', "FORMAT", "As text or as json", &o.format, {"text", "json"}});
+  return table;
+}
+
+json::Value as_json(const plan::Description& step) {
+  json::Object object;
+  object.emplace_back("step", step.name);
+  object.emplace_back("text", step.text);
+  for (const auto& [name, value] : step.members) object.emplace_back(name, value);
+  return object;
+}
+
+Result<int> run(Session& session, const Options& options,
+                const std::vector<std::string>& arguments) {
+  runtime::LaunchRequest request = TRY(to_request(options.launch, arguments[0]));
+  plan::Plan plan = TRY(runtime::plan_bundle(request));
+  for (const auto& warning : plan.warnings) session.log.warn(warning);
+  json::Array steps;
+  for (const auto& step : plan.steps) {
+    plan::Description description = plan::describe(step);
+    if (options.format == "json") {
+      steps.push_back(as_json(description));
+    } else {
+      session.out += description.text + "\n";
+    }
+  }
+  if (options.format == "json") session.out = json::dump(json::Value(std::move(steps)), 2) + "\n";
+  return 0;
+}
+
+}  // namespace
+
+const Verb plan_verb{
+    .text = {.name = "plan",
+             .arguments = "ID",
+             .summary = "Print what run would do, and do nothing",
+             .example = "berth-runtime plan --bundle /srv/web web"},
+    .arity = {1, 1},
+    .command = [] { return make_command(flags, run); },
+};
+
+}  // namespace berth::cli::oci

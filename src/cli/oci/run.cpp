@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/oci/verb.hpp"
+
+namespace berth::cli::oci {
+namespace {
+
+struct Options {
+  LaunchOptions launch;
+  bool detach = false;
+};
+
+FlagTable flags(Options& o) {
+  FlagTable table = launch_flags(o.launch);
+  table.push_back({"detach", 'd', "", "Leave the container to itself", &o.detach});
+  return table;
+}
+
+Result<int> run(Session& session, const Options& options,
+                const std::vector<std::string>& arguments) {
+  runtime::Store store = TRY(runtime::Store::open(session.root));
+  runtime::LaunchRequest request = TRY(to_request(options.launch, arguments[0]));
+  auto detach = options.detach ? runtime::Detach::yes : runtime::Detach::no;
+  return TRY_CTX(runtime::run(store, std::move(request), detach, session.report, session.log),
+                 "cannot run container '" + arguments[0] + "'");
+}
+
+}  // namespace
+
+const Verb run_verb{
+    .text = {.name = "run",
+             .arguments = "ID",
+             .summary = "Create and start a container and stay with it to its end",
+             .example = "berth-runtime run --bundle /srv/web web"},
+    .arity = {1, 1},
+    .command = [] { return make_command(flags, run); },
+};
+
+}  // namespace berth::cli::oci

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/oci/verb.hpp"
+
+namespace berth::cli::oci {
+namespace {
+
+struct Options {};
+
+FlagTable flags(Options&) {
+  return {};
+}
+
+Result<int> run(Session& session, const Options&, const std::vector<std::string>& arguments) {
+  runtime::Store store = TRY(runtime::Store::open(session.root));
+  TRY_CTX(runtime::start(store, arguments[0], session.report, session.log),
+          "cannot start container '" + arguments[0] + "'");
+  return 0;
+}
+
+}  // namespace
+
+const Verb start_verb{
+    .text = {.name = "start",
+             .arguments = "ID",
+             .summary = "Let a created container run its program",
+             .example = "berth-runtime start web"},
+    .arity = {1, 1},
+    .command = [] { return make_command(flags, run); },
+};
+
+}  // namespace berth::cli::oci

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/log.hpp"
+#include "base/result.hpp"
+#include "cli/core/flags.hpp"
+#include "cli/core/help.hpp"
+#include "runtime/container.hpp"
+
+/// The command line that every OCI runtime has (runc's, which callers write against).
+namespace berth::cli::oci {
+
+/// Flags before the verb.
+struct Globals {
+  std::string root;
+  std::string log_file;
+  std::string log_format = "text";
+  std::string report_fd;
+  bool debug = false;
+  bool systemd_cgroup = false;
+  bool version = false;
+};
+FlagTable global_flags(Globals& globals);
+
+/// What a verb works with; main makes it.
+struct Session {
+  const std::string& root;
+  Log& log;
+  runtime::Report& report;
+  /// Collects what goes to standard output; main writes it when the verb has ended well.
+  std::string out;
+};
+
+/// A verb ready to parse: `flags` points into options that `run` keeps alive.
+struct Command {
+  FlagTable flags;
+  std::function<Result<int>(Session&, const std::vector<std::string>&)> run;
+};
+
+struct Verb {
+  VerbText text;
+  Arity arity;
+  Command (*command)();
+};
+
+template <class Options>
+Command make_command(FlagTable (*flags)(Options&),
+                     Result<int> (*run)(Session&, const Options&,
+                                        const std::vector<std::string>&)) {
+  auto options = std::make_shared<Options>();
+  return {flags(*options),
+          [options, run](Session& session, const std::vector<std::string>& arguments) {
+            return run(session, *options, arguments);
+          }};
+}
+
+/// The flags that create and run share, as typed.
+struct LaunchOptions {
+  runtime::LaunchRequest request;
+  std::optional<uint64_t> preserve_fds;
+  bool no_new_keyring = false;
+};
+FlagTable launch_flags(LaunchOptions& options);
+/// Errors: usage (a number of descriptors that no process has).
+Result<runtime::LaunchRequest> to_request(const LaunchOptions& options, const std::string& id);
+
+// Each in a file of its own.
+extern const Verb create_verb;
+extern const Verb delete_verb;
+extern const Verb kill_verb;
+extern const Verb list_verb;
+extern const Verb plan_verb;
+extern const Verb run_verb;
+extern const Verb start_verb;
+extern const Verb state_verb;
+
+/// All verbs, in the order of the help.
+const std::vector<const Verb*>& verbs();
+/// Errors: usage (unknown, with the nearest).
+Result<const Verb*> find_verb(const std::string& name);
+
+std::string program_help();
+std::string version_text();
+/// $XDG_RUNTIME_DIR/berth/runtime for an ordinary user who has one, else /run/berth/runtime.
+std::string default_root(unsigned uid, const char* runtime_directory);
+
+/// What goes down --report-fd when something failed: one JSON object.
+std::string report_text(const Error& error, runtime::Stage stage);
+/// A line of the --log file.
+std::string log_line(std::string_view format, std::string_view level, const std::string& text);
+
+}  // namespace berth::cli::oci

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <time.h>
+
+#include <array>
+
+#include "base/text.hpp"
+#include "cli/oci/verb.hpp"
+#include "json/value.hpp"
+
+namespace berth::cli::oci {
+
+const std::vector<const Verb*>& verbs() {
+  static const std::vector<const Verb*> all = {&create_verb, &start_verb,  &run_verb,  &state_verb,
+                                               &kill_verb,   &delete_verb, &list_verb, &plan_verb};
+  return all;
+}
+
+Result<const Verb*> find_verb(const std::string& name) {
+  std::vector<std::string_view> names;
+  for (const Verb* verb : verbs()) {
+    if (verb->text.name == name) return verb;
+    names.push_back(verb->text.name);
+  }
+  return unknown_word("command", name, names, "berth-runtime");
+}
+
+FlagTable global_flags(Globals& g) {
+  return {{"root", 0, "DIR", "Where the states of containers are kept", &g.root},
+          {"log", 0, "FILE", "Append warnings and errors to a file", &g.log_file},
+          {"log-format", 0, "FORMAT", "As text or as json", &g.log_format, {"text", "json"}},
+          {"report-fd", 0, "N", "Write a failure as JSON to this descriptor", &g.report_fd},
+          {"debug", 0, "", "Say where in the source an error was made", &g.debug},
+          {"systemd-cgroup", 0, "", "Not supported: cgroups are made directly", &g.systemd_cgroup},
+          {"version", 'v', "", "Print the version", &g.version}};
+}
+
+FlagTable launch_flags(LaunchOptions& o) {
+  return {
+      {"bundle", 'b', "DIR", "The bundle, the working directory unless told", &o.request.bundle},
+      {"pid-file", 0, "FILE", "Write the process id to a file", &o.request.pid_file},
+      {"console-socket", 0, "PATH", "Send the terminal's master to this socket",
+       &o.request.console_socket},
+      {"preserve-fds", 0, "N", "Pass on N descriptors from 3 on", &o.preserve_fds},
+      {"no-pivot", 0, "", "Move the root instead of pivot_root", &o.request.no_pivot},
+      {"no-new-keyring", 0, "", "Accepted: a session keyring is never made", &o.no_new_keyring}};
+}
+
+Result<runtime::LaunchRequest> to_request(const LaunchOptions& options, const std::string& id) {
+  constexpr uint64_t kMost = 1'000'000;
+  runtime::LaunchRequest request = options.request;
+  request.id = id;
+  if (options.preserve_fds.value_or(0) > kMost) {
+    return make_error(Kind::usage, "--preserve-fds: more than a process can have");
+  }
+  request.preserve_fds = static_cast<int>(options.preserve_fds.value_or(0));
+  return request;
+}
+
+std::string program_help() {
+  std::vector<VerbText> texts;
+  for (const Verb* verb : verbs()) texts.push_back(verb->text);
+  Globals globals;
+  return cli::program_help("berth-runtime", "Create and start containers from OCI bundles", texts,
+                           global_flags(globals));
+}
+
+std::string version_text() {
+  return "berth-runtime version " BERTH_VERSION "\nspec: " +
+         std::string(berth::oci::kRuntimeSpecVersion) + "\n";
+}
+
+std::string default_root(unsigned uid, const char* runtime_directory) {
+  bool own = uid != 0 && runtime_directory != nullptr && runtime_directory[0] == '/';
+  return (own ? std::string(runtime_directory) : "/run") + "/berth/runtime";
+}
+
+std::string report_text(const Error& error, runtime::Stage stage) {
+  json::Array context;
+  for (const auto& level : error.context) context.emplace_back(level);
+  json::Object object;
+  object.emplace_back("kind", std::string(kind_name(error.kind)));
+  object.emplace_back("errno", error.sys_errno);
+  object.emplace_back("what", error.what);
+  object.emplace_back("hint", error.hint);
+  object.emplace_back("context", std::move(context));
+  object.emplace_back("stage", stage == runtime::Stage::command ? "command" : "engine");
+  return json::dump(json::Value(std::move(object)));
+}
+
+std::string log_line(std::string_view format, std::string_view level, const std::string& text) {
+  time_t now = ::time(nullptr);
+  tm parts{};
+  ::gmtime_r(&now, &parts);
+  std::array<char, 32> stamp{};
+  ::strftime(stamp.data(), stamp.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
+  if (format != "json")
+    return std::string(stamp.data()) + " " + std::string(level) + ": " + text + "\n";
+  json::Object object;
+  object.emplace_back("level", std::string(level));
+  object.emplace_back("msg", text);
+  object.emplace_back("time", stamp.data());
+  return json::dump(json::Value(std::move(object))) + "\n";
+}
+
+}  // namespace berth::cli::oci
