@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/cgroup.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "runtime/cgroup_limits.hpp"
+
+namespace berth::runtime {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using Kind_ = CgroupLayout::Kind;
+using Version = CgroupHierarchy::Version;
+
+constexpr std::string_view kHybrid =
+    "31 23 0:28 / /sys/fs/cgroup rw,relatime - tmpfs tmpfs rw,mode=755\n"
+    "32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw shared:9 - cgroup cgroup rw,cpu,cpuacct\n"
+    "35 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n"
+    "40 31 0:37 / /sys/fs/cgroup/systemd rw - cgroup cgroup rw,xattr,name=systemd\n"
+    "41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw,nsdelegate\n";
+
+TEST(CgroupLayout, hybrid_machine) {
+  auto layout = parse_cgroup_layout(
+      kHybrid, "9:name=systemd:/\n4:memory:/a/b\n1:cpu,cpuacct:/\n0::/user.slice\n");
+  EXPECT_EQ(layout.kind(), Kind_::hybrid);
+  ASSERT_NE(layout.find("memory"), nullptr);
+  EXPECT_EQ(layout.find("memory")->mount, "/sys/fs/cgroup/memory");
+  EXPECT_EQ(layout.find("memory")->own, "/a/b");
+  EXPECT_EQ(layout.find("cpuacct"), layout.find("cpu"));
+  EXPECT_THAT(layout.find("name=systemd")->controllers, ElementsAre("name=systemd"));
+  ASSERT_NE(layout.unified(), nullptr);
+  EXPECT_EQ(layout.unified()->own, "/user.slice");
+  EXPECT_EQ(layout.find("pids"), nullptr);
+}
+
+TEST(CgroupLayout, unified_legacy_and_none) {
+  auto v2 = parse_cgroup_layout("30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n", "0::/x\n");
+  EXPECT_EQ(v2.kind(), Kind_::unified);
+  auto v1 = parse_cgroup_layout("30 23 0:26 / /cg/pids rw - cgroup none rw,pids\n", "3:pids:/\n");
+  EXPECT_EQ(v1.kind(), Kind_::legacy);
+  EXPECT_EQ(parse_cgroup_layout("30 23 0:26 / / rw - ext4 /dev/vda rw\n", "").kind(), Kind_::none);
+}
+
+TEST(CgroupLayout, mount_that_shows_a_part_of_the_hierarchy) {
+  auto layout =
+      parse_cgroup_layout("30 23 0:26 /docker/abc /sys/fs/cgroup/pids ro - cgroup cgroup rw,pids\n",
+                          "3:pids:/docker/abc/child\n");
+  EXPECT_EQ(layout.find("pids")->own, "/child");
+  layout = parse_cgroup_layout("30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
+                               "0::/../../outside\n");
+  EXPECT_EQ(layout.unified()->own, "/");
+}
+
+TEST(CgroupLayout, second_mount_and_odd_lines_are_ignored) {
+  auto layout = parse_cgroup_layout(
+      "30 23 0:26 / /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids\n"
+      "31 23 0:26 / /elsewhere rw - cgroup cgroup rw,pids\n"
+      "32 23 0:27 / /with\\040blank rw - cgroup cgroup rw,memory\n"
+      "broken - cgroup\n - cgroup cgroup rw\n"
+      "33 23 0:28 / /nothing rw - cgroup cgroup rw\n",
+      "nonsense\n3:pids\n");
+  ASSERT_EQ(layout.hierarchies.size(), 2u);
+  EXPECT_EQ(layout.find("pids")->mount, "/sys/fs/cgroup/pids");
+  EXPECT_EQ(layout.find("memory")->mount, "/with blank");
+}
+
+std::vector<std::string> lines(const std::vector<CgroupWrite>& writes) {
+  std::vector<std::string> texts;
+  for (const auto& write : writes) texts.push_back(write.file + "=" + write.value);
+  return texts;
+}
+
+oci::Resources full() {
+  oci::Resources resources;
+  resources.memory = oci::Memory{};
+  resources.memory->limit = 1 << 20;
+  resources.memory->swap = 3 << 20;
+  resources.memory->reservation = 4096;
+  resources.cpu = oci::Cpu{};
+  resources.cpu->shares = 1024;
+  resources.cpu->quota = 50000;
+  resources.cpu->period = 100000;
+  resources.cpu->cpus = "0-1";
+  resources.pids = oci::Pids{100};
+  resources.block_io = oci::BlockIo{};
+  resources.block_io->weight = 500;
+  resources.hugepage_limits = {{"2MB", 4194304}};
+  return resources;
+}
+
+TEST(CgroupLimits, v1_files) {
+  EXPECT_THAT(
+      lines(*v1_writes(full())),
+      ElementsAre("memory.limit_in_bytes=1048576", "memory.soft_limit_in_bytes=4096",
+                  "memory.memsw.limit_in_bytes=3145728", "cpu.shares=1024",
+                  "cpu.cfs_period_us=100000", "cpu.cfs_quota_us=50000", "cpuset.cpus=0-1",
+                  "pids.max=100", "blkio.weight=500", "hugetlb.2MB.rsvd.limit_in_bytes=4194304",
+                  "hugetlb.2MB.limit_in_bytes=4194304"));
+}
+
+TEST(CgroupLimits, v2_files) {
+  auto resources = full();
+  resources.unified = {{"memory.high", "1000"}};
+  EXPECT_THAT(lines(*v2_writes(resources)),
+              ElementsAre("memory.max=1048576", "memory.swap.max=2097152", "memory.low=4096",
+                          "cpu.weight=100", "cpu.max=50000 100000", "cpuset.cpus=0-1",
+                          "pids.max=100", "io.weight=4950", "hugetlb.2MB.rsvd.max=4194304",
+                          "hugetlb.2MB.max=4194304", "memory.high=1000"));
+}
+
+TEST(CgroupLimits, nothing_asked_nothing_written) {
+  EXPECT_THAT(*v1_writes({}), IsEmpty());
+  EXPECT_THAT(*v2_writes({}), IsEmpty());
+}
+
+TEST(CgroupLimits, no_limit_is_max_and_zero_is_a_value) {
+  oci::Resources resources;
+  resources.memory = oci::Memory{};
+  resources.memory->limit = -1;
+  resources.memory->swap = -1;
+  resources.pids = oci::Pids{0};
+  resources.cpu = oci::Cpu{};
+  resources.cpu->quota = -1;
+  EXPECT_THAT(lines(*v2_writes(resources)),
+              ElementsAre("memory.max=max", "memory.swap.max=max", "cpu.max=max", "pids.max=0"));
+}
+
+TEST(CgroupLimits, swap_that_contradicts_memory_is_refused) {
+  oci::Resources resources;
+  resources.memory = oci::Memory{};
+  resources.memory->swap = 100;
+  EXPECT_EQ(to_line(v2_writes(resources).error()), "set memory.swap: it needs a memory.limit");
+  resources.memory->limit = 200;
+  EXPECT_EQ(to_line(v2_writes(resources).error()), "set memory.swap: it is below memory.limit");
+}
+
+TEST(CgroupLimits, names_of_files_cannot_leave_the_directory) {
+  oci::Resources resources;
+  resources.unified = {{"../memory.max", "1"}};
+  EXPECT_EQ(to_line(v2_writes(resources).error()),
+            "linux.resources.unified: '../memory.max' cannot name a file");
+  resources.unified = {{"x/memory.max", "1"}};
+  EXPECT_FALSE(v2_writes(resources).ok());
+  resources.unified.clear();
+  resources.hugepage_limits = {{"2MB/../..", 1}};
+  EXPECT_EQ(to_line(v1_writes(resources).error()),
+            "linux.resources.hugepageLimits[0].pageSize: '2MB/../..' cannot name a file");
+}
+
+TEST(CgroupLimits, shares_become_weights_on_the_curve_of_the_others) {
+  EXPECT_EQ(weight_of_shares(2), 1u);
+  EXPECT_EQ(weight_of_shares(1024), 100u);
+  EXPECT_EQ(weight_of_shares(262144), 10000u);
+  EXPECT_EQ(weight_of_shares(0), 1u);
+  EXPECT_EQ(weight_of_shares(UINT64_MAX), 10000u);
+  uint64_t before = 0;
+  for (uint64_t shares = 2; shares < 262144; shares *= 2) {
+    EXPECT_GE(weight_of_shares(shares), before);
+    before = weight_of_shares(shares);
+  }
+}
+
+TEST(CgroupSet, paths_that_lead_elsewhere_are_refused) {
+  for (const std::string path : {"/a/../b", "..", "/", ""}) {
+    auto made = CgroupSet::create({}, path, {});
+    ASSERT_FALSE(made.ok()) << path;
+    EXPECT_EQ(made.error().kind, Kind::usage);
+  }
+}
+
+TEST(CgroupSet, without_cgroups_all_limits_are_unmet) {
+  oci::Resources resources = full();
+  resources.devices = {{false, "a", {}, {}, "rwm"}};
+  auto made = CgroupSet::create({}, "/berth/x", resources);
+  ASSERT_TRUE(made.ok());
+  std::vector<std::string> names;
+  for (const auto& unmet : made->unmet()) names.push_back(unmet.name);
+  EXPECT_THAT(names, ElementsAre("memory.limit", "memory.reservation", "memory.swap", "cpu.shares",
+                                 "cpu.period", "cpu.quota", "cpu.cpus", "pids.limit",
+                                 "blockIO.weight", "hugepageLimits", "devices"));
+  EXPECT_EQ(made->unmet()[0].reason, "no cgroup controller 'memory'");
+  EXPECT_TRUE(made->empty());
+}
+
+}  // namespace
+}  // namespace berth::runtime
