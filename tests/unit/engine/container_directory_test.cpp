@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/container_directory.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "engine/containers.hpp"
+#include "engine/launch.hpp"
+
+namespace berth::engine {
+namespace {
+
+namespace fs = std::filesystem;
+
+class ContainerDirectoryTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    root_ = fs::path(testing::TempDir()) / ("store-" + std::to_string(::getpid()));
+    fs::create_directories(root_);
+  }
+  void TearDown() override { fs::remove_all(root_); }
+
+  ContainerRecord record(const std::string& id, const std::string& name) {
+    ContainerRecord made;
+    made.id = id;
+    made.name = name;
+    made.image = "busybox";
+    made.command = {"true"};
+    made.created_at = 1;
+    return made;
+  }
+
+  std::string root() const { return root_; }
+  fs::path root_;
+  std::string a_ = std::string(64, 'a');
+  std::string b_ = std::string(64, 'b');
+};
+
+TEST_F(ContainerDirectoryTest, is_owned_while_it_is_open) {
+  auto made = ContainerDirectory::create(root(), a_);
+  ASSERT_TRUE(made.ok()) << to_line(made.error());
+  ASSERT_TRUE(made->write(record(a_, "ab")).ok());
+  EXPECT_TRUE(read_container(root(), a_)->owned);
+  EXPECT_FALSE(*ContainerDirectory::take_over(root(), a_));
+  { ContainerDirectory gone = std::move(*made); }
+  auto files = read_container(root(), a_);
+  EXPECT_FALSE(files->owned);
+  EXPECT_FALSE(files->exit);
+  EXPECT_EQ(files->record->name, "ab");
+  EXPECT_TRUE(*ContainerDirectory::take_over(root(), a_));
+}
+
+TEST_F(ContainerDirectoryTest, keeps_the_exit_status) {
+  auto made = ContainerDirectory::create(root(), a_);
+  ASSERT_TRUE(made->write(ExitRecord{3, 99}).ok());
+  auto files = read_container(root(), a_);
+  ASSERT_TRUE(files->exit);
+  EXPECT_EQ(files->exit->exit_code, 3);
+  EXPECT_EQ(files->exit->finished_at, 99);
+}
+
+TEST_F(ContainerDirectoryTest, leaves_nothing_when_it_is_removed) {
+  auto made = ContainerDirectory::create(root(), a_);
+  ASSERT_TRUE(reserve_name(root(), "ab", a_).ok());
+  ASSERT_TRUE(made->write(record(a_, "ab")).ok());
+  ASSERT_TRUE(made->remove().ok());
+  EXPECT_TRUE(fs::is_empty(root_ / "containers"));
+  EXPECT_TRUE(fs::is_empty(root_ / "names"));
+}
+
+TEST_F(ContainerDirectoryTest, gives_a_name_to_one_container) {
+  auto a = ContainerDirectory::create(root(), a_);
+  auto b = ContainerDirectory::create(root(), b_);
+  ASSERT_TRUE(reserve_name(root(), "web", a_).ok());
+  auto second = reserve_name(root(), "web", b_);
+  ASSERT_FALSE(second.ok());
+  EXPECT_EQ(second.error().kind, Kind::exists);
+  EXPECT_EQ(to_line(second.error()),
+            "Conflict. The container name \"/web\" is already in use by container \"" + a_ +
+                "\"; try: berth rm web");
+  // Another container's name is not taken away.
+  ASSERT_TRUE(release_name(root(), "web", b_).ok());
+  EXPECT_EQ(*find_name(root(), "web"), a_);
+}
+
+TEST_F(ContainerDirectoryTest, takes_over_the_name_of_a_container_that_is_gone) {
+  auto b = ContainerDirectory::create(root(), b_);
+  ASSERT_TRUE(reserve_name(root(), "web", a_).ok());
+  ASSERT_TRUE(reserve_name(root(), "web", b_).ok());
+  EXPECT_EQ(*find_name(root(), "web"), b_);
+}
+
+TEST_F(ContainerDirectoryTest, lists_what_looks_like_an_id) {
+  EXPECT_TRUE(container_ids(root())->empty());
+  auto a = ContainerDirectory::create(root(), a_);
+  fs::create_directories(root_ / "containers/lost+found");
+  EXPECT_THAT(*container_ids(root()), testing::ElementsAre(a_));
+}
+
+TEST_F(ContainerDirectoryTest, is_shown_as_running_exited_or_dead) {
+  NullLog log;
+  Context context{{root(), root() + "/state", "/none", "/"}, Identity::root, {}, log};
+  auto states = [&](Which which) {
+    std::vector<std::string> texts;
+    for (const auto& summary : *list_containers(context, which)) {
+      texts.push_back(summary.name + " " + std::string(container_state_name(summary.state)));
+    }
+    return texts;
+  };
+  auto a = ContainerDirectory::create(root(), a_);
+  ASSERT_TRUE(a->write(record(a_, "aa")).ok());
+  auto b = ContainerDirectory::create(root(), b_);
+  ASSERT_TRUE(b->write(record(b_, "bb")).ok());
+  ASSERT_TRUE(b->write(ExitRecord{0, 5}).ok());
+  EXPECT_THAT(states(Which::all), testing::ElementsAre("bb exited", "aa running"));
+  EXPECT_THAT(states(Which::running), testing::ElementsAre("aa running"));
+  { ContainerDirectory gone = std::move(*a); }
+  EXPECT_THAT(states(Which::all), testing::ElementsAre("bb exited", "aa dead"));
+  EXPECT_EQ(get_container(context, "bb")->id, b_);
+  EXPECT_EQ(get_container(context, "bbbb")->id, b_);
+  EXPECT_EQ(to_line(get_container(context, "cc").error()),
+            "no such container: cc; try: berth ps --all");
+  EXPECT_FALSE(get_container(context, "../names").ok());
+}
+
+TEST(ParseReport, tells_a_command_that_is_missing_from_one_that_cannot_run) {
+  auto missing = parse_report(
+      R"({"kind":"not_found","errno":2,"what":"run 'x'","hint":"","context":[],"stage":"command"})");
+  ASSERT_TRUE(missing.ok());
+  EXPECT_EQ(missing->status(), 127);
+  auto denied = parse_report(R"({"kind":"denied","what":"run 'x'","stage":"command"})");
+  EXPECT_EQ(denied->status(), 126);
+  auto engine = parse_report(R"({"kind":"io","what":"mount","context":["cannot a"]})");
+  EXPECT_EQ(engine->status(), 125);
+  EXPECT_EQ(to_line(engine->error), "cannot a: mount");
+  EXPECT_FALSE(parse_report("half {").ok());
+}
+
+}  // namespace
+}  // namespace berth::engine

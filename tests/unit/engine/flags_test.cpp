@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "engine/name.hpp"
+#include "engine/run.hpp"
+#include "engine/time_text.hpp"
+#include "engine/volume.hpp"
+
+namespace berth::engine {
+namespace {
+
+using testing::ElementsAre;
+
+TEST(ParseVolume, reads_source_destination_and_options) {
+  EXPECT_EQ(*parse_volume("/data:/mnt", "/home"), (Volume{"/data", "/mnt", false, "rprivate"}));
+  EXPECT_EQ(*parse_volume("/data:/mnt/:ro,rslave", "/home"),
+            (Volume{"/data", "/mnt", true, "rslave"}));
+  EXPECT_EQ(*parse_volume("/data:/mnt:rw,Z", "/home"),
+            (Volume{"/data", "/mnt", false, "rprivate"}));
+}
+
+TEST(ParseVolume, takes_relative_sources_below_the_working_directory) {
+  EXPECT_EQ(parse_volume("./src:/src", "/home/ada")->source, "/home/ada/./src");
+  EXPECT_EQ(parse_volume("..:/src", "/home/ada")->source, "/home/ada/..");
+}
+
+TEST(ParseVolume, says_what_is_wrong) {
+  auto line = [](const char* text) { return to_line(parse_volume(text, "/").error()); };
+  EXPECT_EQ(line("/data"),
+            "volume '/data': expected SOURCE:DESTINATION[:ro]; try: -v /data:/data:ro");
+  EXPECT_EQ(line("/data:mnt"), "volume 'mnt': the path is not absolute");
+  EXPECT_EQ(line("/data:/"), "volume '/': the container's root cannot be mounted over");
+  EXPECT_EQ(line("/data:/mnt:readonly"),
+            "volume '/data:/mnt:readonly': unknown option 'readonly'; try: ro, rw or a propagation "
+            "such as rslave");
+  EXPECT_EQ(line("cache:/mnt"),
+            "volume 'cache:/mnt': named volumes are not supported; try: an absolute path on the "
+            "host, or ./cache");
+}
+
+TEST(ParseTmpfs, reads_destination_and_options) {
+  EXPECT_EQ(*parse_tmpfs("/run"), (Tmpfs{"/run", {}}));
+  EXPECT_EQ(*parse_tmpfs("/run:size=1m,exec"), (Tmpfs{"/run", {"size=1m", "exec"}}));
+  EXPECT_FALSE(parse_tmpfs("run").ok());
+  EXPECT_FALSE(parse_tmpfs("/").ok());
+  EXPECT_FALSE(parse_tmpfs("/run:,").ok());
+}
+
+TEST(ParseEnvFile, keeps_assignments_and_bare_names) {
+  auto entries = parse_env_file("# a comment\n\nA=1\n  B= 2 \r\nC\nD=#x\n", "env");
+  ASSERT_TRUE(entries.ok());
+  EXPECT_THAT(*entries, ElementsAre("A=1", "B= 2 ", "C", "D=#x"));
+}
+
+TEST(ParseEnvFile, names_the_line_that_it_refuses) {
+  auto entries = parse_env_file("A=1\nno good=2\n", "my.env");
+  ASSERT_FALSE(entries.ok());
+  EXPECT_EQ(to_line(entries.error()), "my.env: line 2: 'no good' is not a variable name");
+  EXPECT_FALSE(parse_env_file("=1", "env").ok());
+}
+
+TEST(ParseCpus, reads_thousandths) {
+  EXPECT_EQ(*parse_cpus("1.5"), 1500U);
+  EXPECT_EQ(*parse_cpus(".25"), 250U);
+  EXPECT_EQ(*parse_cpus("8"), 8000U);
+  for (const char* wrong : {"", ".", "0", "-1", "1.", "1.2345", "x", "1e3", "0.001", "2000000"}) {
+    EXPECT_FALSE(parse_cpus(wrong).ok()) << wrong;
+  }
+}
+
+TEST(CheckName, allows_dockers_names_alone) {
+  for (const char* good : {"ab", "A1", "a.b-c_d", "0x"}) EXPECT_TRUE(check_name(good).ok()) << good;
+  for (const char* bad : {"", "a", "-ab", ".ab", "a/b", "a b", "..", "\xc3\xa4nne"}) {
+    EXPECT_FALSE(check_name(bad).ok()) << bad;
+  }
+  EXPECT_FALSE(check_name(std::string(256, 'a')).ok());
+}
+
+TEST(NameFrom, gives_names_that_pass_the_check) {
+  for (uint64_t random = 0; random < 4096; random += 65) {
+    EXPECT_TRUE(check_name(name_from(random)).ok()) << name_from(random);
+  }
+  EXPECT_NE(name_from(0), name_from(65));
+}
+
+TEST(ParseTime, reads_rfc_3339) {
+  EXPECT_EQ(parse_time("1970-01-01T00:00:01Z"), 1);
+  EXPECT_EQ(parse_time("2026-11-20T12:00:00.123456789Z"), 1795176000);
+  EXPECT_EQ(parse_time("2026-11-20T13:00:00+01:00"), 1795176000);
+  EXPECT_EQ(format_time(1795176000), "2026-11-20T12:00:00Z");
+  for (const char* wrong : {"", "2026-11-20", "2026-13-20T12:00:00Z", "2026-11-20T12:00:00",
+                            "2026-11-20T12:00:00.Z", "2026-11-20T12:00:00+1"}) {
+    EXPECT_FALSE(parse_time(wrong)) << wrong;
+  }
+}
+
+}  // namespace
+}  // namespace berth::engine

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/spec.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace berth::engine {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::Not;
+
+class MakeSpec : public testing::Test {
+ protected:
+  oci::Spec make() {
+    SpecInputs inputs{
+        request_, identity_, "f00d", "/store/containers/f00d", {"/top", "/bottom"}, "box", user_,
+        {"sh"},   {"A=1"},   "/work"};
+    return make_spec(inputs);
+  }
+  static const oci::Mount* find(const oci::Spec& spec, std::string_view destination) {
+    for (const oci::Mount& mount : spec.mounts) {
+      if (mount.destination == destination) return &mount;
+    }
+    return nullptr;
+  }
+  static std::vector<std::string> namespaces(const oci::Spec& spec) {
+    std::vector<std::string> types;
+    for (const auto& space : spec.linux_.namespaces) types.push_back(space.type);
+    return types;
+  }
+
+  RunRequest request_;
+  Identity identity_ = Identity::root;
+  ContainerUser user_;
+};
+
+TEST_F(MakeSpec, mounts_the_layers_first_highest_first) {
+  oci::Spec spec = make();
+  ASSERT_FALSE(spec.mounts.empty());
+  EXPECT_EQ(spec.mounts[0].destination, "/");
+  EXPECT_EQ(spec.mounts[0].type, "overlay");
+  EXPECT_THAT(spec.mounts[0].options, ElementsAre("lowerdir+=/top", "lowerdir+=/bottom",
+                                                  "upperdir=/store/containers/f00d/upper",
+                                                  "workdir=/store/containers/f00d/work"));
+}
+
+TEST_F(MakeSpec, reads_overlay_marks_of_the_user_in_a_user_namespace) {
+  identity_ = Identity::mapped;
+  EXPECT_THAT(make().mounts[0].options, Contains("userxattr"));
+}
+
+TEST_F(MakeSpec, gives_no_terminal_group_and_no_groups_to_a_single_id) {
+  identity_ = Identity::single;
+  user_.additional_gids = {44};
+  oci::Spec spec = make();
+  EXPECT_THAT(find(spec, "/dev/pts")->options, Not(Contains("gid=5")));
+  EXPECT_THAT(spec.process->user.additional_gids, IsEmpty());
+  identity_ = Identity::mapped;
+  spec = make();
+  EXPECT_THAT(find(spec, "/dev/pts")->options, Contains("gid=5"));
+  EXPECT_THAT(spec.process->user.additional_gids, ElementsAre(44));
+}
+
+TEST_F(MakeSpec, shares_the_hosts_network_only_when_asked) {
+  EXPECT_THAT(namespaces(make()), Contains("network"));
+  request_.network = Network::host;
+  EXPECT_THAT(namespaces(make()), Not(Contains("network")));
+  EXPECT_EQ(find(make(), "/sys")->type, "sysfs");
+  identity_ = Identity::mapped;
+  EXPECT_EQ(find(make(), "/sys")->type, "bind");
+  EXPECT_THAT(find(make(), "/sys")->options, Contains("rro"));
+}
+
+TEST_F(MakeSpec, lets_a_volume_take_the_place_of_a_default_mount) {
+  request_.volumes = {{"/my/hosts", "/etc/hosts", true, "rprivate"}};
+  oci::Spec spec = make();
+  auto count = std::count_if(spec.mounts.begin(), spec.mounts.end(), [](const oci::Mount& mount) {
+    return mount.destination == "/etc/hosts";
+  });
+  EXPECT_EQ(count, 1);
+  EXPECT_EQ(find(spec, "/etc/hosts")->source, "/my/hosts");
+  EXPECT_THAT(find(spec, "/etc/hosts")->options, ElementsAre("rbind", "rprivate", "ro"));
+}
+
+TEST_F(MakeSpec, mounts_parents_before_what_lies_below_them) {
+  request_.volumes = {{"/b", "/mnt/a/b", false, "rprivate"}, {"/a", "/mnt", false, "rprivate"}};
+  request_.tmpfs = {{"/mnt/a", {"size=1m"}}};
+  oci::Spec spec = make();
+  std::vector<std::string> last;
+  for (size_t i = spec.mounts.size() - 3; i < spec.mounts.size(); ++i) {
+    last.push_back(spec.mounts[i].destination);
+  }
+  EXPECT_THAT(last, ElementsAre("/mnt", "/mnt/a", "/mnt/a/b"));
+  EXPECT_THAT(find(spec, "/mnt/a")->options, ElementsAre("nosuid", "nodev", "noexec", "size=1m"));
+}
+
+TEST_F(MakeSpec, gives_fourteen_capabilities_to_root_and_only_bounds_others) {
+  oci::Spec spec = make();
+  EXPECT_EQ(spec.process->capabilities->bounding.size(), 14U);
+  EXPECT_EQ(spec.process->capabilities->effective.size(), 14U);
+  EXPECT_THAT(spec.process->capabilities->inheritable, IsEmpty());
+  EXPECT_THAT(spec.process->capabilities->ambient, IsEmpty());
+  user_.uid = 1000;
+  spec = make();
+  EXPECT_EQ(spec.process->capabilities->bounding.size(), 14U);
+  EXPECT_THAT(spec.process->capabilities->effective, IsEmpty());
+  EXPECT_THAT(spec.process->capabilities->permitted, IsEmpty());
+}
+
+TEST_F(MakeSpec, turns_limits_into_resources) {
+  request_.memory_bytes = 1 << 20;
+  request_.cpu_quota_millis = 1500;
+  request_.pids_limit = 7;
+  oci::Resources resources = *make().linux_.resources;
+  EXPECT_EQ(resources.memory->limit, 1 << 20);
+  EXPECT_EQ(resources.memory->swap, 2 << 20);
+  EXPECT_EQ(resources.cpu->quota, 150'000);
+  EXPECT_EQ(resources.cpu->period, 100'000U);
+  EXPECT_EQ(resources.pids->limit, 7);
+}
+
+TEST_F(MakeSpec, denies_devices_before_it_allows_some_and_only_as_root) {
+  auto rules = make().linux_.resources->devices;
+  ASSERT_FALSE(rules.empty());
+  EXPECT_FALSE(rules[0].allow);
+  EXPECT_EQ(rules[0].access, "rwm");
+  for (size_t i = 1; i < rules.size(); ++i) EXPECT_TRUE(rules[i].allow);
+  identity_ = Identity::single;
+  EXPECT_THAT(make().linux_.resources->devices, IsEmpty());
+}
+
+TEST_F(MakeSpec, starts_from_the_callers_cgroup_without_root) {
+  EXPECT_EQ(make().linux_.cgroups_path, "/berth/f00d");
+  identity_ = Identity::mapped;
+  EXPECT_EQ(make().linux_.cgroups_path, "berth/f00d");
+}
+
+TEST_F(MakeSpec, protects_the_host_by_default) {
+  oci::Spec spec = make();
+  EXPECT_THAT(spec.linux_.masked_paths, Contains("/proc/kcore"));
+  EXPECT_THAT(spec.linux_.readonly_paths, Contains("/proc/sys"));
+  ASSERT_TRUE(spec.linux_.seccomp);
+  EXPECT_EQ(spec.linux_.seccomp->default_action, "SCMP_ACT_ERRNO");
+  EXPECT_FALSE(spec.root.readonly);
+  request_.read_only = true;
+  EXPECT_TRUE(make().root.readonly);
+}
+
+TEST_F(MakeSpec, survives_being_written_and_read) {
+  request_.volumes = {{"/a", "/mnt", true, "rslave"}};
+  std::string text = oci::write_spec(make());
+  auto read = oci::parse_spec(text);
+  ASSERT_TRUE(read.ok()) << to_line(read.error());
+  EXPECT_EQ(oci::write_spec(*read), text);
+}
+
+TEST(HostsText, resolves_the_containers_own_name) {
+  EXPECT_THAT(hosts_text("box"), testing::HasSubstr("127.0.1.1\tbox\n"));
+  EXPECT_THAT(hosts_text("box"), testing::StartsWith("127.0.0.1\tlocalhost\n"));
+}
+
+}  // namespace
+}  // namespace berth::engine

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "monitor/json_log.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace berth::monitor {
+namespace {
+
+using testing::ElementsAre;
+
+class Cutter {
+ public:
+  void feed(std::string_view bytes) {
+    cutter_.feed(bytes, [this](std::string_view piece) { pieces.emplace_back(piece); });
+  }
+  void finish() {
+    cutter_.finish([this](std::string_view piece) { pieces.emplace_back(piece); });
+  }
+  std::vector<std::string> pieces;
+
+ private:
+  LineCutter cutter_;
+};
+
+TEST(LineCutter, gives_whole_lines_however_they_arrive) {
+  Cutter cutter;
+  cutter.feed("one\ntw");
+  EXPECT_THAT(cutter.pieces, ElementsAre("one\n"));
+  cutter.feed("o");
+  cutter.feed("\n\n");
+  EXPECT_THAT(cutter.pieces, ElementsAre("one\n", "two\n", "\n"));
+}
+
+TEST(LineCutter, gives_the_rest_without_a_newline_at_the_end) {
+  Cutter cutter;
+  cutter.feed("no end");
+  EXPECT_THAT(cutter.pieces, ElementsAre());
+  cutter.finish();
+  cutter.finish();
+  EXPECT_THAT(cutter.pieces, ElementsAre("no end"));
+}
+
+TEST(LineCutter, cuts_long_lines_at_16_kib) {
+  Cutter cutter;
+  cutter.feed(std::string(kMaxPiece - 1, 'a'));
+  EXPECT_TRUE(cutter.pieces.empty());
+  cutter.feed(std::string(kMaxPiece + 3, 'a') + "\n");
+  ASSERT_EQ(cutter.pieces.size(), 3U);
+  EXPECT_EQ(cutter.pieces[0].size(), kMaxPiece);
+  EXPECT_EQ(cutter.pieces[1].size(), kMaxPiece);
+  EXPECT_EQ(cutter.pieces[2], "aa\n");
+}
+
+TEST(LogEntry, has_dockers_members) {
+  auto time = std::chrono::system_clock::time_point(
+      std::chrono::duration_cast<std::chrono::system_clock::duration>(
+          std::chrono::nanoseconds(1'795'176'000'000'000'007)));
+  EXPECT_EQ(log_entry("a \"b\"\x1b\n", "stderr", time),
+            "{\"log\":\"a \\\"b\\\"\\u001b\\n\",\"stream\":\"stderr\","
+            "\"time\":\"2026-11-20T12:00:00.000000007Z\"}\n");
+}
+
+TEST(LogEntry, replaces_bytes_that_are_no_utf_8) {
+  EXPECT_THAT(log_entry("\xff\n", "stdout", {}), testing::HasSubstr("\xef\xbf\xbd"));
+}
+
+}  // namespace
+}  // namespace berth::monitor
