@@ -104,7 +104,8 @@ TEST_F(ContainerDirectoryTest, is_shown_as_running_exited_or_dead) {
   Context context{{root(), root() + "/state", "/none", "/"}, Identity::root, {}, log};
   auto states = [&](Which which) {
     std::vector<std::string> texts;
-    for (const auto& summary : *list_containers(context, which)) {
+    auto list = list_containers(context, which);
+    for (const auto& summary : *list) {
       texts.push_back(summary.name + " " + std::string(container_state_name(summary.state)));
     }
     return texts;
