@@ -2,7 +2,6 @@
 // The command line: settles who we are, wires the parts together, prints the one error line.
 #include <unistd.h>
 
-#include <cstdlib>
 #include <exception>
 
 #include "cli/berth/verbs.hpp"
@@ -22,10 +21,6 @@ class ProcessTerminal final : public cli::Terminal {
  public:
   bool is_terminal(cli::Stream stream) const override { return sys::is_terminal(fd(stream)); }
   bool input_is_terminal() const override { return sys::is_terminal(STDIN_FILENO); }
-  bool colors(cli::Stream stream) const override {
-    const char* no_color = std::getenv("NO_COLOR");
-    return is_terminal(stream) && (no_color == nullptr || *no_color == '\0');
-  }
   cli::ScreenSize size(cli::Stream stream) const override {
     sys::Fd terminal(fd(stream));
     auto size = sys::window_size(terminal);

@@ -182,67 +182,56 @@ std::string bash_completion(const CompletionInput& input) {
   std::string name(input.program);
   std::string function = "_" + underscored(input.program);
   std::string text = "# bash completion of " + name + ", made by '" + name + " completion bash'\n" +
-                     function +
-                     "() {\n"
-                     "  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n"
-                     "  local verbs=\"" +
-                     first_words(input.verbs) +
-                     "\" verb= i=1\n"
-                     "  COMPREPLY=()\n"
-                     "  while ((i < COMP_CWORD)); do\n"
-                     "    case ${COMP_WORDS[i]} in\n"
-                     "      " +
-                     value_flags(input.flags) +
-                     ") ((i+=2)) ;;\n"
-                     "      -*) ((i+=1)) ;;\n"
-                     "      *) verb=${COMP_WORDS[i]}; break ;;\n"
-                     "    esac\n"
-                     "  done\n";
+                     function + "() {\n" +
+                     // COMP_WORDS is split at colons, which references are full of.
+                     R"(  local line=${COMP_LINE:0:COMP_POINT} words
+  read -ra words <<<"$line"
+  [[ $line == *[[:space:]] ]] && words+=('')
+  local last=$((${#words[@]} - 1))
+  local cur=${words[last]} prev=${words[last-1]} verb='' i=1
+  local verbs=")" + first_words(input.verbs) +
+                     R"("
+  COMPREPLY=()
+  while ((i < last)); do
+    case ${words[i]} in
+      )" + value_flags(input.flags) +
+                     R"() ((i+=2)) ;;
+      -*) ((i+=1)) ;;
+      *) verb=${words[i]}; break ;;
+    esac
+  done
+)";
   for (const std::string& group : groups(input.verbs)) {
-    text += "  if [[ $verb == " + group +
-            " ]]; then\n"
-            "    if ((i + 1 == COMP_CWORD)); then " +
-            bash_words(second_words(input.verbs, group)) +
-            "; return; fi\n"
-            "    verb=\"" +
-            group +
-            " ${COMP_WORDS[i+1]}\"\n"
-            "  fi\n";
+    text += "  if [[ $verb == " + group + " ]]; then\n    if ((i + 1 == last)); then " +
+            bash_words(second_words(input.verbs, group)) + "; return; fi\n    verb=\"" + group +
+            " ${words[i+1]}\"\n  fi\n";
   }
-  text +=
-      "  case $verb in\n"
-      "    '')\n"
-      "      case $prev in\n" +
-      bash_values(input.program, input.flags) +
-      "      esac\n"
-      "      if [[ $cur == -* ]]; then " +
-      bash_words(all_flags(input.flags)) + "; else " + bash_reply(input.program, Complete::verb) +
-      "; fi ;;\n";
+  text += "  case $verb in\n    '')\n      case $prev in\n" +
+          bash_values(input.program, input.flags) + "      esac\n      if [[ $cur == -* ]]; then " +
+          bash_words(all_flags(input.flags)) + "; else " +
+          bash_reply(input.program, Complete::verb) + "; fi ;;\n";
   for (const VerbPage& verb : input.verbs) {
-    text += "    '" + std::string(verb.text.name) +
-            "')\n"
-            "      case $prev in\n" +
-            bash_values(input.program, verb.flags) +
-            "      esac\n"
-            "      if [[ $cur == -* ]]; then " +
-            bash_words(all_flags(verb.flags)) + "; else " +
+    std::string values = bash_values(input.program, verb.flags);
+    text += "    '" + std::string(verb.text.name) + "')\n";
+    if (!values.empty()) text += "      case $prev in\n" + values + "      esac\n";
+    text += "      if [[ $cur == -* ]]; then " + bash_words(all_flags(verb.flags)) + "; else " +
             bash_reply(input.program, verb.text.complete) + "; fi ;;\n";
   }
-  return text +
-         "  esac\n}\n"
-         // References hold colons, which bash takes for word breaks; bash-completion undoes that.
-         "__" +
-         name +
-         "_complete() {\n"
-         "  " +
-         function +
-         "\n"
-         "  declare -F __ltrim_colon_completions >/dev/null &&\n"
-         "    __ltrim_colon_completions \"${COMP_WORDS[COMP_CWORD]}\"\n"
-         "  return 0\n"
-         "}\n"
-         "complete -o filenames -o bashdefault -F __" +
-         name + "_complete " + name + "\n";
+  return text + R"(  esac
+}
+)" + function +
+         R"(_complete() {
+  )" + function +
+         R"(
+  # What stands before the last colon is on the line already.
+  local line=${COMP_LINE:0:COMP_POINT}
+  local cur=${line##*[[:space:]]}
+  if [[ $cur == *:* && $COMP_WORDBREAKS == *:* ]]; then
+    COMPREPLY=("${COMPREPLY[@]#"${cur%"${cur##*:}"}"}")
+  fi
+}
+complete -o bashdefault -F )" +
+         function + "_complete " + name + "\n";
 }
 
 std::string zsh_completion(const CompletionInput& input) {

@@ -24,7 +24,6 @@ class Terminal {
   virtual bool is_terminal(Stream stream) const = 0;
   virtual bool input_is_terminal() const = 0;
   virtual ScreenSize size(Stream stream) const = 0;  ///< asked anew each time: windows are resized
-  virtual bool colors(Stream stream) const = 0;      ///< a terminal, and NO_COLOR is not set
 
   /// Writes at once. The first failure is kept for written(), so that output needs no checks of
   /// its own and a full disk still ends in an error.

@@ -5,37 +5,18 @@
 #include <gtest/gtest.h>
 
 #include "cli/core/text_width.hpp"
+#include "support/terminal.hpp"
 
 namespace berth::cli {
 namespace {
 
 using namespace std::chrono_literals;
+using test::FakeTerminal;
 using testing::ElementsAre;
 using testing::SizeIs;
 
 const Clock::time_point kStart = Clock::time_point{} + 1h;
 const ScreenSize kWide{100, 24};
-
-class FakeTerminal final : public Terminal {
- public:
-  bool is_terminal(Stream) const override { return terminal; }
-  bool input_is_terminal() const override { return terminal; }
-  ScreenSize size(Stream) const override { return screen; }
-  bool colors(Stream) const override { return false; }
-  void write(Stream stream, std::string_view text) override {
-    (stream == Stream::out ? out : err) += text;
-    ++writes;
-  }
-  Result<void> written() const override { return {}; }
-  Result<std::string> ask(std::string_view) override { return std::string(); }
-  Result<std::string> ask_secret(std::string_view) override { return std::string(); }
-  Result<std::string> read_input() override { return std::string(); }
-
-  bool terminal = true;
-  ScreenSize screen = kWide;
-  std::string out, err;
-  int writes = 0;
-};
 
 TEST(ProgressState, shows_bar_bytes_rate_and_time_left) {
   ProgressState state(Direction::pull);

@@ -1,0 +1,1 @@
+125 berth images --format xml

@@ -1,0 +1,1 @@
+125 berth kill --signal NOPE web

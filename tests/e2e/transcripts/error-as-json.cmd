@@ -1,0 +1,1 @@
+125 berth --log-format json run --nmae debian

@@ -1,0 +1,1 @@
+1 berth images >/dev/full

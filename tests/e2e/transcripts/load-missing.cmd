@@ -1,0 +1,1 @@
+1 berth load --input nowhere.tar

@@ -1,0 +1,1 @@
+1 berth login -u me -p x --password-stdin

@@ -1,0 +1,1 @@
+125 berth run -it --pull never nothing

@@ -1,0 +1,1 @@
+1 berth save --output x.tar nothing; status=$?; ls; exit $status
