@@ -58,15 +58,15 @@ Result<engine::Context> make_context(const cli::GlobalOptions& globals, const cl
                                      engine::Environment environment, Log& log) {
   // The user's own id: inside the namespace that settle() may enter it would be 0.
   unsigned uid = ::getuid();
-  engine::Paths given {
-    .root = globals.root.value_or(""), .state = globals.state.value_or(""),
-    .libexec = TRY(sys::program_directory())
-    , .driver_root = globals.driver_root.value_or("")
-  };
+  std::string libexec = TRY(sys::program_directory());
+  engine::Paths given{.root = globals.root.value_or(""),
+                      .state = globals.state.value_or(""),
+                      .libexec = std::move(libexec),
+                      .driver_root = globals.driver_root.value_or("")};
   auto paths = engine::complete_paths(given, environment, uid);
-  if (!paths.ok() && verb.store == cli::Store::ready) return paths.error();
+  if (!paths.ok() && verb.store != cli::Store::none) return paths.error();
   engine::Identity identity = TRY(engine::settle(verb.needs, log));
-  if (verb.store == cli::Store::ready) TRY(engine::make_directories(*paths));
+  if (verb.store != cli::Store::none) TRY(engine::make_directories(*paths));
   return engine::Context{paths.ok() ? *paths : given, identity, std::move(environment), log};
 }
 
@@ -86,7 +86,7 @@ Result<int> call_verb(const cli::GlobalOptions& globals, const cli::Call& call,
     report.error(context.error());
     return verb.error_status;
   }
-  if (verb.needs == engine::Needs::user_namespace) engine::sweep(*context);
+  if (verb.store == cli::Store::swept) engine::sweep(*context);
   // Empty where it was removed: only a relative -v needs it, and then says so.
   auto directory = sys::working_directory();
   cli::Session session{*context, terminal, report, directory.ok() ? *directory : ""};

@@ -56,6 +56,7 @@ const Verb info_verb{
              .example = "berth info --format json"},
     .arity = {0, 0},
     .needs = engine::Needs::user_namespace,
+    .store = Store::swept,
     .command = [] { return make_command(flags, run); },
 };
 

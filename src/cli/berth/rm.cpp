@@ -36,6 +36,7 @@ const Verb rm_verb{
              .complete = Complete::container},
     .arity = {1},
     .needs = engine::Needs::user_namespace,
+    .store = Store::swept,
     .command = [] { return make_command(flags, run); },
 };
 

@@ -35,6 +35,7 @@ const Verb rmi_verb{
              .complete = Complete::image},
     .arity = {1},
     .needs = engine::Needs::user_namespace,
+    .store = Store::swept,
     .command = [] { return make_command(flags, run); },
 };
 

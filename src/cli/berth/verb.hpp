@@ -33,13 +33,17 @@ struct Command {
 };
 
 /// What main prepares before a verb runs.
-enum class Store { none, ready };
+enum class Store {
+  none,   ///< nothing: the verb runs where not even a home directory is known
+  ready,  ///< the directories exist
+  swept,  ///< and what killed owners left is gone; run does that itself, beside its container
+};
 
 struct Verb {
   VerbText text;
   Arity arity;
   engine::Needs needs = engine::Needs::nothing;
-  Store store = Store::ready;  ///< none: it runs where not even a home directory is known
+  Store store = Store::ready;
   FlagsEnd flags_end = FlagsEnd::at_double_dash;
   int error_status = 1;  ///< docker: 125 for run, 1 for all others
   Command (*command)();
