@@ -23,7 +23,8 @@ std::vector<oci::DeviceRule> with_default_devices(const std::vector<oci::DeviceR
 /// Source: runtime-spec config-linux.md "Allowed Device list"; linux/bpf.h bpf_cgroup_dev_ctx.
 Result<std::vector<bpf_insn>> compile_device_filter(std::span<const oci::DeviceRule> rules);
 
-/// The same rules as lines for the v1 files: first of the pair is "devices.allow" or "devices.deny".
+/// The same rules as lines for the v1 files: first of the pair is "devices.allow" or
+/// "devices.deny".
 Result<std::vector<std::pair<std::string, std::string>>> device_lines(
     std::span<const oci::DeviceRule> rules);
 

@@ -18,7 +18,8 @@ namespace berth::runtime {
 ///   hold decides; the conditions of one rule are ANDed. (libseccomp lets a rule without conditions
 ///   win over any other; profiles in use do not contain both with different actions.)
 /// - Names that an architecture does not have are skipped there, as every runtime does.
-/// - With an ERRNO default, numbers newer than any that the profile or libseccomp names give ENOSYS,
+/// - With an ERRNO default, numbers newer than any that the profile or libseccomp names give
+/// ENOSYS,
 ///   so that a libc newer than the profile falls back.
 /// - A foreign architecture kills the process; no architecture at all means the native one.
 /// Costs below 0.1 ms for Docker's profile, so nothing is cached.
