@@ -123,8 +123,8 @@ void Granter::choose_capabilities() {
     reason(fmt::format("capabilities {}: --gpus names them", list(capabilities_)));
     return;
   }
-  auto image = variable(image_env_, "NVIDIA_DRIVER_CAPABILITIES");
-  for (std::string_view word : split(image.value_or(""), ',')) {
+  std::string image = variable(image_env_, "NVIDIA_DRIVER_CAPABILITIES").value_or("");
+  for (std::string_view word : split(image, ',')) {
     word = trim(word);
     bool is_known = word == "all" || std::find(known.begin(), known.end(), word) != known.end();
     if (is_known) take(word);

@@ -92,6 +92,21 @@ void ask_nvml_for_facts(const ProbeOptions& options, Inventory& inventory, Log& 
   log.warn(fmt::format("NVML: {}, using procfs and file names instead", inventory.nvml));
 }
 
+// What `berth gpu list` says beside its table.
+void judge_versions(Inventory& inventory) {
+  const Driver& driver = inventory.driver;
+  auto& problems = inventory.problems;
+  if (driver.module_version.empty()) {
+    problems.push_back(driver.library_version.empty()
+                           ? "no NVIDIA driver was found on this machine"
+                           : "the NVIDIA kernel module is not loaded; try: modprobe nvidia");
+  } else if (!driver.library_version.empty() && driver.library_version != driver.module_version) {
+    problems.push_back(fmt::format(
+        "driver files are {} but the kernel module is {}; try: reboot or reload the module",
+        driver.library_version, driver.module_version));
+  }
+}
+
 }  // namespace
 
 Result<Inventory> probe(const ProbeOptions& options, Log& log) {
@@ -102,6 +117,7 @@ Result<Inventory> probe(const ProbeOptions& options, Log& log) {
   inventory.driver.module_version = TRY(module_version(root));
   TRY_CTX(read_devices(root, inventory), "cannot read the driver's devices");
   TRY_CTX(read_driver_files(root, inventory), "cannot read the driver's files");
+  judge_versions(inventory);
   Driver& driver = inventory.driver;
   bool matching = driver.module_version == driver.library_version;
   // NVML of another version than the module can only refuse; without a module there is nothing to
