@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/grant/grant.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace berth::gpu {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+DriverFile library(std::string base, std::string soname, std::vector<std::string> capabilities,
+                   bool elf32 = false) {
+  DriverFile file;
+  file.name = base + ".so.570.133.20";
+  file.host_path = (elf32 ? "/lib32/" : "/lib64/") + file.name;
+  file.soname = soname.empty() ? file.name : soname;
+  file.loader_flags = elf32 ? 0x3 : 0x303;
+  file.elf32 = elf32;
+  file.capabilities = std::move(capabilities);
+  return file;
+}
+
+DriverFile program(const std::string& name, const std::string& capability) {
+  DriverFile file;
+  file.kind = FileKind::binary;
+  file.name = name;
+  file.host_path = "/host/bin/" + name;
+  file.container_path = "/usr/bin/" + name;
+  file.capabilities = {capability};
+  return file;
+}
+
+Node node(const std::string& path, uint32_t major, uint32_t minor) {
+  Node out;
+  out.path = path;
+  out.major = major;
+  out.minor = minor;
+  return out;
+}
+
+// Eight GPUs whose minors run against their order.
+Inventory machine(uint32_t gpus = 8) {
+  Inventory inventory;
+  inventory.driver = {"570.133.20", "570.133.20", "12.8", "nvml"};
+  for (uint32_t i = 0; i < gpus; ++i) {
+    Gpu gpu;
+    gpu.index = i;
+    gpu.minor = 7 - i;
+    gpu.uuid = "GPU-" + std::string(i < 2 ? "aa" : "b") + std::to_string(i) + "-0000";
+    gpu.pci_address = "0000:" + std::to_string(10 + i) + ":00.0";
+    gpu.brand = "tesla";
+    gpu.compute_capability = "9.0";
+    gpu.node = node("/dev/nvidia" + std::to_string(gpu.minor), 195, gpu.minor);
+    gpu.drm_nodes = {node("/dev/dri/card" + std::to_string(i), 226, i)};
+    inventory.gpus.push_back(gpu);
+  }
+  inventory.control_nodes = {node("/dev/nvidiactl", 195, 255), node("/dev/nvidia-uvm", 507, 0),
+                             node("/dev/nvidia-uvm-tools", 507, 1),
+                             node("/dev/nvidia-modeset", 195, 254)};
+  inventory.files = {library("libcuda", "libcuda.so.1", {"compute", "video"}),
+                     library("libnvidia-ml", "libnvidia-ml.so.1", {"utility"}),
+                     library("libnvidia-gpucomp", "", {"compute", "graphics"}),
+                     library("libGLX_nvidia", "libGLX_nvidia.so.0", {"graphics", "display"}),
+                     library("libcuda", "libcuda.so.1", {"compute", "video"}, true),
+                     program("nvidia-smi", "utility"),
+                     program("nvidia-cuda-mps-server", "compute")};
+  inventory.params = "ResmanDebugLevel: 1\nModifyDeviceFiles: 1\nDeviceFileMode: 438\n";
+  inventory.params_path = "/proc/driver/nvidia/params";
+  return inventory;
+}
+
+Inventory mig_machine() {
+  Inventory inventory = machine(2);
+  inventory.gpus[1].mig_mode = true;
+  for (uint32_t i = 0; i < 2; ++i) {
+    MigDevice slice;
+    slice.index = i;
+    slice.gpu_instance = 7 + i;
+    slice.uuid = "MIG-c" + std::to_string(i);
+    slice.nodes = {
+        node("/dev/nvidia-caps/nvidia-cap" + std::to_string(66 + 9 * i), 244, 66 + 9 * i),
+        node("/dev/nvidia-caps/nvidia-cap" + std::to_string(67 + 9 * i), 244, 67 + 9 * i)};
+    inventory.gpus[1].mig.push_back(slice);
+  }
+  return inventory;
+}
+
+Result<Grant> ask(const std::string& text, const Inventory& inventory,
+                  const std::vector<std::string>& image_env = {}) {
+  auto request = parse_request(text);
+  if (!request.ok()) return request.error();
+  return make_grant(*request, inventory, image_env);
+}
+
+std::string line(const std::string& text, const Inventory& inventory,
+                 const std::vector<std::string>& image_env = {}) {
+  auto grant = ask(text, inventory, image_env);
+  return grant.ok() ? "granted" : to_line(grant.error());
+}
+
+std::vector<std::string> node_paths(const Grant& grant) {
+  std::vector<std::string> out;
+  for (const Node& n : grant.nodes) out.push_back(n.path);
+  return out;
+}
+
+std::vector<std::string> file_paths(const Grant& grant) {
+  std::vector<std::string> out;
+  for (const GrantedFile& file : grant.files) out.push_back(file.container_path);
+  return out;
+}
+
+TEST(Grant, all_gives_every_gpu_and_what_compute_and_utility_need) {
+  auto grant = ask("all", machine());
+  ASSERT_TRUE(grant.ok()) << to_line(grant.error());
+  EXPECT_THAT(grant->gpus, ElementsAre(0, 1, 2, 3, 4, 5, 6, 7));
+  EXPECT_EQ(grant->nodes.size(), 11U);
+  EXPECT_THAT(file_paths(*grant),
+              ElementsAre("/usr/local/nvidia/lib64/libcuda.so.570.133.20",
+                          "/usr/local/nvidia/lib64/libnvidia-ml.so.570.133.20",
+                          "/usr/local/nvidia/lib64/libnvidia-gpucomp.so.570.133.20",
+                          "/usr/bin/nvidia-smi", "/usr/bin/nvidia-cuda-mps-server"));
+  EXPECT_THAT(grant->env, Contains("NVIDIA_DRIVER_CAPABILITIES=compute,utility"));
+  EXPECT_FALSE(grant->hide_other_gpus);
+}
+
+TEST(Grant, an_index_is_not_a_minor) {
+  auto grant = ask("device=0,2", machine());
+  ASSERT_TRUE(grant.ok()) << to_line(grant.error());
+  EXPECT_THAT(node_paths(*grant), ElementsAre("/dev/nvidia7", "/dev/nvidia5", "/dev/nvidiactl",
+                                              "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools"));
+  EXPECT_TRUE(grant->hide_other_gpus);
+  EXPECT_THAT(grant->visible_pci_addresses, ElementsAre("0000:10:00.0", "0000:12:00.0"));
+  EXPECT_THAT(grant->env, Contains("NVIDIA_VISIBLE_DEVICES=GPU-aa0-0000,GPU-b2-0000"));
+}
+
+TEST(Grant, a_count_takes_the_first) {
+  EXPECT_THAT(ask("2", machine())->gpus, ElementsAre(0, 1));
+}
+
+TEST(Grant, none_gives_nothing_even_without_a_driver) {
+  auto grant = ask("none", Inventory{});
+  ASSERT_TRUE(grant.ok());
+  EXPECT_THAT(grant->nodes, IsEmpty());
+  EXPECT_THAT(grant->env, IsEmpty());
+}
+
+TEST(Grant, a_prefix_of_an_id_is_enough_when_only_one_gpu_has_it) {
+  EXPECT_THAT(ask("device=GPU-b5", machine())->gpus, ElementsAre(5));
+  EXPECT_EQ(line("device=GPU-aa", machine()),
+            "--gpus device=GPU-aa: 2 GPUs have an id that starts so; try: give more of the id; "
+            "berth gpu list");
+  EXPECT_EQ(line("device=GPU-ff", machine()),
+            "--gpus device=GPU-ff: no such GPU, this machine has 8 GPUs; try: berth gpu list");
+}
+
+TEST(Grant, says_how_many_gpus_there_are) {
+  EXPECT_EQ(line("9", machine()), "--gpus 9: this machine has 8 GPUs; try: berth gpu list");
+  EXPECT_EQ(line("2", machine(1)), "--gpus 2: this machine has 1 GPU; try: berth gpu list");
+  EXPECT_EQ(line("device=8", machine()),
+            "--gpus device=8: no such GPU, this machine has 8 GPUs; try: berth gpu list");
+  EXPECT_EQ(line("device=x", machine()),
+            "--gpus device=x: no such GPU, this machine has 8 GPUs; try: berth gpu list");
+}
+
+TEST(Grant, says_that_there_is_no_driver) {
+  EXPECT_EQ(line("all", Inventory{}),
+            "no NVIDIA driver is loaded on this machine; try: berth gpu list");
+  Inventory unloaded;
+  unloaded.driver.library_version = "570.133.20";
+  EXPECT_EQ(line("all", unloaded),
+            "no NVIDIA driver is loaded on this machine; try: modprobe nvidia");
+  Inventory empty = machine(0);
+  EXPECT_EQ(line("all", empty),
+            "the NVIDIA driver finds no GPU on this machine; try: berth gpu list");
+}
+
+TEST(Grant, refuses_driver_files_of_another_version_than_the_module) {
+  Inventory inventory = machine();
+  inventory.driver.library_version = "535.54.03";
+  EXPECT_EQ(line("all", inventory),
+            "driver files are 535.54.03 but the kernel module is 570.133.20; try: reboot or reload "
+            "the module");
+  inventory.driver.library_version.clear();
+  EXPECT_EQ(line("all", inventory),
+            "the kernel module is 570.133.20 but no driver files were found below '/'; try: "
+            "--driver-root DIR");
+}
+
+TEST(Grant, a_slice_gets_its_own_capability_nodes_only) {
+  auto grant = ask("device=1:1", mig_machine());
+  ASSERT_TRUE(grant.ok()) << to_line(grant.error());
+  EXPECT_THAT(node_paths(*grant), ElementsAre("/dev/nvidia6", "/dev/nvidia-caps/nvidia-cap75",
+                                              "/dev/nvidia-caps/nvidia-cap76", "/dev/nvidiactl",
+                                              "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools"));
+  EXPECT_THAT(grant->env, Contains("NVIDIA_VISIBLE_DEVICES=MIG-c1"));
+  EXPECT_EQ(ask("device=MIG-c0", mig_machine())->nodes[1].minor, 66U);
+  EXPECT_EQ(ask("device=MIG-GPU-aa1-0000/8/0", mig_machine())->nodes[1].minor, 75U);
+}
+
+TEST(Grant, a_gpu_in_mig_mode_is_granted_by_slices) {
+  EXPECT_EQ(
+      line("device=1", mig_machine()),
+      "--gpus device=1: the GPU is in MIG mode, its 2 slices are granted one by one; try: --gpus "
+      "device=1:0");
+  EXPECT_EQ(line("device=1:5", mig_machine()),
+            "--gpus device=1:5: GPU 1 has 2 MIG slices; try: berth gpu list");
+  auto grant = ask("all", mig_machine());
+  ASSERT_TRUE(grant.ok());
+  EXPECT_THAT(grant->env, Contains("NVIDIA_VISIBLE_DEVICES=GPU-aa0-0000,MIG-c0,MIG-c1"));
+}
+
+TEST(Grant, capabilities_of_the_user_win_over_those_of_the_image) {
+  auto grant = ask("all,capabilities=utility", machine(), {"NVIDIA_DRIVER_CAPABILITIES=all"});
+  ASSERT_TRUE(grant.ok());
+  EXPECT_THAT(file_paths(*grant), ElementsAre("/usr/local/nvidia/lib64/libnvidia-ml.so.570.133.20",
+                                              "/usr/bin/nvidia-smi"));
+  EXPECT_THAT(node_paths(*grant), Not(Contains("/dev/nvidia-uvm")));
+}
+
+TEST(Grant, the_image_may_name_capabilities_and_nothing_else) {
+  std::vector<std::string> env = {"NVIDIA_VISIBLE_DEVICES=all",
+                                  "NVIDIA_DRIVER_CAPABILITIES=graphics,unheard"};
+  auto grant = ask("1", machine(), env);
+  ASSERT_TRUE(grant.ok());
+  EXPECT_THAT(grant->gpus, ElementsAre(0));
+  EXPECT_THAT(file_paths(*grant),
+              ElementsAre("/usr/local/nvidia/lib64/libnvidia-gpucomp.so.570.133.20",
+                          "/usr/local/nvidia/lib64/libGLX_nvidia.so.570.133.20"));
+  EXPECT_THAT(node_paths(*grant), ElementsAre("/dev/nvidia7", "/dev/dri/card0", "/dev/nvidiactl",
+                                              "/dev/nvidia-modeset"));
+  EXPECT_THAT(grant->reasons,
+              Contains("capability 'unheard': the image asks for it, there is no such capability"));
+  EXPECT_THAT(ask("none", machine(), env)->nodes, IsEmpty());
+}
+
+TEST(Grant, the_32_bit_files_come_only_when_asked_for) {
+  auto grant = ask("all,capabilities=compute,compat32", machine());
+  ASSERT_TRUE(grant.ok());
+  EXPECT_THAT(file_paths(*grant), Contains("/usr/local/nvidia/lib/libcuda.so.570.133.20"));
+  EXPECT_THAT(grant->library_directories,
+              ElementsAre("/usr/local/nvidia/lib64", "/usr/local/nvidia/lib"));
+}
+
+TEST(Grant, links_are_made_by_soname) {
+  auto grant = ask("all", machine());
+  std::vector<std::string> links;
+  for (const GrantedLink& link : grant->links) links.push_back(link.path + " -> " + link.target);
+  EXPECT_THAT(links, Contains("/usr/local/nvidia/lib64/libcuda.so.1 -> libcuda.so.570.133.20"));
+  EXPECT_THAT(links, Contains("/usr/local/nvidia/lib64/libcuda.so -> libcuda.so.1"));
+  EXPECT_THAT(links, Contains("/usr/local/nvidia/bin/nvidia-smi -> /usr/bin/nvidia-smi"));
+  EXPECT_EQ(grant->loader_entries[0].path, "/usr/local/nvidia/lib64/libcuda.so.1");
+}
+
+TEST(Grant, params_forbid_making_nodes_of_other_gpus) {
+  EXPECT_EQ(ask("1", machine())->params,
+            "ResmanDebugLevel: 1\nModifyDeviceFiles: 0\nDeviceFileMode: 438\n");
+  Inventory synthetic = machine();
+  synthetic.synthetic = true;
+  auto grant = ask("1", synthetic);
+  EXPECT_EQ(grant->params, "");
+  EXPECT_FALSE(grant->hide_other_gpus);
+  EXPECT_TRUE(grant->synthetic);
+}
+
+TEST(Grant, a_gpu_that_is_not_ours_is_hidden_too) {
+  Inventory inventory = machine(1);
+  inventory.left_out = 7;
+  EXPECT_TRUE(ask("all", inventory)->hide_other_gpus);
+}
+
+TEST(Grant, refuses_what_the_image_can_not_run_on) {
+  std::vector<std::string> env = {"NVIDIA_REQUIRE_CUDA=cuda>=13.0 brand=geforce,driver>=470"};
+  EXPECT_EQ(line("1", machine(), env),
+            "the image requires 'cuda>=13.0 brand=geforce,driver>=470' (NVIDIA_REQUIRE_CUDA), GPU "
+            "0 has driver "
+            "570.133.20 with CUDA 12.8, brand tesla, arch 9.0; try: another image, or -e "
+            "NVIDIA_DISABLE_REQUIRE=1");
+  env.push_back("NVIDIA_DISABLE_REQUIRE=true");
+  EXPECT_EQ(line("1", machine(), env), "granted");
+  EXPECT_EQ(line("1", machine(), {"NVIDIA_REQUIRE_CUDA=cuda>=12.4"}), "granted");
+  EXPECT_EQ(line("1", machine(), {"NVIDIA_REQUIRE_JETPACK=csv-mounts=all"}), "granted");
+  EXPECT_EQ(line("1", machine(), {"NVIDIA_REQUIRE_NEW=planet=mars"}), "granted");
+}
+
+TEST(Grant, an_unknown_fact_is_no_refusal) {
+  Inventory inventory = machine();
+  for (Gpu& gpu : inventory.gpus) gpu.compute_capability.reset();
+  auto grant = ask("1", inventory, {"NVIDIA_REQUIRE_ARCH=arch>=7.0"});
+  ASSERT_TRUE(grant.ok()) << to_line(grant.error());
+  EXPECT_THAT(
+      grant->reasons,
+      Contains("NVIDIA_REQUIRE_ARCH may fail on GPU 0: NVML does not tell what it asks for"));
+}
+
+}  // namespace
+}  // namespace berth::gpu

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scan/loader_cache.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+namespace berth::scan {
+namespace {
+
+using ::testing::ElementsAre;
+
+LoaderEntry entry(std::string soname, std::string path, int32_t flags = 0x303) {
+  return {.soname = std::move(soname),
+          .path = std::move(path),
+          .flags = flags,
+          .os_version = 0,
+          .hwcap = 0};
+}
+
+std::vector<std::string> names(const LoaderCache& cache) {
+  std::vector<std::string> out;
+  for (const auto& e : cache.entries) out.push_back(e.soname + " " + e.path);
+  return out;
+}
+
+TEST(LoaderCache, reads_what_it_writes) {
+  LoaderCache cache;
+  cache.entries = {entry("liba.so.1", "/lib/liba.so.1"), entry("libz.so.1", "/lib/libz.so.1")};
+  auto read = read_loader_cache(write_loader_cache(cache));
+  ASSERT_TRUE(read.ok()) << to_line(read.error());
+  EXPECT_THAT(names(*read), ElementsAre("libz.so.1 /lib/libz.so.1", "liba.so.1 /lib/liba.so.1"));
+}
+
+TEST(LoaderCache, compares_names_as_the_loader_does) {
+  EXPECT_LT(compare_library_names("libc.so.9", "libc.so.10"), 0);
+  EXPECT_GT(compare_library_names("libc.so.10", "libc.so.9"), 0);
+  EXPECT_EQ(compare_library_names("libc.so.6", "libc.so.6"), 0);
+  EXPECT_GT(compare_library_names("libfoo2.so", "libfoo.so"), 0);  // digits sort last
+  EXPECT_LT(compare_library_names("libfoo", "libfoo.so"), 0);
+  EXPECT_LT(compare_library_names("libcuda.so", "libcuda.so.1"), 0);
+}
+
+TEST(LoaderCache, keeps_variants_for_newer_processors_before_the_plain_library) {
+  LoaderCache cache;
+  cache.hwcap_names = {"x86-64-v3"};
+  cache.entries = {entry("libm.so.6", "/lib/libm.so.6"),
+                   entry("libm.so.6", "/lib/glibc-hwcaps/x86-64-v3/libm.so.6")};
+  cache.entries[1].hwcap = uint64_t{1} << 62;
+  auto read = read_loader_cache(write_loader_cache(cache));
+  ASSERT_TRUE(read.ok()) << to_line(read.error());
+  EXPECT_THAT(read->hwcap_names, ElementsAre("x86-64-v3"));
+  EXPECT_THAT(names(*read), ElementsAre("libm.so.6 /lib/glibc-hwcaps/x86-64-v3/libm.so.6",
+                                        "libm.so.6 /lib/libm.so.6"));
+  EXPECT_EQ(read->entries[0].hwcap, uint64_t{1} << 62);
+}
+
+TEST(LoaderCache, reads_a_file_with_the_older_header_in_front) {
+  LoaderCache cache;
+  cache.entries = {entry("libcuda.so.1", "/usr/lib/libcuda.so.1")};
+  std::string old = std::string("ld.so-1.7.0\0", 12) + std::string("\1\0\0\0", 4);
+  old += std::string(12, '\0');  // one older entry
+  old += std::string((8 - old.size() % 8) % 8, '\0');
+  auto read = read_loader_cache(old + write_loader_cache(cache));
+  ASSERT_TRUE(read.ok()) << to_line(read.error());
+  EXPECT_THAT(names(*read), ElementsAre("libcuda.so.1 /usr/lib/libcuda.so.1"));
+}
+
+TEST(LoaderCache, reads_the_older_form_alone) {
+  std::string old = std::string("ld.so-1.7.0\0", 12) + std::string("\1\0\0\0", 4);
+  old += std::string("\3\0\0\0\0\0\0\0\5\0\0\0", 12) + std::string("libc\0/lib/libc\0", 15);
+  auto read = read_loader_cache(old);
+  ASSERT_TRUE(read.ok()) << to_line(read.error());
+  EXPECT_THAT(names(*read), ElementsAre("libc /lib/libc"));
+}
+
+TEST(LoaderCache, an_added_library_replaces_the_images_of_its_name_and_architecture) {
+  LoaderCache base;
+  base.hwcap_names = {"x86-64-v3"};
+  base.entries = {entry("libcuda.so.1", "/usr/local/cuda/compat/libcuda.so.1"),
+                  entry("libcuda.so.1", "/v3/libcuda.so.1"),
+                  entry("libcuda.so.1", "/usr/lib32/libcuda.so.1", 0x3),
+                  entry("libc.so.6", "/lib/libc.so.6")};
+  base.entries[1].hwcap = uint64_t{1} << 62;
+  auto merged = merge(base, {entry("libcuda.so.1", "/usr/local/nvidia/lib64/libcuda.so.1")});
+  EXPECT_THAT(names(merged),
+              ElementsAre("libcuda.so.1 /usr/lib32/libcuda.so.1", "libc.so.6 /lib/libc.so.6",
+                          "libcuda.so.1 /usr/local/nvidia/lib64/libcuda.so.1"));
+}
+
+TEST(LoaderCache, flags_tell_the_architecture) {
+  EXPECT_EQ(loader_flags(ElfClass::elf64, kMachineX86_64), 0x303);
+  EXPECT_EQ(loader_flags(ElfClass::elf64, kMachineAarch64), 0xA03);
+  EXPECT_EQ(loader_flags(ElfClass::elf32, kMachine386), 0x3);
+  EXPECT_EQ(loader_flags(ElfClass::elf64, 1), std::nullopt);
+}
+
+TEST(LoaderCache, refuses_a_file_without_magic) {
+  EXPECT_EQ(to_line(read_loader_cache("hello").error()), "loader cache: unknown magic");
+}
+
+TEST(LoaderCache, refuses_a_count_beyond_the_file) {
+  std::string bytes = write_loader_cache({});
+  uint32_t count = 1000;
+  std::memcpy(bytes.data() + 20, &count, 4);
+  EXPECT_EQ(to_line(read_loader_cache(bytes).error()), "loader cache: entries outside of the file");
+}
+
+TEST(LoaderCache, survives_every_truncation_and_every_flipped_byte) {
+  LoaderCache cache;
+  cache.hwcap_names = {"x86-64-v2", "x86-64-v3"};
+  cache.entries = {entry("liba.so.1", "/lib/liba.so.1"), entry("libz.so.1", "/lib/libz.so.1")};
+  cache.entries[0].hwcap = (uint64_t{1} << 62) | 1;
+  const std::string good = write_loader_cache(cache);
+  for (size_t length = 0; length < good.size(); ++length) {
+    EXPECT_FALSE(read_loader_cache(good.substr(0, length)).ok()) << length;
+  }
+  for (size_t at = 0; at < good.size(); ++at) {
+    for (unsigned char value : {0x00, 0x01, 0x7f, 0x80, 0xff}) {
+      std::string bad = good;
+      bad[at] = static_cast<char>(value);
+      auto read = read_loader_cache(bad);
+      if (read.ok()) ignore(read_loader_cache(write_loader_cache(*read)));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace berth::scan
