@@ -174,8 +174,9 @@ oci::Linux make_linux(const SpecInputs& inputs, const std::vector<std::string>& 
     // Docker's habit since 20.10: a server needs no privilege to have port 80 of its own network.
     linux_.sysctl["net.ipv4.ip_unprivileged_port_start"] = "0";
   }
-  // Root has the hierarchy, others start from the cgroup that they were given.
-  linux_.cgroups_path = (inputs.identity == Identity::root ? "/berth/" : "berth/") + inputs.id;
+  // Root has the hierarchy, others start from the cgroup that they were given. One level: a parent
+  // of our own would be made and removed with every container.
+  linux_.cgroups_path = (inputs.identity == Identity::root ? "/berth-" : "berth-") + inputs.id;
   linux_.resources = make_resources(inputs);
   linux_.seccomp = oci::default_seccomp(capabilities, oci::native_machine());
   linux_.masked_paths = strings(oci::default_masked_paths());

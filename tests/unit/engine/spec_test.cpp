@@ -135,9 +135,9 @@ TEST_F(MakeSpec, denies_devices_before_it_allows_some_and_only_as_root) {
 }
 
 TEST_F(MakeSpec, starts_from_the_callers_cgroup_without_root) {
-  EXPECT_EQ(make().linux_.cgroups_path, "/berth/f00d");
+  EXPECT_EQ(make().linux_.cgroups_path, "/berth-f00d");
   identity_ = Identity::mapped;
-  EXPECT_EQ(make().linux_.cgroups_path, "berth/f00d");
+  EXPECT_EQ(make().linux_.cgroups_path, "berth-f00d");
 }
 
 TEST_F(MakeSpec, protects_the_host_by_default) {
