@@ -85,8 +85,13 @@ Result<std::optional<ContainerDirectory>> ContainerDirectory::take_over(const st
   return std::optional<ContainerDirectory>(std::move(taken));
 }
 
-Result<void> ContainerDirectory::write(const ContainerRecord& record) {
-  name_ = record.name;
+Result<void> ContainerDirectory::reserve(const std::string& name) {
+  TRY(reserve_name(root_, name, id_));
+  name_ = name;
+  return {};
+}
+
+Result<void> ContainerDirectory::write(const ContainerRecord& record) const {
   return sys::replace_file(fd_, kRecordFile, json::write(record), 0600);
 }
 

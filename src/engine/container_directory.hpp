@@ -32,8 +32,11 @@ class ContainerDirectory {
   const sys::Fd& fd() const { return fd_; }
   const sys::Fd& lock() const { return lock_; }
 
-  /// From here on remove() knows the name.
-  Result<void> write(const ContainerRecord& record);
+  /// Binds `name` to this container; remove() gives it up.
+  /// Errors: exists (reserve_name()).
+  Result<void> reserve(const std::string& name);
+
+  Result<void> write(const ContainerRecord& record) const;
   Result<void> write(const ExitRecord& record) const;
 
   /// Gives up the name, then removes the directory with all that is in it. The lock is held to the

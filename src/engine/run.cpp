@@ -60,8 +60,8 @@ Result<void> check(const RunRequest& request) {
 // A name of the user must be free; one of ours is drawn again. Either may be held by a container
 // whose owner was killed.
 Result<std::string> take_name(const Context& context, const RunRequest& request,
-                              const std::string& id) {
-  const std::string& root = context.paths.root;
+                              ContainerDirectory& directory) {
+  const std::string& id = directory.id();
   uint64_t random = 0;
   for (char digit : id.substr(0, 8)) {
     random = random * 16 + static_cast<uint64_t>(digit <= '9' ? digit - '0' : digit - 'a' + 10);
@@ -69,7 +69,7 @@ Result<std::string> take_name(const Context& context, const RunRequest& request,
   for (uint64_t attempt = 0;; ++attempt) {
     std::string name = request.name ? *request.name : name_from(random + attempt * 65);
     if (!request.name && attempt > 8) name += "_" + id.substr(0, 4 + attempt);
-    auto reserved = reserve_name(root, name, id);
+    auto reserved = directory.reserve(name);
     if (reserved.ok()) return name;
     bool last = request.name ? attempt == 1 : attempt > 16;
     if (reserved.error().kind != Kind::exists || last) return std::move(reserved).error();
@@ -92,6 +92,12 @@ ContainerRecord make_record(const RunRequest& request, const Draft& draft,
   return record;
 }
 
+// The outcome of the container is what counts; what stays is swept by the next command.
+void remove_quietly(const Context& context, ContainerDirectory& directory) {
+  auto removed = directory.remove();
+  if (!removed.ok()) context.log.warn(to_line(removed.error()) + ", ignoring");
+}
+
 RunOutcome outcome_of(const std::string& id, Ended ended) {
   return RunOutcome{id, ended.status, std::move(ended.command_error)};
 }
@@ -107,13 +113,12 @@ Result<RunOutcome> run(const Context& context, const RunRequest& request,
   image::Image image = TRY(find_or_pull(context, store, request, progress));
   Draft draft = TRY(draft_container(context, request, image));
 
-  Rollback undo;
   auto directory = TRY(ContainerDirectory::create(context.paths.root, draft.id));
-  undo.add([&] { ignore(directory.remove()); });
+  Rollback undo;  // after what it refers to
+  undo.add([&] { remove_quietly(context, directory); });
   TRY(store.mark_used(draft.id, image));
-  std::string name = TRY(take_name(context, request, draft.id));
-  undo.add([&] { ignore(release_name(context.paths.root, name, draft.id)); });
-  ContainerRecord record = make_record(request, draft, image, name);
+  std::string name = TRY(take_name(context, request, directory));
+  ContainerRecord record = make_record(request, draft, image, std::move(name));
   TRY(directory.write(record));
   TRY(write_bundle(request, draft, directory));
 
