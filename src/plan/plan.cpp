@@ -30,11 +30,16 @@ bool is_below(std::string_view path, std::string_view directory) {
          (path.starts_with(directory) && path.substr(directory.size()).starts_with("/"));
 }
 
-// "/a//b/./c/" → "/a/b/c"; ".." stays, the kernel resolves it inside the root.
+// "/a//b/./c/../d/" → "/a/b/d". By the text alone, so that what is checked here is what is opened
+// later; links are followed inside the root then.
 std::string tidy(std::string_view path) {
   std::string out;
   for (std::string_view part : split(path, '/')) {
     if (part.empty() || part == ".") continue;
+    if (part == "..") {
+      out.resize(out.empty() ? 0 : out.rfind('/'));
+      continue;
+    }
     out += '/';
     out += part;
   }
@@ -143,7 +148,7 @@ void Maker::cgroup() {
   if (facts_.cgroup_layout == CgroupLayout::none) return;
   MakeCgroup step;
   step.path =
-      spec_.linux_.cgroups_path.empty() ? "/berth/" + container_.id : spec_.linux_.cgroups_path;
+      spec_.linux_.cgroups_path.empty() ? "/berth-" + container_.id : spec_.linux_.cgroups_path;
   if (spec_.linux_.resources) step.resources = *spec_.linux_.resources;
   add(std::move(step));
 }

@@ -38,7 +38,7 @@ struct Container {
 // process. Paths of the container are absolute inside it; all others are the host's.
 
 struct MakeCgroup {
-  std::string path;  ///< linux.cgroupsPath, or "/berth/<id>"
+  std::string path;  ///< linux.cgroupsPath, or "/berth-<id>"
   oci::Resources resources;
 };
 struct Spawn {

@@ -164,6 +164,7 @@ class Launcher {
   Launched finish();
 
  private:
+  Result<void> judge(const UnmetLimit& unmet);
   Result<void> place();
   Result<void> attend();
   Result<void> answer_hooks(const std::string& stage);
@@ -239,9 +240,20 @@ Result<void> Launcher::make_cgroup() {
       TRY_CTX(CgroupSet::create(layout_, step->path, step->resources), "cannot make the cgroup");
   undo_.add([this] { ignore(launched_.cgroups.remove()); });
   for (const auto& unmet : launched_.cgroups.unmet()) {
-    log_.warn(unmet.name + ": " + unmet.reason + "; ignoring");
+    TRY(judge(unmet));
   }
   prepared_.cgroups = cgroup_views(layout_, launched_.cgroups);
+  return {};
+}
+
+// Root of the machine can set every limit that there is: one that does not hold is a container that
+// is less confined than it was promised. Others have what was delegated to them.
+Result<void> Launcher::judge(const UnmetLimit& unmet) {
+  if (sys::in_initial_user_namespace() && ::geteuid() == 0) {
+    return make_error(Kind::unsupported, "set " + unmet.name + ": " + unmet.reason);
+  }
+  // In a user namespace there are no nodes but those that were bound.
+  if (unmet.name != "devices") log_.warn(unmet.name + ": " + unmet.reason + "; ignoring");
   return {};
 }
 

@@ -2,7 +2,6 @@
 #include "runtime/protocol.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 #include "sys/socket.hpp"
 
@@ -12,7 +11,7 @@ namespace {
 template <size_t N>
 void copy_text(char (&out)[N], std::string_view text) {
   size_t length = std::min(text.size(), N - 1);
-  std::memcpy(out, text.data(), length);
+  std::copy_n(text.begin(), length, out);
   out[length] = '\0';
 }
 

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/plan.hpp"
+
+#include <gtest/gtest.h>
+#include <linux/mount.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+
+namespace berth::plan {
+namespace {
+
+const Container kContainer{"c1", "/bundle", false};
+
+oci::Spec base() {
+  oci::Spec spec;
+  spec.root.path = "rootfs";
+  spec.process.emplace();
+  spec.process->args = {"sh"};
+  spec.process->env = {"PATH=/bin"};
+  spec.process->cwd = "/";
+  spec.linux_.namespaces = {{"pid", ""}, {"mount", ""}, {"network", ""}, {"ipc", ""}, {"uts", ""}};
+  return spec;
+}
+
+Plan plan_of(const oci::Spec& spec, const HostFacts& facts = {}, Container container = kContainer) {
+  auto plan = make(spec, container, facts);
+  EXPECT_TRUE(plan.ok()) << to_line(plan.error());
+  return plan.ok() ? *plan : Plan{};
+}
+
+std::string error_of(const oci::Spec& spec, const HostFacts& facts = {}) {
+  auto plan = make(spec, kContainer, facts);
+  return plan.ok() ? "no error" : to_line(plan.error());
+}
+
+std::vector<std::string> texts(const Plan& plan) {
+  std::vector<std::string> lines;
+  for (const auto& step : plan.steps) lines.push_back(describe(step).text);
+  return lines;
+}
+
+size_t position(const Plan& plan, std::string_view name) {
+  for (size_t i = 0; i < plan.steps.size(); ++i) {
+    if (describe(plan.steps[i]).name == name) return i;
+  }
+  ADD_FAILURE() << "no step " << name;
+  return 0;
+}
+
+TEST(Plan, of_a_small_config_is_these_steps_in_this_order) {
+  oci::Spec spec = base();
+  spec.hostname = "h";
+  spec.mounts = {{"/proc", "proc", "proc", {"nosuid", "nodev", "noexec"}},
+                 {"/data", "", "/srv/data", {"rbind", "ro", "rprivate"}}};
+  spec.linux_.masked_paths = {"/proc/kcore"};
+  spec.linux_.readonly_paths = {"/proc/sys"};
+  spec.process->no_new_privileges = true;
+  spec.root.readonly = true;
+  EXPECT_EQ(texts(plan_of(spec)),
+            (std::vector<std::string>{
+                "make cgroup '/berth-c1'",
+                "start a process in new namespaces: pid, mount, network, ipc, uts",
+                "keep mounts from spreading to the host",
+                "bring up the loopback interface",
+                "set host name 'h'",
+                "use '/bundle/rootfs' as the root",
+                "mount proc at '/proc' (nosuid,nodev,noexec)",
+                "bind '/srv/data' at '/data' (ro,rprivate)",
+                "make device '/dev/null' (c 1:3, mode 0666)",
+                "make device '/dev/zero' (c 1:5, mode 0666)",
+                "make device '/dev/full' (c 1:7, mode 0666)",
+                "make device '/dev/random' (c 1:8, mode 0666)",
+                "make device '/dev/urandom' (c 1:9, mode 0666)",
+                "make device '/dev/tty' (c 5:0, mode 0666)",
+                "link '/dev/ptmx' to 'pts/ptmx'",
+                "link '/dev/fd' to '/proc/self/fd'",
+                "link '/dev/stdin' to '/proc/self/fd/0'",
+                "link '/dev/stdout' to '/proc/self/fd/1'",
+                "link '/dev/stderr' to '/proc/self/fd/2'",
+                "make read-only /proc/sys",
+                "hide /proc/kcore",
+                "enter the root, read-only",
+                "limit capabilities to none",
+                "enter directory '/'",
+                "become user 0:0",
+                "keep capabilities: none",
+                "set umask 0022",
+                "forbid new privileges",
+                "find program 'sh'",
+                "execute sh",
+            }));
+}
+
+TEST(Plan, loads_the_filter_last_with_no_new_privs_and_before_the_rights_go_without) {
+  oci::Spec spec = base();
+  spec.linux_.seccomp.emplace();
+  spec.linux_.seccomp->default_action = "SCMP_ACT_ALLOW";
+  spec.process->no_new_privileges = true;
+  Plan last = plan_of(spec);
+  EXPECT_EQ(position(last, "load_seccomp") + 1, position(last, "execute"));
+  spec.process->no_new_privileges = false;
+  Plan early = plan_of(spec);
+  EXPECT_LT(position(early, "load_seccomp"), position(early, "limit_capabilities"));
+}
+
+TEST(Plan, waits_for_start_only_when_asked) {
+  EXPECT_EQ(find<AwaitStart>(plan_of(base())), nullptr);
+  Plan waiting = plan_of(base(), {}, {"c1", "/bundle", true});
+  EXPECT_LT(position(waiting, "find_program"), position(waiting, "await_start"));
+}
+
+TEST(Plan, makes_the_root_of_a_first_mount_at_the_root) {
+  oci::Spec spec = base();
+  spec.mounts = {{"/", "overlay", "overlay",
+                  {"lowerdir+=/l/b", "lowerdir+=/l/a", "upperdir=/u", "workdir=/w", "userxattr"}}};
+  Plan plan = plan_of(spec);
+  const auto* root = find<MountOverlayRoot>(plan);
+  ASSERT_NE(root, nullptr);
+  EXPECT_EQ(root->target, "/bundle/rootfs");
+  EXPECT_EQ(root->lower, (std::vector<std::string>{"/l/b", "/l/a"}));
+  EXPECT_EQ(root->upper, "/u");
+  EXPECT_EQ(root->options, (std::vector<std::string>{"userxattr"}));
+  EXPECT_EQ(find<BindRoot>(plan), nullptr);
+  spec.mounts.push_back(spec.mounts[0]);
+  EXPECT_EQ(error_of(spec),
+            "cannot plan mounts[1]: config.json: mounts.destination: '/' is for the first mount "
+            "only");
+}
+
+TEST(Plan, binds_devices_where_nodes_cannot_be_made) {
+  oci::Spec spec = base();
+  spec.linux_.devices = {{"c", "/dev/gpu0", 195, 0}, {"c", "/dev/null", 1, 3}};
+  spec.annotations["dev.berth.device-source:/dev/gpu0"] = "/driver/dev/gpu0";
+  Plan plan = plan_of(spec, {.user_namespace = true});
+  EXPECT_EQ(find<MakeNode>(plan), nullptr);
+  std::vector<std::string> sources;
+  for (const auto& step : plan.steps) {
+    if (const auto* node = std::get_if<BindNode>(&step)) sources.push_back(node->source);
+  }
+  EXPECT_EQ(sources, (std::vector<std::string>{"/dev/zero", "/dev/full", "/dev/random",
+                                               "/dev/urandom", "/dev/tty", "/driver/dev/gpu0",
+                                               "/dev/null"}));
+  const auto* made = find<MakeNode>(plan_of(spec));
+  ASSERT_NE(made, nullptr);
+}
+
+TEST(Plan, makes_no_devices_in_a_dev_that_is_the_hosts) {
+  oci::Spec spec = base();
+  spec.mounts = {{"/dev", "bind", "/dev", {"rbind"}}};
+  Plan plan = plan_of(spec);
+  EXPECT_EQ(find<MakeNode>(plan), nullptr);
+  EXPECT_EQ(find<MakeLink>(plan), nullptr);
+}
+
+TEST(Plan, leaves_out_the_tty_group_where_it_is_not_mapped) {
+  oci::Spec spec = base();
+  spec.mounts = {{"/dev/pts", "devpts", "devpts", {"newinstance", "gid=5", "mode=0620"}}};
+  HostFacts facts{.user_namespace = true, .tty_group_mapped = false};
+  Plan plan = plan_of(spec, facts);
+  EXPECT_EQ(find<MountFilesystem>(plan)->data,
+            (std::vector<std::string>{"newinstance", "mode=0620"}));
+}
+
+TEST(Plan, binds_the_hosts_sysfs_read_only_without_a_network_namespace_of_its_own) {
+  oci::Spec spec = base();
+  spec.mounts = {{"/sys", "sysfs", "sysfs", {"nosuid", "noexec", "nodev", "ro"}}};
+  std::erase_if(spec.linux_.namespaces, [](const auto& space) { return space.type == "network"; });
+  Plan plan = plan_of(spec, {.user_namespace = true});
+  const auto* bind = find<MountBind>(plan);
+  ASSERT_NE(bind, nullptr);
+  EXPECT_EQ(bind->source, "/sys");
+  EXPECT_TRUE(bind->recursive);
+  EXPECT_TRUE(bind->attributes.recursive_set & MOUNT_ATTR_RDONLY);
+  EXPECT_NE(find<MountFilesystem>(plan_of(spec)), nullptr);
+}
+
+TEST(Plan, mounts_the_kernels_file_systems_on_real_directories_only) {
+  oci::Spec spec = base();
+  spec.mounts = {{"/proc", "proc", "proc", {}}, {"/run", "tmpfs", "tmpfs", {}}};
+  Plan plan = plan_of(spec);
+  std::vector<bool> exact;
+  for (const auto& step : plan.steps) {
+    if (const auto* mount = std::get_if<MountFilesystem>(&step)) exact.push_back(mount->exact);
+  }
+  EXPECT_EQ(exact, (std::vector<bool>{true, false}));
+}
+
+TEST(Plan, lets_nothing_lie_over_procfs_but_what_no_one_believes) {
+  oci::Spec spec = base();
+  spec.mounts = {{"/proc/self/attr", "bind", "/x", {"bind"}}};
+  EXPECT_EQ(error_of(spec),
+            "cannot plan mounts[0]: mount on '/proc/self/attr': nothing may lie over procfs");
+  spec.mounts = {{"/sys/.././proc//self/", "tmpfs", "tmpfs", {}}};
+  EXPECT_EQ(error_of(spec),
+            "cannot plan mounts[0]: mount on '/proc/self': nothing may lie over procfs");
+  spec.mounts = {{"/proc/driver/nvidia/params", "bind", "/x", {"bind"}}};
+  EXPECT_NE(find<MountBind>(plan_of(spec)), nullptr);
+}
+
+TEST(Plan, sets_only_sysctls_of_namespaces_that_are_new) {
+  oci::Spec spec = base();
+  spec.linux_.sysctl = {{"net.ipv4.ip_forward", "1"}, {"kernel.shmmax", "1"}};
+  EXPECT_EQ(find<SetSysctl>(plan_of(spec))->key, "kernel.shmmax");
+  spec.linux_.sysctl = {{"kernel.panic", "1"}};
+  EXPECT_EQ(error_of(spec),
+            "config.json: linux.sysctl: 'kernel.panic' is not of a namespace of the container");
+  spec.linux_.sysctl = {{"net.ipv4/../../kernel/panic", "1"}};
+  EXPECT_EQ(error_of(spec),
+            "config.json: linux.sysctl: 'net.ipv4/../../kernel/panic' is not of a namespace of "
+            "the container");
+  spec.linux_.sysctl = {{"net.x", "1"}};
+  std::erase_if(spec.linux_.namespaces, [](const auto& space) { return space.type == "network"; });
+  EXPECT_EQ(error_of(spec),
+            "config.json: linux.sysctl: 'net.x' is not of a namespace of the container");
+}
+
+TEST(Plan, warns_of_unknown_capabilities_and_goes_on) {
+  oci::Spec spec = base();
+  spec.process->capabilities.emplace();
+  spec.process->capabilities->effective = {"CAP_KILL", "CAP_SING"};
+  Plan plan = plan_of(spec);
+  EXPECT_EQ(plan.warnings,
+            (std::vector<std::string>{
+                "process.capabilities.effective: unknown capability 'CAP_SING', ignoring"}));
+  EXPECT_EQ(find<SetCapabilities>(plan)->effective, uint64_t{1} << 5);
+}
+
+TEST(Plan, refuses_a_config_that_contradicts_itself) {
+  auto broken = [](auto change) {
+    oci::Spec spec = base();
+    change(spec);
+    return error_of(spec);
+  };
+  EXPECT_EQ(broken([](auto& s) { s.process->args.clear(); }), "config.json: process.args: empty");
+  EXPECT_EQ(broken([](auto& s) { s.process->cwd = "tmp"; }),
+            "config.json: process.cwd: expected an absolute path, got 'tmp'");
+  EXPECT_EQ(broken([](auto& s) { s.linux_.namespaces.push_back({"pid", ""}); }),
+            "config.json: linux.namespaces: 'pid' is there twice");
+  EXPECT_EQ(broken([](auto& s) { s.linux_.namespaces.push_back({"moon", ""}); }),
+            "config.json: linux.namespaces: unknown type 'moon'");
+  EXPECT_EQ(broken([](auto& s) { s.linux_.namespaces = {{"pid", ""}}; }),
+            "config.json: linux.namespaces: a container without a mount namespace of its own: not "
+            "supported");
+  EXPECT_EQ(broken([](auto& s) { s.linux_.uid_mappings = {{0, 0, 1}}; }),
+            "config.json: linux.uidMappings: needs a user namespace");
+  EXPECT_EQ(broken([](auto& s) { s.process->rlimits = {{"RLIMIT_LUCK", 1, 1}}; }),
+            "config.json: process.rlimits: unknown type 'RLIMIT_LUCK'");
+  EXPECT_EQ(broken([](auto& s) {
+              s.process->rlimits = {{"RLIMIT_NOFILE", 1, 1}, {"RLIMIT_NOFILE", 2, 2}};
+            }),
+            "config.json: process.rlimits: 'RLIMIT_NOFILE' is there twice");
+  EXPECT_EQ(broken([](auto& s) { s.process->apparmor_profile = "x"; }),
+            "config.json: process.apparmorProfile: not supported");
+  EXPECT_EQ(broken([](auto& s) { s.mounts = {{"/x", "bind", "/y", {"bind", "idmap"}}}; }),
+            "cannot plan mounts[0]: mount option 'idmap': not supported");
+  EXPECT_EQ(broken([](auto& s) { s.hooks.prestart = {{"hook", {}, {}, {}}}; }),
+            "config.json: hooks.prestart: expected an absolute path, got 'hook'");
+  EXPECT_EQ(broken([](auto& s) { s.linux_.devices = {{"x", "/dev/x"}}; }),
+            "config.json: linux.devices: unknown type 'x'");
+}
+
+TEST(Plan, asks_for_no_cgroup_where_there_are_none) {
+  oci::Spec spec = base();
+  spec.mounts = {{"/sys/fs/cgroup", "cgroup", "cgroup", {"ro"}}};
+  Plan plan = plan_of(spec, {.cgroup_layout = CgroupLayout::none});
+  EXPECT_EQ(find<MakeCgroup>(plan), nullptr);
+  EXPECT_EQ(find<MountCgroups>(plan), nullptr);
+  EXPECT_EQ(plan.warnings.size(), 1u);
+}
+
+TEST(Plan, enters_the_cgroup_namespace_before_its_cgroups_are_shown) {
+  oci::Spec spec = base();
+  spec.linux_.namespaces.push_back({"cgroup", ""});
+  Plan without = plan_of(spec);
+  EXPECT_LT(position(without, "enter_cgroup_namespace"), position(without, "enter_root"));
+  spec.mounts = {{"/sys/fs/cgroup", "cgroup", "cgroup", {"ro"}}};
+  Plan with = plan_of(spec);
+  EXPECT_EQ(position(with, "enter_cgroup_namespace") + 1, position(with, "mount_cgroups"));
+  EXPECT_EQ(std::count_if(with.steps.begin(), with.steps.end(), [](const Step& step) {
+              return std::holds_alternative<EnterCgroupNamespace>(step);
+            }),
+            1);
+}
+
+}  // namespace
+}  // namespace berth::plan
