@@ -275,6 +275,7 @@ Result<void> mount_file_system(Inside& inside, const plan::MountFilesystem& step
       TRY_CTX(step.exact ? open_exact_target(inside.root, step.target)
                          : open_target(inside.root, step.target, TargetType::directory),
               context);
+  if (!step.exact) TRY_CTX(refuse_kernel_target(target, step.target), context);
   sys::Fd mount =
       TRY_CTX(make_file_system(step.type, step.source, step.data, step.attributes.set), context);
   plan::MountAttributes later;  // those of the mount itself were given to fsmount

@@ -112,7 +112,9 @@ TEST(Plan, waits_for_start_only_when_asked) {
 
 TEST(Plan, makes_the_root_of_a_first_mount_at_the_root) {
   oci::Spec spec = base();
-  spec.mounts = {{"/", "overlay", "overlay",
+  spec.mounts = {{"/",
+                  "overlay",
+                  "overlay",
                   {"lowerdir+=/l/b", "lowerdir+=/l/a", "upperdir=/u", "workdir=/w", "userxattr"}}};
   Plan plan = plan_of(spec);
   const auto* root = find<MountOverlayRoot>(plan);
@@ -138,9 +140,9 @@ TEST(Plan, binds_devices_where_nodes_cannot_be_made) {
   for (const auto& step : plan.steps) {
     if (const auto* node = std::get_if<BindNode>(&step)) sources.push_back(node->source);
   }
-  EXPECT_EQ(sources, (std::vector<std::string>{"/dev/zero", "/dev/full", "/dev/random",
-                                               "/dev/urandom", "/dev/tty", "/driver/dev/gpu0",
-                                               "/dev/null"}));
+  EXPECT_EQ(sources,
+            (std::vector<std::string>{"/dev/zero", "/dev/full", "/dev/random", "/dev/urandom",
+                                      "/dev/tty", "/driver/dev/gpu0", "/dev/null"}));
   const auto* made = find<MakeNode>(plan_of(spec));
   ASSERT_NE(made, nullptr);
 }
@@ -235,16 +237,26 @@ TEST(Plan, refuses_a_config_that_contradicts_itself) {
   EXPECT_EQ(broken([](auto& s) { s.process->args.clear(); }), "config.json: process.args: empty");
   EXPECT_EQ(broken([](auto& s) { s.process->cwd = "tmp"; }),
             "config.json: process.cwd: expected an absolute path, got 'tmp'");
-  EXPECT_EQ(broken([](auto& s) { s.linux_.namespaces.push_back({"pid", ""}); }),
+  EXPECT_EQ(broken([](auto& s) {
+              s.linux_.namespaces.push_back({"pid", ""});
+            }),
             "config.json: linux.namespaces: 'pid' is there twice");
-  EXPECT_EQ(broken([](auto& s) { s.linux_.namespaces.push_back({"moon", ""}); }),
+  EXPECT_EQ(broken([](auto& s) {
+              s.linux_.namespaces.push_back({"moon", ""});
+            }),
             "config.json: linux.namespaces: unknown type 'moon'");
-  EXPECT_EQ(broken([](auto& s) { s.linux_.namespaces = {{"pid", ""}}; }),
+  EXPECT_EQ(broken([](auto& s) {
+              s.linux_.namespaces = {{"pid", ""}};
+            }),
             "config.json: linux.namespaces: a container without a mount namespace of its own: not "
             "supported");
-  EXPECT_EQ(broken([](auto& s) { s.linux_.uid_mappings = {{0, 0, 1}}; }),
+  EXPECT_EQ(broken([](auto& s) {
+              s.linux_.uid_mappings = {{0, 0, 1}};
+            }),
             "config.json: linux.uidMappings: needs a user namespace");
-  EXPECT_EQ(broken([](auto& s) { s.process->rlimits = {{"RLIMIT_LUCK", 1, 1}}; }),
+  EXPECT_EQ(broken([](auto& s) {
+              s.process->rlimits = {{"RLIMIT_LUCK", 1, 1}};
+            }),
             "config.json: process.rlimits: unknown type 'RLIMIT_LUCK'");
   EXPECT_EQ(broken([](auto& s) {
               s.process->rlimits = {{"RLIMIT_NOFILE", 1, 1}, {"RLIMIT_NOFILE", 2, 2}};
@@ -252,11 +264,17 @@ TEST(Plan, refuses_a_config_that_contradicts_itself) {
             "config.json: process.rlimits: 'RLIMIT_NOFILE' is there twice");
   EXPECT_EQ(broken([](auto& s) { s.process->apparmor_profile = "x"; }),
             "config.json: process.apparmorProfile: not supported");
-  EXPECT_EQ(broken([](auto& s) { s.mounts = {{"/x", "bind", "/y", {"bind", "idmap"}}}; }),
+  EXPECT_EQ(broken([](auto& s) {
+              s.mounts = {{"/x", "bind", "/y", {"bind", "idmap"}}};
+            }),
             "cannot plan mounts[0]: mount option 'idmap': not supported");
-  EXPECT_EQ(broken([](auto& s) { s.hooks.prestart = {{"hook", {}, {}, {}}}; }),
+  EXPECT_EQ(broken([](auto& s) {
+              s.hooks.prestart = {{"hook", {}, {}, {}}};
+            }),
             "config.json: hooks.prestart: expected an absolute path, got 'hook'");
-  EXPECT_EQ(broken([](auto& s) { s.linux_.devices = {{"x", "/dev/x"}}; }),
+  EXPECT_EQ(broken([](auto& s) {
+              s.linux_.devices = {{"x", "/dev/x"}};
+            }),
             "config.json: linux.devices: unknown type 'x'");
 }
 
@@ -277,9 +295,10 @@ TEST(Plan, enters_the_cgroup_namespace_before_its_cgroups_are_shown) {
   spec.mounts = {{"/sys/fs/cgroup", "cgroup", "cgroup", {"ro"}}};
   Plan with = plan_of(spec);
   EXPECT_EQ(position(with, "enter_cgroup_namespace") + 1, position(with, "mount_cgroups"));
-  EXPECT_EQ(std::count_if(with.steps.begin(), with.steps.end(), [](const Step& step) {
-              return std::holds_alternative<EnterCgroupNamespace>(step);
-            }),
+  EXPECT_EQ(std::count_if(with.steps.begin(), with.steps.end(),
+                          [](const Step& step) {
+                            return std::holds_alternative<EnterCgroupNamespace>(step);
+                          }),
             1);
 }
 

@@ -69,8 +69,7 @@ TEST_F(StateStore, refuses_ids_that_are_paths_or_taken) {
   ASSERT_TRUE(store.claim("c1").ok());
   auto twice = store.claim("c1");
   ASSERT_FALSE(twice.ok());
-  EXPECT_EQ(to_line(twice.error()),
-            "container 'c1' already exists; try: berth-runtime delete c1");
+  EXPECT_EQ(to_line(twice.error()), "container 'c1' already exists; try: berth-runtime delete c1");
   auto absent = store.get("c2");
   ASSERT_FALSE(absent.ok());
   EXPECT_EQ(to_line(absent.error()), "container 'c2' does not exist");
