@@ -179,6 +179,12 @@ Result<void> Delivery::publish_blob(Staged file, const Digest& digest) {
   return {};
 }
 
+Result<void> Delivery::publish_blob_from(const Staged& directory, const std::string& name,
+                                         const Digest& digest) {
+  TRY(keep(blob_pin(digest)));
+  return sys::rename(directory.fd_, name, store_->dir_, blob_file(digest));
+}
+
 Result<void> Delivery::put_document(const Digest& digest, std::string_view bytes) {
   if (TRY(keep_blob(digest))) return {};
   Staged file = TRY(stage_file());

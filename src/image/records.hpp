@@ -27,7 +27,4 @@ Result<void> unlink_record(const sys::Fd& root, const ImageRecord& record);
 /// Whether two records are the same file.
 bool same_record(const ImageRecord& a, const ImageRecord& b);
 
-/// "2026-09-01T12:00:00Z".
-std::string timestamp_now();
-
 }  // namespace berth::image

@@ -66,6 +66,9 @@ struct Image {
   std::vector<std::string> layer_directories() const;  ///< lowest first
 };
 
+/// "2026-09-01T12:00:00Z", as records and configs have it.
+std::string timestamp_now();
+
 struct RemoveOptions {
   bool force = false;  ///< although containers use it or several names have it
 };
@@ -203,6 +206,9 @@ class Delivery {
 
   /// The caller has checked that the bytes have this digest. Already there is not an error.
   Result<void> publish_blob(Staged file, const Digest& digest);
+  /// The same for the file `name` in a staged directory.
+  Result<void> publish_blob_from(const Staged& directory, const std::string& name,
+                                 const Digest& digest);
   /// A small document whose digest the caller computed.
   Result<void> put_document(const Digest& digest, std::string_view bytes);
   Result<void> publish_layer(Staged directory, const LayerRecord& record);

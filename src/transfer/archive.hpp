@@ -18,19 +18,19 @@ using EventSink = std::function<void(const image::TransferEvent&)>;
 /// platform is loaded; without names, the images themselves.
 /// Errors: usage, not_found, corrupt, unsupported, io; the store is then as it was.
 Result<image::TransferResult> load(const image::LoadRequest& request, const EventSink& events,
-                                   const Cancel& cancel);
+                                   Cancel& cancel);
 
 /// Writes images so that docker load, podman load and skopeo read them: one tar that is an OCI
 /// layout and a docker-archive at once ("archive"), or an OCI layout directory ("oci"), which must
 /// not exist yet.
 /// Errors: usage, not_found, exists, io.
 Result<image::TransferResult> save(const image::SaveRequest& request, const EventSink& events,
-                                   const Cancel& cancel);
+                                   Cancel& cancel);
 
 /// Makes an image of one layer out of a directory or a tar.
 /// Errors: usage (a change that is no Dockerfile instruction for the config), not_found, corrupt,
 /// io.
 Result<image::TransferResult> import_image(const image::ImportRequest& request,
-                                           const EventSink& events, const Cancel& cancel);
+                                           const EventSink& events, Cancel& cancel);
 
 }  // namespace berth::transfer

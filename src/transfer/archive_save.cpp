@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// save: images as one tar that is an OCI layout and a docker-archive at once, or as an OCI layout
+// directory.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <map>
+#include <set>
+
+#include "base/rollback.hpp"
+#include "base/text.hpp"
+#include "image/store.hpp"
+#include "json/fields.hpp"
+#include "transfer/archive.hpp"
+#include "transfer/archive_members.hpp"
+#include "transfer/cancel.hpp"
+#include "transfer/outer_archive.hpp"
+
+namespace berth::transfer {
+namespace {
+
+constexpr std::string_view kLayout = R"({"imageLayoutVersion":"1.0.0"})";
+
+struct DockerImage {
+  std::string config;
+  std::vector<std::string> repo_tags;
+  std::vector<std::string> layers;
+};
+template <class V>
+void fields(V& v, DockerImage& i) {
+  v.required("Config", i.config);
+  v.always("RepoTags", i.repo_tags);
+  v.always("Layers", i.layers);
+}
+
+/// Repository → tag → top layer: what docker before 1.10 read.
+using Repositories = std::map<std::string, std::map<std::string, std::string>>;
+
+/// Everything that an archive of these images says about them.
+struct Contents {
+  oci::Index index;
+  std::vector<DockerImage> docker;
+  Repositories repositories;
+  std::map<Digest, uint64_t> blobs;
+};
+
+std::string blob_name(const Digest& digest) {
+  return "blobs/sha256/" + digest.hex();
+}
+
+/// The name that the user gave, when it is one; an image asked for by its id goes without.
+std::optional<image::Reference> asked_name(const std::string& text, const image::Image& image) {
+  auto reference = image::Reference::parse(text);
+  if (!reference.ok()) return std::nullopt;
+  for (const auto& known : image.references) {
+    if (known == *reference && !known.digest()) return known;
+  }
+  return std::nullopt;
+}
+
+Result<void> add_image(const image::Store& store, const std::string& text, Contents& contents) {
+  image::Image image = TRY(store.get_image(text));
+  std::string manifest = TRY(store.read_document(image.manifest_digest));
+  std::string config = TRY(store.read_document(image.id));
+
+  oci::Descriptor entry;
+  entry.media_type = image.manifest.media_type.empty() ? std::string(oci::media_type::kManifest)
+                                                       : image.manifest.media_type;
+  entry.digest = image.manifest_digest;
+  entry.size = manifest.size();
+  entry.platform =
+      oci::Platform{image.config.architecture, image.config.os, {}, {}, image.config.variant};
+  DockerImage docker;
+  docker.config = blob_name(image.id);
+  for (const auto& layer : image.layers) docker.layers.push_back(blob_name(layer.blob.digest));
+
+  auto name = asked_name(text, image);
+  if (name) {
+    entry.annotations["io.containerd.image.name"] = name->canonical();
+    // skopeo looks an image up by this one; a whole name finds it whatever else is inside.
+    entry.annotations["org.opencontainers.image.ref.name"] = name->familiar();
+    docker.repo_tags.push_back(name->familiar());
+    if (!image.layers.empty()) {
+      contents.repositories[name->familiar_name()][name->tag()] =
+          image.layers.back().blob.digest.hex();
+    }
+  }
+  contents.blobs[image.manifest_digest] = manifest.size();
+  contents.blobs[image.id] = config.size();
+  for (const auto& layer : image.layers) {
+    if (!TRY(store.has_blob(layer.blob.digest))) {
+      return make_error(Kind::not_found, "find layer " + layer.blob.digest.text() + " in the store",
+                        "berth pull " + text);
+    }
+    contents.blobs[layer.blob.digest] = layer.blob.size;
+  }
+  contents.index.manifests.push_back(std::move(entry));
+  for (auto& known : contents.docker) {
+    if (known.config != docker.config || known.layers != docker.layers) continue;
+    known.repo_tags.insert(known.repo_tags.end(), docker.repo_tags.begin(), docker.repo_tags.end());
+    return {};
+  }
+  contents.docker.push_back(std::move(docker));
+  return {};
+}
+
+Result<sys::Fd> open_blob(const image::Store& store, const Digest& digest) {
+  return sys::open_at(sys::cwd(), store.blob_path(digest), O_RDONLY);
+}
+
+Result<uint64_t> write_tar(const image::Store& store, const Contents& contents,
+                           const sys::Fd& output, const Cancel& cancel) {
+  ArchiveWriter tar = TRY(ArchiveWriter::open(output));
+  uint64_t size = 0;
+  TRY(tar.add_text("oci-layout", kLayout));
+  TRY(tar.add_text("index.json", json::write(contents.index)));
+  TRY(tar.add_text("manifest.json", json::write(contents.docker)));
+  TRY(tar.add_text("repositories", json::write(contents.repositories)));
+  TRY(tar.add_directory("blobs/"));
+  TRY(tar.add_directory("blobs/sha256/"));
+  for (const auto& [digest, bytes] : contents.blobs) {
+    TRY(cancel.check());
+    sys::Fd blob = TRY(open_blob(store, digest));
+    TRY(tar.add_file(blob_name(digest), blob, bytes));
+    size += bytes;
+  }
+  TRY(tar.finish());
+  return size;
+}
+
+Result<void> copy_file(const sys::Fd& from, const sys::Fd& directory, const std::string& name) {
+  sys::Fd to = TRY(sys::open_at(directory, name, O_WRONLY | O_CREAT | O_EXCL, 0644));
+  while (true) {
+    ssize_t count = ::copy_file_range(from.get(), nullptr, to.get(), nullptr, 1 << 30, 0);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && (errno == EXDEV || errno == EINVAL || errno == EOPNOTSUPP)) break;
+    if (count < 0) return sys_error(errno, "write " + quoted(name));
+    if (count == 0) return sys::close_checked(std::move(to), name);
+  }
+  std::string buffer(size_t{1} << 20, '\0');
+  while (true) {
+    ssize_t count = ::read(from.get(), buffer.data(), buffer.size());
+    if (count < 0) return sys_error(errno, "read " + quoted(name));
+    if (count == 0) return sys::close_checked(std::move(to), name);
+    TRY(sys::write_all(to, {buffer.data(), static_cast<size_t>(count)}, name));
+  }
+}
+
+Result<uint64_t> write_directory(const image::Store& store, const Contents& contents,
+                                 const std::string& path, const Cancel& cancel) {
+  auto present = TRY(sys::stat_entry(sys::cwd(), path));
+  if (present) return make_error(Kind::exists, "write " + quoted(path) + ": it is there already");
+  TRY(sys::make_directory(sys::cwd(), path));
+  Rollback undo;
+  undo.add([&] { ignore(sys::remove_tree(sys::cwd(), path)); });  // the first error is reported
+  sys::Fd directory = TRY(sys::open_at(sys::cwd(), path, O_RDONLY | O_DIRECTORY));
+  TRY(sys::make_directories(directory, "blobs/sha256"));
+  uint64_t size = 0;
+  for (const auto& [digest, bytes] : contents.blobs) {
+    TRY(cancel.check());
+    sys::Fd blob = TRY(open_blob(store, digest));
+    TRY(copy_file(blob, directory, blob_name(digest)));
+    size += bytes;
+  }
+  TRY(sys::write_file(directory, "index.json", json::write(contents.index)));
+  TRY(sys::write_file(directory, "oci-layout", kLayout));
+  undo.commit();
+  return size;
+}
+
+Result<uint64_t> write_output(const image::Store& store, const Contents& contents,
+                              const image::SaveRequest& request, const Cancel& cancel) {
+  if (request.format == "oci") return write_directory(store, contents, request.output, cancel);
+  if (request.output.starts_with("/dev/fd/")) {
+    sys::Fd fd = TRY(open_input(request.output));
+    return write_tar(store, contents, fd, cancel);
+  }
+  // Beside it first: a half archive never has the name of a whole one.
+  std::string staged = request.output + ".tmp-" + sys::random_hex(6);
+  sys::Fd fd = TRY(sys::open_at(sys::cwd(), staged, O_WRONLY | O_CREAT | O_EXCL, 0644));
+  Rollback undo;
+  undo.add([&] { ignore(sys::remove_entry(sys::cwd(), staged)); });
+  uint64_t size = TRY(write_tar(store, contents, fd, cancel));
+  TRY(sys::close_checked(std::move(fd), request.output));
+  TRY(sys::rename(sys::cwd(), staged, sys::cwd(), request.output));
+  undo.commit();
+  return size;
+}
+
+}  // namespace
+
+Result<image::TransferResult> save(const image::SaveRequest& request, const EventSink&,
+                                   Cancel& cancel) {
+  auto saved = [&]() -> Result<image::TransferResult> {
+    if (request.format != "archive" && request.format != "oci") {
+      return make_error(Kind::usage, "format " + quoted(request.format) +
+                                         " is unknown; there are archive and oci");
+    }
+    // Which way the layers are unpacked does not matter here.
+    image::Store store = TRY(image::Store::open(request.root, {}));
+    Contents contents;
+    contents.index.media_type = oci::media_type::kIndex;
+    for (const auto& reference : request.references) TRY(add_image(store, reference, contents));
+    image::TransferResult result;
+    result.size = TRY(write_output(store, contents, request, cancel));
+    return result;
+  };
+  return TRY_CTX(saved(), "cannot save " + join(request.references, ", "));
+}
+
+}  // namespace berth::transfer

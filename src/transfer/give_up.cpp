@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transfer/give_up.hpp"
+
+#include <cerrno>
+
+#include "base/text.hpp"
+
+namespace berth::transfer {
+
+Error give_up(image::Store& store, Error error, Events& events) {
+  if (error.sys_errno == ENOSPC || error.sys_errno == EDQUOT) {
+    error.hint = "berth rmi IMAGE, or --root on a larger disk than " + quoted(store.root());
+  }
+  auto collected = store.collect();
+  if (!collected.ok()) {
+    events.warn("cannot clean the store: " + to_line(collected.error()) + ", ignoring");
+  }
+  return error;
+}
+
+}  // namespace berth::transfer

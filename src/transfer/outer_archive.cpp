@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transfer/outer_archive.hpp"
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <string>
+
+#include "base/text.hpp"
+#include "sys/file.hpp"
+
+namespace berth::transfer {
+namespace {
+
+constexpr size_t kBlock = size_t{1} << 20;
+
+Error reading_error(struct archive* a) {
+  const char* text = archive_error_string(a);
+  return make_error(Kind::corrupt,
+                    "read the archive: " + (text ? to_lower(text) : std::string("it is damaged")));
+}
+
+Error writing_error(struct archive* a) {
+  int code = archive_errno(a);
+  if (code > 0) return sys_error(code, "write the archive");
+  const char* text = archive_error_string(a);
+  return make_error(Kind::io,
+                    std::string("write the archive: ") + (text ? text : "no reason given"));
+}
+
+}  // namespace
+
+void ArchiveReader::Free::operator()(struct archive* a) const {
+  archive_read_free(a);
+}
+
+Result<ArchiveReader> ArchiveReader::open(const sys::Fd& fd) {
+  ArchiveReader reader;
+  reader.archive_.reset(archive_read_new());
+  struct archive* a = reader.archive_.get();
+  archive_read_support_filter_all(a);
+  archive_read_support_format_tar(a);
+  if (archive_read_open_fd(a, fd.get(), kBlock) != ARCHIVE_OK) {
+    return make_error(Kind::corrupt, "read the archive: it is no tar");
+  }
+  return reader;
+}
+
+Result<ArchiveReader> ArchiveReader::open_raw(const sys::Fd& fd) {
+  ArchiveReader reader;
+  reader.archive_.reset(archive_read_new());
+  struct archive* a = reader.archive_.get();
+  archive_read_support_filter_all(a);
+  archive_read_support_format_raw(a);
+  archive_read_support_format_empty(a);
+  if (archive_read_open_fd(a, fd.get(), kBlock) != ARCHIVE_OK) return reading_error(a);
+  return reader;
+}
+
+Result<std::optional<ArchiveReader::Member>> ArchiveReader::next() {
+  struct archive_entry* entry = nullptr;
+  int code = archive_read_next_header(archive_.get(), &entry);
+  if (code == ARCHIVE_EOF) return std::optional<Member>();
+  if (code != ARCHIVE_OK && code != ARCHIVE_WARN) return reading_error(archive_.get());
+  Member member;
+  const char* name = archive_entry_pathname(entry);
+  const char* hard_link = archive_entry_hardlink(entry);
+  const char* symlink = archive_entry_symlink(entry);
+  member.name = name ? name : "";
+  if (hard_link != nullptr || symlink != nullptr) {
+    member.type = Member::Type::link;
+    // A symbolic link starts at its own directory, a hard link at the root.
+    member.target = hard_link ? hard_link : "./" + std::string(symlink);
+  } else if (archive_entry_filetype(entry) == AE_IFREG) {
+    member.type = Member::Type::file;
+  }
+  return std::optional<Member>(std::move(member));
+}
+
+Result<std::string_view> ArchiveReader::content() {
+  const void* bytes = nullptr;
+  size_t size = 0;
+  la_int64_t offset = 0;
+  int code = archive_read_data_block(archive_.get(), &bytes, &size, &offset);
+  if (code == ARCHIVE_EOF) return std::string_view();
+  if (code != ARCHIVE_OK && code != ARCHIVE_WARN) return reading_error(archive_.get());
+  return std::string_view(static_cast<const char*>(bytes), size);
+}
+
+void ArchiveWriter::Free::operator()(struct archive* a) const {
+  archive_write_free(a);
+}
+
+Result<ArchiveWriter> ArchiveWriter::open(const sys::Fd& fd) {
+  ArchiveWriter writer;
+  writer.archive_.reset(archive_write_new());
+  struct archive* a = writer.archive_.get();
+  archive_write_set_format_pax_restricted(a);
+  archive_write_set_bytes_per_block(a, static_cast<int>(kBlock));
+  archive_write_set_bytes_in_last_block(a, 512);
+  if (archive_write_open_fd(a, fd.get()) != ARCHIVE_OK) return writing_error(a);
+  return writer;
+}
+
+Result<void> ArchiveWriter::header(const std::string& name, unsigned type, uint64_t size) {
+  std::unique_ptr<struct archive_entry, void (*)(struct archive_entry*)> entry(archive_entry_new(),
+                                                                               archive_entry_free);
+  archive_entry_set_pathname(entry.get(), name.c_str());
+  archive_entry_set_filetype(entry.get(), type);
+  archive_entry_set_perm(entry.get(), type == AE_IFDIR ? 0755 : 0644);
+  archive_entry_set_size(entry.get(), static_cast<la_int64_t>(size));
+  archive_entry_set_mtime(entry.get(), 0, 0);  // the same images give the same archive
+  if (archive_write_header(archive_.get(), entry.get()) < ARCHIVE_WARN) {
+    return writing_error(archive_.get());
+  }
+  return {};
+}
+
+Result<void> ArchiveWriter::add_directory(const std::string& name) {
+  return header(name, AE_IFDIR, 0);
+}
+
+Result<void> ArchiveWriter::add_text(const std::string& name, std::string_view bytes) {
+  TRY(header(name, AE_IFREG, bytes.size()));
+  if (archive_write_data(archive_.get(), bytes.data(), bytes.size()) < 0) {
+    return writing_error(archive_.get());
+  }
+  return {};
+}
+
+Result<void> ArchiveWriter::add_file(const std::string& name, const sys::Fd& content,
+                                     uint64_t size) {
+  TRY(header(name, AE_IFREG, size));
+  std::string buffer(kBlock, '\0');
+  for (uint64_t done = 0; done < size;) {
+    ssize_t count = ::read(content.get(), buffer.data(), buffer.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return sys_error(errno, "read " + quoted(name));
+    if (count == 0) return make_error(Kind::corrupt, "read " + quoted(name) + ": it is too short");
+    if (archive_write_data(archive_.get(), buffer.data(), static_cast<size_t>(count)) < 0) {
+      return writing_error(archive_.get());
+    }
+    done += static_cast<uint64_t>(count);
+  }
+  return {};
+}
+
+Result<void> ArchiveWriter::finish() {
+  if (archive_write_close(archive_.get()) != ARCHIVE_OK) return writing_error(archive_.get());
+  return {};
+}
+
+namespace {
+
+/// What libarchive calls back with; the first error of ours stops it.
+struct SinkState {
+  ByteSink* sink;
+  std::optional<Error> error;
+};
+
+la_ssize_t write_to_sink(struct archive* a, void* data, const void* bytes, size_t size) {
+  auto* state = static_cast<SinkState*>(data);
+  auto written = state->sink->write({static_cast<const char*>(bytes), size});
+  if (written.ok()) return static_cast<la_ssize_t>(size);
+  state->error = std::move(written).error();
+  archive_set_error(a, EIO, "sink");
+  return -1;
+}
+
+struct TreeWriter {
+  std::unique_ptr<struct archive, void (*)(struct archive*)> disk{
+      archive_read_disk_new(), [](struct archive* a) { archive_read_free(a); }};
+  std::unique_ptr<struct archive, void (*)(struct archive*)> tar{
+      archive_write_new(), [](struct archive* a) { archive_write_free(a); }};
+  std::unique_ptr<struct archive_entry_linkresolver, void (*)(struct archive_entry_linkresolver*)>
+      links{archive_entry_linkresolver_new(), archive_entry_linkresolver_free};
+  SinkState state;
+  sys::Fd root;
+
+  Result<void> open(const std::string& directory, ByteSink& sink) {
+    state.sink = &sink;
+    root = TRY(sys::open_at(sys::cwd(), directory, O_RDONLY | O_DIRECTORY));
+    archive_read_disk_set_symlink_physical(disk.get());
+    archive_read_disk_set_behavior(disk.get(), ARCHIVE_READDISK_NO_SPARSE |
+                                                   ARCHIVE_READDISK_NO_ACL |
+                                                   ARCHIVE_READDISK_NO_FFLAGS);
+    archive_write_set_format_pax_restricted(tar.get());
+    archive_write_set_bytes_per_block(tar.get(), static_cast<int>(kBlock));
+    archive_write_set_bytes_in_last_block(tar.get(), 512);
+    archive_entry_linkresolver_set_strategy(links.get(), archive_format(tar.get()));
+    if (archive_write_open(tar.get(), &state, nullptr, write_to_sink, nullptr) != ARCHIVE_OK) {
+      return writing_error(tar.get());
+    }
+    return {};
+  }
+
+  Result<void> fail() {
+    if (state.error) return std::move(*state.error);
+    return writing_error(tar.get());
+  }
+
+  Result<void> write_content(const std::string& path, uint64_t size) {
+    sys::Fd fd = TRY(sys::open_at(root, path, O_RDONLY | O_NOFOLLOW));
+    std::string buffer(std::min<uint64_t>(kBlock, size), '\0');
+    for (uint64_t left = size; left > 0;) {
+      ssize_t count = ::read(fd.get(), buffer.data(), std::min<uint64_t>(buffer.size(), left));
+      if (count < 0) return sys_error(errno, "read " + quoted(path));
+      if (count == 0) return make_error(Kind::busy, "read " + quoted(path) + ": it shrank");
+      if (archive_write_data(tar.get(), buffer.data(), static_cast<size_t>(count)) < 0) {
+        return fail();
+      }
+      left -= static_cast<uint64_t>(count);
+    }
+    return {};
+  }
+
+  Result<void> add(const std::string& path) {
+    auto status = TRY(sys::stat_entry(root, path));
+    if (!status || S_ISSOCK(status->st_mode)) return {};
+    std::unique_ptr<struct archive_entry, void (*)(struct archive_entry*)> owner(
+        archive_entry_new(), archive_entry_free);
+    struct archive_entry* entry = owner.get();
+    std::string shown = path == "." ? "./" : "./" + path;
+    archive_entry_set_pathname(entry, shown.c_str());
+    // A path through the handle: the tree may be moved meanwhile, not exchanged.
+    std::string source = sys::fd_path(root) + "/" + path;
+    archive_entry_copy_sourcepath(entry, source.c_str());
+    if (archive_read_disk_entry_from_file(disk.get(), entry, -1, &*status) < ARCHIVE_WARN) {
+      return sys_error(archive_errno(disk.get()), "read " + quoted(path));
+    }
+    archive_entry_unset_atime(entry);
+    archive_entry_unset_ctime(entry);
+    archive_entry_set_uname(entry, nullptr);
+    archive_entry_set_gname(entry, nullptr);
+    struct archive_entry* spare = nullptr;
+    archive_entry_linkify(links.get(), &entry, &spare);
+    if (archive_write_header(tar.get(), entry) < ARCHIVE_WARN) return fail();
+    bool content = S_ISREG(status->st_mode) && archive_entry_size(entry) > 0;
+    if (content) TRY(write_content(path, static_cast<uint64_t>(archive_entry_size(entry))));
+    if (S_ISDIR(status->st_mode)) {
+      for (const auto& name : TRY(sys::list_directory(root, path))) {
+        TRY(add(path == "." ? name : path + "/" + name));
+      }
+    }
+    return {};
+  }
+};
+
+}  // namespace
+
+Result<void> write_directory_tar(const std::string& directory, ByteSink& sink) {
+  TreeWriter writer;
+  TRY(writer.open(directory, sink));
+  TRY(writer.add("."));
+  if (archive_write_close(writer.tar.get()) != ARCHIVE_OK) return writer.fail();
+  return {};
+}
+
+}  // namespace berth::transfer
