@@ -256,9 +256,14 @@ Result<std::string_view> TarReader::content() {
 }
 
 Result<void> TarReader::skip_rest() {
-  left_ += padding_;
-  padding_ = 0;
   while (left_ > 0) TRY(content());
+  // umoci ends a layer right after its last file. As in Go's reader that is an end, no damage.
+  while (padding_ > 0 && (!window_.empty() || TRY(refill()))) {
+    uint64_t take = std::min<uint64_t>(padding_, window_.size());
+    window_.remove_prefix(take);
+    padding_ -= take;
+  }
+  padding_ = 0;
   return {};
 }
 

@@ -111,6 +111,8 @@ TEST(Tar, an_archive_may_end_without_zero_blocks_but_not_inside_a_member) {
   EXPECT_EQ(read(TarBuilder().file("a").unfinished()).error, "");
   EXPECT_EQ(read("").error, "");
   std::string whole = TarBuilder().file("a", std::string(600, 'x')).unfinished();
+  EXPECT_EQ(read(whole.substr(0, 512 + 600)).contents, std::vector{std::string(600, 'x')});
+  EXPECT_EQ(read(whole.substr(0, 512 + 600)).error, "");  // only the padding is missing
   EXPECT_EQ(read(whole.substr(0, 1000)).error, "tar: the archive ends inside a file");
   EXPECT_EQ(read(whole.substr(0, 100)).error, "tar: the archive ends inside a header");
 }
