@@ -86,11 +86,13 @@ Result<Documents> get_documents(Registry& registry, const Reference& reference,
   return documents;
 }
 
-/// A name that means a single manifest leaves nothing to choose from; a wish must still be kept.
+/// A name that means a single manifest leaves nothing to choose from; a wish must still be kept. Of
+/// an index the entry that was chosen is believed.
 Result<void> check_platform(const Documents& documents, const oci::Platform& wish,
                             const PullRequest& request, Events& events) {
   const oci::ImageConfig& config = documents.config;
-  if (config.os == wish.os && config.architecture == wish.architecture) return {};
+  bool fits = config.os == wish.os && config.architecture == wish.architecture;
+  if (fits || !documents.indexes.empty()) return {};
   oci::Platform found{config.architecture, config.os, {}, {}, config.variant};
   if (request.platform) {
     return make_error(Kind::not_found, fmt::format("find platform '{}': the image has only '{}'",

@@ -108,8 +108,9 @@ class BlobWriter {
     if (!piece_begun_) TRY(accept(head));
     piece_begun_ = true;
     if (bytes.size() > blob_.size - size_) {
-      return make_error(Kind::corrupt, fmt::format("{}: more than the {} bytes of its descriptor",
-                                                   name(), blob_.size));
+      return make_error(
+          Kind::corrupt,
+          fmt::format("check its size: more than the {} bytes of its descriptor", blob_.size));
     }
     hash_.update(bytes);
     TRY(sys::write_at(file_, size_, bytes, blob_.digest.text()));
@@ -129,27 +130,24 @@ class BlobWriter {
   Result<void> verify() {
     if (size_ != blob_.size) {
       return make_error(Kind::corrupt,
-                        fmt::format("{}: {} of {} bytes came", name(), size_, blob_.size));
+                        fmt::format("check its size: {} of {} bytes came", size_, blob_.size));
     }
     Digest digest = hash_.finish();
     if (digest != blob_.digest) {
       return make_error(Kind::corrupt,
-                        fmt::format("{}: its bytes have digest '{}'", name(), digest.text()));
+                        fmt::format("check its bytes: their digest is '{}'", digest.text()));
     }
     return {};
   }
 
  private:
-  std::string name() const { return fmt::format("check blob '{}'", blob_.digest.text()); }
-
   /// A registry may answer a Range with the piece or, not knowing Range, with the whole.
   Result<void> accept(const HttpResponse& head) {
     if (head.status != 206) return size_ > 0 ? start_anew() : Result<void>();
     std::optional<uint64_t> start =
         parse_content_range_start(head.header("content-range").value_or(""));
     if (start == size_) return {};
-    return make_error(Kind::corrupt,
-                      fmt::format("{}: another piece than the one asked for", name()));
+    return make_error(Kind::corrupt, "check its range: another piece than the one asked for");
   }
 
   const oci::Descriptor& blob_;
@@ -279,7 +277,9 @@ Result<void> Registry::get_blob(const oci::Descriptor& blob, const sys::Fd& file
     HttpResponse response = TRY(send(std::move(request), pull_scope(), action));
     if (response.broken) {
       if (writer.size() >= before + kProgressThatCounts) lost = 0;
-      if (++lost >= kMaxAttempts) return *std::move(response.broken);
+      if (++lost >= kMaxAttempts) {
+        return (*std::move(response.broken)).with_context("cannot " + action);
+      }
       notice_(fmt::format("{}: connection lost after {} of {} bytes, trying again",
                           blob.digest.short_hex(), writer.size(), blob.size));
       TRY(wait(growing_pause(lost)));
@@ -287,7 +287,9 @@ Result<void> Registry::get_blob(const oci::Descriptor& blob, const sys::Fd& file
       TRY(writer.start_anew());
       if (++lost >= kMaxAttempts) return refusal(response, action);
     } else if (response.ok() || (response.status == 416 && before == blob.size)) {
-      return writer.verify();  // 416: all had come before the connection went
+      // 416: all had come before the connection went.
+      TRY_CTX(writer.verify(), "cannot " + action);
+      return {};
     } else {
       return refusal(response, action);
     }
@@ -323,7 +325,9 @@ Result<Delivered> Registry::put_blob(const oci::Descriptor& blob, const sys::Fd&
     HttpResponse response = TRY(send(std::move(request), push_scope(), action));
     if (response.ok()) return Delivered::uploaded;
     if (!response.broken) return refusal(response, action);
-    if (++lost >= kMaxAttempts) return *std::move(response.broken);
+    if (++lost >= kMaxAttempts) {
+      return (*std::move(response.broken)).with_context("cannot " + action);
+    }
     notice_(fmt::format("{}: connection lost, sending it again", blob.digest.short_hex()));
     TRY(wait(growing_pause(lost)));
   }
