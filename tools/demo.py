@@ -27,7 +27,7 @@ from support import leftovers, registry, users  # noqa: E402
 
 # What 'bash', 'ls' and 'ldconfig -p' need, and what names users.
 PACKAGES = ["base-files", "base-passwd", "bash", "coreutils", "libc6", "libc-bin", "libtinfo6",
-            "libselinux1", "libpcre2-8-0", "libacl1", "libattr1", "libgmp10", "busybox-static"]
+            "libselinux1", "libpcre2-8-0", "libacl1", "libattr1", "libgmp10", "grep"]
 IMAGE = "demo/debian-small:12"
 LOOK = "id; ls -d /dev/nvidia*; ldconfig -p | grep libcuda.so"
 
@@ -106,13 +106,16 @@ def push_image(root, scratch, address):
          f"docker://{address}/{IMAGE}"])
 
 
-def driver(scratch):
-    """(what to say, global flags of berth): the machine's driver, or a tree of our own."""
+def driver(scratch, programs):
+    """(what to say, global flags of berth): the machine's driver, or a tree of our own, with the
+    NVML that answers from a file where it was built."""
     version = pathlib.Path("/proc/driver/nvidia/version")
     if version.exists():
         return f"NVIDIA driver of this machine: {version.read_text().splitlines()[0]}", []
     root = scratch / "driver"
-    run([sys.executable, TESTS / "support/driver_tree.py", "eight", root], show=False)
+    stub = programs.parent / "lib/libnvml_stub.so"
+    nvml = ["--nvml-stub", stub] if stub.exists() else []
+    run([sys.executable, TESTS / "support/driver_tree.py", "eight", root, *nvml], show=False)
     return ("SYNTHETIC driver tree: this machine has no NVIDIA driver; the 8 GPUs below are made "
             "up"), ["--driver-root", root]
 
@@ -135,8 +138,7 @@ def show(steps, account, programs, flags, image):
         as_user("run", "--rm", "--gpus", "all", image, "bash", "-c", LOOK)
 
 
-def demo(programs, scratch, stack):
-    said, flags = driver(scratch)
+def demo(said, flags, programs, scratch, stack):
     print(said, flush=True)
     steps = Steps()
     made = stack.enter_context(users.accounts(scratch, kinds=("root", "user")))
@@ -170,7 +172,7 @@ def main():
         shutil.copytree(programs, copied, ignore=lambda _, names: [
             name for name in names if not name.startswith("berth")])
         with contextlib.ExitStack() as stack:
-            demo(copied, scratch, stack)
+            demo(*driver(scratch, programs), copied, scratch, stack)
     finally:
         leftovers.clear(before, scratch, set())
         shutil.rmtree(scratch, ignore_errors=True)
