@@ -191,6 +191,16 @@ struct Share {
   std::vector<CgroupWrite> writes;
 };
 
+/// Why no hierarchy takes `write`.
+std::string why_left(const CgroupLayout& layout, const CgroupWrite& write) {
+  const auto* home = layout.find(write.controller);
+  if (write.controller.empty()) return "no cgroup v2";
+  if (home == nullptr) return "no cgroup controller '" + write.controller + "'";
+  return home->version == Version::v1
+             ? "controller '" + write.controller + "' is one of cgroup v1 here"
+             : "cgroup v2 has no such limit";
+}
+
 /// Deals what `resources` asks for to the hierarchies that have the controllers.
 Result<std::vector<Share>> deal(const CgroupLayout& layout, const oci::Resources& resources,
                                 std::vector<UnmetLimit>& unmet) {
@@ -219,7 +229,7 @@ Result<std::vector<Share>> deal(const CgroupLayout& layout, const oci::Resources
 
   for (const auto& write : left) {
     if (!met.insert(write.limit).second) continue;
-    unmet.push_back({write.limit, "no cgroup controller '" + write.controller + "'"});
+    unmet.push_back({write.limit, why_left(layout, write)});
   }
   return shares;
 }

@@ -79,7 +79,7 @@ void add_memory_v1(Writes& writes, const oci::Memory& memory) {
 
 void add_cpu_v1(Writes& writes, const oci::Cpu& cpu) {
   writes.add_if("cpu.shares", "cpu", "cpu.shares", cpu.shares);
-  writes.add_if("cpu.period", "cpu", "cpu.cfs_period_us", cpu.period);
+  writes.add_if(cpu.quota ? "cpu.quota" : "cpu.period", "cpu", "cpu.cfs_period_us", cpu.period);
   writes.add_if("cpu.quota", "cpu", "cpu.cfs_quota_us", cpu.quota);
   writes.add_if("cpu.burst", "cpu", "cpu.cfs_burst_us", cpu.burst);
   writes.add_if("cpu.realtimePeriod", "cpu", "cpu.rt_period_us", cpu.realtime_period);

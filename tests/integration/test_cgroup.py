@@ -271,6 +271,16 @@ def test_a_machine_with_v2_alone_says_which_controllers_it_lacks(confine, hybrid
     assert left() == []
 
 
+@pytest.mark.profiles("root")
+def test_a_v2_value_for_a_controller_of_v1_is_told(confine, hybrid):
+    config = confine.config(unified={"memory.high": "1000000", "cgroup.max.depth": "3"})
+    done = confine.run("cgroup-run", config, NAME, "cat",
+                       f"{hierarchies()['unified']}{NAME}/cgroup.max.depth")
+    assert done.stdout == "3\n"
+    assert done.stderr == (
+        "unmet: unified.memory.high: controller 'memory' is one of cgroup v1 here\n")
+
+
 @pytest.mark.profiles("user", "single_id")
 def test_an_ordinary_user_without_limits_is_not_troubled(confine, profile):
     assert confine.ok("cgroup-run", confine.config(), NAME, "echo", "ran",
