@@ -306,16 +306,16 @@ Result<bool> CgroupMaker::make_directory(const CgroupHierarchy& hierarchy, const
     }
     if (is_v2) enable_controllers(parent, controllers);
     path += "/" + std::string(parts[i]);
-    auto is_new = make_one(path);
-    if (!is_new.ok() && is_out_of_reach(is_new.error(), i)) return false;
-    TRY(std::move(is_new));
+    auto made = make_one(path);
+    if (!made.ok() && is_out_of_reach(made.error(), i)) return false;
+    bool is_new = TRY(std::move(made));
     if (!is_last && !is_cpuset) continue;
 
     sys::Fd directory = TRY(sys::open_at(sys::cwd(), path, O_RDONLY | O_DIRECTORY));
     if (is_cpuset) TRY(inherit_cpuset(parent, directory));
     if (!is_last) continue;
     std::vector<pid_t> inside;
-    if (!*is_new) TRY(append_processes(directory, inside));
+    if (!is_new) TRY(append_processes(directory, inside));
     if (!inside.empty()) {
       return make_error(Kind::exists, "make cgroup " + quoted(path) + ": it has processes");
     }
@@ -542,8 +542,11 @@ Result<void> CgroupSet::remove() {
   std::optional<Error> first;
   for (const auto& directory : directories_) {
     auto removed = remove_directory(directory.path, deadline);
-    if (!removed.ok() && !first) first = std::move(removed).error();
-    if (removed.ok()) remove_common_parent(directory.path);
+    if (removed.ok()) {
+      remove_common_parent(directory.path);
+    } else if (!first) {
+      first = std::move(removed).error();
+    }
   }
   directories_.clear();
   if (first) return std::move(*first);

@@ -124,10 +124,11 @@ std::string entry_path(size_t index) {
 /// SECCOMP_RET_* with its data. Nothing for an unknown name. `errno_ret` has 16 bits in the kernel.
 std::optional<uint32_t> parse_action(const std::string& text, std::optional<uint32_t> errno_ret) {
   auto action = look_up(kActions, text);
-  if (action == SECCOMP_RET_ERRNO || action == SECCOMP_RET_TRACE) {
-    *action |= std::min<uint32_t>(errno_ret.value_or(EPERM), SECCOMP_RET_DATA);
-  }
-  return action;
+  if (!action) return action;
+  uint32_t known = *action;
+  bool carries_data = known == SECCOMP_RET_ERRNO || known == SECCOMP_RET_TRACE;
+  if (!carries_data) return known;
+  return known | std::min<uint32_t>(errno_ret.value_or(EPERM), SECCOMP_RET_DATA);
 }
 
 /// One entry of `syscalls` after its texts have been read.
