@@ -24,7 +24,7 @@ mode_t type_bits(const std::string& type) {
 }
 
 Result<void> make(Inside& inside, const plan::MakeNode& step) {
-  Parent parent = TRY(open_parent(inside.root, step.path));
+  Parents::Place parent = TRY(inside.parents.open(inside.root, step.path));
   auto made = sys::make_node(parent.directory, parent.name, type_bits(step.type) | step.mode,
                              step.major, step.minor);
   if (!made.ok() && made.error().kind == Kind::exists) {
@@ -40,8 +40,8 @@ Result<void> make(Inside& inside, const plan::MakeNode& step) {
 }
 
 // A place for a bind under its own name: a link that the image left there is not followed.
-Result<sys::Fd> open_place(const sys::Fd& root, const std::string& path) {
-  Parent parent = TRY(open_parent(root, path));
+Result<sys::Fd> open_place(Inside& inside, const std::string& path) {
+  Parents::Place parent = TRY(inside.parents.open(inside.root, path));
   auto made =
       sys::open_at(parent.directory, parent.name, O_CREAT | O_EXCL | O_NOFOLLOW | O_WRONLY, 0644);
   if (made.ok()) return made;
@@ -61,7 +61,7 @@ Result<void> bind(Inside& inside, const plan::BindNode& step) {
     return make_error(Kind::denied,
                       quoted(step.source) + " is not " + number(step.type, step.major, step.minor));
   }
-  sys::Fd place = TRY(open_place(inside.root, step.path));
+  sys::Fd place = TRY(open_place(inside, step.path));
   auto set = sys::mount_setattr(tree, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, 0, 0,
                                 sys::Recursive::no, step.path);
   if (!set.ok() && set.error().kind != Kind::unsupported) return set;
@@ -83,7 +83,7 @@ Result<sys::Fd> open_console(Inside& inside, const plan::MakeConsole& step) {
 
 Result<void> console(Inside& inside, const plan::MakeConsole& step) {
   sys::Fd master = TRY(open_console(inside, step));
-  sys::Fd place = TRY(open_place(inside.root, "/dev/console"));
+  sys::Fd place = TRY(open_place(inside, "/dev/console"));
   sys::Fd tree = TRY(sys::open_tree(inside.terminal, "", OPEN_TREE_CLONE | AT_EMPTY_PATH));
   TRY(sys::move_mount_to_fd(tree, place, "/dev/console"));
   TRY(inside.channel.send(Message::console, {}, 0, master));
@@ -105,7 +105,7 @@ Result<void> bind_node(Inside& inside, const plan::BindNode& step) {
 
 Result<void> make_link(Inside& inside, const plan::MakeLink& step) {
   std::string context = "cannot make link " + quoted(step.path);
-  Parent parent = TRY_CTX(open_parent(inside.root, step.path), context);
+  Parents::Place parent = TRY_CTX(inside.parents.open(inside.root, step.path), context);
   auto made = sys::make_symlink(step.text, parent.directory, parent.name);
   if (!made.ok() && made.error().kind != Kind::exists) {
     return std::move(made).error().with_context(context);

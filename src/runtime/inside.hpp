@@ -10,6 +10,7 @@
 
 #include "plan/plan.hpp"
 #include "runtime/protocol.hpp"
+#include "runtime/target.hpp"
 #include "sys/fd.hpp"
 
 namespace berth::runtime {
@@ -35,6 +36,7 @@ struct Inside {
   const Prepared& prepared;
   Channel channel;
   sys::Fd root{};
+  Parents parents{};           ///< of nodes and links
   sys::Fd null_device{};       ///< the host's, verified; what files are masked with
   sys::Fd empty_tree{};        ///< the tmpfs that directories are masked with
   sys::Fd terminal{};          ///< the container's end, empty without one

@@ -3,10 +3,11 @@
 
 #include <fcntl.h>
 #include <sched.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
+#include <cstdio>
 
 #include "base/rollback.hpp"
 #include "base/text.hpp"
@@ -25,15 +26,21 @@ namespace {
 
 constexpr size_t kMaxConfig = size_t{16} << 20;
 
+// RFC 3339 in UTC; gmtime(3) would read the machine's time zone file for it.
 std::string now() {
-  timespec time{};
-  ::clock_gettime(CLOCK_REALTIME, &time);
-  tm parts{};
-  ::gmtime_r(&time.tv_sec, &parts);
-  std::array<char, 32> text{};
-  ::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &parts);
-  std::string fraction = std::to_string(1'000'000'000 + time.tv_nsec).substr(1);
-  return std::string(text.data()) + "." + fraction + "Z";
+  using namespace std::chrono;
+  auto time = system_clock::now();
+  auto day = floor<days>(time);
+  year_month_day date(day);
+  hh_mm_ss clock(floor<nanoseconds>(time - day));
+  std::array<char, 48> text{};
+  std::snprintf(text.data(), text.size(), "%04d-%02u-%02uT%02d:%02d:%02d.%09ldZ",
+                static_cast<int>(date.year()), static_cast<unsigned>(date.month()),
+                static_cast<unsigned>(date.day()), static_cast<int>(clock.hours().count()),
+                static_cast<int>(clock.minutes().count()),
+                static_cast<int>(clock.seconds().count()),
+                static_cast<long>(clock.subseconds().count()));
+  return text.data();
 }
 
 struct Bundle {

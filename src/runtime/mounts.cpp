@@ -188,7 +188,7 @@ Result<sys::Fd> clone_tree(const sys::Fd& dir, const std::string& path, bool rec
 }
 
 Error explain_mismatch(Error error, const sys::Fd& target, bool source_is_directory) {
-  if (error.sys_errno != ENOTDIR) return error;
+  if (error.sys_errno != ENOTDIR && error.sys_errno != EINVAL) return error;
   auto info = sys::stat_fd(target, "target");
   if (!info.ok() || S_ISDIR(info->st_mode) == source_is_directory) return error;
   return make_error(Kind::usage, source_is_directory

@@ -2,6 +2,7 @@
 #include "runtime/target.hpp"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
 
 #include <cerrno>
@@ -9,6 +10,7 @@
 
 #include "base/text.hpp"
 #include "sys/file.hpp"
+#include "sys/namespace.hpp"
 #include "sys/node.hpp"
 
 namespace berth::runtime {
@@ -50,6 +52,10 @@ Result<sys::Fd> make_in_root(const sys::Fd& root, const std::string& path, Targe
     if (!entry) {
       parents.push_back(TRY(make_missing(parents.back(), name, wanted)));
     } else if (S_ISLNK(entry->st_mode)) {
+      // The text of a magic link says where something is outside; here it would be read as a path.
+      if (TRY(sys::file_system_type(parents.back(), path)) == PROC_SUPER_MAGIC) {
+        return make_error(Kind::denied, "open " + quoted(path) + ": no place to make anything in");
+      }
       if (++links > kMaxLinks) return sys_error(ELOOP, "open " + quoted(path));
       std::string text = TRY(sys::read_link(parents.back(), name));
       if (text.starts_with('/')) parents.resize(1);
@@ -86,17 +92,18 @@ Result<sys::Fd> open_exact_target(const sys::Fd& root, const std::string& path) 
   return found;
 }
 
-Result<Parent> open_parent(const sys::Fd& root, const std::string& path) {
+Result<Parents::Place> Parents::open(const sys::Fd& root, const std::string& path) {
   size_t slash = path.rfind('/');
   std::string name = path.substr(slash + 1);
   if (name.empty() || name == "." || name == "..") {
     return make_error(Kind::usage, "make " + quoted(path) + ": not a name");
   }
   std::string directory = slash == 0 ? "/" : path.substr(0, slash);
-  return Parent {
-    TRY(open_target(root, directory, TargetType::directory))
-    , std::move(name)
-  };
+  if (!directory_ || directory != path_) {
+    directory_ = TRY(open_target(root, directory, TargetType::directory));
+    path_ = std::move(directory);
+  }
+  return Place{directory_, std::move(name)};
 }
 
 }  // namespace berth::runtime

@@ -21,12 +21,21 @@ Result<sys::Fd> open_target(const sys::Fd& root, const std::string& path, Target
 /// Errors: also denied (a symbolic link, or no directory).
 Result<sys::Fd> open_exact_target(const sys::Fd& root, const std::string& path);
 
-struct Parent {
-  sys::Fd directory;
-  std::string name;
+/// The directories in which nodes and links are made. It remembers the last one: eleven of them lie
+/// in /dev, and nothing is mounted while they are made.
+class Parents {
+ public:
+  struct Place {
+    const sys::Fd& directory;  ///< until the next call
+    std::string name;
+  };
+  /// The directory of `path`, made when missing.
+  /// Errors: usage (a path that ends in ".." or is the root).
+  Result<Place> open(const sys::Fd& root, const std::string& path);
+
+ private:
+  std::string path_;
+  sys::Fd directory_;
 };
-/// The directory in which `path` is to be made, made itself when missing.
-/// Errors: usage (a path that ends in ".." or is the root).
-Result<Parent> open_parent(const sys::Fd& root, const std::string& path);
 
 }  // namespace berth::runtime

@@ -89,12 +89,13 @@ TEST_F(Target, that_must_be_exact_is_no_link_and_no_file) {
 }
 
 TEST_F(Target, has_a_parent_and_a_name) {
-  auto parent = open_parent(root_, "/dev/x/node");
+  Parents parents;
+  auto parent = parents.open(root_, "/dev/x/node");
   ASSERT_TRUE(parent.ok());
   EXPECT_EQ(parent->name, "node");
   EXPECT_TRUE(exists("root/dev/x"));
-  EXPECT_FALSE(open_parent(root_, "/dev/..").ok());
-  EXPECT_FALSE(open_parent(root_, "/").ok());
+  EXPECT_FALSE(parents.open(root_, "/dev/..").ok());
+  EXPECT_FALSE(parents.open(root_, "/").ok());
 }
 
 }  // namespace

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bad bundles and hostile images: one error line, and nothing left (the fixture looks)."""
+
+import os
+
+import pytest
+
+from support.oci_fixtures import bundle, kind, place, runtime  # noqa: F401
+
+RUN = "cannot run container 'c1': "
+
+
+@pytest.mark.parametrize("name, kind_of_mount", [("proc", "proc"), ("sys", "sysfs"),
+                                                 ("dev", "tmpfs")])
+def test_refuses_a_link_in_the_place_of(runtime, bundle, name, kind_of_mount):
+    (bundle.rootfs / name).symlink_to("/tmp")
+    assert runtime.error(bundle) == (
+        f"{RUN}cannot mount '{kind_of_mount}' at '/{name}': '/{name}' is a symbolic link in the "
+        "image")
+
+
+def test_refuses_a_file_in_the_place_of_proc(runtime, bundle):
+    (bundle.rootfs / "proc").write_text("")
+    assert runtime.error(bundle) == \
+        f"{RUN}cannot mount 'proc' at '/proc': '/proc' is not a directory in the image"
+
+
+def test_resolves_mount_points_inside_the_root(runtime, bundle, place):
+    outside = place / "outside"
+    outside.mkdir()
+    (place / "data").mkdir()
+    (place / "data/mark").write_text("here\n")
+    (bundle.rootfs / "up").symlink_to("../../outside")
+    (bundle.rootfs / "absolute").symlink_to(outside)
+    bundle.mount("/up/a", place / "data", "bind").mount("/absolute/b", place / "data", "bind")
+    bundle.mount("/../../outside/c", place / "data", "bind")
+    out = runtime.out(bundle.shell(f"cat /up/a/mark {outside}/b/mark /outside/c/mark"))
+    assert out == "here\n" * 3
+    assert list(outside.iterdir()) == []
+
+
+def test_refuses_a_link_that_leads_a_bind_onto_procfs(runtime, bundle, place):
+    (place / "data").mkdir()
+    (bundle.rootfs / "data").symlink_to("/proc/self")
+    bundle.mount("/data", place / "data", "bind")
+    assert runtime.error(bundle) == (
+        f"{RUN}cannot mount '{place}/data' at '/data': '/data' leads into the kernel's file "
+        "systems")
+
+
+def test_refuses_a_mount_over_procfs(runtime, bundle, place):
+    bundle.mount("/x/../proc/self/attr", place, "bind")
+    assert runtime.error(bundle) == (
+        f"{RUN}cannot plan mounts[7]: mount on '/proc/self/attr': nothing may lie over procfs")
+
+
+def test_refuses_a_working_directory_behind_a_descriptor(runtime, bundle):
+    # CVE-2024-21626: the descriptor of a host directory is left open while cwd is entered.
+    for number in range(3, 20):
+        bundle.process["cwd"] = f"/proc/self/fd/{number}"
+        line = runtime.error(bundle)
+        prefix = f"{RUN}cannot enter working directory '/proc/self/fd/{number}': "
+        assert line.startswith(prefix)
+        assert line.removeprefix(prefix) in (
+            f"open '/proc/self/fd/{number}': Too many levels of symbolic links",
+            f"open '/proc/self/fd/{number}': no place to make anything in"), line
+
+
+def test_refuses_a_working_directory_that_is_a_file(runtime, bundle):
+    (bundle.rootfs / "file").write_text("")
+    bundle.process["cwd"] = "/file"
+    assert runtime.error(bundle) == (f"{RUN}cannot enter working directory '/file': enter "
+                                     "directory '/file': Not a directory")
+
+
+def test_refuses_a_working_directory_that_cannot_be_made(runtime, bundle):
+    for name in ("dev", "proc", "sys"):
+        (bundle.rootfs / name).mkdir()
+    bundle.config["root"]["readonly"] = True
+    bundle.process["cwd"] = "/none"
+    assert runtime.error(bundle) == (f"{RUN}cannot enter working directory '/none': create "
+                                     "directory 'none': Read-only file system")
+
+
+def test_refuses_a_directory_over_a_file_and_a_file_over_a_directory(runtime, bundle, place):
+    (place / "data").mkdir()
+    bundle.mount("/etc/passwd", place / "data", "bind")
+    assert runtime.error(bundle) == (f"{RUN}cannot mount '{place}/data' at '/etc/passwd': the "
+                                     "source is a directory and the target a file")
+    (place / "file").write_text("")
+    bundle.config["mounts"].pop()
+    bundle.mount("/etc", place / "file", "bind")
+    assert runtime.error(bundle) == (f"{RUN}cannot mount '{place}/file' at '/etc': the source is a "
+                                     "file and the target a directory")
+
+
+def test_refuses_a_source_that_does_not_exist(runtime, bundle, place):
+    bundle.mount("/data", place / "none", "bind")
+    assert runtime.error(bundle) == (f"{RUN}cannot mount '{place}/none' at '/data': open tree "
+                                     f"'{place}/none': No such file or directory")
+
+
+def test_refuses_an_unknown_file_system(runtime, bundle):
+    bundle.mount("/data", "none", kind="moonfs")
+    assert runtime.error(bundle) == (f"{RUN}cannot mount 'moonfs' at '/data': open file system "
+                                     "type 'moonfs': No such device")
+
+
+@pytest.mark.parametrize("kind", ["userns"], indirect=True)
+def test_refuses_a_user_that_is_not_mapped(runtime, bundle):
+    bundle.process["user"]["uid"] = 1000
+    assert runtime.error(bundle) == f"{RUN}set user id 1000: not mapped in this user namespace"
+
+
+@pytest.mark.parametrize("kind", ["root"], indirect=True)
+def test_refuses_a_device_in_the_place_of_a_file(runtime, bundle):
+    bundle.linux["devices"] = [{"type": "c", "path": "/etc/x", "major": 1, "minor": 3}]
+    (bundle.rootfs / "etc/x").mkdir()
+    assert runtime.error(bundle) == \
+        f"{RUN}cannot make device '/etc/x': another file is in its place"
+
+
+@pytest.mark.parametrize("kind", ["userns"], indirect=True)
+def test_refuses_a_host_node_that_is_another_device(runtime, bundle):
+    bundle.linux["devices"] = [{"type": "c", "path": "/dev/gpu0", "major": 195, "minor": 0}]
+    bundle.config["annotations"] = {"dev.berth.device-source:/dev/gpu0": "/dev/zero"}
+    assert runtime.error(bundle) == \
+        f"{RUN}cannot make device '/dev/gpu0': '/dev/zero' is not c 195:0"
+
+
+@pytest.mark.parametrize("kind", ["userns"], indirect=True)
+def test_binds_the_host_node_that_was_named(runtime, bundle):
+    bundle.linux["devices"] = [{"type": "c", "path": "/dev/gpu0", "major": 1, "minor": 5}]
+    bundle.config["annotations"] = {"dev.berth.device-source:/dev/gpu0": "/dev/zero"}
+    assert runtime.out(bundle.shell("stat -c %t:%T /dev/gpu0; dd if=/dev/gpu0 bs=3 count=1 "
+                                    "2>/dev/null | wc -c")) == "1:5\n3\n"
+
+
+@pytest.mark.parametrize("kind", ["root"], indirect=True)
+def test_lets_a_device_be_used_only_with_a_rule(runtime, bundle):
+    bundle.linux["devices"] = [{"type": "c", "path": "/dev/control", "major": 10, "minor": 237}]
+    done = runtime.run(bundle.args("/bin/dd", "if=/dev/control", "count=0"))
+    assert done.stderr == "dd: can't open '/dev/control': Operation not permitted\n"
+    bundle.linux["resources"]["devices"].append(
+        {"allow": True, "type": "c", "major": 10, "minor": 237, "access": "r"})
+    assert runtime.run(bundle).returncode == 0
+
+
+def report_of(runtime, bundle):
+    """The JSON on --report-fd of a run that fails."""
+    import json
+    bundle.write()
+    read, write = os.pipe()
+    done = runtime.call("--report-fd", str(write), "run", "-b", str(bundle.directory), "c1",
+                        pass_fds=(write,))
+    os.close(write)
+    text = os.read(read, 65536)
+    os.close(read)
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", ""), done
+    return json.loads(text)
+
+
+@pytest.mark.parametrize("program, kind_of_error, what", [
+    ("nosuch", "not_found", "execute 'nosuch': executable file not found in $PATH"),
+    ("/no/such", "not_found", "execute '/no/such'"),
+    ("/etc/passwd", "denied", "execute '/etc/passwd'"),
+    ("/etc", "denied", "execute '/etc'"),
+])
+def test_tells_a_command_that_cannot_be_run(runtime, bundle, program, kind_of_error, what):
+    report = report_of(runtime, bundle.args(program))
+    assert (report["stage"], report["kind"], report["what"]) == ("command", kind_of_error, what)
+
+
+def test_says_why_a_command_cannot_be_run(runtime, bundle):
+    assert runtime.error(bundle.args("nosuch")) == \
+        f"{RUN}execute 'nosuch': executable file not found in $PATH"
+    assert runtime.error(bundle.args("/no/such")) == \
+        f"{RUN}execute '/no/such': No such file or directory"
+    assert runtime.error(bundle.args("/etc/passwd")) == \
+        f"{RUN}execute '/etc/passwd': Permission denied"
+    assert runtime.error(bundle.args("/etc")) == f"{RUN}execute '/etc': Is a directory"
+
+
+def test_tells_a_failure_of_its_own_apart(runtime, bundle, place):
+    bundle.mount("/data", place / "none", "bind")
+    report = report_of(runtime, bundle)
+    assert (report["stage"], report["kind"], report["errno"]) == ("engine", "not_found", 2)
+    assert report["context"] == [RUN.removesuffix(": ")]
+
+
+def test_names_what_is_wrong_with_a_config(runtime, bundle):
+    bundle.process["cwd"] = "tmp"
+    assert runtime.error(bundle) == \
+        f"{RUN}config.json: process.cwd: expected an absolute path, got 'tmp'"
+    bundle.config["mounts"] = "all"
+    assert runtime.error(bundle) == (f"{RUN}cannot read bundle '{bundle.directory}': config.json: "
+                                     "mounts: expected an array, got a string")
+
+
+def test_refuses_ids_and_flags_that_make_no_sense(runtime, bundle):
+    bundle.write()
+    for words, line in {
+        ("run", "-b", str(bundle.directory), "a/b"):
+            "cannot run container 'a/b': container id 'a/b': expected letters, digits and any of "
+            "_ + - .",
+        ("--systemd-cgroup", "list"):
+            "--systemd-cgroup: not supported; try: leave it out: cgroups are made below the "
+            "caller's own",
+        ("state", "none"): "container 'none' does not exist",
+        ("kill", "none"): "container 'none' does not exist",
+        ("start", "none"): "cannot start container 'none': container 'none' does not exist",
+        ("delete", "none"): "cannot delete container 'none': container 'none' does not exist",
+    }.items():
+        done = runtime.call(*words)
+        assert (done.returncode, done.stderr) == (1, f"berth-runtime: {line}\n")
+    assert runtime.call("delete", "--force", "none").returncode == 0

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fixtures of the tests that run berth-runtime itself: `runtime` as root and inside `unshare -r`,
+and `bundle`. A test module takes them with `from support.oci_fixtures import ...`."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+from support.bundle import Bundle, Runtime
+
+PREFIX = {"root": (), "userns": ("unshare", "-r")}
+
+
+def cgroups():
+    return {path for path, _, _ in os.walk("/sys/fs/cgroup") if "berth-oci-" in path}
+
+
+def processes(base: Path):
+    """Processes that have `base` in their mount table or command line."""
+    found = set()
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        try:
+            ours = str(base) in (entry / "mountinfo").read_text() or \
+                str(base).encode() in (entry / "cmdline").read_bytes()
+            if ours and (entry / "stat").read_text().rsplit(")")[-1].split()[0] != "Z":
+                found.add(int(entry.name))
+        except OSError:
+            continue
+    return found
+
+
+def assert_nothing_is_left(base: Path, runtime: Runtime):
+    for _ in range(50):  # a killed process may take a moment to go
+        left = processes(base)
+        if not left:
+            break
+        time.sleep(0.1)
+    assert not left
+    with open("/proc/self/mountinfo", encoding="utf-8") as table:
+        assert str(base) not in table.read()
+    assert not cgroups()
+    assert not runtime.root.exists() or os.listdir(runtime.root) == []
+
+
+@pytest.fixture
+def place():
+    """A directory that a user namespace can reach too."""
+    path = Path(tempfile.mkdtemp(prefix="berth-tests-oci-"))
+    path.chmod(0o755)
+    yield path
+    shutil.rmtree(path)
+
+
+@pytest.fixture(params=["root", "userns"])
+def kind(request):
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    if request.param == "userns" and subprocess.run(["unshare", "-r", "true"], check=False,
+                                                    capture_output=True).returncode:
+        pytest.skip("needs user namespaces")
+    return request.param
+
+
+@pytest.fixture
+def bundle(place):
+    made = Bundle(place / "bundle")
+    made.linux["cgroupsPath"] = "/berth-oci-" + place.name[-8:]
+    return made
+
+
+@pytest.fixture
+def runtime(place, kind):
+    """berth-runtime; afterwards nothing may be left of what it did."""
+    made = Runtime(place / "state", PREFIX[kind])
+    yield made
+    assert_nothing_is_left(place, made)
