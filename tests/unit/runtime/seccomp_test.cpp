@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <random>
+#include <set>
 
 #include "filter_machine.hpp"
 #include "oci/capabilities.hpp"
@@ -127,7 +128,23 @@ constexpr uint64_t kSelected[] = {
 // What libseccomp does not do: calls that it does not know, and ENOSYS for those nobody knows.
 constexpr uint32_t kNewestOfLibrary = 456;
 
+/// The numbers, on any architecture, of calls whose arguments matter; others are tried with few.
+std::set<uint32_t> conditional_calls(const oci::Seccomp& profile) {
+  std::set<uint32_t> numbers{359, 102};  // i386: socket, socketcall
+  for (const auto& rule : profile.syscalls) {
+    if (rule.args.empty()) continue;
+    for (uint32_t arch : {uint32_t{SCMP_ARCH_X86_64}, uint32_t{SCMP_ARCH_X86},
+                          uint32_t{SCMP_ARCH_AARCH64}, uint32_t{SCMP_ARCH_ARM}}) {
+      int number = seccomp_syscall_resolve_name_arch(arch, rule.names.front().c_str());
+      if (number >= 0) numbers.insert(static_cast<uint32_t>(number));
+    }
+  }
+  return numbers;
+}
+
 void expect_same(const oci::Seccomp& profile, std::span<const uint32_t> audits) {
+  constexpr uint64_t kFew[] = {0, 39, 0x7fffffffffffffff};
+  auto conditional = conditional_calls(profile);
   auto ours = compile_seccomp(profile);
   ASSERT_TRUE(ours.ok()) << to_line(ours.error());
   auto theirs = library_program(profile);
@@ -138,7 +155,9 @@ void expect_same(const oci::Seccomp& profile, std::span<const uint32_t> audits) 
       bool narrow = audit == AUDIT_ARCH_I386 || audit == AUDIT_ARCH_ARM || base == kX32Bit;
       for (uint32_t low = 0; low <= 600; ++low) {
         if (low > kNewestOfLibrary && low < 512) continue;
-        for (uint64_t value : kSelected) {
+        auto values = conditional.contains(low) ? std::span<const uint64_t>(kSelected)
+                                                : std::span<const uint64_t>(kFew);
+        for (uint64_t value : values) {
           if (narrow && value > UINT32_MAX) continue;
           auto data = call(audit, base + low, value, value, value);
           uint32_t expected = run_filter(theirs, data);
@@ -229,7 +248,7 @@ TEST(Seccomp, random_profiles_mean_what_they_say) {
   auto pick = [&](auto&& list) { return list[random() % std::size(list)]; };
   const char* ops[] = {"SCMP_CMP_NE", "SCMP_CMP_LT", "SCMP_CMP_LE",       "SCMP_CMP_EQ",
                        "SCMP_CMP_GE", "SCMP_CMP_GT", "SCMP_CMP_MASKED_EQ"};
-  for (int round = 0; round < 300; ++round) {
+  for (int round = 0; round < 100; ++round) {
     auto profile = deny_by_default();
     std::vector<uint32_t> numbers;
     for (size_t i = 0, rules = 1 + random() % 120; i < rules; ++i) {
@@ -251,7 +270,7 @@ TEST(Seccomp, random_profiles_mean_what_they_say) {
     ASSERT_TRUE(program.ok()) << to_line(program.error());
     for (uint32_t number : numbers) {
       char* name = seccomp_syscall_resolve_num_arch(SCMP_ARCH_X86_64, static_cast<int>(number));
-      for (int probe = 0; probe < 20; ++probe) {
+      for (int probe = 0; probe < 10; ++probe) {
         auto data =
             call(AUDIT_ARCH_X86_64, number, pick(kSelected), pick(kSelected), pick(kSelected));
         ASSERT_EQ(run_filter(*program, data), meaning(profile, name, data))
