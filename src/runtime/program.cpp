@@ -2,6 +2,7 @@
 #include "runtime/program.hpp"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <signal.h>
 
 #include <cerrno>
@@ -11,6 +12,7 @@
 #include "sys/credentials.hpp"
 #include "sys/file.hpp"
 #include "sys/namespace.hpp"
+#include "sys/node.hpp"
 #include "sys/program.hpp"
 #include "sys/pty.hpp"
 #include "sys/socket.hpp"
@@ -24,6 +26,18 @@ Result<void> enter(const std::string& path) {
   sys::Fd root = TRY(sys::open_at(sys::cwd(), "/", O_PATH | O_DIRECTORY));
   sys::Fd directory = TRY(open_target(root, path, TargetType::directory));
   return sys::change_directory(directory, path);
+}
+
+// So that a program may open its own /dev/stdout. Only what is the container's alone: a file or a
+// terminal of the host that somebody has redirected to keeps its owner.
+void own_standard_streams(const Inside& inside, uid_t uid) {
+  for (int number = 0; number <= 2; ++number) {
+    sys::Fd stream(number);
+    auto type = sys::file_system_type(stream, "standard stream");
+    bool ours = inside.terminal || (type.ok() && *type == PIPEFS_MAGIC);
+    if (ours) ignore(sys::change_owner(stream, uid, "standard stream"));  // then it stays as it was
+    stream.release();
+  }
 }
 
 }  // namespace
@@ -40,6 +54,7 @@ Result<void> enter_directory(Inside& inside, const plan::EnterDirectory& step) {
 
 Result<void> set_identity(Inside& inside, const plan::SetIdentity& step,
                           const plan::EnterDirectory& directory) {
+  if (step.uid != 0) own_standard_streams(inside, step.uid);
   TRY(sys::keep_capabilities());
   TRY(sys::set_identity(step.uid, step.gid, step.groups));
   // The change of identity took it back, and the parent may have died meanwhile: the channel tells.

@@ -28,6 +28,13 @@ Result<void> change_owner(const Fd& dir, const std::string& name, uid_t uid, gid
   return {};
 }
 
+Result<void> change_owner(const Fd& fd, uid_t uid, const std::string& name) {
+  if (::fchown(fd.get(), uid, static_cast<gid_t>(-1)) != 0) {
+    return sys_error(errno, "change the owner of " + quoted(name));
+  }
+  return {};
+}
+
 Result<void> make_new_directory(const Fd& dir, const std::string& name, mode_t mode) {
   if (::mkdirat(dir.get(), name.c_str(), mode) != 0) {
     return sys_error(errno, "create directory " + quoted(name));

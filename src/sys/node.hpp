@@ -15,6 +15,8 @@ Result<void> make_node(const Fd& dir, const std::string& name, mode_t mode, unsi
                        unsigned minor);
 /// fchownat(2) without following a link.
 Result<void> change_owner(const Fd& dir, const std::string& name, uid_t uid, gid_t gid);
+/// fchown(2)
+Result<void> change_owner(const Fd& fd, uid_t uid, const std::string& name);
 /// mkdirat(2). Errors: exists (whatever is there, a dangling link too).
 Result<void> make_new_directory(const Fd& dir, const std::string& name, mode_t mode);
 

@@ -86,6 +86,22 @@ def test_becomes_another_user_with_its_groups(runtime, bundle):
 
 
 @pytest.mark.parametrize("kind", ["root"], indirect=True)
+def test_lets_another_user_open_its_own_standard_output(runtime, bundle):
+    bundle.process["user"] = {"uid": 1000, "gid": 1000}
+    assert runtime.out(bundle.shell("echo one > /dev/stdout")) == "one\n"
+
+
+@pytest.mark.parametrize("kind", ["root"], indirect=True)
+def test_leaves_the_owner_of_a_redirected_file_alone(runtime, bundle, place):
+    bundle.process["user"] = {"uid": 1000, "gid": 1000}
+    bundle.shell("echo one").write()
+    with open(place / "out", "w", encoding="utf-8") as out:
+        subprocess.run(runtime.command("run", "-b", str(bundle.directory), "c1"), stdout=out,
+                       check=True)
+    assert (place / "out").read_text() == "one\n" and os.stat(place / "out").st_uid == 0
+
+
+@pytest.mark.parametrize("kind", ["root"], indirect=True)
 def test_keeps_ambient_capabilities_for_another_user(runtime, bundle):
     bundle.process["user"] = {"uid": 1000, "gid": 1000}
     for name in ("inheritable", "ambient"):
