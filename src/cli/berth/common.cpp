@@ -81,7 +81,7 @@ void print(Session& session, std::string_view text) {
 }
 
 void print_json(Session& session, const json::Value& value) {
-  print(session, json::dump(value, 2) + "\n");
+  print(session, json::dump(value, 2));
 }
 
 int for_each_argument(Session& session, const std::vector<std::string>& arguments,

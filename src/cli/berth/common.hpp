@@ -43,7 +43,7 @@ Result<image::TransferResult> transfer_shown(Session& session, image::TransferRe
                                              Stream stream, Direction direction, bool quiet);
 
 void print(Session& session, std::string_view text);          ///< to stdout
-void print_json(Session& session, const json::Value& value);  ///< indented, with a newline
+void print_json(Session& session, const json::Value& value);  ///< indented
 
 /// Runs `act` for each argument in order, as docker does: a failure is reported at once, the rest
 /// still happens, and the status is 1 at the end.

@@ -24,7 +24,7 @@ Result<std::string> inspect(Session& session, const Options& o, const std::strin
   auto image = engine::inspect_image(session.context, name);
   if (!image.ok() && image.error().kind == Kind::not_found) {
     return make_error(Kind::not_found, "no such container or image: " + quoted(name),
-                      "berth ps -a; berth images");
+                      "berth ps --all, berth images");
   }
   return image;
 }

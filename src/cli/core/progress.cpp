@@ -202,15 +202,17 @@ void ProgressPrinter::layer(const LayerUpdate& update, Clock::time_point now) {
     tick(now);
     return;
   }
+  // A log wants what happened, not that something goes on: the begin and the end of each layer.
   auto known = std::find_if(printed_.begin(), printed_.end(),
                             [&](const LayerUpdate& old) { return old.id == update.id; });
-  if (known != printed_.end() && known->phase == update.phase) return;
-  if (known == printed_.end()) known = printed_.insert(printed_.end(), update);
+  bool first = known == printed_.end();
+  if (!first && (ended(known->phase) || !ended(update.phase))) return;
+  if (first) known = printed_.insert(printed_.end(), update);
   known->phase = update.phase;
-  // A log wants what happened, not that something goes on; downloads say when they begin.
-  if (update.phase == Phase::verifying || update.phase == Phase::unpacking) return;
+  std::string begin = direction_ == Direction::pull ? "Pulling fs layer" : "Preparing";
   terminal_.write(stream_,
-                  escape_controls(update.id) + ": " + phase_words(update.phase, direction_) + "\n");
+                  escape_controls(update.id) + ": " +
+                      (ended(update.phase) ? phase_words(update.phase, direction_) : begin) + "\n");
 }
 
 void ProgressPrinter::text(std::string_view line, Clock::time_point now) {

@@ -1,1 +1,1 @@
-125 berth completion tcsh
+1 berth completion tcsh

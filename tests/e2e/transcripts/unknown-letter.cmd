@@ -1,1 +1,1 @@
-125 berth run -itq debian
+125 berth run -itx debian

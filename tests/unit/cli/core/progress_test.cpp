@@ -153,7 +153,7 @@ TEST(ProgressPrinter, prints_each_step_once_on_a_pipe) {
   printer.finish();
   EXPECT_EQ(terminal.out,
             "latest: Pulling from library/debian\n"
-            "0123456789ab: Downloading\n"
+            "0123456789ab: Pulling fs layer\n"
             "0123456789ab: Pull complete\n"
             "ffffffffffff: Already exists\n");
 }
