@@ -30,6 +30,20 @@ bool ended(Phase phase) {
   return phase == Phase::done || phase == Phase::exists;
 }
 
+/// Bytes of a layer that have come over the network: what is checked or unpacked has arrived.
+uint64_t arrived(const LayerUpdate& layer) {
+  switch (layer.phase) {
+    case Phase::verifying:
+    case Phase::unpacking:
+    case Phase::done:
+      return layer.total;
+    case Phase::exists:
+      return 0;
+    default:
+      return layer.done;
+  }
+}
+
 /// "[=====>     ]" of `columns`, brackets included.
 std::string bar(uint64_t done, uint64_t total, size_t columns) {
   size_t inside = columns - 2;
@@ -41,25 +55,28 @@ std::string bar(uint64_t done, uint64_t total, size_t columns) {
   return "[" + pad_right(text, inside) + "]";
 }
 
-/// "12.3MB/45MB  8.1MB/s  4s"
-std::string figures(uint64_t done, uint64_t total, std::optional<double> rate) {
+/// "12.3MB/45MB  8.1MB/s  4s", or the part of it that fits into `columns`.
+std::string figures(uint64_t done, uint64_t total, std::optional<double> rate, size_t columns) {
   std::string text = human_bytes(done);
   if (total != 0) text += "/" + human_bytes(total);
   if (!rate || *rate < 1) return text;
-  text += "  " + human_bytes(static_cast<uint64_t>(*rate)) + "/s";
-  if (total > done) {
-    double left = static_cast<double>(total - done) / *rate;
-    if (left < 360000) text += "  " + short_duration(std::chrono::seconds(std::lround(left)));
-  }
-  return text;
+  std::string speed = "  " + human_bytes(static_cast<uint64_t>(*rate)) + "/s";
+  if (text.size() + speed.size() > columns) return text;
+  text += speed;
+  if (total <= done) return text;
+  double left = static_cast<double>(total - done) / *rate;
+  if (left >= 360000) return text;
+  std::string time = "  " + short_duration(std::chrono::seconds(std::lround(left)));
+  return text.size() + time.size() > columns ? text : text + time;
 }
 
-/// `head`, then a bar if the window has room for one, then `tail`; never wider than `columns`.
-std::string with_bar(const std::string& head, uint64_t done, uint64_t total,
-                     const std::string& tail, size_t columns) {
+/// `head`, then a bar if the window has room for one, then the figures; never wider than `columns`.
+std::string bar_line(const std::string& head, uint64_t done, uint64_t total,
+                     std::optional<double> rate, size_t columns) {
+  size_t head_width = text_width(head);
+  std::string tail = figures(done, total, rate, columns > head_width ? columns - head_width : 0);
   // Room for "999MB/999MB  999MB/s  59m59s" is kept, so that bars do not jump with the figures.
-  size_t tail_width = std::max<size_t>(text_width(tail), 28);
-  size_t fixed = text_width(head) + 2 + tail_width;
+  size_t fixed = head_width + 2 + std::max<size_t>(text_width(tail), 28);
   std::string middle;
   if (total != 0 && columns >= fixed + kNarrowestBar) {
     middle = bar(done, total, std::min(kWidestBar, columns - fixed)) + "  ";
@@ -119,7 +136,7 @@ void ProgressState::update(const LayerUpdate& update, Clock::time_point now) {
 
   uint64_t all = 0;
   for (const Layer& known : layers_) {
-    all += known.update.phase == Phase::done ? known.update.total : known.update.done;
+    all += arrived(known.update);
   }
   rate_.add(all, now);
 }
@@ -160,8 +177,8 @@ std::string ProgressState::layer_line(const Layer& layer, size_t columns,
   std::string head = pad_right(update.id + ":", kIdWidth) + " ";
   std::string words = phase_words(update.phase, direction_);
   if (!moves(update.phase)) return truncate(head + words, columns);
-  std::string tail = figures(update.done, update.total, layer.rate.per_second(now));
-  return with_bar(head + pad_right(words, kPhaseWidth), update.done, update.total, tail, columns);
+  return bar_line(head + pad_right(words, kPhaseWidth), update.done, update.total,
+                  layer.rate.per_second(now), columns);
 }
 
 std::string ProgressState::total_line(size_t columns, Clock::time_point now) const {
@@ -170,17 +187,14 @@ std::string ProgressState::total_line(size_t columns, Clock::time_point now) con
   size_t finished = 0;
   for (const Layer& layer : layers_) {
     if (ended(layer.update.phase)) ++finished;
-    if (layer.update.phase == Phase::exists) continue;
-    total += layer.update.total;
-    // What is checked or unpacked after its arrival has arrived.
-    bool arrived = ended(layer.update.phase) || layer.update.phase == Phase::verifying;
-    done += arrived ? layer.update.total : layer.update.done;
+    if (layer.update.phase != Phase::exists) total += layer.update.total;
+    done += arrived(layer.update);
   }
   std::string head = pad_right(
       "Total " + std::to_string(finished) + "/" + std::to_string(layers_.size()) + " layers",
       kIdWidth + 1 + kPhaseWidth);
   std::optional<double> rate = finished < layers_.size() ? rate_.per_second(now) : std::nullopt;
-  return with_bar(head, done, total, figures(done, total, rate), columns);
+  return bar_line(head, done, total, rate, columns);
 }
 
 size_t rows_taken(const std::vector<std::string>& lines, size_t columns) {

@@ -41,6 +41,16 @@ TEST(ProgressState, sums_over_layers) {
                           "10MB/40MB"));
 }
 
+TEST(ProgressState, counts_what_is_being_unpacked_as_arrived) {
+  ProgressState state(Direction::pull);
+  state.update({"aaaaaaaaaaaa", Phase::downloading, 10'000'000, 10'000'000}, kStart);
+  state.update({"bbbbbbbbbbbb", Phase::downloading, 0, 10'000'000}, kStart);
+  state.update({"aaaaaaaaaaaa", Phase::unpacking, 1, 10'000'000}, kStart + 1s);
+  state.update({"bbbbbbbbbbbb", Phase::downloading, 2'000'000, 10'000'000}, kStart + 2s);
+  EXPECT_EQ(state.lines({60, 24}, kStart + 2s)[2],
+            "Total 0/2 layers          12MB/20MB  1MB/s  8s");
+}
+
 TEST(ProgressState, never_is_wider_than_the_window) {
   ProgressState state(Direction::pull);
   state.update({"0123456789ab", Phase::downloading, 999'000'000, 9'990'000'000}, kStart);
@@ -53,6 +63,9 @@ TEST(ProgressState, never_is_wider_than_the_window) {
   // Without room for a bar the figures stay.
   EXPECT_EQ(state.lines({60, 24}, kStart + 1s)[0],
             "0123456789ab: Downloading 2GB/9.99GB  1GB/s  8s");
+  // Then the time left goes, then the rate.
+  EXPECT_EQ(state.lines({46, 24}, kStart + 1s)[0], "0123456789ab: Downloading 2GB/9.99GB  1GB/s");
+  EXPECT_EQ(state.lines({42, 24}, kStart + 1s)[0], "0123456789ab: Downloading 2GB/9.99GB");
 }
 
 TEST(ProgressState, folds_finished_then_waiting_layers_where_the_window_is_low) {
