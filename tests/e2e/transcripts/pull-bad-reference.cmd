@@ -1,1 +1,1 @@
-1 berth pull UPPER/case
+1 berth pull debian:-x
