@@ -22,7 +22,7 @@ TESTS = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(TESTS), str(TESTS.parent / "tools")]
 
 import ctest_report  # noqa: E402
-from support import images, leftovers, users  # noqa: E402
+from support import images, leftovers, scratch, users  # noqa: E402
 from support import registry as registries  # noqa: E402
 from support.berth import Berth  # noqa: E402
 from support.store_listing import store_listing  # noqa: E402
@@ -71,12 +71,8 @@ def pytest_sessionfinish(session, exitstatus):
 def session_directory():
     if os.geteuid() != 0:
         pytest.skip("needs root, to make users and registries")
-    path = pathlib.Path(tempfile.mkdtemp(prefix="berth-tests-"))
-    path.chmod(0o755)
-    try:
+    with scratch.directory("berth-tests") as path:
         yield path
-    finally:
-        shutil.rmtree(path, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")

@@ -17,13 +17,12 @@ import shlex
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 
 TESTS = pathlib.Path(__file__).resolve().parent.parent / "tests"
 sys.path.insert(0, str(TESTS))
 
-from support import leftovers, registry, users  # noqa: E402
+from support import leftovers, registry, scratch, users  # noqa: E402
 
 # What 'bash', 'ls' and 'ldconfig -p' need, and what names users.
 PACKAGES = ["base-files", "base-passwd", "bash", "coreutils", "libc6", "libc-bin", "libtinfo6",
@@ -65,9 +64,9 @@ def run(argv, show=True, **options):
     return done.stdout
 
 
-def download(scratch):
+def download(work):
     """The .deb files of PACKAGES, by apt, without installing any."""
-    packages = scratch / "packages"
+    packages = work / "packages"
     packages.mkdir()
     options = ["-o", "APT::Sandbox::User=root"]
     fetch = ["apt-get", *options, "-q", "download", *PACKAGES]
@@ -77,11 +76,11 @@ def download(scratch):
     return sorted(packages.glob("*.deb"))
 
 
-def make_root(scratch):
+def make_root(work):
     """A Debian root of a few packages: unpacked, with the users that base-passwd lists."""
-    root = scratch / "rootfs"
+    root = work / "rootfs"
     root.mkdir()
-    for package in download(scratch):
+    for package in download(work):
         run(["dpkg-deb", "--extract", package, root], show=False)
     for name in ("passwd", "group"):
         shutil.copy(root / f"usr/share/base-passwd/{name}.master", root / "etc" / name)
@@ -90,10 +89,10 @@ def make_root(scratch):
     return root
 
 
-def push_image(root, scratch, address):
+def push_image(root, work, address):
     """Packs the root by umoci and sends it to the registry by skopeo."""
-    layout = scratch / "layout"
-    bundle = scratch / "bundle"
+    layout = work / "layout"
+    bundle = work / "bundle"
     run(["umoci", "init", "--layout", layout], show=False)
     run(["umoci", "new", "--image", f"{layout}:12"], show=False)
     run(["umoci", "unpack", "--image", f"{layout}:12", bundle], show=False)
@@ -106,13 +105,13 @@ def push_image(root, scratch, address):
          f"docker://{address}/{IMAGE}"])
 
 
-def driver(scratch, programs):
+def driver(work, programs):
     """(what to say, global flags of berth): the machine's driver, or a tree of our own, with the
     NVML that answers from a file where it was built."""
     version = pathlib.Path("/proc/driver/nvidia/version")
     if version.exists():
         return f"NVIDIA driver of this machine: {version.read_text().splitlines()[0]}", []
-    root = scratch / "driver"
+    root = work / "driver"
     stub = programs.parent / "lib/libnvml_stub.so"
     nvml = ["--nvml-stub", stub] if stub.exists() else []
     run([sys.executable, TESTS / "support/driver_tree.py", "eight", root, *nvml], show=False)
@@ -138,16 +137,16 @@ def show(steps, account, programs, flags, image):
         as_user("run", "--rm", "--gpus", "all", image, "bash", "-c", LOOK)
 
 
-def demo(said, flags, programs, scratch, stack):
+def demo(said, flags, programs, work, stack):
     print(said, flush=True)
     steps = Steps()
-    made = stack.enter_context(users.accounts(scratch, kinds=("root", "user")))
+    made = stack.enter_context(users.accounts(work, kinds=("root", "user")))
     with steps.step("unpack Debian packages into a root file system"):
-        root = make_root(scratch)
+        root = make_root(work)
     with steps.step("start docker-registry on loopback"):
-        server = stack.enter_context(registry.running(scratch / "registry"))
+        server = stack.enter_context(registry.running(work / "registry"))
     with steps.step("umoci, skopeo: build and push the image"):
-        push_image(root, scratch, server.address)
+        push_image(root, work, server.address)
     for account in made.values():
         show(steps, account, programs, flags, f"{server.address}/{IMAGE}")
     steps.table()
@@ -163,20 +162,18 @@ def main():
         if not (programs / name).exists():
             sys.exit(f"demo: no {programs / name}; try: ./dev build release")
 
-    # Where every user can reach it: the checkout may lie in somebody's home.
-    scratch = pathlib.Path(tempfile.mkdtemp(prefix="berth-demo-"))
-    scratch.chmod(0o755)
-    before = leftovers.snapshot(scratch, set())
-    try:
-        copied = scratch / "bin"
-        shutil.copytree(programs, copied, ignore=lambda _, names: [
-            name for name in names if not name.startswith("berth")])
-        with contextlib.ExitStack() as stack:
-            demo(*driver(scratch, programs), copied, scratch, stack)
-    finally:
-        leftovers.clear(before, scratch, set())
-        shutil.rmtree(scratch, ignore_errors=True)
-        print(f"\ncleaned up: {scratch} and the user made for this are gone", flush=True)
+    with scratch.directory("berth-demo") as work:
+        before = leftovers.snapshot(work, set())
+        try:
+            # Where every user can reach them: the checkout may lie in somebody's home.
+            copied = work / "bin"
+            shutil.copytree(programs, copied, ignore=lambda _, names: [
+                name for name in names if not name.startswith("berth")])
+            with contextlib.ExitStack() as stack:
+                demo(*driver(work, programs), copied, work, stack)
+        finally:
+            leftovers.clear(before, work, set())
+    print(f"\ncleaned up: {work} and the user made for this are gone", flush=True)
 
 
 if __name__ == "__main__":

@@ -41,7 +41,7 @@ def processes(base, uids):
             ours = (str(base) in os.readlink(entry / "exe") or str(base).encode() in command
                     or str(base) in os.readlink(entry / "cwd")
                     or entry.stat().st_uid in uids
-                    or str(base) in (entry / "mountinfo").read_text())
+                    or f"{base}/" in (entry / "mountinfo").read_text())
             if ours:
                 found[int(entry.name)] = command.replace(b"\0", b" ").decode(errors="replace")
     return found

@@ -4,7 +4,6 @@ without. The users are made for a test session and removed when it ends."""
 
 import contextlib
 import dataclasses
-import fcntl
 import os
 import pathlib
 import pwd
@@ -13,7 +12,6 @@ import subprocess
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 KINDS = ("root", "user", "single_id")
-LOCK = pathlib.Path("/var/cache/berth-tests/lock")
 NAMES = {"user": "berthtest1", "single_id": "berthtest2"}
 
 
@@ -103,12 +101,8 @@ def _account(kind, base):
 
 @contextlib.contextmanager
 def accounts(base, kinds=KINDS):
-    """{kind: Account}; homes lie below `base`, which the caller removes. There is one such set of
-    users on a machine: a second session waits until the first is done."""
+    """{kind: Account}; homes lie below `base`, which the caller removes."""
     made = {}
-    LOCK.parent.mkdir(parents=True, exist_ok=True)
-    lock = open(LOCK, "w", encoding="utf-8")
-    fcntl.flock(lock, fcntl.LOCK_EX)
     try:
         for kind in kinds:
             made[kind] = _account(kind, pathlib.Path(base))
@@ -118,4 +112,3 @@ def accounts(base, kinds=KINDS):
             if account.kind != "root":
                 _remove_user(account.name)
                 shutil.rmtree(account.home, ignore_errors=True)
-        lock.close()
