@@ -126,12 +126,11 @@ Result<TransferResult> pull_from_registry(const PullRequest& request, const Refe
   Http http(http_options(request.access), cancel);
   Registry registry = TRY(open_registry(http, cancel, request.access, reference, events));
   TRY(registry.connect());
-  events.status(
-      fmt::format("{}: Pulling from {}", reference.manifest_reference(), reference.repository()));
-
   image::Delivery delivery = TRY(image::Delivery::begin(store));
   Documents documents = TRY(get_documents(registry, reference, wish));
   TRY(check_platform(documents, wish, request, events));
+  events.status(
+      fmt::format("{}: Pulling from {}", reference.manifest_reference(), reference.repository()));
 
   TransferResult result;
   result.reference = reference.canonical();

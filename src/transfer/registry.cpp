@@ -68,6 +68,8 @@ std::string_view reason_phrase(int status) {
       return "Too Many Requests";
     case 500:
       return "Internal Server Error";
+    case 501:
+      return "Not Implemented";
     case 502:
       return "Bad Gateway";
     case 503:

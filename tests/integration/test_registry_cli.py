@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""pull, push, login and logout as people type them, for every kind of user."""
+
+import pytest
+
+from support import hostile_registry as hostile
+from support import images
+from support.registry import running
+
+USERS = {"sailor": "pass:word"}
+
+
+@pytest.fixture(scope="module")
+def image():
+    return images.build([images.layer([images.file("hello", "hi\n")]),
+                         images.layer([images.file("there", "ho\n")])])
+
+
+@pytest.fixture(scope="module")
+def locked(session_directory, image):
+    with running(session_directory / "locked", users=USERS) as server:
+        image.push(server, "private/app")
+        yield server
+
+
+def test_ends_a_pull_as_docker_does(berth, push, image):
+    reference = push(image)
+    lines = berth.ok("pull", reference).splitlines()
+    assert lines[-3:] == [f"Digest: {image.digest}",
+                          f"Status: Downloaded newer image for {reference}", reference]
+    lines = berth.ok("pull", reference).splitlines()
+    assert lines[-3:] == [f"Digest: {image.digest}",
+                          f"Status: Image is up to date for {reference}", reference]
+    assert berth.ok("pull", "-q", reference) == f"{image.digest}\n"
+
+
+def test_a_bad_pull_is_one_line_and_nothing_else(berth, push, image, listing):
+    berth.ok("pull", push(images.build([images.layer([images.file("kept", "kept\n")])])))
+    before = listing()
+    digest = image.layer_digests[1]
+    bad = image.blobs[digest][:-1] + b"\1"
+    with hostile.running(image, blobs=[hostile.only(digest, hostile.replaced(bad))]) as registry:
+        line = berth.fail("pull", "-q", registry.reference, status=1)
+        assert line == (
+            f"berth: cannot pull '{registry.reference}': cannot read blob '{digest}' at registry "
+            f"'{registry.address}': check its bytes: their digest is '{images.digest_of(bad)}'")
+    assert listing() == before
+
+
+def test_logs_in_pulls_pushes_and_logs_out(berth, locked, image):
+    reference = f"{locked.address}/private/app:latest"
+    assert berth.fail("pull", reference, status=1) == (
+        f"berth: cannot pull '{reference}': cannot read manifest 'private/app:latest' at registry "
+        f"'{locked.address}': log in to '{locked.address}': 401 Unauthorized: no credentials; "
+        f"try: berth login {locked.address}")
+    assert berth.fail("login", "-u", "sailor", "--password-stdin", locked.address, input="wrong",
+                      status=1) == (
+        f"berth: cannot log in to '{locked.address}': log in to registry '{locked.address}': "
+        "401 Unauthorized: wrong user name or password")
+    assert berth.ok("login", "-u", "sailor", "--password-stdin", locked.address,
+                    input="pass:word\n") == "Login Succeeded\n"
+    try:
+        berth.ok("pull", reference)
+        berth.ok("tag", reference, f"{locked.address}/private/copy:2")
+        lines = berth.ok("push", f"{locked.address}/private/copy:2").splitlines()
+        assert lines[-1] == f"2: digest: {image.digest} size: {len(image.manifest)}"
+        assert locked.manifest("private/copy", "2") == (image.digest, image.manifest)
+    finally:
+        said = berth.ok("logout", locked.address)
+    assert said == f"Removing login credentials for {locked.address}\n"
