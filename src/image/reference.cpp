@@ -126,7 +126,7 @@ Result<Reference> Reference::parse(std::string_view text) {
 
   slash = rest.find('/');
   if (slash != std::string_view::npos && names_registry(rest.substr(0, slash))) {
-    reference.registry_ = to_lower(rest.substr(0, slash));
+    reference.registry_ = rest.substr(0, slash);
     rest = rest.substr(slash + 1);
     if (!valid_registry(reference.registry_)) {
       return refuse(text, quoted(reference.registry_) + " is not a registry's host and port");

@@ -21,6 +21,7 @@ constexpr const char* kDirectories[] = {"blobs",      "blobs/sha256", "layers", 
 /// Another process may do the same at this moment: every step is content with what is there.
 Result<void> create_layout(const sys::Fd& root) {
   for (const char* directory : kDirectories) TRY(sys::make_directory(root, directory, 0700));
+  TRY(sys::open_at(root, "lock", O_RDWR | O_CREAT | O_NOFOLLOW, 0600));
   return sys::replace_file(root, "version", std::string(kVersion) + "\n", 0600);
 }
 

@@ -29,7 +29,7 @@ TEST(Reference, means_what_it_means_in_docker) {
   EXPECT_EQ(canonical("[::1]:5000/a"), "[::1]:5000/a:latest");
   EXPECT_EQ(canonical("quay.io/a/b__c/d-e--f.g"), "quay.io/a/b__c/d-e--f.g:latest");
   EXPECT_EQ(canonical("foo/bar"), "docker.io/foo/bar:latest");
-  EXPECT_EQ(canonical("LOCAL/bar"), "local/bar:latest");
+  EXPECT_EQ(canonical("LOCAL/bar"), "LOCAL/bar:latest");
 }
 
 TEST(Reference, a_digest_wins_over_a_tag) {
