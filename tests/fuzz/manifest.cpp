@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Manifests, indexes and configs: no crash, and what was accepted keeps its promises.
-#include "oci/image_spec.hpp"
-
 #include <cstdint>
+
+#include "oci/image_spec.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace berth;
