@@ -138,11 +138,7 @@ Result<sys::Fd> mount_overlay(const plan::MountOverlayRoot& step,
   sys::Fd context = TRY(sys::fsopen("overlay"));
   TRY(sys::fsconfig_string(context, "source", "overlay"));
   for (const auto& layer : directories.lower) {
-    auto added = sys::fsconfig_string(context, "lowerdir+", sys::fd_path(layer));
-    if (!added.ok() && added.error().sys_errno == EINVAL) {
-      return make_error(Kind::unsupported, "append a layer");
-    }
-    if (!added.ok()) return std::move(added).error();
+    TRY(sys::fsconfig_string(context, "lowerdir+", sys::fd_path(layer)));
   }
   if (directories.upper) {
     TRY(sys::fsconfig_string(context, "upperdir", sys::fd_path(directories.upper)));
@@ -247,22 +243,28 @@ Result<void> isolate_mounts() {
 }
 
 Result<void> mount_overlay_root(Inside& inside, const plan::MountOverlayRoot& step) {
-  sys::Fd target = TRY(sys::open_at(sys::cwd(), step.target, O_PATH | O_DIRECTORY));
-  OverlayDirectories directories = TRY(open_overlay(step));
+  const char* context = "cannot mount the root file system";
+  sys::Fd target = TRY_CTX(sys::open_at(sys::cwd(), step.target, O_PATH | O_DIRECTORY), context);
+  OverlayDirectories directories = TRY_CTX(open_overlay(step), context);
   auto mount = mount_overlay(step, directories);
   if (mount.ok()) {
     TRY(sys::move_mount_to_fd(*mount, target, "/"));
     inside.root = std::move(mount).value();
     return {};
   }
-  if (mount.error().kind != Kind::unsupported) return std::move(mount).error();
-  TRY(mount_overlay_at(step, directories, target));
+  // An older kernel refuses "lowerdir+", at once or only when the file system is made. When the old
+  // way fails too, the first reason is the true one.
+  bool old_kernel = mount.error().sys_errno == EINVAL;
+  if (!old_kernel || !mount_overlay_at(step, directories, target).ok()) {
+    return std::move(mount).error().with_context(context);
+  }
   inside.root = TRY(sys::open_at(sys::cwd(), step.target, O_PATH | O_DIRECTORY));
   return {};
 }
 
 Result<void> bind_root(Inside& inside, const plan::BindRoot& step) {
-  sys::Fd target = TRY(sys::open_at(sys::cwd(), step.path, O_PATH | O_DIRECTORY));
+  sys::Fd target = TRY_CTX(sys::open_at(sys::cwd(), step.path, O_PATH | O_DIRECTORY),
+                           "cannot mount the root file system");
   sys::Fd tree = TRY(clone_tree(target, "", true, AT_EMPTY_PATH));
   TRY(sys::move_mount_to_fd(tree, target, "/"));
   inside.root = std::move(tree);

@@ -100,6 +100,25 @@ def test_refuses_a_source_that_does_not_exist(runtime, bundle, place):
                                      f"'{place}/none': No such file or directory")
 
 
+def test_refuses_a_root_or_a_layer_that_does_not_exist(runtime, bundle, place):
+    bundle.config["root"]["path"] = "none"
+    assert runtime.error(bundle) == (f"{RUN}cannot mount the root file system: open "
+                                     f"'{bundle.directory}/none': No such file or directory")
+    bundle.config["root"]["path"] = "rootfs"
+    bundle.config["mounts"].insert(0, {"destination": "/", "type": "overlay",
+                                       "options": [f"lowerdir+={place}/none"]})
+    assert runtime.error(bundle) == (f"{RUN}cannot mount the root file system: open "
+                                     f"'{place}/none': No such file or directory")
+
+
+def test_passes_on_the_kernels_words_about_an_option(runtime, bundle):
+    bundle.config["mounts"].insert(0, {"destination": "/", "type": "overlay",
+                                       "options": [f"lowerdir+={bundle.rootfs}", "moon=1"]})
+    line = runtime.error(bundle)
+    assert line.startswith(f"{RUN}cannot mount the root file system: set mount option 'moon=1' (")
+    assert "Unknown parameter 'moon'" in line and line.endswith("Invalid argument")
+
+
 def test_refuses_an_unknown_file_system(runtime, bundle):
     bundle.mount("/data", "none", kind="moonfs")
     assert runtime.error(bundle) == (f"{RUN}cannot mount 'moonfs' at '/data': open file system "

@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from support import missing_calls
 from support.bundle import MASKED, READONLY
 from support.oci_fixtures import bundle, kind, place, runtime  # noqa: F401
 
@@ -242,6 +243,17 @@ def test_maps_ids_in_a_user_namespace_of_its_own(runtime, bundle, kind):
     out = runtime.out(bundle.shell("id -u; cat /proc/self/uid_map; touch /mine; stat -c %u /mine"))
     assert out.split() == ["0", "0", str(host), str(size), "0"]
     assert os.stat(bundle.rootfs / "mine").st_uid == host
+
+
+@pytest.mark.parametrize("kind", ["root"], indirect=True)
+@pytest.mark.parametrize("call", ["openat2", "mount_setattr", "close_range"])
+def test_does_without_a_system_call_that_the_kernel_lacks(runtime, bundle, place, call):
+    (place / "data").mkdir()
+    bundle.mount("/srv/data", place / "data", "bind", "ro")
+    done = runtime.run(bundle.shell("id -u; pwd; touch /srv/data/x; echo 1 > /proc/sys/kernel/sem"),
+                       preexec_fn=missing_calls.without(call))
+    assert done.stdout == "0\n/\n"
+    assert done.stderr.count("Read-only file system") == 2, done.stderr
 
 
 def test_prints_the_plan_that_it_would_execute(runtime, bundle):
