@@ -17,6 +17,7 @@ namespace berth::sys {
 namespace {
 
 constexpr size_t kLongestLine = 64 * 1024;
+constexpr char kCtrlC = 3;
 
 /// Turns echo off, and blocks the signals that would end the program before it is on again: they
 /// arrive when this is dropped.
@@ -32,6 +33,7 @@ class EchoOff {
     termios silent = settings_;
     silent.c_lflag &= ~static_cast<tcflag_t>(ECHO | ISIG);
     silent.c_lflag |= ECHONL;
+    silent.c_cc[VEOL] = kCtrlC;  // ends the line, else it would wait for a newline
     tcsetattr(fd_, TCSAFLUSH, &silent);
   }
   EchoOff(const EchoOff&) = delete;
@@ -58,7 +60,7 @@ Result<std::string> read_line(const Fd& terminal) {
     if (count < 0 && saved == EINTR) continue;
     if (count < 0) return sys_error(saved, "read '/dev/tty'");
     if (count == 0) return make_error(Kind::interrupted, "read '/dev/tty': end of input");
-    if (byte == '\x03') return make_error(Kind::interrupted, "read '/dev/tty': Ctrl-C");
+    if (byte == kCtrlC) return make_error(Kind::interrupted, "read '/dev/tty': Ctrl-C");
     if (byte == '\n') return line;
     line += byte;
   }

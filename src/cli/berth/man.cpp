@@ -13,6 +13,10 @@ FlagTable flags(Options&) {
 }
 
 Result<int> run(Session& session, const Options&, std::vector<std::string> arguments) {
+  if (arguments.empty()) {
+    for (const Verb* verb : all_verbs()) print(session, std::string(verb->text.name) + "\n");
+    return 0;
+  }
   GlobalOptions globals;
   FlagTable program_flags = global_flags(globals);
   Call call = TRY(find_verb(arguments));
@@ -29,11 +33,11 @@ Result<int> run(Session& session, const Options&, std::vector<std::string> argum
 extern const Verb man_verb;
 const Verb man_verb{
     .text = {.name = "man",
-             .arguments = "VERB",
-             .summary = "Print the manual page of a verb",
+             .arguments = "[VERB]",
+             .summary = "Print the manual page of a verb, or the names of all verbs",
              .example = "berth man run | man -l -",
              .complete = Complete::verb},
-    .arity = {1, 2},
+    .arity = {0, 2},
     .store = Store::none,
     .command = [] { return make_command(flags, run); },
 };
