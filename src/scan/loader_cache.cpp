@@ -52,11 +52,11 @@ Result<LoaderCache> read_old(std::string_view bytes, size_t count) {
   std::string_view strings = bytes.substr(kOldHeader + count * kOldEntry);
   for (size_t i = 0; i < count; ++i) {
     size_t at = kOldHeader + i * kOldEntry;
-    cache.entries.push_back({
-      .soname = TRY(string_at(strings, number<uint32_t>(bytes, at + 4)))
-      , .path = TRY(string_at(strings, number<uint32_t>(bytes, at + 8)))
-      , .flags = number<int32_t>(bytes, at)
-    });
+    // One TRY a statement: leaving an initialiser half-way would leak the members already made.
+    LoaderEntry& entry = cache.entries.emplace_back();
+    entry.soname = TRY(string_at(strings, number<uint32_t>(bytes, at + 4)));
+    entry.path = TRY(string_at(strings, number<uint32_t>(bytes, at + 8)));
+    entry.flags = number<int32_t>(bytes, at);
   }
   return cache;
 }
@@ -98,17 +98,16 @@ Result<LoaderCache> read_new(std::string_view bytes) {
   cache.hwcap_names = TRY(read_hwcaps(bytes, number<uint32_t>(bytes, 32)));
   for (size_t i = 0; i < count; ++i) {
     size_t at = kNewHeader + i * kNewEntry;
-    LoaderEntry entry {
-      .soname = TRY(string_at(bytes, number<uint32_t>(bytes, at + 4)))
-      , .path = TRY(string_at(bytes, number<uint32_t>(bytes, at + 8)))
-      , .flags = number<int32_t>(bytes, at), .os_version = number<uint32_t>(bytes, at + 12),
-        .hwcap = number<uint64_t>(bytes, at + 16)
-    };
+    LoaderEntry& entry = cache.entries.emplace_back();
+    entry.soname = TRY(string_at(bytes, number<uint32_t>(bytes, at + 4)));
+    entry.path = TRY(string_at(bytes, number<uint32_t>(bytes, at + 8)));
+    entry.flags = number<int32_t>(bytes, at);
+    entry.os_version = number<uint32_t>(bytes, at + 12);
+    entry.hwcap = number<uint64_t>(bytes, at + 16);
     if ((entry.hwcap & kHwcapExtension) != 0 &&
         static_cast<uint32_t>(entry.hwcap) >= cache.hwcap_names.size()) {
       return corrupt("unknown hwcaps directory");
     }
-    cache.entries.push_back(std::move(entry));
   }
   return cache;
 }

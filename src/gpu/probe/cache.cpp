@@ -45,9 +45,10 @@ void append_stamp(const std::string& path, std::string& out) {
     return;
   }
   const struct stat& s = **info;
-  // A character device has no content: its number and its rights are what may change.
+  // A character device has no content: its number and its rights are what may change. Not its
+  // group, which looks different in a user namespace: both sides share this cache.
   if (S_ISCHR(s.st_mode)) {
-    out += fmt::format("c{:x}:{:o}:{} ", s.st_rdev, s.st_mode, s.st_gid);
+    out += fmt::format("c{:x}:{:o} ", s.st_rdev, s.st_mode);
   } else {
     out += fmt::format("{:x}:{}:{}:{}.{:09} ", s.st_dev, s.st_ino, s.st_size, s.st_mtim.tv_sec,
                        s.st_mtim.tv_nsec);
@@ -128,9 +129,9 @@ std::vector<std::string> sentinels_of(const DriverRoot& root, const Inventory& i
 }
 
 Result<std::string> fingerprint(const DriverRoot& root, const std::vector<std::string>& sentinels) {
-  std::string out = "boot " + TRY(sys::boot_id())
-  +"\nmodule " + TRY(module_version(root))
-  +"\nmajors ";
+  std::string boot = TRY(sys::boot_id());
+  std::string module = TRY(module_version(root));
+  std::string out = fmt::format("boot {}\nmodule {}\nmajors ", boot, module);
   if (auto text = TRY(root.read_machine("/proc/devices"))) {
     for (const auto& [name, number] : parse_majors(*text)) {
       if (name.starts_with("nvidia")) out += fmt::format("{}={} ", name, number);
