@@ -12,6 +12,7 @@
 #include "base/text.hpp"
 #include "scan/loader_cache.hpp"
 #include "sys/file.hpp"
+#include "sys/identity.hpp"
 #include "sys/mode.hpp"
 
 namespace berth::gpu {
@@ -198,11 +199,14 @@ std::optional<ImageFile> Placer::find_in_layers(const std::string& path) const {
   for (const std::string& layer : options_.layers) {
     auto root = sys::open_at(sys::cwd(), layer, O_PATH | O_DIRECTORY);
     if (!root.ok()) continue;
-    auto file = sys::open_in_root(*root, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-    if (!file.ok()) continue;
-    auto info = sys::stat_fd(*file, path);
+    // Looked at before it is opened: a whiteout is a device that cannot be, a fifo would block.
+    auto place = sys::open_in_root(*root, path, O_PATH | O_NOFOLLOW);
+    if (!place.ok()) continue;
+    auto info = sys::stat_fd(*place, path);
     if (!info.ok() || S_ISCHR(info->st_mode)) return std::nullopt;
     if (!S_ISREG(info->st_mode)) continue;
+    auto file = sys::open_at(sys::cwd(), sys::fd_path(*place), O_RDONLY);
+    if (!file.ok()) continue;
     return ImageFile{
         .fd = std::move(*file),
         .identity = fmt::format("{}:{}:{}:{}.{:09}", info->st_dev, info->st_ino, info->st_size,
@@ -288,6 +292,8 @@ Result<void> Placer::place_procfs() {
 
 void Placer::place_nodes() {
   std::set<uint32_t> groups;
+  // In a user namespace the ids of the host's nodes are not ours to give.
+  bool ids_are_real = sys::in_initial_user_namespace();
   for (const Node& node : grant_.nodes) {
     oci::DeviceNode out;
     out.path = node.path;
@@ -295,7 +301,7 @@ void Placer::place_nodes() {
     out.major = node.major;
     out.minor = node.minor;
     out.file_mode = node.mode;
-    bool group_is_known = node.gid != 0 && node.gid != kOverflowId;
+    bool group_is_known = ids_are_real && node.gid != 0 && node.gid != kOverflowId;
     if (group_is_known) out.gid = node.gid;
     // A node that only a group may open is of no use without that group.
     if (group_is_known && (node.mode & 0006) != 0006) groups.insert(node.gid);

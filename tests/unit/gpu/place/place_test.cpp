@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "scan/loader_cache.hpp"
+#include "sys/identity.hpp"
 #include "unit/gpu/driver_tree.hpp"
 
 namespace berth::gpu {
@@ -142,6 +143,15 @@ TEST_F(Place, a_changed_cache_of_an_image_is_noticed) {
   EXPECT_EQ(cache_of(second).entries.front().soname, "liblonger.so.1");
 }
 
+TEST_F(Place, a_whiteout_hides_the_cache_below_it) {
+  write_cache(layer("low"), "liba.so.1", "/lib/liba.so.1");
+  fs::create_directories(layer("high") + "/etc");
+  if (::mknod((layer("high") + "/etc/ld.so.cache").c_str(), S_IFCHR, 0) != 0) {
+    GTEST_SKIP() << "this kernel lets no ordinary user make a whiteout";
+  }
+  EXPECT_EQ(cache_of(place_it({layer("high"), layer("low")})).entries.size(), 1U);
+}
+
 TEST_F(Place, a_damaged_cache_of_an_image_counts_as_none) {
   write_text(layer("a") + "/etc/ld.so.cache", "garbage");
   EXPECT_EQ(cache_of(place_it({layer("a")})).entries.size(), 1U);
@@ -197,7 +207,10 @@ TEST_F(Place, only_granted_gpus_are_seen_in_procfs) {
   EXPECT_EQ(read_text(source(edits, "/proc/driver/nvidia/params")), "ModifyDeviceFiles: 0\n");
 }
 
+// Groups are given by root of the machine alone; in another user namespace this test could not
+// pass.
 TEST_F(Place, nodes_keep_their_numbers_and_bring_their_group) {
+  if (!sys::in_initial_user_namespace()) GTEST_SKIP() << "in a user namespace";
   grant_.nodes[0].gid = 44;
   grant_.nodes[0].mode = 0660;
   auto edits = place_it();
