@@ -59,3 +59,11 @@ def test_layers_let_one_header_through_where_the_table_names_it():
                               "gpu/probe/inventory.hpp")
     assert not layers.may_include(layers.allowed_in("gpu/grant/x.cpp", "gpu/grant"),
                                   "gpu/probe/probe.hpp")
+
+
+def test_every_decision_is_in_the_index():
+    decisions = layers.ROOT / "docs/decisions"
+    index = (decisions / "README.md").read_text()
+    for path in decisions.glob("0*.md"):
+        title = path.read_text().partition("\n")[0].removeprefix("# ").partition(". ")[2]
+        assert f"- [{path.name[:4]}]({path.name}) {title}" in index
