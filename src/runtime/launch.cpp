@@ -273,13 +273,13 @@ Result<void> Launcher::spawn() {
   joined_unified_ = cloned.ok() && cgroup >= 0;
   // A kernel before 5.7, or a place that is not ours to start in: move it there afterwards.
   if (!cloned.ok() && cgroup >= 0) cloned = sys::clone3(static_cast<uint64_t>(flags), -1);
-  TRY(std::move(cloned).ok() ? Result<void>() : Result<void>(std::move(cloned).error()));
-  if (cloned->pid == 0) {
+  sys::Cloned child = TRY(std::move(cloned));
+  if (child.pid == 0) {
     ours.reset();
     report_.fd.reset();
     apply(launched_.plan, prepared_, Channel(std::move(theirs)));
   }
-  launched_.process = sys::Process(cloned->pid, std::move(cloned->pidfd));
+  launched_.process = sys::Process(child.pid, std::move(child.pidfd));
   undo_.add([this] { launched_.process = sys::Process(); });
   channel_ = std::make_unique<Channel>(std::move(ours));
   prepared_.start_socket.reset();

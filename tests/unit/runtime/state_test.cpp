@@ -59,6 +59,21 @@ TEST_F(StateStore, gives_back_what_was_written) {
   EXPECT_TRUE(store.remove("c1").ok());
 }
 
+TEST_F(StateStore, may_be_written_again_longer_and_shorter) {
+  Store store = open();
+  auto entry = store.claim("c1");
+  ASSERT_TRUE(entry.ok());
+  for (size_t length : {10, 3000, 2}) {
+    State state = own_process();
+    state.bundle = std::string(length, 'b');
+    ASSERT_TRUE(entry->write(state).ok());
+    auto read = entry->read();
+    ASSERT_TRUE(read.ok()) << to_line(read.error());
+    EXPECT_EQ(read->bundle.size(), length);
+  }
+  EXPECT_EQ(sys::list_directory(entry->fd(), ".")->size(), 1u);
+}
+
 TEST_F(StateStore, refuses_ids_that_are_paths_or_taken) {
   Store store = open();
   for (const char* id : {"", ".", "..", "a/b", "a b", ".hidden", "a\n"}) {
