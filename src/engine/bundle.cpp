@@ -104,7 +104,30 @@ Result<std::string> choose_directory(const RunRequest& request, const image::Ima
                     "-v to mount it, or another --workdir");
 }
 
-/// The other way of the files that docker copies from the host: what is not there is empty.
+// Told before anything is made: the kernel would only say "Not a directory" in the middle of it.
+Result<void> check_volume(const Volume& volume, const LayerView& view) {
+  auto source = TRY(sys::open_if_exists(sys::cwd(), volume.source, O_PATH));
+  bool directory = !source || S_ISDIR(TRY(sys::stat_fd(*source, volume.source)).st_mode);
+  LayerView::Type there = TRY(view.look_up(volume.destination));
+  if (there == LayerView::Type::absent) return {};
+  if (directory == (there == LayerView::Type::directory)) return {};
+  const char* fault = directory ? "the source is a directory, the destination in the image is not"
+                                : "the source is no directory, the destination in the image is one";
+  return make_error(Kind::usage,
+                    "volume " + quoted(volume.source + ":" + volume.destination) + ": " + fault);
+}
+
+Result<void> check_volumes(const RunRequest& request, const LayerView& view) {
+  for (const Volume& volume : request.volumes) {
+    // Below another mount the image says nothing.
+    std::string parent = volume.destination.substr(0, volume.destination.rfind('/'));
+    if (!parent.empty() && is_mounted(request, parent)) continue;
+    TRY(check_volume(volume, view));
+  }
+  return {};
+}
+
+/// A file of the host that the container gets a copy of; one that is not there is empty.
 Result<std::string> host_file(const char* path) {
   auto text = TRY(sys::read_file_if_exists(sys::cwd(), path, kMaxHostFile));
   return text.value_or("");
@@ -135,6 +158,7 @@ Result<Draft> draft_container(const Context& context, const RunRequest& request,
       TRY(make_command(defaults.entrypoint, defaults.cmd, request.entrypoint, request.command));
   ContainerUser user = TRY(choose_user(context, request, image, view));
   std::string cwd = TRY(choose_directory(request, image, view));
+  TRY(check_volumes(request, view));
   EnvironmentInputs environment{defaults.env,   request.environment, context.environment,
                                 draft.hostname, user.home,           request.terminal};
   std::vector<std::string> variables = TRY(make_environment(environment));

@@ -59,8 +59,7 @@ Result<ContainerDirectory> ContainerDirectory::create(const std::string& root,
   Rollback undo;
   undo.add([&] { ignore(sys::remove_tree(sys::cwd(), made.path_)); });
   made.fd_ = TRY(sys::open_at(sys::cwd(), made.path_, O_DIRECTORY | O_RDONLY));
-  made.lock_ = TRY(sys::open_at(made.fd_, kLockFile, O_RDWR | O_CREAT | O_EXCL, 0600));
-  TRY(sys::wait_lock(made.lock_, sys::LockMode::exclusive, kLockFile));
+  TRY(sys::wait_lock(made.fd_, sys::LockMode::exclusive, made.path_));
   // The root of the container shows the mode of its upper directory.
   TRY(sys::make_directory(made.fd_, std::string(kUpperDirectory), 0755));
   TRY(sys::make_directory(made.fd_, std::string(kWorkDirectory), 0700));
@@ -78,8 +77,7 @@ Result<std::optional<ContainerDirectory>> ContainerDirectory::take_over(const st
   taken.id_ = id;
   taken.path_ = directory_of(root, id);
   taken.fd_ = TRY(sys::open_at(sys::cwd(), taken.path_, O_DIRECTORY | O_RDONLY));
-  taken.lock_ = TRY(sys::open_at(taken.fd_, kLockFile, O_RDWR | O_CREAT, 0600));
-  if (!TRY(sys::try_lock(taken.lock_, sys::LockMode::exclusive, kLockFile))) {
+  if (!TRY(sys::try_lock(taken.fd_, sys::LockMode::exclusive, taken.path_))) {
     return std::optional<ContainerDirectory>();
   }
   return std::optional<ContainerDirectory>(std::move(taken));
@@ -113,8 +111,7 @@ Result<ContainerFiles> read_container(const std::string& root, const std::string
   ContainerFiles files;
   sys::Fd directory = TRY(sys::open_at(sys::cwd(), directory_of(root, id), O_DIRECTORY | O_RDONLY));
   files.record = TRY(read_record<ContainerRecord>(directory, kRecordFile));
-  auto lock = TRY(sys::open_if_exists(directory, kLockFile, O_RDONLY));
-  if (lock) files.owned = !TRY(sys::try_lock(*lock, sys::LockMode::shared, kLockFile));
+  files.owned = !TRY(sys::try_lock(directory, sys::LockMode::shared, id));
   // After the lock: an owner writes it before it goes.
   files.exit = TRY(read_record<ExitRecord>(directory, kExitFile));
   return files;

@@ -29,8 +29,7 @@ class ContainerDirectory {
 
   const std::string& id() const { return id_; }
   const std::string& path() const { return path_; }  ///< absolute
-  const sys::Fd& fd() const { return fd_; }
-  const sys::Fd& lock() const { return lock_; }
+  const sys::Fd& fd() const { return fd_; }          ///< holds the lock
 
   /// Binds `name` to this container; remove() gives it up.
   /// Errors: exists (reserve_name()).
@@ -49,7 +48,6 @@ class ContainerDirectory {
   std::string path_;
   std::string name_;
   sys::Fd fd_;
-  sys::Fd lock_;
 };
 
 /// What the files of a container say.

@@ -252,6 +252,7 @@ void sweep(const Context& context) {
     auto exit = sys::stat_entry(directory.fd(), kExitFile);
     if (!exit.ok() || *exit) continue;
     auto files = read_container(context.paths.root, id);
+    if (!files.ok() && files.error().kind == Kind::not_found) continue;  // its owner removed it
     if (files.ok() && !files->record) {
       auto status = sys::stat_fd(directory.fd(), id);
       int64_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());

@@ -175,7 +175,7 @@ Result<std::optional<Ended>> run_detached(const Context& context,
                 "--runtime-root",
                 runtime_root(context),
                 "--lock-fd",
-                std::to_string(directory.lock().get()),
+                std::to_string(directory.fd().get()),
                 "--report-fd",
                 std::to_string(report.write.get())};
   if (options.terminal) spawn.args.emplace_back("--terminal");
@@ -184,7 +184,7 @@ Result<std::optional<Ended>> run_detached(const Context& context,
     spawn.args.insert(spawn.args.end(), {"--remove", name_link(context.paths.root, record.name)});
   }
   spawn.in = spawn.out = spawn.err = &null;
-  spawn.keep = {directory.lock().get(), report.write.get()};
+  spawn.keep = {directory.fd().get(), report.write.get()};
   spawn.working_directory = "/";
   spawn.die_with_parent = false;
   spawn.new_session = true;

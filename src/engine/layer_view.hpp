@@ -21,11 +21,11 @@ class LayerView {
   static Result<LayerView> open(const std::vector<std::string>& layers);
 
   enum class Type { absent, directory, other };
-  /// What is at the absolute `path`, links followed.  Errors: io, corrupt (too many links).
+  /// What is at the absolute `path`, links followed; a circle of links is absent.  Errors: io.
   Result<Type> look_up(std::string_view path) const;
 
   /// The content of the regular file at `path`; nothing when there is none, or something else.
-  /// Errors: io, corrupt (longer than `max_bytes`, too many links).
+  /// Errors: io, corrupt (longer than `max_bytes`).
   Result<std::optional<std::string>> read_file(std::string_view path, size_t max_bytes) const;
 
  private:

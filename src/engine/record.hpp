@@ -48,7 +48,6 @@ void fields(V& v, ExitRecord& r) {
 
 inline constexpr const char* kRecordFile = "container.json";
 inline constexpr const char* kExitFile = "exit.json";
-inline constexpr const char* kLockFile = "lock";
 inline constexpr const char* kLogFile = "log";
 
 }  // namespace berth::engine

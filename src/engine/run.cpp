@@ -23,6 +23,14 @@ int64_t now() {
   return std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
 }
 
+// Of hex digits that we made ourselves.
+uint64_t parse_hex(std::string_view digits) {
+  uint64_t value = 0;
+  for (char c : digits)
+    value = value * 16 + static_cast<uint64_t>(c <= '9' ? c - '0' : c - 'a' + 10);
+  return value;
+}
+
 Error no_such_image(const std::string& name) {
   return make_error(Kind::not_found, "no such image: " + name, "berth pull " + name);
 }
@@ -57,31 +65,10 @@ Result<void> check(const RunRequest& request) {
   return {};
 }
 
-// A name of the user must be free; one of ours is drawn again. Either may be held by a container
-// whose owner was killed.
-Result<std::string> take_name(const Context& context, const RunRequest& request,
-                              ContainerDirectory& directory) {
-  const std::string& id = directory.id();
-  uint64_t random = 0;
-  for (char digit : id.substr(0, 8)) {
-    random = random * 16 + static_cast<uint64_t>(digit <= '9' ? digit - '0' : digit - 'a' + 10);
-  }
-  for (uint64_t attempt = 0;; ++attempt) {
-    std::string name = request.name ? *request.name : name_from(random + attempt * 65);
-    if (!request.name && attempt > 8) name += "_" + id.substr(0, 4 + attempt);
-    auto reserved = directory.reserve(name);
-    if (reserved.ok()) return name;
-    bool last = request.name ? attempt == 1 : attempt > 16;
-    if (reserved.error().kind != Kind::exists || last) return std::move(reserved).error();
-    if (request.name) sweep(context);
-  }
-}
-
 ContainerRecord make_record(const RunRequest& request, const Draft& draft,
-                            const image::Image& image, std::string name) {
+                            const image::Image& image) {
   ContainerRecord record;
   record.id = draft.id;
-  record.name = std::move(name);
   record.image = request.image;
   record.image_id = image.id.text();
   record.command = draft.command;
@@ -90,6 +77,26 @@ ContainerRecord make_record(const RunRequest& request, const Draft& draft,
   record.detached = request.detach;
   record.terminal = request.terminal;
   return record;
+}
+
+/// What the container is called at the `attempt`th try: a name of the user is tried twice.
+std::string choose_name(const RunRequest& request, const std::string& id, size_t attempt) {
+  if (request.name) return *request.name;
+  std::string name = name_from(parse_hex(id.substr(0, 8)) + attempt);
+  return attempt < 8 ? name : name + "_" + id.substr(0, 6 + attempt);
+}
+
+// The record comes first: whoever is killed between the two leaves no name that nobody can tell.
+Result<void> take_name(const Context& context, const RunRequest& request,
+                       ContainerDirectory& directory, ContainerRecord& record) {
+  const size_t last = request.name ? 1 : 16;
+  for (size_t attempt = 0;; ++attempt) {
+    record.name = choose_name(request, record.id, attempt);
+    TRY(directory.write(record));
+    auto reserved = directory.reserve(record.name);
+    if (reserved.ok() || reserved.error().kind != Kind::exists || attempt == last) return reserved;
+    if (request.name) sweep(context);  // its container may have lost its owner
+  }
 }
 
 // The outcome of the container is what counts; what stays is swept by the next command.
@@ -117,9 +124,8 @@ Result<RunOutcome> run(const Context& context, const RunRequest& request,
   Rollback undo;  // after what it refers to
   undo.add([&] { remove_quietly(context, directory); });
   TRY(store.mark_used(draft.id, image));
-  std::string name = TRY(take_name(context, request, directory));
-  ContainerRecord record = make_record(request, draft, image, std::move(name));
-  TRY(directory.write(record));
+  ContainerRecord record = make_record(request, draft, image);
+  TRY(take_name(context, request, directory, record));
   TRY(write_bundle(request, draft, directory));
 
   LaunchOptions options{request.interactive, request.terminal};

@@ -77,6 +77,14 @@ std::vector<uint32_t> groups_of(std::string_view name, std::string_view group) {
   return gids;
 }
 
+// The primary group is among the supplementary ones: a set-group-id program could otherwise leave
+// it, and with it what is forbidden to that group (CVE-2022-36109).
+std::vector<uint32_t> with_primary(uint32_t gid, std::vector<uint32_t> groups) {
+  std::erase(groups, gid);
+  groups.insert(groups.begin(), gid);
+  return groups;
+}
+
 Error out_of_range(std::string_view wish) {
   return make_error(Kind::usage, "user " + quoted(wish) + ": ids end at 2147483647");
 }
@@ -109,7 +117,8 @@ Result<ContainerUser> resolve_user(std::string_view wish, std::string_view passw
   }
   if (user.uid == 0 && user.home == "/") user.home = "/root";
   if (!group_part) {
-    if (account) user.additional_gids = groups_of(account->name, group);
+    user.additional_gids =
+        with_primary(user.gid, account ? groups_of(account->name, group) : std::vector<uint32_t>());
     return user;
   }
   if (is_number(*group_part)) {
@@ -123,6 +132,7 @@ Result<ContainerUser> resolve_user(std::string_view wish, std::string_view passw
                       "group " + quoted(*group_part) + " is not in the image's /etc/group",
                       "a numeric id");
   }
+  user.additional_gids = {user.gid};
   return user;
 }
 

@@ -21,8 +21,8 @@ struct ContainerUser {
 
 /// Resolves "uid", "name", "uid:gid", "name:group" or "" (root) with the text of the image's
 /// /etc/passwd and /etc/group (foreign; broken lines are passed over). A number is always an id and
-/// need not be listed; its group is then 0. Supplementary groups are those that list the user, and
-/// none when the group was named.
+/// need not be listed; its group is then 0. Supplementary groups are the primary one and those that
+/// list the user, the latter not when the group was named.
 /// Errors: not_found (an unknown name), usage (no such form, an id above 2^31-1).
 /// Source: runc libcontainer/user GetExecUser.
 Result<ContainerUser> resolve_user(std::string_view wish, std::string_view passwd,

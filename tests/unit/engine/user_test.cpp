@@ -8,7 +8,6 @@ namespace berth::engine {
 namespace {
 
 using testing::ElementsAre;
-using testing::IsEmpty;
 
 constexpr const char* kPasswd =
     "root:x:0:0:root:/root:/bin/sh\n"
@@ -43,7 +42,7 @@ TEST(ResolveUser, gives_a_name_its_ids_home_and_groups) {
   EXPECT_EQ(user->uid, 1000U);
   EXPECT_EQ(user->gid, 100U);
   EXPECT_EQ(user->home, "/home/ada");
-  EXPECT_THAT(user->additional_gids, ElementsAre(44, 107));
+  EXPECT_THAT(user->additional_gids, ElementsAre(100, 44, 107));
 }
 
 TEST(ResolveUser, takes_a_number_for_an_id_even_where_an_account_has_it_as_its_name) {
@@ -51,7 +50,7 @@ TEST(ResolveUser, takes_a_number_for_an_id_even_where_an_account_has_it_as_its_n
   ASSERT_TRUE(user.ok());
   EXPECT_EQ(user->uid, 1000U);
   EXPECT_EQ(user->gid, 100U);
-  EXPECT_THAT(user->additional_gids, ElementsAre(44, 107));
+  EXPECT_THAT(user->additional_gids, ElementsAre(100, 44, 107));
 }
 
 TEST(ResolveUser, accepts_an_id_that_nobody_has_with_group_0) {
@@ -68,7 +67,7 @@ TEST(ResolveUser, drops_supplementary_groups_when_the_group_is_named) {
     ASSERT_TRUE(user.ok()) << wish;
     EXPECT_EQ(user->uid, 1000U);
     EXPECT_EQ(user->gid, 44U);
-    EXPECT_THAT(user->additional_gids, IsEmpty());
+    EXPECT_THAT(user->additional_gids, ElementsAre(44));
   }
 }
 

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Containers behind berth-monitor, and what is left when somebody is killed."""
+
+import json
+import os
+import pathlib
+import signal
+import time
+
+import pytest
+
+SHELL = ("sh", "-c")
+
+
+@pytest.fixture(autouse=True)
+def image(berth, busybox):
+    berth.ok("pull", "--quiet", busybox)
+    return busybox
+
+
+def wait_until(condition, timeout=10):
+    end = time.monotonic() + timeout
+    while not (value := condition()):
+        assert time.monotonic() < end, "it did not come true in time"
+        time.sleep(0.02)
+    return value
+
+
+def inspect(berth, name):
+    return json.loads(berth.ok("inspect", name))[0]
+
+
+def monitors(berth):
+    """Pids of the monitors of this store's containers."""
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        try:
+            command = (entry / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if command[0] == b"berth-monitor" and any(bytes(berth.root) in word for word in command):
+            found.append(int(entry.name))
+    return found
+
+
+def test_run_prints_the_id_and_returns(berth, image):
+    identity = berth.ok("run", "-d", "--name", "tug", image, "sleep", "100")
+    assert len(identity) == 65 and int(identity, 16) >= 0
+    assert inspect(berth, "tug")["State"]["Running"] is True
+    assert berth.ok("rm", "-f", "tug").strip() in ("tug", identity.strip())
+    assert berth.ok("ps", "-a", "-q") == ""
+
+
+def test_output_goes_to_the_log(berth, image):
+    berth.ok("run", "-d", "--name", "tug", image, *SHELL, "echo out; echo err >&2; printf rest")
+    wait_until(lambda: not inspect(berth, "tug")["State"]["Running"])
+    done = berth.run("logs", "tug")
+    assert (done.stdout, done.stderr) == ("out\nrest", "err\n")
+    lines = pathlib.Path(inspect(berth, "tug")["LogPath"])
+    if os.geteuid() == 0:
+        entries = [json.loads(line) for line in lines.read_text().splitlines()]
+        assert {(entry["log"], entry["stream"]) for entry in entries} == {
+            ("out\n", "stdout"), ("err\n", "stderr"), ("rest", "stdout")}
+    berth.ok("rm", "tug")
+
+
+def test_a_long_line_is_logged_in_parts_and_read_as_one(berth, image):
+    berth.ok("run", "-d", "--name", "tug", image, *SHELL,
+             "head -c 40000 /dev/zero | tr '\\0' x; echo; echo end")
+    wait_until(lambda: not inspect(berth, "tug")["State"]["Running"])
+    assert berth.ok("logs", "tug") == "x" * 40000 + "\nend\n"
+    assert berth.ok("logs", "--tail", "1", "tug") == "end\n"
+    berth.ok("rm", "tug")
+
+
+def test_the_exit_status_is_kept(berth, image):
+    berth.ok("run", "-d", "--name", "tug", image, *SHELL, "exit 42")
+    wait_until(lambda: inspect(berth, "tug")["State"]["Status"] == "exited")
+    assert inspect(berth, "tug")["State"]["ExitCode"] == 42
+    assert berth.ok("wait", "tug") == "42\n"
+    berth.ok("rm", "tug")
+
+
+def test_stop_asks_and_then_kills(berth, image):
+    berth.ok("run", "-d", "--name", "polite", image, *SHELL,
+             "trap 'exit 3' TERM; while :; do sleep 0.1; done")
+    berth.ok("stop", "polite")
+    assert inspect(berth, "polite")["State"]["ExitCode"] == 3
+    berth.ok("run", "-d", "--name", "stubborn", image, "sleep", "100")
+    berth.ok("stop", "-t", "0", "stubborn")
+    assert inspect(berth, "stubborn")["State"]["ExitCode"] == 137
+    berth.ok("rm", "polite", "stubborn")
+
+
+def test_removal_of_a_running_container_needs_force(berth, image):
+    berth.ok("run", "-d", "--name", "tug", image, "sleep", "100")
+    assert berth.fail("rm", "tug", status=1) == (
+        "berth: cannot remove container 'tug': container is running; "
+        "try: berth stop tug, or --force")
+    berth.ok("rm", "-f", "tug")
+
+
+def test_rm_leaves_nothing_when_the_command_ends(berth, image, listing):
+    berth.ok("run", "--rm", image, "true")
+    before = listing()
+    berth.ok("run", "-d", "--rm", image, "true")
+
+    def is_as_before():
+        try:
+            return listing() == before
+        except FileNotFoundError:  # it went while it was read
+            return False
+    wait_until(is_as_before)
+
+
+def test_a_terminal_without_anybody_in_front(berth, image):
+    berth.ok("run", "-d", "-t", "--name", "tug", image, *SHELL, "tty; echo err >&2")
+    wait_until(lambda: not inspect(berth, "tug")["State"]["Running"])
+    assert berth.ok("logs", "tug").replace("\r", "") == "/dev/pts/0\nerr\n"
+    berth.ok("rm", "tug")
+
+
+def test_standard_input_stays_open_with_i(berth, image):
+    berth.ok("run", "-d", "-i", "--name", "open", image, "cat")
+    berth.ok("run", "-d", "--name", "closed", image, "cat")
+    wait_until(lambda: not inspect(berth, "closed")["State"]["Running"])
+    assert inspect(berth, "open")["State"]["Running"] is True
+    berth.ok("rm", "-f", "open", "closed")
+
+
+def test_what_stays_is_small(berth, image):
+    berth.ok("run", "-d", "--name", "tug", image, "sleep", "100")
+    (pid,) = monitors(berth)
+    if os.geteuid() == 0:
+        rollup = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text()
+        pss = next(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Pss:"))
+        assert pss <= 2048
+    berth.ok("rm", "-f", "tug")
+
+
+# ---- somebody is killed -------------------------------------------------------------------------
+
+def test_a_killed_berth_takes_its_container_along(berth, image, listing):
+    berth.ok("run", "--rm", image, "true")
+    before = listing()
+    front = berth.spawn("run", "--rm", "--name", "tug", image, *SHELL, "echo up; sleep 1000")
+    assert front.stdout.readline() == "up\n"
+    front.send_signal(signal.SIGKILL)
+    front.wait()
+    # The pipe ends when the last process of the container is gone.
+    assert front.stdout.read() == ""
+    berth.ok("run", "--rm", image, "true")
+    assert listing() == before
+    assert berth.ok("run", "--rm", "--name", "tug", image, "echo", "free") == "free\n"
+
+
+def test_a_killed_berth_at_any_moment_leaves_nothing(berth, image, listing):
+    berth.ok("run", "--rm", image, "true")
+    before = listing()
+    for step in range(25):
+        front = berth.spawn("run", "--rm", image, "true")
+        time.sleep(0.001 * step)
+        front.send_signal(signal.SIGKILL)
+        front.communicate()
+    # What was killed between two system calls has no record yet and is left alone for a minute.
+    old = time.time() - 120
+    for path in (berth.root / "containers").iterdir():
+        if not (path / "container.json").exists():
+            os.utime(path, (old, old))
+    berth.ok("run", "--rm", image, "true")
+    berth.ok("run", "--rm", image, "true")
+    assert listing() == before
+
+
+@pytest.mark.profiles("root")
+def test_a_killed_monitor_leaves_a_dead_container(berth, image):
+    berth.ok("run", "-d", "--name", "tug", image, "sleep", "1000")
+    (pid,) = monitors(berth)
+    container = inspect(berth, "tug")["State"]["Pid"]
+    os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: inspect(berth, "tug")["State"]["Status"] == "dead")
+    berth.ok("run", "--rm", image, "true")  # sweeps
+    wait_until(lambda: not pathlib.Path(f"/proc/{container}/status").exists()
+               or "State:\tZ" in pathlib.Path(f"/proc/{container}/status").read_text())
+    assert inspect(berth, "tug")["State"]["Status"] == "dead"
+    berth.ok("rm", "tug")
+
+
+def test_many_at_once(berth, image, listing):
+    berth.ok("run", "--rm", image, "true")
+    before = listing()
+    fronts = [berth.spawn("run", "--rm", image, "echo", str(i)) for i in range(12)]
+    for i, front in enumerate(fronts):
+        out, err = front.communicate(timeout=60)
+        assert (out, err, front.returncode) == (f"{i}\n", "", 0)
+    assert listing() == before
