@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <climits>
 #include <csignal>
+#include <optional>
 
 #include "sys/fd.hpp"
 #include "sys/file.hpp"
@@ -60,7 +61,10 @@ Result<std::string> read_line(const Fd& terminal) {
     if (count < 0 && saved == EINTR) continue;
     if (count < 0) return sys_error(saved, "read '/dev/tty'");
     if (count == 0) return make_error(Kind::interrupted, "read '/dev/tty': end of input");
-    if (byte == kCtrlC) return make_error(Kind::interrupted, "read '/dev/tty': Ctrl-C");
+    if (byte == kCtrlC) {
+      ignore(write_all(terminal, "\n", "/dev/tty"));  // or the error stands behind the prompt
+      return make_error(Kind::interrupted, "read '/dev/tty': Ctrl-C");
+    }
     if (byte == '\n') return line;
     line += byte;
   }
@@ -71,9 +75,10 @@ Result<std::string> read_line(const Fd& terminal) {
 
 Result<std::string> ask(std::string_view prompt, Echo echo) {
   Fd terminal = TRY(open_at(cwd(), "/dev/tty", O_RDWR | O_NOCTTY));
+  // Before the prompt: what is typed at its sight must not show.
+  std::optional<EchoOff> silence;
+  if (echo == Echo::off) silence.emplace(terminal.get());
   TRY(write_all(terminal, prompt, "/dev/tty"));
-  if (echo == Echo::on) return read_line(terminal);
-  EchoOff silence(terminal.get());
   return read_line(terminal);
 }
 

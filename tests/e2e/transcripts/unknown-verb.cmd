@@ -1,1 +1,1 @@
-125 berth runn
+125 berth runx
