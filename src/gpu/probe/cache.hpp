@@ -24,7 +24,7 @@ struct CachedInventory {
   Inventory inventory;
 };
 
-inline constexpr uint32_t kCacheFormat = 1;
+inline constexpr uint32_t kCacheFormat = 2;
 
 /// The sentinel files of what `inventory` was made from, present or not.
 std::vector<std::string> sentinels_of(const DriverRoot& root, const Inventory& inventory);

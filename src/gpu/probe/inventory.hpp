@@ -90,26 +90,9 @@ struct Inventory {
   std::vector<std::string> problems;  ///< for people: what was found wrong on the way
 };
 
-inline std::string to_json_text(FileKind kind) {
-  switch (kind) {
-    case FileKind::library:
-      return "library";
-    case FileKind::binary:
-      return "binary";
-    case FileKind::socket:
-      return "socket";
-    case FileKind::config:
-      return "config";
-  }
-  return {};
-}
-
-inline Result<FileKind> from_json_text(std::string_view text, std::type_identity<FileKind>) {
-  for (auto kind : {FileKind::library, FileKind::binary, FileKind::socket, FileKind::config}) {
-    if (to_json_text(kind) == text) return kind;
-  }
-  return make_error(Kind::corrupt, "expected the kind of a file, got '" + std::string(text) + "'");
-}
+/// A driver file is one string in the cache, its members between tabs: a start reads some sixty.
+std::string to_json_text(const DriverFile& file);
+Result<DriverFile> from_json_text(std::string_view text, std::type_identity<DriverFile>);
 
 template <class V>
 void fields(V& v, Node& n) {
@@ -147,18 +130,6 @@ void fields(V& v, Gpu& g) {
   v.required("node", g.node);
   v.always("drm_nodes", g.drm_nodes);
   v.always("mig", g.mig);
-}
-
-template <class V>
-void fields(V& v, DriverFile& f) {
-  v.required("kind", f.kind);
-  v.required("host_path", f.host_path);
-  v.required("name", f.name);
-  v.optional("container_path", f.container_path);
-  v.optional("soname", f.soname);
-  v.optional("loader_flags", f.loader_flags);
-  v.optional("elf32", f.elf32);
-  v.required("capabilities", f.capabilities);
 }
 
 template <class V>

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/probe/inventory.hpp"
+
+#include <array>
+
+#include "base/text.hpp"
+
+namespace berth::gpu {
+namespace {
+
+constexpr std::array<std::string_view, 4> kKindNames = {"library", "binary", "socket", "config"};
+
+}  // namespace
+
+std::string to_json_text(const DriverFile& file) {
+  return join({std::string(kKindNames[static_cast<size_t>(file.kind)]), file.host_path, file.name,
+               file.container_path, file.soname, std::to_string(file.loader_flags),
+               file.elf32 ? "32" : "64", join(file.capabilities, ",")},
+              "\t");
+}
+
+Result<DriverFile> from_json_text(std::string_view text, std::type_identity<DriverFile>) {
+  auto parts = split(text, '\t');
+  size_t kind = 0;
+  while (kind < kKindNames.size() && kKindNames[kind] != parts[0]) ++kind;
+  auto flags = parts.size() == 8 ? parse_i64(parts[5]) : std::nullopt;
+  if (kind == kKindNames.size() || !flags) {
+    return make_error(Kind::corrupt, "expected a driver file, got " + quoted(text));
+  }
+  DriverFile file;
+  file.kind = static_cast<FileKind>(kind);
+  file.host_path = parts[1];
+  file.name = parts[2];
+  file.container_path = parts[3];
+  file.soname = parts[4];
+  file.loader_flags = static_cast<int32_t>(*flags);
+  file.elf32 = parts[6] == "32";
+  for (std::string_view word : split(parts[7], ',')) file.capabilities.emplace_back(word);
+  return file;
+}
+
+}  // namespace berth::gpu
