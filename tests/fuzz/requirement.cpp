@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "gpu/grant/requirement.hpp"
+
 #include <cstddef>
 #include <cstdint>
 
 #include "gpu/grant/request.hpp"
-#include "gpu/grant/requirement.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   namespace gpu = berth::gpu;

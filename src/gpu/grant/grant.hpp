@@ -12,8 +12,8 @@
 
 namespace berth::gpu {
 
-/// Where the driver's files appear in a container. Images of NVIDIA's own line name these
-/// directories in PATH and LD_LIBRARY_PATH already (docs/decisions/0006-driver-files-below-usr-local-nvidia.md).
+/// Where the driver's files appear in a container. NVIDIA's own images name this
+/// directory in PATH and LD_LIBRARY_PATH already. See docs/decisions/0006.
 inline constexpr const char* kDriverDirectory = "/usr/local/nvidia";
 
 /// A file of the host that is bound, read-only, at a path of the container.
