@@ -12,6 +12,7 @@ import pytest
 
 from support import hostile_registry as hostile
 from support import images
+from support.registry import make_certificate
 from support.store_listing import store_listing
 from support.transfer import Transfer
 
@@ -437,6 +438,26 @@ def test_follows_no_redirect_to_another_scheme(image, refused):
         assert refused(registry) == (
             "corrupt", f"cannot read {manifest(registry)}: cannot follow the redirect of '{url}': "
             "read URL 'file:///etc/passwd'")
+
+
+def test_follows_no_redirect_from_https_to_http(image, refused, tmp_path):
+    certificate = make_certificate(tmp_path)
+    with hostile.running(image) as plain, hostile.running(
+            image, certificate=certificate,
+            manifests=[hostile.redirected(f"http://{plain.address}")]) as registry:
+        path = "/v2/app/manifests/latest"
+        assert refused(registry, tls_ca=str(certificate[0])) == (
+            "denied", f"cannot read {manifest(registry)}: follow the redirect from "
+            f"'https://{registry.address}{path}' to 'http://{plain.address}{path}': it leaves HTTPS "
+            "for plain HTTP")
+        assert plain.requests == []
+
+
+def test_asks_no_proxy_for_loopback(image, transfer):
+    transfer.environment |= {"http_proxy": "http://127.0.0.1:1", "https_proxy": "http://127.0.0.1:1",
+                             "no_proxy": ""}
+    with hostile.running(image) as registry:
+        assert transfer.pull(registry.reference).result["status"] == "downloaded"
 
 
 def test_gets_one_token_for_all_its_requests(image, transfer):

@@ -14,6 +14,7 @@ import contextlib
 import http.server
 import json
 import re
+import ssl
 import threading
 import time
 import urllib.parse
@@ -86,8 +87,13 @@ class HostileRegistry(http.server.ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
 
-    def __init__(self, image, manifests=(), blobs=(), version=(), token=None, users=None):
+    def __init__(self, image, manifests=(), blobs=(), version=(), token=None, users=None,
+                 certificate=None):
         super().__init__(("127.0.0.1", 0), Exchange)
+        if certificate:  # (certificate, key), as support.registry makes them
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(*certificate)
+            self.socket = context.wrap_socket(self.socket, server_side=True)
         self.port = self.server_address[1]
         self.address = f"127.0.0.1:{self.port}"
         self.reference = f"{self.address}/app:latest"
