@@ -13,12 +13,14 @@ from support.registry import running
 from support.store_listing import store_listing
 from support.transfer import PROGRAMS, Transfer
 
+pytestmark = pytest.mark.profiles("root")  # of berth-transfer, which knows no users
+
 USERS = {"sailor": "pass:word"}
 
 
 @pytest.fixture
-def transfer(tmp_path):
-    return Transfer(tmp_path / "store", {"HOME": str(tmp_path), "XDG_RUNTIME_DIR": "",
+def transfer(work):
+    return Transfer(work / "store", {"HOME": str(work), "XDG_RUNTIME_DIR": "",
                                          "REGISTRY_AUTH_FILE": ""})
 
 
@@ -133,7 +135,7 @@ def test_says_that_the_ca_file_is_missing(secure, transfer):
 
 # ---- passwords ----------------------------------------------------------------------------------
 
-def test_logs_in_and_out_as_docker_does(locked, transfer, image, tmp_path):
+def test_logs_in_and_out_as_docker_does(locked, transfer, image, work):
     image.push(locked, "private/app")
     reference = f"{locked.address}/private/app:latest"
     assert transfer.pull(reference).error == (
@@ -144,7 +146,7 @@ def test_logs_in_and_out_as_docker_does(locked, transfer, image, tmp_path):
     assert transfer("login", registry=locked.address, username="sailor", password="wrong").error == (
         "denied", f"cannot log in to '{locked.address}': log in to registry '{locked.address}': "
         "401 Unauthorized: wrong user name or password")
-    file = tmp_path / ".docker/config.json"
+    file = work / ".docker/config.json"
     assert not file.exists()
 
     outcome = transfer("login", registry=locked.address, username="sailor", password="pass:word")
@@ -161,42 +163,42 @@ def test_logs_in_and_out_as_docker_does(locked, transfer, image, tmp_path):
     assert transfer.pull(reference).error[0] == "denied"
 
 
-def test_honours_registry_auth_file(locked, transfer, image, tmp_path):
+def test_honours_registry_auth_file(locked, transfer, image, work):
     image.push(locked, "private/app")
-    auth = tmp_path / "elsewhere.json"
+    auth = work / "elsewhere.json"
     transfer.environment["REGISTRY_AUTH_FILE"] = str(auth)
     transfer("login", registry=locked.address, username="sailor", password="pass:word").result
-    assert auth.exists() and not (tmp_path / ".docker").exists()
+    assert auth.exists() and not (work / ".docker").exists()
     assert transfer.pull(f"{locked.address}/private/app").result
 
 
-def test_uses_what_skopeo_login_wrote(locked, transfer, image, tmp_path):
+def test_uses_what_skopeo_login_wrote(locked, transfer, image, work):
     image.push(locked, "private/app")
-    auth = tmp_path / "skopeo.json"
+    auth = work / "skopeo.json"
     subprocess.run(["skopeo", "login", "--tls-verify=false", "--authfile", auth, "-u", "sailor",
                     "--password-stdin", locked.address], input=b"pass:word", check=True,
                    capture_output=True)
     assert transfer.pull(f"{locked.address}/private/app", auth_files=[str(auth)]).result
 
 
-def test_keeps_the_password_off_every_command_line(locked, transfer, image, tmp_path):
+def test_keeps_the_password_off_every_command_line(locked, transfer, image, work):
     """The credential helper is the only program that berth-transfer starts."""
     image.push(locked, "private/app")
-    helper = tmp_path / "docker-credential-test"
+    helper = work / "docker-credential-test"
     helper.write_text("#!/bin/sh\n"
-                      f"tr '\\0' ' ' </proc/$PPID/cmdline >>{tmp_path}/seen\n"
-                      f"echo \"$@\" >>{tmp_path}/seen\n"
-                      f"env >>{tmp_path}/seen\n"
+                      f"tr '\\0' ' ' </proc/$PPID/cmdline >>{work}/seen\n"
+                      f"echo \"$@\" >>{work}/seen\n"
+                      f"env >>{work}/seen\n"
                       "cat >/dev/null\n"
                       'echo \'{"ServerURL":"","Username":"sailor","Secret":"pass:word"}\'\n')
     helper.chmod(0o755)
-    auth = tmp_path / "auth.json"
+    auth = work / "auth.json"
     auth.write_text(json.dumps({"credHelpers": {locked.address: "test"}}))
-    transfer.environment["PATH"] = f"{tmp_path}:{transfer.environment['PATH']}"
+    transfer.environment["PATH"] = f"{work}:{transfer.environment['PATH']}"
     outcome = transfer.pull(f"{locked.address}/private/app", auth_files=[str(auth)])
     assert outcome.result["status"] == "downloaded"
-    assert "get" in (tmp_path / "seen").read_text()
-    assert "pass:word" not in (tmp_path / "seen").read_text() + outcome.output
+    assert "get" in (work / "seen").read_text()
+    assert "pass:word" not in (work / "seen").read_text() + outcome.output
 
 
 # ---- push ---------------------------------------------------------------------------------------
@@ -265,9 +267,9 @@ def test_says_that_there_is_nothing_to_push(registry, transfer):
 # ---- other people's tools -----------------------------------------------------------------------
 
 @pytest.fixture
-def program(tmp_path, request):
+def program(work, request):
     """A large file that no other test has: registries and skopeo reuse the blobs they know."""
-    path = tmp_path / "program"
+    path = work / "program"
     path.write_bytes(pathlib.Path("/bin/busybox").read_bytes() + request.node.name.encode())
     return path
 
@@ -282,9 +284,9 @@ def check_pulled(registry, transfer, name, compression, program):
 
 
 @pytest.mark.parametrize("compression", ["gzip", "zstd"])
-def test_pulls_what_umoci_made_and_skopeo_copied(registry, transfer, tmp_path, program,
+def test_pulls_what_umoci_made_and_skopeo_copied(registry, transfer, work, program,
                                                     compression):
-    layout = tmp_path / "layout"
+    layout = work / "layout"
     for command in (["init", "--layout", layout], ["new", "--image", f"{layout}:x"],
                     ["insert", "--image", f"{layout}:x", program, "/bin/program"]):
         subprocess.run(["umoci", *command], check=True, capture_output=True)
@@ -295,11 +297,11 @@ def test_pulls_what_umoci_made_and_skopeo_copied(registry, transfer, tmp_path, p
 
 
 @pytest.mark.parametrize("compression", ["gzip", "zstd"])
-def test_pulls_what_buildah_built_and_pushed(registry, transfer, tmp_path, program, compression):
+def test_pulls_what_buildah_built_and_pushed(registry, transfer, work, program, compression):
     def buildah(*command):
         return subprocess.run(
-            ["buildah", "--storage-driver", "vfs", "--root", tmp_path / "storage", "--runroot",
-             tmp_path / "run", *command], check=True, capture_output=True, text=True).stdout.strip()
+            ["buildah", "--storage-driver", "vfs", "--root", work / "storage", "--runroot",
+             work / "run", *command], check=True, capture_output=True, text=True).stdout.strip()
     container = buildah("from", "scratch")
     buildah("copy", container, program, "/bin/program")
     buildah("commit", "-q", container, "built")

@@ -16,6 +16,8 @@ from support.registry import make_certificate
 from support.store_listing import store_listing
 from support.transfer import Transfer
 
+pytestmark = pytest.mark.profiles("root")  # of berth-transfer, which knows no users
+
 BIG = bytes(range(256)) * 4096 + hashlib.sha256(b"berth").digest()
 
 
@@ -32,9 +34,9 @@ def image():
 
 
 @pytest.fixture
-def transfer(tmp_path, registry):
+def transfer(work, registry):
     """berth-transfer with a store that holds an image already."""
-    transfer = Transfer(tmp_path / "store", {"HOME": str(tmp_path), "XDG_RUNTIME_DIR": ""})
+    transfer = Transfer(work / "store", {"HOME": str(work), "XDG_RUNTIME_DIR": ""})
     images.build([images.layer([images.file("kept", "kept\n")])]).push(registry, "test/kept")
     assert transfer.pull(f"{registry.address}/test/kept").result["status"] == "downloaded"
     return transfer
@@ -280,9 +282,9 @@ def test_refuses_an_unknown_layer_type(image, refused):
         assert "application/vnd.oci.image.layer.v1.tar+lzip" in line
 
 
-def test_says_that_the_disk_is_full(registry, tmp_path):
+def test_says_that_the_disk_is_full(registry, work):
     image = images.build([images.layer([images.file("large", BIG)])], compression="none")
-    root = tmp_path / "small"
+    root = work / "small"
     root.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", root], check=True)
     try:
@@ -407,8 +409,8 @@ def test_says_that_there_is_no_such_host(transfer):
 
 # ---- redirects and credentials ------------------------------------------------------------------
 
-def test_leaves_the_credential_behind_when_the_host_changes(image, transfer, tmp_path):
-    auth = tmp_path / "auth.json"
+def test_leaves_the_credential_behind_when_the_host_changes(image, transfer, work):
+    auth = work / "auth.json"
     with hostile.running(image) as store, hostile.running(
             image, token="secret-token", users={"u": "p"},
             blobs=[hostile.redirected(f"http://{store.address}")]) as registry:
@@ -440,8 +442,8 @@ def test_follows_no_redirect_to_another_scheme(image, refused):
             "read URL 'file:///etc/passwd'")
 
 
-def test_follows_no_redirect_from_https_to_http(image, refused, tmp_path):
-    certificate = make_certificate(tmp_path)
+def test_follows_no_redirect_from_https_to_http(image, refused, work):
+    certificate = make_certificate(work)
     with hostile.running(image) as plain, hostile.running(
             image, certificate=certificate,
             manifests=[hostile.redirected(f"http://{plain.address}")]) as registry:
@@ -467,8 +469,8 @@ def test_gets_one_token_for_all_its_requests(image, transfer):
         assert tokens == ["/v2/token?service=test&scope=repository%3Aapp%3Apull"]
 
 
-def test_says_that_the_password_is_wrong(image, refused, tmp_path):
-    auth = tmp_path / "auth.json"
+def test_says_that_the_password_is_wrong(image, refused, work):
+    auth = work / "auth.json"
     with hostile.running(image, token="t0", users={"u": "p"}) as registry:
         auth.write_text(json.dumps({"auths": {registry.address: {"auth": "dTp3cm9uZw=="}}}))
         assert refused(registry, auth_files=[str(auth)]) == (
