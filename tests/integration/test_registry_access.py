@@ -143,7 +143,8 @@ def test_logs_in_and_out_as_docker_does(locked, transfer, image, work):
         f"registry '{locked.address}': log in to '{locked.address}': 401 Unauthorized: no "
         f"credentials; try: berth login {locked.address}")
 
-    assert transfer("login", registry=locked.address, username="sailor", password="wrong").error == (
+    wrong = transfer("login", registry=locked.address, username="sailor", password="wrong")
+    assert wrong.error == (
         "denied", f"cannot log in to '{locked.address}': log in to registry '{locked.address}': "
         "401 Unauthorized: wrong user name or password")
     file = work / ".docker/config.json"

@@ -450,14 +450,14 @@ def test_follows_no_redirect_from_https_to_http(image, refused, work):
         path = "/v2/app/manifests/latest"
         assert refused(registry, tls_ca=str(certificate[0])) == (
             "denied", f"cannot read {manifest(registry)}: follow the redirect from "
-            f"'https://{registry.address}{path}' to 'http://{plain.address}{path}': it leaves HTTPS "
-            "for plain HTTP")
+            f"'https://{registry.address}{path}' to 'http://{plain.address}{path}': it leaves "
+            "HTTPS for plain HTTP")
         assert plain.requests == []
 
 
 def test_asks_no_proxy_for_loopback(image, transfer):
-    transfer.environment |= {"http_proxy": "http://127.0.0.1:1", "https_proxy": "http://127.0.0.1:1",
-                             "no_proxy": ""}
+    nobody = "http://127.0.0.1:1"
+    transfer.environment |= {"http_proxy": nobody, "https_proxy": nobody, "no_proxy": ""}
     with hostile.running(image) as registry:
         assert transfer.pull(registry.reference).result["status"] == "downloaded"
 
@@ -474,8 +474,8 @@ def test_says_that_the_password_is_wrong(image, refused, work):
     with hostile.running(image, token="t0", users={"u": "p"}) as registry:
         auth.write_text(json.dumps({"auths": {registry.address: {"auth": "dTp3cm9uZw=="}}}))
         assert refused(registry, auth_files=[str(auth)]) == (
-            "denied", f"cannot read {manifest(registry)}: get a token for '{registry.address}' from "
-            f"'http://{registry.address}/v2/token' as 'u': 401 Unauthorized: wrong user name or "
+            "denied", f"cannot read {manifest(registry)}: get a token for '{registry.address}' "
+            f"from 'http://{registry.address}/v2/token' as 'u': 401 Unauthorized: wrong user name or "
             f"password; try: berth login {registry.address}")
 
 
