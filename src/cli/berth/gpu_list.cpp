@@ -46,7 +46,7 @@ std::string table_of(const gpu::Inventory& inventory) {
       std::vector<std::string> nodes;
       for (const gpu::Node& node : mig.nodes) nodes.push_back(node.path);
       table.add({std::to_string(gpu.index) + ":" + std::to_string(mig.index), or_dash(mig.uuid),
-                 gpu.pci_address, "MIG " + or_dash(mig.profile), "",
+                 gpu.pci_address, mig.profile.empty() ? "MIG" : "MIG " + mig.profile, "",
                  mig.memory_bytes ? human_bytes(*mig.memory_bytes) : "-", "", "",
                  join(nodes, " ")});
     }
@@ -73,14 +73,14 @@ Result<int> run(Session& session, const Options& o, std::vector<std::string>) {
     return 0;
   }
   for (const std::string& problem : inventory.problems) session.report.warn(problem);
+  std::string note = "synthetic: read from " + quoted(inventory.driver_root) + ", made for tests\n";
   if (o.quiet) {
+    if (inventory.synthetic) session.terminal.write(Stream::err, note);
     for (const gpu::Gpu& gpu : inventory.gpus) print(session, gpu.uuid + "\n");
     return 0;
   }
   print(session, table_of(inventory));
-  if (inventory.synthetic) {
-    print(session, "synthetic: read from " + quoted(inventory.driver_root) + ", made for tests\n");
-  }
+  if (inventory.synthetic) print(session, note);
   return 0;
 }
 
