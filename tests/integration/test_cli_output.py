@@ -186,3 +186,24 @@ def test_a_password_in_the_command_line_is_warned_of(berth, start_registry):
                            "user of the machine, using --password-stdin instead is safe\n")
     assert berth.ok("login", "-u", "me", "--password-stdin", registry.address,
                     input="secret\n") == "Login Succeeded\n"
+
+
+def test_gpus_are_listed_and_a_synthetic_tree_says_so_in_every_form(berth, driver_tree):
+    tree = driver_tree("eight")
+    listing = berth.ok("--driver-root", tree, "gpu", "list").splitlines()
+    assert listing[0].split() == ["INDEX", "UUID", "PCI", "ADDRESS", "MODEL", "COMPUTE", "MEMORY",
+                                  "DRIVER", "CUDA", "NODES"]
+    assert [row.split()[0] for row in listing[1:9]] == list("01234567")
+    assert listing[9] == f"synthetic: read from '{tree}', made for tests"
+    found = json.loads(berth.ok("--driver-root", tree, "gpu", "list", "--format", "json"))
+    assert found["synthetic"] is True
+    uuids = [gpu["uuid"] for gpu in found["gpus"]]
+    done = berth.run("gpu", "list", "-q", env={"BERTH_DRIVER_ROOT": str(tree)})
+    assert done.stdout.splitlines() == uuids
+    assert listing[9] in done.stderr
+
+
+def test_a_driver_root_that_is_not_there_is_an_error(berth):
+    assert berth.fail("--driver-root", "/nowhere", "gpu", "list", status=1) == (
+        "berth: cannot read the driver root '/nowhere': open '/nowhere': "
+        "No such file or directory")
