@@ -12,7 +12,9 @@ static_assert(std::endian::native == std::endian::little, "the cache has the mac
 namespace berth::scan {
 namespace {
 
-constexpr std::string_view kOldMagic("ld.so-1.7.0", 12);  // with its zero byte
+using namespace std::string_view_literals;
+
+constexpr std::string_view kOldMagic = "ld.so-1.7.0\0"sv;
 constexpr std::string_view kNewMagic = "glibc-ld.so.cache1.1";
 constexpr size_t kOldHeader = 16, kOldEntry = 12;
 constexpr size_t kNewHeader = 48, kNewEntry = 24;
