@@ -1,11 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/gpus.hpp"
 
+#include <algorithm>
+
 #include "gpu/grant/grant.hpp"
 #include "gpu/place/place.hpp"
 #include "oci/edit.hpp"
 
 namespace berth::engine {
+namespace {
+
+constexpr std::string_view kLowerOption = "lowerdir+=";
+
+// Below every other layer of the root, so that the image's own files win.
+void add_lowest_layer(const std::string& layer, oci::Spec& spec) {
+  if (layer.empty()) return;
+  for (oci::Mount& mount : spec.mounts) {
+    if (mount.destination != "/" || mount.type != "overlay") continue;
+    auto last = std::find_if(mount.options.rbegin(), mount.options.rend(),
+                             [](const std::string& o) { return o.starts_with(kLowerOption); });
+    mount.options.insert(last.base(), std::string(kLowerOption) + layer);
+  }
+}
+
+}  // namespace
 
 Result<gpu::Inventory> list_gpus(const Context& context, gpu::Refresh refresh) {
   gpu::ProbeOptions options;
@@ -25,8 +43,9 @@ Result<void> add_gpus(const Context& context, const std::string& wish,
   for (const std::string& reason : grant.reasons) context.log.debug(reason);
   if (grant.synthetic) context.log.warn("the driver tree is synthetic: these are no real GPUs");
   gpu::PlaceOptions options{context.paths.state, layers};
-  oci::ContainerEdits edits = TRY(gpu::place(grant, options));
-  oci::apply(edits, spec);
+  gpu::Placement placed = TRY(gpu::place(grant, options));
+  add_lowest_layer(placed.placeholder_layer, spec);
+  oci::apply(placed.edits, spec);
   return {};
 }
 

@@ -45,7 +45,7 @@ class Placer {
  public:
   Placer(const Grant& grant, const PlaceOptions& options) : grant_(grant), options_(options) {}
 
-  Result<oci::ContainerEdits> run() {
+  Result<Placement> run() {
     TRY(open_state());
     TRY(place_skeleton());
     TRY(place_files());
@@ -54,7 +54,8 @@ class Placer {
     TRY(place_procfs());
     place_nodes();
     edits_.env = grant_.env;
-    return std::move(edits_);
+    TRY(build_placeholder_layer());
+    return Placement{std::move(edits_), std::move(placeholder_layer_)};
   }
 
  private:
@@ -66,6 +67,7 @@ class Placer {
   Result<void> place_musl_path();
   Result<void> place_procfs();
   void place_nodes();
+  Result<void> build_placeholder_layer();
 
   std::optional<ImageFile> find_in_layers(const std::string& path) const;
   bool image_has(const std::string& path) const;
@@ -96,6 +98,7 @@ class Placer {
   const PlaceOptions& options_;
   sys::Fd state_;
   oci::ContainerEdits edits_;
+  std::string placeholder_layer_;
 };
 
 Result<void> Placer::open_state() {
@@ -111,6 +114,17 @@ Result<void> make_open_directory(const sys::Fd& parent, const std::string& name)
   TRY(sys::make_directory(parent, name, 0755));
   auto fd = TRY(sys::open_at(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
   return sys::change_mode(fd, 0755, name);
+}
+
+// The directories on the way to `path`, each once.
+Result<void> make_parents(const sys::Fd& directory, const std::string& path,
+                          std::set<std::string>& made) {
+  for (size_t slash = path.find('/'); slash != std::string::npos;
+       slash = path.find('/', slash + 1)) {
+    std::string parent = path.substr(0, slash);
+    if (made.insert(parent).second) TRY(make_open_directory(directory, parent));
+  }
+  return {};
 }
 
 template <class Fill>
@@ -156,23 +170,15 @@ Result<void> Placer::place_skeleton() {
 Result<void> Placer::build_skeleton(const sys::Fd& directory) const {
   const std::string base = std::string(kDriverDirectory) + "/";
   std::set<std::string> made;
-  auto parent_of = [&](const std::string& path) -> Result<void> {
-    for (size_t slash = path.find('/'); slash != std::string::npos;
-         slash = path.find('/', slash + 1)) {
-      std::string parent = path.substr(0, slash);
-      if (made.insert(parent).second) TRY(make_open_directory(directory, parent));
-    }
-    return {};
-  };
   for (const GrantedFile& file : grant_.files) {
     if (file.kind != FileKind::library) continue;
     std::string path = file.container_path.substr(base.size());
-    TRY(parent_of(path));
+    TRY(make_parents(directory, path, made));
     TRY(sys::write_file(directory, path, "", 0444));
   }
   for (const GrantedLink& link : grant_.links) {
     std::string path = link.path.substr(base.size());
-    TRY(parent_of(path));
+    TRY(make_parents(directory, path, made));
     auto linked = sys::make_symlink(link.target, directory, path);
     // Two libraries may want one development link (libnvidia-nvvm): the first has it.
     if (!linked.ok() && linked.error().kind != Kind::exists) return std::move(linked).error();
@@ -310,10 +316,37 @@ void Placer::place_nodes() {
   edits_.additional_gids.assign(groups.begin(), groups.end());
 }
 
+// Every destination outside of procfs and of the skeleton, which brings its own. Making them in a
+// container's upper directory would copy up /usr, /usr/bin and /etc: milliseconds on a disk.
+Result<void> Placer::build_placeholder_layer() {
+  const std::string inside = std::string(kDriverDirectory) + "/";
+  std::vector<std::string> paths;
+  for (const oci::Mount& mount : edits_.mounts) {
+    const std::string& path = mount.destination;
+    if (!path.starts_with(inside) && !path.starts_with("/proc/")) paths.push_back(path.substr(1));
+  }
+  std::string name = "placeholders-" + key_of(join(paths, "\n"));
+  auto fill = [&](const sys::Fd& directory) -> Result<void> {
+    std::set<std::string> made;
+    for (const std::string& path : paths) {
+      TRY(make_parents(directory, path, made));
+      if ("/" + path == kDriverDirectory) {
+        TRY(make_open_directory(directory, path));
+      } else {
+        TRY(sys::write_file(directory, path, "", 0644));
+      }
+    }
+    return {};
+  };
+  TRY_CTX(publish_directory(name, fill), "cannot prepare the driver's mount points");
+  placeholder_layer_ = state_path(name);
+  return {};
+}
+
 }  // namespace
 
-Result<oci::ContainerEdits> place(const Grant& grant, const PlaceOptions& options) {
-  if (grant.nodes.empty() && grant.files.empty()) return oci::ContainerEdits{};
+Result<Placement> place(const Grant& grant, const PlaceOptions& options) {
+  if (grant.nodes.empty() && grant.files.empty()) return Placement{};
   return Placer(grant, options).run();
 }
 

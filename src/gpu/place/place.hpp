@@ -18,14 +18,21 @@ struct PlaceOptions {
   std::vector<std::string> layers;
 };
 
+struct Placement {
+  oci::ContainerEdits edits;
+  /// An absolute directory to put below all layers of the image: it has the mount points, so that
+  /// making them copies nothing up. Where the image hides one, the runtime makes it as ever.
+  /// Empty when nothing is granted.
+  std::string placeholder_layer;
+};
+
 /// Turns a grant into edits of a container's configuration. Builds, once per set of driver files, a
-/// skeleton directory (placeholders and links) and, once per image loader cache, the merged cache;
-/// both are published by rename under a name made from their content. With both in place it costs
-/// a few stats.
-/// The mounts come in this order: the skeleton at /usr/local/nvidia, each library over its
-/// placeholder, binaries, sockets, configuration files, /etc/ld.so.cache (and
-/// /etc/ld-musl-<arch>.path in an image with musl), /proc/driver/nvidia/params.
-/// Errors: io and denied (the state directory).
-Result<oci::ContainerEdits> place(const Grant& grant, const PlaceOptions& options);
+/// skeleton directory (placeholders and links), a layer of mount points and, once per image loader
+/// cache, the merged cache; all are published by rename under a name made from their content. With
+/// both in place it costs a few stats. The mounts come in this order: the skeleton at
+/// /usr/local/nvidia, each library over its placeholder, binaries, sockets, configuration files,
+/// /etc/ld.so.cache (and /etc/ld-musl-<arch>.path in an image with musl),
+/// /proc/driver/nvidia/params. Errors: io and denied (the state directory).
+Result<Placement> place(const Grant& grant, const PlaceOptions& options);
 
 }  // namespace berth::gpu

@@ -50,9 +50,12 @@ class Place : public ::testing::Test {
   std::string state() const { return scratch_.path() + "/state"; }
 
   oci::ContainerEdits place_it(const std::vector<std::string>& layers = {}) {
+    return place_all(layers).edits;
+  }
+  Placement place_all(const std::vector<std::string>& layers = {}) {
     auto edits = place(grant_, {.state_dir = state(), .layers = layers});
     EXPECT_TRUE(edits.ok()) << to_line(edits.error());
-    return edits.ok() ? *edits : oci::ContainerEdits{};
+    return edits.ok() ? *edits : Placement{};
   }
   static std::vector<std::string> destinations(const oci::ContainerEdits& edits) {
     std::vector<std::string> out;
@@ -120,7 +123,7 @@ TEST_F(Place, what_is_built_is_used_again_and_nothing_else_is_left) {
     ++entries;
     EXPECT_THAT(entry.path().filename().string(), Not(::testing::StartsWith("building-")));
   }
-  EXPECT_EQ(entries, 2U);
+  EXPECT_EQ(entries, 3U);  // the skeleton, the mount points, the loader cache
 }
 
 TEST_F(Place, the_images_own_cache_is_kept_and_ours_wins) {
@@ -195,6 +198,24 @@ TEST_F(Place, a_socket_that_is_gone_is_left_out_and_a_library_that_is_gone_an_er
                                         "' is gone; try: berth gpu list --refresh");
 }
 
+TEST_F(Place, a_layer_below_the_images_has_every_mount_point) {
+  mode_t before = ::umask(0077);
+  auto placed = place_all();
+  ::umask(before);
+  const std::string& layer = placed.placeholder_layer;
+  EXPECT_TRUE(fs::is_empty(layer + "/usr/local/nvidia"));
+  EXPECT_TRUE(fs::is_empty(layer + "/usr/bin/nvidia-smi"));
+  EXPECT_TRUE(fs::is_empty(layer + "/etc/ld.so.cache"));
+  size_t entries = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(layer)) {
+    ++entries;
+    bool open = (entry.status().permissions() & fs::perms::others_read) != fs::perms::none;
+    EXPECT_TRUE(open || !entry.is_directory()) << entry.path();
+  }
+  EXPECT_EQ(entries, 7U);  // usr, usr/local, usr/local/nvidia, usr/bin, etc and the two files
+  EXPECT_EQ(place_all().placeholder_layer, layer);
+}
+
 TEST_F(Place, only_granted_gpus_are_seen_in_procfs) {
   grant_.hide_other_gpus = true;
   grant_.visible_pci_addresses = {"0000:1b:00.0"};
@@ -227,7 +248,8 @@ TEST_F(Place, nodes_keep_their_numbers_and_bring_their_group) {
 TEST_F(Place, an_empty_grant_changes_nothing) {
   auto edits = place(Grant{}, {.state_dir = state(), .layers = {}});
   ASSERT_TRUE(edits.ok());
-  EXPECT_THAT(edits->mounts, IsEmpty());
+  EXPECT_THAT(edits->edits.mounts, IsEmpty());
+  EXPECT_EQ(edits->placeholder_layer, "");
   EXPECT_FALSE(fs::exists(state()));
 }
 
