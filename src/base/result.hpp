@@ -23,8 +23,8 @@ class [[nodiscard]] Result {
   template <class U>
   requires(std::is_convertible_v<U&&, T> && !std::is_same_v<std::remove_cvref_t<U>, T> &&
            !std::is_same_v<std::remove_cvref_t<U>, Error> &&
-           !std::is_same_v<std::remove_cvref_t<U>, Result>) Result(U&& value)
-      : state_(std::in_place_index<0>, std::forward<U>(value)) {}  // NOLINT
+           !std::is_same_v<std::remove_cvref_t<U>, Result>) Result(U&& value)  // NOLINT
+      : state_(std::in_place_index<0>, std::forward<U>(value)) {}
 
   bool ok() const { return state_.index() == 0; }
   explicit operator bool() const { return ok(); }
