@@ -25,7 +25,9 @@ bool parse(int argc, char** argv, berth::monitor::Options& options) {
                           {"report-fd", required_argument, nullptr, 'e'},
                           {"terminal", no_argument, nullptr, 't'},
                           {"keep-stdin", no_argument, nullptr, 's'},
+                          {"bundle", required_argument, nullptr, 'b'},
                           {"remove", required_argument, nullptr, 'x'},
+                          {"name-link", required_argument, nullptr, 'n'},
                           {nullptr, 0, nullptr, 0}};
   for (int found; (found = getopt_long(argc, argv, "", table, nullptr)) != -1;) {
     switch (found) {
@@ -53,7 +55,13 @@ bool parse(int argc, char** argv, berth::monitor::Options& options) {
       case 's':
         options.keep_stdin = true;
         break;
+      case 'b':
+        options.bundle = optarg;
+        break;
       case 'x':
+        options.files = optarg;
+        break;
+      case 'n':
         options.name_link = optarg;
         break;
       default:
@@ -61,8 +69,8 @@ bool parse(int argc, char** argv, berth::monitor::Options& options) {
     }
   }
   return optind == argc && !options.id.empty() && !options.directory.empty() &&
-         !options.runtime.empty() && !options.runtime_root.empty() && options.lock &&
-         options.report;
+         !options.bundle.empty() && !options.runtime.empty() && !options.runtime_root.empty() &&
+         options.lock && options.report;
 }
 
 }  // namespace

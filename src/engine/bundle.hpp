@@ -21,8 +21,8 @@ struct Draft {
   oci::Spec spec;
 };
 
-/// Where the container with `id` will be.
-std::string container_path(const Paths& paths, const std::string& id);
+/// Whether the container of a request stays when it has ended.
+Lifetime lifetime_of(const RunRequest& request);
 
 /// Decides everything about a container of `image`: user, command, environment, mounts, limits,
 /// GPUs. Reads the image's passwd files and the machine; creates only what many containers share.

@@ -23,6 +23,9 @@ std::string names(const std::string& root) {
 std::string directory_of(const std::string& root, const std::string& id) {
   return containers(root) + "/" + id;
 }
+std::string volatile_directory(const Paths& paths, const std::string& id) {
+  return directory_of(paths.state, id);
+}
 
 // Ids are file names: only what we made ourselves is taken for one.
 bool is_id(std::string_view text) {
@@ -49,48 +52,68 @@ Result<std::optional<T>> read_record(const sys::Fd& directory, const char* file)
 
 }  // namespace
 
-Result<ContainerDirectory> ContainerDirectory::create(const std::string& root,
-                                                      const std::string& id) {
+std::string container_path(const Paths& paths, const std::string& id) {
+  return directory_of(paths.root, id);
+}
+
+std::string container_files(const Paths& paths, const std::string& id, Lifetime lifetime) {
+  return lifetime == Lifetime::kept ? directory_of(paths.root, id) : volatile_directory(paths, id);
+}
+
+Result<ContainerDirectory> ContainerDirectory::create(const Paths& paths, const std::string& id,
+                                                      Lifetime lifetime) {
   ContainerDirectory made;
-  made.root_ = root;
+  made.paths_ = paths;
   made.id_ = id;
-  made.path_ = directory_of(root, id);
-  TRY(make_below(containers(root), made.path_));
+  made.path_ = container_path(paths, id);
+  made.files_ = container_files(paths, id, lifetime);
+  made.name_ = "";
+  TRY(make_below(containers(paths.root), made.path_));
   Rollback undo;
-  undo.add([&] { ignore(sys::remove_tree(sys::cwd(), made.path_)); });
+  undo.add([&] { ignore(made.remove()); });
   made.fd_ = TRY(sys::open_at(sys::cwd(), made.path_, O_DIRECTORY | O_RDONLY));
   TRY(sys::wait_lock(made.fd_, sys::LockMode::exclusive, made.path_));
   // The root of the container shows the mode of its upper directory.
   TRY(sys::make_directory(made.fd_, std::string(kUpperDirectory), 0755));
   TRY(sys::make_directory(made.fd_, std::string(kWorkDirectory), 0700));
-  TRY(sys::make_directory(made.fd_, std::string(kBundleDirectory), 0700));
-  TRY(sys::make_directory(made.fd_,
+  if (lifetime == Lifetime::removed) {
+    TRY(make_below(containers(paths.state), made.files_));
+    made.files_fd_ = TRY(sys::open_at(sys::cwd(), made.files_, O_DIRECTORY | O_RDONLY));
+  }
+  TRY(sys::make_directory(made.files_fd(), std::string(kBundleDirectory), 0700));
+  TRY(sys::make_directory(made.files_fd(),
                           std::string(kBundleDirectory) + "/" + std::string(kRootDirectory), 0700));
   undo.commit();
   return made;
 }
 
-Result<std::optional<ContainerDirectory>> ContainerDirectory::take_over(const std::string& root,
+Result<std::optional<ContainerDirectory>> ContainerDirectory::take_over(const Paths& paths,
                                                                         const std::string& id) {
   ContainerDirectory taken;
-  taken.root_ = root;
+  taken.paths_ = paths;
   taken.id_ = id;
-  taken.path_ = directory_of(root, id);
+  taken.path_ = container_path(paths, id);
   taken.fd_ = TRY(sys::open_at(sys::cwd(), taken.path_, O_DIRECTORY | O_RDONLY));
   if (!TRY(sys::try_lock(taken.fd_, sys::LockMode::exclusive, taken.path_))) {
     return std::optional<ContainerDirectory>();
+  }
+  taken.files_ = taken.path_;
+  std::string away = volatile_directory(paths, id);
+  if (auto files = TRY(sys::open_if_exists(sys::cwd(), away, O_DIRECTORY | O_RDONLY))) {
+    taken.files_ = std::move(away);
+    taken.files_fd_ = std::move(*files);
   }
   return std::optional<ContainerDirectory>(std::move(taken));
 }
 
 Result<void> ContainerDirectory::reserve(const std::string& name) {
-  TRY(reserve_name(root_, name, id_));
+  TRY(reserve_name(paths_.root, name, id_));
   name_ = name;
   return {};
 }
 
 Result<void> ContainerDirectory::write(const ContainerRecord& record) const {
-  return sys::replace_file(fd_, kRecordFile, json::write(record), 0600);
+  return sys::replace_file(files_fd(), kRecordFile, json::write(record), 0600);
 }
 
 Result<void> ContainerDirectory::write(const ExitRecord& record) const {
@@ -98,19 +121,25 @@ Result<void> ContainerDirectory::write(const ExitRecord& record) const {
 }
 
 Result<void> ContainerDirectory::remove() {
-  if (name_.empty()) {
-    auto record = read_record<ContainerRecord>(fd_, kRecordFile);
+  if (!name_) {
+    auto record = read_record<ContainerRecord>(files_fd(), kRecordFile);
     if (record.ok() && *record) name_ = (*record)->name;
   }
   // The name first: whoever reads it must find the container.
-  if (!name_.empty()) TRY(release_name(root_, name_, id_));
+  if (name_ && !name_->empty()) TRY(release_name(paths_.root, *name_, id_));
+  if (files_ != path_) TRY(sys::remove_tree(sys::cwd(), files_));
   return sys::remove_tree(sys::cwd(), path_);
 }
 
-Result<ContainerFiles> read_container(const std::string& root, const std::string& id) {
+Result<ContainerFiles> read_container(const Paths& paths, const std::string& id) {
   ContainerFiles files;
-  sys::Fd directory = TRY(sys::open_at(sys::cwd(), directory_of(root, id), O_DIRECTORY | O_RDONLY));
+  sys::Fd directory =
+      TRY(sys::open_at(sys::cwd(), container_path(paths, id), O_DIRECTORY | O_RDONLY));
   files.record = TRY(read_record<ContainerRecord>(directory, kRecordFile));
+  auto away = files.record ? std::optional<sys::Fd>()
+                           : TRY(sys::open_if_exists(sys::cwd(), volatile_directory(paths, id),
+                                                     O_DIRECTORY | O_RDONLY));
+  if (away) files.record = TRY(read_record<ContainerRecord>(*away, kRecordFile));
   files.owned = !TRY(sys::try_lock(directory, sys::LockMode::shared, id));
   // After the lock: an owner writes it before it goes.
   files.exit = TRY(read_record<ExitRecord>(directory, kExitFile));

@@ -7,29 +7,39 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "engine/context.hpp"
 #include "engine/record.hpp"
 #include "sys/fd.hpp"
 
 namespace berth::engine {
 
-/// containers/<id> of a store, held by a lock that the kernel takes back when the holder dies: a
-/// container lives as long as its owner (berth in the foreground, berth-monitor behind it) holds
-/// the lock.
+/// Whether a container stays when it has ended.
+enum class Lifetime {
+  removed,  ///< --rm: its small files lie in the state directory, which costs no disk
+  kept,     ///< all of it lies in the store
+};
+
+/// containers/<id> of a store, held by a lock on the directory itself that the kernel takes back
+/// when the holder dies: a container lives as long as its owner (berth in the foreground,
+/// berth-monitor behind it) holds the lock.
 class ContainerDirectory {
  public:
   ContainerDirectory() = default;
 
   /// Makes the directory with its parts (upper, work, bundle/rootfs) and takes the lock.
-  static Result<ContainerDirectory> create(const std::string& root, const std::string& id);
+  static Result<ContainerDirectory> create(const Paths& paths, const std::string& id,
+                                           Lifetime lifetime);
 
   /// Opens an existing one and takes the lock; nothing when an owner holds it.
   /// Errors: not_found.
-  static Result<std::optional<ContainerDirectory>> take_over(const std::string& root,
+  static Result<std::optional<ContainerDirectory>> take_over(const Paths& paths,
                                                              const std::string& id);
 
   const std::string& id() const { return id_; }
-  const std::string& path() const { return path_; }  ///< absolute
-  const sys::Fd& fd() const { return fd_; }          ///< holds the lock
+  const std::string& path() const { return path_; }    ///< absolute; upper, work, log, exit status
+  const std::string& files() const { return files_; }  ///< absolute; bundle, record, /etc files
+  const sys::Fd& fd() const { return fd_; }            ///< of path(); holds the lock
+  const sys::Fd& files_fd() const { return files_fd_ ? files_fd_ : fd_; }
 
   /// Binds `name` to this container; remove() gives it up.
   /// Errors: exists (reserve_name()).
@@ -43,12 +53,18 @@ class ContainerDirectory {
   Result<void> remove();
 
  private:
-  std::string root_;
+  Paths paths_;
   std::string id_;
   std::string path_;
-  std::string name_;
+  std::string files_;
+  std::optional<std::string> name_;  ///< empty: known to have none; none: ask the record
   sys::Fd fd_;
+  sys::Fd files_fd_;  ///< empty: the same as fd_
 };
+
+/// Where create() puts the parts of a container: its path() and its files().
+std::string container_path(const Paths& paths, const std::string& id);
+std::string container_files(const Paths& paths, const std::string& id, Lifetime lifetime);
 
 /// What the files of a container say.
 struct ContainerFiles {
@@ -57,7 +73,7 @@ struct ContainerFiles {
   bool owned = false;  ///< somebody holds the lock
 };
 /// Errors: not_found, corrupt.
-Result<ContainerFiles> read_container(const std::string& root, const std::string& id);
+Result<ContainerFiles> read_container(const Paths& paths, const std::string& id);
 
 /// Ids of all containers, in no order; nothing when the store has none yet.
 Result<std::vector<std::string>> container_ids(const std::string& root);

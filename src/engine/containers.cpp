@@ -57,10 +57,16 @@ Error no_such_container(std::string_view reference) {
 
 // A container that goes away while it is read is no error: it is absent.
 Result<std::optional<ContainerFiles>> find_files(const Context& context, const std::string& id) {
-  auto files = read_container(context.paths.root, id);
+  auto files = read_container(context.paths, id);
   if (files.ok()) return std::optional<ContainerFiles>(std::move(*files));
   if (files.error().kind == Kind::not_found) return std::optional<ContainerFiles>();
   return std::move(files).error();
+}
+
+// Containers of --rm without a name of the user have theirs in the record alone.
+bool has_name(const Context& context, const std::string& id, const std::string& name) {
+  auto files = read_container(context.paths, id);
+  return files.ok() && files->record && files->record->name == name;
 }
 
 Result<std::string> resolve(const Context& context, std::string_view reference) {
@@ -73,9 +79,11 @@ Result<std::string> resolve(const Context& context, std::string_view reference) 
   if (by_name) return std::move(*by_name);
   std::optional<std::string> match;
   for (std::string& id : TRY(container_ids(context.paths.root))) {
-    if (!id.starts_with(name)) continue;
+    if (!id.starts_with(name) && !has_name(context, id, name)) continue;
     if (match) {
-      return make_error(Kind::usage, "several containers have ids that start with " + quoted(name));
+      return make_error(
+          Kind::usage,
+          "several containers have this name or ids that start with it: " + quoted(name));
     }
     match = std::move(id);
   }
@@ -114,7 +122,7 @@ Result<std::optional<ContainerDirectory>> take_when_free(const Context& context,
                                                          std::chrono::milliseconds patience) {
   auto end = Clock::now() + patience;
   while (true) {
-    auto taken = ContainerDirectory::take_over(context.paths.root, id);
+    auto taken = ContainerDirectory::take_over(context.paths, id);
     if (!taken.ok() || *taken || Clock::now() >= end) return taken;
     std::this_thread::sleep_for(kPollTime);
   }
@@ -168,7 +176,7 @@ Result<ContainerSummary> get_container(const Context& context, std::string_view 
 Result<std::string> remove_container(const Context& context, std::string_view reference,
                                      RemoveOptions options) {
   std::string id = TRY(resolve(context, reference));
-  auto taken = ContainerDirectory::take_over(context.paths.root, id);
+  auto taken = ContainerDirectory::take_over(context.paths, id);
   if (!taken.ok()) {
     if (taken.error().kind == Kind::not_found) return no_such_container(reference);
     return std::move(taken).error();
@@ -246,12 +254,12 @@ void sweep(const Context& context) {
   auto ids = container_ids(context.paths.root);
   if (!ids.ok()) return;  // nothing to clean, or nothing that we may read
   for (const std::string& id : *ids) {
-    auto taken = ContainerDirectory::take_over(context.paths.root, id);
+    auto taken = ContainerDirectory::take_over(context.paths, id);
     if (!taken.ok() || !*taken) continue;  // it has an owner, or another process was faster
     ContainerDirectory& directory = **taken;
     auto exit = sys::stat_entry(directory.fd(), kExitFile);
     if (!exit.ok() || *exit) continue;
-    auto files = read_container(context.paths.root, id);
+    auto files = read_container(context.paths, id);
     if (!files.ok() && files.error().kind == Kind::not_found) continue;  // its owner removed it
     if (files.ok() && !files->record) {
       auto status = sys::stat_fd(directory.fd(), id);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "engine/container_directory.hpp"
 #include "engine/containers.hpp"
 #include "engine/time_text.hpp"
 #include "json/value.hpp"
@@ -26,7 +27,9 @@ json::Value state_value(const ContainerSummary& c) {
 
 Result<std::string> inspect_container(const Context& context, std::string_view reference) {
   ContainerSummary c = TRY(get_container(context, reference));
-  std::string directory = context.paths.root + "/containers/" + c.id;
+  std::string directory = container_path(context.paths, c.id);
+  std::string files =
+      container_files(context.paths, c.id, c.remove ? Lifetime::removed : Lifetime::kept);
   json::Array args;
   for (size_t i = 1; i < c.command.size(); ++i) args.emplace_back(c.command[i]);
   return json::dump(json::Value(json::Object{
@@ -37,9 +40,9 @@ Result<std::string> inspect_container(const Context& context, std::string_view r
       {"State", state_value(c)},
       {"Image", json::Value(c.image_id)},
       {"Name", json::Value("/" + c.name)},
-      {"ResolvConfPath", json::Value(directory + "/resolv.conf")},
-      {"HostnamePath", json::Value(directory + "/hostname")},
-      {"HostsPath", json::Value(directory + "/hosts")},
+      {"ResolvConfPath", json::Value(files + "/resolv.conf")},
+      {"HostnamePath", json::Value(files + "/hostname")},
+      {"HostsPath", json::Value(files + "/hosts")},
       {"LogPath", json::Value(directory + "/log")},
       {"Driver", json::Value("overlay")},
       {"Platform", json::Value("linux")},

@@ -45,7 +45,7 @@ std::string runtime_root(const Context& context) {
   return context.paths.state + "/runtime";
 }
 std::string bundle_of(const ContainerDirectory& directory) {
-  return directory.path() + "/" + std::string(kBundleDirectory);
+  return directory.files() + "/" + std::string(kBundleDirectory);
 }
 
 Result<sys::Fd> open_null() {
@@ -170,6 +170,8 @@ Result<std::optional<Ended>> run_detached(const Context& context,
                 directory.id(),
                 "--directory",
                 directory.path(),
+                "--bundle",
+                bundle_of(directory),
                 "--runtime",
                 runtime_program(context),
                 "--runtime-root",

@@ -104,7 +104,7 @@ Result<void> container_logs(const Context& context, std::string_view reference,
   TRY(options.tail ? show_tail(reader, *options.tail, sink) : show_all(reader, sink));
   while (options.follow) {
     // Looked at before the log, so that nothing written between the two is missed.
-    auto files = read_container(context.paths.root, summary.id);
+    auto files = read_container(context.paths, summary.id);
     bool running = files.ok() && files->owned && !files->exit;
     TRY(show_all(reader, sink));
     if (!running) break;

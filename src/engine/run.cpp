@@ -92,6 +92,13 @@ Result<void> take_name(const Context& context, const RunRequest& request,
   const size_t last = request.name ? 1 : 16;
   for (size_t attempt = 0;; ++attempt) {
     record.name = choose_name(request, record.id, attempt);
+    if (request.remove && !request.name) {
+      // Nobody waits for this name: it need not be reserved on disk, only be nobody else's.
+      bool taken = TRY(find_name(context.paths.root, record.name))
+      .has_value();
+      if (!taken || attempt == last) return directory.write(record);
+      continue;
+    }
     TRY(directory.write(record));
     auto reserved = directory.reserve(record.name);
     if (reserved.ok() || reserved.error().kind != Kind::exists || attempt == last) return reserved;
@@ -120,7 +127,7 @@ Result<RunOutcome> run(const Context& context, const RunRequest& request,
   image::Image image = TRY(find_or_pull(context, store, request, progress));
   Draft draft = TRY(draft_container(context, request, image));
 
-  auto directory = TRY(ContainerDirectory::create(context.paths.root, draft.id));
+  auto directory = TRY(ContainerDirectory::create(context.paths, draft.id, lifetime_of(request)));
   Rollback undo;  // after what it refers to
   undo.add([&] { remove_quietly(context, directory); });
   TRY(store.mark_used(draft.id, image));
@@ -153,7 +160,7 @@ Result<plan::Plan> plan_run(const Context& context, const RunRequest& request,
 
   plan::Container container;
   container.id = draft.id;
-  container.bundle = container_path(context.paths, draft.id) + "/bundle";
+  container.bundle = container_files(context.paths, draft.id, lifetime_of(request)) + "/bundle";
   container.await_start = request.detach;
   plan::HostFacts facts;
   facts.user_namespace = context.identity != Identity::root;

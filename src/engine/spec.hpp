@@ -17,7 +17,8 @@ struct SpecInputs {
   const RunRequest& request;
   Identity identity = Identity::root;
   std::string id;
-  std::string directory;            ///< the container's own, absolute
+  std::string directory;            ///< of upper and work, absolute
+  std::string files;                ///< of the bundle and the files of /etc, absolute
   std::vector<std::string> layers;  ///< lower directories, highest first
   std::string hostname;
   ContainerUser user;
@@ -31,7 +32,7 @@ struct SpecInputs {
 /// destination of a default mount takes its place. Pure.
 oci::Spec make_spec(const SpecInputs& inputs);
 
-/// Where make_spec() expects the parts of a container below its directory.
+/// Where make_spec() expects the parts of a container below its directories.
 inline constexpr std::string_view kUpperDirectory = "upper";
 inline constexpr std::string_view kWorkDirectory = "work";
 inline constexpr std::string_view kBundleDirectory = "bundle";

@@ -138,8 +138,8 @@ Result<void> Monitor::call_runtime(std::vector<std::string> words, bool with_str
 }
 
 Result<void> Monitor::start() {
-  std::vector<std::string> words = {"create", "--bundle", options_.directory + "/bundle",
-                                    "--pid-file", options_.directory + "/" + kPidFile};
+  std::vector<std::string> words = {"create", "--bundle", options_.bundle, "--pid-file",
+                                    options_.directory + "/" + kPidFile};
   if (options_.terminal) {
     words.insert(words.end(),
                  {"--console-socket", sys::shared_fd_path(directory_) + "/" + kConsoleSocket});
@@ -245,7 +245,7 @@ Result<void> Monitor::delete_container() {
 
 Result<void> Monitor::clean_up() {
   auto deleted = delete_container();
-  if (options_.name_link.empty()) {
+  if (options_.files.empty()) {
     // Last: a container without this file and without an owner is swept by the next command.
     TRY(write_exit());
     return deleted;
@@ -254,6 +254,7 @@ Result<void> Monitor::clean_up() {
   if (holder.ok() && *holder == options_.id) {
     TRY(sys::remove_entry(sys::cwd(), options_.name_link));
   }
+  TRY(sys::remove_tree(sys::cwd(), options_.files));
   TRY(sys::remove_tree(sys::cwd(), options_.directory));
   return deleted;
 }

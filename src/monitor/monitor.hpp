@@ -13,7 +13,8 @@ namespace berth::monitor {
 
 struct Options {
   std::string id;
-  std::string directory;     ///< the container's, absolute; its bundle is below
+  std::string directory;     ///< the container's, absolute: log, exit status
+  std::string bundle;        ///< absolute
   std::string runtime;       ///< path of berth-runtime
   std::string runtime_root;  ///< its --root
   sys::Fd lock;              ///< held until this process ends
@@ -21,7 +22,9 @@ struct Options {
   sys::Fd report;
   bool terminal = false;
   bool keep_stdin = false;  ///< the container's standard input stays open without a writer
-  std::string name_link;    ///< with --rm: the link of the name, removed with the directory
+  /// With --rm: what is removed beside `directory`, and the link of the name where there is one.
+  std::string files;
+  std::string name_link;
 };
 
 /// Creates and starts the container, stays until it has ended, and cleans up after it.

@@ -33,46 +33,63 @@ class ContainerDirectoryTest : public testing::Test {
   }
 
   std::string root() const { return root_; }
+  Paths paths() const { return {root(), root() + "/state", "/none", "/"}; }
   fs::path root_;
   std::string a_ = std::string(64, 'a');
   std::string b_ = std::string(64, 'b');
 };
 
 TEST_F(ContainerDirectoryTest, is_owned_while_it_is_open) {
-  auto made = ContainerDirectory::create(root(), a_);
+  auto made = ContainerDirectory::create(paths(), a_, Lifetime::kept);
   ASSERT_TRUE(made.ok()) << to_line(made.error());
   ASSERT_TRUE(made->write(record(a_, "ab")).ok());
-  EXPECT_TRUE(read_container(root(), a_)->owned);
-  EXPECT_FALSE(*ContainerDirectory::take_over(root(), a_));
+  EXPECT_TRUE(read_container(paths(), a_)->owned);
+  EXPECT_FALSE(*ContainerDirectory::take_over(paths(), a_));
   { ContainerDirectory gone = std::move(*made); }
-  auto files = read_container(root(), a_);
+  auto files = read_container(paths(), a_);
   EXPECT_FALSE(files->owned);
   EXPECT_FALSE(files->exit);
   EXPECT_EQ(files->record->name, "ab");
-  EXPECT_TRUE(*ContainerDirectory::take_over(root(), a_));
+  EXPECT_TRUE(*ContainerDirectory::take_over(paths(), a_));
 }
 
 TEST_F(ContainerDirectoryTest, keeps_the_exit_status) {
-  auto made = ContainerDirectory::create(root(), a_);
+  auto made = ContainerDirectory::create(paths(), a_, Lifetime::kept);
   ASSERT_TRUE(made->write(ExitRecord{3, 99}).ok());
-  auto files = read_container(root(), a_);
+  auto files = read_container(paths(), a_);
   ASSERT_TRUE(files->exit);
   EXPECT_EQ(files->exit->exit_code, 3);
   EXPECT_EQ(files->exit->finished_at, 99);
 }
 
 TEST_F(ContainerDirectoryTest, leaves_nothing_when_it_is_removed) {
-  auto made = ContainerDirectory::create(root(), a_);
-  ASSERT_TRUE(reserve_name(root(), "ab", a_).ok());
+  auto made = ContainerDirectory::create(paths(), a_, Lifetime::kept);
   ASSERT_TRUE(made->write(record(a_, "ab")).ok());
+  ASSERT_TRUE(made->reserve("ab").ok());
   ASSERT_TRUE(made->remove().ok());
   EXPECT_TRUE(fs::is_empty(root_ / "containers"));
   EXPECT_TRUE(fs::is_empty(root_ / "names"));
 }
 
+TEST_F(ContainerDirectoryTest, keeps_the_small_files_of_rm_in_the_state_directory) {
+  auto made = ContainerDirectory::create(paths(), a_, Lifetime::removed);
+  ASSERT_TRUE(made.ok()) << to_line(made.error());
+  ASSERT_TRUE(made->write(record(a_, "ab")).ok());
+  EXPECT_TRUE(fs::exists(root_ / "state/containers" / a_ / "container.json"));
+  EXPECT_TRUE(fs::exists(root_ / "state/containers" / a_ / "bundle/rootfs"));
+  EXPECT_FALSE(fs::exists(root_ / "containers" / a_ / "container.json"));
+  EXPECT_EQ(read_container(paths(), a_)->record->name, "ab");
+  { ContainerDirectory gone = std::move(*made); }
+  auto taken = ContainerDirectory::take_over(paths(), a_);
+  ASSERT_TRUE(taken.ok() && *taken);
+  ASSERT_TRUE((*taken)->remove().ok());
+  EXPECT_TRUE(fs::is_empty(root_ / "containers"));
+  EXPECT_TRUE(fs::is_empty(root_ / "state/containers"));
+}
+
 TEST_F(ContainerDirectoryTest, gives_a_name_to_one_container) {
-  auto a = ContainerDirectory::create(root(), a_);
-  auto b = ContainerDirectory::create(root(), b_);
+  auto a = ContainerDirectory::create(paths(), a_, Lifetime::kept);
+  auto b = ContainerDirectory::create(paths(), b_, Lifetime::kept);
   ASSERT_TRUE(reserve_name(root(), "web", a_).ok());
   auto second = reserve_name(root(), "web", b_);
   ASSERT_FALSE(second.ok());
@@ -86,7 +103,7 @@ TEST_F(ContainerDirectoryTest, gives_a_name_to_one_container) {
 }
 
 TEST_F(ContainerDirectoryTest, takes_over_the_name_of_a_container_that_is_gone) {
-  auto b = ContainerDirectory::create(root(), b_);
+  auto b = ContainerDirectory::create(paths(), b_, Lifetime::kept);
   ASSERT_TRUE(reserve_name(root(), "web", a_).ok());
   ASSERT_TRUE(reserve_name(root(), "web", b_).ok());
   EXPECT_EQ(*find_name(root(), "web"), b_);
@@ -94,14 +111,14 @@ TEST_F(ContainerDirectoryTest, takes_over_the_name_of_a_container_that_is_gone) 
 
 TEST_F(ContainerDirectoryTest, lists_what_looks_like_an_id) {
   EXPECT_TRUE(container_ids(root())->empty());
-  auto a = ContainerDirectory::create(root(), a_);
+  auto a = ContainerDirectory::create(paths(), a_, Lifetime::kept);
   fs::create_directories(root_ / "containers/lost+found");
   EXPECT_THAT(*container_ids(root()), testing::ElementsAre(a_));
 }
 
 TEST_F(ContainerDirectoryTest, is_shown_as_running_exited_or_dead) {
   NullLog log;
-  Context context{{root(), root() + "/state", "/none", "/"}, Identity::root, {}, log};
+  Context context{paths(), Identity::root, {}, log};
   auto states = [&](Which which) {
     std::vector<std::string> texts;
     auto list = list_containers(context, which);
@@ -110,9 +127,9 @@ TEST_F(ContainerDirectoryTest, is_shown_as_running_exited_or_dead) {
     }
     return texts;
   };
-  auto a = ContainerDirectory::create(root(), a_);
+  auto a = ContainerDirectory::create(paths(), a_, Lifetime::kept);
   ASSERT_TRUE(a->write(record(a_, "aa")).ok());
-  auto b = ContainerDirectory::create(root(), b_);
+  auto b = ContainerDirectory::create(paths(), b_, Lifetime::kept);
   ASSERT_TRUE(b->write(record(b_, "bb")).ok());
   ASSERT_TRUE(b->write(ExitRecord{0, 5}).ok());
   EXPECT_THAT(states(Which::all), testing::ElementsAre("bb exited", "aa running"));
