@@ -81,8 +81,17 @@ class ReportReader {
   std::string text_;
 };
 
-Result<Ended> ended_with(std::string_view report_text) {
+// People know a container by its name or by the start of its id.
+void rename_container(std::string& text, const std::string& id, const std::string& label) {
+  size_t at = text.find(id);
+  if (at != std::string::npos) text.replace(at, id.size(), label);
+}
+
+Result<Ended> ended_with(std::string_view report_text, const std::string& id,
+                         const std::string& label) {
   Report report = TRY(parse_report(report_text));
+  rename_container(report.error.what, id, label);
+  for (std::string& level : report.error.context) rename_container(level, id, label);
   if (!report.command) return std::move(report.error);
   int status = report.status();
   return Ended{status, std::move(report.error)};
@@ -154,7 +163,7 @@ Result<Ended> run_attached(const Context& context, const ContainerDirectory& dir
   }
   sys::ExitStatus status = TRY(child.wait());
   TRY(reader.read_to_end());
-  if (!reader.text().empty()) return ended_with(reader.text());
+  if (!reader.text().empty()) return ended_with(reader.text(), directory.id(), options.label);
   return Ended{status.shell_code(), std::nullopt};
 }
 
@@ -204,7 +213,7 @@ Result<std::optional<Ended>> run_detached(const Context& context,
     return make_error(Kind::bug, "berth-monitor ended without a report, status " +
                                      std::to_string(status.shell_code()));
   }
-  return std::optional<Ended>(TRY(ended_with(reader.text())));
+  return std::optional<Ended>(TRY(ended_with(reader.text(), directory.id(), options.label)));
 }
 
 Result<std::string> call_runtime(const Context& context, std::vector<std::string> words) {

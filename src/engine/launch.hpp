@@ -16,6 +16,7 @@ namespace berth::engine {
 struct LaunchOptions {
   bool interactive = false;
   bool terminal = false;
+  std::string label;  ///< what errors call the container instead of its id
 };
 
 /// How the command of a foreground container ended, or why it could not be started.

@@ -135,7 +135,8 @@ Result<RunOutcome> run(const Context& context, const RunRequest& request,
   TRY(take_name(context, request, directory, record));
   TRY(write_bundle(request, draft, directory));
 
-  LaunchOptions options{request.interactive, request.terminal};
+  LaunchOptions options{request.interactive, request.terminal,
+                        request.name.value_or(draft.id.substr(0, 12))};
   if (request.detach) {
     auto failed = TRY(run_detached(context, directory, record, options));
     if (failed) return outcome_of(draft.id, std::move(*failed));

@@ -148,8 +148,10 @@ oci::Resources make_resources(const SpecInputs& inputs) {
   if (request.memory_bytes) {
     oci::Memory& memory = resources.memory.emplace();
     memory.limit = static_cast<int64_t>(*request.memory_bytes);
-    // Docker: as much swap as memory.
-    memory.swap = static_cast<int64_t>(*request.memory_bytes * 2);
+    // Docker: as much swap as memory. Who has no hierarchy of his own is told of one limit, not
+    // two.
+    if (inputs.identity == Identity::root)
+      memory.swap = static_cast<int64_t>(*request.memory_bytes * 2);
   }
   if (request.cpu_quota_millis) {
     oci::Cpu& cpu = resources.cpu.emplace();
