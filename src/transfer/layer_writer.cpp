@@ -60,7 +60,8 @@ Result<LayerWriter> LayerWriter::make(const sys::Fd& root, const UnpackOptions& 
   writer.own_gid_ = ::getegid();
   writer.umask_ = TRY(sys::current_umask());
   writer.root_path_ = TRY(sys::read_link(sys::cwd(), sys::fd_path(root)));
-  writer.levels_.push_back({ "", TRY(sys::open_at(root, ".", kDirectory)) });
+  sys::Fd own = TRY(sys::open_at(root, ".", kDirectory));
+  writer.levels_.push_back({"", std::move(own)});
   // A store below a set-group-id directory would give every file the group of that directory.
   TRY(sys::set_owner(writer.levels_[0].fd, writer.own_uid_, writer.own_gid_, "."));
   TRY(sys::set_mode(writer.levels_[0].fd, 0700, "."));
@@ -146,7 +147,8 @@ Result<void> LayerWriter::enter_child(const std::string& name, std::string& dire
   if (whiteout) TRY(sys::remove_entry(here, name));
   TRY(sys::make_new_directory(here, name, 0700));
   directories_[path].opaque = whiteout;
-  levels_.push_back({ path, TRY(sys::open_at(here, name, kDirectory)) });
+  sys::Fd made = TRY(sys::open_at(here, name, kDirectory));
+  levels_.push_back({path, std::move(made)});
   return {};
 }
 
