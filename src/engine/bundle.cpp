@@ -45,10 +45,8 @@ Result<std::string> choose_hostname(const RunRequest& request, const std::string
 Result<ContainerUser> choose_user(const Context& context, const RunRequest& request,
                                   const image::Image& image, const LayerView& view) {
   const std::string& wish = request.user ? *request.user : image.config.config.user;
-  std::string passwd = TRY(view.read_file("/etc/passwd", kMaxAccountFile))
-  .value_or("");
-  std::string group = TRY(view.read_file("/etc/group", kMaxAccountFile))
-  .value_or("");
+  std::string passwd = TRY(view.read_file("/etc/passwd", kMaxAccountFile)).value_or("");
+  std::string group = TRY(view.read_file("/etc/group", kMaxAccountFile)).value_or("");
   ContainerUser user = TRY(resolve_user(wish, passwd, group));
   if (context.identity != Identity::single || (user.uid == 0 && user.gid == 0)) return user;
   if (request.user) {

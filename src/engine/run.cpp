@@ -94,8 +94,7 @@ Result<void> take_name(const Context& context, const RunRequest& request,
     record.name = choose_name(request, record.id, attempt);
     if (request.remove && !request.name) {
       // Nobody waits for this name: it need not be reserved on disk, only be nobody else's.
-      bool taken = TRY(find_name(context.paths.root, record.name))
-      .has_value();
+      bool taken = TRY(find_name(context.paths.root, record.name)).has_value();
       if (!taken || attempt == last) return directory.write(record);
       continue;
     }

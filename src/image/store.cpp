@@ -137,13 +137,11 @@ std::string Store::layer_directory(const Digest& diff_id) const {
 }
 
 Result<bool> Store::has_blob(const Digest& digest) const {
-  return TRY(sys::stat_entry(dir_, blob_file(digest)))
-  .has_value();
+  return TRY(sys::stat_entry(dir_, blob_file(digest))).has_value();
 }
 
 Result<bool> Store::has_layer(const Digest& diff_id) const {
-  return TRY(sys::stat_entry(dir_, "layers/" + layer_name(diff_id, flavor_)))
-  .has_value();
+  return TRY(sys::stat_entry(dir_, "layers/" + layer_name(diff_id, flavor_))).has_value();
 }
 
 Result<std::string> Store::read_document(const Digest& digest) const {

@@ -275,8 +275,7 @@ Result<TransferRequest> parse_request(std::string_view text) {
     value.error().kind = Kind::usage;
     return std::move(value).error();
   }
-  std::string verb = TRY(json::from_value<Envelope>(*value, "request"))
-  .verb;
+  std::string verb = TRY(json::from_value<Envelope>(*value, "request")).verb;
   if (verb == "pull") return read_request<PullRequest>(*value);
   if (verb == "push") return read_request<PushRequest>(*value);
   if (verb == "login") return read_request<LoginRequest>(*value);
@@ -296,8 +295,7 @@ std::string to_json(const TransferEvent& event) {
 
 Result<TransferEvent> parse_event(std::string_view line) {
   json::Value value = TRY(json::parse(line, "event"));
-  std::string name = TRY(json::from_value<Envelope>(value, "event"))
-  .event;
+  std::string name = TRY(json::from_value<Envelope>(value, "event")).event;
   if (name == "layer") return read_event<LayerEvent>(value);
   if (name == "status") return read_event<StatusEvent>(value);
   if (name == "warning") return read_event<WarningEvent>(value);

@@ -194,8 +194,7 @@ Result<void> Monitor::stay() {
     }
     if (entries[1].revents != 0) break;
   }
-  exit_code_ = TRY(init_.wait())
-  .shell_code();
+  exit_code_ = TRY(init_.wait()).shell_code();
   return drain();
 }
 

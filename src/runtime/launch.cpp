@@ -307,8 +307,7 @@ Result<void> Launcher::settle() {
   auto placed = place();
   if (placed.ok()) return attend();
   std::vector<pollfd> entries{{channel_->fd().get(), POLLIN, 0}};
-  bool told = TRY(sys::poll(entries, std::chrono::milliseconds(0)))
-  > 0;
+  bool told = TRY(sys::poll(entries, std::chrono::milliseconds(0))) > 0;
   if (told) {
     auto heard = attend();
     if (!heard.ok() && heard.error().kind != Kind::interrupted) return heard;

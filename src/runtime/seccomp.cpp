@@ -167,10 +167,7 @@ Result<std::vector<Rule>> parse_rules(const oci::Seccomp& profile) {
       return make_error(Kind::unsupported, "linux.seccomp." + entry_path(i) +
                                                ".action: SCMP_ACT_NOTIFY cannot be used for write");
     }
-    rules.push_back({
-      &entry.names, TRY(parse_conditions(entry, i))
-      , *action
-    });
+    rules.push_back({&entry.names, TRY(parse_conditions(entry, i)), *action});
   }
   return rules;
 }

@@ -5,6 +5,8 @@
 
 namespace berth::sys {
 
-void set_umask(mode_t mask) { ::umask(mask); }
+void set_umask(mode_t mask) {
+  ::umask(mask);
+}
 
 }  // namespace berth::sys

@@ -270,11 +270,9 @@ Result<void> store_credential(const std::vector<std::string>& files, const std::
                       "REGISTRY_AUTH_FILE is set");
   }
   std::string path = files.back();
-  AuthFile file = TRY(read_auth_file(path))
-  .value_or(AuthFile{});
+  AuthFile file = TRY(read_auth_file(path)).value_or(AuthFile{});
   for (const std::string& candidate : files) {
-    AuthFile other = TRY(read_auth_file(candidate))
-    .value_or(AuthFile{});
+    AuthFile other = TRY(read_auth_file(candidate)).value_or(AuthFile{});
     if (!knows(other, registry)) continue;
     path = candidate;
     file = std::move(other);

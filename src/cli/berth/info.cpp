@@ -17,8 +17,7 @@ FlagTable flags(Options& o) {
 
 Result<int> run(Session& session, const Options& o, std::vector<std::string>) {
   const engine::Context& context = session.context;
-  size_t images = TRY(engine::list_images(context))
-  .size();
+  size_t images = TRY(engine::list_images(context)).size();
   auto containers = TRY(engine::list_containers(context, engine::Which::all));
   uint64_t running = 0;
   for (const auto& c : containers) running += c.state == engine::ContainerState::running ? 1 : 0;

@@ -72,8 +72,7 @@ class Placer {
   std::optional<ImageFile> find_in_layers(const std::string& path) const;
   bool image_has(const std::string& path) const;
   Result<bool> is_there(const std::string& name) const {
-    return TRY(sys::stat_entry(state_, name))
-    .has_value();
+    return TRY(sys::stat_entry(state_, name)).has_value();
   }
   std::string state_path(const std::string& name) const {
     return options_.state_dir + "/gpu/" + name;

@@ -30,11 +30,10 @@ Result<DriverRoot> DriverRoot::open(const std::string& path) {
   root.root_ = TRY_CTX(sys::open_at(sys::cwd(), path, O_PATH | O_DIRECTORY),
                        fmt::format("cannot read the driver root {}", quoted(path)));
   while (root.path_.size() > 1 && root.path_.ends_with('/')) root.path_.pop_back();
-  root.synthetic_ = TRY(sys::stat_entry(root.root_, "SYNTHETIC"))
-  .has_value();
+  root.synthetic_ = TRY(sys::stat_entry(root.root_, "SYNTHETIC")).has_value();
   root.machine_ = root.synthetic_ ? TRY(sys::duplicate(root.root_))
                                   : TRY(sys::open_at(sys::cwd(), "/", O_PATH | O_DIRECTORY));
-                                  return root;
+  return root;
 }
 
 Result<std::optional<std::string>> DriverRoot::read_machine(const std::string& path) const {
