@@ -205,10 +205,11 @@ def test_keeps_the_password_off_every_command_line(locked, transfer, image, work
 # ---- push ---------------------------------------------------------------------------------------
 
 @pytest.fixture
-def tag(transfer):
+def tag(transfer, work):
     """tag(old, new), by berth itself."""
     def run(old, new):
-        subprocess.run([PROGRAMS / "berth", "--root", transfer.root, "tag", old, new], check=True)
+        subprocess.run([PROGRAMS / "berth", "--root", transfer.root, "--state", work / "state",
+                        "tag", old, new], check=True)
     return run
 
 

@@ -12,13 +12,14 @@
 
 namespace berth::gpu::testing {
 
-inline std::string source_directory() {
-  return std::filesystem::path(__FILE__).parent_path().parent_path().parent_path().parent_path();
-}
-
 /// build/<preset>, in which this test program lies in bin/.
 inline std::string build_directory() {
   return std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path();
+}
+
+// Not by __FILE__, which a compiler cache makes relative to whoever compiled it first.
+inline std::string source_directory() {
+  return std::filesystem::path(build_directory()).parent_path().parent_path();
 }
 
 class Scratch {
