@@ -247,12 +247,14 @@ class CgroupMaker {
   Result<void> make(const oci::Resources& resources);
 
  private:
-  bool is_needed(const Share& share, bool wants_devices) const;
+  bool is_needed(const Share& share) const;
   Result<void> make_share(const Share& share);
   Result<bool> make_directory(const CgroupHierarchy& hierarchy, const std::string& base,
                               const std::set<std::string>& controllers);
   Result<bool> make_one(const std::string& path);
   Result<void> restrict_devices(const std::vector<oci::DeviceRule>& rules);
+  Result<void> filter_devices(const std::vector<oci::DeviceRule>& rules);
+  Result<void> list_devices(const std::vector<oci::DeviceRule>& rules);
   void lacks(const Share& share, const std::string& reason);
 
   const CgroupLayout& layout_;
@@ -268,13 +270,9 @@ void CgroupMaker::lacks(const Share& share, const std::string& reason) {
   }
 }
 
-bool CgroupMaker::is_needed(const Share& share, bool wants_devices) const {
+bool CgroupMaker::is_needed(const Share& share) const {
   if (!share.writes.empty() || share.hierarchy->version == Version::v2) return true;
-  const auto& names = share.hierarchy->controllers;
-  auto has = [&](const char* name) {
-    return std::find(names.begin(), names.end(), name) != names.end();
-  };
-  return (wants_devices && has("devices")) || (layout_.unified() == nullptr && has("freezer"));
+  return layout_.unified() == nullptr && share.hierarchy == layout_.find("freezer");
 }
 
 /// False when it was there already.
@@ -343,17 +341,36 @@ Result<void> CgroupMaker::make_share(const Share& share) {
   return made_.apply(made_.directories_.back(), share.writes);
 }
 
-Result<void> CgroupMaker::restrict_devices(const std::vector<oci::DeviceRule>& rules) {
-  auto all = with_default_devices(rules);
-  Result<void> done = make_error(Kind::unsupported, "find a cgroup for the rules");
-  if (const auto* v1 = made_.find("devices")) {
-    done = write_device_lines(v1->fd, TRY(device_lines(all)));
-  } else if (const auto* v2 = made_.find_unified()) {
-    done = attach_device_filter(v2->fd, TRY(compile_device_filter(all)));
+/// By a BPF program on the v2 directory, into which the process is born.
+Result<void> CgroupMaker::filter_devices(const std::vector<oci::DeviceRule>& rules) {
+  const auto* v2 = made_.find_unified();
+  if (v2 == nullptr) return make_error(Kind::unsupported, "find a cgroup for the rules");
+  return attach_device_filter(v2->fd, TRY(compile_device_filter(rules)));
+}
+
+/// By the v1 files, into whose directory the process has to migrate.
+Result<void> CgroupMaker::list_devices(const std::vector<oci::DeviceRule>& rules) {
+  const auto* hierarchy = layout_.find("devices");
+  if (hierarchy == nullptr || hierarchy->version != Version::v1) {
+    return make_error(Kind::unsupported, "find a cgroup for the rules");
   }
-  if (done.ok()) return done;
-  bool out_of_reach = done.error().kind == Kind::denied || done.error().kind == Kind::unsupported;
-  if (!out_of_reach) return done;
+  if (made_.find("devices") == nullptr) TRY(make_share({hierarchy, {}}));
+  const auto* v1 = made_.find("devices");
+  if (v1 == nullptr) {
+    return make_error(Kind::denied, "no permission for '" + hierarchy->mount + "'");
+  }
+  return write_device_lines(v1->fd, TRY(device_lines(rules)));
+}
+
+Result<void> CgroupMaker::restrict_devices(const std::vector<oci::DeviceRule>& rules) {
+  auto is_absent = [](const Result<void>& done) {
+    return !done.ok() &&
+           (done.error().kind == Kind::denied || done.error().kind == Kind::unsupported);
+  };
+  auto all = with_default_devices(rules);
+  auto done = filter_devices(all);
+  if (is_absent(done)) done = list_devices(all);
+  if (!is_absent(done)) return done;
   if (restricts(rules)) made_.unmet_.push_back({"devices", to_line(done.error())});
   return {};
 }
@@ -361,7 +378,7 @@ Result<void> CgroupMaker::restrict_devices(const std::vector<oci::DeviceRule>& r
 Result<void> CgroupMaker::make(const oci::Resources& resources) {
   auto shares = TRY(deal(layout_, resources, made_.unmet_));
   for (const auto& share : shares) {
-    if (is_needed(share, !resources.devices.empty())) TRY(make_share(share));
+    if (is_needed(share)) TRY(make_share(share));
   }
   if (!resources.devices.empty()) TRY(restrict_devices(resources.devices));
   undo_.commit();

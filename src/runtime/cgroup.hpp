@@ -52,12 +52,10 @@ struct UnmetLimit {
 /// The directories of one container, one per hierarchy that it uses.
 ///
 /// Which hierarchies: those that a limit is asked for; the v2 hierarchy always, because it places
-/// the process without a migration (CLONE_INTO_CGROUP), kills it at once (cgroup.kill) and freezes
-/// it; v1 devices when there are device rules; on a machine without v2 also the v1 freezer.
-/// Docker's habit is all of them. Measured (Linux 6.18, 2 cores): a v1 hierarchy costs 0.04 to
-/// 0.08 ms for mkdir, attach and rmdir, so nine cost 0.45 ms, and 7 to 12 ms each where a migration
-/// waits for an RCU grace period; the v2 one 0.04 ms without a migration. Device rules cost 0.10 ms
-/// as v1 lines and 0.22 ms as a BPF program, so that is for machines whose v1 has no devices.
+/// the process without a migration (CLONE_INTO_CGROUP), kills it at once (cgroup.kill), freezes it
+/// and takes device rules as a BPF program; v1 devices only where that is not possible; on a
+/// machine without v2 also the v1 freezer. Docker's habit is all of them; docs/decisions/0081 has
+/// the costs.
 ///
 /// Paths: a cgroupsPath, absolute or relative, starts at the mount. Where the caller may not write
 /// there, a v2 directory is made beside the caller's own cgroup instead (a systemd user session has
