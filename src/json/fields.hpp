@@ -28,6 +28,7 @@
 
 #include "base/digest.hpp"
 #include "base/text.hpp"
+#include "json/path.hpp"
 #include "json/value.hpp"
 
 namespace berth::json {
@@ -52,10 +53,8 @@ concept HasText = requires(const T& value, std::string_view text) {
 /// Fills a struct from one object. Used only by tables; holds the first error.
 class Reader {
  public:
-  Reader(const Value& value, std::string document) : path_(std::move(document)) {
-    object_ = value.object();
-    if (object_ == nullptr) fail_type("", "an object", value);
-  }
+  /// `path` outlives the reader.
+  Reader(const Object& object, const Path& path) : object_(object), path_(path) {}
 
   template <class T>
   void required(const char* name, T& member) {
@@ -86,14 +85,14 @@ class Reader {
 
   void rest(Rest& rest) {
     if (error_) return;
-    for (const auto& [key, value] : *object_) {
+    for (const auto& [key, value] : object_) {
       if (!is_known(key)) rest.emplace_back(key, value);
     }
   }
 
   void strict() {
     if (error_) return;
-    for (const auto& [key, value] : *object_) {
+    for (const auto& [key, value] : object_) {
       if (is_known(key)) continue;
       std::vector<std::string_view> names(known_.begin(), known_.end());
       auto near = nearest(key, names);
@@ -106,18 +105,19 @@ class Reader {
   /// For a check that a table makes itself, e.g. "expected an absolute path, got 'tmp'".
   void fail(std::string_view name, std::string text) {
     if (error_) return;
-    error_ = make_error(Kind::corrupt, member_path(name) + ": " + std::move(text));
+    std::string place = name.empty() ? path_.text() : path_.member(name).text();
+    error_ = make_error(Kind::corrupt, place + ": " + std::move(text));
   }
 
   static constexpr bool reading() { return true; }
   std::optional<Error>& error() { return error_; }
 
   template <class T>
-  static std::optional<Error> read_value(const Value& value, std::string path, T& out);
+  static std::optional<Error> read_value(const Value& value, const Path& path, T& out);
 
  private:
   const Value* find(std::string_view name) const {
-    for (const auto& [key, value] : *object_) {
+    for (const auto& [key, value] : object_) {
       if (key == name) return &value;
     }
     return nullptr;
@@ -128,50 +128,36 @@ class Reader {
     }
     return false;
   }
-  std::string member_path(std::string_view name) const {
-    if (name.empty()) return path_;
-    std::string safe = escape_controls(name.substr(0, 100));
-    // The document's name ends with ": " once, members follow with dots.
-    return path_.ends_with(": ") ? path_ + safe : path_ + "." + safe;
-  }
-  void fail_type(std::string_view name, std::string_view wanted, const Value& got) {
-    fail(name, "expected " + std::string(wanted) + ", got " + std::string(got.type_name()));
-  }
   template <class T>
   void read_member(const char* name, const Value& value, T& member) {
-    error_ = read_value(value, member_path(name), member);
+    error_ = read_value(value, path_.member(name), member);
   }
 
-  const Object* object_ = nullptr;
-  std::string path_;
+  const Object& object_;
+  const Path& path_;
   std::vector<const char*> known_;
   std::optional<Error> error_;
 };
 
 namespace detail {
 
-inline Error type_error(const std::string& path, std::string_view wanted, const Value& got) {
-  std::string where = path.ends_with(": ") ? path.substr(0, path.size() - 2) : path;
-  return make_error(Kind::corrupt, where + ": expected " + std::string(wanted) + ", got " +
+inline Error type_error(const Path& path, std::string_view wanted, const Value& got) {
+  return make_error(Kind::corrupt, path.text() + ": expected " + std::string(wanted) + ", got " +
                                        std::string(got.type_name()));
+}
+inline Error range_error(const Path& path, const std::string& number) {
+  return make_error(Kind::corrupt, path.text() + ": " + number + " is out of range");
 }
 
 template <class T>
-std::optional<Error> read_integer(const Value& value, const std::string& path, T& out) {
-  if (const auto* number = value.get_if<int64_t>()) {
-    if (std::in_range<T>(*number)) {
-      out = static_cast<T>(*number);
-      return std::nullopt;
-    }
-    return make_error(Kind::corrupt, path + ": " + std::to_string(*number) + " is out of range");
-  }
-  if (const auto* number = value.get_if<uint64_t>()) {
-    if (std::in_range<T>(*number)) {
-      out = static_cast<T>(*number);
-      return std::nullopt;
-    }
-    return make_error(Kind::corrupt, path + ": " + std::to_string(*number) + " is out of range");
-  }
+std::optional<Error> read_integer(const Value& value, const Path& path, T& out) {
+  auto assign = [&](auto number) -> std::optional<Error> {
+    if (!std::in_range<T>(number)) return range_error(path, std::to_string(number));
+    out = static_cast<T>(number);
+    return std::nullopt;
+  };
+  if (const auto* number = value.get_if<int64_t>()) return assign(*number);
+  if (const auto* number = value.get_if<uint64_t>()) return assign(*number);
   return type_error(path, "an integer", value);
 }
 
@@ -191,7 +177,7 @@ struct IsStringMap<std::map<std::string, T>> : std::true_type {};
 }  // namespace detail
 
 template <class T>
-std::optional<Error> Reader::read_value(const Value& value, std::string path, T& out) {
+std::optional<Error> Reader::read_value(const Value& value, const Path& path, T& out) {
   using detail::type_error;
   if constexpr (std::is_same_v<T, Value>) {
     out = value;
@@ -229,7 +215,7 @@ std::optional<Error> Reader::read_value(const Value& value, std::string path, T&
     }();
     if (!parsed.ok()) {
       Error error = std::move(parsed).error();
-      error.what = path + ": " + error.what;
+      error.what = path.text() + ": " + error.what;
       return error;
     }
     out = std::move(parsed).value();
@@ -239,7 +225,7 @@ std::optional<Error> Reader::read_value(const Value& value, std::string path, T&
       out.reset();
       return std::nullopt;
     }
-    return read_value(value, std::move(path), out.emplace());
+    return read_value(value, path, out.emplace());
   } else if constexpr (detail::IsVector<T>::value) {
     const Array* array = value.array();
     if (array == nullptr) return type_error(path, "an array", value);
@@ -247,7 +233,7 @@ std::optional<Error> Reader::read_value(const Value& value, std::string path, T&
     out.reserve(array->size());
     for (size_t i = 0; i < array->size(); ++i) {
       typename T::value_type element{};
-      auto error = read_value((*array)[i], path + "[" + std::to_string(i) + "]", element);
+      auto error = read_value((*array)[i], path.element(i), element);
       if (error) return error;
       out.push_back(std::move(element));
     }
@@ -257,15 +243,15 @@ std::optional<Error> Reader::read_value(const Value& value, std::string path, T&
     if (object == nullptr) return type_error(path, "an object", value);
     out.clear();
     for (const auto& [key, member] : *object) {
-      auto error =
-          read_value(member, path + "['" + escape_controls(key.substr(0, 100)) + "']", out[key]);
+      auto error = read_value(member, path.entry(key), out[key]);
       if (error) return error;
     }
     return std::nullopt;
   } else {
     static_assert(HasFields<T>, "a type without a field table or a textual form");
-    if (value.object() == nullptr) return type_error(path, "an object", value);
-    Reader reader(value, std::move(path));
+    const Object* object = value.object();
+    if (object == nullptr) return type_error(path, "an object", value);
+    Reader reader(*object, path);
     fields(reader, out);
     return std::move(reader.error());
   }
@@ -358,7 +344,7 @@ class Writer {
 template <class T>
 Result<T> from_value(const Value& value, std::string_view document) {
   T out{};
-  auto error = Reader::read_value(value, escape_controls(document) + ": ", out);
+  auto error = Reader::read_value(value, Path(document), out);
   if (error) return std::move(*error);
   return out;
 }

@@ -77,8 +77,17 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
     if (auto* object = value.get_if<Object>()) keep_last_of_each_name(*object);
     return add(std::move(value));
   }
+  static constexpr size_t kFew = 16;
+  static bool are_unique(const Object& object) {
+    for (size_t i = 1; i < object.size(); ++i) {
+      for (size_t j = 0; j < i; ++j) {
+        if (object[i].first == object[j].first) return false;
+      }
+    }
+    return true;
+  }
   static void keep_last_of_each_name(Object& object) {
-    if (object.size() < 2) return;
+    if (object.size() < 2 || (object.size() <= kFew && are_unique(object))) return;
     std::unordered_map<std::string_view, size_t> first;
     first.reserve(object.size());
     std::vector<bool> repeated(object.size());

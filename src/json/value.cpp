@@ -8,7 +8,6 @@
 namespace berth::json {
 namespace {
 
-void append_escaped(std::string& out, std::string_view text);
 void append(std::string& out, const Value& value, int indent, int level);
 
 void new_line(std::string& out, int indent, int level) {
@@ -47,9 +46,19 @@ size_t utf8_length(std::string_view text, size_t at) {
   return length;
 }
 
+/// Stands in a JSON string as it is; nearly all text does.
+bool is_plain(char c) {
+  return c >= 0x20 && c < 0x7F && c != '"' && c != '\\';
+}
+
 void append_escaped(std::string& out, std::string_view text) {
   out += '"';
   for (size_t i = 0; i < text.size();) {
+    size_t plain = i;
+    while (plain < text.size() && is_plain(text[plain])) ++plain;
+    out.append(text, i, plain - i);
+    i = plain;
+    if (i == text.size()) break;
     char c = text[i];
     auto byte = static_cast<unsigned char>(c);
     if (c == '"' || c == '\\') {
