@@ -49,7 +49,8 @@ Result<void> pull_image(const Context& context, const RunRequest& request, bool 
 Result<image::Image> find_or_pull(const Context& context, const image::Store& store,
                                   const RunRequest& request, const Progress& progress) {
   if (request.pull != PullPolicy::always) {
-    auto found = TRY(store.find_image(request.image));
+    auto found = TRY(store.find_image_named(request.image));
+    if (!found) found = TRY(store.find_image(request.image));
     if (found && found->unpacked()) return std::move(*found);
     if (!found && request.pull == PullPolicy::never) return no_such_image(request.image);
     TRY(pull_image(context, request, found.has_value(), progress));

@@ -237,6 +237,15 @@ Result<std::optional<Image>> Store::find_image(std::string_view name) const {
       TRY_CTX(load_image(found.front(), records), "cannot read image " + quoted(name)));
 }
 
+Result<std::optional<Image>> Store::find_image_named(std::string_view name) const {
+  auto reference = Reference::parse(name);
+  if (!reference.ok()) return std::optional<Image>();
+  auto record = TRY(read_record(dir_, *reference));
+  if (!record) return std::optional<Image>();
+  return std::optional<Image>(
+      TRY_CTX(load_image(*record, {*record}), "cannot read image " + quoted(name)));
+}
+
 Result<Image> Store::get_image(std::string_view name) const {
   auto image = TRY(find_image(name));
   if (!image) return no_such_image(name);

@@ -93,7 +93,10 @@ class Store {
   /// or without "sha256:"). A reference wins over an id.
   /// Errors: usage (no name at all; an id with several meanings), corrupt (a damaged record).
   Result<std::optional<Image>> find_image(std::string_view name) const;
-  /// Errors: as above, and not_found.
+  /// The same for a reference that is spelled out, without a look at any other image: what a start
+  /// costs does not depend on how many there are. `references` is this one alone.
+  Result<std::optional<Image>> find_image_named(std::string_view name) const;
+  /// Errors: as find_image(), and not_found.
   Result<Image> get_image(std::string_view name) const;
   /// By manifest digest, e.g. of a container's image whose names are gone.
   Result<std::optional<Image>> find_manifest(const Digest& manifest) const;
