@@ -29,6 +29,8 @@ Mount overlay_root(const SpecInputs& inputs) {
   options.push_back("upperdir=" + inputs.directory + "/" + std::string(kUpperDirectory));
   options.push_back("workdir=" + inputs.directory + "/" + std::string(kWorkDirectory));
   if (inputs.identity != Identity::root) options.emplace_back("userxattr");
+  // Without it the kernel syncs the store's whole file system when the container ends.
+  if (inputs.request.remove) options.emplace_back("volatile");
   return make_mount("/", "overlay", "overlay", std::move(options));
 }
 
