@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <cstdio>
 #include <limits>
 #include <numeric>
@@ -94,13 +93,28 @@ std::optional<int64_t> parse_i64(std::string_view text) {
   return parse_whole<int64_t>(text);
 }
 
+std::optional<double> parse_decimal(std::string_view text) {
+  size_t point = std::min(text.find('.'), text.size());
+  std::string digits(text.substr(0, point));
+  std::string_view fraction = text.substr(std::min(point + 1, text.size()));
+  digits += fraction;
+  if (digits.empty() || digits.size() > 18) return std::nullopt;  // what 64 bits hold exactly
+  int64_t whole = 0;
+  for (char c : digits) {
+    if (c < '0' || c > '9') return std::nullopt;
+    whole = whole * 10 + (c - '0');
+  }
+  double scale = 1;
+  for (size_t i = 0; i < fraction.size(); ++i) scale *= 10;
+  return static_cast<double>(whole) / scale;
+}
+
 std::optional<uint64_t> parse_bytes(std::string_view text) {
   size_t digits = text.find_first_not_of("0123456789.");
   std::string unit = to_lower(digits == std::string_view::npos ? "" : text.substr(digits));
   std::string_view number = text.substr(0, digits);
-  double value = 0;
-  auto [last, failure] = std::from_chars(number.data(), number.data() + number.size(), value);
-  if (failure != std::errc{} || last != number.data() + number.size()) return std::nullopt;
+  auto value = parse_decimal(number);
+  if (!value) return std::nullopt;
 
   constexpr std::string_view kUnits = "bkmgtp";
   double factor = 1;
@@ -109,9 +123,9 @@ std::optional<uint64_t> parse_bytes(std::string_view text) {
     std::string_view rest = std::string_view(unit).substr(1);
     if (power == std::string_view::npos) return std::nullopt;
     if (!rest.empty() && (power == 0 || (rest != "b" && rest != "ib"))) return std::nullopt;
-    factor = std::ldexp(1.0, static_cast<int>(10 * power));
+    factor = static_cast<double>(uint64_t{1} << (10 * power));
   }
-  double bytes = value * factor;
+  double bytes = *value * factor;
   if (!(bytes >= 0) || bytes >= 9.2e18) return std::nullopt;
   return static_cast<uint64_t>(bytes);
 }

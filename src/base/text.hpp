@@ -23,6 +23,10 @@ std::string to_lower(std::string_view text);
 std::optional<uint64_t> parse_u64(std::string_view text);
 std::optional<int64_t> parse_i64(std::string_view text);
 
+/// "1.5", "2", ".5": at most 18 digits, without sign and exponent. (std::from_chars would bring the
+/// C library's mathematics, and every start would pay for loading it.)
+std::optional<double> parse_decimal(std::string_view text);
+
 /// "512m", "1.5g", "64k", "100" → bytes (powers of 1024, as docker reads them); b, k, m, g, t, p
 /// with an optional trailing "b" or "ib", any case.
 std::optional<uint64_t> parse_bytes(std::string_view text);

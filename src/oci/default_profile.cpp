@@ -177,18 +177,20 @@ SeccompSyscall allow(std::string_view name, SeccompArg condition) {
 
 std::vector<std::string> allowed_names(const std::vector<std::string>& capabilities,
                                        Machine machine) {
-  std::vector<std::string> names(kAlways.begin(), kAlways.end());
+  std::vector<std::string> names;
+  names.reserve(kAlways.size() + std::size(kGated) + kArmOnly.size());
+  names.assign(kAlways.begin(), kAlways.end());
+  if (machine == Machine::x86_64) names.insert(names.end(), kX86Only.begin(), kX86Only.end());
+  if (machine == Machine::aarch64) names.insert(names.end(), kArmOnly.begin(), kArmOnly.end());
+  auto gated_begin = static_cast<ptrdiff_t>(names.size());
   for (const auto& gated : kGated) {
-    if (std::find(capabilities.begin(), capabilities.end(), gated.capability) !=
-        capabilities.end()) {
+    bool held =
+        std::find(capabilities.begin(), capabilities.end(), gated.capability) != capabilities.end();
+    // Some calls are freed by either of two capabilities.
+    if (held && std::find(names.begin() + gated_begin, names.end(), gated.name) == names.end()) {
       names.emplace_back(gated.name);
     }
   }
-  if (machine == Machine::x86_64) names.insert(names.end(), kX86Only.begin(), kX86Only.end());
-  if (machine == Machine::aarch64) names.insert(names.end(), kArmOnly.begin(), kArmOnly.end());
-
-  std::sort(names.begin(), names.end());
-  names.erase(std::unique(names.begin(), names.end()), names.end());
   return names;
 }
 

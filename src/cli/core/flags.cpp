@@ -4,8 +4,6 @@
 #include <getopt.h>
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 
 #include "base/text.hpp"
 
@@ -297,13 +295,8 @@ ReadValue read_integer(std::optional<int64_t>& target) {
 
 ReadValue read_decimal(std::optional<double>& target) {
   return [&target](std::string_view text) -> Result<void> {
-    double number = 0;
-    const char* end = text.data() + text.size();
-    auto [last, failure] = std::from_chars(text.data(), end, number);
-    if (failure != std::errc{} || last != end || !std::isfinite(number) || number < 0) {
-      return make_error(Kind::usage, "expected a number such as 1.5");
-    }
-    target = number;
+    target = parse_decimal(text);
+    if (!target) return make_error(Kind::usage, "expected a number such as 1.5");
     return {};
   };
 }

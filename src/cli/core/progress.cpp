@@ -2,7 +2,6 @@
 #include "cli/core/progress.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/text.hpp"
 #include "cli/core/text_width.hpp"
@@ -66,7 +65,7 @@ std::string figures(uint64_t done, uint64_t total, std::optional<double> rate, s
   if (total <= done) return text;
   double left = static_cast<double>(total - done) / *rate;
   if (left >= 360000) return text;
-  std::string time = "  " + short_duration(std::chrono::seconds(std::lround(left)));
+  std::string time = "  " + short_duration(std::chrono::seconds(static_cast<int64_t>(left + 0.5)));
   return text.size() + time.size() > columns ? text : text + time;
 }
 

@@ -65,6 +65,17 @@ TEST(Rollback, undoes_in_reverse_unless_committed) {
   EXPECT_EQ(order, "ba");
 }
 
+TEST(Text, parses_decimals_and_nothing_else) {
+  EXPECT_EQ(parse_decimal("1.5"), 1.5);
+  EXPECT_EQ(parse_decimal("0.1"), 0.1);
+  EXPECT_EQ(parse_decimal(".25"), 0.25);
+  EXPECT_EQ(parse_decimal("64"), 64.0);
+  for (const char* text :
+       {"", ".", "-1", "+1", "1e3", "inf", "nan", "0x1", "1.2.3", " 1", "1234567890123456789"}) {
+    EXPECT_FALSE(parse_decimal(text)) << text;
+  }
+}
+
 TEST(Text, parses_bytes_as_docker_does) {
   EXPECT_EQ(parse_bytes("100"), 100u);
   EXPECT_EQ(parse_bytes("512m"), 512u << 20);
