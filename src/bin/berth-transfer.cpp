@@ -5,14 +5,15 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <exception>
 #include <mutex>
-#include <thread>
 
 #include "image/transfer_protocol.hpp"
 #include "sys/file.hpp"
 #include "sys/poll.hpp"
 #include "sys/signals.hpp"
 #include "transfer/serve.hpp"
+#include "transfer/threads.hpp"
 
 namespace berth {
 namespace {
@@ -62,8 +63,12 @@ void watch_signals(const std::stop_token& stop, const sys::Fd& signals, transfer
 Result<image::TransferResult> run(transfer::Cancel& cancel, Output& output) {
   // SIGPIPE too: a registry that hangs up must be an error of one connection.
   sys::Fd signals = TRY(sys::receive_signals({SIGINT, SIGTERM, SIGPIPE}));
-  std::jthread watcher(
+  auto watcher = transfer::start_thread(
       [&](const std::stop_token& stop) { watch_signals(stop, signals, cancel, output); });
+  if (!watcher) {
+    return make_error(Kind::busy, "start a thread: the limit of processes is reached",
+                      "a higher one (ulimit -u, or pids.max of the control group)");
+  }
   sys::Fd in(STDIN_FILENO);
   std::string text = TRY(sys::read_all(in, "the request", kMaxRequestBytes));
   image::TransferRequest request = TRY(image::parse_request(text));
@@ -78,11 +83,15 @@ int main() {
   using namespace berth;
   transfer::Cancel cancel;
   Output output(cancel);
-  Result<image::TransferResult> result = run(cancel, output);
-  if (result.ok()) {
-    output.write(*result);
-    return EXIT_SUCCESS;
+  try {
+    Result<image::TransferResult> result = run(cancel, output);
+    if (result.ok()) {
+      output.write(*result);
+      return EXIT_SUCCESS;
+    }
+    output.write(std::move(result).error());
+  } catch (const std::exception& exception) {
+    output.write(make_error(Kind::bug, std::string("unexpected: ") + exception.what()));
   }
-  output.write(std::move(result).error());
   return EXIT_FAILURE;
 }

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "transfer/cancel.hpp"
-#include "transfer/sha256.hpp"
+#include "transfer/threads.hpp"
 
 namespace berth::transfer {
 namespace {
@@ -18,28 +18,34 @@ constexpr uint64_t kRatioFrom = uint64_t{4} << 30;
 BlockStream::BlockStream(std::unique_ptr<Inflater> inflater, const UnpackOptions& options)
     : inflater_(std::move(inflater)), options_(options) {
   for (auto& block : blocks_) block.bytes = std::make_unique_for_overwrite<char[]>(kBlockSize);
-  inflate_thread_ = std::thread([this] { inflate(); });
-  hash_thread_ = std::thread([this] { hash(); });
+  // The one that hashes first: until there are blocks it waits, and can still be sent home.
+  hash_thread_ = start_thread([this] { hash(); });
+  if (hash_thread_) inflate_thread_ = start_thread([this] { inflate(); });
+  if (!inflate_thread_) stop();
 }
 
 BlockStream::~BlockStream() {
+  stop();
+}
+
+void BlockStream::stop() {
   {
     std::lock_guard lock(mutex_);
     stopped_ = true;
   }
   changed_.notify_all();
-  inflate_thread_.join();
-  hash_thread_.join();
+  inflate_thread_.reset();  // joins
+  hash_thread_.reset();
 }
 
 /// Counted before anyone sees the bytes, so before they are written.
-std::optional<Error> BlockStream::check_limits(uint64_t produced) const {
-  if (produced > options_.limits.bytes) {
+std::optional<Error> BlockStream::check_limits() const {
+  if (produced_ > options_.limits.bytes) {
     return make_error(Kind::corrupt, "the layer unpacks to more than " +
                                          std::to_string(options_.limits.bytes) + " bytes");
   }
   uint64_t consumed = std::max<uint64_t>(inflater_->consumed(), 1);
-  if (produced > kRatioFrom && produced / consumed > options_.limits.ratio) {
+  if (produced_ > kRatioFrom && produced_ / consumed > options_.limits.ratio) {
     return make_error(Kind::corrupt, "the layer unpacks to more than " +
                                          std::to_string(options_.limits.ratio) + " times its size");
   }
@@ -51,48 +57,53 @@ std::optional<Error> BlockStream::check_limits(uint64_t produced) const {
 }
 
 void BlockStream::inflate() {
-  uint64_t produced = 0;
   std::unique_lock lock(mutex_);
-  while (true) {
+  while (!ended_) {
     changed_.wait(lock,
                   [&] { return stopped_ || inflated_ - std::min(hashed_, released_) < kBlocks; });
     if (stopped_) return;
-    Block& block = blocks_[inflated_ % kBlocks];
-    lock.unlock();
-    auto count = inflater_->read(block.bytes.get(), kBlockSize);
-    std::optional<Error> error;
-    if (count.ok()) {
-      produced += *count;
-      error = check_limits(produced);
-      block.size = *count;
-      block.consumed = inflater_->consumed();
-    } else {
-      error = std::move(count).error();
-    }
-    lock.lock();
-    if (!error && block.size > 0) ++inflated_;
-    ended_ = error || block.size < kBlockSize;
-    error_ = std::move(error);
-    changed_.notify_all();
-    if (ended_) return;
+    inflate_block(lock);
   }
 }
 
+void BlockStream::inflate_block(std::unique_lock<std::mutex>& lock) {
+  Block& block = blocks_[inflated_ % kBlocks];
+  lock.unlock();
+  auto count = inflater_->read(block.bytes.get(), kBlockSize);
+  std::optional<Error> error;
+  if (count.ok()) {
+    produced_ += *count;
+    error = check_limits();
+    block.size = *count;
+    block.consumed = inflater_->consumed();
+  } else {
+    error = std::move(count).error();
+  }
+  lock.lock();
+  if (!error && block.size > 0) ++inflated_;
+  ended_ = error || block.size < kBlockSize;
+  error_ = std::move(error);
+  changed_.notify_all();
+}
+
 void BlockStream::hash() {
-  Sha256 sha;
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [&] { return stopped_ || ended_ || inflated_ > hashed_; });
     if (stopped_) return;
     if (inflated_ == hashed_) break;
-    const Block& block = blocks_[hashed_ % kBlocks];
-    lock.unlock();
-    sha.update({block.bytes.get(), block.size});
-    lock.lock();
-    ++hashed_;
-    changed_.notify_all();
+    hash_block(lock);
   }
-  digest_ = sha.finish();
+  digest_ = sha_.finish();
+  changed_.notify_all();
+}
+
+void BlockStream::hash_block(std::unique_lock<std::mutex>& lock) {
+  const Block& block = blocks_[hashed_ % kBlocks];
+  lock.unlock();
+  sha_.update({block.bytes.get(), block.size});
+  lock.lock();
+  ++hashed_;
   changed_.notify_all();
 }
 
@@ -101,6 +112,11 @@ Result<std::string_view> BlockStream::next() {
   if (std::exchange(holding_, false)) {
     ++released_;
     changed_.notify_all();
+  }
+  if (!inflate_thread_ && !ended_) {
+    inflate_block(lock);
+    if (inflated_ > hashed_) hash_block(lock);
+    if (ended_) digest_ = sha_.finish();
   }
   changed_.wait(lock, [&] { return ended_ || inflated_ > released_; });
   if (inflated_ == released_) {

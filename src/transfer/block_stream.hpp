@@ -13,12 +13,14 @@
 #include "base/digest.hpp"
 #include "base/result.hpp"
 #include "transfer/inflate.hpp"
+#include "transfer/sha256.hpp"
 #include "transfer/unpack.hpp"
 
 namespace berth::transfer {
 
 /// The uncompressed bytes of a layer in blocks of 1 MiB. Two threads work ahead of the reader: one
-/// inflates, one hashes; all three look at the same eight blocks.
+/// inflates, one hashes; all three look at the same eight blocks. Where the system grants no more
+/// threads the reader does it all.
 class BlockStream {
  public:
   BlockStream(std::unique_ptr<Inflater> inflater, const UnpackOptions& options);
@@ -42,9 +44,12 @@ class BlockStream {
     uint64_t consumed = 0;  ///< of the compressed input, when this block was complete
   };
 
+  void stop();
   void inflate();
+  void inflate_block(std::unique_lock<std::mutex>& lock);
   void hash();
-  std::optional<Error> check_limits(uint64_t produced) const;
+  void hash_block(std::unique_lock<std::mutex>& lock);
+  std::optional<Error> check_limits() const;
 
   std::unique_ptr<Inflater> inflater_;
   const UnpackOptions& options_;
@@ -61,9 +66,11 @@ class BlockStream {
   std::optional<Error> error_;
   Digest digest_;
 
-  bool holding_ = false;  ///< the reader has block `released_` in its hands
-  std::thread inflate_thread_;
-  std::thread hash_thread_;
+  bool holding_ = false;   ///< the reader has block `released_` in its hands
+  uint64_t produced_ = 0;  ///< bytes; of the inflating thread
+  Sha256 sha_;             ///< of the hashing thread
+  std::optional<std::jthread> inflate_thread_;
+  std::optional<std::jthread> hash_thread_;
 };
 
 }  // namespace berth::transfer

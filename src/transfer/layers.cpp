@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "sys/file.hpp"
+#include "transfer/threads.hpp"
 #include "transfer/unpack.hpp"
 
 namespace berth::transfer {
@@ -18,10 +19,7 @@ Result<void> LayerPipeline::run(const oci::Manifest& manifest, const oci::ImageC
   TRY(add_tasks(manifest, config));
   unpackers_ = std::max(1u, std::thread::hardware_concurrency());
   size_t workers = std::min(kDownloads + unpackers_, 2 * tasks_.size());
-  {
-    std::vector<std::jthread> threads;
-    for (size_t i = 0; i < workers; ++i) threads.emplace_back([this] { work(); });
-  }
+  run_in_threads(workers, [this] { work(); });
   if (error_) return *std::move(error_);
   return {};
 }

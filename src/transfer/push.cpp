@@ -8,12 +8,12 @@
 #include <atomic>
 #include <map>
 #include <mutex>
-#include <thread>
 
 #include "base/text.hpp"
 #include "image/store.hpp"
 #include "sys/file.hpp"
 #include "transfer/access.hpp"
+#include "transfer/threads.hpp"
 
 namespace berth::transfer {
 namespace {
@@ -73,10 +73,7 @@ class Upload {
         return;
       }
     };
-    {
-      std::vector<std::jthread> threads;
-      for (size_t i = 0; i < std::min(kUploads, blobs.size()); ++i) threads.emplace_back(work);
-    }
+    run_in_threads(std::min(kUploads, blobs.size()), work);
     if (error_) return *std::move(error_);
     return {};
   }

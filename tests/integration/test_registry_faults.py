@@ -4,6 +4,7 @@
 import gzip
 import hashlib
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -302,6 +303,39 @@ def test_says_that_the_disk_is_full(registry, work):
         assert store_listing(transfer.root) == before
     finally:
         subprocess.run(["umount", root], check=True)
+
+
+@pytest.fixture
+def limited(work):
+    """limited(count) → berth-transfer of a user who may have so many threads."""
+    uid = 64990  # nobody's
+    store = work / "limited"
+    store.mkdir()
+    os.chown(store, uid, uid)
+
+    def limit(count):
+        return Transfer(store, {"HOME": str(store), "XDG_RUNTIME_DIR": ""}, [
+            "setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups",
+            "prlimit", f"--nproc={count}"])
+    return limit
+
+
+OF_A_USER = {"ownership": "single", "overlay_xattr": "user"}
+
+
+@pytest.mark.parametrize("count", range(2, 8))
+def test_makes_do_with_the_threads_it_gets(image, limited, count):
+    # One watches for signals, four bring two layers, and two more unpack each of them.
+    with hostile.running(image) as registry:
+        result = limited(count).pull(registry.reference, **OF_A_USER).result
+        assert result["status"] == "downloaded"
+
+
+def test_says_that_there_are_no_threads(image, limited):
+    with hostile.running(image) as registry:
+        assert limited(1).pull(registry.reference, **OF_A_USER).error == (
+            "busy", "start a thread: the limit of processes is reached; "
+            "try: a higher one (ulimit -u, or pids.max of the control group)")
 
 
 # ---- connections --------------------------------------------------------------------------------

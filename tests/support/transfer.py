@@ -53,8 +53,9 @@ class Outcome:
 
 
 class Transfer:
-    def __init__(self, root, environment=None):
+    def __init__(self, root, environment=None, prefix=()):
         self.root = pathlib.Path(root)
+        self.command = [*prefix, PROGRAMS / "berth-transfer"]
         self.environment = {**os.environ, **(environment or {})}
 
     def request(self, verb, **members):
@@ -63,17 +64,15 @@ class Transfer:
         return json.dumps({"verb": verb, **members})
 
     def start(self, verb, **members):
-        process = subprocess.Popen([PROGRAMS / "berth-transfer"], stdin=subprocess.PIPE,
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                   env=self.environment)
+        process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True, env=self.environment)
         process.stdin.write(self.request(verb, **members))
         process.stdin.close()
         return process
 
     def __call__(self, verb, **members):
-        done = subprocess.run([PROGRAMS / "berth-transfer"], input=self.request(verb, **members),
-                              capture_output=True, text=True, timeout=120, env=self.environment,
-                              check=False)
+        done = subprocess.run(self.command, input=self.request(verb, **members), capture_output=True,
+                              text=True, timeout=120, env=self.environment, check=False)
         assert done.stderr == "", done.stderr
         return Outcome(done.returncode, done.stdout)
 
