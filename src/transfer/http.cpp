@@ -153,6 +153,12 @@ std::optional<Error> final_error(CURLcode code, CURL* handle, const char* detail
   }
 }
 
+/// Whether a host that was there a moment ago may well be there again in another.
+bool is_unreachable(CURLcode code) {
+  return code == CURLE_COULDNT_RESOLVE_HOST || code == CURLE_COULDNT_RESOLVE_PROXY ||
+         code == CURLE_COULDNT_CONNECT || code == CURLE_SSL_CONNECT_ERROR;
+}
+
 Error broken_error(CURLcode code, const char* detail, const Url& url) {
   std::string reason;
   switch (code) {
@@ -326,8 +332,12 @@ Result<HttpResponse> Http::exchange(const HttpRequest& request, const Url& url, 
   if (exchange.error) return *std::move(exchange.error);
   if (code == CURLE_ABORTED_BY_CALLBACK)
     return make_error(Kind::interrupted, "stopped by a signal");
-  if (final) return *std::move(final);
-  if (code != CURLE_OK) exchange.response.broken = broken_error(code, detail, url);
+  if (final && !(request.resumes && is_unreachable(code))) return *std::move(final);
+  if (final) {
+    exchange.response.broken = std::move(final);
+  } else if (code != CURLE_OK) {
+    exchange.response.broken = broken_error(code, detail, url);
+  }
   return std::move(exchange.response);
 }
 

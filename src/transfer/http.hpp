@@ -46,6 +46,9 @@ struct HttpRequest {
   const sys::Fd* upload = nullptr;  ///< when set: its first `upload_size` bytes are the body
   uint64_t upload_size = 0;
   std::function<void(uint64_t sent)> on_sent;
+  /// The other side has answered before: that it cannot be reached now is a lost connection
+  /// (HttpResponse::broken), not an error.
+  bool resumes = false;
   uint64_t max_body = 1 << 20;  ///< bytes of a 2xx answer without a sink; more is corrupt
   /// Takes the bytes of a 2xx answer as they come; an error ends the exchange and is returned.
   std::function<Result<void>(const HttpResponse& head, std::string_view bytes)> sink;

@@ -267,12 +267,15 @@ Result<void> Registry::get_blob(const oci::Descriptor& blob, const sys::Fd& file
                                 const ByteProgress& progress) {
   std::string action = "read " + object("blob", blob.digest.text());
   BlobWriter writer(blob, file, progress);
+  bool answered = false;
   for (int lost = 0;;) {
     uint64_t before = writer.size();
+    answered = answered || before > 0 || lost > 0;
     writer.begin_piece();
     HttpRequest request;
     request.url = at("/v2/" + repository_ + "/blobs/" + blob.digest.text());
     if (before > 0) request.headers = {fmt::format("Range: bytes={}-", before)};
+    request.resumes = answered;
     request.sink = [&writer](const HttpResponse& head, std::string_view bytes) {
       return writer.take(head, bytes);
     };

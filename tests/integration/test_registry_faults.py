@@ -358,6 +358,20 @@ def test_starts_anew_where_the_registry_knows_no_range(image, transfer):
         assert len(registry.seen(digest)) == 2
 
 
+def test_waits_for_a_registry_that_comes_back(transfer):
+    image = images.build([images.layer([images.file("large", BIG)])], compression="none")
+    (digest,) = image.layer_digests
+    with hostile.running(image, blobs=[hostile.only(digest, hostile.first(
+            1, hostile.away(100000, seconds=1))), hostile.ranges]) as registry:
+        outcome = transfer.pull(registry.reference)
+        assert outcome.result["status"] == "downloaded"
+        ranges = [headers.get("Range") for headers in registry.seen(digest)]
+        assert ranges == [None, "bytes=100000-"]
+    size = len(image.blobs[digest])
+    lost = f"connection lost after 100000 of {size} bytes, trying again"
+    assert len([event for event in outcome.of("status") if lost in event["text"]]) >= 2
+
+
 def test_gives_up_after_a_few_lost_connections(image, refused):
     digest = image.layer_digests[1]
     with hostile.running(image, blobs=[hostile.only(digest, hostile.dropped(1000))]) as registry:

@@ -14,6 +14,7 @@ import contextlib
 import http.server
 import json
 import re
+import socket
 import ssl
 import threading
 import time
@@ -201,6 +202,21 @@ def dropped(after):
         exchange.answer(200, data[:after], {"Content-Length": str(len(data))})
         return exchange.hang_up()
     return drop
+
+
+def away(after, seconds):
+    """The same, and nobody listens for so long."""
+    def leave(exchange):
+        server, data = exchange.server, exchange.content[1]
+        exchange.answer(200, data[:after], {"Content-Length": str(len(data))})
+        server.shutdown()
+        server.socket.close()
+        exchange.hang_up()
+        time.sleep(seconds)
+        server.socket = socket.create_server(server.server_address)
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+        return True
+    return leave
 
 
 def dropped_range(exchange, after):
