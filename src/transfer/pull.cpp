@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
 #include <variant>
 
 #include "base/text.hpp"
@@ -12,6 +11,7 @@
 #include "oci/image_spec.hpp"
 #include "transfer/access.hpp"
 #include "transfer/event.hpp"
+#include "transfer/give_up.hpp"
 #include "transfer/layers.hpp"
 #include "transfer/registry.hpp"
 
@@ -180,22 +180,7 @@ Result<TransferResult> pull(const PullRequest& request, const EventSink& sink, C
   }();
   if (result.ok()) return result;
 
-  Error error = std::move(result).error().with_context(what);
-  if (error.sys_errno == ENOSPC || error.sys_errno == EDQUOT) {
-    error =
-        std::move(error).with_hint(fmt::format("berth rmi IMAGE, or --root on a larger disk "
-                                               "than '{}'",
-                                               request.root));
-  }
-  // Layers that were complete before the failure belong to no image. After a signal they stay: the
-  // user may want to go on where it ended.
-  if (error.kind != Kind::interrupted) {
-    Result<uint64_t> collected = store.collect();
-    if (!collected.ok()) {
-      events.warn(fmt::format("cannot clean the store: {}, ignoring", to_line(collected.error())));
-    }
-  }
-  return error;
+  return give_up(store, std::move(result).error().with_context(what), events);
 }
 
 }  // namespace berth::transfer
