@@ -53,9 +53,11 @@ Result<std::vector<IdRange>> read_ranges(const std::string& file, const std::str
 
 // The child shares our memory and does nothing but exist: it holds the namespace while the helpers,
 // which need the privileges of the namespace outside, write its maps.
-int hold_namespace(void*) {
+int hold_namespace(void* parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  while (true) ::pause();
+  // A parent that was killed before that call sends us nothing any more.
+  while (::getppid() == *static_cast<pid_t*>(parent)) ::pause();
+  ::_exit(0);
 }
 
 std::string sysctl(const std::string& path) {
@@ -94,8 +96,10 @@ Result<Process> make_namespace() {
   sigfillset(&all);
   ::sigprocmask(SIG_SETMASK, &all, &before);
   int pidfd = -1;
+  static pid_t self;  // the child reads it when this function may have returned
+  self = ::getpid();
   int pid = ::clone(hold_namespace, stack.data() + stack.size(),
-                    CLONE_VM | CLONE_NEWUSER | CLONE_PIDFD | SIGCHLD, nullptr, &pidfd);
+                    CLONE_VM | CLONE_NEWUSER | CLONE_PIDFD | SIGCHLD, &self, &pidfd);
   int saved = errno;
   ::sigprocmask(SIG_SETMASK, &before, nullptr);
   if (pid < 0) return refused(saved);
