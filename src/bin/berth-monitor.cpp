@@ -27,7 +27,7 @@ bool parse(int argc, char** argv, berth::monitor::Options& options) {
                           {"keep-stdin", no_argument, nullptr, 's'},
                           {"bundle", required_argument, nullptr, 'b'},
                           {"remove", required_argument, nullptr, 'x'},
-                          {"name-link", required_argument, nullptr, 'n'},
+                          {"files", required_argument, nullptr, 'f'},
                           {nullptr, 0, nullptr, 0}};
   for (int found; (found = getopt_long(argc, argv, "", table, nullptr)) != -1;) {
     switch (found) {
@@ -58,19 +58,19 @@ bool parse(int argc, char** argv, berth::monitor::Options& options) {
       case 'b':
         options.bundle = optarg;
         break;
-      case 'x':
+      case 'f':
         options.files = optarg;
         break;
-      case 'n':
-        options.name_link = optarg;
+      case 'x':
+        options.remove = optarg;
         break;
       default:
         return false;
     }
   }
   return optind == argc && !options.id.empty() && !options.directory.empty() &&
-         !options.bundle.empty() && !options.runtime.empty() && !options.runtime_root.empty() &&
-         options.lock && options.report;
+         !options.files.empty() && !options.bundle.empty() && !options.runtime.empty() &&
+         !options.runtime_root.empty() && options.lock && options.report;
 }
 
 }  // namespace

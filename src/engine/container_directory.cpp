@@ -42,12 +42,45 @@ Result<void> make_below(const std::string& parent, const std::string& path) {
   return sys::make_directory(sys::cwd(), path, 0700);
 }
 
-template <class T>
-Result<std::optional<T>> read_record(const sys::Fd& directory, const char* file) {
+/// `file` is kRecordFile; empty where there is none yet.
+Result<ContainerFiles> read_files(const sys::Fd& file) {
   constexpr size_t kMaxRecord = size_t{4} << 20;
-  auto text = TRY(sys::read_file_if_exists(directory, file, kMaxRecord));
-  if (!text) return std::optional<T>();
-  return std::optional<T>(TRY(json::read<T>(*text, file)));
+  ContainerFiles files;
+  if (!file) return files;
+  auto text = sys::read_all(file, kRecordFile, kMaxRecord);
+  if (!text.ok() && text.error().kind == Kind::corrupt) files.damage = text.error();
+  if (files.damage) return files;
+  std::string whole = TRY(std::move(text));
+  auto lines = split(whole, '\n');
+  auto record = json::read<ContainerRecord>(lines[0], kRecordFile);
+  if (!record.ok()) {
+    files.damage = std::move(record).error();
+    return files;
+  }
+  files.record = std::move(*record);
+  for (size_t i = 1; i < lines.size() && !files.exit; ++i) {
+    // Half a line of an owner whose disk was full says nothing.
+    if (auto exit = json::read<ExitRecord>(lines[i], kRecordFile); exit.ok()) files.exit = *exit;
+  }
+  return files;
+}
+
+/// Handles of a container that somebody else may own or remove at any time.
+struct Opened {
+  sys::Fd directory;
+  sys::Fd record;  ///< empty where there is none yet
+};
+Result<Opened> open_container(const Paths& paths, const std::string& id) {
+  Opened opened;
+  opened.directory =
+      TRY(sys::open_at(sys::cwd(), container_path(paths, id), O_DIRECTORY | O_RDONLY));
+  auto record = TRY(sys::open_if_exists(opened.directory, kRecordFile, O_RDONLY | O_NOFOLLOW));
+  if (!record) {
+    record = TRY(sys::open_if_exists(sys::cwd(), volatile_directory(paths, id) + "/" + kRecordFile,
+                                     O_RDONLY | O_NOFOLLOW));
+  }
+  if (record) opened.record = std::move(*record);
+  return opened;
 }
 
 }  // namespace
@@ -117,33 +150,54 @@ Result<void> ContainerDirectory::write(const ContainerRecord& record) const {
 }
 
 Result<void> ContainerDirectory::write(const ExitRecord& record) const {
-  return sys::replace_file(fd_, kExitFile, json::write(record), 0600);
+  // One short write at the end of the file: a reader sees the line or does not.
+  sys::Fd file = TRY(sys::open_at(files_fd(), kRecordFile, O_WRONLY | O_APPEND | O_NOFOLLOW));
+  TRY(sys::write_all(file, "\n" + json::write(record), kRecordFile));
+  return sys::close_checked(std::move(file), kRecordFile);
+}
+
+Result<ContainerFiles> ContainerDirectory::read() const {
+  auto file = TRY(sys::open_if_exists(files_fd(), kRecordFile, O_RDONLY | O_NOFOLLOW));
+  if (!file) file.emplace();
+  ContainerFiles files = TRY(read_files(*file));
+  files.owned = true;
+  return files;
+}
+
+Result<void> ContainerDirectory::give_up_name() const {
+  if (name_) return name_->empty() ? Result<void>() : release_name(paths_.root, *name_, id_);
+  auto files = read();
+  if (files.ok() && files->record) return release_name(paths_.root, files->record->name, id_);
+  auto all = sys::list_directory(sys::cwd(), names(paths_.root));
+  if (!all.ok())
+    return all.error().kind == Kind::not_found ? Result<void>() : std::move(all).error();
+  for (const std::string& name : *all) {
+    auto holder = find_name(paths_.root, name);
+    if (holder.ok() && *holder == id_) TRY(release_name(paths_.root, name, id_));
+  }
+  return {};
 }
 
 Result<void> ContainerDirectory::remove() {
-  if (!name_) {
-    auto record = read_record<ContainerRecord>(files_fd(), kRecordFile);
-    if (record.ok() && *record) name_ = (*record)->name;
-  }
   // The name first: whoever reads it must find the container.
-  if (name_ && !name_->empty()) TRY(release_name(paths_.root, *name_, id_));
+  TRY(give_up_name());
   if (files_ != path_) TRY(sys::remove_tree(sys::cwd(), files_));
   return sys::remove_tree(sys::cwd(), path_);
 }
 
 Result<ContainerFiles> read_container(const Paths& paths, const std::string& id) {
-  ContainerFiles files;
-  sys::Fd directory =
-      TRY(sys::open_at(sys::cwd(), container_path(paths, id), O_DIRECTORY | O_RDONLY));
-  files.record = TRY(read_record<ContainerRecord>(directory, kRecordFile));
-  auto away = files.record ? std::optional<sys::Fd>()
-                           : TRY(sys::open_if_exists(sys::cwd(), volatile_directory(paths, id),
-                                                     O_DIRECTORY | O_RDONLY));
-  if (away) files.record = TRY(read_record<ContainerRecord>(*away, kRecordFile));
-  files.owned = !TRY(sys::try_lock(directory, sys::LockMode::shared, id));
-  // After the lock: an owner writes it before it goes.
-  files.exit = TRY(read_record<ExitRecord>(directory, kExitFile));
+  Opened opened = TRY(open_container(paths, id));
+  bool free = TRY(sys::try_lock(opened.directory, sys::LockMode::shared, id));
+  // After the lock: an owner writes the exit before it goes.
+  ContainerFiles files = TRY(read_files(opened.record));
+  files.owned = !free;
   return files;
+}
+
+Result<ContainerFiles> await_container(const Paths& paths, const std::string& id) {
+  Opened opened = TRY(open_container(paths, id));
+  TRY(sys::wait_lock(opened.directory, sys::LockMode::shared, id));
+  return read_files(opened.record);
 }
 
 Result<std::vector<std::string>> container_ids(const std::string& root) {

@@ -19,6 +19,14 @@ enum class Lifetime {
   kept,     ///< all of it lies in the store
 };
 
+/// What the files of a container say.
+struct ContainerFiles {
+  std::optional<ContainerRecord> record;  ///< none: it was never finished, or is damaged
+  std::optional<Error> damage;            ///< why the record cannot be read
+  std::optional<ExitRecord> exit;
+  bool owned = false;  ///< somebody holds the lock
+};
+
 /// containers/<id> of a store, held by a lock on the directory itself that the kernel takes back
 /// when the holder dies: a container lives as long as its owner (berth in the foreground,
 /// berth-monitor behind it) holds the lock.
@@ -46,13 +54,17 @@ class ContainerDirectory {
   Result<void> reserve(const std::string& name);
 
   Result<void> write(const ContainerRecord& record) const;
+  /// After the container's record.
   Result<void> write(const ExitRecord& record) const;
+  Result<ContainerFiles> read() const;
 
   /// Gives up the name, then removes the directory with all that is in it. The lock is held to the
   /// end.
   Result<void> remove();
 
  private:
+  Result<void> give_up_name() const;
+
   Paths paths_;
   std::string id_;
   std::string path_;
@@ -66,14 +78,12 @@ class ContainerDirectory {
 std::string container_path(const Paths& paths, const std::string& id);
 std::string container_files(const Paths& paths, const std::string& id, Lifetime lifetime);
 
-/// What the files of a container say.
-struct ContainerFiles {
-  std::optional<ContainerRecord> record;  ///< none: it was never finished
-  std::optional<ExitRecord> exit;
-  bool owned = false;  ///< somebody holds the lock
-};
-/// Errors: not_found, corrupt.
+/// Errors: not_found, io.
 Result<ContainerFiles> read_container(const Paths& paths, const std::string& id);
+
+/// Waits until nobody owns the container, then reads; also when the owner has removed it.
+/// Errors: not_found (it was not there to begin with), io.
+Result<ContainerFiles> await_container(const Paths& paths, const std::string& id);
 
 /// Ids of all containers, in no order; nothing when the store has none yet.
 Result<std::vector<std::string>> container_ids(const std::string& root);

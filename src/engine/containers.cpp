@@ -63,12 +63,6 @@ Result<std::optional<ContainerFiles>> find_files(const Context& context, const s
   return std::move(files).error();
 }
 
-// Containers of --rm without a name of the user have theirs in the record alone.
-bool has_name(const Context& context, const std::string& id, const std::string& name) {
-  auto files = read_container(context.paths, id);
-  return files.ok() && files->record && files->record->name == name;
-}
-
 Result<std::string> resolve(const Context& context, std::string_view reference) {
   std::string name(reference);
   if (name.starts_with('/')) name.erase(0, 1);
@@ -79,11 +73,9 @@ Result<std::string> resolve(const Context& context, std::string_view reference) 
   if (by_name) return std::move(*by_name);
   std::optional<std::string> match;
   for (std::string& id : TRY(container_ids(context.paths.root))) {
-    if (!id.starts_with(name) && !has_name(context, id, name)) continue;
+    if (!id.starts_with(name)) continue;
     if (match) {
-      return make_error(
-          Kind::usage,
-          "several containers have this name or ids that start with it: " + quoted(name));
+      return make_error(Kind::usage, "several containers have ids that start with " + quoted(name));
     }
     match = std::move(id);
   }
@@ -91,9 +83,14 @@ Result<std::string> resolve(const Context& context, std::string_view reference) 
   return std::move(*match);
 }
 
+std::string cannot_read(const std::string& id) {
+  return "cannot read container " + quoted(id.substr(0, 12));
+}
+
 Result<ContainerFiles> get_files(const Context& context, std::string_view reference) {
   std::string id = TRY(resolve(context, reference));
   auto files = TRY(find_files(context, id));
+  if (files && files->damage) return std::move(*files->damage).with_context(cannot_read(id));
   if (!files || !files->record) return no_such_container(reference);
   return std::move(*files);
 }
@@ -130,6 +127,7 @@ Result<std::optional<ContainerDirectory>> take_when_free(const Context& context,
 
 // What a killed owner has left to the kernel and to berth-runtime.
 Result<void> end_leftovers(const Context& context, const std::string& id) {
+  if (!TRY(sys::stat_entry(sys::cwd(), runtime_root(context) + "/" + id))) return {};
   TRY(call_runtime(context, {"delete", "--force", id}));
   return {};
 }
@@ -154,6 +152,9 @@ Result<std::vector<ContainerSummary>> list_containers(const Context& context, Wh
   std::vector<ContainerSummary> summaries;
   for (const std::string& id : TRY(container_ids(context.paths.root))) {
     auto files = TRY(find_files(context, id));
+    if (files && files->damage) {
+      context.log.warn(cannot_read(id) + ": " + to_line(*files->damage) + ", ignoring");
+    }
     if (!files || !files->record) continue;
     ContainerSummary summary = summary_of(*files);
     if (which == Which::running && summary.state != ContainerState::running) continue;
@@ -183,8 +184,8 @@ Result<std::string> remove_container(const Context& context, std::string_view re
   }
   if (!*taken) {
     auto files = TRY(find_files(context, id));
-    // An owner that has written the exit is about to let go.
-    bool ending = files && files->exit;
+    // An owner that has written the exit is about to let go, and who only looks does so at once.
+    bool ending = files && (files->exit || !files->owned);
     if (!ending && !options.force) {
       return make_error(Kind::busy,
                         "cannot remove container " + quoted(reference) + ": container is running",
@@ -232,17 +233,13 @@ Result<void> stop_container(const Context& context, std::string_view reference,
 }
 
 Result<int> wait_container(const Context& context, std::string_view reference) {
-  ContainerFiles files = TRY(get_files(context, reference));
-  std::string id = files.record->id;
-  while (state_of(files) == ContainerState::running) {
-    std::this_thread::sleep_for(kPollTime);
-    auto again = TRY(find_files(context, id));
-    if (!again) {
-      return make_error(Kind::not_found, "container " + quoted(reference) +
-                                             " was removed: its exit status is not known");
-    }
-    files = std::move(*again);
+  std::string id = TRY(resolve(context, reference));
+  auto awaited = await_container(context.paths, id);
+  if (!awaited.ok() && awaited.error().kind == Kind::not_found) {
+    return no_such_container(reference);
   }
+  ContainerFiles files = TRY(std::move(awaited));
+  if (files.damage) return std::move(*files.damage).with_context(cannot_read(id));
   if (!files.exit || !files.exit->exit_code) {
     return make_error(Kind::not_found, "container " + quoted(reference) +
                                            " lost its owner: its exit status is not known");
@@ -257,22 +254,23 @@ void sweep(const Context& context) {
     auto taken = ContainerDirectory::take_over(context.paths, id);
     if (!taken.ok() || !*taken) continue;  // it has an owner, or another process was faster
     ContainerDirectory& directory = **taken;
-    auto exit = sys::stat_entry(directory.fd(), kExitFile);
-    if (!exit.ok() || *exit) continue;
-    auto files = read_container(context.paths, id);
-    if (!files.ok() && files.error().kind == Kind::not_found) continue;  // its owner removed it
-    if (files.ok() && !files->record) {
+    auto files = directory.read();
+    if (!files.ok()) continue;
+    bool keep = files->damage || (files->record && !files->record->remove);
+    if (files->exit && keep) continue;
+    if (!files->record && !keep) {
+      // Its owner removed it in this moment, or is about to write the record.
       auto status = sys::stat_fd(directory.fd(), id);
       int64_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
       if (!status.ok() || now - status->st_mtime < kUnfinishedSeconds) continue;
     }
     auto ended = end_leftovers(context, id);
+    if (ended.ok() && files->damage) continue;
     if (!ended.ok()) {
       context.log.warn("cannot clean up container " + id.substr(0, 12) + ": " +
                        to_line(ended.error()) + ", ignoring");
       continue;
     }
-    bool keep = files.ok() && files->record && !files->record->remove;
     int64_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
     auto done = keep ? directory.write(ExitRecord{std::nullopt, now}) : directory.remove();
     if (!done.ok()) context.log.debug("sweep: " + to_line(done.error()));

@@ -41,9 +41,6 @@ void fields(V& v, ReportFields& r) {
 std::string runtime_program(const Context& context) {
   return context.paths.libexec + "/berth-runtime";
 }
-std::string runtime_root(const Context& context) {
-  return context.paths.state + "/runtime";
-}
 std::string bundle_of(const ContainerDirectory& directory) {
   return directory.files() + "/" + std::string(kBundleDirectory);
 }
@@ -107,6 +104,10 @@ Result<void> pass_on(const sys::Fd& signals, const sys::Process& child) {
 }
 
 }  // namespace
+
+std::string runtime_root(const Context& context) {
+  return context.paths.state + "/runtime";
+}
 
 int Report::status() const {
   if (!command) return 125;
@@ -179,6 +180,8 @@ Result<std::optional<Ended>> run_detached(const Context& context,
                 directory.id(),
                 "--directory",
                 directory.path(),
+                "--files",
+                directory.files(),
                 "--bundle",
                 bundle_of(directory),
                 "--runtime",

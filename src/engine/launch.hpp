@@ -39,6 +39,9 @@ Result<std::optional<Ended>> run_detached(const Context& context,
                                           const ContainerDirectory& directory,
                                           const ContainerRecord& record, LaunchOptions options);
 
+/// Where berth-runtime keeps the state of what runs: one entry per container, named by its id.
+std::string runtime_root(const Context& context);
+
 /// Calls `berth-runtime VERB… ID` and gives what it printed.
 /// Errors: its own, with kind; not_found when it does not know the container.
 Result<std::string> call_runtime(const Context& context, std::vector<std::string> words);

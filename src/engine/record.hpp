@@ -9,7 +9,7 @@
 /// The small files of a container's directory as structs with their field tables.
 namespace berth::engine {
 
-/// container.json: written once, before the start.
+/// The first line of container.json, written once, before the start.
 struct ContainerRecord {
   std::string id;
   std::string name;
@@ -34,8 +34,10 @@ void fields(V& v, ContainerRecord& r) {
   v.required("terminal", r.terminal);
 }
 
-/// exit.json: written by the owner at the end. Without it a container whose owner is gone is dead.
-/// The monitor writes the same members (monitor/monitor.cpp).
+/// The second line of container.json, appended by the owner at the end: who waits for a container
+/// of
+/// --rm holds the file open and reads it there even when it was removed. Without it a container
+/// whose owner is gone is dead. The monitor writes the same members (monitor/monitor.cpp).
 struct ExitRecord {
   std::optional<int> exit_code;  ///< none: the owner was killed, nobody saw the end
   int64_t finished_at = 0;       ///< seconds since 1970
@@ -47,7 +49,6 @@ void fields(V& v, ExitRecord& r) {
 }
 
 inline constexpr const char* kRecordFile = "container.json";
-inline constexpr const char* kExitFile = "exit.json";
 inline constexpr const char* kLogFile = "log";
 
 }  // namespace berth::engine

@@ -93,12 +93,6 @@ Result<void> take_name(const Context& context, const RunRequest& request,
   const size_t last = request.name ? 1 : 16;
   for (size_t attempt = 0;; ++attempt) {
     record.name = choose_name(request, record.id, attempt);
-    if (request.remove && !request.name) {
-      // Nobody waits for this name: it need not be reserved on disk, only be nobody else's.
-      bool taken = TRY(find_name(context.paths.root, record.name)).has_value();
-      if (!taken || attempt == last) return directory.write(record);
-      continue;
-    }
     TRY(directory.write(record));
     auto reserved = directory.reserve(record.name);
     if (reserved.ok() || reserved.error().kind != Kind::exists || attempt == last) return reserved;
@@ -144,10 +138,14 @@ Result<RunOutcome> run(const Context& context, const RunRequest& request,
     sweep(context);
     return RunOutcome{draft.id, 0, std::nullopt};
   }
-  Ended ended = TRY(run_attached(context, directory, options, [&] { sweep(context); }));
-  if (!request.remove && !ended.command_error) {
-    TRY(directory.write(ExitRecord{ended.status, now()}));
-    undo.commit();
+  Ended ended = TRY(run_attached(context, directory, options, [&] {
+    // From now on it has output that somebody may want.
+    if (!request.remove) undo.commit();
+    sweep(context);
+  }));
+  auto written = directory.write(ExitRecord{ended.status, now()});
+  if (!written.ok() && !request.remove) {
+    context.log.warn("cannot keep the exit status: " + to_line(written.error()) + ", ignoring");
   }
   return outcome_of(draft.id, std::move(ended));
 }

@@ -76,7 +76,7 @@ class Monitor {
   sys::Fd signals_;
   Streams streams_;
   sys::Process init_;
-  int exit_code_ = 0;
+  std::optional<int> exit_code_;  ///< none: it was not seen
   bool runtime_reported_ = false;
   std::array<char, kMaxPiece> buffer_;
 };
@@ -244,14 +244,12 @@ Result<void> Monitor::delete_container() {
 
 Result<void> Monitor::clean_up() {
   auto deleted = delete_container();
-  if (options_.files.empty()) {
-    // Last: a container without this file and without an owner is swept by the next command.
-    TRY(write_exit());
-    return deleted;
-  }
-  auto holder = sys::read_link(sys::cwd(), options_.name_link);
+  // Last: a container without this and without an owner is swept by the next command.
+  auto written = write_exit();
+  if (!options_.remove) return written.ok() ? std::move(deleted) : std::move(written);
+  auto holder = sys::read_link(sys::cwd(), *options_.remove);
   if (holder.ok() && *holder == options_.id) {
-    TRY(sys::remove_entry(sys::cwd(), options_.name_link));
+    TRY(sys::remove_entry(sys::cwd(), *options_.remove));
   }
   TRY(sys::remove_tree(sys::cwd(), options_.files));
   TRY(sys::remove_tree(sys::cwd(), options_.directory));
@@ -260,10 +258,12 @@ Result<void> Monitor::clean_up() {
 
 Result<void> Monitor::write_exit() const {
   int64_t seconds = Clock::to_time_t(Clock::now());
-  json::Object members = {{"exit_code", json::Value(exit_code_)},
+  json::Object members = {{"exit_code", exit_code_ ? json::Value(*exit_code_) : json::Value()},
                           {"finished_at", json::Value(seconds)}};
-  return sys::replace_file(directory_, "exit.json", json::dump(json::Value(std::move(members))),
-                           0600);
+  std::string path = options_.files + "/container.json";
+  sys::Fd file = TRY(sys::open_at(sys::cwd(), path, O_WRONLY | O_APPEND | O_NOFOLLOW));
+  TRY(sys::write_all(file, "\n" + json::dump(json::Value(std::move(members))), path));
+  return sys::close_checked(std::move(file), path);
 }
 
 void Monitor::report(const Error& error) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "base/result.hpp"
@@ -13,7 +14,8 @@ namespace berth::monitor {
 
 struct Options {
   std::string id;
-  std::string directory;     ///< the container's, absolute: log, exit status
+  std::string directory;     ///< the container's, absolute: log
+  std::string files;         ///< absolute: container.json, which the exit status is added to
   std::string bundle;        ///< absolute
   std::string runtime;       ///< path of berth-runtime
   std::string runtime_root;  ///< its --root
@@ -22,9 +24,9 @@ struct Options {
   sys::Fd report;
   bool terminal = false;
   bool keep_stdin = false;  ///< the container's standard input stays open without a writer
-  /// With --rm: what is removed beside `directory`, and the link of the name where there is one.
-  std::string files;
-  std::string name_link;
+  /// With --rm: the link that binds the container's name, removed together with `directory` and
+  /// `files`. It stays when it is another container's by then.
+  std::optional<std::string> remove;
 };
 
 /// Creates and starts the container, stays until it has ended, and cleans up after it.

@@ -5,9 +5,11 @@ import json
 import os
 import pathlib
 import signal
+import subprocess
 import time
 
 import pytest
+from support.store_listing import store_listing
 
 SHELL = ("sh", "-c")
 
@@ -100,17 +102,86 @@ def test_removal_of_a_running_container_needs_force(berth, image):
     berth.ok("rm", "-f", "tug")
 
 
-def test_rm_leaves_nothing_when_the_command_ends(berth, image, listing):
-    berth.ok("run", "--rm", image, "true")
-    before = listing()
-    berth.ok("run", "-d", "--rm", image, "true")
+def test_rm_leaves_nothing_when_the_command_ends(berth, image):
+    def kept():
+        return store_listing(berth.root), store_listing(berth.state)
 
     def is_as_before():
         try:
-            return listing() == before
+            return kept() == before
         except FileNotFoundError:  # it went while it was read
             return False
+
+    berth.ok("run", "--rm", image, "true")
+    before = kept()
+    berth.ok("run", "-d", "--rm", image, "true")
     wait_until(is_as_before)
+    berth.ok("run", "-d", "--rm", "--name", "tug", image, "true")
+    wait_until(is_as_before)
+
+
+@pytest.mark.parametrize("flags", [("-d",), ("-d", "--rm"), ("--rm",)])
+def test_wait_tells_the_status_even_of_what_removes_itself(berth, image, work, flags):
+    front = berth.spawn("run", *flags, "--name", "tug", "-v", f"{work}:/hold", image, *SHELL,
+                        "until [ -e /hold/go ]; do sleep 0.1; done; exit 7")
+    wait_until(lambda: "running" in berth.ok("ps", "--format", "json"))
+    waiters = [berth.spawn("wait", "tug") for _ in range(3)]
+    time.sleep(0.5)
+    assert [waiter.poll() for waiter in waiters] == [None] * 3
+    (work / "go").touch()
+    for waiter in waiters:
+        assert waiter.communicate(timeout=20) == ("7\n", "")
+    front.communicate(timeout=20)
+    if "--rm" not in flags:
+        assert berth.ok("wait", "tug") == "7\n"
+        berth.ok("rm", "tug")
+
+
+def test_a_name_that_was_given_by_berth_belongs_to_one_container(berth, image):
+    front = berth.spawn("run", "--rm", image, *SHELL, "echo up; sleep 1000")
+    assert front.stdout.readline() == "up\n"
+    (container,) = json.loads(berth.ok("ps", "--format", "json"))["containers"]
+    assert berth.fail("run", "--rm", "--name", container["name"], image, "true") == (
+        f'berth: Conflict. The container name "/{container["name"]}" is already in use by '
+        f'container "{container["id"]}"; try: berth rm {container["name"]}')
+    berth.ok("rm", "-f", container["name"])
+    front.communicate(timeout=20)
+
+
+@pytest.mark.profiles("root")
+def test_a_full_disk_at_the_end_costs_neither_the_status_nor_the_container(berth, image):
+    berth.ok("run", "--rm", image, "true")
+    containers = berth.root / "containers"
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", containers], check=True)
+    try:
+        done = berth.run("run", "--name", "tug", image, *SHELL, "cat /dev/zero > /full; exit 7")
+        assert done.returncode == 7
+        assert inspect(berth, "tug")["State"]["ExitCode"] == 7
+        berth.ok("rm", "tug")
+    finally:
+        subprocess.run(["umount", containers], check=True)
+
+
+def test_a_damaged_record_hides_one_container_and_stops_nothing(berth, image):
+    berth.ok("run", "--name", "tug", image, "true")
+    berth.ok("run", "--name", "other", image, "true")
+    identity = inspect(berth, "tug")["Id"]
+    (berth.root / "containers" / identity / "container.json").write_text('{"id": 3')
+    done = berth.run("ps", "-a")
+    assert done.returncode == 0 and "other" in done.stdout
+    assert done.stderr.startswith(
+        f"berth: warning: cannot read container '{identity[:12]}': container.json: ")
+    assert done.stderr.endswith(", ignoring\n") and done.stderr.count("\n") == 1
+    assert berth.ok("wait", "other") == "0\n"
+    berth.ok("info")
+    berth.ok("run", "--rm", image, "true")  # sweeps
+    assert (berth.root / "containers" / identity / "upper").exists()
+    assert berth.fail("inspect", identity[:12], status=1).startswith(
+        f"berth: cannot read container '{identity[:12]}': container.json: ")
+    assert berth.ok("rm", identity[:12]) == f"{identity[:12]}\n"
+    assert not (berth.root / "names/tug").is_symlink()
+    assert not (berth.root / "containers" / identity).exists()
+    berth.ok("rm", "other")
 
 
 def test_a_terminal_without_anybody_in_front(berth, image):

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
+#include <future>
 
 #include "engine/containers.hpp"
 #include "engine/launch.hpp"
@@ -55,11 +57,50 @@ TEST_F(ContainerDirectoryTest, is_owned_while_it_is_open) {
 
 TEST_F(ContainerDirectoryTest, keeps_the_exit_status) {
   auto made = ContainerDirectory::create(paths(), a_, Lifetime::kept);
+  ASSERT_TRUE(made->write(record(a_, "ab")).ok());
   ASSERT_TRUE(made->write(ExitRecord{3, 99}).ok());
   auto files = read_container(paths(), a_);
   ASSERT_TRUE(files->exit);
   EXPECT_EQ(files->exit->exit_code, 3);
   EXPECT_EQ(files->exit->finished_at, 99);
+}
+
+TEST_F(ContainerDirectoryTest, takes_half_an_exit_for_none) {
+  auto made = ContainerDirectory::create(paths(), a_, Lifetime::kept);
+  ASSERT_TRUE(made->write(record(a_, "ab")).ok());
+  { std::ofstream(made->path() + "/container.json", std::ios::app) << "\n{\"exit_co"; }
+  EXPECT_FALSE(read_container(paths(), a_)->exit);
+  ASSERT_TRUE(made->write(ExitRecord{std::nullopt, 99}).ok());
+  auto files = read_container(paths(), a_);
+  ASSERT_TRUE(files->exit);
+  EXPECT_FALSE(files->exit->exit_code);
+}
+
+TEST_F(ContainerDirectoryTest, tells_the_end_to_who_waits_also_when_it_is_removed) {
+  auto made = ContainerDirectory::create(paths(), a_, Lifetime::removed);
+  ASSERT_TRUE(made->write(record(a_, "ab")).ok());
+  auto waiter = std::async(std::launch::async, [&] { return await_container(paths(), a_); });
+  EXPECT_EQ(waiter.wait_for(std::chrono::milliseconds(100)), std::future_status::timeout);
+  ASSERT_TRUE(made->write(ExitRecord{3, 99}).ok());
+  ASSERT_TRUE(made->remove().ok());
+  { ContainerDirectory gone = std::move(*made); }
+  auto files = waiter.get();
+  ASSERT_TRUE(files.ok() && files->exit);
+  EXPECT_EQ(files->exit->exit_code, 3);
+}
+
+TEST_F(ContainerDirectoryTest, gives_up_the_name_of_a_damaged_record) {
+  {
+    auto made = ContainerDirectory::create(paths(), a_, Lifetime::kept);
+    ASSERT_TRUE(made->write(record(a_, "ab")).ok());
+    ASSERT_TRUE(made->reserve("ab").ok());
+  }
+  { std::ofstream(root_ / "containers" / a_ / "container.json") << "{"; }
+  EXPECT_TRUE(read_container(paths(), a_)->damage);
+  auto taken = ContainerDirectory::take_over(paths(), a_);
+  ASSERT_TRUE(taken.ok() && *taken);
+  ASSERT_TRUE((*taken)->remove().ok());
+  EXPECT_TRUE(fs::is_empty(root_ / "names"));
 }
 
 TEST_F(ContainerDirectoryTest, leaves_nothing_when_it_is_removed) {
