@@ -65,6 +65,9 @@ Result<engine::Context> make_context(const cli::GlobalOptions& globals, const cl
                       .driver_root = globals.driver_root.value_or("")};
   auto paths = engine::complete_paths(given, environment, uid);
   if (!paths.ok() && verb.store != cli::Store::none) return paths.error();
+  if (uid != 0 && paths.ok() && verb.needs == engine::Needs::user_namespace) {
+    engine::end_orphans({*paths, engine::Identity::single, environment, log});
+  }
   engine::Identity identity = TRY(engine::settle(verb.needs, log));
   if (verb.store != cli::Store::none) TRY(engine::make_directories(*paths));
   return engine::Context{paths.ok() ? *paths : given, identity, std::move(environment), log};

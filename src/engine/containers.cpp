@@ -174,8 +174,8 @@ Result<ContainerSummary> get_container(const Context& context, std::string_view 
   return summary;
 }
 
-Result<std::string> remove_container(const Context& context, std::string_view reference,
-                                     RemoveOptions options) {
+Result<std::string> end_container(const Context& context, std::string_view reference,
+                                  EndOptions options) {
   std::string id = TRY(resolve(context, reference));
   auto taken = ContainerDirectory::take_over(context.paths, id);
   if (!taken.ok()) {
@@ -192,15 +192,36 @@ Result<std::string> remove_container(const Context& context, std::string_view re
                         "berth stop " + std::string(reference) + ", or --force");
     }
     // The owner sees the end of its container and lets go; with --rm it also removes it.
-    if (!ending) ignore(call_runtime(context, {"kill", id, "KILL"}));
+    auto killed = ending ? Result<std::string>("") : call_runtime(context, {"kill", id, "KILL"});
+    if (!killed.ok() && killed.error().kind == Kind::denied) return std::move(killed).error();
     taken = take_when_free(context, id, kKillTime);
     if (!taken.ok() && taken.error().kind == Kind::not_found) return id;
     if (!taken.ok()) return std::move(taken).error();
     if (!*taken) return make_error(Kind::busy, "container " + quoted(reference) + " does not end");
   }
   TRY(end_leftovers(context, id));
-  TRY((*taken)->remove());
   return id;
+}
+
+Result<void> remove_container(const Context& context, const std::string& id) {
+  auto taken = take_when_free(context, id, kKillTime);
+  if (!taken.ok()) {
+    return taken.error().kind == Kind::not_found ? Result<void>() : std::move(taken).error();
+  }
+  if (*taken) return (*taken)->remove();
+  return make_error(Kind::busy,
+                    "cannot remove container " + quoted(id.substr(0, 12)) + ": it is in use");
+}
+
+void end_orphans(const Context& context) {
+  auto ids = sys::list_directory(sys::cwd(), runtime_root(context));
+  if (!ids.ok()) return;  // nothing has ever run
+  for (const std::string& id : *ids) {
+    auto taken = ContainerDirectory::take_over(context.paths, id);
+    if (!taken.ok() || !*taken) continue;  // not ours, or it has an owner
+    auto ended = end_leftovers(context, id);
+    if (!ended.ok()) context.log.debug("end orphans: " + to_line(ended.error()));
+  }
 }
 
 Result<void> kill_container(const Context& context, std::string_view reference, int number) {

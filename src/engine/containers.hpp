@@ -50,12 +50,25 @@ Result<ContainerSummary> get_container(const Context& context, std::string_view 
 /// The record of one container as `berth inspect` prints it: one JSON object.  Errors: as above.
 Result<std::string> inspect_container(const Context& context, std::string_view reference);
 
-struct RemoveOptions {
-  bool force = false;  ///< kill it first
+// Processes of a container may have other ids than its user. From a user namespace of our own we
+// could not signal them: the kernel lets their user do it from outside, as the one who made theirs.
+// So removing has two steps, and a verb enters its namespace between the two.
+
+struct EndOptions {
+  bool force = false;  ///< kill it where it runs
 };
-/// Gives the id back.  Errors: not_found, busy (it runs and `force` is not set).
-Result<std::string> remove_container(const Context& context, std::string_view reference,
-                                     RemoveOptions options);
+/// Ends what there is of a container but its files; gives its id.
+/// Errors: not_found, busy (it runs and `force` is not set).
+Result<std::string> end_container(const Context& context, std::string_view reference,
+                                  EndOptions options);
+
+/// Removes the container `id` after end_container(); one that removes itself is fine.
+/// Errors: busy (another process has it), io.
+Result<void> remove_container(const Context& context, const std::string& id);
+
+/// Ends what runs of containers whose owner was killed, for a sweep() inside of a user namespace.
+/// Cheap when nothing runs.
+void end_orphans(const Context& context);
 
 /// Sends signal `number`.  Errors: not_found, usage (it does not run).
 Result<void> kill_container(const Context& context, std::string_view reference, int number);

@@ -48,16 +48,16 @@ Result<void> signal_first(const State& state, int signal) {
 
 Result<void> kill_and_wait(const State& state) {
   auto process = first_process(state);
-  if (!process.ok()) return {};  // it has ended
+  auto gone = [](const Error& error) { return error.kind == Kind::not_found; };
+  if (!process.ok()) return gone(process.error()) ? Result<void>() : std::move(process).error();
+  sys::Fd pidfd = TRY(sys::duplicate(process->pidfd()));
   auto sent = process->signal(SIGKILL);
-  std::vector<pollfd> entries{{process->pidfd().get(), POLLIN, 0}};
-  auto ended = sent.ok() ? sys::poll(entries, kDeath) : Result<int>(1);
-  process->release();
-  if (ended.ok() && *ended == 0) {
-    return make_error(Kind::busy,
-                      "kill process " + std::to_string(state.pid) + ": still there after 10 s");
-  }
-  return ended.ok() ? Result<void>() : Result<void>(std::move(ended).error());
+  process->release();  // not our child
+  if (!sent.ok()) return gone(sent.error()) ? Result<void>() : std::move(sent);
+  std::vector<pollfd> entries{{pidfd.get(), POLLIN, 0}};
+  if (TRY(sys::poll(entries, kDeath)) > 0) return {};
+  return make_error(Kind::busy,
+                    "kill process " + std::to_string(state.pid) + ": still there after 10 s");
 }
 
 // Waits for the sentence of the container's first process: "ready" that it has heard us, then

@@ -243,18 +243,43 @@ def test_a_killed_berth_at_any_moment_leaves_nothing(berth, image, listing):
     assert listing() == before
 
 
-@pytest.mark.profiles("root")
-def test_a_killed_monitor_leaves_a_dead_container(berth, image):
-    berth.ok("run", "-d", "--name", "tug", image, "sleep", "1000")
+def has_ended(pid):
+    try:
+        return "State:\tZ" in pathlib.Path(f"/proc/{pid}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
+# With subordinate ids sailor is somebody else on the host than the user who runs berth.
+@pytest.mark.profiles("root", "user")
+@pytest.mark.parametrize("user", ["root", "sailor"])
+def test_a_killed_monitor_leaves_a_dead_container(berth, image, user):
+    berth.ok("run", "-d", "--name", "tug", "-u", user, image, "sleep", "1000")
     (pid,) = monitors(berth)
     container = inspect(berth, "tug")["State"]["Pid"]
     os.kill(pid, signal.SIGKILL)
     wait_until(lambda: inspect(berth, "tug")["State"]["Status"] == "dead")
-    berth.ok("run", "--rm", image, "true")  # sweeps
-    wait_until(lambda: not pathlib.Path(f"/proc/{container}/status").exists()
-               or "State:\tZ" in pathlib.Path(f"/proc/{container}/status").read_text())
+    assert not has_ended(container)
+    assert berth.run("run", "--rm", image, "true").stderr == ""  # sweeps
+    wait_until(lambda: has_ended(container))
     assert inspect(berth, "tug")["State"]["Status"] == "dead"
     berth.ok("rm", "tug")
+
+
+@pytest.mark.profiles("root", "user")
+def test_removal_reaches_the_processes_of_other_users(berth, image):
+    berth.ok("run", "-d", "--name", "owned", "-u", "sailor", image, "sleep", "1000")
+    (monitor,) = monitors(berth)
+    berth.ok("run", "-d", "--name", "alone", "-u", "sailor", image, "sleep", "1000")
+    (other,) = set(monitors(berth)) - {monitor}
+    pids = [inspect(berth, name)["State"]["Pid"] for name in ("owned", "alone")]
+    os.kill(other, signal.SIGKILL)
+    wait_until(lambda: inspect(berth, "alone")["State"]["Status"] == "dead")
+    assert berth.ok("rm", "-f", "owned") == "owned\n"
+    assert has_ended(pids[0]) and not has_ended(pids[1])
+    assert berth.ok("rm", "alone") == "alone\n"
+    assert has_ended(pids[1])
+    assert list((berth.state / "runtime").iterdir()) == []
 
 
 def test_many_at_once(berth, image, listing):

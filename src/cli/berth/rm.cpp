@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <map>
+
 #include "cli/berth/common.hpp"
 #include "engine/containers.hpp"
 
@@ -6,23 +9,33 @@ namespace berth::cli {
 namespace {
 
 struct Options {
-  engine::RemoveOptions remove;
+  engine::EndOptions end;
 };
 
 FlagTable flags(Options& o) {
   return {{"force", 'f', "", "Kill a running container first; a missing one is no error",
-           &o.remove.force}};
+           &o.end.force}};
 }
 
 Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
-  return for_each_argument(session, arguments, [&](const std::string& name) -> Result<void> {
-    auto removed = engine::remove_container(session.context, name, o.remove);
-    bool missing = !removed.ok() && removed.error().kind == Kind::not_found;
-    if (missing && o.remove.force) return {};
-    TRY(std::move(removed));
+  std::vector<std::string> names;
+  std::map<std::string, std::string> ids;
+  int ending = for_each_argument(session, arguments, [&](const std::string& name) -> Result<void> {
+    auto ended = engine::end_container(session.context, name, o.end);
+    bool missing = !ended.ok() && ended.error().kind == Kind::not_found;
+    if (missing && o.end.force) return {};
+    ids[name] = TRY(std::move(ended));
+    names.push_back(name);
+    return {};
+  });
+  // What the container's users have written belongs to ids that only a namespace of ours has.
+  TRY(engine::settle(engine::Needs::user_namespace, session.report));
+  int removing = for_each_argument(session, names, [&](const std::string& name) -> Result<void> {
+    TRY(engine::remove_container(session.context, ids[name]));
     print(session, name + "\n");
     return {};
   });
+  return std::max(ending, removing);
 }
 
 }  // namespace
@@ -35,8 +48,6 @@ const Verb rm_verb{
              .example = "berth rm -f web",
              .complete = Complete::container},
     .arity = {1},
-    .needs = engine::Needs::user_namespace,
-    .store = Store::swept,
     .command = [] { return make_command(flags, run); },
 };
 
