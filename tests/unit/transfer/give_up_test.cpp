@@ -52,5 +52,10 @@ TEST_F(GiveUp, says_how_to_make_room) {
             "berth rmi IMAGE, or --root on a larger disk than '" + base_ + "/store'");
 }
 
+TEST_F(GiveUp, leaves_the_hint_of_who_knew_more) {
+  EXPECT_EQ(give_up_after(sys_error(ENOSPC, "write").with_hint("another disk")).hint,
+            "another disk");
+}
+
 }  // namespace
 }  // namespace berth::transfer
