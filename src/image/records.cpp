@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <ctime>
 
 #include "base/text.hpp"
+#include "base/time.hpp"
 #include "json/fields.hpp"
 
 namespace berth::image {
@@ -123,12 +123,7 @@ Result<void> unlink_record(const sys::Fd& root, const ImageRecord& record) {
 }
 
 std::string timestamp_now() {
-  std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
-  std::tm utc{};
-  ::gmtime_r(&now, &utc);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
-  return text;
+  return format_time(std::time(nullptr));
 }
 
 }  // namespace berth::image

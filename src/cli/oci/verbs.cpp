@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <time.h>
-
-#include <array>
+#include <ctime>
 
 #include "base/text.hpp"
+#include "base/time.hpp"
 #include "cli/oci/verb.hpp"
 #include "json/value.hpp"
 
@@ -88,17 +87,12 @@ std::string report_text(const Error& error, runtime::Stage stage) {
 }
 
 std::string log_line(std::string_view format, std::string_view level, const std::string& text) {
-  time_t now = ::time(nullptr);
-  tm parts{};
-  ::gmtime_r(&now, &parts);
-  std::array<char, 32> stamp{};
-  ::strftime(stamp.data(), stamp.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
-  if (format != "json")
-    return std::string(stamp.data()) + " " + std::string(level) + ": " + text + "\n";
+  std::string stamp = format_time(std::time(nullptr));
+  if (format != "json") return stamp + " " + std::string(level) + ": " + text + "\n";
   json::Object object;
   object.emplace_back("level", std::string(level));
   object.emplace_back("msg", text);
-  object.emplace_back("time", stamp.data());
+  object.emplace_back("time", std::move(stamp));
   return json::dump(json::Value(std::move(object))) + "\n";
 }
 

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace berth {
+
+/// A time in UTC as RFC 3339 has it: "2026-11-20T12:00:00Z", with `nanoseconds` (below 10^9)
+/// "2026-11-20T12:00:00.000000250Z". `seconds` since 1970 may be negative. gmtime(3) would read the
+/// machine's time zone file for it.
+std::string format_time(int64_t seconds, std::optional<uint32_t> nanoseconds = {});
+
+}  // namespace berth
