@@ -86,6 +86,14 @@ Error sys_error(int saved_errno, std::string what, SourceLocation where) {
   return Error{kind_from_errno(saved_errno), saved_errno, std::move(what), {}, {}, where};
 }
 
+Error SavedErrno::error(std::string what, SourceLocation where) const {
+  return sys_error(value, std::move(what), where);
+}
+
+SavedErrno errno_now() {
+  return {errno};
+}
+
 std::string to_line(const Error& error) {
   std::string line;
   for (auto level = error.context.rbegin(); level != error.context.rend(); ++level) {

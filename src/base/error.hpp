@@ -54,6 +54,18 @@ Error make_error(Kind kind, std::string what, std::string hint = {},
 Error sys_error(int saved_errno, std::string what,
                 SourceLocation where = SourceLocation::current());
 
+/// The errno of a system call that has failed, read before the text about it is built; building
+/// text may allocate, and so change errno. Beside the text, in one list of arguments, it could be
+/// read too late.
+struct SavedErrno {
+  int value;
+  /// sys_error() of it.
+  Error error(std::string what, SourceLocation where = SourceLocation::current()) const;
+};
+
+/// `return errno_now().error("open " + quoted(path));`: what stands before the dot comes first.
+SavedErrno errno_now();
+
 /// The kind that a caller should see for an errno value.
 Kind kind_from_errno(int value);
 

@@ -8,7 +8,7 @@
 namespace berth::sys {
 
 Result<void> become_subreaper() {
-  if (::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0) return sys_error(errno, "adopt orphans");
+  if (::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0) return errno_now().error("adopt orphans");
   return {};
 }
 

@@ -38,7 +38,7 @@ Result<void> set_groups(const std::vector<uint32_t>& groups) {
 Result<void> compare_groups(std::vector<uint32_t> wanted) {
   std::array<gid_t, 65536> buffer;
   int count = ::getgroups(static_cast<int>(buffer.size()), buffer.data());
-  if (count < 0) return sys_error(errno, "read supplementary groups");
+  if (count < 0) return errno_now().error("read supplementary groups");
   std::vector<uint32_t> got(buffer.begin(), buffer.begin() + count);
   std::sort(wanted.begin(), wanted.end());
   std::sort(got.begin(), got.end());
@@ -66,7 +66,7 @@ Result<void> set_identity(uid_t uid, gid_t gid, const std::vector<uint32_t>& gro
   std::array<gid_t, 3> gids;
   if (::getresuid(&uids[0], &uids[1], &uids[2]) != 0 ||
       ::getresgid(&gids[0], &gids[1], &gids[2]) != 0) {
-    return sys_error(errno, "read the identity back");
+    return errno_now().error("read the identity back");
   }
   auto all_are = [](const auto& ids, auto wanted) {
     return std::all_of(ids.begin(), ids.end(), [&](auto id) { return id == wanted; });
@@ -77,7 +77,7 @@ Result<void> set_identity(uid_t uid, gid_t gid, const std::vector<uint32_t>& gro
 }
 
 Result<void> keep_capabilities() {
-  if (::prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) != 0) return sys_error(errno, "keep capabilities");
+  if (::prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) != 0) return errno_now().error("keep capabilities");
   return {};
 }
 
@@ -96,7 +96,7 @@ Result<CapabilitySets> capabilities() {
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
   std::array<__user_cap_data_struct, 2> data{};
   if (::syscall(SYS_capget, &header, data.data()) != 0)
-    return sys_error(errno, "read capabilities");
+    return errno_now().error("read capabilities");
   auto join = [&](auto member) {
     return uint64_t{data[0].*member} | uint64_t{data[1].*member} << 32;
   };
@@ -112,37 +112,38 @@ Result<void> set_capabilities(const CapabilitySets& sets) {
     auto part = [&](uint64_t set) { return static_cast<uint32_t>(set >> (32 * half)); };
     data[half] = {part(sets.effective), part(sets.permitted), part(sets.inheritable)};
   }
-  if (::syscall(SYS_capset, &header, data.data()) != 0) return sys_error(errno, "set capabilities");
+  if (::syscall(SYS_capset, &header, data.data()) != 0)
+    return errno_now().error("set capabilities");
   return {};
 }
 
 Result<void> set_ambient(uint64_t set) {
   if (::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) != 0 && errno != EINVAL) {
-    return sys_error(errno, "clear ambient capabilities");
+    return errno_now().error("clear ambient capabilities");
   }
   for (unsigned long number = 0; number < kCapabilities; ++number) {
     if (!(set >> number & 1)) continue;
     if (::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, number, 0, 0) != 0) {
-      return sys_error(errno, "raise ambient capability " + std::to_string(number));
+      return errno_now().error("raise ambient capability " + std::to_string(number));
     }
   }
   return {};
 }
 
 Result<void> forbid_new_privileges() {
-  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return sys_error(errno, "set no_new_privs");
+  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return errno_now().error("set no_new_privs");
   return {};
 }
 
 Result<void> die_with_parent(int signal) {
   if (::prctl(PR_SET_PDEATHSIG, signal, 0, 0, 0) != 0) {
-    return sys_error(errno, "tie this process to its parent");
+    return errno_now().error("tie this process to its parent");
   }
   return {};
 }
 
 Result<void> forbid_tracing() {
-  if (::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) return sys_error(errno, "forbid tracing");
+  if (::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) return errno_now().error("forbid tracing");
   return {};
 }
 
@@ -151,8 +152,8 @@ Result<void> set_rlimit(int resource, uint64_t soft, uint64_t hard, const std::s
     soft, hard
   };
   if (::prlimit(0, static_cast<__rlimit_resource>(resource), &limit, nullptr) != 0) {
-    return sys_error(errno,
-                     "set " + name + " to " + std::to_string(soft) + ":" + std::to_string(hard));
+    return errno_now().error("set " + name + " to " + std::to_string(soft) + ":" +
+                             std::to_string(hard));
   }
   return {};
 }

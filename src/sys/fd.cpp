@@ -24,27 +24,27 @@ const Fd& cwd() {
 
 Result<void> close_checked(Fd fd, const std::string& name) {
   if (::close(fd.release()) != 0 && errno != EINTR) {
-    return sys_error(errno, "write " + quoted(name));
+    return errno_now().error("write " + quoted(name));
   }
   return {};
 }
 
 Result<Fd> duplicate(const Fd& fd) {
   int copy = ::fcntl(fd.get(), F_DUPFD_CLOEXEC, 3);
-  if (copy < 0) return sys_error(errno, "duplicate file descriptor " + std::to_string(fd.get()));
+  if (copy < 0) return errno_now().error("duplicate file descriptor " + std::to_string(fd.get()));
   return Fd(copy);
 }
 
 Result<void> set_inheritable(const Fd& fd) {
   if (::fcntl(fd.get(), F_SETFD, 0) != 0) {
-    return sys_error(errno, "pass on file descriptor " + std::to_string(fd.get()));
+    return errno_now().error("pass on file descriptor " + std::to_string(fd.get()));
   }
   return {};
 }
 
 Result<Pipe> make_pipe() {
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return sys_error(errno, "make a pipe");
+  if (::pipe2(ends, O_CLOEXEC) != 0) return errno_now().error("make a pipe");
   return Pipe{Fd(ends[0]), Fd(ends[1])};
 }
 

@@ -33,7 +33,7 @@ auto retry(Call call) {
 
 Result<Fd> open_at(const Fd& dir, const std::string& path, int flags, mode_t mode) {
   int fd = retry([&] { return ::openat(dir.get(), path.c_str(), flags | O_CLOEXEC, mode); });
-  if (fd < 0) return sys_error(errno, ((flags & O_CREAT) ? "create " : "open ") + quoted(path));
+  if (fd < 0) return errno_now().error(((flags & O_CREAT) ? "create " : "open ") + quoted(path));
   return Fd(fd);
 }
 
@@ -50,7 +50,7 @@ Result<std::string> read_all(const Fd& fd, const std::string& name, size_t max_b
   std::array<char, 16384> buffer;
   while (true) {
     ssize_t count = retry([&] { return ::read(fd.get(), buffer.data(), buffer.size()); });
-    if (count < 0) return sys_error(errno, "read " + quoted(name));
+    if (count < 0) return errno_now().error("read " + quoted(name));
     if (count == 0) return text;
     if (text.size() + static_cast<size_t>(count) > max_bytes) {
       return make_error(Kind::corrupt, "read " + quoted(name) + ": larger than " +
@@ -75,7 +75,7 @@ Result<std::optional<std::string>> read_file_if_exists(const Fd& dir, const std:
 Result<void> write_all(const Fd& fd, std::string_view bytes, const std::string& name) {
   while (!bytes.empty()) {
     ssize_t count = retry([&] { return ::write(fd.get(), bytes.data(), bytes.size()); });
-    if (count < 0) return sys_error(errno, "write " + quoted(name));
+    if (count < 0) return errno_now().error("write " + quoted(name));
     bytes.remove_prefix(static_cast<size_t>(count));
   }
   return {};
@@ -95,7 +95,7 @@ Result<void> replace_file(const Fd& dir, const std::string& path, std::string_vi
     Fd fd = TRY(open_at(dir, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode));
     TRY(write_all(fd, bytes, path));
     if (sync == Sync::yes && ::fsync(fd.get()) != 0) {
-      return sys_error(errno, "write " + quoted(path));
+      return errno_now().error("write " + quoted(path));
     }
     TRY(close_checked(std::move(fd), path));
     return rename(dir, temporary, dir, path);
@@ -109,7 +109,7 @@ Result<void> replace_file(const Fd& dir, const std::string& path, std::string_vi
     size_t slash = path.rfind('/');
     Fd parent = TRY(open_at(dir, slash == std::string::npos ? "." : path.substr(0, slash + 1),
                             O_RDONLY | O_DIRECTORY));
-    if (::fsync(parent.get()) != 0) return sys_error(errno, "write " + quoted(path));
+    if (::fsync(parent.get()) != 0) return errno_now().error("write " + quoted(path));
   }
   return {};
 }
@@ -152,10 +152,10 @@ Result<void> remove_children(const Fd& dir, const std::string& shown, int depth)
 Result<void> remove_node(const Fd& dir, const std::string& name, const std::string& shown,
                          int depth) {
   if (::unlinkat(dir.get(), name.c_str(), 0) == 0 || errno == ENOENT) return {};
-  if (errno != EISDIR && errno != EPERM) return sys_error(errno, "remove " + quoted(shown));
+  if (errno != EISDIR && errno != EPERM) return errno_now().error("remove " + quoted(shown));
   if (::unlinkat(dir.get(), name.c_str(), AT_REMOVEDIR) == 0) return {};
   if (errno != ENOTEMPTY && errno != EEXIST && errno != EACCES) {
-    return sys_error(errno, "remove " + quoted(shown));
+    return errno_now().error("remove " + quoted(shown));
   }
   if (depth > 4096) return make_error(Kind::corrupt, "remove " + quoted(shown) + ": too deep");
   constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW;
@@ -163,14 +163,14 @@ Result<void> remove_node(const Fd& dir, const std::string& name, const std::stri
   if (!child.ok() && child.error().kind == Kind::denied) {
     // AT_SYMLINK_NOFOLLOW is not supported by fchmodat(2), but a link would have been unlinked.
     if (::fchmodat(dir.get(), name.c_str(), 0700, 0) != 0) {
-      return sys_error(errno, "remove " + quoted(shown));
+      return errno_now().error("remove " + quoted(shown));
     }
     child = open_at(dir, name, kFlags);
   }
   if (!child.ok()) return std::move(child).error();
   TRY(remove_children(*child, shown, depth + 1));
   if (::unlinkat(dir.get(), name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT) {
-    return sys_error(errno, "remove " + quoted(shown));
+    return errno_now().error("remove " + quoted(shown));
   }
   return {};
 }
@@ -194,7 +194,7 @@ Result<void> remove_tree(const Fd& dir, const std::string& path) {
 Result<void> rename(const Fd& from_dir, const std::string& from, const Fd& to_dir,
                     const std::string& to) {
   if (::renameat(from_dir.get(), from.c_str(), to_dir.get(), to.c_str()) != 0) {
-    return sys_error(errno, "rename " + quoted(from) + " to " + quoted(to));
+    return errno_now().error("rename " + quoted(from) + " to " + quoted(to));
   }
   return {};
 }
@@ -210,7 +210,7 @@ Result<void> rename_new(const Fd& from_dir, const std::string& from, const Fd& t
 
 Result<void> make_symlink(const std::string& target, const Fd& dir, const std::string& path) {
   if (::symlinkat(target.c_str(), dir.get(), path.c_str()) != 0) {
-    return sys_error(errno, "link " + quoted(path));
+    return errno_now().error("link " + quoted(path));
   }
   return {};
 }
@@ -218,7 +218,7 @@ Result<void> make_symlink(const std::string& target, const Fd& dir, const std::s
 Result<std::string> read_link(const Fd& dir, const std::string& path) {
   std::string target(4096, '\0');
   ssize_t length = ::readlinkat(dir.get(), path.c_str(), target.data(), target.size());
-  if (length < 0) return sys_error(errno, "read link " + quoted(path));
+  if (length < 0) return errno_now().error("read link " + quoted(path));
   target.resize(static_cast<size_t>(length));
   return target;
 }
@@ -227,7 +227,7 @@ Result<std::vector<std::string>> list_directory(const Fd& dir, const std::string
                                                 size_t max_entries) {
   Fd fd = TRY(open_at(dir, path, O_RDONLY | O_DIRECTORY));
   std::unique_ptr<DIR, int (*)(DIR*)> stream(::fdopendir(fd.get()), ::closedir);
-  if (!stream) return sys_error(errno, "list " + quoted(path));
+  if (!stream) return errno_now().error("list " + quoted(path));
   fd.release();
   std::vector<std::string> names;
   errno = 0;
@@ -240,7 +240,7 @@ Result<std::vector<std::string>> list_directory(const Fd& dir, const std::string
     }
     names.emplace_back(name);
   }
-  if (errno != 0) return sys_error(errno, "list " + quoted(path));
+  if (errno != 0) return errno_now().error("list " + quoted(path));
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -257,7 +257,7 @@ Result<std::optional<struct stat>> stat_entry(const Fd& dir, const std::string& 
 
 Result<struct stat> stat_fd(const Fd& fd, const std::string& name) {
   struct stat entry {};
-  if (::fstat(fd.get(), &entry) != 0) return sys_error(errno, "look up " + quoted(name));
+  if (::fstat(fd.get(), &entry) != 0) return errno_now().error("look up " + quoted(name));
   return entry;
 }
 
@@ -265,21 +265,21 @@ Result<bool> try_lock(const Fd& fd, LockMode mode, const std::string& name) {
   int operation = (mode == LockMode::shared ? LOCK_SH : LOCK_EX) | LOCK_NB;
   if (retry([&] { return ::flock(fd.get(), operation); }) == 0) return true;
   if (errno == EWOULDBLOCK) return false;
-  return sys_error(errno, "lock " + quoted(name));
+  return errno_now().error("lock " + quoted(name));
 }
 
 Result<void> wait_lock(const Fd& fd, LockMode mode, const std::string& name) {
   if (retry([&] { return ::flock(fd.get(), mode == LockMode::shared ? LOCK_SH : LOCK_EX); }) != 0) {
-    return sys_error(errno, "lock " + quoted(name));
+    return errno_now().error("lock " + quoted(name));
   }
   return {};
 }
 
 Result<Fd> memory_file(const std::string& name, std::string_view bytes) {
   Fd fd(::memfd_create(name.c_str(), MFD_CLOEXEC));
-  if (!fd) return sys_error(errno, "make memory file " + quoted(name));
+  if (!fd) return errno_now().error("make memory file " + quoted(name));
   TRY(write_all(fd, bytes, name));
-  if (::lseek(fd.get(), 0, SEEK_SET) < 0) return sys_error(errno, "rewind " + quoted(name));
+  if (::lseek(fd.get(), 0, SEEK_SET) < 0) return errno_now().error("rewind " + quoted(name));
   return fd;
 }
 
@@ -306,7 +306,7 @@ Result<TempDir> TempDir::make(const Fd& dir, const std::string& prefix) {
     std::string name = prefix + random_hex(8);
     if (::mkdirat(dir.get(), name.c_str(), 0700) != 0) {
       if (errno == EEXIST) continue;
-      return sys_error(errno, "make directory " + quoted(name));
+      return errno_now().error("make directory " + quoted(name));
     }
     TempDir made;
     made.name_ = name;

@@ -9,7 +9,7 @@ namespace berth::sys {
 
 Result<std::string> host_name() {
   struct utsname names {};
-  if (::uname(&names) != 0) return sys_error(errno, "read the host's name");
+  if (::uname(&names) != 0) return errno_now().error("read the host's name");
   return std::string(names.nodename);
 }
 

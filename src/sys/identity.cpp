@@ -38,10 +38,10 @@ Result<Identity> identity() {
   self.effective_uid = geteuid();
   self.effective_gid = getegid();
   int count = getgroups(0, nullptr);
-  if (count < 0) return sys_error(errno, "read the supplementary groups");
+  if (count < 0) return errno_now().error("read the supplementary groups");
   self.groups.resize(static_cast<size_t>(count));
   count = getgroups(count, self.groups.data());
-  if (count < 0) return sys_error(errno, "read the supplementary groups");
+  if (count < 0) return errno_now().error("read the supplementary groups");
   self.groups.resize(static_cast<size_t>(count));
   self.initial_user_namespace = in_initial_user_namespace();
   return self;

@@ -20,13 +20,13 @@ Result<Fd> listen_unix(const std::string& path) {
   if (path.size() >= sizeof address.sun_path) return sys_error(ENAMETOOLONG, what);
   std::memcpy(address.sun_path, path.data(), path.size());
   Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (!socket) return sys_error(errno, what);
+  if (!socket) return errno_now().error(what);
   mode_t before = ::umask(0177);
   int bound = ::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address);
   int saved = errno;
   ::umask(before);
   if (bound != 0) return sys_error(saved, what);
-  if (::listen(socket.get(), 1) != 0) return sys_error(errno, what);
+  if (::listen(socket.get(), 1) != 0) return errno_now().error(what);
   return socket;
 }
 
@@ -35,7 +35,7 @@ Result<Fd> accept_unix(const Fd& socket) {
   do {
     fd = ::accept4(socket.get(), nullptr, nullptr, SOCK_CLOEXEC);
   } while (fd < 0 && errno == EINTR);
-  if (fd < 0) return sys_error(errno, "accept a connection");
+  if (fd < 0) return errno_now().error("accept a connection");
   return Fd(fd);
 }
 

@@ -10,7 +10,7 @@
 namespace berth::sys {
 
 Result<void> change_mode(const Fd& fd, mode_t mode, const std::string& name) {
-  if (::fchmod(fd.get(), mode) != 0) return sys_error(errno, "chmod " + quoted(name));
+  if (::fchmod(fd.get(), mode) != 0) return errno_now().error("chmod " + quoted(name));
   return {};
 }
 

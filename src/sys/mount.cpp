@@ -41,7 +41,7 @@ std::string kernel_message(const Fd& context) {
 
 Result<Fd> fsopen(const std::string& type) {
   int fd = static_cast<int>(::syscall(SYS_fsopen, type.c_str(), 1U /* FSOPEN_CLOEXEC */));
-  if (fd < 0) return sys_error(errno, "open file system type " + quoted(type));
+  if (fd < 0) return errno_now().error("open file system type " + quoted(type));
   return Fd(fd);
 }
 
@@ -74,21 +74,21 @@ Result<void> fsconfig_create(const Fd& context) {
 Result<Fd> fsmount(const Fd& context, unsigned attributes) {
   int fd =
       static_cast<int>(::syscall(SYS_fsmount, context.get(), 1U /* FSMOUNT_CLOEXEC */, attributes));
-  if (fd < 0) return sys_error(errno, "mount file system");
+  if (fd < 0) return errno_now().error("mount file system");
   return Fd(fd);
 }
 
 Result<Fd> open_tree(const Fd& dir, const std::string& path, unsigned flags) {
   int fd = static_cast<int>(
       ::syscall(SYS_open_tree, dir.get(), path.c_str(), flags | static_cast<unsigned>(O_CLOEXEC)));
-  if (fd < 0) return sys_error(errno, "open tree " + quoted(path));
+  if (fd < 0) return errno_now().error("open tree " + quoted(path));
   return Fd(fd);
 }
 
 Result<void> move_mount_to_fd(const Fd& mount, const Fd& target, const std::string& name) {
   if (::syscall(SYS_move_mount, mount.get(), "", target.get(), "",
                 kMoveMountFromEmptyPath | kMoveMountToEmptyPath) != 0) {
-    return sys_error(errno, "mount at " + quoted(name));
+    return errno_now().error("mount at " + quoted(name));
   }
   return {};
 }
@@ -98,7 +98,7 @@ Result<void> mount_setattr(const Fd& mount, uint64_t set, uint64_t clear, uint64
   MountAttributes attributes{set, clear, propagation, 0};
   unsigned flags = AT_EMPTY_PATH | (recursive == Recursive::yes ? 0x8000U /* AT_RECURSIVE */ : 0U);
   if (::syscall(SYS_mount_setattr, mount.get(), "", flags, &attributes, sizeof attributes) != 0) {
-    return sys_error(errno, "set mount attributes of " + quoted(name));
+    return errno_now().error("set mount attributes of " + quoted(name));
   }
   return {};
 }
@@ -107,14 +107,14 @@ Result<void> mount(const std::string& source, const std::string& target, const s
                    unsigned long flags, const std::string& data) {
   auto or_null = [](const std::string& text) { return text.empty() ? nullptr : text.c_str(); };
   if (::mount(or_null(source), target.c_str(), or_null(type), flags, or_null(data)) != 0) {
-    return sys_error(errno,
-                     "mount " + quoted(source.empty() ? type : source) + " at " + quoted(target));
+    return errno_now().error("mount " + quoted(source.empty() ? type : source) + " at " +
+                             quoted(target));
   }
   return {};
 }
 
 Result<void> unmount(const std::string& target, int flags) {
-  if (::umount2(target.c_str(), flags) != 0) return sys_error(errno, "unmount " + quoted(target));
+  if (::umount2(target.c_str(), flags) != 0) return errno_now().error("unmount " + quoted(target));
   return {};
 }
 

@@ -16,28 +16,28 @@ namespace berth::sys {
 Result<void> make_node(const Fd& dir, const std::string& name, mode_t mode, unsigned major_number,
                        unsigned minor_number) {
   if (::mknodat(dir.get(), name.c_str(), mode, makedev(major_number, minor_number)) != 0) {
-    return sys_error(errno, "make device " + quoted(name));
+    return errno_now().error("make device " + quoted(name));
   }
   return {};
 }
 
 Result<void> change_owner(const Fd& dir, const std::string& name, uid_t uid, gid_t gid) {
   if (::fchownat(dir.get(), name.c_str(), uid, gid, AT_SYMLINK_NOFOLLOW) != 0) {
-    return sys_error(errno, "change the owner of " + quoted(name));
+    return errno_now().error("change the owner of " + quoted(name));
   }
   return {};
 }
 
 Result<void> change_owner(const Fd& fd, uid_t uid, const std::string& name) {
   if (::fchown(fd.get(), uid, static_cast<gid_t>(-1)) != 0) {
-    return sys_error(errno, "change the owner of " + quoted(name));
+    return errno_now().error("change the owner of " + quoted(name));
   }
   return {};
 }
 
 Result<void> make_new_directory(const Fd& dir, const std::string& name, mode_t mode) {
   if (::mkdirat(dir.get(), name.c_str(), mode) != 0) {
-    return sys_error(errno, "create directory " + quoted(name));
+    return errno_now().error("create directory " + quoted(name));
   }
   return {};
 }

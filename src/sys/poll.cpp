@@ -16,7 +16,7 @@ Result<int> poll(std::vector<pollfd>& entries, std::optional<std::chrono::millis
     }
     int ready = ::poll(entries.data(), entries.size(), wait);
     if (ready >= 0) return ready;
-    if (errno != EINTR) return sys_error(errno, "poll");
+    if (errno != EINTR) return errno_now().error("poll");
   }
 }
 

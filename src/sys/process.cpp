@@ -116,7 +116,7 @@ Result<ExitStatus> Process::wait() {
   BERTH_ASSERT(pid_ > 0);
   int status = 0;
   while (::waitpid(pid_, &status, __WALL) < 0) {
-    if (errno != EINTR) return sys_error(errno, "wait for process " + std::to_string(pid_));
+    if (errno != EINTR) return errno_now().error("wait for process " + std::to_string(pid_));
   }
   pid_ = -1;
   return from_wait_status(status);
@@ -131,13 +131,13 @@ Result<std::optional<ExitStatus>> Process::wait_for(std::chrono::milliseconds de
     int ready = ::poll(&entry, 1, static_cast<int>(std::max<int64_t>(left.count(), 0)));
     if (ready > 0) return std::optional<ExitStatus>(TRY(wait()));
     if (ready == 0) return std::optional<ExitStatus>();
-    if (errno != EINTR) return sys_error(errno, "wait for process " + std::to_string(pid_));
+    if (errno != EINTR) return errno_now().error("wait for process " + std::to_string(pid_));
   }
 }
 
 Result<void> Process::signal(int number) const {
   if (::syscall(SYS_pidfd_send_signal, pidfd_.get(), number, nullptr, 0U) != 0) {
-    return sys_error(errno, "signal process " + std::to_string(pid_));
+    return errno_now().error("signal process " + std::to_string(pid_));
   }
   return {};
 }
@@ -167,7 +167,7 @@ Result<Process> spawn(const SpawnOptions& options) {
 
   void* stack = ::mmap(nullptr, kChildStack, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
-  if (stack == MAP_FAILED) return sys_error(errno, "start " + quoted(options.program));
+  if (stack == MAP_FAILED) return errno_now().error("start " + quoted(options.program));
 
   // No handler of ours may run in the child while it shares our memory.
   sigset_t all;
@@ -266,7 +266,7 @@ Result<CommandOutput> run_command(SpawnOptions options, std::string_view input,
 
 Result<Fd> open_pidfd(pid_t pid) {
   int fd = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0U));
-  if (fd < 0) return sys_error(errno, "open process " + std::to_string(pid));
+  if (fd < 0) return errno_now().error("open process " + std::to_string(pid));
   return Fd(fd);
 }
 

@@ -29,13 +29,13 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
 
 Result<void> check_executable(const std::string& path) {
   struct stat info {};
-  if (::stat(path.c_str(), &info) != 0) return sys_error(errno, "execute " + quoted(path));
+  if (::stat(path.c_str(), &info) != 0) return errno_now().error("execute " + quoted(path));
   if (S_ISDIR(info.st_mode)) {
     Error error = sys_error(EISDIR, "execute " + quoted(path));
     error.kind = Kind::denied;
     return error;
   }
-  if (::access(path.c_str(), X_OK) != 0) return sys_error(errno, "execute " + quoted(path));
+  if (::access(path.c_str(), X_OK) != 0) return errno_now().error("execute " + quoted(path));
   return {};
 }
 
@@ -44,7 +44,7 @@ Error execute(const std::string& path, const std::vector<std::string>& args,
   auto argv = pointers(args);
   auto envp = pointers(env);
   ::execve(path.c_str(), argv.data(), envp.data());
-  return sys_error(errno, "execute " + quoted(path));
+  return errno_now().error("execute " + quoted(path));
 }
 
 Result<void> close_on_exec_from(unsigned first) {
@@ -63,7 +63,7 @@ Result<void> close_on_exec_from(unsigned first) {
 }
 
 Result<void> send_signal(int pid, int number) {
-  if (::kill(pid, number) != 0) return sys_error(errno, "signal process " + std::to_string(pid));
+  if (::kill(pid, number) != 0) return errno_now().error("signal process " + std::to_string(pid));
   return {};
 }
 

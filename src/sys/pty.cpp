@@ -13,23 +13,23 @@ namespace berth::sys {
 Result<Fd> open_terminal(const Fd& master) {
   int unlocked = 0;
   if (::ioctl(master.get(), TIOCSPTLCK, &unlocked) != 0) {
-    return sys_error(errno, "unlock the terminal");
+    return errno_now().error("unlock the terminal");
   }
   int fd = ::ioctl(master.get(), TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
-  if (fd < 0) return sys_error(errno, "open the terminal");
+  if (fd < 0) return errno_now().error("open the terminal");
   return Fd(fd);
 }
 
 Result<void> become_terminal(const Fd& terminal) {
-  if (::ioctl(terminal.get(), TIOCSCTTY, 0) != 0) return sys_error(errno, "take the terminal");
+  if (::ioctl(terminal.get(), TIOCSCTTY, 0) != 0) return errno_now().error("take the terminal");
   for (int fd = 0; fd <= 2; ++fd) {
-    if (::dup2(terminal.get(), fd) < 0) return sys_error(errno, "take the terminal");
+    if (::dup2(terminal.get(), fd) < 0) return errno_now().error("take the terminal");
   }
   return {};
 }
 
 Result<void> new_session() {
-  if (::setsid() < 0 && errno != EPERM) return sys_error(errno, "start a session");
+  if (::setsid() < 0 && errno != EPERM) return errno_now().error("start a session");
   return {};
 }
 
@@ -40,7 +40,7 @@ bool is_terminal(int fd) {
 Result<WindowSize> window_size(const Fd& terminal) {
   winsize size{};
   if (::ioctl(terminal.get(), TIOCGWINSZ, &size) != 0) {
-    return sys_error(errno, "read the terminal's size");
+    return errno_now().error("read the terminal's size");
   }
   return WindowSize{size.ws_row, size.ws_col};
 }
@@ -48,7 +48,7 @@ Result<WindowSize> window_size(const Fd& terminal) {
 Result<void> set_window_size(const Fd& terminal, WindowSize wanted) {
   winsize size{wanted.rows, wanted.columns, 0, 0};
   if (::ioctl(terminal.get(), TIOCSWINSZ, &size) != 0) {
-    return sys_error(errno, "set the terminal's size");
+    return errno_now().error("set the terminal's size");
   }
   return {};
 }
@@ -68,10 +68,10 @@ RawMode::~RawMode() {
 
 Result<RawMode> RawMode::enter(int fd) {
   RawMode mode;
-  if (::tcgetattr(fd, &mode.before_) != 0) return sys_error(errno, "read the terminal's mode");
+  if (::tcgetattr(fd, &mode.before_) != 0) return errno_now().error("read the terminal's mode");
   termios raw = mode.before_;
   ::cfmakeraw(&raw);
-  if (::tcsetattr(fd, TCSADRAIN, &raw) != 0) return sys_error(errno, "set the terminal's mode");
+  if (::tcsetattr(fd, TCSADRAIN, &raw) != 0) return errno_now().error("set the terminal's mode");
   mode.fd_ = fd;
   return mode;
 }

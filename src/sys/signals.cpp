@@ -23,7 +23,7 @@ Result<Fd> receive_signals(const std::vector<int>& numbers) {
     return sys_error(error, "block signals");
   }
   int fd = ::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-  if (fd < 0) return sys_error(errno, "receive signals");
+  if (fd < 0) return errno_now().error("receive signals");
   return Fd(fd);
 }
 
@@ -34,7 +34,7 @@ Result<std::optional<ReceivedSignal>> read_signal(const Fd& fd) {
     got = ::read(fd.get(), &info, sizeof info);
   } while (got < 0 && errno == EINTR);
   if (got < 0 && errno == EAGAIN) return std::optional<ReceivedSignal>();
-  if (got < 0) return sys_error(errno, "read a signal");
+  if (got < 0) return errno_now().error("read a signal");
   ReceivedSignal received;
   received.number = static_cast<int>(info.ssi_signo);
   received.from_kernel = info.ssi_code == SI_KERNEL;

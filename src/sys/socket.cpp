@@ -17,7 +17,7 @@ constexpr int kBacklog = 1;
 Result<Fd> make_socket(SocketType type) {
   int kind = type == SocketType::stream ? SOCK_STREAM : SOCK_SEQPACKET;
   Fd socket(::socket(AF_UNIX, kind | SOCK_CLOEXEC, 0));
-  if (!socket) return sys_error(errno, "make a socket");
+  if (!socket) return errno_now().error("make a socket");
   return socket;
 }
 
@@ -37,7 +37,7 @@ Result<sockaddr_un> unix_address(const std::string& path) {
 Result<std::pair<Fd, Fd>> socket_pair() {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
-    return sys_error(errno, "make a socket pair");
+    return errno_now().error("make a socket pair");
   }
   return std::pair<Fd, Fd>(Fd(ends[0]), Fd(ends[1]));
 }
@@ -62,7 +62,7 @@ Result<void> send_message(const Fd& socket, const void* bytes, size_t size, cons
   do {
     sent = ::sendmsg(socket.get(), &message, MSG_NOSIGNAL);
   } while (sent < 0 && errno == EINTR);
-  if (sent < 0) return sys_error(errno, "send a message");
+  if (sent < 0) return errno_now().error("send a message");
   return {};
 }
 
@@ -80,7 +80,7 @@ Result<Received> receive_message(const Fd& socket, void* bytes, size_t size) {
   } while (count < 0 && errno == EINTR);
   // A reset is how a peer that died with unread messages looks: it is gone all the same.
   if (count < 0 && errno == ECONNRESET) count = 0;
-  if (count < 0) return sys_error(errno, "receive a message");
+  if (count < 0) return errno_now().error("receive a message");
   Received received{static_cast<size_t>(count), Fd()};
   for (cmsghdr* header = CMSG_FIRSTHDR(&message); header; header = CMSG_NXTHDR(&message, header)) {
     if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
@@ -101,9 +101,9 @@ Result<Fd> listen_unix(const std::string& path, SocketType type) {
   Fd socket = TRY(make_socket(type));
   sockaddr_un address = TRY(unix_address(path));
   if (::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
-    return sys_error(errno, "create socket " + quoted(path));
+    return errno_now().error("create socket " + quoted(path));
   }
-  if (::listen(socket.get(), kBacklog) != 0) return sys_error(errno, "listen on " + quoted(path));
+  if (::listen(socket.get(), kBacklog) != 0) return errno_now().error("listen on " + quoted(path));
   return socket;
 }
 
@@ -112,7 +112,7 @@ Result<Fd> accept_connection(const Fd& listener) {
   do {
     fd = ::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC);
   } while (fd < 0 && errno == EINTR);
-  if (fd < 0) return sys_error(errno, "accept a connection");
+  if (fd < 0) return errno_now().error("accept a connection");
   return Fd(fd);
 }
 
@@ -120,7 +120,7 @@ Result<Fd> connect_unix(const std::string& path, SocketType type) {
   Fd socket = TRY(make_socket(type));
   sockaddr_un address = TRY(unix_address(path));
   if (::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
-    return sys_error(errno, "connect to " + quoted(path));
+    return errno_now().error("connect to " + quoted(path));
   }
   return socket;
 }

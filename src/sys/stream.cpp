@@ -26,7 +26,7 @@ Result<size_t> read_some(const Fd& fd, std::span<char> buffer, const std::string
 Result<void> set_nonblocking(const Fd& fd) {
   int flags = ::fcntl(fd.get(), F_GETFL);
   if (flags < 0 || ::fcntl(fd.get(), F_SETFL, flags | O_NONBLOCK) < 0) {
-    return sys_error(errno, "make a descriptor non-blocking");
+    return errno_now().error("make a descriptor non-blocking");
   }
   return {};
 }

@@ -36,40 +36,40 @@ Result<Fd> open_beneath(const Fd& dir, const std::string& path, int flags) {
 Result<void> make_hard_link(const Fd& from_dir, const std::string& from, const Fd& to_dir,
                             const std::string& to) {
   if (::linkat(from_dir.get(), from.c_str(), to_dir.get(), to.c_str(), 0) == 0) return {};
-  return sys_error(errno, "link " + quoted(to) + " to " + quoted(from));
+  return errno_now().error("link " + quoted(to) + " to " + quoted(from));
 }
 
 Result<void> set_owner(const Fd& fd, uid_t uid, gid_t gid, const std::string& name) {
   if (::fchown(fd.get(), uid, gid) == 0) return {};
-  return sys_error(errno, "change the owner of " + quoted(name) + " to " + std::to_string(uid) +
-                              ":" + std::to_string(gid));
+  return errno_now().error("change the owner of " + quoted(name) + " to " + std::to_string(uid) +
+                           ":" + std::to_string(gid));
 }
 
 Result<void> set_mode(const Fd& fd, mode_t mode, const std::string& name) {
   if (::fchmod(fd.get(), mode) == 0) return {};
-  return sys_error(errno, "change the mode of " + quoted(name));
+  return errno_now().error("change the mode of " + quoted(name));
 }
 
 Result<void> set_mode_at(const Fd& dir, const std::string& name, mode_t mode) {
   if (::fchmodat(dir.get(), name.c_str(), mode, 0) == 0) return {};
-  return sys_error(errno, "change the mode of " + quoted(name));
+  return errno_now().error("change the mode of " + quoted(name));
 }
 
 Result<void> set_modified(const Fd& fd, FileTime time, const std::string& name) {
   timespec times[2] = {{0, UTIME_OMIT}, {time.seconds, static_cast<long>(time.nanoseconds)}};
   if (::futimens(fd.get(), times) == 0) return {};
-  return sys_error(errno, "set the time of " + quoted(name));
+  return errno_now().error("set the time of " + quoted(name));
 }
 
 Result<void> set_modified_at(const Fd& dir, const std::string& name, FileTime time) {
   timespec times[2] = {{0, UTIME_OMIT}, {time.seconds, static_cast<long>(time.nanoseconds)}};
   if (::utimensat(dir.get(), name.c_str(), times, AT_SYMLINK_NOFOLLOW) == 0) return {};
-  return sys_error(errno, "set the time of " + quoted(name));
+  return errno_now().error("set the time of " + quoted(name));
 }
 
 Result<void> write_attribute(const Fd& fd, const std::string& key, std::string_view value) {
   if (::fsetxattr(fd.get(), key.c_str(), value.data(), value.size(), 0) == 0) return {};
-  return sys_error(errno, "set the attribute " + quoted(key));
+  return errno_now().error("set the attribute " + quoted(key));
 }
 
 Result<MappedFile> MappedFile::map(const Fd& fd, const std::string& name) {
@@ -78,7 +78,7 @@ Result<MappedFile> MappedFile::map(const Fd& fd, const std::string& name) {
   if (file.st_size == 0) return mapped;
   auto size = static_cast<size_t>(file.st_size);
   void* start = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd.get(), 0);
-  if (start == MAP_FAILED) return sys_error(errno, "map " + quoted(name));
+  if (start == MAP_FAILED) return errno_now().error("map " + quoted(name));
   ::madvise(start, size, MADV_SEQUENTIAL);
   mapped.bytes_ = std::string_view(static_cast<const char*>(start), size);
   return mapped;

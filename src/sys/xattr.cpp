@@ -19,7 +19,7 @@ Result<std::optional<std::string>> read_attribute(const Fd& fd, const std::strin
   }
   if (size < 0) {
     if (errno == ENODATA || errno == EOPNOTSUPP) return std::optional<std::string>();
-    return sys_error(errno, "read attribute " + quoted(key));
+    return errno_now().error("read attribute " + quoted(key));
   }
   value.resize(static_cast<size_t>(size));
   return std::optional<std::string>(std::move(value));

@@ -59,14 +59,14 @@ Result<void> write_source(const std::string& source, ByteSink& sink) {
 }
 
 Result<oci::Descriptor> describe_blob(const sys::Fd& fd) {
-  if (::lseek(fd.get(), 0, SEEK_SET) < 0) return sys_error(errno, "rewind the layer");
+  if (::lseek(fd.get(), 0, SEEK_SET) < 0) return errno_now().error("rewind the layer");
   oci::Descriptor layer;
   layer.media_type = oci::media_type::kLayerGzip;
   Sha256 sha;
   std::string buffer(size_t{1} << 20, '\0');
   while (true) {
     ssize_t count = ::read(fd.get(), buffer.data(), buffer.size());
-    if (count < 0) return sys_error(errno, "read the layer");
+    if (count < 0) return errno_now().error("read the layer");
     if (count == 0) break;
     sha.update({buffer.data(), static_cast<size_t>(count)});
     layer.size += static_cast<uint64_t>(count);

@@ -130,7 +130,7 @@ Result<std::optional<ArchiveMembers::File>> ArchiveMembers::find(const std::stri
     do {
       count = ::read(fd->get(), buffer.data(), buffer.size());
     } while (count < 0 && errno == EINTR);
-    if (count < 0) return sys_error(errno, "read " + quoted(wanted));
+    if (count < 0) return errno_now().error("read " + quoted(wanted));
     return std::string_view(buffer.data(), static_cast<size_t>(count));
   };
   return std::optional<File>(TRY(copy(wanted, more)));

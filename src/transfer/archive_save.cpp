@@ -136,13 +136,13 @@ Result<void> copy_file(const sys::Fd& from, const sys::Fd& directory, const std:
     ssize_t count = ::copy_file_range(from.get(), nullptr, to.get(), nullptr, 1 << 30, 0);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0 && (errno == EXDEV || errno == EINVAL || errno == EOPNOTSUPP)) break;
-    if (count < 0) return sys_error(errno, "write " + quoted(name));
+    if (count < 0) return errno_now().error("write " + quoted(name));
     if (count == 0) return sys::close_checked(std::move(to), name);
   }
   std::string buffer(size_t{1} << 20, '\0');
   while (true) {
     ssize_t count = ::read(from.get(), buffer.data(), buffer.size());
-    if (count < 0) return sys_error(errno, "read " + quoted(name));
+    if (count < 0) return errno_now().error("read " + quoted(name));
     if (count == 0) return sys::close_checked(std::move(to), name);
     TRY(sys::write_all(to, {buffer.data(), static_cast<size_t>(count)}, name));
   }

@@ -141,7 +141,7 @@ Result<void> ArchiveWriter::add_file(const std::string& name, const sys::Fd& con
   for (uint64_t done = 0; done < size;) {
     ssize_t count = ::read(content.get(), buffer.data(), buffer.size());
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return sys_error(errno, "read " + quoted(name));
+    if (count < 0) return errno_now().error("read " + quoted(name));
     if (count == 0) return make_error(Kind::corrupt, "read " + quoted(name) + ": it is too short");
     if (archive_write_data(archive_.get(), buffer.data(), static_cast<size_t>(count)) < 0) {
       return writing_error(archive_.get());
@@ -210,7 +210,7 @@ struct TreeWriter {
     std::string buffer(std::min<uint64_t>(kBlock, size), '\0');
     for (uint64_t left = size; left > 0;) {
       ssize_t count = ::read(fd.get(), buffer.data(), std::min<uint64_t>(buffer.size(), left));
-      if (count < 0) return sys_error(errno, "read " + quoted(path));
+      if (count < 0) return errno_now().error("read " + quoted(path));
       if (count == 0) return make_error(Kind::busy, "read " + quoted(path) + ": it shrank");
       if (archive_write_data(tar.get(), buffer.data(), static_cast<size_t>(count)) < 0) {
         return fail();
