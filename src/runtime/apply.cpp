@@ -21,6 +21,7 @@
 #include "sys/node.hpp"
 #include "sys/program.hpp"
 #include "sys/pty.hpp"
+#include "sys/umask.hpp"
 
 namespace berth::runtime {
 namespace {

@@ -8,6 +8,7 @@
 #include "base/text.hpp"
 #include "runtime/target.hpp"
 #include "sys/file.hpp"
+#include "sys/mode.hpp"
 #include "sys/mount.hpp"
 #include "sys/node.hpp"
 #include "sys/pty.hpp"
@@ -36,7 +37,7 @@ Result<void> make(Inside& inside, const plan::MakeNode& step) {
   }
   TRY(std::move(made));
   if (step.uid == 0 && step.gid == 0) return {};
-  return sys::change_owner(parent.directory, parent.name, step.uid, step.gid);
+  return sys::change_owner_at(parent.directory, parent.name, step.uid, step.gid);
 }
 
 // A place for a bind under its own name: a link that the image left there is not followed.

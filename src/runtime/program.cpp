@@ -11,8 +11,8 @@
 #include "runtime/target.hpp"
 #include "sys/credentials.hpp"
 #include "sys/file.hpp"
+#include "sys/mode.hpp"
 #include "sys/namespace.hpp"
-#include "sys/node.hpp"
 #include "sys/program.hpp"
 #include "sys/pty.hpp"
 #include "sys/socket.hpp"
@@ -35,7 +35,8 @@ void own_standard_streams(const Inside& inside, uid_t uid) {
     sys::Fd stream(number);
     auto type = sys::file_system_type(stream, "standard stream");
     bool ours = inside.terminal || (type.ok() && *type == PIPEFS_MAGIC);
-    if (ours) ignore(sys::change_owner(stream, uid, "standard stream"));  // then it stays as it was
+    // Where that is refused it stays as it was.
+    if (ours) ignore(sys::change_owner(stream, uid, sys::kSameGroup, "standard stream"));
     stream.release();
   }
 }

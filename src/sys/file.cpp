@@ -328,4 +328,8 @@ std::string fd_path(const Fd& fd) {
   return "/proc/self/fd/" + std::to_string(fd.get());
 }
 
+std::string shared_fd_path(const Fd& fd) {
+  return "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(fd.get());
+}
+
 }  // namespace berth::sys

@@ -112,5 +112,7 @@ Result<Fd> open_in_root(const Fd& root, const std::string& path, int flags, mode
 
 /// "/proc/self/fd/N": a name for an open file, for calls that take only paths.
 std::string fd_path(const Fd& fd);
+/// "/proc/PID/fd/N": the same for other processes of this user, while this one lives.
+std::string shared_fd_path(const Fd& fd);
 
 }  // namespace berth::sys

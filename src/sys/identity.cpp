@@ -25,6 +25,18 @@ bool maps_all_ids() {
 
 }  // namespace
 
+uid_t real_uid() {
+  return ::getuid();
+}
+
+uid_t effective_uid() {
+  return ::geteuid();
+}
+
+gid_t effective_gid() {
+  return ::getegid();
+}
+
 bool in_initial_user_namespace() {
   struct stat status {};
   if (stat("/proc/self/ns/user", &status) == 0) return status.st_ino == kInitialUserNamespace;

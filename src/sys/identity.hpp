@@ -23,6 +23,11 @@ struct Identity {
 /// Errors: io.
 Result<Identity> identity();
 
+/// getuid(2), geteuid(2), getegid(2)
+uid_t real_uid();
+uid_t effective_uid();
+gid_t effective_gid();
+
 /// True in the user namespace that the machine booted with, told by the inode of
 /// /proc/self/ns/user (an identity uid_map proves nothing: podman's and lxd's may have one). Only
 /// where /proc does not show namespaces, the map decides.

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <limits>
 
 #include "base/text.hpp"
 
@@ -17,6 +18,19 @@ Result<size_t> read_at(const Fd& fd, uint64_t offset, char* buffer, size_t size,
     if (got >= 0) return static_cast<size_t>(got);
     if (saved_errno != EINTR) return sys_error(saved_errno, "read " + quoted(name));
   }
+}
+
+Result<std::string> read_at(const Fd& fd, uint64_t offset, size_t length, const std::string& name) {
+  if (offset > static_cast<uint64_t>(std::numeric_limits<off_t>::max())) return std::string();
+  std::string out(length, '\0');
+  size_t filled = 0;
+  while (filled < length) {
+    size_t got = TRY(read_at(fd, offset + filled, out.data() + filled, length - filled, name));
+    if (got == 0) break;
+    filled += got;
+  }
+  out.resize(filled);
+  return out;
 }
 
 Result<void> write_at(const Fd& fd, uint64_t offset, std::string_view bytes,

@@ -15,6 +15,9 @@ namespace berth::sys {
 Result<size_t> read_at(const Fd& fd, uint64_t offset, char* buffer, size_t size,
                        const std::string& name);
 
+/// Up to `length` bytes from `offset`; fewer only at the end of the file.
+Result<std::string> read_at(const Fd& fd, uint64_t offset, size_t length, const std::string& name);
+
 /// Writes everything or fails. pwrite(2)
 Result<void> write_at(const Fd& fd, uint64_t offset, std::string_view bytes,
                       const std::string& name);

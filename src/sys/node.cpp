@@ -21,20 +21,6 @@ Result<void> make_node(const Fd& dir, const std::string& name, mode_t mode, unsi
   return {};
 }
 
-Result<void> change_owner(const Fd& dir, const std::string& name, uid_t uid, gid_t gid) {
-  if (::fchownat(dir.get(), name.c_str(), uid, gid, AT_SYMLINK_NOFOLLOW) != 0) {
-    return errno_now().error("change the owner of " + quoted(name));
-  }
-  return {};
-}
-
-Result<void> change_owner(const Fd& fd, uid_t uid, const std::string& name) {
-  if (::fchown(fd.get(), uid, static_cast<gid_t>(-1)) != 0) {
-    return errno_now().error("change the owner of " + quoted(name));
-  }
-  return {};
-}
-
 Result<void> make_new_directory(const Fd& dir, const std::string& name, mode_t mode) {
   if (::mkdirat(dir.get(), name.c_str(), mode) != 0) {
     return errno_now().error("create directory " + quoted(name));
@@ -48,10 +34,6 @@ Result<bool> is_device(const Fd& fd, const std::string& type, unsigned major_num
   mode_t wanted = type == "b" ? S_IFBLK : type == "p" ? S_IFIFO : S_IFCHR;
   if ((info.st_mode & S_IFMT) != wanted) return false;
   return wanted == S_IFIFO || info.st_rdev == makedev(major_number, minor_number);
-}
-
-mode_t set_umask(mode_t mask) {
-  return ::umask(mask);
 }
 
 }  // namespace berth::sys

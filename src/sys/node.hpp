@@ -13,18 +13,11 @@ namespace berth::sys {
 /// mknodat(2); `mode` with S_IFCHR, S_IFBLK or S_IFIFO. Errors: exists, denied.
 Result<void> make_node(const Fd& dir, const std::string& name, mode_t mode, unsigned major,
                        unsigned minor);
-/// fchownat(2) without following a link.
-Result<void> change_owner(const Fd& dir, const std::string& name, uid_t uid, gid_t gid);
-/// fchown(2)
-Result<void> change_owner(const Fd& fd, uid_t uid, const std::string& name);
 /// mkdirat(2). Errors: exists (whatever is there, a dangling link too).
 Result<void> make_new_directory(const Fd& dir, const std::string& name, mode_t mode);
 
 /// True when `fd` is the device `type` ("c", "b") `major`:`minor`.
 Result<bool> is_device(const Fd& fd, const std::string& type, unsigned major, unsigned minor,
                        const std::string& name);
-
-/// umask(2)
-mode_t set_umask(mode_t mask);
 
 }  // namespace berth::sys

@@ -18,6 +18,7 @@
 #include <cstdlib>
 
 #include "base/text.hpp"
+#include "sys/arguments.hpp"
 #include "sys/file.hpp"
 
 extern char** environ;
@@ -85,14 +86,6 @@ int child_main(void* argument) {
   ::_exit(127);
 }
 
-std::vector<char*> pointers(const std::vector<std::string>& strings) {
-  std::vector<char*> list;
-  list.reserve(strings.size() + 1);
-  for (const auto& text : strings) list.push_back(const_cast<char*>(text.c_str()));
-  list.push_back(nullptr);
-  return list;
-}
-
 }  // namespace
 
 Process::Process(Process&& other) noexcept
@@ -148,9 +141,9 @@ pid_t Process::release() {
 }
 
 Result<Process> spawn(const SpawnOptions& options) {
-  std::vector<char*> argv = pointers(options.args);
+  std::vector<char*> argv = arguments(options.args);
   std::vector<char*> envp;
-  if (options.env) envp = pointers(*options.env);
+  if (options.env) envp = arguments(*options.env);
 
   ChildPlan plan{};
   plan.program = options.program.c_str();

@@ -10,20 +10,13 @@
 #include <cerrno>
 
 #include "base/text.hpp"
+#include "sys/arguments.hpp"
 
 namespace berth::sys {
 namespace {
 
 constexpr unsigned kCloseRangeCloexec = 4;
 constexpr unsigned kFallbackLimit = 65536;
-
-std::vector<char*> pointers(const std::vector<std::string>& strings) {
-  std::vector<char*> list;
-  list.reserve(strings.size() + 1);
-  for (const auto& text : strings) list.push_back(const_cast<char*>(text.c_str()));
-  list.push_back(nullptr);
-  return list;
-}
 
 }  // namespace
 
@@ -41,8 +34,8 @@ Result<void> check_executable(const std::string& path) {
 
 Error execute(const std::string& path, const std::vector<std::string>& args,
               const std::vector<std::string>& env) {
-  auto argv = pointers(args);
-  auto envp = pointers(env);
+  auto argv = arguments(args);
+  auto envp = arguments(env);
   ::execve(path.c_str(), argv.data(), envp.data());
   return errno_now().error("execute " + quoted(path));
 }

@@ -2,6 +2,7 @@
 #include "sys/socket.hpp"
 
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 
 #include <cerrno>
@@ -100,6 +101,8 @@ bool peer_is_gone(const Fd& socket) {
 Result<Fd> listen_unix(const std::string& path, SocketType type) {
   Fd socket = TRY(make_socket(type));
   sockaddr_un address = TRY(unix_address(path));
+  // The file gets the mode of the socket, less the umask.
+  if (::fchmod(socket.get(), 0600) != 0) return errno_now().error("create socket " + quoted(path));
   if (::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
     return errno_now().error("create socket " + quoted(path));
   }

@@ -29,9 +29,10 @@ Result<Received> receive_message(const Fd& socket, void* bytes, size_t size);
 bool peer_is_gone(const Fd& socket);
 
 enum class SocketType { stream, messages };
-/// Makes a UNIX socket at `path` and listens. Errors: exists.  bind(2), listen(2)
-Result<Fd> listen_unix(const std::string& path, SocketType type);
-/// accept4(2)
+/// Makes a UNIX socket at `path`, at most 107 bytes, for this user alone, and listens.
+/// Errors: exists, usage (a longer path).  bind(2), listen(2)
+Result<Fd> listen_unix(const std::string& path, SocketType type = SocketType::stream);
+/// Waits for the next connection. accept4(2)
 Result<Fd> accept_connection(const Fd& listener);
 /// Errors: not_found, denied, io (ECONNREFUSED: nobody listens).  connect(2)
 Result<Fd> connect_unix(const std::string& path, SocketType type);

@@ -39,22 +39,6 @@ Result<void> make_hard_link(const Fd& from_dir, const std::string& from, const F
   return errno_now().error("link " + quoted(to) + " to " + quoted(from));
 }
 
-Result<void> set_owner(const Fd& fd, uid_t uid, gid_t gid, const std::string& name) {
-  if (::fchown(fd.get(), uid, gid) == 0) return {};
-  return errno_now().error("change the owner of " + quoted(name) + " to " + std::to_string(uid) +
-                           ":" + std::to_string(gid));
-}
-
-Result<void> set_mode(const Fd& fd, mode_t mode, const std::string& name) {
-  if (::fchmod(fd.get(), mode) == 0) return {};
-  return errno_now().error("change the mode of " + quoted(name));
-}
-
-Result<void> set_mode_at(const Fd& dir, const std::string& name, mode_t mode) {
-  if (::fchmodat(dir.get(), name.c_str(), mode, 0) == 0) return {};
-  return errno_now().error("change the mode of " + quoted(name));
-}
-
 Result<void> set_modified(const Fd& fd, FileTime time, const std::string& name) {
   timespec times[2] = {{0, UTIME_OMIT}, {time.seconds, static_cast<long>(time.nanoseconds)}};
   if (::futimens(fd.get(), times) == 0) return {};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What unpacking an archive needs beyond file.hpp and node.hpp: links, owners, times by handle.
+// What unpacking an archive needs beyond file.hpp, mode.hpp and node.hpp: links and times by
+// handle.
 #pragma once
 
 #include <sys/types.h>
@@ -21,13 +22,6 @@ Result<Fd> open_beneath(const Fd& dir, const std::string& path, int flags);
 /// linkat(2) without following a link. Errors: exists, not_found.
 Result<void> make_hard_link(const Fd& from_dir, const std::string& from, const Fd& to_dir,
                             const std::string& to);
-
-/// fchown(2). EINVAL: an id that this user namespace has no mapping for.
-Result<void> set_owner(const Fd& fd, uid_t uid, gid_t gid, const std::string& name);
-/// fchmod(2)
-Result<void> set_mode(const Fd& fd, mode_t mode, const std::string& name);
-/// Of an entry that is known to be no link. fchmodat(2)
-Result<void> set_mode_at(const Fd& dir, const std::string& name, mode_t mode);
 
 struct FileTime {
   int64_t seconds = 0;

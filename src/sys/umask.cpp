@@ -5,8 +5,8 @@
 
 namespace berth::sys {
 
-void set_umask(mode_t mask) {
-  ::umask(mask);
+mode_t set_umask(mode_t mask) {
+  return ::umask(mask);
 }
 
 }  // namespace berth::sys

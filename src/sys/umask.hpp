@@ -5,7 +5,8 @@
 
 namespace berth::sys {
 
-/// What is taken from the mode of new files, for this process and its children. umask(2)
-void set_umask(mode_t mask);
+/// What is taken from the mode of new files, for this process and its children; gives what it was
+/// before. umask(2)
+mode_t set_umask(mode_t mask);
 
 }  // namespace berth::sys

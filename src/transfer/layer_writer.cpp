@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -11,6 +10,8 @@
 
 #include "base/text.hpp"
 #include "sys/file.hpp"
+#include "sys/identity.hpp"
+#include "sys/mode.hpp"
 #include "sys/node.hpp"
 
 namespace berth::transfer {
@@ -56,15 +57,15 @@ bool may_keep(std::string_view key) {
 Result<LayerWriter> LayerWriter::make(const sys::Fd& root, const UnpackOptions& options) {
   LayerWriter writer;
   writer.options_ = &options;
-  writer.own_uid_ = ::geteuid();
-  writer.own_gid_ = ::getegid();
+  writer.own_uid_ = sys::effective_uid();
+  writer.own_gid_ = sys::effective_gid();
   writer.umask_ = TRY(sys::current_umask());
   writer.root_path_ = TRY(sys::read_link(sys::cwd(), sys::fd_path(root)));
   sys::Fd own = TRY(sys::open_at(root, ".", kDirectory));
   writer.levels_.push_back({"", std::move(own)});
   // A store below a set-group-id directory would give every file the group of that directory.
-  TRY(sys::set_owner(writer.levels_[0].fd, writer.own_uid_, writer.own_gid_, "."));
-  TRY(sys::set_mode(writer.levels_[0].fd, 0700, "."));
+  TRY(sys::change_owner(writer.levels_[0].fd, writer.own_uid_, writer.own_gid_, "."));
+  TRY(sys::change_mode(writer.levels_[0].fd, 0700, "."));
   writer.directories_[""] = {};
   return writer;
 }
@@ -321,10 +322,10 @@ Result<void> LayerWriter::add_file(const Place& place, const TarEntry& entry, Ta
   bytes_ += entry.size;
   // chown(2) clears set-id bits and capabilities, so it comes first.
   if (needs_owner(entry.uid, entry.gid)) {
-    TRY(sys::set_owner(fd, static_cast<uid_t>(entry.uid), static_cast<gid_t>(entry.gid),
-                       place.name));
+    TRY(sys::change_owner(fd, static_cast<uid_t>(entry.uid), static_cast<gid_t>(entry.gid),
+                          place.name));
   }
-  if ((mode & 07000) != 0 || (mode & umask_) != 0) TRY(sys::set_mode(fd, mode, place.name));
+  if ((mode & 07000) != 0 || (mode & umask_) != 0) TRY(sys::change_mode(fd, mode, place.name));
   TRY(set_attributes(fd, place.path, entry.xattrs));
   TRY(sys::set_modified(fd, {entry.mtime, entry.mtime_nanoseconds}, place.name));
   return sys::close_checked(std::move(fd), place.name);
@@ -351,8 +352,8 @@ Result<void> LayerWriter::add_directory(const Place& place, const TarEntry& entr
 /// Owner and time of what has no descriptor.
 Result<void> LayerWriter::set_unopened(const Place& place, const TarEntry& entry) {
   if (needs_owner(entry.uid, entry.gid)) {
-    auto owned = sys::change_owner(*place.parent, place.name, static_cast<uid_t>(entry.uid),
-                                   static_cast<gid_t>(entry.gid));
+    auto owned = sys::change_owner_at(*place.parent, place.name, static_cast<uid_t>(entry.uid),
+                                      static_cast<gid_t>(entry.gid));
     if (!owned.ok()) {
       Error error = std::move(owned).error();
       error.what = "change the owner of " + quoted(place.name) + " to " +
@@ -426,7 +427,7 @@ Result<void> LayerWriter::add_node(const Place& place, const TarEntry& entry) {
   }
   TRY(std::move(made));
   if ((entry.mode & umask_) != 0) {
-    TRY(sys::set_mode_at(*place.parent, place.name, entry.mode & 0777));
+    TRY(sys::change_mode_at(*place.parent, place.name, entry.mode & 0777));
   }
   return set_unopened(place, entry);
 }
@@ -442,11 +443,11 @@ Result<void> LayerWriter::finish() {
     auto finished = [&, &path = path, &facts = facts]() -> Result<void> {
       sys::Fd fd = TRY(sys::open_at(levels_[0].fd, path.empty() ? "." : path, kDirectory));
       if (needs_owner(facts.uid, facts.gid)) {
-        TRY(sys::set_owner(fd, facts.uid, facts.gid, name_of(path)));
+        TRY(sys::change_owner(fd, facts.uid, facts.gid, name_of(path)));
       }
       TRY(set_attributes(fd, path, facts.xattrs));
       if (facts.opaque) TRY(sys::write_attribute(fd, opaque_key, "y"));
-      TRY(sys::set_mode(fd, facts.mode, path));
+      TRY(sys::change_mode(fd, facts.mode, path));
       if (facts.has_time) TRY(sys::set_modified(fd, facts.modified, path));
       return {};
     }();

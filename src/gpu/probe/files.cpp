@@ -13,7 +13,7 @@
 #include "scan/elf.hpp"
 #include "scan/loader_cache.hpp"
 #include "sys/file.hpp"
-#include "sys/read_at.hpp"
+#include "sys/io_at.hpp"
 
 namespace berth::gpu {
 namespace {
