@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The layers of src/: which folder may include which. Fails on any other '#include "x/…"'.
+"""The layers of src/: which folder may include which. Fails on any other '#include "x/…"', on a
+system call outside src/sys, and on errno beside the text of its error.
 
 Also prints how many lines the privileged program, berth-runtime, is made of, so that a review
 sees it grow.
@@ -45,9 +46,37 @@ PROGRAMS = {
     "berth-gpu-probe": "base json sys oci scan gpu/probe",
 }
 
+# Looked for as '::name(', which is how all of src/ calls the system, and as 'syscall('.
+SYSTEM_CALLS = set("""
+    accept accept4 access bind capget capset chdir chmod chown chroot clone close close_range connect
+    copy_file_range dup dup2 dup3 execve execveat faccessat fallocate fchdir fchmod fchmodat fchown
+    fchownat fcntl fdatasync fdopendir flock fork fstat fstatat fstatfs fsync ftruncate futimens
+    getdents64 getegid geteuid getgid getgroups getpgid getpid getppid getrandom getresgid getresuid
+    getrlimit getsockopt getuid getxattr fgetxattr flistxattr fsetxattr ioctl kill lgetxattr
+    linkat listen llistxattr lseek lsetxattr lstat madvise memfd_create mkdir mkdirat mknod mknodat
+    mmap mount mprotect munmap open openat opendir pause personality pidfd_open pidfd_send_signal
+    pipe pipe2 pivot_root poll ppoll prctl pread prlimit ptrace pwrite read readdir readlink
+    readlinkat readv recv recvmsg rename renameat renameat2 rmdir sched_setaffinity send sendfile
+    sendmsg sendto setdomainname setgid setgroups sethostname setns setpgid setpriority setresgid
+    setresuid setrlimit setsid setsockopt setuid shutdown sigaction signalfd sigprocmask socket
+    socketpair splice stat statfs statvfs symlink symlinkat sync_file_range syncfs syscall sysconf
+    tcgetattr tcsetattr truncate umask umount umount2 uname unlink unlinkat unshare utimensat vfork
+    wait4 waitid waitpid write writev
+""".split())
+
+# File: the calls it still makes itself.
+MAKES_CALLS = {
+    "runtime/cgroup.cpp": "write openat fdopendir readdir rmdir mkdir kill",
+    "runtime/launch.cpp": "getuid geteuid",
+    "runtime/seccomp.cpp": "syscall",  # seccomp(2)
+    "runtime/device_filter.cpp": "syscall",  # bpf(2)
+}
+
 PRIVILEGED = "berth-runtime"
 SOURCES = (".cpp", ".hpp", ".h", ".c")
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
+CALL = re.compile(r"(?:(?<![\w>:])::|\b(?=syscall\())(\w+)\(")
+LATE_ERRNO = re.compile(r"\bsys_error\(\s*errno\b")
 
 
 def folder_of(path):
@@ -77,8 +106,19 @@ def sources():
             yield path.relative_to(ROOT / "src").as_posix(), path
 
 
+def check_calls(source, text):
+    allowed = MAKES_CALLS.get(source, "").split()
+    for number, line in enumerate(text.splitlines(), 1):
+        for call in CALL.findall(line):
+            if call in SYSTEM_CALLS and not source.startswith("sys/") and call not in allowed:
+                yield f"src/{source}:{number}: '::{call}' outside src/sys"
+    for match in LATE_ERRNO.finditer(text):
+        number = text.count("\n", 0, match.start()) + 1
+        yield f"src/{source}:{number}: errno beside the text of its error; use errno_now()"
+
+
 def check():
-    """One line for every include that the table does not allow."""
+    """One line for everything that is not as the tables say."""
     faults = []
     for source, path in sources():
         folder = folder_of(source)
@@ -86,7 +126,9 @@ def check():
             faults.append(f"src/{source}: not in a folder of tools/layers.py")
             continue
         allowed = allowed_in(source, folder)
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        text = path.read_text(encoding="utf-8")
+        faults.extend(check_calls(source, text))
+        for number, line in enumerate(text.splitlines(), 1):
             match = INCLUDE.match(line)
             if match and not may_include(allowed, match.group(1)):
                 faults.append(f'src/{source}:{number}: {folder} may not include "{match.group(1)}"')
@@ -107,7 +149,7 @@ def count_lines(program):
 
 def main():
     faults = check()
-    print("\n".join(faults) if faults else "layers: every include is allowed")
+    print("\n".join(faults) if faults else "layers: every include and system call is allowed")
     counted = count_lines(PRIVILEGED)
     parts = " + ".join(f"{folder} {lines}" for folder, lines in counted.items())
     print(f"{PRIVILEGED} links {sum(counted.values())} lines of ours: {parts}")

@@ -10,6 +10,7 @@
 #include "cli/oci/verb.hpp"
 #include "sys/console.hpp"
 #include "sys/file.hpp"
+#include "sys/identity.hpp"
 
 namespace berth {
 namespace {
@@ -104,7 +105,7 @@ Result<int> runtime_main(const std::vector<std::string>& words, RuntimeLog& log,
                       "leave it out: cgroups are made below the caller's own");
   }
   if (globals.root.empty()) {
-    globals.root = cli::oci::default_root(::getuid(), std::getenv("XDG_RUNTIME_DIR"));
+    globals.root = cli::oci::default_root(sys::real_uid(), std::getenv("XDG_RUNTIME_DIR"));
   }
   return call_verb(globals, std::move(parsed.arguments), log, report);
 }

@@ -8,6 +8,7 @@
 #include "engine/containers.hpp"
 #include "sys/console.hpp"
 #include "sys/file.hpp"
+#include "sys/identity.hpp"
 #include "sys/process.hpp"
 #include "sys/pty.hpp"
 
@@ -57,7 +58,7 @@ class ProcessTerminal final : public cli::Terminal {
 Result<engine::Context> make_context(const cli::GlobalOptions& globals, const cli::Verb& verb,
                                      engine::Environment environment, Log& log) {
   // The user's own id: inside the namespace that settle() may enter it would be 0.
-  unsigned uid = ::getuid();
+  unsigned uid = sys::real_uid();
   std::string libexec = TRY(sys::program_directory());
   engine::Paths given{.root = globals.root.value_or(""),
                       .state = globals.state.value_or(""),

@@ -24,6 +24,7 @@ inline constexpr size_t kMaxConfigBytes = size_t{4} << 20;
 /// Docker stops at 127 layers; overlay takes 500 lower directories.
 inline constexpr size_t kMaxLayers = 128;
 inline constexpr size_t kMaxIndexEntries = 1024;
+inline constexpr size_t kMaxIndexDepth = 2;  // an index may name another
 
 namespace media_type {
 inline constexpr std::string_view kIndex = "application/vnd.oci.image.index.v1+json";

@@ -6,13 +6,13 @@
 #include <unistd.h>
 
 #include <array>
-#include <cerrno>
 #include <string>
 
 #include "sys/file.hpp"
 #include "sys/poll.hpp"
 #include "sys/pty.hpp"
 #include "sys/signals.hpp"
+#include "sys/stream.hpp"
 
 namespace berth::runtime {
 namespace {
@@ -66,31 +66,36 @@ class Relay {
   }
 
  private:
+  static bool has_ended(const Result<size_t>& count) {
+    return count.ok() ? *count == 0 : count.error().kind != Kind::busy;
+  }
   void read_input() {
     std::array<char, kBuffer> buffer;
-    ssize_t count = ::read(STDIN_FILENO, buffer.data(), buffer.size());
-    if (count > 0) {
-      typed_.assign(buffer.data(), static_cast<size_t>(count));
-    } else if (count == 0 || (errno != EINTR && errno != EAGAIN)) {
+    sys::Fd in(STDIN_FILENO);
+    auto count = sys::read_some(in, buffer, "standard input");
+    in.release();
+    if (count.ok() && *count > 0) {
+      typed_.assign(buffer.data(), *count);
+    } else if (has_ended(count)) {
       input_open_ = false;
       typed_.assign(1, kEndOfInput);
     }
   }
   void pass_input() {
-    ssize_t count = ::write(console_.get(), typed_.data(), typed_.size());
-    if (count > 0) typed_.erase(0, static_cast<size_t>(count));
-    if (count < 0 && errno != EINTR && errno != EAGAIN) typed_.clear();
+    auto count = sys::write_some(console_, typed_, "terminal");
+    if (count.ok()) typed_.erase(0, *count);
+    if (!count.ok() && count.error().kind != Kind::busy) typed_.clear();
   }
   void pass_output() {
     std::array<char, kBuffer> buffer;
-    ssize_t count = ::read(console_.get(), buffer.data(), buffer.size());
-    if (count > 0) {
+    auto count = sys::read_some(console_, buffer, "terminal");
+    if (count.ok() && *count > 0) {
       sys::Fd out(STDOUT_FILENO);
       // When nobody reads any more the container must not stop for it.
-      ignore(sys::write_all(out, {buffer.data(), static_cast<size_t>(count)}, "standard output"));
+      ignore(sys::write_all(out, {buffer.data(), *count}, "standard output"));
       out.release();
-    } else if (count == 0 || (errno != EINTR && errno != EAGAIN)) {
-      console_.reset();  // EIO: every process has closed its end
+    } else if (has_ended(count)) {
+      console_.reset();  // every process has closed its end
     }
   }
 

@@ -2,7 +2,6 @@
 #include "runtime/state.hpp"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <algorithm>
 
@@ -10,6 +9,7 @@
 #include "json/fields.hpp"
 #include "oci/hook_fields.hpp"
 #include "sys/file.hpp"
+#include "sys/identity.hpp"
 #include "sys/node.hpp"
 #include "sys/process.hpp"
 
@@ -139,7 +139,7 @@ Result<Store> Store::open(const std::string& root) {
   sys::Fd fd = std::move(**opened);
   struct stat info = TRY(sys::stat_fd(fd, root));
   // Whoever may write here could have us kill or unmount what they name.
-  if (info.st_uid != ::geteuid() || (info.st_mode & 022) != 0) {
+  if (info.st_uid != sys::effective_uid() || (info.st_mode & 022) != 0) {
     return make_error(Kind::denied,
                       "--root: " + quoted(root) + " can be written by others than its user");
   }
@@ -155,7 +155,7 @@ Result<Entry> Store::claim(const std::string& id) const {
   }
   TRY(std::move(made));
   sys::Fd fd = TRY(sys::open_at(fd_, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
-  TRY(sys::try_lock(fd, sys::LockMode::exclusive, id));
+  TRY(sys::wait_lock(fd, sys::LockMode::exclusive, id));
   return Entry(id, std::move(fd));
 }
 

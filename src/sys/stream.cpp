@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "base/text.hpp"
+#include "sys/file.hpp"
 
 namespace berth::sys {
 
@@ -18,9 +19,35 @@ Result<size_t> read_some(const Fd& fd, std::span<char> buffer, const std::string
   if (count >= 0) return static_cast<size_t>(count);
   int saved = errno;
   if (saved == EIO && ::isatty(fd.get())) return size_t{0};
-  Error error = sys_error(saved, "read " + quoted(name));
-  if (saved == EAGAIN) error.kind = Kind::busy;
-  return error;
+  return sys_error(saved, "read " + quoted(name));  // EAGAIN is Kind::busy
+}
+
+Result<size_t> write_some(const Fd& fd, std::string_view bytes, const std::string& name) {
+  ssize_t count;
+  do {
+    count = ::write(fd.get(), bytes.data(), bytes.size());
+  } while (count < 0 && errno == EINTR);
+  if (count >= 0) return static_cast<size_t>(count);
+  return errno_now().error("write " + quoted(name));  // EAGAIN is Kind::busy
+}
+
+Result<void> copy_rest(const Fd& from, const Fd& to, const std::string& name) {
+  constexpr size_t kStep = size_t{1} << 30;
+  while (true) {
+    ssize_t count = ::copy_file_range(from.get(), nullptr, to.get(), nullptr, kStep, 0);
+    if (count == 0) return {};
+    int saved = errno;
+    if (count > 0 || saved == EINTR) continue;
+    // Between file systems, or one that cannot: by hand, from where it has got to.
+    if (saved == EXDEV || saved == EINVAL || saved == EOPNOTSUPP) break;
+    return sys_error(saved, "write " + quoted(name));
+  }
+  std::string buffer(size_t{1} << 20, '\0');
+  while (true) {
+    size_t count = TRY(read_some(from, buffer, name));
+    if (count == 0) return {};
+    TRY(write_all(to, {buffer.data(), count}, name));
+  }
 }
 
 Result<void> set_nonblocking(const Fd& fd) {

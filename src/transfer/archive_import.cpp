@@ -2,14 +2,12 @@
 // import: a directory or a tar becomes an image of one layer.
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
-
-#include <cerrno>
 
 #include "base/text.hpp"
 #include "image/reference.hpp"
 #include "image/store.hpp"
 #include "json/fields.hpp"
+#include "sys/io_at.hpp"
 #include "transfer/archive.hpp"
 #include "transfer/archive_members.hpp"
 #include "transfer/deflate.hpp"
@@ -59,17 +57,15 @@ Result<void> write_source(const std::string& source, ByteSink& sink) {
 }
 
 Result<oci::Descriptor> describe_blob(const sys::Fd& fd) {
-  if (::lseek(fd.get(), 0, SEEK_SET) < 0) return errno_now().error("rewind the layer");
   oci::Descriptor layer;
   layer.media_type = oci::media_type::kLayerGzip;
   Sha256 sha;
   std::string buffer(size_t{1} << 20, '\0');
   while (true) {
-    ssize_t count = ::read(fd.get(), buffer.data(), buffer.size());
-    if (count < 0) return errno_now().error("read the layer");
+    size_t count = TRY(sys::read_at(fd, layer.size, buffer.data(), buffer.size(), "layer"));
     if (count == 0) break;
-    sha.update({buffer.data(), static_cast<size_t>(count)});
-    layer.size += static_cast<uint64_t>(count);
+    sha.update({buffer.data(), count});
+    layer.size += count;
   }
   layer.digest = sha.finish();
   return layer;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // load: an OCI layout or a docker-archive becomes images of the store.
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <algorithm>
 
@@ -9,8 +8,10 @@
 #include "image/reference.hpp"
 #include "image/store.hpp"
 #include "json/fields.hpp"
+#include "sys/io_at.hpp"
 #include "transfer/archive.hpp"
 #include "transfer/archive_members.hpp"
+#include "transfer/docker_image.hpp"
 #include "transfer/event.hpp"
 #include "transfer/give_up.hpp"
 #include "transfer/layers.hpp"
@@ -19,22 +20,8 @@
 namespace berth::transfer {
 namespace {
 
-constexpr int kMaxIndexDepth = 2;
 const std::string kRefName = "org.opencontainers.image.ref.name";
 const std::string kImageName = "io.containerd.image.name";
-
-/// One element of a docker-archive's manifest.json.
-struct DockerImage {
-  std::string config;
-  std::vector<std::string> repo_tags;
-  std::vector<std::string> layers;
-};
-template <class V>
-void fields(V& v, DockerImage& i) {
-  v.required("Config", i.config);
-  v.optional("RepoTags", i.repo_tags);
-  v.optional("Layers", i.layers);
-}
 
 /// An image found in the archive. Its layers are already blobs of the store.
 struct FoundImage {
@@ -47,10 +34,6 @@ struct FoundImage {
 
 Error missing(const std::string& name) {
   return make_error(Kind::corrupt, "read the archive: it has no " + quoted(name));
-}
-
-std::string blob_name(const Digest& digest) {
-  return "blobs/sha256/" + digest.hex();
 }
 
 /// containerd and docker write whole names; the OCI annotation may also be a bare tag, which names
@@ -147,7 +130,7 @@ class Loader {
         image.manifest_digest = entry.digest;
         break;
       }
-      if (depth == kMaxIndexDepth) {
+      if (depth == oci::kMaxIndexDepth) {
         return make_error(Kind::unsupported, entry.digest.text() + ": indexes inside indexes");
       }
       entry = TRY(oci::select_platform(std::get<oci::Index>(document), wish_));
@@ -238,9 +221,8 @@ class Loader {
       TRY(delivery_.publish_blob_from(members_.staged(), file.staged, file.digest));
     }
     sys::Fd fd = TRY(sys::open_at(sys::cwd(), path, O_RDONLY));
-    char first[4] = {};
-    ssize_t count = ::pread(fd.get(), first, sizeof first, 0);
-    layer.media_type = layer_type({first, count > 0 ? static_cast<size_t>(count) : 0});
+    std::string first_bytes = TRY(sys::read_at(fd, 0, 4, path));
+    layer.media_type = layer_type(first_bytes);
     return layer;
   }
 

@@ -3,12 +3,10 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
-
-#include <cerrno>
 
 #include "base/text.hpp"
 #include "sys/file.hpp"
+#include "sys/stream.hpp"
 #include "transfer/outer_archive.hpp"
 #include "transfer/sha256.hpp"
 
@@ -126,12 +124,8 @@ Result<std::optional<ArchiveMembers::File>> ArchiveMembers::find(const std::stri
   if (!S_ISREG(status.st_mode)) return std::optional<File>();
   std::string buffer(size_t{1} << 20, '\0');
   auto more = [&]() -> Result<std::string_view> {
-    ssize_t count;
-    do {
-      count = ::read(fd->get(), buffer.data(), buffer.size());
-    } while (count < 0 && errno == EINTR);
-    if (count < 0) return errno_now().error("read " + quoted(wanted));
-    return std::string_view(buffer.data(), static_cast<size_t>(count));
+    size_t count = TRY(sys::read_some(*fd, buffer, wanted));
+    return std::string_view(buffer.data(), count);
   };
   return std::optional<File>(TRY(copy(wanted, more)));
 }

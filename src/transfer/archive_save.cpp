@@ -3,9 +3,7 @@
 // directory.
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <map>
 #include <set>
 
@@ -13,27 +11,17 @@
 #include "base/text.hpp"
 #include "image/store.hpp"
 #include "json/fields.hpp"
+#include "sys/stream.hpp"
 #include "transfer/archive.hpp"
 #include "transfer/archive_members.hpp"
 #include "transfer/cancel.hpp"
+#include "transfer/docker_image.hpp"
 #include "transfer/outer_archive.hpp"
 
 namespace berth::transfer {
 namespace {
 
 constexpr std::string_view kLayout = R"({"imageLayoutVersion":"1.0.0"})";
-
-struct DockerImage {
-  std::string config;
-  std::vector<std::string> repo_tags;
-  std::vector<std::string> layers;
-};
-template <class V>
-void fields(V& v, DockerImage& i) {
-  v.required("Config", i.config);
-  v.always("RepoTags", i.repo_tags);
-  v.always("Layers", i.layers);
-}
 
 /// Repository → tag → top layer: what docker before 1.10 read.
 using Repositories = std::map<std::string, std::map<std::string, std::string>>;
@@ -45,10 +33,6 @@ struct Contents {
   Repositories repositories;
   std::map<Digest, uint64_t> blobs;
 };
-
-std::string blob_name(const Digest& digest) {
-  return "blobs/sha256/" + digest.hex();
-}
 
 /// The name that the user gave, when it is one; an image asked for by its id goes without.
 std::optional<image::Reference> asked_name(const std::string& text, const image::Image& image) {
@@ -132,20 +116,8 @@ Result<uint64_t> write_tar(const image::Store& store, const Contents& contents,
 
 Result<void> copy_file(const sys::Fd& from, const sys::Fd& directory, const std::string& name) {
   sys::Fd to = TRY(sys::open_at(directory, name, O_WRONLY | O_CREAT | O_EXCL, 0644));
-  while (true) {
-    ssize_t count = ::copy_file_range(from.get(), nullptr, to.get(), nullptr, 1 << 30, 0);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0 && (errno == EXDEV || errno == EINVAL || errno == EOPNOTSUPP)) break;
-    if (count < 0) return errno_now().error("write " + quoted(name));
-    if (count == 0) return sys::close_checked(std::move(to), name);
-  }
-  std::string buffer(size_t{1} << 20, '\0');
-  while (true) {
-    ssize_t count = ::read(from.get(), buffer.data(), buffer.size());
-    if (count < 0) return errno_now().error("read " + quoted(name));
-    if (count == 0) return sys::close_checked(std::move(to), name);
-    TRY(sys::write_all(to, {buffer.data(), static_cast<size_t>(count)}, name));
-  }
+  TRY(sys::copy_rest(from, to, name));
+  return sys::close_checked(std::move(to), name);
 }
 
 Result<uint64_t> write_directory(const image::Store& store, const Contents& contents,

@@ -5,15 +5,16 @@
 #include <archive_entry.h>
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <span>
 #include <string>
 
 #include "base/text.hpp"
 #include "sys/file.hpp"
+#include "sys/stream.hpp"
 
 namespace berth::transfer {
 namespace {
@@ -139,14 +140,12 @@ Result<void> ArchiveWriter::add_file(const std::string& name, const sys::Fd& con
   TRY(header(name, AE_IFREG, size));
   std::string buffer(kBlock, '\0');
   for (uint64_t done = 0; done < size;) {
-    ssize_t count = ::read(content.get(), buffer.data(), buffer.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return errno_now().error("read " + quoted(name));
+    size_t count = TRY(sys::read_some(content, buffer, name));
     if (count == 0) return make_error(Kind::corrupt, "read " + quoted(name) + ": it is too short");
-    if (archive_write_data(archive_.get(), buffer.data(), static_cast<size_t>(count)) < 0) {
+    if (archive_write_data(archive_.get(), buffer.data(), count) < 0) {
       return writing_error(archive_.get());
     }
-    done += static_cast<uint64_t>(count);
+    done += count;
   }
   return {};
 }
@@ -209,13 +208,11 @@ struct TreeWriter {
     sys::Fd fd = TRY(sys::open_at(root, path, O_RDONLY | O_NOFOLLOW));
     std::string buffer(std::min<uint64_t>(kBlock, size), '\0');
     for (uint64_t left = size; left > 0;) {
-      ssize_t count = ::read(fd.get(), buffer.data(), std::min<uint64_t>(buffer.size(), left));
-      if (count < 0) return errno_now().error("read " + quoted(path));
+      std::span<char> room(buffer.data(), std::min<uint64_t>(buffer.size(), left));
+      size_t count = TRY(sys::read_some(fd, room, path));
       if (count == 0) return make_error(Kind::busy, "read " + quoted(path) + ": it shrank");
-      if (archive_write_data(tar.get(), buffer.data(), static_cast<size_t>(count)) < 0) {
-        return fail();
-      }
-      left -= static_cast<uint64_t>(count);
+      if (archive_write_data(tar.get(), buffer.data(), count) < 0) return fail();
+      left -= count;
     }
     return {};
   }

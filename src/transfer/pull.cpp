@@ -22,8 +22,6 @@ using image::PullRequest;
 using image::Reference;
 using image::TransferResult;
 
-constexpr int kMaxIndexDepth = 2;
-
 /// The documents that make an image, as bytes and as structs.
 struct Documents {
   std::vector<Document> indexes;  // outermost first; none where the name means a manifest
@@ -71,7 +69,7 @@ Result<Documents> get_documents(Registry& registry, const Reference& reference,
       documents.manifest_document = std::move(document);
       break;
     }
-    if (documents.indexes.size() == kMaxIndexDepth) {
+    if (documents.indexes.size() == oci::kMaxIndexDepth) {
       return make_error(Kind::unsupported, fmt::format("read index '{}': indexes inside indexes "
                                                        "inside indexes",
                                                        document.digest.text()));

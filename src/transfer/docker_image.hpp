@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// The names of things in an archive, written by save and read by load.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/digest.hpp"
+#include "json/fields.hpp"
+
+namespace berth::transfer {
+
+/// One element of a docker-archive's manifest.json.
+struct DockerImage {
+  std::string config;  ///< these three name members of the archive
+  std::vector<std::string> repo_tags;
+  std::vector<std::string> layers;
+};
+template <class V>
+void fields(V& v, DockerImage& i) {
+  v.required("Config", i.config);
+  v.always("RepoTags", i.repo_tags);
+  v.always("Layers", i.layers);
+}
+
+/// Where an OCI layout keeps a blob. image-spec image-layout.md
+inline std::string blob_name(const Digest& digest) {
+  return "blobs/sha256/" + digest.hex();
+}
+
+}  // namespace berth::transfer
