@@ -79,7 +79,16 @@ Result<std::optional<Inventory>> read_cache(const sys::Fd& directory, const Driv
 
 Result<Inventory> probe_and_cache(const sys::Fd& directory, const DriverRoot& root,
                                   const ProbeOptions& options, Log& log) {
+  // NVML may take seconds, in which a driver can be replaced or a slice be made: what was found
+  // then belongs to neither machine. The files of the inventory are only known afterwards.
+  std::vector<std::string> known = sentinels_of(root, {});
+  std::string before = TRY(fingerprint(root, known));
   auto inventory = TRY(probe(options, log));
+  std::string after = TRY(fingerprint(root, known));
+  if (after != before) {
+    log.debug("the GPUs or their driver have changed meanwhile, ignoring the cache");
+    return inventory;
+  }
   CachedInventory cached;
   cached.format = kCacheFormat;
   cached.sentinels = sentinels_of(root, inventory);

@@ -355,6 +355,23 @@ TEST_F(Cache, notices_a_slice_that_is_gone) {
   EXPECT_EQ(inventory->gpus[0].mig.size(), 6U);
 }
 
+TEST_F(Cache, does_not_keep_what_was_found_while_the_machine_changed) {
+  DriverTree tree("one", with_nvml());
+  std::string program = state_.path() + "/probe";
+  testing::write_text(program, "#!/bin/sh\necho 580.65.06 > '" + tree.root() +
+                                   "/sys/module/nvidia/version'\nexit 1\n");
+  std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+  ProbeOptions options = options_for(tree, false);
+  options.state_dir = state_.path();
+  options.probe_program = program;
+  auto cached = [&] {
+    EXPECT_TRUE(cached_inventory(options, Refresh::if_stale, log_).ok());
+    return std::filesystem::exists(state_.path() + "/gpu/" + cache_name(tree.root()));
+  };
+  EXPECT_FALSE(cached());
+  EXPECT_TRUE(cached());  // the second time it is as it was
+}
+
 TEST_F(Cache, a_damaged_file_is_made_anew) {
   ASSERT_TRUE(ask().ok());
   testing::write_text(file(), "{\"format\": 1, \"sentin");
