@@ -85,21 +85,14 @@ std::string namespaces(const Spawn& step) {
   return join(words, ", ");
 }
 
-template <class... Functions>
-struct Overload : Functions... {
-  using Functions::operator()...;
-};
-template <class... Functions>
-Overload(Functions...) -> Overload<Functions...>;
-
-Description describe_mount(const MountFilesystem& s) {
+Description describe_step(const MountFilesystem& s) {
   std::string words = options(s.attributes, s.data);
   return {"mount_filesystem",
           "mount " + s.type + " at " + quoted(s.target) + in_parentheses(words),
           {{"type", s.type}, {"source", s.source}, {"target", s.target}, {"options", words}}};
 }
 
-Description describe_root(const MountOverlayRoot& s) {
+Description describe_step(const MountOverlayRoot& s) {
   std::string words = options(s.attributes, s.options);
   return {"mount_overlay_root",
           "mount an overlay of " + std::to_string(s.lower.size()) + " layers as the root" +
@@ -111,7 +104,7 @@ Description describe_root(const MountOverlayRoot& s) {
            {"options", words}}};
 }
 
-Description describe_bind(const MountBind& s) {
+Description describe_step(const MountBind& s) {
   std::string words = options(s.attributes);
   return {"mount_bind",
           "bind " + quoted(s.source) + " at " + quoted(s.target) + in_parentheses(words),
@@ -121,7 +114,7 @@ Description describe_bind(const MountBind& s) {
            {"options", words}}};
 }
 
-Description describe_node(const MakeNode& s) {
+Description describe_step(const MakeNode& s) {
   std::string number = device(s.type, s.major, s.minor);
   return {"make_node",
           "make device " + quoted(s.path) + " (" + number + ", mode " + octal(s.mode) + ")",
@@ -131,7 +124,7 @@ Description describe_node(const MakeNode& s) {
            {"owner", std::to_string(s.uid) + ":" + std::to_string(s.gid)}}};
 }
 
-Description describe_identity(const SetIdentity& s) {
+Description describe_step(const SetIdentity& s) {
   std::string who = std::to_string(s.uid) + ":" + std::to_string(s.gid);
   std::string groups = list(s.groups);
   return {"set_identity",
@@ -139,7 +132,7 @@ Description describe_identity(const SetIdentity& s) {
           {{"user", who}, {"groups", groups}}};
 }
 
-Description describe_capabilities(const SetCapabilities& s) {
+Description describe_step(const SetCapabilities& s) {
   return {"set_capabilities",
           "keep capabilities: " + capabilities(s.effective),
           {{"effective", capabilities(s.effective)},
@@ -148,7 +141,7 @@ Description describe_capabilities(const SetCapabilities& s) {
            {"ambient", capabilities(s.ambient)}}};
 }
 
-Description describe_hooks(const RunHooks& s) {
+Description describe_step(const RunHooks& s) {
   std::vector<std::string> paths;
   for (const auto& hook : s.hooks) paths.push_back(hook.path);
   return {"run_hooks",
@@ -156,130 +149,139 @@ Description describe_hooks(const RunHooks& s) {
           {{"stage", s.stage}, {"hooks", list(paths)}}};
 }
 
+Description describe_step(const MakeCgroup& s) {
+  std::string words = limits(s.resources);
+  return {"make_cgroup",
+          "make cgroup " + quoted(s.path) + in_parentheses(words),
+          {{"path", s.path}, {"limits", words}}};
+}
+
+Description describe_step(const Spawn& s) {
+  return {"spawn",
+          "start a process in new namespaces: " + namespaces(s),
+          {{"namespaces", namespaces(s)}}};
+}
+
+Description describe_step(const IsolateMounts&) {
+  return {"isolate_mounts", "keep mounts from spreading to the host", {}};
+}
+
+Description describe_step(const EnterCgroupNamespace&) {
+  return {"enter_cgroup_namespace", "make a new cgroup namespace", {}};
+}
+
+Description describe_step(const BindRoot& s) {
+  return {"bind_root", "use " + quoted(s.path) + " as the root", {{"path", s.path}}};
+}
+
+Description describe_step(const MountCgroups& s) {
+  std::string words = options(s.attributes);
+  return {"mount_cgroups",
+          "show the container's cgroup at " + quoted(s.target) + in_parentheses(words),
+          {{"target", s.target}, {"options", words}}};
+}
+
+Description describe_step(const BindNode& s) {
+  std::string number = device(s.type, s.major, s.minor);
+  return {"bind_node",
+          "bind device " + quoted(s.source) + " at " + quoted(s.path) + " (" + number + ")",
+          {{"source", s.source}, {"path", s.path}, {"device", number}}};
+}
+
+Description describe_step(const MakeLink& s) {
+  return {"make_link",
+          "link " + quoted(s.path) + " to " + quoted(s.text),
+          {{"path", s.path}, {"text", s.text}}};
+}
+
+Description describe_step(const MakeConsole&) {
+  return {"make_console", "make the terminal '/dev/console'", {}};
+}
+
+Description describe_step(const MaskPaths& s) {
+  return {"mask_paths", "hide " + list(s.paths), {{"paths", list(s.paths)}}};
+}
+
+Description describe_step(const MakeReadonly& s) {
+  return {"make_readonly", "make read-only " + list(s.paths), {{"paths", list(s.paths)}}};
+}
+
+Description describe_step(const RaiseLoopback&) {
+  return {"raise_loopback", "bring up the loopback interface", {}};
+}
+
+Description describe_step(const SetSysctl& s) {
+  return {"set_sysctl",
+          "set " + s.key + " to " + quoted(s.value),
+          {{"key", s.key}, {"value", s.value}}};
+}
+
+Description describe_step(const SetHostname& s) {
+  return {"set_hostname", "set host name " + quoted(s.name), {{"name", s.name}}};
+}
+
+Description describe_step(const SetDomainname& s) {
+  return {"set_domainname", "set domain name " + quoted(s.name), {{"name", s.name}}};
+}
+
+Description describe_step(const SetOomScore& s) {
+  std::string score = std::to_string(s.score);
+  return {"set_oom_score", "set the out-of-memory score to " + score, {{"score", score}}};
+}
+
+Description describe_step(const EnterRoot& s) {
+  return {"enter_root",
+          std::string("enter the root") + (s.readonly ? ", read-only" : ""),
+          {{"readonly", s.readonly ? "yes" : "no"}}};
+}
+
+Description describe_step(const SetRlimit& s) {
+  std::string value = limit(s.soft) + ":" + limit(s.hard);
+  return {"set_rlimit", "set " + s.type + " to " + value, {{"type", s.type}, {"value", value}}};
+}
+
+Description describe_step(const LimitCapabilities& s) {
+  return {"limit_capabilities",
+          "limit capabilities to " + capabilities(s.bounding),
+          {{"bounding", capabilities(s.bounding)}}};
+}
+
+Description describe_step(const EnterDirectory& s) {
+  return {"enter_directory", "enter directory " + quoted(s.path), {{"path", s.path}}};
+}
+
+Description describe_step(const SetUmask& s) {
+  return {"set_umask", "set umask " + octal(s.mask), {{"mask", octal(s.mask)}}};
+}
+
+Description describe_step(const ForbidNewPrivileges&) {
+  return {"forbid_new_privileges", "forbid new privileges", {}};
+}
+
+Description describe_step(const LoadSeccomp& s) {
+  std::string size = std::to_string(s.profile.syscalls.size());
+  return {"load_seccomp",
+          "filter system calls by " + size + " rules, otherwise " + s.profile.default_action,
+          {{"default_action", s.profile.default_action}, {"rules", size}}};
+}
+
+Description describe_step(const FindProgram& s) {
+  return {"find_program", "find program " + quoted(s.name), {{"name", s.name}, {"path", s.path}}};
+}
+
+Description describe_step(const AwaitStart&) {
+  return {"await_start", "wait for start", {}};
+}
+
+Description describe_step(const Execute& s) {
+  return {
+      "execute", "execute " + list(s.args), {{"args", list(s.args)}, {"environment", list(s.env)}}};
+}
+
 }  // namespace
 
 Description describe(const Step& step) {
-  return std::visit(
-      Overload{
-          [](const MakeCgroup& s) -> Description {
-            std::string words = limits(s.resources);
-            return {"make_cgroup",
-                    "make cgroup " + quoted(s.path) + in_parentheses(words),
-                    {{"path", s.path}, {"limits", words}}};
-          },
-          [](const Spawn& s) -> Description {
-            return {"spawn",
-                    "start a process in new namespaces: " + namespaces(s),
-                    {{"namespaces", namespaces(s)}}};
-          },
-          [](const IsolateMounts&) -> Description {
-            return {"isolate_mounts", "keep mounts from spreading to the host", {}};
-          },
-          [](const EnterCgroupNamespace&) -> Description {
-            return {"enter_cgroup_namespace", "make a new cgroup namespace", {}};
-          },
-          [](const MountOverlayRoot& s) { return describe_root(s); },
-          [](const BindRoot& s) -> Description {
-            return {"bind_root", "use " + quoted(s.path) + " as the root", {{"path", s.path}}};
-          },
-          [](const MountFilesystem& s) { return describe_mount(s); },
-          [](const MountBind& s) { return describe_bind(s); },
-          [](const MountCgroups& s) -> Description {
-            std::string words = options(s.attributes);
-            return {"mount_cgroups",
-                    "show the container's cgroup at " + quoted(s.target) + in_parentheses(words),
-                    {{"target", s.target}, {"options", words}}};
-          },
-          [](const MakeNode& s) { return describe_node(s); },
-          [](const BindNode& s) -> Description {
-            std::string number = device(s.type, s.major, s.minor);
-            return {
-                "bind_node",
-                "bind device " + quoted(s.source) + " at " + quoted(s.path) + " (" + number + ")",
-                {{"source", s.source}, {"path", s.path}, {"device", number}}};
-          },
-          [](const MakeLink& s) -> Description {
-            return {"make_link",
-                    "link " + quoted(s.path) + " to " + quoted(s.text),
-                    {{"path", s.path}, {"text", s.text}}};
-          },
-          [](const MakeConsole&) -> Description {
-            return {"make_console", "make the terminal '/dev/console'", {}};
-          },
-          [](const MaskPaths& s) -> Description {
-            return {"mask_paths", "hide " + list(s.paths), {{"paths", list(s.paths)}}};
-          },
-          [](const MakeReadonly& s) -> Description {
-            return {"make_readonly", "make read-only " + list(s.paths), {{"paths", list(s.paths)}}};
-          },
-          [](const RaiseLoopback&) -> Description {
-            return {"raise_loopback", "bring up the loopback interface", {}};
-          },
-          [](const SetSysctl& s) -> Description {
-            return {"set_sysctl",
-                    "set " + s.key + " to " + quoted(s.value),
-                    {{"key", s.key}, {"value", s.value}}};
-          },
-          [](const SetHostname& s) -> Description {
-            return {"set_hostname", "set host name " + quoted(s.name), {{"name", s.name}}};
-          },
-          [](const SetDomainname& s) -> Description {
-            return {"set_domainname", "set domain name " + quoted(s.name), {{"name", s.name}}};
-          },
-          [](const SetOomScore& s) -> Description {
-            std::string score = std::to_string(s.score);
-            return {"set_oom_score", "set the out-of-memory score to " + score, {{"score", score}}};
-          },
-          [](const RunHooks& s) { return describe_hooks(s); },
-          [](const EnterRoot& s) -> Description {
-            return {"enter_root",
-                    std::string("enter the root") + (s.readonly ? ", read-only" : ""),
-                    {{"readonly", s.readonly ? "yes" : "no"}}};
-          },
-          [](const SetRlimit& s) -> Description {
-            std::string value = limit(s.soft) + ":" + limit(s.hard);
-            return {"set_rlimit",
-                    "set " + s.type + " to " + value,
-                    {{"type", s.type}, {"value", value}}};
-          },
-          [](const LimitCapabilities& s) -> Description {
-            return {"limit_capabilities",
-                    "limit capabilities to " + capabilities(s.bounding),
-                    {{"bounding", capabilities(s.bounding)}}};
-          },
-          [](const SetCapabilities& s) { return describe_capabilities(s); },
-          [](const SetIdentity& s) { return describe_identity(s); },
-          [](const EnterDirectory& s) -> Description {
-            return {"enter_directory", "enter directory " + quoted(s.path), {{"path", s.path}}};
-          },
-          [](const SetUmask& s) -> Description {
-            return {"set_umask", "set umask " + octal(s.mask), {{"mask", octal(s.mask)}}};
-          },
-          [](const ForbidNewPrivileges&) -> Description {
-            return {"forbid_new_privileges", "forbid new privileges", {}};
-          },
-          [](const LoadSeccomp& s) -> Description {
-            std::string size = std::to_string(s.profile.syscalls.size());
-            return {
-                "load_seccomp",
-                "filter system calls by " + size + " rules, otherwise " + s.profile.default_action,
-                {{"default_action", s.profile.default_action}, {"rules", size}}};
-          },
-          [](const FindProgram& s) -> Description {
-            return {"find_program",
-                    "find program " + quoted(s.name),
-                    {{"name", s.name}, {"path", s.path}}};
-          },
-          [](const AwaitStart&) -> Description {
-            return {"await_start", "wait for start", {}};
-          },
-          [](const Execute& s) -> Description {
-            return {"execute",
-                    "execute " + list(s.args),
-                    {{"args", list(s.args)}, {"environment", list(s.env)}}};
-          },
-      },
-      step);
+  return std::visit([](const auto& s) { return describe_step(s); }, step);
 }
 
 }  // namespace berth::plan
