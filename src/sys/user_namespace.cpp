@@ -119,8 +119,16 @@ Result<void> map_single_id(pid_t pid, const IdMapping& mapping) {
   return write_proc(pid, "uid_map", "0 " + std::to_string(mapping.uid) + " 1");
 }
 
-Result<Process> start_helper(const std::string& name, pid_t pid, const std::vector<IdRange>& ranges,
-                             const Fd& errors) {
+/// newuidmap or newgidmap at work.
+struct Helper {
+  std::string name;
+  Process process;
+  Fd said;  ///< what it prints
+};
+
+Result<Helper> start_helper(const std::string& name, pid_t pid,
+                            const std::vector<IdRange>& ranges) {
+  Pipe errors = TRY(make_pipe());
   SpawnOptions options;
   options.args = {name, std::to_string(pid)};
   for (const auto& range : ranges) {
@@ -129,28 +137,37 @@ Result<Process> start_helper(const std::string& name, pid_t pid, const std::vect
     }
   }
   options.env = std::vector<std::string>{"PATH=/usr/bin:/bin", "LC_ALL=C"};
-  options.out = &errors;
-  options.err = &errors;
+  options.out = &errors.write;
+  options.err = &errors.write;
   // Never through PATH: what runs here decides who we are.
   options.program = "/usr/bin/" + name;
   auto started = spawn(options);
-  if (started.ok() || started.error().kind != Kind::not_found) return started;
-  return make_error(Kind::not_found, "'/usr/bin/" + name + "' is not installed");
+  if (!started.ok() && started.error().kind == Kind::not_found) {
+    return make_error(Kind::not_found, "'/usr/bin/" + name + "' is not installed");
+  }
+  Process process = TRY(std::move(started));
+  return Helper{name, std::move(process), std::move(errors.read)};
+}
+
+/// The first line of a helper that failed (newgidmap may add a paragraph), or nothing.
+Result<std::string> refusal(Helper& helper) {
+  auto status = TRY(helper.process.wait());
+  if (status.shell_code() == 0) return std::string();
+  auto said = read_all(helper.said, helper.name, 4096);
+  std::string_view text = said.ok() ? trim(*said) : std::string_view();
+  std::string line(trim(text.substr(0, text.find('\n'))));
+  return line.empty() ? helper.name + " refuses" : line;
 }
 
 /// Both helpers at once: each is a program start of its own.
 Result<void> map_ranges(pid_t pid, const IdMapping& mapping) {
-  Pipe errors = TRY(make_pipe());
-  Process uids = TRY(start_helper("newuidmap", pid, mapping.uids, errors.write));
-  Process gids = TRY(start_helper("newgidmap", pid, mapping.gids, errors.write));
-  errors.write.reset();
-  auto uids_status = TRY(uids.wait());
-  auto gids_status = TRY(gids.wait());
-  if (uids_status.shell_code() == 0 && gids_status.shell_code() == 0) return {};
-
-  auto said = read_all(errors.read, "newuidmap", 4096);
-  std::string text = said.ok() ? std::string(trim(*said)) : std::string();
-  return make_error(Kind::denied, text.empty() ? "newuidmap and newgidmap refuse" : text);
+  Helper uids = TRY(start_helper("newuidmap", pid, mapping.uids));
+  Helper gids = TRY(start_helper("newgidmap", pid, mapping.gids));
+  std::string refused_uids = TRY(refusal(uids));
+  std::string refused_gids = TRY(refusal(gids));
+  if (refused_uids.empty() && refused_gids.empty()) return {};
+  bool both = !refused_uids.empty() && !refused_gids.empty();
+  return make_error(Kind::denied, refused_uids + (both ? "; " : "") + refused_gids);
 }
 
 std::string advice(const Error& error, const IdMapping& mapping) {

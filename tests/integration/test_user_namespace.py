@@ -111,6 +111,20 @@ def test_without_newuidmap_the_single_id_is_used_and_the_package_named(confine, 
 
 
 @pytest.mark.profiles("user")
+def test_of_what_both_helpers_say_the_first_lines_are_passed_on(confine, profile, work):
+    for name in ("newuidmap", "newgidmap"):
+        (work / name).write_text(f"#!/bin/sh\nprintf '{name}: no\\nand more\\n' >&2\nexit 1\n")
+        (work / name).chmod(0o755)
+    done = in_private_mounts("; ".join(f"mount --bind {work}/{name} /usr/bin/{name}"
+                                       for name in ("newuidmap", "newgidmap")),
+                             profile, confine, "user-namespace")
+    assert done.stderr == (
+        f"warning: cannot use the subordinate ids of '{profile.name}': newuidmap: no; "
+        f"newgidmap: no (check the lines of '{profile.name}' in /etc/subuid and /etc/subgid), "
+        f"using the single id {profile.uid} instead\n")
+
+
+@pytest.mark.profiles("user")
 def test_what_newgidmap_says_is_passed_on(confine, profile, work):
     powerless = work / "newgidmap"
     powerless.write_bytes(open("/usr/bin/newgidmap", "rb").read())
