@@ -173,11 +173,4 @@ std::string Reference::familiar() const {
   return familiar_name() + (digest_ ? "@" + digest_->text() : ":" + tag_);
 }
 
-Reference Reference::with_digest(const Digest& digest) const {
-  Reference other = *this;
-  other.tag_.clear();
-  other.digest_ = digest;
-  return other;
-}
-
 }  // namespace berth::image

@@ -37,9 +37,6 @@ class Reference {
   /// What goes after …/manifests/: the digest's text or the tag.
   std::string manifest_reference() const;
 
-  /// The same repository under another tag or digest.
-  Reference with_digest(const Digest& digest) const;
-
   auto operator<=>(const Reference&) const = default;
 
  private:

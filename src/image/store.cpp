@@ -252,24 +252,6 @@ Result<Image> Store::get_image(std::string_view name) const {
   return std::move(*image);
 }
 
-Result<std::optional<Image>> Store::find_manifest(const Digest& manifest) const {
-  if (!TRY(has_blob(manifest))) return std::optional<Image>();
-  std::vector<std::string> damaged;
-  auto records = TRY(read_records(dir_, damaged));
-  ImageRecord wanted;
-  wanted.target = wanted.manifest = manifest;
-  for (const auto& record : records) {
-    if (record.manifest == manifest) wanted = record;
-  }
-  if (wanted.config.empty()) {
-    std::string text = TRY(read_document(manifest));
-    auto document = TRY(oci::parse_manifest(text, {}, manifest.text()));
-    if (const auto* body = std::get_if<oci::Manifest>(&document))
-      wanted.config = body->config.digest;
-  }
-  return std::optional<Image>(TRY(load_image(wanted, records)));
-}
-
 Result<std::vector<Image>> Store::list(std::vector<std::string>* damaged) const {
   std::vector<std::string> unreadable;
   auto records = TRY(read_records(dir_, unreadable));

@@ -98,8 +98,6 @@ class Store {
   Result<std::optional<Image>> find_image_named(std::string_view name) const;
   /// Errors: as find_image(), and not_found.
   Result<Image> get_image(std::string_view name) const;
-  /// By manifest digest, e.g. of a container's image whose names are gone.
-  Result<std::optional<Image>> find_manifest(const Digest& manifest) const;
 
   /// Every image, newest first. A damaged record is passed over with a warning in `damaged`.
   Result<std::vector<Image>> list(std::vector<std::string>* damaged = nullptr) const;

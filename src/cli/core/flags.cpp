@@ -293,12 +293,4 @@ ReadValue read_integer(std::optional<int64_t>& target) {
   };
 }
 
-ReadValue read_decimal(std::optional<double>& target) {
-  return [&target](std::string_view text) -> Result<void> {
-    target = parse_decimal(text);
-    if (!target) return make_error(Kind::usage, "expected a number such as 1.5");
-    return {};
-  };
-}
-
 }  // namespace berth::cli

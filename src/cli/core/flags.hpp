@@ -72,6 +72,5 @@ Error unknown_word(std::string_view what, std::string_view word,
 // Readers for values that are more than text.
 ReadValue read_bytes(std::optional<uint64_t>& target);   ///< "512m", "2g" → bytes
 ReadValue read_integer(std::optional<int64_t>& target);  ///< "-1", "100"
-ReadValue read_decimal(std::optional<double>& target);   ///< "1.5"; not negative
 
 }  // namespace berth::cli

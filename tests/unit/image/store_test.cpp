@@ -160,7 +160,7 @@ TEST_F(StoreTest, an_image_in_use_is_not_removed) {
   auto removal = take(store_->remove("x:1", {.force = true}));
   EXPECT_TRUE(removal.deleted.empty());
   EXPECT_TRUE(fs::exists(image.layer_directories()[0]));
-  EXPECT_EQ(take(store_->find_manifest(image.manifest_digest))->id, id);
+  EXPECT_TRUE(fs::exists(store_->blob_path(image.manifest_digest)));
   fs::remove_all(root_ + "/containers/c1");
   EXPECT_EQ(take(store_->collect()), 4u);  // layer, its blob, config, manifest
   EXPECT_EQ(count("layers"), 0u);

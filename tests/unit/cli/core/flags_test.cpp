@@ -22,7 +22,6 @@ struct Options {
   std::string format = "table";
   std::optional<uint64_t> memory;
   std::optional<int64_t> pids;
-  std::optional<double> cpus;
   std::optional<uint64_t> tail;
 };
 
@@ -37,7 +36,6 @@ FlagTable table(Options& o) {
       {"format", 0, "FORMAT", "How", &o.format, {"table", "json"}},
       {"memory", 'm', "BYTES", "At most", read_bytes(o.memory)},
       {"pids-limit", 0, "N", "At most", read_integer(o.pids)},
-      {"cpus", 0, "N", "At most", read_decimal(o.cpus)},
       {"tail", 'n', "N", "Lines", &o.tail},
   };
 }
@@ -185,9 +183,6 @@ TEST(Flags, a_value_that_cannot_be_read_is_shown) {
   EXPECT_EQ(read({"--pids-limit=1.5"}).error,
             "invalid value '1.5' for '--pids-limit': expected a whole number; "
             "see 'berth run --help'");
-  EXPECT_EQ(read({"--cpus=-2"}).error,
-            "invalid value '-2' for '--cpus': expected a number such as 1.5; "
-            "see 'berth run --help'");
   EXPECT_EQ(read({"--format=xml"}).error,
             "invalid value 'xml' for '--format': expected 'table' or 'json'; "
             "see 'berth run --help'");
@@ -210,13 +205,6 @@ TEST(Flags, the_letter_h_belongs_to_a_flag_that_has_it) {
   ASSERT_TRUE(parsed.ok());
   EXPECT_FALSE(parsed->help);
   EXPECT_EQ(hostname, "n1");
-}
-
-TEST(Flags, decimals_are_whole_texts) {
-  EXPECT_EQ(read({"--cpus", "1.5"}).options.cpus, 1.5);
-  EXPECT_NE(read({"--cpus", "2x"}).error, "");
-  EXPECT_NE(read({"--cpus", "inf"}).error, "");
-  EXPECT_NE(read({"--cpus", ""}).error, "");
 }
 
 TEST(Arity, says_how_many_arguments_a_verb_takes) {
