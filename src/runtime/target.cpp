@@ -5,18 +5,14 @@
 #include <linux/magic.h>
 #include <sys/stat.h>
 
-#include <cerrno>
-#include <vector>
-
 #include "base/text.hpp"
 #include "sys/file.hpp"
 #include "sys/namespace.hpp"
 #include "sys/node.hpp"
+#include "sys/root_walk.hpp"
 
 namespace berth::runtime {
 namespace {
-
-constexpr int kMaxLinks = 40;
 
 Result<sys::Fd> make_missing(const sys::Fd& parent, const std::string& name, TargetType type) {
   if (type == TargetType::directory) {
@@ -26,46 +22,30 @@ Result<sys::Fd> make_missing(const sys::Fd& parent, const std::string& name, Tar
   return sys::open_at(parent, name, O_CREAT | O_EXCL | O_NOFOLLOW | O_WRONLY, 0644);
 }
 
-// Walks component by component from handles that are inside, so that neither "..", nor a link, nor
-// somebody who renames directories meanwhile can lead out of `root`.
+// Neither a link nor somebody who renames directories meanwhile can lead out of `root`.
 Result<sys::Fd> make_in_root(const sys::Fd& root, const std::string& path, TargetType type) {
-  std::vector<sys::Fd> parents;
-  parents.push_back(TRY(sys::open_at(root, ".", O_PATH | O_DIRECTORY)));
-  std::vector<std::string> pending;
-  auto push = [&](std::string_view text) {
-    auto parts = split(text, '/');
-    for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
-      if (!part->empty() && *part != ".") pending.emplace_back(*part);
-    }
-  };
-  push(path);
-  int links = 0;
-  while (!pending.empty()) {
-    std::string name = std::move(pending.back());
-    pending.pop_back();
-    if (name == "..") {
-      if (parents.size() > 1) parents.pop_back();
-      continue;
-    }
-    TargetType wanted = pending.empty() ? type : TargetType::directory;
-    auto entry = TRY(sys::stat_entry(parents.back(), name));
+  sys::RootWalk walk = TRY(sys::RootWalk::begin(root, path));
+  while (auto name = walk.next()) {
+    bool last = walk.is_last();
+    auto entry = TRY(sys::stat_entry(walk.directory(), *name));
     if (!entry) {
-      parents.push_back(TRY(make_missing(parents.back(), name, wanted)));
+      sys::Fd made =
+          TRY(make_missing(walk.directory(), *name, last ? type : TargetType::directory));
+      walk.enter(std::move(made));
     } else if (S_ISLNK(entry->st_mode)) {
       // The text of a magic link says where something is outside; here it would be read as a path.
-      if (TRY(sys::file_system_type(parents.back(), path)) == PROC_SUPER_MAGIC) {
+      auto file_system = TRY(sys::file_system_type(walk.directory(), path));
+      if (file_system == PROC_SUPER_MAGIC) {
         return make_error(Kind::denied, "open " + quoted(path) + ": no place to make anything in");
       }
-      if (++links > kMaxLinks) return sys_error(ELOOP, "open " + quoted(path));
-      std::string text = TRY(sys::read_link(parents.back(), name));
-      if (text.starts_with('/')) parents.resize(1);
-      push(text);
+      TRY(walk.follow(*name));
     } else {
-      int flags = O_PATH | O_NOFOLLOW | (pending.empty() ? 0 : O_DIRECTORY);
-      parents.push_back(TRY(sys::open_at(parents.back(), name, flags)));
+      int flags = O_PATH | O_NOFOLLOW | (last ? 0 : O_DIRECTORY);
+      sys::Fd found = TRY(sys::open_at(walk.directory(), *name, flags));
+      walk.enter(std::move(found));
     }
   }
-  return std::move(parents.back());
+  return std::move(walk).directory();
 }
 
 }  // namespace

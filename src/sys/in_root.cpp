@@ -10,11 +10,11 @@
 
 #include "base/text.hpp"
 #include "sys/file.hpp"
+#include "sys/root_walk.hpp"
 
 namespace berth::sys {
 namespace {
 
-constexpr int kMaxLinks = 40;     // as the kernel: MAXSYMLINKS
 constexpr int kMaxRestarts = 64;  // EAGAIN: a rename raced with "..", try again
 
 int openat2_in_root(const Fd& root, const std::string& path, int flags, mode_t mode) {
@@ -30,43 +30,22 @@ int openat2_in_root(const Fd& root, const std::string& path, int flags, mode_t m
   return fd;
 }
 
-// COMPAT(5.6): delete when that is our baseline. Every component is opened with O_NOFOLLOW from a
-// handle of its parent; ".." pops a handle, so it can never climb above the root.
+// COMPAT(5.6): delete when that is our baseline. Every component is opened with O_NOFOLLOW.
 Result<Fd> walk_in_root(const Fd& root, const std::string& path, int flags, mode_t mode) {
-  std::vector<Fd> parents;
-  parents.push_back(TRY(open_at(root, ".", O_PATH | O_DIRECTORY)));
-  std::vector<std::string> pending;
-  auto push_components = [&](std::string_view text) {
-    auto parts = split(text, '/');
-    for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
-      if (!part->empty() && *part != ".") pending.emplace_back(*part);
-    }
-  };
-  push_components(path);
-  int links = 0;
-  while (!pending.empty()) {
-    std::string name = std::move(pending.back());
-    pending.pop_back();
-    if (name == "..") {
-      if (parents.size() > 1) parents.pop_back();
-      continue;
-    }
-    bool last = pending.empty();
+  RootWalk walk = TRY(RootWalk::begin(root, path));
+  while (auto name = walk.next()) {
+    bool last = walk.is_last();
     bool follow = !last || (flags & O_NOFOLLOW) == 0;
-    auto entry = TRY(stat_entry(parents.back(), name));
+    auto entry = TRY(stat_entry(walk.directory(), *name));
     if (entry && S_ISLNK(entry->st_mode) && follow && !(last && (flags & O_EXCL))) {
-      if (++links > kMaxLinks) return sys_error(ELOOP, "open " + quoted(path));
-      std::string target = TRY(read_link(parents.back(), name));
-      if (target.starts_with('/')) parents.resize(1);
-      push_components(target);
+      TRY(walk.follow(*name));
       continue;
     }
-    if (last) {
-      return open_at(parents.back(), name, flags | O_NOFOLLOW, mode);
-    }
-    parents.push_back(TRY(open_at(parents.back(), name, O_PATH | O_DIRECTORY | O_NOFOLLOW)));
+    if (last) return open_at(walk.directory(), *name, flags | O_NOFOLLOW, mode);
+    Fd directory = TRY(open_at(walk.directory(), *name, O_PATH | O_DIRECTORY | O_NOFOLLOW));
+    walk.enter(std::move(directory));
   }
-  return open_at(parents.back(), ".", flags & ~(O_CREAT | O_EXCL | O_NOFOLLOW));
+  return open_at(walk.directory(), ".", flags & ~(O_CREAT | O_EXCL | O_NOFOLLOW));
 }
 
 }  // namespace
