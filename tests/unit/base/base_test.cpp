@@ -22,6 +22,11 @@ Result<int> use(bool work) {
   return *number;
 }
 
+TEST(SavedErrno, is_that_of_the_call_and_not_of_the_text) {
+  errno = ENOENT;
+  EXPECT_EQ(errno_now().error((errno = EIO, "open")).sys_errno, ENOENT);
+}
+
 TEST(Result, carries_a_move_only_value_through_try) {
   EXPECT_EQ(*use(true), 7);
 }
