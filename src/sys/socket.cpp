@@ -76,11 +76,11 @@ Result<Received> receive_message(const Fd& socket, void* bytes, size_t size) {
   message.msg_control = control;
   message.msg_controllen = sizeof control;
   ssize_t count;
+  // A reset is how a peer that died with unread messages looks. It is said once, and before what
+  // that peer has sent: its last words come with the next call, or the end.
   do {
     count = ::recvmsg(socket.get(), &message, MSG_CMSG_CLOEXEC);
-  } while (count < 0 && errno == EINTR);
-  // A reset is how a peer that died with unread messages looks: it is gone all the same.
-  if (count < 0 && errno == ECONNRESET) count = 0;
+  } while (count < 0 && (errno == EINTR || errno == ECONNRESET));
   if (count < 0) return errno_now().error("receive a message");
   Received received{static_cast<size_t>(count), Fd()};
   for (cmsghdr* header = CMSG_FIRSTHDR(&message); header; header = CMSG_NXTHDR(&message, header)) {
