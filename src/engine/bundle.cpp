@@ -160,6 +160,7 @@ Result<Draft> draft_container(const Context& context, const RunRequest& request,
   EnvironmentInputs environment{defaults.env,   request.environment, context.environment,
                                 draft.hostname, user.home,           request.terminal};
   std::vector<std::string> variables = TRY(make_environment(environment));
+  std::vector<std::string> gpu_variables = gpu_environment(defaults.env, variables);
 
   SpecInputs inputs{request,
                     context.identity,
@@ -174,7 +175,7 @@ Result<Draft> draft_container(const Context& context, const RunRequest& request,
                     std::move(cwd)};
   inputs.layers.push_back(TRY(placeholder_layer(context.paths.root)));
   draft.spec = make_spec(inputs);
-  if (request.gpus) TRY(add_gpus(context, *request.gpus, defaults.env, layers, draft.spec));
+  if (request.gpus) TRY(add_gpus(context, *request.gpus, gpu_variables, layers, draft.spec));
   return draft;
 }
 

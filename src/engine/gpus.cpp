@@ -2,6 +2,7 @@
 #include "engine/gpus.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include "gpu/grant/grant.hpp"
 #include "gpu/place/place.hpp"
@@ -33,13 +34,24 @@ Result<gpu::Inventory> list_gpus(const Context& context, gpu::Refresh refresh) {
   return gpu::cached_inventory(options, refresh, context.log);
 }
 
+std::vector<std::string> gpu_environment(std::vector<std::string> image,
+                                         const std::vector<std::string>& container) {
+  auto overrules = [](const std::string& entry) {
+    return entry.starts_with("NVIDIA_DRIVER_CAPABILITIES=") ||
+           entry.starts_with("NVIDIA_DISABLE_REQUIRE=");
+  };
+  std::erase_if(image, overrules);
+  std::copy_if(container.begin(), container.end(), std::back_inserter(image), overrules);
+  return image;
+}
+
 Result<void> add_gpus(const Context& context, const std::string& wish,
-                      const std::vector<std::string>& image_env,
+                      const std::vector<std::string>& environment,
                       const std::vector<std::string>& layers, oci::Spec& spec) {
   gpu::Request request = TRY(gpu::parse_request(wish));
   if (request.want == gpu::Request::Want::none) return {};
   gpu::Inventory inventory = TRY(list_gpus(context, gpu::Refresh::if_stale));
-  gpu::Grant grant = TRY(gpu::make_grant(request, inventory, image_env));
+  gpu::Grant grant = TRY(gpu::make_grant(request, inventory, environment));
   for (const std::string& reason : grant.reasons) context.log.debug(reason);
   if (grant.synthetic) context.log.warn("the driver tree is synthetic: these are no real GPUs");
   gpu::PlaceOptions options{context.paths.state, layers};

@@ -235,6 +235,22 @@ def test_a_requirement_that_fails_is_one_line(berth, listing, push, driver_tree)
                          "CUDA 12.8; try: another image, or -e NVIDIA_DISABLE_REQUIRE=1")
 
 
+def test_the_users_variables_overrule_the_images(berth, push, driver_tree):
+    demanding = push(images.build([images.busybox_layer()], {
+        "Env": ["PATH=/bin", "NVIDIA_REQUIRE_CUDA=cuda>=13.0", "NVIDIA_DRIVER_CAPABILITIES=utility"]}))
+    show = ("sh", "-c", "echo $NVIDIA_DRIVER_CAPABILITIES")
+    given = berth.ok("--driver-root", driver_tree("one"), "run", "--rm", "--gpus", "all",
+                     "-e", "NVIDIA_DISABLE_REQUIRE=1", demanding, *show)
+    assert given == "utility\n"
+    given = berth.ok("--driver-root", driver_tree("one"), "run", "--rm", "--gpus", "all",
+                     "-e", "NVIDIA_DISABLE_REQUIRE=1", "-e", "NVIDIA_DRIVER_CAPABILITIES=compute,utility",
+                     demanding, *show)
+    assert given == "compute,utility\n"
+    none = berth.ok("--driver-root", driver_tree("one"), "run", "--rm", "-e", "NVIDIA_VISIBLE_DEVICES=all",
+                    "-e", "NVIDIA_DISABLE_REQUIRE=1", demanding, "ls", "/dev")
+    assert "nvidia" not in none
+
+
 def test_an_image_cannot_lead_a_driver_file_to_the_host(berth, push, driver_tree, work):
     """Links in the places where driver files go must end inside of the container."""
     outside = work / "outside"

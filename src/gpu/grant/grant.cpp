@@ -129,12 +129,11 @@ void Granter::choose_capabilities() {
     bool is_known = word == "all" || std::find(known.begin(), known.end(), word) != known.end();
     if (is_known) take(word);
     if (!is_known && !word.empty()) {
-      reason(fmt::format("capability {}: the image asks for it, there is no such capability",
-                         quoted(word)));
+      reason(fmt::format("capability {}: asked for, there is no such capability", quoted(word)));
     }
   }
   if (!capabilities_.empty()) {
-    reason(fmt::format("capabilities {}: the image's NVIDIA_DRIVER_CAPABILITIES",
+    reason(fmt::format("capabilities {}: NVIDIA_DRIVER_CAPABILITIES of the image or of --env",
                        list(capabilities_)));
     return;
   }

@@ -30,7 +30,7 @@ struct GrantedLink {
 };
 
 /// All that a container gets. Nothing of it was decided by the image but the capabilities, and only
-/// when the user named none.
+/// when --gpus named none.
 struct Grant {
   std::vector<uint32_t> gpus;  ///< indices, for messages
   bool synthetic = false;
@@ -49,11 +49,12 @@ struct Grant {
   std::vector<std::string> reasons;  ///< one line each, for `--debug` and explain
 };
 
-/// Decides what `request` gets from `inventory`. `image_env` are the image's variables
-/// ("NAME=value"): NVIDIA_DRIVER_CAPABILITIES and NVIDIA_REQUIRE_* are read, nothing of it grants.
-/// Pure. A request for nothing gives an empty grant.
-/// Errors: not_found (no driver; no such GPU), usage (more GPUs than there are; an ambiguous id),
-/// unsupported (driver files of another version than the module; a requirement of the image fails).
+/// Decides what `request` gets from `inventory`. `image_env` are the variables of the
+/// image, with those of the user that overrule it ("NAME=value"): NVIDIA_DRIVER_CAPABILITIES and
+/// NVIDIA_REQUIRE_* are read, nothing of it grants. Pure. A request for nothing gives an empty
+/// grant. Errors: not_found (no driver; no such GPU), usage (more GPUs than there are; an ambiguous
+/// id), unsupported (driver files of another version than the module; a requirement of the image
+/// fails).
 Result<Grant> make_grant(const Request& request, const Inventory& inventory,
                          const std::vector<std::string>& image_env);
 
