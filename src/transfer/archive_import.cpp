@@ -141,7 +141,7 @@ Result<image::TransferResult> import_into(const image::ImportRequest& request,
 
 Result<image::TransferResult> import_image(const image::ImportRequest& request,
                                            const EventSink& sink, Cancel& cancel) {
-  std::string what = "cannot import " + quoted(request.source);
+  std::string what = "cannot import " + input_name(request.source);
   Events events(sink, Events::Layers::hidden);
   image::Store store =
       TRY_CTX(image::Store::open(request.root, {request.ownership, request.overlay_xattr}), what);

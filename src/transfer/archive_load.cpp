@@ -285,7 +285,7 @@ class Loader {
 
 Result<image::TransferResult> load(const image::LoadRequest& request, const EventSink& sink,
                                    Cancel& cancel) {
-  std::string what = "cannot load " + quoted(request.input);
+  std::string what = "cannot load " + input_name(request.input);
   Events events(sink, request.quiet ? Events::Layers::hidden : Events::Layers::shown);
   image::Store store =
       TRY_CTX(image::Store::open(request.root, {request.ownership, request.overlay_xattr}), what);

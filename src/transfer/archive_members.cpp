@@ -33,6 +33,10 @@ std::string normal_name(std::string_view name) {
 
 }  // namespace
 
+std::string input_name(const std::string& path) {
+  return path.starts_with(kDescriptor) ? "standard input" : quoted(path);
+}
+
 Result<sys::Fd> open_input(const std::string& path) {
   if (path.starts_with(kDescriptor)) {
     auto number = parse_u64(std::string_view(path).substr(kDescriptor.size()));

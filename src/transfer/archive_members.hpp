@@ -45,6 +45,9 @@ class ArchiveMembers {
   std::map<std::string, std::string> links_;
 };
 
+/// What errors call `path`: an inherited descriptor is the caller's standard input.
+std::string input_name(const std::string& path);
+
 /// Opens `path` for reading; "/dev/fd/N" is a copy of the inherited descriptor N.
 Result<sys::Fd> open_input(const std::string& path);
 
