@@ -97,6 +97,14 @@ Result<RemovedImage> remove_image(const Context& context, std::string_view refer
   return removed;
 }
 
+std::string familiar(std::string_view reference) {
+  auto parsed = image::Reference::parse(reference);
+  if (!parsed.ok() || !reference.starts_with("docker.io/")) return std::string(reference);
+  size_t name_end = reference.find_first_of(":@", reference.rfind('/'));
+  return parsed->familiar_name() +
+         std::string(name_end == reference.npos ? "" : reference.substr(name_end));
+}
+
 Result<void> tag_image(const Context& context, std::string_view source, std::string_view target) {
   image::Store store = TRY(open_store(context));
   image::Reference name = TRY(image::Reference::parse(target));

@@ -36,6 +36,10 @@ struct RemoveImageOptions {
 Result<RemovedImage> remove_image(const Context& context, std::string_view reference,
                                   RemoveImageOptions options);
 
+/// "docker.io/library/ubuntu:latest" → "ubuntu:latest", as docker shows references; what is none,
+/// or is short already, stays as it is.
+std::string familiar(std::string_view reference);
+
 /// Errors: not_found (source), usage (target).
 Result<void> tag_image(const Context& context, std::string_view source, std::string_view target);
 

@@ -96,13 +96,6 @@ int for_each_argument(Session& session, const std::vector<std::string>& argument
   return status;
 }
 
-std::string familiar(std::string_view reference) {
-  for (std::string_view prefix : {"docker.io/library/", "docker.io/"}) {
-    if (reference.starts_with(prefix)) return std::string(reference.substr(prefix.size()));
-  }
-  return std::string(reference);
-}
-
 json::Value json_time(std::optional<int64_t> seconds) {
   if (!seconds || *seconds == 0) return nullptr;
   std::time_t time = *seconds;

@@ -50,9 +50,6 @@ void print_json(Session& session, const json::Value& value);  ///< indented
 int for_each_argument(Session& session, const std::vector<std::string>& arguments,
                       const std::function<Result<void>(const std::string&)>& act);
 
-/// "docker.io/library/ubuntu:latest" → "ubuntu:latest", as docker shows references.
-std::string familiar(std::string_view reference);
-
 /// "2026-11-20T12:00:00Z"; nothing for an unknown time.
 json::Value json_time(std::optional<int64_t> seconds);
 json::Value json_strings(const std::vector<std::string>& strings);

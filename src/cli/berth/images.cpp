@@ -40,7 +40,7 @@ json::Value to_json(const engine::ImageSummary& image) {
 /// "NAME" shows all tags of a repository, "NAME:TAG" one, as `docker images` does.
 bool is_asked_for(const engine::ImageSummary& image, const std::vector<std::string>& arguments) {
   if (arguments.empty()) return true;
-  std::string wanted = familiar(arguments[0]);
+  std::string wanted = engine::familiar(arguments[0]);
   return wanted == image.repository || wanted == image.repository + ":" + image.tag;
 }
 

@@ -6,6 +6,7 @@
 #include "cli/core/table.hpp"
 #include "cli/core/text_width.hpp"
 #include "engine/containers.hpp"
+#include "engine/images.hpp"
 
 namespace berth::cli {
 namespace {
@@ -81,7 +82,7 @@ std::string table_of(const std::vector<engine::ContainerSummary>& containers, co
   // PORTS is always empty here; scripts that cut docker's table by its columns need it.
   Table table({"CONTAINER ID", "IMAGE", "COMMAND", "CREATED", "STATUS", "PORTS", "NAMES"});
   for (const auto& c : containers) {
-    table.add({shown_id(c.id, o.no_trunc ? Ids::whole : Ids::shortened), familiar(c.image),
+    table.add({shown_id(c.id, o.no_trunc ? Ids::whole : Ids::shortened), engine::familiar(c.image),
                command_text(c, o.no_trunc), ago(c.created_at), status_words(c), "", c.name});
   }
   return table.text();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/berth/common.hpp"
+#include "engine/images.hpp"
 
 namespace berth::cli {
 namespace {
@@ -29,7 +30,7 @@ Result<int> run(Session& session, const Options& o, std::vector<std::string> arg
   bool news = pulled.status == "downloaded";
   print(session, "Digest: " + pulled.digest + "\nStatus: " +
                      (news ? "Downloaded newer image for " : "Image is up to date for ") +
-                     familiar(pulled.reference) + "\n" + pulled.reference + "\n");
+                     engine::familiar(pulled.reference) + "\n" + pulled.reference + "\n");
   return 0;
 }
 

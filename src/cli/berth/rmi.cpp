@@ -17,7 +17,7 @@ Result<int> run(Session& session, const Options& o, std::vector<std::string> arg
   return for_each_argument(session, arguments, [&](const std::string& name) -> Result<void> {
     engine::RemovedImage removed = TRY(engine::remove_image(session.context, name, o.remove));
     for (const auto& reference : removed.untagged) {
-      print(session, "Untagged: " + familiar(reference) + "\n");
+      print(session, "Untagged: " + reference + "\n");
     }
     for (const auto& digest : removed.deleted) print(session, "Deleted: " + digest + "\n");
     return {};
