@@ -239,7 +239,8 @@ Result<void> stop_container(const Context& context, std::string_view reference,
   ContainerFiles files = TRY(get_files(context, reference));
   const std::string& id = files.record->id;
   if (state_of(files) != ContainerState::running) return {};
-  ignore(call_runtime(context, {"kill", id, std::to_string(SIGTERM)}));  // it may just have ended
+  // It may just have ended.
+  ignore(call_runtime(context, {"kill", id, std::to_string(files.record->stop_signal)}));
   auto freed = take_when_free(context, id, grace);
   if (freed.ok() && !*freed) {
     ignore(call_runtime(context, {"kill", id, std::to_string(SIGKILL)}));

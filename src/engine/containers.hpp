@@ -73,7 +73,8 @@ void end_orphans(const Context& context);
 /// Sends signal `number`.  Errors: not_found, usage (it does not run).
 Result<void> kill_container(const Context& context, std::string_view reference, int number);
 
-/// TERM, and KILL after `grace`; a container that has ended is fine.  Errors: not_found.
+/// The container's stop signal, and KILL after `grace`; a container that has ended is fine. Errors:
+/// not_found.
 Result<void> stop_container(const Context& context, std::string_view reference,
                             std::chrono::milliseconds grace);
 

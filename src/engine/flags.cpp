@@ -5,6 +5,7 @@
 #include "base/text.hpp"
 #include "engine/run.hpp"
 #include "engine/volume.hpp"
+#include "sys/signals.hpp"
 
 namespace berth::engine {
 namespace {
@@ -106,14 +107,21 @@ Result<uint64_t> parse_cpus(std::string_view text) {
   size_t dot = text.find('.');
   std::string_view whole = text.substr(0, dot);
   std::string fraction(dot == std::string_view::npos ? "" : text.substr(dot + 1));
-  if (fraction.size() > 3 || (dot != std::string_view::npos && fraction.empty())) return wrong;
+  if (text.empty() || fraction.size() > 3 || (dot != std::string_view::npos && fraction.empty())) return wrong;
   fraction.resize(3, '0');
   auto units = whole.empty() ? std::optional<uint64_t>(0) : parse_u64(whole);
   auto thousandths = parse_u64(fraction);
   if (!units || !thousandths || *units > 1'000'000) return wrong;
   uint64_t millis = *units * 1000 + *thousandths;
-  if (millis < 10) return wrong;  // the kernel's smallest quota is 1 ms of a 100 ms period
+  if (millis > 0 && millis < 10)
+    return wrong;  // the kernel's smallest quota is 1 ms of a 100 ms period
   return millis;
+}
+
+Result<int> parse_signal(std::string_view text) {
+  auto number = sys::signal_number(text);
+  if (!number) return make_error(Kind::usage, "expected a signal such as TERM or 15");
+  return *number;
 }
 
 }  // namespace berth::engine

@@ -20,6 +20,7 @@ struct ContainerRecord {
   bool remove = false;               ///< --rm
   bool detached = false;
   bool terminal = false;
+  int stop_signal = 15;  ///< what `stop` sends first
 };
 template <class V>
 void fields(V& v, ContainerRecord& r) {
@@ -32,6 +33,7 @@ void fields(V& v, ContainerRecord& r) {
   v.required("remove", r.remove);
   v.required("detached", r.detached);
   v.required("terminal", r.terminal);
+  v.optional("stop_signal", r.stop_signal);
 }
 
 /// The second line of container.json, appended by the owner at the end: who waits for a container

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/run.hpp"
 
+#include <signal.h>
+
 #include <chrono>
 
 #include "base/rollback.hpp"
@@ -63,6 +65,10 @@ Result<image::Image> find_or_pull(const Context& context, const image::Store& st
 Result<void> check(const RunRequest& request) {
   if (request.name) TRY(check_name(*request.name));
   if (request.image.empty()) return make_error(Kind::usage, "no image was named");
+  constexpr uint64_t kLeastMemory = uint64_t{6} << 20;  // docker's
+  if (uint64_t memory = request.memory_bytes.value_or(0); memory > 0 && memory < kLeastMemory) {
+    return make_error(Kind::usage, "Minimum memory limit allowed is 6MB");
+  }
   return {};
 }
 
@@ -77,6 +83,9 @@ ContainerRecord make_record(const RunRequest& request, const Draft& draft,
   record.remove = request.remove;
   record.detached = request.detach;
   record.terminal = request.terminal;
+  // What an image says is foreign: docker takes TERM for what is no signal.
+  auto image_signal = parse_signal(image.config.config.stop_signal);
+  record.stop_signal = request.stop_signal.value_or(image_signal.ok() ? *image_signal : SIGTERM);
   return record;
 }
 

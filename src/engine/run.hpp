@@ -40,10 +40,14 @@ struct RunRequest {
   Network network = Network::none;
   PullPolicy pull = PullPolicy::missing;
 
+  // As docker does, 0 means no limit.
   std::optional<uint64_t> memory_bytes;
   std::optional<uint64_t> cpu_quota_millis;  ///< thousandths of a CPU: 1500 for --cpus 1.5
   std::optional<int64_t> pids_limit;         ///< -1: no limit
+  std::optional<uint64_t> shm_bytes;         ///< of /dev/shm; none or 0: 64 MiB
   std::optional<std::string> gpus;           ///< the text of --gpus
+
+  std::optional<int> stop_signal;  ///< none: the image's, else TERM
 
   image::RegistryAccess registry;  ///< for a pull
   bool quiet = false;              ///< no layer events of a pull
@@ -70,7 +74,10 @@ Result<RunOutcome> run(const Context& context, const RunRequest& request, const 
 /// Errors: usage (a line that has no name, or a blank in its name).
 Result<std::vector<std::string>> parse_env_file(std::string_view contents, std::string_view file);
 
-/// "1.5" → 1500. Errors: usage (not a number above 0 with at most three decimals).
+/// "1.5" → 1500, "0" → 0. Errors: usage (not a number with at most three decimals, or below 0.01).
 Result<uint64_t> parse_cpus(std::string_view text);
+
+/// "9", "KILL", "SIGKILL", "sigkill", "RTMIN+3".  Errors: usage.
+Result<int> parse_signal(std::string_view text);
 
 }  // namespace berth::engine

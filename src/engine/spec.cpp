@@ -36,7 +36,8 @@ Mount overlay_root(const SpecInputs& inputs) {
 
 Mount bind_file(const SpecInputs& inputs, std::string_view name, std::string destination) {
   return make_mount(std::move(destination), "bind", inputs.files + "/" + std::string(name),
-                    {"bind", "rprivate"});
+                    inputs.request.read_only ? std::vector<std::string>{"bind", "rprivate", "ro"}
+                                             : std::vector<std::string>{"bind", "rprivate"});
 }
 
 // sysfs shows the network namespace that mounts it, so the kernel refuses a new one to a user
@@ -51,6 +52,9 @@ Mount sysfs(const SpecInputs& inputs) {
 
 std::vector<Mount> default_mounts(const SpecInputs& inputs) {
   std::vector<std::string> pts = {"nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620"};
+  // Docker: 64 MiB, and 0 counts as not given.
+  uint64_t asked_for = inputs.request.shm_bytes.value_or(0);
+  uint64_t shm_bytes = asked_for > 0 ? asked_for : uint64_t{64} << 20;
   // The terminal's group is not there in a namespace of one id.
   if (inputs.identity != Identity::single) pts.emplace_back("gid=5");
   return {
@@ -61,7 +65,7 @@ std::vector<Mount> default_mounts(const SpecInputs& inputs) {
       make_mount("/sys/fs/cgroup", "cgroup", "cgroup", {"nosuid", "noexec", "nodev", "ro"}),
       make_mount("/dev/mqueue", "mqueue", "mqueue", {"nosuid", "noexec", "nodev"}),
       make_mount("/dev/shm", "tmpfs", "shm",
-                 {"nosuid", "noexec", "nodev", "mode=1777", "size=65536k"}),
+                 {"nosuid", "noexec", "nodev", "mode=1777", "size=" + std::to_string(shm_bytes)}),
       bind_file(inputs, kResolverFile, "/etc/resolv.conf"),
       bind_file(inputs, kHostnameFile, "/etc/hostname"),
       bind_file(inputs, kHostsFile, "/etc/hosts"),
@@ -147,7 +151,7 @@ oci::Resources make_resources(const SpecInputs& inputs) {
   oci::Resources resources;
   // Device cgroups belong to root; others have no node but those that were bound.
   if (inputs.identity == Identity::root) resources.devices = device_rules();
-  if (request.memory_bytes) {
+  if (request.memory_bytes.value_or(0) > 0) {
     oci::Memory& memory = resources.memory.emplace();
     memory.limit = static_cast<int64_t>(*request.memory_bytes);
     // Docker: as much swap as memory. Who has no hierarchy of his own is told of one limit, not
@@ -155,12 +159,12 @@ oci::Resources make_resources(const SpecInputs& inputs) {
     if (inputs.identity == Identity::root)
       memory.swap = static_cast<int64_t>(*request.memory_bytes * 2);
   }
-  if (request.cpu_quota_millis) {
+  if (request.cpu_quota_millis.value_or(0) > 0) {
     oci::Cpu& cpu = resources.cpu.emplace();
     cpu.period = kPeriod;
     cpu.quota = static_cast<int64_t>(*request.cpu_quota_millis * kPeriod / 1000);
   }
-  if (request.pids_limit) resources.pids = oci::Pids{*request.pids_limit};
+  if (request.pids_limit.value_or(0) != 0) resources.pids = oci::Pids{*request.pids_limit};
   return resources;
 }
 

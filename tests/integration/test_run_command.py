@@ -113,6 +113,30 @@ def test_a_signal_is_passed_on(berth, busybox):
     assert process.wait(10) == 9
 
 
+def test_limits_of_zero_are_none_and_tiny_memory_is_refused(berth, busybox):
+    berth.ok("pull", "--quiet", busybox)
+    assert berth.ok("run", "--rm", "--memory", "0", "--cpus", "0", "--pids-limit", "0", busybox,
+                    "echo", "afloat") == "afloat\n"
+    assert berth.fail("run", "--rm", "--memory", "6143k", busybox, "true") == (
+        "berth: Minimum memory limit allowed is 6MB")
+
+
+def test_flags_that_scripts_for_docker_use(berth, busybox):
+    berth.ok("pull", "--quiet", busybox)
+    out = berth.ok("run", "--name", "tug", "--net", "none", "--shm-size", "3m", busybox, *SHELL,
+                   "ls /sys/class/net; df -k /dev/shm | tail -n 1")
+    assert out.splitlines()[0] == "lo" and out.splitlines()[1].split()[1] == "3072"
+    assert berth.ok("rm", "-v", "tug") == "tug\n"
+
+
+def test_a_read_only_container_cannot_change_its_hosts(berth, busybox):
+    berth.ok("pull", "--quiet", busybox)
+    done = berth.run("run", "--rm", "--read-only", busybox, *SHELL,
+                     "for f in hosts hostname resolv.conf; do echo x >> /etc/$f; done; true")
+    assert done.stderr.count("Read-only file system") == 3
+    berth.ok("run", "--rm", busybox, *SHELL, "echo x >> /etc/hosts")
+
+
 def test_death_by_a_signal_is_128_and_its_number(berth, busybox):
     berth.ok("pull", "--quiet", busybox)
     front = berth.spawn("run", "--rm", "--name", "tug", busybox, *SHELL, "echo up; sleep 100")

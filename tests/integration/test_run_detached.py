@@ -9,6 +9,7 @@ import subprocess
 import time
 
 import pytest
+from support import images
 from support.store_listing import store_listing
 
 SHELL = ("sh", "-c")
@@ -92,6 +93,17 @@ def test_stop_asks_and_then_kills(berth, image):
     berth.ok("stop", "-t", "0", "stubborn")
     assert inspect(berth, "stubborn")["State"]["ExitCode"] == 137
     berth.ok("rm", "polite", "stubborn")
+
+
+def test_stop_sends_the_signal_that_the_image_or_the_user_names(berth, push):
+    image = push(images.build([images.busybox_layer()], {"StopSignal": "SIGUSR1"}))
+    command = (*SHELL, "trap 'exit 4' USR1; trap 'exit 5' USR2; while :; do sleep 0.1; done")
+    berth.ok("run", "-d", "--name", "image", image, *command)
+    berth.ok("run", "-d", "--name", "user", "--stop-signal", "usr2", image, *command)
+    berth.ok("stop", "image", "user")
+    assert inspect(berth, "image")["State"]["ExitCode"] == 4
+    assert inspect(berth, "user")["State"]["ExitCode"] == 5
+    berth.ok("rm", "image", "user")
 
 
 def test_removal_of_a_running_container_needs_force(berth, image):

@@ -10,11 +10,13 @@ namespace {
 
 struct Options {
   engine::EndOptions end;
+  bool volumes = false;  // there are no anonymous ones
 };
 
 FlagTable flags(Options& o) {
-  return {{"force", 'f', "", "Kill a running container first; a missing one is no error",
-           &o.end.force}};
+  return {
+      {"force", 'f', "", "Kill a running container first; a missing one is no error", &o.end.force},
+      {"volumes", 'v', "", "Remove anonymous volumes; there are none yet", &o.volumes}};
 }
 
 Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {

@@ -24,6 +24,10 @@ struct Options {
 
 FlagTable flags(Options& o) {
   engine::RunRequest& r = o.request;
+  ReadValue read_signal = [&r](std::string_view text) -> Result<void> {
+    r.stop_signal = TRY(engine::parse_signal(text));
+    return {};
+  };
   FlagTable table{
       {"interactive", 'i', "", "Keep stdin open", &r.interactive},
       {"tty", 't', "", "Give the command a terminal", &r.terminal},
@@ -56,12 +60,16 @@ FlagTable flags(Options& o) {
        "none: loopback alone; host: the host's network",
        &o.network,
        {"none", "host"}},
+      {"net", 0, "MODE", "The same as --network", &o.network, {"none", "host"}},
       {"hostname", 'h', "NAME", "The container's host name", &r.hostname},
       {"read-only", 0, "", "Make the root file system read-only", &r.read_only},
-      {"memory", 'm', "BYTES", "At most this much memory, such as 512m",
+      {"shm-size", 0, "BYTES", "The size of /dev/shm (64m)", read_bytes(r.shm_bytes)},
+      {"stop-signal", 0, "SIGNAL", "What 'berth stop' sends first (the image's, or TERM)",
+       std::move(read_signal)},
+      {"memory", 'm', "BYTES", "At most this much memory, such as 512m; 0: no limit",
        read_bytes(r.memory_bytes)},
-      {"cpus", 0, "NUMBER", "At most this many CPUs, such as 1.5", &o.cpus},
-      {"pids-limit", 0, "NUMBER", "At most this many processes; -1: no limit",
+      {"cpus", 0, "NUMBER", "At most this many CPUs, such as 1.5; 0: no limit", &o.cpus},
+      {"pids-limit", 0, "NUMBER", "At most this many processes; 0 or -1: no limit",
        read_integer(r.pids_limit)},
       {"gpus", 0, "GPUS", "all, none, N, or device=LIST; capabilities=LIST", &r.gpus},
       {"pull",

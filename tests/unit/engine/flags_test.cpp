@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
+
+#include "engine/images.hpp"
 #include "engine/name.hpp"
 #include "engine/run.hpp"
 #include "engine/time_text.hpp"
@@ -64,9 +67,28 @@ TEST(ParseCpus, reads_thousandths) {
   EXPECT_EQ(*parse_cpus("1.5"), 1500U);
   EXPECT_EQ(*parse_cpus(".25"), 250U);
   EXPECT_EQ(*parse_cpus("8"), 8000U);
-  for (const char* wrong : {"", ".", "0", "-1", "1.", "1.2345", "x", "1e3", "0.001", "2000000"}) {
+  EXPECT_EQ(*parse_cpus("0"), 0U);  // no limit
+  for (const char* wrong : {"", ".", "-1", "1.", "1.2345", "x", "1e3", "0.001", "2000000"}) {
     EXPECT_FALSE(parse_cpus(wrong).ok()) << wrong;
   }
+}
+
+TEST(ParseSignal, reads_names_and_numbers) {
+  for (const char* text : {"15", "TERM", "SIGTERM", "sigterm"}) {
+    EXPECT_EQ(*parse_signal(text), SIGTERM) << text;
+  }
+  EXPECT_EQ(*parse_signal("RTMIN+3"), SIGRTMIN + 3);
+  for (const char* text : {"", "0", "-1", "65", "NOPE"}) EXPECT_FALSE(parse_signal(text).ok());
+}
+
+TEST(Familiar, leaves_out_what_reading_adds) {
+  EXPECT_EQ(familiar("docker.io/library/ubuntu:latest"), "ubuntu:latest");
+  EXPECT_EQ(familiar("docker.io/library/ubuntu"), "ubuntu");
+  EXPECT_EQ(familiar("docker.io/some/tool:1"), "some/tool:1");
+  EXPECT_EQ(familiar("docker.io/library/a/b:1"), "library/a/b:1");
+  EXPECT_EQ(familiar("localhost:5000/a/b"), "localhost:5000/a/b");
+  EXPECT_EQ(familiar("ubuntu"), "ubuntu");
+  EXPECT_EQ(familiar("no reference"), "no reference");
 }
 
 TEST(CheckName, allows_dockers_names_alone) {

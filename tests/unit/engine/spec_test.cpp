@@ -128,6 +128,29 @@ TEST_F(MakeSpec, turns_limits_into_resources) {
   EXPECT_EQ(resources.pids->limit, 7);
 }
 
+TEST_F(MakeSpec, takes_zero_for_no_limit) {
+  request_.memory_bytes = 0;
+  request_.cpu_quota_millis = 0;
+  request_.pids_limit = 0;
+  oci::Resources resources = *make().linux_.resources;
+  EXPECT_FALSE(resources.memory || resources.cpu || resources.pids);
+}
+
+TEST_F(MakeSpec, gives_shared_memory_its_size) {
+  EXPECT_THAT(find(make(), "/dev/shm")->options, Contains("size=67108864"));
+  request_.shm_bytes = 1 << 20;
+  EXPECT_THAT(find(make(), "/dev/shm")->options, Contains("size=1048576"));
+}
+
+TEST_F(MakeSpec, protects_the_files_of_etc_with_the_root) {
+  for (const char* file : {"/etc/hosts", "/etc/hostname", "/etc/resolv.conf"}) {
+    request_.read_only = false;
+    EXPECT_THAT(find(make(), file)->options, Not(Contains("ro"))) << file;
+    request_.read_only = true;
+    EXPECT_THAT(find(make(), file)->options, Contains("ro")) << file;
+  }
+}
+
 TEST_F(MakeSpec, denies_devices_before_it_allows_some_and_only_as_root) {
   auto rules = make().linux_.resources->devices;
   ASSERT_FALSE(rules.empty());
