@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <exception>
+#include <optional>
 
 #include "cli/berth/verbs.hpp"
 #include "engine/containers.hpp"
@@ -58,15 +59,15 @@ class ProcessTerminal final : public cli::Terminal {
 Result<engine::Context> make_context(const cli::GlobalOptions& globals, const cli::Verb& verb,
                                      engine::Environment environment, Log& log) {
   // The user's own id: inside the namespace that settle() may enter it would be 0.
-  unsigned uid = sys::real_uid();
+  std::optional<unsigned> user = engine::calling_user();
   std::string libexec = TRY(sys::program_directory());
   engine::Paths given{.root = globals.root.value_or(""),
                       .state = globals.state.value_or(""),
                       .libexec = std::move(libexec),
                       .driver_root = globals.driver_root.value_or("")};
-  auto paths = engine::complete_paths(given, environment, uid);
+  auto paths = engine::complete_paths(given, environment, user);
   if (!paths.ok() && verb.store != cli::Store::none) return paths.error();
-  if (uid != 0 && paths.ok() && verb.needs == engine::Needs::user_namespace) {
+  if (user && paths.ok() && verb.needs == engine::Needs::user_namespace) {
     engine::end_orphans({*paths, engine::Identity::single, environment, log});
   }
   engine::Identity identity = TRY(engine::settle(verb.needs, log));

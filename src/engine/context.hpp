@@ -45,12 +45,14 @@ struct Paths {
   std::string driver_root;  ///< "/" unless --driver-root or BERTH_DRIVER_ROOT names another
 };
 
-/// Empty members are filled with the defaults: /var/lib/berth and /run/berth for root, else
-/// $XDG_DATA_HOME/berth (~/.local/share/berth) and $XDG_RUNTIME_DIR/berth, and where that variable
-/// names no directory of ours /tmp/berth-<uid>. Relative paths become absolute.
-/// Shape: `uid` is the caller's real id outside any user namespace of ours.
+/// Empty members are filled with the defaults: /var/lib/berth and /run/berth for the machine's
+/// root, else $XDG_DATA_HOME/berth (~/.local/share/berth) and $XDG_RUNTIME_DIR/berth, and where
+/// that variable names no directory of ours /tmp/berth-<uid>. Relative paths become absolute.
+/// `user` is nothing for root of the initial user namespace, else the caller's id outside of the
+/// user namespace that the caller is in: root of `unshare -r` is an ordinary user.
 /// Errors: usage (an ordinary user without HOME and XDG_DATA_HOME).
-Result<Paths> complete_paths(Paths given, const Environment& environment, unsigned uid);
+Result<Paths> complete_paths(Paths given, const Environment& environment,
+                             std::optional<unsigned> user);
 
 /// Makes the directories of `paths` with mode 0700. Below /tmp an existing state directory must be
 /// a directory of this user that nobody else can write: another user may have made it first.

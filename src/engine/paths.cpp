@@ -22,8 +22,8 @@ Result<std::string> absolute(std::string path) {
   return without_slashes(here + "/" + path);
 }
 
-Result<std::string> default_root(const Environment& environment, unsigned uid) {
-  if (uid == 0) return std::string("/var/lib/berth");
+Result<std::string> default_root(const Environment& environment, std::optional<unsigned> user) {
+  if (!user) return std::string("/var/lib/berth");
   if (auto data = environment.get_filled("XDG_DATA_HOME"); data && data->starts_with('/')) {
     return std::string(*data) + "/berth";
   }
@@ -33,16 +33,21 @@ Result<std::string> default_root(const Environment& environment, unsigned uid) {
   return make_error(Kind::usage, "no place for the image store: HOME is not set", "--root DIR");
 }
 
+bool owner_is_us(const struct stat& status) {
+  auto who = sys::identity();
+  return who.ok() && status.st_uid == who->effective_uid;
+}
+
 // Batch jobs have no XDG_RUNTIME_DIR, or one that was removed at logout.
-std::string default_state(const Environment& environment, unsigned uid) {
-  if (uid == 0) return "/run/berth";
+std::string default_state(const Environment& environment, std::optional<unsigned> user) {
+  if (!user) return "/run/berth";
   if (auto runtime = environment.get_filled("XDG_RUNTIME_DIR");
       runtime && runtime->starts_with('/')) {
     auto status = sys::stat_entry(sys::cwd(), std::string(*runtime));
-    bool ours = status.ok() && *status && S_ISDIR((*status)->st_mode) && (*status)->st_uid == uid;
+    bool ours = status.ok() && *status && S_ISDIR((*status)->st_mode) && owner_is_us(**status);
     if (ours) return std::string(*runtime) + "/berth";
   }
-  return "/tmp/berth-" + std::to_string(uid);
+  return "/tmp/berth-" + std::to_string(*user);
 }
 
 Result<void> check_owner(const std::string& path) {
@@ -65,10 +70,11 @@ Result<void> make_private(const std::string& path) {
 
 }  // namespace
 
-Result<Paths> complete_paths(Paths given, const Environment& environment, unsigned uid) {
+Result<Paths> complete_paths(Paths given, const Environment& environment,
+                             std::optional<unsigned> user) {
   Paths paths = std::move(given);
-  if (paths.root.empty()) paths.root = TRY(default_root(environment, uid));
-  if (paths.state.empty()) paths.state = default_state(environment, uid);
+  if (paths.root.empty()) paths.root = TRY(default_root(environment, user));
+  if (paths.state.empty()) paths.state = default_state(environment, user);
   if (paths.libexec.empty()) paths.libexec = TRY(sys::program_directory());
   if (paths.driver_root.empty()) {
     paths.driver_root = environment.get_filled("BERTH_DRIVER_ROOT").value_or("/");

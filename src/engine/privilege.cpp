@@ -23,6 +23,20 @@ Identity identity_of_map() {
 
 }  // namespace
 
+std::optional<unsigned> calling_user() {
+  unsigned uid = sys::real_uid();
+  if (uid != 0) return uid;
+  if (sys::in_initial_user_namespace()) return std::nullopt;
+  auto map = sys::read_file(sys::cwd(), "/proc/self/uid_map", size_t{64} << 10);
+  for (std::string_view line : split(map.ok() ? *map : "", '\n')) {
+    auto words = split_blank(line);
+    if (words.size() == 3 && words[0] == "0") {
+      return static_cast<unsigned>(parse_u64(words[1]).value_or(0));
+    }
+  }
+  return uid;
+}
+
 Result<Identity> settle(Needs needs, Log& log) {
   sys::Identity who = TRY(sys::identity());
   if (who.effective_uid == 0) {

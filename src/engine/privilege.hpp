@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
+
 #include "base/log.hpp"
 #include "base/result.hpp"
 #include "engine/context.hpp"
@@ -9,6 +11,10 @@ namespace berth::engine {
 
 /// What a verb needs of the process before it runs.
 enum class Needs { nothing, user_namespace, root };
+
+/// Who the caller is before settle(): nothing for root of the initial user namespace, else the id
+/// that the namespace outside of the caller's knows.
+std::optional<unsigned> calling_user();
 
 /// Settles the identity of this process once, before threads and before files are opened.
 /// Root of the initial user namespace stays what it is; root of another one counts as `single` or

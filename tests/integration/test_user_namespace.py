@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """sys::enter_user_namespace on the real kernel."""
 
+import json
 import os
 import subprocess
 
@@ -150,3 +151,15 @@ def test_namespaces_that_are_used_up_name_the_switch(confine, profile):
     assert (done.returncode, done.stderr) == (
         1, "confine: make a user namespace: No space left on device; try: sysctl "
            "user.max_user_namespaces=65536 (it is 0 now), as root\n")
+
+
+def test_root_of_somebody_elses_namespace_has_the_paths_of_its_user(programs, profile, work):
+    home, runtime = profile.own(work / "home"), profile.own(work / "run")
+    runtime.chmod(0o700)
+    command = profile.command(["unshare", "--user", "--map-root-user", programs / "berth", "info",
+                               "--format", "json"])
+    env = profile.environment(HOME=home, XDG_RUNTIME_DIR=runtime)
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=True, timeout=60)
+    info = json.loads(done.stdout)
+    assert info["root"] == f"{home}/.local/share/berth"
+    assert info["state"] == f"{runtime}/berth"
