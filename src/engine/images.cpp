@@ -82,7 +82,7 @@ Result<std::vector<ImageSummary>> list_images(const Context& context) {
     }
     if (image.references.empty()) summaries.push_back(summary_of(image, nullptr));
   }
-  for (const std::string& text : damaged) context.log.warn(text);
+  for (const std::string& text : damaged) context.log.warn(text + ", ignoring");
   return summaries;
 }
 
@@ -91,6 +91,10 @@ Result<RemovedImage> remove_image(const Context& context, std::string_view refer
   image::Store store = TRY(open_store(context));
   if (!TRY(store.find_image(reference))) return no_such_image(reference);
   image::Removal removal = TRY(store.remove(reference, image::RemoveOptions{options.force}));
+  if (removal.kept) {
+    context.log.warn("cannot tell what nothing needs any more: " + to_line(*removal.kept) +
+                     "; keeping all layers, ignoring");
+  }
   RemovedImage removed;
   for (const image::Reference& name : removal.untagged) removed.untagged.push_back(name.familiar());
   for (const Digest& digest : removal.deleted) removed.deleted.push_back(digest.text());

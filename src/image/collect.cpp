@@ -84,7 +84,10 @@ Result<std::vector<std::pair<std::string, Digest>>> container_uses(const sys::Fd
   for (const auto& id : TRY(sys::list_directory(root, "containers"))) {
     auto text = TRY(sys::read_file_if_exists(root, "containers/" + id + "/image", 4096));
     if (!text) continue;
-    uses.emplace_back(id, TRY(Digest::parse(trim(*text))));
+    // Half of one was written by who was killed or had no space: its container never came to run.
+    // No writer is at work now, writers hold the store's lock.
+    auto manifest = Digest::parse(trim(*text));
+    if (manifest.ok()) uses.emplace_back(id, std::move(*manifest));
   }
   return uses;
 }

@@ -55,7 +55,8 @@ struct Collected {
 Result<Collected> unlink_unneeded(const sys::Fd& root);
 void empty_trash(const sys::Fd& root, const Collected& collected);
 
-/// The manifests that containers use: (container id, manifest digest).
+/// The manifests that containers use: (container id, manifest digest). The caller holds the lock
+/// exclusively.
 Result<std::vector<std::pair<std::string, Digest>>> container_uses(const sys::Fd& root);
 
 }  // namespace berth::image

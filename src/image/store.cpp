@@ -255,6 +255,7 @@ Result<Image> Store::get_image(std::string_view name) const {
 Result<std::vector<Image>> Store::list(std::vector<std::string>* damaged) const {
   std::vector<std::string> unreadable;
   auto records = TRY(read_records(dir_, unreadable));
+  for (std::string& name : unreadable) name = "image record " + quoted(name) + " is damaged";
   std::map<Digest, Image> by_manifest;
   for (const auto& record : records) {
     if (by_manifest.contains(record.manifest)) continue;
@@ -262,8 +263,10 @@ Result<std::vector<Image>> Store::list(std::vector<std::string>* damaged) const 
     if (image.ok()) {
       by_manifest.emplace(record.manifest, std::move(*image));
     } else {
-      unreadable.push_back(record.reference ? record.reference->familiar()
-                                            : record.manifest.text());
+      unreadable.push_back(
+          "image " +
+          quoted(record.reference ? record.reference->familiar() : record.manifest.text()) +
+          " is damaged: " + to_line(image.error()));
     }
   }
   if (damaged != nullptr) *damaged = std::move(unreadable);
@@ -315,7 +318,13 @@ Result<Removal> Store::remove(std::string_view name, RemoveOptions options) {
     if (!options.force) TRY(check_removable(name, plan));
     for (const auto& record : plan.doomed) TRY(unlink_record(dir_, record));
     removal = describe(plan);
-    collected = TRY(unlink_unneeded(dir_));
+    auto unlinked = unlink_unneeded(dir_);
+    if (unlinked.ok()) {
+      collected = std::move(*unlinked);
+    } else {
+      removal.deleted.clear();
+      removal.kept = std::move(unlinked).error();
+    }
   }
   for (const auto& layer : collected.layers) {
     auto digest = Digest::parse("sha256:" + layer.substr(0, layer.find('-')));

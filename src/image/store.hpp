@@ -76,6 +76,7 @@ struct RemoveOptions {
 struct Removal {
   std::vector<Reference> untagged;
   std::vector<Digest> deleted;  ///< what is gone: the image id, then diff ids of layers
+  std::optional<Error> kept;  ///< why nothing was deleted: something that is needed may be damaged
 };
 
 class Store {
@@ -99,7 +100,8 @@ class Store {
   /// Errors: as find_image(), and not_found.
   Result<Image> get_image(std::string_view name) const;
 
-  /// Every image, newest first. A damaged record is passed over with a warning in `damaged`.
+  /// Every image, newest first. What is damaged is passed over and told in `damaged`, a
+  /// sentence each.
   Result<std::vector<Image>> list(std::vector<std::string>* damaged = nullptr) const;
 
   /// The bytes of a blob that is no layer (index, manifest, config), checked against its digest's

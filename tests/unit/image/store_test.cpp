@@ -262,11 +262,23 @@ TEST_F(StoreTest, a_damaged_record_stops_neither_finding_nor_listing_the_others)
   must(sys::write_file(sys::cwd(), root_ + "/images/bad.json", "{"));
   std::vector<std::string> damaged;
   EXPECT_EQ(take(store_->list(&damaged)).size(), 1u);
-  EXPECT_EQ(damaged, std::vector<std::string>{"bad.json"});
+  EXPECT_EQ(damaged, std::vector<std::string>{"image record 'bad.json' is damaged"});
   EXPECT_TRUE(take(store_->find_image("x")).has_value());
   EXPECT_EQ(to_line(store_->collect().error()),
             "read image record 'bad.json'; try: remove that file from images/ in the store and "
             "pull the image again");
+  Removal removal = take(store_->remove("x", {}));
+  EXPECT_EQ(removal.untagged.size(), 1u);
+  EXPECT_TRUE(removal.deleted.empty());
+  EXPECT_TRUE(removal.kept.has_value());
+  EXPECT_FALSE(take(store_->find_image("x")).has_value());
+}
+
+TEST_F(StoreTest, half_a_mark_of_a_killed_container_is_no_use_of_an_image) {
+  add("x", "one", {"a"});
+  must(sys::make_directories(sys::cwd(), root_ + "/containers/c1"));
+  must(sys::write_file(sys::cwd(), root_ + "/containers/c1/image", ""));
+  EXPECT_FALSE(take(store_->remove("x", {})).deleted.empty());
 }
 
 }  // namespace
