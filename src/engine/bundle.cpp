@@ -197,20 +197,13 @@ Result<void> write_bundle(const RunRequest& request, const Draft& draft,
 
 Result<std::string> placeholder_layer(const std::string& root) {
   std::string path = root + "/placeholder";
-  if (TRY(sys::stat_entry(sys::cwd(), path))) return path;
-  sys::Fd store = TRY(sys::open_at(sys::cwd(), root, O_DIRECTORY | O_RDONLY));
-  sys::TempDir made = TRY(sys::TempDir::make(store, "placeholder-"));
-  for (const char* directory : {"proc", "sys", "dev", "etc"}) {
-    TRY(sys::make_directory(made.fd(), directory, 0755));
+  // The file that is made last: who was killed in the middle is gone on from.
+  if (TRY(sys::stat_entry(sys::cwd(), path + "/etc/resolv.conf"))) return path;
+  for (const char* directory : {"", "/proc", "/sys", "/dev", "/etc"}) {
+    TRY(sys::make_directory(sys::cwd(), path + directory, 0755));
   }
-  for (const char* file : {"etc/hosts", "etc/hostname", "etc/resolv.conf"}) {
-    TRY(sys::write_file(made.fd(), file, "", 0644));
-  }
-  auto published = sys::rename_new(store, made.name(), store, "placeholder");
-  if (published.ok()) {
-    made.release();
-  } else if (published.error().kind != Kind::exists) {
-    return std::move(published).error();
+  for (const char* file : {"/etc/hosts", "/etc/hostname", "/etc/resolv.conf"}) {
+    TRY(sys::write_file(sys::cwd(), path + file, "", 0644));
   }
   return path;
 }

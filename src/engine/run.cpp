@@ -162,6 +162,7 @@ Result<RunOutcome> run(const Context& context, const RunRequest& request,
 Result<plan::Plan> plan_run(const Context& context, const RunRequest& request,
                             const Progress& progress) {
   TRY(check(request));
+  sys::set_umask(022);
   image::Store store = TRY(open_store(context));
   image::Image image = TRY(find_or_pull(context, store, request, progress));
   Draft draft = TRY(draft_container(context, request, image));

@@ -79,6 +79,7 @@ class Placer {
   }
 
   /// Makes the directory `name` with `fill`, once; others may do the same at the same time.
+  Result<sys::TempDir> stage() const;
   template <class Fill>
   Result<void> publish_directory(const std::string& name, Fill fill) const;
 
@@ -126,10 +127,20 @@ Result<void> make_parents(const sys::Fd& directory, const std::string& path,
   return {};
 }
 
+// One builder at a time: what another has left here was left by a kill.
+Result<sys::TempDir> Placer::stage() const {
+  constexpr const char* kPrefix = "building-";
+  TRY(sys::wait_lock(state_, sys::LockMode::exclusive, "gpu"));
+  for (const std::string& name : TRY(sys::list_directory(state_, "."))) {
+    if (name.starts_with(kPrefix)) TRY(sys::remove_tree(state_, name));
+  }
+  return sys::TempDir::make(state_, kPrefix);
+}
+
 template <class Fill>
 Result<void> Placer::publish_directory(const std::string& name, Fill fill) const {
   if (TRY(is_there(name))) return {};
-  auto staged = TRY(sys::TempDir::make(state_, "building-"));
+  auto staged = TRY(stage());
   TRY(fill(staged.fd()));
   TRY(sys::change_mode(staged.fd(), 0755, name));
   auto renamed = sys::rename_new(state_, staged.name(), state_, name);
@@ -143,7 +154,7 @@ Result<void> Placer::publish_directory(const std::string& name, Fill fill) const
 
 Result<void> Placer::publish_file(const std::string& name, std::string_view bytes) const {
   if (TRY(is_there(name))) return {};
-  auto staged = TRY(sys::TempDir::make(state_, "building-"));
+  auto staged = TRY(stage());
   auto file = TRY(sys::open_at(staged.fd(), name, O_WRONLY | O_CREAT | O_EXCL, 0600));
   TRY(sys::write_all(file, bytes, name));
   TRY(sys::change_mode(file, 0444, name));

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <filesystem>
+
 #include "scan/loader_cache.hpp"
 #include "sys/identity.hpp"
 #include "unit/gpu/driver_tree.hpp"
@@ -153,6 +155,14 @@ TEST_F(Place, a_whiteout_hides_the_cache_below_it) {
     GTEST_SKIP() << "this kernel lets no ordinary user make a whiteout";
   }
   EXPECT_EQ(cache_of(place_it({layer("high"), layer("low")})).entries.size(), 1U);
+}
+
+TEST_F(Place, removes_what_a_killed_builder_left) {
+  write_text(state() + "/gpu/building-0123/half", "");
+  place_it();
+  for (const auto& entry : std::filesystem::directory_iterator(state() + "/gpu")) {
+    EXPECT_FALSE(entry.path().filename().string().starts_with("building-")) << entry.path();
+  }
 }
 
 TEST_F(Place, a_damaged_cache_of_an_image_counts_as_none) {
