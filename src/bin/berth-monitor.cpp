@@ -26,7 +26,8 @@ bool parse(int argc, char** argv, berth::monitor::Options& options) {
                           {"terminal", no_argument, nullptr, 't'},
                           {"keep-stdin", no_argument, nullptr, 's'},
                           {"bundle", required_argument, nullptr, 'b'},
-                          {"remove", required_argument, nullptr, 'x'},
+                          {"name-link", required_argument, nullptr, 'n'},
+                          {"remove", no_argument, nullptr, 'x'},
                           {"files", required_argument, nullptr, 'f'},
                           {nullptr, 0, nullptr, 0}};
   for (int found; (found = getopt_long(argc, argv, "", table, nullptr)) != -1;) {
@@ -62,15 +63,19 @@ bool parse(int argc, char** argv, berth::monitor::Options& options) {
         options.files = optarg;
         break;
       case 'x':
-        options.remove = optarg;
+        options.remove = true;
+        break;
+      case 'n':
+        options.name_link = optarg;
         break;
       default:
         return false;
     }
   }
   return optind == argc && !options.id.empty() && !options.directory.empty() &&
-         !options.files.empty() && !options.bundle.empty() && !options.runtime.empty() &&
-         !options.runtime_root.empty() && options.lock && options.report;
+         !options.files.empty() && !options.name_link.empty() && !options.bundle.empty() &&
+         !options.runtime.empty() && !options.runtime_root.empty() && options.lock &&
+         options.report;
 }
 
 }  // namespace

@@ -41,7 +41,6 @@ ContainerSummary summary_of(const ContainerFiles& files) {
   summary.command = record.command;
   summary.state = state_of(files);
   summary.created_at = record.created_at;
-  summary.started_at = record.created_at;
   summary.remove = record.remove;
   if (files.exit) {
     summary.finished_at = files.exit->finished_at;
@@ -148,7 +147,8 @@ std::string_view container_state_name(ContainerState state) {
   BERTH_ASSERT(false);
 }
 
-Result<std::vector<ContainerSummary>> list_containers(const Context& context, Which which) {
+Result<std::vector<ContainerSummary>> list_containers(const Context& context, Which which,
+                                                      Pids pids) {
   std::vector<ContainerSummary> summaries;
   for (const std::string& id : TRY(container_ids(context.paths.root))) {
     auto files = TRY(find_files(context, id));
@@ -157,7 +157,9 @@ Result<std::vector<ContainerSummary>> list_containers(const Context& context, Wh
     }
     if (!files || !files->record) continue;
     ContainerSummary summary = summary_of(*files);
-    if (which == Which::running && summary.state != ContainerState::running) continue;
+    bool running = summary.state == ContainerState::running;
+    if (which == Which::running && !running) continue;
+    if (running && pids == Pids::yes) summary.pid = pid_of(context, id);
     summaries.push_back(std::move(summary));
   }
   std::sort(summaries.begin(), summaries.end(),

@@ -31,7 +31,6 @@ struct ContainerSummary {
   std::vector<std::string> command;  ///< entrypoint and arguments
   ContainerState state = ContainerState::created;
   int64_t created_at = 0;  ///< seconds since 1970
-  std::optional<int64_t> started_at;
   std::optional<int64_t> finished_at;
   std::optional<int> exit_code;
   std::optional<int64_t> pid;  ///< of a running container, in the caller's pid namespace
@@ -40,8 +39,11 @@ struct ContainerSummary {
 
 enum class Which { running, all };
 
+/// Asking berth-runtime for a pid costs the start of a program.
+enum class Pids { no, yes };
 /// Newest first.  Errors: io.
-Result<std::vector<ContainerSummary>> list_containers(const Context& context, Which which);
+Result<std::vector<ContainerSummary>> list_containers(const Context& context, Which which,
+                                                      Pids pids = Pids::no);
 
 /// By full id, unique prefix of an id, or name.
 /// Errors: not_found ("no such container: X"), usage (several match).

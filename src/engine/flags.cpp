@@ -107,7 +107,8 @@ Result<uint64_t> parse_cpus(std::string_view text) {
   size_t dot = text.find('.');
   std::string_view whole = text.substr(0, dot);
   std::string fraction(dot == std::string_view::npos ? "" : text.substr(dot + 1));
-  if (text.empty() || fraction.size() > 3 || (dot != std::string_view::npos && fraction.empty())) return wrong;
+  if (text.empty() || fraction.size() > 3 || (dot != std::string_view::npos && fraction.empty()))
+    return wrong;
   fraction.resize(3, '0');
   auto units = whole.empty() ? std::optional<uint64_t>(0) : parse_u64(whole);
   auto thousandths = parse_u64(fraction);

@@ -18,7 +18,7 @@ json::Value state_value(const ContainerSummary& c) {
       {"Dead", json::Value(c.state == ContainerState::dead)},
       {"Pid", json::Value(c.pid.value_or(0))},
       {"ExitCode", c.exit_code ? json::Value(*c.exit_code) : json::Value()},
-      {"StartedAt", time_value(c.started_at)},
+      {"StartedAt", time_value(c.created_at)},
       {"FinishedAt", time_value(c.finished_at)},
   });
 }

@@ -191,12 +191,12 @@ Result<std::optional<Ended>> run_detached(const Context& context,
                 "--lock-fd",
                 std::to_string(directory.fd().get()),
                 "--report-fd",
-                std::to_string(report.write.get())};
+                std::to_string(report.write.get()),
+                "--name-link",
+                name_link(context.paths.root, record.name)};
   if (options.terminal) spawn.args.emplace_back("--terminal");
   if (options.interactive) spawn.args.emplace_back("--keep-stdin");
-  if (record.remove) {
-    spawn.args.insert(spawn.args.end(), {"--remove", name_link(context.paths.root, record.name)});
-  }
+  if (record.remove) spawn.args.emplace_back("--remove");
   spawn.in = spawn.out = spawn.err = &null;
   spawn.keep = {directory.fd().get(), report.write.get()};
   spawn.working_directory = "/";

@@ -58,6 +58,7 @@ class Monitor {
   Result<void> stay();
   Result<void> delete_container();
   Result<void> clean_up();
+  Result<void> remove_files();
   void report(const Error& error);
 
  private:
@@ -247,13 +248,18 @@ Result<void> Monitor::clean_up() {
   // Last: a container without this and without an owner is swept by the next command.
   auto written = write_exit();
   if (!options_.remove) return written.ok() ? std::move(deleted) : std::move(written);
-  auto holder = sys::read_link(sys::cwd(), *options_.remove);
+  TRY(remove_files());
+  return deleted;
+}
+
+Result<void> Monitor::remove_files() {
+  // The name may be another container's when somebody has removed ours by force.
+  auto holder = sys::read_link(sys::cwd(), options_.name_link);
   if (holder.ok() && *holder == options_.id) {
-    TRY(sys::remove_entry(sys::cwd(), *options_.remove));
+    TRY(sys::remove_entry(sys::cwd(), options_.name_link));
   }
   TRY(sys::remove_tree(sys::cwd(), options_.files));
-  TRY(sys::remove_tree(sys::cwd(), options_.directory));
-  return deleted;
+  return sys::remove_tree(sys::cwd(), options_.directory);
 }
 
 Result<void> Monitor::write_exit() const {
@@ -292,8 +298,9 @@ Result<void> watch(Options options) {
   auto started = monitor.start();
   if (!started.ok()) {
     monitor.report(started.error());
-    // The engine, which waits for our end, removes the rest.
+    // The engine does the same, unless it was killed.
     ignore(monitor.delete_container());
+    ignore(monitor.remove_files());
     return started;
   }
   auto stayed = monitor.stay();

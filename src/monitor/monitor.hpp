@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <optional>
 #include <string>
 
 #include "base/result.hpp"
@@ -24,12 +23,12 @@ struct Options {
   sys::Fd report;
   bool terminal = false;
   bool keep_stdin = false;  ///< the container's standard input stays open without a writer
-  /// With --rm: the link that binds the container's name, removed together with `directory` and
-  /// `files`. It stays when it is another container's by then.
-  std::optional<std::string> remove;
+  std::string name_link;    ///< binds the container's name
+  bool remove = false;      ///< --rm: directory, files and name go at the end
 };
 
-/// Creates and starts the container, stays until it has ended, and cleans up after it.
+/// Creates and starts the container, stays until it has ended, and cleans up after it. Of a
+/// container that could not be started nothing stays.
 /// Errors: those that the engine has been told through `report` already.
 Result<void> watch(Options options);
 

@@ -149,6 +149,27 @@ def test_wait_tells_the_status_even_of_what_removes_itself(berth, image, work, f
         berth.ok("rm", "tug")
 
 
+def test_a_command_that_could_not_start_leaves_no_container(berth, image):
+    def kept():
+        return store_listing(berth.root), store_listing(berth.state)
+
+    berth.ok("run", "--rm", image, "true")
+    before = kept()
+    for flags in (("-d",), ("-d", "--rm"), ("-d", "--name", "tug")):
+        assert "no such command" in berth.fail("run", *flags, image, "no such command", status=127)
+        assert kept() == before
+
+
+def test_lists_for_programs_tell_the_pid_of_what_runs(berth, image):
+    berth.ok("run", "-d", "--name", "tug", image, "sleep", "100")
+    berth.ok("run", "--name", "other", image, "true")
+    listed = json.loads(berth.ok("ps", "-a", "--format", "json"))["containers"]
+    assert {c["name"]: c["pid"] for c in listed} == {
+        "tug": inspect(berth, "tug")["State"]["Pid"], "other": None}
+    assert inspect(berth, "tug")["State"]["Pid"] > 1
+    berth.ok("rm", "-f", "tug", "other")
+
+
 def test_a_name_that_was_given_by_berth_belongs_to_one_container(berth, image):
     front = berth.spawn("run", "--rm", image, *SHELL, "echo up; sleep 1000")
     assert front.stdout.readline() == "up\n"

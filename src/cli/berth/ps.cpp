@@ -47,7 +47,6 @@ json::Value to_json(const engine::ContainerSummary& c) {
       {"command", json_strings(c.command)},
       {"state", engine::container_state_name(c.state)},
       {"created_at", json_time(c.created_at)},
-      {"started_at", json_time(c.started_at)},
       {"finished_at", json_time(c.finished_at)},
       {"exit_code", json_optional(c.exit_code)},
       {"pid", json_optional(c.pid)},
@@ -61,7 +60,7 @@ std::string status_words(const engine::ContainerSummary& c) {
     case engine::ContainerState::created:
       return "Created";
     case engine::ContainerState::running: {
-      std::string since = ago(c.started_at.value_or(c.created_at));
+      std::string since = ago(c.created_at);
       return "Up " + since.substr(0, since.rfind(" ago"));
     }
     case engine::ContainerState::exited:
@@ -91,7 +90,8 @@ std::string table_of(const std::vector<engine::ContainerSummary>& containers, co
 Result<int> run(Session& session, const Options& o, std::vector<std::string>) {
   bool all = o.all || o.latest || o.last;
   auto containers = TRY(
-      engine::list_containers(session.context, all ? engine::Which::all : engine::Which::running));
+      engine::list_containers(session.context, all ? engine::Which::all : engine::Which::running,
+                              o.format == "json" ? engine::Pids::yes : engine::Pids::no));
   uint64_t most = o.latest ? 1 : o.last.value_or(containers.size());
   containers.resize(std::min<uint64_t>(most, containers.size()));
   if (o.format == "json") {
