@@ -9,7 +9,6 @@
 #include "engine/containers.hpp"
 #include "sys/console.hpp"
 #include "sys/file.hpp"
-#include "sys/identity.hpp"
 #include "sys/process.hpp"
 #include "sys/pty.hpp"
 
