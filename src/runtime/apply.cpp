@@ -45,6 +45,14 @@ Result<void> await_cgroup(Inside& inside) {
   return {};
 }
 
+Result<void> await_confinement(Inside& inside) {
+  if (inside.seccomp_size) return {};
+  TRY(await_cgroup(inside));
+  ChildReport confined = TRY(inside.channel.expect(Message::confined));
+  inside.seccomp_size = static_cast<size_t>(confined.number);
+  return {};
+}
+
 int clone_flag(std::string_view type) {
   if (type == "user") return CLONE_NEWUSER;
   if (type == "ipc") return CLONE_NEWIPC;
@@ -101,7 +109,7 @@ Result<void> set_oom_score(const plan::SetOomScore& step) {
 }
 
 Result<void> call_hooks(Inside& inside, const plan::RunHooks& step) {
-  TRY(await_cgroup(inside));
+  TRY(await_confinement(inside));
   if (step.stage == "prestart" || step.stage == "createRuntime") {
     TRY(inside.channel.send(Message::hooks_due, step.stage));
     TRY(inside.channel.expect(Message::hooks_done));
@@ -115,13 +123,16 @@ Result<void> call_hooks(Inside& inside, const plan::RunHooks& step) {
   return run_hooks(step.stage, step.hooks, public_state(state, status));
 }
 
-Result<void> load_filter(const Prepared& prepared) {
-  TRY(load_seccomp(prepared.seccomp, prepared.seccomp_flags));
+Result<void> load_filter(Inside& inside) {
+  TRY(await_confinement(inside));
+  const void* program = inside.prepared.seccomp.bytes().data();
+  TRY(load_seccomp({static_cast<const sock_filter*>(program), *inside.seccomp_size},
+                   inside.prepared.seccomp_flags));
   return {};
 }
 
 Result<void> look_for_program(Inside& inside, const plan::FindProgram& step) {
-  TRY(await_cgroup(inside));  // nothing of the container's may run before it is in its place
+  TRY(await_confinement(inside));  // nothing of the container's may run before
   return find_program(inside, step);
 }
 
@@ -196,7 +207,7 @@ Result<void> apply_step(const plan::Plan& plan, Inside& inside, const plan::Step
           // Takes away.
           [&](const plan::ForbidNewPrivileges&) { return sys::forbid_new_privileges(); },
           // Takes away.
-          [&](const plan::LoadSeccomp&) { return load_filter(inside.prepared); },
+          [&](const plan::LoadSeccomp&) { return load_filter(inside); },
           // Looks at files with the rights of the container's user.
           [&](const plan::FindProgram& s) { return look_for_program(inside, s); },
           // Waits for somebody who can reach the state directory.

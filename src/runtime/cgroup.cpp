@@ -245,6 +245,8 @@ class CgroupMaker {
       : layout_(layout), name_(std::move(name)), made_(made) {}
 
   Result<void> make(const oci::Resources& resources);
+  /// Nothing when the rules hold.
+  Result<std::optional<UnmetLimit>> restrict_devices(const std::vector<oci::DeviceRule>& rules);
 
  private:
   bool is_needed(const Share& share) const;
@@ -252,7 +254,6 @@ class CgroupMaker {
   Result<bool> make_directory(const CgroupHierarchy& hierarchy, const std::string& base,
                               const std::set<std::string>& controllers);
   Result<bool> make_one(const std::string& path);
-  Result<void> restrict_devices(const std::vector<oci::DeviceRule>& rules);
   Result<void> filter_devices(const std::vector<oci::DeviceRule>& rules);
   Result<void> list_devices(const std::vector<oci::DeviceRule>& rules);
   void lacks(const Share& share, const std::string& reason);
@@ -362,7 +363,8 @@ Result<void> CgroupMaker::list_devices(const std::vector<oci::DeviceRule>& rules
   return write_device_lines(v1->fd, TRY(device_lines(rules)));
 }
 
-Result<void> CgroupMaker::restrict_devices(const std::vector<oci::DeviceRule>& rules) {
+Result<std::optional<UnmetLimit>> CgroupMaker::restrict_devices(
+    const std::vector<oci::DeviceRule>& rules) {
   auto is_absent = [](const Result<void>& done) {
     return !done.ok() &&
            (done.error().kind == Kind::denied || done.error().kind == Kind::unsupported);
@@ -370,9 +372,14 @@ Result<void> CgroupMaker::restrict_devices(const std::vector<oci::DeviceRule>& r
   auto all = with_default_devices(rules);
   auto done = filter_devices(all);
   if (is_absent(done)) done = list_devices(all);
-  if (!is_absent(done)) return done;
-  if (restricts(rules)) made_.unmet_.push_back({"devices", to_line(done.error())});
-  return {};
+  std::optional<UnmetLimit> unmet;
+  if (!is_absent(done)) {
+    TRY(std::move(done));
+  } else if (restricts(rules)) {
+    unmet = UnmetLimit{"devices", to_line(done.error())};
+  }
+  undo_.commit();
+  return unmet;
 }
 
 Result<void> CgroupMaker::make(const oci::Resources& resources) {
@@ -380,7 +387,6 @@ Result<void> CgroupMaker::make(const oci::Resources& resources) {
   for (const auto& share : shares) {
     if (is_needed(share)) TRY(make_share(share));
   }
-  if (!resources.devices.empty()) TRY(restrict_devices(resources.devices));
   undo_.commit();
   return {};
 }
@@ -395,6 +401,14 @@ Result<CgroupSet> CgroupSet::create(const CgroupLayout& layout, const std::strin
     if (result.ok()) return made;
     if (result.error().kind != Kind::not_found || attempt == 5) return std::move(result).error();
   }
+}
+
+Result<std::optional<UnmetLimit>> CgroupSet::restrict_devices(
+    const CgroupLayout& layout, const std::string& path,
+    const std::vector<oci::DeviceRule>& rules) {
+  if (rules.empty()) return std::optional<UnmetLimit>();
+  std::string name = TRY(parse_path(path));
+  return CgroupMaker(layout, name, *this).restrict_devices(rules);
 }
 
 Result<CgroupSet> CgroupSet::open(const CgroupLayout& layout, const std::string& path) {

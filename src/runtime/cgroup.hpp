@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -71,11 +72,19 @@ class CgroupSet {
   CgroupSet(CgroupSet&&) noexcept = default;
   CgroupSet& operator=(CgroupSet&&) noexcept = default;
 
-  /// Makes the directories and applies `resources`; nobody is inside yet.
+  /// Makes the directories and applies `resources`, all but the devices; nobody is inside yet.
   /// Errors: usage (a path with ".." or NUL; swap below memory), exists (a directory that has
   /// processes), io (the kernel refuses a value; names the file and the value).
   static Result<CgroupSet> create(const CgroupLayout& layout, const std::string& path,
                                   const oci::Resources& resources);
+
+  /// Lets the processes inside use no devices but those that `rules` allow, and the default ones.
+  /// On the v2 directory this counts at once, whoever is inside; else a v1 directory is made at
+  /// `path`, the one given to create(), that processes have to be added to.
+  /// Gives the reason when the rules cannot be enforced here. Errors: as create().
+  Result<std::optional<UnmetLimit>> restrict_devices(const CgroupLayout& layout,
+                                                     const std::string& path,
+                                                     const std::vector<oci::DeviceRule>& rules);
 
   /// The directories of a container that was created before; those that are gone are left out.
   static Result<CgroupSet> open(const CgroupLayout& layout, const std::string& path);

@@ -6,10 +6,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <map>
 #include <optional>
+#include <set>
 
 #include "base/text.hpp"
 
@@ -137,6 +140,92 @@ void append_rule(Program& program, const Rule& rule) {
   skip_to_end(program, first);
 }
 
+// ---- lists that only allow ----------------------------------------------------------------------
+
+// Nearly every list is one: nothing is allowed, then some devices are. The order of such rules is
+// of no account, so they are sorted, and the program never compares what it knows already: the
+// kernel's verifier walks it once, while it walks append_rule()'s many times (1 ms for 11 rules).
+
+/// The devices of one type that may be used in every way.
+struct AllowedDevices {
+  int access = 0;  ///< what is allowed with any device of this type
+  std::map<int, std::set<std::optional<int>>> minors;  ///< by major; no number is any minor
+};
+
+/// By BPF_DEVCG_DEV_*. Nothing for rules that do not fit this form.
+using AllowList = std::map<int, AllowedDevices>;
+
+std::optional<AllowList> as_allow_list(std::span<const Rule> rules) {
+  AllowList list;
+  for (const Rule& rule : rules) {
+    if (!rule.allow || (!rule.major && rule.minor)) return std::nullopt;
+    for (int type : {BPF_DEVCG_DEV_CHAR, BPF_DEVCG_DEV_BLOCK}) {
+      if (rule.type == 0 || rule.type == type) {
+        list[type].access |= rule.major ? 0 : rule.access;
+      }
+    }
+  }
+  for (const Rule& rule : rules) {
+    if (!rule.major) continue;
+    for (auto& [type, devices] : list) {
+      if (rule.type != 0 && rule.type != type) continue;
+      if ((rule.access | devices.access) != kAnyAccess) return std::nullopt;
+      devices.minors[*rule.major].insert(rule.minor);
+    }
+  }
+  return list;
+}
+
+/// Writes a program whose branches lead to one of two ends.
+class AllowListWriter {
+ public:
+  explicit AllowListWriter(Program& program) : program_(program) {}
+
+  void write(const AllowList& list) {
+    for (const auto& [type, devices] : list) {
+      size_t other_type = jump(BPF_JNE, kType, type);
+      program_.push_back(arithmetic(BPF_AND, kWanted, ~devices.access & kAnyAccess));
+      allowed_.push_back(jump(BPF_JEQ, kWanted, 0));
+      for (const auto& [major, minors] : devices.minors) write_major(major, minors);
+      denied_.push_back(jump_always());
+      land({other_type});
+    }
+    land(denied_);
+    answer(program_, false);
+    if (allowed_.empty()) return;  // the kernel refuses what cannot be reached
+    land(allowed_);
+    answer(program_, true);
+  }
+
+ private:
+  void write_major(int major, const std::set<std::optional<int>>& minors) {
+    size_t other_major = jump(BPF_JNE, kMajor, major);
+    if (minors.contains(std::nullopt)) {
+      allowed_.push_back(jump_always());
+    } else {
+      for (auto minor : minors) allowed_.push_back(jump(BPF_JEQ, kMinor, *minor));
+      denied_.push_back(jump_always());
+    }
+    land({other_major});
+  }
+  size_t jump(uint8_t comparison, Register on, int value) {
+    program_.push_back(branch(comparison, on, value));
+    return program_.size() - 1;
+  }
+  size_t jump_always() {
+    program_.push_back({BPF_JMP | BPF_JA, 0, 0, 0, 0});
+    return program_.size() - 1;
+  }
+  /// Lets these jumps lead to what is written next.
+  void land(const std::vector<size_t>& jumps) {
+    for (size_t at : jumps) program_[at].off = static_cast<int16_t>(program_.size() - at - 1);
+  }
+
+  Program& program_;
+  std::vector<size_t> allowed_;
+  std::vector<size_t> denied_;
+};
+
 // ---- bpf(2) -------------------------------------------------------------------------------------
 
 /// Kernels from 6.17 on write members that our headers do not have yet, whatever size we name.
@@ -241,7 +330,11 @@ std::vector<oci::DeviceRule> with_default_devices(const std::vector<oci::DeviceR
 }
 
 Result<std::vector<bpf_insn>> compile_device_filter(std::span<const oci::DeviceRule> written) {
-  auto rules = TRY(parse_rules(written));
+  auto all = TRY(parse_rules(written));
+  // What comes before a rule for everything is of no account.
+  auto last =
+      std::find_if(all.rbegin(), all.rend(), [](const Rule& r) { return r.is_everything(); });
+  bool denies = last == all.rend() || !last->allow;
   Program program{
       load(kType, offsetof(bpf_cgroup_dev_ctx, access_type)),
       copy(kWanted, kType),
@@ -250,13 +343,15 @@ Result<std::vector<bpf_insn>> compile_device_filter(std::span<const oci::DeviceR
       load(kMajor, offsetof(bpf_cgroup_dev_ctx, major)),
       load(kMinor, offsetof(bpf_cgroup_dev_ctx, minor)),
   };
-  // Backwards, because the last rule wins. The kernel refuses a program with unreachable parts, so
-  // nothing may follow a rule that always answers.
-  for (auto rule = rules.rbegin(); rule != rules.rend(); ++rule) {
-    append_rule(program, *rule);
-    if (rule->is_everything()) return program;
+  auto list = denies ? as_allow_list({last.base(), all.end()}) : std::nullopt;
+  if (list) {
+    AllowListWriter(program).write(*list);
+    return program;
   }
-  answer(program, false);
+  // Backwards, because the last rule wins. The kernel refuses a program with unreachable parts, so
+  // nothing may follow what always answers.
+  for (auto rule = all.rbegin(); rule != last; ++rule) append_rule(program, *rule);
+  answer(program, !denies);
   return program;
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <linux/filter.h>
 #include <sys/types.h>
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +12,7 @@
 #include "runtime/protocol.hpp"
 #include "runtime/target.hpp"
 #include "sys/fd.hpp"
+#include "sys/shared_buffer.hpp"
 
 namespace berth::runtime {
 
@@ -21,7 +22,8 @@ struct Prepared {
   /// The container's cgroup directories on the host, with the name each gets below /sys/fs/cgroup;
   /// one with an empty name stands for the whole mount.
   std::vector<std::pair<std::string, std::string>> cgroups;
-  std::vector<sock_filter> seccomp;
+  /// The seccomp program, which the parent compiles while the child mounts.
+  sys::SharedBuffer seccomp;
   unsigned seccomp_flags = 0;
   sys::Fd start_socket;  ///< listens for `start`; empty for `run`
   std::string bundle;
@@ -44,6 +46,7 @@ struct Inside {
   std::string program{};       ///< argv[0] resolved
   pid_t host_pid = 0;
   bool cgroup_joined = false;
+  std::optional<size_t> seccomp_size{};  ///< instructions, once confined
   bool directory_denied = false;
   bool ready = false;  ///< create has returned; failures go to `starter`
 };

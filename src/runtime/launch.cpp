@@ -5,9 +5,11 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdio>
+#include <span>
 
 #include "base/rollback.hpp"
 #include "base/text.hpp"
@@ -172,7 +174,9 @@ class Launcher {
 
  private:
   Result<void> judge(const UnmetLimit& unmet);
+  Result<void> restrict_devices(const plan::MakeCgroup& step);
   Result<void> place();
+  Result<void> confine();
   Result<void> attend();
   Result<void> answer_hooks(const std::string& stage);
   const plan::Spawn& spawn_step() const { return *plan::find<plan::Spawn>(launched_.plan); }
@@ -185,6 +189,7 @@ class Launcher {
   Prepared prepared_;
   CgroupLayout layout_;
   bool joined_unified_ = false;
+  bool devices_by_filter_ = false;
   std::unique_ptr<Channel> channel_;
   Rollback undo_;
 };
@@ -229,8 +234,8 @@ Result<void> Launcher::prepare() {
       return make_error(Kind::unsupported,
                         "config.json: linux.seccomp.listenerPath: not supported");
     }
-    prepared_.seccomp = TRY(compile_seccomp(seccomp->profile));
     prepared_.seccomp_flags = TRY(seccomp_flags(seccomp->profile));
+    prepared_.seccomp = TRY(sys::SharedBuffer::make(kMaxSeccompInstructions * sizeof(sock_filter)));
   }
   if (!request_.await_start) return {};
   // By the directory's handle, because a socket's address holds 107 bytes.
@@ -246,11 +251,21 @@ Result<void> Launcher::make_cgroup() {
   launched_.cgroups =
       TRY_CTX(CgroupSet::create(layout_, step->path, step->resources), "cannot make the cgroup");
   undo_.add([this] { ignore(launched_.cgroups.remove()); });
+  devices_by_filter_ = launched_.cgroups.unified_fd() >= 0 && sys::in_initial_user_namespace();
+  // Where that cannot be, the rules need a directory that the process has to be moved into.
+  if (!devices_by_filter_) TRY(restrict_devices(*step));
   for (const auto& unmet : launched_.cgroups.unmet()) {
     TRY(judge(unmet));
   }
   prepared_.cgroups = cgroup_views(layout_, launched_.cgroups);
   return {};
+}
+
+Result<void> Launcher::restrict_devices(const plan::MakeCgroup& step) {
+  auto unmet =
+      TRY_CTX(launched_.cgroups.restrict_devices(layout_, step.path, step.resources.devices),
+              "cannot restrict devices");
+  return unmet ? judge(*unmet) : Result<void>();
 }
 
 // Root of the machine can set every limit that there is: one that does not hold is a container that
@@ -295,9 +310,30 @@ Result<void> Launcher::place() {
   launched_.state.pid = pid;
   launched_.state.start_time = TRY(sys::process_start_time(pid));
   TRY(launched_.entry->write(launched_.state));
-  auto told = channel_->send(Message::cgroup_joined, {}, pid);
+  ignore(channel_->send(Message::cgroup_joined, {}, pid));  // as in confine()
+  return confine();
+}
+
+// What the child needs only at its end is made while it mounts.
+Result<void> Launcher::confine() {
+  const auto* cgroup = plan::find<plan::MakeCgroup>(launched_.plan);
+  if (cgroup != nullptr && devices_by_filter_) {
+    size_t joined = launched_.cgroups.paths().size();
+    TRY(restrict_devices(*cgroup));
+    // This kernel has no such filters: the v1 hierarchy had to help.
+    if (launched_.cgroups.paths().size() != joined) {
+      TRY(launched_.cgroups.add(launched_.process.pid(), CgroupSet::Unified::already_inside));
+    }
+  }
+  int64_t size = 0;
+  if (const auto* seccomp = plan::find<plan::LoadSeccomp>(launched_.plan)) {
+    auto program = TRY(compile_seccomp(seccomp->profile));
+    auto bytes = std::as_bytes(std::span(program));
+    std::copy(bytes.begin(), bytes.end(), prepared_.seccomp.bytes().begin());
+    size = static_cast<int64_t>(program.size());
+  }
   // It may have failed already; attend() hears why.
-  ignore(std::move(told));
+  ignore(channel_->send(Message::confined, {}, size));
   return {};
 }
 

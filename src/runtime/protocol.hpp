@@ -18,6 +18,7 @@ enum class Message : uint32_t {
   // to the child
   ids_mapped,     ///< the maps of its user namespace are written
   cgroup_joined,  ///< it is in its cgroups; `number` is its pid on the host
+  confined,       ///< its device rules hold; `number` instructions of seccomp are in the buffer
   hooks_done,     ///< the hooks it asked for have ended well
   // to the parent
   hooks_due,  ///< run the hooks of stage `text`

@@ -12,6 +12,9 @@
 
 namespace berth::runtime {
 
+/// What the kernel takes at most (BPF_MAXINSNS).
+constexpr size_t kMaxSeccompInstructions = 4096;
+
 /// Compiles `profile` into a classic BPF program for seccomp(2): one section per architecture, in
 /// each a binary search over ranges of call numbers that share a decision.
 /// - The rules of one call are tried in the order of the profile, the first whose conditions all
@@ -19,12 +22,11 @@ namespace berth::runtime {
 ///   win over any other; profiles in use do not contain both with different actions.)
 /// - Names that an architecture does not have are skipped there, as every runtime does.
 /// - With an ERRNO default, numbers newer than any that the profile or libseccomp names give
-/// ENOSYS,
-///   so that a libc newer than the profile falls back.
+///   ENOSYS, so that a libc newer than the profile falls back.
 /// - A foreign architecture kills the process; no architecture at all means the native one.
-/// Costs below 0.1 ms for Docker's profile, so nothing is cached.
-/// Errors: corrupt (an unknown action, op, architecture or argument index, by its JSON path:
-/// "linux.seccomp.syscalls[3].action: …"), unsupported (NOTIFY on write, which would stop the
+/// Costs about 0.2 ms for Docker's profile, while the container's process mounts; nothing is
+/// cached. Errors: corrupt (an unknown action, op, architecture or argument index, by its JSON
+/// path: "linux.seccomp.syscalls[3].action: …"), unsupported (NOTIFY on write, which would stop the
 /// runtime itself; more than 4096 instructions). Source: runtime-spec config-linux.md "Seccomp".
 Result<std::vector<sock_filter>> compile_seccomp(const oci::Seccomp& profile);
 

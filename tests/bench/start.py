@@ -4,7 +4,8 @@
 
 Every contender runs once a round, in an order that is shuffled anew, so that what disturbs the
 machine disturbs all of them. A figure is the median; p10 and p90 show the spread. Only ratios
-travel from one machine to another.
+travel from one machine to another. Images and containers are on disk; what each keeps below /run
+by default is on a tmpfs here too, as /run is one on any ordinary machine.
 
 usage: ./dev bench start [--runs N] [--json FILE] [--plot FILE] [--check]
 
@@ -120,6 +121,13 @@ def enter_private_mounts():
                               *sys.argv])
 
 
+def mount_state(directory):
+    """The tmpfs that stands for /run; it ends with the private mount namespace."""
+    directory.mkdir()
+    run("mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", directory)
+    return directory
+
+
 def make_bundle(directory, rootfs):
     """The bundle that 'runc spec' makes, for /bin/true."""
     directory.mkdir()
@@ -137,7 +145,7 @@ class Berth:
     def __init__(self, programs, work, image):
         self.programs, self.image = programs, image
         self.argv = [str(programs / "berth"), "--root", str(work / "berth"),
-                     "--state", str(work / "berth-state")]
+                     "--state", str(work / "run/berth")]
         self.version = version(self.argv[0], "--version")
 
     def run_argv(self, *flags, driver_root=None):
@@ -152,7 +160,7 @@ class Podman:
 
     def __init__(self, work):
         self.argv = ["podman", "--root", str(work / "podman"), "--runroot",
-                     str(work / "podman-run"), "--tmpdir", str(work / "podman-tmp"),
+                     str(work / "run/podman"), "--tmpdir", str(work / "run/libpod"),
                      "--cgroup-manager", "cgroupfs", "--events-backend", "none"]
 
     def run_argv(self, image):
@@ -173,11 +181,11 @@ def contenders(programs, work, image, rootfs, driver_root):
         Contender("berth run --gpus all", berth.run_argv("--gpus", "all", driver_root=driver_root),
                   berth.version),
         Contender("berth-runtime run",
-                  [programs / "berth-runtime", "--root", work / "runtime-state", "run", "--bundle",
+                  [programs / "berth-runtime", "--root", work / "run/berth-runtime", "run", "--bundle",
                    bundle, "bench-berth"], version(str(programs / "berth-runtime"), "--version")),
-        Contender("crun run", ["crun", "--root", work / "crun-state", "run", "--bundle", bundle,
+        Contender("crun run", ["crun", "--root", work / "run/crun", "run", "--bundle", bundle,
                                "bench-crun"], version("crun", "--version")),
-        Contender("runc run", ["runc", "--root", work / "runc-state", "run", "--bundle", bundle,
+        Contender("runc run", ["runc", "--root", work / "run/runc", "run", "--bundle", bundle,
                                "bench-runc"], version("runc", "--version")),
         Contender("bubblewrap", ["bwrap", "--unshare-all", "--bind", rootfs, "/", "--proc",
                                  "/proc", "--dev", "/dev", "/bin/true"],
@@ -344,6 +352,7 @@ def main():
         server = stack.enter_context(registry.running(
             work / "registry", storage=debian_images.kept_storage(CACHE)))
         stack.enter_context(hugetlb_hierarchy())
+        mount_state(work / "run")
         stack.callback(remove_podman_cgroups, podman_cgroups())
         image = f"{server.address}/{debian_images.IMAGES['docker']}"
         rootfs = work / "rootfs"

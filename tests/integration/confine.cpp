@@ -65,10 +65,21 @@ Result<berth::oci::Resources> read_resources(const std::string& config) {
   return spec.linux_.resources.value_or(berth::oci::Resources{});
 }
 
+void print(const berth::runtime::UnmetLimit& unmet) {
+  std::fprintf(stderr, "unmet: %s: %s\n", unmet.name.c_str(), unmet.reason.c_str());
+}
+
 void print_unmet(const CgroupSet& cgroups) {
-  for (const auto& unmet : cgroups.unmet()) {
-    std::fprintf(stderr, "unmet: %s: %s\n", unmet.name.c_str(), unmet.reason.c_str());
-  }
+  for (const auto& unmet : cgroups.unmet()) print(unmet);
+}
+
+Result<CgroupSet> make_cgroups(const berth::runtime::CgroupLayout& layout, const std::string& path,
+                               const berth::oci::Resources& resources) {
+  auto cgroups = TRY(CgroupSet::create(layout, path, resources));
+  print_unmet(cgroups);
+  auto devices = TRY(cgroups.restrict_devices(layout, path, resources.devices));
+  if (devices) print(*devices);
+  return cgroups;
 }
 
 /// Starts `program` (or nothing but a wait) inside, with CLONE_INTO_CGROUP where there is v2.
@@ -91,8 +102,7 @@ Result<pid_t> start_inside(const CgroupSet& cgroups, char** program) {
 Result<int> cgroup_run(const std::string& config, const std::string& path, char** program) {
   auto layout = TRY(berth::runtime::detect_cgroup_layout());
   auto resources = TRY(read_resources(config));
-  auto cgroups = TRY(CgroupSet::create(layout, path, resources));
-  print_unmet(cgroups);
+  auto cgroups = TRY(make_cgroups(layout, path, resources));
   pid_t pid = TRY(start_inside(cgroups, program));
   int status = 0;
   waitpid(pid, &status, 0);
@@ -103,8 +113,7 @@ Result<int> cgroup_run(const std::string& config, const std::string& path, char*
 Result<int> cgroup_create(const std::string& config, const std::string& path) {
   auto layout = TRY(berth::runtime::detect_cgroup_layout());
   auto resources = TRY(read_resources(config));
-  auto cgroups = TRY(CgroupSet::create(layout, path, resources));
-  print_unmet(cgroups);
+  auto cgroups = TRY(make_cgroups(layout, path, resources));
   for (const auto& directory : cgroups.paths()) std::puts(directory.c_str());
   return 0;
 }
@@ -139,7 +148,7 @@ Result<int> cgroup_time(const std::string& config, const std::string& path, int 
       start = now;
     };
     auto layout = TRY(berth::runtime::detect_cgroup_layout());
-    auto cgroups = TRY(CgroupSet::create(layout, path, resources));
+    auto cgroups = TRY(make_cgroups(layout, path, resources));
     lap(steps[0]);
     pid_t pid = TRY(start_inside(cgroups, nullptr));
     lap(steps[1]);

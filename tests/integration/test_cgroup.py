@@ -294,7 +294,7 @@ def test_an_ordinary_user_is_told_which_limits_do_not_hold(confine, hybrid, prof
     assert (done.returncode, done.stdout) == (0, "ran\n")
     assert done.stderr.split("\n") == [
         f"unmet: memory.limit: no permission for '{hierarchies()['memory']}'",
-        "unmet: devices: find a cgroup for the rules", ""]
+        f"unmet: devices: no permission for '{hierarchies()['devices']}'", ""]
     assert left() == []
 
 

@@ -171,17 +171,19 @@ TEST(CgroupSet, paths_that_lead_elsewhere_are_refused) {
 }
 
 TEST(CgroupSet, without_cgroups_all_limits_are_unmet) {
-  oci::Resources resources = full();
-  resources.devices = {{false, "a", {}, {}, "rwm"}};
-  auto made = CgroupSet::create({}, "/berth/x", resources);
+  auto made = CgroupSet::create({}, "/berth/x", full());
   ASSERT_TRUE(made.ok());
   std::vector<std::string> names;
   for (const auto& unmet : made->unmet()) names.push_back(unmet.name);
   EXPECT_THAT(names, ElementsAre("memory.limit", "memory.reservation", "memory.swap", "cpu.shares",
                                  "cpu.quota", "cpu.cpus", "pids.limit", "blockIO.weight",
-                                 "hugepageLimits", "devices"));
+                                 "hugepageLimits"));
   EXPECT_EQ(made->unmet()[0].reason, "no cgroup controller 'memory'");
   EXPECT_TRUE(made->empty());
+  auto devices = made->restrict_devices({}, "/berth/x", {{false, "a", {}, {}, "rwm"}});
+  ASSERT_TRUE(devices.ok());
+  ASSERT_TRUE(devices->has_value());
+  EXPECT_EQ((*devices)->name, "devices");
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <random>
@@ -49,6 +50,9 @@ bool permits(const std::vector<bpf_insn>& program, const bpf_cgroup_dev_ctx& acc
         break;
       case BPF_JMP32 | BPF_K | BPF_JEQ:
         if (r[step.dst_reg] == value) at += static_cast<size_t>(step.off);
+        break;
+      case BPF_JMP | BPF_JA:
+        at += static_cast<size_t>(step.off);
         break;
       case BPF_JMP | BPF_EXIT:
         return r[0] != 0;
@@ -128,18 +132,39 @@ bool meaning(const std::vector<oci::DeviceRule>& rules, uint32_t type, uint32_t 
   return true;
 }
 
+const std::string kTypes[] = {"a", "b", "c"};
+
+std::vector<oci::DeviceRule> random_rules(std::mt19937& random) {
+  const std::string accesses[] = {"r", "w", "m", "rw", "rm", "wm", "rwm"};
+  std::vector<oci::DeviceRule> rules;
+  for (size_t i = random() % 8; i > 0; --i) {
+    oci::DeviceRule rule{random() % 2 == 0, kTypes[random() % 3], {}, {}, accesses[random() % 7]};
+    if (random() % 3 != 0) rule.major = random() % 3;
+    if (random() % 3 != 0) rule.minor = random() % 3;
+    rules.push_back(rule);
+  }
+  return rules;
+}
+
+/// As engines write them: nothing, then making any node, then some devices.
+std::vector<oci::DeviceRule> random_grants(std::mt19937& random) {
+  std::vector<oci::DeviceRule> rules{{random() % 2 == 0, "c", 1, 1, "rwm"}, kDenyAll};
+  for (const char* type : {"b", "c"}) {
+    if (random() % 3 != 0) rules.push_back({true, type, {}, {}, "m"});
+  }
+  for (size_t i = random() % 6; i > 0; --i) {
+    oci::DeviceRule rule{true, kTypes[random() % 3], random() % 3, {}, "rw"};
+    if (random() % 3 != 0) rule.minor = random() % 3;
+    if (random() % 2 == 0) rule.access = "rwm";
+    rules.push_back(rule);
+  }
+  return rules;
+}
+
 TEST(DeviceFilter, random_rules_mean_what_they_say) {
   std::mt19937 random(7);
-  const std::string types[] = {"a", "b", "c"};
-  const std::string accesses[] = {"r", "w", "m", "rw", "rm", "wm", "rwm"};
-  for (int round = 0; round < 2000; ++round) {
-    std::vector<oci::DeviceRule> rules;
-    for (size_t i = random() % 8; i > 0; --i) {
-      oci::DeviceRule rule{random() % 2 == 0, types[random() % 3], {}, {}, accesses[random() % 7]};
-      if (random() % 3 != 0) rule.major = random() % 3;
-      if (random() % 3 != 0) rule.minor = random() % 3;
-      rules.push_back(rule);
-    }
+  for (int round = 0; round < 4000; ++round) {
+    auto rules = round % 2 == 0 ? random_rules(random) : random_grants(random);
     auto program = compile_device_filter(rules);
     ASSERT_TRUE(program.ok());
     for (uint32_t type : {kBlock, kChar}) {
@@ -152,6 +177,21 @@ TEST(DeviceFilter, random_rules_mean_what_they_say) {
       }
     }
   }
+}
+
+// The kernel's verifier walks a program that compares what it knows already many times.
+TEST(DeviceFilter, a_list_of_grants_compares_each_number_once) {
+  auto rules = with_default_devices(with_default_devices({kDenyAll}));
+  for (int minor = 0; minor < 8; ++minor) rules.push_back({true, "c", 195, minor, "rw"});
+  auto program = compile_device_filter(rules);
+  ASSERT_TRUE(program.ok());
+  auto compares = [&](int number) {
+    return std::count_if(program->begin(), program->end(), [&](const bpf_insn& step) {
+      return BPF_CLASS(step.code) == BPF_JMP32 && step.imm == number;
+    });
+  };
+  EXPECT_EQ(compares(195), 1);
+  EXPECT_EQ(compares(136), 1);
 }
 
 TEST(DeviceFilter, v1_lines_say_the_same) {
