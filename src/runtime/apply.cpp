@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -51,6 +52,36 @@ Result<void> await_confinement(Inside& inside) {
   ChildReport confined = TRY(inside.channel.expect(Message::confined));
   inside.seccomp_size = static_cast<size_t>(confined.number);
   return {};
+}
+
+Result<void> refuse_directory(int number, const char* stream) {
+  sys::Fd fd(number);
+  auto info = sys::stat_fd(fd, stream);
+  fd.release();
+  if (!info.ok() || !S_ISDIR(info->st_mode)) return {};  // one that is closed harms nobody
+  return make_error(Kind::usage, std::string(stream) + " is a directory of the host");
+}
+
+// From here on the kernel resolves paths that the image chose: its program, that program's "#!"
+// line and ELF interpreter. No descriptor may be left through which /proc/self/fd/N leads to a
+// directory of the host (CVE-2024-21626); that they close on exec is too late. Sockets lead
+// nowhere.
+Result<void> let_go_of_host(Inside& inside) {
+  inside.root.reset();
+  inside.parents = Parents();
+  inside.null_device.reset();
+  inside.empty_tree.reset();
+  TRY(refuse_directory(STDIN_FILENO, "standard input"));
+  TRY(refuse_directory(STDOUT_FILENO, "standard output"));
+  TRY(refuse_directory(STDERR_FILENO, "standard error"));
+  return sys::close_all_from(
+      3 + static_cast<unsigned>(inside.prepared.preserve_fds),
+      {inside.channel.fd().get(), inside.prepared.start_socket.get(), inside.terminal.get()});
+}
+
+Result<void> enter_root_for_good(Inside& inside, const plan::EnterRoot& step) {
+  TRY(enter_root(inside, step));
+  return let_go_of_host(inside);
 }
 
 int clone_flag(std::string_view type) {
@@ -184,7 +215,7 @@ Result<void> apply_step(const plan::Plan& plan, Inside& inside, const plan::Step
           // Hooks are the caller's programs with the caller's rights.
           [&](const plan::RunHooks& s) { return call_hooks(inside, s); },
           // Nothing of the host is left in reach.
-          [&](const plan::EnterRoot& s) { return enter_root(inside, s); },
+          [&](const plan::EnterRoot& s) { return enter_root_for_good(inside, s); },
           // The kernel lets nobody raise a hard limit without CAP_SYS_RESOURCE.
           [&](const plan::SetRlimit& s) {
             return sys::set_rlimit(s.resource, s.soft, s.hard, s.type);

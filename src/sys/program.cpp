@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "base/text.hpp"
@@ -17,6 +18,27 @@ namespace {
 
 constexpr unsigned kCloseRangeCloexec = 4;
 constexpr unsigned kFallbackLimit = 65536;
+
+enum class OnRange : unsigned { close = 0, close_on_exec = kCloseRangeCloexec };
+
+Result<void> close_range(unsigned first, unsigned last, OnRange what) {
+  if (::syscall(SYS_close_range, first, last, static_cast<unsigned>(what)) == 0) return {};
+  int saved = errno;
+  if (saved != ENOSYS && saved != EINVAL && saved != EPERM) {
+    return sys_error(saved, "close file descriptors");
+  }
+  // COMPAT(5.11): delete when that is our baseline.
+  long limit = ::sysconf(_SC_OPEN_MAX);
+  auto end = limit > 0 && limit < kFallbackLimit ? static_cast<unsigned>(limit) : kFallbackLimit;
+  for (unsigned fd = first; fd < end && fd <= last; ++fd) {  // most numbers are not open
+    if (what == OnRange::close) {
+      ::close(static_cast<int>(fd));
+    } else {
+      ::fcntl(static_cast<int>(fd), F_SETFD, FD_CLOEXEC);
+    }
+  }
+  return {};
+}
 
 }  // namespace
 
@@ -41,18 +63,19 @@ Error execute(const std::string& path, const std::vector<std::string>& args,
 }
 
 Result<void> close_on_exec_from(unsigned first) {
-  if (::syscall(SYS_close_range, first, ~0U, kCloseRangeCloexec) == 0) return {};
-  int saved = errno;
-  if (saved != ENOSYS && saved != EINVAL && saved != EPERM) {
-    return sys_error(saved, "close file descriptors");
+  return close_range(first, ~0U, OnRange::close_on_exec);
+}
+
+Result<void> close_all_from(unsigned first, std::vector<int> kept) {
+  std::sort(kept.begin(), kept.end());
+  for (int fd : kept) {
+    if (fd < 0) continue;
+    auto next = static_cast<unsigned>(fd);
+    if (next < first) continue;
+    if (next > first) TRY(close_range(first, next - 1, OnRange::close));
+    first = next + 1;
   }
-  // COMPAT(5.11): delete when that is our baseline.
-  long limit = ::sysconf(_SC_OPEN_MAX);
-  auto end = limit > 0 && limit < kFallbackLimit ? static_cast<unsigned>(limit) : kFallbackLimit;
-  for (unsigned fd = first; fd < end; ++fd) {
-    ::fcntl(static_cast<int>(fd), F_SETFD, FD_CLOEXEC);  // most numbers are not open
-  }
-  return {};
+  return close_range(first, ~0U, OnRange::close);
 }
 
 Result<void> send_signal(int pid, int number) {

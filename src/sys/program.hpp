@@ -19,6 +19,10 @@ Error execute(const std::string& path, const std::vector<std::string>& args,
 /// Makes every descriptor from `first` on close on exec. close_range(2)
 Result<void> close_on_exec_from(unsigned first);
 
+/// Closes every descriptor from `first` on but those in `kept`. Owners of closed ones must not be
+/// dropped afterwards: for a process that ends by exec or _exit.
+Result<void> close_all_from(unsigned first, std::vector<int> kept);
+
 /// Errors: not_found, denied.  kill(2)
 Result<void> send_signal(int pid, int number);
 

@@ -10,6 +10,56 @@ from support.oci_fixtures import bundle, kind, place, runtime  # noqa: F401
 RUN = "cannot run container 'c1': "
 
 
+UP = "../" * 20
+
+
+def host_busybox(number):
+    """A program of the host, by way of whatever directory a descriptor names (CVE-2024-21626)."""
+    return f"/proc/self/fd/{number}/{UP}bin/busybox"
+
+
+@pytest.mark.parametrize("number", range(3, 20))
+def test_finds_no_program_behind_a_descriptor(runtime, bundle, number):
+    path = host_busybox(number)
+    fault = ("No such file or directory", "Not a directory")
+    bundle.args(path, "true")
+    assert runtime.error(bundle) in [f"{RUN}execute '{path}': {text}" for text in fault]
+    bundle.process["env"] = [f"PATH=/proc/self/fd/{number}/{UP}bin"]
+    bundle.args("busybox", "true")
+    assert runtime.error(bundle) == f"{RUN}execute 'busybox': executable file not found in $PATH"
+    script = bundle.rootfs / "bin/script"
+    script.write_text(f"#!{path} true\n")
+    script.chmod(0o755)
+    bundle.args("/bin/script")
+    assert runtime.error(bundle) in [f"{RUN}execute '/bin/script': {text}" for text in fault]
+
+
+def test_leaves_a_waiting_container_no_descriptor_but_sockets(runtime, bundle):
+    bundle.shell("true").write()
+    with open(bundle.directory / "out", "wb") as out:
+        done = runtime.call("create", "-b", str(bundle.directory), "c1", capture_output=False,
+                            stdout=out, stderr=out)
+    assert done.returncode == 0, (bundle.directory / "out").read_text()
+    try:
+        pid = runtime.state()["pid"]
+        links = {number: os.readlink(f"/proc/{pid}/fd/{number}")
+                 for number in os.listdir(f"/proc/{pid}/fd")}
+        assert [link for number, link in links.items()
+                if int(number) > 2 and not link.startswith("socket:")] == []
+    finally:
+        runtime.call("delete", "--force", "c1")
+
+
+def test_refuses_a_directory_as_a_standard_stream(runtime, bundle, place):
+    directory = os.open(place, os.O_RDONLY)
+    try:
+        done = runtime.run(bundle.shell("true"), stdin=directory)
+    finally:
+        os.close(directory)
+    assert (done.returncode, done.stderr) == (
+        1, f"berth-runtime: {RUN}standard input is a directory of the host\n")
+
+
 @pytest.mark.parametrize("name, kind_of_mount", [("proc", "proc"), ("sys", "sysfs"),
                                                  ("dev", "tmpfs")])
 def test_refuses_a_link_in_the_place_of(runtime, bundle, name, kind_of_mount):

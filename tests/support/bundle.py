@@ -123,8 +123,8 @@ class Runtime:
     def call(self, *words: str, **options) -> subprocess.CompletedProcess:
         options.setdefault("timeout", 60)
         options.setdefault("stdin", subprocess.DEVNULL)
-        return subprocess.run(self.command(*words), capture_output=True, text=True, check=False,
-                              **options)
+        options.setdefault("capture_output", True)
+        return subprocess.run(self.command(*words), text=True, check=False, **options)
 
     def run(self, bundle: Bundle, name: str = "c1", *flags: str, **options):
         bundle.write()
