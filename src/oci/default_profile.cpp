@@ -13,7 +13,7 @@ namespace {
 // Calls that need no more than what they are given: sorted, and merged over all machines, because
 // names that a machine does not have are skipped when the profile is compiled.
 // clang-format off
-constexpr std::array<std::string_view, 364> kAlways{
+constexpr std::array<std::string_view, 363> kAlways{
     "_llseek", "_newselect", "accept", "accept4", "access", "adjtimex", "alarm", "bind", "brk",
     "cachestat", "capget", "capset", "chdir", "chmod", "chown", "chown32", "clock_adjtime",
     "clock_adjtime64", "clock_getres", "clock_getres_time64", "clock_gettime", "clock_gettime64",
@@ -61,7 +61,7 @@ constexpr std::array<std::string_view, 364> kAlways{
     "setregid", "setregid32", "setresgid", "setresgid32", "setresuid", "setresuid32", "setreuid",
     "setreuid32", "setrlimit", "setsid", "setsockopt", "setuid", "setuid32", "setxattr",
     "setxattrat", "shmat", "shmctl", "shmdt", "shmget", "shutdown", "sigaltstack", "signalfd",
-    "signalfd4", "sigprocmask", "sigreturn", "socketcall", "socketpair", "splice", "stat",
+    "signalfd4", "sigprocmask", "sigreturn", "socketpair", "splice", "stat",
     "stat64", "statfs", "statfs64", "statmount", "statx", "symlink", "symlinkat", "sync",
     "sync_file_range", "syncfs", "sysinfo", "tee", "tgkill", "time", "timer_create",
     "timer_delete", "timer_getoverrun", "timer_gettime", "timer_gettime64", "timer_settime",

@@ -404,6 +404,14 @@ TEST(Seccomp, conditions_are_not_evaded_through_socketcall) {
   EXPECT_EQ(run_filter(*permits, call(AUDIT_ARCH_I386, kSocketOfI386, AF_UNIX)), SECCOMP_RET_ALLOW);
 }
 
+TEST(Seccomp, dockers_families_are_not_evaded_through_socketcall) {
+  auto profile = oci::default_seccomp({}, oci::Machine::x86_64);
+  auto program = compile_seccomp(profile);
+  ASSERT_TRUE(program.ok());
+  // Its argument is a pointer to the family, which no filter can read.
+  EXPECT_EQ(run_filter(*program, call(AUDIT_ARCH_I386, 102, 1)), kDenied);
+}
+
 TEST(Seccomp, actions_carry_their_numbers) {
   auto profile = deny_by_default();
   profile.default_errno_ret = 13;
