@@ -177,21 +177,22 @@ SeccompSyscall allow(std::string_view name, SeccompArg condition) {
 
 std::vector<std::string> allowed_names(const std::vector<std::string>& capabilities,
                                        Machine machine) {
-  std::vector<std::string> names;
-  names.reserve(kAlways.size() + std::size(kGated) + kArmOnly.size());
-  names.assign(kAlways.begin(), kAlways.end());
-  if (machine == Machine::x86_64) names.insert(names.end(), kX86Only.begin(), kX86Only.end());
-  if (machine == Machine::aarch64) names.insert(names.end(), kArmOnly.begin(), kArmOnly.end());
-  auto gated_begin = static_cast<ptrdiff_t>(names.size());
+  std::vector<std::string_view> others;
+  if (machine == Machine::x86_64) others.assign(kX86Only.begin(), kX86Only.end());
+  if (machine == Machine::aarch64) others.assign(kArmOnly.begin(), kArmOnly.end());
   for (const auto& gated : kGated) {
     bool held =
         std::find(capabilities.begin(), capabilities.end(), gated.capability) != capabilities.end();
-    // Some calls are freed by either of two capabilities.
-    if (held && std::find(names.begin() + gated_begin, names.end(), gated.name) == names.end()) {
-      names.emplace_back(gated.name);
-    }
+    if (held) others.push_back(gated.name);
   }
-  return names;
+  std::sort(others.begin(), others.end());
+  // Some calls are freed by either of two capabilities.
+  others.erase(std::unique(others.begin(), others.end()), others.end());
+
+  // Every start pays for this list: what is sorted already is not sorted again.
+  std::vector<std::string_view> names(kAlways.size() + others.size());
+  std::merge(kAlways.begin(), kAlways.end(), others.begin(), others.end(), names.begin());
+  return {names.begin(), names.end()};
 }
 
 }  // namespace
