@@ -11,6 +11,8 @@
 #include "sys/console.hpp"
 #include "sys/file.hpp"
 #include "sys/identity.hpp"
+#include "sys/program.hpp"
+#include "sys/protected_program.hpp"
 
 namespace berth {
 namespace {
@@ -85,11 +87,36 @@ Result<int> call_verb(const cli::oci::Globals& globals, std::vector<std::string>
   return status;
 }
 
+bool makes_process(const cli::Parsed& parsed) {
+  if (parsed.help || parsed.arguments.empty()) return false;
+  auto verb = cli::oci::find_verb(parsed.arguments[0]);
+  return verb.ok() && (*verb)->makes_process;
+}
+
+/// Executes this program once more, so that no container can write to its file. Before anything is
+/// opened that would not survive it.
+Result<void> protect_program(const std::vector<std::string>& words) {
+  constexpr const char* kOnce = "BERTH_RUNTIME_PROTECTED";
+  bool again = std::getenv(kOnce) != nullptr;
+  ::unsetenv(kOnce);
+  if (TRY(sys::is_program_protected())) return {};
+  auto program = TRY(sys::protect_program("/proc/self/exe"));
+  if (!program) return {};
+  if (again) return make_error(Kind::bug, "protect the program: its copy is not protected");
+  std::vector<std::string> args{"berth-runtime"};
+  args.insert(args.end(), words.begin(), words.end());
+  std::vector<std::string> env;
+  for (char** entry = environ; *entry != nullptr; ++entry) env.emplace_back(*entry);
+  env.push_back(std::string(kOnce) + "=1");
+  return sys::execute(sys::fd_path(*program), args, env);
+}
+
 Result<int> runtime_main(const std::vector<std::string>& words, RuntimeLog& log,
                          runtime::Report& report) {
   cli::oci::Globals globals;
   cli::Parsed parsed = TRY(cli::parse(cli::oci::global_flags(globals),
                                       cli::FlagsEnd::at_first_argument, words, "berth-runtime"));
+  if (makes_process(parsed)) TRY(protect_program(words));
   TRY(log.configure(globals));
   report.fd = TRY(take_report(globals.report_fd));
   if (globals.version) {
@@ -124,6 +151,8 @@ int report_failure(const Error& error, RuntimeLog& log, runtime::Report& report)
 }  // namespace berth
 
 int main(int argc, char** argv) {
+  // It may have been executed as /proc/self/fd/N, which is not what people look for.
+  berth::sys::set_process_name("berth-runtime");
   berth::RuntimeLog log;
   berth::runtime::Report report;
   try {

@@ -11,6 +11,7 @@
 #include "sys/file.hpp"
 #include "sys/poll.hpp"
 #include "sys/process.hpp"
+#include "sys/protected_program.hpp"
 #include "sys/signals.hpp"
 #include "sys/stream.hpp"
 
@@ -130,8 +131,10 @@ Result<Ended> run_attached(const Context& context, const ContainerDirectory& dir
                            LaunchOptions options, const std::function<void()>& started) {
   sys::Fd signals = TRY(sys::receive_signals(sys::forwardable_signals()));
   sys::Pipe report = TRY(sys::make_pipe());
+  // As berth-runtime would do it by itself, but then it would be executed twice.
+  auto program = TRY(sys::protect_program(runtime_program(context)));
   sys::SpawnOptions spawn;
-  spawn.program = runtime_program(context);
+  spawn.program = program ? sys::fd_path(*program) : runtime_program(context);
   spawn.args = {"berth-runtime",
                 "--root",
                 runtime_root(context),
@@ -148,6 +151,7 @@ Result<Ended> run_attached(const Context& context, const ContainerDirectory& dir
     spawn.in = &null;
   }
   sys::Process child = TRY(sys::spawn(spawn));
+  program.reset();
   report.write.reset();
 
   ReportReader reader(std::move(report.read));

@@ -6,6 +6,7 @@
 #include <linux/mount.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "base/text.hpp"
@@ -192,12 +193,15 @@ Error explain_mismatch(Error error, const sys::Fd& target, bool source_is_direct
                                      : "the source is a file and the target a directory");
 }
 
-// A link in the image may lead a bind onto procfs or sysfs, where the file would stand in for one
-// that privileged processes believe.
+// A link in the image may lead a bind onto procfs, sysfs or a cgroup, where the file would stand in
+// for one that privileged processes believe.
 Result<void> refuse_kernel_target(const sys::Fd& target, const std::string& path) {
   if (path.starts_with("/proc/") || path.starts_with("/sys/")) return {};
   long type = TRY(sys::file_system_type(target, path));
-  if (type != PROC_SUPER_MAGIC && type != SYSFS_MAGIC) return {};
+  constexpr long kKernels[] = {PROC_SUPER_MAGIC,    SYSFS_MAGIC,   CGROUP_SUPER_MAGIC,
+                               CGROUP2_SUPER_MAGIC, DEBUGFS_MAGIC, TRACEFS_MAGIC,
+                               SECURITYFS_MAGIC,    BPF_FS_MAGIC};
+  if (std::find(std::begin(kKernels), std::end(kKernels), type) == std::end(kKernels)) return {};
   return make_error(Kind::denied, quoted(path) + " leads into the kernel's file systems");
 }
 

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -76,6 +77,10 @@ Result<void> close_all_from(unsigned first, std::vector<int> kept) {
     first = next + 1;
   }
   return close_range(first, ~0U, OnRange::close);
+}
+
+void set_process_name(const char* name) {
+  ::prctl(PR_SET_NAME, name);
 }
 
 Result<void> send_signal(int pid, int number) {

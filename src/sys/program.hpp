@@ -23,6 +23,9 @@ Result<void> close_on_exec_from(unsigned first);
 /// dropped afterwards: for a process that ends by exec or _exit.
 Result<void> close_all_from(unsigned first, std::vector<int> kept);
 
+/// What ps shows of this process beside its arguments; at most 15 bytes. prctl(2) PR_SET_NAME
+void set_process_name(const char* name);
+
 /// Errors: not_found, denied.  kill(2)
 Result<void> send_signal(int pid, int number);
 

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bad bundles and hostile images: one error line, and nothing left (the fixture looks)."""
 
+import fcntl
 import os
 
 import pytest
 
+from support.bundle import PROGRAMS
 from support.oci_fixtures import bundle, kind, place, runtime  # noqa: F401
 
 RUN = "cannot run container 'c1': "
@@ -34,20 +36,44 @@ def test_finds_no_program_behind_a_descriptor(runtime, bundle, number):
     assert runtime.error(bundle) in [f"{RUN}execute '/bin/script': {text}" for text in fault]
 
 
-def test_leaves_a_waiting_container_no_descriptor_but_sockets(runtime, bundle):
+@pytest.fixture
+def waiting(runtime, bundle):
+    """The pid of a container that was created and not started."""
     bundle.shell("true").write()
     with open(bundle.directory / "out", "wb") as out:
         done = runtime.call("create", "-b", str(bundle.directory), "c1", capture_output=False,
                             stdout=out, stderr=out)
     assert done.returncode == 0, (bundle.directory / "out").read_text()
+    yield runtime.state()["pid"]
+    runtime.call("delete", "--force", "c1")
+
+
+def test_leaves_a_waiting_container_no_descriptor_but_sockets(waiting):
+    links = {number: os.readlink(f"/proc/{waiting}/fd/{number}")
+             for number in os.listdir(f"/proc/{waiting}/fd")}
+    assert [link for number, link in links.items()
+            if int(number) > 2 and not link.startswith("socket:")] == []
+
+
+def test_the_runtimes_own_file_cannot_be_written_from_inside(waiting):
+    # CVE-2019-5736: the file is the container's /proc/1/exe until it executes its program.
+    path = f"/proc/{waiting}/exe"
+    with open(path, "rb") as program:
+        sealed = program_seals(program) & fcntl.F_SEAL_WRITE
+        on_disk = os.fstat(program.fileno()).st_dev
+    assert sealed or os.statvfs(path).f_flag & os.ST_RDONLY
+    assert sealed or on_disk == os.stat(PROGRAMS).st_dev, "a copy that is not sealed"
+
+
+def program_seals(file):
     try:
-        pid = runtime.state()["pid"]
-        links = {number: os.readlink(f"/proc/{pid}/fd/{number}")
-                 for number in os.listdir(f"/proc/{pid}/fd")}
-        assert [link for number, link in links.items()
-                if int(number) > 2 and not link.startswith("socket:")] == []
-    finally:
-        runtime.call("delete", "--force", "c1")
+        return fcntl.fcntl(file, fcntl.F_GET_SEALS)
+    except OSError:
+        return 0  # no memory file
+
+
+def test_the_runtime_as_a_containers_program_is_what_it_is(runtime, bundle):
+    assert runtime.out(bundle.args("/proc/self/exe", "--version")).startswith("berth-runtime ")
 
 
 def test_refuses_a_directory_as_a_standard_stream(runtime, bundle, place):
@@ -89,9 +115,13 @@ def test_resolves_mount_points_inside_the_root(runtime, bundle, place):
     assert list(outside.iterdir()) == []
 
 
-def test_refuses_a_link_that_leads_a_bind_onto_procfs(runtime, bundle, place):
+CGROUP = "/sys/fs/cgroup" + ("/unified" if os.path.exists("/sys/fs/cgroup/unified") else "")
+
+
+@pytest.mark.parametrize("target", ["/proc/self", "/sys/kernel", CGROUP])
+def test_refuses_a_link_that_leads_a_bind_into_the_kernel(runtime, bundle, place, target):
     (place / "data").mkdir()
-    (bundle.rootfs / "data").symlink_to("/proc/self")
+    (bundle.rootfs / "data").symlink_to(target)
     bundle.mount("/data", place / "data", "bind")
     assert runtime.error(bundle) == (
         f"{RUN}cannot mount '{place}/data' at '/data': '/data' leads into the kernel's file "

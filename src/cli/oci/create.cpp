@@ -22,6 +22,7 @@ const Verb create_verb{
              .example = "berth-runtime create --bundle /srv/web web"},
     .arity = {1, 1},
     .command = [] { return make_command(launch_flags, run); },
+    .makes_process = true,
 };
 
 }  // namespace berth::cli::oci

@@ -33,6 +33,7 @@ const Verb run_verb{
              .example = "berth-runtime run --bundle /srv/web web"},
     .arity = {1, 1},
     .command = [] { return make_command(flags, run); },
+    .makes_process = true,
 };
 
 }  // namespace berth::cli::oci

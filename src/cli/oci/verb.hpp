@@ -46,6 +46,7 @@ struct Verb {
   VerbText text;
   Arity arity;
   Command (*command)();
+  bool makes_process = false;  ///< it clones the first process of a container
 };
 
 template <class Options>

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sys/protected_program.hpp"
+
+#include <fcntl.h>
+#include <linux/mount.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "base/text.hpp"
+#include "sys/file.hpp"
+#include "sys/mount.hpp"
+
+namespace berth::sys {
+namespace {
+
+constexpr unsigned kMfdExec = 0x10;  // Linux 6.3
+constexpr int kSeals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
+
+/// Its owner can give himself the right to write it.
+Result<bool> may_write(const Fd& program, const std::string& path) {
+  struct stat status = TRY(stat_fd(program, path));
+  return status.st_uid == ::geteuid() || ::faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) == 0;
+}
+
+Result<Fd> read_only_view(const std::string& path) {
+  Fd view = TRY(open_tree(cwd(), path, OPEN_TREE_CLONE));
+  TRY(mount_setattr(view, MOUNT_ATTR_RDONLY, 0, 0, Recursive::no, path));
+  return view;
+}
+
+Result<Fd> sealed_copy(const std::string& path) {
+  auto failed = [&](int saved) { return sys_error(saved, "copy " + quoted(path) + " to memory"); };
+  Fd from = TRY(open_at(cwd(), path, O_RDONLY));
+  int made = ::memfd_create("program", MFD_CLOEXEC | MFD_ALLOW_SEALING | kMfdExec);
+  if (made < 0 && errno == EINVAL) {
+    made = ::memfd_create("program", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  }
+  if (made < 0) return failed(errno);
+  Fd copy(made);
+  struct stat status = TRY(stat_fd(from, path));
+  for (off_t done = 0; done < status.st_size;) {
+    ssize_t count =
+        ::sendfile(copy.get(), from.get(), &done, static_cast<size_t>(status.st_size - done));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return failed(errno);
+    if (count == 0) return failed(EIO);
+  }
+  if (::fcntl(copy.get(), F_ADD_SEALS, kSeals) != 0) return failed(errno);
+  return copy;
+}
+
+}  // namespace
+
+Result<std::optional<Fd>> protect_program(const std::string& path) {
+  Fd program = TRY(open_at(cwd(), path, O_PATH));
+  if (!TRY(may_write(program, path))) return std::optional<Fd>();
+  auto view = read_only_view(path);
+  if (view.ok()) return std::optional<Fd>(std::move(*view));
+  return std::optional<Fd>(TRY(sealed_copy(path)));
+}
+
+Result<bool> is_program_protected() {
+  const std::string path = "/proc/self/exe";
+  Fd program = TRY(open_at(cwd(), path, O_RDONLY));
+  int seals = ::fcntl(program.get(), F_GET_SEALS);
+  if (seals >= 0 && (seals & F_SEAL_WRITE) != 0) return true;
+  struct statvfs mount {};
+  if (::fstatvfs(program.get(), &mount) != 0) {
+    int saved = errno;
+    return sys_error(saved, "look at the mount of " + quoted(path));
+  }
+  if ((mount.f_flag & ST_RDONLY) != 0) return true;
+  return !TRY(may_write(program, path));
+}
+
+}  // namespace berth::sys
