@@ -236,7 +236,7 @@ TEST(Grant, the_image_may_name_capabilities_and_nothing_else) {
   EXPECT_THAT(node_paths(*grant), ElementsAre("/dev/nvidia7", "/dev/dri/card0", "/dev/nvidiactl",
                                               "/dev/nvidia-modeset"));
   EXPECT_THAT(grant->reasons,
-              Contains("capability 'unheard': the image asks for it, there is no such capability"));
+              Contains("capability 'unheard': asked for, there is no such capability"));
   EXPECT_THAT(ask("none", machine(), env)->nodes, IsEmpty());
 }
 
