@@ -2,10 +2,12 @@
 #include "engine/launch.hpp"
 
 #include <fcntl.h>
+#include <signal.h>
 
 #include <array>
 
 #include "base/text.hpp"
+#include "engine/relay.hpp"
 #include "engine/spec.hpp"
 #include "json/fields.hpp"
 #include "sys/file.hpp"
@@ -92,13 +94,13 @@ Result<Ended> ended_with(std::string_view report_text, const std::string& id,
   for (std::string& level : report.error.context) rename_container(level, id, label);
   if (!report.command) return std::move(report.error);
   int status = report.status();
-  return Ended{status, std::move(report.error)};
+  return Ended{status, std::move(report.error), std::nullopt};
 }
 
 // Keys of the terminal were sent to its whole foreground group: berth-runtime has them already.
 Result<void> pass_on(const sys::Fd& signals, const sys::Process& child) {
   while (auto received = TRY(sys::read_signal(signals))) {
-    if (received->from_kernel) continue;
+    if (received->from_kernel || received->number == SIGPIPE) continue;
     ignore(child.signal(received->number));  // it may have ended in this moment
   }
   return {};
@@ -129,7 +131,9 @@ Result<Report> parse_report(std::string_view text) {
 
 Result<Ended> run_attached(const Context& context, const ContainerDirectory& directory,
                            LaunchOptions options, const std::function<void()>& started) {
-  sys::Fd signals = TRY(sys::receive_signals(sys::forwardable_signals()));
+  std::vector<int> received = sys::forwardable_signals();
+  received.push_back(SIGPIPE);  // a container that reads no more must not end us
+  sys::Fd signals = TRY(sys::receive_signals(received));
   sys::Pipe report = TRY(sys::make_pipe());
   // As berth-runtime would do it by itself, but then it would be executed twice.
   auto program = TRY(sys::protect_program(runtime_program(context)));
@@ -145,31 +149,34 @@ Result<Ended> run_attached(const Context& context, const ContainerDirectory& dir
                 bundle_of(directory),
                 directory.id()};
   spawn.keep = {report.write.get()};
-  sys::Fd null;
-  if (!options.interactive) {
-    null = TRY(open_null());
-    spawn.in = &null;
-  }
+  Relay relay = TRY(Relay::open(options.interactive ? Input::given : Input::none,
+                                options.terminal ? Guard::no : Guard::yes));
+  relay.give_to(spawn);
   sys::Process child = TRY(sys::spawn(spawn));
   program.reset();
   report.write.reset();
+  relay.given();
 
   ReportReader reader(std::move(report.read));
-  std::vector<pollfd> entries = {
-      {signals.get(), POLLIN, 0}, {child.pidfd().get(), POLLIN, 0}, {reader.fd(), POLLIN, 0}};
+  std::vector<pollfd> entries;
   while (true) {
+    entries = {
+        {signals.get(), POLLIN, 0}, {child.pidfd().get(), POLLIN, 0}, {reader.fd(), POLLIN, 0}};
+    size_t first = entries.size();
+    relay.add_to(entries);
     TRY(sys::poll(entries, std::nullopt));
     if (entries[0].revents != 0) TRY(pass_on(signals, child));
-    if (entries[2].revents != 0 && TRY(reader.read())) {
-      entries[2].fd = -1;
-      if (reader.text().empty()) started();
-    }
+    relay.serve(entries, first);
+    if (entries[2].revents != 0 && TRY(reader.read()) && reader.text().empty()) started();
     if (entries[1].revents != 0) break;
   }
   sys::ExitStatus status = TRY(child.wait());
   TRY(reader.read_to_end());
+  auto delivered = relay.finish(signals);
   if (!reader.text().empty()) return ended_with(reader.text(), directory.id(), options.label);
-  return Ended{status.shell_code(), std::nullopt};
+  Ended ended{status.shell_code(), std::nullopt, std::nullopt};
+  if (!delivered.ok()) ended.stream_error = std::move(delivered).error();
+  return ended;
 }
 
 Result<std::optional<Ended>> run_detached(const Context& context,

@@ -23,6 +23,7 @@ struct LaunchOptions {
 struct Ended {
   int status = 0;                      ///< 126 or 127 with `command_error`
   std::optional<Error> command_error;  ///< the command, not Berth, is at fault
+  std::optional<Error> stream_error;   ///< what cut short a stream that we copied
 };
 
 /// Runs the container in front of us, with our standard streams, to its end. Signals that processes

@@ -116,7 +116,8 @@ void remove_quietly(const Context& context, ContainerDirectory& directory) {
 }
 
 RunOutcome outcome_of(const std::string& id, Ended ended) {
-  return RunOutcome{id, ended.status, std::move(ended.command_error)};
+  return RunOutcome{id, ended.status, std::move(ended.command_error),
+                    std::move(ended.stream_error)};
 }
 
 }  // namespace
@@ -145,7 +146,7 @@ Result<RunOutcome> run(const Context& context, const RunRequest& request,
     if (failed) return outcome_of(draft.id, std::move(*failed));
     undo.commit();
     sweep(context);
-    return RunOutcome{draft.id, 0, std::nullopt};
+    return RunOutcome{draft.id, 0, std::nullopt, std::nullopt};
   }
   Ended ended = TRY(run_attached(context, directory, options, [&] {
     // From now on it has output that somebody may want.

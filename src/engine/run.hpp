@@ -60,6 +60,8 @@ struct RunOutcome {
   int status = 0;
   /// Set when the command could not be started: `status` is then 126 or 127.
   std::optional<Error> command_error;
+  /// Set when a standard stream could not be passed on to its end, as on a full disk.
+  std::optional<Error> stream_error;
 };
 
 /// Pulls the image if it has to, makes the container and starts it. In the foreground it returns

@@ -35,6 +35,11 @@ Result<Fd> duplicate(const Fd& fd) {
   return Fd(copy);
 }
 
+bool is_inherited(int number) {
+  int flags = ::fcntl(number, F_GETFD);
+  return flags >= 0 && (flags & FD_CLOEXEC) == 0;
+}
+
 Result<void> set_inheritable(const Fd& fd) {
   if (::fcntl(fd.get(), F_SETFD, 0) != 0) {
     return errno_now().error("pass on file descriptor " + std::to_string(fd.get()));

@@ -42,6 +42,10 @@ Result<void> close_checked(Fd fd, const std::string& name);
 /// Errors: io. dup3(2), F_DUPFD_CLOEXEC
 Result<Fd> duplicate(const Fd& fd);
 
+/// Whether descriptor `number` was open when this program began: all that we open closes on exec.
+/// fcntl(2) F_GETFD
+bool is_inherited(int number);
+
 /// Clears FD_CLOEXEC, so that a program started next inherits it. fcntl(2)
 Result<void> set_inheritable(const Fd& fd);
 

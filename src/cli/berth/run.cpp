@@ -127,6 +127,10 @@ Result<int> run(Session& session, const Options& o, std::vector<std::string> arg
   if (o.dry_run) return dry_run(session, request, display, o.format);
   engine::RunOutcome outcome = TRY(engine::run(session.context, request, display.progress()));
   if (outcome.command_error) session.report.error(*outcome.command_error);
+  if (outcome.stream_error) {
+    session.report.error(*outcome.stream_error);
+    if (outcome.status == 0) return 1;  // docker's
+  }
   if (request.detach && !outcome.command_error) print(session, outcome.id + "\n");
   return outcome.status;
 }
