@@ -20,6 +20,10 @@ namespace berth::transfer {
 namespace {
 
 constexpr size_t kBlock = size_t{1} << 20;
+/// As for layers (UnpackLimits), but from less on: what comes out is written before anything is
+/// known about it.
+constexpr uint64_t kRatio = 1000;
+constexpr uint64_t kRatioFrom = uint64_t{1} << 30;
 
 Error reading_error(struct archive* a) {
   const char* text = archive_error_string(a);
@@ -35,6 +39,18 @@ Error writing_error(struct archive* a) {
                     std::string("write the archive: ") + (text ? text : "no reason given"));
 }
 
+// Only what libarchive has built in. Given all, it starts lrzip, lzop and others out of PATH where
+// the first bytes of the archive say so; given one that it was built without, as well, and warns.
+void support_filters(struct archive* a) {
+  for (auto support : {archive_read_support_filter_gzip, archive_read_support_filter_bzip2,
+                       archive_read_support_filter_xz, archive_read_support_filter_lzma,
+                       archive_read_support_filter_zstd, archive_read_support_filter_lz4}) {
+    std::unique_ptr<struct archive, int (*)(struct archive*)> trial(archive_read_new(),
+                                                                    archive_read_free);
+    if (support(trial.get()) == ARCHIVE_OK) support(a);
+  }
+}
+
 }  // namespace
 
 void ArchiveReader::Free::operator()(struct archive* a) const {
@@ -45,7 +61,7 @@ Result<ArchiveReader> ArchiveReader::open(const sys::Fd& fd) {
   ArchiveReader reader;
   reader.archive_.reset(archive_read_new());
   struct archive* a = reader.archive_.get();
-  archive_read_support_filter_all(a);
+  support_filters(a);
   archive_read_support_format_tar(a);
   if (archive_read_open_fd(a, fd.get(), kBlock) != ARCHIVE_OK) {
     return make_error(Kind::corrupt, "read the archive: it is no tar");
@@ -57,16 +73,27 @@ Result<ArchiveReader> ArchiveReader::open_raw(const sys::Fd& fd) {
   ArchiveReader reader;
   reader.archive_.reset(archive_read_new());
   struct archive* a = reader.archive_.get();
-  archive_read_support_filter_all(a);
+  support_filters(a);
   archive_read_support_format_raw(a);
   archive_read_support_format_empty(a);
   if (archive_read_open_fd(a, fd.get(), kBlock) != ARCHIVE_OK) return reading_error(a);
   return reader;
 }
 
+Result<void> ArchiveReader::check_ratio() const {
+  constexpr int kUnpacked = 0;
+  constexpr int kPacked = -1;
+  auto produced = static_cast<uint64_t>(archive_filter_bytes(archive_.get(), kUnpacked));
+  auto consumed = static_cast<uint64_t>(archive_filter_bytes(archive_.get(), kPacked));
+  if (produced <= kRatioFrom || produced / std::max<uint64_t>(consumed, 1) <= kRatio) return {};
+  return make_error(Kind::corrupt, "read the archive: it unpacks to more than " +
+                                       std::to_string(kRatio) + " times its size");
+}
+
 Result<std::optional<ArchiveReader::Member>> ArchiveReader::next() {
   struct archive_entry* entry = nullptr;
   int code = archive_read_next_header(archive_.get(), &entry);
+  TRY(check_ratio());
   if (code == ARCHIVE_EOF) return std::optional<Member>();
   if (code != ARCHIVE_OK && code != ARCHIVE_WARN) return reading_error(archive_.get());
   Member member;
@@ -89,6 +116,7 @@ Result<std::string_view> ArchiveReader::content() {
   size_t size = 0;
   la_int64_t offset = 0;
   int code = archive_read_data_block(archive_.get(), &bytes, &size, &offset);
+  TRY(check_ratio());
   if (code == ARCHIVE_EOF) return std::string_view();
   if (code != ARCHIVE_OK && code != ARCHIVE_WARN) return reading_error(archive_.get());
   return std::string_view(static_cast<const char*>(bytes), size);

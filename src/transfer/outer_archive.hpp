@@ -18,7 +18,8 @@ struct archive_entry;
 /// (C strings, its own error texts) stop here.
 namespace berth::transfer {
 
-/// Reads the members of a tar, packed or not (gzip, bzip2, xz, zstd, lz4).
+/// Reads the members of a tar, packed or not (gzip, bzip2, xz, zstd, lz4). One that unpacks to more
+/// than 1000 times its size is corrupt, looked at beyond the first GiB.
 class ArchiveReader {
  public:
   /// `fd` must stay open. Errors: corrupt (no tar).
@@ -37,6 +38,7 @@ class ArchiveReader {
   Result<std::string_view> content();
 
  private:
+  Result<void> check_ratio() const;
   struct Free {
     void operator()(struct archive* a) const;
   };

@@ -80,6 +80,48 @@ def test_a_packed_archive_is_loaded(berth, saved, packer):
     assert berth.ok("load", "-i", packed) == "Loaded image: boat:1\n"
 
 
+@pytest.mark.profiles("root", "user")
+@pytest.mark.parametrize("name,magic", [("lrzip", b"LRZI\0\6"), ("grzip", b"GRZipII\0\2\4:)"),
+                                        ("lzop", b"\x89LZO\0\r\n\x1a\n")])
+def test_no_program_is_started_for_an_archive(berth, work, listing, name, magic):
+    (work / name).write_text(f"#!/bin/sh\ntouch {work}/started\n")
+    (work / name).chmod(0o755)
+    archive = work / "packed"
+    archive.write_bytes(magic + bytes(4096))
+    archive.chmod(0o644)
+    path = {"PATH": f"{work}:/usr/bin:/bin"}
+    berth.ok("images")
+    before = listing()
+    assert berth.fail("load", "-i", archive, status=1, env=path) == (
+        f"berth: cannot load '{archive}': read the archive: it is no tar")
+    assert berth.fail("import", archive, "packed:1", status=1, env=path).startswith(
+        f"berth: cannot import '{archive}': ")
+    assert not (work / "started").exists()
+    assert listing() == before
+
+
+@pytest.mark.profiles("root")
+def test_an_archive_that_unpacks_to_a_thousand_times_its_size_is_refused(berth, work, listing):
+    info = tarfile.TarInfo("blobs/sha256/zeros")
+    info.size = 1300 << 20
+    bomb = work / "bomb.tar.zst"
+    with bomb.open("wb") as target:
+        packer = subprocess.Popen(["zstd", "-1", "-q"], stdin=subprocess.PIPE, stdout=target)
+        packer.stdin.write(info.tobuf())
+        for _ in range(1300):
+            packer.stdin.write(bytes(1 << 20))
+        packer.stdin.write(bytes(1024))
+        packer.stdin.close()
+        assert packer.wait() == 0
+    berth.ok("images")
+    before = listing()
+    for words in (["load", "-i", bomb], ["import", bomb, "bomb:1"]):
+        assert berth.fail(*words, status=1) == (
+            f"berth: cannot {words[0]} '{bomb}': read the archive: "
+            "it unpacks to more than 1000 times its size")
+        assert listing() == before
+
+
 def repack(saved, change):
     """The archive with `change(name, data)` applied to each file; None leaves one out."""
     with tarfile.open(saved) as source:
