@@ -54,9 +54,9 @@ struct Paths {
 Result<Paths> complete_paths(Paths given, const Environment& environment,
                              std::optional<unsigned> user);
 
-/// Makes the directories of `paths` with mode 0700. Below /tmp an existing state directory must be
-/// a directory of this user that nobody else can write: another user may have made it first.
-/// Errors: denied (that check, no permission), io.
+/// Makes the directories of `paths` with mode 0700. Those that exist must be the effective user's
+/// or root's, and nobody else may write there but a group that is the caller's own. Errors: denied
+/// (that check, no permission), io.
 Result<void> make_directories(const Paths& paths);
 
 /// What every use case is given; built once by main and passed by reference.

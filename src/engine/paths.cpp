@@ -50,15 +50,24 @@ std::string default_state(const Environment& environment, std::optional<unsigned
   return "/tmp/berth-" + std::to_string(*user);
 }
 
-Result<void> check_owner(const std::string& path) {
-  auto status = TRY(sys::stat_entry(sys::cwd(), path));
-  sys::Identity who = TRY(sys::identity());
-  if (status && S_ISDIR(status->st_mode) && status->st_uid == who.effective_uid &&
-      (status->st_mode & 022) == 0) {
-    return {};
+/// What is put there is executed and believed later, so nobody else may put anything there.
+Result<void> check_owner(const std::string& path, const std::string& what, std::string_view hint) {
+  // In /tmp anybody could have made the link; elsewhere it is a way to a larger disk.
+  int follow = path.substr(0, path.rfind('/')) == "/tmp" ? O_NOFOLLOW : 0;
+  sys::Fd directory = TRY(sys::open_at(sys::cwd(), path, O_PATH | O_DIRECTORY | follow));
+  struct stat status = TRY(sys::stat_fd(directory, path));
+  bool ours = status.st_uid == sys::effective_uid() || status.st_uid == 0;
+  if (!ours) {
+    return make_error(Kind::denied, what + " " + quoted(path) + " belongs to somebody else",
+                      std::string(hint));
   }
-  return make_error(Kind::denied, "state directory " + quoted(path) + " belongs to somebody else",
-                    "--state DIR, or XDG_RUNTIME_DIR");
+  // mkdir with umask 002 lets the group write, which then is the caller's own.
+  bool group = (status.st_mode & S_IWGRP) != 0 && status.st_gid != sys::effective_gid();
+  if (group || (status.st_mode & S_IWOTH) != 0) {
+    return make_error(Kind::denied, what + " " + quoted(path) + " can be written by others",
+                      "chmod go-w " + path);
+  }
+  return {};
 }
 
 Result<void> make_private(const std::string& path) {
@@ -89,8 +98,8 @@ Result<void> make_directories(const Paths& paths) {
   for (const std::string* path : {&paths.root, &paths.state}) {
     TRY_CTX(make_private(*path), "cannot make Berth's directory");
   }
-  if (paths.state.starts_with("/tmp/")) TRY(check_owner(paths.state));
-  return {};
+  TRY(check_owner(paths.root, "image store", "--root DIR"));
+  return check_owner(paths.state, "state directory", "--state DIR, or XDG_RUNTIME_DIR");
 }
 
 }  // namespace berth::engine

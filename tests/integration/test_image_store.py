@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names, removal and concurrency: what the store promises to any number of processes."""
 
+import os
 import signal
 import time
 
@@ -108,3 +109,26 @@ def test_a_name_that_moves_leaves_the_old_image_without_a_name(berth, registry):
 ])
 def test_a_name_that_is_none_is_said_why(berth, name, reason):
     assert berth.fail("pull", name, status=1) == f"berth: cannot pull '{name}': {reason}"
+
+
+@pytest.mark.parametrize("flag,what,way", [
+    ("--root", "image store", "--root DIR"),
+    ("--state", "state directory", "--state DIR, or XDG_RUNTIME_DIR")])
+def test_a_directory_of_somebody_else_is_not_used(berth, work, profile, flag, what, way):
+    place = work / "place"
+    place.mkdir()
+    os.chown(place, 4242, 4242)
+    place.chmod(0o777)
+    assert berth.fail(flag, place, "images", status=1) == (
+        f"berth: {what} '{place}' belongs to somebody else; try: {way}")
+    os.chown(place, profile.uid, profile.gid)
+    assert berth.fail(flag, place, "images", status=1) == (
+        f"berth: {what} '{place}' can be written by others; try: chmod go-w {place}")
+    place.chmod(0o775)
+    os.chown(place, profile.uid, 4242)
+    assert berth.fail(flag, place, "images", status=1) == (
+        f"berth: {what} '{place}' can be written by others; try: chmod go-w {place}")
+    assert not list(place.iterdir())
+    os.chown(place, profile.uid, profile.gid)
+    (work / "link").symlink_to(place)
+    berth.ok(flag, work / "link", "images")
