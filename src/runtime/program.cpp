@@ -22,9 +22,9 @@ namespace {
 
 // By handle from the root: a cwd of "/proc/self/fd/7" would otherwise be a way to a directory of
 // the host that some descriptor still names (CVE-2024-21626).
-Result<void> enter(const std::string& path) {
+Result<void> enter(const std::string& path, MakeIn where) {
   sys::Fd root = TRY(sys::open_at(sys::cwd(), "/", O_PATH | O_DIRECTORY));
-  sys::Fd directory = TRY(open_target(root, path, TargetType::directory));
+  sys::Fd directory = TRY(open_target(root, path, TargetType::directory, where));
   return sys::change_directory(directory, path);
 }
 
@@ -44,7 +44,8 @@ void own_standard_streams(const Inside& inside, uid_t uid) {
 }  // namespace
 
 Result<void> enter_directory(Inside& inside, const plan::EnterDirectory& step) {
-  auto entered = enter(step.path);
+  // A volume is not ours to make anything in: the container's user does, or is refused.
+  auto entered = enter(step.path, MakeIn::mount_of_root);
   if (!entered.ok() && entered.error().kind == Kind::denied) {
     inside.directory_denied = true;
     return {};
@@ -65,7 +66,8 @@ Result<void> set_identity(Inside& inside, const plan::SetIdentity& step,
     return make_error(Kind::interrupted, "set user id: berth-runtime has ended");
   }
   if (!inside.directory_denied) return {};
-  TRY_CTX(enter(directory.path), "cannot enter working directory " + quoted(directory.path));
+  TRY_CTX(enter(directory.path, MakeIn::any_mount),
+          "cannot enter working directory " + quoted(directory.path));
   return {};
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/text.hpp"
 #include "sys/file.hpp"
+#include "sys/mount.hpp"
 #include "sys/namespace.hpp"
 #include "sys/node.hpp"
 #include "sys/root_walk.hpp"
@@ -22,13 +23,22 @@ Result<sys::Fd> make_missing(const sys::Fd& parent, const std::string& name, Tar
   return sys::open_at(parent, name, O_CREAT | O_EXCL | O_NOFOLLOW | O_WRONLY, 0644);
 }
 
+Result<void> check_same_mount(const sys::Fd& place, const sys::Fd& root, const std::string& path) {
+  uint64_t there = TRY(sys::mount_id(place, path));
+  uint64_t here = TRY(sys::mount_id(root, "/"));
+  if (there == here) return {};
+  return make_error(Kind::denied, "make " + quoted(path) + ": it lies in another mount");
+}
+
 // Neither a link nor somebody who renames directories meanwhile can lead out of `root`.
-Result<sys::Fd> make_in_root(const sys::Fd& root, const std::string& path, TargetType type) {
+Result<sys::Fd> make_in_root(const sys::Fd& root, const std::string& path, TargetType type,
+                             MakeIn where) {
   sys::RootWalk walk = TRY(sys::RootWalk::begin(root, path));
   while (auto name = walk.next()) {
     bool last = walk.is_last();
     auto entry = TRY(sys::stat_entry(walk.directory(), *name));
     if (!entry) {
+      if (where == MakeIn::mount_of_root) TRY(check_same_mount(walk.directory(), root, path));
       sys::Fd made =
           TRY(make_missing(walk.directory(), *name, last ? type : TargetType::directory));
       walk.enter(std::move(made));
@@ -50,16 +60,17 @@ Result<sys::Fd> make_in_root(const sys::Fd& root, const std::string& path, Targe
 
 }  // namespace
 
-Result<sys::Fd> open_target(const sys::Fd& root, const std::string& path, TargetType type) {
+Result<sys::Fd> open_target(const sys::Fd& root, const std::string& path, TargetType type,
+                            MakeIn where) {
   auto found = sys::open_in_root(root, path, O_PATH);
   if (found.ok() || found.error().kind != Kind::not_found) return found;
-  return make_in_root(root, path, type);
+  return make_in_root(root, path, type, where);
 }
 
 Result<sys::Fd> open_exact_target(const sys::Fd& root, const std::string& path) {
   auto found = sys::open_in_root(root, path, O_PATH | O_NOFOLLOW);
   if (!found.ok() && found.error().kind == Kind::not_found) {
-    return make_in_root(root, path, TargetType::directory);
+    return make_in_root(root, path, TargetType::directory, MakeIn::any_mount);
   }
   if (!found.ok()) return found;
   struct stat info = TRY(sys::stat_fd(*found, path));

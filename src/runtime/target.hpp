@@ -11,11 +11,14 @@
 namespace berth::runtime {
 
 enum class TargetType { directory, file };
+enum class MakeIn { any_mount, mount_of_root };
 
 /// Opens `path` of the container as a place to mount on, made (with its parents) when missing.
 /// Links are followed inside `root` only, a dangling one to where it points.
-/// Errors: not_found never; denied, io (a read-only file system), exists (a race with another).
-Result<sys::Fd> open_target(const sys::Fd& root, const std::string& path, TargetType type);
+/// Errors: not_found never; denied (also: it would have to be made in a mount that was not to be
+/// changed), io (a read-only file system), exists (a race with another).
+Result<sys::Fd> open_target(const sys::Fd& root, const std::string& path, TargetType type,
+                            MakeIn where = MakeIn::any_mount);
 
 /// The same for a place that must be a real directory under its own name.
 /// Errors: also denied (a symbolic link, or no directory).

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -111,6 +112,16 @@ Result<void> mount(const std::string& source, const std::string& target, const s
                              quoted(target));
   }
   return {};
+}
+
+Result<uint64_t> mount_id(const Fd& place, const std::string& name) {
+  struct statx status {};
+  if (::statx(place.get(), "", AT_EMPTY_PATH, STATX_MNT_ID, &status) != 0) {
+    return errno_now().error("examine " + quoted(name));
+  }
+  if ((status.stx_mask & STATX_MNT_ID) != 0) return status.stx_mnt_id;
+  // COMPAT(5.8): delete when that is our baseline. Bind mounts of one file system look like one.
+  return uint64_t{status.stx_dev_major} << 32 | status.stx_dev_minor;
 }
 
 Result<void> unmount(const std::string& target, int flags) {

@@ -32,6 +32,9 @@ Result<void> mount_setattr(const Fd& mount, uint64_t set, uint64_t clear, uint64
 /// mount(2); empty strings become null pointers.
 Result<void> mount(const std::string& source, const std::string& target, const std::string& type,
                    unsigned long flags, const std::string& data);
+/// A number that two places share when they lie in one mount, while that is mounted.
+/// statx(2) STATX_MNT_ID
+Result<uint64_t> mount_id(const Fd& place, const std::string& name);
 /// umount2(2)
 Result<void> unmount(const std::string& target, int flags);
 

@@ -46,6 +46,23 @@ def test_a_working_directory_in_a_volume_is_known_to_nobody_before(berth, busybo
                     "pwd").splitlines()[-1] == "/data/sub"
 
 
+@pytest.mark.profiles("root", "user")
+@pytest.mark.parametrize("workdir", ["/hold/made", "/way/made", "/dangling"])
+def test_a_working_directory_in_a_volume_is_made_by_the_containers_user(berth, push, work, profile,
+                                                                        workdir):
+    layer = images.layer([images.symlink("way", "/hold"), images.symlink("dangling", "/hold/made")])
+    config = {"User": "1000", "WorkingDir": workdir}
+    image = push(images.build([images.busybox_layer(), layer], config=config))
+    hold = profile.own(work / "hold")
+    hold.chmod(0o755)
+    line = berth.fail("run", "--rm", "-q", "-v", f"{hold}:/hold", image, "pwd")
+    assert line.endswith(f"': cannot enter working directory '{workdir}': create directory 'made': "
+                         "Permission denied")
+    assert not list(hold.iterdir())
+    hold.chmod(0o777)
+    assert berth.ok("run", "--rm", "-v", f"{hold}:/hold", image, "stat", "-c", "%u", ".") == "1000\n"
+
+
 def test_a_file_where_a_directory_is_to_be_mounted(refused, work, profile):
     source = profile.own(work / "data")
     (source / "file").touch()
