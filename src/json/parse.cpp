@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The only file that sees nlohmann/json: its SAX parser (iterative, so that depth costs no stack)
-// feeds our Value.
+// The only file that sees RapidJSON: its SAX reader (iterative, so that depth costs no stack) feeds
+// our Value.
+#include <rapidjson/error/error.h>
+#include <rapidjson/memorystream.h>
+#include <rapidjson/reader.h>
+
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <string_view>
 #include <unordered_map>
 
@@ -12,35 +15,36 @@
 namespace berth::json {
 namespace {
 
-class Builder : public nlohmann::json_sax<nlohmann::json> {
+constexpr unsigned kFlags = rapidjson::kParseIterativeFlag | rapidjson::kParseValidateEncodingFlag |
+                            rapidjson::kParseFullPrecisionFlag;
+
+/// The names of its functions are RapidJSON's.
+class Builder {
  public:
   explicit Builder(const Limits& limits) : limits_(limits) {}
 
-  bool null() override { return add(Value()); }
-  bool boolean(bool value) override { return add(Value(value)); }
-  bool number_integer(int64_t value) override { return add(Value(value)); }
-  bool number_unsigned(uint64_t value) override { return add(Value(value)); }
-  bool number_float(double value, const std::string&) override { return add(Value(value)); }
-  bool string(std::string& value) override { return add(Value(std::move(value))); }
-  bool binary(binary_t&) override { return fail("unexpected binary value"); }
-
-  bool start_object(size_t) override { return open(Value(Object{})); }
-  bool start_array(size_t) override { return open(Value(Array{})); }
-  bool end_object() override { return close(); }
-  bool end_array() override { return close(); }
-  bool key(std::string& name) override {
-    open_.back().key = std::move(name);
+  bool Null() { return add(Value()); }
+  bool Bool(bool value) { return add(Value(value)); }
+  bool Int(int value) { return add(Value(int64_t{value})); }
+  bool Uint(unsigned value) { return add(Value(uint64_t{value})); }
+  bool Int64(int64_t value) { return add(Value(value)); }
+  bool Uint64(uint64_t value) { return add(Value(value)); }
+  bool Double(double value) { return add(Value(value)); }
+  bool RawNumber(const char*, rapidjson::SizeType, bool) { return fail("unexpected raw number"); }
+  bool String(const char* text, rapidjson::SizeType size, bool) {
+    return add(Value(std::string(text, size)));
+  }
+  bool Key(const char* text, rapidjson::SizeType size, bool) {
+    open_.back().key.assign(text, size);
     return true;
   }
-  bool parse_error(size_t position, const std::string&,
-                   const nlohmann::detail::exception&) override {
-    position_ = position;
-    return false;
-  }
+  bool StartObject() { return open(Value(Object{})); }
+  bool StartArray() { return open(Value(Array{})); }
+  bool EndObject(rapidjson::SizeType) { return close(); }
+  bool EndArray(rapidjson::SizeType) { return close(); }
 
   Value take() { return std::move(root_); }
   const std::string& failure() const { return failure_; }
-  size_t position() const { return position_; }
 
  private:
   struct Open {
@@ -111,7 +115,6 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   std::vector<Open> open_;
   size_t values_ = 0;
   std::string failure_;
-  size_t position_ = 0;
 };
 
 std::string place(std::string_view text, size_t position) {
@@ -133,16 +136,16 @@ Result<Value> parse(std::string_view text, std::string_view document, const Limi
                                          std::to_string(limits.max_bytes));
   }
   Builder builder(limits);
-  try {
-    if (nlohmann::json::sax_parse(text.begin(), text.end(), &builder)) return builder.take();
-  } catch (const std::exception& failure) {
-    return make_error(Kind::corrupt, name + ": " + escape_controls(failure.what()));
-  }
+  rapidjson::Reader reader;
+  rapidjson::MemoryStream stream(text.data(), text.size());
+  rapidjson::ParseResult parsed = reader.Parse<kFlags>(stream, builder);
+  // The stream ends at a zero byte, the document does not.
+  if (!parsed.IsError() && stream.Tell() == text.size()) return builder.take();
   if (!builder.failure().empty()) {
     return make_error(Kind::corrupt, name + ": " + builder.failure());
   }
-  return make_error(Kind::corrupt,
-                    name + ": " + place(text, builder.position()) + ": invalid JSON");
+  size_t position = parsed.IsError() ? parsed.Offset() : stream.Tell();
+  return make_error(Kind::corrupt, name + ": " + place(text, position + 1) + ": invalid JSON");
 }
 
 }  // namespace berth::json

@@ -69,6 +69,17 @@ TEST(JsonParse, refuses_depth_size_and_count_beyond_the_limits) {
             "d: 7 bytes, more than the limit of 3");
 }
 
+TEST(JsonParse, refuses_what_is_no_document) {
+  using std::string_literals::operator""s;
+  for (const std::string& text :
+       {""s, " "s, "{} {}"s, "{}\0{}"s, "[1,]"s, "{\"a\" 1}"s, "[01]"s, "[+1]"s, "[NaN]"s,
+        "[1e999]"s, "\"a\nb\""s, "\"\\ud800\""s, "// no\n{}"s, "{'a': 1}"s, "\xef\xbb\xbf{}"s}) {
+    EXPECT_FALSE(parse(text, "d").ok()) << text;
+  }
+  EXPECT_EQ(dump(*parse(" [ 0.1 , -0.0, 1e2, \"\\u00e9\\u0000\" ] \n", "d")),
+            "[0.10000000000000001,-0,100,\"\xc3\xa9\\u0000\"]");
+}
+
 TEST(JsonParse, keeps_the_last_of_a_repeated_name) {
   EXPECT_EQ(dump(*parse(R"({"a":1,"b":2,"a":3})", "d")), R"({"a":3,"b":2})");
 }
