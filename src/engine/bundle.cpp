@@ -143,14 +143,14 @@ Lifetime lifetime_of(const RunRequest& request) {
 }
 
 Result<Draft> draft_container(const Context& context, const RunRequest& request,
-                              const image::Image& image) {
+                              const image::Image& image, const std::string& id) {
   const oci::ContainerDefaults& defaults = image.config.config;
   std::vector<std::string> layers = image.layer_directories();
   std::reverse(layers.begin(), layers.end());
   LayerView view = TRY(LayerView::open(layers));
 
   Draft draft;
-  draft.id = sys::random_hex(32);
+  draft.id = id;
   draft.hostname = TRY(choose_hostname(request, draft.id));
   draft.command =
       TRY(make_command(defaults.entrypoint, defaults.cmd, request.entrypoint, request.command));

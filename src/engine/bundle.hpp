@@ -28,7 +28,7 @@ Lifetime lifetime_of(const RunRequest& request);
 /// GPUs. Reads the image's passwd files and the machine; creates only what many containers share.
 /// Errors: not_found (user, group, working directory, GPU), usage, unsupported, denied.
 Result<Draft> draft_container(const Context& context, const RunRequest& request,
-                              const image::Image& image);
+                              const image::Image& image, const std::string& id);
 
 /// Makes the sources of volumes that are missing, and writes the bundle of `draft` into
 /// `directory`.

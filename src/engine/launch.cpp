@@ -129,12 +129,17 @@ Result<Report> parse_report(std::string_view text) {
   return report;
 }
 
-Result<Ended> run_attached(const Context& context, const ContainerDirectory& directory,
-                           LaunchOptions options, const std::function<void()>& started) {
+Result<Foreground> Foreground::open(const Context& context, const std::string& id,
+                                    const std::string& bundle, const LaunchOptions& options) {
+  Foreground front(TRY(Relay::open(options.interactive ? Input::given : Input::none,
+                                   options.terminal ? Guard::no : Guard::yes)));
+  front.id_ = id;
+  front.label_ = options.label;
   std::vector<int> received = sys::forwardable_signals();
   received.push_back(SIGPIPE);  // a container that reads no more must not end us
-  sys::Fd signals = TRY(sys::receive_signals(received));
+  front.signals_ = TRY(sys::receive_signals(received));
   sys::Pipe report = TRY(sys::make_pipe());
+  sys::Pipe go = TRY(sys::make_pipe());
   // As berth-runtime would do it by itself, but then it would be executed twice.
   auto program = TRY(sys::protect_program(runtime_program(context)));
   sys::SpawnOptions spawn;
@@ -145,35 +150,41 @@ Result<Ended> run_attached(const Context& context, const ContainerDirectory& dir
                 "--report-fd",
                 std::to_string(report.write.get()),
                 "run",
+                "--await-fd",
+                std::to_string(go.read.get()),
                 "--bundle",
-                bundle_of(directory),
-                directory.id()};
-  spawn.keep = {report.write.get()};
-  Relay relay = TRY(Relay::open(options.interactive ? Input::given : Input::none,
-                                options.terminal ? Guard::no : Guard::yes));
-  relay.give_to(spawn);
-  sys::Process child = TRY(sys::spawn(spawn));
-  program.reset();
-  report.write.reset();
-  relay.given();
+                bundle,
+                id};
+  spawn.keep = {report.write.get(), go.read.get()};
+  front.relay_.give_to(spawn);
+  front.child_ = TRY(sys::spawn(spawn));
+  front.relay_.given();
+  front.report_ = std::move(report.read);
+  front.go_ = std::move(go.write);
+  return front;
+}
 
-  ReportReader reader(std::move(report.read));
+Result<Ended> Foreground::run(const std::function<void()>& started) {
+  // When it has ended already, its status and its report say why.
+  ignore(sys::write_all(go_, "g", "berth-runtime"));
+  go_.reset();
+  ReportReader reader(std::move(report_));
   std::vector<pollfd> entries;
   while (true) {
     entries = {
-        {signals.get(), POLLIN, 0}, {child.pidfd().get(), POLLIN, 0}, {reader.fd(), POLLIN, 0}};
+        {signals_.get(), POLLIN, 0}, {child_.pidfd().get(), POLLIN, 0}, {reader.fd(), POLLIN, 0}};
     size_t first = entries.size();
-    relay.add_to(entries);
+    relay_.add_to(entries);
     TRY(sys::poll(entries, std::nullopt));
-    if (entries[0].revents != 0) TRY(pass_on(signals, child));
-    relay.serve(entries, first);
+    if (entries[0].revents != 0) TRY(pass_on(signals_, child_));
+    relay_.serve(entries, first);
     if (entries[2].revents != 0 && TRY(reader.read()) && reader.text().empty()) started();
     if (entries[1].revents != 0) break;
   }
-  sys::ExitStatus status = TRY(child.wait());
+  sys::ExitStatus status = TRY(child_.wait());
   TRY(reader.read_to_end());
-  auto delivered = relay.finish(signals);
-  if (!reader.text().empty()) return ended_with(reader.text(), directory.id(), options.label);
+  auto delivered = relay_.finish(signals_);
+  if (!reader.text().empty()) return ended_with(reader.text(), id_, label_);
   Ended ended{status.shell_code(), std::nullopt, std::nullopt};
   if (!delivered.ok()) ended.stream_error = std::move(delivered).error();
   return ended;

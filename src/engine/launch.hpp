@@ -9,6 +9,9 @@
 #include "base/result.hpp"
 #include "engine/container_directory.hpp"
 #include "engine/context.hpp"
+#include "engine/relay.hpp"
+#include "sys/fd.hpp"
+#include "sys/process.hpp"
 
 namespace berth::engine {
 
@@ -26,12 +29,33 @@ struct Ended {
   std::optional<Error> stream_error;   ///< what cut short a stream that we copied
 };
 
-/// Runs the container in front of us, with our standard streams, to its end. Signals that processes
-/// send to us are passed on; a key of the terminal reaches berth-runtime by itself. `started` is
-/// called once when the command runs. When this process dies the container is killed.
-/// Errors: those of berth-runtime, interrupted.
-Result<Ended> run_attached(const Context& context, const ContainerDirectory& directory,
-                           LaunchOptions options, const std::function<void()>& started);
+/// A container in front of us. berth-runtime is executed first and waits, because its start takes
+/// about as long as it takes to decide and to write down what it is to do.
+class Foreground {
+ public:
+  /// Executes berth-runtime for container `id`, whose bundle will lie in `bundle`. When this object
+  /// is dropped before run(), it ends without having made anything.
+  /// Errors: io.
+  static Result<Foreground> open(const Context& context, const std::string& id,
+                                 const std::string& bundle, const LaunchOptions& options);
+
+  /// Runs the container, whose bundle is written now, with our standard streams to its end. Signals
+  /// that processes send to us are passed on; a key of the terminal reaches berth-runtime by
+  /// itself. `started` is called once when the command runs. When this process dies the container
+  /// is killed. Errors: those of berth-runtime, interrupted.
+  Result<Ended> run(const std::function<void()>& started);
+
+ private:
+  explicit Foreground(Relay relay) : relay_(std::move(relay)) {}
+
+  std::string id_;
+  std::string label_;
+  sys::Fd signals_;
+  sys::Fd report_;
+  sys::Fd go_;
+  Relay relay_;
+  sys::Process child_;
+};
 
 /// Starts the container with a monitor that takes over the lock of `directory`; `record` tells it
 /// what to do at the end. Returns when the command runs, or could not be started. In the second

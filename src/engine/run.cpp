@@ -12,6 +12,7 @@
 #include "engine/dry_run.hpp"
 #include "engine/launch.hpp"
 #include "engine/name.hpp"
+#include "engine/spec.hpp"
 #include "engine/store.hpp"
 #include "plan/plan.hpp"
 #include "sys/cgroup_kind.hpp"
@@ -115,6 +116,11 @@ void remove_quietly(const Context& context, ContainerDirectory& directory) {
   if (!removed.ok()) context.log.warn(to_line(removed.error()) + ", ignoring");
 }
 
+std::string bundle_path(const Context& context, const RunRequest& request, const std::string& id) {
+  return container_files(context.paths, id, lifetime_of(request)) + "/" +
+         std::string(kBundleDirectory);
+}
+
 RunOutcome outcome_of(const std::string& id, Ended ended) {
   return RunOutcome{id, ended.status, std::move(ended.command_error),
                     std::move(ended.stream_error)};
@@ -129,26 +135,30 @@ Result<RunOutcome> run(const Context& context, const RunRequest& request,
   sys::set_umask(022);
   image::Store store = TRY(open_store(context));
   image::Image image = TRY(find_or_pull(context, store, request, progress));
-  Draft draft = TRY(draft_container(context, request, image));
+  const std::string id = sys::random_hex(32);
+  LaunchOptions options{request.interactive, request.terminal,
+                        request.name.value_or(id.substr(0, 12))};
+  std::optional<Foreground> front;
+  if (!request.detach)
+    front = TRY(Foreground::open(context, id, bundle_path(context, request, id), options));
+  Draft draft = TRY(draft_container(context, request, image, id));
 
-  auto directory = TRY(ContainerDirectory::create(context.paths, draft.id, lifetime_of(request)));
+  auto directory = TRY(ContainerDirectory::create(context.paths, id, lifetime_of(request)));
   Rollback undo;  // after what it refers to
   undo.add([&] { remove_quietly(context, directory); });
-  TRY(store.mark_used(draft.id, image));
+  TRY(store.mark_used(id, image));
   ContainerRecord record = make_record(request, draft, image);
   TRY(take_name(context, request, directory, record));
   TRY(write_bundle(request, draft, directory));
 
-  LaunchOptions options{request.interactive, request.terminal,
-                        request.name.value_or(draft.id.substr(0, 12))};
-  if (request.detach) {
+  if (!front) {
     auto failed = TRY(run_detached(context, directory, record, options));
-    if (failed) return outcome_of(draft.id, std::move(*failed));
+    if (failed) return outcome_of(id, std::move(*failed));
     undo.commit();
     sweep(context);
-    return RunOutcome{draft.id, 0, std::nullopt, std::nullopt};
+    return RunOutcome{id, 0, std::nullopt, std::nullopt};
   }
-  Ended ended = TRY(run_attached(context, directory, options, [&] {
+  Ended ended = TRY(front->run([&] {
     // From now on it has output that somebody may want.
     if (!request.remove) undo.commit();
     sweep(context);
@@ -157,7 +167,7 @@ Result<RunOutcome> run(const Context& context, const RunRequest& request,
   if (!written.ok() && !request.remove) {
     context.log.warn("cannot keep the exit status: " + to_line(written.error()) + ", ignoring");
   }
-  return outcome_of(draft.id, std::move(ended));
+  return outcome_of(id, std::move(ended));
 }
 
 Result<plan::Plan> plan_run(const Context& context, const RunRequest& request,
@@ -166,11 +176,12 @@ Result<plan::Plan> plan_run(const Context& context, const RunRequest& request,
   sys::set_umask(022);
   image::Store store = TRY(open_store(context));
   image::Image image = TRY(find_or_pull(context, store, request, progress));
-  Draft draft = TRY(draft_container(context, request, image));
+  const std::string id = sys::random_hex(32);
+  Draft draft = TRY(draft_container(context, request, image, id));
 
   plan::Container container;
-  container.id = draft.id;
-  container.bundle = container_files(context.paths, draft.id, lifetime_of(request)) + "/bundle";
+  container.id = id;
+  container.bundle = bundle_path(context, request, id);
   container.await_start = request.detach;
   plan::HostFacts facts;
   facts.user_namespace = context.identity != Identity::root;
