@@ -27,11 +27,47 @@ std::string volatile_directory(const Paths& paths, const std::string& id) {
   return directory_of(paths.state, id);
 }
 
+bool is_hex(std::string_view text) {
+  return std::all_of(text.begin(), text.end(),
+                     [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+}
+
 // Ids are file names: only what we made ourselves is taken for one.
 bool is_id(std::string_view text) {
-  return text.size() == 64 && std::all_of(text.begin(), text.end(), [](char c) {
-           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
-         });
+  return text.size() == 64 && is_hex(text);
+}
+
+// ext4 keeps a link of at most 59 bytes in its inode; a longer one needs a block, which every start
+// would take and give back. 224 bits are as good as 256.
+constexpr size_t kLinkDigits = 56;
+
+/// What the link of `name` says: the text of link_text().
+Result<std::optional<std::string>> read_name(const std::string& root, const std::string& name) {
+  auto text = sys::read_link(sys::cwd(), name_link(root, name));
+  if (!text.ok()) {
+    if (text.error().kind == Kind::not_found) return std::optional<std::string>();
+    return std::move(text).error();
+  }
+  if (text->size() == kLinkDigits && is_hex(*text)) {
+    return std::optional<std::string>(std::move(*text));
+  }
+  return make_error(Kind::corrupt, "name " + quoted(name) + " leads to " + quoted(*text));
+}
+
+/// The container whose id starts with `digits`.
+Result<std::optional<std::string>> find_container(const std::string& root,
+                                                  const std::string& digits) {
+  for (std::string& id : TRY(container_ids(root))) {
+    if (id.starts_with(digits)) return std::optional<std::string>(std::move(id));
+  }
+  return std::optional<std::string>();
+}
+
+Result<void> release_link(const std::string& root, const std::string& name,
+                          const std::string& text) {
+  auto bound = TRY(read_name(root, name));
+  if (bound != text) return {};
+  return sys::remove_entry(sys::cwd(), name_link(root, name));
 }
 
 // The parent exists but for the first time; asking before would cost every start a call.
@@ -172,8 +208,8 @@ Result<void> ContainerDirectory::give_up_name() const {
   if (!all.ok())
     return all.error().kind == Kind::not_found ? Result<void>() : std::move(all).error();
   for (const std::string& name : *all) {
-    auto holder = find_name(paths_.root, name);
-    if (holder.ok() && *holder == id_) TRY(release_name(paths_.root, name, id_));
+    auto released = release_name(paths_.root, name, id_);
+    if (!released.ok() && released.error().kind != Kind::corrupt) return released;
   }
   return {};
 }
@@ -200,6 +236,10 @@ Result<ContainerFiles> await_container(const Paths& paths, const std::string& id
   return read_files(opened.record);
 }
 
+std::string link_text(const std::string& id) {
+  return id.substr(0, kLinkDigits);
+}
+
 Result<std::vector<std::string>> container_ids(const std::string& root) {
   auto listed = sys::list_directory(sys::cwd(), containers(root));
   if (!listed.ok()) {
@@ -217,41 +257,35 @@ std::string name_link(const std::string& root, const std::string& name) {
 Result<void> reserve_name(const std::string& root, const std::string& name, const std::string& id) {
   std::string link = name_link(root, name);
   for (int attempt = 0; attempt < 3; ++attempt) {
-    auto made = sys::make_symlink(id, sys::cwd(), link);
+    auto made = sys::make_symlink(link_text(id), sys::cwd(), link);
     if (made.ok()) return made;
     if (made.error().kind == Kind::not_found) {
       TRY(sys::make_directories(sys::cwd(), names(root), 0700));
       continue;
     }
     if (made.error().kind != Kind::exists) return made;
-    auto holder = TRY(find_name(root, name));
-    if (!holder) continue;  // given up in this moment
-    if (TRY(sys::stat_entry(sys::cwd(), directory_of(root, *holder)))) {
+    auto bound = TRY(read_name(root, name));
+    if (!bound) continue;  // given up in this moment
+    if (auto holder = TRY(find_container(root, *bound))) {
       return make_error(Kind::exists,
                         "Conflict. The container name \"/" + name +
                             "\" is already in use by container \"" + *holder + "\"",
                         "berth rm " + name);
     }
     // Its container is gone: a name is always bound after its directory was made.
-    TRY(release_name(root, name, *holder));
+    TRY(release_link(root, name, *bound));
   }
   return make_error(Kind::busy, "container name " + quoted(name) + " changes hands all the time");
 }
 
 Result<std::optional<std::string>> find_name(const std::string& root, const std::string& name) {
-  auto id = sys::read_link(sys::cwd(), name_link(root, name));
-  if (id.ok()) {
-    if (is_id(*id)) return std::optional<std::string>(std::move(*id));
-    return make_error(Kind::corrupt, "name " + quoted(name) + " leads to " + quoted(*id));
-  }
-  if (id.error().kind == Kind::not_found) return std::optional<std::string>();
-  return std::move(id).error();
+  auto bound = TRY(read_name(root, name));
+  if (!bound) return bound;
+  return find_container(root, *bound);
 }
 
 Result<void> release_name(const std::string& root, const std::string& name, const std::string& id) {
-  auto holder = TRY(find_name(root, name));
-  if (!holder || *holder != id) return {};
-  return sys::remove_entry(sys::cwd(), name_link(root, name));
+  return release_link(root, name, link_text(id));
 }
 
 }  // namespace berth::engine

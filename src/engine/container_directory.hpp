@@ -92,7 +92,10 @@ Result<std::vector<std::string>> container_ids(const std::string& root);
 /// Errors: exists, with Docker's words and the id of the container that has it.
 Result<void> reserve_name(const std::string& root, const std::string& name, const std::string& id);
 
-/// The id that `name` is bound to.
+/// What a link in names/ says of the container: its first 56 digits.
+std::string link_text(const std::string& id);
+
+/// The id that `name` is bound to; nothing when there is no such container.
 Result<std::optional<std::string>> find_name(const std::string& root, const std::string& name);
 
 /// Takes the name away from `id`; another owner's name stays.

@@ -255,7 +255,7 @@ Result<void> Monitor::clean_up() {
 Result<void> Monitor::remove_files() {
   // The name may be another container's when somebody has removed ours by force.
   auto holder = sys::read_link(sys::cwd(), options_.name_link);
-  if (holder.ok() && *holder == options_.id) {
+  if (holder.ok() && !holder->empty() && options_.id.starts_with(*holder)) {
     TRY(sys::remove_entry(sys::cwd(), options_.name_link));
   }
   TRY(sys::remove_tree(sys::cwd(), options_.files));
