@@ -56,14 +56,16 @@ function(berth_library name)
   target_link_libraries(berth_${name} ${scope} ${ARG_LINKS})
 endfunction()
 
-# berth_program(<name> [STATIC] [SOURCES …] LINKS …): src/bin/<name>.cpp. A program that is not
-# static still carries libstdc++ inside, so its start resolves libc alone.
+# berth_program(<name> [STATIC|STATIC_PIE] LINKS …): src/bin/<name>.cpp. A program that is not static
+# still carries libstdc++ inside, so its start resolves libc alone.
 function(berth_program name)
-  cmake_parse_arguments(ARG "STATIC" "" "LINKS" ${ARGN})
+  cmake_parse_arguments(ARG "STATIC;STATIC_PIE" "" "LINKS" ${ARGN})
   add_executable(${name} ${name}.cpp)
   target_link_libraries(${name} PRIVATE ${ARG_LINKS})
   if(BERTH_STATIC AND ARG_STATIC)
     target_link_options(${name} PRIVATE -static)
+  elseif(BERTH_STATIC AND ARG_STATIC_PIE)
+    target_link_options(${name} PRIVATE -static-pie)
   elseif(NOT BERTH_SANITIZE AND NOT BERTH_FUZZ)
     target_link_options(${name} PRIVATE -static-libstdc++ -static-libgcc)
   endif()

@@ -33,8 +33,8 @@ gid_t effective_gid();
 /// where /proc does not show namespaces, the map decides.
 bool in_initial_user_namespace();
 
-/// The login name of `uid` by the system's name service, or "" when it has none. Not for static
-/// programs.
+/// The login name of `uid` by /etc/passwd, else by the system's name service through getent(1); ""
+/// when it has none.
 std::string user_name(uid_t uid);
 
 }  // namespace berth::sys
