@@ -15,6 +15,7 @@
 #include "sys/process.hpp"
 #include "sys/protected_program.hpp"
 #include "sys/signals.hpp"
+#include "sys/socket.hpp"
 #include "sys/stream.hpp"
 
 namespace berth::engine {
@@ -139,7 +140,7 @@ Result<Foreground> Foreground::open(const Context& context, const std::string& i
   received.push_back(SIGPIPE);  // a container that reads no more must not end us
   front.signals_ = TRY(sys::receive_signals(received));
   sys::Pipe report = TRY(sys::make_pipe());
-  sys::Pipe go = TRY(sys::make_pipe());
+  auto [ours, theirs] = TRY(sys::socket_pair());
   // As berth-runtime would do it by itself, but then it would be executed twice.
   auto program = TRY(sys::protect_program(runtime_program(context)));
   sys::SpawnOptions spawn;
@@ -150,44 +151,61 @@ Result<Foreground> Foreground::open(const Context& context, const std::string& i
                 "--report-fd",
                 std::to_string(report.write.get()),
                 "run",
-                "--await-fd",
-                std::to_string(go.read.get()),
+                "--caller-fd",
+                std::to_string(theirs.get()),
                 "--bundle",
                 bundle,
                 id};
-  spawn.keep = {report.write.get(), go.read.get()};
+  spawn.keep = {report.write.get(), theirs.get()};
   front.relay_.give_to(spawn);
   front.child_ = TRY(sys::spawn(spawn));
   front.relay_.given();
   front.report_ = std::move(report.read);
-  front.go_ = std::move(go.write);
+  front.caller_ = std::move(ours);
   return front;
 }
 
-Result<Ended> Foreground::run(const std::function<void()>& started) {
+Result<Ended> Foreground::run(const Stages& stages) {
   // When it has ended already, its status and its report say why.
-  ignore(sys::write_all(go_, "g", "berth-runtime"));
-  go_.reset();
+  ignore(sys::send_message(caller_, "g", 1, sys::Fd()));
   ReportReader reader(std::move(report_));
+  std::optional<Result<void>> delivered;
   std::vector<pollfd> entries;
   while (true) {
-    entries = {
-        {signals_.get(), POLLIN, 0}, {child_.pidfd().get(), POLLIN, 0}, {reader.fd(), POLLIN, 0}};
+    entries = {{signals_.get(), POLLIN, 0},
+               {child_.pidfd().get(), POLLIN, 0},
+               {reader.fd(), POLLIN, 0},
+               {caller_.get(), POLLIN, 0}};
     size_t first = entries.size();
-    relay_.add_to(entries);
+    if (!delivered) relay_.add_to(entries);
     TRY(sys::poll(entries, std::nullopt));
     if (entries[0].revents != 0) TRY(pass_on(signals_, child_));
-    relay_.serve(entries, first);
-    if (entries[2].revents != 0 && TRY(reader.read()) && reader.text().empty()) started();
+    if (!delivered) relay_.serve(entries, first);
+    if (entries[2].revents != 0 && TRY(reader.read()) && reader.text().empty()) stages.started();
+    std::optional<int> code;
+    if (entries[3].revents != 0) code = TRY(hear_exit());
+    if (code) {
+      delivered = relay_.finish(signals_);
+      stages.exited(*code);
+    }
     if (entries[1].revents != 0) break;
   }
   sys::ExitStatus status = TRY(child_.wait());
   TRY(reader.read_to_end());
-  auto delivered = relay_.finish(signals_);
+  if (!delivered) delivered = relay_.finish(signals_);
   if (!reader.text().empty()) return ended_with(reader.text(), id_, label_);
   Ended ended{status.shell_code(), std::nullopt, std::nullopt};
-  if (!delivered.ok()) ended.stream_error = std::move(delivered).error();
+  if (!delivered->ok()) ended.stream_error = std::move(*delivered).error();
   return ended;
+}
+
+// berth-runtime still cleans up for half a millisecond then, which is time for our own.
+Result<std::optional<int>> Foreground::hear_exit() {
+  int32_t code = 0;
+  sys::Received received = TRY(sys::receive_message(caller_, &code, sizeof code));
+  caller_.reset();  // it says nothing more
+  if (received.size != sizeof code) return std::optional<int>();
+  return std::optional<int>(code);
 }
 
 Result<std::optional<Ended>> run_detached(const Context& context,

@@ -29,6 +29,12 @@ struct Ended {
   std::optional<Error> stream_error;   ///< what cut short a stream that we copied
 };
 
+/// What is done meanwhile; each is called at most once, from run().
+struct Stages {
+  std::function<void()> started;           ///< the command runs
+  std::function<void(int status)> exited;  ///< nobody uses the container's files any more
+};
+
 /// A container in front of us. berth-runtime is executed first and waits, because its start takes
 /// about as long as it takes to decide and to write down what it is to do.
 class Foreground {
@@ -41,18 +47,20 @@ class Foreground {
 
   /// Runs the container, whose bundle is written now, with our standard streams to its end. Signals
   /// that processes send to us are passed on; a key of the terminal reaches berth-runtime by
-  /// itself. `started` is called once when the command runs. When this process dies the container
-  /// is killed. Errors: those of berth-runtime, interrupted.
-  Result<Ended> run(const std::function<void()>& started);
+  /// itself. When this process dies the container is killed.
+  /// Errors: those of berth-runtime, interrupted.
+  Result<Ended> run(const Stages& stages);
 
  private:
   explicit Foreground(Relay relay) : relay_(std::move(relay)) {}
+  /// Nothing when berth-runtime ended without a word.
+  Result<std::optional<int>> hear_exit();
 
   std::string id_;
   std::string label_;
   sys::Fd signals_;
   sys::Fd report_;
-  sys::Fd go_;
+  sys::Fd caller_;  ///< berth-runtime's end of it is --caller-fd
   Relay relay_;
   sys::Process child_;
 };

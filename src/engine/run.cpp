@@ -158,15 +158,22 @@ Result<RunOutcome> run(const Context& context, const RunRequest& request,
     sweep(context);
     return RunOutcome{id, 0, std::nullopt, std::nullopt};
   }
-  Ended ended = TRY(front->run([&] {
+  Stages stages;
+  stages.started = [&] {
     // From now on it has output that somebody may want.
     if (!request.remove) undo.commit();
     sweep(context);
-  }));
-  auto written = directory.write(ExitRecord{ended.status, now()});
-  if (!written.ok() && !request.remove) {
-    context.log.warn("cannot keep the exit status: " + to_line(written.error()) + ", ignoring");
-  }
+  };
+  stages.exited = [&](int status) {
+    auto written = directory.write(ExitRecord{status, now()});
+    if (!written.ok() && !request.remove) {
+      context.log.warn("cannot keep the exit status: " + to_line(written.error()) + ", ignoring");
+    }
+    if (!request.remove) return;
+    undo.commit();
+    remove_quietly(context, directory);
+  };
+  Ended ended = TRY(front->run(stages));
   return outcome_of(id, std::move(ended));
 }
 

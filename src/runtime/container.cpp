@@ -119,6 +119,11 @@ Result<int> run(const Store& store, LaunchRequest request, Detach detach, Report
   }
   auto status = stay(launched.process, signals, std::move(launched.console));
   launched.process = sys::Process();
+  if (status.ok() && report.caller) {
+    // Who has gone does not want to know.
+    int32_t code = status->shell_code();
+    ignore(sys::send_message(report.caller, &code, sizeof code, sys::Fd()));
+  }
   auto disposed = dispose(store, launched.state, std::move(launched.cgroups), log);
   sys::ExitStatus ended = TRY(std::move(status));
   if (!disposed.ok()) log.warn(to_line(disposed.error()) + "; ignoring");

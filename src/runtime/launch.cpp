@@ -292,6 +292,7 @@ Result<void> Launcher::spawn() {
   if (child.pid == 0) {
     ours.reset();
     report_.fd.reset();
+    report_.caller.reset();
     apply(launched_.plan, prepared_, Channel(std::move(theirs)));
   }
   launched_.process = sys::Process(child.pid, std::move(child.pidfd));

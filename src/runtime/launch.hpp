@@ -32,7 +32,8 @@ struct LaunchRequest {
 
 /// Where the caller learns early that the program runs, and whose fault a failure is.
 struct Report {
-  sys::Fd fd{};  ///< closed as soon as the program runs
+  sys::Fd fd{};      ///< closed as soon as the program runs
+  sys::Fd caller{};  ///< a socket that is told the exit code (int32_t) before all is cleaned up
   Stage stage = Stage::engine;
 };
 
