@@ -7,7 +7,7 @@ machine disturbs all of them. A figure is the median; p10 and p90 show the sprea
 travel from one machine to another. Images and containers are on disk; what each keeps below /run
 by default is on a tmpfs here too, as /run is one on any ordinary machine.
 
-usage: ./dev bench start [--runs N] [--json FILE] [--plot FILE] [--check]
+usage: ./dev bench start [--runs N] [--directory DIR] [--json FILE] [--plot FILE] [--check]
 
 The plot needs python3-matplotlib, which brings 360 MB and is not installed by setup.
 """
@@ -336,6 +336,7 @@ def main():
     parser.add_argument("--programs", type=pathlib.Path, required=True)
     parser.add_argument("--runs", type=int, default=60)
     parser.add_argument("--warm-up", type=int, default=5)
+    parser.add_argument("--directory", default="/var/tmp", help="where images and containers lie")
     parser.add_argument("--json", type=pathlib.Path)
     parser.add_argument("--plot", type=pathlib.Path)
     parser.add_argument("--check", action="store_true", help="fail when a goal is missed")
@@ -347,7 +348,7 @@ def main():
 
     with contextlib.ExitStack() as stack:
         work = pathlib.Path(stack.enter_context(
-            tempfile.TemporaryDirectory(prefix="berth-bench-", dir="/var/tmp",
+            tempfile.TemporaryDirectory(prefix="berth-bench-", dir=options.directory,
                                         ignore_cleanup_errors=True)))
         server = stack.enter_context(registry.running(
             work / "registry", storage=debian_images.kept_storage(CACHE)))
