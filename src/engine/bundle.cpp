@@ -166,7 +166,6 @@ Result<Draft> draft_container(const Context& context, const RunRequest& request,
                     context.identity,
                     draft.id,
                     container_path(context.paths, draft.id),
-                    container_files(context.paths, draft.id, lifetime_of(request)),
                     layers,
                     draft.hostname,
                     std::move(user),
@@ -187,10 +186,9 @@ Result<void> write_bundle(const RunRequest& request, const Draft& draft,
   bool shared = request.network == Network::host;
   std::string hosts = shared ? TRY(host_file("/etc/hosts")) : hosts_text(draft.hostname);
   std::string resolver = TRY(host_file("/etc/resolv.conf"));
-  TRY(sys::write_file(directory.files_fd(), std::string(kHostsFile), hosts, 0644));
-  TRY(sys::write_file(directory.files_fd(), std::string(kHostnameFile), draft.hostname + "\n",
-                      0644));
-  TRY(sys::write_file(directory.files_fd(), std::string(kResolverFile), resolver, 0644));
+  TRY(sys::write_file(directory.fd(), std::string(kHostsFile), hosts, 0644));
+  TRY(sys::write_file(directory.fd(), std::string(kHostnameFile), draft.hostname + "\n", 0644));
+  TRY(sys::write_file(directory.fd(), std::string(kResolverFile), resolver, 0644));
   return sys::write_file(directory.files_fd(), std::string(kBundleDirectory) + "/config.json",
                          oci::write_spec(draft.spec), 0600);
 }

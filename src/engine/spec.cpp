@@ -35,7 +35,7 @@ Mount overlay_root(const SpecInputs& inputs) {
 }
 
 Mount bind_file(const SpecInputs& inputs, std::string_view name, std::string destination) {
-  return make_mount(std::move(destination), "bind", inputs.files + "/" + std::string(name),
+  return make_mount(std::move(destination), "bind", inputs.directory + "/" + std::string(name),
                     inputs.request.read_only ? std::vector<std::string>{"bind", "rprivate", "ro"}
                                              : std::vector<std::string>{"bind", "rprivate"});
 }

@@ -17,8 +17,7 @@ struct SpecInputs {
   const RunRequest& request;
   Identity identity = Identity::root;
   std::string id;
-  std::string directory;            ///< of upper and work, absolute
-  std::string files;                ///< of the bundle and the files of /etc, absolute
+  std::string directory;            ///< of upper, work and the files of /etc; absolute
   std::vector<std::string> layers;  ///< lower directories, highest first
   std::string hostname;
   ContainerUser user;

@@ -4,9 +4,23 @@
 import json
 import re
 import signal
+import subprocess
 
 import pytest
 from support import images
+from support.bundle import PROGRAMS
+
+
+@pytest.mark.profiles("root")
+def test_no_program_loads_more_than_it_needs():
+    def libraries(program):
+        out = subprocess.run(["readelf", "--dynamic", PROGRAMS / program], check=True,
+                             capture_output=True, text=True).stdout
+        return re.findall(r"\(NEEDED\).*\[(\S+)\]", out)
+    for program in ("berth", "berth-runtime", "berth-monitor"):
+        assert libraries(program) == [], program
+    assert set(libraries("berth-gpu-probe")) <= {"libc.so.6", "libm.so.6",
+                                                 "ld-linux-x86-64.so.2"}
 
 
 def last_screen(text):

@@ -17,12 +17,9 @@ using testing::Not;
 class MakeSpec : public testing::Test {
  protected:
   oci::Spec make() {
-    SpecInputs inputs{request_,    identity_,
-                      "f00d",      "/store/containers/f00d",
-                      "/run/f00d", {"/top", "/bottom"},
-                      "box",       user_,
-                      {"sh"},      {"A=1"},
-                      "/work"};
+    SpecInputs inputs{
+        request_, identity_, "f00d", "/store/containers/f00d", {"/top", "/bottom"}, "box", user_,
+        {"sh"},   {"A=1"},   "/work"};
     return make_spec(inputs);
   }
   static const oci::Mount* find(const oci::Spec& spec, std::string_view destination) {
@@ -47,7 +44,7 @@ TEST_F(MakeSpec, mounts_the_layers_first_highest_first) {
   ASSERT_FALSE(spec.mounts.empty());
   EXPECT_EQ(spec.mounts[0].destination, "/");
   EXPECT_EQ(spec.mounts[0].type, "overlay");
-  EXPECT_EQ(find(spec, "/etc/hosts")->source, "/run/f00d/hosts");
+  EXPECT_EQ(find(spec, "/etc/hosts")->source, "/store/containers/f00d/hosts");
   EXPECT_THAT(spec.mounts[0].options, ElementsAre("lowerdir+=/top", "lowerdir+=/bottom",
                                                   "upperdir=/store/containers/f00d/upper",
                                                   "workdir=/store/containers/f00d/work"));
