@@ -15,8 +15,8 @@
 #include "engine/spec.hpp"
 #include "engine/store.hpp"
 #include "plan/plan.hpp"
-#include "sys/cgroup_kind.hpp"
 #include "sys/file.hpp"
+#include "sys/host_facts.hpp"
 #include "sys/umask.hpp"
 
 namespace berth::engine {
@@ -193,20 +193,7 @@ Result<plan::Plan> plan_run(const Context& context, const RunRequest& request,
   plan::HostFacts facts;
   facts.user_namespace = context.identity != Identity::root;
   facts.tty_group_mapped = sys::is_group_mapped(5);
-  switch (sys::cgroup_kind()) {
-    case sys::CgroupKind::none:
-      facts.cgroup_layout = plan::CgroupLayout::none;
-      break;
-    case sys::CgroupKind::legacy:
-      facts.cgroup_layout = plan::CgroupLayout::legacy;
-      break;
-    case sys::CgroupKind::hybrid:
-      facts.cgroup_layout = plan::CgroupLayout::hybrid;
-      break;
-    case sys::CgroupKind::unified:
-      facts.cgroup_layout = plan::CgroupLayout::unified;
-      break;
-  }
+  facts.has_cgroups = sys::has_cgroups();
   return plan::make(draft.spec, container, facts);
 }
 

@@ -145,7 +145,7 @@ Result<void> Maker::check() {
 }
 
 void Maker::cgroup() {
-  if (facts_.cgroup_layout == CgroupLayout::none) return;
+  if (!facts_.has_cgroups) return;
   MakeCgroup step;
   step.path =
       spec_.linux_.cgroups_path.empty() ? "/berth-" + container_.id : spec_.linux_.cgroups_path;
@@ -274,7 +274,7 @@ Result<void> Maker::mount_kernel_file_system(const oci::Mount& mount, MountOptio
   std::string target = tidy(mount.destination);
   if (mount.type.empty()) return usage("mounts.type: empty for " + quoted(target));
   if (mount.type == "cgroup" || mount.type == "cgroup2") {
-    if (facts_.cgroup_layout == CgroupLayout::none) {
+    if (!facts_.has_cgroups) {
       plan_.warnings.push_back("no cgroup file system on this machine: ignoring the mount of " +
                                quoted(target));
       return {};
@@ -310,7 +310,7 @@ Result<void> Maker::mount_kernel_file_system(const oci::Mount& mount, MountOptio
 }
 
 void Maker::cgroup_namespace() {
-  if (!creates("cgroup") || facts_.cgroup_layout == CgroupLayout::none) return;
+  if (!creates("cgroup") || !facts_.has_cgroups) return;
   if (!std::exchange(in_cgroup_namespace_, true)) add(EnterCgroupNamespace{});
 }
 

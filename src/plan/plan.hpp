@@ -17,14 +17,11 @@
 /// prints the very list that berth-runtime executes.
 namespace berth::plan {
 
-/// How the machine's cgroup file systems are mounted.
-enum class CgroupLayout { none, legacy, hybrid, unified };
-
 /// What the plan depends on beside the bundle.
 struct HostFacts {
   bool user_namespace = false;   ///< not the initial one: device nodes are bound, not made
   bool tty_group_mapped = true;  ///< gid 5 exists here, for devpts
-  CgroupLayout cgroup_layout = CgroupLayout::unified;
+  bool has_cgroups = true;
 };
 
 /// Which container, and where its bundle is.

@@ -16,8 +16,8 @@
 #include "runtime/apply.hpp"
 #include "runtime/hooks.hpp"
 #include "runtime/seccomp.hpp"
-#include "sys/cgroup_kind.hpp"
 #include "sys/file.hpp"
+#include "sys/host_facts.hpp"
 #include "sys/identity.hpp"
 #include "sys/namespace.hpp"
 #include "sys/poll.hpp"
@@ -414,20 +414,7 @@ plan::HostFacts host_facts() {
   plan::HostFacts facts;
   facts.user_namespace = !sys::in_initial_user_namespace();
   facts.tty_group_mapped = !facts.user_namespace || sys::is_group_mapped(5);
-  switch (sys::cgroup_kind()) {
-    case sys::CgroupKind::none:
-      facts.cgroup_layout = plan::CgroupLayout::none;
-      break;
-    case sys::CgroupKind::legacy:
-      facts.cgroup_layout = plan::CgroupLayout::legacy;
-      break;
-    case sys::CgroupKind::hybrid:
-      facts.cgroup_layout = plan::CgroupLayout::hybrid;
-      break;
-    case sys::CgroupKind::unified:
-      facts.cgroup_layout = plan::CgroupLayout::unified;
-      break;
-  }
+  facts.has_cgroups = sys::has_cgroups();
   return facts;
 }
 

@@ -281,7 +281,7 @@ TEST(Plan, refuses_a_config_that_contradicts_itself) {
 TEST(Plan, asks_for_no_cgroup_where_there_are_none) {
   oci::Spec spec = base();
   spec.mounts = {{"/sys/fs/cgroup", "cgroup", "cgroup", {"ro"}}};
-  Plan plan = plan_of(spec, {.cgroup_layout = CgroupLayout::none});
+  Plan plan = plan_of(spec, {.has_cgroups = false});
   EXPECT_EQ(find<MakeCgroup>(plan), nullptr);
   EXPECT_EQ(find<MountCgroups>(plan), nullptr);
   EXPECT_EQ(plan.warnings.size(), 1u);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sys/cgroup_kind.hpp"
+#include "sys/host_facts.hpp"
 
 #include <linux/magic.h>
 #include <sys/vfs.h>
@@ -8,19 +8,12 @@
 #include "sys/file.hpp"
 
 namespace berth::sys {
-namespace {
 
-bool is_type(const std::string& path, long magic) {
+bool has_cgroups() {
   struct statfs info {};
-  return ::statfs(path.c_str(), &info) == 0 && static_cast<long>(info.f_type) == magic;
-}
-
-}  // namespace
-
-CgroupKind cgroup_kind(const std::string& mount) {
-  if (is_type(mount, CGROUP2_SUPER_MAGIC)) return CgroupKind::unified;
-  if (!is_type(mount, TMPFS_MAGIC)) return CgroupKind::none;
-  return is_type(mount + "/unified", CGROUP2_SUPER_MAGIC) ? CgroupKind::hybrid : CgroupKind::legacy;
+  if (::statfs("/sys/fs/cgroup", &info) != 0) return false;
+  auto type = static_cast<long>(info.f_type);
+  return type == CGROUP2_SUPER_MAGIC || type == TMPFS_MAGIC;  // a tmpfs holds those of v1
 }
 
 bool is_group_mapped(unsigned gid) {
