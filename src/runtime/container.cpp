@@ -77,6 +77,20 @@ Result<void> wake(const Entry& entry, Report& report) {
   return await_program(channel, report);
 }
 
+/// Waits until whoever started us early says that the bundle is there.
+Result<sys::Fd> await_caller(uint64_t number) {
+  constexpr uint64_t kMost = 1'000'000;
+  if (number > kMost) return make_error(Kind::usage, "--caller-fd: more than a process can have");
+  sys::Fd given(static_cast<int>(number));
+  auto taken = sys::duplicate(given);  // close on exec, which the inherited number is not
+  if (!taken.ok()) given.release();
+  sys::Fd caller = TRY_CTX(std::move(taken), "cannot use --caller-fd");
+  char word = 0;
+  auto heard = TRY_CTX(sys::receive_message(caller, &word, 1), "cannot wait for the caller");
+  if (heard.size == 0) return make_error(Kind::interrupted, "wait for the caller: it has given up");
+  return caller;
+}
+
 }  // namespace
 
 Result<void> create(const Store& store, LaunchRequest request, Report& report, Log& log) {
@@ -107,6 +121,7 @@ Result<void> start(const Store& store, const std::string& id, Report& report, Lo
 
 Result<int> run(const Store& store, LaunchRequest request, Detach detach, Report& report,
                 Log& log) {
+  if (request.caller_fd) report.caller = TRY(await_caller(*request.caller_fd));
   request.await_start = false;
   request.die_with_parent = detach == Detach::no;
   // From before the clone on, so that no signal is lost.

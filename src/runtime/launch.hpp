@@ -26,8 +26,9 @@ struct LaunchRequest {
   std::string console_socket;
   int preserve_fds = 0;
   bool no_pivot = false;
-  bool await_start = false;      ///< create
-  bool die_with_parent = false;  ///< run in the foreground
+  bool await_start = false;           ///< create
+  bool die_with_parent = false;       ///< run in the foreground
+  std::optional<uint64_t> caller_fd;  ///< a socket that says when the bundle is there
 };
 
 /// Where the caller learns early that the program runs, and whose fault a failure is.
