@@ -3,6 +3,8 @@
 
 import fcntl
 import os
+import socket
+import sys
 
 import pytest
 
@@ -313,3 +315,29 @@ def test_refuses_ids_and_flags_that_make_no_sense(runtime, bundle):
         done = runtime.call(*words)
         assert (done.returncode, done.stderr) == (1, f"berth-runtime: {line}\n")
     assert runtime.call("delete", "--force", "none").returncode == 0
+
+
+def test_a_caller_says_when_to_begin_and_hears_the_exit_code(runtime, bundle):
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with ours, theirs:
+        ours.send(b"g")
+        done = runtime.run(bundle.shell("exit 7"), "c1", "--caller-fd", str(theirs.fileno()),
+                           pass_fds=[theirs.fileno()])
+        assert (done.returncode, done.stderr) == (7, "")
+        assert ours.recv(16) == (7).to_bytes(4, sys.byteorder)
+
+
+def test_makes_nothing_for_a_caller_that_gives_up(runtime, bundle):
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    ours.close()
+    with theirs:
+        done = runtime.run(bundle.shell("echo ran"), "c1", "--caller-fd", str(theirs.fileno()),
+                           pass_fds=[theirs.fileno()])
+    assert (done.returncode, done.stdout, done.stderr) == (
+        1, "", f"berth-runtime: {RUN}wait for the caller: it has given up\n")
+
+
+def test_refuses_a_caller_that_is_no_socket(runtime, bundle):
+    done = runtime.run(bundle.shell("echo ran"), "c1", "--caller-fd", "77")
+    assert done.stderr == (f"berth-runtime: {RUN}cannot use --caller-fd: duplicate file descriptor "
+                           "77: Bad file descriptor\n")
