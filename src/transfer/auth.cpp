@@ -116,6 +116,10 @@ std::vector<Challenge> parse_challenges(std::string_view header) {
 
 std::string Authenticator::authorization(const std::string& scope) {
   std::lock_guard lock(mutex_);
+  return current_authorization(scope);
+}
+
+std::string Authenticator::current_authorization(const std::string& scope) const {
   auto token = tokens_.find(scope);
   if (token == tokens_.end()) return basic_;
   if (std::chrono::steady_clock::now() >= token->second.expires) return {};
@@ -124,14 +128,11 @@ std::string Authenticator::authorization(const std::string& scope) {
 
 Result<void> Authenticator::answer(const HttpResponse& refused, const std::string& scope,
                                    const std::string& used) {
-  // Of several threads that were refused with the same token one asks for the next.
-  std::string current = authorization(scope);
-  if (!current.empty() && current != used) return {};
   std::lock_guard lock(mutex_);
-  if (auto token = tokens_.find(scope); token != tokens_.end()) {
-    bool fresh = std::chrono::steady_clock::now() < token->second.expires;
-    if (fresh && "Bearer " + token->second.value != used) return {};
-  }
+  // Of several threads that were refused with the same authorization, or with none, one finds the
+  // next while the others wait for the lock.
+  std::string current = current_authorization(scope);
+  if (!current.empty() && current != used) return {};
 
   bool basic_offered = false;
   for (std::string_view header : refused.header_values("www-authenticate")) {

@@ -56,6 +56,8 @@ class Authenticator {
   bool has_credential() const { return credential_.has_value(); }
 
  private:
+  /// The caller holds mutex_.
+  std::string current_authorization(const std::string& scope) const;
   Result<Token> fetch_token(const Challenge& challenge, const Url& registry,
                             const std::string& scope);
 

@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
+#include <vector>
+
 namespace berth::transfer {
 namespace {
 
@@ -94,6 +98,24 @@ TEST(Authenticator, sends_nothing_before_it_is_asked_and_basic_after) {
   EXPECT_EQ(to_line(again.error()),
             "log in to 'registry.example' as 'Aladdin': 401 Unauthorized: wrong user name or "
             "password; try: berth login registry.example");
+}
+
+TEST(Authenticator, threads_that_were_refused_at_once_share_one_answer) {
+  Cancel cancel;
+  Http http({}, cancel);
+  HttpResponse refused;
+  refused.headers = {{"www-authenticate", "Basic realm=\"x\""}};
+  for (int round = 0; round < 300; ++round) {
+    Authenticator auth(http, "registry.example", Credential{"u", "secret", {}});
+    std::atomic<int> failed = 0;
+    {
+      std::vector<std::jthread> threads;
+      for (int i = 0; i < 4; ++i) {
+        threads.emplace_back([&] { failed += auth.answer(refused, "scope", "").ok() ? 0 : 1; });
+      }
+    }
+    ASSERT_EQ(failed, 0) << "round " << round;
+  }
 }
 
 TEST(Authenticator, says_that_there_is_no_credential) {
