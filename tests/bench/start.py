@@ -121,11 +121,16 @@ def enter_private_mounts():
                               *sys.argv])
 
 
-def mount_state(directory):
-    """The tmpfs that stands for /run; it ends with the private mount namespace."""
+@contextlib.contextmanager
+def state_directory(directory):
+    """The tmpfs that stands for /run, in this process's private mount namespace."""
     directory.mkdir()
     run("mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", directory)
-    return directory
+    try:
+        yield
+    finally:
+        # podman may still have a mount below it.
+        run("umount", "--lazy", directory)
 
 
 def make_bundle(directory, rootfs):
@@ -353,7 +358,7 @@ def main():
         server = stack.enter_context(registry.running(
             work / "registry", storage=debian_images.kept_storage(CACHE)))
         stack.enter_context(hugetlb_hierarchy())
-        mount_state(work / "run")
+        stack.enter_context(state_directory(work / "run"))
         stack.callback(remove_podman_cgroups, podman_cgroups())
         image = f"{server.address}/{debian_images.IMAGES['docker']}"
         rootfs = work / "rootfs"
