@@ -164,7 +164,9 @@ Result<RunOutcome> run(const Context& context, const RunRequest& request,
     if (!request.remove) undo.commit();
     sweep(context);
   };
+  bool exited = false;
   stages.exited = [&](int status) {
+    exited = true;
     auto written = directory.write(ExitRecord{status, now()});
     if (!written.ok() && !request.remove) {
       context.log.warn("cannot keep the exit status: " + to_line(written.error()) + ", ignoring");
@@ -174,6 +176,12 @@ Result<RunOutcome> run(const Context& context, const RunRequest& request,
     remove_quietly(context, directory);
   };
   Ended ended = TRY(front->run(stages));
+  if (!exited && !ended.command_error) {
+    // berth-runtime was killed: what it would have cleaned up falls to us.
+    auto cleaned = call_runtime(context, {"delete", "--force", id});
+    if (!cleaned.ok()) context.log.warn(to_line(cleaned.error()) + ", ignoring");
+    stages.exited(ended.status);
+  }
   return outcome_of(id, std::move(ended));
 }
 

@@ -276,6 +276,36 @@ def test_a_killed_berth_at_any_moment_leaves_nothing(berth, image, listing):
     assert listing() == before
 
 
+@pytest.mark.parametrize("flags", [["--rm"], ["--name", "tug"]])
+def test_a_killed_runtime_in_the_foreground_leaves_nothing(berth, image, flags):
+    berth.ok("run", "--rm", image, "true")
+    front = berth.spawn("run", *flags, image, *SHELL, "echo up; sleep 1000")
+    assert front.stdout.readline() == "up\n"
+    (pid,) = [int(entry.name) for entry in pathlib.Path("/proc").iterdir() if entry.name.isdigit()
+              and parent_of(entry) == front.pid and command(entry) == "berth-runtime"]
+    os.kill(pid, signal.SIGKILL)
+    front.wait(timeout=10)
+    assert (front.returncode, front.stdout.read()) == (128 + signal.SIGKILL, "")
+    assert list((berth.state / "runtime").iterdir()) == []
+    if flags != ["--rm"]:
+        assert inspect(berth, "tug")["State"]["ExitCode"] == 128 + signal.SIGKILL
+        berth.ok("rm", "tug")
+
+
+def parent_of(entry):
+    try:
+        return int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+
+
+def command(entry):
+    try:
+        return (entry / "comm").read_text().strip()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+
+
 def has_ended(pid):
     try:
         return "State:\tZ" in pathlib.Path(f"/proc/{pid}/status").read_text()
