@@ -205,7 +205,7 @@ def refused(berth, listing, reference, root, *flags):
 
 def test_more_gpus_than_there_are_is_one_line(berth, listing, busybox, driver_tree):
     line = refused(berth, listing, busybox, driver_tree("eight"), "--gpus", "9")
-    assert line.endswith("--gpus 9: this machine has 8 GPUs; try: berth gpu list")
+    assert line == "berth: --gpus 9: this machine has 8 GPUs; try: berth gpu list"
 
 
 def test_no_driver_is_one_line_and_an_empty_list(berth, listing, busybox, work):
@@ -213,7 +213,7 @@ def test_no_driver_is_one_line_and_an_empty_list(berth, listing, busybox, work):
     root.mkdir()
     (root / "SYNTHETIC").write_text("")
     line = refused(berth, listing, busybox, root, "--gpus", "all")
-    assert line.endswith("no NVIDIA driver is loaded on this machine; try: berth gpu list")
+    assert line == "berth: no NVIDIA driver is loaded on this machine; try: berth gpu list"
     done = berth.run("--driver-root", root, "gpu", "list")
     assert done.returncode == 0
     assert "no NVIDIA driver was found on this machine" in done.stderr
@@ -223,16 +223,16 @@ def test_no_driver_is_one_line_and_an_empty_list(berth, listing, busybox, work):
 def test_driver_files_of_another_version_than_the_module_are_one_line(berth, listing, busybox, driver_tree):
     root = driver_tree("one", "--library-version", "535.54.03")
     line = refused(berth, listing, busybox, root, "--gpus", "all")
-    assert line.endswith("driver files are 535.54.03 but the kernel module is 570.133.20; "
-                         "try: reboot or reload the module")
+    assert line == ("berth: driver files are 535.54.03 but the kernel module is 570.133.20; "
+                    "try: reboot or reload the module")
 
 
 def test_a_requirement_that_fails_is_one_line(berth, listing, push, driver_tree):
     demanding = push(images.build([images.busybox_layer()], {
         "Env": ["PATH=/bin", "NVIDIA_REQUIRE_CUDA=cuda>=13.0"]}))
     line = refused(berth, listing, demanding, driver_tree("one"), "--gpus", "all")
-    assert line.endswith("the image requires 'cuda>=13.0' (NVIDIA_REQUIRE_CUDA), GPU 0 has driver 570.133.20 with "
-                         "CUDA 12.8; try: another image, or -e NVIDIA_DISABLE_REQUIRE=1")
+    assert line == ("berth: the image requires 'cuda>=13.0' (NVIDIA_REQUIRE_CUDA), GPU 0 has driver 570.133.20 with "
+                    "CUDA 12.8; try: another image, or -e NVIDIA_DISABLE_REQUIRE=1")
 
 
 def test_the_users_variables_overrule_the_images(berth, push, driver_tree):
