@@ -64,6 +64,29 @@ void fields(V& v, Rlimit& limit) {
 }
 
 template <class V>
+void fields(V& v, Scheduler& scheduler) {
+  v.required("policy", scheduler.policy);
+  v.optional("nice", scheduler.nice);
+  v.optional("priority", scheduler.priority);
+  v.optional("flags", scheduler.flags);
+  v.optional("runtime", scheduler.runtime);
+  v.optional("deadline", scheduler.deadline);
+  v.optional("period", scheduler.period);
+}
+
+template <class V>
+void fields(V& v, IoPriority& priority) {
+  v.required("class", priority.class_);
+  v.optional("priority", priority.priority);
+}
+
+template <class V>
+void fields(V& v, ExecCpuAffinity& affinity) {
+  v.optional("initial", affinity.initial);
+  v.optional("final", affinity.final_);
+}
+
+template <class V>
 void fields(V& v, Process& process) {
   v.optional("terminal", process.terminal);
   v.optional("consoleSize", process.console_size);
@@ -77,6 +100,9 @@ void fields(V& v, Process& process) {
   v.optional("oomScoreAdj", process.oom_score_adj);
   v.optional("apparmorProfile", process.apparmor_profile);
   v.optional("selinuxLabel", process.selinux_label);
+  v.optional("scheduler", process.scheduler);
+  v.optional("ioPriority", process.io_priority);
+  v.optional("execCPUAffinity", process.exec_cpu_affinity);
   v.rest(process.rest);
 }
 
@@ -137,8 +163,29 @@ void fields(V& v, Pids& pids) {
 }
 
 template <class V>
+void fields(V& v, DeviceWeight& device) {
+  v.required("major", device.major);
+  v.required("minor", device.minor);
+  v.optional("weight", device.weight);
+  v.optional("leafWeight", device.leaf_weight);
+}
+
+template <class V>
+void fields(V& v, DeviceRate& device) {
+  v.required("major", device.major);
+  v.required("minor", device.minor);
+  v.required("rate", device.rate);
+}
+
+template <class V>
 void fields(V& v, BlockIo& block_io) {
   v.optional("weight", block_io.weight);
+  v.optional("leafWeight", block_io.leaf_weight);
+  v.optional("weightDevice", block_io.weight_device);
+  v.optional("throttleReadBpsDevice", block_io.throttle_read_bps);
+  v.optional("throttleWriteBpsDevice", block_io.throttle_write_bps);
+  v.optional("throttleReadIOPSDevice", block_io.throttle_read_iops);
+  v.optional("throttleWriteIOPSDevice", block_io.throttle_write_iops);
   v.rest(block_io.rest);
 }
 
@@ -149,6 +196,24 @@ void fields(V& v, HugepageLimit& limit) {
 }
 
 template <class V>
+void fields(V& v, InterfacePriority& priority) {
+  v.required("name", priority.name);
+  v.required("priority", priority.priority);
+}
+
+template <class V>
+void fields(V& v, NetworkResources& network) {
+  v.optional("classID", network.class_id);
+  v.optional("priorities", network.priorities);
+}
+
+template <class V>
+void fields(V& v, Rdma& rdma) {
+  v.optional("hcaHandles", rdma.hca_handles);
+  v.optional("hcaObjects", rdma.hca_objects);
+}
+
+template <class V>
 void fields(V& v, Resources& resources) {
   v.optional("devices", resources.devices);
   v.optional("memory", resources.memory);
@@ -156,6 +221,8 @@ void fields(V& v, Resources& resources) {
   v.optional("pids", resources.pids);
   v.optional("blockIO", resources.block_io);
   v.optional("hugepageLimits", resources.hugepage_limits);
+  v.optional("network", resources.network);
+  v.optional("rdma", resources.rdma);
   v.optional("unified", resources.unified);
   v.rest(resources.rest);
 }
@@ -188,6 +255,40 @@ void fields(V& v, Seccomp& seccomp) {
 }
 
 template <class V>
+void fields(V& v, TimeOffset& offset) {
+  v.optional("secs", offset.secs);
+  v.optional("nanosecs", offset.nanosecs);
+}
+
+template <class V>
+void fields(V& v, NetDevice& device) {
+  v.optional("name", device.name);
+}
+
+template <class V>
+void fields(V& v, IntelRdt& rdt) {
+  v.optional("closID", rdt.clos_id);
+  v.optional("schemata", rdt.schemata);
+  v.optional("l3CacheSchema", rdt.l3_cache_schema);
+  v.optional("memBwSchema", rdt.mem_bw_schema);
+  v.optional("enableMonitoring", rdt.enable_monitoring);
+  v.rest(rdt.rest);
+}
+
+template <class V>
+void fields(V& v, MemoryPolicy& policy) {
+  v.required("mode", policy.mode);
+  v.optional("nodes", policy.nodes);
+  v.optional("flags", policy.flags);
+}
+
+template <class V>
+void fields(V& v, Personality& personality) {
+  v.required("domain", personality.domain);
+  v.optional("flags", personality.flags);
+}
+
+template <class V>
 void fields(V& v, Linux& on_linux) {
   v.optional("namespaces", on_linux.namespaces);
   v.optional("uidMappings", on_linux.uid_mappings);
@@ -200,6 +301,12 @@ void fields(V& v, Linux& on_linux) {
   v.optional("rootfsPropagation", on_linux.rootfs_propagation);
   v.optional("maskedPaths", on_linux.masked_paths);
   v.optional("readonlyPaths", on_linux.readonly_paths);
+  v.optional("timeOffsets", on_linux.time_offsets);
+  v.optional("netDevices", on_linux.net_devices);
+  v.optional("mountLabel", on_linux.mount_label);
+  v.optional("intelRdt", on_linux.intel_rdt);
+  v.optional("memoryPolicy", on_linux.memory_policy);
+  v.optional("personality", on_linux.personality);
   v.rest(on_linux.rest);
 }
 
@@ -230,6 +337,14 @@ Result<Spec> parse_spec(std::string_view text, std::string_view name) {
                                              quoted(spec.oci_version));
   }
   return spec;
+}
+
+Result<Process> parse_process(std::string_view text, std::string_view name) {
+  return json::read<Process>(text, name);
+}
+
+Result<Resources> parse_resources(std::string_view text, std::string_view name) {
+  return json::read<Resources>(text, name);
 }
 
 std::string write_spec(const Spec& spec) {

@@ -72,6 +72,29 @@ struct Rlimit {
   uint64_t hard = 0;
 };
 
+/// How the kernel's scheduler treats the process. sched_setattr(2)
+struct Scheduler {
+  std::string policy{};  ///< "SCHED_BATCH"
+  std::optional<int32_t> nice{};
+  std::optional<int32_t> priority{};
+  std::vector<std::string> flags{};   ///< "SCHED_FLAG_RESET_ON_FORK"
+  std::optional<uint64_t> runtime{};  ///< nanoseconds, as the two below
+  std::optional<uint64_t> deadline{};
+  std::optional<uint64_t> period{};
+};
+
+/// ioprio_set(2)
+struct IoPriority {
+  std::string class_{};  ///< "IOPRIO_CLASS_BE"
+  int32_t priority = 0;  ///< 0 (highest) to 7
+};
+
+/// Processors as "0-3,7"; for exec only.
+struct ExecCpuAffinity {
+  std::string initial{};  ///< before the process is moved into its cgroup
+  std::string final_{};   ///< afterwards
+};
+
 struct Process {
   bool terminal = false;
   std::optional<ConsoleSize> console_size{};
@@ -85,6 +108,9 @@ struct Process {
   std::optional<int> oom_score_adj{};
   std::string apparmor_profile{};
   std::string selinux_label{};
+  std::optional<Scheduler> scheduler{};
+  std::optional<IoPriority> io_priority{};
+  std::optional<ExecCpuAffinity> exec_cpu_affinity{};
   Rest rest{};
 };
 
@@ -156,9 +182,44 @@ struct Pids {
   int64_t limit = -1;  ///< -1: none
 };
 
-struct BlockIo {
+struct DeviceWeight {
+  int64_t major = 0;
+  int64_t minor = 0;
   std::optional<uint32_t> weight{};
+  std::optional<uint32_t> leaf_weight{};
+};
+
+struct DeviceRate {
+  int64_t major = 0;
+  int64_t minor = 0;
+  uint64_t rate = 0;  ///< bytes or operations a second
+};
+
+struct BlockIo {
+  std::optional<uint32_t> weight{};  ///< 10 to 1000
+  std::optional<uint32_t> leaf_weight{};
+  std::vector<DeviceWeight> weight_device{};
+  std::vector<DeviceRate> throttle_read_bps{};
+  std::vector<DeviceRate> throttle_write_bps{};
+  std::vector<DeviceRate> throttle_read_iops{};
+  std::vector<DeviceRate> throttle_write_iops{};
   Rest rest{};
+};
+
+struct InterfacePriority {
+  std::string name{};
+  uint32_t priority = 0;
+};
+
+/// cgroup v1 only.
+struct NetworkResources {
+  std::optional<uint32_t> class_id{};
+  std::vector<InterfacePriority> priorities{};
+};
+
+struct Rdma {
+  std::optional<uint32_t> hca_handles{};
+  std::optional<uint32_t> hca_objects{};
 };
 
 struct HugepageLimit {
@@ -173,6 +234,8 @@ struct Resources {
   std::optional<Pids> pids{};
   std::optional<BlockIo> block_io{};
   std::vector<HugepageLimit> hugepage_limits{};
+  std::optional<NetworkResources> network{};
+  std::map<std::string, Rdma> rdma{};            ///< by device name
   std::map<std::string, std::string> unified{};  ///< cgroup v2 file → value
   Rest rest{};
 };
@@ -201,6 +264,40 @@ struct Seccomp {
   std::vector<SeccompSyscall> syscalls{};
 };
 
+/// Shifts a clock of a new time namespace. time_namespaces(7)
+struct TimeOffset {
+  int64_t secs = 0;
+  uint32_t nanosecs = 0;
+};
+
+/// An interface of the runtime's network namespace that is moved into the container's.
+struct NetDevice {
+  std::string name{};  ///< its name there; empty: the same
+};
+
+/// A resource control group (resctrl).
+struct IntelRdt {
+  std::string clos_id{};
+  std::vector<std::string> schemata{};
+  std::string l3_cache_schema{};
+  std::string mem_bw_schema{};
+  bool enable_monitoring = false;
+  Rest rest{};
+};
+
+/// set_mempolicy(2)
+struct MemoryPolicy {
+  std::string mode{};                ///< "MPOL_BIND"
+  std::string nodes{};               ///< "0-3,7"
+  std::vector<std::string> flags{};  ///< "MPOL_F_STATIC_NODES"
+};
+
+/// personality(2)
+struct Personality {
+  std::string domain{};  ///< "LINUX" or "LINUX32"
+  std::vector<std::string> flags{};
+};
+
 struct Linux {
   std::vector<Namespace> namespaces{};
   std::vector<IdMapping> uid_mappings{};
@@ -213,6 +310,12 @@ struct Linux {
   std::string rootfs_propagation{};
   std::vector<std::string> masked_paths{};
   std::vector<std::string> readonly_paths{};
+  std::map<std::string, TimeOffset> time_offsets{};  ///< "monotonic", "boottime"
+  std::map<std::string, NetDevice> net_devices{};    ///< by the name on the host
+  std::string mount_label{};                         ///< SELinux context of the mounts
+  std::optional<IntelRdt> intel_rdt{};
+  std::optional<MemoryPolicy> memory_policy{};
+  std::optional<Personality> personality{};
   Rest rest{};
 };
 
@@ -234,6 +337,12 @@ struct Spec {
 /// Errors: corrupt (no JSON, a member of a wrong type: "config.json: mounts[3].destination: …"),
 /// unsupported (an ociVersion of another major).
 Result<Spec> parse_spec(std::string_view text, std::string_view name = "config.json");
+
+/// Reads a process object alone, as `exec --process` takes it. Errors: corrupt.
+Result<Process> parse_process(std::string_view text, std::string_view name);
+
+/// Reads a resources object alone, as `update --resources` takes it. Errors: corrupt.
+Result<Resources> parse_resources(std::string_view text, std::string_view name);
 
 /// Writes `spec` as compact JSON, the kept unknown members included.
 std::string write_spec(const Spec& spec);
