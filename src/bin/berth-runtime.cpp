@@ -72,8 +72,7 @@ Result<int> call_verb(const cli::oci::Globals& globals, std::vector<std::string>
   std::string command_name = "berth-runtime " + words[0];
   words.erase(words.begin());
   cli::oci::Command command = verb->command();
-  cli::Parsed parsed =
-      TRY(cli::parse(command.flags, cli::FlagsEnd::at_double_dash, words, command_name));
+  cli::Parsed parsed = TRY(cli::parse(command.flags, verb->flags_end, words, command_name));
   if (parsed.help) {
     TRY(sys::write_stream(STDOUT_FILENO,
                           cli::verb_help("berth-runtime", {verb->text, command.flags})));

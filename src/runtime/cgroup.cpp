@@ -1,23 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs as: berth-runtime, as root or as id 0 of a user namespace. Capabilities held: all.
-// Hostile input: none at create; processes inside a container may fork while they are killed.
+// Hostile input: none at create; a container that may write to its cgroup can make others in it.
 #include "runtime/cgroup.hpp"
 
-#include <dirent.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
-#include <memory>
 #include <set>
 
 #include "base/rollback.hpp"
 #include "base/text.hpp"
+#include "runtime/cgroup_files.hpp"
 #include "runtime/cgroup_limits.hpp"
 #include "runtime/device_filter.hpp"
 #include "sys/file.hpp"
@@ -26,13 +22,6 @@ namespace berth::runtime {
 namespace {
 
 using Version = CgroupHierarchy::Version;
-using Clock = std::chrono::steady_clock;
-
-// The directory that holds all containers where the caller names no other place.
-constexpr std::string_view kCommonParent = "berth";
-
-constexpr auto kRemovePatience = std::chrono::seconds(2);
-constexpr auto kFreezePatience = std::chrono::seconds(10);
 
 bool is_permission(int code) {
   return code == EACCES || code == EPERM || code == EROFS;
@@ -63,26 +52,6 @@ std::vector<std::string> bases(const CgroupHierarchy& hierarchy) {
   return found;
 }
 
-std::chrono::microseconds longer(std::chrono::microseconds wait) {
-  return std::min(2 * wait, std::chrono::microseconds(10000));
-}
-
-void pause_for(std::chrono::microseconds time) {
-  timespec request{0, std::chrono::nanoseconds(time).count()};
-  nanosleep(&request, nullptr);
-}
-
-/// A file of a cgroup takes a value in one write, or refuses it.
-Result<void> write_value(const sys::Fd& directory, const std::string& name,
-                         const std::string& value) {
-  sys::Fd file = TRY(sys::open_at(directory, name, O_WRONLY));
-  if (::write(file.get(), value.data(), value.size()) < 0) {
-    int saved = errno;
-    return sys_error(saved, "write " + quoted(value) + " to " + quoted(name));
-  }
-  return {};
-}
-
 /// The lines of one file after the other; both are kept open, because there are a dozen of them.
 Result<void> write_device_lines(const sys::Fd& directory,
                                 const std::vector<std::pair<std::string, std::string>>& lines) {
@@ -98,63 +67,13 @@ Result<void> write_device_lines(const sys::Fd& directory,
   return {};
 }
 
-/// Names of the directories in `directory`.
-std::vector<std::string> children(const sys::Fd& directory) {
-  std::vector<std::string> names;
-  int fd = ::openat(directory.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return names;
-  std::unique_ptr<DIR, int (*)(DIR*)> stream(::fdopendir(fd), ::closedir);
-  while (stream != nullptr) {
-    const dirent* entry = ::readdir(stream.get());
-    if (entry == nullptr) break;
-    std::string name = entry->d_name;
-    if (entry->d_type == DT_DIR && name != "." && name != "..") names.push_back(std::move(name));
-  }
-  return names;
-}
-
-Result<void> append_processes(const sys::Fd& directory, std::vector<pid_t>& pids) {
-  auto text = TRY(sys::read_file_if_exists(directory, "cgroup.procs"));
-  for (std::string_view line : split_blank(text.value_or(""))) {
-    if (auto pid = parse_i64(line)) pids.push_back(static_cast<pid_t>(*pid));
-  }
-  for (const auto& name : children(directory)) {
-    auto child = TRY(sys::open_if_exists(directory, name, O_RDONLY | O_DIRECTORY));
-    if (child) TRY(append_processes(*child, pids));
-  }
-  return {};
-}
-
-/// rmdir(2) of a cgroup, children first; the kernel says EBUSY until the last process is reaped.
-Result<void> remove_directory(const std::string& path, Clock::time_point deadline) {
-  for (auto wait = std::chrono::microseconds(50);; wait = longer(wait)) {
-    if (::rmdir(path.c_str()) == 0 || errno == ENOENT) return {};
-    int saved = errno;
-    if (saved != EBUSY && saved != ENOTEMPTY) return sys_error(saved, "remove " + quoted(path));
-    auto directory = sys::open_if_exists(sys::cwd(), path, O_RDONLY | O_DIRECTORY);
-    if (directory.ok() && *directory) {
-      for (const auto& child : children(**directory)) {
-        TRY(remove_directory(path + "/" + child, deadline));
-      }
-    }
-    if (Clock::now() > deadline) return sys_error(saved, "remove " + quoted(path));
-    pause_for(wait);
-  }
-}
-
-/// Lets go of the common parent when this was its last container.
-void remove_common_parent(const std::string& path) {
-  std::string parent = path.substr(0, path.rfind('/'));
-  if (parent.ends_with("/" + std::string(kCommonParent))) ::rmdir(parent.c_str());
-}
-
 // In v1 a new cpuset has no processors and takes no process until it has some.
 Result<void> inherit_cpuset(const sys::Fd& parent, const sys::Fd& directory) {
   for (const std::string name : {"cpuset.cpus", "cpuset.mems"}) {
     auto own = TRY(sys::read_file(directory, name));
     if (!trim(own).empty()) continue;
     auto value = TRY(sys::read_file(parent, name));
-    TRY(write_value(directory, name, std::string(trim(value))));
+    TRY(write_cgroup_file(directory, name, std::string(trim(value))));
   }
   return {};
 }
@@ -167,10 +86,10 @@ void enable_controllers(const sys::Fd& directory, const std::set<std::string>& c
     all += all.empty() ? "+" : " +";
     all += name;
   }
-  if (all.empty() || write_value(directory, "cgroup.subtree_control", all).ok()) return;
+  if (all.empty() || write_cgroup_file(directory, "cgroup.subtree_control", all).ok()) return;
   // One that is refused makes the kernel refuse the whole line.
   for (const auto& name : controllers) {
-    ignore(write_value(directory, "cgroup.subtree_control", "+" + name));
+    ignore(write_cgroup_file(directory, "cgroup.subtree_control", "+" + name));
   }
 }
 
@@ -434,11 +353,11 @@ Result<CgroupSet> CgroupSet::open(const CgroupLayout& layout, const std::string&
 /// period) are tried again after the others.
 Result<void> CgroupSet::apply(const Directory& directory, const std::vector<CgroupWrite>& writes) {
   auto write_one = [&](const CgroupWrite& write) {
-    auto written = write_value(directory.fd, write.file, write.value);
+    auto written = write_cgroup_file(directory.fd, write.file, write.value);
     if (written.ok() || written.error().kind != Kind::not_found || write.instead.empty()) {
       return written;
     }
-    return write_value(directory.fd, write.instead, write.value);
+    return write_cgroup_file(directory.fd, write.instead, write.value);
   };
   std::vector<const CgroupWrite*> again;
   for (const auto& write : writes) {
@@ -510,77 +429,9 @@ std::vector<std::string> CgroupSet::paths() const {
 Result<void> CgroupSet::add(pid_t pid, Unified unified) const {
   for (const auto& directory : directories_) {
     if (directory.version == Version::v2 && unified == Unified::already_inside) continue;
-    TRY_CTX(write_value(directory.fd, "cgroup.procs", std::to_string(pid)),
+    TRY_CTX(write_cgroup_file(directory.fd, "cgroup.procs", std::to_string(pid)),
             "cannot move process " + std::to_string(pid) + " into " + quoted(directory.path));
   }
-  return {};
-}
-
-Result<std::vector<pid_t>> CgroupSet::processes() const {
-  std::vector<pid_t> pids;
-  // All hierarchies hold the same ones.
-  if (!directories_.empty()) TRY(append_processes(directories_.front().fd, pids));
-  return pids;
-}
-
-// ---- the end ------------------------------------------------------------------------------------
-
-Result<void> CgroupSet::freeze(Freeze state) const {
-  const auto* v2 = find_unified();
-  const auto* directory = v2 != nullptr ? v2 : find("freezer");
-  if (directory == nullptr) {
-    return make_error(Kind::unsupported, "freeze the container: it has no cgroup with a freezer");
-  }
-  bool freezing = state == Freeze::freeze;
-  std::string file = v2 != nullptr ? "cgroup.freeze" : "freezer.state";
-  std::string value = v2 != nullptr ? (freezing ? "1" : "0") : (freezing ? "FROZEN" : "THAWED");
-  std::string shown = v2 != nullptr ? "cgroup.events" : file;
-  std::string expected = v2 != nullptr ? (freezing ? "frozen 1" : "frozen 0") : value;
-
-  auto deadline = Clock::now() + kFreezePatience;
-  for (auto wait = std::chrono::microseconds(50);; wait = longer(wait)) {
-    // Written again each time: v1 gives up on processes that fork meanwhile.
-    TRY(write_value(directory->fd, file, value));
-    auto text = TRY(sys::read_file(directory->fd, shown));
-    if (text.find(expected) != std::string::npos) return {};
-    if (Clock::now() > deadline) break;
-    pause_for(wait);
-  }
-  // Half frozen is the worst state: nobody could end it.
-  if (freezing) ignore(write_value(directory->fd, file, v2 != nullptr ? "0" : "THAWED"));
-  return make_error(Kind::interrupted, "freeze " + quoted(directory->path) + ": it takes too long");
-}
-
-Result<void> CgroupSet::kill_all() const {
-  if (directories_.empty()) return {};
-  if (const auto* v2 = find_unified()) {
-    auto killed = write_value(v2->fd, "cgroup.kill", "1");
-    if (killed.ok() || killed.error().kind != Kind::not_found) return killed;
-  }
-  // COMPAT(5.14): without cgroup.kill nobody may fork while we go through the list.
-  bool frozen = freeze(Freeze::freeze).ok();
-  auto pids = processes();
-  if (pids.ok()) {
-    for (pid_t pid : *pids) ::kill(pid, SIGKILL);
-  }
-  // A frozen process does not die.
-  if (frozen) TRY(freeze(Freeze::thaw));
-  return pids.ok() ? Result<void>() : Result<void>(std::move(pids).error());
-}
-
-Result<void> CgroupSet::remove() {
-  auto deadline = Clock::now() + kRemovePatience;
-  std::optional<Error> first;
-  for (const auto& directory : directories_) {
-    auto removed = remove_directory(directory.path, deadline);
-    if (removed.ok()) {
-      remove_common_parent(directory.path);
-    } else if (!first) {
-      first = std::move(removed).error();
-    }
-  }
-  directories_.clear();
-  if (first) return std::move(*first);
   return {};
 }
 

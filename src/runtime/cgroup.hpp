@@ -16,6 +16,9 @@ namespace berth::runtime {
 
 struct CgroupWrite;
 
+/// The directory that holds all containers where the caller names no other place.
+inline constexpr std::string_view kCommonCgroup = "berth";
+
 /// One mounted cgroup hierarchy.
 struct CgroupHierarchy {
   enum class Version { v1, v2 };
@@ -109,6 +112,13 @@ class CgroupSet {
   enum class Freeze { thaw, freeze };
   Result<void> freeze(Freeze state) const;
 
+  /// Whether freeze() has stopped them; false where there is no freezer.
+  Result<bool> is_frozen() const;
+
+  /// Sends `signal` to all processes, in child cgroups too; none escapes by forking where there is
+  /// a freezer. Errors: io (the list cannot be read).
+  Result<void> signal_all(int signal) const;
+
   /// Sends SIGKILL to all processes, in child cgroups too. They may still be dying at return.
   Result<void> kill_all() const;
 
@@ -133,6 +143,7 @@ class CgroupSet {
 
   const Directory* find(std::string_view controller) const;
   const Directory* find_unified() const;
+  const Directory* find_freezer() const;
   Result<void> apply(const Directory& directory, const std::vector<CgroupWrite>& writes);
 
   std::vector<Directory> directories_;

@@ -8,6 +8,7 @@
 #include <chrono>
 
 #include "base/text.hpp"
+#include "runtime/find.hpp"
 #include "runtime/foreground.hpp"
 #include "runtime/hooks.hpp"
 #include "sys/file.hpp"
@@ -22,23 +23,6 @@ namespace {
 
 constexpr std::chrono::seconds kDeath{10};
 
-Result<CgroupSet> cgroups_of(const State& state) {
-  if (state.cgroup_path.empty()) return CgroupSet();
-  CgroupLayout layout = TRY(detect_cgroup_layout());
-  return CgroupSet::open(layout, state.cgroup_path);
-}
-
-/// A handle of the container's first process, checked to be the one that the state means: between
-/// a look at its start time and a kill by number another process could get the number.
-Result<sys::Process> first_process(const State& state) {
-  sys::Fd pidfd = TRY(sys::open_pidfd(state.pid));
-  uint64_t start = TRY(sys::process_start_time(state.pid));
-  if (start != state.start_time) {
-    return make_error(Kind::not_found, "open process " + std::to_string(state.pid));
-  }
-  return sys::Process(state.pid, std::move(pidfd));
-}
-
 Result<void> signal_first(const State& state, int signal) {
   sys::Process process = TRY(first_process(state));
   auto sent = process.signal(signal);
@@ -46,18 +30,20 @@ Result<void> signal_first(const State& state, int signal) {
   return sent;
 }
 
-Result<void> kill_and_wait(const State& state) {
-  auto process = first_process(state);
+Result<void> kill_and_wait(const Found& found) {
+  auto process = first_process(found.state);
   auto gone = [](const Error& error) { return error.kind == Kind::not_found; };
   if (!process.ok()) return gone(process.error()) ? Result<void>() : std::move(process).error();
   sys::Fd pidfd = TRY(sys::duplicate(process->pidfd()));
   auto sent = process->signal(SIGKILL);
   process->release();  // not our child
   if (!sent.ok()) return gone(sent.error()) ? Result<void>() : std::move(sent);
+  // A frozen process of v1 does not die, and a frozen one of v2 leaves others that stay.
+  if (found.status == Status::paused) TRY(found.cgroups.freeze(CgroupSet::Freeze::thaw));
   std::vector<pollfd> entries{{pidfd.get(), POLLIN, 0}};
   if (TRY(sys::poll(entries, kDeath)) > 0) return {};
   return make_error(Kind::busy,
-                    "kill process " + std::to_string(state.pid) + ": still there after 10 s");
+                    "kill process " + std::to_string(found.state.pid) + ": still there after 10 s");
 }
 
 // Waits for the sentence of the container's first process: "ready" that it has heard us, then
@@ -101,21 +87,20 @@ Result<void> create(const Store& store, LaunchRequest request, Report& report, L
 }
 
 Result<void> start(const Store& store, const std::string& id, Report& report, Log& log) {
-  Entry entry = TRY(store.get(id));
-  State state = TRY(entry.read());
-  Status status = entry.status(state);
-  if (status != Status::created) {
+  Found found = TRY(find(store, id));
+  const State& state = found.state;
+  if (found.status != Status::created) {
     return make_error(Kind::usage, "container " + quoted(id) + " is " +
-                                       std::string(status_name(status)) + ", not created");
+                                       std::string(status_name(found.status)) + ", not created");
   }
-  TRY(wake(entry, report));
+  TRY(wake(found.entry, report));
   report.fd.reset();
   auto hooked = run_hooks("poststart", state.hooks.poststart, public_state(state, "running"));
   if (hooked.ok()) return {};
   // runtime-spec runtime.md "Lifecycle": "If any poststart hook fails, the runtime MUST generate an
   // error, ... stop the container, and continue the lifecycle at step 12 [delete]".
-  ignore(kill_and_wait(state));
-  ignore(dispose(store, state, TRY(cgroups_of(state)), log));
+  ignore(kill_and_wait(found));
+  ignore(dispose(store, state, std::move(found.cgroups), log));
   return hooked;
 }
 
@@ -152,48 +137,44 @@ Result<int> read_signal(std::string_view text) {
 }
 
 Result<void> kill(const Store& store, const std::string& id, int signal, Whom whom) {
-  Entry entry = TRY(store.get(id));
-  State state = TRY(entry.read());
-  Status status = entry.status(state);
-  if (whom == Whom::all) {
-    CgroupSet cgroups = TRY(cgroups_of(state));
-    if (signal == SIGKILL && !cgroups.empty()) return cgroups.kill_all();
-    if (!cgroups.empty()) {
-      std::vector<pid_t> processes = TRY(cgroups.processes());
-      for (pid_t pid : processes) ignore(sys::send_signal(pid, signal));  // it may have ended
-      return {};
+  Found found = TRY(find(store, id));
+  bool is_paused = found.status == Status::paused;
+  if (whom == Whom::all && !found.cgroups.empty()) {
+    TRY(signal == SIGKILL ? found.cgroups.kill_all() : found.cgroups.signal_all(signal));
+  } else {
+    if (found.status != Status::created && found.status != Status::running && !is_paused) {
+      return make_error(Kind::usage, "container not running: " + quoted(id));
     }
+    TRY(signal_first(found.state, signal));
   }
-  if (status != Status::created && status != Status::running) {
-    return make_error(Kind::usage, "container not running: " + quoted(id));
-  }
-  return signal_first(state, signal);
+  // Others wait for resume; this one must not. A frozen process of v1 cannot even die.
+  if (signal == SIGKILL && is_paused) return found.cgroups.freeze(CgroupSet::Freeze::thaw);
+  return {};
 }
 
 Result<void> remove(const Store& store, const std::string& id, Force force, Log& log) {
   auto entry = store.get(id);
   if (!entry.ok() && entry.error().kind == Kind::not_found && force == Force::yes) return {};
   if (!entry.ok()) return std::move(entry).error();
-  auto read = entry->read();
   // A create that was killed before it wrote a word.
-  if (!read.ok() && force == Force::yes) return store.remove(id);
-  State state = TRY(std::move(read));
-  Status status = entry->status(state);
-  if ((status == Status::running || status == Status::creating) && force == Force::no) {
-    return make_error(
-        Kind::usage,
-        "container " + quoted(id) + " is " + std::string(status_name(status)) + ", not stopped",
-        "berth-runtime kill " + id + " KILL, or delete --force " + id);
+  if (force == Force::yes && !entry->read().ok()) return store.remove(id);
+  Found found = TRY(find(store, id));
+  bool is_over = found.status == Status::stopped || found.status == Status::created;
+  if (!is_over && force == Force::no) {
+    return make_error(Kind::usage,
+                      "container " + quoted(id) + " is " + std::string(status_name(found.status)) +
+                          ", not stopped",
+                      "berth-runtime kill " + id + " KILL, or delete --force " + id);
   }
-  if (status != Status::stopped && state.pid != 0) TRY(kill_and_wait(state));
-  return dispose(store, state, TRY(cgroups_of(state)), log);
+  if (found.status != Status::stopped && found.state.pid != 0) {
+    TRY(kill_and_wait(found));
+  }
+  return dispose(store, found.state, std::move(found.cgroups), log);
 }
 
 Result<Listed> look_up(const Store& store, const std::string& id) {
-  Entry entry = TRY(store.get(id));
-  State state = TRY(entry.read());
-  Status status = entry.status(state);
-  return Listed{std::move(state), status};
+  Found found = TRY(find(store, id));
+  return Listed{std::move(found.state), found.status};
 }
 
 Result<std::vector<Listed>> list(const Store& store) {

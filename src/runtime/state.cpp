@@ -67,6 +67,8 @@ std::string_view status_name(Status status) {
       return "created";
     case Status::running:
       return "running";
+    case Status::paused:
+      return "paused";
     case Status::stopped:
       return "stopped";
   }

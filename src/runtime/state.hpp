@@ -33,7 +33,7 @@ struct State {
   oci::Hooks hooks{};  ///< "config changes after create have no effect"
 };
 
-enum class Status { creating, created, running, stopped };
+enum class Status { creating, created, running, paused, stopped };
 std::string_view status_name(Status status);
 
 /// The state as the spec shows it to hooks and to `state` (runtime-spec runtime.md "State").
@@ -48,6 +48,7 @@ class Entry {
   Result<void> write(const State& state) const;
   Result<State> read() const;
   /// What the process and the socket of `start` tell; a creator that has died leaves `stopped`.
+  /// Never `paused`, which its cgroup knows: find().
   Status status(const State& state) const;
 
  private:

@@ -81,3 +81,64 @@ def runtime(place, kind):
     made = Runtime(place / "state", PREFIX[kind])
     yield made
     assert_nothing_is_left(place, made)
+
+
+def ok(done):
+    assert (done.returncode, done.stderr) == (0, ""), done
+    return done.stdout
+
+
+def until(condition, seconds=20):
+    for _ in range(seconds * 20):
+        if condition():
+            return
+        time.sleep(0.05)
+    raise AssertionError("never came true")
+
+
+@pytest.fixture
+def start(runtime, bundle):
+    """start(*flags) runs c1 detached, its output in a file of the bundle; it is deleted at the
+    end."""
+    used = [runtime]
+
+    def call(*flags, by=runtime):
+        used[0] = by
+        bundle.write()
+        with open(bundle.directory / "out", "w+", encoding="utf-8") as out:
+            done = subprocess.run(by.command("run", "--detach", "-b", str(bundle.directory),
+                                             *flags, "c1"), stdin=subprocess.DEVNULL, stdout=out,
+                                  stderr=out, timeout=60, check=False)
+        assert done.returncode == 0, (bundle.directory / "out").read_text()
+
+    yield call
+    ok(used[0].call("delete", "--force", "c1"))
+
+
+def mounted_hierarchies():
+    """{what: mount point}, what being a v1 controller or "unified"."""
+    found = {}
+    for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8").split("\n"):
+        head, _, tail = line.partition(" - ")
+        if tail.startswith("cgroup2 "):
+            found["unified"] = head.split()[4]
+        elif tail.startswith("cgroup "):
+            for option in tail.split()[2].split(","):
+                found[option] = head.split()[4]
+    return found
+
+
+def without_hierarchies(*names):
+    """The prefix of a command that does not see these cgroup mounts."""
+    places = " ".join(mounted_hierarchies()[name] for name in names)
+    return ("unshare", "--mount", "sh", "-ec",
+            f'for m in {places}; do umount "$m"; done; exec "$@"', "sh")
+
+
+@pytest.fixture
+def hybrid():
+    """{what: mount point} of a machine with v1 and v2 hierarchies."""
+    found = mounted_hierarchies()
+    if not {"unified", "memory", "pids", "cpu", "freezer"} <= set(found):
+        pytest.skip("cgroups are not hybrid here")
+    return found

@@ -47,6 +47,8 @@ struct Verb {
   Arity arity;
   Command (*command)();
   bool makes_process = false;  ///< it clones the first process of a container
+  /// Where what follows the id are the words of another program: at_first_argument.
+  FlagsEnd flags_end = FlagsEnd::at_double_dash;
 };
 
 template <class Options>
@@ -75,7 +77,10 @@ extern const Verb create_verb;
 extern const Verb delete_verb;
 extern const Verb kill_verb;
 extern const Verb list_verb;
+extern const Verb pause_verb;
 extern const Verb plan_verb;
+extern const Verb ps_verb;
+extern const Verb resume_verb;
 extern const Verb run_verb;
 extern const Verb start_verb;
 extern const Verb state_verb;

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/oci/verb.hpp"
+#include "runtime/freeze.hpp"
+
+namespace berth::cli::oci {
+namespace {
+
+struct Options {};
+
+FlagTable flags(Options&) {
+  return {};
+}
+
+Result<int> run(Session& session, const Options&, const std::vector<std::string>& arguments) {
+  runtime::Store store = TRY(runtime::Store::open(session.root));
+  TRY_CTX(runtime::pause(store, arguments[0]), "cannot pause container '" + arguments[0] + "'");
+  return 0;
+}
+
+}  // namespace
+
+const Verb pause_verb{
+    .text = {.name = "pause",
+             .arguments = "ID",
+             .summary = "Stop all processes of a container until resume",
+             .example = "berth-runtime pause web"},
+    .arity = {1, 1},
+    .command = [] { return make_command(flags, run); },
+};
+
+}  // namespace berth::cli::oci

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/oci/verb.hpp"
+#include "json/value.hpp"
+#include "runtime/find.hpp"
+#include "runtime/process_table.hpp"
+
+namespace berth::cli::oci {
+namespace {
+
+struct Options {
+  std::string format = "table";
+};
+
+FlagTable flags(Options& o) {
+  return {{"format", 'f', "FORMAT", "As a table or as json", &o.format, {"table", "json"}}};
+}
+
+std::string as_json(const std::vector<pid_t>& processes) {
+  json::Array array;
+  for (pid_t pid : processes) array.emplace_back(int64_t{pid});
+  return json::dump(json::Value(std::move(array))) + "\n";
+}
+
+Result<int> run(Session& session, const Options& options,
+                const std::vector<std::string>& arguments) {
+  runtime::Store store = TRY(runtime::Store::open(session.root));
+  runtime::Found found = TRY(runtime::find(store, arguments[0]));
+  std::vector<pid_t> processes = TRY(runtime::processes_of(found));
+  if (options.format == "json") {
+    session.out = as_json(processes);
+    return 0;
+  }
+  session.out = TRY(runtime::process_table(processes, {arguments.begin() + 1, arguments.end()}));
+  return 0;
+}
+
+}  // namespace
+
+const Verb ps_verb{
+    .text = {.name = "ps",
+             .arguments = "ID [PS-ARGUMENT...]",
+             .summary = "List the processes of a container, as the host's ps shows them",
+             .example = "berth-runtime ps web -o pid,args"},
+    .arity = {1, SIZE_MAX},
+    .command = [] { return make_command(flags, run); },
+    .flags_end = FlagsEnd::at_first_argument,
+};
+
+}  // namespace berth::cli::oci

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/oci/verb.hpp"
+#include "runtime/freeze.hpp"
+
+namespace berth::cli::oci {
+namespace {
+
+struct Options {};
+
+FlagTable flags(Options&) {
+  return {};
+}
+
+Result<int> run(Session& session, const Options&, const std::vector<std::string>& arguments) {
+  runtime::Store store = TRY(runtime::Store::open(session.root));
+  TRY_CTX(runtime::resume(store, arguments[0]), "cannot resume container '" + arguments[0] + "'");
+  return 0;
+}
+
+}  // namespace
+
+const Verb resume_verb{
+    .text = {.name = "resume",
+             .arguments = "ID",
+             .summary = "Let a paused container continue",
+             .example = "berth-runtime resume web"},
+    .arity = {1, 1},
+    .command = [] { return make_command(flags, run); },
+};
+
+}  // namespace berth::cli::oci

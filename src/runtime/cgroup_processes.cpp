@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs as: berth-runtime, as root or as id 0 of a user namespace. Capabilities held: all.
+// Hostile input: processes inside a container may fork and make cgroups while they are killed.
+#include <fcntl.h>
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+
+#include "base/text.hpp"
+#include "runtime/cgroup.hpp"
+#include "runtime/cgroup_files.hpp"
+#include "sys/file.hpp"
+#include "sys/program.hpp"
+
+namespace berth::runtime {
+namespace {
+
+using Version = CgroupHierarchy::Version;
+using Clock = std::chrono::steady_clock;
+
+constexpr auto kRemovePatience = std::chrono::seconds(2);
+constexpr auto kFreezePatience = std::chrono::seconds(10);
+
+std::chrono::microseconds longer(std::chrono::microseconds wait) {
+  return std::min(2 * wait, std::chrono::microseconds(10000));
+}
+
+void pause_for(std::chrono::microseconds time) {
+  timespec request{0, std::chrono::nanoseconds(time).count()};
+  nanosleep(&request, nullptr);
+}
+
+/// rmdir(2) of a cgroup, children first; the kernel says EBUSY until the last process is reaped.
+Result<void> remove_directory(const std::string& path, Clock::time_point deadline) {
+  for (auto wait = std::chrono::microseconds(50);; wait = longer(wait)) {
+    if (::rmdir(path.c_str()) == 0 || errno == ENOENT) return {};
+    int saved = errno;
+    if (saved != EBUSY && saved != ENOTEMPTY) return sys_error(saved, "remove " + quoted(path));
+    auto directory = sys::open_if_exists(sys::cwd(), path, O_RDONLY | O_DIRECTORY);
+    if (directory.ok() && *directory) {
+      for (const auto& child : child_cgroups(**directory)) {
+        TRY(remove_directory(path + "/" + child, deadline));
+      }
+    }
+    if (Clock::now() > deadline) return sys_error(saved, "remove " + quoted(path));
+    pause_for(wait);
+  }
+}
+
+/// Lets go of the common parent when this was its last container.
+void remove_common_parent(const std::string& path) {
+  std::string parent = path.substr(0, path.rfind('/'));
+  if (parent.ends_with("/" + std::string(kCommonCgroup))) ::rmdir(parent.c_str());
+}
+
+/// The files of a freezer, which v1 and v2 have in different words.
+struct Freezer {
+  const sys::Fd* directory;
+  std::string wish;  ///< takes freeze or thaw
+  std::string freeze;
+  std::string thaw;
+  std::string report;  ///< says what is
+  std::string frozen;
+  std::string thawed;
+};
+
+Freezer freezer_of(const sys::Fd& directory, Version version) {
+  if (version == Version::v2) {
+    return {&directory, "cgroup.freeze", "1", "0", "cgroup.events", "frozen 1", "frozen 0"};
+  }
+  return {&directory, "freezer.state", "FROZEN", "THAWED", "freezer.state", "FROZEN", "THAWED"};
+}
+
+Result<void> set_and_wait(const Freezer& freezer, const std::string& value,
+                          const std::string& expected) {
+  auto deadline = Clock::now() + kFreezePatience;
+  for (auto wait = std::chrono::microseconds(50);; wait = longer(wait)) {
+    // Written again each time: v1 gives up on processes that fork meanwhile.
+    TRY(write_cgroup_file(*freezer.directory, freezer.wish, value));
+    auto text = TRY(sys::read_file(*freezer.directory, freezer.report));
+    if (text.find(expected) != std::string::npos) return {};
+    if (Clock::now() > deadline) {
+      return make_error(Kind::interrupted, "freeze: it takes more than 10 s");
+    }
+    pause_for(wait);
+  }
+}
+
+}  // namespace
+
+const CgroupSet::Directory* CgroupSet::find_freezer() const {
+  const auto* v2 = find_unified();
+  return v2 != nullptr ? v2 : find("freezer");
+}
+
+Result<std::vector<pid_t>> CgroupSet::processes() const {
+  std::vector<pid_t> pids;
+  // All hierarchies hold the same ones.
+  if (!directories_.empty()) TRY(append_processes(directories_.front().fd, pids));
+  return pids;
+}
+
+Result<void> CgroupSet::freeze(Freeze state) const {
+  const auto* directory = find_freezer();
+  if (directory == nullptr) {
+    return make_error(Kind::unsupported, "freeze the container: it has no cgroup with a freezer");
+  }
+  Freezer freezer = freezer_of(directory->fd, directory->version);
+  if (state == Freeze::thaw) {
+    TRY_CTX(set_and_wait(freezer, freezer.thaw, freezer.thawed),
+            "cannot thaw " + quoted(directory->path));
+    return {};
+  }
+  auto frozen = set_and_wait(freezer, freezer.freeze, freezer.frozen);
+  if (frozen.ok()) return {};
+  // Half frozen is the worst state: nobody could end it.
+  ignore(write_cgroup_file(directory->fd, freezer.wish, freezer.thaw));
+  return std::move(frozen).error().with_context("cannot stop " + quoted(directory->path));
+}
+
+Result<bool> CgroupSet::is_frozen() const {
+  const auto* directory = find_freezer();
+  if (directory == nullptr) return false;
+  Freezer freezer = freezer_of(directory->fd, directory->version);
+  auto text = sys::read_file_if_exists(directory->fd, freezer.wish);
+  // The last process has gone, and the directory with it.
+  if (!text.ok() && text.error().sys_errno == ENODEV) return false;
+  std::string_view wish = trim(TRY(std::move(text)).value_or(""));
+  return wish == freezer.freeze || wish == "FREEZING";
+}
+
+Result<void> CgroupSet::signal_all(int signal) const {
+  // Nobody may fork while we go through the list, and what was frozen stays so.
+  bool thaw = !TRY(is_frozen()) && find_freezer() != nullptr && freeze(Freeze::freeze).ok();
+  auto pids = processes();
+  if (pids.ok()) {
+    for (pid_t pid : *pids) ignore(sys::send_signal(pid, signal));  // it may have ended
+  }
+  if (thaw) TRY(freeze(Freeze::thaw));
+  TRY(std::move(pids));
+  return {};
+}
+
+Result<void> CgroupSet::kill_all() const {
+  if (directories_.empty()) return {};
+  if (const auto* v2 = find_unified()) {
+    auto killed = write_cgroup_file(v2->fd, "cgroup.kill", "1");
+    if (killed.ok() || killed.error().kind != Kind::not_found) return killed;
+  }
+  // COMPAT(5.14): without cgroup.kill.
+  TRY(signal_all(SIGKILL));
+  // A frozen process of v1 does not die.
+  return find_freezer() != nullptr ? freeze(Freeze::thaw) : Result<void>();
+}
+
+Result<void> CgroupSet::remove() {
+  auto deadline = Clock::now() + kRemovePatience;
+  std::optional<Error> first;
+  for (const auto& directory : directories_) {
+    auto removed = remove_directory(directory.path, deadline);
+    if (removed.ok()) {
+      remove_common_parent(directory.path);
+    } else if (!first) {
+      first = std::move(removed).error();
+    }
+  }
+  directories_.clear();
+  if (first) return std::move(*first);
+  return {};
+}
+
+}  // namespace berth::runtime

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/find.hpp"
+
+#include "base/text.hpp"
+#include "sys/file.hpp"
+
+namespace berth::runtime {
+namespace {
+
+/// "pid:[4026531836]" of a process.
+Result<std::string> pid_namespace(const std::string& pid) {
+  return sys::read_link(sys::cwd(), "/proc/" + pid + "/ns/pid");
+}
+
+/// The processes in the pid namespace of `first`; that one alone where it is ours too.
+Result<std::vector<pid_t>> pid_namespace_members(pid_t first) {
+  auto theirs = pid_namespace(std::to_string(first));
+  std::string ours = TRY(pid_namespace("self"));
+  if (!theirs.ok() || *theirs == ours) return std::vector<pid_t>{first};
+  std::vector<pid_t> members;
+  std::vector<std::string> names = TRY(sys::list_directory(sys::cwd(), "/proc"));
+  for (const auto& name : names) {
+    auto pid = parse_i64(name);
+    if (!pid) continue;
+    auto space = pid_namespace(name);
+    if (space.ok() && *space == *theirs) members.push_back(static_cast<pid_t>(*pid));
+  }
+  return members;
+}
+
+}  // namespace
+
+Result<CgroupSet> cgroups_of(const State& state) {
+  if (state.cgroup_path.empty()) return CgroupSet();
+  CgroupLayout layout = TRY(detect_cgroup_layout());
+  return CgroupSet::open(layout, state.cgroup_path);
+}
+
+Result<Found> find(const Store& store, const std::string& id) {
+  Entry entry = TRY(store.get(id));
+  State state = TRY(entry.read());
+  CgroupSet cgroups = TRY(cgroups_of(state));
+  Status status = entry.status(state);
+  // The freezer itself is asked: who thaws the container by other means is not contradicted.
+  bool can_pause = status == Status::running || status == Status::created;
+  if (can_pause && TRY(cgroups.is_frozen())) status = Status::paused;
+  return Found{std::move(entry), std::move(state), std::move(cgroups), status};
+}
+
+Result<sys::Process> first_process(const State& state) {
+  sys::Fd pidfd = TRY(sys::open_pidfd(state.pid));
+  uint64_t start = TRY(sys::process_start_time(state.pid));
+  if (start != state.start_time) {
+    return make_error(Kind::not_found, "open process " + std::to_string(state.pid));
+  }
+  return sys::Process(state.pid, std::move(pidfd));
+}
+
+Result<std::vector<pid_t>> processes_of(const Found& found) {
+  if (!found.cgroups.empty()) return found.cgroups.processes();
+  if (found.status == Status::stopped || found.state.pid == 0) return std::vector<pid_t>();
+  return pid_namespace_members(found.state.pid);
+}
+
+}  // namespace berth::runtime

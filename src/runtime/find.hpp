@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs as: berth-runtime. Capabilities: the caller's. Hostile: nothing but the processes inside.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "runtime/cgroup.hpp"
+#include "runtime/state.hpp"
+#include "sys/process.hpp"
+
+namespace berth::runtime {
+
+/// The directories that `state` names; those that are gone are left out.
+Result<CgroupSet> cgroups_of(const State& state);
+
+/// A container as it is at this moment.
+struct Found {
+  Entry entry;
+  State state;
+  CgroupSet cgroups;
+  Status status;
+};
+
+/// Errors: as Store::get and Entry::read.
+Result<Found> find(const Store& store, const std::string& id);
+
+/// A handle of the container's first process, checked to be the one that the state means: between
+/// a look at its start time and a kill by number another process could get the number. To be
+/// released, because it is not our child.
+/// Errors: not_found (it has ended).
+Result<sys::Process> first_process(const State& state);
+
+/// All processes of a container: those in its cgroup, else those in its pid namespace, else the
+/// first one; empty when it has stopped.
+Result<std::vector<pid_t>> processes_of(const Found& found);
+
+}  // namespace berth::runtime

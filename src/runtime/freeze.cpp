@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/freeze.hpp"
+
+#include "base/text.hpp"
+#include "runtime/find.hpp"
+
+namespace berth::runtime {
+
+Result<void> pause(const Store& store, const std::string& id) {
+  Found found = TRY(find(store, id));
+  if (found.status != Status::running && found.status != Status::created) {
+    return make_error(Kind::usage, "container not running: " + quoted(id) + " is " +
+                                       std::string(status_name(found.status)));
+  }
+  return found.cgroups.freeze(CgroupSet::Freeze::freeze);
+}
+
+Result<void> resume(const Store& store, const std::string& id) {
+  Found found = TRY(find(store, id));
+  if (found.status != Status::paused) {
+    return make_error(Kind::usage, "container not paused: " + quoted(id) + " is " +
+                                       std::string(status_name(found.status)));
+  }
+  return found.cgroups.freeze(CgroupSet::Freeze::thaw);
+}
+
+}  // namespace berth::runtime

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/process_table.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/text.hpp"
+#include "sys/file.hpp"
+#include "sys/process.hpp"
+
+namespace berth::runtime {
+namespace {
+
+// Not through PATH: what is executed is not for the environment to choose.
+constexpr const char* kPrograms[] = {"/bin/ps", "/usr/bin/ps"};
+constexpr std::chrono::seconds kPatience{60};
+
+Result<std::string> list_all(const std::vector<std::string>& words) {
+  sys::SpawnOptions options;
+  for (const char* program : kPrograms) {
+    if (TRY(sys::stat_entry(sys::cwd(), program))) options.program = program;
+  }
+  if (options.program.empty()) return make_error(Kind::not_found, "execute '/bin/ps'");
+  options.args = {"ps"};
+  options.args.insert(options.args.end(), words.begin(), words.end());
+  if (words.empty()) options.args.push_back("-ef");
+  options.env.emplace();
+  sys::CommandOutput printed = TRY(sys::run_command(std::move(options), "", kPatience));
+  if (printed.status.shell_code() == 0) return std::move(printed.out);
+  return make_error(Kind::usage,
+                    "execute 'ps': " + std::string(split(trim(printed.err), '\n').front()));
+}
+
+}  // namespace
+
+Result<std::string> rows_of(const std::string& table, const std::vector<pid_t>& processes) {
+  auto lines = split(table, '\n');
+  auto heading = split_blank(lines.front());
+  auto column = std::find(heading.begin(), heading.end(), "PID") - heading.begin();
+  if (static_cast<size_t>(column) == heading.size()) {
+    return make_error(Kind::usage, "find the column PID in the output of ps");
+  }
+  std::string text(lines.front());
+  text += "\n";
+  for (size_t i = 1; i < lines.size(); ++i) {
+    auto words = split_blank(lines[i]);
+    if (words.size() <= static_cast<size_t>(column)) continue;
+    auto pid = parse_i64(words[static_cast<size_t>(column)]);
+    bool ours = pid && std::find(processes.begin(), processes.end(), *pid) != processes.end();
+    if (ours) text += std::string(lines[i]) + "\n";
+  }
+  return text;
+}
+
+Result<std::string> process_table(const std::vector<pid_t>& processes,
+                                  const std::vector<std::string>& words) {
+  std::string table = TRY(list_all(words));
+  return rows_of(table, processes);
+}
+
+}  // namespace berth::runtime

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs as: berth-runtime. Capabilities: the caller's, which ps gets too. Hostile: the names of the
+// processes in the output of ps; they are only passed on.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace berth::runtime {
+
+/// The lines of `table` whose column PID names one of `processes`, below its heading. Pure.
+/// Errors: usage (no such column).
+Result<std::string> rows_of(const std::string& table, const std::vector<pid_t>& processes);
+
+/// What the host's ps prints of `processes` when called with `words`, "-ef" when there are none.
+/// Errors: not_found (no ps), usage (ps refuses the words, or its output has no column PID).
+Result<std::string> process_table(const std::vector<pid_t>& processes,
+                                  const std::vector<std::string>& words);
+
+}  // namespace berth::runtime
