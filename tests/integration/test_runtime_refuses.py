@@ -194,11 +194,19 @@ def test_refuses_a_root_or_a_layer_that_does_not_exist(runtime, bundle, place):
 
 
 def test_passes_on_the_kernels_words_about_an_option(runtime, bundle):
+    bundle.mount("/data", "none", "moon=1", kind="tmpfs")
+    assert runtime.error(bundle) == (f"{RUN}cannot mount 'tmpfs' at '/data': set mount option "
+                                     "'moon=1' (e tmpfs: Unknown parameter 'moon'): Invalid argument")
+
+
+def test_refuses_an_option_that_the_overlay_does_not_know(runtime, bundle):
     bundle.config["mounts"].insert(0, {"destination": "/", "type": "overlay",
                                        "options": [f"lowerdir+={bundle.rootfs}", "moon=1"]})
     line = runtime.error(bundle)
-    assert line.startswith(f"{RUN}cannot mount the root file system: set mount option 'moon=1' (")
-    assert "Unknown parameter 'moon'" in line and line.endswith("Invalid argument")
+    # Before Linux 6.5 the overlay looks at its options when it is made, and does not say which.
+    assert line.startswith(f"{RUN}cannot mount the root file system: ")
+    assert "'moon=1' (" in line or "make file system: " in line
+    assert line.endswith("Invalid argument")
 
 
 def test_refuses_an_unknown_file_system(runtime, bundle):

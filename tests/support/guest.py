@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A QEMU guest: Debian with Debian's own kernel (6.1, cgroup v2 alone, AppArmor, systemd if it is
+asked for), where the machine that runs the tests has another kernel and other cgroups.
+
+    machine = Machine(prepare(CACHE))
+    machine.add("bin/berth-runtime", PROGRAMS / "berth-runtime")
+    ended = machine.run("exec >/dev/ttyS1; /payload/bin/berth-runtime --version")
+    assert ended.report.startswith("berth-runtime ")
+
+The kernel and the root file system are made once per machine, as root (about two minutes, from
+Debian's mirror), and kept; a guest writes to a throw-away layer above. It has no network and no
+acceleration: programs are five to ten times slower than outside.
+"""
+
+import contextlib
+import dataclasses
+import fcntl
+import hashlib
+import io
+import pathlib
+import re
+import subprocess
+import tarfile
+import tempfile
+
+from support.registry import die_with_parent
+
+PACKAGES = ("systemd", "systemd-sysv", "libpam-systemd", "dbus", "dbus-user-session", "apparmor",
+            "python3", "python3-pytest", "busybox-static", "iproute2", "kmod", "passwd", "procps",
+            "strace", "uidmap", "util-linux")
+
+# The guest's first program; the test's own is /payload/init. The disks appear when they are found.
+FIRST = """#!/bin/sh
+export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root TERM=dumb
+mountpoint -q /dev || mount -t devtmpfs dev /dev
+mount -t proc proc /proc
+mount -t sysfs sysfs /sys
+mount -t securityfs securityfs /sys/kernel/security
+while ! [ -b /dev/nvme1n1 ]; do sleep 0.05; done
+tar -xf /dev/nvme1n1 -C /payload
+stty raw -F /dev/ttyS1
+exec /payload/init
+"""
+
+# For /payload/init: what an init system would have mounted, and cgroup v2 alone.
+MOUNTS = """
+mkdir -p /dev/pts /dev/shm /dev/mqueue
+mount -t devpts devpts /dev/pts
+mount -t tmpfs shm /dev/shm
+mount -t mqueue mqueue /dev/mqueue
+mount -t tmpfs run /run
+mount -t tmpfs tmp /tmp
+mount -t cgroup2 cgroup2 /sys/fs/cgroup
+ip link set lo up
+modprobe overlay
+"""
+POWER_OFF = "\necho o >/proc/sysrq-trigger; sleep 60\n"
+
+MEMORY_MIB = 1024
+DISK_MIB = 1500
+
+
+class GuestError(Exception):
+    """A guest that was not made or did not end by itself; says what its console said last."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Image:
+    kernel: pathlib.Path
+    disk: pathlib.Path
+
+
+@dataclasses.dataclass(frozen=True)
+class Ended:
+    console: str
+    report: str  # what was written to /dev/ttyS1
+
+
+# ---- the image ----------------------------------------------------------------------------------
+
+def _run(*argv, **options):
+    argv = [str(arg) for arg in argv]
+    done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          check=False, **options)
+    if done.returncode != 0:
+        raise GuestError(f"{' '.join(argv)}: {done.stderr[-2000:]}{done.stdout[-500:]}")
+    return done.stdout
+
+
+def _kernel_package():
+    depends = _run("apt-cache", "depends", "linux-image-cloud-amd64")
+    return re.search(r"Depends: (linux-image-\S+)", depends).group(1)
+
+
+def _download_kernel(directory):
+    """The .deb of the kernel; never installed. Old package lists name files that have gone."""
+    try:
+        package = _kernel_package()
+        _run("apt-get", "download", "-o", "APT::Sandbox::User=root", package, cwd=directory)
+    except (GuestError, AttributeError):
+        _run("apt-get", "update", "-q")
+        package = _kernel_package()
+        _run("apt-get", "download", "-o", "APT::Sandbox::User=root", package, cwd=directory)
+    (archive,) = directory.glob("linux-image-*.deb")
+    return archive
+
+
+def _build(directory):
+    unpacked, root = directory / "unpacked", directory / "root"
+    _run("dpkg-deb", "--extract", _download_kernel(directory), unpacked)
+    _run("debootstrap", "--variant=minbase", f"--include={','.join(PACKAGES)}", "bookworm", root)
+    for archive in (root / "var/cache/apt/archives").glob("*.deb"):
+        archive.unlink()
+    _run("cp", "--archive", unpacked / "lib/modules", root / "lib")
+    (version,) = (path.name for path in (root / "lib/modules").iterdir())
+    _run("chroot", root, "depmod", version)
+    (root / "payload").mkdir()
+    (root / "sbin/guest-first").write_text(FIRST, encoding="utf-8")
+    (root / "sbin/guest-first").chmod(0o755)
+    _run("mkfs.ext4", "-q", "-O", "^has_journal", "-m", "0", "-d", root, directory / "disk",
+         f"{DISK_MIB}M")
+    (kernel,) = (unpacked / "boot").glob("vmlinuz-*")
+    kernel.rename(directory / "kernel")
+
+
+def prepare(cache):
+    """The Image; builds it where this recipe has not been built yet."""
+    recipe = hashlib.sha256(repr((PACKAGES, FIRST, DISK_MIB)).encode()).hexdigest()[:12]
+    kept = pathlib.Path(cache) / "guest" / recipe
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    with open(kept.parent / "lock", "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not kept.exists():
+            with tempfile.TemporaryDirectory(prefix="building-", dir=kept.parent) as scratch:
+                scratch = pathlib.Path(scratch)
+                _build(scratch)
+                staged = scratch / "image"
+                staged.mkdir()
+                for name in ("kernel", "disk"):
+                    (scratch / name).rename(staged / name)
+                staged.rename(kept)
+    return Image(kept / "kernel", kept / "disk")
+
+
+# ---- one guest ----------------------------------------------------------------------------------
+
+def _stop(process):
+    if process.poll() is None:
+        process.kill()
+    process.wait()
+
+
+class Machine:
+    """A guest that is not started yet, and the files that it gets below /payload."""
+
+    def __init__(self, image):
+        self.image = image
+        self.files = []  # (name, path or bytes, mode)
+
+    def add(self, name, content, mode=0o755):
+        """A file with these bytes, or a copy of this file or directory."""
+        self.files.append((name, content, mode))
+
+    def _pack(self, path):
+        with tarfile.open(path, "w") as archive:
+            for name, content, mode in self.files:
+                if isinstance(content, pathlib.Path):
+                    archive.add(content, name)
+                    continue
+                entry = tarfile.TarInfo(name)
+                entry.size, entry.mode = len(content), mode
+                archive.addfile(entry, io.BytesIO(content))
+
+    def run(self, script, deadline=240, kernel_arguments=""):
+        """Boots, lets `script` be the guest's first process, waits until it powers off. Errors:
+        GuestError (the deadline passed, the kernel or its first process died)."""
+        self.add("init", f"#!/bin/bash\n{script}".encode())
+        with tempfile.TemporaryDirectory(prefix="berth-tests-guest-") as scratch:
+            scratch = pathlib.Path(scratch)
+            self._pack(scratch / "payload")
+            (scratch / "report").touch()
+            return self._boot(scratch, deadline, kernel_arguments)
+
+    def _boot(self, scratch, deadline, kernel_arguments):
+        arguments = f"console=ttyS0 quiet panic=-1 root=/dev/nvme0n1 rw {kernel_arguments}"
+        command = ["qemu-system-x86_64", "-accel", "tcg", "-cpu", "max", "-smp", "1",
+                   "-m", str(MEMORY_MIB), "-nographic", "-no-reboot", "-nodefaults",
+                   "-serial", f"file:{scratch}/console", "-serial", f"file:{scratch}/report",
+                   "-kernel", str(self.image.kernel),
+                   "-append", f"{arguments} init=/sbin/guest-first"]
+        for name, path, options in (("disk", self.image.disk, "snapshot=on"),
+                                    ("payload", scratch / "payload", "readonly=on")):
+            command += ["-drive", f"if=none,id={name},format=raw,file={path},{options}",
+                        "-device", f"nvme,drive={name},serial={name}"]
+        with contextlib.ExitStack() as stack:
+            log = stack.enter_context(open(scratch / "qemu", "wb"))
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                       preexec_fn=die_with_parent)
+            stack.callback(_stop, process)
+            try:
+                process.wait(deadline)
+                fault = f"qemu ended with {process.returncode}" if process.returncode else ""
+            except subprocess.TimeoutExpired:
+                fault = f"the guest was not done after {deadline} s"
+        console, report, log = ((scratch / name).read_text(encoding="utf-8", errors="replace")
+                                if (scratch / name).exists() else ""
+                                for name in ("console", "report", "qemu"))
+        if "Kernel panic" in console:
+            fault = "the guest panicked"
+        if fault:
+            raise GuestError(f"{fault}\n{log[-1000:]}{report[-1000:]}\n{console[-3000:]}")
+        return Ended(console, report)
