@@ -9,17 +9,21 @@ import pytest
 from support.oci_fixtures import bundle, kind, ok, place, runtime, start, until  # noqa: F401
 
 
+def command(pid):
+    with open(f"/proc/{pid}/cmdline", "rb") as file:
+        return file.read().split(b"\0")[:-1]
+
+
 @pytest.fixture
 def three(runtime, bundle, start):
     """A container of three processes."""
     bundle.shell("sleep 1001 & sleep 1002 & wait")
     start()
-    until(lambda: len(json.loads(ok(runtime.call("ps", "--format", "json", "c1")))) == 3)
 
-
-def command(pid):
-    with open(f"/proc/{pid}/cmdline", "rb") as file:
-        return file.read().split(b"\0")[:-1]
+    def sleeps():
+        pids = json.loads(ok(runtime.call("ps", "--format", "json", "c1")))
+        return sorted(word for pid in pids for word in command(pid)[1:] if word.isdigit())
+    until(lambda: sleeps() == [b"1001", b"1002"])
 
 
 def test_gives_the_ids_that_the_host_knows(runtime, three):
