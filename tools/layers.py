@@ -69,7 +69,7 @@ MAKES_CALLS = {
     "runtime/cgroup.cpp": "write rmdir mkdir",
     "runtime/cgroup_files.cpp": "write openat fdopendir readdir",
     "runtime/cgroup_processes.cpp": "rmdir",
-    "runtime/launch.cpp": "getuid geteuid",
+    "runtime/launch.cpp": "getuid",
     "runtime/seccomp.cpp": "syscall",  # seccomp(2)
     "runtime/device_filter.cpp": "syscall",  # bpf(2)
 }

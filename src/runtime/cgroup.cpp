@@ -11,36 +11,18 @@
 #include <cerrno>
 #include <set>
 
-#include "base/rollback.hpp"
 #include "base/text.hpp"
 #include "runtime/cgroup_files.hpp"
 #include "runtime/cgroup_limits.hpp"
+#include "runtime/cgroup_maker.hpp"
 #include "runtime/device_filter.hpp"
 #include "sys/file.hpp"
+#include "sys/identity.hpp"
 
 namespace berth::runtime {
 namespace {
 
 using Version = CgroupHierarchy::Version;
-
-bool is_permission(int code) {
-  return code == EACCES || code == EPERM || code == EROFS;
-}
-
-/// "berth/c1" for "/berth/c1".
-Result<std::string> parse_path(const std::string& path) {
-  std::string name;
-  for (std::string_view part : split(path, '/')) {
-    if (part.empty() || part == ".") continue;
-    if (part == ".." || part.find('\0') != std::string_view::npos) {
-      return make_error(Kind::usage, "use cgroup path " + quoted(path));
-    }
-    if (!name.empty()) name += '/';
-    name += part;
-  }
-  if (name.empty()) return make_error(Kind::usage, "use cgroup path " + quoted(path));
-  return name;
-}
 
 /// The directories below which a container's directory may be: the mount, and beside ourselves.
 std::vector<std::string> bases(const CgroupHierarchy& hierarchy) {
@@ -78,8 +60,29 @@ Result<void> inherit_cpuset(const sys::Fd& parent, const sys::Fd& directory) {
   return {};
 }
 
-/// Lets the children of `directory` have `controllers`. What cannot be had shows when the files of
-/// the controller are missing.
+/// Whether a directory cannot be made for a reason that is the machine's: the place is not ours, or
+/// the mount is hidden. A parent that is gone is another matter: it went with its last child.
+bool is_out_of_reach(const Error& error, size_t depth) {
+  return is_permission(error.sys_errno) || (error.sys_errno == ENOENT && depth == 0);
+}
+
+/// Whether a limit on the container can be told from its absence: an allow-all list cannot.
+bool restricts(const std::vector<oci::DeviceRule>& rules) {
+  return std::any_of(rules.begin(), rules.end(), [](const auto& rule) { return !rule.allow; });
+}
+
+/// Why no hierarchy takes `write`.
+std::string why_left(const CgroupLayout& layout, const CgroupWrite& write) {
+  const auto* home = layout.find(write.controller);
+  if (write.controller.empty()) return "no cgroup v2";
+  if (home == nullptr) return "no cgroup controller '" + write.controller + "'";
+  return home->version == Version::v1
+             ? "controller '" + write.controller + "' is one of cgroup v1 here"
+             : "cgroup v2 has no such limit";
+}
+
+}  // namespace
+
 void enable_controllers(const sys::Fd& directory, const std::set<std::string>& controllers) {
   std::string all;
   for (const auto& name : controllers) {
@@ -93,37 +96,23 @@ void enable_controllers(const sys::Fd& directory, const std::set<std::string>& c
   }
 }
 
-/// Whether a directory cannot be made for a reason that is the machine's: the place is not ours, or
-/// the mount is hidden. A parent that is gone is another matter: it went with its last child.
-bool is_out_of_reach(const Error& error, size_t depth) {
-  return is_permission(error.sys_errno) || (error.sys_errno == ENOENT && depth == 0);
+Result<std::string> parse_cgroup_path(const std::string& path) {
+  std::string name;
+  for (std::string_view part : split(path, '/')) {
+    if (part.empty() || part == ".") continue;
+    if (part == ".." || part.find('\0') != std::string_view::npos) {
+      return make_error(Kind::usage, "use cgroup path " + quoted(path));
+    }
+    if (!name.empty()) name += '/';
+    name += part;
+  }
+  if (name.empty()) return make_error(Kind::usage, "use cgroup path " + quoted(path));
+  return name;
 }
 
-/// Whether a limit on the container can be told from its absence: an allow-all list cannot.
-bool restricts(const std::vector<oci::DeviceRule>& rules) {
-  return std::any_of(rules.begin(), rules.end(), [](const auto& rule) { return !rule.allow; });
-}
-
-/// What is to be written into one hierarchy.
-struct Share {
-  const CgroupHierarchy* hierarchy = nullptr;
-  std::vector<CgroupWrite> writes;
-};
-
-/// Why no hierarchy takes `write`.
-std::string why_left(const CgroupLayout& layout, const CgroupWrite& write) {
-  const auto* home = layout.find(write.controller);
-  if (write.controller.empty()) return "no cgroup v2";
-  if (home == nullptr) return "no cgroup controller '" + write.controller + "'";
-  return home->version == Version::v1
-             ? "controller '" + write.controller + "' is one of cgroup v1 here"
-             : "cgroup v2 has no such limit";
-}
-
-/// Deals what `resources` asks for to the hierarchies that have the controllers.
-Result<std::vector<Share>> deal(const CgroupLayout& layout, const oci::Resources& resources,
-                                std::vector<UnmetLimit>& unmet) {
-  std::vector<Share> shares;
+Result<std::vector<CgroupShare>> deal(const CgroupLayout& layout, const oci::Resources& resources,
+                                      std::vector<UnmetLimit>& unmet) {
+  std::vector<CgroupShare> shares;
   for (const auto& hierarchy : layout.hierarchies) shares.push_back({&hierarchy, {}});
   std::set<std::string> met;
   std::vector<CgroupWrite> left;
@@ -140,7 +129,7 @@ Result<std::vector<Share>> deal(const CgroupLayout& layout, const oci::Resources
           std::move(write));
     }
   };
-  deal_to(TRY(v1_writes(resources)), Version::v1);
+  deal_to(v1_writes(resources), Version::v1);
   auto of_v2 = resources;
   const auto* memory = layout.find("memory");
   if (memory == nullptr || memory->version == Version::v1) of_v2.memory.reset();
@@ -153,44 +142,26 @@ Result<std::vector<Share>> deal(const CgroupLayout& layout, const oci::Resources
   return shares;
 }
 
-}  // namespace
+Result<void> judge(const UnmetLimit& unmet, Log& log) {
+  std::string line = "linux.resources." + unmet.name + ": " + unmet.reason;
+  bool is_root = sys::in_initial_user_namespace() && sys::effective_uid() == 0;
+  if (is_root || unmet.name.starts_with("unified.")) {
+    return make_error(Kind::unsupported, std::move(line));
+  }
+  if (unmet.name != "devices") log.warn(line + "; ignoring");
+  return {};
+}
 
 // ---- making -------------------------------------------------------------------------------------
 
-/// Makes one directory after the other and takes all back unless the last step succeeds.
-class CgroupMaker {
- public:
-  CgroupMaker(const CgroupLayout& layout, std::string name, CgroupSet& made)
-      : layout_(layout), name_(std::move(name)), made_(made) {}
-
-  Result<void> make(const oci::Resources& resources);
-  /// Nothing when the rules hold.
-  Result<std::optional<UnmetLimit>> restrict_devices(const std::vector<oci::DeviceRule>& rules);
-
- private:
-  bool is_needed(const Share& share) const;
-  Result<void> make_share(const Share& share);
-  Result<bool> make_directory(const CgroupHierarchy& hierarchy, const std::string& base,
-                              const std::set<std::string>& controllers);
-  Result<bool> make_one(const std::string& path);
-  Result<void> filter_devices(const std::vector<oci::DeviceRule>& rules);
-  Result<void> list_devices(const std::vector<oci::DeviceRule>& rules);
-  void lacks(const Share& share, const std::string& reason);
-
-  const CgroupLayout& layout_;
-  std::string name_;
-  CgroupSet& made_;
-  Rollback undo_;
-};
-
-void CgroupMaker::lacks(const Share& share, const std::string& reason) {
+void CgroupMaker::lacks(const CgroupShare& share, const std::string& reason) {
   std::set<std::string> named;
   for (const auto& write : share.writes) {
     if (named.insert(write.limit).second) made_.unmet_.push_back({write.limit, reason});
   }
 }
 
-bool CgroupMaker::is_needed(const Share& share) const {
+bool CgroupMaker::is_needed(const CgroupShare& share) const {
   if (!share.writes.empty() || share.hierarchy->version == Version::v2) return true;
   return layout_.unified() == nullptr && share.hierarchy == layout_.find("freezer");
 }
@@ -242,7 +213,7 @@ Result<bool> CgroupMaker::make_directory(const CgroupHierarchy& hierarchy, const
   return true;
 }
 
-Result<void> CgroupMaker::make_share(const Share& share) {
+Result<void> CgroupMaker::make_share(const CgroupShare& share) {
   std::set<std::string> controllers;  // to enable, which v1 does not know
   for (const auto& write : share.writes) {
     if (share.hierarchy->version == Version::v2 && !write.controller.empty()) {
@@ -297,11 +268,11 @@ Result<std::optional<UnmetLimit>> CgroupMaker::restrict_devices(
   } else if (restricts(rules)) {
     unmet = UnmetLimit{"devices", to_line(done.error())};
   }
-  undo_.commit();
   return unmet;
 }
 
 Result<void> CgroupMaker::make(const oci::Resources& resources) {
+  TRY(check_resources(resources));
   auto shares = TRY(deal(layout_, resources, made_.unmet_));
   for (const auto& share : shares) {
     if (is_needed(share)) TRY(make_share(share));
@@ -312,7 +283,7 @@ Result<void> CgroupMaker::make(const oci::Resources& resources) {
 
 Result<CgroupSet> CgroupSet::create(const CgroupLayout& layout, const std::string& path,
                                     const oci::Resources& resources) {
-  std::string name = TRY(parse_path(path));
+  std::string name = TRY(parse_cgroup_path(path));
   // The common parent may go, with the last of its other containers, between two calls of ours.
   for (int attempt = 0;; ++attempt) {
     CgroupSet made;
@@ -326,12 +297,15 @@ Result<std::optional<UnmetLimit>> CgroupSet::restrict_devices(
     const CgroupLayout& layout, const std::string& path,
     const std::vector<oci::DeviceRule>& rules) {
   if (rules.empty()) return std::optional<UnmetLimit>();
-  std::string name = TRY(parse_path(path));
-  return CgroupMaker(layout, name, *this).restrict_devices(rules);
+  std::string name = TRY(parse_cgroup_path(path));
+  CgroupMaker maker(layout, name, *this);
+  auto unmet = TRY(maker.restrict_devices(rules));
+  maker.commit();
+  return unmet;
 }
 
 Result<CgroupSet> CgroupSet::open(const CgroupLayout& layout, const std::string& path) {
-  std::string name = TRY(parse_path(path));
+  std::string name = TRY(parse_cgroup_path(path));
   CgroupSet found;
   for (const auto& hierarchy : layout.hierarchies) {
     for (const auto& base : bases(hierarchy)) {
@@ -344,58 +318,6 @@ Result<CgroupSet> CgroupSet::open(const CgroupLayout& layout, const std::string&
     }
   }
   return found;
-}
-
-// ---- limits -------------------------------------------------------------------------------------
-
-/// A file that is not there, or not ours to write, is an unmet limit; a value that the kernel
-/// refuses is an error. Values that depend on one another (memory and memory with swap, runtime and
-/// period) are tried again after the others.
-Result<void> CgroupSet::apply(const Directory& directory, const std::vector<CgroupWrite>& writes) {
-  auto write_one = [&](const CgroupWrite& write) {
-    auto written = write_cgroup_file(directory.fd, write.file, write.value);
-    if (written.ok() || written.error().kind != Kind::not_found || write.instead.empty()) {
-      return written;
-    }
-    return write_cgroup_file(directory.fd, write.instead, write.value);
-  };
-  std::vector<const CgroupWrite*> again;
-  for (const auto& write : writes) {
-    auto written = write_one(write);
-    if (written.ok()) continue;
-    int code = written.error().sys_errno;
-    if (code == ENOENT && write.absent == CgroupWrite::Absent::ignore) continue;
-    if (code == ENOENT || is_permission(code)) {
-      unmet_.push_back({write.limit, "no '" + directory.path + "/" + write.file + "'"});
-    } else {
-      again.push_back(&write);
-    }
-  }
-  for (const auto* write : again) {
-    TRY_CTX(write_one(*write), "cannot set " + write->limit);
-  }
-  return {};
-}
-
-Result<void> CgroupSet::update(const CgroupLayout& layout, const oci::Resources& resources) {
-  unmet_.clear();
-  auto shares = TRY(deal(layout, resources, unmet_));
-  for (const auto& share : shares) {
-    if (share.writes.empty()) continue;
-    auto is_home = [&](const Directory& entry) {
-      return entry.version == share.hierarchy->version &&
-             entry.controllers == share.hierarchy->controllers;
-    };
-    auto home = std::find_if(directories_.begin(), directories_.end(), is_home);
-    if (home == directories_.end()) {
-      for (const auto& write : share.writes) {
-        unmet_.push_back({write.limit, "the container is not in '" + share.hierarchy->mount + "'"});
-      }
-      continue;
-    }
-    TRY(apply(*home, share.writes));
-  }
-  return {};
 }
 
 // ---- members ------------------------------------------------------------------------------------

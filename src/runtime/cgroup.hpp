@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/log.hpp"
 #include "base/result.hpp"
 #include "oci/runtime_spec.hpp"
 #include "sys/fd.hpp"
@@ -53,6 +54,15 @@ struct UnmetLimit {
   std::string reason;
 };
 
+/// What an unmet limit means. Root of the machine can set every limit that there is: one that does
+/// not hold is a container that is less confined than it was promised. Others have what was
+/// delegated to them and get a warning; in a user namespace there are no nodes but those that were
+/// bound, and so none about devices.
+/// Errors: unsupported (for root; for everybody when it is one of linux.resources.unified, where
+/// "The runtime MUST generate an error when the configuration refers to a cgroup controller that is
+/// not present or that cannot be enabled": runtime-spec config-linux.md).
+Result<void> judge(const UnmetLimit& unmet, Log& log);
+
 /// The directories of one container, one per hierarchy that it uses.
 ///
 /// Which hierarchies: those that a limit is asked for; the v2 hierarchy always, because it places
@@ -76,8 +86,9 @@ class CgroupSet {
   CgroupSet& operator=(CgroupSet&&) noexcept = default;
 
   /// Makes the directories and applies `resources`, all but the devices; nobody is inside yet.
-  /// Errors: usage (a path with ".." or NUL; swap below memory), exists (a directory that has
-  /// processes), io (the kernel refuses a value; names the file and the value).
+  /// Errors: usage (a path with ".." or NUL), corrupt (an invalid value, by its JSON path), exists
+  /// (a directory that has processes), io (the kernel refuses a value; names its JSON path, the
+  /// file and the value).
   static Result<CgroupSet> create(const CgroupLayout& layout, const std::string& path,
                                   const oci::Resources& resources);
 
@@ -104,8 +115,13 @@ class CgroupSet {
   /// Errors: not_found (the process ended), io.
   Result<void> add(pid_t pid, Unified unified = Unified::join) const;
 
-  /// Applies `resources` to a running container; only members that are present change.
-  Result<void> update(const CgroupLayout& layout, const oci::Resources& resources);
+  /// Applies `resources`, device rules included, to a container with processes; only members that
+  /// are present change. A hierarchy that a limit needs and the container is not in gets a
+  /// directory at `path`, the one given to create(), with all processes moved into it. On failure
+  /// values are as they were, but for those that are set by device. Errors: as create(); busy
+  /// (memory.checkBeforeUpdate, and more is in use).
+  Result<void> update(const CgroupLayout& layout, const std::string& path,
+                      const oci::Resources& resources);
 
   /// Stops or continues all processes, and waits until they have stopped.
   /// Errors: unsupported (neither a v2 directory nor a v1 freezer), interrupted (10 s passed).
@@ -142,6 +158,7 @@ class CgroupSet {
   friend class CgroupMaker;
 
   const Directory* find(std::string_view controller) const;
+  const Directory* find(const CgroupHierarchy& hierarchy) const;
   const Directory* find_unified() const;
   const Directory* find_freezer() const;
   Result<void> apply(const Directory& directory, const std::vector<CgroupWrite>& writes);

@@ -25,6 +25,10 @@ Result<void> write_cgroup_file(const sys::Fd& directory, const std::string& name
   return {};
 }
 
+bool is_permission(int code) {
+  return code == EACCES || code == EPERM || code == EROFS;
+}
+
 std::vector<std::string> child_cgroups(const sys::Fd& directory) {
   std::vector<std::string> names;
   int fd = ::openat(directory.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

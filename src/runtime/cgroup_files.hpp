@@ -16,6 +16,9 @@ namespace berth::runtime {
 Result<void> write_cgroup_file(const sys::Fd& directory, const std::string& name,
                                const std::string& value);
 
+/// Whether this errno says that a place is not ours: EACCES, EPERM, EROFS.
+bool is_permission(int code);
+
 /// Names of the cgroups in the cgroup `directory`; none when it cannot be read.
 std::vector<std::string> child_cgroups(const sys::Fd& directory);
 

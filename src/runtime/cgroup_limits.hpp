@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -15,19 +16,32 @@ struct CgroupWrite {
   std::string controller;  ///< "memory"
   std::string file;        ///< "memory.max"
   std::string value;
-  std::string instead;  ///< the file to try where `file` is not there; "": none
+  /// What to write where `file` is not there; no name: nothing.
+  struct Instead {
+    std::string file;
+    std::string value;
+  } instead = {};
   enum class Absent { unmet, ignore } absent = Absent::unmet;  ///< what a missing file means
 };
 
-/// What `resources` asks for (but for devices) in the files of cgroup v1, in the order of writing.
-/// Errors: corrupt (a page size or file name that would leave the directory).
-Result<std::vector<CgroupWrite>> v1_writes(const oci::Resources& resources);
+/// Looks for what can be known to be wrong without asking the kernel.
+/// Errors: corrupt (by its JSON path: a number out of range, memory.swap below memory.limit, a
+/// text that would lead a file name out of the directory).
+Result<void> check_resources(const oci::Resources& resources);
 
-/// The same for cgroup v2. Errors: corrupt; usage (memory.swap below memory.limit, or without one).
+/// What `resources`, checked, asks for (but for devices) in the files of cgroup v1, in the order of
+/// writing. Zero means "not set" as in runc, whose callers fill members with it, but for pids.limit
+/// and cpu.idle. memory.kernel, kernelTCP and useHierarchy are no limits any more.
+std::vector<CgroupWrite> v1_writes(const oci::Resources& resources);
+
+/// The same for cgroup v2. Errors: corrupt (memory.swap without memory.limit).
 /// Source: the conversions of crun and runc: shares to weight by the curve that keeps 1024 at 100.
 Result<std::vector<CgroupWrite>> v2_writes(const oci::Resources& resources);
 
 /// cpu.weight for cpu.shares: 2 → 1, 1024 → 100, 262144 → 10000.
 uint64_t weight_of_shares(uint64_t shares);
+
+/// io.weight for blockIO.weight: 10 → 1, 1000 → 10000.
+uint64_t io_weight_of(uint64_t weight);
 
 }  // namespace berth::runtime

@@ -173,7 +173,6 @@ class Launcher {
   Launched finish();
 
  private:
-  Result<void> judge(const UnmetLimit& unmet);
   Result<void> restrict_devices(const plan::MakeCgroup& step);
   Result<void> place();
   Result<void> confine();
@@ -255,7 +254,7 @@ Result<void> Launcher::make_cgroup() {
   // Where that cannot be, the rules need a directory that the process has to be moved into.
   if (!devices_by_filter_) TRY(restrict_devices(*step));
   for (const auto& unmet : launched_.cgroups.unmet()) {
-    TRY(judge(unmet));
+    TRY(judge(unmet, log_));
   }
   prepared_.cgroups = cgroup_views(layout_, launched_.cgroups);
   return {};
@@ -265,18 +264,7 @@ Result<void> Launcher::restrict_devices(const plan::MakeCgroup& step) {
   auto unmet =
       TRY_CTX(launched_.cgroups.restrict_devices(layout_, step.path, step.resources.devices),
               "cannot restrict devices");
-  return unmet ? judge(*unmet) : Result<void>();
-}
-
-// Root of the machine can set every limit that there is: one that does not hold is a container that
-// is less confined than it was promised. Others have what was delegated to them.
-Result<void> Launcher::judge(const UnmetLimit& unmet) {
-  if (sys::in_initial_user_namespace() && ::geteuid() == 0) {
-    return make_error(Kind::unsupported, "set " + unmet.name + ": " + unmet.reason);
-  }
-  // In a user namespace there are no nodes but those that were bound.
-  if (unmet.name != "devices") log_.warn(unmet.name + ": " + unmet.reason + "; ignoring");
-  return {};
+  return unmet ? judge(*unmet, log_) : Result<void>();
 }
 
 Result<void> Launcher::spawn() {

@@ -173,7 +173,7 @@ def test_only_granted_devices_can_be_opened(confine, hybrid, work, how):
 def test_a_value_the_kernel_refuses_is_named_and_nothing_is_left(confine, hybrid):
     config = confine.config(memory={"limit": 64 << 20}, cpu={"cpus": "4000"}, devices=[DENY_ALL])
     line = confine.fail("cgroup-create", config, NAME)
-    assert line == ("cannot set cpu.cpus: write '4000' to 'cpuset.cpus': "
+    assert line == ("cannot set linux.resources.cpu.cpus: write '4000' to 'cpuset.cpus': "
                     "Numerical result out of range")
     assert left() == []
 
@@ -241,8 +241,17 @@ def test_limits_can_be_changed(confine, created):
     confine.ok("cgroup-update", confine.config(memory={"limit": 128 << 20}), NAME)
     assert read("memory", "memory.limit_in_bytes") == str(128 << 20)
     assert read("pids", "pids.max") == "5"
+
+
+@pytest.mark.profiles("root")
+def test_a_hierarchy_that_a_new_limit_needs_is_joined(confine, created, sleeper):
+    created()
+    (directory("unified") / "child").mkdir()
+    inside = {str(sleeper("unified").pid), str(sleeper("unified", below="child").pid)}
     done = confine.run("cgroup-update", confine.config(cpu={"shares": 2}), NAME)
-    assert done.stderr == (f"unmet: cpu.shares: the container is not in '{hierarchies()['cpu']}'\n")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert read("cpu", "cpu.shares") == "2"
+    assert set(read("cpu", "cgroup.procs").split()) == inside
 
 
 @pytest.mark.profiles("root")

@@ -84,6 +84,7 @@ extern const Verb resume_verb;
 extern const Verb run_verb;
 extern const Verb start_verb;
 extern const Verb state_verb;
+extern const Verb update_verb;
 
 /// All verbs, in the order of the help.
 const std::vector<const Verb*>& verbs();

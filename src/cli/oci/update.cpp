@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/update.hpp"
+
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "cli/oci/verb.hpp"
+
+namespace berth::cli::oci {
+namespace {
+
+struct Options {
+  std::string resources;
+  std::optional<uint64_t> blkio_weight;
+  std::optional<uint64_t> cpu_period;
+  std::optional<int64_t> cpu_quota;
+  std::optional<uint64_t> cpu_burst;
+  std::optional<uint64_t> cpu_share;
+  std::optional<uint64_t> cpu_rt_period;
+  std::optional<int64_t> cpu_rt_runtime;
+  std::string cpuset_cpus;
+  std::string cpuset_mems;
+  std::optional<int64_t> memory;
+  std::optional<int64_t> memory_reservation;
+  std::optional<int64_t> memory_swap;
+  std::optional<int64_t> cpu_idle;
+  std::optional<int64_t> pids_limit;
+  std::string l3_cache_schema;
+  std::string mem_bw_schema;
+};
+
+/// "512m", "-1" for no limit.
+ReadValue read_limit(std::optional<int64_t>& target) {
+  return [&target](std::string_view text) -> Result<void> {
+    if (text == "-1") {
+      target = -1;
+      return {};
+    }
+    std::optional<uint64_t> bytes;
+    TRY(read_bytes(bytes)(text));
+    if (*bytes > INT64_MAX) return make_error(Kind::usage, "expected a size such as 512m, or -1");
+    target = static_cast<int64_t>(*bytes);
+    return {};
+  };
+}
+
+FlagTable flags(Options& o) {
+  return {
+      {"resources", 'r', "FILE", "The resources as JSON; - is standard input", &o.resources},
+      {"blkio-weight", 0, "N", "Share of the disks, 10 to 1000", &o.blkio_weight},
+      {"cpu-period", 0, "US", "Length of a period of --cpu-quota", &o.cpu_period},
+      {"cpu-quota", 0, "US", "Processor time in a period, -1 for all", read_integer(o.cpu_quota)},
+      {"cpu-burst", 0, "US", "Unused quota that may be kept", &o.cpu_burst},
+      {"cpu-share", 0, "N", "Share of the processors, 2 to 262144", &o.cpu_share},
+      {"cpu-rt-period", 0, "US", "Length of a period of --cpu-rt-runtime", &o.cpu_rt_period},
+      {"cpu-rt-runtime", 0, "US", "Real-time processor time in a period",
+       read_integer(o.cpu_rt_runtime)},
+      {"cpuset-cpus", 0, "LIST", "Processors it may run on", &o.cpuset_cpus},
+      {"cpuset-mems", 0, "LIST", "Memory nodes it may use", &o.cpuset_mems},
+      {"memory", 0, "BYTES", "Most memory, -1 for all", read_limit(o.memory)},
+      {"memory-reservation", 0, "BYTES", "Memory it keeps when it is short",
+       read_limit(o.memory_reservation)},
+      {"memory-swap", 0, "BYTES", "Most memory and swap together, -1 for all",
+       read_limit(o.memory_swap)},
+      {"cpu-idle", 0, "0|1", "Run only when nobody else wants to", read_integer(o.cpu_idle)},
+      {"pids-limit", 0, "N", "Most processes, -1 for any number", read_integer(o.pids_limit)},
+      {"l3-cache-schema", 0, "SCHEMA", "Parts of the cache (Intel RDT)", &o.l3_cache_schema},
+      {"mem-bw-schema", 0, "SCHEMA", "Memory bandwidth (Intel RDT)", &o.mem_bw_schema}};
+}
+
+berth::oci::Resources from_flags(const Options& o) {
+  berth::oci::Resources resources;
+  resources.memory.emplace();
+  resources.memory->limit = o.memory;
+  resources.memory->reservation = o.memory_reservation;
+  resources.memory->swap = o.memory_swap;
+  resources.cpu.emplace();
+  resources.cpu->shares = o.cpu_share;
+  resources.cpu->quota = o.cpu_quota;
+  resources.cpu->burst = o.cpu_burst;
+  resources.cpu->period = o.cpu_period;
+  resources.cpu->realtime_runtime = o.cpu_rt_runtime;
+  resources.cpu->realtime_period = o.cpu_rt_period;
+  resources.cpu->cpus = o.cpuset_cpus;
+  resources.cpu->mems = o.cpuset_mems;
+  resources.cpu->idle = o.cpu_idle;
+  // As in runc, where this flag cannot ask for zero processes.
+  if (o.pids_limit.value_or(0) != 0) resources.pids = berth::oci::Pids{*o.pids_limit};
+  if (o.blkio_weight.value_or(0) != 0) {
+    resources.block_io.emplace();
+    resources.block_io->weight =
+        static_cast<uint32_t>(std::min<uint64_t>(*o.blkio_weight, UINT32_MAX));
+  }
+  return resources;
+}
+
+Result<berth::oci::Resources> wanted(const Options& options) {
+  if (options.resources.empty()) return from_flags(options);
+  return runtime::read_resources(options.resources);
+}
+
+Result<int> run(Session& session, const Options& options,
+                const std::vector<std::string>& arguments) {
+  std::string context = "cannot update container '" + arguments[0] + "'";
+  if (!options.l3_cache_schema.empty() || !options.mem_bw_schema.empty()) {
+    return make_error(Kind::unsupported,
+                      "set a schema of Intel RDT: it is not supported for a running container")
+        .with_context(context);
+  }
+  runtime::Store store = TRY(runtime::Store::open(session.root));
+  auto resources = TRY_CTX(wanted(options), context);
+  TRY_CTX(runtime::update(store, arguments[0], resources, session.log), context);
+  return 0;
+}
+
+}  // namespace
+
+const Verb update_verb{
+    .text = {.name = "update",
+             .arguments = "ID",
+             .summary = "Change the limits of a container",
+             .example = "berth-runtime update --memory 512m web"},
+    .arity = {1, 1},
+    .command = [] { return make_command(flags, run); },
+};
+
+}  // namespace berth::cli::oci

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/update.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/text.hpp"
+#include "runtime/find.hpp"
+#include "sys/file.hpp"
+
+namespace berth::runtime {
+namespace {
+
+constexpr size_t kMaxResources = size_t{4} << 20;
+
+}  // namespace
+
+Result<oci::Resources> read_resources(const std::string& file) {
+  bool is_input = file == "-";
+  std::string name = is_input ? "standard input" : file;
+  sys::Fd input = is_input ? sys::Fd(STDIN_FILENO) : TRY(sys::open_at(sys::cwd(), file, O_RDONLY));
+  auto read = sys::read_all(input, name, kMaxResources);
+  if (is_input) input.release();
+  std::string text = TRY(std::move(read));
+  return oci::parse_resources(text, name);
+}
+
+Result<void> update(const Store& store, const std::string& id, const oci::Resources& resources,
+                    Log& log) {
+  Found found = TRY(find(store, id));
+  if (found.status == Status::stopped || found.status == Status::creating) {
+    return make_error(Kind::usage, "container not running: " + quoted(id) + " is " +
+                                       std::string(status_name(found.status)));
+  }
+  CgroupLayout layout = TRY(detect_cgroup_layout());
+  if (found.state.cgroup_path.empty()) {
+    return make_error(Kind::unsupported, "find a cgroup on this machine");
+  }
+  TRY(found.cgroups.update(layout, found.state.cgroup_path, resources));
+  for (const auto& unmet : found.cgroups.unmet()) TRY(judge(unmet, log));
+  return {};
+}
+
+}  // namespace berth::runtime

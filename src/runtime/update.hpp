@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs as: berth-runtime. Capabilities: the caller's. Hostile: the processes inside, which may
+// fork.
+#pragma once
+
+#include <string>
+
+#include "base/log.hpp"
+#include "base/result.hpp"
+#include "oci/runtime_spec.hpp"
+#include "runtime/state.hpp"
+
+namespace berth::runtime {
+
+/// Reads a resources object from `file`, from standard input when that is "-".
+/// Errors: not_found, denied, corrupt (as oci::parse_resources).
+Result<oci::Resources> read_resources(const std::string& file);
+
+/// Applies the members of `resources` that are present to a container with processes. Device rules
+/// replace all that it had.
+/// Errors: usage ("container not running"), and as CgroupSet::update() and judge().
+Result<void> update(const Store& store, const std::string& id, const oci::Resources& resources,
+                    Log& log);
+
+}  // namespace berth::runtime

@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""update: the limits of a running container, on hybrid machines and on those with cgroup v2 alone.
+A container is only in the hierarchies that its limits needed so far: update takes it into others."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from support.oci_fixtures import (bundle, kind, mounted_hierarchies, ok, place,  # noqa: F401
+                                  runtime, start, until)
+
+ROOT = pytest.mark.parametrize("kind", ["root"], indirect=True)
+MIB = 1 << 20
+MOUNTS = mounted_hierarchies()
+
+
+def value(bundle, controller, v1, v2):
+    """What the kernel has in the file of the container, by the names of v1 and v2; nothing where
+    the container has no such directory."""
+    mount, name = (MOUNTS[controller], v1) if controller in MOUNTS else (MOUNTS["unified"], v2)
+    path = Path(mount + bundle.linux["cgroupsPath"]) / name
+    return path.read_text(encoding="utf-8").strip() if path.exists() else None
+
+
+LIMIT = ("memory", "memory.limit_in_bytes", "memory.max")
+PIDS = ("pids", "pids.max", "pids.max")
+SHARES = ("cpu", "cpu.shares", "cpu.weight")
+QUOTA = ("cpu", "cpu.cfs_quota_us", "cpu.max")
+
+
+def by_version(controller, v1, v2):
+    return v1 if controller in MOUNTS else v2
+
+
+def members(bundle, controller):
+    mount = MOUNTS.get(controller, MOUNTS.get("unified"))
+    return (Path(mount + bundle.linux["cgroupsPath"]) / "cgroup.procs").read_text().split()
+
+
+def directories(bundle):
+    return {mount for mount in MOUNTS.values() if os.path.exists(mount + bundle.linux["cgroupsPath"])}
+
+
+@pytest.fixture
+def running(runtime, bundle, start):
+    bundle.shell("sleep 1001 & sleep 1002 & wait")
+    start()
+    until(lambda: len(json.loads(ok(runtime.call("ps", "-f", "json", "c1")))) == 3)
+
+
+def update(runtime, *flags, **resources):
+    if resources:
+        return runtime.call("update", "--resources", "-", "c1", input=json.dumps(resources),
+                            stdin=None)
+    return runtime.call("update", *flags, "c1")
+
+
+FLAGS = {
+    ("--memory", "64m"): (LIMIT, str(64 * MIB), str(64 * MIB)),
+    ("--memory", "-1"): (LIMIT, "9223372036854771712", "max"),
+    ("--memory-reservation", "1m"): (
+        ("memory", "memory.soft_limit_in_bytes", "memory.low"), str(MIB), str(MIB)),
+    ("--pids-limit", "17"): (PIDS, "17", "17"),
+    ("--pids-limit", "-1"): (PIDS, "max", "max"),
+    ("--cpu-share", "512"): (SHARES, "512", "59"),
+    ("--cpu-quota", "20000"): (QUOTA, "20000", "20000 100000"),
+    ("--cpu-period", "50000"): (("cpu", "cpu.cfs_period_us", "cpu.max"), "50000", "max 50000"),
+    ("--cpu-idle", "1"): (("cpu", "cpu.idle", "cpu.idle"), "1", "1"),
+    ("--cpuset-cpus", "0"): (("cpuset", "cpuset.cpus", "cpuset.cpus"), "0", "0"),
+    ("--cpuset-mems", "0"): (("cpuset", "cpuset.mems", "cpuset.mems"), "0", "0"),
+}
+
+
+@ROOT
+@pytest.mark.parametrize("flags", FLAGS, ids=" ".join)
+def test_a_flag_sets_the_value_and_takes_all_processes_along(runtime, bundle, running, flags):
+    place_, v1, v2 = FLAGS[flags]
+    assert ok(update(runtime, *flags)) == ""
+    assert value(bundle, *place_) == by_version(place_[0], v1, v2)
+    assert len(members(bundle, place_[0])) == 3
+
+
+@ROOT
+def test_flags_of_a_quota_may_come_one_by_one(runtime, bundle, running):
+    ok(update(runtime, "--cpu-quota", "20000"))
+    ok(update(runtime, "--cpu-period", "50000"))
+    ok(update(runtime, "--cpu-burst", "10000"))
+    assert value(bundle, *QUOTA) == by_version("cpu", "20000", "20000 50000")
+    assert value(bundle, "cpu", "cpu.cfs_burst_us", "cpu.max.burst") == "10000"
+
+
+def test_json_comes_from_a_file_or_from_standard_input(runtime, bundle, running, place):
+    ok(update(runtime, memory={"limit": 32 * MIB}, pids={"limit": 30}))
+    assert (value(bundle, *LIMIT), value(bundle, *PIDS)) == (str(32 * MIB), "30")
+    (place / "resources.json").write_text('{"memory": {"limit": 67108864}, "other": 1}')
+    ok(runtime.call("update", "-r", str(place / "resources.json"), "c1"))
+    assert (value(bundle, *LIMIT), value(bundle, *PIDS)) == (str(64 * MIB), "30")
+
+
+@ROOT
+def test_zero_changes_nothing_as_docker_means_it(runtime, bundle, running):
+    ok(update(runtime, memory={"limit": 32 * MIB}))
+    before = directories(bundle)
+    ok(update(runtime, memory={"limit": 0, "swap": 0, "reservation": 0, "kernel": 0},
+              cpu={"shares": 0, "quota": 0, "period": 0, "cpus": "", "mems": ""},
+              blockIO={"weight": 0}))
+    assert value(bundle, *LIMIT) == str(32 * MIB)
+    assert directories(bundle) == before
+
+
+@ROOT
+def test_a_limit_counts_for_what_runs_already(runtime, bundle, start):
+    bundle.shell("until test -e /go; do sleep 0.05; done; "
+                 "for i in 1 2 3 4 5 6; do sleep 1001 & done; echo all")
+    start()
+    ok(update(runtime, "--pids-limit", "4"))
+    (bundle.rootfs / "go").write_text("")
+    until(lambda: "can't fork" in (bundle.directory / "out").read_text())
+
+
+@ROOT
+def test_refuses_a_bad_value_and_changes_nothing(runtime, bundle, running):
+    ok(update(runtime, "--memory", "64m", "--pids-limit", "30"))
+    before = directories(bundle)
+    done = update(runtime, memory={"limit": 32 * MIB}, pids={"limit": 10},
+                  cpu={"shares": 100, "cpus": "4000"})
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", (
+        "berth-runtime: cannot update container 'c1': cannot set linux.resources.cpu.cpus: write "
+        "'4000' to 'cpuset.cpus': Numerical result out of range\n"))
+    assert (value(bundle, *LIMIT), value(bundle, *PIDS)) == (str(64 * MIB), "30")
+    assert directories(bundle) == before
+    assert len(members(bundle, "pids")) == 3
+
+
+REFUSED = {
+    '{"memory":{"limit":"64m"}}':
+        "standard input: memory.limit: expected an integer, got a string",
+    '{"memory":{"limit":20971520,"swap":10485760}}':
+        "linux.resources.memory.swap: it is memory and swap together, and below memory.limit",
+    '{"blockIO":{"weight":5}}': "linux.resources.blockIO.weight: expected 10 to 1000, got 5",
+    '{"devices":[{"allow":true,"type":"x"}]}':
+        "linux.resources.devices[0].type: expected a, b or c, got 'x'",
+    '{"unified":{"nosuch.max":"1"}}':
+        "linux.resources.unified.nosuch.max: no cgroup controller 'nosuch'",
+    '{"hugepageLimits":[{"pageSize":"../x","limit":1}]}':
+        "linux.resources.hugepageLimits[0].pageSize: '../x' cannot name a file",
+    '{': "standard input: line 1, column 1: invalid JSON",
+}
+
+
+@ROOT
+@pytest.mark.parametrize("text", REFUSED)
+def test_refuses_what_makes_no_sense(runtime, bundle, running, text):
+    before = directories(bundle)
+    done = runtime.call("update", "-r", "-", "c1", input=text, stdin=None)
+    assert (done.returncode, done.stdout) == (1, "")
+    line = f"berth-runtime: cannot update container 'c1': {REFUSED[text]}"
+    assert done.stderr.startswith(line) and done.stderr.count("\n") == 1, done.stderr
+    assert directories(bundle) == before
+
+
+@ROOT
+def test_a_limit_below_the_use_is_refused_when_asked_to_check(runtime, bundle, start):
+    bundle.linux["resources"]["memory"] = {"limit": 200 * MIB}
+    bundle.shell("dd if=/dev/zero of=/dev/shm/x bs=1M count=20 2>/dev/null; echo full; sleep 1001")
+    start()
+    until(lambda: (bundle.directory / "out").read_text() == "full\n")
+    done = update(runtime, memory={"limit": 8 * MIB, "checkBeforeUpdate": True})
+    assert done.returncode == 1
+    assert "cannot update container 'c1': linux.resources.memory.limit: " in done.stderr
+    assert f" bytes are in use, more than {8 * MIB}\n" in done.stderr
+    assert value(bundle, *LIMIT) == str(200 * MIB)
+    ok(update(runtime, memory={"limit": 100 * MIB, "checkBeforeUpdate": True}))
+
+
+@ROOT
+def test_swap_alone_is_counted_from_the_present_limit(runtime, bundle, running):
+    ok(update(runtime, "--memory", "64m"))
+    if value(bundle, "memory", "memory.memsw.limit_in_bytes", "memory.swap.max") is None:
+        pytest.skip("needs swap accounting")
+    ok(update(runtime, "--memory-swap", "96m"))
+    assert value(bundle, "memory", "memory.memsw.limit_in_bytes", "memory.swap.max") == by_version(
+        "memory", str(96 * MIB), str(32 * MIB))
+
+
+@ROOT
+def test_device_rules_replace_those_before(runtime, bundle, start):
+    # No driver has this number: opening it says so, unless it is refused before.
+    bundle.shell("mknod /node c 239 11; for step in a b c; do "
+                 "until test -e /$step; do sleep 0.02; done; "
+                 "echo $step $(head -c 0 /node 2>&1); done")
+    start()
+    denied = {"allow": False, "access": "rwm"}
+
+    def step(name, *rules):
+        if rules:
+            ok(update(runtime, devices=list(rules)))
+        (bundle.rootfs / name).write_text("")
+        lines = (bundle.directory / "out").read_text
+        until(lambda: f"{name} head" in lines())
+        return lines().splitlines()[-1]
+
+    assert step("a") == "a head: /node: Operation not permitted"
+    allowed = {"allow": True, "type": "c", "major": 239, "minor": 11, "access": "r"}
+    assert step("b", denied, allowed) == "b head: /node: No such device or address"
+    assert step("c", denied) == "c head: /node: Operation not permitted"
+
+
+@ROOT
+def test_a_paused_container_stays_paused(runtime, bundle, running):
+    ok(runtime.call("pause", "c1"))
+    ok(update(runtime, "--memory", "64m"))
+    assert value(bundle, *LIMIT) == str(64 * MIB)
+    assert len(members(bundle, "memory")) == 3
+    assert runtime.state()["status"] == "paused"
+    ok(runtime.call("resume", "c1"))
+
+
+@ROOT
+def test_a_stopped_container_has_no_limits(runtime, bundle, start):
+    start()
+    until(lambda: runtime.state()["status"] == "stopped")
+    done = update(runtime, "--memory", "64m")
+    assert (done.returncode, done.stderr) == (1, (
+        "berth-runtime: cannot update container 'c1': container not running: 'c1' is stopped\n"))
+    assert runtime.call("update", "--memory", "1g", "none").stderr == (
+        "berth-runtime: cannot update container 'none': container 'none' does not exist\n")
+
+
+@ROOT
+def test_refuses_schemas_of_a_cache(runtime, running):
+    for flag in ("--l3-cache-schema", "--mem-bw-schema"):
+        assert update(runtime, flag, "L3:0=f").stderr == (
+            "berth-runtime: cannot update container 'c1': set a schema of Intel RDT: it is not "
+            "supported for a running container\n")
