@@ -376,8 +376,12 @@ void Maker::console() {
 }
 
 void Maker::masks() {
-  if (!spec_.linux_.readonly_paths.empty()) add(MakeReadonly{spec_.linux_.readonly_paths});
-  if (!spec_.linux_.masked_paths.empty()) add(MaskPaths{spec_.linux_.masked_paths});
+  auto tidied = [](std::vector<std::string> paths) {
+    std::transform(paths.begin(), paths.end(), paths.begin(), tidy);
+    return paths;
+  };
+  if (!spec_.linux_.readonly_paths.empty()) add(MakeReadonly{tidied(spec_.linux_.readonly_paths)});
+  if (!spec_.linux_.masked_paths.empty()) add(MaskPaths{tidied(spec_.linux_.masked_paths)});
 }
 
 // A key outside the container's own namespaces would change the host.

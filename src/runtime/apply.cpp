@@ -69,6 +69,7 @@ Result<void> refuse_directory(int number, const char* stream) {
 Result<void> let_go_of_host(Inside& inside) {
   inside.root.reset();
   inside.parents = Parents();
+  inside.kernel_views.clear();
   inside.null_device.reset();
   inside.empty_tree.reset();
   TRY(refuse_directory(STDIN_FILENO, "standard input"));

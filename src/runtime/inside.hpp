@@ -38,7 +38,9 @@ struct Inside {
   const Prepared& prepared;
   Channel channel;
   sys::Fd root{};
-  Parents parents{};           ///< of nodes and links
+  Parents parents{};  ///< of nodes and links
+  /// What was mounted at /proc and /sys, by that path; the latest of a path counts.
+  std::vector<std::pair<std::string, sys::Fd>> kernel_views{};
   sys::Fd null_device{};       ///< the host's, verified; what files are masked with
   sys::Fd empty_tree{};        ///< the tmpfs that directories are masked with
   sys::Fd terminal{};          ///< the container's end, empty without one

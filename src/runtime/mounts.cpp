@@ -228,8 +228,24 @@ Result<void> mask_directory(Inside& inside, const sys::Fd& target, const std::st
   return sys::move_mount_to_fd(inside.empty_tree, target, path);
 }
 
+void remember_view(Inside& inside, const std::string& path, sys::Fd mount) {
+  if (path == "/proc" || path == "/sys") inside.kernel_views.emplace_back(path, std::move(mount));
+}
+
+// Below /proc and /sys by the handle of what was mounted there: whoever can write to the image may
+// have exchanged the directory's name since, and a path that is missing is not restricted
+// (CVE-2019-19921, CVE-2023-28642).
+Result<sys::Fd> open_restricted(const Inside& inside, const std::string& path) {
+  const auto& views = inside.kernel_views;
+  for (auto view = views.rbegin(); view != views.rend(); ++view) {
+    if (!path.starts_with(view->first + "/")) continue;
+    return sys::open_in_root(view->second, path.substr(view->first.size()), O_PATH | O_NOFOLLOW);
+  }
+  return sys::open_in_root(inside.root, path, O_PATH | O_NOFOLLOW);
+}
+
 Result<void> mask(Inside& inside, const std::string& path) {
-  auto target = sys::open_in_root(inside.root, path, O_PATH | O_NOFOLLOW);
+  auto target = open_restricted(inside, path);
   if (!target.ok() &&
       (target.error().kind == Kind::not_found || target.error().sys_errno == ENOTDIR)) {
     return {};  // nothing to hide on this kernel
@@ -289,6 +305,7 @@ Result<void> mount_file_system(Inside& inside, const plan::MountFilesystem& step
   later.recursive_clear = step.attributes.recursive_clear;
   later.propagation = step.attributes.propagation;
   TRY_CTX(attach(mount, target, later, step.target), context);
+  remember_view(inside, step.target, std::move(mount));
   return {};
 }
 
@@ -305,6 +322,7 @@ Result<void> mount_bind(Inside& inside, const plan::MountBind& step) {
   if (!attached.ok()) {
     return explain_mismatch(std::move(attached).error(), target, directory).with_context(context);
   }
+  remember_view(inside, step.target, std::move(tree));
   return {};
 }
 
@@ -353,7 +371,7 @@ Result<void> make_readonly(Inside& inside, const plan::MakeReadonly& step) {
   readonly.recursive_set = MOUNT_ATTR_RDONLY;
   for (const auto& path : step.paths) {
     std::string context = "cannot make " + quoted(path) + " read-only";
-    auto target = sys::open_in_root(inside.root, path, O_PATH | O_NOFOLLOW);
+    auto target = open_restricted(inside, path);
     if (!target.ok() &&
         (target.error().kind == Kind::not_found || target.error().sys_errno == ENOTDIR)) {
       continue;

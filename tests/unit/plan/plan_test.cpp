@@ -53,8 +53,8 @@ TEST(Plan, of_a_small_config_is_these_steps_in_this_order) {
   spec.hostname = "h";
   spec.mounts = {{"/proc", "proc", "proc", {"nosuid", "nodev", "noexec"}},
                  {"/data", "", "/srv/data", {"rbind", "ro", "rprivate"}}};
-  spec.linux_.masked_paths = {"/proc/kcore"};
-  spec.linux_.readonly_paths = {"/proc/sys"};
+  spec.linux_.masked_paths = {"/proc//./kcore"};
+  spec.linux_.readonly_paths = {"/sys/../proc/sys"};
   spec.process->no_new_privileges = true;
   spec.root.readonly = true;
   EXPECT_EQ(texts(plan_of(spec)),
