@@ -55,6 +55,7 @@ class Maker {
 
   Result<void> check();
   void cgroup();
+  void oom_score();
   Result<void> spawn();
   Result<void> root();
   Result<void> mounts();
@@ -408,8 +409,12 @@ Result<void> Maker::kernel_settings() {
     }
     add(SetSysctl{std::move(key), value});
   }
-  if (spec_.process->oom_score_adj) add(SetOomScore{*spec_.process->oom_score_adj});
   return {};
+}
+
+// While the process has the ids of the caller: in another user namespace the file is not its own.
+void Maker::oom_score() {
+  if (spec_.process->oom_score_adj) add(SetOomScore{*spec_.process->oom_score_adj});
 }
 
 Result<void> Maker::hooks(const char* stage, const std::vector<oci::Hook>& list) {
@@ -524,6 +529,7 @@ Result<Plan> make(const oci::Spec& spec, const Container& container, const HostF
   Maker maker(spec, container, facts);
   TRY(maker.check());
   maker.cgroup();
+  maker.oom_score();
   TRY(maker.spawn());
   TRY(maker.kernel_settings());
   TRY(maker.root());

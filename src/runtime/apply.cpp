@@ -117,8 +117,9 @@ Result<void> enter_namespaces(Inside& inside, const plan::Spawn& step) {
   bool joined_user = std::any_of(step.joined.begin(), step.joined.end(),
                                  [](const auto& space) { return space.type == "user"; });
   // Files made from here on belong to the root of the container's user namespace.
-  if (new_user || joined_user) TRY(sys::set_identity(0, 0, {}));
-  return {};
+  if (!new_user && !joined_user) return {};
+  TRY(sys::set_identity(0, 0, {}));
+  return sys::forbid_tracing();  // the change may have taken that back
 }
 
 Result<void> enter_cgroup_namespace(Inside& inside) {
@@ -173,7 +174,7 @@ Result<void> look_for_program(Inside& inside, const plan::FindProgram& step) {
 Result<void> apply_step(const plan::Plan& plan, Inside& inside, const plan::Step& step) {
   return std::visit(
       Overload{
-          // The parent's own; the child never sees it.
+          // The parent's own.
           [&](const plan::MakeCgroup&) { return Result<void>(); },
           // Joining needs the rights over the namespace, which the kernel checks.
           [&](const plan::Spawn& s) { return enter_namespaces(inside, s); },
@@ -273,10 +274,7 @@ void apply(const plan::Plan& plan, const Prepared& prepared, Channel channel) {
   // anyway.
   auto closed = sys::close_on_exec_from(3 + static_cast<unsigned>(prepared.preserve_fds));
   if (!closed.ok()) fail(inside, closed.error(), Stage::engine);
-  bool started = false;
   for (const auto& step : plan.steps) {
-    started = started || std::holds_alternative<plan::Spawn>(step);
-    if (!started) continue;
     auto done = apply_step(plan, inside, step);
     bool command = std::holds_alternative<plan::Execute>(step) ||
                    std::holds_alternative<plan::FindProgram>(step);

@@ -16,6 +16,7 @@
 #include "runtime/apply.hpp"
 #include "runtime/hooks.hpp"
 #include "runtime/seccomp.hpp"
+#include "sys/credentials.hpp"
 #include "sys/file.hpp"
 #include "sys/host_facts.hpp"
 #include "sys/identity.hpp"
@@ -157,6 +158,15 @@ Result<void> send_console(const std::string& path, const sys::Fd& master) {
   return sys::send_message(socket, kName.data(), kName.size(), master);
 }
 
+// Until it is the container's program, the child has the host's root and, in the namespaces that it
+// shares or owns, neighbours with rights over it: root of a joined user namespace, or root without
+// capabilities, who owns each new one (CVE-2016-9962). The child is born like its parent. Only root
+// can map the ids of a process that nobody may look into; the neighbours of others are their own.
+Result<void> refuse_neighbours(const plan::Spawn& spawn) {
+  bool maps = !spawn.uid_mappings.empty();
+  return maps && sys::effective_uid() != 0 ? Result<void>() : sys::forbid_tracing();
+}
+
 /// The steps of one launch; their order is launch().
 class Launcher {
  public:
@@ -268,6 +278,7 @@ Result<void> Launcher::restrict_devices(const plan::MakeCgroup& step) {
 }
 
 Result<void> Launcher::spawn() {
+  TRY(refuse_neighbours(spawn_step()));
   auto [ours, theirs] = TRY(sys::socket_pair());
   PidNamespace births = TRY(PidNamespace::join(spawn_step().joined));
   int flags = clone_flags(spawn_step());

@@ -240,8 +240,10 @@ def test_maps_ids_in_a_user_namespace_of_its_own(runtime, bundle, kind):
     if kind == "userns":
         bundle.config["mounts"] = [mount for mount in bundle.config["mounts"]
                                    if mount["type"] != "devpts"]
-    out = runtime.out(bundle.shell("id -u; cat /proc/self/uid_map; touch /mine; stat -c %u /mine"))
-    assert out.split() == ["0", "0", str(host), str(size), "0"]
+    bundle.process["oomScoreAdj"] = 500
+    out = runtime.out(bundle.shell("id -u; cat /proc/self/uid_map; touch /mine; stat -c %u /mine; "
+                                   "cat /proc/self/oom_score_adj"))
+    assert out.split() == ["0", "0", str(host), str(size), "0", "500"]
     assert os.stat(bundle.rootfs / "mine").st_uid == host
 
 

@@ -56,10 +56,12 @@ TEST(Plan, of_a_small_config_is_these_steps_in_this_order) {
   spec.linux_.masked_paths = {"/proc//./kcore"};
   spec.linux_.readonly_paths = {"/sys/../proc/sys"};
   spec.process->no_new_privileges = true;
+  spec.process->oom_score_adj = 7;
   spec.root.readonly = true;
   EXPECT_EQ(texts(plan_of(spec)),
             (std::vector<std::string>{
                 "make cgroup '/berth-c1'",
+                "set the out-of-memory score to 7",
                 "start a process in new namespaces: pid, mount, network, ipc, uts",
                 "keep mounts from spreading to the host",
                 "bring up the loopback interface",
