@@ -196,8 +196,9 @@ Error explain_mismatch(Error error, const sys::Fd& target, bool source_is_direct
 // A link in the image may lead a bind onto procfs, sysfs or a cgroup, where the file would stand in
 // for one that privileged processes believe.
 Result<void> refuse_kernel_target(const sys::Fd& target, const std::string& path) {
-  if (path.starts_with("/proc/") || path.starts_with("/sys/")) return {};
+  if (path.starts_with("/proc/")) return {};  // plan::make() let through only what may be covered
   long type = TRY(sys::file_system_type(target, path));
+  if (path.starts_with("/sys/") && type != PROC_SUPER_MAGIC) return {};
   constexpr long kKernels[] = {PROC_SUPER_MAGIC,    SYSFS_MAGIC,   CGROUP_SUPER_MAGIC,
                                CGROUP2_SUPER_MAGIC, DEBUGFS_MAGIC, TRACEFS_MAGIC,
                                SECURITYFS_MAGIC,    BPF_FS_MAGIC};
