@@ -70,10 +70,13 @@ Result<void> bind(Inside& inside, const plan::BindNode& step) {
 }
 
 Result<sys::Fd> open_console(Inside& inside, const plan::MakeConsole& step) {
-  sys::Fd master = TRY(sys::open_in_root(inside.root, "/dev/pts/ptmx", O_RDWR | O_NOCTTY));
-  if (!TRY(sys::is_device(master, "c", 5, 2, "/dev/pts/ptmx"))) {
+  // Opening a device may already do something, and the container's rules for devices may not hold
+  // yet: first looked at, then opened.
+  sys::Fd found = TRY(sys::open_in_root(inside.root, "/dev/pts/ptmx", O_PATH));
+  if (!TRY(sys::is_device(found, "c", 5, 2, "/dev/pts/ptmx"))) {
     return make_error(Kind::denied, "'/dev/pts/ptmx' is not the terminal multiplexer");
   }
+  sys::Fd master = TRY(sys::open_at(sys::cwd(), sys::fd_path(found), O_RDWR | O_NOCTTY));
   inside.terminal = TRY(sys::open_terminal(master));
   if (step.size) {
     TRY(sys::set_window_size(master, {static_cast<uint16_t>(step.size->height),
