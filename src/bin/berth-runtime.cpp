@@ -80,7 +80,9 @@ Result<int> call_verb(const cli::oci::Globals& globals, std::vector<std::string>
   }
   TRY(cli::check_arity(verb->arity, parsed.arguments.size(), command_name,
                        cli::usage_line("berth-runtime", verb->text, !command.flags.empty())));
-  cli::oci::Session session{globals.root, log, report, {}};
+  cli::oci::Session session{globals.root, log, report, {}, [](const std::string& text) {
+                              return sys::write_stream(STDOUT_FILENO, text);
+                            }};
   int status = TRY(command.run(session, parsed.arguments));
   if (!session.out.empty()) TRY(sys::write_stream(STDOUT_FILENO, session.out));
   return status;

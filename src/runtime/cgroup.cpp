@@ -337,6 +337,16 @@ const CgroupSet::Directory* CgroupSet::find_unified() const {
   return nullptr;
 }
 
+const sys::Fd* CgroupSet::directory(std::string_view controller) const {
+  const auto* found = controller.empty() ? find_unified() : find(controller);
+  return found != nullptr ? &found->fd : nullptr;
+}
+
+bool CgroupSet::is_v2(std::string_view controller) const {
+  const auto* found = controller.empty() ? find_unified() : find(controller);
+  return found != nullptr && found->version == Version::v2;
+}
+
 int CgroupSet::unified_fd() const {
   const auto* directory = find_unified();
   return directory != nullptr ? directory->fd.get() : -1;

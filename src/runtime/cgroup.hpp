@@ -109,6 +109,12 @@ class CgroupSet {
   /// The v2 directory for CLONE_INTO_CGROUP, or -1 when there is none. Owned by this object.
   int unified_fd() const;
 
+  /// The directory in the hierarchy of `controller`, "" being the v2 one; nullptr when there is
+  /// none. Owned by this object.
+  const sys::Fd* directory(std::string_view controller) const;
+  /// Whether that directory is one of v2.
+  bool is_v2(std::string_view controller) const;
+
   enum class Unified { join, already_inside };
 
   /// Moves `pid` (0: the caller) into every directory; `already_inside` skips the v2 one.

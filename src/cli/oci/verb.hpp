@@ -34,6 +34,8 @@ struct Session {
   runtime::Report& report;
   /// Collects what goes to standard output; main writes it when the verb has ended well.
   std::string out;
+  /// Writes to standard output at once.
+  std::function<Result<void>(const std::string&)> print;
 };
 
 /// A verb ready to parse: `flags` points into options that `run` keeps alive.
@@ -75,6 +77,7 @@ Result<runtime::LaunchRequest> to_request(const LaunchOptions& options, const st
 // Each in a file of its own.
 extern const Verb create_verb;
 extern const Verb delete_verb;
+extern const Verb events_verb;
 extern const Verb kill_verb;
 extern const Verb list_verb;
 extern const Verb pause_verb;

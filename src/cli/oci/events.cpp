@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/events.hpp"
+
+#include "cli/oci/verb.hpp"
+
+namespace berth::cli::oci {
+namespace {
+
+struct Options {
+  std::string interval = "5s";
+  bool stats = false;
+};
+
+FlagTable flags(Options& o) {
+  return {{"interval", 0, "TIME", "Time between two stats, 5s unless told", &o.interval},
+          {"stats", 0, "", "Only print the stats of now", &o.stats}};
+}
+
+Result<int> run(Session& session, const Options& options,
+                const std::vector<std::string>& arguments) {
+  runtime::Store store = TRY(runtime::Store::open(session.root));
+  auto interval = TRY_CTX(runtime::read_duration(options.interval), "cannot use --interval");
+  std::string context = "cannot watch container '" + arguments[0] + "'";
+  if (options.stats) {
+    TRY_CTX(runtime::report_stats(store, arguments[0], session.print), context);
+  } else {
+    TRY_CTX(runtime::follow_events(store, arguments[0], interval, session.print), context);
+  }
+  return 0;
+}
+
+}  // namespace
+
+const Verb events_verb{
+    .text = {.name = "events",
+             .arguments = "ID",
+             .summary = "Print the use of resources and the ends of memory, as JSON lines",
+             .example = "berth-runtime events --stats web"},
+    .arity = {1, 1},
+    .command = [] { return make_command(flags, run); },
+};
+
+}  // namespace berth::cli::oci
