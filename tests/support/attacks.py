@@ -1,0 +1,358 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the attack suite is made of: the runtime under attack, the host outside of its containers,
+and attackers that run beside and inside them."""
+
+import contextlib
+import dataclasses
+import hashlib
+import json
+import os
+import select
+import shutil
+import socket
+import stat
+import struct
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+from support.bundle import PROGRAMS, Bundle
+
+BERTH = PROGRAMS / "berth-runtime"
+RUNTIME = Path(os.environ.get("RUNTIME") or BERTH).resolve()
+TOOLS = PROGRAMS.parent / "tests"
+ROUNDS = int(os.environ.get("BERTH_ATTACK_ROUNDS", "20"))
+
+
+class Broken(AssertionError):
+    """The attacker has what he wanted."""
+
+
+def holds(condition, what):
+    """Fails the test when the attack succeeded; `what` says what the attacker got."""
+    if not condition:
+        raise Broken(what)
+
+
+@dataclasses.dataclass
+class Done:
+    code: int
+    out: str
+    err: str
+
+
+class Target:
+    """A copy of the runtime's program, which an attack may overwrite, with a --root of its own."""
+
+    def __init__(self, program, directory, inside=()):
+        self.program = program
+        self.inside = list(inside)  # the command that goes before every other
+        self.directory = directory
+        self.root = directory / "state"
+        self.entered = False  # a container of the attack has run
+        self.prefix = []
+        self._names = 0
+        self.alive = []
+
+    def name(self):
+        self._names += 1
+        return f"a{self._names}"
+
+    def call(self, *words, **options):
+        command = [*self.inside, *self.prefix, str(self.program), "--root", str(self.root), *words]
+        options.setdefault("stdin", subprocess.DEVNULL)
+        # By files: whoever is left with a pipe in his hands would keep us waiting.
+        with tempfile.TemporaryFile("w+", dir=self.directory) as out, \
+                tempfile.TemporaryFile("w+", dir=self.directory) as err:
+            code = subprocess.run(command, stdout=out, stderr=err, check=False, timeout=30,
+                                  **options).returncode
+            out.seek(0)
+            err.seek(0)
+            return Done(code, out.read(), err.read())
+
+    def run(self, bundle, **options):
+        """A whole container. Its program tells that it was there with a first line "in"."""
+        bundle.write()
+        name = self.name()
+        done = self.call("run", "--bundle", str(bundle.directory), name, **options)
+        if done.code != 0:
+            self.call("delete", "--force", name)
+        if "in" in done.out.splitlines():
+            self.entered = True
+        return done
+
+    def create(self, bundle, *flags, **options):
+        """→ (name, Done, path of the output of the container)"""
+        bundle.write()
+        name = self.name()
+        self.alive.append(name)
+        command = [*self.inside, *self.prefix, str(self.program), "--root", str(self.root),
+                   "create", *flags, "--bundle", str(bundle.directory), name]
+        output = self.directory / f"{name}.out"
+        options.setdefault("stdin", subprocess.DEVNULL)
+        with open(output, "w", encoding="utf-8") as file:
+            code = subprocess.run(command, stdout=file, stderr=file, check=False, timeout=30,
+                                  **options).returncode
+        return name, Done(code, "", output.read_text()), output
+
+    def start(self, name):
+        done = self.call("start", name)
+        self.entered = self.entered or done.code == 0
+        return done
+
+    def run_on_terminal(self, bundle):
+        """A container with a terminal that somebody else holds; ended by this."""
+        bundle.process["terminal"] = True
+        path = self.directory / "tty"
+        with socket.socket(socket.AF_UNIX) as console:
+            console.bind(str(path))
+            console.listen()
+            name, done, _ = self.create(bundle, "--console-socket", str(path))
+            if done.code == 0:
+                with console.accept()[0] as connection:
+                    _, terminals, _, _ = socket.recv_fds(connection, 256, 4)
+                    self.start(name)
+                    self._await_end(terminals[0])
+                    for terminal in terminals:
+                        os.close(terminal)
+        self.delete(name)
+        path.unlink()
+        return done
+
+    @staticmethod
+    def _await_end(terminal, patience=5):
+        """The end of a terminal is an error of whoever reads from its master."""
+        while select.select([terminal], [], [], patience)[0]:
+            try:
+                os.read(terminal, 4096)
+            except OSError:
+                return
+
+    def exec(self, name, *command, flags=(), **options):
+        done = self.call("exec", *flags, name, *command, **options)
+        if "in" in done.out.splitlines():
+            self.entered = True
+        return done
+
+    def pid(self, name):
+        done = self.call("state", name)
+        assert done.code == 0, done
+        return json.loads(done.out)["pid"]
+
+    def delete(self, name):
+        self.call("delete", "--force", name)
+        self.alive.remove(name)
+
+    def clear(self):
+        for name in list(self.alive):
+            self.delete(name)
+
+    def needs(self, bundle, what):
+        """The harmless twin of an attack has to run, or its refusal would say nothing."""
+        done = self.run(bundle)
+        self.entered = False
+        if done.code != 0:
+            pytest.skip(f"{self.program.name} cannot run {what}: {done.err.strip()}")
+
+
+def make_bundle(place, name):
+    made = Bundle(place / name)
+    made.config["ociVersion"] = "1.0.2"  # which old runtimes take too
+    made.linux["cgroupsPath"] = f"/berth-attack-{place.name[-8:]}-{name}"
+    for directory in ("proc", "sys", "dev"):
+        (made.rootfs / directory).mkdir()
+    return made
+
+
+# Debian's crun refuses a hybrid hierarchy whose v2 half owns a controller.
+V1_CGROUPS = """
+mount -t tmpfs cgroup "$1" && cd "$1" || exit 1
+for path in /sys/fs/cgroup/*/; do mkdir "${path#/sys/fs/cgroup/}"; done
+for name in *; do mount --bind "/sys/fs/cgroup/$name" "$name" || exit 1; done
+mkdir hugetlb && mount -t cgroup -o hugetlb hugetlb hugetlb || exit 1
+cd / && mount --move "$1" /sys/fs/cgroup && echo ready && read -r end
+"""
+
+
+@contextlib.contextmanager
+def view_of_cgroups(runtime, directory):
+    """The command that goes before `runtime` so that it accepts this machine's cgroups: nothing,
+    or an entry into a mount namespace in which hugetlb is a hierarchy of v1."""
+    if "crun" not in runtime.name or not os.path.exists("/sys/fs/cgroup/unified"):
+        yield []
+        return
+    with subprocess.Popen(["unshare", "-m", "sh", "-c", V1_CGROUPS, "sh", directory],
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout.readline() == b"ready\n"
+        yield ["nsenter", f"--mount=/proc/{holder.pid}/ns/mnt"]
+        holder.stdin.close()
+
+
+def may_trace(bundle):
+    """The attacker has CAP_SYS_PTRACE: nothing may depend on his not having it."""
+    for name, names in bundle.process["capabilities"].items():
+        bundle.process["capabilities"][name] = [*names, "CAP_SYS_PTRACE"]
+    return bundle
+
+
+CORE_PATTERN = "/proc/sys/kernel/core_pattern"
+
+
+def watched_proc(*places):
+    """A script that says "writable" for each of `places` at which a procfs lies whose settings can
+    be opened for writing; it writes nothing."""
+    return (f"for d in {' '.join(places)}; do [ \"$(cat $d/1/comm 2>/dev/null)\" ] && "
+            "(: >>$d/sys/kernel/core_pattern) 2>/dev/null && echo writable $d; done; true")
+
+
+def let_dev_be(bundle, keep=()):
+    """The image's own /dev stays in sight, but for the mounts at `keep`."""
+    mounts = bundle.config["mounts"]
+    mounts[:] = [one for one in mounts
+                 if not one["destination"].startswith("/dev") or one["destination"] in keep]
+
+
+def device_volume(place):
+    """A directory of the attacker's with what a runtime expects of a /dev."""
+    dev = place / "dev"
+    for name in ("", "pts", "shm", "mqueue"):
+        (dev / name).mkdir()
+    for name, minor in (("null", 3), ("zero", 5), ("full", 7), ("random", 8), ("urandom", 9)):
+        os.mknod(dev / name, stat.S_IFCHR | 0o666, os.makedev(1, minor))
+        (dev / name).chmod(0o666)
+    os.mknod(dev / "tty", stat.S_IFCHR | 0o666, os.makedev(5, 0))
+    (dev / "ptmx").symlink_to("pts/ptmx")
+    return dev
+
+
+class Outside:
+    """A directory of the host that no container is given."""
+
+    SECRET = "the host's"
+
+    def __init__(self, place):
+        self.path = place / "outside"
+        self.path.mkdir()
+        self.mark = place / "mark"
+        self.mark.write_text(self.SECRET)
+        self.seen = place / "mountinfo"
+
+    def watch_mounts(self, bundle):
+        """Has a hook look at the mount table that the runtime works in, before it is left."""
+        script = f"cat /proc/self/mountinfo >>{self.seen}"
+        hooks = bundle.config.setdefault("hooks", {}).setdefault("createContainer", [])
+        hooks.append({"path": "/bin/sh", "args": ["sh", "-c", script]})
+
+    def assert_untouched(self):
+        made = sorted(str(path.relative_to(self.path)) for path in self.path.rglob("*"))
+        holds(not made, f"the runtime made {made} on the host")
+        self.assert_no_mounts()
+
+    def assert_no_mounts(self):
+        mounts = self.seen.read_text() if self.seen.exists() else ""
+        points = [line.split()[4] for line in mounts.splitlines()]
+        escaped = [point for point in points if point.startswith(str(self.path))]
+        holds(not escaped, f"the runtime mounted over the host's {escaped[:3]}")
+
+
+def tool(name):
+    path = TOOLS / name
+    assert path.exists(), f"no {path}: run './dev build release'"
+    return path
+
+
+def give_tool(bundle, name):
+    shutil.copy2(tool(name), bundle.rootfs / "bin" / name)
+    return f"/bin/{name}"
+
+
+@contextlib.contextmanager
+def swapping(*pairs):
+    """Somebody outside exchanges the names of each pair for as long as this lasts."""
+    with contextlib.ExitStack() as stack:
+        for first, second in pairs:
+            process = subprocess.Popen([tool("intruder"), "swap", first, second])
+            stack.callback(process.wait)
+            stack.callback(process.kill)
+        yield
+
+
+class Watcher:
+    """A container of the attacker's that looks at the processes around it until it is stopped."""
+
+    def __init__(self, target, bundle, *words):
+        self.target = target
+        read, self._input = os.pipe()
+        try:
+            bundle.args(give_tool(bundle, "intruder"), *map(str, words))
+            self.name, done, self._output = target.create(bundle, stdin=read)
+        finally:
+            os.close(read)
+        if done.code == 0:
+            done = target.start(self.name)
+        if done.code != 0:
+            self.stop()
+            pytest.skip(f"{target.program.name} cannot run the watcher: {done.err.strip()}")
+        target.entered = False
+        self.pid = target.pid(self.name)
+        self.wait_for("looking")
+
+    def lines(self):
+        return self._output.read_text().splitlines()
+
+    def wait_for(self, line, patience=5.0):
+        deadline = time.monotonic() + patience
+        while line not in self.lines() and time.monotonic() < deadline:
+            time.sleep(0.005)
+        assert line in self.lines(), self.lines()
+
+    def stop(self):
+        if self._input is not None:
+            os.close(self._input)
+            self._input = None
+        return self.lines()
+
+
+def digest(path):
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+
+
+def identity(path):
+    info = os.stat(path)
+    return f"{os.major(info.st_dev)},{os.minor(info.st_dev)}:{info.st_ino}"
+
+
+UP = "../" * 20
+DESCRIPTORS = range(3, 16)
+INHERITING = ("setpriv", "--inh-caps=+net_admin,+sys_admin")
+STATUS = "cat /proc/self/status"
+GAINING = "/gain/cat /proc/self/status"
+
+
+def field(status, name):
+    lines = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
+    return lines[name].strip() if name in lines else None
+
+
+def give_file_capability(path, number):
+    """The file may inherit the capability and gives it to whoever can inherit it."""
+    low = 1 << number
+    value = struct.pack("<5I", 0x02000000, 0, low, 0, 0)
+    os.setxattr(path, "security.capability", value)
+
+
+def make_gaining(bundle):
+    """An image with a program that an ordinary user gains CAP_NET_ADMIN by, if he can inherit."""
+    program = bundle.rootfs / "gain/cat"
+    program.parent.mkdir()
+    shutil.copy2(bundle.rootfs / "bin/busybox", program)
+    give_file_capability(program, 12)
+    bundle.process["user"] = {"uid": 1000, "gid": 1000}
+    bundle.process["noNewPrivileges"] = False
+    for name in ("bounding", "effective", "permitted"):
+        names = bundle.process["capabilities"][name]
+        bundle.process["capabilities"][name] = [*names, "CAP_NET_ADMIN"]
+    return bundle
