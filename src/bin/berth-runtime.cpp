@@ -67,8 +67,9 @@ Result<sys::Fd> take_report(const std::string& text) {
 }
 
 Result<int> call_verb(const cli::oci::Globals& globals, std::vector<std::string> words,
-                      RuntimeLog& log, runtime::Report& report) {
+                      RuntimeLog& log, runtime::Report& report, int& failed) {
   const cli::oci::Verb* verb = TRY(cli::oci::find_verb(words[0]));
+  failed = verb->failed;
   std::string command_name = "berth-runtime " + words[0];
   words.erase(words.begin());
   cli::oci::Command command = verb->command();
@@ -112,8 +113,9 @@ Result<void> protect_program(const std::vector<std::string>& words) {
   return sys::execute(sys::fd_path(*program), args, env);
 }
 
-Result<int> runtime_main(const std::vector<std::string>& words, RuntimeLog& log,
-                         runtime::Report& report) {
+/// `failed` is the exit code for the error that is returned.
+Result<int> runtime_main(const char* program, const std::vector<std::string>& words,
+                         RuntimeLog& log, runtime::Report& report, int& failed) {
   cli::oci::Globals globals;
   cli::Parsed parsed = TRY(cli::parse(cli::oci::global_flags(globals),
                                       cli::FlagsEnd::at_first_argument, words, "berth-runtime"));
@@ -121,7 +123,7 @@ Result<int> runtime_main(const std::vector<std::string>& words, RuntimeLog& log,
   TRY(log.configure(globals));
   report.fd = TRY(take_report(globals.report_fd));
   if (globals.version) {
-    TRY(sys::write_stream(STDOUT_FILENO, cli::oci::version_text()));
+    TRY(sys::write_stream(STDOUT_FILENO, cli::oci::version_text(program)));
     return 0;
   }
   if (parsed.help || parsed.arguments.empty()) {
@@ -135,17 +137,16 @@ Result<int> runtime_main(const std::vector<std::string>& words, RuntimeLog& log,
   if (globals.root.empty()) {
     globals.root = cli::oci::default_root(sys::real_uid(), std::getenv("XDG_RUNTIME_DIR"));
   }
-  return call_verb(globals, std::move(parsed.arguments), log, report);
+  return call_verb(globals, std::move(parsed.arguments), log, report, failed);
 }
 
-int report_failure(const Error& error, RuntimeLog& log, runtime::Report& report) {
+void report_failure(const Error& error, RuntimeLog& log, runtime::Report& report) {
   if (report.fd) {
     // Who asked for it prints it; a reader that has gone needs it no more.
     ignore(sys::write_all(report.fd, cli::oci::report_text(error, report.stage), "--report-fd"));
   } else {
     log.error(error);
   }
-  return kFailed;
 }
 
 }  // namespace
@@ -156,12 +157,16 @@ int main(int argc, char** argv) {
   berth::sys::set_process_name("berth-runtime");
   berth::RuntimeLog log;
   berth::runtime::Report report;
+  int failed = berth::kFailed;
   try {
-    auto status = berth::runtime_main({argv + (argc > 0 ? 1 : 0), argv + argc}, log, report);
-    return status.ok() ? *status : berth::report_failure(status.error(), log, report);
+    auto status = berth::runtime_main(
+        argc > 0 ? argv[0] : "", {argv + (argc > 0 ? 1 : 0), argv + argc}, log, report, failed);
+    if (status.ok()) return *status;
+    berth::report_failure(status.error(), log, report);
   } catch (const std::exception& exception) {
-    return berth::report_failure(
+    berth::report_failure(
         berth::make_error(berth::Kind::bug, std::string("unexpected: ") + exception.what()), log,
         report);
   }
+  return failed;
 }

@@ -194,8 +194,69 @@ Description describe_step(const MakeLink& s) {
           {{"path", s.path}, {"text", s.text}}};
 }
 
-Description describe_step(const MakeConsole&) {
-  return {"make_console", "make the terminal '/dev/console'", {}};
+Description describe_step(const MakeConsole& s) {
+  return {"make_console", s.named ? "make the terminal '/dev/console'" : "make a terminal", {}};
+}
+
+Description describe_step(const JoinContainer&) {
+  return {"join_container", "join the namespaces of the container", {}};
+}
+
+Description describe_step(const EnterTimeNamespace& s) {
+  std::string offsets;
+  for (const auto& [clock, offset] : s.offsets) {
+    offsets += (offsets.empty() ? "" : ", ") + clock + " by " + std::to_string(offset.secs) +
+               " s " + std::to_string(offset.nanosecs) + " ns";
+  }
+  return {"enter_time_namespace",
+          "make a new time namespace" + in_parentheses(offsets),
+          {{"offsets", offsets}}};
+}
+
+Description describe_step(const JoinResctrl& s) {
+  std::string group = s.group.empty() ? "/" : s.group;
+  return {"join_resctrl",
+          "join resource control group " + quoted(group),
+          {{"group", group}, {"schemata", join(s.schemata, " ")}}};
+}
+
+Description describe_step(const SetLabels& s) {
+  std::string labels = s.apparmor;
+  if (!s.selinux.empty()) labels += (labels.empty() ? "" : ", ") + s.selinux;
+  return {"set_labels",
+          "run the program as " + labels,
+          {{"apparmor", s.apparmor}, {"selinux", s.selinux}}};
+}
+
+Description describe_step(const SetScheduler& s) {
+  return {"set_scheduler",
+          "schedule by " + s.name,
+          {{"policy", s.name},
+           {"nice", std::to_string(s.nice)},
+           {"priority", std::to_string(s.priority)}}};
+}
+
+Description describe_step(const SetIoPriority& s) {
+  std::string level = std::to_string(s.level);
+  return {"set_io_priority",
+          "set the I/O priority to " + s.name + " " + level,
+          {{"class", s.name}, {"level", level}}};
+}
+
+Description describe_step(const SetMemoryPolicy& s) {
+  std::string nodes = list(s.nodes);
+  return {"set_memory_policy",
+          "take memory by " + s.name + (nodes.empty() ? "" : " of nodes " + nodes),
+          {{"mode", s.name}, {"nodes", nodes}}};
+}
+
+Description describe_step(const SetPersonality& s) {
+  return {"set_personality", "set the personality " + s.name, {{"domain", s.name}}};
+}
+
+Description describe_step(const SetAffinity& s) {
+  std::string processors = list(s.processors);
+  return {"set_affinity", "run on processors " + processors, {{"processors", processors}}};
 }
 
 Description describe_step(const MaskPaths& s) {

@@ -11,6 +11,7 @@
 #include "base/text.hpp"
 #include "oci/capabilities.hpp"
 #include "oci/edit.hpp"
+#include "plan/attributes.hpp"
 
 namespace berth::plan {
 namespace {
@@ -22,7 +23,7 @@ Error usage(std::string what) {
 }
 
 Error unsupported(std::string what) {
-  return make_error(Kind::unsupported, "config.json: " + std::move(what) + ": not supported");
+  return make_error(Kind::unsupported, "config.json: " + std::move(what));
 }
 
 bool is_below(std::string_view path, std::string_view directory) {
@@ -51,22 +52,34 @@ std::string tidy(std::string_view path) {
 class Maker {
  public:
   Maker(const oci::Spec& spec, const Container& container, const HostFacts& facts)
-      : spec_(spec), container_(container), facts_(facts) {}
+      : spec_(spec),
+        process_(spec.process ? *spec.process : kNoProcess),
+        container_(container),
+        facts_(facts) {}
 
   Result<void> check();
+  Result<void> check_process();
   void cgroup();
-  void oom_score();
   Result<void> spawn();
   Result<void> root();
   Result<void> mounts();
   Result<void> devices();
-  void console();
+  void console(bool named);
+  Result<void> clocks();
+  Result<void> resctrl();
+  Result<void> labels();
+  void oom_score();
+  Result<void> attributes();
+  Result<void> affinity();
+  void join_container() { add(JoinContainer{}); }
   void masks();
   Result<void> kernel_settings();
   Result<void> hooks(const char* stage, const std::vector<oci::Hook>& hooks);
   Result<void> enter_root();
   Result<void> limits();
-  Result<void> identity();
+  void identity();
+  void find_program();
+  void await_start();
   void program();
 
   /// As late as possible: until here the child works while the parent puts it into its cgroups.
@@ -96,29 +109,47 @@ class Maker {
     plan_.steps.emplace_back(std::move(step));
   }
 
+  static const oci::Process kNoProcess;
+
   const oci::Spec& spec_;
+  const oci::Process& process_;
   const Container& container_;
   const HostFacts& facts_;
   Plan plan_;
   bool in_cgroup_namespace_ = false;
 };
 
-Result<void> Maker::check() {
-  if (!spec_.process) return unsupported("a container without 'process'");
-  const auto& process = *spec_.process;
+const oci::Process Maker::kNoProcess = [] {
+  oci::Process process;
+  process.cwd = "/";
+  return process;
+}();
+
+Result<void> Maker::check_process() {
+  const auto& process = process_;
   if (process.args.empty()) return usage("process.args: empty");
   if (process.args[0].empty()) return usage("process.args[0]: empty");
   if (!process.cwd.starts_with("/")) {
     return usage("process.cwd: expected an absolute path, got " + quoted(process.cwd));
   }
+  return {};
+}
+
+Result<void> Maker::check() {
+  // runtime-spec config.md: process is "REQUIRED when start is called", and not before.
+  if (spec_.process) {
+    TRY(check_process());
+  } else if (!container_.await_start) {
+    return usage("process: missing");
+  }
   if (spec_.root.path.empty()) return usage("root.path: empty");
-  if (!process.apparmor_profile.empty()) return unsupported("process.apparmorProfile");
-  if (!process.selinux_label.empty()) return unsupported("process.selinuxLabel");
-  static constexpr std::array<std::string_view, 7> kKnown = {"pid", "network", "mount", "ipc",
-                                                             "uts", "user",    "cgroup"};
+  if (!spec_.linux_.mount_label.empty() && !facts_.selinux) {
+    return unsupported("linux.mountLabel: SELinux is not enabled on this machine");
+  }
+  static constexpr std::array<std::string_view, 8> kKnown = {"pid", "network", "mount",  "ipc",
+                                                             "uts", "user",    "cgroup", "time"};
   std::set<std::string> seen;
   for (const auto& space : spec_.linux_.namespaces) {
-    if (space.type == "time") return unsupported("linux.namespaces: 'time'");
     if (std::find(kKnown.begin(), kKnown.end(), space.type) == kKnown.end()) {
       return usage("linux.namespaces: unknown type " + quoted(space.type));
     }
@@ -127,7 +158,7 @@ Result<void> Maker::check() {
     }
   }
   if (!creates("mount")) {
-    return unsupported("linux.namespaces: a container without a mount namespace of its own");
+    return unsupported("linux.namespaces: a container needs a mount namespace of its own");
   }
   if (!spec_.hostname.empty() && !has_namespace("uts")) {
     return usage("hostname: needs a uts namespace");
@@ -182,7 +213,8 @@ Result<void> Maker::root() {
   }
   const oci::Mount& mount = spec_.mounts[0];
   if (mount.type != "overlay") {
-    return unsupported("mounts[0]: a root of type " + quoted(mount.type));
+    return unsupported("mounts[0].type: expected 'overlay' for the root, got " +
+                       quoted(mount.type));
   }
   MountOptions options = TRY(parse_mount_options(mount.options));
   MountOverlayRoot step;
@@ -252,9 +284,9 @@ Result<void> Maker::mount(const oci::Mount& mount) {
   if (mount.destination.empty()) return usage("mounts.destination: empty");
   if (target == "/") return usage("mounts.destination: '/' is for the first mount only");
   MountOptions options = TRY(parse_mount_options(mount.options));
-  if (options.remount) return unsupported("mount option 'remount'");
+  if (options.remount) return unsupported("mount option 'remount': not supported");
   if (!mount.uid_mappings.empty() || !mount.gid_mappings.empty()) {
-    return unsupported("mounts.uidMappings");
+    return unsupported("mounts.uidMappings: not supported");
   }
   bool bind = options.bind || mount.type == "bind";
   if (is_below(target, "/proc") && target != "/proc" && !may_cover_proc(target)) {
@@ -372,8 +404,8 @@ Result<void> Maker::devices() {
   return {};
 }
 
-void Maker::console() {
-  if (spec_.process->terminal) add(MakeConsole{spec_.process->console_size});
+void Maker::console(bool named) {
+  if (process_.terminal) add(MakeConsole{process_.console_size, named});
 }
 
 void Maker::masks() {
@@ -412,9 +444,69 @@ Result<void> Maker::kernel_settings() {
   return {};
 }
 
+Result<void> Maker::clocks() {
+  const auto& offsets = spec_.linux_.time_offsets;
+  if (!offsets.empty() && !creates("time")) {
+    return usage("linux.timeOffsets: needs a new time namespace");
+  }
+  for (const auto& [clock, offset] : offsets) {
+    if (clock != "monotonic" && clock != "boottime") {
+      return usage("linux.timeOffsets: unknown clock " + quoted(clock));
+    }
+    if (offset.nanosecs >= 1'000'000'000) {
+      return usage("linux.timeOffsets[" + quoted(clock) +
+                   "].nanosecs: expected less than 10^9, got " + std::to_string(offset.nanosecs));
+    }
+  }
+  if (creates("time")) add(EnterTimeNamespace{offsets});
+  return {};
+}
+
+Result<void> Maker::resctrl() {
+  if (!spec_.linux_.intel_rdt) return {};
+  JoinResctrl step = TRY(resctrl_step(*spec_.linux_.intel_rdt, container_.id));
+  if (!facts_.resctrl) {
+    return unsupported("linux.intelRdt: '/sys/fs/resctrl' is not mounted on this machine");
+  }
+  add(std::move(step));
+  return {};
+}
+
+Result<void> Maker::labels() {
+  SetLabels step{process_.apparmor_profile, process_.selinux_label};
+  // Without AppArmor everything is unconfined.
+  if (step.apparmor == "unconfined" && !facts_.apparmor) step.apparmor.clear();
+  if (!step.apparmor.empty() && !facts_.apparmor) {
+    return unsupported("process.apparmorProfile: AppArmor is not enabled on this machine");
+  }
+  if (!step.selinux.empty() && !facts_.selinux) {
+    return unsupported("process.selinuxLabel: SELinux is not enabled on this machine");
+  }
+  if (!step.apparmor.empty() || !step.selinux.empty()) add(std::move(step));
+  return {};
+}
+
+// After the cgroup, which bounds what they may ask for, and before the rights for them go.
+Result<void> Maker::attributes() {
+  if (process_.scheduler) add(TRY(scheduler_step(*process_.scheduler)));
+  if (process_.io_priority) add(TRY(io_priority_step(*process_.io_priority)));
+  const auto& on_linux = spec_.linux_;
+  if (on_linux.memory_policy) add(TRY(memory_policy_step(*on_linux.memory_policy)));
+  if (on_linux.personality) add(TRY(personality_step(*on_linux.personality)));
+  return {};
+}
+
+Result<void> Maker::affinity() {
+  if (!process_.exec_cpu_affinity) return {};
+  auto processors =
+      TRY(parse_cpu_list(process_.exec_cpu_affinity->final_, "process.execCPUAffinity.final"));
+  if (!processors.empty()) add(SetAffinity{std::move(processors)});
+  return {};
+}
+
 // While the process has the ids of the caller: in another user namespace the file is not its own.
 void Maker::oom_score() {
-  if (spec_.process->oom_score_adj) add(SetOomScore{*spec_.process->oom_score_adj});
+  if (process_.oom_score_adj) add(SetOomScore{*process_.oom_score_adj});
 }
 
 Result<void> Maker::hooks(const char* stage, const std::vector<oci::Hook>& list) {
@@ -468,7 +560,7 @@ Result<void> Maker::limits() {
                                         Name{"RLIMIT_SIGPENDING", RLIMIT_SIGPENDING},
                                         Name{"RLIMIT_STACK", RLIMIT_STACK}};
   std::set<std::string> seen;
-  for (const auto& limit : spec_.process->rlimits) {
+  for (const auto& limit : process_.rlimits) {
     auto found = std::find_if(kNames.begin(), kNames.end(),
                               [&](const Name& name) { return name.name == limit.type; });
     if (found == kNames.end()) {
@@ -492,8 +584,8 @@ uint64_t Maker::capability_set(const std::vector<std::string>& names, const char
   return set;
 }
 
-Result<void> Maker::identity() {
-  const auto& process = *spec_.process;
+void Maker::identity() {
+  const auto& process = process_;
   SetCapabilities capabilities;
   if (process.capabilities) {
     capabilities.bounding = capability_set(process.capabilities->bounding, "bounding");
@@ -512,14 +604,30 @@ Result<void> Maker::identity() {
   add(capabilities);
   add(SetUmask{process.user.umask.value_or(0022) & 0777});
   if (process.no_new_privileges) add(ForbidNewPrivileges{});
-  add(FindProgram{process.args[0], search_path(process.env)});
+}
+
+void Maker::find_program() {
+  if (spec_.process) add(FindProgram{process_.args[0], search_path(process_.env)});
+}
+
+// Whoever has the listener gets it from `create`, which has gone when `start` comes.
+bool notifies(const oci::Seccomp& profile) {
+  constexpr std::string_view kNotify = "SCMP_ACT_NOTIFY";
+  return profile.default_action == kNotify ||
+         std::any_of(profile.syscalls.begin(), profile.syscalls.end(),
+                     [&](const auto& rule) { return rule.action == kNotify; });
+}
+
+void Maker::await_start() {
+  const auto& seccomp = spec_.linux_.seccomp;
+  if (seccomp && process_.no_new_privileges && notifies(*seccomp)) add(LoadSeccomp{*seccomp});
   if (container_.await_start) add(AwaitStart{});
-  return hooks("startContainer", spec_.hooks.start_container);
 }
 
 void Maker::program() {
-  const auto& process = *spec_.process;
-  if (spec_.linux_.seccomp && process.no_new_privileges) add(LoadSeccomp{*spec_.linux_.seccomp});
+  const auto& process = process_;
+  const auto& seccomp = spec_.linux_.seccomp;
+  if (seccomp && process.no_new_privileges && !notifies(*seccomp)) add(LoadSeccomp{*seccomp});
   add(Execute{process.args, process.env});
 }
 
@@ -530,20 +638,46 @@ Result<Plan> make(const oci::Spec& spec, const Container& container, const HostF
   TRY(maker.check());
   maker.cgroup();
   maker.oom_score();
+  TRY(maker.resctrl());
   TRY(maker.spawn());
+  TRY(maker.clocks());
   TRY(maker.kernel_settings());
   TRY(maker.root());
   TRY(maker.mounts());
   TRY(maker.devices());
-  maker.console();
+  maker.console(true);
   maker.masks();
   maker.cgroup_namespace();
   TRY(maker.hooks("prestart", spec.hooks.prestart));
   TRY(maker.hooks("createRuntime", spec.hooks.create_runtime));
   TRY(maker.hooks("createContainer", spec.hooks.create_container));
+  TRY(maker.labels());
   TRY(maker.enter_root());
+  TRY(maker.attributes());
   TRY(maker.limits());
-  TRY(maker.identity());
+  maker.identity();
+  maker.find_program();
+  maker.await_start();
+  TRY(maker.hooks("startContainer", spec.hooks.start_container));
+  maker.program();
+  return maker.take();
+}
+
+Result<Plan> make_exec(const oci::Spec& spec, const HostFacts& facts) {
+  Container container;
+  Maker maker(spec, container, facts);
+  TRY(maker.check_process());
+  // The files of these two are the host's.
+  maker.oom_score();
+  TRY(maker.labels());
+  maker.join_container();
+  maker.console(false);
+  TRY(maker.attributes());
+  TRY(maker.affinity());
+  TRY(maker.limits());
+  maker.identity();
+  maker.find_program();
+  maker.await_start();  // only for a filter with a listener
   maker.program();
   return maker.take();
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -22,6 +23,9 @@ struct HostFacts {
   bool user_namespace = false;   ///< not the initial one: device nodes are bound, not made
   bool tty_group_mapped = true;  ///< gid 5 exists here, for devpts
   bool has_cgroups = true;
+  bool apparmor = false;  ///< these three: in the kernel and switched on
+  bool selinux = false;
+  bool resctrl = false;
 };
 
 /// Which container, and where its bundle is.
@@ -43,6 +47,19 @@ struct Spawn {
   std::vector<oci::Namespace> joined;  ///< those with a path
   std::vector<oci::IdMapping> uid_mappings;
   std::vector<oci::IdMapping> gid_mappings;
+};
+/// Goes into the namespaces that a running container's first process is in, for exec; stands where
+/// Spawn does in the plan of a container.
+struct JoinContainer {};
+/// The clocks of a new time namespace, as nanoseconds that are added to the host's.
+struct EnterTimeNamespace {
+  std::map<std::string, oci::TimeOffset> offsets;
+};
+/// The control group of the processor's caches and memory bandwidth.
+struct JoinResctrl {
+  std::string group;  ///< "" stands for the root group
+  std::vector<std::string> schemata;
+  bool monitoring = false;
 };
 struct IsolateMounts {};
 struct EnterCgroupNamespace {};
@@ -97,6 +114,7 @@ struct MakeLink {
 };
 struct MakeConsole {
   std::optional<oci::ConsoleSize> size;
+  bool named = true;  ///< it is '/dev/console' too
 };
 struct MaskPaths {
   std::vector<std::string> paths;
@@ -125,6 +143,39 @@ struct RunHooks {
 struct EnterRoot {
   bool readonly = false;
   std::optional<Propagation> propagation;
+};
+/// Security labels that the program gets at its execve.
+struct SetLabels {
+  std::string apparmor;  ///< a profile, or empty
+  std::string selinux;   ///< a context, or empty
+};
+struct SetScheduler {
+  std::string name;     ///< "SCHED_BATCH"
+  uint32_t policy = 0;  ///< the rest as sched_setattr(2) takes it
+  uint64_t flags = 0;
+  int32_t nice = 0;
+  uint32_t priority = 0;
+  uint64_t runtime = 0;
+  uint64_t deadline = 0;
+  uint64_t period = 0;
+};
+struct SetIoPriority {
+  std::string name;  ///< "IOPRIO_CLASS_BE"
+  int io_class = 0;
+  int level = 0;
+};
+struct SetMemoryPolicy {
+  std::string name;  ///< "MPOL_BIND"
+  int mode = 0;      ///< with MPOL_F_*
+  std::vector<unsigned> nodes;
+};
+struct SetPersonality {
+  std::string name;  ///< "LINUX32"
+  unsigned long persona = 0;
+};
+/// The processors to run on, once in the cgroup; for exec.
+struct SetAffinity {
+  std::vector<unsigned> processors;
 };
 struct SetRlimit {
   std::string type;
@@ -170,7 +221,9 @@ struct Execute {
   std::vector<std::string> env;
 };
 
-using Step = std::variant<MakeCgroup, Spawn, IsolateMounts, EnterCgroupNamespace, MountOverlayRoot,
+using Step = std::variant<MakeCgroup, Spawn, JoinContainer, EnterTimeNamespace, JoinResctrl,
+                          SetLabels, SetScheduler, SetIoPriority, SetMemoryPolicy, SetPersonality,
+                          SetAffinity, IsolateMounts, EnterCgroupNamespace, MountOverlayRoot,
                           BindRoot, MountFilesystem, MountBind, MountCgroups, MakeNode, BindNode,
                           MakeLink, MakeConsole, MaskPaths, MakeReadonly, RaiseLoopback, SetSysctl,
                           SetHostname, SetDomainname, SetOomScore, RunHooks, EnterRoot, SetRlimit,
@@ -186,6 +239,10 @@ struct Plan {
 /// Errors: usage (a config that contradicts itself, with the member's name), unsupported (a feature
 /// that this version does not have). Source: runtime-spec config.md, config-linux.md, runtime.md.
 Result<Plan> make(const oci::Spec& spec, const Container& container, const HostFacts& facts);
+
+/// Decides how `spec.process` becomes one more process of a running container whose config is
+/// `spec`. Errors: as make().
+Result<Plan> make_exec(const oci::Spec& spec, const HostFacts& facts);
 
 /// A step for people and for programs.
 struct Description {

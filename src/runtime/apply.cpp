@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
+#include "runtime/attributes.hpp"
 #include "runtime/devices.hpp"
 #include "runtime/hooks.hpp"
 #include "runtime/mounts.hpp"
@@ -22,6 +23,7 @@
 #include "sys/node.hpp"
 #include "sys/program.hpp"
 #include "sys/pty.hpp"
+#include "sys/scheduling.hpp"
 #include "sys/umask.hpp"
 
 namespace berth::runtime {
@@ -91,6 +93,7 @@ int clone_flag(std::string_view type) {
   if (type == "uts") return CLONE_NEWUTS;
   if (type == "network") return CLONE_NEWNET;
   if (type == "cgroup") return CLONE_NEWCGROUP;
+  if (type == "time") return CLONE_NEWTIME;
   return 0;
 }
 
@@ -159,8 +162,42 @@ Result<void> call_hooks(Inside& inside, const plan::RunHooks& step) {
 Result<void> load_filter(Inside& inside) {
   TRY(await_confinement(inside));
   const void* program = inside.prepared.seccomp.bytes().data();
-  TRY(load_seccomp({static_cast<const sock_filter*>(program), *inside.seccomp_size},
-                   inside.prepared.seccomp_flags));
+  sys::Fd listener =
+      TRY(load_seccomp({static_cast<const sock_filter*>(program), *inside.seccomp_size},
+                       inside.prepared.seccomp_flags));
+  return listener ? inside.channel.offer_listener(listener.get()) : Result<void>();
+}
+
+// The pid namespace that was joined counts for children only.
+Result<void> be_born_again(Inside& inside) {
+  sys::Cloned child = TRY(sys::clone3(CLONE_PARENT, -1));
+  if (child.pid == 0) return sys::die_with_parent(SIGKILL);
+  auto told = inside.channel.send(Message::born, {}, child.pid, child.pidfd);
+  ::_exit(told.ok() ? 0 : kEngineFailed);
+}
+
+Result<void> join_container(Inside& inside) {
+  const Joined& joined = *inside.prepared.joined;
+  // Before anything of the container can see this process (CVE-2016-9962).
+  TRY(sys::forbid_tracing());
+  TRY(sys::setns(joined.first_process, joined.namespaces, "of the container"));
+  if (joined.twice_born) TRY(be_born_again(inside));
+  if (joined.namespaces & CLONE_NEWUSER) TRY(sys::set_identity(0, 0, {}));
+  TRY(sys::forbid_tracing());  // a change of identity takes it back
+  TRY(let_go_of_host(inside));
+  inside.root = TRY(sys::open_at(sys::cwd(), "/", O_PATH | O_DIRECTORY));
+  return {};
+}
+
+/// What the cgroup bounds is asked for once inside it.
+template <class Step>
+Result<void> once_placed(Inside& inside, Result<void> (*apply)(const Step&), const Step& step) {
+  TRY(await_confinement(inside));
+  return apply(step);
+}
+
+Result<void> set_affinity(const plan::SetAffinity& step) {
+  TRY_CTX(sys::set_affinity(step.processors), "cannot apply process.execCPUAffinity.final");
   return {};
 }
 
@@ -178,6 +215,25 @@ Result<void> apply_step(const plan::Plan& plan, Inside& inside, const plan::Step
           [&](const plan::MakeCgroup&) { return Result<void>(); },
           // Joining needs the rights over the namespace, which the kernel checks.
           [&](const plan::Spawn& s) { return enter_namespaces(inside, s); },
+          // The kernel checks the rights over each namespace; what comes next is bounded by the
+          // container's config.
+          [&](const plan::JoinContainer&) { return join_container(inside); },
+          // The namespace is new and the container's.
+          [&](const plan::EnterTimeNamespace& s) { return enter_time_namespace(s); },
+          // The parent's own; the child never sees it.
+          [&](const plan::JoinResctrl&) { return Result<void>(); },
+          // The kernel decides who may change to which label.
+          [&](const plan::SetLabels& s) { return set_labels(s); },
+          // Better ones than one has need CAP_SYS_NICE.
+          [&](const plan::SetScheduler& s) { return once_placed(inside, set_scheduler, s); },
+          // Better ones than one has need CAP_SYS_NICE or CAP_SYS_ADMIN.
+          [&](const plan::SetIoPriority& s) { return once_placed(inside, set_io_priority, s); },
+          // Within the nodes of the cpuset.
+          [&](const plan::SetMemoryPolicy& s) { return once_placed(inside, set_memory_policy, s); },
+          // Concerns this process alone.
+          [&](const plan::SetPersonality& s) { return set_personality(s); },
+          // Within the processors of the cpuset.
+          [&](const plan::SetAffinity& s) { return once_placed(inside, set_affinity, s); },
           // Only this mount namespace changes.
           [&](const plan::IsolateMounts&) { return isolate_mounts(); },
           // Shows what the process behind the caller already lies in.

@@ -320,6 +320,24 @@ Result<CgroupSet> CgroupSet::open(const CgroupLayout& layout, const std::string&
   return found;
 }
 
+Result<CgroupSet> CgroupSet::below(std::string_view controller, const std::string& path) const {
+  std::string name = TRY(parse_cgroup_path(path));
+  CgroupSet found;
+  bool hit = false;
+  for (const auto& directory : directories_) {
+    const auto& names = directory.controllers;
+    bool meant =
+        controller.empty() || std::find(names.begin(), names.end(), controller) != names.end();
+    hit = hit || meant;
+    std::string place = meant ? directory.path + "/" + name : directory.path;
+    sys::Fd fd = TRY(sys::open_at(sys::cwd(), place, O_RDONLY | O_DIRECTORY));
+    found.directories_.push_back({place, directory.version, names, std::move(fd)});
+  }
+  if (hit) return found;
+  return make_error(Kind::not_found,
+                    "find a cgroup of the container for " + quoted(std::string(controller)));
+}
+
 // ---- members ------------------------------------------------------------------------------------
 
 const CgroupSet::Directory* CgroupSet::find(std::string_view controller) const {

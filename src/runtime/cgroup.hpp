@@ -103,6 +103,10 @@ class CgroupSet {
   /// The directories of a container that was created before; those that are gone are left out.
   static Result<CgroupSet> open(const CgroupLayout& layout, const std::string& path);
 
+  /// The directories `path` below these, that of `controller` alone ("": all); the others as they
+  /// are. Errors: usage (".."), not_found (no such directory, or controller).
+  Result<CgroupSet> below(std::string_view controller, const std::string& path) const;
+
   /// Limits that could not be set; empty when all hold.
   const std::vector<UnmetLimit>& unmet() const { return unmet_; }
 

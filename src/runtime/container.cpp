@@ -108,7 +108,7 @@ Result<int> run(const Store& store, LaunchRequest request, Detach detach, Report
                 Log& log) {
   if (request.caller_fd) report.caller = TRY(await_caller(*request.caller_fd));
   request.await_start = false;
-  request.die_with_parent = detach == Detach::no;
+  request.detach = detach;
   // From before the clone on, so that no signal is lost.
   sys::Fd signals = detach == Detach::no ? TRY(catch_signals()) : sys::Fd();
   Launched launched = TRY(launch(store, request, report, log));

@@ -22,7 +22,6 @@ Result<void> start(const Store& store, const std::string& id, Report& report, Lo
 
 /// create and start in one; in the foreground it stays until the end, removes the container and
 /// gives its exit status (128 + n for signal n), detached it gives 0.
-enum class Detach { no, yes };
 Result<int> run(const Store& store, LaunchRequest request, Detach detach, Report& report, Log& log);
 
 /// "TERM", "SIGTERM", "15". Errors: usage.

@@ -87,9 +87,11 @@ Result<sys::Fd> open_console(Inside& inside, const plan::MakeConsole& step) {
 
 Result<void> console(Inside& inside, const plan::MakeConsole& step) {
   sys::Fd master = TRY(open_console(inside, step));
-  sys::Fd place = TRY(open_place(inside, "/dev/console"));
-  sys::Fd tree = TRY(sys::open_tree(inside.terminal, "", OPEN_TREE_CLONE | AT_EMPTY_PATH));
-  TRY(sys::move_mount_to_fd(tree, place, "/dev/console"));
+  if (step.named) {
+    sys::Fd place = TRY(open_place(inside, "/dev/console"));
+    sys::Fd tree = TRY(sys::open_tree(inside.terminal, "", OPEN_TREE_CLONE | AT_EMPTY_PATH));
+    TRY(sys::move_mount_to_fd(tree, place, "/dev/console"));
+  }
   TRY(inside.channel.send(Message::console, {}, 0, master));
   TRY(sys::new_session());
   return sys::become_terminal(inside.terminal);

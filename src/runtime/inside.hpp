@@ -16,6 +16,14 @@
 
 namespace berth::runtime {
 
+/// The container that exec joins.
+struct Joined {
+  sys::Fd first_process;  ///< a pidfd
+  int namespaces = 0;     ///< CLONE_NEW* of those that are not ours already
+  /// The pid namespace is not ours to be born into: the process that has joined it makes another.
+  bool twice_born = false;
+};
+
 /// What the parent has made ready before the clone, so that the child neither parses nor looks
 /// things up.
 struct Prepared {
@@ -25,7 +33,8 @@ struct Prepared {
   /// The seccomp program, which the parent compiles while the child mounts.
   sys::SharedBuffer seccomp;
   unsigned seccomp_flags = 0;
-  sys::Fd start_socket;  ///< listens for `start`; empty for `run`
+  std::optional<Joined> joined;  ///< for exec
+  sys::Fd start_socket;          ///< listens for `start`; empty for `run`
   std::string bundle;
   std::string id;
   int preserve_fds = 0;

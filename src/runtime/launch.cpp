@@ -13,9 +13,10 @@
 
 #include "base/rollback.hpp"
 #include "base/text.hpp"
-#include "runtime/apply.hpp"
+#include "runtime/child.hpp"
 #include "runtime/hooks.hpp"
-#include "runtime/seccomp.hpp"
+#include "runtime/listener.hpp"
+#include "runtime/resctrl.hpp"
 #include "sys/credentials.hpp"
 #include "sys/file.hpp"
 #include "sys/host_facts.hpp"
@@ -63,7 +64,7 @@ Result<Bundle> read_bundle(const std::string& path) {
 
 Result<plan::Plan> make_plan(const Bundle& bundle, const LaunchRequest& request) {
   plan::Container container{request.id, bundle.path, request.await_start};
-  return plan::make(bundle.spec, container, host_facts());
+  return plan::make(bundle.spec, container, host_facts(bundle.spec));
 }
 
 /// The names below /sys/fs/cgroup that the container's directories get.
@@ -152,12 +153,6 @@ Result<void> map_ids(const plan::Spawn& spawn, pid_t pid, const Channel& channel
   return channel.send(Message::ids_mapped);
 }
 
-Result<void> send_console(const std::string& path, const sys::Fd& master) {
-  sys::Fd socket = TRY(sys::connect_unix(path, sys::SocketType::stream));
-  constexpr std::string_view kName = "/dev/ptmx";
-  return sys::send_message(socket, kName.data(), kName.size(), master);
-}
-
 // Until it is the container's program, the child has the host's root and, in the namespaces that it
 // shares or owns, neighbours with rights over it: root of a joined user namespace, or root without
 // capabilities, who owns each new one (CVE-2016-9962). The child is born like its parent. Only root
@@ -178,15 +173,15 @@ class Launcher {
   Result<void> prepare();
   Result<void> make_cgroup();
   Result<void> spawn();
-  Result<void> settle();
+  Result<void> place();
+  Result<void> attend();
   Result<void> publish();
   Launched finish();
+  const Channel& channel() const { return child_.channel; }
 
  private:
   Result<void> restrict_devices(const plan::MakeCgroup& step);
-  Result<void> place();
   Result<void> confine();
-  Result<void> attend();
   Result<void> answer_hooks(const std::string& stage);
   const plan::Spawn& spawn_step() const { return *plan::find<plan::Spawn>(launched_.plan); }
 
@@ -197,9 +192,8 @@ class Launcher {
   Launched launched_;
   Prepared prepared_;
   CgroupLayout layout_;
-  bool joined_unified_ = false;
   bool devices_by_filter_ = false;
-  std::unique_ptr<Channel> channel_;
+  Child child_;
   Rollback undo_;
 };
 
@@ -213,6 +207,8 @@ Result<void> Launcher::decide() {
   Bundle bundle =
       TRY_CTX(read_bundle(request_.bundle), "cannot read bundle " + quoted(request_.bundle));
   launched_.plan = TRY(make_plan(bundle, request_));
+  bool terminal = bundle.spec.process && bundle.spec.process->terminal;
+  TRY(check_console(terminal, request_.detach, request_.console_socket));
   for (const auto& warning : launched_.plan.warnings) log_.warn(warning);
   State& state = launched_.state;
   state.id = request_.id;
@@ -236,16 +232,9 @@ Result<void> Launcher::prepare() {
   prepared_.id = request_.id;
   prepared_.bundle = launched_.state.bundle;
   prepared_.preserve_fds = request_.preserve_fds;
-  prepared_.die_with_parent = request_.die_with_parent;
+  prepared_.die_with_parent = request_.detach == Detach::no;
   prepared_.no_pivot = request_.no_pivot;
-  if (const auto* seccomp = plan::find<plan::LoadSeccomp>(launched_.plan)) {
-    if (needs_listener(seccomp->profile)) {
-      return make_error(Kind::unsupported,
-                        "config.json: linux.seccomp.listenerPath: not supported");
-    }
-    prepared_.seccomp_flags = TRY(seccomp_flags(seccomp->profile));
-    prepared_.seccomp = TRY(sys::SharedBuffer::make(kMaxSeccompInstructions * sizeof(sock_filter)));
-  }
+  TRY(prepare_filter(launched_.plan, prepared_));
   if (!request_.await_start) return {};
   // By the directory's handle, because a socket's address holds 107 bytes.
   std::string path = sys::fd_path(launched_.entry->fd()) + "/" + kStartSocket;
@@ -279,38 +268,27 @@ Result<void> Launcher::restrict_devices(const plan::MakeCgroup& step) {
 
 Result<void> Launcher::spawn() {
   TRY(refuse_neighbours(spawn_step()));
-  auto [ours, theirs] = TRY(sys::socket_pair());
   PidNamespace births = TRY(PidNamespace::join(spawn_step().joined));
-  int flags = clone_flags(spawn_step());
-  int cgroup = launched_.cgroups.unified_fd();
-  auto cloned = sys::clone3(static_cast<uint64_t>(flags), cgroup);
-  joined_unified_ = cloned.ok() && cgroup >= 0;
-  // A kernel before 5.7, or a place that is not ours to start in: move it there afterwards.
-  if (!cloned.ok() && cgroup >= 0) cloned = sys::clone3(static_cast<uint64_t>(flags), -1);
-  sys::Cloned child = TRY(std::move(cloned));
-  if (child.pid == 0) {
-    ours.reset();
-    report_.fd.reset();
-    report_.caller.reset();
-    apply(launched_.plan, prepared_, Channel(std::move(theirs)));
-  }
-  launched_.process = sys::Process(child.pid, std::move(child.pidfd));
-  undo_.add([this] { launched_.process = sys::Process(); });
-  channel_ = std::make_unique<Channel>(std::move(ours));
+  child_ = TRY(make_child(launched_.plan, prepared_, clone_flags(spawn_step()),
+                          launched_.cgroups.unified_fd()));
+  undo_.add([this] { child_.process = sys::Process(); });
   prepared_.start_socket.reset();
   return {};
 }
 
 Result<void> Launcher::place() {
-  pid_t pid = launched_.process.pid();
-  TRY_CTX(map_ids(spawn_step(), pid, *channel_), "cannot map ids");
-  TRY_CTX(launched_.cgroups.add(
-              pid, joined_unified_ ? CgroupSet::Unified::already_inside : CgroupSet::Unified::join),
+  pid_t pid = child_.process.pid();
+  TRY_CTX(map_ids(spawn_step(), pid, child_.channel), "cannot map ids");
+  TRY_CTX(launched_.cgroups.add(pid, child_.in_cgroup ? CgroupSet::Unified::already_inside
+                                                      : CgroupSet::Unified::join),
           "cannot join the cgroup");
+  if (const auto* group = plan::find<plan::JoinResctrl>(launched_.plan)) {
+    launched_.state.resctrl_group = TRY(join_resctrl(*group, launched_.state.id, pid));
+  }
   launched_.state.pid = pid;
   launched_.state.start_time = TRY(sys::process_start_time(pid));
   TRY(launched_.entry->write(launched_.state));
-  ignore(channel_->send(Message::cgroup_joined, {}, pid));  // as in confine()
+  ignore(child_.channel.send(Message::cgroup_joined, {}, pid));  // as in send_filter()
   return confine();
 }
 
@@ -322,33 +300,10 @@ Result<void> Launcher::confine() {
     TRY(restrict_devices(*cgroup));
     // This kernel has no such filters: the v1 hierarchy had to help.
     if (launched_.cgroups.paths().size() != joined) {
-      TRY(launched_.cgroups.add(launched_.process.pid(), CgroupSet::Unified::already_inside));
+      TRY(launched_.cgroups.add(child_.process.pid(), CgroupSet::Unified::already_inside));
     }
   }
-  int64_t size = 0;
-  if (const auto* seccomp = plan::find<plan::LoadSeccomp>(launched_.plan)) {
-    auto program = TRY(compile_seccomp(seccomp->profile));
-    auto bytes = std::as_bytes(std::span(program));
-    std::copy(bytes.begin(), bytes.end(), prepared_.seccomp.bytes().begin());
-    size = static_cast<int64_t>(program.size());
-  }
-  // It may have failed already; attend() hears why.
-  ignore(channel_->send(Message::confined, {}, size));
-  return {};
-}
-
-// Places the process and hears it out. When it has ended before it was placed, its own report is
-// the reason, and that it cannot be found any more only a consequence.
-Result<void> Launcher::settle() {
-  auto placed = place();
-  if (placed.ok()) return attend();
-  std::vector<pollfd> entries{{channel_->fd().get(), POLLIN, 0}};
-  bool told = TRY(sys::poll(entries, std::chrono::milliseconds(0))) > 0;
-  if (told) {
-    auto heard = attend();
-    if (!heard.ok() && heard.error().kind != Kind::interrupted) return heard;
-  }
-  return placed;
+  return send_filter(launched_.plan, prepared_, child_.channel);
 }
 
 Result<void> Launcher::answer_hooks(const std::string& stage) {
@@ -357,13 +312,13 @@ Result<void> Launcher::answer_hooks(const std::string& stage) {
     if (hooks == nullptr || hooks->stage != stage) continue;
     TRY(run_hooks(stage, hooks->hooks, public_state(launched_.state, "creating")));
   }
-  return channel_->send(Message::hooks_done);
+  return child_.channel.send(Message::hooks_done);
 }
 
 // Ends when the child waits for `start`, or has closed its end by becoming the program.
 Result<void> Launcher::attend() {
   while (true) {
-    std::optional<Channel::Incoming> incoming = TRY(channel_->receive());
+    std::optional<Channel::Incoming> incoming = TRY(child_.channel.receive());
     if (!incoming && request_.await_start) {
       return make_error(Kind::interrupted, "make the container: its first process was killed");
     }
@@ -374,6 +329,10 @@ Result<void> Launcher::attend() {
         break;
       case Message::hooks_due:
         TRY(answer_hooks(incoming->report.text));
+        break;
+      case Message::listener:
+        TRY(pass_listener(*plan::find<plan::LoadSeccomp>(launched_.plan), launched_.state,
+                          "creating", child_, incoming->report.number));
         break;
       case Message::ready:
         return {};
@@ -388,11 +347,14 @@ Result<void> Launcher::attend() {
 
 Result<void> Launcher::publish() {
   if (launched_.console && !request_.console_socket.empty()) {
-    TRY(send_console(request_.console_socket, launched_.console));
+    TRY(hand_over(request_.console_socket, launched_.console, kConsoleName));
     launched_.console.reset();
   }
+  if (!request_.pidfd_socket.empty()) {
+    TRY(hand_over(request_.pidfd_socket, child_.process.pidfd(), kPidfdName));
+  }
   if (!request_.pid_file.empty()) {
-    TRY(sys::replace_file(sys::cwd(), request_.pid_file, std::to_string(launched_.process.pid()),
+    TRY(sys::replace_file(sys::cwd(), request_.pid_file, std::to_string(child_.process.pid()),
                           0644));
   }
   if (!request_.await_start) {
@@ -404,17 +366,38 @@ Result<void> Launcher::publish() {
 
 Launched Launcher::finish() {
   undo_.commit();
+  launched_.process = std::move(child_.process);
   return std::move(launched_);
 }
 
 }  // namespace
 
-plan::HostFacts host_facts() {
+plan::HostFacts host_facts(const oci::Spec& spec) {
   plan::HostFacts facts;
+  const auto& process = spec.process;
+  // Looked for only where the answer matters.
+  facts.apparmor = process && !process->apparmor_profile.empty() && sys::has_apparmor();
+  bool labelled = !spec.linux_.mount_label.empty() || (process && !process->selinux_label.empty());
+  facts.selinux = labelled && sys::has_selinux();
+  facts.resctrl = spec.linux_.intel_rdt && sys::has_resctrl();
   facts.user_namespace = !sys::in_initial_user_namespace();
   facts.tty_group_mapped = !facts.user_namespace || sys::is_group_mapped(5);
   facts.has_cgroups = sys::has_cgroups();
   return facts;
+}
+
+Result<void> check_console(bool terminal, Detach detach, const std::string& socket) {
+  bool handed_over = terminal && detach == Detach::yes;
+  if (handed_over && socket.empty()) {
+    return make_error(Kind::usage,
+                      "cannot allocate tty if it will detach without setting console socket",
+                      "--console-socket PATH");
+  }
+  if (!handed_over && !socket.empty()) {
+    return make_error(Kind::usage,
+                      "cannot use console socket if it will not detach or allocate tty");
+  }
+  return {};
 }
 
 Result<plan::Plan> plan_bundle(const LaunchRequest& request) {
@@ -431,7 +414,8 @@ Result<Launched> launch(const Store& store, const LaunchRequest& request, Report
   TRY(launcher.prepare());
   TRY(launcher.make_cgroup());
   TRY(launcher.spawn());
-  TRY(launcher.settle());
+  TRY(settle(
+      launcher.channel(), [&] { return launcher.place(); }, [&] { return launcher.attend(); }));
   TRY(launcher.publish());
   return launcher.finish();
 }
@@ -440,6 +424,7 @@ Result<void> dispose(const Store& store, const State& state, CgroupSet cgroups, 
   // Without a pid namespace of its own, processes may have outlived the first one.
   if (!cgroups.empty()) ignore(cgroups.kill_all());  // remove() tells whether any are left
   auto removed = cgroups.remove();
+  remove_resctrl(state.resctrl_group);
   run_all_hooks("poststop", state.hooks.poststop, public_state(state, "stopped"), log);
   TRY(store.remove(state.id));
   return removed;

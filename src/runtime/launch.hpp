@@ -18,16 +18,20 @@
 
 namespace berth::runtime {
 
+/// Whether the caller goes on, or stays with the process to its end.
+enum class Detach { no, yes };
+
 /// What is asked for with create and run.
 struct LaunchRequest {
   std::string id;
   std::string bundle = ".";
   std::string pid_file;
   std::string console_socket;
+  std::string pidfd_socket;
   int preserve_fds = 0;
   bool no_pivot = false;
   bool await_start = false;           ///< create
-  bool die_with_parent = false;       ///< run in the foreground
+  Detach detach = Detach::yes;        ///< no: it dies with us
   std::optional<uint64_t> caller_fd;  ///< a socket that says when the bundle is there
 };
 
@@ -37,6 +41,10 @@ struct Report {
   sys::Fd caller{};  ///< a socket that is told the exit code (int32_t) before all is cleaned up
   Stage stage = Stage::engine;
 };
+
+/// A terminal goes to the console socket exactly when nobody stays to serve it. The words are those
+/// of runc. Errors: usage.
+Result<void> check_console(bool terminal, Detach detach, const std::string& socket);
 
 /// A container whose process runs its program, or waits for `start`.
 struct Launched {
@@ -48,8 +56,8 @@ struct Launched {
   sys::Fd console;  ///< the terminal's master, empty without one
 };
 
-/// Facts of this machine that a plan depends on.
-plan::HostFacts host_facts();
+/// Facts of this machine that the plan of `spec` depends on.
+plan::HostFacts host_facts(const oci::Spec& spec);
 
 /// Reads the config of `bundle` and decides what would be done; nothing is started.
 Result<plan::Plan> plan_bundle(const LaunchRequest& request);

@@ -109,6 +109,7 @@ Result<void> await_start(Inside& inside) {
 }
 
 Error execute(Inside& inside, const plan::Execute& step) {
+  if (step.args.empty()) return make_error(Kind::usage, "config.json: process: missing");
   return sys::execute(inside.program, step.args, step.env);
 }
 

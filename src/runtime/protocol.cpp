@@ -2,8 +2,11 @@
 #include "runtime/protocol.hpp"
 
 #include <algorithm>
+#include <array>
 
+#include "sys/file.hpp"
 #include "sys/socket.hpp"
+#include "sys/stream.hpp"
 
 namespace berth::runtime {
 namespace {
@@ -63,6 +66,22 @@ Result<std::optional<Channel::Incoming>> Channel::receive() const {
   }
   incoming.passed = std::move(received.passed);
   return std::optional<Incoming>(std::move(incoming));
+}
+
+Result<void> Channel::offer_listener(int listener) const {
+  ChildReport report;
+  report.message = Message::listener;
+  report.number = listener;
+  std::string_view bytes(reinterpret_cast<const char*>(&report), sizeof report);
+  TRY(sys::write_all(fd_, bytes, "the runtime"));
+  std::array<char, sizeof report> answer;
+  size_t count = TRY(sys::read_some(fd_, answer, "the runtime"));
+  if (count != 0) return {};
+  return make_error(Kind::interrupted, "hand over the seccomp listener: the runtime has ended");
+}
+
+Result<void> Channel::acknowledge_listener() const {
+  return send(Message::listener);
 }
 
 Result<ChildReport> Channel::expect(Message wanted) const {

@@ -23,6 +23,8 @@ enum class Message : uint32_t {
   // to the parent
   hooks_due,  ///< run the hooks of stage `text`
   console,    ///< the terminal's master comes along
+  born,       ///< exec's process is another one than was cloned; its pidfd comes along
+  listener,   ///< the seccomp listener is descriptor `number`; an empty message says it is taken
   ready,      ///< everything is done but the program; waits for `start`
   failed,     ///< the report says why
 };
@@ -63,6 +65,12 @@ class Channel {
   Result<std::optional<Incoming>> receive() const;
   /// Waits for `wanted`. Errors: interrupted (the other side has ended), bug (another message).
   Result<ChildReport> expect(Message wanted) const;
+
+  /// Says that the seccomp listener is open as `listener`, and waits until it has been taken. With
+  /// write(2) and read(2) alone: the filter that it belongs to holds already.
+  Result<void> offer_listener(int listener) const;
+  /// The other side of it.
+  Result<void> acknowledge_listener() const;
 
   const sys::Fd& fd() const { return fd_; }
 

@@ -25,6 +25,7 @@ void fields(V& v, State& state) {
   v.required("bundle", state.bundle);
   v.required("rootfs", state.rootfs);
   v.required("cgroupPath", state.cgroup_path);
+  v.optional("resctrlGroup", state.resctrl_group);
   v.required("created", state.created);
   v.required("owner", state.owner);
   v.optional("annotations", state.annotations);
@@ -75,7 +76,7 @@ std::string_view status_name(Status status) {
   return "";
 }
 
-std::string public_state(const State& state, std::string_view status) {
+json::Value public_state_value(const State& state, std::string_view status) {
   json::Object object;
   object.emplace_back("ociVersion", state.oci_version);
   object.emplace_back("id", state.id);
@@ -88,7 +89,11 @@ std::string public_state(const State& state, std::string_view status) {
   json::Object annotations;
   for (const auto& [key, value] : state.annotations) annotations.emplace_back(key, value);
   object.emplace_back("annotations", std::move(annotations));
-  return json::dump(json::Value(std::move(object)), 2);
+  return object;
+}
+
+std::string public_state(const State& state, std::string_view status) {
+  return json::dump(public_state_value(state, status), 2);
 }
 
 // In place, because a file that replaces another costs two inodes more at every start, which are

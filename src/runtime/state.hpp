@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "json/value.hpp"
 #include "oci/runtime_spec.hpp"
 #include "sys/fd.hpp"
 
@@ -26,8 +27,9 @@ struct State {
   std::string boot_id{};
   std::string bundle{};
   std::string rootfs{};
-  std::string cgroup_path{};  ///< plan::MakeCgroup::path, empty without cgroups
-  std::string created{};      ///< RFC 3339
+  std::string cgroup_path{};    ///< plan::MakeCgroup::path, empty without cgroups
+  std::string resctrl_group{};  ///< a directory that goes with the container, or empty
+  std::string created{};        ///< RFC 3339
   uint32_t owner = 0;
   std::map<std::string, std::string> annotations{};
   oci::Hooks hooks{};  ///< "config changes after create have no effect"
@@ -37,6 +39,8 @@ enum class Status { creating, created, running, paused, stopped };
 std::string_view status_name(Status status);
 
 /// The state as the spec shows it to hooks and to `state` (runtime-spec runtime.md "State").
+json::Value public_state_value(const State& state, std::string_view status);
+/// The same as text.
 std::string public_state(const State& state, std::string_view status);
 
 /// The directory of one container.

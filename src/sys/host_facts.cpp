@@ -16,6 +16,22 @@ bool has_cgroups() {
   return type == CGROUP2_SUPER_MAGIC || type == TMPFS_MAGIC;  // a tmpfs holds those of v1
 }
 
+bool has_apparmor() {
+  auto enabled = read_file(cwd(), "/sys/module/apparmor/parameters/enabled", 16);
+  return enabled.ok() && enabled->starts_with("Y");
+}
+
+bool has_selinux() {
+  struct statfs info {};
+  return ::statfs("/sys/fs/selinux", &info) == 0 && static_cast<long>(info.f_type) == SELINUX_MAGIC;
+}
+
+bool has_resctrl() {
+  struct statfs info {};
+  return ::statfs("/sys/fs/resctrl", &info) == 0 &&
+         static_cast<long>(info.f_type) == RDTGROUP_SUPER_MAGIC;
+}
+
 bool is_group_mapped(unsigned gid) {
   auto map = read_file(cwd(), "/proc/self/gid_map", 65536);
   if (!map.ok()) return true;  // no user namespaces here: every group exists

@@ -25,7 +25,7 @@ Result<Cloned> clone3(uint64_t flags, int cgroup) {
   struct clone_args arguments {};
   arguments.flags = flags | CLONE_PIDFD;
   arguments.pidfd = reinterpret_cast<uint64_t>(&pidfd);
-  arguments.exit_signal = SIGCHLD;
+  arguments.exit_signal = flags & CLONE_PARENT ? 0 : SIGCHLD;  // with a parent's parent: as ours
   if (cgroup >= 0) {
     arguments.flags |= CLONE_INTO_CGROUP;
     arguments.cgroup = static_cast<uint64_t>(cgroup);

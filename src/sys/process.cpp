@@ -263,6 +263,12 @@ Result<Fd> open_pidfd(pid_t pid) {
   return Fd(fd);
 }
 
+Result<Fd> take_descriptor(const Fd& pidfd, int number) {
+  long fd = ::syscall(SYS_pidfd_getfd, pidfd.get(), number, 0U);
+  if (fd < 0) return errno_now().error("take a descriptor of another process");
+  return Fd(static_cast<int>(fd));
+}
+
 Result<std::string> program_directory() {
   const char* chosen = ::getauxval(AT_SECURE) == 0 ? std::getenv("BERTH_LIBEXEC_DIR") : nullptr;
   if (chosen != nullptr && chosen[0] == '/') return std::string(chosen);

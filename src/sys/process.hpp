@@ -80,6 +80,10 @@ Result<CommandOutput> run_command(SpawnOptions options, std::string_view input,
 /// pidfd_open(2). Errors: not_found.
 Result<Fd> open_pidfd(pid_t pid);
 
+/// Descriptor `number` of another process, close on exec.
+/// Errors: denied, not_found (it has ended), io (it has none of that number).  pidfd_getfd(2)
+Result<Fd> take_descriptor(const Fd& pidfd, int number);
+
 /// The directory of the running program: where its sister programs lie. BERTH_LIBEXEC_DIR wins,
 /// unless the program runs with raised privileges (AT_SECURE).
 Result<std::string> program_directory();

@@ -48,9 +48,10 @@ struct Verb {
   VerbText text;
   Arity arity;
   Command (*command)();
-  bool makes_process = false;  ///< it clones the first process of a container
+  bool makes_process = false;  ///< it clones a process of a container
   /// Where what follows the id are the words of another program: at_first_argument.
   FlagsEnd flags_end = FlagsEnd::at_double_dash;
+  int failed = 1;  ///< the exit code of an error of ours
 };
 
 template <class Options>
@@ -72,12 +73,15 @@ struct LaunchOptions {
 };
 FlagTable launch_flags(LaunchOptions& options);
 /// Errors: usage (a number of descriptors that no process has).
+Result<int> descriptor_count(std::optional<uint64_t> preserve_fds);
+/// Errors: as descriptor_count().
 Result<runtime::LaunchRequest> to_request(const LaunchOptions& options, const std::string& id);
 
 // Each in a file of its own.
 extern const Verb create_verb;
 extern const Verb delete_verb;
 extern const Verb events_verb;
+extern const Verb exec_verb;
 extern const Verb kill_verb;
 extern const Verb list_verb;
 extern const Verb pause_verb;
@@ -95,7 +99,9 @@ const std::vector<const Verb*>& verbs();
 Result<const Verb*> find_verb(const std::string& name);
 
 std::string program_help();
-std::string version_text();
+/// What --version prints: the words of the program that it was called as, because callers of runc
+/// and crun look for their names.
+std::string version_text(std::string_view program);
 /// $XDG_RUNTIME_DIR/berth/runtime for an ordinary user who has one, else /run/berth/runtime.
 std::string default_root(unsigned uid, const char* runtime_directory);
 

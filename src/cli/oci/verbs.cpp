@@ -10,8 +10,8 @@ namespace berth::cli::oci {
 
 const std::vector<const Verb*>& verbs() {
   static const std::vector<const Verb*> all = {
-      &create_verb, &start_verb, &run_verb,    &state_verb,  &kill_verb,   &delete_verb, &list_verb,
-      &pause_verb,  &ps_verb,    &resume_verb, &update_verb, &events_verb, &plan_verb};
+      &create_verb, &start_verb, &exec_verb, &run_verb,    &state_verb,  &kill_verb,   &delete_verb,
+      &list_verb,   &pause_verb, &ps_verb,   &resume_verb, &update_verb, &events_verb, &plan_verb};
   return all;
 }
 
@@ -40,19 +40,23 @@ FlagTable launch_flags(LaunchOptions& o) {
       {"pid-file", 0, "FILE", "Write the process id to a file", &o.request.pid_file},
       {"console-socket", 0, "PATH", "Send the terminal's master to this socket",
        &o.request.console_socket},
+      {"pidfd-socket", 0, "PATH", "Send a pidfd of the first process to this socket",
+       &o.request.pidfd_socket},
       {"preserve-fds", 0, "N", "Pass on N descriptors from 3 on", &o.preserve_fds},
       {"no-pivot", 0, "", "Move the root instead of pivot_root", &o.request.no_pivot},
       {"no-new-keyring", 0, "", "Accepted: a session keyring is never made", &o.no_new_keyring}};
 }
 
-Result<runtime::LaunchRequest> to_request(const LaunchOptions& options, const std::string& id) {
+Result<int> descriptor_count(std::optional<uint64_t> preserve_fds) {
   constexpr uint64_t kMost = 1'000'000;
+  if (preserve_fds.value_or(0) <= kMost) return static_cast<int>(preserve_fds.value_or(0));
+  return make_error(Kind::usage, "--preserve-fds: more than a process can have");
+}
+
+Result<runtime::LaunchRequest> to_request(const LaunchOptions& options, const std::string& id) {
   runtime::LaunchRequest request = options.request;
   request.id = id;
-  if (options.preserve_fds.value_or(0) > kMost) {
-    return make_error(Kind::usage, "--preserve-fds: more than a process can have");
-  }
-  request.preserve_fds = static_cast<int>(options.preserve_fds.value_or(0));
+  request.preserve_fds = TRY(descriptor_count(options.preserve_fds));
   return request;
 }
 
@@ -64,8 +68,11 @@ std::string program_help() {
                            global_flags(globals));
 }
 
-std::string version_text() {
-  return "berth-runtime version " BERTH_VERSION "\nspec: " +
+std::string version_text(std::string_view program) {
+  std::string_view name = program.substr(program.rfind('/') + 1);
+  bool known = name == "runc" || name == "crun";
+  return std::string(known ? name : "berth-runtime") +
+         " version " BERTH_VERSION "\ncommit: berth-" BERTH_VERSION "\nspec: " +
          std::string(berth::oci::kRuntimeSpecVersion) + "\n";
 }
 

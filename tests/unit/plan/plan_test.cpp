@@ -250,8 +250,7 @@ TEST(Plan, refuses_a_config_that_contradicts_itself) {
   EXPECT_EQ(broken([](auto& s) {
               s.linux_.namespaces = {{"pid", ""}};
             }),
-            "config.json: linux.namespaces: a container without a mount namespace of its own: not "
-            "supported");
+            "config.json: linux.namespaces: a container needs a mount namespace of its own");
   EXPECT_EQ(broken([](auto& s) {
               s.linux_.uid_mappings = {{0, 0, 1}};
             }),
@@ -265,7 +264,7 @@ TEST(Plan, refuses_a_config_that_contradicts_itself) {
             }),
             "config.json: process.rlimits: 'RLIMIT_NOFILE' is there twice");
   EXPECT_EQ(broken([](auto& s) { s.process->apparmor_profile = "x"; }),
-            "config.json: process.apparmorProfile: not supported");
+            "config.json: process.apparmorProfile: AppArmor is not enabled on this machine");
   EXPECT_EQ(broken([](auto& s) {
               s.mounts = {{"/x", "bind", "/y", {"bind", "idmap"}}};
             }),

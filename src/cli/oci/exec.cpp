@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/exec.hpp"
+
+#include "base/text.hpp"
+#include "cli/oci/verb.hpp"
+
+namespace berth::cli::oci {
+namespace {
+
+constexpr int kInfrastructureFailed = 255;
+constexpr uint64_t kMaxId = UINT32_MAX - 1;  // the last one means "none" to the kernel
+
+struct Options {
+  runtime::ExecRequest request;
+  std::optional<uint64_t> preserve_fds;
+  bool detach = false;
+};
+
+Result<uint32_t> read_id(std::string_view text) {
+  // The whole text or nothing: a number that is cut short is another user (CVE-2026-30892).
+  auto number = parse_u64(text);
+  if (number && *number <= kMaxId) return static_cast<uint32_t>(*number);
+  return make_error(Kind::usage, "expected a number up to 4294967294");
+}
+
+ReadValue read_user(runtime::ProcessChanges& changes) {
+  return [&changes](std::string_view text) -> Result<void> {
+    size_t colon = text.find(':');
+    changes.uid = TRY(read_id(text.substr(0, colon)));
+    if (colon != std::string_view::npos) changes.gid = TRY(read_id(text.substr(colon + 1)));
+    return {};
+  };
+}
+
+ReadValue add_group(runtime::ProcessChanges& changes) {
+  return [&changes](std::string_view text) -> Result<void> {
+    changes.additional_gids.push_back(TRY(read_id(text)));
+    return {};
+  };
+}
+
+FlagTable flags(Options& o) {
+  runtime::ExecRequest& r = o.request;
+  runtime::ProcessChanges& c = r.changes;
+  return {
+      {"process",
+       'p',
+       "FILE",
+       "Run the process of this document",
+       &r.process_file,
+       {},
+       Complete::file},
+      {"detach", 'd', "", "Leave the process to itself", &o.detach},
+      {"tty", 't', "", "Give it a terminal", &r.terminal},
+      {"user", 'u', "UID[:GID]", "Run it as this user, in numbers", read_user(c)},
+      {"additional-gids", 'g', "GID", "Add a supplementary group", add_group(c)},
+      {"env", 'e', "K=V", "Add an environment variable", &c.env},
+      {"cwd", 0, "DIR", "Its working directory", &c.cwd},
+      {"cap", 'c', "NAME", "Add a capability", &c.capabilities},
+      {"no-new-privs", 0, "", "Forbid it to gain privileges", &c.no_new_privileges},
+      {"process-label", 0, "LABEL", "Its SELinux label", &c.selinux_label},
+      {"apparmor", 0, "PROFILE", "Its AppArmor profile", &c.apparmor_profile},
+      {"cgroup", 0, "[CONTROLLER:]PATH", "Put it below the container's cgroup", &r.cgroup},
+      {"console-socket", 0, "PATH", "Send the terminal's master to this socket", &r.console_socket},
+      {"pidfd-socket", 0, "PATH", "Send a pidfd of the process to this socket", &r.pidfd_socket},
+      {"pid-file", 0, "FILE", "Write the process id to a file", &r.pid_file},
+      {"preserve-fds", 0, "N", "Pass on N descriptors from 3 on", &o.preserve_fds},
+      {"ignore-paused", 0, "", "Also in a paused container", &r.ignore_paused}};
+}
+
+Result<int> run(Session& session, const Options& options,
+                const std::vector<std::string>& arguments) {
+  runtime::Store store = TRY(runtime::Store::open(session.root));
+  runtime::ExecRequest request = options.request;
+  request.id = arguments[0];
+  request.changes.args.assign(arguments.begin() + 1, arguments.end());
+  request.preserve_fds = TRY(descriptor_count(options.preserve_fds));
+  auto detach = options.detach ? runtime::Detach::yes : runtime::Detach::no;
+  return TRY_CTX(runtime::exec(store, request, detach, session.report, session.log),
+                 "cannot exec in container '" + arguments[0] + "'");
+}
+
+}  // namespace
+
+const Verb exec_verb{
+    .text = {.name = "exec",
+             .arguments = "ID [COMMAND [ARG...]]",
+             .summary = "Run one more process in a container",
+             .example = "berth-runtime exec -t web /bin/sh"},
+    .arity = {1, SIZE_MAX},
+    .command = [] { return make_command(flags, run); },
+    .makes_process = true,
+    .flags_end = FlagsEnd::at_first_argument,
+    .failed = kInfrastructureFailed,
+};
+
+}  // namespace berth::cli::oci

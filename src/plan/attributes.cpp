@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/attributes.hpp"
+
+#include <linux/mempolicy.h>
+#include <linux/sched.h>
+#include <sys/personality.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <set>
+
+#include "base/text.hpp"
+
+namespace berth::plan {
+namespace {
+
+constexpr unsigned kMostNumbers = 8192;
+constexpr int kSchedIso = 4;            // linux/sched.h reserves the number
+constexpr int kWeightedInterleave = 6;  // linux/mempolicy.h, Linux 6.9
+
+template <class Value>
+struct Word {
+  std::string_view name;
+  Value value;
+};
+
+constexpr std::array kPolicies = {Word<uint32_t>{"SCHED_OTHER", SCHED_NORMAL},
+                                  Word<uint32_t>{"SCHED_FIFO", SCHED_FIFO},
+                                  Word<uint32_t>{"SCHED_RR", SCHED_RR},
+                                  Word<uint32_t>{"SCHED_BATCH", SCHED_BATCH},
+                                  Word<uint32_t>{"SCHED_ISO", kSchedIso},
+                                  Word<uint32_t>{"SCHED_IDLE", SCHED_IDLE},
+                                  Word<uint32_t>{"SCHED_DEADLINE", SCHED_DEADLINE}};
+
+constexpr std::array kSchedulerFlags = {
+    Word<uint64_t>{"SCHED_FLAG_RESET_ON_FORK", SCHED_FLAG_RESET_ON_FORK},
+    Word<uint64_t>{"SCHED_FLAG_RECLAIM", SCHED_FLAG_RECLAIM},
+    Word<uint64_t>{"SCHED_FLAG_DL_OVERRUN", SCHED_FLAG_DL_OVERRUN},
+    Word<uint64_t>{"SCHED_FLAG_KEEP_POLICY", SCHED_FLAG_KEEP_POLICY},
+    Word<uint64_t>{"SCHED_FLAG_KEEP_PARAMS", SCHED_FLAG_KEEP_PARAMS},
+    Word<uint64_t>{"SCHED_FLAG_UTIL_CLAMP_MIN", SCHED_FLAG_UTIL_CLAMP_MIN},
+    Word<uint64_t>{"SCHED_FLAG_UTIL_CLAMP_MAX", SCHED_FLAG_UTIL_CLAMP_MAX}};
+
+// linux/ioprio.h cannot be read by a C++ compiler.
+constexpr std::array kIoClasses = {Word<int>{"IOPRIO_CLASS_RT", 1}, Word<int>{"IOPRIO_CLASS_BE", 2},
+                                   Word<int>{"IOPRIO_CLASS_IDLE", 3}};
+
+constexpr std::array kMemoryModes = {Word<int>{"MPOL_DEFAULT", MPOL_DEFAULT},
+                                     Word<int>{"MPOL_BIND", MPOL_BIND},
+                                     Word<int>{"MPOL_INTERLEAVE", MPOL_INTERLEAVE},
+                                     Word<int>{"MPOL_WEIGHTED_INTERLEAVE", kWeightedInterleave},
+                                     Word<int>{"MPOL_PREFERRED", MPOL_PREFERRED},
+                                     Word<int>{"MPOL_PREFERRED_MANY", MPOL_PREFERRED_MANY},
+                                     Word<int>{"MPOL_LOCAL", MPOL_LOCAL}};
+
+constexpr std::array kMemoryFlags = {Word<int>{"MPOL_F_NUMA_BALANCING", MPOL_F_NUMA_BALANCING},
+                                     Word<int>{"MPOL_F_RELATIVE_NODES", MPOL_F_RELATIVE_NODES},
+                                     Word<int>{"MPOL_F_STATIC_NODES", MPOL_F_STATIC_NODES}};
+
+Error invalid(std::string_view member, const std::string& text) {
+  return make_error(Kind::usage, "config.json: " + std::string(member) + ": " + text);
+}
+
+template <class Value, size_t N>
+Result<Value> find(const std::array<Word<Value>, N>& words, std::string_view name,
+                   std::string_view member) {
+  auto found = std::find_if(words.begin(), words.end(),
+                            [&](const Word<Value>& word) { return word.name == name; });
+  if (found == words.end()) return invalid(member, "unknown value " + quoted(name));
+  return found->value;
+}
+
+template <class Value, size_t N>
+Result<Value> find_all(const std::array<Word<Value>, N>& words,
+                       const std::vector<std::string>& names, std::string_view member) {
+  Value bits{};
+  for (const auto& name : names) bits |= TRY(find(words, name, member));
+  return bits;
+}
+
+struct Range {
+  uint64_t first = 0;
+  uint64_t last = 0;
+};
+
+std::optional<Range> parse_range(std::string_view text) {
+  size_t dash = text.find('-');
+  auto first = parse_u64(text.substr(0, dash));
+  auto last = dash == std::string_view::npos ? first : parse_u64(text.substr(dash + 1));
+  if (!first || !last || *first > *last || *last >= kMostNumbers) return std::nullopt;
+  return Range{*first, *last};
+}
+
+}  // namespace
+
+Result<std::vector<unsigned>> parse_cpu_list(std::string_view text, std::string_view member) {
+  std::set<unsigned> numbers;
+  if (trim(text).empty()) return std::vector<unsigned>();
+  for (std::string_view part : split(text, ',')) {
+    auto range = parse_range(trim(part));
+    if (!range) return invalid(member, "expected a list such as '0-3,7', got " + quoted(text));
+    for (uint64_t number = range->first; number <= range->last; ++number) {
+      numbers.insert(static_cast<unsigned>(number));
+    }
+  }
+  return std::vector<unsigned>(numbers.begin(), numbers.end());
+}
+
+Result<SetScheduler> scheduler_step(const oci::Scheduler& scheduler) {
+  SetScheduler step;
+  step.name = scheduler.policy;
+  step.policy = TRY(find(kPolicies, scheduler.policy, "process.scheduler.policy"));
+  step.flags = TRY(find_all(kSchedulerFlags, scheduler.flags, "process.scheduler.flags"));
+  step.nice = scheduler.nice.value_or(0);
+  if (step.nice < -20 || step.nice > 19) {
+    return invalid("process.scheduler.nice",
+                   "expected -20 to 19, got " + std::to_string(step.nice));
+  }
+  bool real_time = step.policy == SCHED_FIFO || step.policy == SCHED_RR;
+  int priority = scheduler.priority.value_or(0);
+  if (priority != 0 && !real_time) {
+    return invalid("process.scheduler.priority", "only SCHED_FIFO and SCHED_RR have priorities");
+  }
+  if (priority < 0 || priority > 99) {
+    return invalid("process.scheduler.priority",
+                   "expected 1 to 99, got " + std::to_string(priority));
+  }
+  bool timed = scheduler.runtime.value_or(0) != 0 || scheduler.deadline.value_or(0) != 0 ||
+               scheduler.period.value_or(0) != 0;
+  if (timed && step.policy != SCHED_DEADLINE) {
+    return invalid("process.scheduler", "runtime, deadline and period are for SCHED_DEADLINE only");
+  }
+  step.priority = static_cast<uint32_t>(priority);
+  step.runtime = scheduler.runtime.value_or(0);
+  step.deadline = scheduler.deadline.value_or(0);
+  step.period = scheduler.period.value_or(0);
+  return step;
+}
+
+Result<SetIoPriority> io_priority_step(const oci::IoPriority& priority) {
+  SetIoPriority step;
+  step.name = priority.class_;
+  step.io_class = TRY(find(kIoClasses, priority.class_, "process.ioPriority.class"));
+  if (priority.priority < 0 || priority.priority > 7) {
+    return invalid("process.ioPriority.priority",
+                   "expected 0 to 7, got " + std::to_string(priority.priority));
+  }
+  step.level = priority.priority;
+  return step;
+}
+
+Result<SetMemoryPolicy> memory_policy_step(const oci::MemoryPolicy& policy) {
+  SetMemoryPolicy step;
+  step.name = policy.mode;
+  step.mode = TRY(find(kMemoryModes, policy.mode, "linux.memoryPolicy.mode"));
+  step.mode |= TRY(find_all(kMemoryFlags, policy.flags, "linux.memoryPolicy.flags"));
+  step.nodes = TRY(parse_cpu_list(policy.nodes, "linux.memoryPolicy.nodes"));
+  return step;
+}
+
+Result<SetPersonality> personality_step(const oci::Personality& personality) {
+  SetPersonality step;
+  step.name = personality.domain;
+  if (personality.domain == "LINUX") {
+    step.persona = PER_LINUX;
+  } else if (personality.domain == "LINUX32") {
+    step.persona = PER_LINUX32;
+  } else {
+    return invalid("linux.personality.domain", "unknown value " + quoted(personality.domain));
+  }
+  // runtime-spec config-linux.md: "Currently no flag values are supported".
+  if (personality.flags.empty()) return step;
+  return make_error(
+      Kind::unsupported,
+      "config.json: linux.personality.flags: there are none, got " + quoted(personality.flags[0]));
+}
+
+Result<JoinResctrl> resctrl_step(const oci::IntelRdt& rdt, const std::string& container_id) {
+  JoinResctrl step;
+  const std::string& id = rdt.clos_id;
+  if (id.find('\0') != std::string::npos || id == "." || id == ".." ||
+      (id != "/" && id.find('/') != std::string::npos)) {
+    return invalid("linux.intelRdt.closID", quoted(id) + " cannot name a directory");
+  }
+  step.group = id == "/" ? "" : id.empty() ? container_id : id;
+  auto add = [&](const std::string& line, std::string_view member) -> Result<void> {
+    if (line.find('\n') != std::string::npos) return invalid(member, "more than one line");
+    if (!line.empty()) step.schemata.push_back(line);
+    return {};
+  };
+  TRY(add(rdt.l3_cache_schema, "linux.intelRdt.l3CacheSchema"));
+  TRY(add(rdt.mem_bw_schema, "linux.intelRdt.memBwSchema"));
+  for (const auto& line : rdt.schemata) TRY(add(line, "linux.intelRdt.schemata"));
+  step.monitoring = rdt.enable_monitoring;
+  return step;
+}
+
+}  // namespace berth::plan

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+#include "oci/runtime_spec.hpp"
+#include "plan/plan.hpp"
+
+// The words of the spec for what a process has of processors, disks and memory, in the kernel's
+// numbers. Each function: errors usage (an unknown word, a number out of range; with the member's
+// name), unsupported. Pure. Source: runtime-spec config.md "scheduler", "ioPriority",
+// config-linux.md "memoryPolicy", "personality", "intelRdt".
+namespace berth::plan {
+
+Result<SetScheduler> scheduler_step(const oci::Scheduler& scheduler);
+Result<SetIoPriority> io_priority_step(const oci::IoPriority& priority);
+Result<SetMemoryPolicy> memory_policy_step(const oci::MemoryPolicy& policy);
+Result<SetPersonality> personality_step(const oci::Personality& personality);
+/// The group is called after the container where no closID is given.
+Result<JoinResctrl> resctrl_step(const oci::IntelRdt& rdt, const std::string& container_id);
+
+/// "0-3,7" → {0, 1, 2, 3, 7}; the empty text is an empty list. `member` is for errors. At most 8192
+/// numbers, each below 8192. Source: cpuset(7) "List format".
+Result<std::vector<unsigned>> parse_cpu_list(std::string_view text, std::string_view member);
+
+}  // namespace berth::plan

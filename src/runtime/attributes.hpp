@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs as: the container's first process, or one of exec. Capabilities: those of whoever called.
+// Hostile: nothing; the values come from a config that the plan has validated.
+#pragma once
+
+#include "base/result.hpp"
+#include "plan/plan.hpp"
+
+namespace berth::runtime {
+
+// One function per step of plan/plan.hpp.
+
+/// Makes a time namespace, shifts its clocks and enters it. time_namespaces(7)
+Result<void> enter_time_namespace(const plan::EnterTimeNamespace& step);
+/// Takes effect at the next execve. Through the procfs of the host, before the root is entered: the
+/// container's own could be anything. apparmor(7), selinux(8)
+Result<void> set_labels(const plan::SetLabels& step);
+Result<void> set_scheduler(const plan::SetScheduler& step);
+Result<void> set_io_priority(const plan::SetIoPriority& step);
+Result<void> set_memory_policy(const plan::SetMemoryPolicy& step);
+Result<void> set_personality(const plan::SetPersonality& step);
+
+}  // namespace berth::runtime

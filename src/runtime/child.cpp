@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/child.hpp"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <chrono>
+#include <span>
+#include <vector>
+
+#include "runtime/apply.hpp"
+#include "runtime/seccomp.hpp"
+#include "sys/namespace.hpp"
+#include "sys/poll.hpp"
+#include "sys/socket.hpp"
+
+namespace berth::runtime {
+
+Result<Child> make_child(const plan::Plan& plan, const Prepared& prepared, uint64_t namespaces,
+                         int cgroup) {
+  auto [ours, theirs] = TRY(sys::socket_pair());
+  auto cloned = sys::clone3(namespaces, cgroup);
+  bool in_cgroup = cloned.ok() && cgroup >= 0;
+  // A kernel before 5.7, or a place that is not ours to start in: move it there afterwards.
+  if (!cloned.ok() && cgroup >= 0) cloned = sys::clone3(namespaces, -1);
+  sys::Cloned child = TRY(std::move(cloned));
+  if (child.pid == 0) {
+    ours.reset();
+    apply(plan, prepared, Channel(std::move(theirs)));
+  }
+  return Child{sys::Process(child.pid, std::move(child.pidfd)), Channel(std::move(ours)),
+               in_cgroup};
+}
+
+Result<void> prepare_filter(const plan::Plan& plan, Prepared& prepared) {
+  const auto* seccomp = plan::find<plan::LoadSeccomp>(plan);
+  if (seccomp == nullptr) return {};
+  if (needs_listener(seccomp->profile) && seccomp->profile.listener_path.empty()) {
+    return make_error(Kind::usage, "config.json: linux.seccomp.listenerPath: missing");
+  }
+  prepared.seccomp_flags = TRY(seccomp_flags(seccomp->profile));
+  prepared.seccomp = TRY(sys::SharedBuffer::make(kMaxSeccompInstructions * sizeof(sock_filter)));
+  return {};
+}
+
+Result<void> send_filter(const plan::Plan& plan, const Prepared& prepared, const Channel& channel) {
+  int64_t size = 0;
+  if (const auto* seccomp = plan::find<plan::LoadSeccomp>(plan)) {
+    auto program = TRY(compile_seccomp(seccomp->profile));
+    auto bytes = std::as_bytes(std::span(program));
+    std::copy(bytes.begin(), bytes.end(), prepared.seccomp.bytes().begin());
+    size = static_cast<int64_t>(program.size());
+  }
+  // It may have failed already; who attends to it hears why.
+  ignore(channel.send(Message::confined, {}, size));
+  return {};
+}
+
+Result<void> settle(const Channel& channel, const std::function<Result<void>()>& place,
+                    const std::function<Result<void>()>& attend) {
+  auto placed = place();
+  if (placed.ok()) return attend();
+  std::vector<pollfd> entries{{channel.fd().get(), POLLIN, 0}};
+  bool told = TRY(sys::poll(entries, std::chrono::milliseconds(0))) > 0;
+  if (told) {
+    auto heard = attend();
+    if (!heard.ok() && heard.error().kind != Kind::interrupted) return heard;
+  }
+  return placed;
+}
+
+Result<void> hand_over(const std::string& path, const sys::Fd& passed, std::string_view name) {
+  sys::Fd socket = TRY(sys::connect_unix(path, sys::SocketType::stream));
+  return sys::send_message(socket, name.data(), name.size(), passed);
+}
+
+}  // namespace berth::runtime

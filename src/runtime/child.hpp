@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs as: berth-runtime. Capabilities: the caller's. Hostile: nothing; the child is ours until it
+// executes the container's program.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "base/result.hpp"
+#include "runtime/inside.hpp"
+#include "runtime/protocol.hpp"
+#include "sys/process.hpp"
+
+/// What the parent of a process that carries out a plan does for it.
+namespace berth::runtime {
+
+struct Child {
+  sys::Process process;
+  Channel channel{sys::Fd()};
+  bool in_cgroup = false;  ///< it was born in the v2 directory
+};
+
+/// Makes the process, which goes through the steps from Spawn or JoinContainer on. `namespaces` are
+/// CLONE_NEW*; `cgroup` is a v2 directory to be born in, or -1, and only a wish.
+Result<Child> make_child(const plan::Plan& plan, const Prepared& prepared, uint64_t namespaces,
+                         int cgroup);
+
+/// Makes room in `prepared` for the seccomp program that the plan asks for.
+/// Errors: corrupt, unsupported (a flag that is unknown).
+Result<void> prepare_filter(const plan::Plan& plan, Prepared& prepared);
+/// Compiles it and tells the child. Errors: corrupt (the profile).
+Result<void> send_filter(const plan::Plan& plan, const Prepared& prepared, const Channel& channel);
+
+/// Places the child and hears it out. When it has ended before it was placed, its own report is the
+/// reason, and that it cannot be found any more only a consequence.
+Result<void> settle(const Channel& channel, const std::function<Result<void>()>& place,
+                    const std::function<Result<void>()>& attend);
+
+// What stands beside a descriptor on its way, as runc has it.
+inline constexpr std::string_view kConsoleName = "/dev/ptmx";
+inline constexpr std::string_view kPidfdName = "pidfd";
+
+/// Sends a descriptor to the socket at `path`, with a name as runc's protocol wants it.
+Result<void> hand_over(const std::string& path, const sys::Fd& passed, std::string_view name);
+
+}  // namespace berth::runtime

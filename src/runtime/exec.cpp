@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/exec.hpp"
+
+#include <fcntl.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/text.hpp"
+#include "plan/attributes.hpp"
+#include "runtime/cgroup_files.hpp"
+#include "runtime/child.hpp"
+#include "runtime/find.hpp"
+#include "runtime/foreground.hpp"
+#include "runtime/listener.hpp"
+#include "sys/file.hpp"
+#include "sys/namespace.hpp"
+#include "sys/scheduling.hpp"
+
+namespace berth::runtime {
+namespace {
+
+constexpr size_t kMaxDocument = size_t{16} << 20;
+
+oci::Process changed(oci::Process process, const ExecRequest& request) {
+  const ProcessChanges& changes = request.changes;
+  process.args = changes.args;
+  process.terminal = request.terminal;
+  process.console_size.reset();
+  if (changes.cwd) process.cwd = *changes.cwd;
+  process.env.insert(process.env.end(), changes.env.begin(), changes.env.end());
+  if (changes.uid) process.user.uid = *changes.uid;
+  if (changes.gid) process.user.gid = *changes.gid;
+  auto& groups = process.user.additional_gids;
+  groups.insert(groups.end(), changes.additional_gids.begin(), changes.additional_gids.end());
+  if (!changes.capabilities.empty() && !process.capabilities) process.capabilities.emplace();
+  for (const auto& name : changes.capabilities) {
+    // Not the inheritable ones: they would come back in every program with file capabilities
+    // (CVE-2022-29162).
+    process.capabilities->bounding.push_back(name);
+    process.capabilities->effective.push_back(name);
+    process.capabilities->permitted.push_back(name);
+  }
+  if (!changes.apparmor_profile.empty()) process.apparmor_profile = changes.apparmor_profile;
+  if (!changes.selinux_label.empty()) process.selinux_label = changes.selinux_label;
+  if (changes.no_new_privileges) process.no_new_privileges = true;
+  // Those are for the container's first process.
+  process.scheduler.reset();
+  process.io_priority.reset();
+  process.oom_score_adj.reset();
+  return process;
+}
+
+// What a document leaves out is the container's, as runc has it.
+oci::Process completed(oci::Process process, const oci::Process& container) {
+  if (!process.capabilities) process.capabilities = container.capabilities;
+  if (process.rlimits.empty()) process.rlimits = container.rlimits;
+  if (process.apparmor_profile.empty()) process.apparmor_profile = container.apparmor_profile;
+  if (process.selinux_label.empty()) process.selinux_label = container.selinux_label;
+  return process;
+}
+
+/// The container's config with the process to run in place of its own.
+Result<oci::Spec> read_spec(const State& state, const ExecRequest& request) {
+  sys::Fd bundle = TRY(sys::open_at(sys::cwd(), state.bundle, O_PATH | O_DIRECTORY));
+  std::string text = TRY(sys::read_file(bundle, "config.json", kMaxDocument));
+  oci::Spec spec = TRY(oci::parse_spec(text));
+  oci::Process own = spec.process.value_or(oci::Process{});
+  if (request.process_file.empty()) {
+    spec.process = changed(std::move(own), request);
+    return spec;
+  }
+  std::string document = TRY(sys::read_file(sys::cwd(), request.process_file, kMaxDocument));
+  oci::Process process = TRY(oci::parse_process(document, request.process_file));
+  process.terminal = process.terminal || request.terminal;
+  spec.process = completed(std::move(process), own);
+  return spec;
+}
+
+/// CLONE_NEW* of the namespaces of `pid` that are not ours already.
+Result<int> foreign_namespaces(pid_t pid) {
+  constexpr std::array<std::pair<const char*, int>, 8> kNames = {{{"user", CLONE_NEWUSER},
+                                                                  {"mnt", CLONE_NEWNS},
+                                                                  {"pid", CLONE_NEWPID},
+                                                                  {"net", CLONE_NEWNET},
+                                                                  {"ipc", CLONE_NEWIPC},
+                                                                  {"uts", CLONE_NEWUTS},
+                                                                  {"cgroup", CLONE_NEWCGROUP},
+                                                                  {"time", CLONE_NEWTIME}}};
+  sys::Fd own = TRY(sys::open_at(sys::cwd(), "/proc/self/ns", O_RDONLY | O_DIRECTORY));
+  std::string path = "/proc/" + std::to_string(pid) + "/ns";
+  sys::Fd its = TRY(sys::open_at(sys::cwd(), path, O_RDONLY | O_DIRECTORY));
+  int flags = 0;
+  for (const auto& [name, flag] : kNames) {
+    auto here = sys::read_link(own, name);
+    if (!here.ok()) continue;  // a kernel without it
+    std::string there = TRY(sys::read_link(its, name));
+    if (*here != there) flags |= flag;
+  }
+  return flags;
+}
+
+/// The v2 directory that the container's first process is in. Where a container has given its
+/// processes groups of their own, its top directory takes none.
+Result<sys::Fd> cgroup_of(pid_t pid) {
+  CgroupLayout layout = TRY(detect_cgroup_layout());
+  std::string text =
+      TRY(sys::read_file(sys::cwd(), "/proc/" + std::to_string(pid) + "/cgroup", 65536));
+  for (std::string_view line : split(text, '\n')) {
+    if (!line.starts_with("0::/") || layout.unified() == nullptr) continue;
+    std::string path = layout.unified()->mount + std::string(line.substr(3));
+    return sys::open_at(sys::cwd(), path, O_RDONLY | O_DIRECTORY);
+  }
+  return make_error(Kind::not_found, "find the cgroup of process " + std::to_string(pid));
+}
+
+/// The processors that the new process starts on are those of its parent.
+class Affinity {
+ public:
+  static Result<Affinity> set(const oci::Process& process) {
+    Affinity affinity;
+    if (!process.exec_cpu_affinity) return affinity;
+    constexpr const char* kMember = "process.execCPUAffinity.initial";
+    auto wanted = TRY(plan::parse_cpu_list(process.exec_cpu_affinity->initial, kMember));
+    if (wanted.empty()) return affinity;
+    affinity.before_ = TRY(sys::affinity());
+    TRY_CTX(sys::set_affinity(wanted), std::string("cannot apply ") + kMember);
+    return affinity;
+  }
+  Affinity(Affinity&& other) noexcept : before_(std::exchange(other.before_, {})) {}
+  Affinity& operator=(Affinity&&) = delete;
+  ~Affinity() {
+    if (!before_.empty()) ignore(sys::set_affinity(before_));  // we were there before
+  }
+
+ private:
+  Affinity() = default;
+  std::vector<unsigned> before_;
+};
+
+/// The steps of one exec; their order is exec().
+class Executor {
+ public:
+  Executor(const Store& store, const ExecRequest& request, Report& report, Log& log)
+      : store_(store), request_(request), report_(report), log_(log) {}
+
+  Result<void> find();
+  Result<void> decide(Detach detach);
+  Result<void> prepare(Detach detach);
+  Result<void> spawn();
+  Result<void> place();
+  Result<void> attend();
+  Result<void> publish();
+  const Channel& channel() const { return child_.channel; }
+  Child& child() { return child_; }
+  sys::Fd take_console() { return std::move(console_); }
+
+ private:
+  Result<CgroupSet> open_cgroups() const;
+  Result<void> adopt(Channel::Incoming incoming);
+
+  const Store& store_;
+  const ExecRequest& request_;
+  Report& report_;
+  Log& log_;
+  std::optional<Found> found_;
+  oci::Spec spec_;
+  plan::Plan plan_;
+  Prepared prepared_;
+  Child child_;
+  sys::Fd console_;
+};
+
+Result<void> Executor::find() {
+  found_ = TRY(runtime::find(store_, request_.id));
+  if (found_->status == Status::paused && !request_.ignore_paused) {
+    return make_error(Kind::usage, "container " + quoted(request_.id) + " is paused",
+                      "berth-runtime resume " + request_.id);
+  }
+  bool alive = found_->status == Status::created || found_->status == Status::running ||
+               found_->status == Status::paused;
+  if (alive) return {};
+  return make_error(Kind::usage, "container not running: " + quoted(request_.id));
+}
+
+Result<void> Executor::decide(Detach detach) {
+  spec_ = TRY(read_spec(found_->state, request_));
+  TRY(check_console(spec_.process->terminal, detach, request_.console_socket));
+  plan_ = TRY(plan::make_exec(spec_, host_facts(spec_)));
+  for (const auto& warning : plan_.warnings) log_.warn(warning);
+  return {};
+}
+
+Result<void> Executor::prepare(Detach detach) {
+  const State& state = found_->state;
+  prepared_.die_with_parent = detach == Detach::no;
+  prepared_.id = state.id;
+  prepared_.bundle = state.bundle;
+  prepared_.preserve_fds = request_.preserve_fds;
+  Joined joined;
+  sys::Process first = TRY(first_process(state));
+  joined.first_process = TRY(sys::duplicate(first.pidfd()));
+  first.release();  // not our child
+  joined.namespaces = TRY(foreign_namespaces(state.pid));
+  prepared_.joined = std::move(joined);
+  if (!request_.cgroup.empty()) {
+    found_->cgroups = TRY_CTX(open_cgroups(), "cannot open cgroup " + quoted(request_.cgroup));
+  }
+  return prepare_filter(plan_, prepared_);
+}
+
+// "memory:a/b" goes below the container's directory of one controller, "a/b" below all.
+Result<CgroupSet> Executor::open_cgroups() const {
+  size_t colon = request_.cgroup.find(':');
+  if (colon == std::string::npos) return found_->cgroups.below("", request_.cgroup);
+  return found_->cgroups.below(request_.cgroup.substr(0, colon), request_.cgroup.substr(colon + 1));
+}
+
+Result<void> Executor::spawn() {
+  Joined& joined = *prepared_.joined;
+  Affinity affinity = TRY(Affinity::set(*spec_.process));
+  sys::Fd own;
+  if (joined.namespaces & CLONE_NEWPID) {
+    own = TRY(sys::open_at(sys::cwd(), "/proc/self/ns/pid", O_RDONLY));
+    auto entered = sys::setns(joined.first_process, CLONE_NEWPID, "of the container");
+    // It belongs to a user namespace that is not ours yet.
+    joined.twice_born = !entered.ok() && entered.error().kind == Kind::denied;
+    if (!entered.ok() && !joined.twice_born) return entered;
+    if (entered.ok()) joined.namespaces &= ~CLONE_NEWPID;
+  }
+  int cgroup = found_->cgroups.unified_fd();
+  auto child = make_child(plan_, prepared_, 0, cgroup);
+  if (own && !joined.twice_born) ignore(sys::setns(own, CLONE_NEWPID, "our own"));  // was there
+  child_ = TRY(std::move(child));
+  return {};
+}
+
+// Only the second birth gives the process that counts.
+Result<void> Executor::adopt(Channel::Incoming incoming) {
+  ignore(child_.process.wait());  // it ends having told us
+  child_.process =
+      sys::Process(static_cast<pid_t>(incoming.report.number), std::move(incoming.passed));
+  return {};
+}
+
+Result<void> Executor::place() {
+  if (prepared_.joined->twice_born) {
+    auto incoming = TRY(child_.channel.receive());
+    if (!incoming) return make_error(Kind::interrupted, "join the container: it has ended");
+    if (incoming->report.message == Message::failed) {
+      report_.stage = incoming->report.stage;
+      return to_error(incoming->report);
+    }
+    TRY(adopt(std::move(*incoming)));
+  }
+  pid_t pid = child_.process.pid();
+  auto how = child_.in_cgroup ? CgroupSet::Unified::already_inside : CgroupSet::Unified::join;
+  auto added = found_->cgroups.add(pid, how);
+  if (!added.ok() && added.error().sys_errno == EBUSY) {
+    sys::Fd directory = TRY(cgroup_of(found_->state.pid));
+    TRY(write_cgroup_file(directory, "cgroup.procs", std::to_string(pid)));
+    added = found_->cgroups.add(pid, CgroupSet::Unified::already_inside);
+  }
+  TRY_CTX(std::move(added), "cannot join the cgroup");
+  ignore(child_.channel.send(Message::cgroup_joined, {}, pid));  // as in send_filter()
+  return send_filter(plan_, prepared_, child_.channel);
+}
+
+// Ends when the child has closed its end by becoming the program.
+Result<void> Executor::attend() {
+  while (true) {
+    std::optional<Channel::Incoming> incoming = TRY(child_.channel.receive());
+    if (!incoming) return {};
+    switch (incoming->report.message) {
+      case Message::console:
+        console_ = std::move(incoming->passed);
+        break;
+      case Message::listener:
+        TRY(pass_listener(*plan::find<plan::LoadSeccomp>(plan_), found_->state, "running", child_,
+                          incoming->report.number));
+        break;
+      case Message::failed:
+        report_.stage = incoming->report.stage;
+        return to_error(incoming->report);
+      default:
+        return make_error(Kind::bug, "receive an unexpected message");
+    }
+  }
+}
+
+Result<void> Executor::publish() {
+  if (console_ && !request_.console_socket.empty()) {
+    TRY(hand_over(request_.console_socket, console_, kConsoleName));
+    console_.reset();
+  }
+  if (!request_.pidfd_socket.empty()) {
+    TRY(hand_over(request_.pidfd_socket, child_.process.pidfd(), kPidfdName));
+  }
+  if (request_.pid_file.empty()) return {};
+  return sys::replace_file(sys::cwd(), request_.pid_file, std::to_string(child_.process.pid()),
+                           0644);
+}
+
+}  // namespace
+
+Result<int> exec(const Store& store, const ExecRequest& request, Detach detach, Report& report,
+                 Log& log) {
+  Executor executor(store, request, report, log);
+  TRY(executor.find());
+  TRY(executor.decide(detach));
+  TRY(executor.prepare(detach));
+  // From before the clone on, so that no signal is lost.
+  sys::Fd signals = detach == Detach::no ? TRY(catch_signals()) : sys::Fd();
+  TRY(executor.spawn());
+  TRY(settle(
+      executor.channel(), [&] { return executor.place(); }, [&] { return executor.attend(); }));
+  TRY(executor.publish());
+  report.fd.reset();
+  sys::Process& process = executor.child().process;
+  if (detach == Detach::yes) {
+    process.release();
+    return 0;
+  }
+  sys::ExitStatus status = TRY(stay(process, signals, executor.take_console()));
+  return status.shell_code();
+}
+
+}  // namespace berth::runtime

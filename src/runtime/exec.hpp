@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs as: berth-runtime. Capabilities: the caller's. Hostile: the container, whose processes see
+// the new one from the moment it has joined their namespaces; the process document is the caller's.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/log.hpp"
+#include "base/result.hpp"
+#include "runtime/container.hpp"
+#include "runtime/launch.hpp"
+#include "runtime/state.hpp"
+
+namespace berth::runtime {
+
+/// What exec changes of the process in the container's config.
+struct ProcessChanges {
+  std::vector<std::string> args;
+  std::optional<std::string> cwd;
+  std::vector<std::string> env;   ///< added behind the container's
+  std::optional<uint32_t> uid{};  ///< without one, user and groups are the config's
+  std::optional<uint32_t> gid{};
+  std::vector<uint32_t> additional_gids{};
+  std::vector<std::string> capabilities{};  ///< "CAP_NET_ADMIN", added
+  std::string apparmor_profile;
+  std::string selinux_label;
+  bool no_new_privileges = false;
+};
+
+/// What is asked for with exec.
+struct ExecRequest {
+  std::string id;
+  std::string process_file;  ///< a process document; empty: the config's process with `changes`
+  ProcessChanges changes;
+  bool terminal = false;
+  std::string pid_file;
+  std::string console_socket;
+  std::string pidfd_socket;
+  std::string cgroup;  ///< below the container's own: "path" or "controller:path"
+  int preserve_fds = 0;
+  bool ignore_paused = false;
+};
+
+/// Runs one more process in a container that is created or running. In the foreground it stays
+/// until its end and gives its exit status (128 + n for signal n); detached it gives 0. Errors:
+/// usage (the container's state, a document that is wrong), not_found and denied (the program, with
+/// Stage::command in `report`).
+Result<int> exec(const Store& store, const ExecRequest& request, Detach detach, Report& report,
+                 Log& log);
+
+}  // namespace berth::runtime

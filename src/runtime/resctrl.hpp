@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs as: berth-runtime. Capabilities: root of the machine; resctrl knows no other user. Hostile:
+// nothing; the plan has checked the names.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+
+#include "base/result.hpp"
+#include "plan/plan.hpp"
+
+namespace berth::runtime {
+
+/// Puts `pid` into the control group that `step` names, made when missing, with its schemata, and
+/// for monitoring into a group of its own below that is called after the container.
+/// Gives the directory that has to go with the container, or "". Nothing is left of it on failure.
+/// Errors: denied, io (the hardware does not have what the schemata ask for).
+/// Source: kernel resctrl.rst; runtime-spec config-linux.md "IntelRdt".
+Result<std::string> join_resctrl(const plan::JoinResctrl& step, const std::string& id, pid_t pid);
+
+/// Removes what join_resctrl() gave; absent is fine.
+void remove_resctrl(const std::string& directory);
+
+/// Writes the schemata of a group that is there. Errors: as join_resctrl().
+Result<void> write_schemata(const std::string& group, const std::vector<std::string>& schemata);
+
+}  // namespace berth::runtime

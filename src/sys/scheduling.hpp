@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the kernel shares processors, disks and memory nodes out to the calling thread.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace berth::sys {
+
+/// The members of struct sched_attr, in its units: nice −20 to 19, priority 1 to 99 for the
+/// real-time policies, nanoseconds for the deadline policy.
+struct Scheduling {
+  uint32_t policy = 0;  ///< SCHED_*
+  uint64_t flags = 0;   ///< SCHED_FLAG_*
+  int32_t nice = 0;
+  uint32_t priority = 0;
+  uint64_t runtime = 0;
+  uint64_t deadline = 0;
+  uint64_t period = 0;
+};
+/// Errors: denied, usage (the kernel refuses the combination), busy (no such time is left).
+/// sched_setattr(2)
+Result<void> set_scheduling(const Scheduling& scheduling);
+
+/// `io_class` is IOPRIO_CLASS_*, `level` 0 to 7. Errors: denied, usage.  ioprio_set(2)
+Result<void> set_io_priority(int io_class, int level);
+
+/// `mode` with its MPOL_F_* bits; `nodes` are numbers of memory nodes.
+/// Errors: usage (a node that is not there), unsupported (no NUMA in this kernel).
+/// set_mempolicy(2)
+Result<void> set_memory_policy(int mode, const std::vector<unsigned>& nodes);
+
+/// personality(2)
+Result<void> set_personality(unsigned long persona);
+
+/// Lets the thread run on these processors alone. Those that are not there are passed over.
+/// Errors: usage (none of them is there or allowed).  sched_setaffinity(2)
+Result<void> set_affinity(const std::vector<unsigned>& processors);
+/// sched_getaffinity(2)
+Result<std::vector<unsigned>> affinity();
+
+}  // namespace berth::sys
