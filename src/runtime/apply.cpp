@@ -168,7 +168,6 @@ Result<void> load_filter(Inside& inside) {
   return listener ? inside.channel.offer_listener(listener.get()) : Result<void>();
 }
 
-// The pid namespace that was joined counts for children only.
 Result<void> be_born_again(Inside& inside) {
   sys::Cloned child = TRY(sys::clone3(CLONE_PARENT, -1));
   if (child.pid == 0) return sys::die_with_parent(SIGKILL);
@@ -178,13 +177,15 @@ Result<void> be_born_again(Inside& inside) {
 
 Result<void> join_container(Inside& inside) {
   const Joined& joined = *inside.prepared.joined;
-  // Before anything of the container can see this process (CVE-2016-9962).
+  // The container sees this process once it is in its pid namespace. Until then it stays outside,
+  // and has nothing of the host any more when it comes: neither a root nor a descriptor, which
+  // CAP_SYS_PTRACE in the container could reach through (CVE-2016-9962).
   TRY(sys::forbid_tracing());
   TRY(sys::setns(joined.first_process, joined.namespaces, "of the container"));
-  if (joined.twice_born) TRY(be_born_again(inside));
+  TRY(let_go_of_host(inside));
+  if (joined.twice_born()) TRY(be_born_again(inside));
   if (joined.namespaces & CLONE_NEWUSER) TRY(sys::set_identity(0, 0, {}));
   TRY(sys::forbid_tracing());  // a change of identity takes it back
-  TRY(let_go_of_host(inside));
   inside.root = TRY(sys::open_at(sys::cwd(), "/", O_PATH | O_DIRECTORY));
   return {};
 }

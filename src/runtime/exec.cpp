@@ -170,6 +170,7 @@ class Executor {
   plan::Plan plan_;
   Prepared prepared_;
   Child child_;
+  sys::Process first_born_;  ///< in the container's namespaces but for the one of processes
   sys::Fd console_;
 };
 
@@ -219,34 +220,22 @@ Result<CgroupSet> Executor::open_cgroups() const {
 }
 
 Result<void> Executor::spawn() {
-  Joined& joined = *prepared_.joined;
   Affinity affinity = TRY(Affinity::set(*spec_.process));
-  sys::Fd own;
-  if (joined.namespaces & CLONE_NEWPID) {
-    own = TRY(sys::open_at(sys::cwd(), "/proc/self/ns/pid", O_RDONLY));
-    auto entered = sys::setns(joined.first_process, CLONE_NEWPID, "of the container");
-    // It belongs to a user namespace that is not ours yet.
-    joined.twice_born = !entered.ok() && entered.error().kind == Kind::denied;
-    if (!entered.ok() && !joined.twice_born) return entered;
-    if (entered.ok()) joined.namespaces &= ~CLONE_NEWPID;
-  }
-  int cgroup = found_->cgroups.unified_fd();
-  auto child = make_child(plan_, prepared_, 0, cgroup);
-  if (own && !joined.twice_born) ignore(sys::setns(own, CLONE_NEWPID, "our own"));  // was there
-  child_ = TRY(std::move(child));
+  child_ = TRY(make_child(plan_, prepared_, 0, found_->cgroups.unified_fd()));
   return {};
 }
 
 // Only the second birth gives the process that counts.
 Result<void> Executor::adopt(Channel::Incoming incoming) {
-  ignore(child_.process.wait());  // it ends having told us
+  // It ends having told us, and is waited for when there is time.
+  first_born_ = std::exchange(child_.process, sys::Process());
   child_.process =
       sys::Process(static_cast<pid_t>(incoming.report.number), std::move(incoming.passed));
   return {};
 }
 
 Result<void> Executor::place() {
-  if (prepared_.joined->twice_born) {
+  if (prepared_.joined->twice_born()) {
     auto incoming = TRY(child_.channel.receive());
     if (!incoming) return make_error(Kind::interrupted, "join the container: it has ended");
     if (incoming->report.message == Message::failed) {
@@ -291,6 +280,7 @@ Result<void> Executor::attend() {
 }
 
 Result<void> Executor::publish() {
+  first_born_ = sys::Process();
   if (console_ && !request_.console_socket.empty()) {
     TRY(hand_over(request_.console_socket, console_, kConsoleName));
     console_.reset();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sched.h>
 #include <sys/types.h>
 
 #include <optional>
@@ -20,8 +21,8 @@ namespace berth::runtime {
 struct Joined {
   sys::Fd first_process;  ///< a pidfd
   int namespaces = 0;     ///< CLONE_NEW* of those that are not ours already
-  /// The pid namespace is not ours to be born into: the process that has joined it makes another.
-  bool twice_born = false;
+  /// A pid namespace counts for children only: the process that has joined it makes another.
+  bool twice_born() const { return (namespaces & CLONE_NEWPID) != 0; }
 };
 
 /// What the parent has made ready before the clone, so that the child neither parses nor looks
