@@ -172,7 +172,7 @@ V1_CGROUPS = """
 mount -t tmpfs cgroup "$1" && cd "$1" || exit 1
 for path in /sys/fs/cgroup/*/; do mkdir "${path#/sys/fs/cgroup/}"; done
 for name in *; do mount --bind "/sys/fs/cgroup/$name" "$name" || exit 1; done
-mkdir hugetlb && mount -t cgroup -o hugetlb hugetlb hugetlb || exit 1
+mkdir -p hugetlb && mount -t cgroup -o hugetlb hugetlb hugetlb || exit 1
 cd / && mount --move "$1" /sys/fs/cgroup && echo ready && read -r end
 """
 
