@@ -151,8 +151,9 @@ Description describe_step(const RunHooks& s) {
 
 Description describe_step(const MakeCgroup& s) {
   std::string words = limits(s.resources);
+  std::string owner = s.owner ? ", owned by user " + std::to_string(*s.owner) : "";
   return {"make_cgroup",
-          "make cgroup " + quoted(s.path) + in_parentheses(words),
+          "make cgroup " + quoted(s.path) + in_parentheses(words) + owner,
           {{"path", s.path}, {"limits", words}}};
 }
 

@@ -12,6 +12,7 @@
 #include "oci/capabilities.hpp"
 #include "oci/edit.hpp"
 #include "plan/attributes.hpp"
+#include "plan/cgroup_owner.hpp"
 
 namespace berth::plan {
 namespace {
@@ -182,6 +183,7 @@ void Maker::cgroup() {
   step.path =
       spec_.linux_.cgroups_path.empty() ? "/berth-" + container_.id : spec_.linux_.cgroups_path;
   if (spec_.linux_.resources) step.resources = *spec_.linux_.resources;
+  step.owner = cgroup_owner(spec_);
   add(std::move(step));
 }
 

@@ -41,6 +41,7 @@ struct Container {
 struct MakeCgroup {
   std::string path;  ///< linux.cgroupsPath, or "/berth-<id>"
   oci::Resources resources;
+  std::optional<uint32_t> owner{};  ///< cgroup_owner()
 };
 struct Spawn {
   std::vector<std::string> created;    ///< spec names of the new namespaces

@@ -71,6 +71,18 @@ bool restricts(const std::vector<oci::DeviceRule>& rules) {
   return std::any_of(rules.begin(), rules.end(), [](const auto& rule) { return !rule.allow; });
 }
 
+/// Whether processes of the cgroup `directory` would stand still, by its own freezer or by one
+/// above.
+Result<bool> is_frozen_cgroup(const sys::Fd& directory, const CgroupHierarchy& hierarchy) {
+  bool is_v2 = hierarchy.version == Version::v2;
+  const auto& names = hierarchy.controllers;
+  if (!is_v2 && std::find(names.begin(), names.end(), "freezer") == names.end()) return false;
+  auto text =
+      TRY(sys::read_file_if_exists(directory, is_v2 ? "cgroup.events" : "freezer.state", 4096));
+  std::string_view frozen = is_v2 ? "frozen 1" : "FR";  // FROZEN, FREEZING
+  return text && text->find(frozen) != std::string::npos;
+}
+
 /// Why no hierarchy takes `write`.
 std::string why_left(const CgroupLayout& layout, const CgroupWrite& write) {
   const auto* home = layout.find(write.controller);
@@ -207,6 +219,11 @@ Result<bool> CgroupMaker::make_directory(const CgroupHierarchy& hierarchy, const
     if (!is_new) TRY(append_processes(directory, inside));
     if (!inside.empty()) {
       return make_error(Kind::exists, "make cgroup " + quoted(path) + ": it has processes");
+    }
+    // A process would stand still from its birth on, and we would wait for it.
+    bool may_be_frozen = !is_new || parts.size() > 1;
+    if (may_be_frozen && TRY(is_frozen_cgroup(directory, hierarchy))) {
+      return make_error(Kind::busy, "make cgroup " + quoted(path) + ": it is frozen");
     }
     made_.directories_.push_back({path, hierarchy.version, names, std::move(directory)});
   }

@@ -100,6 +100,12 @@ class CgroupSet {
                                                      const std::string& path,
                                                      const std::vector<oci::DeviceRule>& rules);
 
+  /// Gives the v2 directory to user `uid`: itself, and the files with which cgroups are made in it
+  /// and processes moved between them. Limits stay ours, and so does v1, which cannot be delegated.
+  /// Errors: denied (a user that is not mapped, or no CAP_CHOWN).
+  /// Source: cgroup-v2.rst "Delegation", /sys/kernel/cgroup/delegate.
+  Result<void> give_to(uint32_t uid) const;
+
   /// The directories of a container that was created before; those that are gone are left out.
   static Result<CgroupSet> open(const CgroupLayout& layout, const std::string& path);
 

@@ -14,6 +14,7 @@
 #include "runtime/cgroup.hpp"
 #include "runtime/cgroup_files.hpp"
 #include "sys/file.hpp"
+#include "sys/mode.hpp"
 #include "sys/program.hpp"
 
 namespace berth::runtime {
@@ -95,6 +96,22 @@ Result<void> set_and_wait(const Freezer& freezer, const std::string& value,
 const CgroupSet::Directory* CgroupSet::find_freezer() const {
   const auto* v2 = find_unified();
   return v2 != nullptr ? v2 : find("freezer");
+}
+
+Result<void> CgroupSet::give_to(uint32_t uid) const {
+  const auto* directory = find_unified();
+  if (directory == nullptr) return {};
+  auto listed = TRY(sys::read_file_if_exists(sys::cwd(), "/sys/kernel/cgroup/delegate", 4096));
+  // COMPAT(4.15): the list of those days.
+  std::string names = listed.value_or("cgroup.procs cgroup.threads cgroup.subtree_control");
+  TRY(sys::change_owner(directory->fd, uid, sys::kSameGroup, directory->path));
+  for (std::string_view name : split_blank(names)) {
+    std::string file(name);
+    auto given = sys::change_owner_at(directory->fd, file, uid, sys::kSameGroup);
+    // Some belong to controllers that are not here.
+    if (!given.ok() && given.error().kind != Kind::not_found) return given;
+  }
+  return {};
 }
 
 Result<std::vector<pid_t>> CgroupSet::processes() const {

@@ -139,8 +139,13 @@ Result<int> read_signal(std::string_view text) {
 Result<void> kill(const Store& store, const std::string& id, int signal, Whom whom) {
   Found found = TRY(find(store, id));
   bool is_paused = found.status == Status::paused;
+  // Killing the first process means the container, which runc's callers rely on.
+  if (signal == SIGKILL && outlives_first_process(found)) whom = Whom::all;
   if (whom == Whom::all && !found.cgroups.empty()) {
     TRY(signal == SIGKILL ? found.cgroups.kill_all() : found.cgroups.signal_all(signal));
+  } else if (whom == Whom::all && signal != SIGKILL) {
+    std::vector<pid_t> processes = TRY(processes_of(found));
+    for (pid_t pid : processes) ignore(sys::send_signal(pid, signal));  // it may have ended
   } else {
     if (found.status != Status::created && found.status != Status::running && !is_paused) {
       return make_error(Kind::usage, "container not running: " + quoted(id));

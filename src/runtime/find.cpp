@@ -56,6 +56,23 @@ Result<sys::Process> first_process(const State& state) {
   return sys::Process(state.pid, std::move(pidfd));
 }
 
+bool outlives_first_process(const Found& found) {
+  if (found.status == Status::stopped || found.state.pid == 0) {
+    // A pid namespace ends with its first process.
+    auto left = found.cgroups.processes();
+    return left.ok() && !left->empty();
+  }
+  auto text =
+      sys::read_file(sys::cwd(), "/proc/" + std::to_string(found.state.pid) + "/status", 65536);
+  if (!text.ok()) return false;
+  for (std::string_view line : split(*text, '\n')) {
+    if (!line.starts_with("NSpid:")) continue;
+    // Its number in each pid namespace that it is in, the innermost last.
+    return split_blank(line).back() != "1";
+  }
+  return false;
+}
+
 Result<std::vector<pid_t>> processes_of(const Found& found) {
   if (!found.cgroups.empty()) return found.cgroups.processes();
   if (found.status == Status::stopped || found.state.pid == 0) return std::vector<pid_t>();

@@ -32,6 +32,10 @@ Result<Found> find(const Store& store, const std::string& id);
 /// Errors: not_found (it has ended).
 Result<sys::Process> first_process(const State& state);
 
+/// Whether the container's other processes may outlive the first one: it is not the first process
+/// of a pid namespace. Also true for one whose first process has gone and left others behind.
+bool outlives_first_process(const Found& found);
+
 /// All processes of a container: those in its cgroup, else those in its pid namespace, else the
 /// first one; empty when it has stopped.
 Result<std::vector<pid_t>> processes_of(const Found& found);

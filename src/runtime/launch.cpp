@@ -255,6 +255,9 @@ Result<void> Launcher::make_cgroup() {
   for (const auto& unmet : launched_.cgroups.unmet()) {
     TRY(judge(unmet, log_));
   }
+  if (step->owner) {
+    TRY_CTX(launched_.cgroups.give_to(*step->owner), "cannot give the cgroup to the container");
+  }
   prepared_.cgroups = cgroup_views(layout_, launched_.cgroups);
   return {};
 }

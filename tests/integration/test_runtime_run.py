@@ -248,7 +248,7 @@ def test_maps_ids_in_a_user_namespace_of_its_own(runtime, bundle, kind):
 
 
 @pytest.mark.parametrize("kind", ["root"], indirect=True)
-@pytest.mark.parametrize("call", ["openat2", "mount_setattr", "close_range"])
+@pytest.mark.parametrize("call", ["openat2", "mount_setattr", "close_range", "clone3"])
 def test_does_without_a_system_call_that_the_kernel_lacks(runtime, bundle, place, call):
     (place / "data").mkdir()
     bundle.mount("/srv/data", place / "data", "bind", "ro")

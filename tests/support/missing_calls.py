@@ -5,7 +5,7 @@ import ctypes
 import errno
 import struct
 
-NUMBERS = {"close_range": 436, "openat2": 437, "mount_setattr": 442}  # the same everywhere
+NUMBERS = {"clone3": 435, "close_range": 436, "openat2": 437, "mount_setattr": 442}  # the same everywhere
 PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 22, 2
 LOAD_WORD, JUMP_EQUAL, RETURN = 0x20, 0x15, 0x06
 ALLOW, ERRNO = 0x7FFF0000, 0x00050000

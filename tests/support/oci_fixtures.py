@@ -16,8 +16,13 @@ from support.bundle import Bundle, Runtime
 PREFIX = {"root": (), "userns": ("unshare", "-r")}
 
 
-def cgroups():
-    return {path for path, _, _ in os.walk("/sys/fs/cgroup") if "berth-oci-" in path}
+def cgroup_name(base: Path):
+    """Of the containers of one test; others may run beside it."""
+    return "berth-oci-" + base.name[-8:]
+
+
+def cgroups(base: Path):
+    return {path for path, _, _ in os.walk("/sys/fs/cgroup") if cgroup_name(base) in path}
 
 
 def processes(base: Path):
@@ -45,7 +50,7 @@ def assert_nothing_is_left(base: Path, runtime: Runtime):
     assert not left
     with open("/proc/self/mountinfo", encoding="utf-8") as table:
         assert str(base) not in table.read()
-    assert not cgroups()
+    assert not cgroups(base)
     assert not runtime.root.exists() or os.listdir(runtime.root) == []
 
 
@@ -71,7 +76,7 @@ def kind(request):
 @pytest.fixture
 def bundle(place):
     made = Bundle(place / "bundle")
-    made.linux["cgroupsPath"] = "/berth-oci-" + place.name[-8:]
+    made.linux["cgroupsPath"] = "/" + cgroup_name(place)
     return made
 
 
