@@ -198,8 +198,10 @@ Result<void> Maker::spawn() {
       step.joined.push_back(space);
     }
   }
-  step.uid_mappings = spec_.linux_.uid_mappings;
-  step.gid_mappings = spec_.linux_.gid_mappings;
+  if (creates("user")) {  // one that is joined has its ids already, whatever is said beside it
+    step.uid_mappings = spec_.linux_.uid_mappings;
+    step.gid_mappings = spec_.linux_.gid_mappings;
+  }
   add(std::move(step));
   add(IsolateMounts{});
   return {};

@@ -113,12 +113,22 @@ Result<void> join_namespaces(const std::vector<oci::Namespace>& joined) {
   return {};
 }
 
+Result<void> be_born_again(Inside& inside, uint64_t namespaces) {
+  sys::Cloned child = TRY(sys::clone3(CLONE_PARENT | namespaces, -1));
+  if (child.pid == 0) {
+    ignore(sys::new_session());  // as in apply()
+    return sys::die_with_parent(SIGKILL);
+  }
+  auto told = inside.channel.send(Message::born, {}, child.pid, child.pidfd);
+  ::_exit(told.ok() ? 0 : kEngineFailed);
+}
+
 Result<void> enter_namespaces(Inside& inside, const plan::Spawn& step) {
   if (!step.uid_mappings.empty()) TRY(inside.channel.expect(Message::ids_mapped));
   TRY(join_namespaces(step.joined));
   bool new_user = std::find(step.created.begin(), step.created.end(), "user") != step.created.end();
-  bool joined_user = std::any_of(step.joined.begin(), step.joined.end(),
-                                 [](const auto& space) { return space.type == "user"; });
+  bool joined_user = joins_user_namespace(step);
+  if (joined_user) TRY(be_born_again(inside, created_namespaces(step)));
   // Files made from here on belong to the root of the container's user namespace.
   if (!new_user && !joined_user) return {};
   TRY(sys::set_identity(0, 0, {}));
@@ -168,13 +178,6 @@ Result<void> load_filter(Inside& inside) {
   return listener ? inside.channel.offer_listener(listener.get()) : Result<void>();
 }
 
-Result<void> be_born_again(Inside& inside) {
-  sys::Cloned child = TRY(sys::clone3(CLONE_PARENT, -1));
-  if (child.pid == 0) return sys::die_with_parent(SIGKILL);
-  auto told = inside.channel.send(Message::born, {}, child.pid, child.pidfd);
-  ::_exit(told.ok() ? 0 : kEngineFailed);
-}
-
 Result<void> join_container(Inside& inside) {
   const Joined& joined = *inside.prepared.joined;
   // The container sees this process once it is in its pid namespace. Until then it stays outside,
@@ -183,7 +186,7 @@ Result<void> join_container(Inside& inside) {
   TRY(sys::forbid_tracing());
   TRY(sys::setns(joined.first_process, joined.namespaces, "of the container"));
   TRY(let_go_of_host(inside));
-  if (joined.twice_born()) TRY(be_born_again(inside));
+  if (joined.twice_born()) TRY(be_born_again(inside, 0));
   if (joined.namespaces & CLONE_NEWUSER) TRY(sys::set_identity(0, 0, {}));
   TRY(sys::forbid_tracing());  // a change of identity takes it back
   inside.root = TRY(sys::open_at(sys::cwd(), "/", O_PATH | O_DIRECTORY));
@@ -320,6 +323,25 @@ int exit_code(const Error& error, Stage stage) {
 }
 
 }  // namespace
+
+uint64_t created_namespaces(const plan::Spawn& spawn) {
+  uint64_t flags = 0;
+  for (const auto& type : spawn.created) {
+    flags |= type == "mount"     ? CLONE_NEWNS
+             : type == "pid"     ? CLONE_NEWPID
+             : type == "ipc"     ? CLONE_NEWIPC
+             : type == "uts"     ? CLONE_NEWUTS
+             : type == "network" ? CLONE_NEWNET
+             : type == "user"    ? CLONE_NEWUSER
+                                 : 0;
+  }
+  return flags;
+}
+
+bool joins_user_namespace(const plan::Spawn& spawn) {
+  return std::any_of(spawn.joined.begin(), spawn.joined.end(),
+                     [](const auto& space) { return space.type == "user"; });
+}
 
 void apply(const plan::Plan& plan, const Prepared& prepared, Channel channel) {
   Inside inside{prepared, std::move(channel)};

@@ -28,8 +28,22 @@ Result<Child> make_child(const plan::Plan& plan, const Prepared& prepared, uint6
     ours.reset();
     apply(plan, prepared, Channel(std::move(theirs)));
   }
-  return Child{sys::Process(child.pid, std::move(child.pidfd)), Channel(std::move(ours)),
-               in_cgroup};
+  return Child{
+      sys::Process(child.pid, std::move(child.pidfd)), Channel(std::move(ours)), in_cgroup, {}};
+}
+
+Result<void> await_second_birth(Child& child, Stage& stage) {
+  auto incoming = TRY(child.channel.receive());
+  if (!incoming) return make_error(Kind::interrupted, "join the container: it has ended");
+  if (incoming->report.message == Message::failed) {
+    stage = incoming->report.stage;
+    return to_error(incoming->report);
+  }
+  // It ends having told us, and is waited for when there is time.
+  child.first_born = std::move(child.process);
+  child.process =
+      sys::Process(static_cast<pid_t>(incoming->report.number), std::move(incoming->passed));
+  return {};
 }
 
 Result<void> prepare_filter(const plan::Plan& plan, Prepared& prepared) {

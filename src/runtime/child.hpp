@@ -18,13 +18,18 @@ namespace berth::runtime {
 struct Child {
   sys::Process process;
   Channel channel{sys::Fd()};
-  bool in_cgroup = false;  ///< it was born in the v2 directory
+  bool in_cgroup = false;     ///< it was born in the v2 directory
+  sys::Process first_born{};  ///< what was cloned, where that made `process` in its place
 };
 
 /// Makes the process, which goes through the steps from Spawn or JoinContainer on. `namespaces` are
 /// CLONE_NEW*; `cgroup` is a v2 directory to be born in, or -1, and only a wish.
 Result<Child> make_child(const plan::Plan& plan, const Prepared& prepared, uint64_t namespaces,
                          int cgroup);
+
+/// Where the child joins a namespace that counts for its children only, it makes another in its
+/// place: waits for that. `stage` is where it failed. Errors: those of the child; interrupted.
+Result<void> await_second_birth(Child& child, Stage& stage);
 
 /// Makes room in `prepared` for the seccomp program that the plan asks for.
 /// Errors: corrupt, unsupported (a flag that is unknown).

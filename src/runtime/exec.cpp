@@ -159,7 +159,6 @@ class Executor {
 
  private:
   Result<CgroupSet> open_cgroups() const;
-  Result<void> adopt(Channel::Incoming incoming);
 
   const Store& store_;
   const ExecRequest& request_;
@@ -170,7 +169,6 @@ class Executor {
   plan::Plan plan_;
   Prepared prepared_;
   Child child_;
-  sys::Process first_born_;  ///< in the container's namespaces but for the one of processes
   sys::Fd console_;
 };
 
@@ -225,25 +223,8 @@ Result<void> Executor::spawn() {
   return {};
 }
 
-// Only the second birth gives the process that counts.
-Result<void> Executor::adopt(Channel::Incoming incoming) {
-  // It ends having told us, and is waited for when there is time.
-  first_born_ = std::exchange(child_.process, sys::Process());
-  child_.process =
-      sys::Process(static_cast<pid_t>(incoming.report.number), std::move(incoming.passed));
-  return {};
-}
-
 Result<void> Executor::place() {
-  if (prepared_.joined->twice_born()) {
-    auto incoming = TRY(child_.channel.receive());
-    if (!incoming) return make_error(Kind::interrupted, "join the container: it has ended");
-    if (incoming->report.message == Message::failed) {
-      report_.stage = incoming->report.stage;
-      return to_error(incoming->report);
-    }
-    TRY(adopt(std::move(*incoming)));
-  }
+  if (prepared_.joined->twice_born()) TRY(await_second_birth(child_, report_.stage));
   pid_t pid = child_.process.pid();
   auto how = child_.in_cgroup ? CgroupSet::Unified::already_inside : CgroupSet::Unified::join;
   auto added = found_->cgroups.add(pid, how);
@@ -280,7 +261,7 @@ Result<void> Executor::attend() {
 }
 
 Result<void> Executor::publish() {
-  first_born_ = sys::Process();
+  child_.first_born = sys::Process();
   if (console_ && !request_.console_socket.empty()) {
     TRY(hand_over(request_.console_socket, console_, kConsoleName));
     console_.reset();

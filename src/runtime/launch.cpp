@@ -13,6 +13,7 @@
 
 #include "base/rollback.hpp"
 #include "base/text.hpp"
+#include "runtime/apply.hpp"
 #include "runtime/child.hpp"
 #include "runtime/hooks.hpp"
 #include "runtime/listener.hpp"
@@ -84,21 +85,6 @@ std::vector<std::pair<std::string, std::string>> cgroup_views(const CgroupLayout
     views.emplace_back(path, whole ? "" : home->mount.substr(home->mount.rfind('/') + 1));
   }
   return views;
-}
-
-int clone_flags(const plan::Spawn& spawn) {
-  int flags = 0;
-  for (const auto& type : spawn.created) {
-    // The cgroup namespace is made later, by the child: its root is where the process is then.
-    flags |= type == "mount"     ? CLONE_NEWNS
-             : type == "pid"     ? CLONE_NEWPID
-             : type == "ipc"     ? CLONE_NEWIPC
-             : type == "uts"     ? CLONE_NEWUTS
-             : type == "network" ? CLONE_NEWNET
-             : type == "user"    ? CLONE_NEWUSER
-                                 : 0;
-  }
-  return flags;
 }
 
 /// Lets children be born into another pid namespace, until dropped.
@@ -272,14 +258,15 @@ Result<void> Launcher::restrict_devices(const plan::MakeCgroup& step) {
 Result<void> Launcher::spawn() {
   TRY(refuse_neighbours(spawn_step()));
   PidNamespace births = TRY(PidNamespace::join(spawn_step().joined));
-  child_ = TRY(make_child(launched_.plan, prepared_, clone_flags(spawn_step()),
-                          launched_.cgroups.unified_fd()));
+  uint64_t created = joins_user_namespace(spawn_step()) ? 0 : created_namespaces(spawn_step());
+  child_ = TRY(make_child(launched_.plan, prepared_, created, launched_.cgroups.unified_fd()));
   undo_.add([this] { child_.process = sys::Process(); });
   prepared_.start_socket.reset();
   return {};
 }
 
 Result<void> Launcher::place() {
+  if (joins_user_namespace(spawn_step())) TRY(await_second_birth(child_, report_.stage));
   pid_t pid = child_.process.pid();
   TRY_CTX(map_ids(spawn_step(), pid, child_.channel), "cannot map ids");
   TRY_CTX(launched_.cgroups.add(pid, child_.in_cgroup ? CgroupSet::Unified::already_inside

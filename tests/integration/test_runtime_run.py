@@ -9,7 +9,7 @@ import time
 import pytest
 
 from support import missing_calls
-from support.bundle import MASKED, READONLY
+from support.bundle import MASKED, READONLY, Bundle
 from support.oci_fixtures import bundle, kind, place, runtime  # noqa: F401
 
 
@@ -245,6 +245,29 @@ def test_maps_ids_in_a_user_namespace_of_its_own(runtime, bundle, kind):
                                    "cat /proc/self/oom_score_adj"))
     assert out.split() == ["0", "0", str(host), str(size), "0", "500"]
     assert os.stat(bundle.rootfs / "mine").st_uid == host
+
+
+@pytest.mark.parametrize("kind", ["root"], indirect=True)
+def test_joins_the_user_namespace_of_another_container(runtime, bundle, place):
+    other = Bundle(place / "other").args("/bin/sleep", "60")
+    other.linux["cgroupsPath"] = bundle.linux["cgroupsPath"] + "-other"
+    other.linux["namespaces"].append({"type": "user"})
+    mapping = [{"containerID": 0, "hostID": 100000, "size": 65536}]
+    for member in ("uidMappings", "gidMappings"):
+        bundle.linux[member] = other.linux[member] = mapping  # beside a path it says nothing new
+    for path in (*other.rootfs.rglob("*"), *bundle.rootfs.rglob("*"), other.rootfs, bundle.rootfs):
+        os.chown(path, 100000, 100000, follow_symlinks=False)
+    other.write()
+    assert runtime.call("run", "--detach", "-b", str(other.directory), "other",
+                        capture_output=False, stdout=subprocess.DEVNULL).returncode == 0
+    space = f"/proc/{runtime.state('other')['pid']}/ns/user"
+    bundle.linux["namespaces"].append({"type": "user", "path": space})
+    out = runtime.out(bundle.shell("readlink /proc/self/ns/user; echo $$; id -u; "
+                                   "touch /mine; hostname"))
+    same = os.readlink(space)
+    assert runtime.call("delete", "--force", "other").returncode == 0
+    assert out.split() == [same, "1", "0", "berth-test"]
+    assert os.stat(bundle.rootfs / "mine").st_uid == 100000
 
 
 @pytest.mark.parametrize("kind", ["root"], indirect=True)
