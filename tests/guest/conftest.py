@@ -3,11 +3,22 @@
 
 import os
 import pathlib
+import xml.etree.ElementTree as ElementTree
 
 import pytest
 from support import guest
 
-PROGRAMS = pathlib.Path(os.environ["BERTH_TEST_PROGRAMS"]).resolve()
+TESTS = pathlib.Path(__file__).resolve().parent.parent
+PROGRAMS = pathlib.Path(os.environ.get("BERTH_TEST_PROGRAMS",
+                                       TESTS.parent / "build/release/bin")).resolve()
+DEADLINE = 600
+
+PYTEST = """
+cd /payload
+export BERTH_TEST_PROGRAMS=/payload/bin PYTHONDONTWRITEBYTECODE=1
+python3 -m pytest {file} -q --junit-xml=/tmp/junit.xml </dev/null
+cat /tmp/junit.xml >/dev/ttyS1
+""" + guest.POWER_OFF
 
 
 @pytest.fixture(scope="session")
@@ -19,8 +30,41 @@ def guest_image(request):
 
 @pytest.fixture
 def machine(guest_image):
-    """A guest with the programs under test in /payload/bin."""
+    """A guest with the programs under test in /payload/bin, and the tests beside them with the
+    skips that are allowed there."""
     made = guest.Machine(guest_image)
     for program in sorted(PROGRAMS.glob("berth*")):
         made.add(f"bin/{program.name}", program)
+    made.add("tests/confine", PROGRAMS.parent / "tests/confine")
+    made.add("tests/allowed-skips", TESTS / "guest/allowed-skips")
+    for name in ("conftest.py", "pytest.ini", "support", "integration", "guest/inside"):
+        made.add(f"tests/{name}", TESTS / name)
+    made.add("tools", TESTS.parent / "tools")
     return made
+
+
+def failures(cases):
+    """{name: the last lines of what it said} of the tests that failed."""
+    found = {}
+    for case in cases:
+        for child in case:
+            if child.tag in ("failure", "error"):
+                found[case.get("name")] = (child.text or child.get("message"))[-1500:]
+    return found
+
+
+@pytest.fixture
+def run_tests(machine):
+    """run_tests(file, boot) → passes when every test of `file` does in a guest that was brought up
+    by `boot`, a function of a script and of the machine."""
+    def run(file, boot):
+        ended = machine.run(boot(PYTEST.replace("{file}", f"tests/{file}"), machine),
+                            deadline=DEADLINE)
+        cases = ElementTree.fromstring(ended.report).findall(".//testcase")
+        failed = failures(cases)
+        assert not failed, "\n".join(f"{name}:\n{text}" for name, text in failed.items())
+        skipped = [line for line in ended.console.splitlines()
+                   if "not in tests/allowed-skips" in line]
+        assert not skipped
+        assert [case for case in cases if case.find("skipped") is None], "every test was skipped"
+    return run

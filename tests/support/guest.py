@@ -4,7 +4,8 @@ asked for), where the machine that runs the tests has another kernel and other c
 
     machine = Machine(prepare(CACHE))
     machine.add("bin/berth-runtime", PROGRAMS / "berth-runtime")
-    ended = machine.run("exec >/dev/ttyS1; /payload/bin/berth-runtime --version")
+    script = "/payload/bin/berth-runtime --version >/dev/ttyS1" + POWER_OFF
+    ended = machine.run(without_init(script, machine))
     assert ended.report.startswith("berth-runtime ")
 
 The kernel and the root file system are made once per machine, as root (about two minutes, from
@@ -42,7 +43,9 @@ stty raw -F /dev/ttyS1
 exec /payload/init
 """
 
-# For /payload/init: what an init system would have mounted, and cgroup v2 alone.
+POWER_OFF = "\necho o >/proc/sysrq-trigger; sleep 60\n"
+
+# What an init system would have mounted, and cgroup v2 alone.
 MOUNTS = """
 mkdir -p /dev/pts /dev/shm /dev/mqueue
 mount -t devpts devpts /dev/pts
@@ -54,7 +57,32 @@ mount -t cgroup2 cgroup2 /sys/fs/cgroup
 ip link set lo up
 modprobe overlay
 """
-POWER_OFF = "\necho o >/proc/sysrq-trigger; sleep 60\n"
+
+# The script as a service; nothing that a guest without disk and network of its own has to wait for.
+SERVICE = """[Unit]
+After=multi-user.target
+[Service]
+Type=oneshot
+TimeoutStartSec=infinity
+Environment=HOME=/root TERM=dumb
+ExecStart=/payload/service
+StandardOutput=tty
+StandardError=tty
+TTYPath=/dev/console
+"""
+UNDER_SYSTEMD = """
+modprobe overlay
+mkdir -p /etc/systemd/system/default.target.wants
+for unit in serial-getty@.service getty@.service systemd-logind-varlink.socket \\
+    apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer \\
+    e2scrub_reap.service fstrim.timer systemd-timesyncd.service systemd-udev-settle.service; do
+  ln -sf /dev/null /etc/systemd/system/$unit
+done
+cp /payload/service.unit /etc/systemd/system/payload.service
+ln -sf multi-user.target /etc/systemd/system/default.target
+ln -sf ../payload.service /etc/systemd/system/multi-user.target.wants/
+exec /lib/systemd/systemd --show-status=false --log-target=console --log-level=warning
+"""
 
 MEMORY_MIB = 1024
 DISK_MIB = 1500
@@ -140,6 +168,20 @@ def prepare(cache):
                     (scratch / name).rename(staged / name)
                 staged.rename(kept)
     return Image(kept / "kernel", kept / "disk")
+
+
+# ---- ways to bring it up ------------------------------------------------------------------------
+
+def without_init(script, _machine):
+    """The script as the first process, with cgroup v2 alone."""
+    return MOUNTS + script
+
+
+def with_systemd(script, machine):
+    """systemd as the first process, and the script as a service of it."""
+    machine.add("service", f"#!/bin/bash\n{script}".encode())
+    machine.add("service.unit", SERVICE.encode(), 0o644)
+    return UNDER_SYSTEMD
 
 
 # ---- one guest ----------------------------------------------------------------------------------
