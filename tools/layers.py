@@ -20,7 +20,9 @@ LAYERS = {
     "sys": "base",
     "oci": "base json",
     "plan": "base oci",
-    "runtime": "base json sys oci plan",
+    # What berth-runtime and berth-scope say to each other.
+    "scope": "base json",
+    "runtime": "base json sys oci plan scope",
     "scan": "base json",
     "gpu/probe": "base json sys oci scan",
     # The inventory is what probe found, as plain structs: the one header that grant may see of it.
@@ -41,7 +43,8 @@ PROGRAMS = {
     "berth": "base json sys oci plan scan gpu/probe gpu/grant gpu/place image engine "
              "cli/core cli/berth",
     "berth-transfer": "base json sys oci image scan transfer",
-    "berth-runtime": "base json sys oci plan runtime cli/core cli/oci",
+    "berth-runtime": "base json sys oci plan scope runtime cli/core cli/oci",
+    "berth-scope": "base json scope",
     "berth-monitor": "base json sys monitor",
     "berth-gpu-probe": "base json sys oci scan gpu/probe",
 }

@@ -11,6 +11,7 @@
 #include "sys/console.hpp"
 #include "sys/file.hpp"
 #include "sys/identity.hpp"
+#include "sys/process.hpp"
 #include "sys/program.hpp"
 #include "sys/protected_program.hpp"
 
@@ -81,9 +82,8 @@ Result<int> call_verb(const cli::oci::Globals& globals, std::vector<std::string>
   }
   TRY(cli::check_arity(verb->arity, parsed.arguments.size(), command_name,
                        cli::usage_line("berth-runtime", verb->text, !command.flags.empty())));
-  cli::oci::Session session{globals.root, log, report, {}, [](const std::string& text) {
-                              return sys::write_stream(STDOUT_FILENO, text);
-                            }};
+  auto print = [](const std::string& text) { return sys::write_stream(STDOUT_FILENO, text); };
+  cli::oci::Session session{globals.root, log, report, globals.systemd_cgroup, {}, print};
   int status = TRY(command.run(session, parsed.arguments));
   if (!session.out.empty()) TRY(sys::write_stream(STDOUT_FILENO, session.out));
   return status;
@@ -97,7 +97,8 @@ bool makes_process(const cli::Parsed& parsed) {
 
 /// Executes this program once more, so that no container can write to its file. Before anything is
 /// opened that would not survive it.
-Result<void> protect_program(const std::vector<std::string>& words) {
+Result<void> protect_program(const std::vector<std::string>& words,
+                             const cli::oci::Globals& globals) {
   constexpr const char* kOnce = "BERTH_RUNTIME_PROTECTED";
   bool again = std::getenv(kOnce) != nullptr;
   ::unsetenv(kOnce);
@@ -110,6 +111,8 @@ Result<void> protect_program(const std::vector<std::string>& words) {
   std::vector<std::string> env;
   for (char** entry = environ; *entry != nullptr; ++entry) env.emplace_back(*entry);
   env.push_back(std::string(kOnce) + "=1");
+  // The handle does not tell where berth-scope lies.
+  if (globals.systemd_cgroup) env.push_back("BERTH_LIBEXEC_DIR=" + TRY(sys::program_directory()));
   return sys::execute(sys::fd_path(*program), args, env);
 }
 
@@ -119,7 +122,7 @@ Result<int> runtime_main(const char* program, const std::vector<std::string>& wo
   cli::oci::Globals globals;
   cli::Parsed parsed = TRY(cli::parse(cli::oci::global_flags(globals),
                                       cli::FlagsEnd::at_first_argument, words, "berth-runtime"));
-  if (makes_process(parsed)) TRY(protect_program(words));
+  if (makes_process(parsed)) TRY(protect_program(words, globals));
   TRY(log.configure(globals));
   report.fd = TRY(take_report(globals.report_fd));
   if (globals.version) {
@@ -129,10 +132,6 @@ Result<int> runtime_main(const char* program, const std::vector<std::string>& wo
   if (parsed.help || parsed.arguments.empty()) {
     TRY(sys::write_stream(STDOUT_FILENO, cli::oci::program_help()));
     return 0;
-  }
-  if (globals.systemd_cgroup) {
-    return make_error(Kind::unsupported, "--systemd-cgroup: not supported",
-                      "leave it out: cgroups are made below the caller's own");
   }
   if (globals.root.empty()) {
     globals.root = cli::oci::default_root(sys::real_uid(), std::getenv("XDG_RUNTIME_DIR"));

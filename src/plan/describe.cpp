@@ -151,6 +151,12 @@ Description describe_step(const RunHooks& s) {
 
 Description describe_step(const MakeCgroup& s) {
   std::string words = limits(s.resources);
+  if (s.scope) {
+    return {"make_cgroup",
+            "let systemd make " + quoted(s.scope->unit) + " in " + quoted(s.scope->slice) +
+                in_parentheses(words),
+            {{"unit", s.scope->unit}, {"slice", s.scope->slice}, {"limits", words}}};
+  }
   std::string owner = s.owner ? ", owned by user " + std::to_string(*s.owner) : "";
   return {"make_cgroup",
           "make cgroup " + quoted(s.path) + in_parentheses(words) + owner,

@@ -60,7 +60,7 @@ class Maker {
 
   Result<void> check();
   Result<void> check_process();
-  void cgroup();
+  Result<void> cgroup();
   Result<void> spawn();
   Result<void> root();
   Result<void> mounts();
@@ -177,14 +177,20 @@ Result<void> Maker::check() {
   return {};
 }
 
-void Maker::cgroup() {
-  if (!facts_.has_cgroups) return;
+Result<void> Maker::cgroup() {
+  if (!facts_.has_cgroups) return {};
+  const std::string& path = spec_.linux_.cgroups_path;
   MakeCgroup step;
-  step.path =
-      spec_.linux_.cgroups_path.empty() ? "/berth-" + container_.id : spec_.linux_.cgroups_path;
+  if (container_.systemd == SystemdManager::none) {
+    step.path = path.empty() ? "/berth-" + container_.id : path;
+  } else {
+    step.scope = TRY_CTX(parse_systemd_scope(path, container_.id, container_.systemd),
+                         "config.json: linux.cgroupsPath");
+  }
   if (spec_.linux_.resources) step.resources = *spec_.linux_.resources;
   step.owner = cgroup_owner(spec_);
   add(std::move(step));
+  return {};
 }
 
 Result<void> Maker::spawn() {
@@ -640,7 +646,7 @@ void Maker::program() {
 Result<Plan> make(const oci::Spec& spec, const Container& container, const HostFacts& facts) {
   Maker maker(spec, container, facts);
   TRY(maker.check());
-  maker.cgroup();
+  TRY(maker.cgroup());
   maker.oom_score();
   TRY(maker.resctrl());
   TRY(maker.spawn());

@@ -13,6 +13,7 @@
 #include "base/result.hpp"
 #include "oci/runtime_spec.hpp"
 #include "plan/mount_options.hpp"
+#include "plan/systemd_scope.hpp"
 
 /// What will be done to start a container, decided before anything is done: `berth run --dry-run`
 /// prints the very list that berth-runtime executes.
@@ -33,6 +34,7 @@ struct Container {
   std::string id;
   std::string bundle;        ///< absolute directory
   bool await_start = false;  ///< `create`: stop before the program until `start`
+  SystemdManager systemd = SystemdManager::none;  ///< who makes the cgroup, if not we
 };
 
 // Steps up to Spawn are done by berth-runtime itself, those after it by the container's first
@@ -41,7 +43,8 @@ struct Container {
 struct MakeCgroup {
   std::string path;  ///< linux.cgroupsPath, or "/berth-<id>"
   oci::Resources resources;
-  std::optional<uint32_t> owner{};  ///< cgroup_owner()
+  std::optional<uint32_t> owner{};      ///< cgroup_owner()
+  std::optional<SystemdScope> scope{};  ///< systemd makes it around the first process; no `path`
 };
 struct Spawn {
   std::vector<std::string> created;    ///< spec names of the new namespaces

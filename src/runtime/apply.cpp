@@ -45,7 +45,14 @@ Result<void> await_cgroup(Inside& inside) {
   ChildReport joined = TRY(inside.channel.expect(Message::cgroup_joined));
   inside.host_pid = static_cast<pid_t>(joined.number);
   inside.cgroup_joined = true;
+  const auto& layout = inside.prepared.scope_layout;
+  if (layout) inside.cgroups = cgroup_views(*layout, TRY(CgroupSet::open(*layout, joined.text)));
   return {};
+}
+
+Result<void> show_cgroups(Inside& inside, const plan::MountCgroups& step) {
+  if (inside.prepared.scope_layout) TRY(await_cgroup(inside));
+  return mount_cgroups(inside, step);
 }
 
 Result<void> await_confinement(Inside& inside) {
@@ -251,7 +258,7 @@ Result<void> apply_step(const plan::Plan& plan, Inside& inside, const plan::Step
           // A view of a file that the caller can reach; restrictions of its mount stay.
           [&](const plan::MountBind& s) { return mount_bind(inside, s); },
           // The container's own directories and no others.
-          [&](const plan::MountCgroups& s) { return mount_cgroups(inside, s); },
+          [&](const plan::MountCgroups& s) { return show_cgroups(inside, s); },
           // Making a node needs CAP_MKNOD of the machine; the device cgroup limits its use.
           [&](const plan::MakeNode& s) { return make_node(inside, s); },
           // A view of a node that the caller can reach, checked to be the device it should be.
@@ -345,6 +352,7 @@ bool joins_user_namespace(const plan::Spawn& spawn) {
 
 void apply(const plan::Plan& plan, const Prepared& prepared, Channel channel) {
   Inside inside{prepared, std::move(channel)};
+  inside.cgroups = prepared.cgroups;
   sys::reset_signals();
   ignore(sys::die_with_parent(SIGKILL));  // cannot fail for a valid signal
   sys::set_umask(0);

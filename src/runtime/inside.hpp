@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "plan/plan.hpp"
+#include "runtime/cgroup_views.hpp"
 #include "runtime/protocol.hpp"
 #include "runtime/target.hpp"
 #include "sys/fd.hpp"
@@ -28,9 +29,9 @@ struct Joined {
 /// What the parent has made ready before the clone, so that the child neither parses nor looks
 /// things up.
 struct Prepared {
-  /// The container's cgroup directories on the host, with the name each gets below /sys/fs/cgroup;
-  /// one with an empty name stands for the whole mount.
-  std::vector<std::pair<std::string, std::string>> cgroups;
+  CgroupViews cgroups;
+  /// Set when systemd makes the cgroup: `cgroups` are looked for when it has.
+  std::optional<CgroupLayout> scope_layout;
   /// The seccomp program, which the parent compiles while the child mounts.
   sys::SharedBuffer seccomp;
   unsigned seccomp_flags = 0;
@@ -58,6 +59,7 @@ struct Inside {
   std::string program{};       ///< argv[0] resolved
   pid_t host_pid = 0;
   bool cgroup_joined = false;
+  CgroupViews cgroups{};                 ///< as in Prepared, or of the scope
   std::optional<size_t> seccomp_size{};  ///< instructions, once confined
   bool directory_denied = false;
   bool ready = false;  ///< create has returned; failures go to `starter`

@@ -18,6 +18,7 @@
 #include "runtime/hooks.hpp"
 #include "runtime/listener.hpp"
 #include "runtime/resctrl.hpp"
+#include "runtime/scope.hpp"
 #include "sys/credentials.hpp"
 #include "sys/file.hpp"
 #include "sys/host_facts.hpp"
@@ -65,26 +66,11 @@ Result<Bundle> read_bundle(const std::string& path) {
 
 Result<plan::Plan> make_plan(const Bundle& bundle, const LaunchRequest& request) {
   plan::Container container{request.id, bundle.path, request.await_start};
-  return plan::make(bundle.spec, container, host_facts(bundle.spec));
-}
-
-/// The names below /sys/fs/cgroup that the container's directories get.
-std::vector<std::pair<std::string, std::string>> cgroup_views(const CgroupLayout& layout,
-                                                              const CgroupSet& cgroups) {
-  std::vector<std::pair<std::string, std::string>> views;
-  for (const std::string& path : cgroups.paths()) {
-    const CgroupHierarchy* home = nullptr;
-    for (const auto& hierarchy : layout.hierarchies) {
-      if (path.starts_with(hierarchy.mount + "/") &&
-          (home == nullptr || hierarchy.mount.size() > home->mount.size())) {
-        home = &hierarchy;
-      }
-    }
-    if (home == nullptr) continue;
-    bool whole = layout.kind() == CgroupLayout::Kind::unified;
-    views.emplace_back(path, whole ? "" : home->mount.substr(home->mount.rfind('/') + 1));
+  if (request.systemd_cgroup) {
+    bool root = sys::in_initial_user_namespace() && sys::effective_uid() == 0;
+    container.systemd = root ? plan::SystemdManager::system : plan::SystemdManager::user;
   }
-  return views;
+  return plan::make(bundle.spec, container, host_facts(bundle.spec));
 }
 
 /// Lets children be born into another pid namespace, until dropped.
@@ -167,6 +153,9 @@ class Launcher {
 
  private:
   Result<void> restrict_devices(const plan::MakeCgroup& step);
+  Result<void> give_cgroup(const plan::MakeCgroup& step);
+  Result<void> join_cgroup();
+  Result<void> enter_scope(const plan::MakeCgroup& step);
   Result<void> confine();
   Result<void> answer_hooks(const std::string& stage);
   const plan::Spawn& spawn_step() const { return *plan::find<plan::Spawn>(launched_.plan); }
@@ -232,6 +221,10 @@ Result<void> Launcher::make_cgroup() {
   const auto* step = plan::find<plan::MakeCgroup>(launched_.plan);
   if (step == nullptr) return {};
   layout_ = TRY(detect_cgroup_layout());
+  if (step->scope) {
+    prepared_.scope_layout = layout_;
+    return {};  // it is made around the process that there is not yet
+  }
   launched_.cgroups =
       TRY_CTX(CgroupSet::create(layout_, step->path, step->resources), "cannot make the cgroup");
   undo_.add([this] { ignore(launched_.cgroups.remove()); });
@@ -241,17 +234,21 @@ Result<void> Launcher::make_cgroup() {
   for (const auto& unmet : launched_.cgroups.unmet()) {
     TRY(judge(unmet, log_));
   }
-  if (step->owner) {
-    TRY_CTX(launched_.cgroups.give_to(*step->owner), "cannot give the cgroup to the container");
-  }
+  TRY(give_cgroup(*step));
   prepared_.cgroups = cgroup_views(layout_, launched_.cgroups);
   return {};
 }
 
+Result<void> Launcher::give_cgroup(const plan::MakeCgroup& step) {
+  if (!step.owner) return {};
+  TRY_CTX(launched_.cgroups.give_to(*step.owner), "cannot give the cgroup to the container");
+  return {};
+}
+
 Result<void> Launcher::restrict_devices(const plan::MakeCgroup& step) {
-  auto unmet =
-      TRY_CTX(launched_.cgroups.restrict_devices(layout_, step.path, step.resources.devices),
-              "cannot restrict devices");
+  auto unmet = TRY_CTX(launched_.cgroups.restrict_devices(layout_, launched_.state.cgroup_path,
+                                                          step.resources.devices),
+                       "cannot restrict devices");
   return unmet ? judge(*unmet, log_) : Result<void>();
 }
 
@@ -265,20 +262,53 @@ Result<void> Launcher::spawn() {
   return {};
 }
 
+Result<void> Launcher::enter_scope(const plan::MakeCgroup& step) {
+  StartedScope started =
+      TRY(start_scope(*step.scope, child_.process.pid(), request_.id, step.resources));
+  State& state = launched_.state;
+  state.systemd_unit = step.scope->unit;
+  state.systemd_user = step.scope->user;
+  state.cgroup_path = started.control_group;
+  undo_.add([this] {
+    child_.process = sys::Process();  // the first of a pid namespace does not hear SIGTERM
+    ignore(stop_scope(launched_.state.systemd_unit, launched_.state.systemd_user));
+  });
+  launched_.cgroups = TRY(CgroupSet::open(layout_, state.cgroup_path));
+  // What systemd has no property for, and in full precision what it has one for.
+  oci::Resources limits = step.resources;
+  limits.devices.clear();
+  TRY(launched_.cgroups.update(layout_, state.cgroup_path, limits));
+  for (const auto& unmet : launched_.cgroups.unmet()) TRY(judge(unmet, log_));
+  TRY(give_cgroup(step));
+  devices_by_filter_ = !started.declares_devices;
+  return {};
+}
+
+Result<void> Launcher::join_cgroup() {
+  const auto* step = plan::find<plan::MakeCgroup>(launched_.plan);
+  if (step != nullptr && step->scope) {
+    TRY_CTX(enter_scope(*step), "cannot make the systemd scope");
+    return {};
+  }
+  auto unified = child_.in_cgroup ? CgroupSet::Unified::already_inside : CgroupSet::Unified::join;
+  TRY_CTX(launched_.cgroups.add(child_.process.pid(), unified), "cannot join the cgroup");
+  return {};
+}
+
 Result<void> Launcher::place() {
   if (joins_user_namespace(spawn_step())) TRY(await_second_birth(child_, report_.stage));
   pid_t pid = child_.process.pid();
   TRY_CTX(map_ids(spawn_step(), pid, child_.channel), "cannot map ids");
-  TRY_CTX(launched_.cgroups.add(pid, child_.in_cgroup ? CgroupSet::Unified::already_inside
-                                                      : CgroupSet::Unified::join),
-          "cannot join the cgroup");
+  TRY(join_cgroup());
   if (const auto* group = plan::find<plan::JoinResctrl>(launched_.plan)) {
     launched_.state.resctrl_group = TRY(join_resctrl(*group, launched_.state.id, pid));
   }
   launched_.state.pid = pid;
   launched_.state.start_time = TRY(sys::process_start_time(pid));
   TRY(launched_.entry->write(launched_.state));
-  ignore(child_.channel.send(Message::cgroup_joined, {}, pid));  // as in send_filter()
+  std::string_view scope;
+  if (!launched_.state.systemd_unit.empty()) scope = launched_.state.cgroup_path;
+  ignore(child_.channel.send(Message::cgroup_joined, scope, pid));  // as in send_filter()
   return confine();
 }
 
@@ -413,11 +443,13 @@ Result<Launched> launch(const Store& store, const LaunchRequest& request, Report
 Result<void> dispose(const Store& store, const State& state, CgroupSet cgroups, Log& log) {
   // Without a pid namespace of its own, processes may have outlived the first one.
   if (!cgroups.empty()) ignore(cgroups.kill_all());  // remove() tells whether any are left
+  auto stopped = state.systemd_unit.empty() ? Result<void>()
+                                            : stop_scope(state.systemd_unit, state.systemd_user);
   auto removed = cgroups.remove();
   remove_resctrl(state.resctrl_group);
   run_all_hooks("poststop", state.hooks.poststop, public_state(state, "stopped"), log);
   TRY(store.remove(state.id));
-  return removed;
+  return stopped.ok() ? removed : stopped;
 }
 
 }  // namespace berth::runtime

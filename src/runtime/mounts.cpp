@@ -331,7 +331,7 @@ Result<void> mount_cgroups(Inside& inside, const plan::MountCgroups& step) {
   std::string context = cannot_mount("cgroup", step.target);
   sys::Fd target = TRY_CTX(open_target(inside.root, step.target, TargetType::directory), context);
   TRY_CTX(refuse_kernel_target(target, step.target), context);
-  const auto& cgroups = inside.prepared.cgroups;
+  const auto& cgroups = inside.cgroups;
   if (cgroups.size() == 1 && cgroups[0].second.empty()) {
     sys::Fd tree = TRY_CTX(clone_tree(sys::cwd(), cgroups[0].first, false, 0), context);
     TRY_CTX(attach(tree, target, step.attributes, step.target), context);

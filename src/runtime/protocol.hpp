@@ -17,7 +17,7 @@ namespace berth::runtime {
 enum class Message : uint32_t {
   // to the child
   ids_mapped,     ///< the maps of its user namespace are written
-  cgroup_joined,  ///< it is in its cgroups; `number` is its pid on the host
+  cgroup_joined,  ///< it is in its cgroups (in `text`, if systemd did it); `number`: its pid
   confined,       ///< its device rules hold; `number` instructions of seccomp are in the buffer
   hooks_done,     ///< the hooks it asked for have ended well
   // to the parent

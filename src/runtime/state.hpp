@@ -28,6 +28,8 @@ struct State {
   std::string bundle{};
   std::string rootfs{};
   std::string cgroup_path{};    ///< plan::MakeCgroup::path, empty without cgroups
+  std::string systemd_unit{};   ///< the scope that systemd made, empty without one
+  bool systemd_user = false;    ///< it is one of the user's manager
   std::string resctrl_group{};  ///< a directory that goes with the container, or empty
   std::string created{};        ///< RFC 3339
   uint32_t owner = 0;

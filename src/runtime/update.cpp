@@ -6,6 +6,7 @@
 
 #include "base/text.hpp"
 #include "runtime/find.hpp"
+#include "runtime/scope.hpp"
 #include "sys/file.hpp"
 
 namespace berth::runtime {
@@ -36,7 +37,13 @@ Result<void> update(const Store& store, const std::string& id, const oci::Resour
   if (found.state.cgroup_path.empty()) {
     return make_error(Kind::unsupported, "find a cgroup on this machine");
   }
-  TRY(found.cgroups.update(layout, found.state.cgroup_path, resources));
+  const State& state = found.state;
+  TRY(found.cgroups.update(layout, state.cgroup_path, resources));
+  if (!state.systemd_unit.empty()) {
+    TRY(update_scope(state.systemd_unit, state.systemd_user, resources));
+    // systemd rounds, and writes what it was told before.
+    TRY(found.cgroups.update(layout, state.cgroup_path, resources));
+  }
   for (const auto& unmet : found.cgroups.unmet()) TRY(judge(unmet, log));
   return {};
 }

@@ -312,9 +312,6 @@ def test_refuses_ids_and_flags_that_make_no_sense(runtime, bundle):
         ("run", "-b", str(bundle.directory), "a/b"):
             "cannot run container 'a/b': container id 'a/b': expected letters, digits and any of "
             "_ + - .",
-        ("--systemd-cgroup", "list"):
-            "--systemd-cgroup: not supported; try: leave it out: cgroups are made below the "
-            "caller's own",
         ("state", "none"): "container 'none' does not exist",
         ("kill", "none"): "container 'none' does not exist",
         ("start", "none"): "cannot start container 'none': container 'none' does not exist",
@@ -323,6 +320,35 @@ def test_refuses_ids_and_flags_that_make_no_sense(runtime, bundle):
         done = runtime.call(*words)
         assert (done.returncode, done.stderr) == (1, f"berth-runtime: {line}\n")
     assert runtime.call("delete", "--force", "none").returncode == 0
+
+
+def systemd_error(runtime, bundle, path):
+    bundle.linux["cgroupsPath"] = path
+    bundle.write()
+    done = runtime.call("--systemd-cgroup", "run", "--bundle", str(bundle.directory), "c1",
+                        env={"DBUS_SYSTEM_BUS_ADDRESS": "unix:path=/none", "PATH": "/bin",
+                             "DBUS_SESSION_BUS_ADDRESS": "unix:path=/none"})
+    assert (done.returncode, done.stdout) == (1, "")
+    return done.stderr.removeprefix(f"berth-runtime: {RUN}")
+
+
+def test_names_the_place_of_a_path_that_systemd_cannot_use(runtime, bundle):
+    for path, reason in {
+        "/berth-oci-x": "expected slice:prefix:name, got '/berth-oci-x'",
+        "a.slice:b": "expected slice:prefix:name, got 'a.slice:b'",
+        "a.slice:b:": "expected slice:prefix:name, got 'a.slice:b:'",
+        "a:b:c": "expected the name of a slice, got 'a'",
+        "a--b.slice:b:c": "expected the name of a slice, got 'a--b.slice'",
+        "a.slice:b:c/d": "'b-c/d.scope' cannot be the name of a unit",
+    }.items():
+        assert systemd_error(runtime, bundle, path) == \
+            f"config.json: linux.cgroupsPath: {reason}\n"
+
+
+def test_leaves_nothing_where_systemd_does_not_answer(runtime, bundle, kind):
+    bus = {"root": "system's", "userns": "user's"}[kind]
+    assert systemd_error(runtime, bundle, "system.slice:berth:c1") == (
+        f"cannot make the systemd scope: connect to the {bus} bus: No such file or directory\n")
 
 
 def test_a_caller_says_when_to_begin_and_hears_the_exit_code(runtime, bundle):

@@ -7,7 +7,7 @@ namespace {
 Result<int> run(Session& session, const LaunchOptions& options,
                 const std::vector<std::string>& arguments) {
   runtime::Store store = TRY(runtime::Store::open(session.root));
-  runtime::LaunchRequest request = TRY(to_request(options, arguments[0]));
+  runtime::LaunchRequest request = TRY(to_request(session, options, arguments[0]));
   TRY_CTX(runtime::create(store, std::move(request), session.report, session.log),
           "cannot create container '" + arguments[0] + "'");
   return 0;

@@ -26,7 +26,7 @@ json::Value as_json(const plan::Description& step) {
 
 Result<int> run(Session& session, const Options& options,
                 const std::vector<std::string>& arguments) {
-  runtime::LaunchRequest request = TRY(to_request(options.launch, arguments[0]));
+  runtime::LaunchRequest request = TRY(to_request(session, options.launch, arguments[0]));
   plan::Plan plan = TRY(runtime::plan_bundle(request));
   for (const auto& warning : plan.warnings) session.log.warn(warning);
   json::Array steps;

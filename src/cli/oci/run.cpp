@@ -20,7 +20,7 @@ FlagTable flags(Options& o) {
 Result<int> run(Session& session, const Options& options,
                 const std::vector<std::string>& arguments) {
   runtime::Store store = TRY(runtime::Store::open(session.root));
-  runtime::LaunchRequest request = TRY(to_request(options.launch, arguments[0]));
+  runtime::LaunchRequest request = TRY(to_request(session, options.launch, arguments[0]));
   auto detach = options.detach ? runtime::Detach::yes : runtime::Detach::no;
   return TRY_CTX(runtime::run(store, std::move(request), detach, session.report, session.log),
                  "cannot run container '" + arguments[0] + "'");

@@ -32,6 +32,7 @@ struct Session {
   const std::string& root;
   Log& log;
   runtime::Report& report;
+  bool systemd_cgroup;  ///< --systemd-cgroup
   /// Collects what goes to standard output; main writes it when the verb has ended well.
   std::string out;
   /// Writes to standard output at once.
@@ -75,7 +76,8 @@ FlagTable launch_flags(LaunchOptions& options);
 /// Errors: usage (a number of descriptors that no process has).
 Result<int> descriptor_count(std::optional<uint64_t> preserve_fds);
 /// Errors: as descriptor_count().
-Result<runtime::LaunchRequest> to_request(const LaunchOptions& options, const std::string& id);
+Result<runtime::LaunchRequest> to_request(const Session& session, const LaunchOptions& options,
+                                          const std::string& id);
 
 // Each in a file of its own.
 extern const Verb create_verb;

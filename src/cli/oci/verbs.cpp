@@ -30,7 +30,8 @@ FlagTable global_flags(Globals& g) {
           {"log-format", 0, "FORMAT", "As text or as json", &g.log_format, {"text", "json"}},
           {"report-fd", 0, "N", "Write a failure as JSON to this descriptor", &g.report_fd},
           {"debug", 0, "", "Say where in the source an error was made", &g.debug},
-          {"systemd-cgroup", 0, "", "Not supported: cgroups are made directly", &g.systemd_cgroup},
+          {"systemd-cgroup", 0, "", "Let systemd make the cgroup: cgroupsPath is slice:prefix:name",
+           &g.systemd_cgroup},
           {"version", 'v', "", "Print the version", &g.version}};
 }
 
@@ -53,9 +54,11 @@ Result<int> descriptor_count(std::optional<uint64_t> preserve_fds) {
   return make_error(Kind::usage, "--preserve-fds: more than a process can have");
 }
 
-Result<runtime::LaunchRequest> to_request(const LaunchOptions& options, const std::string& id) {
+Result<runtime::LaunchRequest> to_request(const Session& session, const LaunchOptions& options,
+                                          const std::string& id) {
   runtime::LaunchRequest request = options.request;
   request.id = id;
+  request.systemd_cgroup = session.systemd_cgroup;
   request.preserve_fds = TRY(descriptor_count(options.preserve_fds));
   return request;
 }

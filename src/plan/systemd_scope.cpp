@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/systemd_scope.hpp"
+
+#include <algorithm>
+
+#include "base/text.hpp"
+
+namespace berth::plan {
+namespace {
+
+constexpr std::string_view kSlice = ".slice";
+constexpr size_t kLongestName = 255;
+
+// systemd.unit(5): "ASCII letters, digits, ':', '-', '_', '.', and '\'". A '@' would make it an
+// instance of a template.
+bool is_unit_name(std::string_view name) {
+  auto allowed = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view(":-_.\\").find(c) != std::string_view::npos;
+  };
+  return !name.empty() && name.size() <= kLongestName &&
+         std::all_of(name.begin(), name.end(), allowed);
+}
+
+// systemd.slice(5): the dashes are the levels, "a-b.slice" lies in "a.slice"; "-.slice" is the
+// root.
+bool is_slice(std::string_view name) {
+  if (!is_unit_name(name) || !name.ends_with(kSlice)) return false;
+  std::string_view levels = name.substr(0, name.size() - kSlice.size());
+  if (levels == "-") return true;
+  auto parts = split(levels, '-');
+  return std::none_of(parts.begin(), parts.end(), [](auto part) { return part.empty(); });
+}
+
+}  // namespace
+
+Result<SystemdScope> parse_systemd_scope(const std::string& path, const std::string& id,
+                                         SystemdManager manager) {
+  bool user = manager == SystemdManager::user;
+  std::string own_slice = user ? "user.slice" : "system.slice";
+  std::string text = path.empty() ? own_slice + ":berth:" + id : path;
+  auto parts = split(text, ':');
+  if (parts.size() != 3 || parts[2].empty()) {
+    return make_error(Kind::usage, "expected slice:prefix:name, got " + quoted(path));
+  }
+  SystemdScope scope;
+  scope.slice = parts[0].empty() ? own_slice : std::string(parts[0]);
+  scope.unit = (parts[1].empty() ? "" : std::string(parts[1]) + "-") + std::string(parts[2]);
+  scope.unit += ".scope";
+  scope.user = user;
+  if (!is_slice(scope.slice)) {
+    return make_error(Kind::usage, "expected the name of a slice, got " + quoted(scope.slice));
+  }
+  if (!is_unit_name(scope.unit)) {
+    return make_error(Kind::usage, quoted(scope.unit) + " cannot be the name of a unit");
+  }
+  return scope;
+}
+
+}  // namespace berth::plan

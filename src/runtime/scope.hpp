@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs as: berth-runtime. Capabilities: the caller's. Hostile: nothing; berth-scope is our own
+// program and systemd the machine's.
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "oci/runtime_spec.hpp"
+#include "plan/systemd_scope.hpp"
+#include "scope/request.hpp"
+
+namespace berth::runtime {
+
+/// What `resources` asks for, but for the devices, as properties of a unit. What systemd has no
+/// property for is left out: the caller writes all limits into the directory as well. Pure.
+/// Errors: those of v2_writes(). Source: systemd.resource-control(5).
+Result<std::vector<scope::Property>> scope_limits(const oci::Resources& resources);
+
+/// `rules` as the list of what is allowed, which is all that systemd can be told; nothing when they
+/// are not one (the last rule for everything allows it, or a rule after it denies). Pure.
+/// Errors: corrupt (as compile_device_filter()).
+Result<std::optional<std::vector<scope::Device>>> scope_devices(
+    const std::vector<oci::DeviceRule>& rules);
+
+/// A scope that systemd has made.
+struct StartedScope {
+  std::string control_group;      ///< "/system.slice/berth-c1.scope", below the mounts of cgroups
+  bool declares_devices = false;  ///< systemd enforces the device rules, now and after a reload
+};
+
+/// Lets systemd make the scope around the process `pid` and move it there, in all hierarchies.
+/// Errors: not_found (no berth-scope), exists (the unit), denied, interrupted (the process ended,
+/// systemd does not answer), those of the functions above. Nothing is left after one.
+Result<StartedScope> start_scope(const plan::SystemdScope& wanted, pid_t pid, const std::string& id,
+                                 const oci::Resources& resources);
+
+/// Tells systemd about new limits, so that a reload does not bring back the old ones.
+Result<void> update_scope(const std::string& unit, bool user, const oci::Resources& resources);
+
+/// Kills what is left in the scope and waits until systemd has let go of it; one that is gone is
+/// fine.
+Result<void> stop_scope(const std::string& unit, bool user);
+
+}  // namespace berth::runtime

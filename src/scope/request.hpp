@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "json/fields.hpp"
+
+/// What berth-runtime and berth-scope say to each other: one Request as JSON on standard input, one
+/// Answer on standard output. docs/decisions/0082
+namespace berth::scope {
+
+/// An entry of DeviceAllow.
+struct Device {
+  std::string node;    ///< "/dev/char/1:3", "char-136", "block-*"
+  std::string access;  ///< of "rwm"
+};
+
+/// A property of a unit as D-Bus carries it: one of the values is there.
+/// Source: org.freedesktop.systemd1(5), systemd.resource-control(5).
+struct Property {
+  std::string name;                              ///< "MemoryMax"
+  std::optional<uint64_t> number{};              ///< 't'; UINT64_MAX is "infinity"
+  std::optional<bool> flag{};                    ///< 'b'
+  std::optional<std::string> text{};             ///< 's'
+  std::optional<std::vector<uint8_t>> bits{};    ///< 'ay', the lowest eight first
+  std::optional<std::vector<Device>> devices{};  ///< 'a(ss)'
+};
+
+struct Request {
+  std::string verb{};  ///< "start", "update" or "stop"
+  bool user = false;   ///< the caller's own manager instead of the machine's
+  std::string unit{};  ///< "berth-c1.scope"
+  int pid = 0;         ///< start: the process that the scope is made around
+  std::vector<Property> properties{};
+};
+
+struct Answer {
+  std::string control_group{};        ///< start: "/system.slice/berth-c1.scope"
+  std::optional<std::string> kind{};  ///< kind_name() of the failure; absent: it went well
+  std::string what{};                 ///< of the failure
+};
+
+template <class V>
+void fields(V& v, Device& device) {
+  v.required("node", device.node);
+  v.required("access", device.access);
+}
+template <class V>
+void fields(V& v, Property& property) {
+  v.required("name", property.name);
+  v.optional("number", property.number);
+  v.optional("flag", property.flag);
+  v.optional("text", property.text);
+  v.optional("bits", property.bits);
+  v.optional("devices", property.devices);
+}
+template <class V>
+void fields(V& v, Request& request) {
+  v.required("verb", request.verb);
+  v.required("user", request.user);
+  v.required("unit", request.unit);
+  v.optional("pid", request.pid);
+  v.optional("properties", request.properties);
+}
+template <class V>
+void fields(V& v, Answer& answer) {
+  v.optional("controlGroup", answer.control_group);
+  v.optional("kind", answer.kind);
+  v.optional("what", answer.what);
+}
+
+}  // namespace berth::scope
