@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a process gets of processors, disks, memory and clocks, and its labels."""
+
+import os
+import subprocess
+
+import pytest
+
+from support.oci_fixtures import bundle, kind, ok, place, runtime  # noqa: F401
+
+ROOT = pytest.mark.parametrize("kind", ["root"], indirect=True)
+
+
+@pytest.mark.parametrize("scheduler, policy, nice", [
+    ({"policy": "SCHED_BATCH", "nice": 5}, 3, 5),
+    ({"policy": "SCHED_OTHER", "nice": 7}, 0, 7),
+    ({"policy": "SCHED_IDLE"}, 5, 0),
+])
+def test_is_scheduled_as_the_config_says(runtime, bundle, scheduler, policy, nice):
+    bundle.process["scheduler"] = scheduler
+    bundle.args("/bin/cat", "/proc/self/stat")
+    fields = runtime.out(bundle).rsplit(")", 1)[1].split()
+    assert (int(fields[38]), int(fields[16])) == (policy, nice)
+
+
+@ROOT
+def test_may_be_real_time(runtime, bundle):
+    bundle.process["scheduler"] = {"policy": "SCHED_FIFO", "priority": 3,
+                                   "flags": ["SCHED_FLAG_RESET_ON_FORK"]}
+    bundle.args("/bin/cat", "/proc/self/stat")
+    fields = runtime.out(bundle).rsplit(")", 1)[1].split()
+    assert (int(fields[38]), int(fields[37])) == (1, 3)
+
+
+def test_has_its_io_priority(runtime, bundle):
+    bundle.process["ioPriority"] = {"class": "IOPRIO_CLASS_BE", "priority": 2}
+    assert runtime.out(bundle.args("/bin/ionice")) == "best-effort: prio 2\n"
+    bundle.process["ioPriority"] = {"class": "IOPRIO_CLASS_IDLE"}
+    assert runtime.out(bundle.args("/bin/ionice")).startswith("idle")
+
+
+def test_takes_memory_by_its_policy(runtime, bundle):
+    if not os.path.exists("/proc/self/numa_maps"):
+        pytest.skip("no NUMA in this kernel")
+    bundle.linux["memoryPolicy"] = {"mode": "MPOL_BIND", "nodes": "0",
+                                    "flags": ["MPOL_F_STATIC_NODES"]}
+    assert " bind=static:0 " in runtime.out(bundle.args("/bin/head", "-1", "/proc/self/numa_maps"))
+    bundle.linux["memoryPolicy"] = {"mode": "MPOL_INTERLEAVE", "nodes": "4000"}
+    assert runtime.error(bundle) == (
+        "cannot run container 'c1': cannot apply linux.memoryPolicy: set the memory policy: "
+        "Invalid argument")
+
+
+def test_has_its_personality(runtime, bundle):
+    if os.uname().machine != "x86_64":
+        pytest.skip("needs x86-64")
+    bundle.linux["personality"] = {"domain": "LINUX32"}
+    assert runtime.out(bundle.args("/bin/uname", "-m")) == "i686\n"
+    bundle.linux["personality"] = {"domain": "LINUX"}
+    assert runtime.out(bundle.args("/bin/uname", "-m")) == "x86_64\n"
+
+
+def test_has_clocks_of_its_own(runtime, bundle):
+    bundle.linux["namespaces"].append({"type": "time"})
+    bundle.linux["timeOffsets"] = {"boottime": {"secs": 1000000, "nanosecs": 5},
+                                   "monotonic": {"secs": 7}}
+    bundle.shell("cat /proc/uptime; cat /proc/self/timens_offsets; readlink /proc/self/ns/time")
+    out = runtime.out(bundle).split()
+    uptime = float(open("/proc/uptime", encoding="utf-8").read().split()[0])
+    assert uptime + 999000 < float(out[0]) < uptime + 1001000
+    assert out[2:8] == ["monotonic", "7", "0", "boottime", "1000000", "5"]
+    assert out[8] != os.readlink("/proc/self/ns/time")
+
+
+@ROOT
+def test_joins_a_time_namespace_by_its_path(runtime, bundle):
+    holder = subprocess.Popen(["unshare", "--time", "--fork", "--boottime", "5000000", "sleep",
+                               "1000"])
+    try:
+        space = f"/proc/{holder.pid}/ns/time_for_children"
+        while os.readlink(space) == os.readlink("/proc/self/ns/time"):
+            pass
+        bundle.linux["namespaces"].append({"type": "time", "path": space})
+        bundle.args("/bin/cat", "/proc/uptime")
+        assert float(runtime.out(bundle).split()[0]) > 5000000
+    finally:
+        subprocess.run(["pkill", "-KILL", "-P", str(holder.pid)], check=False)
+        holder.wait(timeout=20)
+
+
+INVALID = [
+    ("process.scheduler", {"policy": "SCHED_X"},
+     "process.scheduler.policy: unknown value 'SCHED_X'"),
+    ("process.scheduler", {"policy": "SCHED_OTHER", "nice": 20},
+     "process.scheduler.nice: expected -20 to 19, got 20"),
+    ("process.scheduler", {"policy": "SCHED_OTHER", "priority": 1},
+     "process.scheduler.priority: only SCHED_FIFO and SCHED_RR have priorities"),
+    ("process.scheduler", {"policy": "SCHED_FIFO", "priority": 100},
+     "process.scheduler.priority: expected 1 to 99, got 100"),
+    ("process.scheduler", {"policy": "SCHED_FIFO", "runtime": 1},
+     "process.scheduler: runtime, deadline and period are for SCHED_DEADLINE only"),
+    ("process.scheduler", {"policy": "SCHED_OTHER", "flags": ["x"]},
+     "process.scheduler.flags: unknown value 'x'"),
+    ("process.ioPriority", {"class": "IOPRIO_CLASS_BE", "priority": 8},
+     "process.ioPriority.priority: expected 0 to 7, got 8"),
+    ("process.ioPriority", {"class": "x"}, "process.ioPriority.class: unknown value 'x'"),
+    ("process.apparmorProfile", "x",
+     "process.apparmorProfile: AppArmor is not enabled on this machine"),
+    ("process.selinuxLabel", "x", "process.selinuxLabel: SELinux is not enabled on this machine"),
+    ("linux.mountLabel", "x", "linux.mountLabel: SELinux is not enabled on this machine"),
+    ("linux.memoryPolicy", {"mode": "MPOL_X"}, "linux.memoryPolicy.mode: unknown value 'MPOL_X'"),
+    ("linux.memoryPolicy", {"mode": "MPOL_BIND", "nodes": "1-0"},
+     "linux.memoryPolicy.nodes: expected a list such as '0-3,7', got '1-0'"),
+    ("linux.memoryPolicy", {"mode": "MPOL_BIND", "flags": ["x"]},
+     "linux.memoryPolicy.flags: unknown value 'x'"),
+    ("linux.personality", {"domain": "x"}, "linux.personality.domain: unknown value 'x'"),
+    ("linux.personality", {"domain": "LINUX", "flags": ["x"]},
+     "linux.personality.flags: there are none, got 'x'"),
+    ("linux.timeOffsets", {"monotonic": {"secs": 1}},
+     "linux.timeOffsets: needs a new time namespace"),
+    ("linux.intelRdt", {"closID": "x"},
+     "linux.intelRdt: '/sys/fs/resctrl' is not mounted on this machine"),
+    ("linux.intelRdt", {"closID": "a/b"}, "linux.intelRdt.closID: 'a/b' cannot name a directory"),
+]
+
+
+@ROOT
+@pytest.mark.parametrize("member, value, line", INVALID)
+def test_an_invalid_or_unsupported_value_is_named_by_its_place(runtime, bundle, member, value, line):
+    for here, enabled in (("apparmor", "/sys/module/apparmor/parameters/enabled"),
+                          ("selinux", "/sys/fs/selinux/enforce"), ("mountLabel", "/sys/fs/selinux/enforce"),
+                          ("'/sys/fs/resctrl'", "/sys/fs/resctrl/schemata")):
+        if here in (member if here != "'/sys/fs/resctrl'" else line) and os.path.exists(enabled):
+            pytest.skip(f"{enabled} is there")
+    folder, name = member.split(".")
+    bundle.config[folder][name] = value
+    assert runtime.error(bundle) == f"cannot run container 'c1': config.json: {line}"
+
+
+@ROOT
+def test_unconfined_needs_no_apparmor(runtime, bundle):
+    bundle.process["apparmorProfile"] = "unconfined"
+    assert runtime.out(bundle) == ""
+
+
+@ROOT
+def test_a_container_without_process_is_created_and_refused_at_start(runtime, bundle):
+    del bundle.config["process"]
+    assert runtime.error(bundle) == "cannot run container 'c1': config.json: process: missing"
+    with open("/dev/null", "wb") as null:
+        subprocess.run(runtime.command("create", "-b", str(bundle.directory), "c1"), stdout=null,
+                       stderr=null, check=True, timeout=20)
+    assert runtime.state()["status"] == "created"
+    assert runtime.call("start", "c1").stderr == (
+        "berth-runtime: cannot start container 'c1': config.json: process: missing\n")
+    ok(runtime.call("delete", "--force", "c1"))
