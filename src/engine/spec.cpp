@@ -5,21 +5,13 @@
 
 #include "oci/capabilities.hpp"
 #include "oci/default_profile.hpp"
+#include "oci/default_spec.hpp"
 
 namespace berth::engine {
 namespace {
 
+using oci::make_mount;
 using oci::Mount;
-
-Mount make_mount(std::string destination, std::string type, std::string source,
-                 std::vector<std::string> options) {
-  Mount mount;
-  mount.destination = std::move(destination);
-  mount.type = std::move(type);
-  mount.source = std::move(source);
-  mount.options = std::move(options);
-  return mount;
-}
 
 // The first mount, at "/", is the container's root: berth-runtime mounts it in the container's own
 // mount namespace, so that the host never sees it and a killed container leaves no mount.
@@ -40,36 +32,19 @@ Mount bind_file(const SpecInputs& inputs, std::string_view name, std::string des
                                              : std::vector<std::string>{"bind", "rprivate"});
 }
 
-// sysfs shows the network namespace that mounts it, so the kernel refuses a new one to a user
-// namespace that does not own the network namespace: the host's /sys is bound then.
-Mount sysfs(const SpecInputs& inputs) {
-  if (inputs.request.network == Network::host && inputs.identity != Identity::root) {
-    return make_mount("/sys", "bind", "/sys",
-                      {"rbind", "nosuid", "noexec", "nodev", "rro", "rslave"});
-  }
-  return make_mount("/sys", "sysfs", "sysfs", {"nosuid", "noexec", "nodev", "ro"});
-}
-
 std::vector<Mount> default_mounts(const SpecInputs& inputs) {
-  std::vector<std::string> pts = {"nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620"};
-  // Docker: 64 MiB, and 0 counts as not given.
-  uint64_t asked_for = inputs.request.shm_bytes.value_or(0);
-  uint64_t shm_bytes = asked_for > 0 ? asked_for : uint64_t{64} << 20;
+  oci::KernelMounts choices;
+  choices.bind_sysfs = inputs.request.network == Network::host && inputs.identity != Identity::root;
   // The terminal's group is not there in a namespace of one id.
-  if (inputs.identity != Identity::single) pts.emplace_back("gid=5");
-  return {
-      make_mount("/proc", "proc", "proc", {"nosuid", "noexec", "nodev"}),
-      make_mount("/dev", "tmpfs", "tmpfs", {"nosuid", "strictatime", "mode=755", "size=65536k"}),
-      make_mount("/dev/pts", "devpts", "devpts", std::move(pts)),
-      sysfs(inputs),
-      make_mount("/sys/fs/cgroup", "cgroup", "cgroup", {"nosuid", "noexec", "nodev", "ro"}),
-      make_mount("/dev/mqueue", "mqueue", "mqueue", {"nosuid", "noexec", "nodev"}),
-      make_mount("/dev/shm", "tmpfs", "shm",
-                 {"nosuid", "noexec", "nodev", "mode=1777", "size=" + std::to_string(shm_bytes)}),
-      bind_file(inputs, kResolverFile, "/etc/resolv.conf"),
-      bind_file(inputs, kHostnameFile, "/etc/hostname"),
-      bind_file(inputs, kHostsFile, "/etc/hosts"),
-  };
+  choices.tty_group = inputs.identity != Identity::single;
+  // 0 counts as not given.
+  uint64_t asked_for = inputs.request.shm_bytes.value_or(0);
+  if (asked_for > 0) choices.shm_bytes = asked_for;
+  std::vector<Mount> mounts = oci::kernel_mounts(choices);
+  mounts.push_back(bind_file(inputs, kResolverFile, "/etc/resolv.conf"));
+  mounts.push_back(bind_file(inputs, kHostnameFile, "/etc/hostname"));
+  mounts.push_back(bind_file(inputs, kHostsFile, "/etc/hosts"));
+  return mounts;
 }
 
 Mount volume_mount(const Volume& volume) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "oci/runtime_spec.hpp"
 
+#include <array>
+
 #include "base/text.hpp"
 #include "json/fields.hpp"
 #include "oci/hook_fields.hpp"
@@ -322,6 +324,12 @@ void fields(V& v, Spec& spec) {
   v.optional("annotations", spec.annotations);
   v.optional("linux", spec.linux_);
   v.rest(spec.rest);
+}
+
+std::span<const std::string_view> hook_names() {
+  static constexpr std::array<std::string_view, 6> kNames = {
+      "prestart", "createRuntime", "createContainer", "startContainer", "poststart", "poststop"};
+  return kNames;
 }
 
 bool Hooks::empty() const {

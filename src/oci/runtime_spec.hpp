@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -131,6 +132,9 @@ struct Hooks {
   Rest rest{};
   bool empty() const;
 };
+
+/// The stages of hooks, as the spec spells them, in the order in which they run.
+std::span<const std::string_view> hook_names();
 
 struct Namespace {
   std::string type{};  ///< pid network mount ipc uts user cgroup time

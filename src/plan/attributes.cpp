@@ -92,7 +92,22 @@ std::optional<Range> parse_range(std::string_view text) {
   return Range{*first, *last};
 }
 
+template <class Value, size_t N>
+std::vector<std::string> names(const std::array<Word<Value>, N>& words) {
+  std::vector<std::string> list;
+  for (const auto& word : words) list.emplace_back(word.name);
+  return list;
+}
+
 }  // namespace
+
+std::vector<std::string> memory_policy_modes() {
+  return names(kMemoryModes);
+}
+
+std::vector<std::string> memory_policy_flags() {
+  return names(kMemoryFlags);
+}
 
 Result<std::vector<unsigned>> parse_cpu_list(std::string_view text, std::string_view member) {
   std::set<unsigned> numbers;

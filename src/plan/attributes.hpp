@@ -22,6 +22,10 @@ Result<SetPersonality> personality_step(const oci::Personality& personality);
 /// The group is called after the container where no closID is given.
 Result<JoinResctrl> resctrl_step(const oci::IntelRdt& rdt, const std::string& container_id);
 
+/// The words that memory_policy_step() knows.
+std::vector<std::string> memory_policy_modes();
+std::vector<std::string> memory_policy_flags();
+
 /// "0-3,7" → {0, 1, 2, 3, 7}; the empty text is an empty list. `member` is for errors. At most 8192
 /// numbers, each below 8192. Source: cpuset(7) "List format".
 Result<std::vector<unsigned>> parse_cpu_list(std::string_view text, std::string_view member);

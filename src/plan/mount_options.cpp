@@ -117,6 +117,22 @@ Result<MountOptions> parse_mount_options(const std::vector<std::string>& options
   return sorted;
 }
 
+std::vector<std::string> mount_option_names() {
+  std::vector<std::string> names = {"bind", "rbind", "remount"};
+  for (const Word& word : kWords) {
+    names.emplace_back(word.name);
+    names.push_back("r" + std::string(word.name));
+  }
+  for (std::string_view type : {"shared", "slave", "private", "unbindable"}) {
+    names.emplace_back(type);
+    names.push_back("r" + std::string(type));
+  }
+  names.insert(names.end(), kNoEffect.begin(), kNoEffect.end());
+  names.insert(names.end(), kSuperBlock.begin(), kSuperBlock.end());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
 std::string attribute_names(const MountAttributes& attributes) {
   std::vector<std::string> names;
   auto add_names = [&](uint64_t set, uint64_t clear, std::string_view prefix) {

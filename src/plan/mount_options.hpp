@@ -41,6 +41,9 @@ struct MountOptions {
 /// does not have). Source: runtime-spec config.md "Linux mount options".
 Result<MountOptions> parse_mount_options(const std::vector<std::string>& options);
 
+/// All words that parse_mount_options() does not hand to the file system, sorted.
+std::vector<std::string> mount_option_names();
+
 /// "ro,nosuid,nodev" for people.
 std::string attribute_names(const MountAttributes& attributes);
 

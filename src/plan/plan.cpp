@@ -19,6 +19,9 @@ namespace {
 
 constexpr uint32_t kTtyGroup = 5;
 
+constexpr std::array<std::string_view, 8> kNamespaces = {"cgroup", "ipc",  "mount", "network",
+                                                         "pid",    "time", "user",  "uts"};
+
 Error usage(std::string what) {
   return make_error(Kind::usage, "config.json: " + std::move(what));
 }
@@ -147,11 +150,9 @@ Result<void> Maker::check() {
   if (!spec_.linux_.mount_label.empty() && !facts_.selinux) {
     return unsupported("linux.mountLabel: SELinux is not enabled on this machine");
   }
-  static constexpr std::array<std::string_view, 8> kKnown = {"pid", "network", "mount",  "ipc",
-                                                             "uts", "user",    "cgroup", "time"};
   std::set<std::string> seen;
   for (const auto& space : spec_.linux_.namespaces) {
-    if (std::find(kKnown.begin(), kKnown.end(), space.type) == kKnown.end()) {
+    if (std::find(kNamespaces.begin(), kNamespaces.end(), space.type) == kNamespaces.end()) {
       return usage("linux.namespaces: unknown type " + quoted(space.type));
     }
     if (!seen.insert(space.type).second) {
@@ -642,6 +643,10 @@ void Maker::program() {
 }
 
 }  // namespace
+
+std::span<const std::string_view> namespace_types() {
+  return kNamespaces;
+}
 
 Result<Plan> make(const oci::Spec& spec, const Container& container, const HostFacts& facts) {
   Maker maker(spec, container, facts);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -238,6 +239,9 @@ struct Plan {
   std::vector<Step> steps;            ///< in the order of execution
   std::vector<std::string> warnings;  ///< each ends with "ignoring"
 };
+
+/// The namespaces of linux.namespaces, as the spec spells them.
+std::span<const std::string_view> namespace_types();
 
 /// Decides how `spec` becomes a running container.
 /// Errors: usage (a config that contradicts itself, with the member's name), unsupported (a feature

@@ -10,6 +10,7 @@
 
 #include "base/text.hpp"
 #include "plan/attributes.hpp"
+#include "runtime/bundle.hpp"
 #include "runtime/cgroup_files.hpp"
 #include "runtime/child.hpp"
 #include "runtime/find.hpp"
@@ -64,9 +65,8 @@ oci::Process completed(oci::Process process, const oci::Process& container) {
 
 /// The container's config with the process to run in place of its own.
 Result<oci::Spec> read_spec(const State& state, const ExecRequest& request) {
-  sys::Fd bundle = TRY(sys::open_at(sys::cwd(), state.bundle, O_PATH | O_DIRECTORY));
-  std::string text = TRY(sys::read_file(bundle, "config.json", kMaxDocument));
-  oci::Spec spec = TRY(oci::parse_spec(text));
+  Bundle bundle = TRY_CTX(read_bundle(state.bundle), "cannot read bundle '" + state.bundle + "'");
+  oci::Spec spec = std::move(bundle.spec);
   oci::Process own = spec.process.value_or(oci::Process{});
   if (request.process_file.empty()) {
     spec.process = changed(std::move(own), request);

@@ -14,6 +14,7 @@
 #include "base/rollback.hpp"
 #include "base/text.hpp"
 #include "runtime/apply.hpp"
+#include "runtime/bundle.hpp"
 #include "runtime/child.hpp"
 #include "runtime/hooks.hpp"
 #include "runtime/listener.hpp"
@@ -30,8 +31,6 @@
 namespace berth::runtime {
 namespace {
 
-constexpr size_t kMaxConfig = size_t{16} << 20;
-
 // RFC 3339 in UTC; gmtime(3) would read the machine's time zone file for it.
 std::string now() {
   using namespace std::chrono;
@@ -47,21 +46,6 @@ std::string now() {
                 static_cast<int>(clock.seconds().count()),
                 static_cast<long>(clock.subseconds().count()));
   return text.data();
-}
-
-struct Bundle {
-  std::string path;  ///< absolute
-  oci::Spec spec;
-};
-
-Result<Bundle> read_bundle(const std::string& path) {
-  sys::Fd directory = TRY(sys::open_at(sys::cwd(), path, O_PATH | O_DIRECTORY));
-  Bundle bundle;
-  bundle.path =
-      path.starts_with("/") ? path : TRY(sys::read_link(sys::cwd(), sys::fd_path(directory)));
-  std::string text = TRY(sys::read_file(directory, "config.json", kMaxConfig));
-  bundle.spec = TRY(oci::parse_spec(text));
-  return bundle;
 }
 
 Result<plan::Plan> make_plan(const Bundle& bundle, const LaunchRequest& request) {

@@ -501,4 +501,29 @@ Result<sys::Fd> load_seccomp(std::span<const sock_filter> program, unsigned flag
                                                          : sys::Fd();
 }
 
+std::string libseccomp_version() {
+  const scmp_version* version = seccomp_version();
+  return std::to_string(version->major) + "." + std::to_string(version->minor) + "." +
+         std::to_string(version->micro);
+}
+
+SeccompWords seccomp_words() {
+  SeccompWords words;
+  for (const auto& [name, value] : kActions) words.actions.emplace_back(name);
+  for (const auto& [name, value] : kComparisons) words.operators.emplace_back(name);
+  for (const auto& known : kArchitectures) words.architectures.emplace_back(known.name);
+  for (std::string_view name : kOtherArchitectures) words.architectures.emplace_back(name);
+  for (const auto& [name, flag] : kFlags) {
+    words.known_flags.emplace_back(name);
+    // The kernel looks at the flags first, and finds no program then.
+    long answer = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flag, nullptr);
+    if (answer != 0 && errno == EFAULT) words.supported_flags.emplace_back(name);
+  }
+  for (auto* list : {&words.actions, &words.operators, &words.architectures, &words.known_flags,
+                     &words.supported_flags}) {
+    std::sort(list->begin(), list->end());
+  }
+  return words;
+}
+
 }  // namespace berth::runtime

@@ -4,6 +4,7 @@
 #include <linux/filter.h>
 
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/result.hpp"
@@ -29,6 +30,18 @@ constexpr size_t kMaxSeccompInstructions = 4096;
 /// path: "linux.seccomp.syscalls[3].action: …"), unsupported (NOTIFY on write, which would stop the
 /// runtime itself; more than 4096 instructions). Source: runtime-spec config-linux.md "Seccomp".
 Result<std::vector<sock_filter>> compile_seccomp(const oci::Seccomp& profile);
+
+/// The words of the spec that the compiler knows, each list sorted.
+struct SeccompWords {
+  std::vector<std::string> actions;
+  std::vector<std::string> operators;
+  std::vector<std::string> architectures;
+  std::vector<std::string> known_flags;
+  std::vector<std::string> supported_flags;  ///< by this kernel
+};
+SeccompWords seccomp_words();
+/// Of the library that knows the names of the calls: "2.5.4".
+std::string libseccomp_version();
 
 /// True when some action of `profile` is NOTIFY: then a listener has to be asked for.
 bool needs_listener(const oci::Seccomp& profile);

@@ -10,8 +10,9 @@ namespace berth::cli::oci {
 
 const std::vector<const Verb*>& verbs() {
   static const std::vector<const Verb*> all = {
-      &create_verb, &start_verb, &exec_verb, &run_verb,    &state_verb,  &kill_verb,   &delete_verb,
-      &list_verb,   &pause_verb, &ps_verb,   &resume_verb, &update_verb, &events_verb, &plan_verb};
+      &create_verb, &start_verb,    &exec_verb,  &run_verb, &state_verb,  &kill_verb,
+      &delete_verb, &list_verb,     &pause_verb, &ps_verb,  &resume_verb, &update_verb,
+      &events_verb, &features_verb, &spec_verb,  &plan_verb};
   return all;
 }
 

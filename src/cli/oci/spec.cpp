@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/oci/verb.hpp"
+#include "runtime/bundle.hpp"
+
+namespace berth::cli::oci {
+namespace {
+
+struct Options {
+  std::string bundle = ".";
+  bool rootless = false;
+};
+
+FlagTable flags(Options& o) {
+  return {{"bundle", 'b', "DIR", "Where to write it", &o.bundle, {}, Complete::directory},
+          {"rootless", 0, "", "For an ordinary user, who is root inside", &o.rootless}};
+}
+
+Result<int> run(Session&, const Options& options, const std::vector<std::string>&) {
+  auto kind = options.rootless ? runtime::SpecKind::rootless : runtime::SpecKind::root;
+  TRY_CTX(runtime::write_default_spec(options.bundle, kind), "cannot write the configuration");
+  return 0;
+}
+
+}  // namespace
+
+const Verb spec_verb{
+    .text = {.name = "spec",
+             .arguments = "",
+             .summary = "Write a config.json to start from",
+             .example = "berth-runtime spec --bundle /srv/web"},
+    .arity = {0, 0},
+    .command = [] { return make_command(flags, run); },
+};
+
+}  // namespace berth::cli::oci

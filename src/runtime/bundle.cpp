@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/bundle.hpp"
+
+#include <fcntl.h>
+
+#include "json/value.hpp"
+#include "oci/default_spec.hpp"
+#include "sys/file.hpp"
+#include "sys/identity.hpp"
+
+namespace berth::runtime {
+namespace {
+
+constexpr size_t kMaxConfig = size_t{16} << 20;
+constexpr const char* kConfig = "config.json";
+
+}  // namespace
+
+Result<Bundle> read_bundle(const std::string& path) {
+  sys::Fd directory = TRY(sys::open_at(sys::cwd(), path, O_PATH | O_DIRECTORY));
+  Bundle bundle;
+  bundle.path =
+      path.starts_with("/") ? path : TRY(sys::read_link(sys::cwd(), sys::fd_path(directory)));
+  std::string text = TRY(sys::read_file(directory, kConfig, kMaxConfig));
+  bundle.spec = TRY(oci::parse_spec(text));
+  return bundle;
+}
+
+Result<void> write_default_spec(const std::string& directory, SpecKind kind) {
+  oci::Spec spec = kind == SpecKind::rootless
+                       ? oci::default_rootless_spec(sys::effective_uid(), sys::effective_gid())
+                       : oci::default_spec();
+  json::Value value = TRY(json::parse(oci::write_spec(spec), kConfig));
+  sys::Fd place = TRY(sys::open_at(sys::cwd(), directory, O_PATH | O_DIRECTORY));
+  sys::Fd file = TRY(sys::open_at(place, kConfig, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0666));
+  TRY(sys::write_all(file, json::dump(value, 2) + "\n", kConfig));
+  return sys::close_checked(std::move(file), kConfig);
+}
+
+}  // namespace berth::runtime
