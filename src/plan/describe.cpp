@@ -169,6 +169,10 @@ Description describe_step(const Spawn& s) {
           {{"namespaces", namespaces(s)}}};
 }
 
+Description describe_step(const MakeKeyring&) {
+  return {"make_keyring", "make a session keyring", {}};
+}
+
 Description describe_step(const IsolateMounts&) {
   return {"isolate_mounts", "keep mounts from spreading to the host", {}};
 }

@@ -75,7 +75,10 @@ class Maker {
   void oom_score();
   Result<void> attributes();
   Result<void> affinity();
-  void join_container() { add(JoinContainer{}); }
+  void join_container() {
+    add(JoinContainer{});
+    if (container_.new_keyring) add(MakeKeyring{});
+  }
   void masks();
   Result<void> kernel_settings();
   Result<void> hooks(const char* stage, const std::vector<oci::Hook>& hooks);
@@ -210,6 +213,7 @@ Result<void> Maker::spawn() {
     step.gid_mappings = spec_.linux_.gid_mappings;
   }
   add(std::move(step));
+  if (container_.new_keyring) add(MakeKeyring{});
   add(IsolateMounts{});
   return {};
 }
@@ -338,6 +342,11 @@ Result<void> Maker::mount_kernel_file_system(const oci::Mount& mount, MountOptio
   }
   if (mount.type == "devpts" && !facts_.tty_group_mapped) {
     std::erase(options.data, "gid=" + std::to_string(kTtyGroup));
+  }
+  // Those of the kernel's own file systems have labels of their own.
+  bool labelled = mount.type != "proc" && mount.type != "sysfs" && mount.type != "mqueue";
+  if (labelled && !spec_.linux_.mount_label.empty()) {
+    options.data.push_back("context=" + spec_.linux_.mount_label);
   }
   MountFilesystem step;
   step.type = mount.type;

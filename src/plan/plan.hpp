@@ -35,6 +35,7 @@ struct Container {
   std::string id;
   std::string bundle;        ///< absolute directory
   bool await_start = false;  ///< `create`: stop before the program until `start`
+  bool new_keyring = true;   ///< or the session keyring of the caller
   SystemdManager systemd = SystemdManager::none;  ///< who makes the cgroup, if not we
 };
 
@@ -66,6 +67,8 @@ struct JoinResctrl {
   std::vector<std::string> schemata;
   bool monitoring = false;
 };
+/// An empty session keyring, so that the caller's keys are not the container's. keyctl(2)
+struct MakeKeyring {};
 struct IsolateMounts {};
 struct EnterCgroupNamespace {};
 struct MountOverlayRoot {
@@ -226,14 +229,15 @@ struct Execute {
   std::vector<std::string> env;
 };
 
-using Step = std::variant<MakeCgroup, Spawn, JoinContainer, EnterTimeNamespace, JoinResctrl,
-                          SetLabels, SetScheduler, SetIoPriority, SetMemoryPolicy, SetPersonality,
-                          SetAffinity, IsolateMounts, EnterCgroupNamespace, MountOverlayRoot,
-                          BindRoot, MountFilesystem, MountBind, MountCgroups, MakeNode, BindNode,
-                          MakeLink, MakeConsole, MaskPaths, MakeReadonly, RaiseLoopback, SetSysctl,
-                          SetHostname, SetDomainname, SetOomScore, RunHooks, EnterRoot, SetRlimit,
-                          LimitCapabilities, SetCapabilities, SetIdentity, EnterDirectory, SetUmask,
-                          ForbidNewPrivileges, LoadSeccomp, FindProgram, AwaitStart, Execute>;
+using Step =
+    std::variant<MakeCgroup, Spawn, JoinContainer, EnterTimeNamespace, JoinResctrl, SetLabels,
+                 SetScheduler, SetIoPriority, SetMemoryPolicy, SetPersonality, SetAffinity,
+                 MakeKeyring, IsolateMounts, EnterCgroupNamespace, MountOverlayRoot, BindRoot,
+                 MountFilesystem, MountBind, MountCgroups, MakeNode, BindNode, MakeLink,
+                 MakeConsole, MaskPaths, MakeReadonly, RaiseLoopback, SetSysctl, SetHostname,
+                 SetDomainname, SetOomScore, RunHooks, EnterRoot, SetRlimit, LimitCapabilities,
+                 SetCapabilities, SetIdentity, EnterDirectory, SetUmask, ForbidNewPrivileges,
+                 LoadSeccomp, FindProgram, AwaitStart, Execute>;
 
 struct Plan {
   std::vector<Step> steps;            ///< in the order of execution

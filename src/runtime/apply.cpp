@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "base/text.hpp"
 #include "runtime/attributes.hpp"
@@ -200,6 +201,17 @@ Result<void> join_container(Inside& inside) {
   return {};
 }
 
+Result<void> make_keyring() {
+  auto made = sys::make_session_keyring();
+  if (made.ok()) return made;
+  // Where we may not use keys at all, neither may the container.
+  bool none = made.error().sys_errno == ENOSYS || made.error().sys_errno == EPERM;
+  if (none) return {};
+  Error error = std::move(made).error();
+  if (error.sys_errno == EDQUOT) error.hint = "--no-new-keyring";
+  return error;
+}
+
 /// What the cgroup bounds is asked for once inside it.
 template <class Step>
 Result<void> once_placed(Inside& inside, Result<void> (*apply)(const Step&), const Step& step) {
@@ -245,6 +257,8 @@ Result<void> apply_step(const plan::Plan& plan, Inside& inside, const plan::Step
           [&](const plan::SetPersonality& s) { return set_personality(s); },
           // Within the processors of the cpuset.
           [&](const plan::SetAffinity& s) { return once_placed(inside, set_affinity, s); },
+          // Takes away.
+          [&](const plan::MakeKeyring&) { return make_keyring(); },
           // Only this mount namespace changes.
           [&](const plan::IsolateMounts&) { return isolate_mounts(); },
           // Shows what the process behind the caller already lies in.

@@ -31,6 +31,7 @@ struct LaunchRequest {
   int preserve_fds = 0;
   bool no_pivot = false;
   bool systemd_cgroup = false;        ///< systemd makes the cgroup
+  bool no_new_keyring = false;
   bool await_start = false;           ///< create
   Detach detach = Detach::yes;        ///< no: it dies with us
   std::optional<uint64_t> caller_fd;  ///< a socket that says when the bundle is there

@@ -158,4 +158,10 @@ Result<void> set_rlimit(int resource, uint64_t soft, uint64_t hard, const std::s
   return {};
 }
 
+Result<void> make_session_keyring() {
+  constexpr int kJoinSessionKeyring = 1;  // linux/keyctl.h
+  if (::syscall(SYS_keyctl, kJoinSessionKeyring, nullptr) >= 0) return {};
+  return errno_now().error("make a session keyring");
+}
+
 }  // namespace berth::sys

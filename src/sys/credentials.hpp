@@ -41,6 +41,9 @@ Result<void> die_with_parent(int signal);
 /// opening our descriptors through /proc.
 Result<void> forbid_tracing();
 
+/// Gives this process a session keyring without a key. keyctl(2) KEYCTL_JOIN_SESSION_KEYRING
+Result<void> make_session_keyring();
+
 /// prlimit(2); ~0 is RLIM_INFINITY.
 Result<void> set_rlimit(int resource, uint64_t soft, uint64_t hard, const std::string& name);
 

@@ -70,7 +70,6 @@ Command make_command(FlagTable (*flags)(Options&),
 struct LaunchOptions {
   runtime::LaunchRequest request;
   std::optional<uint64_t> preserve_fds;
-  bool no_new_keyring = false;
 };
 FlagTable launch_flags(LaunchOptions& options);
 /// Errors: usage (a number of descriptors that no process has).

@@ -46,7 +46,8 @@ FlagTable launch_flags(LaunchOptions& o) {
        &o.request.pidfd_socket},
       {"preserve-fds", 0, "N", "Pass on N descriptors from 3 on", &o.preserve_fds},
       {"no-pivot", 0, "", "Move the root instead of pivot_root", &o.request.no_pivot},
-      {"no-new-keyring", 0, "", "Accepted: a session keyring is never made", &o.no_new_keyring}};
+      {"no-new-keyring", 0, "", "Leave it the session keyring of the caller",
+       &o.request.no_new_keyring}};
 }
 
 Result<int> descriptor_count(std::optional<uint64_t> preserve_fds) {

@@ -63,6 +63,7 @@ TEST(Plan, of_a_small_config_is_these_steps_in_this_order) {
                 "make cgroup '/berth-c1'",
                 "set the out-of-memory score to 7",
                 "start a process in new namespaces: pid, mount, network, ipc, uts",
+                "make a session keyring",
                 "keep mounts from spreading to the host",
                 "bring up the loopback interface",
                 "set host name 'h'",

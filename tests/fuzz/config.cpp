@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// config.json and all that is decided from it before anything is done: no crash, and what was
+// accepted can be written, read again and described.
+#include <cstdint>
+
+#include "base/assert.hpp"
+#include "oci/runtime_spec.hpp"
+#include "plan/plan.hpp"
+#include "runtime/cgroup_limits.hpp"
+#include "runtime/device_filter.hpp"
+#include "runtime/seccomp.hpp"
+
+namespace {
+
+using namespace berth;
+
+void decide(const oci::Spec& spec, const plan::HostFacts& facts, bool await_start) {
+  plan::Container container{"c1", "/bundle", await_start};
+  auto made = plan::make(spec, container, facts);
+  if (made.ok()) {
+    for (const auto& step : made->steps) BERTH_ASSERT(!plan::describe(step).text.empty());
+  }
+  auto joined = plan::make_exec(spec, facts);
+  if (joined.ok()) {
+    for (const auto& step : joined->steps) BERTH_ASSERT(!plan::describe(step).text.empty());
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  std::string_view text(reinterpret_cast<const char*>(data), size);
+  auto spec = oci::parse_spec(text);
+  (void)oci::parse_process(text, "process.json").ok();
+  (void)oci::parse_resources(text, "resources.json").ok();
+  if (!spec.ok()) return 0;
+  std::string written = oci::write_spec(*spec);
+  auto again = oci::parse_spec(written);
+  BERTH_ASSERT(again.ok());
+  BERTH_ASSERT(oci::write_spec(*again) == written);
+
+  plan::HostFacts facts;
+  decide(*spec, facts, false);
+  facts.user_namespace = true;
+  facts.tty_group_mapped = false;
+  facts.apparmor = facts.selinux = facts.resctrl = true;
+  decide(*spec, facts, true);
+  if (spec->linux_.seccomp) {
+    auto program = runtime::compile_seccomp(*spec->linux_.seccomp);
+    BERTH_ASSERT(!program.ok() || program->size() <= runtime::kMaxSeccompInstructions);
+  }
+  if (spec->linux_.resources) {
+    (void)runtime::v1_writes(*spec->linux_.resources).ok();
+    (void)runtime::v2_writes(*spec->linux_.resources).ok();
+    (void)runtime::compile_device_filter(spec->linux_.resources->devices).ok();
+  }
+  return 0;
+}
