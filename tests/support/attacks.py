@@ -4,6 +4,7 @@ and attackers that run beside and inside them."""
 
 import contextlib
 import dataclasses
+import errno
 import hashlib
 import json
 import os
@@ -37,6 +38,18 @@ def holds(condition, what):
         raise Broken(what)
 
 
+def run_command(command, **options):
+    """Again when an attacker tries to open the program for writing at this very moment."""
+    for _ in range(20):
+        try:
+            return subprocess.run(command, check=False, timeout=30, **options).returncode
+        except OSError as error:
+            if error.errno != errno.ETXTBSY:
+                raise
+        time.sleep(0.001)
+    raise AssertionError(f"cannot execute {command[0]}")
+
+
 @dataclasses.dataclass
 class Done:
     code: int
@@ -67,8 +80,7 @@ class Target:
         # By files: whoever is left with a pipe in his hands would keep us waiting.
         with tempfile.TemporaryFile("w+", dir=self.directory) as out, \
                 tempfile.TemporaryFile("w+", dir=self.directory) as err:
-            code = subprocess.run(command, stdout=out, stderr=err, check=False, timeout=30,
-                                  **options).returncode
+            code = run_command(command, stdout=out, stderr=err, **options)
             out.seek(0)
             err.seek(0)
             return Done(code, out.read(), err.read())
@@ -94,8 +106,7 @@ class Target:
         output = self.directory / f"{name}.out"
         options.setdefault("stdin", subprocess.DEVNULL)
         with open(output, "w", encoding="utf-8") as file:
-            code = subprocess.run(command, stdout=file, stderr=file, check=False, timeout=30,
-                                  **options).returncode
+            code = run_command(command, stdout=file, stderr=file, **options)
         return name, Done(code, "", output.read_text()), output
 
     def start(self, name):
