@@ -30,7 +30,7 @@ struct LaunchRequest {
   std::string pidfd_socket;
   int preserve_fds = 0;
   bool no_pivot = false;
-  bool systemd_cgroup = false;        ///< systemd makes the cgroup
+  bool systemd_cgroup = false;  ///< systemd makes the cgroup
   bool no_new_keyring = false;
   bool await_start = false;           ///< create
   Detach detach = Detach::yes;        ///< no: it dies with us
