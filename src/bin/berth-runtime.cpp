@@ -83,7 +83,8 @@ Result<int> call_verb(const cli::oci::Globals& globals, std::vector<std::string>
   TRY(cli::check_arity(verb->arity, parsed.arguments.size(), command_name,
                        cli::usage_line("berth-runtime", verb->text, !command.flags.empty())));
   auto print = [](const std::string& text) { return sys::write_stream(STDOUT_FILENO, text); };
-  cli::oci::Session session{globals.root, log, report, globals.systemd_cgroup, {}, print};
+  cli::oci::Session session{globals.root, log,  report, cli::oci::cgroup_manager(globals),
+                            {},           print};
   int status = TRY(command.run(session, parsed.arguments));
   if (!session.out.empty()) TRY(sys::write_stream(STDOUT_FILENO, session.out));
   return status;
@@ -112,7 +113,8 @@ Result<void> protect_program(const std::vector<std::string>& words,
   for (char** entry = environ; *entry != nullptr; ++entry) env.emplace_back(*entry);
   env.push_back(std::string(kOnce) + "=1");
   // The handle does not tell where berth-scope lies.
-  if (globals.systemd_cgroup) env.push_back("BERTH_LIBEXEC_DIR=" + TRY(sys::program_directory()));
+  if (cli::oci::cgroup_manager(globals) == runtime::CgroupManager::systemd)
+    env.push_back("BERTH_LIBEXEC_DIR=" + TRY(sys::program_directory()));
   return sys::execute(sys::fd_path(*program), args, env);
 }
 

@@ -182,7 +182,7 @@ Result<void> Maker::check() {
 }
 
 Result<void> Maker::cgroup() {
-  if (!facts_.has_cgroups) return {};
+  if (!facts_.has_cgroups || !container_.make_cgroup) return {};
   const std::string& path = spec_.linux_.cgroups_path;
   MakeCgroup step;
   if (container_.systemd == SystemdManager::none) {

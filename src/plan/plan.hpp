@@ -35,6 +35,7 @@ struct Container {
   std::string id;
   std::string bundle;        ///< absolute directory
   bool await_start = false;  ///< `create`: stop before the program until `start`
+  bool make_cgroup = true;   ///< or stay in that of the caller
   bool new_keyring = true;   ///< or the session keyring of the caller
   SystemdManager systemd = SystemdManager::none;  ///< who makes the cgroup, if not we
 };

@@ -21,7 +21,13 @@ Result<Bundle> read_bundle(const std::string& path) {
   Bundle bundle;
   bundle.path =
       path.starts_with("/") ? path : TRY(sys::read_link(sys::cwd(), sys::fd_path(directory)));
-  std::string text = TRY(sys::read_file(directory, kConfig, kMaxConfig));
+  // Without waiting for the writer of a FIFO.
+  sys::Fd file = TRY(sys::open_at(directory, kConfig, O_RDONLY | O_NONBLOCK));
+  struct stat info = TRY(sys::stat_fd(file, kConfig));
+  if (!S_ISREG(info.st_mode)) {
+    return make_error(Kind::usage, "open 'config.json': not a regular file");
+  }
+  std::string text = TRY(sys::read_all(file, kConfig, kMaxConfig));
   bundle.spec = TRY(oci::parse_spec(text));
   return bundle;
 }

@@ -2,6 +2,7 @@
 #include "runtime/child.hpp"
 
 #include <poll.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <chrono>
@@ -16,6 +17,18 @@
 
 namespace berth::runtime {
 
+namespace {
+
+Error explain(Error error, uint64_t namespaces) {
+  if (error.kind == Kind::denied && namespaces != 0 && !(namespaces & CLONE_NEWUSER)) {
+    error.hint =
+        "a user namespace in linux.namespaces, as 'berth-runtime spec --rootless' writes it";
+  }
+  return error;
+}
+
+}  // namespace
+
 Result<Child> make_child(const plan::Plan& plan, const Prepared& prepared, uint64_t namespaces,
                          int cgroup) {
   auto [ours, theirs] = TRY(sys::socket_pair());
@@ -23,7 +36,8 @@ Result<Child> make_child(const plan::Plan& plan, const Prepared& prepared, uint6
   bool in_cgroup = cloned.ok() && cgroup >= 0;
   // A kernel before 5.7, or a place that is not ours to start in: move it there afterwards.
   if (!cloned.ok() && cgroup >= 0) cloned = sys::clone3(namespaces, -1);
-  sys::Cloned child = TRY(std::move(cloned));
+  if (!cloned.ok()) return explain(std::move(cloned).error(), namespaces);
+  sys::Cloned child = std::move(*cloned);
   if (child.pid == 0) {
     ours.reset();
     apply(plan, prepared, Channel(std::move(theirs)));

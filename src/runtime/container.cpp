@@ -124,6 +124,10 @@ Result<int> run(const Store& store, LaunchRequest request, Detach detach, Report
     int32_t code = status->shell_code();
     ignore(sys::send_message(report.caller, &code, sizeof code, sys::Fd()));
   }
+  if (request.keep) {
+    sys::ExitStatus kept = TRY(std::move(status));
+    return kept.shell_code();
+  }
   auto disposed = dispose(store, launched.state, std::move(launched.cgroups), log);
   sys::ExitStatus ended = TRY(std::move(status));
   if (!disposed.ok()) log.warn(to_line(disposed.error()) + "; ignoring");

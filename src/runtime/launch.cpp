@@ -49,8 +49,10 @@ std::string now() {
 }
 
 Result<plan::Plan> make_plan(const Bundle& bundle, const LaunchRequest& request) {
-  plan::Container container{request.id, bundle.path, request.await_start, !request.no_new_keyring};
-  if (request.systemd_cgroup) {
+  plan::Container container{request.id, bundle.path, request.await_start};
+  container.new_keyring = !request.no_new_keyring;
+  container.make_cgroup = request.cgroup_manager != CgroupManager::disabled;
+  if (request.cgroup_manager == CgroupManager::systemd) {
     bool root = sys::in_initial_user_namespace() && sys::effective_uid() == 0;
     container.systemd = root ? plan::SystemdManager::system : plan::SystemdManager::user;
   }

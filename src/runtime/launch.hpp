@@ -21,6 +21,9 @@ namespace berth::runtime {
 /// Whether the caller goes on, or stays with the process to its end.
 enum class Detach { no, yes };
 
+/// Who makes the cgroup: we, systemd, or nobody (the container stays in that of its caller).
+enum class CgroupManager { cgroupfs, systemd, disabled };
+
 /// What is asked for with create and run.
 struct LaunchRequest {
   std::string id;
@@ -30,8 +33,9 @@ struct LaunchRequest {
   std::string pidfd_socket;
   int preserve_fds = 0;
   bool no_pivot = false;
-  bool systemd_cgroup = false;  ///< systemd makes the cgroup
+  CgroupManager cgroup_manager = CgroupManager::cgroupfs;
   bool no_new_keyring = false;
+  bool keep = false;                  ///< after a run in the foreground the container is left
   bool await_start = false;           ///< create
   Detach detach = Detach::yes;        ///< no: it dies with us
   std::optional<uint64_t> caller_fd;  ///< a socket that says when the bundle is there

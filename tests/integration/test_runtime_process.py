@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a process gets of processors, disks, memory and clocks, and its labels."""
 
+import ctypes
 import os
 import subprocess
 
@@ -154,3 +155,51 @@ def test_a_container_without_process_is_created_and_refused_at_start(runtime, bu
     assert runtime.call("start", "c1").stderr == (
         "berth-runtime: cannot start container 'c1': config.json: process: missing\n")
     ok(runtime.call("delete", "--force", "c1"))
+
+
+KEYCTL = {"x86_64": 250, "aarch64": 219}
+JOIN_SESSION_KEYRING, DESCRIBE, SESSION_KEYRING = 1, 6, -3
+TELL_KEYRING = f"""
+import ctypes
+text = ctypes.create_string_buffer(200)
+ctypes.CDLL(None).syscall({KEYCTL.get(os.uname().machine)}, {DESCRIBE}, {SESSION_KEYRING}, text, 200)
+print(text.value.decode())
+"""
+
+
+@ROOT
+def test_does_not_have_the_session_keyring_of_its_caller(runtime, bundle):
+    if not os.path.exists("/proc/keys"):
+        pytest.skip("no keyrings in this kernel")
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def own_keyring():
+        if libc.syscall(KEYCTL[os.uname().machine], JOIN_SESSION_KEYRING, b"berth-test-keys") < 0:
+            raise OSError(ctypes.get_errno(), "keyctl")
+
+    bundle.config["root"] = {"path": "/", "readonly": True}
+    bundle.args("/usr/bin/python3", "-c", TELL_KEYRING)
+    kept = runtime.run(bundle, "c1", "--no-new-keyring", preexec_fn=own_keyring)
+    assert kept.stdout.endswith(";berth-test-keys\n"), kept
+    assert runtime.out(bundle, "c2", preexec_fn=own_keyring).endswith(";_ses\n")
+
+
+@ROOT
+def test_a_run_may_leave_the_stopped_container(runtime, bundle):
+    bundle.shell("exit 4")
+    assert runtime.run(bundle, "c1", "--keep", "--no-subreaper").returncode == 4
+    assert runtime.state()["status"] == "stopped"
+    ok(runtime.call("delete", "c1"))
+
+
+@ROOT
+def test_may_stay_in_the_cgroup_of_its_caller(runtime, bundle):
+    bundle.args("/bin/cat", "/proc/self/cgroup").write()
+    bundle.linux["namespaces"] = [space for space in bundle.linux["namespaces"]
+                                  if space["type"] != "cgroup"]
+    bundle.write()
+    done = runtime.call("--cgroup-manager", "disabled", "--rootless", "auto", "run", "-b",
+                        str(bundle.directory), "c1")
+    assert (done.returncode, done.stderr) == (0, "")
+    with open("/proc/self/cgroup", encoding="utf-8") as own:
+        assert done.stdout == own.read()

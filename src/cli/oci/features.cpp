@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <string>
 
 #include "cli/oci/verb.hpp"
@@ -41,6 +42,8 @@ json::Value seccomp() {
 }
 
 json::Value on_linux() {
+  std::vector<std::string> options = plan::mount_option_names();
+  bool maps_ids = std::find(options.begin(), options.end(), "idmap") != options.end();
   json::Object cgroup{
       {"v1", true}, {"v2", true}, {"systemd", true}, {"systemdUser", true}, {"rdma", true}};
   json::Object rdt{{"enabled", true}, {"schemata", true}, {"monitoring", true}};
@@ -54,7 +57,7 @@ json::Value on_linux() {
                       {"selinux", enabled()},
                       {"intelRdt", std::move(rdt)},
                       {"memoryPolicy", std::move(policy)},
-                      {"mountExtensions", json::Object{{"idmap", enabled()}}},
+                      {"mountExtensions", json::Object{{"idmap", enabled(maps_ids)}}},
                       {"netDevices", enabled()}};
 }
 

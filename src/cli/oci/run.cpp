@@ -7,11 +7,14 @@ namespace {
 struct Options {
   LaunchOptions launch;
   bool detach = false;
+  bool no_subreaper = false;
 };
 
 FlagTable flags(Options& o) {
   FlagTable table = launch_flags(o.launch);
   table.push_back({"detach", 'd', "", "Leave the container to itself", &o.detach});
+  table.push_back({"keep", 0, "", "Leave the stopped container to delete", &o.launch.request.keep});
+  table.push_back({"no-subreaper", 0, "", "Accepted: no process is adopted", &o.no_subreaper});
   table.push_back({"caller-fd", 0, "N", "A socket that says when to begin and hears how it ended",
                    &o.launch.request.caller_fd});
   return table;

@@ -23,16 +23,20 @@ struct Globals {
   std::string report_fd;
   bool debug = false;
   bool systemd_cgroup = false;
+  std::string cgroup_manager = "cgroupfs";
+  std::string rootless;
   bool version = false;
 };
 FlagTable global_flags(Globals& globals);
+/// What --systemd-cgroup and --cgroup-manager say together.
+runtime::CgroupManager cgroup_manager(const Globals& globals);
 
 /// What a verb works with; main makes it.
 struct Session {
   const std::string& root;
   Log& log;
   runtime::Report& report;
-  bool systemd_cgroup;  ///< --systemd-cgroup
+  runtime::CgroupManager cgroup_manager;
   /// Collects what goes to standard output; main writes it when the verb has ended well.
   std::string out;
   /// Writes to standard output at once.

@@ -31,9 +31,29 @@ FlagTable global_flags(Globals& g) {
           {"log-format", 0, "FORMAT", "As text or as json", &g.log_format, {"text", "json"}},
           {"report-fd", 0, "N", "Write a failure as JSON to this descriptor", &g.report_fd},
           {"debug", 0, "", "Say where in the source an error was made", &g.debug},
+          {"cgroup-manager",
+           0,
+           "NAME",
+           "Who makes the cgroup",
+           &g.cgroup_manager,
+           {"cgroupfs", "systemd", "disabled"}},
+          {"rootless",
+           0,
+           "WORD",
+           "Accepted: all that the caller may do is tried",
+           &g.rootless,
+           {"true", "false", "auto"}},
           {"systemd-cgroup", 0, "", "Let systemd make the cgroup: cgroupsPath is slice:prefix:name",
            &g.systemd_cgroup},
           {"version", 'v', "", "Print the version", &g.version}};
+}
+
+runtime::CgroupManager cgroup_manager(const Globals& globals) {
+  if (globals.systemd_cgroup || globals.cgroup_manager == "systemd") {
+    return runtime::CgroupManager::systemd;
+  }
+  return globals.cgroup_manager == "disabled" ? runtime::CgroupManager::disabled
+                                              : runtime::CgroupManager::cgroupfs;
 }
 
 FlagTable launch_flags(LaunchOptions& o) {
@@ -60,7 +80,7 @@ Result<runtime::LaunchRequest> to_request(const Session& session, const LaunchOp
                                           const std::string& id) {
   runtime::LaunchRequest request = options.request;
   request.id = id;
-  request.systemd_cgroup = session.systemd_cgroup;
+  request.cgroup_manager = session.cgroup_manager;
   request.preserve_fds = TRY(descriptor_count(options.preserve_fds));
   return request;
 }
