@@ -437,15 +437,15 @@ void Maker::masks() {
   if (!spec_.linux_.masked_paths.empty()) add(MaskPaths{tidied(spec_.linux_.masked_paths)});
 }
 
-// A key outside the container's own namespaces would change the host.
-bool is_namespaced_sysctl(std::string_view key, bool ipc, bool network, bool uts) {
+/// The namespace that a key belongs to, or "": such a one would change the host.
+std::string_view namespace_of_sysctl(std::string_view key) {
   static constexpr std::array<std::string_view, 8> kIpc = {
       "kernel.msgmax", "kernel.msgmnb", "kernel.msgmni", "kernel.sem",
       "kernel.shmall", "kernel.shmmax", "kernel.shmmni", "kernel.shm_rmid_forced"};
-  if (std::find(kIpc.begin(), kIpc.end(), key) != kIpc.end()) return ipc;
-  if (key.starts_with("fs.mqueue.")) return ipc;
-  if (key.starts_with("net.")) return network;
-  return key == "kernel.domainname" && uts;
+  if (std::find(kIpc.begin(), kIpc.end(), key) != kIpc.end()) return "ipc";
+  if (key.starts_with("fs.mqueue.")) return "ipc";
+  if (key.starts_with("net.")) return "network";
+  return key == "kernel.domainname" ? "uts" : "";
 }
 
 Result<void> Maker::kernel_settings() {
@@ -455,11 +455,12 @@ Result<void> Maker::kernel_settings() {
   for (const auto& [name, value] : spec_.linux_.sysctl) {
     std::string key = name;
     if (key.find('.') == std::string::npos) std::replace(key.begin(), key.end(), '/', '.');
+    std::string space(namespace_of_sysctl(key));
     if (key.find("..") != std::string::npos || key.find('/') != std::string::npos ||
-        !is_namespaced_sysctl(key, creates("ipc"), creates("network"), creates("uts"))) {
+        !has_namespace(space)) {
       return usage("linux.sysctl: " + quoted(name) + " is not of a namespace of the container");
     }
-    add(SetSysctl{std::move(key), value});
+    add(SetSysctl{std::move(key), value, std::move(space)});
   }
   return {};
 }

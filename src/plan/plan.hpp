@@ -135,6 +135,7 @@ struct RaiseLoopback {};
 struct SetSysctl {
   std::string key;  ///< with dots
   std::string value;
+  std::string space;  ///< the namespace that it belongs to: "network"
 };
 struct SetHostname {
   std::string name;

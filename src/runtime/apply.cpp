@@ -105,13 +105,31 @@ int clone_flag(std::string_view type) {
   return 0;
 }
 
+/// Whether the namespace open as `fd` is the one that this process is in already.
+Result<bool> is_own(const sys::Fd& fd, const oci::Namespace& space) {
+  std::string name = space.type == "mount" ? "mnt" : space.type == "network" ? "net" : space.type;
+  struct stat there = TRY(sys::stat_fd(fd, space.path));
+  sys::Fd own = TRY(sys::open_at(sys::cwd(), "/proc/self/ns/" + name, O_PATH));
+  struct stat here = TRY(sys::stat_fd(own, name));
+  return there.st_dev == here.st_dev && there.st_ino == here.st_ino;
+}
+
+/// A path may lead to the namespace of the caller, whose settings are the machine's.
+Result<void> check_not_shared(const Inside& inside, const std::string& space,
+                              const std::string& member) {
+  if (!inside.shared.contains(space)) return {};
+  return make_error(Kind::usage, "config.json: " + member + ": the " + space +
+                                     " namespace is the one of the caller");
+}
+
 // All handles are opened before the first namespace changes what the paths and rights mean; the
 // user namespace comes first because it gives the right to join those that it owns.
-Result<void> join_namespaces(const std::vector<oci::Namespace>& joined) {
+Result<void> join_namespaces(Inside& inside, const std::vector<oci::Namespace>& joined) {
   std::vector<std::pair<sys::Fd, const oci::Namespace*>> spaces;
   for (const auto& space : joined) {
     if (space.type == "pid") continue;  // the parent's step: it counts for children only
     spaces.emplace_back(TRY(sys::open_at(sys::cwd(), space.path, O_RDONLY)), &space);
+    if (TRY(is_own(spaces.back().first, space))) inside.shared.insert(space.type);
   }
   std::stable_partition(spaces.begin(), spaces.end(),
                         [](const auto& entry) { return entry.second->type == "user"; });
@@ -133,7 +151,7 @@ Result<void> be_born_again(Inside& inside, uint64_t namespaces) {
 
 Result<void> enter_namespaces(Inside& inside, const plan::Spawn& step) {
   if (!step.uid_mappings.empty()) TRY(inside.channel.expect(Message::ids_mapped));
-  TRY(join_namespaces(step.joined));
+  TRY(join_namespaces(inside, step.joined));
   bool new_user = std::find(step.created.begin(), step.created.end(), "user") != step.created.end();
   bool joined_user = joins_user_namespace(step);
   if (joined_user) TRY(be_born_again(inside, created_namespaces(step)));
@@ -149,12 +167,23 @@ Result<void> enter_cgroup_namespace(Inside& inside) {
   return sys::unshare(CLONE_NEWCGROUP, "cgroup namespace");
 }
 
-Result<void> set_sysctl(const plan::SetSysctl& step) {
+Result<void> set_sysctl(Inside& inside, const plan::SetSysctl& step) {
+  TRY(check_not_shared(inside, step.space, "linux.sysctl: " + quoted(step.key)));
   std::string path = "/proc/sys/" + step.key;
   std::replace(path.begin() + 10, path.end(), '.', '/');
   // Through the host's procfs: the file belongs to the namespaces of whoever opens it.
   sys::Fd file = TRY(sys::open_at(sys::cwd(), path, O_WRONLY));
   return sys::write_all(file, step.value, path);
+}
+
+Result<void> set_hostname(const Inside& inside, const plan::SetHostname& step) {
+  TRY(check_not_shared(inside, "uts", "hostname"));
+  return sys::set_hostname(step.name);
+}
+
+Result<void> set_domainname(const Inside& inside, const plan::SetDomainname& step) {
+  TRY(check_not_shared(inside, "uts", "domainname"));
+  return sys::set_domainname(step.name);
 }
 
 Result<void> set_oom_score(const plan::SetOomScore& step) {
@@ -287,12 +316,12 @@ Result<void> apply_step(const plan::Plan& plan, Inside& inside, const plan::Step
           [&](const plan::MakeReadonly& s) { return make_readonly(inside, s); },
           // The network namespace is new and the container's.
           [&](const plan::RaiseLoopback&) { return sys::raise_loopback(); },
-          // plan::make() let through only keys of namespaces that are new.
-          [&](const plan::SetSysctl& s) { return set_sysctl(s); },
+          // plan::make() let through only keys of the container's namespaces.
+          [&](const plan::SetSysctl& s) { return set_sysctl(inside, s); },
           // The uts namespace is the container's.
-          [&](const plan::SetHostname& s) { return sys::set_hostname(s.name); },
+          [&](const plan::SetHostname& s) { return set_hostname(inside, s); },
           // The uts namespace is the container's.
-          [&](const plan::SetDomainname& s) { return sys::set_domainname(s.name); },
+          [&](const plan::SetDomainname& s) { return set_domainname(inside, s); },
           // The kernel lets nobody lower it below what they have without CAP_SYS_RESOURCE.
           [&](const plan::SetOomScore& s) { return set_oom_score(s); },
           // Hooks are the caller's programs with the caller's rights.

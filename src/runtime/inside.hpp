@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -56,7 +57,9 @@ struct Inside {
   sys::Fd empty_tree{};        ///< the tmpfs that directories are masked with
   sys::Fd terminal{};          ///< the container's end, empty without one
   Channel starter{sys::Fd()};  ///< whoever called `start`
-  std::string program{};       ///< argv[0] resolved
+  /// Namespaces that were to be joined by their path and are those of the caller.
+  std::set<std::string> shared{};
+  std::string program{};  ///< argv[0] resolved
   pid_t host_pid = 0;
   bool cgroup_joined = false;
   CgroupViews cgroups{};                 ///< as in Prepared, or of the scope

@@ -203,3 +203,36 @@ def test_may_stay_in_the_cgroup_of_its_caller(runtime, bundle):
     assert (done.returncode, done.stderr) == (0, "")
     with open("/proc/self/cgroup", encoding="utf-8") as own:
         assert done.stdout == own.read()
+
+
+@ROOT
+def test_sets_what_belongs_to_a_joined_namespace_but_not_to_the_callers(runtime, bundle):
+    """As the containers of a pod join that of their sandbox."""
+    bundle.linux["sysctl"] = {"net.ipv4.ip_unprivileged_port_start": "77", "kernel.msgmax": "9000"}
+    bundle.shell("cat /proc/sys/net/ipv4/ip_unprivileged_port_start /proc/sys/kernel/msgmax; "
+                 "hostname")
+    holder = subprocess.Popen(["unshare", "--net", "--ipc", "--uts", "sleep", "1000"])
+    try:
+        own = os.readlink("/proc/self/ns/uts")
+        while os.readlink(f"/proc/{holder.pid}/ns/uts") == own:
+            pass
+        join(bundle, holder.pid)
+        assert runtime.out(bundle) == "77\n9000\nberth-test\n"
+    finally:
+        holder.kill()
+        holder.wait(timeout=20)
+    join(bundle, os.getpid())
+    assert runtime.error(bundle) == (
+        "cannot run container 'c1': config.json: hostname: the uts namespace is the one of the "
+        "caller")
+    del bundle.config["hostname"]
+    assert runtime.error(bundle) == (
+        "cannot run container 'c1': config.json: linux.sysctl: 'kernel.msgmax': the ipc namespace "
+        "is the one of the caller")
+
+
+def join(bundle, pid):
+    for space in bundle.linux["namespaces"]:
+        names = {"network": "net", "ipc": "ipc", "uts": "uts"}
+        if space["type"] in names:
+            space["path"] = f"/proc/{pid}/ns/{names[space['type']]}"
