@@ -35,11 +35,11 @@ class RuntimeLog final : public Log {
     if (debug_) write("debug", text, text);
   }
   void error(const Error& error) {
-    std::string line = to_line(error);
+    std::string place;
     if (debug_) {
-      line += " (" + std::string(error.where.file) + ":" + std::to_string(error.where.line) + ")";
+      place = " (" + std::string(error.where.file) + ":" + std::to_string(error.where.line) + ")";
     }
-    write("error", line, line);
+    write("error", to_line(error) + place, cli::oci::caller_text(error) + place);
   }
 
  private:

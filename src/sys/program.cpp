@@ -46,11 +46,8 @@ Result<void> close_range(unsigned first, unsigned last, OnRange what) {
 Result<void> check_executable(const std::string& path) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) return errno_now().error("execute " + quoted(path));
-  if (S_ISDIR(info.st_mode)) {
-    Error error = sys_error(EISDIR, "execute " + quoted(path));
-    error.kind = Kind::denied;
-    return error;
-  }
+  // What execve(2) says, and what engines make an exit status of.
+  if (S_ISDIR(info.st_mode)) return sys_error(EACCES, "execute directory " + quoted(path));
   if (::access(path.c_str(), X_OK) != 0) return errno_now().error("execute " + quoted(path));
   return {};
 }

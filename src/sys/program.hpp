@@ -9,7 +9,7 @@
 namespace berth::sys {
 
 /// Whether `path` is a file that this process may execute.
-/// Errors: not_found, denied (with EISDIR for a directory).  stat(2), access(2)
+/// Errors: not_found, denied (a directory too).  stat(2), access(2)
 Result<void> check_executable(const std::string& path);
 
 /// Becomes another program; returns only to say why not. execve(2)

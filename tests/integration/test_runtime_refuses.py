@@ -2,6 +2,7 @@
 """Bad bundles and hostile images: one error line, and nothing left (the fixture looks)."""
 
 import fcntl
+import json
 import os
 import socket
 import sys
@@ -257,7 +258,6 @@ def test_lets_a_device_be_used_only_with_a_rule(runtime, bundle):
 
 def report_of(runtime, bundle):
     """The JSON on --report-fd of a run that fails."""
-    import json
     bundle.write()
     read, write = os.pipe()
     done = runtime.call("--report-fd", str(write), "run", "-b", str(bundle.directory), "c1",
@@ -273,7 +273,7 @@ def report_of(runtime, bundle):
     ("nosuch", "not_found", "execute 'nosuch': executable file not found in $PATH"),
     ("/no/such", "not_found", "execute '/no/such'"),
     ("/etc/passwd", "denied", "execute '/etc/passwd'"),
-    ("/etc", "denied", "execute '/etc'"),
+    ("/etc", "denied", "execute directory '/etc'"),
 ])
 def test_tells_a_command_that_cannot_be_run(runtime, bundle, program, kind_of_error, what):
     report = report_of(runtime, bundle.args(program))
@@ -287,7 +287,22 @@ def test_says_why_a_command_cannot_be_run(runtime, bundle):
         f"{RUN}execute '/no/such': No such file or directory"
     assert runtime.error(bundle.args("/etc/passwd")) == \
         f"{RUN}execute '/etc/passwd': Permission denied"
-    assert runtime.error(bundle.args("/etc")) == f"{RUN}execute '/etc': Is a directory"
+    assert runtime.error(bundle.args("/etc")) == \
+        f"{RUN}execute directory '/etc': Permission denied"
+
+
+@pytest.mark.parametrize("command, words", [
+    ("nosuch", "execute 'nosuch': executable file not found in $PATH"),
+    ("/no/such", "execute '/no/such': no such file or directory"),
+    ("/etc", "execute directory '/etc': permission denied"),
+])
+def test_logs_a_failure_in_the_words_that_docker_looks_for(runtime, bundle, place, command, words):
+    bundle.args(command).write()
+    done = runtime.call("--log", str(place / "log.json"), "--log-format", "json", "run",
+                        "-b", str(bundle.directory), "c1")
+    (line,) = (place / "log.json").read_text().splitlines()
+    entry = json.loads(line)
+    assert (done.returncode, entry["level"], entry["msg"]) == (1, "error", RUN + words)
 
 
 def test_tells_a_failure_of_its_own_apart(runtime, bundle, place):

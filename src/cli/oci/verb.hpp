@@ -114,6 +114,10 @@ std::string default_root(unsigned uid, const char* runtime_directory);
 
 /// What goes down --report-fd when something failed: one JSON object.
 std::string report_text(const Error& error, runtime::Stage stage);
+/// An error as the --log file has it: the system's word begins in lower case, as that of runc does.
+/// containerd hands it on, and Docker makes status 127 of "no such file or directory" and 126 of
+/// "permission denied", with no capital.
+std::string caller_text(Error error);
 /// A line of the --log file.
 std::string log_line(std::string_view format, std::string_view level, const std::string& text);
 

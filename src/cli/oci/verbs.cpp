@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cstring>
 #include <ctime>
 
 #include "base/text.hpp"
@@ -117,6 +118,14 @@ std::string report_text(const Error& error, runtime::Stage stage) {
   object.emplace_back("context", std::move(context));
   object.emplace_back("stage", stage == runtime::Stage::command ? "command" : "engine");
   return json::dump(json::Value(std::move(object)));
+}
+
+std::string caller_text(Error error) {
+  if (error.sys_errno == 0) return to_line(error);
+  std::string word = std::strerror(error.sys_errno);
+  error.what += ": " + to_lower(word.substr(0, 1)) + word.substr(1);
+  error.sys_errno = 0;
+  return to_line(error);
 }
 
 std::string log_line(std::string_view format, std::string_view level, const std::string& text) {
