@@ -20,6 +20,7 @@ from pathlib import Path
 
 import pytest
 
+from support import mount_view
 from support.bundle import PROGRAMS, Bundle
 
 BERTH = PROGRAMS / "berth-runtime"
@@ -178,16 +179,6 @@ def make_bundle(place, name):
     return made
 
 
-# Debian's crun refuses a hybrid hierarchy whose v2 half owns a controller.
-V1_CGROUPS = """
-mount -t tmpfs cgroup "$1" && cd "$1" || exit 1
-for path in /sys/fs/cgroup/*/; do mkdir "${path#/sys/fs/cgroup/}"; done
-for name in *; do mount --bind "/sys/fs/cgroup/$name" "$name" || exit 1; done
-mkdir -p hugetlb && mount -t cgroup -o hugetlb hugetlb hugetlb || exit 1
-cd / && mount --move "$1" /sys/fs/cgroup && echo ready && read -r end
-"""
-
-
 @contextlib.contextmanager
 def view_of_cgroups(runtime, directory):
     """The command that goes before `runtime` so that it accepts this machine's cgroups: nothing,
@@ -195,11 +186,9 @@ def view_of_cgroups(runtime, directory):
     if "crun" not in runtime.name or not os.path.exists("/sys/fs/cgroup/unified"):
         yield []
         return
-    with subprocess.Popen(["unshare", "-m", "sh", "-c", V1_CGROUPS, "sh", directory],
-                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
-        assert holder.stdout.readline() == b"ready\n"
-        yield ["nsenter", f"--mount=/proc/{holder.pid}/ns/mnt"]
-        holder.stdin.close()
+    # Debian's crun refuses a hybrid hierarchy whose v2 half owns a controller.
+    with mount_view.view(mount_view.CGROUPS, directory, "hugetlb") as command:
+        yield command
 
 
 def may_trace(bundle):

@@ -1,0 +1,433 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The programs that call an OCI runtime: Docker, containerd and podman, with a runtime of our
+choice, in a private view of this machine (mount_view) and without a network.
+
+They are told the same in their own words: argv_to_run(), argv_to_exec(), pause(), …
+"""
+
+import contextlib
+import fcntl
+import io
+import json
+import os
+import pty
+import struct
+import subprocess
+import tarfile
+import termios
+import time
+from pathlib import Path
+
+from support import images, mount_view
+from support.registry import die_with_parent
+
+CGROUP = "berth-callers"  # the parent of all cgroups
+IMAGE = "localhost/busybox:latest"
+PATIENCE = 60  # seconds until a call counts as hung
+# Those of these programs that write outside of their directories write into an overlay.
+VIEW = """
+set -e
+place=$1; shift
+mount -t tmpfs -o mode=755 tmpfs /run
+for directory in etc opt var/lib; do
+  mkdir -p "$place/$directory/upper" "$place/$directory/work"
+  mount -t overlay overlay "/$directory" -o \
+    "lowerdir=/$directory,upperdir=$place/$directory/upper,workdir=$place/$directory/work"
+done
+[ $# -eq 0 ] || set -- "$place" "$@"
+[ $# -eq 0 ] || mkdir "$place/cgroup"
+[ $# -eq 0 ] || { shift; set -- "$place/cgroup" "$@"; }
+"""
+
+
+def until(condition, what, seconds=PATIENCE):
+    """Waits until condition() gives something true, and returns that."""
+    deadline = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < deadline, f"never came true: {what}"
+        time.sleep(0.05)
+    return found
+
+
+@contextlib.contextmanager
+def private_view(place):
+    missing = mount_view.unmounted_hierarchies()
+    script = VIEW + (mount_view.CGROUPS if missing else "")
+    with mount_view.view(script, place, *missing) as command:
+        yield command
+
+
+@contextlib.contextmanager
+def server(argv, directory):
+    """A daemon that ends with the block, and with this process."""
+    log = directory / "log"
+    with open(log, "wb") as output:
+        process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+                                   cwd=directory, preexec_fn=die_with_parent)
+    try:
+        yield process, log
+    finally:
+        process.terminate()
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def busybox_tar(directory):
+    path = directory / "rootfs.tar"
+    path.write_bytes(images.busybox_layer())
+    return path
+
+
+def busybox_layout(directory):
+    """An archive of the OCI layout, for containerd."""
+    image = images.busybox()
+    index = {"schemaVersion": 2, "manifests": [{
+        "mediaType": image.media_type, "digest": image.digest, "size": len(image.manifest),
+        "annotations": {"io.containerd.image.name": IMAGE}}]}
+    blobs = {**image.blobs, image.digest: image.manifest}
+    members = {"oci-layout": b'{"imageLayoutVersion":"1.0.0"}',
+               "index.json": json.dumps(index).encode(),
+               **{f"blobs/{digest.replace(':', '/')}": data for digest, data in blobs.items()}}
+    path = directory / "image.tar"
+    with tarfile.open(path, "w") as archive:
+        for name, data in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            archive.addfile(info, io.BytesIO(data))
+    return path
+
+
+class Caller:
+    """`inside` is the command that enters the private view; `client` what comes before a verb."""
+
+    def __init__(self, runtime, directory, inside):
+        self.runtime, self.directory, self.inside = runtime, directory, inside
+        self.client = []
+
+    def command(self, *words):
+        return [str(word) for word in (*self.inside, *self.client, *words)]
+
+    def call(self, *words, **options):
+        options.setdefault("stdin", subprocess.DEVNULL)
+        return subprocess.run(self.command(*words), capture_output=True, text=True, check=False,
+                              timeout=PATIENCE, **options)
+
+    def ok(self, *words, **options):
+        done = self.call(*words, **options)
+        assert done.returncode == 0, done
+        return done.stdout
+
+    def run(self, name, *command, stdin=None, **wanted):
+        """A container that is gone when it has ended; the CompletedProcess of its end."""
+        more = {"input": stdin} if stdin is not None else {}
+        if stdin is not None:
+            more["stdin"] = None
+            wanted["stdin"] = True
+        return self.call(*self.argv_to_run(name, *command, **wanted), **more)
+
+    def spawn(self, name, *command, **wanted):
+        return subprocess.Popen(self.command(*self.argv_to_run(name, *command, **wanted)),
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True)
+
+    def start(self, name, *command, **wanted):
+        """A detached container; the pid of its first process."""
+        self.ok(*self.argv_to_run(name, *command, detach=True, **wanted))
+        return self.pid(name)
+
+    def exec(self, name, *command, **wanted):
+        return self.call(*self.argv_to_exec(name, *command, **wanted))
+
+    def on_terminal(self, argv, rows, columns):
+        """The words that come out of a terminal of that size, and the exit status."""
+        master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        with subprocess.Popen(self.command(*argv), stdin=slave, stdout=slave, stderr=slave,
+                              start_new_session=True) as process:
+            os.close(slave)
+            out = b""
+            with contextlib.suppress(OSError):  # EIO: nobody has the other end any more
+                while data := os.read(master, 4096):
+                    out += data
+            os.close(master)
+            return out.decode().split(), process.wait(PATIENCE)
+
+    def kept_states(self):
+        listing = subprocess.run([*self.inside, "ls", self.states()], capture_output=True,
+                                 text=True, check=False)
+        return listing.stdout.split()
+
+    def remove_all(self):
+        for name in self.names():
+            self.remove(name)
+
+
+class Docker(Caller):
+    missing_command = {"run": (127, 127, 126, 126), "exec": (126, 126, 126, 126)}
+
+    @contextlib.contextmanager
+    def running(self):
+        socket = self.directory / "s"
+        self.client = ["docker", "--host", f"unix://{socket}"]
+        argv = [*self.inside, "dockerd", "--data-root", self.directory / "data",
+                "--exec-root", self.directory / "exec", "--pidfile", self.directory / "pid",
+                "-H", f"unix://{socket}", "--bridge=none", "--iptables=false", "--ip6tables=false",
+                "--add-runtime", f"tested={self.runtime}", "--cgroup-parent", f"/{CGROUP}"]
+        with server(argv, self.directory) as (process, log):
+            until(lambda: process.poll() is not None or self.call("version").returncode == 0,
+                  "dockerd answers")
+            assert process.poll() is None, log.read_text()
+            self.ok("import", busybox_tar(self.directory), IMAGE)
+            yield self
+
+    def states(self):
+        """Where the runtime is told to keep the states of containers."""
+        return self.directory / "exec/runtime-tested/moby"
+
+    def argv_to_run(self, name, *command, detach=False, terminal=False, stdin=False, init=False,
+                    memory=0, volume=None):
+        flags = ["--detach" if detach else "--rm"]
+        flags += ["--tty"] * terminal + ["--interactive"] * stdin + ["--init"] * init
+        flags += ["--memory", memory, "--memory-swap", memory] if memory else []
+        flags += ["--volume", f"{volume}:/shared"] if volume else []
+        return ["run", "--name", name, "--runtime", "tested", "--network", "none", *flags, IMAGE,
+                *command]
+
+    def argv_to_exec(self, name, *command, detach=False, terminal=False, user=None, cwd=None):
+        flags = ["--detach"] * detach + ["--tty"] * terminal
+        flags += ["--user", user] if user else []
+        flags += ["--workdir", cwd] if cwd else []
+        return ["exec", *flags, name, *command]
+
+    def inspect(self, name, what):
+        return self.ok("inspect", "--format", "{{" + what + "}}", name).strip()
+
+    def state(self, name):
+        return self.inspect(name, ".State.Status")
+
+    def pid(self, name):
+        return int(self.inspect(name, ".State.Pid"))
+
+    def processes(self, name):
+        return {int(pid) for pid in self.ok("top", name, "-o", "pid").split()[1:]}
+
+    def names(self):
+        return self.ok("ps", "--all", "--quiet").split()
+
+    def signal(self, name, number):
+        self.ok("kill", "--signal", number, name)
+
+    def pause(self, name):
+        self.ok("pause", name)
+
+    def resume(self, name):
+        self.ok("unpause", name)
+
+    def limit_memory(self, name, size):
+        self.ok("update", "--memory", size, "--memory-swap", size, name)
+
+    def ran_out_of_memory(self, name):
+        return self.inspect(name, ".State.OOMKilled") == "true"
+
+    def remove(self, name):
+        self.ok("rm", "--force", name)
+
+
+class Podman(Docker):
+    missing_command = {"run": (127, 127, 126, 126), "exec": (127, 127, 126, 126)}
+
+    @contextlib.contextmanager
+    def running(self):
+        self.client = [
+            "podman", "--root", self.directory / "data", "--runroot", self.directory / "run",
+            "--tmpdir", self.directory / "tmp", "--storage-driver", "overlay",
+            "--cgroup-manager", "cgroupfs", "--events-backend", "none", "--runtime", self.runtime]
+        self.ok("import", busybox_tar(self.directory), IMAGE)
+        yield self
+
+    def states(self):
+        """The runtime's own place: the podman that clears up for another passes no --root on."""
+        return {"runc": "/run/runc"}.get(self.runtime.name, "/run/berth/runtime")
+
+    def argv_to_run(self, name, *command, init=False, memory=0, **wanted):
+        # A machine without CAP_SYS_RESOURCE cannot raise its hard limits, so they are named.
+        more = ["--cgroup-parent", f"/{CGROUP}", "--ulimit", "nofile=1024:1024", "--ulimit",
+                "nproc=10000:10000", "--init-path", "/usr/bin/docker-init"]
+        argv = super().argv_to_run(name, *command, init=init, memory=memory, **wanted)
+        argv[argv.index("--runtime"):argv.index("--network")] = more
+        return argv
+
+    def limit_memory(self, name, size):
+        """podman 4.3 has no 'update': what its successors call is called."""
+        resources = {"memory": {"limit": size, "swap": size}}
+        subprocess.run([*self.inside, self.runtime, "update", "--resources", "-",
+                        self.inspect(name, ".Id")], check=True, text=True, capture_output=True,
+                       input=json.dumps(resources))
+
+    def processes(self, name):
+        return {int(pid) for pid in self.ok("top", name, "hpid").split()[1:]}
+
+    def ran_out_of_memory(self, name):
+        """conmon 2.1 does not see it where cgroups are hybrid, whatever the runtime."""
+        return None
+
+    def remove(self, name):
+        self.ok("rm", "--force", "--time", "0", name)
+
+
+def protobuf(*fields):
+    """A message of texts and bytes, numbered from 1."""
+    out = b""
+    for number, field in enumerate(fields, 1):
+        data = field if isinstance(field, bytes) else field.encode()
+        low, high = len(data) % 128, len(data) // 128
+        assert high < 128
+        size = bytes([low | 128, high]) if high else bytes([low])
+        out += bytes([number << 3 | 2]) + size + data
+    return out
+
+
+class Containerd(Caller):
+    missing_command = {"run": (1, 1, 1, 1), "exec": (1, 1, 1, 1)}
+
+    @contextlib.contextmanager
+    def running(self):
+        self.socket = self.directory / "s"
+        self.execs = iter(range(1000))
+        config = self.directory / "config.toml"
+        config.write_text(f'version = 2\nroot = "{self.directory}/root"\n'
+                          f'state = "{self.directory}/state"\n'
+                          'disabled_plugins = ["io.containerd.grpc.v1.cri"]\n'
+                          f'[grpc]\naddress = "{self.socket}"\n')
+        self.client = ["ctr", "--address", self.socket, "--namespace", CGROUP]
+        with server([*self.inside, "containerd", "--config", config], self.directory) \
+                as (process, log):
+            until(lambda: process.poll() is not None or self.socket.exists(), "containerd listens")
+            assert process.poll() is None, log.read_text()
+            self.ok("images", "import", busybox_layout(self.directory))
+            yield self
+
+    def states(self):
+        return self.directory / "states" / CGROUP
+
+    def argv_to_run(self, name, *command, detach=False, terminal=False, stdin=False, init=False,
+                    memory=0, volume=None):
+        del stdin  # is always passed on
+        flags = ["--detach" if detach else "--rm"] + ["--tty"] * terminal
+        flags += ["--memory-limit", memory] if memory else []
+        if volume:
+            flags += ["--mount", f"type=bind,src={volume},dst=/shared,options=rbind:rw"]
+        if init:  # as dockerd does it
+            flags += ["--mount",
+                      "type=bind,src=/usr/bin/docker-init,dst=/sbin/docker-init,options=bind:ro"]
+            command = ("/sbin/docker-init", "--", *command)
+        return ["run", "--runc-binary", self.runtime, "--runc-root", self.states().parent, *flags,
+                IMAGE, name, *command]
+
+    def argv_to_exec(self, name, *command, detach=False, terminal=False, user=None, cwd=None):
+        flags = ["--detach"] * detach + ["--tty"] * terminal
+        flags += ["--user", user] if user else []
+        flags += ["--cwd", cwd] if cwd else []
+        return ["tasks", "exec", *flags, "--exec-id", f"e{next(self.execs)}", name, *command]
+
+    def task(self, name):
+        rows = [line.split() for line in self.ok("tasks", "list").splitlines()[1:]]
+        return next((row for row in rows if row[0] == name), None)
+
+    def state(self, name):
+        words = {"RUNNING": "running", "PAUSED": "paused", "STOPPED": "exited"}
+        return words[self.task(name)[2]]
+
+    def pid(self, name):
+        return int(self.task(name)[1])
+
+    def processes(self, name):
+        return {int(line.split()[0])
+                for line in self.ok("tasks", "ps", name).splitlines()[1:]}
+
+    def names(self):
+        return self.ok("containers", "list", "--quiet").split()
+
+    def signal(self, name, number):
+        self.ok("tasks", "kill", "--signal", number, name)
+
+    def pause(self, name):
+        self.ok("tasks", "pause", name)
+
+    def resume(self, name):
+        self.ok("tasks", "resume", name)
+
+    def limit_memory(self, name, size):
+        """The call Tasks.Update, for which ctr has no verb: gRPC is HTTP/2 with a frame in it."""
+        resources = json.dumps({"memory": {"limit": size, "swap": size}})
+        kind = "types.containerd.io/opencontainers/runtime-spec/1/LinuxResources"
+        message = protobuf(name, protobuf(kind, resources))
+        done = subprocess.run(
+            ["curl", "--silent", "--show-error", "--http2-prior-knowledge", "--include",
+             "--unix-socket", self.socket, "--header", "content-type: application/grpc",
+             "--header", f"containerd-namespace: {CGROUP}",
+             "--data-binary", "@-", "http://containerd/containerd.services.tasks.v1.Tasks/Update"],
+            input=b"\0" + struct.pack(">I", len(message)) + message, capture_output=True,
+            check=True, timeout=PATIENCE)
+        assert b"grpc-status: 0" in done.stdout, done.stdout
+
+    def ran_out_of_memory(self, name):
+        return None  # an event only
+
+    def remove(self, name):
+        if self.task(name):
+            self.ok("tasks", "rm", "--force", name)
+        self.ok("containers", "rm", name)
+
+
+CALLERS = {"docker": Docker, "containerd": Containerd, "podman": Podman}
+
+
+# ---- what the kernel says about a container -----------------------------------------------------
+
+def is_of_a_container(path):
+    """podman puts conmon into a cgroup that stays, and in which a container begins."""
+    return f"/{CGROUP}/" in path and not path.endswith("/conmon")
+
+
+def cgroup_of(pid, controller):
+    """The directory of that v1 controller, or of v2, in which the container's process is."""
+    found = {}
+    for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines():
+        _, controllers, path = line.split(":", 2)
+        for one in controllers.split(","):
+            found[one] = path
+    top = Path("/sys/fs/cgroup")
+    if is_of_a_container(found.get(controller, "")):
+        return top / controller / found[controller].lstrip("/")
+    return (top / "unified" if (top / "unified").exists() else top) / found[""].lstrip("/")
+
+
+def is_frozen(pid):
+    directory = cgroup_of(pid, "freezer")
+    if (directory / "freezer.state").exists():
+        return (directory / "freezer.state").read_text() == "FROZEN\n"
+    return "frozen 1" in (directory / "cgroup.events").read_text()
+
+
+def memory_limit(pid):
+    directory = cgroup_of(pid, "memory")
+    for name in ("memory.limit_in_bytes", "memory.max"):
+        if (directory / name).exists():
+            return int((directory / name).read_text())
+    return None
+
+
+def cgroups():
+    return [directory for directory, _, _ in os.walk("/sys/fs/cgroup")
+            if is_of_a_container(directory)]
+
+
+def remove_cgroups():
+    for directory, _, _ in os.walk("/sys/fs/cgroup", topdown=False):
+        if CGROUP in Path(directory).parts:
+            with contextlib.suppress(OSError):
+                os.rmdir(directory)
