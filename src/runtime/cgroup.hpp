@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -133,11 +134,14 @@ class CgroupSet {
 
   /// Applies `resources`, device rules included, to a container with processes; only members that
   /// are present change. A hierarchy that a limit needs and the container is not in gets a
-  /// directory at `path`, the one given to create(), with all processes moved into it. On failure
-  /// values are as they were, but for those that are set by device. Errors: as create(); busy
-  /// (memory.checkBeforeUpdate, and more is in use).
+  /// directory at `path`, the one given to create(), with all processes moved into it. `accept` is
+  /// asked about every unmet limit, and its error fails the update. On failure values are as they
+  /// were, but for those that are set by device. Errors: as create(); busy
+  /// (memory.checkBeforeUpdate, and more is in use), not_found (all processes have ended); those of
+  /// `accept`.
+  using Accept = std::function<Result<void>(const UnmetLimit&)>;
   Result<void> update(const CgroupLayout& layout, const std::string& path,
-                      const oci::Resources& resources);
+                      const oci::Resources& resources, const Accept& accept);
 
   /// Stops or continues all processes, and waits until they have stopped.
   /// Errors: unsupported (neither a v2 directory nor a v1 freezer), interrupted (10 s passed).

@@ -42,7 +42,7 @@ class CgroupMaker {
   /// Nothing when the rules hold. To be followed by commit().
   Result<std::optional<UnmetLimit>> restrict_devices(const std::vector<oci::DeviceRule>& rules);
   /// As make(), with the container inside.
-  Result<void> update(const oci::Resources& resources);
+  Result<void> update(const oci::Resources& resources, const CgroupSet::Accept& accept);
   void commit() { undo_.commit(); }
 
  private:

@@ -89,10 +89,10 @@ Result<void> CgroupSet::apply(const Directory& directory, const std::vector<Cgro
 }
 
 Result<void> CgroupSet::update(const CgroupLayout& layout, const std::string& path,
-                               const oci::Resources& resources) {
+                               const oci::Resources& resources, const Accept& accept) {
   unmet_.clear();
   std::string name = TRY(parse_cgroup_path(path));
-  return CgroupMaker(layout, name, *this).update(resources);
+  return CgroupMaker(layout, name, *this).update(resources, accept);
 }
 
 const CgroupSet::Directory* CgroupSet::find(const CgroupHierarchy& hierarchy) const {
@@ -104,7 +104,7 @@ const CgroupSet::Directory* CgroupSet::find(const CgroupHierarchy& hierarchy) co
   return nullptr;
 }
 
-Result<void> CgroupMaker::update(const oci::Resources& resources) {
+Result<void> CgroupMaker::update(const oci::Resources& resources, const CgroupSet::Accept& accept) {
   TRY(check_resources(resources));
   // What is wrong with the rules is said before anything has changed.
   if (!resources.devices.empty()) TRY(compile_device_filter(resources.devices));
@@ -115,13 +115,17 @@ Result<void> CgroupMaker::update(const oci::Resources& resources) {
     if (share.writes.empty()) continue;
     TRY(made_.find(*share.hierarchy) != nullptr ? change_share(share) : extend_to(share));
   }
+  for (const auto& unmet : made_.unmet_) TRY(accept(unmet));
   if (!resources.devices.empty()) {
     auto rules = resources.devices;
     // The files of v1 add to what there is.
     rules.insert(rules.begin(), {false, "a", {}, {}, "rwm"});
     size_t before = made_.directories_.size();
     auto unmet = TRY(restrict_devices(rules));
-    if (unmet) made_.unmet_.push_back(std::move(*unmet));
+    if (unmet) {
+      made_.unmet_.push_back(std::move(*unmet));
+      TRY(accept(made_.unmet_.back()));
+    }
     if (made_.directories_.size() != before) TRY(populate());
   }
   undo_.commit();
@@ -180,6 +184,8 @@ Result<void> CgroupMaker::populate() {
       TRY(move_in(pid));
     }
   }
+  // Who removes the container now does not know of the directory.
+  if (seen.empty()) return make_error(Kind::not_found, "container not running: it has no process");
   return {};
 }
 

@@ -128,6 +128,11 @@ Result<int> run(const Store& store, LaunchRequest request, Detach detach, Report
     sys::ExitStatus kept = TRY(std::move(status));
     return kept.shell_code();
   }
+  auto updated = sys::stat_entry(launched.entry->fd(), kUpdatedMark);
+  if (updated.ok() && *updated) {
+    auto cgroups = cgroups_of(launched.state);
+    if (cgroups.ok()) launched.cgroups = std::move(*cgroups);
+  }
   auto disposed = dispose(store, launched.state, std::move(launched.cgroups), log);
   sys::ExitStatus ended = TRY(std::move(status));
   if (!disposed.ok()) log.warn(to_line(disposed.error()) + "; ignoring");
@@ -177,6 +182,8 @@ Result<void> remove(const Store& store, const std::string& id, Force force, Log&
   }
   if (found.status != Status::stopped && found.state.pid != 0) {
     TRY(kill_and_wait(found));
+    // An update may have been at work until now.
+    found.cgroups = TRY(cgroups_of(found.state));
   }
   return dispose(store, found.state, std::move(found.cgroups), log);
 }

@@ -263,8 +263,8 @@ Result<void> Launcher::enter_scope(const plan::MakeCgroup& step) {
   // What systemd has no property for, and in full precision what it has one for.
   oci::Resources limits = step.resources;
   limits.devices.clear();
-  TRY(launched_.cgroups.update(layout_, state.cgroup_path, limits));
-  for (const auto& unmet : launched_.cgroups.unmet()) TRY(judge(unmet, log_));
+  TRY(launched_.cgroups.update(layout_, state.cgroup_path, limits,
+                               [this](const UnmetLimit& unmet) { return judge(unmet, log_); }));
   TRY(give_cgroup(step));
   devices_by_filter_ = !started.declares_devices;
   return {};

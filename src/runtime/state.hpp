@@ -84,5 +84,7 @@ class Store {
 };
 
 inline constexpr const char* kStartSocket = "start";
+/// There when an update may have taken the container into more cgroups than it was made with.
+inline constexpr const char* kUpdatedMark = "updated";
 
 }  // namespace berth::runtime

@@ -37,14 +37,17 @@ Result<void> update(const Store& store, const std::string& id, const oci::Resour
   if (found.state.cgroup_path.empty()) {
     return make_error(Kind::unsupported, "find a cgroup on this machine");
   }
+  // Before a directory is made that a `run` in the foreground does not know of.
+  TRY(sys::write_file(found.entry.fd(), kUpdatedMark, ""));
   const State& state = found.state;
-  TRY(found.cgroups.update(layout, state.cgroup_path, resources));
+  TRY(found.cgroups.update(layout, state.cgroup_path, resources,
+                           [&](const UnmetLimit& unmet) { return judge(unmet, log); }));
   if (!state.systemd_unit.empty()) {
     TRY(update_scope(state.systemd_unit, state.systemd_user, resources));
-    // systemd rounds, and writes what it was told before.
-    TRY(found.cgroups.update(layout, state.cgroup_path, resources));
+    // systemd rounds, and writes what it was told before. What is unmet has been told.
+    TRY(found.cgroups.update(layout, state.cgroup_path, resources,
+                             [](const UnmetLimit&) { return Result<void>(); }));
   }
-  for (const auto& unmet : found.cgroups.unmet()) TRY(judge(unmet, log));
   return {};
 }
 

@@ -122,7 +122,7 @@ Result<int> cgroup_update(const std::string& config, const std::string& path) {
   auto layout = TRY(berth::runtime::detect_cgroup_layout());
   auto resources = TRY(read_resources(config));
   auto cgroups = TRY(CgroupSet::open(layout, path));
-  TRY(cgroups.update(layout, path, resources));
+  TRY(cgroups.update(layout, path, resources, [](const auto&) { return berth::Result<void>(); }));
   print_unmet(cgroups);
   return 0;
 }

@@ -4,6 +4,7 @@ A container is only in the hierarchies that its limits needed so far: update tak
 
 import json
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -132,6 +133,49 @@ def test_refuses_a_bad_value_and_changes_nothing(runtime, bundle, running):
     assert (value(bundle, *LIMIT), value(bundle, *PIDS)) == (str(64 * MIB), "30")
     assert directories(bundle) == before
     assert len(members(bundle, "pids")) == 3
+
+
+@ROOT
+def test_a_limit_that_nobody_has_undoes_the_others(runtime, bundle, running):
+    ok(update(runtime, "--pids-limit", "30"))
+    before = directories(bundle)
+    done = update(runtime, memory={"limit": 64 * MIB}, pids={"limit": 10},
+                  unified={"nosuch.max": "1"})
+    assert (done.returncode, done.stderr) == (1, (
+        "berth-runtime: cannot update container 'c1': linux.resources.unified.nosuch.max: no "
+        "cgroup controller 'nosuch'\n"))
+    assert value(bundle, *PIDS) == "30" and directories(bundle) == before
+
+
+@ROOT
+def test_a_run_in_the_foreground_leaves_none_of_the_new_directories(runtime, bundle):
+    bundle.shell("until test -e /go; do sleep 0.02; done").write()
+    process = subprocess.Popen(runtime.command("run", "-b", str(bundle.directory), "c1"),
+                               stdin=subprocess.DEVNULL)
+    until(lambda: runtime.call("state", "c1").stdout.count('"running"'))
+    ok(update(runtime, "--memory", "64m", "--pids-limit", "30", "--cpu-share", "100"))
+    assert value(bundle, *LIMIT) == str(64 * MIB)
+    (bundle.rootfs / "go").write_text("")
+    assert process.wait(timeout=20) == 0
+    assert directories(bundle) == set()
+
+
+@ROOT
+def test_updates_and_the_end_at_once_leave_nothing(runtime, bundle):
+    bundle.args("/bin/sleep", "1001")
+    for _ in range(15):
+        bundle.write()
+        with open(bundle.directory / "out", "w", encoding="utf-8") as out:
+            subprocess.run(runtime.command("run", "-d", "-b", str(bundle.directory), "c2"),
+                           stdin=subprocess.DEVNULL, stdout=out, stderr=out, check=True)
+        updates = [subprocess.Popen(runtime.command("update", *flags, "c2"),
+                                    stderr=subprocess.DEVNULL)
+                   for flags in (("--memory", "64m"), ("--pids-limit", "30"),
+                                 ("--cpu-share", "100"))]
+        ok(runtime.call("delete", "--force", "c2"))
+        for process in updates:
+            process.wait(timeout=20)
+        assert directories(bundle) == set()
 
 
 REFUSED = {
