@@ -2,7 +2,6 @@
 #include "runtime/container.hpp"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 
 #include <chrono>
@@ -12,7 +11,6 @@
 #include "runtime/foreground.hpp"
 #include "runtime/hooks.hpp"
 #include "sys/file.hpp"
-#include "sys/poll.hpp"
 #include "sys/process.hpp"
 #include "sys/program.hpp"
 #include "sys/signals.hpp"
@@ -34,14 +32,13 @@ Result<void> kill_and_wait(const Found& found) {
   auto process = first_process(found.state);
   auto gone = [](const Error& error) { return error.kind == Kind::not_found; };
   if (!process.ok()) return gone(process.error()) ? Result<void>() : std::move(process).error();
-  sys::Fd pidfd = TRY(sys::duplicate(process->pidfd()));
+  sys::Fd handle = TRY(sys::duplicate(process->pidfd()));
   auto sent = process->signal(SIGKILL);
   process->release();  // not our child
   if (!sent.ok()) return gone(sent.error()) ? Result<void>() : std::move(sent);
   // A frozen process of v1 does not die, and a frozen one of v2 leaves others that stay.
   if (found.status == Status::paused) TRY(found.cgroups.freeze(CgroupSet::Freeze::thaw));
-  std::vector<pollfd> entries{{pidfd.get(), POLLIN, 0}};
-  if (TRY(sys::poll(entries, kDeath)) > 0) return {};
+  if (TRY(sys::await_end(handle, kDeath))) return {};
   return make_error(Kind::busy,
                     "kill process " + std::to_string(found.state.pid) + ": still there after 10 s");
 }

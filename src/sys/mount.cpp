@@ -11,6 +11,7 @@
 #include <cerrno>
 
 #include "base/text.hpp"
+#include "sys/file.hpp"
 
 namespace berth::sys {
 namespace {
@@ -21,6 +22,8 @@ constexpr unsigned kFsconfigSetString = 1;
 constexpr unsigned kFsconfigCreate = 6;
 constexpr unsigned kMoveMountFromEmptyPath = 0x4;
 constexpr unsigned kMoveMountToEmptyPath = 0x40;
+constexpr unsigned kRecursive = 0x8000;  // AT_RECURSIVE
+constexpr uint64_t kMountIdMap = 0x00100000;
 
 struct MountAttributes {
   uint64_t set;
@@ -97,9 +100,19 @@ Result<void> move_mount_to_fd(const Fd& mount, const Fd& target, const std::stri
 Result<void> mount_setattr(const Fd& mount, uint64_t set, uint64_t clear, uint64_t propagation,
                            Recursive recursive, const std::string& name) {
   MountAttributes attributes{set, clear, propagation, 0};
-  unsigned flags = AT_EMPTY_PATH | (recursive == Recursive::yes ? 0x8000U /* AT_RECURSIVE */ : 0U);
+  unsigned flags = AT_EMPTY_PATH | (recursive == Recursive::yes ? kRecursive : 0U);
   if (::syscall(SYS_mount_setattr, mount.get(), "", flags, &attributes, sizeof attributes) != 0) {
     return errno_now().error("set mount attributes of " + quoted(name));
+  }
+  return {};
+}
+
+Result<void> map_mount_ids(const Fd& mount, const Fd& user_namespace, Recursive recursive,
+                           const std::string& name) {
+  MountAttributes attributes{kMountIdMap, 0, 0, static_cast<uint64_t>(user_namespace.get())};
+  unsigned flags = AT_EMPTY_PATH | (recursive == Recursive::yes ? kRecursive : 0U);
+  if (::syscall(SYS_mount_setattr, mount.get(), "", flags, &attributes, sizeof attributes) != 0) {
+    return errno_now().error("map the ids of " + quoted(name));
   }
   return {};
 }
@@ -120,8 +133,15 @@ Result<uint64_t> mount_id(const Fd& place, const std::string& name) {
     return errno_now().error("examine " + quoted(name));
   }
   if ((status.stx_mask & STATX_MNT_ID) != 0) return status.stx_mnt_id;
-  // COMPAT(5.8): delete when that is our baseline. Bind mounts of one file system look like one.
-  return uint64_t{status.stx_dev_major} << 32 | status.stx_dev_minor;
+  // COMPAT(5.8): delete when that is our baseline. The same number as a line of text.
+  std::string path = "/proc/self/fdinfo/" + std::to_string(place.get());
+  std::string text = TRY(read_file(cwd(), path, 4096));
+  constexpr std::string_view kName = "mnt_id:";
+  for (std::string_view line : split(text, '\n')) {
+    if (!line.starts_with(kName)) continue;
+    if (auto id = parse_u64(trim(line.substr(kName.size())))) return *id;
+  }
+  return make_error(Kind::unsupported, "find the mount of " + quoted(name));
 }
 
 Result<void> unmount(const std::string& target, int flags) {

@@ -29,6 +29,11 @@ Result<void> move_mount_to_fd(const Fd& mount, const Fd& target, const std::stri
 enum class Recursive { no, yes };
 Result<void> mount_setattr(const Fd& mount, uint64_t set, uint64_t clear, uint64_t propagation,
                            Recursive recursive, const std::string& name);
+/// Has the ids of a detached mount translated by the maps of `user_namespace`.
+/// Errors: io with EINVAL (a file system without id mapping), denied (no CAP_SYS_ADMIN over it, or
+/// it has a mapping already), unsupported (Linux < 5.12).  mount_setattr(2) MOUNT_ATTR_IDMAP
+Result<void> map_mount_ids(const Fd& mount, const Fd& user_namespace, Recursive recursive,
+                           const std::string& name);
 /// mount(2); empty strings become null pointers.
 Result<void> mount(const std::string& source, const std::string& target, const std::string& type,
                    unsigned long flags, const std::string& data);

@@ -20,7 +20,7 @@ struct Cloned {
 /// Makes a child that goes on from here with a copy of our memory; for processes without threads.
 /// `flags` are CLONE_NEW*, and CLONE_PARENT for a sister instead of a child; `cgroup` is a cgroup
 /// v2 directory to start in, or -1. Errors: unsupported (Linux < 5.7 for a cgroup), busy, denied,
-/// io.  clone3(2)
+/// io.  clone3(2), else clone(2)
 Result<Cloned> clone3(uint64_t flags, int cgroup);
 
 /// setns(2); `name` is for errors.

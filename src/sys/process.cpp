@@ -27,6 +27,7 @@ namespace berth::sys {
 namespace {
 
 constexpr size_t kChildStack = size_t{64} << 10;
+constexpr std::chrono::milliseconds kLook{10};
 
 ExitStatus from_wait_status(int status) {
   if (WIFSIGNALED(status)) return ExitStatus{0, WTERMSIG(status)};
@@ -129,7 +130,10 @@ Result<std::optional<ExitStatus>> Process::wait_for(std::chrono::milliseconds de
 }
 
 Result<void> Process::signal(int number) const {
-  if (::syscall(SYS_pidfd_send_signal, pidfd_.get(), number, nullptr, 0U) != 0) {
+  long sent = ::syscall(SYS_pidfd_send_signal, pidfd_.get(), number, nullptr, 0U);
+  // COMPAT(5.1): delete when that is our baseline. Another process may have got the number.
+  if (sent != 0 && errno == ENOSYS) sent = ::kill(pid_, number);
+  if (sent != 0) {
     return errno_now().error("signal process " + std::to_string(pid_));
   }
   return {};
@@ -259,6 +263,10 @@ Result<CommandOutput> run_command(SpawnOptions options, std::string_view input,
 
 Result<Fd> open_pidfd(pid_t pid) {
   int fd = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0U));
+  if (fd < 0 && errno == ENOSYS) {
+    // COMPAT(5.3): delete when that is our baseline. It names one process, too.
+    return open_at(cwd(), "/proc/" + std::to_string(pid), O_RDONLY | O_DIRECTORY);
+  }
   if (fd < 0) return errno_now().error("open process " + std::to_string(pid));
   return Fd(fd);
 }
@@ -267,6 +275,24 @@ Result<Fd> take_descriptor(const Fd& pidfd, int number) {
   long fd = ::syscall(SYS_pidfd_getfd, pidfd.get(), number, 0U);
   if (fd < 0) return errno_now().error("take a descriptor of another process");
   return Fd(static_cast<int>(fd));
+}
+
+Result<bool> await_end(const Fd& process, std::chrono::milliseconds deadline) {
+  auto end = std::chrono::steady_clock::now() + deadline;
+  while (true) {
+    // COMPAT(5.3): delete when that is our baseline. A directory of procfs cannot be waited for.
+    auto status = read_file(process, "stat", 4096);
+    bool directory = status.ok() || status.error().sys_errno != ENOTDIR;
+    if (directory && (!status.ok() || status->find(") Z") != std::string::npos)) return true;
+    auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+        end - std::chrono::steady_clock::now());
+    if (directory && left > kLook) left = kLook;
+    pollfd entry{directory ? -1 : process.get(), POLLIN, 0};
+    int ready = ::poll(&entry, 1, static_cast<int>(std::max<int64_t>(left.count(), 0)));
+    if (ready > 0) return true;
+    if (ready < 0 && errno != EINTR) return errno_now().error("wait for a process");
+    if (std::chrono::steady_clock::now() >= end) return false;
+  }
 }
 
 Result<std::string> program_directory() {

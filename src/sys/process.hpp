@@ -77,8 +77,11 @@ Result<CommandOutput> run_command(SpawnOptions options, std::string_view input,
                                   std::chrono::milliseconds deadline,
                                   size_t max_bytes = size_t{16} << 20);
 
-/// pidfd_open(2). Errors: not_found.
+/// A handle of a process, which need not be a child: for Process and await_end().
+/// Errors: not_found. pidfd_open(2)
 Result<Fd> open_pidfd(pid_t pid);
+/// Whether the process ends (or has ended) before the deadline. poll(2)
+Result<bool> await_end(const Fd& process, std::chrono::milliseconds deadline);
 
 /// Descriptor `number` of another process, close on exec.
 /// Errors: denied, not_found (it has ended), io (it has none of that number).  pidfd_getfd(2)

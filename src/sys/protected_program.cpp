@@ -33,6 +33,26 @@ Result<Fd> read_only_view(const std::string& path) {
   return view;
 }
 
+Result<void> fill(const Fd& copy, const Fd& from, const std::string& path) {
+  struct stat status = TRY(stat_fd(from, path));
+  for (off_t done = 0; done < status.st_size;) {
+    ssize_t count =
+        ::sendfile(copy.get(), from.get(), &done, static_cast<size_t>(status.st_size - done));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return errno_now().error("copy " + quoted(path));
+    if (count == 0) return sys_error(EIO, "copy " + quoted(path));
+  }
+  return {};
+}
+
+// COMPAT(3.17): delete when that is our baseline. A file without a name, for this one execution:
+// who writes to it harms nobody else.
+Result<Fd> nameless_copy(const Fd& from, const std::string& path) {
+  Fd copy = TRY(open_at(cwd(), "/tmp", O_TMPFILE | O_WRONLY, 0500));
+  TRY(fill(copy, from, path));
+  return open_at(cwd(), fd_path(copy), O_RDONLY);
+}
+
 Result<Fd> sealed_copy(const std::string& path) {
   auto failed = [&](int saved) { return sys_error(saved, "copy " + quoted(path) + " to memory"); };
   Fd from = TRY(open_at(cwd(), path, O_RDONLY));
@@ -40,16 +60,10 @@ Result<Fd> sealed_copy(const std::string& path) {
   if (made < 0 && errno == EINVAL) {
     made = ::memfd_create("program", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   }
+  if (made < 0 && errno == ENOSYS) return nameless_copy(from, path);
   if (made < 0) return failed(errno);
   Fd copy(made);
-  struct stat status = TRY(stat_fd(from, path));
-  for (off_t done = 0; done < status.st_size;) {
-    ssize_t count =
-        ::sendfile(copy.get(), from.get(), &done, static_cast<size_t>(status.st_size - done));
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return failed(errno);
-    if (count == 0) return failed(EIO);
-  }
+  TRY(fill(copy, from, path));
   if (::fcntl(copy.get(), F_ADD_SEALS, kSeals) != 0) return failed(errno);
   return copy;
 }
@@ -75,6 +89,8 @@ Result<bool> is_program_protected() {
     return sys_error(saved, "look at the mount of " + quoted(path));
   }
   if ((mount.f_flag & ST_RDONLY) != 0) return true;
+  struct stat status = TRY(stat_fd(program, path));
+  if (status.st_nlink == 0) return true;  // a copy of our own
   return !TRY(may_write(program, path));
 }
 

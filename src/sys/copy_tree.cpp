@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sys/copy_tree.hpp"
+
+#include <fcntl.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <vector>
+
+#include "base/text.hpp"
+#include "sys/file.hpp"
+#include "sys/mount.hpp"
+
+namespace berth::sys {
+namespace {
+
+constexpr int kMaxDepth = 128;
+constexpr size_t kMaxAttributes = 65536;  // XATTR_LIST_MAX and XATTR_SIZE_MAX of the kernel
+constexpr size_t kChunk = size_t{1} << 30;
+
+// For what is copied "as far as permitted".
+void ignore_result(int) {}
+
+std::array<timespec, 2> times_of(const struct stat& info) {
+  return {info.st_atim, info.st_mtim};
+}
+
+// What may not be set is left: a tmpfs may have no user attributes, a user no right to trusted
+// ones.
+void copy_attributes(const Fd& from, const Fd& to) {
+  if (::flistxattr(from.get(), nullptr, 0) <= 0) return;
+  std::vector<char> names(kMaxAttributes);
+  ssize_t size = ::flistxattr(from.get(), names.data(), names.size());
+  std::vector<char> value;
+  for (ssize_t at = 0; at < size;) {
+    const char* name = names.data() + at;
+    at += static_cast<ssize_t>(std::string_view(name).size()) + 1;
+    value.resize(kMaxAttributes);
+    ssize_t length = ::fgetxattr(from.get(), name, value.data(), value.size());
+    if (length < 0) continue;
+    ignore_result(::fsetxattr(to.get(), name, value.data(), static_cast<size_t>(length), 0));
+  }
+}
+
+// The mode comes after the owner, whose change takes the set-id bits away, and the times last.
+Result<void> copy_metadata(const Fd& from, const Fd& to, const struct stat& info,
+                           const std::string& name) {
+  ignore_result(::fchown(to.get(), info.st_uid, info.st_gid));
+  copy_attributes(from, to);
+  if (::fchmod(to.get(), info.st_mode & 07777) != 0) {
+    return errno_now().error("change the mode of " + quoted(name));
+  }
+  ignore_result(::futimens(to.get(), times_of(info).data()));
+  return {};
+}
+
+Result<void> copy_file(const Fd& from_dir, const Fd& to_dir, const std::string& entry,
+                       const std::string& name) {
+  // What was looked at may be another file by now: never wait for one, never read a device.
+  Fd from = TRY(open_at(from_dir, entry, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
+  struct stat info = TRY(stat_fd(from, name));
+  if (!S_ISREG(info.st_mode)) return make_error(Kind::busy, "copy " + quoted(name) + ": changes");
+  Fd to = TRY(open_at(to_dir, entry, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600));
+  while (true) {
+    ssize_t count = ::sendfile(to.get(), from.get(), nullptr, kChunk);
+    if (count == 0) break;
+    if (count < 0 && errno != EINTR) return errno_now().error("copy " + quoted(name));
+  }
+  return copy_metadata(from, to, info, name);
+}
+
+Result<void> copy_special(const Fd& to_dir, const std::string& entry, const struct stat& info,
+                          const std::string& name) {
+  if (::mknodat(to_dir.get(), entry.c_str(), info.st_mode, info.st_rdev) != 0) {
+    if (errno == EPERM) return {};
+    return errno_now().error("copy " + quoted(name));
+  }
+  ignore_result(
+      ::fchownat(to_dir.get(), entry.c_str(), info.st_uid, info.st_gid, AT_SYMLINK_NOFOLLOW));
+  ignore_result(::fchmodat(to_dir.get(), entry.c_str(), info.st_mode & 07777, 0));
+  return {};
+}
+
+Result<void> copy_link(const Fd& from_dir, const Fd& to_dir, const std::string& entry,
+                       const struct stat& info) {
+  std::string text = TRY(read_link(from_dir, entry));
+  TRY(make_symlink(text, to_dir, entry));
+  ignore_result(
+      ::fchownat(to_dir.get(), entry.c_str(), info.st_uid, info.st_gid, AT_SYMLINK_NOFOLLOW));
+  ignore_result(
+      ::utimensat(to_dir.get(), entry.c_str(), times_of(info).data(), AT_SYMLINK_NOFOLLOW));
+  return {};
+}
+
+class Copier {
+ public:
+  explicit Copier(uint64_t mount) : mount_(mount) {}
+  Result<void> directory(const Fd& from, const Fd& to, const std::string& name, int depth);
+
+ private:
+  Result<void> below(const Fd& from_dir, const Fd& to_dir, const std::string& entry,
+                     const std::string& name, int depth);
+  uint64_t mount_;
+};
+
+Result<void> Copier::below(const Fd& from_dir, const Fd& to_dir, const std::string& entry,
+                           const std::string& name, int depth) {
+  Fd from = TRY(open_at(from_dir, entry, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
+  if (TRY(mount_id(from, name)) != mount_) return {};
+  if (::mkdirat(to_dir.get(), entry.c_str(), 0700) != 0) {
+    return errno_now().error("create directory " + quoted(name));
+  }
+  Fd to = TRY(open_at(to_dir, entry, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
+  TRY(directory(from, to, name, depth + 1));
+  struct stat info = TRY(stat_fd(from, name));
+  return copy_metadata(from, to, info, name);
+}
+
+Result<void> Copier::directory(const Fd& from, const Fd& to, const std::string& name, int depth) {
+  if (depth > kMaxDepth) return make_error(Kind::usage, "copy " + quoted(name) + ": too deep");
+  std::vector<std::string> entries = TRY(list_directory(from, "."));
+  for (const auto& entry : entries) {
+    auto found = TRY(stat_entry(from, entry));
+    if (!found) continue;
+    std::string path = name + "/" + entry;
+    if (S_ISDIR(found->st_mode)) {
+      TRY(below(from, to, entry, path, depth));
+    } else if (S_ISREG(found->st_mode)) {
+      TRY(copy_file(from, to, entry, path));
+    } else if (S_ISLNK(found->st_mode)) {
+      TRY(copy_link(from, to, entry, *found));
+    } else {
+      TRY(copy_special(to, entry, *found, path));
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> copy_tree(const Fd& from, const Fd& to, const std::string& name) {
+  Fd source = TRY(open_at(from, ".", O_RDONLY | O_DIRECTORY));
+  Fd target = TRY(open_at(to, ".", O_RDONLY | O_DIRECTORY));
+  uint64_t mount = TRY(mount_id(source, name));
+  return Copier(mount).directory(source, target, name, 1);
+}
+
+}  // namespace berth::sys
