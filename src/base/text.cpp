@@ -198,4 +198,10 @@ std::optional<std::string_view> nearest(std::string_view word,
   return best;
 }
 
+std::string octal(uint32_t mode) {
+  std::string text;
+  for (int shift = 9; shift >= 0; shift -= 3) text += static_cast<char>('0' + (mode >> shift & 7));
+  return text;
+}
+
 }  // namespace berth

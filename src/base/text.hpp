@@ -48,4 +48,7 @@ std::string to_hex(std::string_view bytes);
 std::optional<std::string_view> nearest(std::string_view word,
                                         const std::vector<std::string_view>& candidates);
 
+/// The lowest twelve bits of a file mode as chmod(1) takes them: "0644".
+std::string octal(uint32_t mode);
+
 }  // namespace berth

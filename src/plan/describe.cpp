@@ -29,12 +29,6 @@ std::string in_parentheses(const std::string& text) {
   return text.empty() ? "" : " (" + text + ")";
 }
 
-std::string octal(uint32_t mode) {
-  std::string text;
-  for (int shift = 9; shift >= 0; shift -= 3) text += static_cast<char>('0' + (mode >> shift & 7));
-  return text;
-}
-
 std::string capabilities(uint64_t set) {
   std::string text;
   for (unsigned number = 0; number < 64; ++number) {
@@ -85,8 +79,14 @@ std::string namespaces(const Spawn& step) {
   return join(words, ", ");
 }
 
+std::string with_map(std::string words, const std::optional<IdMap>& map) {
+  if (!map) return words;
+  return words + (words.empty() ? "" : ",") + (map->recursive ? "ridmap" : "idmap");
+}
+
 Description describe_step(const MountFilesystem& s) {
-  std::string words = options(s.attributes, s.data);
+  std::string words = with_map(options(s.attributes, s.data), s.id_map);
+  if (s.copy_up) words += words.empty() ? "tmpcopyup" : ",tmpcopyup";
   return {"mount_filesystem",
           "mount " + s.type + " at " + quoted(s.target) + in_parentheses(words),
           {{"type", s.type}, {"source", s.source}, {"target", s.target}, {"options", words}}};
@@ -104,8 +104,16 @@ Description describe_step(const MountOverlayRoot& s) {
            {"options", words}}};
 }
 
+Description describe_step(const ChangeMount& s) {
+  std::string words = options(s.attributes, s.data);
+  return {
+      "change_mount",
+      "change the mount at " + quoted(s.target) + in_parentheses(words),
+      {{"target", s.target}, {"super_block", s.super_block ? "yes" : "no"}, {"options", words}}};
+}
+
 Description describe_step(const MountBind& s) {
-  std::string words = options(s.attributes);
+  std::string words = with_map(options(s.attributes), s.id_map);
   return {"mount_bind",
           "bind " + quoted(s.source) + " at " + quoted(s.target) + in_parentheses(words),
           {{"source", s.source},
@@ -276,6 +284,16 @@ Description describe_step(const MaskPaths& s) {
 
 Description describe_step(const MakeReadonly& s) {
   return {"make_readonly", "make read-only " + list(s.paths), {{"paths", list(s.paths)}}};
+}
+
+Description describe_step(const MoveInterfaces& s) {
+  std::vector<std::string> words;
+  for (const auto& one : s.interfaces) {
+    words.push_back(quoted(one.from) + (one.to == one.from ? "" : " as " + quoted(one.to)));
+  }
+  return {"move_interfaces",
+          "move network interfaces into the container: " + join(words, ", "),
+          {{"interfaces", join(words, ", ")}}};
 }
 
 Description describe_step(const RaiseLoopback&) {

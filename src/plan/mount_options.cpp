@@ -47,8 +47,6 @@ constexpr std::array<std::string_view, 8> kNoEffect = {
 // Flags of the super block, which fsconfig(2) takes by the same name.
 constexpr std::array<std::string_view, 4> kSuperBlock = {"sync", "dirsync", "lazytime", "mand"};
 
-constexpr std::array<std::string_view, 3> kUnsupported = {"idmap", "ridmap", "tmpcopyup"};
-
 template <size_t N>
 bool contains(const std::array<std::string_view, N>& words, std::string_view word) {
   return std::find(words.begin(), words.end(), word) != words.end();
@@ -89,7 +87,7 @@ bool MountAttributes::operator==(const MountAttributes& other) const {
          recursive_clear == other.recursive_clear && same(propagation, other.propagation);
 }
 
-Result<MountOptions> parse_mount_options(const std::vector<std::string>& options) {
+MountOptions parse_mount_options(const std::vector<std::string>& options) {
   MountOptions sorted;
   auto& attributes = sorted.attributes;
   for (const std::string& option : options) {
@@ -104,8 +102,11 @@ Result<MountOptions> parse_mount_options(const std::vector<std::string>& options
       sorted.recursive_bind = option == "rbind";
     } else if (option == "remount") {
       sorted.remount = true;
-    } else if (contains(kUnsupported, option)) {
-      return make_error(Kind::unsupported, "mount option " + quoted(option) + ": not supported");
+    } else if (option == "idmap" || option == "ridmap") {
+      sorted.id_map = true;
+      sorted.recursive_id_map = option == "ridmap";
+    } else if (option == "tmpcopyup") {
+      sorted.copy_up = true;
     } else if (!contains(kNoEffect, option)) {
       sorted.data.push_back(option);
     }

@@ -34,12 +34,15 @@ struct MountOptions {
   bool bind = false;
   bool recursive_bind = false;
   bool remount = false;
+  bool id_map = false;
+  bool recursive_id_map = false;
+  bool copy_up = false;           ///< tmpcopyup: begin with what the image has in its place
   std::vector<std::string> data;  ///< what no one here knows: the file system's own
 };
 
-/// Sorts `options`. Errors: unsupported (idmap, tmpcopyup and other known words that this version
-/// does not have). Source: runtime-spec config.md "Linux mount options".
-Result<MountOptions> parse_mount_options(const std::vector<std::string>& options);
+/// Sorts `options`; every list of words means something.
+/// Source: runtime-spec config.md "Linux mount options".
+MountOptions parse_mount_options(const std::vector<std::string>& options);
 
 /// All words that parse_mount_options() does not hand to the file system, sorted.
 std::vector<std::string> mount_option_names();

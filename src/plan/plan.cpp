@@ -79,6 +79,8 @@ class Maker {
     add(JoinContainer{});
     if (container_.new_keyring) add(MakeKeyring{});
   }
+  /// Read-only tmpfs are writable while mount points and devices are made in them.
+  void close_filled();
   void masks();
   Result<void> kernel_settings();
   Result<void> hooks(const char* stage, const std::vector<oci::Hook>& hooks);
@@ -106,8 +108,10 @@ class Maker {
                        [&](const oci::Namespace& space) { return space.type == type; });
   }
   bool in_user_namespace() const { return facts_.user_namespace || has_namespace("user"); }
-  Result<void> mount(const oci::Mount& mount);
-  Result<void> mount_kernel_file_system(const oci::Mount& mount, MountOptions options);
+  Result<void> mount(size_t index);
+  Result<void> mount_kernel_file_system(size_t index, MountOptions options);
+  Result<std::optional<IdMap>> id_map(size_t index, const MountOptions& options) const;
+  bool is_filled_later(size_t index) const;
   void device(const oci::Device& device);
   bool host_owns_dev() const;
   uint64_t capability_set(const std::vector<std::string>& names, const char* member);
@@ -124,6 +128,7 @@ class Maker {
   const HostFacts& facts_;
   Plan plan_;
   bool in_cgroup_namespace_ = false;
+  std::vector<std::string> filled_;
 };
 
 const oci::Process Maker::kNoProcess = [] {
@@ -231,7 +236,7 @@ Result<void> Maker::root() {
     return unsupported("mounts[0].type: expected 'overlay' for the root, got " +
                        quoted(mount.type));
   }
-  MountOptions options = TRY(parse_mount_options(mount.options));
+  MountOptions options = parse_mount_options(mount.options);
   MountOverlayRoot step;
   step.target = std::move(path);
   step.attributes = options.attributes;
@@ -263,10 +268,7 @@ Result<void> Maker::root() {
 Result<void> Maker::mounts() {
   for (size_t i = 0; i < spec_.mounts.size(); ++i) {
     if (i == 0 && tidy(spec_.mounts[0].destination) == "/") continue;
-    auto done = mount(spec_.mounts[i]);
-    if (!done.ok()) {
-      return std::move(done).error().with_context("cannot plan mounts[" + std::to_string(i) + "]");
-    }
+    TRY(mount(i));
   }
   return {};
 }
@@ -292,43 +294,102 @@ bool may_cover_proc(std::string_view path) {
          is_below(path, "/proc/driver");
 }
 
-Result<void> Maker::mount(const oci::Mount& mount) {
+std::string member(size_t mount, const char* name) {
+  return "mounts[" + std::to_string(mount) + "]." + name;
+}
+
+// runtime-spec config.md "idmap": "If uidMappings or gidMappings are specified for the mount, the
+// runtime MUST use those values for the mount's mapping. If they are not specified, the runtime MAY
+// use the container's user namespace mapping, otherwise an error MUST be returned."
+Result<std::optional<IdMap>> Maker::id_map(size_t index, const MountOptions& options) const {
+  const oci::Mount& mount = spec_.mounts[index];
+  bool own = !mount.uid_mappings.empty() || !mount.gid_mappings.empty();
+  if (!own && !options.id_map) return std::optional<IdMap>();
+  if (own && (mount.uid_mappings.empty() || mount.gid_mappings.empty())) {
+    return usage(member(index, "uidMappings") + ": uidMappings and gidMappings need each other");
+  }
+  IdMap map;
+  map.uids = own ? mount.uid_mappings : spec_.linux_.uid_mappings;
+  map.gids = own ? mount.gid_mappings : spec_.linux_.gid_mappings;
+  map.recursive = options.recursive_id_map;
+  map.member = member(index, "options");
+  if (!own) {
+    for (const auto& space : spec_.linux_.namespaces) {
+      if (space.type == "user") map.user_namespace = space.path;
+    }
+  }
+  if (map.user_namespace.empty() && (map.uids.empty() || map.gids.empty())) {
+    return usage(member(index, "options") +
+                 ": idmap needs uidMappings and gidMappings, of the mount or of linux");
+  }
+  return std::optional<IdMap>(std::move(map));
+}
+
+Result<void> Maker::mount(size_t index) {
+  const oci::Mount& mount = spec_.mounts[index];
   // runtime-spec config.md: "destination ... MUST be an absolute path"; 1.2 tolerates a relative
   // one, read as below "/".
   std::string target = tidy(mount.destination);
-  if (mount.destination.empty()) return usage("mounts.destination: empty");
-  if (target == "/") return usage("mounts.destination: '/' is for the first mount only");
-  MountOptions options = TRY(parse_mount_options(mount.options));
-  if (options.remount) return unsupported("mount option 'remount': not supported");
-  if (!mount.uid_mappings.empty() || !mount.gid_mappings.empty()) {
-    return unsupported("mounts.uidMappings: not supported");
+  if (mount.destination.empty()) return usage(member(index, "destination") + ": empty");
+  if (target == "/") {
+    return usage(member(index, "destination") + ": '/' is for the first mount only");
   }
-  bool bind = options.bind || mount.type == "bind";
   if (is_below(target, "/proc") && target != "/proc" && !may_cover_proc(target)) {
-    return make_error(Kind::denied, "mount on " + quoted(target) + ": nothing may lie over procfs");
+    return make_error(Kind::denied, "config.json: " + member(index, "destination") +
+                                        ": nothing may lie over procfs at " + quoted(target));
   }
-  if (bind) {
-    if (mount.source.empty()) return usage("mounts.source: empty for a bind");
-    std::string source =
-        mount.source.starts_with("/") ? mount.source : container_.bundle + "/" + mount.source;
-    add(MountBind{std::move(source), std::move(target), options.recursive_bind || !options.bind,
-                  options.attributes});
+  MountOptions options = parse_mount_options(mount.options);
+  bool bind = options.bind || mount.type == "bind";
+  std::optional<IdMap> map = TRY(id_map(index, options));
+  if (options.remount) {
+    if (map) return usage(member(index, "options") + ": idmap is for a new mount");
+    add(ChangeMount{std::move(target), options.attributes, !bind, mount.type, mount.source,
+                    options.data});
     return {};
   }
-  return mount_kernel_file_system(mount, std::move(options));
+  if (options.copy_up && (bind || mount.type != "tmpfs")) {
+    return usage(member(index, "options") + ": tmpcopyup is for a tmpfs");
+  }
+  if (!bind) return mount_kernel_file_system(index, std::move(options));
+  if (mount.source.empty()) return usage(member(index, "source") + ": empty for a bind");
+  std::string source =
+      mount.source.starts_with("/") ? mount.source : container_.bundle + "/" + mount.source;
+  // Another user namespace gets the host's mounts as slaves, never as peers.
+  const auto& wish = options.attributes.propagation;
+  bool peer = spec_.linux_.rootfs_propagation.ends_with("shared") && !has_namespace("user") &&
+              (!wish || wish->type == Propagation::shared);
+  add(MountBind{std::move(source), std::move(target), options.recursive_bind || !options.bind,
+                options.attributes, std::move(map), peer});
+  return {};
 }
 
-Result<void> Maker::mount_kernel_file_system(const oci::Mount& mount, MountOptions options) {
+// Mount points, and in /dev the devices, are made in it after it was mounted.
+bool Maker::is_filled_later(size_t index) const {
+  std::string target = tidy(spec_.mounts[index].destination);
+  bool filled = target == "/dev";
+  for (size_t i = index + 1; i < spec_.mounts.size(); ++i) {
+    std::string other = tidy(spec_.mounts[i].destination);
+    if (other == target) return false;  // hidden: there is nothing to be changed later
+    filled = filled || is_below(other, target);
+  }
+  return filled;
+}
+
+Result<void> Maker::mount_kernel_file_system(size_t index, MountOptions options) {
+  const oci::Mount& mount = spec_.mounts[index];
   std::string target = tidy(mount.destination);
-  if (mount.type.empty()) return usage("mounts.type: empty for " + quoted(target));
+  if (mount.type.empty() || mount.type == "none") {
+    return usage(member(index, "type") + ": empty, and no option 'bind'");
+  }
   if (mount.type == "cgroup" || mount.type == "cgroup2") {
     if (!facts_.has_cgroups) {
       plan_.warnings.push_back("no cgroup file system on this machine: ignoring the mount of " +
                                quoted(target));
       return {};
     }
+    if (options.id_map) return usage(member(index, "options") + ": idmap is not for cgroups");
     cgroup_namespace();
-    add(MountCgroups{std::move(target), options.attributes});
+    add(MountCgroups{std::move(target), mount.type == "cgroup2", options.attributes});
     return {};
   }
   if (mount.type == "sysfs" && in_user_namespace() && !creates("network")) {
@@ -353,6 +414,13 @@ Result<void> Maker::mount_kernel_file_system(const oci::Mount& mount, MountOptio
   step.source = mount.source.empty() ? mount.type : mount.source;
   step.data = std::move(options.data);
   step.attributes = options.attributes;
+  step.copy_up = options.copy_up;
+  step.id_map = TRY(id_map(index, options));
+  if (mount.type == "tmpfs" && (step.attributes.set & MOUNT_ATTR_RDONLY) &&
+      is_filled_later(index)) {
+    step.attributes.set &= ~uint64_t{MOUNT_ATTR_RDONLY};
+    filled_.push_back(target);
+  }
   // A link that an image left in the place of /proc would have the kernel's files appear elsewhere,
   // and a runtime that later writes to "/proc/self/attr" write to the image's file.
   step.exact = mount.type == "proc" || mount.type == "sysfs" || target == "/proc" ||
@@ -360,6 +428,12 @@ Result<void> Maker::mount_kernel_file_system(const oci::Mount& mount, MountOptio
   step.target = std::move(target);
   add(std::move(step));
   return {};
+}
+
+void Maker::close_filled() {
+  MountAttributes readonly;
+  readonly.set = MOUNT_ATTR_RDONLY;
+  for (const auto& target : filled_) add(ChangeMount{target, readonly});
 }
 
 void Maker::cgroup_namespace() {
@@ -549,11 +623,11 @@ Result<void> Maker::enter_root() {
   step.readonly = spec_.root.readonly;
   const std::string& wish = spec_.linux_.rootfs_propagation;
   if (!wish.empty()) {
-    MountOptions options = TRY(parse_mount_options({wish}));
+    MountOptions options = parse_mount_options({wish});
     if (!options.attributes.propagation) {
       return usage("linux.rootfsPropagation: unknown value " + quoted(wish));
     }
-    step.propagation = options.attributes.propagation->type;
+    step.propagation = options.attributes.propagation;
   }
   add(step);
   return {};
@@ -671,6 +745,7 @@ Result<Plan> make(const oci::Spec& spec, const Container& container, const HostF
   TRY(maker.mounts());
   TRY(maker.devices());
   maker.console(true);
+  maker.close_filled();
   maker.masks();
   maker.cgroup_namespace();
   TRY(maker.hooks("prestart", spec.hooks.prestart));

@@ -83,22 +83,45 @@ struct MountOverlayRoot {
 struct BindRoot {
   std::string path;
 };
+/// How the ids of a mount are translated.
+struct IdMap {
+  std::vector<oci::IdMapping> uids;
+  std::vector<oci::IdMapping> gids;
+  std::string user_namespace;  ///< the host's path of one that has the maps; empty: those above
+  bool recursive = false;
+  std::string member;  ///< "mounts[3].options", for errors
+};
+/// One with an id map is made by berth-runtime itself, which has the rights over the file system.
 struct MountFilesystem {
   std::string type;
   std::string source;
   std::string target;
   std::vector<std::string> data;  ///< "size=65536k"
   MountAttributes attributes;
-  bool exact = false;  ///< refuse a symbolic link anywhere in `target`
+  bool exact = false;    ///< refuse a symbolic link anywhere in `target`
+  bool copy_up = false;  ///< begin with what lies in the target
+  std::optional<IdMap> id_map{};
 };
 struct MountBind {
   std::string source;
   std::string target;
   bool recursive = false;
   MountAttributes attributes;
+  std::optional<IdMap> id_map{};
+  bool peer = false;  ///< what is mounted below it in the container appears on the host, too
+};
+/// Changes what is mounted already.
+struct ChangeMount {
+  std::string target;
+  MountAttributes attributes;
+  bool super_block = false;  ///< also the file system itself, for all who have it mounted
+  std::string type{};
+  std::string source{};
+  std::vector<std::string> data{};
 };
 struct MountCgroups {
   std::string target;
+  bool unified = false;  ///< that of version 2 alone
   MountAttributes attributes;
 };
 struct MakeNode {
@@ -131,6 +154,14 @@ struct MaskPaths {
 struct MakeReadonly {
   std::vector<std::string> paths;
 };
+struct MovedInterface {
+  std::string from;
+  std::string to;  ///< a name, or a pattern as "eth%d"
+};
+/// berth-runtime moves them while the container's process waits here.
+struct MoveInterfaces {
+  std::vector<MovedInterface> interfaces;
+};
 struct RaiseLoopback {};
 struct SetSysctl {
   std::string key;  ///< with dots
@@ -152,7 +183,7 @@ struct RunHooks {
 };
 struct EnterRoot {
   bool readonly = false;
-  std::optional<Propagation> propagation;
+  std::optional<PropagationChange> propagation;
 };
 /// Security labels that the program gets at its execve.
 struct SetLabels {
@@ -235,11 +266,11 @@ using Step =
     std::variant<MakeCgroup, Spawn, JoinContainer, EnterTimeNamespace, JoinResctrl, SetLabels,
                  SetScheduler, SetIoPriority, SetMemoryPolicy, SetPersonality, SetAffinity,
                  MakeKeyring, IsolateMounts, EnterCgroupNamespace, MountOverlayRoot, BindRoot,
-                 MountFilesystem, MountBind, MountCgroups, MakeNode, BindNode, MakeLink,
-                 MakeConsole, MaskPaths, MakeReadonly, RaiseLoopback, SetSysctl, SetHostname,
-                 SetDomainname, SetOomScore, RunHooks, EnterRoot, SetRlimit, LimitCapabilities,
-                 SetCapabilities, SetIdentity, EnterDirectory, SetUmask, ForbidNewPrivileges,
-                 LoadSeccomp, FindProgram, AwaitStart, Execute>;
+                 MountFilesystem, MountBind, ChangeMount, MountCgroups, MakeNode, BindNode,
+                 MakeLink, MakeConsole, MaskPaths, MakeReadonly, MoveInterfaces, RaiseLoopback,
+                 SetSysctl, SetHostname, SetDomainname, SetOomScore, RunHooks, EnterRoot, SetRlimit,
+                 LimitCapabilities, SetCapabilities, SetIdentity, EnterDirectory, SetUmask,
+                 ForbidNewPrivileges, LoadSeccomp, FindProgram, AwaitStart, Execute>;
 
 struct Plan {
   std::vector<Step> steps;            ///< in the order of execution

@@ -300,6 +300,8 @@ Result<void> apply_step(const plan::Plan& plan, Inside& inside, const plan::Step
           [&](const plan::MountFilesystem& s) { return mount_file_system(inside, s); },
           // A view of a file that the caller can reach; restrictions of its mount stay.
           [&](const plan::MountBind& s) { return mount_bind(inside, s); },
+          // The kernel decides whose mount and whose file system it is.
+          [&](const plan::ChangeMount& s) { return change_mount(inside, s); },
           // The container's own directories and no others.
           [&](const plan::MountCgroups& s) { return show_cgroups(inside, s); },
           // Making a node needs CAP_MKNOD of the machine; the device cgroup limits its use.
@@ -314,6 +316,8 @@ Result<void> apply_step(const plan::Plan& plan, Inside& inside, const plan::Step
           [&](const plan::MaskPaths& s) { return mask_paths(inside, s); },
           // Takes away.
           [&](const plan::MakeReadonly& s) { return make_readonly(inside, s); },
+          // The parent's own, with the caller's rights; what follows may name the interfaces.
+          [&](const plan::MoveInterfaces&) { return await_cgroup(inside); },
           // The network namespace is new and the container's.
           [&](const plan::RaiseLoopback&) { return sys::raise_loopback(); },
           // plan::make() let through only keys of the container's namespaces.

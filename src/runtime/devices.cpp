@@ -6,10 +6,10 @@
 #include <sys/stat.h>
 
 #include "base/text.hpp"
+#include "runtime/attach.hpp"
 #include "runtime/target.hpp"
 #include "sys/file.hpp"
 #include "sys/mode.hpp"
-#include "sys/mount.hpp"
 #include "sys/node.hpp"
 #include "sys/pty.hpp"
 
@@ -56,17 +56,18 @@ Result<sys::Fd> open_place(Inside& inside, const std::string& path) {
 }
 
 Result<void> bind(Inside& inside, const plan::BindNode& step) {
-  sys::Fd tree = TRY(sys::open_tree(sys::cwd(), step.source, OPEN_TREE_CLONE));
+  sys::Fd source = TRY(sys::open_at(sys::cwd(), step.source, O_PATH));
   // The name is the host's, but what it is may have changed since the grant was decided.
-  if (!TRY(sys::is_device(tree, step.type, step.major, step.minor, step.source))) {
+  if (!TRY(sys::is_device(source, step.type, step.major, step.minor, step.source))) {
     return make_error(Kind::denied,
                       quoted(step.source) + " is not " + number(step.type, step.major, step.minor));
   }
   sys::Fd place = TRY(open_place(inside, step.path));
-  auto set = sys::mount_setattr(tree, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, 0, 0,
-                                sys::Recursive::no, step.path);
-  if (!set.ok() && set.error().kind != Kind::unsupported) return set;
-  return sys::move_mount_to_fd(tree, place, step.path);
+  plan::MountAttributes harmless;
+  harmless.set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC;
+  NewMount view = TRY(make_view(source, false, step.source));
+  TRY(attach(std::move(view), place, harmless, step.path));
+  return {};
 }
 
 Result<sys::Fd> open_console(Inside& inside, const plan::MakeConsole& step) {
@@ -89,8 +90,8 @@ Result<void> console(Inside& inside, const plan::MakeConsole& step) {
   sys::Fd master = TRY(open_console(inside, step));
   if (step.named) {
     sys::Fd place = TRY(open_place(inside, "/dev/console"));
-    sys::Fd tree = TRY(sys::open_tree(inside.terminal, "", OPEN_TREE_CLONE | AT_EMPTY_PATH));
-    TRY(sys::move_mount_to_fd(tree, place, "/dev/console"));
+    NewMount view = TRY(make_view(inside.terminal, false, "/dev/console"));
+    TRY(attach(std::move(view), place, {}, "/dev/console"));
   }
   TRY(inside.channel.send(Message::console, {}, 0, master));
   TRY(sys::new_session());

@@ -33,6 +33,8 @@ struct Prepared {
   CgroupViews cgroups;
   /// Set when systemd makes the cgroup: `cgroups` are looked for when it has.
   std::optional<CgroupLayout> scope_layout;
+  /// Mounts that took the parent's rights or place, detached, in the order of the plan.
+  std::vector<sys::Fd> early_mounts;
   /// The seccomp program, which the parent compiles while the child mounts.
   sys::SharedBuffer seccomp;
   unsigned seccomp_flags = 0;
@@ -61,6 +63,7 @@ struct Inside {
   std::set<std::string> shared{};
   std::string program{};  ///< argv[0] resolved
   pid_t host_pid = 0;
+  size_t early_taken = 0;  ///< of the mounts that the parent has made
   bool cgroup_joined = false;
   CgroupViews cgroups{};                 ///< as in Prepared, or of the scope
   std::optional<size_t> seccomp_size{};  ///< instructions, once confined

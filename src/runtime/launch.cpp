@@ -16,7 +16,9 @@
 #include "runtime/apply.hpp"
 #include "runtime/bundle.hpp"
 #include "runtime/child.hpp"
+#include "runtime/early_mounts.hpp"
 #include "runtime/hooks.hpp"
+#include "runtime/id_maps.hpp"
 #include "runtime/listener.hpp"
 #include "runtime/resctrl.hpp"
 #include "runtime/scope.hpp"
@@ -83,31 +85,9 @@ class PidNamespace {
   sys::Fd own_;
 };
 
-std::string map_text(const std::vector<oci::IdMapping>& mappings) {
-  std::string text;
-  for (const auto& one : mappings) {
-    text += std::to_string(one.container_id) + " " + std::to_string(one.host_id) + " " +
-            std::to_string(one.size) + "\n";
-  }
-  return text;
-}
-
-Result<void> write_existing(const std::string& path, const std::string& text) {
-  sys::Fd file = TRY(sys::open_at(sys::cwd(), path, O_WRONLY));
-  return sys::write_all(file, text, path);
-}
-
 Result<void> map_ids(const plan::Spawn& spawn, pid_t pid, const Channel& channel) {
   if (spawn.uid_mappings.empty()) return {};
-  std::string base = "/proc/" + std::to_string(pid);
-  auto groups = write_existing(base + "/gid_map", map_text(spawn.gid_mappings));
-  if (!groups.ok() && groups.error().kind == Kind::denied) {
-    // Without CAP_SETGID outside, only after giving up setgroups(2). user_namespaces(7)
-    TRY(write_existing(base + "/setgroups", "deny"));
-    groups = write_existing(base + "/gid_map", map_text(spawn.gid_mappings));
-  }
-  TRY(std::move(groups));
-  TRY(write_existing(base + "/uid_map", map_text(spawn.uid_mappings)));
+  TRY(write_id_maps(pid, spawn.uid_mappings, spawn.gid_mappings));
   return channel.send(Message::ids_mapped);
 }
 
@@ -195,6 +175,7 @@ Result<void> Launcher::prepare() {
   prepared_.preserve_fds = request_.preserve_fds;
   prepared_.die_with_parent = request_.detach == Detach::no;
   prepared_.no_pivot = request_.no_pivot;
+  prepared_.early_mounts = TRY(make_early_mounts(launched_.plan));
   TRY(prepare_filter(launched_.plan, prepared_));
   if (!request_.await_start) return {};
   // By the directory's handle, because a socket's address holds 107 bytes.
@@ -245,6 +226,7 @@ Result<void> Launcher::spawn() {
   child_ = TRY(make_child(launched_.plan, prepared_, created, launched_.cgroups.unified_fd()));
   undo_.add([this] { child_.process = sys::Process(); });
   prepared_.start_socket.reset();
+  prepared_.early_mounts.clear();
   return {};
 }
 

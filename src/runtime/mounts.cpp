@@ -10,108 +10,26 @@
 #include <cerrno>
 
 #include "base/text.hpp"
+#include "runtime/attach.hpp"
+#include "runtime/early_mounts.hpp"
 #include "runtime/target.hpp"
+#include "sys/copy_tree.hpp"
 #include "sys/credentials.hpp"
 #include "sys/file.hpp"
+#include "sys/mode.hpp"
 #include "sys/mount.hpp"
+#include "sys/mount_table.hpp"
 #include "sys/namespace.hpp"
 #include "sys/node.hpp"
 
 namespace berth::runtime {
 namespace {
 
-constexpr unsigned kCloneOne = OPEN_TREE_CLONE;
-constexpr unsigned kCloneAll = OPEN_TREE_CLONE | AT_RECURSIVE;
 constexpr uint64_t kHarmless =
     MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC;
 
 std::string cannot_mount(const std::string& what, const std::string& target) {
   return "cannot mount " + quoted(what) + " at " + quoted(target);
-}
-
-uint64_t propagation_flag(plan::Propagation type) {
-  switch (type) {
-    case plan::Propagation::shared:
-      return MS_SHARED;
-    case plan::Propagation::slave:
-      return MS_SLAVE;
-    case plan::Propagation::private_:
-      return MS_PRIVATE;
-    case plan::Propagation::unbindable:
-      return MS_UNBINDABLE;
-  }
-  return 0;
-}
-
-// mount(2)'s spelling of MOUNT_ATTR_*, for kernels without mount_setattr.
-unsigned long old_flags(uint64_t attributes) {
-  unsigned long flags = 0;
-  if (attributes & MOUNT_ATTR_RDONLY) flags |= MS_RDONLY;
-  if (attributes & MOUNT_ATTR_NOSUID) flags |= MS_NOSUID;
-  if (attributes & MOUNT_ATTR_NODEV) flags |= MS_NODEV;
-  if (attributes & MOUNT_ATTR_NOEXEC) flags |= MS_NOEXEC;
-  if (attributes & MOUNT_ATTR_NODIRATIME) flags |= MS_NODIRATIME;
-  if ((attributes & MOUNT_ATTR__ATIME) == MOUNT_ATTR_NOATIME) flags |= MS_NOATIME;
-  if ((attributes & MOUNT_ATTR__ATIME) == MOUNT_ATTR_STRICTATIME) flags |= MS_STRICTATIME;
-  return flags;
-}
-
-// COMPAT(5.12): delete when that is our baseline. The mount is attached already; its descriptor
-// still names it.
-Result<void> remount(const sys::Fd& mount, const plan::MountAttributes& attributes) {
-  std::string path = sys::fd_path(mount);
-  uint64_t set = attributes.set | attributes.recursive_set;
-  if (set != 0) {
-    TRY(sys::mount("", path, "", MS_REMOUNT | MS_BIND | old_flags(set), ""));
-  }
-  if (attributes.propagation) {
-    unsigned long recursive = attributes.propagation->recursive ? MS_REC : 0;
-    TRY(sys::mount("", path, "", propagation_flag(attributes.propagation->type) | recursive, ""));
-  }
-  return {};
-}
-
-// Applied while the mount is still detached, so that nobody ever sees it with fewer restrictions.
-Result<void> set_attributes(const sys::Fd& mount, const plan::MountAttributes& attributes,
-                            const std::string& name) {
-  if (attributes.set != 0 || attributes.clear != 0) {
-    TRY(sys::mount_setattr(mount, attributes.set, attributes.clear, 0, sys::Recursive::no, name));
-  }
-  if (attributes.recursive_set != 0 || attributes.recursive_clear != 0) {
-    TRY(sys::mount_setattr(mount, attributes.recursive_set, attributes.recursive_clear, 0,
-                           sys::Recursive::yes, name));
-  }
-  if (attributes.propagation) {
-    auto recursive = attributes.propagation->recursive ? sys::Recursive::yes : sys::Recursive::no;
-    TRY(sys::mount_setattr(mount, 0, 0, propagation_flag(attributes.propagation->type), recursive,
-                           name));
-  }
-  return {};
-}
-
-Result<void> attach(const sys::Fd& mount, const sys::Fd& target,
-                    const plan::MountAttributes& attributes, const std::string& name) {
-  auto set = set_attributes(mount, attributes, name);
-  bool old_kernel = !set.ok() && set.error().kind == Kind::unsupported;
-  if (!set.ok() && !old_kernel) return set;
-  TRY(sys::move_mount_to_fd(mount, target, name));
-  return old_kernel ? remount(mount, attributes) : Result<void>();
-}
-
-Result<sys::Fd> make_file_system(const std::string& type, const std::string& source,
-                                 const std::vector<std::string>& data, uint64_t attributes) {
-  sys::Fd context = TRY(sys::fsopen(type));
-  if (!source.empty()) TRY(sys::fsconfig_string(context, "source", source));
-  for (const std::string& option : data) {
-    size_t equals = option.find('=');
-    if (equals == std::string::npos) {
-      TRY(sys::fsconfig_flag(context, option));
-    } else {
-      TRY(sys::fsconfig_string(context, option.substr(0, equals), option.substr(equals + 1)));
-    }
-  }
-  TRY(sys::fsconfig_create(context));
-  return sys::fsmount(context, static_cast<unsigned>(attributes));
 }
 
 /// The directories of an overlay by handle: names of any length and with any character fit the
@@ -135,7 +53,7 @@ Result<OverlayDirectories> open_overlay(const plan::MountOverlayRoot& step) {
 }
 
 Result<sys::Fd> mount_overlay(const plan::MountOverlayRoot& step,
-                              const OverlayDirectories& directories) {
+                              const OverlayDirectories& directories, const sys::Fd& target) {
   sys::Fd context = TRY(sys::fsopen("overlay"));
   TRY(sys::fsconfig_string(context, "source", "overlay"));
   for (const auto& layer : directories.lower) {
@@ -154,7 +72,9 @@ Result<sys::Fd> mount_overlay(const plan::MountOverlayRoot& step,
     }
   }
   TRY(sys::fsconfig_create(context));
-  return sys::fsmount(context, static_cast<unsigned>(step.attributes.set));
+  sys::Fd mount = TRY(sys::fsmount(context, static_cast<unsigned>(step.attributes.set)));
+  TRY(sys::move_mount_to_fd(mount, target, "/"));
+  return mount;
 }
 
 // COMPAT(6.5): delete when that is our baseline. One string for all layers, at most a page.
@@ -170,27 +90,8 @@ Result<void> mount_overlay_at(const plan::MountOverlayRoot& step,
     data += ",workdir=" + sys::fd_path(directories.work);
   }
   for (const auto& option : step.options) data += "," + option;
-  return sys::mount("overlay", sys::fd_path(target), "overlay", old_flags(step.attributes.set),
+  return sys::mount("overlay", sys::fd_path(target), "overlay", mount_flags(step.attributes.set),
                     data);
-}
-
-// A bind of a mount that this user namespace may not take apart has to take all of it.
-Result<sys::Fd> clone_tree(const sys::Fd& dir, const std::string& path, bool recursive,
-                           unsigned flags) {
-  auto tree = sys::open_tree(dir, path, (recursive ? kCloneAll : kCloneOne) | flags);
-  if (!tree.ok() && !recursive && tree.error().sys_errno == EINVAL) {
-    return sys::open_tree(dir, path, kCloneAll | flags);
-  }
-  return tree;
-}
-
-Error explain_mismatch(Error error, const sys::Fd& target, bool source_is_directory) {
-  if (error.sys_errno != ENOTDIR && error.sys_errno != EINVAL) return error;
-  auto info = sys::stat_fd(target, "target");
-  if (!info.ok() || S_ISDIR(info->st_mode) == source_is_directory) return error;
-  return make_error(Kind::usage, source_is_directory
-                                     ? "the source is a directory and the target a file"
-                                     : "the source is a file and the target a directory");
 }
 
 // A link in the image may lead a bind onto procfs, sysfs or a cgroup, where the file would stand in
@@ -206,9 +107,15 @@ Result<void> refuse_kernel_target(const sys::Fd& target, const std::string& path
   return make_error(Kind::denied, quoted(path) + " leads into the kernel's file systems");
 }
 
+// Without a handle of the result, which nobody needs: a container has a dozen of these.
 Result<void> bind_over(const sys::Fd& source, const sys::Fd& target, const std::string& path) {
-  sys::Fd tree = TRY(clone_tree(source, "", false, AT_EMPTY_PATH));
-  return sys::move_mount_to_fd(tree, target, path);
+  NewMount view = TRY(make_view(source, false, path));
+  if (view.detached) {
+    auto moved = sys::move_mount_to_fd(view.detached, target, path);
+    if (moved.ok() || moved.error().sys_errno != ENOSYS) return moved;
+  }
+  // COMPAT(5.2): delete when that is our baseline.
+  return sys::mount(sys::fd_path(source), sys::fd_path(target), "", MS_BIND, "");
 }
 
 Result<void> mask_file(Inside& inside, const sys::Fd& target, const std::string& path) {
@@ -224,9 +131,12 @@ Result<void> mask_file(Inside& inside, const sys::Fd& target, const std::string&
 Result<void> mask_directory(Inside& inside, const sys::Fd& target, const std::string& path) {
   if (inside.empty_tree) return bind_over(inside.empty_tree, target, path);
   // One for all: each tmpfs of its own costs a super block at start and at the end.
-  inside.empty_tree =
+  NewMount empty =
       TRY(make_file_system("tmpfs", "tmpfs", {"size=4k", "nr_inodes=2", "mode=755"}, kHarmless));
-  return sys::move_mount_to_fd(inside.empty_tree, target, path);
+  plan::MountAttributes harmless;
+  harmless.set = kHarmless;
+  inside.empty_tree = TRY(attach(std::move(empty), target, harmless, path));
+  return {};
 }
 
 void remember_view(Inside& inside, const std::string& path, sys::Fd mount) {
@@ -257,6 +167,57 @@ Result<void> mask(Inside& inside, const std::string& path) {
                                : mask_file(inside, *target, path);
 }
 
+plan::MountAttributes read_only() {
+  plan::MountAttributes attributes;
+  attributes.set = MOUNT_ATTR_RDONLY;
+  return attributes;
+}
+
+// Those that the parent has made, in the order of the plan; empty: it could not hold it.
+Result<sys::Fd> take_early_mount(Inside& inside) {
+  const sys::Fd& made = inside.prepared.early_mounts[inside.early_taken++];
+  return made ? sys::duplicate(made) : Result<sys::Fd>(sys::Fd());
+}
+
+Result<NewMount> make_or_take(Inside& inside, const plan::MountFilesystem& step,
+                              const std::vector<std::string>& data, uint64_t attributes) {
+  NewMount mount;
+  if (is_early(step)) mount.detached = TRY(take_early_mount(inside));
+  if (mount.detached) return mount;
+  return make_file_system(step.type, step.source, data, attributes);
+}
+
+bool says(const std::vector<std::string>& data, std::string_view key) {
+  return std::any_of(data.begin(), data.end(),
+                     [&](const std::string& option) { return option.starts_with(key); });
+}
+
+// A tmpfs looks like the directory that it hides unless its options say otherwise, as under runc:
+// the kernel's default, writable for everybody, is for /tmp.
+void keep_mode(const sys::Fd& root, const std::string& target, std::vector<std::string>& data) {
+  if (says(data, "mode=")) return;
+  auto there = sys::open_in_root(root, target, O_PATH | O_DIRECTORY);
+  if (!there.ok()) return;
+  auto info = sys::stat_fd(*there, target);
+  if (info.ok()) data.push_back("mode=" + octal(info->st_mode & 07777));
+}
+
+Result<void> copy_up(const sys::Fd& from, const sys::Fd& to, const plan::MountFilesystem& step) {
+  TRY(sys::copy_tree(from, to, step.target));
+  if (says(step.data, "uid=") || says(step.data, "gid=")) return {};
+  struct stat info = TRY(sys::stat_fd(from, step.target));
+  ignore(sys::change_owner_at(to, ".", info.st_uid, info.st_gid));  // as far as it is permitted
+  return {};
+}
+
+Result<void> bind_cgroup(const std::string& directory, const sys::Fd& target,
+                         const plan::MountCgroups& step) {
+  sys::Fd source = TRY(sys::open_at(sys::cwd(), directory, O_PATH | O_DIRECTORY));
+  NewMount view = TRY(make_view(source, false, directory));
+  TRY(attach(std::move(view), target, step.attributes, step.target));
+  return {};
+}
+
 }  // namespace
 
 Result<void> isolate_mounts() {
@@ -267,15 +228,14 @@ Result<void> mount_overlay_root(Inside& inside, const plan::MountOverlayRoot& st
   const char* context = "cannot mount the root file system";
   sys::Fd target = TRY_CTX(sys::open_at(sys::cwd(), step.target, O_PATH | O_DIRECTORY), context);
   OverlayDirectories directories = TRY_CTX(open_overlay(step), context);
-  auto mount = mount_overlay(step, directories);
+  auto mount = mount_overlay(step, directories, target);
   if (mount.ok()) {
-    TRY(sys::move_mount_to_fd(*mount, target, "/"));
     inside.root = std::move(mount).value();
     return {};
   }
   // An older kernel refuses "lowerdir+", at once or only when the file system is made. When the old
   // way fails too, the first reason is the true one.
-  bool old_kernel = mount.error().sys_errno == EINVAL;
+  bool old_kernel = mount.error().sys_errno == EINVAL || mount.error().sys_errno == ENOSYS;
   if (!old_kernel || !mount_overlay_at(step, directories, target).ok()) {
     return std::move(mount).error().with_context(context);
   }
@@ -286,45 +246,78 @@ Result<void> mount_overlay_root(Inside& inside, const plan::MountOverlayRoot& st
 Result<void> bind_root(Inside& inside, const plan::BindRoot& step) {
   sys::Fd target = TRY_CTX(sys::open_at(sys::cwd(), step.path, O_PATH | O_DIRECTORY),
                            "cannot mount the root file system");
-  sys::Fd tree = TRY(clone_tree(target, "", true, AT_EMPTY_PATH));
-  TRY(sys::move_mount_to_fd(tree, target, "/"));
-  inside.root = std::move(tree);
+  NewMount view = TRY(make_view(target, true, step.path));
+  inside.root = TRY(attach(std::move(view), target, {}, "/"));
   return {};
 }
 
 Result<void> mount_file_system(Inside& inside, const plan::MountFilesystem& step) {
   std::string context = cannot_mount(step.type, step.target);
+  std::vector<std::string> data = step.data;
+  if (step.type == "tmpfs") keep_mode(inside.root, step.target, data);
   sys::Fd target =
       TRY_CTX(step.exact ? open_exact_target(inside.root, step.target)
                          : open_target(inside.root, step.target, TargetType::directory),
               context);
   if (!step.exact) TRY_CTX(refuse_kernel_target(target, step.target), context);
-  sys::Fd mount =
-      TRY_CTX(make_file_system(step.type, step.source, step.data, step.attributes.set), context);
-  plan::MountAttributes later;  // those of the mount itself were given to fsmount
-  later.recursive_set = step.attributes.recursive_set;
-  later.recursive_clear = step.attributes.recursive_clear;
-  later.propagation = step.attributes.propagation;
-  TRY_CTX(attach(mount, target, later, step.target), context);
-  remember_view(inside, step.target, std::move(mount));
+  plan::MountAttributes attributes = step.attributes;
+  if (step.copy_up) attributes.set &= ~uint64_t{MOUNT_ATTR_RDONLY};
+  NewMount mount = TRY_CTX(make_or_take(inside, step, data, attributes.set), context);
+  uint64_t filled = 0;
+  if (step.copy_up && mount.detached) {
+    TRY_CTX(copy_up(target, mount.detached, step), context);
+    filled = TRY(sys::mount_id(mount.detached, step.target));
+  }
+  sys::Fd attached = TRY_CTX(attach(std::move(mount), target, attributes, step.target), context);
+  // An old kernel has made it in its place.
+  if (step.copy_up && TRY(sys::mount_id(attached, step.target)) != filled) {
+    TRY_CTX(copy_up(target, attached, step), context);
+  }
+  if (attributes.set != step.attributes.set) {
+    TRY_CTX(set_attributes(attached, read_only(), step.target), context);
+  }
+  remember_view(inside, step.target, std::move(attached));
   return {};
 }
 
 Result<void> mount_bind(Inside& inside, const plan::MountBind& step) {
   std::string context = cannot_mount(step.source, step.target);
-  sys::Fd tree = TRY_CTX(clone_tree(sys::cwd(), step.source, step.recursive, 0), context);
-  struct stat info = TRY(sys::stat_fd(tree, step.source));
-  bool directory = S_ISDIR(info.st_mode);
-  sys::Fd target = TRY_CTX(
-      open_target(inside.root, step.target, directory ? TargetType::directory : TargetType::file),
-      context);
-  TRY_CTX(refuse_kernel_target(target, step.target), context);
-  auto attached = attach(tree, target, step.attributes, step.target);
-  if (!attached.ok()) {
-    return explain_mismatch(std::move(attached).error(), target, directory).with_context(context);
+  sys::Fd source;
+  NewMount view;
+  if (is_early(step)) {
+    view.detached = TRY_CTX(take_early_mount(inside), context);
+  } else {
+    source = TRY_CTX(sys::open_at(sys::cwd(), step.source, O_PATH), context);
+    view = TRY_CTX(make_view(source, step.recursive, step.source), context);
   }
-  remember_view(inside, step.target, std::move(tree));
+  struct stat info = TRY(sys::stat_fd(source ? source : view.detached, step.source));
+  TargetType type = S_ISDIR(info.st_mode) ? TargetType::directory : TargetType::file;
+  sys::Fd target = TRY_CTX(open_target(inside.root, step.target, type), context);
+  TRY_CTX(refuse_kernel_target(target, step.target), context);
+  sys::Fd attached =
+      TRY_CTX(attach(std::move(view), target, step.attributes, step.target), context);
+  remember_view(inside, step.target, std::move(attached));
   return {};
+}
+
+Result<void> change_mount(Inside& inside, const plan::ChangeMount& step) {
+  std::string context = "cannot change the mount at " + quoted(step.target);
+  sys::Fd place = TRY_CTX(sys::open_in_root(inside.root, step.target, O_PATH), context);
+  auto explain = [&](Error error) {
+    if (error.sys_errno != EINVAL) return std::move(error).with_context(context);
+    return make_error(Kind::usage, "nothing is mounted there, or the options do not fit")
+        .with_context(context);
+  };
+  if (step.super_block) {
+    std::vector<std::string> data = step.data;
+    uint64_t now = TRY(sys::mount_attributes(place, step.target));
+    unsigned long flags = MS_REMOUNT | take_mount_flags(data) |
+                          mount_flags((now & ~step.attributes.clear) | step.attributes.set);
+    auto changed = sys::mount(step.source, sys::fd_path(place), step.type, flags, join(data, ","));
+    if (!changed.ok()) return explain(sys_error(changed.error().sys_errno, "remount"));
+  }
+  auto changed = set_attributes(place, step.attributes, step.target);
+  return changed.ok() ? std::move(changed) : explain(std::move(changed).error());
 }
 
 Result<void> mount_cgroups(Inside& inside, const plan::MountCgroups& step) {
@@ -332,31 +325,29 @@ Result<void> mount_cgroups(Inside& inside, const plan::MountCgroups& step) {
   sys::Fd target = TRY_CTX(open_target(inside.root, step.target, TargetType::directory), context);
   TRY_CTX(refuse_kernel_target(target, step.target), context);
   const auto& cgroups = inside.cgroups;
-  if (cgroups.size() == 1 && cgroups[0].second.empty()) {
-    sys::Fd tree = TRY_CTX(clone_tree(sys::cwd(), cgroups[0].first, false, 0), context);
-    TRY_CTX(attach(tree, target, step.attributes, step.target), context);
+  for (const auto& [directory, name] : cgroups) {
+    if (!name.empty() && !(step.unified && name == "unified")) continue;
+    TRY_CTX(bind_cgroup(directory, target, step), context);
     return {};
+  }
+  if (step.unified) {
+    return make_error(Kind::unsupported, "the container is in no cgroup of version 2")
+        .with_context(context);
   }
   // Only the container's own directories appear; without any (no permission for cgroups) an empty
   // directory hides the machine's.
-  sys::Fd base = TRY_CTX(make_file_system("tmpfs", "cgroup", {"mode=755"},
-                                          MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC),
-                         context);
+  plan::MountAttributes harmless;
+  harmless.set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC;
+  NewMount tmpfs =
+      TRY_CTX(make_file_system("tmpfs", "cgroup", {"mode=755"}, harmless.set), context);
+  sys::Fd base = TRY_CTX(attach(std::move(tmpfs), target, harmless, step.target), context);
   for (const auto& [directory, name] : cgroups) {
     TRY_CTX(sys::make_new_directory(base, name, 0755), context);
-  }
-  TRY_CTX(sys::move_mount_to_fd(base, target, step.target), context);
-  for (const auto& [directory, name] : cgroups) {
-    sys::Fd tree = TRY_CTX(clone_tree(sys::cwd(), directory, false, 0), context);
     sys::Fd place = TRY_CTX(sys::open_at(base, name, O_PATH | O_DIRECTORY | O_NOFOLLOW), context);
-    TRY_CTX(attach(tree, place, step.attributes, step.target), context);
+    TRY_CTX(bind_cgroup(directory, place, step), context);
   }
   if (step.attributes.set & MOUNT_ATTR_RDONLY) {
-    plan::MountAttributes readonly;
-    readonly.set = MOUNT_ATTR_RDONLY;
-    auto set = set_attributes(base, readonly, step.target);
-    if (!set.ok() && set.error().kind == Kind::unsupported) set = remount(base, readonly);
-    TRY_CTX(std::move(set), context);
+    TRY_CTX(set_attributes(base, read_only(), step.target), context);
   }
   return {};
 }
@@ -379,20 +370,14 @@ Result<void> make_readonly(Inside& inside, const plan::MakeReadonly& step) {
       continue;
     }
     if (!target.ok()) return std::move(target).error().with_context(context);
-    sys::Fd tree = TRY_CTX(clone_tree(*target, "", true, AT_EMPTY_PATH), context);
-    TRY_CTX(attach(tree, *target, readonly, path), context);
+    NewMount view = TRY_CTX(make_view(*target, true, path), context);
+    TRY_CTX(attach(std::move(view), *target, readonly, path), context);
   }
   return {};
 }
 
 Result<void> enter_root(Inside& inside, const plan::EnterRoot& step) {
-  if (step.readonly) {
-    plan::MountAttributes readonly;
-    readonly.set = MOUNT_ATTR_RDONLY;
-    auto set = set_attributes(inside.root, readonly, "/");
-    if (!set.ok() && set.error().kind == Kind::unsupported) set = remount(inside.root, readonly);
-    TRY(std::move(set));
-  }
+  if (step.readonly) TRY(set_attributes(inside.root, read_only(), "/"));
   auto entered = inside.prepared.no_pivot
                      ? Result<void>(make_error(Kind::unsupported, "pivot_root"))
                      : sys::pivot_root(inside.root);
@@ -401,7 +386,8 @@ Result<void> enter_root(Inside& inside, const plan::EnterRoot& step) {
   }
   TRY(std::move(entered));
   if (step.propagation) {
-    TRY(sys::mount("", "/", "", propagation_flag(*step.propagation), ""));
+    unsigned long recursive = step.propagation->recursive ? MS_REC : 0;
+    TRY(sys::mount("", "/", "", propagation_flag(step.propagation->type) | recursive, ""));
   }
   // From here on processes of a joined pid namespace could look at this one.
   return sys::forbid_tracing();

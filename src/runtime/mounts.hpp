@@ -14,6 +14,7 @@ Result<void> mount_overlay_root(Inside& inside, const plan::MountOverlayRoot& st
 Result<void> bind_root(Inside& inside, const plan::BindRoot& step);
 Result<void> mount_file_system(Inside& inside, const plan::MountFilesystem& step);
 Result<void> mount_bind(Inside& inside, const plan::MountBind& step);
+Result<void> change_mount(Inside& inside, const plan::ChangeMount& step);
 Result<void> mount_cgroups(Inside& inside, const plan::MountCgroups& step);
 Result<void> mask_paths(Inside& inside, const plan::MaskPaths& step);
 Result<void> make_readonly(Inside& inside, const plan::MakeReadonly& step);

@@ -134,7 +134,8 @@ def test_refuses_a_link_that_leads_a_bind_into_the_kernel(runtime, bundle, place
 def test_refuses_a_mount_over_procfs(runtime, bundle, place):
     bundle.mount("/x/../proc/self/attr", place, "bind")
     assert runtime.error(bundle) == (
-        f"{RUN}cannot plan mounts[7]: mount on '/proc/self/attr': nothing may lie over procfs")
+        f"{RUN}config.json: mounts[7].destination: nothing may lie over procfs at "
+        "'/proc/self/attr'")
 
 
 def test_refuses_a_working_directory_behind_a_descriptor(runtime, bundle):
@@ -179,7 +180,7 @@ def test_refuses_a_directory_over_a_file_and_a_file_over_a_directory(runtime, bu
 
 def test_refuses_a_source_that_does_not_exist(runtime, bundle, place):
     bundle.mount("/data", place / "none", "bind")
-    assert runtime.error(bundle) == (f"{RUN}cannot mount '{place}/none' at '/data': open tree "
+    assert runtime.error(bundle) == (f"{RUN}cannot mount '{place}/none' at '/data': open "
                                      f"'{place}/none': No such file or directory")
 
 

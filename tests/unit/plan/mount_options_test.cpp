@@ -8,9 +8,7 @@ namespace berth::plan {
 namespace {
 
 MountOptions parsed(const std::vector<std::string>& options) {
-  auto result = parse_mount_options(options);
-  EXPECT_TRUE(result.ok());
-  return result.ok() ? *result : MountOptions{};
+  return parse_mount_options(options);
 }
 
 TEST(MountOptions, are_sorted_into_flags_binds_and_data) {
@@ -43,6 +41,15 @@ TEST(MountOptions, drop_words_without_effect) {
   EXPECT_TRUE(parsed({"defaults", "async", "silent"}).data.empty());
   EXPECT_EQ(parsed({"sync"}).data, (std::vector<std::string>{"sync"}));
   EXPECT_TRUE(parsed({"bind", "sync"}).data.empty());
+}
+
+TEST(MountOptions, know_the_words_that_no_flag_stands_for) {
+  MountOptions options = parsed({"idmap", "tmpcopyup", "remount", "nosymfollow"});
+  EXPECT_TRUE(options.id_map && options.copy_up && options.remount);
+  EXPECT_FALSE(options.recursive_id_map);
+  EXPECT_EQ(options.attributes.set, uint64_t{MOUNT_ATTR_NOSYMFOLLOW});
+  EXPECT_TRUE(options.data.empty());
+  EXPECT_TRUE(parsed({"ridmap"}).id_map && parsed({"ridmap"}).recursive_id_map);
 }
 
 TEST(MountOptions, print_as_they_were_asked_for) {

@@ -129,7 +129,7 @@ TEST(Plan, makes_the_root_of_a_first_mount_at_the_root) {
   EXPECT_EQ(find<BindRoot>(plan), nullptr);
   spec.mounts.push_back(spec.mounts[0]);
   EXPECT_EQ(error_of(spec),
-            "cannot plan mounts[1]: config.json: mounts.destination: '/' is for the first mount "
+            "config.json: mounts[1].destination: '/' is for the first mount "
             "only");
 }
 
@@ -195,10 +195,10 @@ TEST(Plan, lets_nothing_lie_over_procfs_but_what_no_one_believes) {
   oci::Spec spec = base();
   spec.mounts = {{"/proc/self/attr", "bind", "/x", {"bind"}}};
   EXPECT_EQ(error_of(spec),
-            "cannot plan mounts[0]: mount on '/proc/self/attr': nothing may lie over procfs");
+            "config.json: mounts[0].destination: nothing may lie over procfs at '/proc/self/attr'");
   spec.mounts = {{"/sys/.././proc//self/", "tmpfs", "tmpfs", {}}};
   EXPECT_EQ(error_of(spec),
-            "cannot plan mounts[0]: mount on '/proc/self': nothing may lie over procfs");
+            "config.json: mounts[0].destination: nothing may lie over procfs at '/proc/self'");
   spec.mounts = {{"/proc/driver/nvidia/params", "bind", "/x", {"bind"}}};
   EXPECT_NE(find<MountBind>(plan_of(spec)), nullptr);
 }
@@ -269,7 +269,8 @@ TEST(Plan, refuses_a_config_that_contradicts_itself) {
   EXPECT_EQ(broken([](auto& s) {
               s.mounts = {{"/x", "bind", "/y", {"bind", "idmap"}}};
             }),
-            "cannot plan mounts[0]: mount option 'idmap': not supported");
+            "config.json: mounts[0].options: idmap needs uidMappings and gidMappings, of the mount or "
+            "of linux");
   EXPECT_EQ(broken([](auto& s) {
               s.hooks.prestart = {{"hook", {}, {}, {}}};
             }),
@@ -302,6 +303,77 @@ TEST(Plan, enters_the_cgroup_namespace_before_its_cgroups_are_shown) {
                             return std::holds_alternative<EnterCgroupNamespace>(step);
                           }),
             1);
+}
+
+TEST(Plan, maps_the_ids_of_a_mount_by_its_own_maps_or_by_the_containers) {
+  oci::Spec spec = base();
+  spec.mounts = {{"/x", "bind", "/y", {"rbind", "ridmap"}, {{0, 1000, 1}}, {{0, 2000, 1}}}};
+  Plan plan = plan_of(spec);
+  const auto* own = find<MountBind>(plan);
+  ASSERT_TRUE(own != nullptr && own->id_map.has_value());
+  EXPECT_EQ(own->id_map->uids[0].host_id, 1000u);
+  EXPECT_EQ(own->id_map->gids[0].host_id, 2000u);
+  EXPECT_TRUE(own->id_map->recursive);
+
+  spec.linux_.namespaces.push_back({"user", ""});
+  spec.linux_.uid_mappings = spec.linux_.gid_mappings = {{0, 100000, 65536}};
+  spec.mounts = {{"/x", "tmpfs", "tmpfs", {"idmap"}}};
+  Plan second = plan_of(spec);
+  const auto* containers = find<MountFilesystem>(second);
+  ASSERT_TRUE(containers != nullptr && containers->id_map.has_value());
+  EXPECT_EQ(containers->id_map->uids[0].host_id, 100000u);
+  EXPECT_FALSE(containers->id_map->recursive);
+
+  spec.linux_.uid_mappings.clear();
+  spec.linux_.gid_mappings.clear();
+  spec.linux_.namespaces.back().path = "/proc/1/ns/user";
+  Plan third = plan_of(spec);
+  EXPECT_EQ(find<MountFilesystem>(third)->id_map->user_namespace, "/proc/1/ns/user");
+}
+
+TEST(Plan, refuses_id_maps_and_copies_that_cannot_be) {
+  oci::Spec spec = base();
+  spec.mounts = {{"/x", "bind", "/y", {"bind"}, {{0, 1000, 1}}, {}}};
+  EXPECT_EQ(error_of(spec),
+            "config.json: mounts[0].uidMappings: uidMappings and gidMappings need each other");
+  spec.mounts = {{"/x", "", "", {"remount", "bind", "idmap"}, {{0, 1, 1}}, {{0, 1, 1}}}};
+  EXPECT_EQ(error_of(spec), "config.json: mounts[0].options: idmap is for a new mount");
+  spec.mounts = {{"/x", "bind", "/y", {"bind", "tmpcopyup"}}};
+  EXPECT_EQ(error_of(spec), "config.json: mounts[0].options: tmpcopyup is for a tmpfs");
+}
+
+TEST(Plan, makes_a_tmpfs_read_only_when_all_is_made_in_it) {
+  oci::Spec spec = base();
+  spec.mounts = {{"/dev", "tmpfs", "tmpfs", {"ro"}},
+                 {"/a", "tmpfs", "tmpfs", {"ro"}},
+                 {"/b", "tmpfs", "tmpfs", {"ro"}},
+                 {"/b/c", "bind", "/y", {"bind"}}};
+  Plan plan = plan_of(spec);
+  std::vector<bool> at_once;
+  std::vector<std::string> later;
+  for (const auto& step : plan.steps) {
+    if (const auto* mount = std::get_if<MountFilesystem>(&step)) {
+      at_once.push_back(mount->attributes.set & MOUNT_ATTR_RDONLY);
+    }
+    if (const auto* change = std::get_if<ChangeMount>(&step)) later.push_back(change->target);
+  }
+  EXPECT_EQ(at_once, (std::vector<bool>{false, true, false}));
+  EXPECT_EQ(later, (std::vector<std::string>{"/dev", "/b"}));
+  EXPECT_LT(position(plan, "make_link"), position(plan, "change_mount"));
+}
+
+TEST(Plan, keeps_a_bind_a_peer_of_the_host_only_for_a_shared_root) {
+  oci::Spec spec = base();
+  spec.mounts = {{"/x", "bind", "/y", {"rbind", "rshared"}}};
+  EXPECT_FALSE(find<MountBind>(plan_of(spec))->peer);
+  spec.linux_.rootfs_propagation = "rshared";
+  EXPECT_TRUE(find<MountBind>(plan_of(spec))->peer);
+  spec.mounts[0].options = {"rbind", "rprivate"};
+  EXPECT_FALSE(find<MountBind>(plan_of(spec))->peer);
+  spec.mounts[0].options = {"rbind"};
+  spec.linux_.namespaces.push_back({"user", ""});
+  spec.linux_.uid_mappings = spec.linux_.gid_mappings = {{0, 0, 1}};
+  EXPECT_FALSE(find<MountBind>(plan_of(spec))->peer);
 }
 
 }  // namespace

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/early_mounts.hpp"
+
+#include <fcntl.h>
+#include <linux/mount.h>
+
+#include <cerrno>
+
+#include "base/text.hpp"
+#include "runtime/attach.hpp"
+#include "runtime/id_maps.hpp"
+#include "sys/file.hpp"
+#include "sys/mount.hpp"
+
+namespace berth::runtime {
+namespace {
+
+std::string cannot_mount(const std::string& what, const std::string& target) {
+  return "cannot mount " + quoted(what) + " at " + quoted(target);
+}
+
+Error explain(const Error& error, const std::string& what, const plan::IdMap& map) {
+  std::string member = "config.json: " + map.member + ": idmap: ";
+  switch (error.sys_errno) {
+    case EINVAL:
+      return make_error(Kind::unsupported,
+                        member + "the file system of " + quoted(what) + " has no id mapping");
+    case EPERM:
+      return make_error(Kind::denied, member + "no right to map the ids of " + quoted(what) +
+                                          ", or they are mapped already");
+    case ENOSYS:
+      return make_error(Kind::unsupported, member + "needs Linux 5.12");
+    default:
+      return sys_error(error.sys_errno, member + "map the ids of " + quoted(what));
+  }
+}
+
+Result<sys::Fd> user_namespace(const plan::IdMap& map) {
+  if (!map.user_namespace.empty()) {
+    return sys::open_at(sys::cwd(), map.user_namespace, O_RDONLY);
+  }
+  return make_user_namespace(map.uids, map.gids);
+}
+
+Result<void> apply_map(const sys::Fd& mount, const std::string& what, const plan::IdMap& map) {
+  std::string member = "config.json: " + map.member + ": idmap: cannot make the user namespace";
+  sys::Fd space = TRY_CTX(user_namespace(map), member);
+  auto recursive = map.recursive ? sys::Recursive::yes : sys::Recursive::no;
+  auto mapped = sys::map_mount_ids(mount, space, recursive, what);
+  return mapped.ok() ? std::move(mapped) : explain(mapped.error(), what, map);
+}
+
+Result<sys::Fd> make(const plan::MountBind& step) {
+  sys::Fd source = TRY(sys::open_at(sys::cwd(), step.source, O_PATH));
+  auto view = make_view(source, step.recursive, step.source);
+  if (!view.ok() && step.id_map) return explain(view.error(), step.source, *step.id_map);
+  sys::Fd mount = std::move(TRY(std::move(view)).detached);
+  if (!mount) {
+    // The old ways of mounting cannot keep a mount out of sight.
+    return make_error(Kind::unsupported,
+                      "hold a mount of " + quoted(step.source) + ": needs Linux 5.2");
+  }
+  if (step.id_map) TRY(apply_map(mount, step.source, *step.id_map));
+  if (step.peer) return mount;
+  // As all that the container's mount namespace has of the host.
+  TRY(sys::mount_setattr(mount, 0, 0, propagation_flag(plan::Propagation::slave),
+                         sys::Recursive::yes, step.source));
+  return mount;
+}
+
+Result<sys::Fd> make(const plan::MountFilesystem& step) {
+  NewMount made = TRY(make_file_system(step.type, step.source, step.data, step.attributes.set));
+  if (!step.id_map) return std::move(made.detached);
+  if (!made.detached) return explain(sys_error(ENOSYS, "fsopen"), step.type, *step.id_map);
+  TRY(apply_map(made.detached, step.type, *step.id_map));
+  return std::move(made.detached);
+}
+
+}  // namespace
+
+bool is_early(const plan::MountBind& step) {
+  return step.id_map.has_value() || step.peer;
+}
+
+bool is_early(const plan::MountFilesystem& step) {
+  return step.id_map.has_value() || step.source.starts_with("/");
+}
+
+Result<std::vector<sys::Fd>> make_early_mounts(const plan::Plan& plan) {
+  std::vector<sys::Fd> mounts;
+  for (const auto& step : plan.steps) {
+    if (const auto* bind = std::get_if<plan::MountBind>(&step); bind && is_early(*bind)) {
+      mounts.push_back(TRY_CTX(make(*bind), cannot_mount(bind->source, bind->target)));
+    }
+    if (const auto* made = std::get_if<plan::MountFilesystem>(&step); made && is_early(*made)) {
+      mounts.push_back(TRY_CTX(make(*made), cannot_mount(made->type, made->target)));
+    }
+  }
+  return mounts;
+}
+
+}  // namespace berth::runtime

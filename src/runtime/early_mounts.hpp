@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs as: berth-runtime, before the clone. Capabilities: the caller's, which the container's own
+// user namespace lacks over the host's file systems. Hostile: nothing; sources and maps come from
+// the config, and what is made here is attached by the container's first process.
+#pragma once
+
+#include <vector>
+
+#include "base/result.hpp"
+#include "plan/plan.hpp"
+#include "sys/fd.hpp"
+
+namespace berth::runtime {
+
+/// Whether a mount takes the caller's rights (an id map; a device, which the rules of the container
+/// may not let it open) or his place in the tree of mounts (a bind that stays a peer of the
+/// host's).
+bool is_early(const plan::MountBind& step);
+bool is_early(const plan::MountFilesystem& step);
+
+/// Makes the early mounts of `plan`, detached, in the order of the plan. The handle of one that the
+/// container's process can make as well on a kernel without detached mounts is empty there.
+/// Errors: unsupported (a file system or a kernel without id mapping), denied (no CAP_SYS_ADMIN
+/// over the file system), those of the mount itself; each names the mount.
+Result<std::vector<sys::Fd>> make_early_mounts(const plan::Plan& plan);
+
+}  // namespace berth::runtime
