@@ -82,6 +82,7 @@ class Maker {
   /// Read-only tmpfs are writable while mount points and devices are made in them.
   void close_filled();
   void masks();
+  Result<void> interfaces();
   Result<void> kernel_settings();
   Result<void> hooks(const char* stage, const std::vector<oci::Hook>& hooks);
   Result<void> enter_root();
@@ -522,6 +523,47 @@ std::string_view namespace_of_sysctl(std::string_view key) {
   return key == "kernel.domainname" ? "uts" : "";
 }
 
+// As the kernel's dev_valid_name(); "%d" stands for a number in a pattern.
+bool is_interface_name(std::string_view name) {
+  constexpr size_t kMost = 15;
+  return !name.empty() && name.size() <= kMost && name != "." && name != ".." &&
+         std::none_of(name.begin(), name.end(),
+                      [](char c) { return c == '/' || c == ':' || c <= ' ' || c == 0x7f; });
+}
+
+bool is_interface_pattern(std::string_view name) {
+  size_t number = name.find("%d");
+  std::string rest(name);
+  if (number != std::string::npos) rest.replace(number, 2, "0");
+  return is_interface_name(name) && rest.find('%') == std::string::npos;
+}
+
+// runtime-spec config-linux.md "Network Devices": "The runtime MUST ... move the network interface
+// to the container's network namespace", and sysctls may name it.
+Result<void> Maker::interfaces() {
+  const auto& devices = spec_.linux_.net_devices;
+  if (devices.empty()) return {};
+  if (!has_namespace("network")) return usage("linux.netDevices: needs a network namespace");
+  MoveInterfaces step;
+  std::set<std::string> names;
+  for (const auto& [from, device] : devices) {
+    const std::string& to = device.name.empty() ? from : device.name;
+    if (!is_interface_name(from) || from.find('%') != std::string::npos) {
+      return usage("linux.netDevices: " + quoted(from) + " is no name of an interface");
+    }
+    if (!is_interface_pattern(to)) {
+      return usage("linux.netDevices." + from + ".name: " + quoted(to) +
+                   " is no name of an interface");
+    }
+    if (to.find('%') == std::string::npos && !names.insert(to).second) {
+      return usage("linux.netDevices." + from + ".name: " + quoted(to) + " is there twice");
+    }
+    step.interfaces.push_back({from, to});
+  }
+  add(std::move(step));
+  return {};
+}
+
 Result<void> Maker::kernel_settings() {
   if (creates("network")) add(RaiseLoopback{});
   if (!spec_.hostname.empty()) add(SetHostname{spec_.hostname});
@@ -740,6 +782,7 @@ Result<Plan> make(const oci::Spec& spec, const Container& container, const HostF
   TRY(maker.resctrl());
   TRY(maker.spawn());
   TRY(maker.clocks());
+  TRY(maker.interfaces());
   TRY(maker.kernel_settings());
   TRY(maker.root());
   TRY(maker.mounts());

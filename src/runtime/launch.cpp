@@ -20,6 +20,7 @@
 #include "runtime/hooks.hpp"
 #include "runtime/id_maps.hpp"
 #include "runtime/listener.hpp"
+#include "runtime/net_devices.hpp"
 #include "runtime/resctrl.hpp"
 #include "runtime/scope.hpp"
 #include "sys/credentials.hpp"
@@ -274,6 +275,9 @@ Result<void> Launcher::place() {
   launched_.state.pid = pid;
   launched_.state.start_time = TRY(sys::process_start_time(pid));
   TRY(launched_.entry->write(launched_.state));
+  if (const auto* interfaces = plan::find<plan::MoveInterfaces>(launched_.plan)) {
+    TRY(move_interfaces(*interfaces, spawn_step(), pid));
+  }
   std::string_view scope;
   if (!launched_.state.systemd_unit.empty()) scope = launched_.state.cgroup_path;
   ignore(child_.channel.send(Message::cgroup_joined, scope, pid));  // as in send_filter()

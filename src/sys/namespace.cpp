@@ -33,7 +33,8 @@ Result<Cloned> clone3(uint64_t flags, int cgroup) {
   long pid = ::syscall(SYS_clone3, &arguments, sizeof arguments);
   if (pid < 0 && errno == ENOSYS && cgroup < 0) {
     // COMPAT(5.3), and profiles of seccomp that refuse what they cannot look into.
-    pid = ::syscall(SYS_clone, arguments.flags | arguments.exit_signal, nullptr, &pidfd, nullptr, nullptr);
+    pid = ::syscall(SYS_clone, arguments.flags | arguments.exit_signal, nullptr, &pidfd, nullptr,
+                    nullptr);
   }
   if (pid < 0) return errno_now().error("make a process in new namespaces");
   return Cloned{static_cast<pid_t>(pid), pid == 0 ? Fd() : Fd(pidfd)};

@@ -266,11 +266,12 @@ TEST(Plan, refuses_a_config_that_contradicts_itself) {
             "config.json: process.rlimits: 'RLIMIT_NOFILE' is there twice");
   EXPECT_EQ(broken([](auto& s) { s.process->apparmor_profile = "x"; }),
             "config.json: process.apparmorProfile: AppArmor is not enabled on this machine");
-  EXPECT_EQ(broken([](auto& s) {
-              s.mounts = {{"/x", "bind", "/y", {"bind", "idmap"}}};
-            }),
-            "config.json: mounts[0].options: idmap needs uidMappings and gidMappings, of the mount or "
-            "of linux");
+  EXPECT_EQ(
+      broken([](auto& s) {
+        s.mounts = {{"/x", "bind", "/y", {"bind", "idmap"}}};
+      }),
+      "config.json: mounts[0].options: idmap needs uidMappings and gidMappings, of the mount or "
+      "of linux");
   EXPECT_EQ(broken([](auto& s) {
               s.hooks.prestart = {{"hook", {}, {}, {}}};
             }),
@@ -374,6 +375,41 @@ TEST(Plan, keeps_a_bind_a_peer_of_the_host_only_for_a_shared_root) {
   spec.linux_.namespaces.push_back({"user", ""});
   spec.linux_.uid_mappings = spec.linux_.gid_mappings = {{0, 0, 1}};
   EXPECT_FALSE(find<MountBind>(plan_of(spec))->peer);
+}
+
+TEST(Plan, moves_interfaces_before_a_sysctl_may_name_them) {
+  oci::Spec spec = base();
+  spec.linux_.net_devices = {{"eth0", {}}, {"eth1", {"lan%d"}}};
+  spec.linux_.sysctl = {{"net.ipv4.conf.eth0.forwarding", "1"}};
+  Plan plan = plan_of(spec);
+  const auto* step = find<MoveInterfaces>(plan);
+  ASSERT_NE(step, nullptr);
+  EXPECT_EQ(step->interfaces[0].to, "eth0");
+  EXPECT_EQ(step->interfaces[1].to, "lan%d");
+  EXPECT_LT(position(plan, "move_interfaces"), position(plan, "set_sysctl"));
+}
+
+TEST(Plan, refuses_names_that_no_interface_can_have) {
+  auto error_with = [](std::map<std::string, oci::NetDevice> devices) {
+    oci::Spec spec = base();
+    spec.linux_.net_devices = std::move(devices);
+    return error_of(spec);
+  };
+  for (const char* name : {"", "a b", "a/b", "a:b", "..", "x%d", "sixteen-letters-"}) {
+    EXPECT_EQ(error_with({{name, {}}}), "config.json: linux.netDevices: '" + std::string(name) +
+                                            "' is no name of an interface");
+  }
+  for (const char* name : {"a b", "..", "%s", "a%d%d", "a%", "sixteen-letters-"}) {
+    EXPECT_EQ(error_with({{"eth0", {name}}}), "config.json: linux.netDevices.eth0.name: '" +
+                                                  std::string(name) +
+                                                  "' is no name of an interface");
+  }
+  EXPECT_EQ(error_with({{"eth0", {"lan"}}, {"eth1", {"lan"}}}),
+            "config.json: linux.netDevices.eth1.name: 'lan' is there twice");
+  oci::Spec spec = base();
+  spec.linux_.net_devices = {{"eth0", {}}};
+  std::erase_if(spec.linux_.namespaces, [](const auto& space) { return space.type == "network"; });
+  EXPECT_EQ(error_of(spec), "config.json: linux.netDevices: needs a network namespace");
 }
 
 }  // namespace

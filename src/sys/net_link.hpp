@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Network interfaces over rtnetlink(7). A NetLinks speaks for the network namespace in which it was
+// opened, whichever its process is in later.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+#include "sys/fd.hpp"
+
+namespace berth::sys {
+
+/// A permanent address that holds everywhere, as the kernel tells it.
+struct LinkAddress {
+  uint8_t family = 0;
+  uint8_t prefix_length = 0;
+  std::string local;  ///< 4 or 16 bytes
+  std::string peer;   ///< empty: the same
+  std::string broadcast;
+  bool operator==(const LinkAddress&) const = default;
+};
+
+/// The permanent global addresses of interface `index` in the messages of a RTM_GETADDR dump;
+/// lengths that do not fit end the reading. Pure.
+std::vector<LinkAddress> parse_addresses(std::string_view messages, uint32_t index);
+
+class NetLinks {
+ public:
+  /// For the namespace that this process is in. socket(2) AF_NETLINK
+  static Result<NetLinks> open();
+  /// For the namespace `space`, which is entered for a moment; for processes without threads.
+  /// Errors: denied (no CAP_SYS_ADMIN over it). setns(2)
+  static Result<NetLinks> open_in(const Fd& space, const std::string& name);
+
+  /// The number of an interface, or nothing. RTM_GETLINK
+  Result<std::optional<uint32_t>> find(const std::string& name);
+  /// RTM_GETADDR
+  Result<std::vector<LinkAddress>> addresses(uint32_t index);
+  /// Puts an interface under `name` into another namespace, where it is down and without addresses.
+  /// Errors: io with EINVAL (one that belongs to its namespace), exists. RTM_NEWLINK
+  Result<void> move(uint32_t index, const Fd& space, const std::string& name);
+  /// A pattern as "eth%d" gets the first free number. Errors: exists. RTM_NEWLINK
+  Result<void> rename(uint32_t index, const std::string& name);
+  /// RTM_NEWADDR
+  Result<void> add(uint32_t index, const LinkAddress& address);
+  /// RTM_NEWLINK
+  Result<void> raise(uint32_t index);
+
+ private:
+  explicit NetLinks(Fd socket) : socket_(std::move(socket)) {}
+  Result<std::string> exchange(std::string message, const std::string& what);
+  Fd socket_;
+  uint32_t sequence_ = 0;
+};
+
+}  // namespace berth::sys
