@@ -209,6 +209,19 @@ Result<Answer> update(const Bus& bus, const Request& request) {
   return Answer{};
 }
 
+Result<Answer> attach(const Bus& bus, const Request& request) {
+  std::string what =
+      "move process " + std::to_string(request.pid) + " into " + quoted(request.unit);
+  Message message = TRY(new_call(bus, "AttachProcessesToUnit"));
+  auto pid = static_cast<uint32_t>(request.pid);
+  constexpr const char* kItself = "";  // no control group below the unit's
+  TRY(check(sd_bus_message_append(message.get(), "ssau", request.unit.c_str(), kItself, 1, pid),
+            what));
+  BusError error;
+  TRY(call(bus, message, error, what));
+  return Answer{};
+}
+
 /// A unit that is gone is fine.
 Result<Answer> stop(const Bus& bus, const Request& request) {
   std::string what = "stop unit " + quoted(request.unit);
@@ -242,10 +255,11 @@ Result<Answer> answer_to(const Request& request) {
   Bus bus(connection);
   TRY(check(code, request.user ? "connect to the user's bus" : "connect to the system's bus"));
   if (request.verb == "start") return start(bus, request);
+  if (request.verb == "attach") return attach(bus, request);
   if (request.verb == "update") return update(bus, request);
   if (request.verb == "stop") return stop(bus, request);
   return make_error(Kind::usage,
-                    "verb: expected start, update or stop, got " + quoted(request.verb));
+                    "verb: expected start, attach, update or stop, got " + quoted(request.verb));
 }
 
 Result<Answer> serve() {

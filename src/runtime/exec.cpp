@@ -16,6 +16,7 @@
 #include "runtime/find.hpp"
 #include "runtime/foreground.hpp"
 #include "runtime/listener.hpp"
+#include "runtime/scope.hpp"
 #include "sys/file.hpp"
 #include "sys/namespace.hpp"
 #include "sys/scheduling.hpp"
@@ -232,6 +233,10 @@ Result<void> Executor::place() {
     sys::Fd directory = TRY(cgroup_of(found_->state.pid));
     TRY(write_cgroup_file(directory, "cgroup.procs", std::to_string(pid)));
     added = found_->cgroups.add(pid, CgroupSet::Unified::already_inside);
+  }
+  const State& state = found_->state;
+  if (!added.ok() && added.error().kind == Kind::denied && !state.systemd_unit.empty()) {
+    added = attach_to_scope(state.systemd_unit, state.systemd_user, pid);
   }
   TRY_CTX(std::move(added), "cannot join the cgroup");
   ignore(child_.channel.send(Message::cgroup_joined, {}, pid));  // as in send_filter()

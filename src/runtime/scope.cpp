@@ -190,6 +190,11 @@ Result<StartedScope> start_scope(const plan::SystemdScope& wanted, pid_t pid, co
   return started;
 }
 
+Result<void> attach_to_scope(const std::string& unit, bool user, pid_t pid) {
+  TRY(ask({.verb = "attach", .user = user, .unit = unit, .pid = pid}));
+  return {};
+}
+
 Result<void> update_scope(const std::string& unit, bool user, const oci::Resources& resources) {
   scope::Request request{.verb = "update", .user = user, .unit = unit};
   oci::Resources told = resources;

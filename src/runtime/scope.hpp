@@ -39,6 +39,10 @@ struct StartedScope {
 Result<StartedScope> start_scope(const plan::SystemdScope& wanted, pid_t pid, const std::string& id,
                                  const oci::Resources& resources);
 
+/// Lets systemd move a process into the scope, also from where the caller may not: a user's manager
+/// has the machine's one do it.
+Result<void> attach_to_scope(const std::string& unit, bool user, pid_t pid);
+
 /// Tells systemd about new limits, so that a reload does not bring back the old ones.
 Result<void> update_scope(const std::string& unit, bool user, const oci::Resources& resources);
 

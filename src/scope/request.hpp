@@ -30,10 +30,10 @@ struct Property {
 };
 
 struct Request {
-  std::string verb{};  ///< "start", "update" or "stop"
+  std::string verb{};  ///< "start", "attach", "update" or "stop"
   bool user = false;   ///< the caller's own manager instead of the machine's
   std::string unit{};  ///< "berth-c1.scope"
-  int pid = 0;         ///< start: the process that the scope is made around
+  int pid = 0;         ///< start, attach: the process that goes into it
   std::vector<Property> properties{};
 };
 

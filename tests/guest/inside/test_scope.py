@@ -201,12 +201,16 @@ def user_runtime(place, bundle):
     user = pwd.getpwnam("berthtest")
     subprocess.run(["systemctl", "start", f"user@{user.pw_uid}.service"], check=True)
     subprocess.run(["chown", "--recursive", f"{user.pw_uid}:{user.pw_gid}", place], check=True)
-    made = ScopeRuntime(place / "state",
-                        ("setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}",
-                         "--init-groups", "env", f"XDG_RUNTIME_DIR=/run/user/{user.pw_uid}",
-                         "unshare", "--map-root-user"))
-    made.uid = user.pw_uid
-    yield made
+    as_user = ("setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--init-groups", "env",
+               f"XDG_RUNTIME_DIR=/run/user/{user.pw_uid}")
+    with subprocess.Popen([*as_user, "unshare", "--map-root-user", "sleep", "600"]) as holder:
+        until(lambda: pathlib.Path(f"/proc/{holder.pid}/comm").read_text() == "sleep\n")
+        made = ScopeRuntime(place / "state", (*as_user, "nsenter", "--user", "--preserve-credentials",
+                                              f"--target={holder.pid}"))
+        made.uid = user.pw_uid
+        yield made
+        made.call("delete", "--force", "c1")
+        holder.kill()
     assert_nothing_is_left(place, made)
     subprocess.run(["systemctl", "stop", f"user@{user.pw_uid}.service"], check=True)
     subprocess.run(["userdel", "--remove", "berthtest"], check=True, capture_output=True)
@@ -221,3 +225,12 @@ def test_an_ordinary_user_gets_a_scope_of_his_own_manager(user_runtime, bundle):
     assert user_runtime.out(bundle).split("\n") == [f"0::{manager}/user.slice/{UNIT}",
                                                     str(64 * MIB), ""]
     assert not pathlib.Path(f"/sys/fs/cgroup{manager}/user.slice/{UNIT}").exists()
+
+    bundle.args("/bin/sleep", "60").write()
+    with open(bundle.directory / "out", "w", encoding="utf-8") as out:
+        subprocess.run(user_runtime.command("run", "--detach", "--bundle", str(bundle.directory),
+                                            "c1"), check=True, stdin=subprocess.DEVNULL,
+                       stdout=out, stderr=out)
+    added = user_runtime.call("exec", "c1", "cat", "/proc/self/cgroup")
+    assert ok(added) == f"0::{manager}/user.slice/{UNIT}\n"
+    ok(user_runtime.call("delete", "--force", "c1"))
