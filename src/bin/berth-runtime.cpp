@@ -103,7 +103,6 @@ Result<void> protect_program(const std::vector<std::string>& words,
   constexpr const char* kOnce = "BERTH_RUNTIME_PROTECTED";
   bool again = std::getenv(kOnce) != nullptr;
   ::unsetenv(kOnce);
-  if (TRY(sys::is_program_protected())) return {};
   auto program = TRY(sys::protect_program("/proc/self/exe"));
   if (!program) return {};
   if (again) return make_error(Kind::bug, "protect the program: its copy is not protected");

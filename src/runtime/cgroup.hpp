@@ -161,8 +161,9 @@ class CgroupSet {
   /// All processes in it and below.
   Result<std::vector<pid_t>> processes() const;
 
-  /// Removes the directories, children first, waiting up to 2 s for dying processes. Those that are
-  /// gone already are fine; all are tried, the first error is returned.
+  /// Ends whoever is still inside and removes the directories, children first, waiting up to 2 s
+  /// for dying processes. Those that are gone already are fine; all are tried, the first error is
+  /// returned.
   Result<void> remove();
 
   bool empty() const { return directories_.empty(); }

@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <functional>
+#include <utility>
 
 #include "base/text.hpp"
 #include "runtime/cgroup.hpp"
@@ -36,15 +38,18 @@ void pause_for(std::chrono::microseconds time) {
 }
 
 /// rmdir(2) of a cgroup, children first; the kernel says EBUSY until the last process is reaped.
-Result<void> remove_directory(const std::string& path, Clock::time_point deadline) {
+/// `end` is called each time that somebody is found inside.
+Result<void> remove_directory(const std::string& path, Clock::time_point deadline,
+                              const std::function<void()>& end) {
   for (auto wait = std::chrono::microseconds(50);; wait = longer(wait)) {
     if (::rmdir(path.c_str()) == 0 || errno == ENOENT) return {};
     int saved = errno;
     if (saved != EBUSY && saved != ENOTEMPTY) return sys_error(saved, "remove " + quoted(path));
+    end();
     auto directory = sys::open_if_exists(sys::cwd(), path, O_RDONLY | O_DIRECTORY);
     if (directory.ok() && *directory) {
       for (const auto& child : child_cgroups(**directory)) {
-        TRY(remove_directory(path + "/" + child, deadline));
+        TRY(remove_directory(path + "/" + child, deadline, end));
       }
     }
     if (Clock::now() > deadline) return sys_error(saved, "remove " + quoted(path));
@@ -177,8 +182,13 @@ Result<void> CgroupSet::kill_all() const {
 Result<void> CgroupSet::remove() {
   auto deadline = Clock::now() + kRemovePatience;
   std::optional<Error> first;
+  // A container ends with its pid namespace; without one, processes may have outlived the first.
+  bool killed = false;
+  auto end = [&] {
+    if (!std::exchange(killed, true)) ignore(kill_all());  // whoever stays, rmdir tells
+  };
   for (const auto& directory : directories_) {
-    auto removed = remove_directory(directory.path, deadline);
+    auto removed = remove_directory(directory.path, deadline, end);
     if (removed.ok()) {
       remove_common_parent(directory.path);
     } else if (!first) {

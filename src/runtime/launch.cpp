@@ -413,8 +413,6 @@ Result<Launched> launch(const Store& store, const LaunchRequest& request, Report
 }
 
 Result<void> dispose(const Store& store, const State& state, CgroupSet cgroups, Log& log) {
-  // Without a pid namespace of its own, processes may have outlived the first one.
-  if (!cgroups.empty()) ignore(cgroups.kill_all());  // remove() tells whether any are left
   auto stopped = state.systemd_unit.empty() ? Result<void>()
                                             : stop_scope(state.systemd_unit, state.systemd_user);
   auto removed = cgroups.remove();

@@ -181,14 +181,10 @@ Result<std::vector<std::string>> Store::list() const {
 
 Result<void> Store::remove(const std::string& id) const {
   TRY(check_id(id));
-  // The three names that are ever there; the loop over an unknown tree is for what a crash left.
-  auto entry = sys::open_if_exists(fd_, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-  if (entry.ok() && !*entry) return {};
-  if (entry.ok()) {
-    TRY(sys::remove_entry(**entry, kFile));
-    TRY(sys::remove_entry(**entry, kStartSocket));
-    if (sys::remove_entry(fd_, id).ok()) return {};
-  }
+  // Most have one file; the loop over an unknown tree is for those that were never started, and for
+  // what a crash left.
+  TRY(sys::remove_entry(fd_, id + "/" + kFile));
+  if (sys::remove_directory(fd_, id).ok()) return {};
   return sys::remove_tree(fd_, id);
 }
 

@@ -135,6 +135,11 @@ Result<void> make_directories(const Fd& dir, const std::string& path, mode_t mod
   return make_directory(dir, path, mode);
 }
 
+Result<void> remove_directory(const Fd& dir, const std::string& path) {
+  if (::unlinkat(dir.get(), path.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT) return {};
+  return errno_now().error("remove " + quoted(path));
+}
+
 Result<void> remove_entry(const Fd& dir, const std::string& path) {
   if (::unlinkat(dir.get(), path.c_str(), 0) == 0 || errno == ENOENT) return {};
   int saved = errno;

@@ -50,6 +50,8 @@ Result<void> make_directories(const Fd& dir, const std::string& path, mode_t mod
 
 /// Removes a file, link or empty directory; an absent one is fine. unlinkat(2)
 Result<void> remove_entry(const Fd& dir, const std::string& path);
+/// Removes an empty directory; an absent one is fine. unlinkat(2) AT_REMOVEDIR
+Result<void> remove_directory(const Fd& dir, const std::string& path);
 /// rm -rf without following any link and without crossing into a mount; an absent tree is fine.
 /// Directories without write permission are made writable first (image layers have such).
 Result<void> remove_tree(const Fd& dir, const std::string& path);

@@ -20,6 +20,7 @@
 #include "base/text.hpp"
 #include "sys/arguments.hpp"
 #include "sys/file.hpp"
+#include "sys/stream.hpp"
 
 extern char** environ;
 
@@ -85,6 +86,14 @@ int child_main(void* argument) {
   }
   plan.failure = errno;
   ::_exit(127);
+}
+
+// A file of procfs that the kernel gives in one read.
+Result<std::string> read_record(const std::string& path) {
+  std::array<char, 4096> buffer;
+  Fd fd = TRY(open_at(cwd(), path, O_RDONLY));
+  size_t count = TRY(read_some(fd, buffer, path));
+  return std::string(buffer.data(), count);
 }
 
 }  // namespace
@@ -304,7 +313,7 @@ Result<std::string> program_directory() {
 
 Result<uint64_t> process_start_time(pid_t pid) {
   std::string path = "/proc/" + std::to_string(pid) + "/stat";
-  std::string text = TRY(read_file(cwd(), path, 4096));
+  std::string text = TRY(read_record(path));
   // The second field is the name in parentheses and may hold blanks and parentheses itself.
   size_t name_end = text.rfind(')');
   if (name_end == std::string::npos) return make_error(Kind::corrupt, "read " + quoted(path));
@@ -316,7 +325,7 @@ Result<uint64_t> process_start_time(pid_t pid) {
 }
 
 Result<std::string> boot_id() {
-  std::string text = TRY(read_file(cwd(), "/proc/sys/kernel/random/boot_id", 128));
+  std::string text = TRY(read_record("/proc/sys/kernel/random/boot_id"));
   return std::string(trim(text));
 }
 

@@ -21,10 +21,22 @@ namespace {
 constexpr unsigned kMfdExec = 0x10;  // Linux 6.3
 constexpr int kSeals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
 
-/// Its owner can give himself the right to write it.
-Result<bool> may_write(const Fd& program, const std::string& path) {
-  struct stat status = TRY(stat_fd(program, path));
+/// The owner of a file can give himself the right to write it.
+bool may_write(const struct stat& status, const std::string& path) {
   return status.st_uid == ::geteuid() || ::faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) == 0;
+}
+
+/// Whether the file at `path` cannot be written by way of it.
+Result<bool> is_protected(const std::string& path) {
+  struct statvfs mount {};
+  if (::statvfs(path.c_str(), &mount) != 0) {
+    return errno_now().error("look at the mount of " + quoted(path));
+  }
+  if ((mount.f_flag & ST_RDONLY) != 0) return true;
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) return errno_now().error("look at " + quoted(path));
+  if (status.st_nlink == 0) return true;  // a copy that nobody else executes
+  return !may_write(status, path);
 }
 
 Result<Fd> read_only_view(const std::string& path) {
@@ -71,27 +83,10 @@ Result<Fd> sealed_copy(const std::string& path) {
 }  // namespace
 
 Result<std::optional<Fd>> protect_program(const std::string& path) {
-  Fd program = TRY(open_at(cwd(), path, O_PATH));
-  if (!TRY(may_write(program, path))) return std::optional<Fd>();
+  if (TRY(is_protected(path))) return std::optional<Fd>();
   auto view = read_only_view(path);
   if (view.ok()) return std::optional<Fd>(std::move(*view));
   return std::optional<Fd>(TRY(sealed_copy(path)));
-}
-
-Result<bool> is_program_protected() {
-  const std::string path = "/proc/self/exe";
-  Fd program = TRY(open_at(cwd(), path, O_RDONLY));
-  int seals = ::fcntl(program.get(), F_GET_SEALS);
-  if (seals >= 0 && (seals & F_SEAL_WRITE) != 0) return true;
-  struct statvfs mount {};
-  if (::fstatvfs(program.get(), &mount) != 0) {
-    int saved = errno;
-    return sys_error(saved, "look at the mount of " + quoted(path));
-  }
-  if ((mount.f_flag & ST_RDONLY) != 0) return true;
-  struct stat status = TRY(stat_fd(program, path));
-  if (status.st_nlink == 0) return true;  // a copy of our own
-  return !TRY(may_write(program, path));
 }
 
 }  // namespace berth::sys

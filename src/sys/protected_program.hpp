@@ -14,12 +14,10 @@
 namespace berth::sys {
 
 /// A handle on the program at `path`, to be executed by its fd_path(): a read-only view of the
-/// file, or a sealed copy in memory where mounts are not ours to make. Nothing when we could not
-/// write the file anyway. The handle may close on exec.
+/// file, or a sealed copy in memory where mounts are not ours to make. Nothing when the file cannot
+/// be written by way of `path` as it is: we may not, or `path` ("/proc/self/exe") is such a handle.
+/// The handle may close on exec.
 /// Errors: not_found, io.  open_tree(2), mount_setattr(2), memfd_create(2)
 Result<std::optional<Fd>> protect_program(const std::string& path);
-
-/// Whether the file of this process cannot be written by way of /proc/PID/exe.
-Result<bool> is_program_protected();
 
 }  // namespace berth::sys
