@@ -173,8 +173,21 @@ void CgroupMaker::lacks(const CgroupShare& share, const std::string& reason) {
   }
 }
 
-bool CgroupMaker::is_needed(const CgroupShare& share) const {
+/// Whether `resources` has a member for a controller of `hierarchy`, if only an empty one: Docker
+/// writes them all, and reads the use of each from the files of its controller.
+bool is_named(const CgroupHierarchy& hierarchy, const oci::Resources& resources) {
+  std::set<std::string_view> named;
+  if (resources.memory) named.insert("memory");
+  if (resources.cpu) named.insert({"cpu", "cpuacct"});
+  if (resources.pids) named.insert("pids");
+  if (resources.block_io) named.insert("blkio");
+  return std::any_of(hierarchy.controllers.begin(), hierarchy.controllers.end(),
+                     [&](const std::string& name) { return named.contains(name); });
+}
+
+bool CgroupMaker::is_needed(const CgroupShare& share, const oci::Resources& resources) const {
   if (!share.writes.empty() || share.hierarchy->version == Version::v2) return true;
+  if (is_named(*share.hierarchy, resources)) return true;
   return layout_.unified() == nullptr && share.hierarchy == layout_.find("freezer");
 }
 
@@ -292,7 +305,7 @@ Result<void> CgroupMaker::make(const oci::Resources& resources) {
   TRY(check_resources(resources));
   auto shares = TRY(deal(layout_, resources, made_.unmet_));
   for (const auto& share : shares) {
-    if (is_needed(share)) TRY(make_share(share));
+    if (is_needed(share, resources)) TRY(make_share(share));
   }
   undo_.commit();
   return {};

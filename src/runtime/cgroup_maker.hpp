@@ -46,7 +46,7 @@ class CgroupMaker {
   void commit() { undo_.commit(); }
 
  private:
-  bool is_needed(const CgroupShare& share) const;
+  bool is_needed(const CgroupShare& share, const oci::Resources& resources) const;
   Result<void> make_share(const CgroupShare& share);
   Result<bool> make_directory(const CgroupHierarchy& hierarchy, const std::string& base,
                               const std::set<std::string>& controllers);

@@ -55,6 +55,22 @@ def sleeper():
 # ---- linux.resources ----------------------------------------------------------------------------
 
 @ROOT
+def test_is_counted_where_the_config_has_a_member_if_only_an_empty_one(runtime, bundle, start,
+                                                                      hybrid):
+    """As Docker writes it for every container: its stats come from these directories."""
+    bundle.args("/bin/sleep", "1000")
+    bundle.linux["resources"].update(memory={}, cpu={"shares": 0}, blockIO={"weight": 0})
+    start()
+    pid = runtime.state()["pid"]
+    own = dict(line.split(":")[1:] for line in
+               Path(f"/proc/{pid}/cgroup").read_text().splitlines())
+    path = bundle.linux["cgroupsPath"]
+    for controller in ("memory", "cpu", "cpuacct", "blkio", ""):
+        assert own[controller] == path, controller
+    assert own["pids"] == "/"
+
+
+@ROOT
 def test_a_limit_of_a_disk_is_in_the_files_of_its_controller(runtime, bundle):
     numbers = [path.read_text().strip() for path in Path("/sys/block").glob("*/dev")]
     if not numbers:
