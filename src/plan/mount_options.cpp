@@ -119,7 +119,7 @@ MountOptions parse_mount_options(const std::vector<std::string>& options) {
 }
 
 std::vector<std::string> mount_option_names() {
-  std::vector<std::string> names = {"bind", "rbind", "remount"};
+  std::vector<std::string> names = {"bind", "rbind", "remount", "idmap", "ridmap", "tmpcopyup"};
   for (const Word& word : kWords) {
     names.emplace_back(word.name);
     names.push_back("r" + std::string(word.name));

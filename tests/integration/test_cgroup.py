@@ -107,7 +107,8 @@ def test_limits_are_in_the_files_of_the_kernel(created):
     assert read("cpuset", "cpuset.mems") != "", "a cpuset without memory takes no process"
     assert read("pids", "pids.max") == "17"
     assert set(paths) == {hierarchies()[what] + NAME
-                          for what in ("memory", "cpu", "cpuset", "pids", "unified")}
+                          for what in ("memory", "cpu", "cpuacct", "cpuset", "pids",
+                                       "unified")}
 
 
 @pytest.mark.profiles("root")

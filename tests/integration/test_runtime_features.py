@@ -19,7 +19,7 @@ def test_features_has_the_members_that_callers_read(runtime):
     assert (told["ociVersionMin"], told["ociVersionMax"]) == ("1.0.0", "1.3.0")
     assert told["hooks"] == ["prestart", "createRuntime", "createContainer", "startContainer",
                              "poststart", "poststop"]
-    assert {"rro", "rnosuid", "bind", "rbind", "ro", "rprivate",
+    assert {"rro", "rnosuid", "idmap", "ridmap", "tmpcopyup", "bind", "rbind", "ro", "rprivate",
             "nosymfollow"} <= set(told["mountOptions"])
     on_linux = told["linux"]
     assert on_linux["namespaces"] == ["cgroup", "ipc", "mount", "network", "pid", "time", "user",
@@ -49,7 +49,7 @@ def test_has_every_member_that_runc_has(runtime):
                                  else [f"{path}.{key}"])]
         if isinstance(theirs, list):
             # These are flags of a file system, which gets them as they are.
-            own = {"acl", "noacl", "tmpcopyup"}
+            own = {"acl", "noacl"}
             return [f"{path}: {word}" for word in theirs if word not in ours and word not in own]
         return []
 
