@@ -58,18 +58,36 @@ Result<sys::Fd> make_in_root(const sys::Fd& root, const std::string& path, Targe
   return std::move(walk).directory();
 }
 
+// The usual case of it, in three steps: only the last name is missing.
+Result<sys::Fd> make_last(const sys::Fd& root, const std::string& path, TargetType type,
+                          MakeIn where) {
+  size_t slash = path.rfind('/');
+  std::string name = path.substr(slash + 1);
+  if (slash == std::string::npos || name.empty() || name == "." || name == "..") {
+    return make_error(Kind::usage, "make " + quoted(path));
+  }
+  sys::Fd parent =
+      TRY(sys::open_in_root(root, slash == 0 ? "/" : path.substr(0, slash), O_PATH | O_DIRECTORY));
+  if (where == MakeIn::mount_of_root) TRY(check_same_mount(parent, root, path));
+  // Fails where a link leads nowhere: what it names is to be made then.
+  return make_missing(parent, name, type);
+}
+
 }  // namespace
 
 Result<sys::Fd> open_target(const sys::Fd& root, const std::string& path, TargetType type,
                             MakeIn where) {
   auto found = sys::open_in_root(root, path, O_PATH);
   if (found.ok() || found.error().kind != Kind::not_found) return found;
-  return make_in_root(root, path, type, where);
+  auto made = make_last(root, path, type, where);
+  return made.ok() ? std::move(made) : make_in_root(root, path, type, where);
 }
 
 Result<sys::Fd> open_exact_target(const sys::Fd& root, const std::string& path) {
   auto found = sys::open_in_root(root, path, O_PATH | O_NOFOLLOW);
   if (!found.ok() && found.error().kind == Kind::not_found) {
+    auto made = make_last(root, path, TargetType::directory, MakeIn::any_mount);
+    if (made.ok()) return made;
     return make_in_root(root, path, TargetType::directory, MakeIn::any_mount);
   }
   if (!found.ok()) return found;
