@@ -14,13 +14,10 @@ The plot needs python3-matplotlib, which brings 360 MB and is not installed by s
 
 import argparse
 import contextlib
-import ctypes
-import dataclasses
 import json
 import os
 import pathlib
 import platform
-import random
 import shutil
 import statistics
 import subprocess
@@ -31,73 +28,13 @@ import time
 TESTS = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(TESTS))
 
-from support import debian_images, registry  # noqa: E402
+from support import debian_images, registry, side_by_side  # noqa: E402
+from support.side_by_side import Contender, reap_orphans, run, version  # noqa: E402
 
 CACHE = pathlib.Path(os.environ.get("BERTH_TEST_CACHE", "/var/cache/berth-tests"))
-PRIVATE = "BERTH_BENCH_PRIVATE_MOUNTS"
-PR_SET_CHILD_SUBREAPER = 36
-
-
-@dataclasses.dataclass
-class Contender:
-    name: str
-    argv: list
-    version: str
-    milliseconds: list = dataclasses.field(default_factory=list)
-
-    def quantile(self, percent):
-        return statistics.quantiles(self.milliseconds, n=100, method="inclusive")[percent - 1]
-
-    @property
-    def median(self):
-        return statistics.median(self.milliseconds)
-
-
-def run(*argv, **options):
-    argv = [str(arg) for arg in argv]
-    done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, **options)
-    if done.returncode != 0:
-        raise RuntimeError(f"{' '.join(argv)}: {done.returncode}: {done.stderr}")
-    return done.stdout
-
-
-def version(*argv):
-    with contextlib.suppress(OSError, IndexError):
-        done = subprocess.run(argv, capture_output=True, text=True, check=False)
-        return (done.stdout or done.stderr).splitlines()[0].strip()
-    return "unknown"
 
 
 # ---- what the peers need on this machine --------------------------------------------------------
-
-@contextlib.contextmanager
-def hugetlb_hierarchy():
-    """crun 1.8.1 refuses a hybrid cgroup tree in which hugetlb is not a v1 hierarchy. The mount is
-    made in this process's private mount namespace and ends with it."""
-    point = pathlib.Path("/sys/fs/cgroup/hugetlb")
-    hybrid = pathlib.Path("/sys/fs/cgroup/unified").exists()
-    if not hybrid or point.exists():
-        yield
-        return
-    point.mkdir()
-    try:
-        run("mount", "-t", "cgroup", "-o", "hugetlb", "hugetlb", point)
-        yield
-    finally:
-        subprocess.run(["umount", point], check=False, capture_output=True)
-        point.rmdir()
-
-
-def adopt_orphans():
-    """podman's conmon outlives podman for a moment: this process reaps it, as an init would."""
-    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-
-
-def reap_orphans():
-    with contextlib.suppress(ChildProcessError):
-        while os.waitpid(-1, os.WNOHANG) != (0, 0):
-            pass
-
 
 def podman_cgroups():
     return set(pathlib.Path("/sys/fs/cgroup").glob("*/libpod_parent"))
@@ -111,26 +48,6 @@ def remove_podman_cgroups(before):
         for directory, _, _ in os.walk(path, topdown=False):
             with contextlib.suppress(OSError):
                 os.rmdir(directory)
-
-
-def enter_private_mounts():
-    """Restarts this program in a mount namespace of its own."""
-    if PRIVATE not in os.environ:
-        os.environ[PRIVATE] = "1"
-        os.execvp("unshare", ["unshare", "--mount", "--propagation", "private", sys.executable,
-                              *sys.argv])
-
-
-@contextlib.contextmanager
-def state_directory(directory):
-    """The tmpfs that stands for /run, in this process's private mount namespace."""
-    directory.mkdir()
-    run("mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", directory)
-    try:
-        yield
-    finally:
-        # podman may still have a mount below it.
-        run("umount", "--lazy", directory)
 
 
 def make_bundle(directory, rootfs):
@@ -201,41 +118,10 @@ def contenders(programs, work, image, rootfs, driver_root):
         run(*podman.argv, "pull", "--quiet", "--tls-verify=false", image)
         wanted.append(Contender("podman run", podman.run_argv(image),
                                 version("podman", "--version")))
-    found = []
-    for contender in wanted:
-        contender.argv = [str(arg) for arg in contender.argv]
-        try:
-            run(*contender.argv)
-            found.append(contender)
-        except (OSError, RuntimeError) as error:
-            print(f"left out: {contender.name}: {error}", file=sys.stderr)
-    return found
+    return side_by_side.tried(wanted)
 
 
 # ---- measuring ----------------------------------------------------------------------------------
-
-def time_once(argv, quiet):
-    """Wall-clock milliseconds from before the spawn to after the wait."""
-    actions = [(os.POSIX_SPAWN_DUP2, quiet, fd) for fd in (0, 1, 2)]
-    started = time.perf_counter_ns()
-    pid = os.posix_spawnp(argv[0], argv, os.environ, file_actions=actions)
-    _, status = os.waitpid(pid, 0)
-    elapsed = (time.perf_counter_ns() - started) / 1e6
-    if status:
-        raise RuntimeError(f"{' '.join(argv)}: wait status {status}")
-    return elapsed
-
-
-def measure(found, runs, warm_up):
-    quiet = os.open("/dev/null", os.O_RDWR)
-    for round_number in range(warm_up + runs):
-        for contender in random.sample(found, len(found)):
-            elapsed = time_once(contender.argv, quiet)
-            if round_number >= warm_up:
-                contender.milliseconds.append(elapsed)
-        reap_orphans()
-    os.close(quiet)
-
 
 def berth_processes(programs):
     found = []
@@ -288,68 +174,14 @@ def results(found, memory):
     return values
 
 
-def table(found):
-    berth = next(contender for contender in found if contender.name == "berth run")
-    rows = [("", "median ms", "p10", "p90", "× berth run", "version")]
-    for contender in sorted(found, key=lambda c: c.median):
-        rows.append((contender.name, f"{contender.median:.2f}", f"{contender.quantile(10):.2f}",
-                     f"{contender.quantile(90):.2f}", f"{contender.median / berth.median:.2f}",
-                     contender.version))
-    widths = [max(len(row[column]) for row in rows) for column in range(5)]
-    for row in rows:
-        cells = [row[0].ljust(widths[0])] + [row[n].rjust(widths[n]) for n in range(1, 5)]
-        print("  ".join([*cells, row[5]]).rstrip())
-
-
-def verdicts(values):
-    """Prints each goal with its figure; returns the names of those that are missed."""
-    missed = []
-    print()
-    for name, (limit, unit) in GOALS.items():
-        if name not in values:
-            print(f"{name}: not measured here")
-            continue
-        met = values[name] <= limit
-        figure = f"{values[name]:,.0f}" if limit > 1000 else f"{values[name]:.3f}"
-        print(f"{name}: {figure} {unit}, goal at most {limit:,} {unit}: "
-              f"{'met' if met else 'MISSED'}")
-        missed += [] if met else [name]
-    return missed
-
-
-def plot(found, path):
-    try:
-        import matplotlib  # pylint: disable=import-outside-toplevel
-        matplotlib.use("Agg")
-        from matplotlib import pyplot  # pylint: disable=import-outside-toplevel
-    except ImportError:
-        print("no plot: python3-matplotlib is not installed", file=sys.stderr)
-        return
-    ordered = sorted(found, key=lambda c: c.median, reverse=True)
-    figure, axes = pyplot.subplots(figsize=(8, 0.5 * len(ordered) + 1))
-    axes.boxplot([c.milliseconds for c in ordered], vert=False, whis=(10, 90), showfliers=False,
-                 labels=[c.name for c in ordered])
-    axes.set_xscale("log")
-    axes.set_xlabel("milliseconds to start and end /bin/true; whiskers are p10 and p90")
-    figure.tight_layout()
-    figure.savefig(path, dpi=120)
-    print(f"plot: {path}")
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--programs", type=pathlib.Path, required=True)
-    parser.add_argument("--runs", type=int, default=60)
-    parser.add_argument("--warm-up", type=int, default=5)
-    parser.add_argument("--directory", default="/var/tmp", help="where images and containers lie")
-    parser.add_argument("--json", type=pathlib.Path)
-    parser.add_argument("--plot", type=pathlib.Path)
-    parser.add_argument("--check", action="store_true", help="fail when a goal is missed")
+    side_by_side.add_options(parser)
     options = parser.parse_args()
     if os.geteuid() != 0:
         sys.exit("bench start: the peers' commands are those of root; run it as root")
-    enter_private_mounts()
-    adopt_orphans()
+    side_by_side.enter_private_mounts()
+    side_by_side.adopt_orphans()
 
     with contextlib.ExitStack() as stack:
         work = pathlib.Path(stack.enter_context(
@@ -357,8 +189,8 @@ def main():
                                         ignore_cleanup_errors=True)))
         server = stack.enter_context(registry.running(
             work / "registry", storage=debian_images.kept_storage(CACHE)))
-        stack.enter_context(hugetlb_hierarchy())
-        stack.enter_context(state_directory(work / "run"))
+        stack.enter_context(side_by_side.hugetlb_hierarchy())
+        stack.enter_context(side_by_side.state_directory(work / "run"))
         stack.callback(remove_podman_cgroups, podman_cgroups())
         image = f"{server.address}/{debian_images.IMAGES['docker']}"
         rootfs = work / "rootfs"
@@ -368,29 +200,16 @@ def main():
         programs = options.programs.resolve()
 
         found = contenders(programs, work, image, rootfs, driver_root)
-        measure(found, options.runs, options.warm_up)
+        side_by_side.measure(found, options.runs, options.warm_up)
         memory = detached_memory(programs, work, image)
         stack.callback(subprocess.run, ["umount", "--recursive", "--lazy", work / "podman"],
                        check=False, capture_output=True)
 
     print(f"{platform.release()}, {os.cpu_count()} CPUs, {options.runs} runs each, interleaved; "
           "/bin/true in Debian 12 (206 MB); GPUs are a synthetic driver tree of 8\n")
-    table(found)
-    values = results(found, memory)
-    missed = verdicts(values)
     print("PSS: " + (", ".join(f"{name} {size:,}" for name, size in memory.items()) or "nothing"))
-    if options.json:
-        options.json.write_text(json.dumps({
-            "kernel": platform.release(), "cpus": os.cpu_count(), "runs": options.runs,
-            "contenders": [{"name": c.name, "version": c.version, "command": c.argv,
-                            "median_ms": c.median, "p10_ms": c.quantile(10),
-                            "p90_ms": c.quantile(90), "ms": c.milliseconds} for c in found],
-            "results": values, "goals": {name: limit for name, (limit, _) in GOALS.items()},
-            "missed": missed, "pss_bytes": memory}, indent=1))
-    if options.plot:
-        plot(found, options.plot)
-    if options.check and missed:
-        sys.exit(1)
+    side_by_side.tell(options, found, results(found, memory), GOALS, {"pss_bytes": memory},
+                      "berth run", "milliseconds to start and end /bin/true")
 
 
 if __name__ == "__main__":

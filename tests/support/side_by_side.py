@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the benches share: commands that are measured in turns, and what the peers need."""
+
+import contextlib
+import ctypes
+import dataclasses
+import json
+import os
+import pathlib
+import platform
+import random
+import statistics
+import subprocess
+import sys
+import time
+
+PRIVATE = "BERTH_BENCH_PRIVATE_MOUNTS"
+PR_SET_CHILD_SUBREAPER = 36
+
+
+@dataclasses.dataclass
+class Contender:
+    """A command that is started again and again."""
+    name: str
+    argv: list
+    version: str
+    milliseconds: list = dataclasses.field(default_factory=list)
+
+    def quantile(self, percent):
+        return statistics.quantiles(self.milliseconds, n=100, method="inclusive")[percent - 1]
+
+    @property
+    def median(self):
+        return statistics.median(self.milliseconds)
+
+
+def run(*argv, **options):
+    argv = [str(arg) for arg in argv]
+    done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, **options)
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(argv)}: {done.returncode}: {done.stderr}")
+    return done.stdout
+
+
+def version(*argv):
+    with contextlib.suppress(OSError, IndexError):
+        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+        return (done.stdout or done.stderr).splitlines()[0].strip()
+    return "unknown"
+
+
+def tried(wanted):
+    """Those that run here; one that fails says why and is left out."""
+    found = []
+    for contender in wanted:
+        contender.argv = [str(arg) for arg in contender.argv]
+        try:
+            run(*contender.argv)
+            found.append(contender)
+        except (OSError, RuntimeError) as error:
+            print(f"left out: {contender.name}: {error}", file=sys.stderr)
+    return found
+
+
+# ---- what the peers need on this machine --------------------------------------------------------
+
+@contextlib.contextmanager
+def hugetlb_hierarchy():
+    """crun 1.8.1 refuses a hybrid cgroup tree in which hugetlb is not a v1 hierarchy. The mount is
+    made in this process's private mount namespace and ends with it."""
+    point = pathlib.Path("/sys/fs/cgroup/hugetlb")
+    hybrid = pathlib.Path("/sys/fs/cgroup/unified").exists()
+    if not hybrid or point.exists():
+        yield
+        return
+    point.mkdir()
+    try:
+        run("mount", "-t", "cgroup", "-o", "hugetlb", "hugetlb", point)
+        yield
+    finally:
+        subprocess.run(["umount", point], check=False, capture_output=True)
+        point.rmdir()
+
+
+def adopt_orphans():
+    """podman's conmon outlives podman for a moment: this process reaps it, as an init would."""
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def reap_orphans():
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG) != (0, 0):
+            pass
+
+
+def enter_private_mounts():
+    """Restarts this program in a mount namespace of its own."""
+    if PRIVATE not in os.environ:
+        os.environ[PRIVATE] = "1"
+        os.execvp("unshare", ["unshare", "--mount", "--propagation", "private", sys.executable,
+                              *sys.argv])
+
+
+@contextlib.contextmanager
+def state_directory(directory):
+    """The tmpfs that stands for /run, in this process's private mount namespace."""
+    directory.mkdir()
+    run("mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", directory)
+    try:
+        yield
+    finally:
+        # podman may still have a mount below it.
+        run("umount", "--lazy", directory)
+
+
+# ---- measuring ----------------------------------------------------------------------------------
+
+def time_once(argv, quiet):
+    """Wall-clock milliseconds from before the spawn to after the wait."""
+    actions = [(os.POSIX_SPAWN_DUP2, quiet, fd) for fd in (0, 1, 2)]
+    started = time.perf_counter_ns()
+    pid = os.posix_spawnp(argv[0], argv, os.environ, file_actions=actions)
+    _, status = os.waitpid(pid, 0)
+    elapsed = (time.perf_counter_ns() - started) / 1e6
+    if status:
+        raise RuntimeError(f"{' '.join(argv)}: wait status {status}")
+    return elapsed
+
+
+def measure(found, runs, warm_up):
+    """Every contender once a round, in an order that is shuffled anew."""
+    quiet = os.open("/dev/null", os.O_RDWR)
+    for round_number in range(warm_up + runs):
+        for contender in random.sample(found, len(found)):
+            elapsed = time_once(contender.argv, quiet)
+            if round_number >= warm_up:
+                contender.milliseconds.append(elapsed)
+        reap_orphans()
+    os.close(quiet)
+
+
+# ---- telling ------------------------------------------------------------------------------------
+
+def table(found, base):
+    """Prints all that was measured, the fastest first; `base` is the name to compare with."""
+    unit = next(contender for contender in found if contender.name == base)
+    rows = [("", "median ms", "p10", "p90", f"× {base}", "version")]
+    for contender in sorted(found, key=lambda c: c.median):
+        rows.append((contender.name, f"{contender.median:.2f}", f"{contender.quantile(10):.2f}",
+                     f"{contender.quantile(90):.2f}", f"{contender.median / unit.median:.2f}",
+                     contender.version))
+    widths = [max(len(row[column]) for row in rows) for column in range(5)]
+    for row in rows:
+        cells = [row[0].ljust(widths[0])] + [row[n].rjust(widths[n]) for n in range(1, 5)]
+        print("  ".join([*cells, row[5]]).rstrip())
+
+
+def verdicts(values, goals):
+    """Prints each goal, {name: (limit, unit)}, with its figure; the names of those missed."""
+    missed = []
+    print()
+    for name, (limit, unit) in goals.items():
+        if name not in values:
+            print(f"{name}: not measured here")
+            continue
+        value = values[name]
+        met = value <= limit
+        figure = f"{value:,}" if isinstance(value, int) else f"{value:.3f}"
+        print(f"{name}: {figure} {unit}, goal at most {limit:,} {unit}: "
+              f"{'met' if met else 'MISSED'}")
+        missed += [] if met else [name]
+    return missed
+
+
+def plot(found, path, label):
+    """Boxes of all that was measured, into a file; says why where it cannot."""
+    try:
+        import matplotlib  # pylint: disable=import-outside-toplevel
+        matplotlib.use("Agg")
+        from matplotlib import pyplot  # pylint: disable=import-outside-toplevel
+    except ImportError:
+        print("no plot: python3-matplotlib is not installed", file=sys.stderr)
+        return
+    ordered = sorted(found, key=lambda c: c.median, reverse=True)
+    figure, axes = pyplot.subplots(figsize=(8, 0.5 * len(ordered) + 1))
+    axes.boxplot([c.milliseconds for c in ordered], vert=False, whis=(10, 90), showfliers=False,
+                 labels=[c.name for c in ordered])
+    axes.set_xscale("log")
+    axes.set_xlabel(f"{label}; whiskers are p10 and p90")
+    figure.tight_layout()
+    figure.savefig(path, dpi=120)
+    print(f"plot: {path}")
+
+
+def add_options(parser):
+    """The options of every bench."""
+    parser.add_argument("--programs", type=pathlib.Path, required=True)
+    parser.add_argument("--runs", type=int, default=60)
+    parser.add_argument("--warm-up", type=int, default=5)
+    parser.add_argument("--directory", default="/var/tmp", help="where images and containers lie")
+    parser.add_argument("--json", type=pathlib.Path)
+    parser.add_argument("--plot", type=pathlib.Path)
+    parser.add_argument("--check", action="store_true", help="fail when a goal is missed")
+
+
+def tell(options, found, values, goals, more, base, label):
+    """Prints, writes and draws the results; ends the program where --check asks for it. `more`
+    goes into the JSON file too."""
+    table(found, base)
+    missed = verdicts(values, goals)
+    if options.json:
+        options.json.write_text(json.dumps({
+            "kernel": platform.release(), "cpus": os.cpu_count(), "runs": options.runs,
+            "contenders": [{"name": c.name, "version": c.version, "command": c.argv,
+                            "median_ms": c.median, "p10_ms": c.quantile(10),
+                            "p90_ms": c.quantile(90), "ms": c.milliseconds} for c in found],
+            "results": values, "goals": {name: limit for name, (limit, _) in goals.items()},
+            "missed": missed, **more}, indent=1))
+    if options.plot:
+        plot(found, options.plot, label)
+    if options.check and missed:
+        sys.exit(1)
