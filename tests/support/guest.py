@@ -52,10 +52,9 @@ mount -t devpts devpts /dev/pts
 mount -t tmpfs shm /dev/shm
 mount -t mqueue mqueue /dev/mqueue
 mount -t tmpfs run /run
-mount -t tmpfs tmp /tmp
 mount -t cgroup2 cgroup2 /sys/fs/cgroup
 ip link set lo up
-modprobe overlay
+modprobe --all overlay loop
 """
 
 # The script as a service; nothing that a guest without disk and network of its own has to wait for.
@@ -71,7 +70,7 @@ StandardError=tty
 TTYPath=/dev/console
 """
 UNDER_SYSTEMD = """
-modprobe overlay
+modprobe --all overlay loop
 mkdir -p /etc/systemd/system/default.target.wants
 for unit in serial-getty@.service getty@.service systemd-logind-varlink.socket \\
     apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer \\
