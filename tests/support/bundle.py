@@ -117,8 +117,12 @@ class Runtime:
         self.root = root
         self.prefix = list(prefix)
         self.program = str(PROGRAMS / "berth-runtime")
+        self.owner = None  # whose the state directory and all beside it is, where it is not ours
 
     def command(self, *words: str) -> list:
+        if self.owner is not None:
+            subprocess.run(["chown", "-hR", f"{self.owner}:{self.owner}", str(self.root.parent)],
+                           check=True)
         return [*self.prefix, self.program, "--root", str(self.root), *words]
 
     def call(self, *words: str, **options) -> subprocess.CompletedProcess:

@@ -13,7 +13,10 @@ import pytest
 
 from support.bundle import Bundle, Runtime
 
-PREFIX = {"root": (), "userns": ("unshare", "-r")}
+ORDINARY = 65533  # a user without an account
+PREFIX = {"root": (), "userns": ("unshare", "-r"),
+          "user": ("setpriv", f"--reuid={ORDINARY}", f"--regid={ORDINARY}", "--clear-groups",
+                   "unshare", "-r")}
 
 
 def cgroup_name(base: Path):
@@ -63,12 +66,34 @@ def place():
     shutil.rmtree(path)
 
 
-@pytest.fixture(params=["root", "userns"])
+# What an ordinary user is tried with: runs of one call, because each call makes a user namespace of
+# its own; and not what is about the files of root, which are given to that user, or about cgroups,
+# of which he has none.
+OF_ORDINARY_USERS = ("test_runtime_run", "test_runtime_refuses", "test_runtime_mounts",
+                     "test_runtime_process")
+OF_ROOT = ("test_tmpcopyup_begins_with_what_the_image_has",
+           "test_a_cgroup2_mount_shows_the_unified_hierarchy_alone",
+           "test_the_runtimes_own_file_cannot_be_written_from_inside",
+           "test_leaves_nothing_where_systemd_does_not_answer",
+           "test_maps_ids_in_a_user_namespace_of_its_own")
+
+
+def pytest_collection_modifyitems(items):
+    """For the conftest of the modules that take `kind`."""
+    def wanted(item):
+        callspec = getattr(item, "callspec", None)
+        if callspec is None or callspec.params.get("kind") != "user":
+            return True
+        return item.module.__name__ in OF_ORDINARY_USERS and item.originalname not in OF_ROOT
+    items[:] = [item for item in items if wanted(item)]
+
+
+@pytest.fixture(params=["root", "userns", "user"])
 def kind(request):
     if os.geteuid() != 0:
         pytest.skip("needs root")
-    if request.param == "userns" and subprocess.run(["unshare", "-r", "true"], check=False,
-                                                    capture_output=True).returncode:
+    prefix = PREFIX[request.param]
+    if prefix and subprocess.run([*prefix, "true"], check=False, capture_output=True).returncode:
         pytest.skip("needs user namespaces")
     return request.param
 
@@ -84,6 +109,9 @@ def bundle(place):
 def runtime(place, kind):
     """berth-runtime; afterwards nothing may be left of what it did."""
     made = Runtime(place / "state", PREFIX[kind])
+    if kind == "user":
+        made.owner = ORDINARY
+        os.chown(place, ORDINARY, ORDINARY)
     yield made
     assert_nothing_is_left(place, made)
 
