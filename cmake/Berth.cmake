@@ -23,7 +23,9 @@ if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
   add_compile_options(-Wno-gnu-statement-expression)
 endif()
 if(CMAKE_BUILD_TYPE STREQUAL Release)
-  add_compile_options(-ffunction-sections -fdata-sections -fstack-protector-strong)
+  # Small, because what is resident of a program that runs for milliseconds is its code: 3.2 MB of
+  # berth-runtime with -O3, 1.8 MB with -Os, in the same time. What moves much data says otherwise.
+  add_compile_options(-Os -ffunction-sections -fdata-sections -fstack-protector-strong)
   add_link_options(-Wl,--gc-sections -Wl,-z,relro -Wl,-z,now -s)
 endif()
 if(BERTH_SANITIZE)
