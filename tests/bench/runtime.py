@@ -185,10 +185,10 @@ def many_at_once(peer, work):
 
 def remove_cgroups():
     """The parent that the bundles name is theirs, not the runtime's."""
-    for directory, _, _ in os.walk("/sys/fs/cgroup", topdown=False):
-        if directory.endswith(CGROUP):
-            with contextlib.suppress(OSError):
-                os.rmdir(directory)
+    top = pathlib.Path("/sys/fs/cgroup")
+    for parent in (*top.glob(f"*{CGROUP}"), top / CGROUP.lstrip("/")):
+        with contextlib.suppress(OSError):
+            parent.rmdir()
 
 
 # ---- the whole ----------------------------------------------------------------------------------

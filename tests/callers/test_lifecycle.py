@@ -104,6 +104,15 @@ def test_kills_what_takes_more_memory_than_it_may(caller):
     assert caller.run("c2", "tail", "/dev/zero", memory=32 * MEGABYTE).returncode == 137
 
 
+@pytest.mark.parametrize("caller", ["docker", "podman"], indirect=True)  # ctr has no such flags
+def test_gives_a_read_only_container_a_tmpfs(caller):
+    argv = caller.argv_to_run("c1", "sh", "-c", "echo in >/home/new && cat /home/new; "
+                              "echo out 2>/dev/null >/bin/new || exit 3")
+    argv[1:1] = ["--read-only", "--tmpfs", "/home"]
+    done = caller.call(*argv)
+    assert (done.returncode, done.stdout) == (3, "in\n"), done
+
+
 @pytest.mark.parametrize("caller", ["docker", "podman"], indirect=True)  # ctr has no such verb
 def test_starts_a_stopped_container_again(caller):
     caller.start("c1", "sh", "-c", UP)

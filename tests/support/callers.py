@@ -421,13 +421,19 @@ def memory_limit(pid):
     return None
 
 
+def _parents():
+    """In the hierarchies of v1, or in the one of v2."""
+    top = Path("/sys/fs/cgroup")
+    return [*top.glob(f"*/{CGROUP}"), *top.glob(CGROUP)]
+
+
 def cgroups():
-    return [directory for directory, _, _ in os.walk("/sys/fs/cgroup")
-            if is_of_a_container(directory)]
+    return [str(path) for parent in _parents() for path in parent.iterdir()
+            if path.is_dir() and is_of_a_container(str(path))]
 
 
 def remove_cgroups():
-    for directory, _, _ in os.walk("/sys/fs/cgroup", topdown=False):
-        if CGROUP in Path(directory).parts:
+    for parent in _parents():
+        for directory, _, _ in os.walk(parent, topdown=False):
             with contextlib.suppress(OSError):
                 os.rmdir(directory)
