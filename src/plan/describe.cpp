@@ -325,6 +325,12 @@ Description describe_step(const EnterRoot& s) {
           {{"readonly", s.readonly ? "yes" : "no"}}};
 }
 
+Description describe_step(const EnterSharedRoot& s) {
+  return {"enter_shared_root",
+          "enter directory " + quoted(s.path) + " as the root",
+          {{"path", s.path}, {"mount_namespace", s.mount_namespace}}};
+}
+
 Description describe_step(const SetRlimit& s) {
   std::string value = limit(s.soft) + ":" + limit(s.hard);
   return {"set_rlimit", "set " + s.type + " to " + value, {{"type", s.type}, {"value", value}}};

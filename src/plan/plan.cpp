@@ -63,6 +63,9 @@ class Maker {
 
   Result<void> check();
   Result<void> check_process();
+  Result<void> check_no_mounts() const;
+  Result<void> own_root();
+  void shared_root();
   Result<void> cgroup();
   Result<void> spawn();
   Result<void> root();
@@ -75,6 +78,8 @@ class Maker {
   void oom_score();
   Result<void> attributes();
   Result<void> affinity();
+  bool has_own_root() const { return creates("mount"); }
+  void isolate_mounts() { add(IsolateMounts{}); }
   void join_container() {
     add(JoinContainer{});
     if (container_.new_keyring) add(MakeKeyring{});
@@ -148,6 +153,23 @@ Result<void> Maker::check_process() {
   return {};
 }
 
+// What is mounted in a namespace that others share would be there for them too, and stay.
+Result<void> Maker::check_no_mounts() const {
+  const auto& on_linux = spec_.linux_;
+  const std::pair<const char*, bool> kMembers[] = {
+      {"mounts", !spec_.mounts.empty()},
+      {"root.readonly", spec_.root.readonly},
+      {"linux.devices", !on_linux.devices.empty()},
+      {"linux.maskedPaths", !on_linux.masked_paths.empty()},
+      {"linux.readonlyPaths", !on_linux.readonly_paths.empty()},
+      {"linux.rootfsPropagation", !on_linux.rootfs_propagation.empty()},
+  };
+  for (const auto& [name, is_there] : kMembers) {
+    if (is_there) return usage(std::string(name) + ": needs a new mount namespace");
+  }
+  return {};
+}
+
 Result<void> Maker::check() {
   // runtime-spec config.md: process is "REQUIRED when start is called", and not before.
   if (spec_.process) {
@@ -168,9 +190,7 @@ Result<void> Maker::check() {
       return usage("linux.namespaces: " + quoted(space.type) + " is there twice");
     }
   }
-  if (!creates("mount")) {
-    return unsupported("linux.namespaces: a container needs a mount namespace of its own");
-  }
+  if (!creates("mount")) TRY(check_no_mounts());
   if (!spec_.hostname.empty() && !has_namespace("uts")) {
     return usage("hostname: needs a uts namespace");
   }
@@ -220,7 +240,6 @@ Result<void> Maker::spawn() {
   }
   add(std::move(step));
   if (container_.new_keyring) add(MakeKeyring{});
-  add(IsolateMounts{});
   return {};
 }
 
@@ -774,6 +793,27 @@ std::span<const std::string_view> namespace_types() {
   return kNamespaces;
 }
 
+Result<void> Maker::own_root() {
+  TRY(root());
+  TRY(mounts());
+  TRY(devices());
+  console(true);
+  close_filled();
+  masks();
+  return {};
+}
+
+void Maker::shared_root() {
+  EnterSharedRoot step;
+  step.path = spec_.root.path.starts_with("/") ? spec_.root.path
+                                               : container_.bundle + "/" + spec_.root.path;
+  for (const auto& space : spec_.linux_.namespaces) {
+    if (space.type == "mount") step.mount_namespace = space.path;
+  }
+  add(std::move(step));
+  console(false);
+}
+
 Result<Plan> make(const oci::Spec& spec, const Container& container, const HostFacts& facts) {
   Maker maker(spec, container, facts);
   TRY(maker.check());
@@ -781,21 +821,21 @@ Result<Plan> make(const oci::Spec& spec, const Container& container, const HostF
   maker.oom_score();
   TRY(maker.resctrl());
   TRY(maker.spawn());
+  if (maker.has_own_root()) maker.isolate_mounts();
   TRY(maker.clocks());
   TRY(maker.interfaces());
   TRY(maker.kernel_settings());
-  TRY(maker.root());
-  TRY(maker.mounts());
-  TRY(maker.devices());
-  maker.console(true);
-  maker.close_filled();
-  maker.masks();
+  if (maker.has_own_root()) TRY(maker.own_root());
   maker.cgroup_namespace();
   TRY(maker.hooks("prestart", spec.hooks.prestart));
   TRY(maker.hooks("createRuntime", spec.hooks.create_runtime));
   TRY(maker.hooks("createContainer", spec.hooks.create_container));
   TRY(maker.labels());
-  TRY(maker.enter_root());
+  if (maker.has_own_root()) {
+    TRY(maker.enter_root());
+  } else {
+    maker.shared_root();
+  }
   TRY(maker.attributes());
   TRY(maker.limits());
   maker.identity();

@@ -218,6 +218,12 @@ struct SetPersonality {
 struct SetAffinity {
   std::vector<unsigned> processors;
 };
+/// The root of a container without mounts of its own: a directory of a mount namespace that others
+/// are in too.
+struct EnterSharedRoot {
+  std::string path;             ///< a directory there
+  std::string mount_namespace;  ///< the namespace, by path; empty: the caller's
+};
 struct SetRlimit {
   std::string type;
   int resource = 0;
@@ -262,15 +268,14 @@ struct Execute {
   std::vector<std::string> env;
 };
 
-using Step =
-    std::variant<MakeCgroup, Spawn, JoinContainer, EnterTimeNamespace, JoinResctrl, SetLabels,
-                 SetScheduler, SetIoPriority, SetMemoryPolicy, SetPersonality, SetAffinity,
-                 MakeKeyring, IsolateMounts, EnterCgroupNamespace, MountOverlayRoot, BindRoot,
-                 MountFilesystem, MountBind, ChangeMount, MountCgroups, MakeNode, BindNode,
-                 MakeLink, MakeConsole, MaskPaths, MakeReadonly, MoveInterfaces, RaiseLoopback,
-                 SetSysctl, SetHostname, SetDomainname, SetOomScore, RunHooks, EnterRoot, SetRlimit,
-                 LimitCapabilities, SetCapabilities, SetIdentity, EnterDirectory, SetUmask,
-                 ForbidNewPrivileges, LoadSeccomp, FindProgram, AwaitStart, Execute>;
+using Step = std::variant<
+    MakeCgroup, Spawn, JoinContainer, EnterTimeNamespace, JoinResctrl, SetLabels, SetScheduler,
+    SetIoPriority, SetMemoryPolicy, SetPersonality, SetAffinity, MakeKeyring, EnterSharedRoot,
+    IsolateMounts, EnterCgroupNamespace, MountOverlayRoot, BindRoot, MountFilesystem, MountBind,
+    ChangeMount, MountCgroups, MakeNode, BindNode, MakeLink, MakeConsole, MaskPaths, MakeReadonly,
+    MoveInterfaces, RaiseLoopback, SetSysctl, SetHostname, SetDomainname, SetOomScore, RunHooks,
+    EnterRoot, SetRlimit, LimitCapabilities, SetCapabilities, SetIdentity, EnterDirectory, SetUmask,
+    ForbidNewPrivileges, LoadSeccomp, FindProgram, AwaitStart, Execute>;
 
 struct Plan {
   std::vector<Step> steps;            ///< in the order of execution

@@ -90,6 +90,20 @@ Result<void> let_go_of_host(Inside& inside) {
       {inside.channel.fd().get(), inside.prepared.start_socket.get(), inside.terminal.get()});
 }
 
+Result<void> enter_shared_root(Inside& inside, const plan::EnterSharedRoot& step) {
+  std::string context = "cannot enter the root " + quoted(step.path);
+  if (inside.mount_space) {
+    TRY_CTX(sys::setns(inside.mount_space, CLONE_NEWNS, step.mount_namespace), context);
+  }
+  sys::Fd root = TRY_CTX(sys::open_at(sys::cwd(), step.path, O_PATH | O_DIRECTORY), context);
+  TRY_CTX(sys::change_root(root, step.path), context);
+  TRY(sys::forbid_tracing());  // as in enter_root()
+  root.reset();
+  TRY(let_go_of_host(inside));
+  inside.root = TRY(sys::open_at(sys::cwd(), "/", O_PATH | O_DIRECTORY));
+  return {};
+}
+
 Result<void> enter_root_for_good(Inside& inside, const plan::EnterRoot& step) {
   TRY(enter_root(inside, step));
   return let_go_of_host(inside);
@@ -128,8 +142,13 @@ Result<void> join_namespaces(Inside& inside, const std::vector<oci::Namespace>& 
   std::vector<std::pair<sys::Fd, const oci::Namespace*>> spaces;
   for (const auto& space : joined) {
     if (space.type == "pid") continue;  // the parent's step: it counts for children only
-    spaces.emplace_back(TRY(sys::open_at(sys::cwd(), space.path, O_RDONLY)), &space);
-    if (TRY(is_own(spaces.back().first, space))) inside.shared.insert(space.type);
+    sys::Fd fd = TRY(sys::open_at(sys::cwd(), space.path, O_RDONLY));
+    if (TRY(is_own(fd, space))) inside.shared.insert(space.type);
+    if (space.type == "mount") {
+      inside.mount_space = std::move(fd);
+    } else {
+      spaces.emplace_back(std::move(fd), &space);
+    }
   }
   std::stable_partition(spaces.begin(), spaces.end(),
                         [](const auto& entry) { return entry.second->type == "user"; });
@@ -221,7 +240,10 @@ Result<void> join_container(Inside& inside) {
   // and has nothing of the host any more when it comes: neither a root nor a descriptor, which
   // CAP_SYS_PTRACE in the container could reach through (CVE-2016-9962).
   TRY(sys::forbid_tracing());
-  TRY(sys::setns(joined.first_process, joined.namespaces, "of the container"));
+  if (joined.namespaces != 0) {
+    TRY(sys::setns(joined.first_process, joined.namespaces, "of the container"));
+  }
+  if (joined.root) TRY(sys::change_root(joined.root, "/"));
   TRY(let_go_of_host(inside));
   if (joined.twice_born()) TRY(be_born_again(inside, 0));
   if (joined.namespaces & CLONE_NEWUSER) TRY(sys::set_identity(0, 0, {}));
@@ -332,6 +354,8 @@ Result<void> apply_step(const plan::Plan& plan, Inside& inside, const plan::Step
           [&](const plan::RunHooks& s) { return call_hooks(inside, s); },
           // Nothing of the host is left in reach.
           [&](const plan::EnterRoot& s) { return enter_root_for_good(inside, s); },
+          // A directory that the caller can reach; nothing is mounted.
+          [&](const plan::EnterSharedRoot& s) { return enter_shared_root(inside, s); },
           // The kernel lets nobody raise a hard limit without CAP_SYS_RESOURCE.
           [&](const plan::SetRlimit& s) {
             return sys::set_rlimit(s.resource, s.soft, s.hard, s.type);

@@ -80,6 +80,12 @@ Result<oci::Spec> read_spec(const State& state, const ExecRequest& request) {
   return spec;
 }
 
+/// Whether its root is that of its mount namespace.
+bool has_own_root(const oci::Spec& spec) {
+  return std::any_of(spec.linux_.namespaces.begin(), spec.linux_.namespaces.end(),
+                     [](const auto& space) { return space.type == "mount" && space.path.empty(); });
+}
+
 /// CLONE_NEW* of the namespaces of `pid` that are not ours already.
 Result<int> foreign_namespaces(pid_t pid) {
   constexpr std::array<std::pair<const char*, int>, 8> kNames = {{{"user", CLONE_NEWUSER},
@@ -204,6 +210,10 @@ Result<void> Executor::prepare(Detach detach) {
   joined.first_process = TRY(sys::duplicate(first.pidfd()));
   first.release();  // not our child
   joined.namespaces = TRY(foreign_namespaces(state.pid));
+  if (!has_own_root(spec_)) {
+    std::string root = "/proc/" + std::to_string(state.pid) + "/root";
+    joined.root = TRY(sys::open_at(sys::cwd(), root, O_PATH | O_DIRECTORY));
+  }
   prepared_.joined = std::move(joined);
   if (!request_.cgroup.empty()) {
     found_->cgroups = TRY_CTX(open_cgroups(), "cannot open cgroup " + quoted(request_.cgroup));

@@ -23,6 +23,7 @@ namespace berth::runtime {
 struct Joined {
   sys::Fd first_process;  ///< a pidfd
   int namespaces = 0;     ///< CLONE_NEW* of those that are not ours already
+  sys::Fd root;           ///< where it is not that of its mount namespace
   /// A pid namespace counts for children only: the process that has joined it makes another.
   bool twice_born() const { return (namespaces & CLONE_NEWPID) != 0; }
 };
@@ -59,6 +60,7 @@ struct Inside {
   sys::Fd empty_tree{};        ///< the tmpfs that directories are masked with
   sys::Fd terminal{};          ///< the container's end, empty without one
   Channel starter{sys::Fd()};  ///< whoever called `start`
+  sys::Fd mount_space{};       ///< to be joined when nothing of the host is needed any more
   /// Namespaces that were to be joined by their path and are those of the caller.
   std::set<std::string> shared{};
   std::string program{};  ///< argv[0] resolved

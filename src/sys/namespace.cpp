@@ -73,6 +73,12 @@ Result<void> move_root(const Fd& root) {
   return {};
 }
 
+Result<void> change_root(const Fd& root, const std::string& name) {
+  if (::fchdir(root.get()) != 0) return errno_now().error("enter " + quoted(name));
+  if (::chroot(".") != 0) return errno_now().error("make " + quoted(name) + " the root");
+  return {};
+}
+
 Result<void> set_hostname(const std::string& name) {
   if (::sethostname(name.c_str(), name.size()) != 0) {
     return errno_now().error("set host name " + quoted(name));

@@ -35,6 +35,9 @@ Result<void> pivot_root(const Fd& root);
 /// The same where pivot_root() cannot: moves the mount over "/" and enters it. chroot(2)
 Result<void> move_root(const Fd& root);
 
+/// Makes `root` the root and the working directory of this process alone. chroot(2)
+Result<void> change_root(const Fd& root, const std::string& name);
+
 /// sethostname(2), setdomainname(2)
 Result<void> set_hostname(const std::string& name);
 Result<void> set_domainname(const std::string& name);
