@@ -421,8 +421,16 @@ bool joins_user_namespace(const plan::Spawn& spawn) {
                      [](const auto& space) { return space.type == "user"; });
 }
 
-void apply(const plan::Plan& plan, const Prepared& prepared, Channel channel) {
+void apply(const plan::Plan& plan, const Prepared& prepared, Channel channel,
+           std::vector<sys::Fd> doors) {
   Inside inside{prepared, std::move(channel)};
+  for (const auto& door : doors) {
+    auto moved = sys::write_all(door, "0", "tasks");
+    if (!moved.ok()) {
+      fail(inside, std::move(moved).error().with_context("cannot join the cgroup"), Stage::engine);
+    }
+  }
+  doors.clear();
   inside.cgroups = prepared.cgroups;
   sys::reset_signals();
   ignore(sys::die_with_parent(SIGKILL));  // cannot fail for a valid signal

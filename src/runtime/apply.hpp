@@ -17,7 +17,9 @@ uint64_t created_namespaces(const plan::Spawn& spawn);
 bool joins_user_namespace(const plan::Spawn& spawn);
 
 /// Executes the steps of `plan` that follow Spawn, tells the parent when one fails, and ends the
-/// process then. Never returns: the last step becomes the container's program.
-[[noreturn]] void apply(const plan::Plan& plan, const Prepared& prepared, Channel channel);
+/// process then. Before all, it goes through `doors`: CgroupSet::open_doors(). Never returns: the
+/// last step becomes the container's program.
+[[noreturn]] void apply(const plan::Plan& plan, const Prepared& prepared, Channel channel,
+                        std::vector<sys::Fd> doors);
 
 }  // namespace berth::runtime

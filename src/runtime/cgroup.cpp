@@ -406,13 +406,32 @@ std::vector<std::string> CgroupSet::paths() const {
   return list;
 }
 
+Result<std::vector<sys::Fd>> CgroupSet::open_doors() const {
+  std::vector<sys::Fd> doors;
+  for (const auto& directory : directories_) {
+    if (directory.version == Version::v2) continue;
+    doors.push_back(TRY(sys::open_at(directory.fd, "tasks", O_WRONLY)));
+  }
+  return doors;
+}
+
+Result<void> CgroupSet::move(pid_t pid, const Directory& directory) {
+  TRY_CTX(write_cgroup_file(directory.fd, "cgroup.procs", std::to_string(pid)),
+          "cannot move process " + std::to_string(pid) + " into " + quoted(directory.path));
+  return {};
+}
+
 Result<void> CgroupSet::add(pid_t pid, Unified unified) const {
   for (const auto& directory : directories_) {
     if (directory.version == Version::v2 && unified == Unified::already_inside) continue;
-    TRY_CTX(write_cgroup_file(directory.fd, "cgroup.procs", std::to_string(pid)),
-            "cannot move process " + std::to_string(pid) + " into " + quoted(directory.path));
+    TRY(move(pid, directory));
   }
   return {};
+}
+
+Result<void> CgroupSet::add_to_unified(pid_t pid) const {
+  const auto* directory = find_unified();
+  return directory == nullptr ? Result<void>() : move(pid, *directory);
 }
 
 }  // namespace berth::runtime

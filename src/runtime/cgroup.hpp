@@ -126,11 +126,19 @@ class CgroupSet {
   /// Whether that directory is one of v2.
   bool is_v2(std::string_view controller) const;
 
+  /// One file of each v1 directory. A process with a single thread that writes "0" to them is
+  /// moved there at once; for every other move the kernel waits until no process of the machine
+  /// forks or ends: for an RCU grace period.
+  /// Errors: denied (a directory that is not ours), not_found.  Source: cgroup_procs_write_start()
+  Result<std::vector<sys::Fd>> open_doors() const;
+
   enum class Unified { join, already_inside };
 
   /// Moves `pid` (0: the caller) into every directory; `already_inside` skips the v2 one.
   /// Errors: not_found (the process ended), io.
   Result<void> add(pid_t pid, Unified unified = Unified::join) const;
+  /// Moves `pid` into the v2 directory, where there is one. Errors: as add().
+  Result<void> add_to_unified(pid_t pid) const;
 
   /// Applies `resources`, device rules included, to a container with processes; only members that
   /// are present change. A hierarchy that a limit needs and the container is not in gets a
@@ -178,6 +186,7 @@ class CgroupSet {
   };
   friend class CgroupMaker;
 
+  static Result<void> move(pid_t pid, const Directory& directory);
   const Directory* find(std::string_view controller) const;
   const Directory* find(const CgroupHierarchy& hierarchy) const;
   const Directory* find_unified() const;

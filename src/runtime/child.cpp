@@ -30,8 +30,10 @@ Error explain(Error error, uint64_t namespaces) {
 }  // namespace
 
 Result<Child> make_child(const plan::Plan& plan, const Prepared& prepared, uint64_t namespaces,
-                         int cgroup) {
+                         const CgroupSet& cgroups) {
   auto [ours, theirs] = TRY(sys::socket_pair());
+  auto doors = cgroups.open_doors();
+  int cgroup = cgroups.unified_fd();
   auto cloned = sys::clone3(namespaces, cgroup);
   bool in_cgroup = cloned.ok() && cgroup >= 0;
   // A kernel before 5.7, or a place that is not ours to start in: move it there afterwards.
@@ -40,10 +42,22 @@ Result<Child> make_child(const plan::Plan& plan, const Prepared& prepared, uint6
   sys::Cloned child = std::move(*cloned);
   if (child.pid == 0) {
     ours.reset();
-    apply(plan, prepared, Channel(std::move(theirs)));
+    apply(plan, prepared, Channel(std::move(theirs)),
+          doors.ok() ? std::move(*doors) : std::vector<sys::Fd>());
   }
-  return Child{
-      sys::Process(child.pid, std::move(child.pidfd)), Channel(std::move(ours)), in_cgroup, {}};
+  return Child{.process = sys::Process(child.pid, std::move(child.pidfd)),
+               .channel = Channel(std::move(ours)),
+               .in_cgroup = in_cgroup,
+               .moves_itself = doors.ok()};
+}
+
+Result<void> add_to_cgroups(const Child& child, const CgroupSet& cgroups) {
+  pid_t pid = child.process.pid();
+  if (child.moves_itself) {
+    return child.in_cgroup ? Result<void>() : cgroups.add_to_unified(pid);
+  }
+  return cgroups.add(
+      pid, child.in_cgroup ? CgroupSet::Unified::already_inside : CgroupSet::Unified::join);
 }
 
 Result<void> await_second_birth(Child& child, Stage& stage) {

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/result.hpp"
+#include "runtime/cgroup.hpp"
 #include "runtime/inside.hpp"
 #include "runtime/protocol.hpp"
 #include "sys/process.hpp"
@@ -19,13 +20,18 @@ struct Child {
   sys::Process process;
   Channel channel{sys::Fd()};
   bool in_cgroup = false;     ///< it was born in the v2 directory
+  bool moves_itself = false;  ///< into those of v1, before all else
   sys::Process first_born{};  ///< what was cloned, where that made `process` in its place
 };
 
 /// Makes the process, which goes through the steps from Spawn or JoinContainer on. `namespaces` are
-/// CLONE_NEW*; `cgroup` is a v2 directory to be born in, or -1, and only a wish.
+/// CLONE_NEW*; to be born in the v2 directory of `cgroups` is only a wish, and so is that the child
+/// moves itself into those of v1: add_to_cgroups() does what is left.
 Result<Child> make_child(const plan::Plan& plan, const Prepared& prepared, uint64_t namespaces,
-                         int cgroup);
+                         const CgroupSet& cgroups);
+
+/// Moves the child's process, `child.process`, where it is not yet. Errors: as CgroupSet::add().
+Result<void> add_to_cgroups(const Child& child, const CgroupSet& cgroups);
 
 /// Where the child joins a namespace that counts for its children only, it makes another in its
 /// place: waits for that. `stage` is where it failed. Errors: those of the child; interrupted.

@@ -230,15 +230,14 @@ Result<CgroupSet> Executor::open_cgroups() const {
 
 Result<void> Executor::spawn() {
   Affinity affinity = TRY(Affinity::set(*spec_.process));
-  child_ = TRY(make_child(plan_, prepared_, 0, found_->cgroups.unified_fd()));
+  child_ = TRY(make_child(plan_, prepared_, 0, found_->cgroups));
   return {};
 }
 
 Result<void> Executor::place() {
   if (prepared_.joined->twice_born()) TRY(await_second_birth(child_, report_.stage));
   pid_t pid = child_.process.pid();
-  auto how = child_.in_cgroup ? CgroupSet::Unified::already_inside : CgroupSet::Unified::join;
-  auto added = found_->cgroups.add(pid, how);
+  auto added = add_to_cgroups(child_, found_->cgroups);
   if (!added.ok() && added.error().sys_errno == EBUSY) {
     sys::Fd directory = TRY(cgroup_of(found_->state.pid));
     TRY(write_cgroup_file(directory, "cgroup.procs", std::to_string(pid)));

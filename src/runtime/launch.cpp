@@ -224,7 +224,7 @@ Result<void> Launcher::spawn() {
   TRY(refuse_neighbours(spawn_step()));
   PidNamespace births = TRY(PidNamespace::join(spawn_step().joined));
   uint64_t created = joins_user_namespace(spawn_step()) ? 0 : created_namespaces(spawn_step());
-  child_ = TRY(make_child(launched_.plan, prepared_, created, launched_.cgroups.unified_fd()));
+  child_ = TRY(make_child(launched_.plan, prepared_, created, launched_.cgroups));
   undo_.add([this] { child_.process = sys::Process(); });
   prepared_.start_socket.reset();
   prepared_.early_mounts.clear();
@@ -259,8 +259,7 @@ Result<void> Launcher::join_cgroup() {
     TRY_CTX(enter_scope(*step), "cannot make the systemd scope");
     return {};
   }
-  auto unified = child_.in_cgroup ? CgroupSet::Unified::already_inside : CgroupSet::Unified::join;
-  TRY_CTX(launched_.cgroups.add(child_.process.pid(), unified), "cannot join the cgroup");
+  TRY_CTX(add_to_cgroups(child_, launched_.cgroups), "cannot join the cgroup");
   return {};
 }
 

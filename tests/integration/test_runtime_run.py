@@ -10,7 +10,7 @@ import pytest
 
 from support import missing_calls
 from support.bundle import MASKED, READONLY, Bundle
-from support.oci_fixtures import bundle, kind, place, runtime  # noqa: F401
+from support.oci_fixtures import bundle, hybrid, kind, place, runtime  # noqa: F401
 
 
 def test_gives_the_exit_status_of_the_program(runtime, bundle):
@@ -287,3 +287,16 @@ def test_prints_the_plan_that_it_would_execute(runtime, bundle):
     assert "mount proc at '/proc' (nosuid,nodev,noexec)" in plan
     assert plan[-1] == "execute /bin/sh -c true"
     assert not runtime.root.exists()
+
+
+@pytest.mark.parametrize("kind", ["root"], indirect=True)
+def test_moves_itself_into_cgroups_of_v1(runtime, bundle, place, hybrid):
+    # The kernel lets nobody fork while one process moves another.
+    bundle.linux["resources"]["pids"] = {"limit": 100}
+    bundle.linux["resources"]["memory"] = {"limit": 1 << 27}
+    runtime.prefix = ["strace", "-f", "-o", str(place / "trace"), "-e", "trace=openat"]
+    out = runtime.out(bundle.shell("cat /proc/self/cgroup"))
+    seen = {line.split(":")[1]: line.split(":")[2] for line in out.splitlines()}
+    assert (seen["pids"], seen["memory"]) == ("/", "/")  # the roots of its cgroup namespace
+    trace = (place / "trace").read_text()
+    assert trace.count('"tasks"') == 2 and '"cgroup.procs"' not in trace
