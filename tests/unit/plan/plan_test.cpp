@@ -248,10 +248,7 @@ TEST(Plan, refuses_a_config_that_contradicts_itself) {
               s.linux_.namespaces.push_back({"moon", ""});
             }),
             "config.json: linux.namespaces: unknown type 'moon'");
-  EXPECT_EQ(broken([](auto& s) {
-              s.linux_.namespaces = {{"pid", ""}};
-            }),
-            "no error");
+  EXPECT_EQ(broken([](auto& s) { s.linux_.namespaces = {{"pid", ""}}; }), "no error");
   EXPECT_EQ(broken([](auto& s) {
               s.linux_.uid_mappings = {{0, 0, 1}};
             }),
