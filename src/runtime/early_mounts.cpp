@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <linux/mount.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 
@@ -68,7 +69,16 @@ Result<sys::Fd> make(const plan::MountBind& step) {
   return mount;
 }
 
+/// Whether a device of the host holds the file system: another source is a mere name.
+bool is_on_device(const std::string& source) {
+  auto found = sys::open_at(sys::cwd(), source, O_PATH);
+  if (!found.ok()) return false;
+  auto info = sys::stat_fd(*found, source);
+  return info.ok() && S_ISBLK(info->st_mode);
+}
+
 Result<sys::Fd> make(const plan::MountFilesystem& step) {
+  if (!step.id_map && !is_on_device(step.source)) return sys::Fd();
   NewMount made = TRY(make_file_system(step.type, step.source, step.data, step.attributes.set));
   if (!step.id_map) return std::move(made.detached);
   if (!made.detached) return explain(sys_error(ENOSYS, "fsopen"), step.type, *step.id_map);
@@ -83,7 +93,9 @@ bool is_early(const plan::MountBind& step) {
 }
 
 bool is_early(const plan::MountFilesystem& step) {
-  return step.id_map.has_value() || step.source.starts_with("/");
+  // These show the namespaces of whoever makes them: the parent's are the host's.
+  bool shows_maker = step.type == "proc" || step.type == "sysfs" || step.type == "mqueue";
+  return step.id_map.has_value() || (step.source.starts_with("/") && !shows_maker);
 }
 
 Result<std::vector<sys::Fd>> make_early_mounts(const plan::Plan& plan) {

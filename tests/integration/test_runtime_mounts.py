@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import shutil
+import stat
 import subprocess
 
 import pytest
@@ -473,6 +474,30 @@ def test_a_device_that_cannot_be_written_is_mounted_read_only(runtime, bundle, p
     finally:
         subprocess.run(["losetup", "--detach", loop.stdout.strip()], check=True)
     assert done.stdout == "content\n" and done.stderr.endswith("Read-only file system\n"), done
+
+
+@pytest.fixture(params=["/name", "/dev/null", "disk"])
+def source(request, place):
+    """What a config may have as the source of a file system that has none."""
+    if request.param != "disk":
+        return request.param
+    os.mknod(place / "disk", stat.S_IFBLK | 0o600, os.makedev(7, 0))
+    return str(place / "disk")
+
+
+def test_proc_and_sys_are_those_of_the_container_whatever_their_source(runtime, bundle, source):
+    for mount in bundle.config["mounts"]:
+        if mount["type"] in ("proc", "sysfs"):
+            mount["source"] = source
+    out = runtime.out(bundle.shell("echo /proc/[0-9]*; ls /sys/class/net"))
+    assert out == "/proc/1\nlo\n"
+
+
+@pytest.mark.parametrize("kind", ["root"], indirect=True)
+def test_a_tmpfs_belongs_to_the_containers_user_whatever_its_source(runtime, bundle):
+    own_user_namespace(bundle)
+    bundle.mount("/data", "/name", kind="tmpfs")
+    assert runtime.out(bundle.shell("stat -c %u:%g /data")) == "0:0\n"
 
 
 def test_a_cgroup2_mount_shows_the_unified_hierarchy_alone(runtime, bundle):
