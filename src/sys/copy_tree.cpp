@@ -60,10 +60,11 @@ Result<void> copy_metadata(const Fd& from, const Fd& to, const struct stat& info
 
 Result<void> copy_file(const Fd& from_dir, const Fd& to_dir, const std::string& entry,
                        const std::string& name) {
-  // What was looked at may be another file by now: never wait for one, never read a device.
-  Fd from = TRY(open_at(from_dir, entry, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
-  struct stat info = TRY(stat_fd(from, name));
+  // What was looked at may be another file by now, and opening a device may already do something.
+  Fd found = TRY(open_at(from_dir, entry, O_PATH | O_NOFOLLOW));
+  struct stat info = TRY(stat_fd(found, name));
   if (!S_ISREG(info.st_mode)) return make_error(Kind::busy, "copy " + quoted(name) + ": changes");
+  Fd from = TRY(open_at(cwd(), fd_path(found), O_RDONLY));
   Fd to = TRY(open_at(to_dir, entry, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600));
   while (true) {
     ssize_t count = ::sendfile(to.get(), from.get(), nullptr, kChunk);

@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Images whose links lead the runtime's mounts, devices and masks astray."""
 
-import contextlib
-import ctypes
 import os
-import select
 from pathlib import Path
 
 import pytest
 
-from support.attacks import CORE_PATTERN, device_volume, holds, let_dev_be, watched_proc
+from support.attacks import (CORE_PATTERN, device_volume, holds, let_dev_be, opened,
+                             watched_proc)
 
 UP = "../" * 20
 
@@ -198,19 +196,6 @@ def test_cve_2025_52565_another_device_as_the_multiplexer(target, bundle, place)
     with opened(dev / "pts/ptmx") as events:
         target.run_on_terminal(bundle.shell("true"))
         holds(not events(), "the file was opened")
-
-
-@contextlib.contextmanager
-def opened(path):
-    """events() → whether anybody has opened the file since. inotify(7)"""
-    libc = ctypes.CDLL(None, use_errno=True)
-    queue = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
-    in_open = 0x20
-    assert libc.inotify_add_watch(queue, bytes(path), in_open) >= 0
-    try:
-        yield lambda: bool(select.select([queue], [], [], 0)[0])
-    finally:
-        os.close(queue)
 
 
 def test_payload_a_proc_without_masks_is_seen_as_writable(target, bundle):

@@ -2,10 +2,12 @@
 """Attackers who change an image or a volume while a container is made from it. Each test gives them
 a bounded number of rounds: BERTH_ATTACK_ROUNDS."""
 
+import os
+
 import pytest
 
-from support.attacks import (CORE_PATTERN, ROUNDS, device_volume, holds, let_dev_be, swapping,
-                             watched_proc)
+from support.attacks import (CORE_PATTERN, ROUNDS, device_volume, holds, let_dev_be, opened,
+                             swapping, watched_proc)
 
 MOUNTS = 12  # chances in one round
 
@@ -159,3 +161,19 @@ def test_cve_2025_52881_a_mount_is_diverted_into_proc(target, bundle, place, vol
             done = target.run(bundle.shell("echo in; cat /proc/sys/net/ipv4/ip_default_ttl"))
             holds(fake.read_text() == "64\n", "the setting was written to the mounted file")
             holds("64" not in done.out, "the mounted file covers the setting")
+
+
+def test_what_is_copied_up_is_exchanged_with_a_fifo(target, bundle):
+    """A file of the image is exchanged with a FIFO, which stands for a device, while a tmpfs is
+    filled with it; nothing but files may be opened."""
+    top = bundle.rootfs / "top"
+    top.mkdir()
+    pairs = [(top / f"{number}-file", top / f"{number}-fifo") for number in range(2)]
+    for file, fifo in pairs:
+        file.write_text("data")
+        os.mkfifo(fifo)
+    bundle.mount("/top", "tmpfs", "tmpcopyup", kind="tmpfs")
+    with opened(pairs[0][1]) as first, opened(pairs[1][1]) as second, swapping(*pairs):
+        for _ in range(ROUNDS * 3):
+            target.run(bundle.shell("echo in"))
+            holds(not first() and not second(), "the FIFO was opened")

@@ -3,6 +3,7 @@
 and attackers that run beside and inside them."""
 
 import contextlib
+import ctypes
 import dataclasses
 import errno
 import hashlib
@@ -278,6 +279,19 @@ def swapping(*pairs):
             stack.callback(process.wait)
             stack.callback(process.kill)
         yield
+
+
+@contextlib.contextmanager
+def opened(path):
+    """events() → whether anybody has opened the file since. inotify(7)"""
+    libc = ctypes.CDLL(None, use_errno=True)
+    queue = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+    in_open = 0x20
+    assert libc.inotify_add_watch(queue, bytes(path), in_open) >= 0
+    try:
+        yield lambda: bool(select.select([queue], [], [], 0)[0])
+    finally:
+        os.close(queue)
 
 
 class Watcher:
