@@ -154,9 +154,14 @@ Result<std::string> NetLinks::exchange(std::string message, const std::string& w
   std::string reply;
   std::array<char, 65536> buffer;
   while (reply.size() < kMaxReply) {
-    ssize_t count = ::recv(socket_.get(), buffer.data(), buffer.size(), 0);
+    sockaddr_nl sender{};
+    socklen_t size = sizeof sender;
+    ssize_t count = ::recvfrom(socket_.get(), buffer.data(), buffer.size(), 0,
+                               reinterpret_cast<sockaddr*>(&sender), &size);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return errno_now().error(what);
+    // Whoever administers the network namespace can write here too. netlink(7)
+    if (sender.nl_pid != 0) continue;
     std::string_view got(buffer.data(), static_cast<size_t>(count));
     Parts<nlmsghdr> parts(got);
     nlmsghdr head{};

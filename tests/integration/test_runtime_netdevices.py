@@ -5,6 +5,7 @@ of its own for the runtime, so that nothing of the machine's is touched."""
 import json
 import os
 import subprocess
+import sys
 
 import pytest
 
@@ -138,6 +139,46 @@ def test_moves_it_into_a_joined_namespace(runtime, network, bundle):
         assert "eth0" in interfaces(runtime, bundle)
         assert "eth0" in other.links()
     finally:
+        other.end()
+
+
+# Answers "Operation not permitted" to a process, as the kernel would, as soon as it listens.
+FORGER = """
+import socket, struct, sys
+pid = int(sys.argv[1])
+link = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)
+link.bind((0, 0))
+print("ready", flush=True)
+while True:
+    try:
+        for number in range(1, 20):
+            link.sendto(struct.pack("=IHHIIi16x", 36, 2, 0, number, pid, -1), (pid, 0))
+        break
+    except ConnectionRefusedError:
+        pass
+"""
+
+
+def test_believes_the_kernel_alone_in_a_joined_namespace(runtime, network, bundle, place):
+    other = Network()
+    bundle.linux["namespaces"] = [space for space in bundle.linux["namespaces"]
+                                  if space["type"] != "network"]
+    bundle.linux["namespaces"].append({"type": "network", "path": other.path})
+    bundle.linux["netDevices"] = {"veth0": {"name": "eth0"}}
+    bundle.write()
+    command = ["sh", "-c", 'read word; exec "$@"', "sh",
+               *runtime.command("run", "-b", str(bundle.directory), "c1")]
+    try:
+        waiting = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+        forger = subprocess.Popen(["nsenter", f"--net={other.path}", sys.executable, "-c", FORGER,
+                                   str(waiting.pid)], stdout=subprocess.PIPE)
+        assert forger.stdout.readline() == b"ready\n"
+        assert waiting.communicate(b"go\n", timeout=60)[1] == b""
+        assert "eth0" in other.links()
+        assert forger.wait(timeout=10) == 0, "it has answered nothing"
+    finally:
+        forger.kill()
+        forger.communicate()
         other.end()
 
 
