@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sys/socket.hpp"
 
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -93,9 +94,9 @@ Result<Received> receive_message(const Fd& socket, void* bytes, size_t size) {
 }
 
 bool peer_is_gone(const Fd& socket) {
-  char byte;
-  ssize_t count = ::recv(socket.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-  return count == 0 || (count < 0 && errno == ECONNRESET);
+  // Not by reading: what the peer said before it went may still be there.
+  pollfd entry{socket.get(), 0, 0};
+  return ::poll(&entry, 1, 0) > 0 && (entry.revents & (POLLHUP | POLLERR)) != 0;
 }
 
 Result<Fd> listen_unix(const std::string& path, SocketType type) {

@@ -25,7 +25,7 @@ struct Received {
 /// recvmsg(2)
 Result<Received> receive_message(const Fd& socket, void* bytes, size_t size);
 
-/// True when the other end is closed and everything it said has been read.
+/// True when the other end is closed, whether or not all that it said has been read.
 bool peer_is_gone(const Fd& socket);
 
 enum class SocketType { stream, messages };
