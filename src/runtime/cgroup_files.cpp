@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <memory>
 
@@ -29,6 +30,23 @@ bool is_permission(int code) {
   return code == EACCES || code == EPERM || code == EROFS;
 }
 
+namespace {
+
+Result<void> append_own_processes(const sys::Fd& directory, std::vector<pid_t>& pids) {
+  auto text = sys::read_file_if_exists(directory, "cgroup.procs");
+  // The processes of a threaded cgroup are listed at the root of its domain alone. cgroup-v2.rst
+  if (!text.ok() && text.error().sys_errno == EOPNOTSUPP) text = std::string();
+  // It may go while we look.
+  if (!text.ok() && text.error().sys_errno == ENODEV) text = std::string();
+  std::string lines = TRY(std::move(text)).value_or("");
+  for (std::string_view line : split_blank(lines)) {
+    if (auto pid = parse_i64(line)) pids.push_back(static_cast<pid_t>(*pid));
+  }
+  return {};
+}
+
+}  // namespace
+
 std::vector<std::string> child_cgroups(const sys::Fd& directory) {
   std::vector<std::string> names;
   int fd = ::openat(directory.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -44,20 +62,29 @@ std::vector<std::string> child_cgroups(const sys::Fd& directory) {
 }
 
 Result<void> append_processes(const sys::Fd& directory, std::vector<pid_t>& pids) {
-  auto text = sys::read_file_if_exists(directory, "cgroup.procs");
-  // The processes of a threaded cgroup are listed at the root of its domain alone. cgroup-v2.rst
-  if (!text.ok() && text.error().sys_errno == EOPNOTSUPP) text = std::string();
-  // It may go while we look.
-  if (!text.ok() && text.error().sys_errno == ENODEV) text = std::string();
-  std::string lines = TRY(std::move(text)).value_or("");
-  for (std::string_view line : split_blank(lines)) {
-    if (auto pid = parse_i64(line)) pids.push_back(static_cast<pid_t>(*pid));
+  std::vector<std::vector<std::string>> left;  // per level, the last first
+  auto enter = [&](const sys::Fd& here) -> Result<void> {
+    TRY(append_own_processes(here, pids));
+    left.push_back(child_cgroups(here));
+    std::reverse(left.back().begin(), left.back().end());
+    return {};
+  };
+  sys::Fd here = TRY(sys::open_at(directory, ".", O_RDONLY | O_DIRECTORY));
+  TRY(enter(here));
+  // A container may have made more levels than we may have descriptors, or frames on the stack.
+  while (true) {
+    if (left.back().empty()) {
+      left.pop_back();
+      if (left.empty()) return {};
+      here = TRY(sys::open_at(here, "..", O_RDONLY | O_DIRECTORY));
+      continue;
+    }
+    auto child = TRY(sys::open_if_exists(here, left.back().back(), O_RDONLY | O_DIRECTORY));
+    left.back().pop_back();
+    if (!child) continue;
+    here = std::move(*child);
+    TRY(enter(here));
   }
-  for (const auto& name : child_cgroups(directory)) {
-    auto child = TRY(sys::open_if_exists(directory, name, O_RDONLY | O_DIRECTORY));
-    if (child) TRY(append_processes(*child, pids));
-  }
-  return {};
 }
 
 }  // namespace berth::runtime

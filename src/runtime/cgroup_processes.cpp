@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <utility>
 
 #include "base/text.hpp"
@@ -26,6 +27,7 @@ using Version = CgroupHierarchy::Version;
 using Clock = std::chrono::steady_clock;
 
 constexpr auto kRemovePatience = std::chrono::seconds(2);
+constexpr auto kRemoveLongest = std::chrono::seconds(60);
 constexpr auto kFreezePatience = std::chrono::seconds(10);
 
 std::chrono::microseconds longer(std::chrono::microseconds wait) {
@@ -37,22 +39,59 @@ void pause_for(std::chrono::microseconds time) {
   nanosleep(&request, nullptr);
 }
 
+/// How long removing may take: each cgroup its time, and all of them together.
+class Patience {
+ public:
+  void has_progress() { step_ = std::min(Clock::now() + kRemovePatience, end_); }
+  bool is_over() const { return Clock::now() > step_; }
+
+ private:
+  Clock::time_point end_ = Clock::now() + kRemoveLongest;
+  Clock::time_point step_ = Clock::now() + kRemovePatience;
+};
+
+/// Removes the children of `directory`; the name of one that stays.
+std::optional<std::string> remove_children(const sys::Fd& directory, Patience& patience) {
+  std::optional<std::string> stays;
+  for (auto& name : child_cgroups(directory)) {
+    if (sys::remove_directory(directory, name).ok()) {
+      patience.has_progress();
+    } else {
+      stays = std::move(name);
+    }
+  }
+  return stays;
+}
+
+/// Removes all that is below `here`, which a container has made: more levels than a path or a
+/// process can hold. `end` is called each time that somebody is found inside.
+void remove_below(sys::Fd here, Patience& patience, const std::function<void()>& end) {
+  auto wait = std::chrono::microseconds(50);
+  for (size_t depth = 0; !patience.is_over();) {
+    auto stays = remove_children(here, patience);
+    auto next = sys::open_if_exists(here, stays.value_or(".."), O_RDONLY | O_DIRECTORY);
+    if (!next.ok() || (!stays && depth == 0)) return;
+    if (!*next) continue;
+    here = std::move(**next);
+    depth = stays ? depth + 1 : depth - 1;
+    if (!stays || !child_cgroups(here).empty()) continue;
+    end();
+    pause_for(wait);
+    wait = longer(wait);
+  }
+}
+
 /// rmdir(2) of a cgroup, children first; the kernel says EBUSY until the last process is reaped.
-/// `end` is called each time that somebody is found inside.
-Result<void> remove_directory(const std::string& path, Clock::time_point deadline,
-                              const std::function<void()>& end) {
+Result<void> remove_directory(const std::string& path, const std::function<void()>& end) {
+  Patience patience;
   for (auto wait = std::chrono::microseconds(50);; wait = longer(wait)) {
     if (::rmdir(path.c_str()) == 0 || errno == ENOENT) return {};
     int saved = errno;
     if (saved != EBUSY && saved != ENOTEMPTY) return sys_error(saved, "remove " + quoted(path));
     end();
     auto directory = sys::open_if_exists(sys::cwd(), path, O_RDONLY | O_DIRECTORY);
-    if (directory.ok() && *directory) {
-      for (const auto& child : child_cgroups(**directory)) {
-        TRY(remove_directory(path + "/" + child, deadline, end));
-      }
-    }
-    if (Clock::now() > deadline) return sys_error(saved, "remove " + quoted(path));
+    if (directory.ok() && *directory) remove_below(std::move(**directory), patience, end);
+    if (patience.is_over()) return sys_error(saved, "remove " + quoted(path));
     pause_for(wait);
   }
 }
@@ -160,7 +199,10 @@ Result<void> CgroupSet::signal_all(int signal) const {
   bool thaw = !TRY(is_frozen()) && find_freezer() != nullptr && freeze(Freeze::freeze).ok();
   auto pids = processes();
   if (pids.ok()) {
-    for (pid_t pid : *pids) ignore(sys::send_signal(pid, signal));  // it may have ended
+    for (pid_t pid : *pids) {
+      // Zero is one of another pid namespace, and to kill(2) our own process group.
+      if (pid > 0) ignore(sys::send_signal(pid, signal));  // it may have ended
+    }
   }
   if (thaw) TRY(freeze(Freeze::thaw));
   TRY(std::move(pids));
@@ -180,7 +222,6 @@ Result<void> CgroupSet::kill_all() const {
 }
 
 Result<void> CgroupSet::remove() {
-  auto deadline = Clock::now() + kRemovePatience;
   std::optional<Error> first;
   // A container ends with its pid namespace; without one, processes may have outlived the first.
   bool killed = false;
@@ -188,7 +229,7 @@ Result<void> CgroupSet::remove() {
     if (!std::exchange(killed, true)) ignore(kill_all());  // whoever stays, rmdir tells
   };
   for (const auto& directory : directories_) {
-    auto removed = remove_directory(directory.path, deadline, end);
+    auto removed = remove_directory(directory.path, end);
     if (removed.ok()) {
       remove_common_parent(directory.path);
     } else if (!first) {

@@ -305,6 +305,16 @@ def test_no_process_escapes_by_forking(runtime, shared, start):
 
 
 @ROOT
+def test_neither_cgroups_beyond_a_path_nor_processes_in_them_stay(runtime, shared):
+    shared.config["mounts"][-1] |= {"type": "cgroup2", "source": "cgroup2", "options": []}
+    name = "x" * 250
+    shared.shell(f"cd /sys/fs/cgroup; while mkdir {name} && cd {name}; do echo in; done "
+                 "2>/dev/null; echo $$ >cgroup.procs; sleep 1001 & exit 0")
+    assert len(runtime.out(shared).split()) > 10
+    assert all_directories(shared) == set()
+
+
+@ROOT
 def test_no_process_escapes_by_forking_on_v1(place, runtime, shared, start, hybrid):
     legacy = Runtime(place / "state", without_hierarchies("unified"))
     shared.linux["resources"]["pids"] = {"limit": 200}
