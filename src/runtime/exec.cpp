@@ -51,7 +51,6 @@ oci::Process changed(oci::Process process, const ExecRequest& request) {
   // Those are for the container's first process.
   process.scheduler.reset();
   process.io_priority.reset();
-  process.oom_score_adj.reset();
   return process;
 }
 
@@ -61,6 +60,8 @@ oci::Process completed(oci::Process process, const oci::Process& container) {
   if (process.rlimits.empty()) process.rlimits = container.rlimits;
   if (process.apparmor_profile.empty()) process.apparmor_profile = container.apparmor_profile;
   if (process.selinux_label.empty()) process.selinux_label = container.selinux_label;
+  // That of the caller may be the one that keeps a daemon from being killed.
+  if (!process.oom_score_adj) process.oom_score_adj = container.oom_score_adj;
   return process;
 }
 

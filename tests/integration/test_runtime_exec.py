@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -90,6 +91,17 @@ def test_runs_a_process_document(runtime, running, place):
                     cwd="/etc", capabilities={"bounding": ["CAP_KILL"]})
     assert ok(execute(runtime, "--process", path, "c1")) == (
         "uid=3 gid=4 groups=9\n/etc\ny\nCapEff:\t0000000000000000\n1024\n")
+
+
+def test_is_as_likely_to_be_killed_for_memory_as_the_container(runtime, bundle, start, place):
+    """The caller may be a daemon that is spared."""
+    bundle.process["oomScoreAdj"] = 345
+    bundle.args("/bin/sleep", "1000")
+    start()
+    score = ("/bin/cat", "/proc/self/oom_score_adj")
+    assert ok(execute(runtime, "c1", *score)) == "345\n"
+    assert ok(execute(runtime, "-p", document(place, args=score), "c1")) == "345\n"
+    assert ok(execute(runtime, "-p", document(place, args=score, oomScoreAdj=346), "c1")) == "346\n"
 
 
 def test_gives_the_exit_status_of_the_process(runtime, running):
@@ -225,6 +237,19 @@ def test_a_killed_runtime_takes_its_process_along(runtime, running):
     process.wait()
     until(lambda: len(members()) == 1)
     assert runtime.state()["status"] == "running"
+
+
+@pytest.mark.parametrize("flags", [(), ("--detach",)], ids=str)
+def test_leaves_nothing_whenever_it_is_killed(runtime, running, flags):
+    first = runtime.state()["pid"]
+    command = runtime.command("exec", *flags, "c1", "/bin/sleep", "0.1")
+    for delay in range(0, 20):
+        killed = subprocess.Popen(command, stdin=subprocess.DEVNULL)
+        time.sleep(delay / 1000)
+        killed.kill()
+        killed.wait()
+        until(lambda: json.loads(ok(runtime.call("ps", "-f", "json", "c1"))) == [first])
+    shell(runtime, "true")
 
 
 def test_goes_below_the_cgroup_of_the_container(runtime, running, bundle):
