@@ -270,6 +270,7 @@ Result<void> Launcher::place() {
   TRY(join_cgroup());
   if (const auto* group = plan::find<plan::JoinResctrl>(launched_.plan)) {
     launched_.state.resctrl_group = TRY(join_resctrl(*group, launched_.state.id, pid));
+    undo_.add([this] { remove_resctrl(launched_.state.resctrl_group); });
   }
   launched_.state.pid = pid;
   launched_.state.start_time = TRY(sys::process_start_time(pid));
