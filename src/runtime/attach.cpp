@@ -60,14 +60,16 @@ std::set<uint64_t> mount_ids(const std::vector<sys::MountEntry>& table) {
   return ids;
 }
 
-// The mount that is in the table since `before`; of a recursive one its uppermost.
-Result<sys::Fd> find_new_mount(const std::set<uint64_t>& before, const std::string& name) {
+// The mount on `place` that is in the table since `before`. Others may have come to us from the
+// host meanwhile.
+Result<sys::Fd> find_new_mount(const std::set<uint64_t>& before, const sys::Fd& place,
+                               const std::string& name) {
+  uint64_t parent = TRY(sys::mount_id(place, name));
+  std::string point = TRY(sys::read_link(sys::cwd(), sys::fd_path(place)));
   std::vector<sys::MountEntry> table = TRY(sys::mount_table());
-  std::erase_if(table, [&](const auto& entry) { return before.contains(entry.id); });
   for (const auto& entry : table) {
-    bool top = std::none_of(table.begin(), table.end(),
-                            [&](const auto& other) { return other.id == entry.parent; });
-    if (top) return sys::open_mount(entry);
+    bool on_place = entry.parent == parent && entry.point == point;
+    if (on_place && !before.contains(entry.id)) return sys::open_mount(entry);
   }
   return make_error(Kind::busy, "find the mount at " + quoted(name));
 }
@@ -90,7 +92,7 @@ Result<sys::Fd> mount_in_place(NewMount mount, const sys::Fd& target, uint64_t a
     auto made = sys::mount(mount.source, place, mount.type, flags, join(mount.data, ","));
     if (!made.ok()) return sys_error(made.error().sys_errno, "make file system");
   }
-  return find_new_mount(before, name);
+  return find_new_mount(before, target, name);
 }
 
 Result<void> remount_one(const sys::Fd& mount, uint64_t set, uint64_t clear,
