@@ -6,31 +6,13 @@
 
 #include "base/text.hpp"
 #include "runtime/cgroup.hpp"
+#include "runtime/mount_table.hpp"
 #include "sys/file.hpp"
 
 namespace berth::runtime {
 namespace {
 
 using Version = CgroupHierarchy::Version;
-
-/// Mount points are written with \040 for a blank and so on.
-std::string unescape(std::string_view text) {
-  std::string plain;
-  for (size_t i = 0; i < text.size(); ++i) {
-    bool octal = text[i] == '\\' && i + 3 < text.size() &&
-                 std::all_of(text.begin() + static_cast<ptrdiff_t>(i) + 1,
-                             text.begin() + static_cast<ptrdiff_t>(i) + 4,
-                             [](char c) { return c >= '0' && c <= '7'; });
-    if (!octal) {
-      plain += text[i];
-      continue;
-    }
-    plain +=
-        static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 + (text[i + 3] - '0'));
-    i += 3;
-  }
-  return plain;
-}
 
 /// "9:name=systemd:/a" → {"name=systemd" → "/a"}; v2 has the key "".
 std::map<std::string, std::string, std::less<>> own_paths(std::string_view self_cgroup) {
@@ -96,9 +78,9 @@ CgroupLayout parse_cgroup_layout(std::string_view mountinfo, std::string_view se
     auto words = split_blank(line);
     auto dash = std::find(words.begin(), words.end(), "-");
     if (dash - words.begin() < 6 || words.end() - dash < 4) continue;
-    std::string root = unescape(words[3]);
+    std::string root = unescape_mount_path(words[3]);
     CgroupHierarchy hierarchy;
-    hierarchy.mount = unescape(words[4]);
+    hierarchy.mount = unescape_mount_path(words[4]);
     std::string key;
     if (dash[1] == "cgroup") {
       for (std::string_view word : split(dash[3], ',')) {
