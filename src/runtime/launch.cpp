@@ -114,6 +114,7 @@ class Launcher {
   Result<void> spawn();
   Result<void> place();
   Result<void> attend();
+  Result<void> revive(Reviver& reviver);
   Result<void> publish();
   Launched finish();
   const Channel& channel() const { return child_.channel; }
@@ -123,7 +124,10 @@ class Launcher {
   Result<void> give_cgroup(const plan::MakeCgroup& step);
   Result<void> join_cgroup();
   Result<void> enter_scope(const plan::MakeCgroup& step);
+  Result<void> record_process();
   Result<void> confine();
+  Result<void> filter_devices();
+  Result<void> run_stage(const std::string& stage);
   Result<void> answer_hooks(const std::string& stage);
   const plan::Spawn& spawn_step() const { return *plan::find<plan::Spawn>(launched_.plan); }
 
@@ -268,13 +272,7 @@ Result<void> Launcher::place() {
   pid_t pid = child_.process.pid();
   TRY_CTX(map_ids(spawn_step(), pid, child_.channel), "cannot map ids");
   TRY(join_cgroup());
-  if (const auto* group = plan::find<plan::JoinResctrl>(launched_.plan)) {
-    launched_.state.resctrl_group = TRY(join_resctrl(*group, launched_.state.id, pid));
-    undo_.add([this] { remove_resctrl(launched_.state.resctrl_group); });
-  }
-  launched_.state.pid = pid;
-  launched_.state.start_time = TRY(sys::process_start_time(pid));
-  TRY(launched_.entry->write(launched_.state));
+  TRY(record_process());
   if (const auto* interfaces = plan::find<plan::MoveInterfaces>(launched_.plan)) {
     TRY(move_interfaces(*interfaces, spawn_step(), pid));
   }
@@ -284,8 +282,24 @@ Result<void> Launcher::place() {
   return confine();
 }
 
+Result<void> Launcher::record_process() {
+  pid_t pid = child_.process.pid();
+  if (const auto* group = plan::find<plan::JoinResctrl>(launched_.plan)) {
+    launched_.state.resctrl_group = TRY(join_resctrl(*group, launched_.state.id, pid));
+    undo_.add([this] { remove_resctrl(launched_.state.resctrl_group); });
+  }
+  launched_.state.pid = pid;
+  launched_.state.start_time = TRY(sys::process_start_time(pid));
+  return launched_.entry->write(launched_.state);
+}
+
 // What the child needs only at its end is made while it mounts.
 Result<void> Launcher::confine() {
+  TRY(filter_devices());
+  return send_filter(launched_.plan, prepared_, child_.channel);
+}
+
+Result<void> Launcher::filter_devices() {
   const auto* cgroup = plan::find<plan::MakeCgroup>(launched_.plan);
   if (cgroup != nullptr && devices_by_filter_) {
     size_t joined = launched_.cgroups.paths().size();
@@ -295,16 +309,36 @@ Result<void> Launcher::confine() {
       TRY(launched_.cgroups.add(child_.process.pid(), CgroupSet::Unified::already_inside));
     }
   }
-  return send_filter(launched_.plan, prepared_, child_.channel);
+  return {};
 }
 
-Result<void> Launcher::answer_hooks(const std::string& stage) {
+Result<void> Launcher::run_stage(const std::string& stage) {
   for (const auto& step : launched_.plan.steps) {
     const auto* hooks = std::get_if<plan::RunHooks>(&step);
     if (hooks == nullptr || hooks->stage != stage) continue;
     TRY(run_hooks(stage, hooks->hooks, public_state(launched_.state, "creating")));
   }
+  return {};
+}
+
+Result<void> Launcher::answer_hooks(const std::string& stage) {
+  TRY(run_stage(stage));
   return child_.channel.send(Message::hooks_done);
+}
+
+Result<void> Launcher::revive(Reviver& reviver) {
+  child_ = TRY(reviver.prepare(launched_, launched_.cgroups.unified_fd()));
+  undo_.add([this] {
+    child_.process = sys::Process();
+    // Without a pid namespace the others do not end with the first one.
+    if (!launched_.cgroups.empty()) ignore(launched_.cgroups.kill_all());
+  });
+  TRY(join_cgroup());
+  TRY(filter_devices());
+  child_.process = TRY(reviver.revive(child_, launched_));
+  TRY(record_process());
+  for (const char* stage : {"prestart", "createRuntime"}) TRY(run_stage(stage));
+  return reviver.resume(child_.process, launched_);
 }
 
 // Ends when the child waits for `start`, or has closed its end by becoming the program.
@@ -408,6 +442,17 @@ Result<Launched> launch(const Store& store, const LaunchRequest& request, Report
   TRY(launcher.spawn());
   TRY(settle(
       launcher.channel(), [&] { return launcher.place(); }, [&] { return launcher.attend(); }));
+  TRY(launcher.publish());
+  return launcher.finish();
+}
+
+Result<Launched> relaunch(const Store& store, const LaunchRequest& request, Reviver& reviver,
+                          Report& report, Log& log) {
+  Launcher launcher(store, request, report, log);
+  TRY(launcher.claim());
+  TRY(launcher.decide());
+  TRY(launcher.make_cgroup());
+  TRY(launcher.revive(reviver));
   TRY(launcher.publish());
   return launcher.finish();
 }

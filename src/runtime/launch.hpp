@@ -11,6 +11,7 @@
 #include "base/result.hpp"
 #include "plan/plan.hpp"
 #include "runtime/cgroup.hpp"
+#include "runtime/child.hpp"
 #include "runtime/protocol.hpp"
 #include "runtime/state.hpp"
 #include "sys/fd.hpp"
@@ -72,6 +73,24 @@ Result<plan::Plan> plan_bundle(const LaunchRequest& request);
 /// no process, no cgroup, no directory.
 /// Errors: those of oci::parse_spec, plan::make, CgroupSet::create and of the steps in the child.
 Result<Launched> launch(const Store& store, const LaunchRequest& request, Report& report, Log& log);
+
+/// Brings back the processes of a container, in place of a first process that carries out its plan.
+class Reviver {
+ public:
+  virtual ~Reviver() = default;
+  /// Makes the process that will do so and waits to be let go; `cgroup` as in make_child().
+  virtual Result<Child> prepare(const Launched& launched, int cgroup) = 0;
+  /// Lets it go once it is in the container's cgroups, until it has ended; gives the container's
+  /// first process.
+  virtual Result<sys::Process> revive(Child& child, const Launched& launched) = 0;
+  /// After the hooks.
+  virtual Result<void> resume(const sys::Process& process, const Launched& launched) = 0;
+};
+
+/// launch() for a container that has been running before. Of the hooks, prestart and createRuntime
+/// are called, as runc does.
+Result<Launched> relaunch(const Store& store, const LaunchRequest& request, Reviver& reviver,
+                          Report& report, Log& log);
 
 /// Undoes what a container has on the machine: processes, cgroups, poststop hooks, state directory.
 Result<void> dispose(const Store& store, const State& state, CgroupSet cgroups, Log& log);

@@ -26,7 +26,7 @@ import tempfile
 
 from support.registry import die_with_parent
 
-PACKAGES = ("systemd", "systemd-sysv", "libpam-systemd", "dbus", "dbus-user-session", "apparmor",
+PACKAGES = ("systemd", "systemd-sysv", "libpam-systemd", "dbus", "dbus-user-session", "apparmor", "criu",
             "python3", "python3-pytest", "busybox-static", "iproute2", "kmod", "passwd", "procps",
             "strace", "uidmap", "util-linux")
 

@@ -65,7 +65,7 @@ json::Value on_linux() {
 // not this kernel has it.
 Result<int> run(Session& session, const Options&, const std::vector<std::string>&) {
   json::Object annotations{{"io.github.seccomp.libseccomp.version", runtime::libseccomp_version()},
-                           {"org.opencontainers.runc.checkpoint.enabled", "false"}};
+                           {"org.opencontainers.runc.checkpoint.enabled", "true"}};
   json::Object document{
       {"ociVersionMin", "1.0.0"},
       {"ociVersionMax", std::string(berth::oci::kRuntimeSpecVersion)},

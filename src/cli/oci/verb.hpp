@@ -11,6 +11,7 @@
 #include "cli/core/flags.hpp"
 #include "cli/core/help.hpp"
 #include "runtime/container.hpp"
+#include "runtime/criu.hpp"
 
 /// The command line that every OCI runtime has (runc's, which callers write against).
 namespace berth::cli::oci {
@@ -76,6 +77,8 @@ struct LaunchOptions {
   std::optional<uint64_t> preserve_fds;
 };
 FlagTable launch_flags(LaunchOptions& options);
+/// The flags that checkpoint and restore share.
+FlagTable criu_flags(runtime::CriuOptions& options);
 /// Errors: usage (a number of descriptors that no process has).
 Result<int> descriptor_count(std::optional<uint64_t> preserve_fds);
 /// Errors: as descriptor_count().
@@ -83,6 +86,7 @@ Result<runtime::LaunchRequest> to_request(const Session& session, const LaunchOp
                                           const std::string& id);
 
 // Each in a file of its own.
+extern const Verb checkpoint_verb;
 extern const Verb create_verb;
 extern const Verb delete_verb;
 extern const Verb events_verb;
@@ -93,6 +97,7 @@ extern const Verb list_verb;
 extern const Verb pause_verb;
 extern const Verb plan_verb;
 extern const Verb ps_verb;
+extern const Verb restore_verb;
 extern const Verb resume_verb;
 extern const Verb run_verb;
 extern const Verb spec_verb;

@@ -11,9 +11,9 @@ namespace berth::cli::oci {
 
 const std::vector<const Verb*>& verbs() {
   static const std::vector<const Verb*> all = {
-      &create_verb, &start_verb,    &exec_verb,  &run_verb, &state_verb,  &kill_verb,
-      &delete_verb, &list_verb,     &pause_verb, &ps_verb,  &resume_verb, &update_verb,
-      &events_verb, &features_verb, &spec_verb,  &plan_verb};
+      &create_verb,     &start_verb,   &exec_verb,   &run_verb,      &state_verb,  &kill_verb,
+      &delete_verb,     &list_verb,    &pause_verb,  &ps_verb,       &resume_verb, &update_verb,
+      &checkpoint_verb, &restore_verb, &events_verb, &features_verb, &spec_verb,   &plan_verb};
   return all;
 }
 
@@ -69,6 +69,26 @@ FlagTable launch_flags(LaunchOptions& o) {
       {"no-pivot", 0, "", "Move the root instead of pivot_root", &o.request.no_pivot},
       {"no-new-keyring", 0, "", "Leave it the session keyring of the caller",
        &o.request.no_new_keyring}};
+}
+
+FlagTable criu_flags(runtime::CriuOptions& o) {
+  return {
+      {"image-path", 0, "DIR", "The files, in 'checkpoint' unless told", &o.image_path},
+      {"work-path", 0, "DIR", "Logs, beside the files unless told", &o.work_path},
+      {"tcp-established", 0, "", "Also open TCP connections", &o.tcp_established},
+      {"tcp-skip-in-flight", 0, "", "Without TCP connections on their way", &o.tcp_skip_in_flight},
+      {"link-remap", 0, "", "Link deleted files that are open back", &o.link_remap},
+      {"ext-unix-sk", 0, "", "Also Unix sockets with an end outside", &o.external_unix_sockets},
+      {"shell-job", 0, "", "Also what runs on the caller's terminal", &o.shell_job},
+      {"lazy-pages", 0, "", "Memory comes when it is used", &o.lazy_pages},
+      {"file-locks", 0, "", "Also file locks", &o.file_locks},
+      {"auto-dedup", 0, "", "Free what is in two places", &o.auto_dedup},
+      {"manage-cgroups-mode",
+       0,
+       "MODE",
+       "What becomes of cgroups",
+       &o.manage_cgroups_mode,
+       {"soft", "full", "strict", "ignore"}}};
 }
 
 Result<int> descriptor_count(std::optional<uint64_t> preserve_fds) {

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/restore.hpp"
+
+#include "cli/oci/verb.hpp"
+
+namespace berth::cli::oci {
+namespace {
+
+struct Options {
+  LaunchOptions launch;
+  runtime::RestoreRequest request;
+  std::vector<std::string> empty_namespaces;
+  bool detach = false;
+  bool no_subreaper = false;
+};
+
+FlagTable flags(Options& o) {
+  FlagTable table = launch_flags(o.launch);
+  FlagTable more = criu_flags(o.request.criu);
+  table.insert(table.end(), more.begin(), more.end());
+  table.insert(
+      table.end(),
+      {{"detach", 'd', "", "Leave the container to itself", &o.detach},
+       {"no-subreaper", 0, "", "Accepted: no process is adopted", &o.no_subreaper},
+       {"lsm-profile", 0, "TYPE:NAME",
+        "An AppArmor profile or SELinux label, not that of the images", &o.request.lsm_profile},
+       {"lsm-mount-context", 0, "CONTEXT", "SELinux context of the mounts, not that of the images",
+        &o.request.lsm_mount_context},
+       {"empty-ns",
+        0,
+        "NAME",
+        "Accepted: a network namespace is always left empty",
+        &o.empty_namespaces,
+        {"network"}}});
+  return table;
+}
+
+Result<int> run(Session& session, const Options& options,
+                const std::vector<std::string>& arguments) {
+  runtime::Store store = TRY(runtime::Store::open(session.root));
+  runtime::RestoreRequest request = options.request;
+  request.launch = TRY(to_request(session, options.launch, arguments[0]));
+  auto detach = options.detach ? runtime::Detach::yes : runtime::Detach::no;
+  return TRY_CTX(runtime::restore(store, std::move(request), detach, session.report, session.log),
+                 "cannot restore container '" + arguments[0] + "'");
+}
+
+}  // namespace
+
+const Verb restore_verb{
+    .text = {.name = "restore",
+             .arguments = "ID",
+             .summary = "Make a container out of the files of a checkpoint",
+             .example =
+                 "berth-runtime restore --detach --image-path /srv/saved --bundle /srv/web web"},
+    .arity = {1, 1},
+    .command = [] { return make_command(flags, run); },
+};
+
+}  // namespace berth::cli::oci
