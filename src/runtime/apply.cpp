@@ -435,7 +435,10 @@ void apply(const plan::Plan& plan, const Prepared& prepared, Channel channel,
   sys::reset_signals();
   ignore(sys::die_with_parent(SIGKILL));  // cannot fail for a valid signal
   sys::set_umask(0);
-  ignore(sys::new_session());  // a new process leads no group, so it cannot fail
+  // A new process leads no group, so it cannot fail. One that will make another needs none: a
+  // session costs a scheduling group of the kernel's.
+  bool twice_born = prepared.joined && prepared.joined->twice_born();
+  if (!twice_born) ignore(sys::new_session());
   // What the caller has left open is not the container's; all that we open is closed on exec
   // anyway.
   auto closed = sys::close_on_exec_from(3 + static_cast<unsigned>(prepared.preserve_fds));
