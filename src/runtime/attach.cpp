@@ -38,14 +38,7 @@ Result<sys::Fd> make_detached(const std::string& type, const std::string& source
   if ((attributes & MOUNT_ATTR_RDONLY) && source.starts_with("/")) {
     TRY(sys::fsconfig_flag(context, "ro"));
   }
-  for (const std::string& option : data) {
-    size_t equals = option.find('=');
-    if (equals == std::string::npos) {
-      TRY(sys::fsconfig_flag(context, option));
-    } else {
-      TRY(sys::fsconfig_string(context, option.substr(0, equals), option.substr(equals + 1)));
-    }
-  }
+  for (const auto& option : data) TRY(sys::fsconfig_option(context, option));
   TRY(sys::fsconfig_create(context));
   return sys::fsmount(context, static_cast<unsigned>(attributes));
 }

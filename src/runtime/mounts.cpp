@@ -63,14 +63,7 @@ Result<sys::Fd> mount_overlay(const plan::MountOverlayRoot& step,
     TRY(sys::fsconfig_string(context, "upperdir", sys::fd_path(directories.upper)));
     TRY(sys::fsconfig_string(context, "workdir", sys::fd_path(directories.work)));
   }
-  for (const auto& option : step.options) {
-    size_t equals = option.find('=');
-    if (equals == std::string::npos) {
-      TRY(sys::fsconfig_flag(context, option));
-    } else {
-      TRY(sys::fsconfig_string(context, option.substr(0, equals), option.substr(equals + 1)));
-    }
-  }
+  for (const auto& option : step.options) TRY(sys::fsconfig_option(context, option));
   TRY(sys::fsconfig_create(context));
   sys::Fd mount = TRY(sys::fsmount(context, static_cast<unsigned>(step.attributes.set)));
   TRY(sys::move_mount_to_fd(mount, target, "/"));

@@ -67,6 +67,12 @@ Result<void> fsconfig_flag(const Fd& context, const std::string& key) {
   return {};
 }
 
+Result<void> fsconfig_option(const Fd& context, const std::string& option) {
+  size_t equals = option.find('=');
+  if (equals == std::string::npos) return fsconfig_flag(context, option);
+  return fsconfig_string(context, option.substr(0, equals), option.substr(equals + 1));
+}
+
 Result<void> fsconfig_create(const Fd& context) {
   if (::syscall(SYS_fsconfig, context.get(), kFsconfigCreate, nullptr, nullptr, 0) != 0) {
     int saved = errno;

@@ -17,6 +17,8 @@ Result<Fd> fsopen(const std::string& type);
 Result<void> fsconfig_string(const Fd& context, const std::string& key, const std::string& value);
 /// fsconfig(2) FSCONFIG_SET_FLAG
 Result<void> fsconfig_flag(const Fd& context, const std::string& key);
+/// An option as mount(8) has it: "key=value" or "flag".
+Result<void> fsconfig_option(const Fd& context, const std::string& option);
 /// fsconfig(2) FSCONFIG_CMD_CREATE. On failure the kernel's message log is in the error text.
 Result<void> fsconfig_create(const Fd& context);
 /// fsmount(2); `attributes` are MOUNT_ATTR_*. The mount is detached: it dies with the descriptor.

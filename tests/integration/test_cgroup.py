@@ -11,27 +11,13 @@ from concurrent import futures
 
 import pytest
 from support.confine import Confine
+from support.oci_fixtures import mounted_hierarchies
 
 ROOT = pathlib.Path("/sys/fs/cgroup")
 NAME = "/berth-test-cgroup"
 DENY_ALL = {"allow": False, "access": "rwm"}
-
-
-def hierarchies():
-    """{what: mount point}, what being a v1 controller or "unified"."""
-    found = {}
-    for line in pathlib.Path("/proc/self/mountinfo").read_text(encoding="utf-8").split("\n"):
-        head, _, tail = line.partition(" - ")
-        if tail.startswith("cgroup2 "):
-            found["unified"] = head.split()[4]
-        elif tail.startswith("cgroup "):
-            for option in tail.split()[2].split(","):
-                found[option] = head.split()[4]
-    return found
-
-
-V1 = [what for what in hierarchies() if what not in ("unified", "rw", "ro", "xattr")]
-HYBRID = "unified" in hierarchies() and {"memory", "pids", "devices", "freezer"} <= set(V1)
+V1 = [what for what in mounted_hierarchies() if what not in ("unified", "rw", "ro", "xattr")]
+HYBRID = "unified" in mounted_hierarchies() and {"memory", "pids", "devices", "freezer"} <= set(V1)
 
 
 @pytest.fixture
@@ -47,7 +33,7 @@ def hybrid():
 
 def without(*mounts):
     """A shell that puts these cgroup mounts aside, for itself alone."""
-    places = " ".join(hierarchies()[what] for what in mounts)
+    places = " ".join(mounted_hierarchies()[what] for what in mounts)
     return ["unshare", "--mount", "sh", "-ec",
             f'for m in {places}; do umount "$m"; done; exec "$@"', "sh"]
 
@@ -57,7 +43,7 @@ def left():
 
 
 def directory(what):
-    return pathlib.Path(hierarchies()[what] + NAME)
+    return pathlib.Path(mounted_hierarchies()[what] + NAME)
 
 
 def read(what, file):
@@ -106,14 +92,14 @@ def test_limits_are_in_the_files_of_the_kernel(created):
     assert read("cpuset", "cpuset.cpus") == "0"
     assert read("cpuset", "cpuset.mems") != "", "a cpuset without memory takes no process"
     assert read("pids", "pids.max") == "17"
-    assert set(paths) == {hierarchies()[what] + NAME
+    assert set(paths) == {mounted_hierarchies()[what] + NAME
                           for what in ("memory", "cpu", "cpuacct", "cpuset", "pids",
                                        "unified")}
 
 
 @pytest.mark.profiles("root")
 def test_a_container_without_limits_is_in_the_v2_hierarchy_alone(created):
-    assert created() == [hierarchies()["unified"] + NAME]
+    assert created() == [mounted_hierarchies()["unified"] + NAME]
 
 
 @pytest.mark.profiles("root")
@@ -184,7 +170,7 @@ def test_a_directory_with_processes_is_not_taken_over(confine, created, sleeper)
     created()
     sleeper("unified")
     line = confine.fail("cgroup-create", confine.config(), NAME)
-    assert line == f"make cgroup '{hierarchies()['unified']}{NAME}': it has processes"
+    assert line == f"make cgroup '{mounted_hierarchies()['unified']}{NAME}': it has processes"
     assert directory("unified").exists()
 
 
@@ -260,7 +246,7 @@ def test_a_legacy_machine_kills_through_the_freezer(confine, hybrid):
     inside = without("unified")
     config = confine.config(devices=[DENY_ALL])
     paths = confine.ok("cgroup-create", config, NAME, inside=inside).split()
-    assert set(paths) == {hierarchies()[what] + NAME for what in ("devices", "freezer")}
+    assert set(paths) == {mounted_hierarchies()[what] + NAME for what in ("devices", "freezer")}
     with subprocess.Popen(["sleep", "60"]) as process:
         for path in paths:
             pathlib.Path(path, "cgroup.procs").write_text(str(process.pid), encoding="utf-8")
@@ -285,7 +271,7 @@ def test_a_machine_with_v2_alone_says_which_controllers_it_lacks(confine, hybrid
 def test_a_v2_value_for_a_controller_of_v1_is_told(confine, hybrid):
     config = confine.config(unified={"memory.high": "1000000", "cgroup.max.depth": "3"})
     done = confine.run("cgroup-run", config, NAME, "cat",
-                       f"{hierarchies()['unified']}{NAME}/cgroup.max.depth")
+                       f"{mounted_hierarchies()['unified']}{NAME}/cgroup.max.depth")
     assert done.stdout == "3\n"
     assert done.stderr == (
         "unmet: unified.memory.high: controller 'memory' is one of cgroup v1 here\n")
@@ -303,8 +289,8 @@ def test_an_ordinary_user_is_told_which_limits_do_not_hold(confine, hybrid, prof
     done = confine.run("cgroup-run", config, NAME, "echo", "ran", account=profile)
     assert (done.returncode, done.stdout) == (0, "ran\n")
     assert done.stderr.split("\n") == [
-        f"unmet: memory.limit: no permission for '{hierarchies()['memory']}'",
-        f"unmet: devices: no permission for '{hierarchies()['devices']}'", ""]
+        f"unmet: memory.limit: no permission for '{mounted_hierarchies()['memory']}'",
+        f"unmet: devices: no permission for '{mounted_hierarchies()['devices']}'", ""]
     assert left() == []
 
 

@@ -13,13 +13,9 @@ import time
 import pytest
 
 from support.bundle import Runtime
-from support.oci_fixtures import bundle, kind, place, processes, runtime  # noqa: F401
+from support.oci_fixtures import (bundle, kind, ok, place, processes, runtime,  # noqa: F401
+                                  until)
 from support.socket_fd import receive_fd
-
-
-def ok(done):
-    assert (done.returncode, done.stderr) == (0, ""), done
-    return done.stdout
 
 
 @pytest.fixture
@@ -36,14 +32,6 @@ def create(runtime, bundle):
 
     yield call
     ok(runtime.call("delete", "--force", "c1"))
-
-
-def until(condition, seconds=20):
-    for _ in range(seconds * 20):
-        if condition():
-            return
-        time.sleep(0.05)
-    raise AssertionError("never came true")
 
 
 def output(bundle):
