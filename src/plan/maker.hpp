@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.hpp"
+#include "plan/mount_options.hpp"
+#include "plan/plan.hpp"
+
+// For the files that make plans alone.
+namespace berth::plan {
+
+/// Errors that begin with "config.json: "; `what` begins with the member's name.
+Error usage(std::string what);
+Error unsupported(std::string what);
+
+/// Whether `path` is `directory` or lies in it, both tidy.
+bool is_below(std::string_view path, std::string_view directory);
+
+/// "/a//b/./c/../d/" → "/a/b/d". By the text alone, so that what is checked here is what is opened
+/// later; links are followed inside the root then.
+std::string tidy(std::string_view path);
+
+/// Collects the steps of one container; each method is one subject of the spec, and the order of
+/// their calls in make() is the order of execution.
+class Maker {
+ public:
+  Maker(const oci::Spec& spec, const Container& container, const HostFacts& facts)
+      : spec_(spec),
+        process_(spec.process ? *spec.process : kNoProcess),
+        container_(container),
+        facts_(facts) {}
+
+  Result<void> check();
+  Result<void> check_process();
+  Result<void> check_no_mounts() const;
+  Result<void> own_root();
+  void shared_root();
+  Result<void> cgroup();
+  Result<void> spawn();
+  Result<void> root();
+  Result<void> mounts();
+  Result<void> devices();
+  void console(bool named);
+  Result<void> clocks();
+  Result<void> resctrl();
+  Result<void> labels();
+  void oom_score();
+  Result<void> attributes();
+  Result<void> affinity();
+  bool has_own_root() const { return creates("mount"); }
+  void isolate_mounts() { add(IsolateMounts{}); }
+  void join_container() {
+    add(JoinContainer{});
+    if (container_.new_keyring) add(MakeKeyring{});
+  }
+  /// Read-only tmpfs are writable while mount points and devices are made in them.
+  void close_filled();
+  void masks();
+  Result<void> interfaces();
+  Result<void> kernel_settings();
+  Result<void> hooks(const char* stage, const std::vector<oci::Hook>& hooks);
+  Result<void> enter_root();
+  Result<void> limits();
+  void identity();
+  void find_program();
+  void await_start();
+  void program();
+
+  /// As late as possible: until here the child works while the parent puts it into its cgroups.
+  void cgroup_namespace();
+
+  Plan take() { return std::move(plan_); }
+
+ private:
+  bool creates(std::string_view type) const {
+    for (const auto& space : spec_.linux_.namespaces) {
+      if (space.type == type) return space.path.empty();
+    }
+    return false;
+  }
+  bool has_namespace(std::string_view type) const {
+    return std::any_of(spec_.linux_.namespaces.begin(), spec_.linux_.namespaces.end(),
+                       [&](const oci::Namespace& space) { return space.type == type; });
+  }
+  bool in_user_namespace() const { return facts_.user_namespace || has_namespace("user"); }
+  Result<void> mount(size_t index);
+  Result<void> mount_kernel_file_system(size_t index, MountOptions options);
+  Result<std::optional<IdMap>> id_map(size_t index, const MountOptions& options) const;
+  bool is_filled_later(size_t index) const;
+  void device(const oci::Device& device);
+  bool host_owns_dev() const;
+  uint64_t capability_set(const std::vector<std::string>& names, const char* member);
+  template <class T>
+  void add(T step) {
+    plan_.steps.emplace_back(std::move(step));
+  }
+
+  static const oci::Process kNoProcess;
+
+  const oci::Spec& spec_;
+  const oci::Process& process_;
+  const Container& container_;
+  const HostFacts& facts_;
+  Plan plan_;
+  bool in_cgroup_namespace_ = false;
+  std::vector<std::string> filled_;
+};
+
+}  // namespace berth::plan

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <linux/mount.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/text.hpp"
+#include "oci/edit.hpp"
+#include "plan/maker.hpp"
+
+namespace berth::plan {
+namespace {
+
+constexpr uint32_t kTtyGroup = 5;
+
+// What may lie over a file of procfs: lxcfs replaces these, and nothing of them is believed by a
+// privileged process (runc keeps the same list).
+bool may_cover_proc(std::string_view path) {
+  static constexpr std::array<std::string_view, 10> kAllowed = {
+      "/proc/cpuinfo", "/proc/diskstats",
+      "/proc/meminfo", "/proc/stat",
+      "/proc/swaps",   "/proc/uptime",
+      "/proc/loadavg", "/proc/slabinfo",
+      "/proc/net/dev", "/proc/sys/kernel/ns_last_pid"};
+  return std::find(kAllowed.begin(), kAllowed.end(), path) != kAllowed.end() ||
+         is_below(path, "/proc/driver");
+}
+
+std::string member(size_t mount, const char* name) {
+  return "mounts[" + std::to_string(mount) + "]." + name;
+}
+
+}  // namespace
+
+Result<void> Maker::root() {
+  std::string path = spec_.root.path.starts_with("/") ? spec_.root.path
+                                                      : container_.bundle + "/" + spec_.root.path;
+  bool mounted = !spec_.mounts.empty() && tidy(spec_.mounts[0].destination) == "/";
+  if (!mounted) {
+    add(BindRoot{std::move(path)});
+    return {};
+  }
+  const oci::Mount& mount = spec_.mounts[0];
+  if (mount.type != "overlay") {
+    return unsupported("mounts[0].type: expected 'overlay' for the root, got " +
+                       quoted(mount.type));
+  }
+  MountOptions options = parse_mount_options(mount.options);
+  MountOverlayRoot step;
+  step.target = std::move(path);
+  step.attributes = options.attributes;
+  for (const std::string& option : options.data) {
+    auto value = [&](std::string_view key) -> std::optional<std::string> {
+      if (!option.starts_with(key)) return std::nullopt;
+      return option.substr(key.size());
+    };
+    if (auto layer = value("lowerdir+=")) {
+      step.lower.push_back(*layer);
+    } else if (auto layers = value("lowerdir=")) {
+      for (std::string_view one : split(*layers, ':')) step.lower.emplace_back(one);
+    } else if (auto upper = value("upperdir=")) {
+      step.upper = *upper;
+    } else if (auto work = value("workdir=")) {
+      step.work = *work;
+    } else {
+      step.options.push_back(option);
+    }
+  }
+  if (step.lower.empty()) return usage("mounts[0].options: an overlay without lowerdir");
+  if (step.upper.empty() != step.work.empty()) {
+    return usage("mounts[0].options: upperdir and workdir need each other");
+  }
+  add(std::move(step));
+  return {};
+}
+
+Result<void> Maker::mounts() {
+  for (size_t i = 0; i < spec_.mounts.size(); ++i) {
+    if (i == 0 && tidy(spec_.mounts[0].destination) == "/") continue;
+    TRY(mount(i));
+  }
+  return {};
+}
+
+// runtime-spec config.md "idmap": "If uidMappings or gidMappings are specified for the mount, the
+// runtime MUST use those values for the mount's mapping. If they are not specified, the runtime MAY
+// use the container's user namespace mapping, otherwise an error MUST be returned."
+Result<std::optional<IdMap>> Maker::id_map(size_t index, const MountOptions& options) const {
+  const oci::Mount& mount = spec_.mounts[index];
+  bool own = !mount.uid_mappings.empty() || !mount.gid_mappings.empty();
+  if (!own && !options.id_map) return std::optional<IdMap>();
+  if (own && (mount.uid_mappings.empty() || mount.gid_mappings.empty())) {
+    return usage(member(index, "uidMappings") + ": uidMappings and gidMappings need each other");
+  }
+  IdMap map;
+  map.uids = own ? mount.uid_mappings : spec_.linux_.uid_mappings;
+  map.gids = own ? mount.gid_mappings : spec_.linux_.gid_mappings;
+  map.recursive = options.recursive_id_map;
+  map.member = member(index, "options");
+  if (!own) {
+    for (const auto& space : spec_.linux_.namespaces) {
+      if (space.type == "user") map.user_namespace = space.path;
+    }
+  }
+  if (map.user_namespace.empty() && (map.uids.empty() || map.gids.empty())) {
+    return usage(member(index, "options") +
+                 ": idmap needs uidMappings and gidMappings, of the mount or of linux");
+  }
+  return std::optional<IdMap>(std::move(map));
+}
+
+Result<void> Maker::mount(size_t index) {
+  const oci::Mount& mount = spec_.mounts[index];
+  // runtime-spec config.md: "destination ... MUST be an absolute path"; 1.2 tolerates a relative
+  // one, read as below "/".
+  std::string target = tidy(mount.destination);
+  if (mount.destination.empty()) return usage(member(index, "destination") + ": empty");
+  if (target == "/") {
+    return usage(member(index, "destination") + ": '/' is for the first mount only");
+  }
+  if (is_below(target, "/proc") && target != "/proc" && !may_cover_proc(target)) {
+    return make_error(Kind::denied, "config.json: " + member(index, "destination") +
+                                        ": nothing may lie over procfs at " + quoted(target));
+  }
+  MountOptions options = parse_mount_options(mount.options);
+  bool bind = options.bind || mount.type == "bind";
+  std::optional<IdMap> map = TRY(id_map(index, options));
+  if (options.remount) {
+    if (map) return usage(member(index, "options") + ": idmap is for a new mount");
+    add(ChangeMount{std::move(target), options.attributes, !bind, mount.type, mount.source,
+                    options.data});
+    return {};
+  }
+  if (options.copy_up && (bind || mount.type != "tmpfs")) {
+    return usage(member(index, "options") + ": tmpcopyup is for a tmpfs");
+  }
+  if (!bind) return mount_kernel_file_system(index, std::move(options));
+  if (mount.source.empty()) return usage(member(index, "source") + ": empty for a bind");
+  std::string source =
+      mount.source.starts_with("/") ? mount.source : container_.bundle + "/" + mount.source;
+  // Another user namespace gets the host's mounts as slaves, never as peers.
+  const auto& wish = options.attributes.propagation;
+  bool peer = spec_.linux_.rootfs_propagation.ends_with("shared") && !has_namespace("user") &&
+              (!wish || wish->type == Propagation::shared);
+  add(MountBind{std::move(source), std::move(target), options.recursive_bind || !options.bind,
+                options.attributes, std::move(map), peer});
+  return {};
+}
+
+// Mount points, and in /dev the devices, are made in it after it was mounted.
+bool Maker::is_filled_later(size_t index) const {
+  std::string target = tidy(spec_.mounts[index].destination);
+  bool filled = target == "/dev";
+  for (size_t i = index + 1; i < spec_.mounts.size(); ++i) {
+    std::string other = tidy(spec_.mounts[i].destination);
+    if (other == target) return false;  // hidden: there is nothing to be changed later
+    filled = filled || is_below(other, target);
+  }
+  return filled;
+}
+
+Result<void> Maker::mount_kernel_file_system(size_t index, MountOptions options) {
+  const oci::Mount& mount = spec_.mounts[index];
+  std::string target = tidy(mount.destination);
+  if (mount.type.empty() || mount.type == "none") {
+    return usage(member(index, "type") + ": empty, and no option 'bind'");
+  }
+  if (mount.type == "cgroup" || mount.type == "cgroup2") {
+    if (!facts_.has_cgroups) {
+      plan_.warnings.push_back("no cgroup file system on this machine: ignoring the mount of " +
+                               quoted(target));
+      return {};
+    }
+    if (options.id_map) return usage(member(index, "options") + ": idmap is not for cgroups");
+    cgroup_namespace();
+    add(MountCgroups{std::move(target), mount.type == "cgroup2", options.attributes});
+    return {};
+  }
+  if (mount.type == "sysfs" && in_user_namespace() && !creates("network")) {
+    // The kernel gives a new sysfs only to the owner of the network namespace.
+    MountAttributes attributes = options.attributes;
+    attributes.recursive_set |= MOUNT_ATTR_RDONLY | (attributes.set & ~MOUNT_ATTR__ATIME);
+    attributes.set = attributes.clear = 0;
+    attributes.propagation = PropagationChange{Propagation::slave, true};
+    add(MountBind{"/sys", std::move(target), true, attributes});
+    return {};
+  }
+  if (mount.type == "devpts" && !facts_.tty_group_mapped) {
+    std::erase(options.data, "gid=" + std::to_string(kTtyGroup));
+  }
+  // Those of the kernel's own file systems have labels of their own.
+  bool labelled = mount.type != "proc" && mount.type != "sysfs" && mount.type != "mqueue";
+  if (labelled && !spec_.linux_.mount_label.empty()) {
+    options.data.push_back("context=" + spec_.linux_.mount_label);
+  }
+  MountFilesystem step;
+  step.type = mount.type;
+  step.source = mount.source.empty() ? mount.type : mount.source;
+  step.data = std::move(options.data);
+  step.attributes = options.attributes;
+  step.copy_up = options.copy_up;
+  step.id_map = TRY(id_map(index, options));
+  if (mount.type == "tmpfs" && (step.attributes.set & MOUNT_ATTR_RDONLY) &&
+      is_filled_later(index)) {
+    step.attributes.set &= ~uint64_t{MOUNT_ATTR_RDONLY};
+    filled_.push_back(target);
+  }
+  // A link that an image left in the place of /proc would have the kernel's files appear elsewhere,
+  // and a runtime that later writes to "/proc/self/attr" write to the image's file.
+  step.exact = mount.type == "proc" || mount.type == "sysfs" || target == "/proc" ||
+               target == "/sys" || target == "/dev";
+  step.target = std::move(target);
+  add(std::move(step));
+  return {};
+}
+
+void Maker::close_filled() {
+  MountAttributes readonly;
+  readonly.set = MOUNT_ATTR_RDONLY;
+  for (const auto& target : filled_) add(ChangeMount{target, readonly});
+}
+
+bool Maker::host_owns_dev() const {
+  return std::any_of(spec_.mounts.begin(), spec_.mounts.end(), [](const oci::Mount& mount) {
+    bool bind = mount.type == "bind" ||
+                std::any_of(mount.options.begin(), mount.options.end(),
+                            [](const auto& word) { return word == "bind" || word == "rbind"; });
+    return bind && tidy(mount.destination) == "/dev";
+  });
+}
+
+void Maker::device(const oci::Device& device) {
+  auto major = static_cast<uint32_t>(device.major);
+  auto minor = static_cast<uint32_t>(device.minor);
+  std::string type = device.type == "u" ? "c" : device.type;
+  if (in_user_namespace() && type != "p") {
+    auto source = spec_.annotations.find(std::string(oci::kDeviceSourceAnnotation) + device.path);
+    add(BindNode{source == spec_.annotations.end() ? device.path : source->second, device.path,
+                 std::move(type), major, minor});
+    return;
+  }
+  add(MakeNode{device.path, std::move(type), major, minor, device.file_mode.value_or(0666) & 07777,
+               device.uid.value_or(0), device.gid.value_or(0)});
+}
+
+Result<void> Maker::devices() {
+  // A bind of the host's /dev already holds everything, and nothing may be written there.
+  if (host_owns_dev()) return {};
+  static const std::array<oci::Device, 6> kDefaults = {
+      oci::Device{"c", "/dev/null", 1, 3, 0666, 0, 0},
+      oci::Device{"c", "/dev/zero", 1, 5, 0666, 0, 0},
+      oci::Device{"c", "/dev/full", 1, 7, 0666, 0, 0},
+      oci::Device{"c", "/dev/random", 1, 8, 0666, 0, 0},
+      oci::Device{"c", "/dev/urandom", 1, 9, 0666, 0, 0},
+      oci::Device{"c", "/dev/tty", 5, 0, 0666, 0, 0}};
+  const auto& asked = spec_.linux_.devices;
+  for (const auto& one : kDefaults) {
+    bool replaced = std::any_of(asked.begin(), asked.end(), [&](const oci::Device& other) {
+      return tidy(other.path) == one.path;
+    });
+    if (!replaced) device(one);
+  }
+  for (const auto& one : asked) {
+    if (!one.path.starts_with("/") || one.path.ends_with("/")) {
+      return usage("linux.devices: expected an absolute path, got " + quoted(one.path));
+    }
+    if (one.type != "c" && one.type != "b" && one.type != "u" && one.type != "p") {
+      return usage("linux.devices: unknown type " + quoted(one.type));
+    }
+    device(one);
+  }
+  add(MakeLink{"/dev/ptmx", "pts/ptmx"});
+  add(MakeLink{"/dev/fd", "/proc/self/fd"});
+  add(MakeLink{"/dev/stdin", "/proc/self/fd/0"});
+  add(MakeLink{"/dev/stdout", "/proc/self/fd/1"});
+  add(MakeLink{"/dev/stderr", "/proc/self/fd/2"});
+  return {};
+}
+
+void Maker::masks() {
+  auto tidied = [](std::vector<std::string> paths) {
+    std::transform(paths.begin(), paths.end(), paths.begin(), tidy);
+    return paths;
+  };
+  if (!spec_.linux_.readonly_paths.empty()) add(MakeReadonly{tidied(spec_.linux_.readonly_paths)});
+  if (!spec_.linux_.masked_paths.empty()) add(MaskPaths{tidied(spec_.linux_.masked_paths)});
+}
+
+Result<void> Maker::own_root() {
+  TRY(root());
+  TRY(mounts());
+  TRY(devices());
+  console(true);
+  close_filled();
+  masks();
+  return {};
+}
+
+void Maker::shared_root() {
+  EnterSharedRoot step;
+  step.path = spec_.root.path.starts_with("/") ? spec_.root.path
+                                               : container_.bundle + "/" + spec_.root.path;
+  for (const auto& space : spec_.linux_.namespaces) {
+    if (space.type == "mount") step.mount_namespace = space.path;
+  }
+  add(std::move(step));
+  console(false);
+}
+
+Result<void> Maker::enter_root() {
+  EnterRoot step;
+  step.readonly = spec_.root.readonly;
+  const std::string& wish = spec_.linux_.rootfs_propagation;
+  if (!wish.empty()) {
+    MountOptions options = parse_mount_options({wish});
+    if (!options.attributes.propagation) {
+      return usage("linux.rootfsPropagation: unknown value " + quoted(wish));
+    }
+    step.propagation = options.attributes.propagation;
+  }
+  add(step);
+  return {};
+}
+
+}  // namespace berth::plan

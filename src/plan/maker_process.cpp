@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "base/text.hpp"
+#include "oci/capabilities.hpp"
+#include "plan/attributes.hpp"
+#include "plan/maker.hpp"
+
+namespace berth::plan {
+namespace {
+
+std::string search_path(const std::vector<std::string>& env) {
+  constexpr std::string_view kName = "PATH=";
+  for (const auto& assignment : env) {
+    if (assignment.starts_with(kName)) return assignment.substr(kName.size());
+  }
+  return "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+}
+
+// Whoever has the listener gets it from `create`, which has gone when `start` comes.
+bool notifies(const oci::Seccomp& profile) {
+  constexpr std::string_view kNotify = "SCMP_ACT_NOTIFY";
+  return profile.default_action == kNotify ||
+         std::any_of(profile.syscalls.begin(), profile.syscalls.end(),
+                     [&](const auto& rule) { return rule.action == kNotify; });
+}
+
+}  // namespace
+
+void Maker::console(bool named) {
+  if (process_.terminal) add(MakeConsole{process_.console_size, named});
+}
+
+Result<void> Maker::labels() {
+  SetLabels step{process_.apparmor_profile, process_.selinux_label};
+  // Without AppArmor everything is unconfined.
+  if (step.apparmor == "unconfined" && !facts_.apparmor) step.apparmor.clear();
+  if (!step.apparmor.empty() && !facts_.apparmor) {
+    return unsupported("process.apparmorProfile: AppArmor is not enabled on this machine");
+  }
+  if (!step.selinux.empty() && !facts_.selinux) {
+    return unsupported("process.selinuxLabel: SELinux is not enabled on this machine");
+  }
+  if (!step.apparmor.empty() || !step.selinux.empty()) add(std::move(step));
+  return {};
+}
+
+// After the cgroup, which bounds what they may ask for, and before the rights for them go.
+Result<void> Maker::attributes() {
+  if (process_.scheduler) add(TRY(scheduler_step(*process_.scheduler)));
+  if (process_.io_priority) add(TRY(io_priority_step(*process_.io_priority)));
+  const auto& on_linux = spec_.linux_;
+  if (on_linux.memory_policy) add(TRY(memory_policy_step(*on_linux.memory_policy)));
+  if (on_linux.personality) add(TRY(personality_step(*on_linux.personality)));
+  return {};
+}
+
+Result<void> Maker::affinity() {
+  if (!process_.exec_cpu_affinity) return {};
+  auto processors =
+      TRY(parse_cpu_list(process_.exec_cpu_affinity->final_, "process.execCPUAffinity.final"));
+  if (!processors.empty()) add(SetAffinity{std::move(processors)});
+  return {};
+}
+
+// While the process has the ids of the caller: in another user namespace the file is not its own.
+void Maker::oom_score() {
+  if (process_.oom_score_adj) add(SetOomScore{*process_.oom_score_adj});
+}
+
+Result<void> Maker::hooks(const char* stage, const std::vector<oci::Hook>& list) {
+  for (const auto& hook : list) {
+    if (!hook.path.starts_with("/")) {
+      return usage("hooks." + std::string(stage) + ": expected an absolute path, got " +
+                   quoted(hook.path));
+    }
+    if (hook.timeout && *hook.timeout <= 0) {
+      return usage("hooks." + std::string(stage) + ": a timeout that is not positive");
+    }
+  }
+  if (!list.empty()) add(RunHooks{stage, list});
+  return {};
+}
+
+Result<void> Maker::limits() {
+  struct Name {
+    std::string_view name;
+    int resource;
+  };
+  static constexpr std::array kNames = {Name{"RLIMIT_AS", RLIMIT_AS},
+                                        Name{"RLIMIT_CORE", RLIMIT_CORE},
+                                        Name{"RLIMIT_CPU", RLIMIT_CPU},
+                                        Name{"RLIMIT_DATA", RLIMIT_DATA},
+                                        Name{"RLIMIT_FSIZE", RLIMIT_FSIZE},
+                                        Name{"RLIMIT_LOCKS", RLIMIT_LOCKS},
+                                        Name{"RLIMIT_MEMLOCK", RLIMIT_MEMLOCK},
+                                        Name{"RLIMIT_MSGQUEUE", RLIMIT_MSGQUEUE},
+                                        Name{"RLIMIT_NICE", RLIMIT_NICE},
+                                        Name{"RLIMIT_NOFILE", RLIMIT_NOFILE},
+                                        Name{"RLIMIT_NPROC", RLIMIT_NPROC},
+                                        Name{"RLIMIT_RSS", RLIMIT_RSS},
+                                        Name{"RLIMIT_RTPRIO", RLIMIT_RTPRIO},
+                                        Name{"RLIMIT_RTTIME", RLIMIT_RTTIME},
+                                        Name{"RLIMIT_SIGPENDING", RLIMIT_SIGPENDING},
+                                        Name{"RLIMIT_STACK", RLIMIT_STACK}};
+  std::set<std::string> seen;
+  for (const auto& limit : process_.rlimits) {
+    auto found = std::find_if(kNames.begin(), kNames.end(),
+                              [&](const Name& name) { return name.name == limit.type; });
+    if (found == kNames.end()) {
+      return usage("process.rlimits: unknown type " + quoted(limit.type));
+    }
+    if (!seen.insert(limit.type).second) {
+      return usage("process.rlimits: " + quoted(limit.type) + " is there twice");
+    }
+    add(SetRlimit{limit.type, found->resource, limit.soft, limit.hard});
+  }
+  return {};
+}
+
+uint64_t Maker::capability_set(const std::vector<std::string>& names, const char* member) {
+  std::vector<std::string> unknown;
+  uint64_t set = oci::capability_bits(names, unknown);
+  for (const auto& name : unknown) {
+    plan_.warnings.push_back("process.capabilities." + std::string(member) +
+                             ": unknown capability " + quoted(name) + ", ignoring");
+  }
+  return set;
+}
+
+void Maker::identity() {
+  const auto& process = process_;
+  SetCapabilities capabilities;
+  if (process.capabilities) {
+    capabilities.bounding = capability_set(process.capabilities->bounding, "bounding");
+    capabilities.effective = capability_set(process.capabilities->effective, "effective");
+    capabilities.permitted = capability_set(process.capabilities->permitted, "permitted");
+    capabilities.inheritable = capability_set(process.capabilities->inheritable, "inheritable");
+    capabilities.ambient = capability_set(process.capabilities->ambient, "ambient");
+  }
+  // Without no_new_privs the kernel takes a filter only from a privileged process, so that it has
+  // to be loaded before the privileges go; with it, it comes last and need not allow these steps.
+  const auto& seccomp = spec_.linux_.seccomp;
+  if (seccomp && !process.no_new_privileges) add(LoadSeccomp{*seccomp});
+  add(LimitCapabilities{capabilities.bounding});
+  add(EnterDirectory{tidy(process.cwd)});
+  add(SetIdentity{process.user.uid, process.user.gid, process.user.additional_gids});
+  add(capabilities);
+  add(SetUmask{process.user.umask.value_or(0022) & 0777});
+  if (process.no_new_privileges) add(ForbidNewPrivileges{});
+}
+
+void Maker::find_program() {
+  if (spec_.process) add(FindProgram{process_.args[0], search_path(process_.env)});
+}
+
+void Maker::await_start() {
+  const auto& seccomp = spec_.linux_.seccomp;
+  if (seccomp && process_.no_new_privileges && notifies(*seccomp)) add(LoadSeccomp{*seccomp});
+  if (container_.await_start) add(AwaitStart{});
+}
+
+void Maker::program() {
+  const auto& process = process_;
+  const auto& seccomp = spec_.linux_.seccomp;
+  if (seccomp && process.no_new_privileges && !notifies(*seccomp)) add(LoadSeccomp{*seccomp});
+  add(Execute{process.args, process.env});
+}
+
+}  // namespace berth::plan
