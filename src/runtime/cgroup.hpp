@@ -163,6 +163,10 @@ class CgroupSet {
   /// a freezer. Errors: io (the list cannot be read).
   Result<void> signal_all(int signal) const;
 
+  /// Thaws whatever is frozen in v1, child cgroups that the container has frozen itself too: its
+  /// processes do not die before, nor does the first one of its pid namespace.
+  void thaw_below() const;
+
   /// Sends SIGKILL to all processes, in child cgroups too. They may still be dying at return.
   Result<void> kill_all() const;
 

@@ -61,17 +61,17 @@ std::vector<std::string> child_cgroups(const sys::Fd& directory) {
   return names;
 }
 
-Result<void> append_processes(const sys::Fd& directory, std::vector<pid_t>& pids) {
+Result<void> visit_cgroups(const sys::Fd& directory,
+                           const std::function<Result<void>(const sys::Fd&)>& visit) {
   std::vector<std::vector<std::string>> left;  // per level, the last first
   auto enter = [&](const sys::Fd& here) -> Result<void> {
-    TRY(append_own_processes(here, pids));
+    TRY(visit(here));
     left.push_back(child_cgroups(here));
     std::reverse(left.back().begin(), left.back().end());
     return {};
   };
   sys::Fd here = TRY(sys::open_at(directory, ".", O_RDONLY | O_DIRECTORY));
   TRY(enter(here));
-  // A container may have made more levels than we may have descriptors, or frames on the stack.
   while (true) {
     if (left.back().empty()) {
       left.pop_back();
@@ -85,6 +85,11 @@ Result<void> append_processes(const sys::Fd& directory, std::vector<pid_t>& pids
     here = std::move(*child);
     TRY(enter(here));
   }
+}
+
+Result<void> append_processes(const sys::Fd& directory, std::vector<pid_t>& pids) {
+  return visit_cgroups(directory,
+                       [&](const sys::Fd& one) { return append_own_processes(one, pids); });
 }
 
 }  // namespace berth::runtime

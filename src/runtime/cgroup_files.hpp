@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,12 @@ bool is_permission(int code);
 
 /// Names of the cgroups in the cgroup `directory`; none when it cannot be read.
 std::vector<std::string> child_cgroups(const sys::Fd& directory);
+
+/// Calls `visit` with `directory` and every cgroup below it, however deep: a container may have
+/// made more levels than we may have descriptors, or frames on the stack. Ends with its first
+/// error.
+Result<void> visit_cgroups(const sys::Fd& directory,
+                           const std::function<Result<void>(const sys::Fd&)>& visit);
 
 /// Appends the processes in `directory` and below to `pids`.
 Result<void> append_processes(const sys::Fd& directory, std::vector<pid_t>& pids);

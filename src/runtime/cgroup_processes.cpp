@@ -209,6 +209,15 @@ Result<void> CgroupSet::signal_all(int signal) const {
   return {};
 }
 
+void CgroupSet::thaw_below() const {
+  const auto* freezer = find_freezer();
+  if (freezer == nullptr || freezer->version == Version::v2) return;
+  ignore(visit_cgroups(freezer->fd, [](const sys::Fd& one) {
+    ignore(write_cgroup_file(one, "freezer.state", "THAWED"));  // it may have gone
+    return Result<void>();
+  }));
+}
+
 Result<void> CgroupSet::kill_all() const {
   if (directories_.empty()) return {};
   if (const auto* v2 = find_unified()) {
@@ -217,7 +226,7 @@ Result<void> CgroupSet::kill_all() const {
   }
   // COMPAT(5.14): without cgroup.kill.
   TRY(signal_all(SIGKILL));
-  // A frozen process of v1 does not die.
+  thaw_below();
   return find_freezer() != nullptr ? freeze(Freeze::thaw) : Result<void>();
 }
 

@@ -38,6 +38,7 @@ Result<void> kill_and_wait(const Found& found) {
   if (!sent.ok()) return gone(sent.error()) ? Result<void>() : std::move(sent);
   // A frozen process of v1 does not die, and a frozen one of v2 leaves others that stay.
   if (found.status == Status::paused) TRY(found.cgroups.freeze(CgroupSet::Freeze::thaw));
+  found.cgroups.thaw_below();
   if (TRY(sys::await_end(handle, kDeath))) return {};
   return make_error(Kind::busy,
                     "kill process " + std::to_string(found.state.pid) + ": still there after 10 s");
@@ -159,7 +160,9 @@ Result<void> kill(const Store& store, const std::string& id, int signal, Whom wh
     TRY(signal_first(found.state, signal));
   }
   // Others wait for resume; this one must not. A frozen process of v1 cannot even die.
-  if (signal == SIGKILL && is_paused) return found.cgroups.freeze(CgroupSet::Freeze::thaw);
+  if (signal != SIGKILL) return {};
+  if (is_paused) TRY(found.cgroups.freeze(CgroupSet::Freeze::thaw));
+  found.cgroups.thaw_below();
   return {};
 }
 

@@ -327,6 +327,22 @@ def test_no_process_escapes_by_forking_on_v1(place, runtime, shared, start, hybr
     assert (procs.parent / "freezer.state").read_text() == "THAWED\n"
 
 
+@ROOT
+@pytest.mark.parametrize("words", [("kill", "c1", "KILL"), ("delete", "--force", "c1")], ids=str)
+def test_a_container_cannot_stay_by_freezing_its_processes(place, runtime, bundle, start, hybrid,
+                                                           words):
+    legacy = Runtime(place / "state", without_hierarchies("unified"))
+    bundle.config["mounts"][-1]["options"].remove("ro")
+    bundle.shell("cd /sys/fs/cgroup/freezer; mkdir in; sleep 1001 & echo $! >in/cgroup.procs; "
+                 "echo FROZEN >in/freezer.state; sleep 1002")
+    start(by=legacy)
+    inside = Path(hybrid["freezer"] + bundle.linux["cgroupsPath"]) / "in/freezer.state"
+    until(lambda: inside.exists() and inside.read_text() == "FROZEN\n")
+    ok(legacy.call(*words))
+    if words[0] == "kill":
+        until(lambda: legacy.state()["status"] == "stopped")
+
+
 # ---- ordinary users -----------------------------------------------------------------------------
 
 @pytest.fixture
