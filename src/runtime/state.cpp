@@ -37,7 +37,7 @@ void fields(V& v, State& state) {
 namespace {
 
 constexpr const char* kFile = "state.json";
-constexpr size_t kMaxState = size_t{4} << 20;
+constexpr size_t kMaxState = size_t{32} << 20;  // holds the annotations of any config.json
 constexpr size_t kMaxId = 1024;
 
 // Field 3 of /proc/PID/stat, '?' for a process that has gone.

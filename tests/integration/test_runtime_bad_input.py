@@ -53,6 +53,15 @@ def test_a_config_of_64_mb_is_not_read_to_its_end(runtime, bundle):
         bundle, "read 'config.json': larger than 16777216 bytes")
 
 
+def test_annotations_of_any_size_leave_the_container_in_reach(runtime, bundle):
+    bundle.config["annotations"] = {"large": "\"\n" * (3 << 20)}
+    bundle.args("/bin/sleep", "1000").write()
+    assert runtime.call("create", "-b", str(bundle.directory), "c1", stdout=subprocess.DEVNULL,
+                        stderr=subprocess.DEVNULL, capture_output=False).returncode == 0
+    assert runtime.state()["annotations"] == bundle.config["annotations"]
+    ok(runtime.call("delete", "--force", "c1"))
+
+
 def test_a_truncated_config_is_refused_wherever_it_ends(runtime, bundle):
     bundle.write()
     path = bundle.directory / "config.json"
