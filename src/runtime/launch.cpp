@@ -246,6 +246,10 @@ Result<void> Launcher::enter_scope(const plan::MakeCgroup& step) {
     child_.process = sys::Process();  // the first of a pid namespace does not hear SIGTERM
     ignore(stop_scope(launched_.state.systemd_unit, launched_.state.systemd_user));
   });
+  // The child is told it in a message of a fixed size; what is cut off would be another cgroup.
+  if (state.cgroup_path.size() >= sizeof ChildReport::text) {
+    return make_error(Kind::unsupported, "use cgroup " + quoted(state.cgroup_path) + ": too long");
+  }
   launched_.cgroups = TRY(CgroupSet::open(layout_, state.cgroup_path));
   // What systemd has no property for, and in full precision what it has one for.
   oci::Resources limits = step.resources;
