@@ -56,7 +56,8 @@ void add_quota(std::vector<Property>& properties, std::string_view value) {
   constexpr uint64_t kUsualPeriod = 100'000;
   constexpr uint64_t kPercent = kMicrosecond / 100;
   auto words = split_blank(value);
-  auto quota = parse_limit(words.at(0));
+  if (words.empty()) return;  // the kernel refuses it
+  auto quota = parse_limit(words[0]);
   auto period = words.size() > 1 ? parse_u64(words[1]) : kUsualPeriod;
   if (!quota || !period || *period == 0) return;
   uint64_t per_second = UINT64_MAX;

@@ -8,6 +8,7 @@
 #include "plan/plan.hpp"
 #include "runtime/cgroup_limits.hpp"
 #include "runtime/device_filter.hpp"
+#include "runtime/scope.hpp"
 #include "runtime/seccomp.hpp"
 
 namespace {
@@ -24,6 +25,15 @@ void decide(const oci::Spec& spec, const plan::HostFacts& facts, bool await_star
   if (joined.ok()) {
     for (const auto& step : joined->steps) BERTH_ASSERT(!plan::describe(step).text.empty());
   }
+}
+
+void limit(const oci::Resources& resources) {
+  (void)runtime::compile_device_filter(resources.devices).ok();
+  (void)runtime::scope_devices(resources.devices).ok();
+  if (!runtime::check_resources(resources).ok()) return;
+  (void)runtime::v1_writes(resources);
+  (void)runtime::v2_writes(resources).ok();
+  (void)runtime::scope_limits(resources).ok();
 }
 
 }  // namespace
@@ -49,10 +59,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     auto program = runtime::compile_seccomp(*spec->linux_.seccomp);
     BERTH_ASSERT(!program.ok() || program->size() <= runtime::kMaxSeccompInstructions);
   }
-  if (spec->linux_.resources) {
-    (void)runtime::v1_writes(*spec->linux_.resources).ok();
-    (void)runtime::v2_writes(*spec->linux_.resources).ok();
-    (void)runtime::compile_device_filter(spec->linux_.resources->devices).ok();
-  }
+  if (spec->linux_.resources) limit(*spec->linux_.resources);
   return 0;
 }

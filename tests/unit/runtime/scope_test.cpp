@@ -30,6 +30,11 @@ std::vector<std::string> limits(std::string_view resources) {
   return texts;
 }
 
+TEST(Scope, leaves_what_is_empty_to_the_kernel) {
+  EXPECT_THAT(limits(R"({"unified": {"cpu.max": "", "cpuset.cpus": "", "pids.max": ""}})"),
+              IsEmpty());
+}
+
 TEST(Scope, has_the_limits_that_systemd_knows_as_properties) {
   EXPECT_THAT(limits(R"({"memory": {"limit": 1000, "swap": 3000, "reservation": 500},
                          "pids": {"limit": 7}, "cpu": {"shares": 1024},
