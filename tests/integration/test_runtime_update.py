@@ -5,6 +5,7 @@ A container is only in the hierarchies that its limits needed so far: update tak
 import json
 import os
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -176,6 +177,19 @@ def test_updates_and_the_end_at_once_leave_nothing(runtime, bundle):
         for process in updates:
             process.wait(timeout=20)
         assert directories(bundle) == set()
+
+
+@ROOT
+def test_leaves_a_container_that_can_be_deleted_whenever_it_is_killed(runtime, bundle, running):
+    for delay in range(0, 20):
+        killed = subprocess.Popen(runtime.command("update", "--memory", f"{64 + delay}m",
+                                                  "--pids-limit", "30", "--cpu-share", "100", "c1"))
+        time.sleep(delay / 1000)
+        killed.kill()
+        killed.wait()
+        assert runtime.state()["status"] == "running"
+    ok(update(runtime, "--memory", "64m"))
+    assert value(bundle, *LIMIT) == str(64 * MIB)
 
 
 REFUSED = {
