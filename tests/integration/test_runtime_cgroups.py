@@ -12,7 +12,8 @@ import pytest
 from support import missing_calls
 from support.bundle import Runtime
 from support.oci_fixtures import (bundle, hybrid, kind, mounted_hierarchies, ok,  # noqa: F401
-                                  place, runtime, start, until, without_hierarchies)
+                                  own_user_namespace, place, runtime, start, until,
+                                  without_hierarchies)
 
 ROOT = pytest.mark.parametrize("kind", ["root"], indirect=True)
 MOUNTS = mounted_hierarchies()
@@ -211,11 +212,7 @@ def test_joins_its_cgroup_where_it_cannot_be_born_in_it(runtime, bundle):
 
 @ROOT
 def test_belongs_to_the_containers_user_when_it_may_write_there(runtime, bundle, start):
-    bundle.linux["namespaces"].append({"type": "user"})
-    for name in ("uidMappings", "gidMappings"):
-        bundle.linux[name] = [{"containerID": 0, "hostID": 100000, "size": 65536}]
-    for path, _, files in os.walk(bundle.rootfs):
-        os.chown(path, 100000, 100000)
+    own_user_namespace(bundle)
     mount = next(one for one in bundle.config["mounts"] if one["type"] == "cgroup")
     mount["options"].remove("ro")
     bundle.shell("cd /sys/fs/cgroup; test -d unified && cd unified; mkdir own && "
@@ -233,11 +230,7 @@ def test_belongs_to_the_containers_user_when_it_may_write_there(runtime, bundle,
 
 @ROOT
 def test_stays_ours_when_it_is_mounted_read_only(runtime, bundle, start):
-    bundle.linux["namespaces"].append({"type": "user"})
-    for name in ("uidMappings", "gidMappings"):
-        bundle.linux[name] = [{"containerID": 0, "hostID": 100000, "size": 65536}]
-    for path, _, _ in os.walk(bundle.rootfs):
-        os.chown(path, 100000, 100000)
+    own_user_namespace(bundle)
     bundle.args("/bin/sleep", "1001")
     start()
     assert {path.stat().st_uid for path in [unified(bundle), *unified(bundle).iterdir()]} == {0}

@@ -12,7 +12,8 @@ import subprocess
 
 import pytest
 
-from support.oci_fixtures import bundle, kind, place, runtime  # noqa: F401
+from support.oci_fixtures import (bundle, kind, own_user_namespace, place,  # noqa: F401
+                                  runtime)
 
 RUN = "cannot run container 'c1': "
 MAPS = [{"containerID": 0, "hostID": 100000, "size": 65536}]
@@ -281,14 +282,6 @@ def mapped(bundle, option, maps, **mount):
     if maps:
         bundle.config["mounts"][-1] |= {"uidMappings": maps, "gidMappings": maps}
     return bundle
-
-
-def own_user_namespace(bundle):
-    bundle.linux["namespaces"].append({"type": "user"})
-    bundle.linux["uidMappings"] = bundle.linux["gidMappings"] = MAPS
-    for path, _, files in os.walk(bundle.rootfs):
-        for name in ("", *files):
-            os.chown(os.path.join(path, name), 100000, 100000, follow_symlinks=False)
 
 
 @pytest.mark.parametrize("kind", ["root"], indirect=True)

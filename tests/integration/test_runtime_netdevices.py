@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from support.oci_fixtures import bundle, place  # noqa: F401
-from support.oci_fixtures import assert_nothing_is_left
+from support.oci_fixtures import assert_nothing_is_left, own_user_namespace
 from support.bundle import Runtime
 
 RUN = "cannot run container 'c1': "
@@ -183,12 +183,7 @@ def test_believes_the_kernel_alone_in_a_joined_namespace(runtime, network, bundl
 
 
 def test_moves_it_into_the_network_of_a_user_namespace(runtime, network, bundle):
-    bundle.linux["namespaces"].append({"type": "user"})
-    bundle.linux["uidMappings"] = bundle.linux["gidMappings"] = [
-        {"containerID": 0, "hostID": 100000, "size": 65536}]
-    for path, _, files in os.walk(bundle.rootfs):
-        for name in ("", *files):
-            os.chown(os.path.join(path, name), 100000, 100000, follow_symlinks=False)
+    own_user_namespace(bundle)
     bundle.linux["netDevices"] = {"veth0": {}}
     assert "veth0" in interfaces(runtime, bundle)
 
