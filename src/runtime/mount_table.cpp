@@ -42,8 +42,10 @@ std::vector<MountLine> parse_mount_table(std::string_view mountinfo) {
     auto words = split_blank(line);
     auto dash = std::find(words.begin(), words.end(), "-");
     if (dash - words.begin() < 6 || words.end() - dash < 2) continue;
+    bool follows =
+        std::any_of(words.begin() + 6, dash, [](auto word) { return word.starts_with("master:"); });
     lines.push_back({std::string(words[0]), std::string(words[2]), unescape_mount_path(words[3]),
-                     unescape_mount_path(words[4]), std::string(dash[1])});
+                     unescape_mount_path(words[4]), std::string(dash[1]), follows});
   }
   return lines;
 }
@@ -73,7 +75,8 @@ std::vector<MountLine> outside_mounts(const std::vector<MountLine>& container,
     });
     bool of_root = root != container.rend() && line.device == root->device &&
                    is_at_or_below(line.root, root->root);
-    bool of_host = devices.contains(line.device) && !of_root && !is_kernels_own(line.type);
+    bool of_host =
+        devices.contains(line.device) && !of_root && (line.follows || !is_kernels_own(line.type));
     if (is_bound || of_host) outside.push_back(line);
   }
   return outside;

@@ -21,6 +21,7 @@ struct MountLine {
   std::string root;    ///< which directory of the file system
   std::string point;   ///< where, as the process sees it
   std::string type;
+  bool follows = false;  ///< what is mounted below its like elsewhere appears here: a slave
 };
 /// Lines that make no sense are skipped. Pure.
 std::vector<MountLine> parse_mount_table(std::string_view mountinfo);
@@ -29,8 +30,8 @@ Result<std::vector<MountLine>> mount_table(const std::string& process);
 
 /// Those of a container's mounts that show something from outside of it: a file system that is
 /// mounted on the host too, but for what the container's root shows already, and but for the
-/// kernel's own, of which there may be only one; and everything at or below `bound`, the places
-/// that its config binds something to. Pure.
+/// kernel's own, of which there may be only one, unless they follow the host's; and everything at
+/// or below `bound`, the places that its config binds something to. Pure.
 std::vector<MountLine> outside_mounts(const std::vector<MountLine>& container,
                                       const std::vector<MountLine>& host,
                                       const std::vector<std::string>& bound);

@@ -12,6 +12,7 @@
 
 #include "base/text.hpp"
 #include "json/fields.hpp"
+#include "runtime/cgroup_views.hpp"
 #include "runtime/container.hpp"
 #include "runtime/find.hpp"
 #include "runtime/foreground.hpp"
@@ -54,7 +55,8 @@ bool is_tmpfs_at_or_above(const plan::Plan& plan, const std::string& path) {
 /// own, with every place to mount on.
 class Root {
  public:
-  static Result<Root> make(const std::string& rootfs, const plan::Plan& plan) {
+  static Result<Root> make(const std::string& rootfs, const plan::Plan& plan,
+                           const std::string& cgroup) {
     Root root;
     sys::Fd directory = TRY(sys::open_at(sys::cwd(), rootfs, O_PATH | O_DIRECTORY));
     root.path_ = TRY(sys::read_link(sys::cwd(), sys::fd_path(directory)));
@@ -63,6 +65,7 @@ class Root {
     TRY(sys::mount(root.path_, root.path_, "", MS_BIND | MS_REC, ""));
     root.fd_ = TRY(sys::open_at(sys::cwd(), root.path_, O_PATH | O_DIRECTORY));
     for (const auto& step : plan.steps) TRY(root.add(step, plan));
+    TRY(root.add_cgroups(plan, cgroup));
     return root;
   }
 
@@ -80,6 +83,17 @@ class Root {
   const std::map<std::string, std::string>& sources() const { return sources_; }
 
  private:
+  // Where they follow the host's mounts they are binds of the directories that the images name.
+  Result<void> add_cgroups(const plan::Plan& plan, const std::string& cgroup) {
+    const auto* mount = plan::find<plan::MountCgroups>(plan);
+    if (mount == nullptr || cgroup.empty()) return {};
+    CgroupLayout layout = TRY(detect_cgroup_layout());
+    CgroupSet cgroups = TRY(CgroupSet::open(layout, cgroup));
+    for (const auto& [directory, name] : cgroup_views(layout, cgroups)) {
+      sources_[name.empty() ? mount->target : mount->target + "/" + name] = directory;
+    }
+    return {};
+  }
   Result<void> add(const plan::Step& step, const plan::Plan& plan) {
     if (const auto* bind = std::get_if<plan::MountBind>(&step)) {
       return add(bind->source, bind->target, plan);
@@ -239,8 +253,8 @@ void CriuRestore::add_streams() {
 Error CriuRestore::become_criu(const Channel& channel, const Launched& launched) {
   auto prepared = [&]() -> Result<void> {
     sys::reset_signals();
-    TRY(channel.expect(Message::cgroup_joined));
-    Root root = TRY_CTX(Root::make(launched.state.rootfs, launched.plan),
+    ChildReport joined = TRY(channel.expect(Message::cgroup_joined));
+    Root root = TRY_CTX(Root::make(launched.state.rootfs, launched.plan, joined.text),
                         "cannot prepare the root file system");
     append(words_, {"--root", root.path()});
     TRY(add_cgroups());
@@ -296,7 +310,7 @@ Result<void> CriuRestore::check_alive(pid_t pid) const {
 }
 
 Result<sys::Process> CriuRestore::revive(Child& child, const Launched& launched) {
-  TRY(child.channel.send(Message::cgroup_joined));
+  TRY(child.channel.send(Message::cgroup_joined, launched.state.cgroup_path));
   auto incoming = TRY(child.channel.receive());
   if (incoming) return to_error(incoming->report);
   sys::ExitStatus status = TRY(child.process.wait());

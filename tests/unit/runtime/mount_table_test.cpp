@@ -53,6 +53,11 @@ TEST(MountTable, what_a_container_has_for_itself_is_not) {
             Points{});
 }
 
+TEST(MountTable, what_follows_a_mount_of_the_host_is_outside) {
+  EXPECT_EQ(outside(kRoot + "41 40 0:20 / /sys ro shared:7 master:3 - sysfs sysfs rw\n"),
+            Points{"/sys"});
+}
+
 TEST(MountTable, what_is_bound_by_the_config_is_outside_with_all_below_it) {
   EXPECT_EQ(outside(kRoot + "41 40 0:20 / /sys ro - sysfs sysfs rw\n"
                             "42 41 0:60 / /sys/fs/x ro - tmpfs tmpfs rw\n"
