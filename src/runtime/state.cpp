@@ -37,6 +37,7 @@ void fields(V& v, State& state) {
 namespace {
 
 constexpr const char* kFile = "state.json";
+constexpr size_t kPage = 4096;
 constexpr size_t kMaxState = size_t{32} << 20;  // holds the annotations of any config.json
 constexpr size_t kMaxId = 1024;
 
@@ -102,9 +103,11 @@ std::string public_state(const State& state, std::string_view status) {
 // milliseconds on some disks. The lock keeps readers from seeing half of it, and one write within a
 // page is not cut by a signal. It only ever grows: blanks after the document cover what was longer.
 Result<void> Entry::write(const State& state) const {
+  std::string text = json::write(state);
+  // More than a page may be cut by a kill.
+  if (text.size() > kPage) return sys::replace_file(fd_, kFile, text, 0600);
   sys::Fd file = TRY(sys::open_at(fd_, kFile, O_WRONLY | O_CREAT | O_NOFOLLOW, 0600));
   TRY(sys::wait_lock(file, sys::LockMode::exclusive, kFile));
-  std::string text = json::write(state);
   struct stat info = TRY(sys::stat_fd(file, kFile));
   text.resize(std::max(text.size(), static_cast<size_t>(info.st_size)), ' ');
   TRY(sys::write_all(file, text, kFile));

@@ -97,6 +97,16 @@ def test_sends_signals(runtime, bundle, create):
     until(lambda: runtime.state()["status"] == "stopped")
 
 
+def test_keeps_a_state_of_many_pages(runtime, bundle, create):
+    bundle.config["annotations"] = {"long": "x" * 20000}
+    bundle.args("/bin/sleep", "1000")
+    create()
+    ok(runtime.call("start", "c1"))
+    state = runtime.state()
+    assert state["status"] == "running" and state["annotations"] == {"long": "x" * 20000}
+    assert os.listdir(runtime.root / "c1") == ["state.json"]
+
+
 def test_deletes_a_created_container(runtime, bundle, create):
     create()
     ok(runtime.call("delete", "c1"))
