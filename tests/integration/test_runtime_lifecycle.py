@@ -65,7 +65,9 @@ def test_lists_what_there_is(runtime, bundle, create):
     assert ok(runtime.call("list", "-q")) == "c1\n"
     listed = json.loads(ok(runtime.call("list", "--format", "json")))
     assert [(one["id"], one["status"], one["owner"]) for one in listed] == [("c1", "created", "0")]
-    assert ok(runtime.call("list")).splitlines()[1].startswith("c1\t")
+    titles, row = ok(runtime.call("list")).splitlines()
+    assert titles.split() == ["ID", "PID", "STATUS", "BUNDLE", "CREATED", "OWNER"]
+    assert row.index("created") == titles.index("STATUS") and row.startswith("c1   ")
 
 
 def test_refuses_what_the_state_does_not_allow(runtime, bundle, create):

@@ -39,7 +39,7 @@ def test_a_paused_container_stands_still_until_it_is_resumed(runtime, bundle, pa
     assert not counts(bundle)
     assert runtime.state()["status"] == "paused" and runtime.state()["pid"] > 0
     assert json.loads(ok(runtime.call("list", "-f", "json")))[0]["status"] == "paused"
-    assert ok(runtime.call("list")).splitlines()[1].split("\t")[2] == "paused"
+    assert ok(runtime.call("list")).splitlines()[1].split()[2] == "paused"
     ok(runtime.call("resume", "c1"))
     assert counts(bundle)
     assert runtime.state()["status"] == "running"

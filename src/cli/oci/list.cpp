@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "cli/core/table.hpp"
 #include "cli/oci/verb.hpp"
 #include "json/value.hpp"
 
@@ -30,14 +31,14 @@ json::Value as_json(const runtime::Listed& one) {
 }
 
 std::string as_table(const std::vector<runtime::Listed>& listed) {
-  std::string text = "ID\tPID\tSTATUS\tBUNDLE\tCREATED\tOWNER\n";
+  Table table({"ID", "PID", "STATUS", "BUNDLE", "CREATED", "OWNER"});
   for (const auto& one : listed) {
     bool ended = one.status == runtime::Status::stopped;
-    text += one.state.id + "\t" + std::to_string(ended ? 0 : one.state.pid) + "\t" +
-            std::string(runtime::status_name(one.status)) + "\t" + one.state.bundle + "\t" +
-            one.state.created + "\t" + std::to_string(one.state.owner) + "\n";
+    table.add({one.state.id, std::to_string(ended ? 0 : one.state.pid),
+               std::string(runtime::status_name(one.status)), one.state.bundle, one.state.created,
+               std::to_string(one.state.owner)});
   }
-  return text;
+  return table.text();
 }
 
 Result<int> run(Session& session, const Options& options, const std::vector<std::string>&) {
