@@ -304,9 +304,15 @@ def test_ids_of_a_bind_are_mapped_as_those_of_the_container(runtime, bundle, dat
     assert (data / "new").stat().st_uid == 0
 
 
+def skip_without_maps_of_tmpfs():
+    if tuple(int(part) for part in os.uname().release.split(".")[:2]) < (6, 3):
+        pytest.skip("no id maps of tmpfs before Linux 6.3")
+
+
 @pytest.mark.parametrize("kind", ["root"], indirect=True)
 @pytest.mark.parametrize("option, below", [("idmap", "0"), ("ridmap", "1000")])
 def test_only_ridmap_maps_what_lies_below(runtime, bundle, host_mount, option, below):
+    skip_without_maps_of_tmpfs()
     mapped(bundle, ["rbind", option], [{"containerID": 0, "hostID": 1000, "size": 1}], type="bind",
            source=str(host_mount()))
     out = runtime.out(bundle.shell("stat -c %u /data/file /data/below/file"))
@@ -315,6 +321,7 @@ def test_only_ridmap_maps_what_lies_below(runtime, bundle, host_mount, option, b
 
 @pytest.mark.parametrize("kind", ["root"], indirect=True)
 def test_ids_of_a_new_file_system_are_mapped(runtime, bundle):
+    skip_without_maps_of_tmpfs()
     mapped(bundle, ["idmap", "mode=755"], [{"containerID": 0, "hostID": 1000, "size": 1}],
            type="tmpfs", source="tmpfs")
     assert runtime.out(bundle.shell("stat -c %u:%g /data")) == "1000:1000\n"
