@@ -2,21 +2,98 @@
 #include "oci/edit.hpp"
 
 #include <algorithm>
+#include <iterator>
+
+#include "base/text.hpp"
 
 namespace berth::oci {
 namespace {
 
+template <class T>
+void append_all(std::vector<T>& to, std::vector<T> from) {
+  to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
+}
+
+void append_hooks(Hooks& to, Hooks from) {
+  append_all(to.prestart, std::move(from.prestart));
+  append_all(to.create_runtime, std::move(from.create_runtime));
+  append_all(to.create_container, std::move(from.create_container));
+  append_all(to.start_container, std::move(from.start_container));
+  append_all(to.poststart, std::move(from.poststart));
+  append_all(to.poststop, std::move(from.poststop));
+}
+
+void set_owner(const DeviceNode& node, const Spec& spec, Device& device) {
+  if (!node.owned_by_process || !spec.process) return;
+  const User& user = spec.process->user;
+  if (!device.uid && user.uid != 0) device.uid = user.uid;
+  if (!device.gid && user.gid != 0) device.gid = user.gid;
+}
+
 void add_device(const DeviceNode& node, Spec& spec) {
   auto& devices = spec.linux_.devices;
   std::erase_if(devices, [&](const Device& device) { return device.path == node.path; });
-  devices.push_back(
-      {node.type, node.path, node.major, node.minor, node.file_mode, node.uid, node.gid});
-  if (!spec.linux_.resources) spec.linux_.resources.emplace();
-  spec.linux_.resources->devices.push_back(
-      {true, node.type, node.major, node.minor, node.permissions});
-  if (!node.host_path.empty() && node.host_path != node.path) {
-    spec.annotations[std::string(kDeviceSourceAnnotation) + node.path] = node.host_path;
+  Device device{node.type, node.path, node.major, node.minor, node.file_mode, node.uid, node.gid};
+  set_owner(node, spec, device);
+  devices.push_back(std::move(device));
+  // A fifo is no device to the cgroup, and "u" is another word for "c".
+  if (node.type != "p" && node.permissions != "none") {
+    if (!spec.linux_.resources) spec.linux_.resources.emplace();
+    spec.linux_.resources->devices.push_back(
+        {true, node.type == "u" ? "c" : node.type, node.major, node.minor, node.permissions});
   }
+  std::string source = std::string(kDeviceSourceAnnotation) + node.path;
+  spec.annotations.erase(source);
+  if (!node.host_path.empty() && node.host_path != node.path) {
+    spec.annotations[source] = node.host_path;
+  }
+}
+
+/// "/a//b/" → "/a/b", for comparisons.
+std::string plain(std::string_view path) {
+  std::string out;
+  for (std::string_view part : split(path, '/')) {
+    if (part.empty() || part == ".") continue;
+    out.append("/").append(part);
+  }
+  return out.empty() ? "/" : out;
+}
+
+void add_mounts(std::vector<Mount> added, Spec& spec) {
+  std::stable_sort(added.begin(), added.end(), [](const Mount& left, const Mount& right) {
+    auto depth = [](const Mount& mount) {
+      std::string path = plain(mount.destination);
+      return std::count(path.begin(), path.end(), '/');
+    };
+    return depth(left) < depth(right);
+  });
+  for (Mount& mount : added) {
+    std::string destination = plain(mount.destination);
+    // The root is the container's own file system: that mount is not one to replace.
+    if (destination != "/") {
+      std::erase_if(spec.mounts,
+                    [&](const Mount& old) { return plain(old.destination) == destination; });
+    }
+    spec.mounts.push_back(std::move(mount));
+  }
+}
+
+void add_loader_entries(const std::vector<LoaderLine>& added, Spec& spec) {
+  if (added.empty()) return;
+  std::string& text = spec.annotations[std::string(kLoaderCacheAnnotation)];
+  std::vector<LoaderLine> entries = loader_entries_of(text);
+  for (const LoaderLine& entry : added) {
+    std::erase_if(entries, [&](const LoaderLine& old) {
+      return old.soname == entry.soname && old.flags == entry.flags;
+    });
+    entries.push_back(entry);
+  }
+  text = to_annotation(entries);
+}
+
+bool has_control(std::string_view text) {
+  return std::any_of(text.begin(), text.end(),
+                     [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
 }
 
 }  // namespace
@@ -38,11 +115,57 @@ void apply(const ContainerEdits& edits, Spec& spec) {
   }
   for (const auto& assignment : edits.env) set_env(spec.process->env, assignment);
   for (const auto& node : edits.device_nodes) add_device(node, spec);
-  spec.mounts.insert(spec.mounts.end(), edits.mounts.begin(), edits.mounts.end());
+  add_mounts(edits.mounts, spec);
   for (uint32_t gid : edits.additional_gids) {
     auto& gids = spec.process->user.additional_gids;
     if (std::find(gids.begin(), gids.end(), gid) == gids.end()) gids.push_back(gid);
   }
+  append_hooks(spec.hooks, edits.hooks);
+  for (const auto& device : edits.net_devices) {
+    spec.linux_.net_devices[device.host_name] = {device.name};
+  }
+  if (edits.intel_rdt) spec.linux_.intel_rdt = edits.intel_rdt;
+  for (const auto& link : edits.links) {
+    spec.annotations[std::string(kLinkAnnotation) + link.path] = link.target;
+  }
+  add_loader_entries(edits.loader_entries, spec);
+}
+
+void append(ContainerEdits& edits, ContainerEdits added) {
+  append_all(edits.env, std::move(added.env));
+  append_all(edits.device_nodes, std::move(added.device_nodes));
+  append_all(edits.mounts, std::move(added.mounts));
+  append_all(edits.additional_gids, std::move(added.additional_gids));
+  append_hooks(edits.hooks, std::move(added.hooks));
+  append_all(edits.net_devices, std::move(added.net_devices));
+  if (added.intel_rdt) edits.intel_rdt = std::move(added.intel_rdt);
+  append_all(edits.links, std::move(added.links));
+  append_all(edits.loader_entries, std::move(added.loader_entries));
+  if (added.compat) edits.compat = std::move(added.compat);
+  edits.freeze_device_nodes = edits.freeze_device_nodes || added.freeze_device_nodes;
+  edits.application_profile = edits.application_profile || added.application_profile;
+}
+
+std::string to_annotation(const std::vector<LoaderLine>& entries) {
+  std::string text;
+  for (const LoaderLine& entry : entries) {
+    if (has_control(entry.soname) || has_control(entry.path)) continue;
+    text += entry.soname + "\t" + entry.path + "\t" + std::to_string(entry.flags) + "\n";
+  }
+  return text;
+}
+
+std::vector<LoaderLine> loader_entries_of(std::string_view annotation) {
+  std::vector<LoaderLine> entries;
+  for (std::string_view line : split(annotation, '\n')) {
+    auto parts = split(line, '\t');
+    if (parts.size() != 3 || parts[0].empty() || !parts[1].starts_with('/')) continue;
+    auto flags = parse_i64(parts[2]);
+    if (!flags || *flags < INT32_MIN || *flags > INT32_MAX) continue;
+    if (has_control(parts[0]) || has_control(parts[1])) continue;
+    entries.push_back({std::string(parts[0]), std::string(parts[1]), static_cast<int32_t>(*flags)});
+  }
+  return entries;
 }
 
 }  // namespace berth::oci

@@ -16,33 +16,101 @@ namespace berth::oci {
 /// nodes have to be bound instead of made.
 inline constexpr std::string_view kDeviceSourceAnnotation = "dev.berth.device-source:";
 
+/// A symbolic link that the container's first process makes in its root after the mounts: the key
+/// is this prefix followed by the link's path, the value what it says.
+inline constexpr std::string_view kLinkAnnotation = "dev.berth.link:";
+
+/// What the loader of the container is to find beyond its own cache: the form of
+/// to_annotation(LoaderLine…).
+inline constexpr std::string_view kLoaderCacheAnnotation = "dev.berth.loader-cache";
+
 /// A device that a container is to have (CDI "deviceNodes").
 struct DeviceNode {
   std::string path{};       ///< in the container
   std::string host_path{};  ///< on the host; empty: the same as `path`
-  std::string type = "c";
+  std::string type = "c";   ///< "c", "u", "b", "p"
   int64_t major = 0;
   int64_t minor = 0;
-  std::string permissions = "rw";  ///< of "rwm", for the device cgroup
+  std::string permissions = "rw";  ///< of "rwm", for the device cgroup; "none": no rule
   std::optional<uint32_t> file_mode{};
   std::optional<uint32_t> uid{};
   std::optional<uint32_t> gid{};
+  /// Where uid or gid is absent the process's own is taken, unless that is 0: what the CDI library
+  /// does for every node.
+  bool owned_by_process = false;
+};
+
+/// A symbolic link in the container.
+struct Link {
+  std::string path{};  ///< absolute, in the container
+  std::string target{};
+  bool operator==(const Link&) const = default;
+};
+
+/// An entry for the container's loader cache.
+struct LoaderLine {
+  std::string soname{};
+  std::string path{};  ///< absolute, in the container
+  int32_t flags = 0;   ///< of scan::LoaderEntry
+  bool operator==(const LoaderLine&) const = default;
+};
+
+/// An interface of the host that the container is to have (CDI "netDevices").
+struct NetDeviceEdit {
+  std::string host_name{};
+  std::string name{};  ///< in the container
+  bool operator==(const NetDeviceEdit&) const = default;
+};
+
+/// What a CDI file says of the CUDA that its driver offers, for whoever decides whether the image's
+/// own newer driver libraries (its compat packages) are to be used.
+struct CompatRequest {
+  std::string host_driver_version{};  ///< "570.133.20"; empty: not said
+  std::string host_cuda_version{};    ///< "12.8"; empty: not said
+  std::string container_root{};       ///< where the image keeps them: "/usr/local/cuda/compat"
+  bool operator==(const CompatRequest&) const = default;
 };
 
 /// What somebody else wants changed in a container's configuration (CDI "containerEdits").
 struct ContainerEdits {
   std::vector<std::string> env{};  ///< "NAME=value"; replaces a variable of the same name
   std::vector<DeviceNode> device_nodes{};
-  std::vector<Mount> mounts{};  ///< appended in this order
+  std::vector<Mount> mounts{};  ///< what lies deeper comes later; else in this order
   std::vector<uint32_t> additional_gids{};
+  Hooks hooks{};  ///< appended
+  std::vector<NetDeviceEdit> net_devices{};
+  std::optional<IntelRdt> intel_rdt{};
+  std::vector<Link> links{};
+  std::vector<LoaderLine> loader_entries{};
+
+  // What apply() leaves to whoever lays the edits out (gpu/place): it takes a file of ours or a
+  // look at the image.
+  std::optional<CompatRequest> compat{};
+  /// /proc/driver/nvidia/params is to say ModifyDeviceFiles: 0.
+  bool freeze_device_nodes = false;
+  /// An application profile is to name the GPUs that EGL and Vulkan may see.
+  bool application_profile = false;
 };
 
 /// Applies `edits` to `spec`. A device node becomes an entry of linux.devices plus a rule of the
 /// device cgroup, replacing an entry of the same path; where the host's path is another one, the
-/// annotation says so. Source: CDI SPEC.md "OCI Edits".
+/// annotation says so. A mount replaces one at the same destination, but for the root. Links and
+/// loader entries become annotations; of two loader entries with one SONAME and flags the later
+/// stays. Source: CDI SPEC.md "OCI Edits".
 void apply(const ContainerEdits& edits, Spec& spec);
+
+/// Appends `added` to `edits`: a later one wins where both say the same.
+void append(ContainerEdits& edits, ContainerEdits added);
 
 /// Sets `assignment` ("NAME=value") in `env`, in the place of an earlier value of that name.
 void set_env(std::vector<std::string>& env, std::string assignment);
+
+/// "soname<TAB>path<TAB>flags" per line, the flags in decimal. An entry with a control character
+/// in it is left out.
+std::string to_annotation(const std::vector<LoaderLine>& entries);
+
+/// The inverse; lines that are not of that form, or whose path is not absolute, are left out: an
+/// annotation is foreign text.
+std::vector<LoaderLine> loader_entries_of(std::string_view annotation);
 
 }  // namespace berth::oci
