@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/text.hpp"
+#include "policy/policy.hpp"
 
 namespace berth::gpu {
 namespace {
@@ -178,9 +179,7 @@ Result<void> Parser::check() {
 }  // namespace
 
 const std::vector<std::string_view>& known_capabilities() {
-  static const std::vector<std::string_view> kNames = {"compute", "utility", "graphics", "video",
-                                                       "display", "ngx",     "compat32"};
-  return kNames;
+  return policy::capability_names();
 }
 
 Result<Request> parse_request(std::string_view text) {

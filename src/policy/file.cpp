@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policy/file.hpp"
+
+#include "base/text.hpp"
+#include "sys/trusted_file.hpp"
+
+namespace berth::policy {
+
+Result<Compiled> read_compiled(const std::string& config_dir) {
+  constexpr size_t kMaxBytes = size_t{1} << 20;
+  std::string path = config_dir + "/" + kCompiledName;
+  auto text = TRY(sys::read_trusted_file_if_exists(path, kMaxBytes));
+  if (!text) return Compiled{.format = kFormat, .source = {}, .lines = {}, .policy = {}};
+  return parse_compiled(*text, path);
+}
+
+}  // namespace berth::policy

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policy/policy.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/text.hpp"
+#include "json/fields.hpp"
+
+namespace berth::policy {
+namespace {
+
+template <class E, size_t N>
+using Spellings = std::array<std::pair<std::string_view, E>, N>;
+
+constexpr Spellings<GpuEnvironment, 3> kEnvironments = {{{"ignore", GpuEnvironment::ignore},
+                                                         {"privileged", GpuEnvironment::privileged},
+                                                         {"grant", GpuEnvironment::grant}}};
+constexpr Spellings<DriverMode, 5> kModes = {{{"bind", DriverMode::bind},
+                                              {"volume", DriverMode::volume},
+                                              {"copy", DriverMode::copy},
+                                              {"image", DriverMode::image},
+                                              {"none", DriverMode::none}}};
+
+template <class E, size_t N>
+std::string spelling_of(E value, const Spellings<E, N>& spellings) {
+  for (const auto& [text, one] : spellings) {
+    if (one == value) return std::string(text);
+  }
+  BERTH_ASSERT(false);
+}
+
+template <class E, size_t N>
+Result<E> value_of(std::string_view text, const Spellings<E, N>& spellings) {
+  std::vector<std::string> words;
+  for (const auto& [word, value] : spellings) {
+    if (word == text) return value;
+    words.emplace_back(word);
+  }
+  return make_error(Kind::corrupt,
+                    fmt::format("expected one of {}, got {}", join(words, ", "), quoted(text)));
+}
+
+Error refuse(std::string_view key, const std::string& what, std::string hint = {}) {
+  return make_error(Kind::usage, fmt::format("gpu.{}: {}", key, what), std::move(hint));
+}
+
+Result<void> check_capabilities(std::string_view key, const std::vector<std::string>& words) {
+  for (const std::string& word : words) {
+    const auto& known = capability_names();
+    if (word == "all" || std::find(known.begin(), known.end(), word) != known.end()) continue;
+    auto near = nearest(word, known);
+    return refuse(key, fmt::format("unknown capability {}", quoted(word)),
+                  near ? fmt::format("did you mean '{}'?", *near) : "");
+  }
+  return {};
+}
+
+Result<void> check_paths(std::string_view key, const std::vector<std::string>& paths) {
+  for (const std::string& path : paths) {
+    bool good = path.starts_with('/') && path.find('\0') == std::string::npos &&
+                (path + "/").find("/../") == std::string::npos;
+    if (!good) {
+      return refuse(key, fmt::format("expected an absolute path, got {}", quoted(path)));
+    }
+  }
+  return {};
+}
+
+// "vendor.com/class"
+bool is_kind(std::string_view text) {
+  size_t slash = text.find('/');
+  return slash != std::string_view::npos && slash > 0 && slash + 1 < text.size() &&
+         text.find_first_of("= ,\t\n", 0) == std::string_view::npos &&
+         text.find('/', slash + 1) == std::string_view::npos;
+}
+
+Result<void> check_words(std::string_view key, const std::vector<std::string>& words) {
+  for (const std::string& word : words) {
+    if (trim(word).empty()) return refuse(key, "an empty entry");
+    if (escape_controls(word) != word) {
+      return refuse(key, fmt::format("a control character in {}", quoted(word)));
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+const std::vector<std::string_view>& capability_names() {
+  static const std::vector<std::string_view> kNames = {"compute", "utility", "graphics", "video",
+                                                       "display", "ngx",     "compat32"};
+  return kNames;
+}
+
+std::string to_json_text(const GpuEnvironment& value) {
+  return spelling_of(value, kEnvironments);
+}
+Result<GpuEnvironment> from_json_text(std::string_view text, std::type_identity<GpuEnvironment>) {
+  return value_of(text, kEnvironments);
+}
+std::string to_json_text(const DriverMode& value) {
+  return spelling_of(value, kModes);
+}
+Result<DriverMode> from_json_text(std::string_view text, std::type_identity<DriverMode>) {
+  return value_of(text, kModes);
+}
+
+Result<void> check(const Policy& policy) {
+  const Gpu& gpu = policy.gpu;
+  TRY(check_words("always", gpu.always));
+  TRY(check_words("never", gpu.never));
+  TRY(check_capabilities("capabilities", gpu.capabilities));
+  TRY(check_capabilities("default-capabilities", gpu.default_capabilities));
+  TRY(check_paths("library-directories", gpu.library_directories));
+  TRY(check_paths("files", gpu.files));
+  TRY(check_paths("cdi-directories", gpu.cdi_directories));
+  if (!gpu.driver_root.empty()) TRY(check_paths("driver-root", {gpu.driver_root}));
+  TRY(check_words("annotation-prefixes", gpu.annotation_prefixes));
+  TRY(check_words("swarm-resource", gpu.swarm_resource));
+  if (!is_kind(gpu.default_kind)) {
+    return refuse("default-kind",
+                  fmt::format("expected vendor.com/class, got {}", quoted(gpu.default_kind)));
+  }
+  return {};
+}
+
+Result<Compiled> parse_compiled(std::string_view text, std::string_view document) {
+  json::Value value = TRY(json::parse(text, document, {.max_bytes = 1 << 20, .max_depth = 8}));
+  // Before the strict table: another Berth has other members.
+  const json::Value* format = value.find("format");
+  if (format != nullptr && *format != json::Value(int64_t{kFormat})) {
+    return make_error(Kind::unsupported,
+                      fmt::format("{}: written by another version of berth", document),
+                      "berth policy apply");
+  }
+  Compiled compiled = TRY(json::from_value<Compiled>(value, document));
+  auto good = check(compiled.policy);
+  if (!good.ok()) {
+    return make_error(Kind::corrupt, fmt::format("{}: {}", document, good.error().what),
+                      "berth policy apply");
+  }
+  return compiled;
+}
+
+}  // namespace berth::policy

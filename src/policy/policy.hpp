@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a site decides for all containers of a machine. People write <config-dir>/policy.toml;
+// `berth policy apply` compiles it to policy.json beside it, which is all that Berth's programs
+// read: the tables at the end are its form, and the names of the keys in the TOML.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace berth::policy {
+
+/// Whether the NVIDIA_* variables of a container grant devices.
+enum class GpuEnvironment {
+  ignore,      ///< never: --gpus, --device, the site and the scheduler grant
+  privileged,  ///< those of a container with CAP_SYS_ADMIN in its bounding set
+  grant,       ///< those of every container, the image's own among them
+};
+
+/// Where the driver's files appear in a container; --gpu-driver names another.
+enum class DriverMode { bind, volume, copy, image, none };
+
+struct Gpu {
+  GpuEnvironment environment = GpuEnvironment::ignore;
+  /// Whether /dev/null mounted at /var/run/nvidia-container-devices/<id> asks for that device, as
+  /// for NVIDIA_VISIBLE_DEVICES; cdi/<vendor>/<class>/<name> and imex/<channel> below it too.
+  bool devices_by_volume = false;
+  /// Given to every container: texts of --gpus ("all", "device=0,1") and CDI names.
+  std::vector<std::string> always;
+  /// Given to none: GPUs by index, id or PCI address, and CDI names.
+  std::vector<std::string> never;
+  /// All that a container may get of the driver's files; empty: every capability.
+  std::vector<std::string> capabilities;
+  /// For a container that names none; empty: compute,utility.
+  std::vector<std::string> default_capabilities;
+  bool requirements = true;           ///< NVIDIA_REQUIRE_* of images are checked
+  bool forward_compatibility = true;  ///< the image's compat libraries are used where they fit
+  bool imex_channels = true;          ///< NVIDIA_IMEX_CHANNELS counts
+  bool additional_gids = true;        ///< a node's group is given where its mode asks for it
+  bool scheduler = true;              ///< a job's own GPUs are the most its containers get
+  DriverMode driver_mode = DriverMode::bind;
+  std::string driver_root;                       ///< empty: "/"
+  std::vector<std::string> library_directories;  ///< searched before the distributions' own
+  std::vector<std::string> files;                ///< of the host, given with every GPU
+  std::vector<std::string> cdi_directories;      ///< empty: /etc/cdi, /var/run/cdi
+  std::vector<std::string> annotation_prefixes = {"cdi.k8s.io/"};
+  std::string default_kind = "nvidia.com/gpu";  ///< of a CDI name without vendor and class
+  /// Variables that are read before NVIDIA_VISIBLE_DEVICES, for Docker Swarm's resources.
+  std::vector<std::string> swarm_resource;
+
+  bool operator==(const Gpu&) const = default;
+};
+
+struct Policy {
+  Gpu gpu;
+
+  bool operator==(const Policy&) const = default;
+};
+
+/// policy.json: a policy with where it comes from.
+struct Compiled {
+  uint32_t format = 0;
+  std::string source;                     ///< the file that was compiled
+  std::map<std::string, uint32_t> lines;  ///< of the keys that it sets: {"gpu.environment": 3}
+  Policy policy;
+};
+
+inline constexpr uint32_t kFormat = 1;
+inline constexpr const char* kCompiledName = "policy.json";
+
+/// The driver's capabilities: all that a library or program of it can belong to.
+const std::vector<std::string_view>& capability_names();
+
+/// What the types alone cannot say: names of capabilities, absolute paths, forms of names.
+/// Gives "gpu.always" as the place of an error. Errors: usage.
+Result<void> check(const Policy& policy);
+
+/// Reads policy.json; `document` names it in errors. Errors: corrupt (no such JSON, an unknown
+/// member, a value that check() refuses), unsupported (written by another Berth).
+Result<Compiled> parse_compiled(std::string_view text, std::string_view document);
+
+std::string to_json_text(const GpuEnvironment& value);
+Result<GpuEnvironment> from_json_text(std::string_view text, std::type_identity<GpuEnvironment>);
+std::string to_json_text(const DriverMode& value);
+Result<DriverMode> from_json_text(std::string_view text, std::type_identity<DriverMode>);
+
+template <class V>
+void fields(V& v, Gpu& g) {
+  v.always("environment", g.environment);
+  v.always("devices-by-volume", g.devices_by_volume);
+  v.always("always", g.always);
+  v.always("never", g.never);
+  v.always("capabilities", g.capabilities);
+  v.always("default-capabilities", g.default_capabilities);
+  v.always("requirements", g.requirements);
+  v.always("forward-compatibility", g.forward_compatibility);
+  v.always("imex-channels", g.imex_channels);
+  v.always("additional-gids", g.additional_gids);
+  v.always("scheduler", g.scheduler);
+  v.always("driver-mode", g.driver_mode);
+  v.always("driver-root", g.driver_root);
+  v.always("library-directories", g.library_directories);
+  v.always("files", g.files);
+  v.always("cdi-directories", g.cdi_directories);
+  v.always("annotation-prefixes", g.annotation_prefixes);
+  v.always("default-kind", g.default_kind);
+  v.always("swarm-resource", g.swarm_resource);
+  v.strict();
+}
+
+template <class V>
+void fields(V& v, Policy& p) {
+  v.always("gpu", p.gpu);
+  v.strict();
+}
+
+template <class V>
+void fields(V& v, Compiled& c) {
+  v.required("format", c.format);
+  v.always("source", c.source);
+  v.always("lines", c.lines);
+  v.required("policy", c.policy);
+  v.strict();
+}
+
+}  // namespace berth::policy
