@@ -24,17 +24,19 @@ LAYERS = {
     "scope": "base json",
     "runtime": "base json sys oci plan scope",
     "scan": "base json",
-    "gpu/probe": "base json sys oci scan",
     # What the site decides: the struct and its JSON, which berth-runtime reads too.
     "policy": "base json sys",
-    # The inventory is what probe found, as plain structs: the one header that grant may see of it.
-    "gpu/grant": "base json oci scan policy gpu/probe/inventory.hpp",
+    # What a machine has, as plain structs, and whether what was found is still true.
+    "gpu/inventory": "base json sys",
+    "gpu/probe": "base json sys scan gpu/inventory",
+    # Pure: of the inventory it may see the structs alone.
+    "gpu/grant": "base json oci scan policy gpu/inventory/inventory.hpp",
     # What was granted, laid out on this machine: placeholders, links, the loader's cache.
-    "gpu/place": "base json sys oci scan gpu/grant gpu/probe/inventory.hpp",
+    "gpu/place": "base json sys oci scan gpu/grant gpu/inventory/inventory.hpp",
     "image": "base json sys oci",
     "transfer": "base json sys oci image scan",
     "monitor": "base json sys",
-    "engine": "base json sys oci plan scan policy gpu/probe gpu/grant gpu/place image",
+    "engine": "base json sys oci plan scan policy gpu/inventory gpu/probe gpu/grant gpu/place image",
     "cli/core": "base json",
     "cli/berth": "base json cli/core engine",
     "cli/oci": "base json cli/core oci plan runtime",
@@ -42,13 +44,13 @@ LAYERS = {
 
 # A program wires together what it is given: the folders that its link line may bring in.
 PROGRAMS = {
-    "berth": "base json sys oci plan scan policy gpu/probe gpu/grant gpu/place image engine "
-             "cli/core cli/berth",
+    "berth": "base json sys oci plan scan policy gpu/inventory gpu/probe gpu/grant gpu/place image "
+             "engine cli/core cli/berth",
     "berth-transfer": "base json sys oci image scan transfer",
     "berth-runtime": "base json sys oci plan scope runtime cli/core cli/oci",
     "berth-scope": "base json scope",
     "berth-monitor": "base json sys monitor",
-    "berth-gpu-probe": "base json sys oci scan gpu/probe",
+    "berth-gpu-probe": "base json sys scan gpu/inventory gpu/probe",
 }
 
 # Looked for as '::name(', which is how all of src/ calls the system, and as 'syscall('.

@@ -5,7 +5,7 @@
 
 #include "base/result.hpp"
 #include "gpu/grant/request.hpp"
-#include "gpu/probe/inventory.hpp"
+#include "gpu/inventory/inventory.hpp"
 
 namespace berth::gpu {
 

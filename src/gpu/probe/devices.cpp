@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "base/text.hpp"
+#include "gpu/inventory/kernel.hpp"
 
 namespace berth::gpu {
 namespace {
@@ -293,27 +294,6 @@ Result<void> Devices::read_params() {
 
 }  // namespace
 
-std::map<std::string, std::string> parse_labels(std::string_view text) {
-  std::map<std::string, std::string> out;
-  for (std::string_view line : split(text, '\n')) {
-    size_t colon = line.find(':');
-    if (colon == std::string_view::npos) continue;
-    out[std::string(trim(line.substr(0, colon)))] = std::string(trim(line.substr(colon + 1)));
-  }
-  return out;
-}
-
-std::map<std::string, uint32_t> parse_majors(std::string_view text) {
-  std::map<std::string, uint32_t> out;
-  for (std::string_view line : split(text, '\n')) {
-    if (line.starts_with("Block devices")) break;
-    auto words = split_blank(line);
-    if (words.size() != 2) continue;
-    if (auto number = parse_u32(words[0])) out.emplace(words[1], *number);
-  }
-  return out;
-}
-
 Result<std::vector<Node>> parse_node_table(std::string_view text) {
   std::vector<Node> out;
   for (std::string_view line : split(text, '\n')) {
@@ -337,27 +317,6 @@ Result<std::vector<Node>> parse_node_table(std::string_view text) {
         {.path = path, .host_path = {}, .major = *node_major, .minor = *node_minor, .mode = mode});
   }
   return out;
-}
-
-std::string parse_module_version(std::string_view text) {
-  std::string_view line = text.substr(0, text.find('\n'));
-  if (!line.starts_with("NVRM version:")) return {};
-  // The words before differ ("Kernel Module", "Open Kernel Module for x86_64"): the first that is
-  // made of digits and dots is the version.
-  for (std::string_view word : split_blank(line)) {
-    bool is_version = word.find('.') != std::string_view::npos &&
-                      word.find_first_not_of("0123456789.") == std::string_view::npos;
-    if (is_version) return std::string(word);
-  }
-  return {};
-}
-
-Result<std::string> module_version(const DriverRoot& root) {
-  if (auto text = TRY(root.read_machine("/sys/module/nvidia/version"))) {
-    return std::string(trim(*text));
-  }
-  auto text = TRY(root.read_machine(std::string(kProc) + "/version"));
-  return parse_module_version(text.value_or(""));
 }
 
 Result<void> read_devices(const DriverRoot& root, Inventory& inventory) {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "gpu/probe/driver_root.hpp"
-#include "gpu/probe/inventory.hpp"
+#include "gpu/inventory/driver_root.hpp"
+#include "gpu/inventory/inventory.hpp"
 
 namespace berth::gpu {
 

@@ -8,8 +8,9 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "gpu/inventory/driver_root.hpp"
+#include "gpu/inventory/kernel.hpp"
 #include "gpu/probe/devices.hpp"
-#include "gpu/probe/driver_root.hpp"
 #include "gpu/probe/files.hpp"
 #include "gpu/probe/nvml_facts.hpp"
 

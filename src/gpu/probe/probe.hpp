@@ -6,7 +6,7 @@
 
 #include "base/log.hpp"
 #include "base/result.hpp"
-#include "gpu/probe/inventory.hpp"
+#include "gpu/inventory/inventory.hpp"
 
 namespace berth::gpu {
 

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <thread>
 
-#include "gpu/probe/cache.hpp"
+#include "gpu/inventory/cache.hpp"
 #include "json/fields.hpp"
 #include "unit/gpu/driver_tree.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/probe/driver_root.hpp"
+#include "gpu/inventory/driver_root.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/probe/cache.hpp"
+#include "gpu/inventory/cache.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -7,8 +7,7 @@
 #include <ctime>
 
 #include "base/text.hpp"
-#include "gpu/probe/devices.hpp"
-#include "gpu/probe/probe.hpp"
+#include "gpu/inventory/kernel.hpp"
 #include "json/fields.hpp"
 #include "sys/file.hpp"
 #include "sys/process.hpp"
@@ -17,7 +16,6 @@ namespace berth::gpu {
 namespace {
 
 constexpr size_t kMaxCacheBytes = size_t{4} << 20;
-constexpr int64_t kRetrySeconds = 300;
 
 // Names below `path` that programs see come and go with GPUs and MIG instances.
 Result<void> append_names(const DriverRoot& root, const std::string& path, std::string& out) {
@@ -53,54 +51,6 @@ void append_stamp(const std::string& path, std::string& out) {
     out += fmt::format("{:x}:{}:{}:{}.{:09} ", s.st_dev, s.st_ino, s.st_size, s.st_mtim.tv_sec,
                        s.st_mtim.tv_nsec);
   }
-}
-
-// Opens <state>/gpu, made when missing.
-Result<sys::Fd> open_cache_directory(const std::string& state_dir) {
-  TRY(sys::make_directories(sys::cwd(), state_dir + "/gpu", 0700));
-  return sys::open_at(sys::cwd(), state_dir + "/gpu", O_RDONLY | O_DIRECTORY);
-}
-
-// Nothing when there is no cache, or none that is still true.
-Result<std::optional<Inventory>> read_cache(const sys::Fd& directory, const DriverRoot& root) {
-  auto text = TRY(sys::read_file_if_exists(directory, cache_name(root.path()), kMaxCacheBytes));
-  if (!text) return std::optional<Inventory>();
-  auto cached = json::read<CachedInventory>(*text, "gpu inventory");
-  if (!cached.ok() || cached->format != kCacheFormat ||
-      cached->inventory.driver_root != root.path()) {
-    return std::optional<Inventory>();  // of another version of Berth, or damaged: made anew
-  }
-  if (cached->retry_at != 0 && cached->retry_at < ::time(nullptr))
-    return std::optional<Inventory>();
-  if (TRY(fingerprint(root, cached->sentinels)) != cached->fingerprint)
-    return std::optional<Inventory>();
-  return std::optional<Inventory>(std::move(cached->inventory));
-}
-
-Result<Inventory> probe_and_cache(const sys::Fd& directory, const DriverRoot& root,
-                                  const ProbeOptions& options, Log& log) {
-  // NVML may take seconds, in which a driver can be replaced or a slice be made: what was found
-  // then belongs to neither machine. The files of the inventory are only known afterwards.
-  std::vector<std::string> known = sentinels_of(root, {});
-  std::string before = TRY(fingerprint(root, known));
-  auto inventory = TRY(probe(options, log));
-  std::string after = TRY(fingerprint(root, known));
-  if (after != before) {
-    log.debug("the GPUs or their driver have changed meanwhile, ignoring the cache");
-    return inventory;
-  }
-  CachedInventory cached;
-  cached.format = kCacheFormat;
-  cached.sentinels = sentinels_of(root, inventory);
-  cached.fingerprint = TRY(fingerprint(root, cached.sentinels));
-  bool settled = inventory.nvml == "ok" || inventory.nvml == "missing" || inventory.gpus.empty();
-  if (!settled) cached.retry_at = ::time(nullptr) + kRetrySeconds;
-  cached.inventory = inventory;
-  auto written = sys::replace_file(directory, cache_name(root.path()), json::write(cached), 0600);
-  if (!written.ok()) {
-    log.warn(fmt::format("cannot cache the GPU inventory: {}, ignoring", to_line(written.error())));
-  }
-  return inventory;
 }
 
 }  // namespace
@@ -154,28 +104,19 @@ Result<std::string> fingerprint(const DriverRoot& root, const std::vector<std::s
   return out;
 }
 
-Result<Inventory> cached_inventory(const ProbeOptions& options, Refresh refresh, Log& log) {
-  if (options.state_dir.empty()) return probe(options, log);
-  auto root = TRY(DriverRoot::open(options.driver_root));
-  auto directory = open_cache_directory(options.state_dir);
-  if (!directory.ok()) {
-    log.warn(fmt::format("cannot cache the GPU inventory: {}, probing instead",
-                         to_line(directory.error())));
-    return probe(options, log);
+Result<std::optional<Inventory>> find_cached(const sys::Fd& directory, const DriverRoot& root) {
+  auto text = TRY(sys::read_file_if_exists(directory, cache_name(root.path()), kMaxCacheBytes));
+  if (!text) return std::optional<Inventory>();
+  auto cached = json::read<CachedInventory>(*text, "gpu inventory");
+  if (!cached.ok() || cached->format != kCacheFormat ||
+      cached->inventory.driver_root != root.path()) {
+    return std::optional<Inventory>();  // of another version of Berth, or damaged: made anew
   }
-  if (refresh == Refresh::if_stale) {
-    auto cached = TRY(read_cache(*directory, root));
-    if (cached) return std::move(*cached);
-  }
-  // One process probes; those that start at the same moment wait for its result. The deadline of
-  // NVML bounds how long; the lock goes with its owner.
-  auto lock = TRY(sys::open_at(*directory, "inventory.lock", O_RDWR | O_CREAT, 0600));
-  TRY(sys::wait_lock(lock, sys::LockMode::exclusive, "inventory.lock"));
-  if (refresh == Refresh::if_stale) {
-    auto cached = TRY(read_cache(*directory, root));
-    if (cached) return std::move(*cached);
-  }
-  return probe_and_cache(*directory, root, options, log);
+  if (cached->retry_at != 0 && cached->retry_at < ::time(nullptr))
+    return std::optional<Inventory>();
+  if (TRY(fingerprint(root, cached->sentinels)) != cached->fingerprint)
+    return std::optional<Inventory>();
+  return std::optional<Inventory>(std::move(cached->inventory));
 }
 
 }  // namespace berth::gpu

@@ -6,12 +6,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/result.hpp"
-#include "gpu/probe/driver_root.hpp"
-#include "gpu/probe/inventory.hpp"
+#include "gpu/inventory/driver_root.hpp"
+#include "gpu/inventory/inventory.hpp"
+#include "sys/fd.hpp"
 
 namespace berth::gpu {
 
@@ -24,13 +26,17 @@ struct CachedInventory {
   Inventory inventory;
 };
 
-inline constexpr uint32_t kCacheFormat = 2;
+inline constexpr uint32_t kCacheFormat = 3;
 
 /// The sentinel files of what `inventory` was made from, present or not.
 std::vector<std::string> sentinels_of(const DriverRoot& root, const Inventory& inventory);
 
 /// What the machine is now, as one text. A few dozen system calls.
 Result<std::string> fingerprint(const DriverRoot& root, const std::vector<std::string>& sentinels);
+
+/// The inventory that is cached in `directory`; nothing when there is none, or none that is still
+/// true. Errors: io.
+Result<std::optional<Inventory>> find_cached(const sys::Fd& directory, const DriverRoot& root);
 
 /// The name of the cache file of a driver root.
 std::string cache_name(const std::string& driver_root);

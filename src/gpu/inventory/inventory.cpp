@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/probe/inventory.hpp"
+#include "gpu/inventory/inventory.hpp"
 
 #include <array>
 
@@ -10,7 +10,20 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kKindNames = {"library", "binary", "socket", "config"};
 
+constexpr std::array<std::string_view, 3> kVendorNames = {"nvidia", "amd", "intel"};
+
 }  // namespace
+
+std::string to_json_text(Vendor vendor) {
+  return std::string(kVendorNames[static_cast<size_t>(vendor)]);
+}
+
+Result<Vendor> from_json_text(std::string_view text, std::type_identity<Vendor>) {
+  for (size_t i = 0; i < kVendorNames.size(); ++i) {
+    if (kVendorNames[i] == text) return static_cast<Vendor>(i);
+  }
+  return make_error(Kind::corrupt, "expected nvidia, amd or intel, got " + quoted(text));
+}
 
 std::string to_json_text(const DriverFile& file) {
   return join({std::string(kKindNames[static_cast<size_t>(file.kind)]), file.host_path, file.name,

@@ -35,8 +35,13 @@ struct MigDevice {
   std::vector<Node> nodes;  ///< /dev/nvidia-caps/nvidia-cap<N>: of its GPU instance, then its own
 };
 
+enum class Vendor { nvidia, amd, intel };
+std::string to_json_text(Vendor vendor);  ///< "nvidia", "amd", "intel"
+Result<Vendor> from_json_text(std::string_view text, std::type_identity<Vendor>);
+
 struct Gpu {
-  uint32_t index = 0;       ///< by PCI address, as nvidia-smi counts
+  Vendor vendor = Vendor::nvidia;
+  uint32_t index = 0;       ///< among those of its vendor by PCI address, as nvidia-smi counts
   std::string uuid;         ///< "GPU-…"; empty when the driver does not tell
   std::string pci_address;  ///< "0000:1b:00.0", as the kernel writes it
   uint32_t minor = 0;       ///< of /dev/nvidia<minor>; differs from the index
@@ -117,6 +122,7 @@ void fields(V& v, MigDevice& m) {
 
 template <class V>
 void fields(V& v, Gpu& g) {
+  v.always("vendor", g.vendor);
   v.required("index", g.index);
   v.always("uuid", g.uuid);
   v.required("pci_address", g.pci_address);
