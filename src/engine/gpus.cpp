@@ -52,7 +52,9 @@ Result<void> add_gpus(const Context& context, const std::string& wish,
   if (request.want == gpu::Request::Want::none) return {};
   gpu::Inventory inventory = TRY(list_gpus(context, gpu::Refresh::if_stale));
   gpu::Grant grant = TRY(gpu::make_grant(request, inventory, environment));
-  for (const std::string& reason : grant.reasons) context.log.debug(reason);
+  for (const gpu::Reason& reason : grant.reasons) {
+    context.log.debug(reason.kind + " " + reason.object + ": " + reason.why);
+  }
   if (grant.synthetic) context.log.warn("the driver tree is synthetic: these are no real GPUs");
   gpu::PlaceOptions options{context.paths.state, layers};
   gpu::Placement placed = TRY(gpu::place(grant, options));

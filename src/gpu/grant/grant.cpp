@@ -79,7 +79,9 @@ class Granter {
     auto same = [&](const Node& other) { return other.path == node.path; };
     if (std::none_of(grant_.nodes.begin(), grant_.nodes.end(), same)) grant_.nodes.push_back(node);
   }
-  void reason(std::string text) { grant_.reasons.push_back(std::move(text)); }
+  void reason(std::string kind, std::string object, std::string why, bool given = true) {
+    grant_.reasons.push_back({std::move(kind), std::move(object), given, std::move(why), {}});
+  }
 
   const Request& request_;
   const Inventory& inventory_;
@@ -120,7 +122,7 @@ void Granter::choose_capabilities() {
   };
   if (!request_.capabilities.empty()) {
     for (const std::string& word : request_.capabilities) take(word);
-    reason(fmt::format("capabilities {}: --gpus names them", list(capabilities_)));
+    reason("capabilities", list(capabilities_), "--gpus names them");
     return;
   }
   std::string image = variable(image_env_, "NVIDIA_DRIVER_CAPABILITIES").value_or("");
@@ -129,21 +131,22 @@ void Granter::choose_capabilities() {
     bool is_known = word == "all" || std::find(known.begin(), known.end(), word) != known.end();
     if (is_known) take(word);
     if (!is_known && !word.empty()) {
-      reason(fmt::format("capability {}: asked for, there is no such capability", quoted(word)));
+      reason("capability", escape_controls(std::string(word)), "there is no such capability",
+             false);
     }
   }
   if (!capabilities_.empty()) {
-    reason(fmt::format("capabilities {}: NVIDIA_DRIVER_CAPABILITIES of the image or of --env",
-                       list(capabilities_)));
+    reason("capabilities", list(capabilities_),
+           "NVIDIA_DRIVER_CAPABILITIES of the image or of --env");
     return;
   }
   capabilities_ = {"compute", "utility"};
-  reason("capabilities compute,utility: the default");
+  reason("capabilities", "compute,utility", "the default");
 }
 
 Result<void> Granter::check_requirements() {
   if (is_true(variable(image_env_, "NVIDIA_DISABLE_REQUIRE").value_or(""))) {
-    reason("requirements of the image are not checked: NVIDIA_DISABLE_REQUIRE");
+    reason("requirement", "all", "NVIDIA_DISABLE_REQUIRE: not checked", false);
     return {};
   }
   constexpr std::string_view kPrefix = "NVIDIA_REQUIRE_";
@@ -161,7 +164,7 @@ Result<void> Granter::check_requirement(const std::string& name, const std::stri
   auto requirement = parse_requirement(text);
   if (!requirement.ok()) {
     // A spelling that only a newer toolkit knows is no reason not to run.
-    reason(fmt::format("{} is not checked: {}", escape_controls(name), requirement.error().what));
+    reason("requirement", escape_controls(name), "not checked: " + requirement.error().what, false);
     return {};
   }
   for (const Selected& selected : selected_) {
@@ -183,8 +186,9 @@ Result<void> Granter::check_requirement(const std::string& name, const std::stri
                         "another image, or -e NVIDIA_DISABLE_REQUIRE=1");
     }
     if (truth == Truth::unknown) {
-      reason(fmt::format("{} may fail on GPU {}: NVML does not tell what it asks for",
-                         escape_controls(name), selected.gpu->index));
+      reason("requirement", escape_controls(name),
+             fmt::format("may fail on GPU {}: NVML does not tell what it asks for",
+                         selected.gpu->index));
     }
   }
   return {};
@@ -202,11 +206,10 @@ void Granter::add_nodes() {
     if (selected.slice == nullptr && (has("graphics") || has("display"))) {
       for (const Node& node : selected.gpu->drm_nodes) add_node(node);
     }
-    reason(fmt::format("GPU {}: {}", name_of(selected),
-                       request_.want == Request::Want::all ? "--gpus all"
-                       : request_.want == Request::Want::count
-                           ? fmt::format("the first {}", request_.count)
-                           : "--gpus names it"));
+    reason("gpu", name_of(selected),
+           request_.want == Request::Want::all     ? "--gpus all"
+           : request_.want == Request::Want::count ? fmt::format("the first {}", request_.count)
+                                                   : "--gpus names it");
   }
   grant_.gpus.assign(indices.begin(), indices.end());
   for (const Node& node : inventory_.control_nodes) {
@@ -279,9 +282,8 @@ void Granter::add_procfs() {
   if (at != std::string::npos) {
     grant_.params = inventory_.params;
     grant_.params[at + kModify.size() - 1] = '0';
-    reason(
-        "/proc/driver/nvidia/params: ModifyDeviceFiles is 0, so that NVML makes no node of another "
-        "GPU");
+    reason("proc", "/proc/driver/nvidia/params",
+           "ModifyDeviceFiles is 0, so that NVML makes no node of another GPU");
   }
   grant_.hide_other_gpus = grant_.gpus.size() < inventory_.gpus.size() + inventory_.left_out;
   for (uint32_t index : grant_.gpus) {

@@ -7,7 +7,7 @@
 
 #include "base/result.hpp"
 #include "gpu/grant/request.hpp"
-#include "gpu/probe/inventory.hpp"
+#include "gpu/inventory/inventory.hpp"
 #include "scan/loader_cache.hpp"
 
 namespace berth::gpu {
@@ -29,6 +29,16 @@ struct GrantedLink {
   std::string target;
 };
 
+/// One thing that a container has, or has not, and why: for `--debug`, `berth explain` and
+/// `berth run --explain`.
+struct Reason {
+  std::string kind;       ///< "gpu", "node", "library", "binary", "variable", "requirement", …
+  std::string object;     ///< what it is about: "/dev/nvidia0", "libnvidia-ml.so.1"
+  bool given = true;      ///< whether the container has it
+  std::string why;        ///< "--gpus all", "capability graphics was not asked for"
+  std::string host_path;  ///< where it comes from; empty where that says nothing
+};
+
 /// All that a container gets. Nothing of it was decided by the image but the capabilities, and only
 /// when --gpus named none.
 struct Grant {
@@ -46,7 +56,7 @@ struct Grant {
   /// Directories of /proc/driver/nvidia/gpus that stay visible; only meant when hide_other_gpus.
   std::vector<std::string> visible_pci_addresses;
   bool hide_other_gpus = false;
-  std::vector<std::string> reasons;  ///< one line each, for `--debug` and explain
+  std::vector<Reason> reasons;
 };
 
 /// Decides what `request` gets from `inventory`. `image_env` are the variables of the
