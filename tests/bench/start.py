@@ -29,26 +29,13 @@ TESTS = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(TESTS))
 
 from support import debian_images, registry, side_by_side  # noqa: E402
-from support.side_by_side import Contender, reap_orphans, run, version  # noqa: E402
+from support.bench_peers import Berth, Podman, podman_cgroups, remove_podman_cgroups  # noqa: E402
+from support.side_by_side import Contender, run, version  # noqa: E402
 
 CACHE = pathlib.Path(os.environ.get("BERTH_TEST_CACHE", "/var/cache/berth-tests"))
 
 
-# ---- what the peers need on this machine --------------------------------------------------------
-
-def podman_cgroups():
-    return set(pathlib.Path("/sys/fs/cgroup").glob("*/libpod_parent"))
-
-
-def remove_podman_cgroups(before):
-    """podman leaves its parent cgroups; the machine is to be as it was."""
-    time.sleep(0.2)
-    reap_orphans()
-    for path in podman_cgroups() - before:
-        for directory, _, _ in os.walk(path, topdown=False):
-            with contextlib.suppress(OSError):
-                os.rmdir(directory)
-
+# ---- the contenders ------------------------------------------------------------------------------
 
 def make_bundle(directory, rootfs):
     """The bundle that 'runc spec' makes, for /bin/true."""
@@ -61,32 +48,6 @@ def make_bundle(directory, rootfs):
     spec["root"] = {"path": str(rootfs), "readonly": False}
     path.write_text(json.dumps(spec))
     return directory
-
-
-class Berth:
-    def __init__(self, programs, work, image):
-        self.programs, self.image = programs, image
-        self.argv = [str(programs / "berth"), "--root", str(work / "berth"),
-                     "--state", str(work / "run/berth")]
-        self.version = version(self.argv[0], "--version")
-
-    def run_argv(self, *flags, driver_root=None):
-        place = ["--driver-root", driver_root] if driver_root else []
-        return [*self.argv, *place, "run", "--rm", "--network", "none", *flags, self.image,
-                "/bin/true"]
-
-
-class Podman:
-    # The hard limits of a machine without CAP_SYS_RESOURCE cannot be raised, so they are named.
-    LIMITS = ["--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024"]
-
-    def __init__(self, work):
-        self.argv = ["podman", "--root", str(work / "podman"), "--runroot",
-                     str(work / "run/podman"), "--tmpdir", str(work / "run/libpod"),
-                     "--cgroup-manager", "cgroupfs", "--events-backend", "none"]
-
-    def run_argv(self, image):
-        return [*self.argv, "run", "--rm", "--network", "none", *self.LIMITS, image, "/bin/true"]
 
 
 def contenders(programs, work, image, rootfs, driver_root):

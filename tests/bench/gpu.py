@@ -1,0 +1,185 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""What GPUs add to a start: the synthetic driver tree of eight GPUs, in one run with the same
+devices through podman and a CDI file whose seven hooks are programs that end at once.
+
+Every contender runs once a round, in an order that is shuffled anew. What something adds is the
+median of the differences within a round.
+
+usage: ./dev bench gpu [--runs N] [--directory DIR] [--json FILE] [--plot FILE] [--check]
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import pathlib
+import platform
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+
+TESTS = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(TESTS))
+
+from support import debian_images, registry, side_by_side  # noqa: E402
+from support.bench_peers import Berth, Podman, podman_cgroups, remove_podman_cgroups  # noqa: E402
+from support.side_by_side import Contender, run, version  # noqa: E402
+
+CACHE = pathlib.Path(os.environ.get("BERTH_TEST_CACHE", "/var/cache/berth-tests"))
+CDI = pathlib.Path("/run/cdi")
+HOOKS = 7  # that NVIDIA's generator writes into a file
+
+PLAIN, DEFAULT, WHOLE = "berth run", "berth run --gpus all", "berth run --gpus all, all capabilities"
+PODMAN, PODMAN_CDI = "podman run", "podman run --device nvidia.com/gpu=all"
+
+
+# ---- a CDI file for podman ------------------------------------------------------------------------
+
+@contextlib.contextmanager
+def cdi_directory():
+    """An empty /run/cdi in this process's private mount namespace."""
+    made = not CDI.exists()
+    if made:
+        CDI.mkdir()
+    try:
+        run("mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", CDI)
+        yield
+        run("umount", CDI)
+    finally:
+        if made:
+            CDI.rmdir()
+
+
+def write_cdi_file(berth, driver_root):
+    """Berth's own description of the tree, its hook replaced by seven that do nothing."""
+    text = run(*berth.argv, "--driver-root", driver_root, "cdi", "generate", "--format", "json")
+    spec = json.loads(text)
+    hooks = [{"hookName": "createContainer", "path": "/bin/true", "args": ["true"]}] * HOOKS
+    spec.setdefault("containerEdits", {})["hooks"] = hooks
+    for device in spec["devices"]:
+        device["containerEdits"].pop("hooks", None)
+    (CDI / "nvidia.json").write_text(json.dumps(spec))
+    return len(spec["containerEdits"].get("mounts", []))
+
+
+def contenders(berth, podman, image, driver_root):
+    flags = {"driver_root": driver_root}
+    wanted = [
+        Contender(PLAIN, berth.run_argv(**flags), berth.version),
+        Contender(DEFAULT, berth.run_argv("--gpus", "all", **flags), berth.version),
+        Contender(WHOLE, berth.run_argv("--gpus", "all,capabilities=all", **flags), berth.version),
+        Contender(PODMAN, podman.run_argv(image), version("podman", "--version")),
+        Contender(PODMAN_CDI, podman.run_argv(image, "--device", "nvidia.com/gpu=all"),
+                  version("podman", "--version")),
+    ]
+    return side_by_side.tried(wanted)
+
+
+# ---- measuring ----------------------------------------------------------------------------------
+
+def processes(argv):
+    """How many processes a command consists of, threads and itself included."""
+    with tempfile.NamedTemporaryFile("r") as trace:
+        run("strace", "-f", "-qq", "-e", "trace=clone,clone3,fork,vfork,execve,execveat", "-o",
+            trace.name, *argv)
+        return 1 + len(re.findall(r"(?:clone3?|v?fork).* = [0-9]+$", trace.read(), re.MULTILINE))
+
+
+def executions(argv):
+    """How many programs a command executes."""
+    with tempfile.NamedTemporaryFile("r") as trace:
+        run("strace", "-f", "-qq", "-e", "trace=execve,execveat", "-o", trace.name, *argv)
+        return len(re.findall(r"execve.* = 0$", trace.read(), re.MULTILINE))
+
+
+def inventory_check(programs, berth, driver_root):
+    """The median milliseconds of judging an inventory that is valid, in one process."""
+    program = programs / "bench_inventory_check"
+    if not program.exists():
+        return None
+    out = run(program, "--driver-root", driver_root, "--state", berth.state)
+    return json.loads(out)["median_us"] / 1000
+
+
+# ---- telling ------------------------------------------------------------------------------------
+
+GOALS = {  # name: (limit, unit)
+    "--gpus all with 8 GPUs adds": (1.0, "ms"),
+    "all capabilities add": (2.0, "ms"),
+    "processes that --gpus all adds": (0, ""),
+    "programs that --gpus all adds": (0, ""),
+    "check of a valid inventory": (0.3, "ms"),
+    "added by berth ÷ added by podman with CDI hooks": (1.0, "×"),
+}
+
+
+def added(found, name, base):
+    pairs = zip(found[name].milliseconds, found[base].milliseconds)
+    return statistics.median(a - b for a, b in pairs)
+
+
+def results(contenders_, counted, check):
+    found = {contender.name: contender for contender in contenders_}
+    values = {"--gpus all with 8 GPUs adds": added(found, DEFAULT, PLAIN),
+              "all capabilities add": added(found, WHOLE, PLAIN), **counted}
+    if check is not None:
+        values["check of a valid inventory"] = check
+    if PODMAN_CDI in found and PODMAN in found:
+        values["podman with a CDI file adds"] = added(found, PODMAN_CDI, PODMAN)
+        values["added by berth ÷ added by podman with CDI hooks"] = (
+            values["all capabilities add"] / values["podman with a CDI file adds"])
+    return values
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    side_by_side.add_options(parser)
+    options = parser.parse_args()
+    if os.geteuid() != 0:
+        sys.exit("bench gpu: the peers' commands are those of root; run it as root")
+    side_by_side.enter_private_mounts()
+    side_by_side.adopt_orphans()
+
+    with contextlib.ExitStack() as stack:
+        work = pathlib.Path(stack.enter_context(
+            tempfile.TemporaryDirectory(prefix="berth-bench-", dir=options.directory,
+                                        ignore_cleanup_errors=True)))
+        server = stack.enter_context(registry.running(
+            work / "registry", storage=debian_images.kept_storage(CACHE)))
+        stack.enter_context(side_by_side.state_directory(work / "run"))
+        stack.enter_context(cdi_directory())
+        stack.callback(remove_podman_cgroups, podman_cgroups())
+        image = f"{server.address}/{debian_images.IMAGES['docker']}"
+        driver_root = work / "driver"
+        run(sys.executable, TESTS / "support/driver_tree.py", "eight", driver_root)
+        programs = options.programs.resolve()
+        berth, podman = Berth(programs, work, image), Podman(work)
+        run(*berth.argv, "pull", "--quiet", image)
+        run(*podman.argv, "pull", "--quiet", "--tls-verify=false", image)
+        mounts = write_cdi_file(berth, driver_root)
+
+        found = contenders(berth, podman, image, driver_root)
+        side_by_side.measure(found, options.runs, options.warm_up)
+        argv = {contender.name: contender.argv for contender in found}
+        counted = {
+            "processes that --gpus all adds": processes(argv[WHOLE]) - processes(argv[PLAIN]),
+            "programs that --gpus all adds": executions(argv[WHOLE]) - executions(argv[PLAIN])}
+        check = inventory_check(programs, berth, driver_root)
+        stack.callback(subprocess.run, ["umount", "--recursive", "--lazy", work / "podman"],
+                       check=False, capture_output=True)
+
+    values = results(found, counted, check)
+    print(f"{platform.release()}, {os.cpu_count()} CPUs, {options.runs} runs each, interleaved; "
+          "/bin/true in Debian 12 (206 MB); GPUs are a synthetic driver tree of 8\n")
+    if "podman with a CDI file adds" in values:
+        print(f"podman: a CDI file of {mounts} mounts and {HOOKS} hooks that end at once adds "
+              f"{values['podman with a CDI file adds']:.2f} ms\n")
+    side_by_side.tell(options, found, values, GOALS, {"cdi_mounts": mounts}, PLAIN,
+                      "milliseconds to start and end /bin/true")
+
+
+if __name__ == "__main__":
+    main()
