@@ -10,43 +10,18 @@ import subprocess
 
 import pytest
 
-from support import images
+from support import images, loader_images
 
 VERSION = "570.133.20"
 LIBRARIES = "/usr/local/nvidia/lib64"
 SYNTHETIC = "the driver tree is synthetic: these are no real GPUs"
-
-LOADER_PROBE = r"""
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <link.h>
-#include <stdio.h>
-int main(int argc, char** argv) {
-  for (int i = 1; i < argc; ++i) {
-    void* library = dlopen(argv[i], RTLD_NOW);
-    struct link_map* map = NULL;
-    if (library == NULL) { printf("%s: %s\n", argv[i], dlerror()); continue; }
-    dlinfo(library, RTLD_DI_LINKMAP, &map);
-    printf("%s => %s\n", argv[i], map->l_name);
-  }
-}
-"""
-
-
-def loaded_files(program):
-    """The host's files that the loader opens for `program`: (path in the image, real path)."""
-    out = subprocess.run(["ldd", program], check=True, capture_output=True, text=True).stdout
-    return [(path, os.path.realpath(path)) for path in re.findall(r"(/\S+) \(0x", out)]
 
 
 @functools.cache
 def glibc_layer(tmp):
     """A program that prints where dlopen() finds its arguments, with the host's glibc, a library in
     a directory that only the image's own loader cache names, and that cache."""
-    source, program, library = f"{tmp}/probe.c", f"{tmp}/probe", f"{tmp}/libharbour.so.1"
-    with open(source, "w", encoding="ascii") as file:
-        file.write(LOADER_PROBE)
-    subprocess.run(["gcc", "-o", program, source], check=True)
+    library = f"{tmp}/libharbour.so.1"
     subprocess.run(["gcc", "-shared", "-nostdlib", "-Wl,-soname,libharbour.so.1", "-o", library, "-xc",
                     "/dev/null"], check=True)
     root = f"{tmp}/root"
@@ -57,7 +32,9 @@ def glibc_layer(tmp):
         file.write("/opt/harbour\n")
     subprocess.run(["/sbin/ldconfig", "-X", "-r", root], check=True)
     entries = [images.directory(path) for path in ("opt", "opt/harbour", "lib64")]
-    for path, real in [("/probe", program), *loaded_files(program)]:
+    program, loaded = loader_images.probe()
+    entries.append(images.file("probe", program, mode=0o755))
+    for path, real in loaded:
         with open(real, "rb") as file:
             entries.append(images.file(path.lstrip("/"), file.read(), mode=0o755))
     for path in ("opt/harbour/libharbour.so.1", "etc/ld.so.cache"):
