@@ -17,6 +17,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 LAYERS = {
     "base": "",
     "json": "base",
+    # YAML into JSON's values, with libyaml: never a part of the privileged program.
+    "yaml": "base json",
     "sys": "base",
     "oci": "base json",
     "plan": "base oci",

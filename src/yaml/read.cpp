@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "yaml/read.hpp"
+
+#include <fmt/format.h>
+#include <yaml.h>
+
+#include <memory>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "base/text.hpp"
+#include "yaml/scalar.hpp"
+
+namespace berth::yaml {
+namespace {
+
+constexpr std::string_view kCoreTags = "tag:yaml.org,2002:";
+
+/// libyaml's parser with its input.
+class Source {
+ public:
+  explicit Source(std::string_view text) {
+    ready_ = yaml_parser_initialize(&parser_) == 1;
+    if (!ready_) return;
+    yaml_parser_set_encoding(&parser_, YAML_UTF8_ENCODING);
+    yaml_parser_set_input_string(&parser_, reinterpret_cast<const unsigned char*>(text.data()),
+                                 text.size());
+  }
+  ~Source() {
+    if (ready_) yaml_parser_delete(&parser_);
+  }
+  Source(const Source&) = delete;
+  Source& operator=(const Source&) = delete;
+
+  bool next(yaml_event_t& event) { return ready_ && yaml_parser_parse(&parser_, &event) == 1; }
+  const yaml_parser_t& parser() const { return parser_; }
+
+ private:
+  yaml_parser_t parser_{};
+  bool ready_ = false;
+};
+
+/// One event, freed with its owner.
+struct Event {
+  yaml_event_t raw{};
+  bool filled = false;
+  Event() = default;
+  ~Event() {
+    if (filled) yaml_event_delete(&raw);
+  }
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+};
+
+std::string_view view(const yaml_char_t* text) {
+  return text == nullptr ? "" : reinterpret_cast<const char*>(text);
+}
+
+/// Builds values out of events with a stack of its own: no nesting of the input is one of ours.
+class Builder {
+ public:
+  Builder(std::string_view text, std::string_view document, const json::Limits& limits)
+      : source_(text), document_(document), limits_(limits) {}
+
+  Result<json::Value> run() {
+    while (true) {
+      Event event;
+      event.filled = source_.next(event.raw);
+      if (!event.filled) return syntax_error();
+      if (event.raw.type == YAML_STREAM_END_EVENT) break;
+      TRY(take(event.raw));
+    }
+    if (!root_) return make_error(Kind::corrupt, fmt::format("{}: no document in it", document_));
+    return std::move(*root_);
+  }
+
+ private:
+  struct Open {
+    json::Value value;
+    std::set<std::string> keys;
+    std::optional<std::string> key;  ///< of the value that comes next
+  };
+
+  Error fault(const yaml_mark_t& mark, std::string_view text) const {
+    return make_error(Kind::corrupt, fmt::format("{}: line {}, column {}: {}", document_,
+                                                 mark.line + 1, mark.column + 1, text));
+  }
+  Error syntax_error() const {
+    const yaml_parser_t& parser = source_.parser();
+    if (parser.error == YAML_MEMORY_ERROR) {
+      return make_error(Kind::io, fmt::format("{}: out of memory", document_));
+    }
+    bool of_bytes = parser.error == YAML_READER_ERROR;
+    const char* problem = parser.problem == nullptr ? "no YAML" : parser.problem;
+    return fault(of_bytes ? parser.mark : parser.problem_mark, escape_controls(problem));
+  }
+
+  Result<void> take(const yaml_event_t& event) {
+    const yaml_mark_t& mark = event.start_mark;
+    switch (event.type) {
+      case YAML_DOCUMENT_START_EVENT:
+        if (root_) return fault(mark, "a second document");
+        if (event.data.document_start.tag_directives.start !=
+            event.data.document_start.tag_directives.end) {
+          return fault(mark, "%TAG is not allowed");
+        }
+        return {};
+      case YAML_ALIAS_EVENT:
+        return fault(mark, "aliases are not allowed");
+      case YAML_SCALAR_EVENT:
+        return take_scalar(event);
+      case YAML_SEQUENCE_START_EVENT: {
+        const auto& data = event.data.sequence_start;
+        return open(mark, data.anchor, data.tag, "seq", json::Array{});
+      }
+      case YAML_MAPPING_START_EVENT: {
+        const auto& data = event.data.mapping_start;
+        return open(mark, data.anchor, data.tag, "map", json::Object{});
+      }
+      case YAML_SEQUENCE_END_EVENT:
+      case YAML_MAPPING_END_EVENT:
+        return close(mark);
+      default:
+        return {};
+    }
+  }
+
+  bool wants_key() const {
+    return !stack_.empty() && stack_.back().value.object() != nullptr && !stack_.back().key;
+  }
+
+  Result<void> count(const yaml_mark_t& mark, const yaml_char_t* anchor) {
+    if (anchor != nullptr) return fault(mark, "anchors are not allowed");
+    if (++values_ > limits_.max_values) return fault(mark, "too many values");
+    return {};
+  }
+
+  Result<void> open(const yaml_mark_t& mark, const yaml_char_t* anchor, const yaml_char_t* tag,
+                    std::string_view own_tag, json::Value value) {
+    TRY(count(mark, anchor));
+    if (tag != nullptr && view(tag) != std::string(kCoreTags) + std::string(own_tag)) {
+      return fault(mark, "tag " + quoted(view(tag)) + " is not allowed");
+    }
+    if (wants_key()) return fault(mark, "a key has to be a scalar");
+    if (stack_.size() >= limits_.max_depth) return fault(mark, "nested too deeply");
+    stack_.push_back({std::move(value), {}, std::nullopt});
+    return {};
+  }
+
+  Result<void> close(const yaml_mark_t& mark) {
+    json::Value value = std::move(stack_.back().value);
+    stack_.pop_back();
+    return place(mark, std::move(value));
+  }
+
+  Result<void> take_scalar(const yaml_event_t& event) {
+    const auto& data = event.data.scalar;
+    const yaml_mark_t& mark = event.start_mark;
+    TRY(count(mark, data.anchor));
+    std::string text(reinterpret_cast<const char*>(data.value), data.length);
+    if (wants_key()) return take_key(mark, data.tag, std::move(text));
+    std::string_view tag = view(data.tag);
+    if (tag.empty() || tag == "!") {
+      // "!" alone says that a plain scalar is text.
+      bool plain = tag.empty() && data.plain_implicit == 1;
+      return place(mark, plain ? resolve(text) : json::Value(std::move(text)));
+    }
+    if (!tag.starts_with(kCoreTags)) return fault(mark, "tag " + quoted(tag) + " is not allowed");
+    auto value = resolve_as(tag.substr(kCoreTags.size()), text);
+    if (!value) return fault(mark, quoted(text) + " is not what tag " + quoted(tag) + " says");
+    return place(mark, std::move(*value));
+  }
+
+  Result<void> take_key(const yaml_mark_t& mark, const yaml_char_t* tag, std::string text) {
+    if (tag != nullptr) return fault(mark, "a key has no tag");
+    if (text == "<<") return fault(mark, "merge keys are not allowed");
+    Open& top = stack_.back();
+    if (!top.keys.insert(text).second) return fault(mark, quoted(text) + " comes twice");
+    top.key = std::move(text);
+    return {};
+  }
+
+  Result<void> place(const yaml_mark_t& mark, json::Value value) {
+    if (stack_.empty()) {
+      if (root_) return fault(mark, "a second document");
+      root_ = std::move(value);
+      return {};
+    }
+    Open& top = stack_.back();
+    if (auto* array = top.value.get_if<json::Array>()) {
+      array->push_back(std::move(value));
+    } else {
+      top.value.get_if<json::Object>()->emplace_back(std::move(*top.key), std::move(value));
+      top.key.reset();
+    }
+    return {};
+  }
+
+  Source source_;
+  std::string_view document_;
+  const json::Limits& limits_;
+  std::vector<Open> stack_;
+  std::optional<json::Value> root_;
+  size_t values_ = 0;
+};
+
+}  // namespace
+
+Result<json::Value> parse(std::string_view text, std::string_view document,
+                          const json::Limits& limits) {
+  if (text.size() > limits.max_bytes) {
+    return make_error(Kind::corrupt,
+                      fmt::format("{}: larger than {}", document, human_bytes(limits.max_bytes)));
+  }
+  return Builder(text, document, limits).run();
+}
+
+}  // namespace berth::yaml
