@@ -35,10 +35,16 @@ LAYERS = {
     "gpu/grant": "base json oci scan policy gpu/inventory/inventory.hpp",
     # What was granted, laid out on this machine: placeholders, links, the loader's cache.
     "gpu/place": "base json sys oci scan gpu/grant gpu/inventory/inventory.hpp",
+    # What CDI files mean, resolved: the form that berth-runtime reads.
+    "gpu/cdi_index": "base json sys oci",
+    # CDI files: reading, resolving and making them.
+    "gpu/cdi": "base json yaml sys oci scan policy gpu/cdi_index gpu/grant "
+               "gpu/inventory/inventory.hpp",
     "image": "base json sys oci",
     "transfer": "base json sys oci image scan",
     "monitor": "base json sys",
-    "engine": "base json sys oci plan scan policy gpu/inventory gpu/probe gpu/grant gpu/place image",
+    "engine": "base json sys oci plan scan policy gpu/inventory gpu/probe gpu/grant gpu/place "
+              "gpu/cdi_index gpu/cdi yaml image",
     "cli/core": "base json",
     "cli/berth": "base json cli/core engine",
     "cli/oci": "base json cli/core oci plan runtime",
@@ -46,8 +52,8 @@ LAYERS = {
 
 # A program wires together what it is given: the folders that its link line may bring in.
 PROGRAMS = {
-    "berth": "base json sys oci plan scan policy gpu/inventory gpu/probe gpu/grant gpu/place image "
-             "engine cli/core cli/berth",
+    "berth": "base json sys oci plan scan policy gpu/inventory gpu/probe gpu/grant gpu/place "
+             "gpu/cdi_index gpu/cdi yaml image engine cli/core cli/berth",
     "berth-transfer": "base json sys oci image scan transfer",
     "berth-runtime": "base json sys oci plan scope runtime cli/core cli/oci",
     "berth-scope": "base json scope",

@@ -6,6 +6,7 @@
 #include "base/text.hpp"
 #include "json/fields.hpp"
 #include "oci/hook_fields.hpp"
+#include "oci/mount_fields.hpp"
 
 namespace berth::oci {
 
@@ -14,24 +15,6 @@ void fields(V& v, Root& root) {
   v.required("path", root.path);
   v.optional("readonly", root.readonly);
   v.rest(root.rest);
-}
-
-template <class V>
-void fields(V& v, IdMapping& mapping) {
-  v.required("containerID", mapping.container_id);
-  v.required("hostID", mapping.host_id);
-  v.required("size", mapping.size);
-}
-
-template <class V>
-void fields(V& v, Mount& mount) {
-  v.required("destination", mount.destination);
-  v.optional("type", mount.type);
-  v.optional("source", mount.source);
-  v.optional("options", mount.options);
-  v.optional("uidMappings", mount.uid_mappings);
-  v.optional("gidMappings", mount.gid_mappings);
-  v.rest(mount.rest);
 }
 
 template <class V>
@@ -265,16 +248,6 @@ void fields(V& v, TimeOffset& offset) {
 template <class V>
 void fields(V& v, NetDevice& device) {
   v.optional("name", device.name);
-}
-
-template <class V>
-void fields(V& v, IntelRdt& rdt) {
-  v.optional("closID", rdt.clos_id);
-  v.optional("schemata", rdt.schemata);
-  v.optional("l3CacheSchema", rdt.l3_cache_schema);
-  v.optional("memBwSchema", rdt.mem_bw_schema);
-  v.optional("enableMonitoring", rdt.enable_monitoring);
-  v.rest(rdt.rest);
 }
 
 template <class V>

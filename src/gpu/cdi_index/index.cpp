@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/cdi_index/index.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/text.hpp"
+#include "json/fields.hpp"
+#include "oci/cdi.hpp"
+#include "oci/edit_fields.hpp"
+#include "sys/file.hpp"
+#include "sys/trusted_file.hpp"
+
+namespace berth::gpu::cdi {
+
+constexpr size_t kMaxIndexBytes = size_t{64} << 20;
+
+template <class V>
+void fields(V& v, Stamp& stamp) {
+  v.required("path", stamp.path);
+  v.optional("stamp", stamp.stamp);
+}
+
+template <class V>
+void fields(V& v, IndexFile& file) {
+  v.required("path", file.path);
+  v.required("kind", file.kind);
+  v.required("edits", file.edits);
+}
+
+template <class V>
+void fields(V& v, IndexDevice& device) {
+  v.required("name", device.name);
+  v.required("file", device.file);
+  v.required("edits", device.edits);
+}
+
+template <class V>
+void fields(V& v, Fault& fault) {
+  v.required("object", fault.object);
+  v.required("text", fault.text);
+}
+
+template <class V>
+void fields(V& v, Index& index) {
+  v.required("format", index.format);
+  v.required("directories", index.directories);
+  v.required("stamps", index.stamps);
+  v.required("files", index.files);
+  v.required("devices", index.devices);
+  v.required("unavailable", index.unavailable);
+  v.required("bad_files", index.bad_files);
+}
+
+namespace {
+
+/// What was asked for and is not there.
+Error no_such_device(const Index& index, const std::string& name) {
+  for (const Fault& fault : index.unavailable) {
+    if (fault.object != name) continue;
+    return make_error(Kind::unsupported, "device " + quoted(name) + ": " + fault.text,
+                      "berth cdi list");
+  }
+  std::vector<std::string_view> names;
+  for (const IndexDevice& device : index.devices) names.push_back(device.name);
+  auto near = nearest(name, names);
+  std::string text = "no CDI device " + quoted(name);
+  if (near) text += ", did you mean " + quoted(*near) + "?";
+  if (!index.bad_files.empty()) {
+    text += fmt::format(" ({} CDI file{} could not be read)", index.bad_files.size(),
+                        index.bad_files.size() == 1 ? "" : "s");
+  }
+  return make_error(Kind::not_found, text, "berth cdi list");
+}
+
+}  // namespace
+
+std::vector<std::string> default_directories() {
+  return {"/etc/cdi", "/var/run/cdi"};
+}
+
+Result<Stamp> stamp_of(const std::string& path) {
+  // What a name leads to: files are often links, and it is the target that changes.
+  auto fd = sys::open_at(sys::cwd(), path, O_PATH);
+  if (!fd.ok()) {
+    if (fd.error().kind == Kind::not_found) return Stamp{path, ""};
+    return fd.error();
+  }
+  struct stat info = TRY(sys::stat_fd(*fd, path));
+  if (S_ISCHR(info.st_mode) || S_ISBLK(info.st_mode)) {
+    return Stamp{path, fmt::format("{:o}:{:x}", info.st_mode, info.st_rdev)};
+  }
+  return Stamp{path, fmt::format("{:x}:{}:{}:{}.{:09}", info.st_dev, info.st_ino, info.st_size,
+                                 info.st_mtim.tv_sec, info.st_mtim.tv_nsec)};
+}
+
+Result<bool> is_current(const Index& index) {
+  for (const Stamp& stamp : index.stamps) {
+    if (TRY(stamp_of(stamp.path)) != stamp) return false;
+  }
+  return true;
+}
+
+Result<oci::ContainerEdits> edits_of(const Index& index, const std::vector<std::string>& names) {
+  oci::ContainerEdits edits;
+  std::set<std::string_view> given;
+  std::set<uint32_t> files;
+  for (const std::string& name : names) {
+    TRY(oci::cdi::parse_name(name));
+    if (!given.insert(name).second) continue;
+    auto device = std::find_if(index.devices.begin(), index.devices.end(),
+                               [&](const IndexDevice& one) { return one.name == name; });
+    if (device == index.devices.end()) return no_such_device(index, name);
+    if (files.insert(device->file).second) {
+      oci::append(edits, index.files.at(device->file).edits);
+    }
+    oci::append(edits, device->edits);
+  }
+  return edits;
+}
+
+Result<std::optional<Index>> read_index(const std::string& path) {
+  auto text = TRY(sys::read_trusted_file_if_exists(path, kMaxIndexBytes));
+  if (!text) return std::optional<Index>();
+  Index index = TRY(json::read<Index>(*text, path));
+  if (index.format != kIndexFormat) {
+    return make_error(Kind::unsupported, quoted(path) + " is of another version of Berth",
+                      "berth cdi refresh");
+  }
+  for (const IndexDevice& device : index.devices) {
+    if (device.file < index.files.size()) continue;
+    return make_error(Kind::corrupt, path + ": " + quoted(device.name) + " is of no file");
+  }
+  return std::optional<Index>(std::move(index));
+}
+
+std::string write_index(const Index& index) {
+  return json::write(index) + "\n";
+}
+
+}  // namespace berth::gpu::cdi

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "oci/runtime_spec.hpp"
+
+namespace berth::oci {
+
+// Tables that config.json and the edits of one (oci/edit_fields.hpp) share.
+
+template <class V>
+void fields(V& v, IdMapping& mapping) {
+  v.required("containerID", mapping.container_id);
+  v.required("hostID", mapping.host_id);
+  v.required("size", mapping.size);
+}
+
+template <class V>
+void fields(V& v, Mount& mount) {
+  v.required("destination", mount.destination);
+  v.optional("type", mount.type);
+  v.optional("source", mount.source);
+  v.optional("options", mount.options);
+  v.optional("uidMappings", mount.uid_mappings);
+  v.optional("gidMappings", mount.gid_mappings);
+  v.rest(mount.rest);
+}
+
+template <class V>
+void fields(V& v, IntelRdt& rdt) {
+  v.optional("closID", rdt.clos_id);
+  v.optional("schemata", rdt.schemata);
+  v.optional("l3CacheSchema", rdt.l3_cache_schema);
+  v.optional("memBwSchema", rdt.mem_bw_schema);
+  v.optional("enableMonitoring", rdt.enable_monitoring);
+  v.rest(rdt.rest);
+}
+
+}  // namespace berth::oci
