@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 
 #include "base/text.hpp"
 
@@ -49,8 +50,14 @@ void add_device(const DeviceNode& node, Spec& spec) {
   }
 }
 
+bool is_plain(std::string_view path) {
+  return path.starts_with('/') && !path.ends_with('/') && path.find("//") == path.npos &&
+         path.find("/./") == path.npos && !path.ends_with("/.");
+}
+
 /// "/a//b/" → "/a/b", for comparisons.
-std::string plain(std::string_view path) {
+std::string plain(const std::string& path) {
+  if (is_plain(path)) return path;
   std::string out;
   for (std::string_view part : split(path, '/')) {
     if (part.empty() || part == ".") continue;
@@ -59,23 +66,36 @@ std::string plain(std::string_view path) {
   return out.empty() ? "/" : out;
 }
 
-void add_mounts(std::vector<Mount> added, Spec& spec) {
-  std::stable_sort(added.begin(), added.end(), [](const Mount& left, const Mount& right) {
-    auto depth = [](const Mount& mount) {
-      std::string path = plain(mount.destination);
-      return std::count(path.begin(), path.end(), '/');
-    };
-    return depth(left) < depth(right);
-  });
-  for (Mount& mount : added) {
-    std::string destination = plain(mount.destination);
-    // The root is the container's own file system: that mount is not one to replace.
-    if (destination != "/") {
-      std::erase_if(spec.mounts,
-                    [&](const Mount& old) { return plain(old.destination) == destination; });
-    }
-    spec.mounts.push_back(std::move(mount));
+struct AddedMount {
+  std::string destination;  ///< plain
+  std::ptrdiff_t depth = 0;
+  Mount mount;
+};
+
+// Some sixty with all of a driver: every destination is looked at once.
+void add_mounts(const std::vector<Mount>& mounts, Spec& spec) {
+  std::vector<AddedMount> added;
+  std::map<std::string, size_t> last;  // of equal destinations the last one counts
+  added.reserve(mounts.size());
+  for (const Mount& mount : mounts) {
+    AddedMount one{plain(mount.destination), 0, mount};
+    one.depth = std::count(one.destination.begin(), one.destination.end(), '/');
+    last[one.destination] = added.size();
+    added.push_back(std::move(one));
   }
+  // The root is the container's own file system: that mount is not one to replace.
+  std::erase_if(spec.mounts, [&](const Mount& old) {
+    std::string destination = plain(old.destination);
+    return destination != "/" && last.contains(destination);
+  });
+  std::vector<AddedMount*> order;
+  for (size_t i = 0; i < added.size(); ++i) {
+    AddedMount& one = added[i];
+    if (one.destination == "/" || last[one.destination] == i) order.push_back(&one);
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto* left, const auto* right) { return left->depth < right->depth; });
+  for (AddedMount* one : order) spec.mounts.push_back(std::move(one->mount));
 }
 
 void add_loader_entries(const std::vector<LoaderLine>& added, Spec& spec) {
