@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hooks of CDI files that we do ourselves: the program is not started, and need not exist.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "oci/cdi.hpp"
+#include "oci/edit.hpp"
+
+namespace berth::gpu::cdi {
+
+/// The program of ours that does the same for other engines (src/bin/berth-cdi-hook.cpp).
+inline constexpr std::string_view kOwnHook = "berth-cdi-hook";
+
+/// What a hook does, as data.
+struct KnownHook {
+  std::vector<oci::Link> links;
+  /// The loader is to find what was mounted in these folders, and in its default ones.
+  std::vector<std::string> loader_folders;
+  bool loader_cache = false;
+  /// Libraries mounted in these folders are to have links of their SONAMEs.
+  std::vector<std::string> soname_folders;
+  std::vector<oci::LoaderLine> loader_entries;
+  std::optional<oci::CompatRequest> compat;
+  bool freeze_device_nodes = false;
+  bool application_profile = false;
+};
+
+/// Recognises, by the name of the program and its arguments, hooks of nvidia-cdi-hook, of
+/// "nvidia-ctk hook" and our own. Nothing for another program, another hook of these, or a flag
+/// that we do not know: that hook is run as the OCI says. `chmod` is recognised where it asks for
+/// what the directories of /dev have anyway.
+std::optional<KnownHook> recognise(const oci::cdi::Hook& hook);
+
+/// "soname::path::flags", as our own hook takes it.
+std::string to_hook_text(const oci::LoaderLine& line);
+std::optional<oci::LoaderLine> loader_line_of(std::string_view text);
+
+/// "target::link", as all of these hooks take it. The link is an absolute path.
+std::string to_hook_text(const oci::Link& link);
+std::optional<oci::Link> link_of(std::string_view text);
+
+}  // namespace berth::gpu::cdi
