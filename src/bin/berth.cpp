@@ -63,7 +63,8 @@ Result<engine::Context> make_context(const cli::GlobalOptions& globals, const cl
   engine::Paths given{.root = globals.root.value_or(""),
                       .state = globals.state.value_or(""),
                       .libexec = std::move(libexec),
-                      .driver_root = globals.driver_root.value_or("")};
+                      .driver_root = globals.driver_root.value_or(""),
+                      .cdi_directories = globals.cdi_directories};
   auto paths = engine::complete_paths(given, environment, user);
   if (!paths.ok() && verb.store != cli::Store::none) return paths.error();
   if (user && paths.ok() && verb.needs == engine::Needs::user_namespace) {

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
+#include "engine/cdi.hpp"
 #include "engine/gpus.hpp"
 #include "engine/layer_view.hpp"
 #include "engine/process.hpp"
@@ -175,6 +176,7 @@ Result<Draft> draft_container(const Context& context, const RunRequest& request,
   inputs.layers.push_back(TRY(placeholder_layer(context.paths.root)));
   draft.spec = make_spec(inputs);
   if (request.gpus) TRY(add_gpus(context, *request.gpus, gpu_variables, layers, draft.spec));
+  TRY(add_cdi_devices(context, request.devices, draft.spec));
   return draft;
 }
 

@@ -43,6 +43,9 @@ struct Paths {
   std::string state;        ///< what a reboot may take away
   std::string libexec;      ///< the folder of our other programs
   std::string driver_root;  ///< "/" unless --driver-root or BERTH_DRIVER_ROOT names another
+  /// Of CDI files, the later ones first believed: /etc/cdi and /var/run/cdi unless --cdi-spec-dir
+  /// names others.
+  std::vector<std::string> cdi_directories{};
 };
 
 /// Empty members are filled with the defaults: /var/lib/berth and /run/berth for the machine's

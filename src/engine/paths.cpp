@@ -4,6 +4,7 @@
 
 #include "base/text.hpp"
 #include "engine/context.hpp"
+#include "gpu/cdi_index/index.hpp"
 #include "sys/file.hpp"
 #include "sys/identity.hpp"
 #include "sys/process.hpp"
@@ -91,6 +92,8 @@ Result<Paths> complete_paths(Paths given, const Environment& environment,
   for (std::string* path : {&paths.root, &paths.state, &paths.libexec, &paths.driver_root}) {
     *path = TRY(absolute(std::move(*path)));
   }
+  for (std::string& path : paths.cdi_directories) path = TRY(absolute(std::move(path)));
+  if (paths.cdi_directories.empty()) paths.cdi_directories = gpu::cdi::default_directories();
   return paths;
 }
 

@@ -8,6 +8,7 @@
 #include "base/rollback.hpp"
 #include "base/text.hpp"
 #include "engine/bundle.hpp"
+#include "engine/cdi.hpp"
 #include "engine/containers.hpp"
 #include "engine/dry_run.hpp"
 #include "engine/launch.hpp"
@@ -66,6 +67,7 @@ Result<image::Image> find_or_pull(const Context& context, const image::Store& st
 Result<void> check(const RunRequest& request) {
   if (request.name) TRY(check_name(*request.name));
   if (request.image.empty()) return make_error(Kind::usage, "no image was named");
+  for (const std::string& device : request.devices) TRY(check_device(device));
   constexpr uint64_t kLeastMemory = uint64_t{6} << 20;  // docker's
   if (uint64_t memory = request.memory_bytes.value_or(0); memory > 0 && memory < kLeastMemory) {
     return make_error(Kind::usage, "Minimum memory limit allowed is 6MB");

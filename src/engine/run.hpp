@@ -46,6 +46,7 @@ struct RunRequest {
   std::optional<int64_t> pids_limit;         ///< -1: no limit
   std::optional<uint64_t> shm_bytes;         ///< of /dev/shm; none or 0: 64 MiB
   std::optional<std::string> gpus;           ///< the text of --gpus
+  std::vector<std::string> devices;          ///< CDI names, "nvidia.com/gpu=0"
 
   std::optional<int> stop_signal;  ///< none: the image's, else TERM
 

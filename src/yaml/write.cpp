@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "base/text.hpp"
 #include "yaml/read.hpp"
 
 namespace berth::yaml {
@@ -17,6 +18,38 @@ bool is_plain_key(std::string_view key) {
                      [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); });
 }
 
+/// JSON's text with what YAML does not take unescaped: DEL and C1 controls, line and paragraph
+/// separators (YAML 1.1 breaks lines there), byte order marks and what is no character.
+std::string quote(const std::string& text) {
+  constexpr std::string_view kThree[] = {"\xe2\x80\xa8", "\xe2\x80\xa9", "\xef\xbb\xbf",
+                                         "\xef\xbf\xbe", "\xef\xbf\xbf"};
+  constexpr std::string_view kNames[] = {"\\u2028", "\\u2029", "\\ufeff", "\\ufffe", "\\uffff"};
+  std::string json = json::dump(json::Value(text)), out;
+  for (size_t i = 0; i < json.size(); ++i) {
+    auto byte = static_cast<unsigned char>(json[i]);
+    auto next = static_cast<unsigned char>(i + 1 < json.size() ? json[i + 1] : 0);
+    if (byte == 0x7f || (byte == 0xc2 && next < 0xa0)) {
+      out += "\\u00" + to_hex(byte == 0x7f ? std::string_view("\x7f") : json.substr(i + 1, 1));
+      i += byte == 0x7f ? 0 : 1;
+      continue;
+    }
+    const auto* special = std::find(std::begin(kThree), std::end(kThree), json.substr(i, 3));
+    if (special != std::end(kThree)) {
+      out += kNames[special - std::begin(kThree)];
+      i += 2;
+    } else {
+      out += json[i];
+    }
+  }
+  return out;
+}
+
+/// JSON's scalars, [] and {} are YAML's.
+std::string scalar(const json::Value& value) {
+  const std::string* text = value.string();
+  return text != nullptr ? quote(*text) : json::dump(value);
+}
+
 bool is_block(const json::Value& value) {
   const auto* object = value.object();
   const auto* array = value.array();
@@ -29,7 +62,7 @@ class Writer {
 
   void write(const json::Value& value, size_t indent) {
     if (!is_block(value)) {
-      out_ += json::dump(value) + "\n";  // JSON's scalars, [] and {} are YAML's
+      out_ += scalar(value) + "\n";
     } else if (const auto* object = value.object()) {
       write_object(*object, indent);
     } else {
@@ -44,7 +77,7 @@ class Writer {
     for (const auto& [key, value] : object) {
       start_line(first, indent);
       first = false;
-      out_ += is_plain_key(key) ? key : json::dump(json::Value(key));
+      out_ += is_plain_key(key) ? key : quote(key);
       out_ += is_block(value) ? ":\n" : ": ";
       if (is_block(value)) out_.append(indent + 2, ' ');
       write(value, indent + 2);

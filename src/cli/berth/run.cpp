@@ -72,6 +72,7 @@ FlagTable flags(Options& o) {
       {"pids-limit", 0, "NUMBER", "At most this many processes; 0 or -1: no limit",
        read_integer(r.pids_limit)},
       {"gpus", 0, "GPUS", "all, none, N, or device=LIST; capabilities=LIST", &r.gpus},
+      {"device", 0, "VENDOR/CLASS=NAME", "Give a CDI device, such as nvidia.com/gpu=0", &r.devices},
       {"pull",
        0,
        "WHEN",

@@ -11,15 +11,18 @@ namespace berth::cli {
 extern const Verb run_verb, ps_verb, logs_verb, wait_verb, stop_verb, kill_verb, rm_verb;
 extern const Verb pull_verb, push_verb, images_verb, tag_verb, rmi_verb, inspect_verb, history_verb;
 extern const Verb save_verb, load_verb, import_verb, login_verb, logout_verb;
+extern const Verb cdi_list_verb, cdi_validate_verb, cdi_inspect_verb, cdi_refresh_verb;
 extern const Verb gpu_list_verb, info_verb, version_verb, completion_verb, man_verb;
 
 namespace {
 
 const std::array kVerbs = {
-    &run_verb,     &ps_verb,       &logs_verb, &wait_verb,    &stop_verb,       &kill_verb,
-    &rm_verb,      &pull_verb,     &push_verb, &images_verb,  &tag_verb,        &rmi_verb,
-    &inspect_verb, &history_verb,  &save_verb, &load_verb,    &import_verb,     &login_verb,
-    &logout_verb,  &gpu_list_verb, &info_verb, &version_verb, &completion_verb, &man_verb,
+    &run_verb,      &ps_verb,          &logs_verb,         &wait_verb,        &stop_verb,
+    &kill_verb,     &rm_verb,          &pull_verb,         &push_verb,        &images_verb,
+    &tag_verb,      &rmi_verb,         &inspect_verb,      &history_verb,     &save_verb,
+    &load_verb,     &import_verb,      &login_verb,        &logout_verb,      &gpu_list_verb,
+    &cdi_list_verb, &cdi_inspect_verb, &cdi_validate_verb, &cdi_refresh_verb, &info_verb,
+    &version_verb,  &completion_verb,  &man_verb,
 };
 
 // Docker's long names, for scripts that use them.
@@ -31,7 +34,7 @@ constexpr std::pair<std::string_view, std::string_view> kAliases[] = {
     {"container ls", "ps"},       {"container list", "ps"},     {"container ps", "ps"},
     {"container logs", "logs"},   {"container wait", "wait"},   {"container stop", "stop"},
     {"container kill", "kill"},   {"container rm", "rm"},       {"container inspect", "inspect"},
-    {"gpu ls", "gpu list"},       {"system info", "info"},
+    {"gpu ls", "gpu list"},       {"cdi ls", "cdi list"},       {"system info", "info"},
 };
 
 std::string_view unaliased(std::string_view name) {
@@ -98,6 +101,13 @@ FlagTable global_flags(GlobalOptions& o) {
        "DIR",
        "Take the GPU driver's files below DIR (BERTH_DRIVER_ROOT)",
        &o.driver_root,
+       {},
+       Complete::directory},
+      {"cdi-spec-dir",
+       0,
+       "DIR",
+       "Take CDI files from DIR instead of /etc/cdi and /var/run/cdi",
+       &o.cdi_directories,
        {},
        Complete::directory},
       {"debug", 'D', "", "Say more on stderr; errors tell their place in the source", &o.debug},

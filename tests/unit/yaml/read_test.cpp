@@ -110,8 +110,9 @@ TEST(Yaml, stops_at_its_limits) {
 }
 
 TEST(Yaml, writes_what_it_reads_back) {
-  std::string text = R"({"cdiVersion":"0.5.0","list":[{"a":1,"b":[]},["x",["y"]],"- z: #",{}],)"
-                     R"("on":"no","k-1":{"d":null,"e":-5,"f":true},"g":"\u0001\n\"é"})";
+  std::string text =
+      R"({"cdiVersion":"0.5.0","list":[{"a":1,"b":[]},["x",["y"]],"- z: #",{}],)"
+      R"("on":"no","k-1":{"d":null,"e":-5,"f":true},"g":"\u0001\n\"é \u007f\u0085\u009f\u00a0\u2028\ufeff\uffff"})";
   json::Value value = *json::parse(text, "t.json");
   std::string written = yaml::dump(value);
   EXPECT_EQ(json::dump(value_of(written)), json::dump(value)) << written;

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/berth/common.hpp"
+#include "engine/cdi.hpp"
+
+namespace berth::cli {
+namespace {
+
+struct Options {};
+
+FlagTable flags(Options&) {
+  return {};
+}
+
+Result<int> run(Session& session, const Options&, std::vector<std::string>) {
+  engine::RefreshedCdi refreshed = TRY(engine::refresh_cdi(session.context));
+  for (const gpu::cdi::Fault& fault : refreshed.index.bad_files) {
+    session.report.warn(fault.text + ", ignoring this file");
+  }
+  for (const gpu::cdi::Fault& fault : refreshed.index.unavailable) {
+    session.report.warn("'" + fault.object + "' cannot be given: " + fault.text);
+  }
+  size_t count = refreshed.index.devices.size();
+  print(session,
+        refreshed.path + ": " + std::to_string(count) + (count == 1 ? " device\n" : " devices\n"));
+  return 0;
+}
+
+}  // namespace
+
+extern const Verb cdi_refresh_verb;
+const Verb cdi_refresh_verb{
+    .text = {.name = "cdi refresh",
+             .arguments = "",
+             .summary = "Write the index of CDI devices that berth-runtime reads",
+             .example = "berth cdi refresh"},
+    .arity = {0, 0},
+    .command = [] { return make_command(flags, run); },
+};
+
+}  // namespace berth::cli

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/berth/common.hpp"
+#include "engine/cdi.hpp"
+
+namespace berth::cli {
+namespace {
+
+struct Options {};
+
+FlagTable flags(Options&) {
+  return {};
+}
+
+Result<int> run(Session& session, const Options&, std::vector<std::string> arguments) {
+  return for_each_argument(session, arguments, [&](const std::string& path) -> Result<void> {
+    engine::CdiFileFacts facts = TRY(engine::check_cdi_file(path));
+    std::string needs = facts.version == facts.needed_version
+                            ? ""
+                            : " (its content needs " + facts.needed_version + ")";
+    print(session, path + ": good: CDI " + facts.version + needs + ", " + facts.kind + ", " +
+                       std::to_string(facts.devices) +
+                       (facts.devices == 1 ? " device\n" : " devices\n"));
+    return {};
+  });
+}
+
+}  // namespace
+
+extern const Verb cdi_validate_verb;
+const Verb cdi_validate_verb{
+    .text = {.name = "cdi validate",
+             .arguments = "FILE...",
+             .summary = "Check CDI files against the specification",
+             .example = "berth cdi validate /etc/cdi/nvidia.yaml",
+             .complete = Complete::file},
+    .arity = {1},
+    .store = Store::none,
+    .command = [] { return make_command(flags, run); },
+};
+
+}  // namespace berth::cli

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "engine/context.hpp"
+#include "gpu/cdi_index/index.hpp"
+#include "json/value.hpp"
+#include "oci/runtime_spec.hpp"
+
+namespace berth::engine {
+
+/// What a --device names, checked before anything is done: a CDI name.
+/// Errors: usage (no name), unsupported (a path of the host: plain devices are not given yet).
+Result<void> check_device(const std::string& text);
+
+/// The devices of this machine's CDI files. Errors: io.
+Result<gpu::cdi::Index> list_cdi(const Context& context);
+
+/// Writes the index that berth-runtime reads, and gives its path with it. Errors: io, denied.
+struct RefreshedCdi {
+  std::string path;
+  gpu::cdi::Index index;
+};
+Result<RefreshedCdi> refresh_cdi(const Context& context);
+
+/// A file as `berth cdi validate` tells of it.
+struct CdiFileFacts {
+  std::string kind;
+  std::string version;         ///< that it declares
+  std::string needed_version;  ///< the lowest that its content needs
+  size_t devices = 0;
+};
+
+/// Reads one CDI file with every check. Errors: corrupt (naming the place), unsupported (its name
+/// ends in neither .json nor .yaml), and those of opening it.
+Result<CdiFileFacts> check_cdi_file(const std::string& path);
+
+/// A device as it would be given: its name, its file, and all edits, resolved.
+/// Errors: those of gpu::cdi::edits_of().
+Result<json::Value> inspect_cdi(const Context& context, const std::string& name);
+
+/// Gives the CDI devices `names` to `spec`. Neither NVML nor an inventory is asked.
+/// Errors: those of gpu::cdi::edits_of().
+Result<void> add_cdi_devices(const Context& context, const std::vector<std::string>& names,
+                             oci::Spec& spec);
+
+}  // namespace berth::engine

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Devices by their CDI names: files as others write them, as root and as every other user."""
+
+import json
+
+import pytest
+
+WORKS = {"cdiVersion": "0.5.0", "kind": "vendor.com/gpu"}
+
+
+def write(directory, name, content):
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / name
+    path.write_text(content if isinstance(content, str) else json.dumps(content))
+    return path
+
+
+def document(*devices, **more):
+    return {**WORKS, "devices": [{"name": name, "containerEdits": edits} for name, edits in devices],
+            **more}
+
+
+def env(*assignments):
+    return {"env": list(assignments)}
+
+
+@pytest.fixture
+def cdi(work):
+    """Two directories of CDI files; the second is believed first."""
+    return work / "etc-cdi", work / "run-cdi"
+
+
+def flags(cdi):
+    return "--cdi-spec-dir", cdi[0], "--cdi-spec-dir", cdi[1]
+
+
+def test_a_device_brings_nodes_mounts_and_variables(berth, busybox, work, cdi):
+    (work / "cargo").write_text("tea\n")
+    write(cdi[0], "vendor.json", document(
+        ("0", {"deviceNodes": [{"path": "/dev/crane", "hostPath": "/dev/zero"}], **env("CRANE=0")}),
+        containerEdits={**env("HARBOUR=east", "CRANE=none"), "mounts": [
+            {"hostPath": str(work / "cargo"), "containerPath": "/opt/hold/cargo",
+             "options": ["ro", "nosuid", "nodev", "rbind", "rprivate"]}]}))
+    out = berth.ok(*flags(cdi), "run", "--rm", "--device", "vendor.com/gpu=0", busybox, "sh", "-c",
+                   "stat -c '%F %t:%T' /dev/crane; head -c 2 /dev/crane | od -An -tx1; cat /opt/hold/cargo;"
+                   "echo x 2>/dev/null >/opt/hold/cargo || echo read-only; echo $HARBOUR $CRANE")
+    assert out.splitlines() == ["character special file 1:5", " 00 00", "tea", "read-only", "east 0"]
+
+
+def test_edits_come_in_the_order_of_the_request_and_those_of_a_file_once(berth, busybox, cdi):
+    write(cdi[0], "a.json", document(("0", env("LAST=0")), ("1", env("LAST=1")), **{"containerEdits": env("LAST=all")}))
+    run = [*flags(cdi), "run", "--rm", "--device", "vendor.com/gpu=1", "--device=vendor.com/gpu=0", busybox]
+    assert berth.ok(*run, "sh", "-c", "echo $LAST") == "0\n"
+
+
+def test_yaml_is_read_as_json_is(berth, busybox, cdi):
+    write(cdi[0], "vendor.yaml", "---\ncdiVersion: 0.3.0\nkind: vendor.com/gpu\ndevices:\n"
+                                 "  - name: gpu0\n    containerEdits:\n      env: ['CRANE=yes']\n")
+    assert berth.ok(*flags(cdi), "run", "--rm", "--device", "vendor.com/gpu=gpu0", busybox, "sh", "-c",
+                    "echo $CRANE") == "yes\n"
+
+
+def test_the_later_directory_is_believed_and_a_conflict_is_said(berth, busybox, cdi):
+    write(cdi[0], "a.json", document(("0", env("FROM=etc")), ("1", env("FROM=etc"))))
+    write(cdi[1], "a.json", document(("0", env("FROM=run"))))
+    run = [*flags(cdi), "run", "--rm", "--device"]
+    assert berth.ok(*run, "vendor.com/gpu=0", busybox, "sh", "-c", "echo $FROM") == "run\n"
+    assert berth.ok(*run, "vendor.com/gpu=1", busybox, "sh", "-c", "echo $FROM") == "etc\n"
+    write(cdi[1], "b.json", document(("0", env("FROM=other"))))
+    assert berth.fail(*run, "vendor.com/gpu=0", busybox, "true") == (
+        f"berth: device 'vendor.com/gpu=0': defined in both '{cdi[1]}/a.json' and '{cdi[1]}/b.json';"
+        " try: berth cdi list")
+    assert berth.ok(*run, "vendor.com/gpu=1", busybox, "sh", "-c", "echo $FROM") == "etc\n"
+
+
+def test_a_bad_file_breaks_no_other_and_is_named(berth, busybox, cdi):
+    write(cdi[0], "good.json", document(("0", env("A=1"))))
+    write(cdi[0], "bad.json", document(("1", {"envs": ["A=1"]})))
+    write(cdi[0], "worse.yaml", "a: &x [*x]\n")
+    assert berth.ok(*flags(cdi), "run", "--rm", "--device", "vendor.com/gpu=0", busybox, "sh", "-c",
+                    "echo $A") == "1\n"
+    done = berth.run(*flags(cdi), "cdi", "list")
+    assert done.returncode == 0
+    assert done.stdout.split() == ["NAME", "FILE", "vendor.com/gpu=0", f"{cdi[0]}/good.json"]
+    assert done.stderr.splitlines() == [
+        f"berth: warning: {cdi[0]}/bad.json: devices[0].containerEdits.envs: unknown member; did you mean"
+        " 'env'?, ignoring this file",
+        f"berth: warning: {cdi[0]}/worse.yaml: line 1, column 4: anchors are not allowed, ignoring this file"]
+    done = berth.run(*flags(cdi), "run", "--rm", "--device", "vendor.com/gpu=1", busybox, "true")
+    assert done.returncode == 125
+    assert done.stderr.splitlines()[-1] == (
+        "berth: no CDI device 'vendor.com/gpu=1', did you mean 'vendor.com/gpu=0'? (2 CDI files could not be read);"
+        " try: berth cdi list")
+
+
+def test_a_device_whose_node_is_gone_is_one_line_and_leaves_nothing(berth, listing, busybox, cdi):
+    write(cdi[0], "a.json", document(("0", {"deviceNodes": [{"path": "/dev/no-such-crane"}]}), ("1", env("A=1"))))
+    berth.ok(*flags(cdi), "run", "--rm", "--device", "vendor.com/gpu=1", busybox, "true")
+    before = listing()
+    assert berth.fail(*flags(cdi), "run", "--rm", "--device", "vendor.com/gpu=0", busybox, "true") == (
+        "berth: device 'vendor.com/gpu=0': cannot give device '/dev/no-such-crane': open '/dev/no-such-crane': "
+        "No such file or directory; try: berth cdi list")
+    assert listing() == before
+
+
+@pytest.mark.profiles("root")
+def test_what_is_no_cdi_name_is_one_line(berth):
+    assert berth.fail("run", "--device", "/dev/fuse:/dev/fuse:rw", "image") == (
+        "berth: --device '/dev/fuse:/dev/fuse:rw': paths of devices are not supported yet; try: a CDI name such as"
+        " nvidia.com/gpu=0, or --gpus")
+    assert berth.fail("run", "--device", "vendor.com/gpu", "image") == (
+        "berth: device 'vendor.com/gpu': expected vendor/class=name; try: a name of 'berth cdi list', such as"
+        " nvidia.com/gpu=0")
+
+
+def test_an_unknown_hook_runs_with_its_own_environment_and_nothing_else(berth, busybox, work, cdi):
+    told = work / "told"
+    hook = work / "hook"
+    hook.write_text(f"#!/bin/sh\nenv >{told}\npwd >>{told}\necho \"$@\" >>{told}\n")
+    hook.chmod(0o755)
+    write(cdi[0], "a.json", document(("0", {"hooks": [
+        {"hookName": "createRuntime", "path": str(hook), "args": ["hook", "a b"], "env": ["ONLY=this"]}]})))
+    berth.ok(*flags(cdi), "run", "--rm", "-e", "LD_PRELOAD=/evil.so", "--device", "vendor.com/gpu=0", busybox, "true")
+    lines = told.read_text().splitlines()
+    assert [line for line in lines if not line.startswith(("PWD=", "_=", "SHLVL="))] == ["ONLY=this", "/", "a b"]
+
+
+@pytest.mark.profiles("root")
+def test_a_hook_with_no_environment_has_none_and_its_time_is_limited(berth, busybox, work, cdi):
+    told = work / "told"
+    hook = work / "hook"
+    hook.write_text(f"#!/bin/sh\ncat /proc/self/environ >{told}\n")
+    hook.chmod(0o755)
+    spec = {"hookName": "createRuntime", "path": str(hook), "args": ["hook"]}
+    slow = {"hookName": "createRuntime", "path": "/bin/sleep", "args": ["sleep", "30"], "timeout": 1}
+    write(cdi[0], "a.json", document(("0", {"hooks": [spec]}), ("1", {"hooks": [slow]})))
+    berth.ok(*flags(cdi), "run", "--rm", "-e", "SECRET=1", "--device", "vendor.com/gpu=0", busybox, "true")
+    names = {entry.split("=")[0] for entry in told.read_text().split("\0") if entry}
+    assert names <= {"PWD", "_", "SHLVL", "OLDPWD"}  # the shell's own
+    line = berth.fail(*flags(cdi), "run", "--rm", "--device", "vendor.com/gpu=1", busybox, "true")
+    assert "cannot run the createRuntime hook: run '/bin/sleep'" in line
+
+
+@pytest.mark.profiles("root")
+def test_the_device_cgroup_allows_what_the_file_says_and_no_more(berth, busybox, cdi):
+    write(cdi[0], "a.json", document(("0", {"deviceNodes": [
+        {"path": "/dev/crane", "hostPath": "/dev/fuse", "permissions": "r"}]})))
+    out = berth.ok(*flags(cdi), "run", "--rm", "--device", "vendor.com/gpu=0", busybox, "sh", "-c",
+                   "(exec 3</dev/crane) && echo read; (exec 3>/dev/crane) 2>/dev/null || echo refused")
+    assert out.splitlines() == ["read", "refused"]
+
+
+@pytest.mark.profiles("root")
+def test_list_inspect_validate_and_refresh_tell_the_same(berth, cdi):
+    path = write(cdi[0], "a.json", document(("0", {"deviceNodes": [{"path": "/dev/zero"}]})))
+    other = write(cdi[1], "b.yaml", "x: [")
+    told = json.loads(berth.ok(*flags(cdi), "cdi", "list", "--format", "json"))
+    assert told["devices"] == [{"name": "vendor.com/gpu=0", "file": str(path)}]
+    assert [bad["file"] for bad in told["bad_files"]] == [str(other)]
+    assert berth.ok(*flags(cdi), "cdi", "list", "-q") == "vendor.com/gpu=0\n"
+    shown = json.loads(berth.ok(*flags(cdi), "cdi", "inspect", "vendor.com/gpu=0"))
+    assert shown["edits"]["device_nodes"][0]["minor"] == 5
+    assert berth.ok("cdi", "validate", path) == (
+        f"{path}: good: CDI 0.5.0, vendor.com/gpu, 1 device\n")
+    assert berth.fail("cdi", "validate", other, status=1) == (
+        f"berth: {other}: line 2, column 1: did not find expected node content")
+    done = berth.run(*flags(cdi), "cdi", "refresh")
+    index = berth.state / "cdi/index.json"
+    assert done.stdout == f"{index}: 1 device\n"
+    assert json.loads(index.read_text())["devices"][0]["name"] == "vendor.com/gpu=0"
