@@ -26,7 +26,7 @@ struct CachedInventory {
   Inventory inventory;
 };
 
-inline constexpr uint32_t kCacheFormat = 3;
+inline constexpr uint32_t kCacheFormat = 4;
 
 /// The sentinel files of what `inventory` was made from, present or not.
 std::vector<std::string> sentinels_of(const DriverRoot& root, const Inventory& inventory);

@@ -8,9 +8,31 @@
 namespace berth::gpu {
 namespace {
 
-constexpr std::array<std::string_view, 4> kKindNames = {"library", "binary", "socket", "config"};
+constexpr std::array<std::string_view, 7> kKindNames = {"library",  "binary", "socket",   "config",
+                                                        "firmware", "module", "directory"};
 
 constexpr std::array<std::string_view, 3> kVendorNames = {"nvidia", "amd", "intel"};
+
+std::string number_or_nothing(const std::optional<uint32_t>& number) {
+  return number ? std::to_string(*number) : std::string();
+}
+
+// False: neither empty nor a number.
+bool read_number(std::string_view text, std::optional<uint32_t>& out) {
+  if (text.empty()) return true;
+  auto number = parse_u64(text);
+  if (!number || *number > UINT32_MAX) return false;
+  out = static_cast<uint32_t>(*number);
+  return true;
+}
+
+// Takes what is before the first tab off `rest`; everything when there is none.
+std::string_view take_part(std::string_view& rest) {
+  size_t tab = rest.find('\t');
+  std::string_view part = rest.substr(0, tab);
+  rest = tab == std::string_view::npos ? std::string_view() : rest.substr(tab + 1);
+  return part;
+}
 
 }  // namespace
 
@@ -48,8 +70,27 @@ Result<DriverFile> from_json_text(std::string_view text, std::type_identity<Driv
   file.soname = parts[4];
   file.loader_flags = static_cast<int32_t>(*flags);
   file.elf32 = parts[6] == "32";
-  for (std::string_view word : split(parts[7], ',')) file.capabilities.emplace_back(word);
+  for (std::string_view word : split(parts[7], ',')) {
+    if (!word.empty()) file.capabilities.emplace_back(word);
+  }
   return file;
+}
+
+std::string to_json_text(const ProcText& text) {
+  return join({number_or_nothing(text.gpu), number_or_nothing(text.slice), text.path, text.text},
+              "\t");
+}
+
+Result<ProcText> from_json_text(std::string_view text, std::type_identity<ProcText>) {
+  ProcText out;
+  std::string_view rest = text;
+  bool numbers = read_number(take_part(rest), out.gpu) && read_number(take_part(rest), out.slice);
+  out.path = take_part(rest);
+  out.text = rest;
+  if (!numbers || out.path.empty()) {
+    return make_error(Kind::corrupt, "expected a text of procfs, got " + quoted(text));
+  }
+  return out;
 }
 
 }  // namespace berth::gpu

@@ -35,39 +35,88 @@ struct MigDevice {
   std::vector<Node> nodes;  ///< /dev/nvidia-caps/nvidia-cap<N>: of its GPU instance, then its own
 };
 
+/// A slice of an AMD GPU in a compute mode other than SPX: a device of its own with nodes of its
+/// own.
+struct Partition {
+  uint32_t index = 0;       ///< among those of its GPU, as in "0:1"
+  std::vector<Node> nodes;  ///< /dev/dri/card<N>, /dev/dri/renderD<N>
+};
+
+/// A symbolic link that programs look for beside nodes.
+struct NodeLink {
+  std::string path;    ///< "/dev/dri/by-path/pci-0000:1b:00.0-render"
+  std::string target;  ///< "../renderD128"
+};
+
 enum class Vendor { nvidia, amd, intel };
 std::string to_json_text(Vendor vendor);  ///< "nvidia", "amd", "intel"
 Result<Vendor> from_json_text(std::string_view text, std::type_identity<Vendor>);
 
+/// A GPU that programs see as one. Those that share a board are several.
 struct Gpu {
   Vendor vendor = Vendor::nvidia;
-  uint32_t index = 0;       ///< among those of its vendor by PCI address, as nvidia-smi counts
-  std::string uuid;         ///< "GPU-…"; empty when the driver does not tell
+  uint32_t index = 0;  ///< among those of its vendor by PCI address, as nvidia-smi counts
+  std::string uuid;    ///< "GPU-…"; AMD: "GPU-<unique_id>"; empty when the driver does not tell
   std::string pci_address;  ///< "0000:1b:00.0", as the kernel writes it
-  uint32_t minor = 0;       ///< of /dev/nvidia<minor>; differs from the index
+  uint32_t minor = 0;       ///< of /dev/nvidia<minor>; differs from the index; others: of `node`
   std::string model;
-  std::optional<std::string> compute_capability;  ///< "9.0"
+  std::string kernel_driver;                      ///< "nvidia", "amdgpu", "i915", "xe"
+  std::optional<std::string> compute_capability;  ///< NVIDIA: "9.0"
+  std::optional<std::string> architecture;        ///< AMD: "gfx90a"
   std::optional<uint64_t> memory_bytes;
-  std::optional<std::string> brand;  ///< as NVIDIA_REQUIRE_* spells it: "tesla"
-  std::optional<int> numa_node;
+  std::optional<std::string> brand;    ///< as NVIDIA_REQUIRE_* spells it: "tesla"
+  std::optional<int> numa_node;        ///< absent: unknown, which the kernel writes as -1
+  std::string board;                   ///< the same for GPUs on one board; empty: alone, or unknown
+  std::vector<uint32_t> nvlink_peers;  ///< indices of the GPUs that a link leads to (XGMI: AMD's)
   bool mig_mode = false;
-  Node node;
-  std::vector<Node> drm_nodes;  ///< /dev/dri/card<N>, /dev/dri/renderD<N>
+  Node node;                        ///< /dev/nvidia<minor>; AMD, Intel: /dev/dri/renderD<N>
+  std::vector<Node> drm_nodes;      ///< /dev/dri/card<N>, /dev/dri/renderD<N>
+  std::vector<NodeLink> drm_links;  ///< /dev/dri/by-path/…, one for each of drm_nodes
   std::vector<MigDevice> mig;
+  std::string compute_partition;  ///< AMD: "SPX", "CPX", …; empty where the GPU has no such mode
+  std::string memory_partition;   ///< AMD: "NPS1", …
+  std::vector<Partition> partitions;  ///< AMD: two and more when partitioned; the first has `node`
 };
 
-enum class FileKind { library, binary, socket, config };
+enum class FileKind {
+  library,  ///< for the loader
+  binary,
+  socket,
+  config,
+  firmware,
+  module,     ///< a shared object that a program loads by its path: of the X server
+  directory,  ///< bound as it is: sockets come and go in it
+};
 
 /// A file of the driver, resolved: no component of `host_path` is a symbolic link.
 struct DriverFile {
   FileKind kind = FileKind::library;
   std::string host_path;
   std::string name;            ///< "libcuda.so.570.133.20", "nvidia-smi"
-  std::string container_path;  ///< binary, socket, config: where programs expect it
+  std::string container_path;  ///< where programs expect it; empty for a library
   std::string soname;          ///< library: "libcuda.so.1"; may equal `name`
   int32_t loader_flags = 0;    ///< library: of scan::LoaderEntry
   bool elf32 = false;
   std::vector<std::string> capabilities;  ///< any of these wants it: "compute", "utility", …
+};
+
+/// Devices beside the GPUs, given to who asks for them by name: NVIDIA_GDS=enabled and the like.
+struct DeviceGroup {
+  std::string name;               ///< "gds", "gdrcopy", "mofed", "nvswitch", "imex"
+  std::vector<Node> nodes;        ///< that exist here
+  std::vector<DriverFile> files;  ///< wanted with the nodes; of no capability
+  /// imex: of /dev/nvidia-caps-imex-channels/channel<N>, whose minor is N and whose node root
+  /// makes.
+  std::optional<uint32_t> major;
+};
+
+/// A file of /proc/driver that a container may see. Files of one path are parts of one file, in
+/// this order.
+struct ProcText {
+  std::string path;  ///< below /proc/driver: "nvidia/gpus/0000:1b:00.0/information"
+  std::string text;
+  std::optional<uint32_t> gpu;  ///< index of the NVIDIA GPU that it is about; absent: of the driver
+  std::optional<uint32_t> slice;  ///< index of the slice of `gpu` that it is about
 };
 
 /// The driver's versions, each empty when unknown.
@@ -84,12 +133,15 @@ struct Inventory {
   std::string driver_root = "/";
   Driver driver;
   std::string nvml;       ///< "ok", "missing", or why it gave nothing
-  std::vector<Gpu> gpus;  ///< by index
+  std::vector<Gpu> gpus;  ///< NVIDIA's by index, then AMD's, then Intel's
   uint32_t left_out =
       0;  ///< GPUs that procfs lists and that are not ours: excluded, or without a node
   std::vector<Node> control_nodes;      ///< nvidiactl, nvidia-uvm, nvidia-uvm-tools, nvidia-modeset
-  std::vector<Node> mig_control_nodes;  ///< of mig/config and mig/monitor
+  std::vector<Node> mig_control_nodes;  ///< of mig/config and mig/monitor, in this order
+  std::vector<Node> amd_control_nodes;  ///< /dev/kfd
   std::vector<DriverFile> files;
+  std::vector<DeviceGroup> groups;    ///< those that this machine has
+  std::vector<ProcText> proc_texts;   ///< of the NVIDIA driver, as it shows them
   std::string params_path;            ///< /proc/driver/nvidia/params on the host; empty: none
   std::string params;                 ///< its text
   std::vector<std::string> problems;  ///< for people: what was found wrong on the way
@@ -98,6 +150,10 @@ struct Inventory {
 /// A driver file is one string in the cache, its members between tabs: a start reads some sixty.
 std::string to_json_text(const DriverFile& file);
 Result<DriverFile> from_json_text(std::string_view text, std::type_identity<DriverFile>);
+
+/// A text of procfs is one string likewise, the text last.
+std::string to_json_text(const ProcText& text);
+Result<ProcText> from_json_text(std::string_view text, std::type_identity<ProcText>);
 
 template <class V>
 void fields(V& v, Node& n) {
@@ -121,6 +177,26 @@ void fields(V& v, MigDevice& m) {
 }
 
 template <class V>
+void fields(V& v, Partition& p) {
+  v.required("index", p.index);
+  v.required("nodes", p.nodes);
+}
+
+template <class V>
+void fields(V& v, NodeLink& l) {
+  v.required("path", l.path);
+  v.required("target", l.target);
+}
+
+template <class V>
+void fields(V& v, DeviceGroup& g) {
+  v.required("name", g.name);
+  v.always("nodes", g.nodes);
+  v.always("files", g.files);
+  v.always("major", g.major);
+}
+
+template <class V>
 void fields(V& v, Gpu& g) {
   v.always("vendor", g.vendor);
   v.required("index", g.index);
@@ -128,14 +204,22 @@ void fields(V& v, Gpu& g) {
   v.required("pci_address", g.pci_address);
   v.required("minor", g.minor);
   v.always("model", g.model);
+  v.always("kernel_driver", g.kernel_driver);
   v.always("compute_capability", g.compute_capability);
+  v.always("architecture", g.architecture);
   v.always("memory_bytes", g.memory_bytes);
   v.always("brand", g.brand);
   v.always("numa_node", g.numa_node);
+  v.always("board", g.board);
+  v.always("nvlink_peers", g.nvlink_peers);
   v.always("mig_mode", g.mig_mode);
   v.required("node", g.node);
   v.always("drm_nodes", g.drm_nodes);
+  v.always("drm_links", g.drm_links);
   v.always("mig", g.mig);
+  v.always("compute_partition", g.compute_partition);
+  v.always("memory_partition", g.memory_partition);
+  v.always("partitions", g.partitions);
 }
 
 template <class V>
@@ -156,7 +240,10 @@ void fields(V& v, Inventory& i) {
   v.optional("left_out", i.left_out);
   v.required("control_nodes", i.control_nodes);
   v.always("mig_control_nodes", i.mig_control_nodes);
+  v.always("amd_control_nodes", i.amd_control_nodes);
   v.required("files", i.files);
+  v.always("groups", i.groups);
+  v.always("proc_texts", i.proc_texts);
   v.always("params_path", i.params_path);
   v.always("params", i.params);
   v.always("problems", i.problems);
