@@ -93,6 +93,7 @@ class Maker {
   Result<void> mount_kernel_file_system(size_t index, MountOptions options);
   Result<std::optional<IdMap>> id_map(size_t index, const MountOptions& options) const;
   bool is_filled_later(size_t index) const;
+  const std::string& host_path(const oci::Device& device) const;
   void device(const oci::Device& device);
   bool host_owns_dev() const;
   uint64_t capability_set(const std::vector<std::string>& names, const char* member);

@@ -48,6 +48,12 @@ Result<void> Maker::cgroup() {
   } else {
     step.scope = TRY_CTX(parse_systemd_scope(path, container_.id, container_.systemd),
                          "config.json: linux.cgroupsPath");
+    for (const auto& device : spec_.linux_.devices) {
+      if (device.type == "p") continue;
+      step.nodes.push_back({host_path(device), device.type == "b" ? "b" : "c",
+                            static_cast<uint32_t>(device.major),
+                            static_cast<uint32_t>(device.minor)});
+    }
   }
   if (spec_.linux_.resources) step.resources = *spec_.linux_.resources;
   step.owner = cgroup_owner(spec_);

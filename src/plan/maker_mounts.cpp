@@ -229,14 +229,17 @@ bool Maker::host_owns_dev() const {
   });
 }
 
+const std::string& Maker::host_path(const oci::Device& device) const {
+  auto source = spec_.annotations.find(std::string(oci::kDeviceSourceAnnotation) + device.path);
+  return source == spec_.annotations.end() ? device.path : source->second;
+}
+
 void Maker::device(const oci::Device& device) {
   auto major = static_cast<uint32_t>(device.major);
   auto minor = static_cast<uint32_t>(device.minor);
   std::string type = device.type == "u" ? "c" : device.type;
   if (in_user_namespace() && type != "p") {
-    auto source = spec_.annotations.find(std::string(oci::kDeviceSourceAnnotation) + device.path);
-    add(BindNode{source == spec_.annotations.end() ? device.path : source->second, device.path,
-                 std::move(type), major, minor});
+    add(BindNode{host_path(device), device.path, std::move(type), major, minor});
     return;
   }
   add(MakeNode{device.path, std::move(type), major, minor, device.file_mode.value_or(0666) & 07777,

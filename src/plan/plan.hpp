@@ -43,11 +43,19 @@ struct Container {
 // Steps up to Spawn are done by berth-runtime itself, those after it by the container's first
 // process. Paths of the container are absolute inside it; all others are the host's.
 
+/// A device of the container by the name that the host has for it.
+struct HostNode {
+  std::string path;
+  std::string type;  ///< "c", "b"
+  uint32_t major = 0;
+  uint32_t minor = 0;
+};
 struct MakeCgroup {
   std::string path;  ///< linux.cgroupsPath, or "/berth-<id>"
   oci::Resources resources;
   std::optional<uint32_t> owner{};      ///< cgroup_owner()
   std::optional<SystemdScope> scope{};  ///< systemd makes it around the first process; no `path`
+  std::vector<HostNode> nodes{};        ///< with `scope`: what linux.devices names
 };
 struct Spawn {
   std::vector<std::string> created;    ///< spec names of the new namespaces

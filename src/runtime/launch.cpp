@@ -236,8 +236,7 @@ Result<void> Launcher::spawn() {
 }
 
 Result<void> Launcher::enter_scope(const plan::MakeCgroup& step) {
-  StartedScope started =
-      TRY(start_scope(*step.scope, child_.process.pid(), request_.id, step.resources));
+  StartedScope started = TRY(start_scope(step, child_.process.pid(), request_.id));
   State& state = launched_.state;
   state.systemd_unit = step.scope->unit;
   state.systemd_user = step.scope->user;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/scope.hpp"
 
+#include <fcntl.h>
+
+#include <algorithm>
 #include <chrono>
 #include <map>
 
@@ -8,6 +11,8 @@
 #include "json/fields.hpp"
 #include "runtime/cgroup_limits.hpp"
 #include "runtime/device_filter.hpp"
+#include "sys/file.hpp"
+#include "sys/node.hpp"
 #include "sys/process.hpp"
 
 namespace berth::runtime {
@@ -109,10 +114,12 @@ std::optional<std::string> node_of(std::string_view line) {
 
 /// False when the rules cannot be declared; then systemd is told to have none.
 Result<bool> add_devices(std::vector<Property>& properties,
-                         const std::vector<oci::DeviceRule>& rules) {
+                         const std::vector<oci::DeviceRule>& rules,
+                         const std::vector<plan::HostNode>& nodes) {
   auto devices = TRY(scope_devices(rules));
   properties.push_back(text("DevicePolicy", devices ? "strict" : "auto"));
   if (devices) {
+    add_names(*devices, nodes);
     properties.push_back({.name = "DeviceAllow", .devices = std::move(*devices)});
   }
   return devices.has_value();
@@ -162,13 +169,27 @@ Result<std::optional<std::vector<scope::Device>>> scope_devices(
   return std::optional(std::move(devices));
 }
 
-Result<StartedScope> start_scope(const plan::SystemdScope& wanted, pid_t pid, const std::string& id,
-                                 const oci::Resources& resources) {
+void add_names(std::vector<scope::Device>& list, const std::vector<plan::HostNode>& nodes) {
+  for (const auto& node : nodes) {
+    std::string kind = node.type == "b" ? "/dev/block/" : "/dev/char/";
+    std::string by_number = kind + std::to_string(node.major) + ":" + std::to_string(node.minor);
+    auto allowed = std::find_if(list.begin(), list.end(),
+                                [&](const auto& device) { return device.node == by_number; });
+    if (allowed == list.end() || !node.path.starts_with("/dev/")) continue;
+    auto found = sys::open_at(sys::cwd(), node.path, O_PATH | O_NOFOLLOW);
+    if (!found.ok()) continue;
+    auto same = sys::is_device(*found, node.type, node.major, node.minor, node.path);
+    if (same.ok() && *same) list.push_back({node.path, allowed->access});
+  }
+}
+
+Result<StartedScope> start_scope(const plan::MakeCgroup& wanted, pid_t pid, const std::string& id) {
   constexpr uint64_t kGrace = 10 * kMicrosecond;  // before systemd kills it when the machine stops
-  scope::Request request{.verb = "start", .user = wanted.user, .unit = wanted.unit, .pid = pid};
+  scope::Request request{
+      .verb = "start", .user = wanted.scope->user, .unit = wanted.scope->unit, .pid = pid};
   request.properties = {
       text("Description", "berth container " + id),
-      text("Slice", wanted.slice),
+      text("Slice", wanted.scope->slice),
       flag("Delegate", true),
       flag("DefaultDependencies", false),
       // A container that was killed must not stay as a failed unit that takes its name.
@@ -181,10 +202,11 @@ Result<StartedScope> start_scope(const plan::SystemdScope& wanted, pid_t pid, co
   };
   StartedScope started;
   // A user's manager has no right to load a filter, and does not say so.
-  if (!wanted.user) {
-    started.declares_devices = TRY(add_devices(request.properties, resources.devices));
+  if (!wanted.scope->user) {
+    started.declares_devices =
+        TRY(add_devices(request.properties, wanted.resources.devices, wanted.nodes));
   }
-  for (auto& property : TRY(scope_limits(resources))) {
+  for (auto& property : TRY(scope_limits(wanted.resources))) {
     request.properties.push_back(std::move(property));
   }
   started.control_group = TRY(ask(request)).control_group;
@@ -204,7 +226,7 @@ Result<void> update_scope(const std::string& unit, bool user, const oci::Resourc
   request.properties = TRY(scope_limits(told));
   if (!resources.devices.empty() && !user) {
     request.properties.push_back({.name = "DeviceAllow", .devices = std::vector<scope::Device>()});
-    TRY(add_devices(request.properties, resources.devices));
+    TRY(add_devices(request.properties, resources.devices, {}));
   }
   if (!request.properties.empty()) TRY(ask(request));
   return {};

@@ -11,7 +11,7 @@
 
 #include "base/result.hpp"
 #include "oci/runtime_spec.hpp"
-#include "plan/systemd_scope.hpp"
+#include "plan/plan.hpp"
 #include "scope/request.hpp"
 
 namespace berth::runtime {
@@ -27,17 +27,22 @@ Result<std::vector<scope::Property>> scope_limits(const oci::Resources& resource
 Result<std::optional<std::vector<scope::Device>>> scope_devices(
     const std::vector<oci::DeviceRule>& rules);
 
+/// Adds the host's own names of those devices in `list` that `nodes` has one for: below version 240
+/// systemd looks for /dev/char/195:0 as a file, which nobody makes for NVIDIA's devices. A name
+/// counts where it is that very device, and no link to it.
+void add_names(std::vector<scope::Device>& list, const std::vector<plan::HostNode>& nodes);
+
 /// A scope that systemd has made.
 struct StartedScope {
   std::string control_group;      ///< "/system.slice/berth-c1.scope", below the mounts of cgroups
   bool declares_devices = false;  ///< systemd enforces the device rules, now and after a reload
 };
 
-/// Lets systemd make the scope around the process `pid` and move it there, in all hierarchies.
+/// Lets systemd make the scope of `wanted` around the process `pid` and move it there, in all
+/// hierarchies.
 /// Errors: not_found (no berth-scope), exists (the unit), denied, interrupted (the process ended,
 /// systemd does not answer), those of the functions above. Nothing is left after one.
-Result<StartedScope> start_scope(const plan::SystemdScope& wanted, pid_t pid, const std::string& id,
-                                 const oci::Resources& resources);
+Result<StartedScope> start_scope(const plan::MakeCgroup& wanted, pid_t pid, const std::string& id);
 
 /// Lets systemd move a process into the scope, also from where the caller may not: a user's manager
 /// has the machine's one do it.

@@ -2,8 +2,10 @@
 """berth-runtime --systemd-cgroup, on a machine that runs systemd: tests/guest/test_systemd.py runs
 this file in a guest."""
 
+import os
 import pathlib
 import pwd
+import stat
 import subprocess
 
 import pytest
@@ -135,6 +137,77 @@ def test_a_reload_does_not_change_the_device_rules(bundle, start, declared):
     until(lambda: "ended" in out.read_text())
     assert out.read_text().split("\n") == ["allowed can be read", "waiting", "allowed can be read",
                                            "ended", ""]
+
+
+GPUS = """
+mknod /tmp/nvidia1 c 195 1
+try() { dd if=$1 of=/dev/null bs=1 count=1 2>&1 | grep -o 'No such device.*\|Operation not.*'; }
+all() { for node in /dev/nvidia0 /dev/nvidiactl /tmp/nvidia1; do echo $node $(try $node); done; }
+all; echo waiting; until [ -e /tmp/reloaded ]; do sleep 0.1; done; all
+echo ended
+"""
+# What an open() of the node says that no driver of this machine is behind: the rules let it through.
+GIVEN, DENIED = "No such device or address", "Operation not permitted"
+
+
+@pytest.fixture
+def gpu_nodes():
+    """NVIDIA's nodes as its own tools make them: nothing in sysfs, so no link in /dev/char."""
+    nodes = {"/dev/nvidia0": 0, "/dev/nvidiactl": 255}
+    for path, minor in nodes.items():
+        os.mknod(path, 0o666 | stat.S_IFCHR, os.makedev(195, minor))
+    yield nodes
+    for path in nodes:
+        os.unlink(path)
+
+
+def test_nothing_that_systemd_does_later_takes_a_gpu_away(bundle, start, gpu_nodes):
+    bundle.linux["resources"]["devices"] = [{"allow": False, "access": "rwm"}] + [
+        {"allow": True, "type": "c", "major": 195, "minor": minor, "access": "rw"}
+        for minor in gpu_nodes.values()]
+    bundle.linux["devices"] = [{"path": path, "type": "c", "major": 195, "minor": minor}
+                               for path, minor in gpu_nodes.items()]
+    bundle.shell(GPUS)
+    start()
+    out = bundle.directory / "out"
+    until(lambda: "waiting" in out.read_text())
+    assert not pathlib.Path("/dev/char/195:0").exists()
+    declared = show(UNIT, "DeviceAllow")["DeviceAllow"].split("\n")
+    assert {"/dev/char/195:0 rw", "/dev/nvidia0 rw", "/dev/char/195:255 rw",
+            "/dev/nvidiactl rw"} <= set(declared)
+    for command in (["daemon-reload"], ["set-property", UNIT, "TasksMax=77"],
+                    ["set-property", "--runtime", UNIT, "CPUWeight=50"], ["daemon-reexec"]):
+        subprocess.run(["systemctl", *command], check=True)
+    assert show(UNIT, "DeviceAllow")["DeviceAllow"].split("\n") == declared
+    (bundle.rootfs / "tmp/reloaded").touch()
+    until(lambda: "ended" in out.read_text())
+    seen = [f"/dev/nvidia0 {GIVEN}", f"/dev/nvidiactl {GIVEN}", f"/tmp/nvidia1 {DENIED}"]
+    assert out.read_text().splitlines() == [*seen, "waiting", *seen, "ended"]
+
+
+def test_a_name_that_is_another_device_is_not_declared(bundle, start, gpu_nodes):
+    """What the container calls its device may be something else on the host. The number alone also
+    outlives a reload here, without a link in /dev/char."""
+    os.unlink("/dev/nvidia0")
+    os.symlink("/dev/nvidiactl", "/dev/nvidia0")
+    bundle.linux["resources"]["devices"] = [
+        {"allow": False, "access": "rwm"},
+        {"allow": True, "type": "c", "major": 195, "minor": 0, "access": "rw"}]
+    bundle.linux["devices"] = [
+        {"path": path, "type": "c", "major": 195, "minor": 0}
+        for path in ("/dev/nvidia0", "/dev/nvidiactl", "/dev/kmsg", "/dev/none")]
+    bundle.shell(GPUS)
+    start()
+    out = bundle.directory / "out"
+    until(lambda: "waiting" in out.read_text())
+    declared = show(UNIT, "DeviceAllow")["DeviceAllow"].split("\n")
+    assert "/dev/char/195:0 rw" in declared
+    assert not [line for line in declared if line.startswith(("/dev/nvidia", "/dev/kmsg", "/dev/none"))]
+    subprocess.run(["systemctl", "daemon-reload"], check=True)
+    (bundle.rootfs / "tmp/reloaded").touch()
+    until(lambda: "ended" in out.read_text())
+    assert out.read_text().splitlines()[-4:-1] == [
+        f"/dev/nvidia0 {GIVEN}", f"/dev/nvidiactl {GIVEN}", f"/tmp/nvidia1 {DENIED}"]
 
 
 def test_systemd_learns_what_an_update_changes(runtime, bundle, start):

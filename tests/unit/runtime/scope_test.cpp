@@ -91,5 +91,18 @@ TEST(Scope, declares_no_devices_where_the_rules_are_no_list) {
   EXPECT_THAT(devices({kNothing, {true, "c", {}, 3, "rw"}}), ElementsAre("not a list"));
 }
 
+TEST(Scope, names_an_allowed_device_as_the_host_does_where_that_is_it) {
+  std::vector<scope::Device> list = {{"/dev/char/1:3", "rw"}, {"char-136", "rwm"}};
+  add_names(list, {{"/dev/null", "c", 1, 3},
+                   {"/dev/zero", "c", 1, 5},         // is not allowed
+                   {"/dev/full", "c", 1, 3},         // is another device
+                   {"/dev/../dev/null", "b", 1, 3},  // is no block device
+                   {"/dev/fd", "c", 1, 3},           // a link
+                   {"/none", "c", 1, 3},
+                   {"/dev/none", "c", 1, 3}});
+  ASSERT_EQ(list.size(), 3u);
+  EXPECT_EQ(list.back().node + " " + list.back().access, "/dev/null rw");
+}
+
 }  // namespace
 }  // namespace berth::runtime
