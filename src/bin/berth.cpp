@@ -64,7 +64,8 @@ Result<engine::Context> make_context(const cli::GlobalOptions& globals, const cl
                       .state = globals.state.value_or(""),
                       .libexec = std::move(libexec),
                       .driver_root = globals.driver_root.value_or(""),
-                      .cdi_directories = globals.cdi_directories};
+                      .cdi_directories = globals.cdi_directories,
+                      .config = globals.config_dir.value_or("")};
   auto paths = engine::complete_paths(given, environment, user);
   if (!paths.ok() && verb.store != cli::Store::none) return paths.error();
   if (user && paths.ok() && verb.needs == engine::Needs::user_namespace) {
@@ -76,7 +77,7 @@ Result<engine::Context> make_context(const cli::GlobalOptions& globals, const cl
 }
 
 Result<int> call_verb(const cli::GlobalOptions& globals, const cli::Call& call,
-                      ProcessTerminal& terminal, cli::Report& report) {
+                      const std::string& program, ProcessTerminal& terminal, cli::Report& report) {
   const cli::Verb& verb = *call.verb;
   cli::Command command = verb.command();
   cli::Parsed parsed = TRY(cli::parse(command.flags, verb.flags_end, call.words, call.command));
@@ -94,7 +95,7 @@ Result<int> call_verb(const cli::GlobalOptions& globals, const cli::Call& call,
   if (verb.store == cli::Store::swept) engine::sweep(*context);
   // Empty where it was removed: only a relative -v needs it, and then says so.
   auto directory = sys::working_directory();
-  cli::Session session{*context, terminal, report, directory.ok() ? *directory : ""};
+  cli::Session session{*context, terminal, report, directory.ok() ? *directory : "", program};
   auto status = command.run(session, std::move(parsed.arguments));
   if (!status.ok()) {
     report.error(status.error());
@@ -104,8 +105,8 @@ Result<int> call_verb(const cli::GlobalOptions& globals, const cli::Call& call,
 }
 
 /// Errors: usage alone; those of the verb are printed in call_verb(), which knows its status.
-Result<int> berth_main(std::vector<std::string> words, ProcessTerminal& terminal,
-                       cli::Report& report) {
+Result<int> berth_main(const std::string& program, std::vector<std::string> words,
+                       ProcessTerminal& terminal, cli::Report& report) {
   cli::GlobalOptions globals;
   cli::Parsed parsed =
       TRY(cli::parse(cli::global_flags(globals), cli::FlagsEnd::at_first_argument, words, "berth"));
@@ -119,7 +120,7 @@ Result<int> berth_main(std::vector<std::string> words, ProcessTerminal& terminal
     terminal.write(cli::Stream::out, cli::berth_help());
     return 0;
   }
-  return call_verb(globals, TRY(cli::find_verb(parsed.arguments)), terminal, report);
+  return call_verb(globals, TRY(cli::find_verb(parsed.arguments)), program, terminal, report);
 }
 
 }  // namespace
@@ -129,7 +130,8 @@ int main(int argc, char** argv) {
   berth::ProcessTerminal terminal;
   berth::cli::Report report(terminal, "berth");
   try {
-    auto status = berth::berth_main({argv + (argc > 0 ? 1 : 0), argv + argc}, terminal, report);
+    auto status = berth::berth_main(argc > 0 ? argv[0] : "berth",
+                                    {argv + (argc > 0 ? 1 : 0), argv + argc}, terminal, report);
     if (!status.ok()) {
       report.error(status.error());
       return berth::kUsageStatus;

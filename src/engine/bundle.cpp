@@ -7,7 +7,6 @@
 #include <algorithm>
 
 #include "base/text.hpp"
-#include "engine/cdi.hpp"
 #include "engine/gpus.hpp"
 #include "engine/layer_view.hpp"
 #include "engine/process.hpp"
@@ -161,7 +160,7 @@ Result<Draft> draft_container(const Context& context, const RunRequest& request,
   EnvironmentInputs environment{defaults.env,   request.environment, context.environment,
                                 draft.hostname, user.home,           request.terminal};
   std::vector<std::string> variables = TRY(make_environment(environment));
-  std::vector<std::string> gpu_variables = gpu_environment(defaults.env, variables);
+  gpu::Choice gpus = TRY(choose_gpus(context, request, defaults));
 
   SpecInputs inputs{request,
                     context.identity,
@@ -175,8 +174,7 @@ Result<Draft> draft_container(const Context& context, const RunRequest& request,
                     std::move(cwd)};
   inputs.layers.push_back(TRY(placeholder_layer(context.paths.root)));
   draft.spec = make_spec(inputs);
-  if (request.gpus) TRY(add_gpus(context, *request.gpus, gpu_variables, layers, draft.spec));
-  TRY(add_cdi_devices(context, request.devices, draft.spec));
+  TRY(add_gpus(context, std::move(gpus), layers, draft.spec));
   return draft;
 }
 

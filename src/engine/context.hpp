@@ -46,6 +46,7 @@ struct Paths {
   /// Of CDI files, the later ones first believed: /etc/cdi and /var/run/cdi unless --cdi-spec-dir
   /// names others.
   std::vector<std::string> cdi_directories{};
+  std::string config = {};  ///< the site's configuration: /etc/berth unless --config-dir says so
 };
 
 /// Empty members are filled with the defaults: /var/lib/berth and /run/berth for the machine's

@@ -4,9 +4,15 @@
 #include <algorithm>
 #include <iterator>
 
+#include "engine/cdi.hpp"
+#include "gpu/grant/cdi_names.hpp"
+#include "gpu/grant/environment.hpp"
 #include "gpu/grant/grant.hpp"
+#include "gpu/grant/visible.hpp"
+#include "gpu/inventory/access.hpp"
 #include "gpu/place/place.hpp"
 #include "oci/edit.hpp"
+#include "policy/file.hpp"
 
 namespace berth::engine {
 namespace {
@@ -24,9 +30,7 @@ void add_lowest_layer(const std::string& layer, oci::Spec& spec) {
   }
 }
 
-}  // namespace
-
-Result<gpu::Inventory> list_gpus(const Context& context, gpu::Refresh refresh) {
+Result<gpu::Inventory> inventory_of(const Context& context, gpu::Refresh refresh) {
   gpu::ProbeOptions options;
   options.driver_root = context.paths.driver_root;
   options.state_dir = context.paths.state;
@@ -34,33 +38,126 @@ Result<gpu::Inventory> list_gpus(const Context& context, gpu::Refresh refresh) {
   return gpu::cached_inventory(options, refresh, context.log);
 }
 
-std::vector<std::string> gpu_environment(std::vector<std::string> image,
-                                         const std::vector<std::string>& container) {
-  auto overrules = [](const std::string& entry) {
-    return entry.starts_with("NVIDIA_DRIVER_CAPABILITIES=") ||
-           entry.starts_with("NVIDIA_DISABLE_REQUIRE=");
-  };
-  std::erase_if(image, overrules);
-  std::copy_if(container.begin(), container.end(), std::back_inserter(image), overrules);
-  return image;
+/// The mounts of /dev/null that ask for devices, as names.
+std::vector<std::string> volume_devices(const RunRequest& request) {
+  std::vector<std::string> out;
+  for (const Volume& volume : request.volumes) {
+    bool asks = volume.source == "/dev/null" && volume.destination.starts_with(gpu::kVolumeDevices);
+    if (asks) out.push_back(volume.destination.substr(gpu::kVolumeDevices.size()));
+  }
+  return out;
 }
 
-Result<void> add_gpus(const Context& context, const std::string& wish,
-                      const std::vector<std::string>& environment,
-                      const std::vector<std::string>& layers, oci::Spec& spec) {
-  gpu::Request request = TRY(gpu::parse_request(wish));
-  if (request.want == gpu::Request::Want::none) return {};
-  gpu::Inventory inventory = TRY(list_gpus(context, gpu::Refresh::if_stale));
-  gpu::Grant grant = TRY(gpu::make_grant(request, inventory, environment));
+/// What the machine has, and what of it this process can open.
+struct Machine {
+  gpu::Inventory all;
+  gpu::Inventory ours;
+  uint32_t denied = 0;
+};
+
+Result<Machine> look_at_machine(const Context& context) {
+  Machine machine;
+  machine.all = TRY(inventory_of(context, gpu::Refresh::if_stale));
+  machine.ours = machine.all;
+  machine.denied = gpu::leave_out_denied(machine.ours);
+  return machine;
+}
+
+// What policy withholds is looked up before GPUs are counted anew: a site counts all of them.
+Result<void> narrow(gpu::Choice& choice, const Machine& machine) {
+  gpu::Request& request = choice.request;
+  const std::vector<std::string> withheld = request.never;
+  request.never = gpu::keys_of(withheld, machine.all);
+  if (machine.denied > 0) {
+    std::erase_if(request.limits, [](const gpu::Limit& limit) { return limit.of_the_machine; });
+  }
+  bool narrowed = !withheld.empty() || !request.limits.empty() || machine.denied > 0;
+  if (choice.cdi_names.empty() || !narrowed) return {};
+  choice.cdi_names =
+      TRY(gpu::reachable_names(choice.cdi_names, withheld, request, machine.all, machine.ours));
+  return {};
+}
+
+void withdraw(const std::vector<std::string>& names, oci::Spec& spec) {
+  if (!spec.process) return;
+  std::erase_if(spec.process->env, [&](const std::string& entry) {
+    return std::any_of(names.begin(), names.end(),
+                       [&](const std::string& name) { return entry.starts_with(name + "="); });
+  });
+}
+
+void warn_of(const std::vector<std::string>& lines, const Context& context) {
+  for (const std::string& line : lines) context.log.warn(line);
+}
+
+Result<void> add_granted(const Context& context, const gpu::Choice& choice,
+                         const gpu::Inventory& inventory, const std::vector<std::string>& layers,
+                         oci::Spec& spec) {
+  if (choice.request.want == gpu::Request::Want::none) return {};
+  if (choice.by_scheduler_alone && inventory.gpus.empty()) {
+    context.log.warn(choice.request.source +
+                     " says that this job has GPUs, but this machine has none, ignoring");
+    return {};
+  }
+  gpu::Grant grant = TRY(gpu::make_grant(choice.request, inventory));
   for (const gpu::Reason& reason : grant.reasons) {
     context.log.debug(reason.kind + " " + reason.object + ": " + reason.why);
   }
   if (grant.synthetic) context.log.warn("the driver tree is synthetic: these are no real GPUs");
+  warn_of(grant.warnings, context);
   gpu::PlaceOptions options{context.paths.state, layers};
   gpu::Placement placed = TRY(gpu::place(grant, options));
   add_lowest_layer(placed.placeholder_layer, spec);
   oci::apply(placed.edits, spec);
   return {};
+}
+
+}  // namespace
+
+Result<gpu::Inventory> list_gpus(const Context& context, gpu::Refresh refresh) {
+  gpu::Inventory inventory = TRY(inventory_of(context, refresh));
+  gpu::leave_out_denied(inventory);
+  return inventory;
+}
+
+Result<gpu::Choice> choose_gpus(const Context& context, const RunRequest& request,
+                                const oci::ContainerDefaults& image) {
+  policy::Compiled policy = TRY_CTX(policy::read_compiled(context.paths.config),
+                                    "cannot read the policy of this machine");
+  gpu::Sources sources;
+  sources.gpus = request.gpus;
+  sources.devices = request.devices;
+  sources.volumes = volume_devices(request);
+  sources.image = image.env;
+  sources.typed = request.environment;
+  sources.labels = image.labels;
+  sources.caller = context.environment.entries();
+  sources.program = request.program;
+  gpu::Choice choice = TRY(gpu::choose(sources, policy.policy.gpu));
+  choice.request.never = policy.policy.gpu.never;
+  for (const gpu::Verdict& verdict : choice.verdicts) {
+    context.log.debug(verdict.source + " '" + verdict.text +
+                      (verdict.used ? "': counts: " : "': does not count: ") + verdict.why);
+  }
+  for (const std::string& warning : choice.warnings) context.log.warn(warning);
+  return choice;
+}
+
+Result<void> add_gpus(const Context& context, gpu::Choice choice,
+                      const std::vector<std::string>& layers, oci::Spec& spec) {
+  withdraw(choice.withdrawn, spec);
+  if (!choice.grants()) {
+    warn_of(gpu::stale_selections(choice.request, {}), context);
+    return {};
+  }
+  bool counts = choice.request.want != gpu::Request::Want::none || !choice.request.limits.empty() ||
+                !choice.request.never.empty();
+  if (counts) {
+    Machine machine = TRY(look_at_machine(context));
+    TRY(narrow(choice, machine));
+    TRY(add_granted(context, choice, machine.ours, layers, spec));
+  }
+  return add_cdi_devices(context, choice.cdi_names, spec);
 }
 
 }  // namespace berth::engine

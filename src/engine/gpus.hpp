@@ -6,7 +6,10 @@
 
 #include "base/result.hpp"
 #include "engine/context.hpp"
+#include "engine/run.hpp"
+#include "gpu/grant/sources.hpp"
 #include "gpu/probe/probe.hpp"
+#include "oci/image_spec.hpp"
 #include "oci/runtime_spec.hpp"
 
 namespace berth::engine {
@@ -15,17 +18,15 @@ namespace berth::engine {
 /// Errors: not_found (the driver root), corrupt.
 Result<gpu::Inventory> list_gpus(const Context& context, gpu::Refresh refresh);
 
-/// The variables that say what of a driver a container needs: the image's, but those with which a
-/// user overrules an image (NVIDIA_DRIVER_CAPABILITIES, NVIDIA_DISABLE_REQUIRE) as in `container`,
-/// the environment that was made of the image's and the user's.
-std::vector<std::string> gpu_environment(std::vector<std::string> image,
-                                         const std::vector<std::string>& container);
+/// What the container of `request` is to get of the machine's GPUs and why, before any of them is
+/// looked at: flags, the image's variables and labels, the caller's job, and the policy.
+/// Errors: those of gpu::choose() and of reading the policy.
+Result<gpu::Choice> choose_gpus(const Context& context, const RunRequest& request,
+                                const oci::ContainerDefaults& image);
 
-/// Gives the GPUs that `wish` (the text of --gpus) names to `spec`. `environment` is that of
-/// gpu_environment(); `layers` the image's, highest first.
-/// Errors: those of parsing, granting and placing (gpu/grant/grant.hpp).
-Result<void> add_gpus(const Context& context, const std::string& wish,
-                      const std::vector<std::string>& environment,
+/// Gives what was chosen to `spec`, CDI devices too. `layers` are the image's, highest first.
+/// Errors: those of granting and placing (gpu/grant/grant.hpp).
+Result<void> add_gpus(const Context& context, gpu::Choice choice,
                       const std::vector<std::string>& layers, oci::Spec& spec);
 
 }  // namespace berth::engine

@@ -89,7 +89,9 @@ Result<Paths> complete_paths(Paths given, const Environment& environment,
   if (paths.driver_root.empty()) {
     paths.driver_root = environment.get_filled("BERTH_DRIVER_ROOT").value_or("/");
   }
-  for (std::string* path : {&paths.root, &paths.state, &paths.libexec, &paths.driver_root}) {
+  if (paths.config.empty()) paths.config = "/etc/berth";
+  for (std::string* path :
+       {&paths.root, &paths.state, &paths.libexec, &paths.driver_root, &paths.config}) {
     *path = TRY(absolute(std::move(*path)));
   }
   for (std::string& path : paths.cdi_directories) path = TRY(absolute(std::move(path)));

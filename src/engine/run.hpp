@@ -10,6 +10,7 @@
 #include "engine/context.hpp"
 #include "engine/transfer.hpp"
 #include "engine/volume.hpp"
+#include "gpu/grant/sources.hpp"
 
 namespace berth::engine {
 
@@ -42,11 +43,12 @@ struct RunRequest {
 
   // As docker does, 0 means no limit.
   std::optional<uint64_t> memory_bytes;
-  std::optional<uint64_t> cpu_quota_millis;  ///< thousandths of a CPU: 1500 for --cpus 1.5
-  std::optional<int64_t> pids_limit;         ///< -1: no limit
-  std::optional<uint64_t> shm_bytes;         ///< of /dev/shm; none or 0: 64 MiB
-  std::optional<std::string> gpus;           ///< the text of --gpus
-  std::vector<std::string> devices;          ///< CDI names, "nvidia.com/gpu=0"
+  std::optional<uint64_t> cpu_quota_millis;    ///< thousandths of a CPU: 1500 for --cpus 1.5
+  std::optional<int64_t> pids_limit;           ///< -1: no limit
+  std::optional<uint64_t> shm_bytes;           ///< of /dev/shm; none or 0: 64 MiB
+  std::optional<std::string> gpus;             ///< the text of --gpus
+  std::vector<std::string> devices;            ///< CDI names of --device
+  gpu::Program program = gpu::Program::berth;  ///< what the user called
 
   std::optional<int> stop_signal;  ///< none: the image's, else TERM
 

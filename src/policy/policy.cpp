@@ -19,6 +19,8 @@ using Spellings = std::array<std::pair<std::string_view, E>, N>;
 constexpr Spellings<GpuEnvironment, 3> kEnvironments = {{{"ignore", GpuEnvironment::ignore},
                                                          {"privileged", GpuEnvironment::privileged},
                                                          {"grant", GpuEnvironment::grant}}};
+constexpr Spellings<Scheduler, 3> kSchedulers = {
+    {{"ignore", Scheduler::ignore}, {"limit", Scheduler::limit}, {"grant", Scheduler::grant}}};
 constexpr Spellings<DriverMode, 5> kModes = {{{"bind", DriverMode::bind},
                                               {"volume", DriverMode::volume},
                                               {"copy", DriverMode::copy},
@@ -101,6 +103,12 @@ std::string to_json_text(const GpuEnvironment& value) {
 }
 Result<GpuEnvironment> from_json_text(std::string_view text, std::type_identity<GpuEnvironment>) {
   return value_of(text, kEnvironments);
+}
+std::string to_json_text(const Scheduler& value) {
+  return spelling_of(value, kSchedulers);
+}
+Result<Scheduler> from_json_text(std::string_view text, std::type_identity<Scheduler>) {
+  return value_of(text, kSchedulers);
 }
 std::string to_json_text(const DriverMode& value) {
   return spelling_of(value, kModes);

@@ -22,6 +22,13 @@ enum class GpuEnvironment {
   grant,       ///< those of every container, the image's own among them
 };
 
+/// What the GPUs mean that a batch system gave to the caller's job.
+enum class Scheduler {
+  ignore,  ///< nothing
+  limit,   ///< the most that its containers get
+  grant,   ///< that, and what they get when nobody asks for anything
+};
+
 /// Where the driver's files appear in a container; --gpu-driver names another.
 enum class DriverMode { bind, volume, copy, image, none };
 
@@ -42,7 +49,7 @@ struct Gpu {
   bool forward_compatibility = true;  ///< the image's compat libraries are used where they fit
   bool imex_channels = true;          ///< NVIDIA_IMEX_CHANNELS counts
   bool additional_gids = true;        ///< a node's group is given where its mode asks for it
-  bool scheduler = true;              ///< a job's own GPUs are the most its containers get
+  Scheduler scheduler = Scheduler::grant;
   DriverMode driver_mode = DriverMode::bind;
   std::string driver_root;                       ///< empty: "/"
   std::vector<std::string> library_directories;  ///< searched before the distributions' own
@@ -86,6 +93,8 @@ Result<Compiled> parse_compiled(std::string_view text, std::string_view document
 
 std::string to_json_text(const GpuEnvironment& value);
 Result<GpuEnvironment> from_json_text(std::string_view text, std::type_identity<GpuEnvironment>);
+std::string to_json_text(const Scheduler& value);
+Result<Scheduler> from_json_text(std::string_view text, std::type_identity<Scheduler>);
 std::string to_json_text(const DriverMode& value);
 Result<DriverMode> from_json_text(std::string_view text, std::type_identity<DriverMode>);
 

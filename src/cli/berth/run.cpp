@@ -101,6 +101,7 @@ Result<engine::RunRequest> complete(const Session& session, const Options& o,
                                     std::vector<std::string> arguments) {
   engine::RunRequest request = o.request;
   request.image = std::move(arguments[0]);
+  request.program = gpu::program_of(session.program);
   request.command.assign(std::make_move_iterator(arguments.begin() + 1),
                          std::make_move_iterator(arguments.end()));
   request.environment = TRY(read_environment(o));

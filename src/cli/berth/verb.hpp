@@ -23,6 +23,7 @@ struct Session {
   Terminal& terminal;
   Report& report;
   std::string working_directory;
+  std::string program;  ///< argv[0], as the user called it
 };
 
 /// A verb ready to parse: `flags` points into options that `run` keeps alive.

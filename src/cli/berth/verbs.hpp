@@ -28,7 +28,7 @@ Result<Call> find_verb(const std::vector<std::string>& words);
 
 /// What holds for every verb.
 struct GlobalOptions {
-  std::optional<std::string> root, state, driver_root;
+  std::optional<std::string> root, state, driver_root, config_dir;
   std::vector<std::string> cdi_directories;
   bool debug = false;
   std::string log_format = "text";

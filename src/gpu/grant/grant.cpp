@@ -10,25 +10,10 @@
 #include "base/text.hpp"
 #include "gpu/grant/requirement.hpp"
 #include "gpu/grant/select.hpp"
+#include "gpu/grant/visible.hpp"
 
 namespace berth::gpu {
 namespace {
-
-std::optional<std::string> variable(const std::vector<std::string>& env, std::string_view name) {
-  for (const std::string& assignment : env) {
-    if (assignment.size() > name.size() && assignment.starts_with(name) &&
-        assignment[name.size()] == '=') {
-      return assignment.substr(name.size() + 1);
-    }
-  }
-  return std::nullopt;
-}
-
-// Go's strconv.ParseBool, which is what NVIDIA's toolkit reads NVIDIA_DISABLE_REQUIRE with.
-bool is_true(std::string_view text) {
-  static const std::set<std::string_view> kTrue = {"1", "t", "T", "true", "TRUE", "True"};
-  return kTrue.contains(text);
-}
 
 std::string list(const std::set<std::string>& words) {
   return join(std::vector<std::string>(words.begin(), words.end()), ",");
@@ -36,9 +21,8 @@ std::string list(const std::set<std::string>& words) {
 
 class Granter {
  public:
-  Granter(const Request& request, const Inventory& inventory,
-          const std::vector<std::string>& image_env)
-      : request_(request), inventory_(inventory), image_env_(image_env) {}
+  Granter(const Request& request, const Inventory& inventory)
+      : request_(request), inventory_(inventory) {}
 
   Result<Grant> run() {
     if (request_.want == Request::Want::none) return Grant{};
@@ -59,7 +43,9 @@ class Granter {
   Result<void> check_versions() const;
   void choose_capabilities();
   Result<void> check_requirements();
-  Result<void> check_requirement(const std::string& name, const std::string& text);
+  Result<void> check_requirement(const NamedRequirement& requirement, const Requirement& parsed,
+                                 const Gpu* gpu);
+  std::string why_granted() const;
   void add_nodes();
   void add_libraries();
   void add_library(const DriverFile& file);
@@ -85,7 +71,6 @@ class Granter {
 
   const Request& request_;
   const Inventory& inventory_;
-  const std::vector<std::string>& image_env_;
   std::vector<Selected> selected_;
   std::set<std::string> capabilities_;
   Grant grant_;
@@ -110,88 +95,76 @@ Result<void> Granter::check_versions() const {
   return {};
 }
 
-// The user's words first; the image may name what it needs, never more than that.
 void Granter::choose_capabilities() {
   const auto& known = known_capabilities();
-  auto take = [&](std::string_view word) {
+  std::string why = request_.capabilities_why;
+  if (why.empty()) why = request_.capabilities.empty() ? "the default" : "--gpus names them";
+  for (const std::string& word : request_.capabilities) {
     if (word == "all") {
       capabilities_.insert(known.begin(), known.end());
     } else {
-      capabilities_.emplace(word);
-    }
-  };
-  if (!request_.capabilities.empty()) {
-    for (const std::string& word : request_.capabilities) take(word);
-    reason("capabilities", list(capabilities_), "--gpus names them");
-    return;
-  }
-  std::string image = variable(image_env_, "NVIDIA_DRIVER_CAPABILITIES").value_or("");
-  for (std::string_view word : split(image, ',')) {
-    word = trim(word);
-    bool is_known = word == "all" || std::find(known.begin(), known.end(), word) != known.end();
-    if (is_known) take(word);
-    if (!is_known && !word.empty()) {
-      reason("capability", escape_controls(std::string(word)), "there is no such capability",
-             false);
+      capabilities_.insert(word);
     }
   }
-  if (!capabilities_.empty()) {
-    reason("capabilities", list(capabilities_),
-           "NVIDIA_DRIVER_CAPABILITIES of the image or of --env");
-    return;
-  }
-  capabilities_ = {"compute", "utility"};
-  reason("capabilities", "compute,utility", "the default");
+  if (request_.capabilities.empty()) capabilities_ = {"compute", "utility"};
+  reason("capabilities", list(capabilities_), why);
 }
 
 Result<void> Granter::check_requirements() {
-  if (is_true(variable(image_env_, "NVIDIA_DISABLE_REQUIRE").value_or(""))) {
-    reason("requirement", "all", "NVIDIA_DISABLE_REQUIRE: not checked", false);
-    return {};
-  }
-  constexpr std::string_view kPrefix = "NVIDIA_REQUIRE_";
-  for (const std::string& assignment : image_env_) {
-    size_t equals = assignment.find('=');
-    if (!assignment.starts_with(kPrefix) || equals == std::string::npos) continue;
-    std::string name = assignment.substr(0, equals);
-    if (name == "NVIDIA_REQUIRE_JETPACK" || equals + 1 == assignment.size()) continue;
-    TRY(check_requirement(name, assignment.substr(equals + 1)));
+  for (const NamedRequirement& requirement : request_.requirements) {
+    auto parsed = parse_requirement(requirement.text);
+    if (!parsed.ok()) {
+      // A spelling that only a newer toolkit knows is no reason not to run.
+      reason("requirement", escape_controls(requirement.name),
+             "not checked: " + parsed.error().what, false);
+      continue;
+    }
+    // Without a GPU the driver still has a version.
+    if (selected_.empty()) TRY(check_requirement(requirement, *parsed, nullptr));
+    for (const Selected& one : selected_) {
+      TRY(check_requirement(requirement, *parsed, one.gpu));
+    }
   }
   return {};
 }
 
-Result<void> Granter::check_requirement(const std::string& name, const std::string& text) {
-  auto requirement = parse_requirement(text);
-  if (!requirement.ok()) {
-    // A spelling that only a newer toolkit knows is no reason not to run.
-    reason("requirement", escape_controls(name), "not checked: " + requirement.error().what, false);
-    return {};
+Result<void> Granter::check_requirement(const NamedRequirement& requirement,
+                                        const Requirement& parsed, const Gpu* gpu) {
+  const Driver& driver = inventory_.driver;
+  RequirementFacts facts;
+  if (!driver.cuda_version.empty()) facts.cuda = driver.cuda_version;
+  facts.driver = driver.module_version;
+  if (gpu != nullptr) facts.arch = gpu->compute_capability;
+  if (gpu != nullptr) facts.brand = gpu->brand;
+  Truth truth = evaluate(parsed, facts);
+  std::string who = gpu == nullptr ? "this machine" : fmt::format("GPU {}", gpu->index);
+  if (truth == Truth::no) {
+    std::string found = fmt::format("driver {}", driver.module_version);
+    if (facts.cuda) found += fmt::format(" with CUDA {}", *facts.cuda);
+    if (facts.brand) found += fmt::format(", brand {}", *facts.brand);
+    if (facts.arch) found += fmt::format(", arch {}", *facts.arch);
+    return make_error(Kind::unsupported,
+                      fmt::format("the image requires {} ({}), {} has {}", quoted(requirement.text),
+                                  escape_controls(requirement.name), who, found),
+                      "another image, or -e NVIDIA_DISABLE_REQUIRE=1");
   }
-  for (const Selected& selected : selected_) {
-    RequirementFacts facts;
-    const Driver& driver = inventory_.driver;
-    if (!driver.cuda_version.empty()) facts.cuda = driver.cuda_version;
-    facts.driver = driver.module_version;
-    facts.arch = selected.gpu->compute_capability;
-    facts.brand = selected.gpu->brand;
-    Truth truth = evaluate(*requirement, facts);
-    if (truth == Truth::no) {
-      std::string found = fmt::format("driver {}", driver.module_version);
-      if (facts.cuda) found += fmt::format(" with CUDA {}", *facts.cuda);
-      if (facts.brand) found += fmt::format(", brand {}", *facts.brand);
-      if (facts.arch) found += fmt::format(", arch {}", *facts.arch);
-      return make_error(Kind::unsupported,
-                        fmt::format("the image requires {} ({}), GPU {} has {}", quoted(text),
-                                    escape_controls(name), selected.gpu->index, found),
-                        "another image, or -e NVIDIA_DISABLE_REQUIRE=1");
-    }
-    if (truth == Truth::unknown) {
-      reason("requirement", escape_controls(name),
-             fmt::format("may fail on GPU {}: NVML does not tell what it asks for",
-                         selected.gpu->index));
-    }
+  if (truth == Truth::unknown && gpu != nullptr) {
+    reason("requirement", escape_controls(requirement.name),
+           fmt::format("may fail on {}: NVML does not tell what it asks for", who));
   }
   return {};
+}
+
+std::string Granter::why_granted() const {
+  std::string who = request_.source.empty() ? "--gpus" : request_.source;
+  std::string why = request_.want == Request::Want::all ? who + " all"
+                    : request_.want == Request::Want::count
+                        ? fmt::format("the first {}", request_.count)
+                        : who + " names it";
+  if (!request_.source.empty()) why = who;
+  for (const Limit& limit : request_.limits)
+    why += fmt::format(", within {}={}", limit.variable, escape_controls(limit.value));
+  return why;
 }
 
 void Granter::add_nodes() {
@@ -206,10 +179,7 @@ void Granter::add_nodes() {
     if (selected.slice == nullptr && (has("graphics") || has("display"))) {
       for (const Node& node : selected.gpu->drm_nodes) add_node(node);
     }
-    reason("gpu", name_of(selected),
-           request_.want == Request::Want::all     ? "--gpus all"
-           : request_.want == Request::Want::count ? fmt::format("the first {}", request_.count)
-                                                   : "--gpus names it");
+    reason("gpu", name_of(selected), why_granted());
   }
   grant_.gpus.assign(indices.begin(), indices.end());
   for (const Node& node : inventory_.control_nodes) {
@@ -270,8 +240,14 @@ void Granter::add_other_files() {
 void Granter::add_environment() {
   std::vector<std::string> names;
   for (const Selected& selected : selected_) names.push_back(name_of(selected));
+  if (names.empty()) names.emplace_back("none");
   grant_.env.push_back("NVIDIA_VISIBLE_DEVICES=" + join(names, ","));
   grant_.env.push_back("NVIDIA_DRIVER_CAPABILITIES=" + list(capabilities_));
+  for (std::string& one : translate_selection(request_, selected_)) {
+    reason("variable", one, "the job's value, as the container counts");
+    grant_.env.push_back(std::move(one));
+  }
+  grant_.warnings = stale_selections(request_, selected_);
 }
 
 // Only where the container's own procfs has these files: a synthetic tree is not in it.
@@ -286,16 +262,15 @@ void Granter::add_procfs() {
            "ModifyDeviceFiles is 0, so that NVML makes no node of another GPU");
   }
   grant_.hide_other_gpus = grant_.gpus.size() < inventory_.gpus.size() + inventory_.left_out;
-  for (uint32_t index : grant_.gpus) {
-    grant_.visible_pci_addresses.push_back(inventory_.gpus[index].pci_address);
-  }
+  std::set<std::string> visible;
+  for (const Selected& selected : selected_) visible.insert(selected.gpu->pci_address);
+  grant_.visible_pci_addresses.assign(visible.begin(), visible.end());
 }
 
 }  // namespace
 
-Result<Grant> make_grant(const Request& request, const Inventory& inventory,
-                         const std::vector<std::string>& image_env) {
-  return Granter(request, inventory, image_env).run();
+Result<Grant> make_grant(const Request& request, const Inventory& inventory) {
+  return Granter(request, inventory).run();
 }
 
 }  // namespace berth::gpu

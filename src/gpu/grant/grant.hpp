@@ -39,8 +39,7 @@ struct Reason {
   std::string host_path;  ///< where it comes from; empty where that says nothing
 };
 
-/// All that a container gets. Nothing of it was decided by the image but the capabilities, and only
-/// when --gpus named none.
+/// All that a container gets.
 struct Grant {
   std::vector<uint32_t> gpus;  ///< indices, for messages
   bool synthetic = false;
@@ -57,15 +56,12 @@ struct Grant {
   std::vector<std::string> visible_pci_addresses;
   bool hide_other_gpus = false;
   std::vector<Reason> reasons;
+  std::vector<std::string> warnings;  ///< for people, on the way
 };
 
-/// Decides what `request` gets from `inventory`. `image_env` are the variables of the
-/// image, with those of the user that overrule it ("NAME=value"): NVIDIA_DRIVER_CAPABILITIES and
-/// NVIDIA_REQUIRE_* are read, nothing of it grants. Pure. A request for nothing gives an empty
-/// grant. Errors: not_found (no driver; no such GPU), usage (more GPUs than there are; an ambiguous
-/// id), unsupported (driver files of another version than the module; a requirement of the image
-/// fails).
-Result<Grant> make_grant(const Request& request, const Inventory& inventory,
-                         const std::vector<std::string>& image_env);
+/// Decides what `request` gets from `inventory`. Pure. A request for nothing gives an empty
+/// grant. Errors: those of select(), not_found (no driver), unsupported (driver files of another
+/// version than the module; a requirement of the image fails).
+Result<Grant> make_grant(const Request& request, const Inventory& inventory);
 
 }  // namespace berth::gpu

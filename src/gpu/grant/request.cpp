@@ -62,6 +62,7 @@ class Parser {
   Result<void> take_count(const std::string& value);
   Result<void> take_devices(const std::string& value);
   Result<void> take_capabilities(const std::string& value);
+  Result<void> take_driver(const std::string& value);
   Result<void> check();
 
   std::string_view text_;
@@ -90,9 +91,7 @@ Result<void> Parser::take_key(const std::string& key, const std::string& value) 
   if (key == "count") return take_count(value);
   if (key == "device") return take_devices(value);
   if (key == "capabilities") return take_capabilities(value);
-  if (key == "driver" && value != "nvidia" && !value.empty()) {
-    return usage(text_, fmt::format("no driver {}", quoted(value)), "the driver is 'nvidia'");
-  }
+  if (key == "driver" && !value.empty()) return take_driver(value);
   if (key == "options") return usage(text_, "options are not supported", "leave 'options=' out");
   return {};
 }
@@ -156,6 +155,16 @@ Result<void> Parser::take_capabilities(const std::string& value) {
     }
     request_.capabilities.emplace_back(word);
   }
+  return {};
+}
+
+Result<void> Parser::take_driver(const std::string& value) {
+  auto vendor = from_json_text(value, std::type_identity<Vendor>());
+  if (!vendor.ok()) {
+    return usage(text_, fmt::format("no driver {}", quoted(value)),
+                 "drivers are nvidia, amd and intel");
+  }
+  request_.vendor = *vendor;
   return {};
 }
 

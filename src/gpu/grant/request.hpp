@@ -2,30 +2,87 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/result.hpp"
+#include "gpu/inventory/inventory.hpp"
 
 namespace berth::gpu {
 
-/// What the user asked for with --gpus.
+/// The GPUs that something outside of Berth set aside for the caller: a batch system for a job, or
+/// NV_GPU. Nothing else is granted.
+struct Limit {
+  enum class Rule {
+    visible,  ///< as CUDA reads its variable: an entry that names nothing ends the list
+    strict,   ///< an entry that names nothing is an error
+  };
+  std::string variable;          ///< for messages: "CUDA_VISIBLE_DEVICES"
+  std::string value;             ///< as written
+  std::vector<std::string> ids;  ///< "0", "GPU-…", "MIG-…"
+  std::vector<Vendor> vendors;   ///< whose GPUs it counts; empty: those of all
+  Rule rule = Rule::visible;
+  bool of_the_rest = false;     ///< indices count what the limits before have left
+  bool of_the_machine = false;  ///< indices count the GPUs that the job cannot open too
+};
+
+/// Devices besides GPUs that NVIDIA_GDS and its like ask for.
+struct Features {
+  bool gds = false;          ///< GPUDirect Storage
+  bool mofed = false;        ///< InfiniBand
+  bool gdrcopy = false;      ///< /dev/gdrdrv
+  bool nvswitch = false;     ///< /dev/nvidia-nvswitch*
+  bool mig_config = false;   ///< the right to make and remove MIG slices
+  bool mig_monitor = false;  ///< the right to watch them all
+  std::vector<uint32_t> imex_channels;
+
+  bool operator==(const Features&) const = default;
+};
+
+/// NVIDIA_REQUIRE_<NAME> of an image.
+struct NamedRequirement {
+  std::string name;
+  std::string text;
+};
+
+/// What a container is to get: the text of --gpus alone, or what choose() made of every source
+/// (sources.hpp).
 struct Request {
-  enum class Want { none, all, count, devices };
+  enum class Want {
+    none,
+    driver_files,  ///< the driver's files and no GPU: NVIDIA_VISIBLE_DEVICES=none
+    all,
+    count,
+    devices,
+  };
   Want want = Want::none;
   uint32_t count = 0;                     ///< Want::count: ≥ 1
-  std::vector<std::string> devices;       ///< Want::devices: "0", "1:0", "GPU-…", "MIG-…"
-  std::vector<std::string> capabilities;  ///< empty: the image's, else compute,utility
+  std::vector<std::string> devices;       ///< Want::devices: "0", "1:0", "GPU-…", "MIG-…", PCI
+  std::vector<std::string> capabilities;  ///< of capability_names(), "all" too; empty: the default
+  std::optional<Vendor> vendor;           ///< none: the first of those that the machine has
+
+  // What choose() adds.
+  std::string source;            ///< who asks, for messages; empty: --gpus
+  std::string capabilities_why;  ///< who chose them; empty: --gpus names them
+  std::vector<NamedRequirement> requirements;
+  Features features;
+  std::vector<Limit> limits;
+  std::vector<std::string> never;      ///< keys of what policy withholds: key_of() in select.hpp
+  std::vector<std::string> translate;  ///< a job's variables that the container is to get anew
+  std::vector<std::string> typed;      ///< "NAME=value" of --env or the image that select GPUs
+  std::string device_order;            ///< CUDA_DEVICE_ORDER of the container; empty: unset
 };
 
 /// Every capability that a driver file can belong to, in the order of our messages.
 const std::vector<std::string_view>& known_capabilities();
 
 /// Reads the text of --gpus as docker does (one CSV record with quotes): "all", "2", "none",
-/// "device=0,2", "\"device=0,2\",capabilities=compute", "count=2", "device=GPU-8f2b". Beyond
-/// docker, a list needs no quotes: bare words after device= or capabilities= continue it. Errors:
-/// usage (an unknown key or capability, with the nearest; a key twice; count and device).
+/// "device=0,2", "\"device=0,2\",capabilities=compute", "count=2", "device=GPU-8f2b",
+/// "all,driver=amd". Beyond docker, a list needs no quotes: bare words after device= or
+/// capabilities= continue it. Errors: usage (an unknown key, capability or driver, with the
+/// nearest; a key twice; count and device).
 Result<Request> parse_request(std::string_view text);
 
 }  // namespace berth::gpu

@@ -10,20 +10,119 @@
 namespace berth::gpu {
 namespace {
 
+using Want = Request::Want;
+using Many = std::vector<Selected>;
+
 std::string gpus(size_t count) {
   return count == 1 ? std::string("1 GPU") : fmt::format("{} GPUs", count);
 }
 
-std::vector<Selected> everything(const Inventory& inventory) {
-  std::vector<Selected> out;
-  for (const Gpu& gpu : inventory.gpus) {
-    if (!gpu.mig_mode) out.push_back({&gpu, nullptr});
-    for (const MigDevice& slice : gpu.mig) out.push_back({&gpu, &slice});
-  }
-  return out;
+bool contains(const Many& many, const Selected& one) {
+  return std::find(many.begin(), many.end(), one) != many.end();
 }
 
-Error absent(const Inventory& inventory) {
+void add_once(Many& many, const Selected& one) {
+  if (!contains(many, one)) many.push_back(one);
+}
+
+/// What can be granted of a GPU: itself, or its slices.
+void add_parts(Many& many, const Gpu& gpu) {
+  if (!gpu.mig_mode) add_once(many, {&gpu, nullptr});
+  for (const MigDevice& slice : gpu.mig) add_once(many, {&gpu, &slice});
+}
+
+size_t count_of(Vendor vendor, const Inventory& inventory) {
+  return static_cast<size_t>(std::count_if(inventory.gpus.begin(), inventory.gpus.end(),
+                                           [&](const Gpu& gpu) { return gpu.vendor == vendor; }));
+}
+
+// The parts of an error that find_gpu() makes; who asked is put before it.
+Error fault(Kind kind, std::string what, std::string hint = "berth gpu list") {
+  return make_error(kind, std::move(what), std::move(hint));
+}
+
+Error no_such_gpu(Vendor vendor, const Inventory& inventory) {
+  return fault(Kind::not_found,
+               fmt::format("no such GPU, this machine has {}", gpus(count_of(vendor, inventory))));
+}
+
+Result<Selected> whole(const Gpu& gpu) {
+  if (!gpu.mig_mode) return Selected{&gpu, nullptr};
+  return fault(
+      Kind::usage,
+      fmt::format("the GPU is in MIG mode, its {} slices are granted one by one", gpu.mig.size()),
+      fmt::format("--gpus device={}:0", gpu.index));
+}
+
+Result<Selected> by_index(const std::string& id, Vendor vendor, const Inventory& inventory) {
+  size_t colon = id.find(':');
+  auto index = parse_u64(id.substr(0, colon));
+  auto gpu = std::find_if(inventory.gpus.begin(), inventory.gpus.end(), [&](const Gpu& one) {
+    return one.vendor == vendor && index && one.index == *index;
+  });
+  if (gpu == inventory.gpus.end()) return no_such_gpu(vendor, inventory);
+  if (colon == std::string::npos) return whole(*gpu);
+  auto slice = parse_u64(id.substr(colon + 1));
+  for (const MigDevice& candidate : gpu->mig) {
+    if (slice == candidate.index) return Selected{&*gpu, &candidate};
+  }
+  return fault(Kind::not_found, fmt::format("GPU {} has {} MIG slices", *index, gpu->mig.size()));
+}
+
+/// The GPUs and slices of `vendor` whose id starts with `id`; only the one that has it whole, if
+/// one has.
+Many by_prefix(const std::string& id, Vendor vendor, const Inventory& inventory) {
+  Many matches;
+  for (const Gpu& gpu : inventory.gpus) {
+    if (gpu.vendor != vendor) continue;
+    if (!gpu.uuid.empty() && gpu.uuid == id) return {{&gpu, nullptr}};
+    if (!gpu.uuid.empty() && gpu.uuid.starts_with(id)) matches.push_back({&gpu, nullptr});
+    for (const MigDevice& slice : gpu.mig) {
+      // The older form MIG-GPU-<uuid>/<gi>/<ci> needs no NVML.
+      std::string legacy =
+          fmt::format("MIG-{}/{}/{}", gpu.uuid, slice.gpu_instance, slice.compute_instance);
+      bool same = slice.uuid == id || (!gpu.uuid.empty() && legacy == id);
+      if (same) return {{&gpu, &slice}};
+      if (!slice.uuid.empty() && slice.uuid.starts_with(id)) matches.push_back({&gpu, &slice});
+    }
+  }
+  return matches;
+}
+
+Result<Selected> by_uuid(const std::string& id, Vendor vendor, const Inventory& inventory) {
+  Many matches = by_prefix(id, vendor, inventory);
+  if (matches.size() == 1) {
+    const Selected& match = matches.front();
+    return match.slice != nullptr ? Result<Selected>(match) : whole(*match.gpu);
+  }
+  if (matches.size() > 1) {
+    return fault(Kind::usage, fmt::format("{} GPUs have an id that starts so", matches.size()),
+                 "give more of the id; berth gpu list");
+  }
+  bool any = std::any_of(inventory.gpus.begin(), inventory.gpus.end(),
+                         [&](const Gpu& gpu) { return gpu.vendor == vendor && !gpu.uuid.empty(); });
+  if (any) return no_such_gpu(vendor, inventory);
+  return fault(Kind::not_found, "the driver tells no GPU's id",
+               "name it by index: --gpus device=0");
+}
+
+const Gpu* by_pci_address(const std::string& id, const Inventory& inventory) {
+  for (const Gpu& gpu : inventory.gpus) {
+    if (gpu.pci_address == to_lower(id)) return &gpu;
+  }
+  return nullptr;
+}
+
+bool is_uuid(std::string_view id) {
+  return id.starts_with("GPU-") || id.starts_with("MIG-");
+}
+
+Error absent(std::optional<Vendor> vendor, const Inventory& inventory) {
+  if (vendor && *vendor != Vendor::nvidia) {
+    return make_error(Kind::not_found,
+                      fmt::format("this machine has no {} GPU", vendor_name(*vendor)),
+                      "berth gpu list");
+  }
   if (inventory.driver.module_version.empty()) {
     return make_error(
         Kind::not_found, "no NVIDIA driver is loaded on this machine",
@@ -33,74 +132,213 @@ Error absent(const Inventory& inventory) {
                     "berth gpu list");
 }
 
-Error no_such_device(const std::string& id, const Inventory& inventory) {
-  return make_error(Kind::not_found,
-                    fmt::format("--gpus device={}: no such GPU, this machine has {}",
-                                escape_controls(id), gpus(inventory.gpus.size())),
-                    "berth gpu list");
+class Selector {
+ public:
+  Selector(const Request& request, const Inventory& inventory)
+      : request_(request), inventory_(inventory) {}
+
+  Result<Many> run();
+
+ private:
+  Vendor choose_vendor() const;
+  Many not_withheld(Vendor vendor) const;
+  Result<Many> within(const Limit& limit, const Many& left) const;
+  Result<Selected> one_of(const Limit& limit, const std::string& id, const Many& left) const;
+  Result<void> apply_limits();
+  Result<Many> count() const;
+  Result<Many> devices() const;
+  Result<Selected> device(const std::string& id) const;
+  bool withheld(const Selected& one) const;
+  Error out_of_reach(const std::string& id, const Selected& one) const;
+  std::string asked(const std::string& what) const;
+
+  const Request& request_;
+  const Inventory& inventory_;
+  Vendor vendor_ = Vendor::nvidia;
+  Many left_;
+  const Limit* narrowest_ = nullptr;
+};
+
+/// "--gpus device=0", "NVIDIA_VISIBLE_DEVICES=0,9: '9'".
+std::string Selector::asked(const std::string& what) const {
+  if (request_.source.empty()) return "--gpus " + escape_controls(what);
+  size_t equals = what.find('=');
+  std::string id = equals == std::string::npos ? what : what.substr(equals + 1);
+  return request_.source + ": " + quoted(id);
 }
 
-Result<Selected> by_index(const std::string& id, const Inventory& inventory) {
-  size_t colon = id.find(':');
-  auto index = parse_u64(id.substr(0, colon));
-  if (!index || *index >= inventory.gpus.size()) return no_such_device(id, inventory);
-  const Gpu& gpu = inventory.gpus[static_cast<size_t>(*index)];
-  if (colon == std::string::npos) {
-    if (!gpu.mig_mode) return Selected{&gpu, nullptr};
-    return make_error(
-        Kind::usage,
-        fmt::format(
-            "--gpus device={}: the GPU is in MIG mode, its {} slices are granted one by one", id,
-            gpu.mig.size()),
-        fmt::format("--gpus device={}:0", id));
-  }
-  auto slice = parse_u64(id.substr(colon + 1));
-  for (const MigDevice& candidate : gpu.mig) {
-    if (slice == candidate.index) return Selected{&gpu, &candidate};
-  }
-  return make_error(Kind::not_found,
-                    fmt::format("--gpus device={}: GPU {} has {} MIG slices", escape_controls(id),
-                                *index, gpu.mig.size()),
-                    "berth gpu list");
-}
-
-// The whole id, or a prefix that only one has.
-Result<Selected> by_uuid(const std::string& id, const Inventory& inventory) {
-  std::vector<Selected> matches;
-  bool any_uuid = false;
-  for (const Gpu& gpu : inventory.gpus) {
-    any_uuid = any_uuid || !gpu.uuid.empty();
-    if (gpu.uuid == id) return by_index(std::to_string(gpu.index), inventory);
-    if (!gpu.uuid.empty() && gpu.uuid.starts_with(id)) matches.push_back({&gpu, nullptr});
-    for (const MigDevice& slice : gpu.mig) {
-      // The older form MIG-GPU-<uuid>/<gi>/<ci> needs no NVML.
-      std::string legacy =
-          fmt::format("MIG-{}/{}/{}", gpu.uuid, slice.gpu_instance, slice.compute_instance);
-      if (slice.uuid == id || (!gpu.uuid.empty() && legacy == id)) return Selected{&gpu, &slice};
-      if (!slice.uuid.empty() && slice.uuid.starts_with(id)) matches.push_back({&gpu, &slice});
+// An id tells its vendor; otherwise the machine's first in the order of Vendor.
+Vendor Selector::choose_vendor() const {
+  if (request_.vendor) return *request_.vendor;
+  constexpr Vendor kAll[] = {Vendor::nvidia, Vendor::amd, Vendor::intel};
+  if (request_.want == Want::devices) {
+    const std::string& id = request_.devices.front();
+    if (const Gpu* gpu = by_pci_address(id, inventory_)) return gpu->vendor;
+    for (Vendor vendor : kAll) {
+      if (is_uuid(id) && !by_prefix(id, vendor, inventory_).empty()) return vendor;
     }
   }
-  if (matches.size() == 1) {
-    const Selected& match = matches.front();
-    return match.slice != nullptr ? Result<Selected>(match)
-                                  : by_index(std::to_string(match.gpu->index), inventory);
+  for (Vendor vendor : kAll) {
+    if (count_of(vendor, inventory_) > 0) return vendor;
   }
-  if (matches.size() > 1) {
+  return Vendor::nvidia;
+}
+
+bool Selector::withheld(const Selected& one) const {
+  auto has = [&](const std::string& key) {
+    return std::find(request_.never.begin(), request_.never.end(), key) != request_.never.end();
+  };
+  return has(key_of({one.gpu, nullptr})) || has(key_of(one));
+}
+
+Many Selector::not_withheld(Vendor vendor) const {
+  Many all, out;
+  for (const Gpu& gpu : inventory_.gpus) {
+    if (gpu.vendor == vendor) add_parts(all, gpu);
+  }
+  std::copy_if(all.begin(), all.end(), std::back_inserter(out),
+               [&](const Selected& one) { return !withheld(one); });
+  return out;
+}
+
+Result<Selected> Selector::one_of(const Limit& limit, const std::string& id,
+                                  const Many& left) const {
+  auto index = parse_u64(id);
+  if (limit.of_the_rest && index) {
+    if (*index < left.size()) return left[static_cast<size_t>(*index)];
+    return no_such_gpu(vendor_, inventory_);
+  }
+  return find_gpu(id, vendor_, inventory_);
+}
+
+Result<Many> Selector::within(const Limit& limit, const Many& left) const {
+  Many named;
+  for (const std::string& id : limit.ids) {
+    auto one = one_of(limit, id, left);
+    if (one.ok()) {
+      add_once(named, *one);
+      continue;
+    }
+    // A number that counts a GPU in MIG mode: all of it.
+    auto index = parse_u64(id);
+    const Gpu* gpu = nullptr;
+    for (const Gpu& candidate : inventory_.gpus) {
+      bool same = candidate.vendor == vendor_ && index && candidate.index == *index;
+      if (same && candidate.mig_mode) gpu = &candidate;
+    }
+    if (gpu != nullptr) {
+      add_parts(named, *gpu);
+    } else if (limit.rule == Limit::Rule::visible) {
+      break;
+    } else {
+      Error error = std::move(one).error();
+      error.what = fmt::format("{}={}: {}: {}", limit.variable, escape_controls(limit.value),
+                               quoted(id), error.what);
+      return error;
+    }
+  }
+  Many out;
+  for (const Selected& one : named) {
+    if (contains(left, one)) out.push_back(one);
+  }
+  return out;
+}
+
+Result<void> Selector::apply_limits() {
+  left_ = not_withheld(vendor_);
+  for (const Limit& limit : request_.limits) {
+    bool counts = limit.vendors.empty() || std::find(limit.vendors.begin(), limit.vendors.end(),
+                                                     vendor_) != limit.vendors.end();
+    if (!counts) continue;
+    left_ = TRY(within(limit, left_));
+    narrowest_ = &limit;
+  }
+  return {};
+}
+
+// "this machine has 8 GPUs", "CUDA_VISIBLE_DEVICES=4,5 leaves 2 GPUs"
+std::string reach(const Limit* limit, size_t count) {
+  if (limit == nullptr) return "this machine has " + gpus(count);
+  return fmt::format("{}={} leaves {}", limit->variable, escape_controls(limit->value),
+                     gpus(count));
+}
+
+Result<Many> Selector::count() const {
+  if (request_.count > left_.size()) {
     return make_error(Kind::usage,
-                      fmt::format("--gpus device={}: {} GPUs have an id that starts so",
-                                  escape_controls(id), matches.size()),
-                      "give more of the id; berth gpu list");
+                      fmt::format("{}: {}", asked(std::to_string(request_.count)),
+                                  reach(narrowest_, left_.size())),
+                      "berth gpu list");
   }
-  if (!any_uuid) {
-    return make_error(
-        Kind::not_found,
-        fmt::format("--gpus device={}: the driver tells no GPU's id", escape_controls(id)),
-        "name it by index: --gpus device=0");
+  return Many(left_.begin(), left_.begin() + request_.count);
+}
+
+Error Selector::out_of_reach(const std::string& id, const Selected& one) const {
+  std::string asked_for = asked("device=" + id);
+  if (withheld(one)) {
+    return make_error(Kind::denied, asked_for + ": the policy of this machine withholds this GPU",
+                      "berth policy show");
   }
-  return no_such_device(id, inventory);
+  return make_error(Kind::denied,
+                    fmt::format("{}: not one of the GPUs of {}={}", asked_for,
+                                narrowest_ != nullptr ? narrowest_->variable : "?",
+                                narrowest_ != nullptr ? escape_controls(narrowest_->value) : ""),
+                    "--gpus all for those");
+}
+
+Result<Selected> Selector::device(const std::string& id) const {
+  auto one = find_gpu(id, vendor_, inventory_);
+  if (!one.ok()) {
+    Error error = std::move(one).error();
+    error.what = asked("device=" + id) + ": " + error.what;
+    return error;
+  }
+  if (!contains(left_, *one)) return out_of_reach(id, *one);
+  return one;
+}
+
+Result<Many> Selector::devices() const {
+  Many out;
+  for (const std::string& id : request_.devices) add_once(out, TRY(device(id)));
+  return out;
+}
+
+Result<Many> Selector::run() {
+  if (request_.want == Want::none) return Many();
+  vendor_ = choose_vendor();
+  if (count_of(vendor_, inventory_) == 0) return absent(request_.vendor, inventory_);
+  if (request_.want == Want::driver_files) return Many();
+  TRY(apply_limits());
+  if (request_.want == Want::count) return count();
+  if (request_.want == Want::devices) return devices();
+  if (!left_.empty()) return std::move(left_);
+  if (narrowest_ != nullptr) {
+    return make_error(Kind::not_found,
+                      fmt::format("{}: {}", asked("all"), reach(narrowest_, size_t{0})),
+                      "--gpus none");
+  }
+  if (!request_.never.empty()) {
+    return make_error(Kind::denied,
+                      asked("all") + ": the policy of this machine withholds every GPU",
+                      "berth policy show");
+  }
+  return make_error(Kind::not_found, asked("all") + ": every GPU is in MIG mode and has no slice",
+                    "nvidia-smi mig -cgi 19 -C");
 }
 
 }  // namespace
+
+std::string_view vendor_name(Vendor vendor) {
+  switch (vendor) {
+    case Vendor::nvidia:
+      return "NVIDIA";
+    case Vendor::amd:
+      return "AMD";
+    case Vendor::intel:
+      return "Intel";
+  }
+  BERTH_ASSERT(false);
+}
 
 std::string name_of(const Selected& selected) {
   const Gpu& gpu = *selected.gpu;
@@ -111,36 +349,37 @@ std::string name_of(const Selected& selected) {
   return gpu.uuid.empty() ? std::to_string(gpu.index) : gpu.uuid;
 }
 
-Result<std::vector<Selected>> select(const Request& request, const Inventory& inventory) {
-  using Want = Request::Want;
-  if (request.want == Want::none) return std::vector<Selected>();
-  if (inventory.gpus.empty()) return absent(inventory);
-  std::vector<Selected> all = everything(inventory);
-  if (request.want == Want::all) {
-    if (all.empty()) {
-      return make_error(Kind::not_found, "--gpus all: every GPU is in MIG mode and has no slice",
-                        "nvidia-smi mig -cgi 19 -C");
+std::string key_of(const Selected& selected) {
+  if (selected.slice == nullptr) return selected.gpu->pci_address;
+  return fmt::format("{}/{}/{}", selected.gpu->pci_address, selected.slice->gpu_instance,
+                     selected.slice->compute_instance);
+}
+
+std::vector<std::string> keys_of(const std::vector<std::string>& names,
+                                 const Inventory& inventory) {
+  std::vector<std::string> out;
+  for (const std::string& name : names) {
+    for (const Gpu& gpu : inventory.gpus) {
+      bool whole_gpu = name == gpu.pci_address || name == std::to_string(gpu.index) ||
+                       (is_uuid(name) && gpu.uuid.starts_with(name));
+      if (whole_gpu) out.push_back(gpu.pci_address);
     }
-    return all;
-  }
-  if (request.want == Want::count) {
-    if (request.count > all.size()) {
-      return make_error(
-          Kind::usage,
-          fmt::format("--gpus {}: this machine has {}", request.count, gpus(all.size())),
-          "berth gpu list");
-    }
-    all.resize(request.count);
-    return all;
-  }
-  std::vector<Selected> out;
-  for (const std::string& id : request.devices) {
-    bool uuid = id.starts_with("GPU-") || id.starts_with("MIG-");
-    Selected one = uuid ? TRY(by_uuid(id, inventory)) : TRY(by_index(id, inventory));
-    auto same = [&](const Selected& s) { return s.gpu == one.gpu && s.slice == one.slice; };
-    if (std::none_of(out.begin(), out.end(), same)) out.push_back(one);
+    auto slice = find_gpu(name, Vendor::nvidia, inventory);
+    if (slice.ok()) out.push_back(key_of(*slice));
   }
   return out;
+}
+
+Result<Selected> find_gpu(const std::string& id, Vendor vendor, const Inventory& inventory) {
+  if (is_uuid(id)) return by_uuid(id, vendor, inventory);
+  if (const Gpu* gpu = by_pci_address(id, inventory); gpu != nullptr && gpu->vendor == vendor) {
+    return whole(*gpu);
+  }
+  return by_index(id, vendor, inventory);
+}
+
+Result<std::vector<Selected>> select(const Request& request, const Inventory& inventory) {
+  return Selector(request, inventory).run();
 }
 
 }  // namespace berth::gpu

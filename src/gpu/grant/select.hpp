@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.hpp"
@@ -13,16 +15,33 @@ namespace berth::gpu {
 struct Selected {
   const Gpu* gpu = nullptr;
   const MigDevice* slice = nullptr;
+
+  bool operator==(const Selected&) const = default;
 };
 
-/// What the request names, by index, in the order of the inventory, each once. A GPU in MIG mode
-/// cannot be granted whole: all and a count take its slices, each for one.
-/// Pointers lead into `inventory`.
+/// What the request names, each once: devices in the order of the request, all and a count in that
+/// of the inventory, or of the job where a limit has one. Of one vendor. A GPU in MIG mode cannot
+/// be granted whole: all and a count take its slices, each for one. Nothing outside of the
+/// request's limits and nothing that policy withholds. Pointers lead into `inventory`.
 /// Errors: not_found (no driver, no such GPU), usage (too many; an ambiguous id; a GPU in MIG
-/// mode).
+/// mode), denied (outside of a limit, or withheld; the line names who says so).
 Result<std::vector<Selected>> select(const Request& request, const Inventory& inventory);
+
+/// The GPU that `id` names: an index ("0", "0:1"), an id or a prefix that one GPU has, "MIG-…",
+/// "MIG-GPU-<uuid>/<gi>/<ci>", a PCI address. Errors: not_found, usage.
+Result<Selected> find_gpu(const std::string& id, Vendor vendor, const Inventory& inventory);
 
 /// "GPU-…", "MIG-…", else "0" or "0:1": as programs and people name it.
 std::string name_of(const Selected& selected);
+
+/// What stays the same when GPUs are counted anew: "0000:1b:00.0", "0000:1b:00.0/7/0" for a slice.
+std::string key_of(const Selected& selected);
+
+/// The keys of what `names` (gpu.never of the policy) names; a whole GPU stands for its slices.
+/// Names of what the machine does not have, and CDI names, are passed over.
+std::vector<std::string> keys_of(const std::vector<std::string>& names, const Inventory& inventory);
+
+/// "NVIDIA", "AMD", "Intel".
+std::string_view vendor_name(Vendor vendor);
 
 }  // namespace berth::gpu

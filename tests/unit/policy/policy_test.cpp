@@ -30,7 +30,7 @@ TEST(Policy, grants_nothing_by_default) {
   EXPECT_FALSE(policy.gpu.devices_by_volume);
   EXPECT_TRUE(policy.gpu.always.empty());
   EXPECT_TRUE(policy.gpu.requirements);
-  EXPECT_TRUE(policy.gpu.scheduler);
+  EXPECT_EQ(policy.gpu.scheduler, Scheduler::grant);
   EXPECT_TRUE(check(policy).ok());
 }
 

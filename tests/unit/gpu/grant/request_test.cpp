@@ -55,6 +55,13 @@ TEST(GpuRequest, takes_capabilities_with_dockers_quotes_and_without) {
               ElementsAre("compute", "video"));
 }
 
+TEST(GpuRequest, the_driver_names_the_vendor) {
+  EXPECT_EQ(good("all").vendor, std::nullopt);
+  EXPECT_EQ(good("all,driver=nvidia").vendor, Vendor::nvidia);
+  EXPECT_EQ(good("device=0,driver=amd").vendor, Vendor::amd);
+  EXPECT_EQ(good("2,driver=intel").vendor, Vendor::intel);
+}
+
 TEST(GpuRequest, capabilities_alone_ask_for_one_gpu_as_docker_does) {
   EXPECT_EQ(good("capabilities=compute").want, Want::count);
   EXPECT_EQ(good("capabilities=compute").count, 1U);
@@ -80,8 +87,8 @@ TEST(GpuRequest, says_what_is_wrong) {
       line("GPU-12"),
       "--gpus GPU-12: expected all, none, a number or device=…, got 'GPU-12'; try: did you mean "
       "'device=GPU-12'?");
-  EXPECT_EQ(line("all,driver=amd"),
-            "--gpus all,driver=amd: no driver 'amd'; try: the driver is 'nvidia'");
+  EXPECT_EQ(line("all,driver=matrox"),
+            "--gpus all,driver=matrox: no driver 'matrox'; try: drivers are nvidia, amd and intel");
   EXPECT_EQ(line("all,options=x"),
             "--gpus all,options=x: options are not supported; try: leave 'options=' out");
 }

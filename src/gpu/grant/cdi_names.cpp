@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/grant/cdi_names.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "base/text.hpp"
+#include "gpu/grant/select.hpp"
+
+namespace berth::gpu {
+namespace {
+
+using Strings = std::vector<std::string>;
+
+std::optional<Vendor> vendor_of(std::string_view kind) {
+  if (kind == "nvidia.com/gpu") return Vendor::nvidia;
+  if (kind == "amd.com/gpu") return Vendor::amd;
+  return std::nullopt;
+}
+
+bool has(const Strings& many, const std::string& one) {
+  return std::find(many.begin(), many.end(), one) != many.end();
+}
+
+/// The keys of all that the request lets anybody have of a vendor.
+Result<Strings> reachable_keys(Vendor vendor, const Request& request, const Inventory& job) {
+  Request all = request;
+  all.want = Request::Want::all;
+  all.vendor = vendor;
+  all.source = "--device";
+  Strings keys;
+  for (const Selected& one : TRY(select(all, job))) keys.push_back(key_of(one));
+  return keys;
+}
+
+std::string index_of(const Selected& one) {
+  if (one.slice == nullptr) return std::to_string(one.gpu->index);
+  return fmt::format("{}:{}", one.gpu->index, one.slice->index);
+}
+
+/// "nvidia.com/gpu=4" for each key, in their order.
+void add_names(const std::string& kind, const Strings& keys, const Inventory& machine,
+               Strings& out) {
+  for (const std::string& key : keys) {
+    for (const Gpu& gpu : machine.gpus) {
+      Selected whole{&gpu, nullptr};
+      if (key_of(whole) == key) out.push_back(kind + "=" + index_of(whole));
+      for (const MigDevice& slice : gpu.mig) {
+        Selected part{&gpu, &slice};
+        if (key_of(part) == key) out.push_back(kind + "=" + index_of(part));
+      }
+    }
+  }
+}
+
+Error refused(const std::string& name, const Request& request) {
+  if (request.limits.empty()) {
+    return make_error(
+        Kind::denied,
+        fmt::format("--device {}: the policy of this machine withholds it", escape_controls(name)),
+        "berth policy show");
+  }
+  const Limit& limit = request.limits.back();
+  return make_error(Kind::denied,
+                    fmt::format("--device {}: not one of the GPUs of {}={}", escape_controls(name),
+                                limit.variable, escape_controls(limit.value)),
+                    "--gpus all for those");
+}
+
+Result<void> take(const std::string& name, const Request& request, const Inventory& machine,
+                  const Inventory& job, Strings& out) {
+  size_t equals = name.find('=');
+  std::string kind = name.substr(0, equals);
+  auto vendor = vendor_of(kind);
+  bool known = vendor && std::any_of(machine.gpus.begin(), machine.gpus.end(),
+                                     [&](const Gpu& gpu) { return gpu.vendor == *vendor; });
+  if (!known) {
+    out.push_back(name);
+    return {};
+  }
+  std::string id = equals == std::string::npos ? "" : name.substr(equals + 1);
+  Strings keys = TRY(reachable_keys(*vendor, request, job));
+  if (id == "all") {
+    add_names(kind, keys, machine, out);
+    return {};
+  }
+  auto one = find_gpu(id, *vendor, machine);
+  if (!one.ok() || !has(keys, key_of(*one))) return refused(name, request);
+  out.push_back(name);
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> reachable_names(const std::vector<std::string>& names,
+                                                 const std::vector<std::string>& withheld,
+                                                 const Request& request, const Inventory& machine,
+                                                 const Inventory& job) {
+  Strings out;
+  for (const std::string& name : names) {
+    if (has(withheld, name)) return refused(name, {});
+    TRY(take(name, request, machine, job, out));
+  }
+  return out;
+}
+
+}  // namespace berth::gpu

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "gpu/grant/request.hpp"
+
+namespace berth::gpu {
+
+/// CDI names of GPUs ("nvidia.com/gpu=0", "amd.com/gpu=all"), held to the limits and to what policy
+/// withholds, as --gpus is: "all" becomes the names of what is left of it, another name outside is
+/// refused. Names of other kinds pass, but those that `withheld` (gpu.never) has as they are.
+/// CDI files count the GPUs of the `machine`; `job` is it without what the job cannot open.
+/// Errors: denied, and those of select().
+Result<std::vector<std::string>> reachable_names(const std::vector<std::string>& names,
+                                                 const std::vector<std::string>& withheld,
+                                                 const Request& request, const Inventory& machine,
+                                                 const Inventory& job);
+
+}  // namespace berth::gpu

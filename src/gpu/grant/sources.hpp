@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// One request out of all that can ask for GPUs. Flags win over everything; what an image says
+// grants nothing unless the policy, or the name nvidia-docker, says that it does; a job's GPUs are
+// the most that its containers get. See docs/decisions/0025 and 0026.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+#include "gpu/grant/request.hpp"
+#include "policy/policy.hpp"
+
+namespace berth::gpu {
+
+/// The name that the user called.
+enum class Program { berth, docker, nvidia_docker };
+
+/// Of argv[0]: "/usr/bin/nvidia-docker" is nvidia_docker.
+Program program_of(std::string_view argv0);
+
+/// All that can ask.
+struct Sources {
+  std::optional<std::string> gpus;            ///< the text of --gpus
+  std::vector<std::string> devices;           ///< CDI names of --device
+  std::vector<std::string> annotations;       ///< CDI names of annotations
+  std::vector<std::string> volumes;           ///< /dev/null mounts, relative to kVolumeDevices
+  std::vector<std::string> image;             ///< "NAME=value" of the image
+  std::vector<std::string> typed;             ///< of --env; "NAME" stands for the caller's value
+  std::map<std::string, std::string> labels;  ///< of the image
+  std::vector<std::string> caller;            ///< the environment that berth was called with
+  Program program = Program::berth;
+  bool privileged = false;  ///< CAP_SYS_ADMIN in the bounding set
+};
+
+/// What became of one source; for explain.
+struct Verdict {
+  std::string source;  ///< "--gpus", "NVIDIA_VISIBLE_DEVICES of the image"
+  std::string text;    ///< "device=0,2"
+  bool used = false;
+  std::string why;
+
+  bool operator==(const Verdict&) const = default;
+};
+
+struct Choice {
+  Request request;
+  std::vector<std::string> cdi_names;  ///< to be resolved beside it
+  std::vector<Verdict> verdicts;
+  std::vector<std::string> warnings;
+  /// Variables with a job's value that the user passed on by name, and that no longer mean anything
+  /// in the container.
+  std::vector<std::string> withdrawn;
+  /// The scheduler alone asks: a machine without a driver is then no error.
+  bool by_scheduler_alone = false;
+
+  bool grants() const { return request.want != Request::Want::none || !cdi_names.empty(); }
+};
+
+/// Decides. Pure, and cheap where nothing asks: the machine is not looked at.
+/// Errors: usage (the text of --gpus or of the policy's always; a MIG right asked for by a
+/// container without privileges), denied (a capability that the policy does not allow).
+Result<Choice> choose(const Sources& sources, const policy::Gpu& policy);
+
+}  // namespace berth::gpu

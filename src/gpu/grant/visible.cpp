@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/grant/visible.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.hpp"
+
+namespace berth::gpu {
+namespace {
+
+bool before(const Selected& a, const Selected& b) {
+  if (a.gpu->pci_address != b.gpu->pci_address) return a.gpu->pci_address < b.gpu->pci_address;
+  uint32_t left = a.slice != nullptr ? a.slice->index : 0;
+  uint32_t right = b.slice != nullptr ? b.slice->index : 0;
+  return left < right;
+}
+
+bool all_have_ids(const std::vector<Selected>& granted) {
+  return std::all_of(granted.begin(), granted.end(), [](const Selected& one) {
+    return one.slice != nullptr ? !one.slice->uuid.empty() : !one.gpu->uuid.empty();
+  });
+}
+
+std::string ids(const std::vector<Selected>& granted) {
+  std::vector<std::string> out;
+  for (const Selected& one : granted) out.push_back(name_of(one));
+  return join(out, ",");
+}
+
+/// The place of each among all of them, in PCI order: 3,1,5 → 1,0,2.
+std::string ranks(const std::vector<Selected>& granted) {
+  std::vector<std::string> out;
+  for (const Selected& one : granted) {
+    auto less = [&](const Selected& other) { return before(other, one); };
+    out.push_back(std::to_string(std::count_if(granted.begin(), granted.end(), less)));
+  }
+  return join(out, ",");
+}
+
+std::string counted(size_t count) {
+  std::vector<std::string> out;
+  for (size_t i = 0; i < count; ++i) out.push_back(std::to_string(i));
+  return join(out, ",");
+}
+
+bool has(const std::vector<std::string>& many, std::string_view one) {
+  return std::find(many.begin(), many.end(), one) != many.end();
+}
+
+// ROCR_VISIBLE_DEVICES puts them in order; who reads a second variable counts what that has left.
+std::string value_for(const std::string& variable, const Request& request,
+                      const std::vector<Selected>& granted, bool by_id) {
+  bool second =
+      variable != "ROCR_VISIBLE_DEVICES" && has(request.translate, "ROCR_VISIBLE_DEVICES");
+  if (granted.front().gpu->vendor == Vendor::amd && second) return counted(granted.size());
+  bool cuda = variable == "CUDA_VISIBLE_DEVICES";
+  return cuda && by_id ? ids(granted) : ranks(granted);
+}
+
+bool reads(Vendor vendor, std::string_view variable) {
+  switch (vendor) {
+    case Vendor::nvidia:
+      return variable == "CUDA_VISIBLE_DEVICES" || variable == "GPU_DEVICE_ORDINAL";
+    case Vendor::amd:
+      return variable != "ZE_AFFINITY_MASK";
+    case Vendor::intel:
+      return variable == "ZE_AFFINITY_MASK";
+  }
+  return false;
+}
+
+bool names_one(std::string_view id, const std::vector<Selected>& granted) {
+  if (auto index = parse_u64(id)) return *index < granted.size();
+  return std::any_of(granted.begin(), granted.end(), [&](const Selected& one) {
+    std::string legacy;
+    if (one.slice != nullptr) {
+      legacy = fmt::format("MIG-{}/{}/{}", one.gpu->uuid, one.slice->gpu_instance,
+                           one.slice->compute_instance);
+    }
+    return name_of(one).starts_with(id) || legacy == id;
+  });
+}
+
+// "0.1" of ZE_AFFINITY_MASK is a tile of GPU 0.
+std::string_view without_tile(std::string_view id) {
+  size_t dot = id.find('.');
+  return dot != std::string_view::npos && parse_u64(id.substr(dot + 1)) ? id.substr(0, dot) : id;
+}
+
+/// The first entry of `value` that names nothing.
+std::optional<std::string> first_stale(std::string_view value,
+                                       const std::vector<Selected>& granted) {
+  if (trim(value).empty() || trim(value) == "-1" || trim(value) == "NoDevFiles") {
+    return std::nullopt;
+  }
+  for (std::string_view id : split(value, ',')) {
+    id = trim(id);
+    if (id == "-1") return std::nullopt;  // CUDA's way to end a list
+    if (!names_one(without_tile(id), granted)) return std::string(id);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::vector<std::string> translate_selection(const Request& request,
+                                             const std::vector<Selected>& granted) {
+  std::vector<std::string> out;
+  if (granted.empty()) return out;
+  bool slices = std::any_of(granted.begin(), granted.end(),
+                            [](const Selected& one) { return one.slice != nullptr; });
+  bool by_speed = !request.device_order.empty() && request.device_order != "PCI_BUS_ID";
+  bool by_id = slices || (by_speed && all_have_ids(granted));
+  bool numbered = false;
+  for (const std::string& variable : request.translate) {
+    if (!reads(granted.front().gpu->vendor, variable)) continue;
+    out.push_back(variable + "=" + value_for(variable, request, granted, by_id));
+    numbered = numbered || (variable == "CUDA_VISIBLE_DEVICES" && !by_id);
+  }
+  bool nvidia = granted.front().gpu->vendor == Vendor::nvidia;
+  if (numbered && nvidia && request.device_order.empty() && granted.size() > 1) {
+    out.emplace_back("CUDA_DEVICE_ORDER=PCI_BUS_ID");
+  }
+  return out;
+}
+
+std::vector<std::string> stale_selections(const Request& request,
+                                          const std::vector<Selected>& granted) {
+  std::vector<std::string> out;
+  for (const std::string& entry : request.typed) {
+    size_t equals = entry.find('=');
+    auto stale = first_stale(entry.substr(equals + 1), granted);
+    if (!stale) continue;
+    std::string has_text = granted.empty()       ? "no GPU"
+                           : granted.size() == 1 ? "1 GPU"
+                                                 : fmt::format("{} GPUs", granted.size());
+    out.push_back(fmt::format("{}: {} names no GPU of the container, which has {}",
+                              escape_controls(entry), quoted(*stale), has_text));
+  }
+  return out;
+}
+
+}  // namespace berth::gpu

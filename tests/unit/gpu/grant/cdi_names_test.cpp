@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/grant/cdi_names.hpp"
+
+#include <gtest/gtest.h>
+
+#include "base/text.hpp"
+#include "gpu/grant/job.hpp"
+#include "gpu/grant/select.hpp"
+#include "unit/gpu/grant/machine.hpp"
+
+namespace berth::gpu {
+namespace {
+
+std::string reachable(const std::vector<std::string>& names, const std::string& visible,
+                      const std::vector<std::string>& never = {},
+                      const Inventory& machine = gpu_machine(8)) {
+  Request request;
+  if (!visible.empty()) {
+    request.limits =
+        find_job(Variables({"SLURM_JOB_ID=1", "CUDA_VISIBLE_DEVICES=" + visible}, {}))->limits;
+  }
+  request.never = keys_of(never, machine);
+  auto out = reachable_names(names, never, request, machine, machine);
+  return out.ok() ? join(*out, " ") : to_line(out.error());
+}
+
+TEST(CdiNames, are_held_to_the_job) {
+  EXPECT_EQ(reachable({"nvidia.com/gpu=4"}, "4,5"), "nvidia.com/gpu=4");
+  EXPECT_EQ(reachable({"nvidia.com/gpu=GPU-b4-0000"}, "4,5"), "nvidia.com/gpu=GPU-b4-0000");
+  EXPECT_EQ(reachable({"nvidia.com/gpu=0"}, "4,5"),
+            "--device nvidia.com/gpu=0: not one of the GPUs of CUDA_VISIBLE_DEVICES=4,5; try: "
+            "--gpus all for those");
+  EXPECT_EQ(reachable({"nvidia.com/gpu=mine"}, "4,5").substr(0, 53),
+            "--device nvidia.com/gpu=mine: not one of the GPUs of ");
+}
+
+TEST(CdiNames, all_means_all_of_the_jobs) {
+  EXPECT_EQ(reachable({"nvidia.com/gpu=all"}, "5,4"), "nvidia.com/gpu=5 nvidia.com/gpu=4");
+  EXPECT_EQ(reachable({"nvidia.com/gpu=all"}, "MIG-c1", {}, sliced_machine(2)),
+            "nvidia.com/gpu=1:1");
+}
+
+TEST(CdiNames, are_held_to_the_policy) {
+  EXPECT_EQ(reachable({"nvidia.com/gpu=1"}, "", {"1"}),
+            "--device nvidia.com/gpu=1: the policy of this machine withholds it; try: berth policy "
+            "show");
+  EXPECT_EQ(reachable({"nvidia.com/gpu=all"}, "", {"2", "3", "4", "5", "6", "7"}),
+            "nvidia.com/gpu=0 nvidia.com/gpu=1");
+  EXPECT_EQ(reachable({"vendor.com/net=a"}, "", {"vendor.com/net=a"}).substr(0, 33),
+            "--device vendor.com/net=a: the po");
+}
+
+TEST(CdiNames, of_other_things_pass) {
+  EXPECT_EQ(reachable({"vendor.com/net=a", "amd.com/gpu=0"}, "4,5"),
+            "vendor.com/net=a amd.com/gpu=0");
+}
+
+TEST(CdiNames, count_the_machine_not_the_job) {
+  Inventory machine = gpu_machine(4), job = machine;
+  job.gpus.erase(job.gpus.begin(), job.gpus.begin() + 2);
+  job.gpus[0].index = 0;
+  job.gpus[1].index = 1;
+  Request request;
+  auto all = reachable_names({"nvidia.com/gpu=all"}, {}, request, machine, job);
+  ASSERT_TRUE(all.ok());
+  EXPECT_EQ(join(*all, " "), "nvidia.com/gpu=2 nvidia.com/gpu=3");
+  EXPECT_FALSE(reachable_names({"nvidia.com/gpu=0"}, {}, request, machine, job).ok());
+}
+
+}  // namespace
+}  // namespace berth::gpu
