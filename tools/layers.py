@@ -37,14 +37,16 @@ LAYERS = {
     "gpu/place": "base json sys oci scan gpu/grant gpu/inventory/inventory.hpp",
     # What CDI files mean, resolved: the form that berth-runtime reads.
     "gpu/cdi_index": "base json sys oci",
+    # What a CDI file of ours makes another engine do in a container: our hook.
+    "gpu/cdi_hook": "base json sys oci scan",
     # CDI files: reading, resolving and making them.
-    "gpu/cdi": "base json yaml sys oci scan policy gpu/cdi_index gpu/grant "
+    "gpu/cdi": "base json yaml sys oci scan policy gpu/cdi_index gpu/cdi_hook gpu/grant "
                "gpu/inventory/inventory.hpp",
     "image": "base json sys oci",
     "transfer": "base json sys oci image scan",
     "monitor": "base json sys",
     "engine": "base json sys oci plan scan policy gpu/inventory gpu/probe gpu/grant gpu/place "
-              "gpu/cdi_index gpu/cdi yaml image",
+              "gpu/cdi_index gpu/cdi_hook gpu/cdi yaml image",
     "cli/core": "base json",
     "cli/berth": "base json cli/core engine",
     "cli/oci": "base json cli/core oci plan runtime",
@@ -53,11 +55,12 @@ LAYERS = {
 # A program wires together what it is given: the folders that its link line may bring in.
 PROGRAMS = {
     "berth": "base json sys oci plan scan policy gpu/inventory gpu/probe gpu/grant gpu/place "
-             "gpu/cdi_index gpu/cdi yaml image engine cli/core cli/berth",
+             "gpu/cdi_index gpu/cdi_hook gpu/cdi yaml image engine cli/core cli/berth",
     "berth-transfer": "base json sys oci image scan transfer",
     "berth-runtime": "base json sys oci plan scope runtime cli/core cli/oci",
     "berth-scope": "base json scope",
     "berth-monitor": "base json sys monitor",
+    "berth-cdi-hook": "base json sys oci scan gpu/cdi_hook",
     "berth-gpu-probe": "base json sys scan gpu/inventory gpu/probe",
 }
 

@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/cdi.hpp"
 
-#include <fcntl.h>
+#include <algorithm>
 
 #include "base/text.hpp"
+#include "engine/gpus.hpp"
+#include "gpu/cdi/generate.hpp"
 #include "gpu/cdi/registry.hpp"
+#include "gpu/cdi_hook/arguments.hpp"
+#include "gpu/inventory/driver_root.hpp"
 #include "json/fields.hpp"
 #include "oci/cdi.hpp"
 #include "oci/edit_fields.hpp"
 #include "sys/file.hpp"
+#include "yaml/read.hpp"
 
 namespace berth::engine {
 namespace {
@@ -24,6 +29,49 @@ Result<oci::ContainerEdits> find_edits(const Context& context,
   }
   index = TRY(list_cdi(context));
   return gpu::cdi::edits_of(index, names);
+}
+
+/// Where nothing can be asked nothing is loaded.
+std::string loaded_driver(const Context& context) {
+  auto root = gpu::DriverRoot::open(context.paths.driver_root);
+  if (!root.ok()) return "";
+  auto version = root->read_machine("/sys/module/nvidia/version");
+  return version.ok() && *version ? std::string(trim(**version)) : "";
+}
+
+Result<gpu::cdi::Naming> naming_of(const std::string& word) {
+  if (word == "index") return gpu::cdi::Naming::index;
+  if (word == "uuid") return gpu::cdi::Naming::uuid;
+  if (word == "type-index") return gpu::cdi::Naming::type_index;
+  return make_error(Kind::usage,
+                    "device name strategy " + quoted(word) + ": expected index, uuid, type-index");
+}
+
+Result<gpu::cdi::GenerateOptions> generate_options(const Context& context,
+                                                   const CdiGenerateRequest& request) {
+  gpu::cdi::GenerateOptions options;
+  options.vendor = TRY(gpu::from_json_text(request.vendor, std::type_identity<gpu::Vendor>()));
+  options.kind = request.vendor + ".com/" + request.device_class;
+  if (!oci::cdi::parse_name(options.kind + "=0").ok()) {
+    return make_error(Kind::usage, "--class " + quoted(request.device_class) +
+                                       ": expected a letter, then letters, digits, '-', '_', '.'");
+  }
+  if (!request.name_strategies.empty()) options.namings.clear();
+  for (const std::string& word : request.name_strategies) {
+    gpu::cdi::Naming naming = TRY(naming_of(word));
+    auto& known = options.namings;
+    if (std::find(known.begin(), known.end(), naming) == known.end()) known.push_back(naming);
+  }
+  auto versions = oci::cdi::versions();
+  if (request.version &&
+      std::find(versions.begin(), versions.end(), *request.version) == versions.end()) {
+    return make_error(Kind::usage,
+                      "--cdi-version " + quoted(*request.version) + ": there is no such version",
+                      "one of 0.5.0, 0.6.0, 0.7.0, 1.1.0");
+  }
+  options.version = request.version;
+  options.hook_program = context.paths.libexec + "/" + std::string(gpu::cdi::kOwnHook);
+  return options;
 }
 
 }  // namespace
@@ -50,10 +98,31 @@ Result<RefreshedCdi> refresh_cdi(const Context& context) {
   return refreshed;
 }
 
-Result<CdiFileFacts> check_cdi_file(const std::string& path) {
+Result<CdiFileFacts> check_cdi_file(const Context& context, const std::string& path) {
   oci::cdi::Spec spec = TRY(gpu::cdi::read_file(path));
-  return CdiFileFacts{spec.kind, spec.version, std::string(oci::cdi::needed_version(spec)),
-                      spec.devices.size()};
+  return CdiFileFacts{spec.kind,
+                      spec.version,
+                      std::string(oci::cdi::needed_version(spec)),
+                      spec.devices.size(),
+                      gpu::cdi::made_for(spec).value_or(""),
+                      loaded_driver(context)};
+}
+
+Result<std::string> generate_cdi(const Context& context, const CdiGenerateRequest& request) {
+  gpu::cdi::GenerateOptions options = TRY(generate_options(context, request));
+  gpu::Inventory inventory = TRY(list_gpus(context, gpu::Refresh::if_stale));
+  if (inventory.synthetic) {
+    context.log.warn("the driver tree is synthetic: these are no real GPUs");
+  }
+  gpu::cdi::Generated made = TRY(gpu::cdi::generate(inventory, options));
+  for (const std::string& warning : made.warnings) context.log.warn(warning);
+  json::Value document = oci::cdi::to_document(made.spec);
+  std::string text =
+      request.format == "json" ? json::dump(document, 2) + "\n" : "---\n" + yaml::dump(document);
+  if (request.output) {
+    TRY(sys::replace_file(sys::cwd(), *request.output, text, 0644, sys::Sync::yes));
+  }
+  return text;
 }
 
 Result<json::Value> inspect_cdi(const Context& context, const std::string& name) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,11 +33,28 @@ struct CdiFileFacts {
   std::string version;         ///< that it declares
   std::string needed_version;  ///< the lowest that its content needs
   size_t devices = 0;
+  std::string made_for;  ///< the driver for which we made it; empty: nothing is known of that
+  std::string driver;    ///< that is loaded now; empty: none
 };
 
 /// Reads one CDI file with every check. Errors: corrupt (naming the place), unsupported (its name
 /// ends in neither .json nor .yaml), and those of opening it.
-Result<CdiFileFacts> check_cdi_file(const std::string& path);
+Result<CdiFileFacts> check_cdi_file(const Context& context, const std::string& path);
+
+/// `berth cdi generate` after its flags were read.
+struct CdiGenerateRequest {
+  std::string vendor = "nvidia";             ///< or "amd", "intel"
+  std::string device_class = "gpu";          ///< the kind is <vendor>.com/<class>
+  std::vector<std::string> name_strategies;  ///< "index", "uuid", "type-index"; empty: both first
+  std::optional<std::string> version;
+  std::string format = "yaml";        ///< or "json"
+  std::optional<std::string> output;  ///< an absolute path; nothing: the text is given back
+};
+
+/// Makes the CDI file of this machine's GPUs; gives its text, which is written to the output (whole
+/// or not at all) where one is named. What is worth a warning goes to the log.
+/// Errors: those of gpu::cdi::generate(), usage (a word that is no strategy, version or class).
+Result<std::string> generate_cdi(const Context& context, const CdiGenerateRequest& request);
 
 /// A device as it would be given: its name, its file, and all edits, resolved.
 /// Errors: those of gpu::cdi::edits_of().

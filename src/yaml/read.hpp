@@ -15,14 +15,12 @@ inline constexpr json::Limits kLimits{
     .max_bytes = size_t{16} << 20, .max_depth = 32, .max_values = 500'000};
 
 /// Parses one YAML document into the values that JSON has. Plain scalars mean what the core schema
-/// of YAML 1.2 says (null, true and false, integers, decimals, else text), and integers also what
-/// Go's readers take: 0644 and 0o644 are octal, 0b1 binary, 1_000 has a separator. Quoted scalars
-/// are text.
-/// Refused, because they let a small file become a large one or a value another type: anchors and
-/// aliases, tags but those of the core schema, merge keys, duplicate keys, keys that are no
-/// scalars, a second document.
-/// `document` names it in errors: "gpu.yaml: line 3, column 7: …".
-/// Errors: corrupt.
+/// of YAML 1.2 says (null, true and false, integers; a number with a fraction is text), and
+/// integers also what Go's readers take: 0644 and 0o644 are octal, 0b1 binary, 1_000 has a
+/// separator. Quoted scalars are text. Refused, because they let a small file become a large one or
+/// a value another type: anchors and aliases, tags but those of the core schema, merge keys,
+/// duplicate keys, keys that are no scalars, a second document. `document` names it in errors:
+/// "gpu.yaml: line 3, column 7: …". Errors: corrupt.
 Result<json::Value> parse(std::string_view text, std::string_view document,
                           const json::Limits& limits = kLimits);
 

@@ -54,16 +54,6 @@ std::optional<json::Value> parse_integer(std::string_view text) {
   return json::Value(static_cast<int64_t>(-*value));
 }
 
-// No member of any document that we read in YAML is a number with a fraction; it is kept apart from
-// a text so that an error can say what was there.
-std::optional<json::Value> parse_float(std::string_view text) {
-  std::string_view digits = text;
-  if (digits.starts_with('-') || digits.starts_with('+')) digits.remove_prefix(1);
-  auto value = parse_decimal(digits);
-  if (!value || digits.find('.') == std::string_view::npos) return std::nullopt;
-  return json::Value(text.starts_with('-') ? -*value : *value);
-}
-
 std::optional<json::Value> parse_null(std::string_view text) {
   if (text.empty() || text == "~" || text == "null" || text == "Null" || text == "NULL") {
     return json::Value();
@@ -83,7 +73,6 @@ json::Value resolve(std::string_view text) {
   if (auto value = parse_null(text)) return *value;
   if (auto value = parse_bool(text)) return *value;
   if (auto value = parse_integer(text)) return *value;
-  if (auto value = parse_float(text)) return *value;
   return text;
 }
 
@@ -92,7 +81,6 @@ std::optional<json::Value> resolve_as(std::string_view type, std::string_view te
   if (type == "int") return parse_integer(text);
   if (type == "bool") return parse_bool(text);
   if (type == "null") return parse_null(text);
-  if (type == "float") return parse_float(text);
   return std::nullopt;
 }
 

@@ -13,13 +13,18 @@ FlagTable flags(Options&) {
 
 Result<int> run(Session& session, const Options&, std::vector<std::string> arguments) {
   return for_each_argument(session, arguments, [&](const std::string& path) -> Result<void> {
-    engine::CdiFileFacts facts = TRY(engine::check_cdi_file(path));
+    engine::CdiFileFacts facts = TRY(engine::check_cdi_file(session.context, path));
     std::string needs = facts.version == facts.needed_version
                             ? ""
                             : " (its content needs " + facts.needed_version + ")";
     print(session, path + ": good: CDI " + facts.version + needs + ", " + facts.kind + ", " +
                        std::to_string(facts.devices) +
                        (facts.devices == 1 ? " device\n" : " devices\n"));
+    if (!facts.made_for.empty() && facts.made_for != facts.driver) {
+      session.report.warn(path + " was made for driver " + facts.made_for + ", " +
+                          (facts.driver.empty() ? "none" : facts.driver) +
+                          " is loaded; try: berth cdi generate --output " + path);
+    }
     return {};
   });
 }

@@ -6,43 +6,24 @@
 #include <map>
 #include <utility>
 
-#include "base/text.hpp"
+#include "gpu/cdi_hook/arguments.hpp"
 
 namespace berth::gpu::cdi {
 namespace {
 
-constexpr std::string_view kSeparator = "::";
 constexpr const char* kCompatRoot = "/usr/local/cuda/compat";
-
-std::vector<std::string_view> split_texts(std::string_view text) {
-  std::vector<std::string_view> parts;
-  for (size_t at = text.find(kSeparator); at != std::string_view::npos;
-       at = text.find(kSeparator)) {
-    parts.push_back(text.substr(0, at));
-    text.remove_prefix(at + kSeparator.size());
-  }
-  parts.push_back(text);
-  return parts;
-}
 
 /// What a flag does with its value; false where the value is none that we understand.
 using TakeValue = std::function<bool(std::string_view)>;
 using Flags = std::map<std::string_view, TakeValue>;
-/// Flags without a value.
-using Switches = std::map<std::string_view, bool*>;
 
 /// "--name value", "--name=value", "-name …"; false for anything else.
-bool read_flags(const std::vector<std::string>& words, const Flags& flags,
-                const Switches& switches = {}) {
+bool read_flags(const std::vector<std::string>& words, const Flags& flags) {
   for (size_t i = 0; i < words.size(); ++i) {
     std::string_view word = words[i];
     if (!word.starts_with('-')) return false;
     word.remove_prefix(word.starts_with("--") ? 2 : 1);
     size_t equals = word.find('=');
-    if (auto found = switches.find(word); found != switches.end()) {
-      *found->second = true;
-      continue;
-    }
     auto flag = flags.find(word.substr(0, equals));
     if (flag == flags.end()) return false;
     if (equals == std::string_view::npos && ++i == words.size()) return false;
@@ -135,13 +116,12 @@ bool read_nvidia_hook(const std::string& name, const Words& words, KnownHook& ho
 }
 
 bool read_own_hook(const Words& words, KnownHook& hook) {
-  auto take_entry = [&hook](std::string_view value) {
-    auto line = loader_line_of(value);
-    if (line) hook.loader_entries.push_back(std::move(*line));
-    return line.has_value();
-  };
-  return read_flags(words, {{"link", link_into(hook.links)}, {"loader-entry", take_entry}},
-                    {{"freeze-device-nodes", &hook.freeze_device_nodes}});
+  auto request = parse_words(words);
+  if (!request.ok()) return false;
+  hook.links = std::move(request->links);
+  hook.loader_entries = std::move(request->loader_entries);
+  hook.freeze_device_nodes = request->freeze_device_nodes;
+  return true;
 }
 
 }  // namespace
@@ -164,30 +144,6 @@ std::optional<KnownHook> recognise(const oci::cdi::Hook& hook) {
                   : read_nvidia_hook(*begin, {begin + 1, hook.args.end()}, known);
   if (!good) return std::nullopt;
   return known;
-}
-
-std::string to_hook_text(const oci::LoaderLine& line) {
-  return line.soname + std::string(kSeparator) + line.path + std::string(kSeparator) +
-         std::to_string(line.flags);
-}
-
-std::optional<oci::LoaderLine> loader_line_of(std::string_view text) {
-  auto parts = split_texts(text);
-  if (parts.size() != 3 || parts[0].empty() || !parts[1].starts_with('/')) return std::nullopt;
-  auto flags = parse_i64(parts[2]);
-  if (!flags || !std::in_range<int32_t>(*flags)) return std::nullopt;
-  return oci::LoaderLine{std::string(parts[0]), std::string(parts[1]),
-                         static_cast<int32_t>(*flags)};
-}
-
-std::string to_hook_text(const oci::Link& link) {
-  return link.target + std::string(kSeparator) + link.path;
-}
-
-std::optional<oci::Link> link_of(std::string_view text) {
-  auto parts = split_texts(text);
-  if (parts.size() != 2 || parts[0].empty() || !parts[1].starts_with('/')) return std::nullopt;
-  return oci::Link{std::string(parts[1]), std::string(parts[0])};
 }
 
 }  // namespace berth::gpu::cdi

@@ -11,9 +11,6 @@
 
 namespace berth::gpu::cdi {
 
-/// The program of ours that does the same for other engines (src/bin/berth-cdi-hook.cpp).
-inline constexpr std::string_view kOwnHook = "berth-cdi-hook";
-
 /// What a hook does, as data.
 struct KnownHook {
   std::vector<oci::Link> links;
@@ -33,13 +30,5 @@ struct KnownHook {
 /// that we do not know: that hook is run as the OCI says. `chmod` is recognised where it asks for
 /// what the directories of /dev have anyway.
 std::optional<KnownHook> recognise(const oci::cdi::Hook& hook);
-
-/// "soname::path::flags", as our own hook takes it.
-std::string to_hook_text(const oci::LoaderLine& line);
-std::optional<oci::LoaderLine> loader_line_of(std::string_view text);
-
-/// "target::link", as all of these hooks take it. The link is an absolute path.
-std::string to_hook_text(const oci::Link& link);
-std::optional<oci::Link> link_of(std::string_view text);
 
 }  // namespace berth::gpu::cdi

@@ -34,8 +34,8 @@ TEST(Yaml, takes_json_as_it_is) {
 TEST(Yaml, resolves_plain_scalars_as_the_core_schema_does) {
   EXPECT_EQ(json_of("[null, Null, ~, true, FALSE, yes, off, 12, -3, +4, 0x1F, 0o17]"),
             R"([null,null,null,true,false,"yes","off",12,-3,4,31,15])");
-  EXPECT_EQ(json_of("[0.5.0, 1a, 0x, 0xg, -, +, '', 0:1, GPU-1]"),
-            R"(["0.5.0","1a","0x","0xg","-","+","","0:1","GPU-1"])");
+  EXPECT_EQ(json_of("[0.5.0, 1.5, 1a, 0x, 0xg, -, +, '', 0:1, GPU-1]"),
+            R"(["0.5.0","1.5","1a","0x","0xg","-","+","","0:1","GPU-1"])");
 }
 
 TEST(Yaml, resolves_the_integers_of_go) {

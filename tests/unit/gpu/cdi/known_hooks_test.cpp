@@ -91,15 +91,5 @@ TEST(KnownHooks, are_our_own_too) {
   EXPECT_TRUE(hook->freeze_device_nodes);
 }
 
-TEST(KnownHooks, read_what_they_write) {
-  oci::LoaderLine line{"libx.so.1", "/a/libx.so.1", -5};
-  EXPECT_EQ(loader_line_of(to_hook_text(line)), line);
-  EXPECT_FALSE(loader_line_of("a::/b::99999999999"));
-  EXPECT_FALSE(loader_line_of("a::b::1"));
-  EXPECT_FALSE(loader_line_of("::/b::1"));
-  oci::Link link{"/a/b", "../c"};
-  EXPECT_EQ(link_of(to_hook_text(link)), link);
-}
-
 }  // namespace
 }  // namespace berth::gpu::cdi

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/berth/common.hpp"
+#include "engine/cdi.hpp"
+
+namespace berth::cli {
+namespace {
+
+struct Options {
+  engine::CdiGenerateRequest request;
+  std::optional<std::string> output;
+  std::optional<std::string> format;
+};
+
+FlagTable flags(Options& o) {
+  return {
+      {"vendor", 0, "VENDOR", "Whose GPUs", &o.request.vendor, {"nvidia", "amd", "intel"}},
+      {"output",
+       'o',
+       "FILE",
+       "Write to FILE, such as /etc/cdi/nvidia.yaml",
+       &o.output,
+       {},
+       Complete::file},
+      {"format",
+       0,
+       "FORMAT",
+       "json or yaml (as FILE ends, else yaml)",
+       &o.format,
+       {"json", "yaml"}},
+      {"cdi-version", 0, "VERSION", "Declare VERSION (the lowest that the content needs)",
+       &o.request.version},
+      {"device-name-strategy", 0, "STRATEGY",
+       "Name devices by index, uuid or type-index; may be repeated (index, uuid)",
+       &o.request.name_strategies},
+      {"class", 0, "CLASS", "The class of the devices (gpu)", &o.request.device_class},
+  };
+}
+
+Result<int> run(Session& session, const Options& o, std::vector<std::string>) {
+  engine::CdiGenerateRequest request = o.request;
+  if (o.output) {
+    bool absolute = o.output->starts_with('/');
+    request.output = absolute ? *o.output : session.working_directory + "/" + *o.output;
+    if (o.output->ends_with(".json")) request.format = "json";
+  }
+  if (o.format) request.format = *o.format;
+  std::string text = TRY(engine::generate_cdi(session.context, request));
+  if (!o.output) print(session, text);
+  return 0;
+}
+
+}  // namespace
+
+extern const Verb cdi_generate_verb;
+const Verb cdi_generate_verb{
+    .text = {.name = "cdi generate",
+             .arguments = "",
+             .summary = "Describe this machine's GPUs in a CDI file for other engines",
+             .example = "berth cdi generate --output /etc/cdi/nvidia.yaml"},
+    .arity = {0, 0},
+    .command = [] { return make_command(flags, run); },
+};
+
+}  // namespace berth::cli

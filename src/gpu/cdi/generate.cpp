@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/cdi/generate.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/text.hpp"
+#include "gpu/cdi_hook/arguments.hpp"
+#include "gpu/grant/grant.hpp"
+
+namespace berth::gpu::cdi {
+namespace {
+
+constexpr std::string_view kWidelyRead = "0.5.0";  // by Debian 12's podman 4.3 and all others
+
+bool is_in(const std::vector<Node>& nodes, const std::string& path) {
+  return std::any_of(nodes.begin(), nodes.end(), [&](const Node& one) { return one.path == path; });
+}
+
+/// A GPU, or a slice of one, with what it is called and the nodes of its own.
+struct Unit {
+  std::vector<std::string> names;
+  std::vector<Node> nodes;
+  std::vector<oci::Link> links;
+};
+
+class Generator {
+ public:
+  Generator(const Inventory& inventory, const GenerateOptions& options)
+      : inventory_(inventory), options_(options) {}
+
+  Result<Generated> run() {
+    TRY(options_.vendor == Vendor::nvidia ? add_nvidia() : add_others());
+    if (units_.empty()) {
+      return make_error(Kind::not_found,
+                        "no GPU of vendor " + to_json_text(options_.vendor) + " on this machine",
+                        "berth gpu list");
+    }
+    oci::cdi::Spec& spec = out_.spec;
+    spec.kind = options_.kind;
+    for (const Unit& unit : units_) add_unit(unit);
+    add_all();
+    TRY(set_version());
+    TRY(oci::cdi::validate(spec, "the generated file"));
+    return std::move(out_);
+  }
+
+ private:
+  Result<void> add_nvidia();
+  Result<void> add_others();
+  void add_files(const Grant& grant);
+  void add_hook(const Grant& grant);
+  void add_unit(const Unit& unit);
+  void add_all();
+  Result<void> set_version();
+
+  std::vector<std::string> names_of(const Gpu& gpu, const MigDevice* slice) const;
+  void add_node(const Node& node, oci::cdi::Edits& edits);
+  oci::cdi::Hook hook(const HookRequest& request) const {
+    oci::cdi::Hook out;
+    out.hook_name = "createContainer";
+    out.path = options_.hook_program;
+    out.args = to_words(request);
+    out.args.insert(out.args.begin(), std::string(kOwnHook));
+    // Never empty: engines then take the container's environment, which the image writes.
+    out.env = {std::string(kDriverVariable) + inventory_.driver.module_version};
+    return out;
+  }
+  oci::cdi::Edits edits_of(const Unit& unit) const;
+  bool may_use(std::string_view version) const {
+    return options_.version && oci::cdi::compare_versions(*options_.version, version) >= 0;
+  }
+
+  const Inventory& inventory_;
+  const GenerateOptions& options_;
+  std::vector<Unit> units_;
+  Generated out_;
+};
+
+Request request_for(std::vector<std::string> devices) {
+  Request request;
+  request.want = devices.empty() ? Request::Want::all : Request::Want::devices;
+  request.devices = std::move(devices);
+  for (std::string_view name : known_capabilities()) request.capabilities.emplace_back(name);
+  return request;
+}
+
+std::vector<std::string> Generator::names_of(const Gpu& gpu, const MigDevice* slice) const {
+  std::string index = std::to_string(gpu.index);
+  if (slice != nullptr) index += ":" + std::to_string(slice->index);
+  std::vector<std::string> names;
+  for (Naming naming : options_.namings) {
+    switch (naming) {
+      case Naming::index:
+        names.push_back(index);
+        break;
+      case Naming::type_index:
+        names.push_back((slice != nullptr ? "mig" : "gpu") + index);
+        break;
+      case Naming::uuid: {
+        const std::string& uuid = slice != nullptr ? slice->uuid : gpu.uuid;
+        if (!uuid.empty()) names.push_back(uuid);  // without NVML nobody knows that of a slice
+        break;
+      }
+    }
+  }
+  return names;
+}
+
+Result<void> Generator::add_nvidia() {
+  const Grant all = TRY(make_grant(request_for({}), inventory_, {}));
+  auto add = [&](const Gpu& gpu, const MigDevice* slice) -> Result<void> {
+    std::string wish = std::to_string(gpu.index);
+    if (slice != nullptr) wish += ":" + std::to_string(slice->index);
+    Grant grant = TRY(make_grant(request_for({wish}), inventory_, {}));
+    std::erase_if(grant.nodes,
+                  [&](const Node& node) { return is_in(inventory_.control_nodes, node.path); });
+    units_.push_back({names_of(gpu, slice), std::move(grant.nodes), {}});
+    return {};
+  };
+  for (const Gpu& gpu : inventory_.gpus) {
+    if (gpu.vendor != Vendor::nvidia) continue;
+    for (const MigDevice& slice : gpu.mig) TRY(add(gpu, &slice));
+    if (!gpu.mig_mode && gpu.mig.empty()) TRY(add(gpu, nullptr));
+  }
+  oci::cdi::Edits& common = out_.spec.edits;
+  // What another toolkit's hook or runtime would otherwise take for a wish of its own.
+  common.env = {"NVIDIA_VISIBLE_DEVICES=void"};
+  for (const Node& node : all.nodes) {
+    if (is_in(inventory_.control_nodes, node.path)) add_node(node, common);
+  }
+  add_files(all);
+  add_hook(all);
+  return {};
+}
+
+// Nothing but nodes: the libraries of other vendors lie in the images.
+Result<void> Generator::add_others() {
+  for (const Gpu& gpu : inventory_.gpus) {
+    if (gpu.vendor != options_.vendor) continue;
+    Unit unit{names_of(gpu, nullptr), gpu.drm_nodes, {}};
+    if (!gpu.node.path.empty() && !is_in(unit.nodes, gpu.node.path)) {
+      unit.nodes.insert(unit.nodes.begin(), gpu.node);
+    }
+    units_.push_back(std::move(unit));
+  }
+  return {};
+}
+
+void Generator::add_files(const Grant& grant) {
+  // A place of the container's own for links and mount points: nothing is written into the image's
+  // directories, and a read-only root has them too.
+  oci::cdi::Mount place;
+  place.host_path = "tmpfs";
+  place.container_path = kDriverDirectory;
+  place.options = {"nosuid", "nodev", "noexec", "mode=755", "size=1m"};
+  place.type = "tmpfs";
+  if (!grant.files.empty()) out_.spec.edits.mounts.push_back(std::move(place));
+  for (const GrantedFile& file : grant.files) {
+    oci::cdi::Mount mount;
+    mount.host_path = file.host_path;
+    mount.container_path = file.container_path;
+    mount.options = {"ro", "nosuid", "nodev", "rbind", "rprivate"};
+    if (file.kind == FileKind::socket) mount.options.emplace_back("noexec");
+    out_.spec.edits.mounts.push_back(std::move(mount));
+  }
+}
+
+void Generator::add_hook(const Grant& grant) {
+  if (grant.links.empty() && grant.loader_entries.empty() && grant.params.empty()) return;
+  HookRequest request;
+  std::set<std::string> paths;  // two libraries may want one development link: the first has it
+  for (const GrantedLink& link : grant.links) {
+    if (paths.insert(link.path).second) request.links.push_back({link.path, link.target});
+  }
+  for (const scan::LoaderEntry& entry : grant.loader_entries) {
+    request.loader_entries.push_back({entry.soname, entry.path, entry.flags});
+  }
+  request.freeze_device_nodes = !grant.params.empty();
+  out_.spec.edits.hooks.push_back(hook(request));
+}
+
+// Numbers and modes are left to the reader, who looks at the host's node: majors change with every
+// reload of the module. Only a node that does not exist yet has to be described.
+void Generator::add_node(const Node& node, oci::cdi::Edits& edits) {
+  oci::cdi::DeviceNode out;
+  out.path = node.path;
+  out.permissions = "rw";
+  if (node.host_path.empty()) {
+    out.type = "c";
+    out.major = node.major;
+    out.minor = node.minor;
+    out.file_mode = node.mode;
+  } else if (node.host_path != node.path) {
+    out.host_path = node.host_path;
+  }
+  edits.device_nodes.push_back(std::move(out));
+  if ((node.mode & 0006) == 0006 || node.gid == 0) return;
+  auto& gids = edits.additional_gids;
+  if (!may_use("0.7.0")) {
+    out_.warnings.push_back(
+        fmt::format("{} is for group {} alone, which the file does not give; --cdi-version 0.7.0 "
+                    "can say it",
+                    quoted(node.path), node.gid));
+  } else if (std::find(gids.begin(), gids.end(), node.gid) == gids.end()) {
+    gids.push_back(node.gid);
+  }
+}
+
+void Generator::add_unit(const Unit& unit) {
+  oci::cdi::Edits edits;
+  for (const Node& node : unit.nodes) add_node(node, edits);
+  if (!unit.links.empty()) {
+    HookRequest request;
+    request.links = unit.links;
+    edits.hooks.push_back(hook(request));
+  }
+  for (const std::string& name : unit.names) out_.spec.devices.push_back({name, {}, edits});
+}
+
+// The units' own edits one after the other; a node that two slices share comes once.
+void Generator::add_all() {
+  oci::cdi::Edits edits;
+  std::set<std::string> names, paths;
+  for (const Unit& unit : units_) {
+    if (unit.names.empty() || !names.insert(unit.names.front()).second) continue;
+    auto device = std::find_if(out_.spec.devices.begin(), out_.spec.devices.end(),
+                               [&](const auto& one) { return one.name == unit.names.front(); });
+    for (const auto& node : device->edits.device_nodes) {
+      if (paths.insert(node.path).second) edits.device_nodes.push_back(node);
+    }
+    for (const auto& made : device->edits.hooks) edits.hooks.push_back(made);
+    for (uint32_t gid : device->edits.additional_gids) {
+      auto& gids = edits.additional_gids;
+      if (std::find(gids.begin(), gids.end(), gid) == gids.end()) gids.push_back(gid);
+    }
+  }
+  if (!edits.empty()) out_.spec.devices.push_back({"all", {}, std::move(edits)});
+}
+
+Result<void> Generator::set_version() {
+  std::string_view needed = oci::cdi::needed_version(out_.spec);
+  if (options_.version && oci::cdi::compare_versions(*options_.version, needed) < 0) {
+    return make_error(Kind::usage, fmt::format("--cdi-version {}: the content needs {}",
+                                               *options_.version, needed));
+  }
+  out_.spec.version = options_.version.value_or(std::string(needed));
+  if (oci::cdi::compare_versions(out_.spec.version, kWidelyRead) > 0) {
+    out_.warnings.push_back(fmt::format(
+        "CDI {} is refused by podman 4.3 (Debian 12), and by every client whose CDI library is "
+        "older than that version",
+        out_.spec.version));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Generated> generate(const Inventory& inventory, const GenerateOptions& options) {
+  return Generator(inventory, options).run();
+}
+
+std::optional<std::string> made_for(const oci::cdi::Spec& spec) {
+  for (const oci::cdi::Hook& hook : spec.edits.hooks) {
+    for (const std::string& assignment : hook.env) {
+      if (assignment.starts_with(kDriverVariable)) {
+        return assignment.substr(kDriverVariable.size());
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace berth::gpu::cdi

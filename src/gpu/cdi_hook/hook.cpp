@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs as: what an engine runs createContainer hooks as: root of the container's user namespace, in
+// its mount namespace, before its root is entered. Hostile: everything below that root.
+#include "gpu/cdi_hook/hook.hpp"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <set>
+
+#include "base/text.hpp"
+#include "gpu/cdi_hook/root.hpp"
+#include "json/fields.hpp"
+#include "oci/runtime_spec.hpp"
+#include "scan/loader_cache.hpp"
+#include "sys/confine.hpp"
+#include "sys/file.hpp"
+#include "sys/namespace.hpp"
+#include "sys/process.hpp"
+
+namespace berth::gpu::cdi {
+namespace {
+
+constexpr size_t kMaxConfig = size_t{64} << 20;
+constexpr size_t kMaxLoaderFile = size_t{16} << 20;
+constexpr size_t kMaxParams = size_t{64} << 10;
+constexpr std::chrono::seconds kPatience{10};
+constexpr const char* kParams = "/proc/driver/nvidia/params";
+
+#if defined(__x86_64__)
+constexpr std::string_view kMuslArch = "x86_64";
+#else
+constexpr std::string_view kMuslArch = "aarch64";
+#endif
+constexpr std::string_view kMuslDefault = "/lib:/usr/local/lib:/usr/lib";  // musl ldso/dynlink.c
+
+struct State {
+  std::string bundle;
+};
+
+template <class V>
+void fields(V& v, State& state) {
+  v.required("bundle", state.bundle);
+}
+
+scan::LoaderCache with_entries(scan::LoaderCache base,
+                               const std::vector<oci::LoaderLine>& entries) {
+  std::vector<scan::LoaderEntry> added;
+  for (const oci::LoaderLine& line : entries) {
+    added.push_back({.soname = line.soname,
+                     .path = line.path,
+                     .flags = line.flags,
+                     .os_version = 0,
+                     .hwcap = 0});
+  }
+  return scan::merge(std::move(base), added);
+}
+
+/// In the child: 0 when `out` holds the merged cache.
+int merge_confined(std::string_view image, const std::vector<oci::LoaderLine>& entries,
+                   const sys::Fd& out) {
+  if (!sys::confine({out.get()}).ok()) return 1;
+  auto base = scan::read_loader_cache(image);
+  if (!base.ok()) return 1;
+  std::string merged = scan::write_loader_cache(with_entries(std::move(*base), entries));
+  return sys::write_all(out, merged, "").ok() ? 0 : 1;
+}
+
+Result<void> put_loader_cache(const sys::Fd& root, const std::vector<oci::LoaderLine>& entries) {
+  const std::string path = "/etc/ld.so.cache";
+  std::string image = TRY(find_file(root, path, kMaxLoaderFile)).value_or("");
+  return put_file(root, path, TRY(merge_loader_cache(image, entries)));
+}
+
+bool has(const sys::Fd& root, const std::string& path) {
+  return sys::open_in_root(root, path, O_PATH).ok();
+}
+
+// musl has no cache but a list of directories, one for the whole system.
+Result<void> put_musl_path(const sys::Fd& root, const std::vector<oci::LoaderLine>& entries) {
+  std::string loader = "/ld-musl-" + std::string(kMuslArch) + ".so.1";
+  if (!has(root, "/lib" + loader) && !has(root, "/usr/lib" + loader)) return {};
+  std::string path = "/etc/ld-musl-" + std::string(kMuslArch) + ".path";
+  std::string text;
+  std::set<std::string> known;
+  for (const oci::LoaderLine& line : entries) {
+    std::string directory = line.path.substr(0, line.path.rfind('/'));
+    if (known.insert(directory).second) text += directory + "\n";
+  }
+  auto image = TRY(find_file(root, path, kMaxLoaderFile));
+  text += image ? *image : std::string(kMuslDefault) + "\n";
+  return put_file(root, path, text);
+}
+
+// The container's own procfs alone is covered: what else an image has there is none of our concern.
+Result<void> freeze_device_nodes(const sys::Fd& root) {
+  auto place = sys::open_in_root(root, kParams, O_PATH | O_NOFOLLOW);
+  if (!place.ok() || TRY(sys::file_system_type(*place, kParams)) != PROC_SUPER_MAGIC) return {};
+  auto file = TRY(sys::open_at(sys::cwd(), sys::fd_path(*place), O_RDONLY));
+  std::string text = TRY(sys::read_all(file, kParams, kMaxParams));
+  constexpr std::string_view kModify = "ModifyDeviceFiles: 1";
+  size_t at = text.find(kModify);
+  if (at == std::string::npos) return {};
+  text[at + kModify.size() - 1] = '0';
+  return cover_file(root, kParams, text);
+}
+
+}  // namespace
+
+Result<sys::Fd> open_container_root(std::string_view state_text) {
+  State state = TRY(json::read<State>(state_text, "state"));
+  std::string path = state.bundle + "/config.json";
+  std::string text =
+      TRY_CTX(sys::read_file(sys::cwd(), path, kMaxConfig), "cannot read the container's bundle");
+  oci::Spec spec = TRY(oci::parse_spec(text, path));
+  std::string root =
+      spec.root.path.starts_with('/') ? spec.root.path : state.bundle + "/" + spec.root.path;
+  if (spec.root.path.empty()) return make_error(Kind::corrupt, path + ": root.path: missing");
+  return sys::open_at(sys::cwd(), root, O_PATH | O_DIRECTORY);
+}
+
+Result<std::string> merge_loader_cache(std::string_view image,
+                                       const std::vector<oci::LoaderLine>& entries) {
+  sys::Fd out = TRY(sys::memory_file("loader-cache", ""));
+  sys::Cloned child = TRY(sys::clone3(0, -1));
+  if (child.pid == 0) ::_exit(merge_confined(image, entries, out));
+  sys::Process process(child.pid, std::move(child.pidfd));
+  auto status = TRY(process.wait_for(kPatience));  // killed with its owner where it is late
+  if (status && status->shell_code() == 0) {
+    auto file = TRY(sys::open_at(sys::cwd(), sys::fd_path(out), O_RDONLY));
+    return sys::read_all(file, "loader cache", 2 * kMaxLoaderFile);
+  }
+  // An image's broken cache is as good as none: its loader would not use it either.
+  return scan::write_loader_cache(with_entries({}, entries));
+}
+
+Result<void> run_hook(const HookRequest& request, const sys::Fd& root) {
+  for (const oci::Link& link : request.links) {
+    TRY_CTX(put_link(root, link.path, link.target), "cannot make the link " + quoted(link.path));
+  }
+  if (!request.loader_entries.empty()) {
+    TRY_CTX(put_loader_cache(root, request.loader_entries),
+            "cannot write the container's loader cache");
+    TRY_CTX(put_musl_path(root, request.loader_entries), "cannot tell musl's loader");
+  }
+  if (!request.freeze_device_nodes) return {};
+  TRY_CTX(freeze_device_nodes(root), "cannot cover " + quoted(kParams));
+  return {};
+}
+
+}  // namespace berth::gpu::cdi

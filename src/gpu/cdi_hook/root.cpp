@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/cdi_hook/root.hpp"
+
+#include <fcntl.h>
+#include <linux/mount.h>
+#include <sys/stat.h>
+
+#include "base/text.hpp"
+#include "sys/file.hpp"
+#include "sys/mode.hpp"
+#include "sys/mount.hpp"
+
+namespace berth::gpu::cdi {
+namespace {
+
+constexpr const char* kTemporary = ".berth-";
+
+std::string temporary_name() {
+  return kTemporary + sys::random_hex(8);
+}
+
+/// The directory `path`, with the parents that it lacks.
+Result<sys::Fd> open_or_make(const sys::Fd& root, const std::string& path) {
+  auto found = sys::open_in_root(root, path, O_PATH | O_DIRECTORY);
+  if (found.ok() || found.error().kind != Kind::not_found) return found;
+  size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return found;
+  sys::Fd parent = TRY(open_or_make(root, slash == 0 ? "/" : path.substr(0, slash)));
+  TRY(sys::make_directory(parent, path.substr(slash + 1), 0755));
+  // Again from the root: what has the name may be a link that the image brought.
+  return sys::open_in_root(root, path, O_PATH | O_DIRECTORY);
+}
+
+Result<void> write_new(const Place& place, std::string_view bytes, const std::string& path) {
+  std::string name = temporary_name();
+  auto file =
+      TRY(sys::open_at(place.directory, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600));
+  auto filled = [&]() -> Result<void> {
+    TRY(sys::write_all(file, bytes, path));
+    TRY(sys::change_mode(file, 0644, path));
+    TRY(sys::close_checked(std::move(file), path));
+    return sys::rename(place.directory, name, place.directory, place.name);
+  }();
+  if (!filled.ok()) ignore(sys::remove_entry(place.directory, name));  // the first error counts
+  return filled;
+}
+
+}  // namespace
+
+Result<Place> open_place(const sys::Fd& root, const std::string& path) {
+  size_t slash = path.rfind('/');
+  std::string name = path.substr(slash + 1);
+  if (!path.starts_with('/') || name.empty() || name == "." || name == "..") {
+    return make_error(Kind::usage, quoted(path) + " is not the absolute path of a file");
+  }
+  return Place{TRY(open_or_make(root, slash == 0 ? "/" : path.substr(0, slash))), std::move(name)};
+}
+
+Result<void> put_link(const sys::Fd& root, const std::string& path, const std::string& target) {
+  Place place = TRY(open_place(root, path));
+  auto there = TRY(sys::stat_entry(place.directory, place.name));
+  if (there && S_ISLNK(there->st_mode)) {
+    auto text = sys::read_link(place.directory, place.name);
+    if (text.ok() && *text == target) return {};
+  }
+  std::string name = temporary_name();
+  TRY(sys::make_symlink(target, place.directory, name));
+  auto renamed = sys::rename(place.directory, name, place.directory, place.name);
+  if (!renamed.ok()) ignore(sys::remove_entry(place.directory, name));  // the first error counts
+  return renamed;
+}
+
+Result<void> put_file(const sys::Fd& root, const std::string& path, std::string_view bytes) {
+  Place place = TRY(open_place(root, path));
+  auto written = write_new(place, bytes, path);
+  if (written.ok() || written.error().sys_errno != EROFS) return written;
+  return cover_file(root, path, bytes);
+}
+
+Result<void> cover_file(const sys::Fd& root, const std::string& path, std::string_view bytes) {
+  sys::Fd target = TRY(sys::open_in_root(root, path, O_PATH | O_NOFOLLOW));
+  sys::Fd context = TRY(sys::fsopen("tmpfs"));
+  TRY(sys::fsconfig_string(context, "mode", "0755"));
+  TRY(sys::fsconfig_create(context));
+  constexpr unsigned kAttributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC;
+  sys::Fd directory = TRY(sys::fsmount(context, kAttributes));
+  TRY(sys::write_file(directory, "file", bytes, 0644));
+  sys::Fd file = TRY(sys::open_tree(directory, "file", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC));
+  TRY(sys::mount_setattr(file, MOUNT_ATTR_RDONLY | kAttributes, 0, 0, sys::Recursive::no, path));
+  return sys::move_mount_to_fd(file, target, path);
+}
+
+Result<std::optional<std::string>> find_file(const sys::Fd& root, const std::string& path,
+                                             size_t max_bytes) {
+  auto place = sys::open_in_root(root, path, O_PATH);
+  if (!place.ok()) return std::optional<std::string>();
+  struct stat info = TRY(sys::stat_fd(*place, path));
+  if (!S_ISREG(info.st_mode) || static_cast<uint64_t>(info.st_size) > max_bytes) {
+    return std::optional<std::string>();
+  }
+  auto file = TRY(sys::open_at(sys::cwd(), sys::fd_path(*place), O_RDONLY));
+  return std::optional<std::string>(TRY(sys::read_all(file, path, max_bytes)));
+}
+
+}  // namespace berth::gpu::cdi
