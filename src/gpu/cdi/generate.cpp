@@ -26,6 +26,12 @@ struct Unit {
   std::vector<oci::Link> links;
 };
 
+/// What a part of a GPU is called before its numbers.
+template <class Part>
+constexpr const char* kPartWord = "part";
+template <>
+constexpr const char* kPartWord<MigDevice> = "mig";
+
 class Generator {
  public:
   Generator(const Inventory& inventory, const GenerateOptions& options)
@@ -50,13 +56,19 @@ class Generator {
  private:
   Result<void> add_nvidia();
   Result<void> add_others();
+  static void add_links(const Gpu& gpu, Unit& unit);
   void add_files(const Grant& grant);
   void add_hook(const Grant& grant);
   void add_unit(const Unit& unit);
   void add_all();
   Result<void> set_version();
 
-  std::vector<std::string> names_of(const Gpu& gpu, const MigDevice* slice) const;
+  /// `part` is a MigDevice or a Partition; nothing for the whole GPU.
+  template <class Part>
+  std::vector<std::string> names_of(const Gpu& gpu, const Part* part) const;
+  std::vector<std::string> names_of(const Gpu& gpu, std::nullptr_t) const {
+    return names_of<MigDevice>(gpu, nullptr);
+  }
   void add_node(const Node& node, oci::cdi::Edits& edits);
   oci::cdi::Hook hook(const HookRequest& request) const {
     oci::cdi::Hook out;
@@ -68,7 +80,6 @@ class Generator {
     out.env = {std::string(kDriverVariable) + inventory_.driver.module_version};
     return out;
   }
-  oci::cdi::Edits edits_of(const Unit& unit) const;
   bool may_use(std::string_view version) const {
     return options_.version && oci::cdi::compare_versions(*options_.version, version) >= 0;
   }
@@ -87,9 +98,18 @@ Request request_for(std::vector<std::string> devices) {
   return request;
 }
 
-std::vector<std::string> Generator::names_of(const Gpu& gpu, const MigDevice* slice) const {
+/// Empty where nobody knows it: that of a slice takes NVML, and partitions have none.
+std::string uuid_of(const Gpu& gpu, const MigDevice* slice) {
+  return slice != nullptr ? slice->uuid : gpu.uuid;
+}
+std::string uuid_of(const Gpu&, const Partition*) {
+  return "";
+}
+
+template <class Part>
+std::vector<std::string> Generator::names_of(const Gpu& gpu, const Part* part) const {
   std::string index = std::to_string(gpu.index);
-  if (slice != nullptr) index += ":" + std::to_string(slice->index);
+  if (part != nullptr) index += ":" + std::to_string(part->index);
   std::vector<std::string> names;
   for (Naming naming : options_.namings) {
     switch (naming) {
@@ -97,13 +117,11 @@ std::vector<std::string> Generator::names_of(const Gpu& gpu, const MigDevice* sl
         names.push_back(index);
         break;
       case Naming::type_index:
-        names.push_back((slice != nullptr ? "mig" : "gpu") + index);
+        names.push_back((part != nullptr ? kPartWord<Part> : "gpu") + index);
         break;
-      case Naming::uuid: {
-        const std::string& uuid = slice != nullptr ? slice->uuid : gpu.uuid;
-        if (!uuid.empty()) names.push_back(uuid);  // without NVML nobody knows that of a slice
+      case Naming::uuid:
+        if (std::string uuid = uuid_of(gpu, part); !uuid.empty()) names.push_back(std::move(uuid));
         break;
-      }
     }
   }
   return names;
@@ -118,6 +136,7 @@ Result<void> Generator::add_nvidia() {
     std::erase_if(grant.nodes,
                   [&](const Node& node) { return is_in(inventory_.control_nodes, node.path); });
     units_.push_back({names_of(gpu, slice), std::move(grant.nodes), {}});
+    if (slice == nullptr) add_links(gpu, units_.back());
     return {};
   };
   for (const Gpu& gpu : inventory_.gpus) {
@@ -136,16 +155,26 @@ Result<void> Generator::add_nvidia() {
   return {};
 }
 
+// Programs find a display's node by the address of its GPU.
+void Generator::add_links(const Gpu& gpu, Unit& unit) {
+  for (const NodeLink& link : gpu.drm_links) unit.links.push_back({link.path, link.target});
+}
+
 // Nothing but nodes: the libraries of other vendors lie in the images.
 Result<void> Generator::add_others() {
   for (const Gpu& gpu : inventory_.gpus) {
     if (gpu.vendor != options_.vendor) continue;
-    Unit unit{names_of(gpu, nullptr), gpu.drm_nodes, {}};
-    if (!gpu.node.path.empty() && !is_in(unit.nodes, gpu.node.path)) {
-      unit.nodes.insert(unit.nodes.begin(), gpu.node);
+    for (const Partition& part : gpu.partitions) {
+      units_.push_back({names_of(gpu, &part), part.nodes, {}});
     }
+    if (!gpu.partitions.empty()) continue;
+    Unit unit{names_of(gpu, nullptr), gpu.drm_nodes, {}};
+    if (!gpu.node.path.empty() && !is_in(unit.nodes, gpu.node.path)) unit.nodes.push_back(gpu.node);
+    add_links(gpu, unit);
     units_.push_back(std::move(unit));
   }
+  if (options_.vendor != Vendor::amd) return {};
+  for (const Node& node : inventory_.amd_control_nodes) add_node(node, out_.spec.edits);
   return {};
 }
 
@@ -223,6 +252,7 @@ void Generator::add_unit(const Unit& unit) {
 // The units' own edits one after the other; a node that two slices share comes once.
 void Generator::add_all() {
   oci::cdi::Edits edits;
+  HookRequest request;
   std::set<std::string> names, paths;
   for (const Unit& unit : units_) {
     if (unit.names.empty() || !names.insert(unit.names.front()).second) continue;
@@ -231,12 +261,13 @@ void Generator::add_all() {
     for (const auto& node : device->edits.device_nodes) {
       if (paths.insert(node.path).second) edits.device_nodes.push_back(node);
     }
-    for (const auto& made : device->edits.hooks) edits.hooks.push_back(made);
+    request.links.insert(request.links.end(), unit.links.begin(), unit.links.end());
     for (uint32_t gid : device->edits.additional_gids) {
       auto& gids = edits.additional_gids;
       if (std::find(gids.begin(), gids.end(), gid) == gids.end()) gids.push_back(gid);
     }
   }
+  if (!request.links.empty()) edits.hooks.push_back(hook(request));
   if (!edits.empty()) out_.spec.devices.push_back({"all", {}, std::move(edits)});
 }
 

@@ -186,5 +186,36 @@ TEST(Generate, refuses_a_machine_without_gpus_and_one_whose_files_do_not_fit) {
             "no GPU of vendor amd on this machine; try: berth gpu list");
 }
 
+TEST(Generate, describes_gpus_of_amd_and_their_partitions_by_nodes_alone) {
+  Inventory inventory = machine();
+  inventory.amd_control_nodes = {node("/dev/kfd", 235, 0)};
+  Gpu whole = gpu(0);
+  whole.vendor = Vendor::amd;
+  whole.node = node("/dev/dri/renderD128", 226, 128);
+  whole.drm_nodes = {node("/dev/dri/card0", 226, 0), whole.node};
+  whole.drm_links = {{"/dev/dri/by-path/pci-0000:00:00.0-render", "../renderD128"}};
+  Gpu parted = gpu(1);
+  parted.vendor = Vendor::amd;
+  parted.partitions = {{0, {node("/dev/dri/renderD129", 226, 129)}},
+                       {1, {node("/dev/dri/renderD130", 226, 130)}}};
+  inventory.gpus.push_back(whole);
+  inventory.gpus.push_back(parted);
+  GenerateOptions wish = options();
+  wish.vendor = Vendor::amd;
+  wish.kind = "amd.com/gpu";
+  Generated file = made(inventory, wish);
+  EXPECT_THAT(names(file), ElementsAre("0", "GPU-0", "1:0", "1:1", "all"));
+  EXPECT_THAT(paths(file.spec.edits), ElementsAre("/dev/kfd"));
+  EXPECT_THAT(paths(file.spec.devices[0].edits),
+              ElementsAre("/dev/dri/card0", "/dev/dri/renderD128"));
+  EXPECT_TRUE(file.spec.edits.mounts.empty());
+  EXPECT_TRUE(file.spec.edits.env.empty());
+  auto known = recognise(file.spec.devices[0].edits.hooks.at(0));
+  ASSERT_TRUE(known);
+  EXPECT_THAT(known->links,
+              ElementsAre(oci::Link{"/dev/dri/by-path/pci-0000:00:00.0-render", "../renderD128"}));
+  EXPECT_EQ(file.spec.devices.back().edits.hooks.size(), 1u);
+}
+
 }  // namespace
 }  // namespace berth::gpu::cdi
