@@ -12,16 +12,26 @@
 #include "json/fields.hpp"
 #include "oci/cdi.hpp"
 #include "oci/edit_fields.hpp"
+#include "policy/file.hpp"
 #include "sys/file.hpp"
 #include "yaml/read.hpp"
 
 namespace berth::engine {
 namespace {
 
+Result<std::vector<std::string>> directories_of(const Context& context) {
+  if (!context.paths.cdi_directories.empty()) return context.paths.cdi_directories;
+  policy::Compiled policy = TRY_CTX(policy::read_compiled(context.paths.config),
+                                    "cannot read the policy of this machine");
+  const std::vector<std::string>& named = policy.policy.gpu.cdi_directories;
+  return named.empty() ? gpu::cdi::default_directories() : named;
+}
+
 /// The edits of `names`; where one is not found, the whole index is made for what the error says.
 Result<oci::ContainerEdits> find_edits(const Context& context,
                                        const std::vector<std::string>& names) {
-  auto index = TRY(gpu::cdi::make_index(context.paths.cdi_directories, names));
+  std::vector<std::string> directories = TRY(directories_of(context));
+  auto index = TRY(gpu::cdi::make_index(directories, names));
   auto edits = gpu::cdi::edits_of(index, names);
   if (edits.ok() || edits.error().kind != Kind::not_found) return edits;
   for (const gpu::cdi::Fault& fault : index.bad_files) {
@@ -87,7 +97,7 @@ Result<void> check_device(const std::string& text) {
 }
 
 Result<gpu::cdi::Index> list_cdi(const Context& context) {
-  return gpu::cdi::make_index(context.paths.cdi_directories);
+  return gpu::cdi::make_index(TRY(directories_of(context)));
 }
 
 Result<RefreshedCdi> refresh_cdi(const Context& context) {

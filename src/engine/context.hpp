@@ -43,8 +43,8 @@ struct Paths {
   std::string state;        ///< what a reboot may take away
   std::string libexec;      ///< the folder of our other programs
   std::string driver_root;  ///< "/" unless --driver-root or BERTH_DRIVER_ROOT names another
-  /// Of CDI files, the later ones first believed: /etc/cdi and /var/run/cdi unless --cdi-spec-dir
-  /// names others.
+  /// Of CDI files, the later ones first believed, as --cdi-spec-dir names them; empty: those of the
+  /// policy, or /etc/cdi and /var/run/cdi.
   std::vector<std::string> cdi_directories{};
   std::string config = {};  ///< the site's configuration: /etc/berth unless --config-dir says so
 };

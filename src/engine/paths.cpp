@@ -4,7 +4,6 @@
 
 #include "base/text.hpp"
 #include "engine/context.hpp"
-#include "gpu/cdi_index/index.hpp"
 #include "sys/file.hpp"
 #include "sys/identity.hpp"
 #include "sys/process.hpp"
@@ -95,7 +94,6 @@ Result<Paths> complete_paths(Paths given, const Environment& environment,
     *path = TRY(absolute(std::move(*path)));
   }
   for (std::string& path : paths.cdi_directories) path = TRY(absolute(std::move(path)));
-  if (paths.cdi_directories.empty()) paths.cdi_directories = gpu::cdi::default_directories();
   return paths;
 }
 

@@ -128,19 +128,21 @@ std::vector<std::string> Generator::names_of(const Gpu& gpu, const Part* part) c
 }
 
 Result<void> Generator::add_nvidia() {
-  const Grant all = TRY(make_grant(request_for({}), inventory_, {}));
+  // Indices count the GPUs of one vendor.
+  Inventory machine = inventory_;
+  std::erase_if(machine.gpus, [](const Gpu& gpu) { return gpu.vendor != Vendor::nvidia; });
+  const Grant all = TRY(make_grant(request_for({}), machine));
   auto add = [&](const Gpu& gpu, const MigDevice* slice) -> Result<void> {
     std::string wish = std::to_string(gpu.index);
     if (slice != nullptr) wish += ":" + std::to_string(slice->index);
-    Grant grant = TRY(make_grant(request_for({wish}), inventory_, {}));
+    Grant grant = TRY(make_grant(request_for({wish}), machine));
     std::erase_if(grant.nodes,
                   [&](const Node& node) { return is_in(inventory_.control_nodes, node.path); });
     units_.push_back({names_of(gpu, slice), std::move(grant.nodes), {}});
     if (slice == nullptr) add_links(gpu, units_.back());
     return {};
   };
-  for (const Gpu& gpu : inventory_.gpus) {
-    if (gpu.vendor != Vendor::nvidia) continue;
+  for (const Gpu& gpu : machine.gpus) {
     for (const MigDevice& slice : gpu.mig) TRY(add(gpu, &slice));
     if (!gpu.mig_mode && gpu.mig.empty()) TRY(add(gpu, nullptr));
   }
