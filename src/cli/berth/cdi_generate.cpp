@@ -30,8 +30,7 @@ FlagTable flags(Options& o) {
       {"cdi-version", 0, "VERSION", "Declare VERSION (the lowest that the content needs)",
        &o.request.version},
       {"device-name-strategy", 0, "STRATEGY",
-       "Name devices by index, uuid or type-index; may be repeated (index, uuid)",
-       &o.request.name_strategies},
+       "index, uuid or type-index; may be repeated (index, uuid)", &o.request.name_strategies},
       {"class", 0, "CLASS", "The class of the devices (gpu)", &o.request.device_class},
   };
 }
