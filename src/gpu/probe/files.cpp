@@ -174,6 +174,11 @@ class Search {
     return {};
   }
 
+  Result<std::vector<std::string>> directories() {
+    TRY(collect_directories());
+    return std::move(directories_);
+  }
+
  private:
   Result<void> collect_directories();
   Result<void> read_loader_cache();
@@ -421,6 +426,18 @@ std::string_view driver_version_of(std::string_view file_name) {
 
 Result<void> read_driver_files(const DriverRoot& root, Inventory& inventory) {
   return Search(root, inventory).run();
+}
+
+Result<std::vector<std::string>> searched_directories(const DriverRoot& root) {
+  Inventory unused;
+  auto all = TRY(Search(root, unused).directories());
+  std::vector<std::string> once;
+  for (std::string& directory : all) {
+    if (std::find(once.begin(), once.end(), directory) == once.end()) {
+      once.push_back(std::move(directory));
+    }
+  }
+  return once;
 }
 
 }  // namespace berth::gpu

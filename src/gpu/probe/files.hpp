@@ -24,4 +24,7 @@ std::string_view driver_version_of(std::string_view file_name);
 /// module wins, else the newest.
 Result<void> read_driver_files(const DriverRoot& root, Inventory& inventory);
 
+/// The directories below `root` that read_driver_files() looks into, in its order, there or not.
+Result<std::vector<std::string>> searched_directories(const DriverRoot& root);
+
 }  // namespace berth::gpu
