@@ -118,6 +118,10 @@ std::string value_flags(const FlagTable& flags) {
   return text.empty() ? "--" : text;
 }
 
+std::string bash_argument(std::string_view program, const VerbText& verb) {
+  return verb.words.empty() ? bash_reply(program, verb.complete) : bash_words(verb.words);
+}
+
 std::string fish_quote(std::string_view text) {
   std::string safe = "'";
   for (char c : text) safe += c == '\'' || c == '\\' ? std::string{'\\', c} : std::string{c};
@@ -154,6 +158,11 @@ std::string zsh_action(std::string_view program, Complete complete) {
       break;
   }
   return " ";
+}
+
+std::string zsh_argument(std::string_view program, const VerbText& verb) {
+  return verb.words.empty() ? zsh_action(program, verb.complete)
+                            : "(" + std::string(verb.words) + ")";
 }
 
 std::string zsh_flags(std::string_view program, const FlagTable& flags) {
@@ -215,7 +224,7 @@ std::string bash_completion(const CompletionInput& input) {
     text += "    '" + std::string(verb.text.name) + "')\n";
     if (!values.empty()) text += "      case $prev in\n" + values + "      esac\n";
     text += "      if [[ $cur == -* ]]; then " + bash_words(all_flags(verb.flags)) + "; else " +
-            bash_reply(input.program, verb.text.complete) + "; fi ;;\n";
+            bash_argument(input.program, verb.text) + "; fi ;;\n";
   }
   return text + R"(  esac
 }
@@ -262,7 +271,7 @@ std::string zsh_completion(const CompletionInput& input) {
           "  case $line[1] in\n";
   auto arguments = [&](const VerbPage& verb, const std::string& indent) {
     return indent + "_arguments -s '--help[Show help]'" + zsh_flags(input.program, verb.flags) +
-           " \\\n      '*:argument:" + zsh_action(input.program, verb.text.complete) + "' ;;\n";
+           " \\\n      '*:argument:" + zsh_argument(input.program, verb.text) + "' ;;\n";
   };
   for (const VerbPage& verb : input.verbs) {
     if (verb.text.name.find(' ') != std::string_view::npos) continue;
@@ -329,6 +338,9 @@ std::string fish_completion(const CompletionInput& input) {
               fish_quote("(" + list_command(name, verb.text.complete) + ")") + "\n";
     } else if (verb.text.complete == Complete::file || verb.text.complete == Complete::directory) {
       text += "complete -c " + name + " -n " + fish_quote(seen) + " -F\n";
+    } else if (!verb.text.words.empty()) {
+      text += "complete -c " + name + " -n " + fish_quote(seen) + " -a " +
+              fish_quote(verb.text.words) + "\n";
     }
   }
   return text;

@@ -17,6 +17,7 @@ struct VerbText {
   std::string_view summary;    ///< one line: "Create and start a container from an image"
   std::string_view example;    ///< one line that works: "berth run --rm -it debian bash"
   Complete complete = Complete::nothing;  ///< what the arguments are
+  std::string_view words = {};            ///< all that an argument may be: "bash zsh fish"
 };
 
 /// A verb with its flags, as the texts below need it.
