@@ -45,8 +45,10 @@ LAYERS = {
     "image": "base json sys oci",
     "transfer": "base json sys oci image scan",
     "monitor": "base json sys",
+    # What is wrong on this machine: facts gathered once, and pure checks over them.
+    "doctor": "base json yaml sys oci policy gpu/inventory gpu/probe",
     "engine": "base json sys oci plan scan policy gpu/inventory gpu/probe gpu/grant gpu/place "
-              "gpu/cdi_index gpu/cdi_hook gpu/cdi yaml image",
+              "gpu/cdi_index gpu/cdi_hook gpu/cdi yaml image doctor",
     "cli/core": "base json",
     "cli/berth": "base json cli/core engine",
     "cli/oci": "base json cli/core oci plan runtime",
@@ -55,7 +57,7 @@ LAYERS = {
 # A program wires together what it is given: the folders that its link line may bring in.
 PROGRAMS = {
     "berth": "base json sys oci plan scan policy gpu/inventory gpu/probe gpu/grant gpu/place "
-             "gpu/cdi_index gpu/cdi_hook gpu/cdi yaml image engine cli/core cli/berth",
+             "gpu/cdi_index gpu/cdi_hook gpu/cdi yaml image doctor engine cli/core cli/berth",
     "berth-transfer": "base json sys oci image scan transfer",
     "berth-runtime": "base json sys oci plan scope runtime cli/core cli/oci",
     "berth-scope": "base json scope",

@@ -13,6 +13,7 @@ extern const Verb pull_verb, push_verb, images_verb, tag_verb, rmi_verb, inspect
 extern const Verb save_verb, load_verb, import_verb, login_verb, logout_verb;
 extern const Verb cdi_generate_verb, cdi_list_verb, cdi_validate_verb, cdi_inspect_verb,
     cdi_refresh_verb;
+extern const Verb doctor_verb;
 extern const Verb gpu_list_verb, info_verb, version_verb, completion_verb, man_verb;
 
 namespace {
@@ -23,7 +24,7 @@ const std::array kVerbs = {
     &tag_verb,          &rmi_verb,      &inspect_verb,     &history_verb,      &save_verb,
     &load_verb,         &import_verb,   &login_verb,       &logout_verb,       &gpu_list_verb,
     &cdi_generate_verb, &cdi_list_verb, &cdi_inspect_verb, &cdi_validate_verb, &cdi_refresh_verb,
-    &info_verb,         &version_verb,  &completion_verb,  &man_verb,
+    &doctor_verb,       &info_verb,     &version_verb,     &completion_verb,   &man_verb,
 };
 
 // Docker's long names, for scripts that use them.

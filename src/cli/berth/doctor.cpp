@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/doctor.hpp"
+
+#include "base/text.hpp"
+#include "cli/berth/common.hpp"
+#include "cli/berth/doctor_text.hpp"
+
+namespace berth::cli {
+namespace {
+
+struct Options {
+  bool quiet = false;
+  std::string format = "text";
+};
+
+FlagTable flags(Options& o) {
+  return {
+      {"quiet", 'q', "", "Show problems and warnings alone", &o.quiet},
+      {"format", 0, "FORMAT", "As text or as json", &o.format, {"text", "json"}},
+  };
+}
+
+Result<doctor::Scope> scope_of(const std::vector<std::string>& arguments) {
+  if (arguments.empty()) return doctor::Scope::everything;
+  if (arguments[0] == "gpu") return doctor::Scope::gpu;
+  return unknown_word("subject", arguments[0], {"gpu"}, "berth doctor");
+}
+
+Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
+  doctor::Scope scope = TRY(scope_of(arguments));
+  auto answers = engine::examine(session.context, scope);
+  int status = count_of(answers, doctor::Status::problem) > 0 ? 1 : 0;
+  if (o.format == "json") {
+    print_json(session, doctor_json(answers));
+    return status;
+  }
+  bool terminal = session.terminal.is_terminal(Stream::out);
+  DoctorLook look;
+  look.columns = terminal ? session.terminal.size(Stream::out).columns : 0;
+  look.colour = terminal && !session.context.environment.get_filled("NO_COLOR");
+  look.quiet = o.quiet;
+  print(session, doctor_text(answers, look));
+  return status;
+}
+
+}  // namespace
+
+extern const Verb doctor_verb;
+const Verb doctor_verb{
+    .text = {.name = "doctor",
+             .arguments = "[gpu]",
+             .summary = "Find what keeps containers, or their GPUs, from working here",
+             .example = "berth doctor gpu",
+             .words = "gpu"},
+    .arity = {0, 1},
+    .store = Store::none,
+    .error_status = 125,
+    .command = [] { return make_command(flags, run); },
+};
+
+}  // namespace berth::cli

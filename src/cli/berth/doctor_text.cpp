@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/berth/doctor_text.hpp"
+
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "cli/core/text_width.hpp"
+
+namespace berth::cli {
+namespace {
+
+using doctor::Answer;
+using doctor::Status;
+
+constexpr size_t kStatusWidth = 9;  // "warning" and two blanks
+constexpr size_t kLeastText = 24;   // narrower screens fold by themselves
+constexpr size_t kMostDetails = 30;
+
+std::string_view group_of(std::string_view id) {
+  return id.substr(0, id.find('.'));
+}
+
+std::string_view name_of(std::string_view id) {
+  return id.substr(id.find('.') + 1);
+}
+
+std::string status_cell(Status status, bool colour) {
+  std::string cell = pad_right(doctor::status_name(status), kStatusWidth);
+  if (!colour) return cell;
+  const char* paint = status == Status::ok        ? "\x1b[32m"
+                      : status == Status::warning ? "\x1b[33m"
+                      : status == Status::problem ? "\x1b[1;31m"
+                                                  : "\x1b[2m";
+  return paint + cell + "\x1b[0m";
+}
+
+/// `text` in lines of at most `width` columns, folded at blanks; 0: one line. A longer word stays.
+std::vector<std::string> fold(std::string_view text, size_t width) {
+  std::vector<std::string> lines{""};
+  for (std::string_view word : split_blank(text)) {
+    std::string& line = lines.back();
+    if (line.empty()) {
+      line = word;
+    } else if (width != 0 && text_width(line) + 1 + text_width(word) > width) {
+      lines.emplace_back(word);
+    } else {
+      line += " " + std::string(word);
+    }
+  }
+  return lines;
+}
+
+class Writer {
+ public:
+  Writer(const std::vector<Answer>& answers, const DoctorLook& look) : look_(look) {
+    for (const Answer& answer : answers) {
+      if (is_shown(answer)) name_width_ = std::max(name_width_, name_of(answer.id).size());
+    }
+    indent_ = kStatusWidth + name_width_ + 2;
+    bool room = look.columns > indent_ + 2 + kLeastText;
+    text_columns_ = room ? look.columns - indent_ - 2 : 0;
+  }
+
+  bool is_shown(const Answer& answer) const {
+    Status status = answer.finding.status;
+    return status != Status::not_applicable && (!look_.quiet || status != Status::ok);
+  }
+
+  void write(const Answer& answer) {
+    if (group_of(answer.id) != group_) {
+      group_ = group_of(answer.id);
+      if (!text.empty()) text += "\n";
+      text += std::string(group_) + "\n";
+    }
+    const doctor::Finding& finding = answer.finding;
+    std::string head = "  " + status_cell(finding.status, look_.colour) +
+                       pad_right(name_of(answer.id), name_width_ + 2);
+    paragraph(head, escape_controls(finding.cause));
+    if (finding.status == Status::ok) return;
+    if (finding.details.size() > 1) details(finding.details);
+    if (!finding.remedy.empty()) paragraph(blanks(), "try: " + escape_controls(finding.remedy));
+  }
+
+  std::string text;
+
+ private:
+  std::string blanks() const { return std::string(indent_ + 2, ' '); }
+
+  void paragraph(std::string head, std::string_view content) {
+    for (const std::string& line : fold(content, text_columns_)) {
+      text += head + line + "\n";
+      head = blanks();
+    }
+  }
+
+  void details(const std::vector<std::string>& lines) {
+    size_t shown = std::min(lines.size(), kMostDetails);
+    for (size_t i = 0; i < shown; ++i) text += blanks() + "- " + escape_controls(lines[i]) + "\n";
+    if (lines.size() > shown) {
+      text += blanks() + "- and " + std::to_string(lines.size() - shown) + " more\n";
+    }
+  }
+
+  const DoctorLook& look_;
+  std::string_view group_;
+  size_t name_width_ = 0;
+  size_t indent_ = 0;        ///< columns before the text, without the first two
+  size_t text_columns_ = 0;  ///< 0: not folded
+};
+
+std::string sum_of(const std::vector<Answer>& answers) {
+  auto part = [&](Status status, const char* one, const char* many) {
+    size_t count = count_of(answers, status);
+    return std::to_string(count) + " " + (count == 1 ? one : many);
+  };
+  return part(Status::problem, "problem", "problems") + ", " +
+         part(Status::warning, "warning", "warnings") + ", " + part(Status::ok, "ok", "ok") + ", " +
+         part(Status::not_applicable, "does not apply", "do not apply");
+}
+
+}  // namespace
+
+size_t count_of(const std::vector<Answer>& answers, Status status) {
+  return static_cast<size_t>(
+      std::count_if(answers.begin(), answers.end(),
+                    [&](const Answer& answer) { return answer.finding.status == status; }));
+}
+
+std::string doctor_text(const std::vector<Answer>& answers, const DoctorLook& look) {
+  Writer writer(answers, look);
+  for (const Answer& answer : answers) {
+    if (writer.is_shown(answer)) writer.write(answer);
+  }
+  if (!writer.text.empty()) writer.text += "\n";
+  return writer.text + sum_of(answers) + "\n";
+}
+
+json::Value doctor_json(const std::vector<Answer>& answers) {
+  json::Array checks;
+  for (const Answer& answer : answers) {
+    const doctor::Finding& finding = answer.finding;
+    json::Value remedy;
+    if (!finding.remedy.empty()) remedy = finding.remedy;
+    checks.push_back(
+        json::Object{{"id", answer.id},
+                     {"status", doctor::status_name(finding.status)},
+                     {"cause", finding.cause},
+                     {"remedy", std::move(remedy)},
+                     {"details", json::Array(finding.details.begin(), finding.details.end())}});
+  }
+  return json::Object{{"checks", std::move(checks)},
+                      {"problems", uint64_t{count_of(answers, Status::problem)}},
+                      {"warnings", uint64_t{count_of(answers, Status::warning)}}};
+}
+
+}  // namespace berth::cli

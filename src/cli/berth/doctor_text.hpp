@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "engine/doctor.hpp"
+#include "json/value.hpp"
+
+namespace berth::cli {
+
+struct DoctorLook {
+  size_t columns = 0;   ///< lines are folded there; 0: never
+  bool colour = false;  ///< the status in colour
+  bool quiet = false;   ///< problems and warnings alone
+};
+
+/// The answers for people: a paragraph for each group, one row for each check with what to try
+/// below it, and the sum at the end. What does not apply is counted only. Pure.
+std::string doctor_text(const std::vector<doctor::Answer>& answers, const DoctorLook& look);
+
+/// {"checks": [{"id", "status", "cause", "remedy", "details"}], "problems": 1, "warnings": 0}
+json::Value doctor_json(const std::vector<doctor::Answer>& answers);
+
+size_t count_of(const std::vector<doctor::Answer>& answers, doctor::Status status);
+
+}  // namespace berth::cli

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <iterator>
+
+#include "doctor/checks.hpp"
+
+namespace berth::doctor {
+
+std::string_view status_name(Status status) {
+  switch (status) {
+    case Status::ok:
+      return "ok";
+    case Status::warning:
+      return "warning";
+    case Status::problem:
+      return "problem";
+    case Status::not_applicable:
+      return "not applicable";
+  }
+  return "";
+}
+
+std::string counted(size_t count, std::string_view one, std::string_view many) {
+  return std::to_string(count) + " " + std::string(count == 1 ? one : many);
+}
+
+bool has_nvidia(const Facts& facts) {
+  const GpuFacts& gpu = facts.gpu;
+  bool on_bus = std::any_of(gpu.pci.begin(), gpu.pci.end(),
+                            [](const PciGpu& found) { return found.vendor == "10de"; });
+  const gpu::Driver& driver = gpu.inventory.driver;
+  return on_bus || gpu.listed || !driver.module_version.empty() || !driver.library_version.empty();
+}
+
+std::span<const Check> all_checks() {
+  static const std::vector<Check> kAll = [] {
+    std::vector<Check> all;
+    for (auto part :
+         {host_checks(), storage_checks(), driver_checks(), node_checks(), site_checks()}) {
+      std::copy(part.begin(), part.end(), std::back_inserter(all));
+    }
+    return all;
+  }();
+  return kAll;
+}
+
+std::vector<Answer> examine(const Facts& facts, Scope scope) {
+  std::vector<Answer> answers;
+  for (const Check& check : all_checks()) {
+    if (scope == Scope::gpu && !check.id.starts_with("gpu.")) continue;
+    answers.push_back({check.id, check.judge(facts)});
+  }
+  return answers;
+}
+
+}  // namespace berth::doctor

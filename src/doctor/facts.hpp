@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `berth doctor` has looked at, as plain values: gathered once (gather.hpp), judged by pure
+// code (finding.hpp).
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "gpu/inventory/inventory.hpp"
+#include "sys/file_system.hpp"
+
+namespace berth::doctor {
+
+/// Who is asking. The ids are those outside of a user namespace that we would enter.
+struct UserFacts {
+  uint32_t uid = 0;
+  uint32_t gid = 0;
+  std::string name;
+  std::vector<uint32_t> groups;   ///< supplementary
+  bool machine_root = false;      ///< root of the first user namespace
+  bool inside_namespace = false;  ///< root of a namespace that somebody else made
+  uint64_t subordinate_uids = 0;  ///< that the machine gives this user
+  uint64_t subordinate_gids = 0;
+  bool map_tools = false;  ///< newuidmap and newgidmap are installed
+};
+
+/// Something that was tried out. Neither: it was not tried, because something before it failed.
+struct Trial {
+  bool worked = false;
+  std::optional<Error> failure;
+  std::string note;  ///< a warning on the way
+};
+
+/// A directory that Berth keeps things in.
+struct Place {
+  std::string path;
+  std::string existing;  ///< itself, or the nearest directory above it that exists
+  std::optional<Error> unusable;
+  std::optional<sys::FileSystem> file_system;  ///< of `existing`
+};
+
+struct CgroupFacts {
+  bool mounted = false;
+  bool unified = false;                  ///< cgroup v2 alone
+  std::string own;                       ///< our place in the v2 hierarchy
+  std::vector<std::string> controllers;  ///< that our place hands on, or could
+  bool writable = false;                 ///< we may make groups below it
+};
+
+struct HostFacts {
+  std::string kernel;
+  UserFacts user;
+  Trial user_namespace;  ///< not tried by root
+  bool all_ids = false;  ///< the namespace that was entered has the subordinate ids
+  Trial overlay;
+  std::optional<Error> no_home;  ///< why there is no default place for the store
+  Place root;
+  Place state;
+  std::vector<std::string> missing_programs;  ///< of Berth
+  std::string program_directory;
+  CgroupFacts cgroups;
+  bool seccomp = false;
+  bool systemd = false;  ///< is this machine's init
+  bool selinux_enforcing = false;
+  std::optional<Error> policy_error;
+  std::string policy_source;     ///< file that the policy in force was made of; empty: none
+  bool policy_outdated = false;  ///< policy.toml was changed after it was compiled
+  std::string job;               ///< "Slurm job 42"; empty: not below a scheduler
+};
+
+/// A node that the driver has, and what lies at its path.
+struct NodeFacts {
+  gpu::Node expected;
+  std::string owner;      ///< "GPU 0", "slice 0:1", "the driver"
+  bool optional = false;  ///< nothing fails without it
+  bool found = false;
+  bool character = false;
+  uint32_t major = 0;
+  uint32_t minor = 0;
+  uint32_t mode = 0;
+  uint32_t gid = 0;
+  std::string group;      ///< name of `gid`, or the number
+  int access_errno = 0;   ///< of reading and writing it as this user; 0: that works
+  bool char_link = true;  ///< /dev/char/<major>:<minor> is there
+};
+
+/// A GPU on the PCI bus.
+struct PciGpu {
+  std::string address;
+  std::string vendor;   ///< "10de"
+  std::string driver;   ///< kernel driver that has it; empty: none
+  bool listed = false;  ///< that driver lists it (NVIDIA)
+};
+
+/// A file of /etc/cdi or /var/run/cdi that is about GPUs.
+struct CdiFile {
+  std::string path;
+  std::optional<Error> error;
+  std::string kind;
+  std::vector<std::string> missing_files;    ///< host paths that are not there
+  std::vector<std::string> stale_nodes;      ///< "/dev/nvidia-uvm is 510:0, the file says 508:0"
+  std::vector<std::string> driver_versions;  ///< that names of libraries tell
+};
+
+struct GpuFacts {
+  bool synthetic = false;
+  std::string driver_root = "/";
+  std::optional<Error> error;  ///< why the driver could not be read
+  gpu::Inventory inventory;
+  std::chrono::milliseconds probe_time{0};
+  std::vector<PciGpu> pci;
+  bool nouveau = false;                    ///< that module is loaded
+  std::map<std::string, uint32_t> majors;  ///< by driver name
+  bool listed = false;                     ///< /proc/driver/nvidia is there
+  std::vector<NodeFacts> nodes;
+  bool persistence_daemon = false;
+  bool nvswitch = false;
+  bool fabric_manager = false;
+  std::vector<std::string> searched;         ///< directories, for libraries of the driver
+  std::vector<std::string> strange;          ///< libraries of the driver that do not fit: why
+  std::optional<sys::FileSystem> libraries;  ///< the file system of libcuda
+  std::optional<sys::FileSystem> dev;
+  std::vector<CdiFile> cdi;
+  std::string toolkit_config;             ///< path; empty: none
+  std::vector<std::string> toolkit_keys;  ///< "no-cgroups = true": those that are not defaults
+  std::vector<std::string> hooks;         ///< files that make an engine call NVIDIA's hook
+  bool container_use_devices = true;      ///< SELinux lets containers use devices
+};
+
+struct Facts {
+  HostFacts host;
+  GpuFacts gpu;
+};
+
+}  // namespace berth::doctor

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <unistd.h>
+
+#include <array>
+
+#include "base/text.hpp"
+#include "doctor/gather_parts.hpp"
+#include "policy/file.hpp"
+#include "sys/file.hpp"
+#include "sys/identity.hpp"
+#include "sys/mount.hpp"
+#include "sys/user_namespace.hpp"
+
+namespace berth::doctor {
+namespace {
+
+constexpr std::array kPrograms = {"berth-runtime", "berth-monitor", "berth-transfer", "berth-scope",
+                                  "berth-gpu-probe"};
+constexpr size_t kSmallFile = size_t{64} << 10;
+
+class Quiet final : public Log {
+ public:
+  void warn(const std::string& text) override { last = text; }
+  void debug(const std::string&) override {}
+  std::string last;
+};
+
+bool usable(const std::string& path, int mode) {
+  return sys::check_access(sys::cwd(), path, mode).ok();
+}
+
+std::string read_small(const std::string& path) {
+  auto text = sys::read_file_if_exists(sys::cwd(), path, kSmallFile);
+  return text.ok() && *text ? std::string(trim(**text)) : std::string();
+}
+
+uint64_t subordinate_count(const std::vector<sys::IdRange>& ranges) {
+  uint64_t count = 0;
+  for (size_t i = 1; i < ranges.size(); ++i) count += ranges[i].count;  // the first is the user
+  return count;
+}
+
+UserFacts gather_user() {
+  UserFacts user;
+  auto who = sys::identity();
+  if (!who.ok()) return user;
+  user.uid = who->uid;
+  user.gid = who->gid;
+  user.groups.assign(who->groups.begin(), who->groups.end());
+  user.machine_root = who->effective_uid == 0 && who->initial_user_namespace;
+  user.inside_namespace = who->effective_uid == 0 && !who->initial_user_namespace;
+  if (who->effective_uid == 0) return user;
+  user.name = sys::user_name(who->uid);
+  auto mapping = sys::plan_mapping(who->uid, who->gid, user.name);
+  if (mapping.ok()) {
+    user.subordinate_uids = subordinate_count(mapping->uids);
+    user.subordinate_gids = subordinate_count(mapping->gids);
+  }
+  user.map_tools = usable("/usr/bin/newuidmap", X_OK) && usable("/usr/bin/newgidmap", X_OK);
+  return user;
+}
+
+std::string parent_of(const std::string& path) {
+  size_t slash = path.rfind('/');
+  return slash == 0 || slash == std::string::npos ? "/" : path.substr(0, slash);
+}
+
+Place gather_place(const std::string& path) {
+  Place place;
+  place.path = path;
+  place.existing = path;
+  while (place.existing != "/" && !usable(place.existing, F_OK)) {
+    place.existing = parent_of(place.existing);
+  }
+  auto info = sys::file_system_of(place.existing);
+  if (info.ok()) place.file_system = *info;
+  auto access = sys::check_access(sys::cwd(), place.existing, W_OK | X_OK);
+  if (!access.ok()) place.unusable = access.error();
+  return place;
+}
+
+CgroupFacts gather_cgroups() {
+  CgroupFacts cgroups;
+  auto at = sys::file_system_of("/sys/fs/cgroup");
+  if (!at.ok()) return cgroups;
+  cgroups.unified = at->type == CGROUP2_SUPER_MAGIC;
+  cgroups.mounted = cgroups.unified || at->type == TMPFS_MAGIC;
+  std::string base = cgroups.unified ? "/sys/fs/cgroup" : "/sys/fs/cgroup/unified";
+  std::string own = read_small("/proc/self/cgroup");
+  for (std::string_view line : split(own, '\n')) {
+    if (line.starts_with("0::")) cgroups.own = line.substr(3);
+  }
+  std::string place = base + cgroups.own;
+  for (std::string_view word : split_blank(read_small(place + "/cgroup.controllers"))) {
+    cgroups.controllers.emplace_back(word);
+  }
+  cgroups.writable = usable(place, W_OK) && usable(place + "/cgroup.procs", W_OK);
+  return cgroups;
+}
+
+void gather_policy(const std::string& config_dir, HostFacts& host) {
+  auto compiled = policy::read_compiled(config_dir);
+  if (!compiled.ok()) {
+    host.policy_error = compiled.error();
+    return;
+  }
+  host.policy_source = compiled->source;
+  auto written = sys::stat_entry(sys::cwd(), config_dir + "/policy.toml");
+  auto in_force = sys::stat_entry(sys::cwd(), config_dir + "/" + policy::kCompiledName);
+  if (!written.ok() || !*written) return;
+  host.policy_outdated =
+      !in_force.ok() || !*in_force || (*in_force)->st_mtim.tv_sec < (*written)->st_mtim.tv_sec;
+}
+
+Result<void> mount_overlay(const std::string& parent, bool user_xattr) {
+  sys::Fd directory = TRY(sys::open_at(sys::cwd(), parent, O_RDONLY | O_DIRECTORY));
+  sys::TempDir place = TRY(sys::TempDir::make(directory, "doctor-"));
+  for (const char* name : {"lower", "upper", "work"}) {
+    TRY(sys::make_directory(place.fd(), name));
+  }
+  std::string base = parent + "/" + place.name() + "/";
+  sys::Fd overlay = TRY(sys::fsopen("overlay"));
+  TRY(sys::fsconfig_string(overlay, "lowerdir", base + "lower"));
+  TRY(sys::fsconfig_string(overlay, "upperdir", base + "upper"));
+  TRY(sys::fsconfig_string(overlay, "workdir", base + "work"));
+  if (user_xattr) TRY(sys::fsconfig_flag(overlay, "userxattr"));
+  TRY(sys::fsconfig_create(overlay));
+  sys::Fd mount = TRY(sys::fsmount(overlay, 0));
+  return {};
+}
+
+void try_namespace(HostFacts& host) {
+  auto mapping = sys::plan_mapping(host.user.uid, host.user.gid, host.user.name);
+  if (!mapping.ok()) {
+    host.user_namespace.failure = mapping.error();
+    return;
+  }
+  Quiet log;
+  auto entered = sys::enter_user_namespace(*mapping, log);
+  host.user_namespace.note = log.last;
+  if (!entered.ok()) {
+    host.user_namespace.failure = entered.error();
+    return;
+  }
+  host.user_namespace.worked = true;
+  host.all_ids = *entered == sys::UserNamespaceKind::mapped;
+}
+
+}  // namespace
+
+HostFacts gather_host(const Inputs& inputs) {
+  HostFacts host;
+  host.kernel = read_small("/proc/sys/kernel/osrelease");
+  host.user = gather_user();
+  host.all_ids = host.user.machine_root || (host.user.subordinate_uids > 0 &&
+                                            host.user.subordinate_gids > 0 && host.user.map_tools);
+  host.no_home = inputs.no_home;
+  if (!host.no_home) {
+    host.root = gather_place(inputs.root);
+    host.state = gather_place(inputs.state);
+  }
+  host.program_directory = inputs.libexec;
+  for (const char* name : kPrograms) {
+    if (!usable(inputs.libexec + "/" + name, X_OK)) host.missing_programs.emplace_back(name);
+  }
+  host.cgroups = gather_cgroups();
+  host.seccomp = usable("/proc/sys/kernel/seccomp/actions_avail", F_OK);
+  host.job = inputs.job;
+  gather_policy(inputs.config_dir, host);
+  return host;
+}
+
+void try_out(const Inputs& inputs, HostFacts& host) {
+  bool ordinary = !host.user.machine_root && !host.user.inside_namespace;
+  if (ordinary) try_namespace(host);
+  if (host.user_namespace.failure || inputs.no_home || host.root.unusable) return;
+  auto mounted = mount_overlay(host.root.existing, !host.user.machine_root);
+  host.overlay.worked = mounted.ok();
+  if (!mounted.ok()) host.overlay.failure = mounted.error();
+}
+
+}  // namespace berth::doctor

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// Can this user run containers here, and how.
+#include <algorithm>
+#include <array>
+
+#include "doctor/checks.hpp"
+
+namespace berth::doctor {
+namespace {
+
+Finding programs(const Facts& facts) {
+  const HostFacts& host = facts.host;
+  if (host.missing_programs.empty()) return ok("all programs lie in " + host.program_directory);
+  return problem(
+      join(host.missing_programs, ", ") + " is missing in " + quoted(host.program_directory),
+      "install Berth again, or set BERTH_LIBEXEC_DIR");
+}
+
+Finding kernel(const Facts& facts) {
+  if (!facts.host.seccomp) {
+    return problem("Linux " + facts.host.kernel + " has no seccomp filters",
+                   "a kernel with CONFIG_SECCOMP_FILTER");
+  }
+  return ok("Linux " + facts.host.kernel);
+}
+
+Finding user_namespace(const Facts& facts) {
+  const HostFacts& host = facts.host;
+  if (host.user.machine_root) return not_applicable("root needs none");
+  if (host.user.inside_namespace) return ok("already inside of one");
+  if (!host.user_namespace.failure) return ok("this user may make one");
+  const Error& error = *host.user_namespace.failure;
+  return problem(
+      "this user cannot make one: " +
+          to_line({error.kind, error.sys_errno, error.what, {}, error.context, error.where}),
+      error.hint.empty() ? "sysctl user.max_user_namespaces" : error.hint);
+}
+
+std::string usermod(const UserFacts& user) {
+  std::string name = user.name.empty() ? std::to_string(user.uid) : user.name;
+  return "usermod --add-subuids 100000-165535 --add-subgids 100000-165535 " + name + ", as root";
+}
+
+Finding subordinate_ids(const Facts& facts) {
+  const HostFacts& host = facts.host;
+  if (host.user.machine_root || host.user.inside_namespace) {
+    return not_applicable("only an ordinary user needs them");
+  }
+  const UserFacts& user = host.user;
+  const std::string lost = ": files of a container all belong to one id, and --user fails";
+  if (user.subordinate_uids == 0 || user.subordinate_gids == 0) {
+    return warning("none for " + quoted(user.name.empty() ? std::to_string(user.uid) : user.name) +
+                       " in " + (user.subordinate_uids == 0 ? "/etc/subuid" : "/etc/subgid") + lost,
+                   usermod(user));
+  }
+  if (!user.map_tools) {
+    return warning("newuidmap and newgidmap are not installed" + lost,
+                   "install the package uidmap (Debian) or shadow-utils (Fedora)");
+  }
+  if (host.user_namespace.worked && !host.all_ids) {
+    return warning("they could not be used: " + host.user_namespace.note,
+                   "check the lines of this user in /etc/subuid and /etc/subgid");
+  }
+  uint64_t least = std::min(user.subordinate_uids, user.subordinate_gids);
+  if (least < 65536) {
+    return warning(
+        "only " + std::to_string(least) + ": images that use higher ids cannot be unpacked",
+        usermod(user));
+  }
+  return ok(std::to_string(least) + " ids");
+}
+
+Finding identity(const Facts& facts) {
+  const HostFacts& host = facts.host;
+  if (host.user.machine_root) return ok("containers run as root of this machine");
+  if (host.user_namespace.failure) {
+    return problem("this user cannot run containers", "see host.user-namespace");
+  }
+  return ok(host.all_ids ? "containers run in a user namespace with subordinate ids"
+                         : "containers run in a user namespace with this user's id alone");
+}
+
+Finding overlay(const Facts& facts) {
+  const Trial& trial = facts.host.overlay;
+  if (trial.worked) return ok("can be mounted where images are kept");
+  if (!trial.failure) return not_applicable("was not tried");
+  std::string on = facts.host.root.file_system
+                       ? sys::file_system_name(facts.host.root.file_system->type)
+                       : std::string("this file system");
+  return problem("cannot be mounted on " + on + ": " + to_line(*trial.failure),
+                 "--root DIR on a local disk (ext4, xfs); as an ordinary user Linux 5.11 or newer");
+}
+
+Finding cgroups(const Facts& facts) {
+  const CgroupFacts& cgroups = facts.host.cgroups;
+  if (!cgroups.mounted) {
+    return warning("none are mounted: --memory, --cpus and --pids-limit fail",
+                   "mount -t cgroup2 none /sys/fs/cgroup, as root");
+  }
+  if (facts.host.user.machine_root) {
+    return ok(cgroups.unified ? "cgroup v2" : "cgroup v1, or v1 and v2 beside each other");
+  }
+  if (!cgroups.writable) {
+    return warning("this user may not make any: --memory, --cpus and --pids-limit do nothing",
+                   facts.host.systemd
+                       ? "log in by ssh or a console, or systemd-run --user --scope -p Delegate=yes"
+                       : "ask for a delegated cgroup v2 directory");
+  }
+  std::vector<std::string> missing;
+  for (const char* name : {"cpu", "memory", "pids"}) {
+    const auto& have = cgroups.controllers;
+    if (std::find(have.begin(), have.end(), name) == have.end()) missing.emplace_back(name);
+  }
+  if (missing.empty()) return ok("delegated to this user, with cpu, memory and pids");
+  return warning("delegated to this user without " + join(missing, ", "),
+                 facts.host.systemd ? "Delegate=cpu memory pids in user@.service, as root"
+                                    : "enable them in cgroup.subtree_control above, as root");
+}
+
+Finding policy(const Facts& facts) {
+  const HostFacts& host = facts.host;
+  if (host.policy_error) {
+    return problem(
+        to_line({host.policy_error->kind,
+                 host.policy_error->sys_errno,
+                 host.policy_error->what,
+                 {},
+                 host.policy_error->context,
+                 host.policy_error->where}),
+        host.policy_error->hint.empty() ? "berth policy apply, as root" : host.policy_error->hint);
+  }
+  if (host.policy_outdated) {
+    return warning("policy.toml was changed and is not in force", "berth policy apply, as root");
+  }
+  return ok(host.policy_source.empty() ? "none: defaults are in force"
+                                       : "in force: " + quoted(host.policy_source));
+}
+
+constexpr std::array kChecks = {
+    Check{"host.identity", identity},
+    Check{"host.programs", programs},
+    Check{"host.kernel", kernel},
+    Check{"host.user-namespace", user_namespace},
+    Check{"host.subordinate-ids", subordinate_ids},
+    Check{"host.overlay", overlay},
+    Check{"host.cgroups", cgroups},
+    Check{"host.policy", policy},
+};
+
+}  // namespace
+
+std::span<const Check> host_checks() {
+  return kChecks;
+}
+
+}  // namespace berth::doctor

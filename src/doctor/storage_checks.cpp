@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where images, containers and run state are kept.
+#include <array>
+
+#include "doctor/checks.hpp"
+
+namespace berth::doctor {
+namespace {
+
+constexpr uint64_t kLittleSpace = uint64_t{2} << 30;  // less than a CUDA image takes
+constexpr uint64_t kFewInodes = 50000;                // such an image has about that many files
+
+Finding usable(const Place& place, std::string_view flag) {
+  if (place.unusable) {
+    return problem(to_line(*place.unusable), "another directory with " + std::string(flag));
+  }
+  if (place.file_system && place.file_system->read_only) {
+    return problem(quoted(place.existing) + " is mounted read-only",
+                   "another directory with " + std::string(flag));
+  }
+  std::string on = place.file_system ? " on " + sys::file_system_name(place.file_system->type) : "";
+  return ok(quoted(place.path) + on);
+}
+
+Finding root(const Facts& facts) {
+  const HostFacts& host = facts.host;
+  if (host.no_home) return problem(host.no_home->what, host.no_home->hint);
+  return usable(host.root, "--root DIR");
+}
+
+Finding state(const Facts& facts) {
+  if (facts.host.no_home) return not_applicable("nothing is known of it");
+  return usable(facts.host.state, "--state DIR");
+}
+
+Finding space(const Facts& facts) {
+  const auto& there = facts.host.root.file_system;
+  if (!there) return not_applicable("nothing is known of it");
+  if (there->free_bytes < kLittleSpace) {
+    return warning("only " + human_bytes(there->free_bytes) + " are free below " +
+                       quoted(facts.host.root.existing),
+                   "berth rmi IMAGE, or --root DIR");
+  }
+  if (there->total_inodes != 0 && there->free_inodes < kFewInodes) {
+    return warning("only " + std::to_string(there->free_inodes) + " inodes are free below " +
+                       quoted(facts.host.root.existing),
+                   "berth rmi IMAGE, or --root DIR");
+  }
+  return ok(human_bytes(there->free_bytes) + " free");
+}
+
+std::string flag_names(const sys::FileSystem& mounted) {
+  std::vector<std::string> names;
+  if (mounted.no_exec) names.emplace_back("noexec");
+  if (mounted.no_suid) names.emplace_back("nosuid");
+  if (mounted.no_dev) names.emplace_back("nodev");
+  return join(names, ",");
+}
+
+// A container's root is an overlay, which has flags of its own: what the layers are mounted with
+// does not reach it. What is bound from the state directory keeps that directory's flags.
+Finding mount_flags(const Facts& facts) {
+  const auto& store = facts.host.root.file_system;
+  const auto& state = facts.host.state.file_system;
+  if (!store || !state) return not_applicable("nothing is known of them");
+  if (state->no_exec) {
+    return warning(quoted(facts.host.state.existing) +
+                       " is mounted noexec: 'berth run "
+                       "--gpu-driver volume' cannot keep the driver's files there",
+                   "--state DIR on another file system, or another --gpu-driver");
+  }
+  std::string names = flag_names(*store);
+  if (names.empty()) return ok("programs can be executed there");
+  return ok(names + " of " + quoted(facts.host.root.existing) +
+            " does not reach containers, whose root is an overlay");
+}
+
+constexpr std::array kChecks = {
+    Check{"storage.root", root},
+    Check{"storage.state", state},
+    Check{"storage.space", space},
+    Check{"storage.mount-flags", mount_flags},
+};
+
+}  // namespace
+
+std::span<const Check> storage_checks() {
+  return kChecks;
+}
+
+}  // namespace berth::doctor
