@@ -28,6 +28,8 @@ LAYERS = {
     "scan": "base json",
     # What the site decides: the struct and its JSON, which berth-runtime reads too.
     "policy": "base json sys",
+    # What people write: TOML, which berth-runtime never reads.
+    "policy/site": "base json policy",
     # What a machine has, as plain structs, and whether what was found is still true.
     "gpu/inventory": "base json sys",
     "gpu/probe": "base json sys scan gpu/inventory",
@@ -47,8 +49,8 @@ LAYERS = {
     "monitor": "base json sys",
     # What is wrong on this machine: facts gathered once, and pure checks over them.
     "doctor": "base json yaml sys oci policy gpu/inventory gpu/probe",
-    "engine": "base json sys oci plan scan policy gpu/inventory gpu/probe gpu/grant gpu/place "
-              "gpu/cdi_index gpu/cdi_hook gpu/cdi yaml image doctor",
+    "engine": "base json sys oci plan scan policy policy/site gpu/inventory gpu/probe gpu/grant "
+              "gpu/place gpu/cdi_index gpu/cdi_hook gpu/cdi yaml image doctor",
     "cli/core": "base json",
     "cli/berth": "base json cli/core engine",
     "cli/oci": "base json cli/core oci plan runtime",
@@ -56,8 +58,8 @@ LAYERS = {
 
 # A program wires together what it is given: the folders that its link line may bring in.
 PROGRAMS = {
-    "berth": "base json sys oci plan scan policy gpu/inventory gpu/probe gpu/grant gpu/place "
-             "gpu/cdi_index gpu/cdi_hook gpu/cdi yaml image doctor engine cli/core cli/berth",
+    "berth": "base json sys oci plan scan policy policy/site gpu/inventory gpu/probe gpu/grant "
+             "gpu/place gpu/cdi_index gpu/cdi_hook gpu/cdi yaml image doctor engine cli/core cli/berth",
     "berth-transfer": "base json sys oci image scan transfer",
     "berth-runtime": "base json sys oci plan scope runtime cli/core cli/oci",
     "berth-scope": "base json scope",

@@ -65,7 +65,7 @@ Result<engine::Context> make_context(const cli::GlobalOptions& globals, const cl
                       .libexec = std::move(libexec),
                       .driver_root = globals.driver_root.value_or(""),
                       .cdi_directories = globals.cdi_directories,
-                      .config = globals.config_dir.value_or("")};
+                      .config = globals.config_dir.value_or("/etc/berth")};
   auto paths = engine::complete_paths(given, environment, user);
   if (!paths.ok() && verb.store != cli::Store::none) return paths.error();
   if (user && paths.ok() && verb.needs == engine::Needs::user_namespace) {

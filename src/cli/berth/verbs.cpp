@@ -13,18 +13,22 @@ extern const Verb pull_verb, push_verb, images_verb, tag_verb, rmi_verb, inspect
 extern const Verb save_verb, load_verb, import_verb, login_verb, logout_verb;
 extern const Verb cdi_generate_verb, cdi_list_verb, cdi_validate_verb, cdi_inspect_verb,
     cdi_refresh_verb;
+extern const Verb policy_show_verb, policy_check_verb, policy_apply_verb, policy_import_verb;
 extern const Verb doctor_verb;
 extern const Verb gpu_list_verb, info_verb, version_verb, completion_verb, man_verb;
 
 namespace {
 
 const std::array kVerbs = {
-    &run_verb,          &ps_verb,       &logs_verb,        &wait_verb,         &stop_verb,
-    &kill_verb,         &rm_verb,       &pull_verb,        &push_verb,         &images_verb,
-    &tag_verb,          &rmi_verb,      &inspect_verb,     &history_verb,      &save_verb,
-    &load_verb,         &import_verb,   &login_verb,       &logout_verb,       &gpu_list_verb,
-    &cdi_generate_verb, &cdi_list_verb, &cdi_inspect_verb, &cdi_validate_verb, &cdi_refresh_verb,
-    &doctor_verb,       &info_verb,     &version_verb,     &completion_verb,   &man_verb,
+    &run_verb,           &ps_verb,          &logs_verb,         &wait_verb,
+    &stop_verb,          &kill_verb,        &rm_verb,           &pull_verb,
+    &push_verb,          &images_verb,      &tag_verb,          &rmi_verb,
+    &inspect_verb,       &history_verb,     &save_verb,         &load_verb,
+    &import_verb,        &login_verb,       &logout_verb,       &gpu_list_verb,
+    &cdi_generate_verb,  &cdi_list_verb,    &cdi_inspect_verb,  &cdi_validate_verb,
+    &cdi_refresh_verb,   &policy_show_verb, &policy_check_verb, &policy_apply_verb,
+    &policy_import_verb, &doctor_verb,      &info_verb,         &version_verb,
+    &completion_verb,    &man_verb,
 };
 
 // Docker's long names, for scripts that use them.

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/berth/common.hpp"
+#include "engine/policy.hpp"
+
+namespace berth::cli {
+namespace {
+
+struct Options {};
+
+FlagTable flags(Options&) {
+  return {};
+}
+
+Result<int> run(Session& session, const Options&, std::vector<std::string>) {
+  print(session, TRY(engine::apply_policy(session.context)) + "\n");
+  return 0;
+}
+
+}  // namespace
+
+extern const Verb policy_apply_verb;
+const Verb policy_apply_verb{
+    .text = {.name = "policy apply",
+             .arguments = "",
+             .summary = "Put the site's policy.toml in force",
+             .example = "berth policy apply"},
+    .arity = {0, 0},
+    .store = Store::none,
+    .command = [] { return make_command(flags, run); },
+};
+
+}  // namespace berth::cli

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/berth/common.hpp"
+#include "cli/core/table.hpp"
+#include "engine/policy.hpp"
+#include "json/fields.hpp"
+
+namespace berth::cli {
+namespace {
+
+struct Options {
+  std::string format = "table";
+};
+
+FlagTable flags(Options& o) {
+  return {format_flag(o.format)};
+}
+
+json::Value to_json(const engine::PolicyInForce& policy) {
+  json::Array keys;
+  for (const engine::PolicyKey& key : policy.keys) {
+    keys.emplace_back(json::Object{{"key", key.key}, {"from", key.from}});
+  }
+  const std::string& source = policy.compiled.source;
+  return json::Object{{"source", source.empty() ? json::Value() : json::Value(source)},
+                      {"stale", policy.stale ? json::Value(*policy.stale) : json::Value()},
+                      {"policy", json::to_value(policy.compiled.policy)},
+                      {"keys", std::move(keys)}};
+}
+
+Result<int> run(Session& session, const Options& o, std::vector<std::string>) {
+  engine::PolicyInForce policy = TRY(engine::show_policy(session.context));
+  if (o.format == "json") {
+    print_json(session, to_json(policy));
+    return 0;
+  }
+  Table table({"KEY", "VALUE", "FROM"});
+  for (const engine::PolicyKey& key : policy.keys) table.add({key.key, key.value, key.from});
+  print(session, table.text());
+  if (policy.stale) {
+    session.report.warn("policy.toml is not what is in force: " + *policy.stale +
+                        "; see 'berth policy apply', using the above instead");
+  }
+  return 0;
+}
+
+}  // namespace
+
+extern const Verb policy_show_verb;
+const Verb policy_show_verb{
+    .text = {.name = "policy show",
+             .arguments = "",
+             .summary = "Show the site's policy in force, and where each value comes from",
+             .example = "berth policy show"},
+    .arity = {0, 0},
+    .store = Store::none,
+    .command = [] { return make_command(flags, run); },
+};
+
+}  // namespace berth::cli

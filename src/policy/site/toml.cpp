@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policy/site/toml.hpp"
+
+#define TOML_HEADER_ONLY 1
+#define TOML_ENABLE_FORMATTERS 0
+#include <fmt/format.h>
+#include <toml++/toml.h>
+
+#include <algorithm>
+
+#include "base/text.hpp"
+
+namespace berth::policy {
+namespace {
+
+constexpr size_t kMaxBytes = size_t{1} << 20;
+constexpr int kMaxDepth = 16;
+
+Error too_deep(std::string_view document, uint32_t line) {
+  return make_error(Kind::corrupt, fmt::format("{}:{}: nested too deep", document, line));
+}
+
+Result<json::Value> value_of(const toml::node& node, std::string_view document, int depth) {
+  if (depth > kMaxDepth) return too_deep(document, node.source().begin.line);
+  if (const auto* text = node.as_string()) return json::Value(text->get());
+  if (const auto* number = node.as_integer()) return json::Value(int64_t{number->get()});
+  if (const auto* number = node.as_floating_point()) return json::Value(number->get());
+  if (const auto* truth = node.as_boolean()) return json::Value(truth->get());
+  if (const auto* array = node.as_array()) {
+    json::Array out;
+    for (const toml::node& element : *array) {
+      out.push_back(TRY(value_of(element, document, depth + 1)));
+    }
+    return json::Value(std::move(out));
+  }
+  if (const auto* table = node.as_table()) {
+    json::Object out;
+    for (const auto& [key, element] : *table) {
+      json::Value value = TRY(value_of(element, document, depth + 1));
+      out.emplace_back(std::string(key.str()), std::move(value));
+    }
+    return json::Value(std::move(out));
+  }
+  return make_error(Kind::corrupt, fmt::format("{}:{}: a date or time means nothing here", document,
+                                               node.source().begin.line));
+}
+
+Result<void> add_entries(const toml::table& table, std::vector<std::string>& path,
+                         std::string_view document, std::vector<TomlEntry>& out) {
+  if (path.size() > kMaxDepth) return too_deep(document, table.source().begin.line);
+  for (const auto& [key, node] : table) {
+    path.emplace_back(key.str());
+    const toml::table* inner = node.as_table();
+    if (inner != nullptr && !inner->empty()) {
+      TRY(add_entries(*inner, path, document, out));
+    } else {
+      uint32_t line = std::max(key.source().begin.line, toml::source_index{1});
+      json::Value value = TRY(value_of(node, document, 0));
+      out.push_back({path, line, std::move(value)});
+    }
+    path.pop_back();
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string key_of(const TomlEntry& entry) {
+  return join(entry.path, ".");
+}
+
+Result<std::vector<TomlEntry>> parse_toml(std::string_view text, std::string_view document) {
+  if (text.size() > kMaxBytes) {
+    return make_error(Kind::corrupt, fmt::format("{}: longer than 1 MiB", document));
+  }
+  std::vector<TomlEntry> out;
+  try {
+    toml::table table = toml::parse(text);
+    std::vector<std::string> path;
+    TRY(add_entries(table, path, document, out));
+  } catch (const toml::parse_error& error) {
+    return make_error(Kind::corrupt, fmt::format("{}:{}: {}", document, error.source().begin.line,
+                                                 escape_controls(error.description())));
+  } catch (const std::exception& error) {
+    return make_error(Kind::corrupt,
+                      fmt::format("{}: {}", document, escape_controls(error.what())));
+  }
+  std::stable_sort(out.begin(), out.end(),
+                   [](const TomlEntry& a, const TomlEntry& b) { return a.line < b.line; });
+  return out;
+}
+
+std::string toml_string(std::string_view text) {
+  std::string out = "\"";
+  for (char c : text) {
+    auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      out += std::string("\\") + c;
+    } else if (byte < 0x20 || byte == 0x7f) {
+      out += fmt::format("\\u{:04x}", byte);
+    } else {
+      out += c;
+    }
+  }
+  return out + "\"";
+}
+
+}  // namespace berth::policy

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// TOML into JSON's values, with the line of each. toml++ is used here alone, and what it throws
+// stops here.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+#include "json/value.hpp"
+
+namespace berth::policy {
+
+/// One "key = value", its tables before its name.
+struct TomlEntry {
+  std::vector<std::string> path;  ///< {"gpu", "environment"}
+  uint32_t line = 0;
+  json::Value value;  ///< an object only for a table without entries
+};
+
+/// The name of an entry: "gpu.environment".
+std::string key_of(const TomlEntry& entry);
+
+/// The entries of a document of at most 1 MiB in the order of its lines; `document` names it in
+/// errors: "policy.toml:3: …". Dates and times are their text.
+/// Errors: corrupt (no TOML, nested too deep).  https://toml.io/en/v1.0.0
+Result<std::vector<TomlEntry>> parse_toml(std::string_view text, std::string_view document);
+
+/// "text" between quotes, as TOML writes it.
+std::string toml_string(std::string_view text);
+
+}  // namespace berth::policy
