@@ -83,10 +83,11 @@ class Berth:
         self.directory = account.own(directory)
         self.root = self.directory / "root"
         self.state = self.directory / "state"
+        self.program = "berth"  # or the absolute path of a link to it
         self._running = []
 
     def argv(self, *args):
-        return self.account.command([self.programs / "berth", "--root", self.root,
+        return self.account.command([self.programs / self.program, "--root", self.root,
                                      "--state", self.state, *args])
 
     def _options(self, env):

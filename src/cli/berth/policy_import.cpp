@@ -14,7 +14,7 @@ FlagTable flags(Options&) {
 
 Result<int> run(Session& session, const Options&, std::vector<std::string> arguments) {
   if (arguments[0] != "nvidia-container-runtime") {
-    return make_error(Kind::usage, "berth policy import: no configuration " + quoted(arguments[0]),
+    return make_error(Kind::usage, "no configuration " + quoted(arguments[0]) + " can be imported",
                       "nvidia-container-runtime");
   }
   print(session, TRY(engine::import_policy(arguments[1])));

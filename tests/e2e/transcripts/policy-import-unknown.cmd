@@ -1,0 +1,1 @@
+1 berth policy import docker x

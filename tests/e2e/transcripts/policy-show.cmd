@@ -1,0 +1,1 @@
+0 berth --config-dir $WORK/none policy show
