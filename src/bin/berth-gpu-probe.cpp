@@ -2,10 +2,13 @@
 // berth-gpu-probe LIBRARY: asks NVML for what procfs does not tell, prints it as JSON and ends. The
 // only program of ours that loads a library of a vendor: whoever starts it sets a deadline.
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstring>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "base/text.hpp"
 #include "gpu/probe/nvml_facts.hpp"
@@ -45,7 +48,8 @@ class Nvml {
   /// A text that a function fills in; empty when it does not answer.
   std::string text(const char* name, Device device) const {
     char out[kTextSize] = {};
-    return call(name, device, &out[0], kTextSize) == 0 ? std::string(out) : std::string();
+    if (call(name, device, &out[0], kTextSize) != 0) return {};
+    return std::string(out, strnlen(out, kTextSize));
   }
 
   std::string error_text(int code) const {
@@ -101,11 +105,62 @@ void read_slices(const Nvml& nvml, Device device, NvmlGpu& gpu) {
   }
 }
 
-NvmlGpu read_gpu(const Nvml& nvml, Device device) {
+std::string address_of(const PciInfo& pci) {
+  return kernel_pci_address(std::string(pci.bus_id, strnlen(pci.bus_id, sizeof pci.bus_id)));
+}
+
+// The board of a K80 or M60 has two GPUs; any other one says nothing.
+std::string board_of(const Nvml& nvml, Device device) {
+  unsigned several = 0, board = 0;
+  if (nvml.call("nvmlDeviceGetMultiGpuBoard", device, &several) != 0 || several == 0) return {};
+  if (nvml.call("nvmlDeviceGetBoardId", device, &board) != 0) return {};
+  return std::to_string(board);
+}
+
+// Of the processors that are near, when they are of one node alone.
+std::optional<int> numa_node_of(const Nvml& nvml, Device device) {
+  constexpr unsigned kWords = 16, kBits = 64;  // 1024 nodes, the kernel's most
+  unsigned long near[kWords] = {};
+  if (nvml.call("nvmlDeviceGetMemoryAffinity", device, kWords, &near[0], 0U) != 0) return {};
+  std::optional<int> found;
+  for (unsigned i = 0; i < kWords * kBits; ++i) {
+    if ((near[i / kBits] >> (i % kBits) & 1) == 0) continue;
+    if (found) return std::nullopt;
+    found = static_cast<int>(i);
+  }
+  return found;
+}
+
+// Links lead from GPU to GPU; where they lead to a switch, NVML tells the GPUs behind it in pairs.
+std::vector<std::string> peers_of(const Nvml& nvml, Device device, const std::vector<Device>& all) {
+  constexpr unsigned kMaxLinks = 18;  // NVML_NVLINK_MAX_LINKS
+  constexpr int kOverNvlink = 2;      // NVML_P2P_CAPS_INDEX_NVLINK
+  std::set<std::string> peers;
+  for (unsigned link = 0; link < kMaxLinks; ++link) {
+    unsigned active = 0;
+    PciInfo far{};
+    if (nvml.call("nvmlDeviceGetNvLinkState", device, link, &active) != 0 || active == 0) continue;
+    if (nvml.call("nvmlDeviceGetNvLinkRemotePciInfo_v2", device, link, &far) == 0) {
+      peers.insert(address_of(far));
+    }
+  }
+  for (Device other : all) {
+    int status = 0;
+    PciInfo far{};
+    if (other == device) continue;
+    if (nvml.call("nvmlDeviceGetP2PStatus", device, other, kOverNvlink, &status) != 0) continue;
+    if (status == 0 && nvml.call("nvmlDeviceGetPciInfo_v3", other, &far) == 0) {
+      peers.insert(address_of(far));
+    }
+  }
+  return {peers.begin(), peers.end()};
+}
+
+NvmlGpu read_gpu(const Nvml& nvml, Device device, const std::vector<Device>& all) {
   NvmlGpu gpu;
   PciInfo pci{};
   if (nvml.call("nvmlDeviceGetPciInfo_v3", device, &pci) == 0) {
-    gpu.pci_address = kernel_pci_address(std::string(pci.bus_id, strnlen(pci.bus_id, 32)));
+    gpu.pci_address = address_of(pci);
   }
   gpu.uuid = nvml.text("nvmlDeviceGetUUID", device);
   gpu.model = nvml.text("nvmlDeviceGetName", device);
@@ -116,6 +171,9 @@ NvmlGpu read_gpu(const Nvml& nvml, Device device) {
     gpu.compute_capability = std::to_string(major) + "." + std::to_string(minor);
   }
   gpu.memory_bytes = memory_of(nvml, device);
+  gpu.board = board_of(nvml, device);
+  gpu.numa_node = numa_node_of(nvml, device);
+  gpu.nvlink_peers = peers_of(nvml, device, all);
   read_slices(nvml, device, gpu);
   return gpu;
 }
@@ -130,7 +188,7 @@ Result<NvmlFacts> read_facts(const char* path) {
   NvmlFacts facts;
   char version[kTextSize] = {};
   if (nvml.call("nvmlSystemGetDriverVersion", &version[0], kTextSize) == 0) {
-    facts.driver_version = version;
+    facts.driver_version.assign(version, strnlen(version, kTextSize));
   }
   int cuda = 0;
   if (nvml.call("nvmlSystemGetCudaDriverVersion_v2", &cuda) == 0) {
@@ -138,13 +196,22 @@ Result<NvmlFacts> read_facts(const char* path) {
   }
   unsigned count = 0;
   nvml.call("nvmlDeviceGetCount_v2", &count);
+  std::vector<Device> devices;
   for (unsigned i = 0; i < count; ++i) {
     Device device = nullptr;
-    if (nvml.call("nvmlDeviceGetHandleByIndex_v2", i, &device) != 0) continue;
-    facts.gpus.push_back(read_gpu(nvml, device));
+    if (nvml.call("nvmlDeviceGetHandleByIndex_v2", i, &device) == 0) devices.push_back(device);
   }
+  for (Device device : devices) facts.gpus.push_back(read_gpu(nvml, device, devices));
   nvml.call("nvmlShutdown");
   return facts;
+}
+
+// Our answer's way out; what is printed from now on goes to standard error.
+std::FILE* keep_standard_output() {
+  std::FILE* kept = fdopen(dup(STDOUT_FILENO), "w");
+  if (kept == nullptr) return stdout;
+  dup2(STDERR_FILENO, STDOUT_FILENO);
+  return kept;
 }
 
 }  // namespace
@@ -155,11 +222,13 @@ int main(int argc, char** argv) {
     std::fputs("usage: berth-gpu-probe LIBRARY   (a libnvidia-ml.so.1; prints JSON)\n", stderr);
     return 2;
   }
+  // What the library prints is no part of our answer.
+  std::FILE* answer = berth::gpu::keep_standard_output();
   auto facts = berth::gpu::read_facts(argv[1]);
   if (!facts.ok()) {
     std::fprintf(stderr, "%s\n", berth::to_line(facts.error()).c_str());
     return 1;
   }
-  std::printf("%s\n", berth::json::write(*facts).c_str());
-  return std::fflush(stdout) == 0 ? 0 : 1;
+  std::fprintf(answer, "%s\n", berth::json::write(*facts).c_str());
+  return std::fflush(answer) == 0 ? 0 : 1;
 }

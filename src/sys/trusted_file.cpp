@@ -37,14 +37,20 @@ Result<void> check(const struct stat& info, const std::string& path) {
 
 }  // namespace
 
-Result<std::optional<std::string>> read_trusted_file_if_exists(const std::string& path,
+Result<std::optional<std::string>> read_trusted_file_if_exists(const Fd& dir,
+                                                               const std::string& name,
                                                                size_t max_bytes) {
   // O_NONBLOCK: a FIFO would make us wait for its writer.
-  auto file = TRY(open_if_exists(cwd(), path, O_RDONLY | O_NONBLOCK | O_NOCTTY));
+  auto file = TRY(open_if_exists(dir, name, O_RDONLY | O_NONBLOCK | O_NOCTTY));
   if (!file) return std::optional<std::string>();
-  struct stat info = TRY(stat_fd(*file, path));
-  TRY(check(info, path));
-  return std::optional<std::string>(TRY(read_all(*file, path, max_bytes)));
+  struct stat info = TRY(stat_fd(*file, name));
+  TRY(check(info, name));
+  return std::optional<std::string>(TRY(read_all(*file, name, max_bytes)));
+}
+
+Result<std::optional<std::string>> read_trusted_file_if_exists(const std::string& path,
+                                                               size_t max_bytes) {
+  return read_trusted_file_if_exists(cwd(), path, max_bytes);
 }
 
 }  // namespace berth::sys

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/result.hpp"
+#include "sys/fd.hpp"
 
 namespace berth::sys {
 
@@ -15,6 +16,10 @@ namespace berth::sys {
 /// handle, so that what was checked is what is read. Nothing when it is not there.
 /// Errors: denied (those checks, no permission), corrupt (no regular file, more than `max_bytes`).
 Result<std::optional<std::string>> read_trusted_file_if_exists(const std::string& path,
+                                                               size_t max_bytes);
+/// The same for an entry of an open directory.
+Result<std::optional<std::string>> read_trusted_file_if_exists(const Fd& dir,
+                                                               const std::string& name,
                                                                size_t max_bytes);
 
 }  // namespace berth::sys

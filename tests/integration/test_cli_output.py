@@ -206,7 +206,7 @@ def test_gpus_are_listed_and_a_synthetic_tree_says_so_in_every_form(berth, drive
     tree = driver_tree("eight")
     listing = berth.ok("--driver-root", tree, "gpu", "list").splitlines()
     assert listing[0].split() == ["INDEX", "UUID", "PCI", "ADDRESS", "MODEL", "COMPUTE", "MEMORY",
-                                  "DRIVER", "CUDA", "NODES"]
+                                  "DRIVER", "CUDA", "NUMA", "NODES"]
     assert [row.split()[0] for row in listing[1:9]] == list("01234567")
     assert listing[9] == f"synthetic: read from '{tree}', made for tests"
     found = json.loads(berth.ok("--driver-root", tree, "gpu", "list", "--format", "json"))

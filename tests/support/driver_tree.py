@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes a synthetic NVIDIA driver tree: a root for `berth --driver-root`.
+"""Writes a synthetic driver tree: a root for `berth --driver-root`.
 
-    driver_tree.py KIND DIR [options]      KIND: one | eight | mig
+    driver_tree.py KIND DIR [options]      KIND: one | eight | mig | boards | amd | intel
+
+NVIDIA: one H100; eight of them, linked by NVSwitch; one that is cut into seven MIG slices; two K80
+boards, of two GPUs each. AMD: four MI250X boards, which are eight GPUs. Intel: two GPUs.
 
 The libraries are small ELF files that the loader can map and that contain no code; nothing here can
 reach a GPU. The list of files comes from a manifest (tests/data/driver-synthetic.txt documents the
@@ -18,12 +21,13 @@ import struct
 import sys
 import uuid
 
+import synthetic_drm
+from synthetic_elf import MACHINES, MACHINES_32, elf, loader_cache, note
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 DEFAULT_MANIFEST = os.path.join(HERE, "..", "data", "driver-synthetic.txt")
 
-MACHINES = {"x86_64": 62, "aarch64": 183}
 TRIPLETS = {"x86_64": "x86_64-linux-gnu", "aarch64": "aarch64-linux-gnu"}
-MACHINES_32 = {"x86_64": 3, "aarch64": 40}
 CACHE_FLAGS = {("x86_64", 64): 0x0303, ("x86_64", 32): 0x0003,
                ("aarch64", 64): 0x0A03, ("aarch64", 32): 0x0903}
 
@@ -33,122 +37,11 @@ MEMORY_BYTES = 85520809984
 PCI_EIGHT = ["0000:1b:00.0", "0000:43:00.0", "0000:52:00.0", "0000:61:00.0",
              "0000:9d:00.0", "0000:c3:00.0", "0000:d1:00.0", "0000:df:00.0"]
 MINORS_EIGHT = [2, 5, 0, 7, 1, 4, 3, 6]  # differ from the order of the PCI addresses
+PCI_BOARDS = ["0000:06:00.0", "0000:07:00.0", "0000:84:00.0", "0000:85:00.0"]
+KERNEL = "6.1.0-synthetic"
+WITHOUT_GLVND = [("libGL.so.{v}", "libGL.so.1"), ("libEGL.so.{v}", "libEGL.so.1"),
+                 ("libGLESv2.so.{v}", "libGLESv2.so.2"), ("libGLESv1_CM.so.{v}", "libGLESv1_CM.so.1")]
 MIG_SLICES = [(7 + i, 0, "1g.10gb", 10468982784) for i in range(7)]  # gi, ci, profile, bytes
-
-
-# ---- ELF ----------------------------------------------------------------------------------------
-
-def note(owner, kind, content):
-    owner = owner.encode() + b"\0"
-    pad = lambda data: data + b"\0" * (-len(data) % 4)
-    return struct.pack("<III", len(owner), len(content), kind) + pad(owner) + pad(content)
-
-
-def elf(machine, bits, soname, needed=(), note_section=None, note_bytes=b""):
-    """A shared object that ld.so and musl's loader accept: one segment, a dynamic section, a hash
-    table with the null symbol only; and section headers for readers that want those."""
-    wide = bits == 64
-    header_size, phdr_size, shdr_size = (64, 56, 64) if wide else (52, 32, 40)
-    word = "Q" if wide else "I"
-    strings = b"\0" + soname.encode() + b"\0"
-    needed_at = []
-    for name in needed:
-        needed_at.append(len(strings))
-        strings += name.encode() + b"\0"
-    segments = 4 if note_bytes else 3
-    at = header_size + segments * phdr_size
-    align = lambda value: (value + 7) & ~7
-    dynsym_at = align(at)
-    dynsym = b"\0" * (24 if wide else 16)
-    hash_at = align(dynsym_at + len(dynsym))
-    hash_table = struct.pack("<IIII", 1, 1, 0, 0)
-    strings_at = align(hash_at + len(hash_table))
-    note_at = align(strings_at + len(strings))
-    dynamic_at = align(note_at + len(note_bytes))
-    tags = [(14, 1)] + [(1, offset) for offset in needed_at] + [
-        (4, hash_at), (5, strings_at), (6, dynsym_at), (10, len(strings)), (11, len(dynsym)), (0, 0)]
-    dynamic = b"".join(struct.pack("<" + word * 2, tag, value) for tag, value in tags)
-    loaded_end = dynamic_at + len(dynamic)
-    names = b"\0.dynsym\0.hash\0.dynstr\0.dynamic\0.shstrtab\0"
-    note_name = len(names)
-    if note_section:
-        names += note_section.encode() + b"\0"
-    names_at = loaded_end
-    sections_at = align(names_at + len(names))
-
-    def segment(kind, flags, offset, size, alignment):
-        if wide:
-            return struct.pack("<IIQQQQQQ", kind, flags, offset, offset, offset, size, size, alignment)
-        return struct.pack("<IIIIIIII", kind, offset, offset, offset, size, size, flags, alignment)
-
-    def section(name, kind, flags, offset, size, link=0, info=0, entry=0, alignment=8):
-        form = "<IIQQQQIIQQ" if wide else "<IIIIIIIIII"
-        return struct.pack(form, name, kind, flags, offset if flags else 0, offset, size, link, info,
-                           alignment, entry)
-
-    headers = segment(1, 6, 0, loaded_end, 0x1000)                       # PT_LOAD, read and write
-    headers += segment(2, 6, dynamic_at, len(dynamic), 8)                # PT_DYNAMIC
-    headers += segment(0x6474E551, 6, 0, 0, 16)                          # PT_GNU_STACK, no execution
-    if note_bytes:
-        headers += segment(4, 4, note_at, len(note_bytes), 4)            # PT_NOTE
-    at_name = lambda name: names.index(name)
-    table = section(0, 0, 0, 0, 0, alignment=0)
-    table += section(at_name(b".dynsym"), 11, 2, dynsym_at, len(dynsym), 3, 1, len(dynsym))
-    table += section(at_name(b".hash"), 5, 2, hash_at, len(hash_table), 1, entry=4)
-    table += section(at_name(b".dynstr"), 3, 2, strings_at, len(strings), alignment=1)
-    table += section(at_name(b".dynamic"), 6, 3, dynamic_at, len(dynamic), 3, entry=16 if wide else 8)
-    table += section(at_name(b".shstrtab"), 3, 0, names_at, len(names), alignment=1)
-    count = 6
-    if note_section:
-        table += section(note_name, 7, 2, note_at, len(note_bytes), alignment=4)
-        count += 1
-
-    ident = b"\x7fELF" + bytes([2 if wide else 1, 1, 1, 0]) + b"\0" * 8
-    head = ident + struct.pack("<HHI" + word * 3 + "IHHHHHH", 3, machine, 1, 0, header_size,
-                               sections_at, 0, header_size, phdr_size, segments, shdr_size, count, 5)
-    image = bytearray(sections_at + len(table))
-    for offset, part in ((0, head), (header_size, headers), (dynsym_at, dynsym), (hash_at, hash_table),
-                         (strings_at, strings), (note_at, note_bytes), (dynamic_at, dynamic),
-                         (names_at, names), (sections_at, table)):
-        image[offset:offset + len(part)] = part
-    return bytes(image)
-
-
-# ---- loader cache -------------------------------------------------------------------------------
-
-def cache_key(name):
-    """Sorts as glibc's _dl_cache_libcmp does: runs of digits as numbers, after other characters."""
-    parts, i = [], 0
-    while i < len(name):
-        if name[i].isdigit():
-            j = i
-            while j < len(name) and name[j].isdigit():
-                j += 1
-            parts.append((2, int(name[i:j])))
-            i = j
-        else:
-            parts.append((1, ord(name[i])))
-            i += 1
-    return parts + [(0, 0)]
-
-
-def loader_cache(entries, old_header):
-    """entries: (soname, path, flags). Returns the bytes of an ld.so.cache."""
-    entries = sorted(entries, key=lambda e: (cache_key(e[0]), e[2]), reverse=True)
-    size = 48 + 24 * len(entries)
-    strings, table = b"", b""
-    for soname, path, flags in entries:
-        key = size + len(strings)
-        strings += soname.encode() + b"\0"
-        value = size + len(strings)
-        strings += path.encode() + b"\0"
-        table += struct.pack("<iIIIQ", flags, key, value, 0, 0)
-    new = b"glibc-ld.so.cache1.1" + struct.pack("<II", len(entries), len(strings))
-    new += struct.pack("<B3xI12x", 2, 0) + table + strings
-    if not old_header:
-        return new
-    old = b"ld.so-1.7.0\0" + struct.pack("<I", 0)
-    return old + b"\0" * (-len(old) % 8) + new
 
 
 # ---- manifest -----------------------------------------------------------------------------------
@@ -194,6 +87,8 @@ class Gpu:
         self.index, self.pci, self.minor, self.slices = index, pci, minor, slices
         self.uuid = "GPU-" + str(uuid.uuid5(uuid.NAMESPACE_OID, f"berth synthetic gpu {index}"))
         self.numa = 0 if index < 4 else 1
+        self.model, self.pci_device, self.capability = MODEL, PCI_DEVICE, "9.0"
+        self.facts = []  # more of the stub NVML's words
 
     def mig_uuid(self, gi, ci):
         return "MIG-" + str(uuid.uuid5(uuid.NAMESPACE_OID, f"berth slice {self.index} {gi} {ci}"))
@@ -201,8 +96,46 @@ class Gpu:
 
 def gpus_of(kind):
     if kind == "eight":
-        return [Gpu(i, pci, MINORS_EIGHT[i]) for i, pci in enumerate(PCI_EIGHT)]
+        gpus = [Gpu(i, pci, MINORS_EIGHT[i]) for i, pci in enumerate(PCI_EIGHT)]
+        for gpu in gpus:
+            gpu.facts.append("fabric=1")
+        return gpus
+    if kind == "boards":
+        gpus = [Gpu(i, pci, i) for i, pci in enumerate(PCI_BOARDS)]
+        for gpu in gpus:
+            gpu.model, gpu.pci_device, gpu.capability = "Tesla K80", "0x102d", "3.7"
+            gpu.numa = -1
+            gpu.facts.append(f"board={0x300 if gpu.index < 2 else 0x8100}")
+        return gpus
+    if kind in synthetic_drm.KINDS:
+        return []
     return [Gpu(0, "0000:1b:00.0", 0, MIG_SLICES if kind == "mig" else ())]
+
+
+class Layout:
+    """Where a distribution, or a site, puts the driver's files; paths below the root."""
+
+    def __init__(self, name, arch, version):
+        triplet = TRIPLETS[arch]
+        twin = "i386-linux-gnu" if arch == "x86_64" else "arm-linux-gnueabihf"
+        prefix = {"prefix": "opt/driver", "local": "usr/local/nvidia",
+                  "nixos": f"nix/store/0a1b2c3d-nvidia-x11-{version}"}.get(name)
+        self.name = name
+        self.libdir, self.libdir32 = {
+            "multiarch": (f"usr/lib/{triplet}", f"usr/lib/{twin}"),
+            "lib64": ("usr/lib64", "usr/lib"),
+            "current": (f"usr/lib/{triplet}/nvidia/current", f"usr/lib/{twin}/nvidia/current"),
+            "nixos": (f"{prefix}/lib", f"{prefix}/lib32"),
+        }.get(name, (f"{prefix}/lib64", f"{prefix}/lib"))
+        self.bindir = f"{prefix}/bin" if prefix else "usr/bin"
+        self.prefix = prefix
+        # NixOS has neither a loader cache nor ld.so.conf; what is below /usr/local/nvidia was bound
+        # there by another container engine, and nobody ran ldconfig.
+        self.has_loader_files = name not in ("local", "nixos")
+
+    def config(self, path):
+        """"etc/OpenCL/…" and "usr/share/…" move with a prefix."""
+        return f"{self.prefix}/{path.removeprefix('usr/')}" if self.prefix else path
 
 
 def gi_minor(gpu, gi):
@@ -218,9 +151,11 @@ class Tree:
         self.arch = options.arch or self.manifest.arch or "x86_64"
         self.version = options.version or self.manifest.version
         self.library_version = options.library_version or self.version
-        self.libdir = options.libdir or f"usr/lib/{TRIPLETS[self.arch]}"
-        self.libdir32 = "usr/lib/i386-linux-gnu" if self.arch == "x86_64" else "usr/lib/arm-linux-gnueabihf"
+        self.layout = Layout(options.layout, self.arch, self.version)
+        self.libdir = options.libdir or self.layout.libdir
+        self.libdir32 = self.layout.libdir32
         self.gpus = gpus_of(options.kind)
+        self.groups = groups_of(options)
         self.cache = []
 
     def path(self, *parts):
@@ -242,7 +177,8 @@ class Tree:
     # Files of the driver.
 
     def libraries(self):
-        self.library_set(self.libdir, self.manifest.libs, 64, MACHINES[self.arch])
+        libs = self.manifest.libs + (WITHOUT_GLVND if self.options.no_glvnd else [])
+        self.library_set(self.libdir, libs, 64, MACHINES[self.arch])
         self.library_set(self.libdir32, self.manifest.libs32, 32, MACHINES_32[self.arch])
         for name, target in self.manifest.links:
             self.link(f"{self.libdir}/{name}", self.named(target))
@@ -261,6 +197,8 @@ class Tree:
                 # The note by which the old loader told the two TLS models apart: Linux 2.3.99.
                 section, content = ".note.ABI-tag", note("GNU", 1, struct.pack("<IIII", 0, 2, 3, 99))
             needed = ["libc.so.6"] if self.options.needed else []
+            if base.startswith(("libGL.so", "libEGL.so", "libGLES")) and "_nvidia" not in base:
+                needed.append(f"libnvidia-glcore.so.{self.library_version}")
             self.write(f"{libdir}/{name}", elf(machine, bits, soname, needed, section, content))
             if soname != base:
                 self.link(f"{libdir}/{os.path.dirname(name)}/{soname}".replace("//", "/"), base)
@@ -275,19 +213,27 @@ class Tree:
         self.link(f"{self.libdir}/libcudadebugger-old.so.1", "no-such-file")
         self.write(f"{self.libdir}/libGL.so.1.7.0", elf(machine, 64, "libGL.so.1"))
         self.link(f"{self.libdir}/libGL.so.1", "libGL.so.1.7.0")
+        # Another vendor's, whatever its version says: it needs nothing of NVIDIA's.
+        if not self.options.no_glvnd:
+            for name, soname in (("libEGL", "libEGL.so.1"), ("libGLESv2", "libGLESv2.so.2")):
+                self.write(f"{self.libdir}/{name}.so.{self.version}",
+                           elf(machine, 64, soname, ["libgallium.so"]))
+        # For the thread library that glibc had before 2.3.
+        self.write(f"{self.libdir}/tls/libnvidia-tls.so.{self.version}",
+                   elf(machine, 64, f"libnvidia-tls.so.{self.version}"))
         self.write(f"{self.libdir}/libnvidia-text.so.{self.version}", "this is no library\n")
-        self.write(f"{self.libdir}/libnvidia-ifr.so.{self.version}", b"\x7fELF truncated")
+        self.write(f"{self.libdir}/libnvidia-unknown.so.{self.version}", b"\x7fELF truncated")
         other = "aarch64" if self.arch == "x86_64" else "x86_64"
         self.write(f"usr/lib/{TRIPLETS[other]}/libcuda.so.{self.version}",
                    elf(MACHINES[other], 64, "libcuda.so.1"))
 
     def programs_and_files(self):
         for name in self.manifest.bins:
-            self.write(f"usr/bin/{name}", f"#!/bin/sh\necho 'synthetic {name} {self.version}'\n",
+            self.write(f"{self.layout.bindir}/{name}", f"#!/bin/sh\necho 'synthetic {name} {self.version}'\n",
                        0o4755 if name == "nvidia-modprobe" else 0o755)
         for path in self.manifest.configs:
             text = "libnvidia-opencl.so.1\n" if path.endswith(".icd") else f'{{"synthetic": "{path}"}}\n'
-            self.write(path, text)
+            self.write(self.layout.config(path), text)
         for name in self.manifest.firmware:
             self.write(f"lib/firmware/nvidia/{self.version}/{name}", b"synthetic firmware\n")
         for path in self.manifest.sockets:
@@ -304,6 +250,8 @@ class Tree:
                 os.chdir(here)
 
     def loader_files(self):
+        if not self.layout.has_loader_files:
+            return
         self.write("etc/ld.so.conf", "include /etc/ld.so.conf.d/*.conf\n")
         self.write("etc/ld.so.conf.d/nvidia.conf", f"/{self.libdir}\n")
         if self.options.cache != "none":
@@ -311,16 +259,40 @@ class Tree:
                                     ("libcuda.so.1", "/usr/lib/old-driver/libcuda.so.1", 0x0303)]
             self.write("etc/ld.so.cache", loader_cache(entries, self.options.cache == "both"))
 
+    def system_profile(self):
+        """NixOS: the driver is in the store, links lead to it."""
+        if self.layout.name != "nixos":
+            return
+        for name in ("lib", "share", "etc"):
+            for directory, _, _ in os.walk(self.path(self.layout.prefix, name)):
+                for entry in os.scandir(directory):
+                    if not entry.is_dir(follow_symlinks=False):
+                        below = os.path.relpath(entry.path, self.path(self.layout.prefix))
+                        self.link(f"run/opengl-driver/{below}", f"/{self.layout.prefix}/{below}")
+        for name in self.manifest.bins:
+            self.link(f"run/current-system/sw/bin/{name}", f"/{self.layout.bindir}/{name}")
+
     # procfs and sysfs.
 
     def capability_minors(self):
-        """Rows of mig-minors: path and minor, for the instances that exist."""
+        """Path and minor of the capabilities that exist."""
         rows = [("config", 1), ("monitor", 2)]
         for gpu in self.gpus:
             for gi, ci, _, _ in gpu.slices:
                 rows.append((f"gpu{gpu.minor}/gi{gi}/access", gi_minor(gpu, gi)))
                 rows.append((f"gpu{gpu.minor}/gi{gi}/ci{ci}/access", gi_minor(gpu, gi) + 1 + ci))
         return rows
+
+    @staticmethod
+    def mig_minors():
+        """The driver's table: every instance that there could be."""
+        rows = ["config 1", "monitor 2"]
+        for gpu in range(32):
+            for gi in range(15):
+                minor = 3 + gpu * 135 + gi * 9
+                rows.append(f"gpu{gpu}/gi{gi}/access {minor}")
+                rows += [f"gpu{gpu}/gi{gi}/ci{ci}/access {minor + 1 + ci}" for ci in range(8)]
+        return "".join(row + "\n" for row in rows)
 
     def procfs(self):
         proc = "proc/driver/nvidia"
@@ -330,23 +302,30 @@ class Tree:
         params = "".join(f"{name}: {value}\n" for name, value in self.manifest.params)
         self.write(f"{proc}/params", params)
         self.write(f"{proc}/registry", 'Binary: ""\n')
-        self.write(f"{proc}/suspend", "")
+        self.write(f"{proc}/suspend", "suspend hibernate resume\n")
+        self.write(f"{proc}/suspend_depth", "default modeset uvm\n")
         self.write(f"{proc}/warnings/README", "synthetic\n")
+        self.write(f"{proc}/patches/README", "synthetic\n")
         for gpu in self.gpus:
-            self.write(f"{proc}/gpus/{gpu.pci}/information", self.information(gpu))
-            self.write(f"{proc}/gpus/{gpu.pci}/registry", 'Binary: ""\n')
-            self.write(f"{proc}/gpus/{gpu.pci}/power", "Runtime D3 status:          Disabled by default\n")
+            base = f"{proc}/gpus/{gpu.pci}"
+            self.write(f"{base}/information", self.information(gpu))
+            self.write(f"{base}/registry", 'Binary: ""\n')
+            self.write(f"{base}/power", "Runtime D3 status:          Disabled by default\n"
+                                        "Video Memory:               Active\n")
+            if gpu.numa >= 0:
+                self.write(f"{base}/numa_status", "disabled\n")
         for path, minor in self.capability_minors():
             base = f"{proc}/capabilities"
             where = f"{base}/mig/{path}" if "/" not in path else f"{base}/{path.replace('/', '/mig/', 1)}"
             self.write(where, f"DeviceFileMinor: {minor}\nDeviceFileMode: 292\nDeviceFileModify: 1\n")
-        rows = "".join(f"{path} {minor}\n" for path, minor in self.capability_minors())
-        self.write("proc/driver/nvidia-caps/mig-minors", rows)
+        self.write(f"{proc}/capabilities/fabric-imex-mgmt",
+                   "DeviceFileMinor: 0\nDeviceFileMode: 292\nDeviceFileModify: 1\n")
+        self.write("proc/driver/nvidia-caps/mig-minors", self.mig_minors())
         self.write("proc/driver/nvidia-caps/nvlink-minors", "fabric-mgmt 0\n")
 
     def information(self, gpu):
         excluded = "Yes" if gpu.index in self.options.excluded else "No"
-        lines = [("Model", MODEL), ("IRQ", "0"), ("GPU UUID", gpu.uuid),
+        lines = [("Model", gpu.model), ("IRQ", "0"), ("GPU UUID", gpu.uuid),
                  ("Video BIOS", "96.00.74.00.01"), ("Bus Type", "PCIe"), ("DMA Size", "52 bits"),
                  ("DMA Mask", "0xfffffffffffff"), ("Bus Location", gpu.pci),
                  ("Device Minor", str(gpu.minor)), ("GPU Firmware", self.version),
@@ -361,23 +340,27 @@ class Tree:
             rows.append((self.options.uvm_major, "nvidia-uvm"))
         rows += [(self.options.caps_major, "nvidia-caps"),
                  (self.options.caps_major - 1, "nvidia-caps-imex-channels")]
-        if self.options.no_module:
+        if self.options.no_module or not self.gpus:
             rows = rows[:2]
+        rows += [(226, "drm")] + [(group.major, group.driver) for group in self.groups if group.driver]
         text = "".join(f"{major:3d} {name}\n" for major, name in rows)
         self.write("proc/devices", f"Character devices:\n{text}\nBlock devices:\n  8 sd\n259 blkext\n")
 
     def sysfs(self):
+        self.write("proc/sys/kernel/osrelease", KERNEL + "\n")
+        self.write("sys/module/firmware_class/parameters/path", "\n")
         if not self.options.no_module:
             self.write("sys/module/nvidia/version", self.version + "\n")
             self.write("sys/module/nvidia/initstate", "live\n")
         for gpu in self.gpus:
             base = f"sys/bus/pci/devices/{gpu.pci}"
-            for name, value in (("vendor", "0x10de"), ("device", PCI_DEVICE), ("class", PCI_CLASS),
-                                ("numa_node", str(gpu.numa)), ("subsystem_vendor", "0x10de"),
+            for name, value in (("vendor", "0x10de"), ("device", gpu.pci_device), ("class", PCI_CLASS),
+                                ("numa_node", str(gpu.numa if self.options.numa is None
+                                                  else self.options.numa)), ("subsystem_vendor", "0x10de"),
                                 ("subsystem_device", "0x16c1")):
                 self.write(f"{base}/{name}", value + "\n")
-            for name in (f"card{gpu.index}", f"renderD{128 + gpu.index}"):
-                os.makedirs(self.path(f"{base}/drm/{name}"), exist_ok=True)
+            synthetic_drm.write_drm(self, f"sys/bus/pci/devices/{gpu.pci}", gpu.index, gpu.index)
+            self.link(f"{base}/driver", "../../drivers/nvidia")
 
     # Device nodes.
 
@@ -396,10 +379,17 @@ class Tree:
         for path, minor in self.capability_minors():
             mode = 0o400 if path == "config" else 0o444
             rows.append((f"/dev/nvidia-caps/nvidia-cap{minor}", self.options.caps_major, minor, mode))
+        for group in self.groups:
+            rows += group.nodes
         return rows
 
-    def devices(self):
-        rows = self.nodes()
+    def group_files(self):
+        for group in self.groups:
+            for path, text in group.files:
+                self.write(path, text)
+
+    def devices(self, rows=None):
+        rows = self.nodes() if rows is None else rows
         self.write("dev/nodes", "".join(f"{p} {a} {i} {m:o}\n" for p, a, i, m in rows))
         if os.geteuid() != 0 or self.options.no_mknod:
             return
@@ -416,8 +406,9 @@ class Tree:
             lines.append(f"mode {self.options.nvml_mode}")
         for gpu in self.gpus:
             mig = 1 if gpu.slices else 0
+            words = " ".join([*gpu.facts, ""])
             lines.append(f"gpu uuid={gpu.uuid} minor={gpu.minor} pci=0000{gpu.pci.upper()} brand=14 "
-                         f"cc=9.0 memory={MEMORY_BYTES} mig={mig} name={MODEL}")
+                         f"cc={gpu.capability} memory={MEMORY_BYTES} mig={mig} {words}name={gpu.model}")
             for gi, ci, profile, memory in gpu.slices:
                 lines.append(f"slice gi={gi} ci={ci} memory={memory} uuid={gpu.mig_uuid(gi, ci)} "
                              f"name={MODEL} MIG {profile}")
@@ -428,23 +419,57 @@ class Tree:
             shutil.copy(self.options.nvml_stub, where)
             os.chmod(where, 0o644)
 
-    def make(self):
-        if os.path.lexists(self.root) and os.listdir(self.root):
-            sys.exit(f"driver_tree.py: '{self.root}' is not empty")
-        os.makedirs(self.root, exist_ok=True)
-        os.umask(0o022)
+    def make_nvidia(self):
         self.libraries()
         self.decoys()
         self.programs_and_files()
+        self.system_profile()
         self.loader_files()
         if not self.options.no_module:
             self.procfs()
         self.majors()
         self.sysfs()
+        self.group_files()
         self.devices()
         self.nvml()
+
+    def make(self):
+        if os.path.lexists(self.root) and os.listdir(self.root):
+            sys.exit(f"driver_tree.py: '{self.root}' is not empty")
+        os.makedirs(self.root, exist_ok=True)
+        os.umask(0o022)
+        if self.options.kind in synthetic_drm.KINDS:
+            synthetic_drm.make(self)
+        else:
+            self.make_nvidia()
         self.write("SYNTHETIC", f"A driver tree made for tests ({self.options.kind}).\n"
                                 f"Its list of files is: {self.manifest.origin}\n")
+
+
+class Group:
+    """Devices beside the GPUs."""
+
+    def __init__(self, driver, major, nodes, files=()):
+        self.driver, self.major, self.files = driver, major, files
+        self.nodes = [(path, major, minor, mode) for path, minor, mode in nodes]
+
+
+def groups_of(options):
+    major = options.group_major
+    known = {
+        "imex": Group(None, options.caps_major - 1, [
+            (f"/dev/nvidia-caps-imex-channels/channel{n}", n, 0o666) for n in (0, 1)],
+            [("run/nvidia-imex/README", "synthetic\n")]),
+        "gds": Group("nvidia-fs", major, [(f"/dev/nvidia-fs{n}", n, 0o666) for n in range(3)],
+                     [("etc/cufile.json", "{}\n"), ("run/udev/data/b259:0", "E:synthetic\n")]),
+        "gdrcopy": Group("gdrdrv", major - 1, [("/dev/gdrdrv", 0, 0o666)]),
+        "mofed": Group("infiniband_verbs", major - 2, [
+            ("/dev/infiniband/uverbs0", 192, 0o666), ("/dev/infiniband/uverbs1", 193, 0o666),
+            ("/dev/infiniband/rdma_cm", 58, 0o666)]),
+        "nvswitch": Group("nvidia-nvswitch", major - 3, [
+            ("/dev/nvidia-nvswitchctl", 255, 0o666), ("/dev/nvidia-nvswitch0", 0, 0o666)]),
+    }
+    return [known[name] for name in options.group]
 
 
 def free_major(names, candidates):
@@ -463,12 +488,15 @@ def free_major(names, candidates):
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("kind", choices=["one", "eight", "mig"])
+    parser.add_argument("kind", choices=["one", "eight", "mig", "boards", *synthetic_drm.KINDS])
     parser.add_argument("dir")
     parser.add_argument("--manifest", default=DEFAULT_MANIFEST)
     parser.add_argument("--version", help="of the kernel module and the files")
     parser.add_argument("--library-version", help="of the files alone: not the module's")
     parser.add_argument("--arch", choices=sorted(MACHINES))
+    parser.add_argument("--layout", default="multiarch",
+                        choices=["multiarch", "lib64", "current", "prefix", "local", "nixos"],
+                        help="where the files are: of a distribution, /opt/driver, /usr/local/nvidia")
     parser.add_argument("--libdir", help="where the libraries are, below the root")
     parser.add_argument("--cache", choices=["new", "both", "none"], default="new",
                         help="form of etc/ld.so.cache; 'both' has the older header in front")
@@ -478,10 +506,19 @@ def arguments():
     parser.add_argument("--no-module", action="store_true", help="no kernel module is loaded")
     parser.add_argument("--no-mknod", action="store_true", help="only the table dev/nodes")
     parser.add_argument("--excluded", type=int, action="append", default=[], metavar="INDEX")
+    parser.add_argument("--no-glvnd", action="store_true", help="libGL and its kin are the driver's")
+    parser.add_argument("--numa", type=int, help="numa_node of every GPU; -1: unknown")
+    parser.add_argument("--group", action="append", default=[],
+                        choices=["imex", "gds", "gdrcopy", "mofed", "nvswitch"],
+                        help="devices beside the GPUs")
+    parser.add_argument("--partitions", type=int, default=1, metavar="COUNT",
+                        help="AMD: of each GPU (mode CPX)")
+    parser.add_argument("--group-major", type=int, default=free_major(4, range(384, 300, -1)))
+    parser.add_argument("--kfd-major", type=int, default=free_major(1, range(300, 255, -1)))
     parser.add_argument("--uvm-major", type=int, default=free_major(1, range(507, 384, -1)))
     parser.add_argument("--caps-major", type=int, default=free_major(2, range(254, 235, -1)))
     parser.add_argument("--nvml-stub", metavar="SO", help="the stub NVML that answers from nvml.facts")
-    parser.add_argument("--nvml-mode", choices=["ok", "hang", "init-fail"], default="ok")
+    parser.add_argument("--nvml-mode", choices=["ok", "hang", "init-fail", "crash", "noise", "garbage"], default="ok")
     return parser.parse_args()
 
 

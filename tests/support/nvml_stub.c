@@ -1,23 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 // A stand-in for libnvidia-ml.so.1 that answers from a text file: $BERTH_NVML_STUB, else the file
 // nvml.facts of the synthetic driver tree that this library lies in. Lines:
-//   driver VERSION | cuda INT | mode hang|init-fail
-//   gpu KEY=VALUE… name=TEXT      uuid, minor, pci, brand, cc, memory, mig
+//   driver VERSION | cuda INT | mode hang|init-fail|crash|noise|garbage
+//   gpu KEY=VALUE… name=TEXT      uuid, minor, pci, brand, cc, memory, mig; board: of several GPUs;
+//                                 link=PCI,…: a link leads there; fabric: of NVSwitch; numa
 //   slice KEY=VALUE… name=TEXT    uuid, gi, ci, memory; belongs to the gpu line before it
 // The functions are those that Berth calls; the types follow NVML's public ABI.
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { kOk = 0, kUninitialized = 1, kInvalid = 2, kNotSupported = 3, kNotFound = 6, kTooSmall = 7,
-       kDriverNotLoaded = 9 };
+enum {
+  kOk = 0,
+  kUninitialized = 1,
+  kInvalid = 2,
+  kNotSupported = 3,
+  kNotFound = 6,
+  kTooSmall = 7,
+  kDriverNotLoaded = 9
+};
 
 typedef struct device {
   char uuid[96], pci[32], name[96];
   unsigned minor, brand, cc_major, cc_minor, mig, gi, ci, is_slice;
+  unsigned board, fabric, link_count;
+  int numa;
+  char links[8][32];
   unsigned long long memory;
   struct device* slices[16];
   unsigned slice_count;
@@ -69,6 +81,15 @@ static FILE* open_facts(void) {
   return NULL;
 }
 
+static void read_links(const char* list, device* d) {
+  while (*list != '\0' && d->link_count < 8) {
+    size_t length = strcspn(list, ",");
+    char* out = d->links[d->link_count++];
+    set(out, length + 1 < 32 ? length + 1 : 32, list);
+    list += length + (list[length] == ',');
+  }
+}
+
 static void read_device(char* text, device* d) {
   char* name = strstr(text, " name=");
   if (name != NULL) {
@@ -87,6 +108,10 @@ static void read_device(char* text, device* d) {
     if (!strcmp(word, "gi")) d->gi = (unsigned)atoi(value);
     if (!strcmp(word, "ci")) d->ci = (unsigned)atoi(value);
     if (!strcmp(word, "memory")) d->memory = strtoull(value, NULL, 10);
+    if (!strcmp(word, "board")) d->board = (unsigned)atoi(value);
+    if (!strcmp(word, "fabric")) d->fabric = (unsigned)atoi(value);
+    if (!strcmp(word, "numa")) d->numa = atoi(value) + 1;
+    if (!strcmp(word, "link")) read_links(value, d);
     if (!strcmp(word, "cc")) sscanf(value, "%u.%u", &d->cc_major, &d->cc_minor);
   }
 }
@@ -106,6 +131,15 @@ static void read_line(char* line) {
   }
 }
 
+// Two gigabytes on standard output.
+static void make_noise(void) {
+  static char line[1 << 16];
+  memset(line, '{', sizeof line);
+  for (int i = 0; i < 1 << 15; ++i) {
+    if (fwrite(line, 1, sizeof line, stdout) != sizeof line) return;
+  }
+}
+
 int nvmlInit_v2(void) {
   FILE* file = open_facts();
   if (file == NULL) return kDriverNotLoaded;
@@ -117,6 +151,8 @@ int nvmlInit_v2(void) {
     for (;;) pause();
   }
   if (!strcmp(mode, "init-fail")) return kDriverNotLoaded;
+  if (!strcmp(mode, "crash")) raise(SIGSEGV);
+  if (!strcmp(mode, "noise")) make_noise();
   ready = 1;
   return kOk;
 }
@@ -128,25 +164,39 @@ int nvmlShutdown(void) {
 
 const char* nvmlErrorString(int code) {
   switch (code) {
-    case kOk: return "Success";
-    case kUninitialized: return "Uninitialized";
-    case kInvalid: return "Invalid Argument";
-    case kNotSupported: return "Not Supported";
-    case kNotFound: return "Not Found";
-    case kTooSmall: return "Insufficient Size";
-    case kDriverNotLoaded: return "Driver Not Loaded";
-    default: return "Unknown Error";
+    case kOk:
+      return "Success";
+    case kUninitialized:
+      return "Uninitialized";
+    case kInvalid:
+      return "Invalid Argument";
+    case kNotSupported:
+      return "Not Supported";
+    case kNotFound:
+      return "Not Found";
+    case kTooSmall:
+      return "Insufficient Size";
+    case kDriverNotLoaded:
+      return "Driver Not Loaded";
+    default:
+      return "Unknown Error";
   }
 }
 
 static int copy(char* out, unsigned size, const char* text) {
   if (!ready) return kUninitialized;
+  if (!strcmp(mode, "garbage")) {  // not even an end
+    memset(out, '\033', size);
+    return kOk;
+  }
   if (strlen(text) + 1 > size) return kTooSmall;
   strcpy(out, text);
   return kOk;
 }
 
-int nvmlSystemGetDriverVersion(char* out, unsigned size) { return copy(out, size, driver_version); }
+int nvmlSystemGetDriverVersion(char* out, unsigned size) {
+  return copy(out, size, driver_version);
+}
 
 int nvmlSystemGetCudaDriverVersion_v2(int* out) {
   *out = (int)cuda_version;
@@ -174,8 +224,12 @@ int nvmlDeviceGetHandleByUUID(const char* uuid, device** out) {
   return kNotFound;
 }
 
-int nvmlDeviceGetUUID(device* d, char* out, unsigned size) { return copy(out, size, d->uuid); }
-int nvmlDeviceGetName(device* d, char* out, unsigned size) { return copy(out, size, d->name); }
+int nvmlDeviceGetUUID(device* d, char* out, unsigned size) {
+  return copy(out, size, d->uuid);
+}
+int nvmlDeviceGetName(device* d, char* out, unsigned size) {
+  return copy(out, size, d->name);
+}
 
 int nvmlDeviceGetMinorNumber(device* d, unsigned* out) {
   *out = d->minor;
@@ -186,6 +240,41 @@ int nvmlDeviceGetPciInfo_v3(device* d, pci_info* out) {
   memset(out, 0, sizeof *out);
   set(out->busId, sizeof out->busId, d->pci);
   return d->is_slice ? kNotSupported : kOk;
+}
+
+int nvmlDeviceGetMultiGpuBoard(device* d, unsigned* out) {
+  *out = d->board != 0;
+  return d->is_slice ? kNotSupported : kOk;
+}
+
+int nvmlDeviceGetBoardId(device* d, unsigned* out) {
+  *out = d->board;
+  return d->is_slice ? kNotSupported : kOk;
+}
+
+int nvmlDeviceGetMemoryAffinity(device* d, unsigned size, unsigned long* nodes, unsigned scope) {
+  (void)scope;
+  if (d->numa == 0 || size == 0) return kNotSupported;
+  nodes[0] = 1UL << (d->numa - 1);
+  return kOk;
+}
+
+int nvmlDeviceGetNvLinkState(device* d, unsigned link, unsigned* out) {
+  *out = link < d->link_count;
+  return link < 18 ? kOk : kInvalid;
+}
+
+int nvmlDeviceGetNvLinkRemotePciInfo_v2(device* d, unsigned link, pci_info* out) {
+  if (link >= d->link_count) return kNotSupported;
+  memset(out, 0, sizeof *out);
+  set(out->busId, sizeof out->busId, d->links[link]);
+  return kOk;
+}
+
+int nvmlDeviceGetP2PStatus(device* d, device* other, unsigned what, unsigned* out) {
+  const unsigned over_nvlink = 2;
+  *out = what == over_nvlink && d->fabric != 0 && d->fabric == other->fabric ? 0 : 1;
+  return kOk;
 }
 
 int nvmlDeviceGetBrand(device* d, unsigned* out) {

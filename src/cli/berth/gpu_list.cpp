@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "base/text.hpp"
 #include "cli/berth/common.hpp"
 #include "cli/core/table.hpp"
+#include "cli/core/text_width.hpp"
 #include "engine/gpus.hpp"
 #include "json/fields.hpp"
 
@@ -17,51 +20,207 @@ struct Options {
 FlagTable flags(Options& o) {
   return {
       {"refresh", 0, "", "Ask the driver again instead of the cache", &o.refresh},
-      {"quiet", 'q', "", "Show UUIDs alone", &o.quiet},
+      {"quiet", 'q', "", "Show UUIDs alone, or addresses", &o.quiet},
       format_flag(o.format),
   };
-}
-
-std::string node_names(const gpu::Gpu& gpu) {
-  std::vector<std::string> names{gpu.node.path};
-  for (const gpu::Node& node : gpu.drm_nodes) names.push_back(node.path);
-  return join(names, " ");
 }
 
 std::string or_dash(const std::string& text) {
   return text.empty() ? "-" : text;
 }
 
-std::string table_of(const gpu::Inventory& inventory) {
-  Table table(
-      {"INDEX", "UUID", "PCI ADDRESS", "MODEL", "COMPUTE", "MEMORY", "DRIVER", "CUDA", "NODES"});
-  std::string driver = or_dash(inventory.driver.module_version);
-  std::string cuda = or_dash(inventory.driver.cuda_version);
-  for (const gpu::Gpu& gpu : inventory.gpus) {
-    table.add({std::to_string(gpu.index), or_dash(gpu.uuid), gpu.pci_address, or_dash(gpu.model),
-               gpu.compute_capability.value_or("-"),
-               gpu.memory_bytes ? human_bytes(*gpu.memory_bytes) : "-", driver, cuda,
-               node_names(gpu)});
-    for (const gpu::MigDevice& mig : gpu.mig) {
-      std::vector<std::string> nodes;
-      for (const gpu::Node& node : mig.nodes) nodes.push_back(node.path);
-      table.add({std::to_string(gpu.index) + ":" + std::to_string(mig.index), or_dash(mig.uuid),
-                 gpu.pci_address, mig.profile.empty() ? "MIG" : "MIG " + mig.profile, "",
-                 mig.memory_bytes ? human_bytes(*mig.memory_bytes) : "-", "", "",
-                 join(nodes, " ")});
-    }
+std::string paths_of(const std::vector<gpu::Node>& nodes) {
+  std::vector<std::string> paths;
+  for (const gpu::Node& node : nodes) paths.push_back(node.path);
+  return join(paths, " ");
+}
+
+std::string node_names(const gpu::Gpu& gpu) {
+  std::vector<gpu::Node> nodes{gpu.node};
+  for (const gpu::Node& node : gpu.drm_nodes) {
+    if (node.path != gpu.node.path) nodes.push_back(node);
   }
-  return table.text();
+  return paths_of(nodes);
+}
+
+// "1 2 3 5" → "1-3,5"; all others of its vendor → "all".
+std::string peers(const gpu::Gpu& gpu, const gpu::Inventory& inventory) {
+  const auto& list = gpu.nvlink_peers;
+  auto others = std::count_if(inventory.gpus.begin(), inventory.gpus.end(),
+                              [&](const gpu::Gpu& one) { return one.vendor == gpu.vendor; });
+  if (list.empty()) return "-";
+  if (list.size() > 1 && list.size() + 1 == static_cast<size_t>(others)) return "all";
+  std::string out;
+  for (size_t i = 0, last = 0; i < list.size(); i = last + 1) {
+    last = i;
+    while (last + 1 < list.size() && list[last + 1] == list[last] + 1) ++last;
+    if (!out.empty()) out += ",";
+    out += std::to_string(list[i]);
+    if (last > i) out += "-" + std::to_string(list[last]);
+  }
+  return out;
+}
+
+// Boards by numbers, in the order of their GPUs: what a driver calls them says nothing to people.
+std::string board(const gpu::Gpu& gpu, const gpu::Inventory& inventory) {
+  if (gpu.board.empty()) return "-";
+  std::vector<std::string> boards;
+  for (const gpu::Gpu& one : inventory.gpus) {
+    std::string name = std::to_string(static_cast<int>(one.vendor)) + one.board;
+    if (one.board.empty() || std::find(boards.begin(), boards.end(), name) != boards.end())
+      continue;
+    boards.push_back(name);
+    if (one.vendor == gpu.vendor && one.board == gpu.board) break;
+  }
+  return std::to_string(boards.size());
+}
+
+struct Column {
+  std::string_view title;
+  bool wanted = true;  ///< false: it says nothing on this machine
+  std::vector<std::string> cells = {};
+};
+
+// The columns of the table, the last ones are the first to go where a terminal is narrow.
+class Listing {
+ public:
+  explicit Listing(const gpu::Inventory& inventory) : inventory_(inventory) {
+    for (const gpu::Gpu& gpu : inventory.gpus) {
+      add(gpu);
+      for (const gpu::MigDevice& slice : gpu.mig) add(gpu, slice);
+      for (const gpu::Partition& partition : gpu.partitions) add(gpu, partition);
+    }
+    for (Column* column : {&numa_, &nvlink_, &board_}) column->wanted = says_something(*column);
+  }
+
+  /// `columns` wide at most; 0: as wide as it is.
+  std::string text(size_t columns) {
+    if (columns != 0 && width() > columns) shorten_uuids();
+    for (Column* column :
+         {&nodes_, &driver_, &cuda_, &board_, &nvlink_, &numa_, &compute_, &pci_}) {
+      if (columns != 0 && width() > columns) column->wanted = false;
+    }
+    std::vector<std::string_view> titles;
+    for (const Column* column : shown()) titles.push_back(column->title);
+    Table table(titles);
+    for (size_t row = 0; row < index_.cells.size(); ++row) {
+      std::vector<std::string> cells;
+      for (const Column* column : shown()) cells.push_back(column->cells[row]);
+      table.add(std::move(cells));
+    }
+    return table.text();
+  }
+
+ private:
+  void add(const gpu::Gpu& gpu);
+  void add(const gpu::Gpu& gpu, const gpu::MigDevice& slice);
+  void add(const gpu::Gpu& gpu, const gpu::Partition& partition);
+  void add_row(std::vector<std::string> cells) {
+    size_t i = 0;
+    for (Column* column : all()) column->cells.push_back(std::move(cells[i++]));
+  }
+  std::vector<Column*> all() {
+    return {&index_,  &uuid_, &pci_,  &model_,  &compute_, &memory_,
+            &driver_, &cuda_, &numa_, &nvlink_, &board_,   &nodes_};
+  }
+  std::vector<const Column*> shown() {
+    std::vector<const Column*> out;
+    for (Column* column : all()) {
+      if (column->wanted) out.push_back(column);
+    }
+    return out;
+  }
+  static bool says_something(const Column& column) {
+    return std::any_of(column.cells.begin(), column.cells.end(),
+                       [](const std::string& cell) { return !cell.empty() && cell != "-"; });
+  }
+  size_t width() {
+    constexpr size_t kGap = 3;
+    size_t total = 0;
+    for (const Column* column : shown()) {
+      size_t widest = text_width(column->title);
+      for (const std::string& cell : column->cells) widest = std::max(widest, text_width(cell));
+      total += widest + kGap;
+    }
+    return total - kGap;
+  }
+  /// To what --gpus device= takes as well, where no other GPU's starts so.
+  void shorten_uuids() {
+    constexpr size_t kShort = 12;  // "GPU-1b2c3d4e"
+    for (std::string& cell : uuid_.cells) cell = cell.substr(0, kShort);
+  }
+
+  const gpu::Inventory& inventory_;
+  Column index_{"INDEX"}, uuid_{"UUID"}, pci_{"PCI ADDRESS"}, model_{"MODEL"}, compute_{"COMPUTE"},
+      memory_{"MEMORY"}, driver_{"DRIVER"}, cuda_{"CUDA"}, numa_{"NUMA"}, nvlink_{"NVLINK"},
+      board_{"BOARD"}, nodes_{"NODES"};
+};
+
+void Listing::add(const gpu::Gpu& gpu) {
+  bool nvidia = gpu.vendor == gpu::Vendor::nvidia;
+  add_row({std::to_string(gpu.index), or_dash(gpu.uuid), gpu.pci_address, or_dash(gpu.model),
+           gpu.compute_capability.value_or(gpu.architecture.value_or("-")),
+           gpu.memory_bytes ? human_bytes(*gpu.memory_bytes) : "-",
+           nvidia ? or_dash(inventory_.driver.module_version) : gpu.kernel_driver,
+           nvidia ? or_dash(inventory_.driver.cuda_version) : "-",
+           gpu.numa_node ? std::to_string(*gpu.numa_node) : "-", peers(gpu, inventory_),
+           board(gpu, inventory_), node_names(gpu)});
+}
+
+void Listing::add(const gpu::Gpu& gpu, const gpu::MigDevice& slice) {
+  add_row({std::to_string(gpu.index) + ":" + std::to_string(slice.index), or_dash(slice.uuid),
+           gpu.pci_address, slice.profile.empty() ? "MIG" : "MIG " + slice.profile, "",
+           slice.memory_bytes ? human_bytes(*slice.memory_bytes) : "-", "", "", "", "", "",
+           paths_of(slice.nodes)});
+}
+
+void Listing::add(const gpu::Gpu& gpu, const gpu::Partition& partition) {
+  add_row({std::to_string(gpu.index) + ":" + std::to_string(partition.index), "-", gpu.pci_address,
+           gpu.compute_partition + " partition", "", "-", "", "", "", "", "",
+           paths_of(partition.nodes)});
+}
+
+json::Value to_json(const gpu::DriverFile& file) {
+  return json::Object{{"path", file.host_path},
+                      {"container_path", file.container_path},
+                      {"soname", file.soname},
+                      {"capabilities", json_strings(file.capabilities)}};
+}
+
+template <class T>
+json::Array array_of(const std::vector<T>& values) {
+  json::Array out;
+  for (const T& value : values) out.push_back(json::to_value(value));
+  return out;
+}
+
+json::Array files_of(const std::vector<gpu::DriverFile>& files) {
+  json::Array out;
+  for (const gpu::DriverFile& file : files) out.push_back(to_json(file));
+  return out;
+}
+
+json::Value to_json(const gpu::DeviceGroup& group) {
+  return json::Object{{"name", group.name},
+                      {"nodes", array_of(group.nodes)},
+                      {"files", files_of(group.files)},
+                      {"major", group.major ? json::Value(int64_t{*group.major}) : json::Value()}};
 }
 
 json::Value to_json(const gpu::Inventory& inventory) {
-  json::Array gpus;
-  for (const gpu::Gpu& gpu : inventory.gpus) gpus.push_back(json::to_value(gpu));
+  json::Array groups;
+  for (const gpu::DeviceGroup& group : inventory.groups) groups.push_back(to_json(group));
   return json::Object{{"synthetic", inventory.synthetic},
                       {"driver_root", inventory.driver_root},
                       {"driver", json::to_value(inventory.driver)},
                       {"nvml", inventory.nvml},
-                      {"gpus", std::move(gpus)},
+                      {"gpus", array_of(inventory.gpus)},
+                      {"left_out", int64_t{inventory.left_out}},
+                      {"control_nodes", array_of(inventory.control_nodes)},
+                      {"mig_control_nodes", array_of(inventory.mig_control_nodes)},
+                      {"amd_control_nodes", array_of(inventory.amd_control_nodes)},
+                      {"groups", std::move(groups)},
+                      {"files", files_of(inventory.files)},
                       {"problems", json_strings(inventory.problems)}};
 }
 
@@ -76,10 +235,15 @@ Result<int> run(Session& session, const Options& o, std::vector<std::string>) {
   std::string note = "synthetic: read from " + quoted(inventory.driver_root) + ", made for tests\n";
   if (o.quiet) {
     if (inventory.synthetic) session.terminal.write(Stream::err, note);
-    for (const gpu::Gpu& gpu : inventory.gpus) print(session, gpu.uuid + "\n");
+    for (const gpu::Gpu& gpu : inventory.gpus) {
+      print(session, (gpu.uuid.empty() ? gpu.pci_address : gpu.uuid) + "\n");
+    }
     return 0;
   }
-  print(session, table_of(inventory));
+  // What is read by a program is not cut.
+  bool is_screen = session.terminal.is_terminal(Stream::out);
+  print(session,
+        Listing(inventory).text(is_screen ? session.terminal.size(Stream::out).columns : 0));
   if (inventory.synthetic) print(session, note);
   return 0;
 }

@@ -4,18 +4,30 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <ctime>
+#include <set>
 
 #include "base/text.hpp"
 #include "gpu/inventory/kernel.hpp"
 #include "json/fields.hpp"
 #include "sys/file.hpp"
 #include "sys/process.hpp"
+#include "sys/trusted_file.hpp"
 
 namespace berth::gpu {
 namespace {
 
 constexpr size_t kMaxCacheBytes = size_t{4} << 20;
+
+// Drivers whose nodes an inventory may hold.
+bool counts(const std::string& driver) {
+  static constexpr std::array<std::string_view, 5> kPrefixes = {"nvidia", "gdrdrv", "kfd", "drm",
+                                                                "infiniband"};
+  return std::any_of(kPrefixes.begin(), kPrefixes.end(),
+                     [&](std::string_view prefix) { return driver.starts_with(prefix); });
+}
 
 // Names below `path` that programs see come and go with GPUs and MIG instances.
 Result<void> append_names(const DriverRoot& root, const std::string& path, std::string& out) {
@@ -23,6 +35,7 @@ Result<void> append_names(const DriverRoot& root, const std::string& path, std::
   return {};
 }
 
+// nvidia-caps/mig-minors would be one file, but it counts every instance that there could be.
 Result<void> append_instances(const DriverRoot& root, std::string& out) {
   const std::string base = "/proc/driver/nvidia/capabilities";
   for (const std::string& gpu : TRY(root.list_machine(base))) {
@@ -74,16 +87,33 @@ std::string cache_name(const std::string& driver_root) {
 
 std::vector<std::string> sentinels_of(const DriverRoot& root, const Inventory& inventory) {
   std::string base = root.path() == "/" ? "" : root.path();
-  std::vector<std::string> out = {base + "/etc/ld.so.cache", base + "/etc/ld.so.conf.d",
-                                  base + "/run/nvidia-persistenced/socket",
-                                  base + "/run/nvidia-fabricmanager/socket",
-                                  root.machine_path("/dev/nodes")};
-  for (const DriverFile& file : inventory.files) {
-    bool first = file.name.starts_with("libcuda.so.") || file.name.starts_with("libnvidia-ml.so.");
-    if (first && !file.elf32) out.push_back(file.host_path);
+  std::vector<std::string> out;
+  for (const char* path : {"/etc/ld.so.cache", "/etc/ld.so.conf.d",
+                           "/run/nvidia-persistenced/socket", "/run/nvidia-fabricmanager/socket"}) {
+    out.push_back(base + path);
   }
+  for (const char* path : {"/dev/nodes", "/dev/dri", "/dev/nvidia-caps",
+                           "/dev/nvidia-caps-imex-channels", "/tmp/nvidia-mps"}) {
+    out.push_back(root.machine_path(path));
+  }
+  // A file that is gone, of whatever name, has changed its directory.
+  std::set<std::string> directories;
+  for (const DriverFile& file : inventory.files) {
+    if (file.kind == FileKind::library) {
+      directories.insert(file.host_path.substr(0, file.host_path.rfind('/')));
+    }
+    bool first = file.name.starts_with("libcuda.so.") || file.name.starts_with("libnvidia-ml.so.");
+    if ((first && !file.elf32) || file.name == "nvidia-smi") out.push_back(file.host_path);
+  }
+  out.insert(out.end(), directories.begin(), directories.end());
   for (const Node& node : inventory.control_nodes) out.push_back(root.machine_path(node.path));
+  for (const Node& node : inventory.amd_control_nodes) out.push_back(root.machine_path(node.path));
   for (const Gpu& gpu : inventory.gpus) out.push_back(root.machine_path(gpu.node.path));
+  for (const DeviceGroup& group : inventory.groups) {
+    for (const Node& node : group.nodes) {
+      if (group.name != "imex") out.push_back(root.machine_path(node.path));
+    }
+  }
   return out;
 }
 
@@ -93,30 +123,49 @@ Result<std::string> fingerprint(const DriverRoot& root, const std::vector<std::s
   std::string out = fmt::format("boot {}\nmodule {}\nmajors ", boot, module);
   if (auto text = TRY(root.read_machine("/proc/devices"))) {
     for (const auto& [name, number] : parse_majors(*text)) {
-      if (name.starts_with("nvidia")) out += fmt::format("{}={} ", name, number);
+      if (counts(name)) out += fmt::format("{}={} ", name, number);
     }
   }
   out += "\ngpus ";
-  TRY(append_names(root, "/proc/driver/nvidia/gpus", out));
-  TRY(append_instances(root, out));
+  if (!module.empty()) {
+    TRY(append_names(root, "/proc/driver/nvidia/gpus", out));
+    TRY(append_instances(root, out));
+  }
+  auto generation = root.read_machine("/sys/class/kfd/kfd/topology/generation_id");
+  if (generation.ok() && *generation) out += "kfd " + std::string(trim(**generation));
   out += "\nfiles ";
   for (const std::string& path : sentinels) append_stamp(path, out);
   return out;
 }
 
-Result<std::optional<Inventory>> find_cached(const sys::Fd& directory, const DriverRoot& root) {
-  auto text = TRY(sys::read_file_if_exists(directory, cache_name(root.path()), kMaxCacheBytes));
-  if (!text) return std::optional<Inventory>();
-  auto cached = json::read<CachedInventory>(*text, "gpu inventory");
-  if (!cached.ok() || cached->format != kCacheFormat ||
-      cached->inventory.driver_root != root.path()) {
-    return std::optional<Inventory>();  // of another version of Berth, or damaged: made anew
-  }
-  if (cached->retry_at != 0 && cached->retry_at < ::time(nullptr))
-    return std::optional<Inventory>();
-  if (TRY(fingerprint(root, cached->sentinels)) != cached->fingerprint)
-    return std::optional<Inventory>();
-  return std::optional<Inventory>(std::move(cached->inventory));
+std::string write_cached(const CacheHead& head, const Inventory& inventory) {
+  return json::write(head) + "\n" + json::write(inventory) + "\n";
+}
+
+std::optional<CacheHead> read_cache_head(std::string_view text, std::string_view& inventory) {
+  size_t end = text.find('\n');
+  if (end == std::string_view::npos) return std::nullopt;
+  inventory = text.substr(end + 1);
+  auto head = json::read<CacheHead>(text.substr(0, end), "gpu inventory");
+  if (!head.ok() || head->format != kCacheFormat) return std::nullopt;
+  return std::move(*head);
+}
+
+Result<std::optional<Inventory>> find_cached(const sys::Fd& directory, const DriverRoot& root,
+                                             const Configured& configured) {
+  using Nothing = std::optional<Inventory>;
+  auto text = sys::read_trusted_file_if_exists(directory, cache_name(root.path()), kMaxCacheBytes);
+  if (!text.ok() && text.error().kind != Kind::io) return Nothing();  // made anew, by rename
+  if (!text.ok()) return std::move(text).error();
+  if (!*text) return Nothing();
+  std::string_view rest;
+  auto head = read_cache_head(**text, rest);
+  if (!head || head->driver_root != root.path() || head->configured != configured) return Nothing();
+  if (head->retry_at != 0 && head->retry_at < ::time(nullptr)) return Nothing();
+  if (TRY(fingerprint(root, head->sentinels)) != head->fingerprint) return Nothing();
+  auto inventory = json::read<Inventory>(rest, "gpu inventory");
+  if (!inventory.ok()) return Nothing();
+  return Nothing(std::move(*inventory));
 }
 
 }  // namespace berth::gpu

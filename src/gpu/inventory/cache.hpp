@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cached inventory: <state>/gpu/inventory-<root>.json. It is believed while its fingerprint is
-// that of the machine: boot id, version of the loaded module, majors, the GPUs and MIG instances
-// that procfs names, and device, inode, size and time of the sentinel files: the loader cache and
-// ld.so.conf.d of the driver root, libcuda and NVML, the driver's sockets, /dev, and the nodes.
+// The cached inventory: <state>/gpu/inventory-<root>.json, two lines of JSON. The first says when
+// the second may be believed: while its fingerprint is that of the machine, that is boot id,
+// version of the loaded module, the drivers' majors, the GPUs and MIG instances that procfs names,
+// the generation of AMD's topology, and device, inode, size and time of the sentinel files: the
+// loader cache and ld.so.conf.d of the driver root, the directories of its libraries, libcuda and
+// NVML, sockets, the directories in /dev, and the nodes. Every GPU start pays for the comparison.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.hpp"
@@ -17,16 +20,26 @@
 
 namespace berth::gpu {
 
-struct CachedInventory {
+/// What the site's policy adds to the search. Part of what a cached inventory is believed for.
+struct Configured {
+  std::vector<std::string> library_directories;  ///< below the driver root; searched first
+  std::vector<std::string> files;                ///< of the machine, given with every GPU
+
+  bool operator==(const Configured&) const = default;
+};
+
+/// The first line of the file.
+struct CacheHead {
   uint32_t format = 0;
+  std::string driver_root;
+  Configured configured;
   std::vector<std::string> sentinels;  ///< host paths
   std::string fingerprint;
   /// Seconds since the epoch after which NVML is asked again, because it did not answer; 0: never.
   int64_t retry_at = 0;
-  Inventory inventory;
 };
 
-inline constexpr uint32_t kCacheFormat = 4;
+inline constexpr uint32_t kCacheFormat = 5;
 
 /// The sentinel files of what `inventory` was made from, present or not.
 std::vector<std::string> sentinels_of(const DriverRoot& root, const Inventory& inventory);
@@ -34,20 +47,36 @@ std::vector<std::string> sentinels_of(const DriverRoot& root, const Inventory& i
 /// What the machine is now, as one text. A few dozen system calls.
 Result<std::string> fingerprint(const DriverRoot& root, const std::vector<std::string>& sentinels);
 
-/// The inventory that is cached in `directory`; nothing when there is none, or none that is still
-/// true. Errors: io.
-Result<std::optional<Inventory>> find_cached(const sys::Fd& directory, const DriverRoot& root);
+/// The text of the cache file.
+std::string write_cached(const CacheHead& head, const Inventory& inventory);
+
+/// The head, or nothing when `text` is none of ours: of another version of Berth, or damaged.
+/// `inventory` is then the rest of the text.
+std::optional<CacheHead> read_cache_head(std::string_view text, std::string_view& inventory);
+
+/// The inventory of `root` and `configured` that is cached in `directory`; nothing when there is
+/// none, or none that is still true, or when somebody else could have written the file.
+/// Errors: io.
+Result<std::optional<Inventory>> find_cached(const sys::Fd& directory, const DriverRoot& root,
+                                             const Configured& configured);
 
 /// The name of the cache file of a driver root.
 std::string cache_name(const std::string& driver_root);
 
 template <class V>
-void fields(V& v, CachedInventory& c) {
+void fields(V& v, Configured& c) {
+  v.optional("library_directories", c.library_directories);
+  v.optional("files", c.files);
+}
+
+template <class V>
+void fields(V& v, CacheHead& c) {
   v.required("format", c.format);
+  v.required("driver_root", c.driver_root);
+  v.required("configured", c.configured);
   v.required("sentinels", c.sentinels);
   v.required("fingerprint", c.fingerprint);
   v.optional("retry_at", c.retry_at);
-  v.required("inventory", c.inventory);
 }
 
 }  // namespace berth::gpu

@@ -12,6 +12,8 @@ namespace {
 
 // Files of procfs and sysfs that we read are a few kilobytes.
 constexpr size_t kMaxKernelText = size_t{4} << 20;
+// The largest library directories of distributions have some ten thousand.
+constexpr size_t kMaxNames = 200'000;
 
 std::string relative(const std::string& path) {
   size_t start = path.find_first_not_of('/');
@@ -52,12 +54,18 @@ std::optional<struct stat> DriverRoot::stat_machine(const std::string& path) con
   return *info;
 }
 
+std::string DriverRoot::link_machine(const std::string& path) const {
+  auto target = sys::read_link(machine_, relative(path));
+  return target.ok() ? std::move(*target) : std::string();
+}
+
 std::string DriverRoot::machine_path(const std::string& path) const {
   return synthetic_ ? path_ + path : path;
 }
 
-std::optional<DriverRoot::Found> DriverRoot::find(const std::string& path, int flags) const {
-  auto fd = sys::open_in_root(root_, relative(path), flags);
+std::optional<DriverRoot::Found> DriverRoot::find_below(const sys::Fd& root,
+                                                        const std::string& path) {
+  auto fd = sys::open_in_root(root, relative(path), O_PATH);
   if (!fd.ok()) return std::nullopt;
   auto info = sys::stat_fd(*fd, path);
   auto real = sys::read_link(sys::cwd(), sys::fd_path(*fd));
@@ -65,10 +73,32 @@ std::optional<DriverRoot::Found> DriverRoot::find(const std::string& path, int f
   return Found{.fd = std::move(*fd), .host_path = std::move(*real), .info = *info};
 }
 
+std::optional<DriverRoot::Found> DriverRoot::find(const std::string& path) const {
+  return find_below(root_, path);
+}
+
+std::optional<DriverRoot::Found> DriverRoot::find_on_machine(const std::string& path) const {
+  return find_below(machine_, path);
+}
+
+std::optional<DriverRoot::Found> DriverRoot::open_file(const std::string& path) const {
+  auto found = find(path);
+  if (!found || !S_ISREG(found->info.st_mode)) return std::nullopt;
+  auto readable = sys::open_at(sys::cwd(), sys::fd_path(found->fd), O_RDONLY | O_NONBLOCK);
+  if (!readable.ok()) return std::nullopt;
+  found->fd = std::move(*readable);
+  return found;
+}
+
 Result<std::string> DriverRoot::read_file(const std::string& path, size_t max_bytes) const {
-  auto found = find(path, O_RDONLY | O_NONBLOCK);
-  if (!found || !S_ISREG(found->info.st_mode)) return std::string();
+  auto found = open_file(path);
+  if (!found) return std::string();
   return sys::read_all(found->fd, found->host_path, max_bytes);
+}
+
+Result<std::vector<std::string>> DriverRoot::list(const Found& directory) const {
+  if (!S_ISDIR(directory.info.st_mode)) return std::vector<std::string>();
+  return sys::list_directory(directory.fd, ".", kMaxNames);
 }
 
 }  // namespace berth::gpu

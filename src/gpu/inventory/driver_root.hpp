@@ -26,20 +26,31 @@ class DriverRoot {
   Result<std::optional<std::string>> read_machine(const std::string& path) const;
   Result<std::vector<std::string>> list_machine(const std::string& path) const;
   std::optional<struct stat> stat_machine(const std::string& path) const;
+  /// What a symbolic link says; empty when there is none.
+  std::string link_machine(const std::string& path) const;
   std::string machine_path(const std::string& path) const;
 
   // The driver's files. Links are resolved as if the root were mounted at "/".
   struct Found {
-    sys::Fd fd;             ///< O_PATH, or readable when asked for
+    sys::Fd fd;             ///< O_PATH
     std::string host_path;  ///< resolved
     struct stat info {};
   };
-  /// Nothing when `path` is absent or leads nowhere.
-  std::optional<Found> find(const std::string& path, int flags) const;
-  /// Empty when absent.
+  /// Nothing when `path` is absent or leads nowhere. Opens nothing: what is in the place of a file
+  /// may be a device that does something when it is opened.
+  std::optional<Found> find(const std::string& path) const;
+  /// The same for what runs on the machine, wherever the driver's files are: sockets.
+  std::optional<Found> find_on_machine(const std::string& path) const;
+  /// A regular file, opened for reading.
+  std::optional<Found> open_file(const std::string& path) const;
+  /// Empty when absent, or no regular file. Errors: corrupt (longer than `max_bytes`), io.
   Result<std::string> read_file(const std::string& path, size_t max_bytes) const;
+  /// Names in a directory; empty when absent. Errors: corrupt (more than any driver's has), io.
+  Result<std::vector<std::string>> list(const Found& directory) const;
 
  private:
+  static std::optional<Found> find_below(const sys::Fd& root, const std::string& path);
+
   std::string path_;
   bool synthetic_ = false;
   sys::Fd root_;     ///< of the driver's files

@@ -110,8 +110,8 @@ struct DeviceGroup {
   std::optional<uint32_t> major;
 };
 
-/// A file of /proc/driver that a container may see. Files of one path are parts of one file, in
-/// this order.
+/// A file of /proc/driver that a container may see. Those of one path are parts of one file, in
+/// this order; equal parts count once (two slices of one GPU instance share its access file).
 struct ProcText {
   std::string path;  ///< below /proc/driver: "nvidia/gpus/0000:1b:00.0/information"
   std::string text;

@@ -6,7 +6,6 @@
 
 #include "gpu/inventory/cache.hpp"
 #include "gpu/probe/probe.hpp"
-#include "json/fields.hpp"
 #include "sys/file.hpp"
 
 namespace berth::gpu {
@@ -32,14 +31,16 @@ Result<Inventory> probe_and_cache(const sys::Fd& directory, const DriverRoot& ro
     log.debug("the GPUs or their driver have changed meanwhile, ignoring the cache");
     return inventory;
   }
-  CachedInventory cached;
-  cached.format = kCacheFormat;
-  cached.sentinels = sentinels_of(root, inventory);
-  cached.fingerprint = TRY(fingerprint(root, cached.sentinels));
+  CacheHead head;
+  head.format = kCacheFormat;
+  head.driver_root = root.path();
+  head.configured = options.configured;
+  head.sentinels = sentinels_of(root, inventory);
+  head.fingerprint = TRY(fingerprint(root, head.sentinels));
   bool settled = inventory.nvml == "ok" || inventory.nvml == "missing" || inventory.gpus.empty();
-  if (!settled) cached.retry_at = ::time(nullptr) + kRetrySeconds;
-  cached.inventory = inventory;
-  auto written = sys::replace_file(directory, cache_name(root.path()), json::write(cached), 0600);
+  if (!settled) head.retry_at = ::time(nullptr) + kRetrySeconds;
+  auto written =
+      sys::replace_file(directory, cache_name(root.path()), write_cached(head, inventory), 0600);
   if (!written.ok()) {
     log.warn(fmt::format("cannot cache the GPU inventory: {}, ignoring", to_line(written.error())));
   }
@@ -58,7 +59,7 @@ Result<Inventory> cached_inventory(const ProbeOptions& options, Refresh refresh,
     return probe(options, log);
   }
   if (refresh == Refresh::if_stale) {
-    auto cached = TRY(find_cached(*directory, root));
+    auto cached = TRY(find_cached(*directory, root, options.configured));
     if (cached) return std::move(*cached);
   }
   // One process probes; those that start at the same moment wait for its result. The deadline of
@@ -66,7 +67,7 @@ Result<Inventory> cached_inventory(const ProbeOptions& options, Refresh refresh,
   auto lock = TRY(sys::open_at(*directory, "inventory.lock", O_RDWR | O_CREAT, 0600));
   TRY(sys::wait_lock(lock, sys::LockMode::exclusive, "inventory.lock"));
   if (refresh == Refresh::if_stale) {
-    auto cached = TRY(find_cached(*directory, root));
+    auto cached = TRY(find_cached(*directory, root, options.configured));
     if (cached) return std::move(*cached);
   }
   return probe_and_cache(*directory, root, options, log);

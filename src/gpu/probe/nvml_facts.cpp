@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/text.hpp"
 #include "json/fields.hpp"
 #include "sys/process.hpp"
@@ -19,18 +21,45 @@ std::string kernel_pci_address(std::string text) {
   return text;
 }
 
+namespace {
+
+// Why a probe failed: the last line that it printed, or how it ended.
+std::string reason_of(const sys::CommandOutput& output) {
+  constexpr size_t kMaxReason = 200;
+  auto lines = split(trim(output.err), '\n');
+  std::string last = escape_controls(std::string(trim(lines.back()).substr(0, kMaxReason)));
+  if (!last.empty()) return last;
+  if (output.status.signal != 0) return fmt::format("killed by signal {}", output.status.signal);
+  return fmt::format("ended with status {}", output.status.code);
+}
+
+// A vendor's library fills these in; they become names of devices and lines on a terminal.
+void clean(std::string& text) {
+  constexpr size_t kMaxText = 128;
+  bool plain = std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c < '\177'; });
+  if (!plain || text.size() > kMaxText) text.clear();
+}
+
+void clean(NvmlGpu& gpu) {
+  for (std::string* text : {&gpu.uuid, &gpu.model, &gpu.board}) clean(*text);
+  for (NvmlSlice& slice : gpu.slices) {
+    clean(slice.uuid);
+    clean(slice.profile);
+  }
+}
+
+}  // namespace
+
 Result<NvmlFacts> ask_nvml(const std::string& program, const std::string& library,
                            std::chrono::milliseconds deadline) {
   sys::SpawnOptions options;
   options.program = program;
   options.args = {program, library};
   auto output = TRY(sys::run_command(std::move(options), "", deadline, size_t{1} << 20));
-  if (output.status.shell_code() != 0) {
-    std::string why(trim(output.err));
-    if (why.empty()) why = fmt::format("ended with status {}", output.status.shell_code());
-    return make_error(Kind::unsupported, why);
-  }
-  return json::read<NvmlFacts>(output.out, "berth-gpu-probe");
+  if (output.status.shell_code() != 0) return make_error(Kind::unsupported, reason_of(output));
+  auto facts = TRY(json::read<NvmlFacts>(output.out, "berth-gpu-probe"));
+  for (NvmlGpu& gpu : facts.gpus) clean(gpu);
+  return facts;
 }
 
 }  // namespace berth::gpu

@@ -27,6 +27,9 @@ struct NvmlGpu {
   std::optional<std::string> brand;
   std::optional<std::string> compute_capability;
   std::optional<uint64_t> memory_bytes;
+  std::string board;  ///< empty for a GPU that has its board to itself
+  std::optional<int> numa_node;
+  std::vector<std::string> nvlink_peers;  ///< PCI addresses
   bool mig_mode = false;
   std::vector<NvmlSlice> slices;
 };
@@ -63,6 +66,9 @@ void fields(V& v, NvmlGpu& g) {
   v.optional("brand", g.brand);
   v.optional("compute_capability", g.compute_capability);
   v.optional("memory_bytes", g.memory_bytes);
+  v.optional("board", g.board);
+  v.optional("numa_node", g.numa_node);
+  v.optional("nvlink_peers", g.nvlink_peers);
   v.optional("mig_mode", g.mig_mode);
   v.optional("slices", g.slices);
 }

@@ -11,8 +11,12 @@
 #include "gpu/inventory/driver_root.hpp"
 #include "gpu/inventory/kernel.hpp"
 #include "gpu/probe/devices.hpp"
+#include "gpu/probe/drm.hpp"
 #include "gpu/probe/files.hpp"
+#include "gpu/probe/groups.hpp"
+#include "gpu/probe/nodes.hpp"
 #include "gpu/probe/nvml_facts.hpp"
+#include "gpu/probe/proc_texts.hpp"
 
 namespace berth::gpu {
 namespace {
@@ -50,6 +54,18 @@ void add_slice_facts(const NvmlGpu& facts, Gpu& gpu) {
   }
 }
 
+// Those that are ours: a link may lead to a GPU that this job has not.
+std::vector<uint32_t> indices_of(const std::vector<std::string>& addresses,
+                                 const Inventory& inventory) {
+  std::vector<uint32_t> out;
+  for (const Gpu& gpu : inventory.gpus) {
+    bool is_peer =
+        std::find(addresses.begin(), addresses.end(), gpu.pci_address) != addresses.end();
+    if (gpu.vendor == Vendor::nvidia && is_peer) out.push_back(gpu.index);
+  }
+  return out;
+}
+
 void add_facts(const NvmlFacts& facts, Inventory& inventory) {
   if (!facts.cuda_version.empty()) {
     inventory.driver.cuda_version = facts.cuda_version;
@@ -63,6 +79,9 @@ void add_facts(const NvmlFacts& facts, Inventory& inventory) {
       gpu.brand = known.brand;
       gpu.compute_capability = known.compute_capability;
       gpu.memory_bytes = known.memory_bytes;
+      gpu.board = known.board;
+      if (!gpu.numa_node) gpu.numa_node = known.numa_node;
+      gpu.nvlink_peers = indices_of(known.nvlink_peers, inventory);
       add_slice_facts(known, gpu);
     }
   }
@@ -97,15 +116,24 @@ void ask_nvml_for_facts(const ProbeOptions& options, Inventory& inventory, Log& 
 void judge_versions(Inventory& inventory) {
   const Driver& driver = inventory.driver;
   auto& problems = inventory.problems;
-  if (driver.module_version.empty()) {
-    problems.push_back(driver.library_version.empty()
-                           ? "no NVIDIA driver was found on this machine"
-                           : "the NVIDIA kernel module is not loaded; try: modprobe nvidia");
+  if (driver.module_version.empty() && driver.library_version.empty()) {
+    // No NVIDIA driver is a fault only where there is no other GPU either.
+    if (inventory.gpus.empty()) problems.push_back("no NVIDIA driver was found on this machine");
+  } else if (driver.module_version.empty()) {
+    problems.push_back("the NVIDIA kernel module is not loaded; try: modprobe nvidia");
   } else if (!driver.library_version.empty() && driver.library_version != driver.module_version) {
     problems.push_back(fmt::format(
         "driver files are {} but the kernel module is {}; try: reboot or reload the module",
         driver.library_version, driver.module_version));
   }
+}
+
+Result<void> read_devices(const DriverRoot& root, Inventory& inventory) {
+  auto nodes = TRY(NodeFinder::open(root, inventory.problems));
+  TRY(read_nvidia_devices(root, nodes, inventory));
+  TRY(read_drm_devices(root, nodes, inventory));
+  TRY(read_groups(root, nodes, inventory));
+  return read_proc_texts(root, inventory);
 }
 
 }  // namespace
@@ -117,7 +145,7 @@ Result<Inventory> probe(const ProbeOptions& options, Log& log) {
   inventory.driver_root = root.path();
   inventory.driver.module_version = TRY(module_version(root));
   TRY_CTX(read_devices(root, inventory), "cannot read the driver's devices");
-  TRY_CTX(read_driver_files(root, inventory), "cannot read the driver's files");
+  TRY_CTX(read_driver_files(root, options.configured, inventory), "cannot read the driver's files");
   judge_versions(inventory);
   Driver& driver = inventory.driver;
   bool matching = driver.module_version == driver.library_version;

@@ -6,6 +6,7 @@
 
 #include "base/log.hpp"
 #include "base/result.hpp"
+#include "gpu/inventory/cache.hpp"
 #include "gpu/inventory/inventory.hpp"
 
 namespace berth::gpu {
@@ -14,6 +15,7 @@ struct ProbeOptions {
   /// Absolute path below which the driver's files are. A root that holds a file SYNTHETIC also
   /// brings its own proc/, sys/ and dev/; with any other root those are the machine's.
   std::string driver_root = "/";
+  Configured configured;  ///< what the site's policy adds to the search
   /// The `--state` directory; the cache is in its `gpu/`. Empty: nothing is cached.
   std::string state_dir;
   /// Path of berth-gpu-probe. Empty: NVML is not asked.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include "gpu/probe/devices.hpp"
-#include "gpu/probe/files.hpp"
+#include "gpu/probe/driver_names.hpp"
+#include "gpu/probe/nodes.hpp"
 #include "gpu/probe/nvml_facts.hpp"
 
 namespace berth::gpu {
@@ -31,7 +31,7 @@ TEST(DriverFiles, a_version_has_at_least_two_numbers) {
 
 TEST(DriverFiles, names_belong_to_capabilities) {
   EXPECT_EQ(library_capabilities("libnvidia-ml"), std::vector<std::string>{"utility"});
-  EXPECT_TRUE(library_capabilities("libGL").empty());
+  EXPECT_TRUE(library_capabilities("libGLdispatch").empty());
 }
 
 TEST(Nvml, pci_addresses_are_spelled_as_the_kernel_does) {

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// The names of NVIDIA's driver: which files there are, where programs expect them, and which
+// capability wants them.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace berth::gpu {
+
+struct LibraryName {
+  std::string_view base;          ///< "libcuda", before ".so"
+  std::string_view capabilities;  ///< comma separated: any of these wants it
+  enum class Version {
+    driver,  ///< its file name ends with the driver's
+    own,     ///< with one of its own, or the number of its SONAME
+  } version = Version::driver;
+  /// One of the names that Mesa and GLVND use too: the driver's only when it needs libnvidia-glcore
+  /// or libnvidia-eglcore.
+  bool contested = false;
+};
+
+/// Nothing for a library that is not the driver's.
+const LibraryName* find_library_name(std::string_view base);
+
+/// The capabilities that a library belongs to by its name without ".so…"; empty for a library that
+/// is not the driver's.
+std::vector<std::string> library_capabilities(std::string_view base);
+
+/// "libcuda.so.570.133.20" → "570.133.20"; empty when no version of a driver follows ".so.".
+std::string_view driver_version_of(std::string_view file_name);
+
+struct NamedFile {
+  std::string_view name;
+  std::string_view target;  ///< directory in the container, or the whole path of a socket
+  std::string_view capabilities;
+};
+
+const std::vector<NamedFile>& program_names();        ///< for /usr/bin
+const std::vector<NamedFile>& socket_names();         ///< of the driver's services
+const std::vector<NamedFile>& service_directories();  ///< in which services make their sockets
+const std::vector<NamedFile>& config_names();         ///< below etc or share
+
+/// "compute,video" → {"compute", "video"}
+std::vector<std::string> words_of(std::string_view comma_list);
+
+}  // namespace berth::gpu

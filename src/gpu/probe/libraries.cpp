@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/probe/libraries.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/text.hpp"
+#include "gpu/probe/driver_names.hpp"
+#include "scan/loader_cache.hpp"
+#include "sys/io_at.hpp"
+
+namespace berth::gpu {
+namespace {
+
+#if defined(__x86_64__)
+constexpr uint16_t kMachine = scan::kMachineX86_64, kMachine32 = scan::kMachine386;
+constexpr std::string_view kTriplet = "x86_64-linux-gnu", kTriplet32 = "i386-linux-gnu";
+#elif defined(__aarch64__)
+constexpr uint16_t kMachine = scan::kMachineAarch64, kMachine32 = scan::kMachineArm;
+constexpr std::string_view kTriplet = "aarch64-linux-gnu", kTriplet32 = "arm-linux-gnueabihf";
+#else
+#error "no NVIDIA driver exists for this architecture"
+#endif
+
+constexpr size_t kMaxCacheBytes = size_t{16} << 20;
+constexpr size_t kMaxConfBytes = size_t{1} << 20;
+
+std::vector<uint64_t> version_numbers(std::string_view version) {
+  std::vector<uint64_t> out;
+  for (std::string_view part : split(version, '.')) out.push_back(parse_u64(part).value_or(0));
+  return out;
+}
+
+// The driver has libnvidia-tls for two ABIs; the one with this note is for kernels since 2.3.99,
+// which have the thread register that libc uses.
+bool has_tls_note(const scan::ElfFile& elf) {
+  const std::string wanted("\0\0\0\0\2\0\0\0\3\0\0\0\143\0\0\0", 16);
+  return std::any_of(elf.notes.begin(), elf.notes.end(), [&](const scan::ElfNote& note) {
+    return note.owner == "GNU" && note.type == 1 && note.content == wanted;
+  });
+}
+
+// libGL of Mesa or of GLVND: both are the image's business.
+bool is_nvidias_gl(const scan::ElfFile& elf) {
+  return std::any_of(elf.needed.begin(), elf.needed.end(), [](const std::string& name) {
+    return name.starts_with("libnvidia-glcore.so") || name.starts_with("libnvidia-eglcore.so");
+  });
+}
+
+// A file with a name of the driver, not opened yet.
+struct Candidate {
+  const LibraryName* library = nullptr;
+  std::string directory;  ///< below the root
+  std::string name;
+  std::string version;  ///< the driver's; empty for a library with a version of its own
+};
+
+class Search {
+ public:
+  Search(const DriverRoot& root, Inventory& inventory) : root_(root), inventory_(inventory) {}
+
+  Result<std::vector<std::string>> run(const std::vector<std::string>& configured) {
+    for (const std::string& directory : configured) add_directory(directory);
+    TRY(collect_directories());
+    for (const std::string& directory : directories_) {
+      for (const char* below : {"", "/vdpau", "/tls"}) collect_candidates(directory + below);
+    }
+    choose_version();
+    keep_one_tls();
+    take_libraries();
+    return std::move(taken_from_);
+  }
+
+ private:
+  Result<void> collect_directories();
+  Result<void> read_loader_cache();
+  Result<void> read_loader_conf(const std::string& path, int depth);
+  Result<void> read_included(std::string_view pattern, int depth);
+  void collect_candidates(const std::string& directory);
+  void choose_version();
+  void keep_one_tls();
+  void take_libraries();
+  bool take_library(const Candidate& candidate);
+  std::optional<DriverFile> open_library(const Candidate& candidate);
+  std::optional<ElfObject> open_candidate(const Candidate& candidate) {
+    return open_elf(root_, candidate.directory + "/" + candidate.name, inventory_.problems);
+  }
+  bool is_of_version(const Candidate& candidate) const {
+    return candidate.library->version == LibraryName::Version::driver &&
+           candidate.version == inventory_.driver.library_version;
+  }
+  void add_directory(std::string path) {
+    if (path.starts_with('/')) directories_.push_back(std::move(path));
+  }
+  void problem(std::string text) { inventory_.problems.push_back(std::move(text)); }
+
+  const DriverRoot& root_;
+  Inventory& inventory_;
+  std::vector<std::string> directories_;
+  std::set<std::string> seen_;  ///< directories, resolved
+  std::vector<Candidate> candidates_;
+  std::vector<std::string> taken_from_;
+};
+
+Result<void> Search::collect_directories() {
+  TRY(read_loader_cache());
+  TRY(read_loader_conf("/etc/ld.so.conf", 0));
+  for (std::string_view triplet : {kTriplet, kTriplet32}) {
+    add_directory(fmt::format("/usr/lib/{}", triplet));                 // Debian, Ubuntu
+    add_directory(fmt::format("/usr/lib/{}/nvidia/current", triplet));  // Debian's own packages
+    add_directory(fmt::format("/lib/{}", triplet));
+  }
+  for (std::string_view directory :
+       {"/usr/lib64",  // Fedora, RHEL, SUSE, Gentoo
+        "/usr/lib",    // Arch; 32-bit elsewhere
+        "/usr/lib32", "/usr/lib64/nvidia", "/usr/lib/nvidia", "/lib64", "/lib",
+        "/run/opengl-driver/lib",  // NixOS, Guix
+        "/run/opengl-driver-32/lib", "/usr/local/nvidia/lib64",
+        "/usr/local/nvidia/lib",              // inside another GPU container
+        "/home/kubernetes/bin/nvidia/lib64",  // Container-Optimized OS
+        "/x86_64-bottlerocket-linux-gnu/sys-root/usr/lib",
+        "/aarch64-bottlerocket-linux-gnu/sys-root/usr/lib",
+        "/usr/local/glibc/usr/lib",  // Talos
+        "/opt/nvidia/lib64", "/lib/nvidia", "/"}) {
+    add_directory(std::string(directory));
+  }
+  return {};
+}
+
+// Directories that the root's loader finds libcuda or NVML in; where that is a link (Debian's
+// alternatives), the one that it leads to as well.
+Result<void> Search::read_loader_cache() {
+  std::string bytes = TRY(root_.read_file("/etc/ld.so.cache", kMaxCacheBytes));
+  if (bytes.empty()) return {};
+  auto cache = scan::read_loader_cache(bytes);
+  if (!cache.ok()) {
+    problem(to_line(cache.error()) + ", ignoring it");
+    return {};
+  }
+  const std::string root = root_.path() == "/" ? "" : root_.path();
+  for (const scan::LoaderEntry& entry : cache->entries) {
+    if (!entry.soname.starts_with("libcuda.so") && !entry.soname.starts_with("libnvidia-ml.so"))
+      continue;
+    add_directory(entry.path.substr(0, entry.path.rfind('/')));
+    auto found = root_.find(entry.path);
+    if (!found || !found->host_path.starts_with(root + "/")) continue;
+    std::string inside = found->host_path.substr(root.size());
+    add_directory(inside.substr(0, inside.rfind('/')));
+  }
+  return {};
+}
+
+// ldconfig(8): one directory a line, "include PATTERN" with the pattern in the last component.
+Result<void> Search::read_loader_conf(const std::string& path, int depth) {
+  std::string text = TRY(root_.read_file(path, kMaxConfBytes));
+  for (std::string_view line : split(text, '\n')) {
+    line = trim(line.substr(0, line.find('#')));
+    if (line.starts_with('/')) add_directory(std::string(line));
+    auto words = split_blank(line);
+    if (words.size() == 2 && words[0] == "include" && depth == 0) {
+      TRY(read_included(words[1], depth + 1));
+    }
+  }
+  return {};
+}
+
+Result<void> Search::read_included(std::string_view pattern, int depth) {
+  size_t slash = pattern.rfind('/');
+  std::string directory(pattern.substr(0, slash == std::string_view::npos ? 0 : slash));
+  if (!directory.starts_with('/')) directory = "/etc/" + directory;
+  auto found = root_.find(directory);
+  if (!found) return {};
+  for (const std::string& name : TRY(root_.list(*found))) {
+    if (name.ends_with(".conf")) TRY(read_loader_conf(directory + "/" + name, depth));
+  }
+  return {};
+}
+
+void Search::collect_candidates(const std::string& directory) {
+  auto found = root_.find(directory);
+  if (!found || !seen_.insert(found->host_path).second) return;
+  auto names = root_.list(*found);
+  if (!names.ok()) return problem(to_line(names.error()) + ", ignoring it");
+  for (std::string& name : *names) {
+    size_t dot = name.find(".so.");
+    if (dot == std::string::npos) continue;
+    const LibraryName* library = find_library_name(std::string_view(name).substr(0, dot));
+    if (library == nullptr) continue;
+    std::string version;
+    if (library->version == LibraryName::Version::driver) {
+      version = driver_version_of(name);
+      if (version.empty()) continue;  // a link by SONAME
+    }
+    candidates_.push_back({library, directory, std::move(name), std::move(version)});
+  }
+}
+
+// The version of the loaded module when its libcuda (or NVML) is there, else the newest on disk.
+void Search::choose_version() {
+  std::string newest;
+  for (const Candidate& candidate : candidates_) {
+    if (candidate.library->base != "libcuda" && candidate.library->base != "libnvidia-ml") continue;
+    auto file = open_library(candidate);
+    if (!file || file->elf32) continue;
+    if (candidate.version == inventory_.driver.module_version) {
+      inventory_.driver.library_version = candidate.version;
+      return;
+    }
+    if (newest.empty() || version_numbers(candidate.version) > version_numbers(newest)) {
+      newest = candidate.version;
+    }
+  }
+  inventory_.driver.library_version = newest;
+}
+
+// Where there are two, the one without the note is for another thread library.
+void Search::keep_one_tls() {
+  auto class_with_note = [this](const Candidate& candidate) -> std::optional<scan::ElfClass> {
+    if (candidate.library->base != "libnvidia-tls" || !is_of_version(candidate)) return {};
+    auto object = open_candidate(candidate);
+    if (!object || !has_tls_note(object->elf)) return {};
+    return object->elf.elf_class;
+  };
+  std::set<scan::ElfClass> marked;
+  for (const Candidate& candidate : candidates_) {
+    if (auto elf_class = class_with_note(candidate)) marked.insert(*elf_class);
+  }
+  std::erase_if(candidates_, [&](const Candidate& candidate) {
+    if (candidate.library->base != "libnvidia-tls" || !is_of_version(candidate)) return false;
+    auto object = open_candidate(candidate);
+    return object && marked.contains(object->elf.elf_class) && !has_tls_note(object->elf);
+  });
+}
+
+// The first directory wins for each library and class, as it does for the loader.
+void Search::take_libraries() {
+  std::set<std::string> directories;  // that hold files of the version
+  for (const Candidate& candidate : candidates_) {
+    if (!is_of_version(candidate) || !take_library(candidate)) continue;
+    if (directories.insert(candidate.directory).second) taken_from_.push_back(candidate.directory);
+  }
+  for (const Candidate& candidate : candidates_) {
+    bool beside = directories.contains(candidate.directory);
+    if (candidate.library->version == LibraryName::Version::own && beside) take_library(candidate);
+  }
+}
+
+bool Search::take_library(const Candidate& candidate) {
+  auto file = open_library(candidate);
+  if (!file) return false;
+  for (const DriverFile& known : inventory_.files) {
+    if (known.soname == file->soname && known.loader_flags == file->loader_flags) return false;
+  }
+  inventory_.files.push_back(std::move(*file));
+  return true;
+}
+
+std::optional<DriverFile> Search::open_library(const Candidate& candidate) {
+  auto object = open_candidate(candidate);
+  if (!object || object->fit == Fit::foreign) return std::nullopt;
+  // A link by SONAME is not the file: "libnvidia-api.so.1" may be either.
+  bool is_link = object->host_path.substr(object->host_path.rfind('/') + 1) != candidate.name;
+  if (is_link && candidate.library->version == LibraryName::Version::own) return std::nullopt;
+  if (candidate.library->contested && !is_nvidias_gl(object->elf)) return std::nullopt;
+  const scan::ElfFile& elf = object->elf;
+  DriverFile file;
+  file.kind = FileKind::library;
+  file.host_path = object->host_path;
+  file.name = candidate.name;
+  file.soname = elf.soname.empty() ? candidate.name : elf.soname;
+  file.loader_flags = scan::loader_flags(elf.elf_class, elf.machine).value_or(0);
+  file.elf32 = object->fit == Fit::twin;
+  file.capabilities = words_of(candidate.library->capabilities);
+  // A SONAME becomes the name of a link in the container's library directory, and a part of a line.
+  bool plain = std::none_of(file.soname.begin(), file.soname.end(), [](char c) {
+    return c == '/' || static_cast<unsigned char>(c) < ' ' || c == '\177';
+  });
+  return plain && file.soname != "." && file.soname != ".." ? std::optional(file) : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<ElfObject> open_elf(const DriverRoot& root, const std::string& path,
+                                  std::vector<std::string>& problems) {
+  auto found = root.open_file(path);
+  if (!found) return std::nullopt;
+  auto elf = scan::read_elf([&](uint64_t offset, size_t length) {
+    return sys::read_at(found->fd, offset, length, found->host_path);
+  });
+  if (!elf.ok()) {
+    std::string text =
+        fmt::format("{}: {}, ignoring it", quoted(found->host_path), to_line(elf.error()));
+    if (std::find(problems.begin(), problems.end(), text) == problems.end())
+      problems.push_back(text);
+    return std::nullopt;
+  }
+  Fit fit = Fit::foreign;
+  if (elf->elf_class == scan::ElfClass::elf64 && elf->machine == kMachine) fit = Fit::native;
+  if (elf->elf_class == scan::ElfClass::elf32 && elf->machine == kMachine32) fit = Fit::twin;
+  return ElfObject{.host_path = found->host_path, .fit = fit, .elf = std::move(*elf)};
+}
+
+Result<std::vector<std::string>> read_libraries(const DriverRoot& root,
+                                                const std::vector<std::string>& configured,
+                                                Inventory& inventory) {
+  return Search(root, inventory).run(configured);
+}
+
+}  // namespace berth::gpu

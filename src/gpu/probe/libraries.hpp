@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// The driver's libraries below a root.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "gpu/inventory/driver_root.hpp"
+#include "gpu/inventory/inventory.hpp"
+#include "scan/elf.hpp"
+
+namespace berth::gpu {
+
+/// Whether the file is a shared object of this machine: 64-bit, or its 32-bit twin.
+enum class Fit { native, twin, foreign };
+
+struct ElfObject {
+  std::string host_path;
+  Fit fit = Fit::foreign;
+  scan::ElfFile elf;
+};
+
+/// The ELF file at `path` below the root; nothing when there is no regular file. One that does not
+/// read is a problem, once, and nothing too.
+std::optional<ElfObject> open_elf(const DriverRoot& root, const std::string& path,
+                                  std::vector<std::string>& problems);
+
+/// Fills files, driver.library_version and problems; returns the directories that the driver was
+/// found in, below the root. Searched are `configured`, then the directories that the root's loader
+/// cache and ld.so.conf name, then the places of the distributions. Of the versions found, that of
+/// the loaded module wins, else the newest. Errors: corrupt (an endless ld.so.conf), io.
+Result<std::vector<std::string>> read_libraries(const DriverRoot& root,
+                                                const std::vector<std::string>& configured,
+                                                Inventory& inventory);
+
+}  // namespace berth::gpu

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// A driver root whose files are not what their names say, and probes that misbehave.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+
+#include "unit/gpu/probe/probing.hpp"
+
+namespace berth::gpu {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::DriverTree;
+using testing::find_file;
+using testing::has_problem;
+using testing::inventory_of;
+using testing::options_for;
+using testing::Scratch;
+using testing::with_nvml;
+
+constexpr const char* kCuda = "libcuda.so.570.133.20";
+
+TEST(HostileRoot, a_fifo_in_the_place_of_a_library_does_not_block) {
+  DriverTree tree("one");
+  std::string path = tree.libraries() + "/libnvidia-opencl.so.570.133.20";
+  fs::remove(path);
+  ASSERT_EQ(::mkfifo(path.c_str(), 0644), 0);
+  Inventory inventory = inventory_of(tree);
+  EXPECT_EQ(find_file(inventory, "libnvidia-opencl.so.570.133.20"), nullptr);
+  EXPECT_NE(find_file(inventory, kCuda), nullptr);
+}
+
+TEST(HostileRoot, a_device_in_the_place_of_a_library_is_absent) {
+  DriverTree tree("one");
+  std::string path = tree.libraries() + "/libnvidia-opencl.so.570.133.20";
+  fs::remove(path);
+  if (::mknod(path.c_str(), S_IFCHR | 0644, makedev(1, 3)) != 0) GTEST_SKIP() << "needs root";
+  EXPECT_EQ(find_file(inventory_of(tree), "libnvidia-opencl.so.570.133.20"), nullptr);
+}
+
+TEST(HostileRoot, links_that_go_round_are_absent) {
+  DriverTree tree("one");
+  std::string directory = tree.root() + "/usr/lib64";
+  fs::create_directories(directory);
+  fs::create_symlink("libcuda.so.570.133.21", directory + "/libcuda.so.570.133.20");
+  fs::create_symlink("libcuda.so.570.133.20", directory + "/libcuda.so.570.133.21");
+  fs::create_directory_symlink(".", directory + "/vdpau");
+  fs::create_directory_symlink("../lib64", directory + "/tls");
+  Inventory inventory = inventory_of(tree);
+  EXPECT_EQ(find_file(inventory, kCuda)->host_path, tree.libraries() + "/" + kCuda);
+}
+
+TEST(HostileRoot, a_link_out_of_the_root_leads_nowhere) {
+  DriverTree tree("one"), other("one");
+  fs::remove_all(tree.libraries());
+  fs::create_directory_symlink(other.libraries(), tree.libraries());
+  fs::create_directories(tree.root() + "/usr/lib64");
+  fs::create_symlink(
+      std::string("../../../../../../../../../../..") + other.libraries() + "/" + kCuda,
+      tree.root() + "/usr/lib64/" + kCuda);
+  fs::create_symlink("../../../../../../../../../.." + other.libraries() + "/" + kCuda,
+                     tree.root() + "/usr/lib64/libcuda.so.570.133.19");
+  EXPECT_EQ(find_file(inventory_of(tree), kCuda), nullptr);
+}
+
+TEST(HostileRoot, a_huge_directory_is_left_out_with_a_word) {
+  DriverTree tree("one");
+  std::string directory = tree.root() + "/usr/lib64";
+  fs::create_directories(directory);
+  int dir = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY);
+  for (int i = 0; i <= 200'000; ++i) {
+    ASSERT_EQ(::mknodat(dir, ("libcuda.so." + std::to_string(i)).c_str(), S_IFREG | 0644, 0), 0);
+  }
+  ::close(dir);
+  Inventory inventory = inventory_of(tree);
+  EXPECT_TRUE(has_problem(inventory, "more than 200000 entries, ignoring it"));
+  EXPECT_NE(find_file(inventory, kCuda), nullptr);
+}
+
+TEST(HostileRoot, a_damaged_library_is_said_and_left_out) {
+  DriverTree tree("one");
+  testing::write_text(tree.libraries() + "/libnvidia-ifr.so.570.133.20", "\177ELF truncated");
+  Inventory inventory = inventory_of(tree);
+  EXPECT_EQ(find_file(inventory, "libnvidia-ifr.so.570.133.20"), nullptr);
+  EXPECT_TRUE(has_problem(inventory, "libnvidia-ifr.so.570.133.20'"));
+}
+
+TEST(HostileRoot, ld_so_conf_that_includes_itself_ends) {
+  DriverTree tree("one", "--cache none");
+  testing::write_text(
+      tree.root() + "/etc/ld.so.conf",
+      "include /etc/ld.so.conf\ninclude /etc/*.conf\ninclude ld.so.conf.d/*.conf\n");
+  EXPECT_NE(find_file(inventory_of(tree), kCuda), nullptr);
+}
+
+TEST(HostileProcfs, texts_without_sense_cost_the_gpu_alone) {
+  DriverTree tree("eight");
+  std::string gpus = tree.root() + "/proc/driver/nvidia/gpus/";
+  testing::write_text(gpus + "0000:1b:00.0/information", "Device Minor: 99999999999999999999\n");
+  testing::write_text(gpus + "0000:43:00.0/information", std::string(4096, ':'));
+  testing::write_text(gpus + "0000:52:00.0/information", "");
+  testing::write_text(tree.root() + "/proc/driver/nvidia-caps/mig-minors", std::string(4096, '/'));
+  testing::write_text(tree.root() + "/sys/bus/pci/devices/0000:61:00.0/numa_node", "nonsense\n");
+  Inventory inventory = inventory_of(tree);
+  ASSERT_EQ(inventory.gpus.size(), 5U);
+  EXPECT_FALSE(inventory.gpus[0].numa_node.has_value());
+  EXPECT_TRUE(has_problem(inventory, "does not tell the node of the GPU at 0000:43:00.0"));
+}
+
+// ---- probes that misbehave ----------------------------------------------------------------------
+
+Inventory asked_through(const std::string& program, const DriverTree& tree) {
+  ProbeOptions options = options_for(tree, false);
+  options.probe_program = program;
+  options.nvml_deadline = std::chrono::seconds(20);
+  NullLog log;
+  auto inventory = probe(options, log);
+  EXPECT_TRUE(inventory.ok()) << to_line(inventory.error());
+  return inventory.ok() ? *inventory : Inventory{};
+}
+
+std::string script(const Scratch& scratch, const std::string& body) {
+  std::string path = scratch.path() + "/probe";
+  testing::write_text(path, "#!/bin/sh\n" + body + "\n");
+  fs::permissions(path, fs::perms::owner_all);
+  return path;
+}
+
+TEST(HostileProbe, a_library_that_crashes_costs_detail_only) {
+  DriverTree tree("one", with_nvml() + "--nvml-mode crash");
+  Inventory inventory = inventory_of(tree, true);
+  // A sanitizer reports the signal itself and ends with a status.
+  EXPECT_THAT(inventory.nvml,
+              ::testing::AnyOf("killed by signal 11", ::testing::HasSubstr("ABORTING"),
+                               ::testing::HasSubstr("ended with status")));
+  EXPECT_EQ(inventory.gpus.size(), 1U);
+}
+
+TEST(HostileProbe, a_library_that_prints_two_gigabytes_is_stopped) {
+  DriverTree tree("one", with_nvml() + "--nvml-mode noise");
+  auto before = std::chrono::steady_clock::now();
+  Inventory inventory = inventory_of(tree, true);
+  EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::seconds(8));
+  EXPECT_THAT(inventory.nvml, ::testing::HasSubstr("prints more than 1048576 bytes"));
+  EXPECT_EQ(inventory.gpus.size(), 1U);
+}
+
+TEST(HostileProbe, texts_that_do_not_end_become_none) {
+  DriverTree tree("mig", with_nvml() + "--nvml-mode garbage");
+  Inventory inventory = inventory_of(tree, true);
+  EXPECT_EQ(inventory.nvml, "ok");
+  EXPECT_EQ(inventory.gpus[0].model, "NVIDIA H100 80GB HBM3");
+  EXPECT_EQ(inventory.gpus[0].mig[0].uuid, "");
+}
+
+TEST(HostileProbe, an_answer_that_is_no_json_costs_detail_only) {
+  Scratch scratch;
+  DriverTree tree("one", with_nvml());
+  for (const char* body : {"echo '{\"gpus\": [{'", "echo '[]'", "head -c 100000 /dev/urandom",
+                           "exit 0", "yes '{\"gpus\":' | head -c 100000 | tr -d '\\n'",
+                           "kill -SEGV $$", "echo one >&2; echo two >&2; exit 1"}) {
+    Inventory inventory = asked_through(script(scratch, body), tree);
+    EXPECT_NE(inventory.nvml, "ok") << body;
+    EXPECT_EQ(inventory.nvml.find('\n'), std::string::npos) << body;
+    EXPECT_LT(inventory.nvml.size(), 1000U) << body;
+    EXPECT_EQ(inventory.gpus.size(), 1U) << body;
+  }
+}
+
+TEST(HostileProbe, an_endless_answer_is_stopped) {
+  Scratch scratch;
+  DriverTree tree("one", with_nvml());
+  Inventory inventory = asked_through(script(scratch, "exec yes"), tree);
+  EXPECT_THAT(inventory.nvml, ::testing::HasSubstr("prints more than 1048576 bytes"));
+}
+
+}  // namespace
+}  // namespace berth::gpu
