@@ -7,7 +7,7 @@
 
 #include "base/text.hpp"
 #include "doctor/gather_parts.hpp"
-#include "gpu/probe/files.hpp"
+#include "gpu/probe/driver_names.hpp"
 #include "oci/cdi.hpp"
 #include "yaml/read.hpp"
 
@@ -41,7 +41,7 @@ void check_mount(const gpu::DriverRoot& root, const oci::cdi::Mount& mount, CdiF
   }
   bool virtual_type = !mount.type.empty() && mount.type != "bind";
   if (virtual_type || !mount.host_path.starts_with('/')) return;
-  if (!root.find(mount.host_path, O_PATH)) add(mount.host_path, file.missing_files);
+  if (!root.find(mount.host_path)) add(mount.host_path, file.missing_files);
 }
 
 void check_node(const gpu::DriverRoot& root, const oci::cdi::DeviceNode& node, CdiFile& file) {

@@ -66,6 +66,20 @@ void append_stamp(const std::string& path, std::string& out) {
   }
 }
 
+// Empty members cost their share of every reading, and absent they mean the same.
+void drop_empty(json::Value& value) {
+  if (auto* array = value.get_if<json::Array>()) {
+    for (json::Value& element : *array) drop_empty(element);
+  } else if (auto* object = value.get_if<json::Object>()) {
+    std::erase_if(*object, [](const auto& member) {
+      const json::Value& content = member.second;
+      return content.is_null() || (content.string() != nullptr && content.string()->empty()) ||
+             (content.array() != nullptr && content.array()->empty());
+    });
+    for (auto& member : *object) drop_empty(member.second);
+  }
+}
+
 }  // namespace
 
 std::string cache_name(const std::string& driver_root) {
@@ -139,7 +153,9 @@ Result<std::string> fingerprint(const DriverRoot& root, const std::vector<std::s
 }
 
 std::string write_cached(const CacheHead& head, const Inventory& inventory) {
-  return json::write(head) + "\n" + json::write(inventory) + "\n";
+  json::Value value = json::to_value(inventory);
+  drop_empty(value);
+  return json::write(head) + "\n" + json::dump(value) + "\n";
 }
 
 std::optional<CacheHead> read_cache_head(std::string_view text, std::string_view& inventory) {

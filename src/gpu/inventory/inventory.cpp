@@ -13,6 +13,10 @@ constexpr std::array<std::string_view, 7> kKindNames = {"library",  "binary", "s
 
 constexpr std::array<std::string_view, 3> kVendorNames = {"nvidia", "amd", "intel"};
 
+std::string_view last_component(std::string_view path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
 std::string number_or_nothing(const std::optional<uint32_t>& number) {
   return number ? std::to_string(*number) : std::string();
 }
@@ -48,8 +52,10 @@ Result<Vendor> from_json_text(std::string_view text, std::type_identity<Vendor>)
 }
 
 std::string to_json_text(const DriverFile& file) {
-  return join({std::string(kKindNames[static_cast<size_t>(file.kind)]), file.host_path, file.name,
-               file.container_path, file.soname, std::to_string(file.loader_flags),
+  std::string name = file.name == last_component(file.host_path) ? std::string() : file.name;
+  std::string soname = file.soname == file.name ? std::string() : file.soname;
+  return join({std::string(kKindNames[static_cast<size_t>(file.kind)]), file.host_path, name,
+               file.container_path, soname, std::to_string(file.loader_flags),
                file.elf32 ? "32" : "64", join(file.capabilities, ",")},
               "\t");
 }
@@ -65,9 +71,10 @@ Result<DriverFile> from_json_text(std::string_view text, std::type_identity<Driv
   DriverFile file;
   file.kind = static_cast<FileKind>(kind);
   file.host_path = parts[1];
-  file.name = parts[2];
+  file.name = parts[2].empty() ? last_component(parts[1]) : parts[2];
   file.container_path = parts[3];
   file.soname = parts[4];
+  if (file.soname.empty() && file.kind == FileKind::library) file.soname = file.name;
   file.loader_flags = static_cast<int32_t>(*flags);
   file.elf32 = parts[6] == "32";
   for (std::string_view word : split(parts[7], ',')) {

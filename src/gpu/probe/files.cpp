@@ -48,11 +48,6 @@ class Files {
     for (const std::string& path : configured.files) take_configured(path);
   }
 
-  Result<std::vector<std::string>> directories() {
-    TRY(collect_directories());
-    return std::move(directories_);
-  }
-
  private:
   void take_programs();
   void take_modules();
@@ -175,8 +170,8 @@ void Files::take_firmware() {
       if (!name.starts_with("gsp") || !name.ends_with(".bin")) continue;
       auto path = find_file(fmt::format("{}/nvidia/{}/{}", directory, version, name));
       if (!path) continue;
-      add(FileKind::firmware, *path, name, fmt::format("/usr/lib/firmware/nvidia/{}/{}", version, name),
-          "utility");
+      add(FileKind::firmware, *path, name,
+          fmt::format("/usr/lib/firmware/nvidia/{}/{}", version, name), "utility");
       any = true;
     }
     if (any) return;
@@ -227,18 +222,6 @@ Result<void> read_driver_files(const DriverRoot& root, const Configured& configu
   auto directories = TRY(read_libraries(root, configured.library_directories, inventory));
   Files(root, inventory, std::move(directories)).read(configured);
   return {};
-}
-
-Result<std::vector<std::string>> searched_directories(const DriverRoot& root) {
-  Inventory unused;
-  auto all = TRY(Search(root, unused).directories());
-  std::vector<std::string> once;
-  for (std::string& directory : all) {
-    if (std::find(once.begin(), once.end(), directory) == once.end()) {
-      once.push_back(std::move(directory));
-    }
-  }
-  return once;
 }
 
 }  // namespace berth::gpu

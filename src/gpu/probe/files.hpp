@@ -17,7 +17,4 @@ namespace berth::gpu {
 Result<void> read_driver_files(const DriverRoot& root, const Configured& configured,
                                Inventory& inventory);
 
-/// The directories below `root` that read_driver_files() looks into, in its order, there or not.
-Result<std::vector<std::string>> searched_directories(const DriverRoot& root);
-
 }  // namespace berth::gpu

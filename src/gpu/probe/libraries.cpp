@@ -73,6 +73,11 @@ class Search {
     return std::move(taken_from_);
   }
 
+  Result<std::vector<std::string>> directories() {
+    TRY(collect_directories());
+    return std::move(directories_);
+  }
+
  private:
   Result<void> collect_directories();
   Result<void> read_loader_cache();
@@ -306,6 +311,18 @@ Result<std::vector<std::string>> read_libraries(const DriverRoot& root,
                                                 const std::vector<std::string>& configured,
                                                 Inventory& inventory) {
   return Search(root, inventory).run(configured);
+}
+
+Result<std::vector<std::string>> searched_directories(const DriverRoot& root) {
+  Inventory unused;
+  auto all = TRY(Search(root, unused).directories());
+  std::vector<std::string> once;
+  for (std::string& directory : all) {
+    if (std::find(once.begin(), once.end(), directory) == once.end()) {
+      once.push_back(std::move(directory));
+    }
+  }
+  return once;
 }
 
 }  // namespace berth::gpu

@@ -35,4 +35,8 @@ Result<std::vector<std::string>> read_libraries(const DriverRoot& root,
                                                 const std::vector<std::string>& configured,
                                                 Inventory& inventory);
 
+/// The directories below `root` that read_libraries() looks into, in its order, there or not, but
+/// for the configured ones.
+Result<std::vector<std::string>> searched_directories(const DriverRoot& root);
+
 }  // namespace berth::gpu

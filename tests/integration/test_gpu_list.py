@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`berth gpu list` of every kind of machine, and what happens when a machine changes."""
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from conftest import TESTS
+
+LAYOUTS = ["multiarch", "lib64", "current", "prefix", "local", "nixos"]
+VERSION = "570.133.20"
+
+
+def listed(berth, root, *flags):
+    return json.loads(berth.ok("--driver-root", root, "gpu", "list", "--format", "json", *flags))
+
+
+def names(inventory):
+    return {os.path.basename(file["path"]) for file in inventory["files"]}
+
+
+@pytest.fixture
+def own_tree(work):
+    """own_tree(kind, option…) → a tree that the test may change."""
+    made = []
+
+    def make(kind, *options):
+        root = work / f"driver-{len(made)}"
+        made.append(root)
+        subprocess.run([sys.executable, TESTS / "support/driver_tree.py", kind, root, *options],
+                       check=True, capture_output=True)
+        return root
+    return make
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_every_layout_has_the_whole_driver(berth, driver_tree, layout):
+    found = listed(berth, driver_tree("one", "--layout", layout))
+    assert found["driver"]["library_version"] == VERSION
+    assert found["problems"] == []
+    assert {f"libcuda.so.{VERSION}", f"libnvidia-ml.so.{VERSION}", "nvidia-smi", "nvidia.icd",
+            "nvidia_drv.so", "gsp_ga10x.bin"} <= names(found)
+    assert not {f"libEGL.so.{VERSION}", "nvidia-modprobe", "libcuda.so.390.157"} & names(found)
+
+
+@pytest.mark.parametrize("kind, options, count", [
+    ("one", [], 1), ("eight", [], 8), ("mig", [], 1), ("boards", [], 4), ("amd", [], 8),
+    ("amd", ["--partitions", "4"], 8), ("intel", [], 2)])
+def test_every_kind_of_machine_lists_its_gpus(berth, driver_tree, kind, options, count):
+    root = driver_tree(kind, *options)
+    found = listed(berth, root)
+    assert [gpu["index"] for gpu in found["gpus"]] == list(range(count))
+    vendor = kind if kind in ("amd", "intel") else "nvidia"
+    assert {gpu["vendor"] for gpu in found["gpus"]} == {vendor}
+    rows = count + sum(len(gpu["mig"]) + len(gpu["partitions"]) for gpu in found["gpus"])
+    assert len(berth.ok("--driver-root", root, "gpu", "list").splitlines()) == rows + 2
+
+
+def test_a_gpu_without_an_id_is_named_by_its_address(berth, driver_tree):
+    out = berth.ok("--driver-root", driver_tree("intel"), "gpu", "list", "-q")
+    assert out.split() == ["0000:3a:00.0", "0000:9a:00.0"]
+
+
+def test_a_numa_node_that_nobody_knows_is_null_and_no_column(berth, driver_tree):
+    root = driver_tree("eight", "--numa", "-1")
+    assert {gpu["numa_node"] for gpu in listed(berth, root)["gpus"]} == {None}
+    titles = berth.ok("--driver-root", root, "gpu", "list").splitlines()[0]
+    assert "NUMA" not in titles and "NVLINK" not in titles and "BOARD" not in titles
+
+
+def test_boards_and_links_have_columns_where_there_are_some(berth, driver_tree):
+    table = berth.ok("--driver-root", driver_tree("amd"), "gpu", "list").splitlines()
+    titles = table[0].split("   ")
+    assert {"NUMA", "NVLINK", "BOARD"} <= {title.strip() for title in titles}
+    board, link = table[0].index("BOARD"), table[0].index("NVLINK")
+    assert [row[board:].split()[0] for row in table[1:9]] == list("11223344")
+    assert table[1][link:].split()[0] == "1-2"
+
+
+@pytest.mark.profiles("root")
+@pytest.mark.parametrize("columns", [80, 120])
+@pytest.mark.parametrize("kind", ["eight", "mig", "boards", "amd", "intel"])
+def test_the_table_fits_the_terminal(berth, driver_tree, kind, columns):
+    root = driver_tree(kind)
+    terminal = berth.terminal("--driver-root", root, "gpu", "list", columns=columns)
+    terminal.wait()
+    lines = [line for line in terminal.output.splitlines()
+             if not line.startswith(("berth: ", "synthetic: "))]
+    assert max(len(line) for line in lines) <= columns
+    assert lines[0].split()[:2] == ["INDEX", "UUID"] and "MODEL" in lines[0]
+
+
+def test_devices_beside_the_gpus_are_groups(berth, driver_tree):
+    groups = ["gdrcopy", "gds", "imex", "mofed", "nvswitch"]
+    options = [word for group in groups for word in ("--group", group)]
+    found = listed(berth, driver_tree("eight", *options))["groups"]
+    assert sorted(group["name"] for group in found) == groups
+    assert all(group["nodes"] for group in found)
+
+
+# ---- machines that change -----------------------------------------------------------------------
+
+def test_an_upgrade_on_disk_is_noticed_and_said(berth, own_tree):
+    root = own_tree("one")
+    assert listed(berth, root)["problems"] == []
+    libraries = root / "usr/lib/x86_64-linux-gnu"
+    for path in list(libraries.glob(f"*.so.{VERSION}")):
+        path.rename(path.with_name(path.name.replace(VERSION, "580.65.06")))
+    found = listed(berth, root)
+    assert found["driver"]["library_version"] == "580.65.06"
+    assert found["problems"] == [f"driver files are 580.65.06 but the kernel module is {VERSION}; "
+                                 "try: reboot or reload the module"]
+
+
+def test_a_reloaded_module_and_a_new_slice_are_noticed(berth, own_tree):
+    root = own_tree("mig", "--caps-major", "240", "--no-mknod")
+    first = listed(berth, root)["gpus"][0]
+    assert len(first["mig"]) == 7 and first["mig"][0]["nodes"][0]["major"] == 240
+    devices = root / "proc/devices"
+    devices.write_text(devices.read_text().replace("240 nvidia-caps\n", "238 nvidia-caps\n"))
+    assert listed(berth, root)["gpus"][0]["mig"][0]["nodes"][0]["major"] == 238
+    shutil.rmtree(root / "proc/driver/nvidia/capabilities/gpu0/mig/gi7")
+    assert len(listed(berth, root)["gpus"][0]["mig"]) == 6
+
+
+def test_a_driver_that_was_removed_since_is_one_line(berth, busybox, own_tree):
+    root = own_tree("one")
+    listed(berth, root)
+    for path in (root / "usr/lib/x86_64-linux-gnu").iterdir():
+        if path.is_file() or path.is_symlink():
+            path.unlink()
+    line = berth.fail("--driver-root", root, "run", "--rm", "--gpus", "all", busybox, "true")
+    assert line.startswith(f"berth: the kernel module is {VERSION} but no driver files were found")
+
+
+def test_a_module_that_was_removed_since_is_one_line(berth, busybox, own_tree):
+    root = own_tree("one")
+    listed(berth, root)
+    shutil.rmtree(root / "proc/driver")
+    shutil.rmtree(root / "sys/module/nvidia")
+    (root / "proc/devices").write_text("Character devices:\n  1 mem\n\nBlock devices:\n")
+    line = berth.fail("--driver-root", root, "run", "--rm", "--gpus", "all", busybox, "true")
+    assert line == "berth: no NVIDIA driver is loaded on this machine; try: modprobe nvidia"
+
+
+def test_a_cache_that_others_may_write_is_not_believed(berth, own_tree):
+    root = own_tree("one")
+    listed(berth, root)
+    cache, = (path for path in (berth.state / "gpu").glob("inventory*.json")
+              if str(root).rsplit("/", 1)[-1].replace("-", "_2d") in path.name)
+    text = cache.read_text()
+    assert "NVIDIA H100" in text
+    cache.write_text(text.replace("NVIDIA H100", "Somebody's"))
+    assert "Somebody's" in listed(berth, root)["gpus"][0]["model"]
+    cache.chmod(0o666)
+    assert "NVIDIA H100" in listed(berth, root)["gpus"][0]["model"]
+    assert cache.stat().st_mode & 0o777 == 0o600
+
+
+def test_loops_fifos_and_links_in_a_driver_root_are_survived(berth, own_tree):
+    root = own_tree("one")
+    libraries = root / "usr/lib/x86_64-linux-gnu"
+    opencl = libraries / f"libnvidia-opencl.so.{VERSION}"
+    opencl.unlink()
+    os.mkfifo(opencl)
+    (root / "usr/lib64").mkdir()
+    (root / f"usr/lib64/libcuda.so.{VERSION}").symlink_to(f"libcuda.so.{VERSION}")
+    (root / "usr/lib64/vdpau").symlink_to("vdpau")
+    smi = root / "usr/bin/nvidia-smi"
+    smi.unlink()
+    smi.symlink_to("../../../../../../../../../bin/sh")
+    (root / "etc/ld.so.conf").write_text("include /etc/ld.so.conf\ninclude ld.so.conf.d/*.conf\n")
+    found = listed(berth, root)
+    assert f"libcuda.so.{VERSION}" in names(found)
+    assert not {opencl.name, "nvidia-smi", "sh"} & names(found)
