@@ -22,6 +22,8 @@ constexpr uint32_t kExtensionMagic = 0xEAA42174;
 constexpr uint32_t kHwcapsTag = 1;  // cache_extension_tag_glibc_hwcaps
 constexpr uint64_t kHwcapExtension = uint64_t{1} << 62;
 constexpr size_t kMaxEntries = 200'000;
+constexpr size_t kMaxString = 4096;               // PATH_MAX
+constexpr size_t kMaxStrings = size_t{32} << 20;  // together; they may lie on each other
 constexpr size_t kMaxHwcaps = 64;
 constexpr unsigned char kLittleEndian = 2;  // cache_file_new_flags_endian_little
 
@@ -41,30 +43,58 @@ void append(std::string& out, T value) {
   out.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
-Result<std::string> string_at(std::string_view bytes, size_t at) {
-  if (at >= bytes.size()) return corrupt("string outside of the file");
-  size_t end = bytes.find('\0', at);
-  if (end == std::string_view::npos) return corrupt("string without an end");
-  return std::string(bytes.substr(at, end - at));
-}
+/// An entry whose texts lie in the file that it was read from, or in what is added.
+struct EntryView {
+  std::string_view soname;
+  std::string_view path;
+  int32_t flags = 0;
+  uint32_t os_version = 0;
+  uint64_t hwcap = 0;
+};
+
+struct CacheView {
+  std::vector<EntryView> entries;
+  std::vector<std::string_view> hwcap_names;
+};
+
+/// The texts of one file. Each is short, and so are all together: entries that all name one long
+/// text would be written a thousand times as large as they were read.
+class Strings {
+ public:
+  explicit Strings(std::string_view bytes) : bytes_(bytes) {}
+  Result<std::string_view> at(size_t place) {
+    if (place >= bytes_.size()) return corrupt("string outside of the file");
+    std::string_view rest = bytes_.substr(place, kMaxString + 1);
+    size_t end = rest.find('\0');
+    if (end == std::string_view::npos) return corrupt("string without an end");
+    total_ += end;
+    if (total_ > kMaxStrings) return corrupt("strings longer than the file");
+    return rest.substr(0, end);
+  }
+
+ private:
+  std::string_view bytes_;
+  size_t total_ = 0;
+};
 
 // Strings follow the entries; an offset counts from there.
-Result<LoaderCache> read_old(std::string_view bytes, size_t count) {
-  LoaderCache cache;
-  std::string_view strings = bytes.substr(kOldHeader + count * kOldEntry);
+Result<CacheView> view_old(std::string_view bytes, size_t count) {
+  CacheView cache;
+  Strings strings(bytes.substr(kOldHeader + count * kOldEntry));
+  cache.entries.resize(count);
   for (size_t i = 0; i < count; ++i) {
     size_t at = kOldHeader + i * kOldEntry;
     // One TRY a statement: leaving an initialiser half-way would leak the members already made.
-    LoaderEntry& entry = cache.entries.emplace_back();
-    entry.soname = TRY(string_at(strings, number<uint32_t>(bytes, at + 4)));
-    entry.path = TRY(string_at(strings, number<uint32_t>(bytes, at + 8)));
+    EntryView& entry = cache.entries[i];
+    entry.soname = TRY(strings.at(number<uint32_t>(bytes, at + 4)));
+    entry.path = TRY(strings.at(number<uint32_t>(bytes, at + 8)));
     entry.flags = number<int32_t>(bytes, at);
   }
   return cache;
 }
 
-Result<std::vector<std::string>> read_hwcaps(std::string_view bytes, size_t extension) {
-  std::vector<std::string> names;
+Result<std::vector<std::string_view>> view_hwcaps(std::string_view bytes, size_t extension) {
+  std::vector<std::string_view> names;
   if (extension == 0) return names;
   if (extension > bytes.size() || bytes.size() - extension < 8)
     return corrupt("extension outside of the file");
@@ -72,6 +102,7 @@ Result<std::vector<std::string>> read_hwcaps(std::string_view bytes, size_t exte
   size_t sections = number<uint32_t>(bytes, extension + 4);
   if (sections > kMaxHwcaps || bytes.size() - extension - 8 < sections * 16)
     return corrupt("extension outside of the file");
+  Strings strings(bytes);
   for (size_t i = 0; i < sections; ++i) {
     size_t at = extension + 8 + i * 16;
     if (number<uint32_t>(bytes, at) != kHwcapsTag) continue;
@@ -80,13 +111,13 @@ Result<std::vector<std::string>> read_hwcaps(std::string_view bytes, size_t exte
       return corrupt("extension outside of the file");
     }
     for (size_t k = 0; k + 4 <= size; k += 4) {
-      names.push_back(TRY(string_at(bytes, number<uint32_t>(bytes, offset + k))));
+      names.push_back(TRY(strings.at(number<uint32_t>(bytes, offset + k))));
     }
   }
   return names;
 }
 
-Result<LoaderCache> read_new(std::string_view bytes) {
+Result<CacheView> view_new(std::string_view bytes) {
   if (bytes.size() < kNewHeader) return corrupt("header outside of the file");
   size_t count = number<uint32_t>(bytes, 20);
   auto endian = static_cast<unsigned char>(bytes[28]) & 3;
@@ -96,13 +127,15 @@ Result<LoaderCache> read_new(std::string_view bytes) {
   if (count > kMaxEntries || (bytes.size() - kNewHeader) / kNewEntry < count) {
     return corrupt("entries outside of the file");
   }
-  LoaderCache cache;
-  cache.hwcap_names = TRY(read_hwcaps(bytes, number<uint32_t>(bytes, 32)));
+  CacheView cache;
+  cache.hwcap_names = TRY(view_hwcaps(bytes, number<uint32_t>(bytes, 32)));
+  Strings strings(bytes);
+  cache.entries.resize(count);
   for (size_t i = 0; i < count; ++i) {
     size_t at = kNewHeader + i * kNewEntry;
-    LoaderEntry& entry = cache.entries.emplace_back();
-    entry.soname = TRY(string_at(bytes, number<uint32_t>(bytes, at + 4)));
-    entry.path = TRY(string_at(bytes, number<uint32_t>(bytes, at + 8)));
+    EntryView& entry = cache.entries[i];
+    entry.soname = TRY(strings.at(number<uint32_t>(bytes, at + 4)));
+    entry.path = TRY(strings.at(number<uint32_t>(bytes, at + 8)));
     entry.flags = number<int32_t>(bytes, at);
     entry.os_version = number<uint32_t>(bytes, at + 12);
     entry.hwcap = number<uint64_t>(bytes, at + 16);
@@ -114,9 +147,29 @@ Result<LoaderCache> read_new(std::string_view bytes) {
   return cache;
 }
 
+Result<CacheView> view_cache(std::string_view bytes) {
+  if (bytes.starts_with(kNewMagic)) return view_new(bytes);
+  if (!bytes.starts_with(kOldMagic) || bytes.size() < kOldHeader) return corrupt("unknown magic");
+  size_t count = number<uint32_t>(bytes, 12);
+  if (count > kMaxEntries || (bytes.size() - kOldHeader) / kOldEntry < count) {
+    return corrupt("entries outside of the file");
+  }
+  // The newer part follows at the next multiple of its alignment, 8; its strings count from its own
+  // start.
+  size_t after = (kOldHeader + count * kOldEntry + 7) / 8 * 8;
+  if (after < bytes.size() && bytes.substr(after).starts_with(kNewMagic)) {
+    return view_new(bytes.substr(after));
+  }
+  return view_old(bytes, count);
+}
+
+EntryView view_of(const LoaderEntry& entry) {
+  return {entry.soname, entry.path, entry.flags, entry.os_version, entry.hwcap};
+}
+
 // ldconfig's order: names descending; then the flags; then variants for newer processors first,
 // because the loader stops at the first plain entry (glibc elf/cache.c compare()).
-bool goes_before(const LoaderEntry& left, const LoaderEntry& right) {
+bool goes_before(const EntryView& left, const EntryView& right) {
   int names = compare_library_names(left.soname, right.soname);
   if (names != 0) return names > 0;
   if (left.flags != right.flags) return left.flags > right.flags;
@@ -124,6 +177,84 @@ bool goes_before(const LoaderEntry& left, const LoaderEntry& right) {
   bool right_variant = (right.hwcap & kHwcapExtension) != 0;
   if (left_variant != right_variant) return left_variant;
   return !left_variant && left.hwcap > right.hwcap;
+}
+
+void sort_entries(std::vector<EntryView>& entries) {
+  // ldconfig and we ourselves have sorted them already.
+  if (std::is_sorted(entries.begin(), entries.end(), goes_before)) return;
+  std::stable_sort(entries.begin(), entries.end(), goes_before);
+}
+
+std::string write_view(const CacheView& cache) {
+  const auto& entries = cache.entries;
+  size_t strings_at = kNewHeader + entries.size() * kNewEntry;
+  size_t strings_size = 0;
+  for (const EntryView& entry : entries)
+    strings_size += entry.soname.size() + entry.path.size() + 2;
+  for (std::string_view name : cache.hwcap_names) strings_size += name.size() + 1;
+  size_t aligned = cache.hwcap_names.empty() ? 0 : (8 - (strings_at + strings_size) % 8) % 8;
+  size_t extension_at = cache.hwcap_names.empty() ? 0 : strings_at + strings_size + aligned;
+  std::string out;
+  out.reserve(strings_at + strings_size + aligned + 24 + cache.hwcap_names.size() * 4);
+  out += kNewMagic;
+  append<uint32_t>(out, static_cast<uint32_t>(entries.size()));
+  append<uint32_t>(out, static_cast<uint32_t>(strings_size));
+  append<uint32_t>(out, kLittleEndian);
+  append<uint32_t>(out, static_cast<uint32_t>(extension_at));
+  out.append(12, '\0');
+  auto at = static_cast<uint32_t>(strings_at);
+  for (const EntryView& entry : entries) {
+    append<int32_t>(out, entry.flags);
+    append<uint32_t>(out, at);
+    at += static_cast<uint32_t>(entry.soname.size() + 1);
+    append<uint32_t>(out, at);
+    at += static_cast<uint32_t>(entry.path.size() + 1);
+    append<uint32_t>(out, entry.os_version);
+    append<uint64_t>(out, entry.hwcap);
+  }
+  for (const EntryView& entry : entries) {
+    out.append(entry.soname).push_back('\0');
+    out.append(entry.path).push_back('\0');
+  }
+  if (cache.hwcap_names.empty()) return out;
+  for (std::string_view name : cache.hwcap_names) out.append(name).push_back('\0');
+  out.append(aligned, '\0');
+  append<uint32_t>(out, kExtensionMagic);
+  append<uint32_t>(out, 1);
+  append<uint32_t>(out, kHwcapsTag);
+  append<uint32_t>(out, 0);
+  append<uint32_t>(out, static_cast<uint32_t>(extension_at + 24));
+  append<uint32_t>(out, static_cast<uint32_t>(cache.hwcap_names.size() * 4));
+  for (std::string_view name : cache.hwcap_names) {
+    append<uint32_t>(out, at);
+    at += static_cast<uint32_t>(name.size() + 1);
+  }
+  return out;
+}
+
+/// `base` with `added` in it, both sorted; as merge().
+std::vector<EntryView> merge_sorted(const std::vector<EntryView>& base,
+                                    const std::vector<EntryView>& added) {
+  std::vector<EntryView> merged;
+  merged.reserve(base.size() + added.size());
+  size_t from = 0;  // the first of `added` whose name does not come before that of the entry
+  size_t next = 0;  // the first that is not in `merged` yet
+  auto order = [&](size_t i, const EntryView& entry) {
+    return compare_library_names(added[i].soname, entry.soname);
+  };
+  for (const EntryView& entry : base) {
+    while (from < added.size() && order(from, entry) > 0) ++from;
+    bool replaced = false;
+    // Names that compare as equal need not be: "libc.so.6", "libc.so.06".
+    for (size_t i = from; i < added.size() && order(i, entry) == 0; ++i) {
+      replaced = replaced || (added[i].soname == entry.soname && added[i].flags == entry.flags);
+    }
+    if (replaced) continue;
+    while (next < added.size() && goes_before(added[next], entry)) merged.push_back(added[next++]);
+    merged.push_back(entry);
+  }
+  merged.insert(merged.end(), added.begin() + static_cast<ptrdiff_t>(next), added.end());
+  return merged;
 }
 
 }  // namespace
@@ -161,60 +292,35 @@ int compare_library_names(std::string_view left, std::string_view right) {
 }
 
 Result<LoaderCache> read_loader_cache(std::string_view bytes) {
-  if (bytes.starts_with(kNewMagic)) return read_new(bytes);
-  if (!bytes.starts_with(kOldMagic) || bytes.size() < kOldHeader) return corrupt("unknown magic");
-  size_t count = number<uint32_t>(bytes, 12);
-  if (count > kMaxEntries || (bytes.size() - kOldHeader) / kOldEntry < count) {
-    return corrupt("entries outside of the file");
+  CacheView view = TRY(view_cache(bytes));
+  LoaderCache cache;
+  cache.entries.reserve(view.entries.size());
+  for (const EntryView& entry : view.entries) {
+    cache.entries.push_back({std::string(entry.soname), std::string(entry.path), entry.flags,
+                             entry.os_version, entry.hwcap});
   }
-  // The newer part follows at the next multiple of its alignment, 8; its strings count from its own
-  // start.
-  size_t after = (kOldHeader + count * kOldEntry + 7) / 8 * 8;
-  if (after < bytes.size() && bytes.substr(after).starts_with(kNewMagic)) {
-    return read_new(bytes.substr(after));
-  }
-  return read_old(bytes, count);
+  for (std::string_view name : view.hwcap_names) cache.hwcap_names.emplace_back(name);
+  return cache;
 }
 
 std::string write_loader_cache(const LoaderCache& cache) {
-  std::vector<LoaderEntry> entries = cache.entries;
-  std::stable_sort(entries.begin(), entries.end(), goes_before);
-  size_t strings_at = kNewHeader + entries.size() * kNewEntry;
-  std::string table, strings;
-  auto place = [&](const std::string& text) {
-    auto at = static_cast<uint32_t>(strings_at + strings.size());
-    strings.append(text).push_back('\0');
-    return at;
-  };
-  for (const LoaderEntry& entry : entries) {
-    append<int32_t>(table, entry.flags);
-    append<uint32_t>(table, place(entry.soname));
-    append<uint32_t>(table, place(entry.path));
-    append<uint32_t>(table, entry.os_version);
-    append<uint64_t>(table, entry.hwcap);
-  }
-  std::string hwcaps;
-  for (const std::string& name : cache.hwcap_names) append<uint32_t>(hwcaps, place(name));
-  size_t strings_size = strings.size();
-  std::string extension;
-  size_t extension_at = 0;
-  if (!hwcaps.empty()) {
-    strings.append((8 - (strings_at + strings.size()) % 8) % 8, '\0');
-    extension_at = strings_at + strings.size();
-    append<uint32_t>(extension, kExtensionMagic);
-    append<uint32_t>(extension, 1);
-    append<uint32_t>(extension, kHwcapsTag);
-    append<uint32_t>(extension, 0);
-    append<uint32_t>(extension, static_cast<uint32_t>(extension_at + 24));
-    append<uint32_t>(extension, static_cast<uint32_t>(hwcaps.size()));
-  }
-  std::string out(kNewMagic);
-  append<uint32_t>(out, static_cast<uint32_t>(entries.size()));
-  append<uint32_t>(out, static_cast<uint32_t>(strings_size));
-  append<uint32_t>(out, kLittleEndian);
-  append<uint32_t>(out, static_cast<uint32_t>(extension_at));
-  out.append(12, '\0');
-  return out + table + strings + extension + hwcaps;
+  CacheView view;
+  for (const LoaderEntry& entry : cache.entries) view.entries.push_back(view_of(entry));
+  for (const std::string& name : cache.hwcap_names) view.hwcap_names.emplace_back(name);
+  sort_entries(view.entries);
+  return write_view(view);
+}
+
+std::string merged_loader_cache(std::string_view image, const std::vector<LoaderEntry>& added) {
+  auto read = view_cache(image);
+  CacheView cache = read.ok() ? std::move(*read) : CacheView{};
+  std::vector<EntryView> views;
+  views.reserve(added.size());
+  for (const LoaderEntry& entry : added) views.push_back(view_of(entry));
+  sort_entries(views);
+  sort_entries(cache.entries);
+  cache.entries = merge_sorted(cache.entries, views);
+  return write_view(cache);
 }
 
 std::optional<int32_t> loader_flags(ElfClass elf_class, uint16_t machine) {

