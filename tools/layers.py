@@ -24,8 +24,9 @@ LAYERS = {
     "plan": "base oci",
     # What berth-runtime and berth-scope say to each other.
     "scope": "base json",
-    "runtime": "base json sys oci plan scope",
+    # Parses what an image holds; berth-runtime does so with the rights of the image's program alone.
     "scan": "base json",
+    "runtime": "base json sys oci plan scope scan",
     # What the site decides: the struct and its JSON, which berth-runtime reads too.
     "policy": "base json sys",
     # What people write: TOML, which berth-runtime never reads.
@@ -61,7 +62,7 @@ PROGRAMS = {
     "berth": "base json sys oci plan scan policy policy/site gpu/inventory gpu/probe gpu/grant "
              "gpu/place gpu/cdi_index gpu/cdi_hook gpu/cdi yaml image doctor engine cli/core cli/berth",
     "berth-transfer": "base json sys oci image scan transfer",
-    "berth-runtime": "base json sys oci plan scope runtime cli/core cli/oci",
+    "berth-runtime": "base json sys oci plan scope scan runtime cli/core cli/oci",
     "berth-scope": "base json scope",
     "berth-monitor": "base json sys monitor",
     "berth-cdi-hook": "base json sys oci scan gpu/cdi_hook",

@@ -213,6 +213,24 @@ Description describe_step(const MakeLink& s) {
           {{"path", s.path}, {"text", s.text}}};
 }
 
+Description describe_step(const ReplaceLink& s) {
+  return {"replace_link",
+          "link " + quoted(s.path) + " to " + quoted(s.text) + ", whatever is there",
+          {{"path", s.path}, {"text", s.text}}};
+}
+
+Description describe_step(const BindLoaderFiles&) {
+  return {"bind_loader_files", "bind a loader cache of its own at '/etc/ld.so.cache'", {}};
+}
+
+Description describe_step(const FillLoaderFiles& s) {
+  std::vector<std::string> paths;
+  for (const auto& entry : s.entries) paths.push_back(entry.path);
+  return {"fill_loader_files",
+          "add " + std::to_string(s.entries.size()) + " libraries to the loader cache",
+          {{"libraries", list(paths)}}};
+}
+
 Description describe_step(const MakeConsole& s) {
   return {"make_console", s.named ? "make the terminal '/dev/console'" : "make a terminal", {}};
 }

@@ -47,6 +47,11 @@ class Maker {
   Result<void> mounts();
   Result<void> devices();
   void console(bool named);
+  /// What the annotations of oci/edit.hpp ask for. Others may write them too: each is bounded to
+  /// the container's own root, and what cannot be is a warning.
+  void links();
+  void loader_files();
+  void fill_loader_files();
   Result<void> clocks();
   Result<void> resctrl();
   Result<void> labels();
@@ -109,6 +114,7 @@ class Maker {
   const Container& container_;
   const HostFacts& facts_;
   Plan plan_;
+  std::vector<oci::LoaderLine> loader_entries_;
   bool in_cgroup_namespace_ = false;
   std::vector<std::string> filled_;
 };

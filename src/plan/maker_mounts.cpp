@@ -293,6 +293,8 @@ Result<void> Maker::own_root() {
   TRY(root());
   TRY(mounts());
   TRY(devices());
+  links();
+  loader_files();
   console(true);
   close_filled();
   masks();

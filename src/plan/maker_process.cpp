@@ -150,6 +150,7 @@ void Maker::identity() {
   add(EnterDirectory{tidy(process.cwd)});
   add(SetIdentity{process.user.uid, process.user.gid, process.user.additional_gids});
   add(capabilities);
+  fill_loader_files();
   add(SetUmask{process.user.umask.value_or(0022) & 0777});
   if (process.no_new_privileges) add(ForbidNewPrivileges{});
 }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "oci/edit.hpp"
 #include "oci/runtime_spec.hpp"
 #include "plan/mount_options.hpp"
 #include "plan/systemd_scope.hpp"
@@ -152,6 +153,19 @@ struct MakeLink {
   std::string path;
   std::string text;
 };
+/// As `ln -sf`: what else has the name is replaced, but for a directory.
+struct ReplaceLink {
+  std::string path;
+  std::string text;
+};
+/// Lays files of the container's state over those with which its dynamic loader finds libraries:
+/// glibc's cache and, where the image has musl, musl's list of directories.
+struct BindLoaderFiles {};
+/// Writes them: what the image's say, with `entries`. Reads what the image holds, so it comes when
+/// the process has no more rights than the image's program.
+struct FillLoaderFiles {
+  std::vector<oci::LoaderLine> entries;
+};
 struct MakeConsole {
   std::optional<oci::ConsoleSize> size;
   bool named = true;  ///< it is '/dev/console' too
@@ -276,14 +290,16 @@ struct Execute {
   std::vector<std::string> env;
 };
 
-using Step = std::variant<
-    MakeCgroup, Spawn, JoinContainer, EnterTimeNamespace, JoinResctrl, SetLabels, SetScheduler,
-    SetIoPriority, SetMemoryPolicy, SetPersonality, SetAffinity, MakeKeyring, EnterSharedRoot,
-    IsolateMounts, EnterCgroupNamespace, MountOverlayRoot, BindRoot, MountFilesystem, MountBind,
-    ChangeMount, MountCgroups, MakeNode, BindNode, MakeLink, MakeConsole, MaskPaths, MakeReadonly,
-    MoveInterfaces, RaiseLoopback, SetSysctl, SetHostname, SetDomainname, SetOomScore, RunHooks,
-    EnterRoot, SetRlimit, LimitCapabilities, SetCapabilities, SetIdentity, EnterDirectory, SetUmask,
-    ForbidNewPrivileges, LoadSeccomp, FindProgram, AwaitStart, Execute>;
+using Step =
+    std::variant<MakeCgroup, Spawn, JoinContainer, EnterTimeNamespace, JoinResctrl, SetLabels,
+                 SetScheduler, SetIoPriority, SetMemoryPolicy, SetPersonality, SetAffinity,
+                 MakeKeyring, EnterSharedRoot, IsolateMounts, EnterCgroupNamespace,
+                 MountOverlayRoot, BindRoot, MountFilesystem, MountBind, ChangeMount, MountCgroups,
+                 MakeNode, BindNode, MakeLink, ReplaceLink, BindLoaderFiles, FillLoaderFiles,
+                 MakeConsole, MaskPaths, MakeReadonly, MoveInterfaces, RaiseLoopback, SetSysctl,
+                 SetHostname, SetDomainname, SetOomScore, RunHooks, EnterRoot, SetRlimit,
+                 LimitCapabilities, SetCapabilities, SetIdentity, EnterDirectory, SetUmask,
+                 ForbidNewPrivileges, LoadSeccomp, FindProgram, AwaitStart, Execute>;
 
 struct Plan {
   std::vector<Step> steps;            ///< in the order of execution

@@ -14,6 +14,7 @@
 #include "runtime/attributes.hpp"
 #include "runtime/devices.hpp"
 #include "runtime/hooks.hpp"
+#include "runtime/loader_files.hpp"
 #include "runtime/mounts.hpp"
 #include "runtime/program.hpp"
 #include "runtime/seccomp.hpp"
@@ -82,12 +83,16 @@ Result<void> let_go_of_host(Inside& inside) {
   inside.kernel_views.clear();
   inside.null_device.reset();
   inside.empty_tree.reset();
+  inside.own_dev.reset();
   TRY(refuse_directory(STDIN_FILENO, "standard input"));
   TRY(refuse_directory(STDOUT_FILENO, "standard output"));
   TRY(refuse_directory(STDERR_FILENO, "standard error"));
   return sys::close_all_from(
       3 + static_cast<unsigned>(inside.prepared.preserve_fds),
-      {inside.channel.fd().get(), inside.prepared.start_socket.get(), inside.terminal.get()});
+      {inside.channel.fd().get(), inside.prepared.start_socket.get(), inside.terminal.get(),
+       // Regular files, closed before the image's program is looked for.
+       inside.loader.image_cache.get(), inside.loader.image_path.get(), inside.loader.cache.get(),
+       inside.loader.path.get()});
 }
 
 Result<void> enter_shared_root(Inside& inside, const plan::EnterSharedRoot& step) {
@@ -332,6 +337,12 @@ Result<void> apply_step(const plan::Plan& plan, Inside& inside, const plan::Step
           [&](const plan::BindNode& s) { return bind_node(inside, s); },
           // A name inside the root.
           [&](const plan::MakeLink& s) { return make_link(inside, s); },
+          // A name in the container's root or its own /dev, in no other mount.
+          [&](const plan::ReplaceLink& s) { return replace_link(inside, s); },
+          // Files that this container alone has, read-only; nothing but a mount point is made.
+          [&](const plan::BindLoaderFiles&) { return bind_loader_files(inside); },
+          // Reads the image's bytes with the rights of the image's program.
+          [&](const plan::FillLoaderFiles& s) { return fill_loader_files(inside, s); },
           // A terminal of the container's own devpts.
           [&](const plan::MakeConsole& s) { return make_console(inside, s); },
           // Takes away.

@@ -98,6 +98,39 @@ Result<void> console(Inside& inside, const plan::MakeConsole& step) {
   return sys::become_terminal(inside.terminal);
 }
 
+// The root and the container's own /dev, never a volume: what lies there is not the container's,
+// and who wrote the configuration's annotations may not be who wrote its mounts.
+Result<sys::Fd> open_parent(const Inside& inside, const std::string& path) {
+  bool in_dev = inside.own_dev && path.starts_with("/dev/");
+  const sys::Fd& root = in_dev ? inside.own_dev : inside.root;
+  std::string parent = path.substr(in_dev ? 4 : 0, path.rfind('/') - (in_dev ? 4 : 0));
+  sys::Fd directory = TRY(open_target(root, parent.empty() ? "/" : parent, TargetType::directory,
+                                      MakeIn::mount_of_root));
+  TRY(check_same_mount(directory, root, path));
+  return directory;
+}
+
+Result<void> replace(Inside& inside, const plan::ReplaceLink& step) {
+  sys::Fd directory = TRY(open_parent(inside, step.path));
+  std::string name = step.path.substr(step.path.rfind('/') + 1);
+  auto made = sys::make_symlink(step.text, directory, name);
+  if (made.ok() || made.error().kind != Kind::exists) return made;
+  auto there = TRY(sys::stat_entry(directory, name));
+  if (there && S_ISDIR(there->st_mode)) {
+    return make_error(Kind::exists, "a directory is in its place");
+  }
+  if (there && S_ISLNK(there->st_mode)) {
+    auto text = sys::read_link(directory, name);
+    if (text.ok() && *text == step.text) return {};
+  }
+  // In one step, as ln(1) -sf does: who shares the root sees one or the other.
+  std::string other = ".link-" + sys::random_hex(16);
+  TRY(sys::make_symlink(step.text, directory, other));
+  auto renamed = sys::rename(directory, other, directory, name);
+  if (!renamed.ok()) ignore(sys::remove_entry(directory, other));
+  return renamed;
+}
+
 }  // namespace
 
 Result<void> make_node(Inside& inside, const plan::MakeNode& step) {
@@ -118,6 +151,11 @@ Result<void> make_link(Inside& inside, const plan::MakeLink& step) {
     return std::move(made).error().with_context(context);
   }
   return {};  // what the image has in its place is its own affair
+}
+
+Result<void> replace_link(Inside& inside, const plan::ReplaceLink& step) {
+  TRY_CTX(replace(inside, step), "cannot make link " + quoted(step.path));
+  return {};
 }
 
 Result<void> make_console(Inside& inside, const plan::MakeConsole& step) {

@@ -12,6 +12,7 @@ namespace berth::runtime {
 Result<void> make_node(Inside& inside, const plan::MakeNode& step);
 Result<void> bind_node(Inside& inside, const plan::BindNode& step);
 Result<void> make_link(Inside& inside, const plan::MakeLink& step);
+Result<void> replace_link(Inside& inside, const plan::ReplaceLink& step);
 
 /// Opens a terminal of the container's own devpts, binds it at /dev/console and hands its master to
 /// the parent.

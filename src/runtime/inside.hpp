@@ -28,6 +28,13 @@ struct Joined {
   bool twice_born() const { return (namespaces & CLONE_NEWPID) != 0; }
 };
 
+/// A file of the container's state that is laid over one of the image.
+struct StateFile {
+  sys::Fd writable;
+  sys::Fd mount;     ///< a detached view of it, where the parent may make one
+  std::string path;  ///< on the host
+};
+
 /// What the parent has made ready before the clone, so that the child neither parses nor looks
 /// things up.
 struct Prepared {
@@ -36,6 +43,8 @@ struct Prepared {
   std::optional<CgroupLayout> scope_layout;
   /// Mounts that took the parent's rights or place, detached, in the order of the plan.
   std::vector<sys::Fd> early_mounts;
+  StateFile loader_cache;  ///< glibc's; empty without a step that fills it
+  StateFile loader_path;   ///< musl's
   /// The seccomp program, which the parent compiles while the child mounts.
   sys::SharedBuffer seccomp;
   unsigned seccomp_flags = 0;
@@ -46,6 +55,15 @@ struct Prepared {
   int preserve_fds = 0;
   bool die_with_parent = false;  ///< also once the program runs
   bool no_pivot = false;
+};
+
+/// The files that tell a container's loader where libraries are: the image's, where it has them,
+/// and, writable, those that are laid over them.
+struct LoaderHandles {
+  sys::Fd image_cache;
+  sys::Fd image_path;
+  sys::Fd cache;
+  sys::Fd path;  ///< empty: the image has no musl
 };
 
 /// Where the container's first process is on its way through the plan.
@@ -65,6 +83,8 @@ struct Inside {
   std::set<std::string> shared{};
   std::string program{};  ///< argv[0] resolved
   pid_t host_pid = 0;
+  LoaderHandles loader{};
+  sys::Fd own_dev{};  ///< the file system that was mounted at /dev, where it is the container's
   size_t early_taken = 0;  ///< of the mounts that the parent has made
   bool cgroup_joined = false;
   CgroupViews cgroups{};                 ///< as in Prepared, or of the scope

@@ -20,6 +20,7 @@
 #include "runtime/hooks.hpp"
 #include "runtime/id_maps.hpp"
 #include "runtime/listener.hpp"
+#include "runtime/loader_files.hpp"
 #include "runtime/net_devices.hpp"
 #include "runtime/resctrl.hpp"
 #include "runtime/scope.hpp"
@@ -181,6 +182,7 @@ Result<void> Launcher::prepare() {
   prepared_.die_with_parent = request_.detach == Detach::no;
   prepared_.no_pivot = request_.no_pivot;
   prepared_.early_mounts = TRY(make_early_mounts(launched_.plan));
+  TRY(make_loader_files(launched_.plan, launched_.entry->fd(), prepared_));
   TRY(prepare_filter(launched_.plan, prepared_));
   if (!request_.await_start) return {};
   // By the directory's handle, because a socket's address holds 107 bytes.
@@ -232,6 +234,8 @@ Result<void> Launcher::spawn() {
   undo_.add([this] { child_.process = sys::Process(); });
   prepared_.start_socket.reset();
   prepared_.early_mounts.clear();
+  prepared_.loader_cache = StateFile();
+  prepared_.loader_path = StateFile();
   return {};
 }
 

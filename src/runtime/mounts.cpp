@@ -87,8 +87,8 @@ Result<void> mount_overlay_at(const plan::MountOverlayRoot& step,
                     data);
 }
 
-// A link in the image may lead a bind onto procfs, sysfs or a cgroup, where the file would stand in
-// for one that privileged processes believe.
+}  // namespace
+
 Result<void> refuse_kernel_target(const sys::Fd& target, const std::string& path) {
   if (path.starts_with("/proc/")) return {};  // plan::make() let through only what may be covered
   long type = TRY(sys::file_system_type(target, path));
@@ -99,6 +99,8 @@ Result<void> refuse_kernel_target(const sys::Fd& target, const std::string& path
   if (std::find(std::begin(kKernels), std::end(kKernels), type) == std::end(kKernels)) return {};
   return make_error(Kind::denied, quoted(path) + " leads into the kernel's file systems");
 }
+
+namespace {
 
 // Without a handle of the result, which nobody needs: a container has a dozen of these.
 Result<void> bind_over(const sys::Fd& source, const sys::Fd& target, const std::string& path) {
@@ -269,6 +271,7 @@ Result<void> mount_file_system(Inside& inside, const plan::MountFilesystem& step
   if (attributes.set != step.attributes.set) {
     TRY_CTX(set_attributes(attached, read_only(), step.target), context);
   }
+  if (step.target == "/dev") inside.own_dev = TRY(sys::duplicate(attached));
   remember_view(inside, step.target, std::move(attached));
   return {};
 }
@@ -289,6 +292,7 @@ Result<void> mount_bind(Inside& inside, const plan::MountBind& step) {
   TRY_CTX(refuse_kernel_target(target, step.target), context);
   sys::Fd attached =
       TRY_CTX(attach(std::move(view), target, step.attributes, step.target), context);
+  if (step.target == "/dev") inside.own_dev.reset();
   remember_view(inside, step.target, std::move(attached));
   return {};
 }

@@ -8,6 +8,10 @@
 
 namespace berth::runtime {
 
+/// A link in the image may lead a mount onto procfs, sysfs or a cgroup, where the file would stand
+/// in for one that privileged processes believe. Errors: denied.
+Result<void> refuse_kernel_target(const sys::Fd& target, const std::string& path);
+
 // One function per step of plan/plan.hpp. Errors name the target: "cannot mount 'proc' at '/proc'".
 Result<void> isolate_mounts();
 Result<void> mount_overlay_root(Inside& inside, const plan::MountOverlayRoot& step);

@@ -23,12 +23,16 @@ Result<sys::Fd> make_missing(const sys::Fd& parent, const std::string& name, Tar
   return sys::open_at(parent, name, O_CREAT | O_EXCL | O_NOFOLLOW | O_WRONLY, 0644);
 }
 
+}  // namespace
+
 Result<void> check_same_mount(const sys::Fd& place, const sys::Fd& root, const std::string& path) {
   uint64_t there = TRY(sys::mount_id(place, path));
   uint64_t here = TRY(sys::mount_id(root, "/"));
   if (there == here) return {};
   return make_error(Kind::denied, "make " + quoted(path) + ": it lies in another mount");
 }
+
+namespace {
 
 // Neither a link nor somebody who renames directories meanwhile can lead out of `root`.
 Result<sys::Fd> make_in_root(const sys::Fd& root, const std::string& path, TargetType type,

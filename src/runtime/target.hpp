@@ -24,6 +24,9 @@ Result<sys::Fd> open_target(const sys::Fd& root, const std::string& path, Target
 /// Errors: also denied (a symbolic link, or no directory).
 Result<sys::Fd> open_exact_target(const sys::Fd& root, const std::string& path);
 
+/// Errors: denied (`place` lies in another mount than `root`).
+Result<void> check_same_mount(const sys::Fd& place, const sys::Fd& root, const std::string& path);
+
 /// The directories in which nodes and links are made. It remembers the last one: eleven of them lie
 /// in /dev, and nothing is mounted while they are made.
 class Parents {

@@ -42,6 +42,16 @@ Result<std::optional<ReceivedSignal>> read_signal(const Fd& fd) {
   return std::optional<ReceivedSignal>(received);
 }
 
+IgnoredSignal::IgnoredSignal(int number) : number_(number), before_() {
+  struct sigaction ignore {};
+  ignore.sa_handler = SIG_IGN;
+  ::sigaction(number_, &ignore, &before_);  // cannot fail for a signal that may be ignored
+}
+
+IgnoredSignal::~IgnoredSignal() {
+  ::sigaction(number_, &before_, nullptr);
+}
+
 std::vector<int> forwardable_signals() {
   constexpr std::array kept = {SIGKILL, SIGSTOP, SIGCHLD, SIGPIPE, SIGURG,  SIGWINCH,
                                SIGSEGV, SIGBUS,  SIGFPE,  SIGILL,  SIGTRAP, SIGSYS,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <signal.h>
 #include <sys/types.h>
 
 #include <optional>
@@ -29,6 +30,19 @@ Result<std::optional<ReceivedSignal>> read_signal(const Fd& fd);
 /// The signals that may be passed on to a container: all that can be caught but for those of faults
 /// and of job control, CHLD, PIPE, URG and WINCH. Real-time signals included.
 std::vector<int> forwardable_signals();
+
+/// A signal that does nothing to this process while the object lives. sigaction(2)
+class IgnoredSignal {
+ public:
+  explicit IgnoredSignal(int number);
+  ~IgnoredSignal();
+  IgnoredSignal(const IgnoredSignal&) = delete;
+  IgnoredSignal& operator=(const IgnoredSignal&) = delete;
+
+ private:
+  int number_;
+  struct sigaction before_;
+};
 
 /// "TERM", "SIGTERM", "15", "rtmin+3" → number; nothing for others.
 std::optional<int> signal_number(std::string_view text);

@@ -48,6 +48,57 @@ size_t position(const Plan& plan, std::string_view name) {
   return 0;
 }
 
+TEST(Plan, makes_the_links_of_annotations_after_the_mounts_and_before_the_root_is_entered) {
+  oci::Spec spec = base();
+  spec.annotations = {{"dev.berth.link:/opt//a/../b", "target"}, {"dev.berth.link", "no path"}};
+  Plan plan = plan_of(spec);
+  const auto* link = find<ReplaceLink>(plan);
+  ASSERT_NE(link, nullptr);
+  EXPECT_EQ(link->path, "/opt/b");
+  EXPECT_EQ(link->text, "target");
+  EXPECT_LT(position(plan, "bind_root"), position(plan, "replace_link"));
+  EXPECT_LT(position(plan, "make_node"), position(plan, "replace_link"));
+  EXPECT_LT(position(plan, "replace_link"), position(plan, "enter_root"));
+}
+
+TEST(Plan, ignores_a_link_that_is_none_of_the_root) {
+  for (const char* path : {"", "/", "rel", "/a/", "/proc/x", "/a/../sys/x", "/.."}) {
+    oci::Spec spec = base();
+    spec.annotations[std::string("dev.berth.link:") + path] = "target";
+    Plan plan = plan_of(spec);
+    EXPECT_EQ(find<ReplaceLink>(plan), nullptr) << path;
+    ASSERT_EQ(plan.warnings.size(), 1U) << path;
+    EXPECT_TRUE(plan.warnings[0].ends_with("ignoring"));
+  }
+}
+
+TEST(Plan,
+     reads_what_the_image_holds_when_the_rights_are_gone_and_before_it_looks_for_the_program) {
+  oci::Spec spec = base();
+  spec.process->no_new_privileges = true;
+  spec.linux_.seccomp.emplace();
+  spec.annotations["dev.berth.loader-cache"] = "libcuda.so.1\t/n/libcuda.so.1\t771\nbroken\n";
+  Plan plan = plan_of(spec);
+  ASSERT_EQ(find<FillLoaderFiles>(plan)->entries.size(), 1U);
+  EXPECT_LT(position(plan, "bind_loader_files"), position(plan, "enter_root"));
+  EXPECT_LT(position(plan, "set_identity"), position(plan, "fill_loader_files"));
+  EXPECT_LT(position(plan, "set_capabilities"), position(plan, "fill_loader_files"));
+  EXPECT_LT(position(plan, "fill_loader_files"), position(plan, "load_seccomp"));
+  EXPECT_LT(position(plan, "fill_loader_files"), position(plan, "find_program"));
+  EXPECT_EQ(find<FillLoaderFiles>(*make_exec(spec, {})), nullptr);
+}
+
+TEST(Plan, without_a_mount_namespace_neither_links_nor_covers_anything) {
+  oci::Spec spec = base();
+  std::erase_if(spec.linux_.namespaces, [](const auto& space) { return space.type == "mount"; });
+  spec.annotations = {{"dev.berth.link:/a", "b"},
+                      {"dev.berth.loader-cache", "libcuda.so.1\t/n/libcuda.so.1\t771\n"}};
+  Plan plan = plan_of(spec);
+  EXPECT_EQ(find<ReplaceLink>(plan), nullptr);
+  EXPECT_EQ(find<BindLoaderFiles>(plan), nullptr);
+  EXPECT_EQ(find<FillLoaderFiles>(plan), nullptr);
+}
+
 TEST(Plan, of_a_small_config_is_these_steps_in_this_order) {
   oci::Spec spec = base();
   spec.hostname = "h";

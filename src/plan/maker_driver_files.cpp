@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/text.hpp"
+#include "oci/edit.hpp"
+#include "plan/maker.hpp"
+
+namespace berth::plan {
+namespace {
+
+// A name in the kernel's file systems is not the container's.
+bool may_be_linked(const std::string& path) {
+  return path != "/" && !is_below(path, "/proc") && !is_below(path, "/sys");
+}
+
+}  // namespace
+
+void Maker::links() {
+  for (auto at = spec_.annotations.lower_bound(std::string(oci::kLinkAnnotation));
+       at != spec_.annotations.end() && at->first.starts_with(oci::kLinkAnnotation); ++at) {
+    std::string_view path = std::string_view(at->first).substr(oci::kLinkAnnotation.size());
+    std::string link = tidy(path);
+    if (!path.starts_with('/') || path.ends_with('/') || !may_be_linked(link) ||
+        at->second.empty()) {
+      plan_.warnings.push_back("annotations: " + quoted(at->first) +
+                               ": no link of a root, ignoring");
+      continue;
+    }
+    add(ReplaceLink{std::move(link), at->second});
+  }
+}
+
+void Maker::loader_files() {
+  auto found = spec_.annotations.find(std::string(oci::kLoaderCacheAnnotation));
+  if (found == spec_.annotations.end()) return;
+  loader_entries_ = oci::loader_entries_of(found->second);
+  if (loader_entries_.empty() || !spec_.process) return;
+  add(BindLoaderFiles{});
+}
+
+void Maker::fill_loader_files() {
+  if (!loader_entries_.empty() && spec_.process) add(FillLoaderFiles{std::move(loader_entries_)});
+}
+
+}  // namespace berth::plan

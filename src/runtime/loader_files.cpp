@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/loader_files.hpp"
+
+#include <fcntl.h>
+#include <linux/mount.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "runtime/attach.hpp"
+#include "runtime/mounts.hpp"
+#include "runtime/target.hpp"
+#include "scan/loader_cache.hpp"
+#include "sys/file.hpp"
+#include "sys/io_at.hpp"
+#include "sys/mode.hpp"
+#include "sys/signals.hpp"
+
+namespace berth::runtime {
+namespace {
+
+#if defined(__x86_64__)
+constexpr const char* kMuslLoader = "/lib/ld-musl-x86_64.so.1";
+constexpr const char* kMuslPath = "/etc/ld-musl-x86_64.path";
+constexpr uint16_t kMachine = scan::kMachineX86_64;
+#else
+constexpr const char* kMuslLoader = "/lib/ld-musl-aarch64.so.1";
+constexpr const char* kMuslPath = "/etc/ld-musl-aarch64.path";
+constexpr uint16_t kMachine = scan::kMachineAarch64;
+#endif
+constexpr const char* kCachePath = "/etc/ld.so.cache";
+constexpr std::string_view kMuslDefault = "/lib:/usr/local/lib:/usr/lib\n";  // musl dynlink.c
+constexpr int64_t kMaxCache = int64_t{16} << 20;
+constexpr int64_t kMaxPath = int64_t{64} << 10;
+
+Result<StateFile> make_file(const sys::Fd& entry, const std::string& name) {
+  StateFile file;
+  file.writable = TRY(sys::open_at(entry, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0644));
+  TRY(sys::change_mode(file.writable, 0644, name));  // our umask may say 077
+  file.path = TRY(sys::read_link(sys::cwd(), sys::fd_path(file.writable)));
+  // The child's user namespace may not let it reach our state directory. Where we may not take a
+  // view (an ordinary user), or the kernel cannot, the directory is the child's own.
+  auto view = make_view(file.writable, false, name);
+  if (view.ok()) file.mount = std::move(view->detached);
+  return file;
+}
+
+// Looked at before it is opened: opening a device may do something, and a FIFO would wait.
+sys::Fd open_regular(const sys::Fd& root, const std::string& path, int64_t max_bytes) {
+  auto place = sys::open_in_root(root, path, O_PATH);
+  if (!place.ok() || !refuse_kernel_target(*place, path).ok()) return {};
+  auto info = sys::stat_fd(*place, path);
+  if (!info.ok() || !S_ISREG(info->st_mode) || info->st_size > max_bytes) return {};
+  auto file = sys::open_at(sys::cwd(), sys::fd_path(*place), O_RDONLY | O_NONBLOCK | O_NOCTTY);
+  return file.ok() ? std::move(*file) : sys::Fd();
+}
+
+Result<void> cover(Inside& inside, const StateFile& file, const std::string& path) {
+  sys::Fd target = TRY(open_target(inside.root, path, TargetType::file, MakeIn::mount_of_root));
+  TRY(refuse_kernel_target(target, path));
+  sys::Fd source;
+  NewMount view;
+  if (file.mount) {
+    view.detached = TRY(sys::duplicate(file.mount));
+  } else {
+    source = TRY(sys::open_at(sys::cwd(), file.path, O_PATH | O_NOFOLLOW));
+    view = TRY(make_view(source, false, file.path));
+  }
+  plan::MountAttributes harmless;
+  harmless.set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC;
+  harmless.propagation = plan::PropagationChange{plan::Propagation::private_, false};
+  TRY(attach(std::move(view), target, harmless, path));
+  return {};
+}
+
+// The image's bytes, as far as they are there. It is the container's own file: that it changes or
+// cannot be read harms nobody else.
+std::string content(const sys::Fd& file, int64_t max_bytes) {
+  constexpr const char* kName = "the image's loader file";
+  if (!file) return {};
+  auto info = sys::stat_fd(file, kName);
+  if (!info.ok() || info->st_size > max_bytes) return {};
+  auto bytes = sys::read_at(file, 0, static_cast<size_t>(info->st_size), kName);
+  return bytes.ok() ? std::move(*bytes) : std::string();
+}
+
+std::string musl_path(const std::vector<oci::LoaderLine>& entries, std::string image) {
+  auto native = scan::loader_flags(scan::ElfClass::elf64, kMachine);
+  std::vector<std::string> directories;
+  for (const auto& entry : entries) {
+    if (entry.flags != native) continue;  // musl would stop at a library of another class
+    std::string directory = entry.path.substr(0, entry.path.rfind('/'));
+    if (std::find(directories.begin(), directories.end(), directory) == directories.end()) {
+      directories.push_back(std::move(directory));
+    }
+  }
+  return join(directories, "\n") + "\n" + (image.empty() ? std::string(kMuslDefault) : image);
+}
+
+}  // namespace
+
+Result<void> make_loader_files(const plan::Plan& plan, const sys::Fd& entry, Prepared& prepared) {
+  if (plan::find<plan::BindLoaderFiles>(plan) == nullptr) return {};
+  prepared.loader_cache = TRY_CTX(make_file(entry, "ld.so.cache"), "cannot make the loader cache");
+  prepared.loader_path = TRY_CTX(make_file(entry, "ld-musl.path"), "cannot make the loader cache");
+  return {};
+}
+
+Result<void> bind_loader_files(Inside& inside) {
+  LoaderHandles& loader = inside.loader;
+  loader.image_cache = open_regular(inside.root, kCachePath, kMaxCache);
+  loader.cache = TRY(sys::duplicate(inside.prepared.loader_cache.writable));
+  TRY_CTX(cover(inside, inside.prepared.loader_cache, kCachePath),
+          "cannot cover '/etc/ld.so.cache'");
+  if (!sys::open_in_root(inside.root, kMuslLoader, O_PATH).ok()) return {};
+  loader.image_path = open_regular(inside.root, kMuslPath, kMaxPath);
+  loader.path = TRY(sys::duplicate(inside.prepared.loader_path.writable));
+  TRY_CTX(cover(inside, inside.prepared.loader_path, kMuslPath),
+          "cannot cover " + quoted(kMuslPath));
+  return {};
+}
+
+Result<void> fill_loader_files(Inside& inside, const plan::FillLoaderFiles& step) {
+  std::vector<scan::LoaderEntry> added;
+  added.reserve(step.entries.size());
+  for (const auto& entry : step.entries) added.push_back({entry.soname, entry.path, entry.flags});
+  LoaderHandles loader = std::move(inside.loader);
+  std::string image = content(loader.image_cache, kMaxCache);
+  sys::IgnoredSignal limit(SIGXFSZ);
+  TRY_CTX(sys::write_all(loader.cache, scan::merged_loader_cache(image, added), kCachePath),
+          "cannot write the loader cache");
+  if (!loader.path) return {};
+  std::string path = musl_path(step.entries, content(loader.image_path, kMaxPath));
+  TRY_CTX(sys::write_all(loader.path, path, kMuslPath), "cannot write the loader cache");
+  return {};
+}
+
+}  // namespace berth::runtime
