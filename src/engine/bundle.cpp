@@ -174,7 +174,7 @@ Result<Draft> draft_container(const Context& context, const RunRequest& request,
                     std::move(cwd)};
   inputs.layers.push_back(TRY(placeholder_layer(context.paths.root)));
   draft.spec = make_spec(inputs);
-  TRY(add_gpus(context, std::move(gpus), layers, draft.spec));
+  draft.evidence = TRY(add_gpus(context, std::move(gpus), layers, draft.spec));
   return draft;
 }
 

@@ -7,6 +7,7 @@
 #include "base/result.hpp"
 #include "engine/container_directory.hpp"
 #include "engine/context.hpp"
+#include "engine/explain.hpp"
 #include "engine/run.hpp"
 #include "image/store.hpp"
 #include "oci/runtime_spec.hpp"
@@ -19,6 +20,7 @@ struct Draft {
   std::string hostname;
   std::vector<std::string> command;
   oci::Spec spec;
+  Evidence evidence;  ///< why it has the GPUs that it has
 };
 
 /// Whether the container of a request stays when it has ended.

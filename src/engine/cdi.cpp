@@ -146,11 +146,12 @@ Result<json::Value> inspect_cdi(const Context& context, const std::string& name)
       json::Object{{"name", name}, {"file", std::move(file)}, {"edits", json::to_value(edits)}});
 }
 
-Result<void> add_cdi_devices(const Context& context, const std::vector<std::string>& names,
-                             oci::Spec& spec) {
-  if (names.empty()) return {};
-  oci::apply(TRY(find_edits(context, names)), spec);
-  return {};
+Result<oci::ContainerEdits> add_cdi_devices(const Context& context,
+                                            const std::vector<std::string>& names,
+                                            oci::Spec& spec) {
+  oci::ContainerEdits edits = TRY(find_edits(context, names));
+  oci::apply(edits, spec);
+  return edits;
 }
 
 }  // namespace berth::engine

@@ -9,6 +9,7 @@
 #include "engine/context.hpp"
 #include "gpu/cdi_index/index.hpp"
 #include "json/value.hpp"
+#include "oci/edit.hpp"
 #include "oci/runtime_spec.hpp"
 
 namespace berth::engine {
@@ -60,9 +61,9 @@ Result<std::string> generate_cdi(const Context& context, const CdiGenerateReques
 /// Errors: those of gpu::cdi::edits_of().
 Result<json::Value> inspect_cdi(const Context& context, const std::string& name);
 
-/// Gives the CDI devices `names` to `spec`. Neither NVML nor an inventory is asked.
-/// Errors: those of gpu::cdi::edits_of().
-Result<void> add_cdi_devices(const Context& context, const std::vector<std::string>& names,
-                             oci::Spec& spec);
+/// Gives the CDI devices `names` to `spec`, and what that were. Neither NVML nor an inventory is
+/// asked. Errors: those of gpu::cdi::edits_of().
+Result<oci::ContainerEdits> add_cdi_devices(const Context& context,
+                                            const std::vector<std::string>& names, oci::Spec& spec);
 
 }  // namespace berth::engine

@@ -92,7 +92,7 @@ void warn_of(const std::vector<std::string>& lines, const Context& context) {
 
 Result<void> add_granted(const Context& context, const gpu::Choice& choice,
                          const gpu::Inventory& inventory, const std::vector<std::string>& layers,
-                         oci::Spec& spec) {
+                         oci::Spec& spec, Evidence& evidence) {
   if (choice.request.want == gpu::Request::Want::none) return {};
   if (choice.by_scheduler_alone && inventory.gpus.empty()) {
     context.log.warn(choice.request.source +
@@ -109,6 +109,8 @@ Result<void> add_granted(const Context& context, const gpu::Choice& choice,
   gpu::Placement placed = TRY(gpu::place(grant, options));
   add_lowest_layer(placed.placeholder_layer, spec);
   oci::apply(placed.edits, spec);
+  evidence.grant = std::move(grant);
+  evidence.placed = std::move(placed.edits);
   return {};
 }
 
@@ -143,21 +145,28 @@ Result<gpu::Choice> choose_gpus(const Context& context, const RunRequest& reques
   return choice;
 }
 
-Result<void> add_gpus(const Context& context, gpu::Choice choice,
-                      const std::vector<std::string>& layers, oci::Spec& spec) {
+Result<Evidence> add_gpus(const Context& context, gpu::Choice choice,
+                          const std::vector<std::string>& layers, oci::Spec& spec) {
+  Evidence evidence;
+  evidence.sources = choice.verdicts;
   withdraw(choice.withdrawn, spec);
   if (!choice.grants()) {
     warn_of(gpu::stale_selections(choice.request, {}), context);
-    return {};
+    return evidence;
   }
   bool counts = choice.request.want != gpu::Request::Want::none || !choice.request.limits.empty() ||
                 !choice.request.never.empty();
   if (counts) {
     Machine machine = TRY(look_at_machine(context));
     TRY(narrow(choice, machine));
-    TRY(add_granted(context, choice, machine.ours, layers, spec));
+    TRY(add_granted(context, choice, machine.ours, layers, spec, evidence));
+    evidence.inventory = std::move(machine.ours);
   }
-  return add_cdi_devices(context, choice.cdi_names, spec);
+  if (!choice.cdi_names.empty()) {
+    evidence.cdi = TRY(add_cdi_devices(context, choice.cdi_names, spec));
+    evidence.cdi_names = std::move(choice.cdi_names);
+  }
+  return evidence;
 }
 
 }  // namespace berth::engine

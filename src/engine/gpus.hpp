@@ -6,6 +6,7 @@
 
 #include "base/result.hpp"
 #include "engine/context.hpp"
+#include "engine/explain.hpp"
 #include "engine/run.hpp"
 #include "gpu/grant/sources.hpp"
 #include "gpu/probe/probe.hpp"
@@ -24,9 +25,9 @@ Result<gpu::Inventory> list_gpus(const Context& context, gpu::Refresh refresh);
 Result<gpu::Choice> choose_gpus(const Context& context, const RunRequest& request,
                                 const oci::ContainerDefaults& image);
 
-/// Gives what was chosen to `spec`, CDI devices too. `layers` are the image's, highest first.
-/// Errors: those of granting and placing (gpu/grant/grant.hpp).
-Result<void> add_gpus(const Context& context, gpu::Choice choice,
-                      const std::vector<std::string>& layers, oci::Spec& spec);
+/// Gives what was chosen to `spec`, CDI devices too, and what that was decided by. `layers`
+/// are the image's, highest first. Errors: those of granting and placing (gpu/grant/grant.hpp).
+Result<Evidence> add_gpus(const Context& context, gpu::Choice choice,
+                          const std::vector<std::string>& layers, oci::Spec& spec);
 
 }  // namespace berth::engine

@@ -11,6 +11,7 @@
 #include "engine/cdi.hpp"
 #include "engine/containers.hpp"
 #include "engine/dry_run.hpp"
+#include "engine/explain.hpp"
 #include "engine/launch.hpp"
 #include "engine/name.hpp"
 #include "engine/spec.hpp"
@@ -118,6 +119,15 @@ void remove_quietly(const Context& context, ContainerDirectory& directory) {
   if (!removed.ok()) context.log.warn(to_line(removed.error()) + ", ignoring");
 }
 
+// Nobody's container fails because of it.
+void keep_reasons(const Context& context, Draft& draft, const ContainerDirectory& directory) {
+  auto kept = keep(explain(std::move(draft.evidence), draft.spec), directory);
+  if (!kept.ok()) {
+    context.log.warn("cannot keep what 'berth explain' tells: " + to_line(kept.error()) +
+                     ", ignoring");
+  }
+}
+
 std::string bundle_path(const Context& context, const RunRequest& request, const std::string& id) {
   return container_files(context.paths, id, lifetime_of(request)) + "/" +
          std::string(kBundleDirectory);
@@ -154,6 +164,8 @@ Result<RunOutcome> run(const Context& context, const RunRequest& request,
   TRY(write_bundle(request, draft, directory));
 
   if (!front) {
+    // Now, because the monitor may remove the directory while we would write into it.
+    keep_reasons(context, draft, directory);
     auto failed = TRY(run_detached(context, directory, record, options));
     if (failed) return outcome_of(id, std::move(*failed));
     undo.commit();
@@ -162,6 +174,7 @@ Result<RunOutcome> run(const Context& context, const RunRequest& request,
   }
   Stages stages;
   stages.started = [&] {
+    keep_reasons(context, draft, directory);
     // From now on it has output that somebody may want.
     if (!request.remove) undo.commit();
     sweep(context);
@@ -205,6 +218,17 @@ Result<plan::Plan> plan_run(const Context& context, const RunRequest& request,
   facts.tty_group_mapped = sys::is_group_mapped(5);
   facts.has_cgroups = sys::has_cgroups();
   return plan::make(draft.spec, container, facts);
+}
+
+Result<Explained> explain_run(const Context& context, const RunRequest& request,
+                              const Progress& progress) {
+  TRY(check(request));
+  sys::set_umask(022);
+  image::Store store = TRY(open_store(context));
+  image::Image image = TRY(find_or_pull(context, store, request, progress));
+  Draft draft = TRY(draft_container(context, request, image, sys::random_hex(32)));
+  return Explained{"", request.name.value_or(""), request.image,
+                   explain(std::move(draft.evidence), draft.spec)};
 }
 
 }  // namespace berth::engine

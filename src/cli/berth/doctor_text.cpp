@@ -34,22 +34,6 @@ std::string status_cell(Status status, bool colour) {
   return paint + cell + "\x1b[0m";
 }
 
-/// `text` in lines of at most `width` columns, folded at blanks; 0: one line. A longer word stays.
-std::vector<std::string> fold(std::string_view text, size_t width) {
-  std::vector<std::string> lines{""};
-  for (std::string_view word : split_blank(text)) {
-    std::string& line = lines.back();
-    if (line.empty()) {
-      line = word;
-    } else if (width != 0 && text_width(line) + 1 + text_width(word) > width) {
-      lines.emplace_back(word);
-    } else {
-      line += " " + std::string(word);
-    }
-  }
-  return lines;
-}
-
 class Writer {
  public:
   Writer(const std::vector<Answer>& answers, const DoctorLook& look) : look_(look) {

@@ -4,6 +4,7 @@
 #include "base/text.hpp"
 #include "cli/berth/common.hpp"
 #include "cli/berth/dry_run.hpp"
+#include "cli/berth/explain_run.hpp"
 #include "engine/env_file.hpp"
 
 namespace berth::cli {
@@ -19,6 +20,7 @@ struct Options {
   std::string pull = "missing";
   std::optional<std::string> cpus;
   bool dry_run = false;
+  bool explain = false;
   std::string format = "text";
 };
 
@@ -81,7 +83,13 @@ FlagTable flags(Options& o) {
        {"missing", "always", "never"}},
       {"quiet", 'q', "", "Show no progress of a pull", &r.quiet},
       {"dry-run", 0, "", "Print what would be done, and do nothing", &o.dry_run},
-      {"format", 0, "FORMAT", "Of --dry-run: text or json", &o.format, {"text", "json"}},
+      {"explain", 0, "", "Print what GPUs would be given and why, and do nothing", &o.explain},
+      {"format",
+       0,
+       "FORMAT",
+       "Of --dry-run and --explain: text or json",
+       &o.format,
+       {"text", "json"}},
   };
   add_registry_flags(table, r.registry);
   return table;
@@ -115,7 +123,7 @@ Result<engine::RunRequest> complete(const Session& session, const Options& o,
   if (o.network == "host") request.network = engine::Network::host;
   if (o.pull == "always") request.pull = engine::PullPolicy::always;
   if (o.pull == "never") request.pull = engine::PullPolicy::never;
-  bool talks = request.terminal && !request.detach && !o.dry_run;
+  bool talks = request.terminal && !request.detach && !o.dry_run && !o.explain;
   if (talks && request.interactive && !session.terminal.input_is_terminal()) {
     return make_error(Kind::usage, "'--tty' with '--interactive' needs a terminal on stdin",
                       "berth run -i, without -t");
@@ -126,6 +134,7 @@ Result<engine::RunRequest> complete(const Session& session, const Options& o,
 Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
   engine::RunRequest request = TRY(complete(session, o, std::move(arguments)));
   TransferDisplay display(session, Stream::err, Direction::pull, request.quiet);
+  if (o.explain) return explain_run(session, request, display, o.format);
   if (o.dry_run) return dry_run(session, request, display, o.format);
   engine::RunOutcome outcome = TRY(engine::run(session.context, request, display.progress()));
   if (outcome.command_error) session.report.error(*outcome.command_error);

@@ -14,7 +14,7 @@ extern const Verb save_verb, load_verb, import_verb, login_verb, logout_verb;
 extern const Verb cdi_generate_verb, cdi_list_verb, cdi_validate_verb, cdi_inspect_verb,
     cdi_refresh_verb;
 extern const Verb policy_show_verb, policy_check_verb, policy_apply_verb, policy_import_verb;
-extern const Verb doctor_verb;
+extern const Verb doctor_verb, explain_verb;
 extern const Verb gpu_list_verb, info_verb, version_verb, completion_verb, man_verb;
 
 namespace {
@@ -27,8 +27,8 @@ const std::array kVerbs = {
     &import_verb,        &login_verb,       &logout_verb,       &gpu_list_verb,
     &cdi_generate_verb,  &cdi_list_verb,    &cdi_inspect_verb,  &cdi_validate_verb,
     &cdi_refresh_verb,   &policy_show_verb, &policy_check_verb, &policy_apply_verb,
-    &policy_import_verb, &doctor_verb,      &info_verb,         &version_verb,
-    &completion_verb,    &man_verb,
+    &policy_import_verb, &explain_verb,     &doctor_verb,       &info_verb,
+    &version_verb,       &completion_verb,  &man_verb,
 };
 
 // Docker's long names, for scripts that use them.

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/text.hpp"
+
 namespace berth::cli {
 namespace {
 
@@ -73,6 +75,21 @@ std::string truncate(std::string_view text, size_t columns) {
     bytes += point.bytes;
   }
   return std::string(text.substr(0, bytes)) + "…";
+}
+
+std::vector<std::string> fold(std::string_view text, size_t columns) {
+  std::vector<std::string> lines{""};
+  for (std::string_view word : split_blank(text)) {
+    std::string& line = lines.back();
+    if (line.empty()) {
+      line = word;
+    } else if (columns != 0 && text_width(line) + 1 + text_width(word) > columns) {
+      lines.emplace_back(word);
+    } else {
+      line += " " + std::string(word);
+    }
+  }
+  return lines;
 }
 
 std::string pad_right(std::string_view text, size_t columns) {

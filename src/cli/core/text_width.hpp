@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace berth::cli {
 
@@ -13,6 +14,10 @@ size_t text_width(std::string_view text);
 
 /// At most `columns` wide; what was cut ends in "…". Zero columns give an empty text.
 std::string truncate(std::string_view text, size_t columns);
+
+/// `text` in lines of at most `columns`, folded at blanks; 0: one line. A longer word stays whole.
+/// Never empty.
+std::vector<std::string> fold(std::string_view text, size_t columns);
 
 /// `text` with blanks up to `columns`; wider text stays as it is.
 std::string pad_right(std::string_view text, size_t columns);

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/explain.hpp"
+
+#include "cli/berth/common.hpp"
+#include "cli/berth/explain_run.hpp"
+#include "cli/berth/explain_text.hpp"
+
+namespace berth::cli {
+namespace {
+
+struct Options {
+  std::string format = "text";
+};
+
+FlagTable flags(Options& o) {
+  return {{"format", 0, "FORMAT", "As text or as json", &o.format, {"text", "json"}}};
+}
+
+void show(Session& session, const engine::Explained& explained, std::string_view format) {
+  if (format == "json") return print_json(session, explain_json(explained));
+  bool terminal = session.terminal.is_terminal(Stream::out);
+  size_t columns = terminal ? session.terminal.size(Stream::out).columns : 0;
+  print(session, explain_text(explained, columns));
+}
+
+Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
+  show(session, TRY(engine::explain_container(session.context, arguments[0])), o.format);
+  return 0;
+}
+
+}  // namespace
+
+Result<int> explain_run(Session& session, const engine::RunRequest& request,
+                        TransferDisplay& display, std::string_view format) {
+  engine::Explained explained =
+      TRY(engine::explain_run(session.context, request, display.progress()));
+  display.finish();
+  show(session, explained, format);
+  return 0;
+}
+
+extern const Verb explain_verb;
+const Verb explain_verb{
+    .text = {.name = "explain",
+             .arguments = "CONTAINER",
+             .summary = "Show why a container has the GPUs that it has, or has none",
+             .example = "berth explain trainer",
+             .complete = Complete::container},
+    .arity = {1, 1},
+    .command = [] { return make_command(flags, run); },
+};
+
+}  // namespace berth::cli

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string_view>
+
+#include "cli/berth/common.hpp"
+#include "engine/run.hpp"
+
+namespace berth::cli {
+
+/// Prints what `request` would get of GPUs and why, as `berth explain` does; starts nothing.
+Result<int> explain_run(Session& session, const engine::RunRequest& request,
+                        TransferDisplay& display, std::string_view format);
+
+}  // namespace berth::cli

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "engine/explain.hpp"
+#include "json/value.hpp"
+
+namespace berth::cli {
+
+/// Who asked, what the container has and what it has not, each with its reason, for people. Lines
+/// are folded at `columns`; 0: never. Pure.
+std::string explain_text(const engine::Explained& explained, size_t columns);
+
+/// {"id", "name", "image", "granted", "sources": [{"source", "text", "counts", "why"}],
+/// "items": [{"kind", "object", "given", "why", "host_path"}]}
+json::Value explain_json(const engine::Explained& explained);
+
+}  // namespace berth::cli

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/explain.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <unordered_set>
+
+#include "base/text.hpp"
+#include "engine/containers.hpp"
+#include "gpu/grant/reasons.hpp"
+#include "sys/file.hpp"
+
+namespace berth::engine {
+namespace {
+
+constexpr const char* kExplanationFile = "explain";
+constexpr size_t kMaxBytes = size_t{4} << 20;
+constexpr std::string_view kLibcuda = "libcuda.so.1";
+constexpr std::string_view kSource = "source", kItem = "item";
+
+/// Appends one line; a control character in foreign text would be another line or member.
+void append_line(std::string& out, std::string_view kind,
+                 std::initializer_list<std::string_view> members) {
+  out += kind;
+  for (std::string_view member : members) {
+    out += '\t';
+    bool plain = member.find_first_of("\t\n") == std::string_view::npos;
+    if (plain) out += member;
+    if (!plain) out += escape_controls(member);
+  }
+  out += '\n';
+}
+
+std::string_view word_of(bool value) {
+  return value ? "yes" : "no";
+}
+
+/// Why a mount is there that no item tells about.
+std::string why_mounted(const std::string& destination, const std::string& why) {
+  if (destination == "/etc/ld.so.cache" || destination.starts_with("/etc/ld-musl-")) {
+    return "with it the loader finds the driver's libraries";
+  }
+  if (destination == gpu::kDriverDirectory) return "the directory of the driver's files";
+  if (destination.starts_with("/proc/driver/nvidia")) return "shows granted GPUs alone";
+  return why;
+}
+
+// Directories that the loader looks into before its cache, but for the driver's own.
+std::string searched_first(const oci::Spec& spec) {
+  constexpr std::string_view kVariable = "LD_LIBRARY_PATH=";
+  std::vector<std::string> out;
+  if (!spec.process) return {};
+  for (const std::string& entry : spec.process->env) {
+    if (!entry.starts_with(kVariable)) continue;
+    for (std::string_view directory :
+         split(std::string_view(entry).substr(kVariable.size()), ':')) {
+      bool ours = directory.empty() || directory.starts_with(gpu::kDriverDirectory);
+      if (!ours) out.emplace_back(directory);
+    }
+  }
+  return join(out, ":");
+}
+
+/// Adds what `edits` bring and no item tells yet, with `why` where its place says nothing better.
+void add_edits(const oci::ContainerEdits& edits, const std::string& why, Explanation& explanation) {
+  std::unordered_set<std::string_view> known;
+  known.reserve(explanation.items.size());
+  for (const gpu::Reason& item : explanation.items) known.insert(item.object);
+  std::vector<gpu::Reason> added;  // apart from those that are looked at
+  auto add = [&](const char* kind, const std::string& object, std::string reason,
+                 const std::string& from) {
+    if (known.contains(object)) return;
+    added.push_back({kind, object, true, std::move(reason), from});
+  };
+  for (const oci::DeviceNode& node : edits.device_nodes) {
+    add("node", node.path, why, node.host_path == node.path ? "" : node.host_path);
+  }
+  for (const oci::Mount& mount : edits.mounts) {
+    add("mount", mount.destination, why_mounted(mount.destination, why), mount.source);
+  }
+  for (const oci::Link& link : edits.links) add("link", link.path, "leads to " + link.target, "");
+  for (const std::string& variable : edits.env) add("variable", variable, why, "");
+  for (uint32_t gid : edits.additional_gids) {
+    add("group", std::to_string(gid), "a node is open to that group alone", "");
+  }
+  for (const oci::NetDeviceEdit& device : edits.net_devices) {
+    add("interface", device.name, why, device.host_name);
+  }
+  std::move(added.begin(), added.end(), std::back_inserter(explanation.items));
+}
+
+/// Adds which libcuda the loader finds by its cache.
+void add_loader(const Evidence& evidence, const oci::Spec& spec, Explanation& explanation) {
+  std::string path;
+  for (const scan::LoaderEntry& entry : evidence.grant.loader_entries) {
+    if (entry.soname == kLibcuda && path.empty()) path = entry.path;
+  }
+  // What comes later wins: CDI devices are given after the grant.
+  for (const oci::LoaderLine& line : evidence.cdi.loader_entries) {
+    if (line.soname == kLibcuda) path = line.path;
+  }
+  if (path.empty()) return;
+  std::string first = searched_first(spec);
+  std::string unless = first.empty() ? "" : "; LD_LIBRARY_PATH is searched before: " + first;
+  explanation.items.push_back({"loads", std::string(kLibcuda), true,
+                               "the loader's cache leads to " + path + unless, std::string()});
+}
+
+}  // namespace
+
+bool Explanation::granted() const {
+  return std::any_of(items.begin(), items.end(), [](const gpu::Reason& item) {
+    return item.given && item.kind != "requirement" && item.kind != "capabilities";
+  });
+}
+
+Explanation explain(Evidence evidence, const oci::Spec& spec) {
+  Explanation out{std::move(evidence.sources), {}};
+  gpu::complete_reasons(evidence.inventory, evidence.grant);
+  out.items = std::move(evidence.grant.reasons);
+  add_edits(evidence.placed, "of the driver", out);
+  add_edits(evidence.cdi, "CDI device " + join(evidence.cdi_names, ", "), out);
+  add_loader(evidence, spec, out);
+  return out;
+}
+
+std::string write_explanation(const Explanation& explanation) {
+  std::string out;
+  out.reserve(explanation.items.size() * 160);
+  for (const gpu::Verdict& source : explanation.sources) {
+    append_line(out, kSource, {word_of(source.used), source.source, source.text, source.why});
+  }
+  for (const gpu::Reason& item : explanation.items) {
+    append_line(out, kItem,
+                {word_of(item.given), item.kind, item.object, item.why, item.host_path});
+  }
+  return out;
+}
+
+Result<Explanation> parse_explanation(std::string_view text) {
+  Explanation out;
+  size_t number = 0;
+  for (std::string_view line : split(text, '\n')) {
+    ++number;
+    if (line.empty()) continue;
+    auto parts = split(line, '\t');
+    bool flag = parts.size() > 1 && parts[1] == "yes";
+    if (parts.size() == 5 && parts[0] == kSource) {
+      out.sources.push_back(
+          {std::string(parts[2]), std::string(parts[3]), flag, std::string(parts[4])});
+    } else if (parts.size() == 6 && parts[0] == kItem) {
+      out.items.push_back({std::string(parts[2]), std::string(parts[3]), flag,
+                           std::string(parts[4]), std::string(parts[5])});
+    } else {
+      return make_error(Kind::corrupt, std::string(kExplanationFile) + ": line " +
+                                           std::to_string(number) + ": no such line");
+    }
+  }
+  return out;
+}
+
+Result<void> keep(const Explanation& explanation, const ContainerDirectory& directory) {
+  if (explanation.empty()) return {};
+  return sys::write_file(directory.files_fd(), kExplanationFile, write_explanation(explanation),
+                         0600);
+}
+
+Result<Explained> explain_container(const Context& context, std::string_view reference) {
+  ContainerSummary container = TRY(get_container(context, reference));
+  Lifetime lifetime = container.remove ? Lifetime::removed : Lifetime::kept;
+  std::string path =
+      container_files(context.paths, container.id, lifetime) + "/" + kExplanationFile;
+  auto text = TRY(sys::read_file_if_exists(sys::cwd(), path, kMaxBytes));
+  Explained out{container.id, container.name, container.image, {}};
+  if (text) out.explanation = TRY(parse_explanation(*text));
+  return out;
+}
+
+}  // namespace berth::engine

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Why a container has the GPUs, files, nodes and variables that it has.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+#include "engine/container_directory.hpp"
+#include "engine/context.hpp"
+#include "engine/run.hpp"
+#include "gpu/grant/grant.hpp"
+#include "gpu/grant/sources.hpp"
+#include "gpu/inventory/inventory.hpp"
+#include "oci/edit.hpp"
+#include "oci/runtime_spec.hpp"
+
+namespace berth::engine {
+
+/// What is kept of a start. Empty where nothing asked for GPUs.
+struct Explanation {
+  std::vector<gpu::Verdict> sources;  ///< who asked, and whether that counted
+  std::vector<gpu::Reason> items;     ///< what came of it, and what did not
+  bool empty() const { return sources.empty() && items.empty(); }
+  bool granted() const;  ///< anything at all
+};
+
+/// What a start decided by. Words are made of it after the command runs, or when somebody asks:
+/// they take longer than all of granting and placing.
+struct Evidence {
+  std::vector<gpu::Verdict> sources;
+  gpu::Inventory inventory;  ///< empty where only CDI devices were given
+  gpu::Grant grant;
+  oci::ContainerEdits placed;  ///< what became of `grant`
+  std::vector<std::string> cdi_names;
+  oci::ContainerEdits cdi;  ///< of these
+};
+
+/// Why the container of `spec` has what it has. Pure.
+Explanation explain(Evidence evidence, const oci::Spec& spec);
+
+/// An explanation with the container that it is about.
+struct Explained {
+  std::string id;  ///< empty: nothing was started
+  std::string name;
+  std::string image;  ///< as it was asked for
+  Explanation explanation;
+};
+
+/// One line for each source and item, members between tabs: a start writes it, so it is no JSON.
+std::string write_explanation(const Explanation& explanation);
+/// Errors: corrupt (with the number of the line).
+Result<Explanation> parse_explanation(std::string_view text);
+
+/// Keeps it beside the container's bundle, where it goes with the container; nothing is written for
+/// one that says nothing.
+Result<void> keep(const Explanation& explanation, const ContainerDirectory& directory);
+
+/// Errors: not_found ("no such container: X"), corrupt.
+Result<Explained> explain_container(const Context& context, std::string_view reference);
+
+/// What run() would give and why; nothing is started and nothing stays (an image that is missing is
+/// pulled). Errors: as run().
+Result<Explained> explain_run(const Context& context, const RunRequest& request,
+                              const Progress& progress);
+
+}  // namespace berth::engine

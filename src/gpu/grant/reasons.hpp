@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "gpu/grant/grant.hpp"
+#include "gpu/grant/request.hpp"
+#include "gpu/inventory/inventory.hpp"
+
+namespace berth::gpu {
+
+/// Adds a reason for everything of `grant` that has none yet, and for every file and node of
+/// `inventory` that it left out. Pure.
+void complete_reasons(const Inventory& inventory, Grant& grant);
+
+}  // namespace berth::gpu
