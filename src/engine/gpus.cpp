@@ -30,9 +30,20 @@ void add_lowest_layer(const std::string& layer, oci::Spec& spec) {
   }
 }
 
+Result<policy::Gpu> policy_of(const Context& context) {
+  policy::Compiled compiled = TRY_CTX(policy::read_compiled(context.paths.config),
+                                      "cannot read the policy of this machine");
+  return std::move(compiled.policy.gpu);
+}
+
+// The site's driver root counts where the user names none.
 Result<gpu::Inventory> inventory_of(const Context& context, gpu::Refresh refresh) {
   gpu::ProbeOptions options;
   options.driver_root = context.paths.driver_root;
+  if (options.driver_root == "/") {
+    policy::Gpu policy = TRY(policy_of(context));
+    if (!policy.driver_root.empty()) options.driver_root = policy.driver_root;
+  }
   options.state_dir = context.paths.state;
   options.probe_program = context.paths.libexec + "/berth-gpu-probe";
   return gpu::cached_inventory(options, refresh, context.log);
@@ -107,6 +118,7 @@ Result<void> add_granted(const Context& context, const gpu::Choice& choice,
   warn_of(grant.warnings, context);
   gpu::PlaceOptions options{context.paths.state, layers};
   gpu::Placement placed = TRY(gpu::place(grant, options));
+  if (!choice.additional_gids) placed.edits.additional_gids.clear();
   add_lowest_layer(placed.placeholder_layer, spec);
   oci::apply(placed.edits, spec);
   evidence.grant = std::move(grant);
@@ -124,8 +136,7 @@ Result<gpu::Inventory> list_gpus(const Context& context, gpu::Refresh refresh) {
 
 Result<gpu::Choice> choose_gpus(const Context& context, const RunRequest& request,
                                 const oci::ContainerDefaults& image) {
-  policy::Compiled policy = TRY_CTX(policy::read_compiled(context.paths.config),
-                                    "cannot read the policy of this machine");
+  policy::Gpu policy = TRY(policy_of(context));
   gpu::Sources sources;
   sources.gpus = request.gpus;
   sources.devices = request.devices;
@@ -135,8 +146,9 @@ Result<gpu::Choice> choose_gpus(const Context& context, const RunRequest& reques
   sources.labels = image.labels;
   sources.caller = context.environment.entries();
   sources.program = request.program;
-  gpu::Choice choice = TRY(gpu::choose(sources, policy.policy.gpu));
-  choice.request.never = policy.policy.gpu.never;
+  gpu::Choice choice = TRY(gpu::choose(sources, policy));
+  choice.request.never = policy.never;
+  choice.additional_gids = policy.additional_gids;
   for (const gpu::Verdict& verdict : choice.verdicts) {
     context.log.debug(verdict.source + " '" + verdict.text +
                       (verdict.used ? "': counts: " : "': does not count: ") + verdict.why);

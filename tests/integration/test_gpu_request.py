@@ -105,6 +105,13 @@ def test_the_site_bounds_capabilities_and_requirements(berth, push, eight, site)
                     "try: berth policy show")
 
 
+def test_the_site_names_the_drivers_root(berth, busybox, eight, driver_tree, site):
+    flags = site(f'gpu.driver-root = "{eight[1]}"')
+    assert granted(berth, *flags, "run", "--rm", "--gpus", "device=7", busybox) == nodes(7)
+    mig = ("--driver-root", driver_tree("mig"))  # a flag comes before it
+    assert len(json.loads(berth.ok(*mig, *flags, "gpu", "list", "--format", "json"))["gpus"]) == 1
+
+
 def test_volumes_ask_where_policy_lets_them(berth, busybox, eight, site):
     volume = ("-v", "/dev/null:/var/run/nvidia-container-devices/5")
     assert granted(berth, *eight, "run", "--rm", *volume, busybox) == []

@@ -56,6 +56,7 @@ struct Choice {
   std::vector<std::string> withdrawn;
   /// The scheduler alone asks: a machine without a driver is then no error.
   bool by_scheduler_alone = false;
+  bool additional_gids = true;  ///< as the policy says
 
   bool grants() const { return request.want != Request::Want::none || !cdi_names.empty(); }
 };
