@@ -24,6 +24,10 @@ inline constexpr std::string_view kLinkAnnotation = "dev.berth.link:";
 /// to_annotation(LoaderLine…).
 inline constexpr std::string_view kLoaderCacheAnnotation = "dev.berth.loader-cache";
 
+/// There in a config that Berth's engine has written: which GPUs the container gets is decided, and
+/// berth-runtime looks for no more. It takes away only.
+inline constexpr std::string_view kGpusDecidedAnnotation = "dev.berth.gpus-decided";
+
 /// A device that a container is to have (CDI "deviceNodes").
 struct DeviceNode {
   std::string path{};       ///< in the container

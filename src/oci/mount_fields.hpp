@@ -5,7 +5,7 @@
 
 namespace berth::oci {
 
-// Tables that config.json and the edits of one (oci/edit_fields.hpp) share.
+// Tables that config.json, the edits of one (oci/edit_fields.hpp) and the state share.
 
 template <class V>
 void fields(V& v, IdMapping& mapping) {
@@ -23,6 +23,15 @@ void fields(V& v, Mount& mount) {
   v.optional("uidMappings", mount.uid_mappings);
   v.optional("gidMappings", mount.gid_mappings);
   v.rest(mount.rest);
+}
+
+template <class V>
+void fields(V& v, DeviceRule& rule) {
+  v.required("allow", rule.allow);
+  v.optional("type", rule.type);
+  v.optional("major", rule.major);
+  v.optional("minor", rule.minor);
+  v.optional("access", rule.access);
 }
 
 template <class V>

@@ -109,15 +109,6 @@ void fields(V& v, Device& device) {
 }
 
 template <class V>
-void fields(V& v, DeviceRule& rule) {
-  v.required("allow", rule.allow);
-  v.optional("type", rule.type);
-  v.optional("major", rule.major);
-  v.optional("minor", rule.minor);
-  v.optional("access", rule.access);
-}
-
-template <class V>
 void fields(V& v, Memory& memory) {
   v.optional("limit", memory.limit);
   v.optional("reservation", memory.reservation);

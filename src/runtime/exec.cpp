@@ -65,6 +65,14 @@ oci::Process completed(oci::Process process, const oci::Process& container) {
   return process;
 }
 
+/// Those that a device of the container asks for, which its config does not know of.
+void add_groups(const State& state, oci::Process& process) {
+  auto& gids = process.user.additional_gids;
+  for (uint32_t gid : state.added_gids) {
+    if (std::find(gids.begin(), gids.end(), gid) == gids.end()) gids.push_back(gid);
+  }
+}
+
 /// The container's config with the process to run in place of its own.
 Result<oci::Spec> read_spec(const State& state, const ExecRequest& request) {
   Bundle bundle = TRY_CTX(read_bundle(state.bundle), "cannot read bundle '" + state.bundle + "'");
@@ -72,12 +80,14 @@ Result<oci::Spec> read_spec(const State& state, const ExecRequest& request) {
   oci::Process own = spec.process.value_or(oci::Process{});
   if (request.process_file.empty()) {
     spec.process = changed(std::move(own), request);
+    add_groups(state, *spec.process);
     return spec;
   }
   std::string document = TRY(sys::read_file(sys::cwd(), request.process_file, kMaxDocument));
   oci::Process process = TRY(oci::parse_process(document, request.process_file));
   process.terminal = process.terminal || request.terminal;
   spec.process = completed(std::move(process), own);
+  add_groups(state, *spec.process);
   return spec;
 }
 

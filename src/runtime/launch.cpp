@@ -52,6 +52,31 @@ std::string now() {
   return text.data();
 }
 
+std::string root_of(const Bundle& bundle) {
+  const std::string& path = bundle.spec.root.path;
+  return path.starts_with("/") ? path : bundle.path + "/" + path;
+}
+
+/// What is at the end of a list that grows.
+template <class T>
+std::vector<T> added(const std::vector<T>& list, size_t before) {
+  return {list.begin() + static_cast<std::ptrdiff_t>(std::min(before, list.size())), list.end()};
+}
+
+/// The bundle with what LaunchRequest::amend adds, which goes to `state` as well.
+Result<Bundle> read_amended(const LaunchRequest& request, State& state) {
+  Bundle bundle =
+      TRY_CTX(read_bundle(request.bundle), "cannot read bundle " + quoted(request.bundle));
+  if (!request.amend) return bundle;
+  oci::Spec& spec = bundle.spec;
+  size_t rules = spec.linux_.resources ? spec.linux_.resources->devices.size() : 0;
+  size_t gids = spec.process ? spec.process->user.additional_gids.size() : 0;
+  TRY(request.amend(spec, root_of(bundle)));
+  if (spec.linux_.resources) state.added_devices = added(spec.linux_.resources->devices, rules);
+  if (spec.process) state.added_gids = added(spec.process->user.additional_gids, gids);
+  return bundle;
+}
+
 Result<plan::Plan> make_plan(const Bundle& bundle, const LaunchRequest& request) {
   plan::Container container{request.id, bundle.path, request.await_start};
   container.new_keyring = !request.no_new_keyring;
@@ -151,17 +176,15 @@ Result<void> Launcher::claim() {
 }
 
 Result<void> Launcher::decide() {
-  Bundle bundle =
-      TRY_CTX(read_bundle(request_.bundle), "cannot read bundle " + quoted(request_.bundle));
+  State& state = launched_.state;
+  Bundle bundle = TRY(read_amended(request_, state));
   launched_.plan = TRY(make_plan(bundle, request_));
   bool terminal = bundle.spec.process && bundle.spec.process->terminal;
   TRY(check_console(terminal, request_.detach, request_.console_socket));
   for (const auto& warning : launched_.plan.warnings) log_.warn(warning);
-  State& state = launched_.state;
   state.id = request_.id;
   state.bundle = bundle.path;
-  state.rootfs = bundle.spec.root.path.starts_with("/") ? bundle.spec.root.path
-                                                        : bundle.path + "/" + bundle.spec.root.path;
+  state.rootfs = root_of(bundle);
   state.created = now();
   state.owner = ::getuid();
   state.boot_id = TRY(sys::boot_id());
@@ -434,8 +457,8 @@ Result<void> check_console(bool terminal, Detach detach, const std::string& sock
 }
 
 Result<plan::Plan> plan_bundle(const LaunchRequest& request) {
-  Bundle bundle =
-      TRY_CTX(read_bundle(request.bundle), "cannot read bundle " + quoted(request.bundle));
+  State state;
+  Bundle bundle = TRY(read_amended(request, state));
   return make_plan(bundle, request);
 }
 

@@ -3,6 +3,7 @@
 // bounds and plan::make() validates.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -40,6 +41,9 @@ struct LaunchRequest {
   bool await_start = false;           ///< create
   Detach detach = Detach::yes;        ///< no: it dies with us
   std::optional<uint64_t> caller_fd;  ///< a socket that says when the bundle is there
+  /// Adds to the config of a bundle, before anything is decided, what its caller may have; none:
+  /// nothing. `rootfs` is absolute.
+  std::function<Result<void>(oci::Spec& spec, const std::string& rootfs)> amend{};
 };
 
 /// Where the caller learns early that the program runs, and whose fault a failure is.

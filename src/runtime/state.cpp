@@ -8,6 +8,7 @@
 #include "base/text.hpp"
 #include "json/fields.hpp"
 #include "oci/hook_fields.hpp"
+#include "oci/mount_fields.hpp"
 #include "sys/file.hpp"
 #include "sys/identity.hpp"
 #include "sys/node.hpp"
@@ -32,6 +33,8 @@ void fields(V& v, State& state) {
   v.required("owner", state.owner);
   v.optional("annotations", state.annotations);
   v.optional("hooks", state.hooks);
+  v.optional("addedDevices", state.added_devices);
+  v.optional("addedGids", state.added_gids);
 }
 
 namespace {

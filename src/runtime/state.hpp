@@ -35,6 +35,9 @@ struct State {
   uint32_t owner = 0;
   std::map<std::string, std::string> annotations{};
   oci::Hooks hooks{};  ///< "config changes after create have no effect"
+  // What LaunchRequest::amend has added, and callers do not know of.
+  std::vector<oci::DeviceRule> added_devices{};
+  std::vector<uint32_t> added_gids{};
 };
 
 enum class Status { creating, created, running, paused, stopped };

@@ -26,12 +26,18 @@ Result<oci::Resources> read_resources(const std::string& file) {
   return oci::parse_resources(text, name);
 }
 
-Result<void> update(const Store& store, const std::string& id, const oci::Resources& resources,
+Result<void> update(const Store& store, const std::string& id, const oci::Resources& wanted,
                     Log& log) {
   Found found = TRY(find(store, id));
   if (found.status == Status::stopped || found.status == Status::creating) {
     return make_error(Kind::usage, "container not running: " + quoted(id) + " is " +
                                        std::string(status_name(found.status)));
+  }
+  oci::Resources resources = wanted;
+  if (!resources.devices.empty()) {
+    // kubelet sends all rules that it knows with every change of the processors.
+    const auto& kept = found.state.added_devices;
+    resources.devices.insert(resources.devices.end(), kept.begin(), kept.end());
   }
   CgroupLayout layout = TRY(detect_cgroup_layout());
   if (found.state.cgroup_path.empty()) {

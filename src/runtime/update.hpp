@@ -17,7 +17,7 @@ namespace berth::runtime {
 Result<oci::Resources> read_resources(const std::string& file);
 
 /// Applies the members of `resources` that are present to a container with processes. Device rules
-/// replace all that it had.
+/// replace all that it had, but for those of the devices that berth-runtime itself has added.
 /// Errors: usage ("container not running"), and as CgroupSet::update() and judge().
 Result<void> update(const Store& store, const std::string& id, const oci::Resources& resources,
                     Log& log);

@@ -20,19 +20,48 @@ bool is_ours(uid_t owner) {
   return owner == kOverflowUid && !in_initial_user_namespace();
 }
 
-Result<void> check(const struct stat& info, const std::string& path) {
+// A user's own group, which a umask of 002 lets write, is the user.
+bool others_write(const struct stat& info) {
+  bool own_group = effective_uid() != 0 && info.st_gid == effective_gid();
+  return (info.st_mode & S_IWOTH) != 0 || ((info.st_mode & S_IWGRP) != 0 && !own_group);
+}
+
+Result<void> check_owner(const struct stat& info, const std::string& what,
+                         const std::string& path) {
+  if (!is_ours(info.st_uid)) {
+    return make_error(Kind::denied, what + ": it belongs to somebody else", "chown root " + path);
+  }
+  if (others_write(info)) {
+    return make_error(Kind::denied, what + ": it can be written by others", "chmod go-w " + path);
+  }
+  return {};
+}
+
+Result<void> check_directory(const Fd& directory, const std::string& path) {
+  struct stat info = TRY(stat_fd(directory, path));
+  // Nobody takes away or replaces what another one has in such a directory.
+  if ((info.st_mode & S_ISVTX) != 0 && is_ours(info.st_uid)) return {};
+  return check_owner(info, "use directory " + quoted(path), path);
+}
+
+// Whoever can write one of them can put another file in the place of ours.
+Result<void> check_parents(const std::string& path) {
+  for (size_t slash = path.find('/'); slash != std::string::npos;
+       slash = path.find('/', slash + 1)) {
+    std::string parent = slash == 0 ? "/" : path.substr(0, slash);
+    Fd directory = TRY(open_at(cwd(), parent, O_PATH | O_DIRECTORY));
+    TRY(check_directory(directory, parent));
+  }
+  return {};
+}
+
+Result<std::string> read_checked(const Fd& file, const std::string& path, size_t max_bytes) {
+  struct stat info = TRY(stat_fd(file, path));
   if (!S_ISREG(info.st_mode)) {
     return make_error(Kind::corrupt, "read " + quoted(path) + ": not a regular file");
   }
-  if (!is_ours(info.st_uid)) {
-    return make_error(Kind::denied, "read " + quoted(path) + ": it belongs to somebody else",
-                      "chown root " + path);
-  }
-  if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
-    return make_error(Kind::denied, "read " + quoted(path) + ": it can be written by others",
-                      "chmod go-w " + path);
-  }
-  return {};
+  TRY(check_owner(info, "read " + quoted(path), path));
+  return read_all(file, path, max_bytes);
 }
 
 }  // namespace
@@ -43,14 +72,21 @@ Result<std::optional<std::string>> read_trusted_file_if_exists(const Fd& dir,
   // O_NONBLOCK: a FIFO would make us wait for its writer.
   auto file = TRY(open_if_exists(dir, name, O_RDONLY | O_NONBLOCK | O_NOCTTY));
   if (!file) return std::optional<std::string>();
-  struct stat info = TRY(stat_fd(*file, name));
-  TRY(check(info, name));
-  return std::optional<std::string>(TRY(read_all(*file, name, max_bytes)));
+  return std::optional<std::string>(TRY(read_checked(*file, name, max_bytes)));
 }
 
 Result<std::optional<std::string>> read_trusted_file_if_exists(const std::string& path,
                                                                size_t max_bytes) {
-  return read_trusted_file_if_exists(cwd(), path, max_bytes);
+  auto text = TRY(read_trusted_file_if_exists(cwd(), path, max_bytes));
+  if (text && path.starts_with('/')) TRY(check_parents(path));
+  return text;
+}
+
+Result<std::optional<Fd>> open_trusted_directory_if_exists(const std::string& path) {
+  auto directory = TRY(open_if_exists(cwd(), path, O_RDONLY | O_DIRECTORY));
+  if (!directory) return std::optional<Fd>();
+  TRY(check_parents(path + "/"));
+  return directory;
 }
 
 }  // namespace berth::sys
