@@ -45,6 +45,8 @@ LAYERS = {
     # CDI files: reading, resolving and making them.
     "gpu/cdi": "base json yaml sys oci scan policy gpu/cdi_index gpu/cdi_hook gpu/grant "
                "gpu/inventory/inventory.hpp",
+    # What berth-runtime does to the config of another engine's container.
+    "gpu/inject": "base json sys oci policy gpu/inventory gpu/grant gpu/place gpu/cdi_index",
     "image": "base json sys oci",
     "transfer": "base json sys oci image scan",
     "monitor": "base json sys",
@@ -54,7 +56,7 @@ LAYERS = {
               "gpu/place gpu/cdi_index gpu/cdi_hook gpu/cdi yaml image doctor",
     "cli/core": "base json",
     "cli/berth": "base json cli/core engine",
-    "cli/oci": "base json cli/core oci plan runtime",
+    "cli/oci": "base json cli/core oci plan runtime gpu/inject/inject.hpp",
 }
 
 # A program wires together what it is given: the folders that its link line may bring in.
@@ -62,10 +64,12 @@ PROGRAMS = {
     "berth": "base json sys oci plan scan policy policy/site gpu/inventory gpu/probe gpu/grant "
              "gpu/place gpu/cdi_index gpu/cdi_hook gpu/cdi yaml image doctor engine cli/core cli/berth",
     "berth-transfer": "base json sys oci image scan transfer",
-    "berth-runtime": "base json sys oci plan scope scan runtime cli/core cli/oci",
+    "berth-runtime": "base json sys oci plan scope scan runtime policy gpu/inventory gpu/grant "
+                     "gpu/place gpu/cdi_index gpu/inject cli/core cli/oci",
     "berth-scope": "base json scope",
     "berth-monitor": "base json sys monitor",
     "berth-cdi-hook": "base json sys oci scan gpu/cdi_hook",
+    "nvidia-container-runtime-hook": "",
     "berth-gpu-probe": "base json sys scan gpu/inventory gpu/probe",
 }
 

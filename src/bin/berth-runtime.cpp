@@ -83,8 +83,13 @@ Result<int> call_verb(const cli::oci::Globals& globals, std::vector<std::string>
   TRY(cli::check_arity(verb->arity, parsed.arguments.size(), command_name,
                        cli::usage_line("berth-runtime", verb->text, !command.flags.empty())));
   auto print = [](const std::string& text) { return sys::write_stream(STDOUT_FILENO, text); };
-  cli::oci::Session session{globals.root, log,  report, cli::oci::cgroup_manager(globals),
-                            {},           print};
+  cli::oci::Session session{globals.root,
+                            log,
+                            report,
+                            cli::oci::cgroup_manager(globals),
+                            {globals.config_dir, globals.state_dir},
+                            {},
+                            print};
   int status = TRY(command.run(session, parsed.arguments));
   if (!session.out.empty()) TRY(sys::write_stream(STDOUT_FILENO, session.out));
   return status;
@@ -98,8 +103,7 @@ bool makes_process(const cli::Parsed& parsed) {
 
 /// Executes this program once more, so that no container can write to its file. Before anything is
 /// opened that would not survive it.
-Result<void> protect_program(const std::vector<std::string>& words,
-                             const cli::oci::Globals& globals) {
+Result<void> protect_program(const std::vector<std::string>& words) {
   constexpr const char* kOnce = "BERTH_RUNTIME_PROTECTED";
   bool again = std::getenv(kOnce) != nullptr;
   ::unsetenv(kOnce);
@@ -111,9 +115,8 @@ Result<void> protect_program(const std::vector<std::string>& words,
   std::vector<std::string> env;
   for (char** entry = environ; *entry != nullptr; ++entry) env.emplace_back(*entry);
   env.push_back(std::string(kOnce) + "=1");
-  // The handle does not tell where berth-scope lies.
-  if (cli::oci::cgroup_manager(globals) == runtime::CgroupManager::systemd)
-    env.push_back("BERTH_LIBEXEC_DIR=" + TRY(sys::program_directory()));
+  // The handle does not tell where berth-scope and berth lie.
+  env.push_back("BERTH_LIBEXEC_DIR=" + TRY(sys::program_directory()));
   return sys::execute(sys::fd_path(*program), args, env);
 }
 
@@ -123,7 +126,7 @@ Result<int> runtime_main(const char* program, const std::vector<std::string>& wo
   cli::oci::Globals globals;
   cli::Parsed parsed = TRY(cli::parse(cli::oci::global_flags(globals),
                                       cli::FlagsEnd::at_first_argument, words, "berth-runtime"));
-  if (makes_process(parsed)) TRY(protect_program(words, globals));
+  if (makes_process(parsed)) TRY(protect_program(words));
   TRY(log.configure(globals));
   report.fd = TRY(take_report(globals.report_fd));
   if (globals.version) {

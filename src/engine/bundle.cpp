@@ -12,6 +12,7 @@
 #include "engine/process.hpp"
 #include "engine/spec.hpp"
 #include "engine/user.hpp"
+#include "oci/edit.hpp"
 #include "sys/file.hpp"
 #include "sys/host_name.hpp"
 
@@ -175,6 +176,7 @@ Result<Draft> draft_container(const Context& context, const RunRequest& request,
   inputs.layers.push_back(TRY(placeholder_layer(context.paths.root)));
   draft.spec = make_spec(inputs);
   draft.evidence = TRY(add_gpus(context, std::move(gpus), layers, draft.spec));
+  draft.spec.annotations[std::string(oci::kGpusDecidedAnnotation)] = "yes";
   return draft;
 }
 

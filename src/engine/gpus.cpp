@@ -38,12 +38,13 @@ Result<policy::Gpu> policy_of(const Context& context) {
 
 // The site's driver root counts where the user names none.
 Result<gpu::Inventory> inventory_of(const Context& context, gpu::Refresh refresh) {
+  policy::Gpu policy = TRY(policy_of(context));
   gpu::ProbeOptions options;
   options.driver_root = context.paths.driver_root;
-  if (options.driver_root == "/") {
-    policy::Gpu policy = TRY(policy_of(context));
-    if (!policy.driver_root.empty()) options.driver_root = policy.driver_root;
+  if (options.driver_root == "/" && !policy.driver_root.empty()) {
+    options.driver_root = policy.driver_root;
   }
+  options.configured = {std::move(policy.library_directories), std::move(policy.files)};
   options.state_dir = context.paths.state;
   options.probe_program = context.paths.libexec + "/berth-gpu-probe";
   return gpu::cached_inventory(options, refresh, context.log);

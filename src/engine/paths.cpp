@@ -4,6 +4,7 @@
 
 #include "base/text.hpp"
 #include "engine/context.hpp"
+#include "gpu/inventory/state_directory.hpp"
 #include "sys/file.hpp"
 #include "sys/identity.hpp"
 #include "sys/process.hpp"
@@ -31,23 +32,6 @@ Result<std::string> default_root(const Environment& environment, std::optional<u
     return std::string(*home) + "/.local/share/berth";
   }
   return make_error(Kind::usage, "no place for the image store: HOME is not set", "--root DIR");
-}
-
-bool owner_is_us(const struct stat& status) {
-  auto who = sys::identity();
-  return who.ok() && status.st_uid == who->effective_uid;
-}
-
-// Batch jobs have no XDG_RUNTIME_DIR, or one that was removed at logout.
-std::string default_state(const Environment& environment, std::optional<unsigned> user) {
-  if (!user) return "/run/berth";
-  if (auto runtime = environment.get_filled("XDG_RUNTIME_DIR");
-      runtime && runtime->starts_with('/')) {
-    auto status = sys::stat_entry(sys::cwd(), std::string(*runtime));
-    bool ours = status.ok() && *status && S_ISDIR((*status)->st_mode) && owner_is_us(**status);
-    if (ours) return std::string(*runtime) + "/berth";
-  }
-  return "/tmp/berth-" + std::to_string(*user);
 }
 
 /// What is put there is executed and believed later, so nobody else may put anything there.
@@ -83,7 +67,10 @@ Result<Paths> complete_paths(Paths given, const Environment& environment,
                              std::optional<unsigned> user) {
   Paths paths = std::move(given);
   if (paths.root.empty()) paths.root = TRY(default_root(environment, user));
-  if (paths.state.empty()) paths.state = default_state(environment, user);
+  if (paths.state.empty()) {
+    paths.state = gpu::state_directory(
+        user, std::string(environment.get_filled("XDG_RUNTIME_DIR").value_or("")));
+  }
   if (paths.libexec.empty()) paths.libexec = TRY(sys::program_directory());
   if (paths.driver_root.empty()) {
     paths.driver_root = environment.get_filled("BERTH_DRIVER_ROOT").value_or("/");

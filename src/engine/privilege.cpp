@@ -2,6 +2,7 @@
 #include "engine/privilege.hpp"
 
 #include "base/text.hpp"
+#include "gpu/inventory/state_directory.hpp"
 #include "sys/file.hpp"
 #include "sys/identity.hpp"
 #include "sys/user_namespace.hpp"
@@ -24,17 +25,7 @@ Identity identity_of_map() {
 }  // namespace
 
 std::optional<unsigned> calling_user() {
-  unsigned uid = sys::real_uid();
-  if (uid != 0) return uid;
-  if (sys::in_initial_user_namespace()) return std::nullopt;
-  auto map = sys::read_file(sys::cwd(), "/proc/self/uid_map", size_t{64} << 10);
-  for (std::string_view line : split(map.ok() ? *map : "", '\n')) {
-    auto words = split_blank(line);
-    if (words.size() == 3 && words[0] == "0") {
-      return static_cast<unsigned>(parse_u64(words[1]).value_or(0));
-    }
-  }
-  return uid;
+  return gpu::calling_user();
 }
 
 Result<Identity> settle(Needs needs, Log& log) {

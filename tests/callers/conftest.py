@@ -22,9 +22,16 @@ from support.bundle import PROGRAMS
 def tested(session_directory):
     """The runtime, where its file is nobody else's."""
     program = Path(os.environ.get("RUNTIME") or PROGRAMS / "berth-runtime").resolve()
-    copy = session_directory / "bin" / program.name
+    copy = session_directory / "tested" / program.name
     copy.parent.mkdir()
     shutil.copy2(program, copy)
+    for sister in ("berth", "berth-gpu-probe"):
+        if (program.parent / sister).exists():
+            shutil.copy2(program.parent / sister, copy.parent)
+    hook = program.parent / callers.NVIDIAS_HOOK
+    if hook.exists():
+        (copy.parent / "docker").mkdir()
+        shutil.copy2(hook, copy.parent / "docker")
     return copy
 
 

@@ -23,6 +23,7 @@ from support.registry import die_with_parent
 
 CGROUP = "berth-callers"  # the parent of all cgroups
 IMAGE = "localhost/busybox:latest"
+NVIDIAS_HOOK = "nvidia-container-runtime-hook"
 PATIENCE = 60  # seconds until a call counts as hung
 # Those of these programs that write outside of their directories write into an overlay.
 VIEW = """
@@ -58,12 +59,12 @@ def private_view(place):
 
 
 @contextlib.contextmanager
-def server(argv, directory):
+def server(argv, directory, **options):
     """A daemon that ends with the block, and with this process."""
     log = directory / "log"
     with open(log, "wb") as output:
         process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
-                                   cwd=directory, preexec_fn=die_with_parent)
+                                   cwd=directory, preexec_fn=die_with_parent, **options)
     try:
         yield process, log
     finally:
@@ -81,22 +82,31 @@ def busybox_tar(directory):
     return path
 
 
-def busybox_layout(directory):
-    """An archive of the OCI layout, for containerd."""
-    image = images.busybox()
+def layout_archive(image, annotations=None):
+    """An archive of the OCI layout, named IMAGE for containerd; `annotations` are the manifest's."""
+    manifest = image.manifest
+    if annotations:
+        manifest = json.dumps({**json.loads(manifest), "annotations": annotations}).encode()
+    digest = images.digest_of(manifest)
     index = {"schemaVersion": 2, "manifests": [{
-        "mediaType": image.media_type, "digest": image.digest, "size": len(image.manifest),
+        "mediaType": image.media_type, "digest": digest, "size": len(manifest),
         "annotations": {"io.containerd.image.name": IMAGE}}]}
-    blobs = {**image.blobs, image.digest: image.manifest}
+    blobs = {**image.blobs, digest: manifest}
     members = {"oci-layout": b'{"imageLayoutVersion":"1.0.0"}',
                "index.json": json.dumps(index).encode(),
-               **{f"blobs/{digest.replace(':', '/')}": data for digest, data in blobs.items()}}
-    path = directory / "image.tar"
-    with tarfile.open(path, "w") as archive:
+               **{f"blobs/{name.replace(':', '/')}": data for name, data in blobs.items()}}
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as archive:
         for name, data in members.items():
             info = tarfile.TarInfo(name)
             info.size = len(data)
             archive.addfile(info, io.BytesIO(data))
+    return out.getvalue()
+
+
+def busybox_layout(directory):
+    path = directory / "image.tar"
+    path.write_bytes(layout_archive(images.busybox()))
     return path
 
 
@@ -106,6 +116,10 @@ class Caller:
     def __init__(self, runtime, directory, inside):
         self.runtime, self.directory, self.inside = runtime, directory, inside
         self.client = []
+
+    def site_flags(self):
+        """What berth-runtime is told about places that are not the machine's."""
+        return [f"--config-dir={self.directory}/site", f"--state={self.directory}/berth"]
 
     def command(self, *words):
         return [str(word) for word in (*self.inside, *self.client, *words)]
@@ -175,13 +189,23 @@ class Docker(Caller):
         argv = [*self.inside, "dockerd", "--data-root", self.directory / "data",
                 "--exec-root", self.directory / "exec", "--pidfile", self.directory / "pid",
                 "-H", f"unix://{socket}", "--bridge=none", "--iptables=false", "--ip6tables=false",
-                "--add-runtime", f"tested={self.runtime}", "--cgroup-parent", f"/{CGROUP}"]
-        with server(argv, self.directory) as (process, log):
+                "--config-file", self.configuration(), "--cgroup-parent", f"/{CGROUP}"]
+        # After everything else, so that a hook of NVIDIA's own would be found first.
+        environment = {**os.environ, "PATH": f"{os.environ['PATH']}:{self.runtime.parent}/docker"}
+        with server(argv, self.directory, env=environment) as (process, log):
             until(lambda: process.poll() is not None or self.call("version").returncode == 0,
                   "dockerd answers")
             assert process.poll() is None, log.read_text()
             self.ok("import", busybox_tar(self.directory), IMAGE)
             yield self
+
+    def configuration(self):
+        """Two runtimes: with the site's own places, and with those of site_flags()."""
+        path = self.directory / "daemon.json"
+        path.write_text(json.dumps({"runtimes": {
+            "tested": {"path": str(self.runtime)},
+            "flagged": {"path": str(self.runtime), "runtimeArgs": self.site_flags()}}}))
+        return path
 
     def states(self):
         """Where the runtime is told to keep the states of containers."""

@@ -10,6 +10,7 @@
 #include "base/result.hpp"
 #include "cli/core/flags.hpp"
 #include "cli/core/help.hpp"
+#include "gpu/inject/inject.hpp"
 #include "runtime/container.hpp"
 #include "runtime/criu.hpp"
 
@@ -26,6 +27,8 @@ struct Globals {
   bool systemd_cgroup = false;
   std::string cgroup_manager = "cgroupfs";
   std::string rootless;
+  std::string config_dir;
+  std::string state_dir;
   bool version = false;
 };
 FlagTable global_flags(Globals& globals);
@@ -38,6 +41,7 @@ struct Session {
   Log& log;
   runtime::Report& report;
   runtime::CgroupManager cgroup_manager;
+  gpu::InjectOptions inject;
   /// Collects what goes to standard output; main writes it when the verb has ended well.
   std::string out;
   /// Writes to standard output at once.

@@ -27,26 +27,29 @@ Result<const Verb*> find_verb(const std::string& name) {
 }
 
 FlagTable global_flags(Globals& g) {
-  return {{"root", 0, "DIR", "Where the states of containers are kept", &g.root},
-          {"log", 0, "FILE", "Append warnings and errors to a file", &g.log_file},
-          {"log-format", 0, "FORMAT", "As text or as json", &g.log_format, {"text", "json"}},
-          {"report-fd", 0, "N", "Write a failure as JSON to this descriptor", &g.report_fd},
-          {"debug", 0, "", "Say where in the source an error was made", &g.debug},
-          {"cgroup-manager",
-           0,
-           "NAME",
-           "Who makes the cgroup",
-           &g.cgroup_manager,
-           {"cgroupfs", "systemd", "disabled"}},
-          {"rootless",
-           0,
-           "WORD",
-           "Accepted: all that the caller may do is tried",
-           &g.rootless,
-           {"true", "false", "auto"}},
-          {"systemd-cgroup", 0, "", "Let systemd make the cgroup: cgroupsPath is slice:prefix:name",
-           &g.systemd_cgroup},
-          {"version", 'v', "", "Print the version", &g.version}};
+  return {
+      {"root", 0, "DIR", "Where the states of containers are kept", &g.root},
+      {"log", 0, "FILE", "Append warnings and errors to a file", &g.log_file},
+      {"log-format", 0, "FORMAT", "As text or as json", &g.log_format, {"text", "json"}},
+      {"report-fd", 0, "N", "Write a failure as JSON to this descriptor", &g.report_fd},
+      {"debug", 0, "", "Say where in the source an error was made", &g.debug},
+      {"cgroup-manager",
+       0,
+       "NAME",
+       "Who makes the cgroup",
+       &g.cgroup_manager,
+       {"cgroupfs", "systemd", "disabled"}},
+      {"rootless",
+       0,
+       "WORD",
+       "Accepted: all that the caller may do is tried",
+       &g.rootless,
+       {"true", "false", "auto"}},
+      {"config-dir", 0, "DIR", "The site's configuration (/etc/berth)", &g.config_dir},
+      {"state", 0, "DIR", "Where Berth keeps what it knows of devices (/run/berth)", &g.state_dir},
+      {"systemd-cgroup", 0, "", "Let systemd make the cgroup: cgroupsPath is slice:prefix:name",
+       &g.systemd_cgroup},
+      {"version", 'v', "", "Print the version", &g.version}};
 }
 
 runtime::CgroupManager cgroup_manager(const Globals& globals) {
@@ -103,6 +106,9 @@ Result<runtime::LaunchRequest> to_request(const Session& session, const LaunchOp
   request.id = id;
   request.cgroup_manager = session.cgroup_manager;
   request.preserve_fds = TRY(descriptor_count(options.preserve_fds));
+  request.amend = [&session](berth::oci::Spec& spec, const std::string& rootfs) {
+    return gpu::inject(session.inject, rootfs, spec, session.log);
+  };
   return request;
 }
 

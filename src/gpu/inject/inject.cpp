@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/inject/inject.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <optional>
+#include <vector>
+
+#include "base/text.hpp"
+#include "gpu/cdi_index/index.hpp"
+#include "gpu/grant/cdi_names.hpp"
+#include "gpu/grant/grant.hpp"
+#include "gpu/grant/select.hpp"
+#include "gpu/inject/wish.hpp"
+#include "gpu/inventory/cache.hpp"
+#include "gpu/inventory/state_directory.hpp"
+#include "gpu/place/place.hpp"
+#include "oci/edit.hpp"
+#include "policy/file.hpp"
+#include "sys/file.hpp"
+#include "sys/process.hpp"
+#include "sys/trusted_file.hpp"
+
+namespace berth::gpu {
+namespace {
+
+using Strings = std::vector<std::string>;
+
+constexpr std::chrono::seconds kPatience{30};
+constexpr size_t kMaxAnswer = size_t{1} << 20;
+
+/// One container's configuration on its way.
+class Injector {
+ public:
+  Injector(InjectOptions options, const std::string& rootfs, oci::Spec& spec, Log& log)
+      : options_(std::move(options)), rootfs_(rootfs), spec_(spec), log_(log) {}
+
+  Result<void> run();
+
+ private:
+  Result<Inventory> find_inventory() const;
+  Result<cdi::Index> find_index() const;
+  Result<void> ask_berth(Strings words) const;
+  Result<std::optional<cdi::Index>> look_up_names(Choice& choice) const;
+  Result<void> add(Choice& choice);
+  Result<void> add_gpus(const Request& request, const Inventory& inventory);
+
+  InjectOptions options_;
+  const std::string& rootfs_;
+  oci::Spec& spec_;
+  Log& log_;
+  policy::Gpu policy_;
+};
+
+/// What a program said last.
+std::string last_line(std::string_view text) {
+  std::string_view whole = trim(text);
+  size_t newline = whole.rfind('\n');
+  return escape_controls(newline == std::string_view::npos ? whole : whole.substr(newline + 1));
+}
+
+// Whoever makes the inventory also reads what is no business of a privileged program: ELF files,
+// YAML, NVML. It is asked when a driver was changed, never in an ordinary start.
+Result<void> Injector::ask_berth(Strings words) const {
+  sys::SpawnOptions berth;
+  berth.program = TRY(sys::program_directory()) + "/berth";
+  berth.args = {"berth", "--config-dir", options_.config_dir, "--state", options_.state_dir};
+  if (!policy_.driver_root.empty()) {
+    berth.args.insert(berth.args.end(), {"--driver-root", policy_.driver_root});
+  }
+  for (const std::string& directory : policy_.cdi_directories) {
+    berth.args.insert(berth.args.end(), {"--cdi-spec-dir", directory});
+  }
+  berth.args.insert(berth.args.end(), words.begin(), words.end());
+  berth.env = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin"};
+  // An ordinary user's store is below it.
+  if (const char* home = std::getenv("HOME")) berth.env->push_back(std::string("HOME=") + home);
+  berth.working_directory = "/";
+  auto output = TRY(sys::run_command(std::move(berth), "", kPatience, kMaxAnswer));
+  if (output.status.shell_code() == 0) return {};
+  return make_error(Kind::io, fmt::format("run 'berth {}': exit status {}: {}", join(words, " "),
+                                          output.status.shell_code(), last_line(output.err)));
+}
+
+Result<Inventory> Injector::find_inventory() const {
+  DriverRoot root = TRY(DriverRoot::open(policy_.driver_root.empty() ? "/" : policy_.driver_root));
+  std::string path = options_.state_dir + "/gpu";
+  auto read = [&]() -> Result<std::optional<Inventory>> {
+    auto directory = TRY(sys::open_trusted_directory_if_exists(path));
+    if (!directory) return std::optional<Inventory>();
+    return find_cached(*directory, root, {policy_.library_directories, policy_.files});
+  };
+  if (auto cached = TRY(read())) return std::move(*cached);
+  TRY_CTX(ask_berth({"gpu", "list", "--quiet"}), "cannot look for this machine's GPUs");
+  if (auto cached = TRY(read())) return std::move(*cached);
+  return make_error(Kind::io, "no inventory of this machine's GPUs in " + quoted(path),
+                    "berth gpu list --refresh");
+}
+
+Result<cdi::Index> Injector::find_index() const {
+  std::string path = options_.state_dir + "/" + cdi::kIndexName;
+  auto directories =
+      policy_.cdi_directories.empty() ? cdi::default_directories() : policy_.cdi_directories;
+  auto read = [&]() -> Result<std::optional<cdi::Index>> {
+    auto index = cdi::read_index(path);
+    // Of another version of Berth, or cut: it is made anew.
+    if (!index.ok() && index.error().kind != Kind::denied) return std::optional<cdi::Index>();
+    bool usable = index.ok() && *index && (*index)->directories == directories &&
+                  TRY(cdi::is_current(**index));
+    if (usable || !index.ok()) return index;
+    return std::optional<cdi::Index>();
+  };
+  if (auto index = TRY(read())) return std::move(*index);
+  TRY_CTX(ask_berth({"cdi", "refresh"}), "cannot read this machine's CDI files");
+  if (auto index = TRY(read())) return std::move(*index);
+  return make_error(Kind::io, "no index of CDI devices at " + quoted(path), "berth cdi refresh");
+}
+
+// Those that are not in a CDI file but are GPUs go to the request.
+Result<std::optional<cdi::Index>> Injector::look_up_names(Choice& choice) const {
+  if (choice.cdi_names.empty()) return std::optional<cdi::Index>();
+  cdi::Index index = TRY(find_index());
+  Strings defined;
+  for (const auto& device : index.devices) defined.push_back(device.name);
+  for (const auto& fault : index.unavailable) defined.push_back(fault.object);
+  std::sort(defined.begin(), defined.end());
+  take_plain_gpus(choice.cdi_names, defined, choice.request);
+  return std::optional<cdi::Index>(std::move(index));
+}
+
+Result<void> Injector::add_gpus(const Request& request, const Inventory& inventory) {
+  if (request.want == Request::Want::none) return {};
+  Grant grant = TRY(make_grant(request, inventory));
+  for (const Reason& reason : grant.reasons) {
+    log_.debug(reason.kind + " " + reason.object + ": " + reason.why);
+  }
+  for (const std::string& warning : grant.warnings) log_.warn(warning);
+  if (grant.synthetic) log_.warn("the driver tree is synthetic: these are no real GPUs");
+  Placement placed = TRY(place(grant, {options_.state_dir, {rootfs_}}));
+  oci::apply(placed.edits, spec_);
+  return {};
+}
+
+Result<void> Injector::add(Choice& choice) {
+  if (options_.state_dir.empty()) options_.state_dir = default_state_directory();
+  auto index = TRY(look_up_names(choice));
+  Request& request = choice.request;
+  if (request.want != Request::Want::none || !policy_.never.empty()) {
+    Inventory inventory = TRY(find_inventory());
+    request.never = keys_of(policy_.never, inventory);
+    choice.cdi_names =
+        TRY(reachable_names(choice.cdi_names, policy_.never, request, inventory, inventory));
+    if (spec_.process) keep_last(spec_.process->env);
+    TRY(add_gpus(request, inventory));
+  }
+  if (!choice.cdi_names.empty()) oci::apply(TRY(cdi::edits_of(*index, choice.cdi_names)), spec_);
+  return {};
+}
+
+Result<void> Injector::run() {
+  if (options_.config_dir.empty()) options_.config_dir = "/etc/berth";
+  auto compiled =
+      TRY_CTX(policy::read_compiled(options_.config_dir), "cannot read the site's policy");
+  policy_ = std::move(compiled.policy.gpu);
+  Wish wish = TRY(take_wish(spec_, policy_));
+  Choice choice = TRY(choose(wish.sources, policy_));
+  for (const Verdict& verdict : choice.verdicts) {
+    log_.debug(verdict.source + " " + quoted(verdict.text) +
+               (verdict.used ? " counts: " : " does not count: ") + verdict.why);
+  }
+  for (const std::string& warning : wish.warnings) log_.warn(warning);
+  for (const std::string& warning : choice.warnings) log_.warn(warning);
+  return choice.grants() ? add(choice) : Result<void>();
+}
+
+}  // namespace
+
+Result<void> inject(const InjectOptions& options, const std::string& rootfs, oci::Spec& spec,
+                    Log& log) {
+  if (spec.annotations.contains(std::string(oci::kGpusDecidedAnnotation))) return {};
+  for (const std::string& path : {options.config_dir, options.state_dir}) {
+    if (path.empty() || path.starts_with('/')) continue;
+    return make_error(Kind::usage, "expected an absolute path, got " + quoted(path),
+                      "--config-dir DIR, --state DIR");
+  }
+  TRY_CTX(Injector(options, rootfs, spec, log).run(), "cannot give the container its devices");
+  return {};
+}
+
+}  // namespace berth::gpu

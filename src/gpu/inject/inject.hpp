@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// What berth-runtime does to the configuration of another engine's container: GPUs and CDI devices
+// that it asks for, and that its asker may have, become nodes, mounts and variables of it.
+#pragma once
+
+#include <string>
+
+#include "base/log.hpp"
+#include "base/result.hpp"
+#include "oci/runtime_spec.hpp"
+
+namespace berth::gpu {
+
+/// Where things are; absolute.
+struct InjectOptions {
+  std::string config_dir;  ///< policy.json; empty: /etc/berth
+  /// The inventory and the index of CDI devices; what is laid out goes there. Empty: as
+  /// default_state_directory().
+  std::string state_dir;
+};
+
+/// Amends `spec`, whose root file system is the directory `rootfs`. Where the inventory or the
+/// index are stale the program `berth` beside this one is asked for them. Where the configuration
+/// asks for nothing and there is no policy this costs one system call, and none where Berth's
+/// engine has written it (oci::kGpusDecidedAnnotation). Errors: not_found (no driver, no such
+/// device), denied (policy; a file that others can write), unsupported (a requirement of the
+/// image), usage, interrupted (berth did not answer in time).
+Result<void> inject(const InjectOptions& options, const std::string& rootfs, oci::Spec& spec,
+                    Log& log);
+
+}  // namespace berth::gpu

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a configuration that another engine wrote asks for. Pure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "gpu/grant/sources.hpp"
+#include "oci/runtime_spec.hpp"
+#include "policy/policy.hpp"
+
+namespace berth::gpu {
+
+/// Longest variable or annotation that is looked at: room for hundreds of ids. What an engine hands
+/// on of an image is bounded by the engine alone.
+inline constexpr size_t kLongestWish = size_t{16} << 10;
+
+struct Wish {
+  Sources sources;
+  std::vector<std::string> warnings;
+};
+
+/// Reads what `spec` asks for: annotations of the policy's prefixes with CDI names, the variables
+/// of its process, mounts of /dev/null below kVolumeDevices. NVIDIA's hook is taken out of it: it
+/// is how dockerd passes --gpus on, with what it is to be in NVIDIA_VISIBLE_DEVICES at the end of
+/// the variables. That is the user's word and needs no policy; so are annotations, but where the
+/// engine lets an image write them they count as its variables do.
+/// Errors: usage (a list longer than kLongestWish).
+Result<Wish> take_wish(oci::Spec& spec, const policy::Gpu& policy);
+
+/// Of several values of one NVIDIA_ variable leaves the last, which is the one that counts: dockerd
+/// appends its own to the user's.
+void keep_last(std::vector<std::string>& env);
+
+/// Moves to `request` those of `names` that no CDI file defines and that are GPUs all the same:
+/// "nvidia.com/gpu=0" is the GPU 0. `defined`: the names that the files define.
+void take_plain_gpus(std::vector<std::string>& names, const std::vector<std::string>& defined,
+                     Request& request);
+
+}  // namespace berth::gpu

@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: Apache-2.0
+"""GPUs of a synthetic driver in containers that Docker, containerd and podman make: berth-runtime in
+the place of the NVIDIA container toolkit."""
+
+import json
+import os
+import re
+import subprocess
+
+import pytest
+
+from support import callers, images
+from support.bundle import PROGRAMS
+
+pytestmark = pytest.mark.skipif("RUNTIME" in os.environ, reason="of berth-runtime alone")
+
+VARIABLE = ("--env", "NVIDIA_VISIBLE_DEVICES=1")
+# podman's containers have it only where it is asked for.
+MAKES_NODES = ("--cap-add", "CAP_MKNOD")
+ANNOTATION = ("--annotation", "cdi.k8s.io/test=nvidia.com/gpu=1")
+# The second GPU of the tree "eight" has the minor 5.
+SECOND = ["/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia5", "/dev/nvidiactl"]
+NODES = "for node in /dev/nvidia*; do [ ! -c $node ] || echo $node; done"
+LIBRARY = "sha256sum </usr/local/nvidia/lib64/libcuda.so.1; ls /usr/local/nvidia/lib64 | sort"
+# An open() that the rules let through finds no driver of this machine behind the number.
+GIVEN, DENIED = "No such device or address", "Operation not permitted"
+TRY = "try() { dd if=$1 of=/dev/null bs=1 count=1 2>&1 | grep -o 'No such device.*\\|Operation not.*'; }; "
+
+
+class Site:
+    """/etc/berth in the view of the callers."""
+
+    def __init__(self, view, root):
+        self.view, self.root = view, root
+
+    def shell(self, script, **options):
+        return subprocess.run([*self.view, "sh", "-c", script], check=True, text=True,
+                              capture_output=True, **options).stdout
+
+    def write(self, directory="/etc/berth", **gpu):
+        policy = {"format": 1, "policy": {"gpu": {"driver-root": str(self.root), **gpu}}}
+        self.shell(f"mkdir -p {directory} && chmod 755 {directory} && "
+                   f"cat >{directory}/policy.json && chmod 644 {directory}/policy.json",
+                   input=json.dumps(policy))
+
+
+@pytest.fixture
+def site(view, driver_tree):
+    made = Site(view, driver_tree("eight"))
+    made.write()
+    yield made
+    made.shell("rm -rf /etc/berth /run/berth/gpu /run/berth/cdi /etc/cdi")
+
+
+def run(caller, *command, flags=(), runtime=None):
+    argv = caller.argv_to_run("gpus", *command)
+    argv[1:1] = flags
+    if runtime:
+        argv[argv.index("tested")] = runtime
+    return caller.call(*argv)
+
+
+def nodes(done):
+    assert done.returncode == 0, done
+    return sorted(line for line in done.stdout.splitlines() if line.startswith("/dev/"))
+
+
+def test_a_variable_grants_where_the_policy_says_so(caller, site):
+    site.write(environment="grant")
+    assert nodes(run(caller, "sh", "-c", NODES, flags=VARIABLE)) == SECOND
+
+
+def test_a_variable_grants_nothing_otherwise(caller, site):
+    for environment in ("ignore", "privileged"):
+        site.write(environment=environment)
+        done = run(caller, "sh", "-c", f"{NODES}; ls -d /usr/local/nvidia 2>&1; true", flags=VARIABLE)
+        assert nodes(done) == [], environment
+        assert "No such file" in done.stdout
+    site.shell("rm /etc/berth/policy.json")
+    assert nodes(run(caller, "sh", "-c", NODES, flags=VARIABLE)) == []
+
+
+def test_an_annotation_grants_unless_the_caller_takes_it_from_images(started, site):
+    made = started("containerd")
+    try:
+        assert nodes(run(made, "sh", "-c", NODES, flags=ANNOTATION)) == SECOND
+    finally:
+        made.remove_all()
+    podman = started("podman")
+    try:
+        assert nodes(run(podman, "sh", "-c", NODES, flags=ANNOTATION)) == []
+        site.write(environment="grant")
+        assert nodes(run(podman, "sh", "-c", NODES, flags=ANNOTATION)) == SECOND
+    finally:
+        podman.remove_all()
+
+
+def test_docker_run_gpus_needs_no_policy(started, site):
+    docker = started("docker")
+    try:
+        for flag, minors in (("device=1", {5}), ("device=0,3", {2, 7}), ("2", {2, 5}),
+                             ("all", set(range(8)))):
+            done = run(docker, "sh", "-c", NODES, flags=("--gpus", f'"{flag}"'))
+            given = {int(n) for n in re.findall(r"/dev/nvidia(\d+)$", done.stdout, re.MULTILINE)}
+            assert given == minors, (flag, done)
+        done = run(docker, "sh", "-c", "env | grep NVIDIA | sort", flags=("--gpus", "device=1"))
+        assert re.fullmatch("NVIDIA_DRIVER_CAPABILITIES=compute,utility\n"
+                            "NVIDIA_VISIBLE_DEVICES=GPU-.*\n", done.stdout), done
+        done = run(docker, "true", flags=("--gpus", "device=9"))
+        assert done.returncode != 0
+        assert "device=9: no such GPU, this machine has 8 GPUs" in done.stderr
+    finally:
+        docker.remove_all()
+
+
+@pytest.fixture(scope="module")
+def run_by_berth(session_directory, driver_tree):
+    """run_by_berth(WORD…) → what a container of berth run --gpus device=1 prints."""
+    place = session_directory / "own"
+    place.mkdir()
+    berth = [PROGRAMS / "berth", "--root", place / "store", "--state", place / "state",
+             "--driver-root", driver_tree("eight")]
+    subprocess.run([*berth, "import", callers.busybox_tar(place), "busybox"], check=True,
+                   capture_output=True)
+    return lambda *command: subprocess.run(
+        [*berth, "run", "--rm", "--gpus", "device=1", "busybox", *command], check=True, text=True,
+        capture_output=True).stdout
+
+
+def test_it_is_what_berth_run_gives(caller, site, run_by_berth):
+    site.write(environment="grant")
+    command = ("sh", "-c", f"{NODES}; {LIBRARY}")
+    theirs = run(caller, *command, flags=VARIABLE)
+    assert theirs.stdout.splitlines() == run_by_berth(*command).splitlines()
+    assert nodes(theirs) == SECOND
+
+
+def test_no_node_that_a_container_makes_opens_another_gpu(caller, site):
+    site.write(environment="grant")
+    script = TRY + "mknod /tmp/other c 195 2; try /tmp/other; mknod /tmp/own c 195 5; try /tmp/own"
+    done = run(caller, "sh", "-c", script, flags=(*VARIABLE, *MAKES_NODES))
+    assert done.stdout.splitlines() == [DENIED, GIVEN], done
+
+
+def test_exec_and_a_change_of_limits_leave_the_gpus(caller, site):
+    site.write(environment="grant")
+    argv = caller.argv_to_run("gpus", "sleep", "600", detach=True)
+    argv[1:1] = (*VARIABLE, *MAKES_NODES)
+    caller.ok(*argv)
+    script = TRY + "try /dev/nvidia5; mknod /tmp/other c 195 2; try /tmp/other; rm /tmp/other"
+    for _ in range(2):
+        done = caller.exec("gpus", "sh", "-c", f"{NODES}; {script}")
+        assert done.stdout.splitlines() == [*SECOND, GIVEN, DENIED], done
+        caller.limit_memory("gpus", 64 << 20)
+
+
+def test_a_mount_of_dev_null_asks_where_the_policy_lets_it(started, site):
+    docker = started("docker")
+    volume = ("--volume", "/dev/null:/var/run/nvidia-container-devices/1")
+    try:
+        assert nodes(run(docker, "sh", "-c", NODES, flags=volume)) == []
+        site.write(**{"devices-by-volume": True})
+        assert nodes(run(docker, "sh", "-c", NODES, flags=volume)) == SECOND
+    finally:
+        docker.remove_all()
+
+
+def test_devices_of_cdi_files(started, site):
+    site.write()
+    site.shell("mkdir -p /etc/cdi && cat >/etc/cdi/vendor.json", input=json.dumps({
+        "cdiVersion": "0.5.0", "kind": "vendor.com/thing",
+        "devices": [{"name": "one", "containerEdits": {
+            "env": ["THING=one"], "deviceNodes": [{"path": "/dev/thing", "hostPath": "/dev/full"}]}}]}))
+    made = started("containerd")
+    flags = ("--annotation", "cdi.k8s.io/test=vendor.com/thing=one,nvidia.com/gpu=1")
+    try:
+        done = run(made, "sh", "-c", f"{NODES}; stat -c %t:%T /dev/thing; echo $THING", flags=flags)
+        assert nodes(done) == SECOND
+        assert done.stdout.splitlines()[-2:] == ["1:7", "one"]
+        # Changed: the index is made anew.
+        site.shell("sed -i s/THING=one/THING=two/ /etc/cdi/vendor.json")
+        assert run(made, "sh", "-c", "echo $THING", flags=flags).stdout == "two\n"
+        done = run(made, "true", flags=("--annotation", "cdi.k8s.io/test=vendor.com/thing=on"))
+        assert "no CDI device 'vendor.com/thing=on', did you mean 'vendor.com/thing=one'?" in done.stderr
+    finally:
+        made.remove_all()
+
+
+def test_other_places_by_flags(started, site):
+    """runtimeArgs of dockerd, --runtime-flag of podman."""
+    docker, podman = started("docker"), started("podman")
+    for made in (docker, podman):
+        site.write(made.directory / "site", environment="grant")
+    try:
+        assert nodes(run(docker, "sh", "-c", NODES, flags=VARIABLE)) == []
+        assert nodes(run(docker, "sh", "-c", NODES, flags=VARIABLE, runtime="flagged")) == SECOND
+        client = podman.client
+        podman.client = [*client, *(f"--runtime-flag={flag[2:]}" for flag in podman.site_flags())]
+        assert nodes(run(podman, "sh", "-c", NODES, flags=VARIABLE)) == SECOND
+        podman.client = client
+        assert nodes(run(podman, "sh", "-c", NODES, flags=VARIABLE)) == []
+    finally:
+        docker.remove_all()
+        podman.remove_all()
+
+
+# ---- hostile ------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("value", ["../../x", "all\t", "0,0,,99999999999999999999", "\x01\x1b[31m",
+                                   "nvidia.com/gpu=../../etc", "," * 17000])
+def test_a_hostile_variable_gives_one_line_or_nothing(started, site, value):
+    site.write(environment="grant")
+    docker = started("docker")
+    try:
+        done = run(docker, "sh", "-c", NODES, flags=("--env", f"NVIDIA_VISIBLE_DEVICES={value}"))
+        if done.returncode == 0:
+            assert nodes(done) in ([], *([f"/dev/nvidia{n}"] for n in range(8))) or "all" in value
+        else:
+            assert "cannot give the container its devices" in done.stderr
+            assert "\x1b" not in done.stderr
+    finally:
+        docker.remove_all()
+
+
+def test_a_policy_that_others_can_write_stops_every_container(started, site):
+    docker = started("docker")
+    for harm, words in (("chmod 666 /etc/berth/policy.json", "it can be written by others"),
+                        ("chown 1000 /etc/berth/policy.json", "it belongs to somebody else"),
+                        ("chmod 777 /etc/berth", "directory '/etc/berth': it can be written"),
+                        ("chown 1000 /etc/berth", "directory '/etc/berth': it belongs to")):
+        site.shell("rm -rf /etc/berth")
+        site.write(environment="grant")
+        site.shell(harm)
+        done = run(docker, "sh", "-c", NODES, flags=VARIABLE)
+        assert done.returncode != 0 and words in done.stderr, (harm, done)
+    docker.remove_all()
+
+
+def test_an_inventory_of_somebody_else_is_not_believed(started, site):
+    site.write(environment="grant")
+    docker = started("docker")
+    try:
+        assert nodes(run(docker, "sh", "-c", NODES, flags=VARIABLE)) == SECOND
+        # A node of another number, by somebody who may not say so: it is made anew.
+        site.shell("sed -i s/nvidia5/nvidia9/ /run/berth/gpu/inventory-*.json; "
+                   "chown 1000 /run/berth/gpu/inventory-*.json")
+        assert nodes(run(docker, "sh", "-c", NODES, flags=VARIABLE)) == SECOND
+        assert site.shell("stat -c %u /run/berth/gpu/inventory-*.json") == "0\n"
+    finally:
+        docker.remove_all()
+
+
+def test_what_an_image_says_of_itself_grants_nothing(started, site, session_directory):
+    """podman copies the annotations of an image's manifest into the configuration."""
+    podman = started("podman")
+    greedy = images.build([images.busybox_layer()],
+                          {"Env": ["PATH=/bin", "NVIDIA_VISIBLE_DEVICES=all"]})
+    archive = session_directory / "greedy.tar"
+    archive.write_bytes(callers.layout_archive(
+        greedy, {"cdi.k8s.io/x": "nvidia.com/gpu=all", "io.container.manager": "none"}))
+    try:
+        image = podman.ok("pull", "--quiet", f"oci-archive:{archive}").strip()
+        argv = [image if word == callers.IMAGE else word
+                for word in podman.argv_to_run("gpus", "sh", "-c", NODES)]
+        assert nodes(podman.call(*argv)) == []
+    finally:
+        podman.remove_all()
+        archive.unlink()
+
+
+def test_nvidias_hook_of_ours_does_nothing():
+    program = PROGRAMS / callers.NVIDIAS_HOOK
+    done = subprocess.run([program, "prestart"], input="{}", capture_output=True, text=True,
+                          check=True, env={})
+    assert (done.stdout, done.stderr) == ("", "")
+    told = subprocess.run([program, "--help"], capture_output=True, text=True, check=True).stdout
+    assert "does nothing" in told

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What berth-runtime adds to a bundle by itself: GPUs of a synthetic driver, and the lines that say
+why not. tests/callers/test_gpu.py has the same under Docker, containerd and podman."""
+
+import json
+import os
+import shutil
+import subprocess
+
+import pytest
+
+from support.oci_fixtures import (bundle, kind, ok, place, runtime, start,  # noqa: F401
+                                  until)
+
+ROOT = pytest.mark.parametrize("kind", ["root"], indirect=True)
+NODES = "for node in /dev/nvidia*; do [ ! -c $node ] || echo $node; done"
+SECOND = ["/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia5", "/dev/nvidiactl"]
+SYNTHETIC = "berth-runtime: warning: the driver tree is synthetic: these are no real GPUs\n"
+FAILED = "cannot run container 'c1': cannot give the container its devices: "
+# An open() that the rules let through finds no driver of this machine behind the number.
+GIVEN, DENIED = "No such device or address", "Operation not permitted"
+
+
+class Site:
+    """A policy and a state directory of the test's own, and a driver tree that it may change."""
+
+    def __init__(self, runtime, place, tree):
+        self.directory, self.state, self.tree = place / "site", place / "berth", tree
+        self.directory.mkdir()
+        plain = runtime.command
+        flags = ["--config-dir", str(self.directory), "--state", str(self.state)]
+
+        def command(*words):
+            argv = plain(*words)
+            program = argv.index(runtime.program)
+            return [*argv[:program + 1], *flags, *argv[program + 1:]]
+        runtime.command = command
+
+    def write(self, **gpu):
+        policy = {"gpu": {"driver-root": str(self.tree), **gpu}}
+        path = self.directory / "policy.json"
+        path.write_text(json.dumps({"format": 1, "policy": policy}))
+        path.chmod(0o644)
+
+
+@pytest.fixture
+def site(runtime, place, driver_tree, monkeypatch):
+    # Where the berth of an ordinary user keeps images.
+    monkeypatch.setenv("HOME", str(place))
+    tree = place / "driver"
+    subprocess.run(["cp", "--archive", driver_tree("eight"), tree], check=True)
+    made = Site(runtime, place, tree)
+    made.write(environment="grant")
+    return made
+
+
+def asks(bundle, devices="1", *more):
+    bundle.process["env"] = ["PATH=/bin", f"NVIDIA_VISIBLE_DEVICES={devices}", *more]
+    return bundle
+
+
+def test_a_variable_grants_where_the_policy_says_so(runtime, bundle, site):
+    done = runtime.run(asks(bundle).shell(NODES))
+    assert (done.returncode, done.stderr) == (0, SYNTHETIC)
+    assert sorted(done.stdout.split()) == SECOND
+    site.write()
+    assert runtime.out(bundle) == ""
+
+
+def test_a_config_of_berths_own_engine_is_left_alone(runtime, bundle, site):
+    bundle.config["annotations"] = {"dev.berth.gpus-decided": "yes"}
+    assert runtime.out(asks(bundle).shell(NODES)) == ""
+
+
+@ROOT
+def test_without_a_policy_and_a_request_it_costs_one_system_call(runtime, bundle, site, place):
+    (site.directory / "policy.json").unlink()
+    bundle.args("/bin/true").write()
+    trace = place / "trace"
+    subprocess.run(["strace", "-f", "-o", trace, "-e", "trace=%file,clone,execve",
+                    *runtime.command("run", "--bundle", str(bundle.directory), "c1")], check=True)
+    calls = [line for line in trace.read_text().splitlines() if str(site.directory) in line]
+    calls = [line for line in calls if "execve" not in line]
+    assert len(calls) == 1 and "ENOENT" in calls[0], calls
+    assert str(site.state) not in "".join(
+        line for line in trace.read_text().splitlines() if "execve" not in line)
+
+
+@ROOT
+def test_an_update_of_all_rules_leaves_the_gpus(runtime, bundle, site, start):
+    asks(bundle).shell("sleep 60")
+    start()
+    rules = [{"allow": False, "access": "rwm"}, {"allow": True, "type": "c", "major": 10,
+                                                 "minor": 200, "access": "rw"}]
+    script = ("try() { dd if=$1 of=/dev/null bs=1 count=1 2>&1 | grep -o 'No such dev.*\\|Operation.*'; }; "
+              "mknod /tmp/other c 195 2; try /dev/nvidia5; try /tmp/other; rm /tmp/other")
+    for _ in range(2):
+        done = runtime.call("exec", "c1", "/bin/sh", "-c", script)
+        assert done.stdout.splitlines() == [GIVEN, DENIED], done
+        ok(runtime.call("update", "--resources", "-", "c1", stdin=None,
+                        input=json.dumps({"devices": rules})))
+
+
+@ROOT
+def test_exec_has_the_groups_of_the_nodes(runtime, bundle, site, start):
+    os.chown(site.tree / "dev/nvidia5", 0, 4242)
+    (site.tree / "dev/nvidia5").chmod(0o660)
+    table = site.tree / "dev/nodes"
+    table.write_text(table.read_text().replace("/dev/nvidia5 195 5 666", "/dev/nvidia5 195 5 660"))
+    asks(bundle).shell("id -G; sleep 60")
+    start()
+    until(lambda: "4242" in (bundle.directory / "out").read_text())
+    assert "4242" in ok(runtime.call("exec", "c1", "/bin/id", "-G")).split()
+
+
+def test_what_cannot_be_given_is_one_line(runtime, bundle, site):
+    asks(bundle, "9").args("/bin/true")
+    assert "no such GPU, this machine has 8 GPUs" in runtime.error(bundle)
+    asks(bundle, "0", "NVIDIA_REQUIRE_CUDA=cuda>=13.0")
+    assert runtime.error(bundle).startswith(FAILED + "the image requires 'cuda>=13.0'")
+    asks(bundle, "," * 17000)
+    assert runtime.error(bundle) == (
+        FAILED + "config.json: 'NVIDIA_VISIBLE_DEVICES': longer than 16384 bytes")
+
+
+def test_a_driver_that_was_removed_after_it_was_found_is_one_line(runtime, bundle, site, place):
+    asks(bundle).args("/bin/true")
+    assert runtime.run(bundle).returncode == 0
+    shutil.rmtree(site.tree / "usr/lib")
+    log = place / "log"
+    bundle.write()
+    done = runtime.call("--log", str(log), "--log-format", "json", "run", "--bundle",
+                        str(bundle.directory), "c1")
+    line = done.stderr.splitlines()[-1]
+    assert done.returncode == 1 and "no driver files were found" in line, done
+    told = json.loads(log.read_text().splitlines()[-1])
+    assert told["level"] == "error" and "no driver files were found" in told["msg"]
+
+
+@ROOT
+def test_a_policy_of_somebody_else_is_one_line(runtime, bundle, site):
+    policy = site.directory / "policy.json"
+    os.chown(policy, 1000, 1000)
+    assert runtime.error(asks(bundle)) == (
+        FAILED + f"cannot read the site's policy: read '{policy}': it belongs to somebody else; "
+        f"try: chown root {policy}")
+
+
+def test_an_image_cannot_lead_a_driver_file_to_the_host(runtime, bundle, site, place):
+    outside = place / "outside"
+    outside.mkdir()
+    for name in ("usr", "etc"):
+        (bundle.rootfs / name).mkdir(exist_ok=True)
+    (bundle.rootfs / "usr/local").symlink_to(outside)
+    (bundle.rootfs / "etc/ld.so.cache").symlink_to(outside / "cache")
+    (bundle.rootfs / "usr/bin").symlink_to(outside)
+    runtime.run(asks(bundle).args("/bin/true"))
+    assert os.listdir(outside) == []
