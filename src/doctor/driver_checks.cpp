@@ -39,9 +39,9 @@ Finding present(const Facts& facts) {
       gpu.synthetic ? " (synthetic: read from " + quoted(gpu.driver_root) + ")" : std::string();
   if (!gpus.empty()) return ok(counted(gpus.size(), "GPU", "GPUs") + suffix);
   if (!gpu.pci.empty()) {
-    return problem(
-        counted(gpu.pci.size(), "GPU is", "GPUs are") + " on the PCI bus, and no driver offers one",
-        "see gpu.module");
+    std::string cause =
+        counted(gpu.pci.size(), "GPU is", "GPUs are") + " on the PCI bus, and no driver offers one";
+    return problem(std::move(cause), has_nvidia(facts) ? "see gpu.module" : "modprobe amdgpu");
   }
   if (driver_of(facts).module_version.empty()) return not_applicable("this machine has no GPU");
   return problem("the NVIDIA module is loaded and lists no GPU", "dmesg | grep NVRM");
@@ -111,6 +111,27 @@ Finding libraries(const Facts& facts) {
     return ok(file.host_path);
   }
   return ok("found");
+}
+
+// Mesa's libraries carry the names that programs ask for, too; they cannot drive this GPU.
+Finding graphics(const Facts& facts) {
+  if (!has_nvidia(facts)) return no_nvidia();
+  bool gl = has_library(facts, "libGLX_nvidia.so.", false) ||
+            has_library(facts, "libEGL_nvidia.so.", false);
+  bool gl32 = has_library(facts, "libGLX_nvidia.so.", true);
+  if (gl) return ok(gl32 ? "the driver's GL is here, 32-bit too" : "the driver's GL is here");
+  return ok(
+      "the driver's GL is not installed: capability graphics brings none, and GL of another "
+      "vendor is never given");
+}
+
+Finding kfd(const Facts& facts) {
+  const auto& gpus = facts.gpu.inventory.gpus;
+  bool any = std::any_of(gpus.begin(), gpus.end(),
+                         [](const gpu::Gpu& gpu) { return gpu.vendor == gpu::Vendor::amd; });
+  if (!any) return not_applicable("no GPU of AMD is here");
+  if (!facts.gpu.inventory.amd_control_nodes.empty()) return ok("/dev/kfd is there");
+  return problem("there is no '/dev/kfd': ROCm does not start", "modprobe amdgpu");
 }
 
 Finding strange_files(const Facts& facts) {
@@ -242,6 +263,7 @@ constexpr std::array kChecks = {
     Check{"gpu.module", module},
     Check{"gpu.version-mismatch", version_mismatch},
     Check{"gpu.libraries", libraries},
+    Check{"gpu.graphics", graphics},
     Check{"gpu.damaged-files", strange_files},
     Check{"gpu.noexec", noexec},
     Check{"gpu.nvml", nvml},
@@ -252,6 +274,7 @@ constexpr std::array kChecks = {
     Check{"gpu.forward-compat", forward_compat},
     Check{"gpu.fabric-manager", fabric_manager},
     Check{"gpu.mig-slices", mig_slices},
+    Check{"gpu.kfd", kfd},
 };
 
 }  // namespace

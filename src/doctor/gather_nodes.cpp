@@ -27,6 +27,7 @@ class Nodes {
     read_groups();
     for (const gpu::Node& node : inventory_.control_nodes) add(node, "the driver", is_extra(node));
     add_listed_gpus();
+    for (const gpu::Node& node : inventory_.amd_control_nodes) add(node, "AMD's driver", false);
     for (const gpu::Gpu& gpu : inventory_.gpus) add_gpu(gpu);
     for (const gpu::Node& node : inventory_.mig_control_nodes) add(node, "the driver", true);
     return std::move(out_);

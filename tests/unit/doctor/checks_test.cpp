@@ -207,6 +207,13 @@ const Fault kDriverFaults[] = {
      [](Facts& f) { f.gpu.error = make_error(Kind::not_found, "no such directory"); }},
     {"no_driver", "gpu.present", kProblem, "1 GPU is on the PCI bus", "gpu.module",
      [](Facts& f) { f.gpu.inventory = {}; }},
+    {"no_amd_driver", "gpu.present", kProblem, "1 GPU is on the PCI bus", "modprobe amdgpu",
+     [](Facts& f) {
+       f.gpu = GpuFacts{};
+       f.gpu.pci = {{"0000:43:00.0", "1002", "", false}};
+     }},
+    {"no_kfd", "gpu.kfd", kProblem, "'/dev/kfd'", "modprobe amdgpu",
+     [](Facts& f) { f.gpu.inventory.gpus[0].vendor = gpu::Vendor::amd; }},
     {"module", "gpu.module", kProblem, "not loaded", "modprobe nvidia",
      [](Facts& f) { f.gpu.inventory.driver.module_version.clear(); }},
     {"nouveau", "gpu.module", kProblem, "nouveau has the GPUs", "blacklist nouveau",
@@ -391,6 +398,18 @@ TEST(Doctor, tells_that_a_geforce_takes_no_newer_cuda_from_an_image) {
   Finding finding = ask("gpu.forward-compat", facts);
   EXPECT_EQ(finding.status, Status::ok);
   EXPECT_THAT(finding.cause, StartsWith("GPU 0 (geforce): images cannot"));
+}
+
+TEST(Doctor, tells_whether_the_drivers_gl_is_here) {
+  Facts facts = healthy();
+  EXPECT_THAT(ask("gpu.graphics", facts).cause, HasSubstr("is not installed"));
+  gpu::DriverFile file;
+  file.name = "libGLX_nvidia.so.570.133.20";
+  facts.gpu.inventory.files.push_back(file);
+  EXPECT_EQ(ask("gpu.graphics", facts).cause, "the driver's GL is here");
+  file.elf32 = true;
+  facts.gpu.inventory.files.push_back(file);
+  EXPECT_EQ(ask("gpu.graphics", facts).cause, "the driver's GL is here, 32-bit too");
 }
 
 TEST(Doctor, takes_nodes_that_a_job_did_not_get_for_right) {

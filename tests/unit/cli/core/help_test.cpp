@@ -53,6 +53,15 @@ TEST(ManPage, escapes_what_roff_would_read_as_a_request) {
   EXPECT_THAT(text, testing::Not(HasSubstr("GLOBAL FLAGS")));
 }
 
+TEST(Completion, offers_the_words_that_an_argument_may_be) {
+  VerbPage doctor{{"doctor", "[gpu]", "Look", "berth doctor"}, {}};
+  doctor.text.words = "gpu host";
+  CompletionInput input{"berth", {}, {doctor}};
+  EXPECT_THAT(bash_completion(input), HasSubstr("compgen -W \"gpu host\""));
+  EXPECT_THAT(zsh_completion(input), HasSubstr("'*:argument:(gpu host)'"));
+  EXPECT_THAT(fish_completion(input), HasSubstr("-a 'gpu host'"));
+}
+
 TEST(Completion, offers_flags_choices_and_names_in_every_shell) {
   Options o;
   CompletionInput input{"berth", {}, {page(o)}};
