@@ -47,6 +47,8 @@ Result<gpu::Inventory> inventory_of(const Context& context, gpu::Refresh refresh
   options.configured = {std::move(policy.library_directories), std::move(policy.files)};
   options.state_dir = context.paths.state;
   options.probe_program = context.paths.libexec + "/berth-gpu-probe";
+  const policy::Gpu site = TRY(policy::read_compiled(context.paths.config)).policy.gpu;
+  options.configured = {site.library_directories, site.files};
   return gpu::cached_inventory(options, refresh, context.log);
 }
 

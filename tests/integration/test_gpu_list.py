@@ -175,3 +175,20 @@ def test_loops_fifos_and_links_in_a_driver_root_are_survived(berth, own_tree):
     assert f"libcuda.so.{VERSION}" in names(found)
     assert str(opencl) not in {file["path"] for file in found["files"]}
     assert not {"nvidia-smi", "sh"} & names(found)
+
+
+@pytest.mark.profiles("root")
+def test_what_the_policy_adds_is_found_and_counts_for_the_cache(berth, own_tree, work):
+    root = own_tree("one", "--libdir", "srv/driver", "--cache", "none")
+    (root / "etc/ld.so.conf.d/nvidia.conf").unlink()
+    (root / "etc/site.json").write_text("{}\n")
+    config = work / "config"
+    config.mkdir()
+    flags = ["--config-dir", config, "--driver-root", root, "gpu", "list", "--format", "json"]
+    assert json.loads(berth.ok(*flags))["driver"]["library_version"] != VERSION
+    (config / "policy.toml").write_text(
+        '[gpu]\nlibrary-directories = ["/srv/driver"]\nfiles = ["/etc/site.json"]\n')
+    berth.ok("--config-dir", config, "policy", "apply")
+    found = json.loads(berth.ok(*flags))
+    assert found["driver"]["library_version"] == VERSION
+    assert "site.json" in names(found)
