@@ -96,6 +96,14 @@ TEST(SitePolicy, what_is_no_toml_is_one_line) {
   EXPECT_THAT(faults(std::string("\xff\xfe")).at(0), HasSubstr("policy.toml"));
 }
 
+// Found by the fuzzer: toml++ asserts on such keys instead of refusing them.
+TEST(SitePolicy, broken_keys_are_refused_and_never_abort) {
+  for (const char* text : {"a.=1", "a.\n", ".", "{", "[gpu].", "'.'.", "a={.", "a={b.=1}", "a. ,",
+                           "[a.]", "[[a].", "a.#", "a.{", "a.'", "a.\""}) {
+    EXPECT_FALSE(read_site(text, "policy.toml").ok()) << text;
+  }
+}
+
 TEST(TomlString, comes_back_as_it_was) {
   std::string odd = "a\"b\\c\nd\x01\x7f'\xc3\xa9";
   auto entries = parse_toml("x = " + toml_string(odd), "x.toml");
