@@ -2,12 +2,14 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/text.hpp"
 #include "doctor/gather_parts.hpp"
 #include "gpu/inventory/kernel.hpp"
 #include "gpu/probe/libraries.hpp"
 #include "gpu/probe/probe.hpp"
+#include "policy/file.hpp"
 
 namespace berth::doctor {
 namespace {
@@ -28,6 +30,13 @@ void probe_driver(const Inputs& inputs, GpuFacts& facts) {
   gpu::ProbeOptions options;
   options.driver_root = inputs.driver_root;
   options.probe_program = inputs.libexec + "/berth-gpu-probe";
+  // A policy that cannot be read is a finding of its own.
+  auto policy = policy::read_compiled(inputs.config_dir);
+  if (policy.ok()) {
+    const policy::Gpu& site = policy->policy.gpu;
+    options.configured = {site.library_directories, site.files};
+    facts.searched = site.library_directories;
+  }
   NullLog log;  // what it warns of is in the inventory
   auto begin = std::chrono::steady_clock::now();
   auto inventory = gpu::probe(options, log);
@@ -83,7 +92,8 @@ void gather_files(const gpu::DriverRoot& root, GpuFacts& facts) {
     }
   }
   auto searched = gpu::searched_directories(root);
-  if (searched.ok()) facts.searched = std::move(*searched);
+  if (searched.ok())
+    std::move(searched->begin(), searched->end(), std::back_inserter(facts.searched));
   for (const gpu::DriverFile& file : facts.inventory.files) {
     if (!file.name.starts_with("libcuda.so.") || file.elf32) continue;
     auto there = sys::file_system_of(file.host_path);

@@ -396,3 +396,24 @@ def test_the_document_has_every_check_in_the_order_of_the_program(berth):
     told = list(answers(berth, "/"))
     text = (TESTS.parent / "docs/doctor.md").read_text(encoding="utf-8")
     assert re.findall(r"^\| `([a-z]+\.[a-z-]+)` \|", text, re.MULTILINE) == told
+
+
+@pytest.mark.profiles("root")
+def test_it_searches_where_the_policy_says(berth, tree, work):
+    root = tree("one", "--libdir", "srv/driver", "--cache", "none")
+    (root / "etc/ld.so.conf.d/nvidia.conf").unlink()
+    config = work / "config"
+    config.mkdir()
+
+    def libraries():
+        done = berth.run("--config-dir", config, "--driver-root", root, "doctor", "gpu", "--format", "json")
+        (check,) = [c for c in json.loads(done.stdout)["checks"] if c["id"] == "gpu.libraries"]
+        return check
+
+    assert libraries()["status"] == "problem"
+    (config / "policy.toml").write_text('[gpu]\nlibrary-directories = ["/srv/nowhere"]\n')
+    berth.ok("--config-dir", config, "policy", "apply")
+    assert libraries()["details"][0] == "/srv/nowhere"
+    (config / "policy.toml").write_text('[gpu]\nlibrary-directories = ["/srv/driver"]\n')
+    berth.ok("--config-dir", config, "policy", "apply")
+    assert libraries()["status"] == "ok"
