@@ -153,11 +153,11 @@ def test_what_is_in_force_is_what_was_applied(berth, site, work):
     done = berth.run(*flags, "policy", "show")
     assert 'gpu.environment             "grant"' in done.stdout
     assert "it was changed since it was applied; see 'berth policy apply'" in done.stderr
-    source.write_text('[gpu]\n\nenviroment = "ignore"')
+    source.write_text('[gpu]\n\ndriver-mod = "bind"')
     before = (pathlib.Path(flags[1]) / "policy.json").read_bytes()
     for verb in ("check", "apply"):
         line = berth.fail(*flags, "policy", verb, status=1)
-        assert line == f"berth: {flags[1]}/policy.toml:3: gpu.enviroment: unknown key; did you mean 'environment'?"
+        assert line == f"berth: {flags[1]}/policy.toml:3: gpu.driver-mod: unknown key; did you mean 'driver-mode'?"
     assert (pathlib.Path(flags[1]) / "policy.json").read_bytes() == before
     source.unlink()
     assert "it is gone, and what was applied is still in force" in berth.run(*flags, "policy", "show").stderr
