@@ -138,6 +138,10 @@ Result<Wish> take_wish(oci::Spec& spec, const policy::Gpu& policy) {
   if (hook && spec.process && !spec.annotations.contains(kManager)) {
     wish.sources.gpus = docker_flag(spec.process->env);
   }
+  if (hook && !wish.sources.gpus && !variables_count(policy, wish.sources.privileged)) {
+    wish.warnings.emplace_back(
+        "NVIDIA's hook is not run, and variables grant nothing unless policy says so; ignoring");
+  }
   TRY(take_annotations(spec, policy, wish));
   TRY(take_volumes(spec, policy, wish.sources));
   TRY(take_environment(spec, policy, wish));

@@ -85,6 +85,8 @@ TEST(GpuInjectWish, podmans_hook_is_nobodys_word) {
   spec.annotations["io.container.manager"] = "docker";  // an image may have chosen the value
   Wish wish = take(std::move(spec));
   EXPECT_FALSE(wish.sources.gpus);
+  ASSERT_EQ(wish.warnings.size(), 1u);
+  EXPECT_THAT(wish.warnings[0], HasSubstr("NVIDIA's hook is not run"));
 }
 
 TEST(GpuInjectWish, variables_without_the_hook_are_left_to_the_policy) {
