@@ -20,7 +20,8 @@ constexpr size_t kMaxNoteBytes = 1 << 20;
 
 constexpr uint32_t kLoad = 1, kDynamic = 2, kNoteSegment = 4;  // p_type
 constexpr uint32_t kNoteSection = 7;                           // sh_type
-constexpr uint64_t kNeededTag = 1, kStringsTag = 5, kStringsSizeTag = 10, kSonameTag = 14;
+constexpr uint64_t kNeededTag = 1, kStringsTag = 5, kStringsSizeTag = 10, kSonameTag = 14,
+                   kRpathTag = 15, kRunpathTag = 29;
 
 Error corrupt(std::string_view what) {
   return make_error(Kind::corrupt, fmt::format("ELF: {}", what));
@@ -152,7 +153,7 @@ Result<void> File::read_dynamic() {
   if (dynamic->size / entry > kMaxDynamic) return corrupt("dynamic section too long");
   std::string table = TRY(bytes(dynamic->offset, dynamic->size, "dynamic section"));
   uint64_t strings = 0, strings_size = 0;
-  std::optional<uint64_t> soname;
+  std::optional<uint64_t> soname, rpath, runpath;
   std::vector<uint64_t> needed;
   for (size_t at = 0; at + entry <= table.size(); at += entry) {
     uint64_t tag = word(table, at), value = word(table, at + entry / 2);
@@ -161,12 +162,16 @@ Result<void> File::read_dynamic() {
     if (tag == kStringsTag) strings = value;
     if (tag == kStringsSizeTag) strings_size = value;
     if (tag == kSonameTag) soname = value;
+    if (tag == kRpathTag) rpath = value;
+    if (tag == kRunpathTag) runpath = value;
   }
-  if (!soname && needed.empty()) return {};
+  if (!soname && !rpath && !runpath && needed.empty()) return {};
   if (needed.size() > kMaxNeeded) return corrupt("too many needed libraries");
   auto table_at = file_offset(strings);
   if (!table_at) return corrupt("string table outside of the segments");
   if (soname) elf_.soname = TRY(string_at(*table_at, strings_size, *soname));
+  if (rpath) elf_.rpath = TRY(string_at(*table_at, strings_size, *rpath));
+  if (runpath) elf_.runpath = TRY(string_at(*table_at, strings_size, *runpath));
   for (uint64_t at : needed) elf_.needed.push_back(TRY(string_at(*table_at, strings_size, at)));
   return {};
 }

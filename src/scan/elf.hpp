@@ -32,6 +32,8 @@ struct ElfFile {
   std::string soname;               ///< empty when there is none
   std::vector<std::string> needed;  ///< in the order of the dynamic section
   std::vector<ElfNote> notes;
+  std::string rpath;  ///< of DT_RPATH and DT_RUNPATH, as they are written: "$ORIGIN/../lib:/opt"
+  std::string runpath;
 };
 
 /// Gives up to `length` bytes from `offset`; fewer only at the end of the file.

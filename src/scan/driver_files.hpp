@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which libcuda.so.1 an image brings with it, and in what order its loader would find them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "scan/elf.hpp"
+
+namespace berth::scan {
+
+/// A root file system, foreign in every byte. Links are resolved inside it.
+class Tree {
+ public:
+  struct File {
+    std::string path;  ///< absolute, without a link in it
+    uint64_t size = 0;
+  };
+  virtual ~Tree() = default;
+  /// The regular file at `path`; nothing for all else.  Errors: io.
+  virtual Result<std::optional<File>> find_file(const std::string& path) const = 0;
+  /// The names in the directory `path`; none where there is no directory.  Errors: io.
+  virtual Result<std::vector<std::string>> list(const std::string& path) const = 0;
+  /// Up to `length` bytes of a file that find_file() gave.  Errors: io.
+  virtual Result<std::string> read(const File& file, uint64_t offset, size_t length) const = 0;
+};
+
+/// A libcuda.so.1 of the image.
+struct ImageLibrary {
+  std::string path;       ///< as the loader asks for it: "/opt/lib/libcuda.so.1"
+  std::string real_path;  ///< without links
+  std::string version;    ///< "570.133.20"; empty: neither its name nor its place says
+  std::string why;        ///< "LD_LIBRARY_PATH", "RPATH of /app", "its loader cache", …
+  /// Found before the loader looks at its cache: entries of ours do not come before it.
+  bool before_cache = false;
+  bool operator==(const ImageLibrary&) const = default;
+};
+
+/// NVIDIA's package of newer user-land libraries for an older kernel module.
+struct CompatPackage {
+  std::string directory;  ///< "/usr/local/cuda/compat"
+  std::string version;    ///< of its libcuda: "575.57.08"
+  bool has_note = false;  ///< of the section .note.cuda.fwd_compatibility
+  std::string cuda_version;
+  std::vector<uint32_t> drivers;       ///< branches of kernel modules that it works with
+  std::vector<std::string> libraries;  ///< names in the directory that are SONAMEs: "libcuda.so.1"
+  bool operator==(const CompatPackage&) const = default;
+};
+
+struct DriverFiles {
+  std::vector<ImageLibrary> libraries;  ///< in the loader's order, each file once
+  std::optional<CompatPackage> compat;
+  std::string no_compat_why;  ///< a directory of that name is there, but not used
+  bool musl = false;          ///< the image has musl's loader
+  bool operator==(const DriverFiles&) const = default;
+};
+
+/// What of the container, beside its image, the loader goes by.
+struct LoaderSettings {
+  std::string library_path;                      ///< LD_LIBRARY_PATH
+  std::string program;                           ///< absolute path of the command; empty: unknown
+  std::string ours = "/usr/local/nvidia/lib64";  ///< where the driver's own will be
+#if defined(__x86_64__)
+  uint16_t machine = kMachineX86_64;
+#else
+  uint16_t machine = kMachineAarch64;
+#endif
+};
+
+template <class V>
+void fields(V& v, ImageLibrary& l) {
+  v.required("path", l.path);
+  v.required("real_path", l.real_path);
+  v.always("version", l.version);
+  v.required("why", l.why);
+  v.required("before_cache", l.before_cache);
+}
+
+template <class V>
+void fields(V& v, CompatPackage& c) {
+  v.required("directory", c.directory);
+  v.required("version", c.version);
+  v.required("has_note", c.has_note);
+  v.always("cuda_version", c.cuda_version);
+  v.always("drivers", c.drivers);
+  v.always("libraries", c.libraries);
+}
+
+template <class V>
+void fields(V& v, DriverFiles& f) {
+  v.required("libraries", f.libraries);
+  v.optional("compat", f.compat);
+  v.always("no_compat_why", f.no_compat_why);
+  v.required("musl", f.musl);
+}
+
+/// Looks into `tree`. Every number of files, names and bytes is bounded; what cannot be read counts
+/// as not there. Errors: io (of the tree alone).
+Result<DriverFiles> find_driver_files(const Tree& tree, const LoaderSettings& settings);
+
+/// Whether the libraries of `compat` are to be used with this kernel module, and why (not). `cuda`
+/// is the driver's own, `brand` that of the GPUs as NVML says it; empty where nobody knows.
+/// Source: NVIDIA's documentation of CUDA forward compatibility; the decision of nvidia-cdi-hook.
+struct CompatVerdict {
+  bool use = false;
+  std::string why;
+};
+CompatVerdict judge_compat(const CompatPackage& compat, const std::string& module_version,
+                           const std::string& cuda, const std::vector<std::string>& brands);
+
+/// The order of dotted numbers: <0, 0, >0.
+int compare_versions(std::string_view left, std::string_view right);
+
+}  // namespace berth::scan
