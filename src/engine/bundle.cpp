@@ -175,13 +175,15 @@ Result<Draft> draft_container(const Context& context, const RunRequest& request,
                     std::move(cwd)};
   inputs.layers.push_back(TRY(placeholder_layer(context.paths.root)));
   draft.spec = make_spec(inputs);
-  draft.evidence = TRY(add_gpus(context, std::move(gpus), layers, draft.spec));
+  draft.evidence =
+      TRY(add_gpus(context, std::move(gpus), {request, image, view}, draft.spec, draft.driver));
   draft.spec.annotations[std::string(oci::kGpusDecidedAnnotation)] = "yes";
   return draft;
 }
 
 Result<void> write_bundle(const RunRequest& request, const Draft& draft,
                           const ContainerDirectory& directory) {
+  TRY(copy_driver_files(draft.driver.files, draft.driver.links, directory));
   for (const Volume& volume : request.volumes) {
     TRY_CTX(make_source(volume), "cannot make the source of volume " + quoted(volume.destination));
   }

@@ -8,6 +8,7 @@
 #include "engine/container_directory.hpp"
 #include "engine/context.hpp"
 #include "engine/explain.hpp"
+#include "engine/gpus.hpp"
 #include "engine/run.hpp"
 #include "image/store.hpp"
 #include "oci/runtime_spec.hpp"
@@ -19,6 +20,7 @@ struct Draft {
   std::string id;
   std::string hostname;
   std::vector<std::string> command;
+  DriverCopies driver;  ///< to be put into its own layer
   oci::Spec spec;
   Evidence evidence;  ///< why it has the GPUs that it has
 };

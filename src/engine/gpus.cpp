@@ -105,23 +105,30 @@ void warn_of(const std::vector<std::string>& lines, const Context& context) {
 }
 
 Result<void> add_granted(const Context& context, const gpu::Choice& choice,
-                         const gpu::Inventory& inventory, const std::vector<std::string>& layers,
-                         oci::Spec& spec, Evidence& evidence) {
+                         const gpu::Inventory& inventory, const ImageLook& look, oci::Spec& spec,
+                         DriverCopies& copies, Evidence& evidence) {
   if (choice.request.want == gpu::Request::Want::none) return {};
   if (choice.by_scheduler_alone && inventory.gpus.empty()) {
     context.log.warn(choice.request.source +
                      " says that this job has GPUs, but this machine has none, ignoring");
     return {};
   }
-  gpu::Grant grant = TRY(gpu::make_grant(choice.request, inventory));
+  scan::DriverFiles image = TRY_CTX(driver_files_of(context, look, *spec.process),
+                                    "cannot look for driver files in the image");
+  gpu::GrantOptions grant_options{choice.driver_mode, &image, choice.forward_compatibility, {}};
+  for (const Volume& volume : look.request.volumes) {
+    grant_options.volumes.push_back(volume.destination);
+  }
+  gpu::Grant grant = TRY(gpu::make_grant(choice.request, inventory, grant_options));
   for (const gpu::Reason& reason : grant.reasons) {
     context.log.debug(reason.kind + " " + reason.object + ": " + reason.why);
   }
   if (grant.synthetic) context.log.warn("the driver tree is synthetic: these are no real GPUs");
   warn_of(grant.warnings, context);
-  gpu::PlaceOptions options{context.paths.state, layers};
+  gpu::PlaceOptions options{context.paths.state, context.paths.root + "/volumes", image.musl};
   gpu::Placement placed = TRY(gpu::place(grant, options));
   if (!choice.additional_gids) placed.edits.additional_gids.clear();
+  copies = {std::move(placed.copies), std::move(placed.copied_links)};
   add_lowest_layer(placed.placeholder_layer, spec);
   oci::apply(placed.edits, spec);
   evidence.grant = std::move(grant);
@@ -152,6 +159,8 @@ Result<gpu::Choice> choose_gpus(const Context& context, const RunRequest& reques
   gpu::Choice choice = TRY(gpu::choose(sources, policy));
   choice.request.never = policy.never;
   choice.additional_gids = policy.additional_gids;
+  choice.driver_mode = request.gpu_driver.value_or(policy.driver_mode);
+  choice.forward_compatibility = policy.forward_compatibility;
   for (const gpu::Verdict& verdict : choice.verdicts) {
     context.log.debug(verdict.source + " '" + verdict.text +
                       (verdict.used ? "': counts: " : "': does not count: ") + verdict.why);
@@ -160,8 +169,8 @@ Result<gpu::Choice> choose_gpus(const Context& context, const RunRequest& reques
   return choice;
 }
 
-Result<Evidence> add_gpus(const Context& context, gpu::Choice choice,
-                          const std::vector<std::string>& layers, oci::Spec& spec) {
+Result<Evidence> add_gpus(const Context& context, gpu::Choice choice, const ImageLook& look,
+                          oci::Spec& spec, DriverCopies& copies) {
   Evidence evidence;
   evidence.sources = choice.verdicts;
   withdraw(choice.withdrawn, spec);
@@ -174,7 +183,7 @@ Result<Evidence> add_gpus(const Context& context, gpu::Choice choice,
   if (counts) {
     Machine machine = TRY(look_at_machine(context));
     TRY(narrow(choice, machine));
-    TRY(add_granted(context, choice, machine.ours, layers, spec, evidence));
+    TRY(add_granted(context, choice, machine.ours, look, spec, copies, evidence));
     evidence.inventory = std::move(machine.ours);
   }
   if (!choice.cdi_names.empty()) {

@@ -7,6 +7,7 @@
 #include "base/result.hpp"
 #include "engine/context.hpp"
 #include "engine/explain.hpp"
+#include "engine/image_driver.hpp"
 #include "engine/run.hpp"
 #include "gpu/grant/sources.hpp"
 #include "gpu/probe/probe.hpp"
@@ -25,9 +26,16 @@ Result<gpu::Inventory> list_gpus(const Context& context, gpu::Refresh refresh);
 Result<gpu::Choice> choose_gpus(const Context& context, const RunRequest& request,
                                 const oci::ContainerDefaults& image);
 
-/// Gives what was chosen to `spec`, CDI devices too, and what that was decided by. `layers`
-/// are the image's, highest first. Errors: those of granting and placing (gpu/grant/grant.hpp).
-Result<Evidence> add_gpus(const Context& context, gpu::Choice choice,
-                          const std::vector<std::string>& layers, oci::Spec& spec);
+/// Files of the driver that the container is to have in its own layer.
+struct DriverCopies {
+  std::vector<gpu::Copy> files;
+  std::vector<gpu::GrantedLink> links;
+};
+
+/// Gives what was chosen to `spec`, CDI devices too, and what that was decided by. `copies` is left
+/// to be done when the container has a directory.
+/// Errors: those of granting and placing (gpu/grant/grant.hpp).
+Result<Evidence> add_gpus(const Context& context, gpu::Choice choice, const ImageLook& look,
+                          oci::Spec& spec, DriverCopies& copies);
 
 }  // namespace berth::engine

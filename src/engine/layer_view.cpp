@@ -6,9 +6,11 @@
 #include <sys/sysmacros.h>
 
 #include <deque>
+#include <set>
 
 #include "base/text.hpp"
 #include "sys/file.hpp"
+#include "sys/io_at.hpp"
 #include "sys/xattr.hpp"
 
 namespace berth::engine {
@@ -43,6 +45,8 @@ struct LayerView::Entry {
   Directory directory;  ///< of a directory
   sys::Fd parent;       ///< of another thing: the layer's directory that holds it
   std::string name;
+  std::string path;  ///< absolute, without a link in it
+  uint64_t size = 0;
   bool link = false;
   bool regular = false;
 };
@@ -75,6 +79,7 @@ Result<LayerView::Entry> LayerView::look_in(const Directory& directory, const st
       entry.name = name;
       entry.link = S_ISLNK(status->st_mode);
       entry.regular = S_ISREG(status->st_mode);
+      entry.size = static_cast<uint64_t>(status->st_size);
       break;
     }
     entry.type = Type::directory;
@@ -89,36 +94,80 @@ Result<LayerView::Entry> LayerView::resolve(std::string_view path) const {
   push_front(pending, path);
   std::vector<Directory> stack;  // the directories from the root to here, for ".."
   stack.push_back(TRY(root()));
+  std::vector<std::string> names;  // of the directories on the stack but the root
   int links = 0;
   while (!pending.empty()) {
     std::string name = std::move(pending.front());
     pending.pop_front();
     if (name == "..") {
-      if (stack.size() > 1) stack.pop_back();
+      if (stack.size() == 1) continue;
+      stack.pop_back();
+      names.pop_back();
       continue;
     }
     Entry entry = TRY(look_in(stack.back(), name));
     if (entry.type == Type::directory) {
       stack.push_back(std::move(entry.directory));
+      names.push_back(std::move(name));
     } else if (entry.link) {
       if (++links > kMaxLinks) return Entry{};  // a circle leads nowhere
       std::string target = TRY(sys::read_link(entry.parent, name));
-      if (target.starts_with('/')) stack.erase(stack.begin() + 1, stack.end());
+      if (target.starts_with('/')) {
+        stack.erase(stack.begin() + 1, stack.end());
+        names.clear();
+      }
       push_front(pending, target);
     } else if (entry.type == Type::absent || !pending.empty()) {
       return Entry{};
     } else {
+      names.push_back(std::move(name));
+      entry.path = "/" + join(names, "/");
       return entry;
     }
   }
   Entry entry;
   entry.type = Type::directory;
+  entry.directory = std::move(stack.back());
   return entry;
 }
 
 Result<LayerView::Type> LayerView::look_up(std::string_view path) const {
   Entry entry = TRY(resolve(path));
   return entry.type;
+}
+
+Result<std::optional<LayerView::File>> LayerView::find_file(std::string_view path) const {
+  Entry entry = TRY(resolve(path));
+  if (!entry.regular) return std::optional<File>();
+  return std::optional<File>(File{std::move(entry.path), entry.size});
+}
+
+Result<std::string> LayerView::read_at(std::string_view path, uint64_t offset,
+                                       size_t length) const {
+  Entry entry = TRY(resolve(path));
+  if (!entry.regular) return std::string();
+  // As in read_file().
+  sys::Fd file =
+      TRY(sys::open_at(entry.parent, entry.name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
+  return sys::read_at(file, offset, length, std::string(path));
+}
+
+Result<std::vector<std::string>> LayerView::list(std::string_view path) const {
+  constexpr size_t kMaxNames = 4096;
+  Entry entry = TRY(resolve(path));
+  std::vector<std::string> names;
+  std::set<std::string> seen;
+  if (entry.type != Type::directory) return names;
+  for (const sys::Fd& layer : entry.directory) {
+    auto listed = sys::list_directory(layer, ".", kMaxNames);
+    if (!listed.ok()) continue;  // more than anybody looks for
+    for (std::string& name : *listed) {
+      if (!seen.insert(name).second) continue;
+      auto status = TRY(sys::stat_entry(layer, name));
+      if (status && !is_whiteout(*status)) names.push_back(std::move(name));
+    }
+  }
+  return names;
 }
 
 Result<std::optional<std::string>> LayerView::read_file(std::string_view path,

@@ -24,6 +24,21 @@ class LayerView {
   /// What is at the absolute `path`, links followed; a circle of links is absent.  Errors: io.
   Result<Type> look_up(std::string_view path) const;
 
+  struct File {
+    std::string path;  ///< absolute, without a link in it
+    uint64_t size = 0;
+  };
+  /// The regular file at `path`, links followed; nothing when there is none.  Errors: io.
+  Result<std::optional<File>> find_file(std::string_view path) const;
+
+  /// Up to `length` bytes of the regular file at `path` from `offset` on; none when there is no
+  /// such file.  Errors: io.
+  Result<std::string> read_at(std::string_view path, uint64_t offset, size_t length) const;
+
+  /// The names in the directory at `path`, at most 4096; none when there is no directory.
+  /// Errors: io.
+  Result<std::vector<std::string>> list(std::string_view path) const;
+
   /// The content of the regular file at `path`; nothing when there is none, or something else.
   /// Errors: io, corrupt (longer than `max_bytes`).
   Result<std::optional<std::string>> read_file(std::string_view path, size_t max_bytes) const;

@@ -43,12 +43,13 @@ struct RunRequest {
 
   // As docker does, 0 means no limit.
   std::optional<uint64_t> memory_bytes;
-  std::optional<uint64_t> cpu_quota_millis;    ///< thousandths of a CPU: 1500 for --cpus 1.5
-  std::optional<int64_t> pids_limit;           ///< -1: no limit
-  std::optional<uint64_t> shm_bytes;           ///< of /dev/shm; none or 0: 64 MiB
-  std::optional<std::string> gpus;             ///< the text of --gpus
-  std::vector<std::string> devices;            ///< CDI names of --device
-  gpu::Program program = gpu::Program::berth;  ///< what the user called
+  std::optional<uint64_t> cpu_quota_millis;      ///< thousandths of a CPU: 1500 for --cpus 1.5
+  std::optional<int64_t> pids_limit;             ///< -1: no limit
+  std::optional<uint64_t> shm_bytes;             ///< of /dev/shm; none or 0: 64 MiB
+  std::optional<std::string> gpus;               ///< the text of --gpus
+  std::optional<policy::DriverMode> gpu_driver;  ///< none: the policy's
+  std::vector<std::string> devices;              ///< CDI names of --device
+  gpu::Program program = gpu::Program::berth;    ///< what the user called
 
   std::optional<int> stop_signal;  ///< none: the image's, else TERM
 

@@ -2,8 +2,10 @@
 """The annotations with which driver files come into a container: links that its first process makes,
 and a loader cache of its own. Whoever writes them, they change nothing but the container's root."""
 
+import ctypes
 import os
 import subprocess
+import threading
 
 import pytest
 
@@ -210,3 +212,44 @@ def test_the_plan_names_links_and_libraries(runtime, bundle):
     root = next(i for i, line in enumerate(lines) if "enter the root" in line)
     kept = next(i for i, line in enumerate(lines) if "keep capabilities" in line)
     assert link < bound < root < kept < filled
+
+
+def exchange(left, right):
+    """Swaps two names in one step. renameat2(2) RENAME_EXCHANGE"""
+    libc = ctypes.CDLL(None, use_errno=True)
+    return libc.renameat2(-100, os.fsencode(left), -100, os.fsencode(right), 2)
+
+
+def test_a_root_that_changes_during_the_start_leads_nothing_to_the_host(runtime, bundle, place):
+    """The shape of CVE-2024-0132 and CVE-2025-23359: between two looks a directory becomes a link."""
+    host = place / "host"
+    (host / "nvidia/lib64").mkdir(parents=True)
+    (host / "nvidia/lib64/libcuda.so.1").write_text("the host's")
+    for path in (host, host / "nvidia", host / "nvidia/lib64"):
+        path.chmod(0o777)
+    (place / "driver").write_text("the driver's")
+    (bundle.rootfs / "usr/local/nvidia/lib64").mkdir(parents=True)
+    (bundle.rootfs / "usr/other").symlink_to(f"../../../../../../..{host}")
+    (bundle.rootfs / "etc-other").symlink_to(f"../../../../../..{host}")
+    annotate(with_cache(bundle, CUDA), **{"/usr/local/evil": "x", "/usr/local/nvidia/deep/evil": "x"})
+    bundle.mount("/usr/local/nvidia/lib64/libcuda.so.1", place / "driver", "bind", "ro")
+    before = subprocess.run(["find", host, "-ls"], check=True, capture_output=True).stdout
+    stop = threading.Event()
+
+    def swap():
+        while not stop.is_set():
+            exchange(bundle.rootfs / "usr/local", bundle.rootfs / "usr/other")
+            exchange(bundle.rootfs / "etc", bundle.rootfs / "etc-other")
+
+    swapper = threading.Thread(target=swap)
+    swapper.start()
+    try:
+        for _ in range(40):
+            done = runtime.run(bundle.shell("cat /usr/local/nvidia/lib64/libcuda.so.1 2>/dev/null; true"))
+            assert "the host's" not in done.stdout
+            if done.returncode != 0:
+                assert len(done.stderr.splitlines()) == 1, done
+    finally:
+        stop.set()
+        swapper.join()
+    assert subprocess.run(["find", host, "-ls"], check=True, capture_output=True).stdout == before

@@ -19,6 +19,8 @@ struct Options {
   std::string network = "none";
   std::string pull = "missing";
   std::optional<std::string> cpus;
+  std::string gpu_driver;
+  bool immutable = false;
   bool dry_run = false;
   bool explain = false;
   std::string format = "text";
@@ -74,6 +76,13 @@ FlagTable flags(Options& o) {
       {"pids-limit", 0, "NUMBER", "At most this many processes; 0 or -1: no limit",
        read_integer(r.pids_limit)},
       {"gpus", 0, "GPUS", "all, none, N, or device=LIST; capabilities=LIST", &r.gpus},
+      {"gpu-driver",
+       0,
+       "MODE",
+       "How the driver's files come in: bind, volume, copy, image or none",
+       &o.gpu_driver,
+       {"bind", "volume", "copy", "image", "none"}},
+      {"immutable", 0, "", "The same as --read-only --gpu-driver image", &o.immutable},
       {"device", 0, "VENDOR/CLASS=NAME", "Give a CDI device, such as nvidia.com/gpu=0", &r.devices},
       {"pull",
        0,
@@ -120,6 +129,18 @@ Result<engine::RunRequest> complete(const Session& session, const Options& o,
     request.tmpfs.push_back(TRY(engine::parse_tmpfs(text)));
   }
   if (o.cpus) request.cpu_quota_millis = TRY(engine::parse_cpus(*o.cpus));
+  if (!o.gpu_driver.empty()) {
+    request.gpu_driver =
+        TRY(policy::from_json_text(o.gpu_driver, std::type_identity<policy::DriverMode>()));
+  }
+  if (o.immutable) {
+    bool image = !request.gpu_driver || *request.gpu_driver == policy::DriverMode::image;
+    if (!image) {
+      return make_error(Kind::usage, "'--immutable' and '--gpu-driver' contradict each other");
+    }
+    request.gpu_driver = policy::DriverMode::image;
+    request.read_only = true;
+  }
   if (o.network == "host") request.network = engine::Network::host;
   if (o.pull == "always") request.pull = engine::PullPolicy::always;
   if (o.pull == "never") request.pull = engine::PullPolicy::never;

@@ -15,14 +15,16 @@
 namespace berth::gpu {
 namespace {
 
+using policy::DriverMode;
+
 std::string list(const std::set<std::string>& words) {
   return join(std::vector<std::string>(words.begin(), words.end()), ",");
 }
 
 class Granter {
  public:
-  Granter(const Request& request, const Inventory& inventory)
-      : request_(request), inventory_(inventory) {}
+  Granter(const Request& request, const Inventory& inventory, const GrantOptions& options)
+      : request_(request), inventory_(inventory), options_(options) {}
 
   Result<Grant> run() {
     if (request_.want == Request::Want::none) return Grant{};
@@ -31,9 +33,11 @@ class Granter {
     choose_capabilities();
     TRY(check_requirements());
     grant_.synthetic = inventory_.synthetic;
+    grant_.mode = options_.mode;
+    grant_.driver_version = inventory_.driver.library_version;
     add_nodes();
-    add_libraries();
-    add_other_files();
+    if (has_files()) add_files();
+    TRY(consider_image());
     add_environment();
     add_procfs();
     return std::move(grant_);
@@ -47,9 +51,18 @@ class Granter {
                                  const Gpu* gpu);
   std::string why_granted() const;
   void add_nodes();
-  void add_libraries();
+  bool has_files() const {
+    return options_.mode != DriverMode::image && options_.mode != DriverMode::none;
+  }
+  void add_files();
   void add_library(const DriverFile& file);
-  void add_other_files();
+  void add_file(const DriverFile& file);
+  Result<void> consider_image();
+  Result<void> check_image_driver();
+  Result<void> shadow(const scan::ImageLibrary& library);
+  bool use_compat();
+  bool in_volume(const std::string& path) const;
+  bool shows(const ProcText& text) const;
   void add_environment();
   void add_procfs();
 
@@ -71,6 +84,7 @@ class Granter {
 
   const Request& request_;
   const Inventory& inventory_;
+  const GrantOptions& options_;
   std::vector<Selected> selected_;
   std::set<std::string> capabilities_;
   Grant grant_;
@@ -79,6 +93,7 @@ class Granter {
 // A package upgrade replaces the files and leaves the module: every CUDA call would then fail with
 // a version mismatch inside of the container, where nobody can see why.
 Result<void> Granter::check_versions() const {
+  if (!has_files()) return {};
   const Driver& driver = inventory_.driver;
   if (driver.library_version.empty()) {
     return make_error(Kind::not_found,
@@ -169,22 +184,25 @@ std::string Granter::why_granted() const {
 
 void Granter::add_nodes() {
   std::set<uint32_t> indices;
+  const bool graphics = has("graphics") || has("display");
   for (const Selected& selected : selected_) {
+    const std::string name = name_of(selected);
     indices.insert(selected.gpu->index);
     add_node(selected.gpu->node);
     if (selected.slice != nullptr) {
       for (const Node& node : selected.slice->nodes) add_node(node);
     }
     // A slice has no display engine: its GPU's DRM nodes would open the whole GPU.
-    if (selected.slice == nullptr && (has("graphics") || has("display"))) {
+    if (selected.slice == nullptr && graphics) {
       for (const Node& node : selected.gpu->drm_nodes) add_node(node);
+      for (const NodeLink& link : selected.gpu->drm_links) grant_.node_links.push_back(link);
     }
-    reason("gpu", name_of(selected), why_granted());
+    reason("gpu", name, why_granted());
   }
   grant_.gpus.assign(indices.begin(), indices.end());
   for (const Node& node : inventory_.control_nodes) {
     if (node.path.starts_with("/dev/nvidia-uvm") && !has("compute")) continue;
-    if (node.path == "/dev/nvidia-modeset" && !has("display") && !has("graphics")) continue;
+    if (node.path == "/dev/nvidia-modeset" && !graphics) continue;
     add_node(node);
   }
 }
@@ -214,27 +232,125 @@ void Granter::add_library(const DriverFile& file) {
                                    .hwcap = 0});
 }
 
-void Granter::add_libraries() {
-  bool any32 = false;
-  for (const DriverFile& file : inventory_.files) {
-    if (file.kind != FileKind::library || !wanted(file)) continue;
-    any32 = any32 || file.elf32;
-    add_library(file);
+void Granter::add_file(const DriverFile& file) {
+  if (file.kind == FileKind::library) return add_library(file);
+  // A volume has the programs too; with all else they are where a PATH leads.
+  bool inside = options_.mode == DriverMode::volume && file.kind == FileKind::binary;
+  std::string in_directory = fmt::format("{}/bin/{}", kDriverDirectory, file.name);
+  grant_.files.push_back({file.kind, file.host_path, inside ? in_directory : file.container_path});
+  if (file.kind == FileKind::binary && !inside) {
+    // For images whose PATH starts with NVIDIA's directory.
+    grant_.links.push_back({in_directory, file.container_path});
   }
-  grant_.library_directories.push_back(fmt::format("{}/lib64", kDriverDirectory));
-  if (any32) grant_.library_directories.push_back(fmt::format("{}/lib", kDriverDirectory));
 }
 
-void Granter::add_other_files() {
+void Granter::add_files() {
+  grant_.files.reserve(inventory_.files.size());
   for (const DriverFile& file : inventory_.files) {
-    if (file.kind == FileKind::library || !wanted(file)) continue;
-    grant_.files.push_back({file.kind, file.host_path, file.container_path});
-    if (file.kind == FileKind::binary) {
-      // For images whose PATH starts with NVIDIA's directory.
-      grant_.links.push_back(
-          {fmt::format("{}/bin/{}", kDriverDirectory, file.name), file.container_path});
+    if (!wanted(file)) continue;
+    bool copied = options_.mode == DriverMode::copy && file.kind == FileKind::socket;
+    if (copied) {
+      reason("socket", file.container_path, "a socket cannot be copied", false);
+    } else {
+      add_file(file);
     }
   }
+}
+
+bool Granter::in_volume(const std::string& path) const {
+  return std::any_of(options_.volumes.begin(), options_.volumes.end(), [&](const std::string& one) {
+    return path.starts_with(one) && (path.size() == one.size() || path[one.size()] == '/');
+  });
+}
+
+// The image's own libcuda: which one the program will load, and whether it may.
+Result<void> Granter::consider_image() {
+  if (options_.image == nullptr || options_.mode == DriverMode::none) return {};
+  if (options_.mode == DriverMode::image) return check_image_driver();
+  if (!has("compute") && !has("video")) return {};
+  bool compat = use_compat();
+  for (const scan::ImageLibrary& library : options_.image->libraries) {
+    if (library.path.starts_with(std::string(kDriverDirectory) + "/")) continue;
+    if (compat && library.path.starts_with(options_.image->compat->directory + "/")) continue;
+    if (library.before_cache) {
+      TRY(shadow(library));
+    } else {
+      reason("library", library.path,
+             "the image's own, found by " + library.why +
+                 "; the driver's comes before it in the loader's cache",
+             false);
+    }
+  }
+  return {};
+}
+
+// The host's file is laid over it: another version than the module's fails in every call.
+Result<void> Granter::shadow(const scan::ImageLibrary& library) {
+  auto ours = std::find_if(inventory_.files.begin(), inventory_.files.end(), [](const auto& file) {
+    return file.kind == FileKind::library && file.soname == "libcuda.so.1" && !file.elf32;
+  });
+  if (ours == inventory_.files.end()) return {};
+  if (in_volume(library.real_path)) {
+    return make_error(
+        Kind::unsupported,
+        fmt::format("{} (by {}) would be loaded in place of the driver's libcuda, and "
+                    "lies in a volume",
+                    quoted(library.path), library.why),
+        "--gpu-driver image, or another volume");
+  }
+  grant_.files.push_back({FileKind::config, ours->host_path, library.real_path});
+  reason("library", library.path,
+         "the image's own" + (library.version.empty() ? "" : " (" + library.version + ")") +
+             ", found by " + library.why + ": the driver's is laid over it");
+  return {};
+}
+
+bool Granter::use_compat() {
+  const scan::DriverFiles& image = *options_.image;
+  if (!image.compat) {
+    if (!image.no_compat_why.empty()) reason("compat", "libcuda.so.1", image.no_compat_why, false);
+    return false;
+  }
+  std::vector<std::string> brands;
+  for (const Selected& selected : selected_) brands.push_back(selected.gpu->brand.value_or(""));
+  scan::CompatVerdict verdict = scan::judge_compat(*image.compat, inventory_.driver.module_version,
+                                                   inventory_.driver.cuda_version, brands);
+  if (verdict.use && !options_.forward_compatibility) {
+    verdict = {false, "forward compatibility is switched off by the policy"};
+  }
+  reason("compat", image.compat->directory, verdict.why, verdict.use);
+  if (!verdict.use) return false;
+  // The loader has one place for each name: the package's is it now.
+  for (const std::string& name : image.compat->libraries) {
+    for (scan::LoaderEntry& entry : grant_.loader_entries) {
+      bool same = entry.soname == name && (entry.flags & 0xff00) != 0;
+      if (same) entry.path = image.compat->directory + "/" + name;
+    }
+  }
+  return true;
+}
+
+Result<void> Granter::check_image_driver() {
+  const std::string& module = inventory_.driver.module_version;
+  const auto& libraries = options_.image->libraries;
+  if (libraries.empty()) {
+    return make_error(Kind::unsupported,
+                      "the image has no libcuda.so.1 of its own that its loader finds",
+                      "--gpu-driver bind");
+  }
+  const scan::ImageLibrary& first = libraries[0];
+  const auto& compat = options_.image->compat;
+  bool newer = compat && first.real_path.starts_with(compat->directory) && use_compat();
+  if (first.version != module && !newer) {
+    return make_error(
+        Kind::unsupported,
+        fmt::format("the image's {} (by {}) is {} but the kernel module is {}", quoted(first.path),
+                    first.why, first.version.empty() ? "of an unknown version" : first.version,
+                    module),
+        "--gpu-driver bind, or an image with that driver");
+  }
+  reason("library", first.path, "the image's own, found by " + first.why + ": it will be loaded");
+  return {};
 }
 
 void Granter::add_environment() {
@@ -250,27 +366,50 @@ void Granter::add_environment() {
   grant_.warnings = stale_selections(request_, selected_);
 }
 
-// Only where the container's own procfs has these files: a synthetic tree is not in it.
+bool Granter::shows(const ProcText& text) const {
+  if (!text.gpu) {
+    // The right to make slices, and to watch them.
+    bool config = text.path.ends_with("/mig/config"), monitor = text.path.ends_with("/mig/monitor");
+    return !(config && !request_.features.mig_config) &&
+           !(monitor && !request_.features.mig_monitor);
+  }
+  return std::any_of(selected_.begin(), selected_.end(), [&](const Selected& one) {
+    if (one.gpu->vendor != Vendor::nvidia || one.gpu->index != *text.gpu) return false;
+    return !text.slice || one.slice == nullptr || one.slice->index == *text.slice;
+  });
+}
+
 void Granter::add_procfs() {
-  if (inventory_.synthetic || inventory_.params.empty()) return;
   constexpr std::string_view kModify = "ModifyDeviceFiles: 1";
   size_t at = inventory_.params.find(kModify);
-  if (at != std::string::npos) {
+  if (at != std::string::npos && !inventory_.synthetic) {
     grant_.params = inventory_.params;
     grant_.params[at + kModify.size() - 1] = '0';
+  }
+  for (const ProcText& text : inventory_.proc_texts) {
+    if (!shows(text)) {
+      reason("proc", "/proc/driver/" + text.path, "its GPU or right was not granted", false);
+      continue;
+    }
+    bool same = !grant_.proc.empty() && grant_.proc.back().path == text.path;
+    if (!same) grant_.proc.push_back({text.path, {}});
+    grant_.proc.back().text += text.text;
+  }
+  for (ProcFile& file : grant_.proc) {
+    if (file.path != "nvidia/params") continue;
+    at = file.text.find(kModify);
+    if (at == std::string::npos) continue;
+    file.text[at + kModify.size() - 1] = '0';
     reason("proc", "/proc/driver/nvidia/params",
            "ModifyDeviceFiles is 0, so that NVML makes no node of another GPU");
   }
-  grant_.hide_other_gpus = grant_.gpus.size() < inventory_.gpus.size() + inventory_.left_out;
-  std::set<std::string> visible;
-  for (const Selected& selected : selected_) visible.insert(selected.gpu->pci_address);
-  grant_.visible_pci_addresses.assign(visible.begin(), visible.end());
 }
 
 }  // namespace
 
-Result<Grant> make_grant(const Request& request, const Inventory& inventory) {
-  return Granter(request, inventory).run();
+Result<Grant> make_grant(const Request& request, const Inventory& inventory,
+                         const GrantOptions& options) {
+  return Granter(request, inventory, options).run();
 }
 
 }  // namespace berth::gpu

@@ -8,6 +8,8 @@
 #include "base/result.hpp"
 #include "gpu/grant/request.hpp"
 #include "gpu/inventory/inventory.hpp"
+#include "policy/policy.hpp"
+#include "scan/driver_files.hpp"
 #include "scan/loader_cache.hpp"
 
 namespace berth::gpu {
@@ -39,29 +41,46 @@ struct Reason {
   std::string host_path;  ///< where it comes from; empty where that says nothing
 };
 
+/// A file of /proc/driver as the container sees it.
+struct ProcFile {
+  std::string path;  ///< below /proc/driver
+  std::string text;
+};
+
 /// All that a container gets.
 struct Grant {
   std::vector<uint32_t> gpus;  ///< indices, for messages
   bool synthetic = false;
+  policy::DriverMode mode = policy::DriverMode::bind;
+  std::string driver_version;  ///< of the files
   std::vector<Node> nodes;
+  std::vector<NodeLink> node_links;  ///< in /dev
   std::vector<GrantedFile> files;
   std::vector<GrantedLink> links;
   std::vector<std::string> env;
-  std::vector<scan::LoaderEntry> loader_entries;  ///< for glibc's cache
-  std::vector<std::string> library_directories;   ///< for musl's path file
+  std::vector<scan::LoaderEntry> loader_entries;
   /// /proc/driver/nvidia/params with ModifyDeviceFiles: 0, without which NVML tries to make the
   /// nodes of every GPU; empty where the machine has no such file or it already says 0.
   std::string params;
-  /// Directories of /proc/driver/nvidia/gpus that stay visible; only meant when hide_other_gpus.
-  std::vector<std::string> visible_pci_addresses;
-  bool hide_other_gpus = false;
+  std::vector<ProcFile> proc;  ///< all of /proc/driver that is seen; empty: it is as the host's
   std::vector<Reason> reasons;
   std::vector<std::string> warnings;  ///< for people, on the way
 };
 
+struct GrantOptions {
+  policy::DriverMode mode = policy::DriverMode::bind;
+  /// What the image brings with it; null: nobody has looked.
+  const scan::DriverFiles* image = nullptr;
+  bool forward_compatibility = true;  ///< the image's compat libraries may be used
+  /// Paths of the container that are volumes: nothing of ours goes there.
+  std::vector<std::string> volumes;
+};
+
 /// Decides what `request` gets from `inventory`. Pure. A request for nothing gives an empty
 /// grant. Errors: those of select(), not_found (no driver), unsupported (driver files of another
-/// version than the module; a requirement of the image fails).
-Result<Grant> make_grant(const Request& request, const Inventory& inventory);
+/// version than the module; a requirement of the image fails; a driver of the image that does not
+/// fit the module, with DriverMode::image; one that cannot be hidden).
+Result<Grant> make_grant(const Request& request, const Inventory& inventory,
+                         const GrantOptions& options = {});
 
 }  // namespace berth::gpu

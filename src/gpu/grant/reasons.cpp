@@ -161,7 +161,9 @@ void Reasons::add_left_out_files() {
     if (granted.contains(file.host_path)) continue;
     std::string why = "capability " + join(file.capabilities, " or ") + " was not asked for";
     if (file.capabilities.empty()) why = "nothing asked for it";
-    if (file.elf32) why = "32-bit, and capability compat32 was not asked for";
+    bool none = grant_.mode == policy::DriverMode::image || grant_.mode == policy::DriverMode::none;
+    if (none) why = "nothing but nodes comes into this container (--gpu-driver)";
+    if (file.elf32 && !none) why = "32-bit, and capability compat32 was not asked for";
     // The host's path, because the name alone may be that of a file which was given.
     add(kind_of(file.kind), file.host_path, std::move(why), {}, false);
   }

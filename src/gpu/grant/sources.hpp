@@ -47,6 +47,8 @@ struct Verdict {
 };
 
 struct Choice {
+  policy::DriverMode driver_mode = policy::DriverMode::bind;
+  bool forward_compatibility = true;
   Request request;
   std::vector<std::string> cdi_names;  ///< to be resolved beside it
   std::vector<Verdict> verdicts;

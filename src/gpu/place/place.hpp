@@ -13,26 +13,38 @@ namespace berth::gpu {
 struct PlaceOptions {
   /// The `--state` directory; what is built lives in its `gpu/` and is shared by all containers.
   std::string state_dir;
-  /// The image's unpacked layers, highest first, or one root directory: where the image's own
-  /// loader cache is looked for. Hostile; no symbolic link in them is followed.
-  std::vector<std::string> layers;
+  /// Where volumes of driver files are kept: on a disk, if there is one.
+  std::string volume_dir;
+  /// The image has musl, whose loader reads a file of its own.
+  bool musl = false;
+};
+
+/// A file of the host that becomes the container's own.
+struct Copy {
+  std::string host_path;
+  std::string path;  ///< in the container
+  uint32_t mode = 0444;
 };
 
 struct Placement {
   oci::ContainerEdits edits;
   /// An absolute directory to put below all layers of the image: it has the mount points, so that
   /// making them copies nothing up. Where the image hides one, the runtime makes it as ever.
-  /// Empty when nothing is granted.
+  /// Empty when nothing is mounted.
   std::string placeholder_layer;
+  /// To be put into the container's own layer: DriverMode::copy.
+  std::vector<Copy> copies;
+  std::vector<GrantedLink> copied_links;
 };
 
-/// Turns a grant into edits of a container's configuration. Builds, once per set of driver files, a
-/// skeleton directory (placeholders and links), a layer of mount points and, once per image loader
-/// cache, the merged cache; all are published by rename under a name made from their content. With
-/// both in place it costs a few stats. The mounts come in this order: the skeleton at
-/// /usr/local/nvidia, each library over its placeholder, binaries, sockets, configuration files,
-/// /etc/ld.so.cache (and /etc/ld-musl-<arch>.path in an image with musl),
-/// /proc/driver/nvidia/params. Errors: io and denied (the state directory).
+/// Turns a grant into edits of a container's configuration. What it needs on the host it builds
+/// once per content and publishes by rename, so that the next start finds it with a few stats:
+/// - bind: a skeleton directory (placeholders and links) at /usr/local/nvidia, each library bound
+///   over its placeholder there, binaries and configuration files over theirs;
+/// - volume: one directory with all of them (volume.hpp), bound at /usr/local/nvidia;
+/// - copy: nothing, but a list of what is to be copied;
+/// - in each mode sockets, /proc/driver as the container may see it, and the nodes.
+/// Errors: io and denied (the state directory), not_found (a driver file is gone).
 Result<Placement> place(const Grant& grant, const PlaceOptions& options);
 
 }  // namespace berth::gpu

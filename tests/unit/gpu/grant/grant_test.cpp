@@ -134,7 +134,6 @@ TEST(Grant, all_gives_every_gpu_and_what_compute_and_utility_need) {
                           "/usr/local/nvidia/lib64/libnvidia-gpucomp.so.570.133.20",
                           "/usr/bin/nvidia-smi", "/usr/bin/nvidia-cuda-mps-server"));
   EXPECT_THAT(grant->env, Contains("NVIDIA_DRIVER_CAPABILITIES=compute,utility"));
-  EXPECT_FALSE(grant->hide_other_gpus);
 }
 
 TEST(Grant, an_index_is_not_a_minor) {
@@ -142,8 +141,6 @@ TEST(Grant, an_index_is_not_a_minor) {
   ASSERT_TRUE(grant.ok()) << to_line(grant.error());
   EXPECT_THAT(node_paths(*grant), ElementsAre("/dev/nvidia7", "/dev/nvidia5", "/dev/nvidiactl",
                                               "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools"));
-  EXPECT_TRUE(grant->hide_other_gpus);
-  EXPECT_THAT(grant->visible_pci_addresses, ElementsAre("0000:10:00.0", "0000:12:00.0"));
   EXPECT_THAT(grant->env, Contains("NVIDIA_VISIBLE_DEVICES=GPU-aa0-0000,GPU-b2-0000"));
 }
 
@@ -249,8 +246,6 @@ TEST(Grant, the_32_bit_files_come_only_when_asked_for) {
   auto grant = ask("all,capabilities=compute,compat32", machine());
   ASSERT_TRUE(grant.ok());
   EXPECT_THAT(file_paths(*grant), Contains("/usr/local/nvidia/lib/libcuda.so.570.133.20"));
-  EXPECT_THAT(grant->library_directories,
-              ElementsAre("/usr/local/nvidia/lib64", "/usr/local/nvidia/lib"));
 }
 
 TEST(Grant, links_are_made_by_soname) {
@@ -270,14 +265,92 @@ TEST(Grant, params_forbid_making_nodes_of_other_gpus) {
   synthetic.synthetic = true;
   auto grant = ask("1", synthetic);
   EXPECT_EQ(grant->params, "");
-  EXPECT_FALSE(grant->hide_other_gpus);
   EXPECT_TRUE(grant->synthetic);
 }
 
-TEST(Grant, a_gpu_that_is_not_ours_is_hidden_too) {
-  Inventory inventory = machine(1);
-  inventory.left_out = 7;
-  EXPECT_TRUE(ask("all", inventory)->hide_other_gpus);
+Inventory machine_with_proc() {
+  Inventory inventory = machine(2);
+  inventory.proc_texts = {{"nvidia/version", "570\n", {}, {}},
+                          {"nvidia/params", "A: 1\nModifyDeviceFiles: 1\n", {}, {}},
+                          {"nvidia/gpus/a/information", "first\n", 0, {}},
+                          {"nvidia/gpus/b/information", "second\n", 1, {}},
+                          {"nvidia/capabilities/mig/config", "1\n", {}, {}},
+                          {"nvidia-caps/mig-minors", "gpu0/gi0 3\n", 0, {}},
+                          {"nvidia-caps/mig-minors", "gpu1/gi0 9\n", 1, {}}};
+  return inventory;
+}
+
+TEST(Grant, only_what_was_granted_is_seen_in_procfs) {
+  auto grant = ask("device=1", machine_with_proc());
+  ASSERT_TRUE(grant.ok());
+  std::vector<std::string> seen;
+  for (const ProcFile& file : grant->proc) seen.push_back(file.path + "=" + file.text);
+  EXPECT_THAT(
+      seen,
+      ElementsAre("nvidia/version=570\n", "nvidia/params=A: 1\nModifyDeviceFiles: 0\n",
+                  "nvidia/gpus/b/information=second\n", "nvidia-caps/mig-minors=gpu1/gi0 9\n"));
+}
+
+Result<Grant> with_image(const std::string& wish, const GrantOptions& options) {
+  auto request = parse_request(wish);
+  return make_grant(*request, machine(1), options);
+}
+
+std::string why(const Grant& grant, const std::string& object) {
+  for (const Reason& one : grant.reasons) {
+    if (one.object == object) return (one.given ? "given: " : "not given: ") + one.why;
+  }
+  return "no reason";
+}
+
+TEST(Grant, an_image_with_its_own_driver_gets_nodes_alone_if_the_version_fits) {
+  scan::DriverFiles image;
+  GrantOptions options{policy::DriverMode::image, &image, true, {}};
+  EXPECT_EQ(to_line(with_image("all", options).error()),
+            "the image has no libcuda.so.1 of its own that its loader finds; try: --gpu-driver "
+            "bind");
+  image.libraries = {{"/usr/lib64/libcuda.so.1", "/usr/lib64/libcuda.so.535.1", "535.1",
+                      "a default directory", false}};
+  EXPECT_EQ(to_line(with_image("all", options).error()),
+            "the image's '/usr/lib64/libcuda.so.1' (by a default directory) is 535.1 but the "
+            "kernel module is 570.133.20; try: --gpu-driver bind, or an image with that driver");
+  image.libraries[0].version = "570.133.20";
+  auto grant = with_image("all", options);
+  ASSERT_TRUE(grant.ok()) << to_line(grant.error());
+  EXPECT_THAT(grant->files, IsEmpty());
+  EXPECT_THAT(grant->loader_entries, IsEmpty());
+  EXPECT_THAT(grant->links, IsEmpty());
+  EXPECT_THAT(node_paths(*grant), Contains("/dev/nvidia7"));
+  EXPECT_EQ(why(*grant, "/usr/lib64/libcuda.so.1"),
+            "given: the image's own, found by a default directory: it will be loaded");
+}
+
+TEST(Grant, a_libcuda_that_would_win_is_covered_or_refused) {
+  scan::DriverFiles image;
+  image.libraries = {
+      {"/opt/libcuda.so.1", "/opt/libcuda.so.535.1", "535.1", "LD_LIBRARY_PATH", true},
+      {"/usr/lib64/libcuda.so.1", "/usr/lib64/libcuda.so.1", "", "a default directory", false}};
+  auto grant = with_image("all", {policy::DriverMode::bind, &image, true, {}});
+  ASSERT_TRUE(grant.ok());
+  EXPECT_THAT(file_paths(*grant), Contains("/opt/libcuda.so.535.1"));
+  EXPECT_THAT(file_paths(*grant), Not(Contains("/usr/lib64/libcuda.so.1")));
+  auto refused = with_image("all", {policy::DriverMode::bind, &image, true, {"/opt"}});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().what,
+            "'/opt/libcuda.so.1' (by LD_LIBRARY_PATH) would be loaded in place of the driver's "
+            "libcuda, and lies in a volume");
+}
+
+TEST(Grant, compat_libraries_come_first_in_the_loaders_cache_where_they_fit) {
+  scan::DriverFiles image;
+  image.compat = scan::CompatPackage{
+      "/usr/local/cuda/compat", "575.57.08", true, "12.9", {550, 570}, {"libcuda.so.1"}};
+  GrantOptions options{policy::DriverMode::bind, &image, true, {}};
+  EXPECT_EQ(with_image("all", options)->loader_entries[0].path,
+            "/usr/local/cuda/compat/libcuda.so.1");
+  options.forward_compatibility = false;
+  EXPECT_EQ(with_image("all", options)->loader_entries[0].path,
+            "/usr/local/nvidia/lib64/libcuda.so.1");
 }
 
 TEST(Grant, refuses_what_the_image_can_not_run_on) {

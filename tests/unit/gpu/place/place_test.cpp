@@ -38,7 +38,7 @@ class Place : public ::testing::Test {
                               .flags = 0x303,
                               .os_version = 0,
                               .hwcap = 0}};
-    grant_.library_directories = {"/usr/local/nvidia/lib64"};
+    grant_.driver_version = "570.1";
     Node node;
     node.path = "/dev/nvidia0";
     node.host_path = "/tree/dev/nvidia0";
@@ -51,14 +51,13 @@ class Place : public ::testing::Test {
   std::string layer(const std::string& name) const { return scratch_.path() + "/layer-" + name; }
   std::string state() const { return scratch_.path() + "/state"; }
 
-  oci::ContainerEdits place_it(const std::vector<std::string>& layers = {}) {
-    return place_all(layers).edits;
-  }
-  Placement place_all(const std::vector<std::string>& layers = {}) {
-    auto edits = place(grant_, {.state_dir = state(), .layers = layers});
+  oci::ContainerEdits place_it() { return place_all().edits; }
+  Placement place_all(bool musl = false) {
+    auto edits = place(grant_, {.state_dir = state(), .volume_dir = volumes(), .musl = musl});
     EXPECT_TRUE(edits.ok()) << to_line(edits.error());
     return edits.ok() ? *edits : Placement{};
   }
+  std::string volumes() const { return scratch_.path() + "/volumes"; }
   static std::vector<std::string> destinations(const oci::ContainerEdits& edits) {
     std::vector<std::string> out;
     for (const oci::Mount& mount : edits.mounts) out.push_back(mount.destination);
@@ -70,18 +69,6 @@ class Place : public ::testing::Test {
     }
     return {};
   }
-  static scan::LoaderCache cache_of(const oci::ContainerEdits& edits) {
-    auto cache = scan::read_loader_cache(read_text(source(edits, "/etc/ld.so.cache")));
-    EXPECT_TRUE(cache.ok()) << to_line(cache.error());
-    return cache.ok() ? *cache : scan::LoaderCache{};
-  }
-  static void write_cache(const std::string& root, const std::string& soname,
-                          const std::string& path) {
-    scan::LoaderCache cache;
-    cache.entries = {{.soname = soname, .path = path, .flags = 0x303, .os_version = 0, .hwcap = 0}};
-    write_text(root + "/etc/ld.so.cache", scan::write_loader_cache(cache));
-  }
-
   Scratch scratch_;
   Grant grant_;
 };
@@ -90,7 +77,7 @@ TEST_F(Place, mounts_the_skeleton_first_and_each_library_over_its_placeholder) {
   auto edits = place_it();
   EXPECT_THAT(destinations(edits),
               ElementsAre("/usr/local/nvidia", "/usr/local/nvidia/lib64/libcuda.so.570.1",
-                          "/usr/bin/nvidia-smi", "/etc/ld.so.cache"));
+                          "/usr/bin/nvidia-smi"));
   for (const oci::Mount& mount : edits.mounts) {
     EXPECT_EQ(mount.type, "bind");
     EXPECT_THAT(mount.options, ElementsAre("bind", "ro", "nosuid", "nodev"));
@@ -112,8 +99,6 @@ TEST_F(Place, every_user_of_the_container_can_read_it_whatever_our_umask) {
     ASSERT_EQ(::stat(path.c_str(), &info), 0);
     EXPECT_EQ(info.st_mode & 0777, 0755U) << path;
   }
-  ASSERT_EQ(::stat(source(edits, "/etc/ld.so.cache").c_str(), &info), 0);
-  EXPECT_EQ(info.st_mode & 0777, 0444U);
 }
 
 TEST_F(Place, what_is_built_is_used_again_and_nothing_else_is_left) {
@@ -125,36 +110,55 @@ TEST_F(Place, what_is_built_is_used_again_and_nothing_else_is_left) {
     ++entries;
     EXPECT_THAT(entry.path().filename().string(), Not(::testing::StartsWith("building-")));
   }
-  EXPECT_EQ(entries, 3U);  // the skeleton, the mount points, the loader cache
+  EXPECT_EQ(entries, 2U);  // the skeleton and the mount points
 }
 
-TEST_F(Place, the_images_own_cache_is_kept_and_ours_wins) {
-  write_cache(layer("low"), "libcuda.so.1", "/usr/local/cuda/compat/libcuda.so.1");
-  auto overridden = cache_of(place_it({layer("low")}));
-  ASSERT_EQ(overridden.entries.size(), 1U);
-  EXPECT_EQ(overridden.entries[0].path, "/usr/local/nvidia/lib64/libcuda.so.1");
-  write_cache(layer("high"), "libpython.so.3", "/opt/libpython.so.3");
-  auto merged = cache_of(place_it({layer("high"), layer("low")}));
-  ASSERT_EQ(merged.entries.size(), 2U);
-  EXPECT_EQ(merged.entries[0].path, "/opt/libpython.so.3");
+TEST_F(Place, leaves_the_loader_cache_to_the_container) {
+  auto edits = place_it();
+  ASSERT_EQ(edits.loader_entries.size(), 1U);
+  EXPECT_EQ(edits.loader_entries[0].soname, "libcuda.so.1");
+  EXPECT_EQ(edits.loader_entries[0].path, "/usr/local/nvidia/lib64/libcuda.so.1");
+  EXPECT_EQ(edits.loader_entries[0].flags, 0x303);
 }
 
-TEST_F(Place, a_changed_cache_of_an_image_is_noticed) {
-  write_cache(layer("a"), "liba.so.1", "/lib/liba.so.1");
-  auto first = place_it({layer("a")});
-  write_cache(layer("a"), "liblonger.so.1", "/lib/liblonger.so.1");
-  auto second = place_it({layer("a")});
-  EXPECT_NE(source(first, "/etc/ld.so.cache"), source(second, "/etc/ld.so.cache"));
-  EXPECT_EQ(cache_of(second).entries.front().soname, "liblonger.so.1");
+TEST_F(Place, a_volume_has_all_in_one_mount) {
+  grant_.mode = policy::DriverMode::volume;
+  grant_.files[1].container_path = "/usr/local/nvidia/bin/nvidia-smi";
+  auto edits = place_it();
+  EXPECT_THAT(destinations(edits), ElementsAre("/usr/local/nvidia"));
+  std::string volume = edits.mounts[0].source;
+  EXPECT_THAT(volume, ::testing::StartsWith(volumes() + "/nvidia_driver_570.1/"));
+  EXPECT_EQ(read_text(volume + "/lib64/libcuda.so.570.1"), "library");
+  EXPECT_EQ(read_text(volume + "/bin/nvidia-smi"), "program");
+  EXPECT_EQ(fs::read_symlink(volume + "/lib64/libcuda.so.1"), "libcuda.so.570.1");
+  EXPECT_EQ(place_it().mounts[0].source, volume);
 }
 
-TEST_F(Place, a_whiteout_hides_the_cache_below_it) {
-  write_cache(layer("low"), "liba.so.1", "/lib/liba.so.1");
-  fs::create_directories(layer("high") + "/etc");
-  if (::mknod((layer("high") + "/etc/ld.so.cache").c_str(), S_IFCHR, 0) != 0) {
-    GTEST_SKIP() << "this kernel lets no ordinary user make a whiteout";
-  }
-  EXPECT_EQ(cache_of(place_it({layer("high"), layer("low")})).entries.size(), 1U);
+TEST_F(Place, the_volume_of_an_older_driver_is_removed) {
+  write_text(volumes() + "/nvidia_driver_535.1/0123/lib64/libcuda.so.535.1", "old");
+  grant_.mode = policy::DriverMode::volume;
+  place_it();
+  EXPECT_FALSE(fs::exists(volumes() + "/nvidia_driver_535.1"));
+}
+
+TEST_F(Place, a_changed_file_makes_another_volume) {
+  grant_.mode = policy::DriverMode::volume;
+  std::string before = place_it().mounts[0].source;
+  fs::remove(host("libcuda.so.570.1"));
+  write_text(host("libcuda.so.570.1"), "patched library");
+  std::string after = place_it().mounts[0].source;
+  EXPECT_NE(before, after);
+  EXPECT_EQ(read_text(after + "/lib64/libcuda.so.570.1"), "patched library");
+}
+
+TEST_F(Place, copies_are_listed_and_mount_nothing) {
+  grant_.mode = policy::DriverMode::copy;
+  auto placed = place_all();
+  EXPECT_THAT(destinations(placed.edits), IsEmpty());
+  ASSERT_EQ(placed.copies.size(), 2U);
+  EXPECT_EQ(placed.copies[1].path, "/usr/bin/nvidia-smi");
+  EXPECT_EQ(placed.copies[1].mode, 0555U);
+  EXPECT_EQ(placed.copied_links.size(), 2U);
 }
 
 TEST_F(Place, removes_what_a_killed_builder_left) {
@@ -165,44 +169,16 @@ TEST_F(Place, removes_what_a_killed_builder_left) {
   }
 }
 
-TEST_F(Place, a_damaged_cache_of_an_image_counts_as_none) {
-  write_text(layer("a") + "/etc/ld.so.cache", "garbage");
-  EXPECT_EQ(cache_of(place_it({layer("a")})).entries.size(), 1U);
-}
-
-// What an image could try: a link to a file of the host in the place of its cache.
-TEST_F(Place, a_link_in_an_image_does_not_read_the_host) {
-  write_cache(scratch_.path() + "/secret", "libsecret.so.1", "/secret");
-  fs::create_directories(layer("a") + "/etc");
-  fs::create_symlink(scratch_.path() + "/secret/etc/ld.so.cache", layer("a") + "/etc/ld.so.cache");
-  fs::create_directories(layer("b"));
-  fs::create_symlink(scratch_.path() + "/secret/etc", layer("b") + "/etc");
-  for (const char* name : {"a", "b"}) {
-    EXPECT_EQ(cache_of(place_it({layer(name)})).entries.size(), 1U) << name;
-  }
-}
-
-TEST_F(Place, a_fifo_in_the_place_of_a_cache_does_not_stop_us) {
-  fs::create_directories(layer("a") + "/etc");
-  ASSERT_EQ(::mkfifo((layer("a") + "/etc/ld.so.cache").c_str(), 0644), 0);
-  EXPECT_EQ(cache_of(place_it({layer("a")})).entries.size(), 1U);
-}
-
-TEST_F(Place, musl_gets_a_path_file) {
-  write_text(layer("a") + "/lib/ld-musl-x86_64.so.1", "");
-  auto edits = place_it({layer("a")});
-  EXPECT_EQ(read_text(source(edits, "/etc/ld-musl-x86_64.path")),
-            "/usr/local/nvidia/lib64\n/lib:/usr/local/lib:/usr/lib\n");
-  write_text(layer("a") + "/etc/ld-musl-x86_64.path", "/lib\n/opt/lib\n");
-  EXPECT_EQ(read_text(source(place_it({layer("a")}), "/etc/ld-musl-x86_64.path")),
-            "/usr/local/nvidia/lib64\n/lib\n/opt/lib\n");
+TEST_F(Place, musl_has_a_mount_point_of_its_own) {
+  EXPECT_FALSE(fs::exists(place_all().placeholder_layer + "/etc/ld-musl-x86_64.path"));
+  EXPECT_TRUE(fs::exists(place_all(true).placeholder_layer + "/etc/ld-musl-x86_64.path"));
 }
 
 TEST_F(Place, a_socket_that_is_gone_is_left_out_and_a_library_that_is_gone_an_error) {
   grant_.files.push_back({FileKind::socket, host("no-socket"), "/run/nvidia-persistenced/socket"});
   EXPECT_THAT(destinations(place_it()), Not(Contains("/run/nvidia-persistenced/socket")));
   fs::remove(host("libcuda.so.570.1"));
-  auto edits = place(grant_, {.state_dir = state(), .layers = {}});
+  auto edits = place(grant_, {.state_dir = state(), .volume_dir = volumes()});
   ASSERT_FALSE(edits.ok());
   EXPECT_EQ(to_line(edits.error()), "driver file '" + host("libcuda.so.570.1") +
                                         "' is gone; try: berth gpu list --refresh");
@@ -226,16 +202,16 @@ TEST_F(Place, a_layer_below_the_images_has_every_mount_point) {
   EXPECT_EQ(place_all().placeholder_layer, layer);
 }
 
-TEST_F(Place, only_granted_gpus_are_seen_in_procfs) {
-  grant_.hide_other_gpus = true;
-  grant_.visible_pci_addresses = {"0000:1b:00.0"};
-  grant_.params = "ModifyDeviceFiles: 0\n";
+TEST_F(Place, one_directory_is_all_that_is_seen_of_the_drivers_procfs) {
+  grant_.proc = {{"nvidia/params", "ModifyDeviceFiles: 0\n"},
+                 {"nvidia/gpus/0000:1b:00.0/information", "Model: one\n"}};
   auto edits = place_it();
-  EXPECT_THAT(destinations(edits), Contains("/proc/driver/nvidia/gpus/0000:1b:00.0"));
-  EXPECT_EQ(source(edits, "/proc/driver/nvidia/gpus/0000:1b:00.0"),
-            "/proc/driver/nvidia/gpus/0000:1b:00.0");
-  EXPECT_TRUE(fs::is_directory(source(edits, "/proc/driver/nvidia/gpus") + "/0000:1b:00.0"));
-  EXPECT_EQ(read_text(source(edits, "/proc/driver/nvidia/params")), "ModifyDeviceFiles: 0\n");
+  std::string proc = source(edits, "/proc/driver");
+  EXPECT_EQ(read_text(proc + "/nvidia/params"), "ModifyDeviceFiles: 0\n");
+  EXPECT_EQ(read_text(proc + "/nvidia/gpus/0000:1b:00.0/information"), "Model: one\n");
+  size_t entries = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(proc)) entries += !entry.path().empty();
+  EXPECT_EQ(entries, 5U);
 }
 
 // Groups are given by root of the machine alone; in another user namespace this test could not
@@ -256,7 +232,7 @@ TEST_F(Place, nodes_keep_their_numbers_and_bring_their_group) {
 }
 
 TEST_F(Place, an_empty_grant_changes_nothing) {
-  auto edits = place(Grant{}, {.state_dir = state(), .layers = {}});
+  auto edits = place(Grant{}, {.state_dir = state(), .volume_dir = volumes()});
   ASSERT_TRUE(edits.ok());
   EXPECT_THAT(edits->edits.mounts, IsEmpty());
   EXPECT_EQ(edits->placeholder_layer, "");

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/place/publish.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/text.hpp"
+#include "sys/file.hpp"
+#include "sys/mode.hpp"
+
+namespace berth::gpu {
+namespace {
+
+constexpr const char* kPrefix = "building-";
+
+// The modes are set, not asked for: every user of a container reads these, and our umask may say
+// 077.
+Result<void> make_open_directory(const sys::Fd& parent, const std::string& name) {
+  TRY(sys::make_directory(parent, name, 0755));
+  auto fd = TRY(sys::open_at(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
+  return sys::change_mode(fd, 0755, name);
+}
+
+}  // namespace
+
+std::string key_of_text(std::string_view text) {
+  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
+  for (unsigned char c : text) hash = (hash ^ c) * 0x100000001b3;
+  return fmt::format("{:016x}", hash);
+}
+
+Result<void> publish_directory(const sys::Fd& parent, const std::string& name, const Fill& fill) {
+  if (TRY(sys::stat_entry(parent, name))) return {};
+  // One builder at a time: what another has left here was left by a kill. A lock belongs to the
+  // open file, so it is one of its own that is closed again.
+  sys::Fd lock = TRY(sys::open_at(parent, ".", O_RDONLY | O_DIRECTORY));
+  TRY(sys::wait_lock(lock, sys::LockMode::exclusive, name));
+  for (const std::string& left : TRY(sys::list_directory(parent, "."))) {
+    if (left.starts_with(kPrefix)) TRY(sys::remove_tree(parent, left));
+  }
+  auto staged = TRY(sys::TempDir::make(parent, kPrefix));
+  TRY(fill(staged.fd()));
+  TRY(sys::change_mode(staged.fd(), 0755, name));
+  auto renamed = sys::rename_new(parent, staged.name(), parent, name);
+  if (renamed.ok()) {
+    staged.release();
+  } else if (renamed.error().kind != Kind::exists) {
+    return renamed;
+  }
+  return {};
+}
+
+Result<void> make_parents(const sys::Fd& directory, const std::string& path,
+                          std::set<std::string>& made) {
+  for (size_t slash = path.find('/'); slash != std::string::npos;
+       slash = path.find('/', slash + 1)) {
+    std::string parent = path.substr(0, slash);
+    if (made.insert(parent).second) TRY(make_open_directory(directory, parent));
+  }
+  return {};
+}
+
+Result<struct stat> stat_driver_file(const std::string& path) {
+  auto info = TRY(sys::stat_entry(sys::cwd(), path));
+  if (info) return *info;
+  return make_error(Kind::not_found, fmt::format("driver file {} is gone", quoted(path)),
+                    "berth gpu list --refresh");
+}
+
+}  // namespace berth::gpu

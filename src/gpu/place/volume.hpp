@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// The driver's files in one directory, as nvidia-docker 1 and Mesos had them: bin, lib (32-bit) and
+// lib64.
+#pragma once
+
+#include <string>
+
+#include "base/result.hpp"
+#include "gpu/grant/grant.hpp"
+
+namespace berth::gpu {
+
+/// The absolute path of a directory with the grant's files that lie below kDriverDirectory, made
+/// once below `<volume_dir>/nvidia_driver_<version>`: by hard link where that can be, else by copy
+/// (which shares its blocks where the file system can). Volumes of other versions that no process
+/// has mounted are removed when one is made. Errors: io (no space), denied.
+Result<std::string> find_or_make_volume(const Grant& grant, const std::string& volume_dir);
+
+}  // namespace berth::gpu

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ways in which a driver's files come into a container, and images that bring their own."""
+
+import json
+import os
+import subprocess
+
+import pytest
+
+from integration.test_gpu_injection import LIBRARIES, VERSION, glibc_layer
+from support import images
+from support.synthetic_elf import elf, note
+
+MODES = ("bind", "volume", "copy")
+OTHER_NODE = ("--libdir", "usr/lib64", "--version", "550.54.15")
+
+# Every path of the root with its type, mode and content, but for what is the kernel's or the engine's.
+DIGEST = r"""
+find / \( -path /proc -o -path /sys -o -path /dev \) -prune -o -print | sort | while read -r f; do
+  case $f in /etc/hosts|/etc/hostname|/etc/resolv.conf) continue;; esac
+  stat -c '%n %f' "$f"
+  if [ -L "$f" ]; then readlink "$f"; elif [ -f "$f" ]; then sha256sum "$f"; fi
+done
+"""
+
+
+@pytest.fixture(scope="session")
+def glibc_image(registry, tmp_path_factory):
+    layer = glibc_layer(tmp_path_factory.mktemp("glibc"))
+    images.build([images.busybox_layer(), layer]).push(registry, "test/glibc-modes")
+    return f"{registry.address}/test/glibc-modes:latest"
+
+
+def compat_note(version, drivers):
+    return note("NVIDIA Corporation", 1, json.dumps(
+        {"Format": 1, "CUDA Version": version, "Driver": drivers, "Device": [1]}).encode())
+
+
+def libcuda(section=None, content=b""):
+    return elf(62, 64, "libcuda.so.1", [], section, content)
+
+
+def compat_layer(drivers=(535, 550, 570)):
+    base = "usr/local/cuda/compat"
+    library = libcuda(".note.cuda.fwd_compatibility", compat_note("12.9", list(drivers)))
+    return images.layer([
+        *[images.directory(path) for path in ("usr", "usr/local", "usr/local/cuda", base)],
+        images.file(f"{base}/libcuda.so.575.57.08", library),
+        images.symlink(f"{base}/libcuda.so.1", "libcuda.so.575.57.08")])
+
+
+def gpu_run(berth, tree, image, *words, flags=()):
+    return berth.ok("--driver-root", tree, "run", "--rm", "--gpus", "all", *flags, image, *words)
+
+
+def refused(berth, tree, image, *flags):
+    """The error line of a run that must not start."""
+    berth.ok("run", "--rm", image, "true")  # pulls
+    berth.run("--driver-root", tree, "gpu", "list")  # warns
+    return berth.fail("--driver-root", tree, "run", "--rm", "--gpus", "all", *flags, image, "true")
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("read_only", [(), ("--read-only",)])
+def test_the_loader_finds_the_driver_in_every_mode(berth, glibc_image, driver_tree, mode, read_only):
+    out = gpu_run(berth, driver_tree("one"), glibc_image, "/probe", "libcuda.so.1", "libnvidia-ml.so.1",
+                  "libharbour.so.1", flags=("--gpu-driver", mode, *read_only))
+    assert out.splitlines() == [f"libcuda.so.1 => {LIBRARIES}/libcuda.so.1",
+                                f"libnvidia-ml.so.1 => {LIBRARIES}/libnvidia-ml.so.1",
+                                "libharbour.so.1 => /opt/harbour/libharbour.so.1"]
+
+
+def test_a_volume_is_one_mount_with_programs_and_libraries(berth, busybox, driver_tree):
+    out = gpu_run(berth, driver_tree("one"), busybox, "sh", "-c",
+                  "ls /usr/local/nvidia; /usr/local/nvidia/bin/nvidia-smi; grep -c ' /usr/local/nvidia' /proc/mounts;"
+                  "touch /usr/local/nvidia/x 2>/dev/null || echo read-only", flags=("--gpu-driver", "volume"))
+    assert out.splitlines() == ["bin", "lib64", f"synthetic nvidia-smi {VERSION}", "1", "read-only"]
+    assert os.listdir(berth.root / "volumes") == [f"nvidia_driver_{VERSION}"]
+
+
+def test_copies_are_the_containers_own_files(berth, busybox, driver_tree):
+    out = gpu_run(berth, driver_tree("one"), busybox, "sh", "-c",
+                  f"nvidia-smi; grep -c nvidia/lib64 /proc/mounts; cat {LIBRARIES}/libcuda.so.1 | wc -c",
+                  flags=("--gpu-driver", "copy"))
+    size = os.path.getsize(driver_tree("one") / f"usr/lib/x86_64-linux-gnu/libcuda.so.{VERSION}")
+    assert out.splitlines() == [f"synthetic nvidia-smi {VERSION}", "0", str(size)]
+
+
+def test_with_none_there_are_nodes_and_no_files(berth, busybox, driver_tree):
+    out = gpu_run(berth, driver_tree("one"), busybox, "sh", "-c", "ls /dev/nvidia0 /dev/nvidiactl; ls -d /usr/* /etc/ld* 2>/dev/null; true",
+                  flags=("--gpu-driver", "none"))
+    assert out.split() == ["/dev/nvidia0", "/dev/nvidiactl"]
+
+
+def test_an_immutable_container_sees_the_same_on_every_node(berth, push, driver_tree):
+    """Two distributions' layouts, two driver versions: the root is the same, byte for byte."""
+    image = push(images.build([images.busybox_layer(), compat_layer()],
+                              {"Env": ["PATH=/bin", "LD_LIBRARY_PATH=/usr/local/cuda/compat"]}))
+    nodes = (driver_tree("one"), driver_tree("one", *OTHER_NODE))
+
+    def seen(node, *flags):
+        return gpu_run(berth, node, image, "sh", "-c", DIGEST, flags=flags)
+    first, second = (seen(node, "--immutable") for node in nodes)
+    assert "/usr/local/cuda/compat/libcuda.so.575.57.08" in first
+    assert first == second
+    assert first == berth.ok("run", "--rm", "--read-only", image, "sh", "-c", DIGEST)
+    assert "/dev/nvidia0" in gpu_run(berth, nodes[0], image, "ls", "/dev/nvidia0", flags=("--immutable",))
+    # The control: with the host's files they differ.
+    assert seen(nodes[0]) != seen(nodes[1])
+
+
+def test_an_image_whose_driver_does_not_fit_is_refused(berth, busybox, push, driver_tree):
+    line = refused(berth, driver_tree("one"), busybox, "--immutable")
+    assert line == ("berth: the image has no libcuda.so.1 of its own that its loader finds; "
+                    "try: --gpu-driver bind")
+    own = push(images.build([images.busybox_layer(), images.layer([
+        images.directory("usr"), images.directory("usr/lib64"),
+        images.file("usr/lib64/libcuda.so.535.1", libcuda()),
+        images.symlink("usr/lib64/libcuda.so.1", "libcuda.so.535.1")])]))
+    line = refused(berth, driver_tree("one"), own, "--gpu-driver", "image")
+    assert line == ("berth: the image's '/usr/lib64/libcuda.so.1' (by a default directory) is 535.1 but the kernel "
+                    f"module is {VERSION}; try: --gpu-driver bind, or an image with that driver")
+
+
+def test_immutable_and_another_mode_contradict_each_other(berth, busybox):
+    line = berth.fail("run", "--immutable", "--gpu-driver", "copy", busybox, "true")
+    assert line == "berth: '--immutable' and '--gpu-driver' contradict each other"
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_images_own_libcuda_is_not_loaded(berth, push, driver_tree, tmp_path_factory, mode):
+    """By LD_LIBRARY_PATH, in a default directory, and in its loader cache's directory."""
+    layer = glibc_layer(tmp_path_factory.mktemp("own"))
+    own = images.layer([
+        *[images.directory(path) for path in ("opt/own", "usr", "usr/lib", "usr/lib/x86_64-linux-gnu")],
+        images.file("opt/own/libcuda.so.1", libcuda()),
+        images.file("usr/lib/x86_64-linux-gnu/libcuda.so.1", libcuda())])
+    image = push(images.build([images.busybox_layer(), layer, own]))
+    assert gpu_run(berth, driver_tree("one"), image, "/probe", "libcuda.so.1", flags=("--gpu-driver", mode)) == \
+        f"libcuda.so.1 => {LIBRARIES}/libcuda.so.1\n"
+    host = driver_tree("one") / f"usr/lib/x86_64-linux-gnu/libcuda.so.{VERSION}"
+    expected = subprocess.run(["sha256sum", host], check=True, capture_output=True, text=True).stdout.split()[0]
+    out = gpu_run(berth, driver_tree("one"), image, "sh", "-c", "/probe libcuda.so.1; sha256sum /opt/own/libcuda.so.1",
+                  flags=("-e", "LD_LIBRARY_PATH=/opt/own", "--gpu-driver", mode))
+    assert out.splitlines() == ["libcuda.so.1 => /opt/own/libcuda.so.1", f"{expected}  /opt/own/libcuda.so.1"]
+
+
+def test_a_libcuda_in_a_volume_that_would_be_loaded_is_refused(berth, busybox, driver_tree, work):
+    (work / "libs").mkdir()
+    (work / "libs/libcuda.so.1").write_bytes(libcuda())
+    line = refused(berth, driver_tree("one"), busybox, "-v", f"{work}/libs:/libs", "-e", "LD_LIBRARY_PATH=/libs")
+    assert line == ("berth: '/libs/libcuda.so.1' (by LD_LIBRARY_PATH) would be loaded in place of the driver's libcuda, "
+                    "and lies in a volume; try: --gpu-driver image, or another volume")
+
+
+@pytest.mark.parametrize("drivers,found", [((550, 570), "/usr/local/cuda/compat"), ((550,), LIBRARIES)])
+def test_compat_libraries_are_used_where_their_note_says_so(berth, push, driver_tree, tmp_path_factory, drivers, found):
+    layer = glibc_layer(tmp_path_factory.mktemp("compat"))
+    image = push(images.build([images.busybox_layer(), layer, compat_layer(drivers)]))
+    assert gpu_run(berth, driver_tree("one"), image, "/probe", "libcuda.so.1") == \
+        f"libcuda.so.1 => {found}/libcuda.so.1\n"
+
+
+def test_of_proc_driver_only_what_was_granted_is_seen(berth, busybox, driver_tree):
+    out = berth.ok("--driver-root", driver_tree("eight"), "run", "--rm", "--gpus", "device=1,3", busybox, "sh", "-c",
+                   "cd /proc/driver; ls nvidia/gpus; grep Modify nvidia/params; head -1 nvidia/version;"
+                   "echo x 2>/dev/null >nvidia/params || echo refused; ls /proc/driver")
+    lines = out.splitlines()
+    assert lines[:3] == ["0000:43:00.0", "0000:61:00.0", "ModifyDeviceFiles: 0"]
+    assert VERSION in lines[3] and lines[4] == "refused"
+    assert "nvidia" in lines[5:] and "rtc" not in lines[5:]
+
+
+def test_a_slice_shows_its_own_capabilities_alone(berth, busybox, driver_tree):
+    out = berth.ok("--driver-root", driver_tree("mig"), "run", "--rm", "--gpus", "device=0:1", busybox, "sh", "-c",
+                   "cd /proc/driver/nvidia/capabilities; find . -name access; ls")
+    assert len([line for line in out.splitlines() if line.endswith("/access")]) == 2
+    assert "config" not in out and "monitor" not in out
