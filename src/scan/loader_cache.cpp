@@ -243,14 +243,18 @@ std::vector<EntryView> merge_sorted(const std::vector<EntryView>& base,
     return compare_library_names(added[i].soname, entry.soname);
   };
   for (const EntryView& entry : base) {
-    while (from < added.size() && order(from, entry) > 0) ++from;
+    int first = -1;
+    while (from < added.size() && (first = order(from, entry)) > 0) ++from;
     bool replaced = false;
     // Names that compare as equal need not be: "libc.so.6", "libc.so.06".
-    for (size_t i = from; i < added.size() && order(i, entry) == 0; ++i) {
+    for (size_t i = from; first == 0 && i < added.size() && order(i, entry) == 0; ++i) {
       replaced = replaced || (added[i].soname == entry.soname && added[i].flags == entry.flags);
     }
     if (replaced) continue;
-    while (next < added.size() && goes_before(added[next], entry)) merged.push_back(added[next++]);
+    bool later = next == from && first < 0;  // by its name, so there is nothing to compare
+    while (!later && next < added.size() && goes_before(added[next], entry)) {
+      merged.push_back(added[next++]);
+    }
     merged.push_back(entry);
   }
   merged.insert(merged.end(), added.begin() + static_cast<ptrdiff_t>(next), added.end());
@@ -261,7 +265,11 @@ std::vector<EntryView> merge_sorted(const std::vector<EntryView>& base,
 
 int compare_library_names(std::string_view left, std::string_view right) {
   auto digit = [](char c) { return c >= '0' && c <= '9'; };
-  size_t l = 0, r = 0;
+  // What both begin with says nothing but where a number begins.
+  size_t same = 0, most = std::min(left.size(), right.size());
+  while (same < most && left[same] == right[same]) ++same;
+  while (same > 0 && digit(left[same - 1])) --same;
+  size_t l = same, r = same;
   while (l < left.size()) {
     char right_char = r < right.size() ? right[r] : '\0';
     if (digit(left[l])) {
