@@ -9,9 +9,9 @@ import threading
 
 import pytest
 
-from support.driver_tree import loader_cache
 from support.oci_fixtures import (bundle, kind, own_user_namespace, place,  # noqa: F401
                                   runtime)
+from support.synthetic_elf import loader_cache
 
 RUN = "cannot run container 'c1': "
 MUSL = f"ld-musl-{os.uname().machine}"
