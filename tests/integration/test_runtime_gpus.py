@@ -156,3 +156,14 @@ def test_an_image_cannot_lead_a_driver_file_to_the_host(runtime, bundle, site, p
     (bundle.rootfs / "usr/bin").symlink_to(outside)
     runtime.run(asks(bundle).args("/bin/true"))
     assert os.listdir(outside) == []
+
+
+def test_ways_of_the_driver_that_take_a_look_into_the_image_are_refused(runtime, bundle, site):
+    for mode in ("copy", "image"):
+        site.write(environment="grant", **{"driver-mode": mode})
+        assert runtime.error(asks(bundle)) == (
+            FAILED + f"driver mode '{mode}': only berth run has it; "
+            "try: gpu.driver-mode of the policy: bind, volume or none")
+    site.write(environment="grant", **{"driver-mode": "none"})
+    done = runtime.run(asks(bundle).shell(f"{NODES}; ls -d /usr/local/nvidia || true"))
+    assert sorted(done.stdout.split()) == SECOND

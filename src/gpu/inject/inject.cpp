@@ -47,6 +47,7 @@ class Injector {
   Result<void> ask_berth(Strings words) const;
   Result<std::optional<cdi::Index>> look_up_names(Choice& choice) const;
   Result<void> add(Choice& choice);
+  bool has_musl() const;
   Result<void> add_gpus(const Request& request, const Inventory& inventory);
 
   InjectOptions options_;
@@ -132,15 +133,41 @@ Result<std::optional<cdi::Index>> Injector::look_up_names(Choice& choice) const 
   return std::optional<cdi::Index>(std::move(index));
 }
 
+/// By its name alone: nothing of an image is opened here.
+bool Injector::has_musl() const {
+#if defined(__x86_64__)
+  constexpr const char* kLoader = "ld-musl-x86_64.so.1";
+#else
+  constexpr const char* kLoader = "ld-musl-aarch64.so.1";
+#endif
+  auto root = sys::open_at(sys::cwd(), rootfs_, O_PATH | O_DIRECTORY);
+  if (!root.ok()) return false;
+  for (const char* directory : {"lib/", "usr/lib/"}) {
+    if (sys::open_in_root(*root, std::string(directory) + kLoader, O_PATH).ok()) return true;
+  }
+  return false;
+}
+
 Result<void> Injector::add_gpus(const Request& request, const Inventory& inventory) {
   if (request.want == Request::Want::none) return {};
-  Grant grant = TRY(make_grant(request, inventory));
+  using policy::DriverMode;
+  // The one writes into the image's files, the other reads them.
+  if (policy_.driver_mode == DriverMode::copy || policy_.driver_mode == DriverMode::image) {
+    return make_error(Kind::unsupported,
+                      "driver mode " + quoted(policy::to_json_text(policy_.driver_mode)) +
+                          ": only berth run has it",
+                      "gpu.driver-mode of the policy: bind, volume or none");
+  }
+  GrantOptions grant_options{policy_.driver_mode, nullptr, false, {}};
+  Grant grant = TRY(make_grant(request, inventory, grant_options));
   for (const Reason& reason : grant.reasons) {
     log_.debug(reason.kind + " " + reason.object + ": " + reason.why);
   }
   for (const std::string& warning : grant.warnings) log_.warn(warning);
   if (grant.synthetic) log_.warn("the driver tree is synthetic: these are no real GPUs");
-  Placement placed = TRY(place(grant, {options_.state_dir, {rootfs_}}));
+  PlaceOptions place_options{options_.state_dir, options_.state_dir + "/volumes", has_musl()};
+  Placement placed = TRY(place(grant, place_options));
+  if (!policy_.additional_gids) placed.edits.additional_gids.clear();
   oci::apply(placed.edits, spec_);
   return {};
 }
