@@ -9,6 +9,7 @@
 #include "gpu/cdi/registry.hpp"
 #include "gpu/cdi_hook/arguments.hpp"
 #include "gpu/inventory/driver_root.hpp"
+#include "gpu/place/requests.hpp"
 #include "json/fields.hpp"
 #include "oci/cdi.hpp"
 #include "oci/edit_fields.hpp"
@@ -47,6 +48,13 @@ std::string loaded_driver(const Context& context) {
   if (!root.ok()) return "";
   auto version = root->read_machine("/sys/module/nvidia/version");
   return version.ok() && *version ? std::string(trim(**version)) : "";
+}
+
+/// What the container's own procfs is going to say too.
+Result<std::string> driver_parameters() {
+  constexpr size_t kMost = size_t{64} << 10;
+  auto text = TRY(sys::read_file_if_exists(sys::cwd(), "/proc/driver/nvidia/params", kMost));
+  return text.value_or("");
 }
 
 Result<gpu::cdi::Naming> naming_of(const std::string& word) {
@@ -150,6 +158,9 @@ Result<oci::ContainerEdits> add_cdi_devices(const Context& context,
                                             const std::vector<std::string>& names,
                                             oci::Spec& spec) {
   oci::ContainerEdits edits = TRY(find_edits(context, names));
+  std::string params;
+  if (edits.freeze_device_nodes) params = TRY(driver_parameters());
+  TRY(gpu::place_requests(edits, context.paths.state, params));
   oci::apply(edits, spec);
   return edits;
 }

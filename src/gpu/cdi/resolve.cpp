@@ -112,6 +112,11 @@ class Resolver {
   void do_hook(KnownHook hook);
   void add_libraries();
   bool in_loader_folders(const std::string& folder) const;
+  bool has_link(const std::string& path) const {
+    const auto& links = out_.edits.links;
+    return std::any_of(links.begin(), links.end(),
+                       [&](const oci::Link& link) { return link.path == path; });
+  }
   std::vector<Library> mounted_libraries() const;
 
   const oci::cdi::Edits& in_;
@@ -286,7 +291,11 @@ void Resolver::add_libraries() {
       out_.edits.links.push_back({folder + "/" + library.soname, name_of(library.path)});
     }
     if (!wanted.loader_cache || !in_loader_folders(folder)) continue;
-    auto [entry, added] = paths.try_emplace({library.soname, library.flags}, library.path);
+    // By the name that ldconfig would put there: the link, where one is made.
+    std::string link = folder + "/" + library.soname;
+    bool linked = !own_name && has_link(link);
+    auto [entry, added] =
+        paths.try_emplace({library.soname, library.flags}, linked ? link : library.path);
     if (!added && own_name) entry->second = library.path;
   }
   for (const auto& [key, path] : paths) {

@@ -195,7 +195,7 @@ TEST_F(Registry, keeps_an_unknown_hook_as_it_is_and_does_a_known_one) {
             (std::vector<oci::Link>{{"/usr/lib64/libcuda.so.1", "libcuda.so.570.133.20"}}));
   ASSERT_EQ(edits->loader_entries.size(), 2u);
   EXPECT_EQ(edits->loader_entries[0].soname, "libcuda.so.1");
-  EXPECT_EQ(edits->loader_entries[0].path, "/usr/lib64/libcuda.so.570.133.20");
+  EXPECT_EQ(edits->loader_entries[0].path, "/usr/lib64/libcuda.so.1");  // the link
   EXPECT_EQ(edits->loader_entries[1].path, "/opt/vdpau/libvdpau_nvidia.so.1");
 }
 
