@@ -138,6 +138,9 @@ Result<std::string> generate_cdi(const Context& context, const CdiGenerateReques
   std::string text =
       request.format == "json" ? json::dump(document, 2) + "\n" : "---\n" + yaml::dump(document);
   if (request.output) {
+    // /etc/cdi is not there before the first file.
+    std::string directory = request.output->substr(0, request.output->rfind('/'));
+    if (!directory.empty()) TRY(sys::make_directories(sys::cwd(), directory, 0755));
     TRY(sys::replace_file(sys::cwd(), *request.output, text, 0644, sys::Sync::yes));
   }
   return text;

@@ -25,6 +25,7 @@ const Verb cdi_inspect_verb{
              .summary = "Show all that a container gets with a CDI device",
              .example = "berth cdi inspect nvidia.com/gpu=0"},
     .arity = {1, 1},
+    .store = Store::none,
     .command = [] { return make_command(flags, run); },
 };
 

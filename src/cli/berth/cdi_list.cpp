@@ -68,6 +68,7 @@ const Verb cdi_list_verb{
              .summary = "List the devices that CDI files of this machine offer",
              .example = "berth cdi list --quiet"},
     .arity = {0, 0},
+    .store = Store::none,
     .command = [] { return make_command(flags, run); },
 };
 
