@@ -2,8 +2,11 @@
 """Devices by their CDI names: files as others write them, as root and as every other user."""
 
 import json
+import os
 
 import pytest
+
+from support import loader_images
 
 WORKS = {"cdiVersion": "0.5.0", "kind": "vendor.com/gpu"}
 
@@ -170,7 +173,89 @@ def test_list_inspect_validate_and_refresh_tell_the_same(berth, cdi):
     assert json.loads(index.read_text())["devices"][0]["name"] == "vendor.com/gpu=0"
 
 
+# ---- files as NVIDIA's toolkit lays them out ----------------------------------------------------
+
 VERSION = "570.133.20"
+LIBDIR = "/usr/lib/x86_64-linux-gnu"
+HOOK = "/usr/bin/nvidia-cdi-hook"  # exists on no machine of these tests
+
+
+def hook(name, *arguments, program=HOOK, before=()):
+    return {"hookName": "createContainer", "path": program,
+            "args": [os.path.basename(program), *before, name, *arguments],
+            "env": ["NVIDIA_CTK_DEBUG=false"]}
+
+
+def node(tree, path, **more):
+    return {"path": path, "hostPath": f"{tree}{path}", **more}
+
+
+def ctk_file(tree, minors, hooks=hook, version="0.5.0"):
+    """Every library of the tree mounted where the host has it, links and the loader's cache made by hooks."""
+    options = ["ro", "nosuid", "nodev", "rbind", "rprivate"]
+    names = sorted(path.name for path in (tree / LIBDIR[1:]).iterdir()
+                   if path.name.endswith(VERSION) and not path.is_symlink())
+    links = []
+    for link in sorted((tree / LIBDIR[1:]).iterdir()):
+        if link.is_symlink() and ".so" in link.name and "/" not in os.readlink(link):
+            links += ["--link", f"{os.readlink(link)}::{LIBDIR}/{link.name}"]
+    devices = [(str(index), {"deviceNodes": [node(tree, f"/dev/nvidia{minor}")],
+                             "hooks": [hooks("create-symlinks", "--link",
+                                             f"../card{index}::/dev/dri/by-path/pci-0000:0{index}:00.0-card")]})
+               for index, minor in enumerate(minors)]
+    return {**document(*devices), "cdiVersion": version, "kind": "nvidia.com/gpu", "containerEdits": {
+        "env": ["NVIDIA_VISIBLE_DEVICES=void", f"NVIDIA_CTK_LIBCUDA_DIR={LIBDIR}"],
+        "deviceNodes": [node(tree, path) for path in ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools")],
+        "hooks": [hooks("create-symlinks", *links),
+                  hooks("enable-cuda-compat", f"--host-driver-version={VERSION}",
+                        "--cuda-compat-container-root=/usr/local/cuda/compat"),
+                  hooks("update-ldcache", "--ldconfig-path", "/usr/sbin/ldconfig", "--folder", LIBDIR),
+                  hooks("disable-device-node-modification"),
+                  hooks("update-application-profile")],
+        "mounts": [{"hostPath": f"{tree}{LIBDIR}/{name}", "containerPath": f"{LIBDIR}/{name}",
+                    "options": options} for name in names]}}
+
+
+@pytest.fixture(scope="module")
+def layout_images(registry):
+    return loader_images.push_all(registry)
+
+
+@pytest.mark.parametrize("program", ["nvidia-cdi-hook", "nvidia-ctk"])
+@pytest.mark.parametrize("image", ["debian", "rhel", "distroless"])
+def test_a_file_of_nvidias_toolkit_drives_berth_without_its_hook_program(berth, layout_images, driver_tree, cdi,
+                                                                         image, program):
+    tree = driver_tree("eight")
+
+    def hooks(name, *arguments):
+        before = ["hook"] if program == "nvidia-ctk" else []
+        return hook(name, *arguments, program=f"/usr/bin/{program}", before=before)
+    write(cdi[0], "nvidia.json", ctk_file(tree, [2, 5, 0], hooks))
+    lines = berth.ok(*flags(cdi), "run", "--rm", "--device", "nvidia.com/gpu=1", layout_images[image], "/probe",
+                     "libcuda.so.1", "libnvidia-ml.so.1", "--nodes").splitlines()
+    assert lines[:2] == [f"libcuda.so.1 => {LIBDIR}/libcuda.so.1", f"libnvidia-ml.so.1 => {LIBDIR}/libnvidia-ml.so.1"]
+    assert {line.split()[0] for line in lines[2:]} == {"/dev/nvidia5", "/dev/nvidiactl", "/dev/nvidia-uvm",
+                                                       "/dev/nvidia-uvm-tools"}
+
+
+def test_what_the_hooks_would_link_is_linked(berth, busybox, driver_tree, cdi):
+    write(cdi[0], "nvidia.json", ctk_file(driver_tree("one"), [0]))
+    out = berth.ok(*flags(cdi), "run", "--rm", "--device", "nvidia.com/gpu=0", busybox, "sh", "-c",
+                   f"for link in {LIBDIR}/libcuda.so {LIBDIR}/libcuda.so.1 /dev/dri/by-path/pci-0000:00:00.0-card;"
+                   " do readlink $link; done;"
+                   "echo $NVIDIA_VISIBLE_DEVICES; [ -e /usr/bin/nvidia-cdi-hook ] || echo no program")
+    assert out.splitlines() == ["libcuda.so.1", f"libcuda.so.{VERSION}", "../card0", "void", "no program"]
+
+
+def test_a_file_of_our_own_gives_what_gpus_gives(berth, layout_images, driver_tree, cdi):
+    tree = driver_tree("eight")
+    write(cdi[0], "nvidia.yaml", berth.ok("--driver-root", tree, "cdi", "generate"))
+    probe = ["/probe", "libcuda.so.1", "libnvidia-ml.so.1", "--nodes"]
+    for image in ("debian", "alpine"):
+        got = berth.ok(*flags(cdi), "run", "--rm", "--device", "nvidia.com/gpu=1", layout_images[image], *probe)
+        same = berth.ok("--driver-root", tree, "run", "--rm", "--gpus", "device=1,capabilities=all",
+                        layout_images[image], *probe)
+        assert sorted(got.splitlines()) == sorted(same.splitlines())
 
 
 def test_gpus_and_devices_are_combined(berth, busybox, driver_tree, cdi):

@@ -143,6 +143,7 @@ std::optional<KnownHook> recognise(const oci::cdi::Hook& hook) {
   bool good = own ? read_own_hook({begin, hook.args.end()}, known)
                   : read_nvidia_hook(*begin, {begin + 1, hook.args.end()}, known);
   if (!good) return std::nullopt;
+  known.own = own;
   return known;
 }
 

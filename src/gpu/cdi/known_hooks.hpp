@@ -13,6 +13,7 @@ namespace berth::gpu::cdi {
 
 /// What a hook does, as data.
 struct KnownHook {
+  bool own = false;  ///< berth-cdi-hook: the file is one of ours
   std::vector<oci::Link> links;
   /// The loader is to find what was mounted in these folders, and in its default ones.
   std::vector<std::string> loader_folders;

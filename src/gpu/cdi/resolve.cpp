@@ -13,6 +13,7 @@
 
 #include "base/text.hpp"
 #include "gpu/cdi/known_hooks.hpp"
+#include "gpu/grant/grant.hpp"
 #include "scan/elf.hpp"
 #include "scan/loader_cache.hpp"
 #include "sys/file.hpp"
@@ -99,6 +100,7 @@ class Resolver {
     }
     add_rdt();
     for (const auto& hook : in_.hooks) add_hook(hook);
+    if (own_file_) remove_driver_place();
     add_libraries();
     return std::move(out_);
   }
@@ -110,6 +112,7 @@ class Resolver {
   void add_rdt();
   void add_hook(const oci::cdi::Hook& hook);
   void do_hook(KnownHook hook);
+  void remove_driver_place();
   void add_libraries();
   bool in_loader_folders(const std::string& folder) const;
   bool has_link(const std::string& path) const {
@@ -121,6 +124,7 @@ class Resolver {
 
   const oci::cdi::Edits& in_;
   Resolved out_;
+  bool own_file_ = false;
 };
 
 Result<void> Resolver::add_node(const oci::cdi::DeviceNode& node) {
@@ -225,7 +229,16 @@ void Resolver::add_hook(const oci::cdi::Hook& hook) {
   }
 }
 
+// What our files mount for other engines to put links into. Our runtime makes links in the
+// container's own root alone: another mount may be somebody's directory.
+void Resolver::remove_driver_place() {
+  std::erase_if(out_.edits.mounts, [](const oci::Mount& mount) {
+    return mount.type == "tmpfs" && mount.destination == kDriverDirectory;
+  });
+}
+
 void Resolver::do_hook(KnownHook hook) {
+  own_file_ = own_file_ || hook.own;
   auto move_all = [](auto& from, auto& to) {
     to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
   };

@@ -199,5 +199,19 @@ TEST_F(Registry, keeps_an_unknown_hook_as_it_is_and_does_a_known_one) {
   EXPECT_EQ(edits->loader_entries[1].path, "/opt/vdpau/libvdpau_nvidia.so.1");
 }
 
+TEST_F(Registry, makes_no_place_for_links_where_the_file_is_ours) {
+  const std::string mounts =
+      R"("mounts":[{"hostPath":"tmpfs","containerPath":"/usr/local/nvidia","type":"tmpfs"}])";
+  write_text(low() + "/a.json",
+             R"({"cdiVersion":"0.5.0","kind":"v.com/gpu","devices":[
+               {"name":"ours","containerEdits":{)" +
+                 mounts + R"(,"hooks":[{"hookName":"createContainer","path":"/x/berth-cdi-hook",
+                 "args":["berth-cdi-hook","--link","a::/usr/local/nvidia/b"]}]}},
+               {"name":"other","containerEdits":{)" +
+                 mounts + "}}]}");
+  EXPECT_TRUE(edits_of(index(), {"v.com/gpu=ours"})->mounts.empty());
+  EXPECT_EQ(edits_of(index(), {"v.com/gpu=other"})->mounts.size(), 1u);
+}
+
 }  // namespace
 }  // namespace berth::gpu::cdi
