@@ -16,6 +16,7 @@
 #include "sys/file.hpp"
 #include "sys/io_at.hpp"
 #include "sys/mode.hpp"
+#include "sys/mount.hpp"
 #include "sys/signals.hpp"
 
 namespace berth::runtime {
@@ -47,12 +48,29 @@ Result<StateFile> make_file(const sys::Fd& entry, const std::string& name) {
   return file;
 }
 
-// Looked at before it is opened: opening a device may do something, and a FIFO would wait.
+// In a volume only what was mounted under this very name counts: a link there is the image's, and
+// would name any file of the volume.
+Result<void> check_of_image(const sys::Fd& root, const sys::Fd& place, const std::string& path) {
+  uint64_t found = TRY(sys::mount_id(place, path));
+  if (found == TRY(sys::mount_id(root, "/"))) return {};
+  size_t slash = path.rfind('/');
+  auto directory = sys::open_at(root, path.substr(1, slash - 1), O_PATH | O_DIRECTORY | O_NOFOLLOW);
+  if (directory.ok()) {
+    auto exact = sys::open_at(*directory, path.substr(slash + 1), O_PATH | O_NOFOLLOW);
+    if (exact.ok() && TRY(sys::mount_id(*exact, path)) == found) return {};
+  }
+  return make_error(Kind::denied, "a link leads " + quoted(path) + " to another mount");
+}
+
+// Looked at before it is opened: opening a device may do something, and a FIFO would wait. We may
+// read more than the container's user: what is not for everybody is not for its loader either.
 sys::Fd open_regular(const sys::Fd& root, const std::string& path, int64_t max_bytes) {
   auto place = sys::open_in_root(root, path, O_PATH);
   if (!place.ok() || !refuse_kernel_target(*place, path).ok()) return {};
+  if (!check_of_image(root, *place, path).ok()) return {};
   auto info = sys::stat_fd(*place, path);
   if (!info.ok() || !S_ISREG(info->st_mode) || info->st_size > max_bytes) return {};
+  if ((info->st_mode & S_IROTH) == 0) return {};
   auto file = sys::open_at(sys::cwd(), sys::fd_path(*place), O_RDONLY | O_NONBLOCK | O_NOCTTY);
   return file.ok() ? std::move(*file) : sys::Fd();
 }
@@ -60,6 +78,7 @@ sys::Fd open_regular(const sys::Fd& root, const std::string& path, int64_t max_b
 Result<void> cover(Inside& inside, const StateFile& file, const std::string& path) {
   sys::Fd target = TRY(open_target(inside.root, path, TargetType::file, MakeIn::mount_of_root));
   TRY(refuse_kernel_target(target, path));
+  TRY(check_of_image(inside.root, target, path));
   sys::Fd source;
   NewMount view;
   if (file.mount) {

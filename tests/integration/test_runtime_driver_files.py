@@ -4,6 +4,7 @@ and a loader cache of its own. Whoever writes them, they change nothing but the 
 
 import ctypes
 import os
+import shutil
 import subprocess
 import threading
 
@@ -253,3 +254,48 @@ def test_a_root_that_changes_during_the_start_leads_nothing_to_the_host(runtime,
         stop.set()
         swapper.join()
     assert subprocess.run(["find", host, "-ls"], check=True, capture_output=True).stdout == before
+
+
+@pytest.fixture(name="secret")
+def secret_of_root(bundle, place, kind):
+    """A volume with a file that only root may read, in a container of somebody else with musl."""
+    (place / "secret").mkdir()
+    (place / "secret/key").write_text("the secret\n")
+    (place / "secret/key").chmod(0o600)
+    bundle.mount("/data", place / "secret", "rbind")
+    (bundle.rootfs / "lib").mkdir()
+    (bundle.rootfs / f"lib/{MUSL}.so.1").write_text("")
+    if kind == "root":
+        bundle.process["user"] = {"uid": 1, "gid": 1}
+        bundle.process["capabilities"] = {}
+    return with_cache(bundle, CUDA)
+
+
+@pytest.mark.parametrize("link,text", [(f"etc/{MUSL}.path", "/data/key"), (f"etc/{MUSL}.path", "../data/./key"),
+                                       ("etc", "/data")])
+def test_a_loader_file_that_a_link_leads_into_a_volume_is_one_line(runtime, bundle, secret, place, link, text):
+    if link == "etc":
+        shutil.rmtree(bundle.rootfs / "etc")
+        for name in ("ld.so.cache", f"{MUSL}.path"):
+            os.link(place / "secret/key", place / "secret" / name)
+    (bundle.rootfs / link).symlink_to(text)
+    line = runtime.error(secret.shell(f"cat /data/key; cat /etc/{MUSL}.path"))
+    assert line.startswith(RUN + "cannot cover '/etc/") and line.endswith("to another mount")
+    assert (place / "secret/key").read_text() == "the secret\n"
+
+
+def test_a_loader_file_that_only_root_may_read_counts_as_none(runtime, bundle, secret):
+    (bundle.rootfs / "root-only").write_text("the secret\n")
+    (bundle.rootfs / "root-only").chmod(0o600)
+    (bundle.rootfs / f"etc/{MUSL}.path").symlink_to("/root-only")
+    out = runtime.out(secret.shell(f"cat /etc/{MUSL}.path"))
+    assert "the secret" not in out and "/usr/local/nvidia/lib64" in out
+
+
+def test_a_volume_in_the_place_of_etc_has_its_loader_files(runtime, bundle, secret, place):
+    (place / "etc").mkdir()
+    (place / "etc/ld.so.cache").write_bytes(b"")
+    (place / f"etc/{MUSL}.path").write_text("/opt/of-volume\n")
+    secret.mount("/etc", place / "etc", "rbind")
+    assert "/opt/of-volume" in runtime.out(bundle.shell(f"cat /etc/{MUSL}.path"))
+    assert (place / f"etc/{MUSL}.path").read_text() == "/opt/of-volume\n"
