@@ -15,6 +15,14 @@
 #include "sys/identity.hpp"
 #include "sys/program.hpp"
 
+#if defined(__SANITIZE_ADDRESS__)
+#define BERTH_ADDRESS_SANITIZER
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define BERTH_ADDRESS_SANITIZER
+#endif
+#endif
+
 namespace berth::sys {
 namespace {
 
@@ -29,10 +37,10 @@ constexpr uint32_t kArchitecture = 0;
 #endif
 
 // write goes to descriptors that are open already; of mmap and mprotect the filter takes what would
-// make memory executable.
-constexpr uint32_t kAllowed[] = {SYS_read,   SYS_write,       SYS_brk,        SYS_munmap,
-                                 SYS_mremap, SYS_madvise,     SYS_exit_group, SYS_exit,
-                                 SYS_futex,  SYS_rt_sigreturn};
+// make memory executable. sigaltstack does no harm, and a sanitizer asks for it before an end.
+constexpr uint32_t kAllowed[] = {SYS_read,   SYS_write,        SYS_brk,        SYS_munmap,
+                                 SYS_mremap, SYS_madvise,      SYS_exit_group, SYS_exit,
+                                 SYS_futex,  SYS_rt_sigreturn, SYS_sigaltstack};
 constexpr uint32_t kOfMemory[] = {SYS_mmap, SYS_mprotect};
 constexpr uint32_t kExecutable = 4;  // PROT_EXEC
 
@@ -80,7 +88,7 @@ Result<void> confine(const std::vector<int>& keep) {
   std::vector<int> kept = keep;
   kept.push_back(2);
   TRY(close_all_from(0, std::move(kept)));
-#ifndef __SANITIZE_ADDRESS__  // whose shadow is larger than any limit
+#ifndef BERTH_ADDRESS_SANITIZER  // whose shadow is larger than any limit
   TRY(set_rlimit(RLIMIT_AS, uint64_t{512} << 20, uint64_t{512} << 20, "memory"));
 #endif
   TRY(set_rlimit(RLIMIT_CPU, 5, 5, "processor time"));
