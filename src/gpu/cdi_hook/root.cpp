@@ -2,6 +2,7 @@
 #include "gpu/cdi_hook/root.hpp"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <linux/mount.h>
 #include <sys/stat.h>
 
@@ -9,6 +10,7 @@
 #include "sys/file.hpp"
 #include "sys/mode.hpp"
 #include "sys/mount.hpp"
+#include "sys/namespace.hpp"
 
 namespace berth::gpu::cdi {
 namespace {
@@ -19,6 +21,30 @@ std::string temporary_name() {
   return kTemporary + sys::random_hex(8);
 }
 
+Result<bool> is_in_mount_of(const sys::Fd& other, const sys::Fd& place, const std::string& path) {
+  return TRY(sys::mount_id(other, path)) == TRY(sys::mount_id(place, path));
+}
+
+/// What an engine mounts for the container alone, and where our CDI files have links.
+Result<bool> is_in_own_mount(const sys::Fd& root, const sys::Fd& place, const std::string& path) {
+  for (const std::string base : {"/dev", "/usr/local/nvidia"}) {
+    if (!(path + "/").starts_with(base + "/")) continue;
+    auto own = sys::open_in_root(root, base, O_PATH | O_DIRECTORY);
+    if (!own.ok() || TRY(sys::file_system_type(*own, base)) != TMPFS_MAGIC) continue;
+    if (TRY(is_in_mount_of(*own, place, path))) return true;
+  }
+  return false;
+}
+
+Error in_another_mount(const std::string& path) {
+  return make_error(Kind::denied, quoted(path) + " lies in another mount");
+}
+
+Result<void> check_changeable(const sys::Fd& root, const sys::Fd& place, const std::string& path) {
+  if (TRY(is_in_mount_of(root, place, path)) || TRY(is_in_own_mount(root, place, path))) return {};
+  return in_another_mount(path);
+}
+
 /// The directory `path`, with the parents that it lacks.
 Result<sys::Fd> open_or_make(const sys::Fd& root, const std::string& path) {
   auto found = sys::open_in_root(root, path, O_PATH | O_DIRECTORY);
@@ -26,9 +52,22 @@ Result<sys::Fd> open_or_make(const sys::Fd& root, const std::string& path) {
   size_t slash = path.rfind('/');
   if (slash == std::string::npos) return found;
   sys::Fd parent = TRY(open_or_make(root, slash == 0 ? "/" : path.substr(0, slash)));
+  TRY(check_changeable(root, parent, path));
   TRY(sys::make_directory(parent, path.substr(slash + 1), 0755));
   // Again from the root: what has the name may be a link that the image brought.
   return sys::open_in_root(root, path, O_PATH | O_DIRECTORY);
+}
+
+/// Whether `path` has its own name in the mount of `place`: no link of the image led there.
+Result<bool> is_named(const sys::Fd& root, const sys::Fd& place, const std::string& path) {
+  sys::Fd exact = TRY(sys::duplicate(root));
+  for (std::string_view name : split(path, '/')) {
+    if (name.empty()) continue;
+    auto next = sys::open_at(exact, std::string(name), O_PATH | O_NOFOLLOW);
+    if (!next.ok()) return false;
+    exact = std::move(*next);
+  }
+  return is_in_mount_of(exact, place, path);
 }
 
 Result<void> write_new(const Place& place, std::string_view bytes, const std::string& path) {
@@ -58,6 +97,7 @@ Result<Place> open_place(const sys::Fd& root, const std::string& path) {
 
 Result<void> put_link(const sys::Fd& root, const std::string& path, const std::string& target) {
   Place place = TRY(open_place(root, path));
+  TRY(check_changeable(root, place.directory, path));
   auto there = TRY(sys::stat_entry(place.directory, place.name));
   if (there && S_ISLNK(there->st_mode)) {
     auto text = sys::read_link(place.directory, place.name);
@@ -72,6 +112,11 @@ Result<void> put_link(const sys::Fd& root, const std::string& path, const std::s
 
 Result<void> put_file(const sys::Fd& root, const std::string& path, std::string_view bytes) {
   Place place = TRY(open_place(root, path));
+  // A volume keeps what it has, and is nothing that the image may choose.
+  if (!TRY(is_in_mount_of(root, place.directory, path))) {
+    if (!TRY(is_named(root, place.directory, path))) return in_another_mount(path);
+    return cover_file(root, path, bytes);
+  }
   auto written = write_new(place, bytes, path);
   if (written.ok() || written.error().sys_errno != EROFS) return written;
   return cover_file(root, path, bytes);
@@ -79,6 +124,9 @@ Result<void> put_file(const sys::Fd& root, const std::string& path, std::string_
 
 Result<void> cover_file(const sys::Fd& root, const std::string& path, std::string_view bytes) {
   sys::Fd target = TRY(sys::open_in_root(root, path, O_PATH | O_NOFOLLOW));
+  if (!S_ISREG(TRY(sys::stat_fd(target, path)).st_mode)) {
+    return make_error(Kind::usage, quoted(path) + " is no file");
+  }
   sys::Fd context = TRY(sys::fsopen("tmpfs"));
   TRY(sys::fsconfig_string(context, "mode", "0755"));
   TRY(sys::fsconfig_create(context));
@@ -98,6 +146,10 @@ Result<std::optional<std::string>> find_file(const sys::Fd& root, const std::str
   if (!S_ISREG(info.st_mode) || static_cast<uint64_t>(info.st_size) > max_bytes) {
     return std::optional<std::string>();
   }
+  // We may read more than the container's user, who is going to read this.
+  bool for_all = (info.st_mode & S_IROTH) != 0;
+  bool of_image = TRY(is_in_mount_of(root, *place, path)) || TRY(is_named(root, *place, path));
+  if (!for_all || !of_image) return std::optional<std::string>();
   auto file = TRY(sys::open_at(sys::cwd(), sys::fd_path(*place), O_RDONLY));
   return std::optional<std::string>(TRY(sys::read_all(file, path, max_bytes)));
 }

@@ -12,6 +12,8 @@
 
 namespace berth::gpu::cdi {
 
+// A volume is not the image's: no link of the image leads into one, and none is written to.
+
 /// The directory of `path` in `root`, made with its parents where it is missing.
 struct Place {
   sys::Fd directory;
@@ -20,18 +22,21 @@ struct Place {
 Result<Place> open_place(const sys::Fd& root, const std::string& path);
 
 /// As `ln -sf`: a file or link of that name is replaced, one that says the same is left as it is.
-/// Errors: exists (a directory has the name), io (a read-only file system), …
+/// Errors: exists (a directory has the name), denied (it lies in a volume), io (a read-only file
+/// system), …
 Result<void> put_link(const sys::Fd& root, const std::string& path, const std::string& target);
 
-/// A new file under the name, whatever had it before. On a read-only file system the file is laid
-/// over the old one instead, in this mount namespace. Errors: those of both.
+/// A new file under the name, whatever had it before. On a read-only file system, and in a
+/// volume that has this very path, the file is laid over the old one instead, in this mount
+/// namespace. Errors: denied (a link leads into a volume), those of both.
 Result<void> put_file(const sys::Fd& root, const std::string& path, std::string_view bytes);
 
 /// Mounts a read-only file of those bytes over what `path` is.
 Result<void> cover_file(const sys::Fd& root, const std::string& path, std::string_view bytes);
 
-/// The bytes of a regular file of at most `max_bytes`; nothing for anything else or where there is
-/// nothing: an image may have a fifo there, or a device.
+/// The bytes of a regular file of at most `max_bytes` that everybody may read; nothing for anything
+/// else or where there is nothing: an image may have a fifo there, a device, or a link into a
+/// volume.
 Result<std::optional<std::string>> find_file(const sys::Fd& root, const std::string& path,
                                              size_t max_bytes);
 
