@@ -37,22 +37,40 @@ Result<void> check_owner(const struct stat& info, const std::string& what,
   return {};
 }
 
-Result<void> check_directory(const Fd& directory, const std::string& path) {
-  struct stat info = TRY(stat_fd(directory, path));
-  // Nobody takes away or replaces what another one has in such a directory.
-  if ((info.st_mode & S_ISVTX) != 0 && is_ours(info.st_uid)) return {};
+// By its own id: the overflow id is that of every other user of the machine, not of its root alone.
+bool is_known(const struct stat& info) {
+  return info.st_uid == 0 || info.st_uid == effective_uid();
+}
+
+Error somebody_elses(const std::string& path) {
+  return make_error(Kind::denied, "use " + quoted(path) + ": it belongs to somebody else",
+                    "chown root " + path);
+}
+
+bool everybody_adds(const struct stat& info) {
+  return (info.st_mode & S_ISVTX) != 0 && others_write(info);
+}
+
+// Nobody takes away or replaces what another one has in a directory with the sticky bit.
+Result<void> check_directory(const struct stat& info, const std::string& path) {
+  if (everybody_adds(info) && is_ours(info.st_uid)) return {};
   return check_owner(info, "use directory " + quoted(path), path);
 }
 
-// Whoever can write one of them can put another file in the place of ours.
-Result<void> check_parents(const std::string& path) {
+// Whoever can write one of them can put another file in the place of ours. True where what lies in
+// the last one may be anybody's: below a directory like /tmp, until an owner is known.
+Result<bool> check_parents(const std::string& path) {
+  bool anybodys = false;
   for (size_t slash = path.find('/'); slash != std::string::npos;
        slash = path.find('/', slash + 1)) {
     std::string parent = slash == 0 ? "/" : path.substr(0, slash);
-    Fd directory = TRY(open_at(cwd(), parent, O_PATH | O_DIRECTORY));
-    TRY(check_directory(directory, parent));
+    int follow = anybodys ? O_NOFOLLOW : 0;
+    Fd directory = TRY(open_at(cwd(), parent, O_PATH | O_DIRECTORY | follow));
+    struct stat info = TRY(stat_fd(directory, parent));
+    TRY(check_directory(info, parent));
+    anybodys = everybody_adds(info) || (anybodys && !is_known(info));
   }
-  return {};
+  return anybodys;
 }
 
 Result<std::string> read_checked(const Fd& file, const std::string& path, size_t max_bytes) {
@@ -78,14 +96,19 @@ Result<std::optional<std::string>> read_trusted_file_if_exists(const Fd& dir,
 Result<std::optional<std::string>> read_trusted_file_if_exists(const std::string& path,
                                                                size_t max_bytes) {
   auto text = TRY(read_trusted_file_if_exists(cwd(), path, max_bytes));
-  if (text && path.starts_with('/')) TRY(check_parents(path));
+  if (!text || !path.starts_with('/')) return text;
+  if (TRY(check_parents(path))) {
+    Fd file = TRY(open_at(cwd(), path, O_PATH | O_NOFOLLOW));
+    struct stat info = TRY(stat_fd(file, path));
+    if (!is_known(info)) return somebody_elses(path);
+  }
   return text;
 }
 
 Result<std::optional<Fd>> open_trusted_directory_if_exists(const std::string& path) {
   auto directory = TRY(open_if_exists(cwd(), path, O_RDONLY | O_DIRECTORY));
   if (!directory) return std::optional<Fd>();
-  TRY(check_parents(path + "/"));
+  if (TRY(check_parents(path + "/"))) return somebody_elses(path);
   return directory;
 }
 

@@ -14,7 +14,9 @@ namespace berth::sys {
 /// (in a user namespace, root of outside shows as the overflow id and counts where the file could
 /// not be written by us), and neither its group nor others may write to it. Looked at on the open
 /// handle, so that what was checked is what is read. So are the directories of an absolute path;
-/// one with the sticky bit may be writable by all, as /tmp is. Nothing when it is not there.
+/// one with the sticky bit may be writable by all, as /tmp is: below it the overflow id counts for
+/// nobody, and no link is followed, until a directory is root's or the user's by its own id.
+/// Nothing when it is not there.
 /// Errors: denied (those checks, no permission), corrupt (no regular file, more than `max_bytes`).
 Result<std::optional<std::string>> read_trusted_file_if_exists(const std::string& path,
                                                                size_t max_bytes);

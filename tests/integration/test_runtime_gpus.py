@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+import tempfile
 
 import pytest
 
@@ -28,10 +29,10 @@ class Site:
         self.directory, self.state, self.tree = place / "site", place / "berth", tree
         self.directory.mkdir()
         plain = runtime.command
-        flags = ["--config-dir", str(self.directory), "--state", str(self.state)]
 
         def command(*words):
             argv = plain(*words)
+            flags = ["--config-dir", str(self.directory), "--state", str(self.state)]
             program = argv.index(runtime.program)
             return [*argv[:program + 1], *flags, *argv[program + 1:]]
         runtime.command = command
@@ -144,6 +145,27 @@ def test_a_policy_of_somebody_else_is_one_line(runtime, bundle, site):
     assert runtime.error(asks(bundle)) == (
         FAILED + f"cannot read the site's policy: read '{policy}': it belongs to somebody else; "
         f"try: chown root {policy}")
+
+
+@pytest.fixture(name="state_in_tmp")
+def state_directory_in_tmp(site):
+    with tempfile.TemporaryDirectory(prefix="berth-tests-state-", dir="/tmp") as directory:
+        os.chmod(directory, 0o755)
+        site.state = directory
+        yield directory
+
+
+def test_an_inventory_that_another_user_left_in_tmp_is_one_line(runtime, bundle, site, state_in_tmp):
+    """In a user namespace every user of the machine has the same id as its root."""
+    assert runtime.run(asks(bundle).args("/bin/true")).returncode == 0
+    assert os.path.exists(state_in_tmp + "/gpu")
+    for path in (state_in_tmp, *(os.path.join(base, name) for base, inner, files in os.walk(state_in_tmp)
+                                 for name in (*inner, *files))):
+        os.chown(path, 1000, 1000, follow_symlinks=False)
+        if not os.path.islink(path):
+            os.chmod(path, 0o755 if os.path.isdir(path) else 0o644)
+    line = runtime.error(bundle)
+    assert line.startswith(FAILED) and "it belongs to somebody else" in line
 
 
 def test_an_image_cannot_lead_a_driver_file_to_the_host(runtime, bundle, site, place):

@@ -14,12 +14,6 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
-std::optional<Vendor> vendor_of(std::string_view kind) {
-  if (kind == "nvidia.com/gpu") return Vendor::nvidia;
-  if (kind == "amd.com/gpu") return Vendor::amd;
-  return std::nullopt;
-}
-
 bool has(const Strings& many, const std::string& one) {
   return std::find(many.begin(), many.end(), one) != many.end();
 }
@@ -73,7 +67,7 @@ Result<void> take(const std::string& name, const Request& request, const Invento
                   const Inventory& job, Strings& out) {
   size_t equals = name.find('=');
   std::string kind = name.substr(0, equals);
-  auto vendor = vendor_of(kind);
+  auto vendor = vendor_of_cdi_name(kind + "=");
   bool known = vendor && std::any_of(machine.gpus.begin(), machine.gpus.end(),
                                      [&](const Gpu& gpu) { return gpu.vendor == *vendor; });
   if (!known) {

@@ -355,16 +355,27 @@ std::string key_of(const Selected& selected) {
                      selected.slice->compute_instance);
 }
 
+std::optional<Vendor> vendor_of_cdi_name(std::string_view name) {
+  if (name.starts_with("nvidia.com/gpu=")) return Vendor::nvidia;
+  if (name.starts_with("amd.com/gpu=")) return Vendor::amd;
+  return std::nullopt;
+}
+
 std::vector<std::string> keys_of(const std::vector<std::string>& names,
                                  const Inventory& inventory) {
   std::vector<std::string> out;
-  for (const std::string& name : names) {
+  for (const std::string& given : names) {
+    auto vendor = vendor_of_cdi_name(given);
+    std::string name = vendor ? given.substr(given.find('=') + 1) : given;
     for (const Gpu& gpu : inventory.gpus) {
+      if (vendor && gpu.vendor != *vendor) continue;
       bool whole_gpu = name == gpu.pci_address || name == std::to_string(gpu.index) ||
+                       (vendor && (name == "all" || name == fmt::format("gpu{}", gpu.index))) ||
                        (is_uuid(name) && gpu.uuid.starts_with(name));
       if (whole_gpu) out.push_back(gpu.pci_address);
     }
-    auto slice = find_gpu(name, Vendor::nvidia, inventory);
+    if (vendor && name.starts_with("mig")) name.erase(0, 3);  // "mig0:1" of `berth cdi generate`
+    auto slice = find_gpu(name, vendor.value_or(Vendor::nvidia), inventory);
     if (slice.ok()) out.push_back(key_of(*slice));
   }
   return out;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,8 +38,12 @@ std::string name_of(const Selected& selected);
 /// What stays the same when GPUs are counted anew: "0000:1b:00.0", "0000:1b:00.0/7/0" for a slice.
 std::string key_of(const Selected& selected);
 
+/// Whose GPUs a CDI name is about: "nvidia.com/gpu=…", "amd.com/gpu=…".
+std::optional<Vendor> vendor_of_cdi_name(std::string_view name);
+
 /// The keys of what `names` (gpu.never of the policy) names; a whole GPU stands for its slices.
-/// Names of what the machine does not have, and CDI names, are passed over.
+/// So does "nvidia.com/gpu=0" for the GPU that it names, for else another name of that GPU would
+/// give it. Names of what the machine does not have, and other CDI names, are passed over.
 std::vector<std::string> keys_of(const std::vector<std::string>& names, const Inventory& inventory);
 
 /// "NVIDIA", "AMD", "Intel".

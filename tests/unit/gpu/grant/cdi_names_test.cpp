@@ -50,6 +50,26 @@ TEST(CdiNames, are_held_to_the_policy) {
             "--device vendor.com/net=a: the po");
 }
 
+TEST(CdiNames, of_a_withheld_gpu_are_withheld_whichever_of_them_the_policy_has) {
+  for (const char* withheld :
+       {"nvidia.com/gpu=1", "nvidia.com/gpu=GPU-aa1", "nvidia.com/gpu=gpu1"}) {
+    EXPECT_EQ(reachable({"nvidia.com/gpu=all"}, "", {withheld}, gpu_machine(3)),
+              "nvidia.com/gpu=0 nvidia.com/gpu=2")
+        << withheld;
+    for (const char* name : {"nvidia.com/gpu=1", "nvidia.com/gpu=GPU-aa1-0000"}) {
+      EXPECT_NE(reachable({name}, "", {withheld}, gpu_machine(3)).find("withholds it"),
+                std::string::npos)
+          << withheld << " " << name;
+    }
+  }
+  EXPECT_EQ(reachable({"nvidia.com/gpu=all"}, "", {"nvidia.com/gpu=mig1:1"}, sliced_machine(2))
+                .find("1:1"),
+            std::string::npos);
+  EXPECT_NE(reachable({"nvidia.com/gpu=0"}, "", {"nvidia.com/gpu=all"}).find("withhold"),
+            std::string::npos);
+  EXPECT_EQ(reachable({"nvidia.com/gpu=1"}, "", {"amd.com/gpu=1"}), "nvidia.com/gpu=1");
+}
+
 TEST(CdiNames, of_other_things_pass) {
   EXPECT_EQ(reachable({"vendor.com/net=a", "amd.com/gpu=0"}, "4,5"),
             "vendor.com/net=a amd.com/gpu=0");
