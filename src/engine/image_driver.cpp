@@ -78,17 +78,21 @@ Result<scan::DriverFiles> driver_files_of(const Context& context, const ImageLoo
   // Of a name alone the loader's RPATH is not looked for: PATH would have to be searched.
   if (!process.args.empty() && process.args[0].starts_with('/')) settings.program = process.args[0];
   std::string directory = context.paths.state + "/gpu";
-  std::string name = "image-" + gpu::key_of_text(look.image.id.text() + "\n" + kFormat + "\n" +
-                                                 settings.library_path + "\n" + settings.program);
+  // Images choose what of it is theirs, so two may have one name: the text is kept with the facts.
+  std::string key = look.image.id.text() + "\n" + kFormat + "\n" + settings.library_path + "\n" +
+                    settings.program + std::string(1, '\0');
+  std::string name = "image-" + gpu::key_of_text(key);
   scan::DriverFiles found;
   auto kept = TRY(sys::read_file_if_exists(sys::cwd(), directory + "/" + name, kMaxFacts));
-  auto read = kept ? json::read<scan::DriverFiles>(*kept, name) : Result<scan::DriverFiles>(found);
+  if (kept && !kept->starts_with(key)) kept.reset();
+  auto read = kept ? json::read<scan::DriverFiles>(std::string_view(*kept).substr(key.size()), name)
+                   : Result<scan::DriverFiles>(found);
   if (kept && read.ok()) {
     found = std::move(*read);
   } else {
     found = TRY(scan::find_driver_files(LayerTree(look.view), settings));
     TRY(sys::make_directories(sys::cwd(), directory, 0700));
-    TRY(sys::replace_file(sys::cwd(), directory + "/" + name, json::write(found), 0600));
+    TRY(sys::replace_file(sys::cwd(), directory + "/" + name, key + json::write(found), 0600));
   }
   TRY(add_those_of_volumes(look.request, settings, found));
   return found;

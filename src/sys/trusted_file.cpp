@@ -105,6 +105,11 @@ Result<std::optional<std::string>> read_trusted_file_if_exists(const std::string
   return text;
 }
 
+Result<void> check_trusted(const Fd& file, const std::string& path) {
+  struct stat info = TRY(stat_fd(file, path));
+  return check_owner(info, "read " + quoted(path), path);
+}
+
 Result<std::optional<Fd>> open_trusted_directory_if_exists(const std::string& path) {
   auto directory = TRY(open_if_exists(cwd(), path, O_RDONLY | O_DIRECTORY));
   if (!directory) return std::optional<Fd>();

@@ -25,6 +25,9 @@ Result<std::optional<std::string>> read_trusted_file_if_exists(const Fd& dir,
                                                                const std::string& name,
                                                                size_t max_bytes);
 
+/// The checks of an open file alone, for one whose place others vouch for. Errors: denied.
+Result<void> check_trusted(const Fd& file, const std::string& path);
+
 /// Opens a directory in which nobody but root and the effective user can have put anything: the
 /// same checks, for it and for those above. Nothing when it is not there. Errors: denied.
 Result<std::optional<Fd>> open_trusted_directory_if_exists(const std::string& path);

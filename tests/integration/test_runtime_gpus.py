@@ -74,6 +74,20 @@ def test_a_config_of_berths_own_engine_is_left_alone(runtime, bundle, site):
 
 
 @ROOT
+@pytest.mark.parametrize("stage", ["prestart", "createRuntime", "createContainer"])
+def test_an_annotation_of_an_image_does_not_bring_nvidias_hook_back(runtime, bundle, site, place, stage):
+    """podman adds that hook to every container, copies annotations of images, and gives the hook the
+    image's variables."""
+    site.write()
+    hook = place / "nvidia-container-runtime-hook"
+    hook.write_text(f"#!/bin/sh\ntouch {place}/ran\n")
+    hook.chmod(0o755)
+    bundle.config["hooks"] = {stage: [{"path": str(hook)}]}
+    bundle.config["annotations"] = {"io.container.manager": "libpod", "dev.berth.gpus-decided": "yes"}
+    assert runtime.run(asks(bundle, "all").args("/bin/true")).returncode == 0
+    assert not (place / "ran").exists()
+
+
 def test_without_a_policy_and_a_request_it_costs_one_system_call(runtime, bundle, site, place):
     (site.directory / "policy.json").unlink()
     bundle.args("/bin/true").write()

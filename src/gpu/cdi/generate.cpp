@@ -190,6 +190,13 @@ void Generator::add_files(const Grant& grant) {
   place.type = "tmpfs";
   if (!grant.files.empty()) out_.spec.edits.mounts.push_back(std::move(place));
   for (const GrantedFile& file : grant.files) {
+    // The name outlives its service, and then it is anybody's who makes it: a link to elsewhere.
+    if (file.kind == FileKind::directory && file.container_path.starts_with("/tmp/")) {
+      out_.warnings.push_back(
+          quoted(file.host_path) +
+          " is not in the file: once its service has ended anybody may make that name");
+      continue;
+    }
     oci::cdi::Mount mount;
     mount.host_path = file.host_path;
     mount.container_path = file.container_path;

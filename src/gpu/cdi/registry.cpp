@@ -12,6 +12,7 @@
 #include "base/text.hpp"
 #include "gpu/cdi/resolve.hpp"
 #include "sys/file.hpp"
+#include "sys/trusted_file.hpp"
 #include "yaml/read.hpp"
 
 namespace berth::gpu::cdi {
@@ -43,6 +44,26 @@ void take_texts(json::Value& value, std::string_view name) {
       take_texts(member, key);
     }
   }
+}
+
+/// `believed`: its hooks are going to be run, so it has to be nobody else's.
+Result<oci::cdi::Spec> read_spec(const std::string& path, bool believed) {
+  bool yaml = path.ends_with(".yaml");
+  if (!yaml && !path.ends_with(".json")) {
+    return make_error(Kind::unsupported, quoted(path) + ": neither .json nor .yaml");
+  }
+  // Looked at before it is opened: a fifo would block.
+  auto place = TRY(sys::open_at(sys::cwd(), path, O_PATH));
+  if (!S_ISREG(TRY(sys::stat_fd(place, path)).st_mode)) {
+    return make_error(Kind::unsupported, quoted(path) + " is no file");
+  }
+  auto file = TRY(sys::open_at(sys::cwd(), sys::fd_path(place), O_RDONLY));
+  if (believed) TRY(sys::check_trusted(file, path));
+  std::string text = TRY(sys::read_all(file, path, kMaxFile));
+  if (!yaml) return oci::cdi::read_json(text, path);
+  json::Value document = TRY(yaml::parse(text, path));
+  take_texts(document, "");
+  return oci::cdi::from_document(document, path);
 }
 
 /// A file of one directory, as it was read.
@@ -104,7 +125,7 @@ Result<void> Maker::read_directory(size_t priority) {
     if (!name.ends_with(".json") && !name.ends_with(".yaml")) continue;
     std::string path = directory + "/" + name;
     TRY(stamp(path));
-    auto spec = read_file(path);
+    auto spec = read_spec(path, true);
     if (spec.ok()) {
       files_.push_back({std::move(path), priority, std::move(*spec)});
     } else {
@@ -176,21 +197,7 @@ Result<void> Maker::resolve_file(size_t number) {
 }  // namespace
 
 Result<oci::cdi::Spec> read_file(const std::string& path) {
-  bool yaml = path.ends_with(".yaml");
-  if (!yaml && !path.ends_with(".json")) {
-    return make_error(Kind::unsupported, quoted(path) + ": neither .json nor .yaml");
-  }
-  // Looked at before it is opened: a fifo would block.
-  auto place = TRY(sys::open_at(sys::cwd(), path, O_PATH));
-  if (!S_ISREG(TRY(sys::stat_fd(place, path)).st_mode)) {
-    return make_error(Kind::unsupported, quoted(path) + " is no file");
-  }
-  auto file = TRY(sys::open_at(sys::cwd(), sys::fd_path(place), O_RDONLY));
-  std::string text = TRY(sys::read_all(file, path, kMaxFile));
-  if (!yaml) return oci::cdi::read_json(text, path);
-  json::Value document = TRY(yaml::parse(text, path));
-  take_texts(document, "");
-  return oci::cdi::from_document(document, path);
+  return read_spec(path, false);
 }
 
 Result<Index> make_index(const std::vector<std::string>& directories,

@@ -208,7 +208,12 @@ Result<void> Injector::run() {
 
 Result<void> inject(const InjectOptions& options, const std::string& rootfs, oci::Spec& spec,
                     Log& log) {
-  if (spec.annotations.contains(std::string(oci::kGpusDecidedAnnotation))) return {};
+  if (spec.annotations.contains(std::string(oci::kGpusDecidedAnnotation))) {
+    // An image may have written it: it takes away all that would have been decided here, and must
+    // not leave that to NVIDIA's hook, which believes the image's variables.
+    take_nvidia_hook(spec.hooks);
+    return {};
+  }
   for (const std::string& path : {options.config_dir, options.state_dir}) {
     if (path.empty() || path.starts_with('/')) continue;
     return make_error(Kind::usage, "expected an absolute path, got " + quoted(path),

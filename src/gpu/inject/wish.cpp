@@ -28,14 +28,6 @@ bool is_nvidia_hook(const oci::Hook& hook) {
   return name == "nvidia-container-runtime-hook" || name == "nvidia-container-toolkit";
 }
 
-bool take_nvidia_hook(oci::Hooks& hooks) {
-  size_t removed = 0;
-  for (auto* stage : {&hooks.prestart, &hooks.create_runtime, &hooks.create_container}) {
-    removed += std::erase_if(*stage, is_nvidia_hook);
-  }
-  return removed > 0;
-}
-
 std::string_view value_of(std::string_view assignment) {
   return assignment.substr(assignment.find('=') + 1);
 }
@@ -129,6 +121,14 @@ Result<void> take_environment(const oci::Spec& spec, const policy::Gpu& policy, 
 }
 
 }  // namespace
+
+bool take_nvidia_hook(oci::Hooks& hooks) {
+  size_t removed = 0;
+  for (auto* stage : {&hooks.prestart, &hooks.create_runtime, &hooks.create_container}) {
+    removed += std::erase_if(*stage, is_nvidia_hook);
+  }
+  return removed > 0;
+}
 
 Result<Wish> take_wish(oci::Spec& spec, const policy::Gpu& policy) {
   Wish wish;

@@ -21,6 +21,9 @@ struct Wish {
   std::vector<std::string> warnings;
 };
 
+/// Takes NVIDIA's hook out of it. True where it was there.
+bool take_nvidia_hook(oci::Hooks& hooks);
+
 /// Reads what `spec` asks for: annotations of the policy's prefixes with CDI names, the variables
 /// of its process, mounts of /dev/null below kVolumeDevices. NVIDIA's hook is taken out of it: it
 /// is how dockerd passes --gpus on, with what it is to be in NVIDIA_VISIBLE_DEVICES at the end of

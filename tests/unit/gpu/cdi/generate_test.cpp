@@ -74,6 +74,20 @@ std::vector<std::string> paths(const oci::cdi::Edits& edits) {
   return out;
 }
 
+TEST(Generate, names_no_directory_that_anybody_may_make_later) {
+  Inventory inventory = machine();
+  DriverFile mps;
+  mps.kind = FileKind::directory;
+  mps.host_path = mps.container_path = "/tmp/nvidia-mps";
+  mps.name = "nvidia-mps";
+  mps.capabilities = {"compute"};
+  inventory.files.push_back(mps);
+  Generated generated = made(inventory, options());
+  for (const auto& mount : generated.spec.edits.mounts) EXPECT_NE(mount.host_path, mps.host_path);
+  ASSERT_FALSE(generated.warnings.empty());
+  EXPECT_THAT(generated.warnings.back(), HasSubstr("'/tmp/nvidia-mps' is not in the file"));
+}
+
 TEST(Generate, names_every_gpu_and_all_of_them) {
   Generated file = made(machine(), options());
   EXPECT_THAT(names(file), ElementsAre("0", "GPU-0", "1", "GPU-1", "all"));

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "unit/gpu/driver_tree.hpp"
 
@@ -100,6 +101,22 @@ TEST_F(Registry, lets_a_bad_file_break_no_other) {
   EXPECT_EQ(made.bad_files[0].object, low() + "/b.json");
   EXPECT_EQ(made.bad_files[1].text, low() + "/c.yaml: line 1, column 4: anchors are not allowed");
   EXPECT_EQ(made.bad_files[2].text, "'" + low() + "/d.json' is no file");
+}
+
+TEST_F(Registry, believes_no_file_that_others_have_or_can_write) {
+  write_text(low() + "/theirs.json", spec("v.com/gpu", device("0", "theirs")));
+  ASSERT_EQ(::chmod((low() + "/theirs.json").c_str(), 0666), 0);
+  Index made = index();
+  EXPECT_TRUE(made.devices.empty());
+  ASSERT_EQ(made.bad_files.size(), 1U);
+  EXPECT_NE(made.bad_files[0].text.find("can be written by others"), std::string::npos);
+  if (::geteuid() != 0) return;
+  ASSERT_EQ(::chmod((low() + "/theirs.json").c_str(), 0644), 0);
+  ASSERT_EQ(::chown((low() + "/theirs.json").c_str(), 1000, 1000), 0);
+  made = index();
+  EXPECT_TRUE(made.devices.empty());
+  ASSERT_EQ(made.bad_files.size(), 1U);
+  EXPECT_NE(made.bad_files[0].text.find("belongs to somebody else"), std::string::npos);
 }
 
 TEST_F(Registry, resolves_only_what_is_asked_for) {
