@@ -271,7 +271,11 @@ Result<void> mount_file_system(Inside& inside, const plan::MountFilesystem& step
   if (attributes.set != step.attributes.set) {
     TRY_CTX(set_attributes(attached, read_only(), step.target), context);
   }
-  if (step.target == "/dev") inside.own_dev = TRY(sys::duplicate(attached));
+  // A devtmpfs is the machine's own, wherever it is mounted.
+  if (step.target == "/dev") inside.own_dev.reset();
+  if (step.target == "/dev" && step.type == "tmpfs") {
+    inside.own_dev = TRY(sys::duplicate(attached));
+  }
   remember_view(inside, step.target, std::move(attached));
   return {};
 }

@@ -103,6 +103,16 @@ def test_no_link_is_made_in_a_volume(runtime, bundle, place):
     assert os.listdir(place / "volume") == []
 
 
+def test_a_link_is_made_in_no_other_file_system_than_a_tmpfs_at_dev(runtime, bundle):
+    """A devtmpfs there would be the machine's; a ramfs stands for it, so that nothing is harmed."""
+    mount = next(one for one in bundle.config["mounts"] if one["destination"] == "/dev")
+    annotate(bundle, **{"/dev/evil": "x"})
+    assert runtime.out(bundle.shell("readlink /dev/evil")) == "x\n"
+    mount.update(type="ramfs", source="ramfs", options=["nosuid"])
+    line = runtime.error(bundle.shell("true"))
+    assert line == RUN + "cannot make link '/dev/evil': make '/dev/evil': it lies in another mount"
+
+
 @pytest.mark.parametrize("path", ["relative", "/", "/opt/", "/proc/evil", "/opt/../sys/evil", ""])
 def test_a_link_that_is_none_of_the_root_is_ignored(runtime, bundle, path):
     done = runtime.run(annotate(bundle, **{path: "x"}).shell("echo fine"))
