@@ -79,7 +79,7 @@ FlagTable flags(Options& o) {
       {"gpu-driver",
        0,
        "MODE",
-       "How the driver's files come in: bind, volume, copy, image or none",
+       "The driver's files: bind, volume, copy, image or none",
        &o.gpu_driver,
        {"bind", "volume", "copy", "image", "none"}},
       {"immutable", 0, "", "The same as --read-only --gpu-driver image", &o.immutable},

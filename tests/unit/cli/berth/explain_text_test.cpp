@@ -56,7 +56,8 @@ TEST(ExplainText, folds_reasons_at_the_width_of_the_terminal) {
                                   "a reason that is much longer than what is left of a line of "
                                   "eighty columns after the names",
                                   ""}};
-  for (std::string_view line : split(explain_text(explained, 80), '\n')) {
+  const std::string text = explain_text(explained, 80);
+  for (std::string_view line : split(text, '\n')) {
     EXPECT_LE(text_width(line), 80U) << line;
   }
 }
