@@ -30,6 +30,7 @@ Result<Strings> reachable_keys(Vendor vendor, const Request& request, const Inve
 }
 
 std::string index_of(const Selected& one) {
+  if (one.partition != nullptr) return name_of(one);
   if (one.slice == nullptr) return std::to_string(one.gpu->index);
   return fmt::format("{}:{}", one.gpu->index, one.slice->index);
 }
@@ -39,10 +40,14 @@ void add_names(const std::string& kind, const Strings& keys, const Inventory& ma
                Strings& out) {
   for (const std::string& key : keys) {
     for (const Gpu& gpu : machine.gpus) {
-      Selected whole{&gpu, nullptr};
+      Selected whole{&gpu};
       if (key_of(whole) == key) out.push_back(kind + "=" + index_of(whole));
       for (const MigDevice& slice : gpu.mig) {
         Selected part{&gpu, &slice};
+        if (key_of(part) == key) out.push_back(kind + "=" + index_of(part));
+      }
+      for (const Partition& partition : gpu.partitions) {
+        Selected part{&gpu, nullptr, &partition};
         if (key_of(part) == key) out.push_back(kind + "=" + index_of(part));
       }
     }

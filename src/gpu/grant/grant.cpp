@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/text.hpp"
+#include "gpu/grant/features.hpp"
 #include "gpu/grant/requirement.hpp"
 #include "gpu/grant/select.hpp"
 #include "gpu/grant/visible.hpp"
@@ -29,21 +30,23 @@ class Granter {
   Result<Grant> run() {
     if (request_.want == Request::Want::none) return Grant{};
     selected_ = TRY(select(request_, inventory_));
-    TRY(check_versions());
-    choose_capabilities();
-    TRY(check_requirements());
+    grant_.vendor = vendor_of(request_, inventory_);
     grant_.synthetic = inventory_.synthetic;
-    grant_.mode = options_.mode;
-    grant_.driver_version = inventory_.driver.library_version;
-    add_nodes();
-    if (has_files()) add_files();
-    TRY(consider_image());
-    add_environment();
+    grant_.mode = is_nvidia() ? options_.mode : DriverMode::none;
+    if (is_nvidia()) {
+      TRY(add_nvidia());
+    } else {
+      add_nodes();
+    }
+    TRY(add_features());
+    add_selection();
     add_procfs();
     return std::move(grant_);
   }
 
  private:
+  bool is_nvidia() const { return grant_.vendor == Vendor::nvidia; }
+  Result<void> add_nvidia();
   Result<void> check_versions() const;
   void choose_capabilities();
   Result<void> check_requirements();
@@ -51,9 +54,14 @@ class Granter {
                                  const Gpu* gpu);
   std::string why_granted() const;
   void add_nodes();
+  void add_nodes_of(const Selected& selected);
+  void add_control_nodes();
+  Result<void> add_features();
+  void place_file(const DriverFile& file);
   bool has_files() const {
-    return options_.mode != DriverMode::image && options_.mode != DriverMode::none;
+    return grant_.mode != DriverMode::image && grant_.mode != DriverMode::none;
   }
+  bool has_screen() const { return has("graphics") || has("display"); }
   void add_files();
   void add_library(const DriverFile& file);
   void add_file(const DriverFile& file);
@@ -64,6 +72,7 @@ class Granter {
   bool in_volume(const std::string& path) const;
   bool shows(const ProcText& text) const;
   void add_environment();
+  void add_selection();
   void add_procfs();
 
   bool has(std::string_view capability) const {
@@ -89,6 +98,18 @@ class Granter {
   std::set<std::string> capabilities_;
   Grant grant_;
 };
+
+Result<void> Granter::add_nvidia() {
+  TRY(check_versions());
+  choose_capabilities();
+  TRY(check_requirements());
+  grant_.driver_version = inventory_.driver.library_version;
+  add_nodes();
+  if (has_files()) add_files();
+  TRY(consider_image());
+  add_environment();
+  return {};
+}
 
 // A package upgrade replaces the files and leaves the module: every CUDA call would then fail with
 // a version mismatch inside of the container, where nobody can see why.
@@ -184,25 +205,41 @@ std::string Granter::why_granted() const {
 
 void Granter::add_nodes() {
   std::set<uint32_t> indices;
-  const bool graphics = has("graphics") || has("display");
   for (const Selected& selected : selected_) {
-    const std::string name = name_of(selected);
     indices.insert(selected.gpu->index);
-    add_node(selected.gpu->node);
-    if (selected.slice != nullptr) {
-      for (const Node& node : selected.slice->nodes) add_node(node);
-    }
-    // A slice has no display engine: its GPU's DRM nodes would open the whole GPU.
-    if (selected.slice == nullptr && graphics) {
-      for (const Node& node : selected.gpu->drm_nodes) add_node(node);
-      for (const NodeLink& link : selected.gpu->drm_links) grant_.node_links.push_back(link);
-    }
-    reason("gpu", name, why_granted());
+    add_nodes_of(selected);
+    reason("gpu", name_of(selected), why_granted());
   }
   grant_.gpus.assign(indices.begin(), indices.end());
+  add_control_nodes();
+}
+
+void Granter::add_nodes_of(const Selected& selected) {
+  // Each has a render node of its own; the GPU's is that of the first.
+  if (selected.partition != nullptr) {
+    for (const Node& node : selected.partition->nodes) add_node(node);
+    return;
+  }
+  add_node(selected.gpu->node);
+  if (selected.slice != nullptr) {
+    // A slice has no display engine: its GPU's DRM nodes would open the whole GPU.
+    for (const Node& node : selected.slice->nodes) add_node(node);
+    return;
+  }
+  // DRM's nodes are all that the others have.
+  if (is_nvidia() && !has_screen()) return;
+  for (const Node& node : selected.gpu->drm_nodes) add_node(node);
+  for (const NodeLink& link : selected.gpu->drm_links) grant_.node_links.push_back(link);
+}
+
+void Granter::add_control_nodes() {
+  if (grant_.vendor == Vendor::amd && !selected_.empty()) {
+    for (const Node& node : inventory_.amd_control_nodes) add_node(node);
+  }
+  if (!is_nvidia()) return;
   for (const Node& node : inventory_.control_nodes) {
     if (node.path.starts_with("/dev/nvidia-uvm") && !has("compute")) continue;
-    if (node.path == "/dev/nvidia-modeset" && !graphics) continue;
+    if (node.path == "/dev/nvidia-modeset" && !has_screen()) continue;
     add_node(node);
   }
 }
@@ -235,7 +272,7 @@ void Granter::add_library(const DriverFile& file) {
 void Granter::add_file(const DriverFile& file) {
   if (file.kind == FileKind::library) return add_library(file);
   // A volume has the programs too; with all else they are where a PATH leads.
-  bool inside = options_.mode == DriverMode::volume && file.kind == FileKind::binary;
+  bool inside = grant_.mode == DriverMode::volume && file.kind == FileKind::binary;
   std::string in_directory = fmt::format("{}/bin/{}", kDriverDirectory, file.name);
   grant_.files.push_back({file.kind, file.host_path, inside ? in_directory : file.container_path});
   if (file.kind == FileKind::binary && !inside) {
@@ -247,14 +284,30 @@ void Granter::add_file(const DriverFile& file) {
 void Granter::add_files() {
   grant_.files.reserve(inventory_.files.size());
   for (const DriverFile& file : inventory_.files) {
-    if (!wanted(file)) continue;
-    bool copied = options_.mode == DriverMode::copy && file.kind == FileKind::socket;
-    if (copied) {
-      reason("socket", file.container_path, "a socket cannot be copied", false);
-    } else {
-      add_file(file);
-    }
+    if (wanted(file)) place_file(file);
   }
+}
+
+void Granter::place_file(const DriverFile& file) {
+  bool copy = grant_.mode == DriverMode::copy;
+  if (copy && file.kind == FileKind::socket) {
+    reason("socket", file.container_path, "a socket cannot be copied", false);
+  } else if (copy && file.kind == FileKind::directory) {
+    reason("directory", file.container_path, "sockets come and go in it, which cannot be copied",
+           false);
+  } else {
+    add_file(file);
+  }
+}
+
+Result<void> Granter::add_features() {
+  FeatureItems items = TRY(find_features(request_, inventory_));
+  for (const Node& node : items.nodes) add_node(node);
+  for (Reason& reason : items.reasons) grant_.reasons.push_back(std::move(reason));
+  for (const DriverFile& file : items.files) {
+    if (has_files()) place_file(file);
+  }
+  return {};
 }
 
 bool Granter::in_volume(const std::string& path) const {
@@ -265,8 +318,8 @@ bool Granter::in_volume(const std::string& path) const {
 
 // The image's own libcuda: which one the program will load, and whether it may.
 Result<void> Granter::consider_image() {
-  if (options_.image == nullptr || options_.mode == DriverMode::none) return {};
-  if (options_.mode == DriverMode::image) return check_image_driver();
+  if (options_.image == nullptr || grant_.mode == DriverMode::none) return {};
+  if (grant_.mode == DriverMode::image) return check_image_driver();
   if (!has("compute") && !has("video")) return {};
   bool compat = use_compat();
   for (const scan::ImageLibrary& library : options_.image->libraries) {
@@ -359,6 +412,9 @@ void Granter::add_environment() {
   if (names.empty()) names.emplace_back("none");
   grant_.env.push_back("NVIDIA_VISIBLE_DEVICES=" + join(names, ","));
   grant_.env.push_back("NVIDIA_DRIVER_CAPABILITIES=" + list(capabilities_));
+}
+
+void Granter::add_selection() {
   for (std::string& one : translate_selection(request_, selected_)) {
     reason("variable", one, "the job's value, as the container counts");
     grant_.env.push_back(std::move(one));

@@ -49,10 +49,12 @@ struct ProcFile {
 
 /// All that a container gets.
 struct Grant {
+  Vendor vendor = Vendor::nvidia;
   std::vector<uint32_t> gpus;  ///< indices, for messages
   bool synthetic = false;
+  /// `none` for GPUs of AMD and Intel, whose libraries lie in the images.
   policy::DriverMode mode = policy::DriverMode::bind;
-  std::string driver_version;  ///< of the files
+  std::string driver_version;  ///< of NVIDIA's files
   std::vector<Node> nodes;
   std::vector<NodeLink> node_links;  ///< in /dev
   std::vector<GrantedFile> files;
@@ -77,9 +79,9 @@ struct GrantOptions {
 };
 
 /// Decides what `request` gets from `inventory`. Pure. A request for nothing gives an empty
-/// grant. Errors: those of select(), not_found (no driver), unsupported (driver files of another
-/// version than the module; a requirement of the image fails; a driver of the image that does not
-/// fit the module, with DriverMode::image; one that cannot be hidden).
+/// grant. Errors: those of select() and find_features(), not_found (no driver), unsupported (driver
+/// files of another version than the module; a requirement of the image fails; a driver of the
+/// image that does not fit the module, with DriverMode::image; one that cannot be hidden).
 Result<Grant> make_grant(const Request& request, const Inventory& inventory,
                          const GrantOptions& options = {});
 

@@ -33,6 +33,11 @@ const char* kind_of(FileKind kind) {
   return "file";
 }
 
+bool is_in(const std::vector<Node>& nodes, const std::string& path) {
+  return std::any_of(nodes.begin(), nodes.end(),
+                     [&](const Node& node) { return node.path == path; });
+}
+
 class Reasons {
  public:
   Reasons(const Inventory& inventory, Grant& grant) : inventory_(inventory), grant_(grant) {
@@ -72,10 +77,9 @@ class Reasons {
   void add_params();
   void add_left_out_nodes();
   void add_left_out_files();
-  bool has_node(const std::string& path) const {
-    return std::any_of(grant_.nodes.begin(), grant_.nodes.end(),
-                       [&](const Node& node) { return node.path == path; });
-  }
+  bool has_node(const std::string& path) const { return is_in(grant_.nodes, path); }
+  bool is_nvidia() const { return grant_.vendor == Vendor::nvidia; }
+  void add_left_out_partitions(const Gpu& gpu);
 
   const Inventory& inventory_;
   Grant& grant_;
@@ -86,9 +90,13 @@ class Reasons {
 
 std::string why_of_gpu(const Gpu& gpu, const Node& node) {
   const std::string name = "GPU " + std::to_string(gpu.index);
+  for (const Partition& part : gpu.partitions) {
+    if (is_in(part.nodes, node.path)) return name + ", partition " + std::to_string(part.index);
+  }
   if (gpu.node.path == node.path) return name;
   for (const Node& drm : gpu.drm_nodes) {
-    if (drm.path == node.path) return name + ", for graphics and display";
+    if (drm.path != node.path) continue;
+    return gpu.vendor == Vendor::nvidia ? name + ", for graphics and display" : name;
   }
   for (const MigDevice& slice : gpu.mig) {
     for (const Node& capability : slice.nodes) {
@@ -140,16 +148,32 @@ void Reasons::add_params() {
 
 void Reasons::add_left_out_nodes() {
   for (const Gpu& gpu : inventory_.gpus) {
-    if (has_node(gpu.node.path)) continue;
-    add("node", gpu.node.path, "GPU " + std::to_string(gpu.index) + " was not granted", {}, false);
+    if (!gpu.partitions.empty()) {
+      add_left_out_partitions(gpu);
+    } else if (!has_node(gpu.node.path)) {
+      add("node", gpu.node.path, "GPU " + std::to_string(gpu.index) + " was not granted", {},
+          false);
+    }
   }
   for (const Node& node : inventory_.control_nodes) {
     if (has_node(node.path)) continue;
     bool compute = node.path.starts_with("/dev/nvidia-uvm");
-    add("node", node.path,
-        compute ? "capability compute was not asked for"
-                : "capability graphics or display was not asked for",
-        {}, false);
+    std::string why = compute ? "capability compute was not asked for"
+                              : "capability graphics or display was not asked for";
+    if (!is_nvidia()) why = "no GPU of NVIDIA was granted";
+    add("node", node.path, std::move(why), {}, false);
+  }
+}
+
+void Reasons::add_left_out_partitions(const Gpu& gpu) {
+  for (const Partition& part : gpu.partitions) {
+    for (const Node& node : part.nodes) {
+      if (has_node(node.path)) continue;
+      add("node", node.path,
+          "partition " + std::to_string(gpu.index) + ":" + std::to_string(part.index) +
+              " was not granted",
+          {}, false);
+    }
   }
 }
 
@@ -163,6 +187,7 @@ void Reasons::add_left_out_files() {
     if (file.capabilities.empty()) why = "nothing asked for it";
     bool none = grant_.mode == policy::DriverMode::image || grant_.mode == policy::DriverMode::none;
     if (none) why = "nothing but nodes comes into this container (--gpu-driver)";
+    if (!is_nvidia()) why = "no GPU of NVIDIA was granted";
     if (file.elf32 && !none) why = "32-bit, and capability compat32 was not asked for";
     // The host's path, because the name alone may be that of a file which was given.
     add(kind_of(file.kind), file.host_path, std::move(why), {}, false);

@@ -68,6 +68,8 @@ struct Request {
   std::string capabilities_why;  ///< who chose them; empty: --gpus names them
   std::vector<NamedRequirement> requirements;
   Features features;
+  /// Variables of `features` that the user typed: an error where the machine has no such device.
+  std::vector<std::string> demanded;
   std::vector<Limit> limits;
   std::vector<std::string> never;      ///< keys of what policy withholds: key_of() in select.hpp
   std::vector<std::string> translate;  ///< a job's variables that the container is to get anew

@@ -25,10 +25,16 @@ void add_once(Many& many, const Selected& one) {
   if (!contains(many, one)) many.push_back(one);
 }
 
-/// What can be granted of a GPU: itself, or its slices.
+/// In parts that programs see as GPUs.
+bool is_cut(const Gpu& gpu) {
+  return gpu.mig_mode || !gpu.partitions.empty();
+}
+
+/// What can be granted of a GPU: itself, or its parts.
 void add_parts(Many& many, const Gpu& gpu) {
-  if (!gpu.mig_mode) add_once(many, {&gpu, nullptr});
+  if (!is_cut(gpu)) add_once(many, {&gpu});
   for (const MigDevice& slice : gpu.mig) add_once(many, {&gpu, &slice});
+  for (const Partition& part : gpu.partitions) add_once(many, {&gpu, nullptr, &part});
 }
 
 size_t count_of(Vendor vendor, const Inventory& inventory) {
@@ -47,11 +53,13 @@ Error no_such_gpu(Vendor vendor, const Inventory& inventory) {
 }
 
 Result<Selected> whole(const Gpu& gpu) {
-  if (!gpu.mig_mode) return Selected{&gpu, nullptr};
-  return fault(
-      Kind::usage,
-      fmt::format("the GPU is in MIG mode, its {} slices are granted one by one", gpu.mig.size()),
-      fmt::format("--gpus device={}:0", gpu.index));
+  if (!is_cut(gpu)) return Selected{&gpu};
+  std::string what =
+      gpu.mig_mode ? fmt::format("the GPU is in MIG mode, its {} slices are granted one by one",
+                                 gpu.mig.size())
+                   : fmt::format("the GPU is in mode {}, its {} partitions are granted one by one",
+                                 gpu.compute_partition, gpu.partitions.size());
+  return fault(Kind::usage, std::move(what), fmt::format("--gpus device={}:0", gpu.index));
 }
 
 Result<Selected> by_index(const std::string& id, Vendor vendor, const Inventory& inventory) {
@@ -62,9 +70,16 @@ Result<Selected> by_index(const std::string& id, Vendor vendor, const Inventory&
   });
   if (gpu == inventory.gpus.end()) return no_such_gpu(vendor, inventory);
   if (colon == std::string::npos) return whole(*gpu);
-  auto slice = parse_u64(id.substr(colon + 1));
+  auto part = parse_u64(id.substr(colon + 1));
   for (const MigDevice& candidate : gpu->mig) {
-    if (slice == candidate.index) return Selected{&*gpu, &candidate};
+    if (part == candidate.index) return Selected{&*gpu, &candidate};
+  }
+  for (const Partition& candidate : gpu->partitions) {
+    if (part == candidate.index) return Selected{&*gpu, nullptr, &candidate};
+  }
+  if (vendor != Vendor::nvidia) {
+    return fault(Kind::not_found,
+                 fmt::format("GPU {} has {} partitions", *index, gpu->partitions.size()));
   }
   return fault(Kind::not_found, fmt::format("GPU {} has {} MIG slices", *index, gpu->mig.size()));
 }
@@ -140,7 +155,7 @@ class Selector {
   Result<Many> run();
 
  private:
-  Vendor choose_vendor() const;
+  Many parts(Vendor vendor) const;
   Many not_withheld(Vendor vendor) const;
   Result<Many> within(const Limit& limit, const Many& left) const;
   Result<Selected> one_of(const Limit& limit, const std::string& id, const Many& left) const;
@@ -167,35 +182,23 @@ std::string Selector::asked(const std::string& what) const {
   return request_.source + ": " + quoted(id);
 }
 
-// An id tells its vendor; otherwise the machine's first in the order of Vendor.
-Vendor Selector::choose_vendor() const {
-  if (request_.vendor) return *request_.vendor;
-  constexpr Vendor kAll[] = {Vendor::nvidia, Vendor::amd, Vendor::intel};
-  if (request_.want == Want::devices) {
-    const std::string& id = request_.devices.front();
-    if (const Gpu* gpu = by_pci_address(id, inventory_)) return gpu->vendor;
-    for (Vendor vendor : kAll) {
-      if (is_uuid(id) && !by_prefix(id, vendor, inventory_).empty()) return vendor;
-    }
+Many Selector::parts(Vendor vendor) const {
+  Many all;
+  for (const Gpu& gpu : inventory_.gpus) {
+    if (gpu.vendor == vendor) add_parts(all, gpu);
   }
-  for (Vendor vendor : kAll) {
-    if (count_of(vendor, inventory_) > 0) return vendor;
-  }
-  return Vendor::nvidia;
+  return all;
 }
 
 bool Selector::withheld(const Selected& one) const {
   auto has = [&](const std::string& key) {
     return std::find(request_.never.begin(), request_.never.end(), key) != request_.never.end();
   };
-  return has(key_of({one.gpu, nullptr})) || has(key_of(one));
+  return has(key_of({one.gpu})) || has(key_of(one));
 }
 
 Many Selector::not_withheld(Vendor vendor) const {
-  Many all, out;
-  for (const Gpu& gpu : inventory_.gpus) {
-    if (gpu.vendor == vendor) add_parts(all, gpu);
-  }
+  Many all = parts(vendor), out;
   std::copy_if(all.begin(), all.end(), std::back_inserter(out),
                [&](const Selected& one) { return !withheld(one); });
   return out;
@@ -206,6 +209,12 @@ Result<Selected> Selector::one_of(const Limit& limit, const std::string& id,
   auto index = parse_u64(id);
   if (limit.of_the_rest && index) {
     if (*index < left.size()) return left[static_cast<size_t>(*index)];
+    return no_such_gpu(vendor_, inventory_);
+  }
+  // ROCm counts partitions where others count GPUs.
+  if (vendor_ == Vendor::amd && index) {
+    Many all = parts(vendor_);
+    if (*index < all.size()) return all[static_cast<size_t>(*index)];
     return no_such_gpu(vendor_, inventory_);
   }
   return find_gpu(id, vendor_, inventory_);
@@ -305,7 +314,7 @@ Result<Many> Selector::devices() const {
 
 Result<Many> Selector::run() {
   if (request_.want == Want::none) return Many();
-  vendor_ = choose_vendor();
+  vendor_ = vendor_of(request_, inventory_);
   if (count_of(vendor_, inventory_) == 0) return absent(request_.vendor, inventory_);
   if (request_.want == Want::driver_files) return Many();
   TRY(apply_limits());
@@ -342,6 +351,9 @@ std::string_view vendor_name(Vendor vendor) {
 
 std::string name_of(const Selected& selected) {
   const Gpu& gpu = *selected.gpu;
+  if (selected.partition != nullptr) {
+    return fmt::format("{}:{}", gpu.index, selected.partition->index);
+  }
   if (selected.slice != nullptr) {
     if (!selected.slice->uuid.empty()) return selected.slice->uuid;
     return fmt::format("{}:{}", gpu.index, selected.slice->index);
@@ -350,6 +362,9 @@ std::string name_of(const Selected& selected) {
 }
 
 std::string key_of(const Selected& selected) {
+  if (selected.partition != nullptr) {
+    return fmt::format("{}/{}", selected.gpu->pci_address, selected.partition->index);
+  }
   if (selected.slice == nullptr) return selected.gpu->pci_address;
   return fmt::format("{}/{}/{}", selected.gpu->pci_address, selected.slice->gpu_instance,
                      selected.slice->compute_instance);
@@ -374,9 +389,15 @@ std::vector<std::string> keys_of(const std::vector<std::string>& names,
                        (is_uuid(name) && gpu.uuid.starts_with(name));
       if (whole_gpu) out.push_back(gpu.pci_address);
     }
-    if (vendor && name.starts_with("mig")) name.erase(0, 3);  // "mig0:1" of `berth cdi generate`
-    auto slice = find_gpu(name, vendor.value_or(Vendor::nvidia), inventory);
-    if (slice.ok()) out.push_back(key_of(*slice));
+    // "mig0:1" and "part0:1" of `berth cdi generate`
+    for (std::string_view word : {"mig", "part"}) {
+      if (vendor && name.starts_with(word)) name.erase(0, word.size());
+    }
+    for (Vendor one : {Vendor::nvidia, Vendor::amd}) {
+      if (vendor && *vendor != one) continue;
+      auto part = find_gpu(name, one, inventory);
+      if (part.ok()) out.push_back(key_of(*part));
+    }
   }
   return out;
 }
@@ -387,6 +408,23 @@ Result<Selected> find_gpu(const std::string& id, Vendor vendor, const Inventory&
     return whole(*gpu);
   }
   return by_index(id, vendor, inventory);
+}
+
+// An id tells its vendor; otherwise the machine's first in the order of Vendor.
+Vendor vendor_of(const Request& request, const Inventory& inventory) {
+  if (request.vendor) return *request.vendor;
+  constexpr Vendor kAll[] = {Vendor::nvidia, Vendor::amd, Vendor::intel};
+  if (request.want == Want::devices) {
+    const std::string& id = request.devices.front();
+    if (const Gpu* gpu = by_pci_address(id, inventory)) return gpu->vendor;
+    for (Vendor vendor : kAll) {
+      if (is_uuid(id) && !by_prefix(id, vendor, inventory).empty()) return vendor;
+    }
+  }
+  for (Vendor vendor : kAll) {
+    if (count_of(vendor, inventory) > 0) return vendor;
+  }
+  return Vendor::nvidia;
 }
 
 Result<std::vector<Selected>> select(const Request& request, const Inventory& inventory) {

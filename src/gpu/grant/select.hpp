@@ -12,21 +12,26 @@
 
 namespace berth::gpu {
 
-/// A GPU, or one MIG slice of it.
+/// A GPU, or one MIG slice or partition of it.
 struct Selected {
   const Gpu* gpu = nullptr;
   const MigDevice* slice = nullptr;
+  const Partition* partition = nullptr;
 
   bool operator==(const Selected&) const = default;
 };
 
 /// What the request names, each once: devices in the order of the request, all and a count in that
-/// of the inventory, or of the job where a limit has one. Of one vendor. A GPU in MIG mode cannot
-/// be granted whole: all and a count take its slices, each for one. Nothing outside of the
-/// request's limits and nothing that policy withholds. Pointers lead into `inventory`.
-/// Errors: not_found (no driver, no such GPU), usage (too many; an ambiguous id; a GPU in MIG
-/// mode), denied (outside of a limit, or withheld; the line names who says so).
+/// of the inventory, or of the job where a limit has one. Of one vendor. A GPU in MIG mode or in
+/// partitions cannot be granted whole: all and a count take its parts, each for one. Nothing
+/// outside of the request's limits and nothing that policy withholds. Pointers lead into
+/// `inventory`.
+/// Errors: not_found (no driver, no such GPU), usage (too many; an ambiguous id; a GPU that is
+/// cut), denied (outside of a limit, or withheld; the line names who says so).
 Result<std::vector<Selected>> select(const Request& request, const Inventory& inventory);
+
+/// Whose GPUs `request` is about: those that it names, else the first vendor of the machine.
+Vendor vendor_of(const Request& request, const Inventory& inventory);
 
 /// The GPU that `id` names: an index ("0", "0:1"), an id or a prefix that one GPU has, "MIG-…",
 /// "MIG-GPU-<uuid>/<gi>/<ci>", a PCI address. Errors: not_found, usage.
@@ -35,7 +40,8 @@ Result<Selected> find_gpu(const std::string& id, Vendor vendor, const Inventory&
 /// "GPU-…", "MIG-…", else "0" or "0:1": as programs and people name it.
 std::string name_of(const Selected& selected);
 
-/// What stays the same when GPUs are counted anew: "0000:1b:00.0", "0000:1b:00.0/7/0" for a slice.
+/// What stays the same when GPUs are counted anew: "0000:1b:00.0", "0000:1b:00.0/7/0" for a slice,
+/// "0000:1b:00.0/1" for a partition.
 std::string key_of(const Selected& selected);
 
 /// Whose GPUs a CDI name is about: "nvidia.com/gpu=…", "amd.com/gpu=…".

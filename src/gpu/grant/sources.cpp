@@ -76,6 +76,7 @@ class Chooser {
   bool environment_counts() const;
   std::string why_environment() const;
   std::string place_of(std::string_view variable) const;
+  void demand(std::string_view variable);
   void used(std::string source, std::string text, std::string why);
   void ignored(std::string source, std::string text, std::string why);
   void grant(const DeviceWish& wish, std::string source);
@@ -102,6 +103,11 @@ void Chooser::ignored(std::string source, std::string text, std::string why) {
 /// "NVIDIA_GDS of --env", "NVIDIA_GDS of the image"
 std::string Chooser::place_of(std::string_view variable) const {
   return std::string(variable) + (user_.get(variable) ? " of --env" : " of the image");
+}
+
+/// What the user typed is an error where it cannot be had.
+void Chooser::demand(std::string_view variable) {
+  if (user_.get(variable)) choice_.request.demanded.emplace_back(variable);
 }
 
 bool Chooser::environment_counts() const {
@@ -395,6 +401,7 @@ Result<void> Chooser::take_mig_right(std::string_view variable, bool& right) {
                       fmt::format("leave {} out", variable));
   }
   right = true;
+  demand(variable);
   used(place_of(variable), *value, "the container is privileged");
   return {};
 }
@@ -415,6 +422,7 @@ void Chooser::take_imex_channels() {
             word == "all" ? "channels are named one by one" : "no channel number");
   }
   if (words.channels.empty()) return;
+  demand(kVariable);
   used(place_of(kVariable), *value, "channels are named");
   auto& channels = choice_.request.features.imex_channels;
   for (uint32_t channel : words.channels) {
@@ -441,6 +449,7 @@ Result<void> Chooser::choose_features() {
       ignored(place_of(variable), *value, why_environment());
     } else {
       *feature = true;
+      demand(variable);
       used(place_of(variable), *value, "beside the GPUs");
     }
   }

@@ -10,11 +10,14 @@
 namespace berth::gpu {
 namespace {
 
+uint32_t part_of(const Selected& one) {
+  if (one.partition != nullptr) return one.partition->index;
+  return one.slice != nullptr ? one.slice->index : 0;
+}
+
 bool before(const Selected& a, const Selected& b) {
   if (a.gpu->pci_address != b.gpu->pci_address) return a.gpu->pci_address < b.gpu->pci_address;
-  uint32_t left = a.slice != nullptr ? a.slice->index : 0;
-  uint32_t right = b.slice != nullptr ? b.slice->index : 0;
-  return left < right;
+  return part_of(a) < part_of(b);
 }
 
 bool all_have_ids(const std::vector<Selected>& granted) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/inventory/access.hpp"
 
+#include <algorithm>
 #include <array>
 
 #include "sys/device_access.hpp"
@@ -8,18 +9,32 @@
 namespace berth::gpu {
 namespace {
 
-bool is_denied(const Gpu& gpu) {
-  return !gpu.node.host_path.empty() && sys::is_denied_by_cgroup(gpu.node.host_path);
+bool is_denied(const Node& node) {
+  return !node.host_path.empty() && sys::is_denied_by_cgroup(node.host_path);
+}
+
+bool is_part_denied(const Partition& part) {
+  return std::any_of(part.nodes.begin(), part.nodes.end(), [](const Node& node) {
+    return node.path.starts_with("/dev/dri/renderD") && is_denied(node);
+  });
+}
+
+// The node of a GPU in partitions is that of the first of them, which may be another job's.
+bool is_gpu_denied(const Gpu& gpu) {
+  return gpu.partitions.empty() && is_denied(gpu.node);
 }
 
 }  // namespace
 
 uint32_t leave_out_denied(Inventory& inventory) {
-  auto denied = static_cast<uint32_t>(std::erase_if(inventory.gpus, is_denied));
+  size_t parts = 0;
+  for (Gpu& gpu : inventory.gpus) parts += std::erase_if(gpu.partitions, is_part_denied);
+  auto gone = static_cast<uint32_t>(std::erase_if(inventory.gpus, is_gpu_denied));
+  auto denied = static_cast<uint32_t>(parts) + gone;
   if (denied == 0) return 0;
   std::array<uint32_t, 3> next{};  // one counter for each vendor
   for (Gpu& gpu : inventory.gpus) gpu.index = next[static_cast<size_t>(gpu.vendor)]++;
-  inventory.left_out += denied;
+  inventory.left_out += gone;
   return denied;
 }
 

@@ -5,9 +5,10 @@
 
 namespace berth::gpu {
 
-/// Leaves out the GPUs whose node this process's device cgroup denies, and counts the others anew,
-/// as NVML does: in a batch job that was given GPUs 4 and 5 those are 0 and 1. Gives how many were
-/// left out; they are added to `left_out`. One system call for each GPU; none is woken.
+/// Leaves out the GPUs and partitions whose node this process's device cgroup denies, and counts
+/// the other GPUs anew, as NVML does: in a batch job that was given GPUs 4 and 5 those are 0 and 1.
+/// Gives how many were left out; GPUs are added to `left_out`. One system call for each GPU; none
+/// is woken.
 uint32_t leave_out_denied(Inventory& inventory);
 
 }  // namespace berth::gpu

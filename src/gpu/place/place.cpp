@@ -2,7 +2,9 @@
 #include "gpu/place/place.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -58,7 +60,7 @@ class Placer {
     TRY(place_files());
     place_loader_entries();
     TRY(place_procfs());
-    place_nodes();
+    TRY(place_nodes());
     place_.edits.env = grant_.env;
     TRY(build_placeholder_layer());
     return std::move(place_);
@@ -73,7 +75,7 @@ class Placer {
   Result<void> place_files();
   void place_loader_entries();
   Result<void> place_procfs();
-  void place_nodes();
+  Result<void> place_nodes();
   Result<void> build_placeholder_layer();
 
   std::string state_path(const std::string& name) const {
@@ -141,6 +143,8 @@ Result<void> Placer::build_skeleton(const sys::Fd& directory) const {
 }
 
 Result<void> Placer::place_volume() {
+  auto in_volume = [](const GrantedFile& file) { return is_inside(file.container_path); };
+  if (std::none_of(grant_.files.begin(), grant_.files.end(), in_volume)) return {};
   bind(TRY(find_or_make_volume(grant_, options_.volume_dir)), kDriverDirectory);
   return {};
 }
@@ -200,11 +204,21 @@ Result<void> Placer::place_procfs() {
   return {};
 }
 
-void Placer::place_nodes() {
+// In a user namespace there is nothing but what the host has: nodes are bound.
+Error cannot_make(const Node& node) {
+  return make_error(
+      Kind::denied,
+      fmt::format("{} does not exist on this machine, and only root can make it",
+                  quoted(node.path)),
+      fmt::format("as root: mknod -m 666 {} c {} {}", node.path, node.major, node.minor));
+}
+
+Result<void> Placer::place_nodes() {
   std::set<uint32_t> groups;
   // In a user namespace the ids of the host's nodes are not ours to give.
   bool ids_are_real = sys::in_initial_user_namespace();
   for (const Node& node : grant_.nodes) {
+    if (node.host_path.empty() && !ids_are_real) return cannot_make(node);
     oci::DeviceNode out;
     out.path = node.path;
     out.host_path = node.host_path;
@@ -221,6 +235,7 @@ void Placer::place_nodes() {
   for (const NodeLink& link : grant_.node_links) {
     place_.edits.links.push_back({link.path, link.target});
   }
+  return {};
 }
 
 // Every destination outside of procfs and of the skeleton, which brings its own. Making them in a
@@ -238,7 +253,10 @@ Result<void> Placer::build_placeholder_layer() {
   for (const GrantedFile& file : grant_.files) {
     if (file.kind == FileKind::directory) directories.insert(file.container_path.substr(1));
   }
-  std::string name = "placeholders-" + key_of_text(join(paths, "\n"));
+  // A file and a directory of one name are two layers.
+  std::string content = join(paths, "\n");
+  for (const std::string& path : directories) content += "\n" + path + "/";
+  std::string name = "placeholders-" + key_of_text(content);
   auto fill = [&](const sys::Fd& directory) -> Result<void> {
     std::set<std::string> made;
     for (const std::string& path : paths) {

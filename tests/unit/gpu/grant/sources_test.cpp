@@ -340,6 +340,11 @@ TEST(SourceFeatures, open_devices_only_where_variables_grant_or_the_user_typed_t
   Sources typed;
   typed.typed = all;
   EXPECT_EQ(features(typed, kIgnore), expected);
+  typed.gpus = "all";
+  EXPECT_EQ(chosen(typed, kIgnore).request.demanded.size(), all.size());
+  Sources of_image = image(all);
+  of_image.gpus = "all";
+  EXPECT_THAT(chosen(of_image, kGrant).request.demanded, IsEmpty());
   EXPECT_EQ(features(image({"NVIDIA_GDS=1", "NVIDIA_MOFED=true"}), kGrant), Features{});
 }
 

@@ -184,6 +184,24 @@ TEST_F(Place, a_socket_that_is_gone_is_left_out_and_a_library_that_is_gone_an_er
                                         "' is gone; try: berth gpu list --refresh");
 }
 
+TEST_F(Place, a_directory_has_a_directory_as_mount_point) {
+  grant_.files.push_back({FileKind::config, host("nvidia-smi"), "/tmp/nvidia-mps"});
+  std::string as_file = place_all().placeholder_layer;
+  EXPECT_TRUE(fs::is_regular_file(as_file + "/tmp/nvidia-mps"));
+  fs::create_directories(host("mps"));
+  grant_.files.back() = {FileKind::directory, host("mps"), "/tmp/nvidia-mps"};
+  auto placed = place_all();
+  EXPECT_TRUE(fs::is_directory(placed.placeholder_layer + "/tmp/nvidia-mps"));
+  EXPECT_EQ(source(placed.edits, "/tmp/nvidia-mps"), host("mps"));
+}
+
+TEST_F(Place, nodes_alone_need_no_volume) {
+  grant_.mode = policy::DriverMode::volume;
+  grant_.files.clear();
+  grant_.links.clear();
+  EXPECT_THAT(destinations(place_it()), IsEmpty());
+}
+
 TEST_F(Place, a_layer_below_the_images_has_every_mount_point) {
   mode_t before = ::umask(0077);
   auto placed = place_all();
