@@ -61,9 +61,16 @@ Result<std::string> generate_cdi(const Context& context, const CdiGenerateReques
 /// Errors: those of gpu::cdi::edits_of().
 Result<json::Value> inspect_cdi(const Context& context, const std::string& name);
 
+/// What of a CDI device a container gets.
+enum class CdiParts {
+  all,
+  nodes,  ///< and variables and groups: for an image that brings its own driver
+};
+
 /// Gives the CDI devices `names` to `spec`, and what that were. Neither NVML nor an inventory is
 /// asked. Errors: those of gpu::cdi::edits_of().
 Result<oci::ContainerEdits> add_cdi_devices(const Context& context,
-                                            const std::vector<std::string>& names, oci::Spec& spec);
+                                            const std::vector<std::string>& names, CdiParts parts,
+                                            oci::Spec& spec);
 
 }  // namespace berth::engine

@@ -187,7 +187,9 @@ Result<Evidence> add_gpus(const Context& context, gpu::Choice choice, const Imag
     evidence.inventory = std::move(machine.ours);
   }
   if (!choice.cdi_names.empty()) {
-    evidence.cdi = TRY(add_cdi_devices(context, choice.cdi_names, spec));
+    bool image = choice.driver_mode == policy::DriverMode::image;
+    CdiParts parts = image ? CdiParts::nodes : CdiParts::all;
+    evidence.cdi = TRY(add_cdi_devices(context, choice.cdi_names, parts, spec));
     evidence.cdi_names = std::move(choice.cdi_names);
   }
   return evidence;
