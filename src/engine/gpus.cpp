@@ -37,18 +37,16 @@ Result<policy::Gpu> policy_of(const Context& context) {
 }
 
 // The site's driver root counts where the user names none.
-Result<gpu::Inventory> inventory_of(const Context& context, gpu::Refresh refresh) {
-  policy::Gpu policy = TRY(policy_of(context));
+Result<gpu::Inventory> inventory_of(const Context& context, const policy::Gpu& policy,
+                                    gpu::Refresh refresh) {
   gpu::ProbeOptions options;
   options.driver_root = context.paths.driver_root;
   if (options.driver_root == "/" && !policy.driver_root.empty()) {
     options.driver_root = policy.driver_root;
   }
-  options.configured = {std::move(policy.library_directories), std::move(policy.files)};
+  options.configured = {policy.library_directories, policy.files};
   options.state_dir = context.paths.state;
   options.probe_program = context.paths.libexec + "/berth-gpu-probe";
-  const policy::Gpu site = TRY(policy::read_compiled(context.paths.config)).policy.gpu;
-  options.configured = {site.library_directories, site.files};
   return gpu::cached_inventory(options, refresh, context.log);
 }
 
@@ -69,9 +67,9 @@ struct Machine {
   uint32_t denied = 0;
 };
 
-Result<Machine> look_at_machine(const Context& context) {
+Result<Machine> look_at_machine(const Context& context, const policy::Gpu& policy) {
   Machine machine;
-  machine.all = TRY(inventory_of(context, gpu::Refresh::if_stale));
+  machine.all = TRY(inventory_of(context, policy, gpu::Refresh::if_stale));
   machine.ours = machine.all;
   machine.denied = gpu::leave_out_denied(machine.ours);
   return machine;
@@ -115,7 +113,8 @@ Result<void> add_granted(const Context& context, const gpu::Choice& choice,
   }
   scan::DriverFiles image = TRY_CTX(driver_files_of(context, look, *spec.process),
                                     "cannot look for driver files in the image");
-  gpu::GrantOptions grant_options{choice.driver_mode, &image, choice.forward_compatibility, {}};
+  gpu::GrantOptions grant_options{
+      choice.site.driver_mode, &image, choice.site.forward_compatibility, {}};
   for (const Volume& volume : look.request.volumes) {
     grant_options.volumes.push_back(volume.destination);
   }
@@ -127,7 +126,7 @@ Result<void> add_granted(const Context& context, const gpu::Choice& choice,
   warn_of(grant.warnings, context);
   gpu::PlaceOptions options{context.paths.state, context.paths.root + "/volumes", image.musl};
   gpu::Placement placed = TRY(gpu::place(grant, options));
-  if (!choice.additional_gids) placed.edits.additional_gids.clear();
+  if (!choice.site.additional_gids) placed.edits.additional_gids.clear();
   copies = {std::move(placed.copies), std::move(placed.copied_links)};
   add_lowest_layer(placed.placeholder_layer, spec);
   oci::apply(placed.edits, spec);
@@ -139,7 +138,8 @@ Result<void> add_granted(const Context& context, const gpu::Choice& choice,
 }  // namespace
 
 Result<gpu::Inventory> list_gpus(const Context& context, gpu::Refresh refresh) {
-  gpu::Inventory inventory = TRY(inventory_of(context, refresh));
+  policy::Gpu policy = TRY(policy_of(context));
+  gpu::Inventory inventory = TRY(inventory_of(context, policy, refresh));
   gpu::leave_out_denied(inventory);
   return inventory;
 }
@@ -158,9 +158,7 @@ Result<gpu::Choice> choose_gpus(const Context& context, const RunRequest& reques
   sources.program = request.program;
   gpu::Choice choice = TRY(gpu::choose(sources, policy));
   choice.request.never = policy.never;
-  choice.additional_gids = policy.additional_gids;
-  choice.driver_mode = request.gpu_driver.value_or(policy.driver_mode);
-  choice.forward_compatibility = policy.forward_compatibility;
+  choice.site.driver_mode = request.gpu_driver.value_or(policy.driver_mode);
   for (const gpu::Verdict& verdict : choice.verdicts) {
     context.log.debug(verdict.source + " '" + verdict.text +
                       (verdict.used ? "': counts: " : "': does not count: ") + verdict.why);
@@ -181,13 +179,13 @@ Result<Evidence> add_gpus(const Context& context, gpu::Choice choice, const Imag
   bool counts = choice.request.want != gpu::Request::Want::none || !choice.request.limits.empty() ||
                 !choice.request.never.empty();
   if (counts) {
-    Machine machine = TRY(look_at_machine(context));
+    Machine machine = TRY(look_at_machine(context, choice.site));
     TRY(narrow(choice, machine));
     TRY(add_granted(context, choice, machine.ours, look, spec, copies, evidence));
     evidence.inventory = std::move(machine.ours);
   }
   if (!choice.cdi_names.empty()) {
-    bool image = choice.driver_mode == policy::DriverMode::image;
+    bool image = choice.site.driver_mode == policy::DriverMode::image;
     CdiParts parts = image ? CdiParts::nodes : CdiParts::all;
     evidence.cdi = TRY(add_cdi_devices(context, choice.cdi_names, parts, spec));
     evidence.cdi_names = std::move(choice.cdi_names);

@@ -499,7 +499,9 @@ Program program_of(std::string_view argv0) {
 }
 
 Result<Choice> choose(const Sources& sources, const policy::Gpu& policy) {
-  return Chooser(sources, policy).run();
+  Choice choice = TRY(Chooser(sources, policy).run());
+  choice.site = policy;
+  return choice;
 }
 
 }  // namespace berth::gpu

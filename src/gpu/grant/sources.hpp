@@ -47,8 +47,6 @@ struct Verdict {
 };
 
 struct Choice {
-  policy::DriverMode driver_mode = policy::DriverMode::bind;
-  bool forward_compatibility = true;
   Request request;
   std::vector<std::string> cdi_names;  ///< to be resolved beside it
   std::vector<Verdict> verdicts;
@@ -58,7 +56,7 @@ struct Choice {
   std::vector<std::string> withdrawn;
   /// The scheduler alone asks: a machine without a driver is then no error.
   bool by_scheduler_alone = false;
-  bool additional_gids = true;  ///< as the policy says
+  policy::Gpu site;  ///< the policy that was asked
 
   bool grants() const { return request.want != Request::Want::none || !cdi_names.empty(); }
 };
