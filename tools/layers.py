@@ -46,7 +46,7 @@ LAYERS = {
     "gpu/cdi": "base json yaml sys oci scan policy gpu/cdi_index gpu/cdi_hook gpu/grant "
                "gpu/inventory/inventory.hpp",
     # What berth-runtime does to the config of another engine's container.
-    "gpu/inject": "base json sys oci policy gpu/inventory gpu/grant gpu/place gpu/cdi_index",
+    "gpu/inject": "base json sys oci scan policy gpu/inventory gpu/grant gpu/place gpu/cdi_index",
     "image": "base json sys oci",
     "transfer": "base json sys oci image scan",
     "monitor": "base json sys",

@@ -9,7 +9,7 @@
 #include "gpu/cdi/registry.hpp"
 #include "gpu/cdi_hook/arguments.hpp"
 #include "gpu/inventory/driver_root.hpp"
-#include "gpu/place/requests.hpp"
+#include "gpu/place/finish.hpp"
 #include "json/fields.hpp"
 #include "oci/cdi.hpp"
 #include "oci/edit_fields.hpp"
@@ -67,13 +67,6 @@ std::string loaded_driver(const Context& context) {
   if (!root.ok()) return "";
   auto version = root->read_machine("/sys/module/nvidia/version");
   return version.ok() && *version ? std::string(trim(**version)) : "";
-}
-
-/// What the container's own procfs is going to say too.
-Result<std::string> driver_parameters() {
-  constexpr size_t kMost = size_t{64} << 10;
-  auto text = TRY(sys::read_file_if_exists(sys::cwd(), "/proc/driver/nvidia/params", kMost));
-  return text.value_or("");
 }
 
 Result<gpu::cdi::Naming> naming_of(const std::string& word) {
@@ -181,9 +174,17 @@ Result<oci::ContainerEdits> add_cdi_devices(const Context& context,
                                             oci::Spec& spec) {
   oci::ContainerEdits edits = TRY(find_edits(context, names));
   if (parts == CdiParts::nodes) keep_nodes(edits, context);
-  std::string params;
-  if (edits.freeze_device_nodes) params = TRY(driver_parameters());
-  TRY(gpu::place_requests(edits, context.paths.state, params));
+  policy::Compiled policy = TRY_CTX(policy::read_compiled(context.paths.config),
+                                    "cannot read the policy of this machine");
+  gpu::FinishOptions options{context.paths.state, policy.policy.gpu.forward_compatibility, nullptr};
+  // Without a driver that we find, the file's word alone counts.
+  std::optional<gpu::Inventory> inventory;
+  if (gpu::wants_inventory(edits)) {
+    auto found = list_gpus(context, gpu::Refresh::if_stale);
+    if (found.ok()) inventory = std::move(*found);
+  }
+  if (inventory) options.inventory = &*inventory;
+  TRY(gpu::finish_edits(edits, options));
   oci::apply(edits, spec);
   return edits;
 }

@@ -67,8 +67,9 @@ enum class CdiParts {
   nodes,  ///< and variables and groups: for an image that brings its own driver
 };
 
-/// Gives the CDI devices `names` to `spec`, and what that were. Neither NVML nor an inventory is
-/// asked. Errors: those of gpu::cdi::edits_of().
+/// Gives the CDI devices `names` to `spec`, and what that were. The inventory is asked only where a
+/// file has hooks of NVIDIA's that depend on it. Errors: those of gpu::cdi::edits_of() and
+/// gpu::finish_edits().
 Result<oci::ContainerEdits> add_cdi_devices(const Context& context,
                                             const std::vector<std::string>& names, CdiParts parts,
                                             oci::Spec& spec);

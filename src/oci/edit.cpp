@@ -149,6 +149,9 @@ void apply(const ContainerEdits& edits, Spec& spec) {
     spec.annotations[std::string(kLinkAnnotation) + link.path] = link.target;
   }
   add_loader_entries(edits.loader_entries, spec);
+  if (edits.compat) {
+    spec.annotations[std::string(kCompatAnnotation)] = to_annotation(*edits.compat);
+  }
 }
 
 void append(ContainerEdits& edits, ContainerEdits added) {
@@ -186,6 +189,24 @@ std::vector<LoaderLine> loader_entries_of(std::string_view annotation) {
     entries.push_back({std::string(parts[0]), std::string(parts[1]), static_cast<int32_t>(*flags)});
   }
   return entries;
+}
+
+std::string to_annotation(const CompatRequest& request) {
+  return join({request.container_root, request.host_driver_version, request.host_cuda_version,
+               join(request.brands, ",")},
+              "\t");
+}
+
+std::optional<CompatRequest> compat_request_of(std::string_view annotation) {
+  constexpr size_t kLongest = 4096;
+  auto parts = split(annotation, '\t');
+  if (annotation.size() > kLongest || parts.size() != 4 || !parts[0].starts_with('/')) return {};
+  if (std::any_of(parts.begin(), parts.end(), has_control)) return {};
+  CompatRequest request{std::string(parts[1]), std::string(parts[2]), std::string(parts[0]), {}};
+  for (std::string_view brand : split(parts[3], ',')) {
+    if (!brand.empty()) request.brands.emplace_back(brand);
+  }
+  return request;
 }
 
 }  // namespace berth::oci

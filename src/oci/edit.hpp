@@ -24,6 +24,10 @@ inline constexpr std::string_view kLinkAnnotation = "dev.berth.link:";
 /// to_annotation(LoaderLine…).
 inline constexpr std::string_view kLoaderCacheAnnotation = "dev.berth.loader-cache";
 
+/// That the container's first process is to look for NVIDIA's compat package in its own root, and
+/// to put its libraries first in the loader's cache where they fit: to_annotation(CompatRequest).
+inline constexpr std::string_view kCompatAnnotation = "dev.berth.cuda-compat";
+
 /// There in a config that Berth's engine has written: which GPUs the container gets is decided, and
 /// berth-runtime looks for no more. It takes away only.
 inline constexpr std::string_view kGpusDecidedAnnotation = "dev.berth.gpus-decided";
@@ -66,12 +70,13 @@ struct NetDeviceEdit {
   bool operator==(const NetDeviceEdit&) const = default;
 };
 
-/// What a CDI file says of the CUDA that its driver offers, for whoever decides whether the image's
-/// own newer driver libraries (its compat packages) are to be used.
+/// What of the machine decides whether the image's own newer driver libraries (its compat package)
+/// are to be used: see scan::judge_compat().
 struct CompatRequest {
   std::string host_driver_version{};  ///< "570.133.20"; empty: not said
   std::string host_cuda_version{};    ///< "12.8"; empty: not said
   std::string container_root{};       ///< where the image keeps them: "/usr/local/cuda/compat"
+  std::vector<std::string> brands{};  ///< of the GPUs: "geforce"; a CDI file does not say
   bool operator==(const CompatRequest&) const = default;
 };
 
@@ -87,9 +92,8 @@ struct ContainerEdits {
   std::vector<Link> links{};
   std::vector<LoaderLine> loader_entries{};
 
-  // What apply() leaves to whoever lays the edits out (gpu/place): it takes a file of ours or a
-  // look at the image.
   std::optional<CompatRequest> compat{};
+  // What apply() leaves to gpu::finish_edits(): it takes files of ours.
   /// /proc/driver/nvidia/params is to say ModifyDeviceFiles: 0.
   bool freeze_device_nodes = false;
   /// An application profile is to name the GPUs that EGL and Vulkan may see.
@@ -98,9 +102,9 @@ struct ContainerEdits {
 
 /// Applies `edits` to `spec`. A device node becomes an entry of linux.devices plus a rule of the
 /// device cgroup, replacing an entry of the same path; where the host's path is another one, the
-/// annotation says so. A mount replaces one at the same destination, but for the root. Links and
-/// loader entries become annotations; of two loader entries with one SONAME and flags the later
-/// stays. Source: CDI SPEC.md "OCI Edits".
+/// annotation says so. A mount replaces one at the same destination, but for the root. Links,
+/// loader entries and the request for compat libraries become annotations; of two loader entries
+/// with one SONAME and flags the later stays. Source: CDI SPEC.md "OCI Edits".
 void apply(const ContainerEdits& edits, Spec& spec);
 
 /// Appends `added` to `edits`: a later one wins where both say the same.
@@ -116,5 +120,11 @@ std::string to_annotation(const std::vector<LoaderLine>& entries);
 /// The inverse; lines that are not of that form, or whose path is not absolute, are left out: an
 /// annotation is foreign text.
 std::vector<LoaderLine> loader_entries_of(std::string_view annotation);
+
+/// "root<TAB>driver<TAB>CUDA<TAB>brand,brand".
+std::string to_annotation(const CompatRequest& request);
+
+/// The inverse; nothing for other text, which anybody may have written.
+std::optional<CompatRequest> compat_request_of(std::string_view annotation);
 
 }  // namespace berth::oci

@@ -226,9 +226,11 @@ Description describe_step(const BindLoaderFiles&) {
 Description describe_step(const FillLoaderFiles& s) {
   std::vector<std::string> paths;
   for (const auto& entry : s.entries) paths.push_back(entry.path);
+  std::string compat = s.compat ? s.compat->container_root : "";
   return {"fill_loader_files",
-          "add " + std::to_string(s.entries.size()) + " libraries to the loader cache",
-          {{"libraries", list(paths)}}};
+          "add " + std::to_string(s.entries.size()) + " libraries to the loader cache" +
+              (s.compat ? ", and those of " + quoted(compat) + " if they fit" : ""),
+          {{"libraries", list(paths)}, {"compat", compat}}};
 }
 
 Description describe_step(const MakeConsole& s) {

@@ -98,6 +98,9 @@ class Maker {
   Result<void> mount_kernel_file_system(size_t index, MountOptions options);
   Result<std::optional<IdMap>> id_map(size_t index, const MountOptions& options) const;
   bool is_filled_later(size_t index) const;
+  bool fills_loader_files() const {
+    return spec_.process.has_value() && (!loader_entries_.empty() || compat_.has_value());
+  }
   const std::string& host_path(const oci::Device& device) const;
   void device(const oci::Device& device);
   bool host_owns_dev() const;
@@ -115,6 +118,7 @@ class Maker {
   const HostFacts& facts_;
   Plan plan_;
   std::vector<oci::LoaderLine> loader_entries_;
+  std::optional<oci::CompatRequest> compat_;
   bool in_cgroup_namespace_ = false;
   std::vector<std::string> filled_;
 };

@@ -29,15 +29,15 @@ void Maker::links() {
 }
 
 void Maker::loader_files() {
-  auto found = spec_.annotations.find(std::string(oci::kLoaderCacheAnnotation));
-  if (found == spec_.annotations.end()) return;
-  loader_entries_ = oci::loader_entries_of(found->second);
-  if (loader_entries_.empty() || !spec_.process) return;
-  add(BindLoaderFiles{});
+  auto lines = spec_.annotations.find(std::string(oci::kLoaderCacheAnnotation));
+  if (lines != spec_.annotations.end()) loader_entries_ = oci::loader_entries_of(lines->second);
+  auto compat = spec_.annotations.find(std::string(oci::kCompatAnnotation));
+  if (compat != spec_.annotations.end()) compat_ = oci::compat_request_of(compat->second);
+  if (fills_loader_files()) add(BindLoaderFiles{});
 }
 
 void Maker::fill_loader_files() {
-  if (!loader_entries_.empty() && spec_.process) add(FillLoaderFiles{std::move(loader_entries_)});
+  if (fills_loader_files()) add(FillLoaderFiles{std::move(loader_entries_), std::move(compat_)});
 }
 
 }  // namespace berth::plan

@@ -161,10 +161,12 @@ struct ReplaceLink {
 /// Lays files of the container's state over those with which its dynamic loader finds libraries:
 /// glibc's cache and, where the image has musl, musl's list of directories.
 struct BindLoaderFiles {};
-/// Writes them: what the image's say, with `entries`. Reads what the image holds, so it comes when
-/// the process has no more rights than the image's program.
+/// Writes them: what the image's say, with `entries` and, where it fits, a compat package of the
+/// image. Reads what the image holds, so it comes when the process has no more rights than the
+/// image's program.
 struct FillLoaderFiles {
   std::vector<oci::LoaderLine> entries;
+  std::optional<oci::CompatRequest> compat;
 };
 struct MakeConsole {
   std::optional<oci::ConsoleSize> size;

@@ -11,7 +11,9 @@
 #include "base/text.hpp"
 #include "runtime/attach.hpp"
 #include "runtime/mounts.hpp"
+#include "runtime/own_root.hpp"
 #include "runtime/target.hpp"
+#include "scan/driver_files.hpp"
 #include "scan/loader_cache.hpp"
 #include "sys/file.hpp"
 #include "sys/io_at.hpp"
@@ -105,7 +107,7 @@ std::string content(const sys::Fd& file, int64_t max_bytes) {
   return bytes.ok() ? std::move(*bytes) : std::string();
 }
 
-std::string musl_path(const std::vector<oci::LoaderLine>& entries, std::string image) {
+std::string musl_path(const std::vector<scan::LoaderEntry>& entries, std::string image) {
   auto native = scan::loader_flags(scan::ElfClass::elf64, kMachine);
   std::vector<std::string> directories;
   for (const auto& entry : entries) {
@@ -116,6 +118,15 @@ std::string musl_path(const std::vector<oci::LoaderLine>& entries, std::string i
     }
   }
   return join(directories, "\n") + "\n" + (image.empty() ? std::string(kMuslDefault) : image);
+}
+
+// Whatever is wrong with the package, the driver's own libraries are there.
+void add_compat(const oci::CompatRequest& request, std::vector<scan::LoaderEntry>& entries) {
+  auto look = scan::find_compat(OwnRoot(), request.container_root, kMachine);
+  if (!look.ok() || !look->package) return;
+  scan::CompatVerdict verdict = scan::judge_compat(*look->package, request.host_driver_version,
+                                                   request.host_cuda_version, request.brands);
+  if (verdict.use) scan::put_first(*look->package, kMachine, entries);
 }
 
 }  // namespace
@@ -145,13 +156,14 @@ Result<void> fill_loader_files(Inside& inside, const plan::FillLoaderFiles& step
   std::vector<scan::LoaderEntry> added;
   added.reserve(step.entries.size());
   for (const auto& entry : step.entries) added.push_back({entry.soname, entry.path, entry.flags});
+  if (step.compat) add_compat(*step.compat, added);
   LoaderHandles loader = std::move(inside.loader);
   std::string image = content(loader.image_cache, kMaxCache);
   sys::IgnoredSignal limit(SIGXFSZ);
   TRY_CTX(sys::write_all(loader.cache, scan::merged_loader_cache(image, added), kCachePath),
           "cannot write the loader cache");
   if (!loader.path) return {};
-  std::string path = musl_path(step.entries, content(loader.image_path, kMaxPath));
+  std::string path = musl_path(added, content(loader.image_path, kMaxPath));
   TRY_CTX(sys::write_all(loader.path, path, kMuslPath), "cannot write the loader cache");
   return {};
 }

@@ -21,7 +21,8 @@ Result<void> make_loader_files(const plan::Plan& plan, const sys::Fd& entry, Pre
 Result<void> bind_loader_files(Inside& inside);
 
 /// Writes what was bound, and lets go of all handles. What the image has is taken if it is a whole
-/// cache of a sane size, else it counts as none. Errors: io (the limit for file sizes).
+/// cache of a sane size, else it counts as none; so does a compat package. Errors: io (the limit
+/// for file sizes).
 Result<void> fill_loader_files(Inside& inside, const plan::FillLoaderFiles& step);
 
 }  // namespace berth::runtime

@@ -11,7 +11,6 @@ namespace berth::scan {
 namespace {
 
 constexpr const char* kLibrary = "libcuda.so.1";
-constexpr const char* kCompatDirectory = "/usr/local/cuda/compat";
 constexpr std::string_view kNoteSection = ".note.cuda.fwd_compatibility";
 constexpr size_t kMaxCache = size_t{16} << 20;
 constexpr size_t kMaxDirectories = 64;
@@ -40,6 +39,10 @@ std::string base_of(const std::string& path) {
   return path.substr(path.rfind('/') + 1);
 }
 
+Result<ElfFile> read_elf_at(const Tree& tree, const Tree::File& file) {
+  return read_elf([&](uint64_t offset, size_t length) { return tree.read(file, offset, length); });
+}
+
 class Finder {
  public:
   Finder(const Tree& tree, const LoaderSettings& settings) : tree_(tree), settings_(settings) {}
@@ -53,7 +56,9 @@ class Finder {
     TRY(search_cache());
     TRY(find_musl());
     TRY(search(kDefaults, "a default directory", false));
-    TRY(find_compat());
+    auto compat = TRY(find_compat(tree_, kCompatDirectory, settings_.machine));
+    found_.compat = std::move(compat.package);
+    found_.no_compat_why = std::move(compat.why_not);
     return std::move(found_);
   }
 
@@ -63,11 +68,9 @@ class Finder {
       "/usr/lib/aarch64-linux-gnu:/lib64:/usr/lib64:/lib:/usr/lib:/usr/local/lib";
 
   Result<ElfFile> read_program();
-  Result<ElfFile> read_elf_at(const Tree::File& file);
   Result<void> search(std::string_view directories, const std::string& why, bool before_cache);
   Result<void> search_cache();
   Result<void> find_musl();
-  Result<void> find_compat();
   Result<void> try_path(const std::string& path, const std::string& why, bool before_cache);
 
   const Tree& tree_;
@@ -76,17 +79,13 @@ class Finder {
   DriverFiles found_;
 };
 
-Result<ElfFile> Finder::read_elf_at(const Tree::File& file) {
-  return read_elf([&](uint64_t offset, size_t length) { return tree_.read(file, offset, length); });
-}
-
 Result<ElfFile> Finder::read_program() {
   ElfFile none;
   none.machine = 0;
   if (settings_.program.empty()) return none;
   auto file = TRY(tree_.find_file(settings_.program));
   if (!file) return none;
-  auto read = read_elf_at(*file);
+  auto read = read_elf_at(tree_, *file);
   if (!read.ok()) return none;  // a script
   std::string origin = parent_of(file->path);
   for (std::string* path : {&read->rpath, &read->runpath}) {
@@ -106,7 +105,7 @@ Result<void> Finder::try_path(const std::string& path, const std::string& why, b
   if (!file) return {};
   auto known = [&](const ImageLibrary& other) { return other.real_path == file->path; };
   if (std::any_of(found_.libraries.begin(), found_.libraries.end(), known)) return {};
-  auto elf = read_elf_at(*file);
+  auto elf = read_elf_at(tree_, *file);
   if (!elf.ok() || elf->machine != settings_.machine) return {};
   ImageLibrary library{path, file->path, version_in(base_of(file->path)), why, before_cache};
   if (library.version.empty()) {
@@ -183,41 +182,11 @@ void read_note(const ElfFile& elf, CompatPackage& compat) {
   }
 }
 
-Result<void> Finder::find_compat() {
-  std::vector<std::string> names = TRY(tree_.list(kCompatDirectory));
-  if (names.empty() || names.size() > kMaxNames) return {};
-  std::vector<Tree::File> files;
-  CompatPackage compat;
-  compat.directory = kCompatDirectory;
-  for (const std::string& name : names) {
-    std::string path = std::string(kCompatDirectory) + "/" + name;
-    if (name.starts_with("libcuda.so.") && !version_in(name).empty()) {
-      // Only files of this name, not links to one.
-      auto file = TRY(tree_.find_file(path));
-      if (file && base_of(file->path) == name) files.push_back(std::move(*file));
-      continue;
-    }
-    size_t dot = name.find(".so.");
-    bool soname = dot != std::string::npos && name.starts_with("lib") &&
-                  name.find_first_not_of("0123456789", dot + 4) == std::string::npos;
-    if (soname && compat.libraries.size() < kMaxDirectories) compat.libraries.push_back(name);
-  }
-  if (files.size() != 1) {
-    found_.no_compat_why =
-        std::string(kCompatDirectory) +
-        (files.empty() ? " has no libcuda.so.*" : " has more than one libcuda.so.*");
-    return {};
-  }
-  auto elf = read_elf_at(files[0]);
-  if (!elf.ok() || elf->machine != settings_.machine) {
-    found_.no_compat_why = std::string(kCompatDirectory) + " has no library for this machine";
-    return {};
-  }
-  compat.version = version_in(base_of(files[0].path));
-  std::sort(compat.libraries.begin(), compat.libraries.end());
-  read_note(*elf, compat);
-  found_.compat = std::move(compat);
-  return {};
+/// "libcuda.so.1": what a loader is asked for.
+bool is_soname(std::string_view name) {
+  size_t dot = name.find(".so.");
+  return dot != std::string_view::npos && name.starts_with("lib") &&
+         name.find_first_not_of("0123456789", dot + 4) == std::string_view::npos;
 }
 
 uint32_t branch_of(std::string_view version) {
@@ -229,6 +198,49 @@ uint32_t branch_of(std::string_view version) {
 
 Result<DriverFiles> find_driver_files(const Tree& tree, const LoaderSettings& settings) {
   return Finder(tree, settings).run();
+}
+
+Result<CompatLook> find_compat(const Tree& tree, const std::string& directory, uint16_t machine) {
+  std::vector<std::string> names = TRY(tree.list(directory));
+  if (names.empty() || names.size() > kMaxNames) return CompatLook{};
+  std::vector<Tree::File> files;
+  CompatPackage compat;
+  compat.directory = directory;
+  for (const std::string& name : names) {
+    if (name.starts_with("libcuda.so.") && !version_in(name).empty()) {
+      // Only files of this name, not links to one.
+      auto file = TRY(tree.find_file(directory + "/" + name));
+      if (file && base_of(file->path) == name) files.push_back(std::move(*file));
+    } else if (is_soname(name) && compat.libraries.size() < kMaxDirectories) {
+      compat.libraries.push_back(name);
+    }
+  }
+  if (files.size() != 1) {
+    return CompatLook{
+        {},
+        directory + (files.empty() ? " has no libcuda.so.*" : " has more than one libcuda.so.*")};
+  }
+  auto elf = read_elf_at(tree, files[0]);
+  if (!elf.ok() || elf->machine != machine) {
+    return CompatLook{{}, directory + " has no library for this machine"};
+  }
+  compat.version = version_in(base_of(files[0].path));
+  std::sort(compat.libraries.begin(), compat.libraries.end());
+  read_note(*elf, compat);
+  return CompatLook{std::move(compat), {}};
+}
+
+void put_first(const CompatPackage& compat, uint16_t machine, std::vector<LoaderEntry>& entries) {
+  auto flags = loader_flags(ElfClass::elf64, machine);
+  if (!flags) return;
+  std::vector<LoaderEntry> first;
+  for (const std::string& name : compat.libraries) {
+    std::erase_if(entries, [&](const LoaderEntry& entry) {
+      return entry.soname == name && entry.flags == *flags;
+    });
+    first.push_back({name, compat.directory + "/" + name, *flags, 0, 0});
+  }
+  entries.insert(entries.begin(), first.begin(), first.end());
 }
 
 int compare_versions(std::string_view left, std::string_view right) {

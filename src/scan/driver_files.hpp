@@ -10,6 +10,7 @@
 
 #include "base/result.hpp"
 #include "scan/elf.hpp"
+#include "scan/loader_cache.hpp"
 
 namespace berth::scan {
 
@@ -101,6 +102,20 @@ void fields(V& v, DriverFiles& f) {
 /// Looks into `tree`. Every number of files, names and bytes is bounded; what cannot be read counts
 /// as not there. Errors: io (of the tree alone).
 Result<DriverFiles> find_driver_files(const Tree& tree, const LoaderSettings& settings);
+
+/// NVIDIA's package in one directory of a tree.
+struct CompatLook {
+  std::optional<CompatPackage> package;
+  std::string why_not;  ///< the directory is there, but is no such package
+};
+
+inline constexpr const char* kCompatDirectory = "/usr/local/cuda/compat";
+
+/// As find_driver_files() does, for a library of `machine`.  Errors: io (of the tree alone).
+Result<CompatLook> find_compat(const Tree& tree, const std::string& directory, uint16_t machine);
+
+/// Makes the loader find the package's libraries in place of those of the same SONAME.
+void put_first(const CompatPackage& compat, uint16_t machine, std::vector<LoaderEntry>& entries);
 
 /// Whether the libraries of `compat` are to be used with this kernel module, and why (not). `cuda`
 /// is the driver's own, `brand` that of the GPUs as NVML says it; empty where nobody knows.

@@ -58,6 +58,7 @@ class Granter {
   void add_control_nodes();
   Result<void> add_features();
   void place_file(const DriverFile& file);
+  void choose_egl_gpus();
   bool has_files() const {
     return grant_.mode != DriverMode::image && grant_.mode != DriverMode::none;
   }
@@ -69,6 +70,9 @@ class Granter {
   Result<void> check_image_driver();
   Result<void> shadow(const scan::ImageLibrary& library);
   bool use_compat();
+  void put_compat_first(const scan::CompatPackage& compat);
+  void leave_to_cache();
+  void ask_for_compat();
   bool in_volume(const std::string& path) const;
   bool shows(const ProcText& text) const;
   void add_environment();
@@ -105,6 +109,7 @@ Result<void> Granter::add_nvidia() {
   TRY(check_requirements());
   grant_.driver_version = inventory_.driver.library_version;
   add_nodes();
+  choose_egl_gpus();
   if (has_files()) add_files();
   TRY(consider_image());
   add_environment();
@@ -244,6 +249,15 @@ void Granter::add_control_nodes() {
   }
 }
 
+// EGL and Vulkan ask the driver for all GPUs of the machine.
+void Granter::choose_egl_gpus() {
+  grant_.egl_gpus = has_files() && (has("graphics") || has("display")) &&
+                    std::any_of(selected_.begin(), selected_.end(), [](const Selected& one) {
+                      return one.gpu->vendor == Vendor::nvidia;
+                    });
+  if (grant_.egl_gpus) reason("config", "EGLVisibleDGPUDevices", "the GPUs of this container");
+}
+
 void Granter::add_library(const DriverFile& file) {
   std::string directory = fmt::format("{}/{}", kDriverDirectory, file.elf32 ? "lib" : "lib64");
   grant_.files.push_back({FileKind::library, file.host_path, directory + "/" + file.name});
@@ -318,6 +332,7 @@ bool Granter::in_volume(const std::string& path) const {
 
 // The image's own libcuda: which one the program will load, and whether it may.
 Result<void> Granter::consider_image() {
+  if (options_.compat_later) ask_for_compat();
   if (options_.image == nullptr || grant_.mode == DriverMode::none) return {};
   if (grant_.mode == DriverMode::image) return check_image_driver();
   if (!has("compute") && !has("video")) return {};
@@ -373,14 +388,53 @@ bool Granter::use_compat() {
   }
   reason("compat", image.compat->directory, verdict.why, verdict.use);
   if (!verdict.use) return false;
-  // The loader has one place for each name: the package's is it now.
-  for (const std::string& name : image.compat->libraries) {
-    for (scan::LoaderEntry& entry : grant_.loader_entries) {
-      bool same = entry.soname == name && (entry.flags & 0xff00) != 0;
-      if (same) entry.path = image.compat->directory + "/" + name;
+  if (!grant_.loader_entries.empty()) put_compat_first(*image.compat);
+  return true;
+}
+
+void Granter::ask_for_compat() {
+  if (!options_.forward_compatibility || !has_files() || !has("compute")) return;
+  leave_to_cache();
+  oci::CompatRequest& request = grant_.compat.emplace();
+  request.container_root = scan::kCompatDirectory;
+  request.host_driver_version = inventory_.driver.module_version;
+  request.host_cuda_version = inventory_.driver.cuda_version;
+  for (const Selected& selected : selected_) {
+    if (selected.gpu->brand) request.brands.push_back(*selected.gpu->brand);
+  }
+  reason("compat", scan::kCompatDirectory, "the container's first process looks whether it fits");
+}
+
+// In the loader's cache, and where LD_LIBRARY_PATH comes before that: NVIDIA's images name our
+// directory there.
+void Granter::put_compat_first(const scan::CompatPackage& compat) {
+  scan::put_first(compat, scan::LoaderSettings().machine, grant_.loader_entries);
+  const std::string ours = std::string(kDriverDirectory) + "/lib64/";
+  for (const std::string& name : compat.libraries) {
+    std::erase_if(grant_.links, [&](const GrantedLink& link) { return link.path == ours + name; });
+    grant_.links.push_back({ours + name, compat.directory + "/" + name});
+  }
+}
+
+// As put_compat_first(), where it is for the container's first process to decide: of the libraries
+// that such a package may replace only the loader's cache tells the names.
+void Granter::leave_to_cache() {
+  constexpr std::string_view kReplaced[] = {"libcuda.so", "libcudadebugger.so", "libnvidia-nvvm",
+                                            "libnvidia-ptxjitcompiler.so", "libnvidia-pkcs11"};
+  const std::string ours = std::string(kDriverDirectory) + "/lib64/";
+  auto replaced = [&](std::string_view path) {
+    return path.starts_with(ours) &&
+           std::any_of(std::begin(kReplaced), std::end(kReplaced), [&](std::string_view name) {
+             return path.substr(ours.size()).starts_with(name);
+           });
+  };
+  for (scan::LoaderEntry& entry : grant_.loader_entries) {
+    if (!replaced(entry.path)) continue;
+    for (const GrantedLink& link : grant_.links) {
+      if (link.path == entry.path) entry.path = ours + link.target;
     }
   }
-  return true;
+  std::erase_if(grant_.links, [&](const GrantedLink& link) { return replaced(link.path); });
 }
 
 Result<void> Granter::check_image_driver() {

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/result.hpp"
 #include "gpu/grant/request.hpp"
 #include "gpu/inventory/inventory.hpp"
+#include "oci/edit.hpp"
 #include "policy/policy.hpp"
 #include "scan/driver_files.hpp"
 #include "scan/loader_cache.hpp"
@@ -61,6 +63,10 @@ struct Grant {
   std::vector<GrantedLink> links;
   std::vector<std::string> env;
   std::vector<scan::LoaderEntry> loader_entries;
+  /// Whether the image's compat libraries are used is for the container's first process to say.
+  std::optional<oci::CompatRequest> compat;
+  /// EGL and Vulkan are to be told which GPUs these are: they would ask for all of the machine.
+  bool egl_gpus = false;
   /// /proc/driver/nvidia/params with ModifyDeviceFiles: 0, without which NVML tries to make the
   /// nodes of every GPU; empty where the machine has no such file or it already says 0.
   std::string params;
@@ -76,6 +82,8 @@ struct GrantOptions {
   bool forward_compatibility = true;  ///< the image's compat libraries may be used
   /// Paths of the container that are volumes: nothing of ours goes there.
   std::vector<std::string> volumes;
+  /// There is a directory of that name, and nobody may look into it before the container does.
+  bool compat_later = false;
 };
 
 /// Decides what `request` gets from `inventory`. Pure. A request for nothing gives an empty

@@ -18,6 +18,7 @@
 #include "gpu/inject/wish.hpp"
 #include "gpu/inventory/cache.hpp"
 #include "gpu/inventory/state_directory.hpp"
+#include "gpu/place/finish.hpp"
 #include "gpu/place/place.hpp"
 #include "oci/edit.hpp"
 #include "policy/file.hpp"
@@ -47,6 +48,8 @@ class Injector {
   Result<void> ask_berth(Strings words) const;
   Result<std::optional<cdi::Index>> look_up_names(Choice& choice) const;
   Result<void> add(Choice& choice);
+  Result<void> add_cdi(oci::ContainerEdits edits);
+  bool has_name(const std::string& path) const;
   bool has_musl() const;
   Result<void> add_gpus(const Request& request, const Inventory& inventory);
 
@@ -134,18 +137,18 @@ Result<std::optional<cdi::Index>> Injector::look_up_names(Choice& choice) const 
 }
 
 /// By its name alone: nothing of an image is opened here.
+bool Injector::has_name(const std::string& path) const {
+  auto root = sys::open_at(sys::cwd(), rootfs_, O_PATH | O_DIRECTORY);
+  return root.ok() && sys::open_in_root(*root, path, O_PATH).ok();
+}
+
 bool Injector::has_musl() const {
 #if defined(__x86_64__)
   constexpr const char* kLoader = "ld-musl-x86_64.so.1";
 #else
   constexpr const char* kLoader = "ld-musl-aarch64.so.1";
 #endif
-  auto root = sys::open_at(sys::cwd(), rootfs_, O_PATH | O_DIRECTORY);
-  if (!root.ok()) return false;
-  for (const char* directory : {"lib/", "usr/lib/"}) {
-    if (sys::open_in_root(*root, std::string(directory) + kLoader, O_PATH).ok()) return true;
-  }
-  return false;
+  return has_name(std::string("lib/") + kLoader) || has_name(std::string("usr/lib/") + kLoader);
 }
 
 Result<void> Injector::add_gpus(const Request& request, const Inventory& inventory) {
@@ -158,7 +161,10 @@ Result<void> Injector::add_gpus(const Request& request, const Inventory& invento
                           ": only berth run has it",
                       "gpu.driver-mode of the policy: bind, volume or none");
   }
-  GrantOptions grant_options{policy_.driver_mode, nullptr, false, {}};
+  GrantOptions grant_options;
+  grant_options.mode = policy_.driver_mode;
+  grant_options.forward_compatibility = policy_.forward_compatibility;
+  grant_options.compat_later = has_name(scan::kCompatDirectory);
   Grant grant = TRY(make_grant(request, inventory, grant_options));
   for (const Reason& reason : grant.reasons) {
     log_.debug(reason.kind + " " + reason.object + ": " + reason.why);
@@ -169,6 +175,20 @@ Result<void> Injector::add_gpus(const Request& request, const Inventory& invento
   Placement placed = TRY(place(grant, place_options));
   if (!policy_.additional_gids) placed.edits.additional_gids.clear();
   oci::apply(placed.edits, spec_);
+  return {};
+}
+
+Result<void> Injector::add_cdi(oci::ContainerEdits edits) {
+  FinishOptions options{options_.state_dir, policy_.forward_compatibility, nullptr};
+  // Without a driver that we find, the file's word alone counts.
+  std::optional<Inventory> inventory;
+  if (wants_inventory(edits)) {
+    auto found = find_inventory();
+    if (found.ok()) inventory = std::move(*found);
+  }
+  if (inventory) options.inventory = &*inventory;
+  TRY(finish_edits(edits, options));
+  oci::apply(edits, spec_);
   return {};
 }
 
@@ -184,8 +204,8 @@ Result<void> Injector::add(Choice& choice) {
     if (spec_.process) keep_last(spec_.process->env);
     TRY(add_gpus(request, inventory));
   }
-  if (!choice.cdi_names.empty()) oci::apply(TRY(cdi::edits_of(*index, choice.cdi_names)), spec_);
-  return {};
+  if (choice.cdi_names.empty()) return {};
+  return add_cdi(TRY(cdi::edits_of(*index, choice.cdi_names)));
 }
 
 Result<void> Injector::run() {

@@ -10,6 +10,7 @@
 
 #include "base/text.hpp"
 #include "gpu/place/publish.hpp"
+#include "gpu/place/requests.hpp"
 #include "gpu/place/volume.hpp"
 #include "sys/file.hpp"
 #include "sys/identity.hpp"
@@ -61,6 +62,8 @@ class Placer {
     place_loader_entries();
     TRY(place_procfs());
     TRY(place_nodes());
+    place_.edits.application_profile = grant_.egl_gpus;
+    TRY(place_requests(place_.edits, options_.state_dir, ""));
     place_.edits.env = grant_.env;
     TRY(build_placeholder_layer());
     return std::move(place_);
@@ -175,6 +178,7 @@ Result<void> Placer::place_files() {
 }
 
 void Placer::place_loader_entries() {
+  place_.edits.compat = grant_.compat;
   place_.edits.loader_entries.reserve(grant_.loader_entries.size());
   for (const scan::LoaderEntry& entry : grant_.loader_entries) {
     place_.edits.loader_entries.push_back({entry.soname, entry.path, entry.flags});

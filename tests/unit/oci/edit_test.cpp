@@ -139,6 +139,17 @@ TEST(ContainerEdits, read_loader_entries_of_an_annotation_and_leave_out_what_is_
   EXPECT_EQ(to_annotation({{"a\nb", "/x", 1}}), "");
 }
 
+TEST(ContainerEdits, read_a_request_for_compat_libraries_of_an_annotation_or_nothing) {
+  CompatRequest request{"570.1", "12.8", "/compat", {"tesla", "geforce"}};
+  EXPECT_EQ(compat_request_of(to_annotation(request)), request);
+  request = {"", "", "/compat", {}};
+  EXPECT_EQ(compat_request_of(to_annotation(request)), request);
+  for (const char* text : {"", "/a", "/a\t\t", "a\t1\t2\t", "/a\t1\t2\t3\t4", "/a\n\t1\t2\t"}) {
+    EXPECT_FALSE(compat_request_of(text)) << text;
+  }
+  EXPECT_FALSE(compat_request_of("/" + std::string(5000, 'a') + "\t1\t2\t"));
+}
+
 TEST(ContainerEdits, of_two_sources_are_appended_and_the_later_wins) {
   ContainerEdits edits;
   edits.compat = CompatRequest{"1", "", "/a"};

@@ -353,6 +353,34 @@ TEST(Grant, compat_libraries_come_first_in_the_loaders_cache_where_they_fit) {
             "/usr/local/nvidia/lib64/libcuda.so.1");
 }
 
+TEST(Grant, a_name_in_our_directory_leads_to_the_compat_library_that_is_used) {
+  scan::DriverFiles image;
+  image.compat = scan::CompatPackage{
+      "/usr/local/cuda/compat", "575.57.08", true, "12.9", {550, 570}, {"libcuda.so.1"}};
+  auto grant = with_image("all", {policy::DriverMode::bind, &image, true, {}});
+  ASSERT_TRUE(grant.ok());
+  for (const GrantedLink& link : grant->links) {
+    if (link.path != "/usr/local/nvidia/lib64/libcuda.so.1") continue;
+    EXPECT_EQ(link.target, "/usr/local/cuda/compat/libcuda.so.1");
+  }
+}
+
+TEST(Grant,
+     what_compat_libraries_may_replace_has_no_name_outside_of_the_cache_until_it_is_decided) {
+  GrantOptions options;
+  options.compat_later = true;
+  auto grant = with_image("all", options);
+  ASSERT_TRUE(grant.ok() && grant->compat);
+  EXPECT_EQ(grant->compat->host_driver_version, "570.133.20");
+  EXPECT_EQ(grant->compat->container_root, "/usr/local/cuda/compat");
+  EXPECT_EQ(grant->loader_entries[0].soname, "libcuda.so.1");
+  EXPECT_EQ(grant->loader_entries[0].path, "/usr/local/nvidia/lib64/libcuda.so.570.133.20");
+  for (const GrantedLink& link : grant->links)
+    EXPECT_THAT(link.path, Not(::testing::HasSubstr("libcuda.so")));
+  options.forward_compatibility = false;
+  EXPECT_FALSE(with_image("all", options)->compat);
+}
+
 TEST(Grant, refuses_what_the_image_can_not_run_on) {
   std::vector<std::string> env = {"NVIDIA_REQUIRE_CUDA=cuda>=13.0 brand=geforce,driver>=470"};
   EXPECT_EQ(line("1", machine(), env),

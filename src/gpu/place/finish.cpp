@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/place/finish.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "gpu/place/requests.hpp"
+#include "sys/file.hpp"
+
+namespace berth::gpu {
+namespace {
+
+constexpr const char* kParams = "/proc/driver/nvidia/params";
+constexpr size_t kMaxParams = size_t{64} << 10;
+
+bool is_given(const Gpu& gpu, const oci::ContainerEdits& edits) {
+  return gpu.vendor == Vendor::nvidia &&
+         std::any_of(edits.device_nodes.begin(), edits.device_nodes.end(), [&](const auto& node) {
+           return node.type == "c" && node.major == gpu.node.major && node.minor == gpu.node.minor;
+         });
+}
+
+void finish_compat(oci::ContainerEdits& edits, const FinishOptions& options) {
+  if (!options.forward_compatibility) edits.compat.reset();
+  if (!edits.compat || options.inventory == nullptr) return;
+  for (const Gpu& gpu : options.inventory->gpus) {
+    if (gpu.brand && is_given(gpu, edits)) edits.compat->brands.push_back(*gpu.brand);
+  }
+}
+
+}  // namespace
+
+bool wants_inventory(const oci::ContainerEdits& edits) {
+  return edits.compat.has_value();
+}
+
+Result<void> finish_edits(oci::ContainerEdits& edits, const FinishOptions& options) {
+  finish_compat(edits, options);
+  if (!edits.freeze_device_nodes && !edits.application_profile) return {};
+  std::string params;
+  if (edits.freeze_device_nodes) {
+    auto text = TRY(sys::read_file_if_exists(sys::cwd(), kParams, kMaxParams));
+    if (text) params = std::move(*text);
+  }
+  return place_requests(edits, options.state_dir, params);
+}
+
+}  // namespace berth::gpu
