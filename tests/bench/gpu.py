@@ -9,7 +9,6 @@ median of the differences within a round.
 usage: ./dev bench gpu [--runs N] [--directory DIR] [--json FILE] [--plot FILE] [--check]
 """
 
-import argparse
 import contextlib
 import json
 import os
@@ -136,13 +135,7 @@ def results(contenders_, counted, check):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    side_by_side.add_options(parser)
-    options = parser.parse_args()
-    if os.geteuid() != 0:
-        sys.exit("bench gpu: the peers' commands are those of root; run it as root")
-    side_by_side.enter_private_mounts()
-    side_by_side.adopt_orphans()
+    options = side_by_side.begin("gpu", __doc__)
 
     with contextlib.ExitStack() as stack:
         work = pathlib.Path(stack.enter_context(

@@ -12,7 +12,6 @@ usage: ./dev bench start [--runs N] [--directory DIR] [--json FILE] [--plot FILE
 The plot needs python3-matplotlib, which brings 360 MB and is not installed by setup.
 """
 
-import argparse
 import contextlib
 import json
 import os
@@ -136,13 +135,7 @@ def results(found, memory):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    side_by_side.add_options(parser)
-    options = parser.parse_args()
-    if os.geteuid() != 0:
-        sys.exit("bench start: the peers' commands are those of root; run it as root")
-    side_by_side.enter_private_mounts()
-    side_by_side.adopt_orphans()
+    options = side_by_side.begin("start", __doc__)
 
     with contextlib.ExitStack() as stack:
         work = pathlib.Path(stack.enter_context(

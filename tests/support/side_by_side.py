@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the benches share: commands that are measured in turns, and what the peers need."""
 
+import argparse
 import contextlib
 import ctypes
 import dataclasses
@@ -201,6 +202,19 @@ def add_options(parser):
     parser.add_argument("--json", type=pathlib.Path)
     parser.add_argument("--plot", type=pathlib.Path)
     parser.add_argument("--check", action="store_true", help="fail when a goal is missed")
+
+
+def begin(name, doc):
+    """The options of the bench `name`, whose peers are those of root, in a mount namespace of its
+    own; what its children leave is ours to reap."""
+    parser = argparse.ArgumentParser(description=doc.partition("\n")[0])
+    add_options(parser)
+    options = parser.parse_args()
+    if os.geteuid() != 0:
+        sys.exit(f"bench {name}: the peers' commands are those of root; run it as root")
+    enter_private_mounts()
+    adopt_orphans()
+    return options
 
 
 def tell(options, found, values, goals, more, base, label):
