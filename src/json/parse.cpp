@@ -6,6 +6,8 @@
 #include <rapidjson/reader.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
 #include <string_view>
 #include <unordered_map>
 
@@ -16,7 +18,7 @@ namespace berth::json {
 namespace {
 
 constexpr unsigned kFlags = rapidjson::kParseIterativeFlag | rapidjson::kParseValidateEncodingFlag |
-                            rapidjson::kParseFullPrecisionFlag;
+                            rapidjson::kParseNumbersAsStringsFlag;
 
 /// The names of its functions are RapidJSON's.
 class Builder {
@@ -30,7 +32,15 @@ class Builder {
   bool Int64(int64_t value) { return add(Value(value)); }
   bool Uint64(uint64_t value) { return add(Value(value)); }
   bool Double(double value) { return add(Value(value)); }
-  bool RawNumber(const char*, rapidjson::SizeType, bool) { return fail("unexpected raw number"); }
+  // Every number comes here: what RapidJSON makes of "0." and 400 zeros reads outside of its
+  // tables. A zero byte ends `text`.
+  bool RawNumber(const char* text, rapidjson::SizeType size, bool) {
+    std::string_view digits(text, size);
+    if (auto number = parse_i64(digits)) return add(Value(*number));
+    if (auto number = parse_u64(digits)) return add(Value(*number));
+    double number = std::strtod(text, nullptr);
+    return std::isfinite(number) ? add(Value(number)) : fail("a number out of range");
+  }
   bool String(const char* text, rapidjson::SizeType size, bool) {
     return add(Value(std::string(text, size)));
   }

@@ -56,6 +56,18 @@ TEST(JsonParse, keeps_64_bits_of_an_integer) {
   EXPECT_EQ(dump(*value), "[9223372036854775807,18446744073709551615,-1]");
 }
 
+// Found by the fuzzer: RapidJSON reads outside of its table of powers.
+TEST(JsonParse, takes_numbers_of_any_length) {
+  for (size_t zeros : {1U, 348U, 349U, 5000U}) {
+    std::string text = "0." + std::string(zeros, '0');
+    auto value = parse("[" + text + ",-" + text + "1," + text + "e-9]", "d");
+    ASSERT_TRUE(value.ok()) << zeros;
+    EXPECT_EQ(*(*value->array())[0].get_if<double>(), 0.0) << zeros;
+  }
+  EXPECT_EQ(dump(*parse("[1e-400,-0,2.5e-1,18446744073709551616]", "d")),
+            "[0,0,0.25,1.8446744073709552e+19]");
+}
+
 TEST(JsonParse, names_line_and_column_of_a_mistake) {
   EXPECT_EQ(to_line(parse("{\n  \"a\": x}", "d.json").error()),
             "d.json: line 2, column 8: invalid JSON");
