@@ -88,7 +88,8 @@ class Builder {
   bool close() {
     Value value = std::move(open_.back().value);
     open_.pop_back();
-    if (auto* object = value.get_if<Object>()) keep_last_of_each_name(*object);
+    auto* object = value.get_if<Object>();
+    if (object != nullptr && !keep_last_of_each_name(*object)) return false;
     return add(std::move(value));
   }
   static constexpr size_t kFew = 16;
@@ -100,8 +101,8 @@ class Builder {
     }
     return true;
   }
-  static void keep_last_of_each_name(Object& object) {
-    if (object.size() < 2 || (object.size() <= kFew && are_unique(object))) return;
+  bool keep_last_of_each_name(Object& object) {
+    if (object.size() < 2 || (object.size() <= kFew && are_unique(object))) return true;
     std::unordered_map<std::string_view, size_t> first;
     first.reserve(object.size());
     std::vector<bool> repeated(object.size());
@@ -109,15 +110,17 @@ class Builder {
     for (size_t i = 0; i < object.size(); ++i) {
       auto [entry, added] = first.emplace(object[i].first, i);
       if (added) continue;
+      if (limits_.unique_names) return fail(quoted(object[i].first) + " comes twice");
       object[entry->second].second = std::move(object[i].second);
       repeated[i] = any = true;
     }
-    if (!any) return;
+    if (!any) return true;
     Object unique;
     for (size_t i = 0; i < object.size(); ++i) {
       if (!repeated[i]) unique.push_back(std::move(object[i]));
     }
     object = std::move(unique);
+    return true;
   }
 
   const Limits& limits_;

@@ -14,7 +14,8 @@ namespace berth::json {
 
 class Value;
 using Array = std::vector<Value>;
-/// Members in the order of the document; a name that comes twice keeps its last value, as Go does.
+/// Members in the order of the document; a name that comes twice keeps its last value, as Go does,
+/// where `Limits` does not refuse it.
 using Object = std::vector<std::pair<std::string, Value>>;
 
 /// One JSON value. Integers keep their 64 bits: what fits int64_t is int64_t, larger is uint64_t.
@@ -67,6 +68,7 @@ struct Limits {
   size_t max_bytes = size_t{64} << 20;
   size_t max_depth = 64;          ///< nested arrays and objects
   size_t max_values = 4'000'000;  ///< of all kinds
+  bool unique_names = false;      ///< a name that comes twice in an object is an error
 };
 
 /// Parses one document that fills `text` but for white space.

@@ -14,7 +14,7 @@ constexpr std::array<std::string_view, 8> kVersions = {"0.3.0", "0.4.0", "0.5.0"
                                                        "0.7.0", "0.8.0", "1.0.0", "1.1.0"};
 // A driver's file has some two hundred values.
 constexpr json::Limits kLimits{
-    .max_bytes = size_t{16} << 20, .max_depth = 32, .max_values = 500'000};
+    .max_bytes = size_t{16} << 20, .max_depth = 32, .max_values = 500'000, .unique_names = true};
 
 bool is_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');

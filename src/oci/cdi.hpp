@@ -104,7 +104,8 @@ bool looks_qualified(std::string_view text);
 /// Errors: corrupt, naming the place ("gpu.json: devices[1].containerEdits.mounts[0].hostPath: …").
 Result<Spec> from_document(const json::Value& document, std::string_view file);
 
-/// Reads JSON. Errors: corrupt.
+/// Reads JSON. A member that comes twice is an error, as for the readers of other engines, which
+/// take JSON for YAML (container-device-interface pkg/cdi/spec.go ParseSpec). Errors: corrupt.
 Result<Spec> read_json(std::string_view text, std::string_view file);
 
 /// All rules of the specification; from_document() has checked them already.

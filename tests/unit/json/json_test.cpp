@@ -96,6 +96,16 @@ TEST(JsonParse, keeps_the_last_of_a_repeated_name) {
   EXPECT_EQ(dump(*parse(R"({"a":1,"b":2,"a":3})", "d")), R"({"a":3,"b":2})");
 }
 
+TEST(JsonParse, refuses_a_repeated_name_where_told_to) {
+  json::Limits strict{.unique_names = true};
+  EXPECT_EQ(to_line(parse(R"({"z":[{"a":1,"b":2,"a":1}]})", "d", strict).error()),
+            "d: 'a' comes twice");
+  std::string many = "{";
+  for (int i = 0; i < 40; ++i) many += "\"" + std::to_string(i) + "\":0,";
+  EXPECT_EQ(to_line(parse(many + R"("7":0})", "d", strict).error()), "d: '7' comes twice");
+  EXPECT_TRUE(parse(many + R"("a":{"7":0}})", "d", strict).ok());
+}
+
 TEST(JsonParse, refuses_invalid_utf8) {
   EXPECT_FALSE(parse("\"\xff\"", "d").ok());
 }

@@ -68,6 +68,10 @@ TEST(Cdi, refuses_an_unknown_member_wherever_it_is) {
             "'closID'?");
 }
 
+TEST(Cdi, refuses_a_member_that_comes_twice) {
+  EXPECT_EQ(error_of(document(R"({"env":["A=1"],"env":["A=2"]})")), "f.json: 'env' comes twice");
+}
+
 TEST(Cdi, refuses_members_of_another_type) {
   EXPECT_EQ(error_of(document(R"({"env":"A=1"})")),
             "f.json: devices[0].containerEdits.env: expected an array, got a string");
