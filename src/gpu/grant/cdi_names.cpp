@@ -85,7 +85,7 @@ Result<void> take(const std::string& name, const Request& request, const Invento
     add_names(kind, keys, machine, out);
     return {};
   }
-  auto one = find_gpu(id, *vendor, machine);
+  auto one = find_gpu(id_of_cdi_device(id), *vendor, machine);
   if (!one.ok() || !has(keys, key_of(*one))) return refused(name, request);
   out.push_back(name);
   return {};

@@ -376,22 +376,28 @@ std::optional<Vendor> vendor_of_cdi_name(std::string_view name) {
   return std::nullopt;
 }
 
+std::string id_of_cdi_device(std::string_view device) {
+  for (std::string_view word : {"gpu", "mig", "part"}) {
+    if (!device.starts_with(word)) continue;
+    std::string_view id = device.substr(word.size());
+    bool part = word != "gpu";
+    bool digits = !id.empty() && id.front() >= '0' && id.front() <= '9';
+    if (digits && part == (id.find(':') != std::string_view::npos)) return std::string(id);
+  }
+  return std::string(device);
+}
+
 std::vector<std::string> keys_of(const std::vector<std::string>& names,
                                  const Inventory& inventory) {
   std::vector<std::string> out;
   for (const std::string& given : names) {
     auto vendor = vendor_of_cdi_name(given);
-    std::string name = vendor ? given.substr(given.find('=') + 1) : given;
+    std::string name = vendor ? id_of_cdi_device(given.substr(given.find('=') + 1)) : given;
     for (const Gpu& gpu : inventory.gpus) {
       if (vendor && gpu.vendor != *vendor) continue;
       bool whole_gpu = name == gpu.pci_address || name == std::to_string(gpu.index) ||
-                       (vendor && (name == "all" || name == fmt::format("gpu{}", gpu.index))) ||
-                       (is_uuid(name) && gpu.uuid.starts_with(name));
+                       (vendor && name == "all") || (is_uuid(name) && gpu.uuid.starts_with(name));
       if (whole_gpu) out.push_back(gpu.pci_address);
-    }
-    // "mig0:1" and "part0:1" of `berth cdi generate`
-    for (std::string_view word : {"mig", "part"}) {
-      if (vendor && name.starts_with(word)) name.erase(0, word.size());
     }
     for (Vendor one : {Vendor::nvidia, Vendor::amd}) {
       if (vendor && *vendor != one) continue;

@@ -47,6 +47,10 @@ std::string key_of(const Selected& selected);
 /// Whose GPUs a CDI name is about: "nvidia.com/gpu=…", "amd.com/gpu=…".
 std::optional<Vendor> vendor_of_cdi_name(std::string_view name);
 
+/// What find_gpu() takes for the device of such a name: "gpu0", "mig0:1" and "part0:1", as
+/// `berth cdi generate` and NVIDIA's toolkit name devices too, without their word; else `device`.
+std::string id_of_cdi_device(std::string_view device);
+
 /// The keys of what `names` (gpu.never of the policy) names; a whole GPU stands for its slices.
 /// So does "nvidia.com/gpu=0" for the GPU that it names, for else another name of that GPU would
 /// give it. Names of what the machine does not have, and other CDI names, are passed over.

@@ -9,6 +9,7 @@
 
 #include "base/text.hpp"
 #include "gpu/grant/environment.hpp"
+#include "gpu/grant/select.hpp"
 
 namespace berth::gpu {
 namespace {
@@ -167,7 +168,7 @@ void take_plain_gpus(std::vector<std::string>& names, const std::vector<std::str
   };
   for (const std::string& name : names) {
     if (!is_plain(name)) continue;
-    std::string id = name.substr(kKind.size());
+    std::string id = id_of_cdi_device(name.substr(kKind.size()));
     if (id == "all") request.want = Want::all;
     if (request.want != Want::all) {
       request.want = Want::devices;

@@ -70,6 +70,30 @@ TEST(CdiNames, of_a_withheld_gpu_are_withheld_whichever_of_them_the_policy_has) 
   EXPECT_EQ(reachable({"nvidia.com/gpu=1"}, "", {"amd.com/gpu=1"}), "nvidia.com/gpu=1");
 }
 
+TEST(CdiNames, with_the_word_of_their_kind_are_held_to_the_job_as_others_are) {
+  EXPECT_EQ(reachable({"nvidia.com/gpu=gpu4"}, "4,5"), "nvidia.com/gpu=gpu4");
+  EXPECT_EQ(reachable({"nvidia.com/gpu=gpu0"}, "4,5").substr(0, 53),
+            "--device nvidia.com/gpu=gpu0: not one of the GPUs of ");
+  EXPECT_EQ(reachable({"nvidia.com/gpu=mig1:1"}, "MIG-c1", {}, sliced_machine(3)),
+            "nvidia.com/gpu=mig1:1");
+  for (const char* other : {"mig1:2", "mig1", "mig0:1", "gpu1:1", "gpu1", "gpu", "part1:7"}) {
+    EXPECT_NE(reachable({std::string("nvidia.com/gpu=") + other}, "MIG-c1", {}, sliced_machine(3))
+                  .find("not one of the GPUs of"),
+              std::string::npos)
+        << other;
+  }
+}
+
+TEST(CdiNames, of_partitions_are_held_to_the_policy) {
+  Inventory machine = gpu_machine(2, Vendor::amd);
+  machine.gpus[0].partitions.resize(2);
+  machine.gpus[0].partitions[1].index = 1;
+  EXPECT_EQ(reachable({"amd.com/gpu=part0:1"}, "", {"amd.com/gpu=gpu1"}, machine),
+            "amd.com/gpu=part0:1");
+  EXPECT_NE(reachable({"amd.com/gpu=part0:1"}, "", {"amd.com/gpu=0:1"}, machine).find("withholds"),
+            std::string::npos);
+}
+
 TEST(CdiNames, of_other_things_pass) {
   EXPECT_EQ(reachable({"vendor.com/net=a", "amd.com/gpu=0"}, "4,5"),
             "vendor.com/net=a amd.com/gpu=0");

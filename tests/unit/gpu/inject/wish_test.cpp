@@ -174,6 +174,9 @@ TEST(GpuInjectWish, a_gpu_that_no_file_defines_is_one_of_the_inventory) {
   EXPECT_THAT(names, ElementsAre("v.com/c=d", "nvidia.com/gpu=2"));
   EXPECT_EQ(request.want, Request::Want::devices);
   EXPECT_THAT(request.devices, ElementsAre("0", "GPU-1"));
+  names = {"nvidia.com/gpu=gpu3", "nvidia.com/gpu=mig1:0"};
+  take_plain_gpus(names, {}, request);
+  EXPECT_THAT(request.devices, ElementsAre("0", "GPU-1", "3", "1:0"));
   names = {"nvidia.com/gpu=all", "nvidia.com/gpu=0"};
   take_plain_gpus(names, {}, request);
   EXPECT_EQ(request.want, Request::Want::all);
