@@ -207,7 +207,7 @@ void Generator::add_files(const Grant& grant) {
 }
 
 void Generator::add_hook(const Grant& grant) {
-  if (grant.links.empty() && grant.loader_entries.empty() && grant.params.empty()) return;
+  if (grant.links.empty() && grant.loader_entries.empty() && !grant.frozen_params) return;
   HookRequest request;
   std::set<std::string> paths;  // two libraries may want one development link: the first has it
   for (const GrantedLink& link : grant.links) {
@@ -216,7 +216,7 @@ void Generator::add_hook(const Grant& grant) {
   for (const scan::LoaderEntry& entry : grant.loader_entries) {
     request.loader_entries.push_back({entry.soname, entry.path, entry.flags});
   }
-  request.freeze_device_nodes = !grant.params.empty();
+  request.freeze_device_nodes = grant.frozen_params;
   out_.spec.edits.hooks.push_back(hook(request));
 }
 

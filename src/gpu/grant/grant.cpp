@@ -491,11 +491,6 @@ bool Granter::shows(const ProcText& text) const {
 
 void Granter::add_procfs() {
   constexpr std::string_view kModify = "ModifyDeviceFiles: 1";
-  size_t at = inventory_.params.find(kModify);
-  if (at != std::string::npos && !inventory_.synthetic) {
-    grant_.params = inventory_.params;
-    grant_.params[at + kModify.size() - 1] = '0';
-  }
   for (const ProcText& text : inventory_.proc_texts) {
     if (!shows(text)) {
       reason("proc", "/proc/driver/" + text.path, "its GPU or right was not granted", false);
@@ -507,9 +502,10 @@ void Granter::add_procfs() {
   }
   for (ProcFile& file : grant_.proc) {
     if (file.path != "nvidia/params") continue;
-    at = file.text.find(kModify);
+    size_t at = file.text.find(kModify);
     if (at == std::string::npos) continue;
     file.text[at + kModify.size() - 1] = '0';
+    grant_.frozen_params = !inventory_.synthetic;
     reason("proc", "/proc/driver/nvidia/params",
            "ModifyDeviceFiles is 0, so that NVML makes no node of another GPU");
   }

@@ -67,9 +67,9 @@ struct Grant {
   std::optional<oci::CompatRequest> compat;
   /// EGL and Vulkan are to be told which GPUs these are: they would ask for all of the machine.
   bool egl_gpus = false;
-  /// /proc/driver/nvidia/params with ModifyDeviceFiles: 0, without which NVML tries to make the
-  /// nodes of every GPU; empty where the machine has no such file or it already says 0.
-  std::string params;
+  /// nvidia/params of `proc` says ModifyDeviceFiles: 0 where the machine's says 1, without which
+  /// NVML tries to make the nodes of every GPU.
+  bool frozen_params = false;
   std::vector<ProcFile> proc;  ///< all of /proc/driver that is seen; empty: it is as the host's
   std::vector<Reason> reasons;
   std::vector<std::string> warnings;  ///< for people, on the way

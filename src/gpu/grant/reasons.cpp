@@ -57,7 +57,6 @@ class Reasons {
     for (const GrantedLink& link : grant_.links) add("link", link.path, "leads to " + link.target);
     for (const std::string& variable : grant_.env)
       add("variable", variable, why_variable(variable));
-    add_params();
     add_left_out_nodes();
     add_left_out_files();
   }
@@ -74,7 +73,6 @@ class Reasons {
   std::string why_node(const Node& node) const;
   static std::string why_variable(std::string_view variable);
   void add_files();
-  void add_params();
   void add_left_out_nodes();
   void add_left_out_files();
   bool has_node(const std::string& path) const { return is_in(grant_.nodes, path); }
@@ -138,12 +136,6 @@ void Reasons::add_files() {
     }
     add(kind_of(file.kind), file.container_path, std::move(why), file.host_path);
   }
-}
-
-void Reasons::add_params() {
-  if (grant_.params.empty()) return;
-  static const std::string kParams = "/proc/driver/nvidia/params";
-  add("proc", kParams, "ModifyDeviceFiles is 0, so that NVML makes no node of another GPU");
 }
 
 void Reasons::add_left_out_nodes() {

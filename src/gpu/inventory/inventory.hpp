@@ -142,8 +142,6 @@ struct Inventory {
   std::vector<DriverFile> files;
   std::vector<DeviceGroup> groups;    ///< those that this machine has
   std::vector<ProcText> proc_texts;   ///< of the NVIDIA driver, as it shows them
-  std::string params_path;            ///< /proc/driver/nvidia/params on the host; empty: none
-  std::string params;                 ///< its text
   std::vector<std::string> problems;  ///< for people: what was found wrong on the way
 };
 
@@ -245,8 +243,6 @@ void fields(V& v, Inventory& i) {
   v.always("files", i.files);
   v.always("groups", i.groups);
   v.always("proc_texts", i.proc_texts);
-  v.always("params_path", i.params_path);
-  v.always("params", i.params);
   v.always("problems", i.problems);
 }
 

@@ -39,7 +39,6 @@ class Devices {
   Result<void> read() {
     TRY(read_gpus());
     read_control_nodes();
-    TRY(read_params());
     return {};
   }
 
@@ -49,7 +48,6 @@ class Devices {
   Result<void> read_slices(Gpu& gpu);
   Result<std::optional<Node>> capability_node(const std::string& access_path);
   void read_control_nodes();
-  Result<void> read_params();
   void leave_out_absent_gpus();
   void problem(std::string text) { inventory_.problems.push_back(std::move(text)); }
 
@@ -184,15 +182,6 @@ void Devices::read_control_nodes() {
         nodes_.expect(fmt::format("/dev/nvidia-caps/nvidia-cap{}", minor), *caps, minor,
                       minor == kMigConfigMinor ? 0400 : 0444));
   }
-}
-
-Result<void> Devices::read_params() {
-  std::string path = std::string(kProc) + "/params";
-  auto text = TRY(root_.read_machine(path));
-  if (!text) return {};
-  inventory_.params = std::move(*text);
-  inventory_.params_path = root_.machine_path(path);
-  return {};
 }
 
 }  // namespace

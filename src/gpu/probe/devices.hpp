@@ -10,7 +10,7 @@
 
 namespace berth::gpu {
 
-/// Fills gpus, left_out, control_nodes, mig_control_nodes, params and problems. Errors: io.
+/// Fills gpus, left_out, control_nodes, mig_control_nodes and problems. Errors: io.
 Result<void> read_nvidia_devices(const DriverRoot& root, NodeFinder& nodes, Inventory& inventory);
 
 }  // namespace berth::gpu

@@ -188,6 +188,18 @@ TEST(Generate, leaves_links_and_the_cache_to_a_hook_that_we_recognise) {
       ElementsAre(oci::LoaderLine{"libcuda.so.1", "/usr/local/nvidia/lib64/libcuda.so.1", 0x303}));
 }
 
+TEST(Generate, leaves_the_parameters_to_the_hook_where_they_let_nodes_be_made) {
+  auto freezes = [](bool synthetic, const char* text) {
+    Inventory inventory = machine();
+    inventory.synthetic = synthetic;
+    inventory.proc_texts = {{"nvidia/params", text, {}, {}}};
+    return recognise(made(inventory, options()).spec.edits.hooks.at(0))->freeze_device_nodes;
+  };
+  EXPECT_TRUE(freezes(false, "ModifyDeviceFiles: 1\n"));
+  EXPECT_FALSE(freezes(false, "ModifyDeviceFiles: 0\n"));
+  EXPECT_FALSE(freezes(true, "ModifyDeviceFiles: 1\n"));  // whose host has no such file
+}
+
 TEST(Generate, refuses_a_machine_without_gpus_and_one_whose_files_do_not_fit) {
   Inventory empty;
   EXPECT_EQ(generate(empty, options()).error().kind, Kind::not_found);

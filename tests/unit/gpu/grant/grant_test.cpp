@@ -74,8 +74,10 @@ Inventory machine(uint32_t gpus = 8) {
                      library("libcuda", "libcuda.so.1", {"compute", "video"}, true),
                      program("nvidia-smi", "utility"),
                      program("nvidia-cuda-mps-server", "compute")};
-  inventory.params = "ResmanDebugLevel: 1\nModifyDeviceFiles: 1\nDeviceFileMode: 438\n";
-  inventory.params_path = "/proc/driver/nvidia/params";
+  inventory.proc_texts = {{"nvidia/params",
+                           "ResmanDebugLevel: 1\nModifyDeviceFiles: 1\nDeviceFileMode: 438\n",
+                           {},
+                           {}}};
   return inventory;
 }
 
@@ -259,13 +261,18 @@ TEST(Grant, links_are_made_by_soname) {
 }
 
 TEST(Grant, params_forbid_making_nodes_of_other_gpus) {
-  EXPECT_EQ(ask("1", machine())->params,
+  auto grant = ask("1", machine());
+  ASSERT_TRUE(grant.ok());
+  ASSERT_EQ(grant->proc.size(), 1U);
+  EXPECT_EQ(grant->proc[0].text,
             "ResmanDebugLevel: 1\nModifyDeviceFiles: 0\nDeviceFileMode: 438\n");
-  Inventory synthetic = machine();
-  synthetic.synthetic = true;
-  auto grant = ask("1", synthetic);
-  EXPECT_EQ(grant->params, "");
-  EXPECT_TRUE(grant->synthetic);
+  EXPECT_TRUE(grant->frozen_params);
+  Inventory other = machine();
+  other.synthetic = true;  // whose host has no such file for a hook to cover
+  EXPECT_FALSE(ask("1", other)->frozen_params);
+  other = machine();
+  other.proc_texts[0].text = "ModifyDeviceFiles: 0\n";
+  EXPECT_FALSE(ask("1", other)->frozen_params);
 }
 
 Inventory machine_with_proc() {
