@@ -119,6 +119,7 @@ Result<void> add_granted(const Context& context, const gpu::Choice& choice,
     grant_options.volumes.push_back(volume.destination);
   }
   gpu::Grant grant = TRY(gpu::make_grant(choice.request, inventory, grant_options));
+  gpu::leave_out_denied(grant);
   for (const gpu::Reason& reason : grant.reasons) {
     context.log.debug(reason.kind + " " + reason.object + ": " + reason.why);
   }

@@ -267,18 +267,25 @@ def device_cgroup(name, denied):
         directory.rmdir()
 
 
-@pytest.mark.profiles("root")
-def test_gpus_that_the_device_cgroup_denies_are_not_there_and_the_others_count_from_0(berth, busybox, eight):
+@contextlib.contextmanager
+def job_of(berth, *flags, denied):
+    """run(word…, NAME=value…), in a job whose device cgroup denies these nodes."""
     if not os.path.exists("/sys/fs/cgroup/devices/devices.deny"):
         pytest.skip("no device cgroup of version 1 is mounted")
+    with device_cgroup("berth-test-job", denied) as procs:
+        def run(*args, **env):
+            command = ["sh", "-c", f'echo $$ > {procs}; exec "$@"', "sh", *map(str, berth.argv(*flags, *args))]
+            return subprocess.run(command, env=berth.account.environment(**env), cwd=berth.directory,
+                                  stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+        yield run
+
+
+@pytest.mark.profiles("root")
+def test_gpus_that_the_device_cgroup_denies_are_not_there_and_the_others_count_from_0(berth, busybox, eight):
     table = {line.split()[0]: line.split()[1:3] for line in open(eight[1] / "dev/nodes", encoding="ascii")}
     denied = [table[f"/dev/nvidia{MINORS[index]}"] for index in (0, 1, 2, 3, 5, 7)]
     berth.ok("pull", "--quiet", busybox)
-    with device_cgroup("berth-test-job", denied) as procs:
-        def run(*args, **env):
-            command = ["sh", "-c", f'echo $$ > {procs}; exec "$@"', "sh", *map(str, berth.argv(*eight, *args))]
-            return subprocess.run(command, env=berth.account.environment(**env), cwd=berth.directory,
-                                  stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+    with job_of(berth, *eight, denied=denied) as run:
         listed = json.loads(run("gpu", "list", "--format", "json").stdout)["gpus"]
         assert [(gpu["index"], gpu["minor"]) for gpu in listed] == [(0, MINORS[4]), (1, MINORS[6])]
         # As Slurm writes it where it constrains devices: 0 is the first that can be opened.
@@ -290,6 +297,21 @@ def test_gpus_that_the_device_cgroup_denies_are_not_there_and_the_others_count_f
         done = run("run", "--rm", "--gpus", "device=2", busybox, "true")
         assert done.stderr.splitlines()[-1] == ("berth: --gpus device=2: no such GPU, this machine has 2 GPUs; "
                                                 "try: berth gpu list")
+
+
+@pytest.mark.profiles("root")
+def test_a_node_beside_the_gpus_that_the_device_cgroup_denies_is_left_out_and_told(berth, busybox, driver_tree):
+    tree = driver_tree("one", "--group", "mofed")
+    table = {line.split()[0]: line.split()[1:3] for line in open(tree / "dev/nodes", encoding="ascii")}
+    berth.ok("pull", "--quiet", busybox)
+    with job_of(berth, "--driver-root", tree, denied=[table["/dev/infiniband/uverbs0"]]) as run:
+        done = run("run", "--name", "c1", "--gpus", "all", "-e", "NVIDIA_MOFED=enabled", busybox, "ls",
+                   "/dev/infiniband")
+        assert done.stdout.split() == ["rdma_cm", "uverbs1"], done.stderr
+        told = json.loads(run("explain", "--format", "json", "c1").stdout)["items"]
+    why = {item["object"]: (item["given"], item["why"]) for item in told}
+    assert why["/dev/infiniband/uverbs0"] == (False, "the device cgroup of this job denies it")
+    assert why["/dev/infiniband/uverbs1"] == (True, "NVIDIA_MOFED asks for it")
 
 
 # ---- names -------------------------------------------------------------------------------------

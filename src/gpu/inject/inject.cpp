@@ -166,6 +166,7 @@ Result<void> Injector::add_gpus(const Request& request, const Inventory& invento
   grant_options.forward_compatibility = policy_.forward_compatibility;
   grant_options.compat_later = has_name(scan::kCompatDirectory);
   Grant grant = TRY(make_grant(request, inventory, grant_options));
+  leave_out_denied(grant);
   for (const Reason& reason : grant.reasons) {
     log_.debug(reason.kind + " " + reason.object + ": " + reason.why);
   }

@@ -12,6 +12,7 @@
 #include "gpu/place/publish.hpp"
 #include "gpu/place/requests.hpp"
 #include "gpu/place/volume.hpp"
+#include "sys/device_access.hpp"
 #include "sys/file.hpp"
 #include "sys/identity.hpp"
 #include "sys/mode.hpp"
@@ -279,6 +280,17 @@ Result<void> Placer::build_placeholder_layer() {
 }
 
 }  // namespace
+
+void leave_out_denied(Grant& grant) {
+  // These nodes alone have a reason before complete_reasons().
+  for (Reason& reason : grant.reasons) {
+    bool there = reason.kind == "node" && reason.given && !reason.host_path.empty();
+    if (!there || !sys::is_denied_by_cgroup(reason.host_path)) continue;
+    std::erase_if(grant.nodes, [&](const Node& node) { return node.path == reason.object; });
+    reason.given = false;
+    reason.why = "the device cgroup of this job denies it";
+  }
+}
 
 Result<Placement> place(const Grant& grant, const PlaceOptions& options) {
   if (grant.nodes.empty() && grant.files.empty() && grant.env.empty()) return Placement{};

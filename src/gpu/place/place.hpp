@@ -37,6 +37,11 @@ struct Placement {
   std::vector<GrantedLink> copied_links;
 };
 
+/// Takes out of a new grant the nodes beside the GPUs (/dev/infiniband/uverbs0) that this process's
+/// device cgroup denies, and changes their reasons: the container could not open them either. GPUs
+/// are looked at before they are chosen, by leave_out_denied() of the inventory.
+void leave_out_denied(Grant& grant);
+
 /// Turns a grant into edits of a container's configuration. What it needs on the host it builds
 /// once per content and publishes by rename, so that the next start finds it with a few stats:
 /// - bind: a skeleton directory (placeholders and links) at /usr/local/nvidia, each library bound
