@@ -36,9 +36,23 @@ namespace {
 
 constexpr size_t kMaxBytes = size_t{1} << 20;
 constexpr int kMaxDepth = 16;
+constexpr int64_t kMaxDots = 2000;
 
 Error too_deep(std::string_view document, uint32_t line) {
   return make_error(Kind::corrupt, fmt::format("{}:{}: nested too deep", document, line));
+}
+
+// toml++ bounds how deep values are nested but not dotted keys, each of which is a table in a
+// table, and takes those apart by recursion. No line of keys and paths has that many.
+Result<void> check_dots(std::string_view text, std::string_view document) {
+  int64_t dots = 0;
+  uint32_t number = 0;
+  for (std::string_view line : split(text, '\n')) {
+    ++number;
+    if (!trim(line).starts_with('#')) dots += std::count(line.begin(), line.end(), '.');
+    if (dots > kMaxDots) return too_deep(document, number);
+  }
+  return {};
 }
 
 Result<json::Value> value_of(const toml::node& node, std::string_view document, int depth) {
@@ -94,6 +108,7 @@ Result<std::vector<TomlEntry>> parse_toml(std::string_view text, std::string_vie
   if (text.size() > kMaxBytes) {
     return make_error(Kind::corrupt, fmt::format("{}: longer than 1 MiB", document));
   }
+  TRY(check_dots(text, document));
   std::vector<TomlEntry> out;
   try {
     toml::table table = toml::parse(text);

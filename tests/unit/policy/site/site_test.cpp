@@ -114,6 +114,18 @@ TEST(SitePolicy, letters_of_every_language_are_refused_outside_of_texts_and_take
   EXPECT_EQ(*entries->at(0).value.string(), "a\xc3\xa4");
 }
 
+TEST(SitePolicy, keys_of_any_depth_are_refused_and_never_abort) {
+  std::string dots;
+  for (int i = 0; i < 400000; ++i) dots += "a.";
+  std::string nested = "a = [\n";
+  for (int i = 0; i < 200; ++i) nested += "{" + dots.substr(0, 2000) + "a = [\n";
+  for (const std::string& text :
+       {dots + "x = 1", "\n[" + dots + "x]", "[[" + dots + "x]]", nested}) {
+    EXPECT_THAT(faults(text), ElementsAre(HasSubstr(": nested too deep")));
+  }
+  EXPECT_THAT(faults("# " + dots + "\n[gpu]\n"), IsEmpty());
+}
+
 TEST(TomlString, comes_back_as_it_was) {
   std::string odd = "a\"b\\c\nd\x01\x7f'\xc3\xa9";
   auto entries = parse_toml("x = " + toml_string(odd), "x.toml");
