@@ -50,16 +50,16 @@ Result<StateFile> make_file(const sys::Fd& entry, const std::string& name) {
   return file;
 }
 
-// In a volume only what was mounted under this very name counts: a link there is the image's, and
-// would name any file of the volume.
+// In a volume only the file that is there under this very name counts: a link, the image's or the
+// volume's, would name any file of the volume, and we can reach those that its owner has shut off.
 Result<void> check_of_image(const sys::Fd& root, const sys::Fd& place, const std::string& path) {
-  uint64_t found = TRY(sys::mount_id(place, path));
-  if (found == TRY(sys::mount_id(root, "/"))) return {};
+  if (TRY(sys::mount_id(place, path)) == TRY(sys::mount_id(root, "/"))) return {};
   size_t slash = path.rfind('/');
   auto directory = sys::open_at(root, path.substr(1, slash - 1), O_PATH | O_DIRECTORY | O_NOFOLLOW);
   if (directory.ok()) {
-    auto exact = sys::open_at(*directory, path.substr(slash + 1), O_PATH | O_NOFOLLOW);
-    if (exact.ok() && TRY(sys::mount_id(*exact, path)) == found) return {};
+    auto exact = TRY(sys::stat_entry(*directory, path.substr(slash + 1)));
+    struct stat found = TRY(sys::stat_fd(place, path));
+    if (exact && exact->st_dev == found.st_dev && exact->st_ino == found.st_ino) return {};
   }
   return make_error(Kind::denied, "a link leads " + quoted(path) + " to another mount");
 }
