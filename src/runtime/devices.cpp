@@ -25,10 +25,15 @@ mode_t type_bits(const std::string& type) {
 }
 
 Result<void> make(Inside& inside, const plan::MakeNode& step) {
-  Parents::Place parent = TRY(inside.parents.open(inside.root, step.path));
-  auto made = sys::make_node(parent.directory, parent.name, type_bits(step.type) | step.mode,
-                             step.major, step.minor);
-  if (!made.ok() && made.error().kind == Kind::exists) {
+  Parents::Place parent = TRY(inside.parents.open(inside.root, inside.own_dev, step.path));
+  // In a volume a node would be everybody's on the host, under no device cgroup; one that is there
+  // will do.
+  auto made = parent.is_own
+                  ? sys::make_node(parent.directory, parent.name, type_bits(step.type) | step.mode,
+                                   step.major, step.minor)
+                  : Result<void>(lies_in_another_mount(step.path));
+  bool there_already = !made.ok() && TRY(sys::stat_entry(parent.directory, parent.name));
+  if (there_already) {
     // runtime-spec config-linux.md "Devices": "If a file already exists at path that does not match
     // the requested device, the runtime MUST generate an error."
     sys::Fd there = TRY(sys::open_at(parent.directory, parent.name, O_PATH | O_NOFOLLOW));
@@ -42,7 +47,7 @@ Result<void> make(Inside& inside, const plan::MakeNode& step) {
 
 // A place for a bind under its own name: a link that the image left there is not followed.
 Result<sys::Fd> open_place(Inside& inside, const std::string& path) {
-  Parents::Place parent = TRY(inside.parents.open(inside.root, path));
+  Parents::Place parent = TRY(inside.parents.open(inside.root, inside.own_dev, path));
   auto made =
       sys::open_at(parent.directory, parent.name, O_CREAT | O_EXCL | O_NOFOLLOW | O_WRONLY, 0644);
   if (made.ok()) return made;
@@ -98,21 +103,11 @@ Result<void> console(Inside& inside, const plan::MakeConsole& step) {
   return sys::become_terminal(inside.terminal);
 }
 
-// The root and the container's own /dev, never a volume: what lies there is not the container's,
-// and who wrote the configuration's annotations may not be who wrote its mounts.
-Result<sys::Fd> open_parent(const Inside& inside, const std::string& path) {
-  bool in_dev = inside.own_dev && path.starts_with("/dev/");
-  const sys::Fd& root = in_dev ? inside.own_dev : inside.root;
-  std::string parent = path.substr(in_dev ? 4 : 0, path.rfind('/') - (in_dev ? 4 : 0));
-  sys::Fd directory = TRY(open_target(root, parent.empty() ? "/" : parent, TargetType::directory,
-                                      MakeIn::mount_of_root));
-  TRY(check_same_mount(directory, root, path));
-  return directory;
-}
-
 Result<void> replace(Inside& inside, const plan::ReplaceLink& step) {
-  sys::Fd directory = TRY(open_parent(inside, step.path));
-  std::string name = step.path.substr(step.path.rfind('/') + 1);
+  Parents::Place parent = TRY(inside.parents.open(inside.root, inside.own_dev, step.path));
+  // Who wrote the configuration's annotations may not be who wrote its mounts.
+  if (!parent.is_own) return lies_in_another_mount(step.path);
+  const auto& [directory, name, is_own] = parent;
   auto made = sys::make_symlink(step.text, directory, name);
   if (made.ok() || made.error().kind != Kind::exists) return made;
   auto there = TRY(sys::stat_entry(directory, name));
@@ -145,7 +140,9 @@ Result<void> bind_node(Inside& inside, const plan::BindNode& step) {
 
 Result<void> make_link(Inside& inside, const plan::MakeLink& step) {
   std::string context = "cannot make link " + quoted(step.path);
-  Parents::Place parent = TRY_CTX(inside.parents.open(inside.root, step.path), context);
+  Parents::Place parent =
+      TRY_CTX(inside.parents.open(inside.root, inside.own_dev, step.path), context);
+  if (!parent.is_own) return {};  // /dev is the machine's
   auto made = sys::make_symlink(step.text, parent.directory, parent.name);
   if (!made.ok() && made.error().kind != Kind::exists) {
     return std::move(made).error().with_context(context);

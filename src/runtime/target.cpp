@@ -5,6 +5,8 @@
 #include <linux/magic.h>
 #include <sys/stat.h>
 
+#include <string_view>
+
 #include "base/text.hpp"
 #include "sys/file.hpp"
 #include "sys/mount.hpp"
@@ -15,6 +17,8 @@
 namespace berth::runtime {
 namespace {
 
+constexpr std::string_view kDev = "/dev/";
+
 Result<sys::Fd> make_missing(const sys::Fd& parent, const std::string& name, TargetType type) {
   if (type == TargetType::directory) {
     TRY(sys::make_new_directory(parent, name, 0755));
@@ -23,16 +27,14 @@ Result<sys::Fd> make_missing(const sys::Fd& parent, const std::string& name, Tar
   return sys::open_at(parent, name, O_CREAT | O_EXCL | O_NOFOLLOW | O_WRONLY, 0644);
 }
 
-}  // namespace
-
-Result<void> check_same_mount(const sys::Fd& place, const sys::Fd& root, const std::string& path) {
-  uint64_t there = TRY(sys::mount_id(place, path));
-  uint64_t here = TRY(sys::mount_id(root, "/"));
-  if (there == here) return {};
-  return make_error(Kind::denied, "make " + quoted(path) + ": it lies in another mount");
+Result<bool> is_same_mount(const sys::Fd& place, const sys::Fd& root, const std::string& path) {
+  return TRY(sys::mount_id(place, path)) == TRY(sys::mount_id(root, "/"));
 }
 
-namespace {
+Result<void> check_same_mount(const sys::Fd& place, const sys::Fd& root, const std::string& path) {
+  if (TRY(is_same_mount(place, root, path))) return {};
+  return lies_in_another_mount(path);
+}
 
 // Neither a link nor somebody who renames directories meanwhile can lead out of `root`.
 Result<sys::Fd> make_in_root(const sys::Fd& root, const std::string& path, TargetType type,
@@ -105,18 +107,28 @@ Result<sys::Fd> open_exact_target(const sys::Fd& root, const std::string& path) 
   return found;
 }
 
-Result<Parents::Place> Parents::open(const sys::Fd& root, const std::string& path) {
+Result<Parents::Place> Parents::open(const sys::Fd& root, const sys::Fd& own_dev,
+                                     const std::string& path) {
   size_t slash = path.rfind('/');
   std::string name = path.substr(slash + 1);
   if (name.empty() || name == "." || name == "..") {
     return make_error(Kind::usage, "make " + quoted(path) + ": not a name");
   }
-  std::string directory = slash == 0 ? "/" : path.substr(0, slash);
+  std::string directory = path.substr(0, slash + 1);
   if (!directory_ || directory != path_) {
-    directory_ = TRY(open_target(root, directory, TargetType::directory));
+    bool in_dev = own_dev && directory.starts_with(kDev);
+    const sys::Fd& base = in_dev ? own_dev : root;
+    std::string below = directory.substr(in_dev ? kDev.size() - 1 : 0);
+    if (below.size() > 1) below.pop_back();
+    directory_ = TRY(open_target(base, below, TargetType::directory, MakeIn::mount_of_root));
+    is_own_ = below == "/" || TRY(is_same_mount(directory_, base, path));
     path_ = std::move(directory);
   }
-  return Place{directory_, std::move(name)};
+  return Place{directory_, std::move(name), is_own_};
+}
+
+Error lies_in_another_mount(const std::string& path) {
+  return make_error(Kind::denied, "make " + quoted(path) + ": it lies in another mount");
 }
 
 }  // namespace berth::runtime

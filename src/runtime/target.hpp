@@ -24,9 +24,6 @@ Result<sys::Fd> open_target(const sys::Fd& root, const std::string& path, Target
 /// Errors: also denied (a symbolic link, or no directory).
 Result<sys::Fd> open_exact_target(const sys::Fd& root, const std::string& path);
 
-/// Errors: denied (`place` lies in another mount than `root`).
-Result<void> check_same_mount(const sys::Fd& place, const sys::Fd& root, const std::string& path);
-
 /// The directories in which nodes and links are made. It remembers the last one: eleven of them lie
 /// in /dev, and nothing is mounted while they are made.
 class Parents {
@@ -34,14 +31,21 @@ class Parents {
   struct Place {
     const sys::Fd& directory;  ///< until the next call
     std::string name;
+    /// Not a volume, what lies in which is not the container's.
+    bool is_own = false;
   };
-  /// The directory of `path`, made when missing.
-  /// Errors: usage (a path that ends in ".." or is the root).
-  Result<Place> open(const sys::Fd& root, const std::string& path);
+  /// The directory of `path`, made when missing, but not in a volume. Own are the mount of `root`
+  /// and `own_dev`, if there is one, which is what lies at /dev.
+  /// Errors: usage (a path that ends in ".." or is the root), denied (missing in a volume).
+  Result<Place> open(const sys::Fd& root, const sys::Fd& own_dev, const std::string& path);
 
  private:
   std::string path_;
   sys::Fd directory_;
+  bool is_own_ = false;
 };
+
+/// The error of what would have to be made elsewhere.
+Error lies_in_another_mount(const std::string& path);
 
 }  // namespace berth::runtime

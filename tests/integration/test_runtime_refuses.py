@@ -5,6 +5,7 @@ import fcntl
 import json
 import os
 import socket
+import stat
 import sys
 
 import pytest
@@ -229,6 +230,32 @@ def test_refuses_a_device_in_the_place_of_a_file(runtime, bundle):
     (bundle.rootfs / "etc/x").mkdir()
     assert runtime.error(bundle) == \
         f"{RUN}cannot make device '/etc/x': another file is in its place"
+
+
+@pytest.mark.parametrize("kind", ["root"], indirect=True)
+@pytest.mark.parametrize("path", ["/data/new", "/way/new", "/data/deep/new", "/deeper/new"])
+def test_no_node_is_made_in_a_volume(runtime, bundle, place, path):
+    (place / "volume").mkdir(mode=0o777)
+    bundle.mount("/data", place / "volume", "rbind")
+    (bundle.rootfs / "way").symlink_to("data")
+    (bundle.rootfs / "deeper").symlink_to("data/deep")
+    bundle.linux["devices"] = [{"type": "c", "path": path, "major": 1, "minor": 3}]
+    line = runtime.error(bundle)
+    assert line.startswith(f"{RUN}cannot make device '{path}': make '")
+    assert line.endswith("': it lies in another mount")
+    assert os.listdir(place / "volume") == []
+
+
+@pytest.mark.parametrize("kind", ["root"], indirect=True)
+def test_a_node_that_a_volume_has_will_do(runtime, bundle, place):
+    (place / "volume").mkdir()
+    os.mknod(place / "volume/null", stat.S_IFCHR | 0o666, os.makedev(1, 3))
+    bundle.mount("/data", place / "volume", "rbind")
+    bundle.linux["devices"] = [{"type": "c", "path": "/data/null", "major": 1, "minor": 3}]
+    assert runtime.run(bundle.shell("stat -c %t:%T /data/null")).stdout == "1:3\n"
+    bundle.linux["devices"][0]["minor"] = 5
+    assert runtime.error(bundle) == (
+        f"{RUN}cannot make device '/data/null': another file is in its place")
 
 
 @pytest.mark.parametrize("kind", ["userns"], indirect=True)
