@@ -8,9 +8,9 @@
 
 #include "base/text.hpp"
 #include "cli/oci/verb.hpp"
+#include "gpu/inventory/state_directory.hpp"
 #include "sys/console.hpp"
 #include "sys/file.hpp"
-#include "sys/identity.hpp"
 #include "sys/process.hpp"
 #include "sys/program.hpp"
 #include "sys/protected_program.hpp"
@@ -138,7 +138,9 @@ Result<int> runtime_main(const char* program, const std::vector<std::string>& wo
     return 0;
   }
   if (globals.root.empty()) {
-    globals.root = cli::oci::default_root(sys::real_uid(), std::getenv("XDG_RUNTIME_DIR"));
+    // podman without root calls from a user namespace, in which we are its root.
+    globals.root =
+        cli::oci::default_root(gpu::calling_user().value_or(0), std::getenv("XDG_RUNTIME_DIR"));
   }
   return call_verb(globals, std::move(parsed.arguments), log, report, failed);
 }

@@ -300,3 +300,13 @@ def test_moves_itself_into_cgroups_of_v1(runtime, bundle, place, hybrid):
     assert (seen["pids"], seen["memory"]) == ("/", "/")  # the roots of its cgroup namespace
     trace = (place / "trace").read_text()
     assert trace.count('"tasks"') == 2 and '"cgroup.procs"' not in trace
+
+
+@pytest.mark.parametrize("kind", ["user"], indirect=True)
+def test_the_root_of_a_users_namespace_keeps_states_in_the_users_runtime_directory(runtime, place):
+    """podman without root calls like this, and names no --root."""
+    command = [word for word in runtime.command("list") if word not in ("--root", str(runtime.root))]
+    done = subprocess.run(command, env={**os.environ, "XDG_RUNTIME_DIR": str(place)}, capture_output=True,
+                          text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, ""), done
+    assert os.listdir(place / "berth") == ["runtime"]

@@ -14,7 +14,8 @@ std::optional<unsigned> calling_user() {
   if (uid != 0) return uid;
   if (sys::in_initial_user_namespace()) return std::nullopt;
   auto map = sys::read_file(sys::cwd(), "/proc/self/uid_map", size_t{64} << 10);
-  for (std::string_view line : split(map.ok() ? *map : "", '\n')) {
+  if (!map.ok()) return uid;
+  for (std::string_view line : split(*map, '\n')) {
     auto words = split_blank(line);
     if (words.size() == 3 && words[0] == "0") {
       return static_cast<unsigned>(parse_u64(words[1]).value_or(0));
