@@ -11,6 +11,7 @@
 #include "gpu/inventory/state_directory.hpp"
 #include "sys/console.hpp"
 #include "sys/file.hpp"
+#include "sys/identity.hpp"
 #include "sys/process.hpp"
 #include "sys/program.hpp"
 #include "sys/protected_program.hpp"
@@ -54,6 +55,12 @@ class RuntimeLog final : public Log {
   bool debug_ = false;
 };
 
+std::vector<std::string> environment() {
+  std::vector<std::string> entries;
+  for (char** entry = environ; *entry != nullptr; ++entry) entries.emplace_back(*entry);
+  return entries;
+}
+
 Result<sys::Fd> take_report(const std::string& text) {
   if (text.empty()) return sys::Fd();
   auto number = parse_u64(text);
@@ -87,7 +94,7 @@ Result<int> call_verb(const cli::oci::Globals& globals, std::vector<std::string>
                             log,
                             report,
                             cli::oci::cgroup_manager(globals),
-                            {globals.config_dir, globals.state_dir},
+                            {globals.config_dir, globals.state_dir, environment()},
                             {},
                             print};
   int status = TRY(command.run(session, parsed.arguments));
@@ -112,8 +119,7 @@ Result<void> protect_program(const std::vector<std::string>& words) {
   if (again) return make_error(Kind::bug, "protect the program: its copy is not protected");
   std::vector<std::string> args{"berth-runtime"};
   args.insert(args.end(), words.begin(), words.end());
-  std::vector<std::string> env;
-  for (char** entry = environ; *entry != nullptr; ++entry) env.emplace_back(*entry);
+  std::vector<std::string> env = environment();
   env.push_back(std::string(kOnce) + "=1");
   // The handle does not tell where berth-scope and berth lie.
   env.push_back("BERTH_LIBEXEC_DIR=" + TRY(sys::program_directory()));

@@ -42,25 +42,6 @@ Result<oci::ContainerEdits> find_edits(const Context& context,
   return gpu::cdi::edits_of(index, names);
 }
 
-// --immutable promises that the root is the image's, whatever the machine.
-void keep_nodes(oci::ContainerEdits& edits, const Context& context) {
-  oci::ContainerEdits kept;
-  kept.env = std::move(edits.env);
-  kept.device_nodes = std::move(edits.device_nodes);
-  kept.additional_gids = std::move(edits.additional_gids);
-  kept.net_devices = std::move(edits.net_devices);
-  kept.intel_rdt = std::move(edits.intel_rdt);
-  kept.freeze_device_nodes = edits.freeze_device_nodes;  // in /proc, which is the machine's
-  bool less = !edits.mounts.empty() || !edits.hooks.empty() || !edits.links.empty() ||
-              !edits.loader_entries.empty();
-  if (less) {
-    context.log.warn(
-        "driver mode 'image': CDI devices give nodes and variables alone, ignoring their mounts, "
-        "links and hooks");
-  }
-  edits = std::move(kept);
-}
-
 /// Where nothing can be asked nothing is loaded.
 std::string loaded_driver(const Context& context) {
   auto root = gpu::DriverRoot::open(context.paths.driver_root);
@@ -173,7 +154,8 @@ Result<oci::ContainerEdits> add_cdi_devices(const Context& context,
                                             const std::vector<std::string>& names, CdiParts parts,
                                             oci::Spec& spec) {
   oci::ContainerEdits edits = TRY(find_edits(context, names));
-  if (parts == CdiParts::nodes) keep_nodes(edits, context);
+  // --immutable promises that the root is the image's, whatever the machine.
+  if (parts == CdiParts::nodes && gpu::keep_nodes(edits)) context.log.warn(gpu::kNodesAlone);
   policy::Compiled policy = TRY_CTX(policy::read_compiled(context.paths.config),
                                     "cannot read the policy of this machine");
   gpu::FinishOptions options{context.paths.state, policy.policy.gpu.forward_compatibility, nullptr};

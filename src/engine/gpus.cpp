@@ -60,34 +60,12 @@ std::vector<std::string> volume_devices(const RunRequest& request) {
   return out;
 }
 
-/// What the machine has, and what of it this process can open.
-struct Machine {
-  gpu::Inventory all;
-  gpu::Inventory ours;
-  uint32_t denied = 0;
-};
-
-Result<Machine> look_at_machine(const Context& context, const policy::Gpu& policy) {
-  Machine machine;
+Result<gpu::Machine> look_at_machine(const Context& context, const policy::Gpu& policy) {
+  gpu::Machine machine;
   machine.all = TRY(inventory_of(context, policy, gpu::Refresh::if_stale));
   machine.ours = machine.all;
   machine.denied = gpu::leave_out_denied(machine.ours);
   return machine;
-}
-
-// What policy withholds is looked up before GPUs are counted anew: a site counts all of them.
-Result<void> narrow(gpu::Choice& choice, const Machine& machine) {
-  gpu::Request& request = choice.request;
-  const std::vector<std::string> withheld = request.never;
-  request.never = gpu::keys_of(withheld, machine.all);
-  if (machine.denied > 0) {
-    std::erase_if(request.limits, [](const gpu::Limit& limit) { return limit.of_the_machine; });
-  }
-  bool narrowed = !withheld.empty() || !request.limits.empty() || machine.denied > 0;
-  if (choice.cdi_names.empty() || !narrowed) return {};
-  choice.cdi_names =
-      TRY(gpu::reachable_names(choice.cdi_names, withheld, request, machine.all, machine.ours));
-  return {};
 }
 
 void withdraw(const std::vector<std::string>& names, oci::Spec& spec) {
@@ -158,7 +136,6 @@ Result<gpu::Choice> choose_gpus(const Context& context, const RunRequest& reques
   sources.caller = context.environment.entries();
   sources.program = request.program;
   gpu::Choice choice = TRY(gpu::choose(sources, policy));
-  choice.request.never = policy.never;
   choice.site.driver_mode = request.gpu_driver.value_or(policy.driver_mode);
   for (const gpu::Verdict& verdict : choice.verdicts) {
     context.log.debug(verdict.source + " '" + verdict.text +
@@ -178,10 +155,10 @@ Result<Evidence> add_gpus(const Context& context, gpu::Choice choice, const Imag
     return evidence;
   }
   bool counts = choice.request.want != gpu::Request::Want::none || !choice.request.limits.empty() ||
-                !choice.request.never.empty();
+                !choice.site.never.empty();
   if (counts) {
-    Machine machine = TRY(look_at_machine(context, choice.site));
-    TRY(narrow(choice, machine));
+    gpu::Machine machine = TRY(look_at_machine(context, choice.site));
+    TRY(gpu::narrow(choice, machine));
     TRY(add_granted(context, choice, machine.ours, look, spec, copies, evidence));
     evidence.inventory = std::move(machine.ours);
   }

@@ -6,10 +6,11 @@ import json
 import os
 import re
 import subprocess
+import tempfile
 
 import pytest
 
-from support import callers, images
+from support import callers, images, mount_view, users
 from support.bundle import PROGRAMS
 
 pytestmark = pytest.mark.skipif("RUNTIME" in os.environ, reason="of berth-runtime alone")
@@ -186,6 +187,37 @@ def test_devices_of_cdi_files(started, site):
         made.remove_all()
 
 
+# What CRIU says of a process that has a GPU open.
+CRIU = """#!/bin/sh
+[ "$1" != check ] || exit 0
+while [ $# -gt 0 ]; do
+  [ "$1" != --work-dir ] || echo "(00.01) Error (criu/files-ext.c:96): Can't dump file 3 of that \
+type [20666] (chr 195:5 /dev/nvidia5)" >"$2/dump.log"
+  shift
+done
+exit 1
+"""
+
+
+def test_a_checkpoint_that_is_refused_leaves_a_container_and_its_gpus(started, site, session_directory):
+    containerd = started("containerd")
+    site.shell("mount -t tmpfs tmpfs /usr/local/sbin; cat >/usr/local/sbin/criu; chmod 755 /usr/local/sbin/criu",
+               input=CRIU)
+    argv = containerd.argv_to_run("gpus", "sleep", "600", detach=True)
+    argv[1:1] = ANNOTATION
+    try:
+        containerd.ok(*argv)
+        done = containerd.call("tasks", "checkpoint", "--image-path", session_directory / "images", "gpus")
+        assert done.returncode != 0
+        assert "cannot checkpoint container 'gpus': run 'criu dump'" in done.stderr, done
+        assert "(chr 195:5 /dev/nvidia5)" in done.stderr
+        assert containerd.state("gpus") == "running"
+        assert containerd.exec("gpus", "sh", "-c", NODES).stdout.splitlines() == SECOND
+    finally:
+        containerd.remove_all()
+        site.shell("umount /usr/local/sbin")
+
+
 def test_other_places_by_flags(started, site):
     """runtimeArgs of dockerd, --runtime-flag of podman."""
     docker, podman = started("docker"), started("podman")
@@ -202,6 +234,82 @@ def test_other_places_by_flags(started, site):
     finally:
         docker.remove_all()
         podman.remove_all()
+
+
+# ---- an ordinary user's podman ------------------------------------------------------------------
+
+@pytest.fixture(scope="module")
+def rootless(session_directory, tested):
+    session_directory.chmod(0o755)  # the runtime lies there
+    # podman wants a short path.
+    with tempfile.TemporaryDirectory(prefix="berth-tests-", dir="/tmp") as place:
+        os.chmod(place, 0o755)
+        with users.accounts(place, ["user"]) as made, callers.RootlessPodman(tested, made["user"]).running() as podman:
+            yield podman
+
+
+@pytest.fixture
+def own_site(rootless, driver_tree):
+    """write(**policy) of the user's own; the caller looks there."""
+    directory = rootless.directory / "site"
+    directory.mkdir(exist_ok=True)
+    client = rootless.client
+    rootless.client = [*client, f"--runtime-flag=config-dir={directory}"]
+
+    def write(**gpu):
+        policy = {"format": 1, "policy": {"gpu": {"driver-root": str(driver_tree("eight")), **gpu}}}
+        (directory / "policy.json").write_text(json.dumps(policy))
+        (directory / "policy.json").chmod(0o644)
+    yield write
+    rootless.client = client
+
+
+def test_podman_of_an_ordinary_user(rootless, own_site):
+    own_site()
+    assert nodes(run(rootless, "sh", "-c", NODES, flags=VARIABLE)) == []
+    assert nodes(run(rootless, "sh", "-c", NODES, flags=ANNOTATION)) == []
+    own_site(environment="grant")
+    for flags in (VARIABLE, ANNOTATION):
+        done = run(rootless, "sh", "-c", f"{NODES}; ls /usr/local/nvidia/lib64", flags=flags)
+        assert nodes(done) == SECOND and "libcuda.so.1" in done.stdout.split()
+    assert rootless.kept_states() == []
+
+
+def test_exec_of_an_ordinary_users_podman(rootless, own_site):
+    own_site(environment="grant")
+    argv = rootless.argv_to_run("gpus", "sleep", "600", detach=True)
+    argv[1:1] = VARIABLE
+    rootless.ok(*argv)
+    try:
+        assert rootless.exec("gpus", "sh", "-c", NODES).stdout.splitlines() == SECOND
+    finally:
+        rootless.remove_all()
+
+
+# podman 4.3 reads /etc/cdi alone.
+WITH_CDI = """
+mkdir -p "$1/upper/cdi" "$1/work" && printf %s "$2" >"$1/upper/cdi/vendor.json"
+mount -t overlay overlay /etc -o "lowerdir=/etc,upperdir=$1/upper,workdir=$1/work"
+"""
+
+
+def test_a_cdi_device_that_podman_of_an_ordinary_user_resolves_itself(rootless, own_site, session_directory):
+    own_site()
+    # Of a path on the host that is another one podman says nothing: there runtimes find no node.
+    device = {"name": "one", "containerEdits": {
+        "env": ["THING=one"], "deviceNodes": [{"path": "/dev/kmsg", "type": "c", "major": 1, "minor": 11}]}}
+    file = json.dumps({"cdiVersion": "0.5.0", "kind": "vendor.com/thing", "devices": [device]})
+    inside = rootless.inside
+    rootless.ok("system", "migrate")  # the mounts are those of the process that podman leaves
+    with mount_view.view(WITH_CDI, session_directory / "with-cdi", file) as view:
+        rootless.inside = [*view, *inside]
+        try:
+            done = run(rootless, "sh", "-c", "stat -c %t:%T /dev/kmsg; echo $THING",
+                       flags=("--device", "vendor.com/thing=one"))
+            rootless.ok("system", "migrate")
+        finally:
+            rootless.inside = inside
+    assert done.stdout.splitlines() == ["1:b", "one"], done
 
 
 # ---- hostile ------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import subprocess
 import pytest
 
 from support import images
+from support.device_cgroup import job_without, numbers_of
 
 SHOW = ("sh", "-c", "echo $NVIDIA_VISIBLE_DEVICES; ls /dev | grep '^nvidia[0-9]'; true")
 JOB = {"SLURM_JOB_ID": "17"}
@@ -255,26 +256,11 @@ def test_a_typed_value_that_names_nothing_is_a_warning(berth, busybox, eight):
 
 
 @contextlib.contextmanager
-def device_cgroup(name, denied):
-    """A v1 device cgroup that denies these nodes; gives the file that a process joins by."""
-    directory = pathlib.Path("/sys/fs/cgroup/devices") / name
-    directory.mkdir()
-    try:
-        for major, minor in denied:
-            (directory / "devices.deny").write_text(f"c {major}:{minor} rwm")
-        yield directory / "cgroup.procs"
-    finally:
-        directory.rmdir()
-
-
-@contextlib.contextmanager
 def job_of(berth, *flags, denied):
     """run(word…, NAME=value…), in a job whose device cgroup denies these nodes."""
-    if not os.path.exists("/sys/fs/cgroup/devices/devices.deny"):
-        pytest.skip("no device cgroup of version 1 is mounted")
-    with device_cgroup("berth-test-job", denied) as procs:
+    with job_without("berth-test-job", denied) as begin:
         def run(*args, **env):
-            command = ["sh", "-c", f'echo $$ > {procs}; exec "$@"', "sh", *map(str, berth.argv(*flags, *args))]
+            command = [*begin, *map(str, berth.argv(*flags, *args))]
             return subprocess.run(command, env=berth.account.environment(**env), cwd=berth.directory,
                                   stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
         yield run
@@ -282,8 +268,8 @@ def job_of(berth, *flags, denied):
 
 @pytest.mark.profiles("root")
 def test_gpus_that_the_device_cgroup_denies_are_not_there_and_the_others_count_from_0(berth, busybox, eight):
-    table = {line.split()[0]: line.split()[1:3] for line in open(eight[1] / "dev/nodes", encoding="ascii")}
-    denied = [table[f"/dev/nvidia{MINORS[index]}"] for index in (0, 1, 2, 3, 5, 7)]
+    numbers = numbers_of(eight[1])
+    denied = [numbers[f"/dev/nvidia{MINORS[index]}"] for index in (0, 1, 2, 3, 5, 7)]
     berth.ok("pull", "--quiet", busybox)
     with job_of(berth, *eight, denied=denied) as run:
         listed = json.loads(run("gpu", "list", "--format", "json").stdout)["gpus"]
@@ -302,9 +288,9 @@ def test_gpus_that_the_device_cgroup_denies_are_not_there_and_the_others_count_f
 @pytest.mark.profiles("root")
 def test_a_node_beside_the_gpus_that_the_device_cgroup_denies_is_left_out_and_told(berth, busybox, driver_tree):
     tree = driver_tree("one", "--group", "mofed")
-    table = {line.split()[0]: line.split()[1:3] for line in open(tree / "dev/nodes", encoding="ascii")}
+    denied = numbers_of(tree)["/dev/infiniband/uverbs0"]
     berth.ok("pull", "--quiet", busybox)
-    with job_of(berth, "--driver-root", tree, denied=[table["/dev/infiniband/uverbs0"]]) as run:
+    with job_of(berth, "--driver-root", tree, denied=[denied]) as run:
         done = run("run", "--name", "c1", "--gpus", "all", "-e", "NVIDIA_MOFED=enabled", busybox, "ls",
                    "/dev/infiniband")
         assert done.stdout.split() == ["rdma_cm", "uverbs1"], done.stderr

@@ -7,11 +7,14 @@ import os
 import shutil
 import subprocess
 import tempfile
+import time
 
 import pytest
 
-from support.oci_fixtures import (bundle, kind, ok, place, runtime, start,  # noqa: F401
-                                  until)
+from support import missing_calls
+from support.device_cgroup import job_without, numbers_of
+from support.oci_fixtures import (bundle, kind, mounted_hierarchies, ok, place, runtime,  # noqa: F401
+                                  start, until)
 
 ROOT = pytest.mark.parametrize("kind", ["root"], indirect=True)
 NODES = "for node in /dev/nvidia*; do [ ! -c $node ] || echo $node; done"
@@ -203,3 +206,165 @@ def test_ways_of_the_driver_that_take_a_look_into_the_image_are_refused(runtime,
     site.write(environment="grant", **{"driver-mode": "none"})
     done = runtime.run(asks(bundle).shell(f"{NODES}; ls -d /usr/local/nvidia || true"))
     assert sorted(done.stdout.split()) == SECOND
+
+
+# ---- the job that the caller is in ----------------------------------------------------------------
+
+def given(runtime, bundle):
+    """The nodes of GPUs, in the order of their minors, and the last line that the container prints."""
+    done = runtime.run(bundle.shell("ls /dev | grep '^nvidia[0-9]' | sort; echo $CUDA_VISIBLE_DEVICES"))
+    assert done.returncode == 0, done
+    *nodes, last = done.stdout.splitlines()
+    return nodes, last
+
+
+def test_a_job_is_the_most_that_a_container_gets(runtime, bundle, site, monkeypatch):
+    monkeypatch.setenv("SLURM_JOB_ID", "17")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,1")
+    assert given(runtime, asks(bundle, "all")) == (["nvidia5", "nvidia7"], "1,0")
+    line = runtime.error(asks(bundle, "0"))
+    assert line.startswith(FAILED + "NVIDIA_VISIBLE_DEVICES=0: ") and "CUDA_VISIBLE_DEVICES=3,1" in line
+    # The job's number, as Slurm puts it into a configuration of its own, is made right; another
+    # value is the user's.
+    assert given(runtime, asks(bundle, "3", "CUDA_VISIBLE_DEVICES=3,1")) == (["nvidia7"], "0")
+    assert given(runtime, asks(bundle, "all", "CUDA_VISIBLE_DEVICES=1"))[1] == "1"
+    monkeypatch.delenv("SLURM_JOB_ID")
+    assert given(runtime, asks(bundle, "0")) == (["nvidia2"], "")
+
+
+def test_a_job_alone_grants_nothing(runtime, bundle, site, monkeypatch):
+    """An engine may have been started from a job's shell."""
+    monkeypatch.setenv("SLURM_JOB_ID", "17")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,1")
+    site.write(environment="grant", scheduler="grant")
+    assert runtime.out(bundle.shell(NODES)) == ""
+
+
+def test_a_policy_may_have_jobs_ignored(runtime, bundle, site, monkeypatch):
+    monkeypatch.setenv("SLURM_JOB_ID", "17")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,1")
+    site.write(environment="grant", scheduler="ignore")
+    assert given(runtime, asks(bundle, "0")) == (["nvidia2"], "")
+
+
+@ROOT
+def test_gpus_that_the_callers_device_cgroup_denies_are_not_there(runtime, bundle, site):
+    numbers = numbers_of(site.tree)
+    runtime.run(asks(bundle, "all").args("/bin/true"))  # the inventory has all of the machine's
+    denied = [numbers[f"/dev/nvidia{minor}"] for minor in (2, 5, 0, 7, 4, 6)]
+    with job_without("berth-test-runtime-job", denied) as begin:
+        runtime.prefix = begin
+        assert given(runtime, asks(bundle, "all"))[0] == ["nvidia1", "nvidia3"]
+        assert given(runtime, asks(bundle, "1"))[0] == ["nvidia3"]
+        assert "no such GPU, this machine has 2 GPUs" in runtime.error(asks(bundle, "2"))
+        runtime.prefix = []
+
+
+# ---- what the image has of a driver ---------------------------------------------------------------
+
+def own_driver(directory):
+    directory.mkdir(parents=True)
+    (directory / "libcuda.so.1.0").write_text("the image's\n")
+    (directory / "libcuda.so.1").symlink_to("libcuda.so.1.0")
+
+
+def loaded(runtime, bundle, path, *before):
+    """What lies at `path` where the loader is told to look for it first."""
+    directory = path[:path.rindex("/")]
+    ours = "/usr/local/nvidia/lib64"
+    order = ":".join((*before, directory, ours))
+    script = (f"head -c 4 {path} | grep -q ELF && echo driver || grep -o \"the .*'s\" {path}; "
+              f"head -c 4 {ours}/libcuda.so.1 | grep -q ELF || echo none")
+    done = runtime.run(asks(bundle, "1", f"LD_LIBRARY_PATH={order}").shell(script))
+    assert done.returncode == 0, done
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize("directory", ["/opt/lib", "/usr/lib/x86_64-linux-gnu", "/way"])
+def test_the_drivers_library_lies_over_one_of_the_image_that_would_come_first(runtime, bundle, site, directory):
+    if directory == "/way":
+        own_driver(bundle.rootfs / "opt/lib")
+        (bundle.rootfs / "way").symlink_to("/opt/lib/../lib")
+    else:
+        own_driver(bundle.rootfs / directory[1:])
+    assert loaded(runtime, bundle, f"{directory}/libcuda.so.1") == "driver"
+    # What comes later is as the image has it.
+    assert loaded(runtime, bundle, f"{directory}/libcuda.so.1", "/usr/local/nvidia/lib64") == "the image's"
+
+
+def test_a_library_of_a_volume_or_a_compat_package_is_left_alone(runtime, bundle, site, place):
+    own_driver(bundle.rootfs / "usr/local/cuda-12/compat")
+    (bundle.rootfs / "usr/local/cuda").symlink_to("cuda-12")
+    assert loaded(runtime, bundle, "/usr/local/cuda/compat/libcuda.so.1").split("\n")[0] == "the image's"
+    site.write(environment="grant", **{"forward-compatibility": False})
+    assert loaded(runtime, bundle, "/usr/local/cuda/compat/libcuda.so.1") == "driver"
+    own_driver(place / "volume")
+    bundle.mount("/opt/lib", place / "volume", "bind")
+    assert loaded(runtime, bundle, "/opt/lib/libcuda.so.1") == "the image's"
+
+
+def test_no_file_is_made_in_a_volume_for_a_library_that_the_image_has_below_it(runtime, bundle, site, place):
+    (place / "volume").mkdir(mode=0o777)
+    own_driver(bundle.rootfs / "data")
+    (bundle.rootfs / "way").symlink_to("data")
+    bundle.mount("/data", place / "volume", "bind")
+    for directory in ("/data", "/way"):
+        runtime.run(asks(bundle, "1", f"LD_LIBRARY_PATH={directory}").args("/bin/true"))
+        assert os.listdir(place / "volume") == []
+
+
+def cdi_file(site, place, node):
+    directory = place / "cdi"
+    directory.mkdir()
+    (directory / "vendor.json").write_text(json.dumps({
+        "cdiVersion": "0.5.0", "kind": "vendor.com/thing",
+        "devices": [{"name": "one", "containerEdits": {
+            "env": ["THING=one"], "deviceNodes": [{"path": "/dev/thing", "hostPath": node}],
+            "mounts": [{"hostPath": str(site.tree), "containerPath": "/opt/tree"}],
+            "hooks": [{"hookName": "createContainer", "path": "/bin/false"}]}}]}))
+    return {"cdi-directories": [str(directory)]}
+
+
+def test_driver_mode_image_takes_nodes_alone_of_a_cdi_device(runtime, bundle, site, place):
+    found = cdi_file(site, place, "/dev/full")
+    bundle.config["annotations"] = {"cdi.k8s.io/x": "vendor.com/thing=one"}
+    bundle.shell("stat -c %t:%T /dev/thing; echo $THING; ls /opt")
+    site.write(**found, **{"driver-mode": "image"})
+    done = runtime.run(bundle)
+    assert done.stdout.splitlines() == ["1:7", "one"], done
+    assert done.stderr.splitlines()[0] == (
+        "berth-runtime: warning: driver mode 'image': CDI devices give nodes and variables alone, "
+        "ignoring their mounts, links and hooks")
+    site.write(**found)
+    assert runtime.run(bundle).returncode == 1  # the hook
+
+
+# ---- what takes long, what cannot be --------------------------------------------------------------
+
+@ROOT
+def test_a_berth_that_does_not_end_stops_a_start_after_30_seconds(runtime, bundle, site, place):
+    programs = place / "programs"
+    programs.mkdir()
+    shutil.copy(runtime.program, programs)
+    (programs / "berth").write_text("#!/bin/sh\nexec sleep 600\n")
+    (programs / "berth").chmod(0o755)
+    runtime.program = str(programs / "berth-runtime")
+    plain = type(runtime).command
+    runtime.command = lambda *words: [
+        *(argv := plain(runtime, *words))[:1], "--config-dir", str(site.directory), "--state",
+        str(site.state), *argv[1:]]
+    begin = time.monotonic()
+    line = runtime.error(asks(bundle))
+    assert line == (FAILED + f"cannot look for this machine's GPUs: run '{programs}/berth': no end within 30000 ms")
+    assert 29 < time.monotonic() - begin < 45
+
+
+@ROOT
+@pytest.mark.parametrize("names", [("bpf",), ("bpf", "clone3")], ids=" ".join)
+def test_the_device_lists_of_v1_hold_a_container_to_its_gpus(runtime, bundle, site, names):
+    if "devices" not in mounted_hierarchies():
+        pytest.skip("no cgroup v1 for device rules")
+    script = ("try() { dd if=$1 of=/dev/null bs=1 count=1 2>&1 | grep -o 'No such dev.*\\|Operation.*'; }; "
+              "mknod /tmp/other c 195 2; try /dev/nvidia5; try /tmp/other")
+    done = runtime.run(asks(bundle).shell(script), preexec_fn=missing_calls.without(*names))
+    assert done.stdout.splitlines() == [GIVEN, DENIED], done

@@ -262,12 +262,14 @@ class Docker(Caller):
 
 class Podman(Docker):
     missing_command = {"run": (127, 127, 126, 126), "exec": (127, 127, 126, 126)}
+    storage = "overlay"
+    cgroups = ("--cgroup-parent", f"/{CGROUP}")
 
     @contextlib.contextmanager
     def running(self):
         self.client = [
             "podman", "--root", self.directory / "data", "--runroot", self.directory / "run",
-            "--tmpdir", self.directory / "tmp", "--storage-driver", "overlay",
+            "--tmpdir", self.directory / "tmp", "--storage-driver", self.storage,
             "--cgroup-manager", "cgroupfs", "--events-backend", "none", "--runtime", self.runtime]
         self.ok("import", busybox_tar(self.directory), IMAGE)
         yield self
@@ -278,7 +280,7 @@ class Podman(Docker):
 
     def argv_to_run(self, name, *command, init=False, memory=0, **wanted):
         # A machine without CAP_SYS_RESOURCE cannot raise its hard limits, so they are named.
-        more = ["--cgroup-parent", f"/{CGROUP}", "--ulimit", "nofile=1024:1024", "--ulimit",
+        more = [*self.cgroups, "--ulimit", "nofile=1024:1024", "--ulimit",
                 "nproc=10000:10000", "--init-path", "/usr/bin/docker-init"]
         argv = super().argv_to_run(name, *command, init=init, memory=memory, **wanted)
         argv[argv.index("--runtime"):argv.index("--network")] = more
@@ -300,6 +302,30 @@ class Podman(Docker):
 
     def remove(self, name):
         self.ok("rm", "--force", "--time", "0", name)
+
+
+class RootlessPodman(Podman):
+    """That of an ordinary user with subordinate ids, without a view of its own."""
+    storage = "vfs"
+    cgroups = ()
+
+    def __init__(self, runtime, account):
+        directory = account.own(account.home / "podman")
+        environment = [f"{key}={value}" for key, value in account.environment().items()]
+        inside = account.command(["env", "--ignore-environment", f"--chdir={directory}", *environment])
+        super().__init__(runtime, directory, inside)
+        self.runtime_directory = account.runtime_dir
+
+    @contextlib.contextmanager
+    def running(self):
+        try:
+            with super().running():
+                yield self
+        finally:
+            self.call("system", "migrate")  # ends the process that keeps the user namespace
+
+    def states(self):
+        return self.runtime_directory / "berth/runtime"
 
 
 def protobuf(*fields):

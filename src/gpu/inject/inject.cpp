@@ -14,8 +14,9 @@
 #include "gpu/cdi_index/index.hpp"
 #include "gpu/grant/cdi_names.hpp"
 #include "gpu/grant/grant.hpp"
-#include "gpu/grant/select.hpp"
+#include "gpu/inject/image_files.hpp"
 #include "gpu/inject/wish.hpp"
+#include "gpu/inventory/access.hpp"
 #include "gpu/inventory/cache.hpp"
 #include "gpu/inventory/state_directory.hpp"
 #include "gpu/place/finish.hpp"
@@ -44,13 +45,12 @@ class Injector {
 
  private:
   Result<Inventory> find_inventory() const;
+  Result<Machine> look_at_machine() const;
   Result<cdi::Index> find_index() const;
   Result<void> ask_berth(Strings words) const;
   Result<std::optional<cdi::Index>> look_up_names(Choice& choice) const;
   Result<void> add(Choice& choice);
   Result<void> add_cdi(oci::ContainerEdits edits);
-  bool has_name(const std::string& path) const;
-  bool has_musl() const;
   Result<void> add_gpus(const Request& request, const Inventory& inventory);
 
   InjectOptions options_;
@@ -136,19 +136,17 @@ Result<std::optional<cdi::Index>> Injector::look_up_names(Choice& choice) const 
   return std::optional<cdi::Index>(std::move(index));
 }
 
-/// By its name alone: nothing of an image is opened here.
-bool Injector::has_name(const std::string& path) const {
-  auto root = sys::open_at(sys::cwd(), rootfs_, O_PATH | O_DIRECTORY);
-  return root.ok() && sys::open_in_root(*root, path, O_PATH).ok();
-}
-
-bool Injector::has_musl() const {
-#if defined(__x86_64__)
-  constexpr const char* kLoader = "ld-musl-x86_64.so.1";
-#else
-  constexpr const char* kLoader = "ld-musl-aarch64.so.1";
-#endif
-  return has_name(std::string("lib/") + kLoader) || has_name(std::string("usr/lib/") + kLoader);
+// Where the caller is confined to some GPUs, a container of his could open no other either.
+Result<Machine> Injector::look_at_machine() const {
+  Machine machine;
+  machine.all = TRY(find_inventory());
+  machine.ours = machine.all;
+  machine.denied = leave_out_denied(machine.ours);
+  if (machine.denied > 0) {
+    log_.debug(fmt::format("{} GPUs are left out: the device cgroup of the caller denies them",
+                           machine.denied));
+  }
+  return machine;
 }
 
 Result<void> Injector::add_gpus(const Request& request, const Inventory& inventory) {
@@ -161,10 +159,12 @@ Result<void> Injector::add_gpus(const Request& request, const Inventory& invento
                           ": only berth run has it",
                       "gpu.driver-mode of the policy: bind, volume or none");
   }
+  ImageFiles image = look_at_image(rootfs_, spec_, policy_.forward_compatibility);
   GrantOptions grant_options;
   grant_options.mode = policy_.driver_mode;
+  grant_options.image = &image.driver;
   grant_options.forward_compatibility = policy_.forward_compatibility;
-  grant_options.compat_later = has_name(scan::kCompatDirectory);
+  grant_options.compat_later = image.compat;
   Grant grant = TRY(make_grant(request, inventory, grant_options));
   leave_out_denied(grant);
   for (const Reason& reason : grant.reasons) {
@@ -172,7 +172,8 @@ Result<void> Injector::add_gpus(const Request& request, const Inventory& invento
   }
   for (const std::string& warning : grant.warnings) log_.warn(warning);
   if (grant.synthetic) log_.warn("the driver tree is synthetic: these are no real GPUs");
-  PlaceOptions place_options{options_.state_dir, options_.state_dir + "/volumes", has_musl()};
+  PlaceOptions place_options{options_.state_dir, options_.state_dir + "/volumes",
+                             image.driver.musl};
   Placement placed = TRY(place(grant, place_options));
   if (!policy_.additional_gids) placed.edits.additional_gids.clear();
   oci::apply(placed.edits, spec_);
@@ -180,6 +181,8 @@ Result<void> Injector::add_gpus(const Request& request, const Inventory& invento
 }
 
 Result<void> Injector::add_cdi(oci::ContainerEdits edits) {
+  bool nodes_alone = policy_.driver_mode == policy::DriverMode::image;
+  if (nodes_alone && keep_nodes(edits)) log_.warn(kNodesAlone);
   FinishOptions options{options_.state_dir, policy_.forward_compatibility, nullptr};
   // Without a driver that we find, the file's word alone counts.
   std::optional<Inventory> inventory;
@@ -197,13 +200,11 @@ Result<void> Injector::add(Choice& choice) {
   if (options_.state_dir.empty()) options_.state_dir = default_state_directory();
   auto index = TRY(look_up_names(choice));
   Request& request = choice.request;
-  if (request.want != Request::Want::none || !policy_.never.empty()) {
-    Inventory inventory = TRY(find_inventory());
-    request.never = keys_of(policy_.never, inventory);
-    choice.cdi_names =
-        TRY(reachable_names(choice.cdi_names, policy_.never, request, inventory, inventory));
+  if (request.want != Request::Want::none || !policy_.never.empty() || !request.limits.empty()) {
+    Machine machine = TRY(look_at_machine());
+    TRY(narrow(choice, machine));
     if (spec_.process) keep_last(spec_.process->env);
-    TRY(add_gpus(request, inventory));
+    TRY(add_gpus(request, machine.ours));
   }
   if (choice.cdi_names.empty()) return {};
   return add_cdi(TRY(cdi::edits_of(*index, choice.cdi_names)));
@@ -215,6 +216,7 @@ Result<void> Injector::run() {
       TRY_CTX(policy::read_compiled(options_.config_dir), "cannot read the site's policy");
   policy_ = std::move(compiled.policy.gpu);
   Wish wish = TRY(take_wish(spec_, policy_));
+  take_job(options_.caller, wish.sources, policy_);
   Choice choice = TRY(choose(wish.sources, policy_));
   for (const Verdict& verdict : choice.verdicts) {
     log_.debug(verdict.source + " " + quoted(verdict.text) +

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/log.hpp"
 #include "base/result.hpp"
@@ -17,6 +18,8 @@ struct InjectOptions {
   /// The inventory and the index of CDI devices; what is laid out goes there. Empty: as
   /// default_state_directory().
   std::string state_dir;
+  /// The variables that this program was called with: those of a batch job take GPUs away.
+  std::vector<std::string> caller{};
 };
 
 /// Amends `spec`, whose root file system is the directory `rootfs`. Where the inventory or the

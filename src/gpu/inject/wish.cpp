@@ -9,6 +9,7 @@
 
 #include "base/text.hpp"
 #include "gpu/grant/environment.hpp"
+#include "gpu/grant/job.hpp"
 #include "gpu/grant/select.hpp"
 
 namespace berth::gpu {
@@ -147,6 +148,18 @@ Result<Wish> take_wish(oci::Spec& spec, const policy::Gpu& policy) {
   TRY(take_volumes(spec, policy, wish.sources));
   TRY(take_environment(spec, policy, wish));
   return wish;
+}
+
+void take_job(const Strings& caller, Sources& sources, policy::Gpu& policy) {
+  sources.caller = caller;
+  if (policy.scheduler == policy::Scheduler::grant) policy.scheduler = policy::Scheduler::limit;
+  const Variables job(caller, {});
+  const Variables container(sources.image, {});
+  for (std::string_view name : selection_variables()) {
+    auto value = container.get(name);
+    if (value && value != job.get(name))
+      sources.typed.push_back(fmt::format("{}={}", name, *value));
+  }
 }
 
 void keep_last(std::vector<std::string>& env) {

@@ -32,6 +32,11 @@ bool take_nvidia_hook(oci::Hooks& hooks);
 /// Errors: usage (a list longer than kLongestWish).
 Result<Wish> take_wish(oci::Spec& spec, const policy::Gpu& policy);
 
+/// Adds the batch job in whose environment (`caller`) the runtime was called. It takes away only:
+/// an engine may have been started from a job's shell. What the container has of the job's own
+/// variables is to be made right for it; a value of the user's own stays.
+void take_job(const std::vector<std::string>& caller, Sources& sources, policy::Gpu& policy);
+
 /// Of several values of one NVIDIA_ variable leaves the last, which is the one that counts: dockerd
 /// appends its own to the user's.
 void keep_last(std::vector<std::string>& env);

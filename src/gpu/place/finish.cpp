@@ -32,6 +32,20 @@ void finish_compat(oci::ContainerEdits& edits, const FinishOptions& options) {
 
 }  // namespace
 
+bool keep_nodes(oci::ContainerEdits& edits) {
+  bool less = !edits.mounts.empty() || !edits.hooks.empty() || !edits.links.empty() ||
+              !edits.loader_entries.empty();
+  oci::ContainerEdits kept;
+  kept.env = std::move(edits.env);
+  kept.device_nodes = std::move(edits.device_nodes);
+  kept.additional_gids = std::move(edits.additional_gids);
+  kept.net_devices = std::move(edits.net_devices);
+  kept.intel_rdt = std::move(edits.intel_rdt);
+  kept.freeze_device_nodes = edits.freeze_device_nodes;  // in /proc, which is the machine's
+  edits = std::move(kept);
+  return less;
+}
+
 bool wants_inventory(const oci::ContainerEdits& edits) {
   return edits.compat.has_value();
 }

@@ -16,6 +16,13 @@ struct FinishOptions {
   const Inventory* inventory = nullptr;  ///< null: nothing is known of this machine's GPUs
 };
 
+/// For driver mode `image`: leaves of `edits` what changes nothing of the image's files. True where
+/// that is less, and kNodesAlone worth a warning.
+bool keep_nodes(oci::ContainerEdits& edits);
+inline constexpr const char* kNodesAlone =
+    "driver mode 'image': CDI devices give nodes and variables alone, ignoring their mounts, links "
+    "and hooks";
+
 /// Whether finish_edits() is better with an inventory than without.
 bool wants_inventory(const oci::ContainerEdits& edits);
 

@@ -161,6 +161,30 @@ TEST(GpuInjectWish, refuses_giant_lists_that_count_and_passes_over_others) {
   EXPECT_FALSE(take_wish(annotated, {}).ok());
 }
 
+TEST(GpuInjectWish, a_job_takes_away_and_grants_nothing) {
+  const Strings job = {"SLURM_JOB_ID=1", "CUDA_VISIBLE_DEVICES=3,1"};
+  policy::Gpu policy;
+  auto chosen = [&](Strings env, std::optional<std::string> gpus) {
+    Sources sources;
+    sources.image = std::move(env);
+    sources.gpus = std::move(gpus);
+    policy.scheduler = policy::Scheduler::grant;
+    take_job(job, sources, policy);
+    return choose(sources, policy);
+  };
+  auto none = chosen({}, std::nullopt);
+  ASSERT_TRUE(none.ok());
+  EXPECT_FALSE(none->grants());
+  auto some = chosen({"CUDA_VISIBLE_DEVICES=3,1"}, "all");
+  ASSERT_TRUE(some.ok());
+  ASSERT_EQ(some->request.limits.size(), 1U);
+  EXPECT_THAT(some->request.limits[0].ids, ElementsAre("3", "1"));
+  EXPECT_THAT(some->request.translate, ElementsAre("CUDA_VISIBLE_DEVICES"));
+  auto own = chosen({"CUDA_VISIBLE_DEVICES=0"}, "all");
+  ASSERT_TRUE(own.ok());
+  EXPECT_THAT(own->request.translate, IsEmpty());
+}
+
 TEST(GpuInjectWish, of_several_values_the_last_stays) {
   Strings env = {"NVIDIA_VISIBLE_DEVICES=7", "A=b", "NVIDIA_VISIBLE_DEVICES=all", "A=c"};
   keep_last(env);

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/inject/image_files.hpp"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+
+#include "base/text.hpp"
+#include "sys/file.hpp"
+
+namespace berth::gpu {
+namespace {
+
+constexpr const char* kWhy = "LD_LIBRARY_PATH";
+constexpr size_t kMaxDirectories = 64;
+
+#if defined(__x86_64__)
+constexpr const char* kMuslLoader = "ld-musl-x86_64.so.1";
+#else
+constexpr const char* kMuslLoader = "ld-musl-aarch64.so.1";
+#endif
+
+bool is_below(std::string_view path, std::string_view directory) {
+  while (directory.ends_with('/')) directory.remove_suffix(1);
+  return path.starts_with(directory) &&
+         (path.size() == directory.size() || path[directory.size()] == '/');
+}
+
+class Names {
+ public:
+  explicit Names(const std::string& rootfs) {
+    auto root = sys::open_at(sys::cwd(), rootfs, O_PATH | O_DIRECTORY);
+    if (root.ok()) root_ = std::move(*root);
+    if (root_) host_path_ = path_of(root_);
+  }
+
+  /// `path` without links; nothing: there is no such name.
+  std::optional<std::string> find(const std::string& path) const {
+    if (!root_) return std::nullopt;
+    auto found = sys::open_in_root(root_, path, O_PATH);
+    if (!found.ok()) return std::nullopt;
+    std::string there = path_of(*found);
+    if (!is_below(there, host_path_)) return std::nullopt;
+    return there.substr(host_path_.size() == 1 ? 0 : host_path_.size());
+  }
+
+ private:
+  static std::string path_of(const sys::Fd& fd) {
+    auto text = sys::read_link(sys::cwd(), sys::fd_path(fd));
+    return text.ok() ? std::move(*text) : std::string();
+  }
+
+  sys::Fd root_;
+  std::string host_path_;
+};
+
+std::string_view library_path_of(const oci::Spec& spec) {
+  constexpr std::string_view kVariable = "LD_LIBRARY_PATH=";
+  if (!spec.process) return {};
+  for (const std::string& entry : spec.process->env) {
+    if (entry.starts_with(kVariable)) return std::string_view(entry).substr(kVariable.size());
+  }
+  return {};
+}
+
+// What lies in a mount is not the image's, and is left to whoever mounted it.
+bool in_mount(const std::string& path, const oci::Spec& spec) {
+  return std::any_of(spec.mounts.begin(), spec.mounts.end(), [&](const oci::Mount& mount) {
+    return mount.destination != "/" && is_below(path, mount.destination);
+  });
+}
+
+}  // namespace
+
+ImageFiles look_at_image(const std::string& rootfs, const oci::Spec& spec,
+                         bool forward_compatibility) {
+  const Names names(rootfs);
+  ImageFiles image;
+  auto compat = names.find(scan::kCompatDirectory);
+  image.compat = compat.has_value();
+  image.driver.musl = names.find(std::string("/lib/") + kMuslLoader) ||
+                      names.find(std::string("/usr/lib/") + kMuslLoader);
+  size_t count = 0;
+  for (std::string_view directory : split(library_path_of(spec), ':')) {
+    while (directory.size() > 1 && directory.ends_with('/')) directory.remove_suffix(1);
+    if (directory == scan::LoaderSettings().ours || ++count > kMaxDirectories) break;
+    std::string path = std::string(directory) + "/libcuda.so.1";
+    auto real = directory.starts_with('/') ? names.find(path) : std::nullopt;
+    if (!real || in_mount(path, spec) || in_mount(*real, spec)) continue;
+    // Whether the package fits is found out by the container's first process.
+    bool left = compat && forward_compatibility && is_below(*real, *compat);
+    if (!left) image.driver.libraries.push_back({path, std::move(*real), "", kWhy, true});
+  }
+  return image;
+}
+
+}  // namespace berth::gpu
