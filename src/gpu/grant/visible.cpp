@@ -92,6 +92,12 @@ std::string_view without_tile(std::string_view id) {
   return dot != std::string_view::npos && parse_u64(id.substr(dot + 1)) ? id.substr(0, dot) : id;
 }
 
+/// An image may have written it, at any length.
+std::string shown(std::string_view text) {
+  constexpr size_t kMost = 100;
+  return escape_controls(text.substr(0, kMost)) + (text.size() > kMost ? "…" : "");
+}
+
 /// The first entry of `value` that names nothing.
 std::optional<std::string> first_stale(std::string_view value,
                                        const std::vector<Selected>& granted) {
@@ -139,8 +145,8 @@ std::vector<std::string> stale_selections(const Request& request,
     std::string has_text = granted.empty()       ? "no GPU"
                            : granted.size() == 1 ? "1 GPU"
                                                  : fmt::format("{} GPUs", granted.size());
-    out.push_back(fmt::format("{}: {} names no GPU of the container, which has {}",
-                              escape_controls(entry), quoted(*stale), has_text));
+    out.push_back(fmt::format("{}: {} names no GPU of the container, which has {}", shown(entry),
+                              quoted(shown(*stale)), has_text));
   }
   return out;
 }

@@ -213,6 +213,10 @@ TEST(StaleSelection, is_told_and_nothing_else) {
   EXPECT_THAT(lines("ROCR_VISIBLE_DEVICES=0"),
               ElementsAre("ROCR_VISIBLE_DEVICES=0: '0' names no GPU of the container, which has no "
                           "GPU"));
+  // An image may have written it.
+  auto giant = lines("CUDA_VISIBLE_DEVICES=" + std::string(1 << 20, '7'));
+  ASSERT_EQ(giant.size(), 1U);
+  EXPECT_LT(giant[0].size(), 300U);
 }
 
 }  // namespace
