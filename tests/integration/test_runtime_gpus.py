@@ -185,6 +185,15 @@ def test_an_inventory_that_another_user_left_in_tmp_is_one_line(runtime, bundle,
     assert line.startswith(FAILED) and "it belongs to somebody else" in line
 
 
+@ROOT
+def test_volumes_of_driver_files_that_another_user_can_write_are_one_line(runtime, bundle, site):
+    site.write(environment="grant", **{"driver-mode": "volume"})
+    assert runtime.run(asks(bundle).args("/bin/true")).returncode == 0
+    os.chown(site.state / "volumes", 1000, 1000)
+    line = runtime.error(bundle)
+    assert line.startswith(FAILED) and f"'{site.state}/volumes': it belongs to somebody else" in line
+
+
 def test_an_image_cannot_lead_a_driver_file_to_the_host(runtime, bundle, site, place):
     outside = place / "outside"
     outside.mkdir()

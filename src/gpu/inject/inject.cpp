@@ -174,6 +174,8 @@ Result<void> Injector::add_gpus(const Request& request, const Inventory& invento
   if (grant.synthetic) log_.warn("the driver tree is synthetic: these are no real GPUs");
   PlaceOptions place_options{options_.state_dir, options_.state_dir + "/volumes",
                              image.driver.musl};
+  // What lies there already is taken by its name.
+  TRY(sys::open_trusted_directory_if_exists(place_options.volume_dir));
   Placement placed = TRY(place(grant, place_options));
   if (!policy_.additional_gids) placed.edits.additional_gids.clear();
   oci::apply(placed.edits, spec_);
