@@ -365,7 +365,8 @@ def test_what_an_image_says_of_itself_grants_nothing(started, site, session_dire
                           {"Env": ["PATH=/bin", "NVIDIA_VISIBLE_DEVICES=all"]})
     archive = session_directory / "greedy.tar"
     archive.write_bytes(callers.layout_archive(
-        greedy, {"cdi.k8s.io/x": "nvidia.com/gpu=all", "io.container.manager": "none"}))
+        greedy, {"cdi.k8s.io/x": "nvidia.com/gpu=all", "io.container.manager": "none"},
+        name="localhost/greedy:latest"))
     try:
         image = podman.ok("pull", "--quiet", f"oci-archive:{archive}").strip()
         argv = [image if word == callers.IMAGE else word

@@ -82,15 +82,15 @@ def busybox_tar(directory):
     return path
 
 
-def layout_archive(image, annotations=None):
-    """An archive of the OCI layout, named IMAGE for containerd; `annotations` are the manifest's."""
+def layout_archive(image, annotations=None, name=IMAGE):
+    """An archive of the OCI layout, named for containerd and podman; `annotations` are the manifest's."""
     manifest = image.manifest
     if annotations:
         manifest = json.dumps({**json.loads(manifest), "annotations": annotations}).encode()
     digest = images.digest_of(manifest)
     index = {"schemaVersion": 2, "manifests": [{
         "mediaType": image.media_type, "digest": digest, "size": len(manifest),
-        "annotations": {"io.containerd.image.name": IMAGE}}]}
+        "annotations": {"io.containerd.image.name": name}}]}
     blobs = {**image.blobs, digest: manifest}
     members = {"oci-layout": b'{"imageLayoutVersion":"1.0.0"}',
                "index.json": json.dumps(index).encode(),
