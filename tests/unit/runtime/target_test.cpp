@@ -88,14 +88,30 @@ TEST_F(Target, that_must_be_exact_is_no_link_and_no_file) {
   EXPECT_TRUE(exists("root/dev"));
 }
 
+TEST_F(Target, below_dev_has_a_parent_in_the_containers_own) {
+  Parents parents;
+  ASSERT_TRUE(sys::make_directory(root_, "in").ok());
+  auto opened = sys::open_at(root_, "in", O_PATH | O_DIRECTORY);
+  ASSERT_TRUE(opened.ok());
+  const sys::Fd own = std::move(opened).value();
+  for (const char* path : {"/dev/node", "/dev/y/node"}) {
+    auto parent = parents.open(root_, own, path);
+    ASSERT_TRUE(parent.ok());
+    EXPECT_TRUE(parent->is_own) << path;
+  }
+  EXPECT_TRUE(exists("root/in/y"));
+  EXPECT_FALSE(exists("root/dev"));
+}
+
 TEST_F(Target, has_a_parent_and_a_name) {
   Parents parents;
-  auto parent = parents.open(root_, "/dev/x/node");
+  auto parent = parents.open(root_, {}, "/dev/x/node");
   ASSERT_TRUE(parent.ok());
   EXPECT_EQ(parent->name, "node");
+  EXPECT_TRUE(parent->is_own);
   EXPECT_TRUE(exists("root/dev/x"));
-  EXPECT_FALSE(parents.open(root_, "/dev/..").ok());
-  EXPECT_FALSE(parents.open(root_, "/").ok());
+  EXPECT_FALSE(parents.open(root_, {}, "/dev/..").ok());
+  EXPECT_FALSE(parents.open(root_, {}, "/").ok());
 }
 
 }  // namespace
