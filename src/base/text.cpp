@@ -144,6 +144,11 @@ std::string human_bytes(uint64_t bytes) {
 }
 
 std::string escape_controls(std::string_view text) {
+  bool plain = std::none_of(text.begin(), text.end(), [](char c) {
+    auto byte = static_cast<unsigned char>(c);
+    return byte < 0x20 || byte == 0x7F || byte == 0xC2;
+  });
+  if (plain) return std::string(text);
   std::string safe;
   safe.reserve(text.size());
   for (size_t i = 0; i < text.size(); ++i) {

@@ -18,17 +18,20 @@
 // nearest name (our own configuration).
 #pragma once
 
+#include <algorithm>
 #include <concepts>
 #include <limits>
 #include <map>
 #include <optional>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "base/digest.hpp"
 #include "base/text.hpp"
 #include "json/path.hpp"
+#include "json/text.hpp"
 #include "json/value.hpp"
 
 namespace berth::json {
@@ -54,10 +57,12 @@ concept HasText = requires(const T& value, std::string_view text) {
 class Reader {
  public:
   /// `path` outlives the reader.
-  Reader(const Object& object, const Path& path) : object_(object), path_(path) {}
+  Reader(const Object& object, const Path& path) : object_(object), path_(path) {
+    known_.reserve(kMembers);
+  }
 
   template <class T>
-  void required(const char* name, T& member) {
+  void required(std::string_view name, T& member) {
     known_.push_back(name);
     if (error_) return;
     const Value* value = find(name);
@@ -70,7 +75,7 @@ class Reader {
 
   /// Absent and null leave the member as it is.
   template <class T>
-  void optional(const char* name, T& member) {
+  void optional(std::string_view name, T& member) {
     known_.push_back(name);
     if (error_) return;
     const Value* value = find(name);
@@ -79,7 +84,7 @@ class Reader {
 
   /// Like optional(); the difference is only in writing: an empty member is still written.
   template <class T>
-  void always(const char* name, T& member) {
+  void always(std::string_view name, T& member) {
     optional(name, member);
   }
 
@@ -94,8 +99,7 @@ class Reader {
     if (error_) return;
     for (const auto& [key, value] : object_) {
       if (is_known(key)) continue;
-      std::vector<std::string_view> names(known_.begin(), known_.end());
-      auto near = nearest(key, names);
+      auto near = nearest(key, known_);
       fail(key,
            near ? "unknown member; did you mean '" + std::string(*near) + "'?" : "unknown member");
       return;
@@ -116,26 +120,30 @@ class Reader {
   static std::optional<Error> read_value(const Value& value, const Path& path, T& out);
 
  private:
-  const Value* find(std::string_view name) const {
-    for (const auto& [key, value] : object_) {
-      if (key == name) return &value;
+  // From where the last one was found: members mostly stand in the order of their table.
+  const Value* find(std::string_view name) {
+    for (size_t i = 0; i < object_.size(); ++i) {
+      size_t at = next_ + i < object_.size() ? next_ + i : next_ + i - object_.size();
+      if (object_[at].first != name) continue;
+      next_ = at + 1;
+      return &object_[at].second;
     }
     return nullptr;
   }
   bool is_known(std::string_view key) const {
-    for (const char* name : known_) {
-      if (key == name) return true;
-    }
-    return false;
+    return std::find(known_.begin(), known_.end(), key) != known_.end();
   }
   template <class T>
-  void read_member(const char* name, const Value& value, T& member) {
+  void read_member(std::string_view name, const Value& value, T& member) {
     error_ = read_value(value, path_.member(name), member);
   }
 
+  static constexpr size_t kMembers = 32;  // of most tables
+
   const Object& object_;
   const Path& path_;
-  std::vector<const char*> known_;
+  size_t next_ = 0;
+  std::vector<std::string_view> known_;
   std::optional<Error> error_;
 };
 
@@ -257,69 +265,101 @@ std::optional<Error> Reader::read_value(const Value& value, const Path& path, T&
   }
 }
 
-/// Builds one object from a struct. Used only by tables.
+/// Writes one object from a struct. Used only by tables.
 class Writer {
  public:
+  explicit Writer(std::string& out) : out_(out) {}
+
   template <class T>
-  void required(const char* name, T& member) {
-    object_.emplace_back(name, to_value(member));
+  void required(std::string_view name, T& member) {
+    append_name(name);
+    append(out_, member);
   }
   /// Left out when empty: an optional without value, an empty string, vector or map, false, 0.
   template <class T>
-  void optional(const char* name, T& member) {
-    if (!is_empty(member)) object_.emplace_back(name, to_value(member));
+  void optional(std::string_view name, T& member) {
+    if (!is_empty(member)) required(name, member);
   }
   /// Written even when empty (an empty optional as null).
   template <class T>
-  void always(const char* name, T& member) {
-    object_.emplace_back(name, to_value(member));
+  void always(std::string_view name, T& member) {
+    required(name, member);
   }
   void rest(Rest& rest) {
-    for (const auto& member : rest) object_.push_back(member);
+    for (const auto& [name, value] : rest) {
+      separate();
+      append_string(out_, name);
+      out_ += ':';
+      append_compact(out_, value);
+    }
   }
   void strict() {}
   void fail(std::string_view, const std::string&) {}
   static constexpr bool reading() { return false; }
 
-  Object take() { return std::move(object_); }
-
   template <class T>
-  static Value to_value(const T& member) {
+  static void append(std::string& out, const T& member) {
     if constexpr (std::is_same_v<T, Value>) {
-      return member;
-    } else if constexpr (std::is_same_v<T, bool> || std::floating_point<T> ||
-                         std::is_same_v<T, std::string>) {
-      return Value(member);
-    } else if constexpr (std::unsigned_integral<T>) {
-      return Value(static_cast<uint64_t>(member));
-    } else if constexpr (std::signed_integral<T>) {
-      return Value(static_cast<int64_t>(member));
+      append_compact(out, member);
+    } else if constexpr (std::is_same_v<T, bool>) {
+      out += member ? "true" : "false";
+    } else if constexpr (std::integral<T>) {
+      out += std::to_string(member);
+    } else if constexpr (std::floating_point<T>) {
+      append_number(out, member);
+    } else if constexpr (std::is_same_v<T, std::string>) {
+      append_string(out, member);
     } else if constexpr (std::is_same_v<T, Digest>) {
-      return member.empty() ? Value() : Value(member.text());
-    } else if constexpr (HasText<T>) {
-      return Value(std::string(to_json_text(member)));
-    } else if constexpr (detail::IsOptional<T>::value) {
-      return member ? to_value(*member) : Value();
-    } else if constexpr (detail::IsVector<T>::value) {
-      Array array;
-      array.reserve(member.size());
-      for (const auto& element : member) {
-        array.push_back(to_value(static_cast<const typename T::value_type&>(element)));
+      if (member.empty()) {
+        out += "null";
+      } else {
+        append_string(out, member.text());
       }
-      return Value(std::move(array));
+    } else if constexpr (HasText<T>) {
+      append_string(out, to_json_text(member));
+    } else if constexpr (detail::IsOptional<T>::value) {
+      if (member) {
+        append(out, *member);
+      } else {
+        out += "null";
+      }
+    } else if constexpr (detail::IsVector<T>::value) {
+      const char* before = "[";
+      for (const auto& element : member) {
+        out += std::exchange(before, ",");
+        append(out, static_cast<const typename T::value_type&>(element));
+      }
+      out += member.empty() ? "[]" : "]";
     } else if constexpr (detail::IsStringMap<T>::value) {
-      Object object;
-      for (const auto& [key, value] : member) object.emplace_back(key, to_value(value));
-      return Value(std::move(object));
+      Writer entries(out);
+      for (const auto& [key, value] : member) {
+        entries.separate();
+        append_string(out, key);
+        out += ':';
+        append(out, value);
+      }
+      entries.end();
     } else {
       static_assert(HasFields<T>, "a type without a field table or a textual form");
-      Writer writer;
+      Writer writer(out);
       fields(writer, const_cast<T&>(member));  // one table serves both ways; a Writer only reads
-      return Value(writer.take());
+      writer.end();
     }
   }
 
  private:
+  void separate() {
+    out_ += empty_ ? '{' : ',';
+    empty_ = false;
+  }
+  void append_name(std::string_view name) {
+    separate();
+    out_ += '"';
+    out_ += name;
+    out_ += "\":";
+  }
+  void end() { out_ += empty_ ? "{}" : "}"; }
+
   template <class T>
   static bool is_empty(const T& member) {
     if constexpr (std::is_same_v<T, Value>) {
@@ -337,7 +377,8 @@ class Writer {
     }
   }
 
-  Object object_;
+  std::string& out_;
+  bool empty_ = true;
 };
 
 /// Fills a T from a parsed value; `document` names it in errors.
@@ -357,14 +398,17 @@ Result<T> read(std::string_view text, std::string_view document, const Limits& l
   return from_value<T>(*value, document);
 }
 
+/// Compact for indent 0, else one member per line.
 template <class T>
-Value to_value(const T& value) {
-  return Writer::to_value(value);
+std::string write(const T& value, int indent = 0) {
+  std::string out;
+  Writer::append(out, value);
+  return indent == 0 ? out : dump(reparse(out), indent);
 }
 
 template <class T>
-std::string write(const T& value, int indent = 0) {
-  return dump(Writer::to_value(value), indent);
+Value to_value(const T& value) {
+  return reparse(write(value));
 }
 
 }  // namespace berth::json

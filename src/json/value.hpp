@@ -76,7 +76,11 @@ struct Limits {
 /// Errors: corrupt (syntax, invalid UTF-8, a limit).  RFC 8259
 Result<Value> parse(std::string_view text, std::string_view document, const Limits& limits = {});
 
+/// Parses what this code has written, however large and deep.
+Value reparse(std::string_view text);
+
 /// Compact for indent 0, else one member per line. Invalid UTF-8 becomes U+FFFD.
 std::string dump(const Value& value, int indent = 0);
+void append_compact(std::string& out, const Value& value);
 
 }  // namespace berth::json

@@ -61,11 +61,13 @@ std::string to_json_text(const DriverFile& file) {
 }
 
 Result<DriverFile> from_json_text(std::string_view text, std::type_identity<DriverFile>) {
-  auto parts = split(text, '\t');
+  std::array<std::string_view, 8> parts;
+  std::string_view rest = text;
+  for (std::string_view& part : parts) part = take_part(rest);
   size_t kind = 0;
   while (kind < kKindNames.size() && kKindNames[kind] != parts[0]) ++kind;
-  auto flags = parts.size() == 8 ? parse_i64(parts[5]) : std::nullopt;
-  if (kind == kKindNames.size() || !flags) {
+  auto flags = parse_i64(parts[5]);
+  if (kind == kKindNames.size() || !flags || !rest.empty()) {
     return make_error(Kind::corrupt, "expected a driver file, got " + quoted(text));
   }
   DriverFile file;

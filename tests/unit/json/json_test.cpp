@@ -110,6 +110,29 @@ TEST(JsonParse, refuses_invalid_utf8) {
   EXPECT_FALSE(parse("\"\xff\"", "d").ok());
 }
 
+TEST(JsonParse, refuses_control_characters_wherever_they_stand) {
+  for (char control = 0; control < 0x20; ++control) {
+    for (size_t before = 0; before < 40; ++before) {
+      std::string text = "\"" + std::string(before, 'a') + control + "bbbbbbbbbbbbbbbbbb\"";
+      EXPECT_FALSE(parse(text, "d").ok()) << int{control} << " after " << before;
+    }
+  }
+  EXPECT_TRUE(parse("\t[\r\n1 ,\t2]\n", "d").ok());
+  EXPECT_FALSE(parse(std::string_view("[1]\0", 4), "d").ok());
+}
+
+TEST(JsonParse, keeps_letters_of_every_length_and_alignment) {
+  for (size_t length = 0; length < 70; ++length) {
+    std::string plain(length, 'x');
+    for (const std::string& text : {plain, plain + "\xC3\xA9" + plain, plain + "\"\\\n" + plain}) {
+      Value value(Array{Value(text), Value("end")});
+      auto parsed = parse(dump(value), "d");
+      ASSERT_TRUE(parsed.ok()) << length;
+      EXPECT_EQ(*parsed, value);
+    }
+  }
+}
+
 TEST(JsonDump, escapes_controls_and_replaces_invalid_utf8) {
   EXPECT_EQ(dump(Value("a\n\x1b\"\\\xff\xc3\xa9\f")), R"("a\n\u001b\"\\)"
                                                       "\xEF\xBF\xBD\xc3\xa9"
