@@ -19,7 +19,6 @@
 namespace berth::runtime {
 namespace {
 
-constexpr unsigned kView = OPEN_TREE_CLONE | AT_EMPTY_PATH;
 constexpr size_t kMaxOption = 255;  // of fsconfig(2)
 
 // May stay where they are locked: the mount is more confined than was asked for.
@@ -149,6 +148,21 @@ Result<void> set_by_handle(const sys::Fd& mount, const plan::MountAttributes& at
                             name);
 }
 
+// Empty where the kernel has no detached mounts.
+Result<sys::Fd> clone_tree(const sys::Fd& from, const std::string& path, bool recursive) {
+  unsigned view = OPEN_TREE_CLONE | (path.empty() ? AT_EMPTY_PATH : 0U);
+  auto tree = sys::open_tree(from, path, view | (recursive ? AT_RECURSIVE : 0U));
+  if (!tree.ok() && !recursive && tree.error().sys_errno == EINVAL) {
+    tree = sys::open_tree(from, path, view | AT_RECURSIVE);
+  }
+  if (!tree.ok() && is_missing(tree.error())) return sys::Fd();
+  return tree;
+}
+
+bool can_be_remade(const NewMount& mount) {
+  return mount.viewed != nullptr || !mount.path.empty() || !mount.type.empty();
+}
+
 Error explain_mismatch(Error error, const sys::Fd& mount, const sys::Fd& target) {
   if (error.sys_errno != ENOTDIR && error.sys_errno != EINVAL) return error;
   auto source = sys::stat_fd(mount, "source");
@@ -225,15 +239,19 @@ Result<NewMount> make_view(const sys::Fd& from, bool recursive, const std::strin
   NewMount mount;
   mount.viewed = &from;
   mount.recursive = recursive;
-  auto tree = sys::open_tree(from, "", kView | (recursive ? AT_RECURSIVE : 0U));
-  if (!tree.ok() && !recursive && tree.error().sys_errno == EINVAL) {
-    tree = sys::open_tree(from, "", kView | AT_RECURSIVE);
-  }
-  if (tree.ok()) {
-    mount.detached = std::move(tree).value();
-  } else if (!is_missing(tree.error())) {
-    return sys_error(tree.error().sys_errno, "open tree " + quoted(name));
-  }
+  auto tree = clone_tree(from, "", recursive);
+  if (!tree.ok()) return sys_error(tree.error().sys_errno, "open tree " + quoted(name));
+  mount.detached = std::move(tree).value();
+  return mount;
+}
+
+Result<NewMount> make_view_of(const std::string& path, bool recursive) {
+  NewMount mount;
+  mount.path = path;
+  mount.recursive = recursive;
+  auto tree = clone_tree(sys::cwd(), path, recursive);
+  if (!tree.ok()) return sys_error(tree.error().sys_errno, "open " + quoted(path));
+  mount.detached = std::move(tree).value();
   return mount;
 }
 
@@ -249,8 +267,13 @@ Result<sys::Fd> attach(NewMount mount, const sys::Fd& target,
       if (!set.ok()) TRY(remount(mount.detached, later, name));
       return std::move(mount.detached);
     }
-    bool remake = is_missing(moved.error()) && (mount.viewed != nullptr || !mount.type.empty());
+    bool remake = is_missing(moved.error()) && can_be_remade(mount);
     if (!remake) return explain_mismatch(std::move(moved).error(), mount.detached, target);
+  }
+  sys::Fd opened;
+  if (!mount.path.empty()) {
+    opened = TRY(sys::open_at(sys::cwd(), mount.path, O_PATH));
+    mount.viewed = &opened;
   }
   const sys::Fd* viewed = mount.viewed;
   auto made = mount_in_place(std::move(mount), target, attributes.set, name);

@@ -22,7 +22,8 @@ struct NewMount {
   std::string source{};
   std::vector<std::string> data{};  ///< "size=1k", "sync": the file system's options
   const sys::Fd* viewed = nullptr;  ///< what a view is of; has to outlive attach()
-  bool recursive = false;           ///< a view with all that is mounted below
+  std::string path{};      ///< or: what a view is of, opened only by a kernel that needs it
+  bool recursive = false;  ///< a view with all that is mounted below
 };
 
 /// Makes a file system of `type`; a source that is an absolute path is opened read-only when
@@ -35,6 +36,9 @@ Result<NewMount> make_file_system(const std::string& type, const std::string& so
 /// A view of the file or directory that `from` is open at. One of a tree that this user namespace
 /// may not take apart is of the whole tree.
 Result<NewMount> make_view(const sys::Fd& from, bool recursive, const std::string& name);
+
+/// A view of what `path` of the host leads to.
+Result<NewMount> make_view_of(const std::string& path, bool recursive);
 
 /// Puts `mount` over what `target` is open at, with `attributes`, and gives a handle of it. It is
 /// seen with these attributes only, but for kernels without mount_setattr (Linux < 5.12).

@@ -205,6 +205,18 @@ Result<void> copy_up(const sys::Fd& from, const sys::Fd& to, const plan::MountFi
   return {};
 }
 
+// What is missing is made as what the source is.
+Result<sys::Fd> open_bind_target(const sys::Fd& root, const NewMount& view,
+                                 const plan::MountBind& step) {
+  auto found = sys::open_in_root(root, step.target, O_PATH);
+  if (found.ok() || found.error().kind != Kind::not_found) return found;
+  sys::Fd source;
+  if (!view.detached) source = TRY(sys::open_at(sys::cwd(), step.source, O_PATH));
+  struct stat info = TRY(sys::stat_fd(source ? source : view.detached, step.source));
+  return open_target(root, step.target,
+                     S_ISDIR(info.st_mode) ? TargetType::directory : TargetType::file);
+}
+
 Result<void> bind_cgroup(const std::string& directory, const sys::Fd& target,
                          const plan::MountCgroups& step) {
   sys::Fd source = TRY(sys::open_at(sys::cwd(), directory, O_PATH | O_DIRECTORY));
@@ -281,21 +293,17 @@ Result<void> mount_file_system(Inside& inside, const plan::MountFilesystem& step
 }
 
 Result<void> mount_bind(Inside& inside, const plan::MountBind& step) {
-  std::string context = cannot_mount(step.source, step.target);
-  sys::Fd source;
+  auto context = [&] { return cannot_mount(step.source, step.target); };
   NewMount view;
   if (is_early(step)) {
-    view.detached = TRY_CTX(take_early_mount(inside), context);
+    view.detached = TRY_CTX(take_early_mount(inside), context());
   } else {
-    source = TRY_CTX(sys::open_at(sys::cwd(), step.source, O_PATH), context);
-    view = TRY_CTX(make_view(source, step.recursive, step.source), context);
+    view = TRY_CTX(make_view_of(step.source, step.recursive), context());
   }
-  struct stat info = TRY(sys::stat_fd(source ? source : view.detached, step.source));
-  TargetType type = S_ISDIR(info.st_mode) ? TargetType::directory : TargetType::file;
-  sys::Fd target = TRY_CTX(open_target(inside.root, step.target, type), context);
-  TRY_CTX(refuse_kernel_target(target, step.target), context);
+  sys::Fd target = TRY_CTX(open_bind_target(inside.root, view, step), context());
+  TRY_CTX(refuse_kernel_target(target, step.target), context());
   sys::Fd attached =
-      TRY_CTX(attach(std::move(view), target, step.attributes, step.target), context);
+      TRY_CTX(attach(std::move(view), target, step.attributes, step.target), context());
   if (step.target == "/dev") inside.own_dev.reset();
   remember_view(inside, step.target, std::move(attached));
   return {};
