@@ -61,11 +61,7 @@ std::vector<std::string> volume_devices(const RunRequest& request) {
 }
 
 Result<gpu::Machine> look_at_machine(const Context& context, const policy::Gpu& policy) {
-  gpu::Machine machine;
-  machine.all = TRY(inventory_of(context, policy, gpu::Refresh::if_stale));
-  machine.ours = machine.all;
-  machine.denied = gpu::leave_out_denied(machine.ours);
-  return machine;
+  return gpu::look_for_denied(TRY(inventory_of(context, policy, gpu::Refresh::if_stale)));
 }
 
 void withdraw(const std::vector<std::string>& names, oci::Spec& spec) {

@@ -109,14 +109,14 @@ Result<std::vector<std::string>> reachable_names(const std::vector<std::string>&
 Result<void> narrow(Choice& choice, const Machine& machine) {
   Request& request = choice.request;
   const Strings& withheld = choice.site.never;
-  request.never = keys_of(withheld, machine.all);
+  request.never = keys_of(withheld, machine.all());
   if (machine.denied > 0) {
     std::erase_if(request.limits, [](const Limit& limit) { return limit.of_the_machine; });
   }
   bool narrowed = !withheld.empty() || !request.limits.empty() || machine.denied > 0;
   if (choice.cdi_names.empty() || !narrowed) return {};
   choice.cdi_names =
-      TRY(reachable_names(choice.cdi_names, withheld, request, machine.all, machine.ours));
+      TRY(reachable_names(choice.cdi_names, withheld, request, machine.all(), machine.ours));
   return {};
 }
 

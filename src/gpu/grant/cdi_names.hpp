@@ -7,6 +7,7 @@
 #include "base/result.hpp"
 #include "gpu/grant/request.hpp"
 #include "gpu/grant/sources.hpp"
+#include "gpu/inventory/access.hpp"
 
 namespace berth::gpu {
 
@@ -19,13 +20,6 @@ Result<std::vector<std::string>> reachable_names(const std::vector<std::string>&
                                                  const std::vector<std::string>& withheld,
                                                  const Request& request, const Inventory& machine,
                                                  const Inventory& job);
-
-/// What the machine has, and what of it the caller can open: see leave_out_denied().
-struct Machine {
-  Inventory all;
-  Inventory ours;
-  uint32_t denied = 0;  ///< GPUs and partitions that are not ours
-};
 
 /// Holds what was chosen to what policy withholds, to the caller's job and to what he can open.
 /// Pure. Errors: those of reachable_names().

@@ -138,10 +138,7 @@ Result<std::optional<cdi::Index>> Injector::look_up_names(Choice& choice) const 
 
 // Where the caller is confined to some GPUs, a container of his could open no other either.
 Result<Machine> Injector::look_at_machine() const {
-  Machine machine;
-  machine.all = TRY(find_inventory());
-  machine.ours = machine.all;
-  machine.denied = leave_out_denied(machine.ours);
+  Machine machine = look_for_denied(TRY(find_inventory()));
   if (machine.denied > 0) {
     log_.debug(fmt::format("{} GPUs are left out: the device cgroup of the caller denies them",
                            machine.denied));

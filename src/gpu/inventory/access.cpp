@@ -38,4 +38,16 @@ uint32_t leave_out_denied(Inventory& inventory) {
   return denied;
 }
 
+Machine look_for_denied(Inventory inventory) {
+  Machine machine;
+  bool any = std::any_of(inventory.gpus.begin(), inventory.gpus.end(), [](const Gpu& gpu) {
+    const auto& parts = gpu.partitions;
+    return is_gpu_denied(gpu) || std::any_of(parts.begin(), parts.end(), is_part_denied);
+  });
+  if (any) machine.with_denied = inventory;
+  machine.ours = std::move(inventory);
+  if (any) machine.denied = leave_out_denied(machine.ours);
+  return machine;
+}
+
 }  // namespace berth::gpu

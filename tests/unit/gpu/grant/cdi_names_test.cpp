@@ -114,14 +114,14 @@ TEST(CdiNames, count_the_machine_not_the_job) {
 TEST(CdiNames, pass_where_nothing_narrows) {
   Choice choice;
   choice.cdi_names = {"nvidia.com/gpu=mine"};
-  Machine machine{gpu_machine(2), gpu_machine(2), 0};
+  Machine machine{gpu_machine(2), 0, gpu_machine(2)};
   EXPECT_TRUE(narrow(choice, machine).ok());
   machine.denied = 1;
   EXPECT_FALSE(narrow(choice, machine).ok());
   machine.denied = 0;
   choice.site.never = {"1"};
   EXPECT_FALSE(narrow(choice, machine).ok());
-  EXPECT_EQ(choice.request.never, keys_of({"1"}, machine.all));
+  EXPECT_EQ(choice.request.never, keys_of({"1"}, machine.all()));
 }
 
 TEST(CdiNames, of_a_job_that_counts_the_machine_are_not_looked_up_among_what_is_left) {
