@@ -181,8 +181,13 @@ Result<Draft> draft_container(const Context& context, const RunRequest& request,
   return draft;
 }
 
-Result<void> write_bundle(const RunRequest& request, const Draft& draft,
-                          const ContainerDirectory& directory) {
+Result<void> write_config(const Draft& draft, const ContainerDirectory& directory) {
+  return sys::write_file(directory.files_fd(), std::string(kBundleDirectory) + "/config.json",
+                         oci::write_spec(draft.spec), 0600);
+}
+
+Result<void> write_files(const RunRequest& request, const Draft& draft,
+                         const ContainerDirectory& directory) {
   TRY(copy_driver_files(draft.driver.files, draft.driver.links, directory));
   for (const Volume& volume : request.volumes) {
     TRY_CTX(make_source(volume), "cannot make the source of volume " + quoted(volume.destination));
@@ -192,9 +197,7 @@ Result<void> write_bundle(const RunRequest& request, const Draft& draft,
   std::string resolver = TRY(host_file("/etc/resolv.conf"));
   TRY(sys::write_file(directory.fd(), std::string(kHostsFile), hosts, 0644));
   TRY(sys::write_file(directory.fd(), std::string(kHostnameFile), draft.hostname + "\n", 0644));
-  TRY(sys::write_file(directory.fd(), std::string(kResolverFile), resolver, 0644));
-  return sys::write_file(directory.files_fd(), std::string(kBundleDirectory) + "/config.json",
-                         oci::write_spec(draft.spec), 0600);
+  return sys::write_file(directory.fd(), std::string(kResolverFile), resolver, 0644);
 }
 
 Result<std::string> placeholder_layer(const std::string& root) {

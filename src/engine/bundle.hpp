@@ -34,10 +34,12 @@ Lifetime lifetime_of(const RunRequest& request);
 Result<Draft> draft_container(const Context& context, const RunRequest& request,
                               const image::Image& image, const std::string& id);
 
-/// Makes the sources of volumes that are missing, and writes the bundle of `draft` into
-/// `directory`.
-Result<void> write_bundle(const RunRequest& request, const Draft& draft,
-                          const ContainerDirectory& directory);
+/// Writes the config of `draft` into the bundle in `directory`: all that berth-runtime decides by.
+Result<void> write_config(const Draft& draft, const ContainerDirectory& directory);
+
+/// Makes the sources of volumes that are missing, and writes the files of `draft` into `directory`.
+Result<void> write_files(const RunRequest& request, const Draft& draft,
+                         const ContainerDirectory& directory);
 
 /// Makes the lowest layer that all containers of a store share: empty directories and files where
 /// every container has a mount, so that mounting writes nothing into the container's own layer.

@@ -24,9 +24,7 @@ void append_line(std::string& out, std::string_view kind,
   out += kind;
   for (std::string_view member : members) {
     out += '\t';
-    bool plain = member.find_first_of("\t\n") == std::string_view::npos;
-    if (plain) out += member;
-    if (!plain) out += escape_controls(member);
+    out += escape_controls(member);
   }
   out += '\n';
 }

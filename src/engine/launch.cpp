@@ -165,9 +165,13 @@ Result<Foreground> Foreground::open(const Context& context, const std::string& i
   return front;
 }
 
+// When it has ended already, its status and its report say why.
+void Foreground::announce() const {
+  ignore(sys::send_message(caller_, "d", 1, sys::Fd()));
+}
+
 Result<Ended> Foreground::run(const Stages& stages) {
-  // When it has ended already, its status and its report say why.
-  ignore(sys::send_message(caller_, "g", 1, sys::Fd()));
+  ignore(sys::send_message(caller_, "g", 1, sys::Fd()));  // as in announce()
   ReportReader reader(std::move(report_));
   std::optional<Result<void>> delivered;
   std::vector<pollfd> entries;

@@ -36,7 +36,8 @@ struct Stages {
 };
 
 /// A container in front of us. berth-runtime is executed first and waits, because its start takes
-/// about as long as it takes to decide and to write down what it is to do.
+/// about as long as it takes to decide what it is to do, and reading that takes as long as it takes
+/// to write down the rest.
 class Foreground {
  public:
   /// Executes berth-runtime for container `id`, whose bundle will lie in `bundle`. When this object
@@ -45,7 +46,10 @@ class Foreground {
   static Result<Foreground> open(const Context& context, const std::string& id,
                                  const std::string& bundle, const LaunchOptions& options);
 
-  /// Runs the container, whose bundle is written now, with our standard streams to its end. Signals
+  /// The config of the bundle is written: berth-runtime decides what is to be done.
+  void announce() const;
+
+  /// Runs the container, whose bundle is whole now, with our standard streams to its end. Signals
   /// that processes send to us are passed on; a key of the terminal reaches berth-runtime by
   /// itself. When this process dies the container is killed.
   /// Errors: those of berth-runtime, interrupted.

@@ -158,10 +158,12 @@ Result<RunOutcome> run(const Context& context, const RunRequest& request,
   auto directory = TRY(ContainerDirectory::create(context.paths, id, lifetime_of(request)));
   Rollback undo;  // after what it refers to
   undo.add([&] { remove_quietly(context, directory); });
+  TRY(write_config(draft, directory));
+  if (front) front->announce();
   TRY(store.mark_used(id, image));
   ContainerRecord record = make_record(request, draft, image);
   TRY(take_name(context, request, directory, record));
-  TRY(write_bundle(request, draft, directory));
+  TRY(write_files(request, draft, directory));
 
   if (!front) {
     // Now, because the monitor may remove the directory while we would write into it.

@@ -61,18 +61,33 @@ Result<void> wake(const Entry& entry, Report& report) {
   return await_program(channel, report);
 }
 
-/// Waits until whoever started us early says that the bundle is there.
-Result<sys::Fd> await_caller(uint64_t number) {
+constexpr char kDecide = 'd';  // the bundle's config is there: decide, but make nothing yet
+
+Result<char> await_word(const sys::Fd& caller) {
+  char word = 0;
+  auto heard = TRY_CTX(sys::receive_message(caller, &word, 1), "cannot wait for the caller");
+  if (heard.size == 0) return make_error(Kind::interrupted, "wait for the caller: it has given up");
+  return word;
+}
+
+Result<sys::Fd> take_caller(uint64_t number) {
   constexpr uint64_t kMost = 1'000'000;
   if (number > kMost) return make_error(Kind::usage, "--caller-fd: more than a process can have");
   sys::Fd given(static_cast<int>(number));
   auto taken = sys::duplicate(given);  // close on exec, which the inherited number is not
   if (!taken.ok()) given.release();
-  sys::Fd caller = TRY_CTX(std::move(taken), "cannot use --caller-fd");
-  char word = 0;
-  auto heard = TRY_CTX(sys::receive_message(caller, &word, 1), "cannot wait for the caller");
-  if (heard.size == 0) return make_error(Kind::interrupted, "wait for the caller: it has given up");
-  return caller;
+  return TRY_CTX(std::move(taken), "cannot use --caller-fd");
+}
+
+/// Waits until whoever started us early says that the bundle is there, or as much of it as is
+/// needed to decide.
+Result<void> await_bundle(const sys::Fd& caller, LaunchRequest& request) {
+  if (TRY(await_word(caller)) != kDecide) return {};
+  request.decided = [&caller]() -> Result<void> {
+    TRY(await_word(caller));
+    return {};
+  };
+  return {};
 }
 
 }  // namespace
@@ -104,7 +119,10 @@ Result<void> start(const Store& store, const std::string& id, Report& report, Lo
 
 Result<int> run(const Store& store, LaunchRequest request, Detach detach, Report& report,
                 Log& log) {
-  if (request.caller_fd) report.caller = TRY(await_caller(*request.caller_fd));
+  if (request.caller_fd) {
+    report.caller = TRY(take_caller(*request.caller_fd));
+    TRY(await_bundle(report.caller, request));
+  }
   request.await_start = false;
   request.detach = detach;
   // From before the clone on, so that no signal is lost.

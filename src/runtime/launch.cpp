@@ -133,8 +133,8 @@ class Launcher {
   Launcher(const Store& store, const LaunchRequest& request, Report& report, Log& log)
       : store_(store), request_(request), report_(report), log_(log) {}
 
-  Result<void> claim();
   Result<void> decide();
+  Result<void> claim();
   Result<void> prepare();
   Result<void> make_cgroup();
   Result<void> spawn();
@@ -169,12 +169,6 @@ class Launcher {
   Rollback undo_;
 };
 
-Result<void> Launcher::claim() {
-  launched_.entry = std::make_unique<Entry>(TRY(store_.claim(request_.id)));
-  undo_.add([this] { ignore(store_.remove(request_.id)); });
-  return {};
-}
-
 Result<void> Launcher::decide() {
   State& state = launched_.state;
   Bundle bundle = TRY(read_amended(request_, state));
@@ -194,8 +188,14 @@ Result<void> Launcher::decide() {
   if (const auto* cgroup = plan::find<plan::MakeCgroup>(launched_.plan)) {
     state.cgroup_path = cgroup->path;
   }
-  // Before the cgroup exists: whoever finds the leftovers of a kill knows where to look.
-  return launched_.entry->write(state);
+  return request_.decided ? request_.decided() : Result<void>();
+}
+
+// Before the cgroup exists: whoever finds the leftovers of a kill knows where to look.
+Result<void> Launcher::claim() {
+  launched_.entry = std::make_unique<Entry>(TRY(store_.claim(request_.id)));
+  undo_.add([this] { ignore(store_.remove(request_.id)); });
+  return launched_.entry->write(launched_.state);
 }
 
 Result<void> Launcher::prepare() {
@@ -465,8 +465,8 @@ Result<plan::Plan> plan_bundle(const LaunchRequest& request) {
 Result<Launched> launch(const Store& store, const LaunchRequest& request, Report& report,
                         Log& log) {
   Launcher launcher(store, request, report, log);
-  TRY(launcher.claim());
   TRY(launcher.decide());
+  TRY(launcher.claim());
   TRY(launcher.prepare());
   TRY(launcher.make_cgroup());
   TRY(launcher.spawn());
@@ -479,8 +479,8 @@ Result<Launched> launch(const Store& store, const LaunchRequest& request, Report
 Result<Launched> relaunch(const Store& store, const LaunchRequest& request, Reviver& reviver,
                           Report& report, Log& log) {
   Launcher launcher(store, request, report, log);
-  TRY(launcher.claim());
   TRY(launcher.decide());
+  TRY(launcher.claim());
   TRY(launcher.make_cgroup());
   TRY(launcher.revive(reviver));
   TRY(launcher.publish());

@@ -40,10 +40,12 @@ struct LaunchRequest {
   bool keep = false;                  ///< after a run in the foreground the container is left
   bool await_start = false;           ///< create
   Detach detach = Detach::yes;        ///< no: it dies with us
-  std::optional<uint64_t> caller_fd;  ///< a socket that says when the bundle is there
+  std::optional<uint64_t> caller_fd;  ///< a socket that says how much of the bundle is there
   /// Adds to the config of a bundle, before anything is decided, what its caller may have; none:
   /// nothing. `rootfs` is absolute.
   std::function<Result<void>(oci::Spec& spec, const std::string& rootfs)> amend{};
+  /// Called when all is decided and nothing is made; none: goes on at once.
+  std::function<Result<void>()> decided{};
 };
 
 /// Where the caller learns early that the program runs, and whose fault a failure is.
