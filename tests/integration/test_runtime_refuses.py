@@ -6,6 +6,7 @@ import json
 import os
 import socket
 import stat
+import subprocess
 import sys
 
 import pytest
@@ -412,6 +413,47 @@ def test_makes_nothing_for_a_caller_that_gives_up(runtime, bundle):
                            pass_fds=[theirs.fileno()])
     assert (done.returncode, done.stdout, done.stderr) == (
         1, "", f"berth-runtime: {RUN}wait for the caller: it has given up\n")
+
+
+def started_for_a_caller(runtime, bundle, first):
+    """berth-runtime for a caller that has said `first`, and the caller's socket."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    ours.send(first)
+    bundle.write()
+    with theirs:
+        command = runtime.command("run", "--bundle", str(bundle.directory), "--caller-fd",
+                                  str(theirs.fileno()), "c1")
+        process = subprocess.Popen(command, pass_fds=[theirs.fileno()], text=True,
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE)
+    return process, ours
+
+
+def test_decides_when_a_caller_says_so_and_makes_nothing_before_the_next_word(runtime, bundle):
+    process, ours = started_for_a_caller(runtime, bundle.shell("echo ran"), b"d")
+    with ours:
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(timeout=0.5)
+        assert runtime.call("list", "--quiet").stdout == ""
+        ours.send(b"g")
+        assert process.communicate(timeout=20) == ("ran\n", "")
+        assert ours.recv(16) == (0).to_bytes(4, sys.byteorder)
+
+
+def test_tells_a_mistake_of_the_config_before_the_caller_says_go(runtime, bundle):
+    bundle.config["hostname"] = 7
+    process, ours = started_for_a_caller(runtime, bundle, b"d")
+    with ours:
+        out, err = process.communicate(timeout=20)
+    assert (process.returncode, out) == (1, "")
+    assert "config.json: hostname: expected a string" in err
+
+
+def test_makes_nothing_for_a_caller_that_gives_up_after_it_was_to_decide(runtime, bundle):
+    process, ours = started_for_a_caller(runtime, bundle.shell("echo ran"), b"d")
+    ours.close()
+    assert process.communicate(timeout=20) == (
+        "", f"berth-runtime: {RUN}wait for the caller: it has given up\n")
 
 
 def test_refuses_a_caller_that_is_no_socket(runtime, bundle):

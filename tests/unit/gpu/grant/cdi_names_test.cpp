@@ -128,7 +128,7 @@ TEST(CdiNames, of_a_job_that_counts_the_machine_are_not_looked_up_among_what_is_
   Choice choice;
   choice.request.limits =
       find_job(Variables({"SLURM_JOB_ID=1", "SLURM_STEP_GPUS=4,6"}, {}))->limits;
-  Machine machine{gpu_machine(8), gpu_machine(2), 6};
+  Machine machine{gpu_machine(2), 6, gpu_machine(8)};
   EXPECT_TRUE(narrow(choice, machine).ok());
   EXPECT_TRUE(choice.request.limits.empty());
 }
