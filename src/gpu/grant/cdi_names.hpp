@@ -7,7 +7,6 @@
 #include "base/result.hpp"
 #include "gpu/grant/request.hpp"
 #include "gpu/grant/sources.hpp"
-#include "gpu/inventory/access.hpp"
 
 namespace berth::gpu {
 

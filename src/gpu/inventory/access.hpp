@@ -11,15 +11,6 @@ namespace berth::gpu {
 /// is woken.
 uint32_t leave_out_denied(Inventory& inventory);
 
-/// What a machine has, and what of it this process can open.
-struct Machine {
-  Inventory ours;
-  uint32_t denied = 0;      ///< GPUs and partitions that are not ours
-  Inventory with_denied{};  ///< filled where there are any
-
-  const Inventory& all() const { return denied > 0 ? with_denied : ours; }
-};
-
 /// Tells apart what leave_out_denied() would leave out; where that is nothing, which is the rule,
 /// nothing is copied.
 Machine look_for_denied(Inventory inventory);

@@ -145,6 +145,15 @@ struct Inventory {
   std::vector<std::string> problems;  ///< for people: what was found wrong on the way
 };
 
+/// What a machine has, and what of it this process can open.
+struct Machine {
+  Inventory ours;
+  uint32_t denied = 0;      ///< GPUs and partitions that are not ours
+  Inventory with_denied{};  ///< filled where there are any
+
+  const Inventory& all() const { return denied > 0 ? with_denied : ours; }
+};
+
 /// A driver file is one string in the cache, its members between tabs: a start reads some eighty.
 /// Left out are a name that the path ends with and a SONAME that is the name.
 std::string to_json_text(const DriverFile& file);
