@@ -7,6 +7,7 @@
 
 #include "base/text.hpp"
 #include "engine/containers.hpp"
+#include "engine/explain_driver.hpp"
 #include "gpu/grant/reasons.hpp"
 #include "sys/file.hpp"
 
@@ -15,7 +16,6 @@ namespace {
 
 constexpr const char* kExplanationFile = "explain";
 constexpr size_t kMaxBytes = size_t{4} << 20;
-constexpr std::string_view kLibcuda = "libcuda.so.1";
 constexpr std::string_view kSource = "source", kItem = "item";
 
 /// Appends one line; a control character in foreign text would be another line or member.
@@ -41,22 +41,6 @@ std::string why_mounted(const std::string& destination, const std::string& why) 
   if (destination == gpu::kDriverDirectory) return "the directory of the driver's files";
   if (destination.starts_with("/proc/driver/nvidia")) return "shows granted GPUs alone";
   return why;
-}
-
-// Directories that the loader looks into before its cache, but for the driver's own.
-std::string searched_first(const oci::Spec& spec) {
-  constexpr std::string_view kVariable = "LD_LIBRARY_PATH=";
-  std::vector<std::string> out;
-  if (!spec.process) return {};
-  for (const std::string& entry : spec.process->env) {
-    if (!entry.starts_with(kVariable)) continue;
-    for (std::string_view directory :
-         split(std::string_view(entry).substr(kVariable.size()), ':')) {
-      bool ours = directory.empty() || directory.starts_with(gpu::kDriverDirectory);
-      if (!ours) out.emplace_back(directory);
-    }
-  }
-  return join(out, ":");
 }
 
 /// Adds what `edits` bring and no item tells yet, with `why` where its place says nothing better.
@@ -87,38 +71,25 @@ void add_edits(const oci::ContainerEdits& edits, const std::string& why, Explana
   std::move(added.begin(), added.end(), std::back_inserter(explanation.items));
 }
 
-/// Adds which libcuda the loader finds by its cache.
-void add_loader(const Evidence& evidence, const oci::Spec& spec, Explanation& explanation) {
-  std::string path;
-  for (const scan::LoaderEntry& entry : evidence.grant.loader_entries) {
-    if (entry.soname == kLibcuda && path.empty()) path = entry.path;
-  }
-  // What comes later wins: CDI devices are given after the grant.
-  for (const oci::LoaderLine& line : evidence.cdi.loader_entries) {
-    if (line.soname == kLibcuda) path = line.path;
-  }
-  if (path.empty()) return;
-  std::string first = searched_first(spec);
-  std::string unless = first.empty() ? "" : "; LD_LIBRARY_PATH is searched before: " + first;
-  explanation.items.push_back({"loads", std::string(kLibcuda), true,
-                               "the loader's cache leads to " + path + unless, std::string()});
-}
-
 }  // namespace
 
 bool Explanation::granted() const {
   return std::any_of(items.begin(), items.end(), [](const gpu::Reason& item) {
-    return item.given && item.kind != "requirement" && item.kind != "capabilities";
+    return item.given && item.kind != "requirement" && item.kind != "capabilities" &&
+           item.kind != "driver-mode";
   });
 }
 
 Explanation explain(Evidence evidence, const oci::Spec& spec) {
   Explanation out{std::move(evidence.sources), {}};
+  auto mode = driver_mode(evidence);
+  auto loads = loaded_libcuda(evidence, spec);
   gpu::complete_reasons(evidence.inventory, evidence.grant);
   out.items = std::move(evidence.grant.reasons);
+  if (mode) out.items.insert(out.items.begin(), std::move(*mode));
   add_edits(evidence.placed, "of the driver", out);
   add_edits(evidence.cdi, "CDI device " + join(evidence.cdi_names, ", "), out);
-  add_loader(evidence, spec, out);
+  if (loads) out.items.push_back(std::move(*loads));
   return out;
 }
 

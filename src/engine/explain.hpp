@@ -15,6 +15,7 @@
 #include "gpu/inventory/inventory.hpp"
 #include "oci/edit.hpp"
 #include "oci/runtime_spec.hpp"
+#include "scan/driver_files.hpp"
 
 namespace berth::engine {
 
@@ -32,6 +33,8 @@ struct Evidence {
   std::vector<gpu::Verdict> sources;
   gpu::Inventory inventory;  ///< empty where only CDI devices were given
   gpu::Grant grant;
+  std::string mode_from;       ///< who chose the grant's driver mode: "the default", …
+  scan::DriverFiles image;     ///< what the image brings; empty where nobody looked
   oci::ContainerEdits placed;  ///< what became of `grant`
   std::vector<std::string> cdi_names;
   oci::ContainerEdits cdi;  ///< of these

@@ -76,6 +76,11 @@ void warn_of(const std::vector<std::string>& lines, const Context& context) {
   for (const std::string& line : lines) context.log.warn(line);
 }
 
+std::string mode_from(const RunRequest& request, const policy::Gpu& site) {
+  if (request.gpu_driver) return "a flag says so";
+  return site.driver_mode == policy::DriverMode::bind ? "the default" : "the policy says so";
+}
+
 Result<void> add_granted(const Context& context, const gpu::Choice& choice,
                          const gpu::Inventory& inventory, const ImageLook& look, oci::Spec& spec,
                          DriverCopies& copies, Evidence& evidence) {
@@ -107,6 +112,8 @@ Result<void> add_granted(const Context& context, const gpu::Choice& choice,
   oci::apply(placed.edits, spec);
   evidence.grant = std::move(grant);
   evidence.placed = std::move(placed.edits);
+  evidence.mode_from = mode_from(look.request, choice.site);
+  evidence.image = std::move(image);
   return {};
 }
 

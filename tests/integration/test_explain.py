@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from integration.test_gpu_driver_modes import libcuda
+from integration.test_gpu_injection import LIBRARIES, glibc_layer
 from support import images
 
 VERSION = "570.133.20"
@@ -38,13 +40,44 @@ def test_every_node_of_the_container_has_its_reason(berth, busybox, driver_tree)
     assert told["sources"][0] == {"source": "--gpus", "text": "device=1,3", "counts": True, "why": "a flag wins"}
 
 
-def test_it_names_the_libcuda_that_will_be_loaded(berth, busybox, driver_tree):
-    told = explained(berth, driver_tree("one"), "run", "--explain", "--gpus", "all", "-e",
-                     "LD_LIBRARY_PATH=/opt/own", busybox)
-    (loads,) = [item for item in told["items"] if item["kind"] == "loads"]
-    assert loads["object"] == "libcuda.so.1"
-    assert loads["why"].startswith("the loader's cache leads to /usr/local/nvidia/lib64/libcuda.so.1")
-    assert loads["why"].endswith("LD_LIBRARY_PATH is searched before: /opt/own")
+def loads(told):
+    (line,) = [item for item in told["items"] if item["kind"] == "loads"]
+    return line
+
+
+@pytest.mark.parametrize("mode", ["bind", "volume", "copy"])
+def test_it_names_the_libcuda_that_the_program_loads(berth, push, driver_tree, tmp_path_factory, mode):
+    """What the loader of the container says itself is the control."""
+    root = driver_tree("one")
+    host = f"{root}/usr/lib/x86_64-linux-gnu/libcuda.so.{VERSION}"
+    own = images.layer([images.directory("opt"), images.directory("opt/own"),
+                        images.file("opt/own/libcuda.so.1", libcuda())])
+    image = push(images.build([images.busybox_layer(), glibc_layer(tmp_path_factory.mktemp("own")), own]))
+    for variable, why in (
+            ("NONE=1", f"the loader's cache leads to {LIBRARIES}/libcuda.so.1, the driver's ({VERSION})"),
+            (f"LD_LIBRARY_PATH=/opt/none:{LIBRARIES}", f"LD_LIBRARY_PATH leads to {LIBRARIES}/libcuda.so.1, the driver's ({VERSION})"),
+            ("LD_LIBRARY_PATH=/opt/own", f"LD_LIBRARY_PATH leads to /opt/own/libcuda.so.1, over which the driver's ({VERSION}) is laid")):
+        flags = ("--gpus", "all", "--gpu-driver", mode, "-e", variable, image, "/probe", "libcuda.so.1")
+        told = explained(berth, root, "run", "--explain", *flags)
+        assert loads(told) == {"kind": "loads", "object": "libcuda.so.1", "given": True, "why": why, "host_path": host}
+        said = berth.ok("--driver-root", root, "run", "--rm", *flags)
+        assert f"leads to {said.split(' => ')[1].strip()}," in why
+        (driver_mode,) = [item for item in told["items"] if item["kind"] == "driver-mode"]
+        assert (driver_mode["object"], driver_mode["given"]) == (mode, True)
+        assert driver_mode["why"].endswith("; a flag says so")
+
+
+def test_with_none_it_says_that_no_libcuda_is_loaded(berth, busybox, driver_tree):
+    told = explained(berth, driver_tree("one"), "run", "--explain", "--gpus", "all", "--gpu-driver", "none", busybox)
+    assert loads(told)["given"] is False
+    assert loads(told)["why"] == "no file of that name was given, and the image has none that its loader finds"
+
+
+def test_the_text_names_the_driver_mode_first(berth, busybox, driver_tree):
+    text = berth.ok("--driver-root", driver_tree("one"), "run", "--explain", "--gpus", "all", busybox)
+    lines = text.splitlines()
+    assert lines[lines.index("given") + 1].split() == \
+        "driver-mode bind the driver's files are the host's, each bound in its place; the default".split()
 
 
 def test_run_explain_starts_nothing(berth, listing, busybox, driver_tree):

@@ -53,20 +53,117 @@ TEST(Explain, tells_why_each_edit_of_a_cdi_device_is_there) {
   EXPECT_EQ(find(explanation, "VENDOR=1")->kind, "variable");
 }
 
-TEST(Explain, names_the_libcuda_that_will_be_loaded_and_what_may_come_before) {
+constexpr const char* kHostLibcuda = "/usr/lib/x86_64-linux-gnu/libcuda.so.570.133.20";
+
+/// A grant of one GPU with the driver's libcuda, by bind.
+Evidence nvidia_evidence() {
   Evidence evidence;
-  scan::LoaderEntry entry;
-  entry.soname = "libcuda.so.1";
-  entry.path = "/usr/local/nvidia/lib64/libcuda.so.1";
-  evidence.grant.loader_entries = {entry};
+  evidence.grant.nodes.resize(1);
+  evidence.grant.nodes[0].path = "/dev/nvidia0";
+  evidence.grant.driver_version = "570.133.20";
+  evidence.grant.files = {
+      {gpu::FileKind::library, kHostLibcuda, "/usr/local/nvidia/lib64/libcuda.so.570.133.20"}};
+  evidence.grant.loader_entries = {
+      {"libcuda.so.1", "/usr/local/nvidia/lib64/libcuda.so.1", 0, 0, 0}};
+  return evidence;
+}
+
+oci::Spec spec_with(std::string variable) {
   oci::Spec spec;
   spec.process.emplace();
-  spec.process->env = {"LD_LIBRARY_PATH=/usr/local/nvidia/lib64:/opt/own:/opt/other"};
+  spec.process->env = {std::move(variable)};
+  return spec;
+}
+
+gpu::Reason loaded(Evidence evidence, const oci::Spec& spec = {}) {
   Explanation explanation = explain(std::move(evidence), spec);
-  ASSERT_NE(find(explanation, "libcuda.so.1"), nullptr);
-  EXPECT_EQ(find(explanation, "libcuda.so.1")->why,
-            "the loader's cache leads to /usr/local/nvidia/lib64/libcuda.so.1; LD_LIBRARY_PATH is "
-            "searched before: /opt/own:/opt/other");
+  for (const gpu::Reason& item : explanation.items) {
+    if (item.kind == "loads") return item;
+  }
+  return {};
+}
+
+TEST(Explain, names_the_drivers_libcuda_and_how_the_loader_comes_to_it) {
+  gpu::Reason by_cache = loaded(nvidia_evidence());
+  EXPECT_EQ(by_cache.object, "libcuda.so.1");
+  EXPECT_TRUE(by_cache.given);
+  EXPECT_EQ(by_cache.why,
+            "the loader's cache leads to /usr/local/nvidia/lib64/libcuda.so.1, the driver's "
+            "(570.133.20)");
+  EXPECT_EQ(by_cache.host_path, kHostLibcuda);
+  gpu::Reason by_variable =
+      loaded(nvidia_evidence(), spec_with("LD_LIBRARY_PATH=/opt/none:/usr/local/nvidia/lib64/"));
+  EXPECT_EQ(by_variable.why,
+            "LD_LIBRARY_PATH leads to /usr/local/nvidia/lib64/libcuda.so.1, the driver's "
+            "(570.133.20)");
+}
+
+TEST(Explain, tells_that_the_drivers_file_is_laid_over_the_images_own) {
+  Evidence evidence = nvidia_evidence();
+  evidence.image.libraries = {
+      {"/opt/own/libcuda.so.1", "/opt/own/libcuda.so.535.1", "535.1", "LD_LIBRARY_PATH", true}};
+  evidence.grant.files.push_back(
+      {gpu::FileKind::config, kHostLibcuda, "/opt/own/libcuda.so.535.1"});
+  gpu::Reason loads = loaded(std::move(evidence));
+  EXPECT_EQ(loads.why,
+            "LD_LIBRARY_PATH leads to /opt/own/libcuda.so.1, over which the driver's (570.133.20) "
+            "is laid");
+  EXPECT_EQ(loads.host_path, kHostLibcuda);
+}
+
+TEST(Explain, prefers_the_drivers_cache_entry_to_the_images) {
+  Evidence evidence = nvidia_evidence();
+  evidence.image.libraries = {
+      {"/usr/lib/libcuda.so.1", "/usr/lib/libcuda.so.1", "", "a default directory", false}};
+  EXPECT_THAT(loaded(evidence).why, HasSubstr("leads to /usr/local/nvidia/lib64/libcuda.so.1"));
+  evidence.grant.mode = policy::DriverMode::image;
+  evidence.grant.loader_entries.clear();
+  EXPECT_EQ(loaded(evidence).why,
+            "a default directory leads to /usr/lib/libcuda.so.1, the image's own");
+}
+
+TEST(Explain, names_the_compat_package_that_is_loaded) {
+  Evidence evidence = nvidia_evidence();
+  evidence.image.compat.emplace();
+  evidence.image.compat->directory = "/usr/local/cuda/compat";
+  evidence.image.compat->version = "575.57.08";
+  evidence.grant.loader_entries[0].path = "/usr/local/cuda/compat/libcuda.so.1";
+  EXPECT_EQ(
+      loaded(std::move(evidence)).why,
+      "the loader's cache leads to /usr/local/cuda/compat/libcuda.so.1, of the image's compat "
+      "package (575.57.08)");
+}
+
+TEST(Explain, says_that_nothing_will_be_loaded) {
+  Evidence evidence = nvidia_evidence();
+  evidence.grant.mode = policy::DriverMode::none;
+  evidence.grant.loader_entries.clear();
+  gpu::Reason loads = loaded(std::move(evidence));
+  EXPECT_FALSE(loads.given);
+  EXPECT_THAT(loads.why, HasSubstr("no file of that name was given"));
+}
+
+TEST(Explain, says_what_may_come_before_the_libcuda_of_a_cdi_device) {
+  Evidence evidence;
+  evidence.cdi.loader_entries = {{"libcuda.so.1", "/usr/local/nvidia/lib64/libcuda.so.1", 0}};
+  EXPECT_EQ(loaded(evidence, spec_with("LD_LIBRARY_PATH=/opt/own:/opt/other")).why,
+            "the loader's cache leads to /usr/local/nvidia/lib64/libcuda.so.1, of the CDI device; "
+            "LD_LIBRARY_PATH is searched before: /opt/own:/opt/other");
+}
+
+TEST(Explain, names_the_driver_mode_and_who_chose_it) {
+  Evidence evidence = nvidia_evidence();
+  evidence.grant.mode = policy::DriverMode::volume;
+  evidence.mode_from = "the policy says so";
+  Explanation explanation = explain(std::move(evidence), {});
+  ASSERT_FALSE(explanation.items.empty());
+  EXPECT_EQ(explanation.items[0].kind, "driver-mode");
+  EXPECT_EQ(explanation.items[0].object, "volume");
+  EXPECT_EQ(explanation.items[0].why,
+            "the driver's files are one volume of this version; the policy says so");
+  Evidence amd = nvidia_evidence();
+  amd.grant.vendor = gpu::Vendor::amd;
+  EXPECT_EQ(find(explain(std::move(amd), {}), "bind"), nullptr);
 }
 
 TEST(Explain, reads_back_what_it_keeps) {
