@@ -2,9 +2,12 @@
 #include "engine/gpus.hpp"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 
 #include "engine/cdi.hpp"
+#include "engine/container_directory.hpp"
+#include "engine/spec.hpp"
 #include "gpu/grant/cdi_names.hpp"
 #include "gpu/grant/environment.hpp"
 #include "gpu/grant/grant.hpp"
@@ -13,11 +16,13 @@
 #include "gpu/place/place.hpp"
 #include "oci/edit.hpp"
 #include "policy/file.hpp"
+#include "sys/file.hpp"
 
 namespace berth::engine {
 namespace {
 
 constexpr std::string_view kLowerOption = "lowerdir+=";
+constexpr std::array kLifetimes = {Lifetime::kept, Lifetime::removed};
 
 // Below every other layer of the root, so that the image's own files win.
 void add_lowest_layer(const std::string& layer, oci::Spec& spec) {
@@ -76,6 +81,23 @@ void warn_of(const std::vector<std::string>& lines, const Context& context) {
   for (const std::string& line : lines) context.log.warn(line);
 }
 
+// A container that has ended still has its bundle, to be started from. One that cannot be read may
+// be one that is being made.
+bool is_volume_of_a_container(const Paths& paths, const std::string& volume) {
+  constexpr size_t kMaxConfig = size_t{16} << 20;
+  auto ids = container_ids(paths.root);
+  if (!ids.ok()) return true;
+  const std::string needle = "/" + volume + "/";
+  return std::any_of(ids->begin(), ids->end(), [&](const std::string& id) {
+    return std::none_of(kLifetimes.begin(), kLifetimes.end(), [&](Lifetime lifetime) {
+      std::string bundle =
+          container_files(paths, id, lifetime) + "/" + std::string(kBundleDirectory);
+      auto config = sys::read_file_if_exists(sys::cwd(), bundle + "/config.json", kMaxConfig);
+      return config.ok() && *config && (*config)->find(needle) == std::string::npos;
+    });
+  });
+}
+
 std::string mode_from(const RunRequest& request, const policy::Gpu& site) {
   if (request.gpu_driver) return "a flag says so";
   return site.driver_mode == policy::DriverMode::bind ? "the default" : "the policy says so";
@@ -104,7 +126,13 @@ Result<void> add_granted(const Context& context, const gpu::Choice& choice,
   }
   if (grant.synthetic) context.log.warn("the driver tree is synthetic: these are no real GPUs");
   warn_of(grant.warnings, context);
-  gpu::PlaceOptions options{context.paths.state, context.paths.root + "/volumes", image.musl};
+  gpu::PlaceOptions options;
+  options.state_dir = context.paths.state;
+  options.volume_dir = context.paths.root + "/volumes";
+  options.keeps_volume = [&](const std::string& name) {
+    return is_volume_of_a_container(context.paths, name);
+  };
+  options.musl = image.musl;
   gpu::Placement placed = TRY(gpu::place(grant, options));
   if (!choice.site.additional_gids) placed.edits.additional_gids.clear();
   copies = {std::move(placed.copies), std::move(placed.copied_links)};

@@ -78,6 +78,19 @@ def test_a_volume_is_one_mount_with_programs_and_libraries(berth, busybox, drive
     assert os.listdir(berth.root / "volumes") == [f"nvidia_driver_{VERSION}"]
 
 
+def test_a_container_that_has_ended_keeps_its_volume_until_it_is_removed(berth, busybox, driver_tree):
+    def start(tree, *flags):
+        berth.ok("--driver-root", tree, "run", *flags, "--gpus", "all", "--gpu-driver", "volume", busybox, "true")
+    versions = [driver_tree("one"), driver_tree("one", *OTHER_NODE), driver_tree("one", "--version", "560.35.03")]
+    start(versions[0], "--name", "old")
+    start(versions[1], "--rm")
+    volumes = set(os.listdir(berth.root / "volumes"))
+    assert volumes == {f"nvidia_driver_{VERSION}", "nvidia_driver_550.54.15"}
+    berth.ok("rm", "old")
+    start(versions[2], "--rm")
+    assert os.listdir(berth.root / "volumes") == ["nvidia_driver_560.35.03"]
+
+
 def test_copies_are_the_containers_own_files(berth, busybox, driver_tree):
     out = gpu_run(berth, driver_tree("one"), busybox, "sh", "-c",
                   f"nvidia-smi; grep -c nvidia/lib64 /proc/mounts; cat {LIBRARIES}/libcuda.so.1 | wc -c",

@@ -169,8 +169,10 @@ Result<void> Injector::add_gpus(const Request& request, const Inventory& invento
   }
   for (const std::string& warning : grant.warnings) log_.warn(warning);
   if (grant.synthetic) log_.warn("the driver tree is synthetic: these are no real GPUs");
-  PlaceOptions place_options{options_.state_dir, options_.state_dir + "/volumes",
-                             image.driver.musl};
+  PlaceOptions place_options;
+  place_options.state_dir = options_.state_dir;
+  place_options.volume_dir = options_.state_dir + "/volumes";
+  place_options.musl = image.driver.musl;
   // What lies there already is taken by its name.
   TRY(sys::open_trusted_directory_if_exists(place_options.volume_dir));
   Placement placed = TRY(place(grant, place_options));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,9 @@ struct PlaceOptions {
   std::string state_dir;
   /// Where volumes of driver files are kept: on a disk, if there is one.
   std::string volume_dir;
+  /// Whether a volume of that name is somebody's although no process has it mounted: a container's
+  /// that has ended and is kept. Empty: it is nobody's.
+  std::function<bool(const std::string& name)> keeps_volume = {};
   /// The image has musl, whose loader reads a file of its own.
   bool musl = false;
 };

@@ -73,18 +73,22 @@ bool is_mounted(const std::string& name) {
   });
 }
 
-void remove_others(const sys::Fd& volumes, const std::string& current) {
+void remove_others(const sys::Fd& volumes, const std::string& current,
+                   const std::function<bool(const std::string& name)>& is_kept) {
   auto names = sys::list_directory(volumes, ".");
   if (!names.ok()) return;
   for (const std::string& name : *names) {
     if (!name.starts_with(kPrefix) || name == current || is_mounted(name)) continue;
+    if (is_kept && is_kept(name)) continue;
     ignore(sys::remove_tree(volumes, name));  // the next start of another version tries again
   }
 }
 
 }  // namespace
 
-Result<std::string> find_or_make_volume(const Grant& grant, const std::string& volume_dir) {
+Result<std::string> find_or_make_volume(
+    const Grant& grant, const std::string& volume_dir,
+    const std::function<bool(const std::string& name)>& is_kept) {
   std::string content;
   for (const GrantedFile& file : grant.files) {
     if (!is_in_volume(file)) continue;
@@ -103,7 +107,7 @@ Result<std::string> find_or_make_volume(const Grant& grant, const std::string& v
   auto parent = TRY(sys::open_at(volumes, version, O_RDONLY | O_DIRECTORY));
   auto fill = [&](const sys::Fd& directory) { return fill_volume(grant, directory); };
   TRY_CTX(publish_directory(parent, key, fill), context);
-  remove_others(volumes, version);
+  remove_others(volumes, version, is_kept);
   return path;
 }
 

@@ -3,6 +3,7 @@
 // lib64.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "base/result.hpp"
@@ -13,7 +14,10 @@ namespace berth::gpu {
 /// The absolute path of a directory with the grant's files that lie below kDriverDirectory, made
 /// once below `<volume_dir>/nvidia_driver_<version>`: by hard link where that can be, else by copy
 /// (which shares its blocks where the file system can). Volumes of other versions that no process
-/// has mounted are removed when one is made. Errors: io (no space), denied.
-Result<std::string> find_or_make_volume(const Grant& grant, const std::string& volume_dir);
+/// has mounted are removed when one is made, but for those that `is_kept` speaks for (it may be
+/// empty). Errors: io (no space), denied.
+Result<std::string> find_or_make_volume(
+    const Grant& grant, const std::string& volume_dir,
+    const std::function<bool(const std::string& name)>& is_kept);
 
 }  // namespace berth::gpu

@@ -141,6 +141,17 @@ TEST_F(Place, the_volume_of_an_older_driver_is_removed) {
   EXPECT_FALSE(fs::exists(volumes() + "/nvidia_driver_535.1"));
 }
 
+TEST_F(Place, the_volume_of_an_older_driver_stays_when_somebody_keeps_it) {
+  write_text(volumes() + "/nvidia_driver_535.1/0123/lib64/libcuda.so.535.1", "old");
+  write_text(volumes() + "/nvidia_driver_550.1/0123/lib64/libcuda.so.550.1", "old");
+  grant_.mode = policy::DriverMode::volume;
+  PlaceOptions options{.state_dir = state(), .volume_dir = volumes()};
+  options.keeps_volume = [](const std::string& name) { return name == "nvidia_driver_535.1"; };
+  ASSERT_TRUE(place(grant_, options).ok());
+  EXPECT_TRUE(fs::exists(volumes() + "/nvidia_driver_535.1/0123/lib64/libcuda.so.535.1"));
+  EXPECT_FALSE(fs::exists(volumes() + "/nvidia_driver_550.1"));
+}
+
 TEST_F(Place, a_changed_file_makes_another_volume) {
   grant_.mode = policy::DriverMode::volume;
   std::string before = place_it().mounts[0].source;
