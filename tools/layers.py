@@ -51,7 +51,7 @@ LAYERS = {
     "transfer": "base json sys oci image scan",
     "monitor": "base json sys",
     # What is wrong on this machine: facts gathered once, and pure checks over them.
-    "doctor": "base json yaml sys oci policy gpu/inventory gpu/probe",
+    "doctor": "base json yaml sys oci policy policy/site gpu/inventory gpu/probe",
     "engine": "base json sys oci plan scan policy policy/site gpu/inventory gpu/probe gpu/grant "
               "gpu/place gpu/cdi_index gpu/cdi_hook gpu/cdi yaml image doctor",
     "cli/core": "base json",

@@ -134,14 +134,17 @@ Finding kfd(const Facts& facts) {
   return problem("there is no '/dev/kfd': ROCm does not start", "modprobe amdgpu");
 }
 
-Finding strange_files(const Facts& facts) {
+Finding damaged_files(const Facts& facts) {
   if (!has_nvidia(facts)) return no_nvidia();
-  const auto& strange = facts.gpu.strange;
-  if (strange.empty()) return ok("every library of this version can be used");
-  return with(warning(counted(strange.size(), "library", "libraries") +
-                          " of the driver cannot be used: " + strange.front(),
+  std::vector<std::string> lines;
+  for (const gpu::DamagedFile& file : facts.gpu.inventory.damaged) {
+    lines.push_back(quoted(file.path) + ": " + file.why);
+  }
+  if (lines.empty()) return ok("every library of this version can be used");
+  return with(warning(counted(lines.size(), "library", "libraries") +
+                          " of the driver cannot be used: " + lines.front(),
                       "install the driver again"),
-              strange);
+              lines);
 }
 
 Finding noexec(const Facts& facts) {
@@ -264,7 +267,7 @@ constexpr std::array kChecks = {
     Check{"gpu.version-mismatch", version_mismatch},
     Check{"gpu.libraries", libraries},
     Check{"gpu.graphics", graphics},
-    Check{"gpu.damaged-files", strange_files},
+    Check{"gpu.damaged-files", damaged_files},
     Check{"gpu.noexec", noexec},
     Check{"gpu.nvml", nvml},
     Check{"gpu.persistence", persistence},

@@ -122,11 +122,11 @@ struct GpuFacts {
   bool nvswitch = false;
   bool fabric_manager = false;
   std::vector<std::string> searched;         ///< directories, for libraries of the driver
-  std::vector<std::string> strange;          ///< libraries of the driver that do not fit: why
   std::optional<sys::FileSystem> libraries;  ///< the file system of libcuda
   std::optional<sys::FileSystem> dev;
   std::vector<CdiFile> cdi;
   std::string toolkit_config;             ///< path; empty: none
+  std::optional<Error> toolkit_error;     ///< why it cannot be read
   std::vector<std::string> toolkit_keys;  ///< "no-cgroups = true": those that are not defaults
   std::vector<std::string> hooks;         ///< files that make an engine call NVIDIA's hook
   bool container_use_devices = true;      ///< SELinux lets containers use devices

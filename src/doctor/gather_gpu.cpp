@@ -82,15 +82,7 @@ void gather_services(const gpu::DriverRoot& root, GpuFacts& facts) {
                    !names_in(root, "/proc/driver/nvidia-nvswitch/devices").empty();
 }
 
-// Libraries that carry the driver's name and cannot be taken: the probe tells them as problems.
 void gather_files(const gpu::DriverRoot& root, GpuFacts& facts) {
-  for (const std::string& text : facts.inventory.problems) {
-    bool library = text.starts_with('\'') && text.find(".so.") != std::string::npos;
-    constexpr std::string_view kEnd = ", ignoring it";
-    if (library && text.ends_with(kEnd)) {
-      facts.strange.push_back(text.substr(0, text.size() - kEnd.size()));
-    }
-  }
   auto searched = gpu::searched_directories(root);
   if (searched.ok())
     std::move(searched->begin(), searched->end(), std::back_inserter(facts.searched));
@@ -108,7 +100,9 @@ void gather_toolkit(const gpu::DriverRoot& root, GpuFacts& facts) {
   std::string text = read_text(root, kToolkitConfig);
   if (!text.empty()) {
     facts.toolkit_config = root.machine_path(kToolkitConfig);
-    facts.toolkit_keys = changed_toolkit_keys(text);
+    auto keys = changed_toolkit_keys(text, facts.toolkit_config);
+    if (keys.ok()) facts.toolkit_keys = std::move(*keys);
+    if (!keys.ok()) facts.toolkit_error = keys.error();
   }
   for (const char* directory : {"/usr/share/containers/oci/hooks.d", "/etc/containers/oci/hooks.d",
                                 "/usr/libexec/oci/hooks.d"}) {

@@ -26,7 +26,9 @@ std::vector<CdiFile> gather_cdi_files(const gpu::DriverRoot& root,
                                       const std::vector<std::string>& directories);
 
 /// Keys of the text of NVIDIA's config.toml that are not what the toolkit does by itself:
-/// "nvidia-container-cli.no-cgroups = true". Lines that are no assignment are skipped. Pure.
-std::vector<std::string> changed_toolkit_keys(std::string_view text);
+/// "nvidia-container-cli.no-cgroups = true". Pure. Errors: those of policy::parse_toml(), which
+/// name `document`.
+Result<std::vector<std::string>> changed_toolkit_keys(std::string_view text,
+                                                      std::string_view document);
 
 }  // namespace berth::doctor

@@ -72,6 +72,11 @@ Finding toolkit_config(const Facts& facts) {
   if (facts.gpu.toolkit_config.empty()) {
     return not_applicable("NVIDIA's container toolkit has no configuration here");
   }
+  if (facts.gpu.toolkit_error) {
+    return warning(
+        "NVIDIA's toolkit cannot read its configuration: " + to_line(*facts.gpu.toolkit_error),
+        "mend that line, or remove the file");
+  }
   if (facts.gpu.toolkit_keys.empty()) {
     return ok(quoted(facts.gpu.toolkit_config) + " holds defaults alone");
   }

@@ -58,16 +58,16 @@ std::string flag_names(const sys::FileSystem& mounted) {
 }
 
 // A container's root is an overlay, which has flags of its own: what the layers are mounted with
-// does not reach it. What is bound from the state directory keeps that directory's flags.
+// does not reach it. A volume of driver files is bound from the store and keeps its flags; of the
+// state directory nothing is bound that is ever executed.
 Finding mount_flags(const Facts& facts) {
   const auto& store = facts.host.root.file_system;
-  const auto& state = facts.host.state.file_system;
-  if (!store || !state) return not_applicable("nothing is known of them");
-  if (state->no_exec) {
-    return warning(quoted(facts.host.state.existing) +
-                       " is mounted noexec: 'berth run "
-                       "--gpu-driver volume' cannot keep the driver's files there",
-                   "--state DIR on another file system, or another --gpu-driver");
+  if (!store) return not_applicable("nothing is known of it");
+  if (store->no_exec) {
+    return warning(quoted(facts.host.root.existing) +
+                       " is mounted noexec: with --gpu-driver volume the driver's files lie there "
+                       "and cannot be loaded",
+                   "another --gpu-driver, or --root DIR on another file system");
   }
   std::string names = flag_names(*store);
   if (names.empty()) return ok("programs can be executed there");

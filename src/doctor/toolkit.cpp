@@ -5,6 +5,8 @@
 
 #include "base/text.hpp"
 #include "doctor/gather_parts.hpp"
+#include "json/fields.hpp"
+#include "policy/site/toml.hpp"
 
 namespace berth::doctor {
 namespace {
@@ -22,10 +24,10 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 22> kDefault
     {"nvidia-container-cli.no-cgroups", "false"},
     {"nvidia-container-runtime.log-level", "info"},
     {"nvidia-container-runtime.mode", "auto"},
-    {"nvidia-container-runtime.runtimes", "[docker-runc, runc, crun]"},
-    {"nvidia-container-runtime.modes.cdi.annotation-prefixes", "[cdi.k8s.io/]"},
+    {"nvidia-container-runtime.runtimes", R"(["docker-runc","runc","crun"])"},
+    {"nvidia-container-runtime.modes.cdi.annotation-prefixes", R"(["cdi.k8s.io/"])"},
     {"nvidia-container-runtime.modes.cdi.default-kind", "nvidia.com/gpu"},
-    {"nvidia-container-runtime.modes.cdi.spec-dirs", "[/etc/cdi, /var/run/cdi]"},
+    {"nvidia-container-runtime.modes.cdi.spec-dirs", R"(["/etc/cdi","/var/run/cdi"])"},
     {"nvidia-container-runtime.modes.csv.mount-spec-path",
      "/etc/nvidia-container-runtime/host-files-for-container.d"},
     {"nvidia-container-runtime.modes.legacy.cuda-compat-mode", "ldconfig"},
@@ -36,34 +38,22 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 22> kDefault
     {"nvidia-container-runtime.debug", ""},
 }};
 
-bool is_default(std::string_view key, std::string_view value) {
-  return std::any_of(kDefaults.begin(), kDefaults.end(), [&](const auto& known) {
-    return known.first == key && known.second == value;
-  });
-}
-
-std::string without_quotes(std::string_view text) {
-  std::string out(trim(text));
-  std::erase(out, '"');
-  return out;
+// A string counts by its text, all else by its JSON, which is TOML too.
+bool is_default(const std::string& key, const json::Value& value) {
+  std::string text = value.string() != nullptr ? *value.string() : json::write(value);
+  return std::any_of(kDefaults.begin(), kDefaults.end(),
+                     [&](const auto& known) { return known.first == key && known.second == text; });
 }
 
 }  // namespace
 
-std::vector<std::string> changed_toolkit_keys(std::string_view text) {
+Result<std::vector<std::string>> changed_toolkit_keys(std::string_view text,
+                                                      std::string_view document) {
   std::vector<std::string> changed;
-  std::string section;
-  for (std::string_view line : split(text, '\n')) {
-    line = trim(line);
-    if (line.starts_with('[') && line.ends_with(']')) {
-      section = std::string(line.substr(1, line.size() - 2)) + ".";
-      continue;
-    }
-    size_t equals = line.find('=');
-    if (line.starts_with('#') || equals == std::string_view::npos) continue;
-    std::string key = section + std::string(trim(line.substr(0, equals)));
-    std::string value = without_quotes(line.substr(equals + 1));
-    if (!is_default(key, value)) changed.push_back(key + " = " + escape_controls(value));
+  for (const policy::TomlEntry& entry : TRY(policy::parse_toml(text, document))) {
+    std::string key = key_of(entry);
+    if (entry.value.object() != nullptr || is_default(key, entry.value)) continue;
+    changed.push_back(escape_controls(key + " = " + json::write(entry.value)));
   }
   return changed;
 }

@@ -247,7 +247,29 @@ def test_a_truncated_library_is_named(berth, tree):
     library.write_bytes(b"\x7fELF")
     check = answers(berth, root, "gpu")["gpu.damaged-files"]
     assert check["status"] == "warning"
-    assert any(str(library) in line for line in check["details"])
+    (line,) = check["details"]
+    assert line.startswith(f"'{library}': ") and not line.endswith("ignoring it")
+    warned = berth.run("--driver-root", root, "gpu", "list").stderr
+    assert f"berth: warning: {line}, ignoring it\n" in warned
+
+
+@pytest.mark.profiles("root")
+@pytest.mark.parametrize("place,status", [("root", "warning"), ("state", "ok")])
+def test_noexec_counts_where_volumes_of_driver_files_lie(berth, tree, busybox, place, status):
+    """The control: a program in such a volume."""
+    root = tree("one")
+    berth.ok("run", "--rm", busybox, "true")
+    run = ("run", "--rm", "--gpus", "all", "--gpu-driver", "volume", busybox, "/usr/local/nvidia/bin/nvidia-smi")
+    script = 'mount --bind $1 $1 && mount -o remount,bind,noexec $1 && shift && exec "$@"'
+
+    def below_noexec(*words):
+        argv = berth.argv("--driver-root", root, *words)
+        return subprocess.run(["unshare", "-m", "sh", "-ec", script, "sh", getattr(berth, place), *argv],
+                              capture_output=True, text=True, timeout=60)
+    told = json.loads(below_noexec("doctor", "--format", "json").stdout)
+    (check,) = [one for one in told["checks"] if one["id"] == "storage.mount-flags"]
+    assert check["status"] == status
+    assert below_noexec(*run).returncode == (0 if status == "ok" else 126)
 
 
 @pytest.mark.profiles("root")
@@ -341,6 +363,16 @@ def test_nvidias_toolkit_and_its_hooks(berth, tree):
     found = answers(berth, root, "gpu")
     assert found["gpu.toolkit-config"]["details"] == ["nvidia-container-cli.no-cgroups = true"]
     assert found["gpu.old-hooks"]["details"] == [str(hook)]
+
+
+def test_a_toolkit_configuration_that_is_no_toml_is_named_with_its_line(berth, tree):
+    root = tree("one")
+    config = root / "etc/nvidia-container-runtime/config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text("disable-require = false\nno-cgroups =\n")
+    check = answers(berth, root, "gpu")["gpu.toolkit-config"]
+    assert check["status"] == "warning"
+    assert check["cause"].startswith(f"NVIDIA's toolkit cannot read its configuration: {config}:2: ")
 
 
 def test_selinux_that_keeps_containers_from_devices(berth, tree):

@@ -207,6 +207,15 @@ json::Value to_json(const gpu::DeviceGroup& group) {
                       {"major", group.major ? json::Value(int64_t{*group.major}) : json::Value()}};
 }
 
+// For people.
+std::vector<std::string> problems_of(const gpu::Inventory& inventory) {
+  std::vector<std::string> out = inventory.problems;
+  for (const gpu::DamagedFile& file : inventory.damaged) {
+    out.push_back(quoted(file.path) + ": " + file.why + ", ignoring it");
+  }
+  return out;
+}
+
 json::Value to_json(const gpu::Inventory& inventory) {
   json::Array groups;
   for (const gpu::DeviceGroup& group : inventory.groups) groups.push_back(to_json(group));
@@ -221,7 +230,7 @@ json::Value to_json(const gpu::Inventory& inventory) {
                       {"amd_control_nodes", array_of(inventory.amd_control_nodes)},
                       {"groups", std::move(groups)},
                       {"files", files_of(inventory.files)},
-                      {"problems", json_strings(inventory.problems)}};
+                      {"problems", json_strings(problems_of(inventory))}};
 }
 
 Result<int> run(Session& session, const Options& o, std::vector<std::string>) {
@@ -231,7 +240,7 @@ Result<int> run(Session& session, const Options& o, std::vector<std::string>) {
     print_json(session, to_json(inventory));
     return 0;
   }
-  for (const std::string& problem : inventory.problems) session.report.warn(problem);
+  for (const std::string& problem : problems_of(inventory)) session.report.warn(problem);
   std::string note = "synthetic: read from " + quoted(inventory.driver_root) + ", made for tests\n";
   if (o.quiet) {
     if (inventory.synthetic) session.terminal.write(Stream::err, note);

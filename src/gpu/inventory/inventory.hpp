@@ -127,6 +127,12 @@ struct Driver {
   std::string cuda_source;      ///< "nvml", or "branch": derived from the driver's branch
 };
 
+/// A file that has the name of a driver's, and is no ELF file that reads.
+struct DamagedFile {
+  std::string path;  ///< on the host
+  std::string why;
+};
+
 /// What a machine has; the unit that is cached.
 struct Inventory {
   bool synthetic = false;  ///< read from a tree made for tests
@@ -140,6 +146,7 @@ struct Inventory {
   std::vector<Node> mig_control_nodes;  ///< of mig/config and mig/monitor, in this order
   std::vector<Node> amd_control_nodes;  ///< /dev/kfd
   std::vector<DriverFile> files;
+  std::vector<DamagedFile> damaged;   ///< not in `files`
   std::vector<DeviceGroup> groups;    ///< those that this machine has
   std::vector<ProcText> proc_texts;   ///< of the NVIDIA driver, as it shows them
   std::vector<std::string> problems;  ///< for people: what was found wrong on the way
@@ -239,6 +246,12 @@ void fields(V& v, Driver& d) {
 }
 
 template <class V>
+void fields(V& v, DamagedFile& f) {
+  v.required("path", f.path);
+  v.required("why", f.why);
+}
+
+template <class V>
 void fields(V& v, Inventory& i) {
   v.required("synthetic", i.synthetic);
   v.required("driver_root", i.driver_root);
@@ -250,6 +263,7 @@ void fields(V& v, Inventory& i) {
   v.always("mig_control_nodes", i.mig_control_nodes);
   v.always("amd_control_nodes", i.amd_control_nodes);
   v.always("files", i.files);
+  v.optional("damaged", i.damaged);
   v.always("groups", i.groups);
   v.always("proc_texts", i.proc_texts);
   v.always("problems", i.problems);

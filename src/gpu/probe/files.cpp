@@ -134,7 +134,7 @@ void Files::take_module(const std::string& name, const std::string& container_na
   for (const std::string& directory : roots) {
     for (std::string_view place : kModulePlaces) {
       std::string where = fmt::format("{}{}", directory, place);
-      auto object = open_elf(root_, where + "/" + name, inventory_.problems);
+      auto object = open_elf(root_, where + "/" + name, inventory_.damaged);
       if (!object || object->fit != Fit::native) continue;
       add(FileKind::module, object->host_path, name, where + "/" + container_name,
           "graphics,display");

@@ -90,7 +90,7 @@ class Search {
   bool take_library(const Candidate& candidate);
   std::optional<DriverFile> open_library(const Candidate& candidate);
   std::optional<ElfObject> open_candidate(const Candidate& candidate) {
-    return open_elf(root_, candidate.directory + "/" + candidate.name, inventory_.problems);
+    return open_elf(root_, candidate.directory + "/" + candidate.name, inventory_.damaged);
   }
   bool is_of_version(const Candidate& candidate) const {
     return candidate.library->version == LibraryName::Version::driver &&
@@ -288,17 +288,17 @@ std::optional<DriverFile> Search::open_library(const Candidate& candidate) {
 }  // namespace
 
 std::optional<ElfObject> open_elf(const DriverRoot& root, const std::string& path,
-                                  std::vector<std::string>& problems) {
+                                  std::vector<DamagedFile>& damaged) {
   auto found = root.open_file(path);
   if (!found) return std::nullopt;
   auto elf = scan::read_elf([&](uint64_t offset, size_t length) {
     return sys::read_at(found->fd, offset, length, found->host_path);
   });
   if (!elf.ok()) {
-    std::string text =
-        fmt::format("{}: {}, ignoring it", quoted(found->host_path), to_line(elf.error()));
-    if (std::find(problems.begin(), problems.end(), text) == problems.end())
-      problems.push_back(text);
+    bool known = std::any_of(damaged.begin(), damaged.end(), [&](const DamagedFile& other) {
+      return other.path == found->host_path;
+    });
+    if (!known) damaged.push_back({found->host_path, to_line(elf.error())});
     return std::nullopt;
   }
   Fit fit = Fit::foreign;

@@ -23,14 +23,15 @@ struct ElfObject {
 };
 
 /// The ELF file at `path` below the root; nothing when there is no regular file. One that does not
-/// read is a problem, once, and nothing too.
+/// read goes into `damaged`, once, and is nothing too.
 std::optional<ElfObject> open_elf(const DriverRoot& root, const std::string& path,
-                                  std::vector<std::string>& problems);
+                                  std::vector<DamagedFile>& damaged);
 
-/// Fills files, driver.library_version and problems; returns the directories that the driver was
-/// found in, below the root. Searched are `configured`, then the directories that the root's loader
-/// cache and ld.so.conf name, then the places of the distributions. Of the versions found, that of
-/// the loaded module wins, else the newest. Errors: corrupt (an endless ld.so.conf), io.
+/// Fills files, damaged, driver.library_version and problems; returns the directories that the
+/// driver was found in, below the root. Searched are `configured`, then the directories that the
+/// root's loader cache and ld.so.conf name, then the places of the distributions. Of the versions
+/// found, that of the loaded module wins, else the newest. Errors: corrupt (an endless ld.so.conf),
+/// io.
 Result<std::vector<std::string>> read_libraries(const DriverRoot& root,
                                                 const std::vector<std::string>& configured,
                                                 Inventory& inventory);

@@ -198,8 +198,8 @@ const Fault kHostFaults[] = {
      [](Facts& f) { f.host.root.file_system->free_bytes = 1000000000; }},
     {"no_inodes", "storage.space", kWarning, "only 10 inodes", "berth rmi",
      [](Facts& f) { f.host.root.file_system->free_inodes = 10; }},
-    {"state_noexec", "storage.mount-flags", kWarning, "noexec", "--state DIR",
-     [](Facts& f) { f.host.state.file_system->no_exec = true; }},
+    {"store_noexec", "storage.mount-flags", kWarning, "noexec", "--gpu-driver",
+     [](Facts& f) { f.host.root.file_system->no_exec = true; }},
 };
 
 const Fault kDriverFaults[] = {
@@ -241,7 +241,9 @@ const Fault kDriverFaults[] = {
     {"no_nvml_library", "gpu.libraries", kWarning, "libnvidia-ml.so", "libnvidia-ml1",
      [](Facts& f) { f.gpu.inventory.files.pop_back(); }},
     {"damaged", "gpu.damaged-files", kWarning, "'/usr/lib64/libcuda.so.1': no ELF", "install",
-     [](Facts& f) { f.gpu.strange = {"'/usr/lib64/libcuda.so.1': no ELF file"}; }},
+     [](Facts& f) {
+       f.gpu.inventory.damaged = {{"/usr/lib64/libcuda.so.1", "no ELF file"}};
+     }},
     {"noexec", "gpu.noexec", kProblem, "noexec", "remount,exec",
      [](Facts& f) { f.gpu.libraries->no_exec = true; }},
     {"nvml_missing", "gpu.nvml", kWarning, "NVML is not there", "libnvidia-ml.so.1",
@@ -362,6 +364,11 @@ const Fault kSiteFaults[] = {
        f.gpu.cdi = {cdi_file()};
        f.gpu.cdi[0].missing_files = {"/usr/lib64/a", "/usr/lib64/b"};
      }},
+    {"toolkit_broken", "gpu.toolkit-config", kWarning, "config.toml:3: x", "mend that line",
+     [](Facts& f) {
+       f.gpu.toolkit_config = "/etc/config.toml";
+       f.gpu.toolkit_error = make_error(Kind::corrupt, "/etc/config.toml:3: x");
+     }},
     {"toolkit", "gpu.toolkit-config", kWarning, "no-cgroups = true and 1 more", "policy import",
      [](Facts& f) {
        f.gpu.toolkit_config = "/etc/nvidia-container-runtime/config.toml";
@@ -437,20 +444,27 @@ TEST(Doctor, names_the_searched_directories) {
 }
 
 TEST(ToolkitConfig, tells_keys_that_are_not_the_defaults) {
-  EXPECT_THAT(changed_toolkit_keys("disable-require = false\n"
-                                   "#accept-nvidia-visible-devices-as-volume-mounts = true\n"
-                                   "\n[nvidia-container-cli]\nload-kmods = true\n"
-                                   "no-cgroups = true\n"
-                                   "[nvidia-container-runtime.modes.cdi]\n"
-                                   "annotation-prefixes = [\"cdi.k8s.io/\"]\n"
-                                   "default-kind = \"amd.com/gpu\"\n"),
+  auto keys = changed_toolkit_keys(
+      "disable-require = false  # as ever\n"
+      "#accept-nvidia-visible-devices-as-volume-mounts = true\n"
+      "\n[nvidia-container-cli]\nload-kmods = true\n"
+      "no-cgroups = true  # rootless\n"
+      "[nvidia-container-runtime]\nruntimes = [\n  'docker-runc', # Docker's\n  'runc', 'crun']\n"
+      "[nvidia-container-runtime.modes.cdi]\n"
+      "annotation-prefixes = [\"cdi.k8s.io/\"]\n"
+      "default-kind = \"amd.com/gpu\"\n",
+      "config.toml");
+  ASSERT_TRUE(keys.ok()) << to_line(keys.error());
+  EXPECT_THAT(*keys,
               ElementsAre("nvidia-container-cli.no-cgroups = true",
-                          "nvidia-container-runtime.modes.cdi.default-kind = amd.com/gpu"));
+                          "nvidia-container-runtime.modes.cdi.default-kind = \"amd.com/gpu\""));
 }
 
-TEST(ToolkitConfig, survives_any_text) {
-  EXPECT_THAT(changed_toolkit_keys(""), IsEmpty());
-  EXPECT_THAT(changed_toolkit_keys("[\n]\n=\n[a\nb"), ElementsAre(" = "));
+TEST(ToolkitConfig, names_the_line_that_is_no_toml) {
+  EXPECT_THAT(*changed_toolkit_keys("", "config.toml"), IsEmpty());
+  auto keys = changed_toolkit_keys("a = 1\n[b\n", "config.toml");
+  ASSERT_FALSE(keys.ok());
+  EXPECT_THAT(keys.error().what, StartsWith("config.toml:2: "));
 }
 
 }  // namespace
