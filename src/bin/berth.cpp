@@ -7,6 +7,7 @@
 
 #include "cli/berth/verbs.hpp"
 #include "engine/containers.hpp"
+#include "gpu/probe/probe.hpp"
 #include "sys/console.hpp"
 #include "sys/file.hpp"
 #include "sys/process.hpp"
@@ -71,9 +72,12 @@ Result<engine::Context> make_context(const cli::GlobalOptions& globals, const cl
   if (user && paths.ok() && verb.needs == engine::Needs::user_namespace) {
     engine::end_orphans({*paths, engine::Identity::single, environment, log});
   }
+  std::vector<std::string> services;
+  if (user && paths.ok()) services = gpu::services_of_root(paths->driver_root);
   engine::Identity identity = TRY(engine::settle(verb.needs, log));
   if (verb.store != cli::Store::none) TRY(engine::make_directories(*paths));
-  return engine::Context{paths.ok() ? *paths : given, identity, std::move(environment), log};
+  return engine::Context{paths.ok() ? *paths : given, identity, std::move(environment), log,
+                         std::move(services)};
 }
 
 Result<int> call_verb(const cli::GlobalOptions& globals, const cli::Call& call,

@@ -69,6 +69,8 @@ struct Context {
   Identity identity = Identity::root;
   Environment environment;
   Log& log;
+  /// Of gpu::services_of_root(), where this process is in a user namespace of its own making.
+  std::vector<std::string> services_of_root = {};
 };
 
 }  // namespace berth::engine

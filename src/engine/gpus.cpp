@@ -50,6 +50,7 @@ Result<gpu::Inventory> inventory_of(const Context& context, const policy::Gpu& p
     options.driver_root = policy.driver_root;
   }
   options.configured = {policy.library_directories, policy.files};
+  options.services_of_root = context.services_of_root;
   options.state_dir = context.paths.state;
   options.probe_program = context.paths.libexec + "/berth-gpu-probe";
   return gpu::cached_inventory(options, refresh, context.log);

@@ -107,6 +107,19 @@ def test_the_directory_of_mps_is_a_directory_in_every_mode_with_mounts(berth, bu
         assert out == ("none\n" if mode == "copy" else "serving\n"), mode
 
 
+@pytest.mark.parametrize("owner,seen", [("caller", True), ("root", True), ("stranger", False)])
+def test_a_service_of_root_is_every_users_and_a_strangers_is_nobodys(berth, busybox, driver_tree, profile, owner, seen):
+    """Root's id is hidden in an ordinary user's namespace, and a stranger's looks the same there."""
+    root = driver_tree("one", "--numa", {"caller": "2", "root": "3", "stranger": "4"}[owner])
+    service = root / "tmp/nvidia-mps"
+    service.mkdir(parents=True, exist_ok=True)
+    (service / "log").write_text("serving\n")
+    os.chown(service, {"caller": profile.uid, "root": 0, "stranger": 12345}[owner], -1)
+    out = berth.ok("--driver-root", root, "run", "--rm", "--gpus", "all", busybox,
+                   "sh", "-c", "cat /tmp/nvidia-mps/log 2>/dev/null || echo none")
+    assert out == ("serving\n" if seen else "none\n")
+
+
 # ---- other vendors --------------------------------------------------------------------------------
 
 def test_each_gpu_of_a_board_is_granted_alone(berth, busybox, driver_tree):

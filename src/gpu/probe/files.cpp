@@ -35,8 +35,12 @@ constexpr std::string_view kEverything = "compute,utility,graphics,display,video
 // Finds what is no library, most of it by its name in one of a few places.
 class Files {
  public:
-  Files(const DriverRoot& root, Inventory& inventory, std::vector<std::string> library_directories)
-      : root_(root), inventory_(inventory), library_directories_(std::move(library_directories)) {}
+  Files(const DriverRoot& root, Inventory& inventory, std::vector<std::string> library_directories,
+        const std::vector<std::string>& of_root)
+      : root_(root),
+        inventory_(inventory),
+        library_directories_(std::move(library_directories)),
+        of_root_(of_root) {}
 
   void read(const Configured& configured) {
     take_programs();
@@ -88,6 +92,7 @@ class Files {
   const DriverRoot& root_;
   Inventory& inventory_;
   std::vector<std::string> library_directories_;  ///< below the root
+  const std::vector<std::string>& of_root_;
 };
 
 void Files::take_first(FileKind kind, const NamedFile& file,
@@ -190,14 +195,15 @@ void Files::take_sockets() {
   }
 }
 
-// In a directory that everybody may write to, such a name is worth what its owner is: a program of
-// root must not be led to somebody else's daemon.
+// In a directory that everybody may write to, such a name is worth what its owner is: a program
+// must not be led to a stranger's daemon. In a user namespace root and strangers have one id.
 void Files::take_service_directories() {
   for (const NamedFile& directory : service_directories()) {
     const std::string path(directory.name);
     auto info = root_.stat_machine(path);
     bool trusted = info && S_ISDIR(info->st_mode) &&
-                   (info->st_uid == 0 || info->st_uid == sys::effective_uid());
+                   (info->st_uid == 0 || info->st_uid == sys::effective_uid() ||
+                    std::find(of_root_.begin(), of_root_.end(), path) != of_root_.end());
     if (!trusted) continue;
     add(FileKind::directory, root_.machine_path(path), path.substr(path.rfind('/') + 1),
         std::string(directory.target), directory.capabilities);
@@ -218,10 +224,21 @@ void Files::take_configured(const std::string& path) {
 }  // namespace
 
 Result<void> read_driver_files(const DriverRoot& root, const Configured& configured,
-                               Inventory& inventory) {
+                               const std::vector<std::string>& of_root, Inventory& inventory) {
   auto directories = TRY(read_libraries(root, configured.library_directories, inventory));
-  Files(root, inventory, std::move(directories)).read(configured);
+  Files(root, inventory, std::move(directories), of_root).read(configured);
   return {};
+}
+
+std::vector<std::string> services_of_root(const std::string& driver_root) {
+  std::vector<std::string> out;
+  auto root = DriverRoot::open(driver_root);
+  if (!root.ok()) return out;
+  for (const NamedFile& directory : service_directories()) {
+    auto info = root->stat_machine(std::string(directory.name));
+    if (info && S_ISDIR(info->st_mode) && info->st_uid == 0) out.emplace_back(directory.name);
+  }
+  return out;
 }
 
 }  // namespace berth::gpu

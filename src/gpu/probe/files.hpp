@@ -13,8 +13,8 @@
 namespace berth::gpu {
 
 /// Fills files, driver.library_version and problems. driver.module_version is read: its files are
-/// the ones that count. Errors: as read_libraries().
+/// the ones that count. `of_root` is what services_of_root() said. Errors: as read_libraries().
 Result<void> read_driver_files(const DriverRoot& root, const Configured& configured,
-                               Inventory& inventory);
+                               const std::vector<std::string>& of_root, Inventory& inventory);
 
 }  // namespace berth::gpu

@@ -145,7 +145,8 @@ Result<Inventory> probe(const ProbeOptions& options, Log& log) {
   inventory.driver_root = root.path();
   inventory.driver.module_version = TRY(module_version(root));
   TRY_CTX(read_devices(root, inventory), "cannot read the driver's devices");
-  TRY_CTX(read_driver_files(root, options.configured, inventory), "cannot read the driver's files");
+  TRY_CTX(read_driver_files(root, options.configured, options.services_of_root, inventory),
+          "cannot read the driver's files");
   judge_versions(inventory);
   Driver& driver = inventory.driver;
   bool matching = driver.module_version == driver.library_version;

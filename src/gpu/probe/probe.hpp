@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <string>
+#include <vector>
 
 #include "base/log.hpp"
 #include "base/result.hpp"
@@ -16,6 +17,8 @@ struct ProbeOptions {
   /// brings its own proc/, sys/ and dev/; with any other root those are the machine's.
   std::string driver_root = "/";
   Configured configured;  ///< what the site's policy adds to the search
+  /// What services_of_root() said before a user namespace was entered; else nothing.
+  std::vector<std::string> services_of_root = {};
   /// The `--state` directory; the cache is in its `gpu/`. Empty: nothing is cached.
   std::string state_dir;
   /// Path of berth-gpu-probe. Empty: NVML is not asked.
@@ -29,6 +32,12 @@ struct ProbeOptions {
 /// is in `problems`. A GPU costs a read that can wake it. Errors: not_found (the driver root),
 /// corrupt (a file of the driver does not read as it must).
 Result<Inventory> probe(const ProbeOptions& options, Log& log);
+
+/// The directories of services ("/tmp/nvidia-mps", of MPS) that root has made on the machine of
+/// `driver_root`. To be asked before a user namespace is entered, in which root's id is one with
+/// those of strangers; CUDA looks into such a directory whoever has made it.
+/// Source: nvidia-container-cli, which gives it to containers where it exists.
+std::vector<std::string> services_of_root(const std::string& driver_root);
 
 enum class Refresh { if_stale, always };
 

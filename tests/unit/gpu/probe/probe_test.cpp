@@ -267,6 +267,17 @@ TEST(Probe, the_directory_of_mps_counts_when_it_is_ours) {
   EXPECT_EQ(find_file(inventory_of(tree), "nvidia-mps"), nullptr);
 }
 
+TEST(Probe, root_is_known_before_its_id_is_hidden) {
+  DriverTree tree("one");
+  EXPECT_THAT(services_of_root(tree.root()), IsEmpty());
+  std::filesystem::create_directories(tree.root() + "/tmp/nvidia-mps");
+  struct stat info {};
+  ASSERT_EQ(::stat((tree.root() + "/tmp/nvidia-mps").c_str(), &info), 0);
+  size_t expected = info.st_uid == 0 ? 1 : 0;
+  EXPECT_EQ(services_of_root(tree.root()).size(), expected);
+  EXPECT_THAT(services_of_root(tree.root() + "/none"), IsEmpty());
+}
+
 TEST(Probe, a_board_with_two_gpus_is_two_gpus) {
   Inventory inventory = inventory_of(DriverTree("boards", with_nvml()), true);
   ASSERT_EQ(inventory.gpus.size(), 4U);
