@@ -91,6 +91,14 @@ def test_a_container_that_has_ended_keeps_its_volume_until_it_is_removed(berth, 
     assert os.listdir(berth.root / "volumes") == ["nvidia_driver_560.35.03"]
 
 
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("read_only", [(), ("--read-only",)])
+def test_a_path_leads_to_the_drivers_programs_in_every_mode(berth, busybox, driver_tree, mode, read_only):
+    out = gpu_run(berth, driver_tree("one"), busybox, "nvidia-smi",
+                  flags=("--gpu-driver", mode, "-e", "PATH=/usr/bin:/bin", *read_only))
+    assert out == f"synthetic nvidia-smi {VERSION}\n"
+
+
 def test_copies_are_the_containers_own_files(berth, busybox, driver_tree):
     out = gpu_run(berth, driver_tree("one"), busybox, "sh", "-c",
                   f"nvidia-smi; grep -c nvidia/lib64 /proc/mounts; cat {LIBRARIES}/libcuda.so.1 | wc -c",

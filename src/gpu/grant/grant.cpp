@@ -285,10 +285,11 @@ void Granter::add_library(const DriverFile& file) {
 
 void Granter::add_file(const DriverFile& file) {
   if (file.kind == FileKind::library) return add_library(file);
-  // A volume has the programs too; with all else they are where a PATH leads.
+  // A volume has the programs too; with all else they are where a PATH leads, and links are here.
   bool inside = grant_.mode == DriverMode::volume && file.kind == FileKind::binary;
   std::string in_directory = fmt::format("{}/bin/{}", kDriverDirectory, file.name);
   grant_.files.push_back({file.kind, file.host_path, inside ? in_directory : file.container_path});
+  if (inside) grant_.program_links.push_back({file.container_path, in_directory});
   if (file.kind == FileKind::binary && !inside) {
     // For images whose PATH starts with NVIDIA's directory.
     grant_.links.push_back({in_directory, file.container_path});

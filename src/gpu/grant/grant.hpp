@@ -61,6 +61,7 @@ struct Grant {
   std::vector<NodeLink> node_links;  ///< in /dev
   std::vector<GrantedFile> files;
   std::vector<GrantedLink> links;
+  std::vector<GrantedLink> program_links;  ///< of a volume's programs, where a PATH leads
   std::vector<std::string> env;
   std::vector<scan::LoaderEntry> loader_entries;
   /// Whether the image's compat libraries are used is for the container's first process to say.

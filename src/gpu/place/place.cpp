@@ -256,12 +256,16 @@ Result<void> Placer::build_placeholder_layer() {
   if (!grant_.loader_entries.empty()) paths.emplace_back("etc/ld.so.cache");
   if (!grant_.loader_entries.empty() && options_.musl) paths.emplace_back(kMuslPath);
   if (paths.empty()) return {};
+  // No mount for each of a volume's programs: links in this layer lead to them.
+  std::string links;
+  for (const GrantedLink& link : grant_.program_links)
+    links += "\n" + link.path + "\t" + link.target;
   std::set<std::string> directories = {std::string(kDriverDirectory).substr(1)};
   for (const GrantedFile& file : grant_.files) {
     if (file.kind == FileKind::directory) directories.insert(file.container_path.substr(1));
   }
   // A file and a directory of one name are two layers.
-  std::string content = join(paths, "\n");
+  std::string content = join(paths, "\n") + links;
   for (const std::string& path : directories) content += "\n" + path + "/";
   std::string name = "placeholders-" + key_of_text(content);
   auto fill = [&](const sys::Fd& directory) -> Result<void> {
@@ -273,6 +277,10 @@ Result<void> Placer::build_placeholder_layer() {
         TRY(make_parents(directory, path, made));
         TRY(sys::write_file(directory, path, "", 0444));
       }
+    }
+    for (const GrantedLink& link : grant_.program_links) {
+      TRY(make_parents(directory, link.path.substr(1), made));
+      TRY(sys::make_symlink(link.target, directory, link.path.substr(1)));
     }
     return {};
   };

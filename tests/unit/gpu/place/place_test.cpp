@@ -124,6 +124,11 @@ TEST_F(Place, leaves_the_loader_cache_to_the_container) {
 TEST_F(Place, a_volume_has_all_in_one_mount) {
   grant_.mode = policy::DriverMode::volume;
   grant_.files[1].container_path = "/usr/local/nvidia/bin/nvidia-smi";
+  grant_.program_links = {{"/usr/bin/nvidia-smi", "/usr/local/nvidia/bin/nvidia-smi"}};
+  auto placed = place(grant_, {.state_dir = state(), .volume_dir = volumes()});
+  ASSERT_TRUE(placed.ok()) << to_line(placed.error());
+  EXPECT_EQ(fs::read_symlink(placed->placeholder_layer + "/usr/bin/nvidia-smi"),
+            "/usr/local/nvidia/bin/nvidia-smi");
   auto edits = place_it();
   EXPECT_THAT(destinations(edits), ElementsAre("/usr/local/nvidia"));
   std::string volume = edits.mounts[0].source;
