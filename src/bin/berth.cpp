@@ -124,6 +124,10 @@ Result<int> berth_main(const std::string& program, std::vector<std::string> word
     terminal.write(cli::Stream::out, cli::berth_help());
     return 0;
   }
+  if (auto help = cli::help_of_group(parsed.arguments)) {
+    terminal.write(cli::Stream::out, *help);
+    return 0;
+  }
   return call_verb(globals, TRY(cli::find_verb(parsed.arguments)), program, terminal, report);
 }
 

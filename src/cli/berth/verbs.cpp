@@ -83,19 +83,37 @@ Result<Call> find_verb(const std::vector<std::string>& words) {
   std::vector<std::string_view> seconds = group_words(words[0]);
   if (seconds.empty()) {
     std::vector<std::string_view> names;
-    for (const Verb* verb : kVerbs) names.push_back(verb->text.name);
+    for (const Verb* verb : kVerbs) {
+      names.push_back(verb->text.name);
+      names.push_back(verb->text.name.substr(0, verb->text.name.find(' ')));
+    }
     return unknown_word("verb", words[0], names, "berth");
   }
+  const std::string group = "berth " + words[0];
+  const std::string known = join(std::vector<std::string>(seconds.begin(), seconds.end()), ", ") +
+                            "; see '" + group + " --help'";
   if (words.size() == 1 || words[1].starts_with('-')) {
-    std::vector<std::string> list(seconds.begin(), seconds.end());
-    return make_error(Kind::usage, quoted("berth " + words[0]) + " needs one of: " +
-                                       join(list, ", ") + "; see 'berth --help'");
+    return make_error(Kind::usage, quoted(group) + " needs one of: " + known);
   }
   std::string name = words[0] + " " + words[1];
   if (const Verb* verb = verb_named(unaliased(name))) {
     return Call{verb, "berth " + name, {words.begin() + 2, words.end()}};
   }
-  return unknown_word("verb", words[1], seconds, "berth");
+  if (nearest(words[1], seconds)) return unknown_word("verb", words[1], seconds, group);
+  return make_error(Kind::usage, quoted(group) + " has no " + quoted(words[1]) + ", but: " + known);
+}
+
+std::optional<std::string> help_of_group(const std::vector<std::string>& words) {
+  if (words.size() != 2 || (words[1] != "--help" && words[1] != "-h")) return std::nullopt;
+  if (verb_named(words[0]) != nullptr) return std::nullopt;
+  std::vector<VerbText> texts;
+  for (std::string_view second : group_words(words[0])) {
+    VerbText text = verb_named(unaliased(words[0] + " " + std::string(second)))->text;
+    text.name = second;
+    texts.push_back(text);
+  }
+  if (texts.empty()) return std::nullopt;
+  return group_help("berth " + words[0], texts);
 }
 
 FlagTable global_flags(GlobalOptions& o) {

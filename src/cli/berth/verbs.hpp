@@ -26,6 +26,9 @@ struct Call {
 /// Errors: usage (unknown, with the nearest one; a group without its second word).
 Result<Call> find_verb(const std::vector<std::string>& words);
 
+/// "berth gpu --help"; nothing where `words` are anything else.
+std::optional<std::string> help_of_group(const std::vector<std::string>& words);
+
 /// What holds for every verb.
 struct GlobalOptions {
   std::optional<std::string> root, state, driver_root, config_dir;

@@ -90,6 +90,14 @@ std::string program_help(std::string_view program, std::string_view summary,
          " VERB --help' for the flags of a verb.\n";
 }
 
+std::string group_help(std::string_view group, const std::vector<VerbText>& verbs) {
+  std::vector<std::pair<std::string, std::string>> lines;
+  for (const VerbText& verb : verbs) lines.emplace_back(verb.name, verb.summary);
+  std::string name(group);
+  return "Usage: " + name + " VERB [ARG...]\n\nVerbs:\n" + two_columns(lines) + "\nSee '" + name +
+         " VERB --help' for the flags of a verb.\n";
+}
+
 std::string man_page(std::string_view program, std::string_view version, const VerbPage& page,
                      const FlagTable& program_flags) {
   std::string title = dashed(program, page.text.name);

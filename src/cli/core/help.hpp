@@ -36,6 +36,9 @@ std::string verb_help(std::string_view program, const VerbPage& page);
 std::string program_help(std::string_view program, std::string_view summary,
                          const std::vector<VerbText>& verbs, const FlagTable& flags);
 
+/// "berth gpu --help": the verbs whose names begin with one word, by their second.
+std::string group_help(std::string_view group, const std::vector<VerbText>& verbs);
+
 /// A manual page in man(7) macros. `version` is put into the footer.
 std::string man_page(std::string_view program, std::string_view version, const VerbPage& page,
                      const FlagTable& program_flags);

@@ -69,8 +69,24 @@ TEST(FindVerb, takes_dockers_long_names) {
   EXPECT_EQ(verb({"container", "ls"}), "ps");
   EXPECT_EQ(verb({"gpu", "ls"}), "gpu list");
   EXPECT_EQ(verb({"container", "lss"}),
-            "unknown verb 'lss', did you mean 'ls'? see 'berth --help'");
-  EXPECT_EQ(verb({"gpu", "--format"}), "'berth gpu' needs one of: list, ls; see 'berth --help'");
+            "unknown verb 'lss', did you mean 'ls'? see 'berth container --help'");
+  EXPECT_EQ(verb({"gpu", "--format"}),
+            "'berth gpu' needs one of: list, ls; see 'berth gpu --help'");
+  EXPECT_EQ(verb({"gpu", "monitor"}),
+            "'berth gpu' has no 'monitor', but: list, ls; see 'berth gpu --help'");
+  EXPECT_EQ(verb({"gpus", "list"}), "unknown verb 'gpus', did you mean 'gpu'? see 'berth --help'");
+}
+
+TEST(FindVerb, helps_with_a_group) {
+  EXPECT_THAT(help_of_group({"policy", "--help"}).value_or(""),
+              ::testing::AllOf(::testing::StartsWith("Usage: berth policy VERB [ARG...]\n"),
+                               ::testing::HasSubstr("\n  check   Say all that is wrong")));
+  for (std::vector<std::string> words : {std::vector<std::string>{"run", "--help"},
+                                         {"gpu"},
+                                         {"gpu", "list"},
+                                         {"nothing", "--help"}}) {
+    EXPECT_FALSE(help_of_group(words)) << words[0];
+  }
 }
 
 TEST(FindVerb, hands_on_what_follows) {
