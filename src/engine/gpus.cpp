@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/gpus.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <iterator>
 
+#include "base/text.hpp"
 #include "engine/cdi.hpp"
 #include "engine/container_directory.hpp"
 #include "engine/spec.hpp"
@@ -17,6 +20,7 @@
 #include "oci/edit.hpp"
 #include "policy/file.hpp"
 #include "sys/file.hpp"
+#include "sys/file_system.hpp"
 
 namespace berth::engine {
 namespace {
@@ -104,6 +108,23 @@ std::string mode_from(const RunRequest& request, const policy::Gpu& site) {
   return site.driver_mode == policy::DriverMode::bind ? "the default" : "the policy says so";
 }
 
+// Of the machine's root nodes are made anew. A node that is bound stays closed to whom it is
+// closed, and what then fails in the container does not say why.
+void warn_of_closed_nodes(const Context& context, const std::vector<gpu::Node>& nodes) {
+  if (context.identity == Identity::root) return;
+  for (const gpu::Node& node : nodes) {
+    // Screens are closed to most users as a rule, which keeps nobody from computing.
+    if (node.path.starts_with("/dev/dri/")) continue;
+    // A capability is only ever read.
+    int mode = node.path.starts_with("/dev/nvidia-caps/") ? R_OK : R_OK | W_OK;
+    if (node.host_path.empty() || sys::check_access(sys::cwd(), node.host_path, mode).ok())
+      continue;
+    context.log.warn("this user may not open " + quoted(node.host_path) +
+                     ", giving it nevertheless; see 'berth doctor gpu'");
+    return;
+  }
+}
+
 Result<void> add_granted(const Context& context, const gpu::Choice& choice,
                          const gpu::Inventory& inventory, const ImageLook& look, oci::Spec& spec,
                          DriverCopies& copies, Evidence& evidence) {
@@ -127,6 +148,7 @@ Result<void> add_granted(const Context& context, const gpu::Choice& choice,
   }
   if (grant.synthetic) context.log.warn("the driver tree is synthetic: these are no real GPUs");
   warn_of(grant.warnings, context);
+  warn_of_closed_nodes(context, grant.nodes);
   gpu::PlaceOptions options;
   options.state_dir = context.paths.state;
   options.volume_dir = context.paths.root + "/volumes";

@@ -192,3 +192,23 @@ def test_what_the_policy_adds_is_found_and_counts_for_the_cache(berth, own_tree,
     found = json.loads(berth.ok(*flags))
     assert found["driver"]["library_version"] == VERSION
     assert "site.json" in names(found)
+
+
+@pytest.mark.profiles("user", "single_id")
+def test_a_driver_root_that_may_not_be_entered_is_named(berth, driver_tree):
+    root = driver_tree("one", "--numa", "6")
+    os.chmod(root, 0o700)
+    line = berth.fail("--driver-root", root, "gpu", "list", status=1)
+    os.chmod(root, 0o755)
+    assert line == f"berth: cannot read the driver root '{root}': look up 'SYNTHETIC': Permission denied"
+
+
+def test_who_may_not_open_a_node_is_warned(berth, busybox, driver_tree, profile):
+    root = driver_tree("one", "--numa", "7")
+    berth.ok("run", "--rm", busybox, "true")  # pulls
+    os.chmod(root / "dev/nvidia0", 0o600)
+    done = berth.run("--driver-root", root, "run", "--rm", "--gpus", "all", busybox, "true")
+    warnings = [line for line in done.stderr.splitlines() if "may not open" in line]
+    assert done.returncode == 0
+    assert warnings == ([] if profile.kind == "root" else [
+        f"berth: warning: this user may not open '{root}/dev/nvidia0', giving it nevertheless; see 'berth doctor gpu'"])

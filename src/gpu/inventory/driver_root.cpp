@@ -29,10 +29,10 @@ Result<DriverRoot> DriverRoot::open(const std::string& path) {
   }
   DriverRoot root;
   root.path_ = path;
-  root.root_ = TRY_CTX(sys::open_at(sys::cwd(), path, O_PATH | O_DIRECTORY),
-                       fmt::format("cannot read the driver root {}", quoted(path)));
+  std::string context = fmt::format("cannot read the driver root {}", quoted(path));
+  root.root_ = TRY_CTX(sys::open_at(sys::cwd(), path, O_PATH | O_DIRECTORY), context);
   while (root.path_.size() > 1 && root.path_.ends_with('/')) root.path_.pop_back();
-  root.synthetic_ = TRY(sys::stat_entry(root.root_, "SYNTHETIC")).has_value();
+  root.synthetic_ = TRY_CTX(sys::stat_entry(root.root_, "SYNTHETIC"), context).has_value();
   root.machine_ = root.synthetic_ ? TRY(sys::duplicate(root.root_))
                                   : TRY(sys::open_at(sys::cwd(), "/", O_PATH | O_DIRECTORY));
   return root;
