@@ -19,6 +19,11 @@ std::string source_path(const Context& context) {
   return context.paths.config + "/" + policy::kSourceName;
 }
 
+Error no_policy(const std::string& path) {
+  return make_error(Kind::not_found, "there is no " + quoted(path),
+                    "berth policy import, or write one");
+}
+
 void add_keys(const std::string& prefix, const json::Value& value, const policy::Compiled& compiled,
               std::vector<PolicyKey>& out) {
   if (const json::Object* object = value.object()) {
@@ -62,18 +67,16 @@ Result<PolicyInForce> show_policy(const Context& context) {
 Result<std::vector<Error>> check_policy(const Context& context,
                                         const std::optional<std::string>& file) {
   std::string path = file.value_or(source_path(context));
-  std::string text = TRY(sys::read_file(sys::cwd(), path, kMaxBytes));
-  policy::SiteFile site = TRY(policy::read_site(text, path));
+  auto text = TRY(sys::read_file_if_exists(sys::cwd(), path, kMaxBytes));
+  if (!text) return no_policy(path);
+  policy::SiteFile site = TRY(policy::read_site(*text, path));
   return std::move(site.faults);
 }
 
 Result<std::string> apply_policy(const Context& context) {
   std::string path = source_path(context);
   auto text = TRY(sys::read_trusted_file_if_exists(path, kMaxBytes));
-  if (!text) {
-    return make_error(Kind::not_found, "there is no " + quoted(path),
-                      "berth policy import, or write one");
-  }
+  if (!text) return no_policy(path);
   policy::Compiled compiled = TRY(policy::compile(*text, path));
   std::string target = context.paths.config + "/" + policy::kCompiledName;
   sys::set_umask(022);

@@ -312,3 +312,10 @@ def test_generate_refuses_what_cannot_be_and_warns_of_what_clients_refuse(berth,
     done = berth.run(*words, "--class", "gpu.big")
     assert "CDI 0.6.0 is refused by podman 4.3 (Debian 12)" in done.stderr
     assert 'kind: "nvidia.com/gpu.big"' in done.stdout
+
+
+def test_a_list_of_nothing_says_where_it_looked(berth, work):
+    done = berth.run("--cdi-spec-dir", work, "cdi", "list")
+    assert (done.returncode, done.stdout.split()) == (0, ["NAME", "FILE"])
+    assert done.stderr == (f"berth: warning: no file in {work} offers a device; "
+                           "see 'berth cdi generate --help'\n")

@@ -192,7 +192,7 @@ def test_no_driver_is_one_line_and_an_empty_list(berth, listing, busybox, work):
     root.mkdir()
     (root / "SYNTHETIC").write_text("")
     line = refused(berth, listing, busybox, root, "--gpus", "all")
-    assert line == "berth: no NVIDIA driver is loaded on this machine; try: berth gpu list"
+    assert line == "berth: no NVIDIA driver is loaded on this machine; try: berth doctor gpu"
     done = berth.run("--driver-root", root, "gpu", "list")
     assert done.returncode == 0
     assert "no NVIDIA driver was found on this machine" in done.stderr

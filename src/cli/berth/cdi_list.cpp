@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/text.hpp"
 #include "cli/berth/common.hpp"
 #include "cli/core/table.hpp"
 #include "engine/cdi.hpp"
@@ -49,6 +50,10 @@ Result<int> run(Session& session, const Options& o, std::vector<std::string>) {
   }
   for (const gpu::cdi::Fault& fault : index.unavailable) {
     session.report.warn("'" + fault.object + "' cannot be given: " + fault.text);
+  }
+  if (index.devices.empty() && index.bad_files.empty() && index.unavailable.empty()) {
+    session.report.warn("no file in " + join(index.directories, ", ") +
+                        " offers a device; see 'berth cdi generate --help'");
   }
   Table table({"NAME", "FILE"});
   for (const gpu::cdi::IndexDevice& device : index.devices) {

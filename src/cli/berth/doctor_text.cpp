@@ -115,6 +115,9 @@ std::string doctor_text(const std::vector<Answer>& answers, const DoctorLook& lo
   for (const Answer& answer : answers) {
     if (writer.is_shown(answer)) writer.write(answer);
   }
+  // Nothing applies: the first check says why.
+  bool nothing = !answers.empty() && count_of(answers, Status::not_applicable) == answers.size();
+  if (nothing) writer.text = escape_controls(answers.front().finding.cause) + "\n";
   if (!writer.text.empty()) writer.text += "\n";
   return writer.text + sum_of(answers) + "\n";
 }

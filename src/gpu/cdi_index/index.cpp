@@ -74,7 +74,19 @@ Error no_such_device(const Index& index, const std::string& name) {
     text += fmt::format(" ({} CDI file{} could not be read)", index.bad_files.size(),
                         index.bad_files.size() == 1 ? "" : "s");
   }
-  return make_error(Kind::not_found, text, "berth cdi list");
+  std::string kind = name.substr(0, name.find('=') + 1);
+  bool known = std::any_of(names.begin(), names.end(),
+                           [&](std::string_view other) { return other.starts_with(kind); });
+  bool ours = kind == "nvidia.com/gpu=" || kind == "amd.com/gpu=" || kind == "intel.com/gpu=";
+  if (known || !ours || index.directories.empty()) {
+    return make_error(Kind::not_found, text, "berth cdi list");
+  }
+  // Nobody has described this machine's GPUs yet.
+  return make_error(
+      Kind::not_found,
+      text + ": no file in " + join(index.directories, ", ") + " describes these GPUs",
+      "--gpus, or berth cdi generate --output " + index.directories[0] + "/" +
+          kind.substr(0, kind.find('.')) + ".yaml");
 }
 
 }  // namespace

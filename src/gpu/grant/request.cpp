@@ -13,8 +13,8 @@ namespace berth::gpu {
 namespace {
 
 Error usage(std::string_view text, const std::string& what, std::string hint = {}) {
-  return make_error(Kind::usage, fmt::format("--gpus {}: {}", escape_controls(text), what),
-                    std::move(hint));
+  std::string shown = trim(text).empty() ? quoted(text) : escape_controls(text);
+  return make_error(Kind::usage, fmt::format("--gpus {}: {}", shown, what), std::move(hint));
 }
 
 // One record of CSV as Go's encoding/csv reads it: a field that starts with a quote ends with one,
@@ -45,12 +45,19 @@ Result<std::vector<std::string>> split_csv(std::string_view text) {
   return fields;
 }
 
+// docker's users quote twice: '"device=0,1"'. Where the quotes hold all of it they say nothing,
+// since a list goes on behind a comma here anyway.
+std::string_view without_outer_quotes(std::string_view text) {
+  bool outer = text.size() > 2 && text.find('"', 1) == text.size() - 1 && text[0] == '"';
+  return outer ? text.substr(1, text.size() - 2) : text;
+}
+
 class Parser {
  public:
   explicit Parser(std::string_view text) : text_(text) {}
 
   Result<Request> parse() {
-    for (const std::string& field : TRY(split_csv(text_))) TRY(take(field));
+    for (const std::string& field : TRY(split_csv(without_outer_quotes(text_)))) TRY(take(field));
     TRY(check());
     return std::move(request_);
   }
@@ -100,7 +107,11 @@ Result<void> Parser::take_key(const std::string& key, const std::string& value) 
 Result<void> Parser::take_bare(const std::string& word) {
   if (last_key_ == "device") return take_devices(word);
   if (last_key_ == "capabilities") return take_capabilities(word);
-  if (!seen_.insert("count").second) return usage(text_, "the count is given twice");
+  if (!seen_.insert("count").second) {
+    bool list = text_.find_first_not_of("0123456789,") == std::string_view::npos;
+    return usage(text_, "the count is given twice",
+                 list ? fmt::format("--gpus device={}", text_) : std::string());
+  }
   return take_count(word);
 }
 

@@ -141,10 +141,10 @@ Error absent(std::optional<Vendor> vendor, const Inventory& inventory) {
   if (inventory.driver.module_version.empty()) {
     return make_error(
         Kind::not_found, "no NVIDIA driver is loaded on this machine",
-        inventory.driver.library_version.empty() ? "berth gpu list" : "modprobe nvidia");
+        inventory.driver.library_version.empty() ? "berth doctor gpu" : "modprobe nvidia");
   }
   return make_error(Kind::not_found, "the NVIDIA driver finds no GPU on this machine",
-                    "berth gpu list");
+                    "berth doctor gpu");
 }
 
 class Selector {

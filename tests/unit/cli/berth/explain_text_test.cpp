@@ -84,6 +84,14 @@ TEST(DoctorText, groups_checks_and_says_what_to_try) {
             "1 problem, 0 warnings, 1 ok, 1 does not apply\n");
 }
 
+TEST(DoctorText, says_why_nothing_applies) {
+  std::vector<doctor::Answer> answers = {
+      {"gpu.present", {doctor::Status::not_applicable, "this machine has no GPU", "", {}}},
+      {"gpu.module", {doctor::Status::not_applicable, "no NVIDIA GPU", "", {}}}};
+  EXPECT_EQ(doctor_text(answers, {}),
+            "this machine has no GPU\n\n0 problems, 0 warnings, 0 ok, 2 do not apply\n");
+}
+
 TEST(DoctorText, is_short_when_told_so) {
   std::vector<doctor::Answer> answers = {
       {"host.kernel", {doctor::Status::ok, "Linux 6.12", "", {}}}};

@@ -43,6 +43,13 @@ TEST(CdiIndex, says_why_a_device_is_not_given) {
   EXPECT_EQ(to_line(edits_of(bad, {"x.org/other=none"}).error()),
             "no CDI device 'x.org/other=none' (1 CDI file could not be read); try: berth cdi list");
   EXPECT_EQ(edits_of(two_files(), {"gpu"}).error().kind, Kind::usage);
+  Index none;
+  none.directories = {"/etc/cdi", "/var/run/cdi"};
+  EXPECT_EQ(to_line(edits_of(none, {"nvidia.com/gpu=all"}).error()),
+            "no CDI device 'nvidia.com/gpu=all': no file in /etc/cdi, /var/run/cdi describes these "
+            "GPUs; try: --gpus, or berth cdi generate --output /etc/cdi/nvidia.yaml");
+  EXPECT_EQ(to_line(edits_of(none, {"vendor.com/net=x"}).error()),
+            "no CDI device 'vendor.com/net=x'; try: berth cdi list");
 }
 
 class CdiIndexFile : public testing::Test {

@@ -177,14 +177,14 @@ TEST(Grant, says_how_many_gpus_there_are) {
 
 TEST(Grant, says_that_there_is_no_driver) {
   EXPECT_EQ(line("all", Inventory{}),
-            "no NVIDIA driver is loaded on this machine; try: berth gpu list");
+            "no NVIDIA driver is loaded on this machine; try: berth doctor gpu");
   Inventory unloaded;
   unloaded.driver.library_version = "570.133.20";
   EXPECT_EQ(line("all", unloaded),
             "no NVIDIA driver is loaded on this machine; try: modprobe nvidia");
   Inventory empty = machine(0);
   EXPECT_EQ(line("all", empty),
-            "the NVIDIA driver finds no GPU on this machine; try: berth gpu list");
+            "the NVIDIA driver finds no GPU on this machine; try: berth doctor gpu");
 }
 
 TEST(Grant, refuses_driver_files_of_another_version_than_the_module) {

@@ -55,6 +55,14 @@ TEST(GpuRequest, takes_capabilities_with_dockers_quotes_and_without) {
               ElementsAre("compute", "video"));
 }
 
+TEST(GpuRequest, quotes_around_all_of_it_say_nothing) {
+  auto request = good("\"all,capabilities=compute,utility\"");
+  EXPECT_EQ(request.want, Want::all);
+  EXPECT_THAT(request.capabilities, ElementsAre("compute", "utility"));
+  EXPECT_EQ(good("\"count=2,driver=nvidia\"").count, 2U);
+  EXPECT_THAT(good("\"device=0,1\"").devices, ElementsAre("0", "1"));
+}
+
 TEST(GpuRequest, the_driver_names_the_vendor) {
   EXPECT_EQ(good("all").vendor, std::nullopt);
   EXPECT_EQ(good("all,driver=nvidia").vendor, Vendor::nvidia);
@@ -68,14 +76,15 @@ TEST(GpuRequest, capabilities_alone_ask_for_one_gpu_as_docker_does) {
 }
 
 TEST(GpuRequest, says_what_is_wrong) {
-  EXPECT_EQ(line(""), "--gpus : empty; try: --gpus all, --gpus 2, --gpus device=0,1");
+  EXPECT_EQ(line(""), "--gpus '': empty; try: --gpus all, --gpus 2, --gpus device=0,1");
   EXPECT_EQ(line("devcie=0"), "--gpus devcie=0: unknown key 'devcie'; try: did you mean 'device'?");
   EXPECT_EQ(line("all,capabilities=comptue"),
             "--gpus all,capabilities=comptue: unknown capability 'comptue'; try: did you mean "
             "'compute'?");
   EXPECT_EQ(line("2,device=0"), "--gpus 2,device=0: give a count or devices, not both");
   EXPECT_EQ(line("device=0,device=1"), "--gpus device=0,device=1: 'device' is given twice");
-  EXPECT_EQ(line("1,2"), "--gpus 1,2: the count is given twice");
+  EXPECT_EQ(line("1,2"), "--gpus 1,2: the count is given twice; try: --gpus device=1,2");
+  EXPECT_EQ(line("2,all"), "--gpus 2,all: the count is given twice");
   EXPECT_EQ(line("device="), "--gpus device=: an empty device");
   EXPECT_EQ(line("\"device=0"), "--gpus \"device=0: a quote without its end");
   EXPECT_EQ(line("\"device=0\"x"), "--gpus \"device=0\"x: text after a closing quote");

@@ -1,0 +1,1 @@
+1 berth --config-dir $WORK/none policy check
