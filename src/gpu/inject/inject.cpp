@@ -157,6 +157,12 @@ Result<void> Injector::add_gpus(const Request& request, const Inventory& invento
                       "gpu.driver-mode of the policy: bind, volume or none");
   }
   ImageFiles image = look_at_image(rootfs_, spec_, policy_.forward_compatibility);
+  PlaceOptions place_options;
+  place_options.state_dir = options_.state_dir;
+  place_options.volume_dir = options_.state_dir + "/volumes";
+  place_options.musl = image.driver.musl;
+  // What lies there already is taken by its name.
+  TRY(sys::open_trusted_directory_if_exists(place_options.volume_dir));
   GrantOptions grant_options;
   grant_options.mode = policy_.driver_mode;
   grant_options.image = &image.driver;
@@ -169,12 +175,6 @@ Result<void> Injector::add_gpus(const Request& request, const Inventory& invento
   }
   for (const std::string& warning : grant.warnings) log_.warn(warning);
   if (grant.synthetic) log_.warn("the driver tree is synthetic: these are no real GPUs");
-  PlaceOptions place_options;
-  place_options.state_dir = options_.state_dir;
-  place_options.volume_dir = options_.state_dir + "/volumes";
-  place_options.musl = image.driver.musl;
-  // What lies there already is taken by its name.
-  TRY(sys::open_trusted_directory_if_exists(place_options.volume_dir));
   Placement placed = TRY(place(grant, place_options));
   if (!policy_.additional_gids) placed.edits.additional_gids.clear();
   oci::apply(placed.edits, spec_);
