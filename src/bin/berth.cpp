@@ -84,7 +84,8 @@ Result<int> call_verb(const cli::GlobalOptions& globals, const cli::Call& call,
                       const std::string& program, ProcessTerminal& terminal, cli::Report& report) {
   const cli::Verb& verb = *call.verb;
   cli::Command command = verb.command();
-  cli::Parsed parsed = TRY(cli::parse(command.flags, verb.flags_end, call.words, call.command));
+  cli::Parsed parsed =
+      TRY(cli::parse(command.flags, verb.flags_end, call.words, call.command, verb.elsewhere));
   if (parsed.help) {
     terminal.write(cli::Stream::out, cli::verb_help("berth", {verb.text, command.flags}));
     return 0;

@@ -167,6 +167,12 @@ Result<int> run(Session& session, const Options& o, std::vector<std::string> arg
   return outcome.status;
 }
 
+constexpr Elsewhere kElsewhere[] = {{"nv", "--gpus all"},
+                                    {"nvccli", "--gpus all"},
+                                    {"rocm", "--gpus all,driver=amd"},
+                                    {"runtime", "--gpus all, which needs no other runtime"},
+                                    {"bind", "-v SOURCE:DESTINATION"}};
+
 }  // namespace
 
 extern const Verb run_verb;
@@ -179,6 +185,7 @@ const Verb run_verb{
     .arity = {1},
     .needs = engine::Needs::user_namespace,
     .flags_end = FlagsEnd::at_first_argument,
+    .elsewhere = kElsewhere,
     .error_status = 125,
     .command = [] { return make_command(flags, run); },
 };

@@ -46,6 +46,7 @@ struct Verb {
   engine::Needs needs = engine::Needs::nothing;
   Store store = Store::ready;
   FlagsEnd flags_end = FlagsEnd::at_double_dash;
+  std::span<const Elsewhere> elsewhere = {};
   int error_status = 1;  ///< docker: 125 for run, 1 for all others
   Command (*command)();
 };

@@ -148,7 +148,14 @@ std::string_view name_in(std::string_view word) {
   return word.substr(0, word.find('='));
 }
 
-Error unknown_long(const FlagTable& flags, std::string_view word, std::string_view command) {
+Error unknown_long(const FlagTable& flags, std::string_view word, std::string_view command,
+                   std::span<const Elsewhere> elsewhere) {
+  for (const Elsewhere& other : elsewhere) {
+    if (other.name == name_in(word)) {
+      return make_error(Kind::usage, "unknown flag '--" + std::string(other.name) + "'",
+                        std::string(other.here));
+    }
+  }
   std::vector<std::string> spelled{"--help"};
   for (const Flag& flag : flags) spelled.push_back("--" + std::string(flag.name));
   std::vector<std::string_view> candidates(spelled.begin(), spelled.end());
@@ -211,7 +218,7 @@ Error unknown_word(std::string_view what, std::string_view word,
 }
 
 Result<Parsed> parse(const FlagTable& flags, FlagsEnd end, const std::vector<std::string>& words,
-                     std::string_view command) {
+                     std::string_view command, std::span<const Elsewhere> elsewhere) {
   Parsed parsed;
   Getopt getopt(flags, end, words);
   for (int code = getopt.next(); code != -1; code = getopt.next()) {
@@ -220,7 +227,7 @@ Result<Parsed> parse(const FlagTable& flags, FlagsEnd end, const std::vector<std
       continue;
     }
     if (code == '?' && optopt == 0) {
-      return unknown_long(flags, getopt.word(false), command);
+      return unknown_long(flags, getopt.word(false), command, elsewhere);
     }
     if (code == '?' && optopt < kFirstFlag && optopt != kHelp) {
       return unknown_letter(flags, static_cast<char>(optopt), getopt.cluster(), command);
@@ -235,7 +242,7 @@ Result<Parsed> parse(const FlagTable& flags, FlagsEnd end, const std::vector<std
     if (!by_letter) {
       std::string_view word = getopt.word(!missing && getopt.value_is_apart());
       std::string_view full = flag != nullptr ? flag->name : "help";
-      if (name_in(word) != full) return unknown_long(flags, word, command);
+      if (name_in(word) != full) return unknown_long(flags, word, command, elsewhere);
       if (flag == nullptr && code == '?') return usage_error("'--help' takes no value", command);
     }
     if (flag == nullptr) {

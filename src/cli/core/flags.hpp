@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -39,6 +40,12 @@ struct Flag {
 /// A flag and the options it fills live equally long: the table holds pointers into them.
 using FlagTable = std::vector<Flag>;
 
+/// A flag of another engine that people type, and what does the same here.
+struct Elsewhere {
+  std::string_view name;  ///< without dashes: "nv"
+  std::string_view here;  ///< "--gpus all"
+};
+
 /// Where flags end: docker's verbs take them anywhere before "--", but what follows the image of
 /// `run` belongs to the container.
 enum class FlagsEnd { at_double_dash, at_first_argument };
@@ -57,9 +64,10 @@ struct Parsed {
 /// Reads `words` (without the program's and the verb's name) as docker does: --name=v, --name v,
 /// -nv, -n=v, -n v, -itd, repeated flags, --switch=false, "--"; a long name is never abbreviated.
 /// `command` is what the user typed before them ("berth run"), for "see 'berth run --help'".
-/// Errors: usage (unknown flag with its nearest neighbour, no value, a value that cannot be read).
+/// Errors: usage (unknown flag with its nearest neighbour or what `elsewhere` has for it, no value,
+/// a value that cannot be read).
 Result<Parsed> parse(const FlagTable& flags, FlagsEnd end, const std::vector<std::string>& words,
-                     std::string_view command);
+                     std::string_view command, std::span<const Elsewhere> elsewhere = {});
 
 /// Errors: usage ("'berth tag' takes 2 arguments, got 1; …").
 Result<void> check_arity(const Arity& arity, size_t count, std::string_view command,

@@ -1,0 +1,1 @@
+125 berth run --nv debian nvidia-smi

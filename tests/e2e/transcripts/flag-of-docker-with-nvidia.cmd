@@ -1,0 +1,1 @@
+125 berth run --runtime=nvidia debian nvidia-smi
