@@ -9,7 +9,7 @@
 namespace berth::sys {
 
 bool is_denied_by_cgroup(const std::string& path) {
-  return ::faccessat(AT_FDCWD, path.c_str(), R_OK | W_OK, AT_EACCESS) != 0 && errno == EPERM;
+  return ::faccessat(AT_FDCWD, path.c_str(), R_OK, AT_EACCESS) != 0 && errno == EPERM;
 }
 
 }  // namespace berth::sys

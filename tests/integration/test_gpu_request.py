@@ -286,6 +286,24 @@ def test_gpus_that_the_device_cgroup_denies_are_not_there_and_the_others_count_f
 
 
 @pytest.mark.profiles("root")
+def test_mig_slices_that_the_device_cgroup_denies_are_not_there(berth, busybox, driver_tree):
+    tree = driver_tree("mig")
+    slices = json.loads(berth.ok("--driver-root", tree, "gpu", "list", "--format", "json"))["gpus"][0]["mig"]
+    ours, others = slices[2], slices[:2] + slices[3:]
+    denied = [(node["major"], node["minor"]) for other in others for node in other["nodes"]]
+    berth.ok("pull", "--quiet", busybox)
+    with job_of(berth, "--driver-root", tree, denied=denied) as run:
+        listed = json.loads(run("gpu", "list", "--format", "json").stdout)["gpus"][0]["mig"]
+        assert [one["index"] for one in listed] == [ours["index"]]
+        done = run("run", "--rm", "--gpus", "all", busybox, "ls", "/dev/nvidia-caps")
+        wanted = sorted(node["path"].rsplit("/", 1)[1] for node in ours["nodes"])
+        assert sorted(done.stdout.split()) == wanted, done.stderr
+        done = run("run", "--rm", "--gpus", f"device=0:{others[0]['index']}", busybox, "true")
+        assert done.stderr == f"berth: --gpus device=0:{others[0]['index']}: GPU 0 has 1 MIG slices; try: berth gpu list\n"
+        assert run("run", "--rm", "--gpus", f"device=0:{ours['index']}", busybox, "true").returncode == 0
+
+
+@pytest.mark.profiles("root")
 def test_a_node_beside_the_gpus_that_the_device_cgroup_denies_is_left_out_and_told(berth, busybox, driver_tree):
     tree = driver_tree("one", "--group", "mofed")
     denied = numbers_of(tree)["/dev/infiniband/uverbs0"]

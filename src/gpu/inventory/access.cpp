@@ -19,6 +19,10 @@ bool is_part_denied(const Partition& part) {
   });
 }
 
+bool is_slice_denied(const MigDevice& slice) {
+  return std::any_of(slice.nodes.begin(), slice.nodes.end(), is_denied);
+}
+
 // The node of a GPU in partitions is that of the first of them, which may be another job's.
 bool is_gpu_denied(const Gpu& gpu) {
   return gpu.partitions.empty() && is_denied(gpu.node);
@@ -28,7 +32,10 @@ bool is_gpu_denied(const Gpu& gpu) {
 
 uint32_t leave_out_denied(Inventory& inventory) {
   size_t parts = 0;
-  for (Gpu& gpu : inventory.gpus) parts += std::erase_if(gpu.partitions, is_part_denied);
+  for (Gpu& gpu : inventory.gpus) {
+    parts += std::erase_if(gpu.partitions, is_part_denied);
+    parts += std::erase_if(gpu.mig, is_slice_denied);
+  }
   auto gone = static_cast<uint32_t>(std::erase_if(inventory.gpus, is_gpu_denied));
   auto denied = static_cast<uint32_t>(parts) + gone;
   if (denied == 0) return 0;
@@ -41,8 +48,9 @@ uint32_t leave_out_denied(Inventory& inventory) {
 Machine look_for_denied(Inventory inventory) {
   Machine machine;
   bool any = std::any_of(inventory.gpus.begin(), inventory.gpus.end(), [](const Gpu& gpu) {
-    const auto& parts = gpu.partitions;
-    return is_gpu_denied(gpu) || std::any_of(parts.begin(), parts.end(), is_part_denied);
+    return is_gpu_denied(gpu) ||
+           std::any_of(gpu.partitions.begin(), gpu.partitions.end(), is_part_denied) ||
+           std::any_of(gpu.mig.begin(), gpu.mig.end(), is_slice_denied);
   });
   if (any) machine.with_denied = inventory;
   machine.ours = std::move(inventory);

@@ -155,7 +155,7 @@ struct Inventory {
 /// What a machine has, and what of it this process can open.
 struct Machine {
   Inventory ours;
-  uint32_t denied = 0;      ///< GPUs and partitions that are not ours
+  uint32_t denied = 0;      ///< GPUs, slices and partitions that are not ours
   Inventory with_denied{};  ///< filled where there are any
 
   const Inventory& all() const { return denied > 0 ? with_denied : ours; }
