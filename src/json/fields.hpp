@@ -23,6 +23,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -30,6 +31,7 @@
 
 #include "base/digest.hpp"
 #include "base/text.hpp"
+#include "json/document.hpp"
 #include "json/path.hpp"
 #include "json/text.hpp"
 #include "json/value.hpp"
@@ -56,8 +58,9 @@ concept HasText = requires(const T& value, std::string_view text) {
 /// Fills a struct from one object. Used only by tables; holds the first error.
 class Reader {
  public:
-  /// `path` outlives the reader.
-  Reader(const Object& object, const Path& path) : object_(object), path_(path) {
+  /// What these refer to outlives the reader.
+  Reader(const Document& document, const Node& object, const Path& path)
+      : document_(document), members_(document.values(object)), path_(path) {
     known_.reserve(kMembers);
   }
 
@@ -65,7 +68,7 @@ class Reader {
   void required(std::string_view name, T& member) {
     known_.push_back(name);
     if (error_) return;
-    const Value* value = find(name);
+    const Node* value = find(name);
     if (value == nullptr) {
       fail(name, "missing");
       return;
@@ -78,7 +81,7 @@ class Reader {
   void optional(std::string_view name, T& member) {
     known_.push_back(name);
     if (error_) return;
-    const Value* value = find(name);
+    const Node* value = find(name);
     if (value != nullptr && !value->is_null()) read_member(name, *value, member);
   }
 
@@ -90,17 +93,17 @@ class Reader {
 
   void rest(Rest& rest) {
     if (error_) return;
-    for (const auto& [key, value] : object_) {
-      if (!is_known(key)) rest.emplace_back(key, value);
+    for (const Node& one : members_) {
+      if (!is_known(one.member)) rest.emplace_back(one.member, document_.to_value(one));
     }
   }
 
   void strict() {
     if (error_) return;
-    for (const auto& [key, value] : object_) {
-      if (is_known(key)) continue;
-      auto near = nearest(key, known_);
-      fail(key,
+    for (const Node& one : members_) {
+      if (is_known(one.member)) continue;
+      auto near = nearest(one.member, known_);
+      fail(one.member,
            near ? "unknown member; did you mean '" + std::string(*near) + "'?" : "unknown member");
       return;
     }
@@ -117,16 +120,17 @@ class Reader {
   std::optional<Error>& error() { return error_; }
 
   template <class T>
-  static std::optional<Error> read_value(const Value& value, const Path& path, T& out);
+  static std::optional<Error> read_value(const Document& document, const Node& value,
+                                         const Path& path, T& out);
 
  private:
   // From where the last one was found: members mostly stand in the order of their table.
-  const Value* find(std::string_view name) {
-    for (size_t i = 0; i < object_.size(); ++i) {
-      size_t at = next_ + i < object_.size() ? next_ + i : next_ + i - object_.size();
-      if (object_[at].first != name) continue;
+  const Node* find(std::string_view name) {
+    for (size_t i = 0; i < members_.size(); ++i) {
+      size_t at = next_ + i < members_.size() ? next_ + i : next_ + i - members_.size();
+      if (members_[at].member != name) continue;
       next_ = at + 1;
-      return &object_[at].second;
+      return &members_[at];
     }
     return nullptr;
   }
@@ -134,13 +138,14 @@ class Reader {
     return std::find(known_.begin(), known_.end(), key) != known_.end();
   }
   template <class T>
-  void read_member(std::string_view name, const Value& value, T& member) {
-    error_ = read_value(value, path_.member(name), member);
+  void read_member(std::string_view name, const Node& value, T& member) {
+    error_ = read_value(document_, value, path_.member(name), member);
   }
 
   static constexpr size_t kMembers = 32;  // of most tables
 
-  const Object& object_;
+  const Document& document_;
+  std::span<const Node> members_;
   const Path& path_;
   size_t next_ = 0;
   std::vector<std::string_view> known_;
@@ -149,7 +154,7 @@ class Reader {
 
 namespace detail {
 
-inline Error type_error(const Path& path, std::string_view wanted, const Value& got) {
+inline Error type_error(const Path& path, std::string_view wanted, const Node& got) {
   return make_error(Kind::corrupt, path.text() + ": expected " + std::string(wanted) + ", got " +
                                        std::string(got.type_name()));
 }
@@ -158,14 +163,14 @@ inline Error range_error(const Path& path, const std::string& number) {
 }
 
 template <class T>
-std::optional<Error> read_integer(const Value& value, const Path& path, T& out) {
+std::optional<Error> read_integer(const Node& value, const Path& path, T& out) {
   auto assign = [&](auto number) -> std::optional<Error> {
     if (!std::in_range<T>(number)) return range_error(path, std::to_string(number));
     out = static_cast<T>(number);
     return std::nullopt;
   };
-  if (const auto* number = value.get_if<int64_t>()) return assign(*number);
-  if (const auto* number = value.get_if<uint64_t>()) return assign(*number);
+  if (value.kind == Node::Kind::integer) return assign(value.integer);
+  if (value.kind == Node::Kind::natural) return assign(value.natural);
   return type_error(path, "an integer", value);
 }
 
@@ -185,40 +190,38 @@ struct IsStringMap<std::map<std::string, T>> : std::true_type {};
 }  // namespace detail
 
 template <class T>
-std::optional<Error> Reader::read_value(const Value& value, const Path& path, T& out) {
+std::optional<Error> Reader::read_value(const Document& document, const Node& value,
+                                        const Path& path, T& out) {
   using detail::type_error;
   if constexpr (std::is_same_v<T, Value>) {
-    out = value;
+    out = document.to_value(value);
     return std::nullopt;
   } else if constexpr (std::is_same_v<T, bool>) {
-    const bool* b = value.get_if<bool>();
-    if (b == nullptr) return type_error(path, "true or false", value);
-    out = *b;
+    if (value.kind != Node::Kind::boolean) return type_error(path, "true or false", value);
+    out = value.boolean;
     return std::nullopt;
   } else if constexpr (std::integral<T>) {
     return detail::read_integer(value, path, out);
   } else if constexpr (std::floating_point<T>) {
-    if (const auto* n = value.get_if<double>()) {
-      out = static_cast<T>(*n);
-    } else if (const auto* i = value.get_if<int64_t>()) {
-      out = static_cast<T>(*i);
+    if (value.kind == Node::Kind::real) {
+      out = static_cast<T>(value.real);
+    } else if (value.kind == Node::Kind::integer) {
+      out = static_cast<T>(value.integer);
     } else {
       return type_error(path, "a number", value);
     }
     return std::nullopt;
   } else if constexpr (std::is_same_v<T, std::string>) {
-    const std::string* s = value.string();
-    if (s == nullptr) return type_error(path, "a string", value);
-    out = *s;
+    if (value.kind != Node::Kind::string) return type_error(path, "a string", value);
+    out = value.text;
     return std::nullopt;
   } else if constexpr (std::is_same_v<T, Digest> || HasText<T>) {
-    const std::string* s = value.string();
-    if (s == nullptr) return type_error(path, "a string", value);
+    if (value.kind != Node::Kind::string) return type_error(path, "a string", value);
     auto parsed = [&]() -> Result<T> {
       if constexpr (std::is_same_v<T, Digest>) {
-        return Digest::parse(*s);
+        return Digest::parse(value.text);
       } else {
-        return from_json_text(*s, std::type_identity<T>{});
+        return from_json_text(value.text, std::type_identity<T>{});
       }
     }();
     if (!parsed.ok()) {
@@ -233,33 +236,31 @@ std::optional<Error> Reader::read_value(const Value& value, const Path& path, T&
       out.reset();
       return std::nullopt;
     }
-    return read_value(value, path, out.emplace());
+    return read_value(document, value, path, out.emplace());
   } else if constexpr (detail::IsVector<T>::value) {
-    const Array* array = value.array();
-    if (array == nullptr) return type_error(path, "an array", value);
+    if (value.kind != Node::Kind::array) return type_error(path, "an array", value);
     out.clear();
-    out.reserve(array->size());
-    for (size_t i = 0; i < array->size(); ++i) {
+    out.reserve(value.count);
+    size_t i = 0;
+    for (const Node& one : document.values(value)) {
       typename T::value_type element{};
-      auto error = read_value((*array)[i], path.element(i), element);
+      auto error = read_value(document, one, path.element(i++), element);
       if (error) return error;
       out.push_back(std::move(element));
     }
     return std::nullopt;
   } else if constexpr (detail::IsStringMap<T>::value) {
-    const Object* object = value.object();
-    if (object == nullptr) return type_error(path, "an object", value);
+    if (value.kind != Node::Kind::object) return type_error(path, "an object", value);
     out.clear();
-    for (const auto& [key, member] : *object) {
-      auto error = read_value(member, path.entry(key), out[key]);
+    for (const Node& one : document.values(value)) {
+      auto error = read_value(document, one, path.entry(one.member), out[std::string(one.member)]);
       if (error) return error;
     }
     return std::nullopt;
   } else {
     static_assert(HasFields<T>, "a type without a field table or a textual form");
-    const Object* object = value.object();
-    if (object == nullptr) return type_error(path, "an object", value);
-    Reader reader(*object, path);
+    if (value.kind != Node::Kind::object) return type_error(path, "an object", value);
+    Reader reader(document, value, path);
     fields(reader, out);
     return std::move(reader.error());
   }
@@ -381,21 +382,34 @@ class Writer {
   bool empty_ = true;
 };
 
+/// Fills a T; `name` is the document's in errors.
+template <class T>
+Result<T> from_document(const Document& document, std::string_view name) {
+  T out{};
+  auto error = Reader::read_value(document, document.root(), Path(name), out);
+  if (error) return std::move(*error);
+  return out;
+}
+
+/// Fills `out` as far as `value` has members for it.
+template <class T>
+std::optional<Error> fill(const Value& value, const Path& path, T& out) {
+  Document document = Document::of(value);
+  return Reader::read_value(document, document.root(), path, out);
+}
+
 /// Fills a T from a parsed value; `document` names it in errors.
 template <class T>
 Result<T> from_value(const Value& value, std::string_view document) {
-  T out{};
-  auto error = Reader::read_value(value, Path(document), out);
-  if (error) return std::move(*error);
-  return out;
+  return from_document<T>(Document::of(value), document);
 }
 
 /// Parses and fills. Errors: corrupt, with the JSON path.
 template <class T>
 Result<T> read(std::string_view text, std::string_view document, const Limits& limits = {}) {
-  auto value = parse(text, document, limits);
-  if (!value.ok()) return std::move(value).error();
-  return from_value<T>(*value, document);
+  auto parsed = parse_document(text, document, limits);
+  if (!parsed.ok()) return std::move(parsed).error();
+  return from_document<T>(*parsed, document);
 }
 
 /// Compact for indent 0, else one member per line.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The only file that sees RapidJSON: its SAX reader (iterative, so that depth costs no stack) feeds
-// our Value.
+// our Document.
 #if defined(__SSE2__)
 #define RAPIDJSON_SSE2
 #elif defined(__ARM_NEON)
@@ -13,12 +13,14 @@
 #include <cmath>
 #include <cstdlib>
 #include <limits>
+#include <optional>
+#include <span>
 #include <string_view>
 #include <unordered_map>
 
 #include "base/text.hpp"
+#include "json/document.hpp"
 #include "json/text.hpp"
-#include "json/value.hpp"
 
 namespace berth::json {
 namespace {
@@ -29,33 +31,52 @@ constexpr unsigned kFlags = rapidjson::kParseIterativeFlag | rapidjson::kParseIn
 /// What the reader looks ahead at once.
 constexpr size_t kPadding = 16;
 
+}  // namespace
+
 /// The names of its functions are RapidJSON's. What is not yet part of an array or an object waits
-/// on a stack, so each is made with its final size.
+/// on a stack.
 class Builder {
  public:
-  explicit Builder(const Limits& limits) : limits_(limits) {
-    values_.reserve(kExpected);
+  Builder(const Limits& limits, Document& document) : limits_(limits), document_(document) {
+    waiting_.reserve(kExpected);
     names_.reserve(kExpected);
   }
 
-  bool Null() { return add(); }
-  bool Bool(bool value) { return add(value); }
-  bool Int(int value) { return add(int64_t{value}); }
-  bool Uint(unsigned value) { return add(uint64_t{value}); }
-  bool Int64(int64_t value) { return add(value); }
-  bool Uint64(uint64_t value) { return add(value); }
-  bool Double(double value) { return add(value); }
+  bool Null() { return add({}); }
+  bool Bool(bool value) {
+    Node node;
+    node.kind = Node::Kind::boolean;
+    node.boolean = value;
+    return add(node);
+  }
   // Every number comes here: what RapidJSON makes of "0." and 400 zeros reads outside of its
   // tables. No zero byte ends `text`.
   bool RawNumber(const char* text, rapidjson::SizeType size, bool) {
     std::string_view digits(text, size);
-    if (auto number = parse_i64(digits)) return add(*number);
-    if (auto number = parse_u64(digits)) return add(*number);
-    double number = std::strtod(std::string(digits).c_str(), nullptr);
-    return std::isfinite(number) ? add(number) : fail("a number out of range");
+    Node node;
+    if (auto integer = parse_i64(digits)) {
+      node.kind = Node::Kind::integer;
+      node.integer = *integer;
+    } else if (auto natural = parse_u64(digits)) {
+      node.kind = Node::Kind::natural;
+      node.natural = *natural;
+    } else {
+      node.kind = Node::Kind::real;
+      node.real = std::strtod(std::string(digits).c_str(), nullptr);
+      if (!std::isfinite(node.real)) return fail("a number out of range");
+    }
+    return add(node);
   }
+  bool Int(int) { return fail("unexpected number"); }
+  bool Uint(unsigned) { return fail("unexpected number"); }
+  bool Int64(int64_t) { return fail("unexpected number"); }
+  bool Uint64(uint64_t) { return fail("unexpected number"); }
+  bool Double(double) { return fail("unexpected number"); }
   bool String(const char* text, rapidjson::SizeType size, bool) {
-    return add(std::string(text, size));
+    Node node;
+    node.kind = Node::Kind::string;
+    node.text = {text, size};
+    return add(node);
   }
   bool Key(const char* text, rapidjson::SizeType size, bool) {
     names_.emplace_back(text, size);
@@ -64,24 +85,15 @@ class Builder {
   bool StartObject() { return open(); }
   bool StartArray() { return open(); }
   bool EndObject(rapidjson::SizeType size) {
-    Object object;
-    object.reserve(size);
-    auto value = values_.end() - size;
-    for (auto name = names_.end() - size; name != names_.end(); ++name, ++value) {
-      object.emplace_back(std::move(*name), std::move(*value));
-    }
+    auto members = std::span(waiting_).last(size);
+    for (size_t i = 0; i < size; ++i) members[i].member = names_[names_.size() - size + i];
     names_.resize(names_.size() - size);
-    if (!keep_last_of_each_name(object)) return false;
-    return close(size, std::move(object));
+    auto kept = keep_last_of_each_name(members);
+    return kept && close(Node::Kind::object, size, *kept);
   }
-  bool EndArray(rapidjson::SizeType size) {
-    Array array;
-    array.reserve(size);
-    std::move(values_.end() - size, values_.end(), std::back_inserter(array));
-    return close(size, std::move(array));
-  }
+  bool EndArray(rapidjson::SizeType size) { return close(Node::Kind::array, size, size); }
 
-  Value take() { return std::move(values_.front()); }
+  const Node& root() const { return waiting_.front(); }
   const std::string& failure() const { return failure_; }
 
  private:
@@ -89,59 +101,61 @@ class Builder {
     failure_ = std::move(text);
     return false;
   }
-  template <class... T>
-  bool add(T&&... content) {
+  bool add(const Node& node) {
     if (++count_ > limits_.max_values) return fail("more values than the limit allows");
-    values_.emplace_back(std::forward<T>(content)...);
+    waiting_.push_back(node);
     return true;
   }
   bool open() { return ++depth_ <= limits_.max_depth || fail("nested too deeply"); }
-  template <class T>
-  bool close(size_t size, T content) {
+  // Of the last `size` values the first `kept` count.
+  bool close(Node::Kind kind, size_t size, size_t kept) {
     --depth_;
-    values_.resize(values_.size() - size);
-    return add(std::move(content));
+    Node node = document_.close(kind, std::span(waiting_).last(size).first(kept));
+    waiting_.resize(waiting_.size() - size);
+    return add(node);
   }
+
   static constexpr size_t kFew = 16;
-  static bool are_unique(const Object& object) {
-    for (size_t i = 1; i < object.size(); ++i) {
+  static bool are_unique(std::span<const Node> members) {
+    for (size_t i = 1; i < members.size(); ++i) {
       for (size_t j = 0; j < i; ++j) {
-        if (object[i].first == object[j].first) return false;
+        if (members[i].member == members[j].member) return false;
       }
     }
     return true;
   }
-  bool keep_last_of_each_name(Object& object) {
-    if (object.size() < 2 || (object.size() <= kFew && are_unique(object))) return true;
+  /// How many are left, at the front; nothing where none may come twice.
+  std::optional<size_t> keep_last_of_each_name(std::span<Node> members) {
+    if (members.size() < 2 || (members.size() <= kFew && are_unique(members))) {
+      return members.size();
+    }
     std::unordered_map<std::string_view, size_t> first;
-    first.reserve(object.size());
-    std::vector<bool> repeated(object.size());
-    bool any = false;
-    for (size_t i = 0; i < object.size(); ++i) {
-      auto [entry, added] = first.emplace(object[i].first, i);
-      if (added) continue;
-      if (limits_.unique_names) return fail(quoted(object[i].first) + " comes twice");
-      object[entry->second].second = std::move(object[i].second);
-      repeated[i] = any = true;
+    first.reserve(members.size());
+    size_t kept = 0;
+    for (const Node& member : members) {
+      auto [entry, added] = first.emplace(member.member, kept);
+      if (!added && limits_.unique_names) {
+        fail(quoted(member.member) + " comes twice");
+        return std::nullopt;
+      }
+      members[entry->second] = member;
+      if (added) ++kept;
     }
-    if (!any) return true;
-    Object unique;
-    for (size_t i = 0; i < object.size(); ++i) {
-      if (!repeated[i]) unique.push_back(std::move(object[i]));
-    }
-    object = std::move(unique);
-    return true;
+    return kept;
   }
 
   static constexpr size_t kExpected = 64;
 
   const Limits& limits_;
-  std::vector<Value> values_;
-  std::vector<std::string> names_;
+  Document& document_;
+  std::vector<Node> waiting_;
+  std::vector<std::string_view> names_;
   size_t count_ = 0;
   size_t depth_ = 0;
   std::string failure_;
 };
+
+namespace {
 
 std::string place(std::string_view text, size_t position) {
   position = std::min(position, text.size());
@@ -154,7 +168,8 @@ std::string place(std::string_view text, size_t position) {
 
 }  // namespace
 
-Result<Value> parse(std::string_view text, std::string_view document, const Limits& limits) {
+Result<Document> parse_document(std::string_view text, std::string_view document,
+                                const Limits& limits) {
   std::string name = escape_controls(document);
   if (text.size() > limits.max_bytes) {
     return make_error(Kind::corrupt, name + ": " + std::to_string(text.size()) +
@@ -165,20 +180,28 @@ Result<Value> parse(std::string_view text, std::string_view document, const Limi
   if (size_t bad = find_foreign_byte(text); bad != std::string_view::npos) {
     return make_error(Kind::corrupt, name + ": " + place(text, bad + 1) + ": invalid JSON");
   }
-  std::string letters;
-  letters.reserve(text.size() + kPadding);
-  letters = text;
-  letters.resize(text.size() + kPadding);
+  Document out;
+  out.letters_.reserve(text.size() + kPadding);
+  out.letters_ = text;
+  out.letters_.resize(text.size() + kPadding);
   rapidjson::Reader reader;
-  rapidjson::InsituStringStream stream(letters.data());
-  Builder builder(limits);
+  rapidjson::InsituStringStream stream(out.letters_.data());
+  Builder builder(limits, out);
   rapidjson::ParseResult parsed = reader.Parse<kFlags>(stream, builder);
-  if (!parsed.IsError() && stream.Tell() == text.size()) return builder.take();
+  if (!parsed.IsError() && stream.Tell() == text.size()) {
+    out.root_ = builder.root();
+    return out;
+  }
   if (!builder.failure().empty()) {
     return make_error(Kind::corrupt, name + ": " + builder.failure());
   }
   size_t position = parsed.IsError() ? parsed.Offset() : stream.Tell();
   return make_error(Kind::corrupt, name + ": " + place(text, position + 1) + ": invalid JSON");
+}
+
+Result<Value> parse(std::string_view text, std::string_view document, const Limits& limits) {
+  Document parsed = TRY(parse_document(text, document, limits));
+  return parsed.to_value(parsed.root());
 }
 
 Value reparse(std::string_view text) {

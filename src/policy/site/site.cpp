@@ -25,7 +25,7 @@ json::Value alone(const TomlEntry& entry) {
 void take(const TomlEntry& entry, std::string_view document, SiteFile& file) {
   std::string place = fmt::format("{}:{}", document, entry.line);
   json::Value value = alone(entry);
-  auto fault = json::Reader::read_value(value, json::Path(place), file.compiled.policy);
+  auto fault = json::fill(value, json::Path(place), file.compiled.policy);
   if (!fault) {
     file.compiled.lines[key_of(entry)] = entry.line;
     return;

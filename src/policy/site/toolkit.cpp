@@ -95,7 +95,7 @@ class Importer {
   Result<T> read(const TomlEntry& entry) const {
     std::string place = fmt::format("{}:{}: {}", document_, entry.line, key_of(entry));
     T out{};
-    auto error = json::Reader::read_value(entry.value, json::Path(place), out);
+    auto error = json::fill(entry.value, json::Path(place), out);
     if (error) return std::move(*error);
     return out;
   }
