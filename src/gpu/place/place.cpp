@@ -172,8 +172,7 @@ Result<void> Placer::place_files() {
       if (!TRY(sys::stat_entry(sys::cwd(), file.host_path))) continue;
     } else {
       if (laid_out) continue;
-      // A library that is gone has changed its directory, and with that the inventory.
-      if (file.kind != FileKind::library) TRY(stat_driver_file(file.host_path));
+      TRY(stat_driver_file(file.host_path));
     }
     bind(file.host_path, file.container_path);
   }
