@@ -3,12 +3,13 @@
 
 transcripts/NAME.cmd holds "STATUS COMMAND": the exit status that is expected and one line of bash
 that is run in an empty directory with a store of its own. NAME.out and NAME.err hold what it
-prints; $WORK stands for that directory. BERTH_ACCEPT=1 rewrites them: read the difference before
-committing it.
+prints; $WORK stands for that directory, LINE for a line of our sources. BERTH_ACCEPT=1 rewrites
+them: read the difference before committing it.
 """
 
 import os
 import pathlib
+import re
 import subprocess
 
 import pytest
@@ -30,8 +31,12 @@ def run(command, work):
     shell = f"berth() {{ command berth --root $WORK/root --state $WORK/state \"$@\"; }}\n{command}"
     done = subprocess.run(["bash", "-c", shell], cwd=work, env=environment, text=True,
                           stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
-    return (done.returncode, done.stdout.replace(str(work), "$WORK"),
-            done.stderr.replace(str(work), "$WORK"))
+    return done.returncode, normal(done.stdout, work), normal(done.stderr, work)
+
+
+def normal(text, work):
+    """Without what differs from run to run, or with every edit of a source."""
+    return re.sub(r"(\.cpp):\d+", r"\1:LINE", text.replace(str(work), "$WORK"))
 
 
 def check(path, text):
