@@ -56,7 +56,10 @@ function(berth_library name)
     set(scope INTERFACE)
   endif()
   target_include_directories(berth_${name} ${scope} ${CMAKE_SOURCE_DIR}/src)
-  target_compile_definitions(berth_${name} ${scope} FMT_HEADER_ONLY=1)
+  # Without a separator of its own fmt asks the locale, and with that all of libstdc++'s locales are
+  # part of a static program: 0.4 MB.
+  target_compile_definitions(berth_${name} ${scope} FMT_HEADER_ONLY=1
+                             FMT_STATIC_THOUSANDS_SEPARATOR=',')
   target_link_libraries(berth_${name} ${scope} ${ARG_LINKS})
 endfunction()
 
