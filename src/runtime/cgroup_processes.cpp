@@ -11,7 +11,9 @@
 #include <chrono>
 #include <functional>
 #include <optional>
+#include <set>
 #include <utility>
+#include <vector>
 
 #include "base/text.hpp"
 #include "runtime/cgroup.hpp"
@@ -159,10 +161,18 @@ Result<void> CgroupSet::give_to(uint32_t uid) const {
 }
 
 Result<std::vector<pid_t>> CgroupSet::processes() const {
-  std::vector<pid_t> pids;
-  // All hierarchies hold the same ones.
-  if (!directories_.empty()) TRY(append_processes(directories_.front().fd, pids));
-  return pids;
+  // All hierarchies hold the same ones, but for a directory that an update had made when it was
+  // killed, and that is empty.
+  std::vector<pid_t> all;
+  std::set<pid_t> seen;
+  for (const auto& directory : directories_) {
+    std::vector<pid_t> pids;
+    TRY(append_processes(directory.fd, pids));
+    // Zero is one of another pid namespace, and stands for several.
+    std::erase_if(pids, [&](pid_t pid) { return !seen.insert(pid).second; });
+    all.insert(all.end(), pids.begin(), pids.end());
+  }
+  return all;
 }
 
 Result<void> CgroupSet::freeze(Freeze state) const {

@@ -120,14 +120,14 @@ Result<void> CgroupMaker::update(const oci::Resources& resources, const CgroupSe
     auto rules = resources.devices;
     // The files of v1 add to what there is.
     rules.insert(rules.begin(), {false, "a", {}, {}, "rwm"});
-    size_t before = made_.directories_.size();
     auto unmet = TRY(restrict_devices(rules));
     if (unmet) {
       made_.unmet_.push_back(std::move(*unmet));
       TRY(accept(made_.unmet_.back()));
     }
-    if (made_.directories_.size() != before) TRY(populate());
   }
+  // Also where no directory is new: a limit counts for those who are inside.
+  if (!made_.directories_.empty()) TRY(populate());
   undo_.commit();
   return {};
 }
@@ -166,33 +166,38 @@ Result<void> CgroupMaker::extend_to(const CgroupShare& share) {
     lacks(share, "the container has no cgroup");
     return {};
   }
-  size_t before = made_.directories_.size();
-  TRY(make_share(share));
-  return made_.directories_.size() != before ? populate() : Result<void>();
+  return make_share(share);
 }
 
-/// Moves all processes of the container into its newest directory. What they fork meanwhile is born
-/// beside them: the list is read until it has nothing new.
+/// Moves all processes of the container into every directory that lacks them: one made just now,
+/// and one that an update left empty that was killed before this point. What they fork meanwhile is
+/// born beside them: the lists are read until they have nothing new.
 Result<void> CgroupMaker::populate() {
-  std::set<pid_t> seen;
+  std::set<std::pair<const CgroupSet::Directory*, pid_t>> seen;
   for (bool more = true; more;) {
     more = false;
-    std::vector<pid_t> pids = TRY(made_.processes());
-    for (pid_t pid : pids) {
-      if (pid <= 0 || !seen.insert(pid).second) continue;
-      more = true;
-      TRY(move_in(pid));
+    std::vector<pid_t> all = TRY(made_.processes());
+    // Who removes the container now does not know of a new directory.
+    if (all.empty()) return make_error(Kind::not_found, "container not running: it has no process");
+    for (const auto& directory : made_.directories_) {
+      std::vector<pid_t> inside;
+      TRY(append_processes(directory.fd, inside));
+      std::set<pid_t> present(inside.begin(), inside.end());
+      for (pid_t pid : all) {
+        if (pid <= 0 || present.contains(pid) || !seen.insert({&directory, pid}).second) continue;
+        more = true;
+        TRY(move_in(pid, directory));
+      }
     }
   }
-  // Who removes the container now does not know of the directory.
-  if (seen.empty()) return make_error(Kind::not_found, "container not running: it has no process");
   return {};
 }
 
-Result<void> CgroupMaker::move_in(pid_t pid) {
-  const auto& directory = made_.directories_.back();
-  const auto* hierarchy = layout_.find(directory.controllers.front());
-  auto from = hierarchy != nullptr ? place_of(pid, *hierarchy) : std::nullopt;
+Result<void> CgroupMaker::move_in(pid_t pid, const CgroupSet::Directory& directory) {
+  std::optional<std::string> from;
+  for (const auto& hierarchy : layout_.hierarchies) {
+    if (made_.find(hierarchy) == &directory) from = place_of(pid, hierarchy);
+  }
   std::string number = std::to_string(pid);
   auto moved = write_cgroup_file(directory.fd, "cgroup.procs", number);
   if (!moved.ok() && moved.error().sys_errno == ESRCH) return {};  // it has ended

@@ -192,6 +192,31 @@ def test_leaves_a_container_that_can_be_deleted_whenever_it_is_killed(runtime, b
     assert value(bundle, *LIMIT) == str(64 * MIB)
 
 
+@ROOT
+@pytest.mark.skipif("memory" not in MOUNTS, reason="needs cgroup v1")
+def test_takes_processes_into_directories_that_a_killed_update_left_empty(runtime, bundle, running):
+    inside = ok(runtime.call("ps", "c1"))
+    left = [controller for controller in ("memory", "pids", "cpu")
+            if MOUNTS[controller] not in directories(bundle)]
+    assert left  # the container is in none of those that an update may have died in
+    for controller in left:
+        os.makedirs(MOUNTS[controller] + bundle.linux["cgroupsPath"])
+    assert ok(runtime.call("ps", "c1")) == inside
+    ok(update(runtime, "--memory", "64m", "--pids-limit", "30"))
+    assert (value(bundle, *LIMIT), value(bundle, *PIDS)) == (str(64 * MIB), "30")
+    for controller in left:
+        assert len(members(bundle, controller)) == 3, controller
+
+
+@ROOT
+@pytest.mark.skipif("memory" not in MOUNTS, reason="needs cgroup v1")
+def test_a_refused_update_moves_processes_back_out_of_an_empty_directory(runtime, bundle, running):
+    os.makedirs(MOUNTS["memory"] + bundle.linux["cgroupsPath"])
+    assert update(runtime, cpu={"cpus": "4000"}, memory={"limit": 64 * MIB}).returncode == 1
+    assert members(bundle, "memory") == []
+    assert len(json.loads(ok(runtime.call("ps", "-f", "json", "c1")))) == 3
+
+
 REFUSED = {
     '{"memory":{"limit":"64m"}}':
         "standard input: memory.limit: expected an integer, got a string",
