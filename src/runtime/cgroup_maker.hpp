@@ -57,7 +57,7 @@ class CgroupMaker {
 
   Result<void> change_share(const CgroupShare& share);
   Result<void> extend_to(const CgroupShare& share);
-  Result<void> populate();
+  Result<void> populate(size_t before);
   Result<void> move_in(pid_t pid, const CgroupSet::Directory& directory);
   Result<void> check_use(const oci::Resources& resources) const;
   Result<oci::Resources> complete(oci::Resources resources) const;

@@ -111,6 +111,7 @@ Result<void> CgroupMaker::update(const oci::Resources& resources, const CgroupSe
   auto whole = TRY(complete(resources));
   TRY(check_use(whole));
   auto shares = TRY(deal(layout_, whole, made_.unmet_));
+  size_t before = made_.directories_.size();
   for (const auto& share : shares) {
     if (share.writes.empty()) continue;
     TRY(made_.find(*share.hierarchy) != nullptr ? change_share(share) : extend_to(share));
@@ -127,7 +128,7 @@ Result<void> CgroupMaker::update(const oci::Resources& resources, const CgroupSe
     }
   }
   // Also where no directory is new: a limit counts for those who are inside.
-  if (!made_.directories_.empty()) TRY(populate());
+  if (!made_.directories_.empty()) TRY(populate(before));
   undo_.commit();
   return {};
 }
@@ -171,12 +172,14 @@ Result<void> CgroupMaker::extend_to(const CgroupShare& share) {
 
 /// Moves all processes of the container into every directory that lacks them: one made just now,
 /// and one that an update left empty that was killed before this point. What they fork meanwhile is
-/// born beside them: the lists are read until they have nothing new.
-Result<void> CgroupMaker::populate() {
+/// born beside them: the lists are read until they have nothing new. `before`: how many directories
+/// there were before this update.
+Result<void> CgroupMaker::populate(size_t before) {
   std::set<std::pair<const CgroupSet::Directory*, pid_t>> seen;
   for (bool more = true; more;) {
     more = false;
     std::vector<pid_t> all = TRY(made_.processes());
+    if (all.empty() && made_.directories_.size() == before) return {};
     // Who removes the container now does not know of a new directory.
     if (all.empty()) return make_error(Kind::not_found, "container not running: it has no process");
     for (const auto& directory : made_.directories_) {
