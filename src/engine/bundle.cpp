@@ -158,7 +158,8 @@ Result<Draft> draft_container(const Context& context, const RunRequest& request,
   ContainerUser user = TRY(choose_user(context, request, image, view));
   std::string cwd = TRY(choose_directory(request, image, view));
   TRY(check_volumes(request, view));
-  EnvironmentInputs environment{defaults.env,   request.environment, context.environment,
+  Environment inherited(request.inherited);
+  EnvironmentInputs environment{defaults.env,   request.environment, inherited,
                                 draft.hostname, user.home,           request.terminal};
   std::vector<std::string> variables = TRY(make_environment(environment));
   gpu::Choice gpus = TRY(choose_gpus(context, request, defaults));

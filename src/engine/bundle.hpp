@@ -9,7 +9,7 @@
 #include "engine/context.hpp"
 #include "engine/explain.hpp"
 #include "engine/gpus.hpp"
-#include "engine/run.hpp"
+#include "engine/request.hpp"
 #include "image/store.hpp"
 #include "oci/runtime_spec.hpp"
 

@@ -9,7 +9,8 @@
 #include "base/result.hpp"
 #include "engine/container_directory.hpp"
 #include "engine/context.hpp"
-#include "engine/run.hpp"
+#include "engine/request.hpp"
+#include "engine/transfer.hpp"
 #include "gpu/grant/grant.hpp"
 #include "gpu/grant/sources.hpp"
 #include "gpu/inventory/inventory.hpp"
@@ -66,6 +67,6 @@ Result<Explained> explain_container(const Context& context, std::string_view ref
 /// What run() would give and why; nothing is started and nothing stays (an image that is missing is
 /// pulled). Errors: as run().
 Result<Explained> explain_run(const Context& context, const RunRequest& request,
-                              const Progress& progress);
+                              const RunCall& call, const Progress& progress);
 
 }  // namespace berth::engine

@@ -186,6 +186,7 @@ Result<gpu::Choice> choose_gpus(const Context& context, const RunRequest& reques
   sources.volumes = volume_devices(request);
   sources.image = image.env;
   sources.typed = request.environment;
+  sources.inherited = request.inherited;
   sources.labels = image.labels;
   sources.caller = context.environment.entries();
   sources.program = request.program;

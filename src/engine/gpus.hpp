@@ -8,7 +8,7 @@
 #include "engine/context.hpp"
 #include "engine/explain.hpp"
 #include "engine/image_driver.hpp"
-#include "engine/run.hpp"
+#include "engine/request.hpp"
 #include "gpu/grant/sources.hpp"
 #include "gpu/probe/probe.hpp"
 #include "oci/image_spec.hpp"

@@ -8,7 +8,7 @@
 #include "engine/container_directory.hpp"
 #include "engine/context.hpp"
 #include "engine/layer_view.hpp"
-#include "engine/run.hpp"
+#include "engine/request.hpp"
 #include "gpu/place/place.hpp"
 #include "image/store.hpp"
 #include "oci/runtime_spec.hpp"

@@ -44,7 +44,7 @@ Result<std::vector<std::string>> make_environment(const EnvironmentInputs& input
     }
     if (name.size() < entry.size()) {
       set(entries, entry);
-    } else if (auto value = inputs.caller.get(name)) {
+    } else if (auto value = inputs.inherited.get(name)) {
       set(entries, entry + "=" + std::string(*value));
     } else {
       unset(entries, name);

@@ -13,15 +13,15 @@ namespace berth::engine {
 
 struct EnvironmentInputs {
   const std::vector<std::string>& image;    ///< "K=V" of the image's config
-  const std::vector<std::string>& request;  ///< "K=V", or "K" for the caller's value
-  const Environment& caller;
+  const std::vector<std::string>& request;  ///< "K=V", or "K" for what was inherited
+  const Environment& inherited;             ///< values for the names among them
   std::string_view hostname;
   std::string_view home;  ///< of the container's user
   bool terminal = false;
 };
 
 /// Docker's order: PATH, HOSTNAME and TERM as defaults, the image's variables over them, the
-/// request's over those. A "K" that the caller does not have removes the variable. HOME is added
+/// request's over those. A "K" that was not inherited removes the variable. HOME is added
 /// last where nobody set it.
 /// Errors: usage (an entry of the request without a name).
 Result<std::vector<std::string>> make_environment(const EnvironmentInputs& inputs);

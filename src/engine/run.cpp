@@ -40,29 +40,31 @@ Error no_such_image(const std::string& name) {
   return make_error(Kind::not_found, "no such image: " + name, "berth pull " + name);
 }
 
-Result<void> pull_image(const Context& context, const RunRequest& request, bool local,
-                        const Progress& progress) {
+Result<void> pull_image(const Context& context, const std::string& reference, const RunCall& call,
+                        bool local, const Progress& progress) {
   image::PullRequest pull;
-  pull.reference = request.image;
-  pull.access = request.registry;
-  pull.quiet = request.quiet;
+  pull.reference = reference;
+  pull.platform = call.platform;
+  pull.access = call.registry;
+  pull.quiet = call.quiet;
   pull.local = local;
   TRY(transfer(context, std::move(pull), progress));
   return {};
 }
 
 Result<image::Image> find_or_pull(const Context& context, const image::Store& store,
-                                  const RunRequest& request, const Progress& progress) {
-  if (request.pull != PullPolicy::always) {
-    auto found = TRY(store.find_image_named(request.image));
-    if (!found) found = TRY(store.find_image(request.image));
+                                  const std::string& reference, const RunCall& call,
+                                  const Progress& progress) {
+  if (call.pull != PullPolicy::always) {
+    auto found = TRY(store.find_image_named(reference));
+    if (!found) found = TRY(store.find_image(reference));
     if (found && found->unpacked()) return std::move(*found);
-    if (!found && request.pull == PullPolicy::never) return no_such_image(request.image);
-    TRY(pull_image(context, request, found.has_value(), progress));
+    if (!found && call.pull == PullPolicy::never) return no_such_image(reference);
+    TRY(pull_image(context, reference, call, found.has_value(), progress));
   } else {
-    TRY(pull_image(context, request, false, progress));
+    TRY(pull_image(context, reference, call, false, progress));
   }
-  return store.get_image(request.image);
+  return store.get_image(reference);
 }
 
 Result<void> check(const RunRequest& request) {
@@ -70,13 +72,14 @@ Result<void> check(const RunRequest& request) {
   if (request.image.empty()) return make_error(Kind::usage, "no image was named");
   for (const std::string& device : request.devices) TRY(check_device(device));
   constexpr uint64_t kLeastMemory = uint64_t{6} << 20;  // docker's
-  if (uint64_t memory = request.memory_bytes.value_or(0); memory > 0 && memory < kLeastMemory) {
+  if (uint64_t memory = request.limits.memory_bytes.value_or(0);
+      memory > 0 && memory < kLeastMemory) {
     return make_error(Kind::usage, "Minimum memory limit allowed is 6MB");
   }
   return {};
 }
 
-ContainerRecord make_record(const RunRequest& request, const Draft& draft,
+ContainerRecord make_record(const RunRequest& request, const RunCall& call, const Draft& draft,
                             const image::Image& image) {
   ContainerRecord record;
   record.id = draft.id;
@@ -85,7 +88,7 @@ ContainerRecord make_record(const RunRequest& request, const Draft& draft,
   record.command = draft.command;
   record.created_at = now();
   record.remove = request.remove;
-  record.detached = request.detach;
+  record.detached = call.detach;
   record.terminal = request.terminal;
   // What an image says is foreign: docker takes TERM for what is no signal.
   auto image_signal = parse_signal(image.config.config.stop_signal);
@@ -140,18 +143,18 @@ RunOutcome outcome_of(const std::string& id, Ended ended) {
 
 }  // namespace
 
-Result<RunOutcome> run(const Context& context, const RunRequest& request,
+Result<RunOutcome> run(const Context& context, const RunRequest& request, const RunCall& call,
                        const Progress& progress) {
   TRY(check(request));
   // Modes below are meant as they are written: the container's root shows them.
   sys::set_umask(022);
   image::Store store = TRY(open_store(context));
-  image::Image image = TRY(find_or_pull(context, store, request, progress));
+  image::Image image = TRY(find_or_pull(context, store, request.image, call, progress));
   const std::string id = sys::random_hex(32);
   LaunchOptions options{request.interactive, request.terminal,
                         request.name.value_or(id.substr(0, 12))};
   std::optional<Foreground> front;
-  if (!request.detach)
+  if (!call.detach)
     front = TRY(Foreground::open(context, id, bundle_path(context, request, id), options));
   Draft draft = TRY(draft_container(context, request, image, id));
 
@@ -161,7 +164,7 @@ Result<RunOutcome> run(const Context& context, const RunRequest& request,
   TRY(write_config(draft, directory));
   if (front) front->announce();
   TRY(store.mark_used(id, image));
-  ContainerRecord record = make_record(request, draft, image);
+  ContainerRecord record = make_record(request, call, draft, image);
   TRY(take_name(context, request, directory, record));
   TRY(write_files(request, draft, directory));
 
@@ -202,19 +205,19 @@ Result<RunOutcome> run(const Context& context, const RunRequest& request,
   return outcome_of(id, std::move(ended));
 }
 
-Result<plan::Plan> plan_run(const Context& context, const RunRequest& request,
+Result<plan::Plan> plan_run(const Context& context, const RunRequest& request, const RunCall& call,
                             const Progress& progress) {
   TRY(check(request));
   sys::set_umask(022);
   image::Store store = TRY(open_store(context));
-  image::Image image = TRY(find_or_pull(context, store, request, progress));
+  image::Image image = TRY(find_or_pull(context, store, request.image, call, progress));
   const std::string id = sys::random_hex(32);
   Draft draft = TRY(draft_container(context, request, image, id));
 
   plan::Container container;
   container.id = id;
   container.bundle = bundle_path(context, request, id);
-  container.await_start = request.detach;
+  container.await_start = call.detach;
   plan::HostFacts facts;
   facts.user_namespace = context.identity != Identity::root;
   facts.tty_group_mapped = sys::is_group_mapped(5);
@@ -223,11 +226,11 @@ Result<plan::Plan> plan_run(const Context& context, const RunRequest& request,
 }
 
 Result<Explained> explain_run(const Context& context, const RunRequest& request,
-                              const Progress& progress) {
+                              const RunCall& call, const Progress& progress) {
   TRY(check(request));
   sys::set_umask(022);
   image::Store store = TRY(open_store(context));
-  image::Image image = TRY(find_or_pull(context, store, request, progress));
+  image::Image image = TRY(find_or_pull(context, store, request.image, call, progress));
   Draft draft = TRY(draft_container(context, request, image, sys::random_hex(32)));
   return Explained{"", request.name.value_or(""), request.image,
                    explain(std::move(draft.evidence), draft.spec)};

@@ -126,20 +126,20 @@ oci::Resources make_resources(const SpecInputs& inputs) {
   oci::Resources resources;
   // Device cgroups belong to root; others have no node but those that were bound.
   if (inputs.identity == Identity::root) resources.devices = device_rules();
-  if (request.memory_bytes.value_or(0) > 0) {
+  if (request.limits.memory_bytes.value_or(0) > 0) {
     oci::Memory& memory = resources.memory.emplace();
-    memory.limit = static_cast<int64_t>(*request.memory_bytes);
+    memory.limit = static_cast<int64_t>(*request.limits.memory_bytes);
     // Docker: as much swap as memory. Who has no hierarchy of his own is told of one limit, not
     // two.
     if (inputs.identity == Identity::root)
-      memory.swap = static_cast<int64_t>(*request.memory_bytes * 2);
+      memory.swap = static_cast<int64_t>(*request.limits.memory_bytes * 2);
   }
-  if (request.cpu_quota_millis.value_or(0) > 0) {
+  if (request.limits.cpu_millis.value_or(0) > 0) {
     oci::Cpu& cpu = resources.cpu.emplace();
     cpu.period = kPeriod;
-    cpu.quota = static_cast<int64_t>(*request.cpu_quota_millis * kPeriod / 1000);
+    cpu.quota = static_cast<int64_t>(*request.limits.cpu_millis * kPeriod / 1000);
   }
-  if (request.pids_limit.value_or(0) != 0) resources.pids = oci::Pids{*request.pids_limit};
+  if (request.limits.pids.value_or(0) != 0) resources.pids = oci::Pids{*request.limits.pids};
   return resources;
 }
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/context.hpp"
-#include "engine/run.hpp"
+#include "engine/request.hpp"
 #include "engine/user.hpp"
 #include "oci/runtime_spec.hpp"
 

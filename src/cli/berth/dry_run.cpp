@@ -32,9 +32,10 @@ std::string to_text(const plan::Plan& plan) {
 
 }  // namespace
 
-Result<int> dry_run(Session& session, const engine::RunRequest& request, TransferDisplay& display,
+Result<int> dry_run(Session& session, const engine::RunRequest& request,
+                    const engine::RunCall& call, TransferDisplay& display,
                     std::string_view format) {
-  plan::Plan plan = TRY(engine::plan_run(session.context, request, display.progress()));
+  plan::Plan plan = TRY(engine::plan_run(session.context, request, call, display.progress()));
   display.finish();
   if (format == "json") {
     print_json(session, to_json(plan));

@@ -10,7 +10,7 @@ namespace berth::cli {
 
 /// Prints the steps that `request` would take, as numbered lines or as
 /// {"steps": [{"name", "text", "members"}], "warnings": []}.
-Result<int> dry_run(Session& session, const engine::RunRequest& request, TransferDisplay& display,
-                    std::string_view format);
+Result<int> dry_run(Session& session, const engine::RunRequest& request,
+                    const engine::RunCall& call, TransferDisplay& display, std::string_view format);
 
 }  // namespace berth::cli

@@ -31,9 +31,10 @@ Result<int> run(Session& session, const Options& o, std::vector<std::string> arg
 }  // namespace
 
 Result<int> explain_run(Session& session, const engine::RunRequest& request,
-                        TransferDisplay& display, std::string_view format) {
+                        const engine::RunCall& call, TransferDisplay& display,
+                        std::string_view format) {
   engine::Explained explained =
-      TRY(engine::explain_run(session.context, request, display.progress()));
+      TRY(engine::explain_run(session.context, request, call, display.progress()));
   display.finish();
   show(session, explained, format);
   return 0;

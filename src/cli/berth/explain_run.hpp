@@ -10,6 +10,7 @@ namespace berth::cli {
 
 /// Prints what `request` would get of GPUs and why, as `berth explain` does; starts nothing.
 Result<int> explain_run(Session& session, const engine::RunRequest& request,
-                        TransferDisplay& display, std::string_view format);
+                        const engine::RunCall& call, TransferDisplay& display,
+                        std::string_view format);
 
 }  // namespace berth::cli

@@ -27,13 +27,13 @@ void add_once(Strings& many, const std::string& one) {
   if (!has(many, one)) many.push_back(one);
 }
 
-/// "NAME" stands for the caller's value.
-Strings with_values(const Strings& typed, const Variables& caller) {
+/// "NAME" stands for the inherited value.
+Strings with_values(const Strings& typed, const Variables& inherited) {
   Strings out;
   for (const std::string& entry : typed) {
     if (entry.find('=') != std::string::npos) {
       out.push_back(entry);
-    } else if (auto value = caller.get(entry)) {
+    } else if (auto value = inherited.get(entry)) {
       out.push_back(entry + "=" + *value);
     }
   }
@@ -46,7 +46,7 @@ class Chooser {
       : sources_(sources),
         policy_(policy),
         caller_(sources.caller, {}),
-        typed_(with_values(sources.typed, caller_)),
+        typed_(with_values(sources.typed, Variables(sources.inherited, {}))),
         user_({}, typed_),
         container_(sources.image, typed_) {}
 
@@ -496,6 +496,19 @@ Program program_of(std::string_view argv0) {
   std::string_view name = argv0.substr(argv0.rfind('/') + 1);
   if (name == "nvidia-docker") return Program::nvidia_docker;
   return name == "docker" ? Program::docker : Program::berth;
+}
+
+std::string to_json_text(const Program& program) {
+  if (program == Program::nvidia_docker) return "nvidia-docker";
+  return program == Program::docker ? "docker" : "berth";
+}
+
+Result<Program> from_json_text(std::string_view text, std::type_identity<Program>) {
+  for (Program program : {Program::berth, Program::docker, Program::nvidia_docker}) {
+    if (to_json_text(program) == text) return program;
+  }
+  return make_error(Kind::usage,
+                    "expected 'berth', 'docker' or 'nvidia-docker', got " + quoted(text));
 }
 
 Result<Choice> choose(const Sources& sources, const policy::Gpu& policy) {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "base/result.hpp"
@@ -21,6 +22,8 @@ enum class Program { berth, docker, nvidia_docker };
 
 /// Of argv[0]: "/usr/bin/nvidia-docker" is nvidia_docker.
 Program program_of(std::string_view argv0);
+std::string to_json_text(const Program& program);  ///< "berth", "docker", "nvidia-docker"
+Result<Program> from_json_text(std::string_view text, std::type_identity<Program>);
 
 /// All that can ask.
 struct Sources {
@@ -29,7 +32,8 @@ struct Sources {
   std::vector<std::string> annotations;       ///< CDI names of annotations
   std::vector<std::string> volumes;           ///< /dev/null mounts, relative to kVolumeDevices
   std::vector<std::string> image;             ///< "NAME=value" of the image
-  std::vector<std::string> typed;             ///< of --env; "NAME" stands for the caller's value
+  std::vector<std::string> typed;             ///< of --env; "NAME" stands for the inherited value
+  std::vector<std::string> inherited;         ///< "NAME=value" for the names among those
   std::map<std::string, std::string> labels;  ///< of the image
   std::vector<std::string> caller;            ///< the environment that berth was called with
   Program program = Program::berth;

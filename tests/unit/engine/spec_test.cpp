@@ -114,9 +114,9 @@ TEST_F(MakeSpec, gives_fourteen_capabilities_to_root_and_only_bounds_others) {
 }
 
 TEST_F(MakeSpec, turns_limits_into_resources) {
-  request_.memory_bytes = 1 << 20;
-  request_.cpu_quota_millis = 1500;
-  request_.pids_limit = 7;
+  request_.limits.memory_bytes = 1 << 20;
+  request_.limits.cpu_millis = 1500;
+  request_.limits.pids = 7;
   oci::Resources resources = *make().linux_.resources;
   EXPECT_EQ(resources.memory->limit, 1 << 20);
   EXPECT_EQ(resources.memory->swap, 2 << 20);
@@ -126,9 +126,9 @@ TEST_F(MakeSpec, turns_limits_into_resources) {
 }
 
 TEST_F(MakeSpec, takes_zero_for_no_limit) {
-  request_.memory_bytes = 0;
-  request_.cpu_quota_millis = 0;
-  request_.pids_limit = 0;
+  request_.limits.memory_bytes = 0;
+  request_.limits.cpu_millis = 0;
+  request_.limits.pids = 0;
   oci::Resources resources = *make().linux_.resources;
   EXPECT_FALSE(resources.memory || resources.cpu || resources.pids);
 }

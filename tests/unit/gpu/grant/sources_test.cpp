@@ -482,10 +482,20 @@ TEST(SourceJob, a_typed_value_stays_and_a_typed_name_is_translated) {
   EXPECT_THAT(choice.request.typed, ElementsAre("CUDA_VISIBLE_DEVICES=1"));
   EXPECT_THAT(choice.withdrawn, IsEmpty());
   sources.typed = {"CUDA_VISIBLE_DEVICES"};
+  sources.inherited = {"CUDA_VISIBLE_DEVICES=2,3"};
   choice = chosen(sources);
   EXPECT_THAT(choice.request.translate, ElementsAre("CUDA_VISIBLE_DEVICES"));
   EXPECT_THAT(choice.request.typed, IsEmpty());
   EXPECT_THAT(choice.withdrawn, ElementsAre("CUDA_VISIBLE_DEVICES"));
+}
+
+TEST(Sources, a_name_stands_for_what_was_inherited_and_not_for_what_the_caller_has_now) {
+  Sources sources = image({});
+  sources.typed = {"NVIDIA_VISIBLE_DEVICES"};
+  sources.caller = {"NVIDIA_VISIBLE_DEVICES=0"};
+  EXPECT_FALSE(chosen(sources, kGrant).grants());
+  sources.inherited = {"NVIDIA_VISIBLE_DEVICES=1"};
+  EXPECT_THAT(chosen(sources, kGrant).request.devices, ElementsAre("1"));
 }
 
 TEST(SourceJob, an_images_own_selection_is_looked_at_only_beside_gpus) {

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/request.hpp"
+
+#include <array>
+#include <utility>
+
+#include "base/text.hpp"
+#include "engine/context.hpp"
+#include "json/fields.hpp"
+
+namespace berth::engine {
+namespace {
+
+template <class T, size_t N>
+using Words = std::array<std::pair<T, std::string_view>, N>;
+
+constexpr Words<Relabel, 3> kRelabels{
+    {{Relabel::none, "none"}, {Relabel::shared, "shared"}, {Relabel::own, "own"}}};
+constexpr Words<Network, 3> kNetworks{
+    {{Network::none, "none"}, {Network::host, "host"}, {Network::container, "container"}}};
+constexpr Words<Restart, 4> kRestarts{{{Restart::no, "no"},
+                                       {Restart::on_failure, "on-failure"},
+                                       {Restart::always, "always"},
+                                       {Restart::unless_stopped, "unless-stopped"}}};
+constexpr Words<LogDriver, 3> kLogDrivers{
+    {{LogDriver::json_file, "json-file"}, {LogDriver::local, "local"}, {LogDriver::none, "none"}}};
+using Kind = NamespaceMode::Kind;
+constexpr Words<Kind, 6> kModes{{{Kind::usual, ""},
+                                 {Kind::own, "private"},
+                                 {Kind::host, "host"},
+                                 {Kind::none, "none"},
+                                 {Kind::shareable, "shareable"},
+                                 {Kind::keep_id, "keep-id"}}};
+constexpr std::string_view kContainerPrefix = "container:";
+
+template <class T, size_t N>
+std::string word_of(const T& value, const Words<T, N>& words) {
+  for (const auto& [one, word] : words) {
+    if (one == value) return std::string(word);
+  }
+  return "";
+}
+
+template <class T, size_t N>
+Result<T> value_of(std::string_view text, const Words<T, N>& words) {
+  std::string known;
+  for (const auto& [value, word] : words) {
+    if (word == text) return value;
+    if (word.empty()) continue;
+    known += (known.empty() ? "'" : " or '") + std::string(word) + "'";
+  }
+  return make_error(berth::Kind::usage, "expected " + known + ", got " + quoted(text));
+}
+
+}  // namespace
+
+std::string to_json_text(const Relabel& relabel) {
+  return word_of(relabel, kRelabels);
+}
+Result<Relabel> from_json_text(std::string_view text, std::type_identity<Relabel>) {
+  return value_of(text, kRelabels);
+}
+std::string to_json_text(const Network& network) {
+  return word_of(network, kNetworks);
+}
+Result<Network> from_json_text(std::string_view text, std::type_identity<Network>) {
+  return value_of(text, kNetworks);
+}
+std::string to_json_text(const Restart& restart) {
+  return word_of(restart, kRestarts);
+}
+Result<Restart> from_json_text(std::string_view text, std::type_identity<Restart>) {
+  return value_of(text, kRestarts);
+}
+std::string to_json_text(const LogDriver& driver) {
+  return word_of(driver, kLogDrivers);
+}
+Result<LogDriver> from_json_text(std::string_view text, std::type_identity<LogDriver>) {
+  return value_of(text, kLogDrivers);
+}
+
+std::string to_json_text(const NamespaceMode& mode) {
+  if (mode.kind == Kind::container) return std::string(kContainerPrefix) + mode.container;
+  return word_of(mode.kind, kModes);
+}
+Result<NamespaceMode> from_json_text(std::string_view text, std::type_identity<NamespaceMode>) {
+  NamespaceMode mode;
+  if (text.starts_with(kContainerPrefix) && text.size() > kContainerPrefix.size()) {
+    mode.kind = Kind::container;
+    mode.container = text.substr(kContainerPrefix.size());
+    return mode;
+  }
+  mode.kind = TRY(value_of(text, kModes));
+  return mode;
+}
+
+void settle(RunRequest& request, const Environment& caller) {
+  request.inherited.clear();
+  for (const std::string& entry : request.environment) {
+    if (entry.find('=') != std::string::npos) continue;
+    if (auto value = caller.get(entry)) {
+      request.inherited.push_back(entry + "=" + std::string(*value));
+    }
+  }
+}
+
+Result<RunRequest> parse_run_request(std::string_view text) {
+  auto request = json::read<RunRequest>(text, kRequestFile, {.unique_names = true});
+  // A word that a flag may not have is the user's fault, in the file it is damage.
+  if (!request.ok()) {
+    Error error = std::move(request).error();
+    error.kind = berth::Kind::corrupt;
+    return error;
+  }
+  return request;
+}
+
+}  // namespace berth::engine
