@@ -55,14 +55,16 @@ LAYERS = {
     "engine": "base json sys oci plan scan policy policy/site gpu/inventory gpu/probe gpu/grant "
               "gpu/place gpu/cdi_index gpu/cdi_hook gpu/cdi yaml image doctor",
     "cli/core": "base json",
-    "cli/berth": "base json cli/core engine",
+    # docker's --format: templates and the lists that are printed by them.
+    "cli/template": "base json cli/core",
+    "cli/berth": "base json cli/core cli/template engine",
     "cli/oci": "base json cli/core oci plan runtime gpu/inject/inject.hpp",
 }
 
 # A program wires together what it is given: the folders that its link line may bring in.
 PROGRAMS = {
     "berth": "base json sys oci plan scan policy policy/site gpu/inventory gpu/probe gpu/grant "
-             "gpu/place gpu/cdi_index gpu/cdi_hook gpu/cdi yaml image doctor engine cli/core cli/berth",
+             "gpu/place gpu/cdi_index gpu/cdi_hook gpu/cdi yaml image doctor engine cli/core cli/template cli/berth",
     "berth-transfer": "base json sys oci image scan transfer",
     "berth-runtime": "base json sys oci plan scope scan runtime policy gpu/inventory gpu/grant "
                      "gpu/place gpu/cdi_index gpu/inject cli/core cli/oci",

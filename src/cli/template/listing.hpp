@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+#include "cli/template/template.hpp"
+#include "json/value.hpp"
+
+/// What `--format table|json|TEMPLATE` makes of a list. Pure.
+namespace berth::cli {
+
+/// A field of docker's and what stands above its column.
+struct ListField {
+  std::string_view name;   ///< "ID"
+  std::string_view title;  ///< "CONTAINER ID"
+};
+
+/// One kind of list. A verb has one as a constant.
+struct ListKind {
+  std::span<const ListField> fields;   ///< in the order of their names, as docker's JSON has them
+  std::string_view table;              ///< the columns without --format: "{{.ID}}\t{{.Names}}"
+  std::string_view quiet = "{{.ID}}";  ///< what is printed with -q
+  std::string_view raw = {};           ///< of docker's old '--format raw'; empty: there is none
+  bool labels = false;                 ///< {{.Label "x"}} is known
+};
+
+using Labels = std::vector<std::pair<std::string, std::string>>;
+
+/// One listed object: `values` holds a string per field, in the order of ListKind::fields.
+struct ListRow {
+  std::vector<std::string> values;
+  Labels labels = {};
+};
+
+struct ListFormat {
+  std::string text;    ///< of --format; empty: a table
+  bool quiet = false;  ///< -q: a format of one's own is stronger
+};
+
+/// "a=1,b=2"
+std::string labels_text(const Labels& labels);
+
+/// A format that was read and checked.
+class Listing {
+ public:
+  /// "", "table", "json", "raw", "table TEMPLATE" or a template, in which "\t" and "\n" may be
+  /// spelled with a backslash.
+  /// Errors: usage (Template::parse(), a field that `kind` does not have).
+  static Result<Listing> make(const ListKind& kind, const ListFormat& format);
+
+  /// Whether this is asked for by name: some fields cost more than others. Never so for "json".
+  bool uses(std::string_view field) const { return template_ && template_->uses(field); }
+
+  /// All rows, below their titles where it is a table. Of a table control characters are escaped:
+  /// cells hold foreign text.
+  /// Errors: usage (Template::execute()).
+  Result<std::string> text(const std::vector<ListRow>& rows) const;
+
+  /// One row of a list without an end, with its newline and without titles.
+  Result<std::string> line(const ListRow& row) const;
+
+ private:
+  explicit Listing(const ListKind& kind) : kind_(&kind) {}
+
+  const ListKind* kind_;
+  std::optional<Template> template_;  ///< none: JSON
+  bool table_ = false;
+};
+
+}  // namespace berth::cli

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/template/tabs.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "base/text.hpp"
+#include "cli/core/text_width.hpp"
+
+namespace berth::cli {
+namespace {
+
+constexpr size_t kLeast = 10;
+constexpr size_t kGap = 3;
+
+/// Widths of column `column` in lines[i]: those of the block of neighbours that have a cell there.
+size_t block_width(const std::vector<std::vector<std::string_view>>& lines, size_t begin,
+                   size_t column, size_t& end) {
+  size_t width = kLeast;
+  for (end = begin; end < lines.size() && column + 1 < lines[end].size(); ++end) {
+    width = std::max(width, text_width(lines[end][column]) + kGap);
+  }
+  return width;
+}
+
+}  // namespace
+
+std::string align_tabs(std::string_view text) {
+  std::vector<std::vector<std::string_view>> lines;
+  size_t columns = 0;
+  for (std::string_view line : split(text, '\n')) {
+    lines.push_back(split(line, '\t'));
+    columns = std::max(columns, lines.back().size());
+  }
+  std::vector<std::string> out(lines.size());
+  for (size_t column = 0; column < columns; ++column) {
+    for (size_t begin = 0; begin < lines.size();) {
+      if (column + 1 >= lines[begin].size()) {  // the last of its line, or behind it
+        if (column < lines[begin].size()) out[begin] += lines[begin][column];
+        ++begin;
+        continue;
+      }
+      size_t end = begin;
+      size_t width = block_width(lines, begin, column, end);
+      for (; begin < end; ++begin) out[begin] += pad_right(lines[begin][column], width);
+    }
+  }
+  return join(out, "\n");
+}
+
+}  // namespace berth::cli

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+#include "json/value.hpp"
+
+/// The templates of docker's --format, which are those of Go's text/template with docker's own
+/// functions, over JSON values. Pure.
+///
+/// Actions: {{pipeline}} {{if}} {{else if}} {{else}} {{with}} {{range}} {{break}} {{continue}}
+/// {{end}} {{/* comment */}}, trimmed by {{- and -}}; variables ($x := …, $x = …,
+/// range $i, $e := …).
+/// Functions: and or not eq ne lt le gt ge len index slice print printf println; docker's json join
+/// split lower upper title pad truncate.
+/// Not here: define, template, block, call, html, js, urlquery, complex numbers.
+///
+/// Source: Go's text/template and text/template/parse documentation; docker/cli templates package.
+namespace berth::cli {
+
+namespace syntax {
+struct Node;
+}
+
+/// What JSON does not say about a document that is a struct of Go's for docker. All are names of
+/// members, wherever in the document they are.
+struct DocumentShape {
+  std::span<const std::string_view> maps;    ///< a missing entry is no error, null prints "map[]"
+  std::span<const std::string_view> lists;   ///< null prints "[]"
+  std::span<const std::string_view> absent;  ///< left out of the document where there is none
+};
+
+enum class Functions {
+  values,
+  titles,  ///< of a table's first line: lower, upper, title, truncate and json change nothing
+};
+
+struct TemplateData {
+  const json::Value& value;  ///< what "." is
+  DocumentShape shape = {};
+  Functions functions = Functions::values;
+  /// {{.Label "x"}}: members that take an argument. Empty: there are none.
+  std::function<std::string(std::string_view key)> label = {};
+};
+
+/// A template that was read. Copies share it.
+class Template {
+ public:
+  /// Errors: usage, with line and column: syntax, an unknown function (with the nearest one), an
+  /// unknown variable, more than 64 KiB, nesting deeper than 64.
+  static Result<Template> parse(std::string_view text);
+
+  /// Errors: usage, with line and column: a member that is not there (with the nearest one), an
+  /// argument of the wrong type, more than 16 MiB of output, more than 500000 steps.
+  Result<std::string> execute(const TemplateData& data) const;
+
+  /// Whether any action names the member `field`, at whatever depth.
+  bool uses(std::string_view field) const;
+
+  /// Where nothing is listed, nothing is executed: finds a member of the listed objects that is
+  /// none of `known`.
+  /// Errors: usage, as execute().
+  Result<void> check_fields(const std::vector<std::string_view>& known) const;
+
+ private:
+  std::shared_ptr<const std::vector<syntax::Node>> nodes_;
+};
+
+}  // namespace berth::cli
