@@ -50,10 +50,14 @@ LAYERS = {
     "image": "base json sys oci",
     "transfer": "base json sys oci image scan",
     "monitor": "base json sys",
+    # What berth and berth-network say to each other, and what either decides: pure.
+    "network": "base json",
+    # Bridges, rules and helpers of containers' networks: a program of its own.
+    "network/attach": "base json sys network",
     # What is wrong on this machine: facts gathered once, and pure checks over them.
     "doctor": "base json yaml sys oci policy policy/site gpu/inventory gpu/probe",
     "engine": "base json sys oci plan scan policy policy/site gpu/inventory gpu/probe gpu/grant "
-              "gpu/place gpu/cdi_index gpu/cdi_hook gpu/cdi yaml image doctor",
+              "gpu/place gpu/cdi_index gpu/cdi_hook gpu/cdi yaml image doctor network",
     "cli/core": "base json",
     # docker's --format: templates and the lists that are printed by them.
     "cli/template": "base json cli/core",
@@ -69,6 +73,7 @@ PROGRAMS = {
     "berth-runtime": "base json sys oci plan scope scan runtime policy gpu/inventory gpu/grant "
                      "gpu/place gpu/cdi_index gpu/inject cli/core cli/oci",
     "berth-scope": "base json scope",
+    "berth-network": "base json sys network network/attach",
     "berth-monitor": "base json sys monitor",
     "berth-cdi-hook": "base json sys oci scan gpu/cdi_hook",
     "nvidia-container-runtime-hook": "",

@@ -18,70 +18,15 @@
 #include "base/text.hpp"
 #include "sys/file.hpp"
 #include "sys/namespace.hpp"
+#include "sys/netlink_message.hpp"
 
 namespace berth::sys {
+
+using namespace netlink;
+
 namespace {
 
 constexpr size_t kMaxReply = size_t{16} << 20;
-
-template <class T>
-std::string bytes_of(const T& value) {
-  return {reinterpret_cast<const char*>(&value), sizeof value};
-}
-
-// All parts of a message begin at multiples of four.
-void pad(std::string& message) {
-  message.resize(NLMSG_ALIGN(message.size()));
-}
-
-void append(std::string& message, uint16_t type, std::string_view value) {
-  rtattr head{};
-  head.rta_type = type;
-  head.rta_len = static_cast<uint16_t>(RTA_LENGTH(value.size()));
-  message += bytes_of(head);
-  message += value;
-  pad(message);
-}
-
-// The length in the header is set when the message is sent.
-template <class Body>
-std::string begin(uint16_t type, uint16_t flags, const Body& body) {
-  nlmsghdr head{};
-  head.nlmsg_type = type;
-  head.nlmsg_flags = static_cast<uint16_t>(NLM_F_REQUEST | flags);
-  std::string message = bytes_of(head) + bytes_of(body);
-  pad(message);
-  return message;
-}
-
-ifinfomsg link_of(uint32_t index) {
-  ifinfomsg info{};
-  info.ifi_family = AF_UNSPEC;
-  info.ifi_index = static_cast<int>(index);
-  return info;
-}
-
-/// Walks parts of a message, each with its own length in front; a length that does not fit ends it.
-template <class Head>
-class Parts {
- public:
-  explicit Parts(std::string_view bytes) : bytes_(bytes) {}
-  /// The next head and what follows it up to its length.
-  bool next(Head& head, std::string_view& rest) {
-    if (bytes_.size() < sizeof head) return false;
-    std::memcpy(&head, bytes_.data(), sizeof head);
-    size_t length = length_of(head);
-    if (length < sizeof head || length > bytes_.size()) return false;
-    rest = bytes_.substr(sizeof head, length - sizeof head);
-    bytes_.remove_prefix(std::min<size_t>(NLMSG_ALIGN(length), bytes_.size()));
-    return true;
-  }
-
- private:
-  static size_t length_of(const nlmsghdr& head) { return head.nlmsg_len; }
-  static size_t length_of(const rtattr& head) { return head.rta_len; }
-  std::string_view bytes_;
-};
 
 std::optional<LinkAddress> read_address(std::string_view body, uint32_t index) {
   ifaddrmsg info{};
@@ -163,6 +108,8 @@ Result<std::string> NetLinks::exchange(std::string message, const std::string& w
     // Whoever administers the network namespace can write here too. netlink(7)
     if (sender.nl_pid != 0) continue;
     std::string_view got(buffer.data(), static_cast<size_t>(count));
+    // Since Linux 6.9 the end of a list may come along with its last entries.
+    reply += got;
     Parts<nlmsghdr> parts(got);
     nlmsghdr head{};
     std::string_view body;
@@ -175,7 +122,6 @@ Result<std::string> NetLinks::exchange(std::string message, const std::string& w
       if (failure != 0) return sys_error(-failure, what);
       return reply;
     }
-    reply += got;
   }
   return make_error(Kind::corrupt, what + ": an endless answer");
 }

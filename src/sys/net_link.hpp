@@ -28,6 +28,26 @@ struct LinkAddress {
 /// lengths that do not fit end the reading. Pure.
 std::vector<LinkAddress> parse_addresses(std::string_view messages, uint32_t index);
 
+/// A route of IPv4 as the kernel tells it.
+struct Route {
+  std::string destination;  ///< 4 bytes
+  uint8_t prefix_length = 0;
+  uint32_t index = 0;  ///< of the interface; 0: none
+  bool operator==(const Route&) const = default;
+};
+
+/// The routes to other machines (unicast, and what is blackholed or unreachable) in the messages of
+/// a RTM_GETROUTE dump; lengths that do not fit end the reading. Pure.
+std::vector<Route> parse_routes(std::string_view messages);
+
+struct LinkName {
+  uint32_t index = 0;
+  std::string name;
+  bool operator==(const LinkName&) const = default;
+};
+/// Of a RTM_GETLINK dump, as parse_routes().
+std::vector<LinkName> parse_links(std::string_view messages);
+
 class NetLinks {
  public:
   /// For the namespace that this process is in. socket(2) AF_NETLINK
@@ -49,6 +69,26 @@ class NetLinks {
   Result<void> add(uint32_t index, const LinkAddress& address);
   /// RTM_NEWLINK
   Result<void> raise(uint32_t index);
+
+  // ---- net_make.cpp: links of our own
+  /// Errors: exists, denied, unsupported (no bridges in this kernel). RTM_NEWLINK
+  Result<void> make_bridge(const std::string& name, std::string_view mac);
+  /// An interface here and its other end in `space`, under `peer_name` and with address `mac`.
+  /// Errors: exists, denied. RTM_NEWLINK, veth(4)
+  Result<void> make_pair(const std::string& name, const Fd& space, const std::string& peer_name,
+                         std::string_view mac);
+  /// As a port that also sends back where a packet came from: with the firewall of IPv4 on bridges
+  /// (bridge-nf-call-iptables) a container reaches its own published port that way.
+  /// RTM_NEWLINK IFLA_MASTER, IFLA_BRPORT_MODE
+  Result<void> join_bridge(uint32_t index, uint32_t bridge);
+  /// One that is gone is fine. RTM_DELLINK
+  Result<void> remove(uint32_t index);
+  /// IPv4: all that has no other way goes to `gateway`, 4 bytes. RTM_NEWROUTE
+  Result<void> add_default_route(uint32_t index, std::string_view gateway);
+  /// RTM_GETROUTE, of IPv4, of all tables
+  Result<std::vector<Route>> routes();
+  /// RTM_GETLINK
+  Result<std::vector<LinkName>> links();
 
  private:
   explicit NetLinks(Fd socket) : socket_(std::move(socket)) {}

@@ -82,5 +82,45 @@ TEST(NetLinks, stop_at_a_length_that_does_not_fit) {
   EXPECT_TRUE(parse_addresses(message(global(7), attribute(IFA_LOCAL, "abc")), 7).empty());
 }
 
+std::string route(uint8_t family, uint8_t type, uint8_t prefix_length,
+                  const std::string& attributes) {
+  rtmsg info{};
+  info.rtm_family = family;
+  info.rtm_type = type;
+  info.rtm_dst_len = prefix_length;
+  nlmsghdr head{};
+  head.nlmsg_type = RTM_NEWROUTE;
+  head.nlmsg_len = static_cast<uint32_t>(sizeof head + sizeof info + attributes.size());
+  return bytes_of(head) + bytes_of(info) + attributes;
+}
+
+TEST(NetLinks, read_the_routes_to_other_machines) {
+  std::string device = attribute(RTA_OIF, bytes_of(uint32_t{3}));
+  std::string away = route(AF_INET, RTN_UNICAST, 24, attribute(RTA_DST, kLocal) + device);
+  std::string rest = route(AF_INET, RTN_UNICAST, 0, device);
+  std::string hole = route(AF_INET, RTN_BLACKHOLE, 8, attribute(RTA_DST, kOther));
+  std::string own = route(AF_INET, RTN_LOCAL, 32, attribute(RTA_DST, kLocal) + device);
+  std::string other = route(AF_INET6, RTN_UNICAST, 24, attribute(RTA_DST, kLocal) + device);
+  EXPECT_EQ(parse_routes(own + away + other + rest + hole),
+            (std::vector<Route>{{kLocal, 24, 3}, {std::string(4, '\0'), 0, 3}, {kOther, 8, 0}}));
+  for (size_t size = 0; size < away.size(); ++size) {
+    EXPECT_TRUE(parse_routes(away.substr(0, size)).empty()) << size;
+  }
+}
+
+TEST(NetLinks, read_the_names_of_interfaces) {
+  ifinfomsg info{};
+  info.ifi_index = 5;
+  std::string attributes = attribute(IFLA_IFNAME, std::string("eth0\0", 5));
+  nlmsghdr head{};
+  head.nlmsg_type = RTM_NEWLINK;
+  head.nlmsg_len = static_cast<uint32_t>(sizeof head + sizeof info + attributes.size());
+  std::string whole = bytes_of(head) + bytes_of(info) + attributes;
+  EXPECT_EQ(parse_links(whole + whole), (std::vector<LinkName>{{5, "eth0"}, {5, "eth0"}}));
+  for (size_t size = 0; size < whole.size(); ++size) {
+    EXPECT_TRUE(parse_links(whole.substr(0, size)).empty()) << size;
+  }
+}
+
 }  // namespace
 }  // namespace berth::sys

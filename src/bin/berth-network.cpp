@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// berth-network: gives one container its network, and takes it back. A hook that berth puts into
+// the config of a container (docs/decisions/0090): the container's state comes on standard input,
+// a failure goes to standard error as one line of JSON.
+//
+//   berth-network attach DIRECTORY REQUEST   createRuntime: REQUEST is a network::Request as JSON
+//   berth-network detach DIRECTORY           poststop
+//   berth-network keep DIRECTORY ID          waits for the end of an ordinary user's container
+#include <unistd.h>
+
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "base/text.hpp"
+#include "json/fields.hpp"
+#include "network/attach/serve.hpp"
+#include "network/attach/user_mode.hpp"
+#include "sys/file.hpp"
+#include "sys/mode.hpp"
+#include "sys/program.hpp"
+#include "sys/umask.hpp"
+
+namespace berth::network {
+namespace {
+
+constexpr size_t kMaxState = size_t{1} << 20;
+
+Result<HookState> read_state() {
+  sys::Fd in(STDIN_FILENO);
+  std::string text = TRY(sys::read_all(in, "standard input", kMaxState));
+  return parse_state(text);
+}
+
+Result<void> run(const std::vector<std::string>& words) {
+  sys::set_umask(022);
+  // Whatever the caller left open goes to no helper of ours.
+  TRY(sys::close_on_exec_from(3));
+  bool is_attach = words.size() == 4 && words[1] == "attach";
+  bool is_detach = words.size() == 3 && words[1] == "detach";
+  bool is_keep = words.size() == 4 && words[1] == "keep";
+  if (is_attach) {
+    auto request = TRY(json::read<Request>(words[3], "request"));
+    HookState state = TRY(read_state());
+    return attach(words[2], state, request);
+  }
+  if (is_detach) {
+    HookState state = TRY(read_state());
+    return detach(words[2], state.id);
+  }
+  if (is_keep) return keep_until_end(words[2], words[3]);
+  return make_error(Kind::usage, "berth-network is called by berth");
+}
+
+int fail(const Error& error) {
+  std::string line = write_failure(error) + "\n";
+  std::fwrite(line.data(), 1, line.size(), stderr);
+  return 1;
+}
+
+}  // namespace
+}  // namespace berth::network
+
+int main(int argc, char** argv) {
+  try {
+    auto done = berth::network::run({argv, argv + argc});
+    return done.ok() ? 0 : berth::network::fail(done.error());
+  } catch (const std::exception& exception) {
+    return berth::network::fail(
+        berth::make_error(berth::Kind::bug, std::string("unexpected: ") + exception.what()));
+  }
+}

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "network/attach/nftables.hpp"
+
+#include <nftables/libnftables.h>
+
+#include <memory>
+#include <string_view>
+
+#include "base/text.hpp"
+
+namespace berth::network {
+
+Result<void> apply_rules(const std::string& rules) {
+  std::unique_ptr<nft_ctx, void (*)(nft_ctx*)> context(nft_ctx_new(NFT_CTX_DEFAULT), nft_ctx_free);
+  if (context == nullptr) return make_error(Kind::busy, "open libnftables");
+  nft_ctx_buffer_error(context.get());
+  nft_ctx_buffer_output(context.get());
+  if (nft_run_cmd_from_buffer(context.get(), rules.c_str()) == 0) return {};
+  const char* said = nft_ctx_get_error_buffer(context.get());
+  std::string_view first = split(said != nullptr ? said : "", '\n').front();
+  bool denied = first.find("Operation not permitted") != first.npos;
+  return make_error(denied ? Kind::denied : Kind::io,
+                    "set firewall rules: " + escape_controls(trim(first)));
+}
+
+}  // namespace berth::network

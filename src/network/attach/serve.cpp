@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs as: berth-network, as root or as id 0 of a user namespace, for berth-runtime. Capabilities
+// used: CAP_NET_ADMIN here and in the container's network namespace, CAP_SYS_ADMIN to enter it.
+// Hostile: nothing of the container's runs yet at attach; names of containers never get into rules.
+#include "network/attach/serve.hpp"
+
+#include <fcntl.h>
+#include <sched.h>
+
+#include "base/text.hpp"
+#include "json/fields.hpp"
+#include "network/attach/bridge.hpp"
+#include "network/attach/leases.hpp"
+#include "network/attach/user_mode.hpp"
+#include "network/names.hpp"
+#include "sys/file.hpp"
+#include "sys/process.hpp"
+
+namespace berth::network {
+namespace {
+
+constexpr size_t kMaxNames = size_t{64} << 10;
+
+Result<sys::Fd> open_space(int pid) {
+  std::string path = "/proc/" + std::to_string(pid) + "/ns/net";
+  sys::Fd space = TRY(sys::open_at(sys::cwd(), path, O_RDONLY));
+  sys::Fd own = TRY(sys::open_at(sys::cwd(), "/proc/self/ns/net", O_RDONLY));
+  if (TRY(sys::stat_fd(space, path)).st_ino == TRY(sys::stat_fd(own, "our own")).st_ino) {
+    return make_error(Kind::usage, "give the container a network: it shares ours");
+  }
+  return space;
+}
+
+/// In place, because the container may have them mounted.
+Result<void> write_names(const Request& request, const Lease& lease) {
+  auto rewrite = [](const std::string& file, auto&& change) -> Result<void> {
+    if (file.empty()) return {};
+    std::string text = TRY(sys::read_file(sys::cwd(), file, kMaxNames));
+    return sys::write_file(sys::cwd(), file, change(text), 0644);
+  };
+  TRY(rewrite(request.hosts_file, [&](const std::string& text) {
+    return with_addresses(text, lease.address, lease.host);
+  }));
+  return rewrite(request.resolver_file, [&](const std::string& text) {
+    return with_nameservers(text, lease.nameservers);
+  });
+}
+
+Result<void> detach(Leases& leases, const std::string& id) {
+  auto lease = TRY(leases.find(id));
+  if (!lease) return {};
+  return lease->mode == kBridge ? detach_bridge(leases, *lease) : detach_user_mode(leases, *lease);
+}
+
+}  // namespace
+
+Result<HookState> parse_state(std::string_view text) {
+  return json::read<HookState>(text, "state of the container");
+}
+
+Result<void> attach(const std::string& directory, const HookState& state, const Request& request) {
+  sys::Fd space = TRY(open_space(state.pid));
+  Leases leases = TRY(Leases::open(directory));
+  TRY(detach(leases, state.id));
+  Lease lease;
+  lease.id = state.id;
+  lease.mode = request.mode;
+  lease.boot_id = TRY(sys::boot_id());
+  lease.holder = TRY(name_process(state.pid));
+  if (request.mode == kBridge) {
+    TRY(attach_bridge(leases, request, space, lease));
+  } else if (request.mode == kPasta || request.mode == kSlirp) {
+    TRY(attach_user_mode(leases, request, space, lease));
+  } else {
+    return make_error(Kind::usage, "attach network " + quoted(request.mode) + ": unknown mode");
+  }
+  auto named = write_names(request, lease);
+  if (!named.ok()) ignore(detach(leases, state.id));
+  return named;
+}
+
+Result<void> detach(const std::string& directory, const std::string& id) {
+  // Most have none, and whoever never had one has no directory.
+  if (!TRY(sys::stat_entry(sys::cwd(), directory))) return {};
+  Leases leases = TRY(Leases::open(directory));
+  return detach(leases, id);
+}
+
+}  // namespace berth::network

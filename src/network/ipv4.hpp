@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace berth::network {
+
+/// An IPv4 address in the order of the host: 10.0.0.1 is 0x0a000001.
+using Ipv4 = uint32_t;
+
+std::optional<Ipv4> parse_ipv4(std::string_view text);
+std::string text_of(Ipv4 address);
+/// The four bytes as they travel.
+std::string bytes_of(Ipv4 address);
+/// Of four bytes as they travel.
+std::optional<Ipv4> from_bytes(std::string_view bytes);
+
+struct Subnet {
+  Ipv4 base = 0;
+  uint8_t prefix_length = 0;
+  Ipv4 mask() const { return prefix_length == 0 ? 0 : ~Ipv4{0} << (32 - prefix_length); }
+  Ipv4 last() const { return base | ~mask(); }  ///< the broadcast address
+  bool contains(Ipv4 address) const { return (address & mask()) == base; }
+  bool overlaps(const Subnet& other) const { return contains(other.base) || other.contains(base); }
+  std::string text() const { return text_of(base) + "/" + std::to_string(prefix_length); }
+  bool operator==(const Subnet&) const = default;
+};
+
+/// A private subnet that overlaps none of `taken`, which are the host's routes; a default route
+/// (/0) takes nothing. The same input gives the same subnet, another `turn` begins elsewhere.
+/// 65,533 addresses for containers, where there is room.
+std::optional<Subnet> choose_subnet(const std::vector<Subnet>& taken, uint32_t turn);
+/// The same with 253 addresses, for user-mode networks: 10.0.2.0/24, which people know from them,
+/// where it is free.
+std::optional<Subnet> choose_small_subnet(const std::vector<Subnet>& taken);
+
+/// The lowest address of `subnet` that is neither its first two nor its last, nor in `taken`.
+std::optional<Ipv4> choose_address(const Subnet& subnet, const std::vector<Ipv4>& taken);
+
+}  // namespace berth::network

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "network/names.hpp"
+
+#include <utility>
+
+#include "base/text.hpp"
+#include "network/ipv4.hpp"
+
+namespace berth::network {
+namespace {
+
+bool is_nameserver(const std::vector<std::string_view>& words) {
+  return words.size() >= 2 && words[0] == "nameserver";
+}
+
+}  // namespace
+
+std::vector<std::string> nameservers_of(std::string_view resolv_conf) {
+  std::vector<std::string> found;
+  for (std::string_view line : split(resolv_conf, '\n')) {
+    auto words = split_blank(line);
+    if (is_nameserver(words)) found.emplace_back(words[1]);
+  }
+  return found;
+}
+
+std::vector<std::string> reachable(const std::vector<std::string>& nameservers) {
+  std::vector<std::string> found;
+  for (const std::string& text : nameservers) {
+    auto address = parse_ipv4(text);
+    bool usable = address && (*address >> 24) != 127 && *address != 0;
+    if (usable) found.push_back(text);
+  }
+  return found;
+}
+
+std::vector<std::string> fallback_nameservers() {
+  return {"8.8.8.8", "8.8.4.4"};
+}
+
+std::string with_nameservers(std::string_view resolv_conf,
+                             const std::vector<std::string>& nameservers) {
+  std::string text;
+  for (std::string_view line : split(resolv_conf, '\n')) {
+    auto words = split_blank(line);
+    bool dropped =
+        words.empty() || is_nameserver(words) || words[0][0] == '#' || words[0][0] == ';';
+    if (!dropped) text += std::string(line) + "\n";
+  }
+  for (const std::string& one : nameservers) text += "nameserver " + one + "\n";
+  return text;
+}
+
+std::string with_addresses(std::string_view hosts, std::string_view own, std::string_view host) {
+  std::string text;
+  for (std::string_view line : split(hosts, '\n')) {
+    for (auto [placeholder, address] : {std::pair{kOwnAddress, own}, {kHostGateway, host}}) {
+      if (!line.starts_with(placeholder) || address.empty()) continue;
+      text += address;
+      line.remove_prefix(placeholder.size());
+      break;
+    }
+    text += line;
+    text += '\n';
+  }
+  // The last part has no line of its own.
+  if (!text.empty()) text.pop_back();
+  return text;
+}
+
+}  // namespace berth::network

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "network/publish.hpp"
+
+#include <algorithm>
+#include <tuple>
+
+#include "base/text.hpp"
+#include "network/ipv4.hpp"
+
+namespace berth::network {
+namespace {
+
+struct Range {
+  uint16_t first = 0;
+  uint16_t last = 0;
+  unsigned size() const { return last - first + 1U; }
+};
+
+Error refused(std::string_view text, const std::string& why) {
+  return make_error(Kind::usage, "publish " + quoted(text) + ": " + why,
+                    "-p [ADDRESS:][HOST-PORT:]CONTAINER-PORT[/udp]");
+}
+
+std::optional<uint16_t> parse_port(std::string_view text) {
+  auto number = parse_u64(text);
+  if (!number || *number == 0 || *number > 65535) return std::nullopt;
+  return static_cast<uint16_t>(*number);
+}
+
+std::optional<Range> parse_range(std::string_view text) {
+  auto parts = split(text, '-');
+  if (parts.size() > 2) return std::nullopt;
+  auto first = parse_port(parts.front());
+  auto last = parse_port(parts.back());
+  if (!first || !last || *last < *first) return std::nullopt;
+  return Range{*first, *last};
+}
+
+Result<std::string> parse_protocol(std::string_view text, std::string_view whole) {
+  std::string name = to_lower(text);
+  if (name == "tcp" || name == "udp") return name;
+  if (name == "sctp") {
+    return make_error(Kind::unsupported, "publish " + quoted(whole) + ": sctp",
+                      "tcp or udp, or --network host");
+  }
+  return refused(whole, "Invalid proto: " + std::string(text));
+}
+
+/// The three texts around the last two colons; an address of IPv6 has brackets and colons.
+struct Pieces {
+  std::string_view address;
+  std::string_view host;
+  std::string_view container;
+};
+Pieces cut(std::string_view text) {
+  size_t last = text.rfind(':');
+  if (last == text.npos) return {{}, {}, text};
+  size_t second = last == 0 ? text.npos : text.rfind(':', last - 1);
+  if (second == text.npos) return {{}, text.substr(0, last), text.substr(last + 1)};
+  return {text.substr(0, second), text.substr(second + 1, last - second - 1),
+          text.substr(last + 1)};
+}
+
+Result<std::string> parse_address(std::string_view address, std::string_view whole) {
+  if (address.empty()) return std::string();
+  if (parse_ipv4(address)) return std::string(address);
+  if (address.find(':') != address.npos) {
+    return make_error(Kind::unsupported, "publish " + quoted(whole) + ": an IPv6 address",
+                      "an IPv4 address, or --network host");
+  }
+  return refused(whole, "Invalid ip address: " + std::string(address));
+}
+
+Result<Publish> combine(std::string_view whole, const Pieces& pieces, std::string_view protocol) {
+  Publish publish;
+  publish.protocol = TRY(parse_protocol(protocol, whole));
+  publish.host_address = TRY(parse_address(pieces.address, whole));
+  if (pieces.container.empty()) return refused(whole, "No port specified");
+  auto container = parse_range(pieces.container);
+  if (!container) return refused(whole, "Invalid containerPort: " + std::string(pieces.container));
+  publish.container_first = container->first;
+  publish.count = static_cast<uint16_t>(container->size());
+  if (pieces.host.empty()) return publish;
+  auto host = parse_range(pieces.host);
+  if (!host) return refused(whole, "Invalid hostPort: " + std::string(pieces.host));
+  if (host->size() != container->size() && container->size() != 1) {
+    return refused(whole, "Invalid ranges specified for container and host Ports: " +
+                              std::string(pieces.container) + " and " + std::string(pieces.host));
+  }
+  publish.host_first = host->first;
+  publish.host_last = host->last;
+  return publish;
+}
+
+/// "published=8080,target=80".
+Result<Publish> parse_members(std::string_view text) {
+  Pieces pieces;
+  std::string_view protocol = "tcp";
+  for (std::string_view part : split(text, ',')) {
+    size_t equals = part.find('=');
+    std::string_view name = part.substr(0, equals);
+    std::string_view value = equals == part.npos ? "" : part.substr(equals + 1);
+    if (name == "target") {
+      pieces.container = value;
+    } else if (name == "published") {
+      pieces.host = value;
+    } else if (name == "protocol") {
+      protocol = value;
+    } else {
+      return refused(text, "invalid field " + quoted(name));
+    }
+  }
+  return combine(text, pieces, protocol);
+}
+
+}  // namespace
+
+Result<Publish> parse_publish(std::string_view text) {
+  if (text.find('=') != text.npos) return parse_members(text);
+  size_t slash = text.find('/');
+  std::string_view protocol = slash == text.npos ? "tcp" : text.substr(slash + 1);
+  return combine(text, cut(text.substr(0, slash)), protocol);
+}
+
+Result<Exposed> parse_exposed(std::string_view text) {
+  size_t slash = text.find('/');
+  std::string protocol = to_lower(slash == text.npos ? "tcp" : text.substr(slash + 1));
+  auto range = parse_range(text.substr(0, slash));
+  bool known = protocol == "tcp" || protocol == "udp" || protocol == "sctp";
+  if (!range || !known) {
+    return make_error(Kind::usage, "invalid range format for --expose: " + quoted(text),
+                      "--expose PORT[-PORT][/udp]");
+  }
+  return Exposed{range->first, range->last, protocol};
+}
+
+std::vector<Publish> all_ports(std::vector<Publish> publish, const std::vector<Exposed>& exposed,
+                               PublishAll all) {
+  if (all == PublishAll::no) return publish;
+  auto is_named = [](const std::vector<Publish>& list, unsigned port, const std::string& protocol) {
+    return std::any_of(list.begin(), list.end(), [&](const Publish& one) {
+      return one.protocol == protocol && port >= one.container_first &&
+             port < one.container_first + unsigned{one.count};
+    });
+  };
+  for (const Exposed& one : exposed) {
+    if (one.protocol == "sctp") continue;
+    for (unsigned port = one.first; port <= one.last; ++port) {
+      if (is_named(publish, port, one.protocol)) continue;
+      publish.push_back({"", 0, 0, static_cast<uint16_t>(port), 1, one.protocol});
+    }
+  }
+  return publish;
+}
+
+std::string list_ports(const std::vector<Published>& published,
+                       const std::vector<Exposed>& exposed) {
+  std::vector<std::string> parts;
+  std::vector<Published> sorted = published;
+  auto rank = [](const Published& one) {
+    return std::tie(one.container_port, one.protocol, one.host_address, one.host_port);
+  };
+  std::sort(sorted.begin(), sorted.end(),
+            [&](const Published& a, const Published& b) { return rank(a) < rank(b); });
+  // docker joins what is next to each other on both sides: "0.0.0.0:80-82->80-82/tcp".
+  for (size_t i = 0; i < sorted.size();) {
+    const Published& first = sorted[i];
+    size_t n = 1;
+    while (i + n < sorted.size() && sorted[i + n].protocol == first.protocol &&
+           sorted[i + n].host_address == first.host_address &&
+           sorted[i + n].host_port == first.host_port + n &&
+           sorted[i + n].container_port == first.container_port + n) {
+      ++n;
+    }
+    auto range = [&](unsigned from) {
+      return std::to_string(from) + (n > 1 ? "-" + std::to_string(from + n - 1) : "");
+    };
+    parts.push_back(first.host_address + ":" + range(first.host_port) + "->" +
+                    range(first.container_port) + "/" + first.protocol);
+    i += n;
+  }
+  for (const Exposed& one : exposed) {
+    bool shown = std::any_of(sorted.begin(), sorted.end(), [&](const Published& port) {
+      return port.protocol == one.protocol && port.container_port >= one.first &&
+             port.container_port <= one.last;
+    });
+    if (shown) continue;
+    parts.push_back(std::to_string(one.first) +
+                    (one.last > one.first ? "-" + std::to_string(one.last) : "") + "/" +
+                    one.protocol);
+  }
+  return join(parts, ", ");
+}
+
+}  // namespace berth::network

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+#include "network/request.hpp"
+
+namespace berth::network {
+
+/// One --publish as docker reads it: [ADDRESS:][PORT[-PORT]]:PORT[-PORT][/tcp|/udp], a port of the
+/// container alone, or "published=8080,target=80,protocol=tcp". A range of the host with a single
+/// port of the container means any that is free.
+/// Errors: usage, with docker's words (a port that is none, ranges of two lengths, a protocol);
+/// unsupported (sctp, an IPv6 address).
+Result<Publish> parse_publish(std::string_view text);
+
+/// A port or a range of an image's ExposedPorts and of --expose: "80/tcp", "8000-8010".
+/// Errors: usage.
+struct Exposed {
+  uint16_t first = 0;
+  uint16_t last = 0;
+  std::string protocol;
+  bool operator==(const Exposed&) const = default;
+};
+Result<Exposed> parse_exposed(std::string_view text);
+
+/// What is to be published: `publish` as it is, and with `all` every port of `exposed` that it does
+/// not name, at any free port of the host.
+enum class PublishAll { no, yes };
+std::vector<Publish> all_ports(std::vector<Publish> publish, const std::vector<Exposed>& exposed,
+                               PublishAll all);
+
+/// "0.0.0.0:8080->80/tcp, 53/udp": what `docker ps` says of ports; those that are exposed and not
+/// published come last.
+std::string list_ports(const std::vector<Published>& published,
+                       const std::vector<Exposed>& exposed);
+
+}  // namespace berth::network

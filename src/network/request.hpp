@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// What berth and berth-network say to each other. berth-network is a hook of the container
+// (docs/decisions/0090): its request is an argument, the container's id and process come in the
+// state on its standard input, and what came of it is a lease, a file that berth reads.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace berth::network {
+
+/// Ports to publish, one after the other: `count` of the host from `host_first` on to `count` of
+/// the container from `container_first` on.
+struct Publish {
+  std::string host_address;  ///< empty: all
+  uint16_t host_first = 0;   ///< 0: any that is free
+  uint16_t host_last = 0;    ///< above the last of `count`: any that is free among them
+  uint16_t container_first = 0;
+  uint16_t count = 1;
+  std::string protocol = "tcp";  ///< tcp or udp
+  bool operator==(const Publish&) const = default;
+};
+template <class V>
+void fields(V& v, Publish& p) {
+  v.optional("host_address", p.host_address);
+  v.optional("host_first", p.host_first);
+  v.optional("host_last", p.host_last);
+  v.required("container_first", p.container_first);
+  v.required("count", p.count);
+  v.required("protocol", p.protocol);
+}
+
+/// One port as it was published.
+struct Published {
+  std::string host_address;  ///< "0.0.0.0" for all
+  uint16_t host_port = 0;
+  uint16_t container_port = 0;
+  std::string protocol;
+  bool operator==(const Published&) const = default;
+};
+template <class V>
+void fields(V& v, Published& p) {
+  v.required("host_address", p.host_address);
+  v.required("host_port", p.host_port);
+  v.required("container_port", p.container_port);
+  v.required("protocol", p.protocol);
+}
+
+inline constexpr const char* kBridge = "bridge";
+inline constexpr const char* kPasta = "pasta";
+inline constexpr const char* kSlirp = "slirp4netns";
+
+/// What `attach` is asked for.
+struct Request {
+  std::string mode;     ///< kBridge, kPasta or kSlirp
+  std::string program;  ///< of pasta or slirp4netns; absolute
+  std::vector<Publish> ports;
+  std::string hosts_file;     ///< gets the container's address (names.hpp); empty: none
+  std::string resolver_file;  ///< gets nameservers in the place of its own; empty: none
+};
+template <class V>
+void fields(V& v, Request& r) {
+  v.required("mode", r.mode);
+  v.optional("program", r.program);
+  v.optional("ports", r.ports);
+  v.optional("hosts_file", r.hosts_file);
+  v.optional("resolver_file", r.resolver_file);
+}
+
+/// One process, for as long as this machine runs.
+struct ProcessName {
+  int pid = 0;
+  uint64_t start_time = 0;  ///< clock ticks since boot
+  bool operator==(const ProcessName&) const = default;
+};
+template <class V>
+void fields(V& v, ProcessName& p) {
+  v.required("pid", p.pid);
+  v.required("start_time", p.start_time);
+}
+
+/// What a container has of the network: <id>.json in the directory of the networks. It counts as
+/// long as `holder` lives in the boot `boot_id`.
+struct Lease {
+  std::string id;
+  std::string mode;
+  std::string boot_id;
+  ProcessName holder;  ///< the container's first process
+  std::string address;
+  uint8_t prefix_length = 0;
+  std::string gateway;
+  std::string host;       ///< an address of the host's for the container; empty: none
+  std::string mac;        ///< of the container's interface; only with a bridge
+  std::string interface;  ///< the host's end of it; only with a bridge
+  std::vector<std::string> nameservers;
+  std::vector<Published> ports;
+  std::optional<ProcessName> helper;  ///< pasta or slirp4netns
+};
+template <class V>
+void fields(V& v, Lease& l) {
+  v.required("id", l.id);
+  v.required("mode", l.mode);
+  v.required("boot_id", l.boot_id);
+  v.required("holder", l.holder);
+  v.required("address", l.address);
+  v.required("prefix_length", l.prefix_length);
+  v.required("gateway", l.gateway);
+  v.optional("host", l.host);
+  v.optional("mac", l.mac);
+  v.optional("interface", l.interface);
+  v.optional("nameservers", l.nameservers);
+  v.optional("ports", l.ports);
+  v.optional("helper", l.helper);
+}
+
+/// Where the lease of container `id` lies in the directory of the networks.
+inline std::string lease_file(const std::string& id) {
+  return id + ".json";
+}
+
+/// A failure of berth-network as the one line of JSON that it prints on standard error.
+std::string write_failure(const Error& error);
+/// The error in what a hook has printed; nothing where that is something else.
+std::optional<Error> read_failure(std::string_view text);
+
+}  // namespace berth::network

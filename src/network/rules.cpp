@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "network/rules.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace berth::network {
+namespace {
+
+constexpr const char* kDefaultDirectory = "/run/berth/network";
+
+bool is_word(std::string_view text, std::string_view others) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [&](char c) {
+    bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    return plain || others.find(c) != others.npos;
+  });
+}
+
+Error unchecked(std::string_view text) {
+  return make_error(Kind::bug, "make rules with '" + std::string(text) + "'");
+}
+
+/// Nothing gets into a rule that could end a word of it.
+Result<void> check(const Lease& lease) {
+  if (!parse_ipv4(lease.address)) return unchecked(lease.address);
+  if (!is_word(lease.mac, ":")) return unchecked(lease.mac);
+  if (!is_word(lease.interface, ".")) return unchecked(lease.interface);
+  for (const Published& port : lease.ports) {
+    if (!parse_ipv4(port.host_address)) return unchecked(port.host_address);
+    if (port.protocol != "tcp" && port.protocol != "udp") return unchecked(port.protocol);
+  }
+  return {};
+}
+
+Result<void> check(const RuleInputs& inputs) {
+  if (!is_word(inputs.names.bridge, "")) return unchecked(inputs.names.bridge);
+  if (!is_word(inputs.names.port_prefix, ".")) return unchecked(inputs.names.port_prefix);
+  for (const Lease& lease : inputs.leases) TRY(check(lease));
+  // Names of host interfaces may hold nearly anything; one with a quote is not ours to forward for.
+  for (const std::string& name : inputs.forwarded) {
+    if (!is_word(name, "._-@:")) return unchecked(name);
+  }
+  return {};
+}
+
+std::string drop(std::string_view family, const std::string& table) {
+  // Added first, so that deleting does not fail.
+  return fmt::format("add table {0} {1}\ndelete table {0} {1}\n", family, table);
+}
+
+std::string ports_map(const RuleInputs& inputs, const std::string& protocol, bool any_address) {
+  std::string elements;
+  for (const Lease& lease : inputs.leases) {
+    for (const Published& port : lease.ports) {
+      bool is_any = port.host_address == "0.0.0.0";
+      if (port.protocol != protocol || is_any != any_address) continue;
+      std::string key = any_address ? "" : port.host_address + " . ";
+      elements += fmt::format("{}{}{} : {} . {}", elements.empty() ? "" : ", ", key, port.host_port,
+                              lease.address, port.container_port);
+    }
+  }
+  return fmt::format("  map {}_{} {{ type {}inet_service : ipv4_addr . inet_service; {}}}\n",
+                     protocol, any_address ? "any" : "at", any_address ? "" : "ipv4_addr . ",
+                     elements.empty() ? "" : "elements = { " + elements + " }; ");
+}
+
+}  // namespace
+
+Names names_for(const std::string& directory) {
+  if (directory == kDefaultDirectory) return {"berth0", "bv0."};
+  uint32_t hash = 2166136261;  // FNV-1a
+  for (unsigned char c : directory) hash = (hash ^ c) * 16777619;
+  std::string tag = fmt::format("{:06x}", hash & 0xffffff);
+  return {"berth" + tag, "bv" + tag + "."};
+}
+
+Result<std::string> make_rules(const RuleInputs& inputs) {
+  TRY(check(inputs));
+  const std::string& bridge = inputs.names.bridge;
+  std::string subnet = inputs.subnet.text();
+  std::string text = drop("ip", bridge) + fmt::format("table ip {} {{\n", bridge);
+  for (const char* protocol : {"tcp", "udp"}) {
+    text += ports_map(inputs, protocol, true) + ports_map(inputs, protocol, false);
+  }
+  text += "  chain published {\n";
+  for (const char* protocol : {"tcp", "udp"}) {
+    text += fmt::format("    dnat ip to ip daddr . {0} dport map @{0}_at\n", protocol);
+    text += fmt::format("    dnat ip to {0} dport map @{0}_any\n", protocol);
+  }
+  text += "  }\n";
+  // What was sent by others to an address of this host, and what this host sends to itself.
+  text +=
+      "  chain arriving {\n"
+      "    type nat hook prerouting priority dstnat; policy accept;\n"
+      "    fib daddr type local jump published\n"
+      "  }\n"
+      "  chain own {\n"
+      "    type nat hook output priority -100; policy accept;\n"
+      "    fib daddr type local jump published\n"
+      "  }\n";
+  text += fmt::format(
+      "  chain leaving {{\n"
+      "    type nat hook postrouting priority srcnat; policy accept;\n"
+      "    ip saddr {1} oifname != \"{0}\" masquerade\n"
+      // From this host to itself by way of a published port, and from a container likewise: without
+      // this the answer would take another way.
+      "    ip saddr 127.0.0.0/8 oifname \"{0}\" masquerade\n"
+      "    ip saddr {1} oifname \"{0}\" ct status dnat masquerade\n"
+      "  }}\n",
+      bridge, subnet);
+  // The bridge may carry loopback addresses, for what is published on 127.0.0.1; a container that
+  // sends to one would reach what only this host's own programs may (CVE-2020-8558).
+  text += fmt::format(
+      "  chain guard {{\n"
+      "    type filter hook prerouting priority raw; policy accept;\n"
+      "    iifname \"{0}\" ip daddr 127.0.0.0/8 drop\n"
+      "    iifname \"{0}\" ip saddr 127.0.0.0/8 drop\n"
+      "  }}\n",
+      bridge);
+  // Neighbours of this host reach what is published, and nothing else of a container.
+  text += fmt::format(
+      "  chain passing {{\n"
+      "    type filter hook forward priority filter; policy accept;\n"
+      "    oifname \"{0}\" iifname \"{0}\" accept\n"
+      "    oifname \"{0}\" ct state established,related accept\n"
+      "    oifname \"{0}\" ct status dnat accept\n"
+      "    oifname \"{0}\" drop\n",
+      bridge);
+  for (const std::string& name : inputs.forwarded) {
+    // It was no router before, and becomes none for others.
+    text += fmt::format("    iifname \"{}\" oifname != \"{}\" drop\n", name, bridge);
+  }
+  text += "  }\n}\n";
+  return text;
+}
+
+Result<std::string> make_bridge_rules(const RuleInputs& inputs) {
+  TRY(check(inputs));
+  std::string elements;
+  for (const Lease& lease : inputs.leases) {
+    elements += fmt::format("{}\"{}\" . {} . {}", elements.empty() ? "" : ", ", lease.interface,
+                            lease.mac, lease.address);
+  }
+  std::string text = drop("bridge", inputs.names.bridge);
+  text += fmt::format(
+      "table bridge {0} {{\n"
+      "  set ports {{ type ifname . ether_addr . ipv4_addr; {2}}}\n"
+      "  chain honest {{\n"
+      "    type filter hook prerouting priority -300; policy accept;\n"
+      "    iifname != \"{1}*\" accept\n"
+      "    iifname . ether saddr . ip saddr @ports accept\n"
+      "    iifname . ether saddr . arp saddr ip @ports "
+      "iifname . arp saddr ether . arp saddr ip @ports accept\n"
+      "    drop\n"
+      "  }}\n"
+      "}}\n",
+      inputs.names.bridge, inputs.names.port_prefix,
+      elements.empty() ? "" : "elements = { " + elements + " }; ");
+  return text;
+}
+
+std::string drop_rules(const Names& names) {
+  return drop("ip", names.bridge);
+}
+
+std::string drop_bridge_rules(const Names& names) {
+  return drop("bridge", names.bridge);
+}
+
+}  // namespace berth::network

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "network/names.hpp"
+
+#include <gtest/gtest.h>
+
+#include "network/request.hpp"
+
+namespace berth::network {
+namespace {
+
+using Words = std::vector<std::string>;
+
+TEST(Resolver, leaves_out_what_a_container_cannot_reach) {
+  EXPECT_EQ(nameservers_of("# x\nnameserver 127.0.0.53\nnameserver\t10.0.0.1\noptions ndots:2\n"),
+            (Words{"127.0.0.53", "10.0.0.1"}));
+  EXPECT_EQ(reachable({"127.0.0.53", "10.0.0.1", "::1", "fe80::1%eth0", "0.0.0.0", "x"}),
+            (Words{"10.0.0.1"}));
+}
+
+TEST(Resolver, keeps_all_but_the_nameservers) {
+  EXPECT_EQ(
+      with_nameservers("; note\nsearch a b\nnameserver 1.2.3.4\n\noptions ndots:2", {"10.0.2.3"}),
+      "search a b\noptions ndots:2\nnameserver 10.0.2.3\n");
+  EXPECT_EQ(with_nameservers("", {"10.0.2.3"}), "nameserver 10.0.2.3\n");
+}
+
+TEST(Hosts, get_addresses_in_the_place_of_what_was_not_known) {
+  EXPECT_EQ(with_addresses("127.0.0.1\tlocalhost\n127.0.1.1\tabc\nhost-gateway\tdocker.host\n",
+                           "10.0.2.100", "192.0.2.1"),
+            "127.0.0.1\tlocalhost\n10.0.2.100\tabc\n192.0.2.1\tdocker.host\n");
+  EXPECT_EQ(with_addresses("host-gateway\tx", "10.0.2.100", ""), "host-gateway\tx");
+  EXPECT_EQ(with_addresses("", "10.0.2.100", ""), "");
+}
+
+TEST(Failure, comes_through_the_output_of_a_hook) {
+  Error error =
+      make_error(Kind::busy, "bind '0.0.0.0:80'", "another").with_context("cannot publish");
+  auto read = read_failure(write_failure(error));
+  ASSERT_TRUE(read);
+  EXPECT_EQ(to_line(*read), to_line(error));
+  EXPECT_EQ(read->kind, Kind::busy);
+  EXPECT_EQ(read->hint, "another");
+  EXPECT_EQ(read_failure("cannot execute: no such file"), std::nullopt);
+}
+
+}  // namespace
+}  // namespace berth::network
