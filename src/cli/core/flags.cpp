@@ -130,6 +130,24 @@ class Getopt {
     return inside ? argv_[at] : argv_[index_before()];
   }
 
+  /// Whether the '=' that getopt has met stands behind `letter` in its word.
+  bool is_behind(char letter) const {
+    if (static_cast<size_t>(optind) >= words_.size()) return false;
+    std::string_view word = argv_[static_cast<size_t>(optind)];
+    size_t equals = word.find('=');
+    return equals != word.npos && equals > 0 && word[equals - 1] == letter;
+  }
+  /// The value of "-H=false", of which getopt has read the letter and met the '='; it goes on with
+  /// the next word.
+  std::string take_value() {
+    char* word = argv_[static_cast<size_t>(optind)];
+    size_t equals = std::string_view(word).find('=');
+    std::string value = word + equals + 1;
+    word[equals + 1] = '\0';  // getopt stands there
+    ++optind;
+    return value;
+  }
+
   std::vector<std::string> rest() const { return {argv_.begin() + optind, argv_.end() - 1}; }
 
  private:
@@ -221,6 +239,7 @@ Result<Parsed> parse(const FlagTable& flags, FlagsEnd end, const std::vector<std
                      std::string_view command, std::span<const Elsewhere> elsewhere) {
   Parsed parsed;
   Getopt getopt(flags, end, words);
+  const Flag* last_switch = nullptr;  // that a letter has set
   for (int code = getopt.next(); code != -1; code = getopt.next()) {
     if (code == kArgument) {
       parsed.arguments.emplace_back(optarg);
@@ -228,6 +247,18 @@ Result<Parsed> parse(const FlagTable& flags, FlagsEnd end, const std::vector<std
     }
     if (code == '?' && optopt == 0) {
       return unknown_long(flags, getopt.word(false), command, elsewhere);
+    }
+    if (code == '?' && optopt == '=' && last_switch != nullptr &&
+        getopt.is_behind(last_switch->letter)) {
+      const std::string value = getopt.take_value();
+      Result<void> stored = store(*last_switch, value);
+      if (!stored) {
+        return usage_error("invalid value " + quoted(value) + " for " +
+                               quoted(spelled(*last_switch, true)) + ": " + stored.error().what,
+                           command);
+      }
+      last_switch = nullptr;
+      continue;
     }
     if (code == '?' && optopt < kFirstFlag && optopt != kHelp) {
       return unknown_letter(flags, static_cast<char>(optopt), getopt.cluster(), command);
@@ -253,6 +284,7 @@ Result<Parsed> parse(const FlagTable& flags, FlagsEnd end, const std::vector<std
     if (missing) {
       return usage_error(shown + " needs a value (" + std::string(flag->value) + ")", command);
     }
+    last_switch = by_letter && is_switch(*flag) ? flag : nullptr;
     std::string_view value = "true";
     if (optarg != nullptr) value = optarg;
     // "-e=K=V" is "-eK=V" for docker.

@@ -67,6 +67,20 @@ TEST(Flags, values_of_letters_may_stand_apart_or_join) {
               ElementsAre("A=1", "B=2", "C=3", "=D"));
 }
 
+TEST(Flags, a_letter_without_value_may_be_set_to_false) {
+  EXPECT_FALSE(read({"-i", "-i=false"}).options.interactive);
+  Outcome joined = read({"-it=false", "-d=true", "image", "-d=false"});
+  EXPECT_TRUE(joined.options.interactive && !joined.options.terminal && joined.options.detach);
+  EXPECT_THAT(joined.parsed.arguments, ElementsAre("image", "-d=false"));
+  Outcome rmi = read({"a", "-t=true", "b", "-i"}, FlagsEnd::at_double_dash);
+  EXPECT_TRUE(rmi.options.terminal && rmi.options.interactive);
+  EXPECT_THAT(rmi.parsed.arguments, ElementsAre("a", "b"));
+  EXPECT_EQ(read({"-i=maybe"}).error,
+            "invalid value 'maybe' for '-i': expected true or false; see 'berth run --help'");
+  EXPECT_EQ(read({"-i="}).error,
+            "a value after '=' in '-i=' needs the long name of the flag; see 'berth run --help'");
+}
+
 TEST(Flags, letters_without_value_may_be_joined) {
   Options o = read({"-itd"}).options;
   EXPECT_TRUE(o.interactive && o.terminal && o.detach);
@@ -163,8 +177,10 @@ TEST(Flags, an_unknown_letter_shows_its_word) {
   EXPECT_EQ(read({"-qit"}).error, "unknown flag '-q' in '-qit'; see 'berth run --help'");
   EXPECT_EQ(read({"-qit", "x"}).error, "unknown flag '-q' in '-qit'; see 'berth run --help'");
   EXPECT_EQ(read({"-rm"}).error, "unknown flag '-rm', did you mean '--rm'? see 'berth run --help'");
-  EXPECT_EQ(read({"-i=false"}).error,
-            "a value after '=' in '-i=false' needs the long name of the flag; "
+  EXPECT_EQ(read({"-="}).error,
+            "a value after '=' in '-=' needs the long name of the flag; see 'berth run --help'");
+  EXPECT_EQ(read({"-i", "-=false"}).error,
+            "a value after '=' in '-=false' needs the long name of the flag; "
             "see 'berth run --help'");
   EXPECT_EQ(read({"-\xc3\xa9"}).error, "unknown flag in '-\xc3\xa9'; see 'berth run --help'");
 }
