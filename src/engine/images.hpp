@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,6 +21,7 @@ struct ImageSummary {
   std::string id;          ///< "sha256:…" of the config
   int64_t created_at = 0;  ///< seconds since 1970, of the config; 0: unknown
   uint64_t size = 0;       ///< unpacked bytes
+  std::map<std::string, std::string> labels;
 };
 
 /// Newest first.  Errors: io, corrupt.

@@ -119,10 +119,10 @@ def test_images_are_listed_for_people_and_for_programs(berth, two_layers):
     assert berth.ok("images", "-q") == image.id.removeprefix("sha256:")[:12] + "\n"
     assert berth.ok("images", "-q", "--no-trunc") == f"{image.id}\n"
     assert berth.ok("images", "-q", "other") == ""
-    (listed,) = json.loads(berth.ok("images", "--format", "json"))["images"]
-    assert listed["id"] == image.id
-    assert listed["digest"] == image.digest
-    assert set(listed) == {"repository", "tag", "digest", "id", "created_at", "size_bytes"}
+    listed = json.loads(berth.ok("images", "--format", "json", "--no-trunc"))
+    assert listed["ID"] == image.id
+    assert listed["Digest"] == image.digest
+    assert (listed["Repository"], listed["Tag"]) == (repository, "latest")
 
 
 def test_rmi_names_what_it_took_away(berth, two_layers):
@@ -147,9 +147,10 @@ def test_inspect_prints_an_array_as_docker_does(berth, two_layers):
 def test_history_shows_the_newest_step_first(berth, two_layers):
     reference, image = two_layers
     berth.ok("pull", "--quiet", reference)
-    steps = json.loads(berth.ok("history", "--format", "json", reference))["history"]
-    assert steps[0]["id"] == image.id
-    assert steps[1]["id"] is None
+    lines = berth.ok("history", "--no-trunc", "--format", "json", reference).splitlines()
+    steps = [json.loads(line) for line in lines]
+    assert steps[0]["ID"] == image.id
+    assert steps[1]["ID"] == "<missing>"
     assert len(berth.ok("history", reference).splitlines()) == 1 + len(steps)
 
 

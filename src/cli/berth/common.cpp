@@ -32,6 +32,18 @@ Flag format_flag(std::string& target) {
   return {"format", 0, "FORMAT", "As a table or as json", &target, {"table", "json"}};
 }
 
+Flag template_flag(std::string& target) {
+  return {"format", 0, "FORMAT", "table, json, or a template such as '{{.ID}}'", &target};
+}
+
+Flag filter_flag(std::vector<engine::Filter>& target) {
+  ReadValue read = [&target](std::string_view text) -> Result<void> {
+    target.push_back(TRY(engine::parse_filter(text)));
+    return {};
+  };
+  return {"filter", 'f', "KEY=VALUE", "Only those that fit, such as name=web", std::move(read)};
+}
+
 void add_registry_flags(FlagTable& flags, image::RegistryAccess& access) {
   flags.push_back({"tls-ca",
                    0,

@@ -9,14 +9,21 @@
 #include "cli/berth/verb.hpp"
 #include "cli/core/progress.hpp"
 #include "cli/core/words.hpp"
+#include "engine/filter.hpp"
 #include "engine/transfer.hpp"
 #include "json/value.hpp"
 
 /// What several verbs share.
 namespace berth::cli {
 
-/// --format of a list: a table for people or JSON for programs.
+/// --format of our own lists: a table for people or JSON for programs.
 Flag format_flag(std::string& target);
+
+/// --format of what docker lists too (cli/template/listing.hpp).
+Flag template_flag(std::string& target);
+
+/// --filter KEY=VALUE
+Flag filter_flag(std::vector<engine::Filter>& target);
 
 /// --tls-ca and --insecure-registry.
 void add_registry_flags(FlagTable& flags, image::RegistryAccess& access);

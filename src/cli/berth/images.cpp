@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/images.hpp"
-
 #include "base/text.hpp"
 #include "cli/berth/common.hpp"
-#include "cli/core/table.hpp"
+#include "cli/berth/container_words.hpp"
+#include "cli/template/listing.hpp"
+#include "engine/image_query.hpp"
 
 namespace berth::cli {
 namespace {
@@ -13,65 +13,72 @@ struct Options {
   bool digests = false;
   bool no_trunc = false;
   bool quiet = false;
-  std::string format = "table";
+  std::vector<engine::Filter> filters;
+  std::string format;
 };
 
 FlagTable flags(Options& o) {
   return {
       {"all", 'a', "", "All images; the default, since there are no hidden ones", &o.all},
       {"digests", 0, "", "Show what the registry named", &o.digests},
+      filter_flag(o.filters),
+      template_flag(o.format),
       {"no-trunc", 0, "", "Show whole ids", &o.no_trunc},
       {"quiet", 'q', "", "Show ids alone", &o.quiet},
-      format_flag(o.format),
   };
 }
 
-json::Value to_json(const engine::ImageSummary& image) {
-  return json::Object{
-      {"repository", image.repository},
-      {"tag", image.tag},
-      {"digest", image.digest.empty() ? json::Value() : image.digest},
-      {"id", image.id},
-      {"created_at", json_time(image.created_at)},
-      {"size_bytes", image.size},
-  };
-}
+constexpr ListField kFields[] = {
+    {"Containers", "CONTAINERS"},
+    {"CreatedAt", "CREATED AT"},
+    {"CreatedSince", "CREATED"},
+    {"Digest", "DIGEST"},
+    {"ID", "IMAGE ID"},
+    {"Repository", "REPOSITORY"},
+    {"SharedSize", "SHARED SIZE"},
+    {"Size", "SIZE"},
+    {"Tag", "TAG"},
+    {"UniqueSize", "UNIQUE SIZE"},
+    {"VirtualSize", "SIZE"},
+};
 
-/// "NAME" shows all tags of a repository, "NAME:TAG" one, as `docker images` does.
-bool is_asked_for(const engine::ImageSummary& image, const std::vector<std::string>& arguments) {
-  if (arguments.empty()) return true;
-  std::string wanted = engine::familiar(arguments[0]);
-  return wanted == image.repository || wanted == image.repository + ":" + image.tag;
-}
+constexpr ListKind kImages{
+    .fields = kFields,
+    .table = "{{.Repository}}\t{{.Tag}}\t{{.ID}}\t{{.CreatedSince}}\t{{.Size}}",
+    .raw =
+        "repository: {{.Repository}}\ntag: {{.Tag}}\nimage_id: {{.ID}}\n"
+        "created_at: {{.CreatedAt}}\nvirtual_size: {{.Size}}\n",
+};
 
-std::string table_of(const std::vector<engine::ImageSummary>& images, const Options& o) {
-  std::vector<std::string_view> titles{"REPOSITORY", "TAG", "IMAGE ID", "CREATED", "SIZE"};
-  if (o.digests) titles.insert(titles.begin() + 2, "DIGEST");
-  Table table(titles);
-  for (const engine::ImageSummary& image : images) {
-    std::vector<std::string> cells{image.repository, image.tag,
-                                   shown_id(image.id, o.no_trunc ? Ids::whole : Ids::shortened),
-                                   ago(image.created_at), human_bytes(image.size)};
-    if (o.digests) cells.insert(cells.begin() + 2, image.digest.empty() ? "<none>" : image.digest);
-    table.add(std::move(cells));
-  }
-  return table.text();
+constexpr ListKind kImagesWithDigests{
+    .fields = kFields,
+    .table = "{{.Repository}}\t{{.Tag}}\t{{.Digest}}\t{{.ID}}\t{{.CreatedSince}}\t{{.Size}}",
+    .raw =
+        "repository: {{.Repository}}\ntag: {{.Tag}}\ndigest: {{.Digest}}\nimage_id: {{.ID}}\n"
+        "created_at: {{.CreatedAt}}\nvirtual_size: {{.Size}}\n",
+};
+
+ListRow row_of(const engine::ImageSummary& image, const Options& o) {
+  const std::string size = human_bytes(image.size);
+  // What several images share is not counted here, as docker does not: 'berth system df -v' does.
+  return {{"N/A", zoned_time(image.created_at), ago(image.created_at),
+           image.digest.empty() ? "<none>" : image.digest,
+           shown_id(image.id, o.no_trunc ? Ids::whole : Ids::shortened), image.repository, "N/A",
+           size, image.tag, "N/A", size}};
 }
 
 Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
-  std::vector<engine::ImageSummary> images = TRY(engine::list_images(session.context));
-  std::erase_if(images, [&](const auto& image) { return !is_asked_for(image, arguments); });
-  if (o.format == "json") {
-    json::Array list;
-    for (const auto& image : images) list.push_back(to_json(image));
-    print_json(session, json::Object{{"images", std::move(list)}});
-  } else if (o.quiet) {
-    for (const auto& image : images) {
-      print(session, shown_id(image.id, o.no_trunc ? Ids::whole : Ids::shortened) + "\n");
-    }
-  } else {
-    print(session, table_of(images, o));
+  Listing listing = TRY(Listing::make(o.digests ? kImagesWithDigests : kImages,
+                                      {.text = o.format, .quiet = o.quiet}));
+  engine::ImageQuery query;
+  if (!arguments.empty()) query.repository = arguments[0];
+  query.filters = engine::Filters(o.filters);
+  query.now = std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count();
+  std::vector<ListRow> rows;
+  for (const auto& image : TRY(engine::query_images(session.context, query))) {
+    rows.push_back(row_of(image, o));
   }
+  print(session, TRY(listing.text(rows)));
   return 0;
 }
 
@@ -82,7 +89,7 @@ const Verb images_verb{
     .text = {.name = "images",
              .arguments = "[REPOSITORY[:TAG]]",
              .summary = "List images",
-             .example = "berth images --format json",
+             .example = "berth images --filter dangling=true -q",
              .complete = Complete::image},
     .arity = {0, 1},
     .command = [] { return make_command(flags, run); },

@@ -1,110 +1,125 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-
 #include "base/text.hpp"
 #include "cli/berth/common.hpp"
-#include "cli/core/table.hpp"
-#include "cli/core/text_width.hpp"
-#include "engine/containers.hpp"
+#include "cli/berth/container_words.hpp"
+#include "cli/template/listing.hpp"
+#include "engine/container_query.hpp"
 #include "engine/images.hpp"
 
 namespace berth::cli {
 namespace {
 
-constexpr size_t kCommandWidth = 20;
-
 struct Options {
   bool all = false;
   bool latest = false;
-  std::optional<uint64_t> last;
+  std::optional<int64_t> last;
   bool no_trunc = false;
   bool quiet = false;
-  std::string format = "table";
+  bool size = false;
+  std::vector<engine::Filter> filters;
+  std::string format;
 };
 
 FlagTable flags(Options& o) {
   return {
       {"all", 'a', "", "Also those that do not run", &o.all},
+      filter_flag(o.filters),
+      template_flag(o.format),
+      {"last", 'n', "NUMBER", "The newest ones, running or not", read_integer(o.last)},
       {"latest", 'l', "", "The newest alone, running or not", &o.latest},
-      {"last", 'n', "NUMBER", "The newest ones, running or not", &o.last},
       {"no-trunc", 0, "", "Show whole ids and commands", &o.no_trunc},
       {"quiet", 'q', "", "Show ids alone", &o.quiet},
-      format_flag(o.format),
+      {"size", 's', "", "Show how much each has written", &o.size},
   };
 }
 
-template <class T>
-json::Value json_optional(const std::optional<T>& value) {
-  return value ? json::Value(*value) : json::Value();
+constexpr ListField kFields[] = {
+    {"Command", "COMMAND"},
+    {"CreatedAt", "CREATED AT"},
+    {"HealthStatus", "HEALTH STATUS"},
+    {"ID", "CONTAINER ID"},
+    {"Image", "IMAGE"},
+    {"Labels", "LABELS"},
+    {"LocalVolumes", "LOCAL VOLUMES"},
+    {"Mounts", "MOUNTS"},
+    {"Names", "NAMES"},
+    {"Networks", "NETWORKS"},
+    {"Ports", "PORTS"},
+    {"RunningFor", "CREATED"},
+    {"Size", "SIZE"},
+    {"State", "STATE"},
+    {"Status", "STATUS"},
+};
+
+constexpr ListKind kContainers{
+    .fields = kFields,
+    .table =
+        "{{.ID}}\t{{.Image}}\t{{.Command}}\t{{.RunningFor}}\t{{.Status}}\t{{.Ports}}\t"
+        "{{.Names}}",
+    .raw =
+        "container_id: {{.ID}}\nimage: {{.Image}}\ncommand: {{.Command}}\n"
+        "created_at: {{.CreatedAt}}\nstate: {{.State}}\nstatus: {{.Status}}\n"
+        "names: {{.Names}}\nlabels: {{.Labels}}\nports: {{.Ports}}\n",
+    .labels = true,
+};
+
+constexpr ListKind kContainersWithSize{
+    .fields = kFields,
+    .table =
+        "{{.ID}}\t{{.Image}}\t{{.Command}}\t{{.RunningFor}}\t{{.Status}}\t{{.Ports}}\t"
+        "{{.Names}}\t{{.Size}}",
+    .raw =
+        "container_id: {{.ID}}\nimage: {{.Image}}\ncommand: {{.Command}}\n"
+        "created_at: {{.CreatedAt}}\nstate: {{.State}}\nstatus: {{.Status}}\n"
+        "names: {{.Names}}\nlabels: {{.Labels}}\nports: {{.Ports}}\nsize: {{.Size}}\n",
+    .labels = true,
+};
+
+std::string volume_count(const std::vector<engine::MountSummary>& mounts) {
+  size_t count = 0;
+  for (const engine::MountSummary& mount : mounts) count += mount.type == "volume" ? 1 : 0;
+  return std::to_string(count);
 }
 
-json::Value to_json(const engine::ContainerSummary& c) {
-  return json::Object{
-      {"id", c.id},
-      {"name", c.name},
-      {"image", c.image},
-      {"image_id", c.image_id},
-      {"command", json_strings(c.command)},
-      {"state", engine::container_state_name(c.state)},
-      {"created_at", json_time(c.created_at)},
-      {"finished_at", json_time(c.finished_at)},
-      {"exit_code", json_optional(c.exit_code)},
-      {"pid", json_optional(c.pid)},
-      {"remove", c.remove},
-  };
+ListRow row_of(const engine::ListedContainer& container, const Options& o, Now now) {
+  const engine::ContainerSummary& c = container.summary;
+  const engine::ContainerDetails& details = container.details;
+  const Text text = o.no_trunc ? Text::whole : Text::shortened;
+  Labels labels(details.labels.begin(), details.labels.end());
+  const bool runs = c.state == engine::ContainerState::running;
+  return {{command_words(c.command, text), zoned_time(c.created_at), container.health,
+           shown_id(c.id, o.no_trunc ? Ids::whole : Ids::shortened), engine::familiar(c.image),
+           labels_text(labels), volume_count(details.mounts), mount_words(details.mounts, text),
+           c.name, join(details.networks, ","), runs ? port_words(details.ports) : "",
+           ago(c.created_at), container.size ? size_words(*container.size) : "0B",
+           std::string(engine::container_state_name(c.state)), status_words(container, now)},
+          std::move(labels)};
 }
 
-/// "Up 5 minutes", "Exited (0) 3 minutes ago", in docker's words.
-std::string status_words(const engine::ContainerSummary& c) {
-  switch (c.state) {
-    case engine::ContainerState::created:
-      return "Created";
-    case engine::ContainerState::running: {
-      std::string since = ago(c.created_at);
-      return "Up " + since.substr(0, since.rfind(" ago"));
-    }
-    case engine::ContainerState::exited:
-      return "Exited (" + std::to_string(c.exit_code.value_or(0)) + ") " +
-             ago(c.finished_at.value_or(0));
-    case engine::ContainerState::dead:
-      return "Dead";
+bool needs_details(const Listing& listing) {
+  for (std::string_view field : {"Labels", "Label", "Mounts", "LocalVolumes", "Networks"}) {
+    if (listing.uses(field)) return true;
   }
-  return "";
-}
-
-std::string command_text(const engine::ContainerSummary& c, bool whole) {
-  std::string text = escape_controls(join(c.command, " "));
-  return "\"" + (whole ? text : truncate(text, kCommandWidth)) + "\"";
-}
-
-std::string table_of(const std::vector<engine::ContainerSummary>& containers, const Options& o) {
-  // PORTS is always empty here; scripts that cut docker's table by its columns need it.
-  Table table({"CONTAINER ID", "IMAGE", "COMMAND", "CREATED", "STATUS", "PORTS", "NAMES"});
-  for (const auto& c : containers) {
-    table.add({shown_id(c.id, o.no_trunc ? Ids::whole : Ids::shortened), engine::familiar(c.image),
-               command_text(c, o.no_trunc), ago(c.created_at), status_words(c), "", c.name});
-  }
-  return table.text();
+  return false;
 }
 
 Result<int> run(Session& session, const Options& o, std::vector<std::string>) {
-  bool all = o.all || o.latest || o.last;
-  auto containers = TRY(
-      engine::list_containers(session.context, all ? engine::Which::all : engine::Which::running,
-                              o.format == "json" ? engine::Pids::yes : engine::Pids::no));
-  uint64_t most = o.latest ? 1 : o.last.value_or(containers.size());
-  containers.resize(std::min<uint64_t>(most, containers.size()));
-  if (o.format == "json") {
-    json::Array list;
-    for (const auto& container : containers) list.push_back(to_json(container));
-    print_json(session, json::Object{{"containers", std::move(list)}});
-  } else if (o.quiet) {
-    for (const auto& container : containers) {
-      print(session, shown_id(container.id, o.no_trunc ? Ids::whole : Ids::shortened) + "\n");
-    }
-  } else {
-    print(session, table_of(containers, o));
+  Listing listing = TRY(Listing::make(o.size ? kContainersWithSize : kContainers,
+                                      {.text = o.format, .quiet = o.quiet}));
+  engine::ContainerQuery query{.all = o.all,
+                               .newest = {},
+                               .filters = engine::Filters(o.filters),
+                               .details = needs_details(listing),
+                               .ports = listing.uses("Ports"),
+                               .sizes = o.size || listing.uses("Size")};
+  if (o.last && *o.last > 0) query.newest = static_cast<uint64_t>(*o.last);
+  if (o.latest) query.newest = 1;
+  std::vector<ListRow> rows;
+  const Now now = std::chrono::system_clock::now();
+  for (const auto& container : TRY(engine::query_containers(session.context, query))) {
+    rows.push_back(row_of(container, o, now));
   }
+  print(session, TRY(listing.text(rows)));
   return 0;
 }
 
@@ -112,7 +127,10 @@ Result<int> run(Session& session, const Options& o, std::vector<std::string>) {
 
 extern const Verb ps_verb;
 const Verb ps_verb{
-    .text = {.name = "ps", .arguments = "", .summary = "List containers", .example = "berth ps -a"},
+    .text = {.name = "ps",
+             .arguments = "",
+             .summary = "List containers",
+             .example = "berth ps -a --filter name=web"},
     .arity = {0, 0},
     .command = [] { return make_command(flags, run); },
 };

@@ -292,7 +292,10 @@ Result<std::string> Template::execute(const TemplateData& data) const {
 
 bool Template::uses(std::string_view field) const {
   bool found = false;
-  visit(*nodes_, true, [&](const Operand& operand, bool) {
+  visit(*nodes_, true, [&](const Operand& operand, bool root) {
+    bool dollar = operand.kind == Operand::Kind::variable && operand.name == "$";
+    bool dot = operand.kind == Operand::Kind::dot && root;
+    found |= (dot || dollar) && operand.fields.empty();
     found |= std::find(operand.fields.begin(), operand.fields.end(), field) != operand.fields.end();
   });
   return found;

@@ -79,6 +79,12 @@ Result<Listing> Listing::make(const ListKind& kind, const ListFormat& format) {
   } else if (listing.table_) {
     source = trim_blanks(std::string_view(source).substr(kTable.size()));
   }
+  // docker prints the word itself, once for each row: whoever types "josn" wants something else.
+  if (source.find("{{") == source.npos) {
+    return make_error(Kind::usage, quoted(format.text) +
+                                       " is no format: expected table, json or a template "
+                                       "such as '{{.Name}}'");
+  }
   listing.template_ = TRY(Template::parse(source));
   std::vector<std::string_view> known;
   for (const ListField& field : kind.fields) known.push_back(field.name);

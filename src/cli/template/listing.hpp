@@ -53,8 +53,8 @@ class Listing {
   /// Errors: usage (Template::parse(), a field that `kind` does not have).
   static Result<Listing> make(const ListKind& kind, const ListFormat& format);
 
-  /// Whether this is asked for by name: some fields cost more than others. Never so for "json".
-  bool uses(std::string_view field) const { return template_ && template_->uses(field); }
+  /// Whether the text depends on this field: some cost more than others.
+  bool uses(std::string_view field) const { return !template_ || template_->uses(field); }
 
   /// All rows, below their titles where it is a table. Of a table control characters are escaped:
   /// cells hold foreign text.

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "cli/template/item.hpp"
+#include "cli/template/quote.hpp"
 
 // Go's fmt.Sprintf for the types that JSON has. A verb that does not fit its argument prints what
 // it prints in Go, "%!d(string=x)": such a template is wrong, and shows where.
@@ -42,25 +43,6 @@ std::string go_type(const json::Value& value) {
   if (value.array() != nullptr) return "[]interface {}";
   if (value.object() != nullptr) return "map[string]interface {}";
   return "int";
-}
-
-std::string quote(std::string_view text) {
-  std::string out = "\"";
-  constexpr std::string_view kCodes = "\a\b\f\n\r\t\v\\\"";
-  constexpr std::string_view kLetters = "abfnrtv\\\"";
-  for (char c : text) {
-    size_t i = kCodes.find(c);
-    if (i != kCodes.npos) {
-      out += {'\\', kLetters[i]};
-    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) {
-      char hex[8];
-      std::snprintf(hex, sizeof hex, "\\x%02x", static_cast<unsigned>(c));
-      out += hex;
-    } else {
-      out += c;
-    }
-  }
-  return out + "\"";
 }
 
 std::string hex_of(std::string_view text, bool upper) {
@@ -126,9 +108,9 @@ std::optional<std::string> string_text(const Directive& d, const std::string& va
   switch (d.verb) {
     case 's':
     case 'v':
-      return d.sharp && d.verb == 'v' ? quote(text) : text;
+      return d.sharp && d.verb == 'v' ? quote_as_go(text) : text;
     case 'q':
-      return quote(text);
+      return quote_as_go(text);
     case 'x':
     case 'X':
       return hex_of(text, d.verb == 'X');
@@ -163,7 +145,7 @@ std::optional<std::string> argument_text(const Directive& d, const Item& item) {
     std::string text = "[";
     for (const json::Value& one : *value.array()) {
       if (one.string() == nullptr) return std::nullopt;
-      text += (text.size() > 1 ? " " : "") + quote(*one.string());
+      text += (text.size() > 1 ? " " : "") + quote_as_go(*one.string());
     }
     return text + "]";
   }

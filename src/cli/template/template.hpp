@@ -60,7 +60,7 @@ class Template {
   /// argument of the wrong type, more than 16 MiB of output, more than 500000 steps.
   Result<std::string> execute(const TemplateData& data) const;
 
-  /// Whether any action names the member `field`, at whatever depth.
+  /// Whether any action names the member `field`, at whatever depth, or takes the whole object.
   bool uses(std::string_view field) const;
 
   /// Where nothing is listed, nothing is executed: finds a member of the listed objects that is

@@ -1,1 +1,1 @@
-125 berth images --format xml
+1 berth images --format xml

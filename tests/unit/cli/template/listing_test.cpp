@@ -67,6 +67,14 @@ TEST(Listing, quiet_gives_ids_but_a_template_is_stronger) {
   EXPECT_EQ(listed("{{.Size}}", true), "1kB\n2kB\n");
 }
 
+TEST(Listing, a_word_is_no_format) {
+  EXPECT_EQ(listed("xml"),
+            "error: 'xml' is no format: expected table, json or a template such as '{{.Name}}'");
+  EXPECT_EQ(
+      listed("table x"),
+      "error: 'table x' is no format: expected table, json or a template such as '{{.Name}}'");
+}
+
 TEST(Listing, an_unknown_field_is_refused_before_anything_is_listed) {
   auto listing = Listing::make(kBoats, {"{{.Nmaes}}", false});
   ASSERT_FALSE(listing.ok());
@@ -77,7 +85,10 @@ TEST(Listing, an_unknown_field_is_refused_before_anything_is_listed) {
 
 TEST(Listing, knows_what_is_asked_for_by_name) {
   EXPECT_TRUE(Listing::make(kBoats, {"{{.Size}}", false})->uses("Size"));
-  EXPECT_FALSE(Listing::make(kBoats, {"json", false})->uses("Size"));
+  EXPECT_TRUE(Listing::make(kBoats, {"json", false})->uses("Size"));
+  EXPECT_TRUE(Listing::make(kBoats, {"{{json .}}", false})->uses("Size"));
+  EXPECT_TRUE(Listing::make(kBoats, {"{{with .ID}}{{$}}{{end}}", false})->uses("Size"));
+  EXPECT_FALSE(Listing::make(kBoats, {"{{with .ID}}{{.}}{{end}}", false})->uses("Size"));
   EXPECT_FALSE(Listing::make(kBoats, {"", false})->uses("Size"));
 }
 

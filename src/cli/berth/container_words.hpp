@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "engine/container_query.hpp"
+
+/// How docker writes what is known of a container. Pure, but for the time that is given.
+namespace berth::cli {
+
+using Now = std::chrono::system_clock::time_point;
+
+/// "Up 5 minutes (healthy)", "Exited (0) 3 minutes ago", "Restarting (1) 2 seconds ago".
+std::string status_words(const engine::ListedContainer& container, Now now);
+
+enum class Text { shortened, whole };
+
+/// "\"sh -c 'sleep 100'\"": quoted, arguments with blanks in single quotes, at most 20 columns.
+std::string command_words(const std::vector<std::string>& command, Text text);
+
+/// "0.0.0.0:8080->80/tcp, 443/tcp", neighbours as "8000-8002/tcp".
+std::string port_words(std::vector<engine::PortSummary> ports);
+
+/// Names of volumes and sources of binds: "data,/srv/pictures".
+std::string mount_words(const std::vector<engine::MountSummary>& mounts, Text text);
+
+/// "0B (virtual 1.98MB)"
+std::string size_words(const engine::ContainerSize& size);
+
+/// "2026-11-21 23:38:29 +0100 CET": Go's, in this machine's time zone.
+std::string zoned_time(int64_t seconds);
+
+}  // namespace berth::cli

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace berth::cli {
+
+/// Between double quotes, control characters, quotes and backslashes escaped, as Go's %q.
+std::string quote_as_go(std::string_view text);
+
+}  // namespace berth::cli

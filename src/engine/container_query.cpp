@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/container_query.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "base/text.hpp"
+#include "engine/container_directory.hpp"
+#include "engine/images.hpp"
+#include "engine/request.hpp"
+#include "engine/store.hpp"
+#include "engine/tree_size.hpp"
+#include "sys/file.hpp"
+
+namespace berth::engine {
+namespace {
+
+constexpr std::array<std::string_view, 7> kStates = {"created", "restarting", "running", "removing",
+                                                     "paused",  "exited",     "dead"};
+
+/// Images, each read once.
+class Images {
+ public:
+  explicit Images(const Context& context) : context_(context) {}
+
+  /// Null where the image is gone.
+  const image::Image* find(const std::string& name) {
+    auto known = images_.find(name);
+    if (known == images_.end()) known = images_.emplace(name, look_up(name)).first;
+    return known->second ? &*known->second : nullptr;
+  }
+
+ private:
+  std::optional<image::Image> look_up(const std::string& name) const {
+    if (name.empty()) return std::nullopt;
+    auto store = open_store(context_);
+    if (!store.ok()) return std::nullopt;
+    auto found = store->find_image(name);
+    return found.ok() ? *found : std::nullopt;
+  }
+
+  const Context& context_;
+  std::map<std::string, std::optional<image::Image>> images_;
+};
+
+/// What was asked of the container; nothing where no request was saved, or none that can be read.
+std::optional<RunRequest> request_of(const Context& context, const ContainerSummary& summary) {
+  std::string files = container_files(context.paths, summary.id,
+                                      summary.remove ? Lifetime::removed : Lifetime::kept);
+  auto text = sys::read_file_if_exists(sys::cwd(), files + "/" + kRequestFile);
+  if (!text.ok() || !*text) return std::nullopt;
+  auto request = parse_run_request(**text);
+  if (request.ok()) return std::move(*request);
+  context.log.warn("cannot read what container " + quoted(summary.id.substr(0, 12)) +
+                   " was asked to be: " + to_line(request.error()) + ", ignoring");
+  return std::nullopt;
+}
+
+std::optional<PortSummary> parse_port(std::string_view text) {
+  size_t slash = text.find('/');
+  auto number = parse_u64(text.substr(0, slash));
+  if (!number || *number == 0 || *number > UINT16_MAX) return std::nullopt;
+  PortSummary port;
+  port.container_port = static_cast<uint16_t>(*number);
+  if (slash != text.npos) port.protocol = to_lower(text.substr(slash + 1));
+  return port;
+}
+
+ContainerDetails details_of(const Context& context, const ContainerSummary& summary,
+                            Images& images) {
+  ContainerDetails details;
+  if (const image::Image* image = images.find(summary.image_id)) {
+    details.labels = image->config.config.labels;
+    for (const auto& [text, nothing] : image->config.config.exposed_ports) {
+      if (auto port = parse_port(text)) details.ports.push_back(*port);
+    }
+  }
+  auto request = request_of(context, summary);
+  if (!request) return details;
+  for (const auto& [name, value] : request->labels) details.labels[name] = value;
+  for (const Volume& volume : request->volumes) {
+    bool named = !volume.name.empty();
+    details.mounts.push_back(
+        {named ? "volume" : "bind", volume.name, volume.source, volume.destination});
+  }
+  if (request->network != Network::container) {
+    details.networks.push_back(to_json_text(request->network));
+  }
+  for (const std::string& text : request->expose) {
+    auto port = parse_port(text);
+    if (port) details.ports.push_back(*port);
+  }
+  return details;
+}
+
+ContainerSize size_of(const Context& context, const ContainerSummary& summary, Images& images) {
+  ContainerSize size;
+  size.written = tree_size(container_path(context.paths, summary.id) + "/upper");
+  const image::Image* image = images.find(summary.image_id);
+  size.whole = size.written + (image != nullptr ? image->size : 0);
+  return size;
+}
+
+/// "80", "80/udp", "8000-8010/tcp" of --filter publish= and expose=.
+struct PortRange {
+  uint64_t first = 0, last = 0;
+  std::string protocol = "tcp";
+
+  bool holds(uint16_t port, const std::string& of) const {
+    return port >= first && port <= last && of == protocol;
+  }
+};
+
+Result<PortRange> parse_port_range(const std::string& key, const std::string& text) {
+  std::string_view numbers = text;
+  PortRange range;
+  if (size_t slash = text.find('/'); slash != text.npos) {
+    range.protocol = to_lower(numbers.substr(slash + 1));
+    numbers = numbers.substr(0, slash);
+  }
+  size_t dash = numbers.find('-');
+  auto first = parse_u64(numbers.substr(0, dash));
+  auto last = dash == numbers.npos ? first : parse_u64(numbers.substr(dash + 1));
+  bool known = range.protocol == "tcp" || range.protocol == "udp" || range.protocol == "sctp";
+  if (!first || !last || *first > *last || *last > UINT16_MAX || *first == 0 || !known) {
+    return make_error(Kind::usage, "invalid filter " + quoted(key + "=" + text) +
+                                       ": expected PORT[-PORT][/PROTOCOL]");
+  }
+  range.first = *first;
+  range.last = *last;
+  return range;
+}
+
+/// The filters of one query, read once.
+class Sieve {
+ public:
+  static Result<Sieve> make(const Context& context, const Filters& filters, Images& images) {
+    TRY(filters.check_keys(container_filter_keys()));
+    TRY(filters.check_values("status", {kStates.begin(), kStates.end()}));
+    TRY(filters.check_values("health", {"starting", "healthy", "unhealthy", "none"}));
+    Sieve sieve(filters);
+    sieve.task_ = TRY(filters.flag("is-task"));
+    for (const std::string& text : filters.values("name")) {
+      sieve.names_.push_back(TRY(Pattern::parse(text)));
+    }
+    for (const std::string& text : filters.values("id")) {
+      sieve.ids_.push_back(TRY(Pattern::parse(text)));
+    }
+    for (const std::string& text : filters.values("exited")) {
+      auto code = parse_i64(text);
+      if (!code) {
+        return make_error(Kind::usage, "invalid filter " + quoted("exited=" + text) +
+                                           ": expected a whole number");
+      }
+      sieve.exits_.push_back(*code);
+    }
+    for (const std::string& text : filters.values("publish")) {
+      sieve.published_.push_back(TRY(parse_port_range("publish", text)));
+    }
+    for (const std::string& text : filters.values("expose")) {
+      sieve.exposed_.push_back(TRY(parse_port_range("expose", text)));
+    }
+    for (const std::string& name : filters.values("ancestor")) {
+      if (const image::Image* image = images.find(name)) {
+        sieve.ancestors_.push_back(image->config.rootfs.diff_ids);
+      }
+    }
+    // Of several the last one counts, as docker has it.
+    for (const std::string& name : filters.values("before")) {
+      sieve.before_ = TRY(get_container(context, name));
+    }
+    for (const std::string& name : filters.values("since")) {
+      sieve.since_ = TRY(get_container(context, name));
+    }
+    return sieve;
+  }
+
+  bool needs_details() const {
+    for (std::string_view key : {"label", "volume", "network", "publish", "expose"}) {
+      if (filters_.has(key)) return true;
+    }
+    return false;
+  }
+
+  /// What the summary alone says.
+  bool fits(const ContainerSummary& c) const {
+    if (task_ == true) return false;  // there are no tasks of a swarm here
+    if (before_ && !is_older(c, *before_)) return false;
+    if (since_ && !is_older(*since_, c)) return false;
+    auto any = [](const std::vector<Pattern>& patterns, auto matches) {
+      return patterns.empty() || std::any_of(patterns.begin(), patterns.end(), matches);
+    };
+    if (!any(ids_, [&](const Pattern& p) { return p.matches(c.id); })) return false;
+    if (!any(names_,
+             [&](const Pattern& p) { return p.matches(c.name) || p.matches("/" + c.name); })) {
+      return false;
+    }
+    bool ended = c.finished_at && c.exit_code && container_state_name(c.state) != "running";
+    if (!exits_.empty() && (!ended || !holds(exits_, int64_t{*c.exit_code}))) return false;
+    return filters_.fits(
+        "status", [&](const std::string& state) { return state == container_state_name(c.state); });
+  }
+
+  bool fits_image(const ContainerSummary& c, Images& images) const {
+    if (!filters_.has("ancestor")) return true;
+    const image::Image* image = images.find(c.image_id);
+    if (image == nullptr) {  // removed: its name is all there is
+      return filters_.fits("ancestor", [&](const std::string& name) {
+        return familiar(name) == familiar(c.image) || c.image_id.starts_with(name) ||
+               c.image_id.starts_with("sha256:" + name);
+      });
+    }
+    const auto& layers = image->config.rootfs.diff_ids;
+    return std::any_of(ancestors_.begin(), ancestors_.end(), [&](const auto& below) {
+      return below.size() <= layers.size() &&
+             std::equal(below.begin(), below.end(), layers.begin());
+    });
+  }
+
+  bool fits(const ContainerDetails& details) const {
+    if (!filters_.fits_labels(details.labels)) return false;
+    bool volume = filters_.fits("volume", [&](const std::string& wanted) {
+      return std::any_of(details.mounts.begin(), details.mounts.end(), [&](const MountSummary& m) {
+        return m.name == wanted || m.source == wanted || m.destination == wanted;
+      });
+    });
+    bool network = filters_.fits(
+        "network", [&](const std::string& wanted) { return holds(details.networks, wanted); });
+    return volume && network && fits_ports(details.ports, published_, true) &&
+           fits_ports(details.ports, exposed_, false);
+  }
+
+  bool fits_health(const std::string& health) const {
+    return filters_.fits("health", [&](const std::string& wanted) {
+      return wanted == (health.empty() ? "none" : health);
+    });
+  }
+
+ private:
+  explicit Sieve(const Filters& filters) : filters_(filters) {}
+
+  template <class T>
+  static bool holds(const std::vector<T>& list, const T& value) {
+    return std::find(list.begin(), list.end(), value) != list.end();
+  }
+  static bool is_older(const ContainerSummary& a, const ContainerSummary& b) {
+    return std::tie(a.created_at, a.id) < std::tie(b.created_at, b.id);
+  }
+  static bool fits_ports(const std::vector<PortSummary>& ports,
+                         const std::vector<PortRange>& ranges, bool published) {
+    if (ranges.empty()) return true;
+    for (const PortSummary& port : ports) {
+      uint16_t number = published ? port.host_port : port.container_port;
+      for (const PortRange& range : ranges) {
+        if (number != 0 && range.holds(number, port.protocol)) return true;
+      }
+    }
+    return false;
+  }
+
+  const Filters& filters_;
+  std::optional<bool> task_;
+  std::vector<Pattern> names_, ids_;
+  std::vector<int64_t> exits_;
+  std::vector<PortRange> published_, exposed_;
+  std::vector<std::vector<Digest>> ancestors_;
+  std::optional<ContainerSummary> before_, since_;
+};
+
+}  // namespace
+
+const std::vector<std::string_view>& container_filter_keys() {
+  static const std::vector<std::string_view> keys = {
+      "ancestor", "before", "exited",  "expose",  "health", "id",     "is-task",
+      "label",    "name",   "network", "publish", "since",  "status", "volume"};
+  return keys;
+}
+
+Result<std::vector<ListedContainer>> query_containers(const Context& context,
+                                                      const ContainerQuery& query) {
+  Images images(context);
+  Sieve sieve = TRY(Sieve::make(context, query.filters, images));
+  // Who asks for a state wants to see those that have it; docker does the same.
+  bool all = query.all || query.newest || query.filters.has("status");
+  std::vector<ListedContainer> found;
+  for (ContainerSummary& summary :
+       TRY(list_containers(context, all ? Which::all : Which::running))) {
+    if (query.newest && found.size() >= *query.newest) break;
+    if (!sieve.fits(summary) || !sieve.fits_image(summary, images)) continue;
+    ListedContainer listed;
+    bool runs = summary.state == ContainerState::running;
+    if (query.details || (query.ports && runs) || sieve.needs_details()) {
+      listed.details = details_of(context, summary, images);
+    }
+    if (!sieve.fits(listed.details) || !sieve.fits_health(listed.health)) continue;
+    if (query.sizes) listed.size = size_of(context, summary, images);
+    listed.summary = std::move(summary);
+    found.push_back(std::move(listed));
+  }
+  return found;
+}
+
+}  // namespace berth::engine
