@@ -9,11 +9,15 @@
 #include "base/text.hpp"
 #include "engine/gpus.hpp"
 #include "engine/layer_view.hpp"
+#include "engine/network_files.hpp"
 #include "engine/process.hpp"
+#include "engine/settle.hpp"
 #include "engine/spec.hpp"
 #include "engine/user.hpp"
 #include "oci/edit.hpp"
+#include "sys/credentials.hpp"
 #include "sys/file.hpp"
+#include "sys/host_facts.hpp"
 #include "sys/host_name.hpp"
 
 namespace berth::engine {
@@ -33,13 +37,41 @@ Result<void> check_hostname(std::string_view name) {
                     "hostname " + quoted(name) + ": expected at most 63 letters, digits, '-', '.'");
 }
 
-Result<std::string> choose_hostname(const RunRequest& request, const std::string& id) {
+Result<Confinement> choose_confinement(const Context& context, const RunRequest& request) {
+  ConfinementFacts facts;
+  const Security& security = request.security;
+  if (security.privileged || !security.cap_add.empty()) {
+    sys::CapabilitySets held = TRY(sys::capabilities());
+    facts.held = held.permitted;
+  }
+  if (security.seccomp) facts.kernel = TRY(sys::kernel_release());
+  facts.selinux = !security.labels.empty() && sys::has_selinux();
+  if (security.privileged && context.identity != Identity::root) {
+    context.log.warn(
+        "--privileged gives a container of an ordinary user what that user has: no rights over the "
+        "host, and the devices that this user may open");
+  }
+  if (!request.device_cgroup_rules.empty() && context.identity != Identity::root) {
+    context.log.warn("--device-cgroup-rule is root's, ignoring");
+  }
+  return confine(security, facts);
+}
+
+Result<std::string> choose_hostname(const Context& context, const RunRequest& request,
+                                    const std::string& id) {
   if (request.hostname) {
     TRY(check_hostname(*request.hostname));
     return *request.hostname;
   }
+  if (request.network == Network::container) {
+    std::string path =
+        container_path(context.paths, request.network_container) + "/" + std::string(kHostnameFile);
+    auto name = TRY(sys::read_file_if_exists(sys::cwd(), path, kMaxHostFile));
+    if (name && check_hostname(trim(*name)).ok()) return std::string(trim(*name));
+  }
   // Who shares the host's network is found under the host's name.
-  if (request.network == Network::host) return sys::host_name();
+  bool shared = request.network == Network::host || request.uts.kind == NamespaceMode::Kind::host;
+  if (shared) return sys::host_name();
   return id.substr(0, 12);
 }
 
@@ -49,6 +81,13 @@ Result<ContainerUser> choose_user(const Context& context, const RunRequest& requ
   std::string passwd = TRY(view.read_file("/etc/passwd", kMaxAccountFile)).value_or("");
   std::string group = TRY(view.read_file("/etc/group", kMaxAccountFile)).value_or("");
   ContainerUser user = TRY(resolve_user(wish, passwd, group));
+  TRY(add_groups(request.group_add, group, user));
+  if (context.identity == Identity::single && !request.group_add.empty()) {
+    return make_error(
+        Kind::denied,
+        "group " + quoted(request.group_add.front()) + ": this machine gave you one group id",
+        "ask for subordinate ids in /etc/subuid and /etc/subgid");
+  }
   if (context.identity != Identity::single || (user.uid == 0 && user.gid == 0)) return user;
   if (request.user) {
     return make_error(Kind::denied, "user " + quoted(wish) + ": this machine gave you one user id",
@@ -152,7 +191,7 @@ Result<Draft> draft_container(const Context& context, const RunRequest& request,
 
   Draft draft;
   draft.id = id;
-  draft.hostname = TRY(choose_hostname(request, draft.id));
+  draft.hostname = TRY(choose_hostname(context, request, draft.id));
   draft.command =
       TRY(make_command(defaults.entrypoint, defaults.cmd, request.entrypoint, request.command));
   ContainerUser user = TRY(choose_user(context, request, image, view));
@@ -162,7 +201,8 @@ Result<Draft> draft_container(const Context& context, const RunRequest& request,
   EnvironmentInputs environment{defaults.env,   request.environment, inherited,
                                 draft.hostname, user.home,           request.terminal};
   std::vector<std::string> variables = TRY(make_environment(environment));
-  gpu::Choice gpus = TRY(choose_gpus(context, request, defaults));
+  Confinement confinement = TRY(choose_confinement(context, request));
+  gpu::Choice gpus = TRY(choose_gpus(context, request, defaults, confinement.capabilities));
 
   SpecInputs inputs{request,
                     context.identity,
@@ -173,11 +213,21 @@ Result<Draft> draft_container(const Context& context, const RunRequest& request,
                     std::move(user),
                     draft.command,
                     std::move(variables),
-                    std::move(cwd)};
+                    std::move(cwd),
+                    std::move(confinement)};
+  inputs.block_io = TRY(block_limits(request.limits));
+  if (request.ipc.kind == NamespaceMode::Kind::host) {
+    inputs.host_has_mqueue = TRY(sys::stat_entry(sys::cwd(), "/dev/mqueue")).has_value();
+  }
+  inputs.joined = TRY(find_namespaces(context, request));
+  if (request.network == Network::container) {
+    inputs.network_directory = container_path(context.paths, request.network_container);
+  }
   inputs.layers.push_back(TRY(placeholder_layer(context.paths.root)));
   draft.spec = make_spec(inputs);
-  draft.evidence =
-      TRY(add_gpus(context, std::move(gpus), {request, image, view}, draft.spec, draft.driver));
+  TRY(add_host_nodes(context, request, gpus, draft.spec, draft.evidence));
+  TRY(add_gpus(context, std::move(gpus), {request, image, view}, draft.spec, draft.driver,
+               draft.evidence));
   draft.spec.annotations[std::string(oci::kGpusDecidedAnnotation)] = "yes";
   return draft;
 }
@@ -194,8 +244,9 @@ Result<void> write_files(const RunRequest& request, const Draft& draft,
     TRY_CTX(make_source(volume), "cannot make the source of volume " + quoted(volume.destination));
   }
   bool shared = request.network == Network::host;
-  std::string hosts = shared ? TRY(host_file("/etc/hosts")) : hosts_text(draft.hostname);
-  std::string resolver = TRY(host_file("/etc/resolv.conf"));
+  std::string hosts_of_host = shared ? TRY(host_file("/etc/hosts")) : "";
+  std::string hosts = TRY(hosts_text(request, draft.hostname, hosts_of_host));
+  std::string resolver = resolver_text(request, TRY(host_file("/etc/resolv.conf")));
   TRY(sys::write_file(directory.fd(), std::string(kHostsFile), hosts, 0644));
   TRY(sys::write_file(directory.fd(), std::string(kHostnameFile), draft.hostname + "\n", 0644));
   return sys::write_file(directory.fd(), std::string(kResolverFile), resolver, 0644);

@@ -89,6 +89,12 @@ Explanation explain(Evidence evidence, const oci::Spec& spec) {
   if (mode) out.items.insert(out.items.begin(), std::move(*mode));
   add_edits(evidence.placed, "of the driver", out);
   add_edits(evidence.cdi, "CDI device " + join(evidence.cdi_names, ", "), out);
+  oci::ContainerEdits by_hand;
+  by_hand.device_nodes = std::move(evidence.by_hand);
+  add_edits(by_hand, "given by its path, which brings no driver files; --gpus does", out);
+  for (const oci::DeviceNode& node : evidence.kept_back) {
+    out.items.push_back({"node", node.path, false, "policy, or the job, withholds it", ""});
+  }
   if (loads) out.items.push_back(std::move(*loads));
   return out;
 }

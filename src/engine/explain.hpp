@@ -38,7 +38,9 @@ struct Evidence {
   scan::DriverFiles image;     ///< what the image brings; empty where nobody looked
   oci::ContainerEdits placed;  ///< what became of `grant`
   std::vector<std::string> cdi_names;
-  oci::ContainerEdits cdi;  ///< of these
+  oci::ContainerEdits cdi;                 ///< of these
+  std::vector<oci::DeviceNode> by_hand;    ///< of GPUs, asked for by their paths
+  std::vector<oci::DeviceNode> kept_back;  ///< of GPUs, from a container that was to have all
 };
 
 /// Why the container of `spec` has what it has. Pure.

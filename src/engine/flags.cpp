@@ -103,7 +103,7 @@ Result<std::vector<std::string>> parse_env_file(std::string_view contents, std::
 }
 
 Result<uint64_t> parse_cpus(std::string_view text) {
-  Error wrong = make_error(Kind::usage, "cpus " + quoted(text) + ": expected a number such as 1.5");
+  Error wrong = make_error(Kind::usage, "expected a number such as 1.5");
   size_t dot = text.find('.');
   std::string_view whole = text.substr(0, dot);
   std::string fraction(dot == std::string_view::npos ? "" : text.substr(dot + 1));

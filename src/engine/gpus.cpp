@@ -10,10 +10,12 @@
 #include "base/text.hpp"
 #include "engine/cdi.hpp"
 #include "engine/container_directory.hpp"
+#include "engine/host_devices.hpp"
 #include "engine/spec.hpp"
 #include "gpu/grant/cdi_names.hpp"
 #include "gpu/grant/environment.hpp"
 #include "gpu/grant/grant.hpp"
+#include "gpu/grant/out_of_reach.hpp"
 #include "gpu/grant/visible.hpp"
 #include "gpu/inventory/access.hpp"
 #include "gpu/place/place.hpp"
@@ -178,7 +180,10 @@ Result<gpu::Inventory> list_gpus(const Context& context, gpu::Refresh refresh) {
 }
 
 Result<gpu::Choice> choose_gpus(const Context& context, const RunRequest& request,
-                                const oci::ContainerDefaults& image) {
+                                const oci::ContainerDefaults& image,
+                                const std::vector<std::string>& capabilities) {
+  bool may_do_all =
+      std::find(capabilities.begin(), capabilities.end(), "CAP_SYS_ADMIN") != capabilities.end();
   policy::Gpu policy = TRY(policy_of(context));
   gpu::Sources sources;
   sources.gpus = request.gpus;
@@ -190,6 +195,8 @@ Result<gpu::Choice> choose_gpus(const Context& context, const RunRequest& reques
   sources.labels = image.labels;
   sources.caller = context.environment.entries();
   sources.program = request.program;
+  sources.privileged = may_do_all;
+  sources.nodes_by_hand = request.security.privileged || !request.host_devices.empty();
   gpu::Choice choice = TRY(gpu::choose(sources, policy));
   choice.site.driver_mode = request.gpu_driver.value_or(policy.driver_mode);
   for (const gpu::Verdict& verdict : choice.verdicts) {
@@ -200,14 +207,47 @@ Result<gpu::Choice> choose_gpus(const Context& context, const RunRequest& reques
   return choice;
 }
 
-Result<Evidence> add_gpus(const Context& context, gpu::Choice choice, const ImageLook& look,
-                          oci::Spec& spec, DriverCopies& copies) {
-  Evidence evidence;
+Result<void> add_host_nodes(const Context& context, const RunRequest& request,
+                            const gpu::Choice& choice, oci::Spec& spec, Evidence& evidence) {
+  if (!request.security.privileged && request.host_devices.empty()) return {};
+  std::vector<oci::DeviceNode> named = TRY(named_nodes(request.host_devices));
+  std::vector<oci::DeviceNode> nodes;
+  if (request.security.privileged) nodes = TRY(all_nodes(context.identity));
+  bool gpus = std::any_of(named.begin(), named.end(), is_gpu_node) ||
+              std::any_of(nodes.begin(), nodes.end(), is_gpu_node);
+  if (gpus) {
+    gpu::Machine machine = TRY(look_at_machine(context, choice.site));
+    std::vector<gpu::Node> withheld = gpu::nodes_out_of_reach(choice, machine);
+    auto refused = take_out(named, withheld);
+    if (!refused.empty()) {
+      return make_error(Kind::denied,
+                        "--device " + refused.front().host_path +
+                            ": the policy of this machine, or the job, withholds it",
+                        "berth policy show");
+    }
+    evidence.kept_back = take_out(nodes, withheld);
+  }
+  oci::ContainerEdits edits;
+  edits.device_nodes = std::move(nodes);
+  for (oci::DeviceNode& node : named) edits.device_nodes.push_back(std::move(node));
+  oci::apply(edits, spec);
+  // The rule of --privileged allows all: what is kept back is denied after it.
+  for (const oci::DeviceNode& node : evidence.kept_back) {
+    if (context.identity != Identity::root) break;
+    spec.linux_.resources->devices.push_back({false, node.type, node.major, node.minor, "rwm"});
+  }
+  std::copy_if(edits.device_nodes.begin(), edits.device_nodes.end(),
+               std::back_inserter(evidence.by_hand), is_gpu_node);
+  return {};
+}
+
+Result<void> add_gpus(const Context& context, gpu::Choice choice, const ImageLook& look,
+                      oci::Spec& spec, DriverCopies& copies, Evidence& evidence) {
   evidence.sources = choice.verdicts;
   withdraw(choice.withdrawn, spec);
   if (!choice.grants()) {
     warn_of(gpu::stale_selections(choice.request, {}), context);
-    return evidence;
+    return {};
   }
   bool counts = choice.request.want != gpu::Request::Want::none || !choice.request.limits.empty() ||
                 !choice.site.never.empty();
@@ -223,7 +263,7 @@ Result<Evidence> add_gpus(const Context& context, gpu::Choice choice, const Imag
     evidence.cdi = TRY(add_cdi_devices(context, choice.cdi_names, parts, spec));
     evidence.cdi_names = std::move(choice.cdi_names);
   }
-  return evidence;
+  return {};
 }
 
 }  // namespace berth::engine

@@ -24,7 +24,8 @@ Result<gpu::Inventory> list_gpus(const Context& context, gpu::Refresh refresh);
 /// looked at: flags, the image's variables and labels, the caller's job, and the policy.
 /// Errors: those of gpu::choose() and of reading the policy.
 Result<gpu::Choice> choose_gpus(const Context& context, const RunRequest& request,
-                                const oci::ContainerDefaults& image);
+                                const oci::ContainerDefaults& image,
+                                const std::vector<std::string>& capabilities);
 
 /// Files of the driver that the container is to have in its own layer.
 struct DriverCopies {
@@ -32,10 +33,16 @@ struct DriverCopies {
   std::vector<gpu::GrantedLink> links;
 };
 
+/// Gives the nodes that were asked for by their paths, or all with --privileged, but those of GPUs
+/// that policy or the caller's job withholds. Before add_gpus().
+/// Errors: not_found, usage (no device), denied (one that was named is withheld).
+Result<void> add_host_nodes(const Context& context, const RunRequest& request,
+                            const gpu::Choice& choice, oci::Spec& spec, Evidence& evidence);
+
 /// Gives what was chosen to `spec`, CDI devices too, and what that was decided by. `copies` is left
 /// to be done when the container has a directory.
 /// Errors: those of granting and placing (gpu/grant/grant.hpp).
-Result<Evidence> add_gpus(const Context& context, gpu::Choice choice, const ImageLook& look,
-                          oci::Spec& spec, DriverCopies& copies);
+Result<void> add_gpus(const Context& context, gpu::Choice choice, const ImageLook& look,
+                      oci::Spec& spec, DriverCopies& copies, Evidence& evidence);
 
 }  // namespace berth::engine

@@ -4,7 +4,12 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include "base/result.hpp"
+#include "engine/context.hpp"
+#include "oci/runtime_spec.hpp"
 
 namespace berth::engine {
 
@@ -71,5 +76,20 @@ void fields(V& v, Limits& l) {
   v.optional("device_write_iops", l.device_write_iops);
   v.strict();
 }
+
+/// "/dev/sda:500". Errors: usage, in docker's words.
+Result<DeviceValue> parse_device_weight(std::string_view text);  ///< 10 to 1000
+Result<DeviceValue> parse_device_bytes(std::string_view text);   ///< "/dev/sda:1mb"
+Result<DeviceValue> parse_device_rate(std::string_view text);
+
+/// Whether the limits make sense together. Errors: usage, in docker's words.
+Result<void> check_limits(const Limits& limits);
+
+/// The part of `limits` that names devices, with the numbers of those; nothing where none was asked
+/// for. Errors: not_found, usage (no block device).
+Result<std::optional<oci::BlockIo>> block_limits(const Limits& limits);
+
+/// The other parts, into `resources`. Pure.
+void add_limits(const Limits& limits, Identity identity, oci::Resources& resources);
 
 }  // namespace berth::engine

@@ -159,7 +159,8 @@ void fields(V& v, Security& s) {
 }
 
 /// A container as `berth run` and `berth create` were asked for it; the members are named as the
-/// flags. Complete after settle(): nothing then depends on the caller's directory or environment.
+/// flags. Complete after settle() (settle.hpp): nothing then depends on the caller's directory or
+/// environment.
 struct RunRequest {
   std::string image;                  ///< empty with `rootfs`
   std::optional<std::string> rootfs;  ///< absolute: a directory of the host instead of an image
@@ -301,8 +302,8 @@ struct RunCall {
   std::optional<std::string> cid_file;  ///< gets the id
 };
 
-/// Makes `request` independent of who asks: takes the values of variables that are passed on by
-/// name from `caller`. Once, when the container is created.
+/// A part of settle() in settle.hpp: takes the values of variables that are passed on by
+/// name from `caller`.
 void settle(RunRequest& request, const Environment& caller);
 
 /// Reads a kRequestFile. Errors: corrupt (no such document, a member that this Berth does not

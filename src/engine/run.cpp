@@ -8,12 +8,13 @@
 #include "base/rollback.hpp"
 #include "base/text.hpp"
 #include "engine/bundle.hpp"
-#include "engine/cdi.hpp"
+#include "engine/cid_file.hpp"
 #include "engine/containers.hpp"
 #include "engine/dry_run.hpp"
 #include "engine/explain.hpp"
 #include "engine/launch.hpp"
 #include "engine/name.hpp"
+#include "engine/settle.hpp"
 #include "engine/spec.hpp"
 #include "engine/store.hpp"
 #include "plan/plan.hpp"
@@ -65,18 +66,6 @@ Result<image::Image> find_or_pull(const Context& context, const image::Store& st
     TRY(pull_image(context, reference, call, false, progress));
   }
   return store.get_image(reference);
-}
-
-Result<void> check(const RunRequest& request) {
-  if (request.name) TRY(check_name(*request.name));
-  if (request.image.empty()) return make_error(Kind::usage, "no image was named");
-  for (const std::string& device : request.devices) TRY(check_device(device));
-  constexpr uint64_t kLeastMemory = uint64_t{6} << 20;  // docker's
-  if (uint64_t memory = request.limits.memory_bytes.value_or(0);
-      memory > 0 && memory < kLeastMemory) {
-    return make_error(Kind::usage, "Minimum memory limit allowed is 6MB");
-  }
-  return {};
 }
 
 ContainerRecord make_record(const RunRequest& request, const RunCall& call, const Draft& draft,
@@ -145,7 +134,9 @@ RunOutcome outcome_of(const std::string& id, Ended ended) {
 
 Result<RunOutcome> run(const Context& context, const RunRequest& request, const RunCall& call,
                        const Progress& progress) {
-  TRY(check(request));
+  TRY(check_request(request));
+  TRY(check_call(request, call));
+  CidFile cid_file = TRY(CidFile::create(call.cid_file));
   // Modes below are meant as they are written: the container's root shows them.
   sys::set_umask(022);
   image::Store store = TRY(open_store(context));
@@ -167,6 +158,7 @@ Result<RunOutcome> run(const Context& context, const RunRequest& request, const 
   ContainerRecord record = make_record(request, call, draft, image);
   TRY(take_name(context, request, directory, record));
   TRY(write_files(request, draft, directory));
+  TRY(cid_file.write(id));
 
   if (!front) {
     // Now, because the monitor may remove the directory while we would write into it.
@@ -207,7 +199,7 @@ Result<RunOutcome> run(const Context& context, const RunRequest& request, const 
 
 Result<plan::Plan> plan_run(const Context& context, const RunRequest& request, const RunCall& call,
                             const Progress& progress) {
-  TRY(check(request));
+  TRY(check_request(request));
   sys::set_umask(022);
   image::Store store = TRY(open_store(context));
   image::Image image = TRY(find_or_pull(context, store, request.image, call, progress));
@@ -227,7 +219,7 @@ Result<plan::Plan> plan_run(const Context& context, const RunRequest& request, c
 
 Result<Explained> explain_run(const Context& context, const RunRequest& request,
                               const RunCall& call, const Progress& progress) {
-  TRY(check(request));
+  TRY(check_request(request));
   sys::set_umask(022);
   image::Store store = TRY(open_store(context));
   image::Image image = TRY(find_or_pull(context, store, request.image, call, progress));

@@ -3,8 +3,7 @@
 
 #include <algorithm>
 
-#include "oci/capabilities.hpp"
-#include "oci/default_profile.hpp"
+#include "engine/host_devices.hpp"
 #include "oci/default_spec.hpp"
 
 namespace berth::engine {
@@ -27,9 +26,36 @@ Mount overlay_root(const SpecInputs& inputs) {
 }
 
 Mount bind_file(const SpecInputs& inputs, std::string_view name, std::string destination) {
-  return make_mount(std::move(destination), "bind", inputs.directory + "/" + std::string(name),
+  const std::string& directory =
+      inputs.network_directory.empty() ? inputs.directory : inputs.network_directory;
+  return make_mount(std::move(destination), "bind", directory + "/" + std::string(name),
                     inputs.request.read_only ? std::vector<std::string>{"bind", "rprivate", "ro"}
                                              : std::vector<std::string>{"bind", "rprivate"});
+}
+
+using ModeKind = NamespaceMode::Kind;
+
+/// What the kernel makes of `mount` belongs to a namespace: who shares that of the host gets the
+/// host's. False: it is not to be there.
+bool adapt(const SpecInputs& inputs, Mount& mount) {
+  const RunRequest& request = inputs.request;
+  // The kernel gives a new procfs only to the owner of the pid namespace.
+  if (mount.destination == "/proc" && request.pid.kind == ModeKind::host &&
+      inputs.identity != Identity::root) {
+    mount = make_mount("/proc", "bind", "/proc", {"rbind", "nosuid", "noexec", "nodev", "rslave"});
+  }
+  bool of_ipc = mount.destination == "/dev/mqueue" || mount.destination == "/dev/shm";
+  if (of_ipc && request.ipc.kind == ModeKind::host) {
+    if (mount.destination == "/dev/mqueue" && !inputs.host_has_mqueue) return false;
+    mount = make_mount(mount.destination, "bind", mount.destination,
+                       {"rbind", "nosuid", "noexec", "nodev", "rprivate"});
+  }
+  if (mount.destination == "/dev/shm" && request.ipc.kind == ModeKind::none) return false;
+  bool of_kernel = mount.destination == "/sys" || mount.destination == "/sys/fs/cgroup";
+  if (of_kernel && request.security.privileged && mount.type != "bind") {
+    std::erase(mount.options, "ro");
+  }
+  return true;
 }
 
 std::vector<Mount> default_mounts(const SpecInputs& inputs) {
@@ -41,6 +67,7 @@ std::vector<Mount> default_mounts(const SpecInputs& inputs) {
   uint64_t asked_for = inputs.request.shm_bytes.value_or(0);
   if (asked_for > 0) choices.shm_bytes = asked_for;
   std::vector<Mount> mounts = oci::kernel_mounts(choices);
+  std::erase_if(mounts, [&](Mount& mount) { return !adapt(inputs, mount); });
   mounts.push_back(bind_file(inputs, kResolverFile, "/etc/resolv.conf"));
   mounts.push_back(bind_file(inputs, kHostnameFile, "/etc/hostname"));
   mounts.push_back(bind_file(inputs, kHostsFile, "/etc/hosts"));
@@ -85,7 +112,22 @@ std::vector<Mount> make_mounts(const SpecInputs& inputs) {
   return mounts;
 }
 
-oci::Process make_process(const SpecInputs& inputs, const std::vector<std::string>& capabilities) {
+std::vector<oci::Rlimit> make_rlimits(const std::vector<Ulimit>& ulimits) {
+  std::vector<oci::Rlimit> out;
+  // -1 is no limit, and the largest number is how the kernel writes that.
+  auto value = [](int64_t limit) { return static_cast<uint64_t>(limit); };
+  for (const Ulimit& ulimit : ulimits) {
+    std::string type = "RLIMIT_";
+    for (char c : ulimit.name) type += static_cast<char>(c - 'a' + 'A');
+    // The last of two counts, as with docker.
+    std::erase_if(out, [&](const oci::Rlimit& other) { return other.type == type; });
+    out.push_back({std::move(type), value(ulimit.soft), value(ulimit.hard)});
+  }
+  return out;
+}
+
+oci::Process make_process(const SpecInputs& inputs) {
+  const std::vector<std::string>& capabilities = inputs.confinement.capabilities;
   oci::Process process;
   process.terminal = inputs.request.terminal;
   process.user.uid = inputs.user.uid;
@@ -101,6 +143,13 @@ oci::Process make_process(const SpecInputs& inputs, const std::vector<std::strin
   sets.bounding = capabilities;
   // What execve would leave to a user that is not root.
   if (inputs.user.uid == 0) sets.effective = sets.permitted = capabilities;
+  process.rlimits = make_rlimits(inputs.request.ulimits);
+  process.no_new_privileges = inputs.confinement.no_new_privileges;
+  process.apparmor_profile = inputs.confinement.apparmor;
+  process.selinux_label = inputs.confinement.selinux;
+  if (inputs.request.oom_score_adj) {
+    process.oom_score_adj = static_cast<int>(*inputs.request.oom_score_adj);
+  }
   return process;
 }
 
@@ -121,77 +170,85 @@ std::vector<oci::DeviceRule> device_rules() {
 }
 
 oci::Resources make_resources(const SpecInputs& inputs) {
-  constexpr uint64_t kPeriod = 100'000;  // microseconds, the kernel's default
-  const RunRequest& request = inputs.request;
   oci::Resources resources;
   // Device cgroups belong to root; others have no node but those that were bound.
-  if (inputs.identity == Identity::root) resources.devices = device_rules();
-  if (request.limits.memory_bytes.value_or(0) > 0) {
-    oci::Memory& memory = resources.memory.emplace();
-    memory.limit = static_cast<int64_t>(*request.limits.memory_bytes);
-    // Docker: as much swap as memory. Who has no hierarchy of his own is told of one limit, not
-    // two.
-    if (inputs.identity == Identity::root)
-      memory.swap = static_cast<int64_t>(*request.limits.memory_bytes * 2);
+  if (inputs.identity == Identity::root) {
+    resources.devices = device_rules();
+    if (inputs.request.security.privileged) resources.devices = {{true, "a", {}, {}, "rwm"}};
+    for (oci::DeviceRule& rule : device_rules_of(inputs.request.device_cgroup_rules)) {
+      resources.devices.push_back(std::move(rule));
+    }
   }
-  if (request.limits.cpu_millis.value_or(0) > 0) {
-    oci::Cpu& cpu = resources.cpu.emplace();
-    cpu.period = kPeriod;
-    cpu.quota = static_cast<int64_t>(*request.limits.cpu_millis * kPeriod / 1000);
-  }
-  if (request.limits.pids.value_or(0) != 0) resources.pids = oci::Pids{*request.limits.pids};
+  add_limits(inputs.request.limits, inputs.identity, resources);
+  resources.block_io = inputs.block_io;
   return resources;
 }
 
-std::vector<std::string> strings(std::span<const std::string_view> views) {
-  return {views.begin(), views.end()};
+// Root has the hierarchy, others start from the cgroup that they were given. One level: a parent of
+// our own would be made and removed with every container.
+std::string cgroups_path(const SpecInputs& inputs) {
+  std::string parent = inputs.request.cgroup_parent.value_or("");
+  while (parent.ends_with('/')) parent.pop_back();
+  if (inputs.identity != Identity::root) parent.erase(0, parent.find_first_not_of('/'));
+  if (!parent.empty()) parent += '/';
+  if (inputs.identity == Identity::root && !parent.starts_with('/')) parent.insert(0, "/");
+  return parent + "berth-" + inputs.id;
 }
 
-oci::Linux make_linux(const SpecInputs& inputs, const std::vector<std::string>& capabilities) {
+/// Whether the container gets a new namespace of `type`; one that it joins is added with its path.
+void add_namespace(const SpecInputs& inputs, const std::string& type, ModeKind kind,
+                   std::vector<oci::Namespace>& out) {
+  if (kind == ModeKind::host) return;
+  auto joined = inputs.joined.find(type);
+  out.push_back({type, joined == inputs.joined.end() ? "" : joined->second});
+}
+
+std::vector<oci::Namespace> make_namespaces(const SpecInputs& inputs) {
+  const RunRequest& request = inputs.request;
+  std::vector<oci::Namespace> out;
+  add_namespace(inputs, "pid", request.pid.kind, out);
+  add_namespace(inputs, "ipc", request.ipc.kind, out);
+  add_namespace(inputs, "uts", request.uts.kind, out);
+  out.push_back({"mount", ""});
+  add_namespace(inputs, "cgroup", request.cgroupns.kind, out);
+  add_namespace(inputs, "network",
+                request.network == Network::host ? ModeKind::host : ModeKind::usual, out);
+  return out;
+}
+
+oci::Linux make_linux(const SpecInputs& inputs) {
   oci::Linux linux_;
-  for (const char* type : {"pid", "ipc", "uts", "mount", "cgroup"}) {
-    linux_.namespaces.push_back({type, ""});
-  }
+  linux_.namespaces = make_namespaces(inputs);
   if (inputs.request.network == Network::none) {
-    linux_.namespaces.push_back({"network", ""});
     // Docker's habit since 20.10: a server needs no privilege to have port 80 of its own network.
     linux_.sysctl["net.ipv4.ip_unprivileged_port_start"] = "0";
   }
-  // Root has the hierarchy, others start from the cgroup that they were given. One level: a parent
-  // of our own would be made and removed with every container.
-  linux_.cgroups_path = (inputs.identity == Identity::root ? "/berth-" : "berth-") + inputs.id;
+  for (const auto& [name, value] : inputs.request.sysctl) linux_.sysctl[name] = value;
+  linux_.cgroups_path = cgroups_path(inputs);
   linux_.resources = make_resources(inputs);
-  linux_.seccomp = oci::default_seccomp(capabilities, oci::native_machine());
-  linux_.masked_paths = strings(oci::default_masked_paths());
-  linux_.readonly_paths = strings(oci::default_readonly_paths());
+  linux_.seccomp = inputs.confinement.seccomp;
+  linux_.masked_paths = inputs.confinement.masked_paths;
+  linux_.readonly_paths = inputs.confinement.readonly_paths;
   return linux_;
 }
 
 }  // namespace
 
 oci::Spec make_spec(const SpecInputs& inputs) {
-  std::vector<std::string> capabilities = strings(oci::default_capabilities());
   oci::Spec spec;
   spec.root.path = kRootDirectory;
   spec.root.readonly = inputs.request.read_only;
-  spec.hostname = inputs.hostname;
+  // Whose name is another's is not ours to set.
+  auto uts = inputs.request.uts.kind;
+  if (uts != ModeKind::host && uts != ModeKind::container) {
+    spec.hostname = inputs.hostname;
+    spec.domainname = inputs.request.domainname.value_or("");
+  }
+  spec.annotations = inputs.request.annotations;
   spec.mounts = make_mounts(inputs);
-  spec.process = make_process(inputs, capabilities);
-  spec.linux_ = make_linux(inputs, capabilities);
+  spec.process = make_process(inputs);
+  spec.linux_ = make_linux(inputs);
   return spec;
-}
-
-std::string hosts_text(std::string_view hostname) {
-  std::string text =
-      "127.0.0.1\tlocalhost\n"
-      "::1\tlocalhost ip6-localhost ip6-loopback\n"
-      "fe00::\tip6-localnet\n"
-      "ff00::\tip6-mcastprefix\n"
-      "ff02::1\tip6-allnodes\n"
-      "ff02::2\tip6-allrouters\n";
-  // There is no address but loopback; the name must still resolve, or MPI and sudo stall.
-  text += "127.0.1.1\t" + std::string(hostname) + "\n";
-  return text;
 }
 
 }  // namespace berth::engine

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "engine/context.hpp"
 #include "engine/request.hpp"
+#include "engine/security.hpp"
 #include "engine/user.hpp"
 #include "oci/runtime_spec.hpp"
 
@@ -24,6 +27,13 @@ struct SpecInputs {
   std::vector<std::string> args;
   std::vector<std::string> environment;
   std::string cwd;
+  Confinement confinement = {};
+  std::optional<oci::BlockIo> block_io = std::nullopt;
+  /// Namespaces of other containers by type ("pid", "network"), each a path.
+  std::map<std::string, std::string> joined = {};
+  bool host_has_mqueue = true;  ///< /dev/mqueue, for who shares the host's ipc
+  /// Of the container whose network is shared: its names are this one's, too. Empty: none.
+  std::string network_directory = {};
 };
 
 /// The configuration of a container before GPUs are added: Docker's mounts, capabilities, seccomp
@@ -39,8 +49,5 @@ inline constexpr std::string_view kRootDirectory = "rootfs";  ///< below the bun
 inline constexpr std::string_view kHostsFile = "hosts";
 inline constexpr std::string_view kHostnameFile = "hostname";
 inline constexpr std::string_view kResolverFile = "resolv.conf";
-
-/// /etc/hosts of a container without a network of the host: loopback and its own name.
-std::string hosts_text(std::string_view hostname);
 
 }  // namespace berth::engine

@@ -136,4 +136,18 @@ Result<ContainerUser> resolve_user(std::string_view wish, std::string_view passw
   return user;
 }
 
+Result<void> add_groups(const std::vector<std::string>& wishes, std::string_view group,
+                        ContainerUser& user) {
+  for (const std::string& wish : wishes) {
+    auto gid = is_number(wish) ? parse_id(wish) : find_group(wish, group);
+    if (!gid && is_number(wish)) {
+      return make_error(Kind::usage, "group " + quoted(wish) + ": ids end at 2147483647");
+    }
+    if (!gid) return make_error(Kind::not_found, "Unable to find group " + escape_controls(wish));
+    auto& gids = user.additional_gids;
+    if (std::find(gids.begin(), gids.end(), *gid) == gids.end()) gids.push_back(*gid);
+  }
+  return {};
+}
+
 }  // namespace berth::engine

@@ -28,4 +28,9 @@ struct ContainerUser {
 Result<ContainerUser> resolve_user(std::string_view wish, std::string_view passwd,
                                    std::string_view group);
 
+/// Adds the groups of --group-add, by name or number, to those of `user`; each once.
+/// Errors: not_found, usage (an id above 2^31-1), in docker's words.
+Result<void> add_groups(const std::vector<std::string>& wishes, std::string_view group,
+                        ContainerUser& user);
+
 }  // namespace berth::engine

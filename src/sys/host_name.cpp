@@ -13,4 +13,10 @@ Result<std::string> host_name() {
   return std::string(names.nodename);
 }
 
+Result<std::string> kernel_release() {
+  struct utsname names {};
+  if (::uname(&names) != 0) return errno_now().error("read the kernel's version");
+  return std::string(names.release);
+}
+
 }  // namespace berth::sys

@@ -1,38 +1,94 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/berth/request_flags.hpp"
 
+#include <algorithm>
 #include <iterator>
+#include <map>
+#include <utility>
 
 #include "base/text.hpp"
 #include "cli/berth/common.hpp"
 #include "engine/env_file.hpp"
+#include "engine/request_text.hpp"
 #include "engine/run.hpp"
+#include "engine/security.hpp"
+#include "engine/settle.hpp"
 
 namespace berth::cli {
 namespace {
 
-Result<std::vector<std::string>> read_environment(const RequestOptions& o) {
-  std::vector<std::string> entries;
-  for (const std::string& file : o.env_files) {
-    for (std::string& entry : TRY(engine::read_env_file(file))) entries.push_back(std::move(entry));
-  }
-  entries.insert(entries.end(), o.environment.begin(), o.environment.end());
-  return entries;
-}
+using engine::NamespaceFlag;
 
-}  // namespace
-
-void add_request_flags(FlagTable& table, RequestOptions& o) {
-  engine::RunRequest& r = o.request;
-  ReadValue read_signal = [&r](std::string_view text) -> Result<void> {
-    r.stop_signal = TRY(engine::parse_signal(text));
+/// Reads a value by `parse` into `target`; a list collects, a map replaces what has the key.
+template <class T, class Parse>
+ReadValue read_into(T& target, Parse parse) {
+  return [&target, parse](std::string_view text) -> Result<void> {
+    target = TRY(parse(text));
     return {};
   };
-  FlagTable more{
-      {"interactive", 'i', "", "Keep stdin open", &r.interactive},
-      {"tty", 't', "", "Give the command a terminal", &r.terminal},
-      {"rm", 0, "", "Remove the container when it ends", &r.remove},
-      {"name", 0, "NAME", "Name the container", &r.name},
+}
+template <class T, class Parse>
+ReadValue append_to(std::vector<T>& target, Parse parse) {
+  return [&target, parse](std::string_view text) -> Result<void> {
+    target.push_back(TRY(parse(text)));
+    return {};
+  };
+}
+template <class Parse>
+ReadValue add_to(std::map<std::string, std::string>& target, Parse parse) {
+  return [&target, parse](std::string_view text) -> Result<void> {
+    auto [key, value] = TRY(parse(text));
+    target[key] = std::move(value);
+    return {};
+  };
+}
+
+ReadValue read_mode(engine::NamespaceMode& target, NamespaceFlag flag) {
+  return read_into(target,
+                   [flag](std::string_view text) { return engine::parse_namespace(flag, text); });
+}
+
+ReadValue read_time(int64_t& target) {
+  return [&target](std::string_view text) -> Result<void> {
+    auto time = TRY(engine::parse_duration(text));
+    target = time.count();
+    return {};
+  };
+}
+
+ReadValue read_number(int64_t& target) {
+  return [&target](std::string_view text) -> Result<void> {
+    auto number = parse_i64(text);
+    if (!number) return make_error(Kind::usage, "expected a whole number");
+    target = *number;
+    return {};
+  };
+}
+
+/// "512m", and "-1" for no limit.
+ReadValue read_swap(std::optional<int64_t>& target) {
+  return [&target](std::string_view text) -> Result<void> {
+    auto bytes = parse_bytes(text);
+    bool fits = bytes && *bytes <= static_cast<uint64_t>(INT64_MAX);
+    if (text == "-1") {
+      target = -1;
+    } else if (fits) {
+      target = static_cast<int64_t>(*bytes);
+    } else {
+      return make_error(Kind::usage, "expected a size such as 2g, or -1");
+    }
+    return {};
+  };
+}
+
+FlagTable process_flags(RequestOptions& o) {
+  engine::RunRequest& r = o.request;
+  return {
+      {"detach-keys", 0, "KEYS", "What detaches from the container (ctrl-p,ctrl-q)",
+       &o.call.detach_keys},
+      {"attach", 'a', "STREAM", "Attach to stdin, stdout or stderr",
+       append_to(o.call.attach, engine::parse_stream)},
+      {"entrypoint", 0, "COMMAND", "Replace the image's entrypoint; '' clears it", &r.entrypoint},
       {"env", 'e', "NAME[=VALUE]", "Set an environment variable, or pass the caller's",
        &o.environment},
       {"env-file",
@@ -42,43 +98,44 @@ void add_request_flags(FlagTable& table, RequestOptions& o) {
        &o.env_files,
        {},
        Complete::file},
-      {"volume",
-       'v',
-       "SOURCE:TARGET[:ro]",
-       "Bind a file or directory of the host",
-       &o.volumes,
+      {"group-add", 0, "GROUP", "Add a group, by name or number", &r.group_add},
+      {"interactive", 'i', "", "Keep stdin open", &r.interactive},
+      {"sig-proxy", 0, "", "Pass signals on to the command (true)", &o.call.signal_proxy},
+      {"stop-signal", 0, "SIGNAL", "What 'berth stop' sends first (the image's, or TERM)",
+       read_into(r.stop_signal, engine::parse_signal)},
+      {"stop-timeout", 0, "SECONDS", "How long 'berth stop' waits (10); -1: for ever",
+       read_integer(r.stop_timeout)},
+      {"tty", 't', "", "Give the command a terminal", &r.terminal},
+      {"ulimit", 0, "TYPE=SOFT[:HARD]", "Limit a process, such as nofile=1024:2048",
+       append_to(r.ulimits, engine::parse_ulimit)},
+      {"user", 'u', "USER[:GROUP]", "Run as this user", &r.user},
+      {"workdir", 'w', "DIR", "Start in DIR", &r.workdir},
+  };
+}
+
+FlagTable container_flags(RequestOptions& o) {
+  engine::RunRequest& r = o.request;
+  return {
+      {"annotation", 0, "NAME=VALUE", "Add an annotation to the OCI configuration",
+       add_to(r.annotations, engine::parse_annotation)},
+      {"cidfile",
+       0,
+       "FILE",
+       "Write the container's id to FILE, which must not exist",
+       &o.call.cid_file,
        {},
        Complete::file},
-      {"tmpfs", 0, "TARGET[:OPTIONS]", "Mount an empty file system in memory", &o.tmpfs},
-      {"workdir", 'w', "DIR", "Start in DIR", &r.workdir},
-      {"user", 'u', "USER[:GROUP]", "Run as this user", &r.user},
-      {"entrypoint", 0, "COMMAND", "Replace the image's entrypoint; '' clears it", &r.entrypoint},
-      {"network",
-       0,
-       "MODE",
-       "none: loopback alone; host: the host's network",
-       &o.network,
-       {"none", "host"}},
-      {"net", 0, "MODE", "The same as --network", &o.network, {"none", "host"}},
-      {"hostname", 'h', "NAME", "The container's host name", &r.hostname},
-      {"read-only", 0, "", "Make the root file system read-only", &r.read_only},
-      {"shm-size", 0, "BYTES", "The size of /dev/shm (64m)", read_bytes(r.shm_bytes)},
-      {"stop-signal", 0, "SIGNAL", "What 'berth stop' sends first (the image's, or TERM)",
-       std::move(read_signal)},
-      {"memory", 'm', "BYTES", "At most this much memory, such as 512m; 0: no limit",
-       read_bytes(r.limits.memory_bytes)},
-      {"cpus", 0, "NUMBER", "At most this many CPUs, such as 1.5; 0: no limit", &o.cpus},
-      {"pids-limit", 0, "NUMBER", "At most this many processes; 0 or -1: no limit",
-       read_integer(r.limits.pids)},
-      {"gpus", 0, "GPUS", "all, none, N, or device=LIST; capabilities=LIST", &r.gpus},
-      {"gpu-driver",
-       0,
-       "MODE",
-       "The driver's files: bind, volume, copy, image or none",
-       &o.gpu_driver,
-       {"bind", "volume", "copy", "image", "none"}},
-      {"immutable", 0, "", "The same as --read-only --gpu-driver image", &o.immutable},
-      {"device", 0, "VENDOR/CLASS=NAME", "Give a CDI device, such as nvidia.com/gpu=0", &r.devices},
+      {"disable-content-trust", 0, "", "Accepted: images are verified by their digests",
+       &o.no_trust},
+      {"label", 'l', "NAME[=VALUE]", "Label the container", &o.labels},
+      {"label-file", 0, "FILE", "Read labels from FILE", &o.label_files, {}, Complete::file},
+      {"log-driver", 0, "DRIVER", "Keep the output as json-file, local or none",
+       read_into(r.log.driver, engine::parse_log_driver)},
+      {"log-opt", 0, "NAME=VALUE", "max-size=BYTES or max-file=NUMBER",
+       [&r](std::string_view text) { return engine::parse_log_option(text, r.log); }},
+      {"name", 0, "NAME", "Name the container", &r.name},
+      {"platform", 0, "OS/ARCH", "Of the image that is pulled, such as linux/arm64",
+       &o.call.platform},
       {"pull",
        0,
        "WHEN",
@@ -86,8 +143,218 @@ void add_request_flags(FlagTable& table, RequestOptions& o) {
        &o.pull,
        {"missing", "always", "never"}},
       {"quiet", 'q', "", "Show no progress of a pull", &o.call.quiet},
+      {"restart", 0, "POLICY", "no, on-failure[:MOST], always or unless-stopped",
+       read_into(r.restart, engine::parse_restart)},
+      {"rm", 0, "", "Remove the container when it ends", &r.remove},
   };
-  std::move(more.begin(), more.end(), std::back_inserter(table));
+}
+
+FlagTable health_flags(RequestOptions& o) {
+  engine::Health& health = o.request.health;
+  return {
+      {"health-cmd", 0, "COMMAND", "Check the container's health by this", &health.command},
+      {"health-interval", 0, "TIME", "Between two checks (30s)", read_time(health.interval)},
+      {"health-retries", 0, "NUMBER", "Unhealthy after so many failures (3)",
+       read_number(health.retries)},
+      {"health-start-period", 0, "TIME", "Failures do not count so long after the start",
+       read_time(health.start_period)},
+      {"health-timeout", 0, "TIME", "A check that takes longer has failed (30s)",
+       read_time(health.timeout)},
+      {"no-healthcheck", 0, "", "Do without the image's health check", &health.off},
+  };
+}
+
+FlagTable storage_flags(RequestOptions& o) {
+  engine::RunRequest& r = o.request;
+  return {
+      {"read-only", 0, "", "Make the root file system read-only", &r.read_only},
+      {"shm-size", 0, "BYTES", "The size of /dev/shm (64m)", read_bytes(r.shm_bytes)},
+      {"tmpfs", 0, "TARGET[:OPTIONS]", "Mount an empty file system in memory", &o.tmpfs},
+      {"volume",
+       'v',
+       "SOURCE:TARGET[:ro]",
+       "Bind a file or directory of the host",
+       &o.volumes,
+       {},
+       Complete::file},
+  };
+}
+
+FlagTable namespace_flags(RequestOptions& o) {
+  engine::RunRequest& r = o.request;
+  return {
+      {"add-host", 0, "NAME:ADDRESS", "Add a line to /etc/hosts",
+       append_to(r.add_host, engine::parse_add_host)},
+      {"cgroupns", 0, "MODE", "host, private or container:NAME",
+       read_mode(r.cgroupns, NamespaceFlag::cgroupns)},
+      {"dns", 0, "ADDRESS", "Ask this name server", append_to(r.dns, engine::parse_dns)},
+      {"dns-option", 0, "OPTION", "Set an option of /etc/resolv.conf", &r.dns_option},
+      {"dns-search", 0, "DOMAIN", "Look for names in DOMAIN; '.' for none", &r.dns_search},
+      {"domainname", 0, "NAME", "The container's domain name", &r.domainname},
+      {"expose", 0, "PORT[/PROTOCOL]", "Say that the container listens there",
+       append_to(r.expose, engine::parse_expose)},
+      {"hostname", 'h', "NAME", "The container's host name", &r.hostname},
+      {"ipc", 0, "MODE", "host, private, none, shareable or container:NAME",
+       read_mode(r.ipc, NamespaceFlag::ipc)},
+      {"net", 0, "MODE", "The same as --network", &o.network},
+      {"network", 0, "MODE", "none (loopback alone), host or container:NAME", &o.network},
+      {"pid", 0, "MODE", "host, private or container:NAME", read_mode(r.pid, NamespaceFlag::pid)},
+      {"sysctl", 0, "NAME=VALUE", "Set a kernel parameter of the container's namespaces",
+       add_to(r.sysctl, engine::parse_sysctl)},
+      {"userns", 0, "MODE", "host", read_mode(r.userns, NamespaceFlag::userns)},
+      {"uts", 0, "MODE", "host, private or container:NAME", read_mode(r.uts, NamespaceFlag::uts)},
+  };
+}
+
+FlagTable limit_flags(RequestOptions& o) {
+  engine::Limits& l = o.request.limits;
+  return {
+      {"blkio-weight", 0, "NUMBER", "A share of disk time, 10 to 1000; 0: no weight",
+       &l.blkio_weight},
+      {"blkio-weight-device", 0, "DEVICE:NUMBER", "The same on one block device",
+       append_to(l.blkio_weight_device, engine::parse_device_weight)},
+      {"cgroup-parent", 0, "PATH", "Make the container's control group below PATH",
+       &o.request.cgroup_parent},
+      {"cpu-period", 0, "MICROSECONDS", "The period of --cpu-quota", &l.cpu_period},
+      {"cpu-quota", 0, "MICROSECONDS", "At most this much CPU time in a period",
+       read_integer(l.cpu_quota)},
+      {"cpu-rt-period", 0, "MICROSECONDS", "The period of --cpu-rt-runtime", &l.cpu_rt_period},
+      {"cpu-rt-runtime", 0, "MICROSECONDS", "At most this much real-time in a period",
+       read_integer(l.cpu_rt_runtime)},
+      {"cpu-shares", 'c', "NUMBER", "A share of CPU time beside others (1024)", &l.cpu_shares},
+      {"cpus", 0, "NUMBER", "At most this many CPUs, such as 1.5; 0: no limit",
+       read_into(l.cpu_millis, engine::parse_cpus)},
+      {"cpuset-cpus", 0, "LIST", "Run on these CPUs alone, such as 0-3,7", &l.cpuset_cpus},
+      {"cpuset-mems", 0, "LIST", "Use the memory of these nodes alone", &l.cpuset_mems},
+      {"device-read-bps", 0, "DEVICE:BYTES", "Read at most so much a second",
+       append_to(l.device_read_bps, engine::parse_device_bytes)},
+      {"device-read-iops", 0, "DEVICE:NUMBER", "Read at most so often a second",
+       append_to(l.device_read_iops, engine::parse_device_rate)},
+      {"device-write-bps", 0, "DEVICE:BYTES", "Write at most so much a second",
+       append_to(l.device_write_bps, engine::parse_device_bytes)},
+      {"device-write-iops", 0, "DEVICE:NUMBER", "Write at most so often a second",
+       append_to(l.device_write_iops, engine::parse_device_rate)},
+      {"memory", 'm', "BYTES", "At most this much memory, such as 512m; 0: no limit",
+       read_bytes(l.memory_bytes)},
+      {"memory-reservation", 0, "BYTES", "Give memory back down to this when it is scarce",
+       read_bytes(l.memory_reservation_bytes)},
+      {"memory-swap", 0, "BYTES", "At most this much memory and swap together; -1: no limit",
+       read_swap(l.memory_swap_bytes)},
+      {"memory-swappiness", 0, "NUMBER", "How readily memory is swapped, 0 to 100",
+       read_integer(l.memory_swappiness)},
+      {"oom-kill-disable", 0, "", "Let it wait for memory instead of being killed",
+       &l.oom_kill_disable},
+      {"oom-score-adj", 0, "NUMBER", "Be killed later (-1000) or sooner (1000)",
+       read_integer(o.request.oom_score_adj)},
+      {"pids-limit", 0, "NUMBER", "At most this many processes; 0 or -1: no limit",
+       read_integer(l.pids)},
+  };
+}
+
+FlagTable right_flags(RequestOptions& o) {
+  engine::RunRequest& r = o.request;
+  return {
+      {"cap-add", 0, "CAPABILITY", "Give a capability, such as NET_ADMIN; ALL: every one",
+       &r.security.cap_add},
+      {"cap-drop", 0, "CAPABILITY", "Take a capability away; ALL: every one", &r.security.cap_drop},
+      {"device", 0, "DEVICE", "nvidia.com/gpu=0, or /dev/SOURCE[:/dev/TARGET][:rwm]", &o.devices},
+      {"device-cgroup-rule", 0, "RULE", "Allow devices, such as 'c 195:* rwm'",
+       append_to(r.device_cgroup_rules, engine::parse_device_rule)},
+      {"gpu-driver",
+       0,
+       "MODE",
+       "The driver's files: bind, volume, copy, image or none",
+       &o.gpu_driver,
+       {"bind", "volume", "copy", "image", "none"}},
+      {"gpus", 0, "GPUS", "all, none, N, or device=LIST; capabilities=LIST", &r.gpus},
+      {"immutable", 0, "", "The same as --read-only --gpu-driver image", &o.immutable},
+      {"privileged", 0, "", "Give all capabilities and devices, hide nothing",
+       &r.security.privileged},
+      {"security-opt", 0, "OPTION", "no-new-privileges, seccomp=FILE, apparmor=NAME, …",
+       [&r](std::string_view text) { return engine::parse_security_option(text, r.security); }},
+  };
+}
+
+Result<std::vector<std::string>> read_entries(const std::vector<std::string>& files,
+                                              const std::vector<std::string>& typed) {
+  std::vector<std::string> entries;
+  for (const std::string& file : files) {
+    for (std::string& entry : TRY(engine::read_env_file(file))) entries.push_back(std::move(entry));
+  }
+  entries.insert(entries.end(), typed.begin(), typed.end());
+  return entries;
+}
+
+Result<void> read_labels(const RequestOptions& o, engine::RunRequest& request) {
+  for (const std::string& entry : TRY(read_entries(o.label_files, o.labels))) {
+    auto label = engine::parse_label(entry);
+    if (!label.ok()) {
+      return make_error(Kind::usage, "invalid label " + quoted(entry) + ": " + label.error().what);
+    }
+    request.labels[label->first] = std::move(label->second);
+  }
+  return {};
+}
+
+// What starts with '/' is a path, all else the name of a CDI device.
+Result<void> read_devices(const RequestOptions& o, engine::RunRequest& request) {
+  for (const std::string& text : o.devices) {
+    if (!text.starts_with('/')) {
+      request.devices.push_back(text);
+      continue;
+    }
+    auto device = engine::parse_host_device(text);
+    if (!device.ok()) {
+      return make_error(Kind::usage, "--device " + quoted(text) + ": " + device.error().what);
+    }
+    request.host_devices.push_back(std::move(*device));
+  }
+  return {};
+}
+
+Result<void> read_network(const RequestOptions& o, engine::RunRequest& request) {
+  constexpr std::string_view kContainer = "container:";
+  std::string_view mode = o.network;
+  if (mode.starts_with(kContainer) && mode.size() > kContainer.size()) {
+    request.network = engine::Network::container;
+    request.network_container = mode.substr(kContainer.size());
+  } else if (mode == "host") {
+    request.network = engine::Network::host;
+  } else if (mode != "none") {
+    return make_error(Kind::usage,
+                      "network " + quoted(mode) + ": expected 'none', 'host' or 'container:NAME'");
+  }
+  return {};
+}
+
+Result<void> read_gpu_driver(const RequestOptions& o, engine::RunRequest& request) {
+  if (!o.gpu_driver.empty()) {
+    request.gpu_driver =
+        TRY(policy::from_json_text(o.gpu_driver, std::type_identity<policy::DriverMode>()));
+  }
+  if (!o.immutable) return {};
+  bool image = !request.gpu_driver || *request.gpu_driver == policy::DriverMode::image;
+  if (!image) {
+    return make_error(Kind::usage, "'--immutable' and '--gpu-driver' contradict each other");
+  }
+  request.gpu_driver = policy::DriverMode::image;
+  request.read_only = true;
+  return {};
+}
+
+}  // namespace
+
+void sort_flags(FlagTable& table) {
+  std::stable_sort(table.begin(), table.end(),
+                   [](const Flag& a, const Flag& b) { return a.name < b.name; });
+}
+
+void add_request_flags(FlagTable& table, RequestOptions& o) {
+  for (auto make : {process_flags, container_flags, health_flags, storage_flags, namespace_flags,
+                    limit_flags, right_flags}) {
+    FlagTable more = make(o);
+    std::move(more.begin(), more.end(), std::back_inserter(table));
+  }
   add_registry_flags(table, o.call.registry);
 }
 
@@ -98,31 +365,26 @@ Result<void> read_request(const Session& session, std::vector<std::string> argum
   request.program = gpu::program_of(session.program);
   request.command.assign(std::make_move_iterator(arguments.begin() + 1),
                          std::make_move_iterator(arguments.end()));
-  request.environment = TRY(read_environment(o));
+  if (!o.no_trust) {
+    return make_error(Kind::unsupported, "'--disable-content-trust=false': no signatures are read");
+  }
+  request.environment = TRY(read_entries(o.env_files, o.environment));
+  TRY(read_labels(o, request));
+  TRY(read_devices(o, request));
+  TRY(read_network(o, request));
+  TRY(read_gpu_driver(o, request));
   for (const std::string& text : o.volumes) {
     request.volumes.push_back(TRY(engine::parse_volume(text, session.working_directory)));
   }
   for (const std::string& text : o.tmpfs) {
     request.tmpfs.push_back(TRY(engine::parse_tmpfs(text)));
   }
-  if (o.cpus) request.limits.cpu_millis = TRY(engine::parse_cpus(*o.cpus));
-  if (!o.gpu_driver.empty()) {
-    request.gpu_driver =
-        TRY(policy::from_json_text(o.gpu_driver, std::type_identity<policy::DriverMode>()));
-  }
-  if (o.immutable) {
-    bool image = !request.gpu_driver || *request.gpu_driver == policy::DriverMode::image;
-    if (!image) {
-      return make_error(Kind::usage, "'--immutable' and '--gpu-driver' contradict each other");
-    }
-    request.gpu_driver = policy::DriverMode::image;
-    request.read_only = true;
-  }
-  if (o.network == "host") request.network = engine::Network::host;
+  auto& seccomp = request.security.seccomp;
+  // The profile is kept, not its path: the file may be another one at the next start.
+  if (seccomp && *seccomp != "unconfined") seccomp = TRY(engine::read_profile(*seccomp));
   if (o.pull == "always") o.call.pull = engine::PullPolicy::always;
   if (o.pull == "never") o.call.pull = engine::PullPolicy::never;
-  engine::settle(request, session.context.environment);
-  return {};
+  return engine::settle(session.context, request);
 }
 
 }  // namespace berth::cli

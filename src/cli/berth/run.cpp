@@ -30,6 +30,7 @@ FlagTable flags(Options& o) {
         "Of --dry-run and --explain: text or json",
         &o.format,
         {"text", "json"}}});
+  sort_flags(table);
   return table;
 }
 
@@ -56,12 +57,6 @@ Result<int> run(Session& session, const Options& given, std::vector<std::string>
   return outcome.status;
 }
 
-constexpr Elsewhere kElsewhere[] = {{"nv", "--gpus all"},
-                                    {"nvccli", "--gpus all"},
-                                    {"rocm", "--gpus all,driver=amd"},
-                                    {"runtime", "--gpus all, which needs no other runtime"},
-                                    {"bind", "-v SOURCE:DESTINATION"}};
-
 }  // namespace
 
 extern const Verb run_verb;
@@ -74,7 +69,7 @@ const Verb run_verb{
     .arity = {1},
     .needs = engine::Needs::user_namespace,
     .flags_end = FlagsEnd::at_first_argument,
-    .elsewhere = kElsewhere,
+    .elsewhere = kRequestElsewhere,
     .error_status = 125,
     .command = [] { return make_command(flags, run); },
 };

@@ -170,8 +170,9 @@ Error unknown_long(const FlagTable& flags, std::string_view word, std::string_vi
                    std::span<const Elsewhere> elsewhere) {
   for (const Elsewhere& other : elsewhere) {
     if (other.name == name_in(word)) {
-      return make_error(Kind::usage, "unknown flag '--" + std::string(other.name) + "'",
-                        std::string(other.here));
+      std::string what = "unknown flag '--" + std::string(other.name) + "'";
+      if (!other.why.empty()) what += ": " + std::string(other.why);
+      return make_error(Kind::usage, std::move(what), std::string(other.here));
     }
   }
   std::vector<std::string> spelled{"--help"};

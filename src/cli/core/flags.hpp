@@ -42,8 +42,9 @@ using FlagTable = std::vector<Flag>;
 
 /// A flag of another engine that people type, and what does the same here.
 struct Elsewhere {
-  std::string_view name;  ///< without dashes: "nv"
-  std::string_view here;  ///< "--gpus all"
+  std::string_view name;      ///< without dashes: "nv"
+  std::string_view here;      ///< "--gpus all"; empty: nothing does
+  std::string_view why = {};  ///< it is not there
 };
 
 /// Where flags end: docker's verbs take them anywhere before "--", but what follows the image of

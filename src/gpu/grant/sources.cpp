@@ -479,8 +479,8 @@ Result<Choice> Chooser::run() {
   TRY(take_policy());
   take_job();
   take_nv_gpu();
+  if (choice_.grants() || sources_.nodes_by_hand) narrow_by_job();
   if (choice_.grants()) {
-    narrow_by_job();
     TRY(choose_capabilities());
     choose_requirements();
     TRY(choose_features());

@@ -37,7 +37,8 @@ struct Sources {
   std::map<std::string, std::string> labels;  ///< of the image
   std::vector<std::string> caller;            ///< the environment that berth was called with
   Program program = Program::berth;
-  bool privileged = false;  ///< CAP_SYS_ADMIN in the bounding set
+  bool privileged = false;     ///< CAP_SYS_ADMIN in the bounding set
+  bool nodes_by_hand = false;  ///< of GPUs: no grant, but held to the same limits
 };
 
 /// What became of one source; for explain.

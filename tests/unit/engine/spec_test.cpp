@@ -20,6 +20,7 @@ class MakeSpec : public testing::Test {
     SpecInputs inputs{
         request_, identity_, "f00d", "/store/containers/f00d", {"/top", "/bottom"}, "box", user_,
         {"sh"},   {"A=1"},   "/work"};
+    inputs.confinement = *confine(request_.security, {});
     return make_spec(inputs);
   }
   static const oci::Mount* find(const oci::Spec& spec, std::string_view destination) {
@@ -183,9 +184,63 @@ TEST_F(MakeSpec, survives_being_written_and_read) {
   EXPECT_EQ(oci::write_spec(*read), text);
 }
 
-TEST(HostsText, resolves_the_containers_own_name) {
-  EXPECT_THAT(hosts_text("box"), testing::HasSubstr("127.0.1.1\tbox\n"));
-  EXPECT_THAT(hosts_text("box"), testing::StartsWith("127.0.0.1\tlocalhost\n"));
+TEST_F(MakeSpec, gives_limits_of_processes_and_the_last_of_two) {
+  request_.ulimits = {{"nofile", 1, 2}, {"core", -1, -1}, {"nofile", 3, 4}};
+  auto limits = make().process->rlimits;
+  ASSERT_EQ(limits.size(), 2U);
+  EXPECT_EQ(limits[0].type, "RLIMIT_CORE");
+  EXPECT_EQ(limits[0].soft, UINT64_MAX);
+  EXPECT_EQ(limits[1].type, "RLIMIT_NOFILE");
+  EXPECT_EQ(limits[1].hard, 4U);
+}
+
+TEST_F(MakeSpec, shares_or_joins_a_namespace_only_when_asked) {
+  request_.pid.kind = NamespaceMode::Kind::host;
+  request_.uts.kind = NamespaceMode::Kind::host;
+  EXPECT_THAT(namespaces(make()), ElementsAre("ipc", "mount", "cgroup", "network"));
+  EXPECT_EQ(make().hostname, "");
+  EXPECT_EQ(find(make(), "/proc")->type, "proc");
+  // The kernel gives a new procfs only to the owner of the pid namespace.
+  identity_ = Identity::mapped;
+  EXPECT_EQ(find(make(), "/proc")->type, "bind");
+}
+
+TEST_F(MakeSpec, takes_the_hosts_shared_memory_with_its_ipc) {
+  request_.ipc.kind = NamespaceMode::Kind::host;
+  EXPECT_EQ(find(make(), "/dev/shm")->source, "/dev/shm");
+  EXPECT_EQ(find(make(), "/dev/mqueue")->source, "/dev/mqueue");
+  request_.ipc.kind = NamespaceMode::Kind::none;
+  EXPECT_EQ(find(make(), "/dev/shm"), nullptr);
+  EXPECT_THAT(namespaces(make()), Contains("ipc"));
+}
+
+TEST_F(MakeSpec, hides_nothing_from_the_privileged) {
+  request_.security.privileged = true;
+  oci::Spec spec = make();
+  EXPECT_FALSE(spec.linux_.seccomp);
+  EXPECT_THAT(spec.linux_.masked_paths, IsEmpty());
+  EXPECT_THAT(spec.linux_.readonly_paths, IsEmpty());
+  EXPECT_THAT(find(spec, "/sys")->options, Not(Contains("ro")));
+  ASSERT_EQ(spec.linux_.resources->devices.size(), 1U);
+  EXPECT_TRUE(spec.linux_.resources->devices[0].allow);
+}
+
+TEST_F(MakeSpec, puts_the_cgroup_below_the_parent) {
+  request_.cgroup_parent = "/jobs/7/";
+  EXPECT_EQ(make().linux_.cgroups_path, "/jobs/7/berth-f00d");
+  request_.cgroup_parent = "jobs";
+  EXPECT_EQ(make().linux_.cgroups_path, "/jobs/berth-f00d");
+  identity_ = Identity::single;
+  EXPECT_EQ(make().linux_.cgroups_path, "jobs/berth-f00d");
+}
+
+TEST_F(MakeSpec, leaves_the_ports_of_anothers_network_as_they_are) {
+  EXPECT_TRUE(make().linux_.sysctl.contains("net.ipv4.ip_unprivileged_port_start"));
+  request_.network = Network::container;
+  EXPECT_TRUE(make().linux_.sysctl.empty());
+  request_.network = Network::none;
+  request_.sysctl = {{"net.ipv4.ip_unprivileged_port_start", "1024"}};
+  EXPECT_EQ(make().linux_.sysctl.at("net.ipv4.ip_unprivileged_port_start"), "1024");
 }
 
 }  // namespace

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+#include "oci/default_profile.hpp"
+#include "oci/runtime_spec.hpp"
+
+namespace berth::oci {
+
+/// What decides which rules of a profile count.
+struct ProfileFacts {
+  const std::vector<std::string>& capabilities;  ///< of the bounding set, spec names
+  Machine machine;
+  std::string_view kernel;  ///< "6.1.0-18-amd64", as uname tells
+};
+
+/// Reads a seccomp profile in the form that docker's --security-opt seccomp=FILE takes:
+/// defaultAction, archMap or architectures, and syscalls whose rules may be bound to capabilities,
+/// architectures and kernel versions by includes and excludes. `document` names the text in errors.
+/// Errors: corrupt (no such document, an unknown architecture or kernel version; a profile without
+/// defaultAction).
+/// Source: moby profiles/seccomp/seccomp.go, the form of its default.json.
+Result<Seccomp> parse_docker_profile(std::string_view text, std::string_view document,
+                                     const ProfileFacts& facts);
+
+}  // namespace berth::oci
