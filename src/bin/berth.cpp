@@ -121,6 +121,7 @@ Result<int> berth_main(const std::string& program, std::vector<std::string> word
     terminal.write(cli::Stream::out, "berth version " + std::string(cli::berth_version()) + "\n");
     return 0;
   }
+  parsed.arguments = TRY(cli::without_help(std::move(parsed.arguments)));
   if (parsed.help || parsed.arguments.empty()) {
     terminal.write(cli::Stream::out, cli::berth_help());
     return 0;

@@ -31,23 +31,67 @@ const std::array kVerbs = {
     &version_verb,       &completion_verb,  &man_verb,
 };
 
-// Docker's long names, for scripts that use them.
-constexpr std::pair<std::string_view, std::string_view> kAliases[] = {
-    {"image ls", "images"},       {"image list", "images"},     {"image pull", "pull"},
-    {"image push", "push"},       {"image rm", "rmi"},          {"image tag", "tag"},
-    {"image inspect", "inspect"}, {"image history", "history"}, {"image save", "save"},
-    {"image load", "load"},       {"image import", "import"},   {"container run", "run"},
-    {"container ls", "ps"},       {"container list", "ps"},     {"container ps", "ps"},
-    {"container logs", "logs"},   {"container wait", "wait"},   {"container stop", "stop"},
-    {"container kill", "kill"},   {"container rm", "rm"},       {"container inspect", "inspect"},
-    {"gpu ls", "gpu list"},       {"cdi ls", "cdi list"},       {"system info", "info"},
+/// A longer name, which docker has and scripts use, and what it stands for.
+struct Alias {
+  std::string_view name, verb;
+  std::string_view flag = {};  ///< what the longer name says besides
+};
+constexpr Alias kAliases[] = {
+    {"container attach", "attach"},
+    {"container commit", "commit"},
+    {"container cp", "cp"},
+    {"container create", "create"},
+    {"container diff", "diff"},
+    {"container exec", "exec"},
+    {"container export", "export"},
+    {"container inspect", "inspect", "--type=container"},
+    {"container kill", "kill"},
+    {"container list", "ps"},
+    {"container logs", "logs"},
+    {"container ls", "ps"},
+    {"container pause", "pause"},
+    {"container port", "port"},
+    {"container ps", "ps"},
+    {"container rename", "rename"},
+    {"container restart", "restart"},
+    {"container rm", "rm"},
+    {"container run", "run"},
+    {"container start", "start"},
+    {"container stats", "stats"},
+    {"container stop", "stop"},
+    {"container top", "top"},
+    {"container unpause", "unpause"},
+    {"container update", "update"},
+    {"container wait", "wait"},
+    {"image build", "build"},
+    {"image history", "history"},
+    {"image import", "import"},
+    {"image inspect", "inspect", "--type=image"},
+    {"image list", "images"},
+    {"image load", "load"},
+    {"image ls", "images"},
+    {"image pull", "pull"},
+    {"image push", "push"},
+    {"image remove", "rmi"},
+    {"image rm", "rmi"},
+    {"image rmi", "rmi"},
+    {"image save", "save"},
+    {"image tag", "tag"},
+    {"network list", "network ls"},
+    {"network remove", "network rm"},
+    {"system events", "events"},
+    {"system info", "info"},
+    {"volume list", "volume ls"},
+    {"volume remove", "volume rm"},
+    {"gpu ls", "gpu list"},
+    {"cdi ls", "cdi list"},
 };
 
-std::string_view unaliased(std::string_view name) {
-  for (const auto& [alias, verb] : kAliases) {
-    if (alias == name) return verb;
-  }
-  return name;
+/// Null where `name` is none.
+const Alias* alias_named(std::string_view name) {
+  auto found = std::find_if(std::begin(kAliases), std::end(kAliases),
+                            [&](const Alias& alias) { return alias.name == name; });
+  return found == std::end(kAliases) ? nullptr : found;
 }
 
 const Verb* verb_named(std::string_view name) {
@@ -66,7 +110,9 @@ std::vector<std::string_view> group_words(std::string_view group) {
     }
   };
   for (const Verb* verb : kVerbs) add(verb->text.name);
-  for (const auto& [alias, verb] : kAliases) add(alias);
+  for (const Alias& alias : kAliases) {
+    if (verb_named(alias.verb) != nullptr) add(alias.name);
+  }
   return words;
 }
 
@@ -87,6 +133,11 @@ Result<Call> find_verb(const std::vector<std::string>& words) {
       names.push_back(verb->text.name);
       names.push_back(verb->text.name.substr(0, verb->text.name.find(' ')));
     }
+    for (const Alias& alias : kAliases) {
+      if (verb_named(alias.verb) != nullptr) {
+        names.push_back(alias.name.substr(0, alias.name.find(' ')));
+      }
+    }
     return unknown_word("verb", words[0], names, "berth");
   }
   const std::string group = "berth " + words[0];
@@ -96,11 +147,29 @@ Result<Call> find_verb(const std::vector<std::string>& words) {
     return make_error(Kind::usage, quoted(group) + " needs one of: " + known);
   }
   std::string name = words[0] + " " + words[1];
-  if (const Verb* verb = verb_named(unaliased(name))) {
-    return Call{verb, "berth " + name, {words.begin() + 2, words.end()}};
+  const Alias* alias = alias_named(name);
+  if (const Verb* verb = verb_named(alias != nullptr ? alias->verb : name)) {
+    Call call{verb, "berth " + name, {words.begin() + 2, words.end()}};
+    if (alias != nullptr && !alias->flag.empty()) {
+      call.words.insert(call.words.begin(), std::string(alias->flag));
+    }
+    return call;
   }
   if (nearest(words[1], seconds)) return unknown_word("verb", words[1], seconds, group);
   return make_error(Kind::usage, quoted(group) + " has no " + quoted(words[1]) + ", but: " + known);
+}
+
+Result<std::vector<std::string>> without_help(std::vector<std::string> words) {
+  if (words.empty() || words[0] != "help") return words;
+  words.erase(words.begin());
+  if (words.empty()) return words;
+  size_t length = verb_named(words[0]) == nullptr && !group_words(words[0]).empty() ? 2 : 1;
+  if (words.size() > length) {
+    return make_error(Kind::usage, "'berth help' takes one verb; see 'berth --help'");
+  }
+  // Behind the verb: what follows an image would be the container's.
+  words.emplace_back("--help");
+  return words;
 }
 
 std::optional<std::string> help_of_group(const std::vector<std::string>& words) {
@@ -108,7 +177,9 @@ std::optional<std::string> help_of_group(const std::vector<std::string>& words) 
   if (verb_named(words[0]) != nullptr) return std::nullopt;
   std::vector<VerbText> texts;
   for (std::string_view second : group_words(words[0])) {
-    VerbText text = verb_named(unaliased(words[0] + " " + std::string(second)))->text;
+    const std::string name = words[0] + " " + std::string(second);
+    const Alias* alias = alias_named(name);
+    VerbText text = verb_named(alias != nullptr ? alias->verb : name)->text;
     text.name = second;
     texts.push_back(text);
   }

@@ -26,6 +26,11 @@ struct Call {
 /// Errors: usage (unknown, with the nearest one; a group without its second word).
 Result<Call> find_verb(const std::vector<std::string>& words);
 
+/// "help run" → "run --help", "help gpu list" → "gpu list --help", "help" → nothing; other words as
+/// they are.
+/// Errors: usage (more than a verb).
+Result<std::vector<std::string>> without_help(std::vector<std::string> words);
+
 /// "berth gpu --help"; nothing where `words` are anything else.
 std::optional<std::string> help_of_group(const std::vector<std::string>& words);
 

@@ -74,6 +74,10 @@ TEST(FindVerb, takes_dockers_long_names) {
             "'berth gpu' needs one of: list, ls; see 'berth gpu --help'");
   EXPECT_EQ(verb({"gpu", "monitor"}),
             "'berth gpu' has no 'monitor', but: list, ls; see 'berth gpu --help'");
+  EXPECT_EQ(verb({"contianer", "ls"}),
+            "unknown verb 'contianer', did you mean 'container'? see 'berth --help'");
+  EXPECT_EQ(verb({"imgae", "ls"}),
+            "unknown verb 'imgae', did you mean 'image'? see 'berth --help'");
   EXPECT_EQ(verb({"gpus", "list"}), "unknown verb 'gpus', did you mean 'gpu'? see 'berth --help'");
 }
 
@@ -87,6 +91,23 @@ TEST(FindVerb, helps_with_a_group) {
                                          {"nothing", "--help"}}) {
     EXPECT_FALSE(help_of_group(words)) << words[0];
   }
+}
+
+TEST(FindVerb, an_alias_says_what_kind_is_meant) {
+  EXPECT_THAT(find_verb({"image", "inspect", "x"})->words, ElementsAre("--type=image", "x"));
+  EXPECT_THAT(find_verb({"container", "inspect"})->words, ElementsAre("--type=container"));
+}
+
+TEST(WithoutHelp, asks_the_verb) {
+  auto words = [](std::vector<std::string> typed) { return *without_help(std::move(typed)); };
+  EXPECT_THAT(words({"help"}), IsEmpty());
+  EXPECT_THAT(words({"help", "run"}), ElementsAre("run", "--help"));
+  EXPECT_THAT(words({"help", "gpu"}), ElementsAre("gpu", "--help"));
+  EXPECT_THAT(words({"help", "image", "ls"}), ElementsAre("image", "ls", "--help"));
+  EXPECT_THAT(words({"help", "rnu"}), ElementsAre("rnu", "--help"));
+  EXPECT_THAT(words({"run", "help"}), ElementsAre("run", "help"));
+  EXPECT_EQ(to_line(without_help({"help", "run", "debian", "sh"}).error()),
+            "'berth help' takes one verb; see 'berth --help'");
 }
 
 TEST(FindVerb, hands_on_what_follows) {

@@ -1,0 +1,1 @@
+125 berth contianer ls
