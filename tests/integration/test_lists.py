@@ -123,8 +123,8 @@ def test_wrong_filters_are_refused(berth):
         return berth.fail("ps", "--filter", text, status=status)
 
     assert refused("nmae=x") == "berth: invalid filter 'nmae', did you mean 'name'?"
-    assert refused("status=runing") == (
-        "berth: invalid filter 'status=runing', did you mean 'running'?")
+    assert refused("status=rnning") == (
+        "berth: invalid filter 'status=rnning', did you mean 'running'?")
     assert refused("exited=x") == "berth: invalid filter 'exited=x': expected a whole number"
     assert refused("name=[").startswith("berth: bad regular expression '[': ")
     assert refused("publish=x") == (
@@ -179,8 +179,8 @@ def test_ps_tells_what_a_container_has_written(fleet):
 def test_an_unknown_field_is_refused_although_nothing_is_listed(berth):
     assert berth.fail("ps", "--format", "{{.Nmaes}}", status=1) == (
         "berth: template, column 3: unknown field 'Nmaes', did you mean 'Names'?")
-    assert berth.fail("images", "--format", "table {{.Repositry}}", status=1) == (
-        "berth: template, column 3: unknown field 'Repositry', did you mean 'Repository'?")
+    assert berth.fail("images", "--format", "table {{.Repositroy}}", status=1) == (
+        "berth: template, column 3: unknown field 'Repositroy', did you mean 'Repository'?")
     assert berth.fail("ps", "--format", "{{.ID", status=1) == (
         "berth: template, column 1: '{{' without its '}}'")
 
