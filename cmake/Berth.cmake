@@ -78,6 +78,18 @@ function(berth_program name)
   endif()
 endfunction()
 
+# berth_bare_program(<name>): src/bin/<name>.cpp without libc, for a process that only holds on.
+function(berth_bare_program name)
+  add_executable(${name} ${name}.cpp)
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/src)
+  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  target_compile_options(${name} PRIVATE -Os -ffreestanding -fno-pie -fno-stack-protector -fno-exceptions
+                         -fno-rtti -fno-asynchronous-unwind-tables -fno-sanitize=all
+                         -fno-profile-arcs -fno-test-coverage)
+  target_link_options(${name} PRIVATE -static -nostdlib -nostartfiles -no-pie -fno-sanitize=all
+                      -Wl,--build-id=none -Wl,-z,noseparate-code -Wl,-z,norelro)
+endfunction()
+
 # berth_unit_test(<folder> LINKS …): every .cpp file of tests/unit/<folder> as one GoogleTest program.
 function(berth_unit_test folder)
   cmake_parse_arguments(ARG "" "" "LINKS" ${ARGN})

@@ -280,6 +280,10 @@ Result<void> wait_lock(const Fd& fd, LockMode mode, const std::string& name) {
   return {};
 }
 
+void unlock(const Fd& fd) {
+  ::flock(fd.get(), LOCK_UN);  // it cannot fail on an open file
+}
+
 Result<Fd> memory_file(const std::string& name, std::string_view bytes) {
   Fd fd(::memfd_create(name.c_str(), MFD_CLOEXEC));
   if (!fd) return errno_now().error("make memory file " + quoted(name));

@@ -77,6 +77,8 @@ enum class LockMode { shared, exclusive };
 /// The lock goes with the last descriptor of the open file, so with the death of its owner.
 Result<bool> try_lock(const Fd& fd, LockMode mode, const std::string& name);
 Result<void> wait_lock(const Fd& fd, LockMode mode, const std::string& name);
+/// Gives it back, whoever else has a copy of `fd`.
+void unlock(const Fd& fd);
 
 /// A memory file with the given bytes, positioned at its start. memfd_create(2)
 Result<Fd> memory_file(const std::string& name, std::string_view bytes);

@@ -187,9 +187,9 @@ Result<std::optional<Process>> make_mapped(const IdMapping& mapping, Log& log) {
   return std::optional<Process>();
 }
 
-/// Follows `holder` in. The maps are complete: we are never without an id.
-Result<void> join(const Process& holder) {
-  TRY(setns(holder.pidfd(), CLONE_NEWUSER, "the user namespace"));
+/// Follows a process in. The maps are complete: we are never without an id.
+Result<void> join(const Fd& pidfd) {
+  TRY(setns(pidfd, CLONE_NEWUSER, "the user namespace"));
   // The kernel makes all mounts of the copy slaves, because the copy belongs to another user
   // namespace; and unlike setns this keeps the working directory.
   auto unshared = unshare(CLONE_NEWNS, "the mounts");
@@ -232,13 +232,18 @@ Result<IdMapping> plan_mapping(uid_t uid, gid_t gid, const std::string& user) {
 Result<UserNamespaceKind> enter_user_namespace(const IdMapping& mapping, Log& log) {
   auto mapped = TRY(make_mapped(mapping, log));
   if (mapped) {
-    TRY(join(*mapped));
+    TRY(join(mapped->pidfd()));
     return UserNamespaceKind::mapped;
   }
   Process holder = TRY(make_namespace());
   TRY_CTX(map_single_id(holder.pid(), mapping), "cannot map the user's own id");
-  TRY(join(holder));
+  TRY(join(holder.pidfd()));
   return UserNamespaceKind::single;
+}
+
+Result<void> join_user_namespace(pid_t process) {
+  Fd pidfd = TRY(open_pidfd(process));
+  return join(pidfd);
 }
 
 }  // namespace berth::sys

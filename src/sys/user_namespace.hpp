@@ -59,4 +59,9 @@ enum class UserNamespaceKind {
 /// Source: user_namespaces(7), newuidmap(1).
 Result<UserNamespaceKind> enter_user_namespace(const IdMapping& mapping, Log& log);
 
+/// Moves the calling process, which must have a single thread, into the user namespace of `process`
+/// and a new mount namespace, as enter_user_namespace() does. Whoever made that namespace may.
+/// Errors: not_found (no such process), denied.  setns(2)
+Result<void> join_user_namespace(pid_t process);
+
 }  // namespace berth::sys

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// berth-holder: stays beside berth-monitor and holds what must outlive it.
+//
+//   berth-holder REPORT CLIENT QUEUE MONITOR ARGV0 [ARG…]
+//
+// It is the parent of MONITOR and keeps every descriptor that it was given open: the lock of the
+// container and two ends of a socket pair, in one of which the monitor leaves the streams of the
+// container (a message that nobody has received holds its descriptors). When the monitor is killed
+// it starts it again with "--adopt" added. The container's first process becomes its child then,
+// and it tells the next monitor through QUEUE how that ended: {pid, status of wait4(2)} as int32.
+// REPORT and CLIENT (-1: none) are the monitor's alone and are closed here.
+//
+// Runs as: the caller of berth. It has no libc and no heap, so that what it adds to every detached
+// container is a stack and two pages of code; it reads nothing but its own arguments.
+#include "holder/system.hpp"
+
+namespace berth::holder {
+namespace {
+
+constexpr long kSetChildSubreaper = 36;  // PR_SET_CHILD_SUBREAPER
+constexpr long kSigChild = 17;           // SIGCHLD
+constexpr long kDoNotWait = 0x40;        // MSG_DONTWAIT
+constexpr long kNoSignal = 0x4000;       // MSG_NOSIGNAL
+constexpr int kMaxArguments = 64;
+/// A monitor that dies again and again has a fault of its own.
+constexpr int kMaxDeaths = 1000;
+
+struct Ended {
+  int pid;
+  int status;
+};
+
+bool same(const char* a, const char* b) {
+  while (*a != '\0' && *a == *b) ++a, ++b;
+  return *a == *b;
+}
+
+int number(const char* text) {
+  if (*text == '-') return -1;
+  int value = 0;
+  for (; *text >= '0' && *text <= '9'; ++text) value = value * 10 + (*text - '0');
+  return value;
+}
+
+/// Signals are for the monitor: this process does not end by one that can be refused.
+unsigned long block_signals(unsigned long mask) {
+  unsigned long before = 0;
+  call(__NR_rt_sigprocmask, 2 /* SIG_SETMASK */, reinterpret_cast<long>(&mask),
+       reinterpret_cast<long>(&before), sizeof mask);
+  return before;
+}
+
+int start(const char* program, char** argv, char** envp, unsigned long mask) {
+  long pid = call(__NR_clone, kSigChild);
+  if (pid != 0) return static_cast<int>(pid);
+  block_signals(mask);
+  call(__NR_execve, program, reinterpret_cast<long>(argv), reinterpret_cast<long>(envp));
+  call(__NR_exit_group, 127L);
+  return -1;
+}
+
+[[noreturn]] void end(int status) {
+  while (true) call(__NR_exit_group, static_cast<long>(status));
+}
+
+}  // namespace
+
+extern "C" [[noreturn]] void berth_holder_main(long* stack);
+
+extern "C" [[noreturn]] void berth_holder_main(long* stack) {
+  int argc = static_cast<int>(stack[0]);
+  char** argv = reinterpret_cast<char**>(stack + 1);
+  char** envp = argv + argc + 1;
+  if (argc < 6 || argc - 5 + 2 > kMaxArguments) end(125);
+  const char* program = argv[4];
+  int queue = number(argv[3]);
+
+  char* words[kMaxArguments];
+  int count = 0;
+  for (int i = 5; i < argc; ++i) words[count++] = argv[i];
+  words[count] = nullptr;
+
+  call(__NR_prctl, kSetChildSubreaper, 1);
+  unsigned long mask = block_signals(~0UL);
+  int monitor = start(program, words, envp, mask);
+  for (int i = 1; i <= 2; ++i) {
+    if (int fd = number(argv[i]); fd > 2) call(__NR_close, static_cast<long>(fd));
+  }
+  static char adopt[] = "--adopt";
+  if (!same(words[count - 1], adopt)) words[count++] = adopt;
+  words[count] = nullptr;
+
+  for (int deaths = 0; monitor > 0;) {
+    int status = 0;
+    long pid = call(__NR_wait4, -1L, reinterpret_cast<long>(&status));
+    if (pid == -4 /* EINTR */) continue;
+    if (pid < 0) end(1);
+    if (pid != monitor) {
+      Ended ended{static_cast<int>(pid), status};
+      call(__NR_sendto, static_cast<long>(queue), reinterpret_cast<long>(&ended), sizeof ended,
+           kDoNotWait | kNoSignal);
+    } else if ((status & 0x7f) == 0) {
+      end(status >> 8);  // it ended by itself: the container has ended
+    } else {
+      monitor = ++deaths < kMaxDeaths ? start(program, words, envp, mask) : -1;
+    }
+  }
+  end(1);
+}
+
+}  // namespace berth::holder
+
+#if defined(__x86_64__)
+asm(".globl _start\n"
+    "_start:\n"
+    "  xor %ebp, %ebp\n"
+    "  mov %rsp, %rdi\n"
+    "  and $-16, %rsp\n"
+    "  call berth_holder_main\n");
+#elif defined(__aarch64__)
+asm(".globl _start\n"
+    "_start:\n"
+    "  mov x29, #0\n"
+    "  mov x30, #0\n"
+    "  mov x0, sp\n"
+    "  bl berth_holder_main\n");
+#endif
