@@ -54,10 +54,13 @@ LAYERS = {
     "network": "base json",
     # Bridges, rules and helpers of containers' networks: a program of its own.
     "network/attach": "base json sys network",
+    # System calls of a program without libc.
+    "holder": "",
     # What is wrong on this machine: facts gathered once, and pure checks over them.
     "doctor": "base json yaml sys oci policy policy/site gpu/inventory gpu/probe",
     "engine": "base json sys oci plan scan policy policy/site gpu/inventory gpu/probe gpu/grant "
-              "gpu/place gpu/cdi_index gpu/cdi_hook gpu/cdi yaml image doctor network",
+              "gpu/place gpu/cdi_index gpu/cdi_hook gpu/cdi yaml image doctor network "
+              "monitor/protocol.hpp",
     "cli/core": "base json",
     # docker's --format: templates and the lists that are printed by them.
     "cli/template": "base json cli/core",
@@ -75,6 +78,7 @@ PROGRAMS = {
     "berth-scope": "base json scope",
     "berth-network": "base json sys network network/attach",
     "berth-monitor": "base json sys monitor",
+    "berth-holder": "holder",
     "berth-cdi-hook": "base json sys oci scan gpu/cdi_hook",
     "nvidia-container-runtime-hook": "",
     "berth-gpu-probe": "base json sys scan gpu/inventory gpu/probe",

@@ -2,6 +2,9 @@
 #include <getopt.h>
 
 #include <cstdio>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "base/text.hpp"
 #include "monitor/monitor.hpp"
@@ -15,67 +18,70 @@ Fd descriptor(const char* text) {
   return number && *number > 2 && *number < 1'000'000 ? Fd(static_cast<int>(*number)) : Fd();
 }
 
+/// "PID:TICKS"
+std::optional<berth::monitor::KnownProcess> known_process(const char* text) {
+  auto words = berth::split(text, ':');
+  if (words.size() != 2) return std::nullopt;
+  auto pid = berth::parse_u64(words[0]);
+  auto ticks = berth::parse_u64(words[1]);
+  if (!pid || !ticks || *pid == 0 || *pid > INT32_MAX) return std::nullopt;
+  return berth::monitor::KnownProcess{static_cast<int32_t>(*pid), *ticks};
+}
+
 /// False for words that berth does not pass: nobody else starts this program.
 bool parse(int argc, char** argv, berth::monitor::Options& options) {
-  const option table[] = {{"id", required_argument, nullptr, 'i'},
-                          {"directory", required_argument, nullptr, 'd'},
-                          {"runtime", required_argument, nullptr, 'r'},
-                          {"runtime-root", required_argument, nullptr, 'R'},
-                          {"lock-fd", required_argument, nullptr, 'l'},
-                          {"report-fd", required_argument, nullptr, 'e'},
-                          {"terminal", no_argument, nullptr, 't'},
-                          {"keep-stdin", no_argument, nullptr, 's'},
-                          {"bundle", required_argument, nullptr, 'b'},
-                          {"name-link", required_argument, nullptr, 'n'},
-                          {"remove", no_argument, nullptr, 'x'},
-                          {"files", required_argument, nullptr, 'f'},
-                          {nullptr, 0, nullptr, 0}};
-  for (int found; (found = getopt_long(argc, argv, "", table, nullptr)) != -1;) {
-    switch (found) {
-      case 'i':
-        options.id = optarg;
-        break;
-      case 'd':
-        options.directory = optarg;
-        break;
-      case 'r':
-        options.runtime = optarg;
-        break;
-      case 'R':
-        options.runtime_root = optarg;
-        break;
-      case 'l':
-        options.lock = descriptor(optarg);
-        break;
-      case 'e':
-        options.report = descriptor(optarg);
-        break;
-      case 't':
-        options.terminal = true;
-        break;
-      case 's':
-        options.keep_stdin = true;
-        break;
-      case 'b':
-        options.bundle = optarg;
-        break;
-      case 'f':
-        options.files = optarg;
-        break;
-      case 'x':
-        options.remove = true;
-        break;
-      case 'n':
-        options.name_link = optarg;
-        break;
-      default:
-        return false;
+  std::pair<const char*, std::string*> const texts[] = {{"id", &options.id},
+                                                        {"directory", &options.directory},
+                                                        {"files", &options.files},
+                                                        {"state", &options.state},
+                                                        {"bundle", &options.bundle},
+                                                        {"runtime", &options.runtime},
+                                                        {"runtime-root", &options.runtime_root},
+                                                        {"name-link", &options.name_link}};
+  std::pair<const char*, Fd*> const descriptors[] = {{"lock-fd", &options.lock},
+                                                     {"report-fd", &options.report},
+                                                     {"client-fd", &options.client},
+                                                     {"parked-fd", &options.parked},
+                                                     {"told-fd", &options.told}};
+  std::pair<const char*, bool*> const switches[] = {{"terminal", &options.terminal},
+                                                    {"keep-stdin", &options.keep_stdin},
+                                                    {"remove", &options.remove},
+                                                    {"adopt", &options.adopt}};
+  constexpr int kDescriptors = 100;
+  constexpr int kSwitches = 200;
+  constexpr int kOrphan = 300;
+  std::vector<option> table;
+  auto add = [&](const auto& list, int has_argument, int first) {
+    for (const auto& entry : list) table.push_back({entry.first, has_argument, nullptr, first++});
+  };
+  add(texts, required_argument, 0);
+  add(descriptors, required_argument, kDescriptors);
+  add(switches, no_argument, kSwitches);
+  table.push_back({"orphan", required_argument, nullptr, kOrphan});
+  table.push_back({nullptr, 0, nullptr, 0});
+  opterr = 0;
+  for (int found; (found = getopt_long(argc, argv, "", table.data(), nullptr)) != -1;) {
+    if (found == '?') return false;
+    if (found == kOrphan) {
+      options.orphan = known_process(optarg);
+      if (!options.orphan) return false;
+    } else if (found >= kSwitches) {
+      *switches[found - kSwitches].second = true;
+    } else if (found >= kDescriptors) {
+      *descriptors[found - kDescriptors].second = descriptor(optarg);
+    } else {
+      *texts[found].second = optarg;
     }
   }
-  return optind == argc && !options.id.empty() && !options.directory.empty() &&
-         !options.files.empty() && !options.name_link.empty() && !options.bundle.empty() &&
-         !options.runtime.empty() && !options.runtime_root.empty() && options.lock &&
-         options.report;
+  for (const auto& text : texts) {
+    if (text.second->empty()) return false;
+  }
+  if (options.adopt) {
+    // Words for the first monitor, which closed them: by now the numbers may be other files.
+    options.report.release();
+    options.client.release();
+  }
+  return optind == argc && options.lock && options.parked && options.told;
 }
 
 }  // namespace
@@ -83,7 +89,7 @@ bool parse(int argc, char** argv, berth::monitor::Options& options) {
 int main(int argc, char** argv) {
   berth::monitor::Options options;
   if (!parse(argc, argv, options)) {
-    std::fputs("berth-monitor: is started by 'berth run --detach'\n", stderr);
+    std::fputs("berth-monitor: is started by berth\n", stderr);
     return 125;
   }
   return berth::monitor::watch(std::move(options)).ok() ? 0 : 1;

@@ -56,8 +56,19 @@ class ProcessTerminal final : public cli::Terminal {
   Result<void> written_;
 };
 
+/// Who this process is from now on. `container`: of a verb that works beside a running one.
+Result<engine::Identity> settle(const cli::Verb& verb, const engine::Paths& paths,
+                                const std::string& container, Log& log) {
+  if (verb.needs != engine::Needs::container) return engine::settle(verb.needs, log);
+  auto process = engine::process_of(paths, container, log);
+  if (process) return engine::settle_beside(*process);
+  // The verb itself says that it does not run.
+  return engine::settle(engine::Needs::user_namespace, log);
+}
+
 Result<engine::Context> make_context(const cli::GlobalOptions& globals, const cli::Verb& verb,
-                                     engine::Environment environment, Log& log) {
+                                     const std::string& container, engine::Environment environment,
+                                     Log& log) {
   // The user's own id: inside the namespace that settle() may enter it would be 0.
   std::optional<unsigned> user = engine::calling_user();
   std::string libexec = TRY(sys::program_directory());
@@ -74,7 +85,7 @@ Result<engine::Context> make_context(const cli::GlobalOptions& globals, const cl
   }
   std::vector<std::string> services;
   if (user && paths.ok()) services = gpu::services_of_root(paths->driver_root);
-  engine::Identity identity = TRY(engine::settle(verb.needs, log));
+  engine::Identity identity = TRY(settle(verb, paths.ok() ? *paths : given, container, log));
   if (verb.store != cli::Store::none) TRY(engine::make_directories(*paths));
   return engine::Context{paths.ok() ? *paths : given, identity, std::move(environment), log,
                          std::move(services)};
@@ -92,7 +103,8 @@ Result<int> call_verb(const cli::GlobalOptions& globals, const cli::Call& call,
   }
   TRY(cli::check_arity(verb.arity, parsed.arguments.size(), call.command,
                        cli::usage_line("berth", verb.text, !command.flags.empty())));
-  auto context = make_context(globals, verb, engine::Environment::from(environ), report);
+  const std::string& first = parsed.arguments.empty() ? program : parsed.arguments[0];
+  auto context = make_context(globals, verb, first, engine::Environment::from(environ), report);
   if (!context.ok()) {
     report.error(context.error());
     return verb.error_status;

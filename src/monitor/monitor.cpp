@@ -8,113 +8,112 @@
 
 #include <array>
 #include <chrono>
-#include <optional>
+#include <cstring>
 #include <vector>
 
 #include "base/text.hpp"
 #include "json/value.hpp"
-#include "monitor/json_log.hpp"
+#include "monitor/clients.hpp"
+#include "monitor/log.hpp"
+#include "monitor/record.hpp"
+#include "monitor/restart.hpp"
+#include "monitor/streams.hpp"
 #include "sys/adopt.hpp"
 #include "sys/file.hpp"
-#include "sys/listen.hpp"
+#include "sys/packet.hpp"
 #include "sys/poll.hpp"
 #include "sys/process.hpp"
+#include "sys/reap.hpp"
 #include "sys/signals.hpp"
-#include "sys/socket.hpp"
 #include "sys/stream.hpp"
 
 namespace berth::monitor {
 namespace {
 
-using Clock = std::chrono::system_clock;
-constexpr std::chrono::seconds kDrainTime{2};
-constexpr const char* kConsoleSocket = "console.sock";
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
 constexpr const char* kPidFile = "pid";
+/// berth-holder reaps the container's first process and tells us in the same moment.
+constexpr milliseconds kTold{1000};
+/// How long a person who stops a container between two starts waits at most.
+constexpr milliseconds kLook{100};
 
-/// One stream of the container's output on its way into the log.
-struct Output {
-  sys::Fd fd;
-  std::string_view stream;
-  LineCutter cutter;
-};
-
-/// What the container's processes are connected to.
-struct Streams {
-  // Ends that the container gets; closed here once it has them.
-  sys::Fd child_in;
-  sys::Fd child_out;
-  sys::Fd child_err;
-  sys::Fd console;     ///< the socket that receives the terminal
-  sys::Fd kept_stdin;  ///< the other end of child_in
-  std::vector<Output> outputs;
-};
-
-class Monitor {
+class Monitor final : public ClientWishes, public Streams::Sink {
  public:
   explicit Monitor(Options options) : options_(std::move(options)) {}
 
   Result<void> open();
-  Result<void> start();
+  Result<void> first_start();
+  /// False when there is nothing to take over.
+  Result<bool> take_over();
   Result<void> stay();
-  Result<void> delete_container();
+  /// Writes down the end. True when the container is to be started again.
+  bool finish();
+  /// False when it is not to be started any more.
+  Result<bool> start_again();
   Result<void> clean_up();
-  Result<void> remove_files();
+  void linger();
   void report(const Error& error);
+  Result<void> delete_container();
+  Result<void> remove_files();
+  void remove_state();
+
+  void input(std::string_view bytes) override { streams_.input(bytes); }
+  void input_end() override { streams_.input_end(); }
+  void resize(sys::WindowSize size) override { streams_.resize(size); }
+  void signal(int number) override { ignore(init_.signal(number)); }
+  void output(FromMonitor stream, std::string_view bytes) override;
 
  private:
-  Result<void> call_runtime(std::vector<std::string> words, bool with_streams);
-  Result<void> open_streams();
-  Result<void> receive_terminal();
-  Result<void> adopt_init();
-  Result<void> copy_output(Output& output);
-  Result<void> write_log(std::string_view piece, std::string_view stream);
-  Result<void> drain();
-  Result<void> write_exit() const;
+  enum class Given { nothing, streams };
+  Result<void> call_runtime(std::vector<std::string> words, Given given);
+  Result<void> start();
+  Result<void> create();
+  Result<void> begin();
+  Result<void> hold(pid_t pid);
+  Result<bool> take_orphan();
+  std::optional<int> find_exit();
+  std::optional<int> told_exit(milliseconds patience);
+  Stopped is_stopped() const;
+  bool is_wanted_again() const;
+  bool wait_before_restart();
+  /// Waits for clients, streams and signals for `patience`; true when `process` has ended.
+  enum class Watch { nobody, process };
+  Result<bool> serve(Watch watch, std::optional<milliseconds> patience);
+  void hear_signals();
 
   Options options_;
   sys::Fd directory_;
-  sys::Fd log_;
+  sys::Fd state_;
   sys::Fd signals_;
+  Log log_;
   Streams streams_;
+  Clients clients_;
   sys::Process init_;
+  bool own_child_ = true;  ///< init_ is ours to wait for, not berth-holder's
+  int restarts_ = 0;
+  milliseconds pause_{0};
+  steady_clock::time_point started_at_;
   std::optional<int> exit_code_;  ///< none: it was not seen
   bool runtime_reported_ = false;
-  std::array<char, kMaxPiece> buffer_;
 };
 
 Result<void> Monitor::open() {
   // PIPE: the engine may be gone when we report. The others are no reason to leave a container.
-  signals_ = TRY(sys::receive_signals({SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGPIPE}));
+  signals_ = TRY(sys::receive_signals({SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGCHLD}));
   // The container's first process becomes our child when `berth-runtime create` has ended.
   TRY(sys::become_subreaper());
   directory_ = TRY(sys::open_at(sys::cwd(), options_.directory, O_DIRECTORY | O_RDONLY));
-  log_ = TRY(sys::open_at(directory_, "log", O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0600));
-  return open_streams();
+  state_ = TRY(sys::open_at(sys::cwd(), options_.state, O_DIRECTORY | O_RDONLY));
+  log_ = TRY(Log::open(directory_));
+  clients_.add(std::move(options_.client));
+  return clients_.listen(state_);
 }
 
-Result<void> Monitor::open_streams() {
-  streams_.child_in = TRY(sys::open_at(sys::cwd(), "/dev/null", O_RDWR | O_NOCTTY));
-  if (options_.terminal) {
-    // Through our own descriptor: the name of a socket is at most 107 bytes long.
-    streams_.console = TRY(sys::listen_unix(sys::fd_path(directory_) + "/" + kConsoleSocket));
-    return {};
-  }
-  if (options_.keep_stdin) {
-    sys::Pipe in = TRY(sys::make_pipe());
-    streams_.child_in = std::move(in.read);
-    streams_.kept_stdin = std::move(in.write);
-  }
-  sys::Pipe out = TRY(sys::make_pipe());
-  sys::Pipe err = TRY(sys::make_pipe());
-  streams_.child_out = std::move(out.write);
-  streams_.child_err = std::move(err.write);
-  streams_.outputs.push_back({std::move(out.read), "stdout", {}});
-  streams_.outputs.push_back({std::move(err.read), "stderr", {}});
-  for (Output& output : streams_.outputs) TRY(sys::set_nonblocking(output.fd));
-  return {};
-}
+// ---- starting -----------------------------------------------------------------------------------
 
-Result<void> Monitor::call_runtime(std::vector<std::string> words, bool with_streams) {
+Result<void> Monitor::call_runtime(std::vector<std::string> words, Given given) {
   sys::SpawnOptions spawn;
   spawn.program = options_.runtime;
   spawn.args = {"berth-runtime", "--root", options_.runtime_root};
@@ -125,11 +124,7 @@ Result<void> Monitor::call_runtime(std::vector<std::string> words, bool with_str
   std::string verb = words[0];
   spawn.args.insert(spawn.args.end(), std::make_move_iterator(words.begin()),
                     std::make_move_iterator(words.end()));
-  if (with_streams) {
-    spawn.in = &streams_.child_in;
-    if (streams_.child_out) spawn.out = &streams_.child_out;
-    if (streams_.child_err) spawn.err = &streams_.child_err;
-  }
+  if (given == Given::streams) streams_.give_to(spawn);
   sys::Process process = TRY(sys::spawn(spawn));
   sys::ExitStatus status = TRY(process.wait());
   if (status.shell_code() == 0) return {};
@@ -138,118 +133,242 @@ Result<void> Monitor::call_runtime(std::vector<std::string> words, bool with_str
                     "berth-runtime " + verb + ": status " + std::to_string(status.shell_code()));
 }
 
-Result<void> Monitor::start() {
-  std::vector<std::string> words = {"create", "--bundle", options_.bundle, "--pid-file",
-                                    options_.directory + "/" + kPidFile};
-  if (options_.terminal) {
-    words.insert(words.end(),
-                 {"--console-socket", sys::shared_fd_path(directory_) + "/" + kConsoleSocket});
-  }
-  words.push_back(options_.id);
-  TRY(call_runtime(std::move(words), true));
-  streams_.child_in.reset();
-  streams_.child_out.reset();
-  streams_.child_err.reset();
-  if (options_.terminal) TRY(receive_terminal());
-  TRY(adopt_init());
-  TRY(call_runtime({"start", options_.id}, false));
+Result<void> Monitor::first_start() {
+  // The size of its terminal, before the command can ask for it.
+  TRY(serve(Watch::nobody, milliseconds(0)));
+  TRY(start());
   sys::Fd told = std::move(options_.report);
   ignore(sys::write_all(told, "\n", "report"));  // the engine may be gone; the container stays
   return {};
 }
 
-Result<void> Monitor::receive_terminal() {
-  sys::Fd connection = TRY(sys::accept_unix(streams_.console));
-  char name[256];
-  sys::Received received = TRY(sys::receive_message(connection, name, sizeof name));
-  if (!received.passed) {
-    return make_error(Kind::bug, "berth-runtime sent no terminal");
+Result<void> Monitor::start() {
+  streams_ = TRY(Streams::open(options_.terminal ? Terminal::yes : Terminal::no,
+                               options_.keep_stdin ? KeepInput::yes : KeepInput::no, state_));
+  TRY(create());
+  return begin();
+}
+
+Result<void> Monitor::create() {
+  std::vector<std::string> words = {"create", "--bundle", options_.bundle, "--pid-file",
+                                    options_.state + "/" + kPidFile};
+  if (options_.terminal) {
+    words.insert(words.end(),
+                 {"--console-socket", sys::shared_fd_path(state_) + "/" + kConsoleSocket});
   }
-  streams_.console.reset();
-  TRY(sys::remove_entry(directory_, kConsoleSocket));
-  TRY(sys::set_nonblocking(received.passed));
-  streams_.outputs.push_back({std::move(received.passed), "stdout", {}});
+  words.push_back(options_.id);
+  TRY(call_runtime(std::move(words), Given::streams));
+  TRY(streams_.given(state_));
+  std::string text = TRY(sys::read_file(state_, kPidFile, 64));
+  auto pid = parse_u64(trim(text));
+  if (!pid || *pid == 0) return make_error(Kind::corrupt, "pid file: " + quoted(text));
+  own_child_ = true;
+  TRY(hold(static_cast<pid_t>(*pid)));
+  return streams_.park(options_.told, init_.pid());
+}
+
+Result<void> Monitor::hold(pid_t pid) {
+  sys::Fd pidfd = TRY(sys::open_pidfd(pid));
+  init_ = sys::Process(pid, std::move(pidfd));
   return {};
 }
 
-Result<void> Monitor::adopt_init() {
-  std::string text = TRY(sys::read_file(directory_, kPidFile, 64));
-  auto pid = parse_u64(trim(text));
-  if (!pid || *pid == 0) return make_error(Kind::corrupt, "pid file: " + quoted(text));
-  sys::Fd pidfd = TRY(sys::open_pidfd(static_cast<pid_t>(*pid)));
-  init_ = sys::Process(static_cast<pid_t>(*pid), std::move(pidfd));
-  return {};
+Result<void> Monitor::begin() {
+  TRY(call_runtime({"start", options_.id}, Given::nothing));
+  started_at_ = steady_clock::now();
+  // Without the line nobody could tell whether it runs, so on a full disk it does not start.
+  return append_start(options_.files, {init_.pid(), restarts_});
+}
+
+// The monitor before us was killed at any point. What it parked tells how far it had come.
+Result<bool> Monitor::take_over() {
+  options_.report.reset();
+  ignore(sys::write_file(state_, kAdoptedFile, "", 0600));  // only so that a person is told
+  own_child_ = false;
+  auto parked = TRY(Streams::adopt(options_.parked));
+  if (parked) {
+    streams_ = std::move(parked->streams);
+    Known known = read_lines(options_.files, parked->pid);
+    restarts_ = known.restarts;
+    exit_code_ = told_exit(milliseconds(0));
+    if (exit_code_) return true;
+    if (!hold(parked->pid).ok()) return true;  // its end was told in this moment
+    // Whether it was started is not known to us, but to berth-runtime, which refuses the second.
+    if (!known.started) ignore(begin());
+    started_at_ = steady_clock::now();
+    return true;
+  }
+  if (options_.orphan) return take_orphan();
+  Known known = read_lines(options_.files, 0);
+  restarts_ = known.restarts;
+  return known.restarting ? start_again() : Result<bool>(false);
+}
+
+Result<bool> Monitor::take_orphan() {
+  restarts_ = read_lines(options_.files, options_.orphan->pid).restarts;
+  if (!hold(options_.orphan->pid).ok()) return true;
+  auto ticks = sys::process_start_time(options_.orphan->pid);
+  if (!ticks.ok() || *ticks != options_.orphan->start_ticks) init_.release();
+  started_at_ = steady_clock::now();
+  return true;
+}
+
+// ---- while it runs ------------------------------------------------------------------------------
+
+void Monitor::output(FromMonitor stream, std::string_view bytes) {
+  log_.add(stream, bytes);
+  clients_.show(stream, bytes);
+}
+
+void Monitor::hear_signals() {
+  while (true) {
+    auto received = sys::read_signal(signals_);
+    if (!received.ok() || !*received) return;
+    if ((*received)->number == SIGTERM) ignore(init_.signal(SIGTERM));
+    if ((*received)->number == SIGCHLD) sys::reap_others(init_.pid());
+  }
+}
+
+Result<bool> Monitor::serve(Watch watch, std::optional<milliseconds> patience) {
+  bool process = watch == Watch::process && init_;
+  std::vector<pollfd> entries = {{signals_.get(), POLLIN, 0},
+                                 {process ? init_.pidfd().get() : -1, POLLIN, 0}};
+  size_t streams = entries.size();
+  // While somebody who must see all is behind, the container waits, as at a full pipe.
+  using Output = Streams::Output;
+  streams_.add_to(entries, clients_.are_ready() ? Output::wanted : Output::full);
+  size_t clients = entries.size();
+  clients_.add_to(entries, streams_.is_full() ? Clients::Input::full : Clients::Input::wanted);
+  TRY(sys::poll(entries, patience));
+  if (entries[0].revents != 0) hear_signals();
+  std::vector<pollfd> of_streams(entries.begin(), entries.begin() + static_cast<long>(clients));
+  // Clients first: who attaches before a piece comes sees it.
+  clients_.serve(entries, clients, *this);
+  streams_.serve(of_streams, streams, *this);
+  return entries[1].revents != 0;
 }
 
 Result<void> Monitor::stay() {
-  while (true) {
-    std::vector<pollfd> entries = {{signals_.get(), POLLIN, 0}, {init_.pidfd().get(), POLLIN, 0}};
-    for (Output& output : streams_.outputs) entries.push_back({output.fd.get(), POLLIN, 0});
-    TRY(sys::poll(entries, std::nullopt));
-    if (entries[0].revents != 0) {
-      auto received = TRY(sys::read_signal(signals_));
-      if (received && received->number == SIGTERM) ignore(init_.signal(SIGTERM));
-    }
-    for (size_t i = 0; i < streams_.outputs.size(); ++i) {
-      if (entries[i + 2].revents != 0) TRY(copy_output(streams_.outputs[i]));
-    }
-    if (entries[1].revents != 0) break;
-  }
-  exit_code_ = TRY(init_.wait()).shell_code();
-  return drain();
-}
-
-Result<void> Monitor::copy_output(Output& output) {
-  auto sink = [&](std::string_view piece) { ignore(write_log(piece, output.stream)); };
-  auto count = sys::read_some(output.fd, buffer_, "output of the container");
-  if (!count.ok() && count.error().kind == Kind::busy) return {};
-  if (!count.ok() || *count == 0) {
-    output.cutter.finish(sink);
-    output.fd.reset();
-    return {};
-  }
-  output.cutter.feed(std::string_view(buffer_.data(), *count), sink);
-  return {};
-}
-
-// A full disk must not stop the container: the entry is lost, as with docker.
-Result<void> Monitor::write_log(std::string_view piece, std::string_view stream) {
-  return sys::write_all(log_, log_entry(piece, stream, Clock::now()), "log");
-}
-
-// All writers died with the container's pid namespace, so what is left is already in the pipes.
-Result<void> Monitor::drain() {
-  auto end = Clock::now() + kDrainTime;
-  while (true) {
-    std::vector<pollfd> entries;
-    for (Output& output : streams_.outputs) {
-      if (output.fd) entries.push_back({output.fd.get(), POLLIN, 0});
-    }
-    auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
-    if (entries.empty() || left.count() <= 0) break;
-    if (TRY(sys::poll(entries, left)) == 0) break;
-    for (Output& output : streams_.outputs) {
-      if (output.fd) TRY(copy_output(output));
-    }
-  }
-  for (Output& output : streams_.outputs) {
-    output.cutter.finish([&](std::string_view piece) { ignore(write_log(piece, output.stream)); });
+  if (!init_) return {};  // it had ended when we came
+  while (!TRY(serve(Watch::process, std::nullopt))) {
   }
   return {};
+}
+
+// ---- its end ------------------------------------------------------------------------------------
+
+std::optional<int> Monitor::told_exit(milliseconds patience) {
+  struct {
+    int32_t pid;
+    int32_t status;
+  } ended;
+  std::array<char, sizeof ended> bytes;
+  auto end = steady_clock::now() + patience;
+  while (true) {
+    auto packet = sys::take_packet(options_.told, bytes, sys::Take::peek);
+    if (!packet.ok()) return std::nullopt;
+    if (!*packet) {
+      auto left = std::chrono::duration_cast<milliseconds>(end - steady_clock::now());
+      std::vector<pollfd> entries = {{options_.told.get(), POLLIN, 0}};
+      if (left.count() <= 0 || !sys::poll(entries, left).ok()) return std::nullopt;
+      continue;
+    }
+    std::memcpy(&ended, bytes.data(), sizeof ended);
+    if (ended.pid == init_.pid() || read_lines(options_.files, ended.pid).started) {
+      return sys::exit_status(ended.status).shell_code();
+    }
+    ignore(sys::take_packet(options_.told, bytes));  // another orphan of it
+  }
+}
+
+std::optional<int> Monitor::find_exit() {
+  if (exit_code_) return exit_code_;
+  if (own_child_ && init_) {
+    auto status = sys::look_at_exit(init_.pid());
+    if (status) return status->shell_code();
+  }
+  if (!own_child_ && !options_.orphan) {
+    if (auto told = told_exit(kTold)) return told;
+  }
+  auto status = init_ ? sys::exit_of(init_.pidfd()) : std::nullopt;
+  return status ? std::optional<int>(status->shell_code()) : std::nullopt;
+}
+
+Stopped Monitor::is_stopped() const {
+  auto found = sys::stat_entry(state_, kStoppedFile);
+  return found.ok() && *found ? Stopped::yes : Stopped::no;
+}
+
+bool Monitor::finish() {
+  exit_code_ = find_exit();
+  streams_.drain(*this);
+  log_.finish();
+  ignore(delete_container());  // what is left of it is swept by the next command
+  bool again = is_wanted_again();
+  // Before it is reaped: berth-holder would tell the next monitor how it ended.
+  ignore(append_exit(options_.files, {exit_code_, again ? Restarting::yes : Restarting::no}));
+  if (own_child_ && init_) ignore(init_.wait());
+  init_.release();
+  Streams::forget(options_.parked);
+  Streams::forget(options_.told);
+  streams_ = Streams();
+  clients_.tell_exit(exit_code_.value_or(-1));
+  exit_code_.reset();
+  return again;
+}
+
+// True when somebody has stopped it meanwhile.
+bool Monitor::wait_before_restart() {
+  using std::chrono::seconds;
+  auto lived = std::chrono::duration_cast<seconds>(steady_clock::now() - started_at_);
+  pause_ = next_pause(pause_, lived);
+  auto end = steady_clock::now() + pause_;
+  while (is_stopped() == Stopped::no) {
+    auto left = std::chrono::duration_cast<milliseconds>(end - steady_clock::now());
+    if (left.count() <= 0) return false;
+    ignore(serve(Watch::nobody, std::min(left, kLook)));
+  }
+  return true;
+}
+
+Result<bool> Monitor::start_again() {
+  while (true) {
+    if (wait_before_restart()) {
+      TRY(append_exit(options_.files, {std::nullopt, Restarting::no}));
+      return false;
+    }
+    ++restarts_;
+    auto started = start();
+    if (started.ok()) return true;
+    ignore(delete_container());
+    started_at_ = steady_clock::now();
+    bool again = is_wanted_again();
+    TRY(append_exit(options_.files, {std::nullopt, again ? Restarting::yes : Restarting::no, false,
+                                     to_line(started.error())}));
+    if (!again) return false;
+  }
+}
+
+bool Monitor::is_wanted_again() const {
+  auto policy = sys::read_file_if_exists(state_, kRestartFile, 256);
+  return policy.ok() && *policy &&
+         is_to_restart(restart_policy(**policy), exit_code_, restarts_, is_stopped());
 }
 
 Result<void> Monitor::delete_container() {
-  options_.report.reset();
-  return call_runtime({"delete", "--force", options_.id}, false);
+  return call_runtime({"delete", "--force", options_.id}, Given::nothing);
+}
+
+void Monitor::remove_state() {
+  ignore(sys::remove_tree(sys::cwd(), options_.state));
 }
 
 Result<void> Monitor::clean_up() {
-  auto deleted = delete_container();
-  // Last: a container without this and without an owner is swept by the next command.
-  auto written = write_exit();
-  if (!options_.remove) return written.ok() ? std::move(deleted) : std::move(written);
-  TRY(remove_files());
-  return deleted;
+  remove_state();
+  auto removed = options_.remove ? remove_files() : Result<void>();
+  // Of all copies: berth-holder has one.
+  sys::unlock(options_.lock);
+  return removed;
 }
 
 Result<void> Monitor::remove_files() {
@@ -262,14 +381,11 @@ Result<void> Monitor::remove_files() {
   return sys::remove_tree(sys::cwd(), options_.directory);
 }
 
-Result<void> Monitor::write_exit() const {
-  int64_t seconds = Clock::to_time_t(Clock::now());
-  json::Object members = {{"exit_code", exit_code_ ? json::Value(*exit_code_) : json::Value()},
-                          {"finished_at", json::Value(seconds)}};
-  std::string path = options_.files + "/container.json";
-  sys::Fd file = TRY(sys::open_at(sys::cwd(), path, O_WRONLY | O_APPEND | O_NOFOLLOW));
-  TRY(sys::write_all(file, "\n" + json::dump(json::Value(std::move(members))), path));
-  return sys::close_checked(std::move(file), path);
+// Somebody reads slowly what the container has written last.
+void Monitor::linger() {
+  while (!clients_.none()) {
+    if (!serve(Watch::nobody, std::nullopt).ok()) return;
+  }
 }
 
 void Monitor::report(const Error& error) {
@@ -289,23 +405,33 @@ void Monitor::report(const Error& error) {
 }  // namespace
 
 Result<void> watch(Options options) {
+  bool adopt = options.adopt;
+  bool remove = options.remove;
   Monitor monitor(std::move(options));
-  auto opened = monitor.open();
-  if (!opened.ok()) {
-    monitor.report(opened.error());
-    return opened;
+  auto begun = monitor.open();
+  bool there = true;
+  if (begun.ok() && !adopt) begun = monitor.first_start();
+  if (begun.ok() && adopt) {
+    auto taken = monitor.take_over();
+    there = taken.ok() && *taken;
+    if (!taken.ok()) begun = std::move(taken).error();
   }
-  auto started = monitor.start();
-  if (!started.ok()) {
-    monitor.report(started.error());
-    // The engine does the same, unless it was killed.
+  if (!begun.ok() || !there) {
+    if (!begun.ok()) monitor.report(begun.error());
     ignore(monitor.delete_container());
-    ignore(monitor.remove_files());
-    return started;
+    // The engine does the same, unless it was killed.
+    if (remove) ignore(monitor.remove_files());
+    monitor.remove_state();
+    return begun;
   }
-  auto stayed = monitor.stay();
+  while (true) {
+    TRY(monitor.stay());
+    if (!monitor.finish()) break;
+    if (!TRY(monitor.start_again())) break;
+  }
   auto cleaned = monitor.clean_up();
-  return stayed.ok() ? std::move(cleaned) : std::move(stayed);
+  monitor.linger();
+  return cleaned;
 }
 
 }  // namespace berth::monitor

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/result.hpp"
+
+namespace berth::monitor {
+
+using Clock = std::chrono::system_clock;
+
+/// Lines that the monitor adds to container.json; engine/record.hpp reads them.
+struct Start {
+  int32_t pid = 0;
+  int restarts = 0;
+};
+/// Errors: io.
+Result<void> append_start(const std::string& files, const Start& start);
+
+enum class Restarting { no, yes };
+struct Exit {
+  std::optional<int> code;  ///< none: nobody saw it
+  Restarting restarting = Restarting::no;
+  bool oom_killed = false;
+  std::string error = {};  ///< why it could not be started again
+};
+/// Errors: io.
+Result<void> append_exit(const std::string& files, const Exit& exit);
+
+/// What the last lines say, for a monitor that takes over.
+struct Known {
+  bool started = false;  ///< `pid` has a line
+  bool restarting = false;
+  int restarts = 0;
+};
+Known read_lines(const std::string& files, int32_t pid);
+
+}  // namespace berth::monitor
