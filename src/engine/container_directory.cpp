@@ -78,6 +78,28 @@ Result<void> make_below(const std::string& parent, const std::string& path) {
   return sys::make_directory(sys::cwd(), path, 0700);
 }
 
+// Half a line of an owner whose disk was full says nothing.
+void read_line(std::string_view line, ContainerFiles& files) {
+  auto starts_with = [&](std::string_view member) { return line.starts_with(member); };
+  if (starts_with(R"({"started_ns")")) {
+    auto start = json::read<StartRecord>(line, kRecordFile);
+    if (!start.ok()) return;
+    files.start = std::move(*start);
+    files.exit.reset();
+    files.paused = false;
+  } else if (starts_with(R"({"exit_code")")) {
+    auto exit = json::read<ExitRecord>(line, kRecordFile);
+    if (exit.ok()) files.exit = std::move(*exit);
+    files.paused = false;
+  } else if (starts_with(R"({"name")")) {
+    auto name = json::read<NameRecord>(line, kRecordFile);
+    if (name.ok()) files.record->name = std::move(name->name);
+  } else if (starts_with(R"({"paused")")) {
+    auto pause = json::read<PauseRecord>(line, kRecordFile);
+    if (pause.ok()) files.paused = pause->paused;
+  }
+}
+
 /// `file` is kRecordFile; empty where there is none yet.
 Result<ContainerFiles> read_files(const sys::Fd& file) {
   constexpr size_t kMaxRecord = size_t{4} << 20;
@@ -94,11 +116,15 @@ Result<ContainerFiles> read_files(const sys::Fd& file) {
     return files;
   }
   files.record = std::move(*record);
-  for (size_t i = 1; i < lines.size() && !files.exit; ++i) {
-    // Half a line of an owner whose disk was full says nothing.
-    if (auto exit = json::read<ExitRecord>(lines[i], kRecordFile); exit.ok()) files.exit = *exit;
-  }
+  for (size_t i = 1; i < lines.size(); ++i) read_line(lines[i], files);
   return files;
+}
+
+// One short write at the end of the file: a reader sees the line or does not.
+Result<void> add_line(const sys::Fd& directory, const std::string& line) {
+  sys::Fd file = TRY(sys::open_at(directory, kRecordFile, O_WRONLY | O_APPEND | O_NOFOLLOW));
+  TRY(sys::write_all(file, "\n" + line, kRecordFile));
+  return sys::close_checked(std::move(file), kRecordFile);
 }
 
 /// Handles of a container that somebody else may own or remove at any time.
@@ -185,11 +211,8 @@ Result<void> ContainerDirectory::write(const ContainerRecord& record) const {
   return sys::replace_file(files_fd(), kRecordFile, json::write(record), 0600);
 }
 
-Result<void> ContainerDirectory::write(const ExitRecord& record) const {
-  // One short write at the end of the file: a reader sees the line or does not.
-  sys::Fd file = TRY(sys::open_at(files_fd(), kRecordFile, O_WRONLY | O_APPEND | O_NOFOLLOW));
-  TRY(sys::write_all(file, "\n" + json::write(record), kRecordFile));
-  return sys::close_checked(std::move(file), kRecordFile);
+Result<void> ContainerDirectory::append_line(const std::string& line) const {
+  return add_line(files_fd(), line);
 }
 
 Result<ContainerFiles> ContainerDirectory::read() const {
@@ -221,6 +244,20 @@ Result<void> ContainerDirectory::remove() {
   return sys::remove_tree(sys::cwd(), path_);
 }
 
+Result<void> append_to_record(const Paths& paths, const std::string& id, const std::string& line) {
+  for (const std::string& path : {container_path(paths, id), volatile_directory(paths, id)}) {
+    auto directory = TRY(sys::open_if_exists(sys::cwd(), path, O_DIRECTORY | O_RDONLY));
+    if (!directory) continue;
+    auto added = add_line(*directory, line);
+    if (added.ok() || added.error().kind != Kind::not_found) return added;
+  }
+  return make_error(Kind::not_found, "no such container: " + id);
+}
+
+std::string monitor_directory(const Paths& paths, const std::string& id) {
+  return paths.state + "/monitors/" + id;
+}
+
 Result<ContainerFiles> read_container(const Paths& paths, const std::string& id) {
   Opened opened = TRY(open_container(paths, id));
   bool free = TRY(sys::try_lock(opened.directory, sys::LockMode::shared, id));
@@ -230,10 +267,18 @@ Result<ContainerFiles> read_container(const Paths& paths, const std::string& id)
   return files;
 }
 
-Result<ContainerFiles> await_container(const Paths& paths, const std::string& id) {
+Result<ExitWaiter> ExitWaiter::open(const Paths& paths, const std::string& id) {
   Opened opened = TRY(open_container(paths, id));
-  TRY(sys::wait_lock(opened.directory, sys::LockMode::shared, id));
-  return read_files(opened.record);
+  ExitWaiter waiter;
+  waiter.id_ = id;
+  waiter.directory_ = std::move(opened.directory);
+  waiter.record_ = std::move(opened.record);
+  return waiter;
+}
+
+Result<ContainerFiles> ExitWaiter::wait() const {
+  TRY(sys::wait_lock(directory_, sys::LockMode::shared, id_));
+  return read_files(record_);
 }
 
 std::string link_text(const std::string& id) {

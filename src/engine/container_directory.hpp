@@ -9,6 +9,7 @@
 #include "base/result.hpp"
 #include "engine/context.hpp"
 #include "engine/record.hpp"
+#include "json/fields.hpp"
 #include "sys/fd.hpp"
 
 namespace berth::engine {
@@ -23,13 +24,15 @@ enum class Lifetime {
 struct ContainerFiles {
   std::optional<ContainerRecord> record;  ///< none: it was never finished, or is damaged
   std::optional<Error> damage;            ///< why the record cannot be read
-  std::optional<ExitRecord> exit;
+  std::optional<StartRecord> start;       ///< the last one
+  std::optional<ExitRecord> exit;         ///< after that start
+  bool paused = false;
   bool owned = false;  ///< somebody holds the lock
 };
 
 /// containers/<id> of a store, held by a lock on the directory itself that the kernel takes back
-/// when the holder dies: a container lives as long as its owner (berth in the foreground,
-/// berth-monitor behind it) holds the lock.
+/// when the holder dies: a container lives as long as its owner (berth in front of it, or
+/// berth-monitor with berth-holder) holds the lock.
 class ContainerDirectory {
  public:
   ContainerDirectory() = default;
@@ -54,8 +57,11 @@ class ContainerDirectory {
   Result<void> reserve(const std::string& name);
 
   Result<void> write(const ContainerRecord& record) const;
-  /// After the container's record.
-  Result<void> write(const ExitRecord& record) const;
+  /// Adds a line after the container's record.
+  template <class Line>
+  Result<void> append(const Line& line) const {
+    return append_line(json::write(line));
+  }
   Result<ContainerFiles> read() const;
 
   /// Gives up the name, then removes the directory with all that is in it. The lock is held to the
@@ -63,6 +69,7 @@ class ContainerDirectory {
   Result<void> remove();
 
  private:
+  Result<void> append_line(const std::string& line) const;
   Result<void> give_up_name() const;
 
   Paths paths_;
@@ -78,12 +85,28 @@ class ContainerDirectory {
 std::string container_path(const Paths& paths, const std::string& id);
 std::string container_files(const Paths& paths, const std::string& id, Lifetime lifetime);
 
+/// Adds a line to the record of a container that somebody else may own.  Errors: not_found, io.
+Result<void> append_to_record(const Paths& paths, const std::string& id, const std::string& line);
+
+/// Where a container that is watched has what its monitor makes (monitor/protocol.hpp).
+std::string monitor_directory(const Paths& paths, const std::string& id);
+
 /// Errors: not_found, io.
 Result<ContainerFiles> read_container(const Paths& paths, const std::string& id);
 
-/// Waits until nobody owns the container, then reads; also when the owner has removed it.
-/// Errors: not_found (it was not there to begin with), io.
-Result<ContainerFiles> await_container(const Paths& paths, const std::string& id);
+/// Waits for the end of a container that may remove itself meanwhile: it holds what it needs open.
+class ExitWaiter {
+ public:
+  /// Errors: not_found, io.
+  static Result<ExitWaiter> open(const Paths& paths, const std::string& id);
+  /// Waits until nobody owns the container, then reads.  Errors: io.
+  Result<ContainerFiles> wait() const;
+
+ private:
+  std::string id_;
+  sys::Fd directory_;
+  sys::Fd record_;
+};
 
 /// Ids of all containers, in no order; nothing when the store has none yet.
 Result<std::vector<std::string>> container_ids(const std::string& root);

@@ -15,11 +15,15 @@
 namespace berth::engine {
 
 enum class ContainerState {
-  created,  ///< is being made
+  created,  ///< was never started
   running,
+  paused,
+  restarting,  ///< has ended, and the restart policy starts it again
   exited,
   dead,  ///< its owner was killed: the exit status is not known
 };
+/// True for those that have processes, or will have them in a moment.
+bool is_alive(ContainerState state);
 std::string_view container_state_name(ContainerState state);
 
 /// A container as people see it.
@@ -32,9 +36,18 @@ struct ContainerSummary {
   ContainerState state = ContainerState::created;
   int64_t created_at = 0;  ///< seconds since 1970
   std::optional<int64_t> finished_at;
+  int64_t created_ns = 0;              ///< nanoseconds since 1970
+  std::optional<int64_t> started_ns;   ///< the last time
+  std::optional<int64_t> finished_ns;  ///< after that start
   std::optional<int> exit_code;
   std::optional<int64_t> pid;  ///< of a running container, in the caller's pid namespace
-  bool remove = false;         ///< started with --rm
+  int restarts = 0;            ///< by the restart policy
+  bool oom_killed = false;
+  std::string error;     ///< why it could not be started
+  bool remove = false;   ///< --rm
+  bool watched = false;  ///< by a monitor: it can be attached to
+  bool terminal = false;
+  bool interactive = false;
 };
 
 enum class Which { running, all };
@@ -72,13 +85,31 @@ Result<void> remove_container(const Context& context, const std::string& id);
 /// Cheap when nothing runs.
 void end_orphans(const Context& context);
 
+/// What sweep() does, for one container.  Errors: not_found, io.
+Result<void> adopt_container(const Context& context, std::string_view reference);
+
+/// The first process of a running container, before this process has settled who it is.
+std::optional<int64_t> process_of(const Paths& paths, std::string_view reference, Log& log);
+
 /// Sends signal `number`.  Errors: not_found, usage (it does not run).
 Result<void> kill_container(const Context& context, std::string_view reference, int number);
+
+/// How long a container has to end after its stop signal, as with docker.
+inline constexpr std::chrono::seconds kStopGrace{10};
 
 /// The container's stop signal, and KILL after `grace`; a container that has ended is fine. Errors:
 /// not_found.
 Result<void> stop_container(const Context& context, std::string_view reference,
                             std::chrono::milliseconds grace);
+
+/// Freezes or thaws all processes of a running container.
+/// Errors: not_found, usage (it does not run, it is (not) paused), unsupported (no freezer).
+Result<void> pause_container(const Context& context, std::string_view reference);
+Result<void> unpause_container(const Context& context, std::string_view reference);
+
+/// Errors: not_found, exists (the name), usage (no name).
+Result<void> rename_container(const Context& context, std::string_view reference,
+                              std::string_view name);
 
 /// Waits for the end and gives the exit status.  Errors: not_found, io.
 Result<int> wait_container(const Context& context, std::string_view reference);
@@ -100,8 +131,9 @@ Result<void> container_logs(const Context& context, std::string_view reference,
                             const LogOptions& options,
                             const std::function<void(const LogPiece&)>& sink);
 
-/// Removes what killed owners left: directories, names, runtime state and control groups of --rm
-/// containers, and of containers that never came to run. Cheap when there is nothing.
+/// Gives containers that run but have lost their monitor a new one, and says so; removes what
+/// killed owners and an earlier boot left: directories, names, runtime state and control groups of
+/// --rm containers, and of containers that never came to run. Cheap when there is nothing.
 void sweep(const Context& context);
 
 }  // namespace berth::engine

@@ -22,7 +22,6 @@ namespace berth::engine {
 namespace {
 
 constexpr size_t kMaxReport = size_t{64} << 10;
-constexpr std::string_view kStarted = "\n";  // what the monitor reports
 
 struct ReportFields {
   std::string kind;
@@ -42,60 +41,10 @@ void fields(V& v, ReportFields& r) {
   v.optional("stage", r.stage);
 }
 
-std::string runtime_program(const Context& context) {
-  return context.paths.libexec + "/berth-runtime";
-}
-std::string bundle_of(const ContainerDirectory& directory) {
-  return directory.files() + "/" + std::string(kBundleDirectory);
-}
-
-Result<sys::Fd> open_null() {
-  return sys::open_at(sys::cwd(), "/dev/null", O_RDWR | O_NOCTTY);
-}
-
-/// What comes through the report pipe until all who could report have closed it.
-class ReportReader {
- public:
-  explicit ReportReader(sys::Fd fd) : fd_(std::move(fd)) {}
-
-  int fd() const { return fd_.get(); }  ///< -1 once it has ended
-  const std::string& text() const { return text_; }
-
-  /// True when this was the end.
-  Result<bool> read() {
-    std::array<char, 4096> chunk;
-    size_t count = TRY(sys::read_some(fd_, chunk, "report of berth-runtime"));
-    text_.append(chunk.data(), count);
-    if (text_.size() > kMaxReport) {
-      return make_error(Kind::corrupt, "report of berth-runtime: more than 64 KiB");
-    }
-    if (count == 0) fd_.reset();
-    return count == 0;
-  }
-  Result<void> read_to_end() {
-    while (fd_) TRY(read());
-    return {};
-  }
-
- private:
-  sys::Fd fd_;
-  std::string text_;
-};
-
 // People know a container by its name or by the start of its id.
 void rename_container(std::string& text, const std::string& id, const std::string& label) {
   size_t at = text.find(id);
   if (at != std::string::npos) text.replace(at, id.size(), label);
-}
-
-Result<Ended> ended_with(std::string_view report_text, const std::string& id,
-                         const std::string& label) {
-  Report report = TRY(parse_report(report_text));
-  rename_container(report.error.what, id, label);
-  for (std::string& level : report.error.context) rename_container(level, id, label);
-  if (!report.command) return std::move(report.error);
-  int status = report.status();
-  return Ended{status, std::move(report.error), std::nullopt};
 }
 
 // Keys of the terminal were sent to its whole foreground group: berth-runtime has them already.
@@ -108,6 +57,36 @@ Result<void> pass_on(const sys::Fd& signals, const sys::Process& child) {
 }
 
 }  // namespace
+
+Result<Ended> ended_with(std::string_view report_text, const std::string& id,
+                         const std::string& label) {
+  Report report = TRY(parse_report(report_text));
+  rename_container(report.error.what, id, label);
+  for (std::string& level : report.error.context) rename_container(level, id, label);
+  if (!report.command) return std::move(report.error);
+  int status = report.status();
+  return Ended{status, std::move(report.error), std::nullopt};
+}
+
+Result<bool> ReportReader::read() {
+  std::array<char, 4096> chunk;
+  size_t count = TRY(sys::read_some(fd_, chunk, "report of berth-runtime"));
+  text_.append(chunk.data(), count);
+  if (text_.size() > kMaxReport) {
+    return make_error(Kind::corrupt, "report of berth-runtime: more than 64 KiB");
+  }
+  if (count == 0) fd_.reset();
+  return count == 0;
+}
+
+Result<void> ReportReader::read_to_end() {
+  while (fd_) TRY(read());
+  return {};
+}
+
+std::string runtime_program(const Context& context) {
+  return context.paths.libexec + "/berth-runtime";
+}
 
 std::string runtime_root(const Context& context) {
   return context.paths.state + "/runtime";
@@ -210,57 +189,6 @@ Result<std::optional<int>> Foreground::hear_exit() {
   caller_.reset();  // it says nothing more
   if (received.size != sizeof code) return std::optional<int>();
   return std::optional<int>(code);
-}
-
-Result<std::optional<Ended>> run_detached(const Context& context,
-                                          const ContainerDirectory& directory,
-                                          const ContainerRecord& record, LaunchOptions options) {
-  sys::Pipe report = TRY(sys::make_pipe());
-  sys::Fd null = TRY(open_null());
-  sys::SpawnOptions spawn;
-  spawn.program = context.paths.libexec + "/berth-monitor";
-  spawn.args = {"berth-monitor",
-                "--id",
-                directory.id(),
-                "--directory",
-                directory.path(),
-                "--files",
-                directory.files(),
-                "--bundle",
-                bundle_of(directory),
-                "--runtime",
-                runtime_program(context),
-                "--runtime-root",
-                runtime_root(context),
-                "--lock-fd",
-                std::to_string(directory.fd().get()),
-                "--report-fd",
-                std::to_string(report.write.get()),
-                "--name-link",
-                name_link(context.paths.root, record.name)};
-  if (options.terminal) spawn.args.emplace_back("--terminal");
-  if (options.interactive) spawn.args.emplace_back("--keep-stdin");
-  if (record.remove) spawn.args.emplace_back("--remove");
-  spawn.in = spawn.out = spawn.err = &null;
-  spawn.keep = {directory.fd().get(), report.write.get()};
-  spawn.working_directory = "/";
-  spawn.die_with_parent = false;
-  spawn.new_session = true;
-  sys::Process monitor = TRY(sys::spawn(spawn));
-  report.write.reset();
-
-  ReportReader reader(std::move(report.read));
-  TRY(reader.read_to_end());
-  if (reader.text() == kStarted) {
-    monitor.release();  // the system's init reaps it
-    return std::optional<Ended>();
-  }
-  sys::ExitStatus status = TRY(monitor.wait());
-  if (reader.text().empty()) {
-    return make_error(Kind::bug, "berth-monitor ended without a report, status " +
-                                     std::to_string(status.shell_code()));
-  }
-  return std::optional<Ended>(TRY(ended_with(reader.text(), directory.id(), options.label)));
 }
 
 Result<std::string> call_runtime(const Context& context, std::vector<std::string> words) {

@@ -69,19 +69,35 @@ class Foreground {
   sys::Process child_;
 };
 
-/// Starts the container with a monitor that takes over the lock of `directory`; `record` tells it
-/// what to do at the end. Returns when the command runs, or could not be started. In the second
-/// case, and after an error, no process is left.
-Result<std::optional<Ended>> run_detached(const Context& context,
-                                          const ContainerDirectory& directory,
-                                          const ContainerRecord& record, LaunchOptions options);
-
 /// Where berth-runtime keeps the state of what runs: one entry per container, named by its id.
 std::string runtime_root(const Context& context);
 
 /// Calls `berth-runtime VERB… ID` and gives what it printed.
 /// Errors: its own, with kind; not_found when it does not know the container.
 Result<std::string> call_runtime(const Context& context, std::vector<std::string> words);
+
+std::string runtime_program(const Context& context);  ///< absolute path
+
+/// What comes through the report pipe until all who could report have closed it.
+class ReportReader {
+ public:
+  explicit ReportReader(sys::Fd fd) : fd_(std::move(fd)) {}
+
+  int fd() const { return fd_.get(); }  ///< -1 once it has ended
+  const std::string& text() const { return text_; }
+
+  /// True when this was the end.
+  Result<bool> read();
+  Result<void> read_to_end();
+
+ private:
+  sys::Fd fd_;
+  std::string text_;
+};
+
+/// What a report says of a container that did not start; errors call it `label` instead of `id`.
+/// Errors: the reported one, unless it is the command's.
+Result<Ended> ended_with(std::string_view report, const std::string& id, const std::string& label);
 
 /// The JSON object that berth-runtime writes to --report-fd when it could not do its work.
 struct Report {

@@ -47,4 +47,13 @@ Result<Identity> settle(Needs needs, Log& log) {
   return Identity::single;
 }
 
+Result<Identity> settle_beside(int64_t process) {
+  sys::Identity who = TRY(sys::identity());
+  if (who.effective_uid == 0) {
+    return who.initial_user_namespace ? Identity::root : identity_of_map();
+  }
+  TRY(sys::join_user_namespace(static_cast<pid_t>(process)));
+  return identity_of_map();
+}
+
 }  // namespace berth::engine

@@ -10,7 +10,12 @@
 namespace berth::engine {
 
 /// What a verb needs of the process before it runs.
-enum class Needs { nothing, user_namespace, root };
+enum class Needs {
+  nothing,
+  user_namespace,
+  container,  ///< the user namespace of the running container that the first argument names
+  root,
+};
 
 /// Who the caller is before settle(): nothing for root of the initial user namespace, else the id
 /// that the namespace outside of the caller's knows.
@@ -23,5 +28,9 @@ std::optional<unsigned> calling_user();
 /// With Needs::nothing nothing is entered: the identity is the one that an ordinary user would get.
 /// Errors: denied (Needs::root), unsupported (user namespaces are off; the hint names the switch).
 Result<Identity> settle(Needs needs, Log& log);
+
+/// The same for Needs::container: an ordinary user enters the user namespace of `process`, whose
+/// processes and mounts another one of his could not touch.  Errors: denied, not_found, io.
+Result<Identity> settle_beside(int64_t process);
 
 }  // namespace berth::engine

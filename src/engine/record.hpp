@@ -9,18 +9,22 @@
 /// The small files of a container's directory as structs with their field tables.
 namespace berth::engine {
 
-/// The first line of container.json, written once, before the start.
+/// The first line of container.json, written once, when the container is created. All times are
+/// nanoseconds since 1970. What happens later are further lines, of which the last of each kind
+/// counts: one short write at the end of a file needs no lock and, mostly, no block of the disk.
 struct ContainerRecord {
   std::string id;
-  std::string name;
+  std::string name;                  ///< the first one; a NameRecord has a later one
   std::string image;                 ///< as it was asked for
-  std::string image_id;              ///< "sha256:…"
+  std::string image_id;              ///< "sha256:…"; empty with --rootfs
   std::vector<std::string> command;  ///< entrypoint and arguments
-  int64_t created_at = 0;            ///< seconds since 1970
-  bool remove = false;               ///< --rm
-  bool detached = false;
+  int64_t created_ns = 0;
+  bool remove = false;    ///< --rm
+  bool prepared = false;  ///< by `create`: it waits for its first start
+  bool watched = false;   ///< its owner is a monitor, not the `berth run` in front of it
   bool terminal = false;
-  int stop_signal = 15;  ///< what `stop` sends first
+  bool interactive = false;  ///< -i
+  int stop_signal = 15;      ///< what `stop` sends first
 };
 template <class V>
 void fields(V& v, ContainerRecord& r) {
@@ -29,25 +33,66 @@ void fields(V& v, ContainerRecord& r) {
   v.required("image", r.image);
   v.required("image_id", r.image_id);
   v.required("command", r.command);
-  v.required("created_at", r.created_at);
+  v.required("created_ns", r.created_ns);
   v.required("remove", r.remove);
-  v.required("detached", r.detached);
+  v.optional("prepared", r.prepared);
+  v.optional("watched", r.watched);
   v.required("terminal", r.terminal);
+  v.optional("interactive", r.interactive);
   v.optional("stop_signal", r.stop_signal);
 }
 
-/// The second line of container.json, appended by the owner at the end: who waits for a container
-/// of
-/// --rm holds the file open and reads it there even when it was removed. Without it a container
-/// whose owner is gone is dead. The monitor writes the same members (monitor/monitor.cpp).
+/// Added by the monitor (monitor/record.cpp) when the command runs.
+struct StartRecord {
+  int64_t started_ns = 0;
+  int64_t pid = 0;           ///< of its first process, as the owner's user sees it
+  uint64_t start_ticks = 0;  ///< of that process: tells it from a later one of the same number
+  std::string boot_id;       ///< of the machine's boot: after another one nothing of it runs
+  int restarts = 0;          ///< by the restart policy, since a person started it
+};
+template <class V>
+void fields(V& v, StartRecord& r) {
+  v.required("started_ns", r.started_ns);
+  v.required("pid", r.pid);
+  v.required("start_ticks", r.start_ticks);
+  v.required("boot_id", r.boot_id);
+  v.optional("restarts", r.restarts);
+}
+
+/// Added by the owner at the end: who waits for a container of --rm holds the file open and reads
+/// it there even when it was removed. Without it a container whose owner is gone has lost it.
 struct ExitRecord {
-  std::optional<int> exit_code;  ///< none: the owner was killed, nobody saw the end
-  int64_t finished_at = 0;       ///< seconds since 1970
+  std::optional<int> exit_code;  ///< none: nobody saw the end
+  int64_t finished_ns = 0;
+  bool restarting = false;  ///< the restart policy starts it again
+  bool oom_killed = false;
+  std::string error = {};  ///< why it could not be started
 };
 template <class V>
 void fields(V& v, ExitRecord& r) {
   v.always("exit_code", r.exit_code);
-  v.required("finished_at", r.finished_at);
+  v.required("finished_ns", r.finished_ns);
+  v.optional("restarting", r.restarting);
+  v.optional("oom_killed", r.oom_killed);
+  v.optional("error", r.error);
+}
+
+/// Added by `berth rename`.
+struct NameRecord {
+  std::string name;
+};
+template <class V>
+void fields(V& v, NameRecord& r) {
+  v.required("name", r.name);
+}
+
+/// Added by `berth pause` and `unpause`; a start ends a pause.
+struct PauseRecord {
+  bool paused = false;
+};
+template <class V>
+void fields(V& v, PauseRecord& r) {
+  v.always("paused", r.paused);
 }
 
 inline constexpr const char* kRecordFile = "container.json";

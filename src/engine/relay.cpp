@@ -49,19 +49,6 @@ Result<sys::Fd> open_null() {
   return sys::open_at(sys::cwd(), "/dev/null", O_RDWR | O_NOCTTY);
 }
 
-/// Our own handle of a standard stream. A terminal is opened anew where that is allowed: a write to
-/// one that takes no more must not keep us from passing signals on, and the caller's open file is
-/// not ours to make non-blocking.
-Result<sys::Fd> open_stream(int number) {
-  sys::Fd stream(number);
-  auto copy = sys::duplicate(stream);
-  stream.release();
-  if (!copy.ok() || !sys::is_terminal(number)) return copy;
-  int access = number == STDIN_FILENO ? O_RDONLY : O_WRONLY;
-  auto own = sys::open_at(sys::cwd(), sys::fd_path(*copy), access | O_NONBLOCK | O_NOCTTY);
-  return own.ok() ? std::move(own) : std::move(copy);
-}
-
 /// True when somebody wants us to end.
 Result<bool> asked_to_end(const sys::Fd& signals) {
   while (auto received = TRY(sys::read_signal(signals))) {
@@ -73,6 +60,18 @@ Result<bool> asked_to_end(const sys::Fd& signals) {
 }
 
 }  // namespace
+
+Result<sys::Fd> open_stream(int number) {
+  sys::Fd stream(number);
+  auto copy = sys::duplicate(stream);
+  auto status = sys::stat_fd(stream, name_of(number));
+  stream.release();
+  bool pipe = status.ok() && S_ISFIFO(status->st_mode);
+  if (!copy.ok() || (!pipe && !sys::is_terminal(number))) return copy;
+  int access = number == STDIN_FILENO ? O_RDONLY : O_WRONLY;
+  auto own = sys::open_at(sys::cwd(), sys::fd_path(*copy), access | O_NONBLOCK | O_NOCTTY);
+  return own.ok() ? std::move(own) : std::move(copy);
+}
 
 Copy::Copy(sys::Fd from, sys::Fd to, std::string name)
     : from_(std::move(from)), to_(std::move(to)), name_(std::move(name)), buffer_(kBuffer, '\0') {}

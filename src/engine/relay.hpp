@@ -14,6 +14,11 @@
 
 namespace berth::engine {
 
+/// Our own handle of a standard stream. A terminal or a pipe is opened anew where that is allowed:
+/// a write to one that takes no more must not keep us from passing signals on, and the caller's
+/// open file is not ours to make non-blocking.  Errors: io.
+Result<sys::Fd> open_stream(int number);
+
 /// Copies bytes from one descriptor to another, at most one buffer of them at a time.
 class Copy {
  public:

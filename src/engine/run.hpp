@@ -22,6 +22,8 @@ struct RunOutcome {
   std::optional<Error> command_error;
   /// Set when a standard stream could not be passed on to its end, as on a full disk.
   std::optional<Error> stream_error;
+  /// The detach keys were typed: the container goes on, and `status` is 0.
+  bool detached = false;
 };
 
 /// Pulls the image if it has to, makes the container and starts it. In the foreground it returns

@@ -44,6 +44,27 @@ Flag filter_flag(std::vector<engine::Filter>& target) {
   return {"filter", 'f', "KEY=VALUE", "Only those that fit, such as name=web", std::move(read)};
 }
 
+Flag detach_keys_flag(std::optional<std::string>& target) {
+  return {"detach-keys", 0, "KEYS", "The keys that leave the container (ctrl-p,ctrl-q)", &target};
+}
+
+Flag grace_flag(std::chrono::seconds& target) {
+  ReadValue read_grace = [&target](std::string_view text) -> Result<void> {
+    std::optional<int64_t> seconds;
+    TRY(read_integer(seconds)(text));
+    if (*seconds < -1 || *seconds > 1'000'000) {
+      return make_error(Kind::usage, "expected seconds, or -1 to wait for ever");
+    }
+    target = *seconds == -1 ? std::chrono::hours(24 * 365) : std::chrono::seconds(*seconds);
+    return {};
+  };
+  return {"time", 't', "SECONDS", "Kill after this long (10); -1: never", std::move(read_grace)};
+}
+
+void tell_detached(Session& session, const engine::RunOutcome& outcome) {
+  if (outcome.detached) session.terminal.write(Stream::err, "read escape sequence\n");
+}
+
 void add_registry_flags(FlagTable& flags, image::RegistryAccess& access) {
   flags.push_back({"tls-ca",
                    0,

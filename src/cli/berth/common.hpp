@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +12,7 @@
 #include "cli/core/progress.hpp"
 #include "cli/core/words.hpp"
 #include "engine/filter.hpp"
+#include "engine/run.hpp"
 #include "engine/transfer.hpp"
 #include "json/value.hpp"
 
@@ -24,6 +27,14 @@ Flag template_flag(std::string& target);
 
 /// --filter KEY=VALUE
 Flag filter_flag(std::vector<engine::Filter>& target);
+
+/// --detach-keys.
+Flag detach_keys_flag(std::optional<std::string>& target);
+/// --time of stop and restart.
+Flag grace_flag(std::chrono::seconds& target);
+
+/// Says so when the keys were typed that leave a container.
+void tell_detached(Session& session, const engine::RunOutcome& outcome);
 
 /// --tls-ca and --insecure-registry.
 void add_registry_flags(FlagTable& flags, image::RegistryAccess& access);

@@ -5,23 +5,12 @@
 namespace berth::cli {
 namespace {
 
-using namespace std::chrono_literals;
-
 struct Options {
-  std::chrono::seconds grace = 10s;
+  std::chrono::seconds grace = engine::kStopGrace;
 };
 
 FlagTable flags(Options& o) {
-  ReadValue read_grace = [&o](std::string_view text) -> Result<void> {
-    std::optional<int64_t> seconds;
-    TRY(read_integer(seconds)(text));
-    if (*seconds < -1 || *seconds > 1'000'000) {
-      return make_error(Kind::usage, "expected seconds, or -1 to wait for ever");
-    }
-    o.grace = *seconds == -1 ? std::chrono::hours(24 * 365) : std::chrono::seconds(*seconds);
-    return {};
-  };
-  return {{"time", 't', "SECONDS", "Kill after this long (10); -1: never", std::move(read_grace)}};
+  return {grace_flag(o.grace)};
 }
 
 Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {

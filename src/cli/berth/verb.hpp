@@ -48,6 +48,7 @@ struct Verb {
   FlagsEnd flags_end = FlagsEnd::at_double_dash;
   std::span<const Elsewhere> elsewhere = {};
   int error_status = 1;  ///< docker: 125 for run, 1 for all others
+  bool hidden = false;   ///< called by our own programs alone
   Command (*command)();
 };
 

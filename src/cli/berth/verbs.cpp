@@ -8,7 +8,9 @@
 
 namespace berth::cli {
 
-extern const Verb run_verb, ps_verb, logs_verb, wait_verb, stop_verb, kill_verb, rm_verb;
+extern const Verb run_verb, create_verb, start_verb, attach_verb, restart_verb, pause_verb,
+    unpause_verb, rename_verb, adopt_verb;
+extern const Verb ps_verb, logs_verb, wait_verb, stop_verb, kill_verb, rm_verb;
 extern const Verb pull_verb, push_verb, images_verb, tag_verb, rmi_verb, inspect_verb, history_verb;
 extern const Verb save_verb, load_verb, import_verb, login_verb, logout_verb;
 extern const Verb cdi_generate_verb, cdi_list_verb, cdi_validate_verb, cdi_inspect_verb,
@@ -20,7 +22,9 @@ extern const Verb gpu_list_verb, info_verb, version_verb, completion_verb, man_v
 namespace {
 
 const std::array kVerbs = {
-    &run_verb,           &ps_verb,          &logs_verb,         &wait_verb,
+    &run_verb,           &create_verb,      &start_verb,        &attach_verb,
+    &restart_verb,       &pause_verb,       &unpause_verb,      &rename_verb,
+    &adopt_verb,         &ps_verb,          &logs_verb,         &wait_verb,
     &stop_verb,          &kill_verb,        &rm_verb,           &pull_verb,
     &push_verb,          &images_verb,      &tag_verb,          &rmi_verb,
     &inspect_verb,       &history_verb,     &save_verb,         &load_verb,
@@ -119,7 +123,9 @@ std::vector<std::string_view> group_words(std::string_view group) {
 }  // namespace
 
 std::vector<const Verb*> all_verbs() {
-  return {kVerbs.begin(), kVerbs.end()};
+  std::vector<const Verb*> verbs(kVerbs.begin(), kVerbs.end());
+  std::erase_if(verbs, [](const Verb* verb) { return verb->hidden; });
+  return verbs;
 }
 
 Result<Call> find_verb(const std::vector<std::string>& words) {
@@ -129,7 +135,7 @@ Result<Call> find_verb(const std::vector<std::string>& words) {
   std::vector<std::string_view> seconds = group_words(words[0]);
   if (seconds.empty()) {
     std::vector<std::string_view> names;
-    for (const Verb* verb : kVerbs) {
+    for (const Verb* verb : all_verbs()) {
       names.push_back(verb->text.name);
       names.push_back(verb->text.name.substr(0, verb->text.name.find(' ')));
     }
@@ -226,14 +232,14 @@ FlagTable global_flags(GlobalOptions& o) {
 std::string berth_help() {
   GlobalOptions options;
   std::vector<VerbText> texts;
-  for (const Verb* verb : kVerbs) texts.push_back(verb->text);
+  for (const Verb* verb : all_verbs()) texts.push_back(verb->text);
   return program_help("berth", "Run GPU and HPC containers", texts, global_flags(options));
 }
 
 CompletionInput completion_input(GlobalOptions& options) {
   CompletionInput input{"berth", global_flags(options), {}};
   // The options behind the tables are gone after this; the texts do not touch them.
-  for (const Verb* verb : kVerbs) input.verbs.push_back({verb->text, verb->command().flags});
+  for (const Verb* verb : all_verbs()) input.verbs.push_back({verb->text, verb->command().flags});
   return input;
 }
 

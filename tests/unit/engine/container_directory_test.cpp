@@ -30,7 +30,7 @@ class ContainerDirectoryTest : public testing::Test {
     made.name = name;
     made.image = "busybox";
     made.command = {"true"};
-    made.created_at = 1;
+    made.created_ns = 1;
     return made;
   }
 
@@ -58,11 +58,11 @@ TEST_F(ContainerDirectoryTest, is_owned_while_it_is_open) {
 TEST_F(ContainerDirectoryTest, keeps_the_exit_status) {
   auto made = ContainerDirectory::create(paths(), a_, Lifetime::kept);
   ASSERT_TRUE(made->write(record(a_, "ab")).ok());
-  ASSERT_TRUE(made->write(ExitRecord{3, 99}).ok());
+  ASSERT_TRUE(made->append(ExitRecord{3, 99}).ok());
   auto files = read_container(paths(), a_);
   ASSERT_TRUE(files->exit);
   EXPECT_EQ(files->exit->exit_code, 3);
-  EXPECT_EQ(files->exit->finished_at, 99);
+  EXPECT_EQ(files->exit->finished_ns, 99);
 }
 
 TEST_F(ContainerDirectoryTest, takes_half_an_exit_for_none) {
@@ -70,7 +70,7 @@ TEST_F(ContainerDirectoryTest, takes_half_an_exit_for_none) {
   ASSERT_TRUE(made->write(record(a_, "ab")).ok());
   { std::ofstream(made->path() + "/container.json", std::ios::app) << "\n{\"exit_co"; }
   EXPECT_FALSE(read_container(paths(), a_)->exit);
-  ASSERT_TRUE(made->write(ExitRecord{std::nullopt, 99}).ok());
+  ASSERT_TRUE(made->append(ExitRecord{std::nullopt, 99}).ok());
   auto files = read_container(paths(), a_);
   ASSERT_TRUE(files->exit);
   EXPECT_FALSE(files->exit->exit_code);
@@ -79,9 +79,9 @@ TEST_F(ContainerDirectoryTest, takes_half_an_exit_for_none) {
 TEST_F(ContainerDirectoryTest, tells_the_end_to_who_waits_also_when_it_is_removed) {
   auto made = ContainerDirectory::create(paths(), a_, Lifetime::removed);
   ASSERT_TRUE(made->write(record(a_, "ab")).ok());
-  auto waiter = std::async(std::launch::async, [&] { return await_container(paths(), a_); });
+  auto waiter = std::async(std::launch::async, [&] { return ExitWaiter::open(paths(), a_)->wait(); });
   EXPECT_EQ(waiter.wait_for(std::chrono::milliseconds(100)), std::future_status::timeout);
-  ASSERT_TRUE(made->write(ExitRecord{3, 99}).ok());
+  ASSERT_TRUE(made->append(ExitRecord{3, 99}).ok());
   ASSERT_TRUE(made->remove().ok());
   { ContainerDirectory gone = std::move(*made); }
   auto files = waiter.get();
@@ -172,7 +172,7 @@ TEST_F(ContainerDirectoryTest, is_shown_as_running_exited_or_dead) {
   ASSERT_TRUE(a->write(record(a_, "aa")).ok());
   auto b = ContainerDirectory::create(paths(), b_, Lifetime::kept);
   ASSERT_TRUE(b->write(record(b_, "bb")).ok());
-  ASSERT_TRUE(b->write(ExitRecord{0, 5}).ok());
+  ASSERT_TRUE(b->append(ExitRecord{0, 5}).ok());
   EXPECT_THAT(states(Which::all), testing::ElementsAre("bb exited", "aa running"));
   EXPECT_THAT(states(Which::running), testing::ElementsAre("aa running"));
   { ContainerDirectory gone = std::move(*a); }
@@ -182,6 +182,44 @@ TEST_F(ContainerDirectoryTest, is_shown_as_running_exited_or_dead) {
   EXPECT_EQ(to_line(get_container(context, "cc").error()),
             "no such container: cc; try: berth ps --all");
   EXPECT_FALSE(get_container(context, "../names").ok());
+}
+
+TEST_F(ContainerDirectoryTest, the_last_line_of_each_kind_counts) {
+  auto made = ContainerDirectory::create(paths(), a_, Lifetime::kept);
+  ContainerRecord first = record(a_, "ab");
+  first.watched = true;
+  ASSERT_TRUE(made->write(first).ok());
+  ASSERT_TRUE(made->append(StartRecord{7, 41, 5, "boot", 0}).ok());
+  ASSERT_TRUE(made->append(PauseRecord{true}).ok());
+  auto files = read_container(paths(), a_);
+  ASSERT_TRUE(files->start);
+  EXPECT_EQ(files->start->pid, 41);
+  EXPECT_TRUE(files->paused);
+  ASSERT_TRUE(made->append(ExitRecord{137, 9, true, true, {}}).ok());
+  ASSERT_TRUE(made->append(NameRecord{"other"}).ok());
+  files = read_container(paths(), a_);
+  ASSERT_TRUE(files->exit);
+  EXPECT_TRUE(files->exit->restarting && files->exit->oom_killed);
+  EXPECT_FALSE(files->paused);
+  EXPECT_EQ(files->record->name, "other");
+  ASSERT_TRUE(made->append(StartRecord{10, 42, 6, "boot", 1}).ok());
+  files = read_container(paths(), a_);
+  EXPECT_FALSE(files->exit);
+  EXPECT_EQ(files->start->restarts, 1);
+}
+
+TEST_F(ContainerDirectoryTest, nothing_of_another_boot_is_believed_to_run) {
+  NullLog log;
+  Context context{paths(), Identity::root, {}, log};
+  auto made = ContainerDirectory::create(paths(), a_, Lifetime::kept);
+  ContainerRecord first = record(a_, "ab");
+  first.watched = true;
+  ASSERT_TRUE(made->write(first).ok());
+  EXPECT_EQ(get_container(context, "ab")->state, ContainerState::created);
+  // Process 1 is alive, whatever the boot.
+  ASSERT_TRUE(made->append(StartRecord{7, 1, 0, "an earlier one", 0}).ok());
+  { ContainerDirectory gone = std::move(*made); }
+  EXPECT_EQ(get_container(context, "ab")->state, ContainerState::dead);
 }
 
 TEST(ParseReport, tells_a_command_that_is_missing_from_one_that_cannot_run) {

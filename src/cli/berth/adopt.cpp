@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Not for people: what `berth` calls for a container that has lost its monitor, because a new one
+// has to be in the container's user namespace.
+#include "cli/berth/common.hpp"
+#include "engine/containers.hpp"
+
+namespace berth::cli {
+namespace {
+
+struct Options {};
+
+FlagTable flags(Options&) {
+  return {};
+}
+
+Result<int> run(Session& session, const Options&, std::vector<std::string> arguments) {
+  TRY(engine::adopt_container(session.context, arguments[0]));
+  return 0;
+}
+
+}  // namespace
+
+extern const Verb adopt_verb;
+const Verb adopt_verb{
+    .text = {.name = "adopt",
+             .arguments = "CONTAINER",
+             .summary = "Give a running container that lost its monitor a new one",
+             .example = "berth adopt web"},
+    .arity = {1, 1},
+    .needs = engine::Needs::container,
+    .hidden = true,
+    .command = [] { return make_command(flags, run); },
+};
+
+}  // namespace berth::cli

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/berth/common.hpp"
+#include "engine/start.hpp"
+
+namespace berth::cli {
+namespace {
+
+struct Options {
+  bool no_stdin = false;
+  bool signal_proxy = true;
+  std::optional<std::string> detach_keys;
+};
+
+FlagTable flags(Options& o) {
+  return {
+      {"no-stdin", 0, "", "Look on, without standard input", &o.no_stdin},
+      {"sig-proxy", 0, "", "Pass signals on to the container (the default)", &o.signal_proxy},
+      detach_keys_flag(o.detach_keys),
+  };
+}
+
+Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
+  engine::AttachRequest request{!o.no_stdin, o.signal_proxy, o.detach_keys};
+  engine::RunOutcome outcome =
+      TRY(engine::attach_container(session.context, arguments[0], request));
+  if (outcome.stream_error) session.report.error(*outcome.stream_error);
+  tell_detached(session, outcome);
+  return outcome.status;
+}
+
+}  // namespace
+
+extern const Verb attach_verb;
+const Verb attach_verb{
+    .text = {.name = "attach",
+             .arguments = "CONTAINER",
+             .summary = "Look at a running container, and type into it",
+             .example = "berth attach web",
+             .complete = Complete::container},
+    .arity = {1, 1},
+    .command = [] { return make_command(flags, run); },
+};
+
+}  // namespace berth::cli

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/berth/common.hpp"
+#include "cli/berth/request_flags.hpp"
+#include "engine/start.hpp"
+
+namespace berth::cli {
+namespace {
+
+FlagTable flags(RequestOptions& o) {
+  FlagTable table;
+  add_request_flags(table, o);
+  sort_flags(table);
+  return table;
+}
+
+Result<int> run(Session& session, const RequestOptions& given, std::vector<std::string> arguments) {
+  RequestOptions o = given;
+  TRY(read_request(session, std::move(arguments), o));
+  TransferDisplay display(session, Stream::err, Direction::pull, o.call.quiet);
+  std::string id =
+      TRY(engine::create_container(session.context, o.request, o.call, display.progress()));
+  print(session, id + "\n");
+  return 0;
+}
+
+}  // namespace
+
+extern const Verb create_verb;
+const Verb create_verb{
+    .text = {.name = "create",
+             .arguments = "IMAGE [COMMAND [ARG...]]",
+             .summary = "Create a container from an image, to be started later",
+             .example = "berth create --name web -it debian bash",
+             .complete = Complete::image},
+    .arity = {1},
+    .needs = engine::Needs::user_namespace,
+    .flags_end = FlagsEnd::at_first_argument,
+    .elsewhere = kRequestElsewhere,
+    .error_status = 125,
+    .command = [] { return make_command(flags, run); },
+};
+
+}  // namespace berth::cli

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/berth/common.hpp"
+#include "engine/containers.hpp"
+#include "engine/start.hpp"
+
+namespace berth::cli {
+namespace {
+
+struct Options {
+  std::chrono::seconds grace = engine::kStopGrace;
+};
+
+FlagTable flags(Options& o) {
+  return {grace_flag(o.grace)};
+}
+
+Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
+  std::vector<std::string> stopped;
+  int stopping =
+      for_each_argument(session, arguments, [&](const std::string& name) -> Result<void> {
+        TRY(engine::stop_container(session.context, name, o.grace));
+        stopped.push_back(name);
+        return {};
+      });
+  // From inside a user namespace nothing can be signalled that runs in another one.
+  engine::Context inside = session.context;
+  inside.identity = TRY(engine::settle(engine::Needs::user_namespace, session.report));
+  int starting = for_each_argument(session, stopped, [&](const std::string& name) -> Result<void> {
+    engine::RunOutcome outcome = TRY(engine::start_container(inside, name, {}));
+    if (outcome.command_error) return std::move(*outcome.command_error);
+    print(session, name + "\n");
+    return {};
+  });
+  return std::max(stopping, starting);
+}
+
+}  // namespace
+
+extern const Verb restart_verb;
+const Verb restart_verb{
+    .text = {.name = "restart",
+             .arguments = "CONTAINER [CONTAINER...]",
+             .summary = "Stop containers and start them again",
+             .example = "berth restart --time 30 web",
+             .complete = Complete::container},
+    .arity = {1},
+    .command = [] { return make_command(flags, run); },
+};
+
+}  // namespace berth::cli

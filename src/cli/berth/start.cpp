@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/start.hpp"
+
+#include "cli/berth/common.hpp"
+
+namespace berth::cli {
+namespace {
+
+FlagTable flags(engine::StartOptions& o) {
+  return {
+      {"attach", 'a', "", "Stay with the container: its output, signals and exit status",
+       &o.attach},
+      {"interactive", 'i', "", "The same with standard input", &o.interactive},
+      detach_keys_flag(o.detach_keys),
+  };
+}
+
+Result<int> run(Session& session, const engine::StartOptions& o,
+                std::vector<std::string> arguments) {
+  bool attach = o.attach || o.interactive;
+  if (attach && arguments.size() > 1) {
+    return make_error(Kind::usage, "you cannot start and attach multiple containers at once");
+  }
+  int attached_status = 0;
+  int status = for_each_argument(session, arguments, [&](const std::string& name) -> Result<void> {
+    engine::RunOutcome outcome = TRY(engine::start_container(session.context, name, o));
+    if (outcome.command_error) return std::move(*outcome.command_error);
+    if (outcome.stream_error) session.report.error(*outcome.stream_error);
+    attached_status = outcome.status;
+    tell_detached(session, outcome);
+    if (!attach) print(session, name + "\n");
+    return {};
+  });
+  return status != 0 ? status : attached_status;
+}
+
+}  // namespace
+
+extern const Verb start_verb;
+const Verb start_verb{
+    .text = {.name = "start",
+             .arguments = "CONTAINER [CONTAINER...]",
+             .summary = "Start containers that do not run",
+             .example = "berth start -ai web",
+             .complete = Complete::container},
+    .arity = {1},
+    .needs = engine::Needs::user_namespace,
+    .store = Store::swept,
+    .command = [] { return make_command(flags, run); },
+};
+
+}  // namespace berth::cli

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/new_container.hpp"
+
+#include <signal.h>
+
+#include <chrono>
+
+#include "base/rollback.hpp"
+#include "engine/containers.hpp"
+#include "engine/explain.hpp"
+#include "engine/name.hpp"
+#include "engine/run.hpp"
+#include "engine/spec.hpp"
+#include "engine/store.hpp"
+#include "sys/file.hpp"
+#include "sys/umask.hpp"
+
+namespace berth::engine {
+namespace {
+
+// Of hex digits that we made ourselves.
+uint64_t parse_hex(std::string_view digits) {
+  uint64_t value = 0;
+  for (char c : digits)
+    value = value * 16 + static_cast<uint64_t>(c <= '9' ? c - '0' : c - 'a' + 10);
+  return value;
+}
+
+Error no_such_image(const std::string& name) {
+  return make_error(Kind::not_found, "no such image: " + name, "berth pull " + name);
+}
+
+Result<void> pull_image(const Context& context, const std::string& reference, const RunCall& call,
+                        bool local, const Progress& progress) {
+  image::PullRequest pull;
+  pull.reference = reference;
+  pull.platform = call.platform;
+  pull.access = call.registry;
+  pull.quiet = call.quiet;
+  pull.local = local;
+  TRY(transfer(context, std::move(pull), progress));
+  return {};
+}
+
+ContainerRecord make_record(const RunRequest& request, const Draft& draft,
+                            const image::Image& image, Owner owner) {
+  ContainerRecord record;
+  record.id = draft.id;
+  record.image = request.image;
+  record.image_id = image.id.text();
+  record.command = draft.command;
+  record.created_ns = nanoseconds_now();
+  record.remove = request.remove;
+  record.prepared = owner == Owner::nobody;
+  record.watched = owner != Owner::caller;
+  record.terminal = request.terminal;
+  record.interactive = request.interactive;
+  // What an image says is foreign: docker takes TERM for what is no signal.
+  auto image_signal = parse_signal(image.config.config.stop_signal);
+  record.stop_signal = request.stop_signal.value_or(image_signal.ok() ? *image_signal : SIGTERM);
+  return record;
+}
+
+/// What the container is called at the `attempt`th try: a name of the user is tried twice.
+std::string choose_name(const RunRequest& request, const std::string& id, size_t attempt) {
+  if (request.name) return *request.name;
+  std::string name = name_from(parse_hex(id.substr(0, 8)) + attempt);
+  return attempt < 8 ? name : name + "_" + id.substr(0, 6 + attempt);
+}
+
+// The record comes first: whoever is killed between the two leaves no name that nobody can tell.
+Result<void> take_name(const Context& context, const RunRequest& request,
+                       ContainerDirectory& directory, ContainerRecord& record) {
+  const size_t last = request.name ? 1 : 16;
+  for (size_t attempt = 0;; ++attempt) {
+    record.name = choose_name(request, record.id, attempt);
+    TRY(directory.write(record));
+    auto reserved = directory.reserve(record.name);
+    if (reserved.ok() || reserved.error().kind != Kind::exists || attempt == last) return reserved;
+    if (request.name) sweep(context);  // its container may have lost its owner
+  }
+}
+
+}  // namespace
+
+Result<image::Image> find_or_pull_image(const Context& context, const image::Store& store,
+                                        const std::string& reference, const RunCall& call,
+                                        const Progress& progress) {
+  if (call.pull != PullPolicy::always) {
+    auto found = TRY(store.find_image_named(reference));
+    if (!found) found = TRY(store.find_image(reference));
+    if (found && found->unpacked()) return std::move(*found);
+    if (!found && call.pull == PullPolicy::never) return no_such_image(reference);
+    TRY(pull_image(context, reference, call, found.has_value(), progress));
+  } else {
+    TRY(pull_image(context, reference, call, false, progress));
+  }
+  return store.get_image(reference);
+}
+
+int64_t nanoseconds_now() {
+  auto since = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(since).count();
+}
+
+std::string bundle_path(const Context& context, const RunRequest& request, const std::string& id) {
+  return container_files(context.paths, id, lifetime_of(request)) + "/" +
+         std::string(kBundleDirectory);
+}
+
+Result<NewContainer> NewContainer::make(const Context& context, const RunRequest& request,
+                                        image::Store& store, const image::Image& image,
+                                        const std::string& id, Owner owner,
+                                        const std::function<void()>& config_written) {
+  NewContainer made;
+  made.draft = TRY(draft_container(context, request, image, id));
+  made.directory = TRY(ContainerDirectory::create(context.paths, id, lifetime_of(request)));
+  Rollback undo;
+  undo.add([&] { remove_quietly(context, made.directory); });
+  TRY(write_config(made.draft, made.directory));
+  if (config_written) config_written();
+  TRY(store.mark_used(id, image));
+  made.record = make_record(request, made.draft, image, owner);
+  // Whoever starts it again decides by it; a container that is gone with its caller never is.
+  if (made.record.watched) {
+    TRY(sys::write_file(made.directory.files_fd(), kRequestFile, json::write(request), 0600));
+  }
+  TRY(take_name(context, request, made.directory, made.record));
+  TRY(write_files(request, made.draft, made.directory));
+  undo.commit();
+  return made;
+}
+
+// The outcome of the container is what counts; what stays is swept by the next command.
+void remove_quietly(const Context& context, ContainerDirectory& directory) {
+  auto removed = directory.remove();
+  if (!removed.ok()) context.log.warn(to_line(removed.error()) + ", ignoring");
+}
+
+void keep_reasons(const Context& context, Draft& draft, const ContainerDirectory& directory) {
+  auto kept = keep(explain(std::move(draft.evidence), draft.spec), directory);
+  if (!kept.ok()) {
+    context.log.warn("cannot keep what 'berth explain' tells: " + to_line(kept.error()) +
+                     ", ignoring");
+  }
+}
+
+}  // namespace berth::engine

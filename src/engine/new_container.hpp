@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "base/result.hpp"
+#include "engine/bundle.hpp"
+#include "engine/container_directory.hpp"
+#include "engine/context.hpp"
+#include "engine/request.hpp"
+#include "engine/transfer.hpp"
+#include "image/store.hpp"
+
+namespace berth::engine {
+
+/// Who will own a container once it is made.
+enum class Owner {
+  caller,   ///< this process, in front of it
+  monitor,  ///< berth-monitor
+  nobody,   ///< yet: `create`
+};
+
+/// A container that is made and not started. This process holds its lock.
+struct NewContainer {
+  ContainerDirectory directory;
+  ContainerRecord record;
+  Draft draft;
+
+  /// Decides everything and writes it down. `config_written` is called as soon as berth-runtime can
+  /// read the bundle's config. On failure nothing of it is left.
+  /// Errors: not_found (user, working directory), exists (the name), usage, denied, unsupported.
+  static Result<NewContainer> make(const Context& context, const RunRequest& request,
+                                   image::Store& store, const image::Image& image,
+                                   const std::string& id, Owner owner,
+                                   const std::function<void()>& config_written = {});
+};
+
+/// Errors: not_found, and those of pulling.
+Result<image::Image> find_or_pull_image(const Context& context, const image::Store& store,
+                                        const std::string& reference, const RunCall& call,
+                                        const Progress& progress);
+
+/// Where the bundle of container `id` will lie; absolute.
+std::string bundle_path(const Context& context, const RunRequest& request, const std::string& id);
+
+/// The outcome of the container is what counts; what stays is swept by the next command.
+void remove_quietly(const Context& context, ContainerDirectory& directory);
+
+/// What `berth explain` tells is kept beside the container. Nobody's container fails because of it.
+void keep_reasons(const Context& context, Draft& draft, const ContainerDirectory& directory);
+
+/// Since 1970.
+int64_t nanoseconds_now();
+
+}  // namespace berth::engine

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/start.hpp"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "base/rollback.hpp"
+#include "base/text.hpp"
+#include "engine/bundle.hpp"
+#include "engine/cid_file.hpp"
+#include "engine/containers.hpp"
+#include "engine/detach_keys.hpp"
+#include "engine/new_container.hpp"
+#include "engine/settle.hpp"
+#include "engine/store.hpp"
+#include "sys/file.hpp"
+#include "sys/socket.hpp"
+#include "sys/umask.hpp"
+
+namespace berth::engine {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr std::chrono::milliseconds kPollTime{20};
+/// How long a container may be between two states: being started, or cleaned up after its end.
+constexpr std::chrono::seconds kPatience{20};
+/// A monitor that was killed is back at once, or never.
+constexpr std::chrono::seconds kReturn{3};
+
+std::string label_of(const ContainerRecord& record) {
+  return record.name;
+}
+
+/// The next connection after the monitor at the other end of the last one was killed.
+std::optional<sys::Fd> reconnect(const Context& context, const std::string& id,
+                                 const AttachOptions& options) {
+  auto end = Clock::now() + kReturn;
+  while (Clock::now() < end) {
+    auto files = read_container(context.paths, id);
+    if (!files.ok() || !files->owned || (files->exit && !files->exit->restarting)) break;
+    auto socket = connect_to_monitor(context.paths, id);
+    if (socket.ok() && greet_monitor(*socket, options).ok()) return std::move(*socket);
+    std::this_thread::sleep_for(kPollTime);
+  }
+  return std::nullopt;
+}
+
+Result<RunOutcome> stay_to_the_end(const Context& context, const std::string& id, sys::Fd socket,
+                                   const AttachOptions& options) {
+  // Before it can be gone: --rm removes it, but not what we hold open.
+  auto awaited = ExitWaiter::open(context.paths, id);
+  Attached attached = TRY(stay_attached(context, std::move(socket), options));
+  while (attached.lost) {
+    auto again = reconnect(context, id, options);
+    if (!again) break;
+    context.log.warn("the monitor of container " + id.substr(0, 12) +
+                     " was killed: what the container wrote meanwhile is in its log, ignoring");
+    attached = TRY(stay_attached(context, std::move(*again), options));
+  }
+  RunOutcome outcome{id, 0, std::nullopt, std::move(attached.stream_error)};
+  if (attached.detached) {
+    outcome.detached = true;
+    return outcome;
+  }
+  if (!attached.status && awaited.ok()) {
+    auto exit = awaited->wait();
+    if (exit.ok() && exit->exit) attached.status = exit->exit->exit_code;
+  }
+  if (!attached.status) {
+    return make_error(Kind::not_found, "container " + quoted(id.substr(0, 12)) +
+                                           " lost its owner: its exit status is not known");
+  }
+  outcome.status = *attached.status;
+  return outcome;
+}
+
+/// A container that was taken from nobody to be started.
+struct Startable {
+  ContainerDirectory directory;
+  ContainerFiles files;
+};
+
+/// Nothing when it runs already.
+Result<std::optional<Startable>> take_to_start(const Context& context, const std::string& id) {
+  auto end = Clock::now() + kPatience;
+  bool swept = false;
+  while (true) {
+    auto taken = TRY(ContainerDirectory::take_over(context.paths, id));
+    if (taken) {
+      ContainerFiles files = TRY(taken->read());
+      if (files.damage) return std::move(*files.damage);
+      if (!files.record) return make_error(Kind::not_found, "no such container: " + id);
+      if (!files.start || files.exit) {
+        return std::optional<Startable>(Startable{std::move(*taken), std::move(files)});
+      }
+      // Its owner was killed: it may run all the same.
+      taken.reset();
+      if (!swept) sweep(context);
+      swept = true;
+    } else {
+      ContainerFiles files = TRY(read_container(context.paths, id));
+      bool runs = files.start && (!files.exit || files.exit->restarting);
+      if (runs || (files.record && !files.record->watched)) return std::optional<Startable>();
+    }
+    if (Clock::now() > end) break;
+    std::this_thread::sleep_for(kPollTime);
+  }
+  return make_error(
+      Kind::busy, "container " + quoted(id.substr(0, 12)) + " is being changed by another process");
+}
+
+Result<RunRequest> read_request(const ContainerDirectory& directory) {
+  constexpr size_t kMaxRequest = size_t{16} << 20;
+  std::string text = TRY(sys::read_file(directory.files_fd(), kRequestFile, kMaxRequest));
+  return parse_run_request(text);
+}
+
+/// Decides and writes again what the container was asked to be.
+Result<RunRequest> draft_again(const Context& context, const Startable& startable) {
+  const ContainerRecord& record = *startable.files.record;
+  RunRequest request = TRY(read_request(startable.directory));
+  request.name = record.name;
+  image::Store store = TRY(open_store(context));
+  image::Image image = TRY(store.get_image(record.image_id));
+  Draft draft = TRY(draft_container(context, request, image, record.id));
+  TRY(write_config(draft, startable.directory));
+  TRY(write_files(request, draft, startable.directory));
+  keep_reasons(context, draft, startable.directory);
+  return request;
+}
+
+// As docker does: a container that could not be started says why.
+void keep_failure(const Startable& startable, const Ended& ended) {
+  if (startable.files.record->remove) return;
+  ExitRecord exit{ended.status, nanoseconds_now(), false, false, {}};
+  if (ended.command_error) exit.error = to_line(*ended.command_error);
+  ignore(startable.directory.append(exit));
+}
+
+Result<RunOutcome> attach_to(const Context& context, const std::string& id,
+                             const ContainerRecord& record, AttachOptions options) {
+  auto socket = connect_to_monitor(context.paths, id);
+  if (!socket.ok()) {
+    if (record.watched) return std::move(socket).error();
+    return make_error(
+        Kind::unsupported,
+        "cannot attach to container " + quoted(record.name) + ": it is in front of another process",
+        "run it without --rm, or with -t or -d");
+  }
+  TRY(greet_monitor(*socket, options));
+  return stay_to_the_end(context, id, std::move(*socket), options);
+}
+
+AttachOptions options_of(const ContainerRecord& record) {
+  AttachOptions options;
+  options.terminal = record.terminal;
+  return options;
+}
+
+}  // namespace
+
+Result<std::string> detach_keys_of(const std::optional<std::string>& flag) {
+  return parse_detach_keys(flag.value_or("ctrl-p,ctrl-q"));
+}
+
+AttachOptions attach_options(const ContainerRecord& record, const RunCall& call,
+                             const std::string& keys) {
+  auto wanted = [&](std::string_view stream) {
+    return call.attach.empty() ||
+           std::find(call.attach.begin(), call.attach.end(), stream) != call.attach.end();
+  };
+  AttachOptions options = options_of(record);
+  options.input = record.interactive && wanted("stdin");
+  options.output = wanted("stdout");
+  options.errors = wanted("stderr");
+  options.ends_input = options.input;
+  options.must_see_all = !record.terminal;
+  options.signal_proxy = call.signal_proxy;
+  options.detach_keys = keys;
+  return options;
+}
+
+Result<RunOutcome> start_attached(const Context& context, Watch watch, AttachOptions options,
+                                  const std::function<void()>& started) {
+  const std::string id = watch.directory.id();
+  auto [ours, theirs] = TRY(sys::socket_pair());
+  watch.client = std::move(theirs);
+  TRY(greet_monitor(ours, options));
+  auto failed = TRY(start_watched(context, std::move(watch)));
+  if (failed) {
+    return RunOutcome{id, failed->status, std::move(failed->command_error), std::nullopt};
+  }
+  started();
+  return stay_to_the_end(context, id, std::move(ours), options);
+}
+
+Result<std::string> create_container(const Context& context, const RunRequest& request,
+                                     const RunCall& call, const Progress& progress) {
+  TRY(check_request(request));
+  TRY(check_call(request, call));
+  CidFile cid_file = TRY(CidFile::create(call.cid_file));
+  // Modes below are meant as they are written: the container's root shows them.
+  sys::set_umask(022);
+  image::Store store = TRY(open_store(context));
+  image::Image image = TRY(find_or_pull_image(context, store, request.image, call, progress));
+  const std::string id = sys::random_hex(32);
+  NewContainer made = TRY(NewContainer::make(context, request, store, image, id, Owner::nobody));
+  Rollback undo;  // after what it refers to
+  undo.add([&] { remove_quietly(context, made.directory); });
+  TRY(cid_file.write(id));
+  keep_reasons(context, made.draft, made.directory);
+  undo.commit();
+  return id;
+}
+
+Result<RunOutcome> start_container(const Context& context, std::string_view reference,
+                                   const StartOptions& options) {
+  sys::set_umask(022);
+  std::string keys = TRY(detach_keys_of(options.detach_keys));
+  ContainerSummary summary = TRY(get_container(context, reference));
+  auto startable = TRY(take_to_start(context, summary.id));
+  bool attach = options.attach || options.interactive;
+  if (!startable && !attach) return RunOutcome{summary.id, 0, std::nullopt, std::nullopt};
+  ContainerFiles files =
+      startable ? startable->files : TRY(read_container(context.paths, summary.id));
+  if (!files.record) return make_error(Kind::not_found, "no such container: " + summary.id);
+  AttachOptions how = options_of(*files.record);
+  how.input = options.interactive && files.record->interactive;
+  how.ends_input = how.input;
+  how.must_see_all = !files.record->terminal;
+  how.signal_proxy = options.signal_proxy;
+  how.detach_keys = keys;
+  if (!startable) return attach_to(context, summary.id, *files.record, how);
+
+  RunRequest request = TRY(draft_again(context, *startable));
+  Watch watch{startable->directory, *files.record, request.restart, label_of(*files.record),
+              sys::Fd()};
+  RunOutcome outcome{summary.id, 0, std::nullopt, std::nullopt};
+  if (attach) {
+    bool runs = false;
+    outcome = TRY(start_attached(context, std::move(watch), how, [&] { runs = true; }));
+    if (!runs) keep_failure(*startable, {outcome.status, outcome.command_error, std::nullopt});
+    return outcome;
+  }
+  auto failed = TRY(start_watched(context, std::move(watch)));
+  if (!failed) return outcome;
+  keep_failure(*startable, *failed);
+  outcome.status = failed->status;
+  outcome.command_error = std::move(failed->command_error);
+  return outcome;
+}
+
+Result<RunOutcome> attach_container(const Context& context, std::string_view reference,
+                                    const AttachRequest& request) {
+  std::string keys = TRY(detach_keys_of(request.detach_keys));
+  ContainerSummary summary = TRY(get_container(context, reference));
+  if (summary.state == ContainerState::paused) {
+    return make_error(Kind::usage, "You cannot attach to a paused container, unpause it first",
+                      "berth unpause " + summary.name);
+  }
+  if (summary.state != ContainerState::running) {
+    return make_error(Kind::usage, "You cannot attach to a stopped container, start it first",
+                      "berth start " + summary.name);
+  }
+  ContainerFiles files = TRY(read_container(context.paths, summary.id));
+  if (!files.record) return make_error(Kind::not_found, "no such container: " + summary.id);
+  AttachOptions options = options_of(*files.record);
+  options.input = request.input && files.record->interactive;
+  options.signal_proxy = request.signal_proxy;
+  options.detach_keys = keys;
+  return attach_to(context, summary.id, *files.record, options);
+}
+
+Result<void> restart_container(const Context& context, std::string_view reference,
+                               std::chrono::milliseconds grace) {
+  TRY(stop_container(context, reference, grace));
+  RunOutcome outcome = TRY(start_container(context, reference, {}));
+  if (outcome.command_error) return std::move(*outcome.command_error);
+  return {};
+}
+
+}  // namespace berth::engine

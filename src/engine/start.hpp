@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/result.hpp"
+#include "engine/attach.hpp"
+#include "engine/context.hpp"
+#include "engine/request.hpp"
+#include "engine/run.hpp"
+#include "engine/transfer.hpp"
+#include "engine/watch.hpp"
+
+/// Containers that outlive a command: made, started, looked at, started again.
+namespace berth::engine {
+
+/// Makes a container that waits for its first start, and gives its id. On failure nothing is left.
+/// Errors: those of run() but for starting.
+Result<std::string> create_container(const Context& context, const RunRequest& request,
+                                     const RunCall& call, const Progress& progress);
+
+struct StartOptions {
+  bool attach = false;       ///< stay with it to its end
+  bool interactive = false;  ///< with its standard input; it also attaches
+  bool signal_proxy = true;
+  std::optional<std::string> detach_keys;  ///< as --detach-keys has them; none: docker's
+};
+
+/// Starts a container that does not run, deciding again what needs the machine: GPUs, driver files,
+/// mounts. One that runs is fine. The outcome's status is 0 unless it attaches.
+/// Errors: not_found (container, image), those of deciding and of berth-runtime.
+Result<RunOutcome> start_container(const Context& context, std::string_view reference,
+                                   const StartOptions& options);
+
+struct AttachRequest {
+  bool input = true;  ///< where the container's standard input is open
+  bool signal_proxy = true;
+  std::optional<std::string> detach_keys;
+};
+
+/// Stays with a running container until it ends or the detach keys are typed.
+/// Errors: not_found, usage (it does not run, it is paused), unsupported (it has no monitor).
+Result<RunOutcome> attach_container(const Context& context, std::string_view reference,
+                                    const AttachRequest& request);
+
+/// Stops a container, as stop_container() does, and starts it again.
+Result<void> restart_container(const Context& context, std::string_view reference,
+                               std::chrono::milliseconds grace);
+
+/// The bytes of --detach-keys; without one Ctrl-p Ctrl-q.  Errors: usage.
+Result<std::string> detach_keys_of(const std::optional<std::string>& flag);
+
+/// How `berth run` without -d looks at its container.
+AttachOptions attach_options(const ContainerRecord& record, const RunCall& call,
+                             const std::string& keys);
+
+/// Starts a container with us attached from its first byte on. `started` is called when the command
+/// runs.
+/// Errors: those of start_watched().
+Result<RunOutcome> start_attached(const Context& context, Watch watch, AttachOptions options,
+                                  const std::function<void()>& started);
+
+}  // namespace berth::engine
