@@ -140,13 +140,16 @@ void Clients::flush(Client& client) {
 
 void Clients::tell_exit(int status) {
   auto code = static_cast<int32_t>(status);
-  std::string_view number(reinterpret_cast<const char*>(&code), sizeof code);
+  auto later = [](Client& client, FromMonitor kind, auto number) {
+    client.pending.push_back(std::string(1, static_cast<char>(kind))
+                                 .append(reinterpret_cast<const char*>(&number), sizeof number));
+  };
   for (Client& client : clients_) {
     if (!client.socket || client.leaving) continue;
-    offer(client, FromMonitor::exit, number);
+    if (client.skipped > 0) later(client, FromMonitor::skipped, client.skipped);
+    later(client, FromMonitor::exit, code);
     client.leaving = true;
-    // A slow one that need not see all learns of it from the record, as who attaches too late.
-    if (client.pending.empty()) drop(client, nullptr);
+    flush(client);
   }
   forget_dropped();
 }

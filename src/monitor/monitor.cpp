@@ -245,6 +245,7 @@ Result<bool> Monitor::serve(Watch watch, std::optional<milliseconds> patience) {
   // Clients first: who attaches before a piece comes sees it.
   clients_.serve(entries, clients, *this);
   streams_.serve(of_streams, streams, *this);
+  streams_.park_again(options_.told, options_.parked, init_.pid());
   return entries[1].revents != 0;
 }
 

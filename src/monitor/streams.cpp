@@ -121,6 +121,15 @@ void Streams::forget(const sys::Fd& queue) {
   }
 }
 
+void Streams::park_again(const sys::Fd& queue, const sys::Fd& from, pid_t pid) {
+  if (!closed_) return;
+  closed_ = false;
+  // The new one first: at no moment is nothing parked.
+  if (!park(queue, pid).ok()) return;
+  std::array<char, sizeof(Parked)> bytes;
+  ignore(sys::take_packet(from, bytes));
+}
+
 void Streams::input(std::string_view bytes) {
   if (!in_) return;
   pending_.append(bytes);
@@ -139,12 +148,14 @@ void Streams::flush_input() {
     if (!count.ok() && count.error().kind == Kind::busy) return;
     if (!count.ok()) {  // nobody reads it any more
       pending_.clear();
-      if (!terminal_) in_.reset();
-      return;
+      ending_ = !terminal_;
+      break;
     }
     pending_.erase(0, *count);
   }
-  if (ending_) in_.reset();
+  if (!ending_ || !in_) return;
+  in_.reset();
+  closed_ = true;
 }
 
 void Streams::resize(sys::WindowSize size) {

@@ -39,6 +39,9 @@ class Streams {
   /// What was parked, and the container's first process; nothing when there is none.
   static Result<std::optional<Adopted>> adopt(const sys::Fd& queue);
   static void forget(const sys::Fd& queue);
+  /// Parks anew when an end of ours was closed since: a copy that is parked keeps it open.
+  /// `from` is the end of the queue that adopt() reads.
+  void park_again(const sys::Fd& queue, const sys::Fd& from, pid_t pid);
 
   /// To the container's standard input, as soon as it takes them.
   void input(std::string_view bytes);
@@ -80,6 +83,7 @@ class Streams {
   bool terminal_ = false;
   std::string pending_;  ///< input that found no room
   bool ending_ = false;  ///< input ends after what is pending
+  bool closed_ = false;  ///< in_ was closed and is still parked
   std::optional<sys::WindowSize> size_;
 };
 
