@@ -244,7 +244,7 @@ class Sieve {
     return std::find(list.begin(), list.end(), value) != list.end();
   }
   static bool is_older(const ContainerSummary& a, const ContainerSummary& b) {
-    return std::tie(a.created_at, a.id) < std::tie(b.created_at, b.id);
+    return std::tie(a.created_ns, a.id) < std::tie(b.created_ns, b.id);
   }
   static bool fits_ports(const std::vector<PortSummary>& ports,
                          const std::vector<PortRange>& ranges, bool published) {
@@ -288,7 +288,7 @@ Result<std::vector<ListedContainer>> query_containers(const Context& context,
     if (query.newest && found.size() >= *query.newest) break;
     if (!sieve.fits(summary) || !sieve.fits_image(summary, images)) continue;
     ListedContainer listed;
-    bool runs = summary.state == ContainerState::running;
+    bool runs = is_alive(summary.state);
     if (query.details || (query.ports && runs) || sieve.needs_details()) {
       listed.details = details_of(context, summary, images);
     }

@@ -248,7 +248,8 @@ Result<std::optional<ContainerFiles>> recover(const Context& context, const std:
   return find_files(context, id);
 }
 
-/// berth-holder has given containers a new monitor: nothing was lost, but people are told.
+/// berth-holder has given containers a new monitor: what the old one had in its hands may be missing
+/// from the log.
 void tell_adoptions(const Context& context) {
   const std::string monitors = context.paths.state + "/monitors";
   auto ids = sys::list_directory(sys::cwd(), monitors);
@@ -262,7 +263,7 @@ void tell_adoptions(const Context& context) {
     bool known = files.ok() && files->record;
     context.log.warn("the monitor of container " +
                      quoted(known ? files->record->name : id.substr(0, 12)) +
-                     " was killed and has been replaced; nothing is lost, ignoring");
+                     " was killed; it has a new one, which goes on with its log, ignoring");
   }
 }
 

@@ -36,7 +36,7 @@ std::string status_words(const engine::ListedContainer& container, Now now) {
   const engine::ContainerSummary& c = container.summary;
   const std::string_view state = engine::container_state_name(c.state);
   const std::string code = std::to_string(c.exit_code.value_or(0));
-  const int64_t started = c.created_at;
+  const int64_t started = c.started_ns.value_or(c.created_ns) / 1'000'000'000;
   if (state == "created") return "Created";
   if (state == "dead") return "Dead";
   if (state == "removing") return "Removal In Progress";

@@ -20,7 +20,7 @@ Result<int> run(Session& session, const Options& o, std::vector<std::string>) {
   size_t images = TRY(engine::list_images(context)).size();
   auto containers = TRY(engine::list_containers(context, engine::Which::all));
   uint64_t running = 0;
-  for (const auto& c : containers) running += c.state == engine::ContainerState::running ? 1 : 0;
+  for (const auto& c : containers) running += engine::is_alive(c.state) ? 1 : 0;
   if (o.format == "json") {
     print_json(session, json::Object{{"version", berth_version()},
                                      {"root", context.paths.root},

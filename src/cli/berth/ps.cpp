@@ -86,7 +86,7 @@ ListRow row_of(const engine::ListedContainer& container, const Options& o, Now n
   const engine::ContainerDetails& details = container.details;
   const Text text = o.no_trunc ? Text::whole : Text::shortened;
   Labels labels(details.labels.begin(), details.labels.end());
-  const bool runs = c.state == engine::ContainerState::running;
+  const bool runs = engine::is_alive(c.state);
   return {{command_words(c.command, text), zoned_time(c.created_at), container.health,
            shown_id(c.id, o.no_trunc ? Ids::whole : Ids::shortened), engine::familiar(c.image),
            labels_text(labels), volume_count(details.mounts), mount_words(details.mounts, text),
