@@ -248,8 +248,8 @@ Result<std::optional<ContainerFiles>> recover(const Context& context, const std:
   return find_files(context, id);
 }
 
-/// berth-holder has given containers a new monitor: what the old one had in its hands may be missing
-/// from the log.
+/// berth-holder has given containers a new monitor: what the old one had in its hands may be
+/// missing from the log.
 void tell_adoptions(const Context& context) {
   const std::string monitors = context.paths.state + "/monitors";
   auto ids = sys::list_directory(sys::cwd(), monitors);

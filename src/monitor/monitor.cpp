@@ -76,7 +76,7 @@ class Monitor final : public ClientWishes, public Streams::Sink {
   std::optional<int> find_exit();
   std::optional<int> told_exit(milliseconds patience);
   Stopped is_stopped() const;
-  bool is_wanted_again() const;
+  bool is_wanted_again(std::optional<int> status) const;
   bool wait_before_restart();
   /// Waits for clients, streams and signals for `patience`; true when `process` has ended.
   enum class Watch { nobody, process };
@@ -96,6 +96,7 @@ class Monitor final : public ClientWishes, public Streams::Sink {
   milliseconds pause_{0};
   steady_clock::time_point started_at_;
   std::optional<int> exit_code_;  ///< none: it was not seen
+  std::optional<int> last_exit_;  ///< of the life before
   bool runtime_reported_ = false;
 };
 
@@ -305,7 +306,7 @@ bool Monitor::finish() {
   streams_.drain(*this);
   log_.finish();
   ignore(delete_container());  // what is left of it is swept by the next command
-  bool again = is_wanted_again();
+  bool again = is_wanted_again(exit_code_);
   // Before it is reaped: berth-holder would tell the next monitor how it ended.
   ignore(append_exit(options_.files, {exit_code_, again ? Restarting::yes : Restarting::no}));
   if (own_child_ && init_) ignore(init_.wait());
@@ -314,6 +315,7 @@ bool Monitor::finish() {
   Streams::forget(options_.told);
   streams_ = Streams();
   clients_.tell_exit(exit_code_.value_or(-1));
+  last_exit_ = exit_code_;
   exit_code_.reset();
   return again;
 }
@@ -335,7 +337,7 @@ bool Monitor::wait_before_restart() {
 Result<bool> Monitor::start_again() {
   while (true) {
     if (wait_before_restart()) {
-      TRY(append_exit(options_.files, {std::nullopt, Restarting::no}));
+      TRY(append_exit(options_.files, {last_exit_, Restarting::no}));
       return false;
     }
     ++restarts_;
@@ -343,17 +345,17 @@ Result<bool> Monitor::start_again() {
     if (started.ok()) return true;
     ignore(delete_container());
     started_at_ = steady_clock::now();
-    bool again = is_wanted_again();
+    bool again = is_wanted_again(std::nullopt);
     TRY(append_exit(options_.files, {std::nullopt, again ? Restarting::yes : Restarting::no, false,
                                      to_line(started.error())}));
     if (!again) return false;
   }
 }
 
-bool Monitor::is_wanted_again() const {
+bool Monitor::is_wanted_again(std::optional<int> status) const {
   auto policy = sys::read_file_if_exists(state_, kRestartFile, 256);
   return policy.ok() && *policy &&
-         is_to_restart(restart_policy(**policy), exit_code_, restarts_, is_stopped());
+         is_to_restart(restart_policy(**policy), status, restarts_, is_stopped());
 }
 
 Result<void> Monitor::delete_container() {

@@ -79,7 +79,8 @@ TEST_F(ContainerDirectoryTest, takes_half_an_exit_for_none) {
 TEST_F(ContainerDirectoryTest, tells_the_end_to_who_waits_also_when_it_is_removed) {
   auto made = ContainerDirectory::create(paths(), a_, Lifetime::removed);
   ASSERT_TRUE(made->write(record(a_, "ab")).ok());
-  auto waiter = std::async(std::launch::async, [&] { return ExitWaiter::open(paths(), a_)->wait(); });
+  auto waiter =
+      std::async(std::launch::async, [&] { return ExitWaiter::open(paths(), a_)->wait(); });
   EXPECT_EQ(waiter.wait_for(std::chrono::milliseconds(100)), std::future_status::timeout);
   ASSERT_TRUE(made->append(ExitRecord{3, 99}).ok());
   ASSERT_TRUE(made->remove().ok());
