@@ -111,36 +111,47 @@ Result<Report> parse_report(std::string_view text) {
 
 Result<Foreground> Foreground::open(const Context& context, const std::string& id,
                                     const std::string& bundle, const LaunchOptions& options) {
+  auto [ours, theirs] = TRY(sys::socket_pair());
+  Foreground front = TRY(
+      start(context, {"run", "--caller-fd", std::to_string(theirs.get()), "--bundle", bundle, id},
+            theirs, options));
+  front.id_ = id;
+  front.caller_ = std::move(ours);
+  return front;
+}
+
+Result<Foreground> Foreground::open_exec(const Context& context, const std::string& id,
+                                         std::vector<std::string> words,
+                                         const LaunchOptions& options) {
+  words.insert(words.begin(), "exec");
+  Foreground front = TRY(start(context, std::move(words), sys::Fd(), options));
+  front.id_ = id;
+  return front;
+}
+
+Result<Foreground> Foreground::start(const Context& context, std::vector<std::string> words,
+                                     const sys::Fd& kept, const LaunchOptions& options) {
   Foreground front(TRY(Relay::open(options.interactive ? Input::given : Input::none,
                                    options.terminal ? Guard::no : Guard::yes)));
-  front.id_ = id;
   front.label_ = options.label;
   std::vector<int> received = sys::forwardable_signals();
   received.push_back(SIGPIPE);  // a container that reads no more must not end us
   front.signals_ = TRY(sys::receive_signals(received));
   sys::Pipe report = TRY(sys::make_pipe());
-  auto [ours, theirs] = TRY(sys::socket_pair());
   // As berth-runtime would do it by itself, but then it would be executed twice.
   auto program = TRY(sys::protect_program(runtime_program(context)));
   sys::SpawnOptions spawn;
   spawn.program = program ? sys::fd_path(*program) : runtime_program(context);
-  spawn.args = {"berth-runtime",
-                "--root",
-                runtime_root(context),
-                "--report-fd",
-                std::to_string(report.write.get()),
-                "run",
-                "--caller-fd",
-                std::to_string(theirs.get()),
-                "--bundle",
-                bundle,
-                id};
-  spawn.keep = {report.write.get(), theirs.get()};
+  spawn.args = {"berth-runtime", "--root", runtime_root(context), "--report-fd",
+                std::to_string(report.write.get())};
+  spawn.args.insert(spawn.args.end(), std::make_move_iterator(words.begin()),
+                    std::make_move_iterator(words.end()));
+  spawn.keep = {report.write.get()};
+  if (kept) spawn.keep.push_back(kept.get());
   front.relay_.give_to(spawn);
   front.child_ = TRY(sys::spawn(spawn));
   front.relay_.given();
   front.report_ = std::move(report.read);
-  front.caller_ = std::move(ours);
   return front;
 }
 
@@ -150,7 +161,7 @@ void Foreground::announce() const {
 }
 
 Result<Ended> Foreground::run(const Stages& stages) {
-  ignore(sys::send_message(caller_, "g", 1, sys::Fd()));  // as in announce()
+  if (caller_) ignore(sys::send_message(caller_, "g", 1, sys::Fd()));  // as in announce()
   ReportReader reader(std::move(report_));
   std::optional<Result<void>> delivered;
   std::vector<pollfd> entries;
@@ -189,6 +200,26 @@ Result<std::optional<int>> Foreground::hear_exit() {
   caller_.reset();  // it says nothing more
   if (received.size != sizeof code) return std::optional<int>();
   return std::optional<int>(code);
+}
+
+Result<std::string> call_reporting(const Context& context, std::vector<std::string> words) {
+  sys::Pipe report = TRY(sys::make_pipe());
+  sys::Fd null = TRY(sys::open_at(sys::cwd(), "/dev/null", O_RDWR | O_NOCTTY));
+  sys::SpawnOptions spawn;
+  spawn.program = runtime_program(context);
+  spawn.args = {"berth-runtime", "--root", runtime_root(context), "--report-fd",
+                std::to_string(report.write.get())};
+  spawn.args.insert(spawn.args.end(), std::make_move_iterator(words.begin()),
+                    std::make_move_iterator(words.end()));
+  spawn.in = spawn.out = spawn.err = &null;
+  spawn.keep = {report.write.get()};
+  sys::Process process = TRY(sys::spawn(spawn));
+  report.write.reset();
+  ReportReader reader(std::move(report.read));
+  TRY(reader.read_to_end());
+  sys::ExitStatus status = TRY(process.wait());
+  if (status.shell_code() == 0 || !reader.text().empty()) return reader.text();
+  return make_error(Kind::io, "berth-runtime: status " + std::to_string(status.shell_code()));
 }
 
 Result<std::string> call_runtime(const Context& context, std::vector<std::string> words) {

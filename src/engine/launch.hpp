@@ -46,6 +46,11 @@ class Foreground {
   static Result<Foreground> open(const Context& context, const std::string& id,
                                  const std::string& bundle, const LaunchOptions& options);
 
+  /// Executes `berth-runtime exec` with `words`, for one more process in container `id`; run()
+  /// stays with it.  Errors: io.
+  static Result<Foreground> open_exec(const Context& context, const std::string& id,
+                                      std::vector<std::string> words, const LaunchOptions& options);
+
   /// The config of the bundle is written: berth-runtime decides what is to be done.
   void announce() const;
 
@@ -57,6 +62,8 @@ class Foreground {
 
  private:
   explicit Foreground(Relay relay) : relay_(std::move(relay)) {}
+  static Result<Foreground> start(const Context& context, std::vector<std::string> words,
+                                  const sys::Fd& kept, const LaunchOptions& options);
   /// Nothing when berth-runtime ended without a word.
   Result<std::optional<int>> hear_exit();
 
@@ -98,6 +105,10 @@ class ReportReader {
 /// What a report says of a container that did not start; errors call it `label` instead of `id`.
 /// Errors: the reported one, unless it is the command's.
 Result<Ended> ended_with(std::string_view report, const std::string& id, const std::string& label);
+
+/// Calls `berth-runtime WORD…` with nothing on its standard streams, and gives its report, which is
+/// empty where it did its work.  Errors: io.
+Result<std::string> call_reporting(const Context& context, std::vector<std::string> words);
 
 /// The JSON object that berth-runtime writes to --report-fd when it could not do its work.
 struct Report {

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/exec.hpp"
+
+#include "cli/berth/common.hpp"
+#include "engine/env_file.hpp"
+
+namespace berth::cli {
+namespace {
+
+struct Options {
+  engine::ExecRequest request;
+  std::vector<std::string> env_files;
+};
+
+FlagTable flags(Options& o) {
+  engine::ExecRequest& r = o.request;
+  return {
+      {"detach", 'd', "", "Run it in the background", &r.detach},
+      {"env", 'e', "NAME[=VALUE]", "Set an environment variable, or pass the caller's",
+       &r.environment},
+      {"env-file",
+       0,
+       "FILE",
+       "Read environment variables from FILE",
+       &o.env_files,
+       {},
+       Complete::file},
+      {"interactive", 'i', "", "Keep stdin open", &r.interactive},
+      {"privileged", 0, "", "Give it every capability that the caller has", &r.privileged},
+      {"tty", 't', "", "Give it a terminal", &r.terminal},
+      {"user", 'u', "USER[:GROUP]", "Run it as this user", &r.user},
+      {"workdir", 'w', "DIR", "Start it in DIR", &r.workdir},
+  };
+}
+
+constexpr Elsewhere kElsewhere[] = {
+    {"detach-keys", "berth attach: who leaves an exec by closing its terminal ends it"}};
+
+Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
+  engine::ExecRequest request = o.request;
+  request.environment.clear();
+  for (const std::string& file : o.env_files) {
+    for (std::string& entry : TRY(engine::read_env_file(file))) {
+      request.environment.push_back(std::move(entry));
+    }
+  }
+  request.environment.insert(request.environment.end(), o.request.environment.begin(),
+                             o.request.environment.end());
+  request.command.assign(arguments.begin() + 1, arguments.end());
+  if (request.terminal && request.interactive && !request.detach &&
+      !session.terminal.input_is_terminal()) {
+    return make_error(Kind::usage, "the input device is not a TTY", "berth exec -i, without -t");
+  }
+  engine::RunOutcome outcome = TRY(engine::exec(session.context, arguments[0], request));
+  if (outcome.command_error) session.report.error(*outcome.command_error);
+  if (outcome.stream_error) session.report.error(*outcome.stream_error);
+  return outcome.stream_error && outcome.status == 0 ? 1 : outcome.status;
+}
+
+}  // namespace
+
+extern const Verb exec_verb;
+const Verb exec_verb{
+    .text = {.name = "exec",
+             .arguments = "CONTAINER COMMAND [ARG...]",
+             .summary = "Run one more command in a running container",
+             .example = "berth exec -it web sh",
+             .complete = Complete::container},
+    .arity = {2},
+    .needs = engine::Needs::container,
+    .flags_end = FlagsEnd::at_first_argument,
+    .elsewhere = kElsewhere,
+    .command = [] { return make_command(flags, run); },
+};
+
+}  // namespace berth::cli

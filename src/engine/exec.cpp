@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/exec.hpp"
+
+#include <fcntl.h>
+
+#include "base/text.hpp"
+#include "engine/containers.hpp"
+#include "engine/launch.hpp"
+#include "engine/user.hpp"
+#include "oci/capabilities.hpp"
+#include "sys/credentials.hpp"
+#include "sys/file.hpp"
+#include "sys/process.hpp"
+
+namespace berth::engine {
+namespace {
+
+constexpr size_t kMaxAccountFile = size_t{4} << 20;
+
+/// A file of the running container, as its first process sees it: no link leads out.
+Result<std::string> read_inside(int64_t pid, const std::string& path) {
+  std::string root_path = "/proc/" + std::to_string(pid) + "/root";
+  sys::Fd root = TRY(sys::open_at(sys::cwd(), root_path, O_PATH | O_DIRECTORY));
+  // A fifo in its place must not keep us waiting.
+  auto file = sys::open_in_root(root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+  if (!file.ok()) return std::string();
+  auto text = sys::read_all(*file, path, kMaxAccountFile);
+  return text.ok() ? std::move(*text) : std::string();
+}
+
+Result<void> add_user(const ExecRequest& request, int64_t pid, std::vector<std::string>& words) {
+  if (!request.user) return {};
+  std::string passwd = TRY(read_inside(pid, "/etc/passwd"));
+  std::string group = TRY(read_inside(pid, "/etc/group"));
+  ContainerUser user = TRY(resolve_user(*request.user, passwd, group));
+  words.insert(words.end(), {"--user", std::to_string(user.uid) + ":" + std::to_string(user.gid)});
+  for (uint32_t gid : user.additional_gids) {
+    words.insert(words.end(), {"--additional-gids", std::to_string(gid)});
+  }
+  words.insert(words.end(), {"--env", "HOME=" + user.home});
+  return {};
+}
+
+Result<void> add_environment(const Context& context, const ExecRequest& request,
+                             std::vector<std::string>& words) {
+  if (request.terminal) words.insert(words.end(), {"--env", "TERM=xterm"});
+  for (const std::string& entry : request.environment) {
+    size_t equals = entry.find('=');
+    std::string name = entry.substr(0, equals);
+    if (name.empty()) {
+      return make_error(Kind::usage, "invalid environment variable: " + quoted(entry));
+    }
+    if (equals != std::string::npos) {
+      words.insert(words.end(), {"--env", entry});
+    } else if (auto value = context.environment.get(name)) {
+      words.insert(words.end(), {"--env", name + "=" + std::string(*value)});
+    }
+  }
+  return {};
+}
+
+Result<void> add_rights(const ExecRequest& request, std::vector<std::string>& words) {
+  if (!request.privileged) return {};
+  sys::CapabilitySets held = TRY(sys::capabilities());
+  for (std::string_view name : oci::capability_names()) {
+    auto number = oci::capability_number(name);
+    if (number && (held.permitted >> *number & 1) != 0) {
+      words.insert(words.end(), {"--cap", std::string(name)});
+    }
+  }
+  return {};
+}
+
+Result<ContainerSummary> get_running(const Context& context, std::string_view reference) {
+  ContainerSummary summary = TRY(get_container(context, reference));
+  if (summary.state == ContainerState::paused) {
+    return make_error(Kind::usage,
+                      "Container " + summary.name + " is paused, unpause the container before exec",
+                      "berth unpause " + summary.name);
+  }
+  if (summary.state != ContainerState::running || !summary.pid) {
+    return make_error(Kind::usage, "Container " + summary.name + " is not running",
+                      "berth start " + summary.name);
+  }
+  return summary;
+}
+
+Result<RunOutcome> run_behind(const Context& context, const ContainerSummary& container,
+                              std::vector<std::string> words) {
+  words.insert(words.begin(), {"exec", "--detach"});
+  std::string report = TRY(call_reporting(context, std::move(words)));
+  if (report.empty()) return RunOutcome{container.id, 0, std::nullopt, std::nullopt};
+  Ended ended = TRY(ended_with(report, container.id, container.name));
+  return RunOutcome{container.id, ended.status, std::move(ended.command_error), std::nullopt};
+}
+
+}  // namespace
+
+Result<RunOutcome> exec(const Context& context, std::string_view reference,
+                        const ExecRequest& request) {
+  ContainerSummary container = TRY(get_running(context, reference));
+  std::vector<std::string> words;
+  TRY(add_user(request, *container.pid, words));
+  TRY(add_environment(context, request, words));
+  TRY(add_rights(request, words));
+  if (request.workdir) words.insert(words.end(), {"--cwd", *request.workdir});
+  if (request.terminal) words.emplace_back("--tty");
+  words.push_back(container.id);
+  words.insert(words.end(), request.command.begin(), request.command.end());
+  if (request.detach) return run_behind(context, container, std::move(words));
+  Foreground front =
+      TRY(Foreground::open_exec(context, container.id, std::move(words),
+                                {request.interactive, request.terminal, container.name}));
+  Ended ended = TRY(front.run({[] {}, [](int) {}}));
+  return RunOutcome{container.id, ended.status, std::move(ended.command_error),
+                    std::move(ended.stream_error)};
+}
+
+}  // namespace berth::engine
