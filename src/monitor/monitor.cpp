@@ -314,7 +314,7 @@ bool Monitor::finish() {
   Streams::forget(options_.parked);
   Streams::forget(options_.told);
   streams_ = Streams();
-  clients_.tell_exit(exit_code_.value_or(-1));
+  if (again) clients_.tell_exit(exit_code_.value_or(-1));
   last_exit_ = exit_code_;
   exit_code_.reset();
   return again;
@@ -384,8 +384,10 @@ Result<void> Monitor::remove_files() {
   return sys::remove_tree(sys::cwd(), options_.directory);
 }
 
-// Somebody reads slowly what the container has written last.
+// Who hears that it has ended finds nothing of it that is still to go. Somebody may read slowly what
+// it has written last.
 void Monitor::linger() {
+  clients_.tell_exit(last_exit_.value_or(-1));
   while (!clients_.none()) {
     if (!serve(Watch::nobody, std::nullopt).ok()) return;
   }
