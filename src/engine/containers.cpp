@@ -216,8 +216,11 @@ Result<void> sweep_one(const Context& context, ContainerDirectory& directory, Ad
   }
   const ContainerRecord& record = *files.record;
   if (files.exit && !record.remove) return {};
-  bool waits = record.watched && !files.start && (record.prepared || !record.remove);
-  if (waits && !files.exit) return end_leftovers(context, id);
+  if (record.prepared && !files.start) {
+    // Made by `create`, whose last step is the name: without it, its maker was killed.
+    auto holder = TRY(find_name(context.paths.root, record.name));
+    if (holder == id) return {};
+  }
   if (files.start && !files.exit && is_alive_now(*files.start)) {
     if (adopt == Adopt::no) return {};
     context.log.warn("container " + quoted(record.name) +
@@ -227,7 +230,8 @@ Result<void> sweep_one(const Context& context, ContainerDirectory& directory, Ad
   }
   TRY(end_leftovers(context, id));
   ignore(sys::remove_tree(sys::cwd(), monitor_directory(context.paths, id)));
-  if (record.remove) return directory.remove();
+  bool ran = files.start || !record.watched;
+  if (record.remove || !ran) return directory.remove();
   return directory.append(ExitRecord{std::nullopt, nanoseconds_now()});
 }
 
@@ -255,6 +259,9 @@ void tell_adoptions(const Context& context) {
   auto ids = sys::list_directory(sys::cwd(), monitors);
   if (!ids.ok()) return;  // nothing was ever watched
   for (const std::string& id : *ids) {
+    // A container is made before its monitor's directory, and removed after it.
+    auto container = sys::stat_entry(sys::cwd(), container_path(context.paths, id));
+    if (container.ok() && !*container) ignore(sys::remove_tree(sys::cwd(), monitors + "/" + id));
     std::string mark = monitors + "/" + id + "/" + monitor::kAdoptedFile;
     auto found = sys::stat_entry(sys::cwd(), mark);
     if (!found.ok() || !*found) continue;
@@ -358,7 +365,10 @@ Result<void> remove_container(const Context& context, const std::string& id) {
   if (!taken.ok()) {
     return taken.error().kind == Kind::not_found ? Result<void>() : std::move(taken).error();
   }
-  if (*taken) return (*taken)->remove();
+  if (*taken) {
+    ignore(sys::remove_tree(sys::cwd(), monitor_directory(context.paths, id)));
+    return (*taken)->remove();
+  }
   return make_error(Kind::busy,
                     "cannot remove container " + quoted(id.substr(0, 12)) + ": it is in use");
 }

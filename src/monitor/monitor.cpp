@@ -178,7 +178,10 @@ Result<void> Monitor::begin() {
   TRY(call_runtime({"start", options_.id}, Given::nothing));
   started_at_ = steady_clock::now();
   // Without the line nobody could tell whether it runs, so on a full disk it does not start.
-  return append_start(options_.files, {init_.pid(), restarts_});
+  TRY(append_start(options_.files, {init_.pid(), restarts_}));
+  // Who ended it while it was being started found nothing to signal.
+  if (is_stopped() == Stopped::yes) ignore(init_.signal(SIGKILL));
+  return {};
 }
 
 // The monitor before us was killed at any point. What it parked tells how far it had come.
@@ -384,8 +387,8 @@ Result<void> Monitor::remove_files() {
   return sys::remove_tree(sys::cwd(), options_.directory);
 }
 
-// Who hears that it has ended finds nothing of it that is still to go. Somebody may read slowly what
-// it has written last.
+// Who hears that it has ended finds nothing of it that is still to go. Somebody may read slowly
+// what it has written last.
 void Monitor::linger() {
   clients_.tell_exit(last_exit_.value_or(-1));
   while (!clients_.none()) {
