@@ -16,7 +16,8 @@
 namespace berth {
 namespace {
 
-constexpr int kUsageStatus = 125;  // docker's
+constexpr int kUsageStatus = 125;  // docker's, for flags
+constexpr int kArityStatus = 1;    // and for too many or too few arguments, also of `run`
 
 /// The terminal of this process.
 class ProcessTerminal final : public cli::Terminal {
@@ -101,8 +102,12 @@ Result<int> call_verb(const cli::GlobalOptions& globals, const cli::Call& call,
     terminal.write(cli::Stream::out, cli::verb_help("berth", {verb.text, command.flags}));
     return 0;
   }
-  TRY(cli::check_arity(verb.arity, parsed.arguments.size(), call.command,
-                       cli::usage_line("berth", verb.text, !command.flags.empty())));
+  auto arity = cli::check_arity(verb.arity, parsed.arguments.size(), call.command,
+                                cli::usage_line("berth", verb.text, !command.flags.empty()));
+  if (!arity.ok()) {
+    report.error(arity.error());
+    return kArityStatus;
+  }
   const std::string& first = parsed.arguments.empty() ? program : parsed.arguments[0];
   auto context = make_context(globals, verb, first, engine::Environment::from(environ), report);
   if (!context.ok()) {

@@ -7,7 +7,6 @@
 #include "base/text.hpp"
 #include "engine/container_directory.hpp"
 #include "engine/images.hpp"
-#include "engine/request.hpp"
 #include "engine/store.hpp"
 #include "engine/tree_size.hpp"
 #include "sys/file.hpp"
@@ -43,19 +42,6 @@ class Images {
   std::map<std::string, std::optional<image::Image>> images_;
 };
 
-/// What was asked of the container; nothing where no request was saved, or none that can be read.
-std::optional<RunRequest> request_of(const Context& context, const ContainerSummary& summary) {
-  std::string files = container_files(context.paths, summary.id,
-                                      summary.remove ? Lifetime::removed : Lifetime::kept);
-  auto text = sys::read_file_if_exists(sys::cwd(), files + "/" + kRequestFile);
-  if (!text.ok() || !*text) return std::nullopt;
-  auto request = parse_run_request(**text);
-  if (request.ok()) return std::move(*request);
-  context.log.warn("cannot read what container " + quoted(summary.id.substr(0, 12)) +
-                   " was asked to be: " + to_line(request.error()) + ", ignoring");
-  return std::nullopt;
-}
-
 std::optional<PortSummary> parse_port(std::string_view text) {
   size_t slash = text.find('/');
   auto number = parse_u64(text.substr(0, slash));
@@ -75,7 +61,7 @@ ContainerDetails details_of(const Context& context, const ContainerSummary& summ
       if (auto port = parse_port(text)) details.ports.push_back(*port);
     }
   }
-  auto request = request_of(context, summary);
+  auto request = saved_request(context, summary);
   if (!request) return details;
   for (const auto& [name, value] : request->labels) details.labels[name] = value;
   for (const Volume& volume : request->volumes) {
@@ -268,6 +254,23 @@ class Sieve {
 };
 
 }  // namespace
+
+std::optional<RunRequest> saved_request(const Context& context, const ContainerSummary& summary) {
+  std::string files = container_files(context.paths, summary.id,
+                                      summary.remove ? Lifetime::removed : Lifetime::kept);
+  auto text = sys::read_file_if_exists(sys::cwd(), files + "/" + kRequestFile);
+  if (!text.ok() || !*text) return std::nullopt;
+  auto request = parse_run_request(**text);
+  if (request.ok()) return std::move(*request);
+  context.log.warn("cannot read what container " + quoted(summary.id.substr(0, 12)) +
+                   " was asked to be: " + to_line(request.error()) + ", ignoring");
+  return std::nullopt;
+}
+
+ContainerDetails container_details(const Context& context, const ContainerSummary& summary) {
+  Images images(context);
+  return details_of(context, summary, images);
+}
 
 const std::vector<std::string_view>& container_filter_keys() {
   static const std::vector<std::string_view> keys = {

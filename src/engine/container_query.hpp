@@ -10,6 +10,7 @@
 #include "base/result.hpp"
 #include "engine/containers.hpp"
 #include "engine/filter.hpp"
+#include "engine/request.hpp"
 
 /// What `ps` asks: containers with what was asked of them, filtered.
 namespace berth::engine {
@@ -57,6 +58,12 @@ struct ContainerQuery {
   bool ports = false;  ///< the details of those that run, which alone have ports
   bool sizes = false;
 };
+
+/// What was asked of the container; nothing where no request was saved, or none that can be read,
+/// which is warned of.
+std::optional<RunRequest> saved_request(const Context& context, const ContainerSummary& summary);
+
+ContainerDetails container_details(const Context& context, const ContainerSummary& summary);
 
 /// The keys that query_containers() knows.
 const std::vector<std::string_view>& container_filter_keys();

@@ -62,9 +62,6 @@ Result<std::vector<ContainerSummary>> list_containers(const Context& context, Wh
 /// Errors: not_found ("no such container: X"), usage (several match).
 Result<ContainerSummary> get_container(const Context& context, std::string_view reference);
 
-/// The record of one container as `berth inspect` prints it: one JSON object.  Errors: as above.
-Result<std::string> inspect_container(const Context& context, std::string_view reference);
-
 // Processes of a container may have other ids than its user. From a user namespace of our own we
 // could not signal them: the kernel lets their user do it from outside, as the one who made theirs.
 // So removing has two steps, and a verb enters its namespace between the two.

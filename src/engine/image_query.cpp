@@ -61,9 +61,11 @@ class Sieve {
     if (since_ && image.created_at <= *since_) return false;
     if (until_ && image.created_at > *until_) return false;
     if (!query_.filters.fits_labels(image.labels)) return false;
-    if (query_.repository && !matches(familiar(*query_.repository), image)) return false;
-    return query_.filters.fits(
-        "reference", [&](const std::string& pattern) { return matches(familiar(pattern), image); });
+    // Docker: the argument is one more reference.
+    auto fits = [&](const std::string& pattern) { return matches(familiar(pattern), image); };
+    if (!query_.repository) return query_.filters.fits("reference", fits);
+    return fits(*query_.repository) ||
+           (query_.filters.has("reference") && query_.filters.fits("reference", fits));
   }
 
  private:

@@ -2,6 +2,7 @@
 #include "engine/images.hpp"
 
 #include "base/text.hpp"
+#include "engine/container_document.hpp"
 #include "engine/store.hpp"
 #include "engine/time_text.hpp"
 #include "json/fields.hpp"
@@ -32,11 +33,6 @@ ImageSummary summary_of(const image::Image& image, const image::Reference* refer
   return summary;
 }
 
-// What `docker image inspect` shows under "Config".
-json::Value config_value(const oci::ContainerDefaults& config) {
-  return json::to_value(config);
-}
-
 json::Value strings(const std::vector<std::string>& texts) {
   json::Array array;
   for (const std::string& text : texts) array.emplace_back(text);
@@ -56,18 +52,37 @@ json::Value inspect_value(const image::Image& image) {
   for (const Digest& diff_id : image.config.rootfs.diff_ids) layers.emplace_back(diff_id.text());
   json::Object root_fs = {{"Type", json::Value("layers")},
                           {"Layers", json::Value(std::move(layers))}};
+  const std::string comment =
+      image.config.history.empty() ? "" : image.config.history.back().comment;
+  const std::vector<std::string> directories = image.layer_directories();
+  std::string top = directories.empty() ? "" : directories.back();
+  std::string lower = join({directories.rbegin() + (top.empty() ? 0 : 1), directories.rend()}, ":");
+  json::Object data;
+  if (!lower.empty()) data.emplace_back("LowerDir", lower);
+  data.emplace_back("UpperDir", top);
   json::Object members = {
-      {"Id", json::Value(image.id.text())},
+      {"Id", image.id.text()},
       {"RepoTags", strings(tags)},
       {"RepoDigests", strings(digests)},
-      {"Created", json::Value(image.config.created)},
-      {"Author", json::Value(image.config.author)},
-      {"Architecture", json::Value(image.config.architecture)},
-      {"Os", json::Value(image.config.os)},
-      {"Size", json::Value(image.size)},
-      {"Config", config_value(image.config.config)},
-      {"RootFS", json::Value(std::move(root_fs))},
+      {"Parent", ""},
+      {"Comment", comment},
+      {"Created", image.config.created},
+      {"Container", ""},
+      {"DockerVersion", ""},
+      {"Author", image.config.author},
+      {"Config", config_document(image.config.config)},
+      {"Architecture", image.config.architecture},
   };
+  if (!image.config.variant.empty()) members.emplace_back("Variant", image.config.variant);
+  json::Object more = {
+      {"Os", image.config.os},
+      {"Size", image.size},
+      {"VirtualSize", image.size},
+      {"GraphDriver", json::Object{{"Data", std::move(data)}, {"Name", "overlay"}}},
+      {"RootFS", std::move(root_fs)},
+      {"Metadata", json::Object{{"LastTagTime", image.pulled_at}}},
+  };
+  members.insert(members.end(), more.begin(), more.end());
   return json::Value(std::move(members));
 }
 

@@ -1,54 +1,73 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "engine/inspect.hpp"
+
+#include <algorithm>
+
 #include "engine/container_directory.hpp"
-#include "engine/containers.hpp"
-#include "engine/time_text.hpp"
-#include "json/value.hpp"
+#include "engine/container_document.hpp"
+#include "engine/spec.hpp"
+#include "engine/store.hpp"
+#include "engine/tree_size.hpp"
+#include "oci/runtime_spec.hpp"
+#include "sys/file.hpp"
 
 namespace berth::engine {
 namespace {
 
-json::Value time_value(std::optional<int64_t> seconds) {
-  return seconds ? json::Value(format_time(*seconds)) : json::Value();
+/// What the configuration of its last start says; nothing of it where it was never started.
+void add_spec(ContainerFacts& facts) {
+  auto text = sys::read_file_if_exists(
+      sys::cwd(), facts.files + "/" + std::string(kBundleDirectory) + "/config.json");
+  if (!text.ok() || !*text) return;
+  auto spec = oci::parse_spec(**text);
+  if (!spec.ok()) return;
+  facts.masked_paths = spec->linux_.masked_paths;
+  facts.readonly_paths = spec->linux_.readonly_paths;
 }
 
-json::Value state_value(const ContainerSummary& c) {
-  return json::Value(json::Object{
-      {"Status", json::Value(container_state_name(c.state))},
-      {"Running", json::Value(c.state == ContainerState::running)},
-      {"Dead", json::Value(c.state == ContainerState::dead)},
-      {"Pid", json::Value(c.pid.value_or(0))},
-      {"ExitCode", c.exit_code ? json::Value(*c.exit_code) : json::Value()},
-      {"StartedAt", time_value(c.created_at)},
-      {"FinishedAt", time_value(c.finished_at)},
-  });
+void add_image(const Context& context, ContainerFacts& facts) {
+  auto store = open_store(context);
+  if (!store.ok() || facts.image_id.empty()) return;
+  auto image = store->find_image(facts.image_id);
+  if (!image.ok() || !*image) return;
+  facts.image_config = (*image)->config;
+  facts.layers = (*image)->layer_directories();
+  std::reverse(facts.layers.begin(), facts.layers.end());
+  if (facts.size) facts.size->whole += (*image)->size;
 }
 
 }  // namespace
 
-Result<std::string> inspect_container(const Context& context, std::string_view reference) {
+Result<std::string> inspect_container(const Context& context, std::string_view reference,
+                                      Sizes sizes) {
   ContainerSummary c = TRY(get_container(context, reference));
-  std::string directory = container_path(context.paths, c.id);
-  std::string files =
-      container_files(context.paths, c.id, c.remove ? Lifetime::removed : Lifetime::kept);
-  json::Array args;
-  for (size_t i = 1; i < c.command.size(); ++i) args.emplace_back(c.command[i]);
-  return json::dump(json::Value(json::Object{
-      {"Id", json::Value(c.id)},
-      {"Created", json::Value(format_time(c.created_at))},
-      {"Path", json::Value(c.command.empty() ? "" : c.command[0])},
-      {"Args", json::Value(std::move(args))},
-      {"State", state_value(c)},
-      {"Image", json::Value(c.image_id)},
-      {"Name", json::Value("/" + c.name)},
-      {"ResolvConfPath", json::Value(files + "/resolv.conf")},
-      {"HostnamePath", json::Value(files + "/hostname")},
-      {"HostsPath", json::Value(files + "/hosts")},
-      {"LogPath", json::Value(directory + "/log")},
-      {"Driver", json::Value("overlay")},
-      {"Platform", json::Value("linux")},
-      {"Config", json::Value(json::Object{{"Image", json::Value(c.image)}})},
-      {"HostConfig", json::Value(json::Object{{"AutoRemove", json::Value(c.remove)}})},
-  }));
+  ContainerFacts facts;
+  facts.id = c.id;
+  facts.name = c.name;
+  facts.image = c.image;
+  facts.image_id = c.image_id;
+  facts.command = c.command;
+  facts.state = container_state_name(c.state);
+  facts.created = c.created_ns;
+  facts.started = c.started_ns;
+  facts.finished = c.finished_ns;
+  facts.exit_code = c.exit_code;
+  facts.pid = c.pid;
+  facts.oom_killed = c.oom_killed;
+  facts.error = c.error;
+  facts.restarts = c.restarts;
+  facts.remove = c.remove;
+  facts.directory = container_path(context.paths, c.id);
+  facts.files = container_files(context.paths, c.id, c.remove ? Lifetime::removed : Lifetime::kept);
+  if (auto request = saved_request(context, c)) facts.request = std::move(*request);
+  if (sizes == Sizes::yes) {
+    uint64_t written = tree_size(facts.directory + "/" + std::string(kUpperDirectory));
+    facts.size = ContainerSize{written, written};
+  }
+  add_image(context, facts);
+  add_spec(facts);
+  facts.ports = container_details(context, c).ports;
+  return json::dump(container_document(facts));
 }
 
 }  // namespace berth::engine

@@ -36,7 +36,7 @@ const json::Value& document() {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string_view text(reinterpret_cast<const char*>(data), size);
   if (auto made = Template::parse(text); made.ok()) {
-    TemplateData given{document(), {kMaps, kLists, kAbsent}};
+    TemplateData given{document(), {kMaps, kLists, kAbsent, {}}};
     auto first = made->execute(given);
     if (first.ok()) {
       BERTH_ASSERT(first->size() <= kMostOutput);

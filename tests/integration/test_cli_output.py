@@ -140,7 +140,7 @@ def test_inspect_prints_an_array_as_docker_does(berth, two_layers):
     done = berth.run("inspect", reference, "nothing")
     assert done.returncode == 1
     assert [found["Id"] for found in json.loads(done.stdout)] == [image.id]
-    assert done.stderr == ("berth: no such container or image: 'nothing'; "
+    assert done.stderr == ("berth: no such object: nothing; "
                            "try: berth ps --all, berth images\n")
 
 

@@ -3,7 +3,6 @@
 
 import json
 import re
-import time
 
 import pytest
 
@@ -30,9 +29,7 @@ def store(berth, push):
 def fleet(store):
     """One that runs and two that have ended, the oldest first."""
     store.ok("run", "-d", "--name", "tug", IMAGE, "sleep", "1000")
-    time.sleep(1)  # times of creation are told in seconds
     store.ok("run", "--name", "ferry-1", CHILD, "sh", "-c", "echo wet > /deck")
-    time.sleep(1)
     assert store.run("run", "--name", "ferry-2", IMAGE, "sh", "-c", "exit 3").returncode == 3
     yield store
     store.ok("rm", "-f", "tug", "ferry-1", "ferry-2")

@@ -161,5 +161,5 @@ def test_root_of_somebody_elses_namespace_has_the_paths_of_its_user(programs, pr
     env = profile.environment(HOME=home, XDG_RUNTIME_DIR=runtime)
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=True, timeout=60)
     info = json.loads(done.stdout)
-    assert info["root"] == f"{home}/.local/share/berth"
-    assert info["state"] == f"{runtime}/berth"
+    assert info["DockerRootDir"] == f"{home}/.local/share/berth"
+    assert info["Berth"]["State"] == f"{runtime}/berth"

@@ -48,6 +48,7 @@ constexpr ListKind kImages{
     .raw =
         "repository: {{.Repository}}\ntag: {{.Tag}}\nimage_id: {{.ID}}\n"
         "created_at: {{.CreatedAt}}\nvirtual_size: {{.Size}}\n",
+    .raw_quiet = "image_id: {{.ID}}",
 };
 
 constexpr ListKind kImagesWithDigests{
@@ -56,6 +57,7 @@ constexpr ListKind kImagesWithDigests{
     .raw =
         "repository: {{.Repository}}\ntag: {{.Tag}}\ndigest: {{.Digest}}\nimage_id: {{.ID}}\n"
         "created_at: {{.CreatedAt}}\nvirtual_size: {{.Size}}\n",
+    .raw_quiet = "image_id: {{.ID}}",
 };
 
 ListRow row_of(const engine::ImageSummary& image, const Options& o) {

@@ -1,43 +1,68 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "engine/inspect.hpp"
+
 #include "base/text.hpp"
 #include "cli/berth/common.hpp"
-#include "engine/containers.hpp"
+#include "cli/berth/document_format.hpp"
 #include "engine/images.hpp"
 
 namespace berth::cli {
 namespace {
 
 struct Options {
+  std::string format;
+  bool size = false;
   std::optional<std::string> type;
 };
 
 FlagTable flags(Options& o) {
   return {
+      {"format", 'f', "FORMAT", "json, or a template such as '{{.Id}}'", &o.format},
+      {"size", 's', "", "Tell also how much a container has written", &o.size},
       {"type", 0, "TYPE", "Look among containers or images only", &o.type, {"container", "image"}}};
 }
 
 /// As docker does: a container of that name hides an image of that name.
 Result<std::string> inspect(Session& session, const Options& o, const std::string& name) {
   if (o.type == "image") return engine::inspect_image(session.context, name);
-  auto container = engine::inspect_container(session.context, name);
+  auto container = engine::inspect_container(session.context, name,
+                                             o.size ? engine::Sizes::yes : engine::Sizes::no);
   if (container.ok() || o.type || container.error().kind != Kind::not_found) return container;
   auto image = engine::inspect_image(session.context, name);
   if (!image.ok() && image.error().kind == Kind::not_found) {
-    return make_error(Kind::not_found, "no such container or image: " + quoted(name),
+    return make_error(Kind::not_found, "no such object: " + escape_controls(name),
                       "berth ps --all, berth images");
   }
   return image;
 }
 
 Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
+  std::optional<DocumentFormat> format;
+  if (!o.format.empty()) {
+    auto made = DocumentFormat::make(o.format);
+    if (!made.ok()) {
+      session.report.error(made.error());
+      return kFormatStatus;
+    }
+    format = std::move(*made);
+  }
+  const bool lines = format && !format->is_json();
   json::Array found;
+  std::string text;
   int status = for_each_argument(session, arguments, [&](const std::string& name) -> Result<void> {
-    std::string text = TRY(inspect(session, o, name));
-    found.push_back(TRY(json::parse(text, name)));
+    std::string document = TRY(inspect(session, o, name));
+    found.push_back(TRY(json::parse(document, name)));
+    if (lines) text += TRY(format->text(found.back())) + "\n";
     return {};
   });
-  // An array at the root, unlike our other lists: scripts read `docker inspect X | jq '.[0]'`.
-  print_json(session, found);
+  // An array at the root, unlike lists: scripts read `docker inspect X | jq '.[0]'`.
+  if (lines) {
+    print(session, text.empty() ? "\n" : text);
+  } else if (format) {
+    print(session, json::dump(found) + "\n");
+  } else {
+    print(session, json::dump(found, 4));
+  }
   return status;
 }
 

@@ -60,6 +60,7 @@ constexpr ListKind kContainers{
         "container_id: {{.ID}}\nimage: {{.Image}}\ncommand: {{.Command}}\n"
         "created_at: {{.CreatedAt}}\nstate: {{.State}}\nstatus: {{.Status}}\n"
         "names: {{.Names}}\nlabels: {{.Labels}}\nports: {{.Ports}}\n",
+    .raw_quiet = "container_id: {{.ID}}",
     .labels = true,
 };
 
@@ -72,6 +73,7 @@ constexpr ListKind kContainersWithSize{
         "container_id: {{.ID}}\nimage: {{.Image}}\ncommand: {{.Command}}\n"
         "created_at: {{.CreatedAt}}\nstate: {{.State}}\nstatus: {{.Status}}\n"
         "names: {{.Names}}\nlabels: {{.Labels}}\nports: {{.Ports}}\nsize: {{.Size}}\n",
+    .raw_quiet = "container_id: {{.ID}}",
     .labels = true,
 };
 

@@ -1,23 +1,71 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/berth/common.hpp"
+#include "cli/berth/document_format.hpp"
 
 namespace berth::cli {
 namespace {
 
 struct Options {
-  std::string format = "text";
+  std::string format;
 };
 
 FlagTable flags(Options& o) {
-  return {{"format", 0, "FORMAT", "As text or as json", &o.format, {"text", "json"}}};
+  return {
+      {"format", 'f', "FORMAT", "json, or a template such as '{{.Client.Version}}'", &o.format}};
+}
+
+constexpr std::string_view kArchitecture =
+#if defined(__x86_64__)
+    "amd64";
+#elif defined(__aarch64__)
+    "arm64";
+#else
+    "unknown";
+#endif
+
+/// Docker's members. There is one program, so that client and server are the same.
+json::Value document() {
+  const std::string_view version = berth_version();
+  json::Value platform = json::Object{{"Name", "Berth"}};
+  json::Object client{{"Platform", platform},    {"Version", version},    {"ApiVersion", ""},
+                      {"DefaultAPIVersion", ""}, {"GitCommit", ""},       {"GoVersion", ""},
+                      {"Os", "linux"},           {"Arch", kArchitecture}, {"BuildTime", ""},
+                      {"Context", "default"},    {"Experimental", false}};
+  json::Object server{
+      {"Platform", platform},
+      {"Components", json::Array{json::Object{
+                         {"Name", "Engine"}, {"Version", version}, {"Details", json::Object{}}}}},
+      {"Version", version},
+      {"ApiVersion", ""},
+      {"MinAPIVersion", ""},
+      {"GitCommit", ""},
+      {"GoVersion", ""},
+      {"Os", "linux"},
+      {"Arch", kArchitecture},
+      {"KernelVersion", ""},
+      {"BuildTime", ""}};
+  return json::Object{{"Client", std::move(client)}, {"Server", std::move(server)}};
+}
+
+std::string text_of() {
+  const std::string version(berth_version());
+  const std::string platform = "linux/" + std::string(kArchitecture);
+  return "Client:\n Version:           " + version + "\n OS/Arch:           " + platform +
+         "\n\nServer:\n Engine:\n  Version:          " + version +
+         "\n  OS/Arch:          " + platform + "\n";
 }
 
 Result<int> run(Session& session, const Options& o, std::vector<std::string>) {
-  if (o.format == "json") {
-    print_json(session, json::Object{{"version", berth_version()}});
-  } else {
-    print(session, "berth version " + std::string(berth_version()) + "\n");
+  if (o.format.empty()) {
+    print(session, text_of());
+    return 0;
   }
+  auto format = DocumentFormat::make(o.format);
+  if (!format.ok()) {
+    session.report.error(format.error());
+    return kFormatStatus;
+  }
+  print(session, TRY(format->text(document())) + "\n");
   return 0;
 }
 

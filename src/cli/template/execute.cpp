@@ -221,6 +221,7 @@ class Executor {
     if (item->object() == nullptr) {
       return error_at(place, "no field " + quoted(name) + " in " + std::string(kind_of(item)));
     }
+    if (contains(data_.shape.blank, name)) return make_item("");
     if (contains(data_.shape.absent, name)) {
       Item none = make_item(nullptr);
       none.shape = shape_of(name);

@@ -105,7 +105,11 @@ Result<Item> element(const Call& call, const Item& item, size_t i) {
   if (item.is_map()) {
     std::string key = TRY(call.text(i));
     const json::Value* value = item->find(key);
-    return value != nullptr ? part_of(item, *value) : missing_item();
+    if (value != nullptr) return part_of(item, *value);
+    // Go: the zero value of the map's type; of a map of strings an empty one.
+    bool strings = item.shape == Item::Shape::map;
+    for (const auto& [name, other] : sorted_members(item)) strings &= other->string() != nullptr;
+    return strings ? make_item("") : missing_item();
   }
   const json::Array* array = item->array();
   const std::string* text = item->string();

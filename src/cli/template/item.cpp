@@ -6,7 +6,8 @@
 namespace berth::cli::syntax {
 namespace {
 
-void print_value(std::string& out, const json::Value& value, Item::Shape shape);
+void print_value(std::string& out, const json::Value& value, Item::Shape shape,
+                 bool in_map = false);
 
 void print_object(std::string& out, const json::Object& object, bool map) {
   out += map ? "map[" : "{";
@@ -14,13 +15,13 @@ void print_object(std::string& out, const json::Object& object, bool map) {
   for (const auto& [name, value] : object) {
     out += before;
     if (map) out += name + ":";
-    print_value(out, value, Item::Shape::plain);
+    print_value(out, value, Item::Shape::plain, map);
     before = " ";
   }
   out += map ? "]" : "}";
 }
 
-void print_value(std::string& out, const json::Value& value, Item::Shape shape) {
+void print_value(std::string& out, const json::Value& value, Item::Shape shape, bool in_map) {
   if (value.is_null()) {
     out += shape == Item::Shape::map ? "map[]" : shape == Item::Shape::list ? "[]" : "<nil>";
   } else if (const std::string* text = value.string()) {
@@ -35,7 +36,8 @@ void print_value(std::string& out, const json::Value& value, Item::Shape shape) 
     }
     out += ']';
   } else if (const json::Object* object = value.object()) {
-    if (shape != Item::Shape::map) return print_object(out, *object, false);
+    // Of our documents only maps are empty, but for what Go has as values of a set.
+    if (shape != Item::Shape::map) return print_object(out, *object, object->empty() && !in_map);
     json::Object sorted = *object;
     std::sort(sorted.begin(), sorted.end(),
               [](const auto& a, const auto& b) { return a.first < b.first; });

@@ -75,7 +75,7 @@ Result<Listing> Listing::make(const ListKind& kind, const ListFormat& format) {
     listing.table_ = !format.quiet;
     source = format.quiet ? kind.quiet : kind.table;
   } else if (format.text == "raw" && !kind.raw.empty()) {
-    source = kind.raw;
+    source = format.quiet ? kind.raw_quiet : kind.raw;
   } else if (listing.table_) {
     source = trim_blanks(std::string_view(source).substr(kTable.size()));
   }

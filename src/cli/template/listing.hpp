@@ -26,6 +26,7 @@ struct ListKind {
   std::string_view table;              ///< the columns without --format: "{{.ID}}\t{{.Names}}"
   std::string_view quiet = "{{.ID}}";  ///< what is printed with -q
   std::string_view raw = {};           ///< of docker's old '--format raw'; empty: there is none
+  std::string_view raw_quiet = {};     ///< the same with -q
   bool labels = false;                 ///< {{.Label "x"}} is known
 };
 

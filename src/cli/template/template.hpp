@@ -34,6 +34,7 @@ struct DocumentShape {
   std::span<const std::string_view> maps;    ///< a missing entry is no error, null prints "map[]"
   std::span<const std::string_view> lists;   ///< null prints "[]"
   std::span<const std::string_view> absent;  ///< left out of the document where there is none
+  std::span<const std::string_view> blank;   ///< left out where they are empty strings
 };
 
 enum class Functions {

@@ -1,1 +1,1 @@
-125 berth run --rm
+1 berth run --rm

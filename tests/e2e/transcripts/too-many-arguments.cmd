@@ -1,1 +1,1 @@
-125 berth tag a b c
+1 berth tag a b c

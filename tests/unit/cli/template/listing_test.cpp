@@ -11,8 +11,11 @@ using namespace berth::cli;
 namespace {
 
 constexpr ListField kFields[] = {{"ID", "BOAT ID"}, {"Names", "NAMES"}, {"Size", "SIZE"}};
-constexpr ListKind kBoats{
-    .fields = kFields, .table = "{{.ID}}\t{{.Names}}", .raw = "boat_id: {{.ID}}\n", .labels = true};
+constexpr ListKind kBoats{.fields = kFields,
+                          .table = "{{.ID}}\t{{.Names}}",
+                          .raw = "boat_id: {{.ID}}\n",
+                          .raw_quiet = "boat_id: {{.ID}}",
+                          .labels = true};
 
 const std::vector<ListRow>& boats() {
   static const std::vector<ListRow> rows = {
@@ -65,6 +68,7 @@ TEST(Listing, quiet_gives_ids_but_a_template_is_stronger) {
   EXPECT_EQ(listed("", true), "b1\nb2\n");
   EXPECT_EQ(listed("table", true), "b1\nb2\n");
   EXPECT_EQ(listed("{{.Size}}", true), "1kB\n2kB\n");
+  EXPECT_EQ(listed("raw", true), "boat_id: b1\nboat_id: b2\n");
 }
 
 TEST(Listing, a_word_is_no_format) {

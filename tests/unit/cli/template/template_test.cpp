@@ -9,9 +9,10 @@ using namespace berth::cli;
 
 namespace {
 
-constexpr std::string_view kMaps[] = {"Labels", "Ports", "Sysctls"};
+constexpr std::string_view kMaps[] = {"Labels", "Ports", "Sysctls", "Volumes"};
 constexpr std::string_view kLists[] = {"Binds", "Entrypoint"};
 constexpr std::string_view kAbsent[] = {"Health"};
+constexpr std::string_view kBlank[] = {"StopSignal"};
 
 /// What `text` prints of a small document; errors as "error: …".
 std::string shown(std::string_view text) {
@@ -21,10 +22,10 @@ std::string shown(std::string_view text) {
     "State": {"Status": "running", "Pid": 42, "Running": true, "Dead": false, "Error": null},
     "Labels": {"b": "2", "a": "1"}, "Ports": {"80/tcp": [{"HostPort": "8080"}]},
     "Mounts": [{"Type": "bind", "Source": "/tmp"}, {"Type": "volume", "Source": "/v"}],
-    "Sysctls": null, "Binds": null, "Word": "größe <b>&"})");
+    "Sysctls": null, "Log": {"Type": "j", "Config": {}}, "Volumes": {"/v": {}}, "Binds": null, "Word": "größe <b>&"})");
   auto made = Template::parse(text);
   if (!made.ok()) return "error: " + to_line(made.error());
-  auto done = made->execute({document, {kMaps, kLists, kAbsent}});
+  auto done = made->execute({document, {kMaps, kLists, kAbsent, kBlank}});
   return done.ok() ? *done : "error: " + to_line(done.error());
 }
 
@@ -52,9 +53,12 @@ TEST(Template, prints_what_is_no_string_as_go_does) {
   check({{"{{.Args}}", "[-c true]"},
          {"{{.State}}", "{running 42 true false <nil>}"},
          {"{{.Labels}}", "map[a:1 b:2]"},
+         {"{{.Log}} {{.Volumes}}", "{j map[]} map[/v:{}]"},
+         {"{{index .Ports \"81/tcp\"}}", "<no value>"},
          {"{{.Mounts}}", "[{bind /tmp} {volume /v}]"},
-         {"{{.Sysctls}} {{.Binds}} {{.State.Error}} {{.Health}}", "map[] [] <nil> <nil>"},
-         {"{{.Labels.none}} {{index .Labels \"none\"}}", "<no value> <no value>"}});
+         {"{{.Sysctls}} {{.Binds}} {{.State.Error}} {{.Health}}<{{.StopSignal}}>",
+          "map[] [] <nil> <nil><>"},
+         {"{{.Labels.none}} {{index .Labels \"none\"}}", "<no value> "}});
 }
 
 TEST(Template, an_unknown_field_names_itself_and_the_nearest) {

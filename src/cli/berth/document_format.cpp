@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/berth/document_format.hpp"
+
+#include "base/text.hpp"
+
+namespace berth::cli {
+
+DocumentShape docker_documents() {
+  static constexpr std::string_view kMaps[] = {
+      "Annotations",  "Data",  "DriverOpts", "ExposedPorts", "Labels", "Networks", "Options",
+      "PortBindings", "Ports", "StorageOpt", "Sysctls",      "Tmpfs",  "Volumes",
+  };
+  static constexpr std::string_view kLists[] = {
+      "Aliases",
+      "Binds",
+      "BlkioDeviceReadBps",
+      "BlkioDeviceReadIOps",
+      "BlkioDeviceWriteBps",
+      "BlkioDeviceWriteIOps",
+      "BlkioWeightDevice",
+      "CapAdd",
+      "CapDrop",
+      "Cmd",
+      "DeviceCgroupRules",
+      "DeviceIDs",
+      "DeviceRequests",
+      "Devices",
+      "Dns",
+      "DnsOptions",
+      "DnsSearch",
+      "Entrypoint",
+      "Env",
+      "ExecIDs",
+      "ExtraHosts",
+      "GroupAdd",
+      "Layers",
+      "Links",
+      "Log",
+      "MaskedPaths",
+      "Mounts",
+      "OnBuild",
+      "ReadonlyPaths",
+      "RepoDigests",
+      "RepoTags",
+      "SecondaryIPAddresses",
+      "SecondaryIPv6Addresses",
+      "SecurityOpt",
+      "SecurityOptions",
+      "Shell",
+      "Ulimits",
+      "VolumesFrom",
+      "Warnings",
+  };
+  static constexpr std::string_view kAbsent[] = {
+      "Annotations", "ExposedPorts", "Health",      "Healthcheck", "Init",    "OnBuild", "Shell",
+      "SizeRootFs",  "SizeRw",       "StopTimeout", "StorageOpt",  "Sysctls", "Tmpfs",
+  };
+  static constexpr std::string_view kBlank[] = {"StopSignal", "Variant", "OsVersion"};
+  return {kMaps, kLists, kAbsent, kBlank};
+}
+
+Result<DocumentFormat> DocumentFormat::make(const std::string& text) {
+  DocumentFormat format;
+  if (text == "json") return format;
+  if (text.find("{{") == text.npos) {
+    return make_error(Kind::usage, quoted(text) +
+                                       " is no format: expected json or a template such "
+                                       "as '{{.Id}}'");
+  }
+  format.template_ = TRY(Template::parse(text));
+  return format;
+}
+
+Result<std::string> DocumentFormat::text(const json::Value& document) const {
+  if (!template_) return json::dump(document);
+  return template_->execute({document, docker_documents()});
+}
+
+}  // namespace berth::cli

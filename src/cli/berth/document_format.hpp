@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+#include "cli/template/template.hpp"
+#include "json/value.hpp"
+
+/// --format of inspect, info and version: templates over a whole document. Pure.
+namespace berth::cli {
+
+/// What Go's types say of docker's documents and JSON does not.
+DocumentShape docker_documents();
+
+/// Docker's exit status where such a template cannot be read.
+inline constexpr int kFormatStatus = 64;
+
+/// "json" or a template; unlike that of a list, without "table" and without escapes in it.
+class DocumentFormat {
+ public:
+  /// Errors: usage (no format, Template::parse()).
+  static Result<DocumentFormat> make(const std::string& text);
+
+  /// One line, without its newline.  Errors: usage (Template::execute()).
+  Result<std::string> text(const json::Value& document) const;
+  bool is_json() const { return !template_; }
+
+ private:
+  std::optional<Template> template_;
+};
+
+}  // namespace berth::cli
