@@ -28,6 +28,18 @@ std::optional<berth::monitor::KnownProcess> known_process(const char* text) {
   return berth::monitor::KnownProcess{static_cast<int32_t>(*pid), *ticks};
 }
 
+/// "json-file:MAX-BYTES:MAX-FILES", "local:…"
+std::optional<berth::logs::Settings> log_settings(const char* text) {
+  auto words = berth::split(text, ':');
+  if (words.size() != 3) return std::nullopt;
+  auto bytes = berth::parse_u64(words[1]);
+  auto files = berth::parse_u64(words[2]);
+  bool local = words[0] == "local";
+  if (!bytes || !files || *files == 0 || (!local && words[0] != "json-file")) return std::nullopt;
+  return berth::logs::Settings{local ? berth::logs::Format::local : berth::logs::Format::json_file,
+                               *bytes, *files};
+}
+
 /// False for words that berth does not pass: nobody else starts this program.
 bool parse(int argc, char** argv, berth::monitor::Options& options) {
   std::pair<const char*, std::string*> const texts[] = {{"id", &options.id},
@@ -50,6 +62,7 @@ bool parse(int argc, char** argv, berth::monitor::Options& options) {
   constexpr int kDescriptors = 100;
   constexpr int kSwitches = 200;
   constexpr int kOrphan = 300;
+  constexpr int kLog = 301;
   std::vector<option> table;
   auto add = [&](const auto& list, int has_argument, int first) {
     for (const auto& entry : list) table.push_back({entry.first, has_argument, nullptr, first++});
@@ -58,6 +71,7 @@ bool parse(int argc, char** argv, berth::monitor::Options& options) {
   add(descriptors, required_argument, kDescriptors);
   add(switches, no_argument, kSwitches);
   table.push_back({"orphan", required_argument, nullptr, kOrphan});
+  table.push_back({"log", required_argument, nullptr, kLog});
   table.push_back({nullptr, 0, nullptr, 0});
   opterr = 0;
   for (int found; (found = getopt_long(argc, argv, "", table.data(), nullptr)) != -1;) {
@@ -65,6 +79,9 @@ bool parse(int argc, char** argv, berth::monitor::Options& options) {
     if (found == kOrphan) {
       options.orphan = known_process(optarg);
       if (!options.orphan) return false;
+    } else if (found == kLog) {
+      options.log = log_settings(optarg);
+      if (!options.log) return false;
     } else if (found >= kSwitches) {
       *switches[found - kSwitches].second = true;
     } else if (found >= kDescriptors) {

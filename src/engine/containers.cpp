@@ -204,6 +204,18 @@ bool may_be_in_the_making(const ContainerDirectory& directory) {
 /// namespace, so an ordinary user's sweep leaves it to end_orphans().
 enum class Adopt { no, yes };
 
+/// As it was asked to be, where that can still be read.
+Watch watch_of(const ContainerDirectory& directory, const ContainerRecord& record) {
+  Watch watch{directory, record};
+  auto text = sys::read_file(directory.files_fd(), kRequestFile);
+  auto request = text.ok() ? parse_run_request(*text) : Result<RunRequest>(text.error());
+  if (request.ok()) {
+    watch.restart = request->restart;
+    watch.log = request->log;
+  }
+  return watch;
+}
+
 /// A container whose lock nobody holds.
 Result<void> sweep_one(const Context& context, ContainerDirectory& directory, Adopt adopt) {
   ContainerFiles files = TRY(directory.read());
@@ -226,7 +238,7 @@ Result<void> sweep_one(const Context& context, ContainerDirectory& directory, Ad
     context.log.warn("container " + quoted(record.name) +
                      " had lost its monitor; it has a new one, but what it writes is lost until "
                      "it is started again, ignoring");
-    return watch_orphan(context, {directory, record}, *files.start);
+    return watch_orphan(context, watch_of(directory, record), *files.start);
   }
   TRY(end_leftovers(context, id));
   ignore(sys::remove_tree(sys::cwd(), monitor_directory(context.paths, id)));

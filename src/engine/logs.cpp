@@ -1,114 +1,121 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
 
-#include <array>
 #include <chrono>
-#include <deque>
-#include <thread>
 
 #include "base/text.hpp"
 #include "engine/container_directory.hpp"
 #include "engine/containers.hpp"
-#include "json/fields.hpp"
+#include "logs/reader.hpp"
+#include "logs/time.hpp"
 #include "sys/file.hpp"
-#include "sys/stream.hpp"
+#include "sys/notify.hpp"
+#include "sys/poll.hpp"
 
 namespace berth::engine {
 namespace {
 
-constexpr std::chrono::milliseconds kPollTime{50};
-constexpr size_t kMaxEntry = size_t{1} << 20;
+/// How soon the end of a container is seen when it writes nothing. What it writes is seen at once.
+constexpr std::chrono::milliseconds kLook{50};
 
-struct Entry {
-  std::string log;
-  std::string stream;
-  std::string time;
-};
-template <class V>
-void fields(V& v, Entry& e) {
-  v.required("log", e.log);
-  v.required("stream", e.stream);
-  v.required("time", e.time);
-}
-
-/// Reads entries of docker's json-file format from a file that may still grow.
-class LogReader {
+/// Gives the entries that were asked for to the sink.
+class Filter {
  public:
-  explicit LogReader(sys::Fd fd) : fd_(std::move(fd)) {}
+  Filter(const LogOptions& options, const std::function<void(const LogPiece&)>& sink)
+      : options_(options), sink_(sink) {}
 
-  /// The next whole entry; nothing when there is none now.
-  Result<std::optional<LogPiece>> next() {
-    while (true) {
-      size_t end = buffer_.find('\n', start_);
-      if (end != std::string::npos) {
-        std::string_view line = std::string_view(buffer_).substr(start_, end - start_);
-        auto entry = TRY(json::read<Entry>(line, "log"));
-        start_ = end + 1;
-        Stream stream = entry.stream == "stderr" ? Stream::error : Stream::out;
-        return std::optional<LogPiece>(
-            LogPiece{stream, std::move(entry.log), std::move(entry.time)});
-      }
-      buffer_.erase(0, start_);
-      start_ = 0;
-      if (buffer_.size() > kMaxEntry) return make_error(Kind::corrupt, "log: an endless entry");
-      std::array<char, 65536> chunk;
-      size_t count = TRY(sys::read_some(fd_, chunk, "log"));
-      if (count == 0) return std::optional<LogPiece>();
-      buffer_.append(chunk.data(), count);
+  /// False where nothing that comes later is wanted.
+  bool show(const logs::Entry& entry) {
+    if (options_.until_ns && entry.time_ns > *options_.until_ns) return false;
+    if (options_.since_ns && entry.time_ns < *options_.since_ns) return true;
+    Stream stream = entry.stream == logs::Stream::error ? Stream::error : Stream::out;
+    sink_({stream, entry.text, entry.time_ns});
+    return true;
+  }
+
+  /// False as above.  Errors: io.
+  Result<bool> show_all(logs::Reader& reader) {
+    while (auto entry = TRY(reader.next())) {
+      if (!show(*entry)) return false;
     }
+    return true;
   }
 
  private:
-  sys::Fd fd_;
-  std::string buffer_;
-  size_t start_ = 0;
+  const LogOptions& options_;
+  const std::function<void(const LogPiece&)>& sink_;
 };
 
-// A line may be several pieces: only the last of them ends with a newline.
-Result<void> show_tail(LogReader& reader, uint64_t lines,
-                       const std::function<void(const LogPiece&)>& sink) {
-  std::deque<LogPiece> kept;
-  uint64_t complete = 0;
-  while (auto piece = TRY(reader.next())) {
-    if (piece->text.ends_with('\n')) ++complete;
-    kept.push_back(std::move(*piece));
-    bool open_end = !kept.back().text.ends_with('\n');
-    while (complete + (open_end ? 1 : 0) > lines && !kept.empty()) {
-      if (kept.front().text.ends_with('\n')) --complete;
-      kept.pop_front();
-      if (kept.empty()) break;
-    }
+Result<logs::Reader> open_log(const Context& context, const std::string& id,
+                              std::string_view reference) {
+  auto directory = TRY(sys::open_at(sys::cwd(), context.paths.root + "/containers/" + id,
+                                    O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
+  auto reader = logs::Reader::open(std::move(directory));
+  if (!reader.ok() && reader.error().kind == Kind::not_found) {
+    return make_error(Kind::unsupported,
+                      "container " + quoted(reference) +
+                          " has no log: it was run in front with --rm, or with --log-driver=none, "
+                          "or was never started");
   }
-  for (const LogPiece& piece : kept) sink(piece);
-  return {};
+  return reader;
 }
 
-Result<void> show_all(LogReader& reader, const std::function<void(const LogPiece&)>& sink) {
-  while (auto piece = TRY(reader.next())) sink(*piece);
-  return {};
+bool is_written(const Context& context, const std::string& id) {
+  auto files = read_container(context.paths, id);
+  return files.ok() && files->owned && !files->exit;
+}
+
+bool is_past(std::optional<int64_t> until_ns) {
+  using namespace std::chrono;
+  return until_ns &&
+         *until_ns < duration_cast<nanoseconds>(system_clock::now().time_since_epoch()).count();
+}
+
+Result<void> follow(const Context& context, const std::string& id, logs::Reader& reader,
+                    Filter& filter, const LogOptions& options) {
+  // Names come and go in this directory when the log is rotated, too.
+  auto watch = sys::watch_directory(container_path(context.paths, id));
+  reader.go_on();
+  while (true) {
+    // Looked at before the log, so that nothing written between the two is missed.
+    bool written = is_written(context, id);
+    bool past = is_past(options.until_ns);
+    if (!TRY(filter.show_all(reader))) return {};
+    if (!written || past) return {};
+    std::vector<pollfd> entries = {{watch.ok() ? watch->get() : -1, POLLIN, 0}};
+    TRY(sys::poll(entries, kLook));
+    if (watch.ok()) sys::forget_events(*watch);
+  }
 }
 
 }  // namespace
+
+std::string LogPiece::time() const {
+  return logs::time_text(time_ns);
+}
 
 Result<void> container_logs(const Context& context, std::string_view reference,
                             const LogOptions& options,
                             const std::function<void(const LogPiece&)>& sink) {
   ContainerSummary summary = TRY(get_container(context, reference));
-  std::string path = context.paths.root + "/containers/" + summary.id + "/" + kLogFile;
-  auto file = TRY(sys::open_if_exists(sys::cwd(), path, O_RDONLY | O_NOFOLLOW));
-  if (!file) {
-    return make_error(Kind::unsupported,
-                      "container " + quoted(reference) + " ran in the foreground: it has no log");
+  bool running = is_written(context, summary.id);
+  logs::Reader reader = TRY(open_log(context, summary.id, reference));
+  Filter filter(options, sink);
+  bool more = true;
+  if (options.tail) {
+    for (const logs::Entry& entry : TRY(reader.tail(*options.tail))) {
+      more = more && filter.show(entry);
+    }
   }
-  LogReader reader(std::move(*file));
-  TRY(options.tail ? show_tail(reader, *options.tail, sink) : show_all(reader, sink));
-  while (options.follow) {
-    // Looked at before the log, so that nothing written between the two is missed.
-    auto files = read_container(context.paths, summary.id);
-    bool running = files.ok() && files->owned && !files->exit;
-    TRY(show_all(reader, sink));
-    if (!running) break;
-    std::this_thread::sleep_for(kPollTime);
+  more = more && TRY(filter.show_all(reader));
+  if (more && options.follow && running) {
+    TRY(follow(context, summary.id, reader, filter, options));
+    running = is_written(context, summary.id);
+  }
+  if (!more || running) return {};
+  // A monitor that was killed has not said that the last lines are complete.
+  for (const logs::Entry& entry : reader.rest()) {
+    if (!filter.show(entry)) break;
   }
   return {};
 }

@@ -96,6 +96,5 @@ void fields(V& v, PauseRecord& r) {
 }
 
 inline constexpr const char* kRecordFile = "container.json";
-inline constexpr const char* kLogFile = "log";
 
 }  // namespace berth::engine

@@ -82,7 +82,7 @@ Result<RunOutcome> run_watched(const Context& context, const RunRequest& request
   // Now, because the monitor may remove the directory while we would write into it.
   keep_reasons(context, made.draft, made.directory);
   Watch watch{made.directory, made.record, request.restart, request.name.value_or(id.substr(0, 12)),
-              sys::Fd()};
+              sys::Fd(),      request.log};
   auto started = [&] {
     undo.commit();
     sweep(context);

@@ -235,8 +235,8 @@ Result<RunOutcome> start_container(const Context& context, std::string_view refe
   if (!startable) return attach_to(context, summary.id, *files.record, how);
 
   RunRequest request = TRY(draft_again(context, *startable));
-  Watch watch{startable->directory, *files.record, request.restart, label_of(*files.record),
-              sys::Fd()};
+  Watch watch{startable->directory,    *files.record, request.restart,
+              label_of(*files.record), sys::Fd(),     request.log};
   RunOutcome outcome{summary.id, 0, std::nullopt, std::nullopt};
   if (attach) {
     bool runs = false;

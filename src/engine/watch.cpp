@@ -21,6 +21,14 @@ struct Handed {
   std::pair<sys::Fd, sys::Fd> pair;  ///< streams are parked in the first one's queue
 };
 
+// Docker's numbers: json-file is one file without an end, local five of 20 MB.
+std::string log_word(const LogSettings& log) {
+  bool local = log.driver == LogDriver::local;
+  uint64_t bytes = log.max_bytes.value_or(local ? 20'000'000 : 0);
+  uint64_t files = log.max_files.value_or(local ? 5 : 1);
+  return to_json_text(log.driver) + ":" + std::to_string(bytes) + ":" + std::to_string(files);
+}
+
 std::vector<std::string> holder_words(const Context& context, const Watch& watch,
                                       const Handed& handed) {
   const std::string program = context.paths.libexec + "/berth-monitor";
@@ -42,6 +50,8 @@ std::vector<std::string> holder_words(const Context& context, const Watch& watch
       "--parked-fd", number(handed.pair.first),
       "--told-fd", number(handed.pair.second)};
   // clang-format on
+  if (watch.log.driver != LogDriver::none)
+    words.insert(words.end(), {"--log", log_word(watch.log)});
   if (handed.report) words.insert(words.end(), {"--report-fd", number(handed.report)});
   if (handed.client) words.insert(words.end(), {"--client-fd", number(handed.client)});
   if (watch.record.terminal) words.emplace_back("--terminal");

@@ -20,6 +20,7 @@ struct Watch {
   RestartPolicy restart = {};
   std::string label = {};  ///< what errors call the container instead of its id
   sys::Fd client = {};     ///< of a connection to who is attached from the beginning; may be empty
+  LogSettings log = {};
 };
 
 /// Starts the container, whose bundle is written, with a monitor that takes over the lock. Returns

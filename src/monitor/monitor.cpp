@@ -13,8 +13,8 @@
 
 #include "base/text.hpp"
 #include "json/value.hpp"
+#include "logs/writer.hpp"
 #include "monitor/clients.hpp"
-#include "monitor/log.hpp"
 #include "monitor/record.hpp"
 #include "monitor/restart.hpp"
 #include "monitor/streams.hpp"
@@ -87,7 +87,7 @@ class Monitor final : public ClientWishes, public Streams::Sink {
   sys::Fd directory_;
   sys::Fd state_;
   sys::Fd signals_;
-  Log log_;
+  std::optional<logs::Writer> log_;
   Streams streams_;
   Clients clients_;
   sys::Process init_;
@@ -107,7 +107,7 @@ Result<void> Monitor::open() {
   TRY(sys::become_subreaper());
   directory_ = TRY(sys::open_at(sys::cwd(), options_.directory, O_DIRECTORY | O_RDONLY));
   state_ = TRY(sys::open_at(sys::cwd(), options_.state, O_DIRECTORY | O_RDONLY));
-  log_ = TRY(Log::open(directory_));
+  if (options_.log) log_ = TRY(logs::Writer::open(directory_, *options_.log));
   clients_.add(std::move(options_.client));
   return clients_.listen(state_);
 }
@@ -220,7 +220,8 @@ Result<bool> Monitor::take_orphan() {
 // ---- while it runs ------------------------------------------------------------------------------
 
 void Monitor::output(FromMonitor stream, std::string_view bytes) {
-  log_.add(stream, bytes);
+  if (log_)
+    log_->add(stream == FromMonitor::errors ? logs::Stream::error : logs::Stream::out, bytes);
   clients_.show(stream, bytes);
 }
 
@@ -307,7 +308,7 @@ Stopped Monitor::is_stopped() const {
 bool Monitor::finish() {
   exit_code_ = find_exit();
   streams_.drain(*this);
-  log_.finish();
+  if (log_) log_->finish();
   ignore(delete_container());  // what is left of it is swept by the next command
   bool again = is_wanted_again(exit_code_);
   // Before it is reaped: berth-holder would tell the next monitor how it ended.

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/result.hpp"
+#include "logs/writer.hpp"
 #include "sys/fd.hpp"
 
 /// The small process that stays with a container: it carries its streams between the container, the
@@ -34,6 +35,7 @@ struct Options {
   sys::Fd client;  ///< the first one who is attached; may be empty
   sys::Fd parked;  ///< the queue that keeps our ends of the streams
   sys::Fd told;    ///< its other end: berth-holder tells here which of its children have ended
+  std::optional<logs::Settings> log;  ///< none: what it writes is not kept
   bool terminal = false;
   bool keep_stdin = false;  ///< the container's standard input stays open without a writer
   std::string name_link;    ///< binds the container's name

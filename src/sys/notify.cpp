@@ -3,6 +3,7 @@
 
 #include <sys/eventfd.h>
 #include <sys/inotify.h>
+#include <unistd.h>
 
 #include <cerrno>
 
@@ -16,13 +17,31 @@ Result<Fd> make_event_counter() {
   return Fd(fd);
 }
 
-Result<Fd> watch_file(const std::string& path) {
+namespace {
+
+Result<Fd> watch_events(const std::string& path, uint32_t events) {
   Fd watch(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
   if (!watch) return errno_now().error("watch files");
-  if (::inotify_add_watch(watch.get(), path.c_str(), IN_MODIFY) < 0) {
+  if (::inotify_add_watch(watch.get(), path.c_str(), events) < 0) {
     return errno_now().error("watch " + quoted(path));
   }
   return watch;
+}
+
+}  // namespace
+
+Result<Fd> watch_file(const std::string& path) {
+  return watch_events(path, IN_MODIFY);
+}
+
+Result<Fd> watch_directory(const std::string& path) {
+  return watch_events(path, IN_MODIFY | IN_CREATE | IN_MOVED_TO | IN_DELETE | IN_ONLYDIR);
+}
+
+void forget_events(const Fd& watch) {
+  char events[4096];
+  while (::read(watch.get(), events, sizeof events) > 0) {
+  }
 }
 
 }  // namespace berth::sys

@@ -17,4 +17,12 @@ Result<Fd> make_event_counter();
 /// Errors: not_found, denied.  inotify(7) IN_MODIFY
 Result<Fd> watch_file(const std::string& path);
 
+/// Becomes readable whenever a file in the directory `path` is modified, comes or goes.
+/// Errors: not_found, denied, io (no more watches for this user).
+/// inotify(7) IN_MODIFY IN_CREATE IN_MOVED_TO IN_DELETE
+Result<Fd> watch_directory(const std::string& path);
+
+/// Takes what has made one of these descriptors readable.
+void forget_events(const Fd& watch);
+
 }  // namespace berth::sys

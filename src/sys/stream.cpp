@@ -2,8 +2,10 @@
 #include "sys/stream.hpp"
 
 #include <fcntl.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "base/text.hpp"
@@ -29,6 +31,20 @@ Result<size_t> write_some(const Fd& fd, std::string_view bytes, const std::strin
   } while (count < 0 && errno == EINTR);
   if (count >= 0) return static_cast<size_t>(count);
   return errno_now().error("write " + quoted(name));  // EAGAIN is Kind::busy
+}
+
+Result<void> write_both(const Fd& fd, std::string_view first, std::string_view second,
+                        const std::string& name) {
+  iovec parts[] = {{const_cast<char*>(first.data()), first.size()},
+                   {const_cast<char*>(second.data()), second.size()}};
+  ssize_t count;
+  do {
+    count = ::writev(fd.get(), parts, 2);
+  } while (count < 0 && errno == EINTR);
+  if (count < 0) return errno_now().error("write " + quoted(name));
+  auto done = static_cast<size_t>(count);
+  TRY(write_all(fd, first.substr(std::min(done, first.size())), name));
+  return write_all(fd, second.substr(done - std::min(done, first.size())), name);
 }
 
 Result<void> copy_rest(const Fd& from, const Fd& to, const std::string& name) {

@@ -19,6 +19,11 @@ Result<size_t> read_some(const Fd& fd, std::span<char> buffer, const std::string
 /// Errors: busy (a non-blocking descriptor takes nothing now), io. write(2)
 Result<size_t> write_some(const Fd& fd, std::string_view bytes, const std::string& name);
 
+/// Writes `first` and then `second`, all of both or fails; with one call where that does it.
+/// writev(2)
+Result<void> write_both(const Fd& fd, std::string_view first, std::string_view second,
+                        const std::string& name);
+
 /// Copies what is left of the file `from`, inside the file system where it can. copy_file_range(2)
 Result<void> copy_rest(const Fd& from, const Fd& to, const std::string& name);
 

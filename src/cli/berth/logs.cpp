@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <chrono>
+
 #include "base/text.hpp"
 #include "cli/berth/common.hpp"
 #include "engine/containers.hpp"
+#include "engine/moment.hpp"
 
 namespace berth::cli {
 namespace {
@@ -9,25 +12,51 @@ namespace {
 struct Options {
   engine::LogOptions log;
   bool timestamps = false;
+  bool details = false;
 };
+
+ReadValue read_moment(std::optional<int64_t>& target) {
+  return [&target](std::string_view text) -> Result<void> {
+    using namespace std::chrono;
+    auto now = duration_cast<nanoseconds>(system_clock::now().time_since_epoch()).count();
+    target = engine::parse_moment(text, now);
+    if (!target) {
+      return make_error(Kind::usage,
+                        "expected a time such as 2026-11-20T12:00:00Z, or how long ago: 10m");
+    }
+    return {};
+  };
+}
 
 FlagTable flags(Options& o) {
   ReadValue read_tail = [&o](std::string_view text) -> Result<void> {
     o.log.tail = parse_u64(text);
-    if (!o.log.tail && text != "all") return make_error(Kind::usage, "expected a number or 'all'");
+    // Docker takes every negative number for "all".
+    bool all = text == "all" || (text.starts_with('-') && parse_u64(text.substr(1)));
+    if (!o.log.tail && !all) return make_error(Kind::usage, "expected a number or 'all'");
     return {};
   };
   return {
+      {"details", 0, "", "Leave room for extra details, which no log of Berth has", &o.details},
       {"follow", 'f', "", "Go on until the container ends", &o.log.follow},
+      {"since", 0, "TIME", "Only what is newer than a time, or a duration such as 10m",
+       read_moment(o.log.since_ns)},
       {"tail", 'n', "NUMBER", "The last lines only", std::move(read_tail)},
       {"timestamps", 't', "", "Put the time before each line", &o.timestamps},
+      {"until", 0, "TIME", "Only what is older than a time, or a duration such as 10m",
+       read_moment(o.log.until_ns)},
   };
 }
 
 Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
+  std::string line;
   auto show = [&](const engine::LogPiece& piece) {
     Stream stream = piece.stream == engine::Stream::out ? Stream::out : Stream::err;
-    session.terminal.write(stream, o.timestamps ? piece.time + " " + piece.text : piece.text);
+    if (!o.timestamps && !o.details) return session.terminal.write(stream, piece.text);
+    line.clear();
+    if (o.timestamps) line += piece.time() + " ";
+    if (o.details) line += ' ';
+    session.terminal.write(stream, line.append(piece.text));
   };
   TRY(engine::container_logs(session.context, arguments[0], o.log, show));
   return 0;
@@ -40,7 +69,7 @@ const Verb logs_verb{
     .text = {.name = "logs",
              .arguments = "CONTAINER",
              .summary = "Show what a detached container has written",
-             .example = "berth logs --follow web",
+             .example = "berth logs --follow --tail 100 web",
              .complete = Complete::container},
     .arity = {1, 1},
     .command = [] { return make_command(flags, run); },

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "monitor/json_log.hpp"
+#include "logs/line_cutter.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace berth::monitor {
+#include <string>
+#include <vector>
+
+namespace berth::logs {
 namespace {
 
 using testing::ElementsAre;
@@ -52,18 +55,5 @@ TEST(LineCutter, cuts_long_lines_at_16_kib) {
   EXPECT_EQ(cutter.pieces[2], "aa\n");
 }
 
-TEST(LogEntry, has_dockers_members) {
-  auto time = std::chrono::system_clock::time_point(
-      std::chrono::duration_cast<std::chrono::system_clock::duration>(
-          std::chrono::nanoseconds(1'795'176'000'000'000'007)));
-  EXPECT_EQ(log_entry("a \"b\"\x1b\n", "stderr", time),
-            "{\"log\":\"a \\\"b\\\"\\u001b\\n\",\"stream\":\"stderr\","
-            "\"time\":\"2026-11-20T12:00:00.000000007Z\"}\n");
-}
-
-TEST(LogEntry, replaces_bytes_that_are_no_utf_8) {
-  EXPECT_THAT(log_entry("\xff\n", "stdout", {}), testing::HasSubstr("\xef\xbf\xbd"));
-}
-
 }  // namespace
-}  // namespace berth::monitor
+}  // namespace berth::logs

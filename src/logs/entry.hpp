@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+/// What a container has written, as files on disk: `log`, and after a rotation `log.1` (the newest
+/// of the old ones), `log.2`, …
+namespace berth::logs {
+
+inline constexpr const char* kLogFile = "log";
+
+/// Docker's limit for one entry of a log.
+inline constexpr size_t kMaxPiece = 16384;
+
+enum class Stream : uint8_t { out, error };
+
+/// A line with its newline, or at most kMaxPiece bytes of a longer one, which is known by the
+/// newline that it lacks.
+struct Entry {
+  Stream stream = Stream::out;
+  int64_t time_ns = 0;  ///< since 1970: when its end came
+  std::string text;
+};
+
+/// How the bytes lie in the files.
+enum class Format {
+  json_file,  ///< docker's: an object for each entry
+  local,      ///< ours: the bytes as they came (local.hpp)
+};
+
+}  // namespace berth::logs

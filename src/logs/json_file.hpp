@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "logs/entry.hpp"
+
+/// Docker's json-file format, one entry a line:
+/// {"log":"…\n","stream":"stdout","time":"2026-11-20T12:00:00.000000007Z"}. Pure.
+namespace berth::logs {
+
+/// What every entry of one read(2) ends with, made once.
+class JsonTail {
+ public:
+  JsonTail(Stream stream, int64_t time_ns);
+  std::string_view text() const { return {text_, size_}; }
+
+ private:
+  char text_[80];
+  size_t size_ = 0;
+};
+
+/// The most bytes that the entry of a piece of `size` bytes takes.
+constexpr size_t max_json_entry(size_t size) {
+  return 6 * size + 128;
+}
+
+/// Writes the entry of `piece` at `to`, where max_json_entry() bytes are free, and gives its end.
+/// Bytes that are no UTF-8 become U+FFFD.
+char* write_json_entry(char* to, std::string_view piece, const JsonTail& tail);
+
+/// A line without its newline; nothing where it is no entry: a power cut or a full disk has torn
+/// it.
+std::optional<Entry> parse_json_entry(std::string_view line);
+
+}  // namespace berth::logs
