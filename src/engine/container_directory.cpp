@@ -329,6 +329,10 @@ Result<std::optional<std::string>> find_name(const std::string& root, const std:
   return find_container(root, *bound);
 }
 
+Result<bool> is_name_of(const std::string& root, const std::string& name, const std::string& id) {
+  return TRY(read_name(root, name)) == link_text(id);
+}
+
 Result<void> release_name(const std::string& root, const std::string& name, const std::string& id) {
   return release_link(root, name, link_text(id));
 }

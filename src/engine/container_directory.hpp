@@ -121,6 +121,9 @@ std::string link_text(const std::string& id);
 /// The id that `name` is bound to; nothing when there is no such container.
 Result<std::optional<std::string>> find_name(const std::string& root, const std::string& name);
 
+/// Whether `name` is bound to `id`; cheaper than find_name().
+Result<bool> is_name_of(const std::string& root, const std::string& name, const std::string& id);
+
 /// Takes the name away from `id`; another owner's name stays.
 Result<void> release_name(const std::string& root, const std::string& name, const std::string& id);
 

@@ -227,12 +227,10 @@ Result<void> sweep_one(const Context& context, ContainerDirectory& directory, Ad
     return directory.remove();
   }
   const ContainerRecord& record = *files.record;
-  if (files.exit && !record.remove) return {};
-  if (record.prepared && !files.start) {
-    // Made by `create`, whose last step is the name: without it, its maker was killed.
-    auto holder = TRY(find_name(context.paths.root, record.name));
-    if (holder == id) return {};
-  }
+  // The name is what a container is given last, and what it gives up first when it is removed.
+  bool whole = TRY(is_name_of(context.paths.root, record.name, id));
+  if (whole && files.exit && !record.remove) return {};
+  if (whole && record.prepared && !files.start) return {};
   if (files.start && !files.exit && is_alive_now(*files.start)) {
     if (adopt == Adopt::no) return {};
     context.log.warn("container " + quoted(record.name) +
@@ -243,7 +241,7 @@ Result<void> sweep_one(const Context& context, ContainerDirectory& directory, Ad
   TRY(end_leftovers(context, id));
   ignore(sys::remove_tree(sys::cwd(), monitor_directory(context.paths, id)));
   bool ran = files.start || !record.watched;
-  if (record.remove || !ran) return directory.remove();
+  if (record.remove || !ran || !whole) return directory.remove();
   return directory.append(ExitRecord{std::nullopt, nanoseconds_now()});
 }
 
