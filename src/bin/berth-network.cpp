@@ -29,8 +29,10 @@ constexpr size_t kMaxState = size_t{1} << 20;
 
 Result<HookState> read_state() {
   sys::Fd in(STDIN_FILENO);
-  std::string text = TRY(sys::read_all(in, "standard input", kMaxState));
-  return parse_state(text);
+  auto text = sys::read_all(in, "standard input", kMaxState);
+  in.release();  // stays open: what got its number would be a helper's standard input
+  std::string state = TRY(std::move(text));
+  return parse_state(state);
 }
 
 Result<void> run(const std::vector<std::string>& words) {

@@ -9,6 +9,7 @@
 #include "base/text.hpp"
 #include "engine/gpus.hpp"
 #include "engine/layer_view.hpp"
+#include "engine/network.hpp"
 #include "engine/network_files.hpp"
 #include "engine/process.hpp"
 #include "engine/settle.hpp"
@@ -225,6 +226,7 @@ Result<Draft> draft_container(const Context& context, const RunRequest& request,
   }
   inputs.layers.push_back(TRY(placeholder_layer(context.paths.root)));
   draft.spec = make_spec(inputs);
+  TRY(add_network(context, request, defaults, draft.id, draft.spec));
   TRY(add_host_nodes(context, request, gpus, draft.spec, draft.evidence));
   TRY(add_gpus(context, std::move(gpus), {request, image, view}, draft.spec, draft.driver,
                draft.evidence));

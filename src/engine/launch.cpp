@@ -7,6 +7,7 @@
 #include <array>
 
 #include "base/text.hpp"
+#include "engine/network.hpp"
 #include "engine/relay.hpp"
 #include "engine/spec.hpp"
 #include "json/fields.hpp"
@@ -105,6 +106,7 @@ Result<Report> parse_report(std::string_view text) {
   report.error.what = std::move(fields.what);
   report.error.hint = std::move(fields.hint);
   report.error.context = std::move(fields.context);
+  report.error = network_error(std::move(report.error));
   report.command = fields.stage == "command";
   return report;
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
+#include "network/names.hpp"
 
 namespace berth::engine {
 namespace {
@@ -17,7 +18,7 @@ std::string own_hosts(const RunRequest& request, std::string_view hostname) {
       "ff02::1\tip6-allnodes\n"
       "ff02::2\tip6-allrouters\n";
   // There is no address but loopback; the name must still resolve, or MPI and sudo stall.
-  text += "127.0.1.1\t";
+  text += std::string(network::kOwnAddress) + "\t";
   if (request.domainname) text += std::string(hostname) + "." + *request.domainname + " ";
   return text + std::string(hostname) + "\n";
 }
@@ -41,7 +42,8 @@ Result<std::string> hosts_text(const RunRequest& request, std::string_view hostn
   for (const std::string& entry : request.add_host) {
     size_t colon = entry.find(':');
     std::string address = entry.substr(colon + 1);
-    if (address == "host-gateway") {
+    // berth-network knows it of a network with a way out, and puts it there.
+    if (address == network::kHostGateway && !has_way_out(request.network)) {
       if (!shared) {
         return make_error(Kind::unsupported,
                           "--add-host " + quoted(entry) + ": this network has no way to the host",

@@ -16,8 +16,12 @@ using Words = std::array<std::pair<T, std::string_view>, N>;
 
 constexpr Words<Relabel, 3> kRelabels{
     {{Relabel::none, "none"}, {Relabel::shared, "shared"}, {Relabel::own, "own"}}};
-constexpr Words<Network, 3> kNetworks{
-    {{Network::none, "none"}, {Network::host, "host"}, {Network::container, "container"}}};
+constexpr Words<Network, 6> kNetworks{{{Network::none, "none"},
+                                       {Network::host, "host"},
+                                       {Network::container, "container"},
+                                       {Network::bridge, "bridge"},
+                                       {Network::pasta, "pasta"},
+                                       {Network::slirp4netns, "slirp4netns"}}};
 constexpr Words<Restart, 4> kRestarts{{{Restart::no, "no"},
                                        {Restart::on_failure, "on-failure"},
                                        {Restart::always, "always"},

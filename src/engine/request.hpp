@@ -16,13 +16,28 @@
 #include "engine/volume.hpp"
 #include "gpu/grant/sources.hpp"
 #include "image/transfer_protocol.hpp"
+#include "network/request.hpp"
 #include "policy/policy.hpp"
 
 namespace berth::engine {
 
 class Environment;
 
-enum class Network { none, host, container };
+enum class Network {
+  none,
+  host,
+  container,
+  bridge,  ///< an own one with a way out: root's bridge, an ordinary user's pasta or slirp4netns
+  pasta,   ///< an ordinary user's, with this helper
+  slirp4netns,  ///< the same with this one
+};
+/// Whether it is a namespace of the container's own, and whether that has a way out.
+inline bool is_own(Network network) {
+  return network != Network::host && network != Network::container;
+}
+inline bool has_way_out(Network network) {
+  return is_own(network) && network != Network::none;
+}
 std::string to_json_text(const Network& network);
 Result<Network> from_json_text(std::string_view text, std::type_identity<Network>);
 
@@ -203,7 +218,9 @@ struct RunRequest {
   std::vector<std::string> dns;
   std::vector<std::string> dns_search;
   std::vector<std::string> dns_option;
-  std::vector<std::string> expose;  ///< "80/tcp"
+  std::vector<std::string> expose;  ///< "80/tcp", "8000-8010"
+  std::vector<network::Publish> publish;
+  bool publish_all = false;  ///< what the image and `expose` name as well, at any free port
 
   Limits limits;
   std::optional<uint64_t> shm_bytes;  ///< of /dev/shm; none or 0: 64 MiB
@@ -263,6 +280,8 @@ void fields(V& v, RunRequest& r) {
   v.optional("dns_search", r.dns_search);
   v.optional("dns_option", r.dns_option);
   v.optional("expose", r.expose);
+  v.optional("publish", r.publish);
+  v.optional("publish_all", r.publish_all);
   v.always("limits", r.limits);
   v.optional("shm_bytes", r.shm_bytes);
   v.optional("ulimits", r.ulimits);

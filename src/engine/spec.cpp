@@ -219,7 +219,7 @@ std::vector<oci::Namespace> make_namespaces(const SpecInputs& inputs) {
 oci::Linux make_linux(const SpecInputs& inputs) {
   oci::Linux linux_;
   linux_.namespaces = make_namespaces(inputs);
-  if (inputs.request.network == Network::none) {
+  if (is_own(inputs.request.network)) {
     // Docker's habit since 20.10: a server needs no privilege to have port 80 of its own network.
     linux_.sysctl["net.ipv4.ip_unprivileged_port_start"] = "0";
   }

@@ -32,6 +32,7 @@ void fields(V& v, Publish& p) {
   v.required("container_first", p.container_first);
   v.required("count", p.count);
   v.required("protocol", p.protocol);
+  v.strict();
 }
 
 /// One port as it was published.

@@ -21,6 +21,7 @@ CLIENT = """
 import socket, sys
 try:
     with socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=float(sys.argv[3])) as s:
+        s.sendall(sys.argv[4].encode())
         print(s.recv(100).decode().strip())
 except OSError as error:
     print("refused" if isinstance(error, ConnectionRefusedError) else "silence")
@@ -61,8 +62,9 @@ class Space:
         assert server.stdout.readline() == "ready\n"
         return server
 
-    def ask(self, address, port, patience=3):
-        return self.ok("python3", "-c", CLIENT, address, str(port), str(patience)).strip()
+    def ask(self, address, port, patience=3, say=""):
+        """What a server says first, or after it was told something."""
+        return self.ok("python3", "-c", CLIENT, address, str(port), str(patience), say).strip()
 
     def end(self):
         self.holder.kill()

@@ -196,9 +196,15 @@ FlagTable namespace_flags(RequestOptions& o) {
       {"hostname", 'h', "NAME", "The container's host name", &r.hostname},
       {"ipc", 0, "MODE", "host, private, none, shareable or container:NAME",
        read_mode(r.ipc, NamespaceFlag::ipc)},
-      {"net", 0, "MODE", "The same as --network", &o.network},
-      {"network", 0, "MODE", "none (loopback alone), host or container:NAME", &o.network},
+      {"net", 0, "MODE", "The same as --network", &o.network.mode},
+      {"network", 0, "MODE",
+       "none (loopback alone), bridge, host, container:NAME, pasta or slirp4netns",
+       &o.network.mode},
       {"pid", 0, "MODE", "host, private or container:NAME", read_mode(r.pid, NamespaceFlag::pid)},
+      {"publish", 'p', "[PORT:]PORT[/udp]", "Let a port of the host lead to one of the container",
+       &o.network.publish},
+      {"publish-all", 'P', "", "Publish all exposed ports, at free ones of the host",
+       &o.network.publish_all},
       {"sysctl", 0, "NAME=VALUE", "Set a kernel parameter of the container's namespaces",
        add_to(r.sysctl, engine::parse_sysctl)},
       {"userns", 0, "MODE", "host", read_mode(r.userns, NamespaceFlag::userns)},
@@ -312,21 +318,6 @@ Result<void> read_devices(const RequestOptions& o, engine::RunRequest& request) 
   return {};
 }
 
-Result<void> read_network(const RequestOptions& o, engine::RunRequest& request) {
-  constexpr std::string_view kContainer = "container:";
-  std::string_view mode = o.network;
-  if (mode.starts_with(kContainer) && mode.size() > kContainer.size()) {
-    request.network = engine::Network::container;
-    request.network_container = mode.substr(kContainer.size());
-  } else if (mode == "host") {
-    request.network = engine::Network::host;
-  } else if (mode != "none") {
-    return make_error(Kind::usage,
-                      "network " + quoted(mode) + ": expected 'none', 'host' or 'container:NAME'");
-  }
-  return {};
-}
-
 Result<void> read_gpu_driver(const RequestOptions& o, engine::RunRequest& request) {
   if (!o.gpu_driver.empty()) {
     request.gpu_driver =
@@ -371,7 +362,7 @@ Result<void> read_request(const Session& session, std::vector<std::string> argum
   request.environment = TRY(read_entries(o.env_files, o.environment));
   TRY(read_labels(o, request));
   TRY(read_devices(o, request));
-  TRY(read_network(o, request));
+  TRY(engine::read_network(o.network, session.context.environment, request));
   TRY(read_gpu_driver(o, request));
   for (const std::string& text : o.volumes) {
     request.volumes.push_back(TRY(engine::parse_volume(text, session.working_directory)));

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/berth/verb.hpp"
+#include "engine/network.hpp"
 #include "engine/request.hpp"
 
 /// The flags that describe a container: those of `run` and `create`.
@@ -23,7 +24,7 @@ struct RequestOptions {
   std::vector<std::string> devices;
   std::vector<std::string> volumes;
   std::vector<std::string> tmpfs;
-  std::string network = "none";
+  engine::NetworkFlags network;
   std::string pull = "missing";
   std::string gpu_driver;
   bool immutable = false;

@@ -17,6 +17,7 @@ extern const Verb cdi_generate_verb, cdi_list_verb, cdi_validate_verb, cdi_inspe
     cdi_refresh_verb;
 extern const Verb policy_show_verb, policy_check_verb, policy_apply_verb, policy_import_verb;
 extern const Verb doctor_verb, explain_verb;
+extern const Verb port_verb;
 extern const Verb gpu_list_verb, info_verb, version_verb, completion_verb, man_verb;
 
 namespace {
@@ -33,6 +34,7 @@ const std::array kVerbs = {
     &cdi_validate_verb, &cdi_refresh_verb,   &policy_show_verb, &policy_check_verb,
     &policy_apply_verb, &policy_import_verb, &explain_verb,     &doctor_verb,
     &info_verb,         &version_verb,       &completion_verb,  &man_verb,
+    &port_verb,
 };
 
 /// A longer name, which docker has and scripts use, and what it stands for.

@@ -1,1 +1,1 @@
-125 berth run --network bridge debian
+125 berth run --network warp debian

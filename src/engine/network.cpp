@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/network.hpp"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/text.hpp"
+#include "engine/container_directory.hpp"
+#include "engine/containers.hpp"
+#include "engine/spec.hpp"
+#include "json/fields.hpp"
+#include "network/publish.hpp"
+#include "network/request.hpp"
+#include "sys/file.hpp"
+#include "sys/process.hpp"
+#include "sys/program.hpp"
+
+namespace berth::engine {
+namespace {
+
+constexpr const char* kProgram = "/berth-network";
+constexpr std::string_view kContainer = "container:";
+constexpr const char* kTun = "/dev/net/tun";
+constexpr std::string_view kUsualPath = "/usr/local/bin:/usr/bin:/bin";
+constexpr int64_t kLongest = 120;  // seconds: many containers may wait for one another
+constexpr size_t kMaxLease = size_t{16} << 20;
+
+constexpr std::array<std::pair<std::string_view, Network>, 7> kModes = {{
+    {"none", Network::none},
+    {"host", Network::host},
+    {"bridge", Network::bridge},
+    {"default", Network::bridge},  // docker's word for its bridge
+    {"private", Network::bridge},  // podman's for whatever an own network is
+    {"pasta", Network::pasta},
+    {"slirp4netns", Network::slirp4netns},
+}};
+
+Result<Network> parse_mode(std::string_view text) {
+  for (const auto& [word, mode] : kModes) {
+    if (word == text) return mode;
+  }
+  return make_error(Kind::usage,
+                    "network " + quoted(text) +
+                        ": expected none, host, bridge, pasta, slirp4netns or container:NAME",
+                    "berth run --help");
+}
+
+std::string network_directory(const Context& context) {
+  return context.paths.state + "/network";
+}
+
+/// The program `name` in the caller's PATH; empty: none.
+std::string find_in_path(const Context& context, const std::string& name) {
+  std::string_view path = context.environment.get("PATH").value_or(kUsualPath);
+  for (std::string_view directory : split(path, ':')) {
+    if (!directory.starts_with('/')) continue;
+    std::string program = std::string(directory) + "/" + name;
+    if (sys::check_executable(program).ok()) return program;
+  }
+  return "";
+}
+
+/// A helper opens it in the container's namespace, as the same user.
+Result<void> check_tun() {
+  auto opened = sys::open_at(sys::cwd(), kTun, O_RDWR);
+  if (opened.ok()) return {};
+  Error error = std::move(opened).error();
+  error.hint = error.kind == Kind::not_found ? "as root: modprobe tun; or --network host or none"
+                                             : "as root: chmod 666 /dev/net/tun; or --network host "
+                                               "or none";
+  return std::move(error).with_context("cannot give the container a network");
+}
+
+/// Where both will do, pasta costs less; but Debian 12's of March 2023 keeps a server waiting that
+/// speaks first, until its client has said something.
+std::vector<std::string> helpers_for(const RunRequest& request) {
+  if (request.network == Network::pasta) return {network::kPasta};
+  if (request.network == Network::slirp4netns) return {network::kSlirp};
+  bool publishes = !request.publish.empty() || request.publish_all;
+  if (publishes) return {network::kSlirp, network::kPasta};
+  return {network::kPasta, network::kSlirp};
+}
+
+Result<void> choose_helper(const Context& context, const RunRequest& asked,
+                           network::Request& request) {
+  std::vector<std::string> helpers = helpers_for(asked);
+  for (const std::string& helper : helpers) {
+    request.mode = helper;
+    request.program = find_in_path(context, helper);
+    if (!request.program.empty()) return check_tun();
+  }
+  bool any = helpers.size() > 1;
+  std::string names = any ? "'pasta' or 'slirp4netns'" : quoted(request.mode);
+  const char* package = any || request.mode == network::kPasta ? "passt" : "slirp4netns";
+  return make_error(Kind::unsupported, "find " + names + " in PATH",
+                    std::string("apt install ") + package + ", or --network host or none")
+      .with_context("cannot give the container a network");
+}
+
+Result<void> choose_mode(const Context& context, const RunRequest& asked,
+                         network::Request& request) {
+  if (context.identity != Identity::root) return choose_helper(context, asked, request);
+  request.mode = network::kBridge;
+  if (asked.network == Network::bridge) return {};
+  return make_error(Kind::usage,
+                    "network " + quoted(to_json_text(asked.network)) + " is for ordinary users",
+                    "--network bridge");
+}
+
+std::vector<network::Exposed> exposed_ports(const RunRequest& request,
+                                            const oci::ContainerDefaults& image) {
+  std::vector<network::Exposed> exposed;
+  for (const std::string& text : request.expose) {
+    if (auto one = network::parse_exposed(text); one.ok()) exposed.push_back(*one);
+  }
+  // What an image says is foreign; docker leaves out what is none as well.
+  for (const auto& [text, nothing] : image.exposed_ports) {
+    if (auto one = network::parse_exposed(text); one.ok()) exposed.push_back(*one);
+  }
+  return exposed;
+}
+
+oci::Hook hook(const Context& context, std::vector<std::string> words) {
+  oci::Hook made;
+  made.path = context.paths.libexec + kProgram;
+  made.args = {"berth-network"};
+  std::move(words.begin(), words.end(), std::back_inserter(made.args));
+  made.timeout = kLongest;
+  return made;
+}
+
+bool is_current(const network::Lease& lease) {
+  auto boot = sys::boot_id();
+  auto start = sys::process_start_time(lease.holder.pid);
+  return boot.ok() && *boot == lease.boot_id && start.ok() && *start == lease.holder.start_time;
+}
+
+}  // namespace
+
+Result<void> read_network(const NetworkFlags& flags, const Environment& environment,
+                          RunRequest& request) {
+  for (const std::string& text : flags.publish) {
+    request.publish.push_back(TRY(network::parse_publish(text)));
+  }
+  request.publish_all = flags.publish_all;
+  bool publishes = !request.publish.empty() || request.publish_all;
+  if (flags.mode.starts_with(kContainer) && flags.mode.size() > kContainer.size()) {
+    request.network = Network::container;
+    request.network_container = flags.mode.substr(kContainer.size());
+  } else if (!flags.mode.empty()) {
+    request.network = TRY(parse_mode(flags.mode));
+  } else if (auto usual = environment.get_filled("BERTH_NETWORK")) {
+    request.network = TRY_CTX(parse_mode(*usual), "cannot use BERTH_NETWORK");
+  } else {
+    request.network = publishes ? Network::bridge : Network::none;
+  }
+  if (publishes && request.network == Network::container) {
+    return make_error(Kind::usage,
+                      "conflicting options: port publishing and the container type network mode");
+  }
+  return {};
+}
+
+Result<void> add_network(const Context& context, const RunRequest& request,
+                         const oci::ContainerDefaults& image, const std::string& id,
+                         oci::Spec& spec) {
+  bool publishes = !request.publish.empty() || request.publish_all;
+  if (request.network == Network::host && publishes) {
+    context.log.warn("Published ports are discarded when using host network mode, ignoring");
+  }
+  if (!has_way_out(request.network)) return {};
+  network::Request wanted;
+  TRY(choose_mode(context, request, wanted));
+  auto all = request.publish_all ? network::PublishAll::yes : network::PublishAll::no;
+  wanted.ports = network::all_ports(request.publish, exposed_ports(request, image), all);
+  std::string files = container_path(context.paths, id) + "/";
+  wanted.hosts_file = files + std::string(kHostsFile);
+  // What --dns says holds.
+  if (request.dns.empty()) wanted.resolver_file = files + std::string(kResolverFile);
+  std::string directory = network_directory(context);
+  spec.hooks.create_runtime.push_back(hook(context, {"attach", directory, json::write(wanted)}));
+  spec.hooks.poststop.push_back(hook(context, {"detach", directory}));
+  return {};
+}
+
+Error network_error(Error error) {
+  // "run '/…/berth-network': exit status 1: {…}", of runtime/hooks.cpp.
+  constexpr std::string_view kBefore = "/berth-network': exit status 1: ";
+  size_t at = error.what.find(kBefore);
+  if (at == std::string::npos) return error;
+  auto told = network::read_failure(std::string_view(error.what).substr(at + kBefore.size()));
+  return told ? std::move(*told) : std::move(error);
+}
+
+Result<std::vector<network::Published>> published_ports(const Context& context,
+                                                        const std::string& id) {
+  std::string path = network_directory(context) + "/" + network::lease_file(id);
+  auto text = TRY(sys::read_file_if_exists(sys::cwd(), path, kMaxLease));
+  if (!text) return std::vector<network::Published>();
+  auto lease = TRY(json::read<network::Lease>(*text, path));
+  if (!is_current(lease)) lease.ports.clear();
+  return std::move(lease.ports);
+}
+
+Result<std::vector<std::string>> list_published(const Context& context, std::string_view reference,
+                                                std::string_view port) {
+  std::optional<network::Exposed> wanted;
+  if (!port.empty()) {
+    auto parsed = network::parse_exposed(port);
+    if (!parsed.ok() || parsed->first != parsed->last) {
+      return make_error(Kind::usage, "port " + quoted(port) + ": expected one, such as 80/tcp");
+    }
+    wanted = *parsed;
+  }
+  ContainerSummary container = TRY(get_container(context, reference));
+  auto ports = TRY(published_ports(context, container.id));
+  std::stable_sort(ports.begin(), ports.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.container_port, a.protocol) < std::tie(b.container_port, b.protocol);
+  });
+  std::vector<std::string> lines;
+  for (const network::Published& one : ports) {
+    std::string outside = one.host_address + ":" + std::to_string(one.host_port);
+    std::string inside = std::to_string(one.container_port) + "/" + one.protocol;
+    if (!wanted) {
+      lines.push_back(inside + " -> " + outside);
+    } else if (one.container_port == wanted->first && one.protocol == wanted->protocol) {
+      lines.push_back(outside);
+    }
+  }
+  if (wanted && lines.empty()) {
+    return make_error(Kind::not_found, "No public port '" + std::to_string(wanted->first) + "/" +
+                                           wanted->protocol + "' published for " +
+                                           std::string(reference));
+  }
+  return lines;
+}
+
+}  // namespace berth::engine

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+#include "engine/context.hpp"
+#include "engine/request.hpp"
+#include "oci/image_spec.hpp"
+#include "oci/runtime_spec.hpp"
+
+/// Networks of containers. berth decides and writes hooks into the config; berth-network, which
+/// they call, makes the network (docs/decisions/0090).
+namespace berth::engine {
+
+/// What the user said of the network: texts of --network ("" where it was not given) and --publish.
+struct NetworkFlags {
+  std::string mode{};
+  std::vector<std::string> publish{};
+  bool publish_all = false;
+};
+/// Puts what the flags mean into `request`. Without --network it is BERTH_NETWORK's, else "bridge"
+/// where ports are published, else "none".
+/// Errors: usage (an unknown mode, a port that is none, ports and another container's network),
+/// unsupported (IPv6, sctp).
+Result<void> read_network(const NetworkFlags& flags, const Environment& environment,
+                          RunRequest& request);
+
+/// Lets `spec`, of container `id`, make and remove the network of `request`, where it is one of its
+/// own with a way out. What that needs of this machine is looked at first.
+/// Errors: unsupported (neither pasta nor slirp4netns), denied and not_found (/dev/net/tun), usage
+/// (one of them for root).
+Result<void> add_network(const Context& context, const RunRequest& request,
+                         const oci::ContainerDefaults& image, const std::string& id,
+                         oci::Spec& spec);
+
+/// An error of berth-runtime about a hook of ours becomes what berth-network has said; others stay.
+Error network_error(Error error);
+
+/// The ports of container `id` as they are published now: none when it has no such network or does
+/// not run.  Errors: corrupt, io.
+Result<std::vector<network::Published>> published_ports(const Context& context,
+                                                        const std::string& id);
+
+/// One line of `berth port`: "80/tcp -> 0.0.0.0:8080", or the right half where a port was asked
+/// for. Errors: not_found (container; "No public port '80/tcp' published for web"), usage (no
+/// port).
+Result<std::vector<std::string>> list_published(const Context& context, std::string_view reference,
+                                                std::string_view port);
+
+}  // namespace berth::engine

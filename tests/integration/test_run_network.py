@@ -1,0 +1,383 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Networks of containers: a bridge for root, pasta or slirp4netns for ordinary users. The host is a
+network namespace of the test's own, with a machine beyond it that serves HTTP and names."""
+
+import json
+import os
+import pathlib
+import signal
+import stat
+import subprocess
+import time
+
+import pytest
+from support import images
+from support.netlab import HOST, WORLD, Lab, end_server
+
+USERS = pytest.mark.profiles("user", "single_id")
+
+
+def each_mode(*pairs):
+    """Once with each kind of network that each kind of user has."""
+    def mark(test):
+        return pytest.mark.profiles()(
+            pytest.mark.parametrize("profile, mode", pairs, indirect=["profile"])(test))
+    return mark
+
+
+OF_USERS = [(user, mode) for user in ("user", "single_id") for mode in ("pasta", "slirp4netns")]
+ALL_MODES = each_mode(("root", "bridge"), ("user", "bridge"), *OF_USERS)
+USERS_MODES = each_mode(*OF_USERS)
+TUN = pathlib.Path("/dev/net/tun")
+
+# Answers HTTP on port 8000, and every question for a name with 203.0.113.80 on port 53.
+OUTSIDE = """
+import http.server, socket, threading
+class Cargo(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200); self.end_headers(); self.wfile.write(b"cargo\\n")
+    def log_message(self, *words): pass
+names = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+names.bind(("0.0.0.0", 53))
+def answer():
+    while True:
+        question, peer = names.recvfrom(512)
+        end = question.index(b"\\0", 12) + 5
+        is_a = question[end - 4:end - 2] == b"\\0\\1"
+        found = b"\\xc0\\x0c\\0\\1\\0\\1\\0\\0\\0\\x3c\\0\\4\\xcb\\0\\x71\\x50" if is_a else b""
+        names.sendto(question[:2] + b"\\x81\\x80\\0\\1\\0" + bytes([is_a]) + b"\\0\\0\\0\\0" +
+                     question[12:end] + found, peer)
+threading.Thread(target=answer, daemon=True).start()
+server = http.server.ThreadingHTTPServer(("0.0.0.0", 8000), Cargo)
+print("ready", flush=True)
+server.serve_forever()
+"""
+
+
+def wait_until(condition, timeout=10):
+    end = time.monotonic() + timeout
+    while not (value := condition()):
+        assert time.monotonic() < end, "it did not come true in time"
+        time.sleep(0.02)
+    return value
+
+
+@pytest.fixture
+def tun():
+    """What the helpers of ordinary users open; a site opens it to them once."""
+    before = stat.S_IMODE(TUN.stat().st_mode)
+    TUN.chmod(0o666)
+    yield TUN
+    TUN.chmod(before)
+
+
+@pytest.fixture
+def image(berth, busybox):
+    berth.ok("pull", "--quiet", busybox)
+    return busybox
+
+
+@pytest.fixture
+def lab(berth, image, programs, work):
+    """From here on `berth` runs on the host of the lab."""
+    made = Lab(pathlib.Path(programs) / "berth-network", berth.state / "network")
+    outside = subprocess.Popen(made.world.command("python3", "-c", OUTSIDE),
+                               stdout=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL)
+    assert outside.stdout.readline() == "ready\n"
+    resolver = work / "resolv.conf"
+    resolver.write_text(f"nameserver {WORLD}\nsearch example.org\n")
+    usual, before = berth.argv, made.state()
+    berth.path = os.environ["PATH"]
+
+    def argv(*words):
+        command = usual(*words)
+        command.insert(command.index(str(berth.programs / "berth")), f"PATH={berth.path}")
+        command.insert(command.index(f"PATH={berth.path}"), "/usr/bin/env")
+        return made.host.command("unshare", "-m", "sh", "-c",
+                                 f"mount --bind {resolver} /etc/resolv.conf && exec \"$@\"", "-",
+                                 *command)
+    berth.argv = argv
+    yield made
+    berth.run("rm", "-f", *berth.ok("ps", "-aq").split()) if berth.ok("ps", "-aq") else None
+    wait_until(lambda: not made.leases() and not helpers(berth))
+    assert made.state() == before
+    end_server(outside)
+    made.end()
+
+
+def helpers(berth):
+    """Processes of the networks of this store's containers."""
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        try:
+            words = (entry / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        name = words[0].split(b"/")[-1]
+        if name in (b"pasta", b"berth-network", b"slirp4netns") and any(
+                bytes(berth.state) in word for word in words) or (
+                name == b"slirp4netns" and cwd_of(entry).startswith(str(berth.state))):
+            found.append((int(entry.name), name.decode()))
+    return found
+
+
+def cwd_of(entry):
+    try:
+        return os.readlink(entry / "cwd")
+    except OSError:
+        return ""
+
+
+def get(address, port):
+    return ("wget", "-q", "-O", "-", f"http://{address}:{port}/")
+
+
+SERVE = ("sh", "-c", "while true; do echo ship | nc -l -p 80; done")
+
+
+def ask(space, address, port, say="hello\n"):
+    """What SERVE says; busybox's server takes a moment between two calls."""
+    return wait_until(lambda: (said := space.ask(address, port, 2, say)) == "ship" and said)
+
+
+@pytest.fixture(autouse=True)
+def opened(tun):
+    return tun
+
+
+@ALL_MODES
+def test_a_container_reaches_the_world_and_resolves_names(berth, image, lab, mode):
+    run = ("run", "--rm", "--network", mode, image)
+    assert berth.ok(*run, *get(WORLD, 8000)) == "cargo\n"
+    assert "203.0.113.80" in berth.ok(*run, "nslookup", "ship.example.org")
+    resolver = berth.ok(*run, "cat", "/etc/resolv.conf")
+    assert "search example.org\n" in resolver and resolver.count("nameserver") == 1
+    # Nothing of it is left, although nobody called for that.
+    wait_until(lambda: not lab.leases() and not helpers(berth))
+
+
+@ALL_MODES
+def test_its_own_name_is_its_address(berth, image, lab, mode):
+    out = berth.ok("run", "--rm", "--network", mode, "-h", "tug", image, "sh", "-c",
+                   "hostname -i; ip -4 -o addr show eth0; ip route; cat /etc/hosts")
+    address = out.splitlines()[0]
+    assert f"inet {address}/" in out and "default via" in out
+    assert f"{address}\ttug\n" in out and "127.0.1.1" not in out
+
+
+@ALL_MODES
+def test_a_published_port_leads_to_the_container(berth, image, lab, mode):
+    berth.ok("run", "-d", "--name", "tug", "--network", mode, "-p", "18080:80", "-p",
+             "127.0.0.1:18081:80", image, *SERVE)
+    assert ask(lab.world, HOST, 18080) == "ship"
+    assert ask(lab.host, "127.0.0.1", 18080) == "ship"
+    assert ask(lab.host, "127.0.0.1", 18081) == "ship"
+    assert lab.world.ask(HOST, 18081) == "refused"
+    assert berth.ok("port", "tug") == "80/tcp -> 0.0.0.0:18080\n80/tcp -> 127.0.0.1:18081\n"
+    assert berth.ok("port", "tug", "80") == "0.0.0.0:18080\n127.0.0.1:18081\n"
+    assert berth.fail("port", "tug", "81/udp", status=1) == (
+        "berth: No public port '81/udp' published for tug")
+    berth.ok("rm", "-f", "tug")
+    assert not lab.leases()
+    wait_until(lambda: not helpers(berth))
+    assert lab.host.ask("127.0.0.1", 18080) == "refused"
+
+
+def test_ports_alone_mean_a_network(berth, image, lab):
+    berth.ok("run", "-d", "--name", "tug", "-p", "80", image, *SERVE)
+    line = berth.ok("port", "tug", "80/tcp")
+    port = int(line.removeprefix("0.0.0.0:"))
+    # A server that speaks first, such as one of SSH: docs/decisions/0092.
+    assert 49153 <= port <= 65535 and ask(lab.world, HOST, port, "") == "ship"
+    assert berth.ok("stop", "-t", "0", "tug") and berth.ok("port", "tug") == ""
+
+
+def test_all_that_the_image_exposes_is_published(berth, image, lab, push):
+    exposing = push(images.build([images.busybox_layer()], config={
+        "Cmd": ["/bin/sh"], "ExposedPorts": {"80/tcp": {}, "53/udp": {}, "nonsense": {}}}))
+    usual = berth.argv
+    berth.argv = type(berth).argv.__get__(berth)
+    berth.ok("pull", "--quiet", exposing)
+    berth.argv = usual
+    berth.ok("run", "-d", "--name", "tug", "-P", "--expose", "90-91", "-p", "18080:80", exposing,
+             "sleep", "100")
+    inside = [line.split(" -> ")[0] for line in berth.ok("port", "tug").splitlines()]
+    assert inside == ["53/udp", "80/tcp", "90/tcp", "91/tcp"]
+    assert berth.ok("port", "tug", "80") == "0.0.0.0:18080\n"
+
+
+@ALL_MODES
+def test_a_port_in_use_is_one_clear_error_and_leaves_nothing(berth, image, lab, listing, mode):
+    berth.ok("run", "--rm", image, "true")  # what the first one makes for all
+    server = lab.host.serve(18080)
+    before = listing(), lab.state()
+    for flags in (("--rm",), ("-d",), ()):
+        line = berth.fail("run", *flags, "--network", mode, "-p", "18080:80", image, "true")
+        assert line == ("berth: cannot publish a port: bind 0.0.0.0:18080/tcp: Address already in "
+                        "use; try: another host port, or none for any that is free")
+        assert (listing(), lab.state()) == before
+        assert not lab.leases() and not helpers(berth)
+    end_server(server)
+
+
+def test_a_port_of_another_container_is_told_with_its_name(berth, image, lab):
+    identity = berth.ok("run", "-d", "--name", "tug", "-p", "18080:80", image, "sleep", "100")
+    line = berth.fail("run", "-d", "-p", "18080:80", image, "true")
+    assert line == (f"berth: publish 0.0.0.0:18080/tcp: container '{identity[:12]}' has this port; "
+                    "try: another host port, or none for any that is free")
+    assert berth.ok("ps", "-aq").split() == [identity[:12]]
+
+
+@USERS
+def test_a_low_port_is_refused_with_what_helps(berth, image, lab):
+    assert berth.fail("run", "--rm", "-p", "80:80", image, "true") == (
+        "berth: cannot publish a port: bind 0.0.0.0:80/tcp: Permission denied; try: a host port "
+        "from 1024 on; or as root: sysctl net.ipv4.ip_unprivileged_port_start")
+
+
+@USERS
+def test_a_closed_tun_is_told_before_anything_is_made(berth, image, lab, listing):
+    berth.ok("run", "--rm", image, "true")  # what the first one makes for all
+    TUN.chmod(0o600)
+    before = listing()
+    for network in ("bridge", "pasta", "slirp4netns"):
+        assert berth.fail("run", "--rm", "--network", network, image, "true") == (
+            "berth: cannot give the container a network: open '/dev/net/tun': Permission denied; "
+            "try: as root: chmod 666 /dev/net/tun; or --network host or none")
+    assert listing() == before
+
+
+@USERS
+def test_without_a_helper_it_says_what_to_install(berth, image, lab, work):
+    berth.path = str(work)
+    network = ("run", "--rm", "--network")
+    assert berth.fail(*network, "bridge", image, "true") == (
+        "berth: cannot give the container a network: find 'pasta' or 'slirp4netns' in PATH; try: "
+        "apt install passt, or --network host or none")
+    assert berth.fail(*network, "slirp4netns", image, "true") == (
+        "berth: cannot give the container a network: find 'slirp4netns' in PATH; try: "
+        "apt install slirp4netns, or --network host or none")
+    # One of the two is enough.
+    (work / "slirp4netns").symlink_to("/usr/bin/slirp4netns")
+    assert berth.ok(*network, "bridge", image, *get(WORLD, 8000)) == "cargo\n"
+
+
+@USERS_MODES
+def test_loopback_of_the_host_is_out_of_reach(berth, image, lab, mode):
+    server = lab.host.serve(7000, "127.0.0.1")
+    out = berth.ok("run", "--rm", "--network", mode, image, "sh", "-c",
+                   "for a in $(ip route | sed -n 's/default via \\([0-9.]*\\).*/\\1/p') 127.0.0.1; "
+                   "do nc -w 2 $a 7000 </dev/null; done; echo end")
+    assert out == "end\n" and end_server(server) == ""
+
+
+@pytest.mark.profiles("root")
+def test_helpers_of_users_are_no_network_of_root(berth, image, lab):
+    assert berth.fail("run", "--rm", "--network", "pasta", image, "true") == (
+        "berth: network 'pasta' is for ordinary users; try: --network bridge")
+
+
+def test_none_and_host_pay_nothing(berth, image, lab):
+    for network in ("none", "host"):
+        berth.ok("run", "--rm", "--network", network, image, "true")
+        berth.ok("run", "-d", "--name", network, "--network", network, image, "sleep", "100")
+        config = next(berth.root.glob(f"containers/{berth.ok('ps', '-q', '--no-trunc').split()[0]}"
+                                      "/bundle/config.json"), None)
+        assert config is None or "berth-network" not in config.read_text()
+        berth.ok("rm", "-f", network)
+    assert not (berth.state / "network").exists()
+
+
+def test_ports_of_the_hosts_network_are_told_to_be_discarded(berth, image, lab):
+    done = berth.run("run", "--rm", "--network", "host", "-p", "18080:80", image, "true")
+    assert done.returncode == 0
+    assert "Published ports are discarded when using host network mode" in done.stderr
+
+
+def test_a_variable_names_the_usual_network(berth, image, lab):
+    for name, seen in (("bridge", "eth0"), ("none", ""), ("host", "up0")):
+        out = berth.ok("run", "--rm", image, "cat", "/proc/net/dev", env={"BERTH_NETWORK": name})
+        links = [line.split(":")[0].strip() for line in out.splitlines()[2:]]
+        assert [link for link in links if link != "lo"] == seen.split()
+    assert berth.fail("run", "--rm", image, "true", env={"BERTH_NETWORK": "warp"}) == (
+        "berth: cannot use BERTH_NETWORK: network 'warp': expected none, host, bridge, pasta, "
+        "slirp4netns or container:NAME; try: berth run --help")
+
+
+@pytest.mark.parametrize("flag, why", [
+    ("80:x", "Invalid containerPort: x"), ("x:80", "Invalid hostPort: x"),
+    ("1.2.3.4.5:80:80", "Invalid ip address: 1.2.3.4.5"), ("80/icmp", "Invalid proto: icmp"),
+    ("$(reboot):80", "Invalid hostPort: $(reboot)"),
+    ("1-2:3-5", "Invalid ranges specified for container and host Ports: 3-5 and 1-2")])
+@pytest.mark.profiles("root")
+def test_ports_that_are_none_are_told_by_their_part(berth, image, flag, why):
+    assert berth.fail("run", "--rm", "-p", flag, image, "true") == (
+        f"berth: publish '{flag}': {why}; try: -p [ADDRESS:][HOST-PORT:]CONTAINER-PORT[/udp]")
+
+
+@ALL_MODES
+def test_nothing_stays_when_the_containers_first_process_is_killed(berth, image, lab, mode):
+    berth.ok("run", "-d", "--name", "tug", "--network", mode, "-p", "18080:80", image, *SERVE)
+    holder = lab.lease(lab.leases().pop())["holder"]["pid"]
+    os.kill(holder, signal.SIGKILL)
+    wait_until(lambda: not lab.leases() and not helpers(berth))
+    assert lab.host.ask("127.0.0.1", 18080) == "refused"
+
+
+@ALL_MODES
+def test_nothing_stays_when_all_of_berth_is_killed_at_once(berth, image, lab, mode):
+    """Not at once for root, whose network has no process: with the next container."""
+    process = berth.spawn("run", "--rm", "--network", mode, "-p", "18080:80", image, *SERVE)
+    wait_until(lambda: lab.leases())
+    assert ask(lab.host, "127.0.0.1", 18080) == "ship"
+    name = lab.leases().pop()
+    holder = lab.lease(name)["holder"]["pid"]
+    for entry in pathlib.Path("/proc").iterdir():
+        try:
+            words = (entry / "cmdline").read_bytes()
+        except OSError:
+            continue
+        if words.startswith((b"berth\0", b"berth-runtime\0")) and bytes(berth.state) in words or \
+                name.encode() in words and words.startswith(b"berth-runtime\0"):
+            os.kill(int(entry.name), signal.SIGKILL)
+    process.kill()
+    process.communicate()
+    wait_until(lambda: not pathlib.Path(f"/proc/{holder}").exists())
+    if mode == "bridge" and berth.account.kind == "root":
+        berth.ok("run", "--rm", "-p", "18080:80", image, "true")
+    wait_until(lambda: not lab.leases() and not helpers(berth))
+    assert lab.host.ask("127.0.0.1", 18080) == "refused"
+
+
+@USERS_MODES
+def test_a_killed_helper_takes_nothing_along(berth, image, lab, mode):
+    berth.ok("run", "-d", "--name", "tug", "--network", mode, image, "sleep", "100")
+    helper = lab.lease(lab.leases().pop())["helper"]["pid"]
+    os.kill(helper, signal.SIGKILL)
+    time.sleep(0.1)
+    assert json.loads(berth.ok("inspect", "tug"))[0]["State"]["Running"] is True
+    berth.ok("rm", "-f", "tug")
+    wait_until(lambda: not lab.leases() and not helpers(berth))
+
+
+@USERS_MODES
+def test_a_killed_keeper_is_not_needed(berth, image, lab, mode):
+    berth.ok("run", "-d", "--name", "tug", "--network", mode, image, "sleep", "100")
+    keeper, = [pid for pid, name in wait_until(lambda: helpers(berth)) if name == "berth-network"]
+    os.kill(keeper, signal.SIGKILL)
+    berth.ok("rm", "-f", "tug")
+    wait_until(lambda: not lab.leases() and not helpers(berth))
+
+
+def test_ten_at_once_get_ten_networks(berth, image, lab):
+    runs = [berth.spawn("run", "--rm", "-p", "80", image, *get(WORLD, 8000)) for _ in range(10)]
+    assert [run.communicate(timeout=60) for run in runs] == [("cargo\n", "")] * 10
+
+
+def test_what_a_container_is_called_gets_into_no_rule(berth, image, lab):
+    berth.ok("run", "-d", "--name", "drop.accept-0", "-h", "flush-ruleset", "-p", "18080:80", image,
+             *SERVE)
+    assert ask(lab.host, "127.0.0.1", 18080) == "ship"
+    if berth.account.kind == "root":
+        rules = lab.host.ok("nft", "list", "ruleset")
+        assert "flush" not in rules and "drop.accept" not in rules

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/network.hpp"
+
+#include <gtest/gtest.h>
+
+#include "engine/network_files.hpp"
+#include "json/fields.hpp"
+
+namespace berth::engine {
+namespace {
+
+Result<RunRequest> read(const NetworkFlags& flags, std::vector<std::string> environment = {}) {
+  RunRequest request;
+  TRY(read_network(flags, Environment(std::move(environment)), request));
+  return request;
+}
+
+TEST(ReadNetwork, takes_the_flag_then_the_variable_then_what_ports_need) {
+  EXPECT_EQ(read({})->network, Network::none);
+  EXPECT_EQ(read({"", {"80"}})->network, Network::bridge);
+  EXPECT_EQ(read({"", {}, true})->network, Network::bridge);
+  EXPECT_EQ(read({"none", {"80"}})->network, Network::none);
+  EXPECT_EQ(read({}, {"BERTH_NETWORK=bridge"})->network, Network::bridge);
+  EXPECT_EQ(read({}, {"BERTH_NETWORK="})->network, Network::none);
+  EXPECT_EQ(read({"", {"80"}}, {"BERTH_NETWORK=none"})->network, Network::none);
+  EXPECT_EQ(read({"host"}, {"BERTH_NETWORK=bridge"})->network, Network::host);
+}
+
+TEST(ReadNetwork, knows_the_words_of_docker_and_podman) {
+  for (const char* word : {"bridge", "default", "private"}) {
+    EXPECT_EQ(read({word})->network, Network::bridge) << word;
+  }
+  EXPECT_EQ(read({"pasta"})->network, Network::pasta);
+  EXPECT_EQ(read({"slirp4netns"})->network, Network::slirp4netns);
+  auto joined = read({"container:web"});
+  EXPECT_EQ(joined->network, Network::container);
+  EXPECT_EQ(joined->network_container, "web");
+  for (const char* wrong : {"container:", "Bridge", "macvlan", "none "}) {
+    EXPECT_EQ(read({wrong}).error().kind, Kind::usage) << wrong;
+  }
+}
+
+TEST(ReadNetwork, publishes_no_ports_of_another_container) {
+  EXPECT_EQ(read({"container:web", {"80"}}).error().what,
+            "conflicting options: port publishing and the container type network mode");
+  EXPECT_EQ(read({"", {"80x"}}).error().kind, Kind::usage);
+}
+
+TEST(ReadNetwork, is_kept_with_the_request) {
+  auto request = read({"", {"127.0.0.1:8080-8081:80-81/udp"}, true});
+  ASSERT_TRUE(request.ok());
+  auto again = parse_run_request(json::write(*request));
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(*again, *request);
+}
+
+TEST(NetworkError, is_what_berth_network_has_said) {
+  Error hook = make_error(Kind::denied,
+                          "run '/usr/bin/berth-network': exit status 1: " +
+                              network::write_failure(make_error(Kind::busy, "bind 'x'", "another")))
+                   .with_context("cannot run the createRuntime hook");
+  Error told = network_error(hook);
+  EXPECT_EQ(told.what, "bind 'x'");
+  EXPECT_EQ(told.kind, Kind::busy);
+  EXPECT_TRUE(told.context.empty());
+  for (const char* other : {"run '/usr/bin/berth-network': exit status 1: Killed",
+                            "run '/usr/bin/other': exit status 1: {}", ""}) {
+    EXPECT_EQ(network_error(make_error(Kind::denied, other)).what, other);
+  }
+}
+
+TEST(Hosts, leave_the_way_to_the_host_to_berth_network) {
+  RunRequest request;
+  request.add_host = {"host.docker.internal:host-gateway"};
+  EXPECT_EQ(hosts_text(request, "tug", "").error().kind, Kind::unsupported);
+  request.network = Network::bridge;
+  auto text = hosts_text(request, "tug", "");
+  ASSERT_TRUE(text.ok());
+  EXPECT_TRUE(text->ends_with("127.0.1.1\ttug\nhost-gateway\thost.docker.internal\n")) << *text;
+}
+
+}  // namespace
+}  // namespace berth::engine
