@@ -11,6 +11,7 @@ namespace berth::cli {
 extern const Verb run_verb, create_verb, start_verb, attach_verb, restart_verb, pause_verb,
     unpause_verb, rename_verb, adopt_verb, exec_verb;
 extern const Verb ps_verb, logs_verb, wait_verb, stop_verb, kill_verb, rm_verb;
+extern const Verb top_verb, stats_verb, update_verb;
 extern const Verb pull_verb, push_verb, images_verb, tag_verb, rmi_verb, inspect_verb, history_verb;
 extern const Verb save_verb, load_verb, import_verb, login_verb, logout_verb;
 extern const Verb cdi_generate_verb, cdi_list_verb, cdi_validate_verb, cdi_inspect_verb,
@@ -23,18 +24,18 @@ extern const Verb gpu_list_verb, info_verb, version_verb, completion_verb, man_v
 namespace {
 
 const std::array kVerbs = {
-    &run_verb,          &create_verb,        &start_verb,       &attach_verb,
-    &exec_verb,         &restart_verb,       &pause_verb,       &unpause_verb,
-    &rename_verb,       &adopt_verb,         &ps_verb,          &logs_verb,
-    &wait_verb,         &stop_verb,          &kill_verb,        &rm_verb,
-    &pull_verb,         &push_verb,          &images_verb,      &tag_verb,
-    &rmi_verb,          &inspect_verb,       &history_verb,     &save_verb,
-    &load_verb,         &import_verb,        &login_verb,       &logout_verb,
-    &gpu_list_verb,     &cdi_generate_verb,  &cdi_list_verb,    &cdi_inspect_verb,
-    &cdi_validate_verb, &cdi_refresh_verb,   &policy_show_verb, &policy_check_verb,
-    &policy_apply_verb, &policy_import_verb, &explain_verb,     &doctor_verb,
-    &info_verb,         &version_verb,       &completion_verb,  &man_verb,
-    &port_verb,
+    &run_verb,           &create_verb,      &start_verb,        &attach_verb,
+    &exec_verb,          &restart_verb,     &pause_verb,        &unpause_verb,
+    &rename_verb,        &adopt_verb,       &ps_verb,           &logs_verb,
+    &wait_verb,          &stop_verb,        &kill_verb,         &rm_verb,
+    &top_verb,           &stats_verb,       &update_verb,       &pull_verb,
+    &push_verb,          &images_verb,      &tag_verb,          &rmi_verb,
+    &inspect_verb,       &history_verb,     &save_verb,         &load_verb,
+    &import_verb,        &login_verb,       &logout_verb,       &gpu_list_verb,
+    &cdi_generate_verb,  &cdi_list_verb,    &cdi_inspect_verb,  &cdi_validate_verb,
+    &cdi_refresh_verb,   &policy_show_verb, &policy_check_verb, &policy_apply_verb,
+    &policy_import_verb, &explain_verb,     &doctor_verb,       &info_verb,
+    &version_verb,       &completion_verb,  &man_verb,          &port_verb,
 };
 
 /// A longer name, which docker has and scripts use, and what it stands for.

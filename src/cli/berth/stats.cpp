@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/stats.hpp"
+
+#include <array>
+#include <cstdio>
+#include <map>
+#include <thread>
+
+#include "base/text.hpp"
+#include "cli/berth/common.hpp"
+#include "cli/template/listing.hpp"
+#include "engine/containers.hpp"
+
+namespace berth::cli {
+namespace {
+
+constexpr std::chrono::seconds kInterval{1};
+constexpr std::string_view kClear = "\x1b[2J\x1b[H";
+constexpr std::string_view kUnknown = "--";
+
+struct Options {
+  bool all = false;
+  bool no_stream = false;
+  bool no_trunc = false;
+  std::string format;
+};
+
+FlagTable flags(Options& o) {
+  return {
+      {"all", 'a', "", "Also those that do not run", &o.all},
+      template_flag(o.format),
+      {"no-stream", 0, "", "Measure once, over a second, and end", &o.no_stream},
+      {"no-trunc", 0, "", "Show whole ids", &o.no_trunc},
+  };
+}
+
+constexpr ListField kFields[] = {
+    {"BlockIO", "BLOCK I/O"}, {"CPUPerc", "CPU %"}, {"Container", "CONTAINER"},
+    {"ID", "CONTAINER ID"},   {"MemPerc", "MEM %"}, {"MemUsage", "MEM USAGE / LIMIT"},
+    {"Name", "NAME"},         {"NetIO", "NET I/O"}, {"PIDs", "PIDS"},
+};
+
+constexpr ListKind kUse{
+    .fields = kFields,
+    .table =
+        "{{.ID}}\t{{.Name}}\t{{.CPUPerc}}\t{{.MemUsage}}\t{{.MemPerc}}\t{{.NetIO}}\t"
+        "{{.BlockIO}}\t{{.PIDs}}",
+};
+
+/// "1.5MiB": four digits of a power of 1024, docker's units.BytesSize.
+std::string binary_bytes(uint64_t bytes) {
+  constexpr std::array kUnits = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  auto value = static_cast<double>(bytes);
+  size_t unit = 0;
+  for (; value >= 1024 && unit + 1 < kUnits.size(); ++unit) value /= 1024;
+  char text[32];
+  std::snprintf(text, sizeof text, "%.4g%s", value, kUnits[unit]);
+  return text;
+}
+
+std::string percent(std::optional<double> value) {
+  if (!value) return std::string(kUnknown);
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2f%%", *value);
+  return text;
+}
+
+using Write = std::string (*)(uint64_t);
+std::string pair_of(std::optional<uint64_t> first, std::optional<uint64_t> second, Write write) {
+  auto text = [&](std::optional<uint64_t> n) { return n ? write(*n) : std::string(kUnknown); };
+  return text(first) + " / " + text(second);
+}
+
+/// Containers that were asked for, each with its last two measurements.
+class Table {
+ public:
+  Table(Session& session, const Options& options, std::vector<std::string> names)
+      : session_(session), options_(options), names_(std::move(names)) {}
+
+  /// Errors: not_found (a name, the first time), io.
+  Result<void> measure() {
+    std::vector<engine::ContainerSummary> containers;
+    if (names_.empty()) {
+      containers = TRY(engine::list_containers(
+          session_.context, options_.all ? engine::Which::all : engine::Which::running));
+    }
+    for (const std::string& name : names_) {
+      auto found = engine::get_container(session_.context, name);
+      // One that was asked for and removes itself meanwhile is no error.
+      if (!found.ok() && first_) return std::move(found).error();
+      if (found.ok()) containers.push_back(std::move(*found));
+    }
+    std::map<std::string, engine::Usage> now;
+    for (const auto& container : containers) {
+      now[container.id] = engine::measure_container(session_.context, container);
+      tell(container, now[container.id]);
+    }
+    containers_ = std::move(containers);
+    before_ = std::exchange(now_, std::move(now));
+    first_ = false;
+    return {};
+  }
+
+  std::vector<ListRow> rows() const {
+    std::vector<ListRow> rows;
+    for (const auto& container : containers_) rows.push_back(row_of(container));
+    return rows;
+  }
+
+ private:
+  ListRow row_of(const engine::ContainerSummary& c) const {
+    const engine::Usage& use = now_.at(c.id);
+    auto last = before_.find(c.id);
+    std::optional<double> cpu;
+    if (last != before_.end()) cpu = engine::cpu_percent(last->second, use);
+    std::optional<double> memory;
+    if (use.memory_bytes && use.memory_limit_bytes && *use.memory_limit_bytes > 0) {
+      memory = 100.0 * static_cast<double>(*use.memory_bytes) /
+               static_cast<double>(*use.memory_limit_bytes);
+    }
+    std::string id = shown_id(c.id, options_.no_trunc ? Ids::whole : Ids::shortened);
+    return {{pair_of(use.read_bytes, use.written_bytes, human_bytes), percent(cpu),
+             names_.empty() ? id : asked_for(c), id, percent(memory),
+             pair_of(use.memory_bytes, use.memory_limit_bytes, binary_bytes), c.name,
+             pair_of(use.received_bytes, use.sent_bytes, human_bytes),
+             use.processes ? std::to_string(*use.processes) : std::string(kUnknown)}};
+  }
+
+  /// Docker shows in {{.Container}} what was typed.
+  std::string asked_for(const engine::ContainerSummary& c) const {
+    for (const std::string& name : names_) {
+      if (name == c.name || c.id.starts_with(name)) return name;
+    }
+    return c.name;
+  }
+
+  void tell(const engine::ContainerSummary& c, const engine::Usage& use) {
+    if (!use.from_processes || told_) return;
+    told_ = true;
+    session_.report.warn("no control group counts for container " + quoted(c.name) +
+                         ": its memory and processor time are the sums over its processes in "
+                         "/proc, using these instead");
+  }
+
+  Session& session_;
+  const Options& options_;
+  std::vector<std::string> names_;
+  std::vector<engine::ContainerSummary> containers_;
+  std::map<std::string, engine::Usage> before_;
+  std::map<std::string, engine::Usage> now_;
+  bool first_ = true;
+  bool told_ = false;
+};
+
+Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
+  Listing listing = TRY(Listing::make(kUse, {.text = o.format}));
+  Table table(session, o, std::move(arguments));
+  TRY(table.measure());
+  while (true) {
+    std::this_thread::sleep_for(kInterval);
+    TRY(table.measure());
+    std::string text = TRY(listing.text(table.rows()));
+    if (o.no_stream) {
+      print(session, text);
+      return 0;
+    }
+    print(session, std::string(kClear) + text);
+    TRY(session.terminal.written());  // whoever read it has gone
+  }
+}
+
+}  // namespace
+
+extern const Verb stats_verb;
+const Verb stats_verb{
+    .text = {.name = "stats",
+             .arguments = "[CONTAINER...]",
+             .summary = "Show what running containers use, again and again",
+             .example = "berth stats --no-stream web",
+             .complete = Complete::container},
+    .arity = {0},
+    .command = [] { return make_command(flags, run); },
+};
+
+}  // namespace berth::cli

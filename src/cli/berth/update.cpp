@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/update.hpp"
+
+#include "base/text.hpp"
+#include "cli/berth/common.hpp"
+#include "engine/request_text.hpp"
+#include "engine/run.hpp"
+
+namespace berth::cli {
+namespace {
+
+struct Options {
+  engine::Changes changes;
+};
+
+ReadValue read_swap(std::optional<int64_t>& target) {
+  return [&target](std::string_view text) -> Result<void> {
+    auto bytes = parse_bytes(text);
+    if (text == "-1") {
+      target = -1;
+    } else if (bytes && *bytes <= static_cast<uint64_t>(INT64_MAX)) {
+      target = static_cast<int64_t>(*bytes);
+    } else {
+      return make_error(Kind::usage, "expected a size such as 2g, or -1");
+    }
+    return {};
+  };
+}
+
+FlagTable flags(Options& o) {
+  engine::Limits& l = o.changes.limits;
+  ReadValue read_cpus = [&l](std::string_view text) -> Result<void> {
+    l.cpu_millis = TRY(engine::parse_cpus(text));
+    return {};
+  };
+  ReadValue read_restart = [&o](std::string_view text) -> Result<void> {
+    o.changes.restart = TRY(engine::parse_restart(text));
+    return {};
+  };
+  return {
+      {"blkio-weight", 0, "NUMBER", "A share of disk time, 10 to 1000", &l.blkio_weight},
+      {"cpu-period", 0, "MICROSECONDS", "The period of --cpu-quota", &l.cpu_period},
+      {"cpu-quota", 0, "MICROSECONDS", "At most this much CPU time in a period",
+       read_integer(l.cpu_quota)},
+      {"cpu-rt-period", 0, "MICROSECONDS", "The period of --cpu-rt-runtime", &l.cpu_rt_period},
+      {"cpu-rt-runtime", 0, "MICROSECONDS", "At most this much real-time in a period",
+       read_integer(l.cpu_rt_runtime)},
+      {"cpu-shares", 'c', "NUMBER", "A share of CPU time beside others (1024)", &l.cpu_shares},
+      {"cpus", 0, "NUMBER", "At most this many CPUs, such as 1.5", std::move(read_cpus)},
+      {"cpuset-cpus", 0, "LIST", "Run on these CPUs alone, such as 0-3,7", &l.cpuset_cpus},
+      {"cpuset-mems", 0, "LIST", "Use the memory of these nodes alone", &l.cpuset_mems},
+      {"memory", 'm', "BYTES", "At most this much memory, such as 512m",
+       read_bytes(l.memory_bytes)},
+      {"memory-reservation", 0, "BYTES", "Give memory back down to this when it is scarce",
+       read_bytes(l.memory_reservation_bytes)},
+      {"memory-swap", 0, "BYTES", "At most this much memory and swap together; -1: no limit",
+       read_swap(l.memory_swap_bytes)},
+      {"pids-limit", 0, "NUMBER", "At most this many processes; -1: no limit",
+       read_integer(l.pids)},
+      {"restart", 0, "POLICY", "no, on-failure[:TIMES], always or unless-stopped",
+       std::move(read_restart)},
+  };
+}
+
+Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
+  if (o.changes.limits == engine::Limits() && !o.changes.restart) {
+    return make_error(Kind::usage, "you must provide one or more flags when using this command",
+                      "berth update --help");
+  }
+  return for_each_argument(session, arguments, [&](const std::string& name) -> Result<void> {
+    TRY(engine::update_container(session.context, name, o.changes));
+    print(session, name + "\n");
+    return {};
+  });
+}
+
+}  // namespace
+
+extern const Verb update_verb;
+const Verb update_verb{
+    .text = {.name = "update",
+             .arguments = "CONTAINER [CONTAINER...]",
+             .summary = "Change limits and restart policy of containers",
+             .example = "berth update --memory 2g --restart always web",
+             .complete = Complete::container},
+    .arity = {1},
+    .command = [] { return make_command(flags, run); },
+};
+
+}  // namespace berth::cli

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`berth top`, `berth stats` and `berth update`."""
+
+import json
+import re
+import time
+
+import pytest
+
+SHELL = ("sh", "-c")
+COLUMNS = ("CONTAINER ID   NAME      CPU %     MEM USAGE / LIMIT     MEM %     NET I/O   "
+           "BLOCK I/O   PIDS")
+
+
+@pytest.fixture(autouse=True)
+def image(berth, busybox):
+    berth.ok("pull", "--quiet", busybox)
+    return busybox
+
+
+def wait_until(condition, timeout=10):
+    end = time.monotonic() + timeout
+    while not (value := condition()):
+        assert time.monotonic() < end, "it did not come true in time"
+        time.sleep(0.02)
+    return value
+
+
+def state(berth, name):
+    return json.loads(berth.ok("inspect", name))[0]["State"]
+
+
+@pytest.fixture
+def tug(berth, image):
+    berth.ok("run", "-d", "--name", "tug", image, "sleep", "1000")
+    yield "tug"
+    berth.ok("rm", "-f", "tug")
+
+
+def test_top_lists_the_processes_with_the_hosts_ids(berth, tug):
+    title, line = berth.ok("top", tug).splitlines()
+    assert title.split() == ["UID", "PID", "PPID", "C", "STIME", "TTY", "TIME", "CMD"]
+    assert line.endswith("sleep 1000") and int(line.split()[1]) == state(berth, tug)["Pid"]
+
+
+def test_top_passes_options_to_ps(berth, tug):
+    title, line = berth.ok("top", tug, "-o", "pid,comm").splitlines()
+    assert title.split() == ["PID", "COMMAND"] and line.split()[1] == "sleep"
+
+
+def test_top_of_one_that_has_ended_is_an_error(berth, image):
+    berth.ok("create", "--name", "tug", image, "true")
+    done = berth.run("top", "tug")
+    assert done.returncode == 1
+    assert done.stderr == "berth: Container tug is not running\n"
+
+
+def test_stats_has_dockers_columns(berth, tug):
+    title, line = berth.ok("stats", "--no-stream").splitlines()
+    assert re.split(r"  +", title.strip()) == re.split(r"  +", COLUMNS)
+    assert re.search(r"tug +\d+\.\d\d% +[\d.]+[KMG]?i?B / [\d.]+[KMG]iB +\d+\.\d\d% ", line)
+    assert line.split()[-1] == "1"
+
+
+def test_stats_sees_a_busy_container(berth, image):
+    berth.ok("run", "-d", "--name", "tug", image, *SHELL, "while :; do :; done")
+    percent = berth.ok("stats", "--no-stream", "--format", "{{.CPUPerc}}", "tug")
+    berth.ok("rm", "-f", "tug")
+    assert 5 < float(percent.rstrip("%\n")) < 150
+
+
+def test_stats_as_json_has_dockers_members(berth, tug):
+    line = json.loads(berth.ok("stats", "--no-stream", "--format", "json", tug))
+    assert set(line) == {"BlockIO", "CPUPerc", "Container", "ID", "MemPerc", "MemUsage", "Name",
+                         "NetIO", "PIDs"}
+    assert (line["Name"], line["Container"], line["PIDs"]) == (tug, tug, "1")
+
+
+def test_stats_shows_what_does_not_run_only_with_all(berth, image):
+    berth.ok("create", "--name", "tug", image, "true")
+    assert len(berth.ok("stats", "--no-stream").splitlines()) == 1
+    assert "-- / --" in berth.ok("stats", "--no-stream", "-a")
+
+
+def test_stats_of_an_unknown_container_is_an_error(berth, image):
+    done = berth.run("stats", "--no-stream", "nobody")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "no such container: nobody" in done.stderr
+
+
+def test_update_changes_the_restart_policy_of_a_running_container(berth, image):
+    berth.ok("run", "-d", "--name", "tug", image, *SHELL, "sleep 0.7; exit 3")
+    assert berth.ok("update", "--restart", "on-failure:1", "tug") == "tug\n"
+    wait_until(lambda: berth.ok("ps", "-q") == "", timeout=20)
+    assert "Exited (3)" in berth.ok("ps", "-a")
+    record = berth.ok("logs", "tug")
+    assert record == ""
+    # The second life has had its end as well.
+    assert wait_until(lambda: not state(berth, "tug")["Running"])
+
+
+def test_update_is_what_the_next_start_has(berth, image):
+    berth.ok("create", "--name", "tug", "--pids-limit", "100", image, *SHELL,
+             "cat /sys/fs/cgroup/pids/pids.max /sys/fs/cgroup/pids.max 2>/dev/null")
+    assert berth.ok("update", "--pids-limit", "77", "--memory", "64m", "tug") == "tug\n"
+    (request,) = berth.root.glob("containers/*/request.json")
+    limits = json.loads(request.read_text())["limits"]
+    assert (limits["pids"], limits["memory_bytes"]) == (77, 64 << 20)
+
+
+def test_update_that_makes_no_sense_changes_nothing(berth, image):
+    berth.ok("create", "--name", "tug", "--memory", "64m", image, "true")
+    done = berth.run("update", "--memory", "1m", "tug")
+    assert done.returncode == 1 and "Minimum memory limit allowed is 6MB" in done.stderr
+    (request,) = berth.root.glob("containers/*/request.json")
+    assert json.loads(request.read_text())["limits"]["memory_bytes"] == 64 << 20
+    done = berth.run("update", "tug")
+    assert done.returncode == 1
+    assert "you must provide one or more flags when using this command" in done.stderr
+
+
+def test_a_container_that_removes_itself_is_not_restarted(berth, image):
+    berth.ok("run", "-d", "--rm", "--name", "tug", image, "sleep", "1000")
+    done = berth.run("update", "--restart", "always", "tug")
+    assert done.returncode == 1
+    assert "Restart policy cannot be updated because AutoRemove is enabled" in done.stderr
+    berth.ok("rm", "-f", "tug")
