@@ -146,14 +146,20 @@ Result<std::string> choose_directory(const RunRequest& request, const image::Ima
 // Told before anything is made: the kernel would only say "Not a directory" in the middle of it.
 Result<void> check_volume(const Volume& volume, const LayerView& view) {
   auto source = TRY(sys::open_if_exists(sys::cwd(), volume.source, O_PATH));
+  if (!source && volume.must_exist) {
+    return make_error(Kind::not_found,
+                      "invalid mount config for type \"bind\": bind source path does not exist: " +
+                          escape_controls(volume.source));
+  }
   bool directory = !source || S_ISDIR(TRY(sys::stat_fd(*source, volume.source)).st_mode);
   LayerView::Type there = TRY(view.look_up(volume.destination));
   if (there == LayerView::Type::absent) return {};
   if (directory == (there == LayerView::Type::directory)) return {};
   const char* fault = directory ? "the source is a directory, the destination in the image is not"
                                 : "the source is no directory, the destination in the image is one";
+  const std::string& shown = volume.name.empty() ? volume.source : volume.name;
   return make_error(Kind::usage,
-                    "volume " + quoted(volume.source + ":" + volume.destination) + ": " + fault);
+                    "volume " + quoted(shown + ":" + volume.destination) + ": " + fault);
 }
 
 Result<void> check_volumes(const RunRequest& request, const LayerView& view) {
@@ -173,6 +179,7 @@ Result<std::string> host_file(const char* path) {
 }
 
 Result<void> make_source(const Volume& volume) {
+  if (!volume.name.empty()) return {};
   if (TRY(sys::open_if_exists(sys::cwd(), volume.source, O_PATH))) return {};
   return sys::make_directories(sys::cwd(), volume.source, 0755);
 }
@@ -216,6 +223,7 @@ Result<Draft> draft_container(const Context& context, const RunRequest& request,
                     std::move(variables),
                     std::move(cwd),
                     std::move(confinement)};
+  inputs.store = context.paths.root;
   inputs.block_io = TRY(block_limits(request.limits));
   if (request.ipc.kind == NamespaceMode::Kind::host) {
     inputs.host_has_mqueue = TRY(sys::stat_entry(sys::cwd(), "/dev/mqueue")).has_value();
@@ -226,6 +234,7 @@ Result<Draft> draft_container(const Context& context, const RunRequest& request,
   }
   inputs.layers.push_back(TRY(placeholder_layer(context.paths.root)));
   draft.spec = make_spec(inputs);
+  draft.layers = std::move(layers);
   TRY(add_network(context, request, defaults, draft.id, draft.spec));
   TRY(add_host_nodes(context, request, gpus, draft.spec, draft.evidence));
   TRY(add_gpus(context, std::move(gpus), {request, image, view}, draft.spec, draft.driver,

@@ -20,7 +20,8 @@ struct Draft {
   std::string id;
   std::string hostname;
   std::vector<std::string> command;
-  DriverCopies driver;  ///< to be put into its own layer
+  std::vector<std::string> layers;  ///< of the image: absolute directories, highest first
+  DriverCopies driver;              ///< to be put into its own layer
   oci::Spec spec;
   Evidence evidence;  ///< why it has the GPUs that it has
 };
@@ -37,7 +38,8 @@ Result<Draft> draft_container(const Context& context, const RunRequest& request,
 /// Writes the config of `draft` into the bundle in `directory`: all that berth-runtime decides by.
 Result<void> write_config(const Draft& draft, const ContainerDirectory& directory);
 
-/// Makes the sources of volumes that are missing, and writes the files of `draft` into `directory`.
+/// Makes the sources of volumes that are missing, and writes the files of `draft`
+/// into `directory`.
 Result<void> write_files(const RunRequest& request, const Draft& draft,
                          const ContainerDirectory& directory);
 

@@ -13,6 +13,7 @@
 #include "engine/launch.hpp"
 #include "engine/name.hpp"
 #include "engine/new_container.hpp"
+#include "engine/volumes.hpp"
 #include "engine/watch.hpp"
 #include "json/fields.hpp"
 #include "monitor/protocol.hpp"
@@ -241,7 +242,11 @@ Result<void> sweep_one(const Context& context, ContainerDirectory& directory, Ad
   TRY(end_leftovers(context, id));
   ignore(sys::remove_tree(sys::cwd(), monitor_directory(context.paths, id)));
   bool ran = files.start || !record.watched;
-  if (record.remove || !ran || !whole) return directory.remove();
+  if (record.remove || !ran || !whole) {
+    TRY(directory.remove());
+    remove_volumes_of(context, id);
+    return {};
+  }
   return directory.append(ExitRecord{std::nullopt, nanoseconds_now()});
 }
 
@@ -370,14 +375,17 @@ Result<std::string> end_container(const Context& context, std::string_view refer
   return id;
 }
 
-Result<void> remove_container(const Context& context, const std::string& id) {
+Result<void> remove_container(const Context& context, const std::string& id,
+                              AnonymousVolumes volumes) {
   auto taken = take_when_free(context, id, kKillTime);
   if (!taken.ok()) {
     return taken.error().kind == Kind::not_found ? Result<void>() : std::move(taken).error();
   }
   if (*taken) {
     ignore(sys::remove_tree(sys::cwd(), monitor_directory(context.paths, id)));
-    return (*taken)->remove();
+    TRY((*taken)->remove());
+    if (volumes == AnonymousVolumes::remove) remove_volumes_of(context, id);
+    return {};
   }
   return make_error(Kind::busy,
                     "cannot remove container " + quoted(id.substr(0, 12)) + ": it is in use");
@@ -526,6 +534,7 @@ void sweep(const Context& context) {
     }
   }
   tell_adoptions(context);
+  sweep_volumes(context);
 }
 
 }  // namespace berth::engine

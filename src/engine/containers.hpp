@@ -74,9 +74,11 @@ struct EndOptions {
 Result<std::string> end_container(const Context& context, std::string_view reference,
                                   EndOptions options);
 
+enum class AnonymousVolumes { keep, remove };
 /// Removes the container `id` after end_container(); one that removes itself is fine.
 /// Errors: busy (another process has it), io.
-Result<void> remove_container(const Context& context, const std::string& id);
+Result<void> remove_container(const Context& context, const std::string& id,
+                              AnonymousVolumes volumes);
 
 /// Ends what runs of containers whose owner was killed, for a sweep() inside of a user namespace.
 /// Cheap when nothing runs.

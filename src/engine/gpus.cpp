@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <iterator>
 
 #include "base/text.hpp"
@@ -12,6 +11,7 @@
 #include "engine/container_directory.hpp"
 #include "engine/host_devices.hpp"
 #include "engine/spec.hpp"
+#include "engine/volumes.hpp"
 #include "gpu/grant/cdi_names.hpp"
 #include "gpu/grant/environment.hpp"
 #include "gpu/grant/grant.hpp"
@@ -28,7 +28,6 @@ namespace berth::engine {
 namespace {
 
 constexpr std::string_view kLowerOption = "lowerdir+=";
-constexpr std::array kLifetimes = {Lifetime::kept, Lifetime::removed};
 
 // Below every other layer of the root, so that the image's own files win.
 void add_lowest_layer(const std::string& layer, oci::Spec& spec) {
@@ -88,21 +87,10 @@ void warn_of(const std::vector<std::string>& lines, const Context& context) {
   for (const std::string& line : lines) context.log.warn(line);
 }
 
-// A container that has ended still has its bundle, to be started from. One that cannot be read may
-// be one that is being made.
+// A container that has ended still has its bundle, to be started from.
 bool is_volume_of_a_container(const Paths& paths, const std::string& volume) {
-  constexpr size_t kMaxConfig = size_t{16} << 20;
-  auto ids = container_ids(paths.root);
-  if (!ids.ok()) return true;
-  const std::string needle = "/" + volume + "/";
-  return std::any_of(ids->begin(), ids->end(), [&](const std::string& id) {
-    return std::none_of(kLifetimes.begin(), kLifetimes.end(), [&](Lifetime lifetime) {
-      std::string bundle =
-          container_files(paths, id, lifetime) + "/" + std::string(kBundleDirectory);
-      auto config = sys::read_file_if_exists(sys::cwd(), bundle + "/config.json", kMaxConfig);
-      return config.ok() && *config && (*config)->find(needle) == std::string::npos;
-    });
-  });
+  auto users = containers_with(paths, "/" + volume + "/");
+  return !users.ok() || !users->empty();
 }
 
 std::string mode_from(const RunRequest& request, const policy::Gpu& site) {
@@ -153,7 +141,7 @@ Result<void> add_granted(const Context& context, const gpu::Choice& choice,
   warn_of_closed_nodes(context, grant.nodes);
   gpu::PlaceOptions options;
   options.state_dir = context.paths.state;
-  options.volume_dir = context.paths.root + "/volumes";
+  options.volume_dir = context.paths.root + "/driver-volumes";
   options.keeps_volume = [&](const std::string& name) {
     return is_volume_of_a_container(context.paths, name);
   };

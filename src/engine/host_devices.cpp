@@ -62,10 +62,10 @@ Result<void> walk(const std::string& path, int depth, const Take& take) {
 bool is_left_out(const std::string& path) {
   static constexpr std::array<std::string_view, 6> kBelow = {
       "/dev/pts/", "/dev/shm/", "/dev/fd/", "/dev/mqueue/", "/dev/.lxc/", "/dev/.udev/"};
-  static constexpr std::array<std::string_view, 9> kOwn = {
+  static constexpr std::array<std::string_view, 9> kOfItsOwn = {
       "/dev/console", "/dev/ptmx",    "/dev/null", "/dev/zero", "/dev/full",
       "/dev/random",  "/dev/urandom", "/dev/tty",  "/dev/core"};
-  return std::find(kOwn.begin(), kOwn.end(), path) != kOwn.end() ||
+  return std::find(kOfItsOwn.begin(), kOfItsOwn.end(), path) != kOfItsOwn.end() ||
          std::any_of(kBelow.begin(), kBelow.end(),
                      [&](std::string_view below) { return path.starts_with(below); });
 }

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/text.hpp"
+#include "sys/copy_tree.hpp"
 #include "sys/file.hpp"
 #include "sys/io_at.hpp"
 #include "sys/xattr.hpp"
@@ -168,6 +169,31 @@ Result<std::vector<std::string>> LayerView::list(std::string_view path) const {
     }
   }
   return names;
+}
+
+Result<void> LayerView::copy_directory(const Directory& from, const sys::Fd& to,
+                                       const std::string& name, int depth) {
+  constexpr int kMostDepth = 128;
+  if (depth > kMostDepth) return make_error(Kind::usage, "copy " + quoted(name) + ": too deep");
+  std::set<std::string> seen;
+  for (const sys::Fd& layer : from) {
+    for (const std::string& one : TRY(sys::list_directory(layer, "."))) {
+      if (!seen.insert(one).second) continue;
+      Entry entry = TRY(look_in(from, one));
+      if (entry.type == Type::other) TRY(sys::copy_entry(entry.parent, to, one));
+      if (entry.type != Type::directory) continue;
+      TRY(sys::make_directory(to, one, 0700));
+      sys::Fd below = TRY(sys::open_at(to, one, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
+      TRY(copy_directory(entry.directory, below, name + "/" + one, depth + 1));
+    }
+  }
+  return sys::copy_directory_metadata(from.front(), to, name);
+}
+
+Result<void> LayerView::copy_tree(std::string_view path, const sys::Fd& to) const {
+  Entry entry = TRY(resolve(path));
+  if (entry.type != Type::directory || entry.directory.empty()) return {};
+  return copy_directory(entry.directory, to, std::string(path), 1);
 }
 
 Result<std::optional<std::string>> LayerView::read_file(std::string_view path,

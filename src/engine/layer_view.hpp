@@ -39,6 +39,11 @@ class LayerView {
   /// Errors: io.
   Result<std::vector<std::string>> list(std::string_view path) const;
 
+  /// Copies what is in the directory at `path`, with owners and modes, and its own, into the empty
+  /// directory `to`; nothing where there is no directory.
+  /// Errors: io (no space), usage (more than 128 directories deep).
+  Result<void> copy_tree(std::string_view path, const sys::Fd& to) const;
+
   /// The content of the regular file at `path`; nothing when there is none, or something else.
   /// Errors: io, corrupt (longer than `max_bytes`).
   Result<std::optional<std::string>> read_file(std::string_view path, size_t max_bytes) const;
@@ -50,6 +55,8 @@ class LayerView {
 
   Result<Entry> resolve(std::string_view path) const;
   Result<Directory> root() const;
+  static Result<void> copy_directory(const Directory& from, const sys::Fd& to,
+                                     const std::string& name, int depth);
   static Result<Entry> look_in(const Directory& directory, const std::string& name);
 
   std::vector<sys::Fd> layers_;

@@ -12,6 +12,7 @@
 #include "engine/run.hpp"
 #include "engine/spec.hpp"
 #include "engine/store.hpp"
+#include "engine/volumes.hpp"
 #include "sys/file.hpp"
 #include "sys/umask.hpp"
 
@@ -108,10 +109,12 @@ std::string bundle_path(const Context& context, const RunRequest& request, const
          std::string(kBundleDirectory);
 }
 
-Result<NewContainer> NewContainer::make(const Context& context, const RunRequest& request,
+Result<NewContainer> NewContainer::make(const Context& context, const RunRequest& asked,
                                         image::Store& store, const image::Image& image,
                                         const std::string& id, Owner owner,
                                         const std::function<void()>& config_written) {
+  RunRequest request = asked;
+  TRY(complete_volumes(context, image.config.config, request));
   NewContainer made;
   made.draft = TRY(draft_container(context, request, image, id));
   made.directory = TRY(ContainerDirectory::create(context.paths, id, lifetime_of(request)));
@@ -121,11 +124,13 @@ Result<NewContainer> NewContainer::make(const Context& context, const RunRequest
   if (config_written) config_written();
   TRY(store.mark_used(id, image));
   made.record = make_record(request, made.draft, image, owner);
-  // Whoever starts it again decides by it; a container that is gone with its caller never is.
-  if (made.record.watched) {
+  // Whoever starts it again decides by it, which nobody does when it is gone with its caller;
+  // --volumes-from another container asks for the volumes of both.
+  if (made.record.watched || !request.volumes.empty()) {
     TRY(sys::write_file(made.directory.files_fd(), kRequestFile, json::write(request), 0600));
   }
   TRY(take_name(context, request, made.directory, made.record));
+  TRY(provide_volumes(context, request, made.draft));
   TRY(write_files(request, made.draft, made.directory));
   undo.commit();
   return made;
@@ -135,6 +140,7 @@ Result<NewContainer> NewContainer::make(const Context& context, const RunRequest
 void remove_quietly(const Context& context, ContainerDirectory& directory) {
   auto removed = directory.remove();
   if (!removed.ok()) context.log.warn(to_line(removed.error()) + ", ignoring");
+  remove_volumes_of(context, directory.id());
 }
 
 void keep_reasons(const Context& context, Draft& draft, const ContainerDirectory& directory) {

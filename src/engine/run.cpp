@@ -13,6 +13,7 @@
 #include "engine/settle.hpp"
 #include "engine/start.hpp"
 #include "engine/store.hpp"
+#include "engine/volumes.hpp"
 #include "engine/watch.hpp"
 #include "plan/plan.hpp"
 #include "sys/file.hpp"
@@ -110,12 +111,14 @@ Result<RunOutcome> run(const Context& context, const RunRequest& request, const 
                                         : run_watched(context, request, call, cid_file, progress);
 }
 
-Result<plan::Plan> plan_run(const Context& context, const RunRequest& request, const RunCall& call,
+Result<plan::Plan> plan_run(const Context& context, const RunRequest& asked, const RunCall& call,
                             const Progress& progress) {
-  TRY(check_request(request));
+  TRY(check_request(asked));
   sys::set_umask(022);
   image::Store store = TRY(open_store(context));
-  image::Image image = TRY(find_or_pull_image(context, store, request.image, call, progress));
+  image::Image image = TRY(find_or_pull_image(context, store, asked.image, call, progress));
+  RunRequest request = asked;
+  TRY(complete_volumes(context, image.config.config, request));
   const std::string id = sys::random_hex(32);
   Draft draft = TRY(draft_container(context, request, image, id));
 
@@ -130,12 +133,14 @@ Result<plan::Plan> plan_run(const Context& context, const RunRequest& request, c
   return plan::make(draft.spec, container, facts);
 }
 
-Result<Explained> explain_run(const Context& context, const RunRequest& request,
-                              const RunCall& call, const Progress& progress) {
-  TRY(check_request(request));
+Result<Explained> explain_run(const Context& context, const RunRequest& asked, const RunCall& call,
+                              const Progress& progress) {
+  TRY(check_request(asked));
   sys::set_umask(022);
   image::Store store = TRY(open_store(context));
-  image::Image image = TRY(find_or_pull_image(context, store, request.image, call, progress));
+  image::Image image = TRY(find_or_pull_image(context, store, asked.image, call, progress));
+  RunRequest request = asked;
+  TRY(complete_volumes(context, image.config.config, request));
   Draft draft = TRY(draft_container(context, request, image, sys::random_hex(32)));
   return Explained{"", request.name.value_or(""), request.image,
                    explain(std::move(draft.evidence), draft.spec)};

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "engine/host_devices.hpp"
+#include "engine/volumes.hpp"
 #include "oci/default_spec.hpp"
 
 namespace berth::engine {
@@ -74,10 +75,11 @@ std::vector<Mount> default_mounts(const SpecInputs& inputs) {
   return mounts;
 }
 
-Mount volume_mount(const Volume& volume) {
-  std::vector<std::string> options = {"rbind", volume.propagation};
+Mount volume_mount(const SpecInputs& inputs, const Volume& volume) {
+  std::vector<std::string> options = {volume.non_recursive ? "bind" : "rbind", volume.propagation};
   if (volume.read_only) options.emplace_back("ro");
-  return make_mount(volume.destination, "bind", volume.source, std::move(options));
+  std::string source = volume.name.empty() ? volume.source : volume_data(inputs.store, volume.name);
+  return make_mount(volume.destination, "bind", std::move(source), std::move(options));
 }
 
 Mount tmpfs_mount(const Tmpfs& tmpfs) {
@@ -86,21 +88,18 @@ Mount tmpfs_mount(const Tmpfs& tmpfs) {
   return make_mount(tmpfs.destination, "tmpfs", "tmpfs", std::move(options));
 }
 
-// Parents before what lies below them, whatever the order of the flags.
-std::vector<Mount> requested_mounts(const RunRequest& request) {
+std::vector<Mount> requested_mounts(const SpecInputs& inputs) {
   std::vector<Mount> mounts;
-  for (const Volume& volume : request.volumes) mounts.push_back(volume_mount(volume));
-  for (const Tmpfs& tmpfs : request.tmpfs) mounts.push_back(tmpfs_mount(tmpfs));
-  auto depth = [](const Mount& mount) {
-    return std::count(mount.destination.begin(), mount.destination.end(), '/');
-  };
-  std::stable_sort(mounts.begin(), mounts.end(),
-                   [&](const Mount& a, const Mount& b) { return depth(a) < depth(b); });
+  for (const Volume& volume : inputs.request.volumes) {
+    mounts.push_back(volume_mount(inputs, volume));
+  }
+  for (const Tmpfs& tmpfs : inputs.request.tmpfs) mounts.push_back(tmpfs_mount(tmpfs));
   return mounts;
 }
 
+// Parents before what lies below them, whatever the order of the flags.
 std::vector<Mount> make_mounts(const SpecInputs& inputs) {
-  std::vector<Mount> requested = requested_mounts(inputs.request);
+  std::vector<Mount> requested = requested_mounts(inputs);
   std::vector<Mount> mounts = {overlay_root(inputs)};
   for (Mount& mount : default_mounts(inputs)) {
     bool replaced = std::any_of(requested.begin(), requested.end(), [&](const Mount& other) {
@@ -109,6 +108,11 @@ std::vector<Mount> make_mounts(const SpecInputs& inputs) {
     if (!replaced) mounts.push_back(std::move(mount));
   }
   for (Mount& mount : requested) mounts.push_back(std::move(mount));
+  auto depth = [](const Mount& mount) {
+    return std::count(mount.destination.begin(), mount.destination.end(), '/');
+  };
+  std::stable_sort(mounts.begin() + 1, mounts.end(),
+                   [&](const Mount& one, const Mount& other) { return depth(one) < depth(other); });
   return mounts;
 }
 

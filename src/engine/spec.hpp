@@ -29,6 +29,7 @@ struct SpecInputs {
   std::string cwd;
   Confinement confinement = {};
   std::optional<oci::BlockIo> block_io = std::nullopt;
+  std::string store = {};  ///< absolute; of the volumes that have names
   /// Namespaces of other containers by type ("pid", "network"), each a path.
   std::map<std::string, std::string> joined = {};
   bool host_has_mqueue = true;  ///< /dev/mqueue, for who shares the host's ipc

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <variant>
 #include <vector>
 
 #include "base/result.hpp"
@@ -18,8 +20,8 @@ Result<Relabel> from_json_text(std::string_view text, std::type_identity<Relabel
 
 /// One -v. A source that is missing becomes a directory, as docker does.
 struct Volume {
-  std::string source;       ///< absolute path on the host; empty for a volume with a name
-  std::string destination;  ///< absolute path in the container
+  std::string source = {};       ///< absolute path on the host; empty for a volume with a name
+  std::string destination = {};  ///< absolute path in the container
   bool read_only = false;
   std::string propagation = "rprivate";  ///< rprivate, private, rshared, shared, rslave, slave
   std::string name = {};                 ///< of the volume in the store
@@ -28,6 +30,7 @@ struct Volume {
   bool must_exist = false;  ///< of --mount: a missing source is an error
   bool non_recursive = false;  ///< what is mounted below the source stays out
   Relabel relabel = Relabel::none;
+  std::map<std::string, std::string> labels = {};  ///< of a volume that is made for this
   bool operator==(const Volume&) const = default;
 };
 template <class V>
@@ -42,6 +45,7 @@ void fields(V& v, Volume& m) {
   v.optional("must_exist", m.must_exist);
   v.optional("non_recursive", m.non_recursive);
   v.optional("relabel", m.relabel);
+  v.optional("labels", m.labels);
   v.strict();
 }
 
@@ -58,12 +62,19 @@ void fields(V& v, Tmpfs& m) {
   v.strict();
 }
 
-/// "SRC:DST[:options]". Options: ro, rw, the propagation names, and z, Z, which are accepted and
-/// mean nothing without SELinux. "~" is the shell's: a source that starts with "./" or is "." is
-/// taken below `working_directory`.
-/// Errors: usage (form, destination not absolute or "/", unknown option), unsupported (a source
-/// that is a volume name: named volumes do not exist yet).
+/// Checks the name of a volume: [a-zA-Z0-9][a-zA-Z0-9_.-]+, at most 255 bytes.
+/// Errors: usage, in docker's words.
+Result<void> check_volume_name(std::string_view name);
+
+/// "SRC:DST[:options]", or "DST" for a volume without a name of its own. A source without a slash
+/// at its beginning is the name of a volume; "~" is the shell's: one that starts with "./" or is
+/// "." is taken below `working_directory`. Options: ro, rw, nocopy, the propagation names, z and Z.
+/// Errors: usage (form, destination not absolute or "/", unknown option).
 Result<Volume> parse_volume(std::string_view text, std::string_view working_directory);
+
+/// docker's --mount: "type=bind,source=/a,target=/b,readonly", "type=volume,…", "type=tmpfs,…".
+/// Errors: usage, in docker's words where scripts know them.
+Result<std::variant<Volume, Tmpfs>> parse_mount(std::string_view text);
 
 /// "DST[:option,option…]".  Errors: usage.
 Result<Tmpfs> parse_tmpfs(std::string_view text);

@@ -40,6 +40,9 @@ void copy_attributes(const Fd& from, const Fd& to) {
     const char* name = names.data() + at;
     at += static_cast<ssize_t>(std::string_view(name).size()) + 1;
     value.resize(kMaxAttributes);
+    // How a file system is put together is no property of the file.
+    std::string_view key(name);
+    if (key.starts_with("trusted.overlay.") || key.starts_with("user.overlay.")) continue;
     ssize_t length = ::fgetxattr(from.get(), name, value.data(), value.size());
     if (length < 0) continue;
     ignore_result(::fsetxattr(to.get(), name, value.data(), static_cast<size_t>(length), 0));
@@ -97,6 +100,13 @@ Result<void> copy_link(const Fd& from_dir, const Fd& to_dir, const std::string& 
   return {};
 }
 
+Result<void> copy_found(const Fd& from_dir, const Fd& to_dir, const std::string& entry,
+                        const struct stat& found, const std::string& name) {
+  if (S_ISREG(found.st_mode)) return copy_file(from_dir, to_dir, entry, name);
+  if (S_ISLNK(found.st_mode)) return copy_link(from_dir, to_dir, entry, found);
+  return copy_special(to_dir, entry, found, name);
+}
+
 class Copier {
  public:
   explicit Copier(uint64_t mount) : mount_(mount) {}
@@ -130,12 +140,8 @@ Result<void> Copier::directory(const Fd& from, const Fd& to, const std::string& 
     std::string path = name + "/" + entry;
     if (S_ISDIR(found->st_mode)) {
       TRY(below(from, to, entry, path, depth));
-    } else if (S_ISREG(found->st_mode)) {
-      TRY(copy_file(from, to, entry, path));
-    } else if (S_ISLNK(found->st_mode)) {
-      TRY(copy_link(from, to, entry, *found));
     } else {
-      TRY(copy_special(to, entry, *found, path));
+      TRY(copy_found(from, to, entry, *found, path));
     }
   }
   return {};
@@ -148,6 +154,17 @@ Result<void> copy_tree(const Fd& from, const Fd& to, const std::string& name) {
   Fd target = TRY(open_at(to, ".", O_RDONLY | O_DIRECTORY));
   uint64_t mount = TRY(mount_id(source, name));
   return Copier(mount).directory(source, target, name, 1);
+}
+
+Result<void> copy_entry(const Fd& from, const Fd& to, const std::string& entry) {
+  auto found = TRY(stat_entry(from, entry));
+  if (!found) return {};
+  return copy_found(from, to, entry, *found, entry);
+}
+
+Result<void> copy_directory_metadata(const Fd& from, const Fd& to, const std::string& name) {
+  struct stat info = TRY(stat_fd(from, name));
+  return copy_metadata(from, to, info, name);
 }
 
 }  // namespace berth::sys

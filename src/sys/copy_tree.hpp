@@ -16,4 +16,11 @@ namespace berth::sys {
 /// Errors: usage (deeper), io (no space), denied (an entry that may not be read).
 Result<void> copy_tree(const Fd& from, const Fd& to, const std::string& name);
 
+/// Copies the one `entry` of `from`, which is no directory, likewise. Errors: io, busy (it
+/// changes).
+Result<void> copy_entry(const Fd& from, const Fd& to, const std::string& entry);
+
+/// Gives the directory `to` the owner, mode, attributes and times of `from`.
+Result<void> copy_directory_metadata(const Fd& from, const Fd& to, const std::string& name);
+
 }  // namespace berth::sys

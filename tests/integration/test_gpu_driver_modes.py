@@ -75,7 +75,7 @@ def test_a_volume_is_one_mount_with_programs_and_libraries(berth, busybox, drive
                   "ls /usr/local/nvidia; /usr/local/nvidia/bin/nvidia-smi; grep -c ' /usr/local/nvidia' /proc/mounts;"
                   "touch /usr/local/nvidia/x 2>/dev/null || echo read-only", flags=("--gpu-driver", "volume"))
     assert out.splitlines() == ["bin", "lib64", f"synthetic nvidia-smi {VERSION}", "1", "read-only"]
-    assert os.listdir(berth.root / "volumes") == [f"nvidia_driver_{VERSION}"]
+    assert os.listdir(berth.root / "driver-volumes") == [f"nvidia_driver_{VERSION}"]
 
 
 def test_a_container_that_has_ended_keeps_its_volume_until_it_is_removed(berth, busybox, driver_tree):
@@ -84,11 +84,11 @@ def test_a_container_that_has_ended_keeps_its_volume_until_it_is_removed(berth, 
     versions = [driver_tree("one"), driver_tree("one", *OTHER_NODE), driver_tree("one", "--version", "560.35.03")]
     start(versions[0], "--name", "old")
     start(versions[1], "--rm")
-    volumes = set(os.listdir(berth.root / "volumes"))
+    volumes = set(os.listdir(berth.root / "driver-volumes"))
     assert volumes == {f"nvidia_driver_{VERSION}", "nvidia_driver_550.54.15"}
     berth.ok("rm", "old")
     start(versions[2], "--rm")
-    assert os.listdir(berth.root / "volumes") == ["nvidia_driver_560.35.03"]
+    assert os.listdir(berth.root / "driver-volumes") == ["nvidia_driver_560.35.03"]
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -169,14 +169,18 @@ FlagTable storage_flags(RequestOptions& o) {
   return {
       {"read-only", 0, "", "Make the root file system read-only", &r.read_only},
       {"shm-size", 0, "BYTES", "The size of /dev/shm (64m)", read_bytes(r.shm_bytes)},
+      {"mount", 0, "OPTIONS", "type=bind|volume|tmpfs,source=SOURCE,target=TARGET[,ro]",
+       &o.mounts},
       {"tmpfs", 0, "TARGET[:OPTIONS]", "Mount an empty file system in memory", &o.tmpfs},
       {"volume",
        'v',
-       "SOURCE:TARGET[:ro]",
-       "Bind a file or directory of the host",
+       "[SOURCE:]TARGET[:ro]",
+       "Mount a file or directory of the host, or a volume",
        &o.volumes,
        {},
        Complete::file},
+      {"volumes-from", 0, "CONTAINER[:ro]", "Mount what that container has mounted",
+       &r.volumes_from},
   };
 }
 
@@ -366,6 +370,14 @@ Result<void> read_request(const Session& session, std::vector<std::string> argum
   TRY(read_gpu_driver(o, request));
   for (const std::string& text : o.volumes) {
     request.volumes.push_back(TRY(engine::parse_volume(text, session.working_directory)));
+  }
+  for (const std::string& text : o.mounts) {
+    auto mount = TRY(engine::parse_mount(text));
+    if (auto* volume = std::get_if<engine::Volume>(&mount)) {
+      request.volumes.push_back(std::move(*volume));
+    } else {
+      request.tmpfs.push_back(std::move(std::get<engine::Tmpfs>(mount)));
+    }
   }
   for (const std::string& text : o.tmpfs) {
     request.tmpfs.push_back(TRY(engine::parse_tmpfs(text)));

@@ -23,6 +23,7 @@ struct RequestOptions {
   std::vector<std::string> labels;
   std::vector<std::string> devices;
   std::vector<std::string> volumes;
+  std::vector<std::string> mounts;
   std::vector<std::string> tmpfs;
   engine::NetworkFlags network;
   std::string pull = "missing";

@@ -10,13 +10,13 @@ namespace {
 
 struct Options {
   engine::EndOptions end;
-  bool volumes = false;  // there are no anonymous ones
+  bool volumes = false;
 };
 
 FlagTable flags(Options& o) {
   return {
       {"force", 'f', "", "Kill a running container first; a missing one is no error", &o.end.force},
-      {"volumes", 'v', "", "Remove anonymous volumes; there are none yet", &o.volumes}};
+      {"volumes", 'v', "", "Remove its anonymous volumes too", &o.volumes}};
 }
 
 Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
@@ -32,8 +32,10 @@ Result<int> run(Session& session, const Options& o, std::vector<std::string> arg
   });
   // What the container's users have written belongs to ids that only a namespace of ours has.
   TRY(engine::settle(engine::Needs::user_namespace, session.report));
+  using engine::AnonymousVolumes;
+  auto volumes = o.volumes ? AnonymousVolumes::remove : AnonymousVolumes::keep;
   int removing = for_each_argument(session, names, [&](const std::string& name) -> Result<void> {
-    TRY(engine::remove_container(session.context, ids[name]));
+    TRY(engine::remove_container(session.context, ids[name], volumes));
     print(session, name + "\n");
     return {};
   });

@@ -1,1 +1,1 @@
-125 berth run --volume /only-one debian
+125 berth run --volume only-one debian

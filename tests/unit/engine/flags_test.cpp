@@ -20,7 +20,7 @@ TEST(ParseVolume, reads_source_destination_and_options) {
   EXPECT_EQ(*parse_volume("/data:/mnt/:ro,rslave", "/home"),
             (Volume{"/data", "/mnt", true, "rslave"}));
   EXPECT_EQ(*parse_volume("/data:/mnt:rw,Z", "/home"),
-            (Volume{"/data", "/mnt", false, "rprivate"}));
+            (Volume{.source = "/data", .destination = "/mnt", .relabel = Relabel::own}));
 }
 
 TEST(ParseVolume, takes_relative_sources_below_the_working_directory) {
@@ -30,16 +30,75 @@ TEST(ParseVolume, takes_relative_sources_below_the_working_directory) {
 
 TEST(ParseVolume, says_what_is_wrong) {
   auto line = [](const char* text) { return to_line(parse_volume(text, "/").error()); };
-  EXPECT_EQ(line("/data"),
-            "volume '/data': expected SOURCE:DESTINATION[:ro]; try: -v /data:/data:ro");
+  for (const char* text : {"data", ":/mnt", "/data:", "/a:/b:ro:x", ""}) {
+    EXPECT_EQ(line(text), "volume '" + std::string(text) +
+                              "': expected [SOURCE:]DESTINATION[:ro]; try: -v /data:/data:ro");
+  }
   EXPECT_EQ(line("/data:mnt"), "volume 'mnt': the path is not absolute");
   EXPECT_EQ(line("/data:/"), "volume '/': the container's root cannot be mounted over");
   EXPECT_EQ(line("/data:/mnt:readonly"),
             "volume '/data:/mnt:readonly': unknown option 'readonly'; try: ro, rw or a propagation "
             "such as rslave");
-  EXPECT_EQ(line("cache:/mnt"),
-            "volume 'cache:/mnt': named volumes are not supported; try: an absolute path on the "
-            "host, or ./cache");
+  EXPECT_EQ(line("a:/mnt"),
+            "volume 'a:/mnt': volume name is too short, names should be at least two alphanumeric "
+            "characters");
+  EXPECT_EQ(line("some/where:/mnt"),
+            "volume 'some/where:/mnt': 'some/where' includes invalid characters for a local volume "
+            "name, only \"[a-zA-Z0-9][a-zA-Z0-9_.-]\" are allowed. If you intended to pass a host "
+            "directory, use absolute path");
+}
+
+TEST(ParseVolume, takes_a_name_or_none) {
+  EXPECT_EQ(*parse_volume("cache:/mnt:nocopy,ro", "/"),
+            (Volume{.destination = "/mnt", .read_only = true, .name = "cache", .no_copy = true}));
+  EXPECT_EQ(*parse_volume("/mnt", "/"), (Volume{.destination = "/mnt", .anonymous = true}));
+}
+
+TEST(ParseMount, reads_the_three_types) {
+  EXPECT_EQ(
+      std::get<Volume>(*parse_mount("type=bind,src=/a,dst=/b,readonly,bind-propagation=shared,"
+                                    "bind-nonrecursive")),
+      (Volume{.source = "/a",
+              .destination = "/b",
+              .read_only = true,
+              .propagation = "shared",
+              .must_exist = true,
+              .non_recursive = true}));
+  EXPECT_EQ(
+      std::get<Volume>(*parse_mount("source=cache,target=/b,ro=false,volume-nocopy=1,"
+                                    "volume-label=a=1")),
+      (Volume{.destination = "/b", .name = "cache", .no_copy = true, .labels = {{"a", "1"}}}));
+  EXPECT_TRUE(std::get<Volume>(*parse_mount("type=volume,target=/b")).anonymous);
+  EXPECT_EQ(std::get<Tmpfs>(*parse_mount("type=tmpfs,dst=/b,tmpfs-size=1m,tmpfs-mode=1770,ro")),
+            (Tmpfs{"/b", {"size=1048576", "mode=1770", "ro"}}));
+  EXPECT_EQ(std::get<Volume>(*parse_mount("type=bind,\"src=/a,b\",dst=/c")).source, "/a,b");
+}
+
+TEST(ParseMount, says_what_is_wrong_in_docker_s_words) {
+  auto line = [](const char* text) {
+    auto parsed = parse_mount(text);
+    std::string said = parsed.ok() ? "read" : to_line(parsed.error());
+    std::string start = "mount '" + std::string(text) + "': ";
+    return said.starts_with(start) ? said.substr(start.size()) : said;
+  };
+  EXPECT_EQ(line("type=bind,src=/a"), "target is required");
+  EXPECT_EQ(line("type=bind,dst=/a"),
+            "invalid mount config for type \"bind\": field Source must not be empty");
+  EXPECT_EQ(line("type=bind,src=a,dst=/a"),
+            "invalid mount config for type \"bind\": invalid mount path: 'a' mount path must be "
+            "absolute");
+  EXPECT_EQ(line("type=nfs,dst=/a"), "mount type unknown: 'nfs'");
+  EXPECT_EQ(line("dst=/a,colour=red"), "unexpected key 'colour'");
+  EXPECT_EQ(line("dst=/a,source"), "invalid field 'source' must be a key=value pair");
+  EXPECT_EQ(line("type=bind,src=/a,dst=/b,volume-nocopy"),
+            "cannot mix 'volume-*' options with mount type 'bind'");
+  EXPECT_EQ(line("dst=/b,tmpfs-size=1m"), "cannot mix 'tmpfs-*' options with mount type 'volume'");
+  EXPECT_EQ(line("dst=/b,readonly=maybe"), "invalid value for readonly: maybe");
+  EXPECT_EQ(line("dst=/b,volume-driver=nfs"),
+            "volume-driver is not supported: there is the local driver alone");
+  EXPECT_EQ(line("\"dst=/b"), "a quote is not closed");
+  EXPECT_EQ(line("dst=/"), "mount '/': the container's root cannot be mounted over");
+  EXPECT_EQ(line(""), "invalid field '' must be a key=value pair");
 }
 
 TEST(ParseTmpfs, reads_destination_and_options) {

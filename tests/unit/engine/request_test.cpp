@@ -76,7 +76,8 @@ Limits full_limits() {
 }
 
 Volume full_volume() {
-  return {"/data", "/mnt", true, "rslave", "cache", true, true, true, true, Relabel::own};
+  return {"/data", "/mnt", true, "rslave",     "cache",     true,
+          true,    true,   true, Relabel::own, {{"a", "1"}}};
 }
 
 Security full_security() {

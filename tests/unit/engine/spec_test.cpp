@@ -20,6 +20,7 @@ class MakeSpec : public testing::Test {
     SpecInputs inputs{
         request_, identity_, "f00d", "/store/containers/f00d", {"/top", "/bottom"}, "box", user_,
         {"sh"},   {"A=1"},   "/work"};
+    inputs.store = "/store";
     inputs.confinement = *confine(request_.security, {});
     return make_spec(inputs);
   }
@@ -94,11 +95,22 @@ TEST_F(MakeSpec, mounts_parents_before_what_lies_below_them) {
   request_.tmpfs = {{"/mnt/a", {"size=1m"}}};
   oci::Spec spec = make();
   std::vector<std::string> last;
-  for (size_t i = spec.mounts.size() - 3; i < spec.mounts.size(); ++i) {
-    last.push_back(spec.mounts[i].destination);
+  for (const oci::Mount& mount : spec.mounts) {
+    if (mount.destination.starts_with("/mnt")) last.push_back(mount.destination);
   }
   EXPECT_THAT(last, ElementsAre("/mnt", "/mnt/a", "/mnt/a/b"));
   EXPECT_THAT(find(spec, "/mnt/a")->options, ElementsAre("nosuid", "nodev", "noexec", "size=1m"));
+}
+
+TEST_F(MakeSpec, lays_its_own_files_over_a_volume_at_etc) {
+  request_.volumes = {{.destination = "/etc", .name = "settings"}};
+  oci::Spec spec = make();
+  auto place = [&](std::string_view destination) {
+    return std::find_if(spec.mounts.begin(), spec.mounts.end(),
+                        [&](const oci::Mount& mount) { return mount.destination == destination; });
+  };
+  EXPECT_EQ(place("/etc")->source, "/store/volumes/settings/_data");
+  EXPECT_LT(place("/etc"), place("/etc/hosts"));
 }
 
 TEST_F(MakeSpec, gives_fourteen_capabilities_to_root_and_only_bounds_others) {

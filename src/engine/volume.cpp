@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/volume.hpp"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "base/text.hpp"
+
+namespace berth::engine {
+namespace {
+
+constexpr std::array<std::string_view, 6> kPropagations = {"rprivate", "private", "rshared",
+                                                           "shared",   "rslave",  "slave"};
+
+bool is_propagation(std::string_view word) {
+  return std::find(kPropagations.begin(), kPropagations.end(), word) != kPropagations.end();
+}
+
+Result<std::string> parse_destination(std::string_view text, std::string_view flag) {
+  if (!text.starts_with('/')) {
+    return make_error(Kind::usage,
+                      std::string(flag) + " " + quoted(text) + ": the path is not absolute");
+  }
+  std::string clean(text);
+  while (clean.size() > 1 && clean.ends_with('/')) clean.pop_back();
+  if (clean == "/") {
+    return make_error(Kind::usage, std::string(flag) + " " + quoted(text) +
+                                       ": the container's root cannot be mounted over");
+  }
+  return clean;
+}
+
+bool is_here(std::string_view source) {
+  return source == "." || source == ".." || source.starts_with("./") || source.starts_with("../");
+}
+
+Result<void> take_option(std::string_view option, std::string_view text, Volume& volume) {
+  if (option == "ro") {
+    volume.read_only = true;
+  } else if (option == "nocopy") {
+    volume.no_copy = true;
+  } else if (option == "z" || option == "Z") {
+    volume.relabel = option == "z" ? Relabel::shared : Relabel::own;
+  } else if (is_propagation(option)) {
+    volume.propagation = option;
+  } else if (option != "rw") {
+    return make_error(Kind::usage, "volume " + quoted(text) + ": unknown option " + quoted(option),
+                      "ro, rw or a propagation such as rslave");
+  }
+  return {};
+}
+
+// ---- --mount ------------------------------------------------------------------------------------
+
+Error wrong(std::string_view text, const std::string& why) {
+  return make_error(Kind::usage, "mount " + quoted(text) + ": " + why);
+}
+
+/// The words of one CSV record; a quote lets a value have commas.
+Result<std::vector<std::string>> split_record(std::string_view text) {
+  std::vector<std::string> words(1);
+  bool inside = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    char c = text[i];
+    if (c == '"' && inside && i + 1 < text.size() && text[i + 1] == '"') {
+      words.back() += c;
+      ++i;
+    } else if (c == '"' && (inside || words.back().empty())) {
+      inside = !inside;
+    } else if (c == ',' && !inside) {
+      words.emplace_back();
+    } else {
+      words.back() += c;
+    }
+  }
+  if (inside) return wrong(text, "a quote is not closed");
+  return words;
+}
+
+class MountParser {
+ public:
+  explicit MountParser(std::string_view text) : text_(text) {}
+  Result<std::variant<Volume, Tmpfs>> parse();
+
+ private:
+  Result<void> take(const std::string& word);
+  Result<void> take_pair(const std::string& key, const std::string& value);
+  Result<bool> flag(const std::string& key, const std::string& value) const;
+  Result<void> check_kind() const;
+  Result<Volume> bind();
+  Result<Volume> volume();
+  Tmpfs tmpfs();
+
+  std::string_view text_;
+  std::string type_ = "volume";
+  std::string source_;
+  std::string target_;
+  Volume mount_;
+  std::vector<std::string> tmpfs_options_;
+  bool for_bind_ = false;
+  bool for_volume_ = false;
+};
+
+Result<bool> MountParser::flag(const std::string& key, const std::string& value) const {
+  if (value.empty() || value == "true" || value == "1") return true;
+  if (value == "false" || value == "0") return false;
+  return wrong(text_, "invalid value for " + key + ": " + escape_controls(value));
+}
+
+Result<void> MountParser::take_pair(const std::string& key, const std::string& value) {
+  if (key == "type") {
+    type_ = to_lower(value);
+  } else if (key == "source" || key == "src") {
+    source_ = value;
+  } else if (key == "target" || key == "dst" || key == "destination") {
+    target_ = value;
+  } else if (key == "readonly" || key == "ro") {
+    mount_.read_only = TRY(flag(key, value));
+  } else if (key == "bind-propagation") {
+    for_bind_ = true;
+    if (!is_propagation(value)) return wrong(text_, "invalid propagation " + quoted(value));
+    mount_.propagation = value;
+  } else if (key == "bind-nonrecursive") {
+    for_bind_ = true;
+    mount_.non_recursive = TRY(flag(key, value));
+  } else if (key == "volume-nocopy") {
+    for_volume_ = true;
+    mount_.no_copy = TRY(flag(key, value));
+  } else if (key == "volume-label") {
+    for_volume_ = true;
+    size_t equals = value.find('=');
+    mount_.labels[value.substr(0, equals)] =
+        equals == std::string::npos ? "" : value.substr(equals + 1);
+  } else if (key == "volume-driver" && (value.empty() || value == "local")) {
+    for_volume_ = true;
+  } else if (key == "volume-driver" || key == "volume-opt") {
+    return wrong(text_, key + " is not supported: there is the local driver alone");
+  } else if (key == "tmpfs-size") {
+    auto bytes = parse_bytes(value);
+    if (!bytes) return wrong(text_, "invalid value for " + key + ": " + escape_controls(value));
+    tmpfs_options_.push_back("size=" + std::to_string(*bytes));
+  } else if (key == "tmpfs-mode") {
+    bool octal = !value.empty() && value.find_first_not_of("01234567") == std::string::npos;
+    if (!octal) return wrong(text_, "invalid value for " + key + ": " + escape_controls(value));
+    tmpfs_options_.push_back("mode=" + value);
+  } else if (key != "consistency") {  // of Docker on other systems
+    return wrong(text_, "unexpected key '" + escape_controls(key) + "'");
+  }
+  return {};
+}
+
+Result<void> MountParser::take(const std::string& word) {
+  static constexpr std::array<std::string_view, 4> kAlone = {"readonly", "ro", "volume-nocopy",
+                                                             "bind-nonrecursive"};
+  size_t equals = word.find('=');
+  std::string key = to_lower(word.substr(0, equals));
+  if (equals != std::string::npos) return take_pair(key, word.substr(equals + 1));
+  if (std::find(kAlone.begin(), kAlone.end(), key) != kAlone.end()) return take_pair(key, "");
+  return wrong(text_, "invalid field '" + escape_controls(word) + "' must be a key=value pair");
+}
+
+Result<void> MountParser::check_kind() const {
+  auto mixed = [&](const char* options) {
+    return wrong(
+        text_, std::string("cannot mix '") + options + "' options with mount type '" + type_ + "'");
+  };
+  if (type_ != "bind" && type_ != "volume" && type_ != "tmpfs") {
+    return wrong(text_, "mount type unknown: " + quoted(type_));
+  }
+  if (target_.empty()) return wrong(text_, "target is required");
+  if (for_bind_ && type_ != "bind") return mixed("bind-*");
+  if (for_volume_ && type_ != "volume") return mixed("volume-*");
+  if (!tmpfs_options_.empty() && type_ != "tmpfs") return mixed("tmpfs-*");
+  return {};
+}
+
+Result<Volume> MountParser::bind() {
+  if (!source_.starts_with('/')) {
+    return wrong(text_, "invalid mount config for type \"bind\": " +
+                            (source_.empty() ? std::string("field Source must not be empty")
+                                             : "invalid mount path: '" + source_ +
+                                                   "' mount path must be absolute"));
+  }
+  mount_.source = source_;
+  mount_.must_exist = true;
+  return mount_;
+}
+
+Result<Volume> MountParser::volume() {
+  mount_.anonymous = source_.empty();
+  if (!source_.empty()) TRY(check_volume_name(source_));
+  mount_.name = source_;
+  return mount_;
+}
+
+Tmpfs MountParser::tmpfs() {
+  if (mount_.read_only) tmpfs_options_.emplace_back("ro");
+  return Tmpfs{mount_.destination, tmpfs_options_};
+}
+
+Result<std::variant<Volume, Tmpfs>> MountParser::parse() {
+  for (const std::string& word : TRY(split_record(text_))) TRY(take(word));
+  TRY(check_kind());
+  mount_.destination = TRY(parse_destination(target_, "mount"));
+  if (type_ == "tmpfs") {
+    if (!source_.empty()) return wrong(text_, "a tmpfs has no source");
+    return std::variant<Volume, Tmpfs>(tmpfs());
+  }
+  Volume made = type_ == "bind" ? TRY(bind()) : TRY(volume());
+  return std::variant<Volume, Tmpfs>(std::move(made));
+}
+
+}  // namespace
+
+Result<void> check_volume_name(std::string_view name) {
+  auto plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+  };
+  bool good = name.size() >= 2 && name.size() <= 255 && plain(name[0]) &&
+              std::all_of(name.begin(), name.end(),
+                          [&](char c) { return plain(c) || c == '_' || c == '.' || c == '-'; });
+  if (good) return {};
+  if (name.size() == 1 && plain(name[0])) {
+    return make_error(Kind::usage,
+                      "volume name is too short, names should be at least two alphanumeric "
+                      "characters");
+  }
+  return make_error(Kind::usage,
+                    quoted(name) +
+                        " includes invalid characters for a local volume name, only "
+                        "\"[a-zA-Z0-9][a-zA-Z0-9_.-]\" are allowed. If you intended to pass a host "
+                        "directory, use absolute path");
+}
+
+Result<Volume> parse_volume(std::string_view text, std::string_view working_directory) {
+  auto parts = split(text, ':');
+  bool alone = parts.size() == 1 && text.starts_with('/');
+  bool pair = (parts.size() == 2 || parts.size() == 3) && !parts[0].empty() && !parts[1].empty();
+  if (!alone && !pair) {
+    return make_error(Kind::usage,
+                      "volume " + quoted(text) + ": expected [SOURCE:]DESTINATION[:ro]",
+                      "-v /data:/data:ro");
+  }
+  Volume volume;
+  if (alone) {
+    volume.anonymous = true;
+    volume.destination = TRY(parse_destination(text, "volume"));
+    return volume;
+  }
+  if (is_here(parts[0])) {
+    volume.source = std::string(working_directory) + "/" + std::string(parts[0]);
+  } else if (parts[0].starts_with('/')) {
+    volume.source = parts[0];
+  } else {
+    TRY_CTX(check_volume_name(parts[0]), "volume " + quoted(text));
+    volume.name = parts[0];
+  }
+  volume.destination = TRY(parse_destination(parts[1], "volume"));
+  if (parts.size() < 3) return volume;
+  for (std::string_view option : split(parts[2], ',')) TRY(take_option(option, text, volume));
+  return volume;
+}
+
+Result<Tmpfs> parse_tmpfs(std::string_view text) {
+  size_t colon = text.find(':');
+  Tmpfs tmpfs;
+  tmpfs.destination = TRY(parse_destination(text.substr(0, colon), "tmpfs"));
+  if (colon == std::string_view::npos) return tmpfs;
+  for (std::string_view option : split(text.substr(colon + 1), ',')) {
+    if (option.empty()) {
+      return make_error(Kind::usage, "tmpfs " + quoted(text) + ": an option is empty");
+    }
+    tmpfs.options.emplace_back(option);
+  }
+  return tmpfs;
+}
+
+Result<std::variant<Volume, Tmpfs>> parse_mount(std::string_view text) {
+  return MountParser(text).parse();
+}
+
+}  // namespace berth::engine

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/volumes.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/text.hpp"
+#include "engine/container_directory.hpp"
+#include "engine/containers.hpp"
+#include "engine/layer_view.hpp"
+#include "engine/new_container.hpp"
+#include "engine/spec.hpp"
+#include "json/fields.hpp"
+#include "sys/file.hpp"
+
+namespace berth::engine {
+namespace {
+
+constexpr const char* kRecord = "volume.json";
+constexpr const char* kData = "_data";
+/// There while a volume is filled: what a killed process left is thrown away.
+constexpr const char* kFilling = "filling";
+constexpr size_t kMaxRecord = size_t{1} << 20;
+constexpr size_t kMaxConfig = size_t{16} << 20;
+
+std::string volumes_directory(const std::string& root) {
+  return root + "/volumes";
+}
+
+/// A volume's directory with its lock, which goes with this object.
+Result<std::optional<sys::Fd>> lock_volume(const Context& context, const std::string& name) {
+  std::string path = volumes_directory(context.paths.root) + "/" + name;
+  while (true) {
+    auto directory =
+        TRY(sys::open_if_exists(sys::cwd(), path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
+    if (!directory) return std::optional<sys::Fd>();
+    TRY(sys::wait_lock(*directory, sys::LockMode::exclusive, path));
+    // Who had the lock may have removed it.
+    struct stat locked = TRY(sys::stat_fd(*directory, path));
+    auto there = TRY(sys::stat_entry(sys::cwd(), path));
+    if (there && there->st_ino == locked.st_ino) return directory;
+  }
+}
+
+Result<VolumeRecord> read_record(const sys::Fd& directory, const std::string& name) {
+  std::string text = TRY(sys::read_file(directory, kRecord, kMaxRecord));
+  return json::read<VolumeRecord>(text, "volume " + quoted(name));
+}
+
+Result<void> empty_directory(const sys::Fd& directory) {
+  for (const std::string& entry : TRY(sys::list_directory(directory, "."))) {
+    TRY(sys::remove_tree(directory, entry));
+  }
+  return {};
+}
+
+Result<void> fill(const Context& context, const Volume& volume, const LayerView& view) {
+  auto directory = TRY(lock_volume(context, volume.name));
+  if (!directory) return make_error(Kind::busy, "volume " + quoted(volume.name) + " is removed");
+  sys::Fd data = TRY(sys::open_at(*directory, kData, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
+  bool torn = TRY(sys::stat_entry(*directory, kFilling)).has_value();
+  if (torn) TRY(empty_directory(data));
+  // More than one entry is an error of this call, and enough to know.
+  auto entries = sys::list_directory(data, ".", 1);
+  if (!entries.ok() || !entries->empty()) return {};
+  TRY(sys::write_file(*directory, kFilling, "", 0600));
+  TRY(view.copy_tree(volume.destination, data));
+  return sys::remove_entry(*directory, kFilling);
+}
+
+/// Removes the anonymous volumes that `is_to_go` picks; what fails is told to who debugs.
+template <class Pick>
+void remove_anonymous(const Context& context, const Pick& is_to_go) {
+  constexpr size_t kMadeUp = 64;  // digits of a name
+  std::string all = volumes_directory(context.paths.root);
+  auto directory = sys::open_if_exists(sys::cwd(), all, O_RDONLY | O_DIRECTORY);
+  if (!directory.ok() || !*directory) return;
+  auto names = sys::list_directory(**directory, ".");
+  if (!names.ok()) return;
+  for (const std::string& name : *names) {
+    // Of a removal that was killed.
+    if (name.starts_with(".gone-")) static_cast<void>(sys::remove_tree(**directory, name).ok());
+    if (name.size() != kMadeUp) continue;
+    auto record = find_volume(context, name);
+    bool picked = record.ok() && *record && (*record)->anonymous && is_to_go(**record);
+    if (!picked) continue;
+    auto removed = remove_volume(context, name);
+    if (!removed.ok()) context.log.debug(to_line(removed.error()) + ", ignoring");
+  }
+}
+
+bool is_taken(const RunRequest& request, const std::string& destination) {
+  auto is_there = [&](const auto& mount) { return mount.destination == destination; };
+  return std::any_of(request.volumes.begin(), request.volumes.end(), is_there) ||
+         std::any_of(request.tmpfs.begin(), request.tmpfs.end(), is_there);
+}
+
+Result<RunRequest> request_of(const Context& context, const ContainerSummary& container) {
+  Lifetime lifetime = container.remove ? Lifetime::removed : Lifetime::kept;
+  std::string path = container_files(context.paths, container.id, lifetime) + "/" + kRequestFile;
+  auto text = TRY(sys::read_file_if_exists(sys::cwd(), path, kMaxConfig));
+  if (!text) {
+    return make_error(Kind::unsupported,
+                      "container " + quoted(container.name) + " keeps no list of its volumes",
+                      "-d when it is started, or without --rm");
+  }
+  return parse_run_request(*text);
+}
+
+// "NAME", "NAME:ro", "NAME:rw"; z and Z change nothing of what the other container has.
+Result<void> take_from(const Context& context, const std::string& text, RunRequest& request) {
+  size_t colon = text.find(':');
+  std::string mode = colon == std::string::npos ? "" : text.substr(colon + 1);
+  if (mode != "" && mode != "ro" && mode != "rw" && mode != "z" && mode != "Z") {
+    return make_error(Kind::usage, "invalid mode: " + escape_controls(mode) +
+                                       " for --volumes-from " + quoted(text));
+  }
+  ContainerSummary container = TRY(get_container(context, text.substr(0, colon)));
+  RunRequest other = TRY_CTX(request_of(context, container), "--volumes-from " + quoted(text));
+  for (Volume& volume : other.volumes) {
+    if (is_taken(request, volume.destination)) continue;
+    volume.read_only |= mode == "ro";
+    request.volumes.push_back(std::move(volume));
+  }
+  return {};
+}
+
+Result<void> check_places(const RunRequest& request) {
+  std::vector<std::string> places;
+  for (const Volume& volume : request.volumes) places.push_back(volume.destination);
+  for (const Tmpfs& tmpfs : request.tmpfs) places.push_back(tmpfs.destination);
+  std::sort(places.begin(), places.end());
+  auto twice = std::adjacent_find(places.begin(), places.end());
+  if (twice == places.end()) return {};
+  return make_error(Kind::usage, "Duplicate mount point: " + *twice);
+}
+
+/// What an image says is foreign: a path that is none is passed over.
+std::optional<std::string> place_of(const std::string& declared) {
+  std::string path = declared;
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  bool good = path.starts_with('/') && path != "/" && (path + "/").find("/../") == path.npos &&
+              path.find('\0') == path.npos;
+  return good ? std::optional<std::string>(path) : std::nullopt;
+}
+
+}  // namespace
+
+std::string volume_data(const std::string& root, const std::string& name) {
+  return volumes_directory(root) + "/" + name + "/" + kData;
+}
+
+Result<VolumeRecord> make_volume(const Context& context, VolumeRecord wish) {
+  if (wish.driver != "local") {
+    return make_error(Kind::unsupported,
+                      "volume driver " + quoted(wish.driver) + ": volumes are local");
+  }
+  if (!wish.options.empty()) {
+    return make_error(
+        Kind::unsupported,
+        "option " + quoted(wish.options.begin()->first) + " of a volume: the local driver has none",
+        "-v SOURCE:TARGET for a directory of the host");
+  }
+  if (wish.name.empty()) {
+    wish.name = sys::random_hex(32);
+    wish.anonymous = true;
+  }
+  TRY(check_volume_name(wish.name));
+  if (auto found = TRY(find_volume(context, wish.name))) return std::move(*found);
+  wish.created_ns = nanoseconds_now();
+  std::string all = volumes_directory(context.paths.root);
+  TRY(sys::make_directory(sys::cwd(), all, 0700));
+  sys::Fd directory = TRY(sys::open_at(sys::cwd(), all, O_RDONLY | O_DIRECTORY));
+  // Whole before it has its name: nobody sees half of one.
+  std::string staging = ".new-" + sys::random_hex(16);
+  TRY(sys::make_directory(directory, staging, 0700));
+  auto write = [&]() -> Result<void> {
+    TRY(sys::make_directory(directory, staging + "/" + kData, 0755));
+    TRY(sys::write_file(directory, staging + "/" + kRecord, json::write(wish), 0600));
+    return sys::rename_new(directory, staging, directory, wish.name);
+  };
+  auto written = write();
+  if (written.ok()) return wish;
+  static_cast<void>(sys::remove_tree(directory, staging).ok());
+  if (written.error().kind != Kind::exists) return std::move(written).error();
+  auto other = TRY(find_volume(context, wish.name));  // somebody was faster
+  if (!other) return std::move(written).error();
+  return std::move(*other);
+}
+
+Result<std::optional<VolumeRecord>> find_volume(const Context& context, const std::string& name) {
+  if (!check_volume_name(name).ok()) return std::optional<VolumeRecord>();
+  auto directory =
+      TRY(sys::open_if_exists(sys::cwd(), volumes_directory(context.paths.root) + "/" + name,
+                              O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
+  if (!directory) return std::optional<VolumeRecord>();
+  VolumeRecord record = TRY(read_record(*directory, name));
+  return std::optional<VolumeRecord>(std::move(record));
+}
+
+Result<std::vector<VolumeRecord>> list_volumes(const Context& context) {
+  std::vector<VolumeRecord> out;
+  auto directory = TRY(sys::open_if_exists(sys::cwd(), volumes_directory(context.paths.root),
+                                           O_RDONLY | O_DIRECTORY));
+  if (!directory) return out;
+  for (const std::string& name : TRY(sys::list_directory(*directory, "."))) {
+    auto found = find_volume(context, name);
+    // One that is removed meanwhile is none.
+    if (found.ok() && *found) out.push_back(std::move(**found));
+  }
+  return out;
+}
+
+Result<std::vector<std::string>> containers_with(const Paths& paths, const std::string& needle) {
+  static constexpr std::array kLifetimes = {Lifetime::kept, Lifetime::removed};
+  std::vector<std::string> out;
+  for (std::string& id : TRY(container_ids(paths.root))) {
+    bool without = std::any_of(kLifetimes.begin(), kLifetimes.end(), [&](Lifetime lifetime) {
+      std::string bundle =
+          container_files(paths, id, lifetime) + "/" + std::string(kBundleDirectory);
+      auto config = sys::read_file_if_exists(sys::cwd(), bundle + "/config.json", kMaxConfig);
+      return config.ok() && *config && (*config)->find(needle) == std::string::npos;
+    });
+    if (!without) out.push_back(std::move(id));
+  }
+  return out;
+}
+
+Result<std::vector<std::string>> containers_of_volume(const Context& context,
+                                                      const std::string& name) {
+  return containers_with(context.paths, "/volumes/" + name + "/" + kData);
+}
+
+Result<void> remove_volume(const Context& context, const std::string& name) {
+  auto directory = TRY(lock_volume(context, name));
+  if (!directory || !check_volume_name(name).ok()) {
+    return make_error(Kind::not_found, "no such volume: " + escape_controls(name));
+  }
+  auto users = TRY(containers_of_volume(context, name));
+  if (!users.empty()) {
+    return make_error(Kind::busy, "remove " + escape_controls(name) + ": volume is in use - [" +
+                                      join(users, ", ") + "]");
+  }
+  // Out of its name first: nobody finds half of it.
+  sys::Fd all =
+      TRY(sys::open_at(sys::cwd(), volumes_directory(context.paths.root), O_RDONLY | O_DIRECTORY));
+  std::string going = ".gone-" + sys::random_hex(16);
+  TRY(sys::rename(all, name, all, going));
+  return sys::remove_tree(all, going);
+}
+
+void remove_volumes_of(const Context& context, const std::string& id) {
+  remove_anonymous(context, [&](const VolumeRecord& volume) { return volume.container == id; });
+}
+
+void sweep_volumes(const Context& context) {
+  remove_anonymous(context, [&](const VolumeRecord& volume) {
+    if (!volume.goes_with_it || volume.container.empty()) return false;
+    auto there = sys::stat_entry(sys::cwd(), container_path(context.paths, volume.container));
+    return there.ok() && !*there;
+  });
+}
+
+Result<void> complete_volumes(const Context& context, const oci::ContainerDefaults& image,
+                              RunRequest& request) {
+  TRY(check_places(request));
+  for (const std::string& other : request.volumes_from) TRY(take_from(context, other, request));
+  for (const auto& [declared, nothing] : image.volumes) {
+    auto place = place_of(declared);
+    if (!place || is_taken(request, *place)) continue;
+    Volume volume;
+    volume.destination = std::move(*place);
+    volume.anonymous = true;
+    request.volumes.push_back(std::move(volume));
+  }
+  for (Volume& volume : request.volumes) {
+    if (volume.anonymous && volume.name.empty()) volume.name = sys::random_hex(32);
+  }
+  return {};
+}
+
+Result<void> provide_volumes(const Context& context, const RunRequest& request,
+                             const Draft& draft) {
+  bool any = std::any_of(request.volumes.begin(), request.volumes.end(),
+                         [](const Volume& volume) { return !volume.name.empty(); });
+  if (!any) return {};
+  LayerView view = TRY(LayerView::open(draft.layers));
+  for (const Volume& volume : request.volumes) {
+    if (volume.name.empty()) continue;
+    VolumeRecord wish;
+    wish.name = volume.name;
+    wish.labels = volume.labels;
+    wish.anonymous = volume.anonymous;
+    if (volume.anonymous) wish.container = draft.id;
+    wish.goes_with_it = volume.anonymous && request.remove;
+    TRY_CTX(make_volume(context, std::move(wish)), "cannot make volume " + quoted(volume.name));
+    if (volume.no_copy) continue;
+    TRY_CTX(fill(context, volume, view), "cannot fill volume " + quoted(volume.name));
+  }
+  return {};
+}
+
+}  // namespace berth::engine
