@@ -169,8 +169,7 @@ FlagTable storage_flags(RequestOptions& o) {
   return {
       {"read-only", 0, "", "Make the root file system read-only", &r.read_only},
       {"shm-size", 0, "BYTES", "The size of /dev/shm (64m)", read_bytes(r.shm_bytes)},
-      {"mount", 0, "OPTIONS", "type=bind|volume|tmpfs,source=SOURCE,target=TARGET[,ro]",
-       &o.mounts},
+      {"mount", 0, "OPTIONS", "type=bind|volume|tmpfs,source=SOURCE,target=TARGET[,ro]", &o.mounts},
       {"tmpfs", 0, "TARGET[:OPTIONS]", "Mount an empty file system in memory", &o.tmpfs},
       {"volume",
        'v',
