@@ -46,10 +46,6 @@ json::Value number(std::optional<uint64_t> value) {
   return value.value_or(0);
 }
 
-json::Value health_value(const ContainerFacts& facts) {
-  return json::Object{{"Status", facts.state_of_health}, {"FailingStreak", 0}, {"Log", nullptr}};
-}
-
 json::Value state_value(const ContainerFacts& facts) {
   bool alive = facts.state == "running" || facts.state == "paused" || facts.state == "restarting";
   json::Object state{
@@ -68,7 +64,7 @@ json::Value state_value(const ContainerFacts& facts) {
       {"StartedAt", time_text(facts.started)},
       {"FinishedAt", time_text(facts.finished)},
   };
-  if (!facts.state_of_health.empty()) state.emplace_back("Health", health_value(facts));
+  if (facts.health) state.emplace_back("Health", *facts.health);
   return state;
 }
 

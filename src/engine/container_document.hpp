@@ -31,9 +31,9 @@ struct ContainerFacts {
   std::string error;
   int restarts = 0;
   bool remove = false;
-  std::string files;      ///< absolute directory of its /etc files
-  std::string directory;  ///< absolute directory of its layer and log
-  std::string state_of_health;
+  std::string files;                             ///< absolute directory of its /etc files
+  std::string directory;                         ///< absolute directory of its layer and log
+  std::optional<json::Value> health;             ///< of read_health(); none: it has no check
   RunRequest request;                            ///< as asked; empty where none was saved
   std::optional<oci::ImageConfig> image_config;  ///< none: the image is gone, or there is none
   std::vector<std::string> masked_paths;

@@ -6,6 +6,7 @@
 
 #include "base/text.hpp"
 #include "engine/container_directory.hpp"
+#include "engine/health.hpp"
 #include "engine/images.hpp"
 #include "engine/store.hpp"
 #include "engine/tree_size.hpp"
@@ -292,6 +293,7 @@ Result<std::vector<ListedContainer>> query_containers(const Context& context,
     if (!sieve.fits(summary) || !sieve.fits_image(summary, images)) continue;
     ListedContainer listed;
     bool runs = is_alive(summary.state);
+    if (runs && summary.watched) listed.health = health_status(context.paths, summary.id);
     if (query.details || (query.ports && runs) || sieve.needs_details()) {
       listed.details = details_of(context, summary, images);
     }

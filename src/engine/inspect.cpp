@@ -5,6 +5,7 @@
 
 #include "engine/container_directory.hpp"
 #include "engine/container_document.hpp"
+#include "engine/health.hpp"
 #include "engine/spec.hpp"
 #include "engine/store.hpp"
 #include "engine/tree_size.hpp"
@@ -56,6 +57,7 @@ Result<std::string> inspect_container(const Context& context, std::string_view r
   facts.oom_killed = c.oom_killed;
   facts.error = c.error;
   facts.restarts = c.restarts;
+  if (is_alive(c.state) && c.watched) facts.health = read_health(context.paths, c.id);
   facts.remove = c.remove;
   facts.directory = container_path(context.paths, c.id);
   facts.files = container_files(context.paths, c.id, c.remove ? Lifetime::removed : Lifetime::kept);

@@ -8,6 +8,7 @@
 #include "engine/containers.hpp"
 #include "engine/dry_run.hpp"
 #include "engine/explain.hpp"
+#include "engine/health.hpp"
 #include "engine/launch.hpp"
 #include "engine/new_container.hpp"
 #include "engine/settle.hpp"
@@ -31,7 +32,8 @@ RunOutcome outcome_of(const std::string& id, Ended ended) {
 /// A container of this call alone: nobody detaches from it, its output is nobody else's, and it is
 /// gone with its caller. It needs no monitor (docs/decisions/0008).
 bool is_of_this_call(const RunRequest& request, const RunCall& call) {
-  return request.remove && !request.terminal && !call.detach;
+  // Somebody has to run a check that was asked for.
+  return request.remove && !request.terminal && !call.detach && !request.health.command;
 }
 
 Result<RunOutcome> run_in_front(const Context& context, const RunRequest& request,
@@ -82,8 +84,13 @@ Result<RunOutcome> run_watched(const Context& context, const RunRequest& request
   TRY(cid_file.write(id));
   // Now, because the monitor may remove the directory while we would write into it.
   keep_reasons(context, made.draft, made.directory);
-  Watch watch{made.directory, made.record, request.restart, request.name.value_or(id.substr(0, 12)),
-              sys::Fd(),      request.log};
+  Watch watch{made.directory,
+              made.record,
+              request.restart,
+              request.name.value_or(id.substr(0, 12)),
+              sys::Fd(),
+              request.log,
+              health_check(request.health, image.config.config)};
   auto started = [&] {
     undo.commit();
     sweep(context);

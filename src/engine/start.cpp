@@ -12,6 +12,7 @@
 #include "engine/cid_file.hpp"
 #include "engine/containers.hpp"
 #include "engine/detach_keys.hpp"
+#include "engine/health.hpp"
 #include "engine/new_container.hpp"
 #include "engine/settle.hpp"
 #include "engine/store.hpp"
@@ -117,8 +118,12 @@ Result<RunRequest> read_request(const ContainerDirectory& directory) {
   return parse_run_request(text);
 }
 
+struct Drafted {
+  RunRequest request;
+  std::optional<oci::Healthcheck> health;
+};
 /// Decides and writes again what the container was asked to be.
-Result<RunRequest> draft_again(const Context& context, const Startable& startable) {
+Result<Drafted> draft_again(const Context& context, const Startable& startable) {
   const ContainerRecord& record = *startable.files.record;
   RunRequest request = TRY(read_request(startable.directory));
   request.name = record.name;
@@ -128,7 +133,8 @@ Result<RunRequest> draft_again(const Context& context, const Startable& startabl
   TRY(write_config(draft, startable.directory));
   TRY(write_files(request, draft, startable.directory));
   keep_reasons(context, draft, startable.directory);
-  return request;
+  auto health = health_check(request.health, image.config.config);
+  return Drafted{std::move(request), std::move(health)};
 }
 
 // As docker does: a container that could not be started says why.
@@ -234,9 +240,10 @@ Result<RunOutcome> start_container(const Context& context, std::string_view refe
   how.detach_keys = keys;
   if (!startable) return attach_to(context, summary.id, *files.record, how);
 
-  RunRequest request = TRY(draft_again(context, *startable));
+  auto [request, health] = TRY(draft_again(context, *startable));
   Watch watch{startable->directory,    *files.record, request.restart,
-              label_of(*files.record), sys::Fd(),     request.log};
+              label_of(*files.record), sys::Fd(),     request.log,
+              std::move(health)};
   RunOutcome outcome{summary.id, 0, std::nullopt, std::nullopt};
   if (attach) {
     bool runs = false;

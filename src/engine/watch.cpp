@@ -4,6 +4,7 @@
 #include <fcntl.h>
 
 #include "engine/spec.hpp"
+#include "json/fields.hpp"
 #include "monitor/protocol.hpp"
 #include "sys/file.hpp"
 #include "sys/process.hpp"
@@ -84,6 +85,10 @@ Result<void> make_monitor_directory(const Context& context, const Watch& watch) 
   // What a monitor that was killed has left says nothing about this life.
   TRY(sys::remove_tree(sys::cwd(), path));
   TRY(sys::make_directories(sys::cwd(), path, 0700));
+  if (watch.health) {
+    TRY(sys::write_file(sys::cwd(), path + "/" + monitor::kHealthCheckFile,
+                        json::write(*watch.health), 0600));
+  }
   return sys::write_file(sys::cwd(), path + "/" + monitor::kRestartFile,
                          restart_text(watch.restart), 0600);
 }

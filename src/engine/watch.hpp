@@ -9,6 +9,7 @@
 #include "engine/context.hpp"
 #include "engine/launch.hpp"
 #include "engine/request.hpp"
+#include "oci/image_spec.hpp"
 #include "sys/fd.hpp"
 
 namespace berth::engine {
@@ -21,6 +22,7 @@ struct Watch {
   std::string label = {};  ///< what errors call the container instead of its id
   sys::Fd client = {};     ///< of a connection to who is attached from the beginning; may be empty
   LogSettings log = {};
+  std::optional<oci::Healthcheck> health = {};  ///< of health_check()
 };
 
 /// Starts the container, whose bundle is written, with a monitor that takes over the lock. Returns

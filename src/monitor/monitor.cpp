@@ -9,12 +9,14 @@
 #include <array>
 #include <chrono>
 #include <cstring>
+#include <memory>
 #include <vector>
 
 #include "base/text.hpp"
 #include "json/value.hpp"
 #include "logs/writer.hpp"
 #include "monitor/clients.hpp"
+#include "monitor/health.hpp"
 #include "monitor/record.hpp"
 #include "monitor/restart.hpp"
 #include "monitor/streams.hpp"
@@ -82,12 +84,14 @@ class Monitor final : public ClientWishes, public Streams::Sink {
   enum class Watch { nobody, process };
   Result<bool> serve(Watch watch, std::optional<milliseconds> patience);
   void hear_signals();
+  void watch_health();
 
   Options options_;
   sys::Fd directory_;
   sys::Fd state_;
   sys::Fd signals_;
   std::optional<logs::Writer> log_;
+  std::unique_ptr<Health> health_;  ///< none, for most containers
   Streams streams_;
   Clients clients_;
   sys::Process init_;
@@ -181,7 +185,19 @@ Result<void> Monitor::begin() {
   TRY(append_start(options_.files, {init_.pid(), restarts_}));
   // Who ended it while it was being started found nothing to signal.
   if (is_stopped() == Stopped::yes) ignore(init_.signal(SIGKILL));
+  watch_health();
   return {};
+}
+
+void Monitor::watch_health() {
+  auto text = sys::read_file_if_exists(state_, kHealthCheckFile);
+  auto check = text.ok() && *text ? parse_health_check(**text) : std::nullopt;
+  if (!check) return;
+  Health::Runtime runtime{options_.runtime,
+                          {"berth-runtime", "--root", options_.runtime_root, "exec", "--pid-file",
+                           options_.state + "/" + kHealthPidFile, options_.id},
+                          options_.files};
+  health_ = std::make_unique<Health>(std::move(*check), std::move(runtime), state_);
 }
 
 // The monitor before us was killed at any point. What it parked tells how far it had come.
@@ -198,6 +214,7 @@ Result<bool> Monitor::take_over() {
     if (exit_code_) return true;
     if (!hold(parked->pid).ok()) return true;  // its end was told in this moment
     // Whether it was started is not known to us, but to berth-runtime, which refuses the second.
+    if (known.started) watch_health();
     if (!known.started) ignore(begin());
     started_at_ = steady_clock::now();
     return true;
@@ -213,6 +230,7 @@ Result<bool> Monitor::take_orphan() {
   if (!hold(options_.orphan->pid).ok()) return true;
   auto ticks = sys::process_start_time(options_.orphan->pid);
   if (!ticks.ok() || *ticks != options_.orphan->start_ticks) init_.release();
+  if (init_) watch_health();
   started_at_ = steady_clock::now();
   return true;
 }
@@ -230,7 +248,8 @@ void Monitor::hear_signals() {
     auto received = sys::read_signal(signals_);
     if (!received.ok() || !*received) return;
     if ((*received)->number == SIGTERM) ignore(init_.signal(SIGTERM));
-    if ((*received)->number == SIGCHLD) sys::reap_others(init_.pid());
+    if ((*received)->number == SIGCHLD)
+      sys::reap_others(init_.pid(), health_ ? health_->pid() : -1);
   }
 }
 
@@ -244,9 +263,16 @@ Result<bool> Monitor::serve(Watch watch, std::optional<milliseconds> patience) {
   streams_.add_to(entries, clients_.are_ready() ? Output::wanted : Output::full);
   size_t clients = entries.size();
   clients_.add_to(entries, streams_.is_full() ? Clients::Input::full : Clients::Input::wanted);
+  size_t health = entries.size();
+  if (health_) {
+    health_->add_to(entries);
+    patience = std::min(patience.value_or(health_->patience()), health_->patience());
+  }
   TRY(sys::poll(entries, patience));
   if (entries[0].revents != 0) hear_signals();
   std::vector<pollfd> of_streams(entries.begin(), entries.begin() + static_cast<long>(clients));
+  if (health_) health_->serve();
+  entries.resize(health);
   // Clients first: who attaches before a piece comes sees it.
   clients_.serve(entries, clients, *this);
   streams_.serve(of_streams, streams, *this);
@@ -306,6 +332,7 @@ Stopped Monitor::is_stopped() const {
 }
 
 bool Monitor::finish() {
+  health_.reset();
   exit_code_ = find_exit();
   streams_.drain(*this);
   if (log_) log_->finish();

@@ -11,7 +11,9 @@ namespace berth::monitor {
 inline constexpr const char* kAttachSocket = "attach";
 inline constexpr const char* kStoppedFile = "stopped";  ///< is there: a person has ended it
 inline constexpr const char* kRestartFile = "restart";  ///< the restart policy, as --restart has it
-inline constexpr const char* kAdoptedFile = "adopted";  ///< is there: a monitor was killed
+inline constexpr const char* kHealthCheckFile = "healthcheck";  ///< what is to be run, as JSON
+inline constexpr const char* kHealthFile = "health";            ///< what came of it, as JSON
+inline constexpr const char* kAdoptedFile = "adopted";          ///< is there: a monitor was killed
 
 inline constexpr size_t kMaxData = size_t{64} << 10;
 

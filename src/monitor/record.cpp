@@ -70,4 +70,18 @@ Known read_lines(const std::string& files, int32_t pid) {
   return known;
 }
 
+bool is_paused(const std::string& files) {
+  auto text = sys::read_file(sys::cwd(), files + "/container.json");
+  bool paused = false;
+  if (!text.ok()) return paused;
+  for (std::string_view line : split(*text, '\n')) {
+    auto value = json::parse(line, "container.json");
+    if (!value.ok()) continue;
+    if (value->find("started_ns") != nullptr) paused = false;
+    const json::Value* found = value->find("paused");
+    if (found != nullptr) paused = *found == json::Value(true);
+  }
+  return paused;
+}
+
 }  // namespace berth::monitor

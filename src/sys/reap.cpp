@@ -37,12 +37,12 @@ std::optional<ExitStatus> look_at_exit(pid_t pid) {
   return ExitStatus{0, info.si_status};
 }
 
-void reap_others(pid_t kept) {
+void reap_others(pid_t kept, pid_t also) {
   // A process that is to be kept hides those behind it until it was reaped itself: they wait.
   while (true) {
     siginfo_t info{};
     if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) != 0) return;
-    if (info.si_pid == 0 || info.si_pid == kept) return;
+    if (info.si_pid == 0 || info.si_pid == kept || info.si_pid == also) return;
     ::waitpid(info.si_pid, nullptr, __WALL);
   }
 }

@@ -16,9 +16,9 @@ ExitStatus exit_status(int wait_status);
 /// Nothing when it still runs or is no child of ours.  waitid(2) WNOWAIT
 std::optional<ExitStatus> look_at_exit(pid_t pid);
 
-/// Reaps what has ended of our children but for `kept`: a subreaper gets the orphans of containers
-/// that share its pid namespace.
-void reap_others(pid_t kept);
+/// Reaps what has ended of our children but for `kept` and `also`: a subreaper gets the orphans of
+/// containers that share its pid namespace.
+void reap_others(pid_t kept, pid_t also = -1);
 
 /// How the process of `pidfd` ended, somebody's child, whether or not it was reaped since the
 /// handle was opened. Nothing where the kernel does not tell (Linux < 6.15). pidfd_open(2),

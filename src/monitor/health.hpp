@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <poll.h>
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+#include "sys/fd.hpp"
+#include "sys/process.hpp"
+
+namespace berth::monitor {
+
+/// What is to be run in a container, and how often.
+struct HealthCheck {
+  std::vector<std::string> command;
+  std::chrono::nanoseconds interval{0};
+  std::chrono::nanoseconds timeout{0};
+  std::chrono::nanoseconds start_period{0};  ///< failures in it do not count before a success
+  int64_t retries = 0;                       ///< so many failures in a row are one too many
+};
+
+/// What berth has written into kHealthCheckFile; nothing for other text.
+std::optional<HealthCheck> parse_health_check(std::string_view text);
+
+struct HealthResult {
+  int64_t start_ns = 0;  ///< since 1970, as the next
+  int64_t end_ns = 0;
+  int exit_code = 0;  ///< -1: it took too long
+  std::string output;
+};
+
+/// What is known of a container's health, as docker has it.
+struct HealthState {
+  enum class Status { starting, healthy, unhealthy };
+  Status status = Status::starting;
+  int64_t failing_streak = 0;
+  std::vector<HealthResult> log;  ///< the newest last, at most kMaxHealthLog
+
+  /// `lived`: how long the container had run when the check began. Pure.
+  void add(HealthResult result, const HealthCheck& check, std::chrono::nanoseconds lived);
+  /// {"Status":"healthy","FailingStreak":0,"Log":[…]}, as `inspect` shows it.
+  std::string text() const;
+};
+inline constexpr size_t kMaxHealthLog = 5;
+inline constexpr size_t kMaxHealthOutput = 4096;
+
+/// Runs the check of a container again and again, and keeps kHealthFile up to date.
+class Health {
+ public:
+  /// `words`: what comes before the command, "berth-runtime … exec …"; `program` is its path.
+  /// `files`: the container's, which tell whether it is paused.
+  struct Runtime {
+    std::string program;
+    std::vector<std::string> words;
+    std::string files;
+  };
+  Health(HealthCheck check, Runtime runtime, const sys::Fd& state);
+  /// Ends a check that runs.
+  ~Health();
+  Health(const Health&) = delete;
+  Health& operator=(const Health&) = delete;
+
+  /// How long until something is to be done.
+  std::chrono::milliseconds patience() const;
+  /// Appends what has to be waited for.
+  void add_to(std::vector<pollfd>& entries) const;
+  /// Does what is due.
+  void serve();
+  /// The process that runs the check, a child of ours; -1: none.
+  pid_t pid() const { return process_ ? process_.pid() : -1; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  void begin();
+  void collect();
+  void end(int exit_code);
+  void kill();
+
+  HealthCheck check_;
+  Runtime runtime_;
+  const sys::Fd& state_;
+  HealthState known_;
+  Clock::time_point born_ = Clock::now();
+  Clock::time_point next_;  ///< the next check, or the deadline of the one that runs
+  Clock::time_point began_;
+  sys::Process process_;
+  sys::Fd output_;
+  HealthResult result_;
+};
+
+inline constexpr const char* kHealthPidFile = "health.pid";
+
+}  // namespace berth::monitor

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Health checks: what is run in a container again and again, and what ps and inspect say of it."""
+
+import json
+import time
+
+import pytest
+
+SHELL = ("sh", "-c")
+QUICK = ("--health-interval", "200ms", "--health-timeout", "2s")
+
+
+@pytest.fixture(autouse=True)
+def image(berth, busybox):
+    berth.ok("pull", "--quiet", busybox)
+    yield busybox
+    berth.run("rm", "-f", "tug")
+
+
+def wait_until(condition, timeout=15):
+    end = time.monotonic() + timeout
+    while not (value := condition()):
+        assert time.monotonic() < end, "it did not come true in time"
+        time.sleep(0.02)
+    return value
+
+
+def health(berth):
+    return json.loads(berth.ok("inspect", "tug"))[0]["State"].get("Health")
+
+
+def status(berth):
+    return health(berth)["Status"]
+
+
+def test_a_container_is_starting_then_healthy(berth, image):
+    berth.ok("run", "-d", "--name", "tug", "--health-interval", "1s", "--health-cmd", "echo fine",
+             image, "sleep", "1000")
+    assert status(berth) == "starting"
+    assert "(health: starting)" in berth.ok("ps")
+    wait_until(lambda: status(berth) == "healthy")
+    assert "(healthy)" in berth.ok("ps")
+    assert berth.ok("ps", "-q", "--filter", "health=healthy") != ""
+    result = health(berth)["Log"][0]
+    assert (result["ExitCode"], result["Output"]) == (0, "fine\n")
+    assert result["Start"] <= result["End"]
+
+
+def test_failures_in_a_row_make_it_unhealthy_and_a_success_healthy(berth, image):
+    berth.ok("run", "-d", "--name", "tug", *QUICK, "--health-retries", "2", "--health-cmd",
+             "cat /tmp/ok", image, *SHELL, "sleep 4; echo yes > /tmp/ok; sleep 1000")
+    wait_until(lambda: status(berth) == "unhealthy")
+    assert "(unhealthy)" in berth.ok("ps")
+    found = health(berth)
+    assert found["FailingStreak"] >= 2 and len(found["Log"]) <= 5
+    assert found["Log"][-1]["ExitCode"] == 1 and "No such file" in found["Log"][-1]["Output"]
+    wait_until(lambda: status(berth) == "healthy")
+    assert health(berth)["FailingStreak"] == 0
+
+
+def test_a_check_that_takes_too_long_is_killed_in_the_container(berth, image):
+    berth.ok("run", "-d", "--name", "tug", "--health-interval", "300ms", "--health-timeout",
+             "300ms", "--health-retries", "1", "--health-cmd", "exec sleep 777", image, "sleep",
+             "1000")
+    wait_until(lambda: status(berth) == "unhealthy")
+    result = health(berth)["Log"][0]
+    assert result["ExitCode"] == -1
+    assert result["Output"].startswith("Health check exceeded timeout (")
+    assert berth.ok("top", "tug", "-o", "pid,args").count("sleep 777") <= 1
+
+
+def test_the_start_period_forgives(berth, image):
+    berth.ok("run", "-d", "--name", "tug", *QUICK, "--health-retries", "1",
+             "--health-start-period", "60s", "--health-cmd", "false", image, "sleep", "1000")
+    wait_until(lambda: len(health(berth)["Log"]) >= 3)
+    assert status(berth) == "starting"
+
+
+def test_without_a_check_there_is_no_health(berth, image):
+    berth.ok("run", "-d", "--name", "tug", image, "sleep", "1000")
+    assert health(berth) is None
+    assert "health" not in berth.ok("ps")
+
+
+def test_in_front_with_rm_a_check_that_was_asked_for_is_run(berth, image):
+    done = berth.run("run", "--rm", "--name", "tug", *QUICK, "--health-cmd", "touch /tmp/checked",
+                     image, *SHELL, "i=0; until [ -e /tmp/checked ]; do i=$((i+1)); "
+                     "[ $i -lt 100 ] || exit 1; sleep 0.1; done; echo checked")
+    assert (done.returncode, done.stdout) == (0, "checked\n")
+
+
+def test_the_next_start_is_checked_anew(berth, image):
+    berth.ok("run", "-d", "--name", "tug", *QUICK, "--health-cmd", "true", image, "sleep", "1000")
+    wait_until(lambda: status(berth) == "healthy")
+    berth.ok("restart", "-t", "0", "tug")
+    wait_until(lambda: status(berth) == "healthy")
