@@ -36,7 +36,7 @@ const Verb attach_verb{
              .arguments = "CONTAINER",
              .summary = "Look at a running container, and type into it",
              .example = "berth attach web",
-             .complete = Complete::container},
+             .complete = Complete::running},
     .arity = {1, 1},
     .command = [] { return make_command(flags, run); },
 };

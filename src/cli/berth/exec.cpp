@@ -65,7 +65,7 @@ const Verb exec_verb{
              .arguments = "CONTAINER COMMAND [ARG...]",
              .summary = "Run one more command in a running container",
              .example = "berth exec -it web sh",
-             .complete = Complete::container},
+             .complete = Complete::running},
     .arity = {2},
     .needs = engine::Needs::container,
     .flags_end = FlagsEnd::at_first_argument,

@@ -74,7 +74,7 @@ const Verb inspect_verb{
              .arguments = "NAME [NAME...]",
              .summary = "Show all that is known of containers or images, as JSON",
              .example = "berth inspect debian:12",
-             .complete = Complete::image},
+             .complete = Complete::object},
     .arity = {1},
     .command = [] { return make_command(flags, run); },
 };

@@ -36,7 +36,7 @@ const Verb kill_verb{
              .arguments = "CONTAINER [CONTAINER...]",
              .summary = "Send a signal to running containers",
              .example = "berth kill --signal HUP web",
-             .complete = Complete::container},
+             .complete = Complete::running},
     .arity = {1},
     .command = [] { return make_command(flags, run); },
 };

@@ -27,7 +27,7 @@ const Verb pause_verb{
              .arguments = "CONTAINER [CONTAINER...]",
              .summary = "Freeze all processes of containers",
              .example = "berth pause web",
-             .complete = Complete::container},
+             .complete = Complete::running},
     .arity = {1},
     .command = [] { return make_command(flags, run); },
 };

@@ -29,7 +29,7 @@ const Verb stop_verb{
              .arguments = "CONTAINER [CONTAINER...]",
              .summary = "Ask containers to end, and kill those that do not",
              .example = "berth stop --time 30 web",
-             .complete = Complete::container},
+             .complete = Complete::running},
     .arity = {1},
     .command = [] { return make_command(flags, run); },
 };

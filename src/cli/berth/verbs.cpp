@@ -243,6 +243,15 @@ CompletionInput completion_input(GlobalOptions& options) {
   CompletionInput input{"berth", global_flags(options), {}};
   // The options behind the tables are gone after this; the texts do not touch them.
   for (const Verb* verb : all_verbs()) input.verbs.push_back({verb->text, verb->command().flags});
+  for (const Alias& alias : kAliases) {
+    const Verb* verb = verb_named(alias.verb);
+    if (verb == nullptr) continue;
+    VerbText text = verb->text;
+    text.name = alias.name;
+    if (alias.flag == "--type=image") text.complete = Complete::image;
+    if (alias.flag == "--type=container") text.complete = Complete::container;
+    input.verbs.push_back({text, verb->command().flags});
+  }
   return input;
 }
 

@@ -6,14 +6,41 @@
 namespace berth::cli {
 namespace {
 
-/// Shell commands that list what exists; %s of the scripts below. They run at each <Tab>, so they
-/// read the store and nothing else.
+constexpr Complete kListed[] = {Complete::image, Complete::container, Complete::running,
+                                Complete::object, Complete::volume};
+
+bool is_listed(Complete complete) {
+  return std::find(std::begin(kListed), std::end(kListed), complete) != std::end(kListed);
+}
+
+/// What the functions of a script are called by: "images".
+std::string_view plural(Complete complete) {
+  switch (complete) {
+    case Complete::image:
+      return "images";
+    case Complete::container:
+      return "containers";
+    case Complete::running:
+      return "running";
+    case Complete::object:
+      return "objects";
+    default:
+      return "volumes";
+  }
+}
+
+/// Shell commands that list what exists. They run at each <Tab>, so they read the store and nothing
+/// else.
 std::string list_command(std::string_view program, Complete complete) {
   std::string name(program);
-  if (complete == Complete::image) {
-    return name + R"( images 2>/dev/null | awk 'NR>1 && $1!="<none>"{print $1":"$2}')";
-  }
-  return name + " ps -a 2>/dev/null | awk 'NR>1{print $NF}'";
+  std::string images =
+      name + R"( images --format '{{.Repository}}:{{.Tag}}' 2>/dev/null)" + " | grep -v '<none>'";
+  std::string containers = name + R"( ps -a --format '{{.Names}}' 2>/dev/null)";
+  if (complete == Complete::image) return images;
+  if (complete == Complete::container) return containers;
+  if (complete == Complete::object) return containers + "; " + images;
+  if (complete == Complete::running) return name + R"( ps --format '{{.Names}}' 2>/dev/null)";
+  return name + " volume ls -q 2>/dev/null";
 }
 
 std::string underscored(std::string_view text) {
@@ -82,6 +109,9 @@ std::string bash_reply(std::string_view program, Complete complete) {
       return R"(mapfile -t COMPREPLY < <(compgen -d -- "$cur"))";
     case Complete::image:
     case Complete::container:
+    case Complete::running:
+    case Complete::object:
+    case Complete::volume:
       return R"(mapfile -t COMPREPLY < <(compgen -W "$()" + list_command(program, complete) +
              R"x()" -- "$cur"))x";
     case Complete::verb:
@@ -149,9 +179,11 @@ std::string zsh_action(std::string_view program, Complete complete) {
     case Complete::directory:
       return "_files -/";
     case Complete::image:
-      return "_" + underscored(program) + "_images";
     case Complete::container:
-      return "_" + underscored(program) + "_containers";
+    case Complete::running:
+    case Complete::object:
+    case Complete::volume:
+      return "_" + underscored(program) + "_" + std::string(plural(complete));
     case Complete::verb:
       return "_" + underscored(program) + "_verbs";
     case Complete::nothing:
@@ -248,10 +280,10 @@ std::string zsh_completion(const CompletionInput& input) {
   std::string function = "_" + underscored(input.program);
   std::string text = "#compdef " + name + "\n# zsh completion of " + name + ", made by '" + name +
                      " completion zsh'\n";
-  text += function + "_images() { compadd -- ${(f)\"$(" + list_command(name, Complete::image) +
-          ")\"} }\n";
-  text += function + "_containers() { compadd -- ${(f)\"$(" +
-          list_command(name, Complete::container) + ")\"} }\n";
+  for (Complete complete : kListed) {
+    text += function + "_" + std::string(plural(complete)) + "() { compadd -- ${(f)\"$(" +
+            list_command(name, complete) + ")\"} }\n";
+  }
   text += function + "_verbs() {\n  local -a verbs=(\n";
   std::vector<std::string> group_names = groups(input.verbs);
   for (const VerbPage& verb : input.verbs) {
@@ -301,6 +333,16 @@ std::string fish_completion(const CompletionInput& input) {
                      " completion fish'\n"
                      "complete -c " +
                      name + " -f\n";
+  // Fish's own __fish_seen_subcommand_from looks for a word anywhere: "inspect" is also the second
+  // one of "container inspect".
+  const std::string is = "__" + underscored(name) + "_is";
+  const std::string needs = "__" + underscored(name) + "_needs";
+  const std::string typed =
+      "\n  set -l words (commandline -opc)\n"
+      "  set words (string match -v -- '-*' $words[2..-1])\n";
+  text += "function " + is + typed +
+          "  set -l last (count $argv)\n  test \"$words[1..$last]\" = \"$argv\"\nend\n";
+  text += "function " + needs + typed + "  test \"$words\" = \"$argv\"\nend\n";
   auto flag_lines = [&](const FlagTable& flags, const std::string& condition) {
     std::string lines;
     for (const Flag& flag : flags) {
@@ -311,29 +353,31 @@ std::string fish_completion(const CompletionInput& input) {
         bool files = flag.complete == Complete::file || flag.complete == Complete::directory;
         lines += files ? " -r -F" : " -x";
         if (!flag.choices.empty()) lines += " -a " + fish_quote(choices(flag));
+        if (is_listed(flag.complete)) {
+          lines += " -a " + fish_quote("(" + list_command(name, flag.complete) + ")");
+        }
       }
       lines += " -d " + fish_quote(flag.help) + "\n";
     }
     return lines;
   };
-  text += flag_lines(input.flags, "__fish_use_subcommand");
+  text += flag_lines(input.flags, needs);
   for (const VerbPage& verb : input.verbs) {
     std::string verb_name(verb.text.name);
     size_t blank = verb_name.find(' ');
     std::string first = verb_name.substr(0, blank);
-    std::string seen = "__fish_seen_subcommand_from " + first;
+    const std::string seen = is + " " + verb_name;
     if (blank == std::string::npos) {
-      text += "complete -c " + name + " -n __fish_use_subcommand -a " + first + " -d " +
+      text += "complete -c " + name + " -n " + needs + " -a " + first + " -d " +
               fish_quote(verb.text.summary) + "\n";
     } else {
       std::string second = verb_name.substr(blank + 1);
-      text += "complete -c " + name + " -n __fish_use_subcommand -a " + first + "\n";
-      text += "complete -c " + name + " -n " + fish_quote(seen) + " -a " + second + " -d " +
-              fish_quote(verb.text.summary) + "\n";
-      seen += "; and __fish_seen_subcommand_from " + second;
+      text += "complete -c " + name + " -n " + needs + " -a " + first + "\n";
+      text += "complete -c " + name + " -n " + fish_quote(needs + " " + first) + " -a " + second +
+              " -d " + fish_quote(verb.text.summary) + "\n";
     }
     text += flag_lines(verb.flags, seen);
-    if (verb.text.complete == Complete::image || verb.text.complete == Complete::container) {
+    if (is_listed(verb.text.complete)) {
       text += "complete -c " + name + " -n " + fish_quote(seen) + " -a " +
               fish_quote("(" + list_command(name, verb.text.complete) + ")") + "\n";
     } else if (verb.text.complete == Complete::file || verb.text.complete == Complete::directory) {

@@ -16,7 +16,17 @@
 namespace berth::cli {
 
 /// What a shell offers for a value or an argument.
-enum class Complete { nothing, file, directory, image, container, verb };
+enum class Complete {
+  nothing,
+  file,
+  directory,
+  image,
+  container,
+  running,  ///< a container that runs
+  object,   ///< a container or an image
+  volume,
+  verb,
+};
 
 /// Reads one value of a flag. Its error says only what was expected ("expected a size such as
 /// 512m"); parse() puts flag and value before it.
