@@ -17,6 +17,8 @@ engine::ListedContainer container(engine::ContainerState state) {
   engine::ListedContainer listed;
   listed.summary.state = state;
   listed.summary.created_at = 1'000'000 - 300;
+  listed.summary.created_ns = (1'000'000 - 300) * int64_t{1'000'000'000};
+  listed.summary.started_ns = listed.summary.created_ns;
   return listed;
 }
 
@@ -31,6 +33,9 @@ TEST(StatusWords, are_those_of_docker) {
   exited.summary.exit_code = 137;
   exited.summary.finished_at = 1'000'000 - 7200;
   EXPECT_EQ(status_words(exited, kNow), "Exited (137) 2 hours ago");
+  EXPECT_EQ(status_words(container(engine::ContainerState::paused), kNow), "Up 5 minutes (Paused)");
+  exited.summary.state = engine::ContainerState::restarting;
+  EXPECT_EQ(status_words(exited, kNow), "Restarting (137) 2 hours ago");
   EXPECT_EQ(status_words(container(engine::ContainerState::created), kNow), "Created");
   EXPECT_EQ(status_words(container(engine::ContainerState::dead), kNow), "Dead");
 }
