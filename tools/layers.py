@@ -81,6 +81,7 @@ PROGRAMS = {
     "berth-network": "base json sys network network/attach",
     "berth-monitor": "base json sys logs monitor",
     "berth-holder": "holder",
+    "berth-init": "holder",
     "berth-cdi-hook": "base json sys oci scan gpu/cdi_hook",
     "nvidia-container-runtime-hook": "",
     "berth-gpu-probe": "base json sys scan gpu/inventory gpu/probe",

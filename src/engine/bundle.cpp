@@ -12,6 +12,7 @@
 #include "engine/network.hpp"
 #include "engine/network_files.hpp"
 #include "engine/process.hpp"
+#include "engine/rootfs.hpp"
 #include "engine/settle.hpp"
 #include "engine/spec.hpp"
 #include "engine/user.hpp"
@@ -195,11 +196,22 @@ Result<Draft> draft_container(const Context& context, const RunRequest& request,
   const oci::ContainerDefaults& defaults = image.config.config;
   std::vector<std::string> layers = image.layer_directories();
   std::reverse(layers.begin(), layers.end());
+  bool host_root = false;
+  if (request.rootfs) {
+    host_root = TRY(is_host_root(*request.rootfs));
+    layers = {*request.rootfs};
+    if (request.gpu_driver == policy::DriverMode::copy) {
+      return make_error(Kind::usage, "'--gpu-driver copy' would write into the root file system",
+                        "--gpu-driver bind");
+    }
+  }
   LayerView view = TRY(LayerView::open(layers));
 
   Draft draft;
   draft.id = id;
   draft.hostname = TRY(choose_hostname(context, request, draft.id));
+  // Its own /etc/hosts knows the host.
+  if (host_root && !request.hostname) draft.hostname = TRY(sys::host_name());
   draft.command =
       TRY(make_command(defaults.entrypoint, defaults.cmd, request.entrypoint, request.command));
   ContainerUser user = TRY(choose_user(context, request, image, view));
@@ -224,6 +236,8 @@ Result<Draft> draft_container(const Context& context, const RunRequest& request,
                     std::move(cwd),
                     std::move(confinement)};
   inputs.store = context.paths.root;
+  inputs.host_root = host_root;
+  inputs.init_program = context.paths.libexec + "/berth-init";
   inputs.block_io = TRY(block_limits(request.limits));
   if (request.ipc.kind == NamespaceMode::Kind::host) {
     inputs.host_has_mqueue = TRY(sys::stat_entry(sys::cwd(), "/dev/mqueue")).has_value();
@@ -240,6 +254,12 @@ Result<Draft> draft_container(const Context& context, const RunRequest& request,
   TRY(add_gpus(context, std::move(gpus), {request, image, view}, draft.spec, draft.driver,
                draft.evidence));
   draft.spec.annotations[std::string(oci::kGpusDecidedAnnotation)] = "yes";
+  if (host_root) TRY(check_places(draft.spec, view));
+  if (request.rootfs && request.read_only) {
+    for (std::string& place : TRY(mounts_below(*request.rootfs, draft.spec))) {
+      draft.spec.linux_.readonly_paths.push_back(std::move(place));
+    }
+  }
   return draft;
 }
 

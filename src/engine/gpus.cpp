@@ -10,6 +10,7 @@
 #include "engine/cdi.hpp"
 #include "engine/container_directory.hpp"
 #include "engine/host_devices.hpp"
+#include "engine/rootfs.hpp"
 #include "engine/spec.hpp"
 #include "engine/volumes.hpp"
 #include "gpu/grant/cdi_names.hpp"
@@ -93,8 +94,16 @@ bool is_volume_of_a_container(const Paths& paths, const std::string& volume) {
   return !users.ok() || !users->empty();
 }
 
+/// The host's own root has the driver's files in their places already.
+bool has_own_driver(const RunRequest& request) {
+  if (!request.rootfs || request.gpu_driver) return false;
+  auto host = is_host_root(*request.rootfs);
+  return host.ok() && *host;
+}
+
 std::string mode_from(const RunRequest& request, const policy::Gpu& site) {
   if (request.gpu_driver) return "a flag says so";
+  if (has_own_driver(request)) return "the root is the host's own, which has them";
   return site.driver_mode == policy::DriverMode::bind ? "the default" : "the policy says so";
 }
 
@@ -187,6 +196,7 @@ Result<gpu::Choice> choose_gpus(const Context& context, const RunRequest& reques
   sources.nodes_by_hand = request.security.privileged || !request.host_devices.empty();
   gpu::Choice choice = TRY(gpu::choose(sources, policy));
   choice.site.driver_mode = request.gpu_driver.value_or(policy.driver_mode);
+  if (has_own_driver(request)) choice.site.driver_mode = policy::DriverMode::none;
   for (const gpu::Verdict& verdict : choice.verdicts) {
     context.log.debug(verdict.source + " '" + verdict.text +
                       (verdict.used ? "': counts: " : "': does not count: ") + verdict.why);

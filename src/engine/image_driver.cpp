@@ -83,7 +83,10 @@ Result<scan::DriverFiles> driver_files_of(const Context& context, const ImageLoo
                     settings.program + std::string(1, '\0');
   std::string name = "image-" + gpu::key_of_text(key);
   scan::DriverFiles found;
-  auto kept = TRY(sys::read_file_if_exists(sys::cwd(), directory + "/" + name, kMaxFacts));
+  // A directory of the host may change at any time: nothing about it is kept.
+  bool fixed = !look.request.rootfs;
+  std::optional<std::string> kept;
+  if (fixed) kept = TRY(sys::read_file_if_exists(sys::cwd(), directory + "/" + name, kMaxFacts));
   if (kept && !kept->starts_with(key)) kept.reset();
   auto read = kept ? json::read<scan::DriverFiles>(std::string_view(*kept).substr(key.size()), name)
                    : Result<scan::DriverFiles>(found);
@@ -91,8 +94,10 @@ Result<scan::DriverFiles> driver_files_of(const Context& context, const ImageLoo
     found = std::move(*read);
   } else {
     found = TRY(scan::find_driver_files(LayerTree(look.view), settings));
-    TRY(sys::make_directories(sys::cwd(), directory, 0700));
-    TRY(sys::replace_file(sys::cwd(), directory + "/" + name, key + json::write(found), 0600));
+    if (fixed) {
+      TRY(sys::make_directories(sys::cwd(), directory, 0700));
+      TRY(sys::replace_file(sys::cwd(), directory + "/" + name, key + json::write(found), 0600));
+    }
   }
   TRY(add_those_of_volumes(look.request, settings, found));
   return found;

@@ -9,6 +9,7 @@
 #include "engine/containers.hpp"
 #include "engine/explain.hpp"
 #include "engine/name.hpp"
+#include "engine/rootfs.hpp"
 #include "engine/run.hpp"
 #include "engine/spec.hpp"
 #include "engine/store.hpp"
@@ -47,7 +48,7 @@ ContainerRecord make_record(const RunRequest& request, const Draft& draft,
                             const image::Image& image, Owner owner) {
   ContainerRecord record;
   record.id = draft.id;
-  record.image = request.image;
+  record.image = request.rootfs.value_or(request.image);
   record.image_id = image.id.text();
   record.command = draft.command;
   record.created_ns = nanoseconds_now();
@@ -85,8 +86,10 @@ Result<void> take_name(const Context& context, const RunRequest& request,
 }  // namespace
 
 Result<image::Image> find_or_pull_image(const Context& context, const image::Store& store,
-                                        const std::string& reference, const RunCall& call,
+                                        const RunRequest& request, const RunCall& call,
                                         const Progress& progress) {
+  if (request.rootfs) return no_image();
+  const std::string& reference = request.image;
   if (call.pull != PullPolicy::always) {
     auto found = TRY(store.find_image_named(reference));
     if (!found) found = TRY(store.find_image(reference));
@@ -122,7 +125,7 @@ Result<NewContainer> NewContainer::make(const Context& context, const RunRequest
   undo.add([&] { remove_quietly(context, made.directory); });
   TRY(write_config(made.draft, made.directory));
   if (config_written) config_written();
-  TRY(store.mark_used(id, image));
+  if (!request.rootfs) TRY(store.mark_used(id, image));
   made.record = make_record(request, made.draft, image, owner);
   // Whoever starts it again decides by it, which nobody does when it is gone with its caller;
   // --volumes-from another container asks for the volumes of both.

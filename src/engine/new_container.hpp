@@ -38,7 +38,7 @@ struct NewContainer {
 
 /// Errors: not_found, and those of pulling.
 Result<image::Image> find_or_pull_image(const Context& context, const image::Store& store,
-                                        const std::string& reference, const RunCall& call,
+                                        const RunRequest& request, const RunCall& call,
                                         const Progress& progress);
 
 /// Where the bundle of container `id` will lie; absolute.

@@ -39,7 +39,7 @@ bool is_of_this_call(const RunRequest& request, const RunCall& call) {
 Result<RunOutcome> run_in_front(const Context& context, const RunRequest& request,
                                 const RunCall& call, CidFile& cid_file, const Progress& progress) {
   image::Store store = TRY(open_store(context));
-  image::Image image = TRY(find_or_pull_image(context, store, request.image, call, progress));
+  image::Image image = TRY(find_or_pull_image(context, store, request, call, progress));
   const std::string id = sys::random_hex(32);
   LaunchOptions options{request.interactive, request.terminal,
                         request.name.value_or(id.substr(0, 12))};
@@ -76,7 +76,7 @@ Result<RunOutcome> run_watched(const Context& context, const RunRequest& request
                                const RunCall& call, CidFile& cid_file, const Progress& progress) {
   std::string keys = TRY(detach_keys_of(call.detach_keys));
   image::Store store = TRY(open_store(context));
-  image::Image image = TRY(find_or_pull_image(context, store, request.image, call, progress));
+  image::Image image = TRY(find_or_pull_image(context, store, request, call, progress));
   const std::string id = sys::random_hex(32);
   NewContainer made = TRY(NewContainer::make(context, request, store, image, id, Owner::monitor));
   Rollback undo;  // after what it refers to
@@ -123,7 +123,7 @@ Result<plan::Plan> plan_run(const Context& context, const RunRequest& asked, con
   TRY(check_request(asked));
   sys::set_umask(022);
   image::Store store = TRY(open_store(context));
-  image::Image image = TRY(find_or_pull_image(context, store, asked.image, call, progress));
+  image::Image image = TRY(find_or_pull_image(context, store, asked, call, progress));
   RunRequest request = asked;
   TRY(complete_volumes(context, image.config.config, request));
   const std::string id = sys::random_hex(32);
@@ -145,11 +145,11 @@ Result<Explained> explain_run(const Context& context, const RunRequest& asked, c
   TRY(check_request(asked));
   sys::set_umask(022);
   image::Store store = TRY(open_store(context));
-  image::Image image = TRY(find_or_pull_image(context, store, asked.image, call, progress));
+  image::Image image = TRY(find_or_pull_image(context, store, asked, call, progress));
   RunRequest request = asked;
   TRY(complete_volumes(context, image.config.config, request));
   Draft draft = TRY(draft_container(context, request, image, sys::random_hex(32)));
-  return Explained{"", request.name.value_or(""), request.image,
+  return Explained{"", request.name.value_or(""), request.rootfs.value_or(request.image),
                    explain(std::move(draft.evidence), draft.spec)};
 }
 

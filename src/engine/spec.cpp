@@ -59,6 +59,21 @@ bool adapt(const SpecInputs& inputs, Mount& mount) {
   return true;
 }
 
+/// The programs of the host find the host's own files of /etc, which are true there, unless a flag
+/// says something else.
+bool keeps_host_files(const SpecInputs& inputs) {
+  const RunRequest& r = inputs.request;
+  bool own_names = r.hostname || r.domainname || !r.add_host.empty() || !r.dns.empty() ||
+                   !r.dns_search.empty() || !r.dns_option.empty();
+  bool plain = r.network == Network::none || r.network == Network::host;
+  return inputs.host_root && plain && !own_names;
+}
+
+/// Docker's place; where the root is a directory of the host, one that leaves no file behind.
+std::string init_place(const RunRequest& request) {
+  return request.rootfs ? "/dev/docker-init" : "/sbin/docker-init";
+}
+
 std::vector<Mount> default_mounts(const SpecInputs& inputs) {
   oci::KernelMounts choices;
   choices.bind_sysfs = inputs.request.network == Network::host && inputs.identity != Identity::root;
@@ -69,9 +84,15 @@ std::vector<Mount> default_mounts(const SpecInputs& inputs) {
   if (asked_for > 0) choices.shm_bytes = asked_for;
   std::vector<Mount> mounts = oci::kernel_mounts(choices);
   std::erase_if(mounts, [&](Mount& mount) { return !adapt(inputs, mount); });
-  mounts.push_back(bind_file(inputs, kResolverFile, "/etc/resolv.conf"));
-  mounts.push_back(bind_file(inputs, kHostnameFile, "/etc/hostname"));
-  mounts.push_back(bind_file(inputs, kHostsFile, "/etc/hosts"));
+  if (!keeps_host_files(inputs)) {
+    mounts.push_back(bind_file(inputs, kResolverFile, "/etc/resolv.conf"));
+    mounts.push_back(bind_file(inputs, kHostnameFile, "/etc/hostname"));
+    mounts.push_back(bind_file(inputs, kHostsFile, "/etc/hosts"));
+  }
+  if (inputs.request.init) {
+    mounts.push_back(make_mount(init_place(inputs.request), "bind", inputs.init_program,
+                                {"bind", "rprivate", "ro", "nosuid", "nodev"}));
+  }
   return mounts;
 }
 
@@ -100,7 +121,9 @@ std::vector<Mount> requested_mounts(const SpecInputs& inputs) {
 // Parents before what lies below them, whatever the order of the flags.
 std::vector<Mount> make_mounts(const SpecInputs& inputs) {
   std::vector<Mount> requested = requested_mounts(inputs);
-  std::vector<Mount> mounts = {overlay_root(inputs)};
+  std::vector<Mount> mounts;
+  if (!inputs.request.rootfs) mounts.push_back(overlay_root(inputs));
+  auto root = static_cast<std::ptrdiff_t>(mounts.size());
   for (Mount& mount : default_mounts(inputs)) {
     bool replaced = std::any_of(requested.begin(), requested.end(), [&](const Mount& other) {
       return other.destination == mount.destination;
@@ -111,7 +134,7 @@ std::vector<Mount> make_mounts(const SpecInputs& inputs) {
   auto depth = [](const Mount& mount) {
     return std::count(mount.destination.begin(), mount.destination.end(), '/');
   };
-  std::stable_sort(mounts.begin() + 1, mounts.end(),
+  std::stable_sort(mounts.begin() + root, mounts.end(),
                    [&](const Mount& one, const Mount& other) { return depth(one) < depth(other); });
   return mounts;
 }
@@ -140,7 +163,8 @@ oci::Process make_process(const SpecInputs& inputs) {
   if (inputs.identity != Identity::single) {
     process.user.additional_gids = inputs.user.additional_gids;
   }
-  process.args = inputs.args;
+  if (inputs.request.init) process.args = {init_place(inputs.request), "--"};
+  process.args.insert(process.args.end(), inputs.args.begin(), inputs.args.end());
   process.env = inputs.environment;
   process.cwd = inputs.cwd;
   oci::Capabilities& sets = process.capabilities.emplace();
@@ -240,7 +264,7 @@ oci::Linux make_linux(const SpecInputs& inputs) {
 
 oci::Spec make_spec(const SpecInputs& inputs) {
   oci::Spec spec;
-  spec.root.path = kRootDirectory;
+  spec.root.path = inputs.request.rootfs.value_or(std::string(kRootDirectory));
   spec.root.readonly = inputs.request.read_only;
   // Whose name is another's is not ours to set.
   auto uts = inputs.request.uts.kind;

@@ -32,7 +32,9 @@ struct SpecInputs {
   std::string store = {};  ///< absolute; of the volumes that have names
   /// Namespaces of other containers by type ("pid", "network"), each a path.
   std::map<std::string, std::string> joined = {};
-  bool host_has_mqueue = true;  ///< /dev/mqueue, for who shares the host's ipc
+  std::string init_program = {};  ///< absolute, on the host; of --init
+  bool host_root = false;         ///< the root file system is the host's own
+  bool host_has_mqueue = true;    ///< /dev/mqueue, for who shares the host's ipc
   /// Of the container whose network is shared: its names are this one's, too. Empty: none.
   std::string network_directory = {};
 };

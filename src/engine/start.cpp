@@ -14,6 +14,7 @@
 #include "engine/detach_keys.hpp"
 #include "engine/health.hpp"
 #include "engine/new_container.hpp"
+#include "engine/rootfs.hpp"
 #include "engine/settle.hpp"
 #include "engine/store.hpp"
 #include "sys/file.hpp"
@@ -128,7 +129,8 @@ Result<Drafted> draft_again(const Context& context, const Startable& startable) 
   RunRequest request = TRY(read_request(startable.directory));
   request.name = record.name;
   image::Store store = TRY(open_store(context));
-  image::Image image = TRY(store.get_image(record.image_id));
+  image::Image image = no_image();
+  if (!request.rootfs) image = TRY(store.get_image(record.image_id));
   Draft draft = TRY(draft_container(context, request, image, record.id));
   TRY(write_config(draft, startable.directory));
   TRY(write_files(request, draft, startable.directory));
@@ -210,7 +212,7 @@ Result<std::string> create_container(const Context& context, const RunRequest& r
   // Modes below are meant as they are written: the container's root shows them.
   sys::set_umask(022);
   image::Store store = TRY(open_store(context));
-  image::Image image = TRY(find_or_pull_image(context, store, request.image, call, progress));
+  image::Image image = TRY(find_or_pull_image(context, store, request, call, progress));
   const std::string id = sys::random_hex(32);
   NewContainer made = TRY(NewContainer::make(context, request, store, image, id, Owner::nobody));
   Rollback undo;  // after what it refers to

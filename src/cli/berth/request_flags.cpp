@@ -99,6 +99,7 @@ FlagTable process_flags(RequestOptions& o) {
        {},
        Complete::file},
       {"group-add", 0, "GROUP", "Add a group, by name or number", &r.group_add},
+      {"init", 0, "", "Run a first process that reaps and passes signals on", &r.init},
       {"interactive", 'i', "", "Keep stdin open", &r.interactive},
       {"sig-proxy", 0, "", "Pass signals on to the command (true)", &o.call.signal_proxy},
       {"stop-signal", 0, "SIGNAL", "What 'berth stop' sends first (the image's, or TERM)",
@@ -168,6 +169,7 @@ FlagTable storage_flags(RequestOptions& o) {
   engine::RunRequest& r = o.request;
   return {
       {"read-only", 0, "", "Make the root file system read-only", &r.read_only},
+      {"rootfs", 0, "", "IMAGE is a directory that is the root file system, as it is", &o.rootfs},
       {"shm-size", 0, "BYTES", "The size of /dev/shm (64m)", read_bytes(r.shm_bytes)},
       {"mount", 0, "OPTIONS", "type=bind|volume|tmpfs,source=SOURCE,target=TARGET[,ro]", &o.mounts},
       {"tmpfs", 0, "TARGET[:OPTIONS]", "Mount an empty file system in memory", &o.tmpfs},
@@ -355,7 +357,12 @@ void add_request_flags(FlagTable& table, RequestOptions& o) {
 Result<void> read_request(const Session& session, std::vector<std::string> arguments,
                           RequestOptions& o) {
   engine::RunRequest& request = o.request;
-  request.image = std::move(arguments[0]);
+  if (o.rootfs) {
+    bool absolute = arguments[0].starts_with('/');
+    request.rootfs = (absolute ? "" : session.working_directory + "/") + arguments[0];
+  } else {
+    request.image = std::move(arguments[0]);
+  }
   request.program = gpu::program_of(session.program);
   request.command.assign(std::make_move_iterator(arguments.begin() + 1),
                          std::make_move_iterator(arguments.end()));

@@ -29,6 +29,7 @@ struct RequestOptions {
   std::string pull = "missing";
   std::string gpu_driver;
   bool immutable = false;
+  bool rootfs = false;
   bool no_trust = true;  ///< --disable-content-trust
 };
 

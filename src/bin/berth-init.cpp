@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// berth-init: the first process of a container of --init.
+//
+//   berth-init -- PROGRAM [ARG…]
+//
+// Starts PROGRAM, passes every signal that can be passed on to it, reaps what others leave behind,
+// and ends as PROGRAM ended: with its status, or 128 and the number of the signal. Where nothing
+// can be started it ends with 127 (there is no such program) or 126.
+//
+// Runs as: the container's user, in the container. It has no libc and no heap: what it adds to a
+// container is a stack and a page of code, and it runs in images of any libc.
+#include "holder/system.hpp"
+
+namespace berth::holder {
+namespace {
+
+constexpr long kSetChildSubreaper = 36;  // PR_SET_CHILD_SUBREAPER
+constexpr long kSigChild = 17;           // SIGCHLD
+constexpr long kSetForeground = 0x5410;  // TIOCSPGRP
+constexpr long kNoHang = 1;              // WNOHANG
+constexpr long kNotFound = -2;           // ENOENT
+constexpr long kNotDirectory = -20;      // ENOTDIR
+constexpr long kInterrupted = -4;        // EINTR
+constexpr int kMaxPath = 4096;
+
+/// Faults of this process itself, and stops of a terminal that is the program's.
+constexpr unsigned long bit(int signal) {
+  return 1UL << (signal - 1);
+}
+constexpr unsigned long kNotPassed =
+    bit(4) | bit(5) | bit(6) | bit(7) | bit(8) | bit(11) | bit(31) | bit(21) | bit(22);
+
+unsigned long length_of(const char* text) {
+  unsigned long length = 0;
+  while (text[length] != '\0') ++length;
+  return length;
+}
+
+void say(const char* text) {
+  call(__NR_write, 2, reinterpret_cast<long>(text), static_cast<long>(length_of(text)));
+}
+
+bool starts_with(const char* text, const char* start) {
+  while (*start != '\0' && *text == *start) ++text, ++start;
+  return *start == '\0';
+}
+
+bool has_slash(const char* text) {
+  for (; *text != '\0'; ++text) {
+    if (*text == '/') return true;
+  }
+  return false;
+}
+
+unsigned long set_mask(unsigned long mask) {
+  unsigned long before = 0;
+  call(__NR_rt_sigprocmask, 2 /* SIG_SETMASK */, reinterpret_cast<long>(&mask),
+       reinterpret_cast<long>(&before), sizeof mask);
+  return before;
+}
+
+[[noreturn]] void end(int status) {
+  while (true) call(__NR_exit_group, static_cast<long>(status));
+}
+
+long execute(const char* path, char** argv, char** envp) {
+  return call(__NR_execve, path, reinterpret_cast<long>(argv), reinterpret_cast<long>(envp));
+}
+
+/// As execvp(3): a name without a slash is looked for in PATH. Returns why nothing was executed.
+long search(char** argv, char** envp) {
+  if (has_slash(argv[0])) return execute(argv[0], argv, envp);
+  const char* path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+  for (char** entry = envp; *entry != nullptr; ++entry) {
+    if (starts_with(*entry, "PATH=")) path = *entry + 5;
+  }
+  long why = kNotFound;
+  unsigned long name = length_of(argv[0]);
+  while (*path != '\0') {
+    unsigned long directory = 0;
+    while (path[directory] != '\0' && path[directory] != ':') ++directory;
+    char full[kMaxPath];
+    if (directory > 0 && directory + name + 2 <= sizeof full) {
+      char* to = full;
+      for (unsigned long i = 0; i < directory; ++i) *to++ = path[i];
+      *to++ = '/';
+      for (unsigned long i = 0; i <= name; ++i) *to++ = argv[0][i];
+      long failed = execute(full, argv, envp);
+      if (failed != kNotFound && failed != kNotDirectory) why = failed;
+    }
+    path += directory;
+    if (*path == ':') ++path;
+  }
+  return why;
+}
+
+/// A terminal's keys reach the program and what it starts, not this process.
+void take_terminal() {
+  call(__NR_setpgid, 0L, 0L);
+  int group = static_cast<int>(call(__NR_getpid));
+  call(__NR_ioctl, 0L, kSetForeground, reinterpret_cast<long>(&group));
+}
+
+int start(char** argv, char** envp, unsigned long mask) {
+  long pid = call(__NR_clone, kSigChild);
+  if (pid != 0) return static_cast<int>(pid);
+  take_terminal();
+  set_mask(mask);
+  long why = search(argv, envp);
+  say("berth-init: cannot run '");
+  say(argv[0]);
+  say(why == kNotFound || why == kNotDirectory ? "': No such file or directory\n"
+                                               : "': it cannot be executed\n");
+  end(why == kNotFound || why == kNotDirectory ? 127 : 126);
+}
+
+/// Reaps all that has ended. Ends this process when `child` has.
+void reap(int child) {
+  while (true) {
+    int status = 0;
+    long pid = call(__NR_wait4, -1L, reinterpret_cast<long>(&status), kNoHang);
+    if (pid == kInterrupted) continue;
+    if (pid <= 0) return;
+    if (pid != child) continue;
+    int signal = status & 0x7f;
+    end(signal == 0 ? (status >> 8) & 0xff : 128 + signal);
+  }
+}
+
+}  // namespace
+
+extern "C" [[noreturn]] void berth_init_main(long* stack);
+
+extern "C" [[noreturn]] void berth_init_main(long* stack) {
+  int argc = static_cast<int>(stack[0]);
+  char** argv = reinterpret_cast<char**>(stack + 1);
+  char** envp = argv + argc + 1;
+  int first = argc > 1 && starts_with(argv[1], "--") && argv[1][2] == '\0' ? 2 : 1;
+  if (first >= argc) end(125);
+  // Beside others in one pid namespace it is not the first process: orphans are still its own.
+  call(__NR_prctl, kSetChildSubreaper, 1);
+  // What is blocked is kept for us, even what an init may ignore.
+  const unsigned long passed = ~kNotPassed;
+  unsigned long mask = set_mask(passed);
+  int child = start(argv + first, envp, mask);
+  if (child < 0) end(125);
+  while (true) {
+    reap(child);
+    long signal = call(__NR_rt_sigtimedwait, reinterpret_cast<long>(&passed), 0, 0, sizeof passed);
+    if (signal <= 0 || signal == kSigChild) continue;
+    call(__NR_kill, static_cast<long>(child), signal);
+  }
+}
+
+}  // namespace berth::holder
+
+#if defined(__x86_64__)
+asm(".globl _start\n"
+    "_start:\n"
+    "  xor %ebp, %ebp\n"
+    "  mov %rsp, %rdi\n"
+    "  and $-16, %rsp\n"
+    "  call berth_init_main\n");
+#elif defined(__aarch64__)
+asm(".globl _start\n"
+    "_start:\n"
+    "  mov x29, #0\n"
+    "  mov x30, #0\n"
+    "  mov x0, sp\n"
+    "  bl berth_init_main\n");
+#endif
