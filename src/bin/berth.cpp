@@ -108,8 +108,9 @@ Result<int> call_verb(const cli::GlobalOptions& globals, const cli::Call& call,
     report.error(arity.error());
     return kArityStatus;
   }
-  const std::string& first = parsed.arguments.empty() ? program : parsed.arguments[0];
-  auto context = make_context(globals, verb, first, engine::Environment::from(environ), report);
+  std::string container = parsed.arguments.empty() ? program : parsed.arguments[0];
+  if (verb.container != nullptr) container = verb.container(parsed.arguments);
+  auto context = make_context(globals, verb, container, engine::Environment::from(environ), report);
   if (!context.ok()) {
     report.error(context.error());
     return verb.error_status;

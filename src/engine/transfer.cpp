@@ -2,6 +2,7 @@
 #include "engine/transfer.hpp"
 
 #include <array>
+#include <cerrno>
 #include <optional>
 #include <vector>
 
@@ -14,22 +15,24 @@ namespace berth::engine {
 namespace {
 
 constexpr size_t kMaxLine = size_t{1} << 20;
+constexpr uint64_t kMaxDescriptor = 1'000'000;
 
 /// Descriptors of ours that the child gets under numbers that it does not use for itself.
 class PassedStreams {
  public:
-  /// Replaces "/dev/fd/0" and "/dev/fd/1" by the name that our stream has in the child.
+  /// Replaces "/dev/fd/N" of ours by the name that it has in the child.
   Result<void> redirect(std::string& path) {
-    for (int number : {0, 1}) {
-      if (path != "/dev/fd/" + std::to_string(number)) continue;
-      sys::Fd ours(number);
-      auto copy = sys::duplicate(ours);
-      ours.release();  // stays open: it is the process's
-      if (!copy.ok()) return std::move(copy).error();
-      path = "/dev/fd/" + std::to_string(copy->get());
-      fds_.push_back(std::move(*copy));
-      break;
-    }
+    constexpr std::string_view kDescriptor = "/dev/fd/";
+    if (!path.starts_with(kDescriptor)) return {};
+    auto number = parse_u64(std::string_view(path).substr(kDescriptor.size()));
+    if (!number || *number > kMaxDescriptor) return {};
+    sys::Fd ours(static_cast<int>(*number));
+    auto copy = sys::duplicate(ours);
+    ours.release();  // stays open: it is the process's
+    if (!copy.ok()) return std::move(copy).error();
+    path = kDescriptor;
+    path += std::to_string(copy->get());
+    fds_.push_back(std::move(*copy));
     return {};
   }
   std::vector<int> numbers() const {
@@ -49,6 +52,9 @@ Result<void> complete(const Context& context, image::TransferRequest& request,
   bool root = context.identity == Identity::root;
   return std::visit(
       [&](auto& r) -> Result<void> {
+        if constexpr (requires { r.tree; }) TRY(streams.redirect(r.tree));
+        if constexpr (requires { r.top; }) TRY(streams.redirect(r.top));
+        if constexpr (requires { r.directory; }) TRY(streams.redirect(r.directory));
         if constexpr (requires { r.root; }) r.root = context.paths.root;
         if constexpr (requires { r.ownership; }) {
           r.ownership = single ? image::Ownership::single : image::Ownership::full;
@@ -94,10 +100,13 @@ class Lines {
   size_t start_ = 0;
 };
 
-}  // namespace
+/// A child at work.
+struct Call {
+  sys::Process child;
+  sys::Fd events;
+};
 
-Result<image::TransferResult> transfer(const Context& context, image::TransferRequest request,
-                                       const Progress& progress) {
+Result<Call> start(const Context& context, image::TransferRequest request) {
   PassedStreams streams;
   TRY(complete(context, request, streams));
   sys::Fd input = TRY(sys::memory_file("berth-transfer-request", image::to_json(request)));
@@ -109,11 +118,15 @@ Result<image::TransferResult> transfer(const Context& context, image::TransferRe
   options.in = &input;
   options.out = &events.write;
   options.keep = streams.numbers();
-  sys::Process child = TRY(sys::spawn(options));
-  events.write.reset();
+  Call call;
+  call.child = TRY(sys::spawn(options));
+  call.events = std::move(events.read);
+  return call;
+}
 
+Result<image::TransferResult> finish(const Context& context, Call call, const Progress& progress) {
   std::optional<Result<image::TransferResult>> outcome;
-  Lines lines(events.read);
+  Lines lines(call.events);
   while (auto line = TRY(lines.next())) {
     auto event = TRY(image::parse_event(*line));
     if (auto* result = std::get_if<image::TransferResult>(&event)) {
@@ -126,7 +139,7 @@ Result<image::TransferResult> transfer(const Context& context, image::TransferRe
       progress(event);
     }
   }
-  sys::ExitStatus status = TRY(child.wait());
+  sys::ExitStatus status = TRY(call.child.wait());
   if (outcome) return std::move(*outcome);
   if (status.signal != 0) {
     return make_error(Kind::interrupted,
@@ -134,6 +147,38 @@ Result<image::TransferResult> transfer(const Context& context, image::TransferRe
   }
   return make_error(Kind::bug,
                     "berth-transfer ended without a result, status " + std::to_string(status.code));
+}
+
+}  // namespace
+
+Result<image::TransferResult> transfer(const Context& context, image::TransferRequest request,
+                                       const Progress& progress) {
+  Call call = TRY(start(context, std::move(request)));
+  return finish(context, std::move(call), progress);
+}
+
+Result<void> transfer_tree(const Context& context, image::ArchiveRequest from,
+                           image::ExtractRequest to) {
+  sys::Pipe pipe = TRY(sys::make_pipe());
+  from.output = descriptor_name(pipe.write);
+  to.input = descriptor_name(pipe.read);
+  Call writer = TRY(start(context, std::move(from)));
+  pipe.write.reset();
+  Call reader = TRY(start(context, std::move(to)));
+  pipe.read.reset();
+  // The writer says a few lines at most: it never waits for us to read them.
+  auto extracted = finish(context, std::move(reader), {});
+  auto archived = finish(context, std::move(writer), {});
+  // Of two errors the first one, which is the other's cause.
+  if (!archived.ok() && (extracted.ok() || archived.error().sys_errno != EPIPE)) {
+    return std::move(archived).error();
+  }
+  if (!extracted.ok()) return std::move(extracted).error();
+  return {};
+}
+
+std::string descriptor_name(const sys::Fd& fd) {
+  return "/dev/fd/" + std::to_string(fd.get());
 }
 
 }  // namespace berth::engine

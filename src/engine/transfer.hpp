@@ -7,6 +7,7 @@
 #include "base/result.hpp"
 #include "engine/context.hpp"
 #include "image/transfer_protocol.hpp"
+#include "sys/fd.hpp"
 
 /// Everything that talks to a registry, hashes or inflates: done by the child `berth-transfer`.
 namespace berth::engine {
@@ -15,11 +16,18 @@ namespace berth::engine {
 using Progress = std::function<void(const image::TransferEvent&)>;
 
 /// Runs one request; `root`, `ownership` and `overlay_xattr` of the request are filled from the
-/// context. Descriptors named by "/dev/fd/0" and "/dev/fd/1" are the caller's stdin and stdout:
-/// the child sees them as 3 and 4.
+/// context. "/dev/fd/N" in a request is descriptor N of this process, which the child inherits.
 /// Errors: what the child reports, with its kind, hint and context; interrupted (it was killed),
 /// not_found (the program is missing), corrupt (it is of another version).
 Result<image::TransferResult> transfer(const Context& context, image::TransferRequest request,
                                        const Progress& progress);
+
+/// Copies a tree: two children with a pipe between them. `output` and `input` are filled.
+/// Errors: those of either.
+Result<void> transfer_tree(const Context& context, image::ArchiveRequest from,
+                           image::ExtractRequest to);
+
+/// "/dev/fd/N", for requests.
+std::string descriptor_name(const sys::Fd& fd);
 
 }  // namespace berth::engine

@@ -17,6 +17,8 @@ constexpr Names<Ownership, 2> kOwnerships{
     {{Ownership::full, "full"}, {Ownership::single, "single"}}};
 constexpr Names<OverlayXattr, 2> kOverlayXattrs{
     {{OverlayXattr::trusted, "trusted"}, {OverlayXattr::user, "user"}}};
+constexpr Names<Owners, 2> kOwners{{{Owners::archive, "archive"}, {Owners::root, "root"}}};
+constexpr Names<Trust, 2> kTrusts{{{Trust::inside, "inside"}, {Trust::outside, "outside"}}};
 constexpr Names<LayerPhase, 7> kLayerPhases{{{LayerPhase::waiting, "waiting"},
                                              {LayerPhase::downloading, "downloading"},
                                              {LayerPhase::verifying, "verifying"},
@@ -70,6 +72,18 @@ static std::string to_json_text(const OverlayXattr& value) {
 static Result<OverlayXattr> from_json_text(std::string_view text,
                                            std::type_identity<OverlayXattr>) {
   return value_of(kOverlayXattrs, text);
+}
+static std::string to_json_text(const Owners& value) {
+  return std::string(name_of(kOwners, value));
+}
+static Result<Owners> from_json_text(std::string_view text, std::type_identity<Owners>) {
+  return value_of(kOwners, text);
+}
+static std::string to_json_text(const Trust& value) {
+  return std::string(name_of(kTrusts, value));
+}
+static Result<Trust> from_json_text(std::string_view text, std::type_identity<Trust>) {
+  return value_of(kTrusts, text);
 }
 static std::string to_json_text(const LayerPhase& value) {
   return std::string(layer_phase_name(value));
@@ -160,6 +174,45 @@ void fields(V& v, ImportRequest& r) {
   v.optional("changes", r.changes);
   v.optional("message", r.message);
   v.optional("platform", r.platform);
+  v.optional("ownership", r.ownership);
+  v.optional("overlay_xattr", r.overlay_xattr);
+  v.strict();
+}
+
+template <class V>
+void fields(V& v, ArchiveRequest& r) {
+  v.required("verb", r.verb);
+  v.required("tree", r.tree);
+  v.required("name", r.name);
+  v.required("output", r.output);
+  v.strict();
+}
+
+template <class V>
+void fields(V& v, ExtractRequest& r) {
+  v.required("verb", r.verb);
+  v.required("directory", r.directory);
+  v.optional("top", r.top);
+  v.optional("path", r.path);
+  v.required("input", r.input);
+  v.optional("packed", r.packed);
+  v.required("owners", r.owners);
+  v.required("trust", r.trust);
+  v.strict();
+}
+
+template <class V>
+void fields(V& v, CommitRequest& r) {
+  v.required("verb", r.verb);
+  v.required("root", r.root);
+  v.required("base", r.base);
+  v.required("tree", r.tree);
+  v.optional("reference", r.reference);
+  v.required("config", r.config);
+  v.optional("changes", r.changes);
+  v.optional("author", r.author);
+  v.optional("message", r.message);
+  v.optional("created_by", r.created_by);
   v.optional("ownership", r.ownership);
   v.optional("overlay_xattr", r.overlay_xattr);
   v.strict();
@@ -283,6 +336,9 @@ Result<TransferRequest> parse_request(std::string_view text) {
   if (verb == "load") return read_request<LoadRequest>(*value);
   if (verb == "save") return read_request<SaveRequest>(*value);
   if (verb == "import") return read_request<ImportRequest>(*value);
+  if (verb == "archive") return read_request<ArchiveRequest>(*value);
+  if (verb == "extract") return read_request<ExtractRequest>(*value);
+  if (verb == "commit") return read_request<CommitRequest>(*value);
   return make_error(Kind::usage, "read the request: unknown verb " + quoted(verb));
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "base/result.hpp"
+#include "oci/image_spec.hpp"
 
 /// What `berth` and its child `berth-transfer` say to each other: one request as a JSON object on
 /// the child's stdin (up to its end of file), events as JSON lines on its stdout, the last of which
@@ -112,8 +113,52 @@ struct ImportRequest {
   OverlayXattr overlay_xattr = OverlayXattr::trusted;
 };
 
-using TransferRequest = std::variant<PullRequest, PushRequest, LoginRequest, LogoutRequest,
-                                     LoadRequest, SaveRequest, ImportRequest>;
+/// Writes what an inherited descriptor is open at, and all that is below it, as a tar. Somebody may
+/// change the tree meanwhile: nothing but what is reached by handles from there is read.
+struct ArchiveRequest {
+  std::string verb = "archive";
+  std::string tree;    ///< "/dev/fd/N", of O_PATH
+  std::string name;    ///< of the first member; empty: what is in the directory, without itself
+  std::string output;  ///< "/dev/fd/N"
+};
+
+/// Whom the files of an extracted tar belong to.
+enum class Owners { archive, root };
+/// What a container's files may be outside of it: set-id bits and devices stay behind.
+enum class Trust { inside, outside };
+
+/// Makes the members of a tar below a directory that somebody may change meanwhile.
+struct ExtractRequest {
+  std::string verb = "extract";
+  std::string directory;  ///< "/dev/fd/N"
+  std::string top;        ///< "/dev/fd/N" of the root that links are followed in; empty: none are
+  std::string path;       ///< of the directory below `top`
+  std::string input;      ///< "/dev/fd/N"
+  bool packed = false;    ///< the tar may be compressed
+  Owners owners = Owners::root;
+  Trust trust = Trust::inside;
+};
+
+/// Makes an image of a container's own layer and the image below it.
+/// result: reference, image_id.
+struct CommitRequest {
+  std::string verb = "commit";
+  std::string root;
+  std::string base;                  ///< "sha256:…" of the image's config
+  std::string tree;                  ///< "/dev/fd/N" of the upper directory
+  std::string reference;             ///< empty: the image gets no name
+  oci::ContainerDefaults config;     ///< of the container
+  std::vector<std::string> changes;  ///< "CMD […]", "ENV K=V", …
+  std::string author;
+  std::string message;
+  std::string created_by;  ///< of the history entry
+  Ownership ownership = Ownership::full;
+  OverlayXattr overlay_xattr = OverlayXattr::trusted;
+};
+
+using TransferRequest =
+    std::variant<PullRequest, PushRequest, LoginRequest, LogoutRequest, LoadRequest, SaveRequest,
+                 ImportRequest, ArchiveRequest, ExtractRequest, CommitRequest>;
 
 /// One JSON object on one line, with its newline.
 std::string to_json(const TransferRequest& request);

@@ -25,4 +25,18 @@ Result<std::optional<std::string>> read_attribute(const Fd& fd, const std::strin
   return std::optional<std::string>(std::move(value));
 }
 
+Result<std::vector<std::string>> list_attributes(const Fd& fd) {
+  std::vector<std::string> names;
+  std::string text(size_t{64} << 10, '\0');
+  ssize_t size = ::flistxattr(fd.get(), text.data(), text.size());
+  if (size < 0) {
+    if (errno == EOPNOTSUPP) return names;
+    return errno_now().error("list attributes");
+  }
+  for (std::string_view name : split(std::string_view(text).substr(0, size), '\0')) {
+    if (!name.empty()) names.emplace_back(name);
+  }
+  return names;
+}
+
 }  // namespace berth::sys

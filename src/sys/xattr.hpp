@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/result.hpp"
 #include "sys/fd.hpp"
@@ -12,5 +13,9 @@ namespace berth::sys {
 /// The attribute `key` of an open file (not O_PATH), at most 64 KiB; nothing when it has none or
 /// the file system has no such attributes. fgetxattr(2)
 Result<std::optional<std::string>> read_attribute(const Fd& fd, const std::string& key);
+
+/// The names of the attributes of an open file (not O_PATH), at most 64 KiB; none where the file
+/// system has no such attributes. flistxattr(2)
+Result<std::vector<std::string>> list_attributes(const Fd& fd);
 
 }  // namespace berth::sys

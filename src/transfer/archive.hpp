@@ -33,4 +33,19 @@ Result<image::TransferResult> save(const image::SaveRequest& request, const Even
 Result<image::TransferResult> import_image(const image::ImportRequest& request,
                                            const EventSink& events, Cancel& cancel);
 
+/// A tree of a container, or of the host, as a tar.
+/// Errors: usage (too deep), unsupported (an entry that a tar cannot hold), io.
+Result<image::TransferResult> archive(const image::ArchiveRequest& request, const EventSink& events,
+                                      Cancel& cancel);
+
+/// The way back.
+/// Errors: usage (a directory in the place of a file, or the other way around), corrupt, io.
+Result<image::TransferResult> extract(const image::ExtractRequest& request, const EventSink& events,
+                                      Cancel& cancel);
+
+/// A container's own layer becomes one more layer of its image.
+/// Errors: usage (a change, a name), not_found (the image), io.
+Result<image::TransferResult> commit(const image::CommitRequest& request, const EventSink& events,
+                                     Cancel& cancel);
+
 }  // namespace berth::transfer

@@ -4,43 +4,18 @@
 #include <sys/stat.h>
 
 #include "base/text.hpp"
-#include "image/reference.hpp"
 #include "image/store.hpp"
-#include "json/fields.hpp"
-#include "sys/io_at.hpp"
+#include "sys/file.hpp"
 #include "transfer/archive.hpp"
 #include "transfer/archive_members.hpp"
-#include "transfer/deflate.hpp"
 #include "transfer/event.hpp"
 #include "transfer/give_up.hpp"
 #include "transfer/image_changes.hpp"
-#include "transfer/layers.hpp"
+#include "transfer/new_image.hpp"
 #include "transfer/outer_archive.hpp"
-#include "transfer/sha256.hpp"
 
 namespace berth::transfer {
 namespace {
-
-/// Packs a tar into a blob, hashing what comes in and, afterwards, what came out.
-class LayerPacker final : public ByteSink {
- public:
-  LayerPacker(const sys::Fd& fd, const Cancel& cancel) : gzip_(fd), cancel_(cancel) {}
-
-  Result<void> write(std::string_view bytes) override {
-    TRY(cancel_.check());
-    sha_.update(bytes);
-    return gzip_.write(bytes);
-  }
-  Result<Digest> finish() {
-    TRY(gzip_.finish());
-    return sha_.finish();
-  }
-
- private:
-  GzipWriter gzip_;
-  Sha256 sha_;
-  const Cancel& cancel_;
-};
 
 Result<void> write_source(const std::string& source, ByteSink& sink) {
   sys::Fd fd = TRY(open_input(source));
@@ -54,21 +29,6 @@ Result<void> write_source(const std::string& source, ByteSink& sink) {
     if (part.empty()) return {};
     TRY(sink.write(part));
   }
-}
-
-Result<oci::Descriptor> describe_blob(const sys::Fd& fd) {
-  oci::Descriptor layer;
-  layer.media_type = oci::media_type::kLayerGzip;
-  Sha256 sha;
-  std::string buffer(size_t{1} << 20, '\0');
-  while (true) {
-    size_t count = TRY(sys::read_at(fd, layer.size, buffer.data(), buffer.size(), "layer"));
-    if (count == 0) break;
-    sha.update({buffer.data(), count});
-    layer.size += count;
-  }
-  layer.digest = sha.finish();
-  return layer;
 }
 
 Result<oci::ImageConfig> make_config(const image::ImportRequest& request, const Digest& diff_id) {
@@ -91,14 +51,8 @@ Result<oci::ImageConfig> make_config(const image::ImportRequest& request, const 
 Result<image::TransferResult> import_into(const image::ImportRequest& request,
                                           const image::Store& store, Events& events,
                                           Cancel& cancel) {
-  std::optional<image::Reference> reference;
-  if (!request.reference.empty()) {
-    reference = TRY(image::Reference::parse(request.reference));
-    if (reference->digest()) {
-      return make_error(Kind::usage, "name an image " + quoted(request.reference) +
-                                         ": a digest cannot be given as a name");
-    }
-  }
+  NewImage made;
+  made.reference = TRY(new_name(request.reference));
   // Wrong changes are found before the work.
   TRY(make_config(request, {}));
 
@@ -107,34 +61,10 @@ Result<image::TransferResult> import_into(const image::ImportRequest& request,
   LayerPacker packer(staged.fd(), cancel);
   TRY(write_source(request.source, packer));
   Digest diff_id = TRY(packer.finish());
-  oci::Descriptor layer = TRY(describe_blob(staged.fd()));
-  TRY(delivery.publish_blob(std::move(staged), layer.digest));
-
-  oci::ImageConfig config = TRY(make_config(request, diff_id));
-  std::string config_bytes = json::write(config);
-  oci::Manifest manifest;
-  manifest.media_type = oci::media_type::kManifest;
-  manifest.config.media_type = oci::media_type::kConfig;
-  manifest.config.digest = sha256_of(config_bytes);
-  manifest.config.size = config_bytes.size();
-  manifest.layers = {layer};
-  LayerPipeline layers(store, delivery, nullptr, events, cancel);
-  TRY(layers.run(manifest, config));
-
-  std::string manifest_bytes = json::write(manifest);
-  image::ImageRecord record;
-  record.reference = reference;
-  record.target = record.manifest = sha256_of(manifest_bytes);
-  record.config = manifest.config.digest;
-  TRY(delivery.put_document(record.manifest, manifest_bytes));
-  TRY(delivery.put_document(record.config, config_bytes));
-  TRY(delivery.publish_image(record));
-
-  image::TransferResult result;
-  if (reference) result.reference = reference->canonical();
-  result.digest = record.target.text();
-  result.image_id = record.config.text();
-  return result;
+  made.layers.push_back(TRY(describe_layer(staged.fd())));
+  TRY(delivery.publish_blob(std::move(staged), made.layers[0].digest));
+  made.config = TRY(make_config(request, diff_id));
+  return publish_new_image(store, delivery, made, events, cancel);
 }
 
 }  // namespace

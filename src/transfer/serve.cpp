@@ -20,6 +20,9 @@ struct Server {
   Answer operator()(const image::LoadRequest& r) { return load(r, events, cancel); }
   Answer operator()(const image::SaveRequest& r) { return save(r, events, cancel); }
   Answer operator()(const image::ImportRequest& r) { return import_image(r, events, cancel); }
+  Answer operator()(const image::ArchiveRequest& r) { return archive(r, events, cancel); }
+  Answer operator()(const image::ExtractRequest& r) { return extract(r, events, cancel); }
+  Answer operator()(const image::CommitRequest& r) { return commit(r, events, cancel); }
 };
 
 }  // namespace

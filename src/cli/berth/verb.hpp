@@ -44,6 +44,8 @@ struct Verb {
   VerbText text;
   Arity arity;
   engine::Needs needs = engine::Needs::nothing;
+  /// With Needs::container: the container among the arguments; null: the first one is it.
+  std::string (*container)(const std::vector<std::string>& arguments) = nullptr;
   Store store = Store::ready;
   FlagsEnd flags_end = FlagsEnd::at_double_dash;
   std::span<const Elsewhere> elsewhere = {};

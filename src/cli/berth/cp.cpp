@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/berth/common.hpp"
+#include "engine/copy.hpp"
+
+namespace berth::cli {
+namespace {
+
+struct Options {
+  engine::CopyOptions copy;
+  bool quiet = false;
+};
+
+FlagTable flags(Options& o) {
+  return {
+      {"archive", 'a', "", "Keep owners, where they can be expressed", &o.copy.archive},
+      {"follow-link", 'L', "", "Copy what a link at SOURCE leads to", &o.copy.follow_link},
+      {"quiet", 'q', "", "Print nothing; the default", &o.quiet},
+  };
+}
+
+Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
+  engine::CopySide from = engine::parse_copy_side(arguments[0]);
+  engine::CopySide to = engine::parse_copy_side(arguments[1]);
+  if (to.container.empty() && to.path == "-" && session.terminal.is_terminal(Stream::out)) {
+    return make_error(Kind::usage, "an archive is not for a terminal",
+                      "berth cp CONTAINER:PATH FILE");
+  }
+  if (from.container.empty() && from.path == "-" && session.terminal.input_is_terminal()) {
+    return make_error(Kind::usage, "no archive on stdin", "tar -c FILE | berth cp - CONTAINER:DIR");
+  }
+  engine::CopyOptions options = o.copy;
+  options.working_directory = session.working_directory;
+  TRY(engine::copy_files(session.context, from, to, options));
+  return 0;
+}
+
+/// The one of the two that has a container.
+std::string container_of(const std::vector<std::string>& arguments) {
+  for (const std::string& argument : arguments) {
+    std::string container = engine::parse_copy_side(argument).container;
+    if (!container.empty()) return container;
+  }
+  return "";
+}
+
+}  // namespace
+
+extern const Verb cp_verb;
+const Verb cp_verb{
+    .text = {.name = "cp",
+             .arguments = "CONTAINER:SOURCE|SOURCE|- DESTINATION|CONTAINER:DESTINATION|-",
+             .summary = "Copy files out of a container or into one",
+             .example = "berth cp web:/var/log/. logs",
+             .complete = Complete::container},
+    .arity = {2, 2},
+    .needs = engine::Needs::container,
+    .container = container_of,
+    .command = [] { return make_command(flags, run); },
+};
+
+}  // namespace berth::cli

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/berth/common.hpp"
+#include "engine/copy.hpp"
+
+namespace berth::cli {
+namespace {
+
+struct Options {
+  std::string output;
+};
+
+FlagTable flags(Options& o) {
+  return {
+      {"output", 'o', "FILE", "Write to FILE instead of stdout", &o.output, {}, Complete::file}};
+}
+
+Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
+  if (o.output.empty() && session.terminal.is_terminal(Stream::out)) {
+    return make_error(Kind::usage, "an archive is not for a terminal",
+                      "berth export --output FILE CONTAINER");
+  }
+  std::string output = o.output.empty() ? "/dev/fd/1" : o.output;
+  TRY(engine::export_container(session.context, arguments[0], output));
+  return 0;
+}
+
+}  // namespace
+
+extern const Verb export_verb;
+const Verb export_verb{
+    .text = {.name = "export",
+             .arguments = "CONTAINER",
+             .summary = "Write the files of a container as a tar, without its volumes",
+             .example = "berth export --output web.tar web",
+             .complete = Complete::container},
+    .arity = {1, 1},
+    .needs = engine::Needs::container,
+    .command = [] { return make_command(flags, run); },
+};
+
+}  // namespace berth::cli

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/root_view.hpp"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "engine/spec.hpp"
+#include "oci/runtime_spec.hpp"
+#include "sys/file.hpp"
+#include "sys/mount.hpp"
+#include "sys/namespace.hpp"
+#include "sys/overlay.hpp"
+#include "sys/process.hpp"
+
+namespace berth::engine {
+namespace {
+
+constexpr size_t kMaxConfig = size_t{16} << 20;
+constexpr int kPathDirectory = O_PATH | O_DIRECTORY;
+
+std::string bundle_of(const Context& context, const ContainerSummary& container) {
+  Lifetime lifetime = container.remove ? Lifetime::removed : Lifetime::kept;
+  return container_files(context.paths, container.id, lifetime) + "/" +
+         std::string(kBundleDirectory);
+}
+
+Result<oci::Spec> read_config(const Context& context, const ContainerSummary& container) {
+  std::string path = bundle_of(context, container) + "/config.json";
+  std::string text = TRY(sys::read_file(sys::cwd(), path, kMaxConfig));
+  return oci::parse_spec(text, "config.json of container " + quoted(container.name));
+}
+
+bool has_option(const oci::Mount& mount, std::string_view option) {
+  return std::find(mount.options.begin(), mount.options.end(), option) != mount.options.end();
+}
+
+struct OverlayPaths {
+  std::vector<std::string> lower;
+  std::string upper;
+  std::string work;
+  std::vector<std::string> options;
+};
+
+Result<OverlayPaths> overlay_of(const oci::Spec& spec) {
+  OverlayPaths paths;
+  for (const oci::Mount& mount : spec.mounts) {
+    if (mount.destination != "/" || mount.type != "overlay") continue;
+    for (const std::string& option : mount.options) {
+      auto value = [&](std::string_view key) {
+        return option.starts_with(key) ? option.substr(key.size()) : std::string();
+      };
+      if (std::string layer = value("lowerdir+="); !layer.empty()) paths.lower.push_back(layer);
+      if (std::string upper = value("upperdir="); !upper.empty()) paths.upper = upper;
+      if (std::string work = value("workdir="); !work.empty()) paths.work = work;
+      if (option == "userxattr") paths.options.push_back(option);
+    }
+    return paths;
+  }
+  return make_error(Kind::unsupported, "the root of this container is a directory of the host",
+                    "the directory itself");
+}
+
+/// What is mounted from now on is seen by this process and its children alone.
+Result<void> hide_mounts() {
+  TRY(sys::unshare(CLONE_NEWNS, "mounts"));
+  return sys::mount("", "/", "", MS_REC | MS_SLAVE, "");
+}
+
+// What the kernel makes up is there while a container runs.
+bool is_of_the_kernel(std::string_view path) {
+  for (std::string_view top : {"/proc", "/sys", "/dev"}) {
+    if (path == top || path.starts_with(std::string(top) + "/")) return true;
+  }
+  return false;
+}
+
+Result<sys::Fd> open_target(const sys::Fd& root, const std::string& path,
+                            const struct stat& source) {
+  auto found = sys::open_in_root(root, path, O_PATH);
+  if (found.ok() || found.error().kind != Kind::not_found || !S_ISDIR(source.st_mode)) return found;
+  // A container that never ran has no places for its volumes yet.
+  sys::Fd here = TRY(sys::open_in_root(root, "/", kPathDirectory));
+  std::string reached;
+  for (std::string_view part : split(path, '/')) {
+    if (part.empty()) continue;
+    reached += "/" + std::string(part);
+    auto below = sys::open_in_root(root, reached, kPathDirectory);
+    if (!below.ok() && below.error().kind == Kind::not_found) {
+      TRY(sys::make_directory(here, std::string(part), 0755));
+      below = sys::open_in_root(root, reached, kPathDirectory);
+    }
+    here = TRY(std::move(below));
+  }
+  return here;
+}
+
+Result<void> bind(const sys::Fd& root, const oci::Mount& mount) {
+  auto source = TRY(sys::open_if_exists(sys::cwd(), mount.source, O_PATH));
+  if (!source) return {};
+  struct stat status = TRY(sys::stat_fd(*source, mount.source));
+  auto target = open_target(root, mount.destination, status);
+  if (!target.ok() && target.error().kind == Kind::not_found) return {};
+  sys::Fd place = TRY(std::move(target));
+  unsigned recursive = has_option(mount, "bind") ? 0 : AT_RECURSIVE;
+  sys::Fd clone = TRY(sys::open_tree(*source, "", OPEN_TREE_CLONE | AT_EMPTY_PATH | recursive));
+  if (has_option(mount, "ro")) {
+    auto how = recursive != 0 ? sys::Recursive::yes : sys::Recursive::no;
+    TRY(sys::mount_setattr(clone, MOUNT_ATTR_RDONLY, 0, 0, how, mount.destination));
+  }
+  return sys::move_mount_to_fd(clone, place, mount.destination);
+}
+
+Result<sys::OverlayLayers> open_all(const std::vector<std::string>& lower,
+                                    std::vector<std::string> options) {
+  sys::OverlayLayers layers;
+  for (const std::string& path : lower) {
+    layers.lower.push_back(TRY(sys::open_at(sys::cwd(), path, kPathDirectory)));
+  }
+  layers.options = std::move(options);
+  return layers;
+}
+
+Result<sys::Fd> mount_stopped(const std::string& target, const oci::Spec& spec) {
+  OverlayPaths paths = TRY(overlay_of(spec));
+  sys::OverlayLayers layers = TRY(open_all(paths.lower, paths.options));
+  layers.upper = TRY(sys::open_at(sys::cwd(), paths.upper, kPathDirectory));
+  layers.work = TRY(sys::open_at(sys::cwd(), paths.work, kPathDirectory));
+  sys::Fd root = TRY(sys::mount_overlay(layers, target));
+  for (const oci::Mount& mount : spec.mounts) {
+    bool binds = mount.type == "bind" || has_option(mount, "bind") || has_option(mount, "rbind");
+    if (!binds || is_of_the_kernel(mount.destination)) continue;
+    TRY_CTX(bind(root, mount), "cannot mount " + quoted(mount.destination));
+  }
+  return root;
+}
+
+// The number of a process may be another one's by the time it is used: asked before and after.
+Result<sys::Fd> open_running(const ContainerSummary& container, const StartRecord* start) {
+  std::string process = "/proc/" + std::to_string(*container.pid);
+  auto pid = static_cast<pid_t>(*container.pid);
+  uint64_t before = TRY(sys::process_start_time(pid));
+  sys::Fd root = TRY(sys::open_at(sys::cwd(), process + "/root", O_RDONLY | O_DIRECTORY));
+  uint64_t after = TRY(sys::process_start_time(pid));
+  bool same = before == after && (start == nullptr || after == start->start_ticks);
+  if (same) return root;
+  return make_error(Kind::busy, "container " + quoted(container.name) + " has just ended");
+}
+
+/// Layers that were made for this container: a GPU's driver, which is the machine's.
+void drop_own_layers(const Context& context, const ContainerSummary& container,
+                     std::vector<std::string>& layers) {
+  std::string kept = container_files(context.paths, container.id, Lifetime::kept) + "/";
+  std::string removed = container_files(context.paths, container.id, Lifetime::removed) + "/";
+  std::erase_if(layers, [&](const std::string& layer) {
+    return layer.starts_with(kept) || layer.starts_with(removed);
+  });
+}
+
+}  // namespace
+
+Result<RootView> RootView::open(const Context& context, const ContainerSummary& container) {
+  RootView view;
+  oci::Spec spec = TRY(read_config(context, container));
+  view.read_only_ = spec.root.readonly;
+  if (is_alive(container.state) && container.pid) {
+    ContainerFiles files = TRY(read_container(context.paths, container.id));
+    view.root_ = TRY(open_running(container, files.start ? &*files.start : nullptr));
+    return view;
+  }
+  view.lock_ = TRY(ContainerDirectory::take_over(context.paths, container.id));
+  if (!view.lock_) {
+    return make_error(
+        Kind::busy, "container " + quoted(container.name) + " is being changed by another process");
+  }
+  TRY(hide_mounts());
+  view.root_ =
+      TRY(mount_stopped(bundle_of(context, container) + "/" + std::string(kRootDirectory), spec));
+  return view;
+}
+
+Result<RootView> RootView::open_layers(const Context& context, const ContainerSummary& container) {
+  oci::Spec spec = TRY(read_config(context, container));
+  OverlayPaths paths = TRY(overlay_of(spec));
+  RootView view;
+  view.read_only_ = true;
+  TRY(hide_mounts());
+  drop_own_layers(context, container, paths.lower);
+  paths.lower.insert(paths.lower.begin(), paths.upper);
+  sys::OverlayLayers layers = TRY(open_all(paths.lower, paths.options));
+  view.root_ = TRY(sys::mount_overlay(
+      layers, bundle_of(context, container) + "/" + std::string(kRootDirectory)));
+  return view;
+}
+
+Result<sys::Fd> open_upper(const Context& context, const ContainerSummary& container) {
+  std::string path =
+      container_path(context.paths, container.id) + "/" + std::string(kUpperDirectory);
+  return sys::open_at(sys::cwd(), path, O_RDONLY | O_DIRECTORY);
+}
+
+Result<std::vector<std::string>> lower_layers(const Context& context,
+                                              const ContainerSummary& container) {
+  oci::Spec spec = TRY(read_config(context, container));
+  OverlayPaths paths = TRY(overlay_of(spec));
+  drop_own_layers(context, container, paths.lower);
+  return std::move(paths.lower);
+}
+
+}  // namespace berth::engine

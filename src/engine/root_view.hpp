@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "engine/container_directory.hpp"
+#include "engine/containers.hpp"
+#include "engine/context.hpp"
+#include "sys/fd.hpp"
+
+namespace berth::engine {
+
+/// The files of a container from outside, held open.
+class RootView {
+ public:
+  /// What the container sees: its layers, its volumes, its /etc/hosts. Of a running one what its
+  /// first process sees; of another one the same, mounted where nobody but this process and its
+  /// children sees it, while nobody can start it. This process is in a mount namespace of its own
+  /// afterwards.
+  /// Errors: busy (it is being started or removed), not_found (an image's layer), denied, io.
+  static Result<RootView> open(const Context& context, const ContainerSummary& container);
+
+  /// The image's layers and the container's own alone, whether it runs or not; read-only.
+  static Result<RootView> open_layers(const Context& context, const ContainerSummary& container);
+
+  const sys::Fd& root() const { return root_; }
+  /// Whether the container may not write outside of its volumes.
+  bool read_only() const { return read_only_; }
+
+ private:
+  std::optional<ContainerDirectory> lock_;
+  sys::Fd root_;
+  bool read_only_ = false;
+};
+
+/// The container's own layer, for diff and commit.  Errors: not_found.
+Result<sys::Fd> open_upper(const Context& context, const ContainerSummary& container);
+
+/// The directories below the container's own layer, highest first, absolute.
+/// Errors: corrupt (its config).
+Result<std::vector<std::string>> lower_layers(const Context& context,
+                                              const ContainerSummary& container);
+
+}  // namespace berth::engine

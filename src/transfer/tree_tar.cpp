@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transfer/tree_tar.hpp"
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <map>
+#include <memory>
+#include <span>
+#include <utility>
+
+#include "base/text.hpp"
+#include "sys/file.hpp"
+#include "sys/namespace.hpp"
+#include "sys/stream.hpp"
+#include "sys/xattr.hpp"
+
+namespace berth::transfer {
+namespace {
+
+constexpr size_t kBlock = size_t{1} << 20;
+constexpr int kMaxDepth = 400;
+constexpr int kOpenDirectory = O_RDONLY | O_DIRECTORY;
+
+/// libarchive, given entries that were looked at by handle.
+class TarSink {
+ public:
+  static Result<std::unique_ptr<TarSink>> open(ByteSink& sink) {
+    auto tar = std::make_unique<TarSink>(sink);
+    struct archive* a = tar->archive_.get();
+    archive_write_set_format_pax_restricted(a);
+    archive_write_set_bytes_per_block(a, static_cast<int>(kBlock));
+    archive_write_set_bytes_in_last_block(a, 512);
+    if (archive_write_open(a, tar.get(), nullptr, write_bytes, nullptr) != ARCHIVE_OK) {
+      return tar->fail();
+    }
+    return tar;
+  }
+  explicit TarSink(ByteSink& sink) : sink_(sink) {}
+
+  Result<void> header(struct archive_entry* entry) {
+    if (archive_write_header(archive_.get(), entry) < ARCHIVE_WARN) return fail();
+    return {};
+  }
+  Result<void> content(std::string_view bytes) {
+    if (archive_write_data(archive_.get(), bytes.data(), bytes.size()) < 0) return fail();
+    return {};
+  }
+  Result<void> finish() {
+    if (archive_write_close(archive_.get()) != ARCHIVE_OK) return fail();
+    return {};
+  }
+
+ private:
+  struct Free {
+    void operator()(struct archive* a) const { archive_write_free(a); }
+  };
+
+  static la_ssize_t write_bytes(struct archive* a, void* data, const void* bytes, size_t size) {
+    auto* self = static_cast<TarSink*>(data);
+    auto written = self->sink_.write({static_cast<const char*>(bytes), size});
+    if (written.ok()) return static_cast<la_ssize_t>(size);
+    self->error_ = std::move(written).error();
+    archive_set_error(a, EIO, "sink");
+    return -1;
+  }
+
+  Error fail() {
+    if (error_) return *error_;
+    const char* text = archive_error_string(archive_.get());
+    return make_error(Kind::unsupported,
+                      std::string("write the archive: ") + (text ? text : "no reason given"));
+  }
+
+  ByteSink& sink_;
+  std::optional<Error> error_;
+  std::unique_ptr<struct archive, Free> archive_{archive_write_new()};
+};
+
+using Entry = std::unique_ptr<struct archive_entry, void (*)(struct archive_entry*)>;
+
+/// Attributes that may travel. All others belong to one machine's file systems and security
+/// modules.
+bool travels(std::string_view key) {
+  return key == "security.capability" ||
+         (key.starts_with("user.") && !key.starts_with("user.overlay."));
+}
+
+/// True for what is made up while it is read, or has no end.
+Result<bool> is_of_the_kernel(const sys::Fd& directory, const std::string& name) {
+  constexpr long kKernels[] = {PROC_SUPER_MAGIC,    SYSFS_MAGIC,   CGROUP_SUPER_MAGIC,
+                               CGROUP2_SUPER_MAGIC, DEBUGFS_MAGIC, TRACEFS_MAGIC,
+                               SECURITYFS_MAGIC,    BPF_FS_MAGIC,  DEVPTS_SUPER_MAGIC};
+  long type = TRY(sys::file_system_type(directory, name));
+  return std::find(std::begin(kKernels), std::end(kKernels), type) != std::end(kKernels);
+}
+
+class TreeTar {
+ public:
+  TreeTar(TarSink& tar, const TreeTarOptions& options) : tar_(tar), options_(options) {}
+
+  /// `found` is an O_PATH handle of what becomes the member `name`.
+  Result<void> add(const sys::Fd& found, const std::string& name, int depth) {
+    struct stat status = TRY(sys::stat_fd(found, name));
+    if (S_ISDIR(status.st_mode)) return add_directory(found, status, name, depth);
+    if (S_ISREG(status.st_mode)) return add_file(found, status, name);
+    if (S_ISSOCK(status.st_mode)) return {};
+    if (is_whiteout(status)) return add_mark(parent_of(name) + ".wh." + base_of(name));
+    Entry entry = make_entry(status, name);
+    if (S_ISLNK(status.st_mode)) {
+      std::string target = TRY(sys::read_link(found, ""));
+      archive_entry_set_symlink(entry.get(), target.c_str());
+    } else {
+      archive_entry_set_rdevmajor(entry.get(), major(status.st_rdev));
+      archive_entry_set_rdevminor(entry.get(), minor(status.st_rdev));
+    }
+    if (TRY(link_to_first(status, name, entry))) return {};
+    return tar_.header(entry.get());
+  }
+
+  void tell_rest() const {
+    if (shrunk_ > 1) options_.on_warning(std::to_string(shrunk_ - 1) + " more, ignoring");
+  }
+
+ private:
+  static std::string parent_of(const std::string& name) {
+    size_t slash = name.rfind('/');
+    return slash == std::string::npos ? "" : name.substr(0, slash + 1);
+  }
+  static std::string base_of(const std::string& name) { return name.substr(name.rfind('/') + 1); }
+
+  bool is_whiteout(const struct stat& status) const {
+    return options_.marks == Marks::layer && S_ISCHR(status.st_mode) &&
+           status.st_rdev == makedev(0, 0);
+  }
+
+  static Entry make_entry(const struct stat& status, const std::string& name) {
+    Entry entry(archive_entry_new(), archive_entry_free);
+    archive_entry_set_pathname(entry.get(), name.c_str());
+    archive_entry_set_filetype(entry.get(), status.st_mode & S_IFMT);
+    archive_entry_set_perm(entry.get(), status.st_mode & 07777);
+    archive_entry_set_uid(entry.get(), status.st_uid);
+    archive_entry_set_gid(entry.get(), status.st_gid);
+    archive_entry_set_mtime(entry.get(), status.st_mtim.tv_sec, status.st_mtim.tv_nsec);
+    archive_entry_set_size(entry.get(), 0);
+    return entry;
+  }
+
+  Result<void> add_mark(const std::string& name) {
+    Entry entry(archive_entry_new(), archive_entry_free);
+    archive_entry_set_pathname(entry.get(), name.c_str());
+    archive_entry_set_filetype(entry.get(), AE_IFREG);
+    archive_entry_set_perm(entry.get(), 0600);
+    archive_entry_set_size(entry.get(), 0);
+    archive_entry_set_mtime(entry.get(), 0, 0);
+    return tar_.header(entry.get());
+  }
+
+  /// A file that was written under another name already becomes a link to that.
+  Result<bool> link_to_first(const struct stat& status, const std::string& name, Entry& entry) {
+    if (status.st_nlink < 2) return false;
+    auto [first, is_first] = links_.try_emplace({status.st_dev, status.st_ino}, name);
+    if (is_first) return false;
+    archive_entry_set_size(entry.get(), 0);
+    archive_entry_set_hardlink(entry.get(), first->second.c_str());
+    TRY(tar_.header(entry.get()));
+    return true;
+  }
+
+  /// What overlay says of an entry by attributes.
+  struct OverlaySays {
+    bool opaque = false;
+    bool whiteout = false;
+  };
+  Result<OverlaySays> take_attributes(const sys::Fd& opened, const std::string& name,
+                                      Entry& entry) {
+    OverlaySays says;
+    for (const std::string& key : TRY(sys::list_attributes(opened))) {
+      std::string_view mark = overlay_mark(key);
+      if (options_.marks == Marks::layer && (mark == "redirect" || mark == "metacopy")) {
+        return make_error(Kind::unsupported, quoted(name) + " is kept by overlay as a reference (" +
+                                                 key + "), which no layer can hold");
+      }
+      if (mark != "opaque" && mark != "whiteout" && !travels(key)) continue;
+      auto value = TRY(sys::read_attribute(opened, key));
+      if (!value) continue;
+      if (travels(key)) {
+        archive_entry_xattr_add_entry(entry.get(), key.c_str(), value->data(), value->size());
+      } else {
+        says.opaque |= mark == "opaque" && *value == "y";
+        says.whiteout |= mark == "whiteout";
+      }
+    }
+    return says;
+  }
+
+  static std::string_view overlay_mark(std::string_view key) {
+    for (std::string_view prefix : {"trusted.overlay.", "user.overlay."}) {
+      if (key.starts_with(prefix)) return key.substr(prefix.size());
+    }
+    return {};
+  }
+
+  Result<void> add_directory(const sys::Fd& found, const struct stat& status,
+                             const std::string& name, int depth) {
+    if (depth > kMaxDepth) {
+      return make_error(Kind::usage, "read " + quoted(name.substr(0, 100)) + ": deeper than " +
+                                         std::to_string(kMaxDepth) + " directories");
+    }
+    sys::Fd opened = TRY(sys::open_at(found, ".", kOpenDirectory));
+    Entry entry = make_entry(status, name + "/");
+    bool opaque = TRY(take_attributes(opened, name, entry)).opaque;
+    if (!name.empty()) TRY(tar_.header(entry.get()));
+    if (opaque && options_.marks == Marks::layer && !name.empty()) {
+      TRY(add_mark(name + "/.wh..wh..opq"));
+    }
+    if (TRY(is_of_the_kernel(opened, name))) return {};
+    for (const std::string& child : TRY(sys::list_directory(opened, "."))) {
+      auto handle = sys::open_at(opened, child, O_PATH | O_NOFOLLOW);
+      if (!handle.ok()) {
+        if (handle.error().kind == Kind::not_found) continue;  // gone meanwhile
+        return std::move(handle).error();
+      }
+      TRY(add(*handle, name.empty() ? child : name + "/" + child, depth + 1));
+    }
+    return {};
+  }
+
+  Result<void> add_file(const sys::Fd& found, const struct stat& status, const std::string& name) {
+    if (TRY(is_of_the_kernel(found, name))) {
+      return make_error(Kind::unsupported,
+                        quoted(name) + " is in a file system of the kernel, which has no sizes",
+                        "berth exec CONTAINER cat");
+    }
+    Entry entry = make_entry(status, name);
+    if (TRY(link_to_first(status, name, entry))) return {};
+    // Through the handle: it was looked at, and is no device that an open would touch.
+    sys::Fd file =
+        TRY(sys::open_at(sys::cwd(), sys::fd_path(found), O_RDONLY | O_NONBLOCK | O_NOCTTY));
+    OverlaySays says = TRY(take_attributes(file, name, entry));
+    if (says.whiteout && options_.marks == Marks::layer && status.st_size == 0) {
+      return add_mark(parent_of(name) + ".wh." + base_of(name));
+    }
+    archive_entry_set_size(entry.get(), status.st_size);
+    TRY(tar_.header(entry.get()));
+    std::string buffer(std::min<uint64_t>(kBlock, static_cast<uint64_t>(status.st_size)), '\0');
+    for (auto left = static_cast<uint64_t>(status.st_size); left > 0;) {
+      std::span<char> room(buffer.data(), std::min<uint64_t>(buffer.size(), left));
+      size_t count = TRY(sys::read_some(file, room, name));
+      if (count == 0) {
+        // The size was told already; a container that runs may do this at any time.
+        if (shrunk_++ == 0) options_.on_warning(quoted(name) + " shrank, using zeros instead");
+        std::fill(buffer.begin(), buffer.end(), '\0');
+        count = room.size();
+      }
+      TRY(tar_.content({buffer.data(), count}));
+      left -= count;
+    }
+    return {};
+  }
+
+  TarSink& tar_;
+  const TreeTarOptions& options_;
+  std::map<std::pair<dev_t, ino_t>, std::string> links_;
+  size_t shrunk_ = 0;
+};
+
+}  // namespace
+
+Result<void> write_tree_tar(const sys::Fd& tree, const TreeTarOptions& options, ByteSink& sink) {
+  auto tar = TRY(TarSink::open(sink));
+  TreeTar writer(*tar, options);
+  TRY(writer.add(tree, options.name, 1));
+  writer.tell_rest();
+  return tar->finish();
+}
+
+}  // namespace berth::transfer

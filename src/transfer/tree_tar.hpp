@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "base/result.hpp"
+#include "sys/fd.hpp"
+#include "transfer/outer_archive.hpp"
+
+namespace berth::transfer {
+
+/// What overlay marks in a container's own layer: files as any other, or what a layer's tar has for
+/// them (".wh.NAME", ".wh..wh..opq").
+enum class Marks { plain, layer };
+
+struct TreeTarOptions {
+  std::string name;  ///< of the first member; empty: what is in the directory, without itself
+  Marks marks = Marks::plain;
+  std::function<void(const std::string&)> on_warning;  ///< called a few times at most
+};
+
+/// Writes what `tree` (O_PATH) is open at, and all that is below it, as a pax tar in sorted order:
+/// owners, modes, times, hard links, attributes of users and file capabilities. Somebody may change
+/// the tree meanwhile: every step is taken from a handle, without following a link, and nothing but
+/// regular files is opened for reading. Sockets are left out, and what is in the kernel's own file
+/// systems (/proc, /sys).
+/// Shape: at most 400 directories deep.
+/// Errors: usage (deeper), unsupported (a layer whose overlay marks say more than a tar can), io.
+Result<void> write_tree_tar(const sys::Fd& tree, const TreeTarOptions& options, ByteSink& sink);
+
+}  // namespace berth::transfer
