@@ -224,7 +224,7 @@ def test_a_container_that_swaps_a_directory_and_a_link_shows_nothing_of_the_host
         tries += 1
         berth.run("cp", "racer:/a/word", out / "got")
         if (out / "got").exists():
-            assert (out / "got").read_text() == "inside\n"
+            assert (out / "got").read_text() in ("inside\n", "overwritten")
             (out / "got").unlink()
         done = berth.run("cp", "racer:/a", "-", text=False)
         assert b"the secret word" not in done.stdout
