@@ -320,43 +320,6 @@ std::vector<std::string> environment(const ContainerFacts& facts) {
   return list;
 }
 
-oci::ContainerDefaults merged(const ContainerFacts& facts) {
-  const RunRequest& r = facts.request;
-  oci::ContainerDefaults config;
-  if (facts.image_config) config = facts.image_config->config;
-  config.env = environment(facts);
-  if (r.user) config.user = *r.user;
-  if (r.workdir) config.working_dir = *r.workdir;
-  if (r.stop_signal) config.stop_signal = std::to_string(*r.stop_signal);
-  if (r.entrypoint) {
-    config.entrypoint.clear();
-    config.cmd.clear();
-    if (!r.entrypoint->empty()) config.entrypoint.push_back(*r.entrypoint);
-  }
-  // What runs is the entrypoint and what follows it, whoever said either.
-  if (facts.command.size() >= config.entrypoint.size() &&
-      std::equal(config.entrypoint.begin(), config.entrypoint.end(), facts.command.begin())) {
-    config.cmd.assign(facts.command.begin() + static_cast<ptrdiff_t>(config.entrypoint.size()),
-                      facts.command.end());
-  }
-  for (const auto& [name, value] : r.labels) config.labels[name] = value;
-  for (const std::string& port : r.expose) config.exposed_ports[port];
-  for (const Volume& volume : r.volumes) {
-    if (volume.anonymous) config.volumes[volume.destination];
-  }
-  if (r.health.off) {
-    config.healthcheck = oci::Healthcheck{};
-    config.healthcheck->test = {"NONE"};
-  } else if (r.health.command) {
-    config.healthcheck = oci::Healthcheck{.test = {"CMD-SHELL", *r.health.command},
-                                          .interval = r.health.interval,
-                                          .timeout = r.health.timeout,
-                                          .start_period = r.health.start_period,
-                                          .retries = r.health.retries};
-  }
-  return config;
-}
-
 struct Streams {
   bool stdin_open = false, output = false, terminal = false;
 };
@@ -474,6 +437,43 @@ json::Value graph_driver(const ContainerFacts& facts) {
 
 }  // namespace
 
+oci::ContainerDefaults container_defaults(const ContainerFacts& facts) {
+  const RunRequest& r = facts.request;
+  oci::ContainerDefaults config;
+  if (facts.image_config) config = facts.image_config->config;
+  config.env = environment(facts);
+  if (r.user) config.user = *r.user;
+  if (r.workdir) config.working_dir = *r.workdir;
+  if (r.stop_signal) config.stop_signal = std::to_string(*r.stop_signal);
+  if (r.entrypoint) {
+    config.entrypoint.clear();
+    config.cmd.clear();
+    if (!r.entrypoint->empty()) config.entrypoint.push_back(*r.entrypoint);
+  }
+  // What runs is the entrypoint and what follows it, whoever said either.
+  if (facts.command.size() >= config.entrypoint.size() &&
+      std::equal(config.entrypoint.begin(), config.entrypoint.end(), facts.command.begin())) {
+    config.cmd.assign(facts.command.begin() + static_cast<ptrdiff_t>(config.entrypoint.size()),
+                      facts.command.end());
+  }
+  for (const auto& [name, value] : r.labels) config.labels[name] = value;
+  for (const std::string& port : r.expose) config.exposed_ports[port];
+  for (const Volume& volume : r.volumes) {
+    if (volume.anonymous) config.volumes[volume.destination];
+  }
+  if (r.health.off) {
+    config.healthcheck = oci::Healthcheck{};
+    config.healthcheck->test = {"NONE"};
+  } else if (r.health.command) {
+    config.healthcheck = oci::Healthcheck{.test = {"CMD-SHELL", *r.health.command},
+                                          .interval = r.health.interval,
+                                          .timeout = r.health.timeout,
+                                          .start_period = r.health.start_period,
+                                          .retries = r.health.retries};
+  }
+  return config;
+}
+
 json::Value config_document(const oci::ContainerDefaults& config) {
   return config_value(config, "", "", {}, "");
 }
@@ -510,9 +510,9 @@ json::Value container_document(const ContainerFacts& facts) {
   }
   out.emplace_back("Mounts", mounts(r));
   Streams streams{r.interactive, false, r.terminal};
-  out.emplace_back("Config",
-                   config_value(merged(facts), r.hostname.value_or(facts.id.substr(0, 12)),
-                                r.domainname.value_or(""), streams, facts.image));
+  out.emplace_back(
+      "Config", config_value(container_defaults(facts), r.hostname.value_or(facts.id.substr(0, 12)),
+                             r.domainname.value_or(""), streams, facts.image));
   out.emplace_back("NetworkSettings", network_settings(facts));
   return out;
 }

@@ -45,6 +45,10 @@ struct ContainerFacts {
 
 json::Value container_document(const ContainerFacts& facts);
 
+/// The defaults of an image that is made of the container: those of its image with what was asked
+/// of the container over them.
+oci::ContainerDefaults container_defaults(const ContainerFacts& facts);
+
 /// "Config" of an image, or of a container that adds nothing.
 json::Value config_document(const oci::ContainerDefaults& config);
 

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/commit.hpp"
+
+#include "cli/berth/common.hpp"
+
+namespace berth::cli {
+namespace {
+
+struct Options {
+  engine::CommitOptions commit;
+};
+
+FlagTable flags(Options& o) {
+  return {
+      {"author", 'a', "TEXT", "Who made the image", &o.commit.author},
+      {"change", 'c', "INSTRUCTION", "Set CMD, ENTRYPOINT, ENV, … as in a Dockerfile",
+       &o.commit.changes},
+      {"message", 'm', "TEXT", "A comment for the history", &o.commit.message},
+      {"pause", 'p', "", "Freeze the container meanwhile (--pause=false: do not)", &o.commit.pause},
+  };
+}
+
+Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
+  engine::CommitOptions options = o.commit;
+  if (arguments.size() > 1) options.reference = arguments[1];
+  print(session, TRY(engine::commit_container(session.context, arguments[0], options)) + "\n");
+  return 0;
+}
+
+}  // namespace
+
+extern const Verb commit_verb;
+const Verb commit_verb{
+    .text = {.name = "commit",
+             .arguments = "CONTAINER [NAME[:TAG]]",
+             .summary = "Make an image of a container",
+             .example = "berth commit --change 'CMD [\"serve\"]' web web:patched",
+             .complete = Complete::container},
+    .arity = {1, 2},
+    .needs = engine::Needs::container,
+    .command = [] { return make_command(flags, run); },
+};
+
+}  // namespace berth::cli

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/text.hpp"
+#include "cli/berth/common.hpp"
+#include "engine/changes.hpp"
+
+namespace berth::cli {
+namespace {
+
+struct Options {};
+
+FlagTable flags(Options&) {
+  return {};
+}
+
+Result<int> run(Session& session, const Options&, std::vector<std::string> arguments) {
+  std::string text;
+  for (const auto& change : TRY(engine::container_changes(session.context, arguments[0]))) {
+    text += std::string(1, change.kind) + " " + escape_controls(change.path) + "\n";
+  }
+  print(session, text);
+  return 0;
+}
+
+}  // namespace
+
+extern const Verb diff_verb;
+const Verb diff_verb{
+    .text = {.name = "diff",
+             .arguments = "CONTAINER",
+             .summary = "Show what a container added (A), changed (C) and deleted (D)",
+             .example = "berth diff web",
+             .complete = Complete::container},
+    .arity = {1, 1},
+    .needs = engine::Needs::container,
+    .command = [] { return make_command(flags, run); },
+};
+
+}  // namespace berth::cli

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/changes.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "base/text.hpp"
+#include "engine/containers.hpp"
+#include "engine/root_view.hpp"
+#include "sys/file.hpp"
+#include "sys/xattr.hpp"
+
+namespace berth::engine {
+namespace {
+
+constexpr int kDirectory = O_RDONLY | O_DIRECTORY | O_NOFOLLOW;
+constexpr int kMaxDepth = 400;
+
+/// A directory as the layers that it is merged from, highest first.
+using Merged = std::vector<sys::Fd>;
+
+Result<bool> has_mark(const sys::Fd& fd, std::string_view mark, std::string_view value) {
+  for (std::string_view space : {"trusted.overlay.", "user.overlay."}) {
+    auto found = TRY(sys::read_attribute(fd, std::string(space) + std::string(mark)));
+    if (found && (value.empty() || *found == value)) return true;
+  }
+  return false;
+}
+
+Result<bool> is_opaque(const sys::Fd& directory) {
+  return has_mark(directory, "opaque", "y");
+}
+
+/// A device 0:0, or an empty file that is marked.
+Result<bool> is_whiteout(const sys::Fd& layer, const std::string& name, const struct stat& status) {
+  if (S_ISCHR(status.st_mode)) return status.st_rdev == makedev(0, 0);
+  if (!S_ISREG(status.st_mode) || status.st_size != 0) return false;
+  auto file = sys::open_at(layer, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+  if (!file.ok()) return false;
+  return has_mark(*file, "whiteout", "");
+}
+
+/// What the layers below show under a name.
+struct Below {
+  std::optional<struct stat> status;  ///< none: nothing
+  Merged directory;                   ///< of a directory
+};
+
+Result<Below> look_below(const Merged& layers, const std::string& name) {
+  Below below;
+  for (const sys::Fd& layer : layers) {
+    auto status = TRY(sys::stat_entry(layer, name));
+    if (!status) continue;
+    if (TRY(is_whiteout(layer, name, *status))) break;
+    if (!S_ISDIR(status->st_mode)) {
+      if (!below.status) below.status = status;
+      break;
+    }
+    if (!below.status) below.status = status;
+    below.directory.push_back(TRY(sys::open_at(layer, name, kDirectory)));
+    if (TRY(is_opaque(below.directory.back()))) break;
+  }
+  return below;
+}
+
+// As docker tells whether a directory itself was changed.
+bool is_same_directory(const struct stat& a, const struct stat& b) {
+  return a.st_mode == b.st_mode && a.st_uid == b.st_uid && a.st_gid == b.st_gid &&
+         a.st_size == b.st_size && a.st_mtim.tv_sec == b.st_mtim.tv_sec &&
+         a.st_mtim.tv_nsec == b.st_mtim.tv_nsec;
+}
+
+class Walk {
+ public:
+  Result<void> directory(const sys::Fd& upper, const Merged& lower, const Merged& hidden,
+                         const std::string& path, int depth);
+  std::vector<PathChange> changes;
+
+ private:
+  void record(char kind, const std::string& parent, const std::string& path);
+  Result<void> entry(const sys::Fd& upper, const Merged& lower, const Merged& hidden,
+                     const std::string& parent, const std::string& name, int depth);
+
+  std::set<std::string> told_;  ///< directories that are in `changes`
+};
+
+// What comes and goes has changed its directory, whatever the times of that say.
+void Walk::record(char kind, const std::string& parent, const std::string& path) {
+  if (kind != 'C' && !parent.empty() && told_.insert(parent).second) {
+    changes.push_back({'C', parent});
+  }
+  changes.push_back({kind, path});
+}
+
+Result<void> Walk::entry(const sys::Fd& upper, const Merged& lower, const Merged& hidden,
+                         const std::string& parent, const std::string& name, int depth) {
+  auto status = TRY(sys::stat_entry(upper, name));
+  if (!status) return {};
+  std::string path = parent + "/" + name;
+  Below below = TRY(look_below(hidden.empty() ? lower : hidden, name));
+  if (TRY(is_whiteout(upper, name, *status))) {
+    if (below.status) record('D', parent, path);
+    return {};
+  }
+  if (!S_ISDIR(status->st_mode)) {
+    record(below.status ? 'C' : 'A', parent, path);
+    return {};
+  }
+  auto opened = sys::open_at(upper, name, kDirectory);
+  if (!opened.ok()) {
+    // Gone or exchanged meanwhile, by the container.
+    return opened.error().kind == Kind::denied ? Result<void>(std::move(opened).error())
+                                               : Result<void>();
+  }
+  // In a directory that was replaced nothing below shows through.
+  bool opaque = !hidden.empty() || TRY(is_opaque(*opened));
+  bool was_directory = below.status && S_ISDIR(below.status->st_mode);
+  bool same = was_directory && !opaque && is_same_directory(*below.status, *status);
+  if (!same) {
+    record(below.status ? 'C' : 'A', parent, path);
+    told_.insert(path);
+  }
+  Merged none;
+  return directory(*opened, opaque ? none : below.directory, opaque ? below.directory : none, path,
+                   depth + 1);
+}
+
+/// `hidden`: what was there before the whole directory was replaced.
+Result<void> Walk::directory(const sys::Fd& upper, const Merged& lower, const Merged& hidden,
+                             const std::string& path, int depth) {
+  if (depth > kMaxDepth) {
+    return make_error(Kind::usage, "compare " + quoted(path.substr(0, 100)) + ": too deep");
+  }
+  auto listed = TRY(sys::list_directory(upper, "."));
+  std::set<std::string> names(listed.begin(), listed.end());
+  std::set<std::string> gone;
+  for (const sys::Fd& layer : hidden) {
+    for (std::string& name : TRY(sys::list_directory(layer, "."))) {
+      if (!names.contains(name)) gone.insert(std::move(name));
+    }
+  }
+  names.insert(gone.begin(), gone.end());
+  for (const std::string& name : names) {
+    if (gone.contains(name)) {
+      if (TRY(look_below(hidden, name)).status) record('D', path, path + "/" + name);
+    } else {
+      TRY(entry(upper, lower, hidden, path, name, depth));
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<PathChange>> layer_changes(const sys::Fd& upper,
+                                              const std::vector<sys::Fd>& lower) {
+  Walk walk;
+  TRY(walk.directory(upper, lower, {}, "", 1));
+  return std::move(walk.changes);
+}
+
+Result<std::vector<PathChange>> container_changes(const Context& context,
+                                                  std::string_view reference) {
+  ContainerSummary container = TRY(get_container(context, reference));
+  sys::Fd upper = TRY(open_upper(context, container));
+  std::vector<sys::Fd> lower;
+  for (const std::string& path : TRY(lower_layers(context, container))) {
+    lower.push_back(TRY(sys::open_at(sys::cwd(), path, O_RDONLY | O_DIRECTORY)));
+  }
+  return layer_changes(upper, lower);
+}
+
+}  // namespace berth::engine

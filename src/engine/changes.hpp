@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+#include "engine/context.hpp"
+#include "sys/fd.hpp"
+
+namespace berth::engine {
+
+/// What a container's own layer did to a path of its image.
+struct PathChange {
+  char kind = 'C';   ///< 'A' added, 'C' changed, 'D' deleted
+  std::string path;  ///< absolute
+  bool operator==(const PathChange&) const = default;
+};
+
+/// In docker's order: by name, a directory before what is in it.
+/// Errors: not_found, unsupported (its root is a directory of the host), io.
+Result<std::vector<PathChange>> container_changes(const Context& context,
+                                                  std::string_view reference);
+
+/// The same of an upper directory and the layers below it, highest first. All are foreign, and
+/// `upper` may change meanwhile: no link is followed.
+/// Shape: at most 400 directories deep.
+/// Source: kernel overlayfs.rst "whiteouts and opaque directories".
+Result<std::vector<PathChange>> layer_changes(const sys::Fd& upper,
+                                              const std::vector<sys::Fd>& lower);
+
+}  // namespace berth::engine

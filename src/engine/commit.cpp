@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/commit.hpp"
+
+#include <optional>
+
+#include "base/text.hpp"
+#include "engine/container_directory.hpp"
+#include "engine/container_document.hpp"
+#include "engine/containers.hpp"
+#include "engine/root_view.hpp"
+#include "engine/store.hpp"
+#include "engine/transfer.hpp"
+#include "sys/file.hpp"
+
+namespace berth::engine {
+namespace {
+
+constexpr size_t kMaxRequest = size_t{16} << 20;
+
+/// A foreground container of --rm keeps no request: its image's defaults are what is known.
+Result<RunRequest> request_of(const Context& context, const ContainerSummary& container) {
+  Lifetime lifetime = container.remove ? Lifetime::removed : Lifetime::kept;
+  std::string path = container_files(context.paths, container.id, lifetime) + "/" + kRequestFile;
+  auto text = TRY(sys::read_file_if_exists(sys::cwd(), path, kMaxRequest));
+  if (!text) return RunRequest();
+  return parse_run_request(*text);
+}
+
+/// Freezes a running container until this is dropped.
+class Pause {
+ public:
+  Pause(const Context& context, const ContainerSummary& container) : context_(context) {
+    if (container.state != ContainerState::running) return;
+    auto paused = pause_container(context, container.id);
+    if (paused.ok()) {
+      id_ = container.id;
+    } else {
+      context.log.warn(to_line(paused.error()) +
+                       "; what it writes meanwhile may be torn, ignoring");
+    }
+  }
+  Pause(const Pause&) = delete;
+  Pause& operator=(const Pause&) = delete;
+  ~Pause() {
+    if (id_.empty()) return;
+    auto thawed = unpause_container(context_, id_);
+    if (!thawed.ok()) context_.log.warn(to_line(thawed.error()) + ", ignoring");
+  }
+
+ private:
+  const Context& context_;
+  std::string id_;
+};
+
+}  // namespace
+
+Result<std::string> commit_container(const Context& context, std::string_view reference,
+                                     const CommitOptions& options) {
+  ContainerSummary container = TRY(get_container(context, reference));
+  if (container.image_id.empty()) {
+    return make_error(Kind::unsupported,
+                      "container " + quoted(container.name) +
+                          " has no image: its root is a "
+                          "directory of the host",
+                      "berth import DIR");
+  }
+  image::Store store = TRY(open_store(context));
+  image::Image base = TRY(store.get_image(container.image_id));
+  ContainerFacts facts;
+  facts.command = container.command;
+  facts.request = TRY(request_of(context, container));
+  facts.image_config = base.config;
+  sys::Fd upper = TRY(open_upper(context, container));
+
+  image::CommitRequest commit;
+  commit.base = container.image_id;
+  commit.tree = descriptor_name(upper);
+  commit.reference = options.reference;
+  commit.config = container_defaults(facts);
+  commit.changes = options.changes;
+  commit.author = options.author;
+  commit.message = options.message;
+  commit.created_by = join(commit.config.cmd, " ");
+  std::optional<Pause> pause;
+  if (options.pause) pause.emplace(context, container);
+  image::TransferResult made = TRY(transfer(context, std::move(commit), {}));
+  return made.image_id;
+}
+
+}  // namespace berth::engine
