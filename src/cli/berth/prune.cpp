@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/berth/prune.hpp"
+
+#include "base/text.hpp"
+
+namespace berth::cli {
+namespace {
+
+constexpr std::string_view kContainers =
+    "WARNING! This will remove all stopped containers.\n"
+    "Are you sure you want to continue?";
+constexpr std::string_view kVolumes =
+    "WARNING! This will remove all local volumes not used by at least one container.\n"
+    "Are you sure you want to continue?";
+constexpr std::string_view kDangling =
+    "WARNING! This will remove all dangling images.\n"
+    "Are you sure you want to continue?";
+constexpr std::string_view kImages =
+    "WARNING! This will remove all images without at least one container associated to them.\n"
+    "Are you sure you want to continue?";
+
+struct Options {
+  PruneFlags prune;
+  bool all = false;
+  bool volumes = false;
+};
+
+FlagTable plain_flags(Options& o) {
+  return prune_flags(o.prune);
+}
+
+FlagTable image_flags(Options& o) {
+  FlagTable table = prune_flags(o.prune);
+  table.insert(
+      table.begin(),
+      {"all", 'a', "", "All images that no container uses, not only nameless ones", &o.all});
+  return table;
+}
+
+FlagTable system_flags(Options& o) {
+  FlagTable table = image_flags(o);
+  table.push_back({"volumes", 0, "", "Volumes that no container mounts, too", &o.volumes});
+  return table;
+}
+
+Result<int> prune_containers(Session& session, const Options& o, std::vector<std::string>) {
+  if (!TRY(confirm(session, o.prune.force, kContainers))) return 0;
+  auto pruned = TRY(engine::prune_containers(session.context, prune_options(o.prune)));
+  print_pruned(session, "Deleted Containers:", pruned);
+  print_reclaimed(session, pruned.bytes);
+  return 0;
+}
+
+Result<int> prune_volumes(Session& session, const Options& o, std::vector<std::string>) {
+  if (!TRY(confirm(session, o.prune.force, kVolumes))) return 0;
+  auto pruned = TRY(engine::prune_volumes(session.context, prune_options(o.prune)));
+  print_pruned(session, "Deleted Volumes:", pruned);
+  print_reclaimed(session, pruned.bytes);
+  return 0;
+}
+
+Result<int> prune_images(Session& session, const Options& o, std::vector<std::string>) {
+  if (!TRY(confirm(session, o.prune.force, o.all ? kImages : kDangling))) return 0;
+  engine::PruneOptions options = prune_options(o.prune);
+  options.all_images = o.all;
+  auto pruned = TRY(engine::prune_images(session.context, options));
+  print_pruned(session, "Deleted Images:", pruned);
+  print_reclaimed(session, pruned.bytes);
+  return 0;
+}
+
+std::string system_warning(const Options& o) {
+  std::string text = "WARNING! This will remove:\n  - all stopped containers\n";
+  if (o.volumes) text += "  - all volumes not used by at least one container\n";
+  text += o.all ? "  - all images without at least one container associated to them\n"
+                : "  - all dangling images\n";
+  return text + "\nAre you sure you want to continue?";
+}
+
+Result<int> prune_system(Session& session, const Options& o, std::vector<std::string>) {
+  engine::PruneOptions options = prune_options(o.prune);
+  options.all_images = o.all;
+  if (o.volumes && options.filters.has("until")) {
+    return make_error(Kind::usage, "the \"until\" filter is not supported with \"--volumes\"",
+                      "berth system prune without --volumes");
+  }
+  if (!TRY(confirm(session, o.prune.force, system_warning(o)))) return 0;
+  auto containers = TRY(engine::prune_containers(session.context, options));
+  print_pruned(session, "Deleted Containers:", containers);
+  engine::Pruned volumes;
+  if (o.volumes) volumes = TRY(engine::prune_volumes(session.context, options));
+  print_pruned(session, "Deleted Volumes:", volumes);
+  auto images = TRY(engine::prune_images(session.context, options));
+  print_pruned(session, "Deleted Images:", images);
+  print_reclaimed(session, containers.bytes + volumes.bytes + images.bytes);
+  return 0;
+}
+
+}  // namespace
+
+FlagTable prune_flags(PruneFlags& flags) {
+  return {
+      filter_flag(flags.filters),
+      {"force", 'f', "", "Do not ask", &flags.force},
+  };
+}
+
+engine::PruneOptions prune_options(const PruneFlags& flags) {
+  engine::PruneOptions options;
+  options.filters = engine::Filters(flags.filters);
+  options.now =
+      std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count();
+  return options;
+}
+
+Result<bool> confirm(Session& session, bool force, std::string_view warning) {
+  if (force) return true;
+  std::string prompt = std::string(warning) + " [y/N] ";
+  std::string answer;
+  if (session.terminal.input_is_terminal()) {
+    answer = TRY(session.terminal.ask(prompt));
+  } else {
+    print(session, prompt);
+    answer = TRY(session.terminal.read_input());
+  }
+  std::string_view first = trim(std::string_view(answer).substr(0, answer.find('\n')));
+  if (to_lower(first) == "y") return true;
+  print_reclaimed(session, 0);
+  return false;
+}
+
+void print_pruned(Session& session, std::string_view title, const engine::Pruned& pruned) {
+  if (pruned.names.empty()) return;
+  std::string text = std::string(title) + "\n";
+  for (const std::string& name : pruned.names) text += escape_controls(name) + "\n";
+  print(session, text + "\n");
+}
+
+void print_reclaimed(Session& session, uint64_t bytes) {
+  print(session, "Total reclaimed space: " + human_bytes(bytes) + "\n");
+}
+
+extern const Verb container_prune_verb, image_prune_verb, volume_prune_verb, system_prune_verb;
+const Verb container_prune_verb{
+    .text = {.name = "container prune",
+             .arguments = "",
+             .summary = "Remove all containers that do not run",
+             .example = "berth container prune --force --filter until=24h"},
+    .arity = {0, 0},
+    .needs = engine::Needs::user_namespace,
+    .command = [] { return make_command(plain_flags, prune_containers); },
+};
+const Verb image_prune_verb{
+    .text = {.name = "image prune",
+             .arguments = "",
+             .summary = "Remove images that have no name, or that no container uses",
+             .example = "berth image prune --all --force"},
+    .arity = {0, 0},
+    .needs = engine::Needs::user_namespace,
+    .command = [] { return make_command(image_flags, prune_images); },
+};
+const Verb volume_prune_verb{
+    .text = {.name = "volume prune",
+             .arguments = "",
+             .summary = "Remove volumes that no container mounts",
+             .example = "berth volume prune --force"},
+    .arity = {0, 0},
+    .needs = engine::Needs::user_namespace,
+    .command = [] { return make_command(plain_flags, prune_volumes); },
+};
+const Verb system_prune_verb{
+    .text = {.name = "system prune",
+             .arguments = "",
+             .summary = "Remove containers that do not run, and images that nothing needs",
+             .example = "berth system prune --volumes"},
+    .arity = {0, 0},
+    .needs = engine::Needs::user_namespace,
+    .command = [] { return make_command(system_flags, prune_system); },
+};
+
+}  // namespace berth::cli

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "cli/berth/common.hpp"
+#include "engine/prune.hpp"
+
+/// What the verbs that prune share.
+namespace berth::cli {
+
+struct PruneFlags {
+  bool force = false;
+  std::vector<engine::Filter> filters;
+};
+/// --force and --filter.
+FlagTable prune_flags(PruneFlags& flags);
+
+engine::PruneOptions prune_options(const PruneFlags& flags);
+
+/// Docker's question: what follows "WARNING! " and "[y/N]"; true where the answer is "y" or `force`
+/// is set. Without a terminal the answer is the first line of standard input.
+Result<bool> confirm(Session& session, bool force, std::string_view warning);
+
+/// "Deleted Volumes:" and the names, an empty line; nothing where there are none.
+void print_pruned(Session& session, std::string_view title, const engine::Pruned& pruned);
+void print_reclaimed(Session& session, uint64_t bytes);
+
+}  // namespace berth::cli

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/text.hpp"
+#include "cli/berth/common.hpp"
+#include "cli/berth/document_format.hpp"
+#include "cli/template/listing.hpp"
+#include "engine/time_text.hpp"
+#include "engine/volume_query.hpp"
+
+namespace berth::cli {
+namespace {
+
+// ---- create -------------------------------------------------------------------------------------
+
+struct CreateOptions {
+  std::string driver = "local";
+  std::string name;
+  std::vector<std::string> labels;
+  std::vector<std::string> options;
+};
+
+FlagTable create_flags(CreateOptions& o) {
+  return {
+      {"driver", 'd', "NAME", "There is local alone", &o.driver},
+      {"label", 0, "K[=V]", "Describe it", &o.labels},
+      {"name", 0, "NAME", "The same as the argument", &o.name},
+      {"opt", 'o', "K=V", "The local driver has no options", &o.options},
+  };
+}
+
+std::map<std::string, std::string> pairs_of(const std::vector<std::string>& texts) {
+  std::map<std::string, std::string> pairs;
+  for (const std::string& text : texts) {
+    size_t equals = text.find('=');
+    pairs[text.substr(0, equals)] = equals == text.npos ? "" : text.substr(equals + 1);
+  }
+  return pairs;
+}
+
+Result<int> create(Session& session, const CreateOptions& o, std::vector<std::string> arguments) {
+  if (!arguments.empty() && !o.name.empty()) {
+    return make_error(Kind::usage,
+                      "conflicting options: either specify --name or provide "
+                      "positional arg, not both");
+  }
+  engine::VolumeRecord wish;
+  wish.driver = o.driver;
+  wish.name = arguments.empty() ? o.name : arguments[0];
+  wish.labels = pairs_of(o.labels);
+  wish.options = pairs_of(o.options);
+  print(session, TRY(engine::make_volume(session.context, wish)).name + "\n");
+  return 0;
+}
+
+// ---- ls -----------------------------------------------------------------------------------------
+
+struct ListOptions {
+  std::vector<engine::Filter> filters;
+  std::string format;
+  bool quiet = false;
+};
+
+FlagTable list_flags(ListOptions& o) {
+  return {
+      filter_flag(o.filters),
+      template_flag(o.format),
+      {"quiet", 'q', "", "Show names alone", &o.quiet},
+  };
+}
+
+constexpr ListField kFields[] = {
+    {"Driver", "DRIVER"},    {"Labels", "LABELS"}, {"Links", "LINKS"}, {"Mountpoint", "MOUNTPOINT"},
+    {"Name", "VOLUME NAME"}, {"Scope", "SCOPE"},   {"Size", "SIZE"},
+};
+constexpr ListKind kVolumes{
+    .fields = kFields,
+    .table = "{{.Driver}}\t{{.Name}}",
+    .quiet = "{{.Name}}",
+    .raw = "name: {{.Name}}\ndriver: {{.Driver}}\n",
+    .labels = true,
+};
+
+Result<int> list(Session& session, const ListOptions& o, std::vector<std::string>) {
+  Listing listing = TRY(Listing::make(kVolumes, {.text = o.format, .quiet = o.quiet}));
+  std::vector<ListRow> rows;
+  engine::Filters filters(o.filters);
+  for (const auto& volume : TRY(engine::query_volumes(session.context, filters))) {
+    Labels labels(volume.labels.begin(), volume.labels.end());
+    rows.push_back({{volume.driver, labels_text(labels), "N/A",
+                     engine::volume_data(session.context.paths.root, volume.name), volume.name,
+                     "local", "N/A"},
+                    labels});
+  }
+  print(session, TRY(listing.text(rows)));
+  return 0;
+}
+
+// ---- inspect ------------------------------------------------------------------------------------
+
+struct InspectOptions {
+  std::string format;
+};
+
+FlagTable inspect_flags(InspectOptions& o) {
+  return {{"format", 'f', "FORMAT", "json, or a template such as '{{.Mountpoint}}'", &o.format}};
+}
+
+json::Value map_or_null(const std::map<std::string, std::string>& map) {
+  if (map.empty()) return {};
+  json::Object object;
+  for (const auto& [key, value] : map) object.emplace_back(key, json::Value(value));
+  return json::Value(std::move(object));
+}
+
+json::Value document_of(const Session& session, const engine::VolumeRecord& volume) {
+  constexpr int64_t kNanoseconds = 1'000'000'000;
+  return json::Value(json::Object{
+      {"CreatedAt", json::Value(engine::format_time(volume.created_ns / kNanoseconds))},
+      {"Driver", json::Value(volume.driver)},
+      {"Labels", map_or_null(volume.labels)},
+      {"Mountpoint", json::Value(engine::volume_data(session.context.paths.root, volume.name))},
+      {"Name", json::Value(volume.name)},
+      {"Options", map_or_null(volume.options)},
+      {"Scope", json::Value("local")},
+  });
+}
+
+Result<int> inspect(Session& session, const InspectOptions& o, std::vector<std::string> arguments) {
+  std::optional<DocumentFormat> format;
+  if (!o.format.empty()) {
+    auto made = DocumentFormat::make(o.format);
+    if (!made.ok()) {
+      session.report.error(made.error());
+      return kFormatStatus;
+    }
+    format = std::move(*made);
+  }
+  const bool lines = format && !format->is_json();
+  json::Array found;
+  std::string text;
+  int status = for_each_argument(session, arguments, [&](const std::string& name) -> Result<void> {
+    engine::VolumeRecord volume = TRY(engine::get_volume(session.context, name));
+    found.push_back(document_of(session, volume));
+    if (lines) text += TRY(format->text(found.back())) + "\n";
+    return {};
+  });
+  if (lines) {
+    print(session, text.empty() ? "\n" : text);
+  } else if (format) {
+    print(session, json::dump(found) + "\n");
+  } else {
+    print(session, json::dump(found, 4));
+  }
+  return status;
+}
+
+// ---- rm -----------------------------------------------------------------------------------------
+
+struct RemoveOptions {
+  bool force = false;
+};
+
+FlagTable remove_flags(RemoveOptions& o) {
+  return {{"force", 'f', "", "A missing one is no error", &o.force}};
+}
+
+Result<int> remove(Session& session, const RemoveOptions& o, std::vector<std::string> arguments) {
+  return for_each_argument(session, arguments, [&](const std::string& name) -> Result<void> {
+    auto removed = engine::remove_volume(session.context, name);
+    bool missing = !removed.ok() && removed.error().kind == Kind::not_found;
+    if (!missing || !o.force) TRY(std::move(removed));
+    print(session, name + "\n");
+    return {};
+  });
+}
+
+}  // namespace
+
+extern const Verb volume_create_verb, volume_ls_verb, volume_inspect_verb, volume_rm_verb;
+const Verb volume_create_verb{
+    .text = {.name = "volume create",
+             .arguments = "[NAME]",
+             .summary = "Make a volume, which containers mount by its name",
+             .example = "berth volume create --label kind=cache models"},
+    .arity = {0, 1},
+    .needs = engine::Needs::user_namespace,
+    .command = [] { return make_command(create_flags, create); },
+};
+const Verb volume_ls_verb{
+    .text = {.name = "volume ls",
+             .arguments = "",
+             .summary = "List volumes",
+             .example = "berth volume ls --filter dangling=true -q"},
+    .arity = {0, 0},
+    .command = [] { return make_command(list_flags, list); },
+};
+const Verb volume_inspect_verb{
+    .text = {.name = "volume inspect",
+             .arguments = "NAME [NAME...]",
+             .summary = "Show all that is known of volumes, as JSON",
+             .example = "berth volume inspect --format '{{.Mountpoint}}' models"},
+    .arity = {1},
+    .command = [] { return make_command(inspect_flags, inspect); },
+};
+const Verb volume_rm_verb{
+    .text = {.name = "volume rm",
+             .arguments = "NAME [NAME...]",
+             .summary = "Remove volumes that no container mounts",
+             .example = "berth volume rm models"},
+    .arity = {1},
+    .needs = engine::Needs::user_namespace,
+    .command = [] { return make_command(remove_flags, remove); },
+};
+
+}  // namespace berth::cli

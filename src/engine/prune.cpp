@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/prune.hpp"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "base/text.hpp"
+#include "engine/container_query.hpp"
+#include "engine/containers.hpp"
+#include "engine/image_query.hpp"
+#include "engine/images.hpp"
+#include "engine/moment.hpp"
+#include "engine/store.hpp"
+#include "engine/tree_size.hpp"
+#include "engine/volumes.hpp"
+
+namespace berth::engine {
+namespace {
+
+constexpr int64_t kSecond = 1'000'000'000;
+
+/// The filters that all kinds of prune have, checked.
+class Sieve {
+ public:
+  static Result<Sieve> make(const PruneOptions& options,
+                            const std::vector<std::string_view>& keys) {
+    TRY(options.filters.check_keys(keys));
+    Sieve sieve(options.filters);
+    for (const std::string& text : options.filters.values("until")) {
+      sieve.until_ = parse_moment(text, options.now);
+      if (!sieve.until_) {
+        return make_error(Kind::usage, "invalid filter " + quoted("until=" + text) +
+                                           ": expected a duration such as 24h, or a time");
+      }
+    }
+    return sieve;
+  }
+
+  bool fits(const std::map<std::string, std::string>& labels, int64_t created_ns) const {
+    if (until_ && created_ns > *until_) return false;
+    if (!filters_.fits_labels(labels)) return false;
+    auto unwanted = filters_.values("label!");
+    return std::none_of(unwanted.begin(), unwanted.end(), [&](const std::string& text) {
+      size_t equals = text.find('=');
+      auto found = labels.find(text.substr(0, equals));
+      if (found == labels.end()) return false;
+      return equals == std::string::npos || found->second == text.substr(equals + 1);
+    });
+  }
+
+ private:
+  explicit Sieve(const Filters& filters) : filters_(filters) {}
+
+  const Filters& filters_;
+  std::optional<int64_t> until_;
+};
+
+// What somebody uses from one moment to the next is no error here: it stays.
+bool stays(const Context& context, const Error& error) {
+  if (error.kind == Kind::busy || error.kind == Kind::not_found) return true;
+  context.log.warn(to_line(error) + ", ignoring");
+  return true;
+}
+
+/// Bytes of each layer that is unpacked, by diff id.
+std::map<std::string, uint64_t> layer_sizes(const std::vector<image::Image>& images) {
+  std::map<std::string, uint64_t> sizes;
+  for (const image::Image& image : images) {
+    for (const image::Layer& layer : image.layers) sizes[layer.diff_id.text()] = layer.bytes;
+  }
+  return sizes;
+}
+
+Result<std::set<std::string>> used_images(const Context& context) {
+  std::set<std::string> used;
+  for (const ContainerSummary& container : TRY(list_containers(context, Which::all))) {
+    used.insert(container.image_id);
+  }
+  return used;
+}
+
+Result<std::vector<ListedContainer>> all_containers(const Context& context) {
+  ContainerQuery query;
+  query.all = query.details = query.sizes = true;
+  return query_containers(context, query);
+}
+
+uint64_t volume_bytes(const Context& context, const std::string& name) {
+  return tree_size(volume_data(context.paths.root, name));
+}
+
+}  // namespace
+
+Result<Pruned> prune_containers(const Context& context, const PruneOptions& options) {
+  Sieve sieve = TRY(Sieve::make(options, {"label", "label!", "until"}));
+  Pruned pruned;
+  for (const ListedContainer& listed : TRY(all_containers(context))) {
+    const ContainerSummary& container = listed.summary;
+    if (is_alive(container.state)) continue;
+    if (!sieve.fits(listed.details.labels, container.created_ns)) continue;
+    auto ended = end_container(context, container.id, {});
+    auto removed = ended.ok() ? remove_container(context, container.id, AnonymousVolumes::keep)
+                              : Result<void>(std::move(ended).error());
+    if (!removed.ok() && stays(context, removed.error())) continue;
+    pruned.names.push_back(container.id);
+    if (listed.size) pruned.bytes += listed.size->written;
+  }
+  return pruned;
+}
+
+Result<Pruned> prune_volumes(const Context& context, const PruneOptions& options) {
+  Sieve sieve = TRY(Sieve::make(options, {"label", "label!"}));
+  Pruned pruned;
+  for (const VolumeRecord& volume : TRY(list_volumes(context))) {
+    if (!sieve.fits(volume.labels, volume.created_ns)) continue;
+    if (!TRY(containers_of_volume(context, volume.name)).empty()) continue;
+    uint64_t bytes = volume_bytes(context, volume.name);
+    auto removed = remove_volume(context, volume.name);
+    if (!removed.ok() && stays(context, removed.error())) continue;
+    pruned.names.push_back(volume.name);
+    pruned.bytes += bytes;
+  }
+  return pruned;
+}
+
+Result<Pruned> prune_images(const Context& context, const PruneOptions& options) {
+  Sieve sieve = TRY(Sieve::make(options, {"dangling", "label", "label!", "until"}));
+  auto dangling = TRY(options.filters.flag("dangling"));
+  bool all = options.all_images || (dangling && !*dangling);
+  image::Store store = TRY(open_store(context));
+  std::vector<std::string> damaged;
+  std::vector<image::Image> images = TRY(store.list(&damaged));
+  auto sizes = layer_sizes(images);
+  std::set<std::string> used = TRY(used_images(context));
+  Pruned pruned;
+  for (const ImageSummary& image : TRY(list_images(context))) {
+    bool named = image.tag != "<none>";
+    if ((named && !all) || used.contains(image.id)) continue;
+    if (!sieve.fits(image.labels, image.created_at * kSecond)) continue;
+    std::string name = named ? image.repository + ":" + image.tag : image.id;
+    auto removed = remove_image(context, name, {});
+    if (!removed.ok() && stays(context, removed.error())) continue;
+    for (const std::string& text : removed->untagged) pruned.names.push_back("untagged: " + text);
+    for (const std::string& text : removed->deleted) {
+      pruned.names.push_back("deleted: " + text);
+      auto size = sizes.find(text);
+      if (size != sizes.end()) pruned.bytes += size->second;
+    }
+  }
+  return pruned;
+}
+
+Result<DiskUsage> disk_usage(const Context& context) {
+  DiskUsage usage;
+  image::Store store = TRY(open_store(context));
+  std::vector<std::string> damaged;
+  std::vector<image::Image> images = TRY(store.list(&damaged));
+  std::set<std::string> used = TRY(used_images(context));
+  std::set<std::string> counted;
+  std::set<std::string> needed;
+  for (const image::Image& image : images) {
+    bool active = used.contains(image.id.text());
+    ++usage.images.total;
+    if (active) ++usage.images.active;
+    for (const image::Layer& layer : image.layers) {
+      if (active) needed.insert(layer.diff_id.text());
+      if (counted.insert(layer.diff_id.text()).second) usage.images.bytes += layer.bytes;
+    }
+  }
+  usage.images.reclaimable = usage.images.bytes;
+  for (const auto& [layer, bytes] : layer_sizes(images)) {
+    if (needed.contains(layer)) usage.images.reclaimable -= bytes;
+  }
+  for (const ListedContainer& listed : TRY(all_containers(context))) {
+    bool active = is_alive(listed.summary.state);
+    uint64_t bytes = listed.size ? listed.size->written : 0;
+    ++usage.containers.total;
+    usage.containers.active += active ? 1 : 0;
+    usage.containers.bytes += bytes;
+    usage.containers.reclaimable += active ? 0 : bytes;
+  }
+  for (const VolumeRecord& volume : TRY(list_volumes(context))) {
+    bool active = !TRY(containers_of_volume(context, volume.name)).empty();
+    uint64_t bytes = volume_bytes(context, volume.name);
+    ++usage.volumes.total;
+    usage.volumes.active += active ? 1 : 0;
+    usage.volumes.bytes += bytes;
+    usage.volumes.reclaimable += active ? 0 : bytes;
+  }
+  return usage;
+}
+
+}  // namespace berth::engine

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/volume_query.hpp"
+
+#include <algorithm>
+
+#include "base/text.hpp"
+
+namespace berth::engine {
+
+Result<std::vector<VolumeRecord>> query_volumes(const Context& context, const Filters& filters) {
+  TRY(filters.check_keys({"dangling", "driver", "label", "name"}));
+  auto dangling = TRY(filters.flag("dangling"));
+  std::vector<VolumeRecord> found;
+  for (VolumeRecord& volume : TRY(list_volumes(context))) {
+    auto is_driver = [&](const std::string& driver) { return driver == volume.driver; };
+    auto is_name = [&](const std::string& part) {
+      return volume.name.find(part) != std::string::npos;
+    };
+    if (!filters.fits("driver", is_driver) || !filters.fits("name", is_name)) continue;
+    if (!filters.fits_labels(volume.labels)) continue;
+    if (dangling) {
+      bool unused = TRY(containers_of_volume(context, volume.name)).empty();
+      if (unused != *dangling) continue;
+    }
+    found.push_back(std::move(volume));
+  }
+  std::sort(found.begin(), found.end(),
+            [](const VolumeRecord& a, const VolumeRecord& b) { return a.name < b.name; });
+  return found;
+}
+
+Result<VolumeRecord> get_volume(const Context& context, const std::string& name) {
+  auto found = TRY(find_volume(context, name));
+  if (found) return std::move(*found);
+  return make_error(Kind::not_found, "no such volume: " + escape_controls(name), "berth volume ls");
+}
+
+}  // namespace berth::engine
