@@ -94,7 +94,7 @@ def test_commit_applies_changes_as_import_does(berth, image):
 
 def test_commit_of_a_running_container_lets_it_go_on(berth, image):
     berth.ok("run", "-d", "--name", "live", image, "sleep", "600")
-    made = berth.ok("commit", "live").strip()
+    made = berth.ok("commit", "-m", "first", "live").strip()
     state = json.loads(berth.ok("inspect", "live"))[0]["State"]
     assert state["Status"] == "running"
     other = berth.ok("commit", "--pause=false", "live", "live:2").strip()

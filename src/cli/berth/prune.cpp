@@ -99,8 +99,10 @@ Result<int> prune_system(Session& session, const Options& o, std::vector<std::st
 }  // namespace
 
 FlagTable prune_flags(PruneFlags& flags) {
+  Flag filter = filter_flag(flags.filters);
+  filter.letter = 0;  // -f is --force here
   return {
-      filter_flag(flags.filters),
+      std::move(filter),
       {"force", 'f', "", "Do not ask", &flags.force},
   };
 }

@@ -1,0 +1,1 @@
+0 berth container prune --help
