@@ -204,11 +204,12 @@ def add_options(parser):
     parser.add_argument("--check", action="store_true", help="fail when a goal is missed")
 
 
-def begin(name, doc):
-    """The options of the bench `name`, whose peers are those of root, in a mount namespace of its
+def begin(name, doc, add_more=lambda parser: None):
+    """The options of the bench `name`, those of `add_more` too, whose peers are those of root, in a mount namespace of its
     own; what its children leave is ours to reap."""
     parser = argparse.ArgumentParser(description=doc.partition("\n")[0])
     add_options(parser)
+    add_more(parser)
     options = parser.parse_args()
     if os.geteuid() != 0:
         sys.exit(f"bench {name}: the peers' commands are those of root; run it as root")
