@@ -57,10 +57,10 @@ class ProcessTerminal final : public cli::Terminal {
   Result<void> written_;
 };
 
-/// Who this process is from now on. `container`: of a verb that works beside a running one.
+/// Who this process is from now on. `container`: the running one that a verb works beside, or "".
 Result<engine::Identity> settle(const cli::Verb& verb, const engine::Paths& paths,
                                 const std::string& container, Log& log) {
-  if (verb.needs != engine::Needs::container) return engine::settle(verb.needs, log);
+  if (container.empty()) return engine::settle(verb.needs, log);
   auto process = engine::process_of(paths, container, log);
   if (process) return engine::settle_beside(*process);
   // The verb itself says that it does not run.
@@ -108,8 +108,11 @@ Result<int> call_verb(const cli::GlobalOptions& globals, const cli::Call& call,
     report.error(arity.error());
     return kArityStatus;
   }
-  std::string container = parsed.arguments.empty() ? program : parsed.arguments[0];
-  if (verb.container != nullptr) container = verb.container(parsed.arguments);
+  std::string container = command.beside ? command.beside() : "";
+  if (verb.needs == engine::Needs::container) {
+    container = parsed.arguments.empty() ? program : parsed.arguments[0];
+    if (verb.container != nullptr) container = verb.container(parsed.arguments);
+  }
   auto context = make_context(globals, verb, container, engine::Environment::from(environ), report);
   if (!context.ok()) {
     report.error(context.error());

@@ -183,7 +183,6 @@ def test_without_ipc_there_is_no_shared_memory(shell):
     assert "No such file" in shell("ls /dev/shm 2>&1; true", "--ipc", "none")
 
 
-@pytest.mark.profiles("root")
 def test_namespaces_of_another_container_are_joined(berth, busybox):
     berth.ok("pull", "--quiet", busybox)
     berth.ok("run", "-d", "--name", "first", "--hostname", "one", busybox, "sleep", "100")
@@ -193,6 +192,8 @@ def test_namespaces_of_another_container_are_joined(berth, busybox):
         joined = berth.ok("run", "--rm", "--pid", "container:first", "--ipc", "container:first",
                           "--uts", "container:first", "--network", "container:first",
                           "--cgroupns", "container:first", busybox, *SHELL, names)
+        for flag in ("--pid", "--uts"):  # an ordinary user is in the other's user namespace then
+            berth.ok("run", "--rm", flag, "container:first", busybox, "true")
         assert not set(own.splitlines()) & set(joined.splitlines())
         again = berth.ok("run", "--rm", "--network", "container:first", "--pid", "container:first",
                          busybox, *SHELL, "readlink /proc/self/ns/net; cat /etc/hostname; ps")

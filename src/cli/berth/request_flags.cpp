@@ -169,7 +169,7 @@ FlagTable storage_flags(RequestOptions& o) {
   engine::RunRequest& r = o.request;
   return {
       {"read-only", 0, "", "Make the root file system read-only", &r.read_only},
-      {"rootfs", 0, "", "IMAGE is a directory that is the root file system, as it is", &o.rootfs},
+      {"rootfs", 0, "", "IMAGE is a directory, the root file system as it is", &o.rootfs},
       {"shm-size", 0, "BYTES", "The size of /dev/shm (64m)", read_bytes(r.shm_bytes)},
       {"mount", 0, "OPTIONS", "type=bind|volume|tmpfs,source=SOURCE,target=TARGET[,ro]", &o.mounts},
       {"tmpfs", 0, "TARGET[:OPTIONS]", "Mount an empty file system in memory", &o.tmpfs},
@@ -202,8 +202,7 @@ FlagTable namespace_flags(RequestOptions& o) {
       {"ipc", 0, "MODE", "host, private, none, shareable or container:NAME",
        read_mode(r.ipc, NamespaceFlag::ipc)},
       {"net", 0, "MODE", "The same as --network", &o.network.mode},
-      {"network", 0, "MODE",
-       "none (loopback alone), bridge, host, container:NAME, pasta or slirp4netns",
+      {"network", 0, "MODE", "none, bridge, host, container:NAME, pasta or slirp4netns",
        &o.network.mode},
       {"pid", 0, "MODE", "host, private or container:NAME", read_mode(r.pid, NamespaceFlag::pid)},
       {"publish", 'p', "[PORT:]PORT[/udp]", "Let a port of the host lead to one of the container",
@@ -339,6 +338,16 @@ Result<void> read_gpu_driver(const RequestOptions& o, engine::RunRequest& reques
 }
 
 }  // namespace
+
+std::string container_beside(const RequestOptions& o) {
+  constexpr std::string_view kContainer = "container:";
+  if (o.network.mode.starts_with(kContainer)) return o.network.mode.substr(kContainer.size());
+  const engine::RunRequest& r = o.request;
+  for (const engine::NamespaceMode* mode : {&r.pid, &r.ipc, &r.uts, &r.cgroupns}) {
+    if (mode->kind == engine::NamespaceMode::Kind::container) return mode->container;
+  }
+  return "";
+}
 
 void sort_flags(FlagTable& table) {
   std::stable_sort(table.begin(), table.end(),

@@ -62,6 +62,9 @@ inline constexpr Elsewhere kRequestElsewhere[] = {
     {"volume-driver", "", "volumes are local"},
 };
 
+/// The container whose namespaces the flags name, or "": Command::beside.
+std::string container_beside(const RequestOptions& options);
+
 /// Completes `options.request` and `options.call` by the flags that are more than text;
 /// `arguments`: the image and the command. Nothing of the machine is looked at but the files that
 /// flags name, and the containers. Errors: usage, not_found, and those of opening such a file.

@@ -58,6 +58,10 @@ Result<int> run(Session& session, const Options& given, std::vector<std::string>
   return outcome.status;
 }
 
+std::string beside(const Options& o) {
+  return container_beside(o);
+}
+
 }  // namespace
 
 extern const Verb run_verb;
@@ -72,7 +76,7 @@ const Verb run_verb{
     .flags_end = FlagsEnd::at_first_argument,
     .elsewhere = kRequestElsewhere,
     .error_status = 125,
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(flags, run, beside); },
 };
 
 }  // namespace berth::cli

@@ -31,6 +31,9 @@ struct Session {
 struct Command {
   FlagTable flags;
   std::function<Result<int>(Session&, std::vector<std::string>)> run;
+  /// After parsing: the running container whose namespaces flags name, or "". An ordinary user
+  /// then works in the user namespace of that container, which owns them.
+  std::function<std::string()> beside = {};
 };
 
 /// What main prepares before a verb runs.
@@ -59,11 +62,15 @@ struct Verb {
 /// called pays for its table.
 template <class Options>
 Command make_command(FlagTable (*flags)(Options&),
-                     Result<int> (*run)(Session&, const Options&, std::vector<std::string>)) {
+                     Result<int> (*run)(Session&, const Options&, std::vector<std::string>),
+                     std::string (*beside)(const Options&) = nullptr) {
   auto options = std::make_shared<Options>();
-  return {flags(*options), [options, run](Session& session, std::vector<std::string> arguments) {
-            return run(session, *options, std::move(arguments));
-          }};
+  Command command{flags(*options),
+                  [options, run](Session& session, std::vector<std::string> arguments) {
+                    return run(session, *options, std::move(arguments));
+                  }};
+  if (beside != nullptr) command.beside = [options, beside] { return beside(*options); };
+  return command;
 }
 
 std::string_view berth_version();

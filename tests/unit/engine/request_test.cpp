@@ -126,6 +126,8 @@ RunRequest full_request() {
   r.dns_search = {"example.org"};
   r.dns_option = {"ndots:1"};
   r.expose = {"80/tcp"};
+  r.publish.resize(1);
+  r.publish_all = true;
   r.limits = full_limits();
   r.shm_bytes = 0;
   r.ulimits = {{"nofile", 1024, -1}};
