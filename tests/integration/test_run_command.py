@@ -154,9 +154,11 @@ def test_death_by_a_signal_is_128_and_its_number(berth, busybox):
 def test_a_command_that_cannot_run(berth, busybox, listing, command, status, what):
     berth.ok("run", "--rm", busybox, "true")
     before = listing()
-    assert berth.fail("run", "--name", "tug", busybox, command, status=status) == (
+    assert berth.fail("run", "--rm", "--name", "tug", busybox, command, status=status) == (
         f"berth: cannot run container 'tug': {what}")
     assert listing() == before
+    assert berth.fail("run", "--name", "tug", busybox, command, status=status) == (
+        f"berth: cannot create container 'tug': {what}")
     assert berth.fail("run", "--name", "tug", "-d", busybox, command, status=status) == (
         f"berth: cannot create container 'tug': {what}")
     assert listing() == before

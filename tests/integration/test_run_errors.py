@@ -94,10 +94,11 @@ def test_names_and_host_names_have_a_form(refused):
 
 
 def test_volumes_have_a_form(refused):
-    assert refused("-v", "/only").startswith(
-        "berth: volume '/only': expected SOURCE:DESTINATION[:ro]")
-    assert refused("-v", "named:/data").startswith(
-        "berth: volume 'named:/data': named volumes are not supported")
+    assert refused("-v", ":/only") == (
+        "berth: volume ':/only': expected [SOURCE:]DESTINATION[:ro]; try: -v /data:/data:ro")
+    assert refused("-v", "/a:/b:nope") == (
+        "berth: volume '/a:/b:nope': unknown option 'nope'; "
+        "try: ro, rw or a propagation such as rslave")
 
 
 def test_an_unknown_image_that_may_not_be_pulled(refused):
