@@ -34,7 +34,7 @@ const Verb commit_verb{
     .text = {.name = "commit",
              .arguments = "CONTAINER [NAME[:TAG]]",
              .summary = "Make an image of a container",
-             .example = "berth commit --change 'CMD [\"serve\"]' web web:patched",
+             .example = "berth commit --message patched web web:patched",
              .complete = Complete::container},
     .arity = {1, 2},
     .needs = engine::Needs::container,

@@ -52,7 +52,7 @@ const Verb system_df_verb{
     .text = {.name = "system df",
              .arguments = "",
              .summary = "Show how much images, containers and volumes take",
-             .example = "berth system df --format '{{.Type}}: {{.Size}}'"},
+             .example = "berth system df --format json"},
     .arity = {0, 0},
     .needs = engine::Needs::user_namespace,
     .command = [] { return make_command(flags, run); },

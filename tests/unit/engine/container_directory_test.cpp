@@ -216,6 +216,7 @@ TEST_F(ContainerDirectoryTest, nothing_of_another_boot_is_believed_to_run) {
   ContainerRecord first = record(a_, "ab");
   first.watched = true;
   ASSERT_TRUE(made->write(first).ok());
+  ASSERT_TRUE(made->reserve("ab").ok());
   EXPECT_EQ(get_container(context, "ab")->state, ContainerState::created);
   // Process 1 is alive, whatever the boot.
   ASSERT_TRUE(made->append(StartRecord{7, 1, 0, "an earlier one", 0}).ok());
