@@ -51,7 +51,9 @@ LAYERS = {
     "transfer": "base json sys oci image scan",
     # What containers have written: the formats, and who writes and reads the files.
     "logs": "base json sys",
-    "monitor": "base json sys logs",
+    # What happens on this machine, written down by whoever does it.
+    "events": "base json sys",
+    "monitor": "base json sys logs events",
     # What berth and berth-network say to each other, and what either decides: pure.
     "network": "base json",
     # Bridges, rules and helpers of containers' networks: a program of its own.
@@ -62,7 +64,7 @@ LAYERS = {
     "doctor": "base json yaml sys oci policy policy/site gpu/inventory gpu/probe",
     "engine": "base json sys oci plan scan policy policy/site gpu/inventory gpu/probe gpu/grant "
               "gpu/place gpu/cdi_index gpu/cdi_hook gpu/cdi yaml image doctor network "
-              "logs monitor/protocol.hpp",
+              "logs events monitor/protocol.hpp",
     "cli/core": "base json",
     # docker's --format: templates and the lists that are printed by them.
     "cli/template": "base json cli/core",
@@ -73,13 +75,13 @@ LAYERS = {
 # A program wires together what it is given: the folders that its link line may bring in.
 PROGRAMS = {
     "berth": "base json sys oci plan scan policy policy/site gpu/inventory gpu/probe gpu/grant "
-             "gpu/place gpu/cdi_index gpu/cdi_hook gpu/cdi yaml image network doctor logs engine cli/core cli/template cli/berth",
+             "gpu/place gpu/cdi_index gpu/cdi_hook gpu/cdi yaml image network doctor logs events engine cli/core cli/template cli/berth",
     "berth-transfer": "base json sys oci image scan transfer",
     "berth-runtime": "base json sys oci plan scope scan runtime policy gpu/inventory gpu/grant "
                      "gpu/place gpu/cdi_index gpu/inject cli/core cli/oci",
     "berth-scope": "base json scope",
     "berth-network": "base json sys network network/attach",
-    "berth-monitor": "base json sys logs monitor",
+    "berth-monitor": "base json sys logs events monitor",
     "berth-holder": "holder",
     "berth-init": "holder",
     "berth-cdi-hook": "base json sys oci scan gpu/cdi_hook",

@@ -49,6 +49,7 @@ bool parse(int argc, char** argv, berth::monitor::Options& options) {
                                                         {"bundle", &options.bundle},
                                                         {"runtime", &options.runtime},
                                                         {"runtime-root", &options.runtime_root},
+                                                        {"journal", &options.journal},
                                                         {"name-link", &options.name_link}};
   std::pair<const char*, Fd*> const descriptors[] = {{"lock-fd", &options.lock},
                                                      {"report-fd", &options.report},

@@ -7,6 +7,7 @@
 #include "engine/container_directory.hpp"
 #include "engine/container_document.hpp"
 #include "engine/containers.hpp"
+#include "engine/events.hpp"
 #include "engine/root_view.hpp"
 #include "engine/store.hpp"
 #include "engine/transfer.hpp"
@@ -84,6 +85,9 @@ Result<std::string> commit_container(const Context& context, std::string_view re
   std::optional<Pause> pause;
   if (options.pause) pause.emplace(context, container);
   image::TransferResult made = TRY(transfer(context, std::move(commit), {}));
+  tell_container(
+      context.paths, container.id, "commit",
+      {{"comment", options.message}, {"imageID", made.image_id}, {"imageRef", options.reference}});
   return made.image_id;
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/rollback.hpp"
 #include "base/text.hpp"
+#include "engine/events.hpp"
 #include "engine/spec.hpp"
 #include "json/fields.hpp"
 #include "sys/file.hpp"
@@ -241,7 +242,10 @@ Result<void> ContainerDirectory::remove() {
   // The name first: whoever reads it must find the container.
   TRY(give_up_name());
   if (files_ != path_) TRY(sys::remove_tree(sys::cwd(), files_));
-  return sys::remove_tree(sys::cwd(), path_);
+  TRY(sys::remove_tree(sys::cwd(), path_));
+  // What never had a name was never told of.
+  if (!name_ || !name_->empty()) tell_container(paths_, id_, "destroy");
+  return {};
 }
 
 Result<void> append_to_record(const Paths& paths, const std::string& id, const std::string& line) {

@@ -10,6 +10,7 @@
 
 #include "base/text.hpp"
 #include "engine/container_directory.hpp"
+#include "engine/events.hpp"
 #include "engine/launch.hpp"
 #include "engine/name.hpp"
 #include "engine/new_container.hpp"
@@ -194,6 +195,12 @@ Result<void> adopt_from_outside(const Context& context, const std::string& id) {
   return {};
 }
 
+Result<void> send_signal(const Context& context, const std::string& id, int number) {
+  TRY(call_runtime(context, {"kill", id, std::to_string(number)}));
+  tell_container(context.paths, id, "kill", {{"signal", std::to_string(number)}});
+  return {};
+}
+
 /// Whoever makes a container writes its record within a moment; longer ago he was killed.
 bool may_be_in_the_making(const ContainerDirectory& directory) {
   auto status = sys::stat_fd(directory.fd(), directory.id());
@@ -247,6 +254,7 @@ Result<void> sweep_one(const Context& context, ContainerDirectory& directory, Ad
     remove_volumes_of(context, id);
     return {};
   }
+  tell_container(context.paths, id, "die");
   return directory.append(ExitRecord{std::nullopt, nanoseconds_now()});
 }
 
@@ -364,7 +372,7 @@ Result<std::string> end_container(const Context& context, std::string_view refer
     }
     // The owner sees the end of its container and lets go; with --rm it also removes it.
     TRY(mark_stopped(context.paths, id));
-    auto killed = ending ? Result<std::string>("") : call_runtime(context, {"kill", id, "KILL"});
+    auto killed = ending ? Result<void>() : send_signal(context, id, SIGKILL);
     if (!killed.ok() && killed.error().kind == Kind::denied) return std::move(killed).error();
     taken = take_when_free(context, id, kKillTime);
     if (!taken.ok() && taken.error().kind == Kind::not_found) return id;
@@ -416,7 +424,7 @@ Result<void> kill_container(const Context& context, std::string_view reference, 
   // Whoever ends it does not want it back.
   bool ends = number == SIGKILL || number == SIGTERM || number == files.record->stop_signal;
   if (ends) TRY(mark_stopped(context.paths, id));
-  TRY(call_runtime(context, {"kill", id, std::to_string(number)}));
+  TRY(send_signal(context, id, number));
   return {};
 }
 
@@ -428,12 +436,12 @@ Result<void> stop_container(const Context& context, std::string_view reference,
   if (!is_alive(state)) return {};
   TRY(mark_stopped(context.paths, id));
   // It may just have ended.
-  ignore(call_runtime(context, {"kill", id, std::to_string(files.record->stop_signal)}));
+  ignore(send_signal(context, id, files.record->stop_signal));
   // A frozen process hears nothing.
   if (state == ContainerState::paused) TRY(unpause_container(context, reference));
   auto freed = take_when_free(context, id, grace);
   if (freed.ok() && !*freed) {
-    ignore(call_runtime(context, {"kill", id, std::to_string(SIGKILL)}));
+    ignore(send_signal(context, id, SIGKILL));
     freed = take_when_free(context, id, kKillTime);
   }
   if (!freed.ok()) {
@@ -441,6 +449,7 @@ Result<void> stop_container(const Context& context, std::string_view reference,
     return std::move(freed).error();
   }
   if (!*freed) return make_error(Kind::busy, "container " + quoted(reference) + " does not end");
+  tell_container(context.paths, id, "stop");
   return {};
 }
 
@@ -453,6 +462,7 @@ Result<void> pause_container(const Context& context, std::string_view reference)
     return make_error(Kind::usage, what + ": container is not running");
   }
   TRY(call_runtime(context, {"pause", files.record->id}));
+  tell_container(context.paths, files.record->id, "pause");
   return append_to_record(context.paths, files.record->id, json::write(PauseRecord{true}));
 }
 
@@ -463,6 +473,7 @@ Result<void> unpause_container(const Context& context, std::string_view referenc
         Kind::usage, "cannot unpause container " + quoted(reference) + ": container is not paused");
   }
   TRY(call_runtime(context, {"resume", files.record->id}));
+  tell_container(context.paths, files.record->id, "unpause");
   return append_to_record(context.paths, files.record->id, json::write(PauseRecord{false}));
 }
 
@@ -484,6 +495,7 @@ Result<void> rename_container(const Context& context, std::string_view reference
     ignore(release_name(root, wish, id));
     return written;
   }
+  tell_container(context.paths, id, "rename", {{"oldName", before}, {"name", wish}});
   return release_name(root, before, id);
 }
 

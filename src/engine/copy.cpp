@@ -6,6 +6,7 @@
 
 #include "base/text.hpp"
 #include "engine/containers.hpp"
+#include "engine/events.hpp"
 #include "engine/root_view.hpp"
 #include "engine/transfer.hpp"
 #include "sys/file.hpp"
@@ -273,6 +274,7 @@ Result<void> export_container(const Context& context, std::string_view reference
   }
   TRY_CTX(transfer(context, std::move(archive), {}),
           "cannot export container " + quoted(container.name));
+  tell_container(context.paths, container.id, "export");
   return {};
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/text.hpp"
 #include "engine/containers.hpp"
+#include "engine/events.hpp"
 #include "engine/launch.hpp"
 #include "engine/user.hpp"
 #include "oci/capabilities.hpp"
@@ -85,6 +86,28 @@ Result<ContainerSummary> get_running(const Context& context, std::string_view re
   return summary;
 }
 
+/// What `events` tells of one exec, with the words of docker.
+class Told {
+ public:
+  Told(const Context& context, const std::string& id, const ExecRequest& request)
+      : context_(context), id_(id), words_(": " + join(request.command, " ")) {}
+
+  void started() const {
+    tell_container(context_.paths, id_, "exec_create" + words_, {{"execID", exec_}});
+    tell_container(context_.paths, id_, "exec_start" + words_, {{"execID", exec_}});
+  }
+  void ended(int status) const {
+    tell_container(context_.paths, id_, "exec_die",
+                   {{"execID", exec_}, {"exitCode", std::to_string(status)}});
+  }
+
+ private:
+  const Context& context_;
+  const std::string& id_;
+  std::string exec_ = sys::random_hex(32);
+  std::string words_;
+};
+
 Result<RunOutcome> run_behind(const Context& context, const ContainerSummary& container,
                               std::vector<std::string> words) {
   words.insert(words.begin(), {"exec", "--detach"});
@@ -107,11 +130,17 @@ Result<RunOutcome> exec(const Context& context, std::string_view reference,
   if (request.terminal) words.emplace_back("--tty");
   words.push_back(container.id);
   words.insert(words.end(), request.command.begin(), request.command.end());
-  if (request.detach) return run_behind(context, container, std::move(words));
+  Told told(context, container.id, request);
+  if (request.detach) {
+    RunOutcome outcome = TRY(run_behind(context, container, std::move(words)));
+    if (!outcome.command_error) told.started();
+    return outcome;
+  }
   Foreground front =
       TRY(Foreground::open_exec(context, container.id, std::move(words),
                                 {request.interactive, request.terminal, container.name}));
-  Ended ended = TRY(front.run({[] {}, [](int) {}}));
+  Ended ended = TRY(front.run({[&] { told.started(); }, [](int) {}}));
+  if (!ended.command_error) told.ended(ended.status);
   return RunOutcome{container.id, ended.status, std::move(ended.command_error),
                     std::move(ended.stream_error)};
 }

@@ -3,6 +3,7 @@
 
 #include "base/text.hpp"
 #include "engine/container_document.hpp"
+#include "engine/events.hpp"
 #include "engine/store.hpp"
 #include "engine/time_text.hpp"
 #include "json/fields.hpp"
@@ -105,7 +106,9 @@ Result<std::vector<ImageSummary>> list_images(const Context& context) {
 Result<RemovedImage> remove_image(const Context& context, std::string_view reference,
                                   RemoveImageOptions options) {
   image::Store store = TRY(open_store(context));
-  if (!TRY(store.find_image(reference))) return no_such_image(reference);
+  auto image = TRY(store.find_image(reference));
+  if (!image) return no_such_image(reference);
+  const std::string id = image->id.text();
   image::Removal removal = TRY(store.remove(reference, image::RemoveOptions{options.force}));
   if (removal.kept) {
     context.log.warn("cannot tell what nothing needs any more: " + to_line(*removal.kept) +
@@ -114,6 +117,8 @@ Result<RemovedImage> remove_image(const Context& context, std::string_view refer
   RemovedImage removed;
   for (const image::Reference& name : removal.untagged) removed.untagged.push_back(name.familiar());
   for (const Digest& digest : removal.deleted) removed.deleted.push_back(digest.text());
+  for (size_t i = 0; i < removed.untagged.size(); ++i) tell_image(context.paths, "untag", id, id);
+  if (!removed.deleted.empty()) tell_image(context.paths, "delete", id, id);
   return removed;
 }
 
@@ -132,7 +137,9 @@ Result<void> tag_image(const Context& context, std::string_view source, std::str
     return make_error(Kind::usage, "a digest cannot be a name: " + quoted(target));
   }
   image::Image image = TRY(get_image(store, source));
-  return store.tag(image, name);
+  TRY(store.tag(image, name));
+  tell_image(context.paths, "tag", image.id.text(), name.familiar());
+  return {};
 }
 
 Result<std::string> inspect_image(const Context& context, std::string_view reference) {

@@ -7,6 +7,7 @@
 
 #include "base/rollback.hpp"
 #include "engine/containers.hpp"
+#include "engine/events.hpp"
 #include "engine/explain.hpp"
 #include "engine/name.hpp"
 #include "engine/rootfs.hpp"
@@ -83,6 +84,16 @@ Result<void> take_name(const Context& context, const RunRequest& request,
   }
 }
 
+// Later events of it are told by its id alone.
+void tell_created(const Context& context, const RunRequest& request, const image::Image& image,
+                  const ContainerRecord& record) {
+  std::map<std::string, std::string> attributes = image.config.config.labels;
+  for (const auto& [name, value] : request.labels) attributes[name] = value;
+  attributes["image"] = record.image;
+  attributes["name"] = record.name;
+  tell_container(context.paths, record.id, "create", std::move(attributes));
+}
+
 }  // namespace
 
 Result<image::Image> find_or_pull_image(const Context& context, const image::Store& store,
@@ -135,6 +146,7 @@ Result<NewContainer> NewContainer::make(const Context& context, const RunRequest
   TRY(take_name(context, request, made.directory, made.record));
   TRY(provide_volumes(context, request, made.draft));
   TRY(write_files(request, made.draft, made.directory));
+  tell_created(context, request, image, made.record);
   undo.commit();
   return made;
 }

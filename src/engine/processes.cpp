@@ -3,6 +3,7 @@
 
 #include "base/text.hpp"
 #include "engine/containers.hpp"
+#include "engine/events.hpp"
 #include "engine/launch.hpp"
 
 namespace berth::engine {
@@ -18,6 +19,7 @@ Result<std::string> container_processes(const Context& context, std::string_view
     return make_error(Kind::usage, "Container " + summary.name + " is not running");
   }
   std::vector<std::string> words = {"ps", summary.id};
+  tell_container(context.paths, summary.id, "top");
   words.insert(words.end(), ps_arguments.begin(), ps_arguments.end());
   return call_runtime(context, std::move(words));
 }

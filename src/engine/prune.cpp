@@ -9,6 +9,7 @@
 #include "base/text.hpp"
 #include "engine/container_query.hpp"
 #include "engine/containers.hpp"
+#include "engine/events.hpp"
 #include "engine/image_query.hpp"
 #include "engine/images.hpp"
 #include "engine/moment.hpp"
@@ -91,6 +92,10 @@ uint64_t volume_bytes(const Context& context, const std::string& name) {
   return tree_size(volume_data(context.paths.root, name));
 }
 
+void tell_prune(const Context& context, const std::string& type, const Pruned& pruned) {
+  tell(context.paths, {type, "prune", "", {{"reclaimed", std::to_string(pruned.bytes)}}});
+}
+
 }  // namespace
 
 Result<Pruned> prune_containers(const Context& context, const PruneOptions& options) {
@@ -107,6 +112,7 @@ Result<Pruned> prune_containers(const Context& context, const PruneOptions& opti
     pruned.names.push_back(container.id);
     if (listed.size) pruned.bytes += listed.size->written;
   }
+  tell_prune(context, "container", pruned);
   return pruned;
 }
 
@@ -122,6 +128,7 @@ Result<Pruned> prune_volumes(const Context& context, const PruneOptions& options
     pruned.names.push_back(volume.name);
     pruned.bytes += bytes;
   }
+  tell_prune(context, "volume", pruned);
   return pruned;
 }
 
@@ -149,6 +156,7 @@ Result<Pruned> prune_images(const Context& context, const PruneOptions& options)
       if (size != sizes.end()) pruned.bytes += size->second;
     }
   }
+  tell_prune(context, "image", pruned);
   return pruned;
 }
 

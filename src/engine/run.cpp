@@ -7,6 +7,7 @@
 #include "engine/cid_file.hpp"
 #include "engine/containers.hpp"
 #include "engine/dry_run.hpp"
+#include "engine/events.hpp"
 #include "engine/explain.hpp"
 #include "engine/health.hpp"
 #include "engine/launch.hpp"
@@ -51,12 +52,15 @@ Result<RunOutcome> run_in_front(const Context& context, const RunRequest& reques
   TRY(cid_file.write(id));
   Stages stages;
   stages.started = [&] {
+    tell_container(context.paths, id, "attach");
+    tell_container(context.paths, id, "start");
     keep_reasons(context, made.draft, made.directory);
     sweep(context);
   };
   bool exited = false;
   stages.exited = [&](int status) {
     exited = true;
+    tell_container(context.paths, id, "die", {{"exitCode", std::to_string(status)}});
     // For those who wait; it is gone in a moment.
     ignore(made.directory.append(ExitRecord{status, nanoseconds_now()}));
     undo.commit();

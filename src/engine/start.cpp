@@ -12,6 +12,7 @@
 #include "engine/cid_file.hpp"
 #include "engine/containers.hpp"
 #include "engine/detach_keys.hpp"
+#include "engine/events.hpp"
 #include "engine/health.hpp"
 #include "engine/new_container.hpp"
 #include "engine/rootfs.hpp"
@@ -63,6 +64,7 @@ Result<RunOutcome> stay_to_the_end(const Context& context, const std::string& id
   }
   RunOutcome outcome{id, 0, std::nullopt, std::move(attached.stream_error)};
   if (attached.detached) {
+    tell_container(context.paths, id, "detach");
     outcome.detached = true;
     return outcome;
   }
@@ -158,6 +160,7 @@ Result<RunOutcome> attach_to(const Context& context, const std::string& id,
         "run it without --rm, or with -t or -d");
   }
   TRY(greet_monitor(*socket, options));
+  tell_container(context.paths, id, "attach");
   return stay_to_the_end(context, id, std::move(*socket), options);
 }
 
@@ -196,6 +199,7 @@ Result<RunOutcome> start_attached(const Context& context, Watch watch, AttachOpt
   auto [ours, theirs] = TRY(sys::socket_pair());
   watch.client = std::move(theirs);
   TRY(greet_monitor(ours, options));
+  tell_container(context.paths, id, "attach");
   auto failed = TRY(start_watched(context, std::move(watch)));
   if (failed) {
     return RunOutcome{id, failed->status, std::move(failed->command_error), std::nullopt};
@@ -282,11 +286,10 @@ Result<RunOutcome> attach_container(const Context& context, std::string_view ref
   return attach_to(context, summary.id, *files.record, options);
 }
 
-Result<void> restart_container(const Context& context, std::string_view reference,
-                               std::chrono::milliseconds grace) {
-  TRY(stop_container(context, reference, grace));
+Result<void> start_again(const Context& context, std::string_view reference) {
   RunOutcome outcome = TRY(start_container(context, reference, {}));
   if (outcome.command_error) return std::move(*outcome.command_error);
+  tell_container(context.paths, outcome.id, "restart");
   return {};
 }
 

@@ -47,9 +47,8 @@ struct AttachRequest {
 Result<RunOutcome> attach_container(const Context& context, std::string_view reference,
                                     const AttachRequest& request);
 
-/// Stops a container, as stop_container() does, and starts it again.
-Result<void> restart_container(const Context& context, std::string_view reference,
-                               std::chrono::milliseconds grace);
+/// Starts a container that was stopped for it: the second half of a restart.
+Result<void> start_again(const Context& context, std::string_view reference);
 
 /// The bytes of --detach-keys; without one Ctrl-p Ctrl-q.  Errors: usage.
 Result<std::string> detach_keys_of(const std::optional<std::string>& flag);

@@ -4,9 +4,13 @@
 #include <array>
 #include <cerrno>
 #include <optional>
+#include <type_traits>
+#include <variant>
 #include <vector>
 
 #include "base/text.hpp"
+#include "engine/events.hpp"
+#include "engine/images.hpp"
 #include "sys/file.hpp"
 #include "sys/process.hpp"
 #include "sys/stream.hpp"
@@ -149,12 +153,40 @@ Result<image::TransferResult> finish(const Context& context, Call call, const Pr
                     "berth-transfer ended without a result, status " + std::to_string(status.code));
 }
 
+// Docker's words: an image is told by its name when it moves, and by its id when it is made.
+void tell_transfer(const Context& context, const image::TransferRequest& request,
+                   const image::TransferResult& result) {
+  auto name_of = [](const std::string& reference) {
+    std::string name = familiar(reference);
+    return name.substr(0, name.find_first_of(":@", name.rfind('/') + 1));
+  };
+  const std::string named = familiar(result.reference);
+  std::visit(
+      [&](const auto& r) {
+        using Request = std::remove_cvref_t<decltype(r)>;
+        if constexpr (std::is_same_v<Request, image::PullRequest> ||
+                      std::is_same_v<Request, image::PushRequest>) {
+          tell_image(context.paths, r.verb, named, name_of(named));
+        } else if constexpr (std::is_same_v<Request, image::SaveRequest>) {
+          for (const std::string& reference : r.references) {
+            tell_image(context.paths, r.verb, reference, reference);
+          }
+        } else if constexpr (std::is_same_v<Request, image::LoadRequest> ||
+                             std::is_same_v<Request, image::ImportRequest>) {
+          tell_image(context.paths, r.verb, result.image_id, result.image_id);
+        }
+      },
+      request);
+}
+
 }  // namespace
 
 Result<image::TransferResult> transfer(const Context& context, image::TransferRequest request,
                                        const Progress& progress) {
-  Call call = TRY(start(context, std::move(request)));
-  return finish(context, std::move(call), progress);
+  Call call = TRY(start(context, request));
+  image::TransferResult result = TRY(finish(context, std::move(call), progress));
+  tell_transfer(context, request, result);
+  return result;
 }
 
 Result<void> transfer_tree(const Context& context, image::ArchiveRequest from,

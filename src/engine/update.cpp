@@ -5,6 +5,7 @@
 
 #include "engine/container_directory.hpp"
 #include "engine/containers.hpp"
+#include "engine/events.hpp"
 #include "engine/launch.hpp"
 #include "engine/watch.hpp"
 #include "json/fields.hpp"
@@ -130,6 +131,7 @@ Result<void> update_container(const Context& context, std::string_view reference
   }
   if (changes.restart) request->restart = *changes.restart;
   TRY(sys::replace_file(files, kRequestFile, json::write(*request), 0600));
+  tell_container(context.paths, summary.id, "update");
   if (!changes.restart || !is_alive(summary.state) || !summary.watched) return {};
   return set_restart_policy(context.paths, summary.id, *changes.restart);
 }

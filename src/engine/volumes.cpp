@@ -10,6 +10,7 @@
 #include "base/text.hpp"
 #include "engine/container_directory.hpp"
 #include "engine/containers.hpp"
+#include "engine/events.hpp"
 #include "engine/layer_view.hpp"
 #include "engine/new_container.hpp"
 #include "engine/spec.hpp"
@@ -183,7 +184,10 @@ Result<VolumeRecord> make_volume(const Context& context, VolumeRecord wish) {
     return sys::rename_new(directory, staging, directory, wish.name);
   };
   auto written = write();
-  if (written.ok()) return wish;
+  if (written.ok()) {
+    tell(context.paths, {"volume", "create", wish.name, {{"driver", wish.driver}}});
+    return wish;
+  }
   static_cast<void>(sys::remove_tree(directory, staging).ok());
   if (written.error().kind != Kind::exists) return std::move(written).error();
   auto other = TRY(find_volume(context, wish.name));  // somebody was faster
@@ -249,6 +253,7 @@ Result<void> remove_volume(const Context& context, const std::string& name) {
       TRY(sys::open_at(sys::cwd(), volumes_directory(context.paths.root), O_RDONLY | O_DIRECTORY));
   std::string going = ".gone-" + sys::random_hex(16);
   TRY(sys::rename(all, name, all, going));
+  tell(context.paths, {"volume", "destroy", name, {{"driver", "local"}}});
   return sys::remove_tree(all, going);
 }
 

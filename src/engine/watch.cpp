@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 
+#include "engine/events.hpp"
 #include "engine/spec.hpp"
 #include "json/fields.hpp"
 #include "monitor/protocol.hpp"
@@ -46,6 +47,7 @@ std::vector<std::string> holder_words(const Context& context, const Watch& watch
       "--bundle", directory.files() + "/" + std::string(kBundleDirectory),
       "--runtime", runtime_program(context),
       "--runtime-root", runtime_root(context),
+      "--journal", journal_path(context.paths),
       "--name-link", name_link(context.paths.root, watch.record.name),
       "--lock-fd", number(directory.fd()),
       "--parked-fd", number(handed.pair.first),

@@ -27,18 +27,6 @@ int64_t since_1970() {
   return std::chrono::duration_cast<nanoseconds>(since).count();
 }
 
-std::string_view name_of(HealthState::Status status) {
-  switch (status) {
-    case HealthState::Status::starting:
-      return "starting";
-    case HealthState::Status::healthy:
-      return "healthy";
-    case HealthState::Status::unhealthy:
-      return "unhealthy";
-  }
-  return "starting";
-}
-
 }  // namespace
 
 std::optional<HealthCheck> parse_health_check(std::string_view text) {
@@ -79,6 +67,18 @@ void HealthState::add(HealthResult result, const HealthCheck& check, nanoseconds
   log.push_back(std::move(result));
 }
 
+std::string_view HealthState::status_name() const {
+  switch (status) {
+    case Status::starting:
+      return "starting";
+    case Status::healthy:
+      return "healthy";
+    case Status::unhealthy:
+      return "unhealthy";
+  }
+  return "starting";
+}
+
 std::string HealthState::text() const {
   json::Array entries;
   for (const HealthResult& result : log) {
@@ -87,7 +87,7 @@ std::string HealthState::text() const {
                                       {"ExitCode", json::Value(result.exit_code)},
                                       {"Output", json::Value(result.output)}});
   }
-  return json::dump(json::Value(json::Object{{"Status", json::Value(name_of(status))},
+  return json::dump(json::Value(json::Object{{"Status", json::Value(status_name())},
                                              {"FailingStreak", json::Value(failing_streak)},
                                              {"Log", json::Value(std::move(entries))}}));
 }

@@ -46,6 +46,7 @@ struct HealthState {
   void add(HealthResult result, const HealthCheck& check, std::chrono::nanoseconds lived);
   /// {"Status":"healthy","FailingStreak":0,"Log":[…]}, as `inspect` shows it.
   std::string text() const;
+  std::string_view status_name() const;  ///< "starting", "healthy", "unhealthy"
 };
 inline constexpr size_t kMaxHealthLog = 5;
 inline constexpr size_t kMaxHealthOutput = 4096;
@@ -72,6 +73,7 @@ class Health {
   void add_to(std::vector<pollfd>& entries) const;
   /// Does what is due.
   void serve();
+  std::string_view status() const { return known_.status_name(); }
   /// The process that runs the check, a child of ours; -1: none.
   pid_t pid() const { return process_ ? process_.pid() : -1; }
 

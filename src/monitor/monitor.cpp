@@ -9,10 +9,12 @@
 #include <array>
 #include <chrono>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <vector>
 
 #include "base/text.hpp"
+#include "events/journal.hpp"
 #include "json/value.hpp"
 #include "logs/writer.hpp"
 #include "monitor/clients.hpp"
@@ -85,6 +87,8 @@ class Monitor final : public ClientWishes, public Streams::Sink {
   Result<bool> serve(Watch watch, std::optional<milliseconds> patience);
   void hear_signals();
   void watch_health();
+  void serve_health();
+  void tell(const std::string& action, std::map<std::string, std::string> attributes = {});
 
   Options options_;
   sys::Fd directory_;
@@ -183,6 +187,7 @@ Result<void> Monitor::begin() {
   started_at_ = steady_clock::now();
   // Without the line nobody could tell whether it runs, so on a full disk it does not start.
   TRY(append_start(options_.files, {init_.pid(), restarts_}));
+  tell("start");
   // Who ended it while it was being started found nothing to signal.
   if (is_stopped() == Stopped::yes) ignore(init_.signal(SIGKILL));
   watch_health();
@@ -198,6 +203,12 @@ void Monitor::watch_health() {
                            options_.state + "/" + kHealthPidFile, options_.id},
                           options_.files};
   health_ = std::make_unique<Health>(std::move(*check), std::move(runtime), state_);
+}
+
+void Monitor::serve_health() {
+  auto before = health_->status();
+  health_->serve();
+  if (health_->status() != before) tell("health_status: " + std::string(health_->status()));
 }
 
 // The monitor before us was killed at any point. What it parked tells how far it had come.
@@ -271,7 +282,7 @@ Result<bool> Monitor::serve(Watch watch, std::optional<milliseconds> patience) {
   TRY(sys::poll(entries, patience));
   if (entries[0].revents != 0) hear_signals();
   std::vector<pollfd> of_streams(entries.begin(), entries.begin() + static_cast<long>(clients));
-  if (health_) health_->serve();
+  if (health_) serve_health();
   entries.resize(health);
   // Clients first: who attaches before a piece comes sees it.
   clients_.serve(entries, clients, *this);
@@ -340,6 +351,8 @@ bool Monitor::finish() {
   bool again = is_wanted_again(exit_code_);
   // Before it is reaped: berth-holder would tell the next monitor how it ended.
   ignore(append_exit(options_.files, {exit_code_, again ? Restarting::yes : Restarting::no}));
+  if (exit_code_) tell("die", {{"exitCode", std::to_string(*exit_code_)}});
+  if (!exit_code_) tell("die");
   if (own_child_ && init_) ignore(init_.wait());
   init_.release();
   Streams::forget(options_.parked);
@@ -412,7 +425,9 @@ Result<void> Monitor::remove_files() {
     TRY(sys::remove_entry(sys::cwd(), options_.name_link));
   }
   TRY(sys::remove_tree(sys::cwd(), options_.files));
-  return sys::remove_tree(sys::cwd(), options_.directory);
+  TRY(sys::remove_tree(sys::cwd(), options_.directory));
+  tell("destroy");
+  return {};
 }
 
 // Who hears that it has ended finds nothing of it that is still to go. Somebody may read slowly
@@ -422,6 +437,11 @@ void Monitor::linger() {
   while (!clients_.none()) {
     if (!serve(Watch::nobody, std::nullopt).ok()) return;
   }
+}
+
+void Monitor::tell(const std::string& action, std::map<std::string, std::string> attributes) {
+  ignore(
+      events::append(options_.journal, {"container", action, options_.id, std::move(attributes)}));
 }
 
 void Monitor::report(const Error& error) {

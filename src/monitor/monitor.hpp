@@ -38,6 +38,7 @@ struct Options {
   std::optional<logs::Settings> log;  ///< none: what it writes is not kept
   bool terminal = false;
   bool keep_stdin = false;  ///< the container's standard input stays open without a writer
+  std::string journal;      ///< absolute: what happens is added to it (events/journal.hpp)
   std::string name_link;    ///< binds the container's name
   bool remove = false;      ///< --rm: directory, files and name go at the end
   bool adopt = false;       ///< the monitor before this one was killed

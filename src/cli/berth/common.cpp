@@ -3,6 +3,8 @@
 
 #include <ctime>
 
+#include "engine/moment.hpp"
+
 namespace berth::cli {
 namespace {
 
@@ -42,6 +44,19 @@ Flag filter_flag(std::vector<engine::Filter>& target) {
     return {};
   };
   return {"filter", 'f', "KEY=VALUE", "Only those that fit, such as name=web", std::move(read)};
+}
+
+ReadValue read_moment(std::optional<int64_t>& target) {
+  return [&target](std::string_view text) -> Result<void> {
+    using namespace std::chrono;
+    auto now = duration_cast<nanoseconds>(system_clock::now().time_since_epoch()).count();
+    target = engine::parse_moment(text, now);
+    if (!target) {
+      return make_error(Kind::usage,
+                        "expected a time such as 2026-11-20T12:00:00Z, or how long ago: 10m");
+    }
+    return {};
+  };
 }
 
 Flag detach_keys_flag(std::optional<std::string>& target) {

@@ -33,6 +33,9 @@ Flag detach_keys_flag(std::optional<std::string>& target);
 /// --time of stop and restart.
 Flag grace_flag(std::chrono::seconds& target);
 
+/// A moment as docker's --since and --until take it, as nanoseconds since 1970.
+ReadValue read_moment(std::optional<int64_t>& target);
+
 /// Says so when the keys were typed that leave a container.
 void tell_detached(Session& session, const engine::RunOutcome& outcome);
 

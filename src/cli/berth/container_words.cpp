@@ -30,6 +30,15 @@ std::string range(uint16_t first, uint16_t last) {
   return std::to_string(first) + (first == last ? "" : "-" + std::to_string(last));
 }
 
+/// strftime(3) in this machine's time zone.
+std::string local_time(int64_t seconds, const char* format) {
+  std::time_t time = seconds;
+  std::tm parts{};
+  std::array<char, 80> text;
+  if (localtime_r(&time, &parts) == nullptr) return "";
+  return std::string(text.data(), std::strftime(text.data(), text.size(), format, &parts));
+}
+
 }  // namespace
 
 std::string status_words(const engine::ListedContainer& container, Now now) {
@@ -116,12 +125,17 @@ std::string size_words(const engine::ContainerSize& size) {
 }
 
 std::string zoned_time(int64_t seconds) {
-  std::time_t time = seconds;
-  std::tm parts{};
-  std::array<char, 80> text;
-  if (localtime_r(&time, &parts) == nullptr) return "";
-  size_t length = std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M:%S %z %Z", &parts);
-  return std::string(text.data(), length);
+  return local_time(seconds, "%Y-%m-%d %H:%M:%S %z %Z");
+}
+
+std::string zoned_moment(int64_t nanoseconds) {
+  constexpr int64_t kSecond = 1'000'000'000;
+  std::string zone = local_time(nanoseconds / kSecond, "%z");
+  if (zone.size() == 5) zone.insert(3, ":");
+  std::string fraction = std::to_string(nanoseconds % kSecond);
+  fraction.insert(0, 9 - fraction.size(), '0');
+  return local_time(nanoseconds / kSecond, "%Y-%m-%dT%H:%M:%S.") + fraction +
+         (zone == "+00:00" ? "Z" : zone);
 }
 
 }  // namespace berth::cli

@@ -32,4 +32,7 @@ std::string size_words(const engine::ContainerSize& size);
 /// "2026-11-21 23:38:29 +0100 CET": Go's, in this machine's time zone.
 std::string zoned_time(int64_t seconds);
 
+/// "2026-11-21T23:38:29.000000007+01:00", of nanoseconds since 1970, in this machine's time zone.
+std::string zoned_moment(int64_t nanoseconds);
+
 }  // namespace berth::cli

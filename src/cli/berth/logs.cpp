@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <chrono>
-
 #include "base/text.hpp"
 #include "cli/berth/common.hpp"
 #include "engine/containers.hpp"
-#include "engine/moment.hpp"
 
 namespace berth::cli {
 namespace {
@@ -14,19 +11,6 @@ struct Options {
   bool timestamps = false;
   bool details = false;
 };
-
-ReadValue read_moment(std::optional<int64_t>& target) {
-  return [&target](std::string_view text) -> Result<void> {
-    using namespace std::chrono;
-    auto now = duration_cast<nanoseconds>(system_clock::now().time_since_epoch()).count();
-    target = engine::parse_moment(text, now);
-    if (!target) {
-      return make_error(Kind::usage,
-                        "expected a time such as 2026-11-20T12:00:00Z, or how long ago: 10m");
-    }
-    return {};
-  };
-}
 
 FlagTable flags(Options& o) {
   ReadValue read_tail = [&o](std::string_view text) -> Result<void> {

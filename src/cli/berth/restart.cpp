@@ -26,8 +26,7 @@ Result<int> run(Session& session, const Options& o, std::vector<std::string> arg
   engine::Context inside = session.context;
   inside.identity = TRY(engine::settle(engine::Needs::user_namespace, session.report));
   int starting = for_each_argument(session, stopped, [&](const std::string& name) -> Result<void> {
-    engine::RunOutcome outcome = TRY(engine::start_container(inside, name, {}));
-    if (outcome.command_error) return std::move(*outcome.command_error);
+    TRY(engine::start_again(inside, name));
     print(session, name + "\n");
     return {};
   });

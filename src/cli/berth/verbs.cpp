@@ -11,7 +11,7 @@ namespace berth::cli {
 extern const Verb run_verb, create_verb, start_verb, attach_verb, restart_verb, pause_verb,
     unpause_verb, rename_verb, adopt_verb, exec_verb;
 extern const Verb ps_verb, logs_verb, wait_verb, stop_verb, kill_verb, rm_verb;
-extern const Verb top_verb, stats_verb, update_verb;
+extern const Verb events_verb, top_verb, stats_verb, update_verb;
 extern const Verb cp_verb, export_verb, diff_verb, commit_verb;
 extern const Verb volume_create_verb, volume_ls_verb, volume_inspect_verb, volume_rm_verb,
     volume_prune_verb, container_prune_verb, image_prune_verb, system_df_verb, system_prune_verb;
@@ -47,6 +47,7 @@ const std::array kVerbs = {
     &export_verb,
     &diff_verb,
     &commit_verb,
+    &events_verb,
     &top_verb,
     &stats_verb,
     &update_verb,
