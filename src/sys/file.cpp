@@ -152,17 +152,32 @@ Result<void> remove_entry(const Fd& dir, const std::string& path) {
 
 namespace {
 
-Result<void> remove_children(const Fd& dir, const std::string& shown, int depth);
+/// A tree on its way out. How deep it goes was its maker's choice, and that may be a container:
+/// what lies deeper than kMostDepth is moved up to the top first, so that neither our stack nor our
+/// descriptors decide what can be removed.
+class Removal {
+ public:
+  Result<void> remove(const Fd& dir, const std::string& name, const std::string& shown, int depth);
 
-Result<void> remove_node(const Fd& dir, const std::string& name, const std::string& shown,
-                         int depth) {
+ private:
+  static constexpr int kMostDepth = 100;
+
+  Result<void> remove_children(const Fd& dir, const std::string& shown, int depth);
+  Result<void> move_up(const Fd& dir, const std::string& name, const Fd& opened,
+                       const std::string& shown);
+
+  const Fd* top_ = nullptr;
+  uint64_t moved_ = 0;
+};
+
+Result<void> Removal::remove(const Fd& dir, const std::string& name, const std::string& shown,
+                             int depth) {
   if (::unlinkat(dir.get(), name.c_str(), 0) == 0 || errno == ENOENT) return {};
   if (errno != EISDIR && errno != EPERM) return errno_now().error("remove " + quoted(shown));
   if (::unlinkat(dir.get(), name.c_str(), AT_REMOVEDIR) == 0) return {};
   if (errno != ENOTEMPTY && errno != EEXIST && errno != EACCES) {
     return errno_now().error("remove " + quoted(shown));
   }
-  if (depth > 4096) return make_error(Kind::corrupt, "remove " + quoted(shown) + ": too deep");
   constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW;
   auto child = open_at(dir, name, kFlags);
   if (!child.ok() && child.error().kind == Kind::denied) {
@@ -173,27 +188,45 @@ Result<void> remove_node(const Fd& dir, const std::string& name, const std::stri
     child = open_at(dir, name, kFlags);
   }
   if (!child.ok()) return std::move(child).error();
-  TRY(remove_children(*child, shown, depth + 1));
+  if (depth > kMostDepth) return move_up(dir, name, *child, shown);
+  if (depth == 0) top_ = &*child;
+  uint64_t before;
+  do {
+    before = moved_;
+    TRY(remove_children(*child, shown, depth + 1));
+  } while (depth == 0 && moved_ != before);
   if (::unlinkat(dir.get(), name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT) {
     return errno_now().error("remove " + quoted(shown));
   }
   return {};
 }
 
-Result<void> remove_children(const Fd& dir, const std::string& shown, int depth) {
+Result<void> Removal::remove_children(const Fd& dir, const std::string& shown, int depth) {
   struct stat entry {};
   if (::fstat(dir.get(), &entry) == 0 && (entry.st_mode & 0700) != 0700) {
     ::fchmod(dir.get(), (entry.st_mode & 07777) | 0700);
   }
   std::vector<std::string> names = TRY(list_directory(dir, "."));
-  for (const auto& name : names) TRY(remove_node(dir, name, shown + "/" + name, depth));
+  for (const auto& name : names) TRY(remove(dir, name, shown + "/" + name, depth));
   return {};
+}
+
+Result<void> Removal::move_up(const Fd& dir, const std::string& name, const Fd& opened,
+                              const std::string& shown) {
+  ::fchmod(opened.get(), 0700);  // its ".." is written
+  while (true) {
+    std::string above = ".moved-up-" + std::to_string(moved_++);
+    if (::renameat2(dir.get(), name.c_str(), top_->get(), above.c_str(), RENAME_NOREPLACE) == 0) {
+      return {};
+    }
+    if (errno != EEXIST) return errno_now().error("remove " + quoted(shown));
+  }
 }
 
 }  // namespace
 
 Result<void> remove_tree(const Fd& dir, const std::string& path) {
-  return remove_node(dir, path, path, 0);
+  return Removal().remove(dir, path, path, 0);
 }
 
 Result<void> rename(const Fd& from_dir, const std::string& from, const Fd& to_dir,

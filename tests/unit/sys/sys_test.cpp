@@ -2,6 +2,8 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "sys/file.hpp"
@@ -50,6 +52,30 @@ TEST(Files, remove_tree_follows_no_link_and_opens_locked_directories) {
   EXPECT_EQ(*list_directory(temp.fd(), "."), (std::vector<std::string>{"keep"}));
   EXPECT_EQ(*list_directory(temp.fd(), "keep"), (std::vector<std::string>{"inner"}));
   EXPECT_TRUE(remove_tree(temp.fd(), "tree").ok());
+}
+
+TEST(Files, remove_tree_removes_what_is_deeper_than_there_are_descriptors) {
+  TempDir temp = make_temp();
+  ASSERT_TRUE(make_directory(temp.fd(), "tree").ok());
+  ASSERT_TRUE(make_directory(temp.fd(), "tree/.moved-up-0").ok());  // a name that we would take
+  ASSERT_TRUE(write_file(temp.fd(), "tree/.moved-up-0/kept", "").ok());
+  for (const char* start : {"tree", "tree/.moved-up-0"}) {
+    Fd here = *open_at(temp.fd(), start, O_RDONLY | O_DIRECTORY);
+    for (int depth = 0; depth < 5000; ++depth) {
+      ASSERT_TRUE(make_directory(here, "d").ok());
+      ASSERT_TRUE(write_file(here, "f", "").ok());
+      here = *open_at(here, "d", O_RDONLY | O_DIRECTORY);
+    }
+    ASSERT_EQ(::fchmod(here.get(), 0500), 0);
+  }
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit few{256, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  auto removed = remove_tree(temp.fd(), "tree");
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  ASSERT_TRUE(removed.ok()) << to_line(removed.error()).substr(0, 200);
+  EXPECT_TRUE(list_directory(temp.fd(), ".")->empty());
 }
 
 TEST(Files, a_lock_goes_with_its_owner) {
