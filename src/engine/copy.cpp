@@ -144,6 +144,13 @@ struct Destination {
   std::string name;
 };
 
+// A device that was meant to be written to, such as /dev/null, would be gone.
+Result<void> check_replaceable(const Side& side, const sys::Fd& entry) {
+  if (S_ISREG(TRY(sys::stat_fd(entry, side.shown)).st_mode)) return {};
+  return make_error(Kind::usage,
+                    "destination " + quoted(side.shown) + " must be a directory or a regular file");
+}
+
 // The same table as docker's.
 Result<Destination> choose_destination(const Side& side, const Source& source) {
   Place place = TRY(find_in(side, LastLink::followed));
@@ -157,6 +164,7 @@ Result<Destination> choose_destination(const Side& side, const Source& source) {
     return make_error(Kind::usage,
                       "cannot copy directory: " + quoted(side.shown) + " is not a directory");
   }
+  if (place.entry) TRY(check_replaceable(side, place.entry));
   if (side.path.directory && !source.is_directory) {
     if (place.entry) return make_error(Kind::usage, quoted(side.shown) + " is not a directory");
     return make_error(Kind::not_found, "no such directory: " + escape_controls(side.shown));
@@ -266,12 +274,7 @@ Result<void> export_container(const Context& context, std::string_view reference
   RootView view = TRY(RootView::open_layers(context, container));
   image::ArchiveRequest archive;
   archive.tree = descriptor_name(view.root());
-  archive.output = "/dev/fd/1";
-  sys::Fd file;
-  if (output != "/dev/fd/1") {
-    file = TRY(sys::open_at(sys::cwd(), output, O_WRONLY | O_CREAT | O_TRUNC, 0600));
-    archive.output = descriptor_name(file);
-  }
+  archive.output = output;
   TRY_CTX(transfer(context, std::move(archive), {}),
           "cannot export container " + quoted(container.name));
   tell_container(context.paths, container.id, "export");

@@ -119,7 +119,7 @@ struct ArchiveRequest {
   std::string verb = "archive";
   std::string tree;    ///< "/dev/fd/N", of O_PATH
   std::string name;    ///< of the first member; empty: what is in the directory, without itself
-  std::string output;  ///< "/dev/fd/N"
+  std::string output;  ///< file; an inherited descriptor is "/dev/fd/N"
 };
 
 /// Whom the files of an extracted tar belong to.

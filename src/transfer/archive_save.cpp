@@ -17,6 +17,7 @@
 #include "transfer/cancel.hpp"
 #include "transfer/docker_image.hpp"
 #include "transfer/outer_archive.hpp"
+#include "transfer/output_file.hpp"
 
 namespace berth::transfer {
 namespace {
@@ -145,19 +146,9 @@ Result<uint64_t> write_directory(const image::Store& store, const Contents& cont
 Result<uint64_t> write_output(const image::Store& store, const Contents& contents,
                               const image::SaveRequest& request, const Cancel& cancel) {
   if (request.format == "oci") return write_directory(store, contents, request.output, cancel);
-  if (request.output.starts_with("/dev/fd/")) {
-    sys::Fd fd = TRY(open_input(request.output));
-    return write_tar(store, contents, fd, cancel);
-  }
-  // Beside it first: a half archive never has the name of a whole one.
-  std::string staged = request.output + ".tmp-" + sys::random_hex(6);
-  sys::Fd fd = TRY(sys::open_at(sys::cwd(), staged, O_WRONLY | O_CREAT | O_EXCL, 0644));
-  Rollback undo;
-  undo.add([&] { ignore(sys::remove_entry(sys::cwd(), staged)); });
-  uint64_t size = TRY(write_tar(store, contents, fd, cancel));
-  TRY(sys::close_checked(std::move(fd), request.output));
-  TRY(sys::rename(sys::cwd(), staged, sys::cwd(), request.output));
-  undo.commit();
+  OutputFile output = TRY(OutputFile::open(request.output, 0644));
+  uint64_t size = TRY(write_tar(store, contents, output.fd(), cancel));
+  TRY(output.finish());
   return size;
 }
 

@@ -10,6 +10,7 @@
 #include "transfer/archive_members.hpp"
 #include "transfer/cancel.hpp"
 #include "transfer/outer_archive.hpp"
+#include "transfer/output_file.hpp"
 #include "transfer/tree_extract.hpp"
 #include "transfer/tree_tar.hpp"
 
@@ -18,7 +19,7 @@ namespace {
 
 class FdSink final : public ByteSink {
  public:
-  FdSink(sys::Fd fd, const Cancel& cancel) : fd_(std::move(fd)), cancel_(cancel) {}
+  FdSink(const sys::Fd& fd, const Cancel& cancel) : fd_(fd), cancel_(cancel) {}
   Result<void> write(std::string_view bytes) override {
     TRY(cancel_.check());
     size_ += bytes.size();
@@ -27,7 +28,7 @@ class FdSink final : public ByteSink {
   uint64_t size() const { return size_; }
 
  private:
-  sys::Fd fd_;
+  const sys::Fd& fd_;
   const Cancel& cancel_;
   uint64_t size_ = 0;
 };
@@ -69,8 +70,10 @@ std::function<void(const std::string&)> warn_through(const EventSink& events) {
 Result<image::TransferResult> archive(const image::ArchiveRequest& request, const EventSink& events,
                                       Cancel& cancel) {
   sys::Fd tree = TRY(open_input(request.tree));
-  FdSink sink(TRY(open_input(request.output)), cancel);
+  OutputFile output = TRY(OutputFile::open(request.output, 0600));
+  FdSink sink(output.fd(), cancel);
   TRY(write_tree_tar(tree, {request.name, Marks::plain, warn_through(events)}, sink));
+  TRY(output.finish());
   image::TransferResult result;
   result.size = sink.size();
   return result;
