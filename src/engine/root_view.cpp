@@ -136,6 +136,10 @@ Result<sys::Fd> mount_stopped(const std::string& target, const oci::Spec& spec) 
     if (!binds || is_of_the_kernel(mount.destination)) continue;
     TRY_CTX(bind(root, mount), "cannot mount " + quoted(mount.destination));
   }
+  // As it is while it runs: a link in a volume may lead here.
+  if (spec.root.readonly) {
+    TRY(sys::mount_setattr(root, MOUNT_ATTR_RDONLY, 0, 0, sys::Recursive::no, target));
+  }
   return root;
 }
 
