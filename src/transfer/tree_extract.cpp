@@ -5,9 +5,11 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <cstring>
 
 #include "base/text.hpp"
 #include "sys/file.hpp"
+#include "sys/io_at.hpp"
 #include "sys/mode.hpp"
 #include "sys/node.hpp"
 #include "sys/tree.hpp"
@@ -31,6 +33,10 @@ std::string shown(const Parts& parts) {
   return "/" + join(parts, "/");
 }
 
+bool is_all_zeros(std::string_view bytes) {
+  return bytes[0] == '\0' && std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0;
+}
+
 sys::FileTime time_of(const TarEntry& entry) {
   return {entry.mtime, entry.mtime_nanoseconds};
 }
@@ -43,6 +49,13 @@ TreeExtractor::TreeExtractor(TreePlace place, TreeExtractOptions options)
 void TreeExtractor::leave_out(const std::string& what, const std::string& path) {
   auto& [first, count] = left_out_[what];
   if (count++ == 0) first = path;
+}
+
+// Other names of it come later.
+Result<void> TreeExtractor::leave_out_device(const TarEntry& entry) {
+  leave_out("devices", entry.path);
+  devices_left_out_.insert(TRY(parts_of(entry.path)));
+  return {};
 }
 
 // "./usr//bin/" → usr, bin. A leading '/' means the destination, as with docker.
@@ -58,11 +71,12 @@ Result<Parts> TreeExtractor::parts_of(const std::string& path) const {
   return parts;
 }
 
-Result<sys::Fd> TreeExtractor::enter_beneath(const Parts& directories) {
+Result<sys::Fd> TreeExtractor::enter_beneath(const Parts& directories, Missing missing) {
   sys::Fd here = TRY(sys::open_at(place_.directory, ".", kDirectory));
   for (const std::string& name : directories) {
     auto below = sys::open_at(here, name, kDirectory);
-    if (!below.ok() && below.error().kind == Kind::not_found) {
+    bool absent = !below.ok() && below.error().kind == Kind::not_found;
+    if (absent && missing == Missing::made) {
       TRY(sys::make_directory(here, name, 0755));
       below = sys::open_at(here, name, kDirectory);
     }
@@ -71,10 +85,11 @@ Result<sys::Fd> TreeExtractor::enter_beneath(const Parts& directories) {
   return here;
 }
 
-Result<sys::Fd> TreeExtractor::enter_in_root(const Parts& directories) {
+Result<sys::Fd> TreeExtractor::enter_in_root(const Parts& directories, Missing missing) {
   std::string path = place_.path;
   auto opened = sys::open_in_root(place_.root, path + shown(directories), O_RDONLY | O_DIRECTORY);
-  if (opened.ok() || opened.error().kind != Kind::not_found) return opened;
+  bool absent = !opened.ok() && opened.error().kind == Kind::not_found;
+  if (!absent || missing == Missing::error) return opened;
   sys::Fd here = TRY(sys::open_in_root(place_.root, path, O_RDONLY | O_DIRECTORY));
   for (const std::string& name : directories) {
     path += "/" + name;
@@ -90,7 +105,8 @@ Result<sys::Fd> TreeExtractor::enter_in_root(const Parts& directories) {
 
 Result<sys::Fd> TreeExtractor::enter(const Parts& directories) {
   if (!last_ || directories != last_path_) {
-    last_ = place_.root ? TRY(enter_in_root(directories)) : TRY(enter_beneath(directories));
+    last_ = place_.root ? TRY(enter_in_root(directories, Missing::made))
+                        : TRY(enter_beneath(directories, Missing::made));
     last_path_ = directories;
   }
   return sys::duplicate(last_);
@@ -135,11 +151,17 @@ Result<void> TreeExtractor::describe(const sys::Fd& fd, const TarEntry& entry) {
 Result<void> TreeExtractor::make_file(const sys::Fd& parent, const std::string& name,
                                       const TarEntry& entry, TarReader& tar) {
   sys::Fd file = TRY(sys::open_at(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600));
+  uint64_t size = 0;
+  bool ends_in_hole = false;
   while (true) {
     std::string_view part = TRY(tar.content());
     if (part.empty()) break;
-    TRY(sys::write_all(file, part, entry.path));
+    // A sparse file of a container may say that it is larger than our disk.
+    ends_in_hole = is_all_zeros(part);
+    if (!ends_in_hole) TRY(sys::write_at(file, size, part, entry.path));
+    size += part.size();
   }
+  if (ends_in_hole) TRY(sys::truncate(file, size, entry.path));
   TRY(describe(file, entry));
   TRY(sys::set_modified(file, time_of(entry), entry.path));
   return sys::close_checked(std::move(file), entry.path);
@@ -157,6 +179,7 @@ Result<void> TreeExtractor::make_link(const sys::Fd& parent, const std::string& 
   if (entry.type == Type::hard_link) {
     Parts target = TRY(parts_of(entry.link));
     if (target.empty()) return refuse(entry.path, "it is a link to a directory");
+    if (devices_left_out_.contains(target)) return leave_out_device(entry);
     std::string last = target.back();
     target.pop_back();
     sys::Fd directory = TRY(enter(target));
@@ -172,8 +195,7 @@ Result<void> TreeExtractor::make_device(const sys::Fd& parent, const std::string
                                         const TarEntry& entry) {
   bool fifo = entry.type == Type::fifo;
   if (!fifo && options_.trust == image::Trust::outside) {
-    leave_out("devices", entry.path);
-    return {};
+    return leave_out_device(entry);
   }
   if (entry.device_major > 0xfff || entry.device_minor > 0xfffff) {
     return refuse(entry.path, "no such device number");
@@ -183,8 +205,7 @@ Result<void> TreeExtractor::make_device(const sys::Fd& parent, const std::string
   auto made = sys::make_node(parent, name, kind, static_cast<unsigned>(entry.device_major),
                              static_cast<unsigned>(entry.device_minor));
   if (!made.ok() && made.error().kind == Kind::denied) {
-    leave_out("devices", entry.path);
-    return {};
+    return leave_out_device(entry);
   }
   TRY(std::move(made));
   auto [uid, gid] = owner_of(entry);
@@ -195,14 +216,14 @@ Result<void> TreeExtractor::make_device(const sys::Fd& parent, const std::string
   return sys::change_mode_at(sys::cwd(), sys::fd_path(node), mode_of(entry));
 }
 
-/// False where the entry is there already: a directory in the place of a directory.
-Result<bool> TreeExtractor::make_room(const sys::Fd& parent, const std::string& name,
+/// A directory in the place of a directory stays.
+Result<void> TreeExtractor::make_room(const sys::Fd& parent, const std::string& name,
                                       const TarEntry& entry) {
   auto there = TRY(sys::stat_entry(parent, name));
-  if (!there) return true;
+  if (!there) return {};
   bool is_directory = S_ISDIR(there->st_mode);
   bool wants_directory = entry.type == Type::directory;
-  if (is_directory && wants_directory) return false;
+  if (is_directory && wants_directory) return {};
   if (is_directory != wants_directory) {
     return make_error(Kind::usage, std::string("cannot overwrite ") +
                                        (is_directory ? "directory " : "non-directory ") +
@@ -210,8 +231,7 @@ Result<bool> TreeExtractor::make_room(const sys::Fd& parent, const std::string& 
                                        (wants_directory ? "directory " : "non-directory ") +
                                        quoted(entry.path));
   }
-  TRY(sys::remove_entry(parent, name));
-  return true;
+  return sys::remove_entry(parent, name);
 }
 
 Result<void> TreeExtractor::make(const sys::Fd& parent, const std::string& name,
@@ -242,16 +262,17 @@ Result<void> TreeExtractor::add(const TarEntry& entry, TarReader& tar) {
   sys::Fd parent = TRY(enter(directories));
   TRY(make_room(parent, parts.back(), entry));
   TRY(make(parent, parts.back(), entry, tar));
-  if (entry.type == Type::directory) directories_.emplace_back(std::move(parts), entry);
+  if (entry.type == Type::directory) directories_.push_back({std::move(parts), time_of(entry)});
   return {};
 }
 
 Result<void> TreeExtractor::finish() {
   // The innermost first: a time that is set changes none above it.
   for (auto item = directories_.rbegin(); item != directories_.rend(); ++item) {
-    auto directory = enter(item->first);
+    auto directory = place_.root ? enter_in_root(item->path, Missing::error)
+                                 : enter_beneath(item->path, Missing::error);
     if (!directory.ok()) continue;  // gone meanwhile
-    TRY(sys::set_modified(*directory, time_of(item->second), item->second.path));
+    TRY(sys::set_modified(*directory, item->modified, shown(item->path)));
   }
   for (const auto& [what, seen] : left_out_) {
     std::string more = seen.second > 1 ? " and " + std::to_string(seen.second - 1) + " more" : "";

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "base/result.hpp"
 #include "image/transfer_protocol.hpp"
 #include "sys/fd.hpp"
+#include "sys/tree.hpp"
 #include "transfer/tar.hpp"
 
 namespace berth::transfer {
@@ -44,10 +46,11 @@ class TreeExtractor {
 
  private:
   Result<std::vector<std::string>> parts_of(const std::string& path) const;
+  enum class Missing { made, error };
+  Result<sys::Fd> enter_beneath(const std::vector<std::string>& directories, Missing missing);
+  Result<sys::Fd> enter_in_root(const std::vector<std::string>& directories, Missing missing);
   Result<sys::Fd> enter(const std::vector<std::string>& directories);
-  Result<sys::Fd> enter_beneath(const std::vector<std::string>& directories);
-  Result<sys::Fd> enter_in_root(const std::vector<std::string>& directories);
-  Result<bool> make_room(const sys::Fd& parent, const std::string& name, const TarEntry& entry);
+  Result<void> make_room(const sys::Fd& parent, const std::string& name, const TarEntry& entry);
   Result<void> make(const sys::Fd& parent, const std::string& name, const TarEntry& entry,
                     TarReader& tar);
   Result<void> make_file(const sys::Fd& parent, const std::string& name, const TarEntry& entry,
@@ -61,12 +64,18 @@ class TreeExtractor {
   std::pair<uid_t, gid_t> owner_of(const TarEntry& entry) const;
   Result<void> checked(Result<void> chown);
   void leave_out(const std::string& what, const std::string& path);
+  Result<void> leave_out_device(const TarEntry& entry);
 
   TreePlace place_;
   TreeExtractOptions options_;
   std::vector<std::string> last_path_;  ///< of the directory that the last member was made in
   sys::Fd last_;
-  std::vector<std::pair<std::vector<std::string>, TarEntry>> directories_;
+  struct MadeDirectory {
+    std::vector<std::string> path;
+    sys::FileTime modified;
+  };
+  std::vector<MadeDirectory> directories_;
+  std::set<std::vector<std::string>> devices_left_out_;
   std::map<std::string, std::pair<std::string, size_t>> left_out_;  ///< first path and count
 };
 
