@@ -3,6 +3,7 @@
 
 import io
 import os
+import stat
 import tarfile
 import time
 
@@ -255,6 +256,55 @@ def test_set_id_bits_and_devices_stay_in_the_container(berth, container, work):
     assert "devices of 't/disk', ignoring" in done.stderr
 
 
+@pytest.mark.profiles("root")
+def test_other_names_of_a_device_are_left_out_with_it(berth, container, work):
+    disk, again = tarfile.TarInfo("t/disk"), tarfile.TarInfo("t/again")
+    disk.type, disk.devmajor, disk.devminor = tarfile.CHRTYPE, 1, 3
+    again.type, again.linkname = tarfile.LNKTYPE, "t/disk"
+    berth.ok("cp", "-", f"{container}:/", input=tar_of(disk, again, ("t/z", b"tea")), text=False)
+    done = berth.run("cp", f"{container}:/t", work / "berth/t")
+    assert (done.returncode, os.listdir(work / "berth/t")) == (0, ["z"]), done.stderr
+    assert "and 1 more, ignoring" in done.stderr
+
+
+def test_a_device_or_fifo_is_not_replaced(berth, image, work, profile):
+    """As root `cp web:/x /dev/null` would leave the machine without it."""
+    berth.ok("create", "--name", "hold", image, "true")
+    fifo, null = work / "berth/fifo", work / "berth/null"
+    os.mkfifo(fifo)
+    null.symlink_to("/dev/null")
+    for path in (fifo, null, "/dev/null"):
+        assert berth.fail("cp", "hold:/bin/busybox", path, status=1) == \
+            f"berth: destination '{path}' must be a directory or a regular file"
+    for done in (berth.run("export", "-o", null, "hold"), berth.run("save", "-o", null, image)):
+        assert f"invalid output path: '{null}' must be a regular file: got a device" in done.stderr
+    assert stat.S_ISFIFO(fifo.stat().st_mode) and stat.S_ISCHR(null.stat().st_mode)
+    berth.ok("rm", "hold")
+
+
+def test_a_tar_writes_to_no_read_only_root_by_a_link_of_a_volume(berth, image, work, profile):
+    put(work, profile, "hold/cargo")
+    (work / "hold/way").symlink_to("/etc")
+    volume = ("--read-only", "-v", f"{work}/hold:/hold")
+    berth.ok("run", "-d", "--name", "live", *volume, image, "sleep", "600")
+    berth.ok("create", "--name", "idle", *volume, image, "true")
+    for name in ("live", "idle"):
+        done = berth.run("cp", "-", f"{name}:/hold", input=tar_of(("way/made", b"")), text=False)
+        assert done.returncode == 1 and b"Read-only file system" in done.stderr, done.stderr
+        berth.ok("cp", "-", f"{name}:/hold", input=tar_of((f"by-{name}", b"")), text=False)
+    assert "etc/made" not in members(berth, "export", "idle")
+    berth.ok("rm", "-f", "live", "idle")
+
+
+def test_a_container_of_any_depth_is_removed(berth, image):
+    """From the inside out: each turn puts what there is below a chain of its own."""
+    berth.ok("run", "--name", "deep", image, *SHELL, "mkdir /top; for n in 1 2 3; do "
+             "mkdir /new; cd /new; i=0; while [ $i -lt 1500 ]; do mkdir d; cd d; i=$((i+1)); done; "
+             "mv /top ./top; cd /; mv /new /top; done; echo made", timeout=120)
+    berth.ok("rm", "deep")
+    assert not list((berth.root / "containers").iterdir())
+
+
 # ---- export -------------------------------------------------------------------------------------
 
 def test_export_writes_the_files_without_volumes_and_mounts(berth, image, work, profile):
@@ -275,6 +325,19 @@ def test_export_writes_the_files_without_volumes_and_mounts(berth, image, work, 
     assert berth.ok("export", "-o", out, "idle") == ""
     assert "etc/made" in tarfile.open(out).getnames()
     berth.ok("rm", "-f", "live", "idle")
+
+
+def test_an_export_that_fails_leaves_what_was_there(berth, image, work):
+    berth.ok("run", "--name", "deep", image, *SHELL,
+             "i=0; while [ $i -lt 450 ]; do mkdir d; cd d; i=$((i+1)); done")
+    out = work / "berth/all.tar"
+    out.write_text("the last one")
+    before = sorted(os.listdir(work / "berth"))
+    assert "deeper than 400 directories" in berth.fail("export", "-o", out, "deep", status=1)
+    assert "deeper than 400 directories" in berth.fail("export", "-o", f"{out}2", "deep", status=1)
+    assert sorted(os.listdir(work / "berth")) == before
+    assert out.read_text() == "the last one"
+    berth.ok("rm", "deep")
 
 
 def test_export_is_not_for_a_terminal(berth, image):
