@@ -11,9 +11,10 @@ FlagTable flags(Options&) {
   return {};
 }
 
+template <Result<void> (*act)(const engine::Context&, std::string_view)>
 Result<int> run(Session& session, const Options&, std::vector<std::string> arguments) {
   return for_each_argument(session, arguments, [&](const std::string& name) -> Result<void> {
-    TRY(engine::pause_container(session.context, name));
+    TRY(act(session.context, name));
     print(session, name + "\n");
     return {};
   });
@@ -21,7 +22,7 @@ Result<int> run(Session& session, const Options&, std::vector<std::string> argum
 
 }  // namespace
 
-extern const Verb pause_verb;
+extern const Verb pause_verb, unpause_verb;
 const Verb pause_verb{
     .text = {.name = "pause",
              .arguments = "CONTAINER [CONTAINER...]",
@@ -29,7 +30,16 @@ const Verb pause_verb{
              .example = "berth pause web",
              .complete = Complete::running},
     .arity = {1},
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(flags, run<engine::pause_container>); },
+};
+const Verb unpause_verb{
+    .text = {.name = "unpause",
+             .arguments = "CONTAINER [CONTAINER...]",
+             .summary = "Let the processes of paused containers go on",
+             .example = "berth unpause web",
+             .complete = Complete::container},
+    .arity = {1},
+    .command = [] { return make_command(flags, run<engine::unpause_container>); },
 };
 
 }  // namespace berth::cli
