@@ -38,6 +38,7 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 constexpr const char* kPidFile = "pid";
+constexpr const char* kOomFile = "oom";
 /// berth-holder reaps the container's first process and tells us in the same moment.
 constexpr milliseconds kTold{1000};
 /// How long a person who stops a container between two starts waits at most.
@@ -79,6 +80,7 @@ class Monitor final : public ClientWishes, public Streams::Sink {
   Result<bool> take_orphan();
   std::optional<int> find_exit();
   std::optional<int> told_exit(milliseconds patience);
+  bool take_oom();
   Stopped is_stopped() const;
   bool is_wanted_again(std::optional<int> status) const;
   bool wait_before_restart();
@@ -337,6 +339,14 @@ std::optional<int> Monitor::find_exit() {
   return status ? std::optional<int>(status->shell_code()) : std::nullopt;
 }
 
+/// Whether the container that was just deleted had too little memory.
+bool Monitor::take_oom() {
+  auto found = sys::stat_entry(state_, kOomFile);
+  if (!found.ok() || !*found) return false;
+  ignore(sys::remove_entry(state_, kOomFile));
+  return true;
+}
+
 Stopped Monitor::is_stopped() const {
   auto found = sys::stat_entry(state_, kStoppedFile);
   return found.ok() && *found ? Stopped::yes : Stopped::no;
@@ -348,9 +358,12 @@ bool Monitor::finish() {
   streams_.drain(*this);
   if (log_) log_->finish();
   ignore(delete_container());  // what is left of it is swept by the next command
+  const bool oom_killed = take_oom();
   bool again = is_wanted_again(exit_code_);
   // Before it is reaped: berth-holder would tell the next monitor how it ended.
-  ignore(append_exit(options_.files, {exit_code_, again ? Restarting::yes : Restarting::no}));
+  ignore(append_exit(options_.files,
+                     {exit_code_, again ? Restarting::yes : Restarting::no, oom_killed}));
+  if (oom_killed) tell("oom");
   if (exit_code_) tell("die", {{"exitCode", std::to_string(*exit_code_)}});
   if (!exit_code_) tell("die");
   if (own_child_ && init_) ignore(init_.wait());
@@ -403,7 +416,9 @@ bool Monitor::is_wanted_again(std::optional<int> status) const {
 }
 
 Result<void> Monitor::delete_container() {
-  return call_runtime({"delete", "--force", options_.id}, Given::nothing);
+  return call_runtime(
+      {"delete", "--force", "--oom-file", options_.state + "/" + kOomFile, options_.id},
+      Given::nothing);
 }
 
 void Monitor::remove_state() {

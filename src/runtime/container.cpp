@@ -10,6 +10,7 @@
 #include "runtime/find.hpp"
 #include "runtime/foreground.hpp"
 #include "runtime/hooks.hpp"
+#include "runtime/stats.hpp"
 #include "sys/file.hpp"
 #include "sys/process.hpp"
 #include "sys/program.hpp"
@@ -184,7 +185,9 @@ Result<void> kill(const Store& store, const std::string& id, int signal, Whom wh
   return {};
 }
 
-Result<void> remove(const Store& store, const std::string& id, Force force, Log& log) {
+Result<void> remove(const Store& store, const std::string& id, const RemoveOptions& options,
+                    Log& log) {
+  const Force force = options.force;
   auto entry = store.get(id);
   if (!entry.ok() && entry.error().kind == Kind::not_found && force == Force::yes) return {};
   if (!entry.ok()) return std::move(entry).error();
@@ -203,7 +206,11 @@ Result<void> remove(const Store& store, const std::string& id, Force force, Log&
     // An update may have been at work until now.
     found.cgroups = TRY(cgroups_of(found.state));
   }
-  return dispose(store, found.state, std::move(found.cgroups), log);
+  // The count goes with the control group.
+  const bool oom_killed = oom_kills(found.cgroups).value_or(0) > 0;
+  TRY(dispose(store, found.state, std::move(found.cgroups), log));
+  if (!oom_killed || options.oom_file.empty()) return {};
+  return sys::write_file(sys::cwd(), options.oom_file, "", 0600);
 }
 
 Result<Listed> look_up(const Store& store, const std::string& id) {

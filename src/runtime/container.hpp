@@ -31,9 +31,14 @@ Result<int> read_signal(std::string_view text);
 enum class Whom { first_process, all };
 Result<void> kill(const Store& store, const std::string& id, int signal, Whom whom);
 
-/// Errors: usage (not stopped, without force); with force an absent container is fine.
 enum class Force { no, yes };
-Result<void> remove(const Store& store, const std::string& id, Force force, Log& log);
+struct RemoveOptions {
+  Force force = Force::no;
+  std::string oom_file = {};  ///< made if the kernel killed some of it for want of memory
+};
+/// Errors: usage (not stopped, without force); with force an absent container is fine.
+Result<void> remove(const Store& store, const std::string& id, const RemoveOptions& options,
+                    Log& log);
 
 struct Listed {
   State state;

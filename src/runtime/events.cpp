@@ -41,7 +41,8 @@ class OomWatch {
   uint64_t take();
 
  private:
-  uint64_t kills() const;
+  // The file goes with the container.
+  uint64_t kills() const { return oom_kills(cgroups_).value_or(seen_); }
 
   bool is_v2_ = false;
   sys::Fd fd_;
@@ -70,15 +71,6 @@ Result<OomWatch> OomWatch::open(CgroupSet cgroups) {
   TRY(write_cgroup_file(*directory, "cgroup.event_control",
                         std::to_string(watch.fd_.get()) + " " + std::to_string(watch.file_.get())));
   return watch;
-}
-
-uint64_t OomWatch::kills() const {
-  auto text = sys::read_file_if_exists(*cgroups_.directory("memory"), "memory.events");
-  if (!text.ok() || !*text) return seen_;  // it has gone with the container
-  for (const auto& [name, count] : read_counters(**text)) {
-    if (name == "oom_kill") return count;
-  }
-  return seen_;
 }
 
 uint64_t OomWatch::take() {

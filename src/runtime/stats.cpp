@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <optional>
 
 #include "base/text.hpp"
 #include "sys/file.hpp"
@@ -303,6 +302,18 @@ std::optional<std::string_view> value_of(const std::vector<std::string_view>& wo
 }
 
 }  // namespace
+
+std::optional<uint64_t> oom_kills(const CgroupSet& cgroups) {
+  const sys::Fd* directory = cgroups.directory("memory");
+  if (directory == nullptr) return std::nullopt;
+  const char* file = cgroups.is_v2("memory") ? "memory.events" : "memory.oom_control";
+  auto text = sys::read_file_if_exists(*directory, file);
+  if (!text.ok() || !*text) return std::nullopt;
+  for (const auto& [name, count] : read_counters(**text)) {
+    if (name == "oom_kill") return count;
+  }
+  return std::nullopt;
+}
 
 Counters read_counters(std::string_view text) {
   Counters counters;

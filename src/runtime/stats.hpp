@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +19,11 @@ namespace berth::runtime {
 /// known from cgroup v2 where there is one. Source: opencontainers/runc types/events.go;
 /// cgroup-v1/*.rst, cgroup-v2.rst.
 json::Object stats_of(const CgroupSet& cgroups);
+
+/// How many of its processes the kernel has killed for want of memory; nothing where its memory is
+/// not counted, as it is for one that has no limit on cgroup v1.
+/// Source: cgroup-v2.rst "memory.events"; cgroup-v1/memory.rst "OOM Control".
+std::optional<uint64_t> oom_kills(const CgroupSet& cgroups);
 
 // The readers of the kernel's tables; pure. Lines that make no sense are skipped.
 

@@ -110,6 +110,23 @@ def test_limits_are_set(shell):
 
 
 @pytest.mark.profiles("root")
+def test_who_was_killed_for_want_of_memory_is_told(berth, busybox):
+    berth.ok("pull", "--quiet", busybox)
+    eat = "dd if=/dev/zero of=/dev/null bs=64M count=1"
+    told = {}
+    for name, script in (("itself", "exec " + eat), ("child", eat + "; exit 3"), ("none", "true")):
+        berth.run("run", "--name", name, "--memory", "32m", busybox, *SHELL, script)
+        told[name] = berth.ok("inspect", "-f", "{{.State.OOMKilled}} {{.State.ExitCode}}", name)
+    assert told == {"itself": "true 137\n", "child": "true 3\n", "none": "false 0\n"}
+    berth.run("start", "-a", "child")
+    berth.run("run", "--name", "killed", "--memory", "32m", busybox, *SHELL, "kill -9 $$")
+    assert berth.ok("inspect", "-f", "{{.State.OOMKilled}}", "child", "killed") == "true\nfalse\n"
+    events = berth.ok("events", "--since", "1h", "--until", "0s", "--filter", "event=oom",
+                      "--format", "{{.Actor.Attributes.name}}")
+    assert events.split() == ["itself", "child", "child"]
+
+
+@pytest.mark.profiles("root")
 def test_too_much_memory_ends_the_container(berth, busybox):
     done = berth.run("run", "--rm", "--memory", "32m", busybox, *SHELL,
                      "dd if=/dev/zero of=/dev/null bs=200M count=1; exit $?")

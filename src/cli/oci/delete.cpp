@@ -6,17 +6,23 @@ namespace {
 
 struct Options {
   bool force = false;
+  std::string oom_file;
 };
 
 FlagTable flags(Options& o) {
-  return {{"force", 'f', "", "Kill it first; one that does not exist is fine", &o.force}};
+  return {
+      {"force", 'f', "", "Kill it first; one that does not exist is fine", &o.force},
+      {"oom-file", 0, "FILE", "Make FILE if the kernel killed some of it for want of memory",
+       &o.oom_file},
+  };
 }
 
 Result<int> run(Session& session, const Options& options,
                 const std::vector<std::string>& arguments) {
   runtime::Store store = TRY(runtime::Store::open(session.root));
-  auto force = options.force ? runtime::Force::yes : runtime::Force::no;
-  TRY_CTX(runtime::remove(store, arguments[0], force, session.log),
+  runtime::RemoveOptions remove{options.force ? runtime::Force::yes : runtime::Force::no,
+                                options.oom_file};
+  TRY_CTX(runtime::remove(store, arguments[0], remove, session.log),
           "cannot delete container '" + arguments[0] + "'");
   return 0;
 }
