@@ -33,6 +33,7 @@ struct ContainerFacts {
   bool remove = false;
   std::string files;                             ///< absolute directory of its /etc files
   std::string directory;                         ///< absolute directory of its layer and log
+  std::string root;                              ///< of the store, which has its volumes
   std::optional<json::Value> health;             ///< of read_health(); none: it has no check
   RunRequest request;                            ///< as asked; empty where none was saved
   std::optional<oci::ImageConfig> image_config;  ///< none: the image is gone, or there is none
@@ -40,6 +41,7 @@ struct ContainerFacts {
   std::vector<std::string> readonly_paths;
   std::vector<std::string> layers;  ///< directories, highest first
   std::vector<PortSummary> ports;
+  std::optional<network::Lease> lease;  ///< none: no network of its own with a way out, or not now
   std::optional<ContainerSize> size;
 };
 

@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "base/text.hpp"
 #include "engine/container_directory.hpp"
 #include "engine/health.hpp"
 #include "engine/images.hpp"
+#include "engine/network.hpp"
 #include "engine/store.hpp"
 #include "engine/tree_size.hpp"
 #include "sys/file.hpp"
@@ -43,40 +45,25 @@ class Images {
   std::map<std::string, std::optional<image::Image>> images_;
 };
 
-std::optional<PortSummary> parse_port(std::string_view text) {
-  size_t slash = text.find('/');
-  auto number = parse_u64(text.substr(0, slash));
-  if (!number || *number == 0 || *number > UINT16_MAX) return std::nullopt;
-  PortSummary port;
-  port.container_port = static_cast<uint16_t>(*number);
-  if (slash != text.npos) port.protocol = to_lower(text.substr(slash + 1));
-  return port;
-}
-
-ContainerDetails details_of(const Context& context, const ContainerSummary& summary,
-                            Images& images) {
+ContainerDetails details_of(const Context& context, const ContainerSummary& summary, Images& images,
+                            const network::Lease* lease) {
   ContainerDetails details;
-  if (const image::Image* image = images.find(summary.image_id)) {
-    details.labels = image->config.config.labels;
-    for (const auto& [text, nothing] : image->config.config.exposed_ports) {
-      if (auto port = parse_port(text)) details.ports.push_back(*port);
-    }
-  }
-  auto request = saved_request(context, summary);
-  if (!request) return details;
-  for (const auto& [name, value] : request->labels) details.labels[name] = value;
-  for (const Volume& volume : request->volumes) {
+  oci::ContainerDefaults nothing;
+  const image::Image* image = images.find(summary.image_id);
+  const oci::ContainerDefaults& defaults = image != nullptr ? image->config.config : nothing;
+  auto saved = saved_request(context, summary);
+  RunRequest request = saved ? std::move(*saved) : RunRequest{};
+  details.labels = defaults.labels;
+  for (const auto& [name, value] : request.labels) details.labels[name] = value;
+  for (const Volume& volume : request.volumes) {
     bool named = !volume.name.empty();
     details.mounts.push_back(
         {named ? "volume" : "bind", volume.name, volume.source, volume.destination});
   }
-  if (request->network != Network::container) {
-    details.networks.push_back(to_json_text(request->network));
+  if (saved && request.network != Network::container) {
+    details.networks.push_back(to_json_text(request.network));
   }
-  for (const std::string& text : request->expose) {
-    auto port = parse_port(text);
-    if (port) details.ports.push_back(*port);
-  }
+  details.ports = ports_of(request, defaults, lease);
   return details;
 }
 
@@ -89,33 +76,11 @@ ContainerSize size_of(const Context& context, const ContainerSummary& summary, I
 }
 
 /// "80", "80/udp", "8000-8010/tcp" of --filter publish= and expose=.
-struct PortRange {
-  uint64_t first = 0, last = 0;
-  std::string protocol = "tcp";
-
-  bool holds(uint16_t port, const std::string& of) const {
-    return port >= first && port <= last && of == protocol;
-  }
-};
-
-Result<PortRange> parse_port_range(const std::string& key, const std::string& text) {
-  std::string_view numbers = text;
-  PortRange range;
-  if (size_t slash = text.find('/'); slash != text.npos) {
-    range.protocol = to_lower(numbers.substr(slash + 1));
-    numbers = numbers.substr(0, slash);
-  }
-  size_t dash = numbers.find('-');
-  auto first = parse_u64(numbers.substr(0, dash));
-  auto last = dash == numbers.npos ? first : parse_u64(numbers.substr(dash + 1));
-  bool known = range.protocol == "tcp" || range.protocol == "udp" || range.protocol == "sctp";
-  if (!first || !last || *first > *last || *last > UINT16_MAX || *first == 0 || !known) {
-    return make_error(Kind::usage, "invalid filter " + quoted(key + "=" + text) +
-                                       ": expected PORT[-PORT][/PROTOCOL]");
-  }
-  range.first = *first;
-  range.last = *last;
-  return range;
+Result<network::Exposed> parse_ports(const std::string& key, const std::string& text) {
+  auto ports = network::parse_exposed(text);
+  if (ports.ok()) return ports;
+  return make_error(Kind::usage, "invalid filter " + quoted(key + "=" + text) +
+                                     ": expected PORT[-PORT][/PROTOCOL]");
 }
 
 /// The filters of one query, read once.
@@ -142,10 +107,10 @@ class Sieve {
       sieve.exits_.push_back(*code);
     }
     for (const std::string& text : filters.values("publish")) {
-      sieve.published_.push_back(TRY(parse_port_range("publish", text)));
+      sieve.published_.push_back(TRY(parse_ports("publish", text)));
     }
     for (const std::string& text : filters.values("expose")) {
-      sieve.exposed_.push_back(TRY(parse_port_range("expose", text)));
+      sieve.exposed_.push_back(TRY(parse_ports("expose", text)));
     }
     for (const std::string& name : filters.values("ancestor")) {
       if (const image::Image* image = images.find(name)) {
@@ -213,8 +178,7 @@ class Sieve {
     });
     bool network = filters_.fits(
         "network", [&](const std::string& wanted) { return holds(details.networks, wanted); });
-    return volume && network && fits_ports(details.ports, published_, true) &&
-           fits_ports(details.ports, exposed_, false);
+    return volume && network && fits_ports(details.ports);
   }
 
   bool fits_health(const std::string& health) const {
@@ -233,23 +197,26 @@ class Sieve {
   static bool is_older(const ContainerSummary& a, const ContainerSummary& b) {
     return std::tie(a.created_ns, a.id) < std::tie(b.created_ns, b.id);
   }
-  static bool fits_ports(const std::vector<PortSummary>& ports,
-                         const std::vector<PortRange>& ranges, bool published) {
-    if (ranges.empty()) return true;
-    for (const PortSummary& port : ports) {
-      uint16_t number = published ? port.host_port : port.container_port;
-      for (const PortRange& range : ranges) {
-        if (number != 0 && range.holds(number, port.protocol)) return true;
-      }
-    }
-    return false;
+  // One of all ports that are named has to fit, be it published or exposed, as docker has it.
+  bool fits_ports(const std::vector<PortSummary>& ports) const {
+    if (published_.empty() && exposed_.empty()) return true;
+    auto is_named = [](const std::vector<network::Exposed>& ranges, uint16_t port,
+                       const std::string& protocol) {
+      return std::any_of(ranges.begin(), ranges.end(), [&](const network::Exposed& range) {
+        return port >= range.first && port <= range.last && protocol == range.protocol;
+      });
+    };
+    return std::any_of(ports.begin(), ports.end(), [&](const PortSummary& port) {
+      return (port.host_port != 0 && is_named(published_, port.host_port, port.protocol)) ||
+             is_named(exposed_, port.container_port, port.protocol);
+    });
   }
 
   const Filters& filters_;
   std::optional<bool> task_;
   std::vector<Pattern> names_, ids_;
   std::vector<int64_t> exits_;
-  std::vector<PortRange> published_, exposed_;
+  std::vector<network::Exposed> published_, exposed_;
   std::vector<std::vector<Digest>> ancestors_;
   std::optional<ContainerSummary> before_, since_;
 };
@@ -270,7 +237,29 @@ std::optional<RunRequest> saved_request(const Context& context, const ContainerS
 
 ContainerDetails container_details(const Context& context, const ContainerSummary& summary) {
   Images images(context);
-  return details_of(context, summary, images);
+  return details_of(context, summary, images, nullptr);
+}
+
+std::vector<PortSummary> ports_of(const RunRequest& request, const oci::ContainerDefaults& image,
+                                  const network::Lease* lease) {
+  std::vector<PortSummary> ports;
+  // Another's network, or the host's, has ports of which nobody tells whose they are.
+  if (!is_own(request.network)) return ports;
+  std::set<std::pair<uint16_t, std::string>> named;
+  if (lease != nullptr) {
+    for (const network::Published& port : lease->ports) {
+      ports.push_back({port.host_address, port.host_port, port.container_port, port.protocol});
+      named.emplace(port.container_port, port.protocol);
+    }
+  }
+  for (const network::Exposed& exposed : exposed_ports(request, image)) {
+    for (unsigned port = exposed.first; port <= exposed.last; ++port) {
+      auto number = static_cast<uint16_t>(port);
+      if (!named.emplace(number, exposed.protocol).second) continue;
+      ports.push_back({"", 0, number, exposed.protocol});
+    }
+  }
+  return ports;
 }
 
 const std::vector<std::string_view>& container_filter_keys() {
@@ -286,6 +275,9 @@ Result<std::vector<ListedContainer>> query_containers(const Context& context,
   Sieve sieve = TRY(Sieve::make(context, query.filters, images));
   // Who asks for a state wants to see those that have it; docker does the same.
   bool all = query.all || query.newest || query.filters.has("status");
+  // Leases of all, read once: a container's own would be looked for in a thousand files.
+  std::map<std::string, network::Lease> leases;
+  if (query.ports || query.details || sieve.needs_details()) leases = list_leases(context);
   std::vector<ListedContainer> found;
   for (ContainerSummary& summary :
        TRY(list_containers(context, all ? Which::all : Which::running))) {
@@ -295,7 +287,9 @@ Result<std::vector<ListedContainer>> query_containers(const Context& context,
     bool runs = is_alive(summary.state);
     if (runs && summary.watched) listed.health = health_status(context.paths, summary.id);
     if (query.details || (query.ports && runs) || sieve.needs_details()) {
-      listed.details = details_of(context, summary, images);
+      auto lease = leases.find(summary.id);
+      listed.details =
+          details_of(context, summary, images, lease == leases.end() ? nullptr : &lease->second);
     }
     if (!sieve.fits(listed.details) || !sieve.fits_health(listed.health)) continue;
     if (query.sizes) listed.size = size_of(context, summary, images);

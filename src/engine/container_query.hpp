@@ -11,6 +11,7 @@
 #include "engine/containers.hpp"
 #include "engine/filter.hpp"
 #include "engine/request.hpp"
+#include "oci/image_spec.hpp"
 
 /// What `ps` asks: containers with what was asked of them, filtered.
 namespace berth::engine {
@@ -63,7 +64,12 @@ struct ContainerQuery {
 /// which is warned of.
 std::optional<RunRequest> saved_request(const Context& context, const ContainerSummary& summary);
 
+/// Without what is published.
 ContainerDetails container_details(const Context& context, const ContainerSummary& summary);
+
+/// What `lease` says is published (null: nothing is), and what is exposed besides. Pure.
+std::vector<PortSummary> ports_of(const RunRequest& request, const oci::ContainerDefaults& image,
+                                  const network::Lease* lease);
 
 /// The keys that query_containers() knows.
 const std::vector<std::string_view>& container_filter_keys();

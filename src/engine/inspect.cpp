@@ -6,6 +6,7 @@
 #include "engine/container_directory.hpp"
 #include "engine/container_document.hpp"
 #include "engine/health.hpp"
+#include "engine/network.hpp"
 #include "engine/spec.hpp"
 #include "engine/store.hpp"
 #include "engine/tree_size.hpp"
@@ -60,6 +61,7 @@ Result<std::string> inspect_container(const Context& context, std::string_view r
   if (is_alive(c.state) && c.watched) facts.health = read_health(context.paths, c.id);
   facts.remove = c.remove;
   facts.directory = container_path(context.paths, c.id);
+  facts.root = context.paths.root;
   facts.files = container_files(context.paths, c.id, c.remove ? Lifetime::removed : Lifetime::kept);
   if (auto request = saved_request(context, c)) facts.request = std::move(*request);
   if (sizes == Sizes::yes) {
@@ -68,7 +70,10 @@ Result<std::string> inspect_container(const Context& context, std::string_view r
   }
   add_image(context, facts);
   add_spec(facts);
-  facts.ports = container_details(context, c).ports;
+  if (is_alive(c.state)) facts.lease = TRY(find_lease(context, c.id));
+  facts.ports = ports_of(facts.request,
+                         facts.image_config ? facts.image_config->config : oci::ContainerDefaults{},
+                         facts.lease ? &*facts.lease : nullptr);
   return json::dump(container_document(facts));
 }
 

@@ -12,7 +12,6 @@
 #include "engine/containers.hpp"
 #include "engine/spec.hpp"
 #include "json/fields.hpp"
-#include "network/publish.hpp"
 #include "network/request.hpp"
 #include "sys/file.hpp"
 #include "sys/process.hpp"
@@ -110,19 +109,6 @@ Result<void> choose_mode(const Context& context, const RunRequest& asked,
                     "--network bridge");
 }
 
-std::vector<network::Exposed> exposed_ports(const RunRequest& request,
-                                            const oci::ContainerDefaults& image) {
-  std::vector<network::Exposed> exposed;
-  for (const std::string& text : request.expose) {
-    if (auto one = network::parse_exposed(text); one.ok()) exposed.push_back(*one);
-  }
-  // What an image says is foreign; docker leaves out what is none as well.
-  for (const auto& [text, nothing] : image.exposed_ports) {
-    if (auto one = network::parse_exposed(text); one.ok()) exposed.push_back(*one);
-  }
-  return exposed;
-}
-
 oci::Hook hook(const Context& context, std::vector<std::string> words) {
   oci::Hook made;
   made.path = context.paths.libexec + kProgram;
@@ -132,10 +118,23 @@ oci::Hook hook(const Context& context, std::vector<std::string> words) {
   return made;
 }
 
-bool is_current(const network::Lease& lease) {
-  auto boot = sys::boot_id();
+constexpr std::string_view kLeaseSuffix = ".json";
+
+/// Whether the container that has `lease` runs, in the boot `boot_id`.
+bool is_current(const network::Lease& lease, const std::string& boot_id) {
   auto start = sys::process_start_time(lease.holder.pid);
-  return boot.ok() && *boot == lease.boot_id && start.ok() && *start == lease.holder.start_time;
+  return boot_id == lease.boot_id && start.ok() && *start == lease.holder.start_time;
+}
+
+Result<std::optional<network::Lease>> read_lease(const std::string& directory,
+                                                 const std::string& file,
+                                                 const std::string& boot_id) {
+  std::string path = directory + "/" + file;
+  auto text = TRY(sys::read_file_if_exists(sys::cwd(), path, kMaxLease));
+  if (!text) return std::optional<network::Lease>();
+  auto lease = TRY(json::read<network::Lease>(*text, path));
+  if (!is_current(lease, boot_id)) return std::optional<network::Lease>();
+  return std::optional<network::Lease>(std::move(lease));
 }
 
 }  // namespace
@@ -195,14 +194,38 @@ Error network_error(Error error) {
   return told ? std::move(*told) : std::move(error);
 }
 
-Result<std::vector<network::Published>> published_ports(const Context& context,
-                                                        const std::string& id) {
-  std::string path = network_directory(context) + "/" + network::lease_file(id);
-  auto text = TRY(sys::read_file_if_exists(sys::cwd(), path, kMaxLease));
-  if (!text) return std::vector<network::Published>();
-  auto lease = TRY(json::read<network::Lease>(*text, path));
-  if (!is_current(lease)) lease.ports.clear();
-  return std::move(lease.ports);
+std::vector<network::Exposed> exposed_ports(const RunRequest& request,
+                                            const oci::ContainerDefaults& image) {
+  std::vector<network::Exposed> exposed;
+  for (const std::string& text : request.expose) {
+    if (auto one = network::parse_exposed(text); one.ok()) exposed.push_back(*one);
+  }
+  // What an image says is foreign; docker leaves out what is none as well.
+  for (const auto& [text, nothing] : image.exposed_ports) {
+    if (auto one = network::parse_exposed(text); one.ok()) exposed.push_back(*one);
+  }
+  return exposed;
+}
+
+Result<std::optional<network::Lease>> find_lease(const Context& context, const std::string& id) {
+  std::string boot = TRY(sys::boot_id());
+  return read_lease(network_directory(context), network::lease_file(id), boot);
+}
+
+std::map<std::string, network::Lease> list_leases(const Context& context) {
+  std::map<std::string, network::Lease> leases;
+  std::string directory = network_directory(context);
+  auto opened = sys::open_if_exists(sys::cwd(), directory, O_RDONLY | O_DIRECTORY);
+  auto boot = sys::boot_id();
+  if (!opened.ok() || !*opened || !boot.ok()) return leases;
+  auto files = sys::list_directory(**opened, ".");
+  if (!files.ok()) return leases;
+  for (const std::string& file : *files) {
+    if (!file.ends_with(kLeaseSuffix)) continue;
+    auto lease = read_lease(directory, file, *boot);
+    if (lease.ok() && *lease) leases.emplace((*lease)->id, std::move(**lease));
+  }
+  return leases;
 }
 
 Result<std::vector<std::string>> list_published(const Context& context, std::string_view reference,
@@ -216,7 +239,9 @@ Result<std::vector<std::string>> list_published(const Context& context, std::str
     wanted = *parsed;
   }
   ContainerSummary container = TRY(get_container(context, reference));
-  auto ports = TRY(published_ports(context, container.id));
+  auto lease = TRY(find_lease(context, container.id));
+  std::vector<network::Published> ports;
+  if (lease) ports = std::move(lease->ports);
   std::stable_sort(ports.begin(), ports.end(), [](const auto& a, const auto& b) {
     return std::tie(a.container_port, a.protocol) < std::tie(b.container_port, b.protocol);
   });

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -8,6 +10,7 @@
 #include "base/result.hpp"
 #include "engine/context.hpp"
 #include "engine/request.hpp"
+#include "network/publish.hpp"
 #include "oci/image_spec.hpp"
 #include "oci/runtime_spec.hpp"
 
@@ -39,10 +42,15 @@ Result<void> add_network(const Context& context, const RunRequest& request,
 /// An error of berth-runtime about a hook of ours becomes what berth-network has said; others stay.
 Error network_error(Error error);
 
-/// The ports of container `id` as they are published now: none when it has no such network or does
-/// not run.  Errors: corrupt, io.
-Result<std::vector<network::Published>> published_ports(const Context& context,
-                                                        const std::string& id);
+/// What container `id` has of its network now: nothing when it has none of its own with a way out,
+/// or does not run.  Errors: corrupt, io.
+Result<std::optional<network::Lease>> find_lease(const Context& context, const std::string& id);
+/// The same of all containers, by their ids, for lists: what cannot be read is left out.
+std::map<std::string, network::Lease> list_leases(const Context& context);
+
+/// What --expose and the image say, without what is no port.
+std::vector<network::Exposed> exposed_ports(const RunRequest& request,
+                                            const oci::ContainerDefaults& image);
 
 /// One line of `berth port`: "80/tcp -> 0.0.0.0:8080", or the right half where a port was asked
 /// for. Errors: not_found (container; "No public port '80/tcp' published for web"), usage (no

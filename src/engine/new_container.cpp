@@ -59,8 +59,8 @@ ContainerRecord make_record(const RunRequest& request, const Draft& draft,
   record.terminal = request.terminal;
   record.interactive = request.interactive;
   // What an image says is foreign: docker takes TERM for what is no signal.
-  auto image_signal = parse_signal(image.config.config.stop_signal);
-  record.stop_signal = request.stop_signal.value_or(image_signal.ok() ? *image_signal : SIGTERM);
+  auto signal = parse_signal(request.stop_signal.value_or(image.config.config.stop_signal));
+  record.stop_signal = signal.ok() ? *signal : SIGTERM;
   return record;
 }
 

@@ -237,8 +237,8 @@ struct RunRequest {
   std::vector<std::string> device_cgroup_rules;  ///< "c 195:* rwm"
   gpu::Program program = gpu::Program::berth;    ///< what the user called
 
-  std::optional<int> stop_signal;       ///< none: the image's, else TERM
-  std::optional<int64_t> stop_timeout;  ///< seconds; -1: for ever; none: ten
+  std::optional<std::string> stop_signal;  ///< as typed; none: the image's, else TERM
+  std::optional<int64_t> stop_timeout;     ///< seconds; -1: for ever; none: ten
   RestartPolicy restart;
   Health health;
   LogSettings log;

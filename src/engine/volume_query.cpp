@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "base/text.hpp"
+#include "engine/document_values.hpp"
+#include "engine/time_text.hpp"
 
 namespace berth::engine {
 
@@ -29,10 +31,24 @@ Result<std::vector<VolumeRecord>> query_volumes(const Context& context, const Fi
   return found;
 }
 
-Result<VolumeRecord> get_volume(const Context& context, const std::string& name) {
-  auto found = TRY(find_volume(context, name));
-  if (found) return std::move(*found);
-  return make_error(Kind::not_found, "no such volume: " + escape_controls(name), "berth volume ls");
+Result<std::string> inspect_volume(const Context& context, const std::string& name) {
+  auto volume = TRY(find_volume(context, name));
+  if (!volume) {
+    return make_error(Kind::not_found, "no such volume: " + escape_controls(name),
+                      "berth volume ls");
+  }
+  auto map_or_null = [](const std::map<std::string, std::string>& map) {
+    return map.empty() ? json::Value() : text_map(map);
+  };
+  return json::dump(json::Object{
+      {"CreatedAt", format_time(volume->created_ns / 1'000'000'000)},
+      {"Driver", volume->driver},
+      {"Labels", map_or_null(volume->labels)},
+      {"Mountpoint", volume_data(context.paths.root, volume->name)},
+      {"Name", volume->name},
+      {"Options", map_or_null(volume->options)},
+      {"Scope", "local"},
+  });
 }
 
 }  // namespace berth::engine

@@ -9,13 +9,14 @@
 #include "engine/filter.hpp"
 #include "engine/volumes.hpp"
 
-/// What `volume ls` and `volume inspect` ask.
+/// What `volume ls` and `inspect` ask.
 namespace berth::engine {
 
 /// By name. Filters: dangling, driver, label, name.  Errors: usage (a filter), io.
 Result<std::vector<VolumeRecord>> query_volumes(const Context& context, const Filters& filters);
 
+/// One JSON object with the members of `docker volume inspect`.
 /// Errors: not_found ("no such volume: X").
-Result<VolumeRecord> get_volume(const Context& context, const std::string& name);
+Result<std::string> inspect_volume(const Context& context, const std::string& name);
 
 }  // namespace berth::engine

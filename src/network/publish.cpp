@@ -2,7 +2,6 @@
 #include "network/publish.hpp"
 
 #include <algorithm>
-#include <tuple>
 
 #include "base/text.hpp"
 #include "network/ipv4.hpp"
@@ -151,45 +150,6 @@ std::vector<Publish> all_ports(std::vector<Publish> publish, const std::vector<E
     }
   }
   return publish;
-}
-
-std::string list_ports(const std::vector<Published>& published,
-                       const std::vector<Exposed>& exposed) {
-  std::vector<std::string> parts;
-  std::vector<Published> sorted = published;
-  auto rank = [](const Published& one) {
-    return std::tie(one.container_port, one.protocol, one.host_address, one.host_port);
-  };
-  std::sort(sorted.begin(), sorted.end(),
-            [&](const Published& a, const Published& b) { return rank(a) < rank(b); });
-  // docker joins what is next to each other on both sides: "0.0.0.0:80-82->80-82/tcp".
-  for (size_t i = 0; i < sorted.size();) {
-    const Published& first = sorted[i];
-    size_t n = 1;
-    while (i + n < sorted.size() && sorted[i + n].protocol == first.protocol &&
-           sorted[i + n].host_address == first.host_address &&
-           sorted[i + n].host_port == first.host_port + n &&
-           sorted[i + n].container_port == first.container_port + n) {
-      ++n;
-    }
-    auto range = [&](unsigned from) {
-      return std::to_string(from) + (n > 1 ? "-" + std::to_string(from + n - 1) : "");
-    };
-    parts.push_back(first.host_address + ":" + range(first.host_port) + "->" +
-                    range(first.container_port) + "/" + first.protocol);
-    i += n;
-  }
-  for (const Exposed& one : exposed) {
-    bool shown = std::any_of(sorted.begin(), sorted.end(), [&](const Published& port) {
-      return port.protocol == one.protocol && port.container_port >= one.first &&
-             port.container_port <= one.last;
-    });
-    if (shown) continue;
-    parts.push_back(std::to_string(one.first) +
-                    (one.last > one.first ? "-" + std::to_string(one.last) : "") + "/" +
-                    one.protocol);
-  }
-  return join(parts, ", ");
 }
 
 }  // namespace berth::network

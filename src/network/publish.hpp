@@ -33,9 +33,4 @@ enum class PublishAll { no, yes };
 std::vector<Publish> all_ports(std::vector<Publish> publish, const std::vector<Exposed>& exposed,
                                PublishAll all);
 
-/// "0.0.0.0:8080->80/tcp, 53/udp": what `docker ps` says of ports; those that are exposed and not
-/// published come last.
-std::string list_ports(const std::vector<Published>& published,
-                       const std::vector<Exposed>& exposed);
-
 }  // namespace berth::network

@@ -141,7 +141,7 @@ def test_inspect_prints_an_array_as_docker_does(berth, two_layers):
     assert done.returncode == 1
     assert [found["Id"] for found in json.loads(done.stdout)] == [image.id]
     assert done.stderr == ("berth: no such object: nothing; "
-                           "try: berth ps --all, berth images\n")
+                           "try: berth ps --all, berth images, berth volume ls\n")
 
 
 def test_history_shows_the_newest_step_first(berth, two_layers):

@@ -60,7 +60,7 @@ CASES = [
     ("inspect ", "objects", [IMAGE, "tug", "wreck"]),
     ("container inspect ", None, ["tug", "wreck"]),
     ("completion ", None, ["bash", "fish", "zsh"]),
-    ("inspect --type ", None, ["container", "image"]),
+    ("inspect --type ", None, ["container", "image", "volume"]),
 ]
 
 

@@ -183,6 +183,61 @@ def test_a_published_port_leads_to_the_container(berth, image, lab, mode):
     assert lab.host.ask("127.0.0.1", 18080) == "refused"
 
 
+@ALL_MODES
+def test_lists_and_documents_tell_the_network(berth, image, lab, mode):
+    berth.ok("run", "-d", "--name", "tug", "--network", mode, "-p", "18080:80", "-p",
+             "127.0.0.1:18081:81/udp", "--expose", "90-91", image, "sleep", "1000")
+    berth.ok("run", "-d", "--name", "buoy", "--network", "container:tug", image, "sleep", "1000")
+    ports = "90-91/tcp, 0.0.0.0:18080->80/tcp, 127.0.0.1:18081->81/udp"
+    listed = dict(line.split("|") for line in
+                  berth.ok("ps", "--format", "{{.Names}}|{{.Ports}}").splitlines())
+    assert listed == {"tug": ports, "buoy": ""}
+    assert ports in berth.ok("ps", "--filter", "name=tug")
+    for text, found in (("publish=18080", "tug\n"), ("publish=80", ""), ("publish=18081", ""),
+                        ("publish=18000-18090/udp", "tug\n"), ("expose=80", "tug\n"),
+                        ("expose=91", "tug\n"), ("expose=92", "")):
+        assert berth.ok("ps", "--format", "{{.Names}}", "--filter", text) == found, text
+
+    tug = json.loads(berth.ok("inspect", "tug"))[0]
+    settings = tug["NetworkSettings"]
+    interface = berth.ok("exec", "tug", "ip", "addr", "show", "eth0")
+    assert f"inet {settings['IPAddress']}/{settings['IPPrefixLen']}" in interface
+    assert settings["MacAddress"] in interface and bool(settings["MacAddress"]) == (
+        berth.account.kind == "root")
+    assert f"default via {settings['Gateway']}" in berth.ok("exec", "tug", "ip", "route")
+    assert settings["Ports"] == {
+        "80/tcp": [{"HostIp": "0.0.0.0", "HostPort": "18080"}],
+        "81/udp": [{"HostIp": "127.0.0.1", "HostPort": "18081"}], "90/tcp": None, "91/tcp": None}
+    assert list(settings["Networks"]) == [mode] == [tug["HostConfig"]["NetworkMode"]]
+    assert settings["Networks"][mode]["IPAddress"] == settings["IPAddress"]
+    assert tug["HostConfig"]["PortBindings"] == {
+        "80/tcp": [{"HostIp": "", "HostPort": "18080"}],
+        "81/udp": [{"HostIp": "127.0.0.1", "HostPort": "18081"}]}
+    assert list(tug["Config"]["ExposedPorts"]) == ["80/tcp", "81/udp", "90/tcp", "91/tcp"]
+    buoy = json.loads(berth.ok("inspect", "buoy"))[0]
+    assert buoy["HostConfig"]["NetworkMode"] == f"container:{tug['Id']}"
+    assert buoy["NetworkSettings"]["Ports"] == buoy["NetworkSettings"]["Networks"] == {}
+
+    berth.ok("rm", "-f", "buoy")
+    berth.ok("stop", "-t", "0", "tug")
+    stopped = json.loads(berth.ok("inspect", "tug"))[0]
+    assert stopped["NetworkSettings"]["Ports"] == {}
+    assert stopped["NetworkSettings"]["IPAddress"] == ""
+    assert stopped["HostConfig"]["PortBindings"] == tug["HostConfig"]["PortBindings"]
+    assert berth.ok("ps", "-a", "--format", "{{.Ports}}") == "\n"
+
+
+def test_a_damaged_lease_hides_no_container(berth, image, lab):
+    identity = berth.ok("run", "-d", "--name", "tug", "-p", "18080:80", image, "sleep", "1000")
+    lease = berth.state / "network" / f"{identity.strip()}.json"
+    text = lease.read_text()
+    lease.write_text("{")
+    assert berth.ok("ps", "--format", "{{.Names}}|{{.Ports}}") == "tug|\n"
+    assert berth.run("inspect", "tug").returncode == 1
+    lease.write_text(text)
+    assert berth.ok("ps", "--format", "{{.Names}}|{{.Ports}}") == "tug|0.0.0.0:18080->80/tcp\n"
+
+
 def test_ports_alone_mean_a_network(berth, image, lab):
     berth.ok("run", "-d", "--name", "tug", "-p", "80", image, *SERVE)
     line = berth.ok("port", "tug", "80/tcp")

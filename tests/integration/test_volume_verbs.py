@@ -27,12 +27,30 @@ def test_volumes_are_made_listed_inspected_and_removed(berth):
     assert document["Driver"] == "local" and document["Labels"] == {"kind": "cache"}
     assert document["Mountpoint"].endswith("/volumes/models/_data")
     assert berth.ok("volume", "inspect", "-f", "{{.Name}}", "models") == "models\n"
+    assert json.loads(berth.ok("inspect", "models")) == [document]
+    assert json.loads(berth.ok("inspect", "--type", "volume", "models")) == [document]
+    assert berth.fail("inspect", "--type", "container", "models", status=1).startswith(
+        "berth: no such container: models")
     assert berth.ok("volume", "rm", "models", anonymous) == f"models\n{anonymous}\n"
     assert berth.fail("volume", "rm", "models", status=1).startswith(
         "berth: no such volume: models")
     assert berth.ok("volume", "rm", "-f", "models") == "models\n"
     assert berth.fail("volume", "inspect", "models", status=1).startswith(
         "berth: no such volume: models")
+
+
+def test_of_one_name_a_container_hides_an_image_and_that_a_volume(berth, image):
+    berth.ok("volume", "create", "hold")
+    assert json.loads(berth.ok("inspect", "hold"))[0]["Driver"] == "local"
+    berth.ok("tag", image, "hold")
+    assert "RootFS" in json.loads(berth.ok("inspect", "hold"))[0]
+    berth.ok("create", "--name", "hold", "-v", "hold:/cargo", "--stop-signal", "usr1", image, "true")
+    document = json.loads(berth.ok("inspect", "hold"))[0]
+    assert document["Config"]["StopSignal"] == "usr1"
+    [mount] = document["Mounts"]
+    volume = json.loads(berth.ok("volume", "inspect", "hold"))[0]
+    assert mount["Source"] == volume["Mountpoint"]
+    assert (mount["Type"], mount["Name"], mount["Destination"]) == ("volume", "hold", "/cargo")
 
 
 def test_a_volume_in_use_is_not_removed(berth, image):

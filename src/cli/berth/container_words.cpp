@@ -26,8 +26,20 @@ std::string address(const engine::PortSummary& port) {
   return port.host_ip.find(':') == std::string::npos ? port.host_ip : "[" + port.host_ip + "]";
 }
 
-std::string range(uint16_t first, uint16_t last) {
-  return std::to_string(first) + (first == last ? "" : "-" + std::to_string(last));
+/// Ports one after the other, `first` and those up to `last` of the container.
+struct PortRun {
+  engine::PortSummary first;
+  uint16_t last = 0;
+};
+
+std::string words_of(const PortRun& run) {
+  auto range = [&](unsigned port) {
+    unsigned more = run.last - run.first.container_port;
+    return std::to_string(port) + (more == 0 ? "" : "-" + std::to_string(port + more));
+  };
+  std::string text;
+  if (run.first.host_port != 0) text = address(run.first) + ":" + range(run.first.host_port) + "->";
+  return text + range(run.first.container_port) + "/" + run.first.protocol;
 }
 
 /// strftime(3) in this machine's time zone.
@@ -71,44 +83,34 @@ std::string command_words(const std::vector<std::string>& command, Text text) {
 
 std::string port_words(std::vector<engine::PortSummary> ports) {
   auto key = [](const engine::PortSummary& p) {
-    return std::tie(p.protocol, p.host_ip, p.container_port, p.host_port);
+    return std::tie(p.container_port, p.host_ip, p.host_port, p.protocol);
   };
-  // Published ones first: what can be reached is what people look for.
-  std::sort(ports.begin(), ports.end(), [&](const auto& a, const auto& b) {
-    if ((a.host_port == 0) != (b.host_port == 0)) return a.host_port != 0;
-    return key(a) < key(b);
-  });
-  auto exposed_twice = [&](const engine::PortSummary& port) {
-    return port.host_port == 0 && std::any_of(ports.begin(), ports.end(), [&](const auto& other) {
-             return other.host_port != 0 && other.container_port == port.container_port &&
-                    other.protocol == port.protocol;
-           });
-  };
-  std::string text;
-  for (size_t begin = 0; begin < ports.size();) {
-    const engine::PortSummary& first = ports[begin];
-    size_t end = begin + 1;
-    auto follows = [&](const engine::PortSummary& next) {
-      auto step = static_cast<uint16_t>(end - begin);
-      bool host =
-          first.host_port == 0 ? next.host_port == 0 : next.host_port == first.host_port + step;
-      return host && next.host_ip == first.host_ip && next.protocol == first.protocol &&
-             next.container_port == first.container_port + step && !exposed_twice(next);
-    };
-    if (exposed_twice(first)) {
-      ++begin;
+  std::sort(ports.begin(), ports.end(),
+            [&](const auto& a, const auto& b) { return key(a) < key(b); });
+  // Runs of ports that have one number on both sides, the latest of each address and protocol;
+  // then those of two numbers, which docker never joins.
+  std::vector<PortRun> runs;
+  std::vector<std::string> done, mapped;
+  for (const engine::PortSummary& port : ports) {
+    if (port.host_port != 0 && port.host_port != port.container_port) {
+      mapped.push_back(words_of(PortRun{port, port.container_port}));
       continue;
     }
-    while (end < ports.size() && follows(ports[end])) ++end;
-    const engine::PortSummary& last = ports[end - 1];
-    text += text.empty() ? "" : ", ";
-    if (first.host_port != 0) {
-      text += address(first) + ":" + range(first.host_port, last.host_port) + "->";
+    auto run = std::find_if(runs.begin(), runs.end(), [&](const PortRun& known) {
+      return known.first.host_ip == port.host_ip && known.first.protocol == port.protocol;
+    });
+    if (run == runs.end()) {
+      runs.push_back({port, port.container_port});
+    } else if (port.container_port == run->last + 1) {
+      run->last = port.container_port;
+    } else {
+      done.push_back(words_of(*run));
+      *run = {port, port.container_port};
     }
-    text += range(first.container_port, last.container_port) + "/" + first.protocol;
-    begin = end;
   }
-  return text;
+  for (const PortRun& run : runs) done.push_back(words_of(run));
+  done.insert(done.end(), mapped.begin(), mapped.end());
+  return join(done, ", ");
 }
 
 std::string mount_words(const std::vector<engine::MountSummary>& mounts, Text text) {

@@ -20,7 +20,7 @@ enum class Text { shortened, whole };
 /// "\"sh -c 'sleep 100'\"": quoted, arguments with blanks in single quotes, at most 20 columns.
 std::string command_words(const std::vector<std::string>& command, Text text);
 
-/// "0.0.0.0:8080->80/tcp, 443/tcp", neighbours as "8000-8002/tcp".
+/// "443/tcp, 0.0.0.0:8080->80/tcp", neighbours as "8000-8002/tcp" where both sides have one number.
 std::string port_words(std::vector<engine::PortSummary> ports);
 
 /// Names of volumes and sources of binds: "data,/srv/pictures".

@@ -5,6 +5,7 @@
 #include "cli/berth/common.hpp"
 #include "cli/berth/document_format.hpp"
 #include "engine/images.hpp"
+#include "engine/volume_query.hpp"
 
 namespace berth::cli {
 namespace {
@@ -16,24 +17,29 @@ struct Options {
 };
 
 FlagTable flags(Options& o) {
-  return {
-      {"format", 'f', "FORMAT", "json, or a template such as '{{.Id}}'", &o.format},
-      {"size", 's', "", "Tell also how much a container has written", &o.size},
-      {"type", 0, "TYPE", "Look among containers or images only", &o.type, {"container", "image"}}};
+  return {{"format", 'f', "FORMAT", "json, or a template such as '{{.Id}}'", &o.format},
+          {"size", 's', "", "Tell also how much a container has written", &o.size},
+          {"type",
+           0,
+           "TYPE",
+           "Look among containers, images or volumes only",
+           &o.type,
+           {"container", "image", "volume"}}};
 }
 
-/// As docker does: a container of that name hides an image of that name.
+/// As docker does: a container of that name hides an image of that name, and that a volume.
 Result<std::string> inspect(Session& session, const Options& o, const std::string& name) {
   if (o.type == "image") return engine::inspect_image(session.context, name);
+  if (o.type == "volume") return engine::inspect_volume(session.context, name);
   auto container = engine::inspect_container(session.context, name,
                                              o.size ? engine::Sizes::yes : engine::Sizes::no);
   if (container.ok() || o.type || container.error().kind != Kind::not_found) return container;
   auto image = engine::inspect_image(session.context, name);
-  if (!image.ok() && image.error().kind == Kind::not_found) {
-    return make_error(Kind::not_found, "no such object: " + escape_controls(name),
-                      "berth ps --all, berth images");
-  }
-  return image;
+  if (image.ok() || image.error().kind != Kind::not_found) return image;
+  auto volume = engine::inspect_volume(session.context, name);
+  if (volume.ok() || volume.error().kind != Kind::not_found) return volume;
+  return make_error(Kind::not_found, "no such object: " + escape_controls(name),
+                    "berth ps --all, berth images, berth volume ls");
 }
 
 Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
@@ -72,7 +78,7 @@ extern const Verb inspect_verb;
 const Verb inspect_verb{
     .text = {.name = "inspect",
              .arguments = "NAME [NAME...]",
-             .summary = "Show all that is known of containers or images, as JSON",
+             .summary = "Show all that is known of containers, images or volumes, as JSON",
              .example = "berth inspect debian:12",
              .complete = Complete::object},
     .arity = {1},

@@ -48,6 +48,12 @@ ReadValue read_mode(engine::NamespaceMode& target, NamespaceFlag flag) {
                    [flag](std::string_view text) { return engine::parse_namespace(flag, text); });
 }
 
+/// What was typed is what `inspect` shows.
+Result<std::string> read_signal_text(std::string_view text) {
+  TRY(engine::parse_signal(text));
+  return std::string(text);
+}
+
 ReadValue read_time(int64_t& target) {
   return [&target](std::string_view text) -> Result<void> {
     auto time = TRY(engine::parse_duration(text));
@@ -103,7 +109,7 @@ FlagTable process_flags(RequestOptions& o) {
       {"interactive", 'i', "", "Keep stdin open", &r.interactive},
       {"sig-proxy", 0, "", "Pass signals on to the command (true)", &o.call.signal_proxy},
       {"stop-signal", 0, "SIGNAL", "What 'berth stop' sends first (the image's, or TERM)",
-       read_into(r.stop_signal, engine::parse_signal)},
+       read_into(r.stop_signal, read_signal_text)},
       {"stop-timeout", 0, "SECONDS", "How long 'berth stop' waits (10); -1: for ever",
        read_integer(r.stop_timeout)},
       {"tty", 't', "", "Give the command a terminal", &r.terminal},

@@ -11,17 +11,16 @@ namespace berth::cli {
 extern const Verb run_verb, create_verb, start_verb, attach_verb, restart_verb, pause_verb,
     unpause_verb, rename_verb, adopt_verb, exec_verb;
 extern const Verb ps_verb, logs_verb, wait_verb, stop_verb, kill_verb, rm_verb;
-extern const Verb events_verb, top_verb, stats_verb, update_verb;
+extern const Verb events_verb, top_verb, stats_verb, port_verb, update_verb;
 extern const Verb cp_verb, export_verb, diff_verb, commit_verb;
-extern const Verb volume_create_verb, volume_ls_verb, volume_inspect_verb, volume_rm_verb,
-    volume_prune_verb, container_prune_verb, image_prune_verb, system_df_verb, system_prune_verb;
+extern const Verb volume_create_verb, volume_ls_verb, volume_rm_verb, volume_prune_verb,
+    container_prune_verb, image_prune_verb, system_df_verb, system_prune_verb;
 extern const Verb pull_verb, push_verb, images_verb, tag_verb, rmi_verb, inspect_verb, history_verb;
 extern const Verb save_verb, load_verb, import_verb, login_verb, logout_verb;
 extern const Verb cdi_generate_verb, cdi_list_verb, cdi_validate_verb, cdi_inspect_verb,
     cdi_refresh_verb;
 extern const Verb policy_show_verb, policy_check_verb, policy_apply_verb, policy_import_verb;
 extern const Verb doctor_verb, explain_verb;
-extern const Verb port_verb;
 extern const Verb gpu_list_verb, info_verb, version_verb, completion_verb, man_verb;
 
 namespace {
@@ -50,6 +49,7 @@ const std::array kVerbs = {
     &events_verb,
     &top_verb,
     &stats_verb,
+    &port_verb,
     &update_verb,
     &pull_verb,
     &push_verb,
@@ -63,7 +63,6 @@ const std::array kVerbs = {
     &import_verb,
     &volume_create_verb,
     &volume_ls_verb,
-    &volume_inspect_verb,
     &volume_rm_verb,
     &volume_prune_verb,
     &container_prune_verb,
@@ -88,7 +87,6 @@ const std::array kVerbs = {
     &version_verb,
     &completion_verb,
     &man_verb,
-    &port_verb,
 };
 
 /// A longer name, which docker has and scripts use, and what it stands for.
@@ -141,6 +139,7 @@ constexpr Alias kAliases[] = {
     {"network remove", "network rm"},
     {"system events", "events"},
     {"system info", "info"},
+    {"volume inspect", "inspect", "--type=volume"},
     {"volume list", "volume ls"},
     {"volume remove", "volume rm"},
     {"gpu ls", "gpu list"},
@@ -303,6 +302,7 @@ CompletionInput completion_input(GlobalOptions& options) {
     text.name = alias.name;
     if (alias.flag == "--type=image") text.complete = Complete::image;
     if (alias.flag == "--type=container") text.complete = Complete::container;
+    if (alias.flag == "--type=volume") text.complete = Complete::volume;
     input.verbs.push_back({text, verb->command().flags});
   }
   return input;

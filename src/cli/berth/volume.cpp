@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/text.hpp"
 #include "cli/berth/common.hpp"
-#include "cli/berth/document_format.hpp"
 #include "cli/template/listing.hpp"
-#include "engine/time_text.hpp"
 #include "engine/volume_query.hpp"
 
 namespace berth::cli {
@@ -94,65 +92,6 @@ Result<int> list(Session& session, const ListOptions& o, std::vector<std::string
   return 0;
 }
 
-// ---- inspect ------------------------------------------------------------------------------------
-
-struct InspectOptions {
-  std::string format;
-};
-
-FlagTable inspect_flags(InspectOptions& o) {
-  return {{"format", 'f', "FORMAT", "json, or a template such as '{{.Mountpoint}}'", &o.format}};
-}
-
-json::Value map_or_null(const std::map<std::string, std::string>& map) {
-  if (map.empty()) return {};
-  json::Object object;
-  for (const auto& [key, value] : map) object.emplace_back(key, json::Value(value));
-  return json::Value(std::move(object));
-}
-
-json::Value document_of(const Session& session, const engine::VolumeRecord& volume) {
-  constexpr int64_t kNanoseconds = 1'000'000'000;
-  return json::Value(json::Object{
-      {"CreatedAt", json::Value(engine::format_time(volume.created_ns / kNanoseconds))},
-      {"Driver", json::Value(volume.driver)},
-      {"Labels", map_or_null(volume.labels)},
-      {"Mountpoint", json::Value(engine::volume_data(session.context.paths.root, volume.name))},
-      {"Name", json::Value(volume.name)},
-      {"Options", map_or_null(volume.options)},
-      {"Scope", json::Value("local")},
-  });
-}
-
-Result<int> inspect(Session& session, const InspectOptions& o, std::vector<std::string> arguments) {
-  std::optional<DocumentFormat> format;
-  if (!o.format.empty()) {
-    auto made = DocumentFormat::make(o.format);
-    if (!made.ok()) {
-      session.report.error(made.error());
-      return kFormatStatus;
-    }
-    format = std::move(*made);
-  }
-  const bool lines = format && !format->is_json();
-  json::Array found;
-  std::string text;
-  int status = for_each_argument(session, arguments, [&](const std::string& name) -> Result<void> {
-    engine::VolumeRecord volume = TRY(engine::get_volume(session.context, name));
-    found.push_back(document_of(session, volume));
-    if (lines) text += TRY(format->text(found.back())) + "\n";
-    return {};
-  });
-  if (lines) {
-    print(session, text.empty() ? "\n" : text);
-  } else if (format) {
-    print(session, json::dump(found) + "\n");
-  } else {
-    print(session, json::dump(found, 4));
-  }
-  return status;
-}
-
 // ---- rm -----------------------------------------------------------------------------------------
 
 struct RemoveOptions {
@@ -175,7 +114,7 @@ Result<int> remove(Session& session, const RemoveOptions& o, std::vector<std::st
 
 }  // namespace
 
-extern const Verb volume_create_verb, volume_ls_verb, volume_inspect_verb, volume_rm_verb;
+extern const Verb volume_create_verb, volume_ls_verb, volume_rm_verb;
 const Verb volume_create_verb{
     .text = {.name = "volume create",
              .arguments = "[NAME]",
@@ -192,15 +131,6 @@ const Verb volume_ls_verb{
              .example = "berth volume ls --filter dangling=true -q"},
     .arity = {0, 0},
     .command = [] { return make_command(list_flags, list); },
-};
-const Verb volume_inspect_verb{
-    .text = {.name = "volume inspect",
-             .arguments = "NAME [NAME...]",
-             .summary = "Show all that is known of volumes, as JSON",
-             .example = "berth volume inspect --format '{{.Mountpoint}}' models",
-             .complete = Complete::volume},
-    .arity = {1},
-    .command = [] { return make_command(inspect_flags, inspect); },
 };
 const Verb volume_rm_verb{
     .text = {.name = "volume rm",

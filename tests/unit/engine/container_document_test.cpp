@@ -130,12 +130,14 @@ TEST(ContainerDocument, mounts_and_binds_are_told_twice) {
   named.name = "cargo";
   named.destination = "/hold";
   f.request.volumes = {bind, named};
+  f.root = "/store";
   json::Value document = container_document(f);
   EXPECT_EQ(at(document, "HostConfig.Binds"), R"(["/srv:/data:ro","cargo:/hold"])");
-  EXPECT_EQ(at(document, "Mounts"),
-            R"([{"Type":"bind","Source":"/srv","Destination":"/data","Mode":"ro","RW":false,)"
-            R"("Propagation":"rprivate"},{"Type":"volume","Name":"cargo","Source":"",)"
-            R"("Destination":"/hold","Driver":"local","Mode":"","RW":true,"Propagation":""}])");
+  EXPECT_EQ(
+      at(document, "Mounts"),
+      R"([{"Type":"bind","Source":"/srv","Destination":"/data","Mode":"ro","RW":false,)"
+      R"("Propagation":"rprivate"},{"Type":"volume","Name":"cargo","Source":"/store/volumes/cargo/_data",)"
+      R"("Destination":"/hold","Driver":"local","Mode":"","RW":true,"Propagation":""}])");
 }
 
 TEST(ContainerDocument, adds_what_was_asked_to_what_the_image_says) {
@@ -154,13 +156,82 @@ TEST(ContainerDocument, adds_what_was_asked_to_what_the_image_says) {
   EXPECT_EQ(at(document, "Config.Cmd"), R"(["-c","true"])");
 }
 
+TEST(ContainerDocument, ports_are_told_as_they_were_asked_for) {
+  ContainerFacts f = facts();
+  f.request.network = Network::bridge;
+  f.request.expose = {"90-91", "53/udp"};
+  f.request.publish = {{"", 8080, 8080, 80, 1, "tcp"},
+                       {"127.0.0.1", 0, 0, 80, 1, "tcp"},
+                       {"", 8000, 8010, 443, 1, "tcp"},
+                       {"", 7000, 7001, 70, 2, "udp"}};
+  json::Value document = container_document(f);
+  EXPECT_EQ(at(document, "HostConfig.PortBindings"),
+            R"({"443/tcp":[{"HostIp":"","HostPort":"8000-8010"}],)"
+            R"("70/udp":[{"HostIp":"","HostPort":"7000"}],)"
+            R"("71/udp":[{"HostIp":"","HostPort":"7001"}],)"
+            R"("80/tcp":[{"HostIp":"","HostPort":"8080"},{"HostIp":"127.0.0.1","HostPort":""}]})");
+  EXPECT_EQ(at(document, "Config.ExposedPorts"),
+            R"({"443/tcp":{},"53/udp":{},"70/udp":{},"71/udp":{},"80/tcp":{},"90/tcp":{},)"
+            R"("91/tcp":{}})");
+  EXPECT_EQ(at(document, "NetworkSettings.Networks.bridge.IPAddress"), "\"\"");
+}
+
+TEST(ContainerDocument, the_network_is_what_there_is_of_it_now) {
+  ContainerFacts f = facts();
+  f.request.network = Network::bridge;
+  f.lease.emplace();
+  f.lease->address = "10.88.0.2";
+  f.lease->prefix_length = 16;
+  f.lease->gateway = "10.88.0.1";
+  f.lease->mac = "02:be:0a:58:00:02";
+  json::Value document = container_document(f);
+  for (const char* where : {"NetworkSettings.", "NetworkSettings.Networks.bridge."}) {
+    EXPECT_EQ(at(document, std::string(where) + "IPAddress"), "\"10.88.0.2\"");
+    EXPECT_EQ(at(document, std::string(where) + "IPPrefixLen"), "16");
+    EXPECT_EQ(at(document, std::string(where) + "Gateway"), "\"10.88.0.1\"");
+    EXPECT_EQ(at(document, std::string(where) + "MacAddress"), "\"02:be:0a:58:00:02\"");
+  }
+  f.state = "exited";
+  EXPECT_EQ(at(container_document(f), "NetworkSettings.IPAddress"), "\"\"");
+}
+
+TEST(ContainerDocument, the_stop_signal_is_what_was_typed) {
+  ContainerFacts f = facts();
+  EXPECT_EQ(at(container_document(f), "Config.StopSignal"), "absent");
+  f.request.stop_signal = "sigusr1";
+  EXPECT_EQ(at(container_document(f), "Config.StopSignal"), "\"sigusr1\"");
+}
+
+TEST(PortsOf, are_those_of_the_lease_and_those_that_are_exposed_besides) {
+  RunRequest request;
+  request.network = Network::bridge;
+  request.expose = {"80", "90-91/udp"};
+  oci::ContainerDefaults image;
+  for (const char* text : {"80/tcp", "53/udp", "nonsense"}) image.exposed_ports[text];
+  network::Lease lease;
+  lease.ports = {{"0.0.0.0", 8080, 80, "tcp"}, {"127.0.0.1", 8081, 80, "tcp"}};
+  auto text = [](const std::vector<PortSummary>& ports) {
+    std::string all;
+    for (const PortSummary& port : ports) {
+      all += port.host_ip + ":" + std::to_string(port.host_port) + ">" +
+             std::to_string(port.container_port) + "/" + port.protocol + " ";
+    }
+    return all;
+  };
+  EXPECT_EQ(text(ports_of(request, image, &lease)),
+            "0.0.0.0:8080>80/tcp 127.0.0.1:8081>80/tcp :0>90/udp :0>91/udp :0>53/udp ");
+  EXPECT_EQ(text(ports_of(request, image, nullptr)), ":0>80/tcp :0>90/udp :0>91/udp :0>53/udp ");
+  request.network = Network::host;
+  EXPECT_EQ(text(ports_of(request, image, nullptr)), "");
+}
+
 TEST(ContainerDocument, ports_are_told_while_it_runs) {
   ContainerFacts f = facts();
   f.ports = {{"0.0.0.0", 8080, 80, "tcp"}, {"::", 8080, 80, "tcp"}, {"", 0, 53, "udp"}};
   EXPECT_EQ(
       at(container_document(f), "NetworkSettings.Ports"),
-      R"({"80/tcp":[{"HostIp":"0.0.0.0","HostPort":"8080"},{"HostIp":"::","HostPort":"8080"}],)"
-      R"("53/udp":null})");
+      R"({"53/udp":null,)"
+      R"("80/tcp":[{"HostIp":"0.0.0.0","HostPort":"8080"},{"HostIp":"::","HostPort":"8080"}]})");
   f.state = "exited";
   EXPECT_EQ(at(container_document(f), "NetworkSettings.Ports"), "{}");
 }

@@ -141,7 +141,7 @@ RunRequest full_request() {
   r.host_devices = {{"/dev/fuse", "/dev/fuse2", "rw"}};
   r.device_cgroup_rules = {"c 195:* rwm"};
   r.program = gpu::Program::nvidia_docker;
-  r.stop_signal = 9;
+  r.stop_signal = "KILL";
   r.stop_timeout = 0;
   r.restart = {Restart::on_failure, 3};
   r.health = {true, "true", 1, 2, 3, 4};

@@ -80,13 +80,5 @@ TEST(Exposed, are_ports_and_ranges) {
   EXPECT_FALSE(parse_exposed("80/x").ok());
 }
 
-TEST(ListPorts, joins_neighbours_as_docker_does) {
-  std::vector<Published> ports = {
-      {"0.0.0.0", 8001, 81, "tcp"}, {"0.0.0.0", 8000, 80, "tcp"}, {"127.0.0.1", 9000, 443, "tcp"}};
-  EXPECT_EQ(list_ports(ports, {{80, 80, "tcp"}, {53, 53, "udp"}}),
-            "0.0.0.0:8000-8001->80-81/tcp, 127.0.0.1:9000->443/tcp, 53/udp");
-  EXPECT_EQ(list_ports({}, {}), "");
-}
-
 }  // namespace
 }  // namespace berth::network

@@ -49,23 +49,24 @@ TEST(CommandWords, are_quoted_and_cut_as_docker_does) {
   EXPECT_EQ(command_words({}, Text::whole), "\"\"");
 }
 
-TEST(PortWords, show_published_and_exposed_ports) {
+TEST(PortWords, show_published_and_exposed_ports_in_the_order_of_docker) {
   EXPECT_EQ(port_words({}), "");
   EXPECT_EQ(port_words({{"", 0, 443, "tcp"}, {"0.0.0.0", 8080, 80, "tcp"}}),
-            "0.0.0.0:8080->80/tcp, 443/tcp");
+            "443/tcp, 0.0.0.0:8080->80/tcp");
   EXPECT_EQ(port_words({{"::", 8080, 80, "tcp"}, {"0.0.0.0", 8080, 80, "tcp"}}),
             "0.0.0.0:8080->80/tcp, [::]:8080->80/tcp");
 }
 
-TEST(PortWords, join_neighbours_and_name_each_port_once) {
+TEST(PortWords, join_neighbours_that_have_one_number_on_both_sides) {
   EXPECT_EQ(port_words({{"", 0, 8002, "tcp"}, {"", 0, 8000, "tcp"}, {"", 0, 8001, "tcp"}}),
             "8000-8002/tcp");
-  EXPECT_EQ(port_words({{"0.0.0.0", 9000, 80, "udp"}, {"0.0.0.0", 9001, 81, "udp"}}),
-            "0.0.0.0:9000-9001->80-81/udp");
-  EXPECT_EQ(port_words({{"0.0.0.0", 9000, 80, "tcp"}, {"0.0.0.0", 9002, 81, "tcp"}}),
-            "0.0.0.0:9000->80/tcp, 0.0.0.0:9002->81/tcp");
-  EXPECT_EQ(port_words({{"", 0, 80, "tcp"}, {"0.0.0.0", 8080, 80, "tcp"}, {"", 0, 80, "udp"}}),
-            "0.0.0.0:8080->80/tcp, 80/udp");
+  EXPECT_EQ(
+      port_words({{"0.0.0.0", 81, 81, "udp"}, {"0.0.0.0", 80, 80, "udp"}, {"", 0, 82, "tcp"}}),
+      "0.0.0.0:80-81->80-81/udp, 82/tcp");
+  EXPECT_EQ(port_words({{"0.0.0.0", 9000, 80, "tcp"}, {"0.0.0.0", 9001, 81, "tcp"}}),
+            "0.0.0.0:9000->80/tcp, 0.0.0.0:9001->81/tcp");
+  EXPECT_EQ(port_words({{"", 0, 80, "tcp"}, {"", 0, 82, "tcp"}, {"", 0, 83, "tcp"}}),
+            "80/tcp, 82-83/tcp");
 }
 
 TEST(MountWords, name_volumes_and_sources) {
