@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// berth-gpu-probe LIBRARY: asks NVML for what procfs does not tell, prints it as JSON and ends. The
-// only program of ours that loads a library of a vendor: whoever starts it sets a deadline.
+// berth-gpu-probe [--use] LIBRARY: asks NVML for what procfs does not tell, or how busy the GPUs
+// are, prints it as JSON and ends. The only program of ours that loads a library of a vendor:
+// whoever starts it sets a deadline.
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 
 #include "base/text.hpp"
 #include "gpu/probe/nvml_facts.hpp"
+#include "gpu/probe/nvml_use.hpp"
 #include "json/fields.hpp"
 
 namespace berth::gpu {
@@ -26,6 +28,13 @@ struct PciInfo {
 };
 struct MemoryInfo {
   unsigned long long total, free, used;
+};
+struct MemoryInfo2 {
+  unsigned version = unsigned{sizeof(MemoryInfo2)} | 2U << 24;  // NVML_STRUCT_VERSION(Memory, 2)
+  unsigned long long total, reserved, free, used;
+};
+struct Utilization {
+  unsigned gpu, memory;  // percent of the time
 };
 struct Attributes {
   unsigned counts[8];
@@ -93,16 +102,22 @@ NvmlSlice read_slice(const Nvml& nvml, Device slice) {
   return out;
 }
 
-void read_slices(const Nvml& nvml, Device device, NvmlGpu& gpu) {
-  unsigned current = 0, pending = 0, count = 0;
-  if (nvml.call("nvmlDeviceGetMigMode", device, &current, &pending) != 0) return;
-  gpu.mig_mode = current == 1;
-  if (!gpu.mig_mode || nvml.call("nvmlDeviceGetMaxMigDeviceCount", device, &count) != 0) return;
+bool is_in_mig_mode(const Nvml& nvml, Device device) {
+  unsigned current = 0, pending = 0;
+  return nvml.call("nvmlDeviceGetMigMode", device, &current, &pending) == 0 && current == 1;
+}
+
+std::vector<Device> slices_of(const Nvml& nvml, Device device) {
+  std::vector<Device> slices;
+  unsigned count = 0;
+  if (!is_in_mig_mode(nvml, device)) return slices;
+  if (nvml.call("nvmlDeviceGetMaxMigDeviceCount", device, &count) != 0) return slices;
   for (unsigned i = 0; i < count; ++i) {
     Device slice = nullptr;
     if (nvml.call("nvmlDeviceGetMigDeviceHandleByIndex", device, i, &slice) != 0) continue;
-    gpu.slices.push_back(read_slice(nvml, slice));
+    slices.push_back(slice);
   }
+  return slices;
 }
 
 std::string address_of(const PciInfo& pci) {
@@ -174,17 +189,68 @@ NvmlGpu read_gpu(const Nvml& nvml, Device device, const std::vector<Device>& all
   gpu.board = board_of(nvml, device);
   gpu.numa_node = numa_node_of(nvml, device);
   gpu.nvlink_peers = peers_of(nvml, device, all);
-  read_slices(nvml, device, gpu);
+  gpu.mig_mode = is_in_mig_mode(nvml, device);
+  for (Device slice : slices_of(nvml, device)) gpu.slices.push_back(read_slice(nvml, slice));
   return gpu;
 }
 
-Result<NvmlFacts> read_facts(const char* path) {
+std::optional<NvmlMemory> memory_use_of(const Nvml& nvml, Device device) {
+  // The first version counts what the driver keeps for itself as used.
+  MemoryInfo2 exact{};
+  if (nvml.call("nvmlDeviceGetMemoryInfo_v2", device, &exact) == 0) {
+    return NvmlMemory{exact.used, exact.total};
+  }
+  MemoryInfo memory{};
+  if (nvml.call("nvmlDeviceGetMemoryInfo", device, &memory) != 0) return std::nullopt;
+  return NvmlMemory{memory.used, memory.total};
+}
+
+NvmlGpuUse read_gpu_use(const Nvml& nvml, Device device) {
+  NvmlGpuUse use;
+  PciInfo pci{};
+  if (nvml.call("nvmlDeviceGetPciInfo_v3", device, &pci) == 0) use.pci_address = address_of(pci);
+  Utilization utilization{};
+  if (nvml.call("nvmlDeviceGetUtilizationRates", device, &utilization) == 0) {
+    use.busy_percent = utilization.gpu;
+  }
+  use.memory = memory_use_of(nvml, device);
+  for (Device slice : slices_of(nvml, device)) {
+    NvmlSliceUse& one = use.slices.emplace_back();
+    nvml.call("nvmlDeviceGetGpuInstanceId", slice, &one.gpu_instance);
+    nvml.call("nvmlDeviceGetComputeInstanceId", slice, &one.compute_instance);
+    one.memory = memory_use_of(nvml, slice);
+  }
+  return use;
+}
+
+Result<Nvml> open_nvml(const char* path) {
   void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return make_error(Kind::unsupported, dlerror());
   Nvml nvml(library);
   int code = nvml.call("nvmlInit_v2");
   if (code == -1) return make_error(Kind::unsupported, "this library has no nvmlInit_v2");
   if (code != 0) return make_error(Kind::unsupported, "nvmlInit_v2: " + nvml.error_text(code));
+  return nvml;
+}
+
+std::vector<Device> devices_of(const Nvml& nvml) {
+  unsigned count = 0;
+  nvml.call("nvmlDeviceGetCount_v2", &count);
+  std::vector<Device> devices;
+  for (unsigned i = 0; i < count; ++i) {
+    Device device = nullptr;
+    if (nvml.call("nvmlDeviceGetHandleByIndex_v2", i, &device) == 0) devices.push_back(device);
+  }
+  return devices;
+}
+
+NvmlUse read_use(const Nvml& nvml) {
+  NvmlUse use;
+  for (Device device : devices_of(nvml)) use.gpus.push_back(read_gpu_use(nvml, device));
+  return use;
+}
+
+NvmlFacts read_facts(const Nvml& nvml) {
   NvmlFacts facts;
   char version[kTextSize] = {};
   if (nvml.call("nvmlSystemGetDriverVersion", &version[0], kTextSize) == 0) {
@@ -194,15 +260,8 @@ Result<NvmlFacts> read_facts(const char* path) {
   if (nvml.call("nvmlSystemGetCudaDriverVersion_v2", &cuda) == 0) {
     facts.cuda_version = std::to_string(cuda / 1000) + "." + std::to_string(cuda % 1000 / 10);
   }
-  unsigned count = 0;
-  nvml.call("nvmlDeviceGetCount_v2", &count);
-  std::vector<Device> devices;
-  for (unsigned i = 0; i < count; ++i) {
-    Device device = nullptr;
-    if (nvml.call("nvmlDeviceGetHandleByIndex_v2", i, &device) == 0) devices.push_back(device);
-  }
+  std::vector<Device> devices = devices_of(nvml);
   for (Device device : devices) facts.gpus.push_back(read_gpu(nvml, device, devices));
-  nvml.call("nvmlShutdown");
   return facts;
 }
 
@@ -218,17 +277,22 @@ std::FILE* keep_standard_output() {
 }  // namespace berth::gpu
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
-    std::fputs("usage: berth-gpu-probe LIBRARY   (a libnvidia-ml.so.1; prints JSON)\n", stderr);
+  bool use = argc == 3 && std::strcmp(argv[1], "--use") == 0;
+  if (argc != 2 && !use) {
+    std::fputs("usage: berth-gpu-probe [--use] LIBRARY   (a libnvidia-ml.so.1; prints JSON)\n",
+               stderr);
     return 2;
   }
   // What the library prints is no part of our answer.
   std::FILE* answer = berth::gpu::keep_standard_output();
-  auto facts = berth::gpu::read_facts(argv[1]);
-  if (!facts.ok()) {
-    std::fprintf(stderr, "%s\n", berth::to_line(facts.error()).c_str());
+  auto nvml = berth::gpu::open_nvml(argv[argc - 1]);
+  if (!nvml.ok()) {
+    std::fprintf(stderr, "%s\n", berth::to_line(nvml.error()).c_str());
     return 1;
   }
-  std::fprintf(answer, "%s\n", berth::json::write(*facts).c_str());
+  std::string text = use ? berth::json::write(berth::gpu::read_use(*nvml))
+                         : berth::json::write(berth::gpu::read_facts(*nvml));
+  nvml->call("nvmlShutdown");
+  std::fprintf(answer, "%s\n", text.c_str());
   return std::fflush(answer) == 0 ? 0 : 1;
 }

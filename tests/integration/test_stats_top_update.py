@@ -2,12 +2,15 @@
 """`berth top`, `berth stats` and `berth update`."""
 
 import json
+import os
+import pathlib
 import re
 import time
 
 import pytest
 
 SHELL = ("sh", "-c")
+TESTS = pathlib.Path(__file__).resolve().parent.parent
 COLUMNS = ("CONTAINER ID   NAME      CPU %     MEM USAGE / LIMIT     MEM %     NET I/O   "
            "BLOCK I/O   PIDS")
 
@@ -71,8 +74,9 @@ def test_stats_sees_a_busy_container(berth, image):
 
 def test_stats_as_json_has_dockers_members(berth, tug):
     line = json.loads(berth.ok("stats", "--no-stream", "--format", "json", tug))
-    assert set(line) == {"BlockIO", "CPUPerc", "Container", "ID", "MemPerc", "MemUsage", "Name",
-                         "NetIO", "PIDs"}
+    ours = {"GPUMemUsage", "GPUPerc", "GPUs"}
+    assert set(line) - ours == {"BlockIO", "CPUPerc", "Container", "ID", "MemPerc", "MemUsage",
+                                "Name", "NetIO", "PIDs"}
     assert (line["Name"], line["Container"], line["PIDs"]) == (tug, tug, "1")
 
 
@@ -86,6 +90,79 @@ def test_stats_of_an_unknown_container_is_an_error(berth, image):
     done = berth.run("stats", "--no-stream", "nobody")
     assert (done.returncode, done.stdout) == (1, "")
     assert "no such container: nobody" in done.stderr
+
+@pytest.fixture
+def busy(driver_tree):
+    """busy(kind) → a driver tree whose NVML tells how busy each GPU and slice is."""
+    def make(kind):
+        programs = pathlib.Path(os.environ.get("BERTH_TEST_PROGRAMS",
+                                               TESTS.parent / "build/release/bin"))
+        tree = driver_tree(kind, "--nvml-stub", programs.resolve().parent / "lib/libnvml_stub.so")
+        facts, count = [], 0
+        for line in (tree / "nvml.facts").read_text().splitlines():
+            words = f"busy={10 * count + 5} used={(count + 1) << 30} name="
+            if line.startswith(("gpu ", "slice ")) and " busy=" not in line:
+                line = line.replace("name=", words, 1)
+                count += 1
+            facts.append(line)
+        (tree / "nvml.facts").write_text("\n".join(facts) + "\n")
+        return ("--driver-root", tree)
+    return make
+
+
+GPU_ROW = "{{.Name}}|{{.GPUs}}|{{.GPUPerc}}|{{.GPUMemUsage}}"
+
+
+def test_stats_shows_each_container_its_own_gpus(berth, image, busy):
+    flags = busy("eight")
+    berth.run(*flags, "gpu", "list")  # its warnings come once
+    for name, gpus in (("two", "device=0,3"), ("one", "device=5")):
+        berth.ok(*flags, "run", "-d", "--name", name, "--gpus", gpus, image, "sleep", "1000")
+    berth.ok(*flags, "run", "-d", "--name", "none", image, "sleep", "1000")
+    title, *lines = berth.ok(*flags, "stats", "--no-stream").splitlines()
+    assert re.split(r"  +", title)[-4:] == ["PIDS", "GPUS", "GPU %", "GPU MEM USAGE / LIMIT"]
+    rows = {re.split(r"  +", line)[1]: re.split(r"  +", line.strip()) for line in lines}
+    total = "79.65GiB"
+    assert rows["two"][-3:] == ["0, 3", "5%, 35%", f"1GiB / {total}, 4GiB / {total}"]
+    assert rows["one"][-3:] == ["5", "55%", f"6GiB / {total}"]
+    assert len(rows["none"]) == 8
+    assert berth.ok(*flags, "stats", "--no-stream", "--format", GPU_ROW, "one", "none") == (
+        f"one|5|55%|6GiB / {total}\nnone|||\n")
+    assert json.loads(berth.ok(*flags, "stats", "--no-stream", "--format", "json", "one"))[
+        "GPUPerc"] == "55%"
+    # Of containers without GPUs the table is docker's.
+    assert "GPU" not in berth.ok(*flags, "stats", "--no-stream", "none")
+    berth.ok("rm", "-f", "one", "two", "none")
+
+
+@pytest.mark.profiles("root")
+def test_stats_shows_slices_by_their_memory(berth, image, busy):
+    flags = busy("mig")
+    listed = json.loads(berth.ok(*flags, "gpu", "list", "--format", "json"))["gpus"]
+    slice_ = next(gpu for gpu in listed if gpu["mig"])["mig"][0]
+    berth.ok(*flags, "run", "-d", "--name", "cut", "--gpus", f"device={slice_['uuid']}", image,
+             "sleep", "1000")
+    name, gpus, busy_words, memory = berth.ok(
+        *flags, "stats", "--no-stream", "--format", GPU_ROW).strip().split("|")
+    assert (name, busy_words) == ("cut", "--") and gpus.endswith(f":{slice_['index']}")
+    assert re.fullmatch(r"[1-9]\d*GiB / [\d.]+GiB", memory)
+    berth.ok("rm", "-f", "cut")
+
+
+@pytest.mark.profiles("root")
+def test_stats_without_an_answer_of_nvml_goes_on(berth, image, busy):
+    flags = busy("one")
+    berth.run(*flags, "gpu", "list")
+    berth.ok(*flags, "run", "-d", "--name", "tug", "--gpus", "all", image, "sleep", "1000")
+    facts = flags[1] / "nvml.facts"
+    text = facts.read_text()
+    facts.write_text(text + "mode init-fail\n")
+    done = berth.run(*flags, "stats", "--no-stream", "--format", GPU_ROW)
+    facts.write_text(text)
+    assert (done.returncode, done.stdout) == (0, "tug|0|--|-- / --\n")
+    assert ("berth: warning: cannot tell how busy GPUs are: nvmlInit_v2: Driver Not Loaded, "
+            "ignoring\n") in done.stderr
+    berth.ok("rm", "-f", "tug")
 
 
 def test_update_changes_the_restart_policy_of_a_running_container(berth, image):

@@ -4,7 +4,8 @@
 //   driver VERSION | cuda INT | mode hang|init-fail|crash|noise|garbage
 //   gpu KEY=VALUE… name=TEXT      uuid, minor, pci, brand, cc, memory, mig; board: of several GPUs;
 //                                 link=PCI,…: a link leads there; fabric: of NVSwitch; numa
-//   slice KEY=VALUE… name=TEXT    uuid, gi, ci, memory; belongs to the gpu line before it
+//                                 busy: percent; used: bytes of memory
+//   slice KEY=VALUE… name=TEXT    uuid, gi, ci, memory, used; belongs to the gpu line before it
 // The functions are those that Berth calls; the types follow NVML's public ABI.
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -30,7 +31,8 @@ typedef struct device {
   unsigned board, fabric, link_count;
   int numa;
   char links[8][32];
-  unsigned long long memory;
+  int busy;  // percent and one; 0: not told
+  unsigned long long memory, used;
   struct device* slices[16];
   unsigned slice_count;
 } device;
@@ -44,6 +46,15 @@ typedef struct {
 typedef struct {
   unsigned long long total, free, used;
 } memory_info;
+
+typedef struct {
+  unsigned version;
+  unsigned long long total, reserved, free, used;
+} memory_info_2;
+
+typedef struct {
+  unsigned gpu, memory;
+} utilization;
 
 typedef struct {
   unsigned multiprocessorCount, sharedCopyEngineCount, sharedDecoderCount, sharedEncoderCount,
@@ -108,6 +119,8 @@ static void read_device(char* text, device* d) {
     if (!strcmp(word, "gi")) d->gi = (unsigned)atoi(value);
     if (!strcmp(word, "ci")) d->ci = (unsigned)atoi(value);
     if (!strcmp(word, "memory")) d->memory = strtoull(value, NULL, 10);
+    if (!strcmp(word, "used")) d->used = strtoull(value, NULL, 10);
+    if (!strcmp(word, "busy")) d->busy = atoi(value) + 1;
     if (!strcmp(word, "board")) d->board = (unsigned)atoi(value);
     if (!strcmp(word, "fabric")) d->fabric = (unsigned)atoi(value);
     if (!strcmp(word, "numa")) d->numa = atoi(value) + 1;
@@ -289,8 +302,26 @@ int nvmlDeviceGetCudaComputeCapability(device* d, int* major, int* minor) {
 }
 
 int nvmlDeviceGetMemoryInfo(device* d, memory_info* out) {
-  out->total = out->free = d->memory;
-  out->used = 0;
+  const unsigned long long reserved = 1 << 20;  // this version counts it as used
+  out->total = d->memory;
+  out->used = d->used + reserved;
+  out->free = out->total - out->used;
+  return kOk;
+}
+
+int nvmlDeviceGetMemoryInfo_v2(device* d, memory_info_2* out) {
+  if (out->version != (sizeof *out | 2 << 24)) return kInvalid;
+  out->total = d->memory;
+  out->used = d->used;
+  out->reserved = 1 << 20;
+  out->free = out->total - out->used - out->reserved;
+  return kOk;
+}
+
+int nvmlDeviceGetUtilizationRates(device* d, utilization* out) {
+  if (d->busy == 0 || d->mig || d->is_slice) return kNotSupported;
+  out->gpu = (unsigned)d->busy - 1;
+  out->memory = 0;
   return kOk;
 }
 

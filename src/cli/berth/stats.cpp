@@ -10,6 +10,7 @@
 #include "cli/berth/common.hpp"
 #include "cli/template/listing.hpp"
 #include "engine/containers.hpp"
+#include "engine/gpu_use.hpp"
 
 namespace berth::cli {
 namespace {
@@ -35,9 +36,18 @@ FlagTable flags(Options& o) {
 }
 
 constexpr ListField kFields[] = {
-    {"BlockIO", "BLOCK I/O"}, {"CPUPerc", "CPU %"}, {"Container", "CONTAINER"},
-    {"ID", "CONTAINER ID"},   {"MemPerc", "MEM %"}, {"MemUsage", "MEM USAGE / LIMIT"},
-    {"Name", "NAME"},         {"NetIO", "NET I/O"}, {"PIDs", "PIDS"},
+    {"BlockIO", "BLOCK I/O"},
+    {"CPUPerc", "CPU %"},
+    {"Container", "CONTAINER"},
+    {"GPUMemUsage", "GPU MEM USAGE / LIMIT"},
+    {"GPUPerc", "GPU %"},
+    {"GPUs", "GPUS"},
+    {"ID", "CONTAINER ID"},
+    {"MemPerc", "MEM %"},
+    {"MemUsage", "MEM USAGE / LIMIT"},
+    {"Name", "NAME"},
+    {"NetIO", "NET I/O"},
+    {"PIDs", "PIDS"},
 };
 
 constexpr ListKind kUse{
@@ -45,6 +55,13 @@ constexpr ListKind kUse{
     .table =
         "{{.ID}}\t{{.Name}}\t{{.CPUPerc}}\t{{.MemUsage}}\t{{.MemPerc}}\t{{.NetIO}}\t"
         "{{.BlockIO}}\t{{.PIDs}}",
+};
+
+constexpr ListKind kUseOfGpus{
+    .fields = kFields,
+    .table =
+        "{{.ID}}\t{{.Name}}\t{{.CPUPerc}}\t{{.MemUsage}}\t{{.MemPerc}}\t{{.NetIO}}\t"
+        "{{.BlockIO}}\t{{.PIDs}}\t{{.GPUs}}\t{{.GPUPerc}}\t{{.GPUMemUsage}}",
 };
 
 /// "1.5MiB": four digits of a power of 1024, docker's units.BytesSize.
@@ -69,6 +86,22 @@ using Write = std::string (*)(uint64_t);
 std::string pair_of(std::optional<uint64_t> first, std::optional<uint64_t> second, Write write) {
   auto text = [&](std::optional<uint64_t> n) { return n ? write(*n) : std::string(kUnknown); };
   return text(first) + " / " + text(second);
+}
+
+std::string gpu_percent(const engine::GpuUse& gpu) {
+  return gpu.busy_percent ? std::to_string(*gpu.busy_percent) + "%" : std::string(kUnknown);
+}
+
+std::string gpu_memory(const engine::GpuUse& gpu) {
+  return pair_of(gpu.used_bytes, gpu.total_bytes, binary_bytes);
+}
+
+/// A text for each GPU.
+template <class Text>
+std::string of_each(const std::vector<engine::GpuUse>& gpus, const Text& text) {
+  std::vector<std::string> texts;
+  for (const engine::GpuUse& gpu : gpus) texts.push_back(text(gpu));
+  return join(texts, ", ");
 }
 
 /// Containers that were asked for, each with its last two measurements.
@@ -101,6 +134,13 @@ class Table {
     return {};
   }
 
+  /// Errors: those of engine::gpu_use().
+  Result<void> look_at_gpus() {
+    gpus_ = TRY(engine::gpu_use(session_.context, containers_));
+    return {};
+  }
+  bool has_gpus() const { return !gpus_.empty(); }
+
   std::vector<ListRow> rows() const {
     std::vector<ListRow> rows;
     for (const auto& container : containers_) rows.push_back(row_of(container));
@@ -118,11 +158,15 @@ class Table {
       memory = 100.0 * static_cast<double>(*use.memory_bytes) /
                static_cast<double>(*use.memory_limit_bytes);
     }
+    auto with_gpus = gpus_.find(c.id);
+    const std::vector<engine::GpuUse> gpus =
+        with_gpus == gpus_.end() ? std::vector<engine::GpuUse>{} : with_gpus->second;
     std::string id = shown_id(c.id, options_.no_trunc ? Ids::whole : Ids::shortened);
     return {{pair_of(use.read_bytes, use.written_bytes, human_bytes), percent(cpu),
-             names_.empty() ? id : asked_for(c), id, percent(memory),
-             pair_of(use.memory_bytes, use.memory_limit_bytes, binary_bytes), c.name,
-             pair_of(use.received_bytes, use.sent_bytes, human_bytes),
+             names_.empty() ? id : asked_for(c), of_each(gpus, gpu_memory),
+             of_each(gpus, gpu_percent), of_each(gpus, [](const auto& gpu) { return gpu.name; }),
+             id, percent(memory), pair_of(use.memory_bytes, use.memory_limit_bytes, binary_bytes),
+             c.name, pair_of(use.received_bytes, use.sent_bytes, human_bytes),
              use.processes ? std::to_string(*use.processes) : std::string(kUnknown)}};
   }
 
@@ -148,17 +192,23 @@ class Table {
   std::vector<engine::ContainerSummary> containers_;
   std::map<std::string, engine::Usage> before_;
   std::map<std::string, engine::Usage> now_;
+  std::map<std::string, std::vector<engine::GpuUse>> gpus_;
   bool first_ = true;
   bool told_ = false;
 };
 
 Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
-  Listing listing = TRY(Listing::make(kUse, {.text = o.format}));
+  const Listing usual = TRY(Listing::make(kUse, {.text = o.format}));
+  const Listing with_gpus = TRY(Listing::make(kUseOfGpus, {.text = o.format}));
+  const bool asks =
+      with_gpus.uses("GPUs") || with_gpus.uses("GPUPerc") || with_gpus.uses("GPUMemUsage");
   Table table(session, o, std::move(arguments));
   TRY(table.measure());
   while (true) {
     std::this_thread::sleep_for(kInterval);
     TRY(table.measure());
+    if (asks) TRY(table.look_at_gpus());
+    const Listing& listing = table.has_gpus() ? with_gpus : usual;
     std::string text = TRY(listing.text(table.rows()));
     if (o.no_stream) {
       print(session, text);

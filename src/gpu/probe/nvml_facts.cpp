@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
+#include "gpu/probe/nvml_use.hpp"
 #include "json/fields.hpp"
 #include "sys/process.hpp"
 
@@ -48,18 +49,30 @@ void clean(NvmlGpu& gpu) {
   }
 }
 
+template <class Answer>
+Result<Answer> ask(const std::string& program, const std::vector<std::string>& words,
+                   std::chrono::milliseconds deadline) {
+  sys::SpawnOptions options;
+  options.program = program;
+  options.args = {program};
+  options.args.insert(options.args.end(), words.begin(), words.end());
+  auto output = TRY(sys::run_command(std::move(options), "", deadline, size_t{1} << 20));
+  if (output.status.shell_code() != 0) return make_error(Kind::unsupported, reason_of(output));
+  return json::read<Answer>(output.out, "berth-gpu-probe");
+}
+
 }  // namespace
 
 Result<NvmlFacts> ask_nvml(const std::string& program, const std::string& library,
                            std::chrono::milliseconds deadline) {
-  sys::SpawnOptions options;
-  options.program = program;
-  options.args = {program, library};
-  auto output = TRY(sys::run_command(std::move(options), "", deadline, size_t{1} << 20));
-  if (output.status.shell_code() != 0) return make_error(Kind::unsupported, reason_of(output));
-  auto facts = TRY(json::read<NvmlFacts>(output.out, "berth-gpu-probe"));
+  auto facts = TRY(ask<NvmlFacts>(program, {library}, deadline));
   for (NvmlGpu& gpu : facts.gpus) clean(gpu);
   return facts;
+}
+
+Result<NvmlUse> ask_nvml_use(const std::string& program, const std::string& library,
+                             std::chrono::milliseconds deadline) {
+  return ask<NvmlUse>(program, {"--use", library}, deadline);
 }
 
 }  // namespace berth::gpu

@@ -87,13 +87,6 @@ void add_facts(const NvmlFacts& facts, Inventory& inventory) {
   }
 }
 
-const DriverFile* find_nvml(const Inventory& inventory) {
-  for (const DriverFile& file : inventory.files) {
-    if (file.name.starts_with("libnvidia-ml.so.") && !file.elf32) return &file;
-  }
-  return nullptr;
-}
-
 void ask_nvml_for_facts(const ProbeOptions& options, Inventory& inventory, Log& log) {
   const DriverFile* library = find_nvml(inventory);
   if (library == nullptr || options.probe_program.empty()) {
@@ -137,6 +130,13 @@ Result<void> read_devices(const DriverRoot& root, Inventory& inventory) {
 }
 
 }  // namespace
+
+const DriverFile* find_nvml(const Inventory& inventory) {
+  for (const DriverFile& file : inventory.files) {
+    if (file.name.starts_with("libnvidia-ml.so.") && !file.elf32) return &file;
+  }
+  return nullptr;
+}
 
 Result<Inventory> probe(const ProbeOptions& options, Log& log) {
   auto root = TRY(DriverRoot::open(options.driver_root));

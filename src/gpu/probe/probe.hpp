@@ -33,6 +33,9 @@ struct ProbeOptions {
 /// corrupt (a file of the driver does not read as it must).
 Result<Inventory> probe(const ProbeOptions& options, Log& log);
 
+/// The driver's NVML among its files; null: it has none.
+const DriverFile* find_nvml(const Inventory& inventory);
+
 /// The directories of services ("/tmp/nvidia-mps", of MPS) that root has made on the machine of
 /// `driver_root`. To be asked before a user namespace is entered, in which root's id is one with
 /// those of strangers; CUDA looks into such a directory whoever has made it.

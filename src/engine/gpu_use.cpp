@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/gpu_use.hpp"
+
+#include <algorithm>
+
+#include "engine/container_directory.hpp"
+#include "engine/gpus.hpp"
+#include "engine/spec.hpp"
+#include "oci/runtime_spec.hpp"
+#include "sys/file.hpp"
+
+namespace berth::engine {
+namespace {
+
+constexpr std::chrono::milliseconds kDeadline{10000};
+
+/// Paths of the nodes that the container's configuration gives it, be they made or bound.
+std::set<std::string> nodes_of(const Context& context, const ContainerSummary& container) {
+  std::set<std::string> nodes;
+  auto lifetime = container.remove ? Lifetime::removed : Lifetime::kept;
+  std::string bundle =
+      container_files(context.paths, container.id, lifetime) + "/" + std::string(kBundleDirectory);
+  auto text = sys::read_file_if_exists(sys::cwd(), bundle + "/config.json");
+  if (!text.ok() || !*text) return nodes;
+  auto spec = oci::parse_spec(**text);
+  if (!spec.ok()) return nodes;
+  auto add = [&](const std::string& path) {
+    if (path.starts_with("/dev/nvidia")) nodes.insert(path);
+  };
+  for (const auto& device : spec->linux_.devices) add(device.path);
+  for (const auto& mount : spec->mounts) add(mount.destination);
+  return nodes;
+}
+
+gpu::NvmlUse ask(const Context& context, const gpu::Inventory& inventory) {
+  const gpu::DriverFile* library = gpu::find_nvml(inventory);
+  if (library == nullptr) return {};
+  auto use =
+      gpu::ask_nvml_use(context.paths.libexec + "/berth-gpu-probe", library->host_path, kDeadline);
+  if (use.ok()) return std::move(*use);
+  context.log.warn("cannot tell how busy GPUs are: " + to_line(use.error()) + ", ignoring");
+  return {};
+}
+
+GpuUse use_of(std::string name, std::optional<uint32_t> busy,
+              const std::optional<gpu::NvmlMemory>& memory) {
+  GpuUse use{std::move(name), busy, std::nullopt, std::nullopt};
+  if (!memory) return use;
+  use.used_bytes = memory->used;
+  use.total_bytes = memory->total;
+  return use;
+}
+
+void add_slices(const std::set<std::string>& nodes, const gpu::Gpu& gpu,
+                const gpu::NvmlGpuUse& known, std::vector<GpuUse>& found) {
+  for (const gpu::MigDevice& slice : gpu.mig) {
+    bool given = !slice.nodes.empty() &&
+                 std::all_of(slice.nodes.begin(), slice.nodes.end(),
+                             [&](const gpu::Node& node) { return nodes.contains(node.path); });
+    if (!given) continue;
+    auto same = std::find_if(known.slices.begin(), known.slices.end(), [&](const auto& one) {
+      return one.gpu_instance == slice.gpu_instance &&
+             one.compute_instance == slice.compute_instance;
+    });
+    found.push_back(use_of(std::to_string(gpu.index) + ":" + std::to_string(slice.index),
+                           std::nullopt, same == known.slices.end() ? std::nullopt : same->memory));
+  }
+}
+
+}  // namespace
+
+std::vector<GpuUse> gpus_of(const std::set<std::string>& nodes, const gpu::Inventory& inventory,
+                            const gpu::NvmlUse& use) {
+  std::vector<GpuUse> found;
+  for (const gpu::Gpu& gpu : inventory.gpus) {
+    if (gpu.vendor != gpu::Vendor::nvidia || !nodes.contains(gpu.node.path)) continue;
+    auto same = std::find_if(use.gpus.begin(), use.gpus.end(), [&](const gpu::NvmlGpuUse& one) {
+      return one.pci_address == gpu.pci_address;
+    });
+    gpu::NvmlGpuUse known = same == use.gpus.end() ? gpu::NvmlGpuUse{} : *same;
+    if (gpu.mig.empty()) {
+      found.push_back(use_of(std::to_string(gpu.index), known.busy_percent, known.memory));
+    } else {
+      add_slices(nodes, gpu, known, found);
+    }
+  }
+  return found;
+}
+
+Result<std::map<std::string, std::vector<GpuUse>>> gpu_use(
+    const Context& context, const std::vector<ContainerSummary>& containers) {
+  std::map<std::string, std::set<std::string>> nodes;
+  for (const ContainerSummary& container : containers) {
+    if (!is_alive(container.state)) continue;
+    auto found = nodes_of(context, container);
+    if (!found.empty()) nodes.emplace(container.id, std::move(found));
+  }
+  std::map<std::string, std::vector<GpuUse>> uses;
+  if (nodes.empty()) return uses;
+  gpu::Inventory inventory = TRY(list_gpus(context, gpu::Refresh::if_stale));
+  gpu::NvmlUse use = ask(context, inventory);
+  for (const auto& [id, paths] : nodes) {
+    auto gpus = gpus_of(paths, inventory, use);
+    if (!gpus.empty()) uses.emplace(id, std::move(gpus));
+  }
+  return uses;
+}
+
+}  // namespace berth::engine

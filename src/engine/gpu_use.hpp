@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "engine/containers.hpp"
+#include "engine/context.hpp"
+#include "gpu/inventory/inventory.hpp"
+#include "gpu/probe/nvml_use.hpp"
+
+namespace berth::engine {
+
+/// How busy a GPU is, or a slice of one: with all who use it, because NVML does not tell containers
+/// apart.
+struct GpuUse {
+  std::string name;  ///< as `berth gpu list` and --gpus device= have it: "0", "0:1"
+  std::optional<uint32_t> busy_percent;  ///< none for a slice
+  std::optional<uint64_t> used_bytes;
+  std::optional<uint64_t> total_bytes;
+};
+
+/// NVIDIA's GPUs of each container, by its id; one that has none is absent. Where no container has
+/// any this costs no more than reading their configurations.
+/// Errors: those of list_gpus(). A NVML that does not answer is a warning.
+Result<std::map<std::string, std::vector<GpuUse>>> gpu_use(
+    const Context& context, const std::vector<ContainerSummary>& containers);
+
+/// The GPUs of `inventory` whose nodes are among `nodes`, the paths of a container's devices; of a
+/// GPU that is cut into slices those slices. Pure.
+std::vector<GpuUse> gpus_of(const std::set<std::string>& nodes, const gpu::Inventory& inventory,
+                            const gpu::NvmlUse& use);
+
+}  // namespace berth::engine

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// What berth-gpu-probe --use prints: how busy the GPUs are at this moment.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace berth::gpu {
+
+/// Bytes of a GPU's or a slice's memory.
+struct NvmlMemory {
+  uint64_t used = 0;
+  uint64_t total = 0;
+};
+
+struct NvmlSliceUse {
+  uint32_t gpu_instance = 0;
+  uint32_t compute_instance = 0;
+  std::optional<NvmlMemory> memory;
+};
+
+struct NvmlGpuUse {
+  std::string pci_address;               ///< as the kernel writes it
+  std::optional<uint32_t> busy_percent;  ///< none for a GPU in MIG mode
+  std::optional<NvmlMemory> memory;
+  std::vector<NvmlSliceUse> slices;
+};
+
+struct NvmlUse {
+  std::vector<NvmlGpuUse> gpus;
+};
+
+/// Runs `program --use library` and reads what it prints.  Errors: as ask_nvml().
+Result<NvmlUse> ask_nvml_use(const std::string& program, const std::string& library,
+                             std::chrono::milliseconds deadline);
+
+template <class V>
+void fields(V& v, NvmlMemory& m) {
+  v.required("used", m.used);
+  v.required("total", m.total);
+}
+
+template <class V>
+void fields(V& v, NvmlSliceUse& s) {
+  v.required("gpu_instance", s.gpu_instance);
+  v.required("compute_instance", s.compute_instance);
+  v.optional("memory", s.memory);
+}
+
+template <class V>
+void fields(V& v, NvmlGpuUse& g) {
+  v.required("pci_address", g.pci_address);
+  v.optional("busy_percent", g.busy_percent);
+  v.optional("memory", g.memory);
+  v.optional("slices", g.slices);
+}
+
+template <class V>
+void fields(V& v, NvmlUse& u) {
+  v.optional("gpus", u.gpus);
+}
+
+}  // namespace berth::gpu

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/gpu_use.hpp"
+
+#include <gtest/gtest.h>
+
+using namespace berth;
+using namespace berth::engine;
+
+namespace {
+
+gpu::Node node(std::string path) {
+  gpu::Node made;
+  made.path = std::move(path);
+  return made;
+}
+
+/// Two GPUs, of which the second is cut into two slices; nodes are not numbered as GPUs are.
+gpu::Inventory machine() {
+  gpu::Inventory inventory;
+  gpu::Gpu& whole = inventory.gpus.emplace_back();
+  whole.pci_address = "0000:1b:00.0";
+  whole.node = node("/dev/nvidia1");
+  gpu::Gpu& cut = inventory.gpus.emplace_back();
+  cut.index = 1;
+  cut.pci_address = "0000:43:00.0";
+  cut.node = node("/dev/nvidia0");
+  for (uint32_t i = 0; i < 2; ++i) {
+    gpu::MigDevice& slice = cut.mig.emplace_back();
+    slice.index = i;
+    slice.gpu_instance = 7 + i;
+    slice.nodes = {node("/dev/nvidia-caps/nvidia-cap" + std::to_string(10 + i)),
+                   node("/dev/nvidia-caps/nvidia-cap" + std::to_string(20 + i))};
+  }
+  return inventory;
+}
+
+gpu::NvmlUse use() {
+  return {
+      {{"0000:43:00.0", std::nullopt, gpu::NvmlMemory{5, 100}, {{8, 0, gpu::NvmlMemory{3, 50}}}},
+       {"0000:1b:00.0", 42, gpu::NvmlMemory{7, 200}, {}}}};
+}
+
+std::string text(const std::vector<GpuUse>& gpus) {
+  std::string all;
+  for (const GpuUse& gpu : gpus) {
+    auto number = [](auto value) { return value ? std::to_string(*value) : "?"; };
+    all += gpu.name + " " + number(gpu.busy_percent) + " " + number(gpu.used_bytes) + "/" +
+           number(gpu.total_bytes) + "; ";
+  }
+  return all;
+}
+
+TEST(GpusOf, are_those_whose_nodes_the_container_has) {
+  EXPECT_EQ(text(gpus_of({"/dev/nvidia1", "/dev/nvidiactl"}, machine(), use())), "0 42 7/200; ");
+  EXPECT_EQ(text(gpus_of({"/dev/nvidiactl"}, machine(), use())), "");
+  EXPECT_EQ(text(gpus_of({}, machine(), use())), "");
+}
+
+TEST(GpusOf, a_slice_is_the_containers_with_both_of_its_nodes) {
+  std::set<std::string> nodes = {"/dev/nvidia0", "/dev/nvidia-caps/nvidia-cap11",
+                                 "/dev/nvidia-caps/nvidia-cap21", "/dev/nvidia-caps/nvidia-cap10"};
+  EXPECT_EQ(text(gpus_of(nodes, machine(), use())), "1:1 ? 3/50; ");
+}
+
+TEST(GpusOf, are_named_although_nvml_says_nothing) {
+  EXPECT_EQ(text(gpus_of({"/dev/nvidia1"}, machine(), {})), "0 ? ?/?; ");
+}
+
+TEST(GpusOf, those_of_other_vendors_are_not_told) {
+  gpu::Inventory inventory = machine();
+  inventory.gpus[0].vendor = gpu::Vendor::amd;
+  EXPECT_EQ(text(gpus_of({"/dev/nvidia1"}, inventory, use())), "");
+}
+
+}  // namespace
