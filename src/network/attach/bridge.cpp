@@ -163,11 +163,11 @@ Result<void> set_rules(const Leases& leases, const Names& names, const Subnet& s
   RuleInputs inputs{names, subnet, current, forwarded_by_us(leases)};
   std::string rules = TRY(make_rules(inputs));
   std::string bridge_rules = TRY(make_bridge_rules(inputs));
-  TRY(apply_rules(rules));
-  auto filtered = apply_rules(bridge_rules);
+  // Together, because the kernel lets us wait once for each time that something is replaced.
+  auto both = apply_rules(rules + bridge_rules);
+  if (both.ok() || both.error().kind == Kind::denied) return both;
   // A kernel without filters for bridges: the containers trust one another, as with docker.
-  bool lacking = !filtered.ok() && filtered.error().kind != Kind::denied;
-  return lacking ? Result<void>() : filtered;
+  return apply_rules(rules);
 }
 
 std::vector<Lease> bridged(const std::vector<Lease>& leases) {
@@ -198,8 +198,8 @@ Result<void> remove_strays(sys::NetLinks& links, const Names& names,
 Result<void> remove_all(const Leases& leases, sys::NetLinks& links, const Names& names) {
   TRY(remove_strays(links, names, {}));
   TRY(remove_link(links, names.bridge));
-  TRY(apply_rules(drop_rules(names)));
-  ignore(apply_rules(drop_bridge_rules(names)));  // a kernel that has none
+  auto both = apply_rules(drop_rules(names) + drop_bridge_rules(names));
+  if (!both.ok()) TRY(apply_rules(drop_rules(names)));  // a kernel without filters for bridges
   switch_forwarding_off(leases);
   return {};
 }
