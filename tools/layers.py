@@ -61,7 +61,7 @@ LAYERS = {
     # System calls of a program without libc.
     "holder": "",
     # What is wrong on this machine: facts gathered once, and pure checks over them.
-    "doctor": "base json yaml sys oci policy policy/site gpu/inventory gpu/probe",
+    "doctor": "base json yaml sys oci policy policy/site gpu/inventory gpu/probe network",
     "engine": "base json sys oci plan scan policy policy/site gpu/inventory gpu/probe gpu/grant "
               "gpu/place gpu/cdi_index gpu/cdi_hook gpu/cdi yaml image doctor network "
               "logs events monitor/protocol.hpp",

@@ -12,6 +12,7 @@
 
 #include "base/error.hpp"
 #include "gpu/inventory/inventory.hpp"
+#include "network/forward.hpp"
 #include "sys/file_system.hpp"
 
 namespace berth::doctor {
@@ -70,7 +71,8 @@ struct HostFacts {
   std::optional<Error> policy_error;
   std::string policy_source;     ///< file that the policy in force was made of; empty: none
   bool policy_outdated = false;  ///< policy.toml was changed after it was compiled
-  std::string job;               ///< "Slurm job 42"; empty: not below a scheduler
+  std::optional<network::ForwardReport> firewall;  ///< none: not asked, or no rules to read
+  std::string job;                                 ///< "Slurm job 42"; empty: not below a scheduler
 };
 
 /// A node that the driver has, and what lies at its path.

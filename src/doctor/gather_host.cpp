@@ -4,20 +4,24 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 
 #include "base/text.hpp"
 #include "doctor/gather_parts.hpp"
+#include "json/fields.hpp"
 #include "policy/file.hpp"
 #include "sys/file.hpp"
 #include "sys/identity.hpp"
 #include "sys/mount.hpp"
+#include "sys/process.hpp"
 #include "sys/user_namespace.hpp"
 
 namespace berth::doctor {
 namespace {
 
-constexpr std::array kPrograms = {"berth-runtime", "berth-monitor", "berth-transfer", "berth-scope",
-                                  "berth-gpu-probe"};
+constexpr std::array kPrograms = {"berth-runtime", "berth-monitor",  "berth-holder",
+                                  "berth-init",    "berth-network",  "berth-transfer",
+                                  "berth-scope",   "berth-gpu-probe"};
 constexpr size_t kSmallFile = size_t{64} << 10;
 
 class Quiet final : public Log {
@@ -148,6 +152,17 @@ void try_namespace(HostFacts& host) {
   host.all_ids = *entered == sys::UserNamespaceKind::mapped;
 }
 
+/// An ordinary user's networks pass no firewall of the host while they are forwarded.
+std::optional<network::ForwardReport> gather_firewall(const Inputs& inputs) {
+  sys::SpawnOptions spawn;
+  spawn.program = inputs.libexec + "/berth-network";
+  spawn.args = {"berth-network", "forward", inputs.state + "/network"};
+  auto output = sys::run_command(spawn, "", std::chrono::seconds(10));
+  if (!output.ok() || output->status.shell_code() != 0) return std::nullopt;
+  auto report = json::read<network::ForwardReport>(output->out, "berth-network");
+  return report.ok() ? std::optional(std::move(*report)) : std::nullopt;
+}
+
 }  // namespace
 
 HostFacts gather_host(const Inputs& inputs) {
@@ -168,6 +183,7 @@ HostFacts gather_host(const Inputs& inputs) {
   host.cgroups = gather_cgroups();
   host.seccomp = usable("/proc/sys/kernel/seccomp/actions_avail", F_OK);
   host.job = inputs.job;
+  if (host.user.machine_root && !host.no_home) host.firewall = gather_firewall(inputs);
   gather_policy(inputs.config_dir, host);
   return host;
 }

@@ -136,6 +136,20 @@ Finding policy(const Facts& facts) {
                                        : "in force: " + quoted(host.policy_source));
 }
 
+Finding forwarding(const Facts& facts) {
+  const HostFacts& host = facts.host;
+  if (!host.user.machine_root)
+    return not_applicable("networks of ordinary users are not forwarded");
+  if (!host.firewall) return not_applicable("the firewall's rules could not be read");
+  const auto& [bridge, dropping] = *host.firewall;
+  if (dropping.empty()) return ok("no chain drops what containers send");
+  return warning(join(dropping, ", ") +
+                     " drops what is forwarded (Docker sets that): containers "
+                     "with --network bridge reach nothing outside, and nobody their ports",
+                 "iptables -I FORWARD -i " + bridge + " -j ACCEPT; iptables -I FORWARD -o " +
+                     bridge + " -j ACCEPT, as root");
+}
+
 constexpr std::array kChecks = {
     Check{"host.identity", identity},
     Check{"host.programs", programs},
@@ -145,6 +159,7 @@ constexpr std::array kChecks = {
     Check{"host.overlay", overlay},
     Check{"host.cgroups", cgroups},
     Check{"host.policy", policy},
+    Check{"host.forwarding", forwarding},
 };
 
 }  // namespace

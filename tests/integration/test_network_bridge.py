@@ -3,6 +3,7 @@
 of the test's own."""
 
 import errno
+import json
 import os
 import random
 import shutil
@@ -221,6 +222,26 @@ def test_rules_that_somebody_flushed_come_back(lab):
     assert reaches(lab.world, c1, 80, (HOST, 8080))[0] == "refused"
     lab.attach("c2", lab.container())
     assert reaches(lab.world, c1, 80, (HOST, 8080))[0] == "hello"
+
+
+def test_a_chain_that_drops_what_containers_send_is_told(lab):
+    """As Docker has it; what berth doctor says is made of this."""
+    def report():
+        return json.loads(lab.host.ok(lab.program, "forward", lab.directory))
+
+    c1 = lab.container()
+    lab.attach("c1", c1)
+    assert report()["dropping"] == []
+    lab.host.ok("nft", "-f", "-", input="table ip filter { chain FORWARD { "
+                "type filter hook forward priority filter; policy drop; }; }")
+    bridge = report()["bridge"]
+    assert report() == {"bridge": bridge, "dropping": ["ip filter FORWARD"]}
+    assert reaches(c1, lab.world, 99, (WORLD, 99), patience=1)[0] == "silence"
+    for way in ("iifname", "oifname"):
+        lab.host.ok("nft", "insert", "rule", "ip", "filter", "FORWARD", way, bridge, "accept")
+    assert report()["dropping"] == []
+    assert reaches(c1, lab.world, 99, (WORLD, 99))[0] == "hello"
+    lab.host.ok("nft", "delete", "table", "ip", "filter")
 
 
 def test_rules_of_others_stay(lab):

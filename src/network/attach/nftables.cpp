@@ -9,18 +9,33 @@
 #include "base/text.hpp"
 
 namespace berth::network {
+namespace {
 
-Result<void> apply_rules(const std::string& rules) {
+/// What it prints.
+Result<std::string> run(const std::string& words, const std::string& what) {
   std::unique_ptr<nft_ctx, void (*)(nft_ctx*)> context(nft_ctx_new(NFT_CTX_DEFAULT), nft_ctx_free);
   if (context == nullptr) return make_error(Kind::busy, "open libnftables");
   nft_ctx_buffer_error(context.get());
   nft_ctx_buffer_output(context.get());
-  if (nft_run_cmd_from_buffer(context.get(), rules.c_str()) == 0) return {};
+  if (nft_run_cmd_from_buffer(context.get(), words.c_str()) == 0) {
+    const char* printed = nft_ctx_get_output_buffer(context.get());
+    return std::string(printed != nullptr ? printed : "");
+  }
   const char* said = nft_ctx_get_error_buffer(context.get());
   std::string_view first = split(said != nullptr ? said : "", '\n').front();
   bool denied = first.find("Operation not permitted") != first.npos;
-  return make_error(denied ? Kind::denied : Kind::io,
-                    "set firewall rules: " + escape_controls(trim(first)));
+  return make_error(denied ? Kind::denied : Kind::io, what + ": " + escape_controls(trim(first)));
+}
+
+}  // namespace
+
+Result<void> apply_rules(const std::string& rules) {
+  TRY(run(rules, "set firewall rules"));
+  return {};
+}
+
+Result<std::string> list_rules() {
+  return run("list ruleset ip\nlist ruleset inet\n", "list firewall rules");
 }
 
 }  // namespace berth::network

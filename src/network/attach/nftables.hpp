@@ -11,4 +11,7 @@ namespace berth::network {
 /// Errors: io, with nft's first line; denied.  Source: libnftables(3)
 Result<void> apply_rules(const std::string& rules);
 
+/// All rules of this network namespace that IPv4 passes, as nft(8) lists them. Errors: io, denied.
+Result<std::string> list_rules();
+
 }  // namespace berth::network

@@ -3,8 +3,53 @@
 
 #include <gtest/gtest.h>
 
+#include "network/forward.hpp"
+
 namespace berth::network {
 namespace {
+
+constexpr const char* kDocker = R"(table ip filter {
+	chain DOCKER-USER {
+		counter packets 0 bytes 0 return
+	}
+
+	chain FORWARD {
+		type filter hook forward priority filter; policy drop;
+		counter packets 0 bytes 0 jump DOCKER-USER
+%s	}
+}
+table ip6 filter {
+	chain FORWARD {
+		type filter hook forward priority filter; policy drop;
+	}
+}
+table inet site {
+	chain pass {
+		type filter hook forward priority filter; policy accept;
+	}
+	chain in {
+		type filter hook input priority filter; policy drop;
+	}
+}
+)";
+
+std::string docker_with(const std::string& rules) {
+  std::string text = kDocker;
+  return text.replace(text.find("%s"), 2, rules);
+}
+
+TEST(DroppingChains, are_those_of_ipv4_that_do_not_let_the_bridge_pass) {
+  using Names = std::vector<std::string>;
+  std::string from = "\t\tiifname \"berth0\" counter packets 0 bytes 0 accept\n";
+  std::string to = "\t\toifname \"berth0\" counter packets 0 bytes 0 accept\n";
+  Names drops = {"ip filter FORWARD"};
+  EXPECT_EQ(dropping_chains(docker_with(""), "berth0"), drops);
+  EXPECT_EQ(dropping_chains(docker_with(from), "berth0"), drops);
+  EXPECT_EQ(dropping_chains(docker_with(from + to), "berth0"), Names());
+  EXPECT_EQ(dropping_chains(docker_with(from + to), "berth"), drops);
+  EXPECT_EQ(dropping_chains("", "berth0"), Names());
+  EXPECT_EQ(dropping_chains("table\nchain\n policy drop hook forward\n}", "berth0"), Names());
+}
 
 RuleInputs inputs_with(std::vector<Published> ports) {
   Lease lease;
