@@ -119,9 +119,10 @@ Result<Pruned> prune_containers(const Context& context, const PruneOptions& opti
 Result<Pruned> prune_volumes(const Context& context, const PruneOptions& options) {
   Sieve sieve = TRY(Sieve::make(options, {"label", "label!"}));
   Pruned pruned;
+  VolumeUsers users = TRY(list_volume_users(context));
   for (const VolumeRecord& volume : TRY(list_volumes(context))) {
     if (!sieve.fits(volume.labels, volume.created_ns)) continue;
-    if (!TRY(containers_of_volume(context, volume.name)).empty()) continue;
+    if (users.count(volume.name) > 0) continue;
     uint64_t bytes = volume_bytes(context, volume.name);
     auto removed = remove_volume(context, volume.name);
     if (!removed.ok() && stays(context, removed.error())) continue;
@@ -158,46 +159,6 @@ Result<Pruned> prune_images(const Context& context, const PruneOptions& options)
   }
   tell_prune(context, "image", pruned);
   return pruned;
-}
-
-Result<DiskUsage> disk_usage(const Context& context) {
-  DiskUsage usage;
-  image::Store store = TRY(open_store(context));
-  std::vector<std::string> damaged;
-  std::vector<image::Image> images = TRY(store.list(&damaged));
-  std::set<std::string> used = TRY(used_images(context));
-  std::set<std::string> counted;
-  std::set<std::string> needed;
-  for (const image::Image& image : images) {
-    bool active = used.contains(image.id.text());
-    ++usage.images.total;
-    if (active) ++usage.images.active;
-    for (const image::Layer& layer : image.layers) {
-      if (active) needed.insert(layer.diff_id.text());
-      if (counted.insert(layer.diff_id.text()).second) usage.images.bytes += layer.bytes;
-    }
-  }
-  usage.images.reclaimable = usage.images.bytes;
-  for (const auto& [layer, bytes] : layer_sizes(images)) {
-    if (needed.contains(layer)) usage.images.reclaimable -= bytes;
-  }
-  for (const ListedContainer& listed : TRY(all_containers(context))) {
-    bool active = is_alive(listed.summary.state);
-    uint64_t bytes = listed.size ? listed.size->written : 0;
-    ++usage.containers.total;
-    usage.containers.active += active ? 1 : 0;
-    usage.containers.bytes += bytes;
-    usage.containers.reclaimable += active ? 0 : bytes;
-  }
-  for (const VolumeRecord& volume : TRY(list_volumes(context))) {
-    bool active = !TRY(containers_of_volume(context, volume.name)).empty();
-    uint64_t bytes = volume_bytes(context, volume.name);
-    ++usage.volumes.total;
-    usage.volumes.active += active ? 1 : 0;
-    usage.volumes.bytes += bytes;
-    usage.volumes.reclaimable += active ? 0 : bytes;
-  }
-  return usage;
 }
 
 }  // namespace berth::engine

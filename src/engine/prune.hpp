@@ -33,19 +33,4 @@ Result<Pruned> prune_volumes(const Context& context, const PruneOptions& options
 /// "deleted: sha256:…".  Errors: as above.
 Result<Pruned> prune_images(const Context& context, const PruneOptions& options);
 
-/// How much of one kind of thing there is. Bytes of what several share count once.
-struct Usage {
-  uint64_t total = 0;
-  uint64_t active = 0;  ///< that containers use; of containers: that run
-  uint64_t bytes = 0;
-  uint64_t reclaimable = 0;  ///< bytes that a prune would give back
-};
-struct DiskUsage {
-  Usage images;
-  Usage containers;
-  Usage volumes;
-};
-/// Errors: io.
-Result<DiskUsage> disk_usage(const Context& context);
-
 }  // namespace berth::engine

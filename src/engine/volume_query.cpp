@@ -12,6 +12,8 @@ namespace berth::engine {
 Result<std::vector<VolumeRecord>> query_volumes(const Context& context, const Filters& filters) {
   TRY(filters.check_keys({"dangling", "driver", "label", "name"}));
   auto dangling = TRY(filters.flag("dangling"));
+  VolumeUsers users;
+  if (dangling) users = TRY(list_volume_users(context));
   std::vector<VolumeRecord> found;
   for (VolumeRecord& volume : TRY(list_volumes(context))) {
     auto is_driver = [&](const std::string& driver) { return driver == volume.driver; };
@@ -20,10 +22,7 @@ Result<std::vector<VolumeRecord>> query_volumes(const Context& context, const Fi
     };
     if (!filters.fits("driver", is_driver) || !filters.fits("name", is_name)) continue;
     if (!filters.fits_labels(volume.labels)) continue;
-    if (dangling) {
-      bool unused = TRY(containers_of_volume(context, volume.name)).empty();
-      if (unused != *dangling) continue;
-    }
+    if (dangling && (users.count(volume.name) == 0) != *dangling) continue;
     found.push_back(std::move(volume));
   }
   std::sort(found.begin(), found.end(),

@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <array>
+#include <set>
 
 #include "base/text.hpp"
 #include "engine/container_directory.hpp"
@@ -91,6 +91,16 @@ void remove_anonymous(const Context& context, const Pick& is_to_go) {
     auto removed = remove_volume(context, name);
     if (!removed.ok()) context.log.debug(to_line(removed.error()) + ", ignoring");
   }
+}
+
+/// The configuration that container `id` was last given; nothing where it cannot be read.
+std::optional<std::string> config_of(const Paths& paths, const std::string& id) {
+  for (Lifetime lifetime : {Lifetime::kept, Lifetime::removed}) {
+    std::string bundle = container_files(paths, id, lifetime) + "/" + std::string(kBundleDirectory);
+    auto config = sys::read_file_if_exists(sys::cwd(), bundle + "/config.json", kMaxConfig);
+    if (config.ok() && *config) return std::move(*config);
+  }
+  return std::nullopt;
 }
 
 bool is_taken(const RunRequest& request, const std::string& destination) {
@@ -219,18 +229,33 @@ Result<std::vector<VolumeRecord>> list_volumes(const Context& context) {
 }
 
 Result<std::vector<std::string>> containers_with(const Paths& paths, const std::string& needle) {
-  static constexpr std::array kLifetimes = {Lifetime::kept, Lifetime::removed};
   std::vector<std::string> out;
   for (std::string& id : TRY(container_ids(paths.root))) {
-    bool without = std::any_of(kLifetimes.begin(), kLifetimes.end(), [&](Lifetime lifetime) {
-      std::string bundle =
-          container_files(paths, id, lifetime) + "/" + std::string(kBundleDirectory);
-      auto config = sys::read_file_if_exists(sys::cwd(), bundle + "/config.json", kMaxConfig);
-      return config.ok() && *config && (*config)->find(needle) == std::string::npos;
-    });
-    if (!without) out.push_back(std::move(id));
+    auto config = config_of(paths, id);
+    if (!config || config->find(needle) != std::string::npos) out.push_back(std::move(id));
   }
   return out;
+}
+
+Result<VolumeUsers> list_volume_users(const Context& context) {
+  const std::string before = "/volumes/";
+  const std::string after = std::string("/") + kData;
+  VolumeUsers users;
+  for (const std::string& id : TRY(container_ids(context.paths.root))) {
+    auto config = config_of(context.paths, id);
+    if (!config) ++users.unreadable;
+    std::set<std::string> mounted;
+    for (size_t at = config ? config->find(before) : std::string::npos; at != std::string::npos;
+         at = config->find(before, at + 1)) {
+      size_t name = at + before.size();
+      size_t end = std::min(config->find('/', name), config->size());
+      if (config->compare(end, after.size(), after) == 0) {
+        mounted.insert(config->substr(name, end - name));
+      }
+    }
+    for (const std::string& volume : mounted) ++users.known[volume];
+  }
+  return users;
 }
 
 Result<std::vector<std::string>> containers_of_volume(const Context& context,

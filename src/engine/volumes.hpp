@@ -55,6 +55,18 @@ Result<std::vector<VolumeRecord>> list_volumes(const Context& context);
 Result<std::vector<std::string>> containers_of_volume(const Context& context,
                                                       const std::string& name);
 
+/// The same of all volumes, in one pass over the containers.
+struct VolumeUsers {
+  std::map<std::string, uint64_t> known;  ///< how many containers mount the volume of a name
+  uint64_t unreadable = 0;  ///< containers that may mount any: one that is being made is such
+  uint64_t count(const std::string& volume) const {
+    auto found = known.find(volume);
+    return unreadable + (found == known.end() ? 0 : found->second);
+  }
+};
+/// Errors: io.
+Result<VolumeUsers> list_volume_users(const Context& context);
+
 /// Errors: not_found ("no such volume"), busy (a container mounts it; docker's words with the ids).
 Result<void> remove_volume(const Context& context, const std::string& name);
 

@@ -2,8 +2,11 @@
 """volume create, ls, inspect, rm, prune; container, image and system prune; system df."""
 
 import json
+import re
 
 import pytest
+
+from support import images
 
 
 @pytest.fixture(autouse=True)
@@ -108,3 +111,47 @@ def test_system_df_and_prune_count_the_same(berth, image):
     assert rows == "Images|0|0\nContainers|0|0\nLocal Volumes|0|0\nBuild Cache|0|0\n"
     assert berth.ok("system", "df").splitlines()[0].split() == [
         "TYPE", "TOTAL", "ACTIVE", "SIZE", "RECLAIMABLE"]
+
+
+def test_system_df_shows_each_image_container_and_volume(berth, image, push):
+    base = images.busybox_layer()
+    sail = images.layer([images.file("sail", b"x" * 5000)])
+    for name, layers in (("hull:1", [base, sail]), ("hull:2", [base])):
+        reference = push(images.build(layers, config={"Cmd": ["true"]}))
+        berth.ok("pull", "--quiet", reference)
+        berth.ok("tag", reference, name)
+        berth.ok("rmi", reference)
+    berth.ok("rmi", image)
+    berth.ok("run", "--name", "idle", "-v", "cargo:/hold", "hull:1", "sh", "-c",
+             "echo 1234567 > /hold/load; echo 123 > /own")
+    berth.ok("volume", "create", "spare")
+    parts = berth.ok("system", "df", "-v").split("\n\n")
+    tables = dict(zip(parts[0::2], (part.splitlines() for part in parts[1::2])))
+    titles = {name.strip().split(":")[0]: re.split(r"  +", table[0].strip())
+              for name, table in tables.items()}
+    assert titles == {
+        "Images space usage": ["REPOSITORY", "TAG", "IMAGE ID", "CREATED", "SIZE", "SHARED SIZE",
+                               "UNIQUE SIZE", "CONTAINERS"],
+        "Containers space usage": ["CONTAINER ID", "IMAGE", "COMMAND", "LOCAL VOLUMES", "SIZE",
+                                   "CREATED", "STATUS", "NAMES"],
+        "Local Volumes space usage": ["VOLUME NAME", "LINKS", "SIZE"],
+        "Build cache usage": ["CACHE ID", "CACHE TYPE", "SIZE", "CREATED", "LAST USED", "USAGE",
+                              "SHARED"]}
+    rows = {re.split(r"  +", row)[0]: re.split(r"  +", row)
+            for row in tables["Local Volumes space usage:"][1:]}
+    assert rows == {"cargo": ["cargo", "1", "8B"], "spare": ["spare", "0", "0B"]}
+
+    all_ = json.loads(berth.ok("system", "df", "-v", "--format", "json"))
+    assert all_ == json.loads(berth.ok("system", "df", "-v", "--format", "{{json .}}"))
+    by_tag = {row["Tag"]: row for row in all_["Images"]}
+    assert by_tag["1"]["UniqueSize"] == "5kB" and by_tag["2"]["UniqueSize"] == "0B"
+    assert by_tag["1"]["SharedSize"] == by_tag["2"]["SharedSize"] == by_tag["2"]["Size"]
+    assert (by_tag["1"]["Containers"], by_tag["2"]["Containers"]) == ("1", "0")
+    [idle] = all_["Containers"]
+    assert idle["Names"] == "idle" and idle["LocalVolumes"] == "1" and len(idle["ID"]) == 64
+    assert idle["Size"].startswith("4B (virtual ")
+    assert {volume["Name"] for volume in all_["Volumes"]} == {"cargo", "spare"}
+    assert all_["BuildCache"] == []
+    assert berth.ok("system", "df", "-v", "--format",
+                    "{{range .Images}}{{.Tag}} {{end}}").split() in (["1", "2"], ["2", "1"])
+    assert berth.fail("system", "df", "-v", "--format", "nonsense", status=1)

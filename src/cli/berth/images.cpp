@@ -2,7 +2,7 @@
 #include "base/text.hpp"
 #include "cli/berth/common.hpp"
 #include "cli/berth/container_words.hpp"
-#include "cli/template/listing.hpp"
+#include "cli/berth/list_rows.hpp"
 #include "engine/image_query.hpp"
 
 namespace berth::cli {
@@ -28,22 +28,8 @@ FlagTable flags(Options& o) {
   };
 }
 
-constexpr ListField kFields[] = {
-    {"Containers", "CONTAINERS"},
-    {"CreatedAt", "CREATED AT"},
-    {"CreatedSince", "CREATED"},
-    {"Digest", "DIGEST"},
-    {"ID", "IMAGE ID"},
-    {"Repository", "REPOSITORY"},
-    {"SharedSize", "SHARED SIZE"},
-    {"Size", "SIZE"},
-    {"Tag", "TAG"},
-    {"UniqueSize", "UNIQUE SIZE"},
-    {"VirtualSize", "SIZE"},
-};
-
 constexpr ListKind kImages{
-    .fields = kFields,
+    .fields = kImageFields,
     .table = "{{.Repository}}\t{{.Tag}}\t{{.ID}}\t{{.CreatedSince}}\t{{.Size}}",
     .raw =
         "repository: {{.Repository}}\ntag: {{.Tag}}\nimage_id: {{.ID}}\n"
@@ -52,22 +38,13 @@ constexpr ListKind kImages{
 };
 
 constexpr ListKind kImagesWithDigests{
-    .fields = kFields,
+    .fields = kImageFields,
     .table = "{{.Repository}}\t{{.Tag}}\t{{.Digest}}\t{{.ID}}\t{{.CreatedSince}}\t{{.Size}}",
     .raw =
         "repository: {{.Repository}}\ntag: {{.Tag}}\ndigest: {{.Digest}}\nimage_id: {{.ID}}\n"
         "created_at: {{.CreatedAt}}\nvirtual_size: {{.Size}}\n",
     .raw_quiet = "image_id: {{.ID}}",
 };
-
-ListRow row_of(const engine::ImageSummary& image, const Options& o) {
-  const std::string size = human_bytes(image.size);
-  // What several images share is not counted here, as docker does not: 'berth system df -v' does.
-  return {{"N/A", zoned_time(image.created_at), ago(image.created_at),
-           image.digest.empty() ? "<none>" : image.digest,
-           shown_id(image.id, o.no_trunc ? Ids::whole : Ids::shortened), image.repository, "N/A",
-           size, image.tag, "N/A", size}};
-}
 
 Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
   Listing listing = TRY(Listing::make(o.digests ? kImagesWithDigests : kImages,
@@ -78,7 +55,7 @@ Result<int> run(Session& session, const Options& o, std::vector<std::string> arg
   query.now = std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count();
   std::vector<ListRow> rows;
   for (const auto& image : TRY(engine::query_images(session.context, query))) {
-    rows.push_back(row_of(image, o));
+    rows.push_back(image_row(image, o.no_trunc ? Ids::whole : Ids::shortened));
   }
   print(session, TRY(listing.text(rows)));
   return 0;

@@ -2,9 +2,8 @@
 #include "base/text.hpp"
 #include "cli/berth/common.hpp"
 #include "cli/berth/container_words.hpp"
-#include "cli/template/listing.hpp"
+#include "cli/berth/list_rows.hpp"
 #include "engine/container_query.hpp"
-#include "engine/images.hpp"
 
 namespace berth::cli {
 namespace {
@@ -33,26 +32,8 @@ FlagTable flags(Options& o) {
   };
 }
 
-constexpr ListField kFields[] = {
-    {"Command", "COMMAND"},
-    {"CreatedAt", "CREATED AT"},
-    {"HealthStatus", "HEALTH STATUS"},
-    {"ID", "CONTAINER ID"},
-    {"Image", "IMAGE"},
-    {"Labels", "LABELS"},
-    {"LocalVolumes", "LOCAL VOLUMES"},
-    {"Mounts", "MOUNTS"},
-    {"Names", "NAMES"},
-    {"Networks", "NETWORKS"},
-    {"Ports", "PORTS"},
-    {"RunningFor", "CREATED"},
-    {"Size", "SIZE"},
-    {"State", "STATE"},
-    {"Status", "STATUS"},
-};
-
 constexpr ListKind kContainers{
-    .fields = kFields,
+    .fields = kContainerFields,
     .table =
         "{{.ID}}\t{{.Image}}\t{{.Command}}\t{{.RunningFor}}\t{{.Status}}\t{{.Ports}}\t"
         "{{.Names}}",
@@ -65,7 +46,7 @@ constexpr ListKind kContainers{
 };
 
 constexpr ListKind kContainersWithSize{
-    .fields = kFields,
+    .fields = kContainerFields,
     .table =
         "{{.ID}}\t{{.Image}}\t{{.Command}}\t{{.RunningFor}}\t{{.Status}}\t{{.Ports}}\t"
         "{{.Names}}\t{{.Size}}",
@@ -76,27 +57,6 @@ constexpr ListKind kContainersWithSize{
     .raw_quiet = "container_id: {{.ID}}",
     .labels = true,
 };
-
-std::string volume_count(const std::vector<engine::MountSummary>& mounts) {
-  size_t count = 0;
-  for (const engine::MountSummary& mount : mounts) count += mount.type == "volume" ? 1 : 0;
-  return std::to_string(count);
-}
-
-ListRow row_of(const engine::ListedContainer& container, const Options& o, Now now) {
-  const engine::ContainerSummary& c = container.summary;
-  const engine::ContainerDetails& details = container.details;
-  const Text text = o.no_trunc ? Text::whole : Text::shortened;
-  Labels labels(details.labels.begin(), details.labels.end());
-  const bool runs = engine::is_alive(c.state);
-  return {{command_words(c.command, text), zoned_time(c.created_at), container.health,
-           shown_id(c.id, o.no_trunc ? Ids::whole : Ids::shortened), engine::familiar(c.image),
-           labels_text(labels), volume_count(details.mounts), mount_words(details.mounts, text),
-           c.name, join(details.networks, ","), runs ? port_words(details.ports) : "",
-           ago(c.created_at), container.size ? size_words(*container.size) : "0B",
-           std::string(engine::container_state_name(c.state)), status_words(container, now)},
-          std::move(labels)};
-}
 
 bool needs_details(const Listing& listing) {
   for (std::string_view field : {"Labels", "Label", "Mounts", "LocalVolumes", "Networks"}) {
@@ -119,7 +79,7 @@ Result<int> run(Session& session, const Options& o, std::vector<std::string>) {
   std::vector<ListRow> rows;
   const Now now = std::chrono::system_clock::now();
   for (const auto& container : TRY(engine::query_containers(session.context, query))) {
-    rows.push_back(row_of(container, o, now));
+    rows.push_back(container_row(container, o.no_trunc ? Text::whole : Text::shortened, now));
   }
   print(session, TRY(listing.text(rows)));
   return 0;

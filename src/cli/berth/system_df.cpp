@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/text.hpp"
 #include "cli/berth/common.hpp"
-#include "cli/template/listing.hpp"
-#include "engine/prune.hpp"
+#include "cli/berth/document_format.hpp"
+#include "cli/berth/list_rows.hpp"
 
 namespace berth::cli {
 namespace {
 
 struct Options {
   std::string format;
+  bool verbose = false;
 };
 
 FlagTable flags(Options& o) {
-  return {template_flag(o.format)};
+  return {
+      template_flag(o.format),
+      {"verbose", 'v', "", "Show each image, container and volume", &o.verbose},
+  };
 }
 
 constexpr ListField kFields[] = {{"Active", "ACTIVE"},
@@ -26,7 +30,7 @@ constexpr ListKind kUsage{
     .quiet = "{{.Type}}",
 };
 
-ListRow row_of(std::string_view type, const engine::Usage& usage) {
+ListRow row_of(std::string_view type, const engine::KindUsage& usage) {
   std::string reclaimable = human_bytes(usage.reclaimable);
   if (usage.bytes > 0) {
     reclaimable += " (" + std::to_string(usage.reclaimable * 100 / usage.bytes) + "%)";
@@ -35,7 +39,86 @@ ListRow row_of(std::string_view type, const engine::Usage& usage) {
            std::to_string(usage.total), std::string(type)}};
 }
 
+constexpr ListKind kEachImage{
+    .fields = kImageFields,
+    .table =
+        "{{.Repository}}\t{{.Tag}}\t{{.ID}}\t{{.CreatedSince}}\t{{.Size}}\t{{.SharedSize}}\t"
+        "{{.UniqueSize}}\t{{.Containers}}",
+};
+constexpr ListKind kEachContainer{
+    .fields = kContainerFields,
+    .table =
+        "{{.ID}}\t{{.Image}}\t{{.Command}}\t{{.LocalVolumes}}\t{{.Size}}\t{{.RunningFor}}\t"
+        "{{.Status}}\t{{.Names}}",
+};
+constexpr ListKind kEachVolume{
+    .fields = kVolumeFields,
+    .table = "{{.Name}}\t{{.Links}}\t{{.Size}}",
+};
+constexpr ListField kCacheFields[] = {{"CacheType", "CACHE TYPE"}, {"CreatedSince", "CREATED"},
+                                      {"ID", "CACHE ID"},          {"LastUsedSince", "LAST USED"},
+                                      {"Shared", "SHARED"},        {"Size", "SIZE"},
+                                      {"UsageCount", "USAGE"}};
+constexpr ListKind kEachCache{
+    .fields = kCacheFields,
+    .table =
+        "{{.ID}}\t{{.CacheType}}\t{{.Size}}\t{{.CreatedSince}}\t{{.LastUsedSince}}\t"
+        "{{.UsageCount}}\t{{.Shared}}",
+};
+
+struct Part {
+  std::string_view name;   ///< of the member of JSON
+  std::string_view title;  ///< above the table
+  const ListKind& kind;
+  std::vector<ListRow> rows;
+};
+
+std::vector<Part> parts_of(const Session& session, const engine::DiskUsage& usage, Text text) {
+  std::vector<Part> parts = {{"Images", "Images space usage:\n\n", kEachImage, {}},
+                             {"Containers", "\nContainers space usage:\n\n", kEachContainer, {}},
+                             {"Volumes", "\nLocal Volumes space usage:\n\n", kEachVolume, {}},
+                             {"BuildCache", "\nBuild cache usage: 0B\n\n", kEachCache, {}}};
+  const Now now = std::chrono::system_clock::now();
+  const Ids ids = text == Text::whole ? Ids::whole : Ids::shortened;
+  for (const auto& image : usage.each_image) parts[0].rows.push_back(image_row(image, ids));
+  for (const auto& container : usage.each_container) {
+    parts[1].rows.push_back(container_row(container, text, now));
+  }
+  for (const auto& volume : usage.each_volume) {
+    parts[2].rows.push_back(volume_row(session, volume));
+  }
+  return parts;
+}
+
+/// Four tables, or one document.
+Result<std::string> each(const Session& session, const Options& o) {
+  const bool tables = o.format.empty() || o.format == "table";
+  std::optional<DocumentFormat> format;
+  if (!tables) format = TRY(DocumentFormat::make(o.format));
+  engine::DiskUsage usage = TRY(engine::disk_usage(session.context));
+  std::string text;
+  json::Object document;
+  for (const Part& part : parts_of(session, usage, tables ? Text::shortened : Text::whole)) {
+    if (tables) {
+      Listing listing = TRY(Listing::make(part.kind, {}));
+      std::string table = TRY(listing.text(part.rows));
+      text += std::string(part.title) + table;
+      continue;
+    }
+    json::Array rows;
+    for (const ListRow& row : part.rows) rows.push_back(to_value(part.kind, row));
+    document.emplace_back(part.name, std::move(rows));
+  }
+  if (tables) return text;
+  text = TRY(format->text(document));
+  return text + "\n";
+}
+
 Result<int> run(Session& session, const Options& o, std::vector<std::string>) {
+  if (o.verbose) {
+    print(session, TRY(each(session, o)));
+    return 0;
+  }
   Listing listing = TRY(Listing::make(kUsage, {.text = o.format}));
   engine::DiskUsage usage = TRY(engine::disk_usage(session.context));
   // Nothing is built here, so nothing is cached; scripts count four lines.

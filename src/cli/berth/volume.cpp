@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/text.hpp"
 #include "cli/berth/common.hpp"
-#include "cli/template/listing.hpp"
+#include "cli/berth/list_rows.hpp"
 #include "engine/volume_query.hpp"
 
 namespace berth::cli {
@@ -65,12 +65,8 @@ FlagTable list_flags(ListOptions& o) {
   };
 }
 
-constexpr ListField kFields[] = {
-    {"Driver", "DRIVER"},    {"Labels", "LABELS"}, {"Links", "LINKS"}, {"Mountpoint", "MOUNTPOINT"},
-    {"Name", "VOLUME NAME"}, {"Scope", "SCOPE"},   {"Size", "SIZE"},
-};
 constexpr ListKind kVolumes{
-    .fields = kFields,
+    .fields = kVolumeFields,
     .table = "{{.Driver}}\t{{.Name}}",
     .quiet = "{{.Name}}",
     .raw = "name: {{.Name}}\ndriver: {{.Driver}}\n",
@@ -82,11 +78,7 @@ Result<int> list(Session& session, const ListOptions& o, std::vector<std::string
   std::vector<ListRow> rows;
   engine::Filters filters(o.filters);
   for (const auto& volume : TRY(engine::query_volumes(session.context, filters))) {
-    Labels labels(volume.labels.begin(), volume.labels.end());
-    rows.push_back({{volume.driver, labels_text(labels), "N/A",
-                     engine::volume_data(session.context.paths.root, volume.name), volume.name,
-                     "local", "N/A"},
-                    labels});
+    rows.push_back(volume_row(session, volume));
   }
   print(session, TRY(listing.text(rows)));
   return 0;

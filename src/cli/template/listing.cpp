@@ -60,6 +60,10 @@ std::string label_of(const ListRow& row, std::string_view key) {
 
 }  // namespace
 
+json::Value to_value(const ListKind& kind, const ListRow& row) {
+  return to_value(kind, row, Controls::kept);
+}
+
 std::string labels_text(const Labels& labels) {
   std::string text;
   for (const auto& [name, value] : labels) text += (text.empty() ? "" : ",") + name + "=" + value;

@@ -43,6 +43,9 @@ struct ListFormat {
   bool quiet = false;  ///< -q: a format of one's own is stronger
 };
 
+/// The row as JSON prints it.
+json::Value to_value(const ListKind& kind, const ListRow& row);
+
 /// "a=1,b=2"
 std::string labels_text(const Labels& labels);
 
