@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/images.hpp"
 
+#include <algorithm>
+
 #include "base/text.hpp"
 #include "engine/container_document.hpp"
 #include "engine/events.hpp"
@@ -101,6 +103,28 @@ Result<std::vector<ImageSummary>> list_images(const Context& context) {
   }
   for (const std::string& text : damaged) context.log.warn(text + ", ignoring");
   return summaries;
+}
+
+Result<std::vector<std::string>> tags_of(const Context& context, std::string_view repository) {
+  image::Reference wanted = TRY(image::Reference::parse(repository));
+  if (repository.find_first_of(":@", repository.rfind('/') + 1) != repository.npos) {
+    return make_error(Kind::usage, "tag can't be used with --all-tags/-a");
+  }
+  image::Store store = TRY(open_store(context));
+  std::vector<std::string> damaged;
+  std::vector<std::string> references;
+  for (const image::Image& image : TRY(store.list(&damaged))) {
+    for (const image::Reference& reference : image.references) {
+      bool same = reference.registry() == wanted.registry() &&
+                  reference.repository() == wanted.repository();
+      if (same && !reference.tag().empty()) references.push_back(reference.familiar());
+    }
+  }
+  std::sort(references.begin(), references.end());
+  if (!references.empty()) return references;
+  return make_error(Kind::not_found,
+                    "An image does not exist locally with the tag: " + wanted.familiar_name(),
+                    "berth images");
 }
 
 Result<RemovedImage> remove_image(const Context& context, std::string_view reference,

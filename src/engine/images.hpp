@@ -27,6 +27,10 @@ struct ImageSummary {
 /// Newest first.  Errors: io, corrupt.
 Result<std::vector<ImageSummary>> list_images(const Context& context);
 
+/// The references, by tag, that images of the store have in `repository`: "me/tool" → "me/tool:1",
+/// "me/tool:2".  Errors: usage (a tag or a digest), not_found (there is none), io.
+Result<std::vector<std::string>> tags_of(const Context& context, std::string_view repository);
+
 struct RemovedImage {
   std::vector<std::string> untagged;  ///< references
   std::vector<std::string> deleted;   ///< "sha256:…" of image and layers

@@ -34,6 +34,24 @@ def test_ends_a_pull_as_docker_does(berth, push, image):
     assert berth.ok("pull", "-q", reference) == f"{image.digest}\n"
 
 
+def test_all_tags_of_a_repository_are_pushed(berth, push, image, start_registry):
+    reference = push(image)
+    berth.ok("pull", "-q", reference)
+    repository = f"{start_registry().address}/fleet/tug"
+    for name in (f"{repository}:1", f"{repository}:2", f"{repository}-boat:1"):
+        berth.ok("tag", reference, name)
+    assert berth.ok("push", "-q", "-a", repository).splitlines() == [
+        f"{repository}:1", f"{repository}:2"]
+    assert [line.split(": ")[0] for line in berth.ok("push", "--all-tags", repository).splitlines()
+            if "digest: " in line] == ["1", "2"]
+    berth.ok("rmi", f"{repository}:1", f"{repository}:2")
+    assert berth.ok("pull", "-q", f"{repository}:2") == f"{image.digest}\n"
+    assert berth.fail("push", "-a", f"{repository}:2", status=1) == (
+        "berth: tag can't be used with --all-tags/-a")
+    assert berth.fail("push", "-a", f"{repository}x", status=1).startswith(
+        f"berth: An image does not exist locally with the tag: {repository}x")
+
+
 def test_a_bad_pull_is_one_line_and_nothing_else(berth, push, image, listing):
     berth.ok("pull", push(images.build([images.layer([images.file("kept", "kept\n")])])))
     before = listing()

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/berth/common.hpp"
+#include "engine/images.hpp"
 
 namespace berth::cli {
 namespace {
 
 struct Options {
   image::PushRequest request;
+  bool all_tags = false;
 };
 
 FlagTable flags(Options& o) {
-  FlagTable table{{"quiet", 'q', "", "Print the reference alone", &o.request.quiet}};
+  FlagTable table{{"all-tags", 'a', "", "Push all tags of the repository", &o.all_tags},
+                  {"quiet", 'q', "", "Print the reference alone", &o.request.quiet}};
   add_registry_flags(table, o.request.access);
   return table;
 }
@@ -22,18 +25,25 @@ std::string tag_of(std::string_view reference) {
   return std::string(name.substr(colon + 1));
 }
 
-Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
+Result<void> push(Session& session, const Options& o, const std::string& reference) {
   image::PushRequest request = o.request;
-  request.reference = arguments[0];
+  request.reference = reference;
   image::TransferResult pushed =
       TRY(transfer_shown(session, request, Stream::out, Direction::push, request.quiet));
   if (request.quiet) {
     print(session, pushed.reference + "\n");
-    return 0;
+    return {};
   }
   std::string tag = tag_of(pushed.reference);
   print(session, (tag.empty() ? "" : tag + ": ") + "digest: " + pushed.digest +
                      " size: " + std::to_string(pushed.size) + "\n");
+  return {};
+}
+
+Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
+  std::vector<std::string> references = {arguments[0]};
+  if (o.all_tags) references = TRY(engine::tags_of(session.context, arguments[0]));
+  for (const std::string& reference : references) TRY(push(session, o, reference));
   return 0;
 }
 
