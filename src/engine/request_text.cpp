@@ -172,6 +172,24 @@ Result<std::string> parse_dns(std::string_view text) {
   return std::string(word);
 }
 
+Result<std::string> parse_domain(std::string_view text) {
+  std::string_view word = trim(text);
+  bool good = !word.empty() && word.size() <= 255;
+  for (char c : word) {
+    good = good && ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                    c == '-' || c == '_' || c == '.');
+  }
+  if (!good) return wrong(escape_controls(text) + " is not a valid domain");
+  return std::string(word);
+}
+
+Result<std::string> parse_dns_option(std::string_view text) {
+  if (trim(text).empty() || escape_controls(text) != text) {
+    return wrong(escape_controls(text) + " is not an option of resolv.conf");
+  }
+  return std::string(text);
+}
+
 Result<std::string> parse_expose(std::string_view text) {
   auto invalid = wrong("invalid range format for --expose: expected PORT[-PORT][/tcp|udp|sctp]");
   size_t slash = text.find('/');

@@ -32,6 +32,12 @@ Result<std::string> parse_add_host(std::string_view text);
 /// An address of a name server.
 Result<std::string> parse_dns(std::string_view text);
 
+/// A domain for resolv.conf and hosts: letters, digits, '-', '_' and '.', so that it stays one word
+/// of its line.
+Result<std::string> parse_domain(std::string_view text);
+/// An option for resolv.conf, on one line: "ndots:2".
+Result<std::string> parse_dns_option(std::string_view text);
+
 /// "80", "80/udp", "3000-3010" with a protocol, "80/tcp" where none is named.
 Result<std::string> parse_expose(std::string_view text);
 

@@ -140,5 +140,19 @@ TEST(ParseLogOption, reads_rotation_and_refuses_the_rest) {
             "no log driver named 'syslog' is registered: expected json-file, local or none");
 }
 
+TEST(RequestText, what_goes_into_files_of_names_stays_one_word_of_one_line) {
+  EXPECT_EQ(*parse_domain("my_site.example.org"), "my_site.example.org");
+  EXPECT_EQ(*parse_domain("."), ".");
+  EXPECT_EQ(to_line(parse_domain("a\nnameserver 6.6.6.6").error()),
+            "a\\nnameserver 6.6.6.6 is not a valid domain");
+  for (const char* text : {"", " ", "a b", "a\tb", "a#b", "a\n"}) {
+    bool trimmed = std::string_view(text) == "a\n";
+    EXPECT_EQ(parse_domain(text).ok(), trimmed) << text;
+  }
+  EXPECT_EQ(*parse_dns_option("ndots:2"), "ndots:2");
+  EXPECT_FALSE(parse_dns_option("ndots:2\nnameserver 6.6.6.6").ok());
+  EXPECT_FALSE(parse_dns_option("").ok());
+}
+
 }  // namespace
 }  // namespace berth::engine
