@@ -41,11 +41,13 @@ void end_helper(const Lease& lease) {
   auto handle = sys::open_pidfd(lease.helper->pid);
   // Looked at after the handle is ours: it may have been another process's number by then.
   if (!handle.ok() || !lives(*lease.helper)) return;
+  sys::Process helper(lease.helper->pid, std::move(*handle));
   for (int signal : {SIGTERM, SIGKILL}) {
-    ignore(sys::send_signal(lease.helper->pid, signal));
-    auto ended = sys::await_end(*handle, std::chrono::seconds(1));
-    if (!ended.ok() || *ended) return;
+    ignore(helper.signal(signal));
+    auto ended = sys::await_end(helper.pidfd(), std::chrono::seconds(1));
+    if (!ended.ok() || *ended) break;
   }
+  helper.release();  // not a child of ours
 }
 
 Result<Leases> Leases::open(const std::string& directory) {
