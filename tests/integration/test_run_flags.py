@@ -158,7 +158,7 @@ def test_a_parameter_of_the_host_is_refused(berth, busybox):
 
 
 def test_names_and_servers_are_added_to_its_files(shell):
-    assert shell("grep db /etc/hosts", "--add-host", "db:10.0.0.9") == "10.0.0.9\tdb\n"
+    assert shell("grep -w db /etc/hosts", "--add-host", "db:10.0.0.9") == "10.0.0.9\tdb\n"
     out = shell("cat /etc/resolv.conf", "--dns", "10.0.0.2", "--dns-search", "example.org",
                 "--dns-option", "ndots:1")
     lines = [line for line in out.splitlines() if not line.startswith("#")]
