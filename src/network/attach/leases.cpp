@@ -10,7 +10,6 @@
 #include "json/fields.hpp"
 #include "sys/file.hpp"
 #include "sys/process.hpp"
-#include "sys/program.hpp"
 
 namespace berth::network {
 namespace {
