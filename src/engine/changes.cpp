@@ -24,25 +24,33 @@ constexpr int kMaxDepth = 400;
 /// A directory as the layers that it is merged from, highest first.
 using Merged = std::vector<sys::Fd>;
 
-Result<bool> has_mark(const sys::Fd& fd, std::string_view mark, std::string_view value) {
-  for (std::string_view space : {"trusted.overlay.", "user.overlay."}) {
-    auto found = TRY(sys::read_attribute(fd, std::string(space) + std::string(mark)));
-    if (found && (value.empty() || *found == value)) return true;
-  }
-  return false;
-}
+/// What overlay says by attributes. Those of the other kind are a program's inside.
+class Attributes {
+ public:
+  explicit Attributes(image::OverlayXattr kind)
+      : space_(std::string(image::overlay_xattr_name(kind)) + ".overlay.") {}
 
-Result<bool> is_opaque(const sys::Fd& directory) {
-  return has_mark(directory, "opaque", "y");
-}
+  Result<bool> opaque(const sys::Fd& directory) const {
+    auto found = TRY(sys::read_attribute(directory, space_ + "opaque"));
+    return found && *found == "y";
+  }
+  Result<bool> whiteout(const sys::Fd& file) const {
+    auto found = TRY(sys::read_attribute(file, space_ + "whiteout"));
+    return found.has_value();
+  }
+
+ private:
+  std::string space_;
+};
 
 /// A device 0:0, or an empty file that is marked.
-Result<bool> is_whiteout(const sys::Fd& layer, const std::string& name, const struct stat& status) {
+Result<bool> is_whiteout(const Attributes& attributes, const sys::Fd& layer,
+                         const std::string& name, const struct stat& status) {
   if (S_ISCHR(status.st_mode)) return status.st_rdev == makedev(0, 0);
   if (!S_ISREG(status.st_mode) || status.st_size != 0) return false;
   auto file = sys::open_at(layer, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
   if (!file.ok()) return false;
-  return has_mark(*file, "whiteout", "");
+  return attributes.whiteout(*file);
 }
 
 /// What the layers below show under a name.
@@ -51,19 +59,20 @@ struct Below {
   Merged directory;                   ///< of a directory
 };
 
-Result<Below> look_below(const Merged& layers, const std::string& name) {
+Result<Below> look_below(const Attributes& attributes, const Merged& layers,
+                         const std::string& name) {
   Below below;
   for (const sys::Fd& layer : layers) {
     auto status = TRY(sys::stat_entry(layer, name));
     if (!status) continue;
-    if (TRY(is_whiteout(layer, name, *status))) break;
+    if (TRY(is_whiteout(attributes, layer, name, *status))) break;
     if (!S_ISDIR(status->st_mode)) {
       if (!below.status) below.status = status;
       break;
     }
     if (!below.status) below.status = status;
     below.directory.push_back(TRY(sys::open_at(layer, name, kDirectory)));
-    if (TRY(is_opaque(below.directory.back()))) break;
+    if (TRY(attributes.opaque(below.directory.back()))) break;
   }
   return below;
 }
@@ -77,6 +86,7 @@ bool is_same_directory(const struct stat& a, const struct stat& b) {
 
 class Walk {
  public:
+  explicit Walk(image::OverlayXattr kind) : attributes_(kind) {}
   Result<void> directory(const sys::Fd& upper, const Merged& lower, const Merged& hidden,
                          const std::string& path, int depth);
   std::vector<PathChange> changes;
@@ -86,6 +96,7 @@ class Walk {
   Result<void> entry(const sys::Fd& upper, const Merged& lower, const Merged& hidden,
                      const std::string& parent, const std::string& name, int depth);
 
+  Attributes attributes_;
   std::set<std::string> told_;  ///< directories that are in `changes`
 };
 
@@ -102,8 +113,8 @@ Result<void> Walk::entry(const sys::Fd& upper, const Merged& lower, const Merged
   auto status = TRY(sys::stat_entry(upper, name));
   if (!status) return {};
   std::string path = parent + "/" + name;
-  Below below = TRY(look_below(hidden.empty() ? lower : hidden, name));
-  if (TRY(is_whiteout(upper, name, *status))) {
+  Below below = TRY(look_below(attributes_, hidden.empty() ? lower : hidden, name));
+  if (TRY(is_whiteout(attributes_, upper, name, *status))) {
     if (below.status) record('D', parent, path);
     return {};
   }
@@ -118,7 +129,7 @@ Result<void> Walk::entry(const sys::Fd& upper, const Merged& lower, const Merged
                                                : Result<void>();
   }
   // In a directory that was replaced nothing below shows through.
-  bool opaque = !hidden.empty() || TRY(is_opaque(*opened));
+  bool opaque = !hidden.empty() || TRY(attributes_.opaque(*opened));
   bool was_directory = below.status && S_ISDIR(below.status->st_mode);
   bool same = was_directory && !opaque && is_same_directory(*below.status, *status);
   if (!same) {
@@ -147,7 +158,7 @@ Result<void> Walk::directory(const sys::Fd& upper, const Merged& lower, const Me
   names.insert(gone.begin(), gone.end());
   for (const std::string& name : names) {
     if (gone.contains(name)) {
-      if (TRY(look_below(hidden, name)).status) record('D', path, path + "/" + name);
+      if (TRY(look_below(attributes_, hidden, name)).status) record('D', path, path + "/" + name);
     } else {
       TRY(entry(upper, lower, hidden, path, name, depth));
     }
@@ -158,8 +169,9 @@ Result<void> Walk::directory(const sys::Fd& upper, const Merged& lower, const Me
 }  // namespace
 
 Result<std::vector<PathChange>> layer_changes(const sys::Fd& upper,
-                                              const std::vector<sys::Fd>& lower) {
-  Walk walk;
+                                              const std::vector<sys::Fd>& lower,
+                                              image::OverlayXattr kind) {
+  Walk walk(kind);
   TRY(walk.directory(upper, lower, {}, "", 1));
   return std::move(walk.changes);
 }
@@ -172,7 +184,9 @@ Result<std::vector<PathChange>> container_changes(const Context& context,
   for (const std::string& path : TRY(lower_layers(context, container))) {
     lower.push_back(TRY(sys::open_at(sys::cwd(), path, O_RDONLY | O_DIRECTORY)));
   }
-  return layer_changes(upper, lower);
+  bool root = context.identity == Identity::root;
+  return layer_changes(upper, lower,
+                       root ? image::OverlayXattr::trusted : image::OverlayXattr::user);
 }
 
 }  // namespace berth::engine

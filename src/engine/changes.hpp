@@ -7,6 +7,7 @@
 
 #include "base/result.hpp"
 #include "engine/context.hpp"
+#include "image/transfer_protocol.hpp"
 #include "sys/fd.hpp"
 
 namespace berth::engine {
@@ -25,9 +26,11 @@ Result<std::vector<PathChange>> container_changes(const Context& context,
 
 /// The same of an upper directory and the layers below it, highest first. All are foreign, and
 /// `upper` may change meanwhile: no link is followed.
+/// `kind`: which attributes are the overlay's own.
 /// Shape: at most 400 directories deep.
 /// Source: kernel overlayfs.rst "whiteouts and opaque directories".
 Result<std::vector<PathChange>> layer_changes(const sys::Fd& upper,
-                                              const std::vector<sys::Fd>& lower);
+                                              const std::vector<sys::Fd>& lower,
+                                              image::OverlayXattr kind);
 
 }  // namespace berth::engine

@@ -41,7 +41,7 @@ Result<image::TransferResult> commit_into(const image::CommitRequest& request,
   LayerPacker packer(staged.fd(), cancel);
   sys::Fd tree = TRY(open_input(request.tree));
   auto warn = [&events](const std::string& text) { events.warn(text); };
-  TRY(write_tree_tar(tree, {"", Marks::layer, warn}, packer));
+  TRY(write_tree_tar(tree, {"", Marks::layer, request.overlay_xattr, warn}, packer));
   Digest diff_id = TRY(packer.finish());
   oci::Descriptor layer = TRY(describe_layer(staged.fd()));
   TRY(delivery.publish_blob(std::move(staged), layer.digest));

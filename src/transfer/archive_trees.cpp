@@ -72,7 +72,7 @@ Result<image::TransferResult> archive(const image::ArchiveRequest& request, cons
   sys::Fd tree = TRY(open_input(request.tree));
   OutputFile output = TRY(OutputFile::open(request.output, 0600));
   FdSink sink(output.fd(), cancel);
-  TRY(write_tree_tar(tree, {request.name, Marks::plain, warn_through(events)}, sink));
+  TRY(write_tree_tar(tree, {request.name, Marks::plain, {}, warn_through(events)}, sink));
   TRY(output.finish());
   image::TransferResult result;
   result.size = sink.size();

@@ -200,11 +200,10 @@ class TreeTar {
     return says;
   }
 
-  static std::string_view overlay_mark(std::string_view key) {
-    for (std::string_view prefix : {"trusted.overlay.", "user.overlay."}) {
-      if (key.starts_with(prefix)) return key.substr(prefix.size());
-    }
-    return {};
+  /// The other kind's are an overlay's that was mounted inside of the container.
+  std::string_view overlay_mark(std::string_view key) const {
+    std::string prefix = std::string(image::overlay_xattr_name(options_.overlay)) + ".overlay.";
+    return key.starts_with(prefix) ? key.substr(prefix.size()) : std::string_view();
   }
 
   Result<void> add_directory(const sys::Fd& found, const struct stat& status,

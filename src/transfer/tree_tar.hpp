@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/result.hpp"
+#include "image/transfer_protocol.hpp"
 #include "sys/fd.hpp"
 #include "transfer/outer_archive.hpp"
 
@@ -17,7 +18,8 @@ enum class Marks { plain, layer };
 struct TreeTarOptions {
   std::string name;  ///< of the first member; empty: what is in the directory, without itself
   Marks marks = Marks::plain;
-  std::function<void(const std::string&)> on_warning;  ///< called a few times at most
+  image::OverlayXattr overlay = image::OverlayXattr::trusted;  ///< whose marks count
+  std::function<void(const std::string&)> on_warning;          ///< called a few times at most
 };
 
 /// Writes what `tree` (O_PATH) is open at, and all that is below it, as a pax tar in sorted order:

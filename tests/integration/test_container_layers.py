@@ -2,6 +2,7 @@
 """What a container wrote: diff, and commit, which makes an image of it."""
 
 import json
+import os
 
 import pytest
 
@@ -101,3 +102,16 @@ def test_commit_of_a_running_container_lets_it_go_on(berth, image):
     assert made.startswith("sha256:") and other.startswith("sha256:")
     berth.ok("rm", "-f", "live")
     berth.ok("rmi", "live:2", made)
+
+
+@pytest.mark.profiles("root")
+def test_marks_of_an_overlay_inside_of_the_container_are_its_own(berth, image):
+    """An engine in a container of root's keeps its layers with marks of users."""
+    berth.ok("run", "-d", "--name", "nest", image, "sh", "-c", "mkdir /in; sleep 600")
+    pid = berth.ok("inspect", "--format", "{{.State.Pid}}", "nest").strip()
+    for name in ("opaque", "redirect"):
+        os.setxattr(f"/proc/{pid}/root/bin", f"user.overlay.{name}", b"y")
+    assert "D /bin" not in berth.ok("diff", "nest")
+    berth.ok("commit", "nest", "nested")
+    assert berth.ok("run", "--rm", "nested", "echo", "there") == "there\n"
+    berth.ok("rm", "-f", "nest")
