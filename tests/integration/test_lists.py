@@ -219,3 +219,26 @@ def test_images_and_history_by_templates(store):
     steps = store.ok("history", "--format", "{{.ID}} {{.Size}}", CHILD).splitlines()
     assert len(steps) == 2 and steps[1].startswith("<missing> ")
     assert store.ok("history", "-H=false", CHILD).splitlines()[0].split()[1:3] == ["CREATED", "AT"]
+
+
+def test_the_usual_formats_are_those_of_dockers_configuration(fleet, work, profile):
+    config = work / "config.json"
+    config.write_text(json.dumps({"psFormat": "{{.Names}}!", "imagesFormat": "table {{.Tag}}",
+                                  "volumesFormat": "{{.Driver}}", "auths": {}}))
+    config.chmod(0o644)
+    env = {"DOCKER_CONFIG": str(work)}
+    fleet.ok("volume", "create", "hold")
+    assert fleet.ok("ps", env=env) == "tug!\n"
+    assert fleet.ok("volume", "ls", env=env) == "local\n"
+    assert fleet.ok("images", env=env).splitlines()[0] == "TAG"
+    # What is typed wins, and -q shows ids.
+    assert fleet.ok("ps", "--format", "{{.State}}", env=env) == "running\n"
+    assert fleet.ok("ps", "-q", env=env) == fleet.ok("ps", "-q")
+    assert fleet.ok("ps", "--format", "table", env=env).startswith("CONTAINER ID")
+    for text in ("{", '{"psFormat": 7}', "[]"):
+        config.write_text(text)
+        done = fleet.run("ps", env=env)
+        assert done.returncode == 0 and done.stdout.startswith("CONTAINER ID"), text
+        assert (f"berth: warning: {config}: " in done.stderr) == (text == "{"), done.stderr
+    config.write_text('{"psFormat": "{{.Nmae}}"}')
+    assert "Nmae" in fleet.fail("ps", env=env, status=1)

@@ -3,6 +3,7 @@
 
 #include <ctime>
 
+#include "engine/client_config.hpp"
 #include "engine/moment.hpp"
 
 namespace berth::cli {
@@ -36,6 +37,11 @@ Flag format_flag(std::string& target) {
 
 Flag template_flag(std::string& target) {
   return {"format", 0, "FORMAT", "table, json, or a template such as '{{.ID}}'", &target};
+}
+
+std::string format_or_usual(const Session& session, const std::string& given,
+                            std::string_view member) {
+  return given.empty() ? engine::client_config(session.context, member) : given;
 }
 
 Flag filter_flag(std::vector<engine::Filter>& target) {

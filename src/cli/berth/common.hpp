@@ -25,6 +25,10 @@ Flag format_flag(std::string& target);
 /// --format of what docker lists too (cli/template/listing.hpp).
 Flag template_flag(std::string& target);
 
+/// `given`, else what docker's configuration of the user has in `member` ("psFormat").
+std::string format_or_usual(const Session& session, const std::string& given,
+                            std::string_view member);
+
 /// --filter KEY=VALUE
 Flag filter_flag(std::vector<engine::Filter>& target);
 

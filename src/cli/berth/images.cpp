@@ -47,8 +47,11 @@ constexpr ListKind kImagesWithDigests{
 };
 
 Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
-  Listing listing = TRY(Listing::make(o.digests ? kImagesWithDigests : kImages,
-                                      {.text = o.format, .quiet = o.quiet}));
+  // -q shows ids, whatever the usual format is.
+  const std::string format =
+      o.quiet ? o.format : format_or_usual(session, o.format, "imagesFormat");
+  Listing listing = TRY(
+      Listing::make(o.digests ? kImagesWithDigests : kImages, {.text = format, .quiet = o.quiet}));
   engine::ImageQuery query;
   if (!arguments.empty()) query.repository = arguments[0];
   query.filters = engine::Filters(o.filters);

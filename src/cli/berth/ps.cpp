@@ -66,8 +66,10 @@ bool needs_details(const Listing& listing) {
 }
 
 Result<int> run(Session& session, const Options& o, std::vector<std::string>) {
+  // -q shows ids, whatever the usual format is.
+  const std::string format = o.quiet ? o.format : format_or_usual(session, o.format, "psFormat");
   Listing listing = TRY(Listing::make(o.size ? kContainersWithSize : kContainers,
-                                      {.text = o.format, .quiet = o.quiet}));
+                                      {.text = format, .quiet = o.quiet}));
   engine::ContainerQuery query{.all = o.all,
                                .newest = {},
                                .filters = engine::Filters(o.filters),

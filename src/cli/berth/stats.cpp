@@ -198,8 +198,9 @@ class Table {
 };
 
 Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
-  const Listing usual = TRY(Listing::make(kUse, {.text = o.format}));
-  const Listing with_gpus = TRY(Listing::make(kUseOfGpus, {.text = o.format}));
+  const std::string format = format_or_usual(session, o.format, "statsFormat");
+  const Listing usual = TRY(Listing::make(kUse, {.text = format}));
+  const Listing with_gpus = TRY(Listing::make(kUseOfGpus, {.text = format}));
   const bool asks =
       with_gpus.uses("GPUs") || with_gpus.uses("GPUPerc") || with_gpus.uses("GPUMemUsage");
   Table table(session, o, std::move(arguments));

@@ -74,7 +74,10 @@ constexpr ListKind kVolumes{
 };
 
 Result<int> list(Session& session, const ListOptions& o, std::vector<std::string>) {
-  Listing listing = TRY(Listing::make(kVolumes, {.text = o.format, .quiet = o.quiet}));
+  // -q shows ids, whatever the usual format is.
+  const std::string format =
+      o.quiet ? o.format : format_or_usual(session, o.format, "volumesFormat");
+  Listing listing = TRY(Listing::make(kVolumes, {.text = format, .quiet = o.quiet}));
   std::vector<ListRow> rows;
   engine::Filters filters(o.filters);
   for (const auto& volume : TRY(engine::query_volumes(session.context, filters))) {
