@@ -143,7 +143,8 @@ Finding keep_groups(const Facts& facts) {
                       " open to this user by the group " + first.group;
   if (!facts.host.all_ids) return ok(cause + ", which containers with a single id keep");
   return with(warning(cause + ", which containers with subordinate ids give up",
-                      "options nvidia NVreg_DeviceFileMode=0666 in /etc/modprobe.d"),
+                      "--group-add keep-groups, or options nvidia NVreg_DeviceFileMode=0666 in "
+                      "/etc/modprobe.d"),
               paths(by_group));
 }
 

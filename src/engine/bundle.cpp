@@ -83,8 +83,9 @@ Result<ContainerUser> choose_user(const Context& context, const RunRequest& requ
   std::string passwd = TRY(view.read_file("/etc/passwd", kMaxAccountFile)).value_or("");
   std::string group = TRY(view.read_file("/etc/group", kMaxAccountFile)).value_or("");
   ContainerUser user = TRY(resolve_user(wish, passwd, group));
-  TRY(add_groups(request.group_add, group, user));
-  if (context.identity == Identity::single && !request.group_add.empty()) {
+  bool added = !request.group_add.empty() && !keeps_groups(request);
+  if (added) TRY(add_groups(request.group_add, group, user));
+  if (context.identity == Identity::single && added) {
     return make_error(
         Kind::denied,
         "group " + quoted(request.group_add.front()) + ": this machine gave you one group id",

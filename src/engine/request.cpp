@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/request.hpp"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -106,6 +107,11 @@ void settle(RunRequest& request, const Environment& caller) {
       request.inherited.push_back(entry + "=" + std::string(*value));
     }
   }
+}
+
+bool keeps_groups(const RunRequest& request) {
+  const auto& groups = request.group_add;
+  return std::find(groups.begin(), groups.end(), "keep-groups") != groups.end();
 }
 
 Result<RunRequest> parse_run_request(std::string_view text) {

@@ -304,6 +304,9 @@ void fields(V& v, RunRequest& r) {
   v.strict();
 }
 
+/// "--group-add keep-groups": the caller's groups and no others.
+bool keeps_groups(const RunRequest& request);
+
 inline constexpr const char* kRequestFile = "request.json";
 
 enum class PullPolicy { missing, always, never };

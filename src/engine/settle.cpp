@@ -72,18 +72,18 @@ Result<void> check_health(const Health& health) {
   return {};
 }
 
-// What would change nothing, or only look like an error of the image's, is said here.
+// What would change nothing is said here.
 Result<void> check_not_built(const RunRequest& request) {
-  if (request.userns.kind == ModeKind::keep_id) {
-    return make_error(Kind::unsupported, "--userns keep-id is not supported",
-                      "without it: root inside a container of an ordinary user is that user");
-  }
-  for (const std::string& group : request.group_add) {
-    if (group != "keep-groups") continue;
-    return make_error(Kind::unsupported, "--group-add keep-groups is not supported",
-                      "name the groups, or give their devices by --device");
-  }
-  return {};
+  if (request.userns.kind != ModeKind::keep_id) return {};
+  return make_error(Kind::unsupported, "--userns keep-id is not supported",
+                    "without it: root inside a container of an ordinary user is that user");
+}
+
+Result<void> check_groups(const RunRequest& request) {
+  if (!keeps_groups(request) || request.group_add.size() == 1) return {};
+  return make_error(
+      Kind::usage,
+      "the '--group-add keep-groups' option is not allowed with any other --group-add options");
 }
 
 Result<std::string> namespace_path(const Context& context, const std::string& id,
@@ -122,6 +122,7 @@ Result<void> check_request(const RunRequest& request) {
   TRY(check_host_name(request));
   TRY(check_sysctls(request));
   TRY(check_health(request.health));
+  TRY(check_groups(request));
   TRY(check_not_built(request));
   if (request.remove && request.restart.when != Restart::no) {
     return make_error(Kind::usage, "Conflicting options: --restart and --rm");

@@ -6,6 +6,7 @@
 #include "engine/host_devices.hpp"
 #include "engine/volumes.hpp"
 #include "oci/default_spec.hpp"
+#include "oci/edit.hpp"
 
 namespace berth::engine {
 namespace {
@@ -160,7 +161,7 @@ oci::Process make_process(const SpecInputs& inputs) {
   process.user.uid = inputs.user.uid;
   process.user.gid = inputs.user.gid;
   // setgroups is off in a namespace of one id.
-  if (inputs.identity != Identity::single) {
+  if (inputs.identity != Identity::single && !keeps_groups(inputs.request)) {
     process.user.additional_gids = inputs.user.additional_gids;
   }
   if (inputs.request.init) process.args = {init_place(inputs.request), "--"};
@@ -273,6 +274,9 @@ oci::Spec make_spec(const SpecInputs& inputs) {
     spec.domainname = inputs.request.domainname.value_or("");
   }
   spec.annotations = inputs.request.annotations;
+  if (keeps_groups(inputs.request)) {
+    spec.annotations[std::string(oci::kKeepGroupsAnnotation)] = "1";
+  }
   spec.mounts = make_mounts(inputs);
   spec.process = make_process(inputs);
   spec.linux_ = make_linux(inputs);

@@ -32,6 +32,10 @@ inline constexpr std::string_view kCompatAnnotation = "dev.berth.cuda-compat";
 /// berth-runtime looks for no more. It takes away only.
 inline constexpr std::string_view kGpusDecidedAnnotation = "dev.berth.gpus-decided";
 
+/// "1": the container's processes keep the supplementary groups of whoever starts them, and
+/// additionalGids is not looked at. crun's name.
+inline constexpr std::string_view kKeepGroupsAnnotation = "run.oci.keep_original_groups";
+
 /// A device that a container is to have (CDI "deviceNodes").
 struct DeviceNode {
   std::string path{};       ///< in the container

@@ -134,7 +134,7 @@ Description describe_step(const MakeNode& s) {
 
 Description describe_step(const SetIdentity& s) {
   std::string who = std::to_string(s.uid) + ":" + std::to_string(s.gid);
-  std::string groups = list(s.groups);
+  std::string groups = s.keep_groups ? "of the caller" : list(s.groups);
   return {"set_identity",
           "become user " + who + (groups.empty() ? "" : " with groups " + groups),
           {{"user", who}, {"groups", groups}}};

@@ -98,6 +98,7 @@ class Maker {
   Result<void> mount_kernel_file_system(size_t index, MountOptions options);
   Result<std::optional<IdMap>> id_map(size_t index, const MountOptions& options) const;
   bool is_filled_later(size_t index) const;
+  bool keeps_groups() const;
   bool fills_loader_files() const {
     return spec_.process.has_value() && (!loader_entries_.empty() || compat_.has_value());
   }

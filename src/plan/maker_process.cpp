@@ -7,6 +7,7 @@
 
 #include "base/text.hpp"
 #include "oci/capabilities.hpp"
+#include "oci/edit.hpp"
 #include "plan/attributes.hpp"
 #include "plan/maker.hpp"
 
@@ -132,6 +133,11 @@ uint64_t Maker::capability_set(const std::vector<std::string>& names, const char
   return set;
 }
 
+bool Maker::keeps_groups() const {
+  auto word = spec_.annotations.find(std::string(oci::kKeepGroupsAnnotation));
+  return word != spec_.annotations.end() && word->second == "1";
+}
+
 void Maker::identity() {
   const auto& process = process_;
   SetCapabilities capabilities;
@@ -148,7 +154,9 @@ void Maker::identity() {
   if (seccomp && !process.no_new_privileges) add(LoadSeccomp{*seccomp});
   add(LimitCapabilities{capabilities.bounding});
   add(EnterDirectory{tidy(process.cwd)});
-  add(SetIdentity{process.user.uid, process.user.gid, process.user.additional_gids});
+  bool keep = keeps_groups();
+  add(SetIdentity{process.user.uid, process.user.gid,
+                  keep ? std::vector<uint32_t>() : process.user.additional_gids, keep});
   add(capabilities);
   fill_loader_files();
   add(SetUmask{process.user.umask.value_or(0022) & 0777});

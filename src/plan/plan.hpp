@@ -269,6 +269,7 @@ struct SetIdentity {
   uint32_t uid = 0;
   uint32_t gid = 0;
   std::vector<uint32_t> groups;
+  bool keep_groups = false;  ///< those of the caller instead, which may have no id here
 };
 struct EnterDirectory {
   std::string path;

@@ -173,15 +173,21 @@ Result<void> be_born_again(Inside& inside, uint64_t namespaces) {
   ::_exit(told.ok() ? 0 : kEngineFailed);
 }
 
-Result<void> enter_namespaces(Inside& inside, const plan::Spawn& step) {
+/// In a user namespace that was just entered: files made from here on belong to its root.
+Result<void> be_root(const plan::Plan& plan) {
+  const auto* identity = plan::find<plan::SetIdentity>(plan);
+  bool keep = identity != nullptr && identity->keep_groups;
+  return keep ? sys::set_ids(0, 0) : sys::set_identity(0, 0, {});
+}
+
+Result<void> enter_namespaces(const plan::Plan& plan, Inside& inside, const plan::Spawn& step) {
   if (!step.uid_mappings.empty()) TRY(inside.channel.expect(Message::ids_mapped));
   TRY(join_namespaces(inside, step.joined));
   bool new_user = std::find(step.created.begin(), step.created.end(), "user") != step.created.end();
   bool joined_user = joins_user_namespace(step);
   if (joined_user) TRY(be_born_again(inside, created_namespaces(step)));
-  // Files made from here on belong to the root of the container's user namespace.
   if (!new_user && !joined_user) return {};
-  TRY(sys::set_identity(0, 0, {}));
+  TRY(be_root(plan));
   return sys::forbid_tracing();  // the change may have taken that back
 }
 
@@ -239,7 +245,7 @@ Result<void> load_filter(Inside& inside) {
   return listener ? inside.channel.offer_listener(listener.get()) : Result<void>();
 }
 
-Result<void> join_container(Inside& inside) {
+Result<void> join_container(const plan::Plan& plan, Inside& inside) {
   const Joined& joined = *inside.prepared.joined;
   // The container sees this process once it is in its pid namespace. Until then it stays outside,
   // and has nothing of the host any more when it comes: neither a root nor a descriptor, which
@@ -251,7 +257,7 @@ Result<void> join_container(Inside& inside) {
   if (joined.root) TRY(sys::change_root(joined.root, "/"));
   TRY(let_go_of_host(inside));
   if (joined.twice_born()) TRY(be_born_again(inside, 0));
-  if (joined.namespaces & CLONE_NEWUSER) TRY(sys::set_identity(0, 0, {}));
+  if (joined.namespaces & CLONE_NEWUSER) TRY(be_root(plan));
   TRY(sys::forbid_tracing());  // a change of identity takes it back
   inside.root = TRY(sys::open_at(sys::cwd(), "/", O_PATH | O_DIRECTORY));
   return {};
@@ -293,10 +299,10 @@ Result<void> apply_step(const plan::Plan& plan, Inside& inside, const plan::Step
           // The parent's own.
           [&](const plan::MakeCgroup&) { return Result<void>(); },
           // Joining needs the rights over the namespace, which the kernel checks.
-          [&](const plan::Spawn& s) { return enter_namespaces(inside, s); },
+          [&](const plan::Spawn& s) { return enter_namespaces(plan, inside, s); },
           // The kernel checks the rights over each namespace; what comes next is bounded by the
           // container's config.
-          [&](const plan::JoinContainer&) { return join_container(inside); },
+          [&](const plan::JoinContainer&) { return join_container(plan, inside); },
           // The namespace is new and the container's.
           [&](const plan::EnterTimeNamespace& s) { return enter_time_namespace(s); },
           // The parent's own; the child never sees it.

@@ -59,7 +59,8 @@ Result<void> set_identity(Inside& inside, const plan::SetIdentity& step,
                           const plan::EnterDirectory& directory) {
   if (step.uid != 0) own_standard_streams(inside, step.uid);
   TRY(sys::keep_capabilities());
-  TRY(sys::set_identity(step.uid, step.gid, step.groups));
+  TRY(step.keep_groups ? sys::set_ids(step.uid, step.gid)
+                       : sys::set_identity(step.uid, step.gid, step.groups));
   // The change of identity took it back, and the parent may have died meanwhile: the channel tells.
   bool tied = inside.prepared.die_with_parent || inside.prepared.start_socket;
   TRY(sys::die_with_parent(tied ? SIGKILL : 0));

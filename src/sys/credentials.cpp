@@ -50,8 +50,7 @@ Result<void> compare_groups(std::vector<uint32_t> wanted) {
 
 }  // namespace
 
-Result<void> set_identity(uid_t uid, gid_t gid, const std::vector<uint32_t>& groups) {
-  TRY(set_groups(groups));
+Result<void> set_ids(uid_t uid, gid_t gid) {
   std::string group = "set group id " + std::to_string(gid);
   std::string user = "set user id " + std::to_string(uid);
   auto refused = [](int saved, const std::string& what) {
@@ -73,6 +72,12 @@ Result<void> set_identity(uid_t uid, gid_t gid, const std::vector<uint32_t>& gro
   };
   if (!all_are(gids, gid)) return make_error(Kind::denied, group + ": the kernel has another");
   if (!all_are(uids, uid)) return make_error(Kind::denied, user + ": the kernel has another");
+  return {};
+}
+
+Result<void> set_identity(uid_t uid, gid_t gid, const std::vector<uint32_t>& groups) {
+  TRY(set_groups(groups));
+  TRY(set_ids(uid, gid));
   return compare_groups(groups);
 }
 

@@ -16,6 +16,8 @@ namespace berth::sys {
 /// and the kernel keeps those of the caller: `groups` other than empty is then denied.
 /// Errors: denied, usage (an id that is not mapped here).  setgroups(2), setresgid(2), setresuid(2)
 Result<void> set_identity(uid_t uid, gid_t gid, const std::vector<uint32_t>& groups);
+/// The same, with the supplementary groups that this process has already.
+Result<void> set_ids(uid_t uid, gid_t gid);
 
 /// Keeps the permitted capabilities over the next change of uid. PR_SET_KEEPCAPS
 Result<void> keep_capabilities();

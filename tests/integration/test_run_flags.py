@@ -263,7 +263,3 @@ def test_what_is_not_built_is_never_accepted_in_silence(berth, busybox):
     assert berth.fail("run", "--rm", "--userns", "keep-id", busybox, "true", status=125) == (
         "berth: --userns keep-id is not supported; "
         "try: without it: root inside a container of an ordinary user is that user")
-    assert berth.fail("run", "--rm", "--group-add", "keep-groups", busybox, "true",
-                      status=125) == (
-        "berth: --group-add keep-groups is not supported; "
-        "try: name the groups, or give their devices by --device")

@@ -24,6 +24,7 @@ class Account:
     home: pathlib.Path
     runtime_dir: pathlib.Path | None
     subordinate_ids: tuple[int, int] | None = None  # first id, count
+    groups: tuple[int, ...] = ()  # supplementary
 
     def environment(self, **more):
         """A login's environment and nothing of ours."""
@@ -36,10 +37,11 @@ class Account:
     def command(self, argv):
         """`argv` as this user runs it."""
         argv = [str(arg) for arg in argv]
+        groups = f"--groups={','.join(map(str, self.groups))}" if self.groups else "--clear-groups"
         if self.kind == "root":
-            return argv
-        return ["setpriv", f"--reuid={self.uid}", f"--regid={self.gid}", "--clear-groups",
-                "--inh-caps=-all", "--", *argv]
+            return ["setpriv", groups, "--", *argv] if self.groups else argv
+        return ["setpriv", f"--reuid={self.uid}", f"--regid={self.gid}", groups, "--inh-caps=-all",
+                "--", *argv]
 
     def run(self, argv, **options):
         return subprocess.run(self.command(argv), env=self.environment(), text=True,

@@ -104,7 +104,7 @@ FlagTable process_flags(RequestOptions& o) {
        &o.env_files,
        {},
        Complete::file},
-      {"group-add", 0, "GROUP", "Add a group, by name or number", &r.group_add},
+      {"group-add", 0, "GROUP", "Add a group, by name or number; keep-groups: the caller's", &r.group_add},
       {"init", 0, "", "Run a first process that reaps and passes signals on", &r.init},
       {"interactive", 'i', "", "Keep stdin open", &r.interactive},
       {"sig-proxy", 0, "", "Pass signals on to the command (true)", &o.call.signal_proxy},

@@ -302,7 +302,7 @@ const Fault kNodeFaults[] = {
        f.gpu.nodes[1].mode = 0600;
        f.gpu.nodes[1].access_errno = EACCES;
      }},
-    {"group_is_lost", "gpu.keep-groups", kWarning, "by the group video", "NVreg_DeviceFileMode",
+    {"group_is_lost", "gpu.keep-groups", kWarning, "by the group video", "keep-groups",
      [](Facts& f) {
        NodeFacts& node = f.gpu.nodes[1];
        node.mode = 0660;

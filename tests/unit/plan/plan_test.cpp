@@ -88,6 +88,22 @@ TEST(Plan,
   EXPECT_EQ(find<FillLoaderFiles>(*make_exec(spec, {})), nullptr);
 }
 
+TEST(Plan, keeps_the_groups_of_the_caller_for_the_annotation_alone) {
+  oci::Spec spec = base();
+  spec.process->user.additional_gids = {7};
+  for (const char* word : {"", "0", "yes"}) {
+    spec.annotations["run.oci.keep_original_groups"] = word;
+    Plan plan = plan_of(spec);
+    EXPECT_FALSE(find<SetIdentity>(plan)->keep_groups) << word;
+    EXPECT_EQ(find<SetIdentity>(plan)->groups, std::vector<uint32_t>{7}) << word;
+  }
+  spec.annotations["run.oci.keep_original_groups"] = "1";
+  Plan plan = plan_of(spec);
+  EXPECT_TRUE(find<SetIdentity>(plan)->keep_groups);
+  EXPECT_TRUE(find<SetIdentity>(plan)->groups.empty());
+  EXPECT_TRUE(find<SetIdentity>(*make_exec(spec, {}))->keep_groups);
+}
+
 TEST(Plan, without_a_mount_namespace_neither_links_nor_covers_anything) {
   oci::Spec spec = base();
   std::erase_if(spec.linux_.namespaces, [](const auto& space) { return space.type == "mount"; });
