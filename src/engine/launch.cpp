@@ -42,10 +42,15 @@ void fields(V& v, ReportFields& r) {
   v.optional("stage", r.stage);
 }
 
-// People know a container by its name or by the start of its id.
-void rename_container(std::string& text, const std::string& id, const std::string& label) {
+// People know a container by its name or by the start of its id, and do not see that one with a
+// monitor is created and started in two steps.
+void use_words_of_people(std::string& text, const std::string& id, const std::string& label) {
   size_t at = text.find(id);
-  if (at != std::string::npos) text.replace(at, id.size(), label);
+  if (at == std::string::npos) return;
+  text.replace(at, id.size(), label);
+  for (std::string_view step : {"cannot create container ", "cannot start container "}) {
+    if (text.starts_with(step)) text.replace(0, step.size(), "cannot run container ");
+  }
 }
 
 // Keys of the terminal were sent to its whole foreground group: berth-runtime has them already.
@@ -62,8 +67,8 @@ Result<void> pass_on(const sys::Fd& signals, const sys::Process& child) {
 Result<Ended> ended_with(std::string_view report_text, const std::string& id,
                          const std::string& label) {
   Report report = TRY(parse_report(report_text));
-  rename_container(report.error.what, id, label);
-  for (std::string& level : report.error.context) rename_container(level, id, label);
+  use_words_of_people(report.error.what, id, label);
+  for (std::string& level : report.error.context) use_words_of_people(level, id, label);
   if (!report.command) return std::move(report.error);
   int status = report.status();
   return Ended{status, std::move(report.error), std::nullopt};

@@ -92,7 +92,7 @@ def test_what_was_written_is_still_there_after_a_start(berth, image):
 def test_a_container_that_cannot_start_says_why_and_stays(berth, image):
     berth.ok("create", "--name", "tug", image, "no such command")
     assert berth.fail("start", "tug", status=1) == (
-        "berth: cannot create container 'tug': execute 'no such command': "
+        "berth: cannot run container 'tug': execute 'no such command': "
         "executable file not found in $PATH")
     assert state(berth, "tug")["ExitCode"] == 127
     berth.ok("rm", "tug")

@@ -158,9 +158,9 @@ def test_a_command_that_cannot_run(berth, busybox, listing, command, status, wha
         f"berth: cannot run container 'tug': {what}")
     assert listing() == before
     assert berth.fail("run", "--name", "tug", busybox, command, status=status) == (
-        f"berth: cannot create container 'tug': {what}")
+        f"berth: cannot run container 'tug': {what}")
     assert berth.fail("run", "--name", "tug", "-d", busybox, command, status=status) == (
-        f"berth: cannot create container 'tug': {what}")
+        f"berth: cannot run container 'tug': {what}")
     assert listing() == before
 
 
