@@ -32,15 +32,14 @@ RunOutcome outcome_of(const std::string& id, Ended ended) {
 
 /// A container of this call alone: nobody detaches from it, its output is nobody else's, and it is
 /// gone with its caller. It needs no monitor (docs/decisions/0008).
-bool is_of_this_call(const RunRequest& request, const RunCall& call) {
-  // Somebody has to run a check that was asked for.
-  return request.remove && !request.terminal && !call.detach && !request.health.command;
+bool is_of_this_call(const RunRequest& request, const RunCall& call, const image::Image& image) {
+  // Somebody has to run a check of its health.
+  return request.remove && !request.terminal && !call.detach &&
+         !health_check(request.health, image.config.config);
 }
 
 Result<RunOutcome> run_in_front(const Context& context, const RunRequest& request,
-                                const RunCall& call, CidFile& cid_file, const Progress& progress) {
-  image::Store store = TRY(open_store(context));
-  image::Image image = TRY(find_or_pull_image(context, store, request, call, progress));
+                                image::Store& store, const image::Image& image, CidFile& cid_file) {
   const std::string id = sys::random_hex(32);
   LaunchOptions options{request.interactive, request.terminal,
                         request.name.value_or(id.substr(0, 12))};
@@ -77,10 +76,9 @@ Result<RunOutcome> run_in_front(const Context& context, const RunRequest& reques
 }
 
 Result<RunOutcome> run_watched(const Context& context, const RunRequest& request,
-                               const RunCall& call, CidFile& cid_file, const Progress& progress) {
+                               const RunCall& call, image::Store& store, const image::Image& image,
+                               CidFile& cid_file) {
   std::string keys = TRY(detach_keys_of(call.detach_keys));
-  image::Store store = TRY(open_store(context));
-  image::Image image = TRY(find_or_pull_image(context, store, request, call, progress));
   const std::string id = sys::random_hex(32);
   NewContainer made = TRY(NewContainer::make(context, request, store, image, id, Owner::monitor));
   Rollback undo;  // after what it refers to
@@ -118,8 +116,12 @@ Result<RunOutcome> run(const Context& context, const RunRequest& request, const 
   CidFile cid_file = TRY(CidFile::create(call.cid_file));
   // Modes below are meant as they are written: the container's root shows them.
   sys::set_umask(022);
-  return is_of_this_call(request, call) ? run_in_front(context, request, call, cid_file, progress)
-                                        : run_watched(context, request, call, cid_file, progress);
+  image::Store store = TRY(open_store(context));
+  image::Image image = TRY(find_or_pull_image(context, store, request, call, progress));
+  if (is_of_this_call(request, call, image)) {
+    return run_in_front(context, request, store, image, cid_file);
+  }
+  return run_watched(context, request, call, store, image, cid_file);
 }
 
 Result<plan::Plan> plan_run(const Context& context, const RunRequest& asked, const RunCall& call,

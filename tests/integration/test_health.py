@@ -5,6 +5,7 @@ import json
 import time
 
 import pytest
+from support import images
 
 SHELL = ("sh", "-c")
 QUICK = ("--health-interval", "200ms", "--health-timeout", "2s")
@@ -94,3 +95,15 @@ def test_the_next_start_is_checked_anew(berth, image):
     wait_until(lambda: status(berth) == "healthy")
     berth.ok("restart", "-t", "0", "tug")
     wait_until(lambda: status(berth) == "healthy")
+
+
+def test_the_check_of_an_image_is_done_in_front_of_its_caller_too(berth, push, image):
+    checked = push(images.build([images.busybox_layer()], config={
+        "Cmd": ["sleep", "1000"], "Healthcheck": {"Test": ["CMD-SHELL", "echo fine"],
+                                                  "Interval": 200_000_000}}))
+    berth.ok("pull", "--quiet", checked)
+    front = berth.spawn("run", "--rm", "--name", "tug", checked)
+    wait_until(lambda: "(healthy)" in berth.ok("ps"))
+    berth.ok("kill", "tug")
+    assert front.wait(10) == 137
+    assert berth.ok("run", "--rm", "--no-healthcheck", checked, "echo", "up") == "up\n"
