@@ -3,15 +3,22 @@
 
 #include <fcntl.h>
 #include <linux/mount.h>
+#include <sched.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <optional>
 
 #include "base/text.hpp"
 #include "runtime/attach.hpp"
 #include "runtime/id_maps.hpp"
+#include "sys/credentials.hpp"
 #include "sys/file.hpp"
 #include "sys/mount.hpp"
+#include "sys/namespace.hpp"
+#include "sys/process.hpp"
+#include "sys/socket.hpp"
 
 namespace berth::runtime {
 namespace {
@@ -51,7 +58,51 @@ Result<void> apply_map(const sys::Fd& mount, const std::string& what, const plan
   return mapped.ok() ? std::move(mapped) : explain(mapped.error(), what, map);
 }
 
+/// Something below the root of another process, which is in another mount namespace.
+struct Elsewhere {
+  std::string process;  ///< "/proc/7"
+  std::string path;     ///< "/dev/shm", in its root
+};
+std::optional<Elsewhere> elsewhere(const std::string& source) {
+  constexpr std::string_view kProc = "/proc/", kRoot = "/root";
+  size_t end = source.find_first_not_of("0123456789", kProc.size());
+  bool is = source.starts_with(kProc) && end != kProc.size() && end != std::string::npos &&
+            source.compare(end, kRoot.size() + 1, std::string(kRoot) + "/") == 0;
+  if (!is) return std::nullopt;
+  return Elsewhere{source.substr(0, end), source.substr(end + kRoot.size())};
+}
+
+Result<sys::Fd> take_view(const Elsewhere& place, const sys::Fd& space, bool recursive) {
+  TRY(sys::forbid_tracing());
+  TRY(sys::setns(space, CLONE_NEWNS, place.process));
+  sys::Fd root = TRY(sys::open_at(sys::cwd(), "/", O_PATH | O_DIRECTORY));
+  sys::Fd source = TRY(sys::open_in_root(root, place.path, O_PATH));
+  return std::move(TRY(make_view(source, recursive, place.path)).detached);
+}
+
+// The kernel gives a view of a mount to those alone who are in its mount namespace: a child goes
+// there, follows no link out of that root, and hands back what it found.
+Result<sys::Fd> view_of_other(const Elsewhere& place, bool recursive) {
+  sys::Fd space = TRY(sys::open_at(sys::cwd(), place.process + "/ns/mnt", O_RDONLY));
+  auto [ours, theirs] = TRY(sys::socket_pair());
+  sys::Cloned child = TRY(sys::clone3(0, -1));
+  if (child.pid == 0) {
+    auto view = take_view(place, space, recursive);
+    int failed = view.ok() ? 0 : view.error().sys_errno;
+    sys::Fd found = view.ok() ? std::move(*view) : sys::Fd();
+    ignore(sys::send_message(theirs, &failed, sizeof failed, found));
+    ::_exit(0);
+  }
+  theirs.reset();
+  sys::Process process(child.pid, std::move(child.pidfd));
+  int failed = EPIPE;
+  sys::Received received = TRY(sys::receive_message(ours, &failed, sizeof failed));
+  if (received.passed) return std::move(received.passed);
+  return sys_error(failed, "take a view of " + quoted(place.path) + " in another container");
+}
+
 Result<sys::Fd> make(const plan::MountBind& step) {
+  if (auto other = elsewhere(step.source)) return view_of_other(*other, step.recursive);
   sys::Fd source = TRY(sys::open_at(sys::cwd(), step.source, O_PATH));
   auto view = make_view(source, step.recursive, step.source);
   if (!view.ok() && step.id_map) return explain(view.error(), step.source, *step.id_map);
@@ -89,7 +140,7 @@ Result<sys::Fd> make(const plan::MountFilesystem& step) {
 }  // namespace
 
 bool is_early(const plan::MountBind& step) {
-  return step.id_map.has_value() || step.peer;
+  return step.id_map.has_value() || step.peer || elsewhere(step.source);
 }
 
 bool is_early(const plan::MountFilesystem& step) {

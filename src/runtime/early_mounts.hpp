@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs as: berth-runtime, before the clone. Capabilities: the caller's, which the container's own
-// user namespace lacks over the host's file systems. Hostile: nothing; sources and maps come from
+// user namespace lacks over the host's file systems. Hostile: the
+// root of another container; other sources and maps come from
 // the config, and what is made here is attached by the container's first process.
 #pragma once
 
@@ -14,7 +15,7 @@ namespace berth::runtime {
 
 /// Whether a mount takes the caller's rights (an id map; a device, which the rules of the container
 /// may not let it open) or his place in the tree of mounts (a bind that stays a peer of the
-/// host's).
+/// host's, or one of what another container has mounted: "/proc/PID/root/…").
 bool is_early(const plan::MountBind& step);
 bool is_early(const plan::MountFilesystem& step);
 
