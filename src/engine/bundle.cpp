@@ -2,6 +2,7 @@
 #include "engine/bundle.hpp"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -21,6 +22,7 @@
 #include "sys/file.hpp"
 #include "sys/host_facts.hpp"
 #include "sys/host_name.hpp"
+#include "sys/namespace.hpp"
 
 namespace berth::engine {
 namespace {
@@ -77,32 +79,6 @@ Result<std::string> choose_hostname(const Context& context, const RunRequest& re
   return id.substr(0, 12);
 }
 
-Result<ContainerUser> choose_user(const Context& context, const RunRequest& request,
-                                  const image::Image& image, const LayerView& view) {
-  const std::string& wish = request.user ? *request.user : image.config.config.user;
-  std::string passwd = TRY(view.read_file("/etc/passwd", kMaxAccountFile)).value_or("");
-  std::string group = TRY(view.read_file("/etc/group", kMaxAccountFile)).value_or("");
-  ContainerUser user = TRY(resolve_user(wish, passwd, group));
-  bool added = !request.group_add.empty() && !keeps_groups(request);
-  if (added) TRY(add_groups(request.group_add, group, user));
-  if (context.identity == Identity::single && added) {
-    return make_error(
-        Kind::denied,
-        "group " + quoted(request.group_add.front()) + ": this machine gave you one group id",
-        "ask for subordinate ids in /etc/subuid and /etc/subgid");
-  }
-  if (context.identity != Identity::single || (user.uid == 0 && user.gid == 0)) return user;
-  if (request.user) {
-    return make_error(Kind::denied, "user " + quoted(wish) + ": this machine gave you one user id",
-                      "ask for subordinate ids in /etc/subuid and /etc/subgid");
-  }
-  context.log.warn("the image's user " + quoted(wish) +
-                   " cannot be expressed with a single id: using your own as root instead");
-  user.uid = user.gid = 0;
-  user.additional_gids.clear();
-  return user;
-}
-
 bool is_below(std::string_view path, std::string_view directory) {
   return path == directory ||
          (path.starts_with(directory) && path.substr(directory.size()).starts_with('/'));
@@ -113,6 +89,52 @@ bool is_mounted(const RunRequest& request, std::string_view path) {
   return std::any_of(request.volumes.begin(), request.volumes.end(), covers) ||
          std::any_of(request.tmpfs.begin(), request.tmpfs.end(), covers) ||
          is_below(path, "/proc") || is_below(path, "/sys") || is_below(path, "/dev");
+}
+
+Result<Accounts> read_accounts(const LayerView& view) {
+  Accounts accounts;
+  accounts.passwd = TRY(view.read_file("/etc/passwd", kMaxAccountFile)).value_or("");
+  accounts.group = TRY(view.read_file("/etc/group", kMaxAccountFile)).value_or("");
+  return accounts;
+}
+
+/// Where the caller is at home in a container that keeps his id.
+std::string home_of_caller(const Context& context, const RunRequest& request,
+                           const image::Image& image) {
+  std::string home(context.environment.get("HOME").value_or(""));
+  bool plain = escape_controls(home) == home && home.find(':') == std::string::npos;
+  if (plain && home.starts_with('/') && is_mounted(request, home)) return home;
+  std::string directory = request.workdir.value_or(image.config.config.working_dir);
+  return directory.starts_with('/') ? directory : "/";
+}
+
+Result<ContainerUser> choose_user(const Context& context, const RunRequest& request,
+                                  const image::Image& image, const std::optional<KeptIds>& kept,
+                                  const Accounts& accounts) {
+  std::string usual = image.config.config.user;
+  if (kept) usual = std::to_string(kept->uid) + ":" + std::to_string(kept->gid);
+  const std::string wish = request.user.value_or(usual);
+  const std::string& group = accounts.group;
+  ContainerUser user = TRY(resolve_user(wish, accounts.passwd, group));
+  bool added = !request.group_add.empty() && !keeps_groups(request);
+  if (added) TRY(add_groups(request.group_add, group, user));
+  if (context.identity == Identity::single && added) {
+    return make_error(
+        Kind::denied,
+        "group " + quoted(request.group_add.front()) + ": this machine gave you one group id",
+        "ask for subordinate ids in /etc/subuid and /etc/subgid");
+  }
+  bool one = user.uid == (kept ? kept->uid : 0) && user.gid == (kept ? kept->gid : 0);
+  if (context.identity != Identity::single || one) return user;
+  if (request.user) {
+    return make_error(Kind::denied, "user " + quoted(wish) + ": this machine gave you one user id",
+                      "ask for subordinate ids in /etc/subuid and /etc/subgid");
+  }
+  context.log.warn("the image's user " + quoted(wish) +
+                   " cannot be expressed with a single id: using your own as root instead");
+  user.uid = user.gid = 0;
+  user.additional_gids.clear();
+  return user;
 }
 
 // The image's own directory is created by berth-runtime when it is missing, as docker does. One
@@ -174,6 +196,15 @@ Result<void> check_volumes(const RunRequest& request, const LayerView& view) {
   return {};
 }
 
+/// The tmpfs at /dev/shm of the process whose ipc namespace is `space`, "/proc/PID/ns/ipc"; empty
+/// where it has none.
+Result<std::string> shared_memory_beside(const std::string& space) {
+  std::string path = space.substr(0, space.find("/ns/")) + "/root/dev/shm";
+  auto found = TRY(sys::open_if_exists(sys::cwd(), path, O_PATH | O_DIRECTORY));
+  bool shared = found && TRY(sys::file_system_type(*found, path)) == TMPFS_MAGIC;
+  return shared ? path : "";
+}
+
 /// A file of the host that the container gets a copy of; one that is not there is empty.
 Result<std::string> host_file(const char* path) {
   auto text = TRY(sys::read_file_if_exists(sys::cwd(), path, kMaxHostFile));
@@ -215,7 +246,15 @@ Result<Draft> draft_container(const Context& context, const RunRequest& request,
   if (host_root && !request.hostname) draft.hostname = TRY(sys::host_name());
   draft.command =
       TRY(make_command(defaults.entrypoint, defaults.cmd, request.entrypoint, request.command));
-  ContainerUser user = TRY(choose_user(context, request, image, view));
+  std::optional<KeptIds> kept;
+  Accounts accounts = TRY(read_accounts(view));
+  if (request.userns.kind == NamespaceMode::Kind::keep_id) {
+    kept = TRY(keep_ids(context, request));
+    std::string home = home_of_caller(context, request, image);
+    accounts = {with_account(accounts.passwd, *kept, home), with_group(accounts.group, *kept)};
+    if (!accounts.passwd.empty() && !accounts.group.empty()) draft.accounts = accounts;
+  }
+  ContainerUser user = TRY(choose_user(context, request, image, kept, accounts));
   std::string cwd = TRY(choose_directory(request, image, view));
   TRY(check_volumes(request, view));
   Environment inherited(request.inherited);
@@ -236,6 +275,8 @@ Result<Draft> draft_container(const Context& context, const RunRequest& request,
                     std::move(variables),
                     std::move(cwd),
                     std::move(confinement)};
+  inputs.kept = std::move(kept);
+  inputs.own_accounts = draft.accounts.has_value();
   inputs.store = context.paths.root;
   inputs.host_root = host_root;
   inputs.init_program = context.paths.libexec + "/berth-init";
@@ -244,6 +285,9 @@ Result<Draft> draft_container(const Context& context, const RunRequest& request,
     inputs.host_has_mqueue = TRY(sys::stat_entry(sys::cwd(), "/dev/mqueue")).has_value();
   }
   inputs.joined = TRY(find_namespaces(context, request));
+  if (auto ipc = inputs.joined.find("ipc"); ipc != inputs.joined.end()) {
+    inputs.joined_shm = TRY(shared_memory_beside(ipc->second));
+  }
   if (request.network == Network::container) {
     inputs.network_directory = container_path(context.paths, request.network_container);
   }
@@ -279,6 +323,10 @@ Result<void> write_files(const RunRequest& request, const Draft& draft,
   std::string hosts_of_host = shared ? TRY(host_file("/etc/hosts")) : "";
   std::string hosts = TRY(hosts_text(request, draft.hostname, hosts_of_host));
   std::string resolver = resolver_text(request, TRY(host_file("/etc/resolv.conf")));
+  if (draft.accounts) {
+    TRY(sys::write_file(directory.fd(), std::string(kPasswdFile), draft.accounts->passwd, 0644));
+    TRY(sys::write_file(directory.fd(), std::string(kGroupFile), draft.accounts->group, 0644));
+  }
   TRY(sys::write_file(directory.fd(), std::string(kHostsFile), hosts, 0644));
   TRY(sys::write_file(directory.fd(), std::string(kHostnameFile), draft.hostname + "\n", 0644));
   return sys::write_file(directory.fd(), std::string(kResolverFile), resolver, 0644);

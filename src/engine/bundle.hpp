@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,12 @@
 
 namespace berth::engine {
 
+/// The text of /etc/passwd and /etc/group.
+struct Accounts {
+  std::string passwd;
+  std::string group;
+};
+
 /// A container that is decided but of which nothing is on disk yet.
 struct Draft {
   std::string id;
@@ -23,7 +30,8 @@ struct Draft {
   std::vector<std::string> layers;  ///< of the image: absolute directories, highest first
   DriverCopies driver;              ///< to be put into its own layer
   oci::Spec spec;
-  Evidence evidence;  ///< why it has the GPUs that it has
+  Evidence evidence;                   ///< why it has the GPUs that it has
+  std::optional<Accounts> accounts{};  ///< files of its own in the place of the image's
 };
 
 /// Whether the container of a request stays when it has ended.

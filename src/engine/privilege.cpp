@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/privilege.hpp"
 
-#include "base/text.hpp"
 #include "gpu/inventory/state_directory.hpp"
-#include "sys/file.hpp"
 #include "sys/identity.hpp"
 #include "sys/user_namespace.hpp"
 
@@ -12,13 +10,10 @@ namespace {
 
 // Root of a namespace that somebody else made (unshare -r, a container): what its map holds.
 Identity identity_of_map() {
-  auto map = sys::read_file(sys::cwd(), "/proc/self/gid_map", size_t{64} << 10);
+  auto map = sys::mapped_gids();
   if (!map.ok()) return Identity::single;
   uint64_t ids = 0;
-  for (std::string_view line : split(*map, '\n')) {
-    auto words = split_blank(line);
-    if (words.size() == 3) ids += parse_u64(words[2]).value_or(0);
-  }
+  for (const sys::IdRange& range : *map) ids += range.count;
   return ids > 1 ? Identity::mapped : Identity::single;
 }
 

@@ -86,10 +86,38 @@ Result<LogDriver> from_json_text(std::string_view text, std::type_identity<LogDr
 
 std::string to_json_text(const NamespaceMode& mode) {
   if (mode.kind == Kind::container) return std::string(kContainerPrefix) + mode.container;
-  return word_of(mode.kind, kModes);
+  std::string ids;
+  if (mode.uid) ids += ",uid=" + std::to_string(*mode.uid);
+  if (mode.gid) ids += ",gid=" + std::to_string(*mode.gid);
+  if (!ids.empty()) ids[0] = ':';
+  return word_of(mode.kind, kModes) + ids;
 }
+
+namespace {
+
+/// "uid=N,gid=N"
+Result<NamespaceMode> parse_kept_ids(std::string_view text) {
+  constexpr uint64_t kMostId = (uint64_t{1} << 31) - 1;
+  NamespaceMode mode;
+  mode.kind = Kind::keep_id;
+  for (std::string_view word : split(text, ',')) {
+    auto id = parse_u64(word.substr(std::min<size_t>(word.size(), 4)));
+    bool uid = word.starts_with("uid=");
+    if (!id || *id > kMostId || (!uid && !word.starts_with("gid="))) {
+      return make_error(berth::Kind::usage,
+                        "keep-id: expected uid=NUMBER or gid=NUMBER, got " + quoted(word));
+    }
+    (uid ? mode.uid : mode.gid) = static_cast<uint32_t>(*id);
+  }
+  return mode;
+}
+
+}  // namespace
+
 Result<NamespaceMode> from_json_text(std::string_view text, std::type_identity<NamespaceMode>) {
   NamespaceMode mode;
+  constexpr std::string_view kKeepIdPrefix = "keep-id:";
+  if (text.starts_with(kKeepIdPrefix)) return parse_kept_ids(text.substr(kKeepIdPrefix.size()));
   if (text.starts_with(kContainerPrefix) && text.size() > kContainerPrefix.size()) {
     mode.kind = Kind::container;
     mode.container = text.substr(kContainerPrefix.size());
@@ -107,6 +135,14 @@ void settle(RunRequest& request, const Environment& caller) {
       request.inherited.push_back(entry + "=" + std::string(*value));
     }
   }
+}
+
+std::string joined_container(const RunRequest& request) {
+  if (request.network == Network::container) return request.network_container;
+  for (const auto* mode : {&request.pid, &request.ipc, &request.uts, &request.cgroupns}) {
+    if (mode->kind == Kind::container) return mode->container;
+  }
+  return "";
 }
 
 bool keeps_groups(const RunRequest& request) {

@@ -53,7 +53,9 @@ struct NamespaceMode {
     keep_id,    ///< "keep-id", of --userns: an own one in which the caller has his own id
   };
   Kind kind = Kind::usual;
-  std::string container = {};  ///< after creation: the full id
+  std::string container = {};        ///< after creation: the full id
+  std::optional<uint32_t> uid = {};  ///< of "keep-id:uid=N,gid=N": instead of the caller's own
+  std::optional<uint32_t> gid = {};
   bool operator==(const NamespaceMode&) const = default;
 };
 std::string to_json_text(const NamespaceMode& mode);
@@ -303,6 +305,9 @@ void fields(V& v, RunRequest& r) {
   // A member of a newer Berth may be one that takes rights away.
   v.strict();
 }
+
+/// The container whose namespaces are shared, as it was named, or "".
+std::string joined_container(const RunRequest& request);
 
 /// "--group-add keep-groups": the caller's groups and no others.
 bool keeps_groups(const RunRequest& request);

@@ -314,6 +314,8 @@ Result<NamespaceMode> parse_namespace(NamespaceFlag flag, std::string_view text)
                                          [&](const Allowed& one) { return one.flag == flag; });
   auto words = split(allowed.words, ' ');
   auto mode = from_json_text(text, std::type_identity<NamespaceMode>());
+  bool keeps = flag == NamespaceFlag::userns && text.starts_with("keep-id:");
+  if (keeps) return mode;
   bool good = mode.ok() &&
               (mode->kind == Mode::usual || (mode->kind == Mode::container && allowed.container) ||
                std::find(words.begin(), words.end(), text) != words.end());

@@ -72,13 +72,6 @@ Result<void> check_health(const Health& health) {
   return {};
 }
 
-// What would change nothing is said here.
-Result<void> check_not_built(const RunRequest& request) {
-  if (request.userns.kind != ModeKind::keep_id) return {};
-  return make_error(Kind::unsupported, "--userns keep-id is not supported",
-                    "without it: root inside a container of an ordinary user is that user");
-}
-
 Result<void> check_groups(const RunRequest& request) {
   if (!keeps_groups(request) || request.group_add.size() == 1) return {};
   return make_error(
@@ -123,7 +116,6 @@ Result<void> check_request(const RunRequest& request) {
   TRY(check_sysctls(request));
   TRY(check_health(request.health));
   TRY(check_groups(request));
-  TRY(check_not_built(request));
   if (request.remove && request.restart.when != Restart::no) {
     return make_error(Kind::usage, "Conflicting options: --restart and --rm");
   }

@@ -52,6 +52,10 @@ bool adapt(const SpecInputs& inputs, Mount& mount) {
     mount = make_mount(mount.destination, "bind", mount.destination,
                        {"rbind", "nosuid", "noexec", "nodev", "rprivate"});
   }
+  if (mount.destination == "/dev/shm" && !inputs.joined_shm.empty()) {
+    mount = make_mount("/dev/shm", "bind", inputs.joined_shm,
+                       {"bind", "nosuid", "noexec", "nodev", "rprivate"});
+  }
   if (mount.destination == "/dev/shm" && request.ipc.kind == ModeKind::none) return false;
   bool of_kernel = mount.destination == "/sys" || mount.destination == "/sys/fs/cgroup";
   if (of_kernel && request.security.privileged && mount.type != "bind") {
@@ -89,6 +93,10 @@ std::vector<Mount> default_mounts(const SpecInputs& inputs) {
     mounts.push_back(bind_file(inputs, kResolverFile, "/etc/resolv.conf"));
     mounts.push_back(bind_file(inputs, kHostnameFile, "/etc/hostname"));
     mounts.push_back(bind_file(inputs, kHostsFile, "/etc/hosts"));
+  }
+  if (inputs.own_accounts) {
+    mounts.push_back(bind_file(inputs, kPasswdFile, "/etc/passwd"));
+    mounts.push_back(bind_file(inputs, kGroupFile, "/etc/group"));
   }
   if (inputs.request.init) {
     mounts.push_back(make_mount(init_place(inputs.request), "bind", inputs.init_program,
@@ -235,6 +243,7 @@ void add_namespace(const SpecInputs& inputs, const std::string& type, ModeKind k
 std::vector<oci::Namespace> make_namespaces(const SpecInputs& inputs) {
   const RunRequest& request = inputs.request;
   std::vector<oci::Namespace> out;
+  if (inputs.kept) out.push_back({"user", ""});
   add_namespace(inputs, "pid", request.pid.kind, out);
   add_namespace(inputs, "ipc", request.ipc.kind, out);
   add_namespace(inputs, "uts", request.uts.kind, out);
@@ -248,6 +257,10 @@ std::vector<oci::Namespace> make_namespaces(const SpecInputs& inputs) {
 oci::Linux make_linux(const SpecInputs& inputs) {
   oci::Linux linux_;
   linux_.namespaces = make_namespaces(inputs);
+  if (inputs.kept) {
+    linux_.uid_mappings = inputs.kept->uids;
+    linux_.gid_mappings = inputs.kept->gids;
+  }
   if (is_own(inputs.request.network)) {
     // Docker's habit since 20.10: a server needs no privilege to have port 80 of its own network.
     linux_.sysctl["net.ipv4.ip_unprivileged_port_start"] = "0";
@@ -277,6 +290,7 @@ oci::Spec make_spec(const SpecInputs& inputs) {
   if (keeps_groups(inputs.request)) {
     spec.annotations[std::string(oci::kKeepGroupsAnnotation)] = "1";
   }
+  if (inputs.kept) spec.annotations[std::string(oci::kKeepIdsAnnotation)] = "yes";
   spec.mounts = make_mounts(inputs);
   spec.process = make_process(inputs);
   spec.linux_ = make_linux(inputs);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/context.hpp"
+#include "engine/keep_id.hpp"
 #include "engine/request.hpp"
 #include "engine/security.hpp"
 #include "engine/user.hpp"
@@ -37,6 +38,9 @@ struct SpecInputs {
   bool host_has_mqueue = true;    ///< /dev/mqueue, for who shares the host's ipc
   /// Of the container whose network is shared: its names are this one's, too. Empty: none.
   std::string network_directory = {};
+  std::string joined_shm = {};  ///< /dev/shm of the container whose ipc is shared; empty: none
+  std::optional<KeptIds> kept = std::nullopt;  ///< of --userns keep-id
+  bool own_accounts = false;  ///< kPasswdFile and kGroupFile lie in `directory`, for its /etc
 };
 
 /// The configuration of a container before GPUs are added: Docker's mounts, capabilities, seccomp
@@ -52,5 +56,7 @@ inline constexpr std::string_view kRootDirectory = "rootfs";  ///< below the bun
 inline constexpr std::string_view kHostsFile = "hosts";
 inline constexpr std::string_view kHostnameFile = "hostname";
 inline constexpr std::string_view kResolverFile = "resolv.conf";
+inline constexpr std::string_view kPasswdFile = "passwd";
+inline constexpr std::string_view kGroupFile = "group";
 
 }  // namespace berth::engine

@@ -32,6 +32,11 @@ inline constexpr std::string_view kCompatAnnotation = "dev.berth.cuda-compat";
 /// berth-runtime looks for no more. It takes away only.
 inline constexpr std::string_view kGpusDecidedAnnotation = "dev.berth.gpus-decided";
 
+/// "yes", believed in a user namespace alone: the container's first process makes the mounts with
+/// the ids of whoever started it, which have to be mapped, and not as root of the container's own
+/// user namespace, who is a stranger to the files of an ordinary user.
+inline constexpr std::string_view kKeepIdsAnnotation = "dev.berth.keep-ids";
+
 /// "1": the container's processes keep the supplementary groups of whoever starts them, and
 /// additionalGids is not looked at. crun's name.
 inline constexpr std::string_view kKeepGroupsAnnotation = "run.oci.keep_original_groups";

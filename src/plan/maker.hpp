@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "oci/edit.hpp"
 #include "plan/mount_options.hpp"
 #include "plan/plan.hpp"
 
@@ -61,7 +62,7 @@ class Maker {
   bool has_own_root() const { return creates("mount"); }
   void isolate_mounts() { add(IsolateMounts{}); }
   void join_container() {
-    add(JoinContainer{});
+    add(JoinContainer{keeps_ids()});
     if (container_.new_keyring) add(MakeKeyring{});
   }
   /// Read-only tmpfs are writable while mount points and devices are made in them.
@@ -98,7 +99,13 @@ class Maker {
   Result<void> mount_kernel_file_system(size_t index, MountOptions options);
   Result<std::optional<IdMap>> id_map(size_t index, const MountOptions& options) const;
   bool is_filled_later(size_t index) const;
-  bool keeps_groups() const;
+  bool says(std::string_view annotation, std::string_view word) const {
+    auto said = spec_.annotations.find(std::string(annotation));
+    return said != spec_.annotations.end() && said->second == word;
+  }
+  bool keeps_groups() const { return says(oci::kKeepGroupsAnnotation, "1"); }
+  // To root of the machine the ids of the container's user namespace are the lesser ones.
+  bool keeps_ids() const { return facts_.user_namespace && says(oci::kKeepIdsAnnotation, "yes"); }
   bool fills_loader_files() const {
     return spec_.process.has_value() && (!loader_entries_.empty() || compat_.has_value());
   }

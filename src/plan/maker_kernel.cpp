@@ -75,6 +75,7 @@ Result<void> Maker::spawn() {
   if (creates("user")) {  // one that is joined has its ids already, whatever is said beside it
     step.uid_mappings = spec_.linux_.uid_mappings;
     step.gid_mappings = spec_.linux_.gid_mappings;
+    step.keep_ids = keeps_ids();
   }
   add(std::move(step));
   if (container_.new_keyring) add(MakeKeyring{});

@@ -7,7 +7,6 @@
 
 #include "base/text.hpp"
 #include "oci/capabilities.hpp"
-#include "oci/edit.hpp"
 #include "plan/attributes.hpp"
 #include "plan/maker.hpp"
 
@@ -131,11 +130,6 @@ uint64_t Maker::capability_set(const std::vector<std::string>& names, const char
                              ": unknown capability " + quoted(name) + ", ignoring");
   }
   return set;
-}
-
-bool Maker::keeps_groups() const {
-  auto word = spec_.annotations.find(std::string(oci::kKeepGroupsAnnotation));
-  return word != spec_.annotations.end() && word->second == "1";
 }
 
 void Maker::identity() {

@@ -63,10 +63,13 @@ struct Spawn {
   std::vector<oci::Namespace> joined;  ///< those with a path
   std::vector<oci::IdMapping> uid_mappings;
   std::vector<oci::IdMapping> gid_mappings;
+  bool keep_ids = false;  ///< those of the caller, until SetIdentity; else root of a user namespace
 };
 /// Goes into the namespaces that a running container's first process is in, for exec; stands where
 /// Spawn does in the plan of a container.
-struct JoinContainer {};
+struct JoinContainer {
+  bool keep_ids = false;
+};
 /// The clocks of a new time namespace, as nanoseconds that are added to the host's.
 struct EnterTimeNamespace {
   std::map<std::string, oci::TimeOffset> offsets;

@@ -187,7 +187,7 @@ Result<void> enter_namespaces(const plan::Plan& plan, Inside& inside, const plan
   bool joined_user = joins_user_namespace(step);
   if (joined_user) TRY(be_born_again(inside, created_namespaces(step)));
   if (!new_user && !joined_user) return {};
-  TRY(be_root(plan));
+  if (!step.keep_ids) TRY(be_root(plan));
   return sys::forbid_tracing();  // the change may have taken that back
 }
 
@@ -245,7 +245,8 @@ Result<void> load_filter(Inside& inside) {
   return listener ? inside.channel.offer_listener(listener.get()) : Result<void>();
 }
 
-Result<void> join_container(const plan::Plan& plan, Inside& inside) {
+Result<void> join_container(const plan::Plan& plan, Inside& inside,
+                            const plan::JoinContainer& step) {
   const Joined& joined = *inside.prepared.joined;
   // The container sees this process once it is in its pid namespace. Until then it stays outside,
   // and has nothing of the host any more when it comes: neither a root nor a descriptor, which
@@ -257,7 +258,7 @@ Result<void> join_container(const plan::Plan& plan, Inside& inside) {
   if (joined.root) TRY(sys::change_root(joined.root, "/"));
   TRY(let_go_of_host(inside));
   if (joined.twice_born()) TRY(be_born_again(inside, 0));
-  if (joined.namespaces & CLONE_NEWUSER) TRY(be_root(plan));
+  if (!step.keep_ids && (joined.namespaces & CLONE_NEWUSER)) TRY(be_root(plan));
   TRY(sys::forbid_tracing());  // a change of identity takes it back
   inside.root = TRY(sys::open_at(sys::cwd(), "/", O_PATH | O_DIRECTORY));
   return {};
@@ -302,7 +303,7 @@ Result<void> apply_step(const plan::Plan& plan, Inside& inside, const plan::Step
           [&](const plan::Spawn& s) { return enter_namespaces(plan, inside, s); },
           // The kernel checks the rights over each namespace; what comes next is bounded by the
           // container's config.
-          [&](const plan::JoinContainer&) { return join_container(plan, inside); },
+          [&](const plan::JoinContainer& s) { return join_container(plan, inside, s); },
           // The namespace is new and the container's.
           [&](const plan::EnterTimeNamespace& s) { return enter_time_namespace(s); },
           // The parent's own; the child never sees it.

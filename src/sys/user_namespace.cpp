@@ -2,9 +2,12 @@
 #include "sys/user_namespace.hpp"
 
 #include <fcntl.h>
+#include <linux/nsfs.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -106,6 +109,30 @@ Result<Process> make_namespace() {
   return Process(pid, Fd(pidfd));
 }
 
+Result<std::vector<IdRange>> read_id_map(const std::string& path) {
+  std::string text = TRY(read_file(cwd(), path, size_t{64} << 10));
+  std::vector<IdRange> ranges;
+  for (std::string_view line : split(text, '\n')) {
+    auto words = split_blank(line);
+    if (words.empty()) continue;
+    auto number = [&](size_t i) {
+      return i < words.size() ? parse_u64(words[i]) : std::optional<uint64_t>();
+    };
+    auto inside = number(0), outside = number(1), count = number(2);
+    if (!inside || !outside || !count) return make_error(Kind::corrupt, "read " + quoted(path));
+    ranges.push_back({static_cast<uint32_t>(*inside), static_cast<uint32_t>(*outside),
+                      static_cast<uint32_t>(*count)});
+  }
+  return ranges;
+}
+
+/// Of a user namespace that lies below our own.  ioctl_ns(2)
+Result<Fd> parent_namespace(const Fd& space) {
+  int fd = ::ioctl(space.get(), NS_GET_PARENT);
+  if (fd < 0) return errno_now().error("find out whose user namespace it is");
+  return Fd(fd);
+}
+
 Result<void> write_proc(pid_t pid, const std::string& file, const std::string& text) {
   std::string path = "/proc/" + std::to_string(pid) + "/" + file;
   Fd fd = TRY(open_at(cwd(), path, O_WRONLY));
@@ -187,9 +214,10 @@ Result<std::optional<Process>> make_mapped(const IdMapping& mapping, Log& log) {
   return std::optional<Process>();
 }
 
-/// Follows a process in. The maps are complete: we are never without an id.
-Result<void> join(const Fd& pidfd) {
-  TRY(setns(pidfd, CLONE_NEWUSER, "the user namespace"));
+/// Follows a process in, or enters a user namespace. The maps are complete: we are never without an
+/// id.
+Result<void> join(const Fd& where) {
+  TRY(setns(where, CLONE_NEWUSER, "the user namespace"));
   // The kernel makes all mounts of the copy slaves, because the copy belongs to another user
   // namespace; and unlike setns this keeps the working directory.
   auto unshared = unshare(CLONE_NEWNS, "the mounts");
@@ -241,9 +269,24 @@ Result<UserNamespaceKind> enter_user_namespace(const IdMapping& mapping, Log& lo
   return UserNamespaceKind::single;
 }
 
+Result<std::vector<IdRange>> mapped_uids() {
+  return read_id_map("/proc/self/uid_map");
+}
+
+Result<std::vector<IdRange>> mapped_gids() {
+  return read_id_map("/proc/self/gid_map");
+}
+
 Result<void> join_user_namespace(pid_t process) {
-  Fd pidfd = TRY(open_pidfd(process));
-  return join(pidfd);
+  std::string path = "/proc/" + std::to_string(process) + "/ns/user";
+  Fd space = TRY(open_at(cwd(), path, O_RDONLY));
+  Fd own = TRY(open_at(cwd(), "/proc/self/ns/user", O_RDONLY));
+  ino_t here = TRY(stat_fd(own, path)).st_ino;
+  while (true) {
+    Fd parent = TRY(parent_namespace(space));
+    if (TRY(stat_fd(parent, path)).st_ino == here) return join(space);
+    space = std::move(parent);
+  }
 }
 
 }  // namespace berth::sys

@@ -59,9 +59,15 @@ enum class UserNamespaceKind {
 /// Source: user_namespaces(7), newuidmap(1).
 Result<UserNamespaceKind> enter_user_namespace(const IdMapping& mapping, Log& log);
 
+/// The ids that our user namespace maps; `outside` is what the one around it calls them.
+/// Errors: io, corrupt.  user_namespaces(7)
+Result<std::vector<IdRange>> mapped_uids();
+Result<std::vector<IdRange>> mapped_gids();
+
 /// Moves the calling process, which must have a single thread, into the user namespace of `process`
-/// and a new mount namespace, as enter_user_namespace() does. Whoever made that namespace may.
-/// Errors: not_found (no such process), denied.  setns(2)
+/// and a new mount namespace, as enter_user_namespace() does. Of namespaces in one another it is
+/// the outermost below our own. Whoever made that namespace may. Errors: not_found (no such
+/// process), denied.  setns(2)
 Result<void> join_user_namespace(pid_t process);
 
 }  // namespace berth::sys

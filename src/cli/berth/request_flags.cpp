@@ -104,7 +104,8 @@ FlagTable process_flags(RequestOptions& o) {
        &o.env_files,
        {},
        Complete::file},
-      {"group-add", 0, "GROUP", "Add a group, by name or number; keep-groups: the caller's", &r.group_add},
+      {"group-add", 0, "GROUP", "Add a group, by name or number; keep-groups: the caller's",
+       &r.group_add},
       {"init", 0, "", "Run a first process that reaps and passes signals on", &r.init},
       {"interactive", 'i', "", "Keep stdin open", &r.interactive},
       {"sig-proxy", 0, "", "Pass signals on to the command (true)", &o.call.signal_proxy},
@@ -220,7 +221,8 @@ FlagTable namespace_flags(RequestOptions& o) {
        &o.network.publish_all},
       {"sysctl", 0, "NAME=VALUE", "Set a kernel parameter of the container's namespaces",
        add_to(r.sysctl, engine::parse_sysctl)},
-      {"userns", 0, "MODE", "host", read_mode(r.userns, NamespaceFlag::userns)},
+      {"userns", 0, "MODE", "host, or keep-id[:uid=N,gid=N]: the caller's id inside",
+       read_mode(r.userns, NamespaceFlag::userns)},
       {"uts", 0, "MODE", "host, private or container:NAME", read_mode(r.uts, NamespaceFlag::uts)},
   };
 }
@@ -351,11 +353,7 @@ Result<void> read_gpu_driver(const RequestOptions& o, engine::RunRequest& reques
 std::string container_beside(const RequestOptions& o) {
   constexpr std::string_view kContainer = "container:";
   if (o.network.mode.starts_with(kContainer)) return o.network.mode.substr(kContainer.size());
-  const engine::RunRequest& r = o.request;
-  for (const engine::NamespaceMode* mode : {&r.pid, &r.ipc, &r.uts, &r.cgroupns}) {
-    if (mode->kind == engine::NamespaceMode::Kind::container) return mode->container;
-  }
-  return "";
+  return engine::joined_container(o.request);
 }
 
 void sort_flags(FlagTable& table) {

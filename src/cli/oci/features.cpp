@@ -66,15 +66,15 @@ json::Value on_linux() {
 Result<int> run(Session& session, const Options&, const std::vector<std::string>&) {
   json::Object annotations{{"io.github.seccomp.libseccomp.version", runtime::libseccomp_version()},
                            {"org.opencontainers.runc.checkpoint.enabled", "true"}};
-  json::Object document{
-      {"ociVersionMin", "1.0.0"},
-      {"ociVersionMax", std::string(berth::oci::kRuntimeSpecVersion)},
-      {"hooks", list(berth::oci::hook_names())},
-      {"mountOptions", list(plan::mount_option_names())},
-      {"linux", on_linux()},
-      {"annotations", std::move(annotations)},
-      {"potentiallyUnsafeConfigAnnotations",
-       json::Array{json::Value(std::string(berth::oci::kDeviceSourceAnnotation))}}};
+  json::Object document{{"ociVersionMin", "1.0.0"},
+                        {"ociVersionMax", std::string(berth::oci::kRuntimeSpecVersion)},
+                        {"hooks", list(berth::oci::hook_names())},
+                        {"mountOptions", list(plan::mount_option_names())},
+                        {"linux", on_linux()},
+                        {"annotations", std::move(annotations)},
+                        {"potentiallyUnsafeConfigAnnotations",
+                         json::Array{json::Value(std::string(berth::oci::kDeviceSourceAnnotation)),
+                                     json::Value(std::string(berth::oci::kKeepGroupsAnnotation))}}};
   session.out = json::dump(json::Value(std::move(document)), 2) + "\n";
   return 0;
 }

@@ -119,7 +119,7 @@ RunRequest full_request() {
   r.pid.kind = ModeKind::host;
   r.ipc.kind = ModeKind::shareable;
   r.uts = {ModeKind::container, "f00d"};
-  r.userns.kind = ModeKind::keep_id;
+  r.userns = {ModeKind::keep_id, "", 1000, 1001};
   r.cgroupns.kind = ModeKind::own;
   r.add_host = {"db:10.0.0.1"};
   r.dns = {"10.0.0.2"};

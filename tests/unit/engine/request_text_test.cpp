@@ -124,6 +124,11 @@ TEST(ParseNamespace, allows_each_flag_its_own_words) {
   EXPECT_EQ(line(parse_namespace(NamespaceFlag::pid, "shareable")),
             "invalid PID mode: expected one of private, host, container:NAME");
   EXPECT_FALSE(parse_namespace(NamespaceFlag::userns, "container:db").ok());
+  EXPECT_EQ(parse_namespace(NamespaceFlag::userns, "keep-id:uid=5")->uid, 5U);
+  EXPECT_EQ(to_json_text(*parse_namespace(NamespaceFlag::userns, "keep-id:gid=6,uid=5")),
+            "keep-id:uid=5,gid=6");
+  EXPECT_FALSE(parse_namespace(NamespaceFlag::userns, "keep-id:uid=").ok());
+  EXPECT_FALSE(parse_namespace(NamespaceFlag::pid, "keep-id:uid=5").ok());
   EXPECT_FALSE(parse_namespace(NamespaceFlag::pid, "container:").ok());
 }
 

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// --userns keep-id: the caller has his own number in the container (docs/decisions/0095).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+#include "engine/context.hpp"
+#include "engine/request.hpp"
+#include "oci/runtime_spec.hpp"
+#include "sys/user_namespace.hpp"
+
+namespace berth::engine {
+
+/// Who the caller is in such a container, and the maps of its user namespace, which lies in ours.
+struct KeptIds {
+  uint32_t uid = 0;
+  uint32_t gid = 0;
+  std::string name;  ///< the caller's; empty where he has none
+  std::vector<oci::IdMapping> uids;
+  std::vector<oci::IdMapping> gids;
+};
+
+/// Maps `kept` to 0 of our user namespace, which is the caller, and 0 to what `kept` is there, or
+/// to the last id; all others stay the same. With a single id that is all there is. Pure.
+std::vector<oci::IdMapping> swap_with_root(const std::vector<sys::IdRange>& here, uint32_t kept);
+
+/// Reads the maps of this user namespace for the --userns of `request`, a keep-id.
+/// Errors: usage (root of the machine, namespaces of another container), io.
+Result<KeptIds> keep_ids(const Context& context, const RunRequest& request);
+
+/// The image's /etc/passwd and /etc/group with a line for the caller where his number has none. An
+/// empty text, of an image without the file, stays empty. `home`: absolute. Pure.
+std::string with_account(std::string_view passwd, const KeptIds& ids, std::string_view home);
+std::string with_group(std::string_view group, const KeptIds& ids);
+
+}  // namespace berth::engine
