@@ -109,9 +109,10 @@ Result<int> call_verb(const cli::GlobalOptions& globals, const cli::Call& call,
     return kArityStatus;
   }
   std::string container = command.beside ? command.beside() : "";
-  if (verb.needs == engine::Needs::container) {
+  if (verb.container != nullptr) {
+    container = verb.container(parsed.arguments);
+  } else if (verb.needs == engine::Needs::container) {
     container = parsed.arguments.empty() ? program : parsed.arguments[0];
-    if (verb.container != nullptr) container = verb.container(parsed.arguments);
   }
   auto context = make_context(globals, verb, container, engine::Environment::from(environ), report);
   if (!context.ok()) {

@@ -519,17 +519,37 @@ Result<void> adopt_container(const Context& context, std::string_view reference)
   return taken ? sweep_one(context, *taken, Adopt::yes) : Result<void>();
 }
 
-std::optional<int64_t> process_of(const Paths& paths, std::string_view reference, Log& log) {
-  Context context{paths, Identity::single, Environment(), log};
-  auto id = resolve(context, reference);
-  if (!id.ok()) return std::nullopt;
+namespace {
+
+std::optional<int64_t> running_process(const Context& context, const std::string& id) {
   // As it is: recovering what is lost may need this very answer.
-  auto files = read_container(paths, *id);
+  auto files = read_container(context.paths, id);
   if (!files.ok() || !files->record) return std::nullopt;
   if (files->start && !files->exit) {
     return is_alive_now(*files->start) ? std::optional<int64_t>(files->start->pid) : std::nullopt;
   }
-  return !files->record->watched && files->owned ? pid_of(context, *id) : std::nullopt;
+  return !files->record->watched && files->owned ? pid_of(context, id) : std::nullopt;
+}
+
+/// The id of the container that `id` shares namespaces with, or "".
+std::string joined_by(const Context& context, const std::string& id) {
+  constexpr size_t kMaxRequest = size_t{16} << 20;
+  std::string path = container_files(context.paths, id, Lifetime::kept) + "/" + kRequestFile;
+  auto text = sys::read_file(sys::cwd(), path, kMaxRequest);
+  if (!text.ok()) return "";
+  auto request = parse_run_request(*text);
+  return request.ok() ? joined_container(*request) : "";
+}
+
+}  // namespace
+
+std::optional<int64_t> process_of(const Paths& paths, std::string_view reference, Log& log) {
+  Context context{paths, Identity::single, Environment(), log};
+  auto id = resolve(context, reference);
+  if (!id.ok()) return std::nullopt;
+  if (auto process = running_process(context, *id)) return process;
+  std::string joined = joined_by(context, *id);
+  return joined.empty() ? std::nullopt : running_process(context, joined);
 }
 
 void sweep(const Context& context) {

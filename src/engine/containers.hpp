@@ -87,7 +87,8 @@ void end_orphans(const Context& context);
 /// What sweep() does, for one container.  Errors: not_found, io.
 Result<void> adopt_container(const Context& context, std::string_view reference);
 
-/// The first process of a running container, before this process has settled who it is.
+/// The first process of a running container, or of the one whose namespaces a container that does
+/// not run is to join, before this process has settled who it is.
 std::optional<int64_t> process_of(const Paths& paths, std::string_view reference, Log& log);
 
 /// Sends signal `number`.  Errors: not_found, usage (it does not run).

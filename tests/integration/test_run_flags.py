@@ -3,6 +3,7 @@
 
 import json
 import os
+import time
 
 import pytest
 
@@ -206,6 +207,56 @@ def test_namespaces_of_another_container_are_joined(berth, busybox):
     assert line == "berth: no such container: first; try: berth ps --all"
 
 
+def test_shared_memory_comes_with_the_ipc_namespace(berth, busybox):
+    berth.ok("pull", "--quiet", busybox)
+    join = ("run", "--rm", "--ipc", "container:first", busybox, *SHELL)
+    berth.ok("run", "-d", "--name", "first", "--ipc", "shareable", "--shm-size", "1m", busybox,
+             *SHELL, "echo of first > /dev/shm/said; sleep 100")
+    try:
+        assert berth.ok(*join, "cat /dev/shm/said; echo of second > /dev/shm/said; "
+                        "grep /dev/shm /proc/mounts").startswith("of first\nshm /dev/shm tmpfs ")
+        assert berth.ok("exec", "first", "cat", "/dev/shm/said") == "of second\n"
+        # A link of the other container leads to nothing but its own files.
+        berth.ok("rm", "-f", "first")
+        berth.ok("run", "-d", "--name", "first", "--ipc", "none", busybox, *SHELL,
+                 "rm -rf /dev/shm; ln -s /etc /dev/shm; sleep 100")
+        assert berth.ok(*join, "ls -A /dev/shm") == ""
+    finally:
+        berth.ok("rm", "-f", "first")
+
+
+def test_who_joins_another_container_is_created_and_started_beside_it(berth, busybox):
+    berth.ok("pull", "--quiet", busybox)
+    names = "for n in pid ipc uts net cgroup; do readlink /proc/self/ns/$n; done"
+    berth.ok("run", "-d", "--name", "first", busybox, *SHELL, names + "; echo; sleep 100")
+
+    def said(of):
+        end = time.monotonic() + 10
+        while berth.ok("logs", "first").count("\n\n") < of:
+            assert time.monotonic() < end
+            time.sleep(0.02)
+        return berth.ok("logs", "first").split("\n\n")[of - 1] + "\n"
+    try:
+        berth.ok("create", "--name", "second", "--pid", "container:first", "--ipc",
+                 "container:first", "--uts", "container:first", "--network", "container:first",
+                 "--cgroupns", "container:first", busybox, *SHELL, names)
+        first = said(1)
+        assert berth.ok("start", "-a", "second") == first
+        berth.ok("restart", "second")
+        assert berth.ok("wait", "second") == "0\n"
+        assert berth.ok("logs", "second") == first * 2
+        berth.ok("restart", "-t", "0", "first")
+        again = said(2)
+        assert berth.ok("start", "-a", "second") == again
+        berth.ok("stop", "-t", "0", "first")
+        line = berth.fail("start", "second", status=1)
+        id_of_first = berth.ok("ps", "-aq", "--filter", "name=first").strip()
+        assert line == ("berth: cannot join the pid namespace of a non running container: "
+                        f"{id_of_first}")
+    finally:
+        berth.ok("rm", "-f", "first", "second")
+
+
 def test_contradictions_are_refused_in_docker_s_words(berth, busybox):
     berth.ok("pull", "--quiet", busybox)
     for flags, said in (
@@ -257,9 +308,3 @@ def test_flags_of_others_are_refused_with_what_to_type(berth, busybox):
                                 "themselves"),
             ("--volume-driver=nfs", "unknown flag '--volume-driver': volumes are local")):
         assert berth.fail("run", flag, busybox, "true", status=125) == "berth: " + said
-
-
-def test_what_is_not_built_is_never_accepted_in_silence(berth, busybox):
-    assert berth.fail("run", "--rm", "--userns", "keep-id", busybox, "true", status=125) == (
-        "berth: --userns keep-id is not supported; "
-        "try: without it: root inside a container of an ordinary user is that user")

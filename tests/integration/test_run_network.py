@@ -157,6 +157,23 @@ def test_a_container_reaches_the_world_and_resolves_names(berth, image, lab, mod
 
 
 @ALL_MODES
+def test_the_host_is_reached_by_a_name_when_asked(berth, image, lab, mode):
+    server = lab.host.serve(8123)
+    out = berth.ok("run", "--rm", "--network", mode, "--add-host",
+                   "host.docker.internal:host-gateway", image, "sh", "-c",
+                   "echo ship | nc -w 5 host.docker.internal 8123")  # 0092: who speaks first
+    end_server(server)
+    assert out.startswith("hello\n")  # Debian's pasta may say it more than once
+
+
+@USERS_MODES
+def test_who_keeps_his_id_reaches_the_world(berth, image, lab, mode, profile):
+    out = berth.ok("run", "--rm", "--userns", "keep-id", "--network", mode, image, "sh", "-c",
+                   f"id -u; wget -q -O - http://{WORLD}:8000/")
+    assert out == f"{profile.uid}\ncargo\n"
+
+
+@ALL_MODES
 def test_its_own_name_is_its_address(berth, image, lab, mode):
     out = berth.ok("run", "--rm", "--network", mode, "-h", "tug", image, "sh", "-c",
                    "hostname -i; ip -4 -o addr show eth0; ip route; cat /etc/hosts")

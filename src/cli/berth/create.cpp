@@ -23,6 +23,10 @@ Result<int> run(Session& session, const RequestOptions& given, std::vector<std::
   return 0;
 }
 
+std::string beside(const RequestOptions& o) {
+  return container_beside(o);
+}
+
 }  // namespace
 
 extern const Verb create_verb;
@@ -37,7 +41,7 @@ const Verb create_verb{
     .flags_end = FlagsEnd::at_first_argument,
     .elsewhere = kRequestElsewhere,
     .error_status = 125,
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(flags, run, beside); },
 };
 
 }  // namespace berth::cli

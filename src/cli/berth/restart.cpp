@@ -22,9 +22,12 @@ Result<int> run(Session& session, const Options& o, std::vector<std::string> arg
         stopped.push_back(name);
         return {};
       });
+  if (stopped.empty()) return stopping;
   // From inside a user namespace nothing can be signalled that runs in another one.
   engine::Context inside = session.context;
-  inside.identity = TRY(engine::settle(engine::Needs::user_namespace, session.report));
+  auto beside = engine::process_of(inside.paths, stopped[0], session.report);
+  inside.identity = TRY(beside ? engine::settle_beside(*beside)
+                               : engine::settle(engine::Needs::user_namespace, session.report));
   int starting = for_each_argument(session, stopped, [&](const std::string& name) -> Result<void> {
     TRY(engine::start_again(inside, name));
     print(session, name + "\n");

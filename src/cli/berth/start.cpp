@@ -45,6 +45,7 @@ const Verb start_verb{
              .complete = Complete::container},
     .arity = {1},
     .needs = engine::Needs::user_namespace,
+    .container = [](const std::vector<std::string>& arguments) { return arguments[0]; },
     .store = Store::swept,
     .command = [] { return make_command(flags, run); },
 };

@@ -47,7 +47,8 @@ struct Verb {
   VerbText text;
   Arity arity;
   engine::Needs needs = engine::Needs::nothing;
-  /// With Needs::container: the container among the arguments; null: the first one is it.
+  /// The container among the arguments that an ordinary user has to be beside, running or about to
+  /// join another one; null: with Needs::container the first one, else none.
   std::string (*container)(const std::vector<std::string>& arguments) = nullptr;
   Store store = Store::ready;
   FlagsEnd flags_end = FlagsEnd::at_double_dash;
