@@ -16,6 +16,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 TESTS = pathlib.Path(__file__).resolve().parent.parent
@@ -133,18 +134,33 @@ def cat_seconds(work, size):
     return elapsed
 
 
+@contextlib.contextmanager
+def sampled(watched):
+    """A list that ends as [most bytes of PSS meanwhile], looked at five times a second."""
+    most, over = [0], threading.Event()
+
+    def look():
+        while not over.wait(0.2):
+            most[0] = max(most[0], pss_bytes(watched()))
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        yield most
+    finally:
+        over.set()
+        thread.join()
+
+
 def log_seconds(argv, wait, remove, image, size):
+    """From the start of the container to its end; and the PSS of who keeps its log."""
     before = pss_bytes(remove["watchers"]())
-    started = time.perf_counter()
-    identity = run(*argv, image, "sh", "-c", produce(size)).strip()
-    peak = 0
-    waiter = subprocess.Popen([*wait, identity], stdout=subprocess.DEVNULL)
-    while waiter.poll() is None:
-        peak = max(peak, pss_bytes(remove["watchers"]()))
-        time.sleep(0.2)
-    elapsed = time.perf_counter() - started
+    with sampled(remove["watchers"]) as most:
+        started = time.perf_counter()
+        identity = run(*argv, image, "sh", "-c", produce(size)).strip()
+        run(*wait, identity)
+        elapsed = time.perf_counter() - started
     run(*remove["argv"], identity)
-    return elapsed, peak - before
+    return elapsed, most[0] - before
 
 
 def logs(berth, podman, programs, work, options, values):
