@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // berth-holder: stays beside berth-monitor and holds what must outlive it.
 //
-//   berth-holder REPORT CLIENT QUEUE MONITOR ARGV0 [ARG…]
+//   berth-holder REPORT CLIENT CALLER QUEUE MONITOR ARGV0 [ARG…]
 //
 // It is the parent of MONITOR and keeps every descriptor that it was given open: the lock of the
 // container and two ends of a socket pair, in one of which the monitor leaves the streams of the
 // container (a message that nobody has received holds its descriptors). When the monitor is killed
 // it starts it again with "--adopt" added. The container's first process becomes its child then,
 // and it tells the next monitor through QUEUE how that ended: {pid, status of wait4(2)} as int32.
-// REPORT and CLIENT (-1: none) are the monitor's alone and are closed here.
+// REPORT, CLIENT and CALLER (-1: none) are the monitor's alone and are closed here.
 //
 // Runs as: the caller of berth. It has no libc and no heap, so that what it adds to every detached
 // container is a stack and two pages of code; it reads nothing but its own arguments.
@@ -71,19 +71,19 @@ extern "C" [[noreturn]] void berth_holder_main(long* stack) {
   int argc = static_cast<int>(stack[0]);
   char** argv = reinterpret_cast<char**>(stack + 1);
   char** envp = argv + argc + 1;
-  if (argc < 6 || argc - 5 + 2 > kMaxArguments) end(125);
-  const char* program = argv[4];
-  int queue = number(argv[3]);
+  if (argc < 7 || argc - 6 + 2 > kMaxArguments) end(125);
+  const char* program = argv[5];
+  int queue = number(argv[4]);
 
   char* words[kMaxArguments];
   int count = 0;
-  for (int i = 5; i < argc; ++i) words[count++] = argv[i];
+  for (int i = 6; i < argc; ++i) words[count++] = argv[i];
   words[count] = nullptr;
 
   call(__NR_prctl, kSetChildSubreaper, 1);
   unsigned long mask = block_signals(~0UL);
   int monitor = start(program, words, envp, mask);
-  for (int i = 1; i <= 2; ++i) {
+  for (int i = 1; i <= 3; ++i) {
     if (int fd = number(argv[i]); fd > 2) call(__NR_close, static_cast<long>(fd));
   }
   static char adopt[] = "--adopt";

@@ -50,12 +50,11 @@ bool parse(int argc, char** argv, berth::monitor::Options& options) {
                                                         {"runtime", &options.runtime},
                                                         {"runtime-root", &options.runtime_root},
                                                         {"journal", &options.journal},
-                                                        {"name-link", &options.name_link}};
-  std::pair<const char*, Fd*> const descriptors[] = {{"lock-fd", &options.lock},
-                                                     {"report-fd", &options.report},
-                                                     {"client-fd", &options.client},
-                                                     {"parked-fd", &options.parked},
-                                                     {"told-fd", &options.told}};
+                                                        {"names", &options.names}};
+  std::pair<const char*, Fd*> const descriptors[] = {
+      {"lock-fd", &options.lock},     {"report-fd", &options.report},
+      {"client-fd", &options.client}, {"caller-fd", &options.caller},
+      {"parked-fd", &options.parked}, {"told-fd", &options.told}};
   std::pair<const char*, bool*> const switches[] = {{"terminal", &options.terminal},
                                                     {"keep-stdin", &options.keep_stdin},
                                                     {"remove", &options.remove},
@@ -98,6 +97,7 @@ bool parse(int argc, char** argv, berth::monitor::Options& options) {
     // Words for the first monitor, which closed them: by now the numbers may be other files.
     options.report.release();
     options.client.release();
+    options.caller.release();
   }
   return optind == argc && options.lock && options.parked && options.told;
 }

@@ -18,9 +18,6 @@ namespace {
 std::string containers(const std::string& root) {
   return root + "/containers";
 }
-std::string names(const std::string& root) {
-  return root + "/names";
-}
 std::string directory_of(const std::string& root, const std::string& id) {
   return containers(root) + "/" + id;
 }
@@ -228,7 +225,7 @@ Result<void> ContainerDirectory::give_up_name() const {
   if (name_) return name_->empty() ? Result<void>() : release_name(paths_.root, *name_, id_);
   auto files = read();
   if (files.ok() && files->record) return release_name(paths_.root, files->record->name, id_);
-  auto all = sys::list_directory(sys::cwd(), names(paths_.root));
+  auto all = sys::list_directory(sys::cwd(), names_directory(paths_.root));
   if (!all.ok())
     return all.error().kind == Kind::not_found ? Result<void>() : std::move(all).error();
   for (const std::string& name : *all) {
@@ -299,8 +296,12 @@ Result<std::vector<std::string>> container_ids(const std::string& root) {
   return listed;
 }
 
+std::string names_directory(const std::string& root) {
+  return root + "/names";
+}
+
 std::string name_link(const std::string& root, const std::string& name) {
-  return names(root) + "/" + name;
+  return names_directory(root) + "/" + name;
 }
 
 Result<void> reserve_name(const std::string& root, const std::string& name, const std::string& id) {
@@ -309,7 +310,7 @@ Result<void> reserve_name(const std::string& root, const std::string& name, cons
     auto made = sys::make_symlink(link_text(id), sys::cwd(), link);
     if (made.ok()) return made;
     if (made.error().kind == Kind::not_found) {
-      TRY(sys::make_directories(sys::cwd(), names(root), 0700));
+      TRY(sys::make_directories(sys::cwd(), names_directory(root), 0700));
       continue;
     }
     if (made.error().kind != Kind::exists) return made;

@@ -127,7 +127,8 @@ Result<bool> is_name_of(const std::string& root, const std::string& name, const 
 /// Takes the name away from `id`; another owner's name stays.
 Result<void> release_name(const std::string& root, const std::string& name, const std::string& id);
 
-/// Absolute path of the link that binds `name`.
+/// Absolute path of the link that binds `name`, and of the directory of all of them.
 std::string name_link(const std::string& root, const std::string& name);
+std::string names_directory(const std::string& root);
 
 }  // namespace berth::engine

@@ -214,14 +214,10 @@ enum class Adopt { no, yes };
 
 /// As it was asked to be, where that can still be read.
 Watch watch_of(const ContainerDirectory& directory, const ContainerRecord& record) {
-  Watch watch{directory, record};
   auto text = sys::read_file(directory.files_fd(), kRequestFile);
   auto request = text.ok() ? parse_run_request(*text) : Result<RunRequest>(text.error());
-  if (request.ok()) {
-    watch.restart = request->restart;
-    watch.log = request->log;
-  }
-  return watch;
+  if (request.ok()) return watch_of(directory, *request);
+  return {directory, record.terminal, record.interactive, record.remove};
 }
 
 /// A container whose lock nobody holds.

@@ -125,17 +125,17 @@ std::string bundle_path(const Context& context, const RunRequest& request, const
 
 Result<NewContainer> NewContainer::make(const Context& context, const RunRequest& asked,
                                         image::Store& store, const image::Image& image,
-                                        const std::string& id, Owner owner,
-                                        const std::function<void()>& config_written) {
+                                        const std::string& id, Owner owner, const Making& making) {
   RunRequest request = asked;
   TRY(complete_volumes(context, image.config.config, request));
   NewContainer made;
-  made.draft = TRY(draft_container(context, request, image, id));
   made.directory = TRY(ContainerDirectory::create(context.paths, id, lifetime_of(request)));
   Rollback undo;
   undo.add([&] { remove_quietly(context, made.directory); });
+  if (making.directory_made) TRY(making.directory_made(made.directory));
+  made.draft = TRY(draft_container(context, request, image, id));
   TRY(write_config(made.draft, made.directory));
-  if (config_written) config_written();
+  if (making.config_written) making.config_written();
   if (!request.rootfs) TRY(store.mark_used(id, image));
   made.record = make_record(request, made.draft, image, owner);
   // Whoever starts it again decides by it, which nobody does when it is gone with its caller;
@@ -144,9 +144,9 @@ Result<NewContainer> NewContainer::make(const Context& context, const RunRequest
     TRY(sys::write_file(made.directory.files_fd(), kRequestFile, json::write(request), 0600));
   }
   TRY(take_name(context, request, made.directory, made.record));
+  tell_created(context, request, image, made.record);
   TRY(provide_volumes(context, request, made.draft));
   TRY(write_files(request, made.draft, made.directory));
-  tell_created(context, request, image, made.record);
   undo.commit();
   return made;
 }

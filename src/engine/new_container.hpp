@@ -21,19 +21,25 @@ enum class Owner {
   nobody,   ///< yet: `create`
 };
 
+/// Who is told how far the making of a container has come; any of them may be empty.
+struct Making {
+  /// The directory is there, and nothing is in it.
+  std::function<Result<void>(const ContainerDirectory&)> directory_made = {};
+  /// berth-runtime can read the bundle's config.
+  std::function<void()> config_written = {};
+};
+
 /// A container that is made and not started. This process holds its lock.
 struct NewContainer {
   ContainerDirectory directory;
   ContainerRecord record;
   Draft draft;
 
-  /// Decides everything and writes it down. `config_written` is called as soon as berth-runtime can
-  /// read the bundle's config. On failure nothing of it is left.
+  /// Decides everything and writes it down. On failure nothing of it is left.
   /// Errors: not_found (user, working directory), exists (the name), usage, denied, unsupported.
   static Result<NewContainer> make(const Context& context, const RunRequest& request,
                                    image::Store& store, const image::Image& image,
-                                   const std::string& id, Owner owner,
-                                   const std::function<void()>& config_written = {});
+                                   const std::string& id, Owner owner, const Making& making = {});
 };
 
 /// Errors: not_found, and those of pulling.

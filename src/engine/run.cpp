@@ -44,8 +44,10 @@ Result<RunOutcome> run_in_front(const Context& context, const RunRequest& reques
   LaunchOptions options{request.interactive, request.terminal,
                         request.name.value_or(id.substr(0, 12))};
   Foreground front = TRY(Foreground::open(context, id, bundle_path(context, request, id), options));
-  NewContainer made = TRY(NewContainer::make(context, request, store, image, id, Owner::caller,
-                                             [&] { front.announce(); }));
+  Making making;
+  making.config_written = [&] { front.announce(); };
+  NewContainer made =
+      TRY(NewContainer::make(context, request, store, image, id, Owner::caller, making));
   Rollback undo;  // after what it refers to
   undo.add([&] { remove_quietly(context, made.directory); });
   TRY(cid_file.write(id));
@@ -80,31 +82,36 @@ Result<RunOutcome> run_watched(const Context& context, const RunRequest& request
                                CidFile& cid_file) {
   std::string keys = TRY(detach_keys_of(call.detach_keys));
   const std::string id = sys::random_hex(32);
-  NewContainer made = TRY(NewContainer::make(context, request, store, image, id, Owner::monitor));
+  const AttachOptions attach = attach_options(request, call, keys);
+  sys::Fd client;
+  std::optional<WatchedStart> start;
+  Making making;
+  making.directory_made = [&](const ContainerDirectory& directory) -> Result<void> {
+    Watch watch = watch_of(directory, request);
+    watch.health = health_check(request.health, image.config.config);
+    if (!call.detach) client = TRY(attach_early(watch, attach));
+    start = TRY(WatchedStart::open(context, std::move(watch)));
+    return {};
+  };
+  making.config_written = [&] { start->announce(); };
+  NewContainer made =
+      TRY(NewContainer::make(context, request, store, image, id, Owner::monitor, making));
   Rollback undo;  // after what it refers to
   undo.add([&] { remove_quietly(context, made.directory); });
   TRY(cid_file.write(id));
   // Now, because the monitor may remove the directory while we would write into it.
   keep_reasons(context, made.draft, made.directory);
-  Watch watch{made.directory,
-              made.record,
-              request.restart,
-              request.name.value_or(id.substr(0, 12)),
-              sys::Fd(),
-              request.log,
-              health_check(request.health, image.config.config)};
   auto started = [&] {
     undo.commit();
     sweep(context);
   };
-  if (call.detach) {
-    auto failed = TRY(start_watched(context, std::move(watch)));
-    if (failed) return outcome_of(id, std::move(*failed));
-    started();
-    return RunOutcome{id, 0, std::nullopt, std::nullopt};
+  if (!call.detach) {
+    return run_attached(context, id, std::move(*start), std::move(client), attach, started);
   }
-  return start_attached(context, std::move(watch), attach_options(made.record, call, keys),
-                        started);
+  auto failed = TRY(start->run());
+  if (failed) return outcome_of(id, std::move(*failed));
+  started();
+  return RunOutcome{id, 0, std::nullopt, std::nullopt};
 }
 
 }  // namespace

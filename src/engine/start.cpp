@@ -32,10 +32,6 @@ constexpr std::chrono::seconds kPatience{20};
 /// A monitor that was killed is back at once, or never.
 constexpr std::chrono::seconds kReturn{3};
 
-std::string label_of(const ContainerRecord& record) {
-  return record.name;
-}
-
 /// The next connection after the monitor at the other end of the last one was killed.
 std::optional<sys::Fd> reconnect(const Context& context, const std::string& id,
                                  const AttachOptions& options) {
@@ -121,24 +117,30 @@ Result<RunRequest> read_request(const ContainerDirectory& directory) {
   return parse_run_request(text);
 }
 
-struct Drafted {
+/// What a container that is started again is made of.
+struct Origin {
   RunRequest request;
-  std::optional<oci::Healthcheck> health;
+  image::Image image;
 };
-/// Decides and writes again what the container was asked to be.
-Result<Drafted> draft_again(const Context& context, const Startable& startable) {
+Result<Origin> origin_of(const Context& context, const Startable& startable) {
   const ContainerRecord& record = *startable.files.record;
-  RunRequest request = TRY(read_request(startable.directory));
-  request.name = record.name;
+  Origin origin{TRY(read_request(startable.directory)), no_image()};
+  origin.request.name = record.name;
   image::Store store = TRY(open_store(context));
-  image::Image image = no_image();
-  if (!request.rootfs) image = TRY(store.get_image(record.image_id));
-  Draft draft = TRY(draft_container(context, request, image, record.id));
+  if (!origin.request.rootfs) origin.image = TRY(store.get_image(record.image_id));
+  return origin;
+}
+
+/// Decides and writes again what the container was asked to be.
+Result<void> draft_again(const Context& context, const Startable& startable, const Origin& origin,
+                         const WatchedStart& start) {
+  Draft draft =
+      TRY(draft_container(context, origin.request, origin.image, startable.files.record->id));
   TRY(write_config(draft, startable.directory));
-  TRY(write_files(request, draft, startable.directory));
+  start.announce();
+  TRY(write_files(origin.request, draft, startable.directory));
   keep_reasons(context, draft, startable.directory);
-  auto health = health_check(request.health, image.config.config);
-  return Drafted{std::move(request), std::move(health)};
+  return {};
 }
 
 // As docker does: a container that could not be started says why.
@@ -176,36 +178,41 @@ Result<std::string> detach_keys_of(const std::optional<std::string>& flag) {
   return parse_detach_keys(flag.value_or("ctrl-p,ctrl-q"));
 }
 
-AttachOptions attach_options(const ContainerRecord& record, const RunCall& call,
+AttachOptions attach_options(const RunRequest& request, const RunCall& call,
                              const std::string& keys) {
   auto wanted = [&](std::string_view stream) {
     return call.attach.empty() ||
            std::find(call.attach.begin(), call.attach.end(), stream) != call.attach.end();
   };
-  AttachOptions options = options_of(record);
-  options.input = record.interactive && wanted("stdin");
+  AttachOptions options;
+  options.terminal = request.terminal;
+  options.input = request.interactive && wanted("stdin");
   options.output = wanted("stdout");
   options.errors = wanted("stderr");
   options.ends_input = options.input;
-  options.must_see_all = !record.terminal;
+  options.must_see_all = !request.terminal;
   options.signal_proxy = call.signal_proxy;
   options.detach_keys = keys;
   return options;
 }
 
-Result<RunOutcome> start_attached(const Context& context, Watch watch, AttachOptions options,
-                                  const std::function<void()>& started) {
-  const std::string id = watch.directory.id();
+Result<sys::Fd> attach_early(Watch& watch, const AttachOptions& options) {
   auto [ours, theirs] = TRY(sys::socket_pair());
   watch.client = std::move(theirs);
   TRY(greet_monitor(ours, options));
+  return std::move(ours);
+}
+
+Result<RunOutcome> run_attached(const Context& context, const std::string& id, WatchedStart start,
+                                sys::Fd socket, const AttachOptions& options,
+                                const std::function<void()>& started) {
   tell_container(context.paths, id, "attach");
-  auto failed = TRY(start_watched(context, std::move(watch)));
+  auto failed = TRY(start.run());
   if (failed) {
     return RunOutcome{id, failed->status, std::move(failed->command_error), std::nullopt};
   }
   started();
-  return stay_to_the_end(context, id, std::move(ours), options);
+  return stay_to_the_end(context, id, std::move(socket), options);
 }
 
 Result<std::string> create_container(const Context& context, const RunRequest& request,
@@ -246,18 +253,22 @@ Result<RunOutcome> start_container(const Context& context, std::string_view refe
   how.detach_keys = keys;
   if (!startable) return attach_to(context, summary.id, *files.record, how);
 
-  auto [request, health] = TRY(draft_again(context, *startable));
-  Watch watch{startable->directory,    *files.record, request.restart,
-              label_of(*files.record), sys::Fd(),     request.log,
-              std::move(health)};
+  Origin origin = TRY(origin_of(context, *startable));
+  Watch watch = watch_of(startable->directory, origin.request);
+  watch.health = health_check(origin.request.health, origin.image.config.config);
+  sys::Fd client;
+  if (attach) client = TRY(attach_early(watch, how));
+  WatchedStart start = TRY(WatchedStart::open(context, std::move(watch)));
+  TRY(draft_again(context, *startable, origin, start));
   RunOutcome outcome{summary.id, 0, std::nullopt, std::nullopt};
   if (attach) {
     bool runs = false;
-    outcome = TRY(start_attached(context, std::move(watch), how, [&] { runs = true; }));
+    outcome = TRY(run_attached(context, summary.id, std::move(start), std::move(client), how,
+                               [&] { runs = true; }));
     if (!runs) keep_failure(*startable, {outcome.status, outcome.command_error, std::nullopt});
     return outcome;
   }
-  auto failed = TRY(start_watched(context, std::move(watch)));
+  auto failed = TRY(start.run());
   if (!failed) return outcome;
   keep_failure(*startable, *failed);
   outcome.status = failed->status;

@@ -54,13 +54,16 @@ Result<void> start_again(const Context& context, std::string_view reference);
 Result<std::string> detach_keys_of(const std::optional<std::string>& flag);
 
 /// How `berth run` without -d looks at its container.
-AttachOptions attach_options(const ContainerRecord& record, const RunCall& call,
+AttachOptions attach_options(const RunRequest& request, const RunCall& call,
                              const std::string& keys);
 
-/// Starts a container with us attached from its first byte on. `started` is called when the command
-/// runs.
-/// Errors: those of start_watched().
-Result<RunOutcome> start_attached(const Context& context, Watch watch, AttachOptions options,
-                                  const std::function<void()>& started);
+/// Our end of a connection to a monitor that is still to be started.  Errors: io.
+Result<sys::Fd> attach_early(Watch& watch, const AttachOptions& options);
+
+/// Lets a container run with us at `socket`, of attach_early(), from its first byte on. `started`
+/// is called when the command runs. Errors: those of WatchedStart::run().
+Result<RunOutcome> run_attached(const Context& context, const std::string& id, WatchedStart start,
+                                sys::Fd socket, const AttachOptions& options,
+                                const std::function<void()>& started);
 
 }  // namespace berth::engine

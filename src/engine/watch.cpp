@@ -20,6 +20,7 @@ constexpr std::string_view kStarted = "\n";  // what the monitor reports
 struct Handed {
   sys::Fd report;                    ///< may be empty
   sys::Fd client;                    ///< may be empty
+  sys::Fd caller;                    ///< may be empty
   std::pair<sys::Fd, sys::Fd> pair;  ///< streams are parked in the first one's queue
 };
 
@@ -38,8 +39,8 @@ std::vector<std::string> holder_words(const Context& context, const Watch& watch
   const ContainerDirectory& directory = watch.directory;
   // clang-format off
   std::vector<std::string> words = {
-      "berth-holder", number(handed.report), number(handed.client), number(handed.pair.first),
-      program, "berth-monitor",
+      "berth-holder", number(handed.report), number(handed.client), number(handed.caller),
+      number(handed.pair.first), program, "berth-monitor",
       "--id", directory.id(),
       "--directory", directory.path(),
       "--files", directory.files(),
@@ -48,7 +49,7 @@ std::vector<std::string> holder_words(const Context& context, const Watch& watch
       "--runtime", runtime_program(context),
       "--runtime-root", runtime_root(context),
       "--journal", journal_path(context.paths),
-      "--name-link", name_link(context.paths.root, watch.record.name),
+      "--names", names_directory(context.paths.root),
       "--lock-fd", number(directory.fd()),
       "--parked-fd", number(handed.pair.first),
       "--told-fd", number(handed.pair.second)};
@@ -57,9 +58,10 @@ std::vector<std::string> holder_words(const Context& context, const Watch& watch
     words.insert(words.end(), {"--log", log_word(watch.log)});
   if (handed.report) words.insert(words.end(), {"--report-fd", number(handed.report)});
   if (handed.client) words.insert(words.end(), {"--client-fd", number(handed.client)});
-  if (watch.record.terminal) words.emplace_back("--terminal");
-  if (watch.record.interactive) words.emplace_back("--keep-stdin");
-  if (watch.record.remove) words.emplace_back("--remove");
+  if (handed.caller) words.insert(words.end(), {"--caller-fd", number(handed.caller)});
+  if (watch.terminal) words.emplace_back("--terminal");
+  if (watch.interactive) words.emplace_back("--keep-stdin");
+  if (watch.remove) words.emplace_back("--remove");
   return words;
 }
 
@@ -72,7 +74,7 @@ Result<sys::Process> spawn_holder(const Context& context, const Watch& watch, co
   spawn.args.insert(spawn.args.end(), std::make_move_iterator(more.begin()),
                     std::make_move_iterator(more.end()));
   spawn.in = spawn.out = spawn.err = &null;
-  for (const sys::Fd* fd : {&watch.directory.fd(), &handed.report, &handed.client,
+  for (const sys::Fd* fd : {&watch.directory.fd(), &handed.report, &handed.client, &handed.caller,
                             &handed.pair.first, &handed.pair.second}) {
     if (*fd) spawn.keep.push_back(fd->get());
   }
@@ -97,30 +99,59 @@ Result<void> make_monitor_directory(const Context& context, const Watch& watch) 
 
 }  // namespace
 
-Result<std::optional<Ended>> start_watched(const Context& context, Watch watch) {
+Watch watch_of(const ContainerDirectory& directory, const RunRequest& request) {
+  Watch watch{directory, request.terminal, request.interactive, request.remove};
+  watch.restart = request.restart;
+  watch.label = request.name.value_or(directory.id().substr(0, 12));
+  watch.log = request.log;
+  return watch;
+}
+
+Result<WatchedStart> WatchedStart::open(const Context& context, Watch watch) {
   TRY(make_monitor_directory(context, watch));
   sys::Pipe report = TRY(sys::make_pipe());
-  Handed handed{std::move(report.write), std::move(watch.client), TRY(sys::socket_pair())};
-  sys::Process holder = TRY(spawn_holder(context, watch, handed, {}));
-  handed = Handed();
+  auto [ours, theirs] = TRY(sys::socket_pair());
+  Handed handed{std::move(report.write), std::move(watch.client), std::move(theirs),
+                TRY(sys::socket_pair())};
+  WatchedStart start;
+  start.holder_ = TRY(spawn_holder(context, watch, handed, {}));
+  start.id_ = watch.directory.id();
+  start.label_ = watch.label;
+  start.caller_ = std::move(ours);
+  start.report_ = std::move(report.read);
+  return start;
+}
 
-  ReportReader reader(std::move(report.read));
+WatchedStart::~WatchedStart() {
+  if (!holder_) return;
+  caller_.reset();  // berth-runtime hears that nobody wants it any more, and so the others
+  ignore(holder_.wait());
+}
+
+// When it has ended already, its report says why.
+void WatchedStart::announce() const {
+  ignore(sys::send_message(caller_, "d", 1, sys::Fd()));
+}
+
+Result<std::optional<Ended>> WatchedStart::run() {
+  ignore(sys::send_message(caller_, "g", 1, sys::Fd()));  // as in announce()
+  ReportReader reader(std::move(report_));
   TRY(reader.read_to_end());
   if (reader.text() == kStarted) {
-    holder.release();  // the system's init reaps it
+    holder_.release();  // the system's init reaps it
     return std::optional<Ended>();
   }
-  sys::ExitStatus status = TRY(holder.wait());
+  sys::ExitStatus status = TRY(holder_.wait());
   if (reader.text().empty()) {
     return make_error(Kind::interrupted, "berth-monitor ended without a report, status " +
                                              std::to_string(status.shell_code()));
   }
-  return std::optional<Ended>(TRY(ended_with(reader.text(), watch.directory.id(), watch.label)));
+  return std::optional<Ended>(TRY(ended_with(reader.text(), id_, label_)));
 }
 
 Result<void> watch_orphan(const Context& context, Watch watch, const StartRecord& start) {
   TRY(make_monitor_directory(context, watch));
-  Handed handed{sys::Fd(), sys::Fd(), TRY(sys::socket_pair())};
+  Handed handed{sys::Fd(), sys::Fd(), sys::Fd(), TRY(sys::socket_pair())};
   std::string process = std::to_string(start.pid) + ":" + std::to_string(start.start_ticks);
   sys::Process holder =
       TRY(spawn_holder(context, watch, handed, {"--orphan", std::move(process), "--adopt"}));

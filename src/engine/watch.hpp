@@ -11,25 +11,54 @@
 #include "engine/request.hpp"
 #include "oci/image_spec.hpp"
 #include "sys/fd.hpp"
+#include "sys/process.hpp"
 
 namespace berth::engine {
 
 /// How a container's monitor is to be started.
 struct Watch {
   const ContainerDirectory& directory;  ///< its lock goes over to the monitor
-  const ContainerRecord& record;
+  bool terminal = false;
+  bool interactive = false;
+  bool remove = false;  ///< --rm
   RestartPolicy restart = {};
   std::string label = {};  ///< what errors call the container instead of its id
   sys::Fd client = {};     ///< of a connection to who is attached from the beginning; may be empty
   LogSettings log = {};
   std::optional<oci::Healthcheck> health = {};  ///< of health_check()
 };
+/// As it was asked for, but `client`.
+Watch watch_of(const ContainerDirectory& directory, const RunRequest& request);
 
-/// Starts the container, whose bundle is written, with a monitor that takes over the lock. Returns
-/// when the command runs, or could not be started. In the second case, and after an error, no
-/// process of it is left.
-/// Errors: those of berth-runtime, io, bug.
-Result<std::optional<Ended>> start_watched(const Context& context, Watch watch);
+/// A container that is being started with a monitor. Monitor and berth-runtime are executed first
+/// and wait, because that takes as long as deciding what they are to do.
+class WatchedStart {
+ public:
+  /// The bundle need not be there yet. The monitor takes over the lock of the directory.
+  /// Errors: io.
+  static Result<WatchedStart> open(const Context& context, Watch watch);
+  WatchedStart(WatchedStart&&) = default;
+  WatchedStart& operator=(WatchedStart&&) = default;
+  /// Without run() nothing is started, and no process is left.
+  ~WatchedStart();
+
+  /// The config of the bundle is written: berth-runtime decides what is to be done.
+  void announce() const;
+
+  /// Everything is written. Returns when the command runs, or could not be started. In the second
+  /// case, and after an error, no process of it is left.
+  /// Errors: those of berth-runtime, io, bug.
+  Result<std::optional<Ended>> run();
+
+ private:
+  WatchedStart() = default;
+
+  std::string id_;
+  std::string label_;
+  sys::Process holder_;
+  sys::Fd caller_;
+  sys::Fd report_;
+};
 
 /// Gives a running container that has lost berth-holder and berth-monitor new ones. Its streams
 /// ended with the old ones: what it writes is lost, but its end is seen.

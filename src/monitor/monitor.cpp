@@ -27,8 +27,10 @@
 #include "sys/packet.hpp"
 #include "sys/poll.hpp"
 #include "sys/process.hpp"
+#include "sys/protected_program.hpp"
 #include "sys/reap.hpp"
 #include "sys/signals.hpp"
+#include "sys/socket.hpp"
 #include "sys/stream.hpp"
 
 namespace berth::monitor {
@@ -37,7 +39,6 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-constexpr const char* kPidFile = "pid";
 constexpr const char* kOomFile = "oom";
 /// berth-holder reaps the container's first process and tells us in the same moment.
 constexpr milliseconds kTold{1000};
@@ -71,11 +72,13 @@ class Monitor final : public ClientWishes, public Streams::Sink {
   void output(FromMonitor stream, std::string_view bytes) override;
 
  private:
-  enum class Given { nothing, streams };
-  Result<void> call_runtime(std::vector<std::string> words, Given given);
+  Result<sys::Process> spawn_runtime(sys::SpawnOptions spawn, std::vector<std::string> words);
+  Result<void> await_runtime(sys::Process process, const std::string& verb);
+  Result<void> call_runtime(std::vector<std::string> words);
   Result<void> start();
-  Result<void> create();
-  Result<void> begin();
+  Result<void> open_gate(const sys::Fd& gate);
+  Result<void> note_start();
+  void begin_again();
   Result<void> hold(pid_t pid);
   Result<bool> take_orphan();
   std::optional<int> find_exit();
@@ -124,24 +127,30 @@ Result<void> Monitor::open() {
 
 // ---- starting -----------------------------------------------------------------------------------
 
-Result<void> Monitor::call_runtime(std::vector<std::string> words, Given given) {
-  sys::SpawnOptions spawn;
-  spawn.program = options_.runtime;
+Result<sys::Process> Monitor::spawn_runtime(sys::SpawnOptions spawn,
+                                            std::vector<std::string> words) {
+  if (spawn.program.empty()) spawn.program = options_.runtime;
   spawn.args = {"berth-runtime", "--root", options_.runtime_root};
   if (options_.report) {
     spawn.args.insert(spawn.args.end(), {"--report-fd", std::to_string(options_.report.get())});
-    spawn.keep = {options_.report.get()};
+    spawn.keep.push_back(options_.report.get());
   }
-  std::string verb = words[0];
   spawn.args.insert(spawn.args.end(), std::make_move_iterator(words.begin()),
                     std::make_move_iterator(words.end()));
-  if (given == Given::streams) streams_.give_to(spawn);
-  sys::Process process = TRY(sys::spawn(spawn));
+  return sys::spawn(spawn);
+}
+
+Result<void> Monitor::await_runtime(sys::Process process, const std::string& verb) {
   sys::ExitStatus status = TRY(process.wait());
   if (status.shell_code() == 0) return {};
   runtime_reported_ = status.signal == 0;
   return make_error(Kind::io,
                     "berth-runtime " + verb + ": status " + std::to_string(status.shell_code()));
+}
+
+Result<void> Monitor::call_runtime(std::vector<std::string> words) {
+  std::string verb = words[0];
+  return await_runtime(TRY(spawn_runtime({}, std::move(words))), verb);
 }
 
 Result<void> Monitor::first_start() {
@@ -153,46 +162,72 @@ Result<void> Monitor::first_start() {
   return {};
 }
 
+// berth-runtime makes the container and waits at the gate, until its end can be seen whatever
+// happens to us.
 Result<void> Monitor::start() {
   streams_ = TRY(Streams::open(options_.terminal ? Terminal::yes : Terminal::no,
                                options_.keep_stdin ? KeepInput::yes : KeepInput::no, state_));
-  TRY(create());
-  return begin();
-}
-
-Result<void> Monitor::create() {
-  std::vector<std::string> words = {"create", "--bundle", options_.bundle, "--pid-file",
-                                    options_.state + "/" + kPidFile};
+  auto [gate, theirs] = TRY(sys::socket_pair());
+  // As berth-runtime would do it by itself, but then it would be executed twice.
+  auto program = TRY(sys::protect_program(options_.runtime));
+  sys::SpawnOptions spawn;
+  if (program) spawn.program = sys::fd_path(*program);
+  std::vector<std::string> words = {
+      "run", "--detach", "--gate-fd", std::to_string(theirs.get()), "--bundle", options_.bundle};
+  spawn.keep = {theirs.get()};
+  if (options_.caller) {
+    words.insert(words.end(), {"--caller-fd", std::to_string(options_.caller.get())});
+    spawn.keep.push_back(options_.caller.get());
+  }
   if (options_.terminal) {
     words.insert(words.end(),
                  {"--console-socket", sys::shared_fd_path(state_) + "/" + kConsoleSocket});
   }
   words.push_back(options_.id);
-  TRY(call_runtime(std::move(words), Given::streams));
-  TRY(streams_.given(state_));
-  std::string text = TRY(sys::read_file(state_, kPidFile, 64));
-  auto pid = parse_u64(trim(text));
-  if (!pid || *pid == 0) return make_error(Kind::corrupt, "pid file: " + quoted(text));
-  own_child_ = true;
-  TRY(hold(static_cast<pid_t>(*pid)));
-  return streams_.park(options_.told, init_.pid());
-}
-
-Result<void> Monitor::hold(pid_t pid) {
-  sys::Fd pidfd = TRY(sys::open_pidfd(pid));
-  init_ = sys::Process(pid, std::move(pidfd));
-  return {};
-}
-
-Result<void> Monitor::begin() {
-  TRY(call_runtime({"start", options_.id}, Given::nothing));
+  streams_.give_to(spawn);
+  sys::Process process = TRY(spawn_runtime(std::move(spawn), std::move(words)));
+  theirs.reset();
+  options_.caller.reset();
+  auto opened = open_gate(gate);
+  if (!opened.ok() && opened.error().kind != Kind::interrupted) return opened;
+  TRY(await_runtime(std::move(process), "run"));
+  TRY(std::move(opened));
   started_at_ = steady_clock::now();
+  return note_start();
+}
+
+/// Errors: interrupted (berth-runtime has failed, and says why).
+Result<void> Monitor::open_gate(const sys::Fd& gate) {
+  int32_t pid = 0;
+  sys::Received received = TRY(sys::receive_message(gate, &pid, sizeof pid));
+  if (received.size != sizeof pid) return make_error(Kind::interrupted, "berth-runtime has ended");
+  TRY(streams_.given(state_));
+  own_child_ = true;
+  TRY(hold(pid));
+  TRY(streams_.park(options_.told, pid));
+  return sys::send_message(gate, "g", 1, sys::Fd());
+}
+
+Result<void> Monitor::note_start() {
   // Without the line nobody could tell whether it runs, so on a full disk it does not start.
   TRY(append_start(options_.files, {init_.pid(), restarts_}));
   tell("start");
   // Who ended it while it was being started found nothing to signal.
   if (is_stopped() == Stopped::yes) ignore(init_.signal(SIGKILL));
   watch_health();
+  return {};
+}
+
+// Whether it was started is not known to us, but to berth-runtime, which refuses the second.
+void Monitor::begin_again() {
+  bool started = call_runtime({"start", options_.id}).ok();
+  auto ended = sys::await_end(init_.pidfd(), milliseconds(0));
+  if (started || (ended.ok() && !*ended)) ignore(note_start());
+}
+
+Result<void> Monitor::hold(pid_t pid) {
+  sys::Fd pidfd = TRY(sys::open_pidfd(pid));
+  init_ = sys::Process(pid, std::move(pidfd));
   return {};
 }
 
@@ -226,9 +261,8 @@ Result<bool> Monitor::take_over() {
     exit_code_ = told_exit(milliseconds(0));
     if (exit_code_) return true;
     if (!hold(parked->pid).ok()) return true;  // its end was told in this moment
-    // Whether it was started is not known to us, but to berth-runtime, which refuses the second.
     if (known.started) watch_health();
-    if (!known.started) ignore(begin());
+    if (!known.started) begin_again();
     started_at_ = steady_clock::now();
     return true;
   }
@@ -417,8 +451,7 @@ bool Monitor::is_wanted_again(std::optional<int> status) const {
 
 Result<void> Monitor::delete_container() {
   return call_runtime(
-      {"delete", "--force", "--oom-file", options_.state + "/" + kOomFile, options_.id},
-      Given::nothing);
+      {"delete", "--force", "--oom-file", options_.state + "/" + kOomFile, options_.id});
 }
 
 void Monitor::remove_state() {
@@ -435,13 +468,14 @@ Result<void> Monitor::clean_up() {
 
 Result<void> Monitor::remove_files() {
   // The name may be another container's when somebody has removed ours by force.
-  auto holder = sys::read_link(sys::cwd(), options_.name_link);
-  if (holder.ok() && !holder->empty() && options_.id.starts_with(*holder)) {
-    TRY(sys::remove_entry(sys::cwd(), options_.name_link));
-  }
+  const std::string name = read_name(options_.files);
+  const std::string link = options_.names + "/" + name;
+  auto holder = sys::read_link(sys::cwd(), link);
+  bool ours = holder.ok() && !holder->empty() && options_.id.starts_with(*holder);
+  if (!name.empty() && ours) TRY(sys::remove_entry(sys::cwd(), link));
   TRY(sys::remove_tree(sys::cwd(), options_.files));
   TRY(sys::remove_tree(sys::cwd(), options_.directory));
-  tell("destroy");
+  if (!name.empty()) tell("destroy");
   return {};
 }
 

@@ -25,7 +25,7 @@ struct Options {
   std::string id;
   std::string directory;  ///< the container's, absolute: log
   std::string files;      ///< absolute: container.json, which starts and ends are added to
-  std::string state;      ///< absolute, ours alone: socket, pid file, marks (monitor/protocol.hpp)
+  std::string state;      ///< absolute, ours alone: socket, marks (monitor/protocol.hpp)
   std::string bundle;     ///< absolute
   std::string runtime;    ///< path of berth-runtime
   std::string runtime_root;  ///< its --root
@@ -33,13 +33,15 @@ struct Options {
   /// Gets "\n" when the command runs, else the report of what failed (engine/launch.hpp).
   sys::Fd report;
   sys::Fd client;  ///< the first one who is attached; may be empty
+  /// Says how much of the bundle is there (berth-runtime run --caller-fd); empty: all of it.
+  sys::Fd caller;
   sys::Fd parked;  ///< the queue that keeps our ends of the streams
   sys::Fd told;    ///< its other end: berth-holder tells here which of its children have ended
   std::optional<logs::Settings> log;  ///< none: what it writes is not kept
   bool terminal = false;
   bool keep_stdin = false;  ///< the container's standard input stays open without a writer
   std::string journal;      ///< absolute: what happens is added to it (events/journal.hpp)
-  std::string name_link;    ///< binds the container's name
+  std::string names;        ///< absolute: the directory of the links that bind names
   bool remove = false;      ///< --rm: directory, files and name go at the end
   bool adopt = false;       ///< the monitor before this one was killed
   /// With adopt, and where nothing is parked: a container that runs without anybody.

@@ -70,6 +70,19 @@ Known read_lines(const std::string& files, int32_t pid) {
   return known;
 }
 
+std::string read_name(const std::string& files) {
+  std::string name;
+  auto text = sys::read_file(sys::cwd(), files + "/container.json");
+  if (!text.ok()) return name;
+  for (std::string_view line : split(*text, '\n')) {
+    auto value = json::parse(line, "container.json");
+    const json::Value* found = value.ok() ? value->find("name") : nullptr;
+    const std::string* said = found ? found->get_if<std::string>() : nullptr;
+    if (said != nullptr) name = *said;
+  }
+  return name;
+}
+
 bool is_paused(const std::string& files) {
   auto text = sys::read_file(sys::cwd(), files + "/container.json");
   bool paused = false;

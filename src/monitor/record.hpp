@@ -36,6 +36,8 @@ struct Known {
   bool restarting = false;
   int restarts = 0;
 };
+/// The container's name; empty where no record was written.
+std::string read_name(const std::string& files);
 /// Whether the last line about it says so.
 bool is_paused(const std::string& files);
 Known read_lines(const std::string& files, int32_t pid);

@@ -71,13 +71,14 @@ Result<char> await_word(const sys::Fd& caller) {
   return word;
 }
 
-Result<sys::Fd> take_caller(uint64_t number) {
+/// Descriptor `number`, which `flag` names, as one of ours.
+Result<sys::Fd> take_descriptor(uint64_t number, const std::string& flag) {
   constexpr uint64_t kMost = 1'000'000;
-  if (number > kMost) return make_error(Kind::usage, "--caller-fd: more than a process can have");
+  if (number > kMost) return make_error(Kind::usage, flag + ": more than a process can have");
   sys::Fd given(static_cast<int>(number));
   auto taken = sys::duplicate(given);  // close on exec, which the inherited number is not
   if (!taken.ok()) given.release();
-  return TRY_CTX(std::move(taken), "cannot use --caller-fd");
+  return TRY_CTX(std::move(taken), "cannot use " + flag);
 }
 
 /// Waits until whoever started us early says that the bundle is there, or as much of it as is
@@ -118,14 +119,42 @@ Result<void> start(const Store& store, const std::string& id, Report& report, Lo
   return hooked;
 }
 
+/// What create() and start() do, with whoever is at the gate between the two.
+Result<void> run_through_gate(const Store& store, LaunchRequest request, Report& report, Log& log) {
+  sys::Fd gate = TRY(take_descriptor(*request.gate_fd, "--gate-fd"));
+  request.await_start = true;
+  Launched launched = TRY(launch(store, request, report, log));
+  int32_t pid = launched.process.pid();
+  auto pass = [&]() -> Result<void> {
+    TRY(sys::send_message(gate, &pid, sizeof pid, sys::Fd()));
+    TRY(await_word(gate));
+    TRY(wake(*launched.entry, report));
+    report.fd.reset();
+    return run_hooks("poststart", launched.state.hooks.poststart,
+                     public_state(launched.state, "running"));
+  };
+  auto passed = pass();
+  if (passed.ok()) {
+    launched.process.release();
+    return {};
+  }
+  launched.process = sys::Process();
+  ignore(dispose(store, launched.state, std::move(launched.cgroups), log));
+  return passed;
+}
+
 Result<int> run(const Store& store, LaunchRequest request, Detach detach, Report& report,
                 Log& log) {
   if (request.caller_fd) {
-    report.caller = TRY(take_caller(*request.caller_fd));
+    report.caller = TRY(take_descriptor(*request.caller_fd, "--caller-fd"));
     TRY(await_bundle(report.caller, request));
   }
   request.await_start = false;
   request.detach = detach;
+  if (request.gate_fd && detach == Detach::yes) {
+    TRY(run_through_gate(store, std::move(request), report, log));
+    return 0;
+  }
   // From before the clone on, so that no signal is lost.
   sys::Fd signals = detach == Detach::no ? TRY(catch_signals()) : sys::Fd();
   Launched launched = TRY(launch(store, request, report, log));

@@ -41,6 +41,9 @@ struct LaunchRequest {
   bool await_start = false;           ///< create
   Detach detach = Detach::yes;        ///< no: it dies with us
   std::optional<uint64_t> caller_fd;  ///< a socket that says how much of the bundle is there
+  /// A socket that is told the pid (int32_t) of a container that is ready, and says when its
+  /// program may run; for a run that is detached.
+  std::optional<uint64_t> gate_fd;
   /// Adds to the config of a bundle, before anything is decided, what its caller may have; none:
   /// nothing. `rootfs` is absolute.
   std::function<Result<void>(oci::Spec& spec, const std::string& rootfs)> amend{};

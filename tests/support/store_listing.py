@@ -22,7 +22,8 @@ def _describe(path):
 def store_listing(root):
     """{path below root: type, mode, owner and content} of every file; empty where there is no
     root. Two listings compare equal when nothing that a reader could see has changed: the store's
-    own lock, an empty file that the first writer makes, does not count."""
+    own lock, an empty file that the first writer makes, does not count, nor does the journal of
+    events, which tells of what is gone."""
     root = pathlib.Path(root)
     return {path.relative_to(root).as_posix(): _describe(path) for path in sorted(root.rglob("*"))
-            if path != root / "lock"}
+            if path not in (root / "lock", root / "events")}
