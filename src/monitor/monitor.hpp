@@ -23,11 +23,11 @@ struct KnownProcess {
 
 struct Options {
   std::string id;
-  std::string directory;  ///< the container's, absolute: log
-  std::string files;      ///< absolute: container.json, which starts and ends are added to
-  std::string state;      ///< absolute, ours alone: socket, marks (monitor/protocol.hpp)
-  std::string bundle;     ///< absolute
-  std::string runtime;    ///< path of berth-runtime
+  std::string directory;     ///< the container's, absolute: log
+  std::string files;         ///< absolute: container.json, which starts and ends are added to
+  std::string state;         ///< absolute, ours alone: socket, marks (monitor/protocol.hpp)
+  std::string bundle;        ///< absolute
+  std::string runtime;       ///< path of berth-runtime
   std::string runtime_root;  ///< its --root
   sys::Fd lock;              ///< held until the container has ended
   /// Gets "\n" when the command runs, else the report of what failed (engine/launch.hpp).
