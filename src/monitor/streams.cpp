@@ -15,6 +15,11 @@
 namespace berth::monitor {
 namespace {
 
+/// Standard output that is a log: the writer runs on while we write. More would count against what
+/// a user may have in all pipes, 64 MiB, for every container.
+constexpr unsigned kOutputPipe = 256U << 10;
+constexpr int kMostPieces = 16;
+
 /// The packet that holds our ends while nobody has received it.
 struct Parked {
   int32_t pid = 0;
@@ -41,6 +46,7 @@ Result<Streams> Streams::open(Terminal terminal, KeepInput input, const sys::Fd&
   }
   sys::Pipe out = TRY(sys::make_pipe());
   sys::Pipe err = TRY(sys::make_pipe());
+  sys::widen_pipe(out, kOutputPipe);
   TRY(sys::set_nonblocking(out.read));
   TRY(sys::set_nonblocking(err.read));
   streams.child_out_ = std::move(out.write);
@@ -173,7 +179,11 @@ void Streams::add_to(std::vector<pollfd>& entries, Output output) const {
 void Streams::serve(const std::vector<pollfd>& entries, size_t first, Sink& sink) {
   if (entries[first].revents != 0) flush_input();
   for (size_t i = 0; i < sources_.size(); ++i) {
-    if (entries[first + 1 + i].revents != 0) read(sources_[i], sink);
+    if (entries[first + 1 + i].revents == 0) continue;
+    // Who writes without a pause is read without asking each time whether there is more.
+    for (int pieces = 0; pieces < kMostPieces && read(sources_[i], sink); ++pieces) {
+      if (!sink.wants_more()) break;
+    }
   }
 }
 

@@ -58,6 +58,8 @@ class Streams {
    public:
     virtual ~Sink() = default;
     virtual void output(FromMonitor stream, std::string_view bytes) = 0;
+    /// False: somebody is behind, and the container has to wait.
+    virtual bool wants_more() const = 0;
   };
   void serve(const std::vector<pollfd>& entries, size_t first, Sink& sink);
   /// What is left after the container's end.

@@ -85,17 +85,18 @@ Result<void> prepare_filter(const plan::Plan& plan, Prepared& prepared) {
   return {};
 }
 
-Result<void> send_filter(const plan::Plan& plan, const Prepared& prepared, const Channel& channel) {
-  int64_t size = 0;
-  if (const auto* seccomp = plan::find<plan::LoadSeccomp>(plan)) {
-    auto program = TRY(compile_seccomp(seccomp->profile));
-    auto bytes = std::as_bytes(std::span(program));
-    std::copy(bytes.begin(), bytes.end(), prepared.seccomp.bytes().begin());
-    size = static_cast<int64_t>(program.size());
-  }
+Result<FilterSize> write_filter(const plan::Plan& plan, const Prepared& prepared) {
+  const auto* seccomp = plan::find<plan::LoadSeccomp>(plan);
+  if (seccomp == nullptr) return FilterSize{};
+  auto program = TRY(compile_seccomp(seccomp->profile));
+  auto bytes = std::as_bytes(std::span(program));
+  std::copy(bytes.begin(), bytes.end(), prepared.seccomp.bytes().begin());
+  return FilterSize{static_cast<int64_t>(program.size())};
+}
+
+void tell_confined(const Channel& channel, FilterSize filter) {
   // It may have failed already; who attends to it hears why.
-  ignore(channel.send(Message::confined, {}, size));
-  return {};
+  ignore(channel.send(Message::confined, {}, filter.instructions));
 }
 
 Result<void> settle(const Channel& channel, const std::function<Result<void>()>& place,

@@ -40,8 +40,13 @@ Result<void> await_second_birth(Child& child, Stage& stage);
 /// Makes room in `prepared` for the seccomp program that the plan asks for.
 /// Errors: corrupt, unsupported (a flag that is unknown).
 Result<void> prepare_filter(const plan::Plan& plan, Prepared& prepared);
-/// Compiles it and tells the child. Errors: corrupt (the profile).
-Result<void> send_filter(const plan::Plan& plan, const Prepared& prepared, const Channel& channel);
+struct FilterSize {
+  int64_t instructions = 0;  ///< none: the plan asks for no filter
+};
+/// Compiles it into that room, which the child sees. Errors: corrupt (the profile).
+Result<FilterSize> write_filter(const plan::Plan& plan, const Prepared& prepared);
+/// Tells the child that it is where it belongs, and its filter there.
+void tell_confined(const Channel& channel, FilterSize filter);
 
 /// Places the child and hears it out. When it has ended before it was placed, its own report is the
 /// reason, and that it cannot be found any more only a consequence.

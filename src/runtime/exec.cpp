@@ -246,6 +246,8 @@ Result<void> Executor::spawn() {
 }
 
 Result<void> Executor::place() {
+  // While the child joins the container and is born again.
+  FilterSize filter = TRY(write_filter(plan_, prepared_));
   if (prepared_.joined->twice_born()) TRY(await_second_birth(child_, report_.stage));
   pid_t pid = child_.process.pid();
   auto added = add_to_cgroups(child_, found_->cgroups);
@@ -259,8 +261,9 @@ Result<void> Executor::place() {
     added = attach_to_scope(state.systemd_unit, state.systemd_user, pid);
   }
   TRY_CTX(std::move(added), "cannot join the cgroup");
-  ignore(child_.channel.send(Message::cgroup_joined, {}, pid));  // as in send_filter()
-  return send_filter(plan_, prepared_, child_.channel);
+  ignore(child_.channel.send(Message::cgroup_joined, {}, pid));  // as in tell_confined()
+  tell_confined(child_.channel, filter);
+  return {};
 }
 
 // Ends when the child has closed its end by becoming the program.

@@ -308,7 +308,7 @@ Result<void> Launcher::place() {
   }
   std::string_view scope;
   if (!launched_.state.systemd_unit.empty()) scope = launched_.state.cgroup_path;
-  ignore(child_.channel.send(Message::cgroup_joined, scope, pid));  // as in send_filter()
+  ignore(child_.channel.send(Message::cgroup_joined, scope, pid));  // as in tell_confined()
   return confine();
 }
 
@@ -326,7 +326,8 @@ Result<void> Launcher::record_process() {
 // What the child needs only at its end is made while it mounts.
 Result<void> Launcher::confine() {
   TRY(filter_devices());
-  return send_filter(launched_.plan, prepared_, child_.channel);
+  tell_confined(child_.channel, TRY(write_filter(launched_.plan, prepared_)));
+  return {};
 }
 
 Result<void> Launcher::filter_devices() {

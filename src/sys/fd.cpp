@@ -53,4 +53,8 @@ Result<Pipe> make_pipe() {
   return Pipe{Fd(ends[0]), Fd(ends[1])};
 }
 
+void widen_pipe(const Pipe& pipe, unsigned bytes) {
+  ::fcntl(pipe.write.get(), F_SETPIPE_SZ, bytes);
+}
+
 }  // namespace berth::sys
