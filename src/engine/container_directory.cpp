@@ -338,6 +338,18 @@ Result<bool> is_name_of(const std::string& root, const std::string& name, const 
   return TRY(read_name(root, name)) == link_text(id);
 }
 
+Result<std::set<std::string>> named_containers(const std::string& root) {
+  std::set<std::string> named;
+  auto directory =
+      TRY(sys::open_if_exists(sys::cwd(), names_directory(root), O_DIRECTORY | O_RDONLY));
+  if (!directory) return named;
+  for (const std::string& name : TRY(sys::list_directory(*directory, "."))) {
+    auto text = sys::read_link(*directory, name);
+    if (text.ok()) named.insert(std::move(*text));
+  }
+  return named;
+}
+
 Result<void> release_name(const std::string& root, const std::string& name, const std::string& id) {
   return release_link(root, name, link_text(id));
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -123,6 +124,9 @@ Result<std::optional<std::string>> find_name(const std::string& root, const std:
 
 /// Whether `name` is bound to `id`; cheaper than find_name().
 Result<bool> is_name_of(const std::string& root, const std::string& name, const std::string& id);
+
+/// link_text() of all containers that have a name.  Errors: io.
+Result<std::set<std::string>> named_containers(const std::string& root);
 
 /// Takes the name away from `id`; another owner's name stays.
 Result<void> release_name(const std::string& root, const std::string& name, const std::string& id);

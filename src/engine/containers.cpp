@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <set>
 #include <thread>
 
 #include "base/text.hpp"
@@ -269,6 +270,42 @@ Result<std::optional<ContainerFiles>> recover(const Context& context, const std:
     if (!adopted.ok()) context.log.warn(to_line(adopted.error()) + ", ignoring");
   }
   return find_files(context, id);
+}
+
+std::string sweep_mark(const Context& context) {
+  return context.paths.state + "/swept";
+}
+
+/// What is in the state directory is of the boot in which all containers were looked at.
+bool is_swept_boot(const Context& context) {
+  auto mark = sys::read_file_if_exists(sys::cwd(), sweep_mark(context), 64);
+  auto boot = sys::boot_id();
+  return mark.ok() && boot.ok() && *mark == *boot;
+}
+
+void note_sweep(const Context& context) {
+  auto boot = sys::boot_id();
+  if (!boot.ok() || is_swept_boot(context)) return;
+  ignore(sys::write_file(sys::cwd(), sweep_mark(context), *boot, 0600));
+}
+
+/// The containers that a sweep has to look at. Those that may have lost their owner have something
+/// in the state directory, and those that were never finished or are half removed have no name; a
+/// thousand others would cost every start 20 ms. Once after each boot all are looked at.
+Result<std::vector<std::string>> suspects(const Context& context) {
+  std::vector<std::string> ids = TRY(container_ids(context.paths.root));
+  if (!is_swept_boot(context)) return ids;
+  std::set<std::string> live;
+  for (const std::string& place : {context.paths.state + "/monitors", runtime_root(context),
+                                   context.paths.state + "/containers"}) {
+    auto entries = sys::list_directory(sys::cwd(), place);
+    if (entries.ok()) live.insert(entries->begin(), entries->end());
+  }
+  std::set<std::string> named = TRY(named_containers(context.paths.root));
+  std::erase_if(ids, [&](const std::string& id) {
+    return !live.contains(id) && named.contains(link_text(id));
+  });
+  return ids;
 }
 
 /// berth-holder has given containers a new monitor: what the old one had in its hands may be
@@ -549,7 +586,7 @@ std::optional<int64_t> process_of(const Paths& paths, std::string_view reference
 }
 
 void sweep(const Context& context) {
-  auto ids = container_ids(context.paths.root);
+  auto ids = suspects(context);
   if (!ids.ok()) return;  // nothing to clean, or nothing that we may read
   Adopt adopt = context.identity == Identity::root ? Adopt::yes : Adopt::no;
   for (const std::string& id : *ids) {
@@ -563,6 +600,7 @@ void sweep(const Context& context) {
   }
   tell_adoptions(context);
   sweep_volumes(context);
+  note_sweep(context);
 }
 
 }  // namespace berth::engine

@@ -101,16 +101,15 @@ Result<RunOutcome> run_watched(const Context& context, const RunRequest& request
   TRY(cid_file.write(id));
   // Now, because the monitor may remove the directory while we would write into it.
   keep_reasons(context, made.draft, made.directory);
-  auto started = [&] {
-    undo.commit();
-    sweep(context);
-  };
+  start->go();
+  sweep(context);  // while the container is made
   if (!call.detach) {
-    return run_attached(context, id, std::move(*start), std::move(client), attach, started);
+    return run_attached(context, id, std::move(*start), std::move(client), attach,
+                        [&] { undo.commit(); });
   }
-  auto failed = TRY(start->run());
+  auto failed = TRY(start->wait());
   if (failed) return outcome_of(id, std::move(*failed));
-  started();
+  undo.commit();
   return RunOutcome{id, 0, std::nullopt, std::nullopt};
 }
 

@@ -207,7 +207,7 @@ Result<RunOutcome> run_attached(const Context& context, const std::string& id, W
                                 sys::Fd socket, const AttachOptions& options,
                                 const std::function<void()>& started) {
   tell_container(context.paths, id, "attach");
-  auto failed = TRY(start.run());
+  auto failed = TRY(start.wait());
   if (failed) {
     return RunOutcome{id, failed->status, std::move(failed->command_error), std::nullopt};
   }
@@ -260,6 +260,7 @@ Result<RunOutcome> start_container(const Context& context, std::string_view refe
   if (attach) client = TRY(attach_early(watch, how));
   WatchedStart start = TRY(WatchedStart::open(context, std::move(watch)));
   TRY(draft_again(context, *startable, origin, start));
+  start.go();
   RunOutcome outcome{summary.id, 0, std::nullopt, std::nullopt};
   if (attach) {
     bool runs = false;
@@ -268,7 +269,7 @@ Result<RunOutcome> start_container(const Context& context, std::string_view refe
     if (!runs) keep_failure(*startable, {outcome.status, outcome.command_error, std::nullopt});
     return outcome;
   }
-  auto failed = TRY(start.run());
+  auto failed = TRY(start.wait());
   if (!failed) return outcome;
   keep_failure(*startable, *failed);
   outcome.status = failed->status;

@@ -60,8 +60,9 @@ AttachOptions attach_options(const RunRequest& request, const RunCall& call,
 /// Our end of a connection to a monitor that is still to be started.  Errors: io.
 Result<sys::Fd> attach_early(Watch& watch, const AttachOptions& options);
 
-/// Lets a container run with us at `socket`, of attach_early(), from its first byte on. `started`
-/// is called when the command runs. Errors: those of WatchedStart::run().
+/// Stays with a container that is being started, after WatchedStart::go(), with us at `socket`, of
+/// attach_early(), from its first byte on. `started` is called when the command runs.
+/// Errors: those of WatchedStart::wait().
 Result<RunOutcome> run_attached(const Context& context, const std::string& id, WatchedStart start,
                                 sys::Fd socket, const AttachOptions& options,
                                 const std::function<void()>& started);

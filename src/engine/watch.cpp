@@ -133,8 +133,11 @@ void WatchedStart::announce() const {
   ignore(sys::send_message(caller_, "d", 1, sys::Fd()));
 }
 
-Result<std::optional<Ended>> WatchedStart::run() {
+void WatchedStart::go() const {
   ignore(sys::send_message(caller_, "g", 1, sys::Fd()));  // as in announce()
+}
+
+Result<std::optional<Ended>> WatchedStart::wait() {
   ReportReader reader(std::move(report_));
   TRY(reader.read_to_end());
   if (reader.text() == kStarted) {

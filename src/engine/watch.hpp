@@ -39,16 +39,19 @@ class WatchedStart {
   static Result<WatchedStart> open(const Context& context, Watch watch);
   WatchedStart(WatchedStart&&) = default;
   WatchedStart& operator=(WatchedStart&&) = default;
-  /// Without run() nothing is started, and no process is left.
+  /// Without go() nothing is started, and no process is left.
   ~WatchedStart();
 
   /// The config of the bundle is written: berth-runtime decides what is to be done.
   void announce() const;
 
-  /// Everything is written. Returns when the command runs, or could not be started. In the second
-  /// case, and after an error, no process of it is left.
+  /// Everything is written: the container is made.
+  void go() const;
+
+  /// After go(). Returns when the command runs, or could not be started. In the second case, and
+  /// after an error, no process of it is left.
   /// Errors: those of berth-runtime, io, bug.
-  Result<std::optional<Ended>> run();
+  Result<std::optional<Ended>> wait();
 
  private:
   WatchedStart() = default;

@@ -460,8 +460,9 @@ void Monitor::remove_state() {
 }
 
 Result<void> Monitor::clean_up() {
-  remove_state();
+  // The state last: who finds it looks whether the rest has gone.
   auto removed = options_.remove ? remove_files() : Result<void>();
+  remove_state();
   // Of all copies: berth-holder has one.
   sys::unlock(options_.lock);
   return removed;
