@@ -55,8 +55,8 @@ struct Pipe {
 };
 /// Both ends close on exec. pipe2(2)
 Result<Pipe> make_pipe();
-/// Asks for room for `bytes` in a pipe; where the user has too many pages in pipes already, it stays
-/// as it is. pipe(7) F_SETPIPE_SZ
+/// Asks for room for `bytes` in a pipe; where the user has too many pages in pipes already, it
+/// stays as it is. pipe(7) F_SETPIPE_SZ
 void widen_pipe(const Pipe& pipe, unsigned bytes);
 
 }  // namespace berth::sys
