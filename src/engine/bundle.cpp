@@ -296,7 +296,7 @@ Result<Draft> draft_container(const Context& context, const RunRequest& request,
   draft.layers = std::move(layers);
   TRY(add_network(context, request, defaults, draft.id, draft.spec));
   TRY(add_host_nodes(context, request, gpus, draft.spec, draft.evidence));
-  TRY(add_gpus(context, std::move(gpus), {request, image, view}, draft.spec, draft.driver,
+  TRY(add_gpus(context, std::move(gpus), {draft.id, request, image, view}, draft.spec, draft.driver,
                draft.evidence));
   draft.spec.annotations[std::string(oci::kGpusDecidedAnnotation)] = "yes";
   if (host_root) TRY(check_places(draft.spec, view));

@@ -197,8 +197,9 @@ Result<void> adopt_from_outside(const Context& context, const std::string& id) {
 }
 
 Result<void> send_signal(const Context& context, const std::string& id, int number) {
-  TRY(call_runtime(context, {"kill", id, std::to_string(number)}));
+  // Before it: its end is told by somebody else.
   tell_container(context.paths, id, "kill", {{"signal", std::to_string(number)}});
+  TRY(call_runtime(context, {"kill", id, std::to_string(number)}));
   return {};
 }
 

@@ -88,9 +88,11 @@ void warn_of(const std::vector<std::string>& lines, const Context& context) {
   for (const std::string& line : lines) context.log.warn(line);
 }
 
-// A container that has ended still has its bundle, to be started from.
-bool is_volume_of_a_container(const Paths& paths, const std::string& volume) {
+// A container that has ended still has its bundle, to be started from. The one that is being made,
+// `own`, has none yet.
+bool is_volume_of_another(const Paths& paths, const std::string& own, const std::string& volume) {
   auto users = containers_with(paths, "/" + volume + "/");
+  if (users.ok()) std::erase(*users, own);
   return !users.ok() || !users->empty();
 }
 
@@ -152,7 +154,7 @@ Result<void> add_granted(const Context& context, const gpu::Choice& choice,
   options.state_dir = context.paths.state;
   options.volume_dir = context.paths.root + "/driver-volumes";
   options.keeps_volume = [&](const std::string& name) {
-    return is_volume_of_a_container(context.paths, name);
+    return is_volume_of_another(context.paths, look.container, name);
   };
   options.musl = image.musl;
   gpu::Placement placed = TRY(gpu::place(grant, options));

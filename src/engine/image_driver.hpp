@@ -18,6 +18,7 @@ namespace berth::engine {
 
 /// The image of a container, for who wants to know what it brings with it.
 struct ImageLook {
+  const std::string& container;  ///< the id of the one that is to run it
   const RunRequest& request;
   const image::Image& image;
   const LayerView& view;
