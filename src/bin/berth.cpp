@@ -7,6 +7,7 @@
 
 #include "cli/berth/verbs.hpp"
 #include "engine/containers.hpp"
+#include "engine/sweep.hpp"
 #include "gpu/probe/probe.hpp"
 #include "sys/console.hpp"
 #include "sys/file.hpp"

@@ -6,7 +6,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <set>
 #include <thread>
 
 #include "base/text.hpp"
@@ -15,12 +14,11 @@
 #include "engine/launch.hpp"
 #include "engine/name.hpp"
 #include "engine/new_container.hpp"
+#include "engine/sweep.hpp"
 #include "engine/volumes.hpp"
 #include "engine/watch.hpp"
 #include "json/fields.hpp"
-#include "monitor/protocol.hpp"
 #include "sys/file.hpp"
-#include "sys/identity.hpp"
 #include "sys/process.hpp"
 
 namespace berth::engine {
@@ -29,19 +27,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kPollTime{20};
 constexpr int64_t kNanoseconds = 1'000'000'000;
-/// How long a container may be in the making without anybody holding its lock: the instant between
-/// two system calls of its owner.
-constexpr int64_t kUnfinishedSeconds = 60;
 /// KILL cannot be refused, but a process may be in the kernel for a while.
 constexpr std::chrono::seconds kKillTime{10};
-
-/// The first process of a container's last start, if that is still alive.
-bool is_alive_now(const StartRecord& start) {
-  auto boot = sys::boot_id();
-  if (!boot.ok() || *boot != start.boot_id) return false;
-  auto ticks = sys::process_start_time(static_cast<pid_t>(start.pid));
-  return ticks.ok() && *ticks == start.start_ticks;
-}
 
 ContainerState state_of(const ContainerFiles& files) {
   const ContainerRecord* record = files.record ? &*files.record : nullptr;
@@ -132,12 +119,16 @@ std::string cannot_read(const std::string& id) {
   return "cannot read container " + quoted(id.substr(0, 12));
 }
 
-Result<std::optional<ContainerFiles>> recover(const Context& context, const std::string& id);
+Result<std::optional<ContainerFiles>> find_recovered(const Context& context,
+                                                     const std::string& id) {
+  recover(context, id);
+  return find_files(context, id);
+}
 
 Result<ContainerFiles> get_files(const Context& context, std::string_view reference) {
   std::string id = TRY(resolve(context, reference));
   auto files = TRY(find_files(context, id));
-  if (files && is_lost(*files)) files = TRY(recover(context, id));
+  if (files && is_lost(*files)) files = TRY(find_recovered(context, id));
   if (files && files->damage) return std::move(*files->damage).with_context(cannot_read(id));
   if (!files || !files->record) return no_such_container(reference);
   return std::move(*files);
@@ -178,157 +169,11 @@ Result<std::optional<ContainerDirectory>> take_when_free(const Context& context,
   }
 }
 
-// What a killed owner has left to the kernel and to berth-runtime.
-Result<void> end_leftovers(const Context& context, const std::string& id) {
-  if (!TRY(sys::stat_entry(sys::cwd(), runtime_root(context) + "/" + id))) return {};
-  TRY(call_runtime(context, {"delete", "--force", id}));
-  return {};
-}
-
-Result<void> adopt_from_outside(const Context& context, const std::string& id) {
-  constexpr std::chrono::seconds kDeadline{10};
-  sys::SpawnOptions spawn;
-  spawn.program = context.paths.libexec + "/berth";
-  spawn.args = {"berth", "--root", context.paths.root, "--state", context.paths.state, "adopt", id};
-  auto output = TRY(sys::run_command(spawn, "", kDeadline));
-  // It has said what there is to say.
-  if (!trim(output.err).empty()) context.log.warn(escape_controls(trim(output.err)));
-  return {};
-}
-
 Result<void> send_signal(const Context& context, const std::string& id, int number) {
   // Before it: its end is told by somebody else.
   tell_container(context.paths, id, "kill", {{"signal", std::to_string(number)}});
   TRY(call_runtime(context, {"kill", id, std::to_string(number)}));
   return {};
-}
-
-/// Whoever makes a container writes its record within a moment; longer ago he was killed.
-bool may_be_in_the_making(const ContainerDirectory& directory) {
-  auto status = sys::stat_fd(directory.fd(), directory.id());
-  int64_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
-  return !status.ok() || now - status->st_mtime < kUnfinishedSeconds;
-}
-
-/// Whether a container that runs without a monitor gets one. That has to be in the container's user
-/// namespace, so an ordinary user's sweep leaves it to end_orphans().
-enum class Adopt { no, yes };
-
-/// As it was asked to be, where that can still be read.
-Watch watch_of(const ContainerDirectory& directory, const ContainerRecord& record) {
-  auto text = sys::read_file(directory.files_fd(), kRequestFile);
-  auto request = text.ok() ? parse_run_request(*text) : Result<RunRequest>(text.error());
-  if (request.ok()) return watch_of(directory, *request);
-  return {directory, record.terminal, record.interactive, record.remove};
-}
-
-/// A container whose lock nobody holds.
-Result<void> sweep_one(const Context& context, ContainerDirectory& directory, Adopt adopt) {
-  ContainerFiles files = TRY(directory.read());
-  const std::string& id = directory.id();
-  if (files.damage) return end_leftovers(context, id);
-  if (!files.record) {
-    if (may_be_in_the_making(directory)) return {};
-    TRY(end_leftovers(context, id));
-    return directory.remove();
-  }
-  const ContainerRecord& record = *files.record;
-  // The name is what a container is given last, and what it gives up first when it is removed.
-  bool whole = TRY(is_name_of(context.paths.root, record.name, id));
-  if (whole && files.exit && !record.remove) return {};
-  if (whole && record.prepared && !files.start) return {};
-  if (files.start && !files.exit && is_alive_now(*files.start)) {
-    if (adopt == Adopt::no) return {};
-    context.log.warn("container " + quoted(record.name) +
-                     " had lost its monitor; it has a new one, but what it writes is lost until "
-                     "it is started again, ignoring");
-    return watch_orphan(context, watch_of(directory, record), *files.start);
-  }
-  TRY(end_leftovers(context, id));
-  ignore(sys::remove_tree(sys::cwd(), monitor_directory(context.paths, id)));
-  bool ran = files.start || !record.watched;
-  if (record.remove || !ran || !whole) {
-    TRY(directory.remove());
-    remove_volumes_of(context, id);
-    return {};
-  }
-  tell_container(context.paths, id, "die");
-  return directory.append(ExitRecord{std::nullopt, nanoseconds_now()});
-}
-
-// Holder and monitor were both killed: whoever comes next finds out what is true.
-Result<std::optional<ContainerFiles>> recover(const Context& context, const std::string& id) {
-  if (context.identity == Identity::root || sys::effective_uid() == 0) {
-    auto taken = ContainerDirectory::take_over(context.paths, id);
-    if (taken.ok() && *taken) {
-      Adopt adopt = context.identity == Identity::root ? Adopt::yes : Adopt::no;
-      auto swept = sweep_one(context, **taken, adopt);
-      if (!swept.ok()) context.log.warn(to_line(swept.error()) + ", ignoring");
-    }
-  } else {
-    // An ordinary user who has entered no user namespace, as for `ps`.
-    auto adopted = adopt_from_outside(context, id);
-    if (!adopted.ok()) context.log.warn(to_line(adopted.error()) + ", ignoring");
-  }
-  return find_files(context, id);
-}
-
-std::string sweep_mark(const Context& context) {
-  return context.paths.state + "/swept";
-}
-
-/// What is in the state directory is of the boot in which all containers were looked at.
-bool is_swept_boot(const Context& context) {
-  auto mark = sys::read_file_if_exists(sys::cwd(), sweep_mark(context), 64);
-  auto boot = sys::boot_id();
-  return mark.ok() && boot.ok() && *mark == *boot;
-}
-
-void note_sweep(const Context& context) {
-  auto boot = sys::boot_id();
-  if (!boot.ok() || is_swept_boot(context)) return;
-  ignore(sys::write_file(sys::cwd(), sweep_mark(context), *boot, 0600));
-}
-
-/// The containers that a sweep has to look at. Those that may have lost their owner have something
-/// in the state directory, and those that were never finished or are half removed have no name; a
-/// thousand others would cost every start 20 ms. Once after each boot all are looked at.
-Result<std::vector<std::string>> suspects(const Context& context) {
-  std::vector<std::string> ids = TRY(container_ids(context.paths.root));
-  if (!is_swept_boot(context)) return ids;
-  std::set<std::string> live;
-  for (const std::string& place : {context.paths.state + "/monitors", runtime_root(context),
-                                   context.paths.state + "/containers"}) {
-    auto entries = sys::list_directory(sys::cwd(), place);
-    if (entries.ok()) live.insert(entries->begin(), entries->end());
-  }
-  std::set<std::string> named = TRY(named_containers(context.paths.root));
-  std::erase_if(ids, [&](const std::string& id) {
-    return !live.contains(id) && named.contains(link_text(id));
-  });
-  return ids;
-}
-
-/// berth-holder has given containers a new monitor: what the old one had in its hands may be
-/// missing from the log.
-void tell_adoptions(const Context& context) {
-  const std::string monitors = context.paths.state + "/monitors";
-  auto ids = sys::list_directory(sys::cwd(), monitors);
-  if (!ids.ok()) return;  // nothing was ever watched
-  for (const std::string& id : *ids) {
-    // A container is made before its monitor's directory, and removed after it.
-    auto container = sys::stat_entry(sys::cwd(), container_path(context.paths, id));
-    if (container.ok() && !*container) ignore(sys::remove_tree(sys::cwd(), monitors + "/" + id));
-    std::string mark = monitors + "/" + id + "/" + monitor::kAdoptedFile;
-    auto found = sys::stat_entry(sys::cwd(), mark);
-    if (!found.ok() || !*found) continue;
-    if (!sys::remove_entry(sys::cwd(), mark).ok()) continue;
-    auto files = read_container(context.paths, id);
-    bool known = files.ok() && files->record;
-    context.log.warn("the monitor of container " +
-                     quoted(known ? files->record->name : id.substr(0, 12)) +
-                     " was killed; it has a new one, which goes on with its log, ignoring");
-  }
 }
 
 }  // namespace
@@ -361,7 +206,7 @@ Result<std::vector<ContainerSummary>> list_containers(const Context& context, Wh
   std::vector<ContainerSummary> summaries;
   for (const std::string& id : TRY(container_ids(context.paths.root))) {
     auto files = TRY(find_files(context, id));
-    if (files && is_lost(*files)) files = TRY(recover(context, id));
+    if (files && is_lost(*files)) files = TRY(find_recovered(context, id));
     if (files && files->damage) {
       context.log.warn(cannot_read(id) + ": " + to_line(*files->damage) + ", ignoring");
     }
@@ -431,21 +276,6 @@ Result<void> remove_container(const Context& context, const std::string& id,
   }
   return make_error(Kind::busy,
                     "cannot remove container " + quoted(id.substr(0, 12)) + ": it is in use");
-}
-
-void end_orphans(const Context& context) {
-  auto ids = sys::list_directory(sys::cwd(), runtime_root(context));
-  if (!ids.ok()) return;  // nothing has ever run
-  for (const std::string& id : *ids) {
-    auto taken = ContainerDirectory::take_over(context.paths, id);
-    if (!taken.ok() || !*taken) continue;  // not ours, or it has an owner
-    auto files = (*taken)->read();
-    bool lives = files.ok() && files->start && !files->exit && is_alive_now(*files->start);
-    taken->reset();
-    // Its monitor has to be in its user namespace, which this process is about to leave behind.
-    auto ended = lives ? adopt_from_outside(context, id) : end_leftovers(context, id);
-    if (!ended.ok()) context.log.debug("end orphans: " + to_line(ended.error()));
-  }
 }
 
 Result<void> kill_container(const Context& context, std::string_view reference, int number) {
@@ -548,9 +378,7 @@ Result<int> wait_container(const Context& context, std::string_view reference) {
 }
 
 Result<void> adopt_container(const Context& context, std::string_view reference) {
-  std::string id = TRY(resolve(context, reference));
-  auto taken = TRY(ContainerDirectory::take_over(context.paths, id));
-  return taken ? sweep_one(context, *taken, Adopt::yes) : Result<void>();
+  return adopt(context, TRY(resolve(context, reference)));
 }
 
 namespace {
@@ -584,24 +412,6 @@ std::optional<int64_t> process_of(const Paths& paths, std::string_view reference
   if (auto process = running_process(context, *id)) return process;
   std::string joined = joined_by(context, *id);
   return joined.empty() ? std::nullopt : running_process(context, joined);
-}
-
-void sweep(const Context& context) {
-  auto ids = suspects(context);
-  if (!ids.ok()) return;  // nothing to clean, or nothing that we may read
-  Adopt adopt = context.identity == Identity::root ? Adopt::yes : Adopt::no;
-  for (const std::string& id : *ids) {
-    auto taken = ContainerDirectory::take_over(context.paths, id);
-    if (!taken.ok() || !*taken) continue;  // it has an owner, or another process was faster
-    auto swept = sweep_one(context, **taken, adopt);
-    if (!swept.ok()) {
-      context.log.warn("cannot clean up container " + id.substr(0, 12) + ": " +
-                       to_line(swept.error()) + ", ignoring");
-    }
-  }
-  tell_adoptions(context);
-  sweep_volumes(context);
-  note_sweep(context);
 }
 
 }  // namespace berth::engine

@@ -80,11 +80,7 @@ enum class AnonymousVolumes { keep, remove };
 Result<void> remove_container(const Context& context, const std::string& id,
                               AnonymousVolumes volumes);
 
-/// Ends what runs of containers whose owner was killed, for a sweep() inside of a user namespace.
-/// Cheap when nothing runs.
-void end_orphans(const Context& context);
-
-/// What sweep() does, for one container.  Errors: not_found, io.
+/// What sweep() does (engine/sweep.hpp), for one container.  Errors: not_found, io.
 Result<void> adopt_container(const Context& context, std::string_view reference);
 
 /// The first process of a running container, or of the one whose namespaces a container that does
@@ -136,10 +132,5 @@ struct LogPiece {
 Result<void> container_logs(const Context& context, std::string_view reference,
                             const LogOptions& options,
                             const std::function<void(const LogPiece&)>& sink);
-
-/// Gives containers that run but have lost their monitor a new one, and says so; removes what
-/// killed owners and an earlier boot left: directories, names, runtime state and control groups of
-/// --rm containers, and of containers that never came to run. Cheap when there is nothing.
-void sweep(const Context& context);
 
 }  // namespace berth::engine

@@ -14,6 +14,7 @@
 #include "engine/run.hpp"
 #include "engine/spec.hpp"
 #include "engine/store.hpp"
+#include "engine/sweep.hpp"
 #include "engine/volumes.hpp"
 #include "sys/file.hpp"
 #include "sys/umask.hpp"

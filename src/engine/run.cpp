@@ -15,6 +15,7 @@
 #include "engine/settle.hpp"
 #include "engine/start.hpp"
 #include "engine/store.hpp"
+#include "engine/sweep.hpp"
 #include "engine/volumes.hpp"
 #include "engine/watch.hpp"
 #include "plan/plan.hpp"

@@ -18,6 +18,7 @@
 #include "engine/rootfs.hpp"
 #include "engine/settle.hpp"
 #include "engine/store.hpp"
+#include "engine/sweep.hpp"
 #include "sys/file.hpp"
 #include "sys/socket.hpp"
 #include "sys/umask.hpp"
