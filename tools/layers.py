@@ -27,6 +27,8 @@ LAYERS = {
     # Parses what an image holds; berth-runtime does so with the rights of the image's program alone.
     "scan": "base json",
     "runtime": "base json sys oci plan scope scan",
+    # What was found in the files of an image.
+    "facts": "base json scan",
     # What the site decides: the struct and its JSON, which berth-runtime reads too.
     "policy": "base json sys",
     # What people write: TOML, which berth-runtime never reads.
@@ -47,6 +49,10 @@ LAYERS = {
                "gpu/inventory/inventory.hpp",
     # What berth-runtime does to the config of another engine's container.
     "gpu/inject": "base json sys oci scan policy gpu/inventory gpu/grant gpu/place gpu/cdi_index",
+    # What a node has, of this machine or saved from another.
+    "node": "base json sys scan gpu/inventory",
+    # Which entry of an index fits a node, and why: pure.
+    "match": "base json oci scan facts node",
     "image": "base json sys oci",
     "transfer": "base json sys oci image scan",
     # What containers have written: the formats, and who writes and reads the files.

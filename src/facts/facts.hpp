@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// What was found in the files of an image: by file for each layer, and drawn together for an image.
+// Plain structs; the tables at the end are their JSON.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace berth::facts {
+
+/// Raised when a file would be described differently: what an older one found is found anew.
+inline constexpr uint32_t kVersion = 1;
+
+/// Code for GPUs in a file, or a file of its own.
+struct GpuCode {
+  /// sass: for NVIDIA GPUs of `arch`. ptx: compiled by the driver at the first start. ir: NVVM or
+  /// LTO, which a program links by itself. gfx: for AMD GPUs.
+  enum class Kind { sass, ptx, ir, gfx };
+  Kind kind = Kind::sass;
+  std::string arch;  ///< "90", "90a", "100f"; gfx: "gfx942:sramecc+:xnack-"
+  std::string isa;   ///< ptx: version of its language, "8.7"; else empty
+  auto operator<=>(const GpuCode&) const = default;
+};
+std::string to_json_text(GpuCode::Kind kind);  ///< "sass", "ptx", "ir", "gfx"
+Result<GpuCode::Kind> from_json_text(std::string_view text, std::type_identity<GpuCode::Kind>);
+
+/// What asks for an x86-64 level (x86-64 psABI): 1 baseline, 2 … 4; 0: nothing is known.
+struct IsaNeed {
+  uint32_t level = 0;
+  /// "note": the loader refuses a lower one. "go": GOAMD64, refused at start. "instructions": they
+  /// are there, in code that always runs.
+  std::string source;
+  auto operator<=>(const IsaNeed&) const = default;
+};
+
+/// An ELF file.
+struct FileFacts {
+  std::string path;      ///< in the layer, without links and without a leading '/'
+  std::string machine;   ///< as the image-spec writes it: "amd64", "arm64", "386"; else "elf:<n>"
+  bool program = false;  ///< has an entry point that the kernel can start
+  std::string interpreter;  ///< "/lib64/ld-linux-x86-64.so.2"; empty: static, or a library
+  std::string soname;
+  std::vector<std::string> needed;
+  std::string rpath, runpath;
+  IsaNeed isa;
+  /// The highest version that it asks for, by family: {"GLIBC", "2.34"}, {"GLIBCXX", "3.4.30"}.
+  std::map<std::string, std::string> needs;
+  std::map<std::string, std::string> offers;  ///< the highest that it defines, likewise
+  std::vector<GpuCode> gpu_code;              ///< sorted, each once
+  /// Members of its fat binaries that are packed with zstd, which old drivers cannot read.
+  bool zstd_code = false;
+  auto operator<=>(const FileFacts&) const = default;
+};
+
+/// What one layer brings.
+struct LayerFacts {
+  uint32_t version = kVersion;
+  std::vector<FileFacts> files;     ///< sorted by path
+  std::vector<std::string> unread;  ///< paths of ELF files that do not read, at most kMaxUnread
+  uint64_t files_left_out = 0;      ///< beyond kMaxFiles
+};
+inline constexpr size_t kMaxFiles = 100'000, kMaxUnread = 100;
+
+/// A set of code that one or more files of an image have.
+struct GpuCodeSet {
+  std::vector<GpuCode> code;  ///< sorted, each once
+  bool zstd = false;
+  uint64_t files = 0;
+  std::string example;  ///< "/opt/app/libkernels.so"
+  bool main = false;    ///< the image's own command is or loads one of them
+};
+
+/// A need of a processor, and who has it.
+struct CpuNeed {
+  IsaNeed isa;
+  uint64_t files = 0;
+  std::string example;
+  bool main = false;
+};
+
+/// A file that asks for a version that the image does not have.
+struct Unmet {
+  std::string path;
+  std::string version;  ///< "GLIBC_2.38"
+  bool main = false;
+};
+
+struct MpiLibrary {
+  std::string path;
+  std::string family;  ///< "mpich", "openmpi"
+  std::string soname;  ///< "libmpi.so.12"
+};
+
+/// What was found in an image as a container would see it.
+struct ImageFacts {
+  uint32_t version = kVersion;
+  std::string architecture;  ///< of the main program; empty: unknown
+  std::string program;       ///< "/usr/bin/python3.11", of entrypoint or command; empty: not found
+  bool is_static = false;    ///< that program needs no loader
+  std::vector<CpuNeed> cpu;  ///< those above the baseline, highest first
+  std::vector<std::string> hwcaps;  ///< levels that libraries are there for: "x86-64-v3"
+  std::string glibc;                ///< "2.36"; empty: none, or musl
+  std::string libstdcxx;            ///< "3.4.30"
+  bool musl = false;
+  std::vector<Unmet> unmet;  ///< at most 100
+  std::vector<GpuCodeSet> gpu_code;
+  std::vector<std::string> cuda_runtimes;  ///< "12.8", of libcudart, lowest first
+  std::string user_driver;  ///< version of the libcuda that its loader finds first; empty: none
+  std::string compat;       ///< version of its compat package's libcuda; empty: none
+  std::string compat_cuda;  ///< "12.9"
+  std::vector<uint32_t> compat_drivers;  ///< branches of kernel modules that it works with
+  std::vector<MpiLibrary> mpi;
+};
+
+template <class V>
+void fields(V& v, GpuCode& c) {
+  v.required("kind", c.kind);
+  v.required("arch", c.arch);
+  v.optional("isa", c.isa);
+}
+
+template <class V>
+void fields(V& v, IsaNeed& n) {
+  v.required("level", n.level);
+  v.optional("source", n.source);
+}
+
+template <class V>
+void fields(V& v, FileFacts& f) {
+  v.required("path", f.path);
+  v.required("machine", f.machine);
+  v.optional("program", f.program);
+  v.optional("interpreter", f.interpreter);
+  v.optional("soname", f.soname);
+  v.optional("needed", f.needed);
+  v.optional("rpath", f.rpath);
+  v.optional("runpath", f.runpath);
+  v.required("isa", f.isa);
+  v.optional("needs", f.needs);
+  v.optional("offers", f.offers);
+  v.optional("gpu_code", f.gpu_code);
+  v.optional("zstd_code", f.zstd_code);
+}
+
+template <class V>
+void fields(V& v, LayerFacts& l) {
+  v.required("version", l.version);
+  v.required("files", l.files);
+  v.optional("unread", l.unread);
+  v.optional("files_left_out", l.files_left_out);
+}
+
+template <class V>
+void fields(V& v, GpuCodeSet& s) {
+  v.required("code", s.code);
+  v.optional("zstd", s.zstd);
+  v.required("files", s.files);
+  v.required("example", s.example);
+  v.optional("main", s.main);
+}
+
+template <class V>
+void fields(V& v, CpuNeed& n) {
+  v.required("isa", n.isa);
+  v.required("files", n.files);
+  v.required("example", n.example);
+  v.optional("main", n.main);
+}
+
+template <class V>
+void fields(V& v, Unmet& u) {
+  v.required("path", u.path);
+  v.required("version", u.version);
+  v.optional("main", u.main);
+}
+
+template <class V>
+void fields(V& v, MpiLibrary& m) {
+  v.required("path", m.path);
+  v.required("family", m.family);
+  v.required("soname", m.soname);
+}
+
+template <class V>
+void fields(V& v, ImageFacts& i) {
+  v.required("version", i.version);
+  v.optional("architecture", i.architecture);
+  v.optional("program", i.program);
+  v.optional("static", i.is_static);
+  v.optional("cpu", i.cpu);
+  v.optional("hwcaps", i.hwcaps);
+  v.optional("glibc", i.glibc);
+  v.optional("libstdcxx", i.libstdcxx);
+  v.optional("musl", i.musl);
+  v.optional("unmet", i.unmet);
+  v.optional("gpu_code", i.gpu_code);
+  v.optional("cuda_runtimes", i.cuda_runtimes);
+  v.optional("user_driver", i.user_driver);
+  v.optional("compat", i.compat);
+  v.optional("compat_cuda", i.compat_cuda);
+  v.optional("compat_drivers", i.compat_drivers);
+  v.optional("mpi", i.mpi);
+}
+
+}  // namespace berth::facts
