@@ -14,19 +14,21 @@ namespace {
 
 constexpr std::string_view kStart = "{\"log\":\"";
 
-constexpr uint64_t kOnes = 0x0101010101010101;
-constexpr uint64_t kHighs = 0x8080808080808080;
+/// How many bytes are looked at in one go.
+constexpr size_t kLanes = 16;
+using Lanes __attribute__((vector_size(kLanes))) = signed char;
+using Halves __attribute__((vector_size(kLanes))) = uint64_t;
 
-/// A high bit for each byte of `word` that is zero, and maybe for bytes above such a one.
-constexpr uint64_t zero_bytes(uint64_t word) {
-  return (word - kOnes) & ~word & kHighs;
-}
-
-/// Whether all eight bytes may stand in a string as they are: ASCII without controls, '"' and '\'.
-constexpr bool is_plain(uint64_t word) {
-  uint64_t control = (word - kOnes * 0x20) & ~word;
-  return ((control | word | zero_bytes(word ^ (kOnes * '"')) | zero_bytes(word ^ (kOnes * '\\'))) &
-          kHighs) == 0;
+/// Copies kLanes bytes; whether all of them may stand in a string as they are: ASCII without
+/// controls, '"' and '\'.
+bool copy_lanes(char* to, const char* from) {
+  Lanes lanes;
+  std::memcpy(&lanes, from, kLanes);
+  std::memcpy(to, &lanes, kLanes);
+  // Bytes of UTF-8 sequences are negative.
+  auto other = (lanes < 0x20) | (lanes == '"') | (lanes == '\\');
+  auto halves = reinterpret_cast<const Halves&>(other);
+  return (halves[0] | halves[1]) == 0;
 }
 
 bool is_plain(char c) {
@@ -42,13 +44,7 @@ char* put(char* to, std::string_view text) {
 /// Copies the bytes that may stand as they are and gives how many these are.
 size_t copy_plain(char* to, std::string_view text) {
   size_t done = 0;
-  while (text.size() - done >= sizeof(uint64_t)) {
-    uint64_t word;
-    std::memcpy(&word, text.data() + done, sizeof word);
-    if (!is_plain(word)) break;
-    std::memcpy(to + done, &word, sizeof word);
-    done += sizeof word;
-  }
+  while (text.size() - done >= kLanes && copy_lanes(to + done, text.data() + done)) done += kLanes;
   while (done < text.size() && is_plain(text[done])) {
     to[done] = text[done];
     ++done;
@@ -124,6 +120,14 @@ char* write_json_entry(char* to, std::string_view piece, const JsonTail& tail) {
   }
   if (line) to = put(to, "\\n");
   return put(to, tail.text());
+}
+
+PlainLine write_plain_line(char* to, std::string_view bytes, const JsonTail& tail) {
+  to = put(to, kStart);
+  size_t plain = copy_plain(to, bytes);
+  if (plain == bytes.size() || bytes[plain] != '\n') return {};
+  to = put(to + plain, "\\n");
+  return {put(to, tail.text()), plain + 1};
 }
 
 std::optional<Entry> parse_json_entry(std::string_view line) {

@@ -31,6 +31,14 @@ constexpr size_t max_json_entry(size_t size) {
 /// Bytes that are no UTF-8 become U+FFFD.
 char* write_json_entry(char* to, std::string_view piece, const JsonTail& tail);
 
+struct PlainLine {
+  char* end = nullptr;
+  size_t size = 0;  ///< of the line with its newline; 0: it is none, and `to` holds nothing
+};
+/// The same for the line that `bytes` begin with, if nothing in it needs quoting. bytes.size() +
+/// 128 bytes are free at `to`.
+PlainLine write_plain_line(char* to, std::string_view bytes, const JsonTail& tail);
+
 /// A line without its newline; nothing where it is no entry: a power cut or a full disk has torn
 /// it.
 std::optional<Entry> parse_json_entry(std::string_view line);

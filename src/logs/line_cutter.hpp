@@ -34,6 +34,9 @@ class LineCutter {
     }
   }
 
+  /// Whether the next byte begins an entry.
+  bool at_start() const { return rest_.empty(); }
+
   /// The end of the stream: what is left has no newline.
   template <class Sink>
   void finish(const Sink& sink) {

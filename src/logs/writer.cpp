@@ -19,6 +19,9 @@ namespace {
 constexpr size_t kBuffer = size_t{160} << 10;
 static_assert(kBuffer >= max_json_entry(kMaxPiece));
 
+/// Whole blocks of a file are written fastest.
+constexpr size_t kBlock = size_t{64} << 10;
+
 constexpr const char* kNewFile = "log.new";
 
 int64_t now() {
@@ -94,7 +97,7 @@ Result<void> Writer::begin_file() {
     } else {
       key_ = new_key();
       auto bytes = write_file_header(key_);
-      TRY(sys::truncate(file_, 0, kLogFile));
+      if (size_ > 0) TRY(sys::truncate(file_, 0, kLogFile));
       TRY(sys::write_all(file_, {bytes.data(), bytes.size()}, kLogFile));
       size_ = whole = kFileHeader;
     }
@@ -102,6 +105,11 @@ Result<void> Writer::begin_file() {
   if (whole != size_) TRY(sys::truncate(file_, whole, kLogFile));
   size_ = whole;
   return {};
+}
+
+size_t Writer::best_piece(size_t most) const {
+  if (settings_.format != Format::local) return most;
+  return std::min(kBlock - (size_ + kFrameHeader) % kBlock, most);
 }
 
 void Writer::add(Stream stream, std::string_view bytes) {
@@ -121,15 +129,33 @@ void Writer::add_json(Stream stream, std::string_view bytes) {
     append({buffer, used()});
     end = buffer;
   };
-  LineCutter& cutter = stream == Stream::error ? error_ : out_;
-  cutter.feed(bytes, [&](std::string_view piece) {
+  auto begin_entry = [&](size_t room) {
     if (is_full(used())) {
       flush();
       rotate();
     }
-    if (kBuffer - used() < max_json_entry(piece.size())) flush();
+    if (kBuffer - used() < room) flush();
+  };
+  auto add_piece = [&](std::string_view piece) {
+    begin_entry(max_json_entry(piece.size()));
     end = write_json_entry(end, piece, tail);
-  });
+  };
+  LineCutter& cutter = stream == Stream::error ? error_ : out_;
+  while (!bytes.empty()) {
+    if (cutter.at_start()) {
+      std::string_view most = bytes.substr(0, kMaxPiece);
+      begin_entry(most.size() + 128);
+      PlainLine line = write_plain_line(end, most, tail);
+      if (line.size > 0) {
+        end = line.end;
+        bytes.remove_prefix(line.size);
+        continue;
+      }
+    }
+    size_t line = std::min(bytes.find('\n'), bytes.size() - 1) + 1;
+    cutter.feed(bytes.substr(0, line), add_piece);
+    bytes.remove_prefix(line);
+  }
   if (used() > 0) flush();
 }
 
@@ -193,9 +219,15 @@ Result<void> Writer::try_to_rotate() {
   // Before any name changes: without a new file the old one stays where it is.
   Writer next;
   next.settings_ = settings_;
+  TRY(sys::remove_entry(directory_, kNewFile));  // of a writer that was killed
   next.file_ = TRY(
-      sys::open_at(directory_, kNewFile, O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_NOFOLLOW, 0600));
+      sys::open_at(directory_, kNewFile, O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_NOFOLLOW, 0600));
   TRY(next.begin_file());
+  // The oldest goes first, so that no file takes the place of another. ext4 writes a file that
+  // does, and one that was truncated, to the disk at once, and the container would wait for that.
+  if (settings_.max_files > 1) {
+    TRY(sys::remove_entry(directory_, old_name(settings_.max_files - 1)));
+  }
   for (uint64_t index = settings_.max_files - 1; index > 0; --index) {
     auto renamed = sys::rename(directory_, old_name(index - 1), directory_, old_name(index));
     if (!renamed.ok() && renamed.error().kind != Kind::not_found) return renamed;

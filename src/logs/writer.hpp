@@ -28,6 +28,9 @@ class Writer {
   /// cut off.  Errors: io.
   static Result<Writer> open(const sys::Fd& directory, Settings settings);
 
+  /// How many bytes, at most `most`, let the next add() end where a block of the file ends: writing
+  /// whole blocks takes a third less of the kernel's time.
+  size_t best_piece(size_t most) const;
   /// What one read of a stream gave, in the order it came; at most kMaxFrame bytes.
   void add(Stream stream, std::string_view bytes);
   /// The container has ended: what is left of its streams has no newline.

@@ -70,6 +70,7 @@ class Monitor final : public ClientWishes, public Streams::Sink {
   void resize(sys::WindowSize size) override { streams_.resize(size); }
   void signal(int number) override { ignore(init_.signal(number)); }
   void output(FromMonitor stream, std::string_view bytes) override;
+  size_t best_piece() const override { return log_ ? log_->best_piece(kMaxData) : kMaxData; }
   bool wants_more() const override { return clients_.are_ready(); }
 
  private:

@@ -190,7 +190,8 @@ void Streams::serve(const std::vector<pollfd>& entries, size_t first, Sink& sink
 bool Streams::read(Source& source, Sink& sink) {
   // On the stack, which the process has anyway: a buffer of the heap would stay resident.
   std::array<char, kMaxData> buffer;
-  auto count = sys::read_some(source.fd, buffer, "output of the container");
+  size_t most = std::min(sink.best_piece(), buffer.size());
+  auto count = sys::read_some(source.fd, std::span(buffer.data(), most), "output of the container");
   if (!count.ok() && count.error().kind == Kind::busy) return false;
   if (!count.ok() || *count == 0) {
     source.fd.reset();

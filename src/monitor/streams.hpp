@@ -58,6 +58,8 @@ class Streams {
    public:
     virtual ~Sink() = default;
     virtual void output(FromMonitor stream, std::string_view bytes) = 0;
+    /// How many bytes are best read at once, at most kMaxData.
+    virtual size_t best_piece() const = 0;
     /// False: somebody is behind, and the container has to wait.
     virtual bool wants_more() const = 0;
   };

@@ -29,7 +29,29 @@ TEST(JsonFile, replaces_bytes_that_are_no_utf_8) {
   EXPECT_NE(entry_of("\xff\n").find("\xef\xbf\xbd\\n"), std::string::npos);
 }
 
-// Words of eight bytes are looked at together: every byte at every place of them.
+TEST(JsonFile, a_line_with_nothing_to_quote_is_written_in_one_go) {
+  const JsonTail tail(Stream::out, kTime);
+  for (size_t length = 0; length < 70; ++length) {
+    std::string line = std::string(length, 'x') + "\n";
+    std::string bytes = line + "the next\n";
+    std::string buffer(bytes.size() + 128, '#');
+    PlainLine written = write_plain_line(buffer.data(), bytes, tail);
+    ASSERT_EQ(written.size, line.size());
+    buffer.resize(static_cast<size_t>(written.end - buffer.data()));
+    ASSERT_EQ(buffer, entry_of(line));
+    // Whatever needs quoting, wherever it is, and a line without an end, are left to the other.
+    for (std::string_view other : {"\"", "\\", "\t", "\x7f\xff", "\xc3\xa4"}) {
+      std::string quoted = bytes;
+      quoted.insert(length / 2, other);
+      buffer.assign(quoted.size() + 128, '#');
+      ASSERT_EQ(write_plain_line(buffer.data(), quoted, tail).size, 0U) << quoted;
+    }
+    buffer.assign(length + 128, '#');
+    ASSERT_EQ(write_plain_line(buffer.data(), std::string(length, 'x'), tail).size, 0U);
+  }
+}
+
+// Sixteen bytes are looked at together: every byte at every place of them.
 TEST(JsonFile, every_byte_at_every_place_is_read_back) {
   for (int byte = 0; byte < 0x80; ++byte) {
     for (size_t place = 0; place < 20; ++place) {

@@ -227,6 +227,24 @@ TEST_P(LogFiles, a_full_disk_costs_entries_and_leaves_no_half_of_one) {
   EXPECT_THAT(all(), ElementsAre("O:fits\n", "O:fits again\n"));
 }
 
+TEST(LocalFormat, pieces_of_the_best_size_end_where_blocks_end) {
+  auto directory = sys::TempDir::make(sys::cwd(), "berth-logs-");
+  auto log = Writer::open(directory->fd(), {Format::local, 0, 1});
+  auto size = [&] {
+    return static_cast<uint64_t>((*sys::stat_entry(directory->fd(), kLogFile))->st_size);
+  };
+  for (size_t other : {size_t{1}, size_t{100}, size_t{65'000}, size_t{65'536}}) {
+    log->add(Stream::out, std::string(other, 'x'));
+    for (int i = 0; i < 4; ++i) {
+      size_t piece = log->best_piece(65'536);
+      ASSERT_GE(piece, 1U);
+      ASSERT_LE(piece, 65'536U);
+      log->add(Stream::out, std::string(piece, 'x'));
+    }
+    EXPECT_EQ(size() % 65'536, 0U);
+  }
+}
+
 TEST(LocalFormat, what_a_container_writes_is_never_taken_for_a_header) {
   auto directory = sys::TempDir::make(sys::cwd(), "berth-logs-");
   auto log = Writer::open(directory->fd(), {Format::local, 0, 1});
