@@ -30,7 +30,7 @@ Digest digest(const std::string& seed) {
 class StoreTest : public testing::Test {
  protected:
   void SetUp() override {
-    char name[] = "/tmp/berth-store-XXXXXX";
+    char name[] = "/tmp/berth-tests-store-XXXXXX";
     root_ = ::mkdtemp(name);
     root_ += "/store";
     store_.emplace(take(Store::open(root_, {})));

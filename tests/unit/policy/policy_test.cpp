@@ -95,7 +95,7 @@ TEST(Policy, checks_what_types_cannot_say) {
 class PolicyFile : public testing::Test {
  protected:
   PolicyFile() {
-    char name[] = "/tmp/berth-policy-XXXXXX";
+    char name[] = "/tmp/berth-tests-policy-XXXXXX";
     directory_ = mkdtemp(name);
   }
   ~PolicyFile() override {

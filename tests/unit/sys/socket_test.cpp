@@ -27,7 +27,7 @@ TEST(Messages, last_words_come_though_their_speaker_did_not_listen) {
 }
 
 TEST(Sockets, are_for_their_user_alone) {
-  char name[] = "/tmp/berth-socket-XXXXXX";
+  char name[] = "/tmp/berth-tests-socket-XXXXXX";
   std::string directory = ::mkdtemp(name);
   auto socket = listen_unix(directory + "/socket");
   EXPECT_TRUE(socket.ok());
