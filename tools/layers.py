@@ -49,8 +49,12 @@ LAYERS = {
                "gpu/inventory/inventory.hpp",
     # What berth-runtime does to the config of another engine's container.
     "gpu/inject": "base json sys oci scan policy gpu/inventory gpu/grant gpu/place gpu/cdi_index",
-    # What a node has, of this machine or saved from another.
-    "node": "base json sys scan gpu/inventory",
+    # What a node has, of this machine or saved from another: the struct, and what follows from it.
+    "node": "base json scan",
+    # Profiles in files: JSON, and TOML, which no program reads that need not.
+    "node/file": "base json sys policy/site node",
+    # The profile of this machine.
+    "node/gather": "base json sys scan gpu/inventory node",
     # Which entry of an index fits a node, and why: pure.
     "match": "base json oci scan facts node",
     "image": "base json sys oci",
@@ -69,8 +73,8 @@ LAYERS = {
     # What is wrong on this machine: facts gathered once, and pure checks over them.
     "doctor": "base json yaml sys oci policy policy/site gpu/inventory gpu/probe network",
     "engine": "base json sys oci plan scan policy policy/site gpu/inventory gpu/probe gpu/grant "
-              "gpu/place gpu/cdi_index gpu/cdi_hook gpu/cdi yaml image doctor network "
-              "logs events monitor/protocol.hpp",
+              "gpu/place gpu/cdi_index gpu/cdi_hook gpu/cdi node node/file node/gather "
+              "yaml image doctor network logs events monitor/protocol.hpp",
     "cli/core": "base json",
     # docker's --format: templates and the lists that are printed by them.
     "cli/template": "base json cli/core",
@@ -81,7 +85,8 @@ LAYERS = {
 # A program wires together what it is given: the folders that its link line may bring in.
 PROGRAMS = {
     "berth": "base json sys oci plan scan policy policy/site gpu/inventory gpu/probe gpu/grant "
-             "gpu/place gpu/cdi_index gpu/cdi_hook gpu/cdi yaml image network doctor logs events engine cli/core cli/template cli/berth",
+             "gpu/place gpu/cdi_index gpu/cdi_hook gpu/cdi node node/file node/gather yaml image "
+             "network doctor logs events engine cli/core cli/template cli/berth",
     "berth-transfer": "base json sys oci image scan transfer",
     "berth-runtime": "base json sys oci plan scope scan runtime policy gpu/inventory gpu/grant "
                      "gpu/place gpu/cdi_index gpu/inject cli/core cli/oci",

@@ -24,7 +24,7 @@ struct Cpu {
   std::vector<std::string> ancestors;
   uint32_t level = 0;                 ///< of x86-64, 1 … 4; 0: another architecture
   std::vector<std::string> features;  ///< as /proc/cpuinfo has them, sorted
-  std::string part;                   ///< Arm: "0xd4f"
+  std::string part;                   ///< Arm: "0xd4f"; Power: "POWER9"; RISC-V: "sifive,u74-mc"
 };
 
 struct NodeGpu {
@@ -70,72 +70,73 @@ struct Profile {
   std::string libc;  ///< "glibc 2.36", "musl"
   NodeDriver driver;
   std::vector<NodeGpu> gpus;
-  std::string rocm;                 ///< version of the kernel's interface: "6.2"
-  std::vector<std::string> fabric;  ///< "infiniband", "slingshot", "efa", sorted
+  std::string rocm;  ///< version of AMD's libraries on the host: "6.2.0"
+  /// "efa", "infiniband", "iwarp", "opa", "roce", "slingshot", sorted
+  std::vector<std::string> fabric;
   std::vector<Mpi> mpi;
   bool synthetic = false;  ///< its GPUs were read from a tree made for tests
 };
 
 template <class V>
 void fields(V& v, Cpu& c) {
-  v.optional("vendor", c.vendor);
-  v.optional("model", c.model);
-  v.optional("microarchitecture", c.microarchitecture);
-  v.optional("ancestors", c.ancestors);
-  v.optional("level", c.level);
-  v.optional("features", c.features);
-  v.optional("part", c.part);
+  v.always("vendor", c.vendor);
+  v.always("model", c.model);
+  v.always("microarchitecture", c.microarchitecture);
+  v.always("ancestors", c.ancestors);
+  v.always("level", c.level);
+  v.always("features", c.features);
+  v.always("part", c.part);
 }
 
 template <class V>
 void fields(V& v, NodeGpu& g) {
-  v.required("vendor", g.vendor);
-  v.optional("model", g.model);
-  v.optional("uuid", g.uuid);
-  v.optional("compute_capability", g.compute_capability);
-  v.optional("architecture", g.architecture);
-  v.optional("memory_bytes", g.memory_bytes);
-  v.optional("brand", g.brand);
-  v.optional("mig", g.mig);
-  v.optional("mig_profiles", g.mig_profiles);
+  v.always("vendor", g.vendor);  // of a written one its architecture may tell
+  v.always("model", g.model);
+  v.always("uuid", g.uuid);
+  v.always("compute_capability", g.compute_capability);
+  v.always("architecture", g.architecture);
+  v.always("memory_bytes", g.memory_bytes);
+  v.always("brand", g.brand);
+  v.always("mig", g.mig);
+  v.always("mig_profiles", g.mig_profiles);
 }
 
 template <class V>
 void fields(V& v, NodeDriver& d) {
-  v.optional("module_version", d.module_version);
-  v.optional("library_version", d.library_version);
-  v.optional("cuda_version", d.cuda_version);
-  v.optional("glibc_needed", d.glibc_needed);
+  v.always("module_version", d.module_version);
+  v.always("library_version", d.library_version);
+  v.always("cuda_version", d.cuda_version);
+  v.always("glibc_needed", d.glibc_needed);
 }
 
 template <class V>
 void fields(V& v, Kernel& k) {
-  v.optional("release", k.release);
-  v.optional("abilities", k.abilities);
+  v.always("release", k.release);
+  v.always("abilities", k.abilities);
 }
 
 template <class V>
 void fields(V& v, Mpi& m) {
-  v.required("family", m.family);
-  v.required("soname", m.soname);
-  v.optional("path", m.path);
+  v.always("family", m.family);
+  v.always("soname", m.soname);
+  v.always("path", m.path);
 }
 
 template <class V>
 void fields(V& v, Profile& p) {
-  v.required("version", p.version);
-  v.optional("name", p.name);
+  v.optional("version", p.version);
+  v.always("name", p.name);
   v.required("architecture", p.architecture);
-  v.optional("os", p.os);
-  v.optional("cpu", p.cpu);
-  v.optional("kernel", p.kernel);
-  v.optional("libc", p.libc);
-  v.optional("driver", p.driver);
-  v.optional("gpus", p.gpus);
-  v.optional("rocm", p.rocm);
-  v.optional("fabric", p.fabric);
-  v.optional("mpi", p.mpi);
-  v.optional("synthetic", p.synthetic);
+  v.always("os", p.os);
+  v.always("cpu", p.cpu);
+  v.always("kernel", p.kernel);
+  v.always("libc", p.libc);
+  v.always("driver", p.driver);
+  v.always("gpus", p.gpus);
+  v.always("rocm", p.rocm);
+  v.always("fabric", p.fabric);
+  v.always("mpi", p.mpi);
+  v.always("synthetic", p.synthetic);
 }
 
 }  // namespace berth::node

@@ -4,10 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
-#include "base/text.hpp"
 #include "gpu/inventory/driver_root.hpp"
 #include "gpu/inventory/kernel.hpp"
 #include "gpu/probe/devices.hpp"
@@ -17,27 +15,10 @@
 #include "gpu/probe/nodes.hpp"
 #include "gpu/probe/nvml_facts.hpp"
 #include "gpu/probe/proc_texts.hpp"
+#include "scan/cuda_branch.hpp"
 
 namespace berth::gpu {
 namespace {
-
-// The CUDA version that came with each branch of the driver, for machines where NVML is silent.
-// Source: CUDA Toolkit release notes, "CUDA Toolkit and Corresponding Driver Versions".
-constexpr std::array<std::pair<uint64_t, const char*>, 26> kCudaOfBranch = {{
-    {390, "9.1"},  {396, "9.2"},  {410, "10.0"}, {418, "10.1"}, {440, "10.2"}, {450, "11.0"},
-    {455, "11.1"}, {460, "11.2"}, {465, "11.3"}, {470, "11.4"}, {495, "11.5"}, {510, "11.6"},
-    {515, "11.7"}, {520, "11.8"}, {525, "12.0"}, {530, "12.1"}, {535, "12.2"}, {545, "12.3"},
-    {550, "12.4"}, {555, "12.5"}, {560, "12.6"}, {565, "12.7"}, {570, "12.8"}, {575, "12.9"},
-    {580, "13.0"}, {590, "13.1"},
-}};
-
-std::string cuda_of_branch(const std::string& driver_version) {
-  auto branch = parse_u64(driver_version.substr(0, driver_version.find('.')));
-  for (const auto& [number, cuda] : kCudaOfBranch) {
-    if (branch == number) return cuda;
-  }
-  return {};
-}
 
 void add_slice_facts(const NvmlGpu& facts, Gpu& gpu) {
   gpu.mig_mode = facts.mig_mode || !gpu.mig.empty();
@@ -158,7 +139,7 @@ Result<Inventory> probe(const ProbeOptions& options, Log& log) {
     inventory.nvml = "missing";
   }
   if (driver.cuda_version.empty()) {
-    driver.cuda_version = cuda_of_branch(driver.library_version);
+    driver.cuda_version = scan::cuda_of_branch(driver.library_version);
     if (!driver.cuda_version.empty()) driver.cuda_source = "branch";
   }
   return inventory;

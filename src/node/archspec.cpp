@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/archspec.hpp"
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <utility>
+
+#include "base/text.hpp"
+
+namespace berth::node {
+namespace {
+
+using FeatureSet = std::array<uint64_t, 2>;  // a bit for each of kFeatureNames
+struct Entry {
+  std::string_view name;
+  std::string_view vendor;
+  std::string_view part;  ///< Arm
+  uint32_t generation;    ///< Power
+  uint16_t family;        ///< its index
+  uint16_t first_ancestor;
+  uint16_t ancestor_count;
+  uint16_t feature_count;
+  FeatureSet features;
+};
+/// A feature that is there when another is, or in a whole family.
+struct Alias {
+  std::string_view name;
+  std::string_view feature;
+  std::string_view family;
+};
+struct ArmVendor {
+  std::string_view code;
+  std::string_view name;
+};
+
+#include "node/archspec_table.inc"
+
+static_assert(kFeatureWords == std::tuple_size_v<FeatureSet>);
+static_assert(std::is_sorted(kFeatureNames.begin(), kFeatureNames.end()));
+
+constexpr std::string_view kGeneric = "generic";
+constexpr uint32_t kFeatureLimit = 256;  // no entry has as many: for closeness()
+
+const Entry* find(std::string_view name) {
+  auto at = std::lower_bound(kEntries.begin(), kEntries.end(), name,
+                             [](const Entry& entry, std::string_view n) { return entry.name < n; });
+  return at != kEntries.end() && at->name == name ? &*at : nullptr;
+}
+
+const Entry* find_written(std::string_view text) {
+  std::string name = to_lower(text);
+  std::replace(name.begin(), name.end(), '-', '_');
+  const Entry* exact = find(text);
+  return exact != nullptr ? exact : find(name);
+}
+
+std::span<const uint16_t> ancestors(const Entry& entry) {
+  return std::span(kAncestors).subspan(entry.first_ancestor, entry.ancestor_count);
+}
+
+bool descends(const Entry& entry, const Entry& from) {
+  auto above = ancestors(entry);
+  auto index = static_cast<uint16_t>(&from - kEntries.data());
+  return std::find(above.begin(), above.end(), index) != above.end();
+}
+
+bool is_or_descends(const Entry& entry, const Entry& from) {
+  return &entry == &from || descends(entry, from);
+}
+
+std::string_view family(const Entry& entry) {
+  return kEntries[entry.family].name;
+}
+
+bool has(const Entry& entry, size_t feature) {
+  return (entry.features[feature / 64] >> (feature % 64) & 1) != 0;
+}
+
+template <class Visit>
+void each_feature(const Entry& entry, Visit visit) {
+  for (size_t i = 0; i < kFeatureNames.size(); ++i) {
+    if (has(entry, i)) visit(kFeatureNames[i]);
+  }
+}
+
+std::optional<size_t> bit_of(std::string_view feature) {
+  auto at = std::lower_bound(kFeatureNames.begin(), kFeatureNames.end(), feature);
+  if (at == kFeatureNames.end() || *at != feature) return std::nullopt;
+  return static_cast<size_t>(at - kFeatureNames.begin());
+}
+
+std::string_view arm_vendor(std::string_view code) {
+  for (const ArmVendor& vendor : kArmVendors) {
+    if (vendor.code == code) return vendor.name;
+  }
+  return code;
+}
+
+std::string vendor_code(const Entry& entry) {
+  if (entry.vendor == kGeneric) return {};
+  for (const ArmVendor& vendor : kArmVendors) {
+    if (family(entry) == "aarch64" && vendor.name == entry.vendor) return std::string(vendor.code);
+  }
+  return std::string(entry.vendor);
+}
+
+/// What `cpu` names, or has by its microarchitecture.
+class Features {
+ public:
+  Features(const Cpu& cpu, std::string_view family) : cpu_(cpu), family_(family) {
+    const Entry* entry = cpu.features.empty() ? find_written(cpu.microarchitecture) : nullptr;
+    if (entry != nullptr) known_ = entry->features;
+    for (const std::string& feature : cpu.features) add(feature);
+    for (const Alias& alias : kAliases) {
+      if (holds(alias)) add(alias.name);
+    }
+  }
+
+  bool contains(std::string_view feature) const {
+    if (listed(feature)) return true;
+    return std::any_of(kAliases.begin(), kAliases.end(),
+                       [&](const Alias& alias) { return alias.name == feature && holds(alias); });
+  }
+  bool contains_all(const Entry& entry) const {
+    for (size_t i = 0; i < known_.size(); ++i) {
+      if ((entry.features[i] & ~known_[i]) != 0) return false;
+    }
+    return true;
+  }
+
+ private:
+  bool holds(const Alias& alias) const {
+    return alias.family.empty() ? listed(alias.feature) : alias.family == family_;
+  }
+  bool listed(std::string_view feature) const {
+    auto bit = bit_of(feature);
+    if (bit) return (known_[*bit / 64] >> (*bit % 64) & 1) != 0;
+    return std::find(cpu_.features.begin(), cpu_.features.end(), feature) != cpu_.features.end();
+  }
+  void add(std::string_view feature) {
+    auto bit = bit_of(feature);
+    if (bit) known_[*bit / 64] |= uint64_t{1} << (*bit % 64);
+  }
+
+  const Cpu& cpu_;
+  std::string_view family_;
+  FeatureSet known_{};  ///< those that the database names
+};
+
+/// "POWER9" → 9; 0 where it says nothing of the kind (an emulator shows the CPU of its host).
+uint64_t power_generation(std::string_view part) {
+  constexpr std::string_view kName = "POWER";
+  size_t at = part.find(kName);
+  if (at == std::string_view::npos) return 0;
+  std::string_view digits = part.substr(at + kName.size());
+  digits = digits.substr(0, digits.find_first_not_of("0123456789"));
+  return parse_u64(digits).value_or(0);
+}
+
+std::string_view riscv_name(const Cpu& cpu) {
+  if (cpu.part == "sifive,u74-mc") return "u74mc";
+  if (cpu.part == "spacemit,x60" || cpu.model == "Spacemit(R) X60") return "x60";
+  return cpu.part;
+}
+
+bool of_vendor(const Entry& entry, std::string_view vendor) {
+  return entry.vendor == kGeneric || entry.vendor == vendor;
+}
+
+/// archspec's test of one candidate. Source: archspec cpu/detect.py, compatibility_check_*.
+bool is_candidate(const Entry& entry, const Entry& root, const Cpu& cpu, const Features& features) {
+  if (!is_or_descends(entry, root)) return false;
+  if (root.name == "x86_64") return of_vendor(entry, cpu.vendor) && features.contains_all(entry);
+  if (root.name == "aarch64") {
+    // Of the versions of Arm's architecture no feature tells.
+    if (entry.vendor == kGeneric) return &entry == &root;
+    return of_vendor(entry, arm_vendor(cpu.vendor)) && features.contains_all(entry);
+  }
+  if (root.name.starts_with("ppc")) return entry.generation <= power_generation(cpu.part);
+  if (root.name == "riscv64") return entry.vendor == kGeneric || entry.name == riscv_name(cpu);
+  return &entry == &root;
+}
+
+/// The one with most ancestors, then most features.
+const Entry* best_of(const std::vector<const Entry*>& entries) {
+  auto rank = [](const Entry* entry) {
+    return std::pair(entry->ancestor_count, entry->feature_count);
+  };
+  auto best = std::max_element(entries.begin(), entries.end(), [&](const Entry* a, const Entry* b) {
+    return rank(a) < rank(b) || (rank(a) == rank(b) && a->name > b->name);
+  });
+  return best == entries.end() ? nullptr : *best;
+}
+
+}  // namespace
+
+std::optional<std::string_view> known_microarchitecture(std::string_view text) {
+  const Entry* entry = find_written(text);
+  return entry == nullptr ? std::nullopt : std::optional(entry->name);
+}
+
+std::optional<std::string_view> nearest_microarchitecture(std::string_view text) {
+  std::string name = to_lower(text);
+  std::replace(name.begin(), name.end(), '-', '_');
+  return nearest(name, microarchitectures());
+}
+
+std::vector<std::string_view> microarchitectures() {
+  std::vector<std::string_view> out;
+  for (const Entry& entry : kEntries) out.push_back(entry.name);
+  return out;
+}
+
+std::vector<std::string_view> ancestors_of(std::string_view microarchitecture) {
+  std::vector<std::string_view> out;
+  const Entry* entry = find_written(microarchitecture);
+  if (entry == nullptr) return out;
+  for (uint16_t index : ancestors(*entry)) out.push_back(kEntries[index].name);
+  return out;
+}
+
+std::vector<std::string_view> features_of(std::string_view microarchitecture) {
+  std::vector<std::string_view> out;
+  const Entry* entry = find_written(microarchitecture);
+  if (entry == nullptr) return out;
+  each_feature(*entry, [&](std::string_view feature) { out.push_back(feature); });
+  return out;
+}
+
+std::string_view family_of(std::string_view microarchitecture) {
+  const Entry* entry = find_written(microarchitecture);
+  return entry == nullptr ? std::string_view() : family(*entry);
+}
+
+std::string_view vendor_of(std::string_view microarchitecture) {
+  const Entry* entry = find_written(microarchitecture);
+  return entry == nullptr ? std::string_view() : entry->vendor;
+}
+
+uint32_t level_of(std::string_view microarchitecture) {
+  const Entry* entry = find_written(microarchitecture);
+  if (entry == nullptr || family(*entry) != "x86_64") return 0;
+  constexpr std::array<std::string_view, 3> kLevels = {"x86_64_v4", "x86_64_v3", "x86_64_v2"};
+  for (size_t i = 0; i < kLevels.size(); ++i) {
+    const Entry* level = find(kLevels[i]);
+    if (level != nullptr && is_or_descends(*entry, *level)) return static_cast<uint32_t>(4 - i);
+  }
+  return 1;
+}
+
+std::string_view family_of_architecture(std::string_view architecture) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kNames = {{
+      {"amd64", "x86_64"},
+      {"arm64", "aarch64"},
+      {"386", "x86"},
+  }};
+  for (const auto& [theirs, ours] : kNames) {
+    if (architecture == theirs) return ours;
+  }
+  return architecture;
+}
+
+bool has_feature(const Cpu& cpu, std::string_view feature) {
+  return Features(cpu, family_of(cpu.microarchitecture)).contains(feature);
+}
+
+Fit fit(const Cpu& host, std::string_view microarchitecture) {
+  const Entry* wanted = find_written(microarchitecture);
+  auto is_wanted = [&](std::string_view name) {
+    return wanted == nullptr ? name == microarchitecture : name == wanted->name;
+  };
+  // A profile may know what we do not: a later version made it.
+  if (is_wanted(host.microarchitecture) && !microarchitecture.empty()) return Fit::runs;
+  if (std::any_of(host.ancestors.begin(), host.ancestors.end(), is_wanted)) return Fit::runs;
+  const Entry* own = find_written(host.microarchitecture);
+  if (wanted == nullptr || own == nullptr) return Fit::unknown;
+  if (is_or_descends(*own, *wanted)) return Fit::runs;
+  if (wanted->family != own->family) return Fit::other_family;
+  Features features(host, family(*own));
+  // Without features nothing says more than the ancestors do.
+  if (wanted->feature_count == 0 || !features.contains_all(*wanted)) return Fit::lacks;
+  std::string_view vendor = host.vendor.empty() ? own->vendor : arm_vendor(host.vendor);
+  return of_vendor(*wanted, vendor) ? Fit::runs : Fit::other_vendor;
+}
+
+bool runs(const Cpu& host, std::string_view microarchitecture) {
+  return fit(host, microarchitecture) == Fit::runs;
+}
+
+std::optional<uint32_t> closeness(const Cpu& host, std::string_view microarchitecture) {
+  if (!runs(host, microarchitecture)) return std::nullopt;
+  const Entry* entry = find_written(microarchitecture);
+  if (entry != nullptr) return entry->ancestor_count * kFeatureLimit + entry->feature_count;
+  // Of a later version's database: the host's list has its nearest first, so behind each are its
+  // own.
+  if (microarchitecture == host.microarchitecture) {
+    return static_cast<uint32_t>(host.ancestors.size()) * kFeatureLimit;
+  }
+  auto at = std::find(host.ancestors.begin(), host.ancestors.end(), microarchitecture);
+  return static_cast<uint32_t>(host.ancestors.end() - at - 1) * kFeatureLimit;
+}
+
+std::vector<std::string_view> lacking(const Cpu& host, std::string_view microarchitecture) {
+  std::vector<std::string_view> out;
+  const Entry* wanted = find_written(microarchitecture);
+  const Entry* own = find_written(host.microarchitecture);
+  if (wanted == nullptr || own == nullptr || wanted->family != own->family) return out;
+  if (fit(host, microarchitecture) == Fit::runs) return out;
+  Features features(host, family(*own));
+  each_feature(*wanted, [&](std::string_view feature) {
+    if (!features.contains(feature)) out.push_back(feature);
+  });
+  return out;
+}
+
+std::string detect(std::string_view family, const Cpu& cpu) {
+  const Entry* root = find(family);
+  if (root == nullptr) return std::string(family);
+  Features features(cpu, family);
+  std::vector<const Entry*> candidates;
+  std::vector<const Entry*> generic;
+  bool part_known = false;
+  for (const Entry& entry : kEntries) {
+    if (!is_candidate(entry, *root, cpu, features)) continue;
+    candidates.push_back(&entry);
+    if (entry.vendor == kGeneric) generic.push_back(&entry);
+    part_known = part_known || (!entry.part.empty() && entry.part == cpu.part);
+  }
+  const Entry* best_generic = best_of(generic);
+  if (best_generic == nullptr) return std::string(family);
+  // Below the best generic one: a feature that firmware has switched off must not take all others.
+  std::erase_if(candidates, [&](const Entry* entry) {
+    return !descends(*entry, *best_generic) || (part_known && entry->part != cpu.part);
+  });
+  const Entry* best = best_of(candidates);
+  return std::string(best == nullptr ? best_generic->name : best->name);
+}
+
+void complete(std::string_view family, Cpu& cpu) {
+  if (cpu.microarchitecture.empty()) cpu.microarchitecture = detect(family, cpu);
+  const Entry* entry = find_written(cpu.microarchitecture);
+  if (entry != nullptr) {
+    cpu.microarchitecture = entry->name;
+    if (cpu.vendor.empty()) cpu.vendor = vendor_code(*entry);
+    if (cpu.level == 0) cpu.level = level_of(entry->name);
+    if (cpu.ancestors.empty()) {
+      for (std::string_view name : ancestors_of(entry->name)) cpu.ancestors.emplace_back(name);
+    }
+    if (cpu.features.empty()) {
+      for (std::string_view feature : features_of(entry->name)) cpu.features.emplace_back(feature);
+    }
+  }
+  std::sort(cpu.features.begin(), cpu.features.end());
+  cpu.features.erase(std::unique(cpu.features.begin(), cpu.features.end()), cpu.features.end());
+}
+
+}  // namespace berth::node

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string_view>
+
+namespace berth::scan {
+
+/// The family of MPI libraries that a SONAME belongs to, whose members may stand in for one
+/// another: "mpich" (libmpi.so.12, with MPICH, Intel MPI, MVAPICH and Cray's), "openmpi"
+/// (libmpi.so.40 and before), "mpi-abi" (libmpi_abi.so.0, of MPI 5). Empty: none of these. Source:
+/// MPICH ABI Compatibility Initiative; Open MPI's VERSION files; MPI 5.0, chapter 20.
+std::string_view mpi_family(std::string_view soname);
+
+}  // namespace berth::scan

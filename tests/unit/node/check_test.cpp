@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/check.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+namespace berth::node {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+
+Profile small() {
+  Profile profile;
+  profile.architecture = "amd64";
+  return profile;
+}
+
+/// The error line of a profile that `change` has spoilt.
+std::string fault(const std::function<void(Profile&)>& change) {
+  Profile profile = small();
+  change(profile);
+  auto checked = check(profile, "n.toml");
+  return checked.ok() ? "none" : to_line(checked.error());
+}
+
+TEST(Check, writes_names_as_we_do) {
+  Profile profile = small();
+  profile.architecture = "x86_64";
+  profile.cpu.microarchitecture = "skylake-avx512";
+  profile.libc = "2.36";
+  profile.gpus.resize(1);
+  profile.gpus[0].compute_capability = "sm_90";
+  profile.fabric = {"roce", "efa", "roce"};
+  ASSERT_TRUE(check(profile, "n").ok());
+  EXPECT_EQ(profile.architecture, "amd64");
+  EXPECT_EQ(profile.cpu.microarchitecture, "skylake_avx512");
+  EXPECT_EQ(profile.libc, "glibc 2.36");
+  EXPECT_EQ(profile.gpus[0].compute_capability, "9.0");
+  EXPECT_THAT(profile.fabric, ElementsAre("efa", "roce"));
+  EXPECT_EQ(profile.cpu.level, 0u);  // nothing is filled
+}
+
+TEST(Check, fills_what_follows) {
+  Profile profile = small();
+  profile.cpu.microarchitecture = "broadwell";
+  profile.driver.module_version = "570.133.20";
+  profile.gpus.resize(2);
+  profile.gpus[0].compute_capability = "3.7";
+  profile.gpus[1].architecture = "gfx90a";
+  profile.mpi.resize(2);
+  profile.mpi[0].family = "openmpi";
+  profile.mpi[1].soname = "libmpi.so.12";
+  ASSERT_TRUE(check(profile, "n").ok());
+  fill(profile);
+  EXPECT_EQ(profile.cpu.level, 3u);
+  EXPECT_EQ(profile.cpu.vendor, "GenuineIntel");
+  EXPECT_THAT(profile.cpu.ancestors, Contains("haswell"));
+  EXPECT_THAT(profile.cpu.features, Contains("avx2"));
+  EXPECT_EQ(profile.driver.library_version, "570.133.20");
+  EXPECT_EQ(profile.driver.cuda_version, "12.8");
+  EXPECT_EQ(profile.gpus[0].vendor, "nvidia");
+  EXPECT_EQ(profile.gpus[1].vendor, "amd");
+  EXPECT_EQ(profile.mpi[0].soname, "libmpi.so.40");
+  EXPECT_EQ(profile.mpi[1].family, "mpich");
+}
+
+TEST(Check, a_level_alone_is_the_generic_microarchitecture) {
+  Profile profile = small();
+  profile.cpu.level = 3;
+  fill(profile);
+  EXPECT_EQ(profile.cpu.microarchitecture, "x86_64_v3");
+}
+
+TEST(Check, what_a_profile_says_stays) {
+  Profile profile = small();
+  profile.driver.module_version = "570.133.20";
+  profile.driver.cuda_version = "12.9";
+  profile.cpu.microarchitecture = "broadwell";
+  profile.cpu.features = {"sse2"};
+  fill(profile);
+  EXPECT_EQ(profile.driver.cuda_version, "12.9");
+  EXPECT_THAT(profile.cpu.features, ElementsAre("sse2"));
+}
+
+TEST(Check, nothing_is_made_up_of_a_cpu_that_nobody_describes) {
+  Profile profile = small();
+  fill(profile);
+  EXPECT_EQ(profile.cpu.microarchitecture, "");
+  EXPECT_EQ(profile.cpu.level, 0u);
+}
+
+TEST(Check, every_fault_names_its_member) {
+  EXPECT_EQ(fault([](Profile& p) { p.version = 2; }),
+            "n.toml: version: this Berth reads profiles of version 1, this one is of 2");
+  EXPECT_EQ(fault([](Profile& p) { p.architecture = "amd46"; }),
+            "n.toml: architecture: 'amd46' is no architecture that images are made for; did you "
+            "mean 'amd64'?");
+  EXPECT_EQ(
+      fault([](Profile& p) { p.cpu.microarchitecture = "brodwell"; }),
+      "n.toml: cpu.microarchitecture: 'brodwell' is no microarchitecture that archspec knows; "
+      "did you mean 'broadwell'?");
+  EXPECT_EQ(fault([](Profile& p) { p.cpu.microarchitecture = "power9le"; }),
+            "n.toml: cpu.microarchitecture: 'power9le' is of ppc64le, and the architecture of this "
+            "node is amd64");
+  EXPECT_EQ(fault([](Profile& p) { p.cpu.level = 5; }),
+            "n.toml: cpu.level: there are 1 to 4, got 5");
+  EXPECT_EQ(fault([](Profile& p) {
+              p.gpus.resize(2);
+              p.gpus[0].vendor = "nvidia";
+              p.gpus[1].compute_capability = "nine";
+            }),
+            "n.toml: gpus[1].compute_capability: expected a compute capability as '9.0', got "
+            "'nine'");
+  EXPECT_EQ(fault([](Profile& p) { p.gpus.resize(1); }),
+            "n.toml: gpus[0].vendor: it is missing, and nothing else tells it");
+  EXPECT_EQ(fault([](Profile& p) {
+              p.gpus.resize(1);
+              p.gpus[0].vendor = "nvidai";
+            }),
+            "n.toml: gpus[0].vendor: 'nvidai' is no vendor of GPUs; did you mean 'nvidia'?");
+  EXPECT_EQ(fault([](Profile& p) { p.driver.module_version = "new"; }),
+            "n.toml: driver.module_version: expected a version as '570.133.20', got 'new'");
+  EXPECT_EQ(fault([](Profile& p) { p.libc = "uclibc"; }),
+            "n.toml: libc: expected 'glibc 2.36' or 'musl', got 'uclibc'");
+  EXPECT_EQ(fault([](Profile& p) { p.mpi.resize(1); }),
+            "n.toml: mpi[0].family: it is missing, and the SONAME '' does not tell it");
+}
+
+TEST(Check, a_microarchitecture_of_a_later_database_is_good_with_its_ancestors) {
+  EXPECT_EQ(fault([](Profile& p) {
+              p.cpu.microarchitecture = "zen9";
+              p.cpu.ancestors = {"zen5"};
+            }),
+            "none");
+}
+
+TEST(Check, reads_the_ways_to_write_a_compute_capability) {
+  EXPECT_EQ(compute_capability("9.0"), "9.0");
+  EXPECT_EQ(compute_capability("90"), "9.0");
+  EXPECT_EQ(compute_capability("sm_120"), "12.0");
+  EXPECT_EQ(compute_capability("9"), "9.0");
+  EXPECT_EQ(compute_capability("sm_90a"), std::nullopt);
+  EXPECT_EQ(compute_capability(""), std::nullopt);
+  EXPECT_EQ(compute_capability("9.0.1"), std::nullopt);
+  EXPECT_EQ(compute_capability("123456"), std::nullopt);
+}
+
+TEST(Check, reads_the_ways_to_write_a_libc) {
+  EXPECT_EQ(libc_name("glibc-2.28"), "glibc 2.28");
+  EXPECT_EQ(libc_name("musl"), "musl");
+  EXPECT_EQ(libc_name("musl 1.2.4"), "musl 1.2.4");
+  EXPECT_EQ(libc_name("glibc"), std::nullopt);
+  EXPECT_EQ(libc_name("glibcx2.3"), std::nullopt);
+}
+
+TEST(Check, tells_versions) {
+  EXPECT_TRUE(is_version("570.133.20"));
+  EXPECT_TRUE(is_version("6"));
+  for (const char* text : {"", ".", "1.", "1..2", "v1", "1.2-3"}) EXPECT_FALSE(is_version(text));
+  EXPECT_FALSE(is_version(std::string(100, '1')));
+}
+
+}  // namespace
+}  // namespace berth::node
