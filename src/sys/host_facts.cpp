@@ -2,7 +2,11 @@
 #include "sys/host_facts.hpp"
 
 #include <linux/magic.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
+#include <unistd.h>
+
+#include <cerrno>
 
 #include "base/text.hpp"
 #include "sys/file.hpp"
@@ -30,6 +34,16 @@ bool has_resctrl() {
   struct statfs info {};
   return ::statfs("/sys/fs/resctrl", &info) == 0 &&
          static_cast<long>(info.f_type) == RDTGROUP_SUPER_MAGIC;
+}
+
+bool has_landlock() {
+  constexpr unsigned kAskVersion = 1;  // LANDLOCK_CREATE_RULESET_VERSION
+  return ::syscall(SYS_landlock_create_ruleset, nullptr, size_t{0}, kAskVersion) > 0;
+}
+
+bool has_io_uring() {
+  // Without parameters it gets no further than to look for them.
+  return ::syscall(SYS_io_uring_setup, 1, nullptr) < 0 && errno == EFAULT;
 }
 
 bool is_group_mapped(unsigned gid) {

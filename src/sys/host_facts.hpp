@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the plan of a container has to know of this machine.
+// What this machine has.
 #pragma once
 
 namespace berth::sys {
@@ -12,6 +12,11 @@ bool has_cgroups();
 bool has_apparmor();
 bool has_selinux();
 bool has_resctrl();
+
+/// Whether the running kernel has Landlock switched on. landlock_create_ruleset(2)
+bool has_landlock();
+/// Whether it lets this process use io_uring. io_uring_setup(2)
+bool has_io_uring();
 
 /// True when `gid` exists in the user namespace of this process (/proc/self/gid_map).
 bool is_group_mapped(unsigned gid);
