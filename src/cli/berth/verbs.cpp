@@ -20,11 +20,14 @@ extern const Verb save_verb, load_verb, import_verb, login_verb, logout_verb;
 extern const Verb cdi_generate_verb, cdi_list_verb, cdi_validate_verb, cdi_inspect_verb,
     cdi_refresh_verb;
 extern const Verb policy_show_verb, policy_check_verb, policy_apply_verb, policy_import_verb;
+extern const Verb node_show_verb, node_save_verb, node_check_verb;
 extern const Verb doctor_verb, explain_verb;
 extern const Verb gpu_list_verb, info_verb, version_verb, completion_verb, man_verb;
 
 namespace {
 
+// One in a line, however many there are.
+// clang-format off
 const std::array kVerbs = {
     &run_verb,
     &create_verb,
@@ -72,6 +75,9 @@ const std::array kVerbs = {
     &login_verb,
     &logout_verb,
     &gpu_list_verb,
+    &node_show_verb,
+    &node_save_verb,
+    &node_check_verb,
     &cdi_generate_verb,
     &cdi_list_verb,
     &cdi_inspect_verb,
@@ -88,6 +94,7 @@ const std::array kVerbs = {
     &completion_verb,
     &man_verb,
 };
+// clang-format on
 
 /// A longer name, which docker has and scripts use, and what it stands for.
 struct Alias {

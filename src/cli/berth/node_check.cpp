@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/text.hpp"
+#include "cli/berth/common.hpp"
+#include "cli/core/table.hpp"
+#include "engine/node.hpp"
+
+namespace berth::cli {
+namespace {
+
+struct Options {
+  std::string format = "table";
+};
+
+FlagTable flags(Options& o) {
+  return {format_flag(o.format)};
+}
+
+json::Value to_json(const std::vector<node::Difference>& differences) {
+  json::Array out;
+  for (const node::Difference& one : differences) {
+    out.push_back(
+        json::Object{{"member", one.member}, {"written", one.written}, {"here", one.here}});
+  }
+  return json::Object{{"differences", std::move(out)}};
+}
+
+Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
+  const std::string& file = arguments.front();
+  auto differences = TRY(engine::compare_node(session.context, file));
+  int status = differences.empty() ? 0 : 1;
+  if (o.format == "json") {
+    print_json(session, to_json(differences));
+    return status;
+  }
+  if (differences.empty()) {
+    print(session, escape_controls(file) + ": good: this machine is as it says\n");
+    return status;
+  }
+  Table table({"MEMBER", "WRITTEN", "HERE"});
+  for (node::Difference& one : differences) {
+    table.add({std::move(one.member), std::move(one.written), std::move(one.here)});
+  }
+  print(session, table.text());
+  return status;
+}
+
+}  // namespace
+
+extern const Verb node_check_verb;
+const Verb node_check_verb{
+    .text = {.name = "node check",
+             .arguments = "FILE",
+             .summary = "Say what is wrong with a saved profile, or what has changed since",
+             .example = "berth node check nodes/$(hostname).toml",
+             .complete = Complete::file},
+    .arity = {1, 1},
+    .command = [] { return make_command(flags, run); },
+};
+
+}  // namespace berth::cli

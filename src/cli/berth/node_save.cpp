@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/berth/common.hpp"
+#include "engine/node.hpp"
+#include "json/fields.hpp"
+
+namespace berth::cli {
+namespace {
+
+struct Options {};
+
+FlagTable flags(Options&) {
+  return {};
+}
+
+Result<int> run(Session& session, const Options&, std::vector<std::string> arguments) {
+  if (arguments.empty() || arguments.front() == "-") {
+    print_json(session, json::to_value(TRY(engine::this_node(session.context))));
+    return 0;
+  }
+  TRY(engine::save_node(session.context, arguments.front()));
+  return 0;
+}
+
+}  // namespace
+
+extern const Verb node_save_verb;
+const Verb node_save_verb{
+    .text = {.name = "node save",
+             .arguments = "[FILE|-]",
+             .summary = "Save the profile of this machine, as .json or .toml",
+             .example = "berth node save nodes/$(hostname).toml",
+             .complete = Complete::file},
+    .arity = {0, 1},
+    .command = [] { return make_command(flags, run); },
+};
+
+}  // namespace berth::cli

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "cli/berth/common.hpp"
+#include "cli/berth/document_format.hpp"
+#include "cli/core/table.hpp"
+#include "engine/node.hpp"
+#include "json/fields.hpp"
+
+namespace berth::cli {
+namespace {
+
+struct Options {
+  std::optional<std::string> node;
+  std::string format;
+};
+
+FlagTable flags(Options& o) {
+  return {
+      {"node", 0, "FILE", "A saved profile instead of this machine", &o.node, {}, Complete::file},
+      {"format", 'f', "FORMAT", "json, or a template such as '{{.cpu.microarchitecture}}'",
+       &o.format},
+  };
+}
+
+using Properties = std::vector<std::pair<std::string, std::string>>;
+
+/// "1g.10gb 1g.10gb 3g.40gb" → "2 × 1g.10gb, 3g.40gb".
+std::string counted(const std::vector<std::string>& words) {
+  std::vector<std::string> out;
+  for (auto at = words.begin(); at != words.end();) {
+    auto end = std::find_if(at, words.end(), [&](const std::string& word) { return word != *at; });
+    auto count = end - at;
+    out.push_back(count == 1 ? *at : std::to_string(count) + " × " + *at);
+    at = end;
+  }
+  return join(out, ", ");
+}
+
+std::string gpu_words(const node::NodeGpu& gpu) {
+  std::vector<std::string> words = {gpu.model.empty() ? gpu.vendor : gpu.model};
+  if (!gpu.compute_capability.empty()) words.push_back("sm " + gpu.compute_capability);
+  if (!gpu.architecture.empty()) words.push_back(gpu.architecture);
+  if (gpu.memory_bytes) words.push_back(human_bytes(*gpu.memory_bytes));
+  if (!gpu.brand.empty()) words.push_back(gpu.brand);
+  if (gpu.mig) {
+    std::string slices = counted(gpu.mig_profiles);
+    words.push_back(slices.empty() ? "MIG" : "MIG: " + slices);
+  }
+  return join(words, ", ");
+}
+
+std::string cpu_words(const node::Cpu& cpu) {
+  if (cpu.microarchitecture.empty()) return cpu.model.empty() ? "unknown" : cpu.model;
+  return cpu.microarchitecture + (cpu.model.empty() ? "" : " (" + cpu.model + ")");
+}
+
+std::string driver_words(const node::NodeDriver& driver) {
+  std::string words = driver.module_version.empty() ? "no module" : driver.module_version;
+  if (!driver.cuda_version.empty()) words += ", CUDA " + driver.cuda_version;
+  if (driver.library_version != driver.module_version) {
+    words += ", libraries " + (driver.library_version.empty() ? "none" : driver.library_version);
+  }
+  if (!driver.glibc_needed.empty()) words += ", needs glibc " + driver.glibc_needed;
+  return words;
+}
+
+std::string mpi_words(const std::vector<node::Mpi>& libraries) {
+  std::vector<std::string> words;
+  for (const node::Mpi& mpi : libraries) words.push_back(mpi.family + " (" + mpi.soname + ")");
+  return join(words, ", ");
+}
+
+std::string text_of(const node::Profile& profile) {
+  Properties lines;
+  auto add = [&](std::string title, std::string value) {
+    if (!value.empty()) lines.emplace_back(std::move(title), std::move(value));
+  };
+  add("Node", profile.name + (profile.synthetic ? " (GPUs of a tree made for tests)" : ""));
+  add("Platform", profile.os + "/" + profile.architecture);
+  add("CPU", cpu_words(profile.cpu));
+  if (profile.cpu.level > 0) add("x86-64 level", std::to_string(profile.cpu.level));
+  add("Runs code for", join(profile.cpu.ancestors, " "));
+  add("Kernel", profile.kernel.release);
+  add("Abilities", join(profile.kernel.abilities, " "));
+  add("libc", profile.libc);
+  const node::NodeDriver& driver = profile.driver;
+  if (!driver.module_version.empty() || !driver.library_version.empty()) {
+    add("NVIDIA driver", driver_words(driver));
+  }
+  if (profile.gpus.empty()) add("GPUs", "none");
+  for (size_t i = 0; i < profile.gpus.size(); ++i) {
+    add("GPU " + std::to_string(i), gpu_words(profile.gpus[i]));
+  }
+  add("ROCm", profile.rocm);
+  add("Fabric", join(profile.fabric, " "));
+  add("MPI", mpi_words(profile.mpi));
+  return property_list(lines);
+}
+
+Result<int> run(Session& session, const Options& o, std::vector<std::string>) {
+  std::optional<DocumentFormat> format;
+  if (!o.format.empty()) format = TRY(DocumentFormat::make(o.format));
+  node::Profile profile = TRY(engine::node_of(session.context, o.node));
+  if (!format) {
+    print(session, text_of(profile));
+  } else if (format->is_json()) {
+    print_json(session, json::to_value(profile));
+  } else {
+    print(session, TRY(format->text(json::to_value(profile))) + "\n");
+  }
+  return 0;
+}
+
+}  // namespace
+
+extern const Verb node_show_verb;
+const Verb node_show_verb{
+    .text = {.name = "node show",
+             .arguments = "",
+             .summary = "Show what this machine has that an image may need",
+             .example = "berth node show --format '{{.cpu.microarchitecture}}'"},
+    .arity = {0, 0},
+    .command = [] { return make_command(flags, run); },
+};
+
+}  // namespace berth::cli

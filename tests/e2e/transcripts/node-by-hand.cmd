@@ -1,0 +1,1 @@
+0 printf 'architecture = "amd64"\n[cpu]\nmicroarchitecture = "skylake-avx512"\n[driver]\nmodule_version = "390.30"\n[[gpus]]\ncompute_capability = "sm_52"\nmodel = "Tesla M60"\n' >m60.toml; berth node show --node m60.toml
