@@ -59,6 +59,8 @@ LAYERS = {
     "match": "base json oci scan facts node",
     "image": "base json sys oci",
     "transfer": "base json sys oci image scan",
+    # What programs print when image and machine do not go together, and what it means: pure.
+    "complaint": "base json",
     # What containers have written: the formats, and who writes and reads the files.
     "logs": "base json sys",
     # What happens on this machine, written down by whoever does it.
@@ -74,11 +76,11 @@ LAYERS = {
     "doctor": "base json yaml sys oci policy policy/site gpu/inventory gpu/probe network",
     "engine": "base json sys oci plan scan policy policy/site gpu/inventory gpu/probe gpu/grant "
               "gpu/place gpu/cdi_index gpu/cdi_hook gpu/cdi node node/file node/gather "
-              "yaml image doctor network logs events monitor/protocol.hpp",
+              "yaml image doctor network complaint logs events monitor/protocol.hpp",
     "cli/core": "base json",
     # docker's --format: templates and the lists that are printed by them.
     "cli/template": "base json cli/core",
-    "cli/berth": "base json cli/core cli/template engine",
+    "cli/berth": "base json complaint cli/core cli/template engine",
     "cli/oci": "base json cli/core oci plan runtime gpu/inject/inject.hpp",
 }
 
@@ -86,7 +88,7 @@ LAYERS = {
 PROGRAMS = {
     "berth": "base json sys oci plan scan policy policy/site gpu/inventory gpu/probe gpu/grant "
              "gpu/place gpu/cdi_index gpu/cdi_hook gpu/cdi node node/file node/gather yaml image "
-             "network doctor logs events engine cli/core cli/template cli/berth",
+             "network doctor complaint logs events engine cli/core cli/template cli/berth",
     "berth-transfer": "base json sys oci image scan transfer",
     "berth-runtime": "base json sys oci plan scope scan runtime policy gpu/inventory gpu/grant "
                      "gpu/place gpu/cdi_index gpu/inject cli/core cli/oci",

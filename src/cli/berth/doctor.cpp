@@ -4,12 +4,15 @@
 #include "base/text.hpp"
 #include "cli/berth/common.hpp"
 #include "cli/berth/doctor_text.hpp"
+#include "complaint/complaint.hpp"
+#include "engine/log_end.hpp"
 
 namespace berth::cli {
 namespace {
 
 struct Options {
   bool quiet = false;
+  std::optional<std::string> log;
   std::string format = "text";
 };
 
@@ -17,6 +20,13 @@ FlagTable flags(Options& o) {
   return {
       {"quiet", 'q', "", "Show problems and warnings alone", &o.quiet},
       {"format", 0, "FORMAT", "As text or as json", &o.format, {"text", "json"}},
+      {"log",
+       0,
+       "FILE",
+       "Look at what a program has printed, under any engine; -: standard input",
+       &o.log,
+       {},
+       Complete::file},
   };
 }
 
@@ -26,7 +36,31 @@ Result<doctor::Scope> scope_of(const std::vector<std::string>& arguments) {
   return unknown_word("subject", arguments[0], {"gpu"}, "berth doctor");
 }
 
+DoctorLook look_of(const Session& session, const Options& o) {
+  bool terminal = session.terminal.is_terminal(Stream::out);
+  DoctorLook look;
+  look.columns = terminal ? session.terminal.size(Stream::out).columns : 0;
+  look.colour = terminal && !session.context.environment.get_filled("NO_COLOR");
+  look.quiet = o.quiet;
+  return look;
+}
+
+Result<int> run_log(Session& session, const Options& o) {
+  auto found = complaint::find(TRY(engine::read_log_end(*o.log)));
+  auto answers = log_answers(found);
+  if (o.format == "json") {
+    print_json(session, doctor_json(answers));
+  } else {
+    print(session, log_text(found, look_of(session, o)));
+  }
+  return count_of(answers, doctor::Status::problem) > 0 ? 1 : 0;
+}
+
 Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
+  if (o.log && !arguments.empty()) {
+    return make_error(Kind::usage, "'--log' looks at a log, not at " + quoted(arguments[0]));
+  }
+  if (o.log) return run_log(session, o);
   doctor::Scope scope = TRY(scope_of(arguments));
   auto answers = engine::examine(session.context, scope);
   int status = count_of(answers, doctor::Status::problem) > 0 ? 1 : 0;
@@ -34,12 +68,7 @@ Result<int> run(Session& session, const Options& o, std::vector<std::string> arg
     print_json(session, doctor_json(answers));
     return status;
   }
-  bool terminal = session.terminal.is_terminal(Stream::out);
-  DoctorLook look;
-  look.columns = terminal ? session.terminal.size(Stream::out).columns : 0;
-  look.colour = terminal && !session.context.environment.get_filled("NO_COLOR");
-  look.quiet = o.quiet;
-  print(session, doctor_text(answers, look));
+  print(session, doctor_text(answers, look_of(session, o)));
   return status;
 }
 

@@ -61,7 +61,7 @@ class Writer {
                        pad_right(name_of(answer.id), name_width_ + 2);
     paragraph(head, escape_controls(finding.cause));
     if (finding.status == Status::ok) return;
-    if (finding.details.size() > 1) details(finding.details);
+    if (finding.details.size() > (look_.details ? 0 : 1)) details(finding.details);
     if (!finding.remedy.empty()) paragraph(blanks(), "try: " + escape_controls(finding.remedy));
   }
 
@@ -92,14 +92,20 @@ class Writer {
   size_t text_columns_ = 0;  ///< 0: not folded
 };
 
+std::string part_of(const std::vector<Answer>& answers, Status status, const char* one,
+                    const char* many) {
+  size_t count = count_of(answers, status);
+  return std::to_string(count) + " " + (count == 1 ? one : many);
+}
+
+std::string bad_ones(const std::vector<Answer>& answers) {
+  return part_of(answers, Status::problem, "problem", "problems") + ", " +
+         part_of(answers, Status::warning, "warning", "warnings");
+}
+
 std::string sum_of(const std::vector<Answer>& answers) {
-  auto part = [&](Status status, const char* one, const char* many) {
-    size_t count = count_of(answers, status);
-    return std::to_string(count) + " " + (count == 1 ? one : many);
-  };
-  return part(Status::problem, "problem", "problems") + ", " +
-         part(Status::warning, "warning", "warnings") + ", " + part(Status::ok, "ok", "ok") + ", " +
-         part(Status::not_applicable, "does not apply", "do not apply");
+  return bad_ones(answers) + ", " + part_of(answers, Status::ok, "ok", "ok") + ", " +
+         part_of(answers, Status::not_applicable, "does not apply", "do not apply");
 }
 
 }  // namespace
@@ -120,6 +126,25 @@ std::string doctor_text(const std::vector<Answer>& answers, const DoctorLook& lo
   if (nothing) writer.text = escape_controls(answers.front().finding.cause) + "\n";
   if (!writer.text.empty()) writer.text += "\n";
   return writer.text + sum_of(answers) + "\n";
+}
+
+std::vector<Answer> log_answers(const std::vector<complaint::Found>& found) {
+  std::vector<Answer> answers;
+  for (const complaint::Found& one : found) {
+    Status status = one.level == complaint::Level::sign ? Status::warning : Status::problem;
+    answers.push_back({one.id, {status, one.why, one.remedy, {one.text}}});
+  }
+  return answers;
+}
+
+std::string log_text(const std::vector<complaint::Found>& found, const DoctorLook& look) {
+  if (found.empty()) return "no known complaint\n";
+  std::vector<Answer> answers = log_answers(found);
+  DoctorLook with_lines = look;
+  with_lines.details = true;
+  Writer writer(answers, with_lines);
+  for (const Answer& answer : answers) writer.write(answer);
+  return writer.text + "\n" + bad_ones(answers) + "\n";
 }
 
 json::Value doctor_json(const std::vector<Answer>& answers) {

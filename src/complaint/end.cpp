@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "complaint/end.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace berth::complaint {
+namespace {
+
+constexpr int kSignal = 128;
+constexpr int kIllegalInstruction = kSignal + 4;
+/// Signals by which a program fails itself: ILL, TRAP, ABRT, BUS, FPE, SEGV, SYS.
+constexpr std::array<int, 7> kOwnSignals = {4, 5, 6, 7, 8, 11, 31};
+constexpr int kLastSignal = 64;
+
+/// "Intel(R) Xeon(R), x86-64-v3"; empty where neither is known.
+std::string processor_of(const Circumstances& known) {
+  std::string out = known.processor;
+  if (known.cpu_level > 0) {
+    out += out.empty() ? "" : ", ";
+    out += known.cpu_level == 1 ? "x86-64" : "x86-64-v" + std::to_string(known.cpu_level);
+  }
+  return out;
+}
+
+Found illegal_instruction(const Circumstances& known) {
+  std::string processor = processor_of(known);
+  std::string that = processor.empty() ? "this processor" : "this processor (" + processor + ")";
+  Found found{.id = "cpu.illegal-instruction"};
+  if (!known.needs.empty()) {
+    found.why = "the program needs " + known.needs + ", which " + that + " does not have (SIGILL)";
+  } else {
+    found.why = "a program used an instruction that " + that +
+                " does not have, or stopped itself with ud2 (SIGILL)";
+  }
+  found.remedy = known.cpu_level > 1 ? "a build for x86-64-v" + std::to_string(known.cpu_level) +
+                                           " or lower, or another machine"
+                                     : "a build for this processor, or another machine";
+  return found;
+}
+
+/// Complaints that tell more of a SIGILL than the signal does.
+bool is_of_processor(const Found& found) {
+  return found.id == "cpu.level" || found.id == "cpu.features" || found.id == "cpu.emulated";
+}
+
+}  // namespace
+
+bool is_own_failure(const End& end) {
+  if (end.status == 0 || end.stopped || end.oom_killed) return false;
+  int signal = end.status - kSignal;
+  if (signal <= 0 || signal > kLastSignal) return true;
+  return std::find(kOwnSignals.begin(), kOwnSignals.end(), signal) != kOwnSignals.end();
+}
+
+std::optional<Found> reason_of(const End& end, std::string_view log, const Circumstances& known) {
+  if (!is_own_failure(end)) return std::nullopt;
+  std::vector<Found> all = find(log);
+  if (end.status == kIllegalInstruction) {
+    auto more = std::find_if(all.begin(), all.end(), is_of_processor);
+    return more != all.end() ? *more : illegal_instruction(known);
+  }
+  if (all.empty() || all.front().level == Level::sign) return std::nullopt;
+  if (all.front().id == "cpu.illegal-instruction") {
+    std::string text = std::move(all.front().text);
+    all.front() = illegal_instruction(known);
+    all.front().text = std::move(text);
+  }
+  return std::move(all.front());
+}
+
+Found no_program(const Circumstances& known) {
+  Found found{.id = "cpu.architecture"};
+  if (!known.image.empty() && !known.machine.empty() && known.image != known.machine) {
+    found.why = "the image is for " + known.image + ", and this machine is " + known.machine;
+    found.remedy = "an image that has " + known.machine + ", or --platform linux/" + known.machine;
+    return found;
+  }
+  found.why =
+      "the command is for another architecture than this machine's, or a script without '#!'";
+  found.remedy = "an image for this machine, or the shell before the script";
+  return found;
+}
+
+}  // namespace berth::complaint

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "base/text.hpp"
+#include "complaint/complaint.hpp"
+#include "complaint/pattern.hpp"
+#include "json/value.hpp"
+
+namespace berth::complaint {
+namespace {
+
+constexpr size_t kMaxShown = 300;
+
+/// How errors of CUDA are told by their number alone.
+constexpr std::array<std::string_view, 12> kByNumber = {
+    "cudasuccess ({n} vs. 0)",  "cuda error {n}",
+    "cuda error: {n}",          "cuda error #{n}",
+    "cuda error code {n}",      "cuda error code: {n}",
+    "cuda runtime error ({n})", "cuda failure {n}",
+    "cuda failure: {n}",        "cuda failed with error {n}",
+    "cuinit{*}error {n}",       "cuda{*}failed with error #{n}",
+};
+
+/// What a line of this kind tells is noted, not died of: a level of a log, or a warning.
+bool is_mild(const Line& line) {
+  constexpr std::array<std::string_view, 10> kMarks = {
+      "warning",      "warn:",     " w tensorflow/", " i tensorflow/", " w external/",
+      " i external/", "nccl info", "[e:onnxruntime", "[w:onnxruntime", "[info]"};
+  // glog's first letter, with the date behind it: "W0000 00:00:1753232013".
+  bool noted = line.text.size() > 5 && (line.text[0] == 'W' || line.text[0] == 'I') &&
+               std::all_of(line.text.begin() + 1, line.text.begin() + 5,
+                           [](char c) { return c >= '0' && c <= '9'; });
+  return noted || line.lower.starts_with("w tensorflow/") ||
+         line.lower.starts_with("i tensorflow/") ||
+         std::any_of(kMarks.begin(), kMarks.end(), [&](std::string_view mark) {
+           return line.lower.find(mark) != std::string::npos;
+         });
+}
+
+/// "11040" → "11.4", as cudaDriverGetVersion() has it.
+std::string cuda_version(std::string_view number) {
+  auto value = parse_u64(number);
+  if (!value || *value < 1000) return std::string(number);
+  return std::to_string(*value / 1000) + "." + std::to_string(*value % 1000 / 10);
+}
+
+/// Puts captures into "{1}"; "{1c}" is a version of CUDA as one number.
+std::string fill(std::string_view words, const Captures& captures) {
+  std::string out;
+  while (!words.empty()) {
+    size_t hole = words.find('{');
+    out += words.substr(0, hole);
+    if (hole == std::string_view::npos) break;
+    std::string_view capture = captures[static_cast<size_t>(words[hole + 1] - '1')];
+    bool version = words[hole + 2] == 'c';
+    out += version ? cuda_version(capture) : std::string(capture);
+    words.remove_prefix(hole + (version ? 4 : 3));
+  }
+  return out;
+}
+
+/// "2.9" is lower than "2.34".
+bool is_lower(std::string_view version, std::string_view other) {
+  auto numbers = [](std::string_view text) {
+    std::vector<uint64_t> all;
+    for (std::string_view part : split(text, '.')) all.push_back(parse_u64(part).value_or(0));
+    return all;
+  };
+  return numbers(version) < numbers(other);
+}
+
+struct Hit {
+  const Row* row;
+  Captures captures;
+};
+
+std::optional<Hit> hit_by_number(const Line& line) {
+  for (std::string_view pattern : kByNumber) {
+    auto captures = match(pattern, line);
+    auto number = captures ? parse_u64((*captures)[0]) : std::nullopt;
+    if (!number || *number == 0) continue;
+    for (const Row& row : rows()) {
+      if (row.cuda == *number || row.old_cuda == *number) return Hit{&row, *captures};
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Hit> hit_of(const Line& line) {
+  for (const Row& row : rows()) {
+    for (std::string_view pattern : row.patterns) {
+      auto captures = match(pattern, line);
+      if (captures) return Hit{&row, *captures};
+    }
+  }
+  return hit_by_number(line);
+}
+
+/// What a line of docker's json-file has between its quotes.
+std::string unwrapped(std::string_view line) {
+  if (!line.starts_with("{\"log\":\"")) return std::string(line);
+  auto parsed = json::parse(line, "log");
+  const json::Value* text = parsed.ok() ? parsed->find("log") : nullptr;
+  return text != nullptr && text->string() != nullptr ? *text->string() : std::string(line);
+}
+
+/// The last of `log`, from the beginning of a line on where something was left out.
+std::string_view end_of(std::string_view log) {
+  if (log.size() <= kMaxLog) return log;
+  std::string_view cut = log.substr(log.size() - kMaxLog);
+  size_t newline = cut.find('\n');
+  return newline == std::string_view::npos ? cut : cut.substr(newline + 1);
+}
+
+/// A log as lines that patterns can be compared with.
+struct Lines {
+  struct Place {
+    size_t number = 0;  ///< from 1; parts of an overwritten line have the same
+    size_t begin = 0;   ///< in `lower`
+  };
+  std::vector<Line> lines;
+  std::vector<Place> places;
+  std::string lower;  ///< all of them, a newline between any two
+};
+
+Lines lines_of(std::string_view log) {
+  Lines all;
+  size_t number = 0;
+  for (std::string_view raw : split(end_of(log), '\n')) {
+    ++number;
+    std::string text = unwrapped(raw);
+    // Progress bars write over their own line.
+    for (std::string_view part : split(text, '\r')) {
+      Line line = line_of(part);
+      if (line.text.empty()) continue;
+      all.places.push_back({number, all.lower.size()});
+      all.lower += line.lower;
+      all.lower += '\n';
+      all.lines.push_back(std::move(line));
+    }
+  }
+  return all;
+}
+
+/// Which lines hold the anchor of any pattern. Nearly all of a log hold none, and are not looked at
+/// again.
+std::vector<bool> candidates(const Lines& all) {
+  std::vector<bool> marked(all.lines.size());
+  auto mark = [&](std::string_view pattern) {
+    std::string_view wanted = anchor(pattern);
+    size_t at = 0;
+    while ((at = all.lower.find(wanted, at)) != std::string::npos) {
+      auto next = std::upper_bound(
+          all.places.begin(), all.places.end(), at,
+          [](size_t where, const Lines::Place& place) { return where < place.begin; });
+      marked[static_cast<size_t>(next - all.places.begin()) - 1] = true;
+      if (next == all.places.end()) break;
+      at = next->begin;
+    }
+  };
+  for (const Row& row : rows()) {
+    for (std::string_view pattern : row.patterns) mark(pattern);
+  }
+  for (std::string_view pattern : kByNumber) mark(pattern);
+  return marked;
+}
+
+/// Complaints by id, as they are found.
+class Collection {
+ public:
+  void add(const Hit& hit, const Line& line, size_t number) {
+    Level level = is_mild(line) ? Level::sign : hit.row->level;
+    auto [at, is_new] = known_.try_emplace(hit.row->id);
+    Known& known = at->second;
+    if (is_new || says_more(hit, known)) {
+      known.row = hit.row;
+      known.version = std::string(hit.captures[0]);
+      known.found.why = fill(hit.row->why, hit.captures);
+      known.found.remedy = fill(hit.row->remedy, hit.captures);
+      known.found.text = line.text.substr(0, kMaxShown);
+    }
+    known.found.id = hit.row->id;
+    known.found.level = is_new ? level : std::min(level, known.found.level);
+    known.found.line = number;
+  }
+
+  std::vector<Found> take() {
+    std::vector<Found> all;
+    for (auto& [id, known] : known_) all.push_back(std::move(known.found));
+    std::stable_sort(all.begin(), all.end(), [](const Found& a, const Found& b) {
+      return a.level != b.level ? a.level < b.level : a.line > b.line;
+    });
+    return all;
+  }
+
+ private:
+  struct Known {
+    const Row* row = nullptr;
+    std::string version;  ///< the first capture
+    Found found;
+  };
+  /// The row that stands first says most; of its lines the newest, but a loader names all versions
+  /// that it misses, and the highest is the one to have.
+  static bool says_more(const Hit& hit, const Known& known) {
+    if (hit.row != known.row) return hit.row < known.row;
+    return !hit.row->id.ends_with("glibc") || !is_lower(hit.captures[0], known.version);
+  }
+
+  std::map<std::string_view, Known> known_;
+};
+
+}  // namespace
+
+std::vector<Found> find(std::string_view log) {
+  Lines all = lines_of(log);
+  std::vector<bool> marked = candidates(all);
+  Collection collection;
+  for (size_t at = 0; at < all.lines.size(); ++at) {
+    auto hit = marked[at] ? hit_of(all.lines[at]) : std::nullopt;
+    if (hit) collection.add(*hit, all.lines[at], all.places[at].number);
+  }
+  return collection.take();
+}
+
+std::string to_line(const Found& found) {
+  return "why: " + escape_controls(found.why) + "; try: " + escape_controls(found.remedy);
+}
+
+void Tail::add(std::string_view bytes) {
+  if (bytes.size() >= kMaxLog) {
+    bytes_ = bytes.substr(bytes.size() - kMaxLog);
+    return;
+  }
+  // Moved once in as many bytes as are kept.
+  if (bytes_.size() + bytes.size() > 2 * kMaxLog) bytes_.erase(0, bytes_.size() - kMaxLog);
+  bytes_ += bytes;
+}
+
+std::string_view Tail::text() const {
+  std::string_view all = bytes_;
+  return all.size() <= kMaxLog ? all : all.substr(all.size() - kMaxLog);
+}
+
+}  // namespace berth::complaint

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "base/result.hpp"
+
+namespace berth::engine {
+
+/// The last bytes, complaint::kMaxLog at most, of a file, or of standard input where `path` is "-".
+/// A pipe is read to its end.  Errors: not_found, denied, io.
+Result<std::string> read_log_end(const std::string& path);
+
+}  // namespace berth::engine
