@@ -29,6 +29,8 @@ LAYERS = {
     "runtime": "base json sys oci plan scope scan",
     # What was found in the files of an image.
     "facts": "base json scan",
+    # Instructions of programs, with a disassembler: of the program that unpacks alone.
+    "facts/code": "base json scan facts",
     # What the site decides: the struct and its JSON, which berth-runtime reads too.
     "policy": "base json sys",
     # What people write: TOML, which berth-runtime never reads.
@@ -58,7 +60,7 @@ LAYERS = {
     # Which entry of an index fits a node, and why: pure.
     "match": "base json oci scan facts node",
     "image": "base json sys oci",
-    "transfer": "base json sys oci image scan",
+    "transfer": "base json sys oci image scan facts facts/code",
     # What programs print when image and machine do not go together, and what it means: pure.
     "complaint": "base json",
     # What containers have written: the formats, and who writes and reads the files.
@@ -74,22 +76,22 @@ LAYERS = {
     "holder": "",
     # What is wrong on this machine: facts gathered once, and pure checks over them.
     "doctor": "base json yaml sys oci policy policy/site gpu/inventory gpu/probe network",
-    "engine": "base json sys oci plan scan policy policy/site gpu/inventory gpu/probe gpu/grant "
+    "engine": "base json sys oci plan scan facts policy policy/site gpu/inventory gpu/probe gpu/grant "
               "gpu/place gpu/cdi_index gpu/cdi_hook gpu/cdi node node/file node/gather "
               "yaml image doctor network complaint logs events monitor/protocol.hpp",
     "cli/core": "base json",
     # docker's --format: templates and the lists that are printed by them.
     "cli/template": "base json cli/core",
-    "cli/berth": "base json complaint cli/core cli/template engine",
+    "cli/berth": "base json facts complaint cli/core cli/template engine",
     "cli/oci": "base json cli/core oci plan runtime gpu/inject/inject.hpp",
 }
 
 # A program wires together what it is given: the folders that its link line may bring in.
 PROGRAMS = {
-    "berth": "base json sys oci plan scan policy policy/site gpu/inventory gpu/probe gpu/grant "
+    "berth": "base json sys oci plan scan facts policy policy/site gpu/inventory gpu/probe gpu/grant "
              "gpu/place gpu/cdi_index gpu/cdi_hook gpu/cdi node node/file node/gather yaml image "
              "network doctor complaint logs events engine cli/core cli/template cli/berth",
-    "berth-transfer": "base json sys oci image scan transfer",
+    "berth-transfer": "base json sys oci image scan facts facts/code transfer",
     "berth-runtime": "base json sys oci plan scope scan runtime policy gpu/inventory gpu/grant "
                      "gpu/place gpu/cdi_index gpu/inject cli/core cli/oci",
     "berth-scope": "base json scope",

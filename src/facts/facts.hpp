@@ -190,22 +190,22 @@ void fields(V& v, MpiLibrary& m) {
 template <class V>
 void fields(V& v, ImageFacts& i) {
   v.required("version", i.version);
-  v.optional("architecture", i.architecture);
-  v.optional("program", i.program);
-  v.optional("static", i.is_static);
-  v.optional("cpu", i.cpu);
-  v.optional("hwcaps", i.hwcaps);
-  v.optional("glibc", i.glibc);
-  v.optional("libstdcxx", i.libstdcxx);
-  v.optional("musl", i.musl);
-  v.optional("unmet", i.unmet);
-  v.optional("gpu_code", i.gpu_code);
-  v.optional("cuda_runtimes", i.cuda_runtimes);
-  v.optional("user_driver", i.user_driver);
-  v.optional("compat", i.compat);
-  v.optional("compat_cuda", i.compat_cuda);
-  v.optional("compat_drivers", i.compat_drivers);
-  v.optional("mpi", i.mpi);
+  v.always("architecture", i.architecture);
+  v.always("program", i.program);
+  v.always("static", i.is_static);
+  v.always("cpu", i.cpu);
+  v.always("hwcaps", i.hwcaps);
+  v.always("glibc", i.glibc);
+  v.always("libstdcxx", i.libstdcxx);
+  v.always("musl", i.musl);
+  v.always("unmet", i.unmet);
+  v.always("gpu_code", i.gpu_code);
+  v.always("cuda_runtimes", i.cuda_runtimes);
+  v.always("user_driver", i.user_driver);
+  v.always("compat", i.compat);
+  v.always("compat_cuda", i.compat_cuda);
+  v.always("compat_drivers", i.compat_drivers);
+  v.always("mpi", i.mpi);
 }
 
 }  // namespace berth::facts

@@ -6,6 +6,7 @@
 #include "base/text.hpp"
 #include "json/value.hpp"
 #include "scan/loader_cache.hpp"
+#include "scan/loader_paths.hpp"
 
 namespace berth::scan {
 namespace {
@@ -30,11 +31,6 @@ std::string version_in(std::string_view name) {
   return is_version(version) ? std::string(version) : std::string();
 }
 
-std::string parent_of(const std::string& path) {
-  size_t slash = path.rfind('/');
-  return slash == 0 || slash == std::string::npos ? "/" : path.substr(0, slash);
-}
-
 std::string base_of(const std::string& path) {
   return path.substr(path.rfind('/') + 1);
 }
@@ -55,7 +51,7 @@ class Finder {
     TRY(search(program.runpath, "RUNPATH of " + settings_.program, true));
     TRY(search_cache());
     TRY(find_musl());
-    TRY(search(kDefaults, "a default directory", false));
+    TRY(search(kDefaultDirectories, "a default directory", false));
     auto compat = TRY(find_compat(tree_, kCompatDirectory, settings_.machine));
     found_.compat = std::move(compat.package);
     found_.no_compat_why = std::move(compat.why_not);
@@ -63,10 +59,6 @@ class Finder {
   }
 
  private:
-  static constexpr const char* kDefaults =
-      "/lib/x86_64-linux-gnu:/usr/lib/x86_64-linux-gnu:/lib/aarch64-linux-gnu:"
-      "/usr/lib/aarch64-linux-gnu:/lib64:/usr/lib64:/lib:/usr/lib:/usr/local/lib";
-
   Result<ElfFile> read_program();
   Result<void> search(std::string_view directories, const std::string& why, bool before_cache);
   Result<void> search_cache();
@@ -88,14 +80,8 @@ Result<ElfFile> Finder::read_program() {
   auto read = read_elf_at(tree_, *file);
   if (!read.ok()) return none;  // a script
   std::string origin = parent_of(file->path);
-  for (std::string* path : {&read->rpath, &read->runpath}) {
-    for (std::string_view word : {"$ORIGIN", "${ORIGIN}"}) {
-      for (size_t at = path->find(word); at != std::string::npos; at = path->find(word, at)) {
-        path->replace(at, word.size(), origin);
-        at += origin.size();
-      }
-    }
-  }
+  read->rpath = expand_origin(std::move(read->rpath), origin);
+  read->runpath = expand_origin(std::move(read->runpath), origin);
   return std::move(*read);
 }
 

@@ -16,26 +16,15 @@ constexpr size_t kMaxHeaders = 512;
 constexpr size_t kMaxDynamic = 4096;
 constexpr size_t kMaxNeeded = 512;
 constexpr size_t kMaxName = 4096;
+constexpr size_t kMaxSectionName = 256;
 constexpr size_t kMaxNoteBytes = 1 << 20;
 
-constexpr uint32_t kLoad = 1, kDynamic = 2, kNoteSegment = 4;  // p_type
-constexpr uint32_t kNoteSection = 7;                           // sh_type
 constexpr uint64_t kNeededTag = 1, kStringsTag = 5, kStringsSizeTag = 10, kSonameTag = 14,
                    kRpathTag = 15, kRunpathTag = 29;
 
 Error corrupt(std::string_view what) {
   return make_error(Kind::corrupt, fmt::format("ELF: {}", what));
 }
-
-struct Segment {
-  uint32_t type = 0;
-  uint64_t offset = 0, address = 0, size = 0, alignment = 0;
-};
-
-struct Section {
-  uint32_t name = 0, type = 0;
-  uint64_t offset = 0, size = 0, alignment = 0;
-};
 
 // One file being read: the class decides how wide the fields are.
 class File {
@@ -44,7 +33,9 @@ class File {
 
   Result<void> read_header();
   Result<void> read_segments();
+  Result<void> read_interpreter();
   Result<void> read_dynamic();
+  Result<void> read_sections();
   Result<void> read_notes();
   ElfFile take() { return std::move(elf_); }
 
@@ -71,16 +62,13 @@ class File {
     return number(table, at, wide() ? 8 : 4);
   }
 
-  std::optional<uint64_t> file_offset(uint64_t address) const;
   Result<std::string> string_at(uint64_t table, uint64_t table_size, uint64_t at);
-  Result<std::vector<Section>> sections(std::string& names);
   Result<void> parse_notes(std::string_view section, std::string_view table, uint64_t alignment);
 
   const ReadAt& read_at_;
   ElfFile elf_;
   uint64_t segments_at_ = 0, sections_at_ = 0;
   size_t segment_count_ = 0, section_count_ = 0, names_index_ = 0;
-  std::vector<Segment> segments_;
 };
 
 Result<void> File::read_header() {
@@ -96,6 +84,7 @@ Result<void> File::read_header() {
   if (wide() && head.size() < 64) return corrupt("header outside of the file");
   elf_.type = static_cast<uint16_t>(number(head, 16, 2));
   elf_.machine = static_cast<uint16_t>(number(head, 18, 2));
+  elf_.entry = word(head, 24);
   segments_at_ = word(head, wide() ? 32 : 28);
   sections_at_ = word(head, wide() ? 40 : 32);
   size_t counts = wide() ? 54 : 42;
@@ -115,24 +104,22 @@ Result<void> File::read_segments() {
   std::string table = TRY(bytes(segments_at_, segment_count_ * size, "segments"));
   for (size_t i = 0; i < segment_count_; ++i) {
     std::string_view row = std::string_view(table).substr(i * size, size);
-    segments_.push_back({.type = static_cast<uint32_t>(number(row, 0, 4)),
-                         .offset = word(row, wide() ? 8 : 4),
-                         .address = word(row, wide() ? 16 : 8),
-                         .size = word(row, wide() ? 32 : 16),
-                         .alignment = word(row, wide() ? 48 : 28)});
+    elf_.segments.push_back({.type = static_cast<uint32_t>(number(row, 0, 4)),
+                             .address = word(row, wide() ? 16 : 8),
+                             .offset = word(row, wide() ? 8 : 4),
+                             .alignment = word(row, wide() ? 48 : 28),
+                             .size = word(row, wide() ? 32 : 16)});
   }
   return {};
 }
 
-std::optional<uint64_t> File::file_offset(uint64_t address) const {
-  for (const Segment& segment : segments_) {
-    if (segment.type != kLoad || address < segment.address) continue;
-    uint64_t inside = address - segment.address;
-    if (inside < segment.size && segment.offset <= UINT64_MAX - inside) {
-      return segment.offset + inside;
-    }
+Result<void> File::read_interpreter() {
+  for (const ElfSegment& segment : elf_.segments) {
+    if (segment.type != kSegmentInterpreter || segment.size > kMaxName) continue;
+    elf_.interpreter = TRY(bytes(segment.offset, segment.size, "interpreter"));
+    elf_.interpreter.resize(std::min(elf_.interpreter.size(), elf_.interpreter.find('\0')));
   }
-  return std::nullopt;
+  return {};
 }
 
 Result<std::string> File::string_at(uint64_t table, uint64_t table_size, uint64_t at) {
@@ -146,9 +133,9 @@ Result<std::string> File::string_at(uint64_t table, uint64_t table_size, uint64_
 }
 
 Result<void> File::read_dynamic() {
-  auto dynamic = std::find_if(segments_.begin(), segments_.end(),
-                              [](const Segment& s) { return s.type == kDynamic; });
-  if (dynamic == segments_.end()) return {};  // a static program
+  auto dynamic = std::find_if(elf_.segments.begin(), elf_.segments.end(),
+                              [](const ElfSegment& s) { return s.type == kSegmentDynamic; });
+  if (dynamic == elf_.segments.end()) return {};  // a static program
   size_t entry = wide() ? 16 : 8;
   if (dynamic->size / entry > kMaxDynamic) return corrupt("dynamic section too long");
   std::string table = TRY(bytes(dynamic->offset, dynamic->size, "dynamic section"));
@@ -158,6 +145,7 @@ Result<void> File::read_dynamic() {
   for (size_t at = 0; at + entry <= table.size(); at += entry) {
     uint64_t tag = word(table, at), value = word(table, at + entry / 2);
     if (tag == 0) break;
+    elf_.dynamic.emplace_back(tag, value);
     if (tag == kNeededTag) needed.push_back(value);
     if (tag == kStringsTag) strings = value;
     if (tag == kStringsSizeTag) strings_size = value;
@@ -167,7 +155,7 @@ Result<void> File::read_dynamic() {
   }
   if (!soname && !rpath && !runpath && needed.empty()) return {};
   if (needed.size() > kMaxNeeded) return corrupt("too many needed libraries");
-  auto table_at = file_offset(strings);
+  auto table_at = elf_.file_offset(strings);
   if (!table_at) return corrupt("string table outside of the segments");
   if (soname) elf_.soname = TRY(string_at(*table_at, strings_size, *soname));
   if (rpath) elf_.rpath = TRY(string_at(*table_at, strings_size, *rpath));
@@ -176,22 +164,30 @@ Result<void> File::read_dynamic() {
   return {};
 }
 
-Result<std::vector<Section>> File::sections(std::string& names) {
-  std::vector<Section> out;
+Result<void> File::read_sections() {
   size_t size = wide() ? 64 : 40;
   std::string table = TRY(bytes(sections_at_, section_count_ * size, "sections"));
+  std::vector<uint64_t> names;
   for (size_t i = 0; i < section_count_; ++i) {
     std::string_view row = std::string_view(table).substr(i * size, size);
-    out.push_back({.name = static_cast<uint32_t>(number(row, 0, 4)),
-                   .type = static_cast<uint32_t>(number(row, 4, 4)),
-                   .offset = word(row, wide() ? 24 : 16),
-                   .size = word(row, wide() ? 32 : 20),
-                   .alignment = word(row, wide() ? 48 : 32)});
+    names.push_back(number(row, 0, 4));
+    elf_.sections.push_back({.name = {},
+                             .type = static_cast<uint32_t>(number(row, 4, 4)),
+                             .address = word(row, wide() ? 16 : 12),
+                             .offset = word(row, wide() ? 24 : 16),
+                             .size = word(row, wide() ? 32 : 20),
+                             .alignment = word(row, wide() ? 48 : 32)});
   }
-  if (names_index_ < out.size() && out[names_index_].size <= kMaxNoteBytes) {
-    names = TRY(bytes(out[names_index_].offset, out[names_index_].size, "section names"));
+  if (names_index_ >= section_count_) return {};
+  const ElfSection& strings = elf_.sections[names_index_];
+  if (strings.size > kMaxNoteBytes) return {};
+  std::string text = TRY(bytes(strings.offset, strings.size, "section names"));
+  for (size_t i = 0; i < section_count_; ++i) {
+    if (names[i] >= text.size()) continue;
+    std::string_view name = std::string_view(text).substr(names[i], kMaxSectionName);
+    elf_.sections[i].name = name.substr(0, name.find('\0'));
   }
-  return out;
+  return {};
 }
 
 Result<void> File::parse_notes(std::string_view section, std::string_view table,
@@ -221,17 +217,14 @@ Result<void> File::parse_notes(std::string_view section, std::string_view table,
 
 // By sections where the file has them, for they have names; stripped files keep their segments.
 Result<void> File::read_notes() {
-  std::string names;
-  for (const Section& section : TRY(sections(names))) {
-    if (section.type != kNoteSection || section.size > kMaxNoteBytes) continue;
+  for (const ElfSection& section : elf_.sections) {
+    if (section.type != kSectionNote || section.size > kMaxNoteBytes) continue;
     std::string table = TRY(bytes(section.offset, section.size, "notes"));
-    std::string_view name;
-    if (section.name < names.size()) name = names.c_str() + section.name;
-    TRY(parse_notes(name, table, section.alignment));
+    TRY(parse_notes(section.name, table, section.alignment));
   }
   if (section_count_ != 0) return {};
-  for (const Segment& segment : segments_) {
-    if (segment.type != kNoteSegment || segment.size > kMaxNoteBytes) continue;
+  for (const ElfSegment& segment : elf_.segments) {
+    if (segment.type != kSegmentNote || segment.size > kMaxNoteBytes) continue;
     std::string table = TRY(bytes(segment.offset, segment.size, "notes"));
     TRY(parse_notes("", table, segment.alignment));
   }
@@ -240,11 +233,31 @@ Result<void> File::read_notes() {
 
 }  // namespace
 
+std::optional<uint64_t> ElfFile::file_offset(uint64_t address) const {
+  for (const ElfSegment& segment : segments) {
+    if (segment.type != kSegmentLoad || address < segment.address) continue;
+    uint64_t inside = address - segment.address;
+    if (inside < segment.size && segment.offset <= UINT64_MAX - inside) {
+      return segment.offset + inside;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<uint64_t> ElfFile::dynamic_value(uint64_t tag) const {
+  for (const auto& [known, value] : dynamic) {
+    if (known == tag) return value;
+  }
+  return std::nullopt;
+}
+
 Result<ElfFile> read_elf(const ReadAt& read_at) {
   File file(read_at);
   TRY(file.read_header());
   TRY(file.read_segments());
+  TRY(file.read_interpreter());
   TRY(file.read_dynamic());
+  TRY(file.read_sections());
   TRY(file.read_notes());
   return file.take();
 }

@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.hpp"
@@ -24,16 +26,42 @@ struct ElfNote {
   std::string content;
 };
 
+/// Values of p_type and sh_type.  elf.h
+inline constexpr uint32_t kSegmentLoad = 1, kSegmentDynamic = 2, kSegmentInterpreter = 3,
+                          kSegmentNote = 4, kSectionNote = 7, kSectionNoBits = 8;
+
+struct ElfSegment {
+  uint32_t type = 0;
+  uint64_t address = 0, offset = 0, alignment = 0;
+  uint64_t size = 0;  ///< in the file
+};
+
+struct ElfSection {
+  std::string name;  ///< empty where the table of names does not read
+  uint32_t type = 0;
+  uint64_t address = 0, offset = 0, size = 0, alignment = 0;
+};
+
 /// What Berth wants to know of a program or shared library.
 struct ElfFile {
   ElfClass elf_class = ElfClass::elf64;
   uint16_t machine = 0;
-  uint16_t type = 0;                ///< 2 executable, 3 shared object
+  uint16_t type = 0;  ///< 2 executable, 3 shared object
+  uint64_t entry = 0;
+  std::string interpreter;          ///< of PT_INTERP
   std::string soname;               ///< empty when there is none
   std::vector<std::string> needed;  ///< in the order of the dynamic section
   std::vector<ElfNote> notes;
   std::string rpath;  ///< of DT_RPATH and DT_RUNPATH, as they are written: "$ORIGIN/../lib:/opt"
   std::string runpath;
+  std::vector<ElfSegment> segments;
+  std::vector<ElfSection> sections;
+  std::vector<std::pair<uint64_t, uint64_t>> dynamic;  ///< tags and values, without the last
+
+  /// Where in the file the byte of this address is; nothing for one that the file does not fill.
+  std::optional<uint64_t> file_offset(uint64_t address) const;
+  /// The value of the first entry with this tag.
+  std::optional<uint64_t> dynamic_value(uint64_t tag) const;
 };
 
 /// Gives up to `length` bytes from `offset`; fewer only at the end of the file.

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "facts/fat_binary.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+
+#include "base/text.hpp"
+#include "facts/unpack_prefix.hpp"
+#include "facts/window.hpp"
+
+namespace berth::facts {
+namespace {
+
+constexpr uint32_t kContainerMagic = 0xba55'ed50;
+constexpr size_t kContainerHeader = 16, kMemberHeader = 64;
+constexpr uint64_t kMaxPadding = 4096;
+// The largest library of CUDA 13.0 has some 40,000.
+constexpr uint64_t kMaxMembers = 1'000'000;
+
+constexpr uint64_t kPtx = 1, kCubin = 2, kIr = 8, kMercury = 16;  // kinds of members
+constexpr uint64_t kLz4 = 0x2000, kZstd = 0x8000, kExact = 0x10'0000, kFamily = 0x20'0000;
+
+constexpr uint64_t kFirstWithSuffix = 90;
+// An old compiler does not tell the suffix of a target but within the payload.
+constexpr uint64_t kMaxUnpacked = 256;
+constexpr size_t kPayload = 1024;          // has the whole header of a cubin, the directives of PTX
+constexpr size_t kPackedZstd = 144 << 10;  // has its first block
+
+Error corrupt(std::string_view what) {
+  return make_error(Kind::corrupt, "fat binary: " + std::string(what));
+}
+
+struct Member {
+  uint64_t kind = 0, header_size = 0, size = 0, packed_size = 0;
+  uint64_t minor = 0, major = 0, arch = 0, flags = 0;
+};
+
+Member parse_member(std::string_view header) {
+  return {.kind = number_at(header, 0, 2),
+          .header_size = number_at(header, 4, 4),
+          .size = number_at(header, 8, 8),
+          .packed_size = number_at(header, 16, 4),
+          .minor = number_at(header, 24, 2),
+          .major = number_at(header, 26, 2),
+          .arch = number_at(header, 28, 4),
+          .flags = number_at(header, 40, 8)};
+}
+
+/// "a", "f" or nothing: of the line ".target sm_90a, …" of a text in PTX.
+std::string suffix_in_ptx(std::string_view text) {
+  constexpr std::string_view kTarget = ".target sm_";
+  size_t at = text.find(kTarget);
+  if (at == std::string_view::npos) return {};
+  at = text.find_first_not_of("0123456789", at + kTarget.size());
+  bool known = at != std::string_view::npos && (text[at] == 'a' || text[at] == 'f');
+  return known ? std::string(1, text[at]) : std::string();
+}
+
+class Reader {
+ public:
+  Reader(const scan::ReadAt& read_at, FoundCode& found)
+      : read_at_(read_at), file_(read_at), found_(found) {}
+
+  /// Returns where the next one is.
+  Result<uint64_t> read_container(uint64_t at, uint64_t end);
+
+ private:
+  Result<void> add(const Member& member, uint64_t payload_at);
+  Result<std::string> suffix(const Member& member, uint64_t payload_at);
+  Result<std::string> payload(const Member& member, uint64_t payload_at);
+
+  const scan::ReadAt& read_at_;
+  Window file_;
+  FoundCode& found_;
+};
+
+Result<uint64_t> Reader::read_container(uint64_t at, uint64_t end) {
+  std::string_view header = TRY(file_.need(at, kContainerHeader, "fat binary: header"));
+  uint64_t version = number_at(header, 4, 2), header_size = number_at(header, 6, 2);
+  uint64_t size = number_at(header, 8, 8);
+  if (version != 1) return corrupt("version " + std::to_string(version) + " is not known");
+  if (header_size < kContainerHeader || header_size > end - at) return corrupt("header size");
+  at += header_size;
+  if (size > end - at) return corrupt("it is longer than its section");
+  end = at + size;
+  while (end - at >= kMemberHeader) {
+    if (++found_.members > kMaxMembers) return corrupt("too many members");
+    Member member = parse_member(TRY(file_.need(at, kMemberHeader, "fat binary: member")));
+    if (member.header_size < kMemberHeader || member.header_size > end - at) {
+      return corrupt("header size of a member");
+    }
+    at += member.header_size;
+    if (member.size > end - at) return corrupt("a member is longer than its container");
+    TRY(add(member, at));
+    at += member.size;
+  }
+  return end;
+}
+
+Result<void> Reader::add(const Member& member, uint64_t payload_at) {
+  if (member.arch == 0 || member.arch > 999) return {};  // nobody's code: a table, a list of names
+  GpuCode code;
+  switch (member.kind) {
+    case kPtx:
+      code.kind = GpuCode::Kind::ptx;
+      code.isa = std::to_string(member.major) + "." + std::to_string(member.minor);
+      break;
+    case kCubin:
+    case kMercury:
+      code.kind = GpuCode::Kind::sass;
+      break;
+    case kIr:
+      code.kind = GpuCode::Kind::ir;
+      break;
+    default:
+      return {};
+  }
+  // IR is what the program itself unpacks and links, all else the driver.
+  if ((member.flags & kZstd) != 0 && member.kind != kIr) found_.zstd = true;
+  std::string ending = TRY(suffix(member, payload_at));
+  code.arch = std::to_string(member.arch) + ending;
+  found_.code.insert(std::move(code));
+  return {};
+}
+
+Result<std::string> Reader::suffix(const Member& member, uint64_t payload_at) {
+  if ((member.flags & kExact) != 0) return std::string("a");
+  if ((member.flags & kFamily) != 0) return std::string("f");
+  if (member.arch < kFirstWithSuffix || found_.unpacked >= kMaxUnpacked) return std::string();
+  bool ptx = member.kind == kPtx;
+  if (!ptx && member.kind != kCubin) return std::string();
+  ++found_.unpacked;
+  std::string bytes = TRY(payload(member, payload_at));
+  if (ptx) return suffix_in_ptx(bytes);
+  auto target = cubin_target(bytes);
+  return target && target->arch.ends_with('a') ? std::string("a") : std::string();
+}
+
+Result<std::string> Reader::payload(const Member& member, uint64_t payload_at) {
+  bool lz4 = (member.flags & kLz4) != 0, zstd = (member.flags & kZstd) != 0;
+  uint64_t size = lz4 || zstd ? std::min(member.packed_size, member.size) : member.size;
+  size_t most = zstd ? kPackedZstd : lz4 ? kPayload + 64 : kPayload;
+  std::string bytes = TRY(read_at_(payload_at, std::min<uint64_t>(size, most)));
+  if (lz4) return lz4_prefix(bytes, kPayload);
+  if (zstd) return zstd_prefix(bytes, kPayload);
+  return bytes;
+}
+
+}  // namespace
+
+std::optional<GpuCode> cubin_target(std::string_view header) {
+  constexpr size_t kHeader = 64;
+  bool elf = header.size() >= kHeader && header.starts_with(
+                                             "\x7f"
+                                             "ELF\2\1");
+  if (!elf || number_at(header, 18, 2) != kMachineCuda) return std::nullopt;
+  auto abi = static_cast<unsigned char>(header[8]);
+  uint64_t flags = number_at(header, 48, 4);
+  // Up to CUDA 12 the target is the lowest byte, since then the next one.
+  bool later = abi >= 8;
+  uint64_t arch = later ? flags >> 8 & 0xff : flags & 0xff;
+  bool exact = (flags & (later ? 0x8U : 0x800U)) != 0;
+  if (arch == 0) return std::nullopt;
+  return GpuCode{GpuCode::Kind::sass, std::to_string(arch) + (exact ? "a" : ""), ""};
+}
+
+Result<std::optional<GpuCode>> read_cubin(const scan::ReadAt& read_at) {
+  constexpr size_t kHeader = 64, kRow = 64;
+  constexpr uint64_t kMaxSections = 100'000, kMaxNotes = 8;  // there are some for every kernel
+  constexpr uint64_t kMaxNote = 4096;
+  std::string header = TRY(read_at(0, kHeader));
+  auto target = cubin_target(header);
+  if (!target || target->arch.ends_with('a')) return target;
+  uint64_t at = number_at(header, 40, 8);
+  uint64_t count = std::min(number_at(header, 60, 2), kMaxSections);
+  Window table(read_at);
+  uint64_t notes = 0;
+  for (uint64_t i = 0; i < count && notes < kMaxNotes; ++i, at += kRow) {
+    std::string_view row = TRY(table.read(at, kRow));
+    if (row.size() < kRow) break;
+    uint64_t offset = number_at(row, 24, 8), size = number_at(row, 32, 8);
+    if (number_at(row, 4, 4) != scan::kSectionNote || size > kMaxNote) continue;
+    ++notes;
+    // The compiler's own command line: "-arch sm_90a -m 64".
+    std::string note = TRY(read_at(offset, static_cast<size_t>(size)));
+    std::string option = "-arch sm_" + target->arch;
+    size_t found = note.find(option);
+    if (found == std::string::npos) continue;
+    char suffix = note.c_str()[found + option.size()];
+    if (suffix == 'a' || suffix == 'f') target->arch += suffix;
+    break;
+  }
+  return target;
+}
+
+Result<void> read_fat_binaries(const scan::ReadAt& read_at, uint64_t offset, uint64_t size,
+                               FoundCode& found) {
+  if (size > UINT64_MAX - offset) return corrupt("section outside of the file");
+  Reader reader(read_at, found);
+  Window file(read_at);
+  uint64_t padding = 0;
+  for (uint64_t at = offset, end = offset + size; end - at >= kContainerHeader;) {
+    std::string_view magic = TRY(file.need(at, 8, "fat binary: section"));
+    if (number_at(magic, 0, 4) == kContainerMagic) {
+      at = TRY(reader.read_container(at, end));
+      at += std::min<uint64_t>((8 - (at - offset) % 8) % 8, end - at);
+      padding = 0;
+      continue;
+    }
+    // Linkers align what they join.
+    padding += 8;
+    if (number_at(magic, 0, 8) != 0 || padding > kMaxPadding) return corrupt("no header here");
+    at += 8;
+  }
+  return {};
+}
+
+}  // namespace berth::facts

@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "facts/image_facts.hpp"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "base/text.hpp"
+#include "facts/file_facts.hpp"
+#include "facts/loaded_files.hpp"
+#include "scan/loader_paths.hpp"
+
+namespace berth::facts {
+namespace {
+
+constexpr size_t kMaxUnmet = 100, kMaxSets = 1000, kMaxLibraries = 100;
+constexpr std::string_view kPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+constexpr std::string_view kHwcaps = "glibc-hwcaps/";
+
+std::string_view name_of(std::string_view path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+std::string_view variable(const ImageCommand& command, std::string_view name) {
+  for (std::string_view entry : command.environment) {
+    if (entry.starts_with(name) && entry.substr(name.size()).starts_with('=')) {
+      return entry.substr(name.size() + 1);
+    }
+  }
+  return {};
+}
+
+class Drawing {
+ public:
+  Drawing(const scan::Tree& tree, const std::vector<FileFacts>& files, const ImageCommand& command)
+      : tree_(tree), files_(files), command_(command), visible_(files) {}
+
+  Result<ImageFacts> run();
+
+ private:
+  Result<std::optional<scan::Tree::File>> find_command(const std::string& name) const;
+  Result<std::string> script_interpreter(const scan::Tree::File& file) const;
+  Result<void> find_program();
+  Result<void> load_program();
+  Result<void> add_libc();
+  void add_cpu();
+  void add_unmet();
+  void add_unmet_of(const FileFacts& file, const std::map<std::string, std::string>& offers);
+  void add_gpu_code();
+  Result<void> add_cuda();
+  void add_mpi();
+  Result<void> add_driver();
+  Result<std::string> cuda_runtime(const FileFacts& file) const;
+
+  bool is_main(const FileFacts& file) const { return main_.contains(&file); }
+  std::string machine() const {
+    return program_ != nullptr ? program_->machine : command_.architecture;
+  }
+
+  const scan::Tree& tree_;
+  const std::vector<FileFacts>& files_;
+  const ImageCommand& command_;
+  VisibleFiles visible_;
+  std::optional<Loader> loader_;
+  const FileFacts* program_ = nullptr;
+  std::vector<const FileFacts*> loaded_;
+  std::set<const FileFacts*> main_;
+  ImageFacts facts_;
+};
+
+Result<ImageFacts> Drawing::run() {
+  loader_.emplace(
+      TRY(Loader::make(tree_, visible_, std::string(variable(command_, "LD_LIBRARY_PATH")))));
+  TRY(find_program());
+  TRY(load_program());
+  TRY(add_libc());
+  add_cpu();
+  add_unmet();
+  add_gpu_code();
+  TRY(add_cuda());
+  add_mpi();
+  TRY(add_driver());
+  return std::move(facts_);
+}
+
+// ---- the main program ---------------------------------------------------------------------------
+
+/// As execvp(3) in a container does.
+Result<std::optional<scan::Tree::File>> Drawing::find_command(const std::string& name) const {
+  std::optional<scan::Tree::File> file;
+  if (name.find('/') != std::string::npos) {
+    bool absolute = name.starts_with('/');
+    file = TRY(tree_.find_file(absolute ? name : command_.working_directory + "/" + name));
+    return file;
+  }
+  std::string_view path = variable(command_, "PATH");
+  for (std::string_view directory : split(path.empty() ? kPath : path, ':')) {
+    if (!directory.starts_with('/')) continue;
+    file = TRY(tree_.find_file(std::string(directory) + "/" + name));
+    if (file) break;
+  }
+  return file;
+}
+
+/// Of a script; empty for all else.
+Result<std::string> Drawing::script_interpreter(const scan::Tree::File& file) const {
+  constexpr size_t kMaxLine = 256;
+  auto text = tree_.read(file, 0, kMaxLine);
+  if (!text.ok()) return std::move(text).error();
+  if (!text->starts_with("#!")) return std::string();
+  std::string_view line = std::string_view(*text).substr(2);
+  std::vector<std::string_view> words = split_blank(line.substr(0, line.find('\n')));
+  if (words.empty()) return std::string();
+  if (name_of(words[0]) != "env") return std::string(words[0]);
+  // "env -S VAR=x python3 -u": the first word that is neither.
+  auto named = std::find_if(words.begin() + 1, words.end(), [](std::string_view word) {
+    return !word.starts_with('-') && word.find('=') == word.npos;
+  });
+  return named == words.end() ? std::string(words[0]) : std::string(*named);
+}
+
+Result<void> Drawing::find_program() {
+  if (command_.arguments.empty()) return {};
+  std::string name = command_.arguments[0];
+  constexpr int kMaxScripts = 4;  // the kernel's own limit
+  for (int i = 0; i <= kMaxScripts && !name.empty(); ++i) {
+    auto file = TRY(find_command(name));
+    if (!file) return {};
+    program_ = visible_.find(file->path);
+    if (program_ != nullptr) {
+      facts_.program = file->path;
+      facts_.architecture = program_->machine;
+      facts_.is_static = program_->interpreter.empty() && program_->needed.empty();
+      return {};
+    }
+    name = TRY(script_interpreter(*file));
+  }
+  return {};
+}
+
+Result<void> Drawing::load_program() {
+  if (program_ == nullptr) return {};
+  loaded_ = TRY(loader_->load(*program_));
+  main_.insert(loaded_.begin(), loaded_.end());
+  return {};
+}
+
+// ---- processors and versions --------------------------------------------------------------------
+
+Result<void> Drawing::add_libc() {
+  auto offered = [&](const std::string& name, const std::string& family) -> Result<std::string> {
+    auto loaded = std::find_if(loaded_.begin(), loaded_.end(),
+                               [&](const FileFacts* file) { return file->soname == name; });
+    const FileFacts* library = loaded != loaded_.end() ? *loaded : nullptr;
+    if (library == nullptr) library = TRY(loader_->find_library(name, machine()));
+    if (library == nullptr || !library->offers.contains(family)) return std::string();
+    return library->offers.at(family);
+  };
+  facts_.glibc = TRY(offered("libc.so.6", "GLIBC"));
+  facts_.libstdcxx = TRY(offered("libstdc++.so.6", "GLIBCXX"));
+  return {};
+}
+
+void Drawing::add_cpu() {
+  std::set<std::string> hwcaps;
+  std::map<IsaNeed, CpuNeed, std::greater<>> needs;
+  for (const FileFacts& file : files_) {
+    if (size_t at = file.path.find(kHwcaps); at != std::string::npos) {
+      std::string level = file.path.substr(at + kHwcaps.size());
+      hwcaps.insert(level.substr(0, level.find('/')));
+      continue;
+    }
+    if (file.isa.level < 2) continue;
+    CpuNeed& need = needs[file.isa];
+    need.isa = file.isa;
+    ++need.files;
+    bool main = is_main(file);
+    if (need.example.empty() || (main && !need.main)) need.example = "/" + file.path;
+    need.main = need.main || main;
+  }
+  for (auto& [isa, need] : needs) facts_.cpu.push_back(std::move(need));
+  for (const std::string& level : hwcaps) {
+    if (facts_.hwcaps.size() < kMaxLibraries) facts_.hwcaps.push_back(level);
+  }
+}
+
+void Drawing::add_unmet_of(const FileFacts& file,
+                           const std::map<std::string, std::string>& offers) {
+  for (const auto& [family, version] : file.needs) {
+    auto offered = offers.find(family);
+    // Of a family that nothing here has, nobody knows what the loader would find.
+    if (offered == offers.end()) continue;
+    if (scan::compare_versions(version, offered->second) <= 0) continue;
+    if (facts_.unmet.size() >= kMaxUnmet) return;
+    facts_.unmet.push_back({"/" + file.path, family + "_" + version, is_main(file)});
+  }
+}
+
+/// What is loaded with the main program is held against the very libraries that it gets, all else
+/// against the best that the image has: who loads it may bring paths of its own.
+void Drawing::add_unmet() {
+  auto raise = [](std::map<std::string, std::string>& highest, const FileFacts& file) {
+    for (const auto& [family, version] : file.offers) {
+      std::string& known = highest[family];
+      if (known.empty() || scan::compare_versions(known, version) < 0) known = version;
+    }
+  };
+  std::map<std::string, std::string> of_main, of_all;
+  for (const FileFacts* file : loaded_) raise(of_main, *file);
+  for (const FileFacts* file : loaded_) add_unmet_of(*file, of_main);
+  for (const FileFacts& file : files_) {
+    if (file.machine == machine()) raise(of_all, file);
+  }
+  for (const FileFacts& file : files_) {
+    if (!is_main(file) && file.machine == machine()) add_unmet_of(file, of_all);
+  }
+}
+
+// ---- GPUs ---------------------------------------------------------------------------------------
+
+void Drawing::add_gpu_code() {
+  // The main program's sets first, so that they are not among those left out.
+  for (bool main : {true, false}) {
+    std::map<std::pair<std::vector<GpuCode>, bool>, GpuCodeSet> sets;
+    for (const FileFacts& file : files_) {
+      if (file.gpu_code.empty() || is_main(file) != main) continue;
+      GpuCodeSet& set = sets[{file.gpu_code, file.zstd_code}];
+      if (set.files++ == 0) set.example = "/" + file.path;
+    }
+    for (auto& [key, set] : sets) {
+      if (facts_.gpu_code.size() >= kMaxSets) return;
+      set.code = key.first;
+      set.zstd = key.second;
+      set.main = main;
+      facts_.gpu_code.push_back(std::move(set));
+    }
+  }
+}
+
+bool is_number(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789.") == text.npos;
+}
+
+/// "12.8.90" → "12.8".
+std::string two_parts(std::string_view version) {
+  auto parts = split(version, '.');
+  return parts.size() < 2 ? std::string(version)
+                          : std::string(parts[0]) + "." + std::string(parts[1]);
+}
+
+/// Its file is called libcudart.so.12.8.90, or, in a Python package, libcudart.so.12 beside the
+/// package's own description. Empty: this is no such library.
+Result<std::string> Drawing::cuda_runtime(const FileFacts& file) const {
+  constexpr std::string_view kLibrary = "libcudart.so.";
+  std::string_view name = name_of(file.path);
+  if (!name.starts_with(kLibrary)) return std::string();
+  std::string version(name.substr(kLibrary.size()));
+  if (!is_number(version)) return std::string();
+  if (version.find('.') != std::string::npos) return two_parts(version);
+  std::string packages = "/" + file.path;
+  constexpr int kDepth = 4;  // nvidia/cuda_runtime/lib/libcudart.so.12
+  for (int i = 0; i < kDepth; ++i) packages = scan::parent_of(packages);
+  for (std::string_view package : TRY(tree_.list(packages))) {
+    constexpr std::string_view kEnd = ".dist-info";
+    bool ours = package.starts_with("nvidia_cuda_runtime") && package.ends_with(kEnd);
+    if (!ours) continue;
+    std::string_view number = package.substr(package.rfind('-', package.size() - kEnd.size()) + 1);
+    number.remove_suffix(std::min(kEnd.size(), number.size()));
+    if (is_number(number) && number.starts_with(version + ".")) return two_parts(number);
+  }
+  return version;
+}
+
+Result<void> Drawing::add_cuda() {
+  std::set<std::string> versions;
+  for (const FileFacts& file : files_) {
+    std::string version = TRY(cuda_runtime(file));
+    if (!version.empty() && versions.size() < kMaxLibraries) versions.insert(std::move(version));
+  }
+  facts_.cuda_runtimes.assign(versions.begin(), versions.end());
+  std::sort(facts_.cuda_runtimes.begin(), facts_.cuda_runtimes.end(),
+            [](const std::string& left, const std::string& right) {
+              return scan::compare_versions(left, right) < 0;
+            });
+  return {};
+}
+
+/// The SONAME is the promise: libmpi.so.12 is MPICH's, of all that keep to its ABI; Open MPI has
+/// used 20 and 40.
+std::string mpi_family(std::string_view soname) {
+  if (soname == "libmpi.so.12" || soname == "libmpich.so.12") return "mpich";
+  if (soname == "libmpi.so.40" || soname == "libmpi.so.20") return "openmpi";
+  return {};
+}
+
+void Drawing::add_mpi() {
+  for (const FileFacts& file : files_) {
+    std::string family = mpi_family(file.soname);
+    if (family.empty() || facts_.mpi.size() >= kMaxLibraries) continue;
+    facts_.mpi.push_back({"/" + file.path, std::move(family), file.soname});
+  }
+}
+
+Result<void> Drawing::add_driver() {
+  scan::LoaderSettings settings;
+  settings.library_path = variable(command_, "LD_LIBRARY_PATH");
+  settings.program = facts_.program;
+  settings.machine = machine() == "arm64" ? scan::kMachineAarch64 : scan::kMachineX86_64;
+  scan::DriverFiles found = TRY(scan::find_driver_files(tree_, settings));
+  facts_.musl = found.musl;
+  if (!found.libraries.empty()) facts_.user_driver = found.libraries[0].version;
+  if (!found.compat) return {};
+  facts_.compat = found.compat->version;
+  facts_.compat_cuda = found.compat->cuda_version;
+  facts_.compat_drivers = found.compat->drivers;
+  return {};
+}
+
+}  // namespace
+
+Result<ImageFacts> draw_together(const scan::Tree& tree, const std::vector<FileFacts>& files,
+                                 const ImageCommand& command) {
+  return Drawing(tree, files, command).run();
+}
+
+}  // namespace berth::facts

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "facts/fat_binary.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace berth;
+  std::string_view bytes(reinterpret_cast<const char*>(data), size);
+  scan::ReadAt read_at = [&](uint64_t offset, size_t length) -> Result<std::string> {
+    if (offset >= bytes.size()) return std::string();
+    return std::string(bytes.substr(static_cast<size_t>(offset), length));
+  };
+  facts::FoundCode cuda, hip;
+  ignore(facts::read_fat_binaries(read_at, 0, size, cuda));
+  ignore(facts::read_offload_bundles(read_at, 0, size, hip));
+  return 0;
+}
