@@ -9,8 +9,10 @@
 #include <optional>
 
 #include "base/text.hpp"
+#include "facts/file_facts.hpp"
 #include "sys/file.hpp"
 #include "sys/identity.hpp"
+#include "sys/io_at.hpp"
 #include "sys/mode.hpp"
 #include "sys/node.hpp"
 
@@ -24,6 +26,7 @@ constexpr std::string_view kWhiteoutMeta = ".wh..wh.";
 constexpr std::string_view kOpaque = ".wh..wh..opq";
 constexpr int kDirectory = O_RDONLY | O_DIRECTORY | O_NOFOLLOW;
 constexpr int kMaxLinks = 40;
+constexpr size_t kFirstBytes = 4;
 constexpr uint64_t kMaxId = 0xffff'fffe;  // 2³²−1 means "leave as it is" to chown(2)
 
 Error refuse(const std::string& path, std::string reason) {
@@ -135,8 +138,7 @@ Result<void> LayerWriter::enter_child(const std::string& name, std::string& dire
       return refuse(current_, "it goes through the symbolic link " + quoted(path) +
                                   ", which leads to no directory of the layer");
     }
-    std::string real = TRY(sys::read_link(sys::cwd(), sys::fd_path(*target)));
-    real.erase(0, std::min(root_path_.size() + 1, real.size()));
+    std::string real = TRY(real_path(*target));
     std::string rest = directory.substr(path.size());
     directory = real.empty() ? rest.substr(std::min<size_t>(1, rest.size())) : real + rest;
     levels_.resize(1);
@@ -151,6 +153,13 @@ Result<void> LayerWriter::enter_child(const std::string& name, std::string& dire
   sys::Fd made = TRY(sys::open_at(here, name, kDirectory));
   levels_.push_back({path, std::move(made)});
   return {};
+}
+
+/// Where a directory of this layer lies below the root, without links.
+Result<std::string> LayerWriter::real_path(const sys::Fd& directory) const {
+  std::string path = TRY(sys::read_link(sys::cwd(), sys::fd_path(directory)));
+  path.erase(0, std::min(root_path_.size() + 1, path.size()));
+  return path;
 }
 
 Result<LayerWriter::Place> LayerWriter::place(const std::string& path) {
@@ -168,6 +177,7 @@ Result<bool> LayerWriter::is_whiteout(const sys::Fd& directory, const std::strin
 /// A later entry of the same name wins.
 Result<void> LayerWriter::displace(const Place& place) {
   TRY(sys::remove_tree(*place.parent, place.name));
+  if (options_->scan != nullptr) options_->scan->remove(place.path);
   auto first = directories_.lower_bound(place.path);
   while (first != directories_.end() && first->first.starts_with(place.path)) {
     first = is_below(first->first, place.path) ? directories_.erase(first) : std::next(first);
@@ -304,8 +314,16 @@ Result<void> LayerWriter::add_whiteout(const Place& place) {
   return {};
 }
 
+/// By the handle that wrote it: its pages are at hand, and nobody can have put another there.
+void LayerWriter::scan(const sys::Fd& fd, const Place& place, std::string_view first_bytes) {
+  if (options_->scan == nullptr || !facts::begins_like_elf(first_bytes)) return;
+  options_->scan->add(place.path, [&](uint64_t offset, size_t length) {
+    return sys::read_at(fd, offset, length, place.name);
+  });
+}
+
 Result<void> LayerWriter::add_file(const Place& place, const TarEntry& entry, TarReader& tar) {
-  constexpr int kNew = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW;
+  constexpr int kNew = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW;
   uint32_t mode = usable_mode(entry);
   auto opened = sys::open_at(*place.parent, place.name, kNew, mode & 0777);
   if (!opened.ok() && opened.error().kind == Kind::exists) {
@@ -314,12 +332,15 @@ Result<void> LayerWriter::add_file(const Place& place, const TarEntry& entry, Ta
   }
   if (!opened.ok()) return std::move(opened).error();
   sys::Fd fd = std::move(*opened);
+  std::string first_bytes;
   while (true) {
     std::string_view part = TRY(tar.content());
     if (part.empty()) break;
+    if (first_bytes.size() < kFirstBytes) first_bytes += part.substr(0, kFirstBytes);
     TRY(sys::write_all(fd, part, place.name));
   }
   bytes_ += entry.size;
+  scan(fd, place, first_bytes);
   // chown(2) clears set-id bits and capabilities, so it comes first.
   if (needs_owner(entry.uid, entry.gid)) {
     TRY(sys::change_owner(fd, static_cast<uid_t>(entry.uid), static_cast<gid_t>(entry.gid),
@@ -397,7 +418,11 @@ Result<void> LayerWriter::add_hard_link(const Place& place, const TarEntry& entr
   auto there = TRY(sys::stat_entry(*place.parent, place.name));
   if (there && there->st_ino == file->st_ino) return {};
   if (there) TRY(displace(place));
-  return sys::make_hard_link(*from, name_of(*target), *place.parent, place.name);
+  TRY(sys::make_hard_link(*from, name_of(*target), *place.parent, place.name));
+  if (options_->scan == nullptr) return {};
+  std::string real = TRY(real_path(*from));
+  options_->scan->link(place.path, join_path(real, name_of(*target)));
+  return {};
 }
 
 Result<void> LayerWriter::add_node(const Place& place, const TarEntry& entry) {

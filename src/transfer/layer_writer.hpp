@@ -56,6 +56,7 @@ class LayerWriter {
   LayerWriter() = default;
 
   Result<std::string> clean_path(const std::string& path) const;
+  Result<std::string> real_path(const sys::Fd& directory) const;
   Result<Place> place(const std::string& path);
   Result<void> enter(std::string directory);
   Result<void> enter_child(const std::string& name, std::string& directory);
@@ -64,6 +65,7 @@ class LayerWriter {
 
   Result<void> add_whiteout(const Place& place);
   Result<void> add_file(const Place& place, const TarEntry& entry, TarReader& tar);
+  void scan(const sys::Fd& fd, const Place& place, std::string_view first_bytes);
   Result<void> add_directory(const Place& place, const TarEntry& entry);
   Result<void> add_symlink(const Place& place, const TarEntry& entry);
   Result<void> add_hard_link(const Place& place, const TarEntry& entry);

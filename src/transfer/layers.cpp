@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "facts/code/always_runs.hpp"
 #include "sys/file.hpp"
 #include "transfer/threads.hpp"
 #include "transfer/unpack.hpp"
@@ -130,7 +131,9 @@ Result<void> LayerPipeline::unpack_claimed(Task& task) {
   sys::Fd destination =
       TRY(sys::open_at(sys::cwd(), staged.path() + "/fs", O_RDONLY | O_DIRECTORY));
 
+  facts::LayerScan scan(facts::level_of_code);
   UnpackOptions options;
+  options.scan = &scan;
   options.ownership = store_.flavor().ownership;
   options.overlay_xattr = store_.flavor().overlay_xattr;
   options.cancel = &cancel_;
@@ -146,6 +149,7 @@ Result<void> LayerPipeline::unpack_claimed(Task& task) {
                     "'{}'",
                     unpacked.diff_id.text(), task.diff_id.text()));
   }
+  TRY(sys::write_file(staged.fd(), facts::kLayerFactsFile, write_layer_facts(scan.take()), 0600));
   return delivery_.publish_layer(std::move(staged),
                                  {task.diff_id, store_.flavor(), unpacked.entries, unpacked.bytes});
 }

@@ -7,6 +7,7 @@
 
 #include "base/digest.hpp"
 #include "base/result.hpp"
+#include "facts/layer_scan.hpp"
 #include "image/transfer_protocol.hpp"
 #include "oci/image_spec.hpp"
 #include "sys/fd.hpp"
@@ -30,6 +31,7 @@ struct UnpackOptions {
   image::OverlayXattr overlay_xattr = image::OverlayXattr::trusted;
   UnpackLimits limits;
   const Cancel* cancel = nullptr;
+  facts::LayerScan* scan = nullptr;  ///< told of every ELF file as soon as it is written
   std::function<void(uint64_t compressed_bytes)> on_progress;  ///< called for every block read
   std::function<void(const std::string&)> on_warning;  ///< "…, ignoring" or "…, using … instead"
 };

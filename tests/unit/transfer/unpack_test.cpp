@@ -14,6 +14,7 @@
 #include "tar_builder.hpp"
 #include "transfer/cancel.hpp"
 #include "transfer/sha256.hpp"
+#include "unit/facts/build.hpp"
 
 namespace berth::transfer {
 namespace {
@@ -82,6 +83,26 @@ class UnpackTest : public testing::Test {
   UnpackOptions options_;
   std::vector<std::string> warnings_;
 };
+
+TEST_F(UnpackTest, every_elf_file_that_stays_is_scanned) {
+  std::string program = facts::elf_with({{".data", std::string(100'000, 'x')}});
+  facts::LayerScan scan;
+  options_.scan = &scan;
+  good(TarBuilder()
+           .file("bin/a", program, 0000)
+           .file("bin/replaced", program)
+           .file("bin/replaced", "a text")
+           .file("dir/below", program)
+           .symlink("dir", "bin")
+           .hard_link("lib/b", "bin/a")
+           .hard_link("lib/through-link", "dir/a")
+           .file("short", std::string("\x7f"
+                                      "E"))
+           .file("text", "text"));
+  std::vector<std::string> paths;
+  for (const facts::FileFacts& file : scan.take().files) paths.push_back(file.path);
+  EXPECT_EQ(paths, (std::vector<std::string>{"bin/a", "lib/b", "lib/through-link"}));
+}
 
 TEST_F(UnpackTest, makes_what_the_archive_says) {
   good(TarBuilder()
