@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/text.hpp"
+#include "engine/layer_tree.hpp"
 #include "engine/spec.hpp"
 #include "gpu/place/publish.hpp"
 #include "json/fields.hpp"
@@ -19,25 +20,6 @@ namespace {
 constexpr std::string_view kLibraryPath = "LD_LIBRARY_PATH=";
 constexpr const char* kFormat = "1";  // of the kept facts
 constexpr size_t kMaxFacts = size_t{1} << 20;
-
-class LayerTree : public scan::Tree {
- public:
-  explicit LayerTree(const LayerView& view) : view_(view) {}
-  Result<std::optional<File>> find_file(const std::string& path) const override {
-    auto found = TRY(view_.find_file(path));
-    if (!found) return std::optional<File>();
-    return std::optional<File>(File{std::move(found->path), found->size});
-  }
-  Result<std::vector<std::string>> list(const std::string& path) const override {
-    return view_.list(path);
-  }
-  Result<std::string> read(const File& file, uint64_t offset, size_t length) const override {
-    return view_.read_at(file.path, offset, length);
-  }
-
- private:
-  const LayerView& view_;
-};
 
 std::string library_path_of(const oci::Process& process) {
   for (const std::string& entry : process.env) {

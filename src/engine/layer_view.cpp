@@ -48,6 +48,7 @@ struct LayerView::Entry {
   std::string name;
   std::string path;  ///< absolute, without a link in it
   uint64_t size = 0;
+  size_t layer = 0;
   bool link = false;
   bool regular = false;
 };
@@ -62,13 +63,15 @@ Result<LayerView> LayerView::open(const std::vector<std::string>& layers) {
 
 Result<LayerView::Directory> LayerView::root() const {
   Directory directory;
-  for (const sys::Fd& layer : layers_) directory.push_back(TRY(sys::duplicate(layer)));
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    directory.push_back({TRY(sys::duplicate(layers_[i])), i});
+  }
   return directory;
 }
 
 Result<LayerView::Entry> LayerView::look_in(const Directory& directory, const std::string& name) {
   Entry entry;
-  for (const sys::Fd& layer : directory) {
+  for (const auto& [layer, index] : directory) {
     auto status = TRY(sys::stat_entry(layer, name));
     if (!status) continue;
     if (is_whiteout(*status)) break;
@@ -80,12 +83,15 @@ Result<LayerView::Entry> LayerView::look_in(const Directory& directory, const st
       entry.name = name;
       entry.link = S_ISLNK(status->st_mode);
       entry.regular = S_ISREG(status->st_mode);
+      entry.layer = index;
       entry.size = static_cast<uint64_t>(status->st_size);
       break;
     }
     entry.type = Type::directory;
-    entry.directory.push_back(TRY(sys::open_at(layer, name, O_DIRECTORY | O_NOFOLLOW | O_RDONLY)));
-    if (TRY(is_opaque(entry.directory.back()))) break;
+    sys::Fd part = TRY(sys::open_at(layer, name, O_DIRECTORY | O_NOFOLLOW | O_RDONLY));
+    bool opaque = TRY(is_opaque(part));
+    entry.directory.push_back({std::move(part), index});
+    if (opaque) break;
   }
   return entry;
 }
@@ -159,7 +165,7 @@ Result<std::vector<std::string>> LayerView::list(std::string_view path) const {
   std::vector<std::string> names;
   std::set<std::string> seen;
   if (entry.type != Type::directory) return names;
-  for (const sys::Fd& layer : entry.directory) {
+  for (const auto& [layer, index] : entry.directory) {
     auto listed = sys::list_directory(layer, ".", kMaxNames);
     if (!listed.ok()) continue;  // more than anybody looks for
     for (std::string& name : *listed) {
@@ -171,12 +177,29 @@ Result<std::vector<std::string>> LayerView::list(std::string_view path) const {
   return names;
 }
 
+Result<std::vector<std::optional<size_t>>> LayerView::layers_of(
+    std::string_view directory, const std::vector<std::string>& names) const {
+  std::vector<std::optional<size_t>> found(names.size());
+  Directory here = TRY(root());
+  for (std::string_view part : split(directory, '/')) {
+    if (part.empty()) continue;
+    Entry entry = TRY(look_in(here, std::string(part)));
+    if (entry.type != Type::directory) return found;
+    here = std::move(entry.directory);
+  }
+  for (size_t i = 0; i < names.size(); ++i) {
+    Entry entry = TRY(look_in(here, names[i]));
+    if (entry.regular) found[i] = entry.layer;
+  }
+  return found;
+}
+
 Result<void> LayerView::copy_directory(const Directory& from, const sys::Fd& to,
                                        const std::string& name, int depth) {
   constexpr int kMostDepth = 128;
   if (depth > kMostDepth) return make_error(Kind::usage, "copy " + quoted(name) + ": too deep");
   std::set<std::string> seen;
-  for (const sys::Fd& layer : from) {
+  for (const auto& [layer, index] : from) {
     for (const std::string& one : TRY(sys::list_directory(layer, "."))) {
       if (!seen.insert(one).second) continue;
       Entry entry = TRY(look_in(from, one));
@@ -187,7 +210,7 @@ Result<void> LayerView::copy_directory(const Directory& from, const sys::Fd& to,
       TRY(copy_directory(entry.directory, below, name + "/" + one, depth + 1));
     }
   }
-  return sys::copy_directory_metadata(from.front(), to, name);
+  return sys::copy_directory_metadata(from.front().fd, to, name);
 }
 
 Result<void> LayerView::copy_tree(std::string_view path, const sys::Fd& to) const {

@@ -39,6 +39,11 @@ class LayerView {
   /// Errors: io.
   Result<std::vector<std::string>> list(std::string_view path) const;
 
+  /// Of each of `names` in `directory`, without following a link on the way or there: the layer (0:
+  /// the highest) whose regular file a container sees; nothing where it sees none.  Errors: io.
+  Result<std::vector<std::optional<size_t>>> layers_of(std::string_view directory,
+                                                       const std::vector<std::string>& names) const;
+
   /// Copies what is in the directory at `path`, with owners and modes, and its own, into the empty
   /// directory `to`; nothing where there is no directory.
   /// Errors: io (no space), usage (more than 128 directories deep).
@@ -50,8 +55,12 @@ class LayerView {
 
  private:
   struct Entry;
+  struct Part {
+    sys::Fd fd;
+    size_t layer = 0;
+  };
   /// A directory as the layers that it is merged from, highest first.
-  using Directory = std::vector<sys::Fd>;
+  using Directory = std::vector<Part>;
 
   Result<Entry> resolve(std::string_view path) const;
   Result<Directory> root() const;

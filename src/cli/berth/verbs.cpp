@@ -15,7 +15,8 @@ extern const Verb events_verb, top_verb, stats_verb, port_verb, update_verb;
 extern const Verb cp_verb, export_verb, diff_verb, commit_verb;
 extern const Verb volume_create_verb, volume_ls_verb, volume_rm_verb, volume_prune_verb,
     container_prune_verb, image_prune_verb, system_df_verb, system_prune_verb;
-extern const Verb pull_verb, push_verb, images_verb, tag_verb, rmi_verb, inspect_verb, history_verb;
+extern const Verb pull_verb, push_verb, images_verb, tag_verb, rmi_verb, inspect_verb, history_verb,
+    scan_verb;
 extern const Verb save_verb, load_verb, import_verb, login_verb, logout_verb;
 extern const Verb cdi_generate_verb, cdi_list_verb, cdi_validate_verb, cdi_inspect_verb,
     cdi_refresh_verb;
@@ -61,6 +62,7 @@ const std::array kVerbs = {
     &rmi_verb,
     &inspect_verb,
     &history_verb,
+    &scan_verb,
     &save_verb,
     &load_verb,
     &import_verb,

@@ -8,6 +8,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <optional>
 
 namespace berth::engine {
 namespace {
@@ -119,6 +120,22 @@ TEST_F(LayerViewTest, reads_nothing_but_regular_files) {
 TEST_F(LayerViewTest, refuses_a_file_that_is_too_long) {
   write("top/etc/passwd", std::string(2000, 'x'));
   EXPECT_TRUE(read("/etc/passwd").starts_with("error: read '/etc/passwd'"));
+}
+
+TEST_F(LayerViewTest, tells_whose_file_is_seen_without_following_links) {
+  using Layers = std::vector<std::optional<size_t>>;
+  write("bottom/lib/a", "a");
+  write("bottom/lib/b", "b");
+  write("bottom/lib/c", "c");
+  write("middle/lib/b", "b");
+  whiteout("top/lib/c");
+  link("top/lib/d", "a");
+  link("top/usr", "lib");
+  auto layers = open().layers_of("lib", {"a", "b", "c", "d", "e"});
+  ASSERT_TRUE(layers.ok());
+  EXPECT_EQ(*layers, (Layers{2, 1, std::nullopt, std::nullopt, std::nullopt}));
+  EXPECT_EQ(*open().layers_of("usr", {"a"}), (Layers{std::nullopt}));
+  EXPECT_EQ(*open().layers_of("", {"lib", "usr"}), (Layers{std::nullopt, std::nullopt}));
 }
 
 }  // namespace
