@@ -150,6 +150,7 @@ class Client {
   bool ended_ = false;  ///< the monitor says nothing more
   bool done_ = false;
   Attached outcome_;
+  complaint::Tail printed_;
 };
 
 Result<void> Client::open() {
@@ -181,6 +182,7 @@ void Client::hear_signals() {
     if (number == SIGWINCH) {
       if (options_.terminal) send_size(socket_);
     } else if (number != SIGPIPE) {
+      outcome_.asked = outcome_.asked || asks_for_end(number);
       char byte = static_cast<char>(number);
       ignore(send(socket_, FromClient::signal, byte_of(byte)));  // it may have ended by itself
     }
@@ -240,8 +242,10 @@ void Client::receive() {
   std::string_view body(buffer.data() + 1, (*packet)->size - 1);
   switch (static_cast<FromMonitor>(buffer[0])) {
     case FromMonitor::output:
+      printed_.add(body);
       return out_.add(body);
     case FromMonitor::errors:
+      printed_.add(body);
       return err_.add(body);
     case FromMonitor::skipped: {
       uint64_t bytes = 0;
@@ -281,6 +285,7 @@ Result<Attached> Client::stay() {
   for (const OurOutput* output : {&out_, &err_}) {
     if (output->error()) outcome_.stream_error = output->error();
   }
+  if (outcome_.status.value_or(0) != 0) outcome_.printed = printed_.text();
   return std::move(outcome_);
 }
 

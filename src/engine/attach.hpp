@@ -29,6 +29,8 @@ struct Attached {
   std::optional<int> status;          ///< of the container; none: nobody knows, or it goes on
   bool lost = false;                  ///< its monitor is gone; the container's record says more
   std::optional<Error> stream_error;  ///< what cut short one of our streams
+  std::string printed = {};           ///< the last that the container has printed
+  bool asked = false;                 ///< somebody told us to end
 };
 
 /// Introduces us to the monitor at the other end of `socket`: what it does next it may do with a

@@ -279,6 +279,10 @@ Result<ExitWaiter> ExitWaiter::open(const Paths& paths, const std::string& id) {
 
 Result<ContainerFiles> ExitWaiter::wait() const {
   TRY(sys::wait_lock(directory_, sys::LockMode::shared, id_));
+  return look();
+}
+
+Result<ContainerFiles> ExitWaiter::look() const {
   return read_files(record_);
 }
 

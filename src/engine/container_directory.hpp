@@ -102,6 +102,8 @@ class ExitWaiter {
   static Result<ExitWaiter> open(const Paths& paths, const std::string& id);
   /// Waits until nobody owns the container, then reads.  Errors: io.
   Result<ContainerFiles> wait() const;
+  /// What is known by now.  Errors: io.
+  Result<ContainerFiles> look() const;
 
  private:
   std::string id_;

@@ -8,6 +8,7 @@
 #include "base/text.hpp"
 #include "engine/containers.hpp"
 #include "engine/explain_driver.hpp"
+#include "engine/reason.hpp"
 #include "gpu/grant/reasons.hpp"
 #include "sys/file.hpp"
 
@@ -148,6 +149,10 @@ Result<Explained> explain_container(const Context& context, std::string_view ref
   auto text = TRY(sys::read_file_if_exists(sys::cwd(), path, kMaxBytes));
   Explained out{container.id, container.name, container.image, {}};
   if (text) out.explanation = TRY(parse_explanation(*text));
+  auto files = read_container(context.paths, container.id);
+  if (!files.ok() || !files->exit) return out;
+  out.status = files->exit->exit_code;
+  out.reason = reason_of_container(context, container.id, *files->exit);
   return out;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "complaint/complaint.hpp"
 #include "engine/container_directory.hpp"
 #include "engine/context.hpp"
 #include "engine/request.hpp"
@@ -52,6 +53,8 @@ struct Explained {
   std::string name;
   std::string image;  ///< as it was asked for
   Explanation explanation;
+  std::optional<int> status = {};               ///< of one that has ended
+  std::optional<complaint::Found> reason = {};  ///< why it has failed, where that is known
 };
 
 /// One line for each source and item, members between tabs: a start writes it, so it is no JSON.

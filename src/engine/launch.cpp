@@ -54,12 +54,15 @@ void use_words_of_people(std::string& text, const std::string& id, const std::st
 }
 
 // Keys of the terminal were sent to its whole foreground group: berth-runtime has them already.
-Result<void> pass_on(const sys::Fd& signals, const sys::Process& child) {
+// Gives whether one of them asks for an end.
+Result<bool> pass_on(const sys::Fd& signals, const sys::Process& child) {
+  bool asked = false;
   while (auto received = TRY(sys::read_signal(signals))) {
+    asked = asked || asks_for_end(received->number);
     if (received->from_kernel || received->number == SIGPIPE) continue;
     ignore(child.signal(received->number));  // it may have ended in this moment
   }
-  return {};
+  return asked;
 }
 
 }  // namespace
@@ -180,7 +183,7 @@ Result<Ended> Foreground::run(const Stages& stages) {
     size_t first = entries.size();
     if (!delivered) relay_.add_to(entries);
     TRY(sys::poll(entries, std::nullopt));
-    if (entries[0].revents != 0) TRY(pass_on(signals_, child_));
+    if (entries[0].revents != 0) asked_ = TRY(pass_on(signals_, child_)) || asked_;
     if (!delivered) relay_.serve(entries, first);
     if (entries[2].revents != 0 && TRY(reader.read()) && reader.text().empty()) stages.started();
     std::optional<int> code;
@@ -197,6 +200,8 @@ Result<Ended> Foreground::run(const Stages& stages) {
   if (!reader.text().empty()) return ended_with(reader.text(), id_, label_);
   Ended ended{status.shell_code(), std::nullopt, std::nullopt};
   if (!delivered->ok()) ended.stream_error = std::move(*delivered).error();
+  if (ended.status != 0) ended.printed = relay_.printed();
+  ended.asked = asked_;
   return ended;
 }
 

@@ -27,6 +27,8 @@ struct Ended {
   int status = 0;                      ///< 126 or 127 with `command_error`
   std::optional<Error> command_error;  ///< the command, not Berth, is at fault
   std::optional<Error> stream_error;   ///< what cut short a stream that we copied
+  std::string printed = {};            ///< the last of it, as far as it came through us
+  bool asked = false;                  ///< somebody told us to end
 };
 
 /// What is done meanwhile; each is called at most once, from run().
@@ -74,6 +76,7 @@ class Foreground {
   sys::Fd caller_;  ///< berth-runtime's end of it is --caller-fd
   Relay relay_;
   sys::Process child_;
+  bool asked_ = false;
 };
 
 /// Where berth-runtime keeps the state of what runs: one entry per container, named by its id.

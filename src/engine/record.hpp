@@ -67,6 +67,7 @@ struct ExitRecord {
   bool restarting = false;  ///< the restart policy starts it again
   bool oom_killed = false;
   std::string error = {};  ///< why it could not be started
+  bool stopped = false;    ///< a person has ended it
 };
 template <class V>
 void fields(V& v, ExitRecord& r) {
@@ -75,6 +76,7 @@ void fields(V& v, ExitRecord& r) {
   v.optional("restarting", r.restarting);
   v.optional("oom_killed", r.oom_killed);
   v.optional("error", r.error);
+  v.optional("stopped", r.stopped);
 }
 
 /// Added by `berth rename`.

@@ -52,14 +52,16 @@ Result<sys::Fd> open_null() {
 /// True when somebody wants us to end.
 Result<bool> asked_to_end(const sys::Fd& signals) {
   while (auto received = TRY(sys::read_signal(signals))) {
-    for (int number : {SIGHUP, SIGINT, SIGQUIT, SIGTERM}) {
-      if (received->number == number) return true;
-    }
+    if (asks_for_end(received->number)) return true;
   }
   return false;
 }
 
 }  // namespace
+
+bool asks_for_end(int number) {
+  return number == SIGHUP || number == SIGINT || number == SIGQUIT || number == SIGTERM;
+}
 
 Result<sys::Fd> open_stream(int number) {
   sys::Fd stream(number);
@@ -95,6 +97,7 @@ void Copy::fill() {
   if (*count == 0) return end();
   begin_ = 0;
   end_ = *count;
+  if (last_) last_->add(std::string_view(buffer_).substr(0, end_));
 }
 
 void Copy::flush() {
@@ -132,6 +135,7 @@ Result<Relay> Relay::open(Input input, Guard guard) {
     relay.given_[at] = std::move(in ? pipe.read : pipe.write);
     relay.copies_[at] = in ? Copy(std::move(stream), std::move(ours), name_of(number))
                            : Copy(std::move(ours), std::move(stream), name_of(number));
+    if (!in) relay.copies_[at].keep_last();
     return {};
   };
   if (input == Input::none) relay.given_[STDIN_FILENO] = TRY(open_null());
@@ -173,6 +177,11 @@ void Relay::serve(const std::vector<pollfd>& entries, size_t first) {
   for (Copy& copy : copies_) {
     if (!copy.ended() && entries[at++].revents != 0) copy.step();
   }
+}
+
+std::string Relay::printed() const {
+  std::string all(copies_[STDOUT_FILENO].printed());
+  return all.append(copies_[STDERR_FILENO].printed());
 }
 
 Result<void> Relay::finish(const sys::Fd& signals) {

@@ -9,10 +9,14 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "complaint/complaint.hpp"
 #include "sys/fd.hpp"
 #include "sys/process.hpp"
 
 namespace berth::engine {
+
+/// Whether a signal that somebody sends to us means that the container is to end.
+bool asks_for_end(int number);
 
 /// Our own handle of a standard stream. A terminal or a pipe is opened anew where that is allowed:
 /// a write to one that takes no more must not keep us from passing signals on, and the caller's
@@ -33,6 +37,9 @@ class Copy {
   void step();
   /// Lets go of both descriptors.
   void end();
+  /// Keeps the last bytes that come by, for printed().
+  void keep_last() { last_.emplace(); }
+  std::string_view printed() const { return last_ ? last_->text() : std::string_view(); }
   /// Why it ended before its source did, unless the reader of the target just went away.
   const std::optional<Error>& error() const { return error_; }
 
@@ -48,6 +55,7 @@ class Copy {
   size_t begin_ = 0;  ///< buffer_[begin_, end_) was read and is still to be written
   size_t end_ = 0;
   std::optional<Error> error_;
+  std::optional<complaint::Tail> last_;
 };
 
 enum class Input { none, given };
@@ -77,6 +85,8 @@ class Relay {
   /// end. Nothing more is read from our standard input.
   /// Errors: io (poll), and the first one that cut a stream short.
   Result<void> finish(const sys::Fd& signals);
+  /// The last of what the container has printed, as far as it came through us.
+  std::string printed() const;
 
  private:
   static constexpr size_t kStreams = 3;

@@ -12,6 +12,7 @@
 #include "engine/health.hpp"
 #include "engine/launch.hpp"
 #include "engine/new_container.hpp"
+#include "engine/reason.hpp"
 #include "engine/settle.hpp"
 #include "engine/start.hpp"
 #include "engine/store.hpp"
@@ -75,7 +76,11 @@ Result<RunOutcome> run_in_front(const Context& context, const RunRequest& reques
     if (!cleaned.ok()) context.log.warn(to_line(cleaned.error()) + ", ignoring");
     stages.exited(ended.status);
   }
-  return outcome_of(id, std::move(ended));
+  auto reason =
+      ended.command_error ? std::nullopt : reason_of({ended.status, ended.asked}, ended.printed);
+  RunOutcome outcome = outcome_of(id, std::move(ended));
+  outcome.reason = std::move(reason);
+  return outcome;
 }
 
 Result<RunOutcome> run_watched(const Context& context, const RunRequest& request,
@@ -125,10 +130,11 @@ Result<RunOutcome> run(const Context& context, const RunRequest& request, const 
   sys::set_umask(022);
   image::Store store = TRY(open_store(context));
   image::Image image = TRY(find_or_pull_image(context, store, request, call, progress));
-  if (is_of_this_call(request, call, image)) {
-    return run_in_front(context, request, store, image, cid_file);
-  }
-  return run_watched(context, request, call, store, image, cid_file);
+  bool in_front = is_of_this_call(request, call, image);
+  RunOutcome outcome = TRY(in_front ? run_in_front(context, request, store, image, cid_file)
+                                    : run_watched(context, request, call, store, image, cid_file));
+  if (outcome.command_error) outcome.reason = reason_of_command(*outcome.command_error, image);
+  return outcome;
 }
 
 Result<plan::Plan> plan_run(const Context& context, const RunRequest& asked, const RunCall& call,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "complaint/complaint.hpp"
 #include "engine/context.hpp"
 #include "engine/request.hpp"
 #include "engine/transfer.hpp"
@@ -24,6 +25,8 @@ struct RunOutcome {
   std::optional<Error> stream_error;
   /// The detach keys were typed: the container goes on, and `status` is 0.
   bool detached = false;
+  /// Why it has failed, where that is known.
+  std::optional<complaint::Found> reason = {};
 };
 
 /// Pulls the image if it has to, makes the container and starts it. In the foreground it returns

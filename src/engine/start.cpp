@@ -15,6 +15,7 @@
 #include "engine/events.hpp"
 #include "engine/health.hpp"
 #include "engine/new_container.hpp"
+#include "engine/reason.hpp"
 #include "engine/rootfs.hpp"
 #include "engine/settle.hpp"
 #include "engine/store.hpp"
@@ -74,6 +75,11 @@ Result<RunOutcome> stay_to_the_end(const Context& context, const std::string& id
                                            " lost its owner: its exit status is not known");
   }
   outcome.status = *attached.status;
+  outcome.reason = reason_of({outcome.status, attached.asked}, attached.printed);
+  if (!outcome.reason || !awaited.ok()) return outcome;
+  auto files = awaited->look();
+  bool stopped = files.ok() && files->exit && (files->exit->stopped || files->exit->oom_killed);
+  if (stopped) outcome.reason.reset();
   return outcome;
 }
 

@@ -397,8 +397,11 @@ bool Monitor::finish() {
   const bool oom_killed = take_oom();
   bool again = is_wanted_again(exit_code_);
   // Before it is reaped: berth-holder would tell the next monitor how it ended.
-  ignore(append_exit(options_.files,
-                     {exit_code_, again ? Restarting::yes : Restarting::no, oom_killed}));
+  ignore(append_exit(options_.files, {exit_code_,
+                                      again ? Restarting::yes : Restarting::no,
+                                      oom_killed,
+                                      {},
+                                      is_stopped() == Stopped::yes}));
   if (oom_killed) tell("oom");
   if (exit_code_) tell("die", {{"exitCode", std::to_string(*exit_code_)}});
   if (!exit_code_) tell("die");

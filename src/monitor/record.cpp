@@ -49,6 +49,7 @@ Result<void> append_exit(const std::string& files, const Exit& exit) {
   if (exit.restarting == Restarting::yes) members.emplace_back("restarting", json::Value(true));
   if (exit.oom_killed) members.emplace_back("oom_killed", json::Value(true));
   if (!exit.error.empty()) members.emplace_back("error", json::Value(exit.error));
+  if (exit.stopped) members.emplace_back("stopped", json::Value(true));
   return append(files, std::move(members));
 }
 

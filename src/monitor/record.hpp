@@ -26,6 +26,7 @@ struct Exit {
   Restarting restarting = Restarting::no;
   bool oom_killed = false;
   std::string error = {};  ///< why it could not be started again
+  bool stopped = false;    ///< a person has ended it
 };
 /// Errors: io.
 Result<void> append_exit(const std::string& files, const Exit& exit);

@@ -25,6 +25,7 @@ Result<int> run(Session& session, const Options& o, std::vector<std::string> arg
       TRY(engine::attach_container(session.context, arguments[0], request));
   if (outcome.stream_error) session.report.error(*outcome.stream_error);
   tell_detached(session, outcome);
+  tell_reason(session, outcome);
   return outcome.status;
 }
 

@@ -86,6 +86,11 @@ void tell_detached(Session& session, const engine::RunOutcome& outcome) {
   if (outcome.detached) session.terminal.write(Stream::err, "read escape sequence\n");
 }
 
+void tell_reason(Session& session, const engine::RunOutcome& outcome) {
+  if (!outcome.reason) return;
+  session.report.reason(outcome.reason->why, outcome.reason->remedy);
+}
+
 void add_registry_flags(FlagTable& flags, image::RegistryAccess& access) {
   flags.push_back({"tls-ca",
                    0,

@@ -43,6 +43,9 @@ ReadValue read_moment(std::optional<int64_t>& target);
 /// Says so when the keys were typed that leave a container.
 void tell_detached(Session& session, const engine::RunOutcome& outcome);
 
+/// Says why the container has failed, where that is known: "berth: why: …; try: …".
+void tell_reason(Session& session, const engine::RunOutcome& outcome);
+
 /// --tls-ca and --insecure-registry.
 void add_registry_flags(FlagTable& flags, image::RegistryAccess& access);
 

@@ -44,7 +44,8 @@ extern const Verb explain_verb;
 const Verb explain_verb{
     .text = {.name = "explain",
              .arguments = "CONTAINER",
-             .summary = "Show why a container has the GPUs that it has, or has none",
+             .summary =
+                 "Show why a container has the GPUs that it has, or has none, or why it failed",
              .example = "berth explain trainer",
              .complete = Complete::container},
     .arity = {1, 1},

@@ -93,6 +93,18 @@ std::string heading(const Explained& explained) {
 
 }  // namespace
 
+namespace {
+
+std::string end_text(const Explained& explained, size_t columns) {
+  if (!explained.reason) return {};
+  std::vector<Row> rows = {{"why", "", escape_controls(explained.reason->why)},
+                           {"try", "", escape_controls(explained.reason->remedy)}};
+  return Section(std::move(rows), columns)
+      .text("ended with status " + std::to_string(explained.status.value_or(0)));
+}
+
+}  // namespace
+
 std::string explain_text(const Explained& explained, size_t columns) {
   const engine::Explanation& explanation = explained.explanation;
   std::string text = heading(explained);
@@ -103,11 +115,12 @@ std::string explain_text(const Explained& explained, size_t columns) {
               columns)) {
       text += line + "\n";
     }
-    return text;
+    return text + end_text(explained, columns);
   }
   text += Section(source_rows(explanation), columns).text("asked by");
   text += Section(item_rows(explanation, true), columns).text("given");
-  return text + Section(item_rows(explanation, false), columns).text("not given");
+  text += Section(item_rows(explanation, false), columns).text("not given");
+  return text + end_text(explained, columns);
 }
 
 json::Value explain_json(const Explained& explained) {
@@ -130,9 +143,19 @@ json::Value explain_json(const Explained& explained) {
   auto or_null = [](const std::string& value) {
     return value.empty() ? json::Value() : json::Value(value);
   };
+  json::Value ended;
+  if (explained.reason) {
+    ended =
+        json::Object{{"status", explained.status ? json::Value(*explained.status) : json::Value()},
+                     {"id", explained.reason->id},
+                     {"why", explained.reason->why},
+                     {"try", explained.reason->remedy},
+                     {"text", or_null(explained.reason->text)}};
+  }
   return json::Object{{"id", or_null(explained.id)},   {"name", or_null(explained.name)},
                       {"image", explained.image},      {"granted", explained.explanation.granted()},
-                      {"sources", std::move(sources)}, {"items", std::move(items)}};
+                      {"sources", std::move(sources)}, {"items", std::move(items)},
+                      {"ended", std::move(ended)}};
 }
 
 }  // namespace berth::cli

@@ -54,6 +54,7 @@ Result<int> run(Session& session, const Options& given, std::vector<std::string>
     if (outcome.status == 0) return 1;  // docker's
   }
   tell_detached(session, outcome);
+  tell_reason(session, outcome);
   if (o.call.detach && !outcome.command_error) print(session, outcome.id + "\n");
   return outcome.status;
 }

@@ -28,6 +28,7 @@ Result<int> run(Session& session, const engine::StartOptions& o,
     if (outcome.stream_error) session.report.error(*outcome.stream_error);
     attached_status = outcome.status;
     tell_detached(session, outcome);
+    tell_reason(session, outcome);
     if (!attach) print(session, name + "\n");
     return {};
   });

@@ -48,6 +48,14 @@ void Report::error(const Error& error) {
   }
 }
 
+void Report::reason(const std::string& why, const std::string& remedy) {
+  std::string line = program_ + ": why: " + why + "; try: " + remedy;
+  if (format_ == LogFormat::json) {
+    line = json::dump(json::Object{{"level", "info"}, {"why", why}, {"try", remedy}});
+  }
+  terminal_.write(Stream::err, escape_controls(line) + "\n");
+}
+
 std::string place_text(const SourceLocation& where) {
   std::string_view file = where.file;
   if (size_t src = file.rfind("/src/"); src != std::string_view::npos) file.remove_prefix(src + 1);

@@ -32,6 +32,9 @@ class Report final : public Log {
   /// For main alone. Verbosity::debug adds where the error arose.
   void error(const Error& error);
 
+  /// Why a program has failed that was run for somebody, and what to try: one line.
+  void reason(const std::string& why, const std::string& remedy);
+
   /// While bars are drawn, warnings are put above them; null: no longer.
   void above(ProgressPrinter* bars) { bars_ = bars; }
 

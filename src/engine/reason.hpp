@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Why a container has ended as it did.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "complaint/end.hpp"
+#include "engine/context.hpp"
+#include "engine/launch.hpp"
+#include "image/store.hpp"
+
+namespace berth::engine {
+
+/// The reason for an end of which `printed` is known, the last that the container has written;
+/// nothing where nothing is sure. Reads what this machine is only where something is to be said.
+std::optional<complaint::Found> reason_of(const complaint::End& end, std::string_view printed);
+
+/// The reason for a command that could not be started, where the image and the machine are it.
+std::optional<complaint::Found> reason_of_command(const Error& error, const image::Image& image);
+
+/// The reason for the end of a container that stays, by its log.
+std::optional<complaint::Found> reason_of_container(const Context& context, const std::string& id,
+                                                    const ExitRecord& exit);
+
+}  // namespace berth::engine
