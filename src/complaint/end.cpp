@@ -23,6 +23,13 @@ std::string processor_of(const Circumstances& known) {
   return out;
 }
 
+/// Complaints that tell more of a SIGILL than the signal does.
+bool is_of_processor(const Found& found) {
+  return found.id == "cpu.level" || found.id == "cpu.features" || found.id == "cpu.emulated";
+}
+
+}  // namespace
+
 Found illegal_instruction(const Circumstances& known) {
   std::string processor = processor_of(known);
   std::string that = processor.empty() ? "this processor" : "this processor (" + processor + ")";
@@ -38,13 +45,6 @@ Found illegal_instruction(const Circumstances& known) {
                                      : "a build for this processor, or another machine";
   return found;
 }
-
-/// Complaints that tell more of a SIGILL than the signal does.
-bool is_of_processor(const Found& found) {
-  return found.id == "cpu.level" || found.id == "cpu.features" || found.id == "cpu.emulated";
-}
-
-}  // namespace
 
 bool is_own_failure(const End& end) {
   if (end.status == 0 || end.stopped || end.oom_killed) return false;

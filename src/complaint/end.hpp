@@ -36,6 +36,9 @@ bool is_own_failure(const End& end);
 std::optional<Found> reason_of(const End& end, std::string_view log,
                                const Circumstances& circumstances);
 
+/// A SIGILL, with what is known of program and processor.
+Found illegal_instruction(const Circumstances& circumstances);
+
 /// Why the kernel took the command for no program (ENOEXEC).
 Found no_program(const Circumstances& circumstances);
 

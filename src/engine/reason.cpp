@@ -7,6 +7,7 @@
 
 #include "base/text.hpp"
 #include "engine/containers.hpp"
+#include "engine/image_facts.hpp"
 #include "node/cpuinfo.hpp"
 #include "oci/image_spec.hpp"
 #include "sys/file.hpp"
@@ -46,6 +47,22 @@ std::optional<complaint::Found> reason_of_command(const Error& error, const imag
   known.machine = oci::host_platform().architecture;
   known.image = image.config.architecture;
   return complaint::no_program(known);
+}
+
+complaint::Found with_needs(const Context& context, const image::Image& image,
+                            complaint::Found reason) {
+  if (reason.id != "cpu.illegal-instruction") return reason;
+  auto facts = facts_of_image(context, image);
+  if (!facts.ok()) return reason;
+  complaint::Circumstances known = this_machine();
+  for (const facts::CpuNeed& need : facts->cpu) {  // highest first
+    if (!need.main || need.isa.level <= known.cpu_level || known.cpu_level == 0) continue;
+    known.needs = "x86-64-v" + std::to_string(need.isa.level) + " (" + need.example + ")";
+    complaint::Found told = complaint::illegal_instruction(known);
+    told.text = std::move(reason.text);
+    return told;
+  }
+  return reason;
 }
 
 std::optional<complaint::Found> reason_of_container(const Context& context, const std::string& id,

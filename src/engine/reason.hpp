@@ -20,6 +20,11 @@ std::optional<complaint::Found> reason_of(const complaint::End& end, std::string
 /// The reason for a command that could not be started, where the image and the machine are it.
 std::optional<complaint::Found> reason_of_command(const Error& error, const image::Image& image);
 
+/// A SIGILL of an image's own command, told with what its files are known to need of a processor;
+/// any other reason as it is.
+complaint::Found with_needs(const Context& context, const image::Image& image,
+                            complaint::Found reason);
+
 /// The reason for the end of a container that stays, by its log.
 std::optional<complaint::Found> reason_of_container(const Context& context, const std::string& id,
                                                     const ExitRecord& exit);

@@ -61,6 +61,33 @@ def test_an_instruction_that_the_processor_lacks(berth, image):
     assert SIGILL.fullmatch(done.stderr.rstrip("\n")), done.stderr
 
 
+# What the machine has is read in /proc/cpuinfo: here it says less than it has.
+OLD_PROCESSOR = """processor\t: 0
+vendor_id\t: GenuineIntel
+cpu family\t: 6
+model name\t: An Old Processor
+flags\t\t: fpu mmx fxsr sse sse2 syscall nx lm pni ssse3 cx16 sse4_1 sse4_2 popcnt lahf_lm
+"""
+
+
+@pytest.mark.profiles("root")
+def test_a_sigill_of_a_program_that_says_what_it_needs(berth, push, work):
+    cpuinfo = work / "cpuinfo"
+    cpuinfo.write_text(OLD_PROCESSOR)
+    app = images.file("app", failing_programs.marked(3), mode=0o755)
+    image = push(images.build([images.layer([app])], {"Cmd": ["/app"]}))
+    berth.ok("pull", "--quiet", image)
+    done = subprocess.run(
+        ["unshare", "-m", "sh", "-c", f'mount --bind {cpuinfo} /proc/cpuinfo && exec "$@"', "sh",
+         *map(str, berth.argv("run", "--rm", image))],
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
+        env=berth.account.environment(), cwd=berth.directory)
+    assert done.returncode == 132
+    assert done.stderr == (
+        "berth: why: the program needs x86-64-v3 (/app), which this processor (An Old Processor, "
+        "x86-64-v2) does not have (SIGILL); try: a build for x86-64-v2 or lower, or another machine\n")
+
+
 def test_a_loader_that_misses_a_version(on_terminal, image):
     status, lines, _ = on_terminal("run", "--rm", image, "/opt/newer-glibc")
     assert (status, lines) == (1, [GLIBC])

@@ -60,6 +60,11 @@ def missing_library():
         return program.read_bytes()
 
 
+def marked(level):
+    """A static program that says that it needs a level of x86-64, and dies of ud2."""
+    return compiled(START % "ud2", "-nostdlib", "-static", "-ffreestanding", f"-Wl,-z,x86-64-v{level}")
+
+
 def image():
     """busybox, glibc's loader and libraries, and the programs above in /opt."""
     entries = [images.directory("opt"), images.directory("lib64"), images.directory("lib"),
