@@ -2,6 +2,8 @@
 #include "cli/berth/scan_text.hpp"
 
 #include <algorithm>
+#include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "base/text.hpp"
@@ -28,11 +30,23 @@ std::string files_of(const std::string& example, uint64_t count, bool main) {
   return text;
 }
 
+/// "80" before "100", "90" before "90a".
+bool comes_before(const GpuCode& left, const GpuCode& right) {
+  auto key = [](const GpuCode& code) {
+    size_t digits = std::min(code.arch.find_first_not_of("0123456789"), code.arch.size());
+    return std::make_tuple(code.kind, digits, std::string_view(code.arch),
+                           std::string_view(code.isa));
+  };
+  return key(left) < key(right);
+}
+
 /// "sass 80 90a, ptx 90 (8.7)".
 std::string code_text(const facts::GpuCodeSet& set) {
   std::string text;
   const GpuCode* before = nullptr;
-  for (const GpuCode& code : set.code) {
+  std::vector<GpuCode> sorted = set.code;
+  std::sort(sorted.begin(), sorted.end(), comes_before);
+  for (const GpuCode& code : sorted) {
     bool same = before != nullptr && before->kind == code.kind;
     if (!same) text += (text.empty() ? "" : ", ") + to_json_text(code.kind);
     text += " " + code.arch;

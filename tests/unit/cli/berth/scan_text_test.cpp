@@ -12,6 +12,21 @@ TEST(ScanText, an_image_of_which_nothing_is_known) {
   EXPECT_EQ(scan_text({}), "program  unknown\n");
 }
 
+TEST(ScanText, targets_come_in_the_order_of_their_numbers) {
+  facts::ImageFacts f;
+  f.gpu_code = {{{{GpuCode::Kind::sass, "100f", ""},
+                  {GpuCode::Kind::sass, "100", ""},
+                  {GpuCode::Kind::sass, "90a", ""},
+                  {GpuCode::Kind::sass, "90", ""},
+                  {GpuCode::Kind::gfx, "gfx942", ""},
+                  {GpuCode::Kind::gfx, "gfx1100", ""}},
+                 false,
+                 1,
+                 "/k",
+                 false}};
+  EXPECT_NE(scan_text(f).find("sass 90 90a 100 100f, gfx gfx1100 gfx942"), std::string::npos);
+}
+
 TEST(ScanText, has_a_fact_a_line_with_its_file) {
   facts::ImageFacts f;
   f.architecture = "amd64";
