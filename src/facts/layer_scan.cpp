@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "facts/layer_scan.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "json/fields.hpp"
@@ -42,10 +43,11 @@ void erase_below(Paths& paths, const std::string& path) {
 
 void LayerScan::put(std::string path, const FileFacts& facts) {
   size_t size = text_size(facts);
-  if (files_.size() >= kMaxFiles || bytes_ + size > kMaxText) {
+  if (left_.files == 0 || bytes_ + size > kMaxText) {
     ++left_out_;
     return;
   }
+  --left_.files;
   bytes_ += size;
   FileFacts& kept = files_[path];
   kept = facts;
@@ -53,7 +55,18 @@ void LayerScan::put(std::string path, const FileFacts& facts) {
 }
 
 void LayerScan::add(const std::string& path, const scan::ReadAt& read_at) {
-  auto facts = read_file_facts(read_at, path, look_);
+  if (left_.files == 0 || left_.reads == 0 || left_.bytes == 0) {
+    ++left_out_;
+    return;
+  }
+  auto counted = [&](uint64_t offset, size_t length) -> Result<std::string> {
+    if (left_.reads == 0 || left_.bytes == 0) return make_error(Kind::corrupt, "too much to read");
+    auto bytes = read_at(offset, length);
+    --left_.reads;
+    if (bytes.ok()) left_.bytes -= std::min<uint64_t>(left_.bytes, bytes->size());
+    return bytes;
+  };
+  auto facts = read_file_facts(counted, path, look_);
   if (!facts.ok()) {
     if (unread_.size() < kMaxUnread) unread_.insert(path);
   } else if (*facts) {

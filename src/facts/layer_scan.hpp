@@ -19,11 +19,20 @@ inline constexpr const char* kLayerFactsFile = "facts.json";
 /// What a file of them may be long at most; a LayerScan never writes more.
 inline constexpr size_t kMaxLayerFacts = size_t{64} << 20;
 
+/// What looking through one layer may cost, whoever made it: some seconds. Honest layers take 25
+/// reads and 100 kB for a file.
+struct ScanLimits {
+  size_t files = kMaxFiles;
+  uint64_t reads = 8'000'000;
+  uint64_t bytes = uint64_t{8} << 30;
+};
+
 /// Collects the facts of a layer while its files are made. Nothing here fails: what does not read
 /// is listed as unread, what is too much is counted. Paths are as in FileFacts.
 class LayerScan {
  public:
-  explicit LayerScan(CodeLook look = {}) : look_(std::move(look)) {}
+  explicit LayerScan(CodeLook look = {}, const ScanLimits& limits = {})
+      : look_(std::move(look)), left_(limits) {}
 
   /// A file that begins like ELF is at `path` now.
   void add(const std::string& path, const scan::ReadAt& read_at);
@@ -38,6 +47,7 @@ class LayerScan {
   void put(std::string path, const FileFacts& facts);
 
   CodeLook look_;
+  ScanLimits left_;
   std::map<std::string, FileFacts> files_;
   std::set<std::string> unread_;
   uint64_t left_out_ = 0;

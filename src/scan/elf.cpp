@@ -217,14 +217,17 @@ Result<void> File::parse_notes(std::string_view section, std::string_view table,
 
 // By sections where the file has them, for they have names; stripped files keep their segments.
 Result<void> File::read_notes() {
+  uint64_t total = 0;
   for (const ElfSection& section : elf_.sections) {
-    if (section.type != kSectionNote || section.size > kMaxNoteBytes) continue;
+    if (section.type != kSectionNote || section.size > kMaxNoteBytes - total) continue;
+    total += section.size;
     std::string table = TRY(bytes(section.offset, section.size, "notes"));
     TRY(parse_notes(section.name, table, section.alignment));
   }
   if (section_count_ != 0) return {};
   for (const ElfSegment& segment : elf_.segments) {
-    if (segment.type != kSegmentNote || segment.size > kMaxNoteBytes) continue;
+    if (segment.type != kSegmentNote || segment.size > kMaxNoteBytes - total) continue;
+    total += segment.size;
     std::string table = TRY(bytes(segment.offset, segment.size, "notes"));
     TRY(parse_notes("", table, segment.alignment));
   }

@@ -15,6 +15,7 @@ namespace {
 constexpr uint64_t kInit = 12, kInitArray = 25, kInitArraySize = 27;  // DT_INIT…
 constexpr uint64_t kMaxConstructors = 64;
 constexpr int kMaxInstructions = 400;   // of one beginning
+constexpr int kMaxDecoded = 4000;       // of a file
 constexpr int kStartInstructions = 24;  // crt1's _start has a dozen
 constexpr size_t kLongest = 15;
 
@@ -68,11 +69,12 @@ class Code {
   const scan::ElfFile& elf_;
   Window file_;
   ZydisDecoder decoder_;
+  int decoded_ = 0;
 };
 
 std::optional<Code::Step> Code::decode(uint64_t address) {
   auto offset = elf_.file_offset(address);
-  if (!offset) return std::nullopt;
+  if (!offset || ++decoded_ > kMaxDecoded) return std::nullopt;
   auto bytes = file_.read(*offset, kLongest);
   Step step;
   bool whole =

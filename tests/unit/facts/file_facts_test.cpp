@@ -177,6 +177,27 @@ TEST(LayerScan, lists_what_does_not_read) {
   EXPECT_THAT(facts.unread, ElementsAre("lib/damaged.so"));
 }
 
+TEST(LayerScan, a_layer_that_costs_too_much_is_left) {
+  std::string bytes = elf_with({{".data", "x"}});
+  LayerScan few({}, {.files = 2});
+  LayerScan short_of_reads({}, {.reads = 10});
+  LayerScan short_of_bytes({}, {.bytes = 300});
+  for (int i = 0; i < 5; ++i) {
+    for (LayerScan* scan : {&few, &short_of_reads, &short_of_bytes}) {
+      scan->add("lib/" + std::to_string(i), reader(bytes));
+    }
+  }
+  LayerFacts facts = few.take();
+  EXPECT_EQ(facts.files.size(), 2U);
+  EXPECT_EQ(facts.files_left_out, 3U);
+  for (LayerScan* scan : {&short_of_reads, &short_of_bytes}) {
+    facts = scan->take();
+    EXPECT_LT(facts.files.size(), 5U);
+    EXPECT_LE(facts.unread.size(), 1U);  // in which it ended
+    EXPECT_EQ(facts.files.size() + facts.unread.size() + facts.files_left_out, 5U);
+  }
+}
+
 TEST(LayerScan, written_facts_read_back) {
   LayerScan scan;
   std::string bytes = elf_with({{".nv_fatbin", container(member({.arch = 80}))}});
