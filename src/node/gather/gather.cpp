@@ -74,12 +74,14 @@ Profile gather(const gpu::DriverRoot& root, const gpu::Inventory& inventory) {
   profile.cpu = read_cpuinfo(cpuinfo, family_of_architecture(kArchitecture));
   const gpu::DriverRoot& kernel = root_with("/proc/sys/kernel/osrelease");
   profile.kernel = gather_kernel(kernel, !kernel.synthetic());
-  profile.libc = gather_libc(root_with("/etc/os-release"));
   profile.driver = driver_of(inventory.driver);
   profile.gpus = gpus_of(inventory);
   profile.rocm = gather_rocm(root);
   profile.fabric = gather_fabric(root);
-  profile.mpi = gather_mpi(root_with("/etc/os-release"));
+  const gpu::DriverRoot& host = root_with("/etc/os-release");
+  std::vector<scan::LoaderEntry> libraries = loader_entries(host);
+  profile.libc = gather_libc(host, libraries);
+  profile.mpi = mpi_of(libraries);
   return profile;
 }
 

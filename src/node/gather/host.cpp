@@ -26,16 +26,6 @@ constexpr uint16_t kMachine = 0;  // whose libraries all caches call alike
 constexpr std::array<const char*, 3> kLibc = {"/lib64/libc.so.6", "/usr/lib64/libc.so.6",
                                               "/usr/lib/libc.so.6"};
 
-/// What the host's loader finds for programs of this machine.
-std::vector<scan::LoaderEntry> loader_entries(const gpu::DriverRoot& root) {
-  auto cache = scan::read_loader_cache(start_of(root, "/etc/ld.so.cache", kMaxCache));
-  if (!cache.ok()) return {};
-  auto flags = scan::loader_flags(scan::ElfClass::elf64, kMachine);
-  std::erase_if(cache->entries,
-                [&](const scan::LoaderEntry& entry) { return flags && entry.flags != *flags; });
-  return std::move(cache->entries);
-}
-
 bool has_musl(const gpu::DriverRoot& root) {
   auto names = root.list_machine("/lib");
   return names.ok() && std::any_of(names->begin(), names->end(), [](const std::string& name) {
@@ -44,6 +34,15 @@ bool has_musl(const gpu::DriverRoot& root) {
 }
 
 }  // namespace
+
+std::vector<scan::LoaderEntry> loader_entries(const gpu::DriverRoot& root) {
+  auto cache = scan::read_loader_cache(start_of(root, "/etc/ld.so.cache", kMaxCache));
+  if (!cache.ok()) return {};
+  auto flags = scan::loader_flags(scan::ElfClass::elf64, kMachine);
+  std::erase_if(cache->entries,
+                [&](const scan::LoaderEntry& entry) { return flags && entry.flags != *flags; });
+  return std::move(cache->entries);
+}
 
 std::string glibc_version(std::string_view bytes) {
   // "GNU C Library (Debian GLIBC 2.36-9) stable release version 2.36."
@@ -62,9 +61,10 @@ std::string glibc_version(std::string_view bytes) {
   return {};
 }
 
-std::string gather_libc(const gpu::DriverRoot& root) {
+std::string gather_libc(const gpu::DriverRoot& root,
+                        const std::vector<scan::LoaderEntry>& entries) {
   std::vector<std::string> paths;
-  for (const scan::LoaderEntry& entry : loader_entries(root)) {
+  for (const scan::LoaderEntry& entry : entries) {
     if (entry.soname == "libc.so.6") paths.push_back(entry.path);
   }
   paths.insert(paths.end(), kLibc.begin(), kLibc.end());
@@ -75,9 +75,9 @@ std::string gather_libc(const gpu::DriverRoot& root) {
   return has_musl(root) ? "musl" : "";
 }
 
-std::vector<Mpi> gather_mpi(const gpu::DriverRoot& root) {
+std::vector<Mpi> mpi_of(const std::vector<scan::LoaderEntry>& entries) {
   std::vector<Mpi> out;
-  for (const scan::LoaderEntry& entry : loader_entries(root)) {
+  for (const scan::LoaderEntry& entry : entries) {
     std::string_view family = scan::mpi_family(entry.soname);
     bool known = std::any_of(out.begin(), out.end(),
                              [&](const Mpi& mpi) { return mpi.soname == entry.soname; });

@@ -9,6 +9,7 @@
 #include "gpu/inventory/driver_root.hpp"
 #include "gpu/inventory/inventory.hpp"
 #include "node/profile.hpp"
+#include "scan/loader_cache.hpp"
 
 namespace berth::node {
 
@@ -34,11 +35,14 @@ Kernel gather_kernel(const gpu::DriverRoot& root, bool running);
 /// "slingshot" of /sys/class/cxi; sorted.
 std::vector<std::string> gather_fabric(const gpu::DriverRoot& root);
 
-/// The MPI libraries that the host's loader knows, by SONAME.
-std::vector<Mpi> gather_mpi(const gpu::DriverRoot& root);
+/// What the host's loader finds for programs of this machine; nothing where it has no cache.
+std::vector<scan::LoaderEntry> loader_entries(const gpu::DriverRoot& root);
+
+/// Those that are MPI libraries, by SONAME.
+std::vector<Mpi> mpi_of(const std::vector<scan::LoaderEntry>& entries);
 
 /// "glibc 2.36" or "musl".
-std::string gather_libc(const gpu::DriverRoot& root);
+std::string gather_libc(const gpu::DriverRoot& root, const std::vector<scan::LoaderEntry>& entries);
 /// Of the bytes of glibc's libc.so.6, which says its version: "2.36".
 std::string glibc_version(std::string_view bytes);
 

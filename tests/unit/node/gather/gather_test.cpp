@@ -127,7 +127,7 @@ TEST_F(Gather, mpi_is_what_the_loader_knows_of_this_machine) {
     cache.entries.push_back({soname, path, flags, 0, 0});
   }
   put("etc/ld.so.cache", scan::write_loader_cache(cache));
-  std::vector<Mpi> found = gather_mpi(root());
+  std::vector<Mpi> found = mpi_of(loader_entries(root()));
   ASSERT_EQ(found.size(), 2u);
   EXPECT_EQ(found[0].soname, "libmpi.so.12");
   EXPECT_EQ(found[0].family, "mpich");
@@ -135,14 +135,14 @@ TEST_F(Gather, mpi_is_what_the_loader_knows_of_this_machine) {
 }
 
 TEST_F(Gather, libc_says_its_version) {
-  EXPECT_EQ(gather_libc(root()), "");
+  EXPECT_EQ(gather_libc(root(), loader_entries(root())), "");
   put("lib/ld-musl-x86_64.so.1", "");
-  EXPECT_EQ(gather_libc(root()), "musl");
+  EXPECT_EQ(gather_libc(root(), loader_entries(root())), "musl");
   put("usr/lib64/libc-real.so", std::string("\0GNU C Library (GNU libc) stable release version "
                                             "2.34.\nCopyright",
                                             65));
   link("lib64/libc.so.6", "/usr/lib64/libc-real.so");  // of the tree, not of this machine
-  EXPECT_EQ(gather_libc(root()), "glibc 2.34");
+  EXPECT_EQ(gather_libc(root(), loader_entries(root())), "glibc 2.34");
 }
 
 TEST(GlibcVersion, is_in_its_banner) {
