@@ -37,7 +37,7 @@ LAYERS = {
     "policy/site": "base json policy",
     # What a machine has, as plain structs, and whether what was found is still true.
     "gpu/inventory": "base json sys",
-    "gpu/probe": "base json sys scan gpu/inventory",
+    "gpu/probe": "base json sys scan facts gpu/inventory",
     # Pure: of the inventory it may see the structs alone.
     "gpu/grant": "base json oci scan policy gpu/inventory/inventory.hpp",
     # What was granted, laid out on this machine: placeholders, links, the loader's cache.
@@ -101,7 +101,7 @@ PROGRAMS = {
     "berth-init": "holder",
     "berth-cdi-hook": "base json sys oci scan gpu/cdi_hook",
     "nvidia-container-runtime-hook": "",
-    "berth-gpu-probe": "base json sys scan gpu/inventory gpu/probe",
+    "berth-gpu-probe": "base json sys scan facts gpu/inventory gpu/probe",
 }
 
 # Looked for as '::name(', which is how all of src/ calls the system, and as 'syscall('.

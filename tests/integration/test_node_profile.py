@@ -144,6 +144,12 @@ def test_it_tells_slices(berth, tree):
     assert "MIG: 7 × 1g.10gb" in berth.ok("--driver-root", root, "node", "show")
 
 
+def test_it_tells_the_glibc_that_the_driver_asks_for(berth, driver_tree):
+    root = driver_tree("one", "--glibc", "2.27")
+    assert shown(berth, "--driver-root", root)["driver"]["glibc_needed"] == "2.27"
+    assert ", needs glibc 2.27\n" in berth.ok("--driver-root", root, "node", "show")
+
+
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the CPU of the tree is of x86-64")
 def test_a_tree_stands_for_another_machine(berth, tree):
     root = tree("one")

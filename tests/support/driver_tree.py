@@ -196,10 +196,12 @@ class Tree:
             if base.startswith("libnvidia-tls"):
                 # The note by which the old loader told the two TLS models apart: Linux 2.3.99.
                 section, content = ".note.ABI-tag", note("GNU", 1, struct.pack("<IIII", 0, 2, 3, 99))
-            needed = ["libc.so.6"] if self.options.needed else []
+            # The newest glibc is asked for by one library of many, as it is by real drivers.
+            glibc = self.options.glibc if base.startswith("libnvidia-ptxjitcompiler") else None
+            needed = ["libc.so.6"] if self.options.needed or glibc else []
             if base.startswith(("libGL.so", "libEGL.so", "libGLES")) and "_nvidia" not in base:
                 needed.append(f"libnvidia-glcore.so.{self.library_version}")
-            self.write(f"{libdir}/{name}", elf(machine, bits, soname, needed, section, content))
+            self.write(f"{libdir}/{name}", elf(machine, bits, soname, needed, section, content, glibc))
             if soname != base:
                 self.link(f"{libdir}/{os.path.dirname(name)}/{soname}".replace("//", "/"), base)
             if "/" not in name:
@@ -501,6 +503,7 @@ def arguments():
     parser.add_argument("--cache", choices=["new", "both", "none"], default="new",
                         help="form of etc/ld.so.cache; 'both' has the older header in front")
     parser.add_argument("--needed", action="store_true", help="libraries name libc.so.6 as needed")
+    parser.add_argument("--glibc", metavar="VERSION", help="that the libraries ask for")
     parser.add_argument("--no-uuid", action="store_true", help="procfs does not tell the UUIDs")
     parser.add_argument("--no-uvm", action="store_true", help="nvidia-uvm is not loaded")
     parser.add_argument("--no-module", action="store_true", help="no kernel module is loaded")

@@ -14,9 +14,19 @@ def note(owner, kind, content):
     return struct.pack("<III", len(owner), len(content), kind) + pad(owner) + pad(content)
 
 
-def elf(machine, bits, soname, needed=(), note_section=None, note_bytes=b""):
+def elf_hash(name):
+    """The System V hash of a name, which tables of versions have beside it."""
+    value = 0
+    for byte in name.encode():
+        value = (value << 4) + byte
+        value = (value ^ (value & 0xF0000000) >> 24) & 0x0FFFFFFF
+    return value
+
+
+def elf(machine, bits, soname, needed=(), note_section=None, note_bytes=b"", glibc=None):
     """A shared object that ld.so and musl's loader accept: one segment, a dynamic section, a hash
-    table with the null symbol only; and section headers for readers that want those."""
+    table with the null symbol only; and section headers for readers that want those. `glibc` is the
+    version that it asks libc.so.6 for, which is then among `needed`."""
     wide = bits == 64
     header_size, phdr_size, shdr_size = (64, 56, 64) if wide else (52, 32, 40)
     word = "Q" if wide else "I"
@@ -24,6 +34,14 @@ def elf(machine, bits, soname, needed=(), note_section=None, note_bytes=b""):
     needed_at = []
     for name in needed:
         needed_at.append(len(strings))
+        strings += name.encode() + b"\0"
+    versions = b""
+    if glibc:
+        name = f"GLIBC_{glibc}"
+        file_at = needed_at[list(needed).index("libc.so.6")]
+        versions = struct.pack("<HHIII", 1, 1, file_at, 16, 0)
+        versions += struct.pack("<IHHII", elf_hash(name), 0, 2, len(strings), 0)
+        versions += struct.pack("<H", 0)  # of the null symbol
         strings += name.encode() + b"\0"
     segments = 4 if note_bytes else 3
     at = header_size + segments * phdr_size
@@ -34,8 +52,11 @@ def elf(machine, bits, soname, needed=(), note_section=None, note_bytes=b""):
     hash_table = struct.pack("<IIII", 1, 1, 0, 0)
     strings_at = align(hash_at + len(hash_table))
     note_at = align(strings_at + len(strings))
-    dynamic_at = align(note_at + len(note_bytes))
-    tags = [(14, 1)] + [(1, offset) for offset in needed_at] + [
+    versions_at = align(note_at + len(note_bytes))
+    dynamic_at = align(versions_at + len(versions))
+    version_tags = [(0x6FFFFFFE, versions_at), (0x6FFFFFFF, 1),
+                    (0x6FFFFFF0, versions_at + 32)] if versions else []
+    tags = [(14, 1)] + [(1, offset) for offset in needed_at] + version_tags + [
         (4, hash_at), (5, strings_at), (6, dynsym_at), (10, len(strings)), (11, len(dynsym)), (0, 0)]
     dynamic = b"".join(struct.pack("<" + word * 2, tag, value) for tag, value in tags)
     loaded_end = dynamic_at + len(dynamic)
@@ -78,8 +99,8 @@ def elf(machine, bits, soname, needed=(), note_section=None, note_bytes=b""):
                                sections_at, 0, header_size, phdr_size, segments, shdr_size, count, 5)
     image = bytearray(sections_at + len(table))
     for offset, part in ((0, head), (header_size, headers), (dynsym_at, dynsym), (hash_at, hash_table),
-                         (strings_at, strings), (note_at, note_bytes), (dynamic_at, dynamic),
-                         (names_at, names), (sections_at, table)):
+                         (strings_at, strings), (note_at, note_bytes),
+                         (versions_at, versions), (dynamic_at, dynamic), (names_at, names), (sections_at, table)):
         image[offset:offset + len(part)] = part
     return bytes(image)
 

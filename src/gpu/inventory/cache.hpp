@@ -39,7 +39,7 @@ struct CacheHead {
   int64_t retry_at = 0;
 };
 
-inline constexpr uint32_t kCacheFormat = 7;
+inline constexpr uint32_t kCacheFormat = 8;
 
 /// The sentinel files of what `inventory` was made from, present or not.
 std::vector<std::string> sentinels_of(const DriverRoot& root, const Inventory& inventory);

@@ -125,6 +125,8 @@ struct Driver {
   std::string library_version;  ///< of the libcuda (or libnvidia-ml) on disk
   std::string cuda_version;     ///< "12.8"
   std::string cuda_source;      ///< "nvml", or "branch": derived from the driver's branch
+  /// The highest version of glibc that its libraries for computing ask for: "2.17".
+  std::string glibc_needed = {};
 };
 
 /// A file that has the name of a driver's, and is no ELF file that reads.
@@ -243,6 +245,7 @@ void fields(V& v, Driver& d) {
   v.always("library_version", d.library_version);
   v.always("cuda_version", d.cuda_version);
   v.always("cuda_source", d.cuda_source);
+  v.always("glibc_needed", d.glibc_needed);
 }
 
 template <class V>

@@ -11,6 +11,7 @@
 #include "gpu/probe/devices.hpp"
 #include "gpu/probe/drm.hpp"
 #include "gpu/probe/files.hpp"
+#include "gpu/probe/glibc_needed.hpp"
 #include "gpu/probe/groups.hpp"
 #include "gpu/probe/nodes.hpp"
 #include "gpu/probe/nvml_facts.hpp"
@@ -129,6 +130,7 @@ Result<Inventory> probe(const ProbeOptions& options, Log& log) {
   TRY_CTX(read_driver_files(root, options.configured, options.services_of_root, inventory),
           "cannot read the driver's files");
   judge_versions(inventory);
+  inventory.driver.glibc_needed = glibc_needed(inventory);
   Driver& driver = inventory.driver;
   bool matching = driver.module_version == driver.library_version;
   // NVML of another version than the module can only refuse; without a module there is nothing to

@@ -39,6 +39,7 @@ NodeDriver driver_of(const gpu::Driver& driver) {
   out.module_version = version(driver.module_version);
   out.library_version = version(driver.library_version);
   out.cuda_version = version(driver.cuda_version);
+  out.glibc_needed = version(driver.glibc_needed);
   return out;
 }
 

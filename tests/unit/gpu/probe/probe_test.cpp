@@ -51,6 +51,11 @@ TEST(Probe, works_without_nvml) {
   EXPECT_EQ(inventory.driver.cuda_source, "branch");
 }
 
+TEST(Probe, tells_the_glibc_that_the_libraries_ask_for) {
+  EXPECT_EQ(inventory_of(DriverTree("one")).driver.glibc_needed, "");
+  EXPECT_EQ(inventory_of(DriverTree("one", "--glibc 2.27")).driver.glibc_needed, "2.27");
+}
+
 TEST(Probe, nvml_adds_what_only_it_knows) {
   Inventory inventory = inventory_of(DriverTree("mig", with_nvml()), true);
   EXPECT_EQ(inventory.nvml, "ok");
