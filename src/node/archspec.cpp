@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <span>
 #include <utility>
 
@@ -49,10 +50,10 @@ const Entry* find(std::string_view name) {
 }
 
 const Entry* find_written(std::string_view text) {
+  if (const Entry* exact = find(text)) return exact;
   std::string name = to_lower(text);
   std::replace(name.begin(), name.end(), '-', '_');
-  const Entry* exact = find(text);
-  return exact != nullptr ? exact : find(name);
+  return find(name);
 }
 
 std::span<const uint16_t> ancestors(const Entry& entry) {
@@ -77,17 +78,23 @@ bool has(const Entry& entry, size_t feature) {
   return (entry.features[feature / 64] >> (feature % 64) & 1) != 0;
 }
 
+/// Calls `visit` with each feature, by name, until it says false.
 template <class Visit>
-void each_feature(const Entry& entry, Visit visit) {
-  for (size_t i = 0; i < kFeatureNames.size(); ++i) {
-    if (has(entry, i)) visit(kFeatureNames[i]);
+bool each_feature(const Entry& entry, Visit visit) {
+  for (size_t word = 0; word < entry.features.size(); ++word) {
+    for (uint64_t bits = entry.features[word]; bits != 0; bits &= bits - 1) {
+      if (!visit(kFeatureNames[word * 64 + static_cast<size_t>(std::countr_zero(bits))])) {
+        return false;
+      }
+    }
   }
+  return true;
 }
 
-std::optional<size_t> bit_of(std::string_view feature) {
+bool entry_has(const Entry& entry, std::string_view feature) {
   auto at = std::lower_bound(kFeatureNames.begin(), kFeatureNames.end(), feature);
-  if (at == kFeatureNames.end() || *at != feature) return std::nullopt;
-  return static_cast<size_t>(at - kFeatureNames.begin());
+  return at != kFeatureNames.end() && *at == feature &&
+         has(entry, static_cast<size_t>(at - kFeatureNames.begin()));
 }
 
 std::string_view arm_vendor(std::string_view code) {
@@ -105,47 +112,45 @@ std::string vendor_code(const Entry& entry) {
   return std::string(entry.vendor);
 }
 
-/// What `cpu` names, or has by its microarchitecture.
+/// What `cpu` names, or has by its microarchitecture. An index of a thousand entries asks for as
+/// many: nothing is made of the features before.
 class Features {
  public:
   Features(const Cpu& cpu, std::string_view family) : cpu_(cpu), family_(family) {
-    const Entry* entry = cpu.features.empty() ? find_written(cpu.microarchitecture) : nullptr;
-    if (entry != nullptr) known_ = entry->features;
-    for (const std::string& feature : cpu.features) add(feature);
-    for (const Alias& alias : kAliases) {
-      if (holds(alias)) add(alias.name);
-    }
+    if (cpu.features.empty()) entry_ = find_written(cpu.microarchitecture);
   }
 
-  bool contains(std::string_view feature) const {
-    if (listed(feature)) return true;
-    return std::any_of(kAliases.begin(), kAliases.end(),
-                       [&](const Alias& alias) { return alias.name == feature && holds(alias); });
+  bool contains(std::string_view feature) const { return listed(feature) || has_by_alias(feature); }
+  /// Calls `visit` with each feature of `entry` that is missing, by name, until it says false.
+  template <class Visit>
+  bool each_missing(const Entry& entry, Visit visit) const {
+    auto at = cpu_.features.begin();  // both lists are sorted
+    return each_feature(entry, [&](std::string_view feature) {
+      while (at != cpu_.features.end() && *at < feature) ++at;
+      bool there = at != cpu_.features.end() && *at == feature;
+      if (entry_ != nullptr) there = entry_has(*entry_, feature);
+      return there || has_by_alias(feature) || visit(feature);
+    });
   }
   bool contains_all(const Entry& entry) const {
-    for (size_t i = 0; i < known_.size(); ++i) {
-      if ((entry.features[i] & ~known_[i]) != 0) return false;
-    }
-    return true;
+    return each_missing(entry, [](std::string_view) { return false; });
   }
 
  private:
-  bool holds(const Alias& alias) const {
-    return alias.family.empty() ? listed(alias.feature) : alias.family == family_;
+  bool has_by_alias(std::string_view feature) const {
+    return std::any_of(kAliases.begin(), kAliases.end(), [&](const Alias& alias) {
+      if (alias.name != feature) return false;
+      return alias.family.empty() ? listed(alias.feature) : alias.family == family_;
+    });
   }
   bool listed(std::string_view feature) const {
-    auto bit = bit_of(feature);
-    if (bit) return (known_[*bit / 64] >> (*bit % 64) & 1) != 0;
-    return std::find(cpu_.features.begin(), cpu_.features.end(), feature) != cpu_.features.end();
-  }
-  void add(std::string_view feature) {
-    auto bit = bit_of(feature);
-    if (bit) known_[*bit / 64] |= uint64_t{1} << (*bit % 64);
+    if (entry_ != nullptr) return entry_has(*entry_, feature);
+    return std::binary_search(cpu_.features.begin(), cpu_.features.end(), feature);
   }
 
   const Cpu& cpu_;
   std::string_view family_;
-  FeatureSet known_{};  ///< those that the database names
+  const Entry* entry_ = nullptr;
 };
 
 /// "POWER9" → 9; 0 where it says nothing of the kind (an emulator shows the CPU of its host).
@@ -224,7 +229,10 @@ std::vector<std::string_view> features_of(std::string_view microarchitecture) {
   std::vector<std::string_view> out;
   const Entry* entry = find_written(microarchitecture);
   if (entry == nullptr) return out;
-  each_feature(*entry, [&](std::string_view feature) { out.push_back(feature); });
+  each_feature(*entry, [&](std::string_view feature) {
+    out.push_back(feature);
+    return true;
+  });
   return out;
 }
 
@@ -308,8 +316,9 @@ std::vector<std::string_view> lacking(const Cpu& host, std::string_view microarc
   if (wanted == nullptr || own == nullptr || wanted->family != own->family) return out;
   if (fit(host, microarchitecture) == Fit::runs) return out;
   Features features(host, family(*own));
-  each_feature(*wanted, [&](std::string_view feature) {
-    if (!features.contains(feature)) out.push_back(feature);
+  features.each_missing(*wanted, [&](std::string_view feature) {
+    out.push_back(feature);
+    return true;
   });
   return out;
 }
@@ -338,6 +347,8 @@ std::string detect(std::string_view family, const Cpu& cpu) {
 }
 
 void complete(std::string_view family, Cpu& cpu) {
+  std::sort(cpu.features.begin(), cpu.features.end());
+  cpu.features.erase(std::unique(cpu.features.begin(), cpu.features.end()), cpu.features.end());
   if (cpu.microarchitecture.empty()) cpu.microarchitecture = detect(family, cpu);
   const Entry* entry = find_written(cpu.microarchitecture);
   if (entry != nullptr) {
@@ -351,8 +362,6 @@ void complete(std::string_view family, Cpu& cpu) {
       for (std::string_view feature : features_of(entry->name)) cpu.features.emplace_back(feature);
     }
   }
-  std::sort(cpu.features.begin(), cpu.features.end());
-  cpu.features.erase(std::unique(cpu.features.begin(), cpu.features.end()), cpu.features.end());
 }
 
 }  // namespace berth::node

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // CPU microarchitectures as archspec knows them: which there are, what each can do, which it
 // descends from. Pure; the table is made of third_party/archspec when Berth is built.
+// The features of a Cpu are sorted, as complete() leaves them.
 // Source: archspec-json cpu/microarchitectures.json; archspec's documentation of detection.
 #pragma once
 

@@ -114,10 +114,14 @@ TEST(Archspec, what_has_all_features_runs_without_being_an_ancestor) {
       read_cpuinfo(x86_cpuinfo("GenuineIntel", "", kFlagsSkylakeServer + " avx512_vnni"), "x86_64");
   ASSERT_EQ(host.microarchitecture, "cascadelake");
   EXPECT_EQ(fit(host, "cannonlake"), Fit::lacks);
-  host.features.emplace_back("avx512vbmi");
-  host.features.emplace_back("avx512ifma");
+  auto add = [&](const char* feature) {
+    host.features.emplace_back(feature);
+    std::sort(host.features.begin(), host.features.end());
+  };
+  add("avx512vbmi");
+  add("avx512ifma");
   EXPECT_THAT(lacking(host, "cannonlake"), ElementsAre("sha_ni"));
-  host.features.emplace_back("sha_ni");
+  add("sha_ni");
   EXPECT_THAT(lacking(host, "cannonlake"), IsEmpty());
   EXPECT_EQ(fit(host, "cannonlake"), Fit::runs);
 }
@@ -189,7 +193,6 @@ TEST(Archspec, a_node_that_gains_a_feature_loses_nothing) {
       more.vendor = host.vendor;
       more.features = host.features;
       more.features.emplace_back(feature);
-      more.microarchitecture = detect("x86_64", more);
       complete("x86_64", more);
       for (std::string_view other : microarchitectures()) {
         bool kept = !runs(host, other) || runs(more, other);
