@@ -77,6 +77,7 @@ Result<void> read_offload_bundles(const scan::ReadAt& read_at, uint64_t offset, 
   uint64_t pages_looked_at = 0;
   for (uint64_t at = 0; size - at > kBundleMagic.size();) {
     std::string magic = TRY(read_at(offset + at, kBundleMagic.size()));
+    if (magic.size() < kBundleMagic.size()) return corrupt("section outside of the file");
     uint64_t length = 0;
     uint64_t room = size - at;
     if (magic == kBundleMagic) {

@@ -260,6 +260,14 @@ TEST(OffloadBundle, refuses_what_leads_outside) {
   EXPECT_EQ(error(bytes), "offload bundle: it is longer than its section");
   put<uint64_t>(bytes, 32 + 16, 1000);
   EXPECT_EQ(error(bytes), "offload bundle: id of an entry");
+  uint64_t reads = 0;
+  FoundCode none;
+  auto counting = [&](uint64_t offset, size_t length) {
+    ++reads;
+    return reader(bytes)(offset, length);
+  };
+  EXPECT_FALSE(read_offload_bundles(counting, 4096, uint64_t{1} << 40, none).ok());
+  EXPECT_EQ(reads, 1U);
   put<uint64_t>(bytes, 24, UINT64_MAX);
   EXPECT_EQ(error(bytes), "offload bundle: too many entries");
   std::string zlib = packed_bundle("", 2);
