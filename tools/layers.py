@@ -58,9 +58,9 @@ LAYERS = {
     # The profile of this machine.
     "node/gather": "base json sys scan gpu/inventory node",
     # Which entry of an index fits a node, and why: pure.
-    "match": "base json oci scan facts node",
-    "image": "base json sys oci",
-    "transfer": "base json sys oci image scan facts facts/code",
+    "match": "base json oci scan facts node gpu/grant/requirement.hpp",
+    "image": "base json sys oci facts match/judge.hpp match/declared.hpp node/profile.hpp",
+    "transfer": "base json sys oci image scan facts facts/code node match",
     # What programs print when image and machine do not go together, and what it means: pure.
     "complaint": "base json",
     # What containers have written: the formats, and who writes and reads the files.
@@ -78,7 +78,7 @@ LAYERS = {
     "doctor": "base json yaml sys oci policy policy/site gpu/inventory gpu/probe network",
     "engine": "base json sys oci plan scan facts policy policy/site gpu/inventory gpu/probe gpu/grant "
               "gpu/place gpu/cdi_index gpu/cdi_hook gpu/cdi node node/file node/gather "
-              "yaml image doctor network complaint logs events monitor/protocol.hpp",
+              "match yaml image doctor network complaint logs events monitor/protocol.hpp",
     "cli/core": "base json",
     # docker's --format: templates and the lists that are printed by them.
     "cli/template": "base json cli/core",
@@ -89,9 +89,9 @@ LAYERS = {
 # A program wires together what it is given: the folders that its link line may bring in.
 PROGRAMS = {
     "berth": "base json sys oci plan scan facts policy policy/site gpu/inventory gpu/probe gpu/grant "
-             "gpu/place gpu/cdi_index gpu/cdi_hook gpu/cdi node node/file node/gather yaml image "
-             "network doctor complaint logs events engine cli/core cli/template cli/berth",
-    "berth-transfer": "base json sys oci image scan facts facts/code transfer",
+             "gpu/place gpu/cdi_index gpu/cdi_hook gpu/cdi node node/file node/gather match yaml "
+             "image network doctor complaint logs events engine cli/core cli/template cli/berth",
+    "berth-transfer": "base json sys oci image scan facts facts/code node match gpu/grant transfer",
     "berth-runtime": "base json sys oci plan scope scan runtime policy gpu/inventory gpu/grant "
                      "gpu/place gpu/cdi_index gpu/inject cli/core cli/oci",
     "berth-scope": "base json scope",

@@ -9,6 +9,7 @@
 #include "engine/containers.hpp"
 #include "engine/events.hpp"
 #include "engine/explain.hpp"
+#include "engine/match.hpp"
 #include "engine/name.hpp"
 #include "engine/rootfs.hpp"
 #include "engine/run.hpp"
@@ -34,10 +35,16 @@ Error no_such_image(const std::string& name) {
   return make_error(Kind::not_found, "no such image: " + name, "berth pull " + name);
 }
 
-Result<void> pull_image(const Context& context, const std::string& reference, const RunCall& call,
+Result<void> pull_image(const Context& context, const RunRequest& request, const RunCall& call,
                         bool local, const Progress& progress) {
   image::PullRequest pull;
-  pull.reference = reference;
+  pull.reference = request.image;
+  pull.force = call.force;
+  pull.strict = call.strict;
+  if (!local) {
+    bool gpus = request.gpus && *request.gpus != "none";
+    judge_by_this_node(context, {request.gpu_driver, gpus}, pull);
+  }
   pull.platform = call.platform;
   pull.access = call.registry;
   pull.quiet = call.quiet;
@@ -107,9 +114,9 @@ Result<image::Image> find_or_pull_image(const Context& context, const image::Sto
     if (!found) found = TRY(store.find_image(reference));
     if (found && found->unpacked()) return std::move(*found);
     if (!found && call.pull == PullPolicy::never) return no_such_image(reference);
-    TRY(pull_image(context, reference, call, found.has_value(), progress));
+    TRY(pull_image(context, request, call, found.has_value(), progress));
   } else {
-    TRY(pull_image(context, reference, call, false, progress));
+    TRY(pull_image(context, request, call, false, progress));
   }
   return store.get_image(reference);
 }

@@ -321,6 +321,8 @@ struct RunCall {
   bool detach = false;
   PullPolicy pull = PullPolicy::missing;
   std::optional<std::string> platform;  ///< of the image, "linux/arm64"; none: this machine's
+  bool force = false;                   ///< pulls also what does not run on this machine
+  bool strict = false;                  ///< pulls nothing that runs with a remark
   image::RegistryAccess registry;       ///< for a pull
   bool quiet = false;                   ///< no layer events of a pull
   std::vector<std::string> attach;      ///< of "stdin", "stdout", "stderr"; empty: as docker does

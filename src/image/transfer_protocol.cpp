@@ -111,7 +111,19 @@ void fields(V& v, PullRequest& r) {
   v.optional("ownership", r.ownership);
   v.optional("overlay_xattr", r.overlay_xattr);
   v.optional("quiet", r.quiet);
+  v.optional("node", r.node);
+  v.optional("job", r.job);
+  v.optional("force", r.force);
+  v.optional("strict", r.strict);
   v.optional("local", r.local);
+  v.strict();
+}
+
+template <class V>
+void fields(V& v, ResolveRequest& r) {
+  v.required("verb", r.verb);
+  v.required("reference", r.reference);
+  access_fields(v, r.access);
   v.strict();
 }
 
@@ -237,6 +249,12 @@ void fields(V& v, WarningEvent& e) {
 }
 
 template <class V>
+void fields(V& v, ResolvedEntry& e) {
+  v.required("descriptor", e.descriptor);
+  v.optional("config", e.config);
+}
+
+template <class V>
 void fields(V& v, TransferResult& r) {
   v.optional("reference", r.reference);
   v.optional("digest", r.digest);
@@ -244,6 +262,7 @@ void fields(V& v, TransferResult& r) {
   v.optional("status", r.status);
   v.optional("size", r.size);
   v.optional("loaded", r.loaded);
+  v.optional("entries", r.entries);
 }
 
 namespace {
@@ -330,6 +349,7 @@ Result<TransferRequest> parse_request(std::string_view text) {
   }
   std::string verb = TRY(json::from_value<Envelope>(*value, "request")).verb;
   if (verb == "pull") return read_request<PullRequest>(*value);
+  if (verb == "resolve") return read_request<ResolveRequest>(*value);
   if (verb == "push") return read_request<PushRequest>(*value);
   if (verb == "login") return read_request<LoginRequest>(*value);
   if (verb == "logout") return read_request<LogoutRequest>(*value);

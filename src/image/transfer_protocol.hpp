@@ -10,6 +10,9 @@
 
 #include "base/error.hpp"
 #include "base/result.hpp"
+#include "facts/facts.hpp"
+#include "match/judge.hpp"
+#include "node/profile.hpp"
 #include "oci/image_spec.hpp"
 
 /// What `berth` and its child `berth-transfer` say to each other: one request as a JSON object on
@@ -48,9 +51,22 @@ struct PullRequest {
   Ownership ownership = Ownership::full;
   OverlayXattr overlay_xattr = OverlayXattr::trusted;
   bool quiet = false;  ///< no layer events
+  /// What the entries of an index are judged against; none: the first of the platform is taken.
+  std::optional<node::Profile> node;
+  match::Job job;
+  bool force = false;   ///< also what is judged not to run
+  bool strict = false;  ///< nothing that runs with a remark
   /// Unpacks what the store already holds under this reference and asks no registry: for an image
   /// whose layers were unpacked for another ownership. status: "up_to_date".
   bool local = false;
+};
+
+/// Finds out what a reference means, and fetches no layer.
+/// result: reference, digest, entries.
+struct ResolveRequest {
+  std::string verb = "resolve";
+  std::string reference;
+  RegistryAccess access;
 };
 
 /// result: reference, digest, size (of the manifest).
@@ -157,8 +173,8 @@ struct CommitRequest {
 };
 
 using TransferRequest =
-    std::variant<PullRequest, PushRequest, LoginRequest, LogoutRequest, LoadRequest, SaveRequest,
-                 ImportRequest, ArchiveRequest, ExtractRequest, CommitRequest>;
+    std::variant<PullRequest, ResolveRequest, PushRequest, LoginRequest, LogoutRequest, LoadRequest,
+                 SaveRequest, ImportRequest, ArchiveRequest, ExtractRequest, CommitRequest>;
 
 /// One JSON object on one line, with its newline.
 std::string to_json(const TransferRequest& request);
@@ -186,6 +202,12 @@ struct WarningEvent {
   std::string text;
 };
 
+/// An image that a reference means, or one of several.
+struct ResolvedEntry {
+  oci::Descriptor descriptor;
+  std::optional<oci::ContainerDefaults> config;  ///< of the only one
+};
+
 /// The end of a verb that succeeded; which members are set is said at each request.
 struct TransferResult {
   std::string reference;  ///< canonical: "docker.io/library/ubuntu:latest"
@@ -194,6 +216,7 @@ struct TransferResult {
   std::string status;
   uint64_t size = 0;
   std::vector<std::string> loaded;
+  std::vector<ResolvedEntry> entries;  ///< in the order of the index
 };
 
 using TransferEvent = std::variant<LayerEvent, StatusEvent, WarningEvent, TransferResult, Error>;

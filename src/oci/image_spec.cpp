@@ -212,7 +212,8 @@ Result<void> check_image(const Manifest& manifest, const ImageConfig& config) {
   return {};
 }
 
-Result<Descriptor> select_platform(const Index& index, const Platform& wish) {
+Result<std::vector<Descriptor>> matching_entries(const Index& index, const Platform& wish) {
+  std::vector<Descriptor> fitting;
   std::vector<std::string> others;
   const Descriptor* unlabelled = nullptr;
   size_t images = 0;
@@ -227,18 +228,25 @@ Result<Descriptor> select_platform(const Index& index, const Platform& wish) {
     const Platform& offer = *entry.platform;
     if (offer.os == wish.os && architecture_name(offer.architecture) == wish.architecture &&
         same_variant(offer, wish)) {
-      return entry;
+      fitting.push_back(entry);
+    } else if (offer.os != "unknown") {
+      others.push_back(entry_text(entry));
     }
-    if (offer.os != "unknown") others.push_back(entry_text(entry));
   }
+  if (!fitting.empty()) return fitting;
   // A lone entry without a platform is what tools write for an image of one architecture; the
   // config tells the truth about it.
-  if (images == 1 && unlabelled != nullptr) return *unlabelled;
+  if (images == 1 && unlabelled != nullptr) return std::vector<Descriptor>{*unlabelled};
   std::sort(others.begin(), others.end());
   others.erase(std::unique(others.begin(), others.end()), others.end());
   return make_error(Kind::not_found,
                     "the image has no entry for " + platform_text(wish) + "; it has " +
                         (others.empty() ? "none with a platform" : join(others, ", ")));
+}
+
+Result<Descriptor> select_platform(const Index& index, const Platform& wish) {
+  auto fitting = TRY(matching_entries(index, wish));
+  return std::move(fitting.front());
 }
 
 }  // namespace berth::oci

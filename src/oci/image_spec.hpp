@@ -255,11 +255,13 @@ Result<ImageConfig> parse_config(std::string_view bytes, std::string_view docume
 /// Errors: corrupt, unsupported (an unknown layer type, named).
 Result<void> check_image(const Manifest& manifest, const ImageConfig& config);
 
-/// The first entry of `index` that fits: same os and architecture and, where the wish names a
-/// variant, the same variant (arm64 with and without v8 are the same). Entries that are no image
-/// for a machine (attestations: "unknown/unknown", other media types) are passed over.
-/// Errors: not_found, listing what there is.  image-spec: "the first matching entry SHOULD be
-/// used".
+/// The entries of `index` that fit, in its order: same os and architecture and, where the wish
+/// names a variant, the same variant (arm64 with and without v8 are the same). Entries that are no
+/// image for a machine (attestations: "unknown/unknown", other media types) are passed over.
+/// Errors: not_found, listing what there is.
+Result<std::vector<Descriptor>> matching_entries(const Index& index, const Platform& wish);
+
+/// The first of them.  image-spec: "the first matching entry SHOULD be used".
 Result<Descriptor> select_platform(const Index& index, const Platform& wish);
 
 }  // namespace berth::oci

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <variant>
 
 #include "base/text.hpp"
@@ -14,12 +15,14 @@
 #include "transfer/give_up.hpp"
 #include "transfer/layers.hpp"
 #include "transfer/registry.hpp"
+#include "transfer/variants.hpp"
 
 namespace berth::transfer {
 namespace {
 
 using image::PullRequest;
 using image::Reference;
+using image::ResolveRequest;
 using image::TransferResult;
 
 /// The documents that make an image, as bytes and as structs.
@@ -40,47 +43,136 @@ Result<oci::Platform> wished_platform(const PullRequest& request) {
   return oci::parse_platform(*request.platform);
 }
 
-/// What a descriptor names, checked against all that it says.
-Result<Document> get_described(Registry& registry, const oci::Descriptor& descriptor) {
-  Document document = TRY(registry.get_manifest(descriptor.digest.text()));
-  if (document.bytes.size() != descriptor.size) {
-    return make_error(Kind::corrupt, fmt::format("read manifest '{}': {} bytes instead of {}",
-                                                 descriptor.digest.text(), document.bytes.size(),
-                                                 descriptor.size));
-  }
-  if (!document.media_type.empty() && document.media_type != descriptor.media_type) {
+/// The manifest and config of one image.
+Result<void> complete(Registry& registry, Document document, Documents& documents) {
+  auto parsed = TRY(oci::parse_manifest(document.bytes, document.media_type));
+  auto* manifest = std::get_if<oci::Manifest>(&parsed);
+  if (manifest == nullptr) {
     return make_error(Kind::corrupt,
-                      fmt::format("read manifest '{}': the registry says '{}', the index '{}'",
-                                  descriptor.digest.text(), escape_controls(document.media_type),
-                                  escape_controls(descriptor.media_type)));
+                      fmt::format("read manifest '{}': it is an index", document.digest.text()));
   }
-  document.media_type = descriptor.media_type;
-  return document;
+  documents.manifest = std::move(*manifest);
+  documents.manifest_document = std::move(document);
+  documents.config_bytes = TRY(registry.get_document(documents.manifest.config));
+  documents.config = TRY(oci::parse_config(documents.config_bytes));
+  return oci::check_image(documents.manifest, documents.config);
+}
+
+bool is_refused(const match::Verdict& verdict, const PullRequest& request) {
+  return verdict.outcome == match::Outcome::fail ||
+         (request.strict && verdict.outcome == match::Outcome::runs_but);
+}
+
+Error refused(const match::Verdict& verdict, std::string hint) {
+  const match::Clause* clause = verdict.decisive();
+  return make_error(Kind::unsupported, clause != nullptr ? clause->reason : "it does not run here",
+                    std::move(hint));
+}
+
+/// Takes one image after the other, the best first, until one's config says nothing against it.
+class Chooser {
+ public:
+  Chooser(Registry& registry, const PullRequest& request, Events& events)
+      : registry_(registry), request_(request), events_(events) {}
+
+  Result<Documents> choose(Document outer, const oci::Index& index, const oci::Platform& wish) {
+    outer_ = std::move(outer);
+    variants_ = TRY(list_variants(registry_, index, wish));
+    if (!request_.node || request_.force || wish.architecture != request_.node->architecture) {
+      return take(0);
+    }
+    std::vector<match::Candidate> candidates;
+    for (const Variants::Entry& entry : variants_.entries) {
+      candidates.push_back(candidate_of(entry.descriptor, nullptr));
+    }
+    job_ = match::usual_job(candidates, *request_.node, request_.job);
+    match::Ranking ranking = match::rank(std::move(candidates), *request_.node, job_);
+    if (ranking.order.empty()) {
+      return make_error(Kind::unsupported, match::refusal(ranking), kForce);
+    }
+    return take_first_that_runs(ranking);
+  }
+
+ private:
+  static constexpr const char* kForce = "--force takes it all the same; see 'berth match'";
+  /// Configs that are fetched at most.
+  static constexpr size_t kMaxTries = 4;
+
+  Result<Documents> take(size_t index) {
+    const Variants::Entry& entry = variants_.entries[index];
+    Documents documents;
+    documents.indexes.push_back(outer_);
+    if (entry.inner) documents.indexes.push_back(variants_.inner[*entry.inner]);
+    Document manifest = TRY(get_described(registry_, entry.descriptor));
+    TRY(complete(registry_, std::move(manifest), documents));
+    return documents;
+  }
+
+  Result<Documents> take_first_that_runs(const match::Ranking& ranking) {
+    std::optional<match::Verdict> last;
+    for (size_t i = 0; i < std::min(ranking.order.size(), kMaxTries); ++i) {
+      size_t index = ranking.order[i];
+      const match::Judged& judged = ranking.entries[index];
+      Documents documents = TRY(take(index));
+      last = match::judge(candidate_of(judged.candidate.descriptor, &documents.config),
+                          *request_.node, job_);
+      if (is_refused(*last, request_)) continue;
+      if (ranking.entries.size() > 1) {
+        events_.status(fmt::format("Chose entry {} of {}",
+                                   match::short_digest(judged.candidate.descriptor),
+                                   ranking.entries.size()));
+      }
+      tell(*last);
+      return documents;
+    }
+    return refused(*last, kForce);
+  }
+
+  /// What a person should know before it runs; once, for most are pulled once.
+  void tell(const match::Verdict& verdict) {
+    for (const match::Clause& clause : verdict.clauses) {
+      if (clause.outcome == match::Outcome::runs_but) {
+        events_.warn(clause.reason +
+                     (clause.remedy.empty() ? std::string() : "; " + clause.remedy));
+      }
+    }
+  }
+
+  Registry& registry_;
+  const PullRequest& request_;
+  Events& events_;
+  match::Job job_;
+  Document outer_;
+  Variants variants_;
+};
+
+/// The only image of a name: nothing is chosen. Docker takes one of another platform, with a
+/// warning that check_platform() gives.
+Result<void> judge_alone(const PullRequest& request, const Documents& documents) {
+  if (!request.node || request.force) return {};
+  oci::Descriptor entry;
+  entry.digest = documents.manifest_document.digest;
+  entry.platform = oci::Platform{
+      documents.config.architecture, documents.config.os, {}, {}, documents.config.variant};
+  if (entry.platform->architecture != request.node->architecture) return {};
+  match::Candidate candidate = candidate_of(entry, &documents.config);
+  match::Job job = match::usual_job({candidate}, *request.node, request.job);
+  match::Verdict verdict = match::judge(candidate, *request.node, job);
+  if (!is_refused(verdict, request)) return {};
+  return refused(verdict, "--force takes it all the same");
 }
 
 Result<Documents> get_documents(Registry& registry, const Reference& reference,
-                                const oci::Platform& wish) {
-  Documents documents;
+                                const oci::Platform& wish, const PullRequest& request,
+                                Events& events) {
   Document document = TRY(registry.get_manifest(reference.manifest_reference()));
-  while (true) {
-    auto parsed = TRY(oci::parse_manifest(document.bytes, document.media_type));
-    if (auto* manifest = std::get_if<oci::Manifest>(&parsed)) {
-      documents.manifest = std::move(*manifest);
-      documents.manifest_document = std::move(document);
-      break;
-    }
-    if (documents.indexes.size() == oci::kMaxIndexDepth) {
-      return make_error(Kind::unsupported, fmt::format("read index '{}': indexes inside indexes "
-                                                       "inside indexes",
-                                                       document.digest.text()));
-    }
-    documents.indexes.push_back(std::move(document));
-    oci::Descriptor entry = TRY(oci::select_platform(std::get<oci::Index>(parsed), wish));
-    document = TRY(get_described(registry, entry));
+  auto parsed = TRY(oci::parse_manifest(document.bytes, document.media_type));
+  if (const auto* index = std::get_if<oci::Index>(&parsed)) {
+    return Chooser(registry, request, events).choose(std::move(document), *index, wish);
   }
-  documents.config_bytes = TRY(registry.get_document(documents.manifest.config));
-  documents.config = TRY(oci::parse_config(documents.config_bytes));
-  TRY(oci::check_image(documents.manifest, documents.config));
+  Documents documents;
+  TRY(complete(registry, std::move(document), documents));
+  TRY(judge_alone(request, documents));
   return documents;
 }
 
@@ -125,7 +217,7 @@ Result<TransferResult> pull_from_registry(const PullRequest& request, const Refe
   Registry registry = TRY(open_registry(http, cancel, request.access, reference, events));
   TRY(registry.connect());
   image::Delivery delivery = TRY(image::Delivery::begin(store));
-  Documents documents = TRY(get_documents(registry, reference, wish));
+  Documents documents = TRY(get_documents(registry, reference, wish, request, events));
   TRY(check_platform(documents, wish, request, events));
   events.status(
       fmt::format("{}: Pulling from {}", reference.manifest_reference(), reference.repository()));
@@ -163,7 +255,47 @@ Result<TransferResult> unpack_local(const PullRequest& request, const image::Sto
   return result;
 }
 
+/// One that has several, or one whose config says more.
+Result<TransferResult> resolve_at_registry(const ResolveRequest& request,
+                                           const Reference& reference, Events& events,
+                                           Cancel& cancel) {
+  Http http(http_options(request.access), cancel);
+  Registry registry = TRY(open_registry(http, cancel, request.access, reference, events));
+  TRY(registry.connect());
+  Document document = TRY(registry.get_manifest(reference.manifest_reference()));
+  auto parsed = TRY(oci::parse_manifest(document.bytes, document.media_type));
+  TransferResult result;
+  result.reference = reference.canonical();
+  result.digest = document.digest.text();
+  if (const auto* index = std::get_if<oci::Index>(&parsed)) {
+    for (Variants::Entry& entry : TRY(list_variants(registry, *index, std::nullopt)).entries) {
+      result.entries.push_back({std::move(entry.descriptor), std::nullopt});
+    }
+    return result;
+  }
+  Documents documents;
+  image::ResolvedEntry only;
+  only.descriptor.media_type = document.media_type;
+  only.descriptor.digest = document.digest;
+  only.descriptor.size = document.bytes.size();
+  TRY(complete(registry, std::move(document), documents));
+  only.descriptor.platform = oci::Platform{
+      documents.config.architecture, documents.config.os, {}, {}, documents.config.variant};
+  only.config = std::move(documents.config.config);
+  result.entries.push_back(std::move(only));
+  return result;
+}
+
 }  // namespace
+
+Result<TransferResult> resolve(const ResolveRequest& request, const EventSink& sink,
+                               Cancel& cancel) {
+  std::string what = fmt::format("cannot look up '{}'", escape_controls(request.reference));
+  Events events(sink, Events::Layers::hidden);
+  Reference reference = TRY_CTX(Reference::parse(request.reference), what);
+  TransferResult result = TRY_CTX(resolve_at_registry(request, reference, events, cancel), what);
+  return result;
+}
 
 Result<TransferResult> pull(const PullRequest& request, const EventSink& sink, Cancel& cancel) {
   std::string what = fmt::format("cannot pull '{}'", escape_controls(request.reference));

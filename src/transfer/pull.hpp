@@ -7,6 +7,11 @@
 
 namespace berth::transfer {
 
+/// What a reference means: the entries of its index, flat, or its only image. Nothing is stored.
+/// Errors: as pull(), each begins "cannot look up '…'".
+Result<image::TransferResult> resolve(const image::ResolveRequest& request, const EventSink& events,
+                                      Cancel& cancel);
+
 /// Brings an image into the store: index, manifest of the platform, config, layers, record, in this
 /// order, so that a record never names what is not there. A failure leaves the store as it was; an
 /// interruption leaves verified layers for the next try.

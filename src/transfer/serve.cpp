@@ -14,6 +14,7 @@ struct Server {
 
   using Answer = Result<image::TransferResult>;
   Answer operator()(const image::PullRequest& r) { return pull(r, events, cancel); }
+  Answer operator()(const image::ResolveRequest& r) { return resolve(r, events, cancel); }
   Answer operator()(const image::PushRequest& r) { return push(r, events, cancel); }
   Answer operator()(const image::LoginRequest& r) { return login(r, events, cancel); }
   Answer operator()(const image::LogoutRequest& r) { return logout(r); }

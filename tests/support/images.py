@@ -188,15 +188,18 @@ def build(layers, config=None, *, compression="gzip", flavour="oci", architectur
                  [digest_of(blob) for blob in blobs], diff_ids)
 
 
-def push_index(registry, name, tag, images):
-    """Pushes an index (or Docker's list) of images for several architectures; its digest."""
+def push_index(registry, name, tag, images, annotations=None):
+    """Pushes an index (or Docker's list) of images for several architectures; its digest.
+    `annotations` has a dict for each image."""
     types = FLAVOURS[images[0].flavour]
     entries = []
-    for image in images:
+    for number, image in enumerate(images):
         image.push(registry, name, image.digest)
         entries.append({"mediaType": image.media_type, "digest": image.digest,
                         "size": len(image.manifest),
                         "platform": {"os": "linux", "architecture": image.architecture}})
+        if annotations and annotations[number]:
+            entries[-1]["annotations"] = annotations[number]
     data = json.dumps({"schemaVersion": 2, "mediaType": types["index"],
                        "manifests": entries}).encode()
     return registry.put_manifest(name, tag, types["index"], data)

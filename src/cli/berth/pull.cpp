@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/berth/common.hpp"
 #include "engine/images.hpp"
+#include "engine/match.hpp"
 
 namespace berth::cli {
 namespace {
@@ -13,6 +14,8 @@ FlagTable flags(Options& o) {
   FlagTable table{
       {"quiet", 'q', "", "Print the digest alone", &o.request.quiet},
       {"platform", 0, "OS/ARCH", "Another platform than this machine's", &o.request.platform},
+      {"force", 0, "", "Also what does not run on this machine", &o.request.force},
+      {"strict", 0, "", "Nothing that runs with a remark, such as an idle GPU", &o.request.strict},
   };
   add_registry_flags(table, o.request.access);
   return table;
@@ -21,6 +24,7 @@ FlagTable flags(Options& o) {
 Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
   image::PullRequest request = o.request;
   request.reference = arguments[0];
+  engine::judge_by_this_node(session.context, {}, request);
   image::TransferResult pulled =
       TRY(transfer_shown(session, request, Stream::out, Direction::pull, request.quiet));
   if (request.quiet) {

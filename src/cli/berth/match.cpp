@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/berth/match_flags.hpp"
+#include "cli/berth/match_text.hpp"
+
+namespace berth::cli {
+namespace {
+
+struct Options {
+  MatchOptions match;
+  std::optional<std::string> fleet;
+};
+
+FlagTable flags(Options& o) {
+  FlagTable table{
+      {"fleet", 0, "DIR", "Every saved profile of a directory", &o.fleet, {}, Complete::directory},
+  };
+  add_match_flags(table, o.match);
+  return table;
+}
+
+Result<int> run_fleet(Session& session, MatchOptions o, const std::string& directory,
+                      const std::string& reference) {
+  TRY(finish_match_request(o, reference));
+  engine::Offer offer = TRY(engine::look_up(session.context, o.request));
+  auto answers = TRY(engine::match_fleet(session.context, o.request, offer, directory));
+  int status = 0;
+  json::Array nodes;
+  for (const engine::Answer& answer : answers) {
+    status = std::max(status, match_status(answer.ranking));
+    nodes.push_back(match_json(offer, answer));
+  }
+  if (o.format == "json") {
+    print_json(session, std::move(nodes));
+  } else {
+    print(session, fleet_table(answers));
+  }
+  return status;
+}
+
+Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
+  if (o.fleet) return run_fleet(session, o.match, *o.fleet, arguments[0]);
+  MatchFound found = TRY(find_match(session, o.match, arguments[0]));
+  if (o.match.format == "json") {
+    print_json(session, match_json(found.offer, found.answer));
+  } else {
+    print(session, match_table(found.answer));
+  }
+  return match_status(found.answer.ranking);
+}
+
+}  // namespace
+
+extern const Verb match_verb;
+const Verb match_verb{
+    .text = {.name = "match",
+             .arguments = "IMAGE",
+             .summary = "Show which variants of an image run on a node, and which is taken",
+             .example = "berth match --fleet nodes/ app:1.0",
+             .complete = Complete::image},
+    .arity = {1, 1},
+    .needs = engine::Needs::user_namespace,
+    .command = [] { return make_command(flags, run); },
+};
+
+}  // namespace berth::cli

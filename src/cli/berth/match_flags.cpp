@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/berth/match_flags.hpp"
+
+namespace berth::cli {
+
+void add_match_flags(FlagTable& table, MatchOptions& o) {
+  table.push_back({"node",
+                   0,
+                   "FILE",
+                   "A saved profile instead of this machine",
+                   &o.request.node,
+                   {},
+                   Complete::file});
+  table.push_back({"gpu-driver",
+                   0,
+                   "MODE",
+                   "As with run: bind, volume, copy, image or none",
+                   &o.driver_mode,
+                   {"bind", "volume", "copy", "image", "none"}});
+  table.push_back({"local", 0, "", "Ask the store alone, no registry", &o.local});
+  table.push_back(format_flag(o.format));
+  add_registry_flags(table, o.request.access);
+}
+
+Result<void> finish_match_request(MatchOptions& options, const std::string& reference) {
+  options.request.reference = reference;
+  options.request.look_up = options.local ? engine::LookUp::store : engine::LookUp::registry;
+  if (options.driver_mode) {
+    options.request.driver_mode =
+        TRY(policy::from_json_text(*options.driver_mode, std::type_identity<policy::DriverMode>()));
+  }
+  return {};
+}
+
+Result<MatchFound> find_match(Session& session, MatchOptions options,
+                              const std::string& reference) {
+  TRY(finish_match_request(options, reference));
+  MatchFound found;
+  found.offer = TRY(engine::look_up(session.context, options.request));
+  found.answer = TRY(engine::match_node(session.context, options.request, found.offer));
+  return found;
+}
+
+}  // namespace berth::cli

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "cli/berth/common.hpp"
+#include "engine/match.hpp"
+
+namespace berth::cli {
+
+/// What the verbs that ask which entry fits have in common.
+struct MatchOptions {
+  engine::MatchRequest request;
+  bool local = false;
+  std::optional<std::string> driver_mode;
+  std::string format = "table";
+};
+
+void add_match_flags(FlagTable& table, MatchOptions& options);
+
+/// Looks `reference` up and judges it for one node.
+struct MatchFound {
+  engine::Offer offer;
+  engine::Answer answer;
+};
+/// Fills the request of what flags said.  Errors: usage.
+Result<void> finish_match_request(MatchOptions& options, const std::string& reference);
+Result<MatchFound> find_match(Session& session, MatchOptions options, const std::string& reference);
+
+}  // namespace berth::cli

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/match.hpp"
+
+#include <algorithm>
+#include <variant>
+
+#include "engine/image_facts.hpp"
+#include "engine/node.hpp"
+#include "engine/store.hpp"
+#include "engine/transfer.hpp"
+#include "image/reference.hpp"
+#include "image/store.hpp"
+#include "node/file/load.hpp"
+#include "node/what_if.hpp"
+#include "policy/file.hpp"
+
+namespace berth::engine {
+namespace {
+
+match::UserLand user_land_of(policy::DriverMode mode) {
+  bool image = mode == policy::DriverMode::image || mode == policy::DriverMode::none;
+  return image ? match::UserLand::image : match::UserLand::host;
+}
+
+Result<match::Job> job_of(const Context& context, const std::optional<policy::DriverMode>& mode,
+                          bool needs_gpus) {
+  match::Job job;
+  job.needs_gpus = needs_gpus;
+  if (mode) {
+    job.user_land = user_land_of(*mode);
+    return job;
+  }
+  policy::Compiled compiled = TRY(policy::read_compiled(context.paths.config));
+  job.user_land = user_land_of(compiled.policy.gpu.driver_mode);
+  return job;
+}
+
+match::Candidate candidate_of(oci::Descriptor entry, const oci::ContainerDefaults* config) {
+  match::Candidate candidate;
+  candidate.declared = match::read_declared(entry);
+  if (config != nullptr) {
+    candidate.declared = match::merge(match::read_declared(*config), candidate.declared);
+  }
+  candidate.descriptor = std::move(entry);
+  return candidate;
+}
+
+/// What the store knows of an image that is there: its config, and what was found in its files.
+Result<void> add_what_is_here(const Context& context, match::Candidate& candidate,
+                              const image::Image& image) {
+  const oci::ImageConfig& config = image.config;
+  if (!candidate.descriptor.platform) {
+    candidate.descriptor.platform =
+        oci::Platform{config.architecture, config.os, {}, {}, config.variant};
+  }
+  candidate.declared = match::merge(match::read_declared(config.config), candidate.declared);
+  if (image.unpacked()) candidate.found = TRY(facts_of_image(context, image));
+  return {};
+}
+
+/// The images that an index document names.
+Result<std::vector<oci::Descriptor>> entries_of(const std::string& bytes) {
+  auto parsed = TRY(oci::parse_manifest(bytes, ""));
+  std::vector<oci::Descriptor> entries;
+  if (const auto* index = std::get_if<oci::Index>(&parsed)) {
+    for (const oci::Descriptor& entry : index->manifests) {
+      bool for_none = entry.platform && entry.platform->os == "unknown";
+      if (oci::is_manifest_type(entry.media_type) && !for_none) entries.push_back(entry);
+    }
+  }
+  return entries;
+}
+
+Result<Offer> look_up_in_store(const Context& context, const image::Store& store,
+                               const image::Image& image) {
+  Offer offer;
+  offer.digest = image.target.text();
+  if (!image.references.empty()) offer.reference = image.references.front().canonical();
+  std::vector<oci::Descriptor> entries;
+  if (image.target != image.manifest_digest) {
+    std::string document = TRY(store.read_document(image.target));
+    entries = TRY(entries_of(document));
+  }
+  if (entries.empty()) {
+    oci::Descriptor only;
+    only.media_type = oci::media_type::kManifest;
+    only.digest = image.manifest_digest;
+    entries.push_back(std::move(only));
+  }
+  for (oci::Descriptor& entry : entries) {
+    match::Candidate candidate = candidate_of(std::move(entry), nullptr);
+    if (candidate.descriptor.digest == image.manifest_digest) {
+      TRY(add_what_is_here(context, candidate, image));
+    }
+    offer.candidates.push_back(std::move(candidate));
+  }
+  return offer;
+}
+
+Result<Offer> look_up_at_registry(const Context& context, const MatchRequest& request) {
+  image::ResolveRequest resolve;
+  resolve.reference = request.reference;
+  resolve.access = request.access;
+  image::TransferResult found = TRY(transfer(context, std::move(resolve), {}));
+  Offer offer;
+  offer.reference = found.reference;
+  offer.digest = found.digest;
+  for (image::ResolvedEntry& entry : found.entries) {
+    offer.candidates.push_back(
+        candidate_of(std::move(entry.descriptor), entry.config ? &*entry.config : nullptr));
+  }
+  return offer;
+}
+
+/// The same answer for the same question, whoever's node it is.
+Answer answer_for(node::Profile node, const match::Job& job, const Offer& offer) {
+  match::Ranking ranking = match::rank(offer.candidates, node, job);
+  return {std::move(node), std::move(ranking)};
+}
+
+}  // namespace
+
+Result<Offer> look_up(const Context& context, const MatchRequest& request) {
+  image::Store store = TRY(open_store(context));
+  if (request.look_up == LookUp::store) {
+    image::Image image = TRY(store.get_image(request.reference));
+    return look_up_in_store(context, store, image);
+  }
+  auto offer = look_up_at_registry(context, request);
+  auto present = TRY(store.find_image(request.reference));
+  if (!offer.ok()) {
+    if (!present) return offer;
+    context.log.warn(to_line(offer.error()) + ", looking at the store instead");
+    return look_up_in_store(context, store, *present);
+  }
+  for (match::Candidate& candidate : offer->candidates) {
+    if (present && candidate.descriptor.digest == present->manifest_digest) {
+      TRY(add_what_is_here(context, candidate, *present));
+    }
+  }
+  return offer;
+}
+
+Result<Answer> match_node(const Context& context, const MatchRequest& request, const Offer& offer) {
+  match::Job job = TRY(job_of(context, request.driver_mode, request.needs_gpus));
+  node::Profile node = TRY(node_of(context, request.node));
+  node = TRY(node::with(std::move(node), request.what_if));
+  return answer_for(std::move(node), job, offer);
+}
+
+Result<std::vector<Answer>> match_fleet(const Context& context, const MatchRequest& request,
+                                        const Offer& offer, const std::string& directory) {
+  match::Job job = TRY(job_of(context, request.driver_mode, request.needs_gpus));
+  std::vector<Answer> answers;
+  auto fleet = TRY(node::load_fleet(directory));
+  for (node::Profile& node : fleet) {
+    node = TRY(node::with(std::move(node), request.what_if));
+    answers.push_back(answer_for(std::move(node), job, offer));
+  }
+  return answers;
+}
+
+void judge_by_this_node(const Context& context, const GpuWish& wish, image::PullRequest& request) {
+  auto job = job_of(context, wish.driver_mode, wish.needs_gpus);
+  auto node = this_node(context);
+  if (!node.ok() || !job.ok()) {
+    const Error& error = node.ok() ? job.error() : node.error();
+    context.log.warn(to_line(error) + ", taking the first entry of the platform");
+    return;
+  }
+  request.job = *job;
+  request.node = std::move(*node);
+}
+
+}  // namespace berth::engine

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/context.hpp"
+#include "image/transfer_protocol.hpp"
+#include "match/choose.hpp"
+#include "policy/policy.hpp"
+
+/// Which entry of an image a node takes, and why: `berth match` and its kin.
+namespace berth::engine {
+
+/// Where an image is looked up.
+enum class LookUp { registry, store };
+
+struct MatchRequest {
+  std::string reference;
+  LookUp look_up = LookUp::registry;
+  std::optional<std::string> node;                ///< a saved profile; none: this machine
+  std::string what_if;                            ///< words of node::with()
+  std::optional<policy::DriverMode> driver_mode;  ///< none: the policy's
+  bool needs_gpus = false;
+  image::RegistryAccess access;
+};
+
+/// What a reference means.
+struct Offer {
+  std::string reference;  ///< canonical
+  std::string digest;     ///< of the index, or of the only manifest
+  std::vector<match::Candidate> candidates;
+};
+
+/// What one node makes of it.
+struct Answer {
+  node::Profile node;
+  match::Ranking ranking;
+};
+
+/// A registry that cannot be reached is a warning where the store has the image.
+/// Errors: those of transfer(); not_found (the store does not have it).
+Result<Offer> look_up(const Context& context, const MatchRequest& request);
+
+/// Errors: those of node::load_profile() and node::with(); the policy's.
+Result<Answer> match_node(const Context& context, const MatchRequest& request, const Offer& offer);
+
+/// The profiles in `directory`, by name.  Errors: those of node::load_fleet().
+Result<std::vector<Answer>> match_fleet(const Context& context, const MatchRequest& request,
+                                        const Offer& offer, const std::string& directory);
+
+/// What a pull on this machine judges by: its profile and the policy's driver mode. Where the
+/// profile cannot be had the pull goes on without, with a warning.
+struct GpuWish {
+  std::optional<policy::DriverMode> driver_mode;  ///< none: the policy's
+  bool needs_gpus = false;
+};
+void judge_by_this_node(const Context& context, const GpuWish& wish, image::PullRequest& request);
+
+}  // namespace berth::engine

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the publisher of an image says that it needs: annotations of its entry in an index, its
+// platform, labels of its config. Foreign text; what nobody understands is kept to be told.
+// docs/variants.md lists the names.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+#include "facts/facts.hpp"
+#include "oci/image_spec.hpp"
+
+namespace berth::match {
+
+inline constexpr std::string_view kPrefix = "dev.berth.variant.";
+
+/// One comparison of versions: ">=525.60.13". Without an operator it is "=".
+struct VersionNeed {
+  enum class Op { equal, at_least, at_most, less, greater };
+  Op op = Op::at_least;
+  std::string version;
+  bool operator==(const VersionNeed&) const = default;
+};
+
+struct Declared {
+  bool any = false;                  ///< at least one of what follows is said
+  std::string cpu;                   ///< "x86-64-v3", or archspec's name: "skylake_avx512"
+  bool gpu_said = false;             ///< also by "none"
+  std::vector<facts::GpuCode> gpu;   ///< sorted, each once; empty with gpu_said: none
+  std::string cuda;                  ///< runtime: "12.8"
+  std::string user_driver;           ///< the libcuda that it brings: "390.30"
+  std::vector<VersionNeed> driver;   ///< of the kernel module, all of them
+  std::vector<VersionNeed> kernel;   ///< of Linux
+  std::string glibc;                 ///< that it has: "2.36"
+  std::string mpi;                   ///< family: "openmpi"
+  std::vector<std::string> fabric;   ///< that it is made for: "infiniband"
+  int64_t priority = 0;              ///< of the author; more is better
+  std::vector<std::string> require;  ///< values of NVIDIA_REQUIRE_*
+  /// Names below kPrefix that nobody knows, and values that do not read, in words.
+  std::vector<std::string> puzzles;
+};
+
+/// Of an index's entry: its annotations, and what MetaHub and others put into platform features
+/// ("cpu:broadwell", "nvcap:5.2", "mpi:openmpi"). platform.variant is not read here.
+Declared read_declared(const oci::Descriptor& entry);
+
+/// Of a config: labels of the same names, and NVIDIA_REQUIRE_* unless NVIDIA_DISABLE_REQUIRE is
+/// true.
+Declared read_declared(const oci::ContainerDefaults& config);
+
+/// `over` says more than `under`: its words win, requirements of both hold.
+Declared merge(Declared under, const Declared& over);
+
+/// "sm_70", "sm_90a", "compute_90", "compute_90@8.7", "5.2", "gfx942"; nothing for other text.
+std::optional<facts::GpuCode> parse_gpu_code(std::string_view text);
+/// The same way back: "sm_90a", "compute_90@8.7", "gfx942".
+std::string gpu_code_text(const facts::GpuCode& code);
+/// "sm_70 sm_80 compute_80", at most `most` of them, then "and 12 more".
+std::string gpu_codes_text(const std::vector<facts::GpuCode>& codes, size_t most = 6);
+
+/// Words of `text` between blanks or commas.
+std::vector<std::string_view> list_words(std::string_view text);
+
+}  // namespace berth::match

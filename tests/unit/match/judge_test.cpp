@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "match/judge.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "match/choose.hpp"
+#include "node/archspec.hpp"
+#include "node/what_if.hpp"
+
+namespace berth::match {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+node::Profile node_of(std::string_view words) {
+  node::Profile profile;
+  profile.architecture = "amd64";
+  auto made = node::with(std::move(profile), words);
+  EXPECT_TRUE(made.ok()) << words;
+  return std::move(*made);
+}
+
+Candidate candidate(const std::map<std::string, std::string>& axes) {
+  Candidate made;
+  made.descriptor.platform = oci::Platform{"amd64", "linux", {}, {}, {}};
+  for (const auto& [axis, value] : axes) {
+    made.descriptor.annotations[std::string(kPrefix) + axis] = value;
+  }
+  made.declared = read_declared(made.descriptor);
+  return made;
+}
+
+facts::GpuCodeSet set_of(std::string_view words, bool main = false) {
+  facts::GpuCodeSet set;
+  for (std::string_view word : list_words(words)) set.code.push_back(*parse_gpu_code(word));
+  set.files = 1;
+  set.example = "/opt/libkernels.so";
+  set.main = main;
+  return set;
+}
+
+const Clause& clause(const Verdict& verdict) {
+  static const Clause kNone{"", Outcome::pass, "all pass", "", ""};
+  const Clause* decisive = verdict.decisive();
+  return decisive != nullptr ? *decisive : kNone;
+}
+
+// ---- processor ----------------------------------------------------------------------------------
+
+TEST(JudgeCpu, a_higher_level_is_refused_with_what_would_lift_it) {
+  Verdict verdict = judge(candidate({{"cpu", "x86-64-v4"}}), node_of("cpu=haswell"), {});
+  EXPECT_EQ(verdict.outcome, Outcome::fail);
+  EXPECT_THAT(clause(verdict).reason, HasSubstr("x86-64-v4 (declared); this node is haswell"));
+  EXPECT_EQ(clause(verdict).lift, "cpu=x86-64-v4");
+}
+
+TEST(JudgeCpu, the_platform_variant_counts_like_an_annotation) {
+  Candidate v4 = candidate({});
+  v4.descriptor.platform->variant = "v4";
+  EXPECT_EQ(judge(v4, node_of("cpu=broadwell"), {}).outcome, Outcome::fail);
+  EXPECT_EQ(judge(v4, node_of("cpu=skylake_avx512"), {}).outcome, Outcome::pass);
+}
+
+TEST(JudgeCpu, a_microarchitecture_runs_on_its_descendants) {
+  Candidate broadwell = candidate({{"cpu", "broadwell"}});
+  EXPECT_EQ(judge(broadwell, node_of("cpu=skylake_avx512"), {}).outcome, Outcome::pass);
+  EXPECT_EQ(judge(broadwell, node_of("cpu=haswell"), {}).outcome, Outcome::fail);
+}
+
+TEST(JudgeCpu, a_name_that_nobody_knows_is_unknown_with_the_nearest) {
+  Verdict verdict = judge(candidate({{"cpu", "brodwell"}}), node_of("cpu=haswell"), {});
+  EXPECT_EQ(verdict.outcome, Outcome::unknown);
+  EXPECT_THAT(clause(verdict).reason, HasSubstr("broadwell"));
+}
+
+TEST(JudgeCpu, what_was_found_beats_what_is_declared_and_says_so) {
+  Candidate liar = candidate({{"cpu", "x86-64-v2"}});
+  liar.found.emplace();
+  liar.found->cpu.push_back({{4, "note"}, 1, "/usr/bin/app", true});
+  Verdict verdict = judge(liar, node_of("cpu=haswell"), {});
+  EXPECT_EQ(verdict.outcome, Outcome::fail);
+  EXPECT_THAT(clause(verdict).reason,
+              HasSubstr("/usr/bin/app needs x86-64-v4 (found: note), although x86-64-v2"));
+}
+
+TEST(JudgeCpu, a_file_beside_the_main_program_is_a_remark) {
+  Candidate image = candidate({});
+  image.found.emplace();
+  image.found->cpu.push_back({{4, "note"}, 3, "/usr/lib/libfast.so", false});
+  Verdict verdict = judge(image, node_of("cpu=haswell"), {});
+  EXPECT_EQ(verdict.outcome, Outcome::runs_but);
+  EXPECT_THAT(clause(verdict).reason, HasSubstr("/usr/lib/libfast.so and 2 more files"));
+}
+
+TEST(JudgePlatform, a_mislabelled_program_is_found_out) {
+  Candidate image = candidate({});
+  image.found.emplace();
+  image.found->architecture = "arm64";
+  image.found->program = "/app";
+  Verdict verdict = judge(image, node_of("cpu=haswell"), {});
+  EXPECT_EQ(verdict.outcome, Outcome::fail);
+  EXPECT_THAT(clause(verdict).reason, HasSubstr("although it is declared for amd64"));
+}
+
+// ---- GPUs ---------------------------------------------------------------------------------------
+
+TEST(JudgeGpu, code_for_other_gpus_leaves_them_unused) {
+  Verdict verdict =
+      judge(candidate({{"gpu", "sm_70"}}), node_of("cpu=broadwell gpu=sm_37 driver=396.44"), {});
+  EXPECT_EQ(verdict.outcome, Outcome::runs_but);
+  EXPECT_THAT(clause(verdict).reason,
+              StartsWith("the GPU stays unused: sm_70 (declared), no PTX; this node is sm_37"));
+}
+
+TEST(JudgeGpu, every_gpu_that_the_job_would_see_counts) {
+  Candidate image = candidate({{"gpu", "sm_90"}});
+  EXPECT_EQ(judge(image, node_of("gpu=sm_90,sm_90 driver=570.10"), {}).outcome, Outcome::pass);
+  EXPECT_EQ(judge(image, node_of("gpu=sm_90,sm_80 driver=570.10"), {}).outcome, Outcome::runs_but);
+}
+
+TEST(JudgeGpu, ptx_alone_means_minutes_of_compiling) {
+  Verdict verdict =
+      judge(candidate({{"gpu", "sm_80 compute_80@8.0"}}), node_of("gpu=sm_90 driver=570.10"), {});
+  EXPECT_EQ(verdict.outcome, Outcome::runs_but);
+  EXPECT_THAT(clause(verdict).reason, HasSubstr("JIT"));
+}
+
+TEST(JudgeGpu, ptx_newer_than_the_driver_does_not_help) {
+  Verdict verdict =
+      judge(candidate({{"gpu", "sm_80 compute_80@8.7"}}), node_of("gpu=sm_90 driver=535.54"), {});
+  EXPECT_THAT(clause(verdict).reason, HasSubstr("PTX newer than CUDA 12.2 of the driver"));
+}
+
+TEST(JudgeGpu, the_main_program_decides_before_other_files) {
+  Candidate image = candidate({});
+  image.found.emplace();
+  image.found->gpu_code = {set_of("sm_70", true), set_of("sm_90")};
+  node::Profile h200 = node_of("gpu=sm_90 driver=570.10");
+  EXPECT_THAT(clause(judge(image, h200, {})).reason, StartsWith("the GPU stays unused"));
+  image.found->gpu_code[0].main = false;
+  EXPECT_THAT(clause(judge(image, h200, {})).reason, StartsWith("some of its code"));
+}
+
+TEST(JudgeGpu, declared_code_that_is_not_there_does_not_count) {
+  Candidate liar = candidate({{"gpu", "sm_90"}});
+  liar.found.emplace();
+  liar.found->gpu_code = {set_of("sm_90a sm_80", true)};
+  EXPECT_EQ(judge(liar, node_of("gpu=sm_90 driver=570.10"), {}).outcome, Outcome::pass);
+  liar.found->gpu_code = {set_of("sm_80", true)};
+  EXPECT_THAT(clause(judge(liar, node_of("gpu=sm_90 driver=570.10"), {})).reason,
+              HasSubstr("found in /opt/libkernels.so"));
+}
+
+TEST(JudgeGpu, zstd_needs_a_driver_that_unpacks_it) {
+  Candidate image = candidate({});
+  image.found.emplace();
+  image.found->gpu_code = {set_of("sm_90", true)};
+  image.found->gpu_code[0].zstd = true;
+  EXPECT_THAT(clause(judge(image, node_of("gpu=sm_90 driver=535.54"), {})).reason,
+              HasSubstr("packed with zstd, which needs driver 550.54.14"));
+  EXPECT_EQ(judge(image, node_of("gpu=sm_90 driver=570.10"), {}).outcome, Outcome::pass);
+}
+
+TEST(JudgeGpu, a_gpu_of_which_the_driver_tells_nothing_is_unknown) {
+  node::Profile node = node_of("gpu=sm_90 driver=570.10");
+  node.gpus[0].compute_capability.clear();
+  node.gpus[0].model = "NVIDIA H100";
+  Verdict verdict = judge(candidate({{"gpu", "sm_90"}}), node, {});
+  EXPECT_EQ(verdict.outcome, Outcome::unknown);
+  EXPECT_THAT(clause(verdict).reason, HasSubstr("which code NVIDIA H100 needs is not known"));
+}
+
+TEST(JudgeGpu, a_node_without_gpus_is_told) {
+  Verdict verdict = judge(candidate({{"gpu", "sm_90"}}), node_of("cpu=haswell"), {});
+  EXPECT_EQ(verdict.outcome, Outcome::runs_but);
+  EXPECT_THAT(clause(verdict).reason, HasSubstr("this node has none"));
+}
+
+// ---- driver -------------------------------------------------------------------------------------
+
+TEST(JudgeDriver, the_images_own_user_land_has_the_modules_version_or_fails) {
+  Candidate image = candidate({{"cuda", "9.0"}, {"user-driver", "390.30"}});
+  node::Profile newer = node_of("gpu=sm_37 driver=396.44");
+  Job job{UserLand::image, true};
+  Verdict verdict = judge(image, newer, job);
+  EXPECT_EQ(verdict.outcome, Outcome::fail);
+  EXPECT_EQ(clause(verdict).reason, "user-land driver 390.30 in the image, kernel module 396.44");
+  EXPECT_THAT(clause(verdict).remedy, HasSubstr("with bind"));
+  job.user_land = UserLand::host;
+  EXPECT_EQ(judge(image, newer, job).outcome, Outcome::pass);
+  job.user_land = UserLand::image;
+  EXPECT_EQ(judge(image, node_of("gpu=sm_37 driver=390.30"), job).outcome, Outcome::pass);
+}
+
+TEST(JudgeDriver, a_newer_cuda_is_refused_where_gpus_are_meant) {
+  Candidate image = candidate({{"cuda", "13.0"}});
+  node::Profile old = node_of("gpu=sm_90 driver=570.133.20");
+  EXPECT_EQ(judge(image, old, {UserLand::host, true}).outcome, Outcome::fail);
+  EXPECT_EQ(judge(image, old, {UserLand::host, false}).outcome, Outcome::runs_but);
+}
+
+TEST(JudgeDriver, a_compat_package_helps_where_it_was_made_for_the_branch) {
+  Candidate image = candidate({{"cuda", "13.1"}});
+  image.found.emplace();
+  image.found->compat = "590.44.01";
+  image.found->compat_cuda = "13.1";
+  image.found->compat_drivers = {535, 570, 580};
+  Job job{UserLand::host, true};
+  Verdict verdict = judge(image, node_of("gpu=sm_90 driver=570.133 brand=tesla"), job);
+  EXPECT_EQ(verdict.outcome, Outcome::pass);
+  EXPECT_EQ(verdict.rank.compat, 1U);
+  EXPECT_EQ(judge(image, node_of("gpu=sm_90 driver=565.10 brand=tesla"), job).outcome,
+            Outcome::fail);
+  EXPECT_EQ(judge(image, node_of("gpu=sm_89 driver=570.133 brand=geforce"), job).outcome,
+            Outcome::fail);
+}
+
+TEST(JudgeDriver, nvidias_own_requirements_hold) {
+  Candidate image = candidate({});
+  image.declared.require = {"cuda>=12.8"};
+  Job job{UserLand::host, true};
+  EXPECT_EQ(judge(image, node_of("gpu=sm_90 driver=550.54"), job).outcome, Outcome::fail);
+  EXPECT_EQ(judge(image, node_of("gpu=sm_90 driver=570.10"), job).outcome, Outcome::pass);
+}
+
+TEST(JudgeDriver, an_image_with_an_older_libc_than_the_driver_needs_is_refused) {
+  Candidate image = candidate({{"cuda", "12.8"}, {"glibc", "2.17"}});
+  node::Profile node = node_of("gpu=sm_90 driver=570.10");
+  node.driver.glibc_needed = "2.27";
+  EXPECT_EQ(judge(image, node, {UserLand::host, true}).outcome, Outcome::fail);
+  EXPECT_EQ(judge(image, node, {UserLand::image, false}).outcome, Outcome::unknown);
+}
+
+TEST(JudgeKernel, a_range_is_held_to) {
+  Candidate image = candidate({{"kernel", ">=5.10 <7"}});
+  EXPECT_EQ(judge(image, node_of("cpu=haswell kernel=6.1.0-13-amd64"), {}).outcome, Outcome::pass);
+  EXPECT_EQ(judge(image, node_of("cpu=haswell kernel=4.18"), {}).outcome, Outcome::fail);
+}
+
+TEST(Judge, an_axis_that_nobody_knows_is_not_passed_over) {
+  Verdict verdict = judge(candidate({{"ram", "64G"}}), node_of("cpu=haswell"), {});
+  EXPECT_EQ(verdict.outcome, Outcome::unknown);
+  EXPECT_THAT(clause(verdict).reason, HasSubstr("ram '64G'"));
+}
+
+}  // namespace
+}  // namespace berth::match
