@@ -162,13 +162,14 @@ Result<std::vector<Answer>> match_fleet(const Context& context, const MatchReque
 
 void judge_by_this_node(const Context& context, const GpuWish& wish, image::PullRequest& request) {
   auto job = job_of(context, wish.driver_mode, wish.needs_gpus);
+  if (!job.ok()) return;  // a policy that cannot be read is told by the container's start
+  request.job = *job;
+  request.job.requirements = false;
   auto node = this_node(context);
-  if (!node.ok() || !job.ok()) {
-    const Error& error = node.ok() ? job.error() : node.error();
-    context.log.warn(to_line(error) + ", taking the first entry of the platform");
+  if (!node.ok()) {
+    context.log.warn(to_line(node.error()) + ", taking the first entry of the platform");
     return;
   }
-  request.job = *job;
   request.node = std::move(*node);
 }
 

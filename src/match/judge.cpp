@@ -429,6 +429,7 @@ bool Court::look_at_host_driver() {
 }
 
 bool Court::look_at_requirements() {
+  if (!job_.requirements) return true;
   for (const std::string& text : declared_.require) {
     auto requirement = gpu::parse_requirement(text);
     if (!requirement.ok()) continue;  // the container's start says so

@@ -38,6 +38,8 @@ struct Job {
   /// A driver that does not work with the image is a failure, else a remark. A node without GPUs,
   /// and code for others, are remarks at any rate: programs fall back to the processor.
   bool needs_gpus = false;
+  /// NVIDIA_REQUIRE_* counts. The container's start asks too, and knows who may have disabled it.
+  bool requirements = true;
 };
 
 /// One thing that was looked at.
@@ -87,6 +89,7 @@ template <class V>
 void fields(V& v, Job& j) {
   v.optional("user_land", j.user_land);
   v.optional("needs_gpus", j.needs_gpus);
+  v.always("requirements", j.requirements);
 }
 
 template <class V>

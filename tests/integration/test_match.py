@@ -161,7 +161,7 @@ def test_what_if_answers_for_a_changed_node(berth, story, fleet):
 
 @pytest.mark.profiles("root")
 def test_wrong_words_are_one_line_with_the_nearest(berth, story, fleet):
-    assert "did you mean" in berth.fail("what-if", story, "drivr=1", status=1)
+    assert "did you mean" in berth.fail("what-if", story, "gpuu=sm_90", status=1)
     assert "no entry 'nope'" in berth.fail("why-not", story, "nope", status=1)
     assert "no-such" in berth.fail("match", "--node", "/no-such.json", story, status=1)
 
