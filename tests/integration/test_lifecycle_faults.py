@@ -40,14 +40,17 @@ def wait_until(condition, timeout=15):
     return value
 
 
-def processes_of(berth, program):
+def processes_of(berth, program=None):
+    """Those of a program, or of any, that were given a path of this store."""
     found = []
     for entry in os.listdir("/proc"):
         try:
             words = pathlib.Path(f"/proc/{entry}/cmdline").read_bytes().split(b"\0")
         except OSError:
             continue
-        if words[0] == program.encode() and any(bytes(berth.root) in word for word in words):
+        if program and words[0] != program.encode():
+            continue
+        if any(bytes(berth.root) in word for word in words):
             found.append(int(entry))
     return found
 
@@ -57,6 +60,17 @@ def kill(pid):
         os.kill(pid, signal.SIGKILL)
     except ProcessLookupError:
         pass
+
+
+def kill_all(berth):
+    """A holder and its monitor start each other again, and a child has its parent's words until
+    it has executed its program: all that is left is killed until nothing comes any more."""
+    def none_is_left():
+        for pid in processes_of(berth):
+            kill(pid)
+        time.sleep(0.1)
+        return not processes_of(berth)
+    wait_until(none_is_left)
 
 
 def containers(berth):
@@ -245,13 +259,8 @@ def test_a_full_disk_costs_the_log_and_not_the_container(berth, image):
 def test_an_earlier_boot_is_not_believed(berth, image):
     berth.ok("run", "-d", "--name", "tug", image, "sleep", "100")
     identity = inspect(berth, "tug")["Id"]
-    for program in ("berth-holder", "berth-monitor"):
-        for pid in processes_of(berth, program):
-            kill(pid)
     pid = inspect(berth, "tug")["State"]["Pid"]
-    for program in ("berth-holder", "berth-monitor"):
-        for monitor in processes_of(berth, program):
-            kill(monitor)
+    kill_all(berth)
     # As after a reboot: its process is gone, the number is somebody else's, the boot another one.
     kill(pid)
     record = berth.root / "containers" / identity / "container.json"
