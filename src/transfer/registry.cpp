@@ -10,6 +10,7 @@
 
 #include "base/text.hpp"
 #include "json/fields.hpp"
+#include "sys/file.hpp"
 #include "sys/io_at.hpp"
 #include "transfer/sha256.hpp"
 
@@ -216,28 +217,69 @@ Result<void> Registry::check_login() {
   return {};
 }
 
-Result<Document> Registry::get_manifest(const std::string& tag_or_digest) {
+std::string Registry::manifest_action(std::string_view verb,
+                                      const std::string& tag_or_digest) const {
   bool by_digest = tag_or_digest.find(':') != std::string::npos;
-  std::string action =
-      "read " + object("manifest", repository_ + (by_digest ? "@" : ":") + tag_or_digest);
+  return fmt::format("{} {}", verb,
+                     object("manifest", repository_ + (by_digest ? "@" : ":") + tag_or_digest));
+}
+
+Result<HttpResponse> Registry::ask_for_manifest(const std::string& tag_or_digest,
+                                                const std::string& action) {
   HttpRequest request;
   request.url = at("/v2/" + repository_ + "/manifests/" + tag_or_digest);
   request.max_body = oci::kMaxManifestBytes;
   request.headers = {fmt::format("Accept: {}, {}, {}, {}", oci::media_type::kIndex,
                                  oci::media_type::kManifest, oci::media_type::kDockerIndex,
                                  oci::media_type::kDockerManifest)};
-  HttpResponse response = TRY(send(std::move(request), pull_scope(), action));
-  if (!response.ok()) return refusal(response, action);
+  return send(std::move(request), pull_scope(), action);
+}
 
+Result<Document> Registry::read_manifest(HttpResponse response, const std::string& tag_or_digest,
+                                         const std::string& action) const {
+  if (!response.ok()) return refusal(response, action);
   Document document;
   document.media_type = plain_media_type(response.header("content-type").value_or(""));
   document.digest = sha256_of(response.body);
   document.bytes = std::move(response.body);
+  bool by_digest = tag_or_digest.find(':') != std::string::npos;
   if (by_digest && document.digest.text() != tag_or_digest) {
     return make_error(Kind::corrupt, fmt::format("{}: its bytes have digest '{}'", action,
                                                  document.digest.text()));
   }
   return document;
+}
+
+Result<Document> Registry::get_manifest(const std::string& tag_or_digest) {
+  std::string action = manifest_action("read", tag_or_digest);
+  HttpResponse response = TRY(ask_for_manifest(tag_or_digest, action));
+  return read_manifest(std::move(response), tag_or_digest, action);
+}
+
+Result<std::optional<Document>> Registry::find_manifest(const std::string& tag_or_digest) {
+  std::string action = manifest_action("read", tag_or_digest);
+  HttpResponse response = TRY(ask_for_manifest(tag_or_digest, action));
+  if (response.status == 404) return std::optional<Document>();
+  Document document = TRY(read_manifest(std::move(response), tag_or_digest, action));
+  return std::optional<Document>(std::move(document));
+}
+
+Result<std::optional<std::string>> Registry::find_referrers(const Digest& subject,
+                                                            std::string_view artifact_type) {
+  std::string action =
+      "list referrers of " + object("manifest", repository_ + "@" + subject.text());
+  HttpRequest request;
+  request.url = with_query(at("/v2/" + repository_ + "/referrers/" + subject.text()),
+                           "artifactType=" + percent_encode(std::string(artifact_type)));
+  request.max_body = oci::kMaxManifestBytes;
+  request.headers = {fmt::format("Accept: {}", oci::media_type::kIndex)};
+  HttpResponse response = TRY(send(std::move(request), pull_scope(), action));
+  // What an older registry says of an address that it does not know differs.
+  bool unknown = response.status == 400 || response.status == 404 || response.status == 405 ||
+                 response.status == 406 || response.status == 501;
+  if (unknown) return std::optional<std::string>();
+  if (!response.ok()) return refusal(response, action);
+  return std::optional<std::string>(std::move(response.body));
 }
 
 Result<std::string> Registry::get_document(const oci::Descriptor& blob) {
@@ -363,10 +405,21 @@ Result<std::optional<Url>> Registry::start_upload(const Digest& digest,
   return std::optional<Url>(std::move(place));
 }
 
-Result<void> Registry::put_manifest(const std::string& tag_or_digest, const Document& document) {
-  bool by_digest = tag_or_digest.find(':') != std::string::npos;
-  std::string action =
-      "write " + object("manifest", repository_ + (by_digest ? "@" : ":") + tag_or_digest);
+Result<oci::Descriptor> Registry::put_bytes(std::string_view media_type, std::string_view bytes) {
+  oci::Descriptor blob;
+  blob.media_type = media_type;
+  blob.digest = sha256_of(bytes);
+  blob.size = bytes.size();
+  bool present = TRY(has_blob(blob.digest));
+  if (present) return blob;
+  sys::Fd file = TRY(sys::memory_file("blob", bytes));
+  TRY(put_blob(blob, file, std::nullopt, {}));
+  return blob;
+}
+
+Result<HttpResponse> Registry::send_manifest(const std::string& tag_or_digest,
+                                             const Document& document) {
+  std::string action = manifest_action("write", tag_or_digest);
   HttpRequest request;
   request.method = "PUT";
   request.url = at("/v2/" + repository_ + "/manifests/" + tag_or_digest);
@@ -380,7 +433,17 @@ Result<void> Registry::put_manifest(const std::string& tag_or_digest, const Docu
                       fmt::format("{}: the registry has stored {} instead of '{}'", action,
                                   berth::quoted(*digest), document.digest.text()));
   }
+  return response;
+}
+
+Result<void> Registry::put_manifest(const std::string& tag_or_digest, const Document& document) {
+  TRY(send_manifest(tag_or_digest, document));
   return {};
+}
+
+Result<bool> Registry::put_referrer(const Document& document) {
+  HttpResponse response = TRY(send_manifest(document.digest.text(), document));
+  return response.header("oci-subject").has_value();
 }
 
 Url Registry::at(const std::string& path) const {

@@ -59,6 +59,15 @@ class Registry {
   /// By tag or digest; a digest must be that of the bytes. At most 4 MiB.
   Result<Document> get_manifest(const std::string& tag_or_digest);
 
+  /// As get_manifest(), and nothing where the registry does not have it.
+  Result<std::optional<Document>> find_manifest(const std::string& tag_or_digest);
+
+  /// The index of what refers to the manifest `subject`, as the registry keeps it, of one type
+  /// where it filters; nothing where it keeps none (before distribution-spec 1.1). Not verified: no
+  /// digest is known for it. At most 4 MiB.
+  Result<std::optional<std::string>> find_referrers(const Digest& subject,
+                                                    std::string_view artifact_type);
+
   /// A small blob (the config) into memory, verified. At most 4 MiB.
   Result<std::string> get_document(const oci::Descriptor& blob);
 
@@ -74,8 +83,15 @@ class Registry {
   Result<Delivered> put_blob(const oci::Descriptor& blob, const sys::Fd& file,
                              const std::optional<std::string>& from, const ByteProgress& progress);
 
+  /// The same of bytes in memory, without a mount; gives their descriptor.
+  Result<oci::Descriptor> put_bytes(std::string_view media_type, std::string_view bytes);
+
   /// Puts the exact bytes under a tag (or a digest). The registry's idea of the digest must agree.
   Result<void> put_manifest(const std::string& tag_or_digest, const Document& document);
+
+  /// Puts a manifest that refers to another one, by its digest. Gives whether the registry lists it
+  /// among the referrers (OCI-Subject); else that is left to the client.
+  Result<bool> put_referrer(const Document& document);
 
  private:
   Registry(Http& http, const Cancel& cancel, std::string name, std::string repository, Url base,
@@ -84,6 +100,12 @@ class Registry {
   std::string pull_scope() const { return "repository:" + repository_ + ":pull"; }
   std::string push_scope() const { return "repository:" + repository_ + ":pull,push"; }
   Url at(const std::string& path) const;
+  std::string manifest_action(std::string_view verb, const std::string& tag_or_digest) const;
+  Result<HttpResponse> ask_for_manifest(const std::string& tag_or_digest,
+                                        const std::string& action);
+  Result<Document> read_manifest(HttpResponse response, const std::string& tag_or_digest,
+                                 const std::string& action) const;
+  Result<HttpResponse> send_manifest(const std::string& tag_or_digest, const Document& document);
   std::string object(std::string_view kind, std::string_view name) const;
   Result<HttpResponse> send(HttpRequest request, const std::string& scope,
                             const std::string& action);
