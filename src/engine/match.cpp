@@ -6,6 +6,7 @@
 
 #include "engine/image_facts.hpp"
 #include "engine/node.hpp"
+#include "engine/published_facts.hpp"
 #include "engine/store.hpp"
 #include "engine/transfer.hpp"
 #include "image/reference.hpp"
@@ -101,6 +102,7 @@ Result<Offer> look_up_at_registry(const Context& context, const MatchRequest& re
   image::ResolveRequest resolve;
   resolve.reference = request.reference;
   resolve.access = request.access;
+  resolve.facts = TRY(facts_trust(context));
   image::TransferResult found = TRY(transfer(context, std::move(resolve), {}));
   Offer offer;
   offer.reference = found.reference;
@@ -108,6 +110,7 @@ Result<Offer> look_up_at_registry(const Context& context, const MatchRequest& re
   for (image::ResolvedEntry& entry : found.entries) {
     offer.candidates.push_back(
         candidate_of(std::move(entry.descriptor), entry.config ? &*entry.config : nullptr));
+    offer.candidates.back().found = std::move(entry.found);
   }
   return offer;
 }
@@ -162,7 +165,9 @@ Result<std::vector<Answer>> match_fleet(const Context& context, const MatchReque
 
 void judge_by_this_node(const Context& context, const GpuWish& wish, image::PullRequest& request) {
   auto job = job_of(context, wish.driver_mode, wish.needs_gpus);
-  if (!job.ok()) return;  // a policy that cannot be read is told by the container's start
+  auto trust = facts_trust(context);
+  if (!job.ok() || !trust.ok()) return;  // a policy that cannot be read is told by the start
+  request.facts = std::move(*trust);
   request.job = *job;
   request.job.requirements = false;
   auto node = this_node(context);

@@ -102,6 +102,13 @@ void access_fields(V& v, RegistryAccess& a) {
 }
 
 template <class V>
+void fields(V& v, FactsTrust& t) {
+  v.always("fetch", t.fetch);
+  v.optional("signed_only", t.signed_only);
+  v.optional("keys", t.keys);
+}
+
+template <class V>
 void fields(V& v, PullRequest& r) {
   v.required("verb", r.verb);
   v.required("root", r.root);
@@ -115,6 +122,8 @@ void fields(V& v, PullRequest& r) {
   v.optional("job", r.job);
   v.optional("force", r.force);
   v.optional("strict", r.strict);
+  v.optional("facts", r.facts);
+  v.always("scan", r.scan);
   v.optional("local", r.local);
   v.strict();
 }
@@ -124,6 +133,17 @@ void fields(V& v, ResolveRequest& r) {
   v.required("verb", r.verb);
   v.required("reference", r.reference);
   access_fields(v, r.access);
+  v.optional("facts", r.facts);
+  v.strict();
+}
+
+template <class V>
+void fields(V& v, PublishFactsRequest& r) {
+  v.required("verb", r.verb);
+  v.required("reference", r.reference);
+  access_fields(v, r.access);
+  v.required("images", r.images);
+  v.optional("sign_key", r.sign_key);
   v.strict();
 }
 
@@ -252,6 +272,7 @@ template <class V>
 void fields(V& v, ResolvedEntry& e) {
   v.required("descriptor", e.descriptor);
   v.optional("config", e.config);
+  v.optional("found", e.found);
 }
 
 template <class V>
@@ -350,6 +371,7 @@ Result<TransferRequest> parse_request(std::string_view text) {
   std::string verb = TRY(json::from_value<Envelope>(*value, "request")).verb;
   if (verb == "pull") return read_request<PullRequest>(*value);
   if (verb == "resolve") return read_request<ResolveRequest>(*value);
+  if (verb == "publish-facts") return read_request<PublishFactsRequest>(*value);
   if (verb == "push") return read_request<PushRequest>(*value);
   if (verb == "login") return read_request<LoginRequest>(*value);
   if (verb == "logout") return read_request<LogoutRequest>(*value);

@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "base/result.hpp"
 #include "facts/facts.hpp"
+#include "image/published_facts.hpp"
 #include "match/judge.hpp"
 #include "node/profile.hpp"
 #include "oci/image_spec.hpp"
@@ -41,6 +42,13 @@ struct RegistryAccess {
   uint32_t stall_seconds = 30;          ///< an answer that stands still so long is dropped
 };
 
+/// Which facts published beside an image are believed.
+struct FactsTrust {
+  bool fetch = true;              ///< else none, and no request is made for them
+  bool signed_only = false;       ///< only what one of `keys` has signed
+  std::vector<std::string> keys;  ///< public keys, PEM
+};
+
 /// result: reference, digest, image_id, status ("downloaded", "up_to_date").
 struct PullRequest {
   std::string verb = "pull";
@@ -56,6 +64,8 @@ struct PullRequest {
   match::Job job;
   bool force = false;   ///< also what is judged not to run
   bool strict = false;  ///< nothing that runs with a remark
+  FactsTrust facts;
+  bool scan = true;  ///< the files, while they are unpacked
   /// Unpacks what the store already holds under this reference and asks no registry: for an image
   /// whose layers were unpacked for another ownership. status: "up_to_date".
   bool local = false;
@@ -67,6 +77,19 @@ struct ResolveRequest {
   std::string verb = "resolve";
   std::string reference;
   RegistryAccess access;
+  FactsTrust facts;
+};
+
+/// Publishes beside an image what was found in its files. Every image is one that the reference
+/// means at the registry now.
+/// result: reference, digest (of the artifact), size (of the document), status ("attached",
+/// "up_to_date").
+struct PublishFactsRequest {
+  std::string verb = "publish-facts";
+  std::string reference;
+  RegistryAccess access;
+  std::vector<PublishedImage> images;
+  std::string sign_key;  ///< PEM of a private key; empty: unsigned
 };
 
 /// result: reference, digest, size (of the manifest).
@@ -172,9 +195,9 @@ struct CommitRequest {
   OverlayXattr overlay_xattr = OverlayXattr::trusted;
 };
 
-using TransferRequest =
-    std::variant<PullRequest, ResolveRequest, PushRequest, LoginRequest, LogoutRequest, LoadRequest,
-                 SaveRequest, ImportRequest, ArchiveRequest, ExtractRequest, CommitRequest>;
+using TransferRequest = std::variant<PullRequest, ResolveRequest, PublishFactsRequest, PushRequest,
+                                     LoginRequest, LogoutRequest, LoadRequest, SaveRequest,
+                                     ImportRequest, ArchiveRequest, ExtractRequest, CommitRequest>;
 
 /// One JSON object on one line, with its newline.
 std::string to_json(const TransferRequest& request);
@@ -205,7 +228,8 @@ struct WarningEvent {
 /// An image that a reference means, or one of several.
 struct ResolvedEntry {
   oci::Descriptor descriptor;
-  std::optional<oci::ContainerDefaults> config;  ///< of the only one
+  std::optional<oci::ContainerDefaults> config;  ///< what is known of it
+  std::optional<facts::ImageFacts> found;        ///< published
 };
 
 /// The end of a verb that succeeded; which members are set is said at each request.

@@ -158,17 +158,19 @@ class Reader {
   Declared& declared_;
 };
 
+/// The baseline that the community of HPC containers agreed on.
+constexpr std::pair<std::string_view, std::string_view> kOthers[] = {
+    {"org.supercontainers.hardware.cpu.target.microarch", "cpu"},
+    {"org.supercontainers.mpi.implementation", "mpi"}};
+constexpr std::string_view kRequire = "NVIDIA_REQUIRE_", kDisable = "NVIDIA_DISABLE_REQUIRE";
+
 void read_names(Reader& reader, const std::map<std::string, std::string>& named) {
   for (auto it = named.lower_bound(std::string(kPrefix));
        it != named.end() && it->first.starts_with(kPrefix); ++it) {
     reader.read(std::string_view(it->first).substr(kPrefix.size()), it->second);
   }
-  // The baseline that the community of HPC containers agreed on.
-  static constexpr std::pair<const char*, std::string_view> kOthers[] = {
-      {"org.supercontainers.hardware.cpu.target.microarch", "cpu"},
-      {"org.supercontainers.mpi.implementation", "mpi"}};
   for (const auto& [name, axis] : kOthers) {
-    auto found = named.find(name);
+    auto found = named.find(std::string(name));
     if (found != named.end()) reader.read(axis, found->second);
   }
 }
@@ -218,11 +220,17 @@ Declared read_declared(const oci::ContainerDefaults& config) {
     if (equal == std::string::npos) continue;
     std::string_view name = std::string_view(variable).substr(0, equal);
     std::string_view value = std::string_view(variable).substr(equal + 1);
-    if (name == "NVIDIA_DISABLE_REQUIRE") disabled = is_true(value);
-    if (name.starts_with("NVIDIA_REQUIRE_")) declared.require.emplace_back(value);
+    if (name == kDisable) disabled = is_true(value);
+    if (name.starts_with(kRequire)) declared.require.emplace_back(value);
   }
   if (disabled) declared.require.clear();
   return declared;
+}
+
+bool declares(std::string_view name) {
+  bool other = std::any_of(std::begin(kOthers), std::end(kOthers),
+                           [&](const auto& one) { return one.first == name; });
+  return other || name.starts_with(kPrefix) || name.starts_with(kRequire) || name == kDisable;
 }
 
 Declared merge(Declared under, const Declared& over) {

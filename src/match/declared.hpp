@@ -53,6 +53,9 @@ Declared read_declared(const oci::Descriptor& entry);
 /// true.
 Declared read_declared(const oci::ContainerDefaults& config);
 
+/// Whether a variable or label of this name can say something that read_declared() looks at.
+bool declares(std::string_view name);
+
 /// `over` says more than `under`: its words win, requirements of both hold.
 Declared merge(Declared under, const Declared& over);
 

@@ -27,6 +27,10 @@ constexpr Spellings<DriverMode, 5> kModes = {{{"bind", DriverMode::bind},
                                               {"image", DriverMode::image},
                                               {"none", DriverMode::none}}};
 
+constexpr Spellings<PublishedFacts, 3> kFacts = {{{"any", PublishedFacts::any},
+                                                  {"signed", PublishedFacts::only_signed},
+                                                  {"none", PublishedFacts::none}}};
+
 template <class E, size_t N>
 std::string spelling_of(E value, const Spellings<E, N>& spellings) {
   for (const auto& [text, one] : spellings) {
@@ -47,7 +51,7 @@ Result<E> value_of(std::string_view text, const Spellings<E, N>& spellings) {
 }
 
 Error refuse(std::string_view key, const std::string& what, std::string hint = {}) {
-  return make_error(Kind::usage, fmt::format("gpu.{}: {}", key, what), std::move(hint));
+  return make_error(Kind::usage, fmt::format("{}: {}", key, what), std::move(hint));
 }
 
 Result<void> check_capabilities(std::string_view key, const std::vector<std::string>& words) {
@@ -117,21 +121,32 @@ Result<DriverMode> from_json_text(std::string_view text, std::type_identity<Driv
   return value_of(text, kModes);
 }
 
+std::string to_json_text(const PublishedFacts& value) {
+  return spelling_of(value, kFacts);
+}
+Result<PublishedFacts> from_json_text(std::string_view text, std::type_identity<PublishedFacts>) {
+  return value_of(text, kFacts);
+}
+
 Result<void> check(const Policy& policy) {
   const Gpu& gpu = policy.gpu;
-  TRY(check_words("always", gpu.always));
-  TRY(check_words("never", gpu.never));
-  TRY(check_capabilities("capabilities", gpu.capabilities));
-  TRY(check_capabilities("default-capabilities", gpu.default_capabilities));
-  TRY(check_paths("library-directories", gpu.library_directories));
-  TRY(check_paths("files", gpu.files));
-  TRY(check_paths("cdi-directories", gpu.cdi_directories));
-  if (!gpu.driver_root.empty()) TRY(check_paths("driver-root", {gpu.driver_root}));
-  TRY(check_words("annotation-prefixes", gpu.annotation_prefixes));
-  TRY(check_words("swarm-resource", gpu.swarm_resource));
+  TRY(check_words("gpu.always", gpu.always));
+  TRY(check_words("gpu.never", gpu.never));
+  TRY(check_capabilities("gpu.capabilities", gpu.capabilities));
+  TRY(check_capabilities("gpu.default-capabilities", gpu.default_capabilities));
+  TRY(check_paths("gpu.library-directories", gpu.library_directories));
+  TRY(check_paths("gpu.files", gpu.files));
+  TRY(check_paths("gpu.cdi-directories", gpu.cdi_directories));
+  if (!gpu.driver_root.empty()) TRY(check_paths("gpu.driver-root", {gpu.driver_root}));
+  TRY(check_words("gpu.annotation-prefixes", gpu.annotation_prefixes));
+  TRY(check_words("gpu.swarm-resource", gpu.swarm_resource));
   if (!is_kind(gpu.default_kind)) {
-    return refuse("default-kind",
+    return refuse("gpu.default-kind",
                   fmt::format("expected vendor.com/class, got {}", quoted(gpu.default_kind)));
+  }
+  TRY(check_paths("match.keys", policy.match.keys));
+  if (policy.match.facts == PublishedFacts::only_signed && policy.match.keys.empty()) {
+    return refuse("match.facts", "\"signed\" needs the keys that are trusted", "match.keys");
   }
   return {};
 }

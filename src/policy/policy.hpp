@@ -63,8 +63,20 @@ struct Gpu {
   bool operator==(const Gpu&) const = default;
 };
 
+/// Which facts that are published beside images are believed.
+enum class PublishedFacts { any, only_signed, none };
+
+struct Match {
+  PublishedFacts facts = PublishedFacts::any;
+  /// Files of public keys whose signatures count.
+  std::vector<std::string> keys;
+
+  bool operator==(const Match&) const = default;
+};
+
 struct Policy {
   Gpu gpu;
+  Match match;
 
   bool operator==(const Policy&) const = default;
 };
@@ -97,6 +109,8 @@ std::string to_json_text(const Scheduler& value);
 Result<Scheduler> from_json_text(std::string_view text, std::type_identity<Scheduler>);
 std::string to_json_text(const DriverMode& value);
 Result<DriverMode> from_json_text(std::string_view text, std::type_identity<DriverMode>);
+std::string to_json_text(const PublishedFacts& value);
+Result<PublishedFacts> from_json_text(std::string_view text, std::type_identity<PublishedFacts>);
 
 template <class V>
 void fields(V& v, Gpu& g) {
@@ -123,8 +137,16 @@ void fields(V& v, Gpu& g) {
 }
 
 template <class V>
+void fields(V& v, Match& m) {
+  v.always("facts", m.facts);
+  v.always("keys", m.keys);
+  v.strict();
+}
+
+template <class V>
 void fields(V& v, Policy& p) {
   v.always("gpu", p.gpu);
+  v.always("match", p.match);
   v.strict();
 }
 

@@ -133,7 +133,7 @@ Result<void> LayerPipeline::unpack_claimed(Task& task) {
 
   facts::LayerScan scan(facts::level_of_code);
   UnpackOptions options;
-  options.scan = &scan;
+  if (scan_ == Scan::yes) options.scan = &scan;
   options.ownership = store_.flavor().ownership;
   options.overlay_xattr = store_.flavor().overlay_xattr;
   options.cancel = &cancel_;
@@ -149,7 +149,9 @@ Result<void> LayerPipeline::unpack_claimed(Task& task) {
                     "'{}'",
                     unpacked.diff_id.text(), task.diff_id.text()));
   }
-  TRY(sys::write_file(staged.fd(), facts::kLayerFactsFile, write_layer_facts(scan.take()), 0600));
+  if (scan_ == Scan::yes) {
+    TRY(sys::write_file(staged.fd(), facts::kLayerFactsFile, write_layer_facts(scan.take()), 0600));
+  }
   return delivery_.publish_layer(std::move(staged),
                                  {task.diff_id, store_.flavor(), unpacked.entries, unpacked.bytes});
 }

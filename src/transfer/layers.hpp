@@ -22,10 +22,18 @@ class LayerPipeline {
  public:
   static constexpr size_t kDownloads = 4;
 
+  /// Whether what the files ask of a machine is found out while they are unpacked.
+  enum class Scan { yes, no };
+
   /// Without a registry every blob has to be in the store.
   LayerPipeline(const image::Store& store, image::Delivery& delivery, Registry* registry,
-                Events& events, Cancel& cancel)
-      : store_(store), delivery_(delivery), registry_(registry), events_(events), cancel_(cancel) {}
+                Events& events, Cancel& cancel, Scan scan = Scan::yes)
+      : store_(store),
+        delivery_(delivery),
+        registry_(registry),
+        events_(events),
+        cancel_(cancel),
+        scan_(scan) {}
 
   /// `manifest` and `config` have been checked against each other.
   /// Errors: those of Registry::get_blob() and unpack_layer() with the layer named; corrupt (a diff
@@ -51,6 +59,7 @@ class LayerPipeline {
   Registry* registry_;
   Events& events_;
   Cancel& cancel_;
+  Scan scan_;
 
   std::vector<Task> tasks_;
   size_t unpackers_ = 1;  // at most

@@ -14,6 +14,7 @@
 #include "transfer/event.hpp"
 #include "transfer/give_up.hpp"
 #include "transfer/layers.hpp"
+#include "transfer/published_facts.hpp"
 #include "transfer/registry.hpp"
 #include "transfer/variants.hpp"
 
@@ -81,9 +82,12 @@ class Chooser {
     if (!request_.node || request_.force || wish.architecture != request_.node->architecture) {
       return take(0);
     }
+    if (request_.facts.fetch) {
+      published_ = TRY(fetch_published(registry_, outer_.digest, request_.facts, events_));
+    }
     std::vector<match::Candidate> candidates;
     for (const Variants::Entry& entry : variants_.entries) {
-      candidates.push_back(candidate_of(entry.descriptor, nullptr));
+      candidates.push_back(candidate_of(entry.descriptor, nullptr, published_));
     }
     job_ = match::usual_job(candidates, *request_.node, request_.job);
     match::Ranking ranking = match::rank(std::move(candidates), *request_.node, job_);
@@ -114,7 +118,7 @@ class Chooser {
       size_t index = ranking.order[i];
       const match::Judged& judged = ranking.entries[index];
       Documents documents = TRY(take(index));
-      last = match::judge(candidate_of(judged.candidate.descriptor, &documents.config),
+      last = match::judge(candidate_of(judged.candidate.descriptor, &documents.config, published_),
                           *request_.node, job_);
       if (is_refused(*last, request_)) continue;
       if (ranking.entries.size() > 1) {
@@ -144,18 +148,24 @@ class Chooser {
   match::Job job_;
   Document outer_;
   Variants variants_;
+  std::optional<image::PublishedFacts> published_;
 };
 
 /// The only image of a name: nothing is chosen. Docker takes one of another platform, with a
 /// warning that check_platform() gives.
-Result<void> judge_alone(const PullRequest& request, const Documents& documents) {
+Result<void> judge_alone(Registry& registry, const PullRequest& request, const Documents& documents,
+                         Events& events) {
   if (!request.node || request.force) return {};
   oci::Descriptor entry;
   entry.digest = documents.manifest_document.digest;
   entry.platform = oci::Platform{
       documents.config.architecture, documents.config.os, {}, {}, documents.config.variant};
   if (entry.platform->architecture != request.node->architecture) return {};
-  match::Candidate candidate = candidate_of(entry, &documents.config);
+  std::optional<image::PublishedFacts> published;
+  if (request.facts.fetch) {
+    published = TRY(fetch_published(registry, entry.digest, request.facts, events));
+  }
+  match::Candidate candidate = candidate_of(entry, &documents.config, published);
   match::Job job = match::usual_job({candidate}, *request.node, request.job);
   match::Verdict verdict = match::judge(candidate, *request.node, job);
   if (!is_refused(verdict, request)) return {};
@@ -172,7 +182,7 @@ Result<Documents> get_documents(Registry& registry, const Reference& reference,
   }
   Documents documents;
   TRY(complete(registry, std::move(document), documents));
-  TRY(judge_alone(request, documents));
+  TRY(judge_alone(registry, request, documents, events));
   return documents;
 }
 
@@ -235,7 +245,9 @@ Result<TransferResult> pull_from_registry(const PullRequest& request, const Refe
     return result;
   }
 
-  LayerPipeline layers(store, delivery, &registry, events, cancel);
+  using Scan = LayerPipeline::Scan;
+  LayerPipeline layers(store, delivery, &registry, events, cancel,
+                       request.scan ? Scan::yes : Scan::no);
   TRY(layers.run(documents.manifest, documents.config));
   TRY(publish(delivery, reference, documents));
   return result;
@@ -255,6 +267,31 @@ Result<TransferResult> unpack_local(const PullRequest& request, const image::Sto
   return result;
 }
 
+/// What is published of an image stands for its config, which is then not fetched.
+void add_published(image::ResolvedEntry& entry, const image::PublishedFacts& published) {
+  const image::PublishedImage* known = published.of(entry.descriptor.digest);
+  if (known == nullptr) return;
+  if (!entry.descriptor.platform) entry.descriptor.platform = known->platform;
+  entry.config = known->config;
+  entry.found = known->found;
+}
+
+Result<image::ResolvedEntry> resolve_alone(Registry& registry, Document document,
+                                           const std::optional<image::PublishedFacts>& published) {
+  image::ResolvedEntry only;
+  only.descriptor.media_type = document.media_type;
+  only.descriptor.digest = document.digest;
+  only.descriptor.size = document.bytes.size();
+  if (published) add_published(only, *published);
+  if (only.found) return only;
+  Documents documents;
+  TRY(complete(registry, std::move(document), documents));
+  only.descriptor.platform = oci::Platform{
+      documents.config.architecture, documents.config.os, {}, {}, documents.config.variant};
+  only.config = std::move(documents.config.config);
+  return only;
+}
+
 /// One that has several, or one whose config says more.
 Result<TransferResult> resolve_at_registry(const ResolveRequest& request,
                                            const Reference& reference, Events& events,
@@ -264,25 +301,24 @@ Result<TransferResult> resolve_at_registry(const ResolveRequest& request,
   TRY(registry.connect());
   Document document = TRY(registry.get_manifest(reference.manifest_reference()));
   auto parsed = TRY(oci::parse_manifest(document.bytes, document.media_type));
+  std::optional<image::PublishedFacts> published;
+  if (request.facts.fetch) {
+    published = TRY(fetch_published(registry, document.digest, request.facts, events));
+  }
   TransferResult result;
   result.reference = reference.canonical();
   result.digest = document.digest.text();
-  if (const auto* index = std::get_if<oci::Index>(&parsed)) {
-    for (Variants::Entry& entry : TRY(list_variants(registry, *index, std::nullopt)).entries) {
-      result.entries.push_back({std::move(entry.descriptor), std::nullopt});
-    }
+  const auto* index = std::get_if<oci::Index>(&parsed);
+  if (index == nullptr) {
+    result.entries.push_back(TRY(resolve_alone(registry, std::move(document), published)));
     return result;
   }
-  Documents documents;
-  image::ResolvedEntry only;
-  only.descriptor.media_type = document.media_type;
-  only.descriptor.digest = document.digest;
-  only.descriptor.size = document.bytes.size();
-  TRY(complete(registry, std::move(document), documents));
-  only.descriptor.platform = oci::Platform{
-      documents.config.architecture, documents.config.os, {}, {}, documents.config.variant};
-  only.config = std::move(documents.config.config);
-  result.entries.push_back(std::move(only));
+  for (Variants::Entry& variant : TRY(list_variants(registry, *index, std::nullopt)).entries) {
+    image::ResolvedEntry entry;
+    entry.descriptor = std::move(variant.descriptor);
+    if (published) add_published(entry, *published);
+    result.entries.push_back(std::move(entry));
+  }
   return result;
 }
 

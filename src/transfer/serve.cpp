@@ -2,6 +2,7 @@
 #include "transfer/serve.hpp"
 
 #include "transfer/login.hpp"
+#include "transfer/published_facts.hpp"
 #include "transfer/pull.hpp"
 #include "transfer/push.hpp"
 
@@ -15,6 +16,9 @@ struct Server {
   using Answer = Result<image::TransferResult>;
   Answer operator()(const image::PullRequest& r) { return pull(r, events, cancel); }
   Answer operator()(const image::ResolveRequest& r) { return resolve(r, events, cancel); }
+  Answer operator()(const image::PublishFactsRequest& r) {
+    return publish_facts(r, events, cancel);
+  }
   Answer operator()(const image::PushRequest& r) { return push(r, events, cancel); }
   Answer operator()(const image::LoginRequest& r) { return login(r, events, cancel); }
   Answer operator()(const image::LogoutRequest& r) { return logout(r); }

@@ -85,17 +85,21 @@ Result<Variants> list_variants(Registry& registry, const oci::Index& outer,
   return variants;
 }
 
-match::Candidate candidate_of(const oci::Descriptor& entry, const oci::ImageConfig* config) {
+match::Candidate candidate_of(const oci::Descriptor& entry, const oci::ImageConfig* config,
+                              const std::optional<image::PublishedFacts>& published) {
   match::Candidate candidate;
   candidate.descriptor = entry;
   candidate.declared = match::read_declared(entry);
-  if (config == nullptr) return candidate;
+  const image::PublishedImage* known = published ? published->of(entry.digest) : nullptr;
+  if (known != nullptr) candidate.found = known->found;
+  if (config == nullptr && known == nullptr) return candidate;
   // An annotation can be changed without a new image, so it is the last word.
-  candidate.declared = match::merge(match::read_declared(config->config), candidate.declared);
-  if (!candidate.descriptor.platform) {
-    candidate.descriptor.platform =
-        oci::Platform{config->architecture, config->os, {}, {}, config->variant};
-  }
+  match::Declared of_config = match::read_declared(config ? config->config : known->config);
+  candidate.declared = match::merge(std::move(of_config), candidate.declared);
+  if (candidate.descriptor.platform) return candidate;
+  candidate.descriptor.platform =
+      config ? oci::Platform{config->architecture, config->os, {}, {}, config->variant}
+             : known->platform;
   return candidate;
 }
 

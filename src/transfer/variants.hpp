@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "image/published_facts.hpp"
 #include "match/choose.hpp"
 #include "oci/image_spec.hpp"
 #include "transfer/registry.hpp"
@@ -31,7 +32,9 @@ Result<Variants> list_variants(Registry& registry, const oci::Index& outer,
 /// What a descriptor names, checked against all that it says.
 Result<Document> get_described(Registry& registry, const oci::Descriptor& descriptor);
 
-/// What is declared about an entry, its config included where that is known.
-match::Candidate candidate_of(const oci::Descriptor& entry, const oci::ImageConfig* config);
+/// What is declared about an entry, its config included where that is known, and what is published
+/// about its files.
+match::Candidate candidate_of(const oci::Descriptor& entry, const oci::ImageConfig* config,
+                              const std::optional<image::PublishedFacts>& published);
 
 }  // namespace berth::transfer

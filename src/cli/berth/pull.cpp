@@ -8,6 +8,7 @@ namespace {
 
 struct Options {
   image::PullRequest request;
+  bool no_scan = false;
 };
 
 FlagTable flags(Options& o) {
@@ -17,6 +18,7 @@ FlagTable flags(Options& o) {
       {"force", 0, "", "Also what does not run on this machine", &o.request.force},
       {"strict", 0, "", "Nothing that runs with a remark, such as an idle GPU", &o.request.strict},
   };
+  table.push_back({"no-scan", 0, "", "Do not look at what the files ask of a machine", &o.no_scan});
   add_registry_flags(table, o.request.access);
   return table;
 }
@@ -24,6 +26,7 @@ FlagTable flags(Options& o) {
 Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
   image::PullRequest request = o.request;
   request.reference = arguments[0];
+  request.scan = !o.no_scan;
   engine::judge_by_this_node(session.context, {}, request);
   image::TransferResult pulled =
       TRY(transfer_shown(session, request, Stream::out, Direction::pull, request.quiet));

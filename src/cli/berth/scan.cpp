@@ -4,6 +4,7 @@
 #include "cli/berth/document_format.hpp"
 #include "cli/berth/scan_text.hpp"
 #include "engine/image_facts.hpp"
+#include "engine/published_facts.hpp"
 #include "json/fields.hpp"
 
 namespace berth::cli {
@@ -11,13 +12,54 @@ namespace {
 
 struct Options {
   std::string format;
+  bool attach = false;
+  engine::AttachRequest request;
 };
 
 FlagTable flags(Options& o) {
-  return {{"format", 'f', "FORMAT", "json, or a template such as '{{.glibc}}'", &o.format}};
+  FlagTable table{
+      {"format", 'f', "FORMAT", "json, or a template such as '{{.glibc}}'", &o.format},
+      {"attach", 0, "", "Publish it beside the image at its registry", &o.attach},
+      {"sign-key",
+       0,
+       "FILE",
+       "With --attach: sign it with this private key (PEM)",
+       &o.request.sign_key,
+       {},
+       Complete::file},
+  };
+  add_registry_flags(table, o.request.access);
+  return table;
+}
+
+Result<int> attach(Session& session, engine::AttachRequest request, const std::string& format) {
+  if (!format.empty() && format != "json") {
+    return make_error(Kind::usage, "--attach prints text or, with --format json, JSON");
+  }
+  image::TransferResult result = TRY(engine::attach_facts(session.context, request));
+  if (format == "json") {
+    json::Object out;
+    out.emplace_back("image", result.reference);
+    out.emplace_back("digest", result.digest);
+    out.emplace_back("status", result.status);
+    print_json(session, std::move(out));
+  } else if (result.status == "attached") {
+    print(session, "attached to " + result.reference + ": " + result.digest + "\n");
+  } else {
+    print(session, result.reference + " has them already\n");
+  }
+  return 0;
 }
 
 Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
+  if (o.attach) {
+    engine::AttachRequest request = o.request;
+    request.reference = arguments[0];
+    return attach(session, std::move(request), o.format);
+  }
+  if (o.request.sign_key) {
+    return make_error(Kind::usage, "--sign-key is for --attach");
+  }
   std::optional<DocumentFormat> format;
   if (!o.format.empty()) format = TRY(DocumentFormat::make(o.format));
   facts::ImageFacts facts = TRY(engine::facts_of_image_named(session.context, arguments[0]));

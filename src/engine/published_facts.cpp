@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/published_facts.hpp"
+
+#include "base/text.hpp"
+#include "engine/image_facts.hpp"
+#include "engine/store.hpp"
+#include "engine/transfer.hpp"
+#include "image/store.hpp"
+#include "policy/file.hpp"
+#include "sys/file.hpp"
+
+namespace berth::engine {
+namespace {
+
+constexpr size_t kMaxKey = size_t{64} << 10;
+
+Result<std::string> read_key(const std::string& path) {
+  auto text = TRY(sys::read_file_if_exists(sys::cwd(), path, kMaxKey));
+  if (!text) return make_error(Kind::not_found, "there is no key file " + quoted(path));
+  return *std::move(text);
+}
+
+}  // namespace
+
+Result<image::FactsTrust> facts_trust(const Context& context) {
+  policy::Compiled compiled = TRY(policy::read_compiled(context.paths.config));
+  const policy::Match& match = compiled.policy.match;
+  image::FactsTrust trust;
+  trust.fetch = match.facts != policy::PublishedFacts::none;
+  trust.signed_only = match.facts == policy::PublishedFacts::only_signed;
+  if (!trust.signed_only) return trust;
+  for (const std::string& path : match.keys) trust.keys.push_back(TRY(read_key(path)));
+  return trust;
+}
+
+Result<image::PublishedImage> findings_of(const Context& context, const image::Image& image) {
+  const oci::ImageConfig& config = image.config;
+  image::PublishedImage published;
+  published.image = image.manifest_digest;
+  published.platform = {config.architecture, config.os, {}, {}, config.variant};
+  published.config = image::declaring_part(config.config);
+  published.found = TRY(facts_of_image(context, image));
+  return published;
+}
+
+Result<image::TransferResult> attach_facts(const Context& context, const AttachRequest& request) {
+  image::PublishFactsRequest publish;
+  publish.access = request.access;
+  if (request.sign_key) publish.sign_key = TRY(read_key(*request.sign_key));
+  image::Store store = TRY(open_store(context));
+  image::Image image = TRY(store.get_image(request.reference));
+  if (image.references.empty()) {
+    return make_error(Kind::usage,
+                      "publish facts of " + quoted(request.reference) + ": it has no name",
+                      "berth tag it with the name that it has at the registry");
+  }
+  publish.reference = image.references.front().canonical();
+  for (const image::Reference& one : image.references) {
+    if (one.canonical() == request.reference || one.familiar() == request.reference) {
+      publish.reference = one.canonical();
+    }
+  }
+  publish.images.push_back(
+      TRY_CTX(findings_of(context, image), "cannot scan image " + quoted(request.reference)));
+  return transfer(context, std::move(publish), {});
+}
+
+}  // namespace berth::engine

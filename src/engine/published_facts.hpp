@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/context.hpp"
+#include "image/published_facts.hpp"
+#include "image/store.hpp"
+#include "image/transfer_protocol.hpp"
+
+/// What was found in images, published beside them at the registry: `berth scan --attach`.
+namespace berth::engine {
+
+/// What the policy lets count of what is published.
+/// Errors: those of read_compiled(), of reading the keys.
+Result<image::FactsTrust> facts_trust(const Context& context);
+
+/// What was found in an image of the store, as it is published.
+/// Errors: those of facts_of_image().
+Result<image::PublishedImage> findings_of(const Context& context, const image::Image& image);
+
+struct AttachRequest {
+  std::string reference;                ///< of an image in the store that a registry has too
+  std::optional<std::string> sign_key;  ///< file of a private key, PEM
+  image::RegistryAccess access;
+};
+
+/// Publishes the findings of the image that the store has under a name.
+/// Errors: not_found (not in the store, or the registry has another image under this name now),
+/// those of facts_of_image() and of transfer().
+Result<image::TransferResult> attach_facts(const Context& context, const AttachRequest& request);
+
+}  // namespace berth::engine

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "image/published_facts.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "json/fields.hpp"
+#include "match/declared.hpp"
+
+namespace berth::image {
+namespace {
+
+constexpr size_t kMaxText = 4096;
+constexpr uint32_t kMaxLevel = 4;
+constexpr std::string_view kName = "published facts";
+
+Error not_such(std::string what) {
+  return make_error(Kind::corrupt, "read the " + std::string(kName) + ": " + std::move(what));
+}
+
+/// Texts that go into sentences for people, and are compared with what is found here.
+bool is_plain(std::string_view text) {
+  return text.size() <= kMaxText && std::none_of(text.begin(), text.end(), [](unsigned char c) {
+           return c < ' ' || c == 0x7f;
+         });
+}
+
+bool has_plain_texts(const json::Value& value) {
+  if (const std::string* text = value.string()) return is_plain(*text);
+  if (const json::Array* array = value.array()) {
+    return std::all_of(array->begin(), array->end(), has_plain_texts);
+  }
+  const json::Object* object = value.object();
+  return object == nullptr || std::all_of(object->begin(), object->end(), [](const auto& member) {
+           return is_plain(member.first) && has_plain_texts(member.second);
+         });
+}
+
+bool is_version(std::string_view text) {
+  return std::all_of(text.begin(), text.end(),
+                     [](char c) { return (c >= '0' && c <= '9') || c == '.'; });
+}
+
+bool is_code(const facts::GpuCode& code) {
+  auto read =
+      match::parse_gpu_code(code.kind == facts::GpuCode::Kind::gfx ? code.arch : "sm_" + code.arch);
+  return read && read->arch == code.arch && is_version(code.isa);
+}
+
+Result<void> check(const PublishedImage& image) {
+  const facts::ImageFacts& found = image.found;
+  for (const facts::CpuNeed& need : found.cpu) {
+    if (need.isa.level > kMaxLevel) return not_such("x86-64-v" + std::to_string(need.isa.level));
+  }
+  for (const facts::GpuCodeSet& set : found.gpu_code) {
+    for (const facts::GpuCode& code : set.code) {
+      if (!is_code(code)) return not_such("GPU code for " + quoted(code.arch));
+    }
+  }
+  std::vector<std::string> versions = found.cuda_runtimes;
+  for (const std::string* one :
+       {&found.glibc, &found.libstdcxx, &found.user_driver, &found.compat, &found.compat_cuda}) {
+    versions.push_back(*one);
+  }
+  for (const std::string& version : versions) {
+    if (!is_version(version)) return not_such("version " + quoted(version));
+  }
+  return {};
+}
+
+}  // namespace
+
+const PublishedImage* PublishedFacts::of(const Digest& image) const {
+  auto found = std::find_if(images.begin(), images.end(),
+                            [&](const PublishedImage& one) { return one.image == image; });
+  return found == images.end() ? nullptr : &*found;
+}
+
+oci::ContainerDefaults declaring_part(const oci::ContainerDefaults& config) {
+  oci::ContainerDefaults part;
+  for (const std::string& variable : config.env) {
+    if (match::declares(variable.substr(0, variable.find('=')))) part.env.push_back(variable);
+  }
+  for (const auto& [name, value] : config.labels) {
+    if (match::declares(name)) part.labels.emplace(name, value);
+  }
+  return part;
+}
+
+Result<PublishedFacts> parse_published_facts(std::string_view text) {
+  json::Limits limits;
+  limits.max_depth = 16;
+  limits.max_values = 1'000'000;
+  json::Value value = TRY(json::parse(text, kName, limits));
+  if (!has_plain_texts(value)) return not_such("a text that is too long or has control characters");
+  PublishedFacts facts = TRY(json::from_value<PublishedFacts>(value, std::string(kName)));
+  if (facts.version != 1) {
+    return make_error(Kind::unsupported, fmt::format("read the {}: version {} is of a later Berth",
+                                                     kName, facts.version));
+  }
+  if (facts.images.size() > oci::kMaxIndexEntries) return not_such("more than 1024 images");
+  for (const PublishedImage& image : facts.images) TRY(check(image));
+  // Found by another Berth, whose words may mean something else: as if it were not known.
+  std::erase_if(facts.images,
+                [](const PublishedImage& one) { return one.found.version != facts::kVersion; });
+  return facts;
+}
+
+std::string to_json(const PublishedFacts& facts) {
+  return json::write(facts);
+}
+
+}  // namespace berth::image

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/digest.hpp"
+#include "base/result.hpp"
+#include "facts/facts.hpp"
+#include "oci/image_spec.hpp"
+
+/// What was found in the files of images, as it is published beside them: one document for a name,
+/// with one part for each of its images, so that a single request answers for a whole index.
+/// docs/variants.md "Published facts" is its description for others.
+namespace berth::image {
+
+inline constexpr std::string_view kFactsArtifact = "application/vnd.dev.berth.facts.v1";
+inline constexpr std::string_view kFactsType = "application/vnd.dev.berth.facts.v1.json+zstd";
+/// Annotation of its descriptor: a signature over the bytes of the blob, as base64.
+inline constexpr std::string_view kFactsSignature = "dev.berth.signature";
+
+struct PublishedImage {
+  Digest image;  ///< of its manifest
+  oci::Platform platform;
+  /// Of its config what a verdict needs: variables and labels that declare something.
+  oci::ContainerDefaults config;
+  facts::ImageFacts found;
+};
+
+struct PublishedFacts {
+  uint32_t version = 1;
+  Digest subject;  ///< the index, or the only manifest
+  std::vector<PublishedImage> images;
+
+  const PublishedImage* of(const Digest& image) const;
+};
+
+/// Variables and labels that match::read_declared() looks at, the others left out.
+oci::ContainerDefaults declaring_part(const oci::ContainerDefaults& config);
+
+/// Foreign bytes, unpacked.
+/// Errors: corrupt (no such document, more than 1,024 images, a text longer than 4 KiB or with
+/// control characters in it), unsupported (of a later version).
+Result<PublishedFacts> parse_published_facts(std::string_view text);
+std::string to_json(const PublishedFacts& facts);
+
+template <class V>
+void fields(V& v, PublishedImage& p) {
+  v.required("image", p.image);
+  v.required("platform", p.platform);
+  v.optional("config", p.config);
+  v.required("found", p.found);
+}
+
+template <class V>
+void fields(V& v, PublishedFacts& p) {
+  v.required("version", p.version);
+  v.required("subject", p.subject);
+  v.required("images", p.images);
+}
+
+}  // namespace berth::image
