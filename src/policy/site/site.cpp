@@ -3,38 +3,18 @@
 
 #include <fmt/format.h>
 
-#include "base/text.hpp"
-#include "json/fields.hpp"
+#include "policy/site/fill.hpp"
 #include "policy/site/toml.hpp"
 
 namespace berth::policy {
 namespace {
 
-/// {"gpu": {"environment": …}}: the document as if the entry stood alone.
-json::Value alone(const TomlEntry& entry) {
-  json::Value value = entry.value;
-  for (auto name = entry.path.rbegin(); name != entry.path.rend(); ++name) {
-    json::Object object;
-    object.emplace_back(*name, std::move(value));
-    value = json::Value(std::move(object));
-  }
-  return value;
-}
-
-// Entry by entry, so that every fault has its line and one fault hides no other.
 void take(const TomlEntry& entry, std::string_view document, SiteFile& file) {
-  std::string place = fmt::format("{}:{}", document, entry.line);
-  json::Value value = alone(entry);
-  auto fault = json::fill(value, json::Path(place), file.compiled.policy);
-  if (!fault) {
+  if (auto fault = fill_entry(entry, document, file.compiled.policy)) {
+    file.faults.push_back(std::move(*fault));
+  } else {
     file.compiled.lines[key_of(entry)] = entry.line;
-    return;
   }
-  fault->kind = Kind::usage;
-  constexpr std::string_view kWord = "unknown member";
-  size_t at = fault->what.find(kWord);
-  if (at != std::string::npos) fault->what.replace(at, kWord.size(), "unknown key");
-  file.faults.push_back(std::move(*fault));
 }
 
 // "gpu.always: …" is given its line.

@@ -30,6 +30,7 @@ namespace berth::policy {
 #include <algorithm>
 
 #include "base/text.hpp"
+#include "policy/site/fill.hpp"
 
 namespace berth::policy {
 namespace {
@@ -124,6 +125,16 @@ Result<std::vector<TomlEntry>> parse_toml(std::string_view text, std::string_vie
   std::stable_sort(out.begin(), out.end(),
                    [](const TomlEntry& a, const TomlEntry& b) { return a.line < b.line; });
   return out;
+}
+
+json::Value alone(const TomlEntry& entry) {
+  json::Value value = entry.value;
+  for (auto name = entry.path.rbegin(); name != entry.path.rend(); ++name) {
+    json::Object object;
+    object.emplace_back(*name, std::move(value));
+    value = json::Value(std::move(object));
+  }
+  return value;
 }
 
 std::string toml_string(std::string_view text) {

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// TOML into structs with a table of fields.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <string_view>
+
+#include "json/fields.hpp"
+#include "policy/site/toml.hpp"
+
+namespace berth::policy {
+
+/// {"gpu": {"environment": …}}: the document as if the entry stood alone.
+json::Value alone(const TomlEntry& entry);
+
+/// Fills `out` with one entry, so that every fault has its line and one fault hides no other.
+/// Gives usage: an unknown key with the nearest, a value that is none; "policy.toml:3: …".
+template <class T>
+std::optional<Error> fill_entry(const TomlEntry& entry, std::string_view document, T& out) {
+  std::string place = fmt::format("{}:{}", document, entry.line);
+  auto fault = json::fill(alone(entry), json::Path(place), out);
+  if (!fault) return std::nullopt;
+  fault->kind = Kind::usage;
+  constexpr std::string_view kWord = "unknown member";
+  size_t at = fault->what.find(kWord);
+  if (at != std::string::npos) fault->what.replace(at, kWord.size(), "unknown key");
+  return fault;
+}
+
+}  // namespace berth::policy
