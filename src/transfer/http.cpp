@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <mutex>
 
 #include "base/text.hpp"
@@ -220,6 +221,12 @@ std::vector<std::string_view> HttpResponse::header_values(std::string_view name)
   return values;
 }
 
+bool is_redirect(const HttpResponse& response) {
+  constexpr std::array kStatuses = {301, 302, 303, 307, 308};
+  return std::ranges::find(kStatuses, response.status) != kStatuses.end() &&
+         response.header("location").has_value();
+}
+
 Http::Http(HttpOptions options, const Cancel& cancel)
     : options_(std::move(options)), cancel_(cancel), pool_(std::make_unique<Pool>()) {}
 Http::~Http() = default;
@@ -235,10 +242,8 @@ Result<HttpResponse> Http::perform(const HttpRequest& request) {
   bool authorized = true;
   for (int hop = 0; hop <= kMaxRedirects; ++hop) {
     HttpResponse response = TRY(exchange(request, url, authorized));
-    bool redirect = response.status == 301 || response.status == 302 || response.status == 303 ||
-                    response.status == 307 || response.status == 308;
+    if (!is_redirect(response) || !request.follow) return response;
     std::optional<std::string_view> location = response.header("location");
-    if (!redirect || !location) return response;
     if (request.method != "GET" && request.method != "HEAD") return response;
 
     Url next = TRY_CTX(resolve_url(url, std::string(*location)),
@@ -275,7 +280,7 @@ Result<HttpResponse> Http::exchange(const HttpRequest& request, const Url& url, 
   set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
   set(CURLOPT_USERAGENT, "berth/0.1");
   set(CURLOPT_ERRORBUFFER, detail);
-  set(CURLOPT_BUFFERSIZE, 512L << 10);
+  set(CURLOPT_BUFFERSIZE, static_cast<long>(options_.buffer_bytes));
   set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
   if (is_loopback(url.host)) set(CURLOPT_NOPROXY, "*");
 

@@ -22,7 +22,8 @@ struct HttpOptions {
   std::optional<std::string> tls_ca;             ///< PEM file that replaces the system's CAs
   std::vector<std::string> insecure_registries;  ///< "host" or "host:port": TLS is not verified
   std::chrono::seconds connect_timeout{15};
-  std::chrono::seconds stall_timeout{30};  ///< an answer below 1 kB/s for so long is broken off
+  std::chrono::seconds stall_timeout{30};   ///< an answer below 1 kB/s for so long is broken off
+  size_t buffer_bytes = size_t{512} << 10;  ///< of each connection
 };
 
 struct HttpResponse {
@@ -37,6 +38,9 @@ struct HttpResponse {
   std::vector<std::string_view> header_values(std::string_view name) const;
 };
 
+/// Whether it names another place.
+bool is_redirect(const HttpResponse& response);
+
 struct HttpRequest {
   std::string method = "GET";
   Url url;
@@ -49,6 +53,7 @@ struct HttpRequest {
   /// The other side has answered before: that it cannot be reached now is a lost connection
   /// (HttpResponse::broken), not an error.
   bool resumes = false;
+  bool follow = true;           ///< redirects of GET and HEAD
   uint64_t max_body = 1 << 20;  ///< bytes of a 2xx answer without a sink; more is corrupt
   /// Takes the bytes of a 2xx answer as they come; an error ends the exchange and is returned.
   std::function<Result<void>(const HttpResponse& head, std::string_view bytes)> sink;

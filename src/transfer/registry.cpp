@@ -20,7 +20,6 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr int kMaxAttempts = 5;
 constexpr seconds kLongestWait{60};
 constexpr uint64_t kProgressThatCounts = 1 << 20;  // a connection that brought less was a failure
 
@@ -354,6 +353,50 @@ Result<bool> Registry::has_blob(const Digest& digest) {
   return refusal(response, action);
 }
 
+Result<HttpResponse> Registry::pass_blob(const Digest& digest, const std::string& range,
+                                         Follow follow, const Sink& sink) {
+  std::string action = "read " + object("blob", digest.text());
+  HttpRequest request;
+  request.url = blob_url(digest);
+  if (!range.empty()) request.headers = {"Range: " + range};
+  request.follow = follow == Follow::yes;
+  request.sink = sink;
+  HttpResponse response = TRY(send(std::move(request), pull_scope(), action));
+  if (response.ok() || response.broken || response.status == 416) return response;
+  if (is_redirect(response)) return response;
+  return refusal(response, action);
+}
+
+Result<HttpResponse> Registry::look_at_blob(const Digest& digest, Follow follow) {
+  std::string action = "look for " + object("blob", digest.text());
+  HttpRequest request;
+  request.method = "HEAD";
+  request.url = blob_url(digest);
+  request.follow = follow == Follow::yes;
+  HttpResponse response = TRY(send(std::move(request), pull_scope(), action));
+  if (response.ok() || is_redirect(response)) return response;
+  return refusal(response, action);
+}
+
+Url Registry::blob_url(const Digest& digest) const {
+  return at("/v2/" + repository_ + "/blobs/" + digest.text());
+}
+
+bool Registry::is_anonymous() {
+  return auth_->authorization(pull_scope()).empty();
+}
+
+Result<HttpResponse> Registry::list_tags(const std::string& query) {
+  std::string action = "list tags of " + object("repository", repository_);
+  HttpRequest request;
+  request.url = at("/v2/" + repository_ + "/tags/list");
+  request.url.query = query;
+  request.max_body = oci::kMaxManifestBytes;
+  HttpResponse response = TRY(send(std::move(request), pull_scope(), action));
+  if (!response.ok()) return refusal(response, action);
+  return response;
+}
+
 Result<Delivered> Registry::put_blob(const oci::Descriptor& blob, const sys::Fd& file,
                                      const std::optional<std::string>& from,
                                      const ByteProgress& progress) {
@@ -477,7 +520,7 @@ Result<HttpResponse> Registry::send(HttpRequest request, const std::string& scop
     std::optional<seconds> asked =
         header ? parse_retry_after(*header, std::time(nullptr)) : std::nullopt;
     bool too_long = asked && *asked > kLongestWait;
-    if (attempt >= kMaxAttempts || too_long) {
+    if (attempt >= attempts_ || too_long) {
       if (response.broken) return std::move(*response.broken).with_context("cannot " + action);
       return response;
     }

@@ -78,6 +78,25 @@ class Registry {
 
   Result<bool> has_blob(const Digest& digest);
 
+  /// For a program that stands between the registry and a client, who checks what he gets: a blob's
+  /// bytes as they come, neither checked nor resumed. `range` is a Range header's value or empty.
+  /// The answer is a success, a 416, `broken` part way, or with Follow::no a redirect.
+  enum class Follow { no, yes };
+  using Sink = std::function<Result<void>(const HttpResponse& head, std::string_view bytes)>;
+  Result<HttpResponse> pass_blob(const Digest& digest, const std::string& range, Follow follow,
+                                 const Sink& sink);
+  /// The same of a HEAD.
+  Result<HttpResponse> look_at_blob(const Digest& digest, Follow follow);
+  Url blob_url(const Digest& digest) const;
+  /// Whether the registry has answered so far without asking who we are.
+  bool is_anonymous();
+
+  /// The answer of tags/list, at most 4 MiB; `query` as in a URL, or empty.
+  Result<HttpResponse> list_tags(const std::string& query);
+
+  /// For one whose own client waits, and may try again itself: no request is tried twice.
+  void try_once() { attempts_ = 1; }
+
   /// Asks the registry to take the blob from its repository `from`; where it will not, or without
   /// `from`, sends it whole (POST, then PUT).
   Result<Delivered> put_blob(const oci::Descriptor& blob, const sys::Fd& file,
@@ -94,6 +113,8 @@ class Registry {
   Result<bool> put_referrer(const Document& document);
 
  private:
+  static constexpr int kMaxAttempts = 5;
+
   Registry(Http& http, const Cancel& cancel, std::string name, std::string repository, Url base,
            std::optional<Credential> credential, Notice notice);
 
@@ -121,6 +142,7 @@ class Registry {
   Url base_;                // "https://registry-1.docker.io"
   std::unique_ptr<Authenticator> auth_;
   Notice notice_;
+  int attempts_ = kMaxAttempts;
 };
 
 /// How long a 429 or 503 asks to wait: seconds or an HTTP date, seen at `now` (seconds since 1970).

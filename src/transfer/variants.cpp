@@ -30,8 +30,7 @@ Result<std::vector<oci::Descriptor>> entries_of(const oci::Index& index,
 
 }  // namespace
 
-Result<Document> get_described(Registry& registry, const oci::Descriptor& descriptor) {
-  Document document = TRY(registry.get_manifest(descriptor.digest.text()));
+Result<void> check_described(Document& document, const oci::Descriptor& descriptor) {
   if (document.bytes.size() != descriptor.size) {
     return make_error(Kind::corrupt, fmt::format("read manifest '{}': {} bytes instead of {}",
                                                  descriptor.digest.text(), document.bytes.size(),
@@ -44,10 +43,23 @@ Result<Document> get_described(Registry& registry, const oci::Descriptor& descri
                                   escape_controls(descriptor.media_type)));
   }
   document.media_type = descriptor.media_type;
+  return {};
+}
+
+Result<Document> get_described(Registry& registry, const oci::Descriptor& descriptor) {
+  Document document = TRY(registry.get_manifest(descriptor.digest.text()));
+  TRY(check_described(document, descriptor));
   return document;
 }
 
 Result<Variants> list_variants(Registry& registry, const oci::Index& outer,
+                               const std::optional<oci::Platform>& wish) {
+  return list_variants(
+      [&registry](const oci::Descriptor& inner) { return get_described(registry, inner); }, outer,
+      wish);
+}
+
+Result<Variants> list_variants(const Fetch& fetch, const oci::Index& outer,
                                const std::optional<oci::Platform>& wish) {
   Variants variants;
   std::set<std::string> seen;
@@ -61,7 +73,7 @@ Result<Variants> list_variants(Registry& registry, const oci::Index& outer,
       return make_error(Kind::unsupported,
                         fmt::format("read the index: more than {} indexes in it", kMaxInner));
     }
-    Document document = TRY(get_described(registry, entry));
+    Document document = TRY(fetch(entry));
     auto parsed = TRY(oci::parse_manifest(document.bytes, document.media_type));
     const auto* index = std::get_if<oci::Index>(&parsed);
     if (index == nullptr) {

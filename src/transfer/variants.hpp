@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,8 +30,17 @@ struct Variants {
 Result<Variants> list_variants(Registry& registry, const oci::Index& outer,
                                const std::optional<oci::Platform>& wish);
 
+/// The same, of one who keeps documents: `fetch` gives what get_described() would.
+using Fetch = std::function<Result<Document>(const oci::Descriptor&)>;
+Result<Variants> list_variants(const Fetch& fetch, const oci::Index& outer,
+                               const std::optional<oci::Platform>& wish);
+
 /// What a descriptor names, checked against all that it says.
 Result<Document> get_described(Registry& registry, const oci::Descriptor& descriptor);
+
+/// That check alone, of bytes that have the descriptor's digest; the document takes its media type.
+/// Errors: corrupt.
+Result<void> check_described(Document& document, const oci::Descriptor& descriptor);
 
 /// What is declared about an entry, its config included where that is known, and what is published
 /// about its files.
