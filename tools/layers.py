@@ -61,6 +61,10 @@ LAYERS = {
     "match": "base json oci scan facts node gpu/grant/requirement.hpp",
     "image": "base json sys oci facts match/judge.hpp match/declared.hpp node/profile.hpp",
     "transfer": "base json sys oci image scan facts facts/code node match",
+    # What a registry front is told.
+    "hub/config": "base json oci facts node policy/site match",
+    # The registry front: HTTP is served here and nowhere else.
+    "hub": "base json sys oci facts node node/file match image transfer hub/config",
     # What programs print when image and machine do not go together, and what it means: pure.
     "complaint": "base json",
     # What containers have written: the formats, and who writes and reads the files.
@@ -78,7 +82,7 @@ LAYERS = {
     "doctor": "base json yaml sys oci policy policy/site gpu/inventory gpu/probe network",
     "engine": "base json sys oci plan scan facts policy policy/site gpu/inventory gpu/probe gpu/grant "
               "gpu/place gpu/cdi_index gpu/cdi_hook gpu/cdi node node/file node/gather "
-              "match yaml image doctor network complaint logs events monitor/protocol.hpp",
+              "match yaml image doctor network complaint logs events monitor/protocol.hpp hub/config",
     "cli/core": "base json",
     # docker's --format: templates and the lists that are printed by them.
     "cli/template": "base json cli/core",
@@ -90,8 +94,11 @@ LAYERS = {
 PROGRAMS = {
     "berth": "base json sys oci plan scan facts policy policy/site gpu/inventory gpu/probe gpu/grant "
              "gpu/place gpu/cdi_index gpu/cdi_hook gpu/cdi node node/file node/gather match yaml "
-             "image network doctor complaint logs events engine cli/core cli/template cli/berth",
+             "image network doctor complaint logs events hub/config engine cli/core cli/template "
+             "cli/berth",
     "berth-transfer": "base json sys oci image scan facts facts/code node match gpu/grant transfer",
+    "berth-hub": "base json sys oci image scan facts facts/code policy policy/site node node/file match "
+                 "gpu/grant transfer hub hub/config",
     "berth-runtime": "base json sys oci plan scope scan runtime policy gpu/inventory gpu/grant "
                      "gpu/place gpu/cdi_index gpu/inject cli/core cli/oci",
     "berth-scope": "base json scope",

@@ -31,8 +31,7 @@ Result<match::Job> job_of(const Context& context, const std::optional<policy::Dr
     job.user_land = user_land_of(*mode);
     return job;
   }
-  policy::Compiled compiled = TRY(policy::read_compiled(context.paths.config));
-  job.user_land = user_land_of(compiled.policy.gpu.driver_mode);
+  job.user_land = TRY(usual_user_land(context));
   return job;
 }
 
@@ -122,6 +121,11 @@ Answer answer_for(node::Profile node, const match::Job& job, const Offer& offer)
 }
 
 }  // namespace
+
+Result<match::UserLand> usual_user_land(const Context& context) {
+  policy::Compiled compiled = TRY(policy::read_compiled(context.paths.config));
+  return user_land_of(compiled.policy.gpu.driver_mode);
+}
 
 Result<Offer> look_up(const Context& context, const MatchRequest& request) {
   image::Store store = TRY(open_store(context));

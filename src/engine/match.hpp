@@ -39,6 +39,9 @@ struct Answer {
   match::Ranking ranking;
 };
 
+/// Whose user-land driver containers have by the policy.  Errors: those of read_compiled().
+Result<match::UserLand> usual_user_land(const Context& context);
+
 /// A registry that cannot be reached is a warning where the store has the image.
 /// Errors: those of transfer(); not_found (the store does not have it).
 Result<Offer> look_up(const Context& context, const MatchRequest& request);

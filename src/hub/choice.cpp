@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hub/choice.hpp"
+
+#include <variant>
+
+namespace berth::hub {
+
+Result<Choice> choose_entry(std::string_view document, std::string_view media_type,
+                            const node::Profile& node, const match::Job& job,
+                            const Beside& beside) {
+  auto parsed = oci::parse_manifest(document, media_type);
+  if (!parsed.ok() && parsed.error().kind != Kind::unsupported) return std::move(parsed).error();
+  const auto* index = parsed.ok() ? std::get_if<oci::Index>(&*parsed) : nullptr;
+  if (index == nullptr) return Choice{};
+
+  transfer::Variants variants = TRY(transfer::list_variants(beside.fetch, *index, std::nullopt));
+  std::optional<image::PublishedFacts> published = TRY(beside.facts());
+  std::vector<match::Candidate> candidates;
+  candidates.reserve(variants.entries.size());
+  for (const transfer::Variants::Entry& entry : variants.entries) {
+    candidates.push_back(transfer::candidate_of(entry.descriptor, nullptr, published));
+  }
+  match::Ranking ranking = match::rank(std::move(candidates), node, job);
+  const match::Judged* best = ranking.best();
+  if (best == nullptr) return Choice{std::nullopt, match::refusal(ranking)};
+  return Choice{best->candidate.descriptor, {}};
+}
+
+}  // namespace berth::hub

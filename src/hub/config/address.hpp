@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// IP addresses, and networks of them. Pure.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/result.hpp"
+
+namespace berth::hub {
+
+/// An IPv6 address; an IPv4 one is its mapped form, ::ffff:a.b.c.d.
+struct Address {
+  std::array<uint8_t, 16> bytes{};
+  bool operator==(const Address&) const = default;
+};
+
+/// "10.1.2.3", "fd00::1"; nothing for other text, zones ("%eth0") among it.
+std::optional<Address> parse_address(std::string_view text);
+
+/// 127.0.0.0/8 and ::1.
+bool is_loopback(const Address& address);
+
+/// All addresses whose first `bits` bits are those of `first`; of IPv4 networks `bits` counts the
+/// 96 bits of the mapping.
+struct Network {
+  Address first;
+  unsigned bits = 128;
+  bool contains(const Address& address) const;
+};
+
+/// "10.1.0.0/16", "fd00::/8", or a single address.
+/// Errors: usage (another form, a length that is none, bits behind the length).
+Result<Network> parse_network(std::string_view text);
+
+/// Where a server listens: "127.0.0.1:5050", "[::1]:5050"; port 0 is any that is free.
+struct Endpoint {
+  std::string host;  ///< without brackets
+  uint16_t port = 0;
+  bool loopback = false;
+};
+/// Errors: usage (no address with a port; names are not looked up).
+Result<Endpoint> parse_endpoint(std::string_view text);
+
+}  // namespace berth::hub

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hub/config/config.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <utility>
+
+#include "base/text.hpp"
+#include "hub/config/address.hpp"
+#include "policy/site/fill.hpp"
+
+namespace berth::hub {
+namespace {
+
+constexpr uint32_t kMostConnections = 10'000;
+constexpr uint32_t kMostTransfers = 512;
+constexpr uint32_t kMostCacheMib = 1024;
+constexpr size_t kMostEntries = 10'000;
+
+/// The name of one of two values.
+template <class E>
+Result<E> one_of(std::string_view text, std::string_view first, E one, std::string_view second,
+                 E other) {
+  if (text == first) return one;
+  if (text == second) return other;
+  return make_error(Kind::corrupt,
+                    fmt::format("expected {} or {}, got {}", first, second, quoted(text)));
+}
+
+Error refuse(std::string key, const std::string& what) {
+  return make_error(Kind::usage, std::move(key) + ": " + what);
+}
+
+/// "team", "team/app": what names of repositories are made of.
+bool is_name(std::string_view text) {
+  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyz0123456789";
+  constexpr std::string_view kJoints = "._-";
+  auto parts = split(text, '/');
+  return std::all_of(parts.begin(), parts.end(), [&](std::string_view part) {
+    return !part.empty() && kPlain.find(part.front()) != kPlain.npos &&
+           kPlain.find(part.back()) != kPlain.npos &&
+           std::all_of(part.begin(), part.end(), [&](char c) {
+             return kPlain.find(c) != kPlain.npos || kJoints.find(c) != kJoints.npos;
+           });
+  });
+}
+
+bool is_pattern(std::string_view text) {
+  if (text == "*") return true;
+  if (text.ends_with("/*")) text.remove_suffix(2);
+  return is_name(text);
+}
+
+Result<void> check_upstream(const Upstream& upstream, const std::string& key) {
+  if (!upstream.prefix.empty() && !is_name(upstream.prefix)) {
+    return refuse(key + ".prefix", quoted(upstream.prefix) + " is no beginning of a name");
+  }
+  if (upstream.registry.empty() || upstream.registry.find('/') != std::string::npos) {
+    return refuse(key + ".registry",
+                  "expected HOST or HOST:PORT, got " + quoted(upstream.registry));
+  }
+  if (upstream.repositories.empty()) {
+    return refuse(key + ".repositories", "nothing may be served; all of them are [\"*\"]");
+  }
+  for (const std::string& pattern : upstream.repositories) {
+    if (is_pattern(pattern)) continue;
+    return refuse(key + ".repositories",
+                  quoted(pattern) + ": expected a name, a name with '/*' behind it, or '*'");
+  }
+  return {};
+}
+
+Result<void> check_upstreams(const Config& config) {
+  if (config.upstream.empty()) {
+    return make_error(Kind::usage, "upstream: no registry is named",
+                      "--upstream REGISTRY --repository '*', or [[upstream]] in a --config file");
+  }
+  std::set<std::string> prefixes;
+  for (size_t i = 0; i < config.upstream.size(); ++i) {
+    const std::string key = fmt::format("upstream[{}]", i);
+    TRY(check_upstream(config.upstream[i], key));
+    if (!prefixes.insert(config.upstream[i].prefix).second) {
+      return refuse(key + ".prefix", quoted(config.upstream[i].prefix) + " is another's too");
+    }
+  }
+  return {};
+}
+
+Result<void> check_listen(const Config& config) {
+  bool tls = !config.tls_certificate.empty();
+  if (tls != !config.tls_key.empty()) {
+    return refuse(tls ? "tls-key" : "tls-certificate", "missing: one goes with the other");
+  }
+  for (const std::string& text : config.listen) {
+    Endpoint endpoint = TRY(parse_endpoint(text));
+    bool in_plain = !tls && !config.htpasswd.empty() && !endpoint.loopback;
+    if (!in_plain || config.plain_passwords) continue;
+    return make_error(Kind::usage,
+                      fmt::format("listen at {}: passwords would come in plain HTTP", quoted(text)),
+                      "tls-certificate and tls-key, or plain-passwords = true behind a proxy");
+  }
+  return {};
+}
+
+Result<void> check_nodes(const Config& config) {
+  bool named = !config.login.empty() || !config.address.empty() || !config.usual.empty();
+  if (named && config.fleet.empty()) {
+    return refuse("fleet", "missing: profiles are named, and no directory has them");
+  }
+  for (const AddressNode& one : config.address) TRY_CTX(parse_network(one.network), "address");
+  std::set<std::string> names;
+  for (const LoginNode& one : config.login) {
+    if (!names.insert(one.name).second)
+      return refuse("login", quoted(one.name) + " is there twice");
+  }
+  return {};
+}
+
+Result<void> check_number(std::string_view key, uint32_t value, uint32_t least, uint32_t most) {
+  if (value >= least && value <= most) return {};
+  return refuse(fmt::format("limits.{}", key),
+                fmt::format("expected {} to {}, got {}", least, most, value));
+}
+
+}  // namespace
+
+std::string to_json_text(Blobs blobs) {
+  return blobs == Blobs::pass ? "pass" : "redirect";
+}
+Result<Blobs> from_json_text(std::string_view text, std::type_identity<Blobs>) {
+  return one_of(text, "pass", Blobs::pass, "redirect", Blobs::redirect);
+}
+std::string to_json_text(LogForm form) {
+  return form == LogForm::text ? "text" : "json";
+}
+Result<LogForm> from_json_text(std::string_view text, std::type_identity<LogForm>) {
+  return one_of(text, "text", LogForm::text, "json", LogForm::json);
+}
+
+Result<Config> read_config(std::string_view text, std::string_view document) {
+  Config config;
+  for (const policy::TomlEntry& entry : TRY(policy::parse_toml(text, document))) {
+    auto fault = policy::fill_entry(entry, document, config);
+    if (fault) return std::move(*fault);
+  }
+  return config;
+}
+
+Result<void> check(const Config& config) {
+  TRY(check_upstreams(config));
+  TRY(check_listen(config));
+  TRY(check_nodes(config));
+  const Limits& limits = config.limits;
+  TRY(check_number("connections", limits.connections, 1, kMostConnections));
+  TRY(check_number("transfers", limits.transfers, 1, kMostTransfers));
+  TRY(check_number("cache-mib", limits.cache_mib, 1, kMostCacheMib));
+  size_t most = std::max({config.upstream.size(), config.login.size(), config.address.size()});
+  if (most > kMostEntries) {
+    return make_error(
+        Kind::usage, fmt::format("{} entries of a kind; at most {} are taken", most, kMostEntries));
+  }
+  return {};
+}
+
+bool serves(const Upstream& upstream, std::string_view repository) {
+  return std::any_of(upstream.repositories.begin(), upstream.repositories.end(),
+                     [&](const std::string& pattern) {
+                       if (pattern == "*" || pattern == repository) return true;
+                       if (!pattern.ends_with("/*")) return false;
+                       std::string_view folder(pattern.data(), pattern.size() - 1);
+                       return repository.size() > folder.size() && repository.starts_with(folder);
+                     });
+}
+
+}  // namespace berth::hub

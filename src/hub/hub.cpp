@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hub/hub.hpp"
+
+#include <fmt/format.h>
+
+#include <variant>
+
+#include "base/text.hpp"
+#include "hub/blob.hpp"
+#include "hub/choice.hpp"
+#include "json/fields.hpp"
+#include "node/file/load.hpp"
+#include "sys/file.hpp"
+#include "transfer/published_facts.hpp"
+
+namespace berth::hub {
+namespace {
+
+constexpr size_t kMaxHtpasswd = size_t{8} << 20;
+
+/// What tags/list answers.
+struct TagList {
+  std::string name;
+  std::vector<std::string> tags;
+};
+template <class V>
+void fields(V& v, TagList& t) {
+  v.required("name", t.name);
+  v.always("tags", t.tags);
+}
+
+class Permit {
+ public:
+  /// While a registry is waited for, others may go on.
+  class Pause {
+   public:
+    explicit Pause(Permit& permit) : permit_(permit) { permit_.slots_.release(); }
+    ~Pause() { permit_.slots_.acquire(); }
+    Pause(const Pause&) = delete;
+    Pause& operator=(const Pause&) = delete;
+
+   private:
+    Permit& permit_;
+  };
+
+  explicit Permit(std::counting_semaphore<2>& slots) : slots_(slots) { slots_.acquire(); }
+  ~Permit() { slots_.release(); }
+  Permit(const Permit&) = delete;
+  Permit& operator=(const Permit&) = delete;
+
+ private:
+  std::counting_semaphore<2>& slots_;
+};
+
+/// Of what a registry's client says, what the site should know.
+void tell(const image::TransferEvent& event, Log& log) {
+  if (const auto* warning = std::get_if<image::WarningEvent>(&event)) log.warn(warning->text);
+}
+
+Reply ask_who() {
+  Reply reply = refusal(401, "UNAUTHORIZED", "this hub wants a user name and a password");
+  reply.headers.emplace_back("WWW-Authenticate", "Basic realm=\"berth hub\", charset=\"UTF-8\"");
+  return reply;
+}
+
+Reply not_served(std::string_view name) {
+  return refusal(404, "NAME_UNKNOWN", fmt::format("{} is not served here", quoted(name)));
+}
+
+}  // namespace
+
+/// One request, and what is known of who asks it.
+struct Hub::Question {
+  const Asked& asked;
+  Nodes::Caller caller;
+  Note note;
+  bool head() const { return asked.method == "HEAD"; }
+};
+
+Result<std::unique_ptr<Hub>> Hub::make(Order order, const transfer::Cancel& cancel, Log& log) {
+  const Config& config = order.config;
+  std::optional<Htpasswd> accounts;
+  if (!config.htpasswd.empty()) {
+    std::string text = TRY(sys::read_file(sys::cwd(), config.htpasswd, kMaxHtpasswd));
+    accounts = TRY(Htpasswd::parse(text, config.htpasswd));
+  }
+  std::vector<node::Profile> fleet;
+  if (!config.fleet.empty()) fleet = TRY(node::load_fleet(config.fleet));
+  Nodes nodes = TRY(Nodes::make(config, std::move(fleet)));
+  return std::unique_ptr<Hub>(
+      new Hub(std::move(order), std::move(accounts), std::move(nodes), cancel, log));
+}
+
+Hub::Hub(Order order, std::optional<Htpasswd> accounts, Nodes nodes, const transfer::Cancel& cancel,
+         Log& log)
+    : config_(std::move(order.config)),
+      accounts_(std::move(accounts)),
+      nodes_(std::move(nodes)),
+      trust_{order.fetch_facts, order.signed_only, std::move(order.keys)},
+      sources_(config_, cancel, log),
+      events_([&log](const image::TransferEvent& event) { tell(event, log); },
+              transfer::Events::Layers::hidden) {}
+
+Answer Hub::answer(const Asked& asked) {
+  Question question{asked, {}, {}};
+  Answer answer;
+  if (auto refused = know_caller(asked, question)) {
+    answer.reply = std::move(*refused);
+  } else {
+    Route route = route_of(asked.method, asked.target);
+    answer = std::visit([&](const auto& one) { return answer_route(one, question); }, route);
+  }
+  answer.note = std::move(question.note);
+  return answer;
+}
+
+/// A refusal of who may not ask at all: who that is comes before what is asked.
+std::optional<Reply> Hub::know_caller(const Asked& asked, Question& question) {
+  question.caller.header = asked.node;
+  question.caller.address = asked.address;
+  auto login = read_basic(asked.authorization);
+  if (login) {
+    question.caller.login = login->name;
+    question.caller.name = read_login_name(
+        login->name, [&](std::string_view name) { return accounts_ && accounts_->has(name); });
+  }
+  if (!accounts_) return std::nullopt;
+  if (!login || !accounts_->verify(question.caller.name.account, login->password)) return ask_who();
+  question.note.user = login->name;
+  return std::nullopt;
+}
+
+Answer Hub::answer_route(const PingRoute&, Question&) {
+  Reply reply;
+  reply.headers = {{"Content-Type", "application/json"}};
+  reply.body = std::make_shared<const std::string>("{}\n");
+  return {std::move(reply), {}, {}};
+}
+
+Answer Hub::answer_route(const Reply& reply, Question&) {
+  return {reply, {}, {}};
+}
+
+Answer Hub::answer_route(const ManifestRoute& route, Question& question) {
+  auto place = place_of(config_.upstream, route.name);
+  if (!place) return {not_served(route.name), {}, {}};
+  auto given = [&]() -> Result<Reply> {
+    auto source = TRY(sources_.get(*place));
+    return give_manifest(route, *source, question);
+  }();
+  if (given.ok()) return {std::move(*given), {}, {}};
+  question.note.error = to_line(given.error());
+  return {upstream_refusal(given.error(), "MANIFEST_UNKNOWN"), {}, {}};
+}
+
+Result<Reply> Hub::give_manifest(const ManifestRoute& route, Source& source, Question& question) {
+  Held held = TRY(source.get(route.reference));
+  // Who asks by digest gets what has it: there is nothing to choose.
+  if (!route.by_digest) {
+    auto refused = TRY(choose(route, source, held, question));
+    if (refused) return std::move(*refused);
+  }
+  question.note.digest = held.digest;
+  if (!accepts(question.asked.accept, held.media_type)) {
+    return refusal(404, "MANIFEST_UNKNOWN",
+                   fmt::format("it is of the type {}, which the client does not accept",
+                               quoted(held.media_type)));
+  }
+  return document_reply(held.bytes, held.media_type, held.digest);
+}
+
+/// Puts the entry for the caller's node in the place of an index, or gives a refusal.
+Result<std::optional<Reply>> Hub::choose(const ManifestRoute& route, Source& source, Held& held,
+                                         Question& question) {
+  auto node = nodes_.node_of(question.caller);
+  if (!node.ok()) {
+    question.note.error = to_line(node.error());
+    return std::optional(refusal(400, "UNSUPPORTED", node.error().what));
+  }
+  if (!*node) return std::optional<Reply>();
+  question.note.node = (*node)->name;
+  Choice choice = TRY(choice_for(**node, source, held));
+  if (!choice.refusal.empty()) {
+    question.note.error = choice.refusal;
+    return std::optional(
+        refusal(404, "MANIFEST_UNKNOWN",
+                fmt::format("no variant of {}:{} runs on node '{}': {}", route.name,
+                            route.reference, (*node)->name, choice.refusal)));
+  }
+  if (choice.entry) {
+    transfer::Document entry = TRY(source.get_described(*choice.entry));
+    held.digest = entry.digest.text();
+    held.media_type = std::move(entry.media_type);
+    held.bytes = std::make_shared<const std::string>(std::move(entry.bytes));
+  }
+  return std::optional<Reply>();
+}
+
+/// What berth match would take, of what it would look at.
+Result<Choice> Hub::choice_for(const node::Profile& node, Source& source, const Held& held) {
+  const std::string key = source.key() + "@" + held.digest + "@" + node.name;
+  if (auto choice = choices_.find(key)) return *choice;
+  match::Job job;
+  job.user_land = config_.user_land.value_or(match::UserLand::host);
+  Permit permit(parsers_);
+  Beside beside;
+  beside.fetch = [&](const oci::Descriptor& inner) -> Result<transfer::Document> {
+    Permit::Pause pause(permit);
+    return source.get_described(inner);
+  };
+  beside.facts = [&]() -> Result<std::optional<image::PublishedFacts>> {
+    if (!trust_.fetch) return std::optional<image::PublishedFacts>();
+    Permit::Pause pause(permit);
+    Permit of_facts(facts_);
+    Digest subject = TRY(Digest::parse(held.digest));
+    return transfer::fetch_published(source.registry(), subject, trust_, events_);
+  };
+  Choice choice = TRY(choose_entry(*held.bytes, held.media_type, node, job, beside));
+  choices_.put(key, choice);
+  return choice;
+}
+
+Answer Hub::answer_route(const BlobRoute& route, Question& question) {
+  auto place = place_of(config_.upstream, route.name);
+  if (!place) return {not_served(route.name), {}, {}};
+  BlobWish wish{route.digest, question.head(), plain_range(question.asked.range),
+                is_loopback(question.asked.address)};
+  question.note.digest = route.digest.text();
+  Answer answer;
+  answer.stream = [this, place = std::move(*place), wish = std::move(wish)](
+                      Output& output, Note& note) -> Result<Reply> {
+    auto source = sources_.get(place);
+    if (source.ok()) return give_blob(**source, wish, config_.blobs, output, note);
+    note.error = to_line(source.error());
+    return upstream_refusal(source.error(), "BLOB_UNKNOWN");
+  };
+  return answer;
+}
+
+Answer Hub::answer_route(const TagsRoute& route, Question& question) {
+  auto place = place_of(config_.upstream, route.name);
+  if (!place) return {not_served(route.name), {}, {}};
+  auto given = [&]() -> Result<Reply> {
+    auto source = TRY(sources_.get(*place));
+    return give_tags(route, *source);
+  }();
+  if (given.ok()) return {std::move(*given), {}, {}};
+  question.note.error = to_line(given.error());
+  return {upstream_refusal(given.error(), "NAME_UNKNOWN"), {}, {}};
+}
+
+Result<Reply> Hub::give_tags(const TagsRoute& route, Source& source) {
+  std::string query;
+  if (route.count > 0) query = fmt::format("n={}", route.count);
+  if (!route.last.empty()) query += (query.empty() ? "last=" : "&last=") + route.last;
+  transfer::HttpResponse response = TRY(source.registry().list_tags(query));
+  Permit permit(parsers_);
+  TagList list = TRY(json::read<TagList>(response.body, "tags"));
+  list.name = route.name;
+  Reply reply;
+  reply.headers = {{"Content-Type", "application/json"}};
+  bool more = response.header("link").has_value() && !list.tags.empty() && route.count > 0;
+  if (more) {
+    std::string link = fmt::format("</v2/{}/tags/list?n={}&last={}>; rel=\"next\"", route.name,
+                                   route.count, transfer::percent_encode(list.tags.back()));
+    reply.headers.emplace_back("Link", std::move(link));
+  }
+  reply.body = std::make_shared<const std::string>(json::write(list) + "\n");
+  return reply;
+}
+
+}  // namespace berth::hub

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// A read-only registry that gives each caller the entry for its node. docs/hub.md
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <semaphore>
+#include <string>
+#include <vector>
+
+#include "base/log.hpp"
+#include "base/result.hpp"
+#include "hub/caller.hpp"
+#include "hub/choice_cache.hpp"
+#include "hub/config/config.hpp"
+#include "hub/htpasswd.hpp"
+#include "hub/reply.hpp"
+#include "hub/route.hpp"
+#include "hub/sources.hpp"
+#include "image/transfer_protocol.hpp"
+#include "transfer/cancel.hpp"
+#include "transfer/event.hpp"
+
+namespace berth::hub {
+
+/// Answers requests; any thread may ask.
+class Hub {
+ public:
+  /// Reads the profiles and the accounts. `config` is checked; what these refer to outlives it.
+  /// Errors: those of node::load_fleet(), Htpasswd::parse() and Nodes::make(); not_found, denied (a
+  /// file that is named).
+  static Result<std::unique_ptr<Hub>> make(Order order, const transfer::Cancel& cancel, Log& log);
+
+  Answer answer(const Asked& asked);
+
+  size_t profiles() const { return nodes_.size(); }
+
+ private:
+  Hub(Order order, std::optional<Htpasswd> accounts, Nodes nodes, const transfer::Cancel& cancel,
+      Log& log);
+
+  struct Question;
+  std::optional<Reply> know_caller(const Asked& asked, Question& question);
+  Answer answer_route(const PingRoute& route, Question& question);
+  Answer answer_route(const ManifestRoute& route, Question& question);
+  Answer answer_route(const BlobRoute& route, Question& question);
+  Answer answer_route(const TagsRoute& route, Question& question);
+  Answer answer_route(const Reply& reply, Question& question);
+  Result<Reply> give_manifest(const ManifestRoute& route, Source& source, Question& question);
+  Result<std::optional<Reply>> choose(const ManifestRoute& route, Source& source, Held& held,
+                                      Question& question);
+  Result<Choice> choice_for(const node::Profile& node, Source& source, const Held& held);
+  Result<Reply> give_tags(const TagsRoute& route, Source& source);
+
+  const Config config_;
+  const std::optional<Htpasswd> accounts_;
+  const Nodes nodes_;
+  const image::FactsTrust trust_;
+  Sources sources_;
+  transfer::Events events_;
+  ChoiceCache choices_;
+  /// Documents are many times their size while they are taken apart: of 4 MiB, of 16 MiB.
+  std::counting_semaphore<2> parsers_{2};
+  std::counting_semaphore<2> facts_{2};
+};
+
+}  // namespace berth::hub

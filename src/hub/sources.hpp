@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// The registries behind a hub.
+#pragma once
+
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/log.hpp"
+#include "hub/config/config.hpp"
+#include "hub/document_cache.hpp"
+#include "hub/route.hpp"
+#include "oci/image_spec.hpp"
+#include "transfer/http.hpp"
+#include "transfer/registry.hpp"
+
+namespace berth::hub {
+
+/// One repository of one registry. Any thread.
+class Source {
+ public:
+  Source(transfer::Registry registry, std::string key, DocumentCache& cache)
+      : registry_(std::move(registry)), key_(std::move(key)), cache_(cache) {}
+
+  /// By tag (asked for each time) or by digest (kept). The digest is that of the bytes.
+  /// Errors: those of transfer::Registry::get_manifest().
+  Result<Held> get(const std::string& tag_or_digest);
+
+  /// What a descriptor names, checked against all that it says.
+  /// Errors: those of transfer::get_described().
+  Result<transfer::Document> get_described(const oci::Descriptor& descriptor);
+
+  transfer::Registry& registry() { return registry_; }
+  const std::string& key() const { return key_; }  ///< of this repository and no other
+
+ private:
+  transfer::Registry registry_;
+  std::string key_;
+  DocumentCache& cache_;
+};
+
+/// Those that were used last, with the tokens that they were given. Any thread.
+class Sources {
+ public:
+  /// What these refer to outlives it.
+  Sources(const Config& config, const transfer::Cancel& cancel, Log& log);
+
+  /// Credentials are read when a repository is first asked for.
+  /// Errors: those of transfer::Registry::make() and connect().
+  Result<std::shared_ptr<Source>> get(const Place& place);
+
+  const transfer::Http& http() const { return http_; }
+
+ private:
+  using Entries = std::list<std::pair<std::string, std::shared_ptr<Source>>>;
+
+  Result<std::shared_ptr<Source>> open(const Place& place, const std::string& key);
+  std::shared_ptr<Source> find(const std::string& key);
+
+  const Config& config_;
+  const transfer::Cancel& cancel_;
+  Log& log_;
+  transfer::Http http_;
+  DocumentCache cache_;
+  std::mutex mutex_;
+  Entries entries_;  // the last used first
+  std::map<std::string, Entries::iterator> places_;
+};
+
+}  // namespace berth::hub
