@@ -55,6 +55,7 @@ Result<void> check(const PublishedImage& image) {
     if (need.isa.level > kMaxLevel) return not_such("x86-64-v" + std::to_string(need.isa.level));
   }
   for (const facts::GpuCodeSet& set : found.gpu_code) {
+    if (set.code.empty()) return not_such("a set of GPU code without any");
     for (const facts::GpuCode& code : set.code) {
       if (!is_code(code)) return not_such("GPU code for " + quoted(code.arch));
     }

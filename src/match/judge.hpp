@@ -40,6 +40,8 @@ struct Job {
   bool needs_gpus = false;
   /// NVIDIA_REQUIRE_* counts. The container's start asks too, and knows who may have disabled it.
   bool requirements = true;
+  /// Something else than the image's own command runs: what that needs is a remark.
+  bool other_command = false;
 };
 
 /// One thing that was looked at.
@@ -90,6 +92,7 @@ void fields(V& v, Job& j) {
   v.optional("user_land", j.user_land);
   v.optional("needs_gpus", j.needs_gpus);
   v.always("requirements", j.requirements);
+  v.optional("other_command", j.other_command);
 }
 
 template <class V>

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// What judge.cpp and judge_gpus.cpp share; of no interest elsewhere.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "match/cuda_rules.hpp"
+#include "match/judge.hpp"
+
+namespace berth::match {
+
+/// Code for GPUs in one place: what is declared, or what a set of files has.
+struct CodePlace {
+  const std::vector<facts::GpuCode>* code = nullptr;
+  std::string where;  ///< "declared", "found in /opt/libkernels.so and 3 more files"
+  bool main = false;
+  bool zstd = false;
+};
+
+/// What of it runs on a GPU.
+struct CodeSearch {
+  size_t running = 0;               ///< places
+  uint32_t least = UINT32_MAX;      ///< the worst quality of those that run
+  bool jit = false;                 ///< one of them has to be compiled
+  bool must_all = false;            ///< one that does not run is as bad as none
+  const CodePlace* lost = nullptr;  ///< one that does not run
+  CodeFit lost_fit;
+};
+
+/// "3 files (/opt/lib/libfoo.so and others)", "/usr/bin/tool".
+std::string files_text(uint64_t files, const std::string& example);
+bool is_older(std::string_view version, std::string_view than);
+bool holds(const VersionNeed& need, std::string_view version);
+std::string need_text(const VersionNeed& need);  ///< "≥ 525.60.13"
+
+/// One candidate before one node: looks at one thing after the other and writes down its clauses.
+class Court {
+ public:
+  Court(const Candidate& candidate, const node::Profile& node, const Job& job)
+      : declared_(candidate.declared),
+        found_(candidate.found ? &*candidate.found : nullptr),
+        platform_(candidate.descriptor.platform ? &*candidate.descriptor.platform : nullptr),
+        node_(node),
+        job_(job) {}
+
+  Verdict judge();
+
+ private:
+  void add(std::string about, Outcome outcome, std::string reason, std::string remedy = {},
+           std::string lift = {}) {
+    verdict_.clauses.push_back(
+        {std::move(about), outcome, std::move(reason), std::move(remedy), std::move(lift)});
+  }
+
+  void look_at_platform();
+  void look_at_cpu();
+  bool look_at_declared_cpu();
+  void look_at_found_cpu();
+  void look_at_kernel();
+  void look_at_gpus();
+  bool look_at_driver();
+  bool look_at_image_driver();
+  bool look_at_host_driver();
+  bool look_at_requirements();
+  bool look_at_glibc();
+  void look_at_code();
+  void look_at_code_of(const node::NodeGpu& gpu);
+  std::vector<CodePlace> places_of_code() const;
+  CodeSearch search(const std::vector<CodePlace>& places, const node::NodeGpu& gpu) const;
+  std::string why_unused(const CodeSearch& found) const;
+  void look_at_mpi();
+
+  /// A file of the image's own command, where that is what runs.
+  bool is_main(bool main) const { return main && !job_.other_command; }
+  std::string lacks(std::string_view target) const;
+  Outcome lost_driver() const { return job_.needs_gpus ? Outcome::fail : Outcome::runs_but; }
+  bool compat_fits() const;
+  bool has_gpus(std::string_view vendor) const {
+    return std::any_of(node_.gpus.begin(), node_.gpus.end(),
+                       [&](const node::NodeGpu& gpu) { return gpu.vendor == vendor; });
+  }
+  bool wants_cuda() const;
+  std::string cuda() const;
+
+  const Declared& declared_;
+  const facts::ImageFacts* found_;
+  const oci::Platform* platform_;
+  const node::Profile& node_;
+  const Job& job_;
+  Verdict verdict_;
+};
+
+}  // namespace berth::match

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+// GPUs: the driver, whose files the container has, and the code that the image brings.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "gpu/grant/requirement.hpp"
+#include "match/court.hpp"
+#include "scan/driver_files.hpp"
+
+namespace berth::match {
+namespace {
+
+using facts::GpuCode;
+using node::NodeGpu;
+
+/// Of Rank::code: better than any code; no code at all lies between code that runs and code that
+/// does not, so an entry for other GPUs never comes before one that was made for none.
+constexpr uint32_t kBestCode = 500, kNoCode = kBestCode - 50, kUnusedCode = kBestCode;
+
+std::string gpu_name(const NodeGpu& gpu) {
+  if (gpu.vendor == "nvidia" && !gpu.compute_capability.empty()) {
+    std::string sm = "sm_";
+    for (char c : gpu.compute_capability) {
+      if (c != '.') sm += c;
+    }
+    return sm;
+  }
+  if (!gpu.architecture.empty()) return gpu.architecture;
+  return gpu.model.empty() ? gpu.vendor : gpu.model;
+}
+
+}  // namespace
+
+bool Court::wants_cuda() const {
+  auto is_nvidia = [](const GpuCode& code) { return code.kind != GpuCode::Kind::gfx; };
+  if (std::any_of(declared_.gpu.begin(), declared_.gpu.end(), is_nvidia)) return true;
+  if (!declared_.cuda.empty() || !declared_.user_driver.empty() || !declared_.driver.empty() ||
+      !declared_.require.empty()) {
+    return true;
+  }
+  if (found_ == nullptr) return false;
+  if (!found_->cuda_runtimes.empty()) return true;
+  return std::any_of(found_->gpu_code.begin(), found_->gpu_code.end(), [&](const auto& set) {
+    return std::any_of(set.code.begin(), set.code.end(), is_nvidia);
+  });
+}
+
+/// The newest runtime that the image has.
+std::string Court::cuda() const {
+  std::string newest = declared_.cuda;
+  if (found_ == nullptr) return newest;
+  for (const std::string& runtime : found_->cuda_runtimes) {
+    if (newest.empty() || is_older(newest, runtime)) newest = runtime;
+  }
+  return newest;
+}
+
+void Court::look_at_gpus() {
+  bool has_code = !declared_.gpu.empty() || (found_ != nullptr && !found_->gpu_code.empty());
+  verdict_.rank.code = has_code || wants_cuda() ? kUnusedCode : kNoCode;
+  if (!has_code && !wants_cuda()) {
+    if (!node_.gpus.empty() && declared_.gpu_said) {
+      add("gpu", Outcome::pass, "is made for no GPU (declared)");
+    }
+    return;
+  }
+  if (node_.gpus.empty()) {
+    return add("gpu", Outcome::runs_but, "its code for GPUs stays unused: this node has none", "",
+               "gpu=" + (declared_.gpu.empty() ? std::string("sm_90")
+                                               : gpu_code_text(declared_.gpu.front())));
+  }
+  bool driven = !wants_cuda() || !has_gpus("nvidia") || look_at_driver();
+  if (driven) look_at_code();
+}
+
+bool Court::look_at_driver() {
+  if (node_.driver.module_version.empty()) {
+    add("driver", Outcome::unknown, "the driver of this node is not known");
+    ++verdict_.rank.unknown;
+    return true;
+  }
+  for (const VersionNeed& need : declared_.driver) {
+    if (holds(need, node_.driver.module_version)) continue;
+    add("driver", lost_driver(),
+        fmt::format("needs driver {} (declared); this node has {}", need_text(need),
+                    node_.driver.module_version),
+        "", "driver=" + need.version);
+    return false;
+  }
+  bool driven = job_.user_land == UserLand::image ? look_at_image_driver() : look_at_host_driver();
+  return driven && look_at_requirements();
+}
+
+// Of the drivers that a package of newer user-land libraries was made for, and the GPUs that take
+// one.
+bool Court::compat_fits() const {
+  if (found_ == nullptr || found_->compat.empty()) return false;
+  scan::CompatPackage package;
+  package.version = found_->compat;
+  package.cuda_version = found_->compat_cuda;
+  package.drivers = found_->compat_drivers;
+  package.has_note = !found_->compat_drivers.empty();
+  std::vector<std::string> brands;
+  for (const NodeGpu& gpu : node_.gpus) brands.push_back(to_lower(gpu.brand));
+  return scan::judge_compat(package, node_.driver.module_version, node_.driver.cuda_version, brands)
+      .use;
+}
+
+bool Court::look_at_image_driver() {
+  std::string theirs = declared_.user_driver;
+  std::string lie;
+  if (found_ != nullptr && !found_->user_driver.empty()) {
+    if (!theirs.empty() && theirs != found_->user_driver) {
+      lie = fmt::format(" (declared: {})", theirs);
+    }
+    theirs = found_->user_driver;
+  }
+  const std::string& module = node_.driver.module_version;
+  if (theirs.empty()) {
+    if (found_ == nullptr) {
+      ++verdict_.rank.unknown;
+      add("driver", Outcome::unknown, "whether it brings a user-land driver is not known");
+      return true;
+    }
+    add("driver", lost_driver(), "no user-land driver in the image",
+        "--gpu-driver bind gives it that of the node");
+    return false;
+  }
+  // The module takes only its own version; 390.30 and 390.30.0 are one.
+  if (scan::compare_versions(theirs, module) == 0) {
+    add("driver", Outcome::pass, fmt::format("its user-land driver is the module's, {}", module));
+    return true;
+  }
+  if (compat_fits()) {
+    verdict_.rank.compat = 1;
+    add("driver", Outcome::pass,
+        fmt::format("its compat package {} works with kernel module {}", found_->compat, module));
+    return true;
+  }
+  add("driver", lost_driver(),
+      fmt::format("user-land driver {} in the image{}, kernel module {}", theirs, lie, module),
+      "fails with --gpu-driver image; with bind it has the driver of the node", "driver=" + theirs);
+  return false;
+}
+
+bool Court::look_at_host_driver() {
+  std::string runtime = cuda();
+  std::string oldest = runtime.empty() ? "" : oldest_driver(runtime);
+  const std::string& module = node_.driver.module_version;
+  if (oldest.empty()) return look_at_glibc();
+  if (!is_older(module, oldest)) {
+    add("driver", Outcome::pass, fmt::format("CUDA {} works with driver {}", runtime, module));
+    return look_at_glibc();
+  }
+  if (compat_fits()) {
+    verdict_.rank.compat = 1;
+    add("driver", Outcome::pass,
+        fmt::format("CUDA {} works with driver {} by its compat package {}", runtime, module,
+                    found_->compat));
+    return look_at_glibc();
+  }
+  add("driver", lost_driver(),
+      fmt::format("CUDA {} needs driver {} or newer; this node has {}", runtime, oldest, module),
+      "take an entry for an older CUDA, or a node with a newer driver", "driver=" + oldest);
+  return false;
+}
+
+bool Court::look_at_requirements() {
+  if (!job_.requirements) return true;
+  for (const std::string& text : declared_.require) {
+    auto requirement = gpu::parse_requirement(text);
+    if (!requirement.ok()) continue;  // the container's start says so
+    for (const NodeGpu& gpu : node_.gpus) {
+      if (gpu.vendor != "nvidia") continue;
+      gpu::RequirementFacts facts;
+      if (!node_.driver.cuda_version.empty()) facts.cuda = node_.driver.cuda_version;
+      if (!node_.driver.module_version.empty()) facts.driver = node_.driver.module_version;
+      if (!gpu.compute_capability.empty()) facts.arch = gpu.compute_capability;
+      if (!gpu.brand.empty()) facts.brand = gpu.brand;
+      if (gpu::evaluate(*requirement, facts) != gpu::Truth::no) continue;
+      if (compat_fits()) {
+        verdict_.rank.compat = 1;
+        break;
+      }
+      add("driver", lost_driver(),
+          fmt::format("needs {} (NVIDIA_REQUIRE); this node has CUDA {}, driver {}, {}",
+                      quoted(text.substr(0, 120)), node_.driver.cuda_version,
+                      node_.driver.module_version, gpu_name(gpu)),
+          "", "");
+      return false;
+    }
+  }
+  return true;
+}
+
+// The host's libraries come into the image's user land, with its libc.
+bool Court::look_at_glibc() {
+  if (found_ != nullptr && found_->musl && found_->glibc.empty()) {
+    add("glibc", lost_driver(), "the image has musl; the driver's libraries need glibc");
+    return false;
+  }
+  std::string has = declared_.glibc;
+  if (found_ != nullptr && !found_->glibc.empty()) has = found_->glibc;
+  const std::string& needed = node_.driver.glibc_needed;
+  if (has.empty() || needed.empty() || !is_older(has, needed)) return true;
+  add("glibc", lost_driver(),
+      fmt::format("the image has glibc {}; the driver's libraries of this node need {}", has,
+                  needed));
+  return false;
+}
+
+void Court::look_at_code() {
+  uint32_t worst = 0;
+  std::vector<std::string> seen;
+  verdict_.rank.code = 0;
+  for (const NodeGpu& gpu : node_.gpus) {
+    std::string name = gpu_name(gpu);
+    // Equal GPUs are one case.
+    if (std::find(seen.begin(), seen.end(), name) != seen.end()) continue;
+    seen.push_back(name);
+    verdict_.rank.code = 0;
+    look_at_code_of(gpu);
+    worst = std::max(worst, verdict_.rank.code);
+  }
+  verdict_.rank.code = worst;  // the least of all that the job would see
+}
+
+std::vector<CodePlace> Court::places_of_code() const {
+  std::vector<CodePlace> places;
+  if (!declared_.gpu.empty()) places.push_back({&declared_.gpu, "declared", true, false});
+  if (found_ == nullptr) return places;
+  for (const facts::GpuCodeSet& set : found_->gpu_code) {
+    if (set.code.empty()) continue;
+    places.push_back(
+        {&set.code, "found in " + files_text(set.files, set.example), is_main(set.main), set.zstd});
+  }
+  return places;
+}
+
+CodeSearch Court::search(const std::vector<CodePlace>& places, const NodeGpu& gpu) const {
+  CodeSearch found;
+  // Where it is known what the main program loads, what other files have does not count.
+  bool has_main = std::any_of(places.begin(), places.end(), [](const CodePlace& place) {
+    return place.main && place.where != "declared";
+  });
+  for (const CodePlace& place : places) {
+    if (has_main && !place.main) continue;
+    CodeFit fit = best_fit(*place.code, gpu, node_.driver.cuda_version);
+    bool unreadable = place.zstd && !node_.driver.module_version.empty() &&
+                      is_older(node_.driver.module_version, kOldestDriverForZstd);
+    if (fit.code_class == CodeClass::none || unreadable) {
+      if (found.lost == nullptr || place.where == "declared") {
+        found.lost = &place;
+        found.lost_fit = fit;
+      }
+      continue;
+    }
+    ++found.running;
+    found.jit = found.jit || fit.code_class == CodeClass::jit;
+    found.least = std::min(found.least, fit.quality());
+  }
+  found.must_all = has_main || (found.lost != nullptr && found.lost->where == "declared");
+  return found;
+}
+
+std::string Court::why_unused(const CodeSearch& found) const {
+  const CodePlace& lost = *found.lost;
+  if (lost.zstd && found.lost_fit.code_class != CodeClass::none) {
+    return fmt::format("packed with zstd, which needs driver {}; this node has {}",
+                       kOldestDriverForZstd, node_.driver.module_version);
+  }
+  bool has_ptx = std::any_of(lost.code->begin(), lost.code->end(),
+                             [](const GpuCode& code) { return code.kind == GpuCode::Kind::ptx; });
+  std::string ptx = has_ptx ? ", no PTX for it" : ", no PTX";
+  if (found.lost_fit.newer_ptx) {
+    ptx = fmt::format(", PTX newer than CUDA {} of the driver", node_.driver.cuda_version);
+  }
+  return fmt::format("{} ({}){}", gpu_codes_text(*lost.code), lost.where, ptx);
+}
+
+void Court::look_at_code_of(const NodeGpu& gpu) {
+  std::vector<CodePlace> places = places_of_code();
+  if (places.empty()) {
+    // CUDA is there, but no code that we could see: programs that compile when they run.
+    verdict_.rank.code = kNoCode - 1;
+    return;
+  }
+  std::string name = gpu_name(gpu);
+  if (gpu.compute_capability.empty() && gpu.architecture.empty()) {
+    verdict_.rank.code = kNoCode;
+    ++verdict_.rank.unknown;
+    return add("gpu", Outcome::unknown,
+               fmt::format("which code {} needs is not known", escape_controls(name)),
+               "'berth doctor gpu' tells what the driver does not say");
+  }
+  CodeSearch found = search(places, gpu);
+  if (found.lost != nullptr && (found.running == 0 || found.must_all)) {
+    verdict_.rank.code = kUnusedCode;
+    return add("gpu", Outcome::runs_but,
+               fmt::format("the GPU stays unused: {}; this node is {}", why_unused(found), name),
+               "take an entry with code for it", "gpu=" + gpu_code_text(found.lost->code->front()));
+  }
+  verdict_.rank.code = kBestCode - std::min(kBestCode, found.least);
+  if (found.lost != nullptr) {
+    add("gpu", Outcome::runs_but,
+        fmt::format("some of its code does not run on {}: {} ({})", name,
+                    gpu_codes_text(*found.lost->code), found.lost->where));
+  } else if (found.jit) {
+    add("gpu", Outcome::runs_but,
+        fmt::format("minutes of JIT at first start: it has only PTX for {}", name),
+        "take an entry with code for it; CUDA_CACHE_PATH keeps what was compiled");
+  } else {
+    add("gpu", Outcome::pass, "has code for " + name);
+  }
+}
+
+}  // namespace berth::match
