@@ -14,6 +14,7 @@
 #include "node/file/load.hpp"
 #include "node/what_if.hpp"
 #include "policy/file.hpp"
+#include "sys/file.hpp"
 
 namespace berth::engine {
 namespace {
@@ -167,6 +168,91 @@ Result<std::vector<Answer>> match_fleet(const Context& context, const MatchReque
   return answers;
 }
 
+namespace {
+
+/// There: the image was found not to run here.
+std::string doubt_path(const Context& context, const image::Image& image) {
+  return context.paths.state + "/facts/" + image.id.hex() + ".refused";
+}
+
+Result<std::optional<match::Verdict>> judge_image(const Context& context, const GpuWish& wish,
+                                                  const image::Image& image) {
+  match::Job job = TRY(job_of(context, wish.driver_mode, wish.needs_gpus));
+  job.requirements = false;
+  job.other_command = wish.other_command;
+  auto node = this_node(context);
+  if (!node.ok() || node->architecture != image.config.architecture) {
+    return std::optional<match::Verdict>();
+  }
+  image::Store store = TRY(open_store(context));
+  Offer offer = TRY(look_up_in_store(context, store, image));
+  for (const match::Candidate& candidate : offer.candidates) {
+    if (candidate.descriptor.digest != image.manifest_digest) continue;
+    job = match::usual_job(offer.candidates, *node, job);
+    return std::optional<match::Verdict>(match::judge(candidate, *node, job));
+  }
+  return std::optional<match::Verdict>();
+}
+
+Error refused(const match::Verdict& verdict, const image::Image& image) {
+  const match::Clause* clause = verdict.decisive();
+  std::string name =
+      image.references.empty() ? image.id.text() : image.references.front().familiar();
+  return make_error(Kind::unsupported, clause != nullptr ? clause->reason : "it does not run here",
+                    "--force starts it all the same; see 'berth why --local " + name + "'");
+}
+
+void remember(const Context& context, const image::Image& image, bool fails) {
+  std::string path = doubt_path(context, image);
+  if (!fails) {
+    ignore(sys::remove_entry(sys::cwd(), path));
+    return;
+  }
+  auto written = sys::replace_file(sys::cwd(), path, "", 0600);
+  if (!written.ok()) context.log.debug("remember what does not run: " + to_line(written.error()));
+}
+
+}  // namespace
+
+Result<void> judge_unpacked(const Context& context, const GpuWish& wish, const image::Image& image,
+                            Telling telling) {
+  auto verdict = TRY(judge_image(context, wish, image));
+  if (!verdict) return {};
+  bool fails = verdict->outcome == match::Outcome::fail;
+  remember(context, image, fails);
+  if (fails && telling == Telling::refuse) return refused(*verdict, image);
+  for (const match::Clause& clause : verdict->clauses) {
+    if (clause.outcome != match::Outcome::runs_but && clause.outcome != match::Outcome::fail) {
+      continue;
+    }
+    context.log.warn(clause.reason +
+                     (clause.remedy.empty() ? std::string() : "; " + clause.remedy));
+  }
+  return {};
+}
+
+Result<void> judge_pulled(const Context& context, const std::string& reference) {
+  image::Store store = TRY(open_store(context));
+  image::Image image = TRY(store.get_image(reference));
+  return judge_unpacked(context, {}, image, Telling::warn);
+}
+
+Result<void> judge_present(const Context& context, const GpuWish& wish, const image::Image& image,
+                           bool strict) {
+  if (!strict) {
+    auto doubted = TRY(sys::stat_entry(sys::cwd(), doubt_path(context, image)));
+    if (!doubted) return {};
+  }
+  auto verdict = TRY(judge_image(context, wish, image));
+  if (!verdict) return {};
+  bool fails = verdict->outcome == match::Outcome::fail;
+  remember(context, image, fails);
+  if (fails || (strict && verdict->outcome == match::Outcome::runs_but)) {
+    return refused(*verdict, image);
+  }
+  return {};
+}
+
 void judge_by_this_node(const Context& context, const GpuWish& wish, image::PullRequest& request) {
   auto job = job_of(context, wish.driver_mode, wish.needs_gpus);
   auto trust = facts_trust(context);
@@ -174,6 +260,7 @@ void judge_by_this_node(const Context& context, const GpuWish& wish, image::Pull
   request.facts = std::move(*trust);
   request.job = *job;
   request.job.requirements = false;
+  request.job.other_command = wish.other_command;
   auto node = this_node(context);
   if (!node.ok()) {
     context.log.warn(to_line(node.error()) + ", taking the first entry of the platform");

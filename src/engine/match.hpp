@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/context.hpp"
+#include "image/store.hpp"
 #include "image/transfer_protocol.hpp"
 #include "match/choose.hpp"
 #include "policy/policy.hpp"
@@ -58,7 +59,30 @@ Result<std::vector<Answer>> match_fleet(const Context& context, const MatchReque
 struct GpuWish {
   std::optional<policy::DriverMode> driver_mode;  ///< none: the policy's
   bool needs_gpus = false;
+  bool other_command = false;  ///< than the image's own
 };
 void judge_by_this_node(const Context& context, const GpuWish& wish, image::PullRequest& request);
+
+/// What is said against an image of the store, now that its files are known.
+enum class Telling {
+  warn,    ///< all of it: for who pulls
+  refuse,  ///< remarks, and an error where it does not run: for who pulls and starts it
+};
+
+/// Judges an image that was just unpacked by what was found in it, and remembers where it does not
+/// run here. Nothing is said where this machine's profile cannot be had, or where the image is of
+/// another architecture, which a person has asked for.
+/// Errors: unsupported (it does not run here).
+Result<void> judge_unpacked(const Context& context, const GpuWish& wish, const image::Image& image,
+                            Telling telling);
+
+/// The same for an image that was pulled under this name.
+Result<void> judge_pulled(const Context& context, const std::string& reference);
+
+/// For one that has been there: an error where it was remembered that it does not run, and that is
+/// still so. Costs a look at a file that is mostly not there. With `strict` it is judged in any
+/// case, and remarks are errors too.
+Result<void> judge_present(const Context& context, const GpuWish& wish, const image::Image& image,
+                           bool strict);
 
 }  // namespace berth::engine

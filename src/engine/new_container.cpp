@@ -35,16 +35,19 @@ Error no_such_image(const std::string& name) {
   return make_error(Kind::not_found, "no such image: " + name, "berth pull " + name);
 }
 
+GpuWish wish_of(const RunRequest& request) {
+  return {.driver_mode = request.gpu_driver,
+          .needs_gpus = request.gpus && *request.gpus != "none",
+          .other_command = request.entrypoint || !request.command.empty()};
+}
+
 Result<void> pull_image(const Context& context, const RunRequest& request, const RunCall& call,
                         bool local, const Progress& progress) {
   image::PullRequest pull;
   pull.reference = request.image;
   pull.force = call.force;
   pull.strict = call.strict;
-  if (!local) {
-    bool gpus = request.gpus && *request.gpus != "none";
-    judge_by_this_node(context, {request.gpu_driver, gpus}, pull);
-  }
+  if (!local) judge_by_this_node(context, wish_of(request), pull);
   pull.platform = call.platform;
   pull.access = call.registry;
   pull.quiet = call.quiet;
@@ -112,13 +115,18 @@ Result<image::Image> find_or_pull_image(const Context& context, const image::Sto
   if (call.pull != PullPolicy::always) {
     auto found = TRY(store.find_image_named(reference));
     if (!found) found = TRY(store.find_image(reference));
-    if (found && found->unpacked()) return std::move(*found);
+    if (found && found->unpacked()) {
+      if (!call.force) TRY(judge_present(context, wish_of(request), *found, call.strict));
+      return std::move(*found);
+    }
     if (!found && call.pull == PullPolicy::never) return no_such_image(reference);
     TRY(pull_image(context, request, call, found.has_value(), progress));
   } else {
     TRY(pull_image(context, request, call, false, progress));
   }
-  return store.get_image(reference);
+  image::Image image = TRY(store.get_image(reference));
+  if (!call.force) TRY(judge_unpacked(context, wish_of(request), image, Telling::refuse));
+  return image;
 }
 
 int64_t nanoseconds_now() {

@@ -126,20 +126,9 @@ class Chooser {
                                    match::short_digest(judged.candidate.descriptor),
                                    ranking.entries.size()));
       }
-      tell(*last);
       return documents;
     }
     return refused(*last, kForce);
-  }
-
-  /// What a person should know before it runs; once, for most are pulled once.
-  void tell(const match::Verdict& verdict) {
-    for (const match::Clause& clause : verdict.clauses) {
-      if (clause.outcome == match::Outcome::runs_but) {
-        events_.warn(clause.reason +
-                     (clause.remedy.empty() ? std::string() : "; " + clause.remedy));
-      }
-    }
   }
 
   Registry& registry_;

@@ -210,6 +210,32 @@ def test_strict_refuses_what_comes_with_a_remark(berth, registry):
     assert "this node has none" in berth.run("pull", reference).stderr
 
 
+@pytest.fixture
+def foreign(push):
+    """An image that is declared for this architecture, with a program for another one."""
+    program = bytearray(pathlib.Path("/bin/busybox").read_bytes())
+    program[18:20] = (183).to_bytes(2, "little")  # e_machine: AArch64
+    return push(images.build([images.busybox_layer(),
+                              images.layer([images.file("app", bytes(program), mode=0o755)])],
+                             {"Cmd": ["/app"], "Env": ["PATH=/bin"]}))
+
+
+def test_what_is_found_not_to_run_is_refused_by_run_each_time(berth, foreign):
+    for _ in range(2):  # freshly pulled, and remembered
+        line = berth.fail("run", "--rm", foreign, status=125)
+        assert "its program /app is for arm64, although it is declared for amd64" in line
+        assert "--force starts it all the same" in line
+    assert berth.ok("run", "--rm", foreign, "echo", "another command") == "another command\n"
+    assert berth.run("run", "--rm", "--force", foreign).returncode == 126
+
+
+def test_pull_tells_what_was_found(berth, foreign):
+    done = berth.run("pull", "--quiet", foreign)
+    assert done.returncode == 0
+    assert "is for arm64, although it is declared for amd64" in done.stderr
+    berth.fail("run", "--rm", foreign, status=125)
+
+
 def test_labels_of_the_config_are_read_when_the_index_says_nothing(berth, registry):
     wanting = images.build([images.busybox_layer()],
                            {"Labels": {"dev.berth.variant.kernel": ">=99"}})

@@ -30,6 +30,7 @@ Result<int> run(Session& session, const Options& o, std::vector<std::string> arg
   engine::judge_by_this_node(session.context, {}, request);
   image::TransferResult pulled =
       TRY(transfer_shown(session, request, Stream::out, Direction::pull, request.quiet));
+  if (!request.force) TRY(engine::judge_pulled(session.context, pulled.reference));
   if (request.quiet) {
     print(session, pulled.digest + "\n");
     return 0;
