@@ -107,7 +107,7 @@ TransferDisplay::TransferDisplay(Session& session, Stream stream, Direction dire
     : session_(session),
       printer_(session.terminal, stream, direction,
                progress_mode(session.terminal, stream, quiet)) {
-  session_.report.above(&printer_);
+  session_.report.above(&printer_.bars());
 }
 
 TransferDisplay::~TransferDisplay() {

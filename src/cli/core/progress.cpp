@@ -196,17 +196,13 @@ std::string ProgressState::total_line(size_t columns, Clock::time_point now) con
   return bar_line(head, done, total, rate, columns);
 }
 
-size_t rows_taken(const std::vector<std::string>& lines, size_t columns) {
-  size_t rows = 0;
-  for (const std::string& line : lines) {
-    size_t width = std::max<size_t>(1, text_width(line));
-    rows += columns == 0 ? 1 : (width + columns - 1) / columns;
-  }
-  return rows;
-}
-
 ProgressPrinter::ProgressPrinter(Terminal& terminal, Stream stream, Direction direction, Mode mode)
-    : terminal_(terminal), stream_(stream), direction_(direction), mode_(mode), state_(direction) {}
+    : terminal_(terminal),
+      stream_(stream),
+      direction_(direction),
+      mode_(mode),
+      state_(direction),
+      bars_(terminal, stream) {}
 
 void ProgressPrinter::layer(const LayerUpdate& update, Clock::time_point now) {
   if (mode_ == Mode::quiet) return;
@@ -228,15 +224,9 @@ void ProgressPrinter::layer(const LayerUpdate& update, Clock::time_point now) {
                       (ended(update.phase) ? phase_words(update.phase, direction_) : begin) + "\n");
 }
 
-void ProgressPrinter::text(std::string_view line, Clock::time_point now) {
+void ProgressPrinter::text(std::string_view line) {
   if (mode_ == Mode::quiet) return;
-  aside([&] { terminal_.write(stream_, escape_controls(line) + "\n"); }, now);
-}
-
-void ProgressPrinter::aside(const std::function<void()>& write, Clock::time_point now) {
-  if (!drawn_.empty()) terminal_.write(stream_, erase());
-  write();
-  if (mode_ == Mode::bars && !state_.empty()) draw(now);
+  bars_.aside([&] { terminal_.write(stream_, escape_controls(line) + "\n"); });
 }
 
 void ProgressPrinter::tick(Clock::time_point now) {
@@ -250,29 +240,8 @@ void ProgressPrinter::finish(Clock::time_point now) {
   mode_ = Mode::quiet;
 }
 
-/// The cursor is below the bars and visible at all times, so that nothing has to be restored when
-/// the program is killed.
-std::string ProgressPrinter::erase() {
-  if (drawn_.empty()) return {};
-  size_t rows = rows_taken(drawn_, terminal_.size(stream_).columns);
-  drawn_.clear();
-  return "\x1b[" + std::to_string(rows) + "A\r\x1b[J";
-}
-
 void ProgressPrinter::draw(Clock::time_point now) {
-  ScreenSize size = terminal_.size(stream_);
-  // A line as wide as the window leaves the cursor in a place that terminals disagree on.
-  if (size.columns > 1) --size.columns;
-  std::vector<std::string> lines = state_.lines(size, now);
-  // One write per frame, each line overwritten and then cut: no flicker.
-  std::string frame;
-  if (!drawn_.empty()) {
-    frame = "\x1b[" + std::to_string(rows_taken(drawn_, size.columns + 1)) + "A\r";
-  }
-  for (const std::string& line : lines) frame += line + "\x1b[K\n";
-  frame += "\x1b[J";
-  terminal_.write(stream_, frame);
-  drawn_ = std::move(lines);
+  bars_.draw(state_.lines(bars_.room(), now));
   drawn_at_ = now;
 }
 

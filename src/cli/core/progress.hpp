@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/core/live_lines.hpp"
 #include "cli/core/terminal.hpp"
 
 /// How far a pull or push is. ProgressState is pure (events and a clock in, lines out);
@@ -69,9 +70,6 @@ class ProgressState {
   Rate rate_;
 };
 
-/// Terminal rows that `lines` take after the window became `columns` wide.
-size_t rows_taken(const std::vector<std::string>& lines, size_t columns);
-
 /// Bars on a terminal (at most 20 times a second), one line per finished step on a pipe, nothing
 /// when quiet.
 class ProgressPrinter {
@@ -85,9 +83,9 @@ class ProgressPrinter {
 
   void layer(const LayerUpdate& update, Clock::time_point now = Clock::now());
   /// A line that stays, above the bars.
-  void text(std::string_view line, Clock::time_point now = Clock::now());
-  /// Takes the bars away while `write` puts lines there, on whichever stream.
-  void aside(const std::function<void()>& write, Clock::time_point now = Clock::now());
+  void text(std::string_view line);
+  /// Where others may put lines above them.
+  LiveLines& bars() { return bars_; }
   /// Time passed without an event: the rates fall.
   void tick(Clock::time_point now = Clock::now());
   /// Draws the last state; what is written afterwards starts below the bars.
@@ -95,7 +93,6 @@ class ProgressPrinter {
 
  private:
   void draw(Clock::time_point now);
-  std::string erase();
 
   Terminal& terminal_;
   Stream stream_;
@@ -103,7 +100,7 @@ class ProgressPrinter {
   Mode mode_;
   ProgressState state_;
   std::vector<LayerUpdate> printed_;  ///< the phase last printed for each layer, for Mode::lines
-  std::vector<std::string> drawn_;    ///< the lines on the screen now
+  LiveLines bars_;
   std::optional<Clock::time_point> drawn_at_;
 };
 

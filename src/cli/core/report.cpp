@@ -2,7 +2,7 @@
 #include "cli/core/report.hpp"
 
 #include "base/text.hpp"
-#include "cli/core/progress.hpp"
+#include "cli/core/live_lines.hpp"
 #include "json/value.hpp"
 
 namespace berth::cli {
@@ -21,8 +21,8 @@ void Report::say(std::string_view level, const std::string& text) {
     line = json::dump(json::Object{{"level", level}, {"message", text}});
   }
   auto write = [&] { terminal_.write(Stream::err, escape_controls(line) + "\n"); };
-  if (bars_ != nullptr) {
-    bars_->aside(write);
+  if (lines_ != nullptr) {
+    lines_->aside(write);
   } else {
     write();
   }

@@ -10,7 +10,7 @@
 
 namespace berth::cli {
 
-class ProgressPrinter;
+class LiveLines;
 
 enum class LogFormat { text, json };
 enum class Verbosity { normal, debug };
@@ -35,8 +35,8 @@ class Report final : public Log {
   /// Why a program has failed that was run for somebody, and what to try: one line.
   void reason(const std::string& why, const std::string& remedy);
 
-  /// While bars are drawn, warnings are put above them; null: no longer.
-  void above(ProgressPrinter* bars) { bars_ = bars; }
+  /// While lines are drawn over and over, warnings are put above them; null: no longer.
+  void above(LiveLines* lines) { lines_ = lines; }
 
  private:
   void say(std::string_view level, const std::string& text);
@@ -45,7 +45,7 @@ class Report final : public Log {
   std::string program_;
   LogFormat format_ = LogFormat::text;
   Verbosity verbosity_ = Verbosity::normal;
-  ProgressPrinter* bars_ = nullptr;
+  LiveLines* lines_ = nullptr;
 };
 
 /// "src/engine/run.cpp:42": paths of the build machine are cut.

@@ -139,14 +139,13 @@ TEST(ProgressPrinter, draws_over_its_own_lines) {
 TEST(ProgressPrinter, leaves_text_above_the_bars) {
   FakeTerminal terminal;
   ProgressPrinter printer(terminal, Stream::out, Direction::pull, ProgressPrinter::Mode::bars);
-  printer.text("latest: Pulling from library/debian", kStart);
+  printer.text("latest: Pulling from library/debian");
   EXPECT_EQ(terminal.out, "latest: Pulling from library/debian\n");
   printer.layer({"0123456789ab", Phase::waiting, 0, 10}, kStart);
   terminal.out.clear();
   printer.text(
       "a\x1b"
-      "b",
-      kStart);
+      "b");
   EXPECT_EQ(terminal.out.substr(0, 18), "\x1b[2A\r\x1b[Ja\\x1bb\n012");
 }
 
@@ -155,7 +154,7 @@ TEST(ProgressPrinter, prints_each_step_once_on_a_pipe) {
   terminal.terminal = false;
   ProgressPrinter printer(terminal, Stream::out, Direction::pull,
                           progress_mode(terminal, Stream::out, false));
-  printer.text("latest: Pulling from library/debian", kStart);
+  printer.text("latest: Pulling from library/debian");
   for (uint64_t done : {0, 5, 10}) {
     printer.layer({"0123456789ab", Phase::downloading, done, 10}, kStart);
   }
@@ -175,7 +174,7 @@ TEST(ProgressPrinter, says_nothing_when_quiet) {
   FakeTerminal terminal;
   ProgressPrinter printer(terminal, Stream::out, Direction::push,
                           progress_mode(terminal, Stream::out, true));
-  printer.text("x", kStart);
+  printer.text("x");
   printer.layer({"0123456789ab", Phase::done, 10, 10}, kStart);
   printer.finish();
   EXPECT_EQ(terminal.writes, 0);

@@ -61,7 +61,7 @@ TEST(Report, puts_warnings_above_the_bars) {
   test::FakeTerminal terminal;
   Report report(terminal, "berth");
   ProgressPrinter printer(terminal, Stream::err, Direction::pull, ProgressPrinter::Mode::bars);
-  report.above(&printer);
+  report.above(&printer.bars());
   printer.layer({"0123456789ab", Phase::waiting, 0, 10});
   terminal.err.clear();
   report.warn("slow, ignoring");
