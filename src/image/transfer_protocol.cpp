@@ -251,6 +251,41 @@ void fields(V& v, CommitRequest& r) {
 }
 
 template <class V>
+void fields(V& v, PublishedEntry& e) {
+  v.optional("image", e.image);
+  v.optional("present", e.present);
+  v.optional("annotations", e.annotations);
+  v.strict();
+}
+
+template <class V>
+void fields(V& v, PublishRequest& r) {
+  v.required("verb", r.verb);
+  v.required("root", r.root);
+  v.required("reference", r.reference);
+  v.required("entries", r.entries);
+  v.optional("annotations", r.annotations);
+  access_fields(v, r.access);
+  v.optional("quiet", r.quiet);
+  v.strict();
+}
+
+template <class V>
+void fields(V& v, BuildContext& c) {
+  v.required("directory", c.directory);
+  v.optional("ignore_file", c.ignore_file);
+  v.strict();
+}
+
+template <class V>
+void fields(V& v, DigestRequest& r) {
+  v.required("verb", r.verb);
+  v.optional("contexts", r.contexts);
+  v.optional("texts", r.texts);
+  v.strict();
+}
+
+template <class V>
 void fields(V& v, LayerEvent& e) {
   v.required("id", e.id);
   v.required("phase", e.phase);
@@ -284,6 +319,7 @@ void fields(V& v, TransferResult& r) {
   v.optional("size", r.size);
   v.optional("loaded", r.loaded);
   v.optional("entries", r.entries);
+  v.optional("digests", r.digests);
 }
 
 namespace {
@@ -381,6 +417,8 @@ Result<TransferRequest> parse_request(std::string_view text) {
   if (verb == "archive") return read_request<ArchiveRequest>(*value);
   if (verb == "extract") return read_request<ExtractRequest>(*value);
   if (verb == "commit") return read_request<CommitRequest>(*value);
+  if (verb == "publish") return read_request<PublishRequest>(*value);
+  if (verb == "digest") return read_request<DigestRequest>(*value);
   return make_error(Kind::usage, "read the request: unknown verb " + quoted(verb));
 }
 

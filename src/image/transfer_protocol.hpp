@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -195,9 +196,44 @@ struct CommitRequest {
   OverlayXattr overlay_xattr = OverlayXattr::trusted;
 };
 
-using TransferRequest = std::variant<PullRequest, ResolveRequest, PublishFactsRequest, PushRequest,
-                                     LoginRequest, LogoutRequest, LoadRequest, SaveRequest,
-                                     ImportRequest, ArchiveRequest, ExtractRequest, CommitRequest>;
+/// An image of an index that is published.
+struct PublishedEntry {
+  std::string image;                       ///< a name in the store: it is sent
+  std::optional<oci::Descriptor> present;  ///< instead: the repository has it already
+  std::map<std::string, std::string> annotations;
+};
+
+/// Writes one flat index of images, in the order of `entries`, after everything that it names.
+/// result: reference, digest, size (of the index), entries.
+struct PublishRequest {
+  std::string verb = "publish";
+  std::string root;
+  std::string reference;  ///< with a tag
+  std::vector<PublishedEntry> entries;
+  std::map<std::string, std::string> annotations;  ///< of the index
+  RegistryAccess access;
+  bool quiet = false;
+};
+
+/// A directory as a builder is given it.
+struct BuildContext {
+  std::string directory;    ///< absolute
+  std::string ignore_file;  ///< absolute; patterns as .dockerignore has them. Empty: none
+};
+
+/// What names contents: of a tree by its paths, modes, links and bytes (not by times and owners),
+/// and of texts.
+/// result: digests, of the contexts and then of the texts.
+struct DigestRequest {
+  std::string verb = "digest";
+  std::vector<BuildContext> contexts;
+  std::vector<std::string> texts;
+};
+
+using TransferRequest =
+    std::variant<PullRequest, ResolveRequest, PublishFactsRequest, PushRequest, LoginRequest,
+                 LogoutRequest, LoadRequest, SaveRequest, ImportRequest, ArchiveRequest,
+                 ExtractRequest, CommitRequest, PublishRequest, DigestRequest>;
 
 /// One JSON object on one line, with its newline.
 std::string to_json(const TransferRequest& request);
@@ -241,6 +277,7 @@ struct TransferResult {
   uint64_t size = 0;
   std::vector<std::string> loaded;
   std::vector<ResolvedEntry> entries;  ///< in the order of the index
+  std::vector<Digest> digests;
 };
 
 using TransferEvent = std::variant<LayerEvent, StatusEvent, WarningEvent, TransferResult, Error>;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transfer/serve.hpp"
 
+#include "transfer/content_digest.hpp"
 #include "transfer/login.hpp"
+#include "transfer/publish.hpp"
 #include "transfer/published_facts.hpp"
 #include "transfer/pull.hpp"
 #include "transfer/push.hpp"
@@ -28,6 +30,8 @@ struct Server {
   Answer operator()(const image::ArchiveRequest& r) { return archive(r, events, cancel); }
   Answer operator()(const image::ExtractRequest& r) { return extract(r, events, cancel); }
   Answer operator()(const image::CommitRequest& r) { return commit(r, events, cancel); }
+  Answer operator()(const image::PublishRequest& r) { return publish(r, events, cancel); }
+  Answer operator()(const image::DigestRequest& r) { return digest(r, cancel); }
 };
 
 }  // namespace

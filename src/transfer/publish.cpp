@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transfer/publish.hpp"
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "json/fields.hpp"
+#include "transfer/access.hpp"
+#include "transfer/sha256.hpp"
+#include "transfer/upload.hpp"
+
+namespace berth::transfer {
+namespace {
+
+using image::PublishedEntry;
+using image::PublishRequest;
+using image::Reference;
+using image::TransferResult;
+
+Result<Reference> target_of(const PublishRequest& request) {
+  Reference reference = TRY(Reference::parse(request.reference));
+  if (reference.digest()) return make_error(Kind::usage, "an index is published under a tag");
+  if (request.entries.empty()) return make_error(Kind::usage, "an index without an entry");
+  if (request.entries.size() > oci::kMaxIndexEntries) {
+    return make_error(Kind::usage, fmt::format("{} entries are more than the {} that an index has",
+                                               request.entries.size(), oci::kMaxIndexEntries));
+  }
+  return reference;
+}
+
+class Publication {
+ public:
+  Publication(const image::Store& store, Registry& registry, Events& events, Cancel& cancel,
+              std::map<Digest, std::string> sources)
+      : store_(store),
+        registry_(registry),
+        events_(events),
+        upload_(store, registry, events, cancel, std::move(sources)) {}
+
+  Result<oci::Descriptor> send(const PublishedEntry& entry) {
+    oci::Descriptor descriptor;
+    if (entry.present) {
+      descriptor = *entry.present;
+      // That it is there is not believed: an index of which an entry is missing fails at some node.
+      TRY(registry_.get_manifest(descriptor.digest.text()));
+    } else {
+      descriptor = TRY(send_image(entry.image));
+    }
+    descriptor.annotations = entry.annotations;
+    return descriptor;
+  }
+
+ private:
+  Result<oci::Descriptor> send_image(const std::string& name) {
+    image::Image image = TRY(store_.get_image(name));
+    Document document = TRY(manifest_document(store_, image));
+    TRY(upload_.run(image.manifest));
+    TRY(registry_.put_manifest(document.digest.text(), document));
+    events_.status(fmt::format("{}: {}", name, document.digest.text()));
+    oci::Descriptor descriptor;
+    descriptor.media_type = document.media_type;
+    descriptor.digest = document.digest;
+    descriptor.size = document.bytes.size();
+    descriptor.platform =
+        oci::Platform{image.config.architecture, image.config.os, {}, {}, image.config.variant};
+    return descriptor;
+  }
+
+  const image::Store& store_;
+  Registry& registry_;
+  Events& events_;
+  Upload upload_;
+};
+
+Document document_of(const oci::Index& index) {
+  Document document;
+  document.bytes = json::write(index);
+  document.media_type = index.media_type;
+  document.digest = sha256_of(document.bytes);
+  return document;
+}
+
+Result<TransferResult> publish_index(const PublishRequest& request, Events& events,
+                                     Cancel& cancel) {
+  Reference reference = TRY(target_of(request));
+  image::Store store = TRY(image::Store::open(request.root, {}));
+  Http http(http_options(request.access), cancel);
+  Registry registry = TRY(open_registry(http, cancel, request.access, reference, events));
+  TRY(registry.connect());
+  std::vector<image::Image> images = TRY(store.list());
+  Publication publication(store, registry, events, cancel, mount_sources(images, reference));
+
+  oci::Index index;
+  index.media_type = oci::media_type::kIndex;
+  index.annotations = request.annotations;
+  TransferResult result;
+  for (const PublishedEntry& entry : request.entries) {
+    index.manifests.push_back(TRY(publication.send(entry)));
+    result.entries.push_back({index.manifests.back(), std::nullopt});
+  }
+  Document document = document_of(index);
+  TRY(registry.put_manifest(reference.tag(), document));
+  result.reference = reference.canonical();
+  result.digest = document.digest.text();
+  result.size = document.bytes.size();
+  return result;
+}
+
+}  // namespace
+
+Result<TransferResult> publish(const PublishRequest& request, const EventSink& sink,
+                               Cancel& cancel) {
+  Events events(sink, request.quiet ? Events::Layers::hidden : Events::Layers::shown);
+  return TRY_CTX(publish_index(request, events, cancel),
+                 fmt::format("cannot publish '{}'", escape_controls(request.reference)));
+}
+
+}  // namespace berth::transfer
