@@ -59,6 +59,8 @@ LAYERS = {
     "node/gather": "base json sys scan gpu/inventory node",
     # Which entry of an index fits a node, and why: pure.
     "match": "base json oci scan facts node gpu/grant/requirement.hpp",
+    # Which variants of an image there are and how each is made, as people write it down: pure.
+    "bake": "base json oci scan facts node match policy/site",
     "image": "base json sys oci facts match/judge.hpp match/declared.hpp node/profile.hpp",
     "transfer": "base json sys oci image scan facts facts/code node match",
     # What a registry front is told.
@@ -82,7 +84,7 @@ LAYERS = {
     "doctor": "base json yaml sys oci policy policy/site gpu/inventory gpu/probe network",
     "engine": "base json sys oci plan scan facts policy policy/site gpu/inventory gpu/probe gpu/grant "
               "gpu/place gpu/cdi_index gpu/cdi_hook gpu/cdi node node/file node/gather "
-              "match yaml image doctor network complaint logs events monitor/protocol.hpp hub/config",
+              "match bake yaml image doctor network complaint logs events monitor/protocol.hpp hub/config",
     "cli/core": "base json",
     # docker's --format: templates and the lists that are printed by them.
     "cli/template": "base json cli/core",
@@ -93,7 +95,7 @@ LAYERS = {
 # A program wires together what it is given: the folders that its link line may bring in.
 PROGRAMS = {
     "berth": "base json sys oci plan scan facts policy policy/site gpu/inventory gpu/probe gpu/grant "
-             "gpu/place gpu/cdi_index gpu/cdi_hook gpu/cdi node node/file node/gather match yaml "
+             "gpu/place gpu/cdi_index gpu/cdi_hook gpu/cdi node node/file node/gather match bake yaml "
              "image network doctor complaint logs events hub/config engine cli/core cli/template "
              "cli/berth",
     "berth-transfer": "base json sys oci image scan facts facts/code node match gpu/grant transfer",

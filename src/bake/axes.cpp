@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bake/axes.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "base/text.hpp"
+#include "match/declared.hpp"
+#include "node/archspec.hpp"
+#include "oci/image_spec.hpp"
+#include "scan/driver_files.hpp"
+
+namespace berth::bake {
+namespace {
+
+constexpr std::string_view kNone = "none", kPlatform = "platform", kCapability = "cc";
+
+struct Axis {
+  std::string_view name;
+  std::string_view word;    ///< below match::kPrefix; empty: it is no annotation
+  std::string_view prefix;  ///< of its part of a cell's name
+};
+constexpr Axis kAxes[] = {
+    {"cuda", "cuda", "cu"},
+    {"driver", "driver", "driver"},
+    {"user-driver", "user-driver", "ul"},
+    {"cpu", "cpu", ""},
+    {"cc", "gpu", "sm"},
+    {"gpu", "gpu", ""},
+    {"mpi", "mpi", ""},
+    {"fabric", "fabric", ""},
+    {"glibc", "glibc", "glibc"},
+    {"kernel", "kernel", "linux"},
+    {"platform", "", ""},
+};
+
+const Axis* axis_named(std::string_view name) {
+  auto found = std::find_if(std::begin(kAxes), std::end(kAxes),
+                            [&](const Axis& axis) { return axis.name == name; });
+  return found == std::end(kAxes) ? nullptr : found;
+}
+
+std::string without(std::string text, char unwanted) {
+  std::erase(text, unwanted);
+  return text;
+}
+
+/// "9.0", "90a" and "sm_90a" are "sm_90a".
+std::string code_of_capability(std::string_view value) {
+  if (value == kNone || value.starts_with("sm_")) return std::string(value);
+  return "sm_" + without(std::string(value), '.');
+}
+
+/// Whether the axis asks something of a node.
+bool demands(std::string_view axis, const std::string& value) {
+  const Axis* known = axis_named(axis);
+  if (known == nullptr || known->word.empty()) return false;
+  return value != kNone || known->word == "gpu";
+}
+
+uint32_t level_of_cpu(const std::string& value) {
+  auto known = node::known_microarchitecture(value);
+  if (!known) return 0;
+  bool is_level = known->starts_with("x86_64");
+  return is_level ? node::level_of(*known) : 8;
+}
+
+Error unknown_axis(std::string_view axis) {
+  auto near = nearest(axis, axis_names());
+  return make_error(
+      Kind::usage,
+      near ? fmt::format("no axis {}; did you mean '{}'?", quoted(axis), *near)
+           : fmt::format("no axis {}, but: {}", quoted(axis), fmt::join(axis_names(), ", ")));
+}
+
+/// Letters and digits that a tag may have; all else becomes one '-'.
+std::string name_part(std::string_view prefix, const std::string& value) {
+  std::string part(prefix);
+  for (char c : value) {
+    bool usual = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '_';
+    if (usual) {
+      part += c;
+    } else if (!part.empty() && part.back() != '-') {
+      part += '-';
+    }
+  }
+  while (part.ends_with('-')) part.pop_back();
+  return part;
+}
+
+std::string part_of(const Axis& axis, const std::string& value) {
+  if (value == kNone) return axis.word == "gpu" ? "nogpu" : "";
+  if (axis.name == "cpu" && value.starts_with("x86-64-v")) return value.substr(7);
+  if (axis.name == "cuda") return name_part(axis.prefix, without(value, '.'));
+  if (axis.name == kCapability) return name_part("", without(code_of_capability(value), '_'));
+  return name_part(axis.prefix, value);
+}
+
+}  // namespace
+
+std::vector<std::string_view> axis_names() {
+  std::vector<std::string_view> names;
+  for (const Axis& axis : kAxes) names.push_back(axis.name);
+  return names;
+}
+
+Result<void> check_axis(std::string_view axis, std::string_view value) {
+  const Axis* known = axis_named(axis);
+  if (known == nullptr) return unknown_axis(axis);
+  if (axis == kPlatform) {
+    TRY(oci::parse_platform(value));
+    return {};
+  }
+  if (!demands(axis, std::string(value))) return {};
+  oci::Descriptor entry;
+  entry.annotations = annotations_of({{std::string(axis), std::string(value)}});
+  match::Declared declared = match::read_declared(entry);
+  if (!declared.puzzles.empty()) {
+    return make_error(Kind::usage, fmt::format("{}: no value of axis '{}'", quoted(value), axis),
+                      "docs/variants.md");
+  }
+  if (axis == "cpu" && !node::known_microarchitecture(declared.cpu)) {
+    auto near = node::nearest_microarchitecture(declared.cpu);
+    return make_error(Kind::usage,
+                      fmt::format("{}: no processor that archspec knows{}", quoted(value),
+                                  near ? fmt::format("; did you mean '{}'?", *near) : ""));
+  }
+  return {};
+}
+
+std::map<std::string, std::string> annotations_of(const AxisValues& axes) {
+  std::map<std::string, std::string> annotations;
+  for (const auto& [name, value] : axes) {
+    const Axis* axis = axis_named(name);
+    if (axis == nullptr || !demands(name, value)) continue;
+    std::string& said = annotations[std::string(match::kPrefix) + std::string(axis->word)];
+    std::string word = name == kCapability ? code_of_capability(value) : value;
+    said += (said.empty() ? "" : " ") + word;
+  }
+  return annotations;
+}
+
+std::string usual_name(const AxisValues& axes) {
+  std::vector<std::string> parts;
+  for (const Axis& axis : kAxes) {
+    auto value = axes.find(std::string(axis.name));
+    if (value == axes.end()) continue;
+    std::string part = part_of(axis, value->second);
+    if (!part.empty()) parts.push_back(std::move(part));
+  }
+  return parts.empty() ? "generic" : join(parts, "-");
+}
+
+bool Demand::operator<(const Demand& other) const {
+  if (demands != other.demands) return demands < other.demands;
+  if (cpu != other.cpu) return cpu < other.cpu;
+  return scan::compare_versions(cuda, other.cuda) < 0;
+}
+
+Demand demand_of(const AxisValues& axes) {
+  Demand demand;
+  for (const auto& [name, value] : axes) {
+    if (!demands(name, value)) continue;
+    if (name == "cpu") {
+      demand.cpu = level_of_cpu(value);
+      if (demand.cpu > 1) ++demand.demands;
+      continue;
+    }
+    if (name == "cuda") demand.cuda = value;
+    if (value != kNone) ++demand.demands;
+  }
+  return demand;
+}
+
+Result<std::string> fill_in(std::string_view text,
+                            const std::map<std::string, std::string>& words) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    char c = text[i];
+    bool doubled = i + 1 < text.size() && text[i + 1] == c;
+    if (c != '{' && c != '}') {
+      out += c;
+      continue;
+    }
+    if (doubled) {
+      out += c;
+      ++i;
+      continue;
+    }
+    size_t end = c == '{' ? text.find('}', i) : std::string_view::npos;
+    if (end == std::string_view::npos) {
+      return make_error(Kind::usage, fmt::format("{}: a '{}' alone; two of them stand for one",
+                                                 quoted(text.substr(0, 200)), c));
+    }
+    std::string name(text.substr(i + 1, end - i - 1));
+    auto word = words.find(name);
+    if (word == words.end()) {
+      std::vector<std::string_view> known;
+      for (const auto& one : words) known.push_back(one.first);
+      auto near = nearest(name, known);
+      return make_error(Kind::usage,
+                        fmt::format("{}: nothing is known as '{{{}}}' here{}",
+                                    quoted(text.substr(0, 200)), escape_controls(name),
+                                    near ? fmt::format("; did you mean '{{{}}}'?", *near)
+                                         : fmt::format(", but: {}", fmt::join(known, ", "))));
+    }
+    out += word->second;
+    i = end;
+  }
+  return out;
+}
+
+}  // namespace berth::bake

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bake/containerfile.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "base/text.hpp"
+
+namespace berth::bake {
+namespace {
+
+constexpr size_t kMaxBytes = size_t{1} << 20;
+constexpr size_t kMaxInstructions = 1000;
+
+using Variables = std::map<std::string, std::string>;
+
+/// The directive "# escape=`" of the first lines; usually a backslash.
+char escape_of(std::string_view text) {
+  for (std::string_view line : split(text, '\n')) {
+    line = trim(line);
+    if (!line.starts_with('#')) break;
+    std::string directive = to_lower(line.substr(1));
+    std::erase(directive, ' ');
+    if (directive.starts_with("escape=") && directive.size() == 8) return directive[7];
+    if (directive.find('=') == std::string::npos) break;
+  }
+  return '\\';
+}
+
+/// Instructions with their continuations on one line, comments left out.
+std::vector<std::string> instructions_of(std::string_view text, char escape) {
+  std::vector<std::string> out;
+  std::string line;
+  bool goes_on = false;
+  for (std::string_view part : split(text, '\n')) {
+    if (part.ends_with('\r')) part.remove_suffix(1);
+    std::string_view plain = trim(part);
+    if (plain.starts_with('#') || (plain.empty() && goes_on)) continue;
+    goes_on = plain.ends_with(escape);
+    if (goes_on) plain.remove_suffix(1);
+    line += plain;
+    if (goes_on) {
+      line += ' ';
+      continue;
+    }
+    if (!line.empty()) out.push_back(std::move(line));
+    line.clear();
+  }
+  if (!line.empty()) out.push_back(std::move(line));
+  return out;
+}
+
+bool is_name(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+std::string value_of(const Variables& variables, const std::string& name) {
+  auto found = variables.find(name);
+  return found == variables.end() ? std::string() : found->second;
+}
+
+/// "$NAME", "${NAME}", "${NAME:-default}", "${NAME:+instead}".
+std::string substitute(std::string_view text, const Variables& variables, char escape) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == escape && i + 1 < text.size()) {
+      out += text[++i];
+      continue;
+    }
+    if (text[i] != '$' || i + 1 == text.size()) {
+      if (text[i] != '"' && text[i] != '\'') out += text[i];
+      continue;
+    }
+    bool braces = text[i + 1] == '{';
+    size_t begin = i + (braces ? 2 : 1), end = begin;
+    while (end < text.size() && is_name(text[end])) ++end;
+    std::string value = value_of(variables, std::string(text.substr(begin, end - begin)));
+    if (braces) {
+      size_t close = text.find('}', end);
+      if (close == std::string_view::npos) close = text.size();
+      std::string_view rest = text.substr(end, close - end);
+      if (rest.starts_with(":-") && value.empty()) value = rest.substr(2);
+      if (rest.starts_with(":+")) value = value.empty() ? "" : std::string(rest.substr(2));
+      end = std::min(close + 1, text.size());
+    }
+    out += value;
+    i = end - 1;
+  }
+  return out;
+}
+
+/// The value of "--from=NAME", or of "from=NAME" among the parts of "--mount=…".
+std::optional<std::string_view> from_of(std::string_view word) {
+  constexpr std::string_view kFrom = "--from=", kMount = "--mount=";
+  if (word.starts_with(kFrom)) return word.substr(kFrom.size());
+  if (!word.starts_with(kMount)) return std::nullopt;
+  for (std::string_view part : split(word.substr(kMount.size()), ',')) {
+    if (part.starts_with("from=")) return part.substr(5);
+  }
+  return std::nullopt;
+}
+
+class Reader {
+ public:
+  Reader(const Variables& args, char escape) : args_(args), escape_(escape) {}
+
+  Result<void> read(std::string_view instruction) {
+    std::vector<std::string_view> words = split_blank(instruction);
+    std::string keyword = to_lower(words[0]);
+    if (keyword == "from") return read_from(words);
+    if (keyword == "arg" && stages_ == 0) {
+      for (size_t i = 1; i < words.size(); ++i) read_arg(words[i]);
+    }
+    if (keyword != "copy" && keyword != "run" && keyword != "add") return {};
+    for (size_t i = 1; i < words.size() && words[i].starts_with("--"); ++i) {
+      auto from = from_of(words[i]);
+      if (from) add(substitute(*from, global_, escape_), *from);
+    }
+    return {};
+  }
+
+  Result<std::vector<BaseImage>> end() {
+    if (stages_ == 0) return make_error(Kind::usage, "no FROM, so nothing to build on");
+    return std::move(bases_);
+  }
+
+ private:
+  void read_arg(std::string_view word) {
+    size_t equal = word.find('=');
+    std::string name(word.substr(0, equal));
+    auto given = args_.find(name);
+    if (given != args_.end()) {
+      global_[name] = given->second;
+    } else if (equal != std::string_view::npos) {
+      global_[name] = substitute(word.substr(equal + 1), global_, escape_);
+    }
+  }
+
+  Result<void> read_from(const std::vector<std::string_view>& words) {
+    size_t at = 1;
+    while (at < words.size() && words[at].starts_with("--")) ++at;
+    std::string name = at < words.size() ? substitute(words[at], global_, escape_) : "";
+    if (name.empty()) {
+      return make_error(
+          Kind::usage,
+          fmt::format("FROM {} names no image", at < words.size() ? std::string(words[at]) : ""),
+          "a build argument for it");
+    }
+    add(name, words[at]);
+    ++stages_;
+    if (at + 2 < words.size() && to_lower(words[at + 1]) == "as") {
+      names_.insert(to_lower(words[at + 2]));
+    }
+    return {};
+  }
+
+  void add(const std::string& name, std::string_view spelled) {
+    bool number =
+        std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; });
+    if (name == "scratch" || number || names_.contains(to_lower(name))) return;
+    BaseImage base{name, std::string(spelled)};
+    if (std::find(bases_.begin(), bases_.end(), base) == bases_.end()) {
+      bases_.push_back(std::move(base));
+    }
+  }
+
+  const Variables& args_;
+  char escape_;
+  Variables global_;
+  std::set<std::string> names_;  // of stages
+  size_t stages_ = 0;
+  std::vector<BaseImage> bases_;
+};
+
+}  // namespace
+
+Result<std::vector<BaseImage>> base_images(std::string_view containerfile, const Variables& args) {
+  if (containerfile.size() > kMaxBytes) return make_error(Kind::usage, "longer than 1 MiB");
+  char escape = escape_of(containerfile);
+  std::vector<std::string> instructions = instructions_of(containerfile, escape);
+  if (instructions.size() > kMaxInstructions) {
+    return make_error(Kind::usage, fmt::format("more than {} instructions", kMaxInstructions));
+  }
+  Reader reader(args, escape);
+  for (const std::string& instruction : instructions) {
+    if (!trim(instruction).empty()) TRY(reader.read(instruction));
+  }
+  return reader.end();
+}
+
+}  // namespace berth::bake
