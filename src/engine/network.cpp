@@ -10,6 +10,7 @@
 #include "base/text.hpp"
 #include "engine/container_directory.hpp"
 #include "engine/containers.hpp"
+#include "engine/find_in_path.hpp"
 #include "engine/spec.hpp"
 #include "json/fields.hpp"
 #include "network/request.hpp"
@@ -23,7 +24,6 @@ namespace {
 constexpr const char* kProgram = "/berth-network";
 constexpr std::string_view kContainer = "container:";
 constexpr const char* kTun = "/dev/net/tun";
-constexpr std::string_view kUsualPath = "/usr/local/bin:/usr/bin:/bin";
 constexpr int64_t kLongest = 120;  // seconds: many containers may wait for one another
 constexpr size_t kMaxLease = size_t{16} << 20;
 
@@ -49,17 +49,6 @@ Result<Network> parse_mode(std::string_view text) {
 
 std::string network_directory(const Context& context) {
   return context.paths.state + "/network";
-}
-
-/// The program `name` in the caller's PATH; empty: none.
-std::string find_in_path(const Context& context, const std::string& name) {
-  std::string_view path = context.environment.get("PATH").value_or(kUsualPath);
-  for (std::string_view directory : split(path, ':')) {
-    if (!directory.starts_with('/')) continue;
-    std::string program = std::string(directory) + "/" + name;
-    if (sys::check_executable(program).ok()) return program;
-  }
-  return "";
 }
 
 /// A helper opens it in the container's namespace, as the same user.

@@ -17,7 +17,7 @@ extern const Verb volume_create_verb, volume_ls_verb, volume_rm_verb, volume_pru
     container_prune_verb, image_prune_verb, system_df_verb, system_prune_verb;
 extern const Verb match_verb, why_verb, why_not_verb, what_if_verb, hub_verb;
 extern const Verb pull_verb, push_verb, images_verb, tag_verb, rmi_verb, inspect_verb, history_verb,
-    scan_verb;
+    scan_verb, build_verb, bake_verb;
 extern const Verb save_verb, load_verb, import_verb, login_verb, logout_verb;
 extern const Verb cdi_generate_verb, cdi_list_verb, cdi_validate_verb, cdi_inspect_verb,
     cdi_refresh_verb;
@@ -64,6 +64,8 @@ const std::array kVerbs = {
     &inspect_verb,
     &history_verb,
     &scan_verb,
+    &build_verb,
+    &bake_verb,
     &save_verb,
     &load_verb,
     &import_verb,

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/text.hpp"
+#include "cli/berth/bake_text.hpp"
+#include "cli/berth/common.hpp"
+
+namespace berth::cli {
+namespace {
+
+struct Options {
+  engine::BakeRequest request;
+  std::optional<std::string> fleet;
+  std::optional<uint64_t> jobs;
+  bool no_publish = false;
+  std::string format;
+};
+
+ReadValue read_jobs(std::optional<uint64_t>& target) {
+  return [&target](std::string_view text) -> Result<void> {
+    target = parse_u64(text);
+    if (target && *target >= 1 && *target <= 64) return {};
+    return make_error(Kind::usage, "expected a number from 1 to 64");
+  };
+}
+
+FlagTable flags(Options& o) {
+  FlagTable table{
+      {"cell", 0, "NAME", "Only this cell, published for --merge; may be given several times",
+       &o.request.cells},
+      {"merge", 0, "", "Build nothing: publish the index of cells that --cell has published",
+       &o.request.merge},
+      {"dry-run", 0, "", "Show the cells, and which would be built", &o.request.dry_run},
+      {"fleet",
+       0,
+       "DIR",
+       "Show which cell each saved profile of a directory would take",
+       &o.fleet,
+       {},
+       Complete::directory},
+      {"jobs", 'j', "N", "Builds side by side (1)", read_jobs(o.jobs)},
+      {"no-publish", 0, "", "Leave the images in the store; no registry is written to",
+       &o.no_publish},
+      {"no-cache", 0, "", "Build what has not changed too, with nothing of earlier builds",
+       &o.request.rebuild},
+      format_flag(o.format),
+  };
+  add_registry_flags(table, o.request.access);
+  return table;
+}
+
+Result<engine::BakeRequest> request_of(const Session& session, const Options& o,
+                                       const std::string& file) {
+  engine::BakeRequest request = o.request;
+  request.file = file.starts_with('/') ? file : session.working_directory + "/" + file;
+  request.publish = !o.no_publish;
+  request.jobs = o.jobs.value_or(1);
+  if (o.fleet) request.dry_run = true;
+  if (request.merge && !request.cells.empty()) {
+    return make_error(Kind::usage, "--merge takes all cells, --cell one: give either");
+  }
+  if (request.merge && o.no_publish) {
+    return make_error(Kind::usage, "--merge publishes, --no-publish does not: give either");
+  }
+  return request;
+}
+
+Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
+  engine::BakeRequest request = TRY(request_of(session, o, arguments[0]));
+  bool json = o.format == "json";
+  // What is only looked up is one table at the end.
+  bool live = !request.dry_run || json;
+  BakeDisplay display(session, live, json);
+  engine::BakeReport report = TRY(engine::bake(session.context, request, display.progress()));
+  display.finish();
+  if (o.fleet) {
+    auto takes = TRY(engine::bake_fleet(session.context, report, *o.fleet));
+    return print_fleet(session, report, takes, json);
+  }
+  if (request.dry_run && !json) print(session, bake_table(report));
+  print_end(session, report, request, json);
+  return bake_status(report, request);
+}
+
+}  // namespace
+
+extern const Verb bake_verb;
+const Verb bake_verb{
+    .text = {.name = "bake",
+             .arguments = "FILE",
+             .summary = "Build the variants of an image, check them, and publish one index",
+             .example = "berth bake --jobs 2 bake.toml",
+             .complete = Complete::file},
+    .arity = {1, 1},
+    .needs = engine::Needs::user_namespace,
+    .command = [] { return make_command(flags, run); },
+};
+
+}  // namespace berth::cli

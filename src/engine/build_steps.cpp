@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/build_steps.hpp"
+
+#include <fcntl.h>
+
+#include "base/text.hpp"
+#include "engine/find_in_path.hpp"
+#include "sys/process.hpp"
+
+namespace berth::engine {
+namespace {
+
+constexpr std::chrono::seconds kProbe{60};
+constexpr const char* kJob = "job-";
+
+/// buildah with its storage, in a mount namespace of its own: what it mounts goes with it.
+struct Buildah {
+  std::string unshare, program, storage, driver;
+  bool single = false;
+
+  BuildStep step(std::vector<std::string> words) const {
+    BuildStep step;
+    step.program = unshare;
+    step.arguments = {unshare,     "--mount",        "--propagation",    "private",
+                      "--",        program,          "--root",           storage,
+                      "--runroot", storage + ".run", "--storage-driver", driver};
+    if (single) {
+      // One id is all there is: whose a file of a base image was cannot be kept.
+      step.arguments.push_back("--storage-opt");
+      step.arguments.push_back(driver + ".ignore_chown_errors=true");
+    }
+    step.arguments.insert(step.arguments.end(), words.begin(), words.end());
+    return step;
+  }
+};
+
+Result<std::string> find_builder(const Context& context, const std::string& name,
+                                 const std::string& hint) {
+  std::string program = find_in_path(context, name);
+  if (!program.empty()) return program;
+  return make_error(Kind::not_found, "find '" + name + "' in PATH: it is not installed", hint);
+}
+
+Result<bool> succeeds(const BuildStep& step) {
+  sys::SpawnOptions options;
+  options.program = step.program;
+  options.args = step.arguments;
+  sys::CommandOutput output = TRY(sys::run_command(options, {}, kProbe));
+  return output.status.shell_code() == 0;
+}
+
+Result<Buildah> find_buildah(const Context& context, const BuildPlace& place) {
+  Buildah buildah;
+  buildah.program =
+      TRY(find_builder(context, "buildah", "apt-get install buildah, or builder = \"docker\""));
+  buildah.unshare = TRY(find_builder(context, "unshare", "apt-get install util-linux"));
+  buildah.storage = place.storage();
+  buildah.single = context.identity == Identity::single;
+  auto wished = context.environment.get_filled("STORAGE_DRIVER");
+  buildah.driver = wished ? std::string(*wished) : "overlay";
+  if (wished) return buildah;
+  // Whether the kernel and the file system can do it, only trying tells.
+  bool works = TRY(succeeds(buildah.step({"images", "--quiet"})));
+  if (!works) buildah.driver = "vfs";
+  return buildah;
+}
+
+void add_pairs(std::vector<std::string>& words, const char* flag,
+               const std::map<std::string, std::string>& pairs) {
+  for (const auto& [name, value] : pairs) {
+    words.emplace_back(flag);
+    words.push_back(name + "=" + value);
+  }
+}
+
+/// What both builders call alike.
+void add_common(std::vector<std::string>& words, const BuildJob& job) {
+  add_pairs(words, "--build-arg", job.args);
+  add_pairs(words, "--label", job.labels);
+  if (!job.target.empty()) words.insert(words.end(), {"--target", job.target});
+  if (!job.platform.empty()) words.insert(words.end(), {"--platform", job.platform});
+  if (job.no_cache) words.emplace_back("--no-cache");
+  if (job.quiet) words.emplace_back("--quiet");
+  words.insert(words.end(), {"--file", job.file});
+}
+
+std::vector<BuildStep> steps_of_buildah(const Context& context, const Buildah& buildah,
+                                        const BuildJob& job) {
+  const std::string id_file = job.out + ".id";
+  std::vector<std::string> words = {"build",        "--layers",  "--force-rm",
+                                    "--pull=false", "--iidfile", id_file};
+  if (!context.environment.get_filled("BUILDAH_ISOLATION")) {
+    words.insert(words.end(), {"--isolation", "chroot"});
+  }
+  add_common(words, job);
+  if (!job.ignore_file.empty()) words.insert(words.end(), {"--ignorefile", job.ignore_file});
+  for (const Base& base : job.bases) {
+    words.insert(words.end(),
+                 {"--build-context", base.name + "=docker-image://oci:" + base.layout});
+  }
+  words.push_back(job.context);
+  BuildStep push = buildah.step({"push", "--quiet", "{id}", "oci:" + job.out + ":image"});
+  push.id_file = id_file;
+  return {buildah.step(std::move(words)), std::move(push)};
+}
+
+std::vector<BuildStep> steps_of_docker(const std::string& docker, const BuildJob& job) {
+  std::vector<std::string> words = {docker, "build", "--pull", "--tag", job.tag};
+  add_common(words, job);
+  words.push_back(job.context);
+  return {{docker, std::move(words)}, {docker, {docker, "save", "--output", job.out, job.tag}}};
+}
+
+Result<std::string> first_of(const std::string& directory, std::vector<std::string> names) {
+  for (const std::string& name : names) {
+    std::string path = directory + "/" + name;
+    auto status = TRY(sys::stat_entry(sys::cwd(), path));
+    if (status) return path;
+  }
+  return std::string();
+}
+
+/// What killed builds have left: nobody else is here.
+void sweep(const Context& context, const BuildPlace& place) {
+  auto names = sys::list_directory(sys::cwd(), place.directory());
+  bool killed = false;
+  for (const std::string& name : names.ok() ? *names : std::vector<std::string>()) {
+    if (!name.starts_with(kJob)) continue;
+    killed = true;
+    auto removed = sys::remove_tree(sys::cwd(), place.directory() + "/" + name);
+    if (!removed.ok()) context.log.warn(to_line(removed.error()) + ", ignoring");
+  }
+  if (!killed) return;
+  auto buildah = find_buildah(context, place);
+  if (buildah.ok()) ignore(succeeds(buildah->step({"rm", "--all"})));  // the next one tries again
+}
+
+}  // namespace
+
+Result<BuildPlace> BuildPlace::open(const Context& context) {
+  BuildPlace place;
+  place.directory_ = context.paths.root + "/build";
+  TRY(sys::make_directories(sys::cwd(), place.directory_, 0700));
+  std::string path = place.directory_ + "/lock";
+  place.lock_ = TRY(sys::open_at(sys::cwd(), path, O_RDWR | O_CREAT, 0600));
+  bool alone = TRY(sys::try_lock(place.lock_, sys::LockMode::exclusive, path));
+  if (alone) sweep(context, place);
+  TRY(sys::wait_lock(place.lock_, sys::LockMode::shared, path));
+  sys::Fd directory = TRY(sys::open_at(sys::cwd(), place.directory_, O_RDONLY | O_DIRECTORY));
+  place.work_ = TRY(sys::TempDir::make(directory, kJob));
+  place.work_path_ = place.directory_ + "/" + place.work_.name();
+  return place;
+}
+
+Result<std::vector<BuildStep>> build_steps(const Context& context, const BuildPlace& place,
+                                           const BuildJob& job) {
+  if (job.builder == bake::Builder::docker) {
+    std::string docker =
+        TRY(find_builder(context, "docker", "apt-get install docker.io, or builder = \"buildah\""));
+    return steps_of_docker(docker, job);
+  }
+  Buildah buildah = TRY(find_buildah(context, place));
+  return steps_of_buildah(context, buildah, job);
+}
+
+Result<std::string> find_ignore_file(const std::string& context, bake::Builder builder) {
+  if (builder == bake::Builder::docker) return first_of(context, {".dockerignore"});
+  return first_of(context, {".containerignore", ".dockerignore"});
+}
+
+Result<std::string> find_containerfile(const std::string& context) {
+  std::string path = TRY(first_of(context, {"Containerfile", "Dockerfile"}));
+  if (!path.empty()) return path;
+  return make_error(Kind::not_found,
+                    quoted(context) + " has neither a Containerfile nor a Dockerfile",
+                    "-f FILE, or file = \"…\" in the bake file");
+}
+
+}  // namespace berth::engine

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bake/bake_file.hpp"
+#include "base/result.hpp"
+#include "engine/context.hpp"
+#include "sys/fd.hpp"
+#include "sys/file.hpp"
+
+/// The programs that make an image of a Containerfile, and what they are called with.
+namespace berth::engine {
+
+/// The place where builds keep their layers from one time to the next, and their temporary files.
+/// While one lives nobody sweeps; what a killed one has left goes with the next that is alone.
+class BuildPlace {
+ public:
+  /// Errors: denied, io.
+  static Result<BuildPlace> open(const Context& context);
+
+  std::string storage() const { return directory_ + "/storage"; }  ///< buildah's --root
+  const std::string& directory() const { return directory_; }
+  /// A directory of this process's own; gone with this object.
+  const std::string& work() const { return work_path_; }
+
+ private:
+  std::string directory_;
+  sys::Fd lock_;
+  sys::TempDir work_;
+  std::string work_path_;
+};
+
+/// An image that a Containerfile names, as an OCI layout for the builder.
+struct Base {
+  std::string name;    ///< as the Containerfile has it
+  std::string layout;  ///< directory
+};
+
+struct BuildJob {
+  bake::Builder builder = bake::Builder::buildah;
+  std::string tag;          ///< what docker calls it, and what the image is loaded as
+  std::string context;      ///< absolute
+  std::string file;         ///< absolute
+  std::string ignore_file;  ///< absolute; empty: none
+  std::string target, platform;
+  std::map<std::string, std::string> args, labels;
+  std::vector<Base> bases;
+  bool no_cache = false;
+  bool quiet = false;
+  std::string out;  ///< what comes into being: a layout or an archive, for `load`
+};
+
+/// One program after the other, each only when the one before has succeeded.
+struct BuildStep {
+  std::string program;  ///< absolute
+  std::vector<std::string> arguments;
+  std::vector<std::string> environment = {};  ///< more than the caller's: "K=V"
+  std::string working_directory = {};
+  /// "{id}" in the arguments: what this file holds.
+  std::string id_file = {};
+};
+
+/// Errors: not_found (the builder is not installed).
+Result<std::vector<BuildStep>> build_steps(const Context& context, const BuildPlace& place,
+                                           const BuildJob& job);
+
+/// The file that says what of a context is left out: .containerignore, which docker does not know,
+/// else .dockerignore; empty: none.
+Result<std::string> find_ignore_file(const std::string& context, bake::Builder builder);
+/// Containerfile, else Dockerfile, of a context.  Errors: not_found.
+Result<std::string> find_containerfile(const std::string& context);
+
+}  // namespace berth::engine

@@ -1,0 +1,352 @@
+# SPDX-License-Identifier: Apache-2.0
+"""berth bake and berth build, with Debian's buildah: cells of a matrix become one index, what is
+declared has to be true, and only what has changed is made again."""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import time
+
+import pytest
+
+from support import images
+from support.berth import Berth
+
+PREFIX = "dev.berth.variant."
+# Overlays of overlays are not everywhere; as root they would be seen outside.
+BUILDER = {"STORAGE_DRIVER": "vfs"}
+PROGRAM = "int main(void) { return 0; }"
+LEVELS = {"x86-64": [], "x86-64-v2": ["-Wl,-z,x86-64-v2"], "x86-64-v3": ["-Wl,-z,x86-64-v3"]}
+CONTAINERFILE = """\
+FROM scratch
+ARG LEVEL
+COPY app-$LEVEL /app
+COPY shared /shared
+CMD ["/app"]
+"""
+
+pytestmark = [
+    pytest.mark.profiles("root"),
+    pytest.mark.skipif(not shutil.which("buildah"), reason="buildah is not here"),
+    pytest.mark.skipif(not shutil.which("gcc"), reason="gcc is not here"),
+]
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory):
+    """Programs that the loader refuses below their level."""
+    place = tmp_path_factory.mktemp("programs")
+    (place / "app.c").write_text(PROGRAM)
+    for level, options in LEVELS.items():
+        subprocess.run(["gcc", "-nostartfiles", "-Wl,-e,main", *options, "-o",
+                        place / f"app-{level}", place / "app.c"], check=True)
+    return place
+
+
+@pytest.fixture
+def project(work, compiled, registry, request):
+    """A directory with a Containerfile, its programs and, after write(), a bake file."""
+    class Project:
+        def __init__(self):
+            self.directory = work / "project"
+            self.directory.mkdir()
+            for level in LEVELS:
+                shutil.copy(compiled / f"app-{level}", self.directory)
+            (self.directory / "shared").write_text("1\n")
+            (self.directory / "Containerfile").write_text(CONTAINERFILE)
+            self.name = "bake/" + "".join(c if c.isalnum() else "-" for c in request.node.name)
+            self.name = self.name.lower().replace("--", "-").strip("-")
+            self.image = f"{registry.address}/{self.name}:1.0"
+            self.file = self.directory / "bake.toml"
+
+        def write(self, text):
+            self.file.write_text(f'image = "{self.image}"\n' + text)
+            return self.file
+
+        def matrix(self, levels=("x86-64", "x86-64-v3"), more=""):
+            words = ", ".join(f'"{level}"' for level in levels)
+            return self.write(f'{more}[args]\nLEVEL = "{{cpu}}"\n[axes]\ncpu = [{words}]\n')
+
+        def index(self, tag="1.0"):
+            return json.loads(registry.manifest(self.name, tag)[1])
+    return Project()
+
+
+@pytest.fixture
+def bake(berth):
+    """bake(file, *flags, status=0) → (events by cell, the last one; stderr)"""
+    def run(file, *flags, status=0, by=berth):
+        done = by.run("bake", file, "--format", "json", *flags, env=BUILDER, timeout=300)
+        assert done.returncode == status, (done.returncode, done.stdout, done.stderr)
+        events = [json.loads(line) for line in done.stdout.splitlines()]
+        cells = {event["cell"]: event for event in events if event["event"] == "cell"}
+        result = events[-1] if events and events[-1]["event"] == "result" else None
+        return cells, result, done.stderr
+    return run
+
+
+def states(cells):
+    return {name: event["state"] for name, event in cells.items()}
+
+
+def names(index):
+    return [entry["annotations"][PREFIX + "name"] for entry in index["manifests"]]
+
+
+def node_file(work, level):
+    path = work / f"node-{level}.json"
+    path.write_text(json.dumps({"version": 1, "architecture": "amd64", "cpu": {
+        "microarchitecture": level.replace("-", "_")}}))
+    return path
+
+
+# ---- the whole way -------------------------------------------------------------------------------
+
+def test_a_matrix_becomes_one_index_that_nodes_choose_from(berth, bake, project, work):
+    project.matrix(("x86-64-v3", "x86-64", "x86-64-v2"))
+    cells, result, _ = bake(project.file, "--jobs", "2")
+    assert states(cells) == {"v3": "built", "x86-64": "built", "v2": "built"}
+    index = project.index()
+    assert names(index) == ["x86-64", "v2", "v3"]
+    assert {entry["mediaType"] for entry in index["manifests"]} == {images.OCI["manifest"]}
+    assert all(entry["platform"] == {"architecture": "amd64", "os": "linux"}
+               for entry in index["manifests"])
+    assert index["manifests"][2]["annotations"][PREFIX + "cpu"] == "x86-64-v3"
+    for level, taken in (("x86-64", "x86-64"), ("x86-64-v2", "v2"), ("x86-64-v4", "v3")):
+        done = berth.run("match", "--node", node_file(work, level), project.image,
+                         "--format", "json")
+        answer = json.loads(done.stdout)
+        assert [entry["name"] for entry in answer["entries"]
+                if entry["digest"] == answer["taken"]] == [taken], done.stdout
+    skopeo = subprocess.run(["skopeo", "inspect", "--tls-verify=false", "--raw",
+                             f"docker://{project.image}"], check=True, capture_output=True)
+    assert json.loads(skopeo.stdout) == index
+
+
+def test_only_what_has_changed_is_made_again(bake, project):
+    project.matrix()
+    first, result, _ = bake(project.file)
+    again, same, _ = bake(project.file)
+    assert states(again) == {"x86-64": "unchanged", "v3": "unchanged"}
+    assert same["digest"] == result["digest"]
+    project.matrix(("x86-64", "x86-64-v3", "x86-64-v2"))
+    added, _, _ = bake(project.file)
+    assert states(added) == {"x86-64": "unchanged", "v3": "unchanged", "v2": "built"}
+    (project.directory / "shared").write_text("2\n")
+    changed, _, _ = bake(project.file)
+    assert set(states(changed).values()) == {"built"}
+    assert changed["v3"]["digest"] != first["v3"]["digest"]
+
+
+def test_a_lie_is_refused_and_nothing_is_published(bake, project, registry):
+    project.write('[[cell]]\nname = "honest"\nargs = {LEVEL = "x86-64"}\n'
+                  '[[cell]]\nname = "liar"\ncpu = "x86-64-v2"\nargs = {LEVEL = "x86-64-v3"}\n')
+    cells, result, stderr = bake(project.file, status=21)
+    assert states(cells) == {"honest": "built", "liar": "lies"}
+    assert cells["liar"]["text"] == "declares x86-64-v2; /app needs x86-64-v3 (found: note)"
+    assert result["digest"] is None
+    with pytest.raises(Exception, match="404"):
+        project.index()
+
+
+def test_a_cell_that_fails_lets_the_others_finish_and_is_resumed(bake, project):
+    text = ('[args]\nLEVEL = "{{cpu}}"\n[axes]\ncpu = ["x86-64", "x86-64-v2"]\n'
+            '[[cell]]\ncpu = "x86-64-v3"\nargs = {{LEVEL = "{}"}}\n')
+    project.write(text.format("of-no-file"))
+    cells, result, stderr = bake(project.file, status=20)
+    assert states(cells) == {"x86-64": "built", "v2": "built", "v3": "failed"}
+    assert "app-of-no-file" in pathlib.Path(cells["v3"]["log"]).read_text()
+    assert result["digest"] is None
+    with pytest.raises(Exception, match="404"):
+        project.index()
+    project.write(text.format("x86-64-v3"))
+    cells, result, _ = bake(project.file)
+    assert states(cells) == {"x86-64": "unchanged", "v2": "unchanged", "v3": "built"}
+    assert names(project.index()) == ["x86-64", "v2", "v3"]
+
+
+def test_the_lines_of_a_pipe_show_the_end_of_a_failed_build(berth, project):
+    project.matrix()
+    (project.directory / "app-x86-64-v3").unlink()
+    done = berth.run("bake", project.file, env=BUILDER)
+    assert done.returncode == 20
+    assert "x86-64: built" in done.stdout and "v3: failed: build the image: buildah" in done.stdout
+    assert "---- v3: the end of" in done.stderr and "app-x86-64-v3" in done.stderr
+    assert "not all cells are good: v3 (failed)" in done.stderr
+
+
+# ---- adopting ------------------------------------------------------------------------------------
+
+def push_program(registry, compiled, repository, tag, level):
+    layer = images.layer([images.file("app", (compiled / f"app-{level}").read_bytes(), mode=0o755)])
+    image = images.build([layer], {"Cmd": ["/app"]})
+    image.push(registry, repository, tag)
+    return image
+
+
+def test_tags_that_are_there_are_adopted_by_a_template(bake, project, registry, compiled):
+    for level in ("x86-64", "x86-64-v3"):
+        push_program(registry, compiled, "adopted/app", f"{level}_nvcap90_2.9", level)
+    address = registry.address
+    project.write('version = "2.9"\nname = "{cpu}"\n'
+                  f'adopt = "{address}/adopted/app:{{cpu}}_nvcap{{cc}}_{{version}}"\n'
+                  '[axes]\ncpu = ["x86-64", "x86-64-v3"]\ncc = ["90"]\n')
+    cells, _, _ = bake(project.file)
+    assert states(cells) == {"x86-64": "built", "x86-64-v3": "built"}
+    index = project.index()
+    theirs = [registry.manifest("adopted/app", f"{level}_nvcap90_2.9")[0]
+              for level in ("x86-64", "x86-64-v3")]
+    assert [entry["digest"] for entry in index["manifests"]] == theirs
+    assert [entry["annotations"][PREFIX + "gpu"] for entry in index["manifests"]] == ["sm_90"] * 2
+    assert states(bake(project.file)[0]) == {"x86-64": "unchanged", "x86-64-v3": "unchanged"}
+    push_program(registry, compiled, "adopted/app", "x86-64_nvcap90_2.9", "x86-64-v2")
+    cells, _, _ = bake(project.file, status=21)
+    assert states(cells) == {"x86-64": "lies", "x86-64-v3": "unchanged"}
+
+
+def test_a_tag_that_is_not_there_fails_its_cell_alone(bake, project, registry):
+    project.write('[[cell]]\nname = "built"\nargs = {LEVEL = "x86-64"}\n'
+                  f'[[cell]]\nname = "gone"\nadopt = "{registry.address}/adopted/none:1"\n')
+    cells, _, _ = bake(project.file, status=20)
+    assert states(cells) == {"built": "built", "gone": "failed"}
+    assert "adopted/none" in cells["gone"]["text"]
+
+
+# ---- several workers -----------------------------------------------------------------------------
+
+def test_two_workers_make_cells_and_a_third_merges_them(programs, profile, work, bake, project):
+    project.matrix()
+    workers = [Berth(programs, profile, work / f"worker-{number}") for number in range(3)]
+    try:
+        cells, _, stderr = bake(project.file, "--merge", status=22, by=workers[2])
+        assert states(cells) == {"x86-64": "changed", "v3": "changed"}
+        assert "is not there yet" in cells["v3"]["text"]
+        assert states(bake(project.file, "--cell", "x86-64", by=workers[0])[0]) == \
+            {"x86-64": "built"}
+        bake(project.file, "--merge", status=22, by=workers[2])
+        assert states(bake(project.file, "--cell", "v3", by=workers[1])[0]) == {"v3": "built"}
+        # Whoever makes it again has nothing to do, on any machine.
+        assert states(bake(project.file, "--cell", "v3", by=workers[0])[0]) == {"v3": "unchanged"}
+        cells, result, _ = bake(project.file, "--merge", by=workers[2])
+        assert states(cells) == {"x86-64": "unchanged", "v3": "unchanged"}
+        assert names(project.index()) == ["x86-64", "v3"]
+        (project.directory / "shared").write_text("2\n")
+        cells, _, _ = bake(project.file, "--merge", status=22, by=workers[2])
+        assert "made of other inputs" in cells["v3"]["text"]
+    finally:
+        for worker in workers:
+            worker.close()
+
+
+# ---- what there is to do -------------------------------------------------------------------------
+
+def test_a_dry_run_says_what_would_be_done_and_does_nothing(berth, bake, project, registry):
+    project.matrix()
+    out = berth.ok("bake", "--dry-run", project.file, env=BUILDER)
+    assert out.splitlines()[0].split() == ["CELL", "FOR", "STATE", "DIGEST", "TIME", "BECAUSE"]
+    assert "changed" in out.splitlines()[1] and "builds " in out.splitlines()[1]
+    assert berth.ok("images", "-q") == ""
+    bake(project.file)
+    assert out.count("changed") == 2
+    assert berth.ok("bake", "--dry-run", project.file).count("unchanged") == 2
+
+
+def test_a_fleet_shows_who_takes_what_and_who_has_none(berth, project, work):
+    fleet = work / "fleet"
+    fleet.mkdir()
+    for level in ("x86-64-v2", "x86-64-v4"):
+        node_file(work, level).rename(fleet / f"{level}.json")
+    project.matrix(("x86-64-v2", "x86-64-v3"))
+    assert berth.run("bake", "--fleet", fleet, project.file).returncode == 0
+    node_file(work, "x86-64").rename(fleet / "old.json")
+    done = berth.run("bake", "--fleet", fleet, project.file)
+    rows = {line.split()[0]: line.split()[1] for line in done.stdout.splitlines()}
+    assert (rows["old"], rows["x86-64-v2"], rows["x86-64-v4"]) == ("-", "v2", "v3")
+    assert done.returncode == 12
+    assert "needs" in done.stdout and "this node is x86-64" in done.stdout
+
+
+# ---- bad input -----------------------------------------------------------------------------------
+
+def test_typos_are_one_line_with_the_nearest(berth, project):
+    project.write('[axes]\ncpuu = ["x86-64"]\n')
+    line = berth.fail("bake", project.file, status=1)
+    assert "bake.toml:3: axes.cpuu: no axis 'cpuu'; did you mean 'cpu'?" in line
+    project.matrix()
+    assert "no cell 'v33'; did you mean 'v3'?" in \
+        berth.fail("bake", "--cell", "v33", project.file, status=1)
+    assert "--merge" in berth.fail("bake", "--merge", "--cell", "v3", project.file, status=1)
+
+
+def test_a_registry_that_is_not_there_is_told_before_anything_is_built(berth, project):
+    project.matrix()
+    text = project.file.read_text().replace(project.image, "127.0.0.1:1/app:1")
+    project.file.write_text(text)
+    line = berth.fail("bake", project.file, status=1)
+    assert "127.0.0.1:1" in line and berth.ok("images", "-q") == ""
+
+
+def test_a_builder_that_is_not_installed_is_named_with_what_to_install(berth, project):
+    project.matrix()
+    done = berth.run("bake", project.file, env={"PATH": "/nonexistent"})
+    assert done.returncode == 20
+    assert "find 'buildah' in PATH: it is not installed; try: apt-get install buildah" in \
+        done.stdout
+
+
+def test_a_signal_leaves_neither_processes_nor_containers(berth, project, busybox):
+    (project.directory / "Containerfile").write_text(
+        f"FROM {busybox}\nARG LEVEL\nRUN echo begun && sleep 1000\n")
+    project.matrix()
+    child = berth.spawn("bake", project.file, env=BUILDER)
+    log = berth.root / f"bake/{project.image}/x86-64.log"
+    deadline = time.monotonic() + 60
+    while not (log.exists() and "\nbegun\n" in log.read_text()):
+        assert time.monotonic() < deadline, log.read_text() if log.exists() else "no log"
+        time.sleep(0.1)
+    child.send_signal(signal.SIGINT)
+    _, stderr = child.communicate(timeout=60)
+    assert child.returncode == 1 and "stopped by a signal" in stderr
+    sleeping = subprocess.run(["pgrep", "-xf", "sleep 1000"], capture_output=True, text=True)
+    assert sleeping.stdout == ""
+    assert list((berth.root / "build").glob("job-*")) == []
+    containers = berth.root / "build/storage/vfs-containers/containers.json"
+    assert not containers.exists() or json.loads(containers.read_text() or "[]") == []
+
+
+# ---- berth build ---------------------------------------------------------------------------------
+
+def test_build_makes_an_image_that_runs(berth, work, busybox):
+    context = work / "context"
+    context.mkdir()
+    (context / "Dockerfile").write_text(
+        f"ARG BASE\nFROM $BASE\nARG WORD=none\nRUN echo $WORD > /word\n"
+        'CMD ["cat", "/word"]\n')
+    out = berth.ok("build", "-t", "made:1", "-t", "made:2", "--build-arg", f"BASE={busybox}",
+                   "--build-arg", "WORD", "--label", "by=us", context,
+                   env={**BUILDER, "WORD": "hello"})
+    assert out.splitlines()[-2:] == ["Successfully tagged made:1", "Successfully tagged made:2"]
+    assert berth.ok("run", "--rm", "made:2") == "hello\n"
+    assert berth.ok("inspect", "-f", "{{index .Config.Labels \"by\"}}", "made:1") == "us\n"
+    # An image of the store is built upon without a registry, as docker does.
+    (context / "Dockerfile").write_text("FROM made:1\nRUN echo more >> /word\n")
+    identity = berth.ok("build", "-q", "-t", "more", context, env=BUILDER).strip()
+    assert identity.startswith("sha256:")
+    assert berth.ok("run", "--rm", "more") == "hello\nmore\n"
+
+
+def test_build_says_what_is_wrong_in_one_line(berth, work):
+    context = work / "context"
+    context.mkdir()
+    assert "has neither a Containerfile nor a Dockerfile" in \
+        berth.fail("build", context, status=1)
+    (context / "Containerfile").write_text("FROM scratch\nCOPY none /none\n")
+    failed = berth.run("build", "-t", "x", context, env=BUILDER)
+    assert failed.returncode == 1
+    assert "build the image: buildah ended with status" in failed.stderr.splitlines()[-1]
+    assert berth.ok("images", "-q") == ""
+    (context / "Containerfile").write_text("ARG BASE\nFROM $BASE\n")
+    assert "FROM $BASE names no image" in berth.fail("build", context, status=1, env=BUILDER)
