@@ -14,6 +14,7 @@
 #include "engine/image_facts.hpp"
 #include "engine/images.hpp"
 #include "engine/log_end.hpp"
+#include "engine/published_facts.hpp"
 #include "engine/store.hpp"
 #include "image/reference.hpp"
 #include "image/store.hpp"
@@ -90,6 +91,8 @@ class Bake {
 
   Result<void> begin() {
     file_ = TRY(read_file(request_.file));
+    // Before hours of work, not behind them.
+    if (request_.sign_key) sign_key_ = TRY(read_key_file(*request_.sign_key));
     if (!request_.cells.empty()) TRY(select());
     report_.image = file_.image;
     for (const bake::Cell& one : file_.cells) {
@@ -365,6 +368,7 @@ class Bake {
     publish.reference = reference;
     publish.entries = std::move(entries);
     publish.annotations = annotations;
+    publish.sign_key = sign_key_;
     publish.access = request_.access;
     publish.quiet = true;
     image::TransferResult result = TRY(transfer(context_, std::move(publish), {}));
@@ -376,7 +380,7 @@ class Bake {
   const BakeProgress& progress_;
   BaseImages bases_;
   bake::BakeFile file_;
-  std::string directory_;
+  std::string directory_, sign_key_;
   BakeReport report_;
   std::vector<CellPlan> plans_;
   std::map<size_t, Error> errors_;

@@ -24,6 +24,8 @@ struct BakeRequest {
   bool rebuild = false;            ///< also what has not changed
   bool dry_run = false;            ///< only finds out what would be done
   size_t jobs = 1;                 ///< builds side by side
+  /// File of a private key, PEM: index and entries are signed as cosign does.
+  std::optional<std::string> sign_key;
   image::RegistryAccess access;
 };
 

@@ -14,13 +14,13 @@ namespace {
 
 constexpr size_t kMaxKey = size_t{64} << 10;
 
-Result<std::string> read_key(const std::string& path) {
+}  // namespace
+
+Result<std::string> read_key_file(const std::string& path) {
   auto text = TRY(sys::read_file_if_exists(sys::cwd(), path, kMaxKey));
   if (!text) return make_error(Kind::not_found, "there is no key file " + quoted(path));
   return *std::move(text);
 }
-
-}  // namespace
 
 Result<image::FactsTrust> facts_trust(const Context& context) {
   policy::Compiled compiled = TRY(policy::read_compiled(context.paths.config));
@@ -29,7 +29,7 @@ Result<image::FactsTrust> facts_trust(const Context& context) {
   trust.fetch = match.facts != policy::PublishedFacts::none;
   trust.signed_only = match.facts == policy::PublishedFacts::only_signed;
   if (!trust.signed_only) return trust;
-  for (const std::string& path : match.keys) trust.keys.push_back(TRY(read_key(path)));
+  for (const std::string& path : match.keys) trust.keys.push_back(TRY(read_key_file(path)));
   return trust;
 }
 
@@ -46,7 +46,7 @@ Result<image::PublishedImage> findings_of(const Context& context, const image::I
 Result<image::TransferResult> attach_facts(const Context& context, const AttachRequest& request) {
   image::PublishFactsRequest publish;
   publish.access = request.access;
-  if (request.sign_key) publish.sign_key = TRY(read_key(*request.sign_key));
+  if (request.sign_key) publish.sign_key = TRY(read_key_file(*request.sign_key));
   image::Store store = TRY(open_store(context));
   image::Image image = TRY(store.get_image(request.reference));
   if (image.references.empty()) {

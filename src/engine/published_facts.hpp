@@ -13,6 +13,9 @@
 /// What was found in images, published beside them at the registry: `berth scan --attach`.
 namespace berth::engine {
 
+/// A key in PEM.  Errors: not_found, denied, corrupt (over 64 KiB).
+Result<std::string> read_key_file(const std::string& path);
+
 /// What the policy lets count of what is published.
 /// Errors: those of read_compiled(), of reading the keys.
 Result<image::FactsTrust> facts_trust(const Context& context);

@@ -265,6 +265,7 @@ void fields(V& v, PublishRequest& r) {
   v.required("reference", r.reference);
   v.required("entries", r.entries);
   v.optional("annotations", r.annotations);
+  v.optional("sign_key", r.sign_key);
   access_fields(v, r.access);
   v.optional("quiet", r.quiet);
   v.strict();

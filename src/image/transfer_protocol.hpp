@@ -211,6 +211,7 @@ struct PublishRequest {
   std::string reference;  ///< with a tag
   std::vector<PublishedEntry> entries;
   std::map<std::string, std::string> annotations;  ///< of the index
+  std::string sign_key;                            ///< PEM of a private key; empty: unsigned
   RegistryAccess access;
   bool quiet = false;
 };

@@ -6,6 +6,7 @@
 #include "base/text.hpp"
 #include "json/fields.hpp"
 #include "transfer/access.hpp"
+#include "transfer/image_signature.hpp"
 #include "transfer/sha256.hpp"
 #include "transfer/upload.hpp"
 
@@ -80,6 +81,16 @@ Document document_of(const oci::Index& index) {
   return document;
 }
 
+// Clients check what they were named, or the entry that they take, or both; and before the tag says
+// so, or for a moment it would mean something that nobody has signed.
+Result<void> sign_all(Registry& registry, const Reference& reference, const oci::Index& index,
+                      const Document& document, const PublishRequest& request) {
+  for (const oci::Descriptor& entry : index.manifests) {
+    TRY(sign_image(registry, reference, entry.digest, request.sign_key));
+  }
+  return sign_image(registry, reference, document.digest, request.sign_key);
+}
+
 Result<TransferResult> publish_index(const PublishRequest& request, Events& events,
                                      Cancel& cancel) {
   Reference reference = TRY(target_of(request));
@@ -99,6 +110,7 @@ Result<TransferResult> publish_index(const PublishRequest& request, Events& even
     result.entries.push_back({index.manifests.back(), std::nullopt});
   }
   Document document = document_of(index);
+  if (!request.sign_key.empty()) TRY(sign_all(registry, reference, index, document, request));
   TRY(registry.put_manifest(reference.tag(), document));
   result.reference = reference.canonical();
   result.digest = document.digest.text();
