@@ -345,6 +345,7 @@ class Bake {
     for (size_t i = 0; i < plans_.size(); ++i) {
       CellState state = cell(i).state;
       if (state != CellState::built && state != CellState::unchanged) continue;
+      if (plans_[i].present) continue;  // it is published already
       TRY(publish_index(plans_[i].local, {entry_of(i)}, {}));
     }
     return {};

@@ -9,6 +9,7 @@
 #include "engine/build_runner.hpp"
 #include "engine/find_in_path.hpp"
 #include "engine/images.hpp"
+#include "engine/shared_layers.hpp"
 #include "image/reference.hpp"
 #include "json/value.hpp"
 
@@ -106,7 +107,10 @@ Result<image::TransferResult> load_built(const Context& context, const std::stri
     return make_error(Kind::not_found, "load what was built: nothing was left at its place",
                       "the command has to write an OCI layout to {out}");
   }
-  if (S_ISDIR(status->st_mode)) TRY(name_image(path, canonical));
+  if (S_ISDIR(status->st_mode)) {
+    TRY(share_layers(context, path));
+    TRY(name_image(path, canonical));
+  }
   image::LoadRequest load;
   load.input = path;
   load.quiet = true;

@@ -80,9 +80,15 @@ std::optional<BuildRunner::Ended> BuildRunner::advance(Build& build,
   if (status.shell_code() != 0) {
     std::string how = status.signal != 0 ? "was ended by signal " + std::to_string(status.signal)
                                          : "ended with status " + std::to_string(status.code);
+    // Whoever has one id can neither change to another one nor say which groups he is in.
+    std::string hint = context_->identity == Identity::single
+                           ? "subordinate ids, which RUN needs: the package uidmap, and lines in "
+                             "/etc/subuid and /etc/subgid"
+                           : "";
     return Ended{
         build.key,
-        make_error(Kind::io, "build the image: " + step_name(build.steps.front()) + " " + how)};
+        make_error(Kind::io, "build the image: " + step_name(build.steps.front()) + " " + how,
+                   std::move(hint))};
   }
   build.steps.pop_front();
   if (build.steps.empty()) return Ended{build.key, std::nullopt};

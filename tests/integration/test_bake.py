@@ -28,11 +28,7 @@ COPY shared /shared
 CMD ["/app"]
 """
 
-pytestmark = [
-    pytest.mark.profiles("root"),
-    pytest.mark.skipif(not shutil.which("buildah"), reason="buildah is not here"),
-    pytest.mark.skipif(not shutil.which("gcc"), reason="gcc is not here"),
-]
+pytestmark = pytest.mark.profiles("root")
 
 
 @pytest.fixture(scope="module")
@@ -141,6 +137,21 @@ def test_only_what_has_changed_is_made_again(bake, project):
     assert changed["v3"]["digest"] != first["v3"]["digest"]
 
 
+def test_index_and_images_are_signed_where_asked_for(bake, project, registry, work):
+    key = work / "key.pem"
+    subprocess.run(["openssl", "ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", key],
+                   check=True)
+    project.matrix()
+    _, result, _ = bake(project.file, "--sign-key", key)
+    for digest in (result["digest"], *(entry["digest"] for entry in project.index()["manifests"])):
+        signature = json.loads(registry.manifest(project.name,
+                                                 digest.replace(":", "-") + ".sig")[1])
+        document = registry.request("GET", f"/v2/{project.name}/blobs/"
+                                    + signature["layers"][0]["digest"])[2]
+        assert json.loads(document)["critical"]["image"]["docker-manifest-digest"] == digest
+    bake(project.file, "--sign-key", work / "missing.pem", status=1)
+
+
 def test_a_lie_is_refused_and_nothing_is_published(bake, project, registry):
     project.write('[[cell]]\nname = "honest"\nargs = {LEVEL = "x86-64"}\n'
                   '[[cell]]\nname = "liar"\ncpu = "x86-64-v2"\nargs = {LEVEL = "x86-64-v3"}\n')
@@ -178,6 +189,15 @@ def test_the_lines_of_a_pipe_show_the_end_of_a_failed_build(berth, project):
     assert "not all cells are good: v3 (failed)" in done.stderr
 
 
+def test_a_terminal_shows_a_table_that_fills(berth, project):
+    project.matrix()
+    terminal = berth.terminal("bake", project.file, env=BUILDER, columns=200)
+    terminal.expect("0 of 2 cells", timeout=60)
+    terminal.expect("2 of 2 cells", timeout=60)
+    terminal.expect("Published")
+    assert terminal.wait() == 0
+
+
 # ---- adopting ------------------------------------------------------------------------------------
 
 def push_program(registry, compiled, repository, tag, level):
@@ -213,6 +233,32 @@ def test_a_tag_that_is_not_there_fails_its_cell_alone(bake, project, registry):
     cells, _, _ = bake(project.file, status=20)
     assert states(cells) == {"built": "built", "gone": "failed"}
     assert "adopted/none" in cells["gone"]["text"]
+
+
+def test_a_command_may_make_a_cell(bake, project, registry, compiled):
+    push_program(registry, compiled, "made/elsewhere", "x86-64-v3", "x86-64-v3")
+    project.write('command = ["sh", "-c", "skopeo copy --src-tls-verify=false '
+                  'docker://$SOURCE oci:$BERTH_OUT:x && test {out} = $BERTH_OUT"]\n'
+                  f'[args]\nSOURCE = "{registry.address}/made/elsewhere:{{cpu}}"\n'
+                  '[axes]\ncpu = ["x86-64-v3"]\n')
+    cells, _, _ = bake(project.file)
+    assert states(cells) == {"v3": "built"}
+    project.write('command = ["true"]\n')
+    cells, _, _ = bake(project.file, status=20)
+    assert "has to write an OCI layout to {out}" in cells["generic"]["text"]
+
+
+def test_layers_of_the_base_image_are_shared_with_it(bake, project, registry, busybox):
+    (project.directory / "Containerfile").write_text(
+        "ARG FROM\nFROM $FROM\nARG LEVEL\nCOPY app-$LEVEL /app\nCMD [\"/app\"]\n")
+    project.write(f'[args]\nFROM = "{busybox}"\nLEVEL = "{{cpu}}"\n'
+                  '[axes]\ncpu = ["x86-64", "x86-64-v3"]\n')
+    bake(project.file)
+    base = json.loads(registry.manifest("library/busybox", "latest")[1])["layers"]
+    for entry in project.index()["manifests"]:
+        layers = json.loads(registry.manifest(project.name, entry["digest"])[1])["layers"]
+        assert layers[:len(base)] == base
+        assert len(layers) == len(base) + 1
 
 
 # ---- several workers -----------------------------------------------------------------------------
