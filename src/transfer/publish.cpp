@@ -107,7 +107,9 @@ Result<TransferResult> publish_index(const PublishRequest& request, Events& even
   TransferResult result;
   for (const PublishedEntry& entry : request.entries) {
     index.manifests.push_back(TRY(publication.send(entry)));
-    result.entries.push_back({index.manifests.back(), std::nullopt});
+    image::ResolvedEntry sent;
+    sent.descriptor = index.manifests.back();
+    result.entries.push_back(std::move(sent));
   }
   Document document = document_of(index);
   if (!request.sign_key.empty()) TRY(sign_all(registry, reference, index, document, request));
