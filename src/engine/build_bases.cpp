@@ -82,13 +82,18 @@ Result<std::string> BaseImages::layout_of(const BuildPlace& place, const std::st
     if (!platform.empty()) pull.platform = platform;
     pull.access = access_;
     TRY(transfer(context_, std::move(pull), progress));
+    here = TRY(store.find_image(resolved.reference));
+    if (!here) return make_error(Kind::not_found, "find it in the store: it was removed meanwhile");
   }
+  // buildah makes a name of an image out of the path: one that says which image it is, and in
+  // letters that names have.
+  std::string layout = "base-" + here->manifest_digest.hex();
   image::SaveRequest save;
   save.references = {resolved.reference};
-  save.output = place.work() + "/base-" + std::to_string(layouts_.size());
+  save.output = place.work() + "/" + layout;
   save.format = "oci";
-  std::string layout = save.output;
-  TRY(transfer(context_, std::move(save), {}));
+  auto present = TRY(sys::stat_entry(sys::cwd(), save.output));
+  if (!present) TRY(transfer(context_, std::move(save), {}));
   layouts_[resolved.reference] = layout;
   return layout;
 }

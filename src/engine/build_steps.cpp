@@ -84,8 +84,8 @@ void add_common(std::vector<std::string>& words, const BuildJob& job) {
   words.insert(words.end(), {"--file", job.file});
 }
 
-std::vector<BuildStep> steps_of_buildah(const Context& context, const Buildah& buildah,
-                                        const BuildJob& job) {
+std::vector<BuildStep> steps_of_buildah(const Context& context, const BuildPlace& place,
+                                        const Buildah& buildah, const BuildJob& job) {
   const std::string id_file = job.out + ".id";
   std::vector<std::string> words = {"build",        "--layers",  "--force-rm",
                                     "--pull=false", "--iidfile", id_file};
@@ -99,9 +99,13 @@ std::vector<BuildStep> steps_of_buildah(const Context& context, const Buildah& b
                  {"--build-context", base.name + "=docker-image://oci:" + base.layout});
   }
   words.push_back(job.context);
-  BuildStep push = buildah.step({"push", "--quiet", "{id}", "oci:" + job.out + ":image"});
+  BuildStep build = buildah.step(std::move(words));
+  build.working_directory = place.work();
+  std::string name = job.out.substr(job.out.rfind('/') + 1);
+  BuildStep push = buildah.step({"push", "--quiet", "{id}", "oci:" + name + ":image"});
+  push.working_directory = place.work();
   push.id_file = id_file;
-  return {buildah.step(std::move(words)), std::move(push)};
+  return {std::move(build), std::move(push)};
 }
 
 std::vector<BuildStep> steps_of_docker(const std::string& docker, const BuildJob& job) {
@@ -160,7 +164,7 @@ Result<std::vector<BuildStep>> build_steps(const Context& context, const BuildPl
     return steps_of_docker(docker, job);
   }
   Buildah buildah = TRY(find_buildah(context, place));
-  return steps_of_buildah(context, buildah, job);
+  return steps_of_buildah(context, place, buildah, job);
 }
 
 Result<std::string> find_ignore_file(const std::string& context, bake::Builder builder) {

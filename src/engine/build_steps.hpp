@@ -37,7 +37,7 @@ class BuildPlace {
 /// An image that a Containerfile names, as an OCI layout for the builder.
 struct Base {
   std::string name;    ///< as the Containerfile has it
-  std::string layout;  ///< directory
+  std::string layout;  ///< directory, in BuildPlace::work()
 };
 
 struct BuildJob {
