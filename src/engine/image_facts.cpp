@@ -138,8 +138,7 @@ Result<facts::LayerFacts> scan_layer(const std::string& directory) {
 }
 
 Result<facts::ImageFacts> facts_of_image(const Context& context, const image::Image& image) {
-  std::string directory = context.paths.state + "/facts";
-  std::string path = directory + "/" + image.id.hex();
+  std::string path = facts_path(context, image);
   auto text = TRY(sys::read_file_if_exists(sys::cwd(), path, kMaxKept));
   if (text) {
     auto kept = json::read<facts::ImageFacts>(*text, path);
@@ -150,9 +149,19 @@ Result<facts::ImageFacts> facts_of_image(const Context& context, const image::Im
                       "berth pull, for the image is not complete");
   }
   facts::ImageFacts found = TRY(find_facts(context, image));
-  TRY(sys::make_directories(sys::cwd(), directory, 0700));
+  TRY(sys::make_directories(sys::cwd(), context.paths.state + "/facts", 0700));
   TRY(sys::replace_file(sys::cwd(), path, json::write(found) + "\n", 0600));
   return found;
+}
+
+std::string facts_path(const Context& context, const image::Image& image) {
+  return context.paths.state + "/facts/" + image.id.hex();
+}
+
+void forget_facts(const Context& context, const image::Image& image) {
+  for (const char* ending : {"", kRefused}) {
+    ignore(sys::remove_entry(sys::cwd(), facts_path(context, image) + ending));
+  }
 }
 
 Result<facts::ImageFacts> facts_of_image_named(const Context& context, std::string_view name) {

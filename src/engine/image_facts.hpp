@@ -20,4 +20,13 @@ Result<facts::ImageFacts> facts_of_image_named(const Context& context, std::stri
 /// Looks through the tree of a layer.  Errors: io (the tree itself).
 Result<facts::LayerFacts> scan_layer(const std::string& directory);
 
+/// The file that is there where the image was found not to run on this machine.
+inline constexpr const char* kRefused = ".refused";
+
+/// Where what is known of an image beside the store lies: a name that all its files begin with.
+std::string facts_path(const Context& context, const image::Image& image);
+
+/// Removes them, with the image.
+void forget_facts(const Context& context, const image::Image& image);
+
 }  // namespace berth::engine

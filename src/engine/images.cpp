@@ -6,6 +6,7 @@
 #include "base/text.hpp"
 #include "engine/container_document.hpp"
 #include "engine/events.hpp"
+#include "engine/image_facts.hpp"
 #include "engine/store.hpp"
 #include "engine/time_text.hpp"
 #include "json/fields.hpp"
@@ -142,7 +143,9 @@ Result<RemovedImage> remove_image(const Context& context, std::string_view refer
   for (const image::Reference& name : removal.untagged) removed.untagged.push_back(name.familiar());
   for (const Digest& digest : removal.deleted) removed.deleted.push_back(digest.text());
   for (size_t i = 0; i < removed.untagged.size(); ++i) tell_image(context.paths, "untag", id, id);
-  if (!removed.deleted.empty()) tell_image(context.paths, "delete", id, id);
+  if (removed.deleted.empty()) return removed;
+  forget_facts(context, *image);
+  tell_image(context.paths, "delete", id, id);
   return removed;
 }
 

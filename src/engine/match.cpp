@@ -172,7 +172,7 @@ namespace {
 
 /// There: the image was found not to run here.
 std::string doubt_path(const Context& context, const image::Image& image) {
-  return context.paths.state + "/facts/" + image.id.hex() + ".refused";
+  return facts_path(context, image) + kRefused;
 }
 
 Result<std::optional<match::Verdict>> judge_image(const Context& context, const GpuWish& wish,

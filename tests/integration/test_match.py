@@ -229,6 +229,14 @@ def test_what_is_found_not_to_run_is_refused_by_run_each_time(berth, foreign):
     assert berth.run("run", "--rm", "--force", foreign).returncode == 126
 
 
+def test_what_is_known_of_an_image_goes_with_it(berth, foreign):
+    berth.fail("run", "--rm", foreign, status=125)
+    kept = berth.state / "facts"
+    assert len(list(kept.iterdir())) == 2
+    berth.ok("rmi", foreign)
+    assert list(kept.iterdir()) == []
+
+
 def test_pull_tells_what_was_found(berth, foreign):
     done = berth.run("pull", "--quiet", foreign)
     assert done.returncode == 0
