@@ -156,7 +156,7 @@ Answer Hub::answer_route(const ManifestRoute& route, Question& question) {
 Result<Reply> Hub::give_manifest(const ManifestRoute& route, Source& source, Question& question) {
   Held held = TRY(source.get(route.reference));
   // Who asks by digest gets what has it: there is nothing to choose.
-  if (!route.by_digest) {
+  if (!route.by_digest && !is_referrers_tag(route.reference)) {
     auto refused = TRY(choose(route, source, held, question));
     if (refused) return std::move(*refused);
   }

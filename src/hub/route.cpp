@@ -125,6 +125,12 @@ std::optional<Place> place_of(const std::vector<Upstream>& upstreams, std::strin
   return place;
 }
 
+bool is_referrers_tag(std::string_view tag) {
+  constexpr std::string_view kPrefix = "sha256-";
+  if (!tag.starts_with(kPrefix)) return false;
+  return Digest::parse("sha256:" + std::string(tag.substr(kPrefix.size()))).ok();
+}
+
 bool accepts(const std::vector<std::string>& accept, std::string_view media_type) {
   if (accept.empty()) return true;
   std::string_view group = media_type.substr(0, media_type.find('/'));

@@ -44,6 +44,11 @@ struct Place {
 /// The upstream with the longest prefix of `name` has it, or none has.
 std::optional<Place> place_of(const std::vector<Upstream>& upstreams, std::string_view name);
 
+/// Whether a tag is the one under which clients file what refers to a digest, where a registry does
+/// not: "sha256-HEX". Its index lists artifacts and no variants.
+/// Source: distribution-spec 1.1 "Referrers Tag Schema".
+bool is_referrers_tag(std::string_view tag);
+
 /// Whether a client that sent these Accept headers takes `media_type`. One that sent none takes
 /// everything.  Source: RFC 9110 section 12.5.1
 bool accepts(const std::vector<std::string>& accept, std::string_view media_type);

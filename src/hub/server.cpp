@@ -491,7 +491,7 @@ Result<void> set_up_tls(Shared& shared) {
 
 /// One address that is listened at; its handlers run on `control`.
 struct Listener {
-  Listener(Shared& shared) : acceptor(shared.control), pause(shared.control) {}
+  explicit Listener(Shared& shared) : acceptor(shared.control), pause(shared.control) {}
   tcp::acceptor acceptor;
   asio::steady_timer pause;
   bool waits = false;  ///< for a session to end

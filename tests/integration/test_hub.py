@@ -157,6 +157,14 @@ def test_published_facts_count_as_for_match(berth, registry, fleet, start_hub, w
         assert hub.digest("hub/facts", node=node) == named_by_match == image.digest
 
 
+def test_what_refers_to_an_image_is_given_as_it_is(registry, story, start_hub):
+    """Clients look for signatures and the like under a tag that means an index of artifacts."""
+    tag = story["v4"].replace(":", "-")
+    image = images.build([images.busybox_layer()])
+    wanted = images.push_index(registry, "hub/app", tag, [image])
+    assert start_hub().digest("hub/app", tag, node="h100") == wanted
+
+
 def test_where_nothing_runs_the_reason_is_in_the_answer(registry, start_hub):
     image = images.build([images.busybox_layer()])
     images.push_index(registry, "hub/hopeless", "latest", [image],

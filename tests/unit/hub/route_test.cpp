@@ -129,6 +129,16 @@ TEST(HubPlace, is_that_of_the_longest_prefix) {
   EXPECT_FALSE(place_of(upstreams, "dockerhubx/library/ubuntu"));
 }
 
+TEST(HubReferrers, have_a_tag_of_their_form_alone) {
+  const std::string hex(64, 'a');
+  EXPECT_TRUE(is_referrers_tag("sha256-" + hex));
+  for (const std::string& tag :
+       {std::string("latest"), std::string("sha256-"), "sha256-" + hex + ".sig", "sha512-" + hex,
+        "sha256-" + hex + "a"}) {
+    EXPECT_FALSE(is_referrers_tag(tag)) << tag;
+  }
+}
+
 TEST(HubAccept, is_honoured) {
   constexpr std::string_view kType = "application/vnd.oci.image.manifest.v1+json";
   EXPECT_TRUE(accepts({}, kType));
