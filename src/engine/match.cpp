@@ -177,13 +177,15 @@ std::string doubt_path(const Context& context, const image::Image& image) {
 
 Result<std::optional<match::Verdict>> judge_image(const Context& context, const GpuWish& wish,
                                                   const image::Image& image) {
-  match::Job job = TRY(job_of(context, wish.driver_mode, wish.needs_gpus));
-  job.requirements = false;
-  job.other_command = wish.other_command;
+  auto asked = job_of(context, wish.driver_mode, wish.needs_gpus);
   auto node = this_node(context);
-  if (!node.ok() || node->architecture != image.config.architecture) {
+  // A policy or driver that cannot be read is told by who needs it, with its own words.
+  if (!asked.ok() || !node.ok() || node->architecture != image.config.architecture) {
     return std::optional<match::Verdict>();
   }
+  match::Job job = *std::move(asked);
+  job.requirements = false;
+  job.other_command = wish.other_command;
   image::Store store = TRY(open_store(context));
   Offer offer = TRY(look_up_in_store(context, store, image));
   for (const match::Candidate& candidate : offer.candidates) {
