@@ -3,6 +3,7 @@
 and ends with it."""
 
 import contextlib
+import pathlib
 import subprocess
 
 # "$1" is an empty directory. After it come the v1 hierarchies that this machine does not mount.
@@ -33,9 +34,13 @@ def view(script, *arguments):
 
 def unmounted_hierarchies():
     """The v1 cgroup hierarchies that the kernel keeps and this machine does not mount: another
-    program has mounted them once. containerd finds no cgroup of anything where there is one."""
+    program has mounted them once. containerd finds no cgroup of anything where there is one.
+    Controllers of the unified hierarchy beside v1 ones too: crun refuses such a machine."""
     with open("/proc/self/cgroup", encoding="utf-8") as lines:
         kept = {line.split(":")[1] for line in lines} - {""}
+    unified = pathlib.Path("/sys/fs/cgroup/unified/cgroup.controllers")
+    if unified.exists():
+        kept |= set(unified.read_text(encoding="utf-8").split())
     with open("/proc/self/mountinfo", encoding="utf-8") as lines:
         mounted = [set(line.split()[-1].split(",")) for line in lines if " - cgroup " in line]
     return [names for names in sorted(kept)
