@@ -24,9 +24,8 @@ ReadValue read_jobs(std::optional<uint64_t>& target) {
 
 FlagTable flags(Options& o) {
   FlagTable table{
-      {"cell", 0, "NAME", "Only this cell, published for --merge; may be given several times",
-       &o.request.cells},
-      {"merge", 0, "", "Build nothing: publish the index of cells that --cell has published",
+      {"cell", 0, "NAME", "Only this cell, published for --merge (repeatable)", &o.request.cells},
+      {"merge", 0, "", "Build nothing: publish the index of cells made by --cell",
        &o.request.merge},
       {"dry-run", 0, "", "Show the cells, and which would be built", &o.request.dry_run},
       {"fleet",
@@ -40,14 +39,13 @@ FlagTable flags(Options& o) {
       {"sign-key",
        0,
        "FILE",
-       "Sign index and images, as cosign does, with the private key (PEM) in FILE",
+       "Sign index and images as cosign does; a private key, PEM",
        &o.request.sign_key,
        {},
        Complete::file},
       {"no-publish", 0, "", "Leave the images in the store; no registry is written to",
        &o.no_publish},
-      {"no-cache", 0, "", "Build what has not changed too, with nothing of earlier builds",
-       &o.request.rebuild},
+      {"no-cache", 0, "", "Build all of it, with nothing of earlier builds", &o.request.rebuild},
       format_flag(o.format),
   };
   add_registry_flags(table, o.request.access);

@@ -37,7 +37,7 @@ FlagTable flags(Options& o) {
       {"blobs",
        0,
        "WAY",
-       "pass: through the hub; redirect: from the registry where it lets us",
+       "pass: through the hub; redirect: from the registry",
        &r.blobs,
        {"pass", "redirect"}},
       {"log", 0, "FORM", "One line for each request: text or json", &r.log, {"text", "json"}},
