@@ -126,7 +126,7 @@ class Features {
   bool each_missing(const Entry& entry, Visit visit) const {
     auto at = cpu_.features.begin();  // both lists are sorted
     return each_feature(entry, [&](std::string_view feature) {
-      while (at != cpu_.features.end() && *at < feature) ++at;
+      while (at != cpu_.features.end() && at->compare(feature) < 0) ++at;  // clang 14 has no '<'
       bool there = at != cpu_.features.end() && *at == feature;
       if (entry_ != nullptr) there = entry_has(*entry_, feature);
       return there || has_by_alias(feature) || visit(feature);
