@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// HTTP/1.1 with or without TLS, on Beast and Asio, which are used in this file's source alone.
+// HTTP/1.1 with or without TLS, on Beast and Asio, which do not show here.
 // Bounded: connections, what a head may be, how long a client may take, threads.
 #pragma once
 

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// One connection: a request, its answer, the next one. Of the server alone: Asio shows.
+#pragma once
+
+#include <atomic>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ssl/context.hpp>
+#include <boost/asio/strand.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "hub/outgoing.hpp"
+#include "hub/server.hpp"
+
+namespace berth::hub {
+
+/// What the server knows of a session.
+class Connection {
+ public:
+  virtual ~Connection() = default;
+  virtual void end_when_idle() = 0;
+  virtual void break_off() = 0;
+};
+
+using Control = boost::asio::strand<boost::asio::io_context::executor_type>;
+
+/// What the sessions of a server share.
+struct Shared {
+  Shared(ServerOptions given, Server::Handler handle, Server::Observer observe)
+      : options(std::move(given)),
+        handler(std::move(handle)),
+        observer(std::move(observe)),
+        outgoing(options.document_bytes),
+        control(boost::asio::make_strand(io)) {}
+
+  const ServerOptions options;
+  const Server::Handler handler;
+  const Server::Observer observer;
+  Outgoing outgoing;
+  boost::asio::io_context io;
+  Control control;
+  std::shared_ptr<boost::asio::ssl::context> tls;  ///< null: none
+  std::optional<boost::asio::thread_pool> answers;
+  std::optional<boost::asio::thread_pool> transfers;
+  std::atomic<bool> ending{false};
+  std::function<void()> on_end;  ///< of a session; on `control`
+
+  std::mutex mutex;
+  std::set<Connection*> sessions;
+};
+
+/// Serves a client until one of the two has had enough; `shared.on_end` is told.
+void start_session(Shared& shared, const boost::asio::ip::tcp::endpoint& peer,
+                   boost::asio::ip::tcp::socket socket);
+
+}  // namespace berth::hub
