@@ -65,6 +65,7 @@ Result<ServerOptions> server_options(const Config& config) {
     tls.key = TRY(sys::read_file(sys::cwd(), config.tls_key, kMaxPem));
   }
   options.connections = config.limits.connections;
+  options.connections_per_address = connections_per_address(config.limits);
   options.transfers = config.limits.transfers;
   return options;
 }

@@ -31,6 +31,7 @@ using ErrorCode = boost::system::error_code;
 
 constexpr size_t kAnswerThreads = 8;
 constexpr std::chrono::milliseconds kAcceptPause{100};
+constexpr size_t kMostRefused = 16;
 
 /// One address that is listened at; its handlers run on `control`.
 struct Listener {
@@ -57,7 +58,8 @@ class AsioServer final : public Server {
   AsioServer(ServerOptions options, Handler handler, Observer observer)
       : shared_(std::move(options), std::move(handler), std::move(observer)),
         signals_(shared_.control, SIGTERM, SIGINT),
-        grace_(shared_.control) {}
+        grace_(shared_.control),
+        guests_(shared_.options.connections_per_address, kMostRefused) {}
 
   Result<void> set_up() {
     if (shared_.options.tls) shared_.tls = TRY(make_tls(*shared_.options.tls));
@@ -90,7 +92,10 @@ class AsioServer final : public Server {
                         "a higher one (ulimit -u), or fewer limits.transfers");
     }
     work_.emplace(shared_.io.get_executor());
-    shared_.on_end = [this] { session_ended(); };
+    shared_.on_end = [this](const Address& address, Welcome welcome) {
+      guests_.remove(address, welcome);
+      session_ended();
+    };
     for (auto& listener : listeners_) {
       asio::post(shared_.control, [this, &listener] { accept(*listener); });
     }
@@ -130,7 +135,7 @@ class AsioServer final : public Server {
                                      if (shared_.ending) return;
                                      if (error) return accept_later(listener);
                                      greet(std::move(socket));
-                                     if (open_ >= shared_.options.connections) {
+                                     if (guests_.served() >= shared_.options.connections) {
                                        listener.waits = true;
                                      } else {
                                        accept(listener);
@@ -150,15 +155,15 @@ class AsioServer final : public Server {
     ErrorCode error;
     tcp::endpoint peer = socket.remote_endpoint(error);
     if (error) return;  // it has gone already
+    Welcome welcome = guests_.add(address_of(peer.address()));
+    if (welcome == Welcome::closed) return;
     socket.set_option(tcp::no_delay(true), error);
-    ++open_;
-    start_session(shared_, peer, std::move(socket));
+    start_session(shared_, peer, welcome, std::move(socket));
   }
 
   void session_ended() {
-    --open_;
     if (shared_.ending) {
-      if (open_ == 0) finish();
+      if (guests_.empty()) finish();
       return;
     }
     for (auto& listener : listeners_) {
@@ -182,7 +187,7 @@ class AsioServer final : public Server {
       listener->acceptor.close(ignored);
       listener->pause.cancel();
     }
-    if (open_ == 0) return finish();
+    if (guests_.empty()) return finish();
     for_each_session([](Connection& session) { session.end_when_idle(); });
     grace_.expires_after(shared_.options.grace);
     grace_.async_wait([this, &cancel](ErrorCode error) {
@@ -212,7 +217,7 @@ class AsioServer final : public Server {
   asio::signal_set signals_;
   asio::steady_timer grace_;
   std::optional<asio::executor_work_guard<asio::io_context::executor_type>> work_;
-  size_t open_ = 0;  // on control
+  Guests guests_;  // on control
 };
 
 }  // namespace

@@ -29,10 +29,12 @@ struct ServerOptions {
   std::vector<Endpoint> listen;
   std::optional<TlsOptions> tls;
   size_t connections = 512;                  ///< more wait until one ends
+  size_t connections_per_address = 512;      ///< more are refused
   size_t transfers = 64;                     ///< answers that come in pieces, at a time
   size_t document_bytes = size_t{64} << 20;  ///< of documents that clients are about to take
   std::chrono::seconds head_time{15};        ///< for a request's head, and for TLS's first words
   std::chrono::seconds idle_time{60};        ///< between requests
+  std::chrono::seconds refusal_time{5};      ///< in the place of head_time, of who is refused
   std::chrono::seconds write_time{30};       ///< for each 64 KiB that a client takes
   std::chrono::seconds grace{5};             ///< for answers on their way, when it is to end
 };

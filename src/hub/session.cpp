@@ -34,16 +34,6 @@ constexpr seconds kLongestQueue{60};
 constexpr seconds kLinger{2};
 constexpr size_t kLingerBytes = size_t{1} << 20;
 
-Address address_of(const asio::ip::address& address) {
-  asio::ip::address_v6 six = address.is_v4()
-                                 ? asio::ip::make_address_v6(asio::ip::v4_mapped, address.to_v4())
-                                 : address.to_v6();
-  Address out;
-  auto bytes = six.to_bytes();
-  std::copy(bytes.begin(), bytes.end(), out.bytes.begin());
-  return out;
-}
-
 /// One connection: a request, its answer, the next one. Its handlers run on the stream's strand
 /// unless it says otherwise.
 template <class Stream>
@@ -52,8 +42,9 @@ class Session final : public Connection,
                       public std::enable_shared_from_this<Session<Stream>> {
  public:
   template <class... More>
-  Session(Shared& shared, const tcp::endpoint& peer, tcp::socket socket, More&... more)
-      : shared_(shared), stream_(std::move(socket), more...) {
+  Session(Shared& shared, const tcp::endpoint& peer, Welcome welcome, tcp::socket socket,
+          More&... more)
+      : shared_(shared), welcome_(welcome), stream_(std::move(socket), more...) {
     asked_.address = address_of(peer.address());
     asked_.address_text = peer.address().to_string();
     std::lock_guard lock(shared_.mutex);
@@ -65,7 +56,9 @@ class Session final : public Connection,
       shared_.sessions.erase(this);
     }
     forget_body();
-    asio::post(shared_.control, [&shared = shared_] { shared.on_end(); });
+    asio::post(shared_.control, [&shared = shared_, address = asked_.address, welcome = welcome_] {
+      shared.on_end(address, welcome);
+    });
   }
 
   void start() {
@@ -126,14 +119,18 @@ class Session final : public Connection,
 
   void shake_hands() {
     if constexpr (std::is_same_v<Stream, Secure>) {
-      socket().expires_after(shared_.options.head_time);
+      socket().expires_after(first_time());
       stream_.async_handshake(asio::ssl::stream_base::server,
                               [self = this->shared_from_this()](ErrorCode error) {
-                                if (!error) self->read(self->shared_.options.head_time);
+                                if (!error) self->read(self->first_time());
                               });
     } else {
-      read(shared_.options.head_time);
+      read(first_time());
     }
+  }
+  seconds first_time() const {
+    bool served = welcome_ == Welcome::served;
+    return served ? shared_.options.head_time : shared_.options.refusal_time;
   }
 
   void read(seconds time) {
@@ -193,7 +190,16 @@ class Session final : public Connection,
                     parser_->content_length().value_or(0) > 0;
     closes_ = !request.keep_alive() || has_body;
     parser_.reset();
+    if (welcome_ == Welcome::refused) return refuse();
     asio::post(*shared_.answers, [self = this->shared_from_this()] { self->answer(); });
+  }
+
+  void refuse() {
+    Reply reply = refusal(429, "TOOMANYREQUESTS", "this address has too many connections");
+    reply.headers.emplace_back("Retry-After", "5");
+    note_.error = "more than limits.connections-per-address";
+    closes_ = true;
+    send(std::move(reply));
   }
 
   /// On a thread of shared_.answers.
@@ -327,6 +333,7 @@ class Session final : public Connection,
   }
 
   Shared& shared_;
+  const Welcome welcome_;
   Stream stream_;
   beast::flat_buffer buffer_{kMaxHeadBytes + 4096};
   std::optional<http::request_parser<http::empty_body>> parser_;
@@ -346,11 +353,22 @@ class Session final : public Connection,
 
 }  // namespace
 
-void start_session(Shared& shared, const tcp::endpoint& peer, tcp::socket socket) {
+Address address_of(const asio::ip::address& address) {
+  asio::ip::address_v6 six = address.is_v4()
+                                 ? asio::ip::make_address_v6(asio::ip::v4_mapped, address.to_v4())
+                                 : address.to_v6();
+  Address out;
+  auto bytes = six.to_bytes();
+  std::copy(bytes.begin(), bytes.end(), out.bytes.begin());
+  return out;
+}
+
+void start_session(Shared& shared, const tcp::endpoint& peer, Welcome welcome, tcp::socket socket) {
   if (shared.tls) {
-    std::make_shared<Session<Secure>>(shared, peer, std::move(socket), *shared.tls)->start();
+    std::make_shared<Session<Secure>>(shared, peer, welcome, std::move(socket), *shared.tls)
+        ->start();
   } else {
-    std::make_shared<Session<Plain>>(shared, peer, std::move(socket))->start();
+    std::make_shared<Session<Plain>>(shared, peer, welcome, std::move(socket))->start();
   }
 }
 

@@ -15,6 +15,7 @@
 #include <set>
 #include <utility>
 
+#include "hub/guests.hpp"
 #include "hub/outgoing.hpp"
 #include "hub/server.hpp"
 
@@ -49,14 +50,17 @@ struct Shared {
   std::optional<boost::asio::thread_pool> answers;
   std::optional<boost::asio::thread_pool> transfers;
   std::atomic<bool> ending{false};
-  std::function<void()> on_end;  ///< of a session; on `control`
+  std::function<void(const Address&, Welcome)> on_end;  ///< of a session; on `control`
 
   std::mutex mutex;
   std::set<Connection*> sessions;
 };
 
-/// Serves a client until one of the two has had enough; `shared.on_end` is told.
-void start_session(Shared& shared, const boost::asio::ip::tcp::endpoint& peer,
+Address address_of(const boost::asio::ip::address& address);
+
+/// Serves a client until one of the two has had enough; `shared.on_end` is told. `welcome` is not
+/// `closed`.
+void start_session(Shared& shared, const boost::asio::ip::tcp::endpoint& peer, Welcome welcome,
                    boost::asio::ip::tcp::socket socket);
 
 }  // namespace berth::hub

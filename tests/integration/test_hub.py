@@ -255,7 +255,7 @@ def test_podman_pulls_by_address_and_by_login(story, start_hub, work):
 
 
 def test_two_hundred_clients_at_once(registry, story, start_hub):
-    hub = start_hub({"limits": {"transfers": 16}}, users={"alice": "pw"})
+    hub = start_hub({"limits": {"transfers": 16, "connections-per-address": 0}}, users={"alice": "pw"})
     blob = images.build([images.busybox_layer()]).layer_digests[0]
     nodes = list(NODES)
     wanted = {node: hub.digest("hub/app", user=("alice+" + node, "pw")) for node in nodes}
@@ -517,7 +517,7 @@ def test_malformed_requests_are_answered_or_dropped(story, start_hub):
 
 
 def test_slow_clients_are_dropped_and_keep_nobody_waiting(story, start_hub):
-    hub = start_hub({"limits": {"connections": 20}})
+    hub = start_hub({"limits": {"connections": 20, "connections-per-address": 0}})
     slow = [socket.create_connection(("127.0.0.1", hub.port)) for _ in range(20)]
     try:
         for client in slow:
@@ -531,6 +531,34 @@ def test_slow_clients_are_dropped_and_keep_nobody_waiting(story, start_hub):
     finally:
         for client in slow:
             client.close()
+
+
+def test_one_address_cannot_use_up_the_connections_of_others(story, start_hub):
+    hub = start_hub({"limits": {"connections": 20}})
+    get = b"GET /v2/ HTTP/1.1\r\nHost: x\r\n\r\n"
+    with contextlib.ExitStack() as stack:
+        def client(source):
+            return stack.enter_context(socket.create_connection(
+                ("127.0.0.1", hub.port), timeout=30, source_address=(source, 0)))
+
+        sitting = [client("127.0.0.1") for _ in range(100)]
+        for one in sitting[:5]:  # a quarter of 20, in the order in which they came
+            one.sendall(get)
+            assert one.recv(4096).startswith(b"HTTP/1.1 200 ")
+        sitting[5].sendall(get)
+        told = sitting[5].recv(4096)
+        assert told.startswith(b"HTTP/1.1 429 ") and b"\r\nRetry-After: 5\r\n" in told
+        assert "connections-per-address" in hub.await_line("127.0.0.1", "/v2/ 429")
+        started = time.monotonic()
+        other = client("127.0.0.2")
+        other.sendall(get)
+        assert other.recv(4096).startswith(b"HTTP/1.1 200 ")
+        assert time.monotonic() - started < 2
+        with contextlib.suppress(ConnectionResetError):
+            assert sitting[-1].recv(1) == b"", "closed at once"
+        sitting[0].close()
+        time.sleep(0.5)
+        assert hub.request("/v2/")[0] == 200, "one place is free again"
 
 
 # ---- its life ------------------------------------------------------------------------------------

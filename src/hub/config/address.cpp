@@ -49,6 +49,13 @@ bool is_loopback(const Address& address) {
   return address == kSix || kFour.contains(address);
 }
 
+Address neighbourhood(const Address& address) {
+  constexpr size_t kNetworkBytes = 8;
+  Address out = address;
+  if (!is_ipv4(address)) std::fill(out.bytes.begin() + kNetworkBytes, out.bytes.end(), uint8_t{0});
+  return out;
+}
+
 bool Network::contains(const Address& address) const {
   for (size_t i = 0; i < address.bytes.size(); ++i) {
     if (((address.bytes[i] ^ first.bytes[i]) & mask_of(bits, i)) != 0) return false;

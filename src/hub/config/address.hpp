@@ -15,7 +15,7 @@ namespace berth::hub {
 /// An IPv6 address; an IPv4 one is its mapped form, ::ffff:a.b.c.d.
 struct Address {
   std::array<uint8_t, 16> bytes{};
-  bool operator==(const Address&) const = default;
+  auto operator<=>(const Address&) const = default;
 };
 
 /// "10.1.2.3", "fd00::1"; nothing for other text, zones ("%eth0") among it.
@@ -23,6 +23,10 @@ std::optional<Address> parse_address(std::string_view text);
 
 /// 127.0.0.0/8 and ::1.
 bool is_loopback(const Address& address);
+
+/// What a single machine can choose its addresses from: of IPv6 the network of 64 bits, of IPv4 the
+/// address itself.  Source: RFC 4291 section 2.5.1
+Address neighbourhood(const Address& address);
 
 /// All addresses whose first `bits` bits are those of `first`; of IPv4 networks `bits` counts the
 /// 96 bits of the mapping.

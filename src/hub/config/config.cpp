@@ -155,6 +155,8 @@ Result<void> check(const Config& config) {
   TRY(check_nodes(config));
   const Limits& limits = config.limits;
   TRY(check_number("connections", limits.connections, 1, kMostConnections));
+  TRY(check_number("connections-per-address", limits.connections_per_address.value_or(0), 0,
+                   kMostConnections));
   TRY(check_number("transfers", limits.transfers, 1, kMostTransfers));
   TRY(check_number("cache-mib", limits.cache_mib, 1, kMostCacheMib));
   size_t most = std::max({config.upstream.size(), config.login.size(), config.address.size()});
@@ -163,6 +165,11 @@ Result<void> check(const Config& config) {
         Kind::usage, fmt::format("{} entries of a kind; at most {} are taken", most, kMostEntries));
   }
   return {};
+}
+
+uint32_t connections_per_address(const Limits& limits) {
+  uint32_t said = limits.connections_per_address.value_or(std::max(limits.connections / 4, 1u));
+  return said == 0 ? limits.connections : said;
 }
 
 bool serves(const Upstream& upstream, std::string_view repository) {

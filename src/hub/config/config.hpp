@@ -55,8 +55,9 @@ struct Access {
 
 struct Limits {
   uint32_t connections = 512;
-  uint32_t transfers = 64;  ///< blobs on their way at the same time
-  uint32_t cache_mib = 16;  ///< of manifests
+  std::optional<uint32_t> connections_per_address;  ///< 0: as many as there may be at all
+  uint32_t transfers = 64;                          ///< blobs on their way at the same time
+  uint32_t cache_mib = 16;                          ///< of manifests
 };
 
 struct Config {
@@ -96,6 +97,9 @@ Result<Config> read_config(std::string_view text, std::string_view document);
 /// Errors: usage, as "upstream[0].registry: …".
 Result<void> check(const Config& config);
 
+/// How many connections the clients of one address may have: what is said, else a quarter of all.
+uint32_t connections_per_address(const Limits& limits);
+
 /// Whether one of an upstream's patterns has `repository`.
 bool serves(const Upstream& upstream, std::string_view repository);
 
@@ -132,6 +136,7 @@ void fields(V& v, Access& a) {
 template <class V>
 void fields(V& v, Limits& l) {
   v.always("connections", l.connections);
+  v.always("connections-per-address", l.connections_per_address);
   v.always("transfers", l.transfers);
   v.always("cache-mib", l.cache_mib);
   v.strict();

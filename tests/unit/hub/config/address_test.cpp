@@ -38,6 +38,13 @@ TEST(Address, knows_loopback) {
   EXPECT_FALSE(is_loopback(at("::2")));
 }
 
+TEST(Address, has_a_neighbourhood_of_64_bits_or_itself) {
+  EXPECT_EQ(neighbourhood(*parse_address("10.0.0.7")), *parse_address("10.0.0.7"));
+  EXPECT_EQ(neighbourhood(*parse_address("::ffff:10.0.0.7")), *parse_address("10.0.0.7"));
+  EXPECT_EQ(neighbourhood(*parse_address("fd00:1:2:3:4:5:6:7")), *parse_address("fd00:1:2:3::"));
+  EXPECT_EQ(neighbourhood(*parse_address("::1")), *parse_address("::"));
+}
+
 TEST(Network, has_the_addresses_of_its_bits) {
   EXPECT_TRUE(contains("10.1.0.0/16", "10.1.255.255"));
   EXPECT_FALSE(contains("10.1.0.0/16", "10.2.0.0"));

@@ -130,6 +130,9 @@ TEST(HubConfig, refuses_tables_that_contradict_themselves) {
   config.address = {{"10.0.0.0/99", "x"}};
   EXPECT_THAT(fault_of(config), HasSubstr("its length is 0 to 32"));
   config.address.clear();
+  config.limits.connections_per_address = 10'001;
+  EXPECT_THAT(fault_of(config), HasSubstr("limits.connections-per-address: expected 0 to 10000"));
+  config.limits.connections_per_address.reset();
   config.limits.connections = 0;
   EXPECT_THAT(fault_of(config), HasSubstr("limits.connections: expected 1 to"));
 }
@@ -142,6 +145,18 @@ TEST(HubConfig, a_pattern_has_what_is_below_it) {
   for (const char* name : {"team", "team/", "teams/app", "one/app2", "one", "x/team/app"}) {
     EXPECT_FALSE(serves(upstream, name)) << name;
   }
+}
+
+TEST(HubConfig, an_address_has_a_quarter_of_all_connections_unless_told) {
+  Limits limits;
+  EXPECT_EQ(connections_per_address(limits), 128u);
+  limits.connections = 3;
+  EXPECT_EQ(connections_per_address(limits), 1u);
+  limits.connections_per_address = 0;
+  EXPECT_EQ(connections_per_address(limits), 3u) << "no limit of its own";
+  auto read = read_config("[limits]\nconnections-per-address = 7\n", "hub.toml");
+  ASSERT_TRUE(read.ok()) << to_line(read.error());
+  EXPECT_EQ(connections_per_address(read->limits), 7u);
 }
 
 }  // namespace
