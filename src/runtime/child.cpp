@@ -60,18 +60,26 @@ Result<void> add_to_cgroups(const Child& child, const CgroupSet& cgroups) {
       pid, child.in_cgroup ? CgroupSet::Unified::already_inside : CgroupSet::Unified::join);
 }
 
-Result<void> await_second_birth(Child& child, Stage& stage) {
-  auto incoming = TRY(child.channel.receive());
-  if (!incoming) return make_error(Kind::interrupted, "join the container: it has ended");
-  if (incoming->report.message == Message::failed) {
-    stage = incoming->report.stage;
-    return to_error(incoming->report);
+Result<std::optional<Channel::Incoming>> Child::receive() {
+  if (early.empty()) return channel.receive();
+  std::optional<Channel::Incoming> first = std::move(early.front());
+  early.pop_front();
+  return first;
+}
+
+Result<void> await_second_birth(Child& child) {
+  while (true) {
+    auto incoming = TRY(child.channel.receive());
+    if (!incoming) return make_error(Kind::interrupted, "join the container: it has ended");
+    if (incoming->report.message == Message::born) {
+      // It ends having told us, and is waited for when there is time.
+      child.first_born = std::move(child.process);
+      child.process =
+          sys::Process(static_cast<pid_t>(incoming->report.number), std::move(incoming->passed));
+      return {};
+    }
+    child.early.push_back(std::move(*incoming));
   }
-  // It ends having told us, and is waited for when there is time.
-  child.first_born = std::move(child.process);
-  child.process =
-      sys::Process(static_cast<pid_t>(incoming->report.number), std::move(incoming->passed));
-  return {};
 }
 
 Result<void> prepare_filter(const plan::Plan& plan, Prepared& prepared) {
@@ -99,12 +107,12 @@ void tell_confined(const Channel& channel, FilterSize filter) {
   ignore(channel.send(Message::confined, {}, filter.instructions));
 }
 
-Result<void> settle(const Channel& channel, const std::function<Result<void>()>& place,
+Result<void> settle(const Child& child, const std::function<Result<void>()>& place,
                     const std::function<Result<void>()>& attend) {
   auto placed = place();
   if (placed.ok()) return attend();
-  std::vector<pollfd> entries{{channel.fd().get(), POLLIN, 0}};
-  bool told = TRY(sys::poll(entries, std::chrono::milliseconds(0))) > 0;
+  std::vector<pollfd> entries{{child.channel.fd().get(), POLLIN, 0}};
+  bool told = TRY(sys::poll(entries, std::chrono::milliseconds(0))) > 0 || !child.early.empty();
   if (told) {
     auto heard = attend();
     if (!heard.ok() && heard.error().kind != Kind::interrupted) return heard;

@@ -3,7 +3,9 @@
 // executes the container's program.
 #pragma once
 
+#include <deque>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -22,6 +24,11 @@ struct Child {
   bool in_cgroup = false;     ///< it was born in the v2 directory
   bool moves_itself = false;  ///< into those of v1, before all else
   sys::Process first_born{};  ///< what was cloned, where that made `process` in its place
+  /// What `process` said before we had heard of it.
+  std::deque<Channel::Incoming> early{};
+
+  /// The next message, or nothing when the other end is closed. Errors: as Channel::receive().
+  Result<std::optional<Channel::Incoming>> receive();
 };
 
 /// Makes the process, which goes through the steps from Spawn or JoinContainer on. `namespaces` are
@@ -34,8 +41,9 @@ Result<Child> make_child(const plan::Plan& plan, const Prepared& prepared, uint6
 Result<void> add_to_cgroups(const Child& child, const CgroupSet& cgroups);
 
 /// Where the child joins a namespace that counts for its children only, it makes another in its
-/// place: waits for that. `stage` is where it failed. Errors: those of the child; interrupted.
-Result<void> await_second_birth(Child& child, Stage& stage);
+/// place: waits to hear of that. The new one may be faster than the news: what it says meanwhile is
+/// kept for receive(). Errors: interrupted (both have ended; why is what receive() gives).
+Result<void> await_second_birth(Child& child);
 
 /// Makes room in `prepared` for the seccomp program that the plan asks for.
 /// Errors: corrupt, unsupported (a flag that is unknown).
@@ -50,7 +58,7 @@ void tell_confined(const Channel& channel, FilterSize filter);
 
 /// Places the child and hears it out. When it has ended before it was placed, its own report is the
 /// reason, and that it cannot be found any more only a consequence.
-Result<void> settle(const Channel& channel, const std::function<Result<void>()>& place,
+Result<void> settle(const Child& child, const std::function<Result<void>()>& place,
                     const std::function<Result<void>()>& attend);
 
 // What stands beside a descriptor on its way, as runc has it.

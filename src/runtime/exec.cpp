@@ -171,7 +171,6 @@ class Executor {
   Result<void> place();
   Result<void> attend();
   Result<void> publish();
-  const Channel& channel() const { return child_.channel; }
   Child& child() { return child_; }
   sys::Fd take_console() { return std::move(console_); }
 
@@ -248,7 +247,7 @@ Result<void> Executor::spawn() {
 Result<void> Executor::place() {
   // While the child joins the container and is born again.
   FilterSize filter = TRY(write_filter(plan_, prepared_));
-  if (prepared_.joined->twice_born()) TRY(await_second_birth(child_, report_.stage));
+  if (prepared_.joined->twice_born()) TRY(await_second_birth(child_));
   pid_t pid = child_.process.pid();
   auto added = add_to_cgroups(child_, found_->cgroups);
   if (!added.ok() && added.error().sys_errno == EBUSY) {
@@ -269,7 +268,7 @@ Result<void> Executor::place() {
 // Ends when the child has closed its end by becoming the program.
 Result<void> Executor::attend() {
   while (true) {
-    std::optional<Channel::Incoming> incoming = TRY(child_.channel.receive());
+    std::optional<Channel::Incoming> incoming = TRY(child_.receive());
     if (!incoming) return {};
     switch (incoming->report.message) {
       case Message::console:
@@ -314,7 +313,7 @@ Result<int> exec(const Store& store, const ExecRequest& request, Detach detach, 
   sys::Fd signals = detach == Detach::no ? TRY(catch_signals()) : sys::Fd();
   TRY(executor.spawn());
   TRY(settle(
-      executor.channel(), [&] { return executor.place(); }, [&] { return executor.attend(); }));
+      executor.child(), [&] { return executor.place(); }, [&] { return executor.attend(); }));
   TRY(executor.publish());
   report.fd.reset();
   sys::Process& process = executor.child().process;

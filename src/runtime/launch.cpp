@@ -143,7 +143,7 @@ class Launcher {
   Result<void> revive(Reviver& reviver);
   Result<void> publish();
   Launched finish();
-  const Channel& channel() const { return child_.channel; }
+  const Child& child() const { return child_; }
 
  private:
   Result<void> restrict_devices(const plan::MakeCgroup& step);
@@ -298,7 +298,7 @@ Result<void> Launcher::join_cgroup() {
 }
 
 Result<void> Launcher::place() {
-  if (joins_user_namespace(spawn_step())) TRY(await_second_birth(child_, report_.stage));
+  if (joins_user_namespace(spawn_step())) TRY(await_second_birth(child_));
   pid_t pid = child_.process.pid();
   TRY_CTX(map_ids(spawn_step(), pid, child_.channel), "cannot map ids");
   TRY(join_cgroup());
@@ -375,7 +375,7 @@ Result<void> Launcher::revive(Reviver& reviver) {
 // Ends when the child waits for `start`, or has closed its end by becoming the program.
 Result<void> Launcher::attend() {
   while (true) {
-    std::optional<Channel::Incoming> incoming = TRY(child_.channel.receive());
+    std::optional<Channel::Incoming> incoming = TRY(child_.receive());
     if (!incoming && request_.await_start) {
       return make_error(Kind::interrupted, "make the container: its first process was killed");
     }
@@ -472,7 +472,7 @@ Result<Launched> launch(const Store& store, const LaunchRequest& request, Report
   TRY(launcher.make_cgroup());
   TRY(launcher.spawn());
   TRY(settle(
-      launcher.channel(), [&] { return launcher.place(); }, [&] { return launcher.attend(); }));
+      launcher.child(), [&] { return launcher.place(); }, [&] { return launcher.attend(); }));
   TRY(launcher.publish());
   return launcher.finish();
 }
