@@ -8,18 +8,21 @@
 #include <csignal>
 #include <ctime>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <vector>
 
 #include "base/text.hpp"
 #include "hub/config/config.hpp"
 #include "hub/hub.hpp"
+#include "hub/reload.hpp"
 #include "hub/request_log.hpp"
 #include "hub/server.hpp"
 #include "json/fields.hpp"
 #include "sys/console.hpp"
 #include "sys/file.hpp"
 #include "sys/program.hpp"
+#include "sys/pty.hpp"
 #include "sys/signals.hpp"
 
 namespace berth::hub {
@@ -51,24 +54,93 @@ Result<Order> read_order(const std::string& number) {
   sys::Fd file(static_cast<int>(*descriptor));
   std::string text = TRY(sys::read_all(file, "the order", kMaxOrder));
   auto order = TRY(json::read<Order>(text, "order"));
-  if (order.config.listen.empty()) order.config.listen.emplace_back(kUsualListen);
   TRY(check(order.config));
   return order;
+}
+
+Result<std::optional<TlsOptions>> read_tls(const Config& config) {
+  if (config.tls_certificate.empty()) return std::optional<TlsOptions>();
+  TlsOptions tls;
+  tls.certificate = TRY(sys::read_file(sys::cwd(), config.tls_certificate, kMaxPem));
+  tls.key = TRY(sys::read_file(sys::cwd(), config.tls_key, kMaxPem));
+  return std::optional(std::move(tls));
 }
 
 Result<ServerOptions> server_options(const Config& config) {
   ServerOptions options;
   for (const std::string& text : config.listen) options.listen.push_back(TRY(parse_endpoint(text)));
-  if (!config.tls_certificate.empty()) {
-    TlsOptions& tls = options.tls.emplace();
-    tls.certificate = TRY(sys::read_file(sys::cwd(), config.tls_certificate, kMaxPem));
-    tls.key = TRY(sys::read_file(sys::cwd(), config.tls_key, kMaxPem));
-  }
+  options.tls = TRY(read_tls(config));
   options.connections = config.limits.connections;
   options.connections_per_address = connections_per_address(config.limits);
   options.transfers = config.limits.transfers;
   return options;
 }
+
+/// The hub that answers, which another one replaces when the configuration is read again. Who was
+/// answered by the old one is so to the end.
+class Counter {
+ public:
+  Counter(Order order, const transfer::Cancel& cancel, Log& log)
+      : order_(std::move(order)), cancel_(cancel), log_(log) {}
+
+  Result<void> open() {
+    set(TRY(Hub::make(order_, cancel_, log_)));
+    return {};
+  }
+
+  Answer answer(const Asked& asked) {
+    std::shared_ptr<Hub> hub = get();
+    Answer answer = hub->answer(asked);
+    if (!answer.stream) return answer;
+    answer.stream = [hub, stream = std::move(answer.stream)](Output& output, Note& note) {
+      return stream(output, note);
+    };
+    return answer;
+  }
+
+  /// One call at a time.
+  void read_again(Server& server) {
+    std::string fault;
+    try {
+      Result<void> done = replace(server);
+      if (done.ok()) return say(STDOUT_FILENO, "berth-hub: the configuration was read again\n");
+      fault = to_line(done.error());
+    } catch (const std::exception& exception) {
+      fault = exception.what();
+    }
+    log_.warn("cannot read the configuration again: " + fault + "; using the old one instead");
+  }
+
+ private:
+  Result<void> replace(Server& server) {
+    Renewed renewed = TRY(hub::read_again(order_));
+    std::shared_ptr<Hub> hub = TRY(Hub::make(renewed.order, cancel_, log_));
+    auto tls = TRY(read_tls(renewed.order.config));
+    if (tls) TRY(server.renew_tls(*tls));
+    if (!renewed.fixed.empty()) {
+      log_.warn(join(renewed.fixed, ", ") +
+                ": changed; using the old values until a restart instead");
+    }
+    set(std::move(hub));
+    order_ = std::move(renewed.order);
+    return {};
+  }
+
+  std::shared_ptr<Hub> get() {
+    std::lock_guard lock(mutex_);
+    return hub_;
+  }
+  void set(std::shared_ptr<Hub> hub) {
+    std::lock_guard lock(mutex_);
+    hub_.swap(hub);
+  }
+
+  Order order_;
+  const transfer::Cancel& cancel_;
+  Log& log_;
+  std::mutex mutex_;
+  std::shared_ptr<Hub> hub_;
+};
 
 Result<void> run(const std::vector<std::string>& words) {
   if (words.size() < 2) {
@@ -80,9 +152,10 @@ Result<void> run(const std::vector<std::string>& words) {
   ServerOptions options = TRY(server_options(order.config));
   transfer::Cancel cancel;
   ErrorStream log;
-  std::unique_ptr<Hub> hub = TRY(Hub::make(std::move(order), cancel, log));
+  Counter counter(std::move(order), cancel, log);
+  TRY(counter.open());
   std::unique_ptr<Server> server = TRY(Server::listen(
-      std::move(options), [&hub](const Asked& asked) { return hub->answer(asked); },
+      std::move(options), [&counter](const Asked& asked) { return counter.answer(asked); },
       [form](const Asked& asked, const Note& note, const Ended& ended) {
         say(STDOUT_FILENO, request_line(form, asked, note, ended, std::time(nullptr)));
       }));
@@ -90,7 +163,15 @@ Result<void> run(const std::vector<std::string>& words) {
     say(STDOUT_FILENO, "berth-hub: listening at " + address + "\n");
   }
   if (check_alone) return {};
-  return server->run(cancel);
+  const bool has_terminal = sys::is_terminal(STDERR_FILENO);
+  return server->run(cancel, [&] {
+    // Of a terminal that is no more the same signal means that nobody is there.
+    if (has_terminal && !sys::is_terminal(STDERR_FILENO)) {
+      std::raise(SIGTERM);
+      return;
+    }
+    counter.read_again(*server);
+  });
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 
 #include "engine/match.hpp"
 #include "engine/published_facts.hpp"
-#include "hub/config/config.hpp"
+#include "hub/config/flags.hpp"
 #include "json/fields.hpp"
 #include "sys/file.hpp"
 #include "sys/program.hpp"
@@ -11,55 +11,27 @@
 namespace berth::engine {
 namespace {
 
-constexpr size_t kMaxConfig = size_t{1} << 20;
-
-Result<hub::Config> read_file(const Context& context, const HubRequest& request) {
-  if (request.config) {
-    std::string text = TRY(sys::read_file(sys::cwd(), *request.config, kMaxConfig));
-    return hub::read_config(text, *request.config);
-  }
-  const std::string usual = context.paths.config + "/hub.toml";
-  auto text = TRY(sys::read_file_if_exists(sys::cwd(), usual, kMaxConfig));
-  if (!text) return hub::Config{};
-  return hub::read_config(*text, usual);
-}
-
-void replace(std::string& value, const std::optional<std::string>& given) {
-  if (given) value = *given;
-}
-
-Result<void> add_flags(hub::Config& config, const HubRequest& request) {
-  if (!request.listen.empty()) config.listen = request.listen;
-  if (request.upstream) {
-    config.upstream.push_back({"", *request.upstream, request.repositories});
-  } else if (!request.repositories.empty()) {
-    return make_error(Kind::usage, "'--repository' says what is served of an '--upstream'",
-                      "--upstream REGISTRY");
-  }
-  replace(config.fleet, request.fleet);
-  replace(config.usual, request.usual);
-  replace(config.htpasswd, request.htpasswd);
-  replace(config.tls_certificate, request.tls_certificate);
-  replace(config.tls_key, request.tls_key);
-  if (request.blobs) {
-    config.blobs = TRY(hub::from_json_text(*request.blobs, std::type_identity<hub::Blobs>()));
-  }
-  if (request.log) {
-    config.log = TRY(hub::from_json_text(*request.log, std::type_identity<hub::LogForm>()));
-  }
-  replace(config.access.tls_ca, request.access.tls_ca);
-  auto& insecure = config.access.insecure_registries;
-  insecure.insert(insecure.end(), request.access.insecure_registries.begin(),
-                  request.access.insecure_registries.end());
+/// Into `order`, with its name.
+Result<void> read_file(const Context& context, const HubRequest& request, hub::Order& order) {
+  const std::string path = request.config.value_or(context.paths.config + "/hub.toml");
+  auto text = TRY(sys::read_file_if_exists(sys::cwd(), path, hub::kMaxConfig));
+  if (!text && !request.config) return {};
+  if (!text) text = TRY(sys::read_file(sys::cwd(), path, hub::kMaxConfig));  // says what is wrong
+  order.config = TRY(hub::read_config(*text, path));
+  order.file = path;
   return {};
 }
 
 Result<hub::Order> make_order(const Context& context, const HubRequest& request) {
   hub::Order order;
-  order.config = TRY(read_file(context, request));
-  TRY(add_flags(order.config, request));
+  TRY(read_file(context, request, order));
+  order.flags = request.flags;
+  order.flags.tls_ca = request.access.tls_ca;
+  order.flags.insecure_registries = request.access.insecure_registries;
+  TRY(hub::add_flags(order.config, order.flags));
   TRY(hub::check(order.config));
-  if (!order.config.user_land) order.config.user_land = TRY(usual_user_land(context));
+  order.user_land = TRY(usual_user_land(context));
+  if (!order.config.user_land) order.config.user_land = order.user_land;
   image::FactsTrust trust = TRY(facts_trust(context));
   order.fetch_facts = trust.fetch;
   order.signed_only = trust.signed_only;

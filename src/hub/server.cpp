@@ -58,6 +58,7 @@ class AsioServer final : public Server {
   AsioServer(ServerOptions options, Handler handler, Observer observer)
       : shared_(std::move(options), std::move(handler), std::move(observer)),
         signals_(shared_.control, SIGTERM, SIGINT),
+        hangups_(shared_.control, SIGHUP),
         grace_(shared_.control),
         guests_(shared_.options.connections_per_address, kMostRefused) {}
 
@@ -83,7 +84,13 @@ class AsioServer final : public Server {
     return out;
   }
 
-  Result<void> run(transfer::Cancel& cancel) override {
+  Result<void> renew_tls(const TlsOptions& options) override {
+    auto tls = TRY(make_tls(options));
+    asio::post(shared_.control, [this, tls = std::move(tls)] { shared_.tls = tls; });
+    return {};
+  }
+
+  Result<void> run(transfer::Cancel& cancel, const std::function<void()>& on_hangup) override {
     try {
       shared_.answers.emplace(kAnswerThreads);
       shared_.transfers.emplace(shared_.options.transfers);
@@ -100,6 +107,7 @@ class AsioServer final : public Server {
       asio::post(shared_.control, [this, &listener] { accept(*listener); });
     }
     await_signal(cancel);
+    await_hangup(on_hangup);
     serve_in_threads();
     shared_.answers->join();
     shared_.transfers->join();
@@ -180,6 +188,16 @@ class AsioServer final : public Server {
     });
   }
 
+  void await_hangup(const std::function<void()>& on_hangup) {
+    hangups_.async_wait([this, &on_hangup](ErrorCode error, int) {
+      if (error || shared_.ending) return;
+      asio::post(*shared_.answers, [this, &on_hangup] {
+        on_hangup();
+        asio::post(shared_.control, [this, &on_hangup] { await_hangup(on_hangup); });
+      });
+    });
+  }
+
   void end(transfer::Cancel& cancel) {
     shared_.ending = true;
     for (auto& listener : listeners_) {
@@ -203,6 +221,7 @@ class AsioServer final : public Server {
   void finish() {
     grace_.cancel();
     signals_.cancel();
+    hangups_.cancel();
     work_.reset();
   }
 
@@ -215,6 +234,7 @@ class AsioServer final : public Server {
   Shared shared_;
   std::vector<std::unique_ptr<Listener>> listeners_;
   asio::signal_set signals_;
+  asio::signal_set hangups_;
   asio::steady_timer grace_;
   std::optional<asio::executor_work_guard<asio::io_context::executor_type>> work_;
   Guests guests_;  // on control

@@ -62,9 +62,14 @@ class Server {
   /// Where it listens, with the ports that were free.
   virtual std::vector<std::string> addresses() const = 0;
 
-  /// Serves until SIGTERM or SIGINT, then lets answers end for options.grace, after which `cancel`
-  /// is requested and they are broken off. Errors: busy (no threads).
-  virtual Result<void> run(transfer::Cancel& cancel) = 0;
+  /// Another certificate with its key, for connections to come. Any thread.
+  /// Errors: those of listen().
+  virtual Result<void> renew_tls(const TlsOptions& tls) = 0;
+
+  /// Calls `on_hangup`, on a thread of its own, for SIGHUP, and does not call it again before it
+  /// has come back. Serves until SIGTERM or SIGINT, then lets answers end for options.grace, after
+  /// which `cancel` is requested and they are broken off. Errors: busy (no threads).
+  virtual Result<void> run(transfer::Cancel& cancel, const std::function<void()>& on_hangup) = 0;
 };
 
 }  // namespace berth::hub

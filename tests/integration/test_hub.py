@@ -5,16 +5,19 @@ import concurrent.futures
 import contextlib
 import http.server
 import json
+import os
 import pathlib
 import signal
 import socket
+import ssl
 import subprocess
 import threading
 import time
 
 import pytest
 from support import images
-from support.hub import Hub, basic
+from support.hub import Hub, basic, htpasswd
+from support.registry import make_certificate
 
 pytestmark = pytest.mark.profiles("root")
 
@@ -624,6 +627,143 @@ def test_a_second_signal_breaks_off(start_hub):
             assert hub.process.wait(20) == 0
             assert time.monotonic() - started < 4
         stuck.set()
+
+
+def test_a_hangup_reads_accounts_and_tables_again(registry, story, start_hub, fleet):
+    hub = start_hub({"login": [{"name": "alice", "profile": "m60"}]},
+                    users={"alice": "pw", "bob": "pw"})
+    assert hub.digest("hub/app", user=("alice", "pw")) == story["sm52"]
+    kept = hub.connect()  # a connection that is open stays so
+    kept.request("GET", "/v2/", headers={"Authorization": basic("bob", "pw")})
+    kept.getresponse().read()
+    (hub.directory / "htpasswd").write_text(htpasswd(alice="pw", carol="new"))
+    (fleet / "late.json").write_text(json.dumps({"architecture": "amd64", **NODES["h100"]}))
+    hub.reload({**hub.settings, "login": [{"name": "alice", "profile": "skylake"}]})
+    assert hub.digest("hub/app", user=("alice", "pw")) == story["v4"]
+    assert hub.digest("hub/app", user=("carol+late", "new")) == story["sm90"]
+    assert hub.request("/v2/", user=("bob", "pw"))[0] == 401
+    kept.request("GET", "/v2/", headers={"Authorization": basic("bob", "pw")})
+    assert kept.getresponse().status == 401, "nor by a connection from before"
+    kept.close()
+
+
+def test_a_configuration_that_is_wrong_changes_nothing(story, start_hub):
+    hub = start_hub({"default": "m60"}, users={"alice": "pw"})
+    who = {"user": ("alice", "pw")}
+    old, accounts = hub.config.read_text(), hub.directory / "htpasswd"
+
+    def still_served(what):
+        hub.reload(told="using the old one instead")
+        line = hub.err.read_text().splitlines()[-1]
+        assert line.startswith("berth-hub: warning: cannot read the configuration again: "), line
+        assert what in line
+        assert hub.digest("hub/app", **who) == story["sm52"]
+        assert hub.request("/v2/")[0] == 401
+
+    hub.config.write_text("default = ")
+    still_served("hub.toml:1")
+    hub.config.write_text(old.replace('"m60"', '"m61"'))
+    still_served("no profile 'm61'; did you mean 'm60'?")
+    hub.config.write_text("blob = 'pass'\n" + old)
+    still_served("did you mean 'blobs'?")
+    hub.config.unlink()  # without it there would be no passwords
+    still_served("hub.toml")
+    hub.config.write_text(old)
+    accounts.write_text("alice:plain\n")
+    still_served("htpasswd:1: ")
+    accounts.unlink()
+    still_served("htpasswd")
+    accounts.write_text(htpasswd(alice="other"))
+    hub.reload()
+    assert hub.request("/v2/", **who)[0] == 401
+    assert hub.digest("hub/app", user=("alice", "other")) == story["sm52"]
+
+
+def test_what_cannot_change_while_it_serves_is_told(story, start_hub):
+    hub = start_hub()
+    hub.reload({**hub.settings, "listen": ["127.0.0.1:1"], "log": "json", "default": "m60",
+                "limits": {"transfers": 3}})
+    assert ("warning: listen, log, limits.transfers: changed; using the old values until a restart "
+            "instead\n") in hub.err.read_text()
+    assert hub.digest("hub/app") == story["sm52"], "all else counts"
+    # Passwords that would come in plain from other machines are refused as at the start.
+    open_hub = start_hub({"listen": ["0.0.0.0:0"]})
+    (open_hub.directory / "htpasswd").write_text(htpasswd(alice="pw"))
+    open_hub.reload({**open_hub.settings, "listen": ["127.0.0.1:0"],
+                     "htpasswd": str(open_hub.directory / "htpasswd")},
+                    told="passwords would come in plain HTTP")
+    assert open_hub.request("/v2/")[0] == 200
+
+
+def test_a_hangup_takes_another_certificate(story, start_hub):
+    hub = start_hub(tls=True)
+    first = hub.certificate.read_text()
+    make_certificate(hub.directory)
+    assert hub.certificate.read_text() != first
+    with pytest.raises(ssl.SSLError):
+        hub.request("/v2/")  # it has the old one yet
+    hub.reload()
+    assert hub.request("/v2/")[0] == 200
+    key = hub.directory / hub.settings["tls-key"]
+    key.write_text("none")
+    hub.reload(told="read tls-key")
+    assert hub.request("/v2/")[0] == 200
+
+
+def test_a_hangup_breaks_no_answer_off(start_hub):
+    arrived, go_on = threading.Event(), threading.Event()
+    digest = images.digest_of(b"blob")
+
+    def answer(handler):
+        if "/blobs/" not in handler.path:
+            return reply(handler, 200)
+        handler.send_response(200)
+        handler.send_header("Content-Length", "8")
+        handler.end_headers()
+        handler.wfile.write(b"half")
+        handler.wfile.flush()
+        arrived.set()
+        go_on.wait(20)
+        handler.wfile.write(b"done")
+
+    with upstream_that(answer) as (address, _):
+        hub = start_hub({"upstream": [{"registry": address, "repositories": ["x"]}]})
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            asked = pool.submit(hub.request, f"/v2/x/blobs/{digest}")
+            assert arrived.wait(20)
+            hub.reload({**hub.settings,
+                        "upstream": [{"registry": address, "repositories": ["other"]}]})
+            hub.reload()
+            assert hub.request(f"/v2/x/blobs/{digest}")[0] == 404, "it is served no more"
+            go_on.set()
+            assert asked.result(20)[2] == b"halfdone"
+
+
+def test_the_hangup_of_a_terminal_that_is_closed_ends_it(programs, registry, work):
+    master, slave = os.openpty()
+    out = work / "out"
+    with open(out, "wb") as stream:
+        hub = subprocess.Popen(
+            [pathlib.Path(programs) / "berth", "hub", "--listen", "127.0.0.1:0", "--upstream",
+             registry.address, "--repository", "*"], stdin=subprocess.DEVNULL, stdout=stream,
+            stderr=slave)
+    try:
+        def said(what):
+            deadline = time.monotonic() + 10
+            while what not in out.read_text():
+                assert time.monotonic() < deadline and hub.poll() is None
+                time.sleep(0.02)
+
+        said("listening at")
+        hub.send_signal(signal.SIGHUP)
+        said("read again")
+        os.close(slave)
+        os.close(master)
+        hub.send_signal(signal.SIGHUP)
+        assert hub.wait(10) == 0
+    finally:
+        hub.kill()
+        hub.wait()
 
 
 def test_what_is_wrong_with_the_configuration_is_one_line(berth, registry, fleet, work, start_hub):

@@ -65,6 +65,7 @@ class Hub:
             config["htpasswd"] = str(self.directory / "htpasswd")
         self.config = self.directory / "hub.toml"
         self.config.write_text(toml(config))
+        self.settings = config
         self.out, self.err = self.directory / "out", self.directory / "err"
         with open(self.out, "wb") as out, open(self.err, "wb") as err:
             self.process = subprocess.Popen(
@@ -100,6 +101,19 @@ class Hub:
         """The most that was resident of it, in bytes."""
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         return int(re.search(r"VmHWM:\s+(\d+) kB", status).group(1)) * 1024
+
+    def reload(self, config=None, *, told="the configuration was read again"):
+        """SIGHUP, with another hub.toml if one is given; waits until `told` is said once more."""
+        def said():
+            return (self.out.read_text() + self.err.read_text()).count(told)
+
+        if config is not None:
+            self.config.write_text(config if isinstance(config, str) else toml(config))
+        before, deadline = said(), time.monotonic() + 10
+        self.process.send_signal(signal.SIGHUP)
+        while said() == before:
+            assert time.monotonic() < deadline, (self.lines(), self.err.read_text())
+            time.sleep(0.02)
 
     def connect(self):
         if not self.certificate:

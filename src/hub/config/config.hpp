@@ -78,15 +78,35 @@ struct Config {
   Limits limits;
 };
 
+/// What the command line of `berth hub` says.
+struct Flags {
+  std::vector<std::string> listen;  ///< in the place of the file's
+  std::optional<std::string> upstream;
+  std::vector<std::string> repositories;  ///< of `upstream`, which has no prefix
+  std::optional<std::string> fleet;
+  std::optional<std::string> usual;  ///< profile of who names none
+  std::optional<std::string> htpasswd;
+  std::optional<std::string> tls_certificate;
+  std::optional<std::string> tls_key;
+  std::optional<std::string> blobs;  ///< "pass", "redirect"
+  std::optional<std::string> log;    ///< "text", "json"
+  std::optional<std::string> tls_ca;
+  std::vector<std::string> insecure_registries;  ///< beside the file's
+};
+
 /// What `berth hub` hands to `berth-hub`: all that files say which only the engine reads.
 struct Order {
   Config config;
-  bool fetch_facts = true;        ///< those that are published beside images
-  bool signed_only = false;       ///< of these, only what one of `keys` has signed
-  std::vector<std::string> keys;  ///< public keys, PEM
-  bool check = false;             ///< ends before it serves
+  std::string file;                          ///< that `config` was read from; empty: none
+  Flags flags;                               ///< which are in `config` already
+  std::optional<match::UserLand> user_land;  ///< where the file says none
+  bool fetch_facts = true;                   ///< those that are published beside images
+  bool signed_only = false;                  ///< of these, only what one of `keys` has signed
+  std::vector<std::string> keys;             ///< public keys, PEM
+  bool check = false;                        ///< ends before it serves
 };
 
+inline constexpr size_t kMaxConfig = size_t{1} << 20;
 inline constexpr std::string_view kUsualListen = "127.0.0.1:5050";
 
 /// hub.toml; `document` names it in errors.
@@ -163,8 +183,28 @@ void fields(V& v, Config& c) {
 }
 
 template <class V>
+void fields(V& v, Flags& f) {
+  v.always("listen", f.listen);
+  v.always("upstream", f.upstream);
+  v.always("repositories", f.repositories);
+  v.always("fleet", f.fleet);
+  v.always("usual", f.usual);
+  v.always("htpasswd", f.htpasswd);
+  v.always("tls_certificate", f.tls_certificate);
+  v.always("tls_key", f.tls_key);
+  v.always("blobs", f.blobs);
+  v.always("log", f.log);
+  v.always("tls_ca", f.tls_ca);
+  v.always("insecure_registries", f.insecure_registries);
+  v.strict();
+}
+
+template <class V>
 void fields(V& v, Order& o) {
   v.required("config", o.config);
+  v.always("file", o.file);
+  v.always("flags", o.flags);
+  v.always("user_land", o.user_land);
   v.always("fetch_facts", o.fetch_facts);
   v.always("signed_only", o.signed_only);
   v.always("keys", o.keys);
