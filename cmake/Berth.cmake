@@ -90,7 +90,8 @@ function(berth_bare_program name)
                       -Wl,--build-id=none -Wl,-z,noseparate-code -Wl,-z,norelro)
 endfunction()
 
-# berth_unit_test(<folder> LINKS …): every .cpp file of tests/unit/<folder> as one GoogleTest program.
+# berth_unit_test(<folder> LINKS …): every .cpp file of tests/unit/<folder> as one GoogleTest program,
+# one ctest entry. It writes what each of its tests did into <build>/gtest for tools/ctest_report.py.
 function(berth_unit_test folder)
   cmake_parse_arguments(ARG "" "" "LINKS" ${ARGN})
   string(REPLACE "/" "_" name unit_${folder})
@@ -101,8 +102,9 @@ function(berth_unit_test folder)
   add_executable(${name} ${sources})
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/tests)
   target_link_libraries(${name} PRIVATE ${ARG_LINKS} GTest::gtest GTest::gmock GTest::gtest_main)
-  gtest_discover_tests(${name} TEST_PREFIX "${folder}/" PROPERTIES LABELS unit
-                       DISCOVERY_MODE PRE_TEST)
+  add_test(NAME unit/${folder} COMMAND ${BERTH_ROOM} $<TARGET_FILE:${name}>)
+  set_tests_properties(unit/${folder} PROPERTIES LABELS unit TIMEOUT 300
+    ENVIRONMENT "GTEST_OUTPUT=xml:${CMAKE_BINARY_DIR}/gtest/${name}.xml;GTEST_BRIEF=1")
 endfunction()
 
 # berth_fuzzer(<name> LINKS …): tests/fuzz/<name>.cpp as a libFuzzer program.

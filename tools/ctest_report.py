@@ -2,15 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads ctest's output on stdin and passes it on; before its summary come two tables.
 
-usage: ctest … --output-junit FILE | ctest_report.py FILE ALLOWED_SKIPS
+usage: ctest … --output-junit FILE | ctest_report.py FILE GTEST_DIRECTORY ALLOWED_SKIPS
 
-The tables are the slowest tests, and the skipped ones with their reason. A skip that no line of
+The tables are the slowest entries, and the skipped tests with their reason: ctest's own, and those
+of GoogleTest programs, each of which is one entry of ctest and has left FILE.xml in GTEST_DIRECTORY. A skip that no line of
 ALLOWED_SKIPS allows makes the run fail. A line is 'PATTERN: REASON', both shell patterns; '#'
 starts a comment. Tests written in Python check their own skips against the same file
 (tests/integration/conftest.py), because ctest sees a whole file as one test.
 """
 
 import fnmatch
+import pathlib
 import re
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -35,17 +37,27 @@ def is_allowed(allowed, name, reason):
     return any(fnmatch.fnmatchcase(name, n) and fnmatch.fnmatchcase(reason, r) for n, r in allowed)
 
 
-def skip_reason(case):
-    """What GTEST_SKIP() said, or ctest's own word for it (a test that was disabled or not built)."""
-    output = case.findtext("system-out") or ""
-    found = re.search(r"Skipped\n(.+)", output)
-    if found:
-        return found.group(1).strip()
-    skipped = case.find("skipped")
-    return skipped.get("message", "no reason given") if skipped is not None else "no reason given"
+def skips_of_programs(directory):
+    """[(name, reason)] of what GoogleTest programs skipped, from the reports that they wrote."""
+    skips = []
+    for report in sorted(pathlib.Path(directory).glob("*.xml")):
+        for case in ElementTree.parse(report).getroot().iter("testcase"):
+            skipped = case.find("skipped")
+            if skipped is not None:
+                reason = skipped.get("message", "").strip().splitlines()
+                name = f"{report.stem}/{case.get('classname')}.{case.get('name')}"
+                skips.append((name, reason[-1] if reason else "no reason given"))
+    return skips
 
 
-def main(junit, allowed_path):
+def skips_of_ctest(cases):
+    """[(name, reason)] of the entries that ctest did not run: disabled, or not built."""
+    return [(case.get("name"), skip.get("message", "no reason given"))
+            for case in cases if case.get("status") in ("notrun", "disabled")
+            for skip in case.findall("skipped")]
+
+
+def main(junit, programs, allowed_path):
     summary = []
     for line in sys.stdin:
         if summary or SUMMARY.match(line):
@@ -55,6 +67,7 @@ def main(junit, allowed_path):
 
     try:
         cases = ElementTree.parse(junit).getroot().findall("testcase")
+        skips = skips_of_ctest(cases) + skips_of_programs(programs)
     except (OSError, ElementTree.ParseError) as error:
         sys.stdout.writelines(summary)
         sys.exit(f"ctest_report: {error}")
@@ -64,7 +77,6 @@ def main(junit, allowed_path):
         print(f"  {float(case.get('time', 0)):8.2f} s  {case.get('name')}")
 
     allowed = read_allowed(allowed_path)
-    skips = [(c.get("name"), skip_reason(c)) for c in cases if c.get("status") in ("notrun", "disabled")]
     unexpected = [s for s in skips if not is_allowed(allowed, *s)]
     if skips:
         print("\nSkipped:")
@@ -79,6 +91,6 @@ def main(junit, allowed_path):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 3:
+    if len(sys.argv) != 4:
         sys.exit(__doc__)
     main(*sys.argv[1:])

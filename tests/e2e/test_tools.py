@@ -8,37 +8,41 @@ import ctest_report
 import layers
 
 JUNIT = """<testsuite>
-<testcase name="sys/Mount.binds" time="0.5" status="notrun"><skipped message="SKIP"/>
-<system-out>a_test.cc:1: Skipped
-needs root
-</system-out></testcase>
-<testcase name="sys/Fd.closes" time="0.1" status="run"/>
+<testcase name="unit/sys" time="0.6" status="run"/>
+<testcase name="lint/shell" time="0" status="disabled"><skipped message="Disabled"/></testcase>
 </testsuite>"""
+PROGRAM = """<testsuites><testsuite name="Mount">
+<testcase name="binds" classname="Mount"><skipped message="a_test.cc:1&#x0A;needs root"/></testcase>
+<testcase name="moves" classname="Mount"/>
+</testsuite></testsuites>"""
 
 
 def report(tmp_path, allowed):
     (tmp_path / "junit.xml").write_text(JUNIT)
+    (tmp_path / "gtest").mkdir()
+    (tmp_path / "gtest/unit_sys.xml").write_text(PROGRAM)
     (tmp_path / "allowed").write_text(allowed)
-    return subprocess.run(
-        [sys.executable, ctest_report.__file__, tmp_path / "junit.xml", tmp_path / "allowed"],
-        input="1/2 Test\n100% tests passed, 0 tests failed out of 2\n\nTotal\n", text=True,
-        capture_output=True, check=False)
+    return subprocess.run([sys.executable, ctest_report.__file__, tmp_path / "junit.xml",
+                           tmp_path / "gtest", tmp_path / "allowed"],
+                          input="1/2 Test\n100% tests passed, 0 tests failed out of 2\n\nTotal\n",
+                          text=True, capture_output=True, check=False)
 
 
 def test_a_skip_that_is_not_listed_fails_the_run(tmp_path):
     done = report(tmp_path, "# nothing\n")
     assert done.returncode == 1
-    assert "sys/Mount.binds: needs root  NOT in tests/allowed-skips" in done.stdout
+    assert "unit_sys/Mount.binds: needs root  NOT in tests/allowed-skips" in done.stdout
+    assert "lint/shell: Disabled  NOT in tests/allowed-skips" in done.stdout
 
 
 def test_a_listed_skip_passes_and_ctests_summary_comes_last(tmp_path):
-    done = report(tmp_path, "sys/*: needs *\n")
+    done = report(tmp_path, "unit_sys/*: needs *\nlint/*: *\n")
     assert done.returncode == 0
     assert done.stdout.endswith("100% tests passed, 0 tests failed out of 2\n\nTotal\n")
 
 
 def test_a_skip_is_listed_with_its_reason(tmp_path):
-    assert report(tmp_path, "sys/*: another reason\n").returncode == 1
+    assert report(tmp_path, "unit_sys/*: another reason\nlint/*: *\n").returncode == 1
 
 
 def test_layers_names_the_include_that_is_not_allowed(tmp_path, monkeypatch):

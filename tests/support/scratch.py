@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import tempfile
 
-LOCK = pathlib.Path("/var/cache/berth-tests/lock")
+LOCK = pathlib.Path("/run/lock/berth-tests")
 
 
 def _remove(path):
@@ -27,7 +27,8 @@ def _remove_those_of_killed_sessions(name):
 
 @contextlib.contextmanager
 def _alone():
-    """One session at a time on a machine: they make the same users, and look at what is left."""
+    """One session at a time on a machine, or in a room of it (support/room.py): they make the same
+    users, and look at what is left."""
     LOCK.parent.mkdir(parents=True, exist_ok=True)
     with open(LOCK, "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

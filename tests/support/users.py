@@ -62,9 +62,16 @@ def _subordinate_ranges(name, file="/etc/subuid"):
     return []
 
 
-def _create_user(name, home, with_subordinate_ids):
-    subprocess.run(["useradd", "--create-home", "--home-dir", home, "--shell", "/bin/bash", name],
-                   check=True, capture_output=True)
+def _uid_of(kind):
+    """Not that of another session (support/room.py): the kernel counts what a user has by number."""
+    session = os.stat("/proc/self/ns/pid").st_ino
+    return 10000 + session % 10000 * len(KINDS) + KINDS.index(kind)
+
+
+def _create_user(kind, home):
+    name, with_subordinate_ids = NAMES[kind], kind == "user"
+    subprocess.run(["useradd", "--uid", str(_uid_of(kind)), "--create-home", "--home-dir", home,
+                    "--shell", "/bin/bash", name], check=True, capture_output=True)
     for file, add, remove in (("/etc/subuid", "--add-subuids", "--del-subuids"),
                               ("/etc/subgid", "--add-subgids", "--del-subgids")):
         ranges = _subordinate_ranges(name, file)
@@ -91,7 +98,7 @@ def _account(kind, base):
     name = NAMES[kind]
     home = base / name
     _remove_user(name)  # of a session that was killed
-    _create_user(name, home, with_subordinate_ids=kind == "user")
+    _create_user(kind, home)
     entry = pwd.getpwnam(name)
     runtime_dir = base / f"{name}-run"
     runtime_dir.mkdir(mode=0o700)

@@ -1,0 +1,146 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""A view of this machine for one test session, so that two of them run side by side.
+
+usage: room.py COMMAND [ARGUMENT…]
+
+The sessions make users, mounts, cgroups, bridges and files at known places, and look at what they
+left behind. In a room all of these are its own: /etc in an overlay, /tmp, /run and /dev/shm in
+memory, a network of loopback and an 'eth0' that leads nowhere, and cgroups below one of the
+machine's that are seen as if they were the whole. What still runs when the command has ended is
+killed by the kernel. Without root the command runs as it is."""
+
+import contextlib
+import ctypes
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+CGROUPS = pathlib.Path("/sys/fs/cgroup")
+NAME = "berth-tests-room"
+NAMESPACES = ("--mount", "--propagation=private", "--pid", "--fork", "--mount-proc", "--ipc",
+              "--net", "--cgroup", "--kill-child")
+IN_MEMORY = (("/tmp", "mode=1777"), ("/run", "mode=755"), ("/dev/shm", "mode=1777"))
+
+
+def cgroup_mounts():
+    """[(mount point, type, options)], the v1 hierarchies' and the unified one's."""
+    found = {}
+    for line in pathlib.Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines():
+        head, _, tail = line.partition(" - ")
+        kind, _, options = tail.split(" ", 2)
+        if kind in ("cgroup", "cgroup2"):
+            options = ",".join(o for o in options.split(",") if o not in ("rw", "nsdelegate"))
+            found[pathlib.Path(head.split()[4])] = (kind, options)
+    return [(place, *rest) for place, rest in sorted(found.items())]
+
+
+# ---- outside: the cgroups -----------------------------------------------------------------------
+
+def _remove_tree(directory):
+    for path, _, _ in sorted(os.walk(directory), reverse=True):
+        with contextlib.suppress(OSError):
+            os.rmdir(path)
+
+
+def _remove_those_of_killed_rooms():
+    for place, _, _ in cgroup_mounts():
+        for directory in place.glob(f"{NAME}-*"):
+            if not pathlib.Path("/proc", directory.name.rpartition("-")[2]).exists():
+                _remove_tree(directory)
+
+
+def _make_cgroups():
+    """This process's, one of each hierarchy, named by its number."""
+    made = []
+    for place, kind, _ in cgroup_mounts():
+        directory = place / f"{NAME}-{os.getpid()}"
+        directory.mkdir()
+        made.append(directory)
+        for name in ("cpuset.cpus", "cpuset.mems") if kind == "cgroup" else ():
+            if (place / name).exists():
+                (directory / name).write_text((place / name).read_text())
+        if (place / "cpu.rt_runtime_us").exists():
+            (directory / "cpu.rt_runtime_us").write_text("200000")  # of a second: rooms share it
+    return made
+
+
+def outside(command):
+    _remove_those_of_killed_rooms()
+    made = _make_cgroups()
+
+    def enter():
+        for directory in made:
+            (directory / "cgroup.procs").write_text("0")
+        ctypes.CDLL(None).prctl(1, 9)  # PR_SET_PDEATHSIG, SIGKILL
+
+    try:
+        return subprocess.run(["unshare", *NAMESPACES, sys.executable, __file__, "--inside",
+                               *command], preexec_fn=enter, check=False).returncode
+    finally:
+        for directory in made:
+            _remove_tree(directory)
+
+
+# ---- inside, as the first process ---------------------------------------------------------------
+
+def _mount(kind, place, options="", source=None):
+    subprocess.run(["mount", "-t", kind, "-o", options or "rw", source or kind, place], check=True)
+
+
+def _own_etc():
+    _mount("tmpfs", "/mnt")
+    for name in ("upper", "work"):
+        os.mkdir(f"/mnt/{name}")
+    _mount("overlay", "/etc", "lowerdir=/etc,upperdir=/mnt/upper,workdir=/mnt/work")
+    subprocess.run(["umount", "--lazy", "/mnt"], check=True)
+
+
+def _own_sys(cgroups):
+    """A sysfs that shows this network, and cgroups whose root is the room's."""
+    subprocess.run(["umount", "--recursive", "--lazy", "/sys"], check=True)
+    _mount("sysfs", "/sys")
+    if CGROUPS not in [place for place, _, _ in cgroups]:
+        _mount("tmpfs", CGROUPS, "mode=755")
+    for place, kind, options in cgroups:
+        place.mkdir(exist_ok=True)
+        _mount(kind, place, options)
+
+
+def _own_network():
+    for command in ("link set lo up", "link add eth0 type veth peer name wire", "link set wire up",
+                    "address add 192.0.2.2/24 dev eth0", "link set eth0 up",
+                    "route add default via 192.0.2.1"):
+        subprocess.run(["ip", *command.split()], check=True)
+
+
+def inside(command):
+    cgroups = cgroup_mounts()
+    _own_etc()
+    for place, options in IN_MEMORY:
+        _mount("tmpfs", place, options)
+    os.makedirs("/run/lock", exist_ok=True)
+    _own_sys(cgroups)
+    _own_network()
+    child = subprocess.Popen(command)
+    while True:
+        pid, status = os.wait()  # orphans too: nobody else takes them
+        if pid == child.pid:
+            return os.waitstatus_to_exitcode(status)
+
+
+def main(arguments):
+    if arguments[:1] == ["--inside"]:
+        return inside(arguments[1:])
+    if not arguments:
+        sys.exit(__doc__.splitlines()[2])
+    if os.geteuid() != 0 or not shutil.which("unshare"):
+        os.execvp(arguments[0], arguments)
+    status = outside(arguments)
+    return status if status >= 0 else 128 - status
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
