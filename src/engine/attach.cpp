@@ -139,6 +139,7 @@ class Client {
   AttachOptions options_;
   DetachKeys keys_;
   Log& log_;
+  std::optional<Error> refusal_;  // the monitor's
   sys::RawMode raw_;
   sys::Fd signals_;
   sys::Fd in_;
@@ -254,6 +255,14 @@ void Client::receive() {
                 " bytes of output are in the container's log alone, ignoring");
       return;
     }
+    case FromMonitor::full: {
+      uint32_t others = 0;
+      if (body.size() == sizeof others) std::memcpy(&others, body.data(), sizeof others);
+      refusal_ = make_error(Kind::busy, std::to_string(others) + " clients are attached already",
+                            "'berth logs -f', or one of them leaves");
+      ended_ = true;
+      return;
+    }
     case FromMonitor::exit: {
       int32_t code = 0;
       if (body.size() == sizeof code) std::memcpy(&code, body.data(), sizeof code);
@@ -282,6 +291,7 @@ Result<Attached> Client::stay() {
     if (!ended_ && (!typed_.empty() || input_ended_ || detaching_)) send_input();
     if (!ended_ && has_room() && (entries[1].revents & (POLLIN | POLLHUP | POLLERR))) receive();
   }
+  if (refusal_) return std::move(*refusal_);
   for (const OurOutput* output : {&out_, &err_}) {
     if (output->error()) outcome_.stream_error = output->error();
   }

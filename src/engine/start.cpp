@@ -168,9 +168,10 @@ Result<RunOutcome> attach_to(const Context& context, const std::string& id,
         "cannot attach to container " + quoted(record.name) + ": it is in front of another process",
         "run it without --rm, or with -t or -d");
   }
-  TRY(greet_monitor(*socket, options));
+  ignore(greet_monitor(*socket, options));  // one that has hung up has said why
   tell_container(context.paths, id, "attach");
-  return stay_to_the_end(context, id, std::move(*socket), options);
+  return TRY_CTX(stay_to_the_end(context, id, std::move(*socket), options),
+                 "cannot attach to container " + quoted(record.name));
 }
 
 AttachOptions options_of(const ContainerRecord& record) {

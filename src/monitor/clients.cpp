@@ -15,7 +15,7 @@
 namespace berth::monitor {
 namespace {
 
-constexpr size_t kMaxClients = 64;
+constexpr uint32_t kMaxClients = 64;
 
 std::string_view kind_byte(const char& kind) {
   return {&kind, 1};
@@ -36,7 +36,7 @@ Result<void> Clients::listen(const sys::Fd& directory) {
 }
 
 void Clients::add_to(std::vector<pollfd>& entries, Input input) const {
-  entries.push_back({clients_.size() < kMaxClients ? listener_.get() : -1, POLLIN, 0});
+  entries.push_back({listener_.get(), POLLIN, 0});
   for (const Client& client : clients_) {
     short events = client.pending.empty() ? 0 : POLLOUT;
     // A client that is gone is told of by POLLHUP, which nobody needs to ask for.
@@ -59,7 +59,11 @@ void Clients::serve(const std::vector<pollfd>& entries, size_t first, ClientWish
   forget_dropped();
   if (entries[first].revents == 0) return;
   auto connection = sys::accept_connection(listener_);
-  if (connection.ok()) add(std::move(*connection));
+  if (!connection.ok()) return;
+  if (clients_.size() < kMaxClients) return add(std::move(*connection));
+  std::string_view count(reinterpret_cast<const char*>(&kMaxClients), sizeof kMaxClients);
+  char full = static_cast<char>(FromMonitor::full);
+  ignore(sys::offer_packet(*connection, kind_byte(full), count));  // it sees that we hang up
 }
 
 void Clients::receive(Client& client, ClientWishes& wishes) {

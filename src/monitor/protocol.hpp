@@ -29,6 +29,7 @@ enum class FromMonitor : char {
   output = 'o',   ///< bytes
   errors = 'e',   ///< bytes
   skipped = 's',  ///< uint64: bytes that this client was too slow for
+  full = 'f',     ///< uint32: so many clients there are already; it hangs up
   exit = 'x',     ///< int32: the exit status as a shell has it, -1 where nobody knows
 };
 
