@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "match/cuda_rules.hpp"
 #include "match/judge.hpp"
+#include "match/likeness.hpp"
 
 namespace berth::match {
 
@@ -19,6 +21,13 @@ struct CodePlace {
   std::string where;  ///< "declared", "found in /opt/libkernels.so and 3 more files"
   bool main = false;
   bool zstd = false;
+};
+
+/// What a clause is about, and what it rests on.
+struct About {
+  std::string word;
+  std::optional<Tier> tier;
+  About(const char* text, std::optional<Tier> rests_on = {}) : word(text), tier(rests_on) {}
 };
 
 /// What of it runs on a GPU.
@@ -41,7 +50,8 @@ std::string need_text(const VersionNeed& need);  ///< "≥ 525.60.13"
 class Court {
  public:
   Court(const Candidate& candidate, const node::Profile& node, const Job& job)
-      : declared_(candidate.declared),
+      : candidate_(candidate),
+        declared_(candidate.declared),
         found_(candidate.found ? &*candidate.found : nullptr),
         platform_(candidate.descriptor.platform ? &*candidate.descriptor.platform : nullptr),
         node_(node),
@@ -50,11 +60,14 @@ class Court {
   Verdict judge();
 
  private:
-  void add(std::string about, Outcome outcome, std::string reason, std::string remedy = {},
+  void add(About about, Outcome outcome, std::string reason, std::string remedy = {},
            std::string lift = {}) {
-    verdict_.clauses.push_back(
-        {std::move(about), outcome, std::move(reason), std::move(remedy), std::move(lift)});
+    verdict_.clauses.push_back({std::move(about.word), outcome, std::move(reason),
+                                std::move(remedy), std::move(lift), about.tier});
   }
+  /// Not enough is known for a clause; it passes where the image has run on a node that is `alike`.
+  void add_unknown(About about, std::optional<Alike> alike, std::string reason,
+                   std::string remedy = {});
 
   void look_at_platform();
   void look_at_cpu();
@@ -62,6 +75,7 @@ class Court {
   void look_at_found_cpu();
   void look_at_kernel();
   void look_at_gpus();
+  void look_at_driver_and_code();
   bool look_at_driver();
   bool look_at_image_driver();
   bool look_at_host_driver();
@@ -73,7 +87,21 @@ class Court {
   CodeSearch search(const std::vector<CodePlace>& places, const node::NodeGpu& gpu) const;
   std::string why_unused(const CodeSearch& found) const;
   void look_at_mpi();
+  void look_at_puzzles();
+  void look_at_runs();
+  void tell_contradictions();
 
+  bool wants_gpus() const;
+  /// The newest run that ended with 0 on a node that this one reaches, or that failed on one that
+  /// this one is within; nullptr: there is none. Whoever is believed.
+  const RunRecord* newest_success(Alike alike) const;
+  const RunRecord* newest_failure(Alike alike) const;
+  /// The same, if records are believed.
+  const RunRecord* witness(Alike alike) const {
+    return candidate_.runs_believed ? newest_success(alike) : nullptr;
+  }
+  Tier tier_of_code() const;
+  Tier tier_of_cuda() const;
   /// A file of the image's own command, where that is what runs.
   bool is_main(bool main) const { return main && !job_.other_command; }
   std::string lacks(std::string_view target) const;
@@ -86,6 +114,7 @@ class Court {
   bool wants_cuda() const;
   std::string cuda() const;
 
+  const Candidate& candidate_;
   const Declared& declared_;
   const facts::ImageFacts* found_;
   const oci::Platform* platform_;

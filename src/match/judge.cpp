@@ -26,11 +26,6 @@ std::optional<uint32_t> level_of_name(std::string_view name) {
   return std::nullopt;
 }
 
-/// The dotted numbers that a release begins with: "6.18.5-1-amd64" → "6.18.5".
-std::string_view plain_release(std::string_view release) {
-  return release.substr(0, release.find_first_not_of("0123456789."));
-}
-
 }  // namespace
 
 bool is_older(std::string_view version, std::string_view than) {
@@ -75,12 +70,9 @@ Verdict Court::judge() {
   look_at_kernel();
   look_at_gpus();
   look_at_mpi();
-  for (const std::string& puzzle : declared_.puzzles) {
-    add("facts", Outcome::unknown,
-        fmt::format("declares {}, which this version does not understand",
-                    escape_controls(puzzle)));
-    ++verdict_.rank.unknown;
-  }
+  look_at_puzzles();
+  tell_contradictions();
+  look_at_runs();
   verdict_.rank.priority = -declared_.priority;
   for (const Clause& clause : verdict_.clauses) {
     verdict_.outcome = std::max(verdict_.outcome, clause.outcome);
@@ -94,13 +86,13 @@ void Court::look_at_platform() {
   std::string declared = platform_ != nullptr ? platform_->architecture : "";
   std::string found = found_ != nullptr && !job_.other_command ? found_->architecture : "";
   if (platform_ != nullptr && platform_->os != node_.os) {
-    return add("platform", Outcome::fail,
+    return add({"platform", Tier::declared}, Outcome::fail,
                fmt::format("is for {}; this node is {}",
                            escape_controls(oci::platform_text(*platform_)), node_.os),
                "", "os=" + platform_->os);
   }
   if (!declared.empty() && declared != node_.architecture) {
-    return add("platform", Outcome::fail,
+    return add({"platform", Tier::declared}, Outcome::fail,
                fmt::format("is for {}; this node is {}",
                            escape_controls(oci::platform_text(*platform_)), node_.architecture),
                "", "arch=" + declared);
@@ -108,17 +100,17 @@ void Court::look_at_platform() {
   if (!found.empty() && found != node_.architecture) {
     bool lie = !declared.empty();
     return add(
-        "platform", Outcome::fail,
+        {"platform", Tier::found}, Outcome::fail,
         fmt::format("its program {} is for {}{}; this node is {}", escape_controls(found_->program),
                     escape_controls(found), lie ? ", although it is declared for " + declared : "",
                     node_.architecture),
         "", lie ? "" : "arch=" + found);
   }
   if (declared.empty() && found.empty()) {
-    ++verdict_.rank.unknown;
-    return add("platform", Outcome::unknown, "declares no platform");
+    return add_unknown("platform", Alike{}, "declares no platform");
   }
-  add("platform", Outcome::pass, "is for " + node_.architecture);
+  add({"platform", declared.empty() ? Tier::found : Tier::declared}, Outcome::pass,
+      "is for " + node_.architecture);
 }
 
 // ---- processor ----------------------------------------------------------------------------------
@@ -158,28 +150,26 @@ bool Court::look_at_declared_cpu() {
   } else if (auto known = node::known_microarchitecture(name)) {
     target = *known;
   } else {
-    ++verdict_.rank.unknown;
     auto near = node::nearest_microarchitecture(name);
-    add("cpu", Outcome::unknown,
-        fmt::format("declares {}, a processor that archspec does not know{}", quoted(name),
-                    near ? fmt::format(" (is it {}?)", *near) : ""));
+    add_unknown({"cpu", Tier::declared}, Alike{},
+                fmt::format("declares {}, a processor that archspec does not know{}", quoted(name),
+                            near ? fmt::format(" (is it {}?)", *near) : ""));
     return true;
   }
   if (level && node_.cpu.level == 0 && node_.architecture == "amd64") {
-    ++verdict_.rank.unknown;
-    add("cpu", Outcome::unknown,
-        fmt::format("needs {} ({}); the level of this node is not known", name, how));
+    add_unknown({"cpu", Tier::declared}, Alike{},
+                fmt::format("needs {} ({}); the level of this node is not known", name, how));
     return true;
   }
   bool runs = level ? node_.cpu.level >= *level : node::runs(node_.cpu, target);
   if (!runs) {
-    add("cpu", Outcome::fail,
+    add({"cpu", Tier::declared}, Outcome::fail,
         fmt::format("needs {}{} ({}); this node is {}", lacks(target), name, how, cpu_name(node_)),
         "take an entry for this processor, or a node that has it", "cpu=" + name);
     return false;
   }
   if (auto close = node::closeness(node_.cpu, target)) verdict_.rank.cpu = UINT32_MAX - *close;
-  add("cpu", Outcome::pass,
+  add({"cpu", Tier::declared}, Outcome::pass,
       fmt::format("is for {} ({}); this node is {}", name, how, cpu_name(node_)));
   return true;
 }
@@ -200,7 +190,7 @@ void Court::look_at_found_cpu() {
                     need.files > 1 ? "need" : "needs", level_name(need.isa.level), need.isa.source,
                     lie, cpu_name(node_));
     bool main = is_main(need.main);
-    add("cpu", main ? Outcome::fail : Outcome::runs_but, reason,
+    add({"cpu", Tier::found}, main ? Outcome::fail : Outcome::runs_but, reason,
         main ? "take an entry for this processor, or a node that has it" : "",
         "cpu=" + level_name(need.isa.level));
   }
@@ -211,11 +201,10 @@ void Court::look_at_found_cpu() {
 void Court::look_at_kernel() {
   for (const VersionNeed& need : declared_.kernel) {
     if (node_.kernel.release.empty()) {
-      ++verdict_.rank.unknown;
-      add("kernel", Outcome::unknown,
-          fmt::format("needs Linux {}; that of this node is not known", need_text(need)));
+      add_unknown({"kernel", Tier::declared}, Alike{.kernel = true},
+                  fmt::format("needs Linux {}; that of this node is not known", need_text(need)));
     } else if (!holds(need, plain_release(node_.kernel.release))) {
-      add("kernel", Outcome::fail,
+      add({"kernel", Tier::declared}, Outcome::fail,
           fmt::format("needs Linux {}; this node has {}", need_text(need), node_.kernel.release),
           "", "kernel=" + need.version);
     }
@@ -241,6 +230,104 @@ void Court::look_at_mpi() {
   }
 }
 
+// ---- what nobody understands, and what runs have shown ------------------------------------------
+
+namespace {
+
+/// What an axis whose value does not read may be about. An axis that nobody knows may be about
+/// anything, also about what no record holds: nothing then shows that two nodes are alike.
+std::optional<Alike> alike_for_axis(std::string_view axis) {
+  if (axis == "cpu") return Alike{};
+  if (axis == "kernel") return Alike{.kernel = true};
+  for (std::string_view one : {"gpu", "cuda", "driver", "user-driver", "glibc"}) {
+    if (axis == one) return Alike{.gpus = true};
+  }
+  return std::nullopt;
+}
+
+std::string_view day_of(const RunRecord& record) {
+  return std::string_view(record.time).substr(0, record.time.find('T'));
+}
+
+std::string success_text(const RunRecord& record) {
+  return fmt::format("ran on a node like this (record of {}, exit 0)", day_of(record));
+}
+
+std::string failure_text(const RunRecord& record) {
+  return fmt::format("failed on a node like this on {} with exit {}", day_of(record), record.exit);
+}
+
+}  // namespace
+
+void Court::look_at_puzzles() {
+  for (const std::string& puzzle : declared_.puzzles) {
+    add_unknown({"facts", Tier::declared},
+                alike_for_axis(std::string_view(puzzle).substr(0, puzzle.find(' '))),
+                fmt::format("declares {}, which this version does not understand",
+                            escape_controls(puzzle)));
+  }
+}
+
+void Court::add_unknown(About about, std::optional<Alike> alike, std::string reason,
+                        std::string remedy) {
+  const RunRecord* run = alike ? witness(*alike) : nullptr;
+  if (run == nullptr) {
+    ++verdict_.rank.unknown;
+    return add(std::move(about), Outcome::unknown, std::move(reason), std::move(remedy));
+  }
+  about.tier = Tier::verified;
+  add(std::move(about), Outcome::pass, success_text(*run) + ": " + reason);
+}
+
+const RunRecord* Court::newest_success(Alike alike) const {
+  const RunRecord* newest = nullptr;
+  for (const RunRecord& run : candidate_.runs) {
+    if (run.exit != 0 || !run.own_command || job_.other_command) continue;
+    if (newest != nullptr && run.time <= newest->time) continue;
+    if (reaches(node_, run, job_.user_land, alike)) newest = &run;
+  }
+  return newest;
+}
+
+const RunRecord* Court::newest_failure(Alike alike) const {
+  const RunRecord* newest = nullptr;
+  for (const RunRecord& run : candidate_.runs) {
+    if (run.exit == 0 || !run.own_command || job_.other_command) continue;
+    // Of one moment the greater status, so that the order of the records changes nothing.
+    bool newer = newest == nullptr || run.time > newest->time ||
+                 (run.time == newest->time && run.exit > newest->exit);
+    if (newer && is_within(node_, run, job_.user_land, alike)) newest = &run;
+  }
+  return newest;
+}
+
+// What was found is stricter than one run: another input may reach the code that this node lacks.
+void Court::tell_contradictions() {
+  for (Clause& clause : verdict_.clauses) {
+    if (clause.outcome != Outcome::fail) continue;
+    bool of_gpus = clause.about == "driver" || clause.about == "gpu" || clause.about == "glibc";
+    const RunRecord* run = witness({.gpus = of_gpus, .kernel = clause.about == "kernel"});
+    if (run != nullptr) clause.reason += ", although it " + success_text(*run);
+  }
+}
+
+void Court::look_at_runs() {
+  const RunRecord* success = newest_success({.gpus = wants_gpus()});
+  const RunRecord* failure = newest_failure({.gpus = wants_gpus(), .kernel = true});
+  if (success != nullptr && failure != nullptr && success->time > failure->time) failure = nullptr;
+  if (!candidate_.runs_believed) {
+    const char* but = ", but no key that the policy names has signed that: it does not count";
+    if (success != nullptr) add("runs", Outcome::pass, success_text(*success) + but);
+    if (failure != nullptr) add("runs", Outcome::pass, failure_text(*failure) + but);
+    return;
+  }
+  if (success != nullptr) add({"runs", Tier::verified}, Outcome::pass, success_text(*success));
+  if (failure == nullptr) return;
+  verdict_.rank.failed = 1;
+  add({"runs", Tier::verified}, Outcome::runs_but, failure_text(*failure),
+      "a later run that ends with 0 counts instead: berth scan --attach --verified");
+}
+
 std::string cpu_name(const node::Profile& node) {
   std::string level = node.cpu.level != 0 ? level_name(node.cpu.level) : "";
   const std::string& name = node.cpu.microarchitecture;
@@ -261,15 +348,16 @@ Result<Outcome> from_json_text(std::string_view text, std::type_identity<Outcome
   return make_error(Kind::corrupt, "no outcome: " + quoted(text));
 }
 
-std::string to_json_text(UserLand user_land) {
-  return user_land == UserLand::image ? "image" : "host";
+std::string to_json_text(Tier tier) {
+  static constexpr std::string_view kNames[] = {"declared", "found", "verified"};
+  return std::string(kNames[static_cast<size_t>(tier)]);
 }
 
-Result<UserLand> from_json_text(std::string_view text, std::type_identity<UserLand>) {
-  for (UserLand one : {UserLand::host, UserLand::image}) {
-    if (text == to_json_text(one)) return one;
+Result<Tier> from_json_text(std::string_view text, std::type_identity<Tier>) {
+  for (Tier tier : {Tier::declared, Tier::found, Tier::verified}) {
+    if (text == to_json_text(tier)) return tier;
   }
-  return make_error(Kind::corrupt, "expected host or image, got " + quoted(text));
+  return make_error(Kind::corrupt, "no tier of facts: " + quoted(text));
 }
 
 const Clause* Verdict::decisive() const {

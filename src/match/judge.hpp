@@ -13,6 +13,7 @@
 #include "base/result.hpp"
 #include "facts/facts.hpp"
 #include "match/declared.hpp"
+#include "match/run_record.hpp"
 #include "node/profile.hpp"
 #include "oci/image_spec.hpp"
 
@@ -23,14 +24,14 @@ enum class Outcome { pass, runs_but, unknown, fail };
 std::string to_json_text(Outcome outcome);  ///< "pass", "runs-but", "unknown", "fail"
 Result<Outcome> from_json_text(std::string_view text, std::type_identity<Outcome>);
 
-/// Whose user-land driver the container will have.
-enum class UserLand {
-  host,   ///< driver modes bind, volume and copy
-  image,  ///< driver modes image and none
+/// What a clause rests on.
+enum class Tier {
+  declared,  ///< what the publisher says
+  found,     ///< what the files of the image have
+  verified,  ///< a believed record of a run
 };
-
-std::string to_json_text(UserLand user_land);  ///< "host", "image"
-Result<UserLand> from_json_text(std::string_view text, std::type_identity<UserLand>);
+std::string to_json_text(Tier tier);  ///< "declared", "found", "verified"
+Result<Tier> from_json_text(std::string_view text, std::type_identity<Tier>);
 
 /// What runs, beside the image.
 struct Job {
@@ -46,16 +47,23 @@ struct Job {
 
 /// One thing that was looked at.
 struct Clause {
-  std::string about;  ///< "platform", "cpu", "driver", "gpu", "glibc", "mpi", "kernel", "facts"
+  /// "platform", "cpu", "driver", "gpu", "glibc", "mpi", "kernel", "facts", "runs"
+  std::string about;
   Outcome outcome = Outcome::pass;
   std::string reason;  ///< "needs x86-64-v4 (declared); this node is x86-64-v3"
   std::string remedy;  ///< what to try; empty where nothing helps
   /// The word of node::with() that lifts it: "cpu=x86-64-v4"; empty for what no node can change.
   std::string lift;
+  /// None: neither, because nothing is said and nothing is known.
+  std::optional<Tier> tier = {};
 };
 
 /// What entries are ordered by: less is better, member by member. field of docs/variants.md
 struct Rank {
+  /// 1: its code is for GPUs that the node has not. Before all else, for an entry for other
+  /// hardware must not come before one that is merely doubted.
+  uint32_t other = 0;
+  uint32_t failed = 0;     ///< 1: has failed on a node like this, and not run since
   uint32_t unknown = 0;    ///< clauses of which nobody knows enough
   uint32_t code = 0;       ///< how far from the best code for GPUs
   uint32_t compat = 0;     ///< 1: needs its compat package
@@ -79,6 +87,8 @@ struct Candidate {
   oci::Descriptor descriptor;
   Declared declared;                       ///< merged of all places
   std::optional<facts::ImageFacts> found;  ///< nothing: not known (yet)
+  std::vector<RunRecord> runs;             ///< published records of runs
+  bool runs_believed = false;              ///< by a key that the policy names; else they are shown
 };
 
 /// "broadwell (x86-64-v3)", "x86-64-v3", "arm64": as reasons call a node's processor.
@@ -102,6 +112,7 @@ void fields(V& v, Clause& c) {
   v.required("reason", c.reason);
   v.always("remedy", c.remedy);
   v.always("lift", c.lift);
+  v.always("tier", c.tier);
 }
 
 }  // namespace berth::match

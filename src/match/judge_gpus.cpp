@@ -31,6 +31,10 @@ std::string gpu_name(const NodeGpu& gpu) {
   return gpu.model.empty() ? gpu.vendor : gpu.model;
 }
 
+Tier tier_of(const CodePlace& place) {
+  return place.where == "declared" ? Tier::declared : Tier::found;
+}
+
 }  // namespace
 
 bool Court::wants_cuda() const {
@@ -57,17 +61,35 @@ std::string Court::cuda() const {
   return newest;
 }
 
-void Court::look_at_gpus() {
+bool Court::wants_gpus() const {
   bool has_code = !declared_.gpu.empty() || (found_ != nullptr && !found_->gpu_code.empty());
-  verdict_.rank.code = has_code || wants_cuda() ? kUnusedCode : kNoCode;
-  if (!has_code && !wants_cuda()) {
+  return has_code || wants_cuda();
+}
+
+Tier Court::tier_of_code() const {
+  return declared_.gpu.empty() && found_ != nullptr ? Tier::found : Tier::declared;
+}
+
+Tier Court::tier_of_cuda() const {
+  return cuda() == declared_.cuda ? Tier::declared : Tier::found;
+}
+
+void Court::look_at_gpus() {
+  look_at_driver_and_code();
+  verdict_.rank.other = verdict_.rank.code >= kUnusedCode ? 1 : 0;
+}
+
+void Court::look_at_driver_and_code() {
+  verdict_.rank.code = wants_gpus() ? kUnusedCode : kNoCode;
+  if (!wants_gpus()) {
     if (!node_.gpus.empty() && declared_.gpu_said) {
-      add("gpu", Outcome::pass, "is made for no GPU (declared)");
+      add({"gpu", Tier::declared}, Outcome::pass, "is made for no GPU (declared)");
     }
     return;
   }
   if (node_.gpus.empty()) {
-    return add("gpu", Outcome::runs_but, "its code for GPUs stays unused: this node has none", "",
+    return add({"gpu", tier_of_code()}, Outcome::runs_but,
+               "its code for GPUs stays unused: this node has none", "",
                "gpu=" + (declared_.gpu.empty() ? std::string("sm_90")
                                                : gpu_code_text(declared_.gpu.front())));
   }
@@ -77,13 +99,12 @@ void Court::look_at_gpus() {
 
 bool Court::look_at_driver() {
   if (node_.driver.module_version.empty()) {
-    add("driver", Outcome::unknown, "the driver of this node is not known");
-    ++verdict_.rank.unknown;
+    add_unknown("driver", Alike{.gpus = true}, "the driver of this node is not known");
     return true;
   }
   for (const VersionNeed& need : declared_.driver) {
     if (holds(need, node_.driver.module_version)) continue;
-    add("driver", lost_driver(),
+    add({"driver", Tier::declared}, lost_driver(),
         fmt::format("needs driver {} (declared); this node has {}", need_text(need),
                     node_.driver.module_version),
         "", "driver=" + need.version);
@@ -111,35 +132,38 @@ bool Court::compat_fits() const {
 bool Court::look_at_image_driver() {
   std::string theirs = declared_.user_driver;
   std::string lie;
+  Tier tier = Tier::declared;
   if (found_ != nullptr && !found_->user_driver.empty()) {
     if (!theirs.empty() && theirs != found_->user_driver) {
       lie = fmt::format(" (declared: {})", theirs);
     }
     theirs = found_->user_driver;
+    tier = Tier::found;
   }
   const std::string& module = node_.driver.module_version;
   if (theirs.empty()) {
     if (found_ == nullptr) {
-      ++verdict_.rank.unknown;
-      add("driver", Outcome::unknown, "whether it brings a user-land driver is not known");
+      add_unknown("driver", Alike{.gpus = true},
+                  "whether it brings a user-land driver is not known");
       return true;
     }
-    add("driver", lost_driver(), "no user-land driver in the image",
+    add({"driver", Tier::found}, lost_driver(), "no user-land driver in the image",
         "--gpu-driver bind gives it that of the node");
     return false;
   }
   // The module takes only its own version; 390.30 and 390.30.0 are one.
   if (scan::compare_versions(theirs, module) == 0) {
-    add("driver", Outcome::pass, fmt::format("its user-land driver is the module's, {}", module));
+    add({"driver", tier}, Outcome::pass,
+        fmt::format("its user-land driver is the module's, {}", module));
     return true;
   }
   if (compat_fits()) {
     verdict_.rank.compat = 1;
-    add("driver", Outcome::pass,
+    add({"driver", Tier::found}, Outcome::pass,
         fmt::format("its compat package {} works with kernel module {}", found_->compat, module));
     return true;
   }
-  add("driver", lost_driver(),
+  add({"driver", tier}, lost_driver(),
       fmt::format("user-land driver {} in the image{}, kernel module {}", theirs, lie, module),
       "fails with --gpu-driver image; with bind it has the driver of the node", "driver=" + theirs);
   return false;
@@ -151,17 +175,18 @@ bool Court::look_at_host_driver() {
   const std::string& module = node_.driver.module_version;
   if (oldest.empty()) return look_at_glibc();
   if (!is_older(module, oldest)) {
-    add("driver", Outcome::pass, fmt::format("CUDA {} works with driver {}", runtime, module));
+    add({"driver", tier_of_cuda()}, Outcome::pass,
+        fmt::format("CUDA {} works with driver {}", runtime, module));
     return look_at_glibc();
   }
   if (compat_fits()) {
     verdict_.rank.compat = 1;
-    add("driver", Outcome::pass,
+    add({"driver", tier_of_cuda()}, Outcome::pass,
         fmt::format("CUDA {} works with driver {} by its compat package {}", runtime, module,
                     found_->compat));
     return look_at_glibc();
   }
-  add("driver", lost_driver(),
+  add({"driver", tier_of_cuda()}, lost_driver(),
       fmt::format("CUDA {} needs driver {} or newer; this node has {}", runtime, oldest, module),
       "take an entry for an older CUDA, or a node with a newer driver", "driver=" + oldest);
   return false;
@@ -184,7 +209,7 @@ bool Court::look_at_requirements() {
         verdict_.rank.compat = 1;
         break;
       }
-      add("driver", lost_driver(),
+      add({"driver", Tier::declared}, lost_driver(),
           fmt::format("needs {} (NVIDIA_REQUIRE); this node has CUDA {}, driver {}, {}",
                       quoted(text.substr(0, 120)), node_.driver.cuda_version,
                       node_.driver.module_version, gpu_name(gpu)),
@@ -198,14 +223,15 @@ bool Court::look_at_requirements() {
 // The host's libraries come into the image's user land, with its libc.
 bool Court::look_at_glibc() {
   if (found_ != nullptr && found_->musl && found_->glibc.empty()) {
-    add("glibc", lost_driver(), "the image has musl; the driver's libraries need glibc");
+    add({"glibc", Tier::found}, lost_driver(),
+        "the image has musl; the driver's libraries need glibc");
     return false;
   }
-  std::string has = declared_.glibc;
-  if (found_ != nullptr && !found_->glibc.empty()) has = found_->glibc;
+  bool is_found = found_ != nullptr && !found_->glibc.empty();
+  std::string has = is_found ? found_->glibc : declared_.glibc;
   const std::string& needed = node_.driver.glibc_needed;
   if (has.empty() || needed.empty() || !is_older(has, needed)) return true;
-  add("glibc", lost_driver(),
+  add({"glibc", is_found ? Tier::found : Tier::declared}, lost_driver(),
       fmt::format("the image has glibc {}; the driver's libraries of this node need {}", has,
                   needed));
   return false;
@@ -290,29 +316,28 @@ void Court::look_at_code_of(const NodeGpu& gpu) {
   std::string name = gpu_name(gpu);
   if (gpu.compute_capability.empty() && gpu.architecture.empty()) {
     verdict_.rank.code = kNoCode;
-    ++verdict_.rank.unknown;
-    return add("gpu", Outcome::unknown,
-               fmt::format("which code {} needs is not known", escape_controls(name)),
-               "'berth doctor gpu' tells what the driver does not say");
+    return add_unknown({"gpu", tier_of_code()}, Alike{.gpus = true},
+                       fmt::format("which code {} needs is not known", escape_controls(name)),
+                       "'berth doctor gpu' tells what the driver does not say");
   }
   CodeSearch found = search(places, gpu);
   if (found.lost != nullptr && (found.running == 0 || found.must_all)) {
     verdict_.rank.code = kUnusedCode;
-    return add("gpu", Outcome::runs_but,
+    return add({"gpu", tier_of(*found.lost)}, Outcome::runs_but,
                fmt::format("the GPU stays unused: {}; this node is {}", why_unused(found), name),
                "take an entry with code for it", "gpu=" + gpu_code_text(found.lost->code->front()));
   }
   verdict_.rank.code = kBestCode - std::min(kBestCode, found.least);
   if (found.lost != nullptr) {
-    add("gpu", Outcome::runs_but,
+    add({"gpu", tier_of(*found.lost)}, Outcome::runs_but,
         fmt::format("some of its code does not run on {}: {} ({})", name,
                     gpu_codes_text(*found.lost->code), found.lost->where));
   } else if (found.jit) {
-    add("gpu", Outcome::runs_but,
+    add({"gpu", tier_of_code()}, Outcome::runs_but,
         fmt::format("minutes of JIT at first start: it has only PTX for {}", name),
         "take an entry with code for it; CUDA_CACHE_PATH keeps what was compiled");
   } else {
-    add("gpu", Outcome::pass, "has code for " + name);
+    add({"gpu", tier_of_code()}, Outcome::pass, "has code for " + name);
   }
 }
 

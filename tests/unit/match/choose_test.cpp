@@ -189,6 +189,32 @@ class Generator {
     for (size_t i = 1; i <= count; ++i) made.push_back(candidate(i, axes()));
     return made;
   }
+  /// One with clauses of which not enough is known, and records of runs, most of them believed.
+  std::vector<Candidate> index_with_runs() {
+    auto made = index();
+    for (Candidate& one : made) {
+      if (maybe() && maybe()) {
+        one.declared.puzzles.push_back(any<std::string>({"cpu 'x'", "gpu 'x'", "kernel 'x'", "z"}));
+      }
+      for (size_t count = random_() % 4; count > 0; --count) one.runs.push_back(run());
+      one.runs_believed = maybe() || maybe();
+    }
+    return made;
+  }
+  RunRecord run() {
+    node::Profile node = node_of(words());
+    RunRecord made;
+    made.time = "2026-11-2" + std::to_string(random_() % 10) + "T12:00:00Z";
+    made.exit = maybe() ? 0 : 132;
+    made.architecture = node.architecture;
+    made.cpu = {node.cpu.microarchitecture, node.cpu.level};
+    made.kernel = node.kernel.release;
+    made.driver = {"nvidia", node.driver.module_version};
+    for (const node::NodeGpu& gpu : node.gpus) {
+      made.gpus.push_back({gpu.vendor, gpu.model, gpu.compute_capability, gpu.architecture});
+    }
+    return made;
+  }
   std::string words() {
     static const std::vector<std::string> kCpus = {"x86-64",         "haswell", "broadwell",
                                                    "skylake_avx512", "zen2",    "zen4"};
@@ -244,8 +270,62 @@ void check_gains(Generator& generator) {
   }
 }
 
-void check_other_hardware(Generator& generator) {
-  auto entries = generator.index();
+bool is_told_of_a_failure(const Verdict& verdict) {
+  return std::any_of(verdict.clauses.begin(), verdict.clauses.end(), [](const Clause& clause) {
+    return clause.about == "runs" && clause.outcome != Outcome::pass;
+  });
+}
+
+// A node that gains an ability reaches more of the nodes on which something ran, and is within
+// fewer of those on which it failed.
+void check_gains_with_runs(Generator& generator) {
+  auto entries = generator.index_with_runs();
+  std::string had = generator.words();
+  Ranking before = rank(entries, node_of(had), {UserLand::host, true});
+  for (std::string_view gain : {"cpu=sapphirerapids", "driver=590.44", "kernel=6.18"}) {
+    if (gain.starts_with("cpu") && had.find("cpu=zen") != std::string::npos) continue;
+    Ranking after = rank(entries, node_of(had + " " + std::string(gain)), {UserLand::host, true});
+    for (size_t i = 0; i < entries.size(); ++i) {
+      const Verdict& was = before.entries[i].verdict;
+      const Verdict& is = after.entries[i].verdict;
+      if (was.outcome == Outcome::fail) continue;
+      EXPECT_NE(is.outcome, Outcome::fail) << had << " + " << gain;
+      EXPECT_LE(is_told_of_a_failure(is), is_told_of_a_failure(was)) << had << " + " << gain;
+      EXPECT_LE(is.rank.failed, was.rank.failed) << had << " + " << gain;
+      EXPECT_LE(is.rank.unknown, was.rank.unknown) << had << " + " << gain;
+    }
+  }
+}
+
+void check_order_of_runs(Generator& generator) {
+  auto entries = generator.index_with_runs();
+  node::Profile node = node_of(generator.words());
+  Ranking once = rank(entries, node, {});
+  for (Candidate& one : entries) std::reverse(one.runs.begin(), one.runs.end());
+  Ranking again = rank(entries, node, {});
+  EXPECT_EQ(once.order, again.order);
+  for (size_t i = 0; i < entries.size(); ++i) {
+    const auto& before = once.entries[i].verdict.clauses;
+    const auto& after = again.entries[i].verdict.clauses;
+    ASSERT_EQ(before.size(), after.size());
+    for (size_t k = 0; k < before.size(); ++k) EXPECT_EQ(before[k].reason, after[k].reason);
+  }
+}
+
+void check_runs_lift_no_refusal(Generator& generator) {
+  auto entries = generator.index_with_runs();
+  node::Profile node = node_of(generator.words());
+  auto bare = entries;
+  for (Candidate& one : bare) one.runs.clear();
+  Ranking with = rank(entries, node, {UserLand::host, true});
+  Ranking without = rank(bare, node, {UserLand::host, true});
+  for (size_t i = 0; i < entries.size(); ++i) {
+    EXPECT_EQ(with.entries[i].verdict.outcome == Outcome::fail,
+              without.entries[i].verdict.outcome == Outcome::fail);
+  }
+}
+
+void check_other_hardware(Generator& generator, std::vector<Candidate> entries) {
   node::Profile node = node_of(generator.words());
   Ranking before = rank(entries, node, {});
   Candidate other = candidate(99, generator.axes());
@@ -264,7 +344,7 @@ void check_other_hardware(Generator& generator) {
 }
 
 void check_lifts(Generator& generator) {
-  auto entries = generator.index();
+  auto entries = generator.index_with_runs();
   std::string had = generator.words();
   node::Profile node = node_of(had);
   for (const Judged& entry : rank(entries, node, {}).entries) {
@@ -288,8 +368,19 @@ TEST(Generated, the_same_question_has_the_same_answer) {
 TEST(Generated, a_node_that_gains_an_ability_loses_no_entry) {
   for_each_case(check_gains);
 }
+TEST(Generated, a_node_that_gains_an_ability_leaves_failures_behind_and_unknowns) {
+  for_each_case(check_gains_with_runs);
+}
+TEST(Generated, the_order_of_records_changes_nothing) {
+  for_each_case(check_order_of_runs);
+}
+TEST(Generated, records_neither_lift_a_refusal_nor_make_one) {
+  for_each_case(check_runs_lift_no_refusal);
+}
 TEST(Generated, an_entry_for_other_hardware_changes_no_choice) {
-  for_each_case(check_other_hardware);
+  for_each_case([](Generator& generator) { check_other_hardware(generator, generator.index()); });
+  for_each_case(
+      [](Generator& generator) { check_other_hardware(generator, generator.index_with_runs()); });
 }
 TEST(Generated, every_refusal_names_a_fact_that_lifts_it) {
   for_each_case(check_lifts);

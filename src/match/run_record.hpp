@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a container of an image has ended on a node: the third tier of what is known of an image,
+// beside what is declared and what is found. Published by whoever ran it, so foreign when read.
+// docs/variants.md "Records of runs" is its description for others.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace berth::match {
+
+/// Whose user-land driver the container will have.
+enum class UserLand {
+  host,   ///< driver modes bind, volume and copy
+  image,  ///< driver modes image and none
+};
+
+std::string to_json_text(UserLand user_land);  ///< "host", "image"
+Result<UserLand> from_json_text(std::string_view text, std::type_identity<UserLand>);
+
+/// A kind of GPU that the container was given; each kind once. Empty: unknown.
+struct RunGpu {
+  std::string vendor;  ///< "nvidia", "amd", "intel"
+  std::string model;
+  std::string compute_capability;  ///< NVIDIA: "9.0"
+  std::string architecture;        ///< AMD: "gfx90a"
+  auto operator<=>(const RunGpu&) const = default;
+};
+
+struct RunCpu {
+  std::string microarchitecture;  ///< archspec's name
+  uint32_t level = 0;             ///< of x86-64; 0: another architecture
+  auto operator<=>(const RunCpu&) const = default;
+};
+
+struct RunDriver {
+  std::string kind;     ///< "nvidia": the kernel module; "rocm": AMD's libraries
+  std::string version;  ///< "570.133.20"
+  auto operator<=>(const RunDriver&) const = default;
+};
+
+/// Nothing in it names a machine, a person, a path or a variable.
+struct RunRecord {
+  std::string time;         ///< of the end, "2026-11-20T12:00:00Z"
+  uint32_t exit = 0;        ///< status; 0: it works
+  bool own_command = true;  ///< it ran what the image says; another command proves nothing
+  UserLand user_land = UserLand::host;
+  std::vector<RunGpu> gpus;  ///< sorted
+  std::string architecture;  ///< of the node: "amd64"
+  RunCpu cpu;
+  std::string kernel;               ///< the numbers of its release: "6.18.5"; empty: unknown
+  std::optional<RunDriver> driver;  ///< none: the node has none
+  bool synthetic = false;           ///< its GPUs were read from a tree made for tests
+  std::string berth;                ///< version of the Berth that wrote it
+};
+
+/// Of one image; the oldest leave first.
+inline constexpr size_t kMaxRuns = 64;
+
+/// Errors: corrupt (a member that no Berth writes: a date, version or name of another form).
+Result<void> check(const RunRecord& record);
+
+/// Adds a record; one of the same node with the same outcome is replaced by the newer of the two.
+/// What comes out is sorted by time, and at most kMaxRuns.
+void add_run(std::vector<RunRecord>& runs, RunRecord record);
+
+/// Dotted numbers that a kernel's release begins with: "6.18.5-1-amd64" → "6.18.5".
+std::string_view plain_release(std::string_view release);
+
+template <class V>
+void fields(V& v, RunGpu& g) {
+  v.required("vendor", g.vendor);
+  v.optional("model", g.model);
+  v.optional("compute_capability", g.compute_capability);
+  v.optional("architecture", g.architecture);
+}
+
+template <class V>
+void fields(V& v, RunCpu& c) {
+  v.required("microarchitecture", c.microarchitecture);
+  v.optional("level", c.level);
+}
+
+template <class V>
+void fields(V& v, RunDriver& d) {
+  v.required("kind", d.kind);
+  v.optional("version", d.version);
+}
+
+template <class V>
+void fields(V& v, RunRecord& r) {
+  v.required("time", r.time);
+  v.required("exit", r.exit);
+  v.required("own_command", r.own_command);
+  v.required("user_land", r.user_land);
+  v.optional("gpus", r.gpus);
+  v.required("architecture", r.architecture);
+  v.required("cpu", r.cpu);
+  v.optional("kernel", r.kernel);
+  v.optional("driver", r.driver);
+  v.optional("synthetic", r.synthetic);
+  v.optional("berth", r.berth);
+}
+
+}  // namespace berth::match
