@@ -61,7 +61,8 @@ LAYERS = {
     "match": "base json oci scan facts node gpu/grant/requirement.hpp",
     # Which variants of an image there are and how each is made, as people write it down: pure.
     "bake": "base json oci scan facts node match policy/site",
-    "image": "base json sys oci facts match/judge.hpp match/declared.hpp node/profile.hpp",
+    "image": "base json sys oci facts match/judge.hpp match/declared.hpp match/run_record.hpp "
+             "node/profile.hpp",
     "transfer": "base json sys oci image scan facts facts/code node match",
     # What a registry front is told.
     "hub/config": "base json oci facts node policy/site match",

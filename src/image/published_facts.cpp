@@ -49,8 +49,7 @@ bool is_code(const facts::GpuCode& code) {
   return read && read->arch == code.arch && is_version(code.isa);
 }
 
-Result<void> check(const PublishedImage& image) {
-  const facts::ImageFacts& found = image.found;
+Result<void> check_found(const facts::ImageFacts& found) {
   for (const facts::CpuNeed& need : found.cpu) {
     if (need.isa.level > kMaxLevel) return not_such("x86-64-v" + std::to_string(need.isa.level));
   }
@@ -68,6 +67,18 @@ Result<void> check(const PublishedImage& image) {
   for (const std::string& version : versions) {
     if (!is_version(version)) return not_such("version " + quoted(version));
   }
+  return {};
+}
+
+Result<void> check_runs(std::vector<match::RunRecord>& runs) {
+  if (runs.size() > match::kMaxRuns) return not_such("more than 64 runs of an image");
+  std::vector<match::RunRecord> sorted;
+  for (match::RunRecord& run : runs) {
+    auto checked = match::check(run);
+    if (!checked.ok()) return not_such(std::move(checked).error().what);
+    match::add_run(sorted, std::move(run));
+  }
+  runs = std::move(sorted);
   return {};
 }
 
@@ -102,10 +113,11 @@ Result<PublishedFacts> parse_published_facts(std::string_view text) {
                                                      kName, facts.version));
   }
   if (facts.images.size() > oci::kMaxIndexEntries) return not_such("more than 1024 images");
-  for (const PublishedImage& image : facts.images) TRY(check(image));
-  // Found by another Berth, whose words may mean something else: as if it were not known.
-  std::erase_if(facts.images,
-                [](const PublishedImage& one) { return one.found.version != facts::kVersion; });
+  for (PublishedImage& image : facts.images) {
+    if (image.found) TRY(check_found(*image.found));
+    if (image.found && image.found->version != facts::kVersion) image.found.reset();
+    TRY(check_runs(image.runs));
+  }
   return facts;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,11 +10,12 @@
 #include "base/digest.hpp"
 #include "base/result.hpp"
 #include "facts/facts.hpp"
+#include "match/run_record.hpp"
 #include "oci/image_spec.hpp"
 
-/// What was found in the files of images, as it is published beside them: one document for a name,
-/// with one part for each of its images, so that a single request answers for a whole index.
-/// docs/variants.md "Published facts" is its description for others.
+/// What was found in the files of images and how they have run, as it is published beside them: one
+/// document for a name, with one part for each of its images, so that a single request answers for
+/// a whole index. docs/variants.md "Published facts" is its description for others.
 namespace berth::image {
 
 inline constexpr std::string_view kFactsArtifact = "application/vnd.dev.berth.facts.v1";
@@ -26,13 +28,18 @@ struct PublishedImage {
   oci::Platform platform;
   /// Of its config what a verdict needs: variables and labels that declare something.
   oci::ContainerDefaults config;
-  facts::ImageFacts found;
+  /// None: by a Berth that describes files otherwise, so it may mean something else.
+  std::optional<facts::ImageFacts> found;
+  std::vector<match::RunRecord> runs;  ///< by time, at most match::kMaxRuns
 };
 
 struct PublishedFacts {
   uint32_t version = 1;
   Digest subject;  ///< the index, or the only manifest
   std::vector<PublishedImage> images;
+  /// The name of the key that has signed the document, of those that are believed; empty: none has.
+  /// Not a member of the document.
+  std::string signer;
 
   const PublishedImage* of(const Digest& image) const;
 };
@@ -41,8 +48,10 @@ struct PublishedFacts {
 oci::ContainerDefaults declaring_part(const oci::ContainerDefaults& config);
 
 /// Foreign bytes, unpacked.
-/// Errors: corrupt (no such document, more than 1,024 images, a text longer than 4 KiB or with
-/// control characters in it), unsupported (of a later version).
+/// Members that it does not know are ignored, so a later Berth may add some; `version` is raised
+/// where that would be wrong.
+/// Errors: corrupt (no such document, more than 1,024 images or 64 runs of one, a text longer than
+/// 4 KiB or with control characters in it), unsupported (of a later version).
 Result<PublishedFacts> parse_published_facts(std::string_view text);
 std::string to_json(const PublishedFacts& facts);
 
@@ -51,7 +60,8 @@ void fields(V& v, PublishedImage& p) {
   v.required("image", p.image);
   v.required("platform", p.platform);
   v.optional("config", p.config);
-  v.required("found", p.found);
+  v.optional("found", p.found);
+  v.optional("runs", p.runs);
 }
 
 template <class V>

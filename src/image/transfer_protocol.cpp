@@ -144,6 +144,7 @@ void fields(V& v, PublishFactsRequest& r) {
   access_fields(v, r.access);
   v.required("images", r.images);
   v.optional("sign_key", r.sign_key);
+  v.optional("trusted_keys", r.trusted_keys);
   v.strict();
 }
 
@@ -309,6 +310,8 @@ void fields(V& v, ResolvedEntry& e) {
   v.required("descriptor", e.descriptor);
   v.optional("config", e.config);
   v.optional("found", e.found);
+  v.optional("runs", e.runs);
+  v.optional("runs_believed", e.runs_believed);
 }
 
 template <class V>

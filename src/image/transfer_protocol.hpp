@@ -47,7 +47,7 @@ struct RegistryAccess {
 struct FactsTrust {
   bool fetch = true;              ///< else none, and no request is made for them
   bool signed_only = false;       ///< only what one of `keys` has signed
-  std::vector<std::string> keys;  ///< public keys, PEM
+  std::vector<std::string> keys;  ///< public keys, PEM; records of runs need one of them
 };
 
 /// result: reference, digest, image_id, status ("downloaded", "up_to_date").
@@ -81,8 +81,9 @@ struct ResolveRequest {
   FactsTrust facts;
 };
 
-/// Publishes beside an image what was found in its files. Every image is one that the reference
-/// means at the registry now.
+/// Publishes beside an image what was found in its files, and how it has run. Every image is one
+/// that the reference means at the registry now. A key signs only what it or one of the trusted
+/// ones has signed before: records of runs that nobody has are then left out.
 /// result: reference, digest (of the artifact), size (of the document), status ("attached",
 /// "up_to_date").
 struct PublishFactsRequest {
@@ -90,7 +91,8 @@ struct PublishFactsRequest {
   std::string reference;
   RegistryAccess access;
   std::vector<PublishedImage> images;
-  std::string sign_key;  ///< PEM of a private key; empty: unsigned
+  std::string sign_key;                   ///< PEM of a private key; empty: unsigned
+  std::vector<std::string> trusted_keys;  ///< public keys, PEM: of the policy
 };
 
 /// result: reference, digest, size (of the manifest).
@@ -267,6 +269,8 @@ struct ResolvedEntry {
   oci::Descriptor descriptor;
   std::optional<oci::ContainerDefaults> config;  ///< what is known of it
   std::optional<facts::ImageFacts> found;        ///< published
+  std::vector<match::RunRecord> runs;            ///< published
+  bool runs_believed = false;
 };
 
 /// The end of a verb that succeeded; which members are set is said at each request.

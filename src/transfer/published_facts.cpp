@@ -67,22 +67,26 @@ Result<std::string> signer_of(const Artifact& artifact, const std::vector<std::s
 }
 
 Result<std::optional<PublishedFacts>> fetch(Registry& registry, const Digest& subject,
-                                            const FactsTrust& trust) {
+                                            const FactsTrust& trust, Events& events) {
   auto artifact = TRY(find_artifact(registry, subject, std::string(image::kFactsArtifact)));
   if (!artifact || artifact->media_type != image::kFactsType) {
     return std::optional<PublishedFacts>();
   }
+  auto signer = signer_of(*artifact, trust.keys);
   if (trust.signed_only) {
-    std::string signer = TRY(signer_of(*artifact, trust.keys));
-    if (signer.empty()) {
+    if (!signer.ok()) return std::move(signer).error();
+    if (signer->empty()) {
       return make_error(Kind::denied, "no key that the policy trusts has signed them");
     }
+  } else if (!signer.ok()) {
+    events.warn(to_line(signer.error()) + ", ignoring records of runs");
   }
   std::string text = TRY(unpack(artifact->blob));
   PublishedFacts facts = TRY(image::parse_published_facts(text));
   if (facts.subject != subject) {
     return make_error(Kind::corrupt, fmt::format("they are of '{}'", facts.subject.text()));
   }
+  if (signer.ok()) facts.signer = *std::move(signer);
   return std::optional<PublishedFacts>(std::move(facts));
 }
 
@@ -111,19 +115,50 @@ Result<Subject> find_subject(Registry& registry, const image::Reference& referen
   return subject;
 }
 
-/// New findings in place of older ones of the same image; images that the index does not have any
-/// more are left out.
+/// New findings in place of older ones of the same image, whose runs stay; images that the index
+/// does not have any more are left out, and those whose findings do not read: an older Berth wants
+/// some of each.
 void add_findings(PublishedFacts& facts, const std::vector<PublishedImage>& images,
                   const std::set<Digest>& present) {
-  for (const PublishedImage& image : images) {
+  for (PublishedImage image : images) {
+    if (const PublishedImage* old = facts.of(image.image)) {
+      std::vector<match::RunRecord> added = std::move(image.runs);
+      image.runs = old->runs;
+      for (match::RunRecord& run : added) match::add_run(image.runs, std::move(run));
+    }
     std::erase_if(facts.images,
                   [&](const PublishedImage& old) { return old.image == image.image; });
-    facts.images.push_back(image);
+    facts.images.push_back(std::move(image));
   }
-  std::erase_if(facts.images,
-                [&](const PublishedImage& one) { return !present.contains(one.image); });
+  std::erase_if(facts.images, [&](const PublishedImage& one) {
+    return !present.contains(one.image) || !one.found;
+  });
   std::sort(facts.images.begin(), facts.images.end(),
             [](const auto& a, const auto& b) { return a.image < b.image; });
+}
+
+/// What is there already, with the runs that the publisher may put his name to.
+Result<PublishedFacts> published_before(Registry& registry, const Digest& subject,
+                                        const PublishFactsRequest& request, Events& events) {
+  FactsTrust trust;
+  trust.keys = request.trusted_keys;
+  bool is_signing = !request.sign_key.empty();
+  if (is_signing) trust.keys.push_back(TRY(public_key_of(request.sign_key)));
+  auto before = TRY(fetch_published(registry, subject, trust, events));
+  PublishedFacts facts = before ? *std::move(before) : PublishedFacts();
+  facts.subject = subject;
+  if (!is_signing || !facts.signer.empty()) return facts;
+  // Whoever may push could have put them there, to be signed by somebody who is believed.
+  size_t dropped = 0;
+  for (PublishedImage& image : facts.images) {
+    dropped += image.runs.size();
+    image.runs.clear();
+  }
+  if (dropped > 0) {
+    events.warn(
+        fmt::format("{} records of runs that no trusted key has signed, ignoring them", dropped));
+  }
+  return facts;
 }
 
 Result<void> check_images(const PublishFactsRequest& request, const Subject& subject) {
@@ -147,9 +182,7 @@ Result<TransferResult> publish(const PublishFactsRequest& request, Events& event
   TRY(check_images(request, subject));
 
   // What others have found of the other images of this index stays.
-  auto before = TRY(fetch_published(registry, subject.document.digest, {}, events));
-  PublishedFacts facts = before ? *std::move(before) : PublishedFacts();
-  facts.subject = subject.document.digest;
+  PublishedFacts facts = TRY(published_before(registry, subject.document.digest, request, events));
   std::string old = image::to_json(facts);
   add_findings(facts, request.images, subject.images);
   std::string text = image::to_json(facts);
@@ -182,7 +215,7 @@ Result<TransferResult> publish(const PublishFactsRequest& request, Events& event
 
 Result<std::optional<PublishedFacts>> fetch_published(Registry& registry, const Digest& subject,
                                                       const FactsTrust& trust, Events& events) {
-  auto facts = fetch(registry, subject, trust);
+  auto facts = fetch(registry, subject, trust, events);
   if (facts.ok() || facts.error().kind == Kind::interrupted) return facts;
   events.warn("facts published beside the image: " + to_line(facts.error()) + ", ignoring them");
   return std::optional<PublishedFacts>();

@@ -70,6 +70,14 @@ Error refused(const match::Verdict& verdict, std::string hint) {
                     std::move(hint));
 }
 
+/// Who pulls an image that has failed on a node like this is told so.
+void tell_of_failures(const match::Verdict& verdict, Events& events) {
+  for (const match::Clause& clause : verdict.clauses) {
+    if (clause.about != "runs" || clause.outcome == match::Outcome::pass) continue;
+    events.warn("it " + clause.reason + ", ignoring");
+  }
+}
+
 /// Takes one image after the other, the best first, until one's config says nothing against it.
 class Chooser {
  public:
@@ -121,6 +129,7 @@ class Chooser {
       last = match::judge(candidate_of(judged.candidate.descriptor, &documents.config, published_),
                           *request_.node, job_);
       if (is_refused(*last, request_)) continue;
+      tell_of_failures(*last, events_);
       if (ranking.entries.size() > 1) {
         events_.status(fmt::format("Chose entry {} of {}",
                                    match::short_digest(judged.candidate.descriptor),
@@ -157,8 +166,9 @@ Result<void> judge_alone(Registry& registry, const PullRequest& request, const D
   match::Candidate candidate = candidate_of(entry, &documents.config, published);
   match::Job job = match::usual_job({candidate}, *request.node, request.job);
   match::Verdict verdict = match::judge(candidate, *request.node, job);
-  if (!is_refused(verdict, request)) return {};
-  return refused(verdict, "--force takes it all the same");
+  if (is_refused(verdict, request)) return refused(verdict, "--force takes it all the same");
+  tell_of_failures(verdict, events);
+  return {};
 }
 
 Result<Documents> get_documents(Registry& registry, const Reference& reference,
@@ -263,6 +273,8 @@ void add_published(image::ResolvedEntry& entry, const image::PublishedFacts& pub
   if (!entry.descriptor.platform) entry.descriptor.platform = known->platform;
   entry.config = known->config;
   entry.found = known->found;
+  entry.runs = known->runs;
+  entry.runs_believed = !published.signer.empty();
 }
 
 Result<image::ResolvedEntry> resolve_alone(Registry& registry, Document document,

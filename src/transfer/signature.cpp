@@ -98,6 +98,15 @@ Result<bool> verify(const std::string& public_pem, std::string_view bytes,
                           bytes.size()) == 1;
 }
 
+Result<std::string> public_key_of(const std::string& private_pem) {
+  Key key = TRY(read_key(private_pem, PEM_read_bio_PrivateKey, "signing key"));
+  Memory memory(BIO_new(BIO_s_mem()));
+  BERTH_ASSERT(PEM_write_bio_PUBKEY(memory.get(), key.get()) == 1);
+  char* text = nullptr;
+  long size = BIO_get_mem_data(memory.get(), &text);
+  return std::string(text, static_cast<size_t>(size));
+}
+
 Result<std::string> key_name(const std::string& pem) {
   bool is_private = pem.find("PRIVATE KEY") != std::string::npos;
   Key key = TRY(read_key(pem, is_private ? PEM_read_bio_PrivateKey : PEM_read_bio_PUBKEY, "key"));

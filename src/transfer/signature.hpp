@@ -20,6 +20,9 @@ Result<std::string> sign(const std::string& private_pem, std::string_view bytes)
 Result<bool> verify(const std::string& public_pem, std::string_view bytes,
                     std::string_view signature);
 
+/// The public key that belongs to a private one, PEM.  Errors: usage (no such key).
+Result<std::string> public_key_of(const std::string& private_pem);
+
 /// The first 16 hex digits of the SHA-256 of the public key (SubjectPublicKeyInfo), of a public or
 /// a private PEM: a name that people can compare.
 Result<std::string> key_name(const std::string& pem);

@@ -103,7 +103,11 @@ match::Candidate candidate_of(const oci::Descriptor& entry, const oci::ImageConf
   candidate.descriptor = entry;
   candidate.declared = match::read_declared(entry);
   const image::PublishedImage* known = published ? published->of(entry.digest) : nullptr;
-  if (known != nullptr) candidate.found = known->found;
+  if (known != nullptr) {
+    candidate.found = known->found;
+    candidate.runs = known->runs;
+    candidate.runs_believed = !published->signer.empty();
+  }
   if (config == nullptr && known == nullptr) return candidate;
   // An annotation can be changed without a new image, so it is the last word.
   match::Declared of_config = match::read_declared(config ? config->config : known->config);

@@ -59,6 +59,15 @@ TEST(Signature, has_the_same_name_for_both_halves_of_a_key) {
   EXPECT_NE(*key_name(p256().public_pem), *key_name(ed25519().public_pem));
 }
 
+TEST(Signature, is_known_by_the_public_key_that_the_private_one_gives) {
+  for (const Pair* key : {&p256(), &ed25519()}) {
+    auto made = public_key_of(key->private_pem);
+    ASSERT_TRUE(made.ok()) << to_line(made.error());
+    EXPECT_EQ(*made, key->public_pem);
+  }
+  EXPECT_FALSE(public_key_of(p256().public_pem).ok());
+}
+
 TEST(Signature, takes_no_other_kind_of_key) {
   for (const std::string& pem :
        {std::string(), std::string("no key"), pair_of(EVP_EC_gen("P-384")).private_pem,
