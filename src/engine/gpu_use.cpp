@@ -14,24 +14,6 @@ namespace {
 
 constexpr std::chrono::milliseconds kDeadline{10000};
 
-/// Paths of the nodes that the container's configuration gives it, be they made or bound.
-std::set<std::string> nodes_of(const Context& context, const ContainerSummary& container) {
-  std::set<std::string> nodes;
-  auto lifetime = container.remove ? Lifetime::removed : Lifetime::kept;
-  std::string bundle =
-      container_files(context.paths, container.id, lifetime) + "/" + std::string(kBundleDirectory);
-  auto text = sys::read_file_if_exists(sys::cwd(), bundle + "/config.json");
-  if (!text.ok() || !*text) return nodes;
-  auto spec = oci::parse_spec(**text);
-  if (!spec.ok()) return nodes;
-  auto add = [&](const std::string& path) {
-    if (path.starts_with("/dev/nvidia")) nodes.insert(path);
-  };
-  for (const auto& device : spec->linux_.devices) add(device.path);
-  for (const auto& mount : spec->mounts) add(mount.destination);
-  return nodes;
-}
-
 gpu::NvmlUse ask(const Context& context, const gpu::Inventory& inventory) {
   const gpu::DriverFile* library = gpu::find_nvml(inventory);
   if (library == nullptr) return {};
@@ -69,6 +51,20 @@ void add_slices(const std::set<std::string>& nodes, const gpu::Gpu& gpu,
 
 }  // namespace
 
+std::set<std::string> nodes_given(const Context& context, const ContainerSummary& container) {
+  std::set<std::string> nodes;
+  auto lifetime = container.remove ? Lifetime::removed : Lifetime::kept;
+  std::string bundle =
+      container_files(context.paths, container.id, lifetime) + "/" + std::string(kBundleDirectory);
+  auto text = sys::read_file_if_exists(sys::cwd(), bundle + "/config.json");
+  if (!text.ok() || !*text) return nodes;
+  auto spec = oci::parse_spec(**text);
+  if (!spec.ok()) return nodes;
+  for (const auto& device : spec->linux_.devices) nodes.insert(device.path);
+  for (const auto& mount : spec->mounts) nodes.insert(mount.destination);
+  return nodes;
+}
+
 std::vector<GpuUse> gpus_of(const std::set<std::string>& nodes, const gpu::Inventory& inventory,
                             const gpu::NvmlUse& use) {
   std::vector<GpuUse> found;
@@ -92,7 +88,8 @@ Result<std::map<std::string, std::vector<GpuUse>>> gpu_use(
   std::map<std::string, std::set<std::string>> nodes;
   for (const ContainerSummary& container : containers) {
     if (!is_alive(container.state)) continue;
-    auto found = nodes_of(context, container);
+    auto found = nodes_given(context, container);
+    std::erase_if(found, [](const std::string& path) { return !path.starts_with("/dev/nvidia"); });
     if (!found.empty()) nodes.emplace(container.id, std::move(found));
   }
   std::map<std::string, std::vector<GpuUse>> uses;

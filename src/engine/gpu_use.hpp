@@ -25,6 +25,10 @@ struct GpuUse {
   std::optional<uint64_t> total_bytes;
 };
 
+/// Paths of the nodes that the configuration of a container's last start gives it, and of what is
+/// bound; none where it was never started.
+std::set<std::string> nodes_given(const Context& context, const ContainerSummary& container);
+
 /// NVIDIA's GPUs of each container, by its id; one that has none is absent. Where no container has
 /// any this costs no more than reading their configurations.
 /// Errors: those of list_gpus(). A NVML that does not answer is a warning.

@@ -17,12 +17,13 @@
 #include "sys/file.hpp"
 
 namespace berth::engine {
-namespace {
 
 match::UserLand user_land_of(policy::DriverMode mode) {
   bool image = mode == policy::DriverMode::image || mode == policy::DriverMode::none;
   return image ? match::UserLand::image : match::UserLand::host;
 }
+
+namespace {
 
 Result<match::Job> job_of(const Context& context, const std::optional<policy::DriverMode>& mode,
                           bool needs_gpus) {
@@ -110,7 +111,10 @@ Result<Offer> look_up_at_registry(const Context& context, const MatchRequest& re
   for (image::ResolvedEntry& entry : found.entries) {
     offer.candidates.push_back(
         candidate_of(std::move(entry.descriptor), entry.config ? &*entry.config : nullptr));
-    offer.candidates.back().found = std::move(entry.found);
+    match::Candidate& candidate = offer.candidates.back();
+    candidate.found = std::move(entry.found);
+    candidate.runs = std::move(entry.runs);
+    candidate.runs_believed = entry.runs_believed;
   }
   return offer;
 }

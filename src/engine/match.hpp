@@ -40,6 +40,9 @@ struct Answer {
   match::Ranking ranking;
 };
 
+/// Whose user-land driver a container has in a driver mode.
+match::UserLand user_land_of(policy::DriverMode mode);
+
 /// Whose user-land driver containers have by the policy.  Errors: those of read_compiled().
 Result<match::UserLand> usual_user_land(const Context& context);
 

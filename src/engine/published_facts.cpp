@@ -3,6 +3,7 @@
 
 #include "base/text.hpp"
 #include "engine/image_facts.hpp"
+#include "engine/run_record.hpp"
 #include "engine/store.hpp"
 #include "engine/transfer.hpp"
 #include "image/store.hpp"
@@ -28,8 +29,17 @@ Result<image::FactsTrust> facts_trust(const Context& context) {
   image::FactsTrust trust;
   trust.fetch = match.facts != policy::PublishedFacts::none;
   trust.signed_only = match.facts == policy::PublishedFacts::only_signed;
-  if (!trust.signed_only) return trust;
-  for (const std::string& path : match.keys) trust.keys.push_back(TRY(read_key_file(path)));
+  if (!trust.fetch) return trust;
+  for (const std::string& path : match.keys) {
+    auto key = read_key_file(path);
+    if (key.ok()) {
+      trust.keys.push_back(std::move(*key));
+    } else if (trust.signed_only) {
+      return std::move(key).error();
+    } else {
+      context.log.warn(to_line(key.error()) + ", ignoring what it has signed");
+    }
+  }
   return trust;
 }
 
@@ -46,7 +56,10 @@ Result<image::PublishedImage> findings_of(const Context& context, const image::I
 Result<image::TransferResult> attach_facts(const Context& context, const AttachRequest& request) {
   image::PublishFactsRequest publish;
   publish.access = request.access;
-  if (request.sign_key) publish.sign_key = TRY(read_key_file(*request.sign_key));
+  if (request.sign_key) {
+    publish.sign_key = TRY(read_key_file(*request.sign_key));
+    publish.trusted_keys = TRY(facts_trust(context)).keys;
+  }
   image::Store store = TRY(open_store(context));
   image::Image image = TRY(store.get_image(request.reference));
   if (image.references.empty()) {
@@ -60,8 +73,13 @@ Result<image::TransferResult> attach_facts(const Context& context, const AttachR
       publish.reference = one.canonical();
     }
   }
+  std::optional<match::RunRecord> run;
+  if (request.container) {
+    run = TRY(record_of_run(context, *request.container, image, request.berth_version));
+  }
   publish.images.push_back(
       TRY_CTX(findings_of(context, image), "cannot scan image " + quoted(request.reference)));
+  if (run) publish.images.back().runs.push_back(std::move(*run));
   return transfer(context, std::move(publish), {});
 }
 

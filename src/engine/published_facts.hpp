@@ -10,14 +10,15 @@
 #include "image/store.hpp"
 #include "image/transfer_protocol.hpp"
 
-/// What was found in images, published beside them at the registry: `berth scan --attach`.
+/// What was found in images and how they have run, published beside them at the registry: `berth
+/// scan --attach`.
 namespace berth::engine {
 
 /// A key in PEM.  Errors: not_found, denied, corrupt (over 64 KiB).
 Result<std::string> read_key_file(const std::string& path);
 
 /// What the policy lets count of what is published.
-/// Errors: those of read_compiled(), of reading the keys.
+/// Errors: those of read_compiled(); of reading the keys, where nothing else counts.
 Result<image::FactsTrust> facts_trust(const Context& context);
 
 /// What was found in an image of the store, as it is published.
@@ -27,12 +28,15 @@ Result<image::PublishedImage> findings_of(const Context& context, const image::I
 struct AttachRequest {
   std::string reference;                ///< of an image in the store that a registry has too
   std::optional<std::string> sign_key;  ///< file of a private key, PEM
+  /// One that has ended: how it ran is published too.
+  std::optional<std::string> container;
+  std::string berth_version;  ///< of whoever writes that
   image::RegistryAccess access;
 };
 
 /// Publishes the findings of the image that the store has under a name.
 /// Errors: not_found (not in the store, or the registry has another image under this name now),
-/// those of facts_of_image() and of transfer().
+/// those of facts_of_image(), of record_of_run() and of transfer().
 Result<image::TransferResult> attach_facts(const Context& context, const AttachRequest& request);
 
 }  // namespace berth::engine

@@ -20,6 +20,13 @@ FlagTable flags(Options& o) {
   FlagTable table{
       {"format", 'f', "FORMAT", "json, or a template such as '{{.glibc}}'", &o.format},
       {"attach", 0, "", "Publish it beside the image at its registry", &o.attach},
+      {"verified",
+       0,
+       "CONTAINER",
+       "With --attach: also how this container of it has ended here",
+       &o.request.container,
+       {},
+       Complete::container},
       {"sign-key",
        0,
        "FILE",
@@ -55,11 +62,13 @@ Result<int> run(Session& session, const Options& o, std::vector<std::string> arg
   if (o.attach) {
     engine::AttachRequest request = o.request;
     request.reference = arguments[0];
+    request.berth_version = berth_version();
     return attach(session, std::move(request), o.format);
   }
   if (o.request.sign_key) {
     return make_error(Kind::usage, "--sign-key is for --attach");
   }
+  if (o.request.container) return make_error(Kind::usage, "--verified is for --attach");
   std::optional<DocumentFormat> format;
   if (!o.format.empty()) format = TRY(DocumentFormat::make(o.format));
   facts::ImageFacts facts = TRY(engine::facts_of_image_named(session.context, arguments[0]));
