@@ -98,6 +98,12 @@ class AsioServer final : public Server {
       return make_error(Kind::busy, "start threads: the limit of processes is reached",
                         "a higher one (ulimit -u), or fewer limits.transfers");
     }
+    shared_.answer_turns.emplace(share_of(kAnswerThreads), [this](Turns::Task task) {
+      asio::post(*shared_.answers, std::move(task));
+    });
+    shared_.transfer_turns.emplace(share_of(shared_.options.transfers), [this](Turns::Task task) {
+      asio::post(*shared_.transfers, std::move(task));
+    });
     work_.emplace(shared_.io.get_executor());
     shared_.on_end = [this](const Address& address, Welcome welcome) {
       guests_.remove(address, welcome);
@@ -115,6 +121,13 @@ class AsioServer final : public Server {
   }
 
  private:
+  /// Of so many threads, what one address has: as of all connections.
+  size_t share_of(size_t threads) const {
+    const ServerOptions& options = shared_.options;
+    size_t of_one = std::min(options.connections_per_address, options.connections);
+    return std::max<size_t>(threads * of_one / options.connections, 1);
+  }
+
   void serve_in_threads() {
     auto serve = [this] {
       while (true) {

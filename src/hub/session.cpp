@@ -191,7 +191,8 @@ class Session final : public Connection,
     closes_ = !request.keep_alive() || has_body;
     parser_.reset();
     if (welcome_ == Welcome::refused) return refuse();
-    asio::post(*shared_.answers, [self = this->shared_from_this()] { self->answer(); });
+    shared_.answer_turns->add(asked_.address,
+                              [self = this->shared_from_this()] { self->answer(); });
   }
 
   void refuse() {
@@ -208,10 +209,10 @@ class Session final : public Connection,
       Answer answer = shared_.handler(asked_);
       note_ = std::move(answer.note);
       if (!answer.stream) return send_later(std::move(answer.reply));
-      asio::post(*shared_.transfers,
-                 [self = this->shared_from_this(), stream = std::move(answer.stream)] {
-                   self->stream_answer(stream);
-                 });
+      shared_.transfer_turns->add(
+          asked_.address, [self = this->shared_from_this(), stream = std::move(answer.stream)] {
+            self->stream_answer(stream);
+          });
     } catch (const std::exception& exception) {
       fail(exception);
     }

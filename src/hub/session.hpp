@@ -18,6 +18,7 @@
 #include "hub/guests.hpp"
 #include "hub/outgoing.hpp"
 #include "hub/server.hpp"
+#include "hub/turns.hpp"
 
 namespace berth::hub {
 
@@ -49,6 +50,8 @@ struct Shared {
   std::shared_ptr<boost::asio::ssl::context> tls;  ///< null: none
   std::optional<boost::asio::thread_pool> answers;
   std::optional<boost::asio::thread_pool> transfers;
+  std::optional<Turns> answer_turns;    ///< at `answers`
+  std::optional<Turns> transfer_turns;  ///< at `transfers`
   std::atomic<bool> ending{false};
   std::function<void(const Address&, Welcome)> on_end;  ///< of a session; on `control`
 

@@ -564,6 +564,39 @@ def test_one_address_cannot_use_up_the_connections_of_others(story, start_hub):
         assert hub.request("/v2/")[0] == 200, "one place is free again"
 
 
+def test_what_one_address_waits_for_keeps_no_other_waiting(start_hub):
+    stuck = threading.Event()
+    digest = images.digest_of(b"blob")
+
+    def answer(handler):
+        if "/slow/" in handler.path:
+            stuck.wait(30)
+        reply(handler, 200, b"{}" if "/blobs/" not in handler.path else b"blob")
+
+    with upstream_that(answer) as (address, _), contextlib.ExitStack() as stack:
+        stack.callback(stuck.set)
+        hub = start_hub({"upstream": [{"registry": address, "repositories": ["*"]}],
+                         "limits": {"connections": 200, "transfers": 8}})
+
+        def ask(path, source):
+            client = stack.enter_context(socket.create_connection(
+                ("127.0.0.1", hub.port), timeout=30, source_address=(source, 0)))
+            client.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+            return client
+
+        for _ in range(20):
+            ask("/v2/slow/manifests/latest", "127.0.0.1")
+            ask(f"/v2/slow/blobs/{digest}", "127.0.0.1")
+        time.sleep(1)
+        for path in ("/v2/", "/v2/quick/manifests/latest", f"/v2/quick/blobs/{digest}"):
+            started = time.monotonic()
+            assert ask(path, "127.0.0.2").recv(4096).startswith(b"HTTP/1.1 200 "), path
+            assert time.monotonic() - started < 5, path
+        stuck.set()
+        own = ask("/v2/", "127.0.0.1")
+        assert own.recv(4096).startswith(b"HTTP/1.1 200 "), "after its own turns"
+
+
 # ---- its life ------------------------------------------------------------------------------------
 
 def test_a_signal_ends_it_and_lets_answers_end(start_hub):

@@ -55,9 +55,10 @@ struct Access {
 
 struct Limits {
   uint32_t connections = 512;
-  std::optional<uint32_t> connections_per_address;  ///< 0: as many as there may be at all
-  uint32_t transfers = 64;                          ///< blobs on their way at the same time
-  uint32_t cache_mib = 16;                          ///< of manifests
+  /// 0: as many as there may be at all. An address has the same part of all threads.
+  std::optional<uint32_t> connections_per_address;
+  uint32_t transfers = 64;  ///< blobs on their way at the same time
+  uint32_t cache_mib = 16;  ///< of manifests
 };
 
 struct Config {
