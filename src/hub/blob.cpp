@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hub/blob.hpp"
 
+#include <fmt/format.h>
+
 #include <optional>
 
 #include "base/text.hpp"
@@ -49,14 +51,28 @@ std::optional<Reply> pass_redirect(const HttpResponse& response, const BlobWish&
   return redirect_to(*next);
 }
 
+/// That it is the blob, or the range that was asked for: 204 and the like would be passed on as it.
+Result<void> check_status(const HttpResponse& response, const BlobWish& wish) {
+  bool whole = response.status == 200;
+  bool part = response.status == 206 && !wish.range.empty() && !wish.head;
+  if (whole || part) return {};
+  return make_error(Kind::corrupt, fmt::format("read '{}': the registry answers a request for {} "
+                                               "with status {}",
+                                               response.url.shown(),
+                                               wish.range.empty() ? "a blob" : "a part of a blob",
+                                               response.status));
+}
+
 Result<Reply> look_at(Source& source, const BlobWish& wish) {
   HttpResponse response = TRY(source.registry().look_at_blob(wish.digest, Follow::yes));
   if (response.broken) return std::move(*response.broken);
+  TRY(check_status(response, wish));
   return head_of(response, wish);
 }
 
 Result<void> begin(const HttpResponse& head, const BlobWish& wish, Output& output) {
   if (output.begun()) return {};
+  TRY(check_status(head, wish));
   return output.begin(head_of(head, wish));
 }
 

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/text.hpp"
 #include "base/time.hpp"
 #include "json/fields.hpp"
@@ -42,6 +44,34 @@ void fields(V& v, Line& l) {
   v.always("error", l.error);
 }
 
+/// How many bytes the UTF-8 sequence has that `text`, which is not empty, begins with; 0: none.
+/// Source: RFC 3629 section 4
+size_t sequence(std::string_view text) {
+  auto at = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
+  const unsigned first = at(0);
+  if (first < 0x80) return 1;
+  if (first < 0xC2 || first > 0xF4) return 0;
+  const size_t size = first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
+  for (size_t i = 1; i < size; ++i) {
+    if ((at(i) & 0xC0) != 0x80) return 0;
+  }
+  bool too_long = (first == 0xE0 && at(1) < 0xA0) || (first == 0xF0 && at(1) < 0x90);
+  bool no_character = (first == 0xED && at(1) > 0x9F) || (first == 0xF4 && at(1) > 0x8F);
+  return too_long || no_character ? 0 : size;
+}
+
+/// Bytes that are no UTF-8 become \xNN: one of them would make the whole log unreadable to many.
+std::string utf8(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    size_t size = sequence(text);
+    if (size == 0) out += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[0]));
+    out += text.substr(0, size);
+    text.remove_prefix(std::max<size_t>(size, 1));
+  }
+  return out;
+}
+
 /// One word, whatever is in it.
 std::string word(std::string_view text) {
   if (text.empty()) return "-";
@@ -59,16 +89,16 @@ std::string request_line(LogForm form, const Asked& asked, const Note& note, con
   Line line;
   line.time = format_time(seconds);
   line.address = asked.address_text;
-  line.user = note.user.substr(0, kMostShown);
-  line.node = note.node.substr(0, kMostShown);
-  line.method = asked.method.substr(0, kMostShown);
-  line.path = asked.target.substr(0, std::min(asked.target.find('?'), kMostShown));
+  line.user = utf8(note.user.substr(0, kMostShown));
+  line.node = utf8(note.node.substr(0, kMostShown));
+  line.method = utf8(asked.method.substr(0, kMostShown));
+  line.path = utf8(asked.target.substr(0, std::min(asked.target.find('?'), kMostShown)));
   line.status = ended.status;
   line.bytes = ended.bytes;
   line.seconds = static_cast<double>(ended.time.count() / 1000) / 1000;
   line.whole = ended.whole;
   line.digest = note.digest;
-  line.error = note.error;
+  line.error = utf8(note.error);
   if (line.error.empty() && !ended.whole) line.error = "the client did not take all of it";
   if (form == LogForm::json) return json::write(line) + "\n";
   return fmt::format("{} {} {} {} {} {} {} {} {:.3f} {} {}\n", line.time, word(line.address),

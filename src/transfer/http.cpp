@@ -28,6 +28,7 @@ struct Exchange {
   uint64_t body_bytes = 0;
   uint64_t upload_offset = 0;
   std::optional<Error> error;  // why a callback ended it
+  bool enough = false;         // a callback ended it, and what came is the answer
 };
 
 size_t stop(Exchange& exchange, Error error) {
@@ -65,7 +66,9 @@ size_t on_body(char* data, size_t, size_t size, void* user) {
   if (!success) {
     size_t room = kMaxRefusalBytes - std::min(kMaxRefusalBytes, response.body.size());
     response.body.append(data, std::min(room, size));
-    return size;
+    if (size <= room) return size;
+    exchange.enough = true;  // what refuses without end is an answer all the same
+    return CURL_WRITEFUNC_ERROR;
   }
   if (exchange.request.sink) {
     Result<void> taken = exchange.request.sink(response, {data, size});
@@ -335,6 +338,7 @@ Result<HttpResponse> Http::exchange(const HttpRequest& request, const Url& url, 
   pool_->put_back(handle);
 
   if (exchange.error) return *std::move(exchange.error);
+  if (exchange.enough) return std::move(exchange.response);
   if (code == CURLE_ABORTED_BY_CALLBACK)
     return make_error(Kind::interrupted, "stopped by a signal");
   if (final && !(request.resumes && is_unreachable(code))) return *std::move(final);

@@ -426,6 +426,40 @@ def test_a_lying_registry_is_not_believed(start_hub):
         assert (status, error["code"]) == (429, "TOOMANYREQUESTS") and headers["Retry-After"]
 
 
+def test_what_is_no_blob_is_not_passed_on_as_one(start_hub):
+    """Nor does a registry whose refusal has no end keep a caller."""
+    digest = images.digest_of(b"blob")
+
+    def answer(handler):
+        name = handler.path.split("/")[2]
+        if name == "endless":
+            handler.send_response(500)
+            handler.send_header("Connection", "close")
+            handler.end_headers()
+            handler.close_connection = True
+            with contextlib.suppress(OSError):
+                while True:
+                    handler.wfile.write(b"x" * 65536)
+        elif name.isdigit():
+            reply(handler, int(name), b"" if name == "204" else b"part",
+                  Content_Range="bytes 0-3/9")
+        else:
+            reply(handler, 200)
+
+    with upstream_that(answer) as (address, _):
+        hub = start_hub({"upstream": [{"registry": address, "repositories": ["*"]}]})
+        for status in (201, 204, 206, 299):
+            for method in ("GET", "HEAD"):
+                assert hub.request(f"/v2/{status}/blobs/{digest}", method=method)[0] == 502
+        assert "status 204" in hub.await_line("/v2/204/blobs/", " 502 ")
+        part = {"Range": "bytes=0-3"}
+        assert hub.request(f"/v2/206/blobs/{digest}", headers=part)[0] == 206
+        for path in ("/v2/endless/manifests/latest", f"/v2/endless/blobs/{digest}"):
+            started = time.monotonic()
+            assert hub.request(path)[0] == 502
+            assert time.monotonic() - started < 5
+
+
 def test_memory_stays_small_while_large_blobs_pass(start_hub):
     size, piece = 500 << 20, b"\0" * (1 << 20)
     digest = images.digest_of(b"not looked at")
@@ -509,6 +543,7 @@ def test_malformed_requests_are_answered_or_dropped(story, start_hub):
     assert b" 431 " in hub.raw(b"GET /" + b"a" * 1_000_000)[:40]
     for data in (b"\r\n\r\n\r\nx", b"GET\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00", b"GET / HTTP/9.9\r\n\r\n",
                  get + b"broken header\r\n\r\n", b"G\0T / HTTP/1.1\r\n\r\n",
+                 b"GET /\xff\x7f HTTP/1.1\r\n\r\n",
                  get + b"Content-Length: -1\r\n\r\n", get + b"Content-Length: 1\r\nContent-Length: 2\r\n\r\n"):
         assert hub.raw(data)[:13] in (b"HTTP/1.1 400 ", b""), data
     # What looks like a second request is a body's end, and not answered.

@@ -71,6 +71,20 @@ TEST(HubLog, is_one_line_without_secrets) {
   EXPECT_TRUE(json::parse(json, "line").ok());
 }
 
+TEST(HubLog, is_utf8_whatever_is_asked) {
+  Asked asked;
+  asked.method = "GET";
+  asked.target = "/\xff\xc3\xa9\xe2\x89\xa5\xf0\x9f\x9a\xa2\xc3";
+  asked.address_text = "::1";
+  Note note;
+  note.error = "no \xed\xa0\x80 \xc0\xaf \xf5 \xe0\x80\x80";
+  std::string line = request_line(LogForm::text, asked, note, {}, 0);
+  EXPECT_THAT(line, HasSubstr("/\\xff\xc3\xa9\xe2\x89\xa5\xf0\x9f\x9a\xa2\\xc3 "));
+  EXPECT_THAT(line, HasSubstr("no \\xed\\xa0\\x80 \\xc0\\xaf \\xf5 \\xe0\\x80\\x80"));
+  std::string json = request_line(LogForm::json, asked, note, {}, 0);
+  EXPECT_TRUE(json::parse(json, "line").ok());
+}
+
 TEST(HubLog, an_empty_request_has_its_place_too) {
   Ended ended;
   ended.status = 400;
