@@ -3,6 +3,7 @@
 of the test's own."""
 
 import errno
+import ipaddress
 import json
 import os
 import random
@@ -321,6 +322,29 @@ def test_a_damaged_lease_is_nobodys(lab):
     (lab.directory / "broken.json").write_text('{"id":')
     lab.attach("c2", lab.container())
     assert lab.leases() == {"c1", "c2"}
+
+
+def forge(lab, lease, name, **changes):
+    """A lease of a process that lives: nobody made it."""
+    (lab.directory / f"{name}.json").write_text(json.dumps(lease | {"id": name} | changes))
+
+
+def test_a_subnet_without_a_free_address_refuses_in_one_line_and_serves_on(lab):
+    c1, last = lab.container(), lab.container()
+    lease = lab.attach("c1", c1, ports=[publish(8080, 80)])
+    net = ipaddress.ip_interface(f"{lease['address']}/{lease['prefix_length']}").network
+    for address in net.hosts():
+        if str(address) not in (lease["address"], lease["gateway"]):
+            number = int(address) - int(net.network_address)
+            forge(lab, lease, f"c-{number}", address=str(address), interface=f"none{number}", ports=[])
+    said = lab.try_attach("last", last)
+    assert (said["kind"], said["what"]) == ("busy", f"find an address in {net}: all are taken")
+    assert "last" not in lab.leases()
+    assert reaches(lab.world, c1, 80, (HOST, 8080))[0] == "hello"
+    lab.detach("c-9")
+    assert lab.attach("last", last)["address"] == str(net.network_address + 9)
+    for path in lab.directory.glob("c-*.json"):  # nobody's: to detach each would take a minute
+        path.unlink()
 
 
 def test_the_containers_files_get_its_address_and_nameservers(lab):
