@@ -27,7 +27,8 @@ struct CodePlace {
 struct About {
   std::string word;
   std::optional<Tier> tier;
-  About(const char* text, std::optional<Tier> rests_on = {}) : word(text), tier(rests_on) {}
+  About(const char* text) : word(text) {}  // NOLINT: a word alone says enough
+  About(const char* text, std::optional<Tier> rests_on) : word(text), tier(rests_on) {}
 };
 
 /// What of it runs on a GPU.

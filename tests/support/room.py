@@ -98,6 +98,25 @@ def _own_etc():
     subprocess.run(["umount", "--lazy", "/mnt"], check=True)
 
 
+def _own_memory():
+    """What the tests are made of is still there, wherever the checkout lies."""
+    checkout, here = pathlib.Path(__file__).resolve().parents[2], pathlib.Path.cwd()
+    wanted = [checkout,
+              *(pathlib.Path(os.environ[name]).resolve()
+                for name in ("BERTH_TEST_PROGRAMS", "BERTH_TEST_CACHE") if name in os.environ)]
+    kept = [(path, os.open(path, os.O_PATH)) for path in wanted
+            if path.is_dir() and any(path.is_relative_to(place) for place, _ in IN_MEMORY)]
+    for place, options in IN_MEMORY:
+        _mount("tmpfs", place, options)
+    for path, handle in kept:
+        path.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["mount", "--no-canonicalize", "--bind", f"/proc/self/fd/{handle}", path],
+                       check=True, pass_fds=[handle])
+        os.close(handle)
+    os.makedirs("/run/lock", exist_ok=True)
+    os.chdir(here if here.is_dir() else checkout)
+
+
 def _own_sys(cgroups):
     """A sysfs that shows this network, and cgroups whose root is the room's."""
     subprocess.run(["umount", "--recursive", "--lazy", "/sys"], check=True)
@@ -119,9 +138,7 @@ def _own_network():
 def inside(command):
     cgroups = cgroup_mounts()
     _own_etc()
-    for place, options in IN_MEMORY:
-        _mount("tmpfs", place, options)
-    os.makedirs("/run/lock", exist_ok=True)
+    _own_memory()
     _own_sys(cgroups)
     _own_network()
     child = subprocess.Popen(command)
