@@ -27,6 +27,7 @@ constexpr Axis kAxes[] = {
     {"driver", "driver", "driver"},
     {"user-driver", "user-driver", "ul"},
     {"cpu", "cpu", ""},
+    {"cpu-features", "cpu-features", ""},
     {"cc", "gpu", "sm"},
     {"gpu", "gpu", ""},
     {"mpi", "mpi", ""},

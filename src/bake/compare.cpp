@@ -73,7 +73,9 @@ class Comparison {
   void compare_cpu() {
     auto known = node::known_microarchitecture(declared_.cpu);
     uint32_t level = known ? std::max<uint32_t>(node::level_of(*known), 1) : 1;
-    std::string said = declared_.cpu.empty() ? "no processor" : declared_.cpu;
+    level = std::max(level, level_of_features());
+    std::string said = declared_.cpu.empty() ? join(declared_.cpu_features, " ") : declared_.cpu;
+    if (said.empty()) said = "no processor";
     for (const facts::CpuNeed& need : found_.cpu) {
       if (need.isa.level <= level) continue;
       std::string text =
@@ -82,6 +84,20 @@ class Comparison {
       // Of another file it may be a library that is chosen when it runs.
       need.main ? lie("cpu", text) : remark("cpu", text);
     }
+  }
+
+  /// A processor with AVX-512's VNNI is of level 4 at least, whoever makes it.
+  uint32_t level_of_features() const {
+    if (declared_.cpu_features.empty()) return 0;
+    uint32_t level = UINT32_MAX;
+    for (std::string_view name : node::microarchitectures()) {
+      node::Cpu cpu;
+      cpu.microarchitecture = name;
+      if (node::least_with(cpu, declared_.cpu_features) == name) {
+        level = std::min(level, node::level_of(name));
+      }
+    }
+    return level == UINT32_MAX ? 0 : level;
   }
 
   void compare_gpu() {

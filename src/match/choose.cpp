@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "base/text.hpp"
+
 namespace berth::match {
 namespace {
 
@@ -29,7 +31,8 @@ void tell_of_closer_ones(Ranking& ranking, const node::Profile& node) {
     Judged& entry = ranking.entries[index];
     bool worse = closest->verdict.rank.code > entry.verdict.rank.code;
     if (entry.verdict.rank.cpu <= closest->verdict.rank.cpu || worse) continue;
-    const std::string& made_for = entry.candidate.declared.cpu;
+    const Declared& declared = entry.candidate.declared;
+    std::string made_for = !declared.cpu.empty() ? declared.cpu : join(declared.cpu_features, ", ");
     entry.verdict.clauses.push_back(
         {"cpu",
          Outcome::runs_but,

@@ -73,6 +73,7 @@ class Court {
   void look_at_platform();
   void look_at_cpu();
   bool look_at_declared_cpu();
+  bool look_at_cpu_features();
   void look_at_found_cpu();
   void look_at_kernel();
   void look_at_gpus();
@@ -106,6 +107,7 @@ class Court {
   /// A file of the image's own command, where that is what runs.
   bool is_main(bool main) const { return main && !job_.other_command; }
   std::string lacks(std::string_view target) const;
+  std::string lift_of_features() const;
   Outcome lost_driver() const { return job_.needs_gpus ? Outcome::fail : Outcome::runs_but; }
   bool compat_fits() const;
   bool has_gpus(std::string_view vendor) const {

@@ -22,6 +22,13 @@ bool is_digits(std::string_view text) {
          std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
+/// "avx512_vnni", "sse4.2": as /proc/cpuinfo writes them.
+bool is_feature(std::string_view text) {
+  return text.size() <= 32 && std::all_of(text.begin(), text.end(), [](char c) {
+           return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
+         });
+}
+
 /// "12", "12.8", "570.133.20": dotted numbers, bounded.
 bool is_version(std::string_view text) {
   if (text.empty() || text.size() > 32) return false;
@@ -65,6 +72,7 @@ class Reader {
  private:
   bool take(std::string_view axis, std::string_view value) {
     if (axis == "cpu") return take_cpu(value);
+    if (axis == "cpu-features") return take_cpu_features(value);
     if (axis == "gpu") return take_gpu(value);
     if (axis == "cuda") return take_version(declared_.cuda, value);
     if (axis == "user-driver") return take_version(declared_.user_driver, value);
@@ -90,6 +98,18 @@ class Reader {
         });
     if (usual) declared_.cpu = level ? name.replace(0, 6, "x86-64") : name;
     return usual;
+  }
+
+  bool take_cpu_features(std::string_view value) {
+    auto words = list_words(value);
+    if (words.empty() || words.size() > kMaxWords) return false;
+    if (!std::all_of(words.begin(), words.end(), is_feature)) return false;
+    std::vector<std::string> features = declared_.cpu_features;
+    features.insert(features.end(), words.begin(), words.end());
+    std::sort(features.begin(), features.end());
+    features.erase(std::unique(features.begin(), features.end()), features.end());
+    declared_.cpu_features = std::move(features);
+    return true;
   }
 
   bool take_gpu(std::string_view value) {
@@ -236,6 +256,7 @@ bool declares(std::string_view name) {
 Declared merge(Declared under, const Declared& over) {
   under.any = under.any || over.any;
   take_if_said(under.cpu, over.cpu);
+  if (!over.cpu_features.empty()) under.cpu_features = over.cpu_features;
   if (over.gpu_said) {
     under.gpu_said = true;
     under.gpu = over.gpu;

@@ -41,6 +41,8 @@ struct Declared {
   std::vector<std::string> fabric;   ///< that it is made for: "infiniband"
   int64_t priority = 0;              ///< of the author; more is better
   std::vector<std::string> require;  ///< values of NVIDIA_REQUIRE_*
+  /// Of the processor, as Linux names them: "avx512_vnni"; sorted, each once.
+  std::vector<std::string> cpu_features;
   /// Names below kPrefix that nobody knows, and values that do not read, in words.
   std::vector<std::string> puzzles;
 };

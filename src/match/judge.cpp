@@ -131,7 +131,7 @@ std::string Court::lacks(std::string_view target) const {
 void Court::look_at_cpu() {
   std::string_view baseline = node::family_of_architecture(node_.architecture);
   verdict_.rank.cpu = UINT32_MAX - node::closeness(node_.cpu, baseline).value_or(0);
-  if (look_at_declared_cpu()) look_at_found_cpu();
+  if (look_at_declared_cpu() && look_at_cpu_features()) look_at_found_cpu();
 }
 
 bool Court::look_at_declared_cpu() {
@@ -171,6 +171,46 @@ bool Court::look_at_declared_cpu() {
   if (auto close = node::closeness(node_.cpu, target)) verdict_.rank.cpu = UINT32_MAX - *close;
   add({"cpu", Tier::declared}, Outcome::pass,
       fmt::format("is for {} ({}); this node is {}", name, how, cpu_name(node_)));
+  return true;
+}
+
+/// A word of node::with() for a processor that has all of it, and is what else is asked for where
+/// there is such a one.
+std::string Court::lift_of_features() const {
+  auto above = node::known_microarchitecture(declared_.cpu);
+  std::string_view family = node::family_of_architecture(node_.architecture);
+  auto name = node::least_known_with(declared_.cpu_features, above.value_or(family));
+  if (!name) name = node::least_known_with(declared_.cpu_features, family);
+  return name ? fmt::format("cpu={}", *name) : "";
+}
+
+bool Court::look_at_cpu_features() {
+  if (declared_.cpu_features.empty()) return true;
+  std::vector<std::string> missing, unknown;
+  for (const std::string& feature : declared_.cpu_features) {
+    node::Presence presence = node::presence(node_.cpu, feature);
+    if (presence == node::Presence::missing) missing.push_back(feature);
+    if (presence == node::Presence::unknown) unknown.push_back(feature);
+  }
+  if (!missing.empty()) {
+    add("cpu", Outcome::fail,
+        fmt::format("needs {} (declared), which this node has not; it is {}", join(missing, ", "),
+                    cpu_name(node_)),
+        "take an entry for this processor, or a node that has it", lift_of_features());
+    return false;
+  }
+  if (!unknown.empty()) {
+    ++verdict_.rank.unknown;
+    add("cpu", Outcome::unknown,
+        fmt::format("needs {} (declared); of this node that is not known", join(unknown, ", ")));
+    return true;
+  }
+  // An entry for a feature is as close as the least of this processor's kin that has it.
+  auto least = node::least_with(node_.cpu, declared_.cpu_features);
+  auto close = least ? node::closeness(node_.cpu, *least) : std::nullopt;
+  if (close) verdict_.rank.cpu = std::min(verdict_.rank.cpu, UINT32_MAX - *close);
+  add("cpu", Outcome::pass,
+      fmt::format("uses {} (declared), which this node has", join(declared_.cpu_features, ", ")));
   return true;
 }
 

@@ -187,15 +187,45 @@ bool is_candidate(const Entry& entry, const Entry& root, const Cpu& cpu, const F
   return &entry == &root;
 }
 
-/// The one with most ancestors, then most features.
+/// Most ancestors, then most features.
+std::pair<uint16_t, uint16_t> rank_of(const Entry& entry) {
+  return {entry.ancestor_count, entry.feature_count};
+}
+
 const Entry* best_of(const std::vector<const Entry*>& entries) {
-  auto rank = [](const Entry* entry) {
-    return std::pair(entry->ancestor_count, entry->feature_count);
-  };
   auto best = std::max_element(entries.begin(), entries.end(), [&](const Entry* a, const Entry* b) {
-    return rank(a) < rank(b) || (rank(a) == rank(b) && a->name > b->name);
+    return rank_of(*a) < rank_of(*b) || (rank_of(*a) == rank_of(*b) && a->name > b->name);
   });
   return best == entries.end() ? nullptr : *best;
+}
+
+/// archspec and /proc/cpuinfo have names of their own for one feature.
+std::string_view other_name(std::string_view feature) {
+  if (feature == "pni") return "sse3";
+  return feature == "sse3" ? "pni" : feature;
+}
+
+/// archspec has a name for it.
+bool is_named(std::string_view feature) {
+  return std::binary_search(kFeatureNames.begin(), kFeatureNames.end(), feature) ||
+         std::any_of(kAliases.begin(), kAliases.end(),
+                     [&](const Alias& alias) { return alias.name == feature; });
+}
+
+/// The features are what complete() fills in for the entry, no more and no less.
+bool has_just(const std::vector<std::string>& features, const Entry& entry) {
+  return features.size() == entry.feature_count &&
+         std::all_of(features.begin(), features.end(),
+                     [&](const std::string& feature) { return entry_has(entry, feature); });
+}
+
+bool entry_has_all(const Entry& entry, const std::vector<std::string>& features) {
+  Cpu cpu;
+  cpu.microarchitecture = entry.name;
+  Features all(cpu, family(entry));
+  return std::all_of(features.begin(), features.end(), [&](const std::string& one) {
+    return all.contains(one) || all.contains(other_name(one));
+  });
 }
 
 }  // namespace
@@ -271,6 +301,46 @@ std::string_view family_of_architecture(std::string_view architecture) {
 
 bool has_feature(const Cpu& cpu, std::string_view feature) {
   return Features(cpu, family_of(cpu.microarchitecture)).contains(feature);
+}
+
+Presence presence(const Cpu& cpu, std::string_view feature) {
+  if (has_feature(cpu, feature) || has_feature(cpu, other_name(feature))) return Presence::there;
+  const Entry* own = find_written(cpu.microarchitecture);
+  if (cpu.features.empty() && own == nullptr) return Presence::unknown;
+  // A list that is what complete() fills in was never read from the processor: the generic ones
+  // stand for many, and of what archspec has no name for it says nothing.
+  bool filled = own != nullptr && (cpu.features.empty() || has_just(cpu.features, *own));
+  bool named = is_named(feature) || is_named(other_name(feature));
+  bool told = own != nullptr && own->vendor != kGeneric && named;
+  return filled && !told ? Presence::unknown : Presence::missing;
+}
+
+std::optional<std::string_view> least_with(const Cpu& host,
+                                           const std::vector<std::string>& features) {
+  const Entry* own = find_written(host.microarchitecture);
+  if (own == nullptr || features.empty()) return std::nullopt;
+  const Entry* least = entry_has_all(*own, features) ? own : nullptr;
+  for (uint16_t index : ancestors(*own)) {
+    const Entry& entry = kEntries[index];
+    if (!entry_has_all(entry, features)) continue;
+    if (least == nullptr || rank_of(entry) < rank_of(*least)) least = &entry;
+  }
+  return least == nullptr ? std::nullopt : std::optional(least->name);
+}
+
+std::optional<std::string_view> least_known_with(const std::vector<std::string>& features,
+                                                 std::string_view above) {
+  const Entry* from = find_written(above);
+  const Entry* least = nullptr;
+  auto key = [](const Entry& entry) {
+    return std::pair(entry.vendor != kGeneric, entry.feature_count);
+  };
+  for (const Entry& entry : kEntries) {
+    if (!entry_has_all(entry, features)) continue;
+    if (from != nullptr && !is_or_descends(entry, *from)) continue;
+    if (least == nullptr || key(entry) < key(*least)) least = &entry;
+  }
+  return least == nullptr ? std::nullopt : std::optional(least->name);
 }
 
 Fit fit(const Cpu& host, std::string_view microarchitecture) {

@@ -49,6 +49,25 @@ std::string_view family_of_architecture(std::string_view architecture);
 /// "sse4.1", "neon"). A profile that names no features has those of its microarchitecture.
 bool has_feature(const Cpu& cpu, std::string_view feature);
 
+/// Whether `cpu` has a feature by the kernel's or archspec's name for it ("pni" is sse3).
+enum class Presence {
+  there,
+  missing,
+  unknown,  ///< the profile says no more than what its microarchitecture has, and that not of it
+};
+Presence presence(const Cpu& cpu, std::string_view feature);
+
+/// The least of `host`'s own microarchitecture and its ancestors that has all of `features`.
+/// Nothing: none has, or there are none.
+std::optional<std::string_view> least_with(const Cpu& host,
+                                           const std::vector<std::string>& features);
+
+/// The least microarchitecture that has all of `features` and is `above` or descends from it (any,
+/// where that is no name). Generic ones first, then those with fewer features. Nothing: archspec
+/// knows none.
+std::optional<std::string_view> least_known_with(const std::vector<std::string>& features,
+                                                 std::string_view above);
+
 /// Whether what was built for `microarchitecture` runs on `host`.
 enum class Fit {
   runs,          ///< it is the host's own, an ancestor of it, or all that it needs is there

@@ -141,6 +141,16 @@ TEST(Choose, the_closest_level_is_taken_and_others_say_so) {
               testing::HasSubstr("entry sha256:000000000000 is closer"));
 }
 
+TEST(Choose, an_entry_for_a_feature_is_closer_than_one_that_does_without) {
+  std::vector<Candidate> entries = {candidate(1, {}), candidate(2, {{"cpu", "x86-64-v4"}}),
+                                    candidate(3, {{"cpu-features", "avx512_vnni"}}),
+                                    candidate(4, {{"cpu-features", "amx_tile"}})};
+  EXPECT_EQ(rank(entries, node_of("cpu=sapphirerapids"), {}).order,
+            (std::vector<size_t>{3, 2, 1, 0}));
+  EXPECT_EQ(rank(entries, node_of("cpu=cascadelake"), {}).order, (std::vector<size_t>{2, 1, 0}));
+  EXPECT_EQ(rank(entries, node_of("cpu=haswell"), {}).order, (std::vector<size_t>{0}));
+}
+
 TEST(Choose, the_authors_priority_decides_between_equals) {
   std::vector<Candidate> equals = {candidate(1, {{"cuda", "12.4"}}),
                                    candidate(2, {{"cuda", "12.4"}, {"priority", "5"}})};
@@ -174,8 +184,13 @@ class Generator {
                                                    "sm_80", "sm_90a", "sm_75 sm_86 compute_86@8.0",
                                                    "none",  "gfx90a", "sm_100f"};
     static const std::vector<std::string> kCudas = {"9.0", "9.2", "11.8", "12.4", "13.0"};
+    // None that a later processor of the same vendor has given up.
+    static const std::vector<std::string> kFeatures = {"avx2 fma",          "avx512_vnni",
+                                                       "amx_tile amx_int8", "sha_ni",
+                                                       "avx512_bf16",       "avx512f avx512vl"};
     Axes made;
     if (maybe()) made["cpu"] = any(kCpus);
+    if (maybe() && maybe()) made["cpu-features"] = any(kFeatures);
     if (maybe()) made["gpu"] = any(kGpus);
     if (maybe()) made["cuda"] = any(kCudas);
     if (maybe() && maybe()) made["kernel"] = ">=5.10";

@@ -18,6 +18,7 @@ Declared of(const std::map<std::string, std::string>& axes) {
 
 TEST(Declared, every_axis_is_read) {
   Declared declared = of({{"cpu", "x86-64-v3"},
+                          {"cpu-features", "avx512_vnni, amx_tile avx512_vnni"},
                           {"gpu", "sm_80, sm_90a compute_90@8.7"},
                           {"cuda", "12.8"},
                           {"user-driver", "570.133.20"},
@@ -30,6 +31,7 @@ TEST(Declared, every_axis_is_read) {
                           {"name", "for people"}});
   EXPECT_TRUE(declared.any);
   EXPECT_EQ(declared.cpu, "x86-64-v3");
+  EXPECT_THAT(declared.cpu_features, ElementsAre("amx_tile", "avx512_vnni"));
   EXPECT_EQ(gpu_codes_text(declared.gpu), "sm_80 sm_90a compute_90@8.7");
   EXPECT_EQ(declared.cuda, "12.8");
   EXPECT_EQ(declared.driver.size(), 2U);
@@ -51,8 +53,9 @@ TEST(Declared, what_does_not_read_is_a_puzzle_and_says_nothing) {
                           {"priority", "high"},
                           {"ram", "64G"},
                           {"cpu", "a b"},
+                          {"cpu-features", "AVX512VNNI"},
                           {"driver", ">= 5"}});
-  EXPECT_EQ(declared.puzzles.size(), 6U);
+  EXPECT_EQ(declared.puzzles.size(), 7U);
   EXPECT_FALSE(declared.any);
   EXPECT_FALSE(declared.gpu_said);
 }

@@ -94,6 +94,48 @@ TEST(JudgeCpu, a_file_beside_the_main_program_is_a_remark) {
   EXPECT_THAT(clause(verdict).reason, HasSubstr("/usr/lib/libfast.so and 2 more files"));
 }
 
+TEST(JudgeCpu, features_are_all_there_or_the_missing_ones_are_named) {
+  Candidate image = candidate({{"cpu-features", "avx2 avx512_vnni amx_tile"}});
+  EXPECT_EQ(judge(image, node_of("cpu=sapphirerapids"), {}).outcome, Outcome::pass);
+  Verdict verdict = judge(image, node_of("cpu=cascadelake"), {});
+  EXPECT_EQ(verdict.outcome, Outcome::fail);
+  EXPECT_EQ(clause(verdict).reason,
+            "needs amx_tile (declared), which this node has not; it is cascadelake (x86-64-v4)");
+  EXPECT_EQ(clause(verdict).lift, "cpu=sapphirerapids");
+}
+
+TEST(JudgeCpu, a_list_that_was_read_from_the_processor_is_whole) {
+  Candidate image = candidate({{"cpu-features", "rdtscp"}});
+  node::Profile node = node_of("cpu=haswell");
+  EXPECT_EQ(judge(image, node, {}).outcome, Outcome::unknown);  // archspec has no such name
+  node.cpu.features.push_back("fpu");
+  std::sort(node.cpu.features.begin(), node.cpu.features.end());
+  EXPECT_EQ(judge(image, node, {}).outcome, Outcome::fail);
+  EXPECT_EQ(clause(judge(image, node, {})).lift, "");
+  node.cpu.features.push_back("rdtscp");
+  std::sort(node.cpu.features.begin(), node.cpu.features.end());
+  EXPECT_EQ(judge(image, node, {}).outcome, Outcome::pass);
+}
+
+TEST(JudgeCpu, a_level_alone_says_nothing_of_other_features) {
+  Candidate image = candidate({{"cpu-features", "avx2 avx_vnni"}});
+  Verdict verdict = judge(image, node_of("level=3"), {});
+  EXPECT_EQ(verdict.outcome, Outcome::unknown);
+  EXPECT_EQ(clause(verdict).reason, "needs avx_vnni (declared); of this node that is not known");
+  EXPECT_EQ(judge(candidate({{"cpu-features", "avx2 fma"}}), node_of("level=3"), {}).outcome,
+            Outcome::pass);
+  node::Profile nothing;
+  nothing.architecture = "amd64";
+  EXPECT_EQ(judge(image, nothing, {}).outcome, Outcome::unknown);
+}
+
+TEST(JudgeCpu, the_kernels_name_for_sse3_and_archspecs_are_one) {
+  for (const char* name : {"pni", "sse3"}) {
+    EXPECT_EQ(judge(candidate({{"cpu-features", name}}), node_of("cpu=haswell"), {}).outcome,
+              Outcome::pass);
+  }
+}
+
 TEST(JudgePlatform, a_mislabelled_program_is_found_out) {
   Candidate image = candidate({});
   image.found.emplace();

@@ -202,5 +202,27 @@ TEST(Archspec, a_node_that_gains_a_feature_loses_nothing) {
   }
 }
 
+TEST(Archspec, a_feature_is_there_or_missing_or_nobody_knows) {
+  EXPECT_EQ(presence(named("sapphirerapids"), "amx_tile"), Presence::there);
+  EXPECT_EQ(presence(named("cascadelake"), "amx_tile"), Presence::missing);
+  EXPECT_EQ(presence(named("cascadelake"), "rdtscp"), Presence::unknown);  // not in the database
+  EXPECT_EQ(presence(named("x86_64_v3"), "avx2"), Presence::there);
+  EXPECT_EQ(presence(named("x86_64_v3"), "avx_vnni"), Presence::unknown);
+  EXPECT_EQ(presence(Cpu{}, "avx2"), Presence::unknown);
+  Cpu read;
+  read.features = {"fpu", "pni"};
+  EXPECT_EQ(presence(read, "avx2"), Presence::missing);
+  EXPECT_EQ(presence(read, "sse3"), Presence::there);
+}
+
+TEST(Archspec, the_least_that_has_a_feature_is_found) {
+  EXPECT_EQ(least_with(named("sapphirerapids"), {"avx2", "fma"}), "x86_64_v3");
+  EXPECT_EQ(least_with(named("sapphirerapids"), {"amx_tile"}), "sapphirerapids");
+  EXPECT_EQ(least_with(named("haswell"), {"amx_tile"}), std::nullopt);
+  EXPECT_EQ(least_known_with({"avx512f", "avx512vl"}, ""), "x86_64_v4");
+  EXPECT_EQ(least_known_with({"amx_tile"}, "x86_64"), "sapphirerapids");
+  EXPECT_EQ(least_known_with({"amx_tile"}, "zen4"), std::nullopt);
+}
+
 }  // namespace
 }  // namespace berth::node
