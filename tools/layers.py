@@ -60,7 +60,7 @@ LAYERS = {
     # Which entry of an index fits a node, and why: pure.
     "match": "base json oci scan facts node gpu/grant/requirement.hpp",
     # Which variants of an image there are and how each is made, as people write it down: pure.
-    "bake": "base json oci scan facts node match policy/site",
+    "bake": "base json yaml oci scan facts node match policy/site",
     "image": "base json sys oci facts match/judge.hpp match/declared.hpp match/run_record.hpp "
              "node/profile.hpp",
     "transfer": "base json sys oci image scan facts facts/code node match",

@@ -91,6 +91,71 @@ std::string name_part(std::string_view prefix, const std::string& value) {
   return part;
 }
 
+bool names_as_much(const std::string& strict, const std::string& loose) {
+  if (loose.empty() || strict == loose) return true;
+  auto wanted = node::known_microarchitecture(loose), said = node::known_microarchitecture(strict);
+  if (!wanted || !said) return false;
+  auto above = node::ancestors_of(*said);
+  return *said == *wanted || std::find(above.begin(), above.end(), *wanted) != above.end();
+}
+
+bool has_all(const std::vector<std::string>& strict, const std::vector<std::string>& loose) {
+  return std::includes(strict.begin(), strict.end(), loose.begin(), loose.end());  // sorted
+}
+
+/// Every version that `strict` lets in is one of `loose`.
+bool is_within(const match::VersionNeed& strict, const match::VersionNeed& loose) {
+  using Op = match::VersionNeed::Op;
+  int order = scan::compare_versions(strict.version, loose.version);
+  bool same = strict.op == Op::equal;  // "=570" is a branch
+  switch (loose.op) {
+    case Op::equal:
+      return same &&
+             (strict.version == loose.version || strict.version.starts_with(loose.version + "."));
+    case Op::at_least:
+      return order >= 0 && (same || strict.op == Op::at_least || strict.op == Op::greater);
+    case Op::greater:
+      return (order > 0 && (same || strict.op == Op::at_least)) ||
+             (order >= 0 && strict.op == Op::greater);
+    case Op::at_most:
+      return (order <= 0 && (strict.op == Op::at_most || strict.op == Op::less)) ||
+             (order < 0 && same && !loose.version.starts_with(strict.version + "."));
+    case Op::less:
+      return (order <= 0 && strict.op == Op::less) || (order < 0 && strict.op == Op::at_most) ||
+             (order < 0 && same && !loose.version.starts_with(strict.version + "."));
+  }
+  return false;
+}
+
+bool within_all(const std::vector<match::VersionNeed>& strict,
+                const std::vector<match::VersionNeed>& loose) {
+  return std::all_of(loose.begin(), loose.end(), [&](const match::VersionNeed& one) {
+    return std::any_of(strict.begin(), strict.end(),
+                       [&](const match::VersionNeed& own) { return is_within(own, one); });
+  });
+}
+
+/// Of code for one generation of GPUs ("sm_86") within another's ("sm_80").
+bool runs_no_wider(const std::vector<facts::GpuCode>& strict,
+                   const std::vector<facts::GpuCode>& loose) {
+  if (loose.empty()) return true;
+  auto covers = [](const facts::GpuCode& wide, const facts::GpuCode& narrow) {
+    if (wide == narrow) return true;
+    using Kind = facts::GpuCode::Kind;
+    auto digits = [](const facts::GpuCode& code) {
+      return code.arch.substr(0, code.arch.find_first_not_of("0123456789"));
+    };
+    std::string w = digits(wide), n = digits(narrow);
+    bool comparable = wide.kind == Kind::sass && narrow.kind == Kind::sass && w == wide.arch;
+    return comparable && w.size() == n.size() && w.size() > 1 &&
+           w.substr(0, w.size() - 1) == n.substr(0, n.size() - 1) && n.back() >= w.back();
+  };
+  return !strict.empty() && std::all_of(strict.begin(), strict.end(), [&](const auto& own) {
+    return std::any_of(loose.begin(), loose.end(),
+                       [&](const auto& one) { return covers(one, own); });
+  });
+}
+
 std::string part_of(const Axis& axis, const std::string& value) {
   if (value == kNone) return axis.word == "gpu" ? "nogpu" : "";
   if (axis.name == "cpu" && value.starts_with("x86-64-v")) return value.substr(7);
@@ -141,6 +206,19 @@ std::map<std::string, std::string> annotations_of(const AxisValues& axes) {
     said += (said.empty() ? "" : " ") + word;
   }
   return annotations;
+}
+
+bool asks_as_much(std::string_view axis, const std::string& strict, const std::string& loose) {
+  if (strict == loose) return true;
+  auto read = [&](const std::string& value) {
+    oci::Descriptor entry;
+    entry.annotations = annotations_of({{std::string(axis), value}});
+    return match::read_declared(entry);
+  };
+  match::Declared more = read(strict), less = read(loose);
+  return names_as_much(more.cpu, less.cpu) && has_all(more.cpu_features, less.cpu_features) &&
+         within_all(more.kernel, less.kernel) && within_all(more.driver, less.driver) &&
+         runs_no_wider(more.gpu, less.gpu);
 }
 
 std::string usual_name(const AxisValues& axes) {

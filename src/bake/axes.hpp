@@ -24,6 +24,10 @@ Result<void> check_axis(std::string_view axis, std::string_view value);
 /// The annotations that say the same in an index: {"dev.berth.variant.cpu", "x86-64-v3"}.
 std::map<std::string, std::string> annotations_of(const AxisValues& axes);
 
+/// Whether what `strict` says of an axis lets in no node that `loose` refuses: "x86-64-v4" and
+/// "x86-64-v3", ">=6.1" and ">=5.10".
+bool asks_as_much(std::string_view axis, const std::string& strict, const std::string& loose);
+
 /// What a cell is called by the axes that it differs in: "cu128-v3-sm90"; "generic" for none.
 std::string usual_name(const AxisValues& axes);
 

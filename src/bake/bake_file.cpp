@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "bake/nfd.hpp"
 #include "base/text.hpp"
 #include "json/fields.hpp"
 #include "match/declared.hpp"
@@ -24,7 +25,7 @@ constexpr std::string_view kNotHere = "{out}";  // a word that the engine knows 
 
 /// How an image is made: for all cells, or for one.
 struct Recipe {
-  std::string adopt, context, file, target, platform;
+  std::string adopt, context, file, target, platform, nfd, nfd_tag;
   std::vector<std::string> command;
   std::map<std::string, std::string> args, labels;
   std::optional<int64_t> priority;
@@ -39,6 +40,8 @@ void recipe_fields(V& v, Recipe& r) {
   v.optional("args", r.args);
   v.optional("labels", r.labels);
   v.optional("priority", r.priority);
+  v.optional("nfd", r.nfd);
+  v.optional("nfd-tag", r.nfd_tag);
 }
 
 /// [[cell]]
@@ -187,7 +190,8 @@ bool is_cell_name(std::string_view name) {
 /// From a document to the cells that it stands for.
 class Maker {
  public:
-  Maker(Document document, const Lines& lines) : document_(std::move(document)), lines_(lines) {}
+  Maker(Document document, const Lines& lines, const ReadNamed& read)
+      : document_(std::move(document)), lines_(lines), read_(read) {}
 
   Result<BakeFile> make() {
     TRY(check_head());
@@ -337,6 +341,9 @@ class Maker {
     take(under.context, own.context);
     take(under.file, own.file);
     take(under.target, own.target);
+    if (!own.nfd.empty()) under.nfd_tag.clear();
+    take(under.nfd, own.nfd);
+    take(under.nfd_tag, own.nfd_tag);
     for (const auto& [name, value] : own.args) under.args[name] = value;
     for (const auto& [name, value] : own.labels) under.labels[name] = value;
     if (own.priority) under.priority = own.priority;
@@ -368,6 +375,7 @@ class Maker {
     Cell cell;
     cell.name = std::move(name);
     auto words = words_of(axes, cell.name);
+    TRY(add_nfd(place, recipe, words, axes));
     auto platform = axes.find("platform");
     cell.platform = platform != axes.end() ? platform->second : recipe.platform;
     cell.adopt = TRY(filled("adopt", recipe.adopt, words));
@@ -381,6 +389,44 @@ class Maker {
     cell.axes = std::move(axes);
     file_.cells.push_back(std::move(cell));
     return {};
+  }
+
+  /// What the rules ask becomes axes of the cell, where it says nothing of its own.
+  Result<void> add_nfd(const std::string& place, const Recipe& recipe,
+                       const std::map<std::string, std::string>& words, AxisValues& axes) {
+    if (recipe.nfd.empty() && recipe.nfd_tag.empty()) return {};
+    if (recipe.nfd.empty())
+      return lines_.fault("nfd-tag", "chooses from a file, and there is no nfd");
+    std::string path = TRY(filled("nfd", recipe.nfd, words));
+    std::string tag = TRY(filled("nfd-tag", recipe.nfd_tag, words));
+    const NfdRules* rules = TRY(rules_of(path, tag));
+    auto said = annotations_of(axes);
+    for (const auto& [axis, value] : rules->words) {
+      auto own = axes.find(axis);
+      auto annotation = said.find(std::string(match::kPrefix) + axis);
+      bool speaks = annotation != said.end();
+      if (!speaks && own == axes.end()) {
+        axes[axis] = value;
+        continue;
+      }
+      std::string declared = speaks ? annotation->second : own->second;
+      if (speaks && asks_as_much(axis, declared, value)) continue;
+      return lines_.fault(place, fmt::format("{} {} asks for less than {} does: {}", axis,
+                                             quoted(declared), quoted(path), value));
+    }
+    return {};
+  }
+
+  Result<const NfdRules*> rules_of(const std::string& path, const std::string& tag) {
+    auto known = rules_.find({path, tag});
+    if (known != rules_.end()) return &known->second;
+    auto text = read_ ? read_(path) : make_error(Kind::unsupported, "no files are read here");
+    if (!text.ok()) return lines_.fault("nfd", std::move(text).error());
+    auto read = read_nfd(*text, path, tag.empty() ? std::nullopt : std::optional(tag));
+    if (!read.ok()) return lines_.fault("nfd", std::move(read).error());
+    auto remarks = remarks_of(*read, path);
+    file_.remarks.insert(file_.remarks.end(), remarks.begin(), remarks.end());
+    return &rules_.emplace(std::pair(path, tag), std::move(*read)).first->second;
   }
 
   Result<void> add_build(const Recipe& recipe, std::map<std::string, std::string> words,
@@ -431,21 +477,24 @@ class Maker {
 
   Document document_;
   const Lines& lines_;
+  const ReadNamed& read_;
+  std::map<std::pair<std::string, std::string>, NfdRules> rules_;  ///< by file and tag
   BakeFile file_;
 };
 
 }  // namespace
 
-Result<BakeFile> read_bake_file(std::string_view text, std::string_view document) {
+Result<BakeFile> read_bake_file(std::string_view text, std::string_view document,
+                                const ReadNamed& read) {
   std::vector<TomlEntry> entries = TRY(policy::parse_toml(text, document));
   if (entries.size() > kMaxEntries) {
     return make_error(Kind::corrupt,
                       fmt::format("{}: more than {} entries", document, kMaxEntries));
   }
   Lines lines(entries, document);
-  auto read = json::from_value<Document>(as_json(entries), document);
-  if (!read.ok()) return lines.fault_of_json(std::move(read).error());
-  return Maker(std::move(*read), lines).make();
+  auto made = json::from_value<Document>(as_json(entries), document);
+  if (!made.ok()) return lines.fault_of_json(std::move(made).error());
+  return Maker(std::move(*made), lines, read).make();
 }
 
 Result<Cell> cell_named(const BakeFile& file, std::string_view name) {

@@ -3,6 +3,7 @@
 // TOML; docs/bake.md. Pure.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -39,12 +40,18 @@ struct BakeFile {
   Builder builder = Builder::buildah;
   std::map<std::string, std::string> annotations;  ///< of the index
   std::vector<Cell> cells;                         ///< the generic one first, in the index's order
+  std::vector<std::string> remarks;  ///< what files of `nfd` ask and no word says: a line each
 };
+
+/// Reads a file that a bake file names, relative to it.
+using ReadNamed = std::function<Result<std::string>(const std::string& path)>;
 
 /// `document` names the file in errors: "bake.toml:4: axes.cpuu: …".
 /// Errors: corrupt (no TOML), usage (what it says: an unknown key or axis, with the nearest name; a
-/// value; two cells of one name; none, or over kMaxCells).
-Result<BakeFile> read_bake_file(std::string_view text, std::string_view document);
+/// value; two cells of one name; none, or over kMaxCells; what a file of `nfd` says, or that it
+/// asks for more than a cell declares), those of `read`.
+Result<BakeFile> read_bake_file(std::string_view text, std::string_view document,
+                                const ReadNamed& read = {});
 
 /// The cell of that name.  Errors: not_found, with the nearest.
 Result<Cell> cell_named(const BakeFile& file, std::string_view name);

@@ -31,9 +31,15 @@ std::string directory_of(const std::string& path) {
   return slash == std::string::npos ? "." : path.substr(0, std::max<size_t>(slash, 1));
 }
 
-Result<bake::BakeFile> read_file(const std::string& path) {
+Result<bake::BakeFile> read_file(const Context& context, const std::string& path) {
   std::string text = TRY(sys::read_file(sys::cwd(), path, kMaxFile));
-  bake::BakeFile file = TRY(bake::read_bake_file(text, path.substr(path.rfind('/') + 1)));
+  auto read_named = [&](const std::string& name) {
+    std::string beside = name.starts_with('/') ? name : directory_of(path) + "/" + name;
+    return sys::read_file(sys::cwd(), beside, kMaxFile);
+  };
+  bake::BakeFile file =
+      TRY(bake::read_bake_file(text, path.substr(path.rfind('/') + 1), read_named));
+  for (const std::string& remark : file.remarks) context.log.warn(remark);
   auto reference = image::Reference::parse(file.image);
   if (!reference.ok())
     return std::move(reference).error().with_context("cannot read " + quoted(path));
@@ -90,7 +96,7 @@ class Bake {
   // ---- what there is to do
 
   Result<void> begin() {
-    file_ = TRY(read_file(request_.file));
+    file_ = TRY(read_file(context_, request_.file));
     // Before hours of work, not behind them.
     if (request_.sign_key) sign_key_ = TRY(read_key_file(*request_.sign_key));
     if (!request_.cells.empty()) TRY(select());

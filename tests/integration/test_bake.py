@@ -315,6 +315,63 @@ def test_a_fleet_shows_who_takes_what_and_who_has_none(berth, project, work):
     assert "needs" in done.stdout and "this node is x86-64" in done.stdout
 
 
+RULES = """\
+version: v1alpha1
+compatibilities:
+- tag: fast
+  weight: 5
+  rules:
+  - name: processor
+    matchFeatures:
+    - feature: cpu.cpuid
+      matchExpressions:
+        X86_64_V3: {op: Exists}
+        AVX512VNNI: {op: Exists}
+    - feature: kernel.loadedmodule
+      matchExpressions: {nvidia: {op: Exists}}
+- tag: plain
+  rules: []
+"""
+
+
+def test_rules_of_nfd_are_declared_and_judged(berth, bake, project, work):
+    (work / "compat.yaml").write_text(RULES)
+    project.write('[args]\nLEVEL = "x86-64"\n[[cell]]\nname = "plain"\n'
+                  '[[cell]]\nname = "fast"\nnfd = "../compat.yaml"\nnfd-tag = "fast"\n')
+    _, _, told = bake(project.file)
+    assert "kernel.loadedmodule: nvidia Exists has no word here" in told
+    plain, fast = (entry["annotations"] for entry in project.index()["manifests"])
+    assert plain[PREFIX + "name"] == "plain" and PREFIX + "cpu" not in plain
+    assert (fast[PREFIX + "cpu"], fast[PREFIX + "cpu-features"]) == ("x86-64-v3", "avx512_vnni")
+    for node, taken, outcome in (("cascadelake", "fast", "pass"), ("haswell", "plain", "fail")):
+        done = berth.run("match", "--node", node_file(work, node), project.image,
+                         "--format", "json")
+        answer = json.loads(done.stdout)
+        entries = {entry["name"]: entry for entry in answer["entries"]}
+        assert entries[taken]["digest"] == answer["taken"]
+        assert entries["fast"]["verdict"] == outcome
+    assert "needs avx512_vnni (declared), which this node has not" in done.stdout
+
+
+def test_scan_shows_what_rules_of_nfd_ask(berth, work):
+    file = work / "compat.yaml"
+    file.write_text(RULES)
+    done = berth.run("scan", "--nfd", file)
+    assert done.returncode == 0
+    assert [line.split() for line in done.stdout.splitlines()] == [
+        ["AXIS", "VALUE"], ["cpu", "x86-64-v3"], ["cpu-features", "avx512_vnni"]]
+    assert len(done.stderr.splitlines()) == 2
+    assert "of 2 sets compatibilities[0] (weight 5, tag 'fast') is taken" in done.stderr
+    document = json.loads(berth.ok("scan", "--nfd", file, "--tag", "plain", "--format", "json"))
+    assert document["words"] == {} and document["left"] == [] and document["tag"] == "plain"
+    assert "no tag 'fats'; did you mean 'fast'?" in \
+        berth.fail("scan", "--nfd", file, "--tag", "fats", status=1)
+    file.write_text(RULES.replace("Exists", "Exist"))
+    assert "no operator 'Exist'; did you mean 'Exists'?" in \
+        berth.fail("scan", "--nfd", file, status=1)
+    assert "expected an image, or --nfd FILE" in berth.fail("scan", status=1)
+
+
 # ---- bad input -----------------------------------------------------------------------------------
 
 def test_typos_are_one_line_with_the_nearest(berth, project):

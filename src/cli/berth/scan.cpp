@@ -3,7 +3,9 @@
 #include "cli/berth/common.hpp"
 #include "cli/berth/document_format.hpp"
 #include "cli/berth/scan_text.hpp"
+#include "cli/core/table.hpp"
 #include "engine/image_facts.hpp"
+#include "engine/nfd.hpp"
 #include "engine/published_facts.hpp"
 #include "json/fields.hpp"
 
@@ -13,6 +15,7 @@ namespace {
 struct Options {
   std::string format;
   bool attach = false;
+  std::optional<std::string> nfd, tag;
   engine::AttachRequest request;
 };
 
@@ -35,6 +38,14 @@ FlagTable flags(Options& o) {
        {},
        Complete::file},
   };
+  table.push_back({"nfd",
+                   0,
+                   "FILE",
+                   "Show what this file of NFD's image compatibility asks",
+                   &o.nfd,
+                   {},
+                   Complete::file});
+  table.push_back({"tag", 0, "TAG", "With --nfd: the set of rules with this tag", &o.tag});
   add_registry_flags(table, o.request.access);
   return table;
 }
@@ -58,7 +69,28 @@ Result<int> attach(Session& session, engine::AttachRequest request, const std::s
   return 0;
 }
 
+Result<int> show_rules(Session& session, const Options& o) {
+  std::optional<DocumentFormat> format;
+  if (!o.format.empty()) format = TRY(DocumentFormat::make(o.format));
+  bake::NfdRules rules = TRY(engine::rules_of_file(session.context, *o.nfd, o.tag));
+  if (!format) {
+    Table table({"AXIS", "VALUE"});
+    for (const auto& [axis, value] : rules.words) table.add({axis, value});
+    print(session, table.text());
+  } else if (format->is_json()) {
+    print_json(session, json::to_value(rules));
+  } else {
+    print(session, TRY(format->text(json::to_value(rules))) + "\n");
+  }
+  return 0;
+}
+
 Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
+  if (arguments.empty() != o.nfd.has_value()) {
+    return make_error(Kind::usage, "expected an image, or --nfd FILE");
+  }
+  if (o.tag && !o.nfd) return make_error(Kind::usage, "--tag is for --nfd");
+  if (o.nfd && o.attach) return make_error(Kind::usage, "--attach is for an image");
   if (o.attach) {
     engine::AttachRequest request = o.request;
     request.reference = arguments[0];
@@ -69,6 +101,7 @@ Result<int> run(Session& session, const Options& o, std::vector<std::string> arg
     return make_error(Kind::usage, "--sign-key is for --attach");
   }
   if (o.request.container) return make_error(Kind::usage, "--verified is for --attach");
+  if (o.nfd) return show_rules(session, o);
   std::optional<DocumentFormat> format;
   if (!o.format.empty()) format = TRY(DocumentFormat::make(o.format));
   facts::ImageFacts facts = TRY(engine::facts_of_image_named(session.context, arguments[0]));
@@ -87,11 +120,11 @@ Result<int> run(Session& session, const Options& o, std::vector<std::string> arg
 extern const Verb scan_verb;
 const Verb scan_verb{
     .text = {.name = "scan",
-             .arguments = "IMAGE",
+             .arguments = "IMAGE | --nfd FILE",
              .summary = "Show what an image asks of a machine: processor, libc, GPU code, driver",
              .example = "berth scan pytorch/pytorch",
              .complete = Complete::image},
-    .arity = {1, 1},
+    .arity = {0, 1},
     .needs = engine::Needs::user_namespace,
     .command = [] { return make_command(flags, run); },
 };

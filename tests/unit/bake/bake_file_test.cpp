@@ -201,5 +201,79 @@ TEST(BakeFile, a_cell_is_found_by_name) {
   EXPECT_THAT(to_line(none.error()), HasSubstr("no cell 'v33'; did you mean 'v3'?"));
 }
 
+// ---- rules of NFD
+
+Result<std::string> rules_file(const std::string& path) {
+  if (path != "nfd.yaml" && path != "v4.yaml") return make_error(Kind::not_found, "no " + path);
+  std::string level = path == "v4.yaml" ? "X86_64_V4" : "X86_64_V2";
+  return "version: v1alpha1\ncompatibilities: [{rules: [{matchFeatures: [{feature: cpu.cpuid, "
+         "matchExpressions: {" +
+         level +
+         ": {op: Exists}, AVX512VNNI: {op: Exists}}}, {feature: "
+         "kernel.config, matchExpressions: {NUMA: {op: IsTrue}}}]}]}]\n";
+}
+
+BakeFile read_with_rules(const std::string& text) {
+  auto file = read_bake_file(text, "bake.toml", rules_file);
+  EXPECT_TRUE(file.ok()) << to_line(file.error());
+  return file.ok() ? *file : BakeFile{};
+}
+
+TEST(BakeFile, rules_of_nfd_are_axes_of_each_cell_and_what_it_says_itself_wins) {
+  BakeFile file = read_with_rules(kHead + R"(nfd = "nfd.yaml"
+[axes]
+cpu = ["x86-64-v2", "x86-64-v4"]
+)");
+  ASSERT_EQ(file.cells.size(), 2u);
+  for (const Cell& cell : file.cells) {
+    EXPECT_EQ(cell.annotations.at("dev.berth.variant.cpu-features"), "avx512_vnni");
+  }
+  EXPECT_EQ(file.cells[1].annotations.at("dev.berth.variant.cpu"), "x86-64-v4");
+  EXPECT_THAT(names(file), ElementsAre("v2", "v4"));
+  EXPECT_THAT(file.remarks, ElementsAre(HasSubstr("kernel.config: NUMA IsTrue has no word here")));
+}
+
+TEST(BakeFile, a_cell_may_have_rules_of_its_own) {
+  BakeFile file = read_with_rules(kHead + R"([[cell]]
+name = "v4"
+nfd = "{name}.yaml"
+[[cell]]
+name = "plain"
+)");
+  EXPECT_THAT(names(file), ElementsAre("plain", "v4"));
+  EXPECT_EQ(file.cells[0].annotations.size(), 1u);
+  EXPECT_EQ(file.cells[1].annotations.at("dev.berth.variant.cpu"), "x86-64-v4");
+}
+
+TEST(BakeFile, rules_that_ask_for_more_than_a_cell_says_contradict_it) {
+  auto told = [](const std::string& text) {
+    auto file = read_bake_file(kHead + text, "bake.toml", rules_file);
+    EXPECT_FALSE(file.ok());
+    return file.ok() ? "" : to_line(file.error());
+  };
+  EXPECT_EQ(told("[[cell]]\nname = \"a\"\ncpu = \"x86-64-v3\"\nnfd = \"v4.yaml\"\n"),
+            "bake.toml:2: cell[0]: cpu 'x86-64-v3' asks for less than 'v4.yaml' does: x86-64-v4");
+  EXPECT_THAT(told("[[cell]]\nname = \"a\"\ncpu = \"none\"\nnfd = \"v4.yaml\"\n"),
+              HasSubstr("cpu 'none' asks for less"));
+  EXPECT_THAT(told("nfd = \"no.yaml\"\n"), HasSubstr("bake.toml:2: nfd: no no.yaml"));
+  EXPECT_THAT(told("nfd-tag = \"a\"\n"), HasSubstr("there is no nfd"));
+  EXPECT_THAT(told("nfd = \"nfd.yaml\"\nnfd-tag = \"a\"\n"), HasSubstr("no tag 'a'"));
+}
+
+TEST(AsksAsMuch, of_each_axis) {
+  EXPECT_TRUE(asks_as_much("cpu", "zen4", "x86-64-v4"));
+  EXPECT_FALSE(asks_as_much("cpu", "zen2", "x86-64-v4"));
+  EXPECT_TRUE(asks_as_much("cpu-features", "avx2 fma", "fma"));
+  EXPECT_FALSE(asks_as_much("cpu-features", "fma", "avx2 fma"));
+  EXPECT_TRUE(asks_as_much("kernel", ">=6.1 <7", ">=5.10"));
+  EXPECT_TRUE(asks_as_much("kernel", "=5.10", ">=5.10 <6"));
+  EXPECT_FALSE(asks_as_much("kernel", "=5", "<5.10"));
+  EXPECT_FALSE(asks_as_much("kernel", "<7", ">=5.10"));
+  EXPECT_TRUE(asks_as_much("driver", ">525", ">=525"));
+  EXPECT_TRUE(asks_as_much("gpu", "sm_86", "sm_80 sm_90"));
+  EXPECT_FALSE(asks_as_much("gpu", "sm_80", "sm_86"));
+  EXPECT_FALSE(asks_as_much("gpu", "none", "sm_86"));
+}
+
 }  // namespace
 }  // namespace berth::bake

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rules of Node Feature Discovery's image compatibility artifact, as the words of docs/variants.md.
+// Foreign text; what has no word here is told, never passed over. Pure.
+// Source: NFD docs/usage/image-compatibility.md and customization-guide.md; the labels of NVIDIA's
+// GPU feature discovery.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bake/axes.hpp"
+#include "base/result.hpp"
+
+namespace berth::bake {
+
+/// As large as a file of rules may be.
+inline constexpr size_t kMaxNfd = size_t{1} << 20;
+
+/// What a set of rules asks and no word says.
+struct NfdLeft {
+  std::string place;  ///< "compatibilities[0].rules[1].matchFeatures[0]"
+  std::string text;   ///< "kernel.loadedmodule: vfio_pci Exists has no word here"
+};
+
+/// One set of rules, all of which have to match.
+struct NfdRules {
+  AxisValues words;           ///< {"cpu", "x86-64-v3"}
+  std::vector<NfdLeft> left;  ///< in the document's order
+  size_t index = 0;           ///< of the set in `compatibilities`
+  size_t sets = 0;            ///< how many there are
+  std::string tag, description;
+  int64_t weight = 0;
+};
+
+/// The set of the highest weight (the first of equals), of those with `tag` where one is given.
+/// `document` names the file in errors: "nfd.yaml: compatibilities[0].rules[1].matchFeatures[0]:
+/// …". Errors: corrupt (no YAML, over kMaxNfd), usage (another version, an unknown member, feature,
+/// operator or tag, with the nearest; values that its operator does not take; what no node can be).
+Result<NfdRules> read_nfd(std::string_view text, std::string_view document,
+                          const std::optional<std::string>& tag);
+
+/// A line for each thing that is worth knowing: which of several sets it is, and what has no word.
+std::vector<std::string> remarks_of(const NfdRules& rules, std::string_view document);
+
+template <class V>
+void fields(V& v, NfdLeft& l) {
+  v.required("place", l.place);
+  v.required("text", l.text);
+}
+
+template <class V>
+void fields(V& v, NfdRules& r) {
+  v.always("words", r.words);
+  v.always("left", r.left);
+  v.always("index", r.index);
+  v.always("sets", r.sets);
+  v.always("tag", r.tag);
+  v.always("description", r.description);
+  v.always("weight", r.weight);
+}
+
+}  // namespace berth::bake

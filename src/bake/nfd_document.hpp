@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// The document of NFD's image compatibility, as it is written; of interest to nfd.cpp alone.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+#include "json/value.hpp"
+
+namespace berth::bake::nfd {
+
+enum class Op {
+  any,
+  in,
+  not_in,
+  in_regexp,
+  exists,
+  does_not_exist,
+  gt,
+  ge,
+  lt,
+  le,
+  gt_lt,
+  ge_le,
+  is_true,
+  is_false
+};
+
+/// As it stands there; check() is what makes it one that can be asked.
+struct Expression {
+  std::string op, type;
+  json::Value value;
+};
+template <class V>
+void fields(V& v, Expression& e) {
+  v.optional("op", e.op);
+  v.optional("value", e.value);
+  v.optional("type", e.type);
+  v.strict();
+}
+
+struct Term {
+  std::string feature;
+  std::map<std::string, Expression> expressions;
+  std::optional<Expression> name;
+};
+template <class V>
+void fields(V& v, Term& t) {
+  v.required("feature", t.feature);
+  v.optional("matchExpressions", t.expressions);
+  v.optional("matchName", t.name);
+  v.strict();
+}
+
+struct Alternative {
+  std::vector<Term> terms;
+};
+template <class V>
+void fields(V& v, Alternative& a) {
+  v.optional("matchFeatures", a.terms);
+  v.strict();
+}
+
+struct Rule {
+  std::string name;
+  json::Value vars;  ///< for other rules; asks for nothing
+  std::string vars_template;
+  std::vector<Term> terms;
+  std::vector<Alternative> any;
+};
+template <class V>
+void fields(V& v, Rule& r) {
+  v.optional("name", r.name);
+  v.optional("vars", r.vars);
+  v.optional("varsTemplate", r.vars_template);
+  v.optional("matchFeatures", r.terms);
+  v.optional("matchAny", r.any);
+  v.strict();
+}
+
+struct Compatibility {
+  std::vector<Rule> rules;
+  int64_t weight = 0;
+  std::string tag, description;
+};
+template <class V>
+void fields(V& v, Compatibility& c) {
+  v.required("rules", c.rules);
+  v.optional("weight", c.weight);
+  v.optional("tag", c.tag);
+  v.optional("description", c.description);
+  v.strict();
+}
+
+struct Spec {
+  std::string version;
+  std::vector<Compatibility> sets;
+};
+template <class V>
+void fields(V& v, Spec& s) {
+  v.required("version", s.version);
+  v.required("compatibilities", s.sets);
+  v.strict();
+}
+
+/// An expression whose operator has the values that it takes.
+struct Asked {
+  Op op = Op::any;
+  bool version = false;             ///< values are versions
+  std::vector<std::string> values;  ///< versions: plain dotted numbers
+  std::vector<int64_t> numbers;     ///< of an operator that compares, where they are no versions
+  std::string text;                 ///< "Ge 5", "In 5, 6": for people
+};
+
+/// Errors: usage (an operator that does not exist, with the nearest; too many or too few values, or
+/// others than it takes), without the place.
+Result<Asked> check(const Expression& expression);
+
+/// Errors: usage (no such feature of NFD, with the nearest).
+Result<void> check_feature(std::string_view feature);
+
+/// Errors: corrupt, usage.
+Result<Spec> read_spec(std::string_view text, std::string_view document);
+
+}  // namespace berth::bake::nfd

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/nfd.hpp"
+
+#include "sys/file.hpp"
+
+namespace berth::engine {
+
+Result<bake::NfdRules> rules_of_file(const Context& context, const std::string& path,
+                                     const std::optional<std::string>& tag) {
+  std::string text = TRY(sys::read_file(sys::cwd(), path, bake::kMaxNfd));
+  bake::NfdRules rules = TRY(bake::read_nfd(text, path, tag));
+  for (const std::string& line : bake::remarks_of(rules, path)) context.log.warn(line);
+  return rules;
+}
+
+}  // namespace berth::engine
