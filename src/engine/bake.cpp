@@ -99,6 +99,7 @@ class Bake {
     file_ = TRY(read_file(context_, request_.file));
     // Before hours of work, not behind them.
     if (request_.sign_key) sign_key_ = TRY(read_key_file(*request_.sign_key));
+    trust_ = TRY(facts_trust(context_));
     if (!request_.cells.empty()) TRY(select());
     report_.image = file_.image;
     for (const bake::Cell& one : file_.cells) {
@@ -125,44 +126,42 @@ class Bake {
 
   /// Of the repository's cells in the index that is there now, and of those published alone.
   Result<void> find_what_is_there() {
-    std::vector<oci::Descriptor> published;
+    std::vector<image::ResolvedEntry> published;
     bool alone = request_.merge || !request_.cells.empty();
     if (request_.publish && !alone) published = TRY(entries_at(file_.image));
     for (size_t i = 0; i < plans_.size(); ++i) {
       if (cell(i).state == CellState::failed) continue;
-      std::vector<oci::Descriptor> entries = published;
-      if (request_.publish && alone) entries = TRY(entries_at(plans_[i].local));
-      look_at_entries(i, entries);
+      std::vector<image::ResolvedEntry> own;
+      if (request_.publish && alone) own = TRY(entries_at(plans_[i].local));
+      look_at_entries(i, alone ? own : published);
       if (request_.merge || request_.rebuild) continue;
       TRY(look_at_store(i));
     }
     return {};
   }
 
-  Result<std::vector<oci::Descriptor>> entries_at(const std::string& reference) {
+  Result<std::vector<image::ResolvedEntry>> entries_at(const std::string& reference) {
     image::ResolveRequest resolve;
     resolve.reference = reference;
     resolve.access = request_.access;
+    resolve.facts = trust_;
     auto found = transfer(context_, std::move(resolve), {});
-    std::vector<oci::Descriptor> entries;
-    if (!found.ok()) {
-      // Whoever may not see a repository may learn so by a refusal; publishing it tells more.
-      Kind kind = found.error().kind;
-      if (kind == Kind::not_found || kind == Kind::denied) return entries;
-      return std::move(found).error();
-    }
-    for (image::ResolvedEntry& entry : found->entries)
-      entries.push_back(std::move(entry.descriptor));
-    return entries;
+    if (found.ok()) return std::move(found->entries);
+    // Whoever may not see a repository may learn so by a refusal; publishing it tells more.
+    Kind kind = found.error().kind;
+    if (kind == Kind::not_found || kind == Kind::denied) return std::vector<image::ResolvedEntry>();
+    return std::move(found).error();
   }
 
-  void look_at_entries(size_t index, const std::vector<oci::Descriptor>& entries) {
+  void look_at_entries(size_t index, const std::vector<image::ResolvedEntry>& entries) {
     if (request_.rebuild && !request_.merge) return;
     const bake::Cell& wanted = file_.cells[index];
     const oci::Descriptor* named = nullptr;
-    for (const oci::Descriptor& entry : entries) {
+    for (const image::ResolvedEntry& one : entries) {
+      const oci::Descriptor& entry = one.descriptor;
       if (is_same(entry, wanted, plans_[index].inputs)) {
         plans_[index].present = entry;
+        plans_[index].findings = findings_beside(one);
         cell(index).digest = entry.digest.text();
         return tell(index, CellState::unchanged);
       }
@@ -174,6 +173,20 @@ class Bake {
     tell(index, CellState::changed,
          named == nullptr ? place + " is not there yet"
                           : place + " was made of other inputs, or declares something else");
+  }
+
+  /// What was published beside an entry, to be published anew beside the next index. Signed is only
+  /// what somebody has signed before who is believed here.
+  std::optional<image::PublishedImage> findings_beside(const image::ResolvedEntry& entry) const {
+    bool believed = sign_key_.empty() || entry.runs_believed;
+    if (!entry.found || !entry.descriptor.platform || !believed) return std::nullopt;
+    image::PublishedImage published;
+    published.image = entry.descriptor.digest;
+    published.platform = *entry.descriptor.platform;
+    if (entry.config) published.config = *entry.config;
+    published.found = entry.found;
+    published.runs = entry.runs;
+    return published;
   }
 
   Result<void> look_at_store(size_t index) {
@@ -317,7 +330,8 @@ class Bake {
   Result<void> look_through(size_t index, CellState good) {
     image::Store store = TRY(open_store(context_));
     image::Image image = TRY(store.get_image(plans_[index].local));
-    facts::ImageFacts found = TRY(facts_of_image(context_, image));
+    image::PublishedImage findings = TRY(findings_of(context_, image));
+    const facts::ImageFacts& found = *findings.found;
     cell(index).digest = image.manifest_digest.text();
     cell(index).reference = plans_[index].local;
     oci::Descriptor entry;
@@ -325,9 +339,10 @@ class Bake {
     match::Declared declared =
         match::merge(match::read_declared(image.config.config), match::read_declared(entry));
     cell(index).findings = bake::compare(declared, image.config.architecture, found);
-    const auto& findings = cell(index).findings;
-    bool lies = !findings.empty() && findings.front().kind == bake::Finding::Kind::lie;
-    tell(index, lies ? CellState::lies : good, findings.empty() ? "" : findings.front().text);
+    plans_[index].findings = std::move(findings);
+    const auto& odd = cell(index).findings;
+    bool lies = !odd.empty() && odd.front().kind == bake::Finding::Kind::lie;
+    tell(index, lies ? CellState::lies : good, odd.empty() ? "" : odd.front().text);
     return {};
   }
 
@@ -341,8 +356,13 @@ class Bake {
       if (one.state != CellState::built && one.state != CellState::unchanged) return {};
     }
     std::vector<image::PublishedEntry> entries;
-    for (size_t i = 0; i < plans_.size(); ++i) entries.push_back(entry_of(i));
+    std::vector<image::PublishedImage> findings;
+    for (size_t i = 0; i < plans_.size(); ++i) {
+      entries.push_back(entry_of(i));
+      if (plans_[i].findings) findings.push_back(*plans_[i].findings);
+    }
     report_.digest = TRY(publish_index(file_.image, std::move(entries), file_.annotations));
+    publish_findings(file_.image, std::move(findings));
     return {};
   }
 
@@ -353,6 +373,7 @@ class Bake {
       if (state != CellState::built && state != CellState::unchanged) continue;
       if (plans_[i].present) continue;  // it is published already
       TRY(publish_index(plans_[i].local, {entry_of(i)}, {}));
+      if (plans_[i].findings) publish_findings(plans_[i].local, {*plans_[i].findings});
     }
     return {};
   }
@@ -382,12 +403,26 @@ class Bake {
     return result.digest;
   }
 
+  /// So that a verdict needs no layer. The images are published by now, whatever comes of this.
+  void publish_findings(const std::string& reference, std::vector<image::PublishedImage> findings) {
+    if (findings.empty()) return;
+    image::PublishFactsRequest publish;
+    publish.reference = reference;
+    publish.images = std::move(findings);
+    publish.sign_key = sign_key_;
+    publish.trusted_keys = trust_.keys;
+    publish.access = request_.access;
+    auto published = transfer(context_, std::move(publish), {});
+    if (!published.ok()) context_.log.warn(to_line(published.error()) + ", ignoring");
+  }
+
   const Context& context_;
   const BakeRequest& request_;
   const BakeProgress& progress_;
   BaseImages bases_;
   bake::BakeFile file_;
   std::string directory_, sign_key_;
+  image::FactsTrust trust_;
   BakeReport report_;
   std::vector<CellPlan> plans_;
   std::map<size_t, Error> errors_;

@@ -9,6 +9,7 @@
 #include "bake/containerfile.hpp"
 #include "engine/bake.hpp"
 #include "engine/build_bases.hpp"
+#include "image/published_facts.hpp"
 
 namespace berth::engine {
 
@@ -21,6 +22,7 @@ struct CellPlan {
   Digest inputs;                           ///< of all that it is made of
   /// The repository has it, made of the same inputs and declared in the same way.
   std::optional<oci::Descriptor> present;
+  std::optional<image::PublishedImage> findings;  ///< what was found in it, here or elsewhere
 };
 
 /// Fills all but `present`, of cells whose `errors` are empty; an error of one cell goes there.

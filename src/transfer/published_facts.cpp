@@ -190,7 +190,12 @@ Result<TransferResult> publish(const PublishFactsRequest& request, Events& event
   TransferResult result;
   result.reference = reference.canonical();
   result.size = text.size();
-  if (text == old && request.sign_key.empty()) {
+  bool same_hand = request.sign_key.empty();
+  if (!same_hand) {
+    std::string own = TRY(public_key_of(request.sign_key));
+    same_hand = facts.signer == TRY(key_name(own));
+  }
+  if (text == old && same_hand) {
     result.status = "up_to_date";
     return result;
   }

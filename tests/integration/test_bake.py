@@ -2,6 +2,7 @@
 """berth bake and berth build, with Debian's buildah: cells of a matrix become one index, what is
 declared has to be true, and only what has changed is made again."""
 
+import base64
 import json
 import os
 import pathlib
@@ -99,6 +100,16 @@ def node_file(work, level):
     return path
 
 
+def found_beside(project, registry, digest):
+    """The images that the document beside an index speaks of."""
+    beside = json.loads(registry.manifest(project.name, digest.replace(":", "-"))[1])
+    [entry] = beside["manifests"]
+    layer = json.loads(base64.b64decode(entry["data"]))["layers"][0]
+    text = subprocess.run(["zstd", "-dc"], input=base64.b64decode(layer["data"]), check=True,
+                          capture_output=True).stdout
+    return {one["image"] for one in json.loads(text)["images"]}
+
+
 # ---- the whole way -------------------------------------------------------------------------------
 
 def test_a_matrix_becomes_one_index_that_nodes_choose_from(berth, bake, project, work):
@@ -120,6 +131,17 @@ def test_a_matrix_becomes_one_index_that_nodes_choose_from(berth, bake, project,
     skopeo = subprocess.run(["skopeo", "inspect", "--tls-verify=false", "--raw",
                              f"docker://{project.image}"], check=True, capture_output=True)
     assert json.loads(skopeo.stdout) == index
+
+
+def test_what_was_found_in_every_cell_is_published_beside_the_index(bake, project, registry):
+    project.matrix()
+    _, result, _ = bake(project.file)
+    cells = {entry["digest"] for entry in project.index()["manifests"]}
+    assert len(cells) == 2 and found_beside(project, registry, result["digest"]) == cells
+    project.matrix(("x86-64", "x86-64-v3", "x86-64-v2"))
+    _, grown, _ = bake(project.file)
+    assert grown["digest"] != result["digest"]
+    assert found_beside(project, registry, grown["digest"]) > cells
 
 
 def test_only_what_has_changed_is_made_again(bake, project):
@@ -263,7 +285,8 @@ def test_layers_of_the_base_image_are_shared_with_it(bake, project, registry, bu
 
 # ---- several workers -----------------------------------------------------------------------------
 
-def test_two_workers_make_cells_and_a_third_merges_them(programs, profile, work, bake, project):
+def test_two_workers_make_cells_and_a_third_merges_them(programs, profile, work, bake, project,
+                                                         registry):
     project.matrix()
     workers = [Berth(programs, profile, work / f"worker-{number}") for number in range(3)]
     try:
@@ -279,6 +302,9 @@ def test_two_workers_make_cells_and_a_third_merges_them(programs, profile, work,
         cells, result, _ = bake(project.file, "--merge", by=workers[2])
         assert states(cells) == {"x86-64": "unchanged", "v3": "unchanged"}
         assert names(project.index()) == ["x86-64", "v3"]
+        # The third has seen none of their files.
+        assert found_beside(project, registry, result["digest"]) == \
+            {entry["digest"] for entry in project.index()["manifests"]}
         (project.directory / "shared").write_text("2\n")
         cells, _, _ = bake(project.file, "--merge", status=22, by=workers[2])
         assert "made of other inputs" in cells["v3"]["text"]
