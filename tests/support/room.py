@@ -7,11 +7,14 @@ usage: room.py COMMAND [ARGUMENT…]
 The sessions make users, mounts, cgroups, bridges and files at known places, and look at what they
 left behind. In a room all of these are its own: /etc in an overlay, /tmp, /run and /dev/shm in
 memory, a network of loopback and an 'eth0' that leads nowhere, and cgroups below one of the
-machine's that are seen as if they were the whole. What still runs when the command has ended is
-killed by the kernel. Without root the command runs as it is."""
+machine's that are seen as if they were the whole. With cgroup v2 alone a directory with processes
+in it hands no controller on: there a room has the machine's cgroups, and the next one waits. What
+still runs when the command has ended is killed by the kernel. Without root the command runs as it
+is."""
 
 import contextlib
 import ctypes
+import fcntl
 import os
 import pathlib
 import shutil
@@ -21,7 +24,8 @@ import sys
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
 NAME = "berth-tests-room"
 NAMESPACES = ("--mount", "--propagation=private", "--pid", "--fork", "--mount-proc", "--ipc",
-              "--net", "--cgroup", "--kill-child")
+              "--net", "--kill-child")
+LOCK = pathlib.Path("/run/lock/berth-tests-rooms")
 IN_MEMORY = (("/tmp", "mode=1777"), ("/run", "mode=755"), ("/dev/shm", "mode=1777"))
 
 
@@ -67,17 +71,30 @@ def _make_cgroups():
     return made
 
 
-def outside(command):
-    _remove_those_of_killed_rooms()
-    made = _make_cgroups()
+@contextlib.contextmanager
+def _alone():
+    LOCK.parent.mkdir(parents=True, exist_ok=True)
+    with open(LOCK, "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
+
+def outside(command):
+    if any(kind == "cgroup" for _, kind, _ in cgroup_mounts()):
+        _remove_those_of_killed_rooms()
+        return _run(command, _make_cgroups(), [*NAMESPACES, "--cgroup"])
+    with _alone():
+        return _run(command, [], NAMESPACES)
+
+
+def _run(command, made, namespaces):
     def enter():
         for directory in made:
             (directory / "cgroup.procs").write_text("0")
         ctypes.CDLL(None).prctl(1, 9)  # PR_SET_PDEATHSIG, SIGKILL
 
     try:
-        return subprocess.run(["unshare", *NAMESPACES, sys.executable, __file__, "--inside",
+        return subprocess.run(["unshare", *namespaces, sys.executable, __file__, "--inside",
                                *command], preexec_fn=enter, check=False).returncode
     finally:
         for directory in made:
