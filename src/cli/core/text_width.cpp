@@ -54,7 +54,10 @@ Point first_point(std::string_view text) {
 }  // namespace
 
 size_t text_width(std::string_view text) {
-  size_t columns = 0;
+  // Nearly all text is ASCII, and a table asks for the width of each of its cells.
+  auto foreign = std::find_if(text.begin(), text.end(), [](char c) { return (c & 0x80) != 0; });
+  auto columns = static_cast<size_t>(foreign - text.begin());
+  text.remove_prefix(columns);
   while (!text.empty()) {
     Point point = first_point(text);
     columns += point.columns;

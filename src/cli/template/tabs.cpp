@@ -42,7 +42,10 @@ std::string align_tabs(std::string_view text) {
       }
       size_t end = begin;
       size_t width = block_width(lines, begin, column, end);
-      for (; begin < end; ++begin) out[begin] += pad_right(lines[begin][column], width);
+      for (; begin < end; ++begin) {
+        std::string_view cell = lines[begin][column];
+        out[begin].append(cell).append(width - text_width(cell), ' ');
+      }
     }
   }
   return join(out, "\n");
