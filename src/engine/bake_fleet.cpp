@@ -62,7 +62,7 @@ Result<std::vector<BakeTake>> bake_fleet(const Context& context, const BakeRepor
   }
   std::vector<BakeTake> takes;
   for (const node::Profile& node : TRY(node::load_fleet(directory))) {
-    takes.push_back(take_of(node, match::rank(candidates, node, {})));
+    takes.push_back(take_of(node, match::rank(candidates, node, {}, match::Explain::best)));
   }
   return takes;
 }

@@ -20,7 +20,7 @@ Result<Choice> choose_entry(std::string_view document, std::string_view media_ty
   for (const transfer::Variants::Entry& entry : variants.entries) {
     candidates.push_back(transfer::candidate_of(entry.descriptor, nullptr, published));
   }
-  match::Ranking ranking = match::rank(std::move(candidates), node, job);
+  match::Ranking ranking = match::rank(std::move(candidates), node, job, match::Explain::best);
   const match::Judged* best = ranking.best();
   if (best == nullptr) return Choice{std::nullopt, match::refusal(ranking)};
   return Choice{best->candidate.descriptor, {}};

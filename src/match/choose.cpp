@@ -18,28 +18,32 @@ size_t place_of(const Clause& clause) {
   return static_cast<size_t>(found - std::begin(kOrder));
 }
 
-void tell_of_closer_ones(Ranking& ranking, const node::Profile& node) {
+/// Of those that are as good for the GPUs: another processor is no reason to lose them.
+const Judged& closest_to_processor(const Ranking& ranking) {
+  return ranking.entries[*std::min_element(
+      ranking.order.begin(), ranking.order.end(), [&](size_t a, size_t b) {
+        return ranking.entries[a].verdict.rank.cpu < ranking.entries[b].verdict.rank.cpu;
+      })];
+}
+
+std::string closer_text(const Judged& entry, const Judged& closest, const node::Profile& node) {
+  const Declared& declared = entry.candidate.declared;
+  std::string made_for = !declared.cpu.empty() ? declared.cpu : join(declared.cpu_features, ", ");
+  return fmt::format("built for {}, this node is {}: entry {} is closer",
+                     made_for.empty() ? "any processor" : made_for, cpu_name(node),
+                     short_digest(closest.candidate.descriptor));
+}
+
+void tell_of_closer_ones(Ranking& ranking, const node::Profile& node, Explain explain) {
   if (ranking.order.size() < 2) return;
-  // Of those that are as good for the GPUs: another processor is no reason to lose them.
-  const Judged* closest = nullptr;
-  for (size_t index : ranking.order) {
-    const Judged& entry = ranking.entries[index];
-    if (closest == nullptr || entry.verdict.rank.cpu < closest->verdict.rank.cpu) closest = &entry;
-  }
-  std::string closer = short_digest(closest->candidate.descriptor);
+  const Judged& closest = closest_to_processor(ranking);
   for (size_t index : ranking.order) {
     Judged& entry = ranking.entries[index];
-    bool worse = closest->verdict.rank.code > entry.verdict.rank.code;
-    if (entry.verdict.rank.cpu <= closest->verdict.rank.cpu || worse) continue;
-    const Declared& declared = entry.candidate.declared;
-    std::string made_for = !declared.cpu.empty() ? declared.cpu : join(declared.cpu_features, ", ");
+    bool worse = closest.verdict.rank.code > entry.verdict.rank.code;
+    if (entry.verdict.rank.cpu <= closest.verdict.rank.cpu || worse) continue;
+    bool told = explain == Explain::all || &entry == ranking.best();
     entry.verdict.clauses.push_back(
-        {"cpu",
-         Outcome::runs_but,
-         fmt::format("built for {}, this node is {}: entry {} is closer",
-                     made_for.empty() ? "any processor" : made_for, cpu_name(node), closer),
-         {},
-         {}});
+        {"cpu", Outcome::runs_but, told ? closer_text(entry, closest, node) : "", {}, {}});
     entry.verdict.outcome = std::max(entry.verdict.outcome, Outcome::runs_but);
   }
 }
@@ -53,19 +57,27 @@ Job usual_job(const std::vector<Candidate>& candidates, const node::Profile& nod
   return job;
 }
 
-Ranking rank(std::vector<Candidate> candidates, const node::Profile& node, const Job& job) {
+Ranking rank(std::vector<Candidate> candidates, const node::Profile& node, const Job& job,
+             Explain explain) {
   const Job usual = usual_job(candidates, node, job);
+  const Words words = explain == Explain::all ? Words::all : Words::none;
   Ranking ranking;
   ranking.entries.reserve(candidates.size());
   for (Candidate& candidate : candidates) {
-    Verdict verdict = judge(candidate, node, usual);
+    Verdict verdict = judge(candidate, node, usual, words);
     if (verdict.outcome != Outcome::fail) ranking.order.push_back(ranking.entries.size());
     ranking.entries.push_back({std::move(candidate), std::move(verdict)});
   }
   std::stable_sort(ranking.order.begin(), ranking.order.end(), [&](size_t a, size_t b) {
     return ranking.entries[a].verdict.rank < ranking.entries[b].verdict.rank;
   });
-  tell_of_closer_ones(ranking, node);
+  if (words == Words::none) {
+    bool fits = !ranking.order.empty();
+    for (Judged& entry : ranking.entries) {
+      if (!fits || &entry == ranking.best()) entry.verdict = judge(entry.candidate, node, usual);
+    }
+  }
+  tell_of_closer_ones(ranking, node, explain);
   return ranking;
 }
 

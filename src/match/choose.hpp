@@ -28,8 +28,15 @@ struct Ranking {
 /// a plain image may be pulled for another reason.
 Job usual_job(const std::vector<Candidate>& candidates, const node::Profile& node, Job job);
 
+/// Whose clauses have words: where only one is taken, the others' would cost more than all else.
+enum class Explain {
+  best,  ///< that of best(); of all where nothing fits, for refusal()
+  all,
+};
+
 /// Judges and orders. What runs although another entry is closer to the processor says so.
-Ranking rank(std::vector<Candidate> candidates, const node::Profile& node, const Job& job);
+Ranking rank(std::vector<Candidate> candidates, const node::Profile& node, const Job& job,
+             Explain explain = Explain::all);
 
 /// Why nothing runs, in one line, of the entry that came nearest: the one whose failing clause was
 /// looked at last. "needs x86-64-v4 (declared); this node is x86-64-v3".

@@ -18,9 +18,16 @@ namespace berth::match {
 /// Code for GPUs in one place: what is declared, or what a set of files has.
 struct CodePlace {
   const std::vector<facts::GpuCode>* code = nullptr;
-  std::string where;  ///< "declared", "found in /opt/libkernels.so and 3 more files"
+  const facts::GpuCodeSet* found = nullptr;  ///< nullptr: declared
   bool main = false;
   bool zstd = false;
+};
+
+/// What a clause says.
+struct Said {
+  std::string reason;
+  std::string remedy = {};
+  std::string lift = {};
 };
 
 /// What a clause is about, and what it rests on.
@@ -46,29 +53,44 @@ std::string files_text(uint64_t files, const std::string& example);
 bool is_older(std::string_view version, std::string_view than);
 bool holds(const VersionNeed& need, std::string_view version);
 std::string need_text(const VersionNeed& need);  ///< "≥ 525.60.13"
+/// "ran on a node like this (record of 2026-11-20, exit 0)"
+std::string success_text(const RunRecord& record);
 
 /// One candidate before one node: looks at one thing after the other and writes down its clauses.
 class Court {
  public:
-  Court(const Candidate& candidate, const node::Profile& node, const Job& job)
+  Court(const Candidate& candidate, const node::Profile& node, const Job& job, Words words)
       : candidate_(candidate),
         declared_(candidate.declared),
         found_(candidate.found ? &*candidate.found : nullptr),
         platform_(candidate.descriptor.platform ? &*candidate.descriptor.platform : nullptr),
         node_(node),
-        job_(job) {}
+        job_(job),
+        words_(words) {}
 
   Verdict judge();
 
  private:
-  void add(About about, Outcome outcome, std::string reason, std::string remedy = {},
-           std::string lift = {}) {
-    verdict_.clauses.push_back({std::move(about.word), outcome, std::move(reason),
-                                std::move(remedy), std::move(lift), about.tier});
+  /// `say` makes the words of the clause: most of what a verdict costs, and of most entries of a
+  /// long index nobody reads them.
+  template <class Say>
+  void add(About about, Outcome outcome, Say say) {
+    Said said = words_ == Words::all ? say() : Said();
+    verdict_.clauses.push_back({std::move(about.word), outcome, std::move(said.reason),
+                                std::move(said.remedy), std::move(said.lift), about.tier});
   }
   /// Not enough is known for a clause; it passes where the image has run on a node that is `alike`.
-  void add_unknown(About about, std::optional<Alike> alike, std::string reason,
-                   std::string remedy = {});
+  template <class Say>
+  void add_unknown(About about, std::optional<Alike> alike, Say say) {
+    const RunRecord* run = alike ? witness(*alike) : nullptr;
+    if (run == nullptr) {
+      ++verdict_.rank.unknown;
+      return add(std::move(about), Outcome::unknown, say);
+    }
+    about.tier = Tier::verified;
+    add(std::move(about), Outcome::pass,
+        [&] { return Said{success_text(*run) + ": " + say().reason}; });
+  }
 
   void look_at_platform();
   void look_at_cpu();
@@ -115,7 +137,7 @@ class Court {
                        [&](const node::NodeGpu& gpu) { return gpu.vendor == vendor; });
   }
   bool wants_cuda() const;
-  std::string cuda() const;
+  std::string_view cuda() const;
 
   const Candidate& candidate_;
   const Declared& declared_;
@@ -123,6 +145,7 @@ class Court {
   const oci::Platform* platform_;
   const node::Profile& node_;
   const Job& job_;
+  const Words words_;
   Verdict verdict_;
 };
 

@@ -24,10 +24,12 @@ std::optional<Target> parse_target(std::string_view arch) {
     target.suffix = arch.back();
     arch.remove_suffix(1);
   }
-  auto number = parse_u64(arch);
-  if (!number || *number < 10 || *number > 9999) return std::nullopt;
-  target.major = static_cast<uint32_t>(*number / 10);
-  target.minor = static_cast<uint32_t>(*number % 10);
+  if (arch.size() < 2 || arch.size() > 4 || arch.front() == '0') return std::nullopt;
+  for (char c : arch) {
+    if (c < '0' || c > '9') return std::nullopt;
+    target.major = target.major * 10 + target.minor;
+    target.minor = static_cast<uint32_t>(c - '0');
+  }
   return target;
 }
 
@@ -87,7 +89,8 @@ bool gfx_fits(std::string_view code, std::string_view gpu) {
   return true;
 }
 
-CodeFit fit_of(const GpuCode& code, const node::NodeGpu& gpu, std::string_view cuda) {
+CodeFit fit_of(const GpuCode& code, const node::NodeGpu& gpu,
+               const std::optional<Target>& capability, std::string_view cuda) {
   CodeFit fit;
   if (code.kind == GpuCode::Kind::gfx) {
     if (gpu.vendor == "amd" && gfx_fits(code.arch, gpu.architecture)) {
@@ -96,7 +99,6 @@ CodeFit fit_of(const GpuCode& code, const node::NodeGpu& gpu, std::string_view c
     return fit;
   }
   auto target = parse_target(code.arch);
-  auto capability = parse_capability(gpu.compute_capability);
   if (gpu.vendor != "nvidia" || !target || !capability) return fit;
   if (code.kind == GpuCode::Kind::sass) return fit_sass(*target, *capability);
   if (code.kind == GpuCode::Kind::ptx) return fit_ptx(*target, *capability, code.isa, cuda);
@@ -143,8 +145,9 @@ CodeFit best_fit(const std::vector<GpuCode>& codes, const node::NodeGpu& gpu,
                  std::string_view cuda) {
   CodeFit best;
   bool newer_ptx = false;
+  const std::optional<Target> capability = parse_capability(gpu.compute_capability);
   for (const GpuCode& code : codes) {
-    CodeFit fit = fit_of(code, gpu, cuda);
+    CodeFit fit = fit_of(code, gpu, capability, cuda);
     newer_ptx = newer_ptx || fit.newer_ptx;
     if (fit.code_class == CodeClass::none || fit.quality() < best.quality()) continue;
     if (best.code != nullptr && fit.quality() == best.quality()) continue;
@@ -155,11 +158,11 @@ CodeFit best_fit(const std::vector<GpuCode>& codes, const node::NodeGpu& gpu,
   return best;
 }
 
-std::string oldest_driver(std::string_view cuda) {
-  auto words = split(cuda, '.');
-  std::string minor = std::string(words[0]) + (words.size() > 1 ? "." + std::string(words[1]) : "");
+std::string_view oldest_driver(std::string_view cuda) {
+  std::string_view major = cuda.substr(0, cuda.find('.'));
+  std::string_view minor = cuda.substr(0, cuda.find('.', major.size() + 1));
   std::string_view old = find_row(kOldDrivers, minor);
-  return std::string(old.empty() ? find_row(kMajorDrivers, words[0]) : old);
+  return old.empty() ? find_row(kMajorDrivers, major) : old;
 }
 
 std::string cuda_of_ptx(std::string_view isa) {

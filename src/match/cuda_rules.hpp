@@ -38,7 +38,7 @@ CodeFit best_fit(const std::vector<facts::GpuCode>& codes, const node::NodeGpu& 
 
 /// The oldest kernel module that a CUDA runtime works with: for 11 and later that of its major
 /// version, before that of the version itself. Empty: unknown.
-std::string oldest_driver(std::string_view cuda);
+std::string_view oldest_driver(std::string_view cuda);
 
 /// The CUDA version whose drivers first read PTX of language `isa`; empty: unknown.
 std::string cuda_of_ptx(std::string_view isa);

@@ -26,6 +26,10 @@ std::optional<uint32_t> level_of_name(std::string_view name) {
   return std::nullopt;
 }
 
+std::string_view day_of(const RunRecord& record) {
+  return std::string_view(record.time).substr(0, record.time.find('T'));
+}
+
 }  // namespace
 
 bool is_older(std::string_view version, std::string_view than) {
@@ -64,7 +68,13 @@ std::string need_text(const VersionNeed& need) {
   return std::string(kSigns[static_cast<size_t>(need.op)]) + need.version;
 }
 
+std::string success_text(const RunRecord& record) {
+  return fmt::format("ran on a node like this (record of {}, exit 0)", day_of(record));
+}
+
 Verdict Court::judge() {
+  constexpr size_t kUsualClauses = 6;
+  verdict_.clauses.reserve(kUsualClauses);
   look_at_platform();
   look_at_cpu();
   look_at_kernel();
@@ -86,31 +96,34 @@ void Court::look_at_platform() {
   std::string declared = platform_ != nullptr ? platform_->architecture : "";
   std::string found = found_ != nullptr && !job_.other_command ? found_->architecture : "";
   if (platform_ != nullptr && platform_->os != node_.os) {
-    return add({"platform", Tier::declared}, Outcome::fail,
-               fmt::format("is for {}; this node is {}",
-                           escape_controls(oci::platform_text(*platform_)), node_.os),
-               "", "os=" + platform_->os);
+    return add({"platform", Tier::declared}, Outcome::fail, [&] {
+      return Said{fmt::format("is for {}; this node is {}",
+                              escape_controls(oci::platform_text(*platform_)), node_.os),
+                  "", "os=" + platform_->os};
+    });
   }
   if (!declared.empty() && declared != node_.architecture) {
-    return add({"platform", Tier::declared}, Outcome::fail,
-               fmt::format("is for {}; this node is {}",
-                           escape_controls(oci::platform_text(*platform_)), node_.architecture),
-               "", "arch=" + declared);
+    return add({"platform", Tier::declared}, Outcome::fail, [&] {
+      return Said{fmt::format("is for {}; this node is {}",
+                              escape_controls(oci::platform_text(*platform_)), node_.architecture),
+                  "", "arch=" + declared};
+    });
   }
   if (!found.empty() && found != node_.architecture) {
     bool lie = !declared.empty();
-    return add(
-        {"platform", Tier::found}, Outcome::fail,
-        fmt::format("its program {} is for {}{}; this node is {}", escape_controls(found_->program),
-                    escape_controls(found), lie ? ", although it is declared for " + declared : "",
-                    node_.architecture),
-        "", lie ? "" : "arch=" + found);
+    return add({"platform", Tier::found}, Outcome::fail, [&] {
+      return Said{
+          fmt::format("its program {} is for {}{}; this node is {}",
+                      escape_controls(found_->program), escape_controls(found),
+                      lie ? ", although it is declared for " + declared : "", node_.architecture),
+          "", lie ? "" : "arch=" + found};
+    });
   }
   if (declared.empty() && found.empty()) {
-    return add_unknown("platform", Alike{}, "declares no platform");
+    return add_unknown("platform", Alike{}, [&] { return Said{"declares no platform"}; });
   }
   add({"platform", declared.empty() ? Tier::found : Tier::declared}, Outcome::pass,
-      "is for " + node_.architecture);
+      [&] { return Said{"is for " + node_.architecture}; });
 }
 
 // ---- processor ----------------------------------------------------------------------------------
@@ -129,9 +142,11 @@ std::string Court::lacks(std::string_view target) const {
 }
 
 void Court::look_at_cpu() {
+  verdict_.rank.cpu = UINT32_MAX;
+  if (look_at_declared_cpu() && look_at_cpu_features()) look_at_found_cpu();
+  if (verdict_.rank.cpu != UINT32_MAX) return;
   std::string_view baseline = node::family_of_architecture(node_.architecture);
   verdict_.rank.cpu = UINT32_MAX - node::closeness(node_.cpu, baseline).value_or(0);
-  if (look_at_declared_cpu() && look_at_cpu_features()) look_at_found_cpu();
 }
 
 bool Court::look_at_declared_cpu() {
@@ -151,26 +166,31 @@ bool Court::look_at_declared_cpu() {
     target = *known;
   } else {
     auto near = node::nearest_microarchitecture(name);
-    add_unknown({"cpu", Tier::declared}, Alike{},
-                fmt::format("declares {}, a processor that archspec does not know{}", quoted(name),
-                            near ? fmt::format(" (is it {}?)", *near) : ""));
+    add_unknown({"cpu", Tier::declared}, Alike{}, [&] {
+      return Said{fmt::format("declares {}, a processor that archspec does not know{}",
+                              quoted(name), near ? fmt::format(" (is it {}?)", *near) : "")};
+    });
     return true;
   }
   if (level && node_.cpu.level == 0 && node_.architecture == "amd64") {
-    add_unknown({"cpu", Tier::declared}, Alike{},
-                fmt::format("needs {} ({}); the level of this node is not known", name, how));
+    add_unknown({"cpu", Tier::declared}, Alike{}, [&] {
+      return Said{fmt::format("needs {} ({}); the level of this node is not known", name, how)};
+    });
     return true;
   }
   bool runs = level ? node_.cpu.level >= *level : node::runs(node_.cpu, target);
   if (!runs) {
-    add({"cpu", Tier::declared}, Outcome::fail,
-        fmt::format("needs {}{} ({}); this node is {}", lacks(target), name, how, cpu_name(node_)),
-        "take an entry for this processor, or a node that has it", "cpu=" + name);
+    add({"cpu", Tier::declared}, Outcome::fail, [&] {
+      return Said{fmt::format("needs {}{} ({}); this node is {}", lacks(target), name, how,
+                              cpu_name(node_)),
+                  "take an entry for this processor, or a node that has it", "cpu=" + name};
+    });
     return false;
   }
   if (auto close = node::closeness(node_.cpu, target)) verdict_.rank.cpu = UINT32_MAX - *close;
-  add({"cpu", Tier::declared}, Outcome::pass,
-      fmt::format("is for {} ({}); this node is {}", name, how, cpu_name(node_)));
+  add({"cpu", Tier::declared}, Outcome::pass, [&] {
+    return Said{fmt::format("is for {} ({}); this node is {}", name, how, cpu_name(node_))};
+  });
   return true;
 }
 
@@ -193,24 +213,29 @@ bool Court::look_at_cpu_features() {
     if (presence == node::Presence::unknown) unknown.push_back(feature);
   }
   if (!missing.empty()) {
-    add("cpu", Outcome::fail,
-        fmt::format("needs {} (declared), which this node has not; it is {}", join(missing, ", "),
-                    cpu_name(node_)),
-        "take an entry for this processor, or a node that has it", lift_of_features());
+    add("cpu", Outcome::fail, [&] {
+      return Said{fmt::format("needs {} (declared), which this node has not; it is {}",
+                              join(missing, ", "), cpu_name(node_)),
+                  "take an entry for this processor, or a node that has it", lift_of_features()};
+    });
     return false;
   }
   if (!unknown.empty()) {
     ++verdict_.rank.unknown;
-    add("cpu", Outcome::unknown,
-        fmt::format("needs {} (declared); of this node that is not known", join(unknown, ", ")));
+    add("cpu", Outcome::unknown, [&] {
+      return Said{
+          fmt::format("needs {} (declared); of this node that is not known", join(unknown, ", "))};
+    });
     return true;
   }
   // An entry for a feature is as close as the least of this processor's kin that has it.
   auto least = node::least_with(node_.cpu, declared_.cpu_features);
   auto close = least ? node::closeness(node_.cpu, *least) : std::nullopt;
   if (close) verdict_.rank.cpu = std::min(verdict_.rank.cpu, UINT32_MAX - *close);
-  add("cpu", Outcome::pass,
-      fmt::format("uses {} (declared), which this node has", join(declared_.cpu_features, ", ")));
+  add("cpu", Outcome::pass, [&] {
+    return Said{
+        fmt::format("uses {} (declared), which this node has", join(declared_.cpu_features, ", "))};
+  });
   return true;
 }
 
@@ -225,14 +250,15 @@ void Court::look_at_found_cpu() {
     if (declared && *declared < need.isa.level) {
       lie = fmt::format(", although {} is declared", declared_.cpu);
     }
-    std::string reason =
-        fmt::format("{} {} {} (found: {}){}; this node is {}", files_text(need.files, need.example),
-                    need.files > 1 ? "need" : "needs", level_name(need.isa.level), need.isa.source,
-                    lie, cpu_name(node_));
     bool main = is_main(need.main);
-    add({"cpu", Tier::found}, main ? Outcome::fail : Outcome::runs_but, reason,
-        main ? "take an entry for this processor, or a node that has it" : "",
-        "cpu=" + level_name(need.isa.level));
+    add({"cpu", Tier::found}, main ? Outcome::fail : Outcome::runs_but, [&] {
+      return Said{
+          fmt::format("{} {} {} (found: {}){}; this node is {}",
+                      files_text(need.files, need.example), need.files > 1 ? "need" : "needs",
+                      level_name(need.isa.level), need.isa.source, lie, cpu_name(node_)),
+          main ? "take an entry for this processor, or a node that has it" : "",
+          "cpu=" + level_name(need.isa.level)};
+    });
   }
 }
 
@@ -241,12 +267,15 @@ void Court::look_at_found_cpu() {
 void Court::look_at_kernel() {
   for (const VersionNeed& need : declared_.kernel) {
     if (node_.kernel.release.empty()) {
-      add_unknown({"kernel", Tier::declared}, Alike{.kernel = true},
-                  fmt::format("needs Linux {}; that of this node is not known", need_text(need)));
+      add_unknown({"kernel", Tier::declared}, Alike{.kernel = true}, [&] {
+        return Said{fmt::format("needs Linux {}; that of this node is not known", need_text(need))};
+      });
     } else if (!holds(need, plain_release(node_.kernel.release))) {
-      add({"kernel", Tier::declared}, Outcome::fail,
-          fmt::format("needs Linux {}; this node has {}", need_text(need), node_.kernel.release),
-          "", "kernel=" + need.version);
+      add({"kernel", Tier::declared}, Outcome::fail, [&] {
+        return Said{
+            fmt::format("needs Linux {}; this node has {}", need_text(need), node_.kernel.release),
+            "", "kernel=" + need.version};
+      });
     }
   }
 }
@@ -285,14 +314,6 @@ std::optional<Alike> alike_for_axis(std::string_view axis) {
   return std::nullopt;
 }
 
-std::string_view day_of(const RunRecord& record) {
-  return std::string_view(record.time).substr(0, record.time.find('T'));
-}
-
-std::string success_text(const RunRecord& record) {
-  return fmt::format("ran on a node like this (record of {}, exit 0)", day_of(record));
-}
-
 std::string failure_text(const RunRecord& record) {
   return fmt::format("failed on a node like this on {} with exit {}", day_of(record), record.exit);
 }
@@ -302,21 +323,11 @@ std::string failure_text(const RunRecord& record) {
 void Court::look_at_puzzles() {
   for (const std::string& puzzle : declared_.puzzles) {
     add_unknown({"facts", Tier::declared},
-                alike_for_axis(std::string_view(puzzle).substr(0, puzzle.find(' '))),
-                fmt::format("declares {}, which this version does not understand",
-                            escape_controls(puzzle)));
+                alike_for_axis(std::string_view(puzzle).substr(0, puzzle.find(' '))), [&] {
+                  return Said{fmt::format("declares {}, which this version does not understand",
+                                          escape_controls(puzzle))};
+                });
   }
-}
-
-void Court::add_unknown(About about, std::optional<Alike> alike, std::string reason,
-                        std::string remedy) {
-  const RunRecord* run = alike ? witness(*alike) : nullptr;
-  if (run == nullptr) {
-    ++verdict_.rank.unknown;
-    return add(std::move(about), Outcome::unknown, std::move(reason), std::move(remedy));
-  }
-  about.tier = Tier::verified;
-  add(std::move(about), Outcome::pass, success_text(*run) + ": " + reason);
 }
 
 const RunRecord* Court::newest_success(Alike alike) const {
@@ -347,7 +358,8 @@ void Court::tell_contradictions() {
     if (clause.outcome != Outcome::fail) continue;
     bool of_gpus = clause.about == "driver" || clause.about == "gpu" || clause.about == "glibc";
     const RunRecord* run = witness({.gpus = of_gpus, .kernel = clause.about == "kernel"});
-    if (run != nullptr) clause.reason += ", although it " + success_text(*run);
+    if (run == nullptr || words_ == Words::none) continue;
+    clause.reason += ", although it " + success_text(*run);
   }
 }
 
@@ -357,15 +369,23 @@ void Court::look_at_runs() {
   if (success != nullptr && failure != nullptr && success->time > failure->time) failure = nullptr;
   if (!candidate_.runs_believed) {
     const char* but = ", but no key that the policy names has signed that: it does not count";
-    if (success != nullptr) add("runs", Outcome::pass, success_text(*success) + but);
-    if (failure != nullptr) add("runs", Outcome::pass, failure_text(*failure) + but);
+    if (success != nullptr) {
+      add("runs", Outcome::pass, [&] { return Said{success_text(*success) + but}; });
+    }
+    if (failure != nullptr) {
+      add("runs", Outcome::pass, [&] { return Said{failure_text(*failure) + but}; });
+    }
     return;
   }
-  if (success != nullptr) add({"runs", Tier::verified}, Outcome::pass, success_text(*success));
+  if (success != nullptr) {
+    add({"runs", Tier::verified}, Outcome::pass, [&] { return Said{success_text(*success)}; });
+  }
   if (failure == nullptr) return;
   verdict_.rank.failed = 1;
-  add({"runs", Tier::verified}, Outcome::runs_but, failure_text(*failure),
-      "a later run that ends with 0 counts instead: berth scan --attach --verified");
+  add({"runs", Tier::verified}, Outcome::runs_but, [&] {
+    return Said{failure_text(*failure),
+                "a later run that ends with 0 counts instead: berth scan --attach --verified"};
+  });
 }
 
 std::string cpu_name(const node::Profile& node) {
@@ -409,8 +429,8 @@ const Clause* Verdict::decisive() const {
   return worst;
 }
 
-Verdict judge(const Candidate& candidate, const node::Profile& node, const Job& job) {
-  return Court(candidate, node, job).judge();
+Verdict judge(const Candidate& candidate, const node::Profile& node, const Job& job, Words words) {
+  return Court(candidate, node, job, words).judge();
 }
 
 }  // namespace berth::match

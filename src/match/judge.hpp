@@ -94,8 +94,12 @@ struct Candidate {
 /// "broadwell (x86-64-v3)", "x86-64-v3", "arm64": as reasons call a node's processor.
 std::string cpu_name(const node::Profile& node);
 
+/// Whether clauses say what they mean, or have only their outcome.
+enum class Words { none, all };
+
 /// Where declared and found contradict the stricter counts, and the reason says so.
-Verdict judge(const Candidate& candidate, const node::Profile& node, const Job& job);
+Verdict judge(const Candidate& candidate, const node::Profile& node, const Job& job,
+              Words words = Words::all);
 
 template <class V>
 void fields(V& v, Job& j) {

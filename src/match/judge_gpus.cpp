@@ -32,7 +32,13 @@ std::string gpu_name(const NodeGpu& gpu) {
 }
 
 Tier tier_of(const CodePlace& place) {
-  return place.where == "declared" ? Tier::declared : Tier::found;
+  return place.found == nullptr ? Tier::declared : Tier::found;
+}
+
+/// "declared", "found in /opt/libkernels.so and 3 more files"
+std::string where_text(const CodePlace& place) {
+  if (place.found == nullptr) return "declared";
+  return "found in " + files_text(place.found->files, place.found->example);
 }
 
 }  // namespace
@@ -52,8 +58,8 @@ bool Court::wants_cuda() const {
 }
 
 /// The newest runtime that the image has.
-std::string Court::cuda() const {
-  std::string newest = declared_.cuda;
+std::string_view Court::cuda() const {
+  std::string_view newest = declared_.cuda;
   if (found_ == nullptr) return newest;
   for (const std::string& runtime : found_->cuda_runtimes) {
     if (newest.empty() || is_older(newest, runtime)) newest = runtime;
@@ -83,15 +89,17 @@ void Court::look_at_driver_and_code() {
   verdict_.rank.code = wants_gpus() ? kUnusedCode : kNoCode;
   if (!wants_gpus()) {
     if (!node_.gpus.empty() && declared_.gpu_said) {
-      add({"gpu", Tier::declared}, Outcome::pass, "is made for no GPU (declared)");
+      add({"gpu", Tier::declared}, Outcome::pass,
+          [&] { return Said{"is made for no GPU (declared)"}; });
     }
     return;
   }
   if (node_.gpus.empty()) {
-    return add({"gpu", tier_of_code()}, Outcome::runs_but,
-               "its code for GPUs stays unused: this node has none", "",
-               "gpu=" + (declared_.gpu.empty() ? std::string("sm_90")
-                                               : gpu_code_text(declared_.gpu.front())));
+    return add({"gpu", tier_of_code()}, Outcome::runs_but, [&] {
+      return Said{"its code for GPUs stays unused: this node has none", "",
+                  "gpu=" + (declared_.gpu.empty() ? std::string("sm_90")
+                                                  : gpu_code_text(declared_.gpu.front()))};
+    });
   }
   bool driven = !wants_cuda() || !has_gpus("nvidia") || look_at_driver();
   if (driven) look_at_code();
@@ -99,15 +107,17 @@ void Court::look_at_driver_and_code() {
 
 bool Court::look_at_driver() {
   if (node_.driver.module_version.empty()) {
-    add_unknown("driver", Alike{.gpus = true}, "the driver of this node is not known");
+    add_unknown("driver", Alike{.gpus = true},
+                [&] { return Said{"the driver of this node is not known"}; });
     return true;
   }
   for (const VersionNeed& need : declared_.driver) {
     if (holds(need, node_.driver.module_version)) continue;
-    add({"driver", Tier::declared}, lost_driver(),
-        fmt::format("needs driver {} (declared); this node has {}", need_text(need),
-                    node_.driver.module_version),
-        "", "driver=" + need.version);
+    add({"driver", Tier::declared}, lost_driver(), [&] {
+      return Said{fmt::format("needs driver {} (declared); this node has {}", need_text(need),
+                              node_.driver.module_version),
+                  "", "driver=" + need.version};
+    });
     return false;
   }
   bool driven = job_.user_land == UserLand::image ? look_at_image_driver() : look_at_host_driver();
@@ -144,51 +154,62 @@ bool Court::look_at_image_driver() {
   if (theirs.empty()) {
     if (found_ == nullptr) {
       add_unknown("driver", Alike{.gpus = true},
-                  "whether it brings a user-land driver is not known");
+                  [&] { return Said{"whether it brings a user-land driver is not known"}; });
       return true;
     }
-    add({"driver", Tier::found}, lost_driver(), "no user-land driver in the image",
-        "--gpu-driver bind gives it that of the node");
+    add({"driver", Tier::found}, lost_driver(), [&] {
+      return Said{"no user-land driver in the image",
+                  "--gpu-driver bind gives it that of the node"};
+    });
     return false;
   }
   // The module takes only its own version; 390.30 and 390.30.0 are one.
   if (scan::compare_versions(theirs, module) == 0) {
     add({"driver", tier}, Outcome::pass,
-        fmt::format("its user-land driver is the module's, {}", module));
+        [&] { return Said{fmt::format("its user-land driver is the module's, {}", module)}; });
     return true;
   }
   if (compat_fits()) {
     verdict_.rank.compat = 1;
-    add({"driver", Tier::found}, Outcome::pass,
-        fmt::format("its compat package {} works with kernel module {}", found_->compat, module));
+    add({"driver", Tier::found}, Outcome::pass, [&] {
+      return Said{
+          fmt::format("its compat package {} works with kernel module {}", found_->compat, module)};
+    });
     return true;
   }
-  add({"driver", tier}, lost_driver(),
-      fmt::format("user-land driver {} in the image{}, kernel module {}", theirs, lie, module),
-      "fails with --gpu-driver image; with bind it has the driver of the node", "driver=" + theirs);
+  add({"driver", tier}, lost_driver(), [&] {
+    return Said{
+        fmt::format("user-land driver {} in the image{}, kernel module {}", theirs, lie, module),
+        "fails with --gpu-driver image; with bind it has the driver of the node",
+        "driver=" + theirs};
+  });
   return false;
 }
 
 bool Court::look_at_host_driver() {
-  std::string runtime = cuda();
-  std::string oldest = runtime.empty() ? "" : oldest_driver(runtime);
+  std::string_view runtime = cuda();
+  std::string_view oldest = oldest_driver(runtime);
   const std::string& module = node_.driver.module_version;
   if (oldest.empty()) return look_at_glibc();
   if (!is_older(module, oldest)) {
     add({"driver", tier_of_cuda()}, Outcome::pass,
-        fmt::format("CUDA {} works with driver {}", runtime, module));
+        [&] { return Said{fmt::format("CUDA {} works with driver {}", runtime, module)}; });
     return look_at_glibc();
   }
   if (compat_fits()) {
     verdict_.rank.compat = 1;
-    add({"driver", tier_of_cuda()}, Outcome::pass,
-        fmt::format("CUDA {} works with driver {} by its compat package {}", runtime, module,
-                    found_->compat));
+    add({"driver", tier_of_cuda()}, Outcome::pass, [&] {
+      return Said{fmt::format("CUDA {} works with driver {} by its compat package {}", runtime,
+                              module, found_->compat)};
+    });
     return look_at_glibc();
   }
-  add({"driver", tier_of_cuda()}, lost_driver(),
-      fmt::format("CUDA {} needs driver {} or newer; this node has {}", runtime, oldest, module),
-      "take an entry for an older CUDA, or a node with a newer driver", "driver=" + oldest);
+  add({"driver", tier_of_cuda()}, lost_driver(), [&] {
+    return Said{
+        fmt::format("CUDA {} needs driver {} or newer; this node has {}", runtime, oldest, module),
+        "take an entry for an older CUDA, or a node with a newer driver",
+        "driver=" + std::string(oldest)};
+  });
   return false;
 }
 
@@ -209,11 +230,12 @@ bool Court::look_at_requirements() {
         verdict_.rank.compat = 1;
         break;
       }
-      add({"driver", Tier::declared}, lost_driver(),
-          fmt::format("needs {} (NVIDIA_REQUIRE); this node has CUDA {}, driver {}, {}",
-                      quoted(text.substr(0, 120)), node_.driver.cuda_version,
-                      node_.driver.module_version, gpu_name(gpu)),
-          "", "");
+      add({"driver", Tier::declared}, lost_driver(), [&] {
+        return Said{fmt::format("needs {} (NVIDIA_REQUIRE); this node has CUDA {}, driver {}, {}",
+                                quoted(text.substr(0, 120)), node_.driver.cuda_version,
+                                node_.driver.module_version, gpu_name(gpu)),
+                    "", ""};
+      });
       return false;
     }
   }
@@ -224,16 +246,17 @@ bool Court::look_at_requirements() {
 bool Court::look_at_glibc() {
   if (found_ != nullptr && found_->musl && found_->glibc.empty()) {
     add({"glibc", Tier::found}, lost_driver(),
-        "the image has musl; the driver's libraries need glibc");
+        [&] { return Said{"the image has musl; the driver's libraries need glibc"}; });
     return false;
   }
   bool is_found = found_ != nullptr && !found_->glibc.empty();
   std::string has = is_found ? found_->glibc : declared_.glibc;
   const std::string& needed = node_.driver.glibc_needed;
   if (has.empty() || needed.empty() || !is_older(has, needed)) return true;
-  add({"glibc", is_found ? Tier::found : Tier::declared}, lost_driver(),
-      fmt::format("the image has glibc {}; the driver's libraries of this node need {}", has,
-                  needed));
+  add({"glibc", is_found ? Tier::found : Tier::declared}, lost_driver(), [&] {
+    return Said{fmt::format("the image has glibc {}; the driver's libraries of this node need {}",
+                            has, needed)};
+  });
   return false;
 }
 
@@ -255,12 +278,11 @@ void Court::look_at_code() {
 
 std::vector<CodePlace> Court::places_of_code() const {
   std::vector<CodePlace> places;
-  if (!declared_.gpu.empty()) places.push_back({&declared_.gpu, "declared", true, false});
+  if (!declared_.gpu.empty()) places.push_back({&declared_.gpu, nullptr, true, false});
   if (found_ == nullptr) return places;
   for (const facts::GpuCodeSet& set : found_->gpu_code) {
     if (set.code.empty()) continue;
-    places.push_back(
-        {&set.code, "found in " + files_text(set.files, set.example), is_main(set.main), set.zstd});
+    places.push_back({&set.code, &set, is_main(set.main), set.zstd});
   }
   return places;
 }
@@ -269,7 +291,7 @@ CodeSearch Court::search(const std::vector<CodePlace>& places, const NodeGpu& gp
   CodeSearch found;
   // Where it is known what the main program loads, what other files have does not count.
   bool has_main = std::any_of(places.begin(), places.end(), [](const CodePlace& place) {
-    return place.main && place.where != "declared";
+    return place.main && place.found != nullptr;
   });
   for (const CodePlace& place : places) {
     if (has_main && !place.main) continue;
@@ -277,7 +299,7 @@ CodeSearch Court::search(const std::vector<CodePlace>& places, const NodeGpu& gp
     bool unreadable = place.zstd && !node_.driver.module_version.empty() &&
                       is_older(node_.driver.module_version, kOldestDriverForZstd);
     if (fit.code_class == CodeClass::none || unreadable) {
-      if (found.lost == nullptr || place.where == "declared") {
+      if (found.lost == nullptr || place.found == nullptr) {
         found.lost = &place;
         found.lost_fit = fit;
       }
@@ -287,7 +309,7 @@ CodeSearch Court::search(const std::vector<CodePlace>& places, const NodeGpu& gp
     found.jit = found.jit || fit.code_class == CodeClass::jit;
     found.least = std::min(found.least, fit.quality());
   }
-  found.must_all = has_main || (found.lost != nullptr && found.lost->where == "declared");
+  found.must_all = has_main || (found.lost != nullptr && found.lost->found == nullptr);
   return found;
 }
 
@@ -303,7 +325,7 @@ std::string Court::why_unused(const CodeSearch& found) const {
   if (found.lost_fit.newer_ptx) {
     ptx = fmt::format(", PTX newer than CUDA {} of the driver", node_.driver.cuda_version);
   }
-  return fmt::format("{} ({}){}", gpu_codes_text(*lost.code), lost.where, ptx);
+  return fmt::format("{} ({}){}", gpu_codes_text(*lost.code), where_text(lost), ptx);
 }
 
 void Court::look_at_code_of(const NodeGpu& gpu) {
@@ -316,28 +338,33 @@ void Court::look_at_code_of(const NodeGpu& gpu) {
   std::string name = gpu_name(gpu);
   if (gpu.compute_capability.empty() && gpu.architecture.empty()) {
     verdict_.rank.code = kNoCode;
-    return add_unknown({"gpu", tier_of_code()}, Alike{.gpus = true},
-                       fmt::format("which code {} needs is not known", escape_controls(name)),
-                       "'berth doctor gpu' tells what the driver does not say");
+    return add_unknown({"gpu", tier_of_code()}, Alike{.gpus = true}, [&] {
+      return Said{fmt::format("which code {} needs is not known", escape_controls(name)),
+                  "'berth doctor gpu' tells what the driver does not say"};
+    });
   }
   CodeSearch found = search(places, gpu);
   if (found.lost != nullptr && (found.running == 0 || found.must_all)) {
     verdict_.rank.code = kUnusedCode;
-    return add({"gpu", tier_of(*found.lost)}, Outcome::runs_but,
-               fmt::format("the GPU stays unused: {}; this node is {}", why_unused(found), name),
-               "take an entry with code for it", "gpu=" + gpu_code_text(found.lost->code->front()));
+    return add({"gpu", tier_of(*found.lost)}, Outcome::runs_but, [&] {
+      return Said{fmt::format("the GPU stays unused: {}; this node is {}", why_unused(found), name),
+                  "take an entry with code for it",
+                  "gpu=" + gpu_code_text(found.lost->code->front())};
+    });
   }
   verdict_.rank.code = kBestCode - std::min(kBestCode, found.least);
   if (found.lost != nullptr) {
-    add({"gpu", tier_of(*found.lost)}, Outcome::runs_but,
-        fmt::format("some of its code does not run on {}: {} ({})", name,
-                    gpu_codes_text(*found.lost->code), found.lost->where));
+    add({"gpu", tier_of(*found.lost)}, Outcome::runs_but, [&] {
+      return Said{fmt::format("some of its code does not run on {}: {} ({})", name,
+                              gpu_codes_text(*found.lost->code), where_text(*found.lost))};
+    });
   } else if (found.jit) {
-    add({"gpu", tier_of_code()}, Outcome::runs_but,
-        fmt::format("minutes of JIT at first start: it has only PTX for {}", name),
-        "take an entry with code for it; CUDA_CACHE_PATH keeps what was compiled");
+    add({"gpu", tier_of_code()}, Outcome::runs_but, [&] {
+      return Said{fmt::format("minutes of JIT at first start: it has only PTX for {}", name),
+                  "take an entry with code for it; CUDA_CACHE_PATH keeps what was compiled"};
+    });
   } else {
-    add({"gpu", tier_of_code()}, Outcome::pass, "has code for " + name);
+    add({"gpu", tier_of_code()}, Outcome::pass, [&] { return Said{"has code for " + name}; });
   }
 }
 

@@ -229,11 +229,22 @@ void put_first(const CompatPackage& compat, uint16_t machine, std::vector<Loader
   entries.insert(entries.begin(), first.begin(), first.end());
 }
 
+// Nothing is taken from memory: an index of a thousand entries compares as many.
 int compare_versions(std::string_view left, std::string_view right) {
-  auto l = split(left, '.'), r = split(right, '.');
-  for (size_t i = 0; i < std::max(l.size(), r.size()); ++i) {
-    int64_t a = i < l.size() ? parse_i64(l[i]).value_or(0) : 0;
-    int64_t b = i < r.size() ? parse_i64(r[i]).value_or(0) : 0;
+  auto next_number = [](std::string_view& text) {
+    constexpr size_t kMostDigits = 18;
+    std::string_view word = text.substr(0, text.find('.'));
+    text.remove_prefix(std::min(text.size(), word.size() + 1));
+    int64_t number = 0;
+    for (char c : word) {
+      if (c < '0' || c > '9' || word.size() > kMostDigits) return int64_t{0};
+      number = number * 10 + (c - '0');
+    }
+    return number;
+  };
+  while (!left.empty() || !right.empty()) {
+    int64_t a = next_number(left);
+    int64_t b = next_number(right);
     if (a != b) return a < b ? -1 : 1;
   }
   return 0;

@@ -98,7 +98,8 @@ class Chooser {
       candidates.push_back(candidate_of(entry.descriptor, nullptr, published_));
     }
     job_ = match::usual_job(candidates, *request_.node, request_.job);
-    match::Ranking ranking = match::rank(std::move(candidates), *request_.node, job_);
+    match::Ranking ranking =
+        match::rank(std::move(candidates), *request_.node, job_, match::Explain::best);
     if (ranking.order.empty()) {
       return make_error(Kind::unsupported, match::refusal(ranking), kForce);
     }

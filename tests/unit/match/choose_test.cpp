@@ -268,6 +268,29 @@ void check_same_answer(Generator& generator) {
   }
 }
 
+// Who takes the best alone is told of it, or of the refusal, what the whole table says.
+void check_explained_best(Generator& generator) {
+  auto entries = generator.index_with_runs();
+  node::Profile node = node_of(generator.words());
+  Job job{UserLand::host, true};
+  Ranking all = rank(entries, node, job);
+  Ranking best = rank(entries, node, job, Explain::best);
+  ASSERT_EQ(all.order, best.order);
+  for (size_t i = 0; i < entries.size(); ++i) {
+    const Verdict& told = all.entries[i].verdict;
+    const Verdict& silent = best.entries[i].verdict;
+    EXPECT_EQ(told.outcome, silent.outcome);
+    ASSERT_EQ(told.clauses.size(), silent.clauses.size());
+    bool explained = all.best() == nullptr || all.best() == &all.entries[i];
+    for (size_t k = 0; k < told.clauses.size(); ++k) {
+      EXPECT_EQ(silent.clauses[k].reason, explained ? told.clauses[k].reason : "");
+    }
+  }
+  if (all.best() == nullptr) {
+    EXPECT_EQ(refusal(all), refusal(best));
+  }
+}
+
 void check_gains(Generator& generator) {
   auto entries = generator.index();
   std::string had = generator.words();
@@ -379,6 +402,9 @@ void check_lifts(Generator& generator) {
 
 TEST(Generated, the_same_question_has_the_same_answer) {
   for_each_case(check_same_answer);
+}
+TEST(Generated, the_best_alone_is_explained_as_among_all) {
+  for_each_case(check_explained_best);
 }
 TEST(Generated, a_node_that_gains_an_ability_loses_no_entry) {
   for_each_case(check_gains);
