@@ -125,15 +125,26 @@ Result<void> add_line(const sys::Fd& directory, const std::string& line) {
   return sys::close_checked(std::move(file), kRecordFile);
 }
 
+std::string unsettled_mark(const Paths& paths, const std::string& id) {
+  return unsettled_directory(paths) + "/" + id;
+}
+
+/// Before anything of it is there, and before anything of it goes.
+Result<void> unsettle(const Paths& paths, const std::string& id) {
+  auto made = make_below(unsettled_directory(paths), unsettled_mark(paths, id));
+  return made.ok() || made.error().kind == Kind::exists ? Result<void>() : made;
+}
+
 /// Handles of a container that somebody else may own or remove at any time.
 struct Opened {
   sys::Fd directory;
   sys::Fd record;  ///< empty where there is none yet
 };
-Result<Opened> open_container(const Paths& paths, const std::string& id) {
+/// `path` is the container's, below `parent`.
+Result<Opened> open_container(const Paths& paths, const std::string& id, const sys::Fd& parent,
+                              const std::string& path) {
   Opened opened;
-  opened.directory =
-      TRY(sys::open_at(sys::cwd(), container_path(paths, id), O_DIRECTORY | O_RDONLY));
+  opened.directory = TRY(sys::open_at(parent, path, O_DIRECTORY | O_RDONLY));
   auto record = TRY(sys::open_if_exists(opened.directory, kRecordFile, O_RDONLY | O_NOFOLLOW));
   if (!record) {
     record = TRY(sys::open_if_exists(sys::cwd(), volatile_directory(paths, id) + "/" + kRecordFile,
@@ -142,8 +153,23 @@ Result<Opened> open_container(const Paths& paths, const std::string& id) {
   if (record) opened.record = std::move(*record);
   return opened;
 }
+Result<Opened> open_container(const Paths& paths, const std::string& id) {
+  return open_container(paths, id, sys::cwd(), container_path(paths, id));
+}
+
+Result<ContainerFiles> read_opened(const Opened& opened, const std::string& id) {
+  bool free = TRY(sys::try_lock(opened.directory, sys::LockMode::shared, id));
+  // After the lock: an owner writes the exit before it goes.
+  ContainerFiles files = TRY(read_files(opened.record));
+  files.owned = !free;
+  return files;
+}
 
 }  // namespace
+
+std::string unsettled_directory(const Paths& paths) {
+  return paths.state + "/unsettled";
+}
 
 std::string container_path(const Paths& paths, const std::string& id) {
   return directory_of(paths.root, id);
@@ -161,6 +187,7 @@ Result<ContainerDirectory> ContainerDirectory::create(const Paths& paths, const 
   made.path_ = container_path(paths, id);
   made.files_ = container_files(paths, id, lifetime);
   made.name_ = "";
+  TRY(unsettle(paths, id));
   TRY(make_below(containers(paths.root), made.path_));
   Rollback undo;
   undo.add([&] { ignore(made.remove()); });
@@ -202,7 +229,12 @@ Result<std::optional<ContainerDirectory>> ContainerDirectory::take_over(const Pa
 Result<void> ContainerDirectory::reserve(const std::string& name) {
   TRY(reserve_name(paths_.root, name, id_));
   name_ = name;
+  settled();
   return {};
+}
+
+void ContainerDirectory::settled() const {
+  ignore(sys::remove_directory(sys::cwd(), unsettled_mark(paths_, id_)));
 }
 
 Result<void> ContainerDirectory::write(const ContainerRecord& record) const {
@@ -236,10 +268,12 @@ Result<void> ContainerDirectory::give_up_name() const {
 }
 
 Result<void> ContainerDirectory::remove() {
+  TRY(unsettle(paths_, id_));
   // The name first: whoever reads it must find the container.
   TRY(give_up_name());
   if (files_ != path_) TRY(sys::remove_tree(sys::cwd(), files_));
   TRY(sys::remove_tree(sys::cwd(), path_));
+  settled();
   // What never had a name was never told of.
   if (!name_ || !name_->empty()) tell_container(paths_, id_, "destroy");
   return {};
@@ -261,11 +295,21 @@ std::string monitor_directory(const Paths& paths, const std::string& id) {
 
 Result<ContainerFiles> read_container(const Paths& paths, const std::string& id) {
   Opened opened = TRY(open_container(paths, id));
-  bool free = TRY(sys::try_lock(opened.directory, sys::LockMode::shared, id));
-  // After the lock: an owner writes the exit before it goes.
-  ContainerFiles files = TRY(read_files(opened.record));
-  files.owned = !free;
-  return files;
+  return read_opened(opened, id);
+}
+
+Result<AllContainers> AllContainers::open(const Paths& paths) {
+  AllContainers all;
+  all.paths_ = paths;
+  all.ids_ = TRY(container_ids(paths.root));
+  if (all.ids_.empty()) return all;
+  all.directory_ = TRY(sys::open_at(sys::cwd(), containers(paths.root), O_DIRECTORY | O_RDONLY));
+  return all;
+}
+
+Result<ContainerFiles> AllContainers::read(const std::string& id) const {
+  Opened opened = TRY(open_container(paths_, id, directory_, id));
+  return read_opened(opened, id);
 }
 
 Result<ExitWaiter> ExitWaiter::open(const Paths& paths, const std::string& id) {
@@ -340,18 +384,6 @@ Result<std::optional<std::string>> find_name(const std::string& root, const std:
 
 Result<bool> is_name_of(const std::string& root, const std::string& name, const std::string& id) {
   return TRY(read_name(root, name)) == link_text(id);
-}
-
-Result<std::set<std::string>> named_containers(const std::string& root) {
-  std::set<std::string> named;
-  auto directory =
-      TRY(sys::open_if_exists(sys::cwd(), names_directory(root), O_DIRECTORY | O_RDONLY));
-  if (!directory) return named;
-  for (const std::string& name : TRY(sys::list_directory(*directory, "."))) {
-    auto text = sys::read_link(*directory, name);
-    if (text.ok()) named.insert(std::move(*text));
-  }
-  return named;
 }
 
 Result<void> release_name(const std::string& root, const std::string& name, const std::string& id) {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -53,9 +52,11 @@ class ContainerDirectory {
   const sys::Fd& fd() const { return fd_; }            ///< of path(); holds the lock
   const sys::Fd& files_fd() const { return files_fd_ ? files_fd_ : fd_; }
 
-  /// Binds `name` to this container; remove() gives it up.
+  /// Binds `name` to this container, which is settled() with it; remove() gives it up.
   /// Errors: exists (reserve_name()).
   Result<void> reserve(const std::string& name);
+  /// It is whole.
+  void settled() const;
 
   Result<void> write(const ContainerRecord& record) const;
   /// Adds a line after the container's record.
@@ -86,6 +87,10 @@ class ContainerDirectory {
 std::string container_path(const Paths& paths, const std::string& id);
 std::string container_files(const Paths& paths, const std::string& id, Lifetime lifetime);
 
+/// There while a container is in the making or being removed, and after whoever did that was
+/// killed: in a directory of the state, so that a sweep need not look at all containers for it.
+std::string unsettled_directory(const Paths& paths);
+
 /// Adds a line to the record of a container that somebody else may own.  Errors: not_found, io.
 Result<void> append_to_record(const Paths& paths, const std::string& id, const std::string& line);
 
@@ -94,6 +99,21 @@ std::string monitor_directory(const Paths& paths, const std::string& id);
 
 /// Errors: not_found, io.
 Result<ContainerFiles> read_container(const Paths& paths, const std::string& id);
+
+/// All containers of a store, for who reads one after the other.
+class AllContainers {
+ public:
+  /// Errors: io; none where the store has no containers yet.
+  static Result<AllContainers> open(const Paths& paths);
+  const std::vector<std::string>& ids() const { return ids_; }
+  /// Errors: not_found, io.
+  Result<ContainerFiles> read(const std::string& id) const;
+
+ private:
+  Paths paths_;
+  sys::Fd directory_;
+  std::vector<std::string> ids_;
+};
 
 /// Waits for the end of a container that may remove itself meanwhile: it holds what it needs open.
 class ExitWaiter {
@@ -126,9 +146,6 @@ Result<std::optional<std::string>> find_name(const std::string& root, const std:
 
 /// Whether `name` is bound to `id`; cheaper than find_name().
 Result<bool> is_name_of(const std::string& root, const std::string& name, const std::string& id);
-
-/// link_text() of all containers that have a name.  Errors: io.
-Result<std::set<std::string>> named_containers(const std::string& root);
 
 /// Takes the name away from `id`; another owner's name stays.
 Result<void> release_name(const std::string& root, const std::string& name, const std::string& id);

@@ -88,11 +88,14 @@ Error no_such_container(std::string_view reference) {
 }
 
 // A container that goes away while it is read is no error: it is absent.
-Result<std::optional<ContainerFiles>> find_files(const Context& context, const std::string& id) {
-  auto files = read_container(context.paths, id);
+Result<std::optional<ContainerFiles>> unless_gone(Result<ContainerFiles> files) {
   if (files.ok()) return std::optional<ContainerFiles>(std::move(*files));
   if (files.error().kind == Kind::not_found) return std::optional<ContainerFiles>();
   return std::move(files).error();
+}
+
+Result<std::optional<ContainerFiles>> find_files(const Context& context, const std::string& id) {
+  return unless_gone(read_container(context.paths, id));
 }
 
 Result<std::string> resolve(const Context& context, std::string_view reference) {
@@ -204,8 +207,9 @@ bool is_alive(ContainerState state) {
 Result<std::vector<ContainerSummary>> list_containers(const Context& context, Which which,
                                                       Pids pids) {
   std::vector<ContainerSummary> summaries;
-  for (const std::string& id : TRY(container_ids(context.paths.root))) {
-    auto files = TRY(find_files(context, id));
+  AllContainers all = TRY(AllContainers::open(context.paths));
+  for (const std::string& id : all.ids()) {
+    auto files = TRY(unless_gone(all.read(id)));
     if (files && is_lost(*files)) files = TRY(find_recovered(context, id));
     if (files && files->damage) {
       context.log.warn(cannot_read(id) + ": " + to_line(*files->damage) + ", ignoring");

@@ -37,11 +37,15 @@ Result<void> adopt_from_outside(const Context& context, const std::string& id) {
   return {};
 }
 
+bool is_recent(int64_t modified) {
+  int64_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  return now - modified < kUnfinishedSeconds;
+}
+
 /// Whoever makes a container writes its record within a moment; longer ago he was killed.
 bool may_be_in_the_making(const ContainerDirectory& directory) {
   auto status = sys::stat_fd(directory.fd(), directory.id());
-  int64_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
-  return !status.ok() || now - status->st_mtime < kUnfinishedSeconds;
+  return !status.ok() || is_recent(status->st_mtime);
 }
 
 /// Whether a container that runs without a monitor gets one. That has to be in the container's user
@@ -69,6 +73,7 @@ Result<void> sweep_one(const Context& context, ContainerDirectory& directory, Ad
   const ContainerRecord& record = *files.record;
   // The name is what a container is given last, and what it gives up first when it is removed.
   bool whole = TRY(is_name_of(context.paths.root, record.name, id));
+  if (whole) directory.settled();
   if (whole && files.exit && !record.remove) return {};
   if (whole && record.prepared && !files.start) return {};
   if (files.start && !files.exit && is_alive_now(*files.start)) {
@@ -107,23 +112,30 @@ void note_sweep(const Context& context) {
   ignore(sys::write_file(sys::cwd(), sweep_mark(context), *boot, 0600));
 }
 
-/// The containers that a sweep has to look at. Those that may have lost their owner have something
-/// in the state directory, and those that were never finished or are half removed have no name; a
-/// thousand others would cost every start 20 ms. Once after each boot all are looked at.
-Result<std::vector<std::string>> suspects(const Context& context) {
-  std::vector<std::string> ids = TRY(container_ids(context.paths.root));
-  if (!is_swept_boot(context)) return ids;
-  std::set<std::string> live;
-  for (const std::string& place : {context.paths.state + "/monitors", runtime_root(context),
-                                   context.paths.state + "/containers"}) {
-    auto entries = sys::list_directory(sys::cwd(), place);
-    if (entries.ok()) live.insert(entries->begin(), entries->end());
+/// The containers that a sweep has to look at. Those that may have lost their owner, were never
+/// finished or are half removed have something in the state directory; a thousand others would cost
+/// every start as many system calls. Once after each boot all are looked at.
+Result<std::set<std::string>> suspects(const Context& context) {
+  std::set<std::string> ids;
+  if (!is_swept_boot(context)) {
+    std::vector<std::string> all = TRY(container_ids(context.paths.root));
+    ids.insert(all.begin(), all.end());
   }
-  std::set<std::string> named = TRY(named_containers(context.paths.root));
-  std::erase_if(ids, [&](const std::string& id) {
-    return !live.contains(id) && named.contains(link_text(id));
-  });
+  for (const std::string& place :
+       {context.paths.state + "/monitors", runtime_root(context),
+        context.paths.state + "/containers", unsettled_directory(context.paths)}) {
+    auto entries = sys::list_directory(sys::cwd(), place);
+    if (entries.ok()) ids.insert(entries->begin(), entries->end());
+  }
   return ids;
+}
+
+/// What was to become a container, or was one: whoever makes one leaves its mark first.
+void drop_mark(const Context& context, const std::string& id) {
+  std::string mark = unsettled_directory(context.paths) + "/" + id;
+  auto status = sys::stat_entry(sys::cwd(), mark);
+  if (!status.ok() || !*status || is_recent((*status)->st_mtime)) return;
+  ignore(sys::remove_directory(sys::cwd(), mark));
 }
 
 }  // namespace
@@ -202,6 +214,7 @@ void sweep(const Context& context) {
   Adopt adopt = context.identity == Identity::root ? Adopt::yes : Adopt::no;
   for (const std::string& id : *ids) {
     auto taken = ContainerDirectory::take_over(context.paths, id);
+    if (!taken.ok() && taken.error().kind == Kind::not_found) drop_mark(context, id);
     if (!taken.ok() || !*taken) continue;  // it has an owner, or another process was faster
     auto swept = sweep_one(context, **taken, adopt);
     if (!swept.ok()) {

@@ -10,6 +10,7 @@
 
 #include "engine/containers.hpp"
 #include "engine/launch.hpp"
+#include "engine/sweep.hpp"
 
 namespace berth::engine {
 namespace {
@@ -149,6 +150,36 @@ TEST_F(ContainerDirectoryTest, takes_over_the_name_of_a_container_that_is_gone) 
   ASSERT_TRUE(reserve_name(root(), "web", a_).ok());
   ASSERT_TRUE(reserve_name(root(), "web", b_).ok());
   EXPECT_EQ(*find_name(root(), "web"), b_);
+}
+
+TEST_F(ContainerDirectoryTest, is_marked_until_it_is_whole_and_while_it_goes) {
+  fs::path marks = unsettled_directory(paths());
+  auto made = ContainerDirectory::create(paths(), a_, Lifetime::kept);
+  ASSERT_TRUE(made.ok()) << to_line(made.error());
+  EXPECT_TRUE(fs::exists(marks / a_));
+  ASSERT_TRUE(made->write(record(a_, "ab")).ok());
+  ASSERT_TRUE(made->reserve("ab").ok());
+  EXPECT_TRUE(fs::is_empty(marks));
+  ASSERT_TRUE(made->remove().ok());
+  EXPECT_TRUE(fs::is_empty(marks));
+}
+
+TEST_F(ContainerDirectoryTest, a_sweep_finds_what_was_never_finished_by_its_mark) {
+  NullLog log;
+  Context context{paths(), Identity::root, {}, log};
+  sweep(context);  // the first of a boot looks at all
+  { auto killed = ContainerDirectory::create(paths(), a_, Lifetime::kept); }
+  fs::path marks = unsettled_directory(paths());
+  fs::create_directory(marks / b_);  // killed before the container's own directory was there
+  sweep(context);
+  EXPECT_TRUE(fs::exists(container_path(paths(), a_))) << "it may be in the making";
+  EXPECT_TRUE(fs::exists(marks / b_)) << "so may this one";
+  auto long_ago = fs::file_time_type::clock::now() - std::chrono::hours(1);
+  fs::last_write_time(container_path(paths(), a_), long_ago);
+  fs::last_write_time(marks / b_, long_ago);
+  sweep(context);
+  EXPECT_FALSE(fs::exists(container_path(paths(), a_)));
+  EXPECT_TRUE(fs::is_empty(marks));
 }
 
 TEST_F(ContainerDirectoryTest, lists_what_looks_like_an_id) {
