@@ -39,11 +39,14 @@ std::string label_title(std::string_view key) {
 
 enum class Controls { kept, escaped };
 
-json::Value to_value(const ListKind& kind, const ListRow& row, Controls controls) {
+/// `used`: which fields there are to be; empty: all.
+json::Value to_value(const ListKind& kind, const ListRow& row, Controls controls,
+                     const std::vector<bool>& used) {
   BERTH_ASSERT(row.values.size() == kind.fields.size());
   json::Object object;
   object.reserve(row.values.size());
   for (size_t i = 0; i < row.values.size(); ++i) {
+    if (!used.empty() && !used[i]) continue;
     const std::string& value = row.values[i];
     object.emplace_back(std::string(kind.fields[i].name),
                         controls == Controls::escaped ? escape_controls(value) : value);
@@ -61,7 +64,7 @@ std::string label_of(const ListRow& row, std::string_view key) {
 }  // namespace
 
 json::Value to_value(const ListKind& kind, const ListRow& row) {
-  return to_value(kind, row, Controls::kept);
+  return to_value(kind, row, Controls::kept, {});
 }
 
 std::string labels_text(const Labels& labels) {
@@ -94,11 +97,14 @@ Result<Listing> Listing::make(const ListKind& kind, const ListFormat& format) {
   for (const ListField& field : kind.fields) known.push_back(field.name);
   if (kind.labels) known.push_back("Label");
   TRY(listing.template_->check_fields(known));
+  for (const ListField& field : kind.fields) {
+    listing.used_.push_back(listing.template_->uses(field.name));
+  }
   return listing;
 }
 
 Result<std::string> Listing::line(const ListRow& row) const {
-  json::Value value = to_value(*kind_, row, table_ ? Controls::escaped : Controls::kept);
+  json::Value value = to_value(*kind_, row, table_ ? Controls::escaped : Controls::kept, used_);
   if (!template_) return json::dump(value) + "\n";
   TemplateData data{value};
   if (kind_->labels) {

@@ -73,6 +73,7 @@ class Listing {
 
   const ListKind* kind_;
   std::optional<Template> template_;  ///< none: JSON
+  std::vector<bool> used_;            ///< for each field of kind_
   bool table_ = false;
 };
 
