@@ -167,7 +167,7 @@ Error broken_error(CURLcode code, const char* detail, const Url& url) {
   std::string reason;
   switch (code) {
     case CURLE_OPERATION_TIMEDOUT:
-      reason = "no data came for too long";
+      reason = "nothing, or too little, came for too long";
       break;
     case CURLE_GOT_NOTHING:
       reason = "the connection was closed without an answer";
@@ -292,6 +292,9 @@ Result<HttpResponse> Http::exchange(const HttpRequest& request, const Url& url, 
   set(CURLOPT_CONNECTTIMEOUT, static_cast<long>(options_.connect_timeout.count()));
   set(CURLOPT_LOW_SPEED_LIMIT, 1024L);
   set(CURLOPT_LOW_SPEED_TIME, static_cast<long>(stall.count()));
+  // What fits into memory is short: a host that drips it would hold us for an hour.
+  bool is_document = request.sink == nullptr && !uploads;
+  set(CURLOPT_TIMEOUT, is_document ? static_cast<long>(2 * stall.count()) : 0L);
 
   if (options_.tls_ca) {
     set(CURLOPT_CAINFO, options_.tls_ca->c_str());

@@ -22,7 +22,8 @@ struct HttpOptions {
   std::optional<std::string> tls_ca;             ///< PEM file that replaces the system's CAs
   std::vector<std::string> insecure_registries;  ///< "host" or "host:port": TLS is not verified
   std::chrono::seconds connect_timeout{15};
-  std::chrono::seconds stall_timeout{30};   ///< an answer below 1 kB/s for so long is broken off
+  /// An answer below 1 kB/s for so long is broken off; one without a sink after twice that anyway.
+  std::chrono::seconds stall_timeout{30};
   size_t buffer_bytes = size_t{512} << 10;  ///< of each connection
 };
 

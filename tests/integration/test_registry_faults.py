@@ -435,6 +435,14 @@ def test_hangs_up_on_a_registry_that_stands_still(image, transfer):
                 "trying again") in [event["text"] for event in outcome.of("status")]
 
 
+def test_hangs_up_on_a_registry_that_drips_a_document(image, transfer):
+    with hostile.running(image, manifests=[hostile.first(1, hostile.dripping)]) as registry:
+        outcome = transfer.pull(registry.reference, stall_seconds=1)
+        assert outcome.result["status"] == "downloaded"
+        assert f"registry '{registry.address}': connection lost, waiting 0.5 s" in [
+            event["text"] for event in outcome.of("status")]
+
+
 def test_says_that_nobody_listens(transfer):
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

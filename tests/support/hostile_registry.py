@@ -267,6 +267,18 @@ def slow(exchange):
     return exchange.hang_up()
 
 
+def dripping(exchange):
+    """Bytes enough to be no standstill, and an end that is far away."""
+    exchange.answer(200, b"{", {"Content-Length": str(1 << 20)})
+    until = time.monotonic() + LONGEST_STALL
+    with contextlib.suppress(OSError):
+        while time.monotonic() < until:
+            exchange.wfile.write(b" " * 400)
+            exchange.wfile.flush()
+            time.sleep(0.1)
+    return exchange.hang_up()
+
+
 def paced(seconds, pieces=20):
     """The whole answer, but it takes so long."""
     def pace(exchange):
