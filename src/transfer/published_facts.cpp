@@ -137,7 +137,7 @@ void add_findings(PublishedFacts& facts, const std::vector<PublishedImage>& imag
             [](const auto& a, const auto& b) { return a.image < b.image; });
 }
 
-/// What is there already, with the runs that the publisher may put his name to.
+/// What is there already and the publisher may put his name to.
 Result<PublishedFacts> published_before(Registry& registry, const Digest& subject,
                                         const PublishFactsRequest& request, Events& events) {
   FactsTrust trust;
@@ -148,15 +148,10 @@ Result<PublishedFacts> published_before(Registry& registry, const Digest& subjec
   PublishedFacts facts = before ? *std::move(before) : PublishedFacts();
   facts.subject = subject;
   if (!is_signing || !facts.signer.empty()) return facts;
-  // Whoever may push could have put them there, to be signed by somebody who is believed.
-  size_t dropped = 0;
-  for (PublishedImage& image : facts.images) {
-    dropped += image.runs.size();
-    image.runs.clear();
-  }
-  if (dropped > 0) {
-    events.warn(
-        fmt::format("{} records of runs that no trusted key has signed, ignoring them", dropped));
+  // Whoever may push could have put it there, to be signed by somebody who is believed.
+  if (!facts.images.empty()) {
+    events.warn("no trusted key has signed what was published before, leaving it out");
+    facts.images.clear();
   }
   return facts;
 }
