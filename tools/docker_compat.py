@@ -23,7 +23,7 @@ DOCKER = "/usr/bin/docker"
 RELEASE = "20.10."
 BEGIN, END = "<!-- verbs: tools/docker_compat.py -->", "<!-- end of verbs -->"
 NOT_YET = "not yet"
-GROUPS = ("container", "image", "volume", "network", "system")
+GROUPS = ("container", "image", "volume", "network", "system", "builder")
 # What people type without a group, where the name differs from the one in the group.
 SHORT = {"container ls": "ps", "image ls": "images", "image rm": "rmi"}
 STATES = ("same", "differs", "absent")
@@ -115,7 +115,7 @@ def docker_sections():
     for name, flags in found.items():
         group, _, verb = name.rpartition(" ")
         short = SHORT.get(name, verb)
-        if group in ("container", "image", "system") and found.get(short) == flags:
+        if group in ("container", "image", "system", "builder") and found.get(short) == flags:
             key = short
         elif group == "container" and verb in ("ps", "list"):
             key = "ps"

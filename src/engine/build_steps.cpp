@@ -15,15 +15,15 @@ constexpr const char* kJob = "job-";
 
 /// buildah with its storage, in a mount namespace of its own: what it mounts goes with it.
 struct Buildah {
-  std::string unshare, program, storage, driver;
+  std::string unshare, program, storage, run, driver;
   bool single = false;
 
   BuildStep step(std::vector<std::string> words) const {
     BuildStep step;
     step.program = unshare;
-    step.arguments = {unshare,     "--mount",        "--propagation",    "private",
-                      "--",        program,          "--root",           storage,
-                      "--runroot", storage + ".run", "--storage-driver", driver};
+    step.arguments = {unshare,     "--mount", "--propagation",    "private",
+                      "--",        program,   "--root",           storage,
+                      "--runroot", run,       "--storage-driver", driver};
     if (single) {
       // One id is all there is: whose a file of a base image was cannot be kept.
       step.arguments.push_back("--storage-opt");
@@ -54,7 +54,8 @@ Result<Buildah> find_buildah(const Context& context, const BuildPlace& place) {
   buildah.program =
       TRY(find_builder(context, "buildah", "apt-get install buildah, or builder = \"docker\""));
   buildah.unshare = TRY(find_builder(context, "unshare", "apt-get install util-linux"));
-  buildah.storage = place.storage();
+  buildah.storage = place.paths().storage();
+  buildah.run = place.paths().run();
   buildah.single = context.identity == Identity::single;
   auto wished = context.environment.get_filled("STORAGE_DRIVER");
   buildah.driver = wished ? std::string(*wished) : "overlay";
@@ -126,12 +127,13 @@ Result<std::string> first_of(const std::string& directory, std::vector<std::stri
 
 /// What killed builds have left: nobody else is here.
 void sweep(const Context& context, const BuildPlace& place) {
-  auto names = sys::list_directory(sys::cwd(), place.directory());
+  const std::string& directory = place.paths().directory();
+  auto names = sys::list_directory(sys::cwd(), directory);
   bool killed = false;
   for (const std::string& name : names.ok() ? *names : std::vector<std::string>()) {
     if (!name.starts_with(kJob)) continue;
     killed = true;
-    auto removed = sys::remove_tree(sys::cwd(), place.directory() + "/" + name);
+    auto removed = sys::remove_tree(sys::cwd(), directory + "/" + name);
     if (!removed.ok()) context.log.warn(to_line(removed.error()) + ", ignoring");
   }
   if (!killed) return;
@@ -142,17 +144,17 @@ void sweep(const Context& context, const BuildPlace& place) {
 }  // namespace
 
 Result<BuildPlace> BuildPlace::open(const Context& context) {
-  BuildPlace place;
-  place.directory_ = context.paths.root + "/build";
-  TRY(sys::make_directories(sys::cwd(), place.directory_, 0700));
-  std::string path = place.directory_ + "/lock";
+  BuildPlace place(context.paths);
+  const std::string directory = place.paths_.directory();
+  TRY(sys::make_directories(sys::cwd(), directory, 0700));
+  std::string path = place.paths_.lock();
   place.lock_ = TRY(sys::open_at(sys::cwd(), path, O_RDWR | O_CREAT, 0600));
   bool alone = TRY(sys::try_lock(place.lock_, sys::LockMode::exclusive, path));
   if (alone) sweep(context, place);
   TRY(sys::wait_lock(place.lock_, sys::LockMode::shared, path));
-  sys::Fd directory = TRY(sys::open_at(sys::cwd(), place.directory_, O_RDONLY | O_DIRECTORY));
-  place.work_ = TRY(sys::TempDir::make(directory, kJob));
-  place.work_path_ = place.directory_ + "/" + place.work_.name();
+  sys::Fd opened = TRY(sys::open_at(sys::cwd(), directory, O_RDONLY | O_DIRECTORY));
+  place.work_ = TRY(sys::TempDir::make(opened, kJob));
+  place.work_path_ = directory + "/" + place.work_.name();
   return place;
 }
 

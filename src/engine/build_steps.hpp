@@ -15,6 +15,21 @@
 /// The programs that make an image of a Containerfile, and what they are called with.
 namespace berth::engine {
 
+/// Where builds keep their things in a store.
+class BuildPaths {
+ public:
+  explicit BuildPaths(const Paths& paths) : directory_(paths.root + "/build") {}
+
+  const std::string& directory() const { return directory_; }
+  /// Held shared by whoever builds.
+  std::string lock() const { return directory_ + "/lock"; }
+  std::string storage() const { return directory_ + "/storage"; }  ///< buildah's --root
+  std::string run() const { return storage() + ".run"; }           ///< buildah's --runroot
+
+ private:
+  std::string directory_;
+};
+
 /// The place where builds keep their layers from one time to the next, and their temporary files.
 /// While one lives nobody sweeps; what a killed one has left goes with the next that is alone.
 class BuildPlace {
@@ -22,13 +37,14 @@ class BuildPlace {
   /// Errors: denied, io.
   static Result<BuildPlace> open(const Context& context);
 
-  std::string storage() const { return directory_ + "/storage"; }  ///< buildah's --root
-  const std::string& directory() const { return directory_; }
+  const BuildPaths& paths() const { return paths_; }
   /// A directory of this process's own; gone with this object.
   const std::string& work() const { return work_path_; }
 
  private:
-  std::string directory_;
+  explicit BuildPlace(const Paths& paths) : paths_(paths) {}
+
+  BuildPaths paths_;
   sys::Fd lock_;
   sys::TempDir work_;
   std::string work_path_;

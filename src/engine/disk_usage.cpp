@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "engine/build_cache.hpp"
 #include "engine/store.hpp"
 #include "engine/tree_size.hpp"
 
@@ -84,6 +85,8 @@ Result<DiskUsage> disk_usage(const Context& context) {
   }
   TRY(add_images(context, containers, usage));
   TRY(add_volumes(context, usage));
+  BuildCache cache = TRY(look_at_build_cache(context));
+  usage.build_cache = {cache.layers.size(), 0, cache.bytes, cache.in_use ? 0 : cache.bytes};
   return usage;
 }
 

@@ -34,6 +34,7 @@ struct VolumeUsage {
 
 struct DiskUsage {
   KindUsage images, containers, volumes;
+  KindUsage build_cache;               ///< counted in layers
   std::vector<ImageUsage> each_image;  ///< newest first, once, by its first name
   std::vector<ListedContainer> each_container;
   std::vector<VolumeUsage> each_volume;

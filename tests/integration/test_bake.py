@@ -13,7 +13,7 @@ import time
 
 import pytest
 
-from support import images
+from support import debian_images, images, podman
 from support.berth import Berth
 
 PREFIX = "dev.berth.variant."
@@ -75,8 +75,8 @@ def project(work, compiled, registry, request):
 @pytest.fixture
 def bake(berth):
     """bake(file, *flags, status=0) → (events by cell, the last one; stderr)"""
-    def run(file, *flags, status=0, by=berth):
-        done = by.run("bake", file, "--format", "json", *flags, env=BUILDER, timeout=300)
+    def run(file, *flags, status=0, by=berth, env=BUILDER):
+        done = by.run("bake", file, "--format", "json", *flags, env=env, timeout=300)
         assert done.returncode == status, (done.returncode, done.stdout, done.stderr)
         events = [json.loads(line) for line in done.stdout.splitlines()]
         cells = {event["cell"]: event for event in events if event["event"] == "cell"}
@@ -426,6 +426,47 @@ def test_a_builder_that_is_not_installed_is_named_with_what_to_install(berth, pr
         done.stdout
 
 
+def test_docker_is_a_builder_too(berth, bake, project, busybox, work):
+    (project.directory / "Containerfile").write_text(
+        f"FROM {busybox}\nARG LEVEL\nCOPY app-$LEVEL /app\nRUN echo $LEVEL > /level\n"
+        'CMD ["cat", "/level"]\n')
+    project.matrix(more='builder = "docker"\n')
+    place = work / "docker"
+    place.mkdir()
+    with debian_images.docker_engine(place) as client:
+        env = {"DOCKER_HOST": client[2], "HOME": str(place)}
+        cells, result, _ = bake(project.file, "--jobs", "2", env=env)
+        assert states(cells) == {"v3": "built", "x86-64": "built"}
+        assert result["digest"] and names(project.index()) == ["x86-64", "v3"]
+        again, result, _ = bake(project.file, env=env)
+        assert states(again) == {"v3": "unchanged", "x86-64": "unchanged"}
+        (project.directory / "Containerfile").write_text("FROM scratch\nCOPY none /none\n")
+        failed, result, _ = bake(project.file, status=20, env=env)
+        assert states(failed) == {"v3": "failed", "x86-64": "failed"}
+        assert "docker ended with status" in failed["v3"]["text"]
+        assert "COPY failed" in pathlib.Path(failed["v3"]["log"]).read_text()
+    assert berth.ok("run", "--rm", "--force", f"{project.image}.cell-v3") == "x86-64-v3\n"
+
+
+@pytest.mark.profiles("user", "single_id")
+def test_an_ordinary_user_bakes_as_root_does(berth, bake, project, work):
+    project.matrix()
+    cells, result, _ = bake(project.file)
+    assert states(cells) == {"v3": "built", "x86-64": "built"}
+    assert names(project.index()) == ["x86-64", "v3"]
+    assert bake(project.file)[0]["v3"]["state"] == "unchanged"
+
+
+def test_an_old_client_takes_the_generic_entry(bake, project, work):
+    """podman and docker know nothing of variants: they take the first that is for their platform."""
+    project.matrix(("x86-64-v3", "x86-64", "x86-64-v2"))
+    bake(project.file)
+    generic, *others = [entry["digest"] for entry in project.index()["manifests"]]
+    for name, flags in (("plain", []), ("v2", ["--variant", "v2"])):
+        pulled = podman.pulled_digests(work / name, project.image, *flags)
+        assert generic in pulled and not pulled.intersection(others)
+
+
 def test_a_signal_leaves_neither_processes_nor_containers(berth, project, busybox):
     (project.directory / "Containerfile").write_text(
         f"FROM {busybox}\nARG LEVEL\nRUN echo begun && sleep 1000\n")
@@ -465,6 +506,55 @@ def test_build_makes_an_image_that_runs(berth, work, busybox):
     identity = berth.ok("build", "-q", "-t", "more", context, env=BUILDER).strip()
     assert identity.startswith("sha256:")
     assert berth.ok("run", "--rm", "more") == "hello\nmore\n"
+
+
+def build_cache(berth):
+    lines = berth.ok("system", "df", "--format", "{{.Type}},{{.TotalCount}},{{.Size}}").splitlines()
+    return next(line for line in lines if line.startswith("Build Cache"))
+
+
+def test_what_builds_keep_is_shown_and_removed(berth, work, busybox):
+    context = work / "context"
+    context.mkdir()
+    (context / "Containerfile").write_text(f"FROM {busybox}\nRUN echo one > /one\n")
+    assert build_cache(berth) == "Build Cache,0,0B"
+    assert berth.ok("builder", "prune", "-f") == "Total reclaimed space: 0B\n"
+    berth.ok("build", "-q", "-t", "made", context, env=BUILDER)
+    kind, layers, size = build_cache(berth).split(",")
+    assert int(layers) >= 2 and size != "0B"
+    assert f"Build cache usage: {size}" in berth.ok("system", "df", "-v")
+    assert berth.ok("builder", "prune", input="n\n") == (
+        "WARNING! This will remove all build cache.\n"
+        "Are you sure you want to continue? [y/N] Total reclaimed space: 0B\n")
+    assert build_cache(berth).split(",")[1:] == [layers, size]
+    title, *ids, empty, total = berth.ok("builder", "prune", "-a", "-f").splitlines()
+    assert title == "Deleted build cache objects:" and len(ids) == int(layers) and not empty
+    assert total == f"Total reclaimed space: {size}"
+    assert build_cache(berth) == "Build Cache,0,0B"
+    assert berth.ok("run", "--rm", "made", "cat", "/one") == "one\n"
+    # The next one makes its cache anew.
+    berth.ok("build", "-q", "-t", "made", context, env=BUILDER)
+    berth.ok("system", "prune", "-f", "--filter", "until=1h")
+    assert build_cache(berth).split(",")[1] == layers
+    assert "Deleted build cache objects:" in berth.ok("system", "prune", "-f")
+    assert build_cache(berth) == "Build Cache,0,0B"
+
+
+def test_a_build_that_runs_keeps_its_cache(berth, work, busybox):
+    context = work / "context"
+    context.mkdir()
+    (context / "Containerfile").write_text(
+        f"FROM {busybox}\nRUN echo begun && sleep 1000\n")
+    child = berth.spawn("build", "-t", "made", context, env=BUILDER)
+    while "begun" not in child.stderr.readline():
+        assert child.poll() is None
+    line = berth.fail("builder", "prune", "-f", status=1)
+    assert "cannot remove the build cache: a build is running" in line
+    pruned = berth.run("system", "prune", "-f")
+    assert pruned.returncode == 0 and "a build is running" in pruned.stderr
+    child.send_signal(signal.SIGINT)
+    child.communicate(timeout=60)
+    assert "Deleted build cache objects:" in berth.ok("builder", "prune", "-f")
 
 
 def test_build_says_what_is_wrong_in_one_line(berth, work):

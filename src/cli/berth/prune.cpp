@@ -2,6 +2,7 @@
 #include "cli/berth/prune.hpp"
 
 #include "base/text.hpp"
+#include "engine/build_cache.hpp"
 
 namespace berth::cli {
 namespace {
@@ -19,6 +20,11 @@ constexpr std::string_view kImages =
     "WARNING! This will remove all images without at least one container associated to them.\n"
     "Are you sure you want to continue?";
 
+constexpr std::string_view kBuildCache =
+    "WARNING! This will remove all build cache.\n"
+    "Are you sure you want to continue?";
+constexpr std::string_view kDeletedCache = "Deleted build cache objects:";
+
 struct Options {
   PruneFlags prune;
   bool all = false;
@@ -35,6 +41,12 @@ FlagTable image_flags(Options& o) {
       table.begin(),
       {"all", 'a', "", "All images that no container uses, not only nameless ones", &o.all});
   return table;
+}
+
+// Of docker's filters none has a meaning here: no layer of the cache belongs to an image.
+FlagTable builder_flags(Options& o) {
+  return {{"all", 'a', "", "Taken as docker's: it is always all", &o.all},
+          {"force", 'f', "", "Do not ask", &o.prune.force}};
 }
 
 FlagTable system_flags(Options& o) {
@@ -69,11 +81,28 @@ Result<int> prune_images(Session& session, const Options& o, std::vector<std::st
   return 0;
 }
 
+Result<int> prune_builder(Session& session, const Options& o, std::vector<std::string>) {
+  if (!TRY(confirm(session, o.prune.force, kBuildCache))) return 0;
+  auto pruned = TRY(engine::prune_build_cache(session.context));
+  print_pruned(session, kDeletedCache, pruned);
+  print_reclaimed(session, pruned.bytes);
+  return 0;
+}
+
+/// A build that runs keeps what it works with.
+engine::Pruned prune_idle_build_cache(Session& session) {
+  auto pruned = engine::prune_build_cache(session.context);
+  if (pruned.ok()) return std::move(*pruned);
+  session.context.log.warn(to_line(pruned.error()) + ", ignoring");
+  return {};
+}
+
 std::string system_warning(const Options& o) {
   std::string text = "WARNING! This will remove:\n  - all stopped containers\n";
   if (o.volumes) text += "  - all volumes not used by at least one container\n";
   text += o.all ? "  - all images without at least one container associated to them\n"
                 : "  - all dangling images\n";
+  text += "  - all build cache\n";
   return text + "\nAre you sure you want to continue?";
 }
 
@@ -92,7 +121,11 @@ Result<int> prune_system(Session& session, const Options& o, std::vector<std::st
   print_pruned(session, "Deleted Volumes:", volumes);
   auto images = TRY(engine::prune_images(session.context, options));
   print_pruned(session, "Deleted Images:", images);
-  print_reclaimed(session, containers.bytes + volumes.bytes + images.bytes);
+  engine::Pruned cache;
+  // It has neither labels nor one time: with a filter it stays, as docker's does.
+  if (options.filters.empty()) cache = prune_idle_build_cache(session);
+  print_pruned(session, kDeletedCache, cache);
+  print_reclaimed(session, containers.bytes + volumes.bytes + images.bytes + cache.bytes);
   return 0;
 }
 
@@ -142,7 +175,8 @@ void print_reclaimed(Session& session, uint64_t bytes) {
   print(session, "Total reclaimed space: " + human_bytes(bytes) + "\n");
 }
 
-extern const Verb container_prune_verb, image_prune_verb, volume_prune_verb, system_prune_verb;
+extern const Verb container_prune_verb, image_prune_verb, volume_prune_verb, system_prune_verb,
+    builder_prune_verb;
 const Verb container_prune_verb{
     .text = {.name = "container prune",
              .arguments = "",
@@ -169,6 +203,15 @@ const Verb volume_prune_verb{
     .arity = {0, 0},
     .needs = engine::Needs::user_namespace,
     .command = [] { return make_command(plain_flags, prune_volumes); },
+};
+const Verb builder_prune_verb{
+    .text = {.name = "builder prune",
+             .arguments = "",
+             .summary = "Remove what builds have cached",
+             .example = "berth builder prune --force"},
+    .arity = {0, 0},
+    .needs = engine::Needs::user_namespace,
+    .command = [] { return make_command(builder_flags, prune_builder); },
 };
 const Verb system_prune_verb{
     .text = {.name = "system prune",

@@ -67,17 +67,21 @@ constexpr ListKind kEachCache{
 };
 
 struct Part {
-  std::string_view name;   ///< of the member of JSON
-  std::string_view title;  ///< above the table
+  std::string_view name;  ///< of the member of JSON
+  std::string title;      ///< above the table
   const ListKind& kind;
   std::vector<ListRow> rows;
 };
 
 std::vector<Part> parts_of(const Session& session, const engine::DiskUsage& usage, Text text) {
-  std::vector<Part> parts = {{"Images", "Images space usage:\n\n", kEachImage, {}},
-                             {"Containers", "\nContainers space usage:\n\n", kEachContainer, {}},
-                             {"Volumes", "\nLocal Volumes space usage:\n\n", kEachVolume, {}},
-                             {"BuildCache", "\nBuild cache usage: 0B\n\n", kEachCache, {}}};
+  std::vector<Part> parts = {
+      {"Images", "Images space usage:\n\n", kEachImage, {}},
+      {"Containers", "\nContainers space usage:\n\n", kEachContainer, {}},
+      {"Volumes", "\nLocal Volumes space usage:\n\n", kEachVolume, {}},
+      {"BuildCache",
+       "\nBuild cache usage: " + human_bytes(usage.build_cache.bytes) + "\n\n",
+       kEachCache,
+       {}}};
   const Now now = std::chrono::system_clock::now();
   const Ids ids = text == Text::whole ? Ids::whole : Ids::shortened;
   for (const auto& image : usage.each_image) parts[0].rows.push_back(image_row(image, ids));
@@ -102,7 +106,7 @@ Result<std::string> each(const Session& session, const Options& o) {
     if (tables) {
       Listing listing = TRY(Listing::make(part.kind, {}));
       std::string table = TRY(listing.text(part.rows));
-      text += std::string(part.title) + table;
+      text += part.title + table;
       continue;
     }
     json::Array rows;
@@ -121,10 +125,10 @@ Result<int> run(Session& session, const Options& o, std::vector<std::string>) {
   }
   Listing listing = TRY(Listing::make(kUsage, {.text = o.format}));
   engine::DiskUsage usage = TRY(engine::disk_usage(session.context));
-  // Nothing is built here, so nothing is cached; scripts count four lines.
   print(session,
         TRY(listing.text({row_of("Images", usage.images), row_of("Containers", usage.containers),
-                          row_of("Local Volumes", usage.volumes), row_of("Build Cache", {})})));
+                          row_of("Local Volumes", usage.volumes),
+                          row_of("Build Cache", usage.build_cache)})));
   return 0;
 }
 

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/build_cache.hpp"
+
+#include <fcntl.h>
+
+#include <algorithm>
+
+#include "engine/build_steps.hpp"
+#include "engine/events.hpp"
+#include "engine/tree_size.hpp"
+#include "json/fields.hpp"
+#include "sys/file.hpp"
+
+namespace berth::engine {
+namespace {
+
+struct Layer {
+  std::string id;
+};
+template <class V>
+void fields(V& v, Layer& layer) {
+  v.required("id", layer.id);
+}
+
+/// containers/storage keeps one list for each of its drivers: "overlay-layers/layers.json".
+std::vector<std::string> layers_in(const std::string& storage) {
+  std::vector<std::string> ids;
+  auto names = sys::list_directory(sys::cwd(), storage);
+  for (const std::string& name : names.ok() ? *names : std::vector<std::string>()) {
+    if (!name.ends_with("-layers")) continue;
+    std::string path = storage + "/" + name + "/layers.json";
+    auto text = sys::read_file(sys::cwd(), path, json::Limits().max_bytes);
+    if (!text.ok()) continue;
+    // Another release may write it in another way: then there are bytes without a number.
+    auto layers = json::read<std::vector<Layer>>(*text, path);
+    if (!layers.ok()) continue;
+    for (Layer& layer : *layers) ids.push_back(std::move(layer.id));
+  }
+  std::sort(ids.begin(), ids.end());
+  return ids;
+}
+
+/// Held: nothing is built. Empty: a build runs. `there` tells whether there ever was one.
+struct Idle {
+  bool there = false;
+  sys::Fd lock;
+};
+Result<Idle> lock_idle(const BuildPaths& paths) {
+  Idle idle;
+  auto file = TRY(sys::open_if_exists(sys::cwd(), paths.lock(), O_RDWR));
+  if (!file) return idle;
+  idle.there = true;
+  if (TRY(sys::try_lock(*file, sys::LockMode::exclusive, paths.lock()))) {
+    idle.lock = std::move(*file);
+  }
+  return idle;
+}
+
+BuildCache look(const BuildPaths& paths) {
+  BuildCache cache;
+  cache.layers = layers_in(paths.storage());
+  cache.bytes = tree_size(paths.storage());
+  return cache;
+}
+
+}  // namespace
+
+Result<BuildCache> look_at_build_cache(const Context& context) {
+  BuildPaths paths(context.paths);
+  Idle idle = TRY(lock_idle(paths));
+  BuildCache cache = look(paths);
+  cache.in_use = idle.there && !idle.lock;
+  return cache;
+}
+
+Result<Pruned> prune_build_cache(const Context& context) {
+  BuildPaths paths(context.paths);
+  Idle idle = TRY(lock_idle(paths));
+  if (!idle.there) return Pruned{};
+  if (!idle.lock) {
+    return make_error(Kind::busy, "cannot remove the build cache: a build is running",
+                      "again when it has ended");
+  }
+  BuildCache cache = look(paths);
+  TRY(sys::remove_tree(sys::cwd(), paths.run()));
+  TRY(sys::remove_tree(sys::cwd(), paths.storage()));
+  tell(context.paths, {"builder", "prune", "", {{"reclaimed", std::to_string(cache.bytes)}}});
+  return Pruned{std::move(cache.layers), cache.bytes};
+}
+
+}  // namespace berth::engine
