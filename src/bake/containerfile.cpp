@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "base/fnv.hpp"
 #include "base/text.hpp"
 
 namespace berth::bake {
@@ -30,12 +31,19 @@ char escape_of(std::string_view text) {
   return '\\';
 }
 
-/// Instructions with their continuations on one line, comments left out.
-std::vector<std::string> instructions_of(std::string_view text, char escape) {
-  std::vector<std::string> out;
+struct Instruction {
+  std::string text;  ///< with its continuations on one line
+  size_t end = 0;    ///< the number of lines up to its last
+};
+
+/// Comments left out.
+std::vector<Instruction> split_instructions(std::string_view text, char escape) {
+  std::vector<Instruction> out;
   std::string line;
   bool goes_on = false;
+  size_t number = 0;
   for (std::string_view part : split(text, '\n')) {
+    ++number;
     if (part.ends_with('\r')) part.remove_suffix(1);
     std::string_view plain = trim(part);
     if (plain.starts_with('#') || (plain.empty() && goes_on)) continue;
@@ -46,11 +54,20 @@ std::vector<std::string> instructions_of(std::string_view text, char escape) {
       line += ' ';
       continue;
     }
-    if (!line.empty()) out.push_back(std::move(line));
+    if (!trim(line).empty()) out.push_back({std::move(line), number});
     line.clear();
   }
-  if (!line.empty()) out.push_back(std::move(line));
+  if (!trim(line).empty()) out.push_back({std::move(line), number});
   return out;
+}
+
+Result<std::vector<Instruction>> instructions_of(std::string_view text, char escape) {
+  if (text.size() > kMaxBytes) return make_error(Kind::usage, "longer than 1 MiB");
+  std::vector<Instruction> instructions = split_instructions(text, escape);
+  if (instructions.size() > kMaxInstructions) {
+    return make_error(Kind::usage, fmt::format("more than {} instructions", kMaxInstructions));
+  }
+  return instructions;
 }
 
 bool is_name(char c) {
@@ -122,6 +139,13 @@ class Reader {
     return {};
   }
 
+  bool in_stage() const { return stages_ > 0; }
+  /// What is given for an argument, or said of it before the first FROM; empty: neither.
+  std::string given(const std::string& name) const {
+    auto found = args_.find(name);
+    return found != args_.end() ? found->second : value_of(global_, name);
+  }
+
   Result<std::vector<BaseImage>> end() {
     if (stages_ == 0) return make_error(Kind::usage, "no FROM, so nothing to build on");
     return std::move(bases_);
@@ -178,17 +202,41 @@ class Reader {
 }  // namespace
 
 Result<std::vector<BaseImage>> base_images(std::string_view containerfile, const Variables& args) {
-  if (containerfile.size() > kMaxBytes) return make_error(Kind::usage, "longer than 1 MiB");
   char escape = escape_of(containerfile);
-  std::vector<std::string> instructions = instructions_of(containerfile, escape);
-  if (instructions.size() > kMaxInstructions) {
-    return make_error(Kind::usage, fmt::format("more than {} instructions", kMaxInstructions));
-  }
   Reader reader(args, escape);
-  for (const std::string& instruction : instructions) {
-    if (!trim(instruction).empty()) TRY(reader.read(instruction));
+  for (const Instruction& instruction : TRY(instructions_of(containerfile, escape))) {
+    TRY(reader.read(instruction.text));
   }
   return reader.end();
+}
+
+Result<std::string> with_values_in_names(std::string_view containerfile, const Variables& args) {
+  char escape = escape_of(containerfile);
+  Reader reader(args, escape);
+  std::vector<std::string_view> lines = split(containerfile, '\n');
+  std::string out;
+  size_t copied = 0;
+  auto copy_to = [&](size_t end) {
+    for (; copied < end; ++copied) {
+      out += lines[copied];
+      if (copied + 1 < lines.size()) out += '\n';
+    }
+  };
+  for (const Instruction& instruction : TRY(instructions_of(containerfile, escape))) {
+    TRY(reader.read(instruction.text));
+    std::vector<std::string_view> words = split_blank(instruction.text);
+    if (!reader.in_stage() || to_lower(words[0]) != "arg") continue;
+    std::string meaning = instruction.text;
+    for (size_t i = 1; i < words.size(); ++i) {
+      std::string name(words[i].substr(0, words[i].find('=')));
+      meaning += '\0' + name + '=' + reader.given(name);
+    }
+    copy_to(instruction.end);
+    if (!out.ends_with('\n')) out += '\n';
+    out += fmt::format("ARG BERTH_ARGS_{:016x}=1\n", fnv1a(meaning));
+  }
+  copy_to(lines.size());
+  return out;
 }
 
 }  // namespace berth::bake

@@ -26,4 +26,11 @@ struct BaseImage {
 Result<std::vector<BaseImage>> base_images(std::string_view containerfile,
                                            const std::map<std::string, std::string>& args);
 
+/// The same file for a builder whose cache knows the names of build arguments but not their values
+/// (buildah with --layers: `ENV` and `LABEL` of another value were taken for the same step): after
+/// each ARG of a stage one more, whose name depends on what the first one means.
+/// Errors: as above.
+Result<std::string> with_values_in_names(std::string_view containerfile,
+                                         const std::map<std::string, std::string>& args);
+
 }  // namespace berth::bake

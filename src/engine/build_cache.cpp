@@ -22,11 +22,15 @@ void fields(V& v, Layer& layer) {
   v.required("id", layer.id);
 }
 
+std::vector<std::string> entries_of(const std::string& directory) {
+  auto names = sys::list_directory(sys::cwd(), directory);
+  return names.ok() ? *std::move(names) : std::vector<std::string>();
+}
+
 /// containers/storage keeps one list for each of its drivers: "overlay-layers/layers.json".
 std::vector<std::string> layers_in(const std::string& storage) {
   std::vector<std::string> ids;
-  auto names = sys::list_directory(sys::cwd(), storage);
-  for (const std::string& name : names.ok() ? *names : std::vector<std::string>()) {
+  for (const std::string& name : entries_of(storage)) {
     if (!name.ends_with("-layers")) continue;
     std::string path = storage + "/" + name + "/layers.json";
     auto text = sys::read_file(sys::cwd(), path, json::Limits().max_bytes);
@@ -36,7 +40,6 @@ std::vector<std::string> layers_in(const std::string& storage) {
     if (!layers.ok()) continue;
     for (Layer& layer : *layers) ids.push_back(std::move(layer.id));
   }
-  std::sort(ids.begin(), ids.end());
   return ids;
 }
 
@@ -58,8 +61,12 @@ Result<Idle> lock_idle(const BuildPaths& paths) {
 
 BuildCache look(const BuildPaths& paths) {
   BuildCache cache;
-  cache.layers = layers_in(paths.storage());
-  cache.bytes = tree_size(paths.storage());
+  for (const std::string& platform : entries_of(paths.storages())) {
+    auto layers = layers_in(paths.storages() + "/" + platform);
+    cache.layers.insert(cache.layers.end(), layers.begin(), layers.end());
+  }
+  std::sort(cache.layers.begin(), cache.layers.end());
+  cache.bytes = tree_size(paths.storages());
   return cache;
 }
 
@@ -82,8 +89,8 @@ Result<Pruned> prune_build_cache(const Context& context) {
                       "again when it has ended");
   }
   BuildCache cache = look(paths);
-  TRY(sys::remove_tree(sys::cwd(), paths.run()));
-  TRY(sys::remove_tree(sys::cwd(), paths.storage()));
+  TRY(sys::remove_tree(sys::cwd(), paths.runs()));
+  TRY(sys::remove_tree(sys::cwd(), paths.storages()));
   tell(context.paths, {"builder", "prune", "", {{"reclaimed", std::to_string(cache.bytes)}}});
   return Pruned{std::move(cache.layers), cache.bytes};
 }

@@ -3,8 +3,12 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
+
+#include "bake/containerfile.hpp"
 #include "base/text.hpp"
 #include "engine/find_in_path.hpp"
+#include "oci/image_spec.hpp"
 #include "sys/process.hpp"
 
 namespace berth::engine {
@@ -12,6 +16,7 @@ namespace {
 
 constexpr std::chrono::seconds kProbe{60};
 constexpr const char* kJob = "job-";
+constexpr size_t kMaxContainerfile = size_t{1} << 20;
 
 /// buildah with its storage, in a mount namespace of its own: what it mounts goes with it.
 struct Buildah {
@@ -49,13 +54,21 @@ Result<bool> succeeds(const BuildStep& step) {
   return output.status.shell_code() == 0;
 }
 
-Result<Buildah> find_buildah(const Context& context, const BuildPlace& place) {
+/// "linux-amd64" of this machine's own, "linux-arm64-v8": a file name.
+std::string platform_name(const std::string& platform) {
+  std::string name = platform.empty() ? oci::platform_text(oci::host_platform()) : platform;
+  std::replace(name.begin(), name.end(), '/', '-');
+  return name;
+}
+
+Result<Buildah> find_buildah(const Context& context, const BuildPlace& place,
+                             const std::string& platform) {
   Buildah buildah;
   buildah.program =
       TRY(find_builder(context, "buildah", "apt-get install buildah, or builder = \"docker\""));
   buildah.unshare = TRY(find_builder(context, "unshare", "apt-get install util-linux"));
-  buildah.storage = place.paths().storage();
-  buildah.run = place.paths().run();
+  buildah.storage = place.paths().storages() + "/" + platform;
+  buildah.run = place.paths().runs() + "/" + platform;
   buildah.single = context.identity == Identity::single;
   auto wished = context.environment.get_filled("STORAGE_DRIVER");
   buildah.driver = wished ? std::string(*wished) : "overlay";
@@ -109,6 +122,15 @@ std::vector<BuildStep> steps_of_buildah(const Context& context, const BuildPlace
   return {std::move(build), std::move(push)};
 }
 
+/// Beside what is built; goes with its directory.
+Result<std::string> write_containerfile(const BuildJob& job) {
+  std::string text = TRY(sys::read_file(sys::cwd(), job.file, kMaxContainerfile));
+  text = TRY(bake::with_values_in_names(text, job.args));
+  std::string path = job.out + ".containerfile";
+  TRY(sys::write_file(sys::cwd(), path, text, 0600));
+  return path;
+}
+
 std::vector<BuildStep> steps_of_docker(const std::string& docker, const BuildJob& job) {
   std::vector<std::string> words = {docker, "build", "--pull", "--tag", job.tag};
   add_common(words, job);
@@ -137,8 +159,11 @@ void sweep(const Context& context, const BuildPlace& place) {
     if (!removed.ok()) context.log.warn(to_line(removed.error()) + ", ignoring");
   }
   if (!killed) return;
-  auto buildah = find_buildah(context, place);
-  if (buildah.ok()) ignore(succeeds(buildah->step({"rm", "--all"})));  // the next one tries again
+  auto platforms = sys::list_directory(sys::cwd(), place.paths().storages());
+  for (const std::string& name : platforms.ok() ? *platforms : std::vector<std::string>()) {
+    auto buildah = find_buildah(context, place, name);
+    if (buildah.ok()) ignore(succeeds(buildah->step({"rm", "--all"})));  // the next one tries again
+  }
 }
 
 }  // namespace
@@ -165,8 +190,10 @@ Result<std::vector<BuildStep>> build_steps(const Context& context, const BuildPl
         TRY(find_builder(context, "docker", "apt-get install docker.io, or builder = \"buildah\""));
     return steps_of_docker(docker, job);
   }
-  Buildah buildah = TRY(find_buildah(context, place));
-  return steps_of_buildah(context, place, buildah, job);
+  Buildah buildah = TRY(find_buildah(context, place, platform_name(job.platform)));
+  BuildJob told = job;
+  told.file = TRY_CTX(write_containerfile(job), "cannot read " + quoted(job.file));
+  return steps_of_buildah(context, place, buildah, told);
 }
 
 Result<std::string> find_ignore_file(const std::string& context, bake::Builder builder) {

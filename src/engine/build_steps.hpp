@@ -23,8 +23,10 @@ class BuildPaths {
   const std::string& directory() const { return directory_; }
   /// Held shared by whoever builds.
   std::string lock() const { return directory_ + "/lock"; }
-  std::string storage() const { return directory_ + "/storage"; }  ///< buildah's --root
-  std::string run() const { return storage() + ".run"; }           ///< buildah's --runroot
+  /// Of all caches of buildah: one for each platform ("linux-arm64"), which buildah does not ask
+  /// for when it looks for a step that was done before.
+  std::string storages() const { return directory_ + "/storage"; }
+  std::string runs() const { return directory_ + "/storage.run"; }
 
  private:
   std::string directory_;

@@ -483,8 +483,8 @@ def test_a_signal_leaves_neither_processes_nor_containers(berth, project, busybo
     sleeping = subprocess.run(["pgrep", "-xf", "sleep 1000"], capture_output=True, text=True)
     assert sleeping.stdout == ""
     assert list((berth.root / "build").glob("job-*")) == []
-    containers = berth.root / "build/storage/vfs-containers/containers.json"
-    assert not containers.exists() or json.loads(containers.read_text() or "[]") == []
+    for containers in (berth.root / "build/storage").glob("*/vfs-containers/containers.json"):
+        assert json.loads(containers.read_text() or "[]") == []
 
 
 # ---- berth build ---------------------------------------------------------------------------------
@@ -555,6 +555,42 @@ def test_a_build_that_runs_keeps_its_cache(berth, work, busybox):
     child.send_signal(signal.SIGINT)
     child.communicate(timeout=60)
     assert "Deleted build cache objects:" in berth.ok("builder", "prune", "-f")
+
+
+def test_a_step_with_another_argument_is_another_step(berth, bake, project, work):
+    # buildah's own cache looks at the names of arguments alone.
+    (project.directory / "Containerfile").write_text(
+        CONTAINERFILE + "ENV LEVEL=$LEVEL\nLABEL level=$LEVEL\n")
+    project.matrix()
+    cells, _, _ = bake(project.file)
+    assert cells["v3"]["digest"] != cells["x86-64"]["digest"]
+    for name, level in (("v3", "x86-64-v3"), ("x86-64", "x86-64")):
+        [image] = json.loads(berth.ok("inspect", f"{project.image}.cell-{name}"))
+        assert f"LEVEL={level}" in image["Config"]["Env"]
+        assert image["Config"]["Labels"]["level"] == level
+    context = work / "context"
+    context.mkdir()
+    (context / "file").write_text("")
+    for word, default in (("a", "x"), ("b", "x"), ("", "x"), ("", "y")):
+        (context / "Containerfile").write_text(
+            f"FROM scratch\nCOPY file /\nARG WORD={default}\nENV SAID=$WORD\n")
+        given = ["--build-arg", f"WORD={word}"] if word else []
+        berth.ok("build", "-q", "-t", "made", *given, context, env=BUILDER)
+        [image] = json.loads(berth.ok("inspect", "made"))
+        assert f"SAID={word or default}" in image["Config"]["Env"]
+
+
+def test_each_platform_has_a_cache_of_its_own(berth, work):
+    context = work / "context"
+    context.mkdir()
+    (context / "file").write_text("")
+    (context / "Containerfile").write_text("FROM scratch\nCOPY file /file\n")
+    for platform, architecture in (("linux/arm64", "arm64"), ("", "amd64"), ("linux/arm64", "arm64"),
+                                   ("linux/amd64", "amd64")):
+        flags = ["--platform", platform] if platform else []
+        berth.ok("build", "-q", "-t", "made", *flags, context, env=BUILDER)
+        [image] = json.loads(berth.ok("inspect", "made"))
+        assert image["Architecture"] == architecture
 
 
 def test_build_says_what_is_wrong_in_one_line(berth, work):

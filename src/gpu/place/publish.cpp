@@ -6,6 +6,7 @@
 
 #include <utility>
 
+#include "base/fnv.hpp"
 #include "base/text.hpp"
 #include "sys/file.hpp"
 #include "sys/mode.hpp"
@@ -26,9 +27,7 @@ Result<void> make_open_directory(const sys::Fd& parent, const std::string& name)
 }  // namespace
 
 std::string key_of_text(std::string_view text) {
-  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
-  for (unsigned char c : text) hash = (hash ^ c) * 0x100000001b3;
-  return fmt::format("{:016x}", hash);
+  return fmt::format("{:016x}", fnv1a(text));
 }
 
 Result<void> publish_directory(const sys::Fd& parent, const std::string& name, const Fill& fill) {

@@ -45,6 +45,27 @@ TEST(Containerfile, an_image_keeps_how_it_is_spelled) {
   EXPECT_THAT(*found, ElementsAre(BaseImage{"debian:12", "debian:$V"}));
 }
 
+std::string named(const std::string& text, const std::map<std::string, std::string>& args) {
+  auto made = with_values_in_names(text, args);
+  EXPECT_TRUE(made.ok()) << to_line(made.error());
+  return made.ok() ? *made : "";
+}
+
+TEST(Containerfile, values_of_arguments_become_names) {
+  const std::string text = "ARG V=1\nFROM x\nCOPY a /a\nARG M=none \\\n  V\nENV M=$M\n";
+  std::string a = named(text, {{"M", "a"}});
+  EXPECT_THAT(a, testing::MatchesRegex("ARG V=1\nFROM x\nCOPY a /a\nARG M=none [\\]\n  V\n"
+                                       "ARG BERTH_ARGS_[0-9a-f]{16}=1\nENV M=[$]M\n"));
+  EXPECT_EQ(a, named(text, {{"M", "a"}, {"OTHER", "x"}}));
+  EXPECT_NE(a, named(text, {{"M", "b"}}));
+  EXPECT_NE(a, named(text, {{"M", "a"}, {"V", "2"}})) << "of an argument before the first FROM";
+  EXPECT_NE(a, named("ARG V=2" + text.substr(7), {{"M", "a"}}).replace(6, 1, "1"));
+  // What no ARG comes before is shared by all cells.
+  EXPECT_EQ(a.substr(0, a.find("ARG M")), text.substr(0, text.find("ARG M")));
+  EXPECT_EQ(named("FROM x\nRUN true", {}), "FROM x\nRUN true");
+  EXPECT_THAT(named("FROM x\nARG A", {}), testing::StartsWith("FROM x\nARG A\nARG BERTH_ARGS_"));
+}
+
 TEST(Containerfile, what_is_copied_from_is_a_base_too) {
   EXPECT_THAT(
       bases("FROM a AS build\nFROM b\nCOPY --from=build /x /x\nCOPY --chown=1 --from=c /y /\n"
