@@ -115,6 +115,7 @@ class Court {
   void look_at_runs();
   void tell_contradictions();
 
+  bool has_code() const;  ///< for GPUs, as far as is known
   bool wants_gpus() const;
   /// The newest run that ended with 0 on a node that this one reaches, or that failed on one that
   /// this one is within; nullptr: there is none. Whoever is believed.

@@ -67,9 +67,12 @@ std::string_view Court::cuda() const {
   return newest;
 }
 
+bool Court::has_code() const {
+  return !declared_.gpu.empty() || (found_ != nullptr && !found_->gpu_code.empty());
+}
+
 bool Court::wants_gpus() const {
-  bool has_code = !declared_.gpu.empty() || (found_ != nullptr && !found_->gpu_code.empty());
-  return has_code || wants_cuda();
+  return has_code() || wants_cuda();
 }
 
 Tier Court::tier_of_code() const {
@@ -95,8 +98,10 @@ void Court::look_at_driver_and_code() {
     return;
   }
   if (node_.gpus.empty()) {
-    return add({"gpu", tier_of_code()}, Outcome::runs_but, [&] {
-      return Said{"its code for GPUs stays unused: this node has none", "",
+    return add({"gpu", has_code() ? tier_of_code() : tier_of_cuda()}, Outcome::runs_but, [&] {
+      return Said{has_code() ? "its code for GPUs stays unused: this node has none"
+                             : "what it has for CUDA stays unused: this node has no GPU",
+                  "",
                   "gpu=" + (declared_.gpu.empty() ? std::string("sm_90")
                                                   : gpu_code_text(declared_.gpu.front()))};
     });

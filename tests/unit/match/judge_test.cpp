@@ -220,6 +220,14 @@ TEST(JudgeGpu, a_node_without_gpus_is_told) {
   EXPECT_THAT(clause(verdict).reason, HasSubstr("this node has none"));
 }
 
+TEST(JudgeGpu, cuda_without_code_that_was_seen_is_no_code) {
+  Candidate image = candidate({{"cuda", "12.8"}});
+  image.found.emplace();
+  Verdict verdict = judge(image, node_of("cpu=haswell"), {});
+  EXPECT_EQ(clause(verdict).reason, "what it has for CUDA stays unused: this node has no GPU");
+  EXPECT_EQ(clause(verdict).tier, Tier::declared);
+}
+
 // ---- driver -------------------------------------------------------------------------------------
 
 TEST(JudgeDriver, the_images_own_user_land_has_the_modules_version_or_fails) {
