@@ -92,7 +92,10 @@ Result<void> replace_file(const Fd& dir, const std::string& path, std::string_vi
                           mode_t mode, Sync sync) {
   std::string temporary = path + ".tmp-" + random_hex(6);
   auto publish = [&]() -> Result<void> {
-    Fd fd = TRY(open_at(dir, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode));
+    auto opened = open_at(dir, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
+    // Nobody has asked for the temporary name.
+    if (!opened.ok()) return sys_error(opened.error().sys_errno, "create " + quoted(path));
+    Fd fd = *std::move(opened);
     TRY(write_all(fd, bytes, path));
     if (sync == Sync::yes && ::fsync(fd.get()) != 0) {
       return errno_now().error("write " + quoted(path));

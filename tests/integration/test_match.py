@@ -164,6 +164,10 @@ def test_wrong_words_are_one_line_with_the_nearest(berth, story, fleet):
     assert "did you mean" in berth.fail("what-if", story, "gpuu=sm_90", status=1)
     assert "no entry 'nope'" in berth.fail("why-not", story, "nope", status=1)
     assert "no-such" in berth.fail("match", "--node", "/no-such.json", story, status=1)
+    assert "--node and --fleet are two answers to one question" in berth.fail(
+        "match", "--node", fleet / "plain.json", "--fleet", fleet, story, status=1)
+    assert "create '/no-such/node.json': No such file" in berth.fail(
+        "node", "save", "/no-such/node.json", status=1)
 
 
 @pytest.mark.profiles("root")
