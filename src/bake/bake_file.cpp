@@ -59,7 +59,8 @@ void fields(V& v, CellDocument& c) {
 }
 
 struct Document {
-  std::string image, version, builder, name, generic;
+  std::optional<std::string> image;
+  std::string version, builder, name, generic;
   Recipe recipe;
   std::map<std::string, std::vector<std::string>> axes;
   std::vector<AxisValues> exclude, only;
@@ -68,7 +69,8 @@ struct Document {
 };
 template <class V>
 void fields(V& v, Document& d) {
-  v.required("image", d.image);
+  // That it is not there is told behind a key that is misspelt.
+  v.optional("image", d.image);
   v.optional("version", d.version);
   v.optional("builder", d.builder);
   v.optional("name", d.name);
@@ -206,9 +208,13 @@ class Maker {
 
  private:
   Result<void> check_head() {
-    if (document_.image.empty()) return lines_.fault("image", "expected a name with a tag");
+    if (!document_.image) {
+      return lines_.fault("image", make_error(Kind::usage, "missing: the name that the index gets",
+                                              "image = \"registry.example.org/app:1.0\""));
+    }
+    if (document_.image->empty()) return lines_.fault("image", "expected a name with a tag");
     std::map<std::string, std::string> words{{"version", document_.version}};
-    file_.image = TRY(filled("image", document_.image, words));
+    file_.image = TRY(filled("image", *document_.image, words));
     if (document_.builder == "docker") file_.builder = Builder::docker;
     if (!document_.builder.empty() && document_.builder != "docker" &&
         document_.builder != "buildah") {

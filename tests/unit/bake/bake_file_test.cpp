@@ -143,6 +143,13 @@ TEST(BakeFile, typos_are_told_with_line_and_nearest_name) {
               HasSubstr("cell[0].adpot: unknown key; did you mean 'adopt'?"));
 }
 
+TEST(BakeFile, a_misspelt_key_is_told_before_the_one_that_is_missing_for_it) {
+  EXPECT_EQ(fault("imgae = 'x:1'\n"), "bake.toml:1: imgae: unknown key; did you mean 'image'?");
+  EXPECT_EQ(fault("version = '1'\n"),
+            "bake.toml: image: missing: the name that the index gets; try: image = "
+            "\"registry.example.org/app:1.0\"");
+}
+
 TEST(BakeFile, values_that_no_node_could_read_are_refused) {
   EXPECT_THAT(fault(kHead + "[axes]\ncuda = [\"twelve\"]\n"),
               HasSubstr("bake.toml:3: axes.cuda: 'twelve': no value of axis 'cuda'"));
