@@ -85,6 +85,24 @@ void fields(V& v, Document& d) {
   v.strict();
 }
 
+/// Lists the names of a table instead of filling it.
+struct Names {
+  std::vector<std::string_view> all;
+  template <class T>
+  void optional(std::string_view name, T&) {
+    all.push_back(name);
+  }
+  void strict() {}
+};
+
+template <class T>
+bool has_key(std::string_view name) {
+  T table;
+  Names names;
+  fields(names, table);
+  return std::find(names.all.begin(), names.all.end(), name) != names.all.end();
+}
+
 /// A document as its reader's tables take it, and where each key stands.
 class Lines {
  public:
@@ -150,6 +168,45 @@ class Lines {
   const std::vector<TomlEntry>& entries_;
   std::string_view document_;
 };
+
+/// A key of the file that TOML takes for one of the table before it, in a table that has none of
+/// that name, or only words: "axes.exclude".
+std::optional<std::string> misplaced_key(const TomlEntry& entry) {
+  if (entry.path.size() > 1) {
+    const std::string &table = entry.path[0], &key = entry.path[1];
+    bool is_word = entry.path.size() == 2 && entry.value.string() != nullptr;
+    bool is_text_table = table == "args" || table == "labels" || table == "annotations";
+    auto axes = axis_names();
+    bool is_axis = std::find(axes.begin(), axes.end(), key) != axes.end();
+    bool is_odd = (table == "axes" && !is_axis) || (is_text_table && !is_word);
+    if (is_odd && has_key<Document>(key)) return table + "." + key;
+    return std::nullopt;
+  }
+  if (entry.path[0] != "cell" || entry.value.array() == nullptr) return std::nullopt;
+  const json::Array& cells = *entry.value.array();
+  for (size_t i = 0; i < cells.size(); ++i) {
+    if (cells[i].object() == nullptr) continue;
+    for (const auto& [key, value] : *cells[i].object()) {
+      bool is_odd = !has_key<CellDocument>(key) && has_key<Document>(key);
+      if (is_odd) return fmt::format("cell[{}].{}", i, key);
+    }
+  }
+  return std::nullopt;
+}
+
+Result<void> check_places(const std::vector<TomlEntry>& entries, const Lines& lines) {
+  for (const TomlEntry& entry : entries) {
+    auto path = misplaced_key(entry);
+    if (!path) continue;
+    std::string key = path->substr(path->rfind('.') + 1);
+    std::string table = entry.path[0] == "cell" ? "[[cell]]" : "[" + entry.path[0] + "]";
+    return lines.fault(
+        *path, make_error(Kind::usage,
+                          fmt::format("'{}' is a key of the file, not of {}", key, table),
+                          fmt::format("{} = … before the first [table]", key)));
+  }
+  return {};
+}
 
 json::Value& member_of(json::Value& value, const std::string& name) {
   if (value.object() == nullptr) value = json::Object{};
@@ -498,6 +555,7 @@ Result<BakeFile> read_bake_file(std::string_view text, std::string_view document
                       fmt::format("{}: more than {} entries", document, kMaxEntries));
   }
   Lines lines(entries, document);
+  TRY(check_places(entries, lines));
   auto made = json::from_value<Document>(as_json(entries), document);
   if (!made.ok()) return lines.fault_of_json(std::move(made).error());
   return Maker(std::move(*made), lines, read).make();

@@ -150,6 +150,19 @@ TEST(BakeFile, a_misspelt_key_is_told_before_the_one_that_is_missing_for_it) {
             "\"registry.example.org/app:1.0\"");
 }
 
+TEST(BakeFile, keys_of_the_file_below_a_table_are_told_to_stand_before_it) {
+  EXPECT_EQ(fault(kHead + "[axes]\ncuda = ['12.8']\nexclude = [{cuda = '12.8'}]\n"),
+            "bake.toml:4: axes.exclude: 'exclude' is a key of the file, not of [axes]; try: "
+            "exclude = … before the first [table]");
+  EXPECT_THAT(fault(kHead + "[axes]\ncuda = ['12.8']\ncommand = ['make']\n"),
+              HasSubstr("bake.toml:4: axes.command: 'command' is a key of the file"));
+  EXPECT_THAT(fault(kHead + "[args]\nA = '1'\nonly = [{cuda = '12.8'}]\n"),
+              HasSubstr("bake.toml:4: args.only: 'only' is a key of the file, not of [args]"));
+  EXPECT_THAT(fault(kHead + "[[cell]]\nname = 'a'\nbuilder = 'docker'\n"),
+              HasSubstr("cell[0].builder: 'builder' is a key of the file, not of [[cell]]"));
+  EXPECT_EQ(read(kHead + "[args]\nversion = '2'\n").cells.at(0).args.at("version"), "2");
+}
+
 TEST(BakeFile, values_that_no_node_could_read_are_refused) {
   EXPECT_THAT(fault(kHead + "[axes]\ncuda = [\"twelve\"]\n"),
               HasSubstr("bake.toml:3: axes.cuda: 'twelve': no value of axis 'cuda'"));
