@@ -21,20 +21,21 @@ struct Axis {
   std::string_view name;
   std::string_view word;    ///< below match::kPrefix; empty: it is no annotation
   std::string_view prefix;  ///< of its part of a cell's name
+  std::string_view like;    ///< values that it has, for errors
 };
 constexpr Axis kAxes[] = {
-    {"cuda", "cuda", "cu"},
-    {"driver", "driver", "driver"},
-    {"user-driver", "user-driver", "ul"},
-    {"cpu", "cpu", ""},
-    {"cpu-features", "cpu-features", ""},
-    {"cc", "gpu", "sm"},
-    {"gpu", "gpu", ""},
-    {"mpi", "mpi", ""},
-    {"fabric", "fabric", ""},
-    {"glibc", "glibc", "glibc"},
-    {"kernel", "kernel", "linux"},
-    {"platform", "", ""},
+    {"cuda", "cuda", "cu", "12.8, 13"},
+    {"driver", "driver", "driver", ">=535, 570"},
+    {"user-driver", "user-driver", "ul", "570.133.20"},
+    {"cpu", "cpu", "", "x86-64-v3, zen4"},
+    {"cpu-features", "cpu-features", "", "avx512_vnni"},
+    {"cc", "gpu", "sm", "90, 9.0, 90a"},
+    {"gpu", "gpu", "", "sm_90, compute_90, gfx942"},
+    {"mpi", "mpi", "", "openmpi, mpich"},
+    {"fabric", "fabric", "", "infiniband, efa"},
+    {"glibc", "glibc", "glibc", "2.36"},
+    {"kernel", "kernel", "linux", ">=5.14, 6.1"},
+    {"platform", "", "", "linux/amd64, linux/arm64"},
 };
 
 const Axis* axis_named(std::string_view name) {
@@ -184,7 +185,9 @@ Result<void> check_axis(std::string_view axis, std::string_view value) {
   entry.annotations = annotations_of({{std::string(axis), std::string(value)}});
   match::Declared declared = match::read_declared(entry);
   if (!declared.puzzles.empty()) {
-    return make_error(Kind::usage, fmt::format("{}: no value of axis '{}'", quoted(value), axis),
+    return make_error(Kind::usage,
+                      fmt::format("{}: no value of axis '{}', which has such as {}", quoted(value),
+                                  axis, known->like),
                       "docs/variants.md");
   }
   if (axis == "cpu" && !node::known_microarchitecture(declared.cpu)) {

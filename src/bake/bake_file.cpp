@@ -109,8 +109,9 @@ class Lines {
   Lines(const std::vector<TomlEntry>& entries, std::string_view document)
       : entries_(entries), document_(document) {}
 
-  /// "bake.toml:4: exclude[0].cppu", for the key or the nearest one above it.
-  std::string place(std::string_view path) const {
+  /// "bake.toml:4: exclude[0].cppu", for the key or the nearest one above it, and there for the
+  /// element that the path or `element` names.
+  std::string place(std::string_view path, std::optional<uint64_t> element = {}) const {
     const TomlEntry* best = nullptr;
     std::string wanted = plain(path);
     for (const TomlEntry& entry : entries_) {
@@ -120,13 +121,14 @@ class Lines {
       bool nearer = best == nullptr || policy::key_of(*best).size() < key.size();
       if (above && nearer) best = &entry;
     }
-    std::string line = best != nullptr ? fmt::format(":{}", best->line) : "";
+    std::string line;
+    if (best != nullptr) line = fmt::format(":{}", line_of(*best, element ? element : index(path)));
     return fmt::format("{}{}: {}", document_, line, path);
   }
 
-  Error fault(std::string_view path, Error error) const {
+  Error fault(std::string_view path, Error error, std::optional<uint64_t> element = {}) const {
     error.kind = Kind::usage;
-    error.what = place(path) + ": " + error.what;
+    error.what = place(path, element) + ": " + error.what;
     return error;
   }
   Error fault(std::string_view path, std::string what) const {
@@ -147,6 +149,21 @@ class Lines {
   }
 
  private:
+  // "cell[2].name" → 2
+  static std::optional<uint64_t> index(std::string_view path) {
+    for (size_t open = path.find('['); open != path.npos; open = path.find('[', open + 1)) {
+      size_t end = std::min(path.find(']', open), path.size());
+      auto number = parse_u64(path.substr(open + 1, end - open - 1));
+      if (number) return number;
+    }
+    return std::nullopt;
+  }
+
+  static uint32_t line_of(const TomlEntry& entry, std::optional<uint64_t> element) {
+    bool known = element && *element < entry.element_lines.size();
+    return known ? entry.element_lines[*element] : entry.line;
+  }
+
   // "args['X']" and "cell[2].name" → "args.X", "cell.name"
   static std::string plain(std::string_view path) {
     std::string out;
@@ -201,9 +218,9 @@ Result<void> check_places(const std::vector<TomlEntry>& entries, const Lines& li
     std::string key = path->substr(path->rfind('.') + 1);
     std::string table = entry.path[0] == "cell" ? "[[cell]]" : "[" + entry.path[0] + "]";
     return lines.fault(
-        *path, make_error(Kind::usage,
-                          fmt::format("'{}' is a key of the file, not of {}", key, table),
-                          fmt::format("{} = … before the first [table]", key)));
+        *path,
+        make_error(Kind::usage, fmt::format("'{}' is a key of the file, not of {}", key, table),
+                   fmt::format("{} = … before the first [table]", key)));
   }
   return {};
 }
@@ -292,10 +309,11 @@ class Maker {
       std::string place = "axes." + axis;
       if (values.empty()) return lines_.fault(place, "an axis without a value");
       std::set<std::string> seen;
-      for (const std::string& value : values) {
-        TRY(check(place, axis, value));
-        if (!seen.insert(value).second) {
-          return lines_.fault(place, quoted(value) + " is there twice");
+      for (size_t i = 0; i < values.size(); ++i) {
+        TRY(check(place, axis, values[i], i));
+        if (!seen.insert(values[i]).second) {
+          return lines_.fault(place, make_error(Kind::usage, quoted(values[i]) + " is there twice"),
+                              i);
         }
       }
     }
@@ -330,9 +348,10 @@ class Maker {
     return {};
   }
 
-  Result<void> check(const std::string& place, std::string_view axis, std::string_view value) {
+  Result<void> check(const std::string& place, std::string_view axis, std::string_view value,
+                     std::optional<uint64_t> element = {}) {
     auto checked = check_axis(axis, value);
-    if (!checked.ok()) return lines_.fault(place, std::move(checked).error());
+    if (!checked.ok()) return lines_.fault(place, std::move(checked).error(), element);
     return {};
   }
 

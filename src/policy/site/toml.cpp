@@ -81,6 +81,14 @@ Result<json::Value> value_of(const toml::node& node, std::string_view document, 
                                                node.source().begin.line));
 }
 
+std::vector<uint32_t> element_lines(const toml::node& node) {
+  std::vector<uint32_t> lines;
+  const toml::array* array = node.as_array();
+  if (array == nullptr) return lines;
+  for (const toml::node& element : *array) lines.push_back(element.source().begin.line);
+  return lines;
+}
+
 Result<void> add_entries(const toml::table& table, std::vector<std::string>& path,
                          std::string_view document, std::vector<TomlEntry>& out) {
   if (path.size() > kMaxDepth) return too_deep(document, table.source().begin.line);
@@ -92,7 +100,7 @@ Result<void> add_entries(const toml::table& table, std::vector<std::string>& pat
     } else {
       uint32_t line = std::max(key.source().begin.line, toml::source_index{1});
       json::Value value = TRY(value_of(node, document, 0));
-      out.push_back({path, line, std::move(value)});
+      out.push_back({path, line, std::move(value), element_lines(node)});
     }
     path.pop_back();
   }

@@ -17,7 +17,8 @@ namespace berth::policy {
 struct TomlEntry {
   std::vector<std::string> path;  ///< {"gpu", "environment"}
   uint32_t line = 0;
-  json::Value value;  ///< an object only for a table without entries
+  json::Value value;                         ///< an object only for a table without entries
+  std::vector<uint32_t> element_lines = {};  ///< of an array: where each of its values begins
 };
 
 /// The name of an entry: "gpu.environment".

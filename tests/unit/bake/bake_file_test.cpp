@@ -174,6 +174,19 @@ TEST(BakeFile, values_that_no_node_could_read_are_refused) {
   EXPECT_THAT(fault("image = "), HasSubstr("bake.toml:1"));
 }
 
+TEST(BakeFile, a_value_that_is_no_word_is_told_with_its_line_and_what_is_expected) {
+  EXPECT_EQ(fault(kHead + "[axes]\ngpu = [\n  'sm_80',\n  'sm90',\n]\n"),
+            "bake.toml:5: axes.gpu: 'sm90': no value of axis 'gpu', which has such as sm_90, "
+            "compute_90, gfx942; try: docs/variants.md");
+  EXPECT_EQ(fault(kHead + "[[cell]]\ncc = '90'\n\n[[cell]]\ncc = 'ninety'\n"),
+            "bake.toml:5: cell[1].cc: 'ninety': no value of axis 'cc', which has such as 90, 9.0, "
+            "90a; try: docs/variants.md");
+  EXPECT_THAT(fault(kHead + "[[cell]]\ncc = '90'\n[[cell]]\nadpot = 'x'\n"),
+              HasSubstr("bake.toml:4: cell[1].adpot: unknown key"));
+  EXPECT_THAT(fault(kHead + "[[cell]]\nargs = {X = '1'}\n[[cell]]\nargs = {X = 1}\n"),
+              HasSubstr("bake.toml:4: cell[1].args['X']: expected a string"));
+}
+
 TEST(BakeFile, names_have_to_be_parts_of_tags_and_differ) {
   EXPECT_THAT(fault(kHead + "[[cell]]\nname = \"a b\"\n"), HasSubstr("part of a tag"));
   EXPECT_THAT(fault(kHead + "name = \"same\"\n[axes]\ncpu = [\"x86-64\", \"x86-64-v3\"]\n"),
