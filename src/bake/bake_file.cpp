@@ -263,6 +263,12 @@ bool is_cell_name(std::string_view name) {
          });
 }
 
+/// What stands for the words in braces.
+struct Words {
+  std::map<std::string, std::string> values;
+  std::string single;  ///< the name of the [[cell]] that they are of; empty: none
+};
+
 /// From a document to the cells that it stands for.
 class Maker {
  public:
@@ -287,7 +293,7 @@ class Maker {
                                               "image = \"registry.example.org/app:1.0\""));
     }
     if (document_.image->empty()) return lines_.fault("image", "expected a name with a tag");
-    std::map<std::string, std::string> words{{"version", document_.version}};
+    Words words{{{"version", document_.version}}, {}};
     file_.image = TRY(filled("image", *document_.image, words));
     if (document_.builder == "docker") file_.builder = Builder::docker;
     if (!document_.builder.empty() && document_.builder != "docker" &&
@@ -392,10 +398,10 @@ class Maker {
     std::string name = usual_name(differing);
     std::string place = document_.axes.empty() ? "image" : "axes";
     if (!document_.name.empty()) {
-      name = TRY(filled("name", document_.name, words_of(axes, std::nullopt)));
+      name = TRY(filled("name", document_.name, {words_of(axes, std::nullopt), {}}));
       place = "name";
     }
-    return add(place, std::move(name), std::move(axes), document_.recipe);
+    return add(place, std::move(name), std::move(axes), document_.recipe, Origin::matrix);
   }
 
   Result<void> add_single(size_t index) {
@@ -406,7 +412,8 @@ class Maker {
       TRY(check(fmt::format("{}.{}", place, axis), axis, value));
     }
     std::string name = single.name.empty() ? usual_name(single.axes) : single.name;
-    return add(place, std::move(name), single.axes, over(document_.recipe, single.recipe));
+    return add(place, std::move(name), single.axes, over(document_.recipe, single.recipe),
+               Origin::single);
   }
 
   /// What a cell says of itself counts more; of arguments and labels name by name.
@@ -441,14 +448,34 @@ class Maker {
   }
 
   Result<std::string> filled(const std::string& place, const std::string& text,
-                             const std::map<std::string, std::string>& words) const {
-    auto out = fill_in(text, words);
-    if (!out.ok()) return lines_.fault(place, std::move(out).error());
-    return out;
+                             const Words& words) const {
+    auto out = fill_in(text, words.values);
+    if (out.ok()) return out;
+    if (words.single.empty()) return lines_.fault(place, std::move(out).error());
+    return lines_.fault(place, fault_of_single(place, text, words, std::move(out).error()));
   }
 
+  /// A [[cell]] gets what is said for all cells, and may lack the axis that it speaks of.
+  static Error fault_of_single(const std::string& place, const std::string& text,
+                               const Words& words, Error error) {
+    for (std::string_view axis : axis_names()) {
+      bool lacks = !words.values.contains(std::string(axis)) &&
+                   text.find(fmt::format("{{{}}}", axis)) != std::string::npos;
+      if (!lacks) continue;
+      std::string_view value = axis == "platform" ? "linux/amd64" : "none";
+      return make_error(Kind::usage,
+                        fmt::format("{}: cell '{}' has no {}", quoted(text), words.single, axis),
+                        fmt::format("{} = \"{}\" in the cell, or {} of its own", axis, value,
+                                    place.substr(0, place.find('.'))));
+    }
+    error.what = fmt::format("cell '{}': {}", words.single, error.what);
+    return error;
+  }
+
+  enum class Origin { matrix, single };
+
   Result<void> add(const std::string& place, std::string name, AxisValues axes,
-                   const Recipe& recipe) {
+                   const Recipe& recipe, Origin origin) {
     if (!is_cell_name(name)) {
       return lines_.fault(place, fmt::format("{}: the name of a cell is part of a tag: at most {} "
                                              "letters, digits, '_', '.' and '-'",
@@ -456,7 +483,7 @@ class Maker {
     }
     Cell cell;
     cell.name = std::move(name);
-    auto words = words_of(axes, cell.name);
+    Words words{words_of(axes, cell.name), origin == Origin::single ? cell.name : ""};
     TRY(add_nfd(place, recipe, words, axes));
     auto platform = axes.find("platform");
     cell.platform = platform != axes.end() ? platform->second : recipe.platform;
@@ -474,8 +501,8 @@ class Maker {
   }
 
   /// What the rules ask becomes axes of the cell, where it says nothing of its own.
-  Result<void> add_nfd(const std::string& place, const Recipe& recipe,
-                       const std::map<std::string, std::string>& words, AxisValues& axes) {
+  Result<void> add_nfd(const std::string& place, const Recipe& recipe, const Words& words,
+                       AxisValues& axes) {
     if (recipe.nfd.empty() && recipe.nfd_tag.empty()) return {};
     if (recipe.nfd.empty())
       return lines_.fault("nfd-tag", "chooses from a file, and there is no nfd");
@@ -511,8 +538,7 @@ class Maker {
     return &rules_.emplace(std::pair(path, tag), std::move(*read)).first->second;
   }
 
-  Result<void> add_build(const Recipe& recipe, std::map<std::string, std::string> words,
-                         Cell& cell) const {
+  Result<void> add_build(const Recipe& recipe, Words words, Cell& cell) const {
     cell.context = TRY(filled("context", recipe.context.empty() ? "." : recipe.context, words));
     cell.file = TRY(filled("file", recipe.file, words));
     cell.target = TRY(filled("target", recipe.target, words));
@@ -522,7 +548,7 @@ class Maker {
     for (const auto& [key, value] : recipe.labels) {
       cell.labels[key] = TRY(filled("labels." + key, value, words));
     }
-    words["out"] = kNotHere;
+    words.values["out"] = kNotHere;
     for (const std::string& word : recipe.command) {
       cell.command.push_back(TRY(filled("command", word, words)));
     }

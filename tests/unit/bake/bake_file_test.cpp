@@ -187,6 +187,20 @@ TEST(BakeFile, a_value_that_is_no_word_is_told_with_its_line_and_what_is_expecte
               HasSubstr("bake.toml:4: cell[1].args['X']: expected a string"));
 }
 
+TEST(BakeFile, a_cell_that_lacks_an_axis_of_a_template_is_told_with_what_to_write) {
+  const std::string text = kHead + "[args]\nCUDA = '{cuda}'\n[axes]\ncuda = ['12.8', '13']\n";
+  EXPECT_EQ(fault(text + "[[cell]]\nname = 'plain'\n"),
+            "bake.toml:3: args.CUDA: '{cuda}': cell 'plain' has no cuda; try: cuda = \"none\" in "
+            "the cell, or args of its own");
+  EXPECT_EQ(fault(kHead + "[args]\nA = '{cdua}'\n[[cell]]\nname = 'b'\ncuda = '13'\n"),
+            "bake.toml:3: args.A: cell 'b': '{cdua}': nothing is known as '{cdua}' here; did you "
+            "mean '{cuda}'?");
+  BakeFile file = read(text + "[[cell]]\nname = 'plain'\ncuda = 'none'\n");
+  EXPECT_EQ(file.cells.at(0).args.at("CUDA"), "none");
+  file = read(text + "[[cell]]\nname = 'plain'\nargs = {CUDA = '-'}\n");
+  EXPECT_EQ(file.cells.at(0).args.at("CUDA"), "-");
+}
+
 TEST(BakeFile, names_have_to_be_parts_of_tags_and_differ) {
   EXPECT_THAT(fault(kHead + "[[cell]]\nname = \"a b\"\n"), HasSubstr("part of a tag"));
   EXPECT_THAT(fault(kHead + "name = \"same\"\n[axes]\ncpu = [\"x86-64\", \"x86-64-v3\"]\n"),
