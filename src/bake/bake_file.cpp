@@ -295,6 +295,7 @@ class Maker {
     if (document_.image->empty()) return lines_.fault("image", "expected a name with a tag");
     Words words{{{"version", document_.version}}, {}};
     file_.image = TRY(filled("image", *document_.image, words));
+    file_.image_place = lines_.place("image");
     if (document_.builder == "docker") file_.builder = Builder::docker;
     if (!document_.builder.empty() && document_.builder != "docker" &&
         document_.builder != "buildah") {

@@ -36,7 +36,8 @@ struct Cell {
 };
 
 struct BakeFile {
-  std::string image;  ///< the tag that the index gets
+  std::string image;        ///< the tag that the index gets
+  std::string image_place;  ///< where that is said, for errors: "bake.toml:1: image"
   Builder builder = Builder::buildah;
   std::map<std::string, std::string> annotations;  ///< of the index
   std::vector<Cell> cells;                         ///< the generic one first, in the index's order

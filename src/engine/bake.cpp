@@ -41,10 +41,14 @@ Result<bake::BakeFile> read_file(const Context& context, const std::string& path
       TRY(bake::read_bake_file(text, path.substr(path.rfind('/') + 1), read_named));
   for (const std::string& remark : file.remarks) context.log.warn(remark);
   auto reference = image::Reference::parse(file.image);
-  if (!reference.ok())
-    return std::move(reference).error().with_context("cannot read " + quoted(path));
+  if (!reference.ok()) {
+    Error fault = std::move(reference).error();
+    fault.what = file.image_place + ": " + fault.what;
+    return fault;
+  }
   if (reference->digest()) {
-    return make_error(Kind::usage, quoted(file.image) + ": an index is published under a tag");
+    return make_error(Kind::usage, file.image_place + ": " + quoted(file.image) +
+                                       ": an index is published under a tag");
   }
   file.image = reference->canonical();
   return file;

@@ -404,6 +404,9 @@ def test_typos_are_one_line_with_the_nearest(berth, project):
     project.write('[axes]\ncpuu = ["x86-64"]\n')
     line = berth.fail("bake", project.file, status=1)
     assert "bake.toml:3: axes.cpuu: no axis 'cpuu'; did you mean 'cpu'?" in line
+    project.file.write_text("version = '1'\nimage = 'Bad Name:1'\n")
+    assert f"cannot bake '{project.file}': bake.toml:2: image: 'Bad Name:1'" in \
+        berth.fail("bake", project.file, status=1)
     project.matrix()
     assert "no cell 'v33'; did you mean 'v3'?" in \
         berth.fail("bake", "--cell", "v33", project.file, status=1)
