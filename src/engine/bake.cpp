@@ -135,11 +135,15 @@ class Bake {
     if (request_.publish && !alone) published = TRY(entries_at(file_.image));
     for (size_t i = 0; i < plans_.size(); ++i) {
       if (cell(i).state == CellState::failed) continue;
+      // What is here can be looked at again, so it comes before what was published.
+      bool here = TRY(is_in_store(i));
+      if (here) {
+        TRY(look_through(i, CellState::unchanged));
+        continue;
+      }
       std::vector<image::ResolvedEntry> own;
       if (request_.publish && alone) own = TRY(entries_at(plans_[i].local));
       look_at_entries(i, alone ? own : published);
-      if (request_.merge || request_.rebuild) continue;
-      TRY(look_at_store(i));
     }
     return {};
   }
@@ -193,15 +197,14 @@ class Bake {
     return published;
   }
 
-  Result<void> look_at_store(size_t index) {
+  /// Whether the store has the cell, made of the same things, and it may be taken from there.
+  Result<bool> is_in_store(size_t index) {
+    if (request_.merge || request_.rebuild) return false;
     auto record = TRY(read_record(directory_, file_.cells[index].name));
     image::Store store = TRY(open_store(context_));
     auto image = TRY(store.find_image_named(plans_[index].local));
-    bool same = record && image && image->unpacked() && record->inputs == plans_[index].inputs &&
-                record->manifest == image->manifest_digest;
-    if (!same) return {};
-    plans_[index].present.reset();  // what is here can be looked at again
-    return look_through(index, CellState::unchanged);
+    return record && image && image->unpacked() && record->inputs == plans_[index].inputs &&
+           record->manifest == image->manifest_digest;
   }
 
   Result<BakeReport> finish_dry_run() {

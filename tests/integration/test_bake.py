@@ -211,6 +211,22 @@ def test_the_lines_of_a_pipe_show_the_end_of_a_failed_build(berth, project):
     assert "not all cells are good: v3 (failed)" in done.stderr
 
 
+def test_each_state_and_each_remark_is_told_once(berth, project):
+    project.write('[[cell]]\nname = "a"\ncc = "90"\nargs = {LEVEL = "x86-64"}\n')
+    remark = "declares sm_90; no code for GPUs was found in its files"
+    built = berth.run("bake", project.file, env=BUILDER)
+    assert built.returncode == 0, built.stderr
+    assert built.stdout.splitlines()[:3] == ["a: building", "a: checking", "a: built"]
+    again = berth.run("bake", project.file, env=BUILDER)
+    assert again.stdout.splitlines()[0] == "a: unchanged"
+    assert again.stdout.count("unchanged") == 1
+    for done in (built, again):
+        assert f"warning: cell 'a' {remark}, ignoring" in done.stderr
+        assert (done.stdout + done.stderr).count(remark) == 1
+    table = berth.run("bake", "--dry-run", project.file, env=BUILDER)
+    assert (table.stdout + table.stderr).count(remark) == 1
+
+
 def test_a_terminal_shows_a_table_that_fills(berth, project):
     project.matrix()
     terminal = berth.terminal("bake", project.file, env=BUILDER, columns=200)

@@ -52,9 +52,14 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
+/// Why it is in its state. What is remarked of a good cell is a warning at the end, in full.
+std::string because(const CellReport& cell) {
+  return is_good(cell.state) && !cell.findings.empty() ? "" : cell.text;
+}
+
 std::string line_of(const CellReport& cell) {
   std::string line = cell.cell.name + ": " + to_json_text(cell.state);
-  if (!cell.text.empty()) line += ": " + escape_controls(cell.text);
+  if (std::string text = because(cell); !text.empty()) line += ": " + escape_controls(text);
   return line + "\n";
 }
 
@@ -82,7 +87,7 @@ std::string bake_table(const BakeReport& report) {
   Table table({"CELL", "FOR", "STATE", "DIGEST", "TIME", "BECAUSE"});
   for (const CellReport& cell : report.cells) {
     table.add({cell.cell.name, axes_text(cell.cell.axes), to_json_text(cell.state),
-               digest_text(cell), time_text(cell), cell.text});
+               digest_text(cell), time_text(cell), because(cell)});
   }
   return table.text();
 }
