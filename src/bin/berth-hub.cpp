@@ -154,6 +154,12 @@ Result<void> run(const std::vector<std::string>& words) {
   ErrorStream log;
   Counter counter(std::move(order), cancel, log);
   TRY(counter.open());
+  if (check_alone) {
+    TRY(Server::check(options));
+    // Beside the hub that runs with this configuration its addresses are taken.
+    say(STDOUT_FILENO, "berth-hub: the configuration can be served\n");
+    return {};
+  }
   std::unique_ptr<Server> server = TRY(Server::listen(
       std::move(options), [&counter](const Asked& asked) { return counter.answer(asked); },
       [form](const Asked& asked, const Note& note, const Ended& ended) {
@@ -162,7 +168,6 @@ Result<void> run(const std::vector<std::string>& words) {
   for (const std::string& address : server->addresses()) {
     say(STDOUT_FILENO, "berth-hub: listening at " + address + "\n");
   }
-  if (check_alone) return {};
   const bool has_terminal = sys::is_terminal(STDERR_FILENO);
   return server->run(cancel, [&] {
     // Of a terminal that is no more the same signal means that nobody is there.

@@ -255,6 +255,11 @@ class AsioServer final : public Server {
 
 }  // namespace
 
+Result<void> Server::check(const ServerOptions& options) {
+  if (options.tls) TRY(make_tls(*options.tls));
+  return {};
+}
+
 Result<std::unique_ptr<Server>> Server::listen(ServerOptions options, Handler handler,
                                                Observer observer) {
   auto server =

@@ -52,6 +52,9 @@ class Server {
   using Handler = std::function<Answer(const Asked&)>;
   using Observer = std::function<void(const Asked&, const Note&, const Ended&)>;
 
+  /// Errors: those of listen() that no address is to blame for.
+  static Result<void> check(const ServerOptions& options);
+
   /// Binds and listens. Both functions are called by several threads at once.
   /// Errors: usage (a certificate or a key that is none, or not each other's), exists (the address
   /// is taken), denied, io.

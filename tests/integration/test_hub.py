@@ -830,7 +830,7 @@ def test_what_is_wrong_with_the_configuration_is_one_line(berth, registry, fleet
 
     assert "no registry is named" in told()
     served = ("--upstream", registry.address, "--repository", "hub/*", "--listen", "127.0.0.1:0")
-    assert "berth-hub: listening at http://127.0.0.1:" in berth.ok("hub", "--check", *served)
+    assert berth.ok("hub", "--check", *served) == "berth-hub: the configuration can be served\n"
     assert "nothing may be served" in told("--upstream", registry.address)
     assert "--upstream" in told("--repository", "x")
     assert "expected ADDRESS:PORT" in told(*served, "--listen", "localhost")
@@ -859,10 +859,12 @@ def test_what_is_wrong_with_the_configuration_is_one_line(berth, registry, fleet
     taken = ("--upstream", registry.address, "--repository", "*", "--listen", hub.address)
     done = berth.run("hub", *taken)
     assert (done.returncode, "Address already in use" in done.stderr) == (1, True), done.stderr
+    # Beside the hub that runs with it, a configuration can be checked.
+    assert berth.ok("hub", "--check", *taken) == "berth-hub: the configuration can be served\n"
 
 
 @pytest.mark.profiles("user", "single_id")
 def test_an_ordinary_user_needs_nothing_for_it(berth, registry, story):
-    assert "berth-hub: listening at http://127.0.0.1:" in berth.ok(
+    assert "the configuration can be served" in berth.ok(
         "hub", "--check", "--listen", "127.0.0.1:0", "--upstream", registry.address,
         "--repository", "hub/*")

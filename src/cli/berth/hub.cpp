@@ -42,7 +42,7 @@ FlagTable flags(Options& o) {
        &r.flags.blobs,
        {"pass", "redirect"}},
       {"log", 0, "FORM", "One line for each request: text or json", &r.flags.log, {"text", "json"}},
-      {"check", 0, "", "Read everything, listen for a moment, and end", &r.check},
+      {"check", 0, "", "Read everything, say what is wrong, and end", &r.check},
   };
   add_registry_flags(table, r.access);
   return table;
