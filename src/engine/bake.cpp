@@ -102,7 +102,10 @@ class Bake {
   Result<void> begin() {
     file_ = TRY(read_file(context_, request_.file));
     // Before hours of work, not behind them.
-    if (request_.sign_key) sign_key_ = TRY(read_key_file(*request_.sign_key));
+    if (request_.sign_key) {
+      sign_key_ =
+          TRY_CTX(sound_key(*request_.sign_key), "cannot sign with " + quoted(*request_.sign_key));
+    }
     trust_ = TRY(facts_trust(context_));
     if (!request_.cells.empty()) TRY(select());
     report_.image = file_.image;
@@ -117,6 +120,13 @@ class Bake {
       if (progress_) progress_(report_, one);
     }
     return {};
+  }
+
+  Result<std::string> sound_key(const std::string& path) {
+    image::CheckKeyRequest check;
+    check.sign_key = TRY(read_key_file(path));
+    TRY(transfer(context_, check, {}));
+    return check.sign_key;
   }
 
   Result<void> select() {

@@ -288,6 +288,13 @@ void fields(V& v, DigestRequest& r) {
 }
 
 template <class V>
+void fields(V& v, CheckKeyRequest& r) {
+  v.required("verb", r.verb);
+  v.required("sign_key", r.sign_key);
+  v.strict();
+}
+
+template <class V>
 void fields(V& v, LayerEvent& e) {
   v.required("id", e.id);
   v.required("phase", e.phase);
@@ -423,6 +430,7 @@ Result<TransferRequest> parse_request(std::string_view text) {
   if (verb == "commit") return read_request<CommitRequest>(*value);
   if (verb == "publish") return read_request<PublishRequest>(*value);
   if (verb == "digest") return read_request<DigestRequest>(*value);
+  if (verb == "check-key") return read_request<CheckKeyRequest>(*value);
   return make_error(Kind::usage, "read the request: unknown verb " + quoted(verb));
 }
 

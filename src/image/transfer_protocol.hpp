@@ -233,10 +233,17 @@ struct DigestRequest {
   std::vector<std::string> texts;
 };
 
+/// Whether a key can sign, before work that ends in a signature.
+/// result: nothing; an error says what is wrong with it.
+struct CheckKeyRequest {
+  std::string verb = "check-key";
+  std::string sign_key;  ///< PEM of a private key
+};
+
 using TransferRequest =
     std::variant<PullRequest, ResolveRequest, PublishFactsRequest, PushRequest, LoginRequest,
                  LogoutRequest, LoadRequest, SaveRequest, ImportRequest, ArchiveRequest,
-                 ExtractRequest, CommitRequest, PublishRequest, DigestRequest>;
+                 ExtractRequest, CommitRequest, PublishRequest, DigestRequest, CheckKeyRequest>;
 
 /// One JSON object on one line, with its newline.
 std::string to_json(const TransferRequest& request);

@@ -7,6 +7,7 @@
 #include "transfer/published_facts.hpp"
 #include "transfer/pull.hpp"
 #include "transfer/push.hpp"
+#include "transfer/signature.hpp"
 
 namespace berth::transfer {
 namespace {
@@ -32,6 +33,10 @@ struct Server {
   Answer operator()(const image::CommitRequest& r) { return commit(r, events, cancel); }
   Answer operator()(const image::PublishRequest& r) { return publish(r, events, cancel); }
   Answer operator()(const image::DigestRequest& r) { return digest(r, cancel); }
+  Answer operator()(const image::CheckKeyRequest& r) {
+    TRY(public_key_of(r.sign_key));
+    return image::TransferResult{};
+  }
 };
 
 }  // namespace

@@ -174,6 +174,20 @@ def test_index_and_images_are_signed_where_asked_for(bake, project, registry, wo
     bake(project.file, "--sign-key", work / "missing.pem", status=1)
 
 
+def test_a_key_that_cannot_sign_is_told_before_anything_is_built(berth, project, work):
+    key = work / "key.pem"
+    subprocess.run(["openssl", "ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", key],
+                   check=True)
+    public = work / "public.pem"
+    subprocess.run(["openssl", "ec", "-in", key, "-pubout", "-out", public], check=True)
+    project.matrix()
+    done = berth.run("bake", "--sign-key", public, project.file, env=BUILDER)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"cannot sign with '{public}': read the signing key: not an unencrypted PEM" in \
+        done.stderr
+    assert berth.ok("images", "-q") == ""
+
+
 def test_a_lie_is_refused_and_nothing_is_published(bake, project, registry):
     project.write('[[cell]]\nname = "honest"\nargs = {LEVEL = "x86-64"}\n'
                   '[[cell]]\nname = "liar"\ncpu = "x86-64-v2"\nargs = {LEVEL = "x86-64-v3"}\n')
@@ -421,8 +435,9 @@ def test_typos_are_one_line_with_the_nearest(berth, project):
     line = berth.fail("bake", project.file, status=1)
     assert "bake.toml:3: axes.cpuu: no axis 'cpuu'; did you mean 'cpu'?" in line
     project.file.write_text("version = '1'\nimage = 'Bad Name:1'\n")
-    assert f"cannot bake '{project.file}': bake.toml:2: image: 'Bad Name:1'" in \
-        berth.fail("bake", project.file, status=1)
+    line = berth.fail("bake", project.file, status=1)
+    assert line.strip() == (f"berth: cannot bake '{project.file}': bake.toml:2: image: read image "
+                            "name 'Bad Name:1': repository name must be lower case")
     project.matrix()
     assert "no cell 'v33'; did you mean 'v3'?" in \
         berth.fail("bake", "--cell", "v33", project.file, status=1)
