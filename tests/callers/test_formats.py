@@ -33,7 +33,8 @@ class Engine:
 
     def fill(self):
         common = [*self.run_flags, "--network", "none", "--label", "crew=3", "--label", "own="]
-        self.call("run", "--name", "one", *common, "-e", "SAIL=red", "-e", "MORE=1", "-w", "/etc",
+        # One -e: docker's client gives several of them an order by chance.
+        self.call("run", "--name", "one", *common, "-e", "SAIL=red", "-w", "/etc",
                   "--hostname", "pier", "-m", "64m", "--read-only", "-u", "1000:1000",
                   "--cap-drop", "ALL", "--cap-add", "NET_BIND_SERVICE", "--stop-signal", "USR1",
                   "-v", "/etc:/hold:ro", "--tmpfs", "/scratch", "--restart", "no",

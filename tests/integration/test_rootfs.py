@@ -3,6 +3,7 @@
 
 import os
 import shutil
+import time
 
 import pytest
 
@@ -124,7 +125,11 @@ def test_init_reaps_and_passes_signals_on(berth, busybox):
               "ps -o pid,stat,comm | grep -c ' Z' || true; cat /proc/1/comm")
     assert berth.ok("run", "--rm", "--init", busybox, *SHELL, script) == "0\ndocker-init\n"
     berth.ok("run", "-d", "--init", "--name", "c1", busybox, *SHELL,
-             "trap 'echo bye; exit 7' TERM; while :; do sleep 0.1; done")
+             "trap 'echo bye; exit 7' TERM; echo trapped; while :; do sleep 0.1; done")
+    deadline = time.monotonic() + 20
+    while "trapped" not in berth.ok("logs", "c1"):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
     berth.ok("stop", "c1")
     assert berth.ok("wait", "c1") == "7\n"
     assert "bye" in berth.ok("logs", "c1")
