@@ -74,9 +74,14 @@ BuildCache look(const BuildPaths& paths) {
 
 Result<BuildCache> look_at_build_cache(const Context& context) {
   BuildPaths paths(context.paths);
-  Idle idle = TRY(lock_idle(paths));
+  bool in_use = false;
+  {
+    Idle idle = TRY(lock_idle(paths));
+    in_use = idle.there && !idle.lock;
+  }
+  // Without the lock: a build that begins meanwhile need not wait for it.
   BuildCache cache = look(paths);
-  cache.in_use = idle.there && !idle.lock;
+  cache.in_use = in_use;
   return cache;
 }
 
