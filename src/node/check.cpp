@@ -17,6 +17,33 @@ namespace {
 
 constexpr size_t kMaxVersion = 32;
 constexpr uint64_t kMaxMemory = uint64_t{1} << 60;
+constexpr size_t kMaxRelease = 128;  // a kernel's has 64
+
+// Source of the brands: nvml.h, as NVIDIA_REQUIRE_* spells them.
+const std::vector<std::string_view> kBrands = {"",
+                                               "unknown",
+                                               "quadro",
+                                               "tesla",
+                                               "nvs",
+                                               "grid",
+                                               "geforce",
+                                               "titan",
+                                               "nvidiavapps",
+                                               "nvidiavpc",
+                                               "nvidiavcs",
+                                               "nvidiavws",
+                                               "nvidiacloudgaming",
+                                               "quadrortx",
+                                               "nvidiartx",
+                                               "nvidia",
+                                               "geforcertx",
+                                               "titanrtx"};
+const std::vector<std::string_view> kMpiFamilies = {"", "mpich", "openmpi", "mpi-abi"};
+const std::vector<std::string_view> kAbilities = {
+    "cgroup2", "erofs",          "fuse",     "io_uring",     "landlock", "overlay",
+    "seccomp", "seccomp-notify", "squashfs", "user-overlay", "userns"};
+const std::vector<std::string_view> kFabrics = {"efa", "infiniband", "iwarp",
+                                                "opa", "roce",       "slingshot"};
 
 bool all_digits(std::string_view text) {
   return !text.empty() &&
@@ -52,6 +79,24 @@ Error expected(std::string_view document, std::string_view member, std::string_v
                                                form, quoted(got)));
 }
 
+// A later Berth may have more words, so only what looks like a slip of a known one is refused.
+Result<void> check_word(std::string_view document, std::string_view member, std::string_view what,
+                        std::string_view word, const std::vector<std::string_view>& known) {
+  if (std::find(known.begin(), known.end(), word) != known.end()) return {};
+  auto near = nearest(word, known);
+  if (!near) return {};
+  return at(document, member, unknown_name(what, word, near));
+}
+
+// Of a list that was read from the processor the level follows; by hand both may be said.
+Result<void> check_level(const Cpu& cpu, std::string_view document) {
+  uint32_t implied = level_of(cpu.microarchitecture);
+  if (cpu.level == 0 || implied == 0 || cpu.level == implied || !cpu.features.empty()) return {};
+  return make_error(Kind::corrupt,
+                    fmt::format("{}: cpu.level: it is {}, and {} has level {}", document, cpu.level,
+                                quoted(cpu.microarchitecture), implied));
+}
+
 Result<void> check_cpu(Profile& profile, std::string_view document) {
   Cpu& cpu = profile.cpu;
   if (cpu.level > 4) {
@@ -68,11 +113,14 @@ Result<void> check_cpu(Profile& profile, std::string_view document) {
     return at(document, "cpu.microarchitecture", std::move(named).error());
   }
   cpu.microarchitecture = *known;
-  if (family_of(*known) == family_of_architecture(profile.architecture)) return {};
-  return make_error(Kind::corrupt,
-                    fmt::format("{}: cpu.microarchitecture: {} is of {}, and the architecture of "
-                                "this node is {}",
-                                document, quoted(*known), family_of(*known), profile.architecture));
+  if (family_of(*known) != family_of_architecture(profile.architecture)) {
+    return make_error(
+        Kind::corrupt,
+        fmt::format("{}: cpu.microarchitecture: {} is of {}, and the architecture of this node "
+                    "is {}",
+                    document, quoted(*known), family_of(*known), profile.architecture));
+  }
+  return check_level(cpu, document);
 }
 
 Result<void> check_gpu(NodeGpu& gpu, std::string_view document, const std::string& member) {
@@ -99,10 +147,18 @@ Result<void> check_gpu(NodeGpu& gpu, std::string_view document, const std::strin
     return at(document, member + ".vendor",
               unknown_name("vendor of GPUs", gpu.vendor, nearest(gpu.vendor, kVendors)));
   }
-  return {};
+  if (!gpu.compute_capability.empty() && gpu_vendor(gpu) != "nvidia") {
+    return make_error(
+        Kind::corrupt,
+        fmt::format("{}: {}.compute_capability: a GPU of {} has none{}", document, member,
+                    gpu_vendor(gpu),
+                    gpu_vendor(gpu) == "amd" ? "; its architecture is as 'gfx90a'" : ""));
+  }
+  return check_word(document, member + ".brand", "brand of GPUs", gpu.brand, kBrands);
 }
 
 Result<void> check_mpi(const Mpi& mpi, std::string_view document, const std::string& member) {
+  TRY(check_word(document, member + ".family", "family of MPI", mpi.family, kMpiFamilies));
   if (!mpi.family.empty() || !scan::mpi_family(mpi.soname).empty()) return {};
   return make_error(Kind::corrupt,
                     fmt::format("{}: {}.family: it is missing, and the SONAME {} does not tell it",
@@ -144,14 +200,26 @@ bool is_version(std::string_view text) {
   return std::all_of(parts.begin(), parts.end(), all_digits);
 }
 
+bool is_kernel_release(std::string_view text) {
+  if (text.size() > kMaxRelease) return false;
+  std::vector<std::string_view> parts = split(text.substr(0, text.find_first_of("-+~_")), '.');
+  return all_digits(parts.front()) && (parts.size() == 1 || all_digits(parts[1].substr(0, 1)));
+}
+
+bool is_fabric(std::string_view text) {
+  return std::find(kFabrics.begin(), kFabrics.end(), text) != kFabrics.end();
+}
+
 std::optional<std::string> compute_capability(std::string_view text) {
-  constexpr size_t kMaxDigits = 4;
+  constexpr size_t kMaxDigits = 3;  // "120"
   if (text.starts_with("sm_")) text.remove_prefix(3);
   std::vector<std::string_view> parts = split(text, '.');
-  if (!std::all_of(parts.begin(), parts.end(), all_digits) || text.size() > kMaxDigits) {
-    return std::nullopt;
+  if (!std::all_of(parts.begin(), parts.end(), all_digits)) return std::nullopt;
+  if (text.size() > kMaxDigits + parts.size() - 1 || text.starts_with('0')) return std::nullopt;
+  if (parts.size() == 2) {
+    bool one_digit = parts[1].size() == 1;
+    return one_digit ? std::optional<std::string>(text) : std::nullopt;
   }
-  if (parts.size() == 2) return std::string(text);
   if (parts.size() > 2) return std::nullopt;
   if (text.size() == 1) return std::string(text) + ".0";
   return fmt::format("{}.{}", text.substr(0, text.size() - 1), text.back());
@@ -235,6 +303,16 @@ Result<void> check(Profile& profile, std::string_view document) {
     auto known = libc_name(profile.libc);
     if (!known) return expected(document, "libc", "'glibc 2.36' or 'musl'", profile.libc);
     profile.libc = *known;
+  }
+  for (const std::string& word : profile.kernel.abilities) {
+    TRY(check_word(document, "kernel.abilities", "ability of a kernel", word, kAbilities));
+  }
+  for (const std::string& word : profile.fabric) {
+    TRY(check_word(document, "fabric", "fabric", word, kFabrics));
+  }
+  if (!profile.kernel.release.empty() && !is_kernel_release(profile.kernel.release)) {
+    return expected(document, "kernel.release", "a release as '6.1.0-18-amd64'",
+                    profile.kernel.release);
   }
   sort_words(profile.kernel.abilities);
   sort_words(profile.fabric);

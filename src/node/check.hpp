@@ -33,6 +33,12 @@ std::optional<std::string> libc_name(std::string_view text);
 /// Digits between dots, at least one: "570.133.20".
 bool is_version(std::string_view text);
 
+/// A number, and another behind a dot, as Linux has them: "6.1", "6.1.0-18-amd64".
+bool is_kernel_release(std::string_view text);
+
+/// One of the words of Profile::fabric.
+bool is_fabric(std::string_view text);
+
 /// The GPU that "sm_90", "9.0" or "gfx90a" names, with its vendor.
 std::optional<NodeGpu> gpu_named(std::string_view text);
 

@@ -80,6 +80,7 @@ Result<void> set_architecture(Profile& profile, std::string_view value) {
 }
 
 Result<void> set_kernel(Profile& profile, std::string_view value) {
+  if (!is_kernel_release(value)) return no_value("a release of Linux as '6.1'");
   profile.kernel.release = value;
   return {};
 }
@@ -100,7 +101,12 @@ Result<void> set_rocm(Profile& profile, std::string_view value) {
 Result<void> set_fabric(Profile& profile, std::string_view value) {
   profile.fabric.clear();
   if (value == kNone) return {};
-  for (std::string_view one : split(value, ',')) profile.fabric.emplace_back(one);
+  for (std::string_view one : split(value, ',')) {
+    if (!is_fabric(one)) {
+      return no_value("'efa', 'infiniband', 'iwarp', 'opa', 'roce', 'slingshot' or 'none'");
+    }
+    profile.fabric.emplace_back(one);
+  }
   std::sort(profile.fabric.begin(), profile.fabric.end());
   return {};
 }

@@ -127,6 +127,45 @@ TEST(Check, every_fault_names_its_member) {
             "n.toml: libc: expected 'glibc 2.36' or 'musl', got 'uclibc'");
   EXPECT_EQ(fault([](Profile& p) { p.mpi.resize(1); }),
             "n.toml: mpi[0].family: it is missing, and the SONAME '' does not tell it");
+  EXPECT_EQ(fault([](Profile& p) { p.kernel.release = "new"; }),
+            "n.toml: kernel.release: expected a release as '6.1.0-18-amd64', got 'new'");
+}
+
+TEST(Check, a_slip_of_a_word_is_told_and_a_word_that_is_new_passes) {
+  EXPECT_EQ(fault([](Profile& p) { p.fabric = {"infinband"}; }),
+            "n.toml: fabric: 'infinband' is no fabric; did you mean 'infiniband'?");
+  EXPECT_EQ(fault([](Profile& p) {
+              p.kernel.abilities = {"overlay", "landlok"};
+            }),
+            "n.toml: kernel.abilities: 'landlok' is no ability of a kernel; did you mean "
+            "'landlock'?");
+  EXPECT_EQ(fault([](Profile& p) {
+              p.gpus.resize(1);
+              p.gpus[0].vendor = "nvidia";
+              p.gpus[0].brand = "tesal";
+            }),
+            "n.toml: gpus[0].brand: 'tesal' is no brand of GPUs; did you mean 'tesla'?");
+  EXPECT_EQ(fault([](Profile& p) {
+              p.mpi.resize(1);
+              p.mpi[0].family = "opnmpi";
+            }),
+            "n.toml: mpi[0].family: 'opnmpi' is no family of MPI; did you mean 'openmpi'?");
+  EXPECT_EQ(fault([](Profile& p) { p.fabric = {"ultraethernet"}; }), "none");
+}
+
+TEST(Check, what_contradicts_itself_is_refused) {
+  EXPECT_EQ(fault([](Profile& p) {
+              p.cpu.microarchitecture = "broadwell";
+              p.cpu.level = 4;
+            }),
+            "n.toml: cpu.level: it is 4, and 'broadwell' has level 3");
+  EXPECT_EQ(fault([](Profile& p) {
+              p.gpus.resize(1);
+              p.gpus[0].vendor = "amd";
+              p.gpus[0].compute_capability = "9.0";
+            }),
+            "n.toml: gpus[0].compute_capability: a GPU of amd has none; its architecture is as "
+            "'gfx90a'");
 }
 
 TEST(Check, a_microarchitecture_of_a_later_database_is_good_with_its_ancestors) {
@@ -145,7 +184,9 @@ TEST(Check, reads_the_ways_to_write_a_compute_capability) {
   EXPECT_EQ(compute_capability("sm_90a"), std::nullopt);
   EXPECT_EQ(compute_capability(""), std::nullopt);
   EXPECT_EQ(compute_capability("9.0.1"), std::nullopt);
-  EXPECT_EQ(compute_capability("123456"), std::nullopt);
+  EXPECT_EQ(compute_capability("9000"), std::nullopt);
+  EXPECT_EQ(compute_capability("9.01"), std::nullopt);
+  EXPECT_EQ(compute_capability("0.9"), std::nullopt);
 }
 
 TEST(Check, reads_the_ways_to_write_a_libc) {
@@ -154,6 +195,15 @@ TEST(Check, reads_the_ways_to_write_a_libc) {
   EXPECT_EQ(libc_name("musl 1.2.4"), "musl 1.2.4");
   EXPECT_EQ(libc_name("glibc"), std::nullopt);
   EXPECT_EQ(libc_name("glibcx2.3"), std::nullopt);
+}
+
+TEST(Check, tells_releases_of_linux) {
+  for (const char* text : {"6", "6.1", "6.1.0-18-amd64", "5.15.0+", "6.18.5-rc1"}) {
+    EXPECT_TRUE(is_kernel_release(text)) << text;
+  }
+  for (const char* text : {"", "abc", "v6.1", "6.", "6.x", "-6.1"}) {
+    EXPECT_FALSE(is_kernel_release(text)) << text;
+  }
 }
 
 TEST(Check, tells_versions) {

@@ -98,6 +98,13 @@ TEST(WhatIf, suggests_the_nearest_of_what_it_does_not_know) {
             "'gpu=h100': expected compute capabilities as 'sm_90', AMD's as 'gfx90a', or 'none'");
   EXPECT_EQ(fault("driver"), "'driver': expected driver=VALUE");
   EXPECT_EQ(fault("driver="), "'driver=': expected driver=VALUE");
+  EXPECT_EQ(fault("gpu=sm_9000"),
+            "'gpu=sm_9000': expected compute capabilities as 'sm_90', AMD's as "
+            "'gfx90a', or 'none'");
+  EXPECT_EQ(fault("kernel=abc"), "'kernel=abc': expected a release of Linux as '6.1'");
+  EXPECT_EQ(fault("fabric=foo"),
+            "'fabric=foo': expected 'efa', 'infiniband', 'iwarp', 'opa', "
+            "'roce', 'slingshot' or 'none'");
   EXPECT_EQ(fault("level=5"), "'level=5': expected a level of x86-64, 1 to 4");
 }
 
