@@ -30,9 +30,9 @@ const std::string& name_of(const match::Judged& entry) {
 /// A reason that names another entry, by the name of its cell.
 std::string with_names(std::string reason, const match::Ranking& ranking) {
   for (const match::Judged& entry : ranking.entries) {
-    std::string digest = match::short_digest(entry.candidate.descriptor);
-    size_t at = reason.find(digest);
-    if (at != std::string::npos) reason.replace(at, digest.size(), name_of(entry));
+    std::string name = match::entry_name(entry.candidate);
+    size_t at = reason.find(name);
+    if (at != std::string::npos) reason.replace(at, name.size(), name_of(entry));
   }
   return reason;
 }

@@ -31,7 +31,7 @@ std::string closer_text(const Judged& entry, const Judged& closest, const node::
   std::string made_for = !declared.cpu.empty() ? declared.cpu : join(declared.cpu_features, ", ");
   return fmt::format("built for {}, this node is {}: entry {} is closer",
                      made_for.empty() ? "any processor" : made_for, cpu_name(node),
-                     short_digest(closest.candidate.descriptor));
+                     entry_name(closest.candidate));
 }
 
 void tell_of_closer_ones(Ranking& ranking, const node::Profile& node, Explain explain) {
@@ -89,6 +89,25 @@ std::string refusal(const Ranking& ranking) {
     if (nearest == nullptr || place_of(*nearest) < place_of(*clause)) nearest = clause;
   }
   return nearest != nullptr ? nearest->reason : "it has no entry";
+}
+
+std::optional<std::string> entry_label(const Candidate& candidate) {
+  auto name = candidate.descriptor.annotations.find(std::string(kPrefix) + "name");
+  if (name != candidate.descriptor.annotations.end()) return name->second;
+  std::vector<std::string> words;
+  const Declared& declared = candidate.declared;
+  if (!declared.cpu.empty()) words.push_back(declared.cpu);
+  if (!declared.cuda.empty()) words.push_back("cuda " + declared.cuda);
+  if (!declared.gpu.empty()) words.push_back(gpu_codes_text(declared.gpu, 3));
+  if (!declared.mpi.empty()) words.push_back(declared.mpi);
+  if (words.empty()) return std::nullopt;
+  return join(words, ", ");
+}
+
+std::string entry_name(const Candidate& candidate) {
+  std::string digest = short_digest(candidate.descriptor);
+  auto label = entry_label(candidate);
+  return label ? digest + " (" + escape_controls(*label) + ")" : digest;
 }
 
 std::string short_digest(const oci::Descriptor& descriptor) {

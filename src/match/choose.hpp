@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,13 @@ Ranking rank(std::vector<Candidate> candidates, const node::Profile& node, const
 /// Why nothing runs, in one line, of the entry that came nearest: the one whose failing clause was
 /// looked at last. "needs x86-64-v4 (declared); this node is x86-64-v3".
 std::string refusal(const Ranking& ranking);
+
+/// What people call an entry: the name that its publisher gave it, else what it was made for.
+/// Foreign text; nothing where nothing is said.
+std::optional<std::string> entry_label(const Candidate& candidate);
+
+/// "sha256:0123456789ab (cu128-v4)", or the digest alone; safe to print.
+std::string entry_name(const Candidate& candidate);
 
 /// "sha256:0123456789ab": enough to find an entry by.
 std::string short_digest(const oci::Descriptor& descriptor);

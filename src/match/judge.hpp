@@ -70,6 +70,7 @@ struct Rank {
   uint32_t cpu = 0;        ///< how far the processor's own name is
   uint32_t libraries = 0;  ///< MPI and fabric that are not this node's
   int64_t priority = 0;    ///< of the author, negated
+  int64_t cuda = 0;        ///< that is declared, as a number, negated
   auto operator<=>(const Rank&) const = default;
 };
 

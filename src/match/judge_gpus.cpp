@@ -31,6 +31,15 @@ std::string gpu_name(const NodeGpu& gpu) {
   return gpu.model.empty() ? gpu.vendor : gpu.model;
 }
 
+/// 12008 of "12.8"; 0 of nothing.
+int64_t cuda_number(std::string_view version) {
+  constexpr uint64_t kMost = 999;
+  std::vector<std::string_view> parts = split(version, '.');
+  uint64_t major = parse_u64(parts[0]).value_or(0);
+  uint64_t minor = parts.size() > 1 ? parse_u64(parts[1]).value_or(0) : 0;
+  return static_cast<int64_t>(std::min(major, kMost) * (kMost + 1) + std::min(minor, kMost));
+}
+
 Tier tier_of(const CodePlace& place) {
   return place.found == nullptr ? Tier::declared : Tier::found;
 }
@@ -107,7 +116,10 @@ void Court::look_at_driver_and_code() {
     });
   }
   bool driven = !wants_cuda() || !has_gpus("nvidia") || look_at_driver();
-  if (driven) look_at_code();
+  if (!driven) return;
+  // What is found is not known of every entry, and must not decide between them.
+  verdict_.rank.cuda = -cuda_number(declared_.cuda);
+  look_at_code();
 }
 
 bool Court::look_at_driver() {

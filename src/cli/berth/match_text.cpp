@@ -18,17 +18,9 @@ std::string outcome_words(Outcome outcome) {
   return outcome == Outcome::runs_but ? "runs, but" : to_json_text(outcome);
 }
 
-/// The axis for people, if the publisher named the entry; else what it was made for.
+/// For a cell of a table.
 std::string label_of(const match::Candidate& candidate) {
-  auto name = candidate.descriptor.annotations.find(std::string(match::kPrefix) + "name");
-  if (name != candidate.descriptor.annotations.end()) return name->second;
-  std::vector<std::string> words;
-  const match::Declared& declared = candidate.declared;
-  if (!declared.cpu.empty()) words.push_back(declared.cpu);
-  if (!declared.cuda.empty()) words.push_back("cuda " + declared.cuda);
-  if (!declared.gpu.empty()) words.push_back(match::gpu_codes_text(declared.gpu, 3));
-  if (!declared.mpi.empty()) words.push_back(declared.mpi);
-  return words.empty() ? "-" : join(words, ", ");
+  return match::entry_label(candidate).value_or("-");
 }
 
 std::string platform_of(const match::Candidate& candidate) {
@@ -53,7 +45,7 @@ json::Value entry_json(const match::Ranking& ranking, size_t index) {
   json::Value rank;  // null: it is not taken at all
   if (place != ranking.order.end()) rank = int64_t{place - ranking.order.begin()} + 1;
   return json::Object{{"digest", entry.candidate.descriptor.digest.text()},
-                      {"name", label_of(entry.candidate)},
+                      {"name", json::to_value(match::entry_label(entry.candidate))},
                       {"platform", platform_of(entry.candidate)},
                       {"verdict", to_json_text(entry.verdict.outcome)},
                       {"rank", std::move(rank)},
@@ -67,12 +59,6 @@ int match_status(const match::Ranking& ranking) {
   if (best == nullptr) return kNothingRuns;
   if (best->verdict.outcome == Outcome::pass) return 0;
   return best->verdict.outcome == Outcome::runs_but ? kRunsBut : kNotKnown;
-}
-
-std::string entry_name(const Judged& entry) {
-  std::string label = label_of(entry.candidate);
-  std::string digest = match::short_digest(entry.candidate.descriptor);
-  return label == "-" ? digest : digest + " (" + escape_controls(label) + ")";
 }
 
 std::string match_table(const engine::Answer& answer) {
@@ -103,7 +89,8 @@ std::string fleet_table(const std::vector<engine::Answer>& answers) {
 }
 
 std::string entry_text(const Judged& entry, bool taken) {
-  std::string text = entry_name(entry) + ": " + outcome_words(entry.verdict.outcome) +
+  std::string text = match::entry_name(entry.candidate) + ": " +
+                     outcome_words(entry.verdict.outcome) +
                      (taken ? ", and is the one that is taken" : "") + "\n";
   Table table({"ABOUT", "VERDICT", "BECAUSE", "TRY"});
   for (const Clause& clause : entry.verdict.clauses) {

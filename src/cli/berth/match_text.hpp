@@ -20,8 +20,6 @@ std::string match_table(const engine::Answer& answer);
 std::string fleet_table(const std::vector<engine::Answer>& answers);
 /// Every clause of one entry.
 std::string entry_text(const match::Judged& entry, bool taken);
-/// "sha256:0123456789ab (broadwell)"
-std::string entry_name(const match::Judged& entry);
 
 json::Value match_json(const engine::Offer& offer, const engine::Answer& answer);
 

@@ -138,7 +138,7 @@ TEST(Choose, the_closest_level_is_taken_and_others_say_so) {
   EXPECT_EQ(ranking.order, (std::vector<size_t>{3, 1, 0}));
   EXPECT_EQ(ranking.entries[0].verdict.outcome, Outcome::runs_but);
   EXPECT_THAT(ranking.entries[0].verdict.decisive()->reason,
-              testing::HasSubstr("entry sha256:000000000000 is closer"));
+              testing::HasSubstr("entry sha256:000000000000 (x86-64-v3) is closer"));
 }
 
 TEST(Choose, an_entry_for_a_feature_is_closer_than_one_that_does_without) {
@@ -155,6 +155,17 @@ TEST(Choose, the_authors_priority_decides_between_equals) {
   std::vector<Candidate> equals = {candidate(1, {{"cuda", "12.4"}}),
                                    candidate(2, {{"cuda", "12.4"}, {"priority", "5"}})};
   EXPECT_EQ(rank(equals, node_of("gpu=sm_90 driver=570.10"), {}).order.front(), 1U);
+}
+
+TEST(Choose, of_several_cudas_that_run_the_newest_is_taken) {
+  std::vector<Candidate> cudas = {
+      candidate(1, {}), candidate(2, {{"cuda", "11.8"}}), candidate(3, {{"cuda", "12.8"}}),
+      candidate(4, {{"cuda", "12.4"}}), candidate(5, {{"cuda", "13.0"}})};
+  EXPECT_EQ(rank(cudas, node_of("gpu=sm_90 driver=570.10"), {}).order,
+            (std::vector<size_t>{2, 3, 1, 0}));
+  EXPECT_EQ(rank(cudas, node_of("cpu=zen4 gpu=none"), {}).order.front(), 0U);
+  cudas[1] = candidate(2, {{"cuda", "11.8"}, {"priority", "1"}});
+  EXPECT_EQ(rank(cudas, node_of("gpu=sm_90 driver=570.10"), {}).order.front(), 1U);
 }
 
 TEST(Choose, what_comes_nearest_explains_a_refusal) {
