@@ -3,6 +3,7 @@
 #include "hub/session.hpp"
 
 #include <algorithm>
+#include <boost/asio/buffers_iterator.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/write.hpp>
 #include <boost/beast/core.hpp>
@@ -155,10 +156,19 @@ class Session final : public Connection,
     if (ended || !http_error) return;  // it has gone, or took too long
     bool large = error == http::error::header_limit || error == http::error::buffer_overflow;
     clear_request();
-    note_.error = error.message();
+    note_.error = begins_tls()
+                      ? "the client speaks TLS, and this hub has none: it may try again without"
+                      : error.message();
     closes_ = true;
     send(large ? refusal(431, "UNSUPPORTED", "the head of the request is larger than 16 KiB")
                : refusal(400, "UNSUPPORTED", "this is no HTTP/1.1 request"));
+  }
+
+  /// podman and docker try TLS first wherever they were told that a registry may lack it.
+  bool begins_tls() const {
+    constexpr char kHandshake = 22;  // RFC 8446, 5.1: ContentType
+    auto bytes = asio::buffers_begin(buffer_.data());
+    return !std::is_same_v<Stream, Secure> && buffer_.size() > 0 && *bytes == kHandshake;
   }
 
   void clear_request() {
