@@ -200,8 +200,10 @@ Result<Spec> read_spec(std::string_view text, std::string_view document) {
     return error;
   }
   if (spec->version != kVersion) {
-    return make_error(Kind::usage, fmt::format("{}: version: expected '{}', got {}", document,
-                                               kVersion, quoted(spec->version)));
+    return make_error(Kind::usage,
+                      fmt::format("{}: version: Berth reads NFD's compatibility specification "
+                                  "'{}', this one is {}",
+                                  document, kVersion, quoted(spec->version)));
   }
   if (spec->sets.empty()) {
     return make_error(Kind::usage, fmt::format("{}: compatibilities: there is none", document));

@@ -365,7 +365,23 @@ class Bake {
 
   // ---- publishing
 
+  /// Cells that a build does not tell apart are mostly a mistake, and nodes cannot tell either.
+  void tell_of_twins() {
+    for (size_t i = 0; i < report_.cells.size(); ++i) {
+      auto twin =
+          std::find_if(report_.cells.begin(), report_.cells.begin() + static_cast<ptrdiff_t>(i),
+                       [&](const CellReport& one) { return one.digest == cell(i).digest; });
+      if (cell(i).digest.empty() || twin == report_.cells.begin() + static_cast<ptrdiff_t>(i))
+        continue;
+      cell(i).findings.push_back(
+          {bake::Finding::Kind::remark, "image",
+           fmt::format("is the same image as cell '{}': what the two differ by does not reach it",
+                       file_.cells[static_cast<size_t>(twin - report_.cells.begin())].name)});
+    }
+  }
+
   Result<void> publish() {
+    tell_of_twins();
     if (!request_.publish) return {};
     bool single = !request_.cells.empty() && !request_.merge;
     if (single) return publish_single();

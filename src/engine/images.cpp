@@ -49,7 +49,9 @@ json::Value inspect_value(const image::Image& image) {
   for (const image::Reference& reference : image.references) {
     if (!reference.tag().empty()) tags.push_back(reference.familiar());
     if (!image.target.empty()) {
-      digests.push_back(reference.familiar_name() + "@" + image.target.text());
+      std::string digest = reference.familiar_name() + "@" + image.target.text();
+      if (digests.empty() || digests.back() != digest)
+        digests.push_back(digest);  // of sorted names
     }
   }
   json::Array layers;

@@ -204,8 +204,10 @@ Error refused(const match::Verdict& verdict, const image::Image& image) {
   const match::Clause* clause = verdict.decisive();
   std::string name =
       image.references.empty() ? image.id.text() : image.references.front().familiar();
+  std::string way = verdict.outcome == match::Outcome::fail ? "--force starts it all the same"
+                                                            : "without --strict it starts";
   return make_error(Kind::unsupported, clause != nullptr ? clause->reason : "it does not run here",
-                    "--force starts it all the same; see 'berth why --local " + name + "'");
+                    way + "; see 'berth why --local " + name + "'");
 }
 
 void remember(const Context& context, const image::Image& image, bool fails) {
@@ -237,9 +239,10 @@ Result<void> judge_unpacked(const Context& context, const GpuWish& wish, const i
   return {};
 }
 
-Result<void> judge_pulled(const Context& context, const std::string& reference) {
+Result<void> judge_pulled(const Context& context, const std::string& reference, bool strict) {
   image::Store store = TRY(open_store(context));
   image::Image image = TRY(store.get_image(reference));
+  if (strict) return judge_present(context, {}, image, strict);
   return judge_unpacked(context, {}, image, Telling::warn);
 }
 
@@ -253,7 +256,7 @@ Result<void> judge_present(const Context& context, const GpuWish& wish, const im
   if (!verdict) return {};
   bool fails = verdict->outcome == match::Outcome::fail;
   remember(context, image, fails);
-  if (fails || (strict && verdict->outcome == match::Outcome::runs_but)) {
+  if (fails || (strict && verdict->outcome != match::Outcome::pass)) {
     return refused(*verdict, image);
   }
   return {};

@@ -125,7 +125,11 @@ Result<image::Image> find_or_pull_image(const Context& context, const image::Sto
     TRY(pull_image(context, request, call, false, progress));
   }
   image::Image image = TRY(store.get_image(reference));
-  if (!call.force) TRY(judge_unpacked(context, wish_of(request), image, Telling::refuse));
+  if (call.strict && !call.force) {
+    TRY(judge_present(context, wish_of(request), image, call.strict));
+  } else if (!call.force) {
+    TRY(judge_unpacked(context, wish_of(request), image, Telling::refuse));
+  }
   return image;
 }
 

@@ -173,7 +173,13 @@ Result<TransferResult> publish(const PublishFactsRequest& request, Events& event
   Http http(http_options(request.access), cancel);
   Registry registry = TRY(open_registry(http, cancel, request.access, reference, events));
   TRY(registry.connect());
-  Subject subject = TRY(find_subject(registry, reference));
+  auto found = find_subject(registry, reference);
+  if (!found.ok() && found.error().kind == Kind::not_found) {
+    Error error = std::move(found).error();
+    error.hint = "berth push it first: facts are published beside an image";
+    return error;
+  }
+  Subject subject = TRY(std::move(found));
   TRY(check_images(request, subject));
 
   // What others have found of the other images of this index stays.

@@ -61,13 +61,16 @@ Result<void> complete(Registry& registry, Document document, Documents& document
 
 bool is_refused(const match::Verdict& verdict, const PullRequest& request) {
   return verdict.outcome == match::Outcome::fail ||
-         (request.strict && verdict.outcome == match::Outcome::runs_but);
+         (request.strict && verdict.outcome != match::Outcome::pass);
 }
 
-Error refused(const match::Verdict& verdict, std::string hint) {
+constexpr const char* kForce = "--force takes it all the same; see 'berth match'";
+
+Error refused(const match::Verdict& verdict) {
   const match::Clause* clause = verdict.decisive();
+  bool fails = verdict.outcome == match::Outcome::fail;
   return make_error(Kind::unsupported, clause != nullptr ? clause->reason : "it does not run here",
-                    std::move(hint));
+                    fails ? kForce : "without --strict it is taken; see 'berth match'");
 }
 
 /// Who pulls an image that has failed on a node like this is told so.
@@ -107,7 +110,6 @@ class Chooser {
   }
 
  private:
-  static constexpr const char* kForce = "--force takes it all the same; see 'berth match'";
   /// Configs that are fetched at most.
   static constexpr size_t kMaxTries = 4;
 
@@ -132,13 +134,12 @@ class Chooser {
       if (is_refused(*last, request_)) continue;
       tell_of_failures(*last, events_);
       if (ranking.entries.size() > 1) {
-        events_.status(fmt::format("Chose entry {} of {}",
-                                   match::short_digest(judged.candidate.descriptor),
+        events_.status(fmt::format("Chose entry {} of {}", match::entry_name(judged.candidate),
                                    ranking.entries.size()));
       }
       return documents;
     }
-    return refused(*last, kForce);
+    return refused(*last);
   }
 
   Registry& registry_;
@@ -167,7 +168,7 @@ Result<void> judge_alone(Registry& registry, const PullRequest& request, const D
   match::Candidate candidate = candidate_of(entry, &documents.config, published);
   match::Job job = match::usual_job({candidate}, *request.node, request.job);
   match::Verdict verdict = match::judge(candidate, *request.node, job);
-  if (is_refused(verdict, request)) return refused(verdict, "--force takes it all the same");
+  if (is_refused(verdict, request)) return refused(verdict);
   tell_of_failures(verdict, events);
   return {};
 }

@@ -241,6 +241,16 @@ def test_each_state_and_each_remark_is_told_once(berth, project):
     assert (table.stdout + table.stderr).count(remark) == 1
 
 
+def test_cells_that_are_one_image_are_told(berth, project):
+    project.write('[args]\nLEVEL = "x86-64"\n[axes]\ncc = ["80", "90"]\n')
+    for _ in range(2):
+        done = berth.run("bake", project.file, env=BUILDER)
+        assert done.returncode == 0, done.stderr
+        [line] = [line for line in done.stderr.splitlines() if "same image" in line]
+        assert line.endswith("is the same image as cell 'sm80': what the two differ by does not "
+                             "reach it, ignoring"), line
+
+
 def test_a_terminal_shows_a_table_that_fills(berth, project):
     project.matrix()
     terminal = berth.terminal("bake", project.file, env=BUILDER, columns=200)

@@ -80,8 +80,7 @@ def matched(berth, *args):
 
 
 def names_of(answer):
-    return {entry["name"] if entry["name"] != "-" else "generic": entry
-            for entry in answer["entries"]}
+    return {entry["name"] or "generic": entry for entry in answer["entries"]}
 
 
 def taken(answer):
@@ -210,8 +209,18 @@ def test_a_hopeless_image_is_refused_before_its_layers(berth, registry):
 def test_strict_refuses_what_comes_with_a_remark(berth, registry):
     reference = push_variants(registry, "variants/strict", {"gpu": {"gpu": "sm_90"}})
     line = berth.fail("pull", "--strict", reference, status=1)
-    assert "this node has none" in line
+    assert "this node has none" in line and "without --strict it is taken" in line
     assert "this node has none" in berth.run("pull", reference).stderr
+
+
+def test_strict_refuses_what_is_not_known(berth, registry):
+    reference = push_variants(registry, "variants/strange", {"strange": {"flux": "9"}})
+    line = berth.fail("pull", "--strict", reference, status=1)
+    assert "flux" in line and "without --strict it is taken" in line
+    assert berth.ok("images", "-q") == ""
+    berth.ok("pull", reference)
+    assert "flux" in berth.fail("run", "--rm", "--strict", reference, "true", status=125)
+    berth.ok("run", "--rm", reference, "true")
 
 
 @pytest.fixture
@@ -229,6 +238,7 @@ def test_what_is_found_not_to_run_is_refused_by_run_each_time(berth, foreign):
         line = berth.fail("run", "--rm", foreign, status=125)
         assert "its program /app is for arm64, although it is declared for amd64" in line
         assert "--force starts it all the same" in line
+    assert "/app is for arm64" in berth.fail("pull", "--strict", foreign, status=1)
     assert berth.ok("run", "--rm", foreign, "echo", "another command") == "another command\n"
     assert berth.run("run", "--rm", "--force", foreign).returncode == 126
 

@@ -70,6 +70,13 @@ def test_a_verdict_needs_three_requests_and_no_layer(berth, front, published, wo
     assert berth.run("match", "--node", node_file(work, "haswell"), published).returncode == 0
 
 
+def test_facts_of_an_image_that_was_never_pushed_have_no_place(berth, front, request, published):
+    berth.ok("pull", "--quiet", "--force", published)
+    elsewhere = f"{front.address}/{name_of(front, request)}-not-there:1"
+    berth.ok("tag", published, elsewhere)
+    assert "berth push it first" in berth.fail("scan", "--attach", elsewhere, status=1)
+
+
 def test_an_index_is_answered_for_by_one_document(berth, front, request, v3_program, work):
     repository = name_of(front, request)
     plain = images.build([images.busybox_layer()], {"Cmd": ["/bin/sh"]})

@@ -16,7 +16,8 @@ FlagTable flags(Options& o) {
       {"quiet", 'q', "", "Print the digest alone", &o.request.quiet},
       {"platform", 0, "OS/ARCH", "Another platform than this machine's", &o.request.platform},
       {"force", 0, "", "Also what does not run on this machine", &o.request.force},
-      {"strict", 0, "", "Nothing that runs with a remark, such as an idle GPU", &o.request.strict},
+      {"strict", 0, "", "Nothing that does not pass: an idle GPU, an unknown axis",
+       &o.request.strict},
   };
   table.push_back({"no-scan", 0, "", "Do not look at what the files ask of a machine", &o.no_scan});
   add_registry_flags(table, o.request.access);
@@ -30,7 +31,7 @@ Result<int> run(Session& session, const Options& o, std::vector<std::string> arg
   engine::judge_by_this_node(session.context, {}, request);
   image::TransferResult pulled =
       TRY(transfer_shown(session, request, Stream::out, Direction::pull, request.quiet));
-  if (!request.force) TRY(engine::judge_pulled(session.context, pulled.reference));
+  if (!request.force) TRY(engine::judge_pulled(session.context, pulled.reference, request.strict));
   if (request.quiet) {
     print(session, pulled.digest + "\n");
     return 0;

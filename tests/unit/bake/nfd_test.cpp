@@ -235,8 +235,10 @@ TEST(Nfd, a_fault_is_one_line_with_its_place_and_the_nearest) {
                 "kernel can have that major too"));
   EXPECT_THAT(fault("version: v1alpha1\ncompatibilities: [{rules: [{matchFeature: []}]}]\n"),
               HasSubstr("did you mean 'matchFeatures'?"));
-  EXPECT_THAT(fault("version: v2\ncompatibilities: [{rules: []}]\n"),
-              HasSubstr("version: expected 'v1alpha1', got 'v2'"));
+  EXPECT_THAT(
+      fault("version: v2\ncompatibilities: [{rules: []}]\n"),
+      HasSubstr("version: Berth reads NFD's compatibility specification 'v1alpha1', this one "
+                "is 'v2'"));
   // In a choice, and in a set that is not taken.
   EXPECT_THAT(fault("version: v1alpha1\ncompatibilities: [{rules: []}, {weight: -1, rules: "
                     "[{matchAny: [{matchFeatures: [{feature: a}]}, {}]}]}]\n"),
