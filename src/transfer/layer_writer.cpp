@@ -21,45 +21,14 @@ namespace {
 
 using Type = TarEntry::Type;
 
-constexpr std::string_view kWhiteout = ".wh.";
-constexpr std::string_view kWhiteoutMeta = ".wh..wh.";
-constexpr std::string_view kOpaque = ".wh..wh..opq";
 constexpr int kDirectory = O_RDONLY | O_DIRECTORY | O_NOFOLLOW;
 constexpr int kMaxLinks = 40;
 constexpr size_t kFirstBytes = 4;
-constexpr uint64_t kMaxId = 0xffff'fffe;  // 2³²−1 means "leave as it is" to chown(2)
-
-Error refuse(const std::string& path, std::string reason) {
-  return make_error(Kind::corrupt, "entry " + quoted(path) + ": " + std::move(reason));
-}
-
-std::string parent_of(const std::string& path) {
-  size_t slash = path.rfind('/');
-  return slash == std::string::npos ? std::string() : path.substr(0, slash);
-}
-std::string name_of(const std::string& path) {
-  return path.substr(path.rfind('/') + 1);
-}
-std::string join_path(const std::string& directory, const std::string& name) {
-  return directory.empty() ? name : directory + "/" + name;
-}
-bool is_below(std::string_view path, std::string_view directory) {
-  return directory.empty() || path == directory ||
-         (path.starts_with(directory) && path[directory.size()] == '/');
-}
-
-/// Attributes that an image may bring. All others belong to the host: overlay's own marks, labels
-/// of its security modules, access lists of its file systems.
-bool may_keep(std::string_view key) {
-  if (key == "security.capability") return true;
-  return key.starts_with("user.") && !key.starts_with("user.overlay.") && key.size() <= 255;
-}
 
 }  // namespace
 
 Result<LayerWriter> LayerWriter::make(const sys::Fd& root, const UnpackOptions& options) {
-  LayerWriter writer;
-  writer.options_ = &options;
+  LayerWriter writer(options);
   writer.own_uid_ = sys::effective_uid();
   writer.own_gid_ = sys::effective_gid();
   writer.umask_ = TRY(sys::current_umask());
@@ -73,36 +42,9 @@ Result<LayerWriter> LayerWriter::make(const sys::Fd& root, const UnpackOptions& 
   return writer;
 }
 
-void LayerWriter::warn(const std::string& text) const {
-  if (options_->on_warning) options_->on_warning(text);
-}
-
-/// "./usr//bin/" → "usr/bin". A leading '/' means the layer's root, as in docker.
-Result<std::string> LayerWriter::clean_path(const std::string& path) const {
-  std::string clean;
-  size_t depth = 0;
-  for (std::string_view part : split(path, '/')) {
-    if (part.empty() || part == ".") continue;
-    if (part == "..") return refuse(path, "its path goes up with '..'");
-    if (part.find('\0') != part.npos) return refuse(path, "its path holds a NUL");
-    if (part.size() > 255) return refuse(path, "a part of its path is longer than 255 bytes");
-    if (++depth > options_->limits.path_depth) {
-      return refuse(path.substr(0, 100), "its path is deeper than " +
-                                             std::to_string(options_->limits.path_depth) +
-                                             " directories");
-    }
-    if (!clean.empty()) clean += '/';
-    clean += part;
-  }
-  if (clean.size() > options_->limits.path_length) {
-    return refuse(path.substr(0, 100), "its path is longer than " +
-                                           std::to_string(options_->limits.path_length) + " bytes");
-  }
-  return clean;
-}
-
-/// Makes `levels_` end with `directory`, creating what is missing on the way.
-Result<void> LayerWriter::enter(std::string directory) {
+/// Makes `levels_` end with `wanted`, creating what is missing on the way.
+Result<std::string> LayerWriter::enter(const std::string& wanted) {
+  std::string directory = wanted;
   while (!is_below(directory, levels_.back().path)) levels_.pop_back();
   for (int links = 0; directory != levels_.back().path;) {
     size_t begin = levels_.back().path.empty() ? 0 : levels_.back().path.size() + 1;
@@ -110,10 +52,10 @@ Result<void> LayerWriter::enter(std::string directory) {
     std::string before = directory;
     TRY(enter_child(name, directory));
     if (directory != before && ++links > kMaxLinks) {
-      return refuse(current_, "its path goes through too many symbolic links");
+      return refuse_entry(current_, "its path goes through too many symbolic links");
     }
   }
-  return {};
+  return directory;
 }
 
 /// One step down. When the child is a link, `directory` is rewritten to where it leads, and the
@@ -131,12 +73,12 @@ Result<void> LayerWriter::enter_child(const std::string& name, std::string& dire
   if (entry && S_ISLNK(entry->st_mode)) {
     auto target = sys::open_beneath(levels_[0].fd, path, O_RDONLY | O_DIRECTORY);
     if (!target.ok() && target.error().sys_errno == EXDEV) {
-      return refuse(current_, "it goes through the symbolic link " + quoted(path) +
-                                  ", which leads outside the layer");
+      return refuse_entry(current_, "it goes through the symbolic link " + quoted(path) +
+                                        ", which leads outside the layer");
     }
     if (!target.ok()) {
-      return refuse(current_, "it goes through the symbolic link " + quoted(path) +
-                                  ", which leads to no directory of the layer");
+      return refuse_entry(current_, "it goes through the symbolic link " + quoted(path) +
+                                        ", which leads to no directory of the layer");
     }
     std::string real = TRY(real_path(*target));
     std::string rest = directory.substr(path.size());
@@ -145,7 +87,7 @@ Result<void> LayerWriter::enter_child(const std::string& name, std::string& dire
     return {};
   }
   bool whiteout = TRY(is_whiteout(here, name));
-  if (entry && !whiteout) return refuse(current_, quoted(path) + " is not a directory");
+  if (entry && !whiteout) return refuse_entry(current_, quoted(path) + " is not a directory");
   // Not described by an entry of its own, or not yet.
   if (whiteout) TRY(sys::remove_entry(here, name));
   TRY(sys::make_new_directory(here, name, 0700));
@@ -162,13 +104,6 @@ Result<std::string> LayerWriter::real_path(const sys::Fd& directory) const {
   return path;
 }
 
-Result<LayerWriter::Place> LayerWriter::place(const std::string& path) {
-  TRY(enter(parent_of(path)));
-  const Level& level = levels_.back();
-  std::string name = name_of(path);
-  return Place{&level.fd, name, join_path(level.path, name)};
-}
-
 Result<bool> LayerWriter::is_whiteout(const sys::Fd& directory, const std::string& name) const {
   auto entry = TRY(sys::stat_entry(directory, name));
   return entry && S_ISCHR(entry->st_mode) && entry->st_rdev == 0;
@@ -176,7 +111,7 @@ Result<bool> LayerWriter::is_whiteout(const sys::Fd& directory, const std::strin
 
 /// A later entry of the same name wins.
 Result<void> LayerWriter::displace(const Place& place) {
-  TRY(sys::remove_tree(*place.parent, place.name));
+  TRY(sys::remove_tree(here(), place.name));
   if (options_->scan != nullptr) options_->scan->remove(place.path);
   auto first = directories_.lower_bound(place.path);
   while (first != directories_.end() && first->first.starts_with(place.path)) {
@@ -189,20 +124,9 @@ bool LayerWriter::needs_owner(uint64_t uid, uint64_t gid) const {
   return options_->ownership == image::Ownership::full && (uid != own_uid_ || gid != own_gid_);
 }
 
-/// With a single id every file belongs to the caller: a set-id bit that meant somebody else would
-/// mean the caller then.
-uint32_t LayerWriter::usable_mode(const TarEntry& entry) const {
-  uint32_t mode = entry.mode;
-  if (options_->ownership == image::Ownership::single) {
-    if (entry.uid != 0) mode &= ~04000u;
-    if (entry.gid != 0 && entry.type != Type::directory) mode &= ~02000u;
-  }
-  return mode;
-}
-
 LayerWriter::DirectoryFacts LayerWriter::facts_of(const TarEntry& entry) const {
   DirectoryFacts facts;
-  facts.mode = usable_mode(entry);
+  facts.mode = usable_mode(entry, options_->ownership);
   facts.uid = static_cast<uint32_t>(entry.uid);
   facts.gid = static_cast<uint32_t>(entry.gid);
   facts.has_time = true;
@@ -216,101 +140,35 @@ Result<void> LayerWriter::set_attributes(
     const std::vector<std::pair<std::string, std::string>>& xattrs) {
   for (const auto& [key, value] : xattrs) {
     if (!may_keep(key)) continue;
-    if (value.size() > 65536) return refuse(path, "an attribute is larger than 64 KiB");
+    TRY(check_attribute(path, value));
     auto written = sys::write_attribute(fd, key, value);
     if (written.ok()) continue;
     bool tolerable = written.error().kind == Kind::denied ||
                      written.error().kind == Kind::unsupported ||
                      written.error().sys_errno == EINVAL;
     if (!tolerable) return written;
-    if (attributes_left_out_++ == 0) first_attribute_ = key + " of " + path;
+    left_out_.add_attribute(key, path);
   }
   return {};
-}
-
-Result<void> LayerWriter::add(const TarEntry& entry, TarReader& tar) {
-  if (++entries_ > options_->limits.entries) {
-    return make_error(Kind::corrupt, "the layer has more than " +
-                                         std::to_string(options_->limits.entries) + " entries");
-  }
-  if (entry.uid > kMaxId || entry.gid > kMaxId) {
-    return refuse(entry.path, "its owner " + std::to_string(entry.uid) + ":" +
-                                  std::to_string(entry.gid) + " is no valid id");
-  }
-  std::string path = TRY(clean_path(entry.path));
-  current_ = path;
-  if (path.empty()) return describe_root(entry);
-
-  std::string name = name_of(path);
-  std::string directory = parent_of(path);
-  for (std::string_view part : split(directory, '/')) {
-    if (part.starts_with(kWhiteoutMeta)) return {};  // what AUFS kept for itself
-    if (part.starts_with(kWhiteout)) return refuse(entry.path, "it lies below a whiteout");
-  }
-  auto made = [&]() -> Result<void> {
-    Place place = TRY(this->place(path));
-    if (name.starts_with(kWhiteout)) return add_whiteout(place);
-    switch (entry.type) {
-      case Type::file:
-        return add_file(place, entry, tar);
-      case Type::directory:
-        return add_directory(place, entry);
-      case Type::symlink:
-        return add_symlink(place, entry);
-      case Type::hard_link:
-        return add_hard_link(place, entry);
-      case Type::character_device:
-      case Type::block_device:
-      case Type::fifo:
-        return add_node(place, entry);
-    }
-    return {};
-  }();
-  if (!made.ok()) return explain(std::move(made).error(), path);
-  return {};
-}
-
-/// System errors name the last part of a path only, and some need a word about what to do.
-Error LayerWriter::explain(Error error, const std::string& path) const {
-  if (error.sys_errno == 0) return error;
-  if (error.sys_errno == EINVAL && error.what.starts_with("change the owner")) {
-    return make_error(
-        Kind::unsupported,
-        "entry " + quoted(path) + ": this user namespace has no such id: " + error.what,
-        "a larger range for this user in /etc/subuid and /etc/subgid");
-  }
-  if (error.sys_errno == ENOSPC || error.sys_errno == EDQUOT) {
-    error.hint = "free space where the store lies, or another --root";
-  }
-  return std::move(error).with_context("cannot unpack " + quoted(path));
 }
 
 Result<void> LayerWriter::describe_root(const TarEntry& entry) {
-  if (entry.type != Type::directory) return refuse(entry.path, "the root is a directory");
   bool opaque = directories_[""].opaque;
   directories_[""] = facts_of(entry);
   directories_[""].opaque = opaque;
   return {};
 }
 
-/// Whiteouts concern the layers below alone, wherever they stand in the archive (image-spec
-/// layer.md: "Whiteout files MUST only apply to resources in lower/parent layers").
-Result<void> LayerWriter::add_whiteout(const Place& place) {
-  if (place.name == kOpaque) {
-    directories_[levels_.back().path].opaque = true;
-    return {};
-  }
-  if (place.name.starts_with(kWhiteoutMeta)) return {};
-  std::string hidden = place.name.substr(kWhiteout.size());
-  if (hidden.empty() || hidden == "." || hidden == "..") {
-    return refuse(place.path, "a whiteout of " + quoted(hidden) + " is no whiteout of a name");
-  }
-  auto entry = TRY(sys::stat_entry(*place.parent, hidden));
-  if (!entry) return sys::make_node(*place.parent, hidden, S_IFCHR, 0, 0);
+Result<void> LayerWriter::mark_opaque() {
+  directories_[levels_.back().path].opaque = true;
+  return {};
+}
+
+Result<void> LayerWriter::hide(const Place& place) {
+  auto entry = TRY(sys::stat_entry(here(), place.name));
+  if (!entry) return sys::make_node(here(), place.name, S_IFCHR, 0, 0);
   // This layer's own entry hides the lower one; a directory would be merged with it.
-  if (S_ISDIR(entry->st_mode)) {
-    directories_[join_path(levels_.back().path, hidden)].opaque = true;
-  }
+  if (S_ISDIR(entry->st_mode)) directories_[place.path].opaque = true;
   return {};
 }
 
@@ -324,11 +182,11 @@ void LayerWriter::scan(const sys::Fd& fd, const Place& place, std::string_view f
 
 Result<void> LayerWriter::add_file(const Place& place, const TarEntry& entry, TarReader& tar) {
   constexpr int kNew = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW;
-  uint32_t mode = usable_mode(entry);
-  auto opened = sys::open_at(*place.parent, place.name, kNew, mode & 0777);
+  uint32_t mode = usable_mode(entry, options_->ownership);
+  auto opened = sys::open_at(here(), place.name, kNew, mode & 0777);
   if (!opened.ok() && opened.error().kind == Kind::exists) {
     TRY(displace(place));
-    opened = sys::open_at(*place.parent, place.name, kNew, mode & 0777);
+    opened = sys::open_at(here(), place.name, kNew, mode & 0777);
   }
   if (!opened.ok()) return std::move(opened).error();
   sys::Fd fd = std::move(*opened);
@@ -354,16 +212,16 @@ Result<void> LayerWriter::add_file(const Place& place, const TarEntry& entry, Ta
 
 Result<void> LayerWriter::add_directory(const Place& place, const TarEntry& entry) {
   DirectoryFacts facts = facts_of(entry);
-  auto made = sys::make_new_directory(*place.parent, place.name, 0700);
+  auto made = sys::make_new_directory(here(), place.name, 0700);
   if (!made.ok()) {
     if (made.error().kind != Kind::exists) return made;
     auto known = directories_.find(place.path);
     if (known != directories_.end()) {
       facts.opaque = known->second.opaque;
     } else {
-      facts.opaque = TRY(is_whiteout(*place.parent, place.name));
+      facts.opaque = TRY(is_whiteout(here(), place.name));
       TRY(displace(place));
-      TRY(sys::make_new_directory(*place.parent, place.name, 0700));
+      TRY(sys::make_new_directory(here(), place.name, 0700));
     }
   }
   directories_[place.path] = std::move(facts);
@@ -373,7 +231,7 @@ Result<void> LayerWriter::add_directory(const Place& place, const TarEntry& entr
 /// Owner and time of what has no descriptor.
 Result<void> LayerWriter::set_unopened(const Place& place, const TarEntry& entry) {
   if (needs_owner(entry.uid, entry.gid)) {
-    auto owned = sys::change_owner_at(*place.parent, place.name, static_cast<uid_t>(entry.uid),
+    auto owned = sys::change_owner_at(here(), place.name, static_cast<uid_t>(entry.uid),
                                       static_cast<gid_t>(entry.gid));
     if (!owned.ok()) {
       Error error = std::move(owned).error();
@@ -382,18 +240,15 @@ Result<void> LayerWriter::set_unopened(const Place& place, const TarEntry& entry
       return error;
     }
   }
-  return sys::set_modified_at(*place.parent, place.name, {entry.mtime, entry.mtime_nanoseconds});
+  return sys::set_modified_at(here(), place.name, {entry.mtime, entry.mtime_nanoseconds});
 }
 
 /// The target is text for the container to resolve; here nobody follows it.
 Result<void> LayerWriter::add_symlink(const Place& place, const TarEntry& entry) {
-  if (entry.link.empty() || entry.link.size() > 4095) {
-    return refuse(place.path, "a symbolic link needs a target of 1 to 4095 bytes");
-  }
-  auto made = sys::make_symlink(entry.link, *place.parent, place.name);
+  auto made = sys::make_symlink(entry.link, here(), place.name);
   if (!made.ok() && made.error().kind == Kind::exists) {
     TRY(displace(place));
-    made = sys::make_symlink(entry.link, *place.parent, place.name);
+    made = sys::make_symlink(entry.link, here(), place.name);
   }
   TRY(std::move(made));
   return set_unopened(place, entry);
@@ -401,67 +256,58 @@ Result<void> LayerWriter::add_symlink(const Place& place, const TarEntry& entry)
 
 Result<void> LayerWriter::add_hard_link(const Place& place, const TarEntry& entry) {
   std::string reason = "it is a hard link to " + quoted(entry.link) + ", which ";
-  auto target = clean_path(entry.link);
+  auto target = clean_path(entry.link, options_->limits);
   if (!target.ok() || target->empty())
-    return refuse(place.path, reason + "leads outside the layer");
+    return refuse_entry(place.path, reason + "leads outside the layer");
   std::string directory = parent_of(*target);
   auto from =
       sys::open_beneath(levels_[0].fd, directory.empty() ? "." : directory, O_PATH | O_DIRECTORY);
   if (!from.ok() && from.error().sys_errno == EXDEV) {
-    return refuse(place.path, reason + "leads outside the layer");
+    return refuse_entry(place.path, reason + "leads outside the layer");
   }
   std::optional<struct stat> file;
   if (from.ok()) file = TRY(sys::stat_entry(*from, name_of(*target)));
-  if (!file) return refuse(place.path, reason + "is not in this layer");
-  if (!S_ISREG(file->st_mode)) return refuse(place.path, reason + "is no regular file");
+  if (!file) return refuse_entry(place.path, reason + "is not in this layer");
+  if (!S_ISREG(file->st_mode)) return refuse_entry(place.path, reason + "is no regular file");
 
-  auto there = TRY(sys::stat_entry(*place.parent, place.name));
+  auto there = TRY(sys::stat_entry(here(), place.name));
   if (there && there->st_ino == file->st_ino) return {};
+  std::string path = TRY(real_path(*from));
+  path = join_path(path, name_of(*target));
+  if (is_below(path, place.path)) return refuse_entry(place.path, reason + "it would replace");
   if (there) TRY(displace(place));
-  TRY(sys::make_hard_link(*from, name_of(*target), *place.parent, place.name));
-  if (options_->scan == nullptr) return {};
-  std::string real = TRY(real_path(*from));
-  options_->scan->link(place.path, join_path(real, name_of(*target)));
+  TRY(sys::make_hard_link(*from, name_of(*target), here(), place.name));
+  if (options_->scan != nullptr) options_->scan->link(place.path, path);
   return {};
 }
 
 Result<void> LayerWriter::add_node(const Place& place, const TarEntry& entry) {
   bool device = entry.type != Type::fifo;
-  if (device && entry.device_major == 0 && entry.device_minor == 0) {
-    return refuse(place.path, "a device 0:0 would hide what lies below it");
-  }
-  if (device && (entry.device_major > 0xfff || entry.device_minor > 0xfffff)) {
-    return refuse(place.path, "a device " + std::to_string(entry.device_major) + ":" +
-                                  std::to_string(entry.device_minor) + " cannot be");
-  }
   mode_t kind = entry.type == Type::fifo               ? S_IFIFO
                 : entry.type == Type::character_device ? S_IFCHR
                                                        : S_IFBLK;
-  if (TRY(sys::stat_entry(*place.parent, place.name))) TRY(displace(place));
-  bool allowed = !device || (options_->ownership == image::Ownership::full &&
-                             options_->overlay_xattr == image::OverlayXattr::trusted);
+  if (TRY(sys::stat_entry(here(), place.name))) TRY(displace(place));
+  bool allowed = !device || makes_devices(*options_);
   Result<void> made = make_error(Kind::denied, "make a device");
   if (allowed) {
-    made = sys::make_node(*place.parent, place.name, kind | (entry.mode & 0777),
+    made = sys::make_node(here(), place.name, kind | (entry.mode & 0777),
                           static_cast<unsigned>(entry.device_major),
                           static_cast<unsigned>(entry.device_minor));
   }
   if (device && !made.ok() && made.error().kind == Kind::denied) {
-    if (devices_left_out_++ == 0) first_device_ = place.path;
+    left_out_.add_device(place.path);
     return {};
   }
   TRY(std::move(made));
   if ((entry.mode & umask_) != 0) {
-    TRY(sys::change_mode_at(*place.parent, place.name, entry.mode & 0777));
+    TRY(sys::change_mode_at(here(), place.name, entry.mode & 0777));
   }
   return set_unopened(place, entry);
 }
 
 Result<void> LayerWriter::finish() {
   levels_.resize(1);
-  std::string opaque_key = options_->overlay_xattr == image::OverlayXattr::trusted
-                               ? "trusted.overlay.opaque"
-                               : "user.overlay.opaque";
+  std::string opaque = opaque_key(*options_);
   // Children first: a directory may be about to lose the permission to be entered.
   for (auto item = directories_.rbegin(); item != directories_.rend(); ++item) {
     const auto& [path, facts] = *item;
@@ -471,21 +317,14 @@ Result<void> LayerWriter::finish() {
         TRY(sys::change_owner(fd, facts.uid, facts.gid, name_of(path)));
       }
       TRY(set_attributes(fd, path, facts.xattrs));
-      if (facts.opaque) TRY(sys::write_attribute(fd, opaque_key, "y"));
+      if (facts.opaque) TRY(sys::write_attribute(fd, opaque, "y"));
       TRY(sys::change_mode(fd, facts.mode, path));
       if (facts.has_time) TRY(sys::set_modified(fd, facts.modified, path));
       return {};
     }();
-    if (!finished.ok()) return explain(std::move(finished).error(), path);
+    if (!finished.ok()) return explain_entry(std::move(finished).error(), path);
   }
-  if (devices_left_out_ > 0) {
-    warn(std::to_string(devices_left_out_) + " device nodes (first: " + quoted(first_device_) +
-         ") cannot be made by an ordinary user, ignoring them");
-  }
-  if (attributes_left_out_ > 0) {
-    warn(std::to_string(attributes_left_out_) + " file attributes (first: " +
-         quoted(first_attribute_) + ") cannot be set here, ignoring them");
-  }
+  left_out_.warn(*options_);
   return {};
 }
 

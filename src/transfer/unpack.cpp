@@ -4,6 +4,7 @@
 #include "sys/tree.hpp"
 #include "transfer/block_stream.hpp"
 #include "transfer/cancel.hpp"
+#include "transfer/layer_sink.hpp"
 #include "transfer/layer_writer.hpp"
 #include "transfer/tar.hpp"
 
@@ -11,24 +12,29 @@ namespace berth::transfer {
 
 Result<UnpackedLayer> unpack_layer(const sys::Fd& blob, oci::Compression compression,
                                    const sys::Fd& destination, const UnpackOptions& options) {
+  LayerWriter writer = TRY(LayerWriter::make(destination, options));
+  return unpack_layer(blob, compression, writer, options);
+}
+
+Result<UnpackedLayer> unpack_layer(const sys::Fd& blob, oci::Compression compression,
+                                   LayerSink& sink, const UnpackOptions& options) {
   sys::MappedFile input = TRY(sys::MappedFile::map(blob, "layer"));
   auto inflater = TRY(Inflater::make(compression, input.bytes()));
-  LayerWriter writer = TRY(LayerWriter::make(destination, options));
   BlockStream blocks(std::move(inflater), options);
   TarReader tar([&] { return blocks.next(); });
 
   TarEntry entry;
   while (TRY(tar.next(entry))) {
     if (options.cancel != nullptr) TRY(options.cancel->check());
-    TRY(writer.add(entry, tar));
+    TRY(sink.add(entry, tar));
   }
-  TRY(writer.finish());
+  TRY(sink.finish());
 
   UnpackedLayer layer;
   // What follows the end of the archive belongs to the digest, too.
   layer.diff_id = TRY(blocks.finish());
-  layer.entries = writer.entries();
-  layer.bytes = writer.bytes();
+  layer.entries = sink.entries();
+  layer.bytes = sink.bytes();
   return layer;
 }
 

@@ -15,6 +15,7 @@
 namespace berth::transfer {
 
 class Cancel;
+class LayerSink;
 
 /// What a hostile layer may cost at most. The bytes of files are counted before they are written.
 struct UnpackLimits {
@@ -56,5 +57,10 @@ struct UnpackedLayer {
 /// Source: image-spec layer.md; POSIX pax; kernel overlayfs.rst "whiteouts and opaque directories".
 Result<UnpackedLayer> unpack_layer(const sys::Fd& blob, oci::Compression compression,
                                    const sys::Fd& destination, const UnpackOptions& options);
+
+/// The same into whatever `sink` makes of it, which was made with the same options; it is finished
+/// when this succeeds.
+Result<UnpackedLayer> unpack_layer(const sys::Fd& blob, oci::Compression compression,
+                                   LayerSink& sink, const UnpackOptions& options);
 
 }  // namespace berth::transfer

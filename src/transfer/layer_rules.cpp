@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transfer/layer_rules.hpp"
+
+#include <cerrno>
+
+#include "base/text.hpp"
+
+namespace berth::transfer {
+namespace {
+
+using Type = TarEntry::Type;
+
+constexpr uint64_t kMaxId = 0xffff'fffe;  // 2³²−1 means "leave as it is" to chown(2)
+
+}  // namespace
+
+Error refuse_entry(const std::string& path, std::string reason) {
+  return make_error(Kind::corrupt, "entry " + quoted(path) + ": " + std::move(reason));
+}
+
+std::string parent_of(const std::string& path) {
+  size_t slash = path.rfind('/');
+  return slash == std::string::npos ? std::string() : path.substr(0, slash);
+}
+std::string name_of(const std::string& path) {
+  return path.substr(path.rfind('/') + 1);
+}
+std::string join_path(const std::string& directory, const std::string& name) {
+  return directory.empty() ? name : directory + "/" + name;
+}
+bool is_below(std::string_view path, std::string_view directory) {
+  return directory.empty() || path == directory ||
+         (path.starts_with(directory) && path[directory.size()] == '/');
+}
+
+Result<std::string> clean_path(const std::string& path, const UnpackLimits& limits) {
+  std::string clean;
+  size_t depth = 0;
+  for (std::string_view part : split(path, '/')) {
+    if (part.empty() || part == ".") continue;
+    if (part == "..") return refuse_entry(path, "its path goes up with '..'");
+    if (part.find('\0') != part.npos) return refuse_entry(path, "its path holds a NUL");
+    if (part.size() > 255) {
+      return refuse_entry(path, "a part of its path is longer than 255 bytes");
+    }
+    if (++depth > limits.path_depth) {
+      return refuse_entry(
+          path.substr(0, 100),
+          "its path is deeper than " + std::to_string(limits.path_depth) + " directories");
+    }
+    if (!clean.empty()) clean += '/';
+    clean += part;
+  }
+  if (clean.size() > limits.path_length) {
+    return refuse_entry(path.substr(0, 100),
+                        "its path is longer than " + std::to_string(limits.path_length) + " bytes");
+  }
+  return clean;
+}
+
+Result<void> check_entry(const TarEntry& entry, uint64_t count, const UnpackLimits& limits) {
+  if (count > limits.entries) {
+    return make_error(Kind::corrupt,
+                      "the layer has more than " + std::to_string(limits.entries) + " entries");
+  }
+  if (entry.uid > kMaxId || entry.gid > kMaxId) {
+    return refuse_entry(entry.path, "its owner " + std::to_string(entry.uid) + ":" +
+                                        std::to_string(entry.gid) + " is no valid id");
+  }
+  return {};
+}
+
+Result<std::string> hidden_name(const std::string& path) {
+  std::string hidden = name_of(path).substr(kWhiteout.size());
+  if (hidden.empty() || hidden == "." || hidden == "..") {
+    return refuse_entry(path, "a whiteout of " + quoted(hidden) + " is no whiteout of a name");
+  }
+  return hidden;
+}
+
+Result<void> check_symlink(const std::string& path, const TarEntry& entry) {
+  if (entry.link.empty() || entry.link.size() > 4095) {
+    return refuse_entry(path, "a symbolic link needs a target of 1 to 4095 bytes");
+  }
+  return {};
+}
+
+Result<void> check_node(const std::string& path, const TarEntry& entry) {
+  if (entry.type == Type::fifo) return {};
+  if (entry.device_major == 0 && entry.device_minor == 0) {
+    return refuse_entry(path, "a device 0:0 would hide what lies below it");
+  }
+  if (entry.device_major > 0xfff || entry.device_minor > 0xfffff) {
+    return refuse_entry(path, "a device " + std::to_string(entry.device_major) + ":" +
+                                  std::to_string(entry.device_minor) + " cannot be");
+  }
+  return {};
+}
+
+bool may_keep(std::string_view key) {
+  if (key == "security.capability") return true;
+  return key.starts_with("user.") && !key.starts_with("user.overlay.") && key.size() <= 255;
+}
+
+Result<void> check_attribute(const std::string& path, std::string_view value) {
+  if (value.size() > 65536) return refuse_entry(path, "an attribute is larger than 64 KiB");
+  return {};
+}
+
+std::string opaque_key(const UnpackOptions& options) {
+  return options.overlay_xattr == image::OverlayXattr::trusted ? "trusted.overlay.opaque"
+                                                               : "user.overlay.opaque";
+}
+
+uint32_t usable_mode(const TarEntry& entry, image::Ownership ownership) {
+  uint32_t mode = entry.mode;
+  if (ownership == image::Ownership::single) {
+    if (entry.uid != 0) mode &= ~04000u;
+    if (entry.gid != 0 && entry.type != Type::directory) mode &= ~02000u;
+  }
+  return mode;
+}
+
+bool makes_devices(const UnpackOptions& options) {
+  return options.ownership == image::Ownership::full &&
+         options.overlay_xattr == image::OverlayXattr::trusted;
+}
+
+Error explain_entry(Error error, const std::string& path) {
+  if (error.sys_errno == 0) return error;
+  if (error.sys_errno == EINVAL && error.what.starts_with("change the owner")) {
+    return make_error(
+        Kind::unsupported,
+        "entry " + quoted(path) + ": this user namespace has no such id: " + error.what,
+        "a larger range for this user in /etc/subuid and /etc/subgid");
+  }
+  if (error.sys_errno == ENOSPC || error.sys_errno == EDQUOT) {
+    error.hint = "free space where the store lies, or another --root";
+  }
+  return std::move(error).with_context("cannot unpack " + quoted(path));
+}
+
+void LeftOut::add_device(const std::string& path) {
+  if (devices_++ == 0) first_device_ = path;
+}
+
+void LeftOut::add_attribute(const std::string& key, const std::string& path) {
+  if (attributes_++ == 0) first_attribute_ = key + " of " + path;
+}
+
+void LeftOut::warn(const UnpackOptions& options) const {
+  if (!options.on_warning) return;
+  if (devices_ > 0) {
+    options.on_warning(std::to_string(devices_) + " device nodes (first: " + quoted(first_device_) +
+                       ") cannot be made by an ordinary user, ignoring them");
+  }
+  if (attributes_ > 0) {
+    options.on_warning(std::to_string(attributes_) + " file attributes (first: " +
+                       quoted(first_attribute_) + ") cannot be set here, ignoring them");
+  }
+}
+
+}  // namespace berth::transfer

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is accepted of a layer's entries and how it is read, whatever it becomes: pure.
+// docs/decisions/0030-layer-entries.md is the table.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.hpp"
+#include "transfer/tar.hpp"
+#include "transfer/unpack.hpp"
+
+namespace berth::transfer {
+
+inline constexpr std::string_view kWhiteout = ".wh.";
+inline constexpr std::string_view kWhiteoutMeta = ".wh..wh.";
+inline constexpr std::string_view kOpaque = ".wh..wh..opq";
+
+/// corrupt: "entry 'path': reason".
+Error refuse_entry(const std::string& path, std::string reason);
+
+// Paths below the root, without '/' at either end; that of the root is empty.
+std::string parent_of(const std::string& path);
+std::string name_of(const std::string& path);
+std::string join_path(const std::string& directory, const std::string& name);
+bool is_below(std::string_view path, std::string_view directory);
+
+/// "./usr//bin/" → "usr/bin". A leading '/' means the layer's root, as in docker.
+/// Errors: corrupt.
+Result<std::string> clean_path(const std::string& path, const UnpackLimits& limits);
+
+/// `count`: entries with this one. Errors: corrupt (too many, an owner that cannot be).
+Result<void> check_entry(const TarEntry& entry, uint64_t count, const UnpackLimits& limits);
+/// The name that a whiteout hides. Errors: corrupt.
+Result<std::string> hidden_name(const std::string& path);
+Result<void> check_symlink(const std::string& path, const TarEntry& entry);
+Result<void> check_node(const std::string& path, const TarEntry& entry);
+
+/// Attributes that an image may bring. All others belong to the host: overlay's own marks, labels
+/// of its security modules, access lists of its file systems.
+bool may_keep(std::string_view key);
+/// Errors: corrupt (over 64 KiB).
+Result<void> check_attribute(const std::string& path, std::string_view value);
+/// The attribute by which overlay knows an opaque directory; its value is "y".
+std::string opaque_key(const UnpackOptions& options);
+
+/// With a single id every file belongs to the caller: a set-id bit that meant somebody else would
+/// mean the caller then.
+uint32_t usable_mode(const TarEntry& entry, image::Ownership ownership);
+/// Whether devices are made at all.
+bool makes_devices(const UnpackOptions& options);
+
+/// System errors name the last part of a path only, and some need a word about what to do.
+Error explain_entry(Error error, const std::string& path);
+
+/// What could not be made and is told of in one line each.
+class LeftOut {
+ public:
+  void add_device(const std::string& path);
+  void add_attribute(const std::string& key, const std::string& path);
+  void warn(const UnpackOptions& options) const;
+
+ private:
+  uint64_t devices_ = 0;
+  std::string first_device_;
+  uint64_t attributes_ = 0;
+  std::string first_attribute_;
+};
+
+}  // namespace berth::transfer

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transfer/layer_sink.hpp"
+
+#include "base/text.hpp"
+
+namespace berth::transfer {
+
+Result<void> LayerSink::add(const TarEntry& entry, TarReader& tar) {
+  TRY(check_entry(entry, ++entries_, options_->limits));
+  std::string path = TRY(clean_path(entry.path, options_->limits));
+  current_ = path;
+  if (path.empty()) {
+    if (entry.type == TarEntry::Type::directory) return describe_root(entry);
+    return refuse_entry(entry.path, "the root is a directory");
+  }
+  std::string directory = parent_of(path);
+  for (std::string_view part : split(directory, '/')) {
+    if (part.starts_with(kWhiteoutMeta)) return {};  // what AUFS kept for itself
+    if (part.starts_with(kWhiteout)) return refuse_entry(entry.path, "it lies below a whiteout");
+  }
+  auto made = add_member(path, entry, tar);
+  if (!made.ok()) return explain_entry(std::move(made).error(), path);
+  return {};
+}
+
+Result<void> LayerSink::add_member(const std::string& path, const TarEntry& entry, TarReader& tar) {
+  using Type = TarEntry::Type;
+  std::string directory = TRY(enter(parent_of(path)));
+  Place place{name_of(path), join_path(directory, name_of(path))};
+  // Links that lead down could make it as deep as one likes.
+  if (place.path != path) TRY(clean_path(place.path, options_->limits));
+  if (place.name.starts_with(kWhiteout)) return add_whiteout(place);
+  switch (entry.type) {
+    case Type::file:
+      return add_file(place, entry, tar);
+    case Type::directory:
+      return add_directory(place, entry);
+    case Type::symlink:
+      TRY(check_symlink(place.path, entry));
+      return add_symlink(place, entry);
+    case Type::hard_link:
+      return add_hard_link(place, entry);
+    case Type::character_device:
+    case Type::block_device:
+    case Type::fifo:
+      TRY(check_node(place.path, entry));
+      return add_node(place, entry);
+  }
+  return {};
+}
+
+/// Whiteouts concern the layers below alone, wherever they stand in the archive (image-spec
+/// layer.md: "Whiteout files MUST only apply to resources in lower/parent layers").
+Result<void> LayerSink::add_whiteout(const Place& place) {
+  if (place.name == kOpaque) return mark_opaque();
+  if (place.name.starts_with(kWhiteoutMeta)) return {};
+  std::string hidden = TRY(hidden_name(place.path));
+  return hide({hidden, join_path(parent_of(place.path), hidden)});
+}
+
+}  // namespace berth::transfer
