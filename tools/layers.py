@@ -63,7 +63,9 @@ LAYERS = {
     "bake": "base json yaml oci scan facts node match policy/site",
     "image": "base json sys oci facts match/judge.hpp match/declared.hpp match/run_record.hpp "
              "node/profile.hpp",
-    "transfer": "base json sys oci image scan facts facts/code node match",
+    # Images of the kernel's read-only file system: writes one, reads none.
+    "erofs": "base sys",
+    "transfer": "base json sys oci image erofs scan facts facts/code node match",
     # What a registry front is told.
     "hub/config": "base json oci facts node policy/site match",
     # The registry front: HTTP is served here and nowhere else.
@@ -99,9 +101,9 @@ PROGRAMS = {
              "gpu/place gpu/cdi_index gpu/cdi_hook gpu/cdi node node/file node/gather match bake yaml "
              "image network doctor complaint logs events hub/config engine cli/core cli/template "
              "cli/berth",
-    "berth-transfer": "base json sys oci image scan facts facts/code node match gpu/grant transfer",
-    "berth-hub": "base json sys oci image scan facts facts/code policy policy/site node node/file match "
-                 "gpu/grant transfer hub hub/config",
+    "berth-transfer": "base json sys oci image erofs scan facts facts/code node match gpu/grant transfer",
+    "berth-hub": "base json sys oci image erofs scan facts facts/code policy policy/site node node/file "
+                 "match gpu/grant transfer hub hub/config",
     "berth-runtime": "base json sys oci plan scope scan runtime policy gpu/inventory gpu/grant "
                      "gpu/place gpu/cdi_index gpu/inject cli/core cli/oci",
     "berth-scope": "base json scope",

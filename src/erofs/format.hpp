@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// What lies on disk in an EROFS image without compression, as Linux 5.4 and later read it: no
+// feature is used that an old kernel would have to know.
+// Source: kernel Documentation/filesystems/erofs.rst; erofs.docs.kernel.org "Core on-disk format".
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+namespace berth::erofs {
+
+static_assert(std::endian::native == std::endian::little, "the structs are written as they are");
+
+inline constexpr uint64_t kBlock = 4096;
+inline constexpr unsigned kBlockBits = 12;
+inline constexpr uint64_t kSlot = 32;  ///< an inode begins at a multiple; its number counts them
+inline constexpr uint64_t kSuperblockAt = 1024;
+inline constexpr uint32_t kMagic = 0xe0f5'e1e2;
+inline constexpr uint32_t kCompatChecksum = 1;  ///< Superblock::checksum is filled in
+inline constexpr uint32_t kCompatMtime = 2;     ///< the times of inodes are those of modification
+inline constexpr uint32_t kNoBlock = 0xffff'ffff;
+inline constexpr size_t kMaxName = 255;
+
+struct Superblock {
+  uint32_t magic = kMagic;
+  uint32_t checksum = 0;  ///< CRC32C from here to the end of the block, this field being 0
+  uint32_t compatible = kCompatChecksum | kCompatMtime;
+  uint8_t block_bits = kBlockBits;
+  uint8_t extra_slots = 0;
+  uint16_t root = 0;  ///< the number of its inode
+  uint64_t inodes = 0;
+  uint64_t build_time = 0;
+  uint32_t build_time_nanoseconds = 0;
+  uint32_t blocks = 0;
+  uint32_t inodes_block = 0;      ///< where the slots are counted from
+  uint32_t attributes_block = 0;  ///< of attributes that inodes share
+  std::array<uint8_t, 16> uuid = {};
+  std::array<char, 16> volume_name = {};
+  uint32_t incompatible = 0;
+  std::array<uint8_t, 44> unused = {};
+};
+static_assert(sizeof(Superblock) == 128 && offsetof(Superblock, uuid) == 48 &&
+              offsetof(Superblock, incompatible) == 80);
+
+/// How the content of an inode lies.
+enum class Layout : uint16_t {
+  blocks = 0,  ///< in blocks of its own
+  tail = 2,    ///< what the last block would hold lies behind the inode, in the inode's block
+};
+
+/// An extended inode's format.
+constexpr uint16_t inode_format(Layout layout) {
+  return static_cast<uint16_t>(1 | static_cast<uint16_t>(layout) << 1);
+}
+
+struct DiskInode {
+  uint16_t format = 0;
+  uint16_t attributes = 0;  ///< 0: none; else the words behind their header, and 1
+  uint16_t mode = 0;
+  uint16_t unused = 0;
+  uint64_t size = 0;
+  uint32_t where = 0;   ///< the first block, or the device's number
+  uint32_t number = 0;  ///< for stat(2) on 32 bits
+  uint32_t uid = 0;
+  uint32_t gid = 0;
+  int64_t modified = 0;
+  uint32_t modified_nanoseconds = 0;
+  uint32_t links = 0;
+  std::array<uint8_t, 16> unused_too = {};
+};
+static_assert(sizeof(DiskInode) == 64 && offsetof(DiskInode, links) == 44);
+
+/// Before the attributes of an inode, right behind it.
+struct AttributesHeader {
+  uint32_t filter = 0;
+  uint8_t shared = 0;
+  std::array<uint8_t, 7> unused = {};
+};
+static_assert(sizeof(AttributesHeader) == 12);
+
+/// An attribute: its name without the prefix and its value follow; then zeros up to 4 bytes.
+struct AttributeEntry {
+  uint8_t name_length = 0;
+  uint8_t prefix = 0;  ///< Prefix
+  uint16_t value_size = 0;
+};
+static_assert(sizeof(AttributeEntry) == 4);
+enum class Prefix : uint8_t {
+  user = 1,
+  acl_access = 2,
+  acl_default = 3,
+  trusted = 4,
+  security = 6
+};
+
+/// A directory's block: these, sorted by the bytes of the names, then the names. The first name's
+/// place says how many there are.
+struct DiskEntry {
+  std::array<uint32_t, 2> inode = {};  ///< low word first: 12 bytes, without a gap
+  uint16_t name_at = 0;
+  uint8_t type = 0;  ///< FileType
+  uint8_t unused = 0;
+};
+static_assert(sizeof(DiskEntry) == 12);
+
+enum class FileType : uint8_t {
+  file = 1,
+  directory = 2,
+  character_device = 3,
+  block_device = 4,
+  fifo = 5,
+  symlink = 7,
+};
+
+}  // namespace berth::erofs

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where bytes go in an image: places are given out from the front to the back, and nothing is
+// written twice.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+#include "sys/fd.hpp"
+
+namespace berth::erofs {
+
+/// Writes what follows itself in pieces of about a megabyte.
+class Stream {
+ public:
+  explicit Stream(const sys::Fd& file) : file_(&file) {}
+
+  /// Small gaps after what was written last are zeros. Errors: io.
+  Result<void> write(uint64_t address, std::string_view bytes);
+  Result<void> flush();
+  /// Reads back what this stream or another has written, as much as is there.  Errors: io.
+  Result<std::string> read(uint64_t address, size_t length);
+
+ private:
+  uint64_t end() const { return start_ + bytes_.size(); }
+
+  const sys::Fd* file_;
+  uint64_t start_ = 0;
+  std::string bytes_;
+};
+
+/// Blocks for small records, filled side by side and written together when no record fits any more.
+class RecordBlocks {
+ public:
+  explicit RecordBlocks(const sys::Fd& file) : file_(&file) {}
+
+  /// Whether `size` bytes, at most a block, still go into one of them.
+  bool fits(size_t size) const;
+  /// Puts a record where it leaves the least room. Only after fits(); gives its address.
+  uint64_t put(std::string_view record);
+  /// Whether the bytes at `address` are still in memory, to be read and replaced.
+  bool holds(uint64_t address) const;
+  std::string read(uint64_t address, size_t length) const;
+  void replace(uint64_t address, std::string_view bytes);
+  /// Goes on with `count` empty blocks at `address`, after flush().
+  void begin(uint64_t address, size_t count);
+  Result<void> flush();
+
+ private:
+  size_t best(size_t size) const;
+
+  const sys::Fd* file_;
+  uint64_t start_ = 0;
+  std::vector<uint32_t> used_;  ///< of each block
+  std::string bytes_;
+};
+
+}  // namespace berth::erofs

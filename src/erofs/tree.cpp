@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "erofs/tree.hpp"
+
+#include "erofs/bytes.hpp"
+
+namespace berth::erofs {
+
+Node* find(const Directory& directory, std::string_view name) {
+  auto child = directory.children.find(name);
+  return child == directory.children.end() ? nullptr : child->second.get();
+}
+
+Directory* as_directory(Node* node) {
+  bool is = node != nullptr && node->type == FileType::directory;
+  return is ? static_cast<Directory*>(node) : nullptr;
+}
+
+const Directory* as_directory(const Node* node) {
+  return as_directory(const_cast<Node*>(node));
+}
+
+std::string path_of(const Directory& directory) {
+  if (directory.parent == nullptr) return {};
+  std::string above = path_of(*directory.parent);
+  return above.empty() ? directory.name : above + "/" + directory.name;
+}
+
+namespace {
+
+/// Gathers entries until the next one would not fit the block.
+class BlockFiller {
+ public:
+  explicit BlockFiller(const BlockVisitor& visit) : visit_(visit) {}
+
+  Result<void> add(std::string_view name, const Node* node) {
+    size_t needed = sizeof(DiskEntry) + name.size();
+    if (size_ + needed > kBlock) TRY(finish());
+    entries_.push_back({name, node});
+    size_ += needed;
+    return {};
+  }
+  Result<void> finish() {
+    TRY(visit_(entries_, size_));
+    entries_.clear();
+    size_ = 0;
+    return {};
+  }
+
+ private:
+  const BlockVisitor& visit_;
+  std::vector<NamedInode> entries_;
+  size_t size_ = 0;
+};
+
+}  // namespace
+
+Result<void> for_each_block(const Directory& directory, const BlockVisitor& visit) {
+  const Node* above = directory.parent == nullptr ? &directory : directory.parent;
+  const NamedInode dots[] = {{".", &directory}, {"..", above}};
+  BlockFiller filler(visit);
+  // The two are in no special place: "+" and "-" come before them.
+  size_t next_dot = 0;
+  for (const auto& [name, node] : directory.children) {
+    for (; next_dot < 2 && dots[next_dot].name < name; ++next_dot) {
+      TRY(filler.add(dots[next_dot].name, dots[next_dot].node));
+    }
+    TRY(filler.add(name, node.get()));
+  }
+  for (; next_dot < 2; ++next_dot) TRY(filler.add(dots[next_dot].name, dots[next_dot].node));
+  return filler.finish();
+}
+
+std::string encode_block(const std::vector<NamedInode>& entries) {
+  std::string block;
+  size_t name_at = entries.size() * sizeof(DiskEntry);
+  for (const NamedInode& entry : entries) {
+    uint64_t number = entry.node->address / kSlot;
+    append_struct(block,
+                  DiskEntry{{static_cast<uint32_t>(number), static_cast<uint32_t>(number >> 32)},
+                            static_cast<uint16_t>(name_at),
+                            static_cast<uint8_t>(entry.node->type),
+                            0});
+    name_at += entry.name.size();
+  }
+  for (const NamedInode& entry : entries) block += entry.name;
+  return block;
+}
+
+}  // namespace berth::erofs

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an image holds in memory while it is written: names, and where their inodes lie.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+#include "erofs/attributes.hpp"
+#include "erofs/format.hpp"
+
+namespace berth::erofs {
+
+/// What every inode has.
+struct Facts {
+  uint32_t mode = 0;  ///< permission bits, 07777
+  uint32_t uid = 0;
+  uint32_t gid = 0;
+  int64_t modified = 0;
+  uint32_t modified_nanoseconds = 0;
+};
+
+/// One inode. Two names that share a Node are hard links.
+struct Node {
+  FileType type = FileType::file;
+  bool whiteout = false;  ///< a character device 0:0
+  uint32_t links = 0;     ///< counted in the end
+  uint64_t address = 0;   ///< of the inode; a directory's is known in the end
+};
+
+struct Directory : Node {
+  Directory() { type = FileType::directory; }
+
+  Facts facts;
+  Attributes attributes;
+  Directory* parent = nullptr;  ///< null: it is the root
+  std::string name;             ///< in the parent
+  bool opaque = false;          ///< a note of who fills the tree; it writes nothing
+  /// Sorted by their bytes, as an image has them.
+  std::map<std::string, std::shared_ptr<Node>, std::less<>> children;
+};
+
+/// The child, or null.
+Node* find(const Directory& directory, std::string_view name);
+/// `node` itself when it is a directory, else null.
+Directory* as_directory(Node* node);
+const Directory* as_directory(const Node* node);
+/// "usr/bin"; empty for the root.
+std::string path_of(const Directory& directory);
+
+/// An entry of a directory as it is written.
+struct NamedInode {
+  std::string_view name;
+  const Node* node;
+};
+/// The entries of one block and the bytes that they take of it.
+using BlockVisitor =
+    std::function<Result<void>(const std::vector<NamedInode>& entries, size_t size)>;
+
+/// Cuts a directory, "." and ".." with it, into blocks that are as full as can be; only the last
+/// may be much shorter than a block.  Errors: those of `visit`.
+Result<void> for_each_block(const Directory& directory, const BlockVisitor& visit);
+
+/// One block of a directory: its entries, then their names.
+std::string encode_block(const std::vector<NamedInode>& entries);
+
+}  // namespace berth::erofs

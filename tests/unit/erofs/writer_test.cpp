@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "erofs/writer.hpp"
+
+#include <gtest/gtest.h>
+
+#include "erofs/checksum.hpp"
+#include "support/erofs_reader.hpp"
+#include "sys/file.hpp"
+#include "sys/io_at.hpp"
+
+namespace berth::erofs {
+namespace {
+
+/// Content in parts of `piece` bytes.
+Writer::Content in_parts(std::string_view content, size_t piece) {
+  return [=]() mutable -> Result<std::string_view> {
+    std::string_view part = content.substr(0, piece);
+    content.remove_prefix(part.size());
+    return part;
+  };
+}
+
+void put(Directory& directory, const std::string& name, std::shared_ptr<Node> node) {
+  directory.children[name] = std::move(node);
+}
+
+Directory& put_directory(Directory& parent, const std::string& name) {
+  auto made = std::make_shared<Directory>();
+  made->parent = &parent;
+  made->name = name;
+  made->facts.mode = 0750;
+  Directory& directory = *made;
+  put(parent, name, std::move(made));
+  return directory;
+}
+
+std::string bytes_of(size_t size) {
+  std::string bytes(size, '\0');
+  for (size_t i = 0; i < size; ++i) bytes[i] = static_cast<char>(i * 131 >> 3);
+  return bytes;
+}
+
+/// An image with something of everything. Its content comes in parts of `piece` bytes.
+std::string image_with_all(size_t piece) {
+  sys::Fd file = *sys::memory_file("image", "");
+  Writer writer(file, {{1, 2, 3}, 1'700'000'000});
+  Directory root;
+  root.facts.mode = 0755;
+  EXPECT_TRUE(root.attributes.add("trusted.overlay.opaque", "y").ok());
+  Facts facts{0644, 70'000, 80'000, -5, 999'999'999};
+  Directory& many = put_directory(root, "many");
+  for (size_t size : {0, 1, 31, 4031, 4032, 4033, 4095, 4096, 4097, 8192, 300'000, 3'000'000}) {
+    std::string content = bytes_of(size);
+    auto made = writer.add_file(facts, {}, size, in_parts(content, piece));
+    put(many, "size" + std::to_string(size), made->node);
+    if (size == 4096) put(root, "again", made->node);
+  }
+  for (size_t size : {1, 4000, 60'000}) {
+    Attributes attributes;
+    EXPECT_TRUE(attributes.add("user.a", std::string(size, 'v')).ok());
+    EXPECT_TRUE(attributes.add("security.capability", std::string(20, 'c')).ok());
+    auto made = writer.add_file(facts, attributes, 3, in_parts("abc", piece));
+    put(many, "attributes" + std::to_string(size), made->node);
+  }
+  put(root, "link", *writer.add_symlink(facts, "many/size1"));
+  auto long_link = *writer.add_symlink(facts, std::string(4095, 't'));
+  EXPECT_EQ(*writer.read_link(*long_link), std::string(4095, 't'));
+  put(root, "long", long_link);
+  put(root, "null", *writer.add_special(facts, FileType::character_device, 1, 3));
+  put(root, "disk", *writer.add_special(facts, FileType::block_device, 0xfff, 0xfffff));
+  put(root, "fifo", *writer.add_special(facts, FileType::fifo, 0, 0));
+  for (const char* name : {"+", "-", ".a", "...", "\xff"}) put_directory(root, name);
+  EXPECT_TRUE(writer.finish(root).ok());
+  return *sys::read_at(file, 0, 64 << 20, "image");
+}
+
+TEST(Erofs, checksum_is_that_of_the_castagnoli_polynomial) {
+  EXPECT_EQ(~checksum("123456789"), 0xe3069283u);
+}
+
+TEST(Erofs, what_is_written_is_read_again) {
+  TreeLooks tree = ErofsReader::read(image_with_all(1 << 20));
+  for (size_t size : {0, 1, 31, 4031, 4032, 4033, 4095, 4096, 4097, 8192, 300'000, 3'000'000}) {
+    EXPECT_EQ(tree.at("many/size" + std::to_string(size)).content, bytes_of(size)) << size;
+  }
+  EXPECT_EQ(tree.at("many/attributes60000").attributes.at("user.a").size(), 60'000u);
+  EXPECT_EQ(tree.at("many/attributes60000").content, "abc");
+  EXPECT_EQ(tree.at("").attributes.at("trusted.overlay.opaque"), "y");
+  EXPECT_EQ(tree.at("many/size4096").same_as, "again");
+  EXPECT_EQ(tree.at("again").links, 2u);
+  EXPECT_EQ(tree.at("again").uid, 70'000u);
+  EXPECT_EQ(tree.at("again").modified, -5);
+  EXPECT_EQ(tree.at("long").content, std::string(4095, 't'));
+  EXPECT_EQ(tree.at("null").device, makedev(1, 3));
+  EXPECT_EQ(tree.at("disk").device, makedev(0xfff, 0xfffff));
+  EXPECT_EQ(tree.at("many").mode, S_IFDIR | 0750u);
+}
+
+TEST(Erofs, the_same_members_give_the_same_bytes) {
+  EXPECT_EQ(image_with_all(1 << 20), image_with_all(777));
+}
+
+TEST(Erofs, directories_of_any_size_are_sorted_and_whole) {
+  for (size_t count : {0, 1, 100, 339, 340, 341, 5000}) {
+    sys::Fd file = *sys::memory_file("image", "");
+    Writer writer(file, {});
+    Directory root;
+    auto node = *writer.add_special({}, FileType::fifo, 0, 0);
+    for (size_t i = 0; i < count; ++i) {
+      std::string name = std::to_string(i * 7919 % 5003);
+      name.resize(std::max(name.size(), count == 5000 ? i % 256 : 1), '!');
+      put(root, name, node);
+    }
+    ASSERT_TRUE(writer.finish(root).ok());
+    TreeLooks tree = ErofsReader::read(*sys::read_at(file, 0, 4 << 20, "image"));
+    EXPECT_EQ(tree.size(), 1 + count);
+  }
+}
+
+TEST(Erofs, small_images_are_small) {
+  sys::Fd file = *sys::memory_file("image", "");
+  Writer writer(file, {});
+  Directory root;
+  put(root, "one", writer.add_file({}, {}, 5, in_parts("bytes", 5))->node);
+  ASSERT_TRUE(writer.finish(root).ok());
+  EXPECT_EQ(sys::read_at(file, 0, 1 << 20, "image")->size(), 2 * kBlock);
+}
+
+TEST(Erofs, attributes_that_cannot_be_are_refused) {
+  auto error = [](std::string_view key, size_t size, Attributes attributes = Attributes()) {
+    auto added = attributes.add(key, std::string(size, 'x'));
+    return added.ok() ? "no error" : to_line(added.error());
+  };
+  EXPECT_EQ(error("user.a", 65535), "no error");
+  EXPECT_EQ(error("system.posix_acl_default", 44), "no error");
+  EXPECT_EQ(error("user.a", 65536), "attribute 'user.a' is too long for an EROFS image");
+  EXPECT_EQ(error("user.a", 100, Attributes(64)),
+            "attribute 'user.a' is too long for an EROFS image");
+  EXPECT_EQ(error("user.", 1), "an EROFS image has no attribute 'user.'");
+  EXPECT_EQ(error("system.other", 1), "an EROFS image has no attribute 'system.other'");
+  EXPECT_EQ(error("user." + std::string(256, 'n'), 1).substr(0, 16), "attribute 'user.");
+}
+
+TEST(Erofs, a_file_has_the_size_that_was_said) {
+  sys::Fd file = *sys::memory_file("image", "");
+  Writer writer(file, {});
+  for (size_t size : {10, 10'000}) {
+    EXPECT_FALSE(writer.add_file({}, {}, size + 1, in_parts(std::string(size, 'x'), 7)).ok());
+    EXPECT_FALSE(writer.add_file({}, {}, size - 1, in_parts(std::string(size, 'x'), 7)).ok());
+  }
+}
+
+}  // namespace
+}  // namespace berth::erofs
