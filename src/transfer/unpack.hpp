@@ -25,6 +25,7 @@ struct UnpackLimits {
   uint64_t ratio = 1000;
   size_t path_length = 4095;
   size_t path_depth = 512;
+  uint64_t tree_bytes = uint64_t{2} << 30;  ///< of memory, where names stay there until the end
 };
 
 struct UnpackOptions {

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transfer/erofs_layer.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <deque>
+#include <memory>
+
+#include "base/text.hpp"
+#include "facts/file_facts.hpp"
+#include "sys/identity.hpp"
+
+namespace berth::transfer {
+namespace {
+
+using erofs::as_directory;
+using erofs::Directory;
+using erofs::FileType;
+using erofs::Node;
+
+constexpr int kMaxLinks = 40;  // as the kernel
+constexpr size_t kFirstBytes = 4;
+
+/// As the kernel takes it from setxattr(2); another would make the file's execve(2) fail.
+bool is_capability(std::string_view value) {
+  constexpr uint32_t kRevision = 0xff00'0000;
+  uint32_t magic = 0;
+  if (value.size() < sizeof magic) return false;
+  std::memcpy(&magic, value.data(), sizeof magic);
+  return (value.size() == 20 && (magic & kRevision) == 0x0200'0000) ||
+         (value.size() == 24 && (magic & kRevision) == 0x0300'0000);
+}
+
+/// What a path still has to go through, the next part in front.
+void prepend(std::deque<std::string>& parts, std::string_view path) {
+  auto before = parts.begin();
+  for (std::string_view part : split(path, '/')) {
+    if (part.empty() || part == ".") continue;
+    before = std::next(parts.insert(before, std::string(part)));
+  }
+}
+
+}  // namespace
+
+ErofsLayer::ErofsLayer(const sys::Fd& image, const erofs::Identity& identity,
+                       const UnpackOptions& options)
+    : LayerSink(options),
+      writer_(image, identity),
+      identity_(identity),
+      own_uid_(sys::effective_uid()),
+      own_gid_(sys::effective_gid()) {
+  root_.facts = facts_of({}, 0755);
+  root_.facts.modified = identity.build_time;
+  root_.attributes = erofs::Attributes(erofs::kMaxRootAttributes);
+}
+
+/// What stays in memory until the end, so that a stranger cannot fill it.
+Result<void> ErofsLayer::charge(size_t bytes) {
+  tree_bytes_ += bytes;
+  if (tree_bytes_ <= options_->limits.tree_bytes) return {};
+  return make_error(Kind::corrupt, "the names of the layer take more than " +
+                                       std::to_string(options_->limits.tree_bytes) +
+                                       " bytes of memory");
+}
+
+Result<void> ErofsLayer::put(Directory& parent, const std::string& name,
+                             std::shared_ptr<Node> node) {
+  constexpr size_t kEntry = 160;
+  TRY(charge(kEntry + name.size()));
+  parent.children[name] = std::move(node);
+  return {};
+}
+
+Result<Directory*> ErofsLayer::put_directory(Directory& parent, const std::string& name) {
+  TRY(charge(sizeof(Directory) + name.size()));
+  auto made = std::make_shared<Directory>();
+  made->facts = facts_of({}, 0755);
+  made->facts.modified = identity_.build_time;
+  made->parent = &parent;
+  made->name = name;
+  Directory* directory = made.get();
+  TRY(put(parent, name, std::move(made)));
+  return directory;
+}
+
+Result<std::string> ErofsLayer::enter(const std::string& directory) {
+  here_ = &root_;
+  if (directory.empty()) return directory;
+  int links = 0;
+  for (std::string_view part : split(directory, '/')) {
+    here_ = TRY(step(*here_, std::string(part), links));
+  }
+  return path_of(*here_);
+}
+
+/// One step down a path, through a link that stays inside, or into what is missing.
+Result<Directory*> ErofsLayer::step(Directory& here, const std::string& name, int& links) {
+  Node* node = find(here, name);
+  if (Directory* below = as_directory(node)) return below;
+  if (node == nullptr || node->whiteout) return make_parent(here, name);
+  std::string path = join_path(path_of(here), name);
+  if (node->type != FileType::symlink) {
+    return refuse_entry(current_, quoted(path) + " is not a directory");
+  }
+  std::optional<Astray> astray;
+  Directory* target = TRY(resolve(here, name, astray));
+  if (astray) {
+    return refuse_entry(
+        current_, "it goes through the symbolic link " + quoted(path) +
+                      (*astray == Astray::outside ? ", which leads outside the layer"
+                                                  : ", which leads to no directory of the layer"));
+  }
+  if (++links > kMaxLinks) {
+    return refuse_entry(current_, "its path goes through too many symbolic links");
+  }
+  return target;
+}
+
+/// Not described by an entry of its own, or not yet.
+Result<Directory*> ErofsLayer::make_parent(Directory& here, const std::string& name) {
+  Node* node = find(here, name);
+  bool whiteout = node != nullptr && node->whiteout;
+  Directory* made = TRY(put_directory(here, name));
+  if (whiteout) TRY(make_opaque(*made));
+  return made;
+}
+
+/// Follows `path` as openat2(2) does with RESOLVE_BENEATH. `astray` says why there is none.
+Result<Directory*> ErofsLayer::resolve(Directory& from, const std::string& path,
+                                       std::optional<Astray>& astray) {
+  auto fail = [&](Astray why) {
+    astray = why;
+    return nullptr;
+  };
+  std::deque<std::string> parts;
+  prepend(parts, path);
+  Directory* here = &from;
+  for (int links = 0; !parts.empty();) {
+    std::string name = std::move(parts.front());
+    parts.pop_front();
+    if (name == "..") {
+      if (here->parent == nullptr) return fail(Astray::outside);
+      here = here->parent;
+      continue;
+    }
+    Node* node = find(*here, name);
+    if (Directory* below = as_directory(node)) {
+      here = below;
+      continue;
+    }
+    bool is_link = node != nullptr && node->type == FileType::symlink;
+    if (!is_link || ++links > kMaxLinks) return fail(Astray::nowhere);
+    std::string target = TRY(writer_.read_link(*node));
+    if (target.starts_with('/')) return fail(Astray::outside);
+    prepend(parts, target);
+  }
+  return here;
+}
+
+/// A later entry of the same name wins.
+void ErofsLayer::displace(const Place& place) {
+  if (here_->children.erase(place.name) == 0) return;
+  if (options_->scan != nullptr) options_->scan->remove(place.path);
+}
+
+erofs::Facts ErofsLayer::facts_of(const TarEntry& entry, uint32_t mode) const {
+  bool full = options_->ownership == image::Ownership::full;
+  erofs::Facts facts;
+  facts.mode = mode;
+  facts.uid = full ? static_cast<uint32_t>(entry.uid) : own_uid_;
+  facts.gid = full ? static_cast<uint32_t>(entry.gid) : own_gid_;
+  facts.modified = entry.mtime;
+  facts.modified_nanoseconds = entry.mtime_nanoseconds;
+  return facts;
+}
+
+Result<erofs::Attributes> ErofsLayer::attributes_of(const std::string& path, const Xattrs& xattrs,
+                                                    bool opaque, size_t max_bytes) {
+  erofs::Attributes attributes(max_bytes);
+  // First, so that there is room for it.
+  if (opaque) TRY(attributes.add(opaque_key(*options_), "y"));
+  for (const auto& [key, value] : xattrs) {
+    if (!may_keep(key)) continue;
+    TRY(check_attribute(path, value));
+    bool valid = key != "security.capability" || is_capability(value);
+    if (!valid || !attributes.add(key, value).ok()) left_out_.add_attribute(key, path);
+  }
+  return attributes;
+}
+
+Result<void> ErofsLayer::describe(Directory& directory, const TarEntry& entry) {
+  bool is_root = directory.parent == nullptr;
+  auto attributes = TRY(attributes_of(path_of(directory), entry.xattrs, directory.opaque,
+                                      is_root ? erofs::kMaxRootAttributes : erofs::kMaxAttributes));
+  TRY(charge(attributes.bytes().size()));
+  directory.facts = facts_of(entry, usable_mode(entry, options_->ownership));
+  directory.attributes = std::move(attributes);
+  return {};
+}
+
+Result<void> ErofsLayer::make_opaque(Directory& directory) {
+  if (std::exchange(directory.opaque, true)) return {};
+  return directory.attributes.add(opaque_key(*options_), "y");
+}
+
+Result<void> ErofsLayer::describe_root(const TarEntry& entry) {
+  return describe(root_, entry);
+}
+
+Result<void> ErofsLayer::mark_opaque() {
+  return make_opaque(*here_);
+}
+
+Result<void> ErofsLayer::hide(const Place& place) {
+  Node* node = find(*here_, place.name);
+  // This layer's own entry hides the lower one; a directory would be merged with it.
+  if (Directory* directory = as_directory(node)) return make_opaque(*directory);
+  if (node != nullptr) return {};
+  erofs::Facts facts;
+  facts.modified = identity_.build_time;
+  auto whiteout = TRY(writer_.add_special(facts, FileType::character_device, 0, 0));
+  whiteout->whiteout = true;
+  return put(*here_, place.name, std::move(whiteout));
+}
+
+/// From what has just been written: it is in memory for the most part.
+void ErofsLayer::scan(const Place& place, const erofs::Writer::File& file, uint64_t size,
+                      std::string_view first_bytes) {
+  if (options_->scan == nullptr || !facts::begins_like_elf(first_bytes)) return;
+  options_->scan->add(place.path, [&](uint64_t offset, size_t length) -> Result<std::string> {
+    uint64_t left = size - std::min(offset, size);
+    return writer_.read(file.content + offset, std::min<uint64_t>(length, left));
+  });
+}
+
+Result<void> ErofsLayer::add_file(const Place& place, const TarEntry& entry, TarReader& tar) {
+  displace(place);
+  auto attributes = TRY(attributes_of(place.path, entry.xattrs, false));
+  std::string first_bytes;
+  auto content = [&]() -> Result<std::string_view> {
+    std::string_view part = TRY(tar.content());
+    if (first_bytes.size() < kFirstBytes) first_bytes += part.substr(0, kFirstBytes);
+    return part;
+  };
+  erofs::Facts facts = facts_of(entry, usable_mode(entry, options_->ownership));
+  auto file = TRY(writer_.add_file(facts, attributes, entry.size, content));
+  bytes_ += entry.size;
+  scan(place, file, entry.size, first_bytes);
+  return put(*here_, place.name, std::move(file.node));
+}
+
+Result<void> ErofsLayer::add_directory(const Place& place, const TarEntry& entry) {
+  Node* node = find(*here_, place.name);
+  if (Directory* known = as_directory(node)) return describe(*known, entry);
+  bool whiteout = node != nullptr && node->whiteout;
+  displace(place);
+  Directory* made = TRY(put_directory(*here_, place.name));
+  made->opaque = whiteout;
+  return describe(*made, entry);
+}
+
+/// The target is text for the container to resolve.
+Result<void> ErofsLayer::add_symlink(const Place& place, const TarEntry& entry) {
+  displace(place);
+  auto node = TRY(writer_.add_symlink(facts_of(entry, 0777), entry.link));
+  return put(*here_, place.name, std::move(node));
+}
+
+Result<void> ErofsLayer::add_hard_link(const Place& place, const TarEntry& entry) {
+  std::string reason = "it is a hard link to " + quoted(entry.link) + ", which ";
+  auto target = clean_path(entry.link, options_->limits);
+  std::optional<Astray> astray;
+  if (!target.ok() || target->empty()) {
+    return refuse_entry(place.path, reason + "leads outside the layer");
+  }
+  Directory* from = TRY(resolve(root_, parent_of(*target), astray));
+  if (astray == Astray::outside) {
+    return refuse_entry(place.path, reason + "leads outside the layer");
+  }
+  Node* file = astray ? nullptr : find(*from, name_of(*target));
+  if (file == nullptr) return refuse_entry(place.path, reason + "is not in this layer");
+  if (file->type != FileType::file) {
+    return refuse_entry(place.path, reason + "is no regular file");
+  }
+  if (find(*here_, place.name) == file) return {};
+  std::string path = join_path(path_of(*from), name_of(*target));
+  if (is_below(path, place.path)) return refuse_entry(place.path, reason + "it would replace");
+  std::shared_ptr<Node> node = from->children.find(name_of(*target))->second;
+  displace(place);
+  if (options_->scan != nullptr) options_->scan->link(place.path, path);
+  return put(*here_, place.name, std::move(node));
+}
+
+Result<void> ErofsLayer::add_node(const Place& place, const TarEntry& entry) {
+  displace(place);
+  bool device = entry.type != TarEntry::Type::fifo;
+  if (device && !makes_devices(*options_)) {
+    left_out_.add_device(place.path);
+    return {};
+  }
+  FileType type = entry.type == TarEntry::Type::fifo               ? FileType::fifo
+                  : entry.type == TarEntry::Type::character_device ? FileType::character_device
+                                                                   : FileType::block_device;
+  auto number = [&](uint64_t value) { return device ? static_cast<unsigned>(value) : 0; };
+  auto node = TRY(writer_.add_special(facts_of(entry, entry.mode & 0777), type,
+                                      number(entry.device_major), number(entry.device_minor)));
+  return put(*here_, place.name, std::move(node));
+}
+
+Result<void> ErofsLayer::finish() {
+  TRY(writer_.finish(root_));
+  left_out_.warn(*options_);
+  return {};
+}
+
+}  // namespace berth::transfer
