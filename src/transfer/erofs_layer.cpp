@@ -217,7 +217,7 @@ Result<void> ErofsLayer::hide(const Place& place) {
   // This layer's own entry hides the lower one; a directory would be merged with it.
   if (Directory* directory = as_directory(node)) return make_opaque(*directory);
   if (node != nullptr) return {};
-  erofs::Facts facts;
+  erofs::Facts facts = facts_of({}, 0);
   facts.modified = identity_.build_time;
   auto whiteout = TRY(writer_.add_special(facts, FileType::character_device, 0, 0));
   whiteout->whiteout = true;

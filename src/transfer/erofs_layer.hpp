@@ -17,8 +17,8 @@ namespace berth::transfer {
 /// Writes the members of a layer's tar into one EROFS image, which can be a lower layer of an
 /// overlay: whiteouts and opaque directories are marked as for LayerWriter. It becomes what
 /// LayerWriter makes of the same tar, and refuses what that refuses; names are resolved in memory.
-/// Differences: a directory that no entry describes has the image's build time, a whiteout has that
-/// and owner 0; what cannot be set on this machine's file systems is kept all the same.
+/// Differences: whiteouts, and directories that no entry describes, have the image's build time;
+/// attributes that a file system here would not take are kept, up to 64 KiB each.
 /// Memory: about 160 bytes and the name for each entry; UnpackLimits::tree_bytes in all.
 class ErofsLayer final : public LayerSink {
  public:
