@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <string>
 
@@ -29,6 +28,8 @@ struct FileLooks {
 
   bool operator==(const FileLooks&) const = default;
 };
+/// The content of a file that this user may not read.
+inline constexpr const char* kUnreadable = "(unreadable)";
 /// By path; that of the root is empty.
 using TreeLooks = std::map<std::string, FileLooks>;
 
@@ -63,8 +64,11 @@ inline FileLooks look_at(const std::string& path) {
   looks.links = S_ISDIR(status.st_mode) ? 0 : status.st_nlink;
   if (S_ISLNK(status.st_mode)) looks.content = std::filesystem::read_symlink(path);
   if (S_ISREG(status.st_mode)) {
+    looks.content.resize(static_cast<size_t>(status.st_size));
     std::ifstream file(path, std::ios::binary);
-    looks.content.assign(std::istreambuf_iterator<char>(file), {});
+    file.read(looks.content.data(), status.st_size);
+    looks.content.resize(static_cast<size_t>(file.gcount()));
+    if (!file.is_open()) looks.content = kUnreadable;
   }
   looks.attributes = attributes_of(path);
   return looks;
@@ -89,12 +93,23 @@ inline TreeLooks look_at_tree(const std::string& root) {
   return tree;
 }
 
-/// What differs first, in words; empty: nothing.
+/// Without the times of what was made with no time given: that of its making, or none.
+inline TreeLooks with_times_until(TreeLooks tree, int64_t last) {
+  for (auto& [path, looks] : tree) {
+    if (looks.modified <= last && looks.modified != 0) continue;
+    looks.modified = 0;
+    looks.modified_nanoseconds = 0;
+  }
+  return tree;
+}
+
+/// What differs first, in words; empty: nothing. What `other` could not read is not compared.
 inline std::string difference(const TreeLooks& one, const TreeLooks& other) {
   for (const auto& [path, looks] : one) {
     auto found = other.find(path);
     if (found == other.end()) return "'" + path + "' is in the first tree alone";
-    const FileLooks& there = found->second;
+    FileLooks there = found->second;
+    if (there.content == kUnreadable) there.content = looks.content;
     if (looks == there) continue;
     auto text = [](const FileLooks& file) {
       std::string line =

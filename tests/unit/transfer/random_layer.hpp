@@ -21,14 +21,15 @@ class RandomLayer {
     return tar_.finish();
   }
 
-  /// What an honest layer may have, with sizes around those of blocks. `attributes`: user.* too.
-  std::string honest(int directories, bool attributes) {
+  /// What an honest layer may have, with sizes around those of blocks, and a directory of
+  /// `most` entries.
+  std::string honest(int directories, size_t most) {
     for (int i = 0; i < directories; ++i) {
       std::string path =
           i == 0 ? "top/" : directories_[below(directories_.size())] + name(40) + "/";
       if (below(4) != 0) describe({.name = path, .type = '5', .mode = 0700 + below(0100)}, "");
       directories_.push_back(path);
-      fill(path, i == 1 ? 5000 : i == 2 ? 100 : below(4), attributes);
+      fill(path, i == 1 ? most : i == 2 ? 100 : below(4));
     }
     return tar_.finish();
   }
@@ -75,13 +76,13 @@ class RandomLayer {
     tar_.pax(records).add(header, content);
   }
 
-  void fill(const std::string& directory, size_t count, bool attributes) {
+  void fill(const std::string& directory, size_t count) {
     static const std::vector<size_t> kSizes = {0,    1,    31,   100,  4000,  4031,   4032,
                                                4033, 4095, 4096, 4097, 12288, 200'000};
     for (size_t i = 0; i < count; ++i) {
       std::string path = directory + name(30);
       std::vector<std::pair<std::string, std::string>> records;
-      if (attributes && below(8) == 0) {
+      if (below(8) == 0) {
         records.emplace_back("SCHILY.xattr.user." + name(20), bytes(below(300)));
       }
       switch (below(12)) {

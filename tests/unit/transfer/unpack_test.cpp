@@ -10,9 +10,12 @@
 
 #include <filesystem>
 
+#include "support/erofs_reader.hpp"
 #include "sys/file.hpp"
+#include "sys/io_at.hpp"
 #include "tar_builder.hpp"
 #include "transfer/cancel.hpp"
+#include "transfer/erofs_layer.hpp"
 #include "transfer/sha256.hpp"
 #include "unit/facts/build.hpp"
 
@@ -23,7 +26,8 @@ namespace fs = std::filesystem;
 using image::OverlayXattr;
 using image::Ownership;
 
-/// As root the layers are those of root; else those of a user with a single id.
+/// As root the layers are those of root; else those of a user with a single id. Each layer becomes
+/// a directory and an image, which are the same, or is refused as both with the same words.
 class UnpackTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -50,16 +54,39 @@ class UnpackTest : public testing::Test {
     sys::Fd destination = *sys::open_at(sys::cwd(), base_ + "/fs", O_RDONLY | O_DIRECTORY);
     return unpack_layer(blob, compression, destination, options_);
   }
+  Result<UnpackedLayer> unpack_to_image(const std::string& bytes, const sys::Fd& image) {
+    UnpackOptions options = options_;
+    options.scan = nullptr;
+    options.on_warning = {};
+    sys::Fd blob = *sys::memory_file("layer", bytes);
+    ErofsLayer layer(image, {}, options);
+    return unpack_layer(blob, oci::Compression::none, layer, options);
+  }
   std::string error(const std::string& bytes) {
+    auto line = [](const Result<UnpackedLayer>& result) {
+      return result.ok() ? "no error" : to_line(result.error());
+    };
     fresh();
-    auto result = unpack(bytes);
-    return result.ok() ? "no error" : to_line(result.error());
+    std::string refused = line(unpack(bytes));
+    sys::Fd image = *sys::memory_file("image", "");
+    EXPECT_EQ(line(unpack_to_image(bytes, image)), refused);
+    return refused;
   }
   void good(const TarBuilder& tar) {
     fresh();
     auto result = unpack(tar.finish());
     ASSERT_TRUE(result.ok()) << to_line(result.error());
     EXPECT_EQ(result->diff_id, sha256_of(tar.finish()));
+    sys::Fd image = *sys::memory_file("image", "");
+    auto same = unpack_to_image(tar.finish(), image);
+    ASSERT_TRUE(same.ok()) << to_line(same.error());
+    EXPECT_EQ(same->diff_id, result->diff_id);
+    size_t size = static_cast<size_t>(sys::stat_fd(image, "image")->st_size);
+    TreeLooks tree = ErofsReader::read(*sys::read_at(image, 0, size, "image"));
+    constexpr int64_t kLast = 1'700'000'000;  // of TarBuilder
+    EXPECT_EQ(difference(with_times_until(tree, kLast),
+                         with_times_until(look_at_tree(base_ + "/fs"), kLast)),
+              "");
   }
   std::string content(const std::string& path) { return *sys::read_file(sys::cwd(), at(path)); }
   std::string at(const std::string& path) { return base_ + "/fs/" + path; }
@@ -163,6 +190,8 @@ TEST_F(UnpackTest, nothing_leads_outside) {
             "entry 'h': it is a hard link to 's', which is no regular file");
   EXPECT_EQ(error(TarBuilder().file("f").file("f/below").finish()),
             "entry 'f/below': 'f' is not a directory");
+  EXPECT_EQ(error(TarBuilder().file("d/f").hard_link("d", "d/f").finish()),
+            "entry 'd': it is a hard link to 'd/f', which it would replace");
   EXPECT_EQ(error(TarBuilder().symlink(".", "/etc").finish()),
             "entry '.': the root is a directory");
   EXPECT_EQ(std::distance(fs::directory_iterator(base_), {}), 1);
