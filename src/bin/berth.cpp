@@ -89,8 +89,10 @@ Result<engine::Context> make_context(const cli::GlobalOptions& globals, const cl
   if (user && paths.ok()) services = gpu::services_of_root(paths->driver_root);
   engine::Identity identity = TRY(settle(verb, paths.ok() ? *paths : given, container, log));
   if (verb.store != cli::Store::none) TRY(engine::make_directories(*paths));
-  return engine::Context{paths.ok() ? *paths : given, identity, std::move(environment), log,
-                         std::move(services)};
+  std::string format = globals.layer_format.value_or(
+      std::string(environment.get_filled("BERTH_LAYER_FORMAT").value_or("")));
+  return engine::Context{paths.ok() ? *paths : given, identity,         std::move(environment), log,
+                         std::move(services),         std::move(format)};
 }
 
 Result<int> call_verb(const cli::GlobalOptions& globals, const cli::Call& call,

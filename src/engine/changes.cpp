@@ -13,6 +13,7 @@
 #include "engine/containers.hpp"
 #include "engine/root_view.hpp"
 #include "sys/file.hpp"
+#include "sys/layer.hpp"
 #include "sys/xattr.hpp"
 
 namespace berth::engine {
@@ -182,7 +183,8 @@ Result<std::vector<PathChange>> container_changes(const Context& context,
   sys::Fd upper = TRY(open_upper(context, container));
   std::vector<sys::Fd> lower;
   for (const std::string& path : TRY(lower_layers(context, container))) {
-    lower.push_back(TRY(sys::open_at(sys::cwd(), path, O_RDONLY | O_DIRECTORY)));
+    sys::Layer opened = TRY(sys::open_layer(path));
+    lower.push_back(std::move(opened.root));
   }
   bool root = context.identity == Identity::root;
   return layer_changes(upper, lower,

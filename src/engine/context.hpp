@@ -71,6 +71,8 @@ struct Context {
   Log& log;
   /// Of gpu::services_of_root(), where this process is in a user namespace of its own making.
   std::vector<std::string> services_of_root = {};
+  /// What layers become that are unpacked: as --layer-format has it; empty: directories.
+  std::string layer_format = {};
 };
 
 }  // namespace berth::engine

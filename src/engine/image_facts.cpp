@@ -18,6 +18,7 @@
 #include "json/fields.hpp"
 #include "sys/file.hpp"
 #include "sys/io_at.hpp"
+#include "sys/layer.hpp"
 
 namespace berth::engine {
 namespace {
@@ -132,8 +133,8 @@ Result<facts::ImageFacts> find_facts(const Context& context, const image::Image&
 
 Result<facts::LayerFacts> scan_layer(const std::string& directory) {
   facts::LayerScan scan;
-  sys::Fd root = TRY(sys::open_at(sys::cwd(), directory, O_RDONLY | O_DIRECTORY));
-  TRY(scan_directory(root, "", 0, scan));
+  sys::Layer layer = TRY(sys::open_layer(directory));
+  TRY(scan_directory(layer.root, "", 0, scan));
   return scan.take();
 }
 

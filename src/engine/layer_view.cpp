@@ -12,6 +12,7 @@
 #include "sys/copy_tree.hpp"
 #include "sys/file.hpp"
 #include "sys/io_at.hpp"
+#include "sys/layer.hpp"
 #include "sys/xattr.hpp"
 
 namespace berth::engine {
@@ -56,7 +57,8 @@ struct LayerView::Entry {
 Result<LayerView> LayerView::open(const std::vector<std::string>& layers) {
   LayerView view;
   for (const std::string& layer : layers) {
-    view.layers_.push_back(TRY(sys::open_at(sys::cwd(), layer, O_DIRECTORY | O_RDONLY)));
+    sys::Layer opened = TRY(sys::open_layer(layer));
+    view.layers_.push_back(std::move(opened.root));
   }
   return view;
 }

@@ -17,7 +17,7 @@ namespace berth::engine {
 /// Source: kernel overlayfs.rst.
 class LayerView {
  public:
-  /// `layers`: absolute directories, highest first.  Errors: not_found (a layer).
+  /// `layers`: as sys::open_layer() takes them, highest first.  Errors: not_found (a layer).
   static Result<LayerView> open(const std::vector<std::string>& layers);
 
   enum class Type { absent, directory, other };

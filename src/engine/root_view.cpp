@@ -115,22 +115,20 @@ Result<void> bind(const sys::Fd& root, const oci::Mount& mount) {
   return sys::move_mount_to_fd(clone, place, mount.destination);
 }
 
-Result<sys::OverlayLayers> open_all(const std::vector<std::string>& lower,
-                                    std::vector<std::string> options) {
-  sys::OverlayLayers layers;
-  for (const std::string& path : lower) {
-    layers.lower.push_back(TRY(sys::open_at(sys::cwd(), path, kPathDirectory)));
-  }
-  layers.options = std::move(options);
+Result<std::vector<sys::Layer>> open_all(const std::vector<std::string>& lower) {
+  std::vector<sys::Layer> layers;
+  for (const std::string& path : lower) layers.push_back(TRY(sys::open_layer(path)));
   return layers;
 }
 
 Result<sys::Fd> mount_stopped(const std::string& target, const oci::Spec& spec) {
   OverlayPaths paths = TRY(overlay_of(spec));
-  sys::OverlayLayers layers = TRY(open_all(paths.lower, paths.options));
-  layers.upper = TRY(sys::open_at(sys::cwd(), paths.upper, kPathDirectory));
-  layers.work = TRY(sys::open_at(sys::cwd(), paths.work, kPathDirectory));
-  sys::Fd root = TRY(sys::mount_overlay(layers, target));
+  std::vector<sys::Layer> lower = TRY(open_all(paths.lower));
+  sys::OverlayTop top;
+  top.options = paths.options;
+  top.upper = TRY(sys::open_at(sys::cwd(), paths.upper, kPathDirectory));
+  top.work = TRY(sys::open_at(sys::cwd(), paths.work, kPathDirectory));
+  sys::Fd root = TRY(sys::mount_overlay(lower, top, target));
   for (const oci::Mount& mount : spec.mounts) {
     bool binds = mount.type == "bind" || has_option(mount, "bind") || has_option(mount, "rbind");
     if (!binds || is_of_the_kernel(mount.destination)) continue;
@@ -140,7 +138,7 @@ Result<sys::Fd> mount_stopped(const std::string& target, const oci::Spec& spec) 
   if (spec.root.readonly) {
     TRY(sys::mount_setattr(root, MOUNT_ATTR_RDONLY, 0, 0, sys::Recursive::no, target));
   }
-  return root;
+  return sys::open_at(root, ".", O_RDONLY | O_DIRECTORY);
 }
 
 // The number of a process may be another one's by the time it is used: asked before and after.
@@ -195,9 +193,12 @@ Result<RootView> RootView::open_layers(const Context& context, const ContainerSu
   TRY(hide_mounts());
   drop_own_layers(context, container, paths.lower);
   paths.lower.insert(paths.lower.begin(), paths.upper);
-  sys::OverlayLayers layers = TRY(open_all(paths.lower, paths.options));
-  view.root_ = TRY(sys::mount_overlay(
-      layers, bundle_of(context, container) + "/" + std::string(kRootDirectory)));
+  std::vector<sys::Layer> lower = TRY(open_all(paths.lower));
+  sys::OverlayTop top;
+  top.options = paths.options;
+  sys::Fd root = TRY(sys::mount_overlay(
+      lower, top, bundle_of(context, container) + "/" + std::string(kRootDirectory)));
+  view.root_ = TRY(sys::open_at(root, ".", O_RDONLY | O_DIRECTORY));
   return view;
 }
 

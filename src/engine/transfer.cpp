@@ -12,6 +12,7 @@
 #include "engine/events.hpp"
 #include "engine/images.hpp"
 #include "sys/file.hpp"
+#include "sys/layer.hpp"
 #include "sys/process.hpp"
 #include "sys/stream.hpp"
 
@@ -49,6 +50,19 @@ class PassedStreams {
   std::vector<sys::Fd> fds_;
 };
 
+Result<image::LayerFormat> layer_format(const Context& context) {
+  if (context.layer_format.empty()) return image::LayerFormat::directory;
+  image::LayerFormat format =
+      TRY_CTX(image::parse_layer_format(context.layer_format), "--layer-format");
+  if (format == image::LayerFormat::directory) return format;
+  if (context.identity != Identity::root) {
+    return make_error(Kind::unsupported, "--layer-format erofs: only root can mount such layers",
+                      "--layer-format directory");
+  }
+  TRY_CTX(sys::check_erofs(), "--layer-format erofs");
+  return format;
+}
+
 // What every request of a kind has is told here once.
 Result<void> complete(const Context& context, image::TransferRequest& request,
                       PassedStreams& streams) {
@@ -63,6 +77,7 @@ Result<void> complete(const Context& context, image::TransferRequest& request,
         if constexpr (requires { r.ownership; }) {
           r.ownership = single ? image::Ownership::single : image::Ownership::full;
           r.overlay_xattr = root ? image::OverlayXattr::trusted : image::OverlayXattr::user;
+          r.layer_format = TRY(layer_format(context));
         }
         if constexpr (requires { r.input; }) TRY(streams.redirect(r.input));
         if constexpr (requires { r.output; }) TRY(streams.redirect(r.output));

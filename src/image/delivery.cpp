@@ -23,6 +23,7 @@ struct LayerFile {
   Digest diff_id;
   std::string ownership;
   std::string overlay_xattr;
+  std::string format;  ///< empty: "directory"
   uint64_t entries = 0;
   uint64_t bytes = 0;
 };
@@ -31,6 +32,7 @@ void fields(V& v, LayerFile& l) {
   v.required("diff_id", l.diff_id);
   v.required("ownership", l.ownership);
   v.required("overlay_xattr", l.overlay_xattr);
+  v.optional("format", l.format);
   v.required("entries", l.entries);
   v.required("bytes", l.bytes);
 }
@@ -163,12 +165,12 @@ Result<Staged> Delivery::stage_file() {
   return staged;
 }
 
-Result<Staged> Delivery::stage_layer() {
+Result<Staged> Delivery::stage_layer(LayerFormat format) {
   auto [fd, path] = TRY(stage_in(store_->root_, kStagePrefix, Shape::directory));
   Staged staged;
   staged.fd_ = std::move(fd);
   staged.path_ = std::move(path);
-  TRY(sys::make_directory(staged.fd_, "fs", 0755));
+  if (format == LayerFormat::directory) TRY(sys::make_directory(staged.fd_, "fs", 0755));
   return staged;
 }
 
@@ -194,8 +196,11 @@ Result<void> Delivery::put_document(const Digest& digest, std::string_view bytes
 
 Result<void> Delivery::publish_layer(Staged directory, const LayerRecord& record) {
   TRY(keep(layer_pin(record.diff_id, record.flavor)));
-  LayerFile file{record.diff_id, std::string(ownership_name(record.flavor.ownership)),
-                 std::string(overlay_xattr_name(record.flavor.overlay_xattr)), record.entries,
+  LayerFile file{record.diff_id,
+                 std::string(ownership_name(record.flavor.ownership)),
+                 std::string(overlay_xattr_name(record.flavor.overlay_xattr)),
+                 std::string(layer_format_name(record.flavor.format)),
+                 record.entries,
                  record.bytes};
   TRY(sys::write_file(directory.fd_, "layer.json", json::write(file) + "\n", 0600));
   auto published = sys::rename_new(sys::cwd(), directory.path_, store_->dir_,
@@ -228,6 +233,7 @@ Result<std::optional<LayerRecord>> read_layer_record(const sys::Fd& root, const 
   auto file = TRY(json::read<LayerFile>(*text, "layers/" + name + "/layer.json"));
   LayerRecord record;
   record.diff_id = file.diff_id;
+  if (!file.format.empty()) record.flavor.format = TRY(parse_layer_format(file.format));
   record.entries = file.entries;
   record.bytes = file.bytes;
   return std::optional<LayerRecord>(record);

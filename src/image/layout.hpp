@@ -23,6 +23,9 @@ inline std::string layer_name(const Digest& diff_id, LayerFlavor flavor) {
   return diff_id.hex() + (flavor.overlay_xattr == OverlayXattr::user ? "-mapped" : "");
 }
 
+/// What lies in a layer's directory, by format.
+inline constexpr std::string_view kTreeNames[] = {"fs", "fs.erofs"};
+
 inline constexpr std::string_view kPinsPrefix = "pins-";
 inline constexpr std::string_view kClaimPrefix = "claim-";
 inline constexpr std::string_view kStagePrefix = "stage-";

@@ -132,8 +132,9 @@ std::string Store::blob_path(const Digest& digest) const {
   return root_ + "/" + blob_file(digest);
 }
 
-std::string Store::layer_directory(const Digest& diff_id) const {
-  return root_ + "/layers/" + layer_name(diff_id, flavor_) + "/fs";
+std::string Store::layer_directory(const Digest& diff_id, LayerFormat format) const {
+  return root_ + "/layers/" + layer_name(diff_id, flavor_) + "/" +
+         std::string(kTreeNames[static_cast<size_t>(format)]);
 }
 
 Result<bool> Store::has_blob(const Digest& digest) const {
@@ -177,8 +178,9 @@ Result<Image> Store::load_image(const ImageRecord& record,
     Layer layer;
     layer.diff_id = image.config.rootfs.diff_ids[i];
     layer.blob = image.manifest.layers[i];
-    layer.directory = layer_directory(layer.diff_id);
     auto known = TRY(read_layer_record(dir_, layer_name(layer.diff_id, flavor_)));
+    LayerFormat format = known ? known->flavor.format : LayerFormat::directory;
+    layer.directory = layer_directory(layer.diff_id, format);
     if (known) {
       layer.unpacked = true;
       layer.bytes = known->bytes;

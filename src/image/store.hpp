@@ -29,13 +29,15 @@ namespace berth::image {
 struct LayerFlavor {
   Ownership ownership = Ownership::full;
   OverlayXattr overlay_xattr = OverlayXattr::trusted;
+  /// Of layers that are made from now on; those that are there are used as they are.
+  LayerFormat format = LayerFormat::directory;
 };
 
 /// One layer of an image as it lies in the store.
 struct Layer {
   Digest diff_id;         ///< of the unpacked tar
   oci::Descriptor blob;   ///< the compressed one, as the manifest names it
-  std::string directory;  ///< absolute; what overlay takes as a lower directory
+  std::string directory;  ///< absolute; as sys::open_layer() takes it
   bool unpacked = false;  ///< whether `directory` is there
   uint64_t bytes = 0;     ///< of its regular files; 0 when not unpacked
   uint64_t entries = 0;
@@ -88,7 +90,8 @@ class Store {
   const std::string& root() const { return root_; }
   LayerFlavor flavor() const { return flavor_; }
   std::string blob_path(const Digest& digest) const;
-  std::string layer_directory(const Digest& diff_id) const;  ///< …/fs
+  /// …/fs, or …/fs.erofs
+  std::string layer_directory(const Digest& diff_id, LayerFormat format) const;
 
   /// The image that `name` means: a reference, or at least a unique start of an image id (hex, with
   /// or without "sha256:"). A reference wins over an id.
@@ -204,8 +207,8 @@ class Delivery {
   Result<Claim> claim_layer(const Digest& diff_id, const std::function<bool()>& give_up = {});
 
   Result<Staged> stage_file();
-  /// A directory with an empty directory "fs" (0755) in it.
-  Result<Staged> stage_layer();
+  /// A directory, for the format `directory` with an empty directory "fs" (0755) in it.
+  Result<Staged> stage_layer(LayerFormat format = LayerFormat::directory);
 
   /// The caller has checked that the bytes have this digest. Already there is not an error.
   Result<void> publish_blob(Staged file, const Digest& digest);

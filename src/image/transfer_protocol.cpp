@@ -17,6 +17,8 @@ constexpr Names<Ownership, 2> kOwnerships{
     {{Ownership::full, "full"}, {Ownership::single, "single"}}};
 constexpr Names<OverlayXattr, 2> kOverlayXattrs{
     {{OverlayXattr::trusted, "trusted"}, {OverlayXattr::user, "user"}}};
+constexpr Names<LayerFormat, 2> kLayerFormats{
+    {{LayerFormat::directory, "directory"}, {LayerFormat::erofs, "erofs"}}};
 constexpr Names<Owners, 2> kOwners{{{Owners::archive, "archive"}, {Owners::root, "root"}}};
 constexpr Names<Trust, 2> kTrusts{{{Trust::inside, "inside"}, {Trust::outside, "outside"}}};
 constexpr Names<LayerPhase, 7> kLayerPhases{{{LayerPhase::waiting, "waiting"},
@@ -54,6 +56,16 @@ std::string_view ownership_name(Ownership ownership) {
 std::string_view overlay_xattr_name(OverlayXattr xattr) {
   return name_of(kOverlayXattrs, xattr);
 }
+std::string_view layer_format_name(LayerFormat format) {
+  return name_of(kLayerFormats, format);
+}
+Result<LayerFormat> parse_layer_format(std::string_view text) {
+  auto format = value_of(kLayerFormats, text);
+  if (format.ok()) return format;
+  Error error = std::move(format).error();
+  error.kind = Kind::usage;
+  return error;
+}
 std::string_view layer_phase_name(LayerPhase phase) {
   return name_of(kLayerPhases, phase);
 }
@@ -65,6 +77,12 @@ static std::string to_json_text(const Ownership& value) {
 }
 static Result<Ownership> from_json_text(std::string_view text, std::type_identity<Ownership>) {
   return value_of(kOwnerships, text);
+}
+static std::string to_json_text(const LayerFormat& value) {
+  return std::string(layer_format_name(value));
+}
+static Result<LayerFormat> from_json_text(std::string_view text, std::type_identity<LayerFormat>) {
+  return value_of(kLayerFormats, text);
 }
 static std::string to_json_text(const OverlayXattr& value) {
   return std::string(overlay_xattr_name(value));
@@ -117,6 +135,7 @@ void fields(V& v, PullRequest& r) {
   access_fields(v, r.access);
   v.optional("ownership", r.ownership);
   v.optional("overlay_xattr", r.overlay_xattr);
+  v.optional("layer_format", r.layer_format);
   v.optional("quiet", r.quiet);
   v.optional("node", r.node);
   v.optional("job", r.job);
@@ -184,6 +203,7 @@ void fields(V& v, LoadRequest& r) {
   v.optional("platform", r.platform);
   v.optional("ownership", r.ownership);
   v.optional("overlay_xattr", r.overlay_xattr);
+  v.optional("layer_format", r.layer_format);
   v.optional("quiet", r.quiet);
   v.strict();
 }
@@ -209,6 +229,7 @@ void fields(V& v, ImportRequest& r) {
   v.optional("platform", r.platform);
   v.optional("ownership", r.ownership);
   v.optional("overlay_xattr", r.overlay_xattr);
+  v.optional("layer_format", r.layer_format);
   v.strict();
 }
 
@@ -248,6 +269,7 @@ void fields(V& v, CommitRequest& r) {
   v.optional("created_by", r.created_by);
   v.optional("ownership", r.ownership);
   v.optional("overlay_xattr", r.overlay_xattr);
+  v.optional("layer_format", r.layer_format);
   v.strict();
 }
 

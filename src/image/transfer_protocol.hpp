@@ -33,6 +33,13 @@ std::string_view ownership_name(Ownership ownership);  ///< "full", "single"
 enum class OverlayXattr { trusted, user };
 std::string_view overlay_xattr_name(OverlayXattr xattr);  ///< "trusted", "user"
 
+/// What an unpacked layer lies in the store as: a directory with its files, or one read-only EROFS
+/// image, which root alone can mount.
+enum class LayerFormat { directory, erofs };
+std::string_view layer_format_name(LayerFormat format);  ///< "directory", "erofs"
+/// Errors: usage (with what there is).
+Result<LayerFormat> parse_layer_format(std::string_view text);
+
 /// How registries are reached. The default is HTTPS with the system's CAs and plain HTTP to
 /// loopback addresses.
 struct RegistryAccess {
@@ -59,6 +66,7 @@ struct PullRequest {
   RegistryAccess access;
   Ownership ownership = Ownership::full;
   OverlayXattr overlay_xattr = OverlayXattr::trusted;
+  LayerFormat layer_format = LayerFormat::directory;
   bool quiet = false;  ///< no layer events
   /// What the entries of an index are judged against; none: the first of the platform is taken.
   std::optional<node::Profile> node;
@@ -129,6 +137,7 @@ struct LoadRequest {
   std::optional<std::string> platform;
   Ownership ownership = Ownership::full;
   OverlayXattr overlay_xattr = OverlayXattr::trusted;
+  LayerFormat layer_format = LayerFormat::directory;
   bool quiet = false;
 };
 
@@ -153,6 +162,7 @@ struct ImportRequest {
   std::optional<std::string> platform;
   Ownership ownership = Ownership::full;
   OverlayXattr overlay_xattr = OverlayXattr::trusted;
+  LayerFormat layer_format = LayerFormat::directory;
 };
 
 /// Writes what an inherited descriptor is open at, and all that is below it, as a tar. Somebody may
@@ -196,6 +206,7 @@ struct CommitRequest {
   std::string created_by;  ///< of the history entry
   Ownership ownership = Ownership::full;
   OverlayXattr overlay_xattr = OverlayXattr::trusted;
+  LayerFormat layer_format = LayerFormat::directory;
 };
 
 /// An image of an index that is published.

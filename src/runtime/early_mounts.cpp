@@ -15,6 +15,7 @@
 #include "runtime/id_maps.hpp"
 #include "sys/credentials.hpp"
 #include "sys/file.hpp"
+#include "sys/layer.hpp"
 #include "sys/mount.hpp"
 #include "sys/namespace.hpp"
 #include "sys/process.hpp"
@@ -160,6 +161,16 @@ Result<std::vector<sys::Fd>> make_early_mounts(const plan::Plan& plan) {
     }
   }
   return mounts;
+}
+
+Result<std::vector<std::optional<sys::Fd>>> mount_layer_images(const plan::Plan& plan) {
+  std::vector<std::optional<sys::Fd>> images;
+  const auto* root = plan::find<plan::MountOverlayRoot>(plan);
+  if (root == nullptr) return images;
+  for (const std::string& path : root->lower) {
+    images.push_back(TRY_CTX(sys::mount_image(path), "cannot mount the root file system"));
+  }
+  return images;
 }
 
 }  // namespace berth::runtime

@@ -5,6 +5,7 @@
 // the config, and what is made here is attached by the container's first process.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "base/result.hpp"
@@ -24,5 +25,11 @@ bool is_early(const plan::MountFilesystem& step);
 /// Errors: unsupported (a file system or a kernel without id mapping), denied (no CAP_SYS_ADMIN
 /// over the file system), those of the mount itself; each names the mount.
 Result<std::vector<sys::Fd>> make_early_mounts(const plan::Plan& plan);
+
+/// Mounts the lower layers of the root that are images, where that is an overlay: it takes the
+/// caller's rights, and maybe a loop device that the rules of the container do not let it open.
+/// Nothing for a directory, which the kernel wants from the mount namespace of the overlay.
+/// Errors: those of sys::mount_image().
+Result<std::vector<std::optional<sys::Fd>>> mount_layer_images(const plan::Plan& plan);
 
 }  // namespace berth::runtime

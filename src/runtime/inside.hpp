@@ -41,6 +41,8 @@ struct Prepared {
   CgroupViews cgroups;
   /// Set when systemd makes the cgroup: `cgroups` are looked for when it has.
   std::optional<CgroupLayout> scope_layout;
+  /// Of the overlay that is the root, highest first: the images, mounted; nothing for a directory.
+  std::vector<std::optional<sys::Fd>> images;
   /// Mounts that took the parent's rights or place, detached, in the order of the plan.
   std::vector<sys::Fd> early_mounts;
   StateFile loader_cache;  ///< glibc's; empty without a step that fills it

@@ -21,6 +21,7 @@
 #include "sys/mount_table.hpp"
 #include "sys/namespace.hpp"
 #include "sys/node.hpp"
+#include "sys/overlay.hpp"
 
 namespace berth::runtime {
 namespace {
@@ -32,59 +33,27 @@ std::string cannot_mount(const std::string& what, const std::string& target) {
   return "cannot mount " + quoted(what) + " at " + quoted(target);
 }
 
-/// The directories of an overlay by handle: names of any length and with any character fit the
-/// option string then, and the container's mount table does not show the host's paths.
-struct OverlayDirectories {
-  std::vector<sys::Fd> lower;
-  sys::Fd upper;
-  sys::Fd work;
-};
-
-Result<OverlayDirectories> open_overlay(const plan::MountOverlayRoot& step) {
-  OverlayDirectories opened;
-  auto open = [](const std::string& path) {
-    return sys::open_at(sys::cwd(), path, O_PATH | O_DIRECTORY);
-  };
-  for (const auto& path : step.lower) opened.lower.push_back(TRY(open(path)));
-  if (step.upper.empty()) return opened;
-  opened.upper = TRY(open(step.upper));
-  opened.work = TRY(open(step.work));
-  return opened;
+Result<sys::OverlayTop> open_top(const plan::MountOverlayRoot& step) {
+  sys::OverlayTop top;
+  top.options = step.options;
+  top.attributes = step.attributes.set;
+  top.flags = mount_flags(step.attributes.set);
+  if (step.upper.empty()) return top;
+  top.upper = TRY(sys::open_at(sys::cwd(), step.upper, O_PATH | O_DIRECTORY));
+  top.work = TRY(sys::open_at(sys::cwd(), step.work, O_PATH | O_DIRECTORY));
+  return top;
 }
 
-Result<sys::Fd> mount_overlay(const plan::MountOverlayRoot& step,
-                              const OverlayDirectories& directories, const sys::Fd& target) {
-  sys::Fd context = TRY(sys::fsopen("overlay"));
-  TRY(sys::fsconfig_string(context, "source", "overlay"));
-  for (const auto& layer : directories.lower) {
-    TRY(sys::fsconfig_string(context, "lowerdir+", sys::fd_path(layer)));
+Result<std::vector<sys::Layer>> open_lower(const Inside& inside,
+                                           const plan::MountOverlayRoot& step) {
+  std::vector<sys::Layer> lower;
+  for (size_t i = 0; i < step.lower.size(); ++i) {
+    const auto& image = inside.prepared.images[i];
+    sys::Fd root = TRY(image ? sys::duplicate(*image)
+                             : sys::open_at(sys::cwd(), step.lower[i], O_PATH | O_DIRECTORY));
+    lower.push_back({std::move(root), image.has_value()});
   }
-  if (directories.upper) {
-    TRY(sys::fsconfig_string(context, "upperdir", sys::fd_path(directories.upper)));
-    TRY(sys::fsconfig_string(context, "workdir", sys::fd_path(directories.work)));
-  }
-  for (const auto& option : step.options) TRY(sys::fsconfig_option(context, option));
-  TRY(sys::fsconfig_create(context));
-  sys::Fd mount = TRY(sys::fsmount(context, static_cast<unsigned>(step.attributes.set)));
-  TRY(sys::move_mount_to_fd(mount, target, "/"));
-  return mount;
-}
-
-// COMPAT(6.5): delete when that is our baseline. One string for all layers, at most a page.
-Result<void> mount_overlay_at(const plan::MountOverlayRoot& step,
-                              const OverlayDirectories& directories, const sys::Fd& target) {
-  std::string data = "lowerdir=";
-  for (size_t i = 0; i < directories.lower.size(); ++i) {
-    if (i > 0) data += ':';
-    data += sys::fd_path(directories.lower[i]);
-  }
-  if (directories.upper) {
-    data += ",upperdir=" + sys::fd_path(directories.upper);
-    data += ",workdir=" + sys::fd_path(directories.work);
-  }
-  for (const auto& option : step.options) data += "," + option;
-  return sys::mount("overlay", sys::fd_path(target), "overlay", mount_flags(step.attributes.set),
-                    data);
+  return lower;
 }
 
 }  // namespace
@@ -233,20 +202,9 @@ Result<void> isolate_mounts() {
 
 Result<void> mount_overlay_root(Inside& inside, const plan::MountOverlayRoot& step) {
   const char* context = "cannot mount the root file system";
-  sys::Fd target = TRY_CTX(sys::open_at(sys::cwd(), step.target, O_PATH | O_DIRECTORY), context);
-  OverlayDirectories directories = TRY_CTX(open_overlay(step), context);
-  auto mount = mount_overlay(step, directories, target);
-  if (mount.ok()) {
-    inside.root = std::move(mount).value();
-    return {};
-  }
-  // An older kernel refuses "lowerdir+", at once or only when the file system is made. When the old
-  // way fails too, the first reason is the true one.
-  bool old_kernel = mount.error().sys_errno == EINVAL || mount.error().sys_errno == ENOSYS;
-  if (!old_kernel || !mount_overlay_at(step, directories, target).ok()) {
-    return std::move(mount).error().with_context(context);
-  }
-  inside.root = TRY(sys::open_at(sys::cwd(), step.target, O_PATH | O_DIRECTORY));
+  sys::OverlayTop top = TRY_CTX(open_top(step), context);
+  std::vector<sys::Layer> lower = TRY_CTX(open_lower(inside, step), context);
+  inside.root = TRY_CTX(sys::mount_overlay(lower, top, step.target), context);
   return {};
 }
 

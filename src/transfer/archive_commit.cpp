@@ -64,7 +64,9 @@ Result<image::TransferResult> commit(const image::CommitRequest& request, const 
   const char* what = "cannot make an image of the container";
   Events events(sink, Events::Layers::hidden);
   image::Store store =
-      TRY_CTX(image::Store::open(request.root, {request.ownership, request.overlay_xattr}), what);
+      TRY_CTX(image::Store::open(request.root,
+                                 {request.ownership, request.overlay_xattr, request.layer_format}),
+              what);
   auto result = commit_into(request, store, events, cancel);
   if (result.ok()) return result;
   return give_up(store, std::move(result).error().with_context(what), events);

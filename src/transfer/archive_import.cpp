@@ -74,7 +74,9 @@ Result<image::TransferResult> import_image(const image::ImportRequest& request,
   std::string what = "cannot import " + input_name(request.source);
   Events events(sink, Events::Layers::hidden);
   image::Store store =
-      TRY_CTX(image::Store::open(request.root, {request.ownership, request.overlay_xattr}), what);
+      TRY_CTX(image::Store::open(request.root,
+                                 {request.ownership, request.overlay_xattr, request.layer_format}),
+              what);
   auto result = import_into(request, store, events, cancel);
   if (result.ok()) return result;
   return give_up(store, std::move(result).error().with_context(what), events);

@@ -288,7 +288,9 @@ Result<image::TransferResult> load(const image::LoadRequest& request, const Even
   std::string what = "cannot load " + input_name(request.input);
   Events events(sink, request.quiet ? Events::Layers::hidden : Events::Layers::shown);
   image::Store store =
-      TRY_CTX(image::Store::open(request.root, {request.ownership, request.overlay_xattr}), what);
+      TRY_CTX(image::Store::open(request.root,
+                                 {request.ownership, request.overlay_xattr, request.layer_format}),
+              what);
   auto result = [&]() -> Result<image::TransferResult> {
     image::Delivery delivery = TRY(image::Delivery::begin(store));
     ArchiveMembers members = TRY(ArchiveMembers::open(request.input, delivery, cancel));

@@ -5,10 +5,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <thread>
 
 #include "facts/code/always_runs.hpp"
 #include "sys/file.hpp"
+#include "transfer/erofs_layer.hpp"
 #include "transfer/threads.hpp"
 #include "transfer/unpack.hpp"
 
@@ -124,13 +126,37 @@ Result<void> LayerPipeline::unpack(Task& task) {
   return {};
 }
 
+namespace {
+
+/// The same for the same layer, wherever it is made.
+erofs::Identity identity_of(const Digest& diff_id) {
+  erofs::Identity identity;
+  const std::string& hex = diff_id.hex();
+  for (size_t i = 0; i < identity.uuid.size(); ++i) {
+    std::from_chars(hex.data() + 2 * i, hex.data() + 2 * i + 2, identity.uuid[i], 16);
+  }
+  return identity;
+}
+
+Result<UnpackedLayer> unpack_into(const image::Staged& staged, image::LayerFormat format,
+                                  const sys::Fd& blob, oci::Compression compression,
+                                  const Digest& diff_id, const UnpackOptions& options) {
+  if (format == image::LayerFormat::directory) {
+    sys::Fd directory = TRY(sys::open_at(staged.fd(), "fs", O_RDONLY | O_DIRECTORY));
+    return unpack_layer(blob, compression, directory, options);
+  }
+  constexpr int kNew = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW;
+  sys::Fd image = TRY(sys::open_at(staged.fd(), "fs.erofs", kNew, 0600));
+  ErofsLayer sink(image, identity_of(diff_id), options);
+  return unpack_layer(blob, compression, sink, options);
+}
+
+}  // namespace
+
 Result<void> LayerPipeline::unpack_claimed(Task& task) {
   std::string id = task.blob.digest.short_hex();
   sys::Fd blob = TRY(sys::open_at(sys::cwd(), store_.blob_path(task.blob.digest), O_RDONLY));
-  image::Staged staged = TRY(delivery_.stage_layer());
-  sys::Fd destination =
-      TRY(sys::open_at(sys::cwd(), staged.path() + "/fs", O_RDONLY | O_DIRECTORY));
-
+  image::Staged staged = TRY(delivery_.stage_layer(store_.flavor().format));
   facts::LayerScan scan(facts::level_of_code);
   UnpackOptions options;
   if (scan_ == Scan::yes) options.scan = &scan;
@@ -141,7 +167,8 @@ Result<void> LayerPipeline::unpack_claimed(Task& task) {
     events_.layer(id, LayerPhase::unpacking, bytes, task.blob.size);
   };
   options.on_warning = [&](const std::string& text) { events_.warn("layer " + id + ": " + text); };
-  UnpackedLayer unpacked = TRY(unpack_layer(blob, task.compression, destination, options));
+  UnpackedLayer unpacked = TRY(
+      unpack_into(staged, store_.flavor().format, blob, task.compression, task.diff_id, options));
   if (unpacked.diff_id != task.diff_id) {
     return make_error(
         Kind::corrupt,

@@ -340,7 +340,9 @@ Result<TransferResult> pull(const PullRequest& request, const EventSink& sink, C
   std::string what = fmt::format("cannot pull '{}'", escape_controls(request.reference));
   Events events(sink, request.quiet ? Events::Layers::hidden : Events::Layers::shown);
   image::Store store =
-      TRY_CTX(image::Store::open(request.root, {request.ownership, request.overlay_xattr}), what);
+      TRY_CTX(image::Store::open(request.root,
+                                 {request.ownership, request.overlay_xattr, request.layer_format}),
+              what);
 
   Result<TransferResult> result = [&]() -> Result<TransferResult> {
     if (request.local) return unpack_local(request, store, events, cancel);

@@ -11,7 +11,7 @@ import shutil
 import subprocess
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-KINDS = ("root", "user", "single_id")
+KINDS = ("root", "user", "single_id")  # and "erofs": root, whose layers are EROFS images
 NAMES = {"user": "berthtest1", "single_id": "berthtest2"}
 
 
@@ -25,6 +25,7 @@ class Account:
     runtime_dir: pathlib.Path | None
     subordinate_ids: tuple[int, int] | None = None  # first id, count
     groups: tuple[int, ...] = ()  # supplementary
+    variables: tuple[tuple[str, str], ...] = ()  # of the environment
 
     def environment(self, **more):
         """A login's environment and nothing of ours."""
@@ -32,6 +33,7 @@ class Account:
                "LANG": "C.UTF-8", "TERM": "xterm"}
         if self.runtime_dir:
             env["XDG_RUNTIME_DIR"] = str(self.runtime_dir)
+        env.update(self.variables)
         return {**env, **{key: str(value) for key, value in more.items()}}
 
     def command(self, argv):
@@ -95,6 +97,11 @@ def _account(kind, base):
         home = base / "root"
         home.mkdir(mode=0o700)
         return Account(kind, "root", 0, 0, home, None)
+    if kind == "erofs":
+        home = base / "erofs"
+        home.mkdir(mode=0o700)
+        return Account("root", "root", 0, 0, home, None,
+                       variables=(("BERTH_LAYER_FORMAT", "erofs"),))
     name = NAMES[kind]
     home = base / name
     _remove_user(name)  # of a session that was killed
@@ -109,7 +116,7 @@ def _account(kind, base):
 
 
 @contextlib.contextmanager
-def accounts(base, kinds=KINDS):
+def accounts(base, kinds=(*KINDS, "erofs")):
     """{kind: Account}; homes lie below `base`, which the caller removes."""
     made = {}
     try:

@@ -292,6 +292,8 @@ FlagTable global_flags(GlobalOptions& o) {
        &o.config_dir,
        {},
        Complete::directory},
+      {"layer-format", 0, "FORMAT",
+       "Unpack layers as directory or, as root, erofs (BERTH_LAYER_FORMAT)", &o.layer_format},
       {"debug", 'D', "", "Say more on stderr; errors tell their place in the source", &o.debug},
       {"log-format",
        0,
