@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+// bench_pull_floor DIRECTORY BLOB…: what a pull of these gzip layers cannot do without, each alone
+// and on one thread: inflating them, the SHA-256 of the compressed and of the uncompressed bytes,
+// making their files in a tree below DIRECTORY, and writing as many bytes into one file there.
+// Prints JSON: for each layer the bytes, the files, and seconds of wall and of processor time.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <ctime>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "sys/file.hpp"
+#include "sys/mode.hpp"
+#include "sys/node.hpp"
+#include "sys/tree.hpp"
+#include "transfer/inflate.hpp"
+#include "transfer/sha256.hpp"
+#include "transfer/tar.hpp"
+
+namespace {
+
+using namespace berth;
+using transfer::TarEntry;
+using Type = TarEntry::Type;
+
+constexpr size_t kBlock = size_t{1} << 20;
+constexpr const char* kPlace = "berth-pull-floor";
+
+/// Adds up what passes between begin() and end().
+class Stage {
+ public:
+  void begin() {
+    wall_ = std::chrono::steady_clock::now();
+    cpu_ = processor_seconds();
+  }
+  void end() {
+    cpu_seconds += processor_seconds() - cpu_;
+    seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - wall_).count();
+  }
+
+  double seconds = 0;
+  double cpu_seconds = 0;
+
+ private:
+  static double processor_seconds() {
+    timespec time{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;
+  }
+
+  std::chrono::steady_clock::time_point wall_;
+  double cpu_ = 0;
+};
+
+struct Layer {
+  uint64_t compressed = 0;
+  uint64_t uncompressed = 0;
+  std::vector<TarEntry> entries;
+  Stage inflate, hash_compressed, hash_uncompressed, tree, one_file;
+};
+
+void hash_compressed(std::string_view bytes, Layer& layer) {
+  transfer::sha256_of(bytes);  // brings the pages
+  layer.hash_compressed.begin();
+  transfer::sha256_of(bytes);
+  layer.hash_compressed.end();
+}
+
+/// The blocks are hashed while the processor's cache has them, as in a pull.
+Result<void> inflate(std::string_view bytes, Layer& layer) {
+  auto inflater = TRY(transfer::Inflater::make(oci::Compression::gzip, bytes));
+  auto block = std::make_unique<char[]>(kBlock);
+  transfer::Sha256 hash;
+  auto next = [&]() -> Result<std::string_view> {
+    layer.inflate.begin();
+    size_t count = TRY(inflater->read(block.get(), kBlock));
+    layer.inflate.end();
+    std::string_view read(block.get(), count);
+    layer.hash_uncompressed.begin();
+    hash.update(read);
+    layer.hash_uncompressed.end();
+    layer.uncompressed += count;
+    return read;
+  };
+  transfer::TarReader tar(next);
+  TarEntry entry;
+  while (TRY(tar.next(entry))) layer.entries.push_back(entry);
+  while (!TRY(next()).empty()) {
+  }
+  return {};
+}
+
+Result<void> finish(const sys::Fd& fd, const TarEntry& entry, const std::string& name) {
+  TRY(sys::change_owner(fd, static_cast<uid_t>(entry.uid), static_cast<gid_t>(entry.gid), name));
+  return sys::set_modified(fd, {entry.mtime, entry.mtime_nanoseconds}, name);
+}
+
+Result<void> make_file(const sys::Fd& parent, const std::string& name, const TarEntry& entry,
+                       std::string_view block) {
+  sys::Fd fd =
+      TRY(sys::open_at(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, entry.mode & 0777));
+  for (uint64_t left = entry.size; left > 0;) {
+    std::string_view part = block.substr(0, left);
+    TRY(sys::write_all(fd, part, name));
+    left -= part.size();
+  }
+  TRY(finish(fd, entry, name));
+  return sys::close_checked(std::move(fd), name);
+}
+
+/// The parent of the entry before is at hand: archives list a directory's entries together.
+Result<void> make_tree(const sys::Fd& root, const std::vector<TarEntry>& entries,
+                       std::string_view block) {
+  constexpr int kDirectory = O_RDONLY | O_DIRECTORY | O_NOFOLLOW;
+  std::string at = ".";
+  sys::Fd parent = TRY(sys::open_at(root, at, kDirectory));
+  for (const TarEntry& entry : entries) {
+    std::string path = entry.path.substr(0, entry.path.find_last_not_of('/') + 1);
+    if (path == ".") continue;
+    size_t slash = path.rfind('/');
+    std::string directory = slash == path.npos ? "." : path.substr(0, slash);
+    std::string name = path.substr(slash + 1);
+    if (directory != at) {
+      parent = TRY(sys::open_at(root, directory, kDirectory));
+      at = directory;
+    }
+    if (entry.type == Type::directory) TRY(sys::make_new_directory(parent, name, 0755));
+    if (entry.type == Type::symlink) TRY(sys::make_symlink(entry.link, parent, name));
+    if (entry.type == Type::hard_link) TRY(sys::make_hard_link(root, entry.link, parent, name));
+    if (entry.type == Type::file) TRY(make_file(parent, name, entry, block));
+  }
+  return {};
+}
+
+Result<void> make_one_file(const sys::Fd& place, uint64_t size, std::string_view block) {
+  sys::Fd fd = TRY(sys::open_at(place, "one", O_WRONLY | O_CREAT | O_EXCL, 0644));
+  for (uint64_t left = size; left > 0;) {
+    std::string_view part = block.substr(0, left);
+    TRY(sys::write_all(fd, part, "one"));
+    left -= part.size();
+  }
+  return sys::close_checked(std::move(fd), "one");
+}
+
+/// What is not yet on the disk from before is not this stage's to wait for.
+Result<void> write(const sys::Fd& directory, Layer& layer) {
+  std::string block(kBlock, '\xa5');
+  TRY(sys::make_new_directory(directory, kPlace, 0700));
+  sys::Fd place = TRY(sys::open_at(directory, kPlace, O_RDONLY | O_DIRECTORY));
+  sync();
+  layer.tree.begin();
+  TRY(make_tree(place, layer.entries, block));
+  layer.tree.end();
+  TRY(sys::remove_tree(directory, kPlace));
+  TRY(sys::make_new_directory(directory, kPlace, 0700));
+  place = TRY(sys::open_at(directory, kPlace, O_RDONLY | O_DIRECTORY));
+  sync();
+  layer.one_file.begin();
+  TRY(make_one_file(place, layer.uncompressed, block));
+  layer.one_file.end();
+  return sys::remove_tree(directory, kPlace);
+}
+
+Result<Layer> measure(const sys::Fd& directory, const char* path) {
+  sys::Fd blob = TRY(sys::open_at(sys::cwd(), path, O_RDONLY));
+  sys::MappedFile mapped = TRY(sys::MappedFile::map(blob, path));
+  Layer layer;
+  layer.compressed = mapped.bytes().size();
+  hash_compressed(mapped.bytes(), layer);
+  TRY(inflate(mapped.bytes(), layer));
+  auto written = write(directory, layer);
+  if (!written.ok()) {
+    auto removed = sys::remove_tree(directory, kPlace);
+    static_cast<void>(removed);  // the first error counts
+    return std::move(written).error();
+  }
+  return layer;
+}
+
+void print(const char* name, const Stage& stage) {
+  std::printf(", \"%s\": {\"s\": %.4f, \"cpu_s\": %.4f}", name, stage.seconds, stage.cpu_seconds);
+}
+
+void print(const Layer& layer) {
+  size_t files = 0;
+  for (const TarEntry& entry : layer.entries) files += entry.type == Type::file ? 1 : 0;
+  std::printf("{\"compressed\": %llu, \"uncompressed\": %llu, \"entries\": %zu, \"files\": %zu",
+              static_cast<unsigned long long>(layer.compressed),
+              static_cast<unsigned long long>(layer.uncompressed), layer.entries.size(), files);
+  print("inflate", layer.inflate);
+  print("sha256_compressed", layer.hash_compressed);
+  print("sha256_uncompressed", layer.hash_uncompressed);
+  print("tree", layer.tree);
+  print("one_file", layer.one_file);
+  std::printf("}");
+}
+
+Result<void> measure_all(const char* place, char** blobs, int count) {
+  sys::Fd directory = TRY(sys::open_at(sys::cwd(), place, O_RDONLY | O_DIRECTORY));
+  std::printf("[");
+  for (int i = 0; i < count; ++i) {
+    Layer layer = TRY(measure(directory, blobs[i]));
+    if (i > 0) std::printf(",\n");
+    print(layer);
+  }
+  std::printf("]\n");
+  return {};
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 3) {
+    std::fputs("usage: bench_pull_floor DIRECTORY BLOB...\n", stderr);
+    return 2;
+  }
+  auto done = measure_all(argv[1], argv + 2, argc - 2);
+  if (!done.ok()) {
+    std::fprintf(stderr, "bench_pull_floor: %s\n", to_line(done.error()).c_str());
+    return 1;
+  }
+  return 0;
+}
