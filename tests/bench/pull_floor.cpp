@@ -147,38 +147,39 @@ Result<void> make_one_file(const sys::Fd& place, uint64_t size, std::string_view
   return sys::close_checked(std::move(fd), "one");
 }
 
-/// What is not yet on the disk from before is not this stage's to wait for.
-Result<void> write(const sys::Fd& directory, Layer& layer) {
-  std::string block(kBlock, '\xa5');
-  TRY(sys::make_new_directory(directory, kPlace, 0700));
-  sys::Fd place = TRY(sys::open_at(directory, kPlace, O_RDONLY | O_DIRECTORY));
+/// A directory for what a stage makes. What is not yet on the disk from before is not its to wait
+/// for.
+Result<sys::Fd> make_place(const sys::Fd& directory, const std::string& name) {
+  TRY(sys::make_new_directory(directory, name, 0700));
   sync();
-  layer.tree.begin();
-  TRY(make_tree(place, layer.entries, block));
-  layer.tree.end();
-  TRY(sys::remove_tree(directory, kPlace));
-  TRY(sys::make_new_directory(directory, kPlace, 0700));
-  place = TRY(sys::open_at(directory, kPlace, O_RDONLY | O_DIRECTORY));
-  sync();
-  layer.one_file.begin();
-  TRY(make_one_file(place, layer.uncompressed, block));
-  layer.one_file.end();
-  return sys::remove_tree(directory, kPlace);
+  return sys::open_at(directory, name, O_RDONLY | O_DIRECTORY);
 }
 
-Result<Layer> measure(const sys::Fd& directory, const char* path) {
+/// Nothing is removed in between: a file system may look at each inode that was just given back.
+Result<void> write(const sys::Fd& place, std::vector<Layer>& layers) {
+  std::string block(kBlock, '\xa5');
+  for (size_t i = 0; i < layers.size(); ++i) {
+    sys::Fd tree = TRY(make_place(place, "tree" + std::to_string(i)));
+    layers[i].tree.begin();
+    TRY(make_tree(tree, layers[i].entries, block));
+    layers[i].tree.end();
+  }
+  for (size_t i = 0; i < layers.size(); ++i) {
+    sys::Fd file = TRY(make_place(place, "file" + std::to_string(i)));
+    layers[i].one_file.begin();
+    TRY(make_one_file(file, layers[i].uncompressed, block));
+    layers[i].one_file.end();
+  }
+  return {};
+}
+
+Result<Layer> read(const char* path) {
   sys::Fd blob = TRY(sys::open_at(sys::cwd(), path, O_RDONLY));
   sys::MappedFile mapped = TRY(sys::MappedFile::map(blob, path));
   Layer layer;
   layer.compressed = mapped.bytes().size();
   hash_compressed(mapped.bytes(), layer);
   TRY(inflate(mapped.bytes(), layer));
-  auto written = write(directory, layer);
-  if (!written.ok()) {
-    auto removed = sys::remove_tree(directory, kPlace);
-    static_cast<void>(removed);  // the first error counts
-    return std::move(written).error();
-  }
   return layer;
 }
 
@@ -200,13 +201,22 @@ void print(const Layer& layer) {
   std::printf("}");
 }
 
-Result<void> measure_all(const char* place, char** blobs, int count) {
-  sys::Fd directory = TRY(sys::open_at(sys::cwd(), place, O_RDONLY | O_DIRECTORY));
-  std::printf("[");
+Result<void> measure(const char* directory, char** blobs, int count) {
+  std::vector<Layer> layers;
   for (int i = 0; i < count; ++i) {
-    Layer layer = TRY(measure(directory, blobs[i]));
+    Layer layer = TRY(read(blobs[i]));
+    layers.push_back(std::move(layer));
+  }
+  sys::Fd parent = TRY(sys::open_at(sys::cwd(), directory, O_RDONLY | O_DIRECTORY));
+  sys::Fd place = TRY(make_place(parent, kPlace));
+  auto written = write(place, layers);
+  auto removed = sys::remove_tree(parent, kPlace);
+  if (!written.ok()) return written;
+  TRY(std::move(removed));
+  std::printf("[");
+  for (size_t i = 0; i < layers.size(); ++i) {
     if (i > 0) std::printf(",\n");
-    print(layer);
+    print(layers[i]);
   }
   std::printf("]\n");
   return {};
@@ -219,7 +229,7 @@ int main(int argc, char** argv) {
     std::fputs("usage: bench_pull_floor DIRECTORY BLOB...\n", stderr);
     return 2;
   }
-  auto done = measure_all(argv[1], argv + 2, argc - 2);
+  auto done = measure(argv[1], argv + 2, argc - 2);
   if (!done.ok()) {
     std::fprintf(stderr, "bench_pull_floor: %s\n", to_line(done.error()).c_str());
     return 1;
