@@ -63,7 +63,7 @@ def push_by_buildah(archive, address, scratch):
 
 
 @contextlib.contextmanager
-def docker_engine(scratch):
+def docker_engine(scratch, driver="vfs"):
     """dockerd without a network of its own; yields the argv of a client."""
     socket = scratch / "docker.sock"
     log = scratch / "dockerd.log"
@@ -71,7 +71,7 @@ def docker_engine(scratch):
         process = subprocess.Popen(
             ["dockerd", "--data-root", scratch / "docker", "--exec-root", scratch / "docker-run",
              "--pidfile", scratch / "docker.pid", "-H", f"unix://{socket}", "--bridge=none",
-             "--iptables=false", "--ip6tables=false", "--storage-driver=vfs"],
+             "--iptables=false", "--ip6tables=false", f"--storage-driver={driver}"],
             stdin=subprocess.DEVNULL, stdout=output, stderr=output, preexec_fn=die_with_parent)
     client = ["docker", "--host", f"unix://{socket}"]
     try:

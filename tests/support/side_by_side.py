@@ -28,6 +28,8 @@ class Contender:
     milliseconds: list = dataclasses.field(default_factory=list)
 
     def quantile(self, percent):
+        if len(self.milliseconds) == 1:
+            return self.milliseconds[0]
         return statistics.quantiles(self.milliseconds, n=100, method="inclusive")[percent - 1]
 
     @property
@@ -173,17 +175,25 @@ def verdicts(values, goals):
     return missed
 
 
-def plot(found, path, label):
-    """Boxes of all that was measured, into a file; says why where it cannot."""
+def pyplot():
+    """What draws into files; says why where there is none."""
     try:
         import matplotlib  # pylint: disable=import-outside-toplevel
         matplotlib.use("Agg")
-        from matplotlib import pyplot  # pylint: disable=import-outside-toplevel
+        from matplotlib import pyplot as found  # pylint: disable=import-outside-toplevel
+        return found
     except ImportError:
         print("no plot: python3-matplotlib is not installed", file=sys.stderr)
+        return None
+
+
+def plot(found, path, label):
+    """Boxes of all that was measured, into a file."""
+    drawer = pyplot()
+    if drawer is None:
         return
     ordered = sorted(found, key=lambda c: c.median, reverse=True)
-    figure, axes = pyplot.subplots(figsize=(8, 0.5 * len(ordered) + 1))
+    figure, axes = drawer.subplots(figsize=(8, 0.5 * len(ordered) + 1))
     axes.boxplot([c.milliseconds for c in ordered], vert=False, whis=(10, 90), showfliers=False,
                  labels=[c.name for c in ordered])
     axes.set_xscale("log")
@@ -218,9 +228,9 @@ def begin(name, doc, add_more=lambda parser: None):
     return options
 
 
-def tell(options, found, values, goals, more, base, label):
+def tell(options, found, values, goals, more, base, label, draw=None):
     """Prints, writes and draws the results; ends the program where --check asks for it. `more`
-    goes into the JSON file too."""
+    goes into the JSON file too; `draw` is given the plot's path where boxes are not what tells."""
     table(found, base)
     missed = verdicts(values, goals)
     if options.json:
@@ -231,7 +241,9 @@ def tell(options, found, values, goals, more, base, label):
                             "p90_ms": c.quantile(90), "ms": c.milliseconds} for c in found],
             "results": values, "goals": {name: limit for name, (limit, _) in goals.items()},
             "missed": missed, **more}, indent=1))
-    if options.plot:
+    if options.plot and draw:
+        draw(options.plot)
+    elif options.plot:
         plot(found, options.plot, label)
     if options.check and missed:
         sys.exit(1)
