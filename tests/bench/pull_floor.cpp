@@ -148,10 +148,12 @@ Result<void> make_one_file(const sys::Fd& place, uint64_t size, std::string_view
 }
 
 /// A directory for what a stage makes. What is not yet on the disk from before is not its to wait
-/// for.
+/// for, nor is memory that the page cache must give back first.
 Result<sys::Fd> make_place(const sys::Fd& directory, const std::string& name) {
   TRY(sys::make_new_directory(directory, name, 0700));
   sync();
+  sys::Fd drop = TRY(sys::open_at(sys::cwd(), "/proc/sys/vm/drop_caches", O_WRONLY));
+  TRY(sys::write_all(drop, "1", "drop_caches"));
   return sys::open_at(directory, name, O_RDONLY | O_DIRECTORY);
 }
 
