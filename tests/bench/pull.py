@@ -15,6 +15,7 @@ them has gone through the largest layer, nor before the processors have done the
 
 Memory is the most anonymous memory (RssAnon) that the engine's processes had together, looked at
 ten times a second: pages of files that are mapped, which the kernel may take back, are not in it.
+The report names all that was resident, too.
 
 usage: ./dev bench pull [--runs N] [--directory DIR] [--json FILE] [--plot FILE] [--check]
 """
@@ -68,14 +69,16 @@ def family(pid):
     return found
 
 
-def anonymous_bytes(pids):
-    total = 0
+def resident_bytes(pids):
+    """(anonymous memory, all memory) that the processes have."""
+    found = {"RssAnon:": 0, "VmRSS:": 0}
     for pid in pids:
         with contextlib.suppress(OSError):
-            lines = pathlib.Path(f"/proc/{pid}/status").read_text().splitlines()
-            total += sum(int(line.split()[1]) * 1024 for line in lines
-                         if line.startswith("RssAnon:"))
-    return total
+            for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
+                name, _, rest = line.partition("\t")
+                if name in found:
+                    found[name] += int(rest.split()[0]) * 1024
+    return tuple(found.values())
 
 
 def cpu_seconds(pids):
@@ -90,12 +93,12 @@ def cpu_seconds(pids):
 
 @contextlib.contextmanager
 def sampled(pid):
-    """A list that holds the most anonymous bytes that the process and its family have had."""
-    most, over = [0], threading.Event()
+    """A list of the most bytes that the process and its family have had: anonymous, and all."""
+    most, over = [0, 0], threading.Event()
 
     def look():
         while not over.wait(0.1):
-            most[0] = max(most[0], anonymous_bytes(family(pid)))
+            most[:] = map(max, most, resident_bytes(family(pid)))
     thread = threading.Thread(target=look)
     thread.start()
     try:
@@ -146,7 +149,7 @@ class Engine(Contender):
     def __init__(self, name, argv, version_text, disk, image):
         super().__init__(name, [str(arg) for arg in argv], version_text)
         self.disk, self.image = disk, image
-        self.second, self.memory, self.cpu, self.flush = [], [], [], []
+        self.second, self.memory, self.resident, self.cpu, self.flush = [], [], [], [], []
 
     @contextlib.contextmanager
     def started(self):
@@ -154,8 +157,8 @@ class Engine(Contender):
         yield None
 
     def pull(self, tag, daemon=None):
-        """(milliseconds, CPU seconds, most bytes of anonymous memory) with nothing in the page
-        cache. The registry's share of the processors is not in the CPU seconds."""
+        """(milliseconds, CPU seconds, most bytes of anonymous and of all memory) with nothing in
+        the page cache. The registry's share of the processors is not in the CPU seconds."""
         drop_caches()
         before = cpu_seconds(family(daemon)) if daemon else 0
         started = time.perf_counter()
@@ -169,17 +172,18 @@ class Engine(Contender):
         if process.returncode:
             raise RuntimeError(f"{self.name}: {said.decode()[-2000:]}")
         after = cpu_seconds(family(daemon)) if daemon else 0
-        return elapsed, usage.ru_utime + usage.ru_stime + after - before, most[0]
+        return elapsed, usage.ru_utime + usage.ru_stime + after - before, *most
 
     def take_turn(self):
         """The large image into an empty store, then the one that shares layers with it."""
         self.disk.renew()
         with self.started() as daemon:
-            elapsed, cpu, memory = self.pull(FIRST, daemon)
+            elapsed, cpu, memory, resident = self.pull(FIRST, daemon)
             self.flush.append(seconds_to_sync())
             self.milliseconds.append(elapsed)
             self.cpu.append(cpu)
             self.memory.append(memory)
+            self.resident.append(resident)
             self.second.append(self.pull(SECOND, daemon)[0])
 
 
@@ -301,12 +305,14 @@ def tell_floor(measured, receive, floors, found):
 
 def tell_engines(found):
     """What the table of medians has no column for."""
-    print("medians:                               CPU s   CPUs busy   MB anonymous   s to sync after"
-          "   ms second pull")
+    print("medians:                               CPU s   CPUs busy   MB anonymous   MB resident"
+          "   s to sync after   ms second pull")
     for engine in found:
         cpu = statistics.median(engine.cpu)
         print(f"  {engine.name:34}{cpu:8.1f}{cpu / engine.median * 1000:12.2f}"
-              f"{statistics.median(engine.memory) / 1e6:15.0f}{statistics.median(engine.flush):18.2f}"
+              f"{statistics.median(engine.memory) / 1e6:15.0f}"
+              f"{statistics.median(engine.resident) / 1e6:14.0f}"
+              f"{statistics.median(engine.flush):18.2f}"
               f"{statistics.median(engine.second):17,.0f}")
     print()
 
@@ -407,7 +413,8 @@ def main():
     tell_engines(found)
     more = {"layers": measured, "floor_s": floors, "receive_s": receive, "alone_ms": alone,
             "engines": [{"name": e.name, "second_ms": e.second, "anonymous_bytes": e.memory,
-                         "cpu_s": e.cpu, "sync_s": e.flush} for e in found]}
+                         "resident_bytes": e.resident, "cpu_s": e.cpu, "sync_s": e.flush}
+                        for e in found]}
     rows = bars(found, floors, measured, receive)
     side_by_side.tell(options, found, values, goals, more, DIRECTORIES, "",
                       lambda path: plot(rows, path))
