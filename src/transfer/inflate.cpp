@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "base/assert.hpp"
 
@@ -21,19 +22,53 @@ Error corrupt(std::string_view format, std::string reason) {
   return make_error(Kind::corrupt, std::string(format) + ": " + std::move(reason));
 }
 
-class Plain final : public Inflater {
+/// What is left of the piece of the input that is being used.
+class Window {
  public:
-  explicit Plain(std::string_view input) : input_(input) {}
-  Result<size_t> read(char* out, size_t size) override {
-    size_t count = input_.copy(out, size, used_);
-    used_ += count;
-    return count;
+  explicit Window(Inflater::Input input) : input_(std::move(input)) {}
+
+  /// Takes the next piece where nothing is left; nothing is left after it only at the end.
+  Result<void> fill() {
+    if (!rest_.empty() || ended_) return {};
+    rest_ = TRY(input_());
+    ended_ = rest_.empty();
+    given_ += rest_.size();
+    return {};
   }
-  uint64_t consumed() const override { return used_; }
+  std::string_view take(size_t most) {
+    std::string_view taken = rest_.substr(0, most);
+    rest_.remove_prefix(taken.size());
+    return taken;
+  }
+  std::string_view rest() const { return rest_; }
+  bool ended() const { return ended_; }
+  uint64_t used() const { return given_ - rest_.size(); }
 
  private:
-  std::string_view input_;
-  size_t used_ = 0;
+  Inflater::Input input_;
+  std::string_view rest_;
+  uint64_t given_ = 0;
+  bool ended_ = false;
+};
+
+class Plain final : public Inflater {
+ public:
+  explicit Plain(Input input) : window_(std::move(input)) {}
+  Result<size_t> read(char* out, size_t size) override {
+    size_t count = 0;
+    while (count < size) {
+      TRY(window_.fill());
+      if (window_.ended()) break;
+      std::string_view part = window_.take(size - count);
+      part.copy(out + count, part.size());
+      count += part.size();
+    }
+    return count;
+  }
+  uint64_t consumed() const override { return window_.used(); }
+
+ private:
+  Window window_;
 };
 
 std::string isal_reason(int code) {
@@ -51,16 +86,20 @@ std::string isal_reason(int code) {
 
 class Gzip final : public Inflater {
  public:
-  explicit Gzip(std::string_view input) : rest_(input), total_(input.size()) {
+  explicit Gzip(Input input) : window_(std::move(input)) {
     isal_inflate_init(&state_);
     state_.crc_flag = ISAL_GZIP;
   }
 
   Result<size_t> read(char* out, size_t size) override {
+    if (window_.used() == 0) {
+      TRY(window_.fill());
+      if (!window_.rest().starts_with("\x1f\x8b")) return corrupt("gzip", "it is no gzip");
+    }
     state_.next_out = reinterpret_cast<uint8_t*>(out);
     state_.avail_out = static_cast<uint32_t>(size);
     while (state_.avail_out > 0) {
-      if (state_.avail_in == 0) feed();
+      if (state_.avail_in == 0) TRY(feed());
       if (state_.block_state == ISAL_BLOCK_FINISH) {
         if (state_.avail_in == 0) break;
         TRY(start_member());
@@ -72,22 +111,23 @@ class Gzip final : public Inflater {
         return corrupt("gzip", isal_reason(code));
       }
       bool stuck = state_.avail_in == in_before && state_.avail_out == out_before;
-      if (stuck && rest_.empty() && state_.block_state != ISAL_BLOCK_FINISH) {
+      if (stuck && window_.ended() && state_.block_state != ISAL_BLOCK_FINISH) {
         return corrupt("gzip", "it is cut short");
       }
     }
     return size - state_.avail_out;
   }
 
-  uint64_t consumed() const override { return total_ - rest_.size() - state_.avail_in; }
+  uint64_t consumed() const override { return window_.used() - state_.avail_in; }
 
  private:
-  void feed() {
-    size_t take = std::min(kFeed, rest_.size());
+  Result<void> feed() {
+    TRY(window_.fill());
+    std::string_view piece = window_.take(kFeed);
     // ISA-L does not write to its input.
-    state_.next_in = reinterpret_cast<uint8_t*>(const_cast<char*>(rest_.data()));
-    state_.avail_in = static_cast<uint32_t>(take);
-    rest_.remove_prefix(take);
+    state_.next_in = reinterpret_cast<uint8_t*>(const_cast<char*>(piece.data()));
+    state_.avail_in = static_cast<uint32_t>(piece.size());
+    return {};
   }
 
   /// "A gzip file consists of a series of members" (RFC 1952); what follows must be one.
@@ -98,14 +138,13 @@ class Gzip final : public Inflater {
     return {};
   }
 
-  std::string_view rest_;
-  uint64_t total_;
+  Window window_;
   inflate_state state_{};
 };
 
 class Zstd final : public Inflater {
  public:
-  explicit Zstd(std::string_view input) : input_{input.data(), input.size(), 0} {
+  explicit Zstd(Input input) : window_(std::move(input)) {
     BERTH_ASSERT(stream_ != nullptr);
     ZSTD_DCtx_setParameter(stream_, ZSTD_d_windowLogMax, kMaxWindowLog);
   }
@@ -114,14 +153,15 @@ class Zstd final : public Inflater {
   Result<size_t> read(char* out, size_t size) override {
     ZSTD_outBuffer output{out, size, 0};
     while (output.pos < size) {
-      bool drained = input_.pos == input_.size;
-      if (drained && between_frames_) break;
-      size_t in_before = input_.pos;
+      TRY(window_.fill());
+      if (window_.ended() && window_.used() == 0) return corrupt("zstd", "it is no zstd");
+      if (window_.ended() && between_frames_) break;
       size_t out_before = output.pos;
       // In slices, so that consumed() follows what was written.
-      ZSTD_inBuffer slice{input_.src, std::min(input_.size, input_.pos + kFeed), input_.pos};
+      std::string_view rest = window_.rest();
+      ZSTD_inBuffer slice{rest.data(), std::min(rest.size(), kFeed), 0};
       size_t code = ZSTD_decompressStream(stream_, &output, &slice);
-      input_.pos = slice.pos;
+      window_.take(slice.pos);
       if (ZSTD_isError(code)) {
         if (ZSTD_getErrorCode(code) == ZSTD_error_frameParameter_windowTooLarge) {
           return make_error(Kind::unsupported,
@@ -130,35 +170,38 @@ class Zstd final : public Inflater {
         return corrupt("zstd", "the data is damaged");
       }
       between_frames_ = code == 0;
-      bool stuck = input_.pos == in_before && output.pos == out_before;
-      if (stuck && drained && !between_frames_) return corrupt("zstd", "it is cut short");
+      bool stuck = slice.pos == 0 && output.pos == out_before;
+      if (stuck && window_.ended() && !between_frames_) return corrupt("zstd", "it is cut short");
     }
     return output.pos;
   }
 
-  uint64_t consumed() const override { return input_.pos; }
+  uint64_t consumed() const override { return window_.used(); }
 
  private:
-  ZSTD_inBuffer input_;
+  Window window_;
   ZSTD_DStream* stream_ = ZSTD_createDStream();
   bool between_frames_ = false;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<Inflater>> Inflater::make(oci::Compression compression,
-                                                 std::string_view input) {
-  std::unique_ptr<Inflater> inflater;
-  if (compression == oci::Compression::none) inflater = std::make_unique<Plain>(input);
-  if (compression == oci::Compression::gzip) {
-    if (!input.starts_with("\x1f\x8b")) return corrupt("gzip", "it is no gzip");
-    inflater = std::make_unique<Gzip>(input);
+std::unique_ptr<Inflater> Inflater::make(oci::Compression compression, Input input) {
+  switch (compression) {
+    case oci::Compression::gzip:
+      return std::make_unique<Gzip>(std::move(input));
+    case oci::Compression::zstd:
+      return std::make_unique<Zstd>(std::move(input));
+    case oci::Compression::none:
+      break;
   }
-  if (compression == oci::Compression::zstd) {
-    if (input.empty()) return corrupt("zstd", "it is no zstd");
-    inflater = std::make_unique<Zstd>(input);
-  }
-  return inflater;
+  return std::make_unique<Plain>(std::move(input));
+}
+
+std::unique_ptr<Inflater> Inflater::make(oci::Compression compression, std::string_view input) {
+  return make(compression, [input]() mutable -> Result<std::string_view> {
+    return std::exchange(input, std::string_view());
+  });
 }
 
 }  // namespace berth::transfer

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string_view>
 
@@ -10,17 +11,22 @@
 
 namespace berth::transfer {
 
-/// Unpacks a compressed layer that lies in memory: gzip with all its members by ISA-L, zstd with
+/// Unpacks a compressed layer: gzip with all its members by ISA-L, zstd with
 /// all its frames and a window of at most 128 MiB, or nothing at all.
 class Inflater {
  public:
-  /// `input` must stay valid.
-  static Result<std::unique_ptr<Inflater>> make(oci::Compression compression,
-                                                std::string_view input);
+  /// Gives the next bytes of the layer; none at its end. What it gave before may become invalid
+  /// then. The first bytes are at least four, if there are as many.
+  using Input = std::function<Result<std::string_view>()>;
+
+  static std::unique_ptr<Inflater> make(oci::Compression compression, Input input);
+  /// The same of a layer that lies in memory and stays there.
+  static std::unique_ptr<Inflater> make(oci::Compression compression, std::string_view input);
   virtual ~Inflater() = default;
 
   /// Fills `out`; less only at the end of the stream.
-  /// Errors: corrupt (damaged, cut short, something after the end), unsupported (the window).
+  /// Errors: corrupt (damaged, cut short, something after the end), unsupported (the window), those
+  /// of the input.
   virtual Result<size_t> read(char* out, size_t size) = 0;
 
   /// How much of the input is used up.

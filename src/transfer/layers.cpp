@@ -18,9 +18,17 @@ namespace berth::transfer {
 
 using image::LayerPhase;
 
+namespace {
+
+constexpr size_t kMostUnpackers = 48;  // of 9 MiB of blocks each
+
+}  // namespace
+
 Result<void> LayerPipeline::run(const oci::Manifest& manifest, const oci::ImageConfig& config) {
   TRY(add_tasks(manifest, config));
-  unpackers_ = std::max(1u, std::thread::hardware_concurrency());
+  // Those that wait for the network keep no processor from the others.
+  unpackers_ =
+      std::min(kDownloads + std::max(1u, std::thread::hardware_concurrency()), kMostUnpackers);
   size_t workers = std::min(kDownloads + unpackers_, 2 * tasks_.size());
   run_in_threads(workers, [this] { work(); });
   if (error_) return *std::move(error_);
@@ -70,20 +78,44 @@ void LayerPipeline::work() {
 
     lock.unlock();
     Result<void> done = unpacks ? unpack(task) : download(task);
+    if (done.ok() && !unpacks) offer(task);
+    bool knows_why = done.ok() || !unpacks || is_cause(done.error(), task);
     lock.lock();
 
     --running;
-    if (!done.ok()) {
-      // Those who are stopped by this one's failure report an interruption, which is not the cause.
-      if (!error_) error_ = std::move(done).error();
-      cancel_.request();
-    } else if (unpacks) {
-      ++finished_;
+    if (done.ok()) {
+      if (--task.left == 0) {
+        ++finished_;
+        tell_done(task);
+      }
     } else {
-      to_unpack_.push_back(&task);
+      // Those who are stopped by this one's failure report an interruption, which is not the cause.
+      if (!error_ && knows_why) error_ = std::move(done).error();
+      cancel_.request();
     }
     changed_.notify_all();
   }
+}
+
+/// Who unpacks a blob that is damaged, or does not come, knows less than who fetches it.
+bool LayerPipeline::is_cause(const Error& error, const Task& task) {
+  bool doubtful = error.kind == Kind::corrupt || error.kind == Kind::interrupted;
+  return !doubtful || task.arrival == nullptr || task.arrival->wait_end();
+}
+
+void LayerPipeline::offer(Task& task) {
+  std::lock_guard lock(mutex_);
+  if (task.offered) return;
+  task.offered = true;
+  to_unpack_.push_back(&task);
+  changed_.notify_all();
+}
+
+void LayerPipeline::tell_done(Task& task) {
+  task.arriving.reset();
+  bool there = !task.unpacked && task.arrival == nullptr;
+  events_.layer(task.blob.digest.short_hex(), there ? LayerPhase::exists : LayerPhase::done,
+                task.blob.size, task.blob.size);
 }
 
 Result<void> LayerPipeline::download(Task& task) {
@@ -101,28 +133,30 @@ Result<void> LayerPipeline::download(Task& task) {
   }
 
   image::Staged file = TRY(delivery_.stage_file());
-  std::string id = task.blob.digest.short_hex();
-  TRY(registry_->get_blob(task.blob, file.fd(), [&](uint64_t bytes) {
-    events_.layer(id, LayerPhase::downloading, bytes, task.blob.size);
-  }));
-  task.downloaded = true;
+  task.arriving = TRY(sys::duplicate(file.fd()));
+  task.arrival = std::make_unique<Arrival>(task.blob.size);
+  offer(task);
+  Result<void> fetched = fetch(task);
+  task.arrival->end(fetched.ok());
+  TRY(std::move(fetched));
   return delivery_.publish_blob(std::move(file), task.blob.digest);
 }
 
-Result<void> LayerPipeline::unpack(Task& task) {
+Result<void> LayerPipeline::fetch(Task& task) {
   std::string id = task.blob.digest.short_hex();
-  bool present = TRY(delivery_.keep_layer(task.diff_id));
-  if (!present) {
-    auto stopped = [this] { return cancel_.requested(); };
-    image::Claim claim = TRY(delivery_.claim_layer(task.diff_id, stopped));
-    present = TRY(delivery_.keep_layer(task.diff_id));
-    if (!present) {
-      TRY_CTX(unpack_claimed(task),
-              fmt::format("cannot unpack layer '{}'", task.blob.digest.text()));
-    }
-  }
-  LayerPhase phase = present && !task.downloaded ? LayerPhase::exists : LayerPhase::done;
-  events_.layer(id, phase, task.blob.size, task.blob.size);
+  return registry_->get_blob(task.blob, task.arriving, [&](uint64_t bytes) {
+    task.arrival->set(bytes);
+    events_.layer(id, LayerPhase::downloading, bytes, task.blob.size);
+  });
+}
+
+Result<void> LayerPipeline::unpack(Task& task) {
+  if (TRY(delivery_.keep_layer(task.diff_id))) return {};
+  auto stopped = [this] { return cancel_.requested(); };
+  image::Claim claim = TRY(delivery_.claim_layer(task.diff_id, stopped));
+  if (TRY(delivery_.keep_layer(task.diff_id))) return {};
+  TRY_CTX(unpack_claimed(task), fmt::format("cannot unpack layer '{}'", task.blob.digest.text()));
+  task.unpacked = true;
   return {};
 }
 
@@ -155,7 +189,9 @@ Result<UnpackedLayer> unpack_into(const image::Staged& staged, image::LayerForma
 
 Result<void> LayerPipeline::unpack_claimed(Task& task) {
   std::string id = task.blob.digest.short_hex();
-  sys::Fd blob = TRY(sys::open_at(sys::cwd(), store_.blob_path(task.blob.digest), O_RDONLY));
+  sys::Fd blob =
+      TRY(task.arrival ? sys::duplicate(task.arriving)
+                       : sys::open_at(sys::cwd(), store_.blob_path(task.blob.digest), O_RDONLY));
   image::Staged staged = TRY(delivery_.stage_layer(store_.flavor().format));
   facts::LayerScan scan(facts::level_of_code);
   UnpackOptions options;
@@ -163,7 +199,9 @@ Result<void> LayerPipeline::unpack_claimed(Task& task) {
   options.ownership = store_.flavor().ownership;
   options.overlay_xattr = store_.flavor().overlay_xattr;
   options.cancel = &cancel_;
+  options.arrival = task.arrival.get();
   options.on_progress = [&](uint64_t bytes) {
+    if (task.arrival && !task.arrival->ended()) return;  // how much has come is told
     events_.layer(id, LayerPhase::unpacking, bytes, task.blob.size);
   };
   options.on_warning = [&](const std::string& text) { events_.warn("layer " + id + ": " + text); };
@@ -175,6 +213,9 @@ Result<void> LayerPipeline::unpack_claimed(Task& task) {
         fmt::format("check the unpacked bytes: they have digest '{}', the config says "
                     "'{}'",
                     unpacked.diff_id.text(), task.diff_id.text()));
+  }
+  if (task.arrival && !task.arrival->wait_end()) {
+    return make_error(Kind::interrupted, "its blob has not arrived");
   }
   if (scan_ == Scan::yes) {
     TRY(sys::write_file(staged.fd(), facts::kLayerFactsFile, write_layer_facts(scan.take()), 0600));

@@ -3,6 +3,7 @@
 
 #include <condition_variable>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <vector>
@@ -10,14 +11,17 @@
 #include "base/result.hpp"
 #include "image/store.hpp"
 #include "oci/image_spec.hpp"
+#include "sys/fd.hpp"
+#include "transfer/arrival.hpp"
 #include "transfer/event.hpp"
 #include "transfer/registry.hpp"
 
 namespace berth::transfer {
 
 /// Brings the layers of one image into the store, several at once: at most kDownloads are on the
-/// wire while as many as there are processors are unpacked, each as soon as its blob is verified.
-/// What the store has is not fetched, what another process fetches is waited for.
+/// wire, and each is unpacked while it comes. What was unpacked is published when the blob's digest
+/// and the layer's hold. What the store has is not fetched, what another process fetches is waited
+/// for.
 class LayerPipeline {
  public:
   static constexpr size_t kDownloads = 4;
@@ -45,12 +49,21 @@ class LayerPipeline {
     oci::Descriptor blob;
     Digest diff_id;
     oci::Compression compression;
-    bool downloaded = false;  // by us
+    /// Of a blob that we fetch: it is unpacked while it comes.
+    std::unique_ptr<Arrival> arrival = {};
+    sys::Fd arriving = {};  ///< its file
+    bool offered = false;   ///< to be unpacked
+    bool unpacked = false;  ///< by us; else its tree was there
+    int left = 2;           ///< of its two parts, to fetch and to unpack
   };
 
   Result<void> add_tasks(const oci::Manifest& manifest, const oci::ImageConfig& config);
   void work();
+  void offer(Task& task);
+  void tell_done(Task& task);
+  static bool is_cause(const Error& error, const Task& task);
   Result<void> download(Task& task);
+  Result<void> fetch(Task& task);
   Result<void> unpack(Task& task);
   Result<void> unpack_claimed(Task& task);
 

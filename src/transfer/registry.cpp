@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <ctime>
 #include <thread>
 
@@ -99,6 +100,9 @@ std::string plain_media_type(std::string_view header) {
 
 /// The state of a blob that arrives in one or several pieces.
 class BlobWriter {
+  static constexpr size_t kGather = size_t{256} << 10;
+  static constexpr std::chrono::milliseconds kAtLeastEvery{20};  // who waits for it sees it move
+
  public:
   BlobWriter(const oci::Descriptor& blob, const sys::Fd& file, const ByteProgress& progress)
       : blob_(blob), file_(file), progress_(progress) {}
@@ -115,14 +119,25 @@ class BlobWriter {
           fmt::format("check its size: more than the {} bytes of its descriptor", blob_.size));
     }
     hash_.update(bytes);
-    TRY(sys::write_at(file_, size_, bytes, blob_.digest.text()));
     size_ += bytes.size();
+    gathered_ += bytes;
+    bool soon = std::chrono::steady_clock::now() - flushed_ < kAtLeastEvery;
+    return gathered_.size() < kGather && soon ? Result<void>() : flush();
+  }
+
+  /// Puts what has come into the file, and tells of it. To be called behind each answer.
+  Result<void> flush() {
+    if (gathered_.empty()) return {};
+    TRY(sys::write_at(file_, size_ - gathered_.size(), gathered_, blob_.digest.text()));
+    gathered_.clear();
+    flushed_ = std::chrono::steady_clock::now();
     if (progress_) progress_(size_);
     return {};
   }
 
   Result<void> start_anew() {
     hash_.reset();
+    gathered_.clear();
     size_ = 0;
     if (progress_) progress_(0);
     return sys::truncate(file_, 0, blob_.digest.text());
@@ -156,7 +171,9 @@ class BlobWriter {
   const sys::Fd& file_;
   const ByteProgress& progress_;
   Sha256 hash_;
-  uint64_t size_ = 0;
+  std::string gathered_;  ///< has come and is not in the file: curl gives 16 KiB at once
+  std::chrono::steady_clock::time_point flushed_{};
+  uint64_t size_ = 0;  ///< has come
   bool piece_begun_ = false;
 };
 
@@ -321,6 +338,7 @@ Result<void> Registry::get_blob(const oci::Descriptor& blob, const sys::Fd& file
       return writer.take(head, bytes);
     };
     HttpResponse response = TRY(send(std::move(request), pull_scope(), action));
+    TRY(writer.flush());
     if (response.broken) {
       if (writer.size() >= before + kProgressThatCounts) lost = 0;
       if (++lost >= kMaxAttempts) {

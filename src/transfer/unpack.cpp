@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transfer/unpack.hpp"
 
-#include "sys/tree.hpp"
+#include "transfer/arrival.hpp"
 #include "transfer/block_stream.hpp"
 #include "transfer/cancel.hpp"
 #include "transfer/layer_sink.hpp"
@@ -18,9 +18,8 @@ Result<UnpackedLayer> unpack_layer(const sys::Fd& blob, oci::Compression compres
 
 Result<UnpackedLayer> unpack_layer(const sys::Fd& blob, oci::Compression compression,
                                    LayerSink& sink, const UnpackOptions& options) {
-  sys::MappedFile input = TRY(sys::MappedFile::map(blob, "layer"));
-  auto inflater = TRY(Inflater::make(compression, input.bytes()));
-  BlockStream blocks(std::move(inflater), options);
+  BlobInput input(blob, options.arrival);
+  BlockStream blocks(Inflater::make(compression, [&] { return input.next(); }), options);
   TarReader tar([&] { return blocks.next(); });
 
   TarEntry entry;

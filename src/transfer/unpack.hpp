@@ -14,6 +14,7 @@
 
 namespace berth::transfer {
 
+class Arrival;
 class Cancel;
 class LayerSink;
 
@@ -33,6 +34,7 @@ struct UnpackOptions {
   image::OverlayXattr overlay_xattr = image::OverlayXattr::trusted;
   UnpackLimits limits;
   const Cancel* cancel = nullptr;
+  Arrival* arrival = nullptr;        ///< of a blob that is still on its way
   facts::LayerScan* scan = nullptr;  ///< told of every ELF file as soon as it is written
   std::function<void(uint64_t compressed_bytes)> on_progress;  ///< called for every block read
   std::function<void(const std::string&)> on_warning;  ///< "…, ignoring" or "…, using … instead"
@@ -44,13 +46,14 @@ struct UnpackedLayer {
   uint64_t bytes = 0;  ///< of regular files
 };
 
-/// Unpacks the tar in `blob` (from its start; a regular file, mapped into memory) into the empty
-/// directory `destination`, hashing the uncompressed stream in the same pass. Whiteouts become what
+/// Unpacks the tar in `blob` (from its start; a regular file, which may still grow, see
+/// UnpackOptions::arrival) into the empty directory `destination`, hashing the uncompressed stream
+/// in the same pass. Whiteouts become what
 /// overlay understands: character devices 0:0 and the opaque mark. Every path is resolved inside
 /// `destination` by handles; nothing of the layer can reach outside it.
 ///
-/// Only for bytes whose compressed digest has been verified. Compare the returned diff_id before
-/// the directory is published; after an error the caller throws the directory away.
+/// The bytes may be anybody's: before the directory is published the caller has seen that the
+/// blob's digest holds, and compared the returned diff_id; else he throws the directory away.
 /// ownership full: owners exactly as recorded; in a user namespace, device nodes are left out with
 /// one warning. single: owners, setuid bits of others and device nodes are left out.
 /// Errors: corrupt (the entry and the reason), unsupported (a kind of entry or an id that cannot be
