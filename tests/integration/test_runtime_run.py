@@ -2,6 +2,8 @@
 """What a program finds that berth-runtime has started, as root and as root of a user namespace."""
 
 import os
+import pathlib
+import shutil
 import socket
 import subprocess
 import time
@@ -164,6 +166,39 @@ def test_mounts_an_overlay_as_the_root(runtime, bundle, place, kind):
     assert (place / "upper/which").read_text() == "new\n"
     assert (layers[1] / "which").read_text() == "1\n"
     assert list(bundle.rootfs.iterdir()) == []
+
+
+def test_mounts_an_image_as_a_layer_above_and_below_directories(runtime, bundle, place, kind):
+    if not shutil.which("mkfs.erofs"):
+        pytest.skip("needs mkfs.erofs")
+    if "erofs" not in pathlib.Path("/proc/filesystems").read_text() and subprocess.run(
+            ["modprobe", "erofs"], capture_output=True, check=False).returncode:
+        pytest.skip("this kernel has no EROFS")
+    layers = [place / name for name in ("low", "middle", "high")]
+    for number, layer in enumerate(layers):
+        layer.mkdir()
+        (layer / "which").write_text(f"{number}\n")
+        (layer / f"only{number}").write_text("")
+    images = [place / "base.erofs", place / "middle.erofs"]
+    os.rename(bundle.rootfs, place / "base")
+    bundle.rootfs.mkdir()
+    for image, tree in zip(images, (place / "base", layers[1])):
+        subprocess.run(["mkfs.erofs", image, tree], check=True, capture_output=True)
+        image.chmod(0o644)
+    (place / "upper").mkdir()
+    (place / "work").mkdir()
+    own = ["userxattr"] if kind != "root" else []
+    options = [f"lowerdir+={path}" for path in (layers[2], images[1], layers[0], images[0])]
+    options += [f"upperdir={place}/upper", f"workdir={place}/work"]
+    bundle.config["mounts"].insert(0, {"destination": "/", "type": "overlay", "source": "overlay",
+                                       "options": own + options})
+    bundle.shell("cat /which; ls / | grep only; echo new > /which; grep -c erofs /proc/mounts || true")
+    if kind != "root":
+        assert "root alone can mount it" in runtime.error(bundle)
+        return
+    assert runtime.out(bundle) == "2\nonly0\nonly1\nonly2\n0\n"
+    assert (place / "upper/which").read_text() == "new\n"
+    assert "erofs" not in pathlib.Path("/proc/self/mounts").read_text()
 
 
 def test_starts_in_the_working_directory_and_makes_it(runtime, bundle):

@@ -67,10 +67,12 @@ def docker_engine(scratch, driver="vfs"):
     """dockerd without a network of its own; yields the argv of a client."""
     socket = scratch / "docker.sock"
     log = scratch / "dockerd.log"
+    config = scratch / "dockerd.json"  # else it leaves a key in /etc/docker
+    config.write_text(json.dumps({"deprecated-key-path": str(scratch / "docker-key.json")}))
     with open(log, "wb") as output:
         process = subprocess.Popen(
-            ["dockerd", "--data-root", scratch / "docker", "--exec-root", scratch / "docker-run",
-             "--pidfile", scratch / "docker.pid", "-H", f"unix://{socket}", "--bridge=none",
+            ["dockerd", "--config-file", config, "--data-root", scratch / "docker",
+             "--exec-root", scratch / "docker-run", "--pidfile", scratch / "docker.pid", "-H", f"unix://{socket}", "--bridge=none",
              "--iptables=false", "--ip6tables=false", f"--storage-driver={driver}"],
             stdin=subprocess.DEVNULL, stdout=output, stderr=output, preexec_fn=die_with_parent)
     client = ["docker", "--host", f"unix://{socket}"]

@@ -27,7 +27,7 @@ import tempfile
 from support.registry import die_with_parent
 
 PACKAGES = ("systemd", "systemd-sysv", "libpam-systemd", "dbus", "dbus-user-session", "apparmor", "criu",
-            "python3", "python3-pytest", "busybox-static", "iproute2", "kmod", "passwd", "procps",
+            "python3", "python3-pytest", "busybox-static", "erofs-utils", "iproute2", "kmod", "passwd", "procps",
             "strace", "uidmap", "util-linux")
 
 # The guest's first program; the test's own is /payload/init. The disks appear when they are found.
