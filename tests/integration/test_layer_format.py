@@ -45,7 +45,7 @@ def tree_layers():
 @pytest.fixture
 def disk():
     """A store on a disk: what lies in memory is mounted through a loop device."""
-    with tempfile.TemporaryDirectory(prefix="berth-layers-", dir="/var/tmp") as path:
+    with tempfile.TemporaryDirectory(prefix="berth-tests-layers-", dir="/var/tmp") as path:
         yield pathlib.Path(path)
 
 

@@ -10,6 +10,7 @@ import subprocess
 import time
 
 PLACES = ("/tmp", "/run", "/dev/shm", "/var/lib", "/var/tmp")
+STORE = pathlib.Path("/var/lib/berth")
 
 
 def mounts():
@@ -23,10 +24,17 @@ def cgroups():
             if "berth" in directory and "/berth-tests-room-" not in directory}
 
 
+def is_empty_store(path):
+    """The machine's own, which all rooms see, and which the first berth makes that is not told
+    another: a berth-runtime that asks it for the GPUs."""
+    return path == STORE and not any(path.iterdir())
+
+
 def files():
     """Those of another session that waits for its turn, or a demo, are not ours."""
     return {str(path) for place in PLACES for path in pathlib.Path(place).glob("*berth*")
-            if not path.name.startswith(("berth-tests-", "berth-demo-", "berth-bench-"))}
+            if not path.name.startswith(("berth-tests-", "berth-demo-", "berth-bench-"))
+            and not is_empty_store(path)}
 
 
 def processes(base, uids):
