@@ -81,6 +81,7 @@ Result<std::string> BaseImages::layout_of(const BuildPlace& place, const std::st
     pull.reference = resolved.reference;
     if (!platform.empty()) pull.platform = platform;
     pull.access = access_;
+    pull.keep_blobs = true;  // the builder is given them
     TRY(transfer(context_, std::move(pull), progress));
     here = TRY(store.find_image(resolved.reference));
     if (!here) return make_error(Kind::not_found, "find it in the store: it was removed meanwhile");
@@ -92,6 +93,7 @@ Result<std::string> BaseImages::layout_of(const BuildPlace& place, const std::st
   save.references = {resolved.reference};
   save.output = place.work() + "/" + layout;
   save.format = "oci";
+  save.access = access_;
   auto present = TRY(sys::stat_entry(sys::cwd(), save.output));
   if (!present) TRY(transfer(context_, std::move(save), {}));
   layouts_[resolved.reference] = layout;

@@ -14,7 +14,7 @@
 namespace berth::engine {
 namespace {
 
-/// By diff id, the packed layers that the store has.
+/// By diff id, the packed layers that the store has or knows where to have.
 using KnownLayers = std::map<Digest, oci::Descriptor>;
 
 Result<KnownLayers> known_layers(const Context& context) {
@@ -23,7 +23,8 @@ Result<KnownLayers> known_layers(const Context& context) {
   for (const image::Image& image : TRY(store.list())) {
     for (const image::Layer& layer : image.layers) {
       bool here = TRY(store.has_blob(layer.blob.digest));
-      if (here) known.emplace(layer.diff_id, layer.blob);
+      if (here || (layer.unpacked && !store.origins(layer.blob.digest).empty()))
+        known.emplace(layer.diff_id, layer.blob);
     }
   }
   return known;

@@ -63,6 +63,17 @@ Result<image::LayerFormat> layer_format(const Context& context) {
   return format;
 }
 
+// What the environment says of every pull, also one that a run makes.
+Result<void> complete_pull(const Environment& environment, image::PullRequest& request) {
+  auto keep = environment.get_filled("BERTH_KEEP_BLOBS");
+  if (keep && *keep != "0") request.keep_blobs = true;
+  auto budget = environment.get_filled("BERTH_MEMORY_BUDGET");
+  if (budget && request.memory_budget == 0) {
+    request.memory_budget = TRY(parse_memory_budget("BERTH_MEMORY_BUDGET", *budget));
+  }
+  return {};
+}
+
 // What every request of a kind has is told here once.
 Result<void> complete(const Context& context, image::TransferRequest& request,
                       PassedStreams& streams) {
@@ -78,6 +89,9 @@ Result<void> complete(const Context& context, image::TransferRequest& request,
           r.ownership = single ? image::Ownership::single : image::Ownership::full;
           r.overlay_xattr = root ? image::OverlayXattr::trusted : image::OverlayXattr::user;
           r.layer_format = TRY(layer_format(context));
+        }
+        if constexpr (requires { r.memory_budget; }) {
+          TRY(complete_pull(context.environment, r));
         }
         if constexpr (requires { r.input; }) TRY(streams.redirect(r.input));
         if constexpr (requires { r.output; }) TRY(streams.redirect(r.output));
@@ -195,6 +209,16 @@ void tell_transfer(const Context& context, const image::TransferRequest& request
 }
 
 }  // namespace
+
+Result<uint64_t> parse_memory_budget(std::string_view what, std::string_view text) {
+  constexpr uint64_t kLeast = uint64_t{32} << 20;
+  auto bytes = parse_bytes(text);
+  if (bytes && *bytes >= kLeast) return *bytes;
+  return make_error(
+      Kind::usage,
+      std::string(what) + ": " + quoted(text) + (bytes ? " is too small" : " is not a size"),
+      "512m; at least 32m");
+}
 
 Result<image::TransferResult> transfer(const Context& context, image::TransferRequest request,
                                        const Progress& progress) {

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 
 #include "base/result.hpp"
 #include "engine/context.hpp"
@@ -21,6 +22,10 @@ using Progress = std::function<void(const image::TransferEvent&)>;
 /// not_found (the program is missing), corrupt (it is of another version).
 Result<image::TransferResult> transfer(const Context& context, image::TransferRequest request,
                                        const Progress& progress);
+
+/// "512m" → bytes. `what` names the flag or variable.  Errors: usage (what it is not, or too
+/// small).
+Result<uint64_t> parse_memory_budget(std::string_view what, std::string_view text);
 
 /// Copies a tree: two children with a pipe between them. `output` and `input` are filled.
 /// Errors: those of either.

@@ -57,6 +57,12 @@ Result<void> need_pins(const sys::Fd& root, Needed& needed) {
   return {};
 }
 
+/// A store has the directory since its first pull.
+Result<std::vector<std::string>> origin_names(const sys::Fd& root) {
+  if (!TRY(sys::stat_entry(root, "origins"))) return std::vector<std::string>();
+  return sys::list_directory(root, "origins");
+}
+
 Result<Needed> find_needed(const sys::Fd& root) {
   Needed needed;
   std::vector<std::string> damaged;
@@ -127,6 +133,9 @@ Result<Collected> unlink_unneeded(const sys::Fd& root) {
     if (needed.blobs.contains(name)) continue;
     TRY(discard("blobs/sha256/" + name));
     collected.blobs.push_back(name);
+  }
+  for (const auto& name : TRY(origin_names(root))) {
+    if (!needed.blobs.contains(name)) TRY(sys::remove_entry(root, "origins/" + name));
   }
   return collected;
 }

@@ -149,10 +149,6 @@ Result<Claim> Delivery::claim(const std::string& key, const std::function<bool()
   }
 }
 
-Result<Claim> Delivery::claim_blob(const Digest& digest, const std::function<bool()>& give_up) {
-  return claim("blob-" + digest.hex(), give_up);
-}
-
 Result<Claim> Delivery::claim_layer(const Digest& diff_id, const std::function<bool()>& give_up) {
   return claim("layer-" + layer_name(diff_id, store_->flavor_), give_up);
 }
@@ -185,6 +181,20 @@ Result<void> Delivery::publish_blob_from(const Staged& directory, const std::str
                                          const Digest& digest) {
   TRY(keep(blob_pin(digest)));
   return sys::rename(directory.fd_, name, store_->dir_, blob_file(digest));
+}
+
+Result<void> Delivery::note_origin(const Digest& blob, const Reference& repository) {
+  constexpr size_t kMost = 4;
+  std::vector<std::string> lines = {repository.registry() + "/" + repository.repository()};
+  for (const Reference& known : store_->origins(blob)) {
+    std::string line = known.registry() + "/" + known.repository();
+    if (line != lines[0] && lines.size() < kMost) lines.push_back(std::move(line));
+  }
+  std::string text = join(lines, "\n") + "\n";
+  auto same = sys::read_file_if_exists(store_->dir_, origin_file(blob), 4096);
+  if (same.ok() && *same && **same == text) return {};
+  TRY(sys::make_directory(store_->dir_, "origins", 0700));
+  return sys::replace_file(store_->dir_, origin_file(blob), text, 0600);
 }
 
 Result<void> Delivery::put_document(const Digest& digest, std::string_view bytes) {

@@ -16,6 +16,11 @@ inline std::string blob_file(const Digest& digest) {
   return "blobs/sha256/" + digest.hex();
 }
 
+/// Lines "registry/repository": where the blob was had, the latest first.
+inline std::string origin_file(const Digest& digest) {
+  return "origins/" + digest.hex();
+}
+
 /// The name of a layer's directory in layers/. The flavour is part of it: the same layer unpacked
 /// for other owners is another directory.
 inline std::string layer_name(const Digest& diff_id, LayerFlavor flavor) {

@@ -141,6 +141,18 @@ Result<bool> Store::has_blob(const Digest& digest) const {
   return TRY(sys::stat_entry(dir_, blob_file(digest))).has_value();
 }
 
+std::vector<Reference> Store::origins(const Digest& digest) const {
+  std::vector<Reference> repositories;
+  auto text = sys::read_file_if_exists(dir_, origin_file(digest), 4096);
+  if (!text.ok() || !*text) return repositories;
+  for (std::string_view line : split(**text, '\n')) {
+    if (line.empty()) continue;
+    auto reference = Reference::parse(line);
+    if (reference.ok()) repositories.push_back(std::move(*reference));
+  }
+  return repositories;
+}
+
 Result<bool> Store::has_layer(const Digest& diff_id) const {
   return TRY(sys::stat_entry(dir_, "layers/" + layer_name(diff_id, flavor_))).has_value();
 }

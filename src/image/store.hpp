@@ -111,6 +111,9 @@ class Store {
   /// length limits only. Errors: not_found, corrupt (over 4 MiB).
   Result<std::string> read_document(const Digest& digest) const;
   Result<bool> has_blob(const Digest& digest) const;
+  /// Repositories that had the blob, the latest first; the tags mean nothing. A hint: it may be
+  /// gone from there.
+  std::vector<Reference> origins(const Digest& digest) const;
   Result<bool> has_layer(const Digest& diff_id) const;
 
   /// Gives `image` one more name, taking the name from whatever had it.
@@ -163,7 +166,7 @@ class Staged {
   std::string path_;
 };
 
-/// The right to produce one blob or layer; whoever else wants it waits, and goes on when this
+/// The right to produce one layer; whoever else wants it waits, and goes on when this
 /// process publishes or dies (the kernel holds the lock).
 class Claim {
  public:
@@ -199,11 +202,9 @@ class Delivery {
   Result<bool> keep_blob(const Digest& digest);
   Result<bool> keep_layer(const Digest& diff_id);
 
-  /// Waits until nobody else produces the blob (the layer), then claims it. Ask keep_*() again
-  /// afterwards: the other may have published it. A thread must not claim the same thing twice.
-  /// For layers that differ only in compression claim the blob first, then the layer.
+  /// Waits until nobody else produces the layer, then claims it. Ask keep_layer() again afterwards:
+  /// the other may have published it. A thread must not claim the same thing twice.
   /// `give_up` is asked while waiting. Errors: interrupted (it said so), io.
-  Result<Claim> claim_blob(const Digest& digest, const std::function<bool()>& give_up = {});
   Result<Claim> claim_layer(const Digest& diff_id, const std::function<bool()>& give_up = {});
 
   Result<Staged> stage_file();
@@ -215,6 +216,8 @@ class Delivery {
   /// The same for the file `name` in a staged directory.
   Result<void> publish_blob_from(const Staged& directory, const std::string& name,
                                  const Digest& digest);
+  /// Remembers that the repository has the blob.
+  Result<void> note_origin(const Digest& blob, const Reference& repository);
   /// A small document whose digest the caller computed.
   Result<void> put_document(const Digest& digest, std::string_view bytes);
   Result<void> publish_layer(Staged directory, const LayerRecord& record);

@@ -143,6 +143,8 @@ void fields(V& v, PullRequest& r) {
   v.optional("strict", r.strict);
   v.optional("facts", r.facts);
   v.always("scan", r.scan);
+  v.optional("keep_blobs", r.keep_blobs);
+  v.optional("memory_budget", r.memory_budget);
   v.optional("local", r.local);
   v.strict();
 }
@@ -212,6 +214,7 @@ template <class V>
 void fields(V& v, SaveRequest& r) {
   v.required("verb", r.verb);
   v.required("root", r.root);
+  access_fields(v, r.access);
   v.required("references", r.references);
   v.required("output", r.output);
   v.required("format", r.format);

@@ -74,9 +74,12 @@ struct PullRequest {
   bool force = false;   ///< also what is judged not to run
   bool strict = false;  ///< nothing that runs with a remark
   FactsTrust facts;
-  bool scan = true;  ///< the files, while they are unpacked
-  /// Unpacks what the store already holds under this reference and asks no registry: for an image
-  /// whose layers were unpacked for another ownership. status: "up_to_date".
+  bool scan = true;            ///< the files, while they are unpacked
+  bool keep_blobs = false;     ///< the packed layers, too
+  uint64_t memory_budget = 0;  ///< bytes of memory for layers on their way; 0: 512 MiB
+  /// Unpacks what the store already holds under this reference and asks a registry for nothing but
+  /// layers that it does not hold packed: for an image whose layers were unpacked for another
+  /// ownership. status: "up_to_date".
   bool local = false;
 };
 
@@ -145,6 +148,7 @@ struct LoadRequest {
 struct SaveRequest {
   std::string verb = "save";
   std::string root;
+  RegistryAccess access;  ///< for layers that are in the store only unpacked
   std::vector<std::string> references;
   std::string output;  ///< file; an inherited descriptor is "/dev/fd/N"
   std::string

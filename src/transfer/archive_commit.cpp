@@ -32,11 +32,7 @@ Result<image::TransferResult> commit_into(const image::CommitRequest& request,
 
   image::Delivery delivery = TRY(image::Delivery::begin(store));
   image::Image base = TRY(store.get_image(request.base));
-  for (const image::Layer& layer : base.layers) {
-    if (TRY(delivery.keep_blob(layer.blob.digest))) continue;
-    return make_error(Kind::not_found, "the image " + request.base.substr(0, 19) +
-                                           " has lost the layer " + layer.blob.digest.text());
-  }
+  for (const image::Layer& layer : base.layers) TRY(delivery.keep_blob(layer.blob.digest));
   image::Staged staged = TRY(delivery.stage_file());
   LayerPacker packer(staged.fd(), cancel);
   sys::Fd tree = TRY(open_input(request.tree));

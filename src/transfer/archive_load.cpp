@@ -139,9 +139,12 @@ class Loader {
     image.config = TRY(oci::parse_config(text, image.manifest.config.digest.text()));
     image.documents.emplace_back(image.manifest.config.digest, std::move(text));
     TRY(oci::check_image(image.manifest, image.config));
-    for (const auto& layer : image.manifest.layers) {
+    for (size_t i = 0; i < image.manifest.layers.size(); ++i) {
+      const oci::Descriptor& layer = image.manifest.layers[i];
       // A layer that the store has need not be in the archive.
       if (TRY(delivery_.keep_blob(layer.digest))) continue;
+      bool unpacked = TRY(delivery_.keep_layer(image.config.rootfs.diff_ids[i]));
+      if (unpacked && !store_.origins(layer.digest).empty()) continue;
       auto file = TRY(find_blob(layer));
       TRY(delivery_.publish_blob_from(members_.staged(), file.staged, layer.digest));
     }
@@ -244,7 +247,7 @@ class Loader {
       events_.warn("the image is for " + image.config.os + "/" + image.config.architecture +
                    ", this machine is " + oci::platform_text(host) + ", ignoring");
     }
-    LayerPipeline layers(store_, delivery_, nullptr, events_, cancel_);
+    LayerPipeline layers(store_, delivery_, {}, events_, cancel_, {});
     return layers.run(image.manifest, image.config);
   }
 

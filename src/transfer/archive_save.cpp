@@ -14,6 +14,7 @@
 #include "sys/stream.hpp"
 #include "transfer/archive.hpp"
 #include "transfer/archive_members.hpp"
+#include "transfer/blob_source.hpp"
 #include "transfer/cancel.hpp"
 #include "transfer/docker_image.hpp"
 #include "transfer/outer_archive.hpp"
@@ -32,7 +33,7 @@ struct Contents {
   oci::Index index;
   std::vector<DockerImage> docker;
   Repositories repositories;
-  std::map<Digest, uint64_t> blobs;
+  std::map<Digest, oci::Descriptor> blobs;
 };
 
 /// The name that the user gave, when it is one; an image asked for by its id goes without.
@@ -48,7 +49,6 @@ std::optional<image::Reference> asked_name(const std::string& text, const image:
 Result<void> add_image(const image::Store& store, const std::string& text, Contents& contents) {
   image::Image image = TRY(store.get_image(text));
   std::string manifest = TRY(store.read_document(image.manifest_digest));
-  std::string config = TRY(store.read_document(image.id));
 
   oci::Descriptor entry;
   entry.media_type = image.manifest.media_type.empty() ? std::string(oci::media_type::kManifest)
@@ -72,15 +72,9 @@ Result<void> add_image(const image::Store& store, const std::string& text, Conte
           image.layers.back().blob.digest.hex();
     }
   }
-  contents.blobs[image.manifest_digest] = manifest.size();
-  contents.blobs[image.id] = config.size();
-  for (const auto& layer : image.layers) {
-    if (!TRY(store.has_blob(layer.blob.digest))) {
-      return make_error(Kind::not_found, "find layer " + layer.blob.digest.text() + " in the store",
-                        "berth pull " + text);
-    }
-    contents.blobs[layer.blob.digest] = layer.blob.size;
-  }
+  contents.blobs[image.manifest_digest] = entry;
+  contents.blobs[image.id] = image.manifest.config;
+  for (const auto& layer : image.layers) contents.blobs[layer.blob.digest] = layer.blob;
   contents.index.manifests.push_back(std::move(entry));
   for (auto& known : contents.docker) {
     if (known.config != docker.config || known.layers != docker.layers) continue;
@@ -91,12 +85,8 @@ Result<void> add_image(const image::Store& store, const std::string& text, Conte
   return {};
 }
 
-Result<sys::Fd> open_blob(const image::Store& store, const Digest& digest) {
-  return sys::open_at(sys::cwd(), store.blob_path(digest), O_RDONLY);
-}
-
-Result<uint64_t> write_tar(const image::Store& store, const Contents& contents,
-                           const sys::Fd& output, const Cancel& cancel) {
+Result<uint64_t> write_tar(BlobSource& source, const Contents& contents, const sys::Fd& output,
+                           Cancel& cancel) {
   ArchiveWriter tar = TRY(ArchiveWriter::open(output));
   uint64_t size = 0;
   TRY(tar.add_text("oci-layout", kLayout));
@@ -105,11 +95,11 @@ Result<uint64_t> write_tar(const image::Store& store, const Contents& contents,
   TRY(tar.add_text("repositories", json::write(contents.repositories)));
   TRY(tar.add_directory("blobs/"));
   TRY(tar.add_directory("blobs/sha256/"));
-  for (const auto& [digest, bytes] : contents.blobs) {
+  for (const auto& [digest, described] : contents.blobs) {
     TRY(cancel.check());
-    sys::Fd blob = TRY(open_blob(store, digest));
-    TRY(tar.add_file(blob_name(digest), blob, bytes));
-    size += bytes;
+    sys::Fd blob = TRY(source.open(described));
+    TRY(tar.add_file(blob_name(digest), blob, described.size));
+    size += described.size;
   }
   TRY(tar.finish());
   return size;
@@ -121,8 +111,8 @@ Result<void> copy_file(const sys::Fd& from, const sys::Fd& directory, const std:
   return sys::close_checked(std::move(to), name);
 }
 
-Result<uint64_t> write_directory(const image::Store& store, const Contents& contents,
-                                 const std::string& path, const Cancel& cancel) {
+Result<uint64_t> write_directory(BlobSource& source, const Contents& contents,
+                                 const std::string& path, Cancel& cancel) {
   auto present = TRY(sys::stat_entry(sys::cwd(), path));
   if (present) return make_error(Kind::exists, "write " + quoted(path) + ": it is there already");
   TRY(sys::make_directory(sys::cwd(), path));
@@ -131,11 +121,11 @@ Result<uint64_t> write_directory(const image::Store& store, const Contents& cont
   sys::Fd directory = TRY(sys::open_at(sys::cwd(), path, O_RDONLY | O_DIRECTORY));
   TRY(sys::make_directories(directory, "blobs/sha256"));
   uint64_t size = 0;
-  for (const auto& [digest, bytes] : contents.blobs) {
+  for (const auto& [digest, described] : contents.blobs) {
     TRY(cancel.check());
-    sys::Fd blob = TRY(open_blob(store, digest));
+    sys::Fd blob = TRY(source.open(described));
     TRY(copy_file(blob, directory, blob_name(digest)));
-    size += bytes;
+    size += described.size;
   }
   TRY(sys::write_file(directory, "index.json", json::write(contents.index)));
   TRY(sys::write_file(directory, "oci-layout", kLayout));
@@ -143,18 +133,18 @@ Result<uint64_t> write_directory(const image::Store& store, const Contents& cont
   return size;
 }
 
-Result<uint64_t> write_output(const image::Store& store, const Contents& contents,
-                              const image::SaveRequest& request, const Cancel& cancel) {
-  if (request.format == "oci") return write_directory(store, contents, request.output, cancel);
+Result<uint64_t> write_output(BlobSource& source, const Contents& contents,
+                              const image::SaveRequest& request, Cancel& cancel) {
+  if (request.format == "oci") return write_directory(source, contents, request.output, cancel);
   OutputFile output = TRY(OutputFile::open(request.output, 0644));
-  uint64_t size = TRY(write_tar(store, contents, output.fd(), cancel));
+  uint64_t size = TRY(write_tar(source, contents, output.fd(), cancel));
   TRY(output.finish());
   return size;
 }
 
 }  // namespace
 
-Result<image::TransferResult> save(const image::SaveRequest& request, const EventSink&,
+Result<image::TransferResult> save(const image::SaveRequest& request, const EventSink& sink,
                                    Cancel& cancel) {
   auto saved = [&]() -> Result<image::TransferResult> {
     if (request.format != "archive" && request.format != "oci") {
@@ -166,8 +156,10 @@ Result<image::TransferResult> save(const image::SaveRequest& request, const Even
     Contents contents;
     contents.index.media_type = oci::media_type::kIndex;
     for (const auto& reference : request.references) TRY(add_image(store, reference, contents));
+    Events events(sink, Events::Layers::hidden);
+    BlobSource source(store, request.access, events, cancel);
     image::TransferResult result;
-    result.size = TRY(write_output(store, contents, request, cancel));
+    result.size = TRY(write_output(source, contents, request, cancel));
     return result;
   };
   return TRY_CTX(saved(), "cannot save " + join(request.references, ", "));

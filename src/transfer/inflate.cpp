@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/assert.hpp"
+#include "sys/io_at.hpp"
 
 namespace berth::transfer {
 namespace {
@@ -202,6 +203,16 @@ std::unique_ptr<Inflater> Inflater::make(oci::Compression compression, std::stri
   return make(compression, [input]() mutable -> Result<std::string_view> {
     return std::exchange(input, std::string_view());
   });
+}
+
+Inflater::Input file_input(const sys::Fd& file) {
+  constexpr size_t kPiece = size_t{512} << 10;
+  return [&file, offset = uint64_t{0},
+          buffer = std::string(kPiece, '\0')]() mutable -> Result<std::string_view> {
+    size_t count = TRY(sys::read_at(file, offset, buffer.data(), buffer.size(), "layer"));
+    offset += count;
+    return std::string_view(buffer).substr(0, count);
+  };
 }
 
 }  // namespace berth::transfer

@@ -8,6 +8,7 @@
 
 #include "base/result.hpp"
 #include "oci/image_spec.hpp"
+#include "sys/fd.hpp"
 
 namespace berth::transfer {
 
@@ -32,5 +33,8 @@ class Inflater {
   /// How much of the input is used up.
   virtual uint64_t consumed() const = 0;
 };
+
+/// Reads `file`, which outlives it, from its start.  Errors: io.
+Inflater::Input file_input(const sys::Fd& file);
 
 }  // namespace berth::transfer

@@ -11,6 +11,7 @@
 #include "facts/code/always_runs.hpp"
 #include "sys/file.hpp"
 #include "transfer/erofs_layer.hpp"
+#include "transfer/layer_writer.hpp"
 #include "transfer/threads.hpp"
 #include "transfer/unpack.hpp"
 
@@ -20,17 +21,40 @@ using image::LayerPhase;
 
 namespace {
 
-constexpr size_t kMostUnpackers = 48;  // of 9 MiB of blocks each
+constexpr uint64_t kMiB = uint64_t{1} << 20;
+constexpr uint64_t kEachLayer = 12 * kMiB;  // blocks on their way, buffers of what is written
+constexpr uint64_t kLeastAhead = 4 * kMiB;  // bytes of a blob that wait for the unpacker
+constexpr uint64_t kMostAhead = 32 * kMiB;  // more only fills memory
+constexpr size_t kMostWorkers = 48;
+
+/// How many layers are worked on at once, and how much of each waits, within a budget.
+struct Shares {
+  size_t workers;
+  BlobFetcher::Limits fetch;
+};
+Shares share(uint64_t budget, size_t tasks) {
+  size_t processors = std::max(1u, std::thread::hardware_concurrency());
+  size_t wanted = std::clamp(processors, LayerPipeline::kConnections, kMostWorkers);
+  size_t affordable = std::max<uint64_t>(1, budget / (kEachLayer + kLeastAhead));
+  Shares shares;
+  shares.workers = std::max<size_t>(1, std::min({wanted, affordable, tasks}));
+  uint64_t each = budget / shares.workers;
+  uint64_t left = each - std::min(each, kEachLayer);
+  shares.fetch.ahead = std::clamp(left, kLeastAhead, kMostAhead);
+  shares.fetch.part = shares.fetch.ahead / 4;
+  shares.fetch.connections = LayerPipeline::kConnections;
+  return shares;
+}
 
 }  // namespace
 
 Result<void> LayerPipeline::run(const oci::Manifest& manifest, const oci::ImageConfig& config) {
   TRY(add_tasks(manifest, config));
-  // Those that wait for the network keep no processor from the others.
-  unpackers_ =
-      std::min(kDownloads + std::max(1u, std::thread::hardware_concurrency()), kMostUnpackers);
-  size_t workers = std::min(kDownloads + unpackers_, 2 * tasks_.size());
-  run_in_threads(workers, [this] { work(); });
+  if (tasks_.empty()) return {};
+  Shares shares = share(options_.memory_budget, tasks_.size());
+  if (!origin_) shares.fetch.connections = 0;
+  BlobFetcher fetcher(shares.fetch, cancel_);
+  run_in_threads(shares.workers, [&] { work(fetcher); });
   if (error_) return *std::move(error_);
   return {};
 }
@@ -49,115 +73,104 @@ Result<void> LayerPipeline::add_tasks(const oci::Manifest& manifest,
                                                    blob.digest.text()));
     }
   }
-  for (Task& task : tasks_) {
+  for (const Task& task : tasks_) {
     events_.layer(task.blob.digest.short_hex(), LayerPhase::waiting, 0, task.blob.size);
-    to_download_.push_back(&task);
   }
-  // The largest first: it is the one that the whole pull ends up waiting for.
-  std::ranges::stable_sort(to_download_, std::greater{},
-                           [](const Task* t) { return t->blob.size; });
+  std::ranges::stable_sort(tasks_, std::greater{}, [](const Task& t) { return t.blob.size; });
   return {};
 }
 
-void LayerPipeline::work() {
-  std::unique_lock lock(mutex_);
+void LayerPipeline::work(BlobFetcher& fetcher) {
   while (true) {
-    changed_.wait(lock, [this] {
-      return error_ || finished_ == tasks_.size() ||
-             (!to_unpack_.empty() && unpacking_ < unpackers_) ||
-             (!to_download_.empty() && downloading_ < kDownloads);
-    });
-    if (error_ || finished_ == tasks_.size()) return;
-
-    bool unpacks = !to_unpack_.empty() && unpacking_ < unpackers_;
-    std::deque<Task*>& queue = unpacks ? to_unpack_ : to_download_;
-    size_t& running = unpacks ? unpacking_ : downloading_;
-    Task& task = *queue.front();
-    queue.pop_front();
-    ++running;
-
-    lock.unlock();
-    Result<void> done = unpacks ? unpack(task) : download(task);
-    if (done.ok() && !unpacks) offer(task);
-    bool knows_why = done.ok() || !unpacks || is_cause(done.error(), task);
-    lock.lock();
-
-    --running;
-    if (done.ok()) {
-      if (--task.left == 0) {
-        ++finished_;
-        tell_done(task);
-      }
-    } else {
-      // Those who are stopped by this one's failure report an interruption, which is not the cause.
-      if (!error_ && knows_why) error_ = std::move(done).error();
-      cancel_.request();
+    const Task* task = nullptr;
+    {
+      std::lock_guard lock(mutex_);
+      if (error_ || next_ == tasks_.size()) return;
+      task = &tasks_[next_++];
     }
-    changed_.notify_all();
+    Result<bool> made = complete(*task, fetcher);
+    if (!made.ok()) return fail(std::move(made).error());
+    events_.layer(task->blob.digest.short_hex(), *made ? LayerPhase::done : LayerPhase::exists,
+                  task->blob.size, task->blob.size);
   }
 }
 
-/// Who unpacks a blob that is damaged, or does not come, knows less than who fetches it.
-bool LayerPipeline::is_cause(const Error& error, const Task& task) {
-  bool doubtful = error.kind == Kind::corrupt || error.kind == Kind::interrupted;
-  return !doubtful || task.arrival == nullptr || task.arrival->wait_end();
-}
-
-void LayerPipeline::offer(Task& task) {
+/// Those who are stopped by this one's failure report an interruption, which is not the cause.
+void LayerPipeline::fail(Error error) {
   std::lock_guard lock(mutex_);
-  if (task.offered) return;
-  task.offered = true;
-  to_unpack_.push_back(&task);
-  changed_.notify_all();
+  if (!error_) error_ = std::move(error);
+  cancel_.request();
 }
 
-void LayerPipeline::tell_done(Task& task) {
-  task.arriving.reset();
-  bool there = !task.unpacked && task.arrival == nullptr;
-  events_.layer(task.blob.digest.short_hex(), there ? LayerPhase::exists : LayerPhase::done,
-                task.blob.size, task.blob.size);
-}
-
-Result<void> LayerPipeline::download(Task& task) {
+/// Makes what is not there. Whether there was something.
+Result<bool> LayerPipeline::complete(const Task& task, BlobFetcher& fetcher) {
   TRY(cancel_.check());
-  bool present = TRY(delivery_.keep_blob(task.blob.digest));
-  if (present) return {};
-  auto stopped = [this] { return cancel_.requested(); };
-  image::Claim claim = TRY(delivery_.claim_blob(task.blob.digest, stopped));
-  present = TRY(delivery_.keep_blob(task.blob.digest));  // somebody else may have brought it
-  if (present) return {};
-  if (registry_ == nullptr) {
-    return make_error(Kind::not_found,
-                      fmt::format("find blob '{}' in the store", task.blob.digest.text()),
-                      "berth pull, for the image is not complete");
-  }
-
-  image::Staged file = TRY(delivery_.stage_file());
-  task.arriving = TRY(sys::duplicate(file.fd()));
-  task.arrival = std::make_unique<Arrival>(task.blob.size);
-  offer(task);
-  Result<void> fetched = fetch(task);
-  task.arrival->end(fetched.ok());
-  TRY(std::move(fetched));
-  return delivery_.publish_blob(std::move(file), task.blob.digest);
+  bool kept = TRY(delivery_.keep_blob(task.blob.digest));
+  auto make_layer = [&]() -> Result<bool> {
+    if (TRY(delivery_.keep_layer(task.diff_id))) return false;
+    auto stopped = [this] { return cancel_.requested(); };
+    image::Claim claim = TRY(delivery_.claim_layer(task.diff_id, stopped));
+    if (TRY(delivery_.keep_layer(task.diff_id))) return false;
+    TRY(kept ? unpack_stored(task) : fetch(task, fetcher));
+    return true;
+  };
+  bool made = TRY(make_layer());
+  if (made || kept || !options_.keep_blobs) return made;
+  TRY(keep(task, fetcher));
+  return true;
 }
 
-Result<void> LayerPipeline::fetch(Task& task) {
+Result<Registry*> LayerPipeline::registry_of(const Task& task) {
+  if (origin_) return origin_(task.blob);
+  return make_error(Kind::not_found,
+                    fmt::format("find blob '{}' in the store", task.blob.digest.text()),
+                    "berth pull, for the image is not complete");
+}
+
+/// Unpacks a blob while it comes.
+Result<void> LayerPipeline::fetch(const Task& task, BlobFetcher& fetcher) {
+  Registry* registry = TRY(registry_of(task));
   std::string id = task.blob.digest.short_hex();
-  return registry_->get_blob(task.blob, task.arriving, [&](uint64_t bytes) {
-    task.arrival->set(bytes);
+  BlobStream::Options options;
+  options.progress = [&](uint64_t bytes) {
     events_.layer(id, LayerPhase::downloading, bytes, task.blob.size);
-  });
+  };
+  image::Staged copy;
+  if (options_.keep_blobs) {
+    copy = TRY(delivery_.stage_file());
+    options.copy = &copy.fd();
+  }
+  BlobStream stream(fetcher, task.blob, *registry, std::move(options));
+  Result<void> unpacked = unpack(
+      task, [&] { return stream.next(); }, &stream);
+  if (!unpacked.ok()) {
+    Error error = std::move(unpacked).error();
+    // Who unpacks a blob that is damaged, or does not come, knows less than who fetches it.
+    if (error.kind == Kind::corrupt || stream.failed()) TRY(stream.finish());
+    fail(error);  // before the stream is stopped, so that no connection holds it up
+    return error;
+  }
+  if (!options_.keep_blobs) return {};
+  return delivery_.publish_blob(std::move(copy), task.blob.digest);
 }
 
-Result<void> LayerPipeline::unpack(Task& task) {
-  if (TRY(delivery_.keep_layer(task.diff_id))) return {};
-  auto stopped = [this] { return cancel_.requested(); };
-  image::Claim claim = TRY(delivery_.claim_layer(task.diff_id, stopped));
-  if (TRY(delivery_.keep_layer(task.diff_id))) return {};
-  TRY_CTX(unpack_claimed(task), fmt::format("cannot unpack layer '{}'", task.blob.digest.text()));
-  task.unpacked = true;
-  return {};
+/// Brings the blob of a layer that is there.
+Result<void> LayerPipeline::keep(const Task& task, BlobFetcher& fetcher) {
+  Registry* registry = TRY(registry_of(task));
+  image::Staged copy = TRY(delivery_.stage_file());
+  BlobStream::Options options;
+  options.copy = &copy.fd();
+  options.progress = [&](uint64_t bytes) {
+    events_.layer(task.blob.digest.short_hex(), LayerPhase::downloading, bytes, task.blob.size);
+  };
+  BlobStream stream(fetcher, task.blob, *registry, std::move(options));
+  TRY(stream.finish());
+  return delivery_.publish_blob(std::move(copy), task.blob.digest);
+}
+
+Result<void> LayerPipeline::unpack_stored(const Task& task) {
+  sys::Fd blob = TRY(sys::open_at(sys::cwd(), store_.blob_path(task.blob.digest), O_RDONLY));
+  return unpack(task, file_input(blob), nullptr);
 }
 
 namespace {
@@ -173,55 +186,56 @@ erofs::Identity identity_of(const Digest& diff_id) {
 }
 
 Result<UnpackedLayer> unpack_into(const image::Staged& staged, image::LayerFormat format,
-                                  const sys::Fd& blob, oci::Compression compression,
-                                  const Digest& diff_id, const UnpackOptions& options) {
+                                  std::unique_ptr<Inflater> bytes, const Digest& diff_id,
+                                  const UnpackOptions& options) {
   if (format == image::LayerFormat::directory) {
     sys::Fd directory = TRY(sys::open_at(staged.fd(), "fs", O_RDONLY | O_DIRECTORY));
-    return unpack_layer(blob, compression, directory, options);
+    LayerWriter sink = TRY(LayerWriter::make(directory, options));
+    return unpack_layer(std::move(bytes), sink, options);
   }
   constexpr int kNew = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW;
   sys::Fd image = TRY(sys::open_at(staged.fd(), "fs.erofs", kNew, 0600));
   ErofsLayer sink(image, identity_of(diff_id), options);
-  return unpack_layer(blob, compression, sink, options);
+  return unpack_layer(std::move(bytes), sink, options);
 }
 
 }  // namespace
 
-Result<void> LayerPipeline::unpack_claimed(Task& task) {
+/// `stream`: where the blob comes from, or null.
+Result<void> LayerPipeline::unpack(const Task& task, const Inflater::Input& input,
+                                   BlobStream* stream) {
   std::string id = task.blob.digest.short_hex();
-  sys::Fd blob =
-      TRY(task.arrival ? sys::duplicate(task.arriving)
-                       : sys::open_at(sys::cwd(), store_.blob_path(task.blob.digest), O_RDONLY));
   image::Staged staged = TRY(delivery_.stage_layer(store_.flavor().format));
   facts::LayerScan scan(facts::level_of_code);
   UnpackOptions options;
-  if (scan_ == Scan::yes) options.scan = &scan;
+  if (options_.scan) options.scan = &scan;
   options.ownership = store_.flavor().ownership;
   options.overlay_xattr = store_.flavor().overlay_xattr;
   options.cancel = &cancel_;
-  options.arrival = task.arrival.get();
   options.on_progress = [&](uint64_t bytes) {
-    if (task.arrival && !task.arrival->ended()) return;  // how much has come is told
+    if (stream != nullptr && !stream->arrived()) return;  // how much has come is told
     events_.layer(id, LayerPhase::unpacking, bytes, task.blob.size);
   };
   options.on_warning = [&](const std::string& text) { events_.warn("layer " + id + ": " + text); };
-  UnpackedLayer unpacked = TRY(
-      unpack_into(staged, store_.flavor().format, blob, task.compression, task.diff_id, options));
-  if (unpacked.diff_id != task.diff_id) {
+  auto unpacked = [&]() -> Result<UnpackedLayer> {
+    UnpackedLayer layer =
+        TRY(unpack_into(staged, store_.flavor().format, Inflater::make(task.compression, input),
+                        task.diff_id, options));
+    if (layer.diff_id == task.diff_id) return layer;
     return make_error(
         Kind::corrupt,
         fmt::format("check the unpacked bytes: they have digest '{}', the config says "
                     "'{}'",
-                    unpacked.diff_id.text(), task.diff_id.text()));
-  }
-  if (task.arrival && !task.arrival->wait_end()) {
-    return make_error(Kind::interrupted, "its blob has not arrived");
-  }
-  if (scan_ == Scan::yes) {
+                    layer.diff_id.text(), task.diff_id.text()));
+  };
+  UnpackedLayer layer =
+      TRY_CTX(unpacked(), fmt::format("cannot unpack layer '{}'", task.blob.digest.text()));
+  if (stream != nullptr) TRY(stream->finish());
+  if (options_.scan) {
     TRY(sys::write_file(staged.fd(), facts::kLayerFactsFile, write_layer_facts(scan.take()), 0600));
   }
   return delivery_.publish_layer(std::move(staged),
-                                 {task.diff_id, store_.flavor(), unpacked.entries, unpacked.bytes});
+                                 {task.diff_id, store_.flavor(), layer.entries, layer.bytes});
 }
 
 }  // namespace berth::transfer

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <condition_variable>
-#include <deque>
-#include <memory>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <vector>
@@ -11,33 +9,43 @@
 #include "base/result.hpp"
 #include "image/store.hpp"
 #include "oci/image_spec.hpp"
-#include "sys/fd.hpp"
-#include "transfer/arrival.hpp"
+#include "transfer/blob_fetcher.hpp"
+#include "transfer/cancel.hpp"
 #include "transfer/event.hpp"
+#include "transfer/inflate.hpp"
 #include "transfer/registry.hpp"
 
 namespace berth::transfer {
 
-/// Brings the layers of one image into the store, several at once: at most kDownloads are on the
-/// wire, and each is unpacked while it comes. What was unpacked is published when the blob's digest
-/// and the layer's hold. What the store has is not fetched, what another process fetches is waited
-/// for.
+/// Brings the layers of one image into the store, several at once: each is unpacked while its blob
+/// comes. What was unpacked is published when the blob's digest and the layer's hold. What the
+/// store has is not fetched; what another process unpacks is waited for.
 class LayerPipeline {
  public:
-  static constexpr size_t kDownloads = 4;
+  static constexpr size_t kConnections = 6;
 
-  /// Whether what the files ask of a machine is found out while they are unpacked.
-  enum class Scan { yes, no };
+  struct Options {
+    /// What the files ask of a machine is found out while they are unpacked.
+    bool scan = true;
+    /// The blobs stay in the store, too.
+    bool keep_blobs = false;
+    /// Bytes of memory that all layers together take, beside what the names of an image's files
+    /// and a zstd window of more than 8 MiB do.
+    uint64_t memory_budget = uint64_t{512} << 20;
+  };
 
-  /// Without a registry every blob has to be in the store.
-  LayerPipeline(const image::Store& store, image::Delivery& delivery, Registry* registry,
-                Events& events, Cancel& cancel, Scan scan = Scan::yes)
+  /// The registry that has a blob which the store does not.
+  using Origin = std::function<Result<Registry*>(const oci::Descriptor& blob)>;
+
+  /// Without an origin every blob has to be in the store.
+  LayerPipeline(const image::Store& store, image::Delivery& delivery, Origin origin, Events& events,
+                Cancel& cancel, Options options)
       : store_(store),
         delivery_(delivery),
-        registry_(registry),
+        origin_(std::move(origin)),
         events_(events),
         cancel_(cancel),
-        scan_(scan) {}
+        options_(options) {}
 
   /// `manifest` and `config` have been checked against each other.
   /// Errors: those of Registry::get_blob() and unpack_layer() with the layer named; corrupt (a diff
@@ -49,41 +57,29 @@ class LayerPipeline {
     oci::Descriptor blob;
     Digest diff_id;
     oci::Compression compression;
-    /// Of a blob that we fetch: it is unpacked while it comes.
-    std::unique_ptr<Arrival> arrival = {};
-    sys::Fd arriving = {};  ///< its file
-    bool offered = false;   ///< to be unpacked
-    bool unpacked = false;  ///< by us; else its tree was there
-    int left = 2;           ///< of its two parts, to fetch and to unpack
   };
 
   Result<void> add_tasks(const oci::Manifest& manifest, const oci::ImageConfig& config);
-  void work();
-  void offer(Task& task);
-  void tell_done(Task& task);
-  static bool is_cause(const Error& error, const Task& task);
-  Result<void> download(Task& task);
-  Result<void> fetch(Task& task);
-  Result<void> unpack(Task& task);
-  Result<void> unpack_claimed(Task& task);
+  void work(BlobFetcher& fetcher);
+  void fail(Error error);
+  Result<bool> complete(const Task& task, BlobFetcher& fetcher);
+  Result<void> fetch(const Task& task, BlobFetcher& fetcher);
+  Result<void> keep(const Task& task, BlobFetcher& fetcher);
+  Result<void> unpack_stored(const Task& task);
+  Result<void> unpack(const Task& task, const Inflater::Input& input, BlobStream* stream);
+  Result<Registry*> registry_of(const Task& task);
 
   const image::Store& store_;
   image::Delivery& delivery_;
-  Registry* registry_;
+  Origin origin_;
   Events& events_;
   Cancel& cancel_;
-  Scan scan_;
+  Options options_;
 
-  std::vector<Task> tasks_;
-  size_t unpackers_ = 1;  // at most
+  std::vector<Task> tasks_;  // the largest first: the whole pull ends up waiting for it
 
   std::mutex mutex_;  // guards what follows
-  std::condition_variable changed_;
-  std::deque<Task*> to_download_;
-  std::deque<Task*> to_unpack_;
-  size_t downloading_ = 0;
-  size_t unpacking_ = 0;
-  size_t finished_ = 0;
+  size_t next_ = 0;
   std::optional<Error> error_;
 };
 

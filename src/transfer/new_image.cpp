@@ -54,7 +54,7 @@ Result<image::TransferResult> publish_new_image(const image::Store& store,
   manifest.config.digest = sha256_of(config_bytes);
   manifest.config.size = config_bytes.size();
   manifest.layers = image.layers;
-  LayerPipeline layers(store, delivery, nullptr, events, cancel);
+  LayerPipeline layers(store, delivery, {}, events, cancel, {});
   TRY(layers.run(manifest, image.config));
 
   std::string manifest_bytes = json::write(manifest);

@@ -31,12 +31,12 @@ Result<Reference> target_of(const PublishRequest& request) {
 
 class Publication {
  public:
-  Publication(const image::Store& store, Registry& registry, Events& events, Cancel& cancel,
-              std::map<Digest, std::string> sources)
+  Publication(const image::Store& store, BlobSource& blobs, Registry& registry, Events& events,
+              Cancel& cancel, std::map<Digest, std::string> sources)
       : store_(store),
         registry_(registry),
         events_(events),
-        upload_(store, registry, events, cancel, std::move(sources)) {}
+        upload_(blobs, registry, events, cancel, std::move(sources)) {}
 
   Result<oci::Descriptor> send(const PublishedEntry& entry) {
     oci::Descriptor descriptor;
@@ -99,7 +99,9 @@ Result<TransferResult> publish_index(const PublishRequest& request, Events& even
   Registry registry = TRY(open_registry(http, cancel, request.access, reference, events));
   TRY(registry.connect());
   std::vector<image::Image> images = TRY(store.list());
-  Publication publication(store, registry, events, cancel, mount_sources(images, reference));
+  BlobSource blobs(store, request.access, events, cancel);
+  Publication publication(store, blobs, registry, events, cancel,
+                          mount_sources(store, images, reference));
 
   oci::Index index;
   index.media_type = oci::media_type::kIndex;

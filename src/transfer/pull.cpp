@@ -11,6 +11,7 @@
 #include "image/store.hpp"
 #include "oci/image_spec.hpp"
 #include "transfer/access.hpp"
+#include "transfer/blob_source.hpp"
 #include "transfer/event.hpp"
 #include "transfer/give_up.hpp"
 #include "transfer/layers.hpp"
@@ -207,6 +208,9 @@ Result<void> check_platform(const Documents& documents, const oci::Platform& wis
 
 Result<void> publish(image::Delivery& delivery, const Reference& reference,
                      const Documents& documents) {
+  for (const oci::Descriptor& layer : documents.manifest.layers) {
+    TRY(delivery.note_origin(layer.digest, reference));
+  }
   for (const Document& index : documents.indexes) {
     TRY(delivery.put_document(index.digest, index.bytes));
   }
@@ -218,6 +222,25 @@ Result<void> publish(image::Delivery& delivery, const Reference& reference,
   record.manifest = documents.manifest_document.digest;
   record.config = documents.manifest.config.digest;
   return delivery.publish_image(record);
+}
+
+LayerPipeline::Options options_of(const PullRequest& request) {
+  LayerPipeline::Options options;
+  options.scan = request.scan;
+  options.keep_blobs = request.keep_blobs;
+  if (request.memory_budget > 0) options.memory_budget = request.memory_budget;
+  return options;
+}
+
+/// Whether there is nothing to fetch of an image that the store has.
+Result<bool> is_complete(const image::Image& image, const image::Store& store,
+                         const PullRequest& request) {
+  if (!image.unpacked()) return false;
+  if (!request.keep_blobs) return true;
+  for (const image::Layer& layer : image.layers) {
+    if (!TRY(store.has_blob(layer.blob.digest))) return false;
+  }
+  return true;
 }
 
 Result<TransferResult> pull_from_registry(const PullRequest& request, const Reference& reference,
@@ -241,14 +264,13 @@ Result<TransferResult> pull_from_registry(const PullRequest& request, const Refe
   std::optional<image::Image> present = TRY(store.find_image(reference.canonical()));
   bool same = present && present->target == documents.target() &&
               present->manifest_digest == documents.manifest_document.digest;
-  if (same && present->unpacked()) {
+  if (same && TRY(is_complete(*present, store, request))) {
     result.status = "up_to_date";
     return result;
   }
 
-  using Scan = LayerPipeline::Scan;
-  LayerPipeline layers(store, delivery, &registry, events, cancel,
-                       request.scan ? Scan::yes : Scan::no);
+  auto origin = [&](const oci::Descriptor&) -> Result<Registry*> { return &registry; };
+  LayerPipeline layers(store, delivery, origin, events, cancel, options_of(request));
   TRY(layers.run(documents.manifest, documents.config));
   TRY(publish(delivery, reference, documents));
   return result;
@@ -258,7 +280,9 @@ Result<TransferResult> unpack_local(const PullRequest& request, const image::Sto
                                     Events& events, Cancel& cancel) {
   image::Delivery delivery = TRY(image::Delivery::begin(store));
   image::Image image = TRY(store.get_image(request.reference));
-  LayerPipeline layers(store, delivery, nullptr, events, cancel);
+  BlobSource blobs(store, request.access, events, cancel);
+  auto origin = [&](const oci::Descriptor& blob) { return blobs.registry_of(blob); };
+  LayerPipeline layers(store, delivery, origin, events, cancel, options_of(request));
   TRY(layers.run(image.manifest, image.config));
   TransferResult result;
   result.reference = image.references.empty() ? "" : image.references.front().canonical();

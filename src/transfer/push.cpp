@@ -27,7 +27,8 @@ Result<TransferResult> push_image(const image::PushRequest& request, Events& eve
   events.status(fmt::format("The push refers to repository [{}/{}]", reference.registry(),
                             reference.repository()));
   std::vector<image::Image> images = TRY(store.list());
-  Upload upload(store, registry, events, cancel, mount_sources(images, reference));
+  BlobSource blobs(store, request.access, events, cancel);
+  Upload upload(blobs, registry, events, cancel, mount_sources(store, images, reference));
   TRY(upload.run(image.manifest));
   TRY(registry.put_manifest(reference.manifest_reference(), document));
 

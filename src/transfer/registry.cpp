@@ -98,83 +98,61 @@ std::string plain_media_type(std::string_view header) {
   return says_nothing ? "" : type;
 }
 
-/// The state of a blob that arrives in one or several pieces.
-class BlobWriter {
-  static constexpr size_t kGather = size_t{256} << 10;
-  static constexpr std::chrono::milliseconds kAtLeastEvery{20};  // who waits for it sees it move
-
+/// The answers that bring a part of a blob: gives on every byte once, in order.
+class PartReader {
  public:
-  BlobWriter(const oci::Descriptor& blob, const sys::Fd& file, const ByteProgress& progress)
-      : blob_(blob), file_(file), progress_(progress) {}
+  PartReader(const oci::Descriptor& blob, BlobPart& part) : blob_(blob), part_(part) {}
 
-  uint64_t size() const { return size_; }
-  void begin_piece() { piece_begun_ = false; }
+  uint64_t next() const { return next_; }
+  uint64_t end() const { return part_.end; }
+  /// Of a Range header; empty: none is needed.
+  std::string range() const {
+    if (next_ == 0 && end() == blob_.size) return "";
+    return end() == blob_.size ? fmt::format("bytes={}-", next_)
+                               : fmt::format("bytes={}-{}", next_, end() - 1);
+  }
+  void expect_answer() { begun_ = false; }
+  /// The next answer is the whole blob.
+  void forget_ranges() { ranges_ = false; }
+  bool ranges() const { return ranges_; }
 
   Result<void> take(const HttpResponse& head, std::string_view bytes) {
-    if (!piece_begun_) TRY(accept(head));
-    piece_begun_ = true;
-    if (bytes.size() > blob_.size - size_) {
+    if (!begun_) TRY(begin(head));
+    begun_ = true;
+    if (bytes.size() > end() - at_) {
       return make_error(
           Kind::corrupt,
           fmt::format("check its size: more than the {} bytes of its descriptor", blob_.size));
     }
-    hash_.update(bytes);
-    size_ += bytes.size();
-    gathered_ += bytes;
-    bool soon = std::chrono::steady_clock::now() - flushed_ < kAtLeastEvery;
-    return gathered_.size() < kGather && soon ? Result<void>() : flush();
-  }
-
-  /// Puts what has come into the file, and tells of it. To be called behind each answer.
-  Result<void> flush() {
-    if (gathered_.empty()) return {};
-    TRY(sys::write_at(file_, size_ - gathered_.size(), gathered_, blob_.digest.text()));
-    gathered_.clear();
-    flushed_ = std::chrono::steady_clock::now();
-    if (progress_) progress_(size_);
-    return {};
-  }
-
-  Result<void> start_anew() {
-    hash_.reset();
-    gathered_.clear();
-    size_ = 0;
-    if (progress_) progress_(0);
-    return sys::truncate(file_, 0, blob_.digest.text());
-  }
-
-  /// All bytes that were written went through one hash, so a blob in pieces is checked as a whole.
-  Result<void> verify() {
-    if (size_ != blob_.size) {
-      return make_error(Kind::corrupt,
-                        fmt::format("check its size: {} of {} bytes came", size_, blob_.size));
-    }
-    Digest digest = hash_.finish();
-    if (digest != blob_.digest) {
-      return make_error(Kind::corrupt,
-                        fmt::format("check its bytes: their digest is '{}'", digest.text()));
-    }
-    return {};
+    uint64_t known = std::min<uint64_t>(next_ - std::min(next_, at_), bytes.size());
+    at_ += bytes.size();
+    bytes.remove_prefix(known);
+    if (bytes.empty()) return {};
+    next_ += bytes.size();
+    return part_.take(bytes);
   }
 
  private:
   /// A registry may answer a Range with the piece or, not knowing Range, with the whole.
-  Result<void> accept(const HttpResponse& head) {
-    if (head.status != 206) return size_ > 0 ? start_anew() : Result<void>();
-    std::optional<uint64_t> start =
-        parse_content_range_start(head.header("content-range").value_or(""));
-    if (start == size_) return {};
+  Result<void> begin(const HttpResponse& head) {
+    if (head.status != 206) {
+      at_ = 0;
+      if (part_.end == blob_.size) return {};
+      part_.end = blob_.size;
+      return part_.on_whole ? part_.on_whole() : Result<void>();
+    }
+    at_ = next_;
+    std::string_view range = head.header("content-range").value_or("");
+    if (parse_content_range_start(range) == next_) return {};
     return make_error(Kind::corrupt, "check its range: another piece than the one asked for");
   }
 
   const oci::Descriptor& blob_;
-  const sys::Fd& file_;
-  const ByteProgress& progress_;
-  Sha256 hash_;
-  std::string gathered_;  ///< has come and is not in the file: curl gives 16 KiB at once
-  std::chrono::steady_clock::time_point flushed_{};
-  uint64_t size_ = 0;  ///< has come
-  bool piece_begun_ = false;
+  BlobPart& part_;
+  uint64_t next_ = part_.begin;  ///< the first byte that has not come
+  uint64_t at_ = 0;              ///< where the answer is
+  bool begun_ = false;
+  bool ranges_ = true;
 };
 
 }  // namespace
@@ -321,39 +299,44 @@ Result<std::string> Registry::get_document(const oci::Descriptor& blob) {
   return std::move(response.body);
 }
 
-Result<void> Registry::get_blob(const oci::Descriptor& blob, const sys::Fd& file,
-                                const ByteProgress& progress) {
-  std::string action = "read " + object("blob", blob.digest.text());
-  BlobWriter writer(blob, file, progress);
-  bool answered = false;
+Result<void> Registry::get_blob(const oci::Descriptor& blob, BlobPart part) {
+  std::string action = read_action(blob.digest);
+  PartReader reader(blob, part);
+  bool answered = part.answered;
   for (int lost = 0;;) {
-    uint64_t before = writer.size();
-    answered = answered || before > 0 || lost > 0;
-    writer.begin_piece();
+    uint64_t before = reader.next();
+    reader.expect_answer();
     HttpRequest request;
-    request.url = at("/v2/" + repository_ + "/blobs/" + blob.digest.text());
-    if (before > 0) request.headers = {fmt::format("Range: bytes={}-", before)};
+    request.url = blob_url(blob.digest);
+    std::string range = reader.ranges() ? reader.range() : "";
+    if (!range.empty()) request.headers = {"Range: " + range};
     request.resumes = answered;
-    request.sink = [&writer](const HttpResponse& head, std::string_view bytes) {
-      return writer.take(head, bytes);
+    request.sink = [&reader](const HttpResponse& head, std::string_view bytes) {
+      return reader.take(head, bytes);
     };
     HttpResponse response = TRY(send(std::move(request), pull_scope(), action));
-    TRY(writer.flush());
+    answered = true;
+    bool moved = reader.next() > before;
+    bool all = reader.next() == reader.end();
+    if (response.ok() && all) return {};
+    if (response.ok() && !(response.status == 206 && moved)) {
+      Error cut_short = make_error(Kind::corrupt, fmt::format("check its size: {} of {} bytes came",
+                                                              reader.next(), blob.size));
+      return std::move(cut_short).with_context("cannot " + action);
+    }
+    if (response.ok()) continue;  // a smaller piece than the one asked for
     if (response.broken) {
-      if (writer.size() >= before + kProgressThatCounts) lost = 0;
+      if (all) return {};
+      if (reader.next() >= before + kProgressThatCounts) lost = 0;
       if (++lost >= kMaxAttempts) {
         return (*std::move(response.broken)).with_context("cannot " + action);
       }
       notice_(fmt::format("{}: connection lost after {} of {} bytes, trying again",
-                          blob.digest.short_hex(), writer.size(), blob.size));
+                          blob.digest.short_hex(), reader.next(), blob.size));
       TRY(wait(growing_pause(lost)));
-    } else if (response.status == 416 && before > 0 && before < blob.size) {
-      TRY(writer.start_anew());
+    } else if (response.status == 416 && !range.empty()) {
+      reader.forget_ranges();
       if (++lost >= kMaxAttempts) return refusal(response, action);
-    } else if (response.ok() || (response.status == 416 && before == blob.size)) {
-      // 416: all had come before the connection went.
-      TRY_CTX(writer.verify(), "cannot " + action);
-      return {};
     } else {
       return refusal(response, action);
     }
@@ -373,7 +356,7 @@ Result<bool> Registry::has_blob(const Digest& digest) {
 
 Result<HttpResponse> Registry::pass_blob(const Digest& digest, const std::string& range,
                                          Follow follow, const Sink& sink) {
-  std::string action = "read " + object("blob", digest.text());
+  std::string action = read_action(digest);
   HttpRequest request;
   request.url = blob_url(digest);
   if (!range.empty()) request.headers = {"Range: " + range};
@@ -415,14 +398,16 @@ Result<HttpResponse> Registry::list_tags(const std::string& query) {
   return response;
 }
 
-Result<Delivered> Registry::put_blob(const oci::Descriptor& blob, const sys::Fd& file,
+Result<Delivered> Registry::put_blob(const oci::Descriptor& blob, const OpenBlob& open,
                                      const std::optional<std::string>& from,
                                      const ByteProgress& progress) {
   std::string action = "upload " + object("blob", blob.digest.text());
+  sys::Fd file;
   for (int lost = 0;;) {
     // An upload that was cut off is not continued: registries disagree on what they have kept.
     std::optional<Url> place = TRY(start_upload(blob.digest, lost == 0 ? from : std::nullopt));
     if (!place) return Delivered::mounted;
+    if (!file) file = TRY(open());
     HttpRequest request;
     request.method = "PUT";
     request.url = with_query(*place, "digest=" + percent_encode(blob.digest.text()));
@@ -474,7 +459,7 @@ Result<oci::Descriptor> Registry::put_bytes(std::string_view media_type, std::st
   bool present = TRY(has_blob(blob.digest));
   if (present) return blob;
   sys::Fd file = TRY(sys::memory_file("blob", bytes));
-  TRY(put_blob(blob, file, std::nullopt, {}));
+  TRY(put_blob(blob, [&] { return std::move(file); }, std::nullopt, {}));
   return blob;
 }
 
@@ -511,6 +496,10 @@ Url Registry::at(const std::string& path) const {
   Url url = base_;
   url.path = path;
   return url;
+}
+
+std::string Registry::read_action(const Digest& blob) const {
+  return "read " + object("blob", blob.text());
 }
 
 std::string Registry::object(std::string_view kind, std::string_view name) const {

@@ -25,10 +25,21 @@ struct Document {
   Digest digest;           ///< of `bytes`
 };
 
-/// Where progress in bytes goes; the count falls back to 0 when a blob starts anew.
+/// Where progress in bytes goes.
 using ByteProgress = std::function<void(uint64_t bytes)>;
 
 enum class Delivered { uploaded, mounted };
+
+/// Bytes [begin, end) of a blob, and who takes them.
+struct BlobPart {
+  uint64_t begin = 0;
+  uint64_t end = 0;
+  bool answered = false;  ///< for this blob the registry has: that it is gone now is a lost line
+  std::function<Result<void>(std::string_view bytes)> take;  ///< each byte once, in order
+  /// Told before the first byte where the registry gives only the whole blob: `end` is then the end
+  /// of the blob.
+  std::function<Result<void>()> on_whole = {};
+};
 
 /// A client of one repository of one registry (OCI distribution-spec 1.1); any thread may use it
 /// once connect() is over.
@@ -71,10 +82,11 @@ class Registry {
   /// A small blob (the config) into memory, verified. At most 4 MiB.
   Result<std::string> get_document(const oci::Descriptor& blob);
 
-  /// A blob into the empty file `file`: hashed while it streams, size and digest checked. Goes on
-  /// where a connection was lost if the registry knows Range, else from the start.
-  Result<void> get_blob(const oci::Descriptor& blob, const sys::Fd& file,
-                        const ByteProgress& progress);
+  /// A part of a blob, not verified. Goes on where a connection was lost; from a registry that does
+  /// not know Range it takes the whole again and passes over what it had.
+  Result<void> get_blob(const oci::Descriptor& blob, BlobPart part);
+  /// "read blob 'sha256:…' at registry '…'", for errors.
+  std::string read_action(const Digest& blob) const;
 
   Result<bool> has_blob(const Digest& digest);
 
@@ -98,8 +110,9 @@ class Registry {
   void try_once() { attempts_ = 1; }
 
   /// Asks the registry to take the blob from its repository `from`; where it will not, or without
-  /// `from`, sends it whole (POST, then PUT).
-  Result<Delivered> put_blob(const oci::Descriptor& blob, const sys::Fd& file,
+  /// `from`, sends it whole (POST, then PUT): what `open` gives, which is called at most once.
+  using OpenBlob = std::function<Result<sys::Fd>()>;
+  Result<Delivered> put_blob(const oci::Descriptor& blob, const OpenBlob& open,
                              const std::optional<std::string>& from, const ByteProgress& progress);
 
   /// The same of bytes in memory, without a mount; gives their descriptor.

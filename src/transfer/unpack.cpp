@@ -1,25 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transfer/unpack.hpp"
 
-#include "transfer/arrival.hpp"
 #include "transfer/block_stream.hpp"
 #include "transfer/cancel.hpp"
 #include "transfer/layer_sink.hpp"
-#include "transfer/layer_writer.hpp"
 #include "transfer/tar.hpp"
 
 namespace berth::transfer {
 
-Result<UnpackedLayer> unpack_layer(const sys::Fd& blob, oci::Compression compression,
-                                   const sys::Fd& destination, const UnpackOptions& options) {
-  LayerWriter writer = TRY(LayerWriter::make(destination, options));
-  return unpack_layer(blob, compression, writer, options);
-}
-
-Result<UnpackedLayer> unpack_layer(const sys::Fd& blob, oci::Compression compression,
-                                   LayerSink& sink, const UnpackOptions& options) {
-  BlobInput input(blob, options.arrival);
-  BlockStream blocks(Inflater::make(compression, [&] { return input.next(); }), options);
+Result<UnpackedLayer> unpack_layer(std::unique_ptr<Inflater> bytes, LayerSink& sink,
+                                   const UnpackOptions& options) {
+  BlockStream blocks(std::move(bytes), options);
   TarReader tar([&] { return blocks.next(); });
 
   TarEntry entry;

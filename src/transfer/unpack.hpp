@@ -3,19 +3,18 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "base/digest.hpp"
 #include "base/result.hpp"
 #include "facts/layer_scan.hpp"
 #include "image/transfer_protocol.hpp"
-#include "oci/image_spec.hpp"
-#include "sys/fd.hpp"
 
 namespace berth::transfer {
 
-class Arrival;
 class Cancel;
+class Inflater;
 class LayerSink;
 
 /// What a hostile layer may cost at most. The bytes of files are counted before they are written.
@@ -34,7 +33,6 @@ struct UnpackOptions {
   image::OverlayXattr overlay_xattr = image::OverlayXattr::trusted;
   UnpackLimits limits;
   const Cancel* cancel = nullptr;
-  Arrival* arrival = nullptr;        ///< of a blob that is still on its way
   facts::LayerScan* scan = nullptr;  ///< told of every ELF file as soon as it is written
   std::function<void(uint64_t compressed_bytes)> on_progress;  ///< called for every block read
   std::function<void(const std::string&)> on_warning;  ///< "…, ignoring" or "…, using … instead"
@@ -46,25 +44,20 @@ struct UnpackedLayer {
   uint64_t bytes = 0;  ///< of regular files
 };
 
-/// Unpacks the tar in `blob` (from its start; a regular file, which may still grow, see
-/// UnpackOptions::arrival) into the empty directory `destination`, hashing the uncompressed stream
-/// in the same pass. Whiteouts become what
-/// overlay understands: character devices 0:0 and the opaque mark. Every path is resolved inside
-/// `destination` by handles; nothing of the layer can reach outside it.
+/// Unpacks the tar that `bytes` gives into what `sink` makes of it, which was made with the same
+/// options, hashing it in the same pass; the sink is finished when this succeeds. A LayerWriter
+/// makes directories: whiteouts become what overlay understands, character devices 0:0 and the
+/// opaque mark, and every path is resolved below its root by handles; nothing of the layer can
+/// reach outside it.
 ///
-/// The bytes may be anybody's: before the directory is published the caller has seen that the
-/// blob's digest holds, and compared the returned diff_id; else he throws the directory away.
+/// The bytes may be anybody's: before the result is published the caller has seen that the blob's
+/// digest holds, and compared the returned diff_id; else he throws it away.
 /// ownership full: owners exactly as recorded; in a user namespace, device nodes are left out with
 /// one warning. single: owners, setuid bits of others and device nodes are left out.
 /// Errors: corrupt (the entry and the reason), unsupported (a kind of entry or an id that cannot be
-/// expressed here), denied, io (no space left), interrupted.
+/// expressed here), denied, io (no space left), interrupted, and those of the bytes.
 /// Source: image-spec layer.md; POSIX pax; kernel overlayfs.rst "whiteouts and opaque directories".
-Result<UnpackedLayer> unpack_layer(const sys::Fd& blob, oci::Compression compression,
-                                   const sys::Fd& destination, const UnpackOptions& options);
-
-/// The same into whatever `sink` makes of it, which was made with the same options; it is finished
-/// when this succeeds.
-Result<UnpackedLayer> unpack_layer(const sys::Fd& blob, oci::Compression compression,
-                                   LayerSink& sink, const UnpackOptions& options);
+Result<UnpackedLayer> unpack_layer(std::unique_ptr<Inflater> bytes, LayerSink& sink,
+                                   const UnpackOptions& options);
 
 }  // namespace berth::transfer

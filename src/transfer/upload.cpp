@@ -19,17 +19,25 @@ constexpr size_t kUploads = 4;
 
 using image::LayerPhase;
 
-std::map<Digest, std::string> mount_sources(const std::vector<image::Image>& images,
+std::map<Digest, std::string> mount_sources(const image::Store& store,
+                                            const std::vector<image::Image>& images,
                                             const image::Reference& target) {
   std::map<Digest, std::string> sources;
+  auto is_elsewhere = [&](const image::Reference& reference) {
+    return reference.registry() == target.registry() &&
+           reference.repository() != target.repository();
+  };
   for (const image::Image& image : images) {
     for (const image::Reference& reference : image.references) {
-      bool elsewhere = reference.registry() == target.registry() &&
-                       reference.repository() != target.repository();
-      if (!elsewhere) continue;
+      if (!is_elsewhere(reference)) continue;
       sources.emplace(image.manifest.config.digest, reference.repository());
       for (const oci::Descriptor& layer : image.manifest.layers) {
         sources.emplace(layer.digest, reference.repository());
+      }
+    }
+    for (const oci::Descriptor& layer : image.manifest.layers) {
+      for (const image::Reference& origin : store.origins(layer.digest)) {
+        if (is_elsewhere(origin)) sources.emplace(layer.digest, origin.repository());
       }
     }
   }
@@ -81,12 +89,12 @@ Result<void> Upload::send(const oci::Descriptor& blob, bool is_layer) {
     report(LayerPhase::exists, blob.size);
     return {};
   }
-  sys::Fd file = TRY(sys::open_at(sys::cwd(), store_.blob_path(blob.digest), O_RDONLY));
   auto source = sources_.find(blob.digest);
   std::optional<std::string> from;
   if (source != sources_.end()) from = source->second;
   Delivered delivered = TRY(registry_.put_blob(
-      blob, file, from, [&](uint64_t bytes) { report(LayerPhase::uploading, bytes); }));
+      blob, [&] { return blobs_.open(blob); }, from,
+      [&](uint64_t bytes) { report(LayerPhase::uploading, bytes); }));
   if (is_layer && delivered == Delivered::mounted) {
     events_.status(fmt::format("{}: Mounted from {}", id, *from));
   }

@@ -9,6 +9,7 @@
 
 #include "image/reference.hpp"
 #include "image/store.hpp"
+#include "transfer/blob_source.hpp"
 #include "transfer/cancel.hpp"
 #include "transfer/event.hpp"
 #include "transfer/registry.hpp"
@@ -16,7 +17,8 @@
 namespace berth::transfer {
 
 /// Repositories of the same registry that, as far as the store knows, hold a blob already.
-std::map<Digest, std::string> mount_sources(const std::vector<image::Image>& images,
+std::map<Digest, std::string> mount_sources(const image::Store& store,
+                                            const std::vector<image::Image>& images,
                                             const image::Reference& target);
 
 /// The manifest of an image of the store, with the very bytes that it came with.
@@ -26,9 +28,9 @@ Result<Document> manifest_document(const image::Store& store, const image::Image
 /// The blobs of images on their way to one repository.
 class Upload {
  public:
-  Upload(const image::Store& store, Registry& registry, Events& events, Cancel& cancel,
+  Upload(BlobSource& blobs, Registry& registry, Events& events, Cancel& cancel,
          std::map<Digest, std::string> sources)
-      : store_(store),
+      : blobs_(blobs),
         registry_(registry),
         events_(events),
         cancel_(cancel),
@@ -40,7 +42,7 @@ class Upload {
  private:
   Result<void> send(const oci::Descriptor& blob, bool is_layer);
 
-  const image::Store& store_;
+  BlobSource& blobs_;
   Registry& registry_;
   Events& events_;
   Cancel& cancel_;

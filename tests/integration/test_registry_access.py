@@ -100,7 +100,7 @@ def test_unpacks_what_the_store_holds_without_a_registry(session_directory, tran
     with running(session_directory / "short-lived") as server:
         image.push(server, "local/app")
         reference = f"{server.address}/local/app:latest"
-        transfer.pull(reference).result
+        transfer.pull(reference, keep_blobs=True).result
     again = transfer.pull(reference, local=True, ownership="single", overlay_xattr="user")
     assert again.result["image_id"] == image.id
     found = list((transfer.root / "layers").glob("*/fs/hello"))

@@ -297,9 +297,9 @@ def test_says_that_the_disk_is_full(registry, work):
             kind, line = transfer.pull(server.reference).error
         assert kind == "io"
         digest = image.layer_digests[0]
-        assert line == (f"cannot pull '{server.reference}': cannot read {blob(server, digest)}: "
-                        f"write '{digest}': No space left on device; try: berth rmi IMAGE, or "
-                        f"--root on a larger disk than '{transfer.root}'")
+        assert line == (f"cannot pull '{server.reference}': cannot unpack layer '{digest}': "
+                        f"cannot unpack 'large': write 'large': No space left on device; try: free space where the "
+                        f"store lies, or another --root")
         assert store_listing(transfer.root) == before
     finally:
         subprocess.run(["umount", root], check=True)

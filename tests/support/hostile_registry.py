@@ -219,24 +219,32 @@ def away(after, seconds):
     return leave
 
 
+def range_of(exchange):
+    """(start, end) of the Range that is asked for, the end not in it; nothing without one."""
+    match = re.fullmatch(r"bytes=(\d+)-(\d*)", exchange.headers.get("Range", ""))
+    if not match:
+        return None
+    return int(match[1]), int(match[2]) + 1 if match[2] else len(exchange.content[1])
+
+
 def dropped_range(exchange, after):
     """The same for the piece that a Range asks for."""
-    start = int(re.fullmatch(r"bytes=(\d+)-", exchange.headers["Range"]).group(1))
+    start, end = range_of(exchange)
     data = exchange.content[1]
     exchange.answer(206, data[start:start + after], {
-        "Content-Length": str(len(data) - start),
-        "Content-Range": f"bytes {start}-{len(data) - 1}/{len(data)}"})
+        "Content-Length": str(end - start),
+        "Content-Range": f"bytes {start}-{end - 1}/{len(data)}"})
     return exchange.hang_up()
 
 
 def ranges(exchange):
     """Not a fault: this registry knows Range."""
-    match = re.fullmatch(r"bytes=(\d+)-", exchange.headers.get("Range", ""))
-    if not match:
+    asked = range_of(exchange)
+    if not asked:
         return False
-    data, start = exchange.content[1], int(match.group(1))
-    return exchange.answer(206, data[start:], {
-        "Content-Range": f"bytes {start}-{len(data) - 1}/{len(data)}"})
+    data, (start, end) = exchange.content[1], asked
+    return exchange.answer(206, data[start:end], {
+        "Content-Range": f"bytes {start}-{end - 1}/{len(data)}"})
 
 
 def wrong_ranges(exchange):

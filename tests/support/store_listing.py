@@ -23,7 +23,9 @@ def store_listing(root):
     """{path below root: type, mode, owner and content} of every file; empty where there is no
     root. Two listings compare equal when nothing that a reader could see has changed: the store's
     own lock, an empty file that the first writer makes, does not count, nor does the journal of
-    events, which tells of what is gone."""
+    events, which tells of what is gone. Where a blob may be had is a hint that may have grown."""
     root = pathlib.Path(root)
-    return {path.relative_to(root).as_posix(): _describe(path) for path in sorted(root.rglob("*"))
-            if path not in (root / "lock", root / "events")}
+    hints = root / "origins"
+    return {path.relative_to(root).as_posix(): "hint" if path.parent == hints else _describe(path)
+            for path in sorted(root.rglob("*"))
+            if path not in (root / "lock", root / "events", hints)}

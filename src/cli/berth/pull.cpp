@@ -9,6 +9,7 @@ namespace {
 struct Options {
   image::PullRequest request;
   bool no_scan = false;
+  std::string memory_budget;
 };
 
 FlagTable flags(Options& o) {
@@ -20,6 +21,11 @@ FlagTable flags(Options& o) {
        &o.request.strict},
   };
   table.push_back({"no-scan", 0, "", "Do not look at what the files ask of a machine", &o.no_scan});
+  table.push_back({"keep-blobs", 0, "",
+                   "Keep the packed layers, to push or save without a network (BERTH_KEEP_BLOBS)",
+                   &o.request.keep_blobs});
+  table.push_back({"memory-budget", 0, "SIZE",
+                   "Memory for layers on their way: 512m (BERTH_MEMORY_BUDGET)", &o.memory_budget});
   add_registry_flags(table, o.request.access);
   return table;
 }
@@ -28,6 +34,9 @@ Result<int> run(Session& session, const Options& o, std::vector<std::string> arg
   image::PullRequest request = o.request;
   request.reference = arguments[0];
   request.scan = !o.no_scan;
+  if (!o.memory_budget.empty()) {
+    request.memory_budget = TRY(engine::parse_memory_budget("--memory-budget", o.memory_budget));
+  }
   engine::judge_by_this_node(session.context, {}, request);
   image::TransferResult pulled =
       TRY(transfer_shown(session, request, Stream::out, Direction::pull, request.quiet));

@@ -7,10 +7,11 @@ namespace {
 struct Options {
   std::string output;
   std::string format = "archive";
+  image::RegistryAccess access;
 };
 
 FlagTable flags(Options& o) {
-  return {
+  FlagTable table = {
       {"output", 'o', "FILE", "Write to FILE instead of stdout", &o.output, {}, Complete::file},
       {"format",
        0,
@@ -19,6 +20,8 @@ FlagTable flags(Options& o) {
        &o.format,
        {"archive", "oci"}},
   };
+  add_registry_flags(table, o.access);
+  return table;
 }
 
 Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
@@ -26,6 +29,7 @@ Result<int> run(Session& session, const Options& o, std::vector<std::string> arg
   request.references = std::move(arguments);
   request.output = o.output;
   request.format = o.format;
+  request.access = o.access;
   if (o.output.empty()) {
     if (session.terminal.is_terminal(Stream::out)) {
       return make_error(Kind::usage, "an archive is not for a terminal",

@@ -14,6 +14,7 @@
 #include "sys/file.hpp"
 #include "sys/io_at.hpp"
 #include "sys/mount.hpp"
+#include "transfer/inflate.hpp"
 #include "transfer/layer_writer.hpp"
 #include "unit/facts/build.hpp"
 
@@ -48,18 +49,17 @@ class ErofsLayerTest : public testing::Test {
   /// Into base_/image, which is empty before.
   Result<UnpackedLayer> unpack(const std::string& tar) {
     ignore(sys::remove_entry(sys::cwd(), base_ + "/image"));
-    sys::Fd blob = *sys::memory_file("layer", tar);
     sys::Fd file = *sys::open_at(sys::cwd(), base_ + "/image", O_RDWR | O_CREAT | O_EXCL, 0600);
     ErofsLayer layer(file, {}, options_);
-    return unpack_layer(blob, oci::Compression::none, layer, options_);
+    return unpack_layer(Inflater::make(oci::Compression::none, tar), layer, options_);
   }
   /// What LayerWriter makes of it, in base_/fs.
   Result<UnpackedLayer> unpack_to_directory(const std::string& tar) {
     ignore(sys::remove_tree(sys::cwd(), base_ + "/fs"));
     fs::create_directory(base_ + "/fs");
-    sys::Fd blob = *sys::memory_file("layer", tar);
     sys::Fd destination = *sys::open_at(sys::cwd(), base_ + "/fs", O_RDONLY | O_DIRECTORY);
-    return unpack_layer(blob, oci::Compression::none, destination, options_);
+    LayerWriter writer = *LayerWriter::make(destination, options_);
+    return unpack_layer(Inflater::make(oci::Compression::none, tar), writer, options_);
   }
   /// Without threads: many of them would be all that a small layer costs.
   static std::string add_all(LayerSink& sink, std::string_view rest) {

@@ -16,6 +16,8 @@
 #include "tar_builder.hpp"
 #include "transfer/cancel.hpp"
 #include "transfer/erofs_layer.hpp"
+#include "transfer/inflate.hpp"
+#include "transfer/layer_writer.hpp"
 #include "transfer/sha256.hpp"
 #include "unit/facts/build.hpp"
 
@@ -52,15 +54,15 @@ class UnpackTest : public testing::Test {
                                oci::Compression compression = oci::Compression::none) {
     sys::Fd blob = *sys::memory_file("layer", bytes);
     sys::Fd destination = *sys::open_at(sys::cwd(), base_ + "/fs", O_RDONLY | O_DIRECTORY);
-    return unpack_layer(blob, compression, destination, options_);
+    LayerWriter writer = *LayerWriter::make(destination, options_);
+    return unpack_layer(Inflater::make(compression, file_input(blob)), writer, options_);
   }
   Result<UnpackedLayer> unpack_to_image(const std::string& bytes, const sys::Fd& image) {
     UnpackOptions options = options_;
     options.scan = nullptr;
     options.on_warning = {};
-    sys::Fd blob = *sys::memory_file("layer", bytes);
     ErofsLayer layer(image, {}, options);
-    return unpack_layer(blob, oci::Compression::none, layer, options);
+    return unpack_layer(Inflater::make(oci::Compression::none, bytes), layer, options);
   }
   std::string error(const std::string& bytes) {
     auto line = [](const Result<UnpackedLayer>& result) {
