@@ -9,44 +9,9 @@
 namespace berth::erofs {
 namespace {
 
-constexpr size_t kPiece = size_t{1} << 20;
-/// Longer ones are not copied.
-constexpr size_t kDirect = size_t{128} << 10;
 constexpr const char* kName = "image";
 
 }  // namespace
-
-Result<void> Stream::write(uint64_t address, std::string_view bytes) {
-  bool follows = address >= end() && address - end() < kBlock;
-  if (!follows || end() - start_ + bytes.size() > kPiece || bytes.size() >= kDirect) {
-    TRY(flush());
-    start_ = address;
-  }
-  if (bytes.size() >= kDirect) {
-    start_ += bytes.size();
-    return sys::write_at(*file_, address, bytes, kName);
-  }
-  if (bytes_.capacity() < kPiece) bytes_.reserve(kPiece + kBlock);
-  bytes_.resize(address - start_, '\0');
-  bytes_ += bytes;
-  return {};
-}
-
-Result<void> Stream::flush() {
-  if (bytes_.empty()) return {};
-  TRY(sys::write_at(*file_, start_, bytes_, kName));
-  start_ += bytes_.size();
-  bytes_.clear();
-  return {};
-}
-
-Result<std::string> Stream::read(uint64_t address, size_t length) {
-  if (address >= start_ && address + length <= end()) {
-    return bytes_.substr(address - start_, length);
-  }
-  if (address < end() && address + length > start_) TRY(flush());
-  return sys::read_at(*file_, address, length, kName);
-}
 
 size_t RecordBlocks::best(size_t size) const {
   size_t found = used_.size();

@@ -13,25 +13,6 @@
 
 namespace berth::erofs {
 
-/// Writes what follows itself in pieces of about a megabyte.
-class Stream {
- public:
-  explicit Stream(const sys::Fd& file) : file_(&file) {}
-
-  /// Small gaps after what was written last are zeros. Errors: io.
-  Result<void> write(uint64_t address, std::string_view bytes);
-  Result<void> flush();
-  /// Reads back what this stream or another has written, as much as is there.  Errors: io.
-  Result<std::string> read(uint64_t address, size_t length);
-
- private:
-  uint64_t end() const { return start_ + bytes_.size(); }
-
-  const sys::Fd* file_;
-  uint64_t start_ = 0;
-  std::string bytes_;
-};
-
 /// Blocks for small records, filled side by side and written together when no record fits any more.
 class RecordBlocks {
  public:

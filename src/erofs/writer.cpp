@@ -13,6 +13,7 @@
 namespace berth::erofs {
 namespace {
 
+constexpr const char* kName = "image";
 constexpr uint64_t kRootAt = kSuperblockAt + sizeof(Superblock);
 static_assert(kRootAt % kSlot == 0 && kRootAt / kSlot <= 0xffff);
 /// A hundred or so blocks of inodes would be many for one write, one is few.
@@ -43,8 +44,10 @@ uint32_t device_number(unsigned major, unsigned minor) {
 
 }  // namespace
 
-Writer::Writer(const sys::Fd& file, const Identity& identity)
-    : file_(&file), identity_(identity), data_(file), records_(file) {}
+Writer::Writer(const sys::Fd& file, const Identity& identity, sys::WritePace* pace)
+    : file_(&file), identity_(identity), data_(pace), records_(file) {
+  data_.begin(file, kName);
+}
 
 /// Whole blocks, one behind the other.
 Result<uint64_t> Writer::allocate(uint64_t size) {
@@ -232,7 +235,7 @@ Result<void> Writer::place_all(std::vector<Plan>& plans) {
   return {};
 }
 
-Result<void> Writer::write_directory(const Plan& plan, Stream& inodes) {
+Result<void> Writer::write_directory(const Plan& plan, sys::PieceWriter& inodes) {
   const Directory& directory = *plan.directory;
   const std::string& attributes = directory.attributes.bytes();
   DiskInode inode = this->inode(directory.facts, FileType::directory, attributes.size());
@@ -297,7 +300,8 @@ Result<void> Writer::finish(Directory& root) {
   std::vector<Plan> plans;
   TRY(count_links(root, plans));
   TRY(place_all(plans));
-  Stream inodes(*file_);
+  sys::PieceWriter inodes;
+  inodes.begin(*file_, kName);
   for (const Plan& plan : plans) TRY(write_directory(plan, inodes));
   TRY(inodes.flush());
   TRY(data_.flush());

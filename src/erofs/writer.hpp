@@ -13,6 +13,7 @@
 #include "erofs/output.hpp"
 #include "erofs/tree.hpp"
 #include "sys/fd.hpp"
+#include "sys/piece_writer.hpp"
 
 namespace berth::erofs {
 
@@ -43,7 +44,8 @@ class Writer {
   };
 
   /// `file`: empty, open for reading and writing; it outlives the writer.
-  Writer(const sys::Fd& file, const Identity& identity);
+  /// `pace`: as PieceWriter takes it; it outlives this.
+  Writer(const sys::Fd& file, const Identity& identity, sys::WritePace* pace = nullptr);
 
   /// `content` gives exactly `size` bytes.  Errors: io, unsupported (an image over 16 TiB), those
   /// of `content`.
@@ -82,13 +84,13 @@ class Writer {
   Result<void> count_links(Directory& directory, std::vector<Plan>& plans);
   Result<void> place(Plan& plan);
   Result<void> place_all(std::vector<Plan>& plans);
-  Result<void> write_directory(const Plan& plan, Stream& inodes);
+  Result<void> write_directory(const Plan& plan, sys::PieceWriter& inodes);
   Result<void> write_links();
   Result<void> write_first_block();
 
   const sys::Fd* file_;
   Identity identity_;
-  Stream data_;
+  sys::PieceWriter data_;
   RecordBlocks records_;
   size_t record_blocks_ = 1;  ///< how many are begun the next time
   uint64_t end_ = kBlock;     ///< what lies behind has not been given out

@@ -24,6 +24,7 @@ using Type = TarEntry::Type;
 constexpr int kDirectory = O_RDONLY | O_DIRECTORY | O_NOFOLLOW;
 constexpr int kMaxLinks = 40;
 constexpr size_t kFirstBytes = 4;
+constexpr uint64_t kLarge = uint64_t{1} << 20;  // written in pieces of their own
 
 }  // namespace
 
@@ -180,6 +181,24 @@ void LayerWriter::scan(const sys::Fd& fd, const Place& place, std::string_view f
   });
 }
 
+/// Gives the first bytes.
+Result<std::string> LayerWriter::copy_content(const sys::Fd& fd, const Place& place,
+                                              const TarEntry& entry, TarReader& tar) {
+  bool large = entry.size >= kLarge;
+  if (large) pieces_.begin(fd, place.name);
+  std::string first_bytes;
+  uint64_t at = 0;
+  while (true) {
+    std::string_view part = TRY(tar.content());
+    if (part.empty()) break;
+    if (first_bytes.size() < kFirstBytes) first_bytes += part.substr(0, kFirstBytes);
+    TRY(large ? pieces_.write(at, part) : sys::write_at(fd, at, part, place.name));
+    at += part.size();
+  }
+  TRY(pieces_.flush());
+  return first_bytes;
+}
+
 Result<void> LayerWriter::add_file(const Place& place, const TarEntry& entry, TarReader& tar) {
   constexpr int kNew = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW;
   uint32_t mode = usable_mode(entry, options_->ownership);
@@ -190,13 +209,7 @@ Result<void> LayerWriter::add_file(const Place& place, const TarEntry& entry, Ta
   }
   if (!opened.ok()) return std::move(opened).error();
   sys::Fd fd = std::move(*opened);
-  std::string first_bytes;
-  while (true) {
-    std::string_view part = TRY(tar.content());
-    if (part.empty()) break;
-    if (first_bytes.size() < kFirstBytes) first_bytes += part.substr(0, kFirstBytes);
-    TRY(sys::write_all(fd, part, place.name));
-  }
+  std::string first_bytes = TRY(copy_content(fd, place, entry, tar));
   bytes_ += entry.size;
   scan(fd, place, first_bytes);
   // chown(2) clears set-id bits and capabilities, so it comes first.

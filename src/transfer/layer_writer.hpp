@@ -39,7 +39,7 @@ class LayerWriter final : public LayerSink {
     std::vector<std::pair<std::string, std::string>> xattrs;
   };
 
-  explicit LayerWriter(const UnpackOptions& options) : LayerSink(options) {}
+  explicit LayerWriter(const UnpackOptions& options) : LayerSink(options), pieces_(options.pace) {}
 
   Result<std::string> enter(const std::string& directory) override;
   Result<void> describe_root(const TarEntry& entry) override;
@@ -56,6 +56,8 @@ class LayerWriter final : public LayerSink {
   Result<void> enter_child(const std::string& name, std::string& directory);
   Result<void> displace(const Place& place);
   Result<bool> is_whiteout(const sys::Fd& directory, const std::string& name) const;
+  Result<std::string> copy_content(const sys::Fd& fd, const Place& place, const TarEntry& entry,
+                                   TarReader& tar);
   void scan(const sys::Fd& fd, const Place& place, std::string_view first_bytes);
   Result<void> set_unopened(const Place& place, const TarEntry& entry);
   Result<void> set_attributes(const sys::Fd& fd, const std::string& path,
@@ -69,6 +71,7 @@ class LayerWriter final : public LayerSink {
   uid_t own_uid_ = 0;
   gid_t own_gid_ = 0;
   mode_t umask_ = 0;
+  sys::PieceWriter pieces_;
 };
 
 }  // namespace berth::transfer

@@ -212,6 +212,7 @@ Result<void> LayerPipeline::unpack(const Task& task, const Inflater::Input& inpu
   options.ownership = store_.flavor().ownership;
   options.overlay_xattr = store_.flavor().overlay_xattr;
   options.cancel = &cancel_;
+  options.pace = &pace_;
   options.on_progress = [&](uint64_t bytes) {
     if (stream != nullptr && !stream->arrived()) return;  // how much has come is told
     events_.layer(id, LayerPhase::unpacking, bytes, task.blob.size);

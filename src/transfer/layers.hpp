@@ -9,6 +9,7 @@
 #include "base/result.hpp"
 #include "image/store.hpp"
 #include "oci/image_spec.hpp"
+#include "sys/piece_writer.hpp"
 #include "transfer/blob_fetcher.hpp"
 #include "transfer/cancel.hpp"
 #include "transfer/event.hpp"
@@ -78,6 +79,7 @@ class LayerPipeline {
 
   std::vector<Task> tasks_;  // the largest first: the whole pull ends up waiting for it
 
+  sys::WritePace pace_;
   std::mutex mutex_;  // guards what follows
   size_t next_ = 0;
   std::optional<Error> error_;

@@ -10,6 +10,7 @@
 #include "base/result.hpp"
 #include "facts/layer_scan.hpp"
 #include "image/transfer_protocol.hpp"
+#include "sys/piece_writer.hpp"
 
 namespace berth::transfer {
 
@@ -33,6 +34,7 @@ struct UnpackOptions {
   image::OverlayXattr overlay_xattr = image::OverlayXattr::trusted;
   UnpackLimits limits;
   const Cancel* cancel = nullptr;
+  sys::WritePace* pace = nullptr;    ///< of large files; null: all through the page cache
   facts::LayerScan* scan = nullptr;  ///< told of every ELF file as soon as it is written
   std::function<void(uint64_t compressed_bytes)> on_progress;  ///< called for every block read
   std::function<void(const std::string&)> on_warning;  ///< "…, ignoring" or "…, using … instead"
