@@ -102,11 +102,14 @@ DiskInode Writer::inode(const Facts& facts, FileType type, size_t attributes) {
 Result<void> Writer::copy_content(uint64_t address, uint64_t size, const Content& content) {
   uint64_t end = address + size;
   while (true) {
-    std::string_view part = TRY(content());
-    if (part.empty()) break;
-    if (part.size() > end - address) return make_error(Kind::bug, "a file is longer than it was");
-    TRY(data_.write(address, part));
-    address += part.size();
+    Part part = TRY(content());
+    if (part.hole > end - address || part.bytes.size() > end - address - part.hole) {
+      return make_error(Kind::bug, "a file is longer than it was");
+    }
+    address += part.hole;
+    if (part.bytes.empty()) break;
+    TRY(data_.write(address, part.bytes));
+    address += part.bytes.size();
   }
   if (address != end) return make_error(Kind::bug, "a file is shorter than it was");
   return {};
@@ -130,9 +133,11 @@ Result<Writer::File> Writer::add_file(const Facts& facts, const Attributes& attr
   std::string record(struct_bytes(inode));
   record += attributes.bytes();
   while (true) {
-    std::string_view part = TRY(content());
-    if (part.empty()) break;
-    record += part;
+    Part part = TRY(content());
+    if (part.hole > kBlock) return make_error(Kind::bug, "a file is longer than it was");
+    record.append(part.hole, '\0');
+    record += part.bytes;
+    if (part.bytes.empty()) break;
   }
   if (record.size() != head + size) return make_error(Kind::bug, "a file has another size");
   auto node = TRY(put_node(FileType::file, record));

@@ -35,8 +35,13 @@ inline constexpr size_t kMaxRootAttributes =
 /// Source: format.hpp.
 class Writer {
  public:
-  /// The next part of a file's content; empty at its end.
-  using Content = std::function<Result<std::string_view>()>;
+  /// Bytes of a file, and the hole before them.
+  struct Part {
+    uint64_t hole = 0;
+    std::string_view bytes;
+  };
+  /// The next part of a file's content; one without bytes is the last.
+  using Content = std::function<Result<Part>()>;
   /// A file and where its content lies.
   struct File {
     std::shared_ptr<Node> node;
@@ -47,8 +52,9 @@ class Writer {
   /// `pace`: as PieceWriter takes it; it outlives this.
   Writer(const sys::Fd& file, const Identity& identity, sys::WritePace* pace = nullptr);
 
-  /// `content` gives exactly `size` bytes.  Errors: io, unsupported (an image over 16 TiB), those
-  /// of `content`.
+  /// `content` gives exactly `size` bytes. Holes of a block and more are not written: they are
+  /// holes of the image's file, and zeros to who reads the image.  Errors: io, unsupported (an
+  /// image over 16 TiB), those of `content`.
   Result<File> add_file(const Facts& facts, const Attributes& attributes, uint64_t size,
                         const Content& content);
   /// `target`: 1 to 4095 bytes.

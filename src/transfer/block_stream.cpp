@@ -8,13 +8,6 @@
 #include "transfer/threads.hpp"
 
 namespace berth::transfer {
-namespace {
-
-/// A test image may well be one file of zeros; a ratio says something only about much data.
-constexpr uint64_t kRatioFrom = uint64_t{4} << 30;
-
-}  // namespace
-
 BlockStream::BlockStream(std::unique_ptr<Inflater> inflater, const UnpackOptions& options)
     : inflater_(std::move(inflater)), options_(options) {
   for (auto& block : blocks_) block.bytes = std::make_unique_for_overwrite<char[]>(kBlockSize);
@@ -41,13 +34,17 @@ void BlockStream::stop() {
 /// Counted before anyone sees the bytes, so before they are written.
 std::optional<Error> BlockStream::check_limits() const {
   if (produced_ > options_.limits.bytes) {
-    return make_error(Kind::corrupt, "the layer unpacks to more than " +
-                                         std::to_string(options_.limits.bytes) + " bytes");
+    return make_error(
+        Kind::corrupt,
+        "the layer unpacks to more than " + std::to_string(options_.limits.bytes) + " bytes",
+        kRaiseHint);
   }
   uint64_t consumed = std::max<uint64_t>(inflater_->consumed(), 1);
   if (produced_ > kRatioFrom && produced_ / consumed > options_.limits.ratio) {
-    return make_error(Kind::corrupt, "the layer unpacks to more than " +
-                                         std::to_string(options_.limits.ratio) + " times its size");
+    return make_error(Kind::corrupt,
+                      "the layer unpacks to more than " + std::to_string(options_.limits.ratio) +
+                          " times its size",
+                      kRaiseHint);
   }
   if (options_.cancel != nullptr) {
     auto go_on = options_.cancel->check();

@@ -55,15 +55,6 @@ ErofsLayer::ErofsLayer(const sys::Fd& image, const erofs::Identity& identity,
   root_.attributes = erofs::Attributes(erofs::kMaxRootAttributes);
 }
 
-/// What stays in memory until the end, so that a stranger cannot fill it.
-Result<void> ErofsLayer::charge(size_t bytes) {
-  tree_bytes_ += bytes;
-  if (tree_bytes_ <= options_->limits.tree_bytes) return {};
-  return make_error(Kind::corrupt, "the names of the layer take more than " +
-                                       std::to_string(options_->limits.tree_bytes) +
-                                       " bytes of memory");
-}
-
 Result<void> ErofsLayer::put(Directory& parent, const std::string& name,
                              std::shared_ptr<Node> node) {
   constexpr size_t kEntry = 160;
@@ -238,10 +229,14 @@ Result<void> ErofsLayer::add_file(const Place& place, const TarEntry& entry, Tar
   displace(place);
   auto attributes = TRY(attributes_of(place.path, entry.xattrs, false));
   std::string first_bytes;
-  auto content = [&]() -> Result<std::string_view> {
-    std::string_view part = TRY(tar.content());
-    if (first_bytes.size() < kFirstBytes) first_bytes += part.substr(0, kFirstBytes);
-    return part;
+  auto content = [&]() -> Result<erofs::Writer::Part> {
+    uint64_t hole = tar.skip_hole();
+    std::string_view bytes = TRY(tar.content());
+    if (first_bytes.size() < kFirstBytes) {
+      first_bytes.append(std::min<uint64_t>(hole, kFirstBytes), '\0');
+      first_bytes += bytes.substr(0, kFirstBytes);
+    }
+    return erofs::Writer::Part{hole, bytes};
   };
   erofs::Facts facts = facts_of(entry, usable_mode(entry, options_->ownership));
   auto file = TRY(writer_.add_file(facts, attributes, entry.size, content));

@@ -18,7 +18,8 @@ namespace berth::transfer {
 /// overlay: whiteouts and opaque directories are marked as for LayerWriter. It becomes what
 /// LayerWriter makes of the same tar, and refuses what that refuses; names are resolved in memory.
 /// Differences: whiteouts, and directories that no entry describes, have the image's build time;
-/// attributes that a file system here would not take are kept, up to 64 KiB each.
+/// attributes that a file system here would not take are kept, up to 64 KiB each; holes of a file
+/// are not stored, but a container sees zeros there and no hole.
 /// Memory: about 160 bytes and the name for each entry; UnpackLimits::tree_bytes in all.
 class ErofsLayer final : public LayerSink {
  public:
@@ -53,7 +54,6 @@ class ErofsLayer final : public LayerSink {
                    std::shared_ptr<erofs::Node> node);
   Result<erofs::Directory*> put_directory(erofs::Directory& parent, const std::string& name);
   void displace(const Place& place);
-  Result<void> charge(size_t bytes);
 
   erofs::Facts facts_of(const TarEntry& entry, uint32_t mode) const;
   Result<erofs::Attributes> attributes_of(const std::string& path, const Xattrs& xattrs,
@@ -69,7 +69,6 @@ class ErofsLayer final : public LayerSink {
   erofs::Directory* here_ = nullptr;  ///< the current directory
   uint32_t own_uid_ = 0;
   uint32_t own_gid_ = 0;
-  uint64_t tree_bytes_ = 0;
 };
 
 }  // namespace berth::transfer

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transfer/layer_rules.hpp"
 
+#include <algorithm>
 #include <cerrno>
 
 #include "base/text.hpp"
+#include "transfer/acl.hpp"
 
 namespace berth::transfer {
 namespace {
@@ -44,9 +46,11 @@ Result<std::string> clean_path(const std::string& path, const UnpackLimits& limi
       return refuse_entry(path, "a part of its path is longer than 255 bytes");
     }
     if (++depth > limits.path_depth) {
-      return refuse_entry(
-          path.substr(0, 100),
-          "its path is deeper than " + std::to_string(limits.path_depth) + " directories");
+      Error error =
+          refuse_entry(path.substr(0, 100), "its path is deeper than " +
+                                                std::to_string(limits.path_depth) + " directories");
+      error.hint = kRaiseHint;
+      return error;
     }
     if (!clean.empty()) clean += '/';
     clean += part;
@@ -61,7 +65,8 @@ Result<std::string> clean_path(const std::string& path, const UnpackLimits& limi
 Result<void> check_entry(const TarEntry& entry, uint64_t count, const UnpackLimits& limits) {
   if (count > limits.entries) {
     return make_error(Kind::corrupt,
-                      "the layer has more than " + std::to_string(limits.entries) + " entries");
+                      "the layer has more than " + std::to_string(limits.entries) + " entries",
+                      kRaiseHint);
   }
   if (entry.uid > kMaxId || entry.gid > kMaxId) {
     return refuse_entry(entry.path, "its owner " + std::to_string(entry.uid) + ":" +
@@ -98,12 +103,12 @@ Result<void> check_node(const std::string& path, const TarEntry& entry) {
 }
 
 bool may_keep(std::string_view key) {
-  if (key == "security.capability") return true;
+  if (key == "security.capability" || key == kAccessAcl || key == kDefaultAcl) return true;
   return key.starts_with("user.") && !key.starts_with("user.overlay.") && key.size() <= 255;
 }
 
 Result<void> check_attribute(const std::string& path, std::string_view value) {
-  if (value.size() > 65536) return refuse_entry(path, "an attribute is larger than 64 KiB");
+  if (value.size() > kMaxAttribute) return refuse_entry(path, "an attribute is larger than 64 KiB");
   return {};
 }
 
@@ -138,6 +143,53 @@ Error explain_entry(Error error, const std::string& path) {
     error.hint = "free space where the store lies, or another --root";
   }
   return std::move(error).with_context("cannot unpack " + quoted(path));
+}
+
+Result<void> check_size(const TarEntry& entry, uint64_t bytes_before, const UnpackLimits& limits) {
+  if (entry.size <= limits.bytes && bytes_before <= limits.bytes - entry.size) return {};
+  Error error = refuse_entry(entry.path, "with its " + std::to_string(entry.size) +
+                                             " bytes the layer has more than " +
+                                             std::to_string(limits.bytes));
+  error.hint = kRaiseHint;
+  return error;
+}
+
+Result<void> check_ratio(const TarEntry& entry, uint64_t blob_size, const UnpackLimits& limits) {
+  bool much = entry.size > kRatioFrom && !entry.sparse && blob_size > 0;
+  if (!much || entry.size / blob_size <= limits.ratio) return {};
+  Error error =
+      refuse_entry(entry.path, "its " + std::to_string(entry.size) + " bytes are more than " +
+                                   std::to_string(limits.ratio) + " times the size of the layer");
+  error.hint = kRaiseHint;
+  return error;
+}
+
+bool has_acl(const TarEntry& entry) {
+  return std::ranges::any_of(entry.xattrs, [](const auto& xattr) {
+    return xattr.first == kAccessAcl || xattr.first == kDefaultAcl;
+  });
+}
+
+void settle_acls(TarEntry& entry, const std::string& path, const UnpackOptions& options,
+                 LeftOut& left_out) {
+  bool single = options.ownership == image::Ownership::single;
+  auto goes = [&](auto& xattr) {
+    auto& [key, value] = xattr;
+    bool is_access = key == kAccessAcl;
+    if (!is_access && key != kDefaultAcl) return false;
+    auto acl = Acl::parse(value);
+    bool fits = is_access ? entry.type == Type::file || entry.type == Type::directory
+                          : entry.type == Type::directory;
+    if (!acl || !fits || single) {
+      if (acl && is_access) entry.mode = acl->tighten(entry.mode);
+      left_out.add_attribute(key, path);
+      return true;
+    }
+    if (is_access) entry.mode = acl->apply_to(entry.mode);
+    value = acl->value();
+    return is_access && acl->is_minimal();
+  };
+  std::erase_if(entry.xattrs, goes);
 }
 
 void LeftOut::add_device(const std::string& path) {

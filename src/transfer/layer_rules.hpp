@@ -40,8 +40,9 @@ Result<void> check_symlink(const std::string& path, const TarEntry& entry);
 Result<void> check_node(const std::string& path, const TarEntry& entry);
 
 /// Attributes that an image may bring. All others belong to the host: overlay's own marks, labels
-/// of its security modules, access lists of its file systems.
+/// of its security modules.
 bool may_keep(std::string_view key);
+inline constexpr size_t kMaxAttribute = 65536;
 /// Errors: corrupt (over 64 KiB).
 Result<void> check_attribute(const std::string& path, std::string_view value);
 /// The attribute by which overlay knows an opaque directory; its value is "y".
@@ -56,6 +57,13 @@ bool makes_devices(const UnpackOptions& options);
 /// System errors name the last part of a path only, and some need a word about what to do.
 Error explain_entry(Error error, const std::string& path);
 
+/// Whether the size that an entry claims may be counted with those before it: a sparse file needs
+/// no bytes for it. Errors: corrupt.
+Result<void> check_size(const TarEntry& entry, uint64_t bytes_before, const UnpackLimits& limits);
+/// Whether a layer of so many compressed bytes can hold the file; 0 where that is unknown. What is
+/// refused here has cost nothing yet. Errors: corrupt.
+Result<void> check_ratio(const TarEntry& entry, uint64_t blob_size, const UnpackLimits& limits);
+
 /// What could not be made and is told of in one line each.
 class LeftOut {
  public:
@@ -69,5 +77,12 @@ class LeftOut {
   uint64_t attributes_ = 0;
   std::string first_attribute_;
 };
+
+bool has_acl(const TarEntry& entry);
+/// Leaves the access lists that the kernel takes, and the mode that it shows of a file with them.
+/// With a single id nobody else is named, and where a list goes its mask must not become the
+/// group's.
+void settle_acls(TarEntry& entry, const std::string& path, const UnpackOptions& options,
+                 LeftOut& left_out);
 
 }  // namespace berth::transfer

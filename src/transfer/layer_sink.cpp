@@ -5,8 +5,24 @@
 
 namespace berth::transfer {
 
+Result<void> LayerSink::charge(size_t bytes) {
+  tree_bytes_ += bytes;
+  if (tree_bytes_ <= options_->limits.tree_bytes) return {};
+  return make_error(Kind::corrupt,
+                    "the names of the layer take more than " + std::to_string(options_->limits.tree_bytes) +
+                        " bytes of memory",
+                    kRaiseHint);
+}
+
 Result<void> LayerSink::add(const TarEntry& entry, TarReader& tar) {
   TRY(check_entry(entry, ++entries_, options_->limits));
+  if (!has_acl(entry)) return add_settled(entry, tar);
+  TarEntry settled = entry;
+  settle_acls(settled, entry.path, *options_, left_out_);
+  return add_settled(settled, tar);
+}
+
+Result<void> LayerSink::add_settled(const TarEntry& entry, TarReader& tar) {
   std::string path = TRY(clean_path(entry.path, options_->limits));
   current_ = path;
   if (path.empty()) {
@@ -32,6 +48,8 @@ Result<void> LayerSink::add_member(const std::string& path, const TarEntry& entr
   if (place.name.starts_with(kWhiteout)) return add_whiteout(place);
   switch (entry.type) {
     case Type::file:
+      TRY(check_size(entry, bytes_, options_->limits));
+      TRY(check_ratio(entry, options_->blob_size, options_->limits));
       return add_file(place, entry, tar);
     case Type::directory:
       return add_directory(place, entry);

@@ -53,16 +53,21 @@ class LayerSink {
   virtual Result<void> add_hard_link(const Place& place, const TarEntry& entry) = 0;
   virtual Result<void> add_node(const Place& place, const TarEntry& entry) = 0;
 
+  /// What stays in memory until the end, so that a stranger cannot fill it. Errors: corrupt.
+  Result<void> charge(size_t bytes);
+
   const UnpackOptions* options_;
   std::string current_;  ///< the entry being added, for errors
   uint64_t bytes_ = 0;
   LeftOut left_out_;
 
  private:
+  Result<void> add_settled(const TarEntry& entry, TarReader& tar);
   Result<void> add_member(const std::string& path, const TarEntry& entry, TarReader& tar);
   Result<void> add_whiteout(const Place& place);
 
   uint64_t entries_ = 0;
+  uint64_t tree_bytes_ = 0;
 };
 
 }  // namespace berth::transfer

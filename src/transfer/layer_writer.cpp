@@ -15,6 +15,7 @@
 #include "sys/io_at.hpp"
 #include "sys/mode.hpp"
 #include "sys/node.hpp"
+#include "transfer/acl.hpp"
 
 namespace berth::transfer {
 namespace {
@@ -92,7 +93,7 @@ Result<void> LayerWriter::enter_child(const std::string& name, std::string& dire
   // Not described by an entry of its own, or not yet.
   if (whiteout) TRY(sys::remove_entry(here, name));
   TRY(sys::make_new_directory(here, name, 0700));
-  directories_[path].opaque = whiteout;
+  TRY(describe(path))->opaque = whiteout;
   sys::Fd made = TRY(sys::open_at(here, name, kDirectory));
   levels_.push_back({path, std::move(made)});
   return {};
@@ -136,21 +137,41 @@ LayerWriter::DirectoryFacts LayerWriter::facts_of(const TarEntry& entry) const {
   return facts;
 }
 
+namespace {
+
+/// Whether a file system may refuse an attribute and the layer goes on without it.
+bool is_tolerable(const Error& error, std::string_view value) {
+  // Many have one block for all attributes of a file, and say that the disk is full beyond it.
+  bool too_large = (error.sys_errno == ENOSPC || error.sys_errno == E2BIG) && value.size() > 1024;
+  return error.kind == Kind::denied || error.kind == Kind::unsupported ||
+         error.sys_errno == EINVAL || too_large;
+}
+
+}  // namespace
+
+/// `mode` is made what it has to be where an access list cannot be kept.
 Result<void> LayerWriter::set_attributes(
     const sys::Fd& fd, const std::string& path,
-    const std::vector<std::pair<std::string, std::string>>& xattrs) {
+    const std::vector<std::pair<std::string, std::string>>& xattrs, uint32_t& mode) {
   for (const auto& [key, value] : xattrs) {
     if (!may_keep(key)) continue;
     TRY(check_attribute(path, value));
     auto written = sys::write_attribute(fd, key, value);
     if (written.ok()) continue;
-    bool tolerable = written.error().kind == Kind::denied ||
-                     written.error().kind == Kind::unsupported ||
-                     written.error().sys_errno == EINVAL;
-    if (!tolerable) return written;
+    if (!is_tolerable(written.error(), value)) return written;
     left_out_.add_attribute(key, path);
+    auto acl = key == kAccessAcl ? Acl::parse(value) : std::nullopt;
+    if (acl) mode = acl->tighten(mode);
   }
   return {};
+}
+
+/// What is known of the directory at `path`, which stays in memory.
+Result<LayerWriter::DirectoryFacts*> LayerWriter::describe(const std::string& path) {
+  auto [item, is_new] = directories_.try_emplace(path);
+  constexpr size_t kEntry = 48 + sizeof(std::string) + sizeof(DirectoryFacts);
+  if (is_new) TRY(charge(kEntry + path.size()));
+  return &item->second;
 }
 
 Result<void> LayerWriter::describe_root(const TarEntry& entry) {
@@ -181,21 +202,27 @@ void LayerWriter::scan(const sys::Fd& fd, const Place& place, std::string_view f
   });
 }
 
-/// Gives the first bytes.
-Result<std::string> LayerWriter::copy_content(const sys::Fd& fd, const Place& place,
-                                              const TarEntry& entry, TarReader& tar) {
+/// Gives the first bytes. What is not written stays a hole.
+Result<std::string> LayerWriter::write_content(const sys::Fd& fd, const std::string& name,
+                                               const TarEntry& entry, TarReader& tar) {
   bool large = entry.size >= kLarge;
-  if (large) pieces_.begin(fd, place.name);
+  if (large) pieces_.begin(fd, name);
   std::string first_bytes;
   uint64_t at = 0;
   while (true) {
+    uint64_t hole = tar.skip_hole();
     std::string_view part = TRY(tar.content());
+    if (first_bytes.size() < kFirstBytes) {
+      first_bytes.append(std::min<uint64_t>(hole, kFirstBytes), '\0');
+      first_bytes += part.substr(0, kFirstBytes);
+    }
+    at += hole;
     if (part.empty()) break;
-    if (first_bytes.size() < kFirstBytes) first_bytes += part.substr(0, kFirstBytes);
-    TRY(large ? pieces_.write(at, part) : sys::write_at(fd, at, part, place.name));
+    TRY(large ? pieces_.write(at, part) : sys::write_at(fd, at, part, name));
     at += part.size();
   }
   TRY(pieces_.flush());
+  if (entry.sparse) TRY(sys::truncate(fd, entry.size, name));
   return first_bytes;
 }
 
@@ -209,7 +236,7 @@ Result<void> LayerWriter::add_file(const Place& place, const TarEntry& entry, Ta
   }
   if (!opened.ok()) return std::move(opened).error();
   sys::Fd fd = std::move(*opened);
-  std::string first_bytes = TRY(copy_content(fd, place, entry, tar));
+  std::string first_bytes = TRY(write_content(fd, place.name, entry, tar));
   bytes_ += entry.size;
   scan(fd, place, first_bytes);
   // chown(2) clears set-id bits and capabilities, so it comes first.
@@ -217,8 +244,11 @@ Result<void> LayerWriter::add_file(const Place& place, const TarEntry& entry, Ta
     TRY(sys::change_owner(fd, static_cast<uid_t>(entry.uid), static_cast<gid_t>(entry.gid),
                           place.name));
   }
-  if ((mode & 07000) != 0 || (mode & umask_) != 0) TRY(sys::change_mode(fd, mode, place.name));
-  TRY(set_attributes(fd, place.path, entry.xattrs));
+  uint32_t wanted = mode;
+  TRY(set_attributes(fd, place.path, entry.xattrs, mode));
+  if ((mode & 07000) != 0 || (mode & umask_) != 0 || mode != wanted) {
+    TRY(sys::change_mode(fd, mode, place.name));
+  }
   TRY(sys::set_modified(fd, {entry.mtime, entry.mtime_nanoseconds}, place.name));
   return sys::close_checked(std::move(fd), place.name);
 }
@@ -237,7 +267,8 @@ Result<void> LayerWriter::add_directory(const Place& place, const TarEntry& entr
       TRY(sys::make_new_directory(here(), place.name, 0700));
     }
   }
-  directories_[place.path] = std::move(facts);
+  for (const auto& [key, value] : facts.xattrs) TRY(charge(key.size() + value.size()));
+  *TRY(describe(place.path)) = std::move(facts);
   return {};
 }
 
@@ -329,9 +360,10 @@ Result<void> LayerWriter::finish() {
       if (needs_owner(facts.uid, facts.gid)) {
         TRY(sys::change_owner(fd, facts.uid, facts.gid, name_of(path)));
       }
-      TRY(set_attributes(fd, path, facts.xattrs));
+      uint32_t mode = facts.mode;
+      TRY(set_attributes(fd, path, facts.xattrs, mode));
       if (facts.opaque) TRY(sys::write_attribute(fd, opaque, "y"));
-      TRY(sys::change_mode(fd, facts.mode, path));
+      TRY(sys::change_mode(fd, mode, path));
       if (facts.has_time) TRY(sys::set_modified(fd, facts.modified, path));
       return {};
     }();

@@ -56,12 +56,14 @@ class LayerWriter final : public LayerSink {
   Result<void> enter_child(const std::string& name, std::string& directory);
   Result<void> displace(const Place& place);
   Result<bool> is_whiteout(const sys::Fd& directory, const std::string& name) const;
-  Result<std::string> copy_content(const sys::Fd& fd, const Place& place, const TarEntry& entry,
-                                   TarReader& tar);
   void scan(const sys::Fd& fd, const Place& place, std::string_view first_bytes);
   Result<void> set_unopened(const Place& place, const TarEntry& entry);
   Result<void> set_attributes(const sys::Fd& fd, const std::string& path,
-                              const std::vector<std::pair<std::string, std::string>>& xattrs);
+                              const std::vector<std::pair<std::string, std::string>>& xattrs,
+                              uint32_t& mode);
+  Result<std::string> write_content(const sys::Fd& fd, const std::string& name,
+                                    const TarEntry& entry, TarReader& tar);
+  Result<DirectoryFacts*> describe(const std::string& path);
   DirectoryFacts facts_of(const TarEntry& entry) const;
   bool needs_owner(uint64_t uid, uint64_t gid) const;
 

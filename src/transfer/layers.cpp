@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <thread>
 
 #include "facts/code/always_runs.hpp"
@@ -213,6 +214,9 @@ Result<void> LayerPipeline::unpack(const Task& task, const Inflater::Input& inpu
   options.overlay_xattr = store_.flavor().overlay_xattr;
   options.cancel = &cancel_;
   options.pace = &pace_;
+  options.blob_size = task.blob.size;
+  const char* limits = std::getenv("BERTH_UNPACK_LIMITS");
+  options.limits = TRY(options.limits.changed_by(limits == nullptr ? "" : limits));
   options.on_progress = [&](uint64_t bytes) {
     if (stream != nullptr && !stream->arrived()) return;  // how much has come is told
     events_.layer(id, LayerPhase::unpacking, bytes, task.blob.size);

@@ -2,11 +2,11 @@
 #include "transfer/tar.hpp"
 
 #include <algorithm>
-#include <map>
+#include <array>
 #include <optional>
-#include <tuple>
 
 #include "base/text.hpp"
+#include "transfer/tar_pax.hpp"
 
 namespace berth::transfer {
 namespace {
@@ -14,8 +14,8 @@ namespace {
 constexpr size_t kRecord = 512;
 constexpr uint64_t kMaxSpecial = uint64_t{1} << 20;  // as Go: a pax header or GNU long name
 constexpr int kMaxSpecialsInARow = 16;
-constexpr uint64_t kMaxSize = uint64_t{1} << 60;
-constexpr std::string_view kXattrPrefix = "SCHILY.xattr.";
+/// What a hole looks like to who asks for bytes.
+constexpr std::array<char, 65536> kZeros = {};
 
 Error corrupt(std::string what) {
   return make_error(Kind::corrupt, "tar: " + std::move(what));
@@ -80,85 +80,6 @@ std::string header_path(std::string_view record) {
   return prefix.empty() ? name : prefix + "/" + name;
 }
 
-using PaxRecords = std::map<std::string, std::string, std::less<>>;
-
-/// "LENGTH KEY=VALUE\n", LENGTH counting all of it.
-Result<PaxRecords> parse_pax(std::string_view text) {
-  PaxRecords records;
-  while (!text.empty()) {
-    size_t blank = text.find(' ');
-    auto length = parse_u64(text.substr(0, std::min(blank, text.size())));
-    if (!length || *length > text.size() || *length < blank + 4) {
-      return corrupt("a pax header has a record of a wrong length");
-    }
-    std::string_view record = text.substr(blank + 1, *length - blank - 2);
-    size_t equals = record.find('=');
-    if (text[*length - 1] != '\n' || equals == 0 || equals == record.npos) {
-      return corrupt("a pax header has a record without a key or an end");
-    }
-    std::string_view key = record.substr(0, equals);
-    std::string_view value = record.substr(equals + 1);
-    bool is_name = key == "path" || key == "linkpath";
-    if (key.find('\0') != key.npos || (is_name && value.find('\0') != value.npos)) {
-      return corrupt("a pax header has a NUL in a name");
-    }
-    records.insert_or_assign(std::string(key), std::string(value));
-    text.remove_prefix(*length);
-  }
-  return records;
-}
-
-/// "1700000000.25" → seconds and nanoseconds; more digits are cut, as Go does.
-std::optional<std::pair<int64_t, uint32_t>> parse_pax_time(std::string_view text) {
-  size_t dot = text.find('.');
-  auto seconds = parse_i64(text.substr(0, dot));
-  if (!seconds) return std::nullopt;
-  uint32_t nanoseconds = 0;
-  if (dot != text.npos) {
-    std::string digits(text.substr(dot + 1, 9));
-    if (text.find_first_not_of("0123456789", dot + 1) != text.npos) return std::nullopt;
-    digits.resize(9, '0');
-    nanoseconds = static_cast<uint32_t>(*parse_u64(digits));
-  }
-  if (text.starts_with('-') && nanoseconds != 0) {
-    return std::pair(*seconds - 1, 1'000'000'000 - nanoseconds);
-  }
-  return std::pair(*seconds, nanoseconds);
-}
-
-/// What a pax header says wins over the fields; an empty value gives the field back its word.
-Result<void> apply_pax(const PaxRecords& records, TarEntry& entry) {
-  for (const auto& [key, value] : records) {
-    if (key.starts_with("GNU.sparse.")) {
-      return make_error(
-          Kind::unsupported,
-          "tar: entry " + quoted(entry.path) + " is sparse, which image layers are not",
-          "tar without --sparse");
-    }
-    if (key.starts_with(kXattrPrefix)) {
-      entry.xattrs.emplace_back(key.substr(kXattrPrefix.size()), value);
-      continue;
-    }
-    if (value.empty()) continue;
-    if (key == "path") entry.path = value;
-    if (key == "linkpath") entry.link = value;
-    if (key == "size" || key == "uid" || key == "gid") {
-      auto number = parse_u64(value);
-      if (!number || *number > kMaxSize) {
-        return corrupt("entry " + quoted(entry.path) + ": pax " + key + " " +
-                       quoted(value.substr(0, 40)) + " is no valid number");
-      }
-      (key == "size" ? entry.size : key == "uid" ? entry.uid : entry.gid) = *number;
-    }
-    if (key == "mtime") {
-      auto time = parse_pax_time(value);
-      if (!time) return corrupt("entry " + quoted(entry.path) + ": pax mtime is no valid time");
-      std::tie(entry.mtime, entry.mtime_nanoseconds) = *time;
-    }
-  }
-  return {};
-}
-
 Result<void> read_fields(std::string_view record, TarEntry& entry) {
   entry.path = header_path(record);
   entry.link = text_field(record, 157, 100);
@@ -168,7 +89,7 @@ Result<void> read_fields(std::string_view record, TarEntry& entry) {
   auto size = number_field(record, 124, 12);
   auto mtime = number_field(record, 136, 12);
   bool valid = mode && uid && gid && size && mtime && *uid >= 0 && *gid >= 0 && *size >= 0 &&
-               *size <= static_cast<int64_t>(kMaxSize);
+               *size <= static_cast<int64_t>(kMaxTarNumber);
   if (!valid)
     return corrupt("entry " + quoted(entry.path) + " has a field that is no valid number");
   entry.mode = static_cast<uint32_t>(*mode) & 07777;
@@ -178,6 +99,7 @@ Result<void> read_fields(std::string_view record, TarEntry& entry) {
   entry.mtime = *mtime;
   entry.mtime_nanoseconds = 0;
   entry.device_major = entry.device_minor = 0;
+  entry.sparse = false;
   entry.xattrs.clear();
   return {};
 }
@@ -199,6 +121,7 @@ std::optional<TarEntry::Type> entry_type(char flag, const std::string& path) {
     case '\0':
     case '0':
     case '7':
+    case 'S':                                                     // of GNU, sparse
       return path.ends_with('/') ? Type::directory : Type::file;  // v7 had no directories
     case '1':
       return Type::hard_link;
@@ -246,17 +169,55 @@ Result<bool> TarReader::read_record(std::string& record) {
   return true;
 }
 
-Result<std::string_view> TarReader::content() {
+/// `stored` bytes follow, and padding; as long as nobody says more they are all of the content.
+void TarReader::begin(uint64_t stored) {
+  left_ = size_ = stored;
+  padding_ = (kRecord - stored % kRecord) % kRecord;
+  extents_.assign(1, {0, stored});
+  extent_ = 0;
+  position_ = 0;
+}
+
+Result<std::string_view> TarReader::stored() {
   if (left_ == 0) return std::string_view();
   if (window_.empty() && !TRY(refill())) return corrupt("the archive ends inside a file");
   std::string_view part = window_.substr(0, left_);
+  return part;
+}
+
+uint64_t TarReader::skip_hole() {
+  while (extent_ < extents_.size() &&
+         position_ >= extents_[extent_].offset + extents_[extent_].length) {
+    ++extent_;
+  }
+  uint64_t next = extent_ < extents_.size() ? extents_[extent_].offset : size_;
+  uint64_t hole = next - std::min(position_, next);
+  position_ += hole;
+  return hole;
+}
+
+Result<std::string_view> TarReader::content() {
+  uint64_t before = position_;
+  if (uint64_t hole = skip_hole(); hole > 0) {
+    std::string_view zeros(kZeros.data(), std::min<uint64_t>(hole, kZeros.size()));
+    position_ = before + zeros.size();
+    return zeros;
+  }
+  if (position_ == size_) return std::string_view();
+  const Extent& extent = extents_[extent_];
+  std::string_view part = TRY(stored()).substr(0, extent.offset + extent.length - position_);
   window_.remove_prefix(part.size());
   left_ -= part.size();
+  position_ += part.size();
   return part;
 }
 
 Result<void> TarReader::skip_rest() {
-  while (left_ > 0) TRY(content());
+  while (left_ > 0) {
+    std::string_view part = TRY(stored());
+    window_.remove_prefix(part.size());
+    left_ -= part.size();
+  }
   // umoci ends a layer right after its last file. As in Go's reader that is an end, no damage.
   while (padding_ > 0 && (!window_.empty() || TRY(refill()))) {
     uint64_t take = std::min<uint64_t>(padding_, window_.size());
@@ -277,64 +238,163 @@ Result<std::string> TarReader::read_special(uint64_t size, std::string_view kind
   return text;
 }
 
+/// Up to sixteen extended headers stand before the member that they are about.
+/// False where the record is the member's own.
+Result<bool> TarReader::read_extension(char flag, uint64_t size, Extensions& extensions) {
+  switch (flag) {
+    case 'x':
+    case 'X': {
+      std::string text = TRY(read_special(size, "an extended header"));
+      extensions.pax = TRY(parse_pax(text));
+      return true;
+    }
+    case 'L':
+    case 'K': {
+      std::string text = TRY(read_special(size, "an extended header"));
+      std::string& name = flag == 'L' ? extensions.gnu_path : extensions.gnu_link;
+      name = text.substr(0, std::min(text.find('\0'), text.size()));
+      return true;
+    }
+    case 'g':
+      // Global headers hold a commit id or the like; docker ignores them, too.
+      TRY(read_special(size, "a global header"));
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// False at the end of the archive.
+Result<bool> TarReader::read_header(std::string& record) {
+  bool more = TRY(read_record(record));
+  if (more && is_zero(record)) {
+    bool follows = TRY(read_record(record));
+    if (follows && !is_zero(record)) return corrupt("data follows a zero block");
+    more = false;
+  }
+  at_end_ = !more;
+  if (more && !checksum_holds(record)) return corrupt("a header has a wrong checksum");
+  return more;
+}
+
 Result<bool> TarReader::next(TarEntry& entry) {
   if (at_end_) return false;
   Extensions extensions;
   std::string record;
   for (int specials = 0; specials <= kMaxSpecialsInARow; ++specials) {
     TRY(skip_rest());
-    if (!TRY(read_record(record))) {
-      at_end_ = true;
-      return false;
-    }
-    if (is_zero(record)) {
-      bool more = TRY(read_record(record));
-      if (more && !is_zero(record)) return corrupt("data follows a zero block");
-      at_end_ = true;
-      return false;
-    }
-    if (!checksum_holds(record)) return corrupt("a header has a wrong checksum");
+    if (!TRY(read_header(record))) return false;
     TRY(read_fields(record, entry));
-    char flag = record[156];
-    left_ = entry.size;
-    padding_ = (kRecord - entry.size % kRecord) % kRecord;
-
-    if (flag == 'x' || flag == 'X' || flag == 'L' || flag == 'K') {
-      std::string text = TRY(read_special(entry.size, "an extended header"));
-      if (flag == 'x' || flag == 'X') {
-        extensions.pax = TRY(parse_pax(text));
-      } else {
-        std::string& name = flag == 'L' ? extensions.gnu_path : extensions.gnu_link;
-        name = text.substr(0, std::min(text.find('\0'), text.size()));
-      }
-      continue;
-    }
-    // Global headers hold a commit id or the like; docker ignores them, too.
-    if (flag == 'g') {
-      TRY(read_special(entry.size, "a global header"));
-      continue;
-    }
-    TRY(apply_pax(extensions.pax, entry));
-    if (!extensions.gnu_path.empty()) entry.path = extensions.gnu_path;
-    if (!extensions.gnu_link.empty()) entry.link = extensions.gnu_link;
-    auto type = entry_type(flag, entry.path);
-    if (!type) {
-      return make_error(Kind::unsupported, "tar: entry " + quoted(entry.path) + " has the type " +
-                                               quoted(std::string_view(&flag, 1)) +
-                                               ", which is no file, link, device or directory");
-    }
-    entry.type = *type;
-    bool device = entry.type == TarEntry::Type::character_device ||
-                  entry.type == TarEntry::Type::block_device;
-    if (device) TRY(read_device(record, entry));
-    // Some writers give links and directories a size without content (Go: isHeaderOnlyType).
-    bool has_content = entry.type == TarEntry::Type::file;
-    if (!has_content) entry.size = 0;
-    left_ = entry.size;
-    padding_ = (kRecord - entry.size % kRecord) % kRecord;
+    begin(entry.size);
+    if (TRY(read_extension(record[156], entry.size, extensions))) continue;
+    TRY(read_member(record, extensions, entry));
     return true;
   }
   return corrupt("more than 16 extended headers before one entry");
+}
+
+Result<void> TarReader::read_member(const std::string& record, const Extensions& extensions,
+                                    TarEntry& entry) {
+  TRY(apply_pax(extensions.pax, entry));
+  if (!extensions.gnu_path.empty()) entry.path = extensions.gnu_path;
+  if (!extensions.gnu_link.empty()) entry.link = extensions.gnu_link;
+  char flag = record[156];
+  auto type = entry_type(flag, entry.path);
+  bool is_old_sparse = flag == 'S';
+  if (!type || (is_old_sparse && record.substr(257, 6) != "ustar ")) {
+    return make_error(Kind::unsupported, "tar: entry " + quoted(entry.path) + " has the type " +
+                                             quoted(std::string_view(&flag, 1)) +
+                                             ", which is no file, link, device or directory");
+  }
+  entry.type = *type;
+  bool device =
+      entry.type == TarEntry::Type::character_device || entry.type == TarEntry::Type::block_device;
+  if (device) TRY(read_device(record, entry));
+  // Some writers give links and directories a size without content (Go: isHeaderOnlyType).
+  bool has_content = entry.type == TarEntry::Type::file;
+  if (!has_content) entry.size = 0;
+  begin(entry.size);
+  if (has_content) TRY(read_sparse(record, extensions, entry));
+  return {};
+}
+
+/// Where a file is sparse: finds its map, and its true size.
+Result<void> TarReader::read_sparse(const std::string& record, const Extensions& extensions,
+                                    TarEntry& entry) {
+  const PaxRecords& pax = extensions.pax;
+  bool old = record[156] == 'S';
+  SparseKind kind = old ? SparseKind::list : TRY(sparse_kind(pax, entry));
+  if (kind == SparseKind::none) return {};
+  Extents extents;
+  uint64_t size = 0;
+  if (old) {
+    auto real = number_field(record, 483, 12);
+    if (!real || *real < 0 || *real > static_cast<int64_t>(kMaxTarNumber)) {
+      return corrupt("entry " + quoted(entry.path) + " is sparse and has no valid size");
+    }
+    size = static_cast<uint64_t>(*real);
+    extents = TRY(read_old_sparse(record, entry));
+  } else {
+    size = TRY(sparse_size(pax, entry));
+    std::string_view list = pax.sparse_list.empty() ? pax.value("GNU.sparse.map") : pax.sparse_list;
+    extents = kind == SparseKind::lines ? TRY(read_sparse_lines(entry))
+                                        : TRY(parse_sparse_list(list, entry.path));
+  }
+  TRY(check_extents(extents, size, left_, entry.path));
+  entry.size = size_ = size;
+  entry.sparse = true;
+  // GNU tar says with an empty part where the file ends.
+  std::erase_if(extents, [](const Extent& extent) { return extent.length == 0; });
+  extents_ = std::move(extents);
+  extent_ = 0;
+  position_ = 0;
+  return {};
+}
+
+/// GNU's first form: four parts in the header, 21 in each of the records that may follow.
+Result<Extents> TarReader::read_old_sparse(std::string_view record, const TarEntry& entry) {
+  Extents extents;
+  Error bad = corrupt("entry " + quoted(entry.path) + ": its sparse map holds what is no number");
+  auto take = [&](std::string_view from, size_t at, size_t count) -> Result<void> {
+    for (size_t i = 0; i < count; ++i, at += 24) {
+      if (from[at] == '\0') return {};
+      auto offset = number_field(from, at, 12);
+      auto length = number_field(from, at + 12, 12);
+      if (!offset || !length || *offset < 0 || *length < 0) return bad;
+      extents.push_back({static_cast<uint64_t>(*offset), static_cast<uint64_t>(*length)});
+    }
+    return {};
+  };
+  TRY(take(record, 386, 4));
+  std::string more;
+  for (bool extended = record[482] != '\0'; extended; extended = more[504] != '\0') {
+    if (extents.size() + 21 > kMaxExtents) {
+      return corrupt("entry " + quoted(entry.path) + ": its sparse map has too many parts");
+    }
+    size_t before = extents.size();
+    if (!TRY(read_record(more))) return corrupt("the archive ends inside a header");
+    TRY(take(more, 0, 21));
+    // Else records without parts would go on forever.
+    if (extents.size() == before) return bad;
+  }
+  return extents;
+}
+
+/// GNU's last form: the map stands in front of the data, in blocks of its own.
+Result<Extents> TarReader::read_sparse_lines(const TarEntry& entry) {
+  SparseLines lines(entry.path);
+  for (uint64_t read = 0; read + kRecord <= kMaxSpecial; read += kRecord) {
+    if (left_ < kRecord) break;
+    std::string block;
+    while (block.size() < kRecord) {
+      std::string_view part = TRY(stored()).substr(0, kRecord - block.size());
+      block += part;
+      window_.remove_prefix(part.size());
+      left_ -= part.size();
+    }
+    if (TRY(lines.add(block))) return lines.take();
+  }
+  return corrupt("entry " + quoted(entry.path) + ": its sparse map does not end");
 }
 
 }  // namespace berth::transfer

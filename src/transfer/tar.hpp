@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "transfer/tar_sparse.hpp"
 
 namespace berth::transfer {
 
@@ -21,16 +22,19 @@ struct TarEntry {
   uint32_t mode = 0;  ///< permission bits, 07777
   uint64_t uid = 0;
   uint64_t gid = 0;
-  uint64_t size = 0;  ///< of the content that follows; 0 for everything but files
+  uint64_t size = 0;  ///< of the content, with its holes; 0 for everything but files
+  bool sparse = false;
   int64_t mtime = 0;
   uint32_t mtime_nanoseconds = 0;
   uint64_t device_major = 0;
   uint64_t device_minor = 0;
-  std::vector<std::pair<std::string, std::string>> xattrs;  ///< from SCHILY.xattr.*
+  /// From SCHILY.xattr.*, LIBARCHIVE.xattr.* and SCHILY.acl.*, each key once. An access list that
+  /// could not be read has no value.
+  std::vector<std::pair<std::string, std::string>> xattrs;
 };
 
 /// Reads v7, ustar, pax, GNU and star archives out of a stream of blocks. Bytes are foreign: every
-/// number is checked, extended headers are limited to 1 MiB, sparse members are refused.
+/// number is checked, extended headers and maps of sparse members are limited to 1 MiB.
 /// Source: POSIX pax; GNU tar "Basic Tar Format"; Go archive/tar for what is ambiguous.
 class TarReader {
  public:
@@ -47,21 +51,38 @@ class TarReader {
   Result<bool> next(TarEntry& entry);
 
   /// The next part of the member's content, as long as it lies in memory in one piece; nothing at
-  /// its end. Errors: corrupt (the stream ends first).
+  /// its end. Holes are zeros. Errors: corrupt (the stream ends first).
   Result<std::string_view> content();
+
+  /// Goes over the hole that comes next, if one does; gives its length.
+  uint64_t skip_hole();
 
  private:
   struct Extensions;
 
+  Result<bool> read_header(std::string& record);
   Result<bool> read_record(std::string& record);
+  Result<bool> read_extension(char flag, uint64_t size, Extensions& extensions);
+  Result<void> read_member(const std::string& record, const Extensions& extensions,
+                           TarEntry& entry);
+  Result<void> read_sparse(const std::string& record, const Extensions& extensions,
+                           TarEntry& entry);
+  Result<Extents> read_old_sparse(std::string_view record, const TarEntry& entry);
+  Result<Extents> read_sparse_lines(const TarEntry& entry);
+  void begin(uint64_t stored);
+  Result<std::string_view> stored();
   Result<std::string> read_special(uint64_t size, std::string_view kind);
   Result<void> skip_rest();
   Result<bool> refill();
 
   Source source_;
   std::string_view window_;
-  uint64_t left_ = 0;     ///< of the member's content
-  uint64_t padding_ = 0;  ///< after it, up to the next record
+  uint64_t left_ = 0;      ///< of the bytes that are stored of the member
+  uint64_t padding_ = 0;   ///< after them, up to the next record
+  Extents extents_;        ///< where they belong
+  size_t extent_ = 0;      ///< the one that is being read, or comes next
+  uint64_t position_ = 0;  ///< in the content
+  uint64_t size_ = 0;      ///< of the content
   bool at_end_ = false;
 };
 

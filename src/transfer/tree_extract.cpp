@@ -154,10 +154,12 @@ Result<void> TreeExtractor::make_file(const sys::Fd& parent, const std::string& 
   uint64_t size = 0;
   bool ends_in_hole = false;
   while (true) {
+    uint64_t hole = tar.skip_hole();
     std::string_view part = TRY(tar.content());
+    size += hole;
+    ends_in_hole = part.empty() ? ends_in_hole || hole > 0 : is_all_zeros(part);
     if (part.empty()) break;
     // A sparse file of a container may say that it is larger than our disk.
-    ends_in_hole = is_all_zeros(part);
     if (!ends_in_hole) TRY(sys::write_at(file, size, part, entry.path));
     size += part.size();
   }

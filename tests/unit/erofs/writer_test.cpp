@@ -13,10 +13,10 @@ namespace {
 
 /// Content in parts of `piece` bytes.
 Writer::Content in_parts(std::string_view content, size_t piece) {
-  return [=]() mutable -> Result<std::string_view> {
+  return [=]() mutable -> Result<Writer::Part> {
     std::string_view part = content.substr(0, piece);
     content.remove_prefix(part.size());
-    return part;
+    return Writer::Part{0, part};
   };
 }
 

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <tuple>
+
 #include "tar_builder.hpp"
 
 namespace berth::transfer {
@@ -135,12 +138,41 @@ TEST(Tar, refuses_what_is_not_what_it_seems) {
             "tar: entry 'n' has a field that is no valid number");
   EXPECT_EQ(read(TarBuilder().add({.name = "n", .type = 'S'}).finish()).error,
             "tar: entry 'n' has the type 'S', which is no file, link, device or directory");
-  EXPECT_EQ(read(TarBuilder().pax({{"GNU.sparse.major", "1"}}).file("s").finish()).error,
-            "tar: entry 's' is sparse, which image layers are not; try: tar without --sparse");
   EXPECT_EQ(read(TarBuilder().pax({{"size", "-5"}}).file("s").finish()).error,
             "tar: entry 's': pax size '-5' is no valid number");
   EXPECT_EQ(read(TarBuilder().pax({{"path", std::string("a\0b", 3)}}).file("s").finish()).error,
             "tar: a pax header has a NUL in a name");
+}
+
+TEST(Tar, attributes_come_in_three_ways_and_each_key_once) {
+  Read got = read(TarBuilder()
+                      .pax({{"LIBARCHIVE.xattr.user.a%20b", "dmFsdWU"},
+                            {"LIBARCHIVE.xattr.user.k", "bGF0ZXI"},
+                            {"SCHILY.xattr.user.k", "sooner"},
+                            {"SCHILY.acl.access", "user::rw-,group::r--,other::r--"},
+                            {"SCHILY.acl.default", "nonsense"}})
+                      .file("f")
+                      .finish());
+  ASSERT_EQ(got.error, "");
+  std::map<std::string, std::string> xattrs(got.entries[0].xattrs.begin(),
+                                            got.entries[0].xattrs.end());
+  EXPECT_EQ(xattrs.size(), got.entries[0].xattrs.size());
+  EXPECT_EQ(xattrs["user.a b"], "value");
+  EXPECT_EQ(xattrs["user.k"], "sooner");
+  EXPECT_EQ(xattrs["system.posix_acl_access"].size(), 28u);
+  EXPECT_EQ(xattrs["system.posix_acl_default"], "");
+}
+
+TEST(Tar, times_may_lie_before_1970_and_between_seconds) {
+  for (auto [text, seconds, nanoseconds] :
+       {std::tuple("-0.5", -1L, 500'000'000u), std::tuple("-1.000000001", -2L, 999'999'999u),
+        std::tuple("0.1234567891", 0L, 123'456'789u),
+        std::tuple("5000000000", 5'000'000'000L, 0u)}) {
+    Read got = read(TarBuilder().pax({{"mtime", text}}).file("f").finish());
+    ASSERT_EQ(got.error, "");
+    EXPECT_EQ(got.entries[0].mtime, seconds);
+    EXPECT_EQ(got.entries[0].mtime_nanoseconds, nanoseconds);
+  }
 }
 
 TEST(Tar, limits_extended_headers) {

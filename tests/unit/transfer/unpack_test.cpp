@@ -10,6 +10,7 @@
 
 #include <filesystem>
 
+#include "sparse_tar.hpp"
 #include "support/erofs_reader.hpp"
 #include "sys/file.hpp"
 #include "sys/io_at.hpp"
@@ -65,6 +66,7 @@ class UnpackTest : public testing::Test {
     return unpack_layer(Inflater::make(oci::Compression::none, bytes), layer, options);
   }
   std::string error(const std::string& bytes) {
+    options_.blob_size = bytes.size();
     auto line = [](const Result<UnpackedLayer>& result) {
       return result.ok() ? "no error" : to_line(result.error());
     };
@@ -332,18 +334,115 @@ TEST_F(UnpackTest, keeps_file_capabilities_and_drops_the_hosts_attributes) {
 TEST_F(UnpackTest, limits_hold) {
   options_.limits.entries = 3;
   EXPECT_EQ(error(TarBuilder().file("a").file("b").file("c").file("d").finish()),
-            "the layer has more than 3 entries");
+            "the layer has more than 3 entries; try: BERTH_UNPACK_LIMITS, if this image may be so "
+            "large");
   options_.limits = {};
   options_.limits.bytes = 5000;
+  std::string hint = "; try: BERTH_UNPACK_LIMITS, if this image may be so large";
   EXPECT_EQ(error(TarBuilder().file("a", std::string(10000, 'x')).finish()),
-            "the layer unpacks to more than 5000 bytes");
+            "the layer unpacks to more than 5000 bytes" + hint);
+  // What is not stored cannot be counted while it arrives.
+  std::string hole = sparse_member("s", SparseForm::pax_1_0, {}, uint64_t{1} << 55, "");
+  EXPECT_EQ(error(hole),
+            "entry 's': with its 36028797018963968 bytes the layer has more than 5000" + hint);
   options_.limits = {};
+  EXPECT_EQ(
+      error(hole),
+      "entry 's': with its 36028797018963968 bytes the layer has more than 1099511627776" + hint);
   std::string deep;
   for (int i = 0; i < 600; ++i) deep += "d/";
   EXPECT_EQ(error(TarBuilder().pax({{"path", deep}}).directory("x/").finish()),
-            "entry '" + deep.substr(0, 100) + "': its path is deeper than 512 directories");
+            "entry '" + deep.substr(0, 100) + "': its path is deeper than 512 directories" + hint);
   EXPECT_EQ(error(TarBuilder().pax({{"path", std::string(256, 'n')}}).file("x").finish()),
             "entry '" + std::string(256, 'n') + "': a part of its path is longer than 255 bytes");
+}
+
+TEST_F(UnpackTest, a_file_that_its_layer_cannot_hold_is_refused_before_it_is_written) {
+  std::string claim(12, '\0');
+  claim[0] = '\x80';
+  claim[7] = '\x19';  // a hundred gigabytes and some
+  std::string layer = TarBuilder().add({.name = "big", .size_field = claim}).finish();
+  EXPECT_EQ(error(layer),
+            "entry 'big': its 107374182400 bytes are more than 1000 times the size of the layer; "
+            "try: BERTH_UNPACK_LIMITS, if this image may be so large");
+}
+
+TEST_F(UnpackTest, who_means_a_large_image_can_say_so) {
+  std::string many = TarBuilder().file("a").file("b").file("c").finish();
+  auto say = [&](std::string_view text) {
+    Result<UnpackLimits> limits = UnpackLimits().changed_by(text);
+    if (limits.ok()) options_.limits = *limits;
+    return limits.ok() ? "" : to_line(limits.error());
+  };
+  EXPECT_EQ(say("entries=2"), "");
+  EXPECT_EQ(error(many).substr(0, 33), "the layer has more than 2 entries");
+  EXPECT_EQ(say("entries=2, bytes=1k"), "");
+  EXPECT_EQ(error(TarBuilder().file("a", std::string(2000, 'x')).finish()).substr(0, 41),
+            "the layer unpacks to more than 1024 bytes");
+  EXPECT_EQ(
+      say("entries=20,deep=3"),
+      "BERTH_UNPACK_LIMITS: expected NAME=NUMBER with a name of entries, bytes, ratio, depth, "
+      "memory, got 'deep=3'");
+  EXPECT_NE(say("entries=-1"), "");
+  EXPECT_EQ(say("entries=3,ratio=5000,depth=2000,memory=8g"), "");
+  EXPECT_EQ(error(many), "no error");
+  options_.limits.tree_bytes = 1000;
+  TarBuilder directories;
+  for (int i = 0; i < 100; ++i) directories.directory("d" + std::to_string(i));
+  EXPECT_EQ(error(directories.finish()).substr(0, 56),
+            "the names of the layer take more than 1000 bytes of memo");
+}
+
+TEST_F(UnpackTest, holes_stay_holes) {
+  Extents extents{{1 << 20, 5}, {(5 << 20) + 123, 5}};
+  for (SparseForm form : kSparseForms) {
+    good(TarBuilder()
+             .raw(sparse_member("s", form, extents, 64 << 20, "firstlast!"))
+             .raw(sparse_member("small", form, {{100, 2}}, 3000, "ab"))
+             .file("after", "it"));
+    EXPECT_EQ(status("s").st_size, 64 << 20);
+    EXPECT_LT(status("s").st_blocks * 512, 1 << 20);
+    std::string bytes = *sys::read_file(sys::cwd(), at("s"), 64 << 20);
+    EXPECT_EQ(bytes.substr(1 << 20, 5), "first");
+    EXPECT_EQ(bytes.substr((5 << 20) + 123, 5), "last!");
+    EXPECT_EQ(content("after"), "it");
+    sys::Fd image = *sys::memory_file("image", "");
+    ASSERT_TRUE(
+        unpack_to_image(sparse_member("s", form, extents, 64 << 20, "firstlast!"), image).ok());
+    EXPECT_GT(sys::stat_fd(image, "image")->st_size, 64 << 20);
+    EXPECT_LT(sys::stat_fd(image, "image")->st_blocks * 512, 1 << 20);
+  }
+}
+
+TEST_F(UnpackTest, access_lists_are_kept_or_their_mask_goes_with_them) {
+  std::string access = "user::rw-,user:1001:rwx,group::r--,mask::rwx,other::---";
+  std::string inherited = "user::rwx,group::r-x,group:2000:rwx,mask::rwx,other::---";
+  auto layer = [&] {
+    return TarBuilder()
+        .pax({{"SCHILY.acl.access", access}, {"SCHILY.acl.default", inherited}})
+        .directory("d/", 0670)
+        .pax({{"SCHILY.acl.access", access}, {"SCHILY.acl.default", inherited}})
+        .file("d/f", "x", 0670)
+        .pax({{"SCHILY.acl.access", "user::rw-,user:ada:rwx,group::r--,mask::rwx,other::---"}})
+        .file("d/named", "x", 0670)
+        .pax({{"SCHILY.acl.access", "user::rw-,group::r--,other::---"}})
+        .file("d/minimal", "x", 0640);
+  };
+  good(layer());
+  bool kept = options_.ownership == Ownership::full;
+  EXPECT_EQ(status("d/f").st_mode & 07777, kept ? 0670u : 0640u);
+  EXPECT_EQ(status("d/named").st_mode & 07777, 0640u);
+  EXPECT_EQ(status("d/minimal").st_mode & 07777, 0640u);
+  auto size = [&](const char* path, const char* key) {
+    return ::lgetxattr(at(path).c_str(), key, nullptr, 0);
+  };
+  EXPECT_EQ(size("d/f", "system.posix_acl_access"), kept ? 44 : -1);
+  EXPECT_EQ(size("d", "system.posix_acl_default"), kept ? 44 : -1);
+  EXPECT_EQ(size("d/f", "system.posix_acl_default"), -1);
+  options_.ownership = Ownership::single;
+  good(layer());
+  EXPECT_EQ(status("d/f").st_mode & 07777, 0640u);
+  EXPECT_EQ(size("d/f", "system.posix_acl_access"), -1);
 }
 
 TEST_F(UnpackTest, trailing_bytes_belong_to_the_digest) {
