@@ -39,4 +39,10 @@ Result<std::vector<std::string>> list_attributes(const Fd& fd) {
   return names;
 }
 
+Result<void> remove_attribute(const Fd& fd, const std::string& key) {
+  if (::fremovexattr(fd.get(), key.c_str()) == 0) return {};
+  if (errno == ENODATA || errno == EOPNOTSUPP) return {};
+  return errno_now().error("remove attribute " + quoted(key));
+}
+
 }  // namespace berth::sys

@@ -15,6 +15,7 @@
 #include "sys/io_at.hpp"
 #include "sys/mode.hpp"
 #include "sys/node.hpp"
+#include "sys/xattr.hpp"
 #include "transfer/acl.hpp"
 
 namespace berth::transfer {
@@ -40,6 +41,9 @@ Result<LayerWriter> LayerWriter::make(const sys::Fd& root, const UnpackOptions& 
   // A store below a set-group-id directory would give every file the group of that directory.
   TRY(sys::change_owner(writer.levels_[0].fd, writer.own_uid_, writer.own_gid_, "."));
   TRY(sys::change_mode(writer.levels_[0].fd, 0700, "."));
+  // And one below a directory with a default list that list.
+  TRY(sys::remove_attribute(writer.levels_[0].fd, std::string(kDefaultAcl)));
+  TRY(sys::remove_attribute(writer.levels_[0].fd, std::string(kAccessAcl)));
   writer.directories_[""] = {};
   return writer;
 }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transfer/tar_sparse.hpp"
 
-#include <optional>
-
 #include "base/text.hpp"
 
 namespace berth::transfer {
@@ -20,19 +18,19 @@ Error refuse_map(const std::string& path, std::string_view reason) {
 Result<Extents> parse_sparse_list(std::string_view text, const std::string& path) {
   Extents extents;
   if (text.empty()) return extents;
-  std::optional<uint64_t> offset;
+  bool has_offset = false;
   for (std::string_view part : split(text, ',')) {
     auto number = parse_u64(part);
     if (!number) return refuse_map(path, "holds what is no number");
-    if (!offset) {
-      offset = number;
-      continue;
+    if (has_offset) {
+      extents.back().length = *number;
+    } else {
+      if (extents.size() == kMaxExtents) return refuse_map(path, "has too many parts");
+      extents.push_back({*number, 0});
     }
-    if (extents.size() == kMaxExtents) return refuse_map(path, "has too many parts");
-    extents.push_back({*offset, *number});
-    offset.reset();
+    has_offset = !has_offset;
   }
-  if (offset) return refuse_map(path, "ends in the middle of a part");
+  if (has_offset) return refuse_map(path, "ends in the middle of a part");
   return extents;
 }
 

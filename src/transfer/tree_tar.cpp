@@ -20,6 +20,7 @@
 #include "sys/namespace.hpp"
 #include "sys/stream.hpp"
 #include "sys/xattr.hpp"
+#include "transfer/acl.hpp"
 
 namespace berth::transfer {
 namespace {
@@ -88,7 +89,7 @@ using Entry = std::unique_ptr<struct archive_entry, void (*)(struct archive_entr
 /// Attributes that may travel. All others belong to one machine's file systems and security
 /// modules.
 bool travels(std::string_view key) {
-  return key == "security.capability" ||
+  return key == "security.capability" || key == kAccessAcl || key == kDefaultAcl ||
          (key.starts_with("user.") && !key.starts_with("user.overlay."));
 }
 

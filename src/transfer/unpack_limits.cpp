@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <optional>
-
 #include "base/text.hpp"
 #include "transfer/unpack.hpp"
 
@@ -12,20 +10,21 @@ Result<UnpackLimits> UnpackLimits::changed_by(std::string_view text) const {
     if (trim(part).empty()) continue;
     size_t equals = part.find('=');
     std::string_view name = trim(part.substr(0, equals));
-    auto number = equals == part.npos ? std::nullopt : parse_bytes(trim(part.substr(equals + 1)));
+    std::string_view value = equals == part.npos ? "" : trim(part.substr(equals + 1));
+    uint64_t number = parse_bytes(value).value_or(0);
     uint64_t* chosen = name == "entries"  ? &limits.entries
                        : name == "bytes"  ? &limits.bytes
                        : name == "ratio"  ? &limits.ratio
                        : name == "depth"  ? &limits.path_depth
                        : name == "memory" ? &limits.tree_bytes
                                           : nullptr;
-    if (chosen == nullptr || !number || *number == 0) {
+    if (chosen == nullptr || number == 0) {
       return make_error(Kind::usage,
                         "BERTH_UNPACK_LIMITS: expected NAME=NUMBER with a name of "
                         "entries, bytes, ratio, depth, memory, got " +
                             quoted(part));
     }
-    *chosen = *number;
+    *chosen = number;
   }
   return limits;
 }

@@ -12,6 +12,7 @@ import pytest
 
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1] / "hostile-images")]
 
+import compare  # noqa: E402
 import make  # noqa: E402
 from support import hostile_registry, images  # noqa: E402
 
@@ -140,3 +141,13 @@ def test_every_item_says_what_is_expected_of_it():
         assert item.attack and (item.says or item.expect == "contained"), item.name
         assert item.expect == "contained" or not (item.run or item.run_says), item.name
     assert len(make.ITEMS) >= 60
+
+
+@pytest.mark.profiles("root")
+def test_the_table_of_tools_says_of_berth_what_is_tested_here():
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]]
+            for line in compare.TABLE.read_text(encoding="utf-8").splitlines()
+            if line.startswith("| `")]
+    assert {row[0].strip("`"): row[2] for row in rows} == {
+        item.name: "refused" if item.expect == "refused" or item.run_says else "contained"
+        for item in make.ITEMS}

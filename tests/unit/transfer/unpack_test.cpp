@@ -15,6 +15,7 @@
 #include "sys/file.hpp"
 #include "sys/io_at.hpp"
 #include "tar_builder.hpp"
+#include "transfer/acl.hpp"
 #include "transfer/cancel.hpp"
 #include "transfer/erofs_layer.hpp"
 #include "transfer/inflate.hpp"
@@ -419,8 +420,8 @@ TEST_F(UnpackTest, access_lists_are_kept_or_their_mask_goes_with_them) {
   std::string inherited = "user::rwx,group::r-x,group:2000:rwx,mask::rwx,other::---";
   auto layer = [&] {
     return TarBuilder()
-        .pax({{"SCHILY.acl.access", access}, {"SCHILY.acl.default", inherited}})
-        .directory("d/", 0670)
+        .pax({{"SCHILY.acl.access", inherited}, {"SCHILY.acl.default", inherited}})
+        .directory("d/", 0770)
         .pax({{"SCHILY.acl.access", access}, {"SCHILY.acl.default", inherited}})
         .file("d/f", "x", 0670)
         .pax({{"SCHILY.acl.access", "user::rw-,user:ada:rwx,group::r--,mask::rwx,other::---"}})
@@ -443,6 +444,20 @@ TEST_F(UnpackTest, access_lists_are_kept_or_their_mask_goes_with_them) {
   good(layer());
   EXPECT_EQ(status("d/f").st_mode & 07777, 0640u);
   EXPECT_EQ(size("d/f", "system.posix_acl_access"), -1);
+}
+
+TEST_F(UnpackTest, a_default_list_of_the_stores_directory_is_nobodys) {
+  std::string list =
+      Acl::parse_text("user::rwx,user:1001:rwx,group::rwx,mask::rwx,other::rwx")->value();
+  std::string fs = base_ + "/fs";
+  if (::setxattr(fs.c_str(), "system.posix_acl_default", list.data(), list.size(), 0) != 0) {
+    GTEST_SKIP() << "this file system has no access lists";
+  }
+  ASSERT_TRUE(unpack(TarBuilder().directory("d/").file("d/f", "x", 0640).finish()).ok());
+  for (const char* path : {"", "d", "d/f"}) {
+    EXPECT_EQ(::llistxattr(at(path).c_str(), nullptr, 0), 0) << path;
+  }
+  EXPECT_EQ(status("d/f").st_mode & 0777, 0640u);
 }
 
 TEST_F(UnpackTest, trailing_bytes_belong_to_the_digest) {
