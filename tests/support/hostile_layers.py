@@ -95,9 +95,9 @@ LAYERS = {
     "an owner that means nobody": Hostile(
         [_pax(images.file("f"), uid="4294967295")],
         "entry 'f': its owner 4294967295:0 is no valid id"),
-    "a sparse file": Hostile(
+    "a sparse file without a size": Hostile(
         [_pax(images.file("s"), **{"GNU.sparse.major": "1", "GNU.sparse.minor": "0"})],
-        "tar: entry 's' is sparse, which image layers are not; try: tar without --sparse"),
+        "tar: entry 's' is sparse and has no valid size"),
     "a member of an unknown kind": Hostile(
         [], "tar: entry 'k' has the type 'Z', which is no file, link, device or directory",
         _record("k", b"Z") + END),
@@ -122,7 +122,8 @@ LAYERS = {
         _record("p", b"x", content=b"11 path=a\0b"[:10] + b"\n") + _record("f") + END),
     "a path of a thousand directories": Hostile(
         [images.file("/".join("d" * 1000))],
-        "entry '" + "/".join("d" * 1000)[:100] + "': its path is deeper than 512 directories"),
+        "entry '" + "/".join("d" * 1000)[:100] + "': its path is deeper than 512 directories; "
+        "try: BERTH_UNPACK_LIMITS, if this image may be so large"),
     "a terminal escape in a name": Hostile(
         [], "entry '../\\x1b[31mred\\nberth: all is well': its path goes up with '..'",
         _record("../\x1b[31mred\nberth: all is well") + END),
