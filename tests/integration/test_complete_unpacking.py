@@ -10,6 +10,7 @@ import shutil
 import stat
 import subprocess
 import sys
+import tarfile
 import tempfile
 
 import pytest
@@ -192,3 +193,15 @@ def test_everything_is_as_the_archive_says(ours):
 def test_holes_take_no_space(berth, ours):
     store = sum(path.lstat().st_blocks * 512 for path in berth.root.rglob("*"))
     assert store < 3 << 20  # one of the four sparse files is 3 MiB large
+
+
+def test_an_exported_container_has_the_access_lists(berth, work):
+    with layout_of(rich_layer.ALL) as layout:
+        reference = berth.ok("load", "--quiet", "--input", layout).split()[-1]
+    berth.ok("create", "--name", "hold", reference, "none")
+    berth.ok("export", "--output", work / "out.tar", "hold")
+    with tarfile.open(work / "out.tar") as archive:
+        records = archive.getmember("attributes/list").pax_headers
+    value = records["SCHILY.xattr.system.posix_acl_access"]
+    assert value.encode("utf-8", "surrogateescape") == rich_layer.LIST
+    berth.ok("rm", "hold")
