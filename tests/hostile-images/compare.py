@@ -27,6 +27,7 @@ SECONDS, MEMORY = 60, 1536 << 20
 PODMAN = ["podman", "--root", "/tmp/store", "--runroot", "/run/podman", "--tmpdir", "/run/tmp",
           "--storage-driver", "vfs", "--events-backend", "none", "--cgroup-manager", "cgroupfs", "--runtime", "runc"]
 OWN = [BERTH / "berth", "--root", "/tmp/store", "--state", "/tmp/state"]
+CGROUP = "berth-tests-compare"  # podman leaves the one that it makes
 NONE = "–"
 MEANINGS = """\
 - **refused**: the tool ended with an error, and nothing outside of its store changed.
@@ -58,7 +59,7 @@ def memory_limit():
     """A cgroup for this process and its children; gives the file that counts who was killed."""
     v1 = pathlib.Path("/sys/fs/cgroup/memory")
     place = v1 if v1.is_dir() else pathlib.Path("/sys/fs/cgroup")
-    group = place / f"berth-tests-compare-{os.getpid()}"
+    group = place / f"{CGROUP}-{os.getpid()}"
     group.mkdir()
     limit = group / ("memory.limit_in_bytes" if place == v1 else "memory.max")
     limit.write_text(str(MEMORY))
@@ -66,6 +67,9 @@ def memory_limit():
         yield group, group / ("memory.oom_control" if place == v1 else "memory.events")
     finally:
         group.rmdir()
+        for left in pathlib.Path("/sys/fs/cgroup").glob(f"*/{CGROUP}"):
+            for path, _, _ in sorted(os.walk(left), reverse=True):
+                os.rmdir(path)
 
 
 # ---- the tools ----------------------------------------------------------------------------------
@@ -82,7 +86,8 @@ def command(tool, source, is_pull):
 def run_command(tool, reference, argv):
     if tool == "berth":
         return [*OWN, "run", "--rm", "--network", "none", reference, *argv]
-    return [*PODMAN, "run", "--rm", "--network", "none", reference, *argv]
+    return [*PODMAN, "run", "--rm", "--network", "none", "--cgroup-parent", f"/{CGROUP}", reference,
+            *argv]
 
 
 def trees(tool):
