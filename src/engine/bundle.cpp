@@ -229,6 +229,7 @@ Result<Draft> draft_container(const Context& context, const RunRequest& request,
   std::vector<std::string> layers = image.layer_directories();
   std::reverse(layers.begin(), layers.end());
   bool host_root = false;
+  if (request.image_file) layers = {request.image};
   if (request.rootfs) {
     host_root = TRY(is_host_root(*request.rootfs));
     layers = {*request.rootfs};

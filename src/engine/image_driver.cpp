@@ -65,8 +65,8 @@ Result<scan::DriverFiles> driver_files_of(const Context& context, const ImageLoo
                     settings.program + std::string(1, '\0');
   std::string name = "image-" + gpu::key_of_text(key);
   scan::DriverFiles found;
-  // A directory of the host may change at any time: nothing about it is kept.
-  bool fixed = !look.request.rootfs;
+  // A directory or file of the host may change at any time: nothing about it is kept.
+  bool fixed = is_of_store(look.request);
   std::optional<std::string> kept;
   if (fixed) kept = TRY(sys::read_file_if_exists(sys::cwd(), directory + "/" + name, kMaxFacts));
   if (kept && !kept->starts_with(key)) kept.reset();

@@ -9,6 +9,7 @@
 #include "engine/containers.hpp"
 #include "engine/events.hpp"
 #include "engine/explain.hpp"
+#include "engine/image_file.hpp"
 #include "engine/match.hpp"
 #include "engine/name.hpp"
 #include "engine/rootfs.hpp"
@@ -61,7 +62,7 @@ ContainerRecord make_record(const RunRequest& request, const Draft& draft,
   ContainerRecord record;
   record.id = draft.id;
   record.image = request.rootfs.value_or(request.image);
-  record.image_id = image.id.text();
+  if (!image.id.empty()) record.image_id = image.id.text();
   record.command = draft.command;
   record.created_ns = nanoseconds_now();
   record.remove = request.remove;
@@ -111,6 +112,7 @@ Result<image::Image> find_or_pull_image(const Context& context, const image::Sto
                                         const RunRequest& request, const RunCall& call,
                                         const Progress& progress) {
   if (request.rootfs) return no_image();
+  if (request.image_file) return describe_image_file(request.image);
   const std::string& reference = request.image;
   if (call.pull != PullPolicy::always) {
     auto found = TRY(store.find_image_named(reference));
@@ -119,6 +121,7 @@ Result<image::Image> find_or_pull_image(const Context& context, const image::Sto
       if (!call.force) TRY(judge_present(context, wish_of(request), *found, call.strict));
       return std::move(*found);
     }
+    if (!found) TRY(check_no_image_file(reference));
     if (!found && call.pull == PullPolicy::never) return no_such_image(reference);
     TRY(pull_image(context, request, call, found.has_value(), progress));
   } else {
@@ -156,7 +159,7 @@ Result<NewContainer> NewContainer::make(const Context& context, const RunRequest
   made.draft = TRY(draft_container(context, request, image, id));
   TRY(write_config(made.draft, made.directory));
   if (making.config_written) making.config_written();
-  if (!request.rootfs) TRY(store.mark_used(id, image));
+  if (is_of_store(request)) TRY(store.mark_used(id, image));
   made.record = make_record(request, made.draft, image, owner);
   // Whoever starts it again decides by it, which nobody does when it is gone with its caller;
   // --volumes-from another container asks for the volumes of both.

@@ -180,6 +180,7 @@ void fields(V& v, Security& s) {
 /// environment.
 struct RunRequest {
   std::string image;                  ///< empty with `rootfs`
+  bool image_file = false;            ///< `image` is the absolute path of a squashfs or SIF
   std::optional<std::string> rootfs;  ///< absolute: a directory of the host instead of an image
   std::vector<std::string> command;   ///< empty: the image's
 
@@ -246,9 +247,14 @@ struct RunRequest {
   LogSettings log;
   bool operator==(const RunRequest&) const = default;
 };
+/// Whether its image lies in the store.
+inline bool is_of_store(const RunRequest& request) {
+  return !request.rootfs && !request.image_file;
+}
 template <class V>
 void fields(V& v, RunRequest& r) {
   v.optional("image", r.image);
+  v.optional("image_file", r.image_file);
   v.optional("rootfs", r.rootfs);
   v.optional("command", r.command);
   v.optional("remove", r.remove);

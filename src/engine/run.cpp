@@ -134,7 +134,7 @@ Result<RunOutcome> run(const Context& context, const RunRequest& request, const 
   RunOutcome outcome = TRY(in_front ? run_in_front(context, request, store, image, cid_file)
                                     : run_watched(context, request, call, store, image, cid_file));
   if (outcome.command_error) outcome.reason = reason_of_command(*outcome.command_error, image);
-  bool own_command = request.command.empty() && !request.entrypoint && !request.rootfs;
+  bool own_command = request.command.empty() && !request.entrypoint && is_of_store(request);
   if (outcome.reason && own_command) {
     outcome.reason = with_needs(context, image, std::move(*outcome.reason));
   }

@@ -14,6 +14,7 @@
 #include "engine/detach_keys.hpp"
 #include "engine/events.hpp"
 #include "engine/health.hpp"
+#include "engine/image_file.hpp"
 #include "engine/new_container.hpp"
 #include "engine/reason.hpp"
 #include "engine/rootfs.hpp"
@@ -133,6 +134,10 @@ Result<Origin> origin_of(const Context& context, const Startable& startable) {
   const ContainerRecord& record = *startable.files.record;
   Origin origin{TRY(read_request(startable.directory)), no_image()};
   origin.request.name = record.name;
+  if (origin.request.image_file) {
+    origin.image = TRY(describe_image_file(origin.request.image));
+    return origin;
+  }
   image::Store store = TRY(open_store(context));
   if (!origin.request.rootfs) origin.image = TRY(store.get_image(record.image_id));
   return origin;

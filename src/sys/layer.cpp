@@ -2,8 +2,6 @@
 #include "sys/layer.hpp"
 
 #include <fcntl.h>
-#include <linux/loop.h>
-#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 
@@ -11,31 +9,16 @@
 
 #include "base/text.hpp"
 #include "sys/file.hpp"
+#include "sys/image_file.hpp"
+#include "sys/loop.hpp"
 #include "sys/mount.hpp"
+#include "sys/squashfs.hpp"
 #include "sys/trusted_file.hpp"
 
 namespace berth::sys {
 namespace {
 
 constexpr uint32_t kBlock = 4096;
-constexpr int kMaxTries = 64;  // somebody else may take the free device
-
-Result<Fd> make_loop(const Fd& image) {
-  Fd control = TRY(open_at(cwd(), "/dev/loop-control", O_RDWR));
-  for (int attempt = 0; attempt < kMaxTries; ++attempt) {
-    int number = ::ioctl(control.get(), LOOP_CTL_GET_FREE);
-    if (number < 0) return errno_now().error("find a free loop device");
-    std::string path = "/dev/loop" + std::to_string(number);
-    Fd device = TRY(open_at(cwd(), path, O_RDONLY));
-    struct loop_config config = {};
-    config.fd = static_cast<uint32_t>(image.get());
-    config.block_size = kBlock;
-    config.info.lo_flags = LO_FLAGS_READ_ONLY | LO_FLAGS_AUTOCLEAR;
-    if (::ioctl(device.get(), LOOP_CONFIGURE, &config) == 0) return device;
-    if (errno != EBUSY) return errno_now().error("put an image behind " + quoted(path));
-  }
-  return make_error(Kind::busy, "find a free loop device");
-}
 
 Result<Fd> mount_from(const Fd& source) {
   Fd context = TRY(fsopen("erofs"));
@@ -63,6 +46,17 @@ Error explain(Error error) {
   return error;
 }
 
+Result<Fd> mount_file(const Fd& file, const std::string& path) {
+  auto part = TRY(identify_image(file, path));
+  if (part && part->format == ImageFormat::squashfs) {
+    return mount_squashfs(file, part->extent, path);
+  }
+  // What is nothing of all is a damaged layer of ours.
+  TRY(check_trusted(file, path));
+  auto mounted = mount_either_way(file);
+  return mounted.ok() ? std::move(mounted) : explain(std::move(mounted).error());
+}
+
 }  // namespace
 
 Result<void> check_erofs() {
@@ -73,7 +67,7 @@ Result<void> check_erofs() {
 
 Result<Fd> mount_erofs(const Fd& image, Backing backing) {
   if (backing == Backing::file) return mount_from(image);
-  Fd device = TRY(make_loop(image));
+  Fd device = TRY(make_loop(image, {}, kBlock));
   return mount_from(device);
 }
 
@@ -81,11 +75,10 @@ Result<std::optional<Fd>> mount_image(const std::string& path) {
   auto entry = TRY(stat_entry(cwd(), path));
   if (entry && S_ISDIR(entry->st_mode)) return std::optional<Fd>();
   // A device or a pipe in its place must not be waited for.
-  Fd file = TRY(open_at(cwd(), path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK));
-  TRY(check_trusted(file, path));
-  auto mounted = mount_either_way(file);
+  Fd file = TRY(open_at(cwd(), path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
+  auto mounted = mount_file(file, path);
   if (mounted.ok()) return std::optional<Fd>(std::move(*mounted));
-  return explain(std::move(mounted).error()).with_context("cannot mount layer " + quoted(path));
+  return std::move(mounted).error().with_context("cannot mount layer " + quoted(path));
 }
 
 Result<Layer> open_layer(const std::string& path) {

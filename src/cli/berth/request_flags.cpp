@@ -9,6 +9,7 @@
 #include "base/text.hpp"
 #include "cli/berth/common.hpp"
 #include "engine/env_file.hpp"
+#include "engine/image_file.hpp"
 #include "engine/request_text.hpp"
 #include "engine/run.hpp"
 #include "engine/security.hpp"
@@ -380,6 +381,8 @@ Result<void> read_request(const Session& session, std::vector<std::string> argum
     request.rootfs = (absolute ? "" : session.working_directory + "/") + arguments[0];
   } else {
     request.image = std::move(arguments[0]);
+    request.image_file = engine::is_image_path(request.image);
+    if (request.image_file) request.image = TRY(engine::find_image_file(request.image));
   }
   request.program = gpu::program_of(session.program);
   request.command.assign(std::make_move_iterator(arguments.begin() + 1),

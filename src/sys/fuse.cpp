@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sys/fuse.hpp"
+
+#include <fcntl.h>
+#include <linux/mount.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "base/text.hpp"
+#include "sys/credentials.hpp"
+#include "sys/file.hpp"
+#include "sys/identity.hpp"
+#include "sys/io_at.hpp"
+#include "sys/mount.hpp"
+#include "sys/namespace.hpp"
+#include "sys/process.hpp"
+#include "sys/program.hpp"
+#include "sys/socket.hpp"
+
+namespace berth::sys {
+namespace {
+
+constexpr size_t kMaxWords = 4096;
+
+Result<std::string> find_program(const FuseServer& server) {
+  for (const std::string& path : server.programs) {
+    if (check_executable(path).ok()) return path;
+  }
+  return make_error(Kind::not_found, "no program " + quoted(server.programs.front()),
+                    "apt-get install " + server.package);
+}
+
+Result<Fd> open_device() {
+  auto device = open_at(cwd(), "/dev/fuse", O_RDWR);
+  if (device.ok()) return device;
+  Error error = std::move(device).error();
+  error.hint = "modprobe fuse";
+  return error;
+}
+
+Result<Fd> mount_device(const Fd& device) {
+  Fd context = TRY(fsopen("fuse"));
+  TRY(fsconfig_string(context, "source", "fuse"));
+  TRY(fsconfig_string(context, "fd", std::to_string(device.get())));
+  TRY(fsconfig_string(context, "rootmode", "40000"));
+  TRY(fsconfig_string(context, "user_id", std::to_string(effective_uid())));
+  TRY(fsconfig_string(context, "group_id", std::to_string(effective_gid())));
+  // All of this user namespace, as of any mount; the kernel looks at modes and owners itself.
+  TRY(fsconfig_flag(context, "allow_other"));
+  TRY(fsconfig_flag(context, "default_permissions"));
+  TRY(fsconfig_flag(context, "ro"));
+  TRY(fsconfig_create(context));
+  return fsmount(context, MOUNT_ATTR_RDONLY);
+}
+
+Result<Fd> mount_in_own_namespace(const Fd& device) {
+  TRY(unshare(CLONE_NEWNS, "mounts"));
+  return mount_device(device);
+}
+
+// Whoever makes a mount, even one that is nowhere, needs the right to mount where he is. An
+// ordinary user's process has that in a mount namespace of its own: a child goes there, hands the
+// mount back, and the namespace ends with it.
+Result<Fd> mount_through_child(const Fd& device) {
+  auto [ours, theirs] = TRY(socket_pair());
+  Cloned child = TRY(clone3(0, -1));
+  if (child.pid == 0) {
+    auto mounted = mount_in_own_namespace(device);
+    int failed = mounted.ok() ? 0 : mounted.error().sys_errno;
+    Fd found = mounted.ok() ? std::move(*mounted) : Fd();
+    ignore(send_message(theirs, &failed, sizeof failed, found));
+    ::_exit(0);
+  }
+  theirs.reset();
+  Process process(child.pid, std::move(child.pidfd));
+  int failed = EPIPE;
+  Received received = TRY(receive_message(ours, &failed, sizeof failed));
+  TRY(process.wait());
+  if (received.passed) return std::move(received.passed);
+  return sys_error(failed, "mount a FUSE file system");
+}
+
+Result<Fd> make_mount(const Fd& device) {
+  auto mounted = mount_device(device);
+  if (mounted.ok() || mounted.error().kind != Kind::denied) return mounted;
+  return mount_through_child(device);
+}
+
+// Its bytes are foreign: it has no more rights than it takes to read them.
+Result<void> drop_rights() {
+  TRY(forbid_new_privileges());
+  ignore(limit_bounding_set(0));  // an ordinary user outside of a user namespace has none
+  return set_capabilities({});
+}
+
+Result<void> start_orphan(const SpawnOptions& options) {
+  TRY(drop_rights());
+  Process started = TRY(spawn(options));
+  started.release();
+  return {};
+}
+
+// By a child that ends at once, so that nobody who goes on has to wait for the server.
+Result<void> start_server(const SpawnOptions& options, const Fd& words) {
+  Cloned child = TRY(clone3(0, -1));
+  if (child.pid == 0) {
+    auto started = start_orphan(options);
+    if (!started.ok()) ignore(write_all(words, to_line(started.error()), "words"));
+    ::_exit(started.ok() ? 0 : 1);
+  }
+  Process process(child.pid, std::move(child.pidfd));
+  ExitStatus status = TRY(process.wait());
+  if (status.shell_code() == 0) return {};
+  return make_error(Kind::io, TRY(read_at(words, 0, kMaxWords, "words")));
+}
+
+// The first question waits for the server's greeting, or fails when it is gone.
+Result<void> await_server(const Fd& mount, const std::string& program, const Fd& words) {
+  auto answer = stat_fd(mount, "its root");
+  if (answer.ok()) return {};
+  std::string said = TRY(read_at(words, 0, kMaxWords, "words"));
+  std::string why = said.empty() ? "it ended" : escape_controls(trim(said));
+  return make_error(Kind::corrupt, program + ": " + why);
+}
+
+}  // namespace
+
+Result<Fd> mount_fuse(const FuseServer& server, const Fd& image) {
+  std::string program = TRY(find_program(server));
+  Fd device = TRY(open_device());
+  Fd mount = TRY(make_mount(device));
+  // A file: a pipe would have to be read for as long as the server lives.
+  Fd words = TRY(memory_file("words of " + program.substr(program.rfind('/') + 1), ""));
+  Fd null = TRY(open_at(cwd(), "/dev/null", O_RDWR | O_NOCTTY));
+  SpawnOptions options;
+  options.program = program;
+  options.args = {program, "-f"};
+  options.args.insert(options.args.end(), server.options.begin(), server.options.end());
+  options.args.push_back("/proc/self/fd/" + std::to_string(image.get()));
+  options.args.push_back("/dev/fd/" + std::to_string(device.get()));
+  options.env = std::vector<std::string>{"PATH=/usr/bin:/bin"};
+  options.in = options.out = &null;
+  options.err = &words;
+  options.keep = {image.get(), device.get()};
+  options.working_directory = "/";  // nobody's mount is kept busy
+  options.die_with_parent = false;
+  options.new_session = true;
+  TRY(start_server(options, words));
+  // Else the connection would outlive the server.
+  device.reset();
+  TRY(await_server(mount, program, words));
+  return mount;
+}
+
+}  // namespace berth::sys

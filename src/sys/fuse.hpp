@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Mounts that a program serves (FUSE), of which the kernel keeps the books: no mount table shows
+// them, and the program ends by itself with the last handle and the last mount.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "sys/fd.hpp"
+
+namespace berth::sys {
+
+/// A program of libfuse 3 that serves one image. It is called as
+/// "PROGRAM -f [OPTION…] /proc/self/fd/IMAGE /dev/fd/DEVICE": libfuse takes an open device in the
+/// place of a mount point (since 3.3) and leaves mounting to us.
+struct FuseServer {
+  std::vector<std::string> programs;  ///< absolute paths; the first one that is there
+  std::vector<std::string> options;
+  std::string package;  ///< what to install where none of them is there
+};
+
+/// Mounts what `server` makes of the file that `image` is open at, read-only and detached, in the
+/// user namespace of the caller. The server is nobody's child, in a session of its own, without
+/// capabilities, and holds nothing but the image and the device. Returns when it answers.
+/// For a process without threads.
+/// Errors: not_found (no such program, no FUSE), denied, corrupt (the server's last words), io.
+/// fuse(4); fsopen(2)
+Result<Fd> mount_fuse(const FuseServer& server, const Fd& image);
+
+}  // namespace berth::sys
