@@ -9,6 +9,7 @@
 
 #include "base/text.hpp"
 #include "engine/gpus.hpp"
+#include "engine/image_mounts.hpp"
 #include "engine/layer_view.hpp"
 #include "engine/network.hpp"
 #include "engine/network_files.hpp"
@@ -88,6 +89,7 @@ bool is_mounted(const RunRequest& request, std::string_view path) {
   auto covers = [&](const auto& mount) { return is_below(path, mount.destination); };
   return std::any_of(request.volumes.begin(), request.volumes.end(), covers) ||
          std::any_of(request.tmpfs.begin(), request.tmpfs.end(), covers) ||
+         std::any_of(request.image_mounts.begin(), request.image_mounts.end(), covers) ||
          is_below(path, "/proc") || is_below(path, "/sys") || is_below(path, "/dev");
 }
 
@@ -292,6 +294,7 @@ Result<Draft> draft_container(const Context& context, const RunRequest& request,
   if (request.network == Network::container) {
     inputs.network_directory = container_path(context.paths, request.network_container);
   }
+  inputs.image_mounts = TRY(make_image_mounts(context, request, view));
   inputs.layers.push_back(TRY(placeholder_layer(context.paths.root)));
   draft.spec = make_spec(inputs);
   draft.layers = std::move(layers);

@@ -62,8 +62,8 @@ Result<std::string> commit_container(const Context& context, std::string_view re
     return make_error(Kind::unsupported,
                       "container " + quoted(container.name) +
                           " has no image: its root is a "
-                          "directory of the host",
-                      "berth import DIR");
+                          "directory or file of the host",
+                      "berth import it");
   }
   image::Store store = TRY(open_store(context));
   image::Image base = TRY(store.get_image(container.image_id));

@@ -130,6 +130,14 @@ json::Value mounts(const ContainerFacts& facts) {
     mount.emplace_back("Propagation", volume.name.empty() ? volume.propagation : "");
     list.push_back(std::move(mount));
   }
+  for (const ImageMount& image : facts.request.image_mounts) {
+    list.push_back(json::Object{{"Type", "image"},
+                                {"Source", image.source},
+                                {"Destination", image.destination},
+                                {"Mode", "ro"},
+                                {"RW", false},
+                                {"Propagation", ""}});
+  }
   return list;
 }
 

@@ -60,6 +60,9 @@ ContainerDetails details_of(const Context& context, const ContainerSummary& summ
     details.mounts.push_back(
         {named ? "volume" : "bind", volume.name, volume.source, volume.destination});
   }
+  for (const ImageMount& mount : request.image_mounts) {
+    details.mounts.push_back({"image", "", mount.source, mount.destination});
+  }
   if (saved && request.network != Network::container) {
     details.networks.push_back(to_json_text(request.network));
   }

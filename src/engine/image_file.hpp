@@ -6,7 +6,6 @@
 #include <string_view>
 
 #include "base/result.hpp"
-#include "engine/layer_view.hpp"
 #include "image/store.hpp"
 
 namespace berth::engine {
@@ -18,16 +17,12 @@ bool is_image_path(std::string_view image);
 /// Errors: not_found, usage (a directory, no such image), those of sys::identify_image().
 Result<std::string> find_image_file(const std::string& path);
 
-/// Refuses a reference that is meant as a file of the working directory: "x.sqsh", which lies there.
-/// Errors: usage.
+/// Refuses a reference that is meant as a file of the working directory: "x.sqsh", which lies
+/// there. Errors: usage.
 Result<void> check_no_image_file(const std::string& reference);
 
-/// What the file that `view` shows says of itself.
-/// enroot: /etc/environment, and /etc/rc as the entrypoint. SIF: the scripts in /.singularity.d/env
-/// run before a command, the runscript is the command, labels.json has the labels.
-Result<image::Image> describe_image_file(const LayerView& view);
-
-/// The same for the file at `path`.  Errors: those of sys::open_layer().
+/// What the file at `path` says of itself (image::describe_foreign()).
+/// Errors: those of sys::open_layer().
 Result<image::Image> describe_image_file(const std::string& path);
 
 }  // namespace berth::engine

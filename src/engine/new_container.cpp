@@ -10,6 +10,7 @@
 #include "engine/events.hpp"
 #include "engine/explain.hpp"
 #include "engine/image_file.hpp"
+#include "engine/image_mounts.hpp"
 #include "engine/match.hpp"
 #include "engine/name.hpp"
 #include "engine/rootfs.hpp"
@@ -111,6 +112,7 @@ void tell_created(const Context& context, const RunRequest& request, const image
 Result<image::Image> find_or_pull_image(const Context& context, const image::Store& store,
                                         const RunRequest& request, const RunCall& call,
                                         const Progress& progress) {
+  TRY(pull_image_mounts(context, store, request, call, progress));
   if (request.rootfs) return no_image();
   if (request.image_file) return describe_image_file(request.image);
   const std::string& reference = request.image;
@@ -156,10 +158,12 @@ Result<NewContainer> NewContainer::make(const Context& context, const RunRequest
   Rollback undo;
   undo.add([&] { remove_quietly(context, made.directory); });
   if (making.directory_made) TRY(making.directory_made(made.directory));
+  std::vector<image::Image> used = TRY(fix_image_mounts(store, request));
+  if (is_of_store(request)) used.push_back(image);
   made.draft = TRY(draft_container(context, request, image, id));
   TRY(write_config(made.draft, made.directory));
   if (making.config_written) making.config_written();
-  if (is_of_store(request)) TRY(store.mark_used(id, image));
+  if (!used.empty()) TRY(store.mark_used(id, used));
   made.record = make_record(request, made.draft, image, owner);
   // Whoever starts it again decides by it, which nobody does when it is gone with its caller;
   // --volumes-from another container asks for the volumes of both.

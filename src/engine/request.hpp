@@ -208,6 +208,7 @@ struct RunRequest {
 
   std::vector<Volume> volumes;
   std::vector<Tmpfs> tmpfs;
+  std::vector<ImageMount> image_mounts;
   std::vector<std::string> volumes_from;  ///< as typed; settle() adds their volumes above
 
   Network network = Network::none;
@@ -275,6 +276,7 @@ void fields(V& v, RunRequest& r) {
   v.optional("annotations", r.annotations);
   v.optional("volumes", r.volumes);
   v.optional("tmpfs", r.tmpfs);
+  v.optional("image_mounts", r.image_mounts);
   v.optional("volumes_from", r.volumes_from);
   v.always("network", r.network);
   v.optional("network_container", r.network_container);

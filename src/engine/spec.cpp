@@ -123,6 +123,7 @@ std::vector<Mount> requested_mounts(const SpecInputs& inputs) {
   for (const Volume& volume : inputs.request.volumes) {
     mounts.push_back(volume_mount(inputs, volume));
   }
+  mounts.insert(mounts.end(), inputs.image_mounts.begin(), inputs.image_mounts.end());
   for (const Tmpfs& tmpfs : inputs.request.tmpfs) mounts.push_back(tmpfs_mount(tmpfs));
   return mounts;
 }

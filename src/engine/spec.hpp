@@ -40,6 +40,7 @@ struct SpecInputs {
   std::string network_directory = {};
   std::string joined_shm = {};  ///< /dev/shm of the container whose ipc is shared; empty: none
   std::optional<KeptIds> kept = std::nullopt;  ///< of --userns keep-id
+  std::vector<oci::Mount> image_mounts = {};   ///< of make_image_mounts()
   bool own_accounts = false;  ///< kPasswdFile and kGroupFile lie in `directory`, for its /etc
 };
 

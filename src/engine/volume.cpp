@@ -81,7 +81,7 @@ Result<std::vector<std::string>> split_record(std::string_view text) {
 class MountParser {
  public:
   explicit MountParser(std::string_view text) : text_(text) {}
-  Result<std::variant<Volume, Tmpfs>> parse();
+  Result<AnyMount> parse();
 
  private:
   Result<void> take(const std::string& word);
@@ -91,6 +91,7 @@ class MountParser {
   Result<Volume> bind();
   Result<Volume> volume();
   Tmpfs tmpfs();
+  Result<ImageMount> image();
 
   std::string_view text_;
   std::string type_ = "volume";
@@ -100,6 +101,7 @@ class MountParser {
   std::vector<std::string> tmpfs_options_;
   bool for_bind_ = false;
   bool for_volume_ = false;
+  bool writable_ = false;
 };
 
 Result<bool> MountParser::flag(const std::string& key, const std::string& value) const {
@@ -117,6 +119,7 @@ Result<void> MountParser::take_pair(const std::string& key, const std::string& v
     target_ = value;
   } else if (key == "readonly" || key == "ro") {
     mount_.read_only = TRY(flag(key, value));
+    writable_ = !mount_.read_only;
   } else if (key == "bind-propagation") {
     for_bind_ = true;
     if (!is_propagation(value)) return wrong(text_, "invalid propagation " + quoted(value));
@@ -165,7 +168,7 @@ Result<void> MountParser::check_kind() const {
     return wrong(
         text_, std::string("cannot mix '") + options + "' options with mount type '" + type_ + "'");
   };
-  if (type_ != "bind" && type_ != "volume" && type_ != "tmpfs") {
+  if (type_ != "bind" && type_ != "volume" && type_ != "tmpfs" && type_ != "image") {
     return wrong(text_, "mount type unknown: " + quoted(type_));
   }
   if (target_.empty()) return wrong(text_, "target is required");
@@ -199,16 +202,23 @@ Tmpfs MountParser::tmpfs() {
   return Tmpfs{mount_.destination, tmpfs_options_};
 }
 
-Result<std::variant<Volume, Tmpfs>> MountParser::parse() {
+Result<ImageMount> MountParser::image() {
+  if (source_.empty()) return wrong(text_, "an image needs a source");
+  if (writable_) return wrong(text_, "an image is read-only");
+  return ImageMount{source_, mount_.destination};
+}
+
+Result<AnyMount> MountParser::parse() {
   for (const std::string& word : TRY(split_record(text_))) TRY(take(word));
   TRY(check_kind());
   mount_.destination = TRY(parse_destination(target_, "mount"));
   if (type_ == "tmpfs") {
     if (!source_.empty()) return wrong(text_, "a tmpfs has no source");
-    return std::variant<Volume, Tmpfs>(tmpfs());
+    return AnyMount(tmpfs());
   }
+  if (type_ == "image") return AnyMount(TRY(image()));
   Volume made = type_ == "bind" ? TRY(bind()) : TRY(volume());
-  return std::variant<Volume, Tmpfs>(std::move(made));
+  return AnyMount(std::move(made));
 }
 
 }  // namespace
@@ -276,7 +286,7 @@ Result<Tmpfs> parse_tmpfs(std::string_view text) {
   return tmpfs;
 }
 
-Result<std::variant<Volume, Tmpfs>> parse_mount(std::string_view text) {
+Result<AnyMount> parse_mount(std::string_view text) {
   return MountParser(text).parse();
 }
 

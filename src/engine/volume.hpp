@@ -62,6 +62,23 @@ void fields(V& v, Tmpfs& m) {
   v.strict();
 }
 
+/// One --mount type=image: the files of an image as data, read-only.
+struct ImageMount {
+  std::string source;       ///< a reference, or the absolute path of a squashfs or SIF
+  std::string destination;  ///< absolute path in the container
+  bool is_file = false;     ///< what `source` is
+  std::string id = {};      ///< of the image that the reference meant at creation
+  bool operator==(const ImageMount&) const = default;
+};
+template <class V>
+void fields(V& v, ImageMount& m) {
+  v.required("source", m.source);
+  v.required("destination", m.destination);
+  v.optional("is_file", m.is_file);
+  v.optional("id", m.id);
+  v.strict();
+}
+
 /// Checks the name of a volume: [a-zA-Z0-9][a-zA-Z0-9_.-]+, at most 255 bytes.
 /// Errors: usage, in docker's words.
 Result<void> check_volume_name(std::string_view name);
@@ -72,9 +89,11 @@ Result<void> check_volume_name(std::string_view name);
 /// Errors: usage (form, destination not absolute or "/", unknown option).
 Result<Volume> parse_volume(std::string_view text, std::string_view working_directory);
 
-/// docker's --mount: "type=bind,source=/a,target=/b,readonly", "type=volume,…", "type=tmpfs,…".
+using AnyMount = std::variant<Volume, Tmpfs, ImageMount>;
+/// docker's --mount: "type=bind,source=/a,target=/b,readonly", "type=volume,…", "type=tmpfs,…",
+/// "type=image,…", whose source stays as it is typed.
 /// Errors: usage, in docker's words where scripts know them.
-Result<std::variant<Volume, Tmpfs>> parse_mount(std::string_view text);
+Result<AnyMount> parse_mount(std::string_view text);
 
 /// "DST[:option,option…]".  Errors: usage.
 Result<Tmpfs> parse_tmpfs(std::string_view text);

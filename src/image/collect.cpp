@@ -85,15 +85,20 @@ Result<Needed> find_needed(const sys::Fd& root) {
 
 }  // namespace
 
+// A line for each image: nobody mounts thousands.
+constexpr size_t kMaxUses = size_t{1} << 20;
+
 Result<std::vector<std::pair<std::string, Digest>>> container_uses(const sys::Fd& root) {
   std::vector<std::pair<std::string, Digest>> uses;
   for (const auto& id : TRY(sys::list_directory(root, "containers"))) {
-    auto text = TRY(sys::read_file_if_exists(root, "containers/" + id + "/image", 4096));
+    auto text = TRY(sys::read_file_if_exists(root, "containers/" + id + "/image", kMaxUses));
     if (!text) continue;
     // Half of one was written by who was killed or had no space: its container never came to run.
     // No writer is at work now, writers hold the store's lock.
-    auto manifest = Digest::parse(trim(*text));
-    if (manifest.ok()) uses.emplace_back(id, std::move(*manifest));
+    for (std::string_view line : split(trim(*text), '\n')) {
+      auto manifest = Digest::parse(line);
+      if (manifest.ok()) uses.emplace_back(id, std::move(*manifest));
+    }
   }
   return uses;
 }

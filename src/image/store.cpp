@@ -349,13 +349,16 @@ Result<Removal> Store::remove(std::string_view name, RemoveOptions options) {
   return removal;
 }
 
-Result<void> Store::mark_used(const std::string& container_id, const Image& image) {
+Result<void> Store::mark_used(const std::string& container_id, const std::vector<Image>& images) {
   sys::Fd lock = TRY(this->lock(sys::LockMode::shared));
-  bool whole = TRY(has_blob(image.manifest_digest));
-  for (const auto& layer : image.layers) whole = whole && TRY(has_layer(layer.diff_id));
-  if (!whole) return no_such_image(image.id.text());
-  return sys::write_file(dir_, "containers/" + container_id + "/image",
-                         image.manifest_digest.text() + "\n", 0600);
+  std::string lines;
+  for (const Image& image : images) {
+    bool whole = TRY(has_blob(image.manifest_digest));
+    for (const auto& layer : image.layers) whole = whole && TRY(has_layer(layer.diff_id));
+    if (!whole) return no_such_image(image.id.text());
+    lines += image.manifest_digest.text() + "\n";
+  }
+  return sys::write_file(dir_, "containers/" + container_id + "/image", lines, 0600);
 }
 
 Result<uint64_t> Store::collect() {

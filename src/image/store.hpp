@@ -123,10 +123,10 @@ class Store {
   /// Errors: not_found; busy (a container uses it, or an id has several names, without force).
   Result<Removal> remove(std::string_view name, RemoveOptions options);
 
-  /// Says that the container's directory containers/`container_id` needs the layers of `image`, in
-  /// a file "image" in it; the use ends with the directory.
-  /// Errors: not_found (the image was removed in this moment: look it up again).
-  Result<void> mark_used(const std::string& container_id, const Image& image);
+  /// Says that the container's directory containers/`container_id` needs the layers of `images`,
+  /// in a file "image" in it, a line for each; the use ends with the directory.
+  /// Errors: not_found (one was removed in this moment: look it up again).
+  Result<void> mark_used(const std::string& container_id, const std::vector<Image>& images);
 
   /// Deletes blobs and layers that no record, container or delivery needs, and what dead processes
   /// left in tmp/. Returns the number of objects deleted.

@@ -242,6 +242,8 @@ void fields(V& v, ArchiveRequest& r) {
   v.required("tree", r.tree);
   v.required("name", r.name);
   v.required("output", r.output);
+  v.optional("squashfs", r.squashfs);
+  v.optional("epoch", r.epoch);
   v.strict();
 }
 

@@ -159,8 +159,8 @@ struct SaveRequest {
 struct ImportRequest {
   std::string verb = "import";
   std::string root;
-  std::string source;                ///< directory or tar (any compression); "/dev/fd/N" as above
-  std::string reference;             ///< empty: the image gets no name
+  std::string source;     ///< directory, tar (any compression), squashfs or SIF; "/dev/fd/N"
+  std::string reference;  ///< empty: the image gets no name
   std::vector<std::string> changes;  ///< "CMD […]", "ENV K=V", … as docker import --change
   std::string message;               ///< comment of the history entry
   std::optional<std::string> platform;
@@ -176,6 +176,10 @@ struct ArchiveRequest {
   std::string tree;    ///< "/dev/fd/N", of O_PATH
   std::string name;    ///< of the first member; empty: what is in the directory, without itself
   std::string output;  ///< file; an inherited descriptor is "/dev/fd/N"
+  /// A squashfs in the place of a tar: `output` is then a regular file. The times in its own
+  /// blocks are `epoch`, seconds since 1970.
+  bool squashfs = false;
+  uint64_t epoch = 0;
 };
 
 /// Whom the files of an extracted tar belong to.

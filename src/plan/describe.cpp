@@ -104,6 +104,14 @@ Description describe_step(const MountOverlayRoot& s) {
            {"options", words}}};
 }
 
+Description describe_step(const MountLayers& s) {
+  std::string words = options(s.attributes, s.options);
+  return {"mount_layers",
+          "mount an image of " + std::to_string(s.lower.size()) + " layers at " + s.target +
+              in_parentheses(words),
+          {{"target", s.target}, {"lower", join(s.lower, ":")}, {"options", words}}};
+}
+
 Description describe_step(const ChangeMount& s) {
   std::string words = options(s.attributes, s.data);
   return {

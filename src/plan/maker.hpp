@@ -98,6 +98,7 @@ class Maker {
   Result<void> mount(size_t index);
   Result<void> mount_kernel_file_system(size_t index, MountOptions options);
   Result<std::optional<IdMap>> id_map(size_t index, const MountOptions& options) const;
+  bool mount_layers(const std::string& target, const MountOptions& options);
   bool is_filled_later(size_t index) const;
   bool says(std::string_view annotation, std::string_view word) const {
     auto said = spec_.annotations.find(std::string(annotation));

@@ -134,6 +134,7 @@ Result<void> Maker::mount(size_t index) {
   if (options.copy_up && (bind || mount.type != "tmpfs")) {
     return usage(member(index, "options") + ": tmpcopyup is for a tmpfs");
   }
+  if (!bind && mount.type == "overlay" && mount_layers(target, options)) return {};
   if (!bind) return mount_kernel_file_system(index, std::move(options));
   if (mount.source.empty()) return usage(member(index, "source") + ": empty for a bind");
   std::string source =
@@ -145,6 +146,24 @@ Result<void> Maker::mount(size_t index) {
   add(MountBind{std::move(source), std::move(target), options.recursive_bind || !options.bind,
                 options.attributes, std::move(map), peer});
   return {};
+}
+
+// By our own word for a layer: an overlay of a config that others wrote is a file system as any.
+bool Maker::mount_layers(const std::string& target, const MountOptions& options) {
+  constexpr std::string_view kLayer = "lowerdir+=";
+  MountLayers step{target, {}, {}, options.attributes};
+  for (const std::string& option : options.data) {
+    if (option.starts_with(kLayer)) {
+      step.lower.push_back(option.substr(kLayer.size()));
+    } else if (option.starts_with("upperdir=") || option.starts_with("workdir=")) {
+      return false;
+    } else {
+      step.options.push_back(option);
+    }
+  }
+  if (step.lower.empty()) return false;
+  add(std::move(step));
+  return true;
 }
 
 // Mount points, and in /dev the devices, are made in it after it was mounted.

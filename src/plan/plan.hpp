@@ -95,6 +95,13 @@ struct MountOverlayRoot {
 struct BindRoot {
   std::string path;
 };
+/// The layers of an image as data, read-only: one layer alone as it is, more as an overlay.
+struct MountLayers {
+  std::string target;
+  std::vector<std::string> lower;    ///< highest first
+  std::vector<std::string> options;  ///< as of MountOverlayRoot
+  MountAttributes attributes;
+};
 /// How the ids of a mount are translated.
 struct IdMap {
   std::vector<oci::IdMapping> uids;
@@ -296,16 +303,15 @@ struct Execute {
   std::vector<std::string> env;
 };
 
-using Step =
-    std::variant<MakeCgroup, Spawn, JoinContainer, EnterTimeNamespace, JoinResctrl, SetLabels,
-                 SetScheduler, SetIoPriority, SetMemoryPolicy, SetPersonality, SetAffinity,
-                 MakeKeyring, EnterSharedRoot, IsolateMounts, EnterCgroupNamespace,
-                 MountOverlayRoot, BindRoot, MountFilesystem, MountBind, ChangeMount, MountCgroups,
-                 MakeNode, BindNode, MakeLink, ReplaceLink, BindLoaderFiles, FillLoaderFiles,
-                 MakeConsole, MaskPaths, MakeReadonly, MoveInterfaces, RaiseLoopback, SetSysctl,
-                 SetHostname, SetDomainname, SetOomScore, RunHooks, EnterRoot, SetRlimit,
-                 LimitCapabilities, SetCapabilities, SetIdentity, EnterDirectory, SetUmask,
-                 ForbidNewPrivileges, LoadSeccomp, FindProgram, AwaitStart, Execute>;
+using Step = std::variant<
+    MakeCgroup, Spawn, JoinContainer, EnterTimeNamespace, JoinResctrl, SetLabels, SetScheduler,
+    SetIoPriority, SetMemoryPolicy, SetPersonality, SetAffinity, MakeKeyring, EnterSharedRoot,
+    IsolateMounts, EnterCgroupNamespace, MountOverlayRoot, BindRoot, MountLayers, MountFilesystem,
+    MountBind, ChangeMount, MountCgroups, MakeNode, BindNode, MakeLink, ReplaceLink,
+    BindLoaderFiles, FillLoaderFiles, MakeConsole, MaskPaths, MakeReadonly, MoveInterfaces,
+    RaiseLoopback, SetSysctl, SetHostname, SetDomainname, SetOomScore, RunHooks, EnterRoot,
+    SetRlimit, LimitCapabilities, SetCapabilities, SetIdentity, EnterDirectory, SetUmask,
+    ForbidNewPrivileges, LoadSeccomp, FindProgram, AwaitStart, Execute>;
 
 struct Plan {
   std::vector<Step> steps;            ///< in the order of execution

@@ -328,6 +328,8 @@ Result<void> apply_step(const plan::Plan& plan, Inside& inside, const plan::Step
           [&](const plan::EnterCgroupNamespace&) { return enter_cgroup_namespace(inside); },
           // The layers are opened with the rights of the caller.
           [&](const plan::MountOverlayRoot& s) { return mount_overlay_root(inside, s); },
+          // The same, and nothing is written.
+          [&](const plan::MountLayers& s) { return mount_layers(inside, s); },
           // A view of a directory that the caller can reach.
           [&](const plan::BindRoot& s) { return bind_root(inside, s); },
           // The kernel decides which types this user namespace may mount.

@@ -163,14 +163,30 @@ Result<std::vector<sys::Fd>> make_early_mounts(const plan::Plan& plan) {
   return mounts;
 }
 
-Result<std::vector<std::optional<sys::Fd>>> mount_layer_images(const plan::Plan& plan) {
-  std::vector<std::optional<sys::Fd>> images;
-  const auto* root = plan::find<plan::MountOverlayRoot>(plan);
-  if (root == nullptr) return images;
-  for (const std::string& path : root->lower) {
-    images.push_back(TRY_CTX(sys::mount_image(path), "cannot mount the root file system"));
-  }
+namespace {
+
+Result<LayerImages> mount_images(const std::vector<std::string>& lower) {
+  LayerImages images;
+  for (const std::string& path : lower) images.push_back(TRY(sys::mount_image(path)));
   return images;
+}
+
+}  // namespace
+
+Result<LayerImages> mount_layer_images(const plan::Plan& plan) {
+  const auto* root = plan::find<plan::MountOverlayRoot>(plan);
+  if (root == nullptr) return LayerImages();
+  return TRY_CTX(mount_images(root->lower), "cannot mount the root file system");
+}
+
+Result<std::vector<LayerImages>> mount_data_images(const plan::Plan& plan) {
+  std::vector<LayerImages> all;
+  for (const auto& step : plan.steps) {
+    const auto* data = std::get_if<plan::MountLayers>(&step);
+    if (data == nullptr) continue;
+    all.push_back(TRY_CTX(mount_images(data->lower), cannot_mount("image", data->target)));
+  }
+  return all;
 }
 
 }  // namespace berth::runtime

@@ -30,6 +30,10 @@ Result<std::vector<sys::Fd>> make_early_mounts(const plan::Plan& plan);
 /// caller's rights, and maybe a loop device that the rules of the container do not let it open.
 /// Nothing for a directory, which the kernel wants from the mount namespace of the overlay.
 /// Errors: those of sys::mount_image().
-Result<std::vector<std::optional<sys::Fd>>> mount_layer_images(const plan::Plan& plan);
+using LayerImages = std::vector<std::optional<sys::Fd>>;
+Result<LayerImages> mount_layer_images(const plan::Plan& plan);
+
+/// The same for each image that is data, in the order of the plan.
+Result<std::vector<LayerImages>> mount_data_images(const plan::Plan& plan);
 
 }  // namespace berth::runtime

@@ -43,6 +43,8 @@ struct Prepared {
   std::optional<CgroupLayout> scope_layout;
   /// Of the overlay that is the root, highest first: the images, mounted; nothing for a directory.
   std::vector<std::optional<sys::Fd>> images;
+  /// The same of each image that is mounted as data, in the order of the plan.
+  std::vector<std::vector<std::optional<sys::Fd>>> data_images;
   /// Mounts that took the parent's rights or place, detached, in the order of the plan.
   std::vector<sys::Fd> early_mounts;
   StateFile loader_cache;  ///< glibc's; empty without a step that fills it
@@ -86,7 +88,8 @@ struct Inside {
   std::string program{};  ///< argv[0] resolved
   pid_t host_pid = 0;
   LoaderHandles loader{};
-  sys::Fd own_dev{};  ///< the file system that was mounted at /dev, where it is the container's
+  sys::Fd own_dev{};      ///< the file system that was mounted at /dev, where it is the container's
+  size_t data_taken = 0;  ///< of the data images
   size_t early_taken = 0;  ///< of the mounts that the parent has made
   bool cgroup_joined = false;
   CgroupViews cgroups{};                 ///< as in Prepared, or of the scope

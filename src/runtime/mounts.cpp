@@ -44,13 +44,13 @@ Result<sys::OverlayTop> open_top(const plan::MountOverlayRoot& step) {
   return top;
 }
 
-Result<std::vector<sys::Layer>> open_lower(const Inside& inside,
-                                           const plan::MountOverlayRoot& step) {
+Result<std::vector<sys::Layer>> open_lower(const LayerImages& images,
+                                           const std::vector<std::string>& paths) {
   std::vector<sys::Layer> lower;
-  for (size_t i = 0; i < step.lower.size(); ++i) {
-    const auto& image = inside.prepared.images[i];
+  for (size_t i = 0; i < paths.size(); ++i) {
+    const auto& image = images[i];
     sys::Fd root = TRY(image ? sys::duplicate(*image)
-                             : sys::open_at(sys::cwd(), step.lower[i], O_PATH | O_DIRECTORY));
+                             : sys::open_at(sys::cwd(), paths[i], O_PATH | O_DIRECTORY));
     lower.push_back({std::move(root), image.has_value()});
   }
   return lower;
@@ -203,8 +203,32 @@ Result<void> isolate_mounts() {
 Result<void> mount_overlay_root(Inside& inside, const plan::MountOverlayRoot& step) {
   const char* context = "cannot mount the root file system";
   sys::OverlayTop top = TRY_CTX(open_top(step), context);
-  std::vector<sys::Layer> lower = TRY_CTX(open_lower(inside, step), context);
+  std::vector<sys::Layer> lower = TRY_CTX(open_lower(inside.prepared.images, step.lower), context);
   inside.root = TRY_CTX(sys::mount_overlay(lower, top, step.target), context);
+  return {};
+}
+
+Result<void> mount_layers(Inside& inside, const plan::MountLayers& step) {
+  const std::string context = cannot_mount("image", step.target);
+  const LayerImages& images = inside.prepared.data_images[inside.data_taken++];
+  std::vector<sys::Layer> lower = TRY_CTX(open_lower(images, step.lower), context);
+  sys::Fd target = TRY_CTX(open_target(inside.root, step.target, TargetType::directory), context);
+  TRY_CTX(refuse_kernel_target(target, step.target), context);
+  if (lower.size() > 1) {
+    sys::OverlayTop top;
+    top.options = step.options;
+    top.attributes = step.attributes.set;
+    top.flags = mount_flags(step.attributes.set);
+    TRY_CTX(sys::mount_overlay(lower, top, sys::fd_path(target)), context);
+    return {};
+  }
+  NewMount view;
+  if (lower[0].detached) {
+    view.detached = std::move(lower[0].root);
+  } else {
+    view = TRY_CTX(make_view(lower[0].root, false, step.target), context);
+  }
+  TRY_CTX(attach(std::move(view), target, step.attributes, step.target), context);
   return {};
 }
 

@@ -15,6 +15,7 @@ Result<void> refuse_kernel_target(const sys::Fd& target, const std::string& path
 // One function per step of plan/plan.hpp. Errors name the target: "cannot mount 'proc' at '/proc'".
 Result<void> isolate_mounts();
 Result<void> mount_overlay_root(Inside& inside, const plan::MountOverlayRoot& step);
+Result<void> mount_layers(Inside& inside, const plan::MountLayers& step);
 Result<void> bind_root(Inside& inside, const plan::BindRoot& step);
 Result<void> mount_file_system(Inside& inside, const plan::MountFilesystem& step);
 Result<void> mount_bind(Inside& inside, const plan::MountBind& step);

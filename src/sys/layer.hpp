@@ -35,10 +35,10 @@ enum class Backing {
 /// namespace may), corrupt (no EROFS image), io.  erofs(5); loop(4)
 Result<Fd> mount_erofs(const Fd& image, Backing backing);
 
-/// Mounts the image in a file, detached: EROFS by the first way that this kernel has; a squashfs, or
-/// that of a SIF, as mount_squashfs(). Nothing where `path` is a directory. What the kernel parses
-/// must be root's or the effective user's, and nobody else may write to it; no link is followed.
-/// For a process without threads. Errors: those of mount_erofs(), identify_image() and
+/// Mounts the image in a file, detached: EROFS by the first way that this kernel has; a squashfs,
+/// or that of a SIF, as mount_squashfs(). Nothing where `path` is a directory. What the kernel
+/// parses must be root's or the effective user's, and nobody else may write to it; no link is
+/// followed. For a process without threads. Errors: those of mount_erofs(), identify_image() and
 /// mount_squashfs(); not_found; denied.
 Result<std::optional<Fd>> mount_image(const std::string& path);
 

@@ -87,8 +87,7 @@ Result<Extent> find_sif_root(const ReadAt& read, uint64_t file_size) {
     if (one[kUsed] == 0) continue;
     Extent part{number(one, kOffset, 8), number(one, kSize, 8)};
     if (!is_inside(part, file_size)) return damaged("an object is outside of the file");
-    bool primary =
-        number(one, kType, 4) == kPartition && number(one, kRole, 4) == kPrimarySystem;
+    bool primary = number(one, kType, 4) == kPartition && number(one, kRole, 4) == kPrimarySystem;
     if (!primary) {
       parts.push_back(part);
       continue;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// import: a directory or a tar becomes an image of one layer.
+// import: a directory, a tar, or an image file of another engine becomes an image of one layer.
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -9,6 +9,7 @@
 #include "transfer/archive.hpp"
 #include "transfer/archive_members.hpp"
 #include "transfer/event.hpp"
+#include "transfer/foreign_import.hpp"
 #include "transfer/give_up.hpp"
 #include "transfer/image_changes.hpp"
 #include "transfer/new_image.hpp"
@@ -17,8 +18,26 @@
 namespace berth::transfer {
 namespace {
 
-Result<void> write_source(const std::string& source, ByteSink& sink) {
-  sys::Fd fd = TRY(open_input(source));
+/// What the source says about the container that is made of it.
+struct Source {
+  sys::Fd fd;
+  std::optional<ForeignImage> foreign;
+  oci::ContainerDefaults says;
+};
+
+Result<Source> open_source(const std::string& path, image::Delivery& delivery,
+                           const Cancel& cancel) {
+  Source source;
+  source.fd = TRY(open_input(path));
+  source.foreign = TRY(ForeignImage::open(source.fd, path, delivery, cancel));
+  if (source.foreign) source.says = TRY(source.foreign->describe());
+  return source;
+}
+
+Result<void> write_source(const Source& opened, const std::string& source, ByteSink& sink,
+                          const Cancel& cancel) {
+  if (opened.foreign) return opened.foreign->write_tar(sink, cancel);
+  const sys::Fd& fd = opened.fd;
   struct stat status = TRY(sys::stat_fd(fd, source));
   if (S_ISDIR(status.st_mode)) return write_directory_tar(source, sink);
   ArchiveReader reader = TRY(ArchiveReader::open_raw(fd));
@@ -31,10 +50,12 @@ Result<void> write_source(const std::string& source, ByteSink& sink) {
   }
 }
 
-Result<oci::ImageConfig> make_config(const image::ImportRequest& request, const Digest& diff_id) {
+Result<oci::ImageConfig> make_config(const image::ImportRequest& request, const Digest& diff_id,
+                                     const oci::ContainerDefaults& says) {
   oci::Platform platform = oci::host_platform();
   if (request.platform) platform = TRY(oci::parse_platform(*request.platform));
   oci::ImageConfig config;
+  config.config = says;
   config.created = image::timestamp_now();
   config.architecture = platform.architecture;
   config.os = platform.os;
@@ -54,16 +75,17 @@ Result<image::TransferResult> import_into(const image::ImportRequest& request,
   NewImage made;
   made.reference = TRY(new_name(request.reference));
   // Wrong changes are found before the work.
-  TRY(make_config(request, {}));
+  TRY(make_config(request, {}, {}));
 
   image::Delivery delivery = TRY(image::Delivery::begin(store));
+  Source source = TRY(open_source(request.source, delivery, cancel));
   image::Staged staged = TRY(delivery.stage_file());
   LayerPacker packer(staged.fd(), cancel);
-  TRY(write_source(request.source, packer));
+  TRY(write_source(source, request.source, packer, cancel));
   Digest diff_id = TRY(packer.finish());
   made.layers.push_back(TRY(describe_layer(staged.fd())));
   TRY(delivery.publish_blob(std::move(staged), made.layers[0].digest));
-  made.config = TRY(make_config(request, diff_id));
+  made.config = TRY(make_config(request, diff_id, source.says));
   return publish_new_image(store, delivery, made, events, cancel);
 }
 

@@ -35,8 +35,8 @@ Result<int> run(Session& session, const Options& o, std::vector<std::string> arg
 extern const Verb import_verb;
 const Verb import_verb{
     .text = {.name = "import",
-             .arguments = "DIR|TAR|- [NAME[:TAG]]",
-             .summary = "Make an image of a directory or a tar archive",
+             .arguments = "DIR|TAR|SQUASHFS|SIF|- [NAME[:TAG]]",
+             .summary = "Make an image of a directory, a tar archive, or a squashfs or SIF file",
              .example = "berth import --change 'CMD [\"bash\"]' rootfs.tar.gz debian:mine",
              .complete = Complete::file},
     .arity = {1, 2},

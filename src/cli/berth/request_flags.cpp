@@ -181,7 +181,7 @@ FlagTable storage_flags(RequestOptions& o) {
       {"read-only", 0, "", "Make the root file system read-only", &r.read_only},
       {"rootfs", 0, "", "IMAGE is a directory, the root file system as it is", &o.rootfs},
       {"shm-size", 0, "BYTES", "The size of /dev/shm (64m)", read_bytes(r.shm_bytes)},
-      {"mount", 0, "OPTIONS", "type=bind|volume|tmpfs,source=SOURCE,target=TARGET[,ro]", &o.mounts},
+      {"mount", 0, "OPTIONS", "type=bind|volume|tmpfs|image,src=SOURCE,dst=TARGET[,ro]", &o.mounts},
       {"tmpfs", 0, "TARGET[:OPTIONS]", "Mount an empty file system in memory", &o.tmpfs},
       {"volume",
        'v',
@@ -402,6 +402,10 @@ Result<void> read_request(const Session& session, std::vector<std::string> argum
     auto mount = TRY(engine::parse_mount(text));
     if (auto* volume = std::get_if<engine::Volume>(&mount)) {
       request.volumes.push_back(std::move(*volume));
+    } else if (auto* image = std::get_if<engine::ImageMount>(&mount)) {
+      image->is_file = engine::is_image_path(image->source);
+      if (image->is_file) image->source = TRY(engine::find_image_file(image->source));
+      request.image_mounts.push_back(std::move(*image));
     } else {
       request.tmpfs.push_back(std::move(std::get<engine::Tmpfs>(mount)));
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/berth/common.hpp"
+#include "engine/save_squashfs.hpp"
 
 namespace berth::cli {
 namespace {
@@ -16,15 +17,30 @@ FlagTable flags(Options& o) {
       {"format",
        0,
        "FORMAT",
-       "One tar for docker and OCI tools (archive), or an OCI directory (oci)",
+       "One tar for docker and OCI tools (archive), an OCI directory (oci), or a file for enroot "
+       "(sqsh)",
        &o.format,
-       {"archive", "oci"}},
+       {"archive", "oci", "sqsh"}},
   };
   add_registry_flags(table, o.access);
   return table;
 }
 
+Result<int> save_squashfs(Session& session, const Options& o,
+                          const std::vector<std::string>& arguments) {
+  if (o.output.empty()) {
+    return make_error(Kind::usage, "a squashfs needs a name",
+                      "berth save --format sqsh --output FILE IMAGE");
+  }
+  if (arguments.size() != 1) {
+    return make_error(Kind::usage, "a squashfs is of one image");
+  }
+  TRY(engine::save_squashfs(session.context, arguments[0], o.output));
+  return 0;
+}
+
 Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
+  if (o.format == "sqsh") return save_squashfs(session, o, arguments);
   image::SaveRequest request;
   request.references = std::move(arguments);
   request.output = o.output;
@@ -55,6 +71,7 @@ const Verb save_verb{
              .example = "berth save --output tools.tar localhost:5000/tools:1",
              .complete = Complete::image},
     .arity = {1},
+    .needs = engine::Needs::user_namespace,
     .command = [] { return make_command(flags, run); },
 };
 

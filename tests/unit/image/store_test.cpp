@@ -154,7 +154,7 @@ TEST_F(StoreTest, an_image_in_use_is_not_removed) {
   Digest id = add("x:1", "one", {"a"});
   auto image = take(store_->get_image("x:1"));
   fs::create_directory(root_ + "/containers/c1");
-  must(store_->mark_used("c1", image));
+  must(store_->mark_used("c1", {image}));
   EXPECT_EQ(to_line(store_->remove("x:1", {}).error()),
             "remove image 'x:1': container c1 uses it; try: berth rm c1, or berth rmi -f");
   auto removal = take(store_->remove("x:1", {.force = true}));

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/save_squashfs.hpp"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
+
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "engine/bundle.hpp"
+#include "engine/store.hpp"
+#include "engine/transfer.hpp"
+#include "image/foreign.hpp"
+#include "sys/copy_tree.hpp"
+#include "sys/file.hpp"
+#include "sys/mount.hpp"
+#include "sys/namespace.hpp"
+#include "sys/overlay.hpp"
+#include "sys/tree.hpp"
+
+namespace berth::engine {
+namespace {
+
+using Layers = std::vector<sys::Layer>;
+
+Result<uint64_t> epoch_of(const Context& context) {
+  auto text = context.environment.get_filled("SOURCE_DATE_EPOCH");
+  if (!text) return uint64_t{0};
+  auto seconds = parse_u64(*text);
+  if (seconds && *seconds < uint64_t{1} << 32) return *seconds;
+  return make_error(Kind::usage, "SOURCE_DATE_EPOCH: expected seconds, got " + quoted(*text));
+}
+
+// Of a tmpfs that is nowhere: nothing of it is left by who is killed.
+Result<sys::Fd> make_top() {
+  sys::Fd context = TRY(sys::fsopen("tmpfs"));
+  TRY(sys::fsconfig_create(context));
+  return sys::fsmount(context, 0);
+}
+
+Result<sys::Fd> read_handle(const sys::Fd& place) {
+  return sys::open_at(place, ".", O_RDONLY | O_DIRECTORY);
+}
+
+/// The layers of `image` as one tree below `top`, which lies over them.
+Result<sys::Fd> mount_below(const Context& context, const image::Image& image, const sys::Fd& top,
+                            const std::string& place) {
+  Layers lower;
+  lower.push_back({TRY(sys::duplicate(top)), true});
+  std::vector<std::string> layers = image.layer_directories();
+  for (auto layer = layers.rbegin(); layer != layers.rend(); ++layer) {
+    lower.push_back(TRY(sys::open_layer(*layer)));
+  }
+  sys::OverlayTop options;
+  if (context.identity != Identity::root) options.options.emplace_back("userxattr");
+  sys::Fd root = TRY(sys::mount_overlay(lower, options, place));
+  return read_handle(root);
+}
+
+Result<void> write_timed(const sys::Fd& directory, const std::string& name, std::string_view text,
+                         mode_t mode, sys::FileTime time) {
+  TRY(sys::write_file(directory, name, text, mode));
+  sys::Fd file = TRY(sys::open_at(directory, name, O_RDONLY | O_NOFOLLOW));
+  return sys::set_modified(file, time, name);
+}
+
+/// Puts enroot's files into `top`, in an /etc that looks like that of `tree`.
+Result<void> add_enroot_files(const Context& context, const oci::ContainerDefaults& config,
+                              const sys::Fd& tree, const sys::Fd& top, sys::FileTime time) {
+  image::EnrootFiles files = image::make_enroot_files(config);
+  for (const std::string& name : files.left_out) {
+    context.log.warn("a line of /etc/environment cannot hold " + quoted(name) + ", ignoring");
+  }
+  auto there = TRY(sys::stat_entry(tree, "etc"));
+  if (there && !S_ISDIR(there->st_mode)) {
+    context.log.warn("the image's /etc is no directory: its command and environment are not told");
+    return {};
+  }
+  TRY(sys::make_directory(top, "etc", 0755));
+  sys::Fd made = TRY(sys::open_at(top, "etc", O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
+  TRY(write_timed(made, "environment", files.environment, 0644, time));
+  TRY(write_timed(made, "rc", files.rc, 0755, time));
+  if (!there) return sys::set_modified(made, time, "etc");
+  sys::Fd etc = TRY(sys::open_at(tree, "etc", O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
+  return sys::copy_directory_metadata(etc, made, "etc");
+}
+
+Result<void> save(const Context& context, const std::string& reference, const std::string& output) {
+  sys::FileTime time{static_cast<int64_t>(TRY(epoch_of(context))), 0};
+  image::Store store = TRY(open_store(context));
+  image::Image image = TRY(store.get_image(reference));
+  if (!image.unpacked() || image.layers.empty()) {
+    return make_error(Kind::not_found, "its layers are not unpacked", "berth pull " + reference);
+  }
+  TRY(sys::unshare(CLONE_NEWNS, "mounts"));
+  TRY(sys::mount("", "/", "", MS_REC | MS_SLAVE, ""));
+  sys::Fd empty = TRY(make_top());
+  // Over any directory: nobody but us sees it.
+  std::string somewhere = TRY(placeholder_layer(context.paths.root));
+  sys::Fd plain = TRY(mount_below(context, image, empty, somewhere));
+  sys::Fd place = TRY(make_top());
+  sys::Fd top = TRY(read_handle(place));
+  TRY(add_enroot_files(context, image.config.config, plain, top, time));
+  sys::Layer highest = TRY(sys::open_layer(image.layers.back().directory));
+  sys::Fd root = TRY(read_handle(highest.root));
+  TRY(sys::copy_directory_metadata(root, top, "/"));
+  // It was made by who unpacked the layer, at any time.
+  TRY(sys::set_modified(top, time, "/"));
+  sys::Fd tree = TRY(mount_below(context, image, place, somewhere));
+  image::ArchiveRequest archive;
+  archive.tree = descriptor_name(tree);
+  archive.output = output;
+  archive.squashfs = true;
+  archive.epoch = static_cast<uint64_t>(time.seconds);
+  TRY(transfer(context, std::move(archive), {}));
+  return {};
+}
+
+}  // namespace
+
+Result<void> save_squashfs(const Context& context, const std::string& reference,
+                           const std::string& output) {
+  TRY_CTX(save(context, reference, output), "cannot save " + quoted(reference));
+  return {};
+}
+
+}  // namespace berth::engine

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// What images of other engines say of themselves in their files: those of enroot and of
+// Apptainer and Singularity.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "oci/image_spec.hpp"
+
+namespace berth::image {
+
+/// The files of such an image.
+class ForeignFiles {
+ public:
+  virtual ~ForeignFiles() = default;
+  /// Of a regular file of at most `max_bytes`; nothing where there is none.
+  virtual Result<std::optional<std::string>> read(const std::string& path,
+                                                  size_t max_bytes) const = 0;
+  virtual Result<bool> exists(const std::string& path) const = 0;
+};
+
+/// Environment, command and labels. enroot: /etc/environment, and /etc/rc as the entrypoint. SIF:
+/// the scripts in /.singularity.d/env run before a command, the runscript is the command, and
+/// labels.json has the labels. Where nothing says what to run it is /bin/sh.
+/// Errors: those of `files`.
+Result<oci::ContainerDefaults> describe_foreign(const ForeignFiles& files);
+
+/// The other way: what enroot reads of an image, as it makes them of a config itself.
+struct EnrootFiles {
+  std::string environment;  ///< /etc/environment
+  std::string rc;           ///< /etc/rc
+  /// Variables that a line cannot hold.
+  std::vector<std::string> left_out;
+};
+EnrootFiles make_enroot_files(const oci::ContainerDefaults& config);
+
+}  // namespace berth::image
