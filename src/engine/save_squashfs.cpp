@@ -10,6 +10,7 @@
 #include "base/text.hpp"
 #include "engine/bundle.hpp"
 #include "engine/store.hpp"
+#include "engine/time_text.hpp"
 #include "engine/transfer.hpp"
 #include "image/foreign.hpp"
 #include "sys/copy_tree.hpp"
@@ -30,6 +31,14 @@ Result<uint64_t> epoch_of(const Context& context) {
   auto seconds = parse_u64(*text);
   if (seconds && *seconds < uint64_t{1} << 32) return *seconds;
   return make_error(Kind::usage, "SOURCE_DATE_EPOCH: expected seconds, got " + quoted(*text));
+}
+
+// Directories that no layer names are made by who unpacks, at any time. What is in an image is
+// older than its config.
+std::optional<int64_t> latest_of(const image::Image& image, int64_t epoch) {
+  auto created = parse_time(image.config.created);
+  if (!created || *created <= 0) return epoch > 0 ? std::optional(epoch) : std::nullopt;
+  return std::max(*created, epoch);
 }
 
 // Of a tmpfs that is nowhere: nothing of it is left by who is killed.
@@ -112,6 +121,7 @@ Result<void> save(const Context& context, const std::string& reference, const st
   archive.tree = descriptor_name(tree);
   archive.output = output;
   archive.squashfs = true;
+  archive.latest = latest_of(image, time.seconds);
   archive.epoch = static_cast<uint64_t>(time.seconds);
   TRY(transfer(context, std::move(archive), {}));
   return {};

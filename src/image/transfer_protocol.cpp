@@ -244,6 +244,7 @@ void fields(V& v, ArchiveRequest& r) {
   v.required("output", r.output);
   v.optional("squashfs", r.squashfs);
   v.optional("epoch", r.epoch);
+  v.optional("latest", r.latest);
   v.strict();
 }
 

@@ -180,6 +180,7 @@ struct ArchiveRequest {
   /// blocks are `epoch`, seconds since 1970.
   bool squashfs = false;
   uint64_t epoch = 0;
+  std::optional<int64_t> latest;  ///< what was changed later gets this time
 };
 
 /// Whom the files of an extracted tar belong to.

@@ -141,14 +141,16 @@ class TreeTar {
            status.st_rdev == makedev(0, 0);
   }
 
-  static Entry make_entry(const struct stat& status, const std::string& name) {
+  Entry make_entry(const struct stat& status, const std::string& name) const {
     Entry entry(archive_entry_new(), archive_entry_free);
     archive_entry_set_pathname(entry.get(), name.c_str());
     archive_entry_set_filetype(entry.get(), status.st_mode & S_IFMT);
     archive_entry_set_perm(entry.get(), status.st_mode & 07777);
     archive_entry_set_uid(entry.get(), status.st_uid);
     archive_entry_set_gid(entry.get(), status.st_gid);
-    archive_entry_set_mtime(entry.get(), status.st_mtim.tv_sec, status.st_mtim.tv_nsec);
+    bool later = options_.latest && status.st_mtim.tv_sec >= *options_.latest;
+    archive_entry_set_mtime(entry.get(), later ? *options_.latest : status.st_mtim.tv_sec,
+                            later ? 0 : status.st_mtim.tv_nsec);
     archive_entry_set_size(entry.get(), 0);
     return entry;
   }

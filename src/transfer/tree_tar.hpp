@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "base/result.hpp"
@@ -20,6 +21,9 @@ struct TreeTarOptions {
   Marks marks = Marks::plain;
   image::OverlayXattr overlay = image::OverlayXattr::trusted;  ///< whose marks count
   std::function<void(const std::string&)> on_warning;          ///< called a few times at most
+  /// Seconds since 1970: what was changed later was so by whoever made the tree, and gets this
+  /// time.
+  std::optional<int64_t> latest = {};
 };
 
 /// Writes what `tree` (O_PATH) is open at, and all that is below it, as a pax tar in sorted order:
