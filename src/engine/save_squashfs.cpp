@@ -35,10 +35,8 @@ Result<uint64_t> epoch_of(const Context& context) {
 
 // Directories that no layer names are made by who unpacks, at any time. What is in an image is
 // older than its config.
-std::optional<int64_t> latest_of(const image::Image& image, int64_t epoch) {
-  auto created = parse_time(image.config.created);
-  if (!created || *created <= 0) return epoch > 0 ? std::optional(epoch) : std::nullopt;
-  return std::max(*created, epoch);
+uint64_t latest_of(const image::Image& image, int64_t epoch) {
+  return static_cast<uint64_t>(std::max(parse_time(image.config.created).value_or(0), epoch));
 }
 
 // Of a tmpfs that is nowhere: nothing of it is left by who is killed.
@@ -121,8 +119,7 @@ Result<void> save(const Context& context, const std::string& reference, const st
   archive.tree = descriptor_name(tree);
   archive.output = output;
   archive.squashfs = true;
-  archive.latest = latest_of(image, time.seconds);
-  archive.epoch = static_cast<uint64_t>(time.seconds);
+  archive.epoch = latest_of(image, time.seconds);
   TRY(transfer(context, std::move(archive), {}));
   return {};
 }

@@ -244,7 +244,6 @@ void fields(V& v, ArchiveRequest& r) {
   v.required("output", r.output);
   v.optional("squashfs", r.squashfs);
   v.optional("epoch", r.epoch);
-  v.optional("latest", r.latest);
   v.strict();
 }
 

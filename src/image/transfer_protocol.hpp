@@ -176,11 +176,10 @@ struct ArchiveRequest {
   std::string tree;    ///< "/dev/fd/N", of O_PATH
   std::string name;    ///< of the first member; empty: what is in the directory, without itself
   std::string output;  ///< file; an inherited descriptor is "/dev/fd/N"
-  /// A squashfs in the place of a tar: `output` is then a regular file. The times in its own
-  /// blocks are `epoch`, seconds since 1970.
+  /// A squashfs in the place of a tar: `output` is then a regular file. The time in its own
+  /// block, and of what was changed later, is `epoch`, seconds since 1970; 0: nothing is later.
   bool squashfs = false;
   uint64_t epoch = 0;
-  std::optional<int64_t> latest;  ///< what was changed later gets this time
 };
 
 /// Whom the files of an extracted tar belong to.

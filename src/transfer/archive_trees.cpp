@@ -88,8 +88,10 @@ Result<void> write_squashfs(const sys::Fd& tree, const image::ArchiveRequest& re
   Tool tool = TRY(Tool::start(call, &pipe.read, nullptr));
   pipe.read.reset();
   FdSink sink(pipe.write, cancel);
-  auto written = write_tree_tar(
-      tree, {request.name, Marks::plain, {}, warn_through(events), request.latest}, sink);
+  std::optional<int64_t> latest;
+  if (request.epoch > 0) latest = static_cast<int64_t>(request.epoch);
+  auto written =
+      write_tree_tar(tree, {request.name, Marks::plain, {}, warn_through(events), latest}, sink);
   pipe.write.reset();
   bool gone = !written.ok() && written.error().sys_errno == EPIPE;
   if (!written.ok() && !gone) return written;
