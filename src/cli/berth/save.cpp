@@ -17,8 +17,7 @@ FlagTable flags(Options& o) {
       {"format",
        0,
        "FORMAT",
-       "One tar for docker and OCI tools (archive), an OCI directory (oci), or a file for enroot "
-       "(sqsh)",
+       "archive: a tar for docker and OCI tools; oci: a directory; sqsh: for enroot",
        &o.format,
        {"archive", "oci", "sqsh"}},
   };
