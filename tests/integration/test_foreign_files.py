@@ -351,8 +351,9 @@ def test_owners_links_and_attributes_survive_an_import(berth, work, profile):
     image = foreign.squashfs(work / "x.sqsh", top)
     foreign.give(profile, image)
     berth.ok("import", image, "mine:5")
-    look = "busybox stat -c '%a %u %h %Y' /a; busybox stat -c %a /setuid; busybox stat -c %i /a /b | busybox uniq | busybox wc -l"
-    said = berth.ok("run", "--rm", "mine:5", "/bin/busybox", "sh", "-c", look.replace("busybox", "/bin/busybox"))
+    look = ("busybox stat -c '%a %u %h %Y' /a; busybox stat -c %a /setuid; "
+            "busybox stat -c %i /a /b | busybox uniq | busybox wc -l").replace("busybox", "/bin/busybox")
+    said = berth.ok("run", "--rm", "mine:5", "/bin/busybox", "sh", "-c", look)
     assert said == "644 0 2 1000000000\n4711\n1\n"
 
 
@@ -411,8 +412,12 @@ def test_a_squashfs_needs_one_image_and_a_file(berth, push, work):
     berth.ok("pull", "--quiet", reference)
     assert "a squashfs needs a name" in berth.fail("save", "--format", "sqsh", reference, status=1)
     assert "of one image" in berth.fail("save", "--format", "sqsh", "-o", work / "x", reference, reference, status=1)
-    os.mkfifo(work / "pipe")
     assert not (work / "x").exists()
+    os.mkfifo(work / "pipe")
+    reader = os.open(work / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    line = berth.fail("save", "--format", "sqsh", "-o", work / "pipe", reference, status=1, timeout=10)
+    os.close(reader)
+    assert "a squashfs is written to a file, not to a pipe" in line
 
 
 @pytest.mark.profiles("user")
@@ -475,7 +480,8 @@ def test_an_image_is_data(berth, busybox, push, layers, listed):
 def test_a_file_is_data(berth, busybox, copy, name):
     image = copy(name)
     mount = f"type=image,source={image},target=/data,ro"
-    script = "ls /data/bin/busybox; touch /data/x 2>&1 | grep -ci read-only; grep -c ' /data .*nosuid,nodev' /proc/mounts"
+    script = ("ls /data/bin/busybox; touch /data/x 2>&1 | grep -ci read-only; "
+              "grep -c ' /data .*nosuid,nodev' /proc/mounts")
     said = berth.ok("run", "--rm", "--mount", mount, busybox, "sh", "-c", script)
     assert said == "/data/bin/busybox\n1\n1\n"
     assert berth.ok("run", "--rm", "--mount", mount, image, "ls", "/data/bin/busybox").endswith("busybox\n")
