@@ -21,6 +21,8 @@ constexpr size_t kWorthDirect = size_t{256} << 10;
 constexpr uint64_t kFirstTurns = 8;  // half of them each way
 constexpr uint64_t kTryOther = 64;   // one in so many
 constexpr char kZeros[PieceWriter::kAlignment] = {};
+/// A copy keeps a processor busy, the disk is waited for.
+constexpr double kWorthWaiting = 1.5;
 constexpr double kNewest = 0.25;  // its weight among those before
 
 }  // namespace
@@ -30,7 +32,7 @@ WritePace::Way WritePace::next() {
   if (forbidden_) return Way::cached;
   uint64_t turn = turn_++;
   if (turn < kFirstTurns) return turn % 2 == 0 ? Way::cached : Way::direct;
-  bool direct = direct_ < cached_;
+  bool direct = direct_ < kWorthWaiting * cached_;
   if (turn % kTryOther == 0) direct = !direct;
   return direct ? Way::direct : Way::cached;
 }
@@ -133,7 +135,8 @@ Result<size_t> PieceWriter::write_direct(size_t size) {
     put = ::pwrite(file_->get(), buffer(), size, static_cast<off_t>(start_));
     saved_errno = errno;
   } while (put < 0 && saved_errno == EINTR);
-  if (::fcntl(file_->get(), F_SETFL, flags) != 0) return sys_error(errno, "write " + quoted(name_));
+  if (::fcntl(file_->get(), F_SETFL, flags) != 0)
+    return errno_now().error("write " + quoted(name_));
   if (put >= 0) return static_cast<size_t>(put);
   if (saved_errno != EINVAL) return sys_error(saved_errno, "write " + quoted(name_));
   pace_->forbid_direct();

@@ -16,10 +16,10 @@ namespace berth::sys {
 
 /// How fast the two ways have lately been on this machine; any thread may use it.
 ///
-/// Past the cache (O_DIRECT, open(2)) nothing is copied and no memory is taken from others, but the
-/// disk is waited for, and who reads the file soon has to wait for it, too. So this way is taken
-/// only where it is much faster; now and then the other is tried, for a cache that is full of
-/// unwritten pages becomes slow.
+/// Past the cache (O_DIRECT, open(2)) the kernel copies nothing and takes no memory from others,
+/// but the disk is waited for. So this way is taken where the disk keeps up, a little slower being
+/// good enough; now and then the other is tried, for a cache that is full of unwritten pages
+/// becomes slow.
 class WritePace {
  public:
   enum class Way { cached, direct };
