@@ -11,6 +11,7 @@
 #include "base/text.hpp"
 #include "engine/events.hpp"
 #include "engine/images.hpp"
+#include "engine/registries.hpp"
 #include "sys/file.hpp"
 #include "sys/layer.hpp"
 #include "sys/process.hpp"
@@ -90,6 +91,7 @@ Result<void> complete(const Context& context, image::TransferRequest& request,
           r.overlay_xattr = root ? image::OverlayXattr::trusted : image::OverlayXattr::user;
           r.layer_format = TRY(layer_format(context));
         }
+        if constexpr (requires { r.access; }) TRY(add_registries(context, r.access));
         if constexpr (requires { r.memory_budget; }) {
           TRY(complete_pull(context.environment, r));
         }

@@ -117,6 +117,8 @@ void access_fields(V& v, RegistryAccess& a) {
   v.optional("insecure_registries", a.insecure_registries);
   v.optional("auth_files", a.auth_files);
   v.optional("stall_seconds", a.stall_seconds);
+  v.optional("registries", a.registries);
+  v.optional("certificate_directories", a.certificate_directories);
 }
 
 template <class V>

@@ -13,6 +13,7 @@
 #include "base/result.hpp"
 #include "facts/facts.hpp"
 #include "image/published_facts.hpp"
+#include "image/registry_access.hpp"
 #include "match/judge.hpp"
 #include "node/profile.hpp"
 #include "oci/image_spec.hpp"
@@ -39,16 +40,6 @@ enum class LayerFormat { directory, erofs };
 std::string_view layer_format_name(LayerFormat format);  ///< "directory", "erofs"
 /// Errors: usage (with what there is).
 Result<LayerFormat> parse_layer_format(std::string_view text);
-
-/// How registries are reached. The default is HTTPS with the system's CAs and plain HTTP to
-/// loopback addresses.
-struct RegistryAccess {
-  std::optional<std::string> tls_ca;  ///< PEM file that replaces the system's CAs
-  std::vector<std::string>
-      insecure_registries;              ///< "host" or "host:port": unverified TLS, else HTTP
-  std::vector<std::string> auth_files;  ///< read in order; empty: the usual places
-  uint32_t stall_seconds = 30;          ///< an answer that stands still so long is dropped
-};
 
 /// Which facts published beside an image are believed.
 struct FactsTrust {

@@ -1,30 +1,139 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transfer/access.hpp"
 
+#include <fmt/format.h>
+
+#include "base/text.hpp"
 #include "transfer/credentials.hpp"
+#include "transfer/host_files.hpp"
 
 namespace berth::transfer {
+namespace {
 
-HttpOptions http_options(const image::RegistryAccess& access) {
+using image::Reference;
+using image::RegistryAccess;
+using image::RegistryMirror;
+using image::RegistryRule;
+
+std::string whole_name(const Reference& reference) {
+  return reference.registry() + "/" + reference.repository();
+}
+
+/// A repository of a registry: "host:5000/some/name".
+struct Place {
+  std::string registry;
+  std::string repository;
+};
+
+Result<Place> place_of(const std::string& name) {
+  size_t slash = name.find('/');
+  if (slash != name.npos && slash > 0 && slash + 1 < name.size()) {
+    return Place{name.substr(0, slash), name.substr(slash + 1)};
+  }
+  return make_error(Kind::usage, "registries.toml: " + quoted(name) + " is no repository");
+}
+
+Result<Registry> open_place(Http& http, const Cancel& cancel, const RegistryAccess& access,
+                            const Place& place, Events& events) {
+  std::optional<Credential> credential =
+      TRY(find_credential(auth_files(access), place.registry, place.repository, events));
+  return Registry::make(http, cancel, place.registry, place.repository, std::move(credential),
+                        [&events](const std::string& text) { events.status(text); });
+}
+
+bool is_asked(const RegistryMirror& mirror, const Reference& reference) {
+  const std::string& names = mirror.pull_from_mirror;
+  if (names == "digest-only") return reference.digest().has_value();
+  if (names == "tag-only") return !reference.digest().has_value();
+  return true;
+}
+
+/// The mirror's client, if it holds what is wanted.
+Result<Registry> open_mirror(Http& http, const Cancel& cancel, const RegistryAccess& access,
+                             const std::string& name, Events& events, const Holds& holds) {
+  Place place = TRY(place_of(name));
+  Registry registry = TRY(open_place(http, cancel, access, place, events));
+  registry.try_once();  // the next one is at hand
+  TRY(registry.connect());
+  TRY(holds(registry));
+  return registry;
+}
+
+std::vector<std::string> insecure_hosts(const RegistryAccess& access) {
+  std::vector<std::string> hosts = access.insecure_registries;
+  auto add = [&](const std::string& location) {
+    hosts.push_back(location.substr(0, location.find('/')));
+  };
+  for (const RegistryRule& rule : access.registries) {
+    if (rule.insecure) add(rule.location.empty() ? rule.prefix : rule.location);
+    for (const RegistryMirror& mirror : rule.mirror) {
+      if (mirror.insecure) add(mirror.location);
+    }
+  }
+  return hosts;
+}
+
+}  // namespace
+
+HttpOptions http_options(const RegistryAccess& access) {
   HttpOptions options;
   options.tls_ca = access.tls_ca;
-  options.insecure_registries = access.insecure_registries;
+  options.insecure_registries = insecure_hosts(access);
   options.stall_timeout = std::chrono::seconds(access.stall_seconds);
+  auto files = std::make_shared<HostFiles>(access);
+  options.host = [files](const Url& url) { return files->options_of(url); };
   return options;
 }
 
-std::vector<std::string> auth_files(const image::RegistryAccess& access) {
+std::vector<std::string> auth_files(const RegistryAccess& access) {
   return access.auth_files.empty() ? default_auth_files() : access.auth_files;
 }
 
-Result<Registry> open_registry(Http& http, const Cancel& cancel,
-                               const image::RegistryAccess& access,
-                               const image::Reference& reference, Events& events) {
-  std::optional<Credential> credential = TRY(
-      find_credential(auth_files(access), reference.registry(), reference.repository(), events));
-  return Registry::make(http, cancel, reference.registry(), reference.repository(),
-                        std::move(credential),
-                        [&events](const std::string& text) { events.status(text); });
+Result<Registry> open_registry(Http& http, const Cancel& cancel, const RegistryAccess& access,
+                               const Reference& reference, Events& events) {
+  std::string name = whole_name(reference);
+  const RegistryRule* rule = image::rule_of(access.registries, name);
+  if (rule == nullptr) {
+    return open_place(http, cancel, access, {reference.registry(), reference.repository()}, events);
+  }
+  if (rule->blocked) {
+    return make_error(Kind::denied, fmt::format("reach '{}': registries.toml blocks it", name));
+  }
+  Place place = TRY(place_of(image::relocated(name, *rule, rule->location)));
+  return open_place(http, cancel, access, place, events);
+}
+
+Result<Registry> open_source(Http& http, const Cancel& cancel, const RegistryAccess& access,
+                             const Reference& reference, Events& events, const Holds& holds) {
+  std::string name = whole_name(reference);
+  const RegistryRule* rule = image::rule_of(access.registries, name);
+  if (rule != nullptr && !rule->blocked) {
+    for (const RegistryMirror& mirror : rule->mirror) {
+      if (!is_asked(mirror, reference)) continue;
+      std::string there = image::relocated(name, *rule, mirror.location);
+      auto registry = open_mirror(http, cancel, access, there, events, holds);
+      if (registry.ok()) return registry;
+      TRY(cancel.check());
+      events.status(fmt::format("Mirror {}: {}", mirror.location, to_line(registry.error())));
+    }
+  }
+  Registry registry = TRY(open_registry(http, cancel, access, reference, events));
+  TRY(registry.connect());
+  return registry;
+}
+
+Result<Registry> open_source(Http& http, const Cancel& cancel, const RegistryAccess& access,
+                             const Reference& reference, Events& events) {
+  auto holds = [&](Registry& registry) -> Result<void> {
+    TRY(registry.get_manifest(reference.manifest_reference()));
+    return {};
+  };
+  return open_source(http, cancel, access, reference, events, holds);
+}
+
+uint32_t connections_to(const RegistryAccess& access, const Reference& reference) {
+  const RegistryRule* rule = image::rule_of(access.registries, whole_name(reference));
+  return rule == nullptr ? 0 : rule->connections;
 }
 
 }  // namespace berth::transfer

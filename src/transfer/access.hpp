@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -17,10 +18,25 @@ HttpOptions http_options(const image::RegistryAccess& access);
 /// The files that are read for credentials: the request's own, else the usual ones.
 std::vector<std::string> auth_files(const image::RegistryAccess& access);
 
-/// A client of the reference's repository, with the credential that the files have for it; not yet
-/// connected.
+/// A client of the reference's repository, at the location that the site's rules give it, with the
+/// credential that the files have for it; not yet connected.
+/// Errors: denied (a rule blocks it).
 Result<Registry> open_registry(Http& http, const Cancel& cancel,
                                const image::RegistryAccess& access,
                                const image::Reference& reference, Events& events);
+
+/// Asks a place whether it has what is wanted.
+using Holds = std::function<Result<void>(Registry& registry)>;
+
+/// The same for who reads: the first mirror that holds it, else the registry itself, which is not
+/// asked; connected.  Errors: those of the registry itself.
+Result<Registry> open_source(Http& http, const Cancel& cancel, const image::RegistryAccess& access,
+                             const image::Reference& reference, Events& events, const Holds& holds);
+/// Of the image that the reference means.
+Result<Registry> open_source(Http& http, const Cancel& cancel, const image::RegistryAccess& access,
+                             const image::Reference& reference, Events& events);
+
+/// How many blobs at once may come from where the reference leads; 0: the rules do not say.
+uint32_t connections_to(const image::RegistryAccess& access, const image::Reference& reference);
 
 }  // namespace berth::transfer

@@ -36,15 +36,18 @@ Result<Registry*> BlobSource::registry_of(const oci::Descriptor& blob) {
 }
 
 Result<Registry*> BlobSource::find_at(const image::Reference& origin, const Digest& blob) {
+  auto holds = [&](Registry& registry) -> Result<void> {
+    TRY(registry.look_at_blob(blob, Registry::Follow::yes));
+    return {};
+  };
   std::lock_guard lock(mutex_);
-  std::unique_ptr<Registry>& registry = registries_[origin.registry() + "/" + origin.repository()];
-  if (!registry) {
-    Registry opened = TRY(open_registry(http_, cancel_, access_, origin, events_));
-    TRY(opened.connect());
-    registry = std::make_unique<Registry>(std::move(opened));
+  auto& opened = registries_[origin.registry() + "/" + origin.repository()];
+  for (const auto& registry : opened) {
+    if (holds(*registry).ok()) return registry.get();
   }
-  TRY(registry->look_at_blob(blob, Registry::Follow::yes));
-  return registry.get();
+  Registry found = TRY(open_source(http_, cancel_, access_, origin, events_, holds));
+  TRY(holds(found));
+  return opened.emplace_back(std::make_unique<Registry>(std::move(found))).get();
 }
 
 Result<sys::Fd> BlobSource::open(const oci::Descriptor& blob) {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "base/result.hpp"
 #include "image/store.hpp"
@@ -42,7 +43,8 @@ class BlobSource {
   Cancel& cancel_;
   std::mutex mutex_;  // guards what follows
   Http http_;
-  std::map<std::string, std::unique_ptr<Registry>> registries_;  // by "registry/repository"
+  // By "registry/repository": those that are open, mirrors among them.
+  std::map<std::string, std::vector<std::unique_ptr<Registry>>> registries_;
 };
 
 }  // namespace berth::transfer

@@ -118,6 +118,25 @@ std::string host_and_port(const Url& url) {
   return url.host + ":" + std::to_string(url.port);
 }
 
+/// `host` is read until the exchange is over.
+void set_host_options(CURL* handle, const Url& url, HostOptions& host) {
+  auto set = [handle](CURLoption option, auto value) { curl_easy_setopt(handle, option, value); };
+  bool direct = host.proxy.empty() ? is_loopback(url.host) : host.proxy == "none";
+  if (direct) {
+    set(CURLOPT_NOPROXY, "*");
+  } else if (!host.proxy.empty()) {
+    set(CURLOPT_PROXY, host.proxy.c_str());
+    set(CURLOPT_NOPROXY, "");
+  }
+  if (!host.tls_ca.empty()) {
+    curl_blob authorities{host.tls_ca.data(), host.tls_ca.size(), CURL_BLOB_NOCOPY};
+    set(CURLOPT_CAINFO_BLOB, &authorities);
+  }
+  if (host.tls_certificate.empty()) return;
+  set(CURLOPT_SSLCERT, host.tls_certificate.c_str());
+  set(CURLOPT_SSLKEY, host.tls_key.empty() ? host.tls_certificate.c_str() : host.tls_key.c_str());
+}
+
 std::string certificate_hint(const Url& url) {
   return fmt::format("--tls-ca FILE with the registry's CA, or --insecure-registry {}",
                      host_and_port(url));
@@ -145,6 +164,9 @@ std::optional<Error> final_error(CURLcode code, CURL* handle, const char* detail
       return make_error(Kind::denied,
                         fmt::format("verify the certificate of '{}': {}", host_and_port(url), text),
                         certificate_hint(url));
+    case CURLE_SSL_CERTPROBLEM:
+      return make_error(Kind::denied, fmt::format("use the client's certificate for '{}': {}",
+                                                  host_and_port(url), text));
     case CURLE_SSL_CACERT_BADFILE:
       return make_error(Kind::usage,
                         fmt::format("read the CA file for '{}': {}", host_and_port(url), text));
@@ -267,6 +289,8 @@ Result<HttpResponse> Http::perform(const HttpRequest& request) {
 
 Result<HttpResponse> Http::exchange(const HttpRequest& request, const Url& url, bool authorized) {
   TRY(cancel_.check());
+  HostOptions host;
+  if (options_.host) host = TRY(options_.host(url));
   Exchange exchange{request, cancel_, {}, 0, 0, 0, {}};
   exchange.response.url = url;
   CURL* handle = pool_->take();
@@ -285,8 +309,6 @@ Result<HttpResponse> Http::exchange(const HttpRequest& request, const Url& url, 
   set(CURLOPT_ERRORBUFFER, detail);
   set(CURLOPT_BUFFERSIZE, static_cast<long>(options_.buffer_bytes));
   set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
-  if (is_loopback(url.host)) set(CURLOPT_NOPROXY, "*");
-
   bool uploads = request.upload != nullptr;
   std::chrono::seconds stall = uploads ? kUploadStall : options_.stall_timeout;
   set(CURLOPT_CONNECTTIMEOUT, static_cast<long>(options_.connect_timeout.count()));
@@ -296,6 +318,7 @@ Result<HttpResponse> Http::exchange(const HttpRequest& request, const Url& url, 
   bool is_document = request.sink == nullptr && !uploads;
   set(CURLOPT_TIMEOUT, is_document ? static_cast<long>(2 * stall.count()) : 0L);
 
+  set_host_options(handle, url, host);
   if (options_.tls_ca) {
     set(CURLOPT_CAINFO, options_.tls_ca->c_str());
     set(CURLOPT_CAPATH, static_cast<char*>(nullptr));

@@ -18,6 +18,14 @@
 
 namespace berth::transfer {
 
+/// What is particular to one host.
+struct HostOptions {
+  std::string tls_ca;           ///< PEM text: authorities beside the system's
+  std::string tls_certificate;  ///< PEM file of the client; empty: none
+  std::string tls_key;          ///< PEM file; empty: the key is in `tls_certificate`
+  std::string proxy;            ///< its URL, or "none"; empty: the environment's
+};
+
 struct HttpOptions {
   std::optional<std::string> tls_ca;             ///< PEM file that replaces the system's CAs
   std::vector<std::string> insecure_registries;  ///< "host" or "host:port": TLS is not verified
@@ -25,6 +33,8 @@ struct HttpOptions {
   /// An answer below 1 kB/s for so long is broken off; one without a sink after twice that anyway.
   std::chrono::seconds stall_timeout{30};
   size_t buffer_bytes = size_t{512} << 10;  ///< of each connection
+  /// Asked before each exchange, from any thread; may be empty.
+  std::function<Result<HostOptions>(const Url& url)> host = {};
 };
 
 struct HttpResponse {
@@ -63,7 +73,8 @@ struct HttpRequest {
 /// HTTP and HTTPS with kept connections; any thread may call perform().
 /// - Redirects of GET and HEAD are followed here, at most 10; the authorization stays behind when
 ///   scheme, host or port change; https never becomes http.
-/// - The proxy variables of the environment count, but not for loopback hosts.
+/// - The proxy variables of the environment count, but not for loopback hosts, nor where
+///   HostOptions say something else.
 /// - Headers above 256 KiB end the exchange.
 class Http {
  public:

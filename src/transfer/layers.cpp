@@ -33,9 +33,9 @@ struct Shares {
   size_t workers;
   BlobFetcher::Limits fetch;
 };
-Shares share(uint64_t budget, size_t tasks) {
+Shares share(uint64_t budget, size_t connections, size_t tasks) {
   size_t processors = std::max(1u, std::thread::hardware_concurrency());
-  size_t wanted = std::clamp(processors, LayerPipeline::kConnections, kMostWorkers);
+  size_t wanted = std::clamp(std::max(processors, connections), size_t{1}, kMostWorkers);
   size_t affordable = std::max<uint64_t>(1, budget / (kEachLayer + kLeastAhead));
   Shares shares;
   shares.workers = std::max<size_t>(1, std::min({wanted, affordable, tasks}));
@@ -43,7 +43,7 @@ Shares share(uint64_t budget, size_t tasks) {
   uint64_t left = each - std::min(each, kEachLayer);
   shares.fetch.ahead = std::clamp(left, kLeastAhead, kMostAhead);
   shares.fetch.part = shares.fetch.ahead / 4;
-  shares.fetch.connections = LayerPipeline::kConnections;
+  shares.fetch.connections = connections;
   return shares;
 }
 
@@ -52,7 +52,7 @@ Shares share(uint64_t budget, size_t tasks) {
 Result<void> LayerPipeline::run(const oci::Manifest& manifest, const oci::ImageConfig& config) {
   TRY(add_tasks(manifest, config));
   if (tasks_.empty()) return {};
-  Shares shares = share(options_.memory_budget, tasks_.size());
+  Shares shares = share(options_.memory_budget, options_.connections, tasks_.size());
   if (!origin_) shares.fetch.connections = 0;
   BlobFetcher fetcher(shares.fetch, cancel_);
   run_in_threads(shares.workers, [&] { work(fetcher); });

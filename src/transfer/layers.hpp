@@ -33,6 +33,7 @@ class LayerPipeline {
     /// Bytes of memory that all layers together take, beside what the names of an image's files
     /// and a zstd window of more than 8 MiB do.
     uint64_t memory_budget = uint64_t{512} << 20;
+    size_t connections = kConnections;  ///< to one registry at once
   };
 
   /// The registry that has a blob which the store does not.

@@ -248,8 +248,7 @@ Result<TransferResult> pull_from_registry(const PullRequest& request, const Refe
                                           Cancel& cancel) {
   oci::Platform wish = TRY(wished_platform(request));
   Http http(http_options(request.access), cancel);
-  Registry registry = TRY(open_registry(http, cancel, request.access, reference, events));
-  TRY(registry.connect());
+  Registry registry = TRY(open_source(http, cancel, request.access, reference, events));
   image::Delivery delivery = TRY(image::Delivery::begin(store));
   Documents documents = TRY(get_documents(registry, reference, wish, request, events));
   TRY(check_platform(documents, wish, request, events));
@@ -270,7 +269,10 @@ Result<TransferResult> pull_from_registry(const PullRequest& request, const Refe
   }
 
   auto origin = [&](const oci::Descriptor&) -> Result<Registry*> { return &registry; };
-  LayerPipeline layers(store, delivery, origin, events, cancel, options_of(request));
+  LayerPipeline::Options options = options_of(request);
+  uint32_t connections = connections_to(request.access, reference);
+  if (connections > 0) options.connections = connections;
+  LayerPipeline layers(store, delivery, origin, events, cancel, options);
   TRY(layers.run(documents.manifest, documents.config));
   TRY(publish(delivery, reference, documents));
   return result;
@@ -324,8 +326,7 @@ Result<TransferResult> resolve_at_registry(const ResolveRequest& request,
                                            const Reference& reference, Events& events,
                                            Cancel& cancel) {
   Http http(http_options(request.access), cancel);
-  Registry registry = TRY(open_registry(http, cancel, request.access, reference, events));
-  TRY(registry.connect());
+  Registry registry = TRY(open_source(http, cancel, request.access, reference, events));
   Document document = TRY(registry.get_manifest(reference.manifest_reference()));
   auto parsed = TRY(oci::parse_manifest(document.bytes, document.media_type));
   std::optional<image::PublishedFacts> published;

@@ -45,16 +45,18 @@ def make_certificate(directory):
 
 
 class Registry:
-    """A running registry. `address` is host:port, `certificate` the CA file where it has TLS."""
+    """A running registry. `address` is host:port, `certificate` the CA file where it has TLS. With
+    `known_clients` only those are served who show the certificate itself, with its `key`."""
 
-    def __init__(self, directory, *, tls=False, users=None, storage=None):
+    def __init__(self, directory, *, tls=False, users=None, storage=None, known_clients=False):
         self.directory = pathlib.Path(directory)
         self.directory.mkdir(parents=True, exist_ok=True)
         self.storage = pathlib.Path(storage or self.directory / "storage")
         self.port = free_port()
         self.address = f"127.0.0.1:{self.port}"
         self.users = users or {}
-        self.certificate, self._key = make_certificate(self.directory) if tls else (None, None)
+        self.certificate, self.key = make_certificate(self.directory) if tls else (None, None)
+        self.known_clients = known_clients
         self.url = f"{'https' if tls else 'http'}://{self.address}"
         self.log = self.directory / "registry.log"
         self._process = None
@@ -68,7 +70,9 @@ class Registry:
             "http": {"addr": self.address, "secret": "loopback"},
         }
         if self.certificate:
-            config["http"]["tls"] = {"certificate": str(self.certificate), "key": str(self._key)}
+            config["http"]["tls"] = {"certificate": str(self.certificate), "key": str(self.key)}
+            if self.known_clients:
+                config["http"]["tls"]["clientcas"] = [str(self.certificate)]
         if self.users:
             htpasswd = self.directory / "htpasswd"
             htpasswd.write_text("".join(
@@ -123,6 +127,8 @@ class Registry:
             auth = []
         if self.certificate:
             context = ssl.create_default_context(cafile=self.certificate)
+            if self.known_clients:
+                context.load_cert_chain(self.certificate, self.key)
             auth.append(urllib.request.HTTPSHandler(context=context))
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), *auth)
         with opener.open(request, timeout=60) as response:

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace berth::image {
+
+/// Another place that has the same repositories, asked before the registry itself.
+struct RegistryMirror {
+  std::string location;  ///< "mirror.example.org:5000/hub": takes the place of the rule's prefix
+  bool insecure = false;
+  /// "all", "digest-only", "tag-only": which names are asked for there. Empty: all.
+  std::string pull_from_mirror;
+};
+
+/// What a site or a user says of the registries whose names begin with a prefix: one [[registry]]
+/// of registries.toml. The keys that containers-registries.conf(5) has mean the same.
+struct RegistryRule {
+  std::string prefix;  ///< "docker.io", "quay.io/team", "*.example.org"; empty: that of `location`
+  std::string location;  ///< takes the place of the prefix; empty: it stays
+  bool insecure = false;
+  bool blocked = false;
+  std::vector<RegistryMirror> mirror;
+  std::string tls_ca;           ///< PEM file: authorities that are trusted beside the system's
+  std::string tls_certificate;  ///< PEM file of the client, with `tls_key`
+  std::string tls_key;
+  std::string proxy;         ///< "http://proxy.example.org:3128", "none"; empty: the environment's
+  uint32_t connections = 0;  ///< for one pull at once; 0: as many as usual
+};
+
+/// How registries are reached. The default is HTTPS with the system's CAs and plain HTTP to
+/// loopback addresses.
+struct RegistryAccess {
+  std::optional<std::string> tls_ca;  ///< PEM file that replaces the system's CAs
+  std::vector<std::string>
+      insecure_registries;              ///< "host" or "host:port": unverified TLS, else HTTP
+  std::vector<std::string> auth_files;  ///< read in order; empty: the usual places
+  uint32_t stall_seconds = 30;          ///< an answer that stands still so long is dropped
+  std::vector<RegistryRule> registries;
+  /// Directories with one for each HOST or HOST:PORT: *.crt (authorities), *.cert and *.key (of the
+  /// client). containers-certs.d(5)
+  std::vector<std::string> certificate_directories;
+};
+
+/// The rule for a repository ("docker.io/library/debian"): that with the longest prefix which covers
+/// it, of two as long the first; null without one.
+const RegistryRule* rule_of(const std::vector<RegistryRule>& rules, std::string_view name);
+
+/// `name` with `location` in the place of the rule's prefix.
+std::string relocated(std::string_view name, const RegistryRule& rule, std::string_view location);
+
+template <class V>
+void fields(V& v, RegistryMirror& m) {
+  v.required("location", m.location);
+  v.optional("insecure", m.insecure);
+  v.optional("pull-from-mirror", m.pull_from_mirror);
+  v.strict();
+}
+
+template <class V>
+void fields(V& v, RegistryRule& r) {
+  v.optional("prefix", r.prefix);
+  v.optional("location", r.location);
+  v.optional("insecure", r.insecure);
+  v.optional("blocked", r.blocked);
+  v.optional("mirror", r.mirror);
+  v.optional("tls-ca", r.tls_ca);
+  v.optional("tls-certificate", r.tls_certificate);
+  v.optional("tls-key", r.tls_key);
+  v.optional("proxy", r.proxy);
+  v.optional("connections", r.connections);
+  v.strict();
+}
+
+}  // namespace berth::image

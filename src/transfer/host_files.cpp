@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transfer/host_files.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "sys/file.hpp"
+
+namespace berth::transfer {
+namespace {
+
+constexpr size_t kMostPem = size_t{1} << 20;
+
+/// The host of "host:5000/path", as a URL has it.
+std::string host_of(std::string_view location) {
+  return to_lower(location.substr(0, location.find('/')));
+}
+
+bool names(std::string_view host, const Url& url) {
+  return host == url.host || host == fmt::format("{}:{}", url.host, url.port) ||
+         (host == "docker.io" && url.host == "registry-1.docker.io");
+}
+
+/// Whether what the rule says of its host is said of this one.
+bool is_about(const image::RegistryRule& rule, const Url& url) {
+  const std::string& own = rule.location.empty() ? rule.prefix : rule.location;
+  return names(host_of(own), url) ||
+         std::ranges::any_of(rule.mirror, [&](const image::RegistryMirror& mirror) {
+           return names(host_of(mirror.location), url);
+         });
+}
+
+/// containers-certs.d(5): every *.crt is an authority, a *.cert needs a *.key of the same name.
+Result<void> read_directory(const std::string& path, HostOptions& options) {
+  std::vector<std::string> files = TRY(sys::list_directory(sys::cwd(), path));
+  std::ranges::sort(files);
+  for (const std::string& name : files) {
+    std::string file = path + "/" + name;
+    if (name.ends_with(".crt")) {
+      options.tls_ca += TRY(sys::read_file(sys::cwd(), file, kMostPem)) + "\n";
+    } else if (name.ends_with(".cert") && options.tls_certificate.empty()) {
+      std::string key = file.substr(0, file.size() - 5) + ".key";
+      if (!TRY(sys::stat_entry(sys::cwd(), key))) {
+        return make_error(Kind::usage, fmt::format("use the certificate '{}': its key '{}' is not "
+                                                   "there",
+                                                   file, key));
+      }
+      options.tls_certificate = file;
+      options.tls_key = key;
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<HostOptions> HostFiles::options_of(const Url& url) {
+  std::string key = fmt::format("{}:{}", url.host, url.port);
+  {
+    std::lock_guard lock(mutex_);
+    auto known = known_.find(key);
+    if (known != known_.end()) return known->second;
+  }
+  HostOptions found = TRY(find(url));
+  std::lock_guard lock(mutex_);
+  return known_.emplace(std::move(key), std::move(found)).first->second;
+}
+
+Result<HostOptions> HostFiles::find(const Url& url) const {
+  HostOptions options;
+  for (const image::RegistryRule& rule : access_.registries) {
+    if (!is_about(rule, url)) continue;
+    if (options.proxy.empty()) options.proxy = rule.proxy;
+    if (options.tls_ca.empty() && !rule.tls_ca.empty()) {
+      options.tls_ca = TRY(sys::read_file(sys::cwd(), rule.tls_ca, kMostPem));
+    }
+    if (options.tls_certificate.empty()) {
+      options.tls_certificate = rule.tls_certificate;
+      options.tls_key = rule.tls_key;
+    }
+  }
+  if (!options.tls_ca.empty() || !options.tls_certificate.empty()) return options;
+  for (const std::string& directory : access_.certificate_directories) {
+    for (const std::string& name : {fmt::format("{}:{}", url.host, url.port), url.host}) {
+      std::string path = directory + "/" + name;
+      auto there = sys::stat_entry(sys::cwd(), path);
+      if (!there.ok() || !*there) continue;
+      TRY(read_directory(path, options));
+      return options;
+    }
+  }
+  return options;
+}
+
+}  // namespace berth::transfer
