@@ -17,6 +17,7 @@
 #include "sys/file.hpp"
 #include "sys/mode.hpp"
 #include "sys/node.hpp"
+#include "sys/piece_writer.hpp"
 #include "sys/tree.hpp"
 #include "transfer/inflate.hpp"
 #include "transfer/sha256.hpp"
@@ -100,15 +101,26 @@ Result<void> finish(const sys::Fd& fd, const TarEntry& entry, const std::string&
   return sys::set_modified(fd, {entry.mtime, entry.mtime_nanoseconds}, name);
 }
 
+/// Large files go the way that is the faster one here, as in a pull.
+Result<void> fill(const sys::Fd& fd, uint64_t size, std::string_view block,
+                  const std::string& name) {
+  constexpr uint64_t kLarge = uint64_t{1} << 20;
+  static sys::WritePace pace;
+  static sys::PieceWriter pieces(&pace);
+  if (size >= kLarge) pieces.begin(fd, name);
+  for (uint64_t at = 0; at < size;) {
+    std::string_view part = block.substr(0, size - at);
+    TRY(size >= kLarge ? pieces.write(at, part) : sys::write_all(fd, part, name));
+    at += part.size();
+  }
+  return pieces.flush();
+}
+
 Result<void> make_file(const sys::Fd& parent, const std::string& name, const TarEntry& entry,
                        std::string_view block) {
   sys::Fd fd =
       TRY(sys::open_at(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, entry.mode & 0777));
-  for (uint64_t left = entry.size; left > 0;) {
-    std::string_view part = block.substr(0, left);
-    TRY(sys::write_all(fd, part, name));
-    left -= part.size();
-  }
+  TRY(fill(fd, entry.size, block, name));
   TRY(finish(fd, entry, name));
   return sys::close_checked(std::move(fd), name);
 }
@@ -139,11 +151,7 @@ Result<void> make_tree(const sys::Fd& root, const std::vector<TarEntry>& entries
 
 Result<void> make_one_file(const sys::Fd& place, uint64_t size, std::string_view block) {
   sys::Fd fd = TRY(sys::open_at(place, "one", O_WRONLY | O_CREAT | O_EXCL, 0644));
-  for (uint64_t left = size; left > 0;) {
-    std::string_view part = block.substr(0, left);
-    TRY(sys::write_all(fd, part, "one"));
-    left -= part.size();
-  }
+  TRY(fill(fd, size, block, "one"));
   return sys::close_checked(std::move(fd), "one");
 }
 
