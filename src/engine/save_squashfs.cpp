@@ -9,6 +9,7 @@
 
 #include "base/text.hpp"
 #include "engine/bundle.hpp"
+#include "engine/source_date.hpp"
 #include "engine/store.hpp"
 #include "engine/time_text.hpp"
 #include "engine/transfer.hpp"
@@ -24,14 +25,6 @@ namespace berth::engine {
 namespace {
 
 using Layers = std::vector<sys::Layer>;
-
-Result<uint64_t> epoch_of(const Context& context) {
-  auto text = context.environment.get_filled("SOURCE_DATE_EPOCH");
-  if (!text) return uint64_t{0};
-  auto seconds = parse_u64(*text);
-  if (seconds && *seconds < uint64_t{1} << 32) return *seconds;
-  return make_error(Kind::usage, "SOURCE_DATE_EPOCH: expected seconds, got " + quoted(*text));
-}
 
 // Directories that no layer names are made by who unpacks, at any time. What is in an image is
 // older than its config.
@@ -94,7 +87,8 @@ Result<void> add_enroot_files(const Context& context, const oci::ContainerDefaul
 }
 
 Result<void> save(const Context& context, const std::string& reference, const std::string& output) {
-  sys::FileTime time{static_cast<int64_t>(TRY(epoch_of(context))), 0};
+  auto date = TRY(source_date(context.environment));
+  sys::FileTime time{static_cast<int64_t>(date.value_or(0)), 0};
   image::Store store = TRY(open_store(context));
   image::Image image = TRY(store.get_image(reference));
   if (!image.unpacked() || image.layers.empty()) {

@@ -12,6 +12,7 @@
 #include "engine/events.hpp"
 #include "engine/images.hpp"
 #include "engine/registries.hpp"
+#include "engine/source_date.hpp"
 #include "sys/file.hpp"
 #include "sys/layer.hpp"
 #include "sys/process.hpp"
@@ -94,6 +95,9 @@ Result<void> complete(const Context& context, image::TransferRequest& request,
         if constexpr (requires { r.access; }) TRY(add_registries(context, r.access));
         if constexpr (requires { r.memory_budget; }) {
           TRY(complete_pull(context.environment, r));
+        }
+        if constexpr (requires { r.source_date; }) {
+          r.source_date = TRY(source_date(context.environment));
         }
         if constexpr (requires { r.input; }) TRY(streams.redirect(r.input));
         if constexpr (requires { r.output; }) TRY(streams.redirect(r.output));

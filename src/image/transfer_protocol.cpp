@@ -232,6 +232,7 @@ void fields(V& v, ImportRequest& r) {
   v.optional("changes", r.changes);
   v.optional("message", r.message);
   v.optional("platform", r.platform);
+  v.optional("source_date", r.source_date);
   v.optional("ownership", r.ownership);
   v.optional("overlay_xattr", r.overlay_xattr);
   v.optional("layer_format", r.layer_format);
@@ -274,6 +275,7 @@ void fields(V& v, CommitRequest& r) {
   v.optional("author", r.author);
   v.optional("message", r.message);
   v.optional("created_by", r.created_by);
+  v.optional("source_date", r.source_date);
   v.optional("ownership", r.ownership);
   v.optional("overlay_xattr", r.overlay_xattr);
   v.optional("layer_format", r.layer_format);

@@ -155,6 +155,9 @@ struct ImportRequest {
   std::vector<std::string> changes;  ///< "CMD […]", "ENV K=V", … as docker import --change
   std::string message;               ///< comment of the history entry
   std::optional<std::string> platform;
+  /// Seconds since 1970: when the image was made, and its latest files, so that the same directory
+  /// gives the same digests. A tar stays as it is. None: now, and the files' own times.
+  std::optional<uint64_t> source_date;
   Ownership ownership = Ownership::full;
   OverlayXattr overlay_xattr = OverlayXattr::trusted;
   LayerFormat layer_format = LayerFormat::directory;
@@ -202,7 +205,8 @@ struct CommitRequest {
   std::vector<std::string> changes;  ///< "CMD […]", "ENV K=V", …
   std::string author;
   std::string message;
-  std::string created_by;  ///< of the history entry
+  std::string created_by;               ///< of the history entry
+  std::optional<uint64_t> source_date;  ///< as of ImportRequest
   Ownership ownership = Ownership::full;
   OverlayXattr overlay_xattr = OverlayXattr::trusted;
   LayerFormat layer_format = LayerFormat::directory;

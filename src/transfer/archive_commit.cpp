@@ -37,13 +37,14 @@ Result<image::TransferResult> commit_into(const image::CommitRequest& request,
   LayerPacker packer(staged.fd(), cancel);
   sys::Fd tree = TRY(open_input(request.tree));
   auto warn = [&events](const std::string& text) { events.warn(text); };
-  TRY(write_tree_tar(tree, {"", Marks::layer, request.overlay_xattr, warn}, packer));
+  TRY(write_tree_tar(tree, {"", Marks::layer, request.overlay_xattr, warn, request.source_date},
+                     packer));
   Digest diff_id = TRY(packer.finish());
   oci::Descriptor layer = TRY(describe_layer(staged.fd()));
   TRY(delivery.publish_blob(std::move(staged), layer.digest));
 
   made.config = base.config;
-  made.config.created = image::timestamp_now();
+  made.config.created = creation_time(request.source_date);
   made.config.author = request.author;
   made.config.config = std::move(defaults);
   made.config.rootfs.diff_ids.push_back(diff_id);

@@ -14,6 +14,7 @@
 #include "transfer/image_changes.hpp"
 #include "transfer/new_image.hpp"
 #include "transfer/outer_archive.hpp"
+#include "transfer/tree_tar.hpp"
 
 namespace berth::transfer {
 namespace {
@@ -34,12 +35,15 @@ Result<Source> open_source(const std::string& path, image::Delivery& delivery,
   return source;
 }
 
-Result<void> write_source(const Source& opened, const std::string& source, ByteSink& sink,
+Result<void> write_source(const Source& opened, const image::ImportRequest& request, ByteSink& sink,
                           const Cancel& cancel) {
+  const std::string& source = request.source;
   if (opened.foreign) return opened.foreign->write_tar(sink, cancel);
   const sys::Fd& fd = opened.fd;
   struct stat status = TRY(sys::stat_fd(fd, source));
-  if (S_ISDIR(status.st_mode)) return write_directory_tar(source, sink);
+  if (S_ISDIR(status.st_mode)) {
+    return write_tree_tar(fd, {".", Marks::plain, {}, {}, request.source_date}, sink);
+  }
   ArchiveReader reader = TRY(ArchiveReader::open_raw(fd));
   auto member = TRY(reader.next());
   if (!member) return make_error(Kind::corrupt, "read " + quoted(source) + ": it is empty");
@@ -50,20 +54,26 @@ Result<void> write_source(const Source& opened, const std::string& source, ByteS
   }
 }
 
+// The same files have the same digest wherever they lie, for who asks for that.
+std::string where_from(const image::ImportRequest& request) {
+  if (request.source_date) return "Imported";
+  return "Imported from " + (is_descriptor(request.source) ? "-" : request.source);
+}
+
 Result<oci::ImageConfig> make_config(const image::ImportRequest& request, const Digest& diff_id,
                                      const oci::ContainerDefaults& says) {
   oci::Platform platform = oci::host_platform();
   if (request.platform) platform = TRY(oci::parse_platform(*request.platform));
   oci::ImageConfig config;
   config.config = says;
-  config.created = image::timestamp_now();
+  config.created = creation_time(request.source_date);
   config.architecture = platform.architecture;
   config.os = platform.os;
   config.variant = platform.variant;
   config.rootfs.diff_ids = {diff_id};
   oci::History history;
   history.created = config.created;
-  history.comment = request.message.empty() ? "Imported from " + request.source : request.message;
+  history.comment = request.message.empty() ? where_from(request) : request.message;
   config.history = {history};
   for (const auto& change : request.changes) TRY(apply_change(change, config.config));
   return config;
@@ -81,7 +91,7 @@ Result<image::TransferResult> import_into(const image::ImportRequest& request,
   Source source = TRY(open_source(request.source, delivery, cancel));
   image::Staged staged = TRY(delivery.stage_file());
   LayerPacker packer(staged.fd(), cancel);
-  TRY(write_source(source, request.source, packer, cancel));
+  TRY(write_source(source, request, packer, cancel));
   Digest diff_id = TRY(packer.finish());
   made.layers.push_back(TRY(describe_layer(staged.fd())));
   TRY(delivery.publish_blob(std::move(staged), made.layers[0].digest));

@@ -33,8 +33,12 @@ std::string normal_name(std::string_view name) {
 
 }  // namespace
 
+bool is_descriptor(const std::string& path) {
+  return path.starts_with(kDescriptor);
+}
+
 std::string input_name(const std::string& path) {
-  return path.starts_with(kDescriptor) ? "standard input" : quoted(path);
+  return is_descriptor(path) ? "standard input" : quoted(path);
 }
 
 Result<sys::Fd> open_input(const std::string& path) {

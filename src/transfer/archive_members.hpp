@@ -45,6 +45,9 @@ class ArchiveMembers {
   std::map<std::string, std::string> links_;
 };
 
+/// True for "/dev/fd/N", an inherited descriptor.
+bool is_descriptor(const std::string& path);
+
 /// What errors call `path`: an inherited descriptor is the caller's standard input.
 std::string input_name(const std::string& path);
 

@@ -88,8 +88,8 @@ Result<void> write_squashfs(const sys::Fd& tree, const image::ArchiveRequest& re
   Tool tool = TRY(Tool::start(call, &pipe.read, nullptr));
   pipe.read.reset();
   FdSink sink(pipe.write, cancel);
-  std::optional<int64_t> latest;
-  if (request.epoch > 0) latest = static_cast<int64_t>(request.epoch);
+  std::optional<uint64_t> latest;
+  if (request.epoch > 0) latest = request.epoch;
   auto written =
       write_tree_tar(tree, {request.name, Marks::plain, {}, warn_through(events), latest}, sink);
   pipe.write.reset();

@@ -1,20 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transfer/new_image.hpp"
 
+#include <algorithm>
+
 #include "base/text.hpp"
+#include "base/time.hpp"
+#include "image/store.hpp"
 #include "json/fields.hpp"
 #include "sys/io_at.hpp"
 #include "transfer/layers.hpp"
 
 namespace berth::transfer {
 
+namespace {
+
+constexpr size_t kBlock = size_t{1} << 20;
+
+}  // namespace
+
 Result<void> LayerPacker::write(std::string_view bytes) {
   TRY(cancel_.check());
   sha_.update(bytes);
-  return gzip_.write(bytes);
+  // ISA-L ends its matches where a piece ends: a pipe would give another blob than a file.
+  while (!bytes.empty()) {
+    size_t count = std::min(bytes.size(), kBlock - block_.size());
+    block_.append(bytes.substr(0, count));
+    bytes.remove_prefix(count);
+    if (block_.size() < kBlock) break;
+    TRY(gzip_.write(block_));
+    block_.clear();
+  }
+  return {};
 }
 
 Result<Digest> LayerPacker::finish() {
+  TRY(gzip_.write(block_));
   TRY(gzip_.finish());
   return sha_.finish();
 }
@@ -32,6 +52,10 @@ Result<oci::Descriptor> describe_layer(const sys::Fd& blob) {
   }
   layer.digest = sha.finish();
   return layer;
+}
+
+std::string creation_time(const std::optional<uint64_t>& source_date) {
+  return source_date ? format_time(static_cast<int64_t>(*source_date)) : image::timestamp_now();
 }
 
 Result<std::optional<image::Reference>> new_name(const std::string& text) {

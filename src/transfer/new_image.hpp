@@ -19,7 +19,8 @@
 /// What import and commit share: an image that no registry and no archive has made.
 namespace berth::transfer {
 
-/// Packs a tar into a blob, hashing what comes in and, afterwards, what came out.
+/// Packs a tar into a blob, hashing what comes in and, afterwards, what came out. In what pieces it
+/// comes makes no difference.
 class LayerPacker final : public ByteSink {
  public:
   LayerPacker(const sys::Fd& fd, const Cancel& cancel) : gzip_(fd), cancel_(cancel) {}
@@ -30,12 +31,16 @@ class LayerPacker final : public ByteSink {
 
  private:
   GzipWriter gzip_;
+  std::string block_;
   Sha256 sha_;
   const Cancel& cancel_;
 };
 
 /// Of a gzip blob, read from its start.  Errors: io.
 Result<oci::Descriptor> describe_layer(const sys::Fd& blob);
+
+/// When an image is made, as its config says it: at `source_date`, or now.
+std::string creation_time(const std::optional<uint64_t>& source_date);
 
 /// The name of a new image; nothing for "".  Errors: usage (no name, a digest).
 Result<std::optional<image::Reference>> new_name(const std::string& text);

@@ -3,17 +3,12 @@
 
 #include <archive.h>
 #include <archive_entry.h>
-#include <fcntl.h>
-#include <sys/stat.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <span>
 #include <string>
 
 #include "base/text.hpp"
-#include "sys/file.hpp"
 #include "sys/stream.hpp"
 
 namespace berth::transfer {
@@ -180,110 +175,6 @@ Result<void> ArchiveWriter::add_file(const std::string& name, const sys::Fd& con
 
 Result<void> ArchiveWriter::finish() {
   if (archive_write_close(archive_.get()) != ARCHIVE_OK) return writing_error(archive_.get());
-  return {};
-}
-
-namespace {
-
-/// What libarchive calls back with; the first error of ours stops it.
-struct SinkState {
-  ByteSink* sink;
-  std::optional<Error> error;
-};
-
-la_ssize_t write_to_sink(struct archive* a, void* data, const void* bytes, size_t size) {
-  auto* state = static_cast<SinkState*>(data);
-  auto written = state->sink->write({static_cast<const char*>(bytes), size});
-  if (written.ok()) return static_cast<la_ssize_t>(size);
-  state->error = std::move(written).error();
-  archive_set_error(a, EIO, "sink");
-  return -1;
-}
-
-struct TreeWriter {
-  std::unique_ptr<struct archive, void (*)(struct archive*)> disk{
-      archive_read_disk_new(), [](struct archive* a) { archive_read_free(a); }};
-  std::unique_ptr<struct archive, void (*)(struct archive*)> tar{
-      archive_write_new(), [](struct archive* a) { archive_write_free(a); }};
-  std::unique_ptr<struct archive_entry_linkresolver, void (*)(struct archive_entry_linkresolver*)>
-      links{archive_entry_linkresolver_new(), archive_entry_linkresolver_free};
-  SinkState state;
-  sys::Fd root;
-
-  Result<void> open(const std::string& directory, ByteSink& sink) {
-    state.sink = &sink;
-    root = TRY(sys::open_at(sys::cwd(), directory, O_RDONLY | O_DIRECTORY));
-    archive_read_disk_set_symlink_physical(disk.get());
-    archive_read_disk_set_behavior(disk.get(), ARCHIVE_READDISK_NO_SPARSE |
-                                                   ARCHIVE_READDISK_NO_ACL |
-                                                   ARCHIVE_READDISK_NO_FFLAGS);
-    archive_write_set_format_pax_restricted(tar.get());
-    archive_write_set_bytes_per_block(tar.get(), static_cast<int>(kBlock));
-    archive_write_set_bytes_in_last_block(tar.get(), 512);
-    archive_entry_linkresolver_set_strategy(links.get(), archive_format(tar.get()));
-    if (archive_write_open(tar.get(), &state, nullptr, write_to_sink, nullptr) != ARCHIVE_OK) {
-      return writing_error(tar.get());
-    }
-    return {};
-  }
-
-  Result<void> fail() {
-    if (state.error) return std::move(*state.error);
-    return writing_error(tar.get());
-  }
-
-  Result<void> write_content(const std::string& path, uint64_t size) {
-    sys::Fd fd = TRY(sys::open_at(root, path, O_RDONLY | O_NOFOLLOW));
-    std::string buffer(std::min<uint64_t>(kBlock, size), '\0');
-    for (uint64_t left = size; left > 0;) {
-      std::span<char> room(buffer.data(), std::min<uint64_t>(buffer.size(), left));
-      size_t count = TRY(sys::read_some(fd, room, path));
-      if (count == 0) return make_error(Kind::busy, "read " + quoted(path) + ": it shrank");
-      if (archive_write_data(tar.get(), buffer.data(), count) < 0) return fail();
-      left -= count;
-    }
-    return {};
-  }
-
-  Result<void> add(const std::string& path) {
-    auto status = TRY(sys::stat_entry(root, path));
-    if (!status || S_ISSOCK(status->st_mode)) return {};
-    std::unique_ptr<struct archive_entry, void (*)(struct archive_entry*)> owner(
-        archive_entry_new(), archive_entry_free);
-    struct archive_entry* entry = owner.get();
-    std::string shown = path == "." ? "./" : "./" + path;
-    archive_entry_set_pathname(entry, shown.c_str());
-    // A path through the handle: the tree may be moved meanwhile, not exchanged.
-    std::string source = sys::fd_path(root) + "/" + path;
-    archive_entry_copy_sourcepath(entry, source.c_str());
-    if (archive_read_disk_entry_from_file(disk.get(), entry, -1, &*status) < ARCHIVE_WARN) {
-      return sys_error(archive_errno(disk.get()), "read " + quoted(path));
-    }
-    archive_entry_unset_atime(entry);
-    archive_entry_unset_ctime(entry);
-    archive_entry_set_uname(entry, nullptr);
-    archive_entry_set_gname(entry, nullptr);
-    struct archive_entry* spare = nullptr;
-    archive_entry_linkify(links.get(), &entry, &spare);
-    if (archive_write_header(tar.get(), entry) < ARCHIVE_WARN) return fail();
-    bool content = S_ISREG(status->st_mode) && archive_entry_size(entry) > 0;
-    if (content) TRY(write_content(path, static_cast<uint64_t>(archive_entry_size(entry))));
-    if (S_ISDIR(status->st_mode)) {
-      for (const auto& name : TRY(sys::list_directory(root, path))) {
-        TRY(add(path == "." ? name : path + "/" + name));
-      }
-    }
-    return {};
-  }
-};
-
-}  // namespace
-
-Result<void> write_directory_tar(const std::string& directory, ByteSink& sink) {
-  TreeWriter writer;
-  TRY(writer.open(directory, sink));
-  TRY(writer.add("."));
-  if (archive_write_close(writer.tar.get()) != ARCHIVE_OK) return writer.fail();
   return {};
 }
 

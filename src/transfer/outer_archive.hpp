@@ -14,8 +14,8 @@ struct archive;
 struct archive_entry;
 
 /// libarchive, for what wraps images rather than what is in them: the tar of load and save, the
-/// compression of an imported tar, the tar of an imported directory. Its exceptions to our rules
-/// (C strings, its own error texts) stop here.
+/// compression of an imported tar. Its exceptions to our rules (C strings, its own error texts)
+/// stop here.
 namespace berth::transfer {
 
 /// Reads the members of a tar, packed or not (gzip, bzip2, xz, zstd, lz4). One that unpacks to more
@@ -68,9 +68,5 @@ class ByteSink {
   virtual ~ByteSink() = default;
   virtual Result<void> write(std::string_view bytes) = 0;
 };
-
-/// Writes the tree at `directory` as a pax tar with "./" names in sorted order, owners, modes,
-/// times, hard links and attributes. Sockets are left out; other file systems are entered.
-Result<void> write_directory_tar(const std::string& directory, ByteSink& sink);
 
 }  // namespace berth::transfer

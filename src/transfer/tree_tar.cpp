@@ -148,8 +148,9 @@ class TreeTar {
     archive_entry_set_perm(entry.get(), status.st_mode & 07777);
     archive_entry_set_uid(entry.get(), status.st_uid);
     archive_entry_set_gid(entry.get(), status.st_gid);
-    bool later = options_.latest && status.st_mtim.tv_sec >= *options_.latest;
-    archive_entry_set_mtime(entry.get(), later ? *options_.latest : status.st_mtim.tv_sec,
+    auto latest = static_cast<int64_t>(options_.latest.value_or(0));
+    bool later = options_.latest && status.st_mtim.tv_sec >= latest;
+    archive_entry_set_mtime(entry.get(), later ? latest : status.st_mtim.tv_sec,
                             later ? 0 : status.st_mtim.tv_nsec);
     archive_entry_set_size(entry.get(), 0);
     return entry;
@@ -184,7 +185,10 @@ class TreeTar {
   Result<OverlaySays> take_attributes(const sys::Fd& opened, const std::string& name,
                                       Entry& entry) {
     OverlaySays says;
-    for (const std::string& key : TRY(sys::list_attributes(opened))) {
+    // A file system lists them as they were made.
+    std::vector<std::string> keys = TRY(sys::list_attributes(opened));
+    std::sort(keys.begin(), keys.end());
+    for (const std::string& key : keys) {
       std::string_view mark = overlay_mark(key);
       if (options_.marks == Marks::layer && (mark == "redirect" || mark == "metacopy")) {
         return make_error(Kind::unsupported, quoted(name) + " is kept by overlay as a reference (" +
@@ -256,6 +260,9 @@ class TreeTar {
       std::span<char> room(buffer.data(), std::min<uint64_t>(buffer.size(), left));
       size_t count = TRY(sys::read_some(file, room, name));
       if (count == 0) {
+        if (!options_.on_warning) {
+          return make_error(Kind::busy, "read " + quoted(name) + ": it shrank");
+        }
         // The size was told already; a container that runs may do this at any time.
         if (shrunk_++ == 0) options_.on_warning(quoted(name) + " shrank, using zeros instead");
         std::fill(buffer.begin(), buffer.end(), '\0');

@@ -20,10 +20,11 @@ struct TreeTarOptions {
   std::string name;  ///< of the first member; empty: what is in the directory, without itself
   Marks marks = Marks::plain;
   image::OverlayXattr overlay = image::OverlayXattr::trusted;  ///< whose marks count
-  std::function<void(const std::string&)> on_warning;          ///< called a few times at most
+  /// Called a few times at most, of files that shrink meanwhile; without it that is an error.
+  std::function<void(const std::string&)> on_warning;
   /// Seconds since 1970: what was changed later was so by whoever made the tree, and gets this
   /// time.
-  std::optional<int64_t> latest = {};
+  std::optional<uint64_t> latest = {};
 };
 
 /// Writes what `tree` (O_PATH) is open at, and all that is below it, as a pax tar in sorted order:
@@ -32,7 +33,8 @@ struct TreeTarOptions {
 /// regular files is opened for reading. Sockets are left out, and what is in the kernel's own file
 /// systems (/proc, /sys).
 /// Shape: at most 400 directories deep.
-/// Errors: usage (deeper), unsupported (a layer whose overlay marks say more than a tar can), io.
+/// Errors: usage (deeper), busy (a file shrinks), unsupported (a layer whose overlay marks say more
+/// than a tar can), io.
 Result<void> write_tree_tar(const sys::Fd& tree, const TreeTarOptions& options, ByteSink& sink);
 
 }  // namespace berth::transfer
