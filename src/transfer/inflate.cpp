@@ -185,7 +185,50 @@ class Zstd final : public Inflater {
   bool between_frames_ = false;
 };
 
+bool is_plain_tar(std::string_view bytes) {
+  constexpr size_t kMagic = 257;  // POSIX and GNU
+  return bytes.size() > kMagic && bytes.substr(kMagic).starts_with("ustar");
+}
+
+oci::Compression compression_of(std::string_view bytes, oci::Compression said) {
+  if (bytes.starts_with("\x1f\x8b")) return oci::Compression::gzip;
+  if (bytes.starts_with("\x28\xb5\x2f\xfd")) return oci::Compression::zstd;
+  return is_plain_tar(bytes) ? oci::Compression::none : said;
+}
+
+/// Waits for the first bytes.
+class Recognized final : public Inflater {
+ public:
+  Recognized(oci::Compression said, Input input) : said_(said), input_(std::move(input)) {}
+
+  Result<size_t> read(char* out, size_t size) override {
+    if (!inflater_) TRY(look());
+    return inflater_->read(out, size);
+  }
+  uint64_t consumed() const override { return inflater_ ? inflater_->consumed() : 0; }
+
+ private:
+  Result<void> look() {
+    std::string_view first = TRY(input_());
+    inflater_ =
+        make(compression_of(first, said_), [this, first]() mutable -> Result<std::string_view> {
+          if (first.empty()) return input_();
+          return std::exchange(first, std::string_view());
+        });
+    return {};
+  }
+
+  oci::Compression said_;
+  Input input_;
+  std::unique_ptr<Inflater> inflater_;
+};
+
 }  // namespace
+
+std::unique_ptr<Inflater> Inflater::recognize(oci::Compression said, Input input) {
+  if (said == oci::Compression::none) return make(said, std::move(input));
+  return std::make_unique<Recognized>(said, std::move(input));
+}
 
 std::unique_ptr<Inflater> Inflater::make(oci::Compression compression, Input input) {
   switch (compression) {

@@ -224,8 +224,8 @@ Result<void> LayerPipeline::unpack(const Task& task, const Inflater::Input& inpu
   options.on_warning = [&](const std::string& text) { events_.warn("layer " + id + ": " + text); };
   auto unpacked = [&]() -> Result<UnpackedLayer> {
     UnpackedLayer layer =
-        TRY(unpack_into(staged, store_.flavor().format, Inflater::make(task.compression, input),
-                        task.diff_id, options));
+        TRY(unpack_into(staged, store_.flavor().format,
+                        Inflater::recognize(task.compression, input), task.diff_id, options));
     if (layer.diff_id == task.diff_id) return layer;
     return make_error(
         Kind::corrupt,

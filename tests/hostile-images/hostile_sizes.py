@@ -203,11 +203,11 @@ item("zstd-window-of-2-gib", "zstd that asks for 2 GiB of memory",
 item("zstd-truncated", "zstd that ends in the middle", of_stream(zstd(SMALL)[:-6], "zstd"),
      says="zstd: it is cut short")
 item("kind-plain-says-gzip", "a plain tar whose type says gzip", labelled("gzip", "none"),
-     says="gzip: it is no gzip")
+     expect="contained")
 item("kind-gzip-says-plain", "gzip whose type says plain", labelled("none", "gzip"),
      says="tar: the archive ends inside a header")
 item("kind-zstd-says-gzip", "zstd whose type says gzip", labelled("gzip", "zstd"),
-     says="gzip: it is no gzip")
+     expect="contained")
 item("layer-of-nothing", "a layer of no bytes at all",
      lambda: layout(b"", compression="none"), expect="contained")
 item("layer-of-noise", "a layer that is no tar",
