@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether a store is whole, read without any of Berth's programs.
+
+    assert store_check.wrong(berth.root) == []
+    assert store_check.trees(berth.root) == store_check.trees(other.root)
+"""
+
+import hashlib
+import json
+import pathlib
+
+from support.store_listing import store_listing
+
+
+def _read(path, wrong):
+    """The JSON of a file; what is no JSON is wrong."""
+    try:
+        return json.loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        wrong.append(f"{path.name}: {error}")
+        return None
+
+
+def _hash(path):
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        while piece := file.read(1 << 20):
+            digest.update(piece)
+    return digest.hexdigest()
+
+
+def _wrong_image(root, record, wrong):
+    """An image that has a record has everything that its documents name."""
+    documents = {}
+    for member in ("digest", "manifest", "config"):
+        name = record[member].removeprefix("sha256:")
+        path = root / "blobs/sha256" / name
+        documents[member] = _read(path, wrong) if path.exists() else None
+        if documents[member] is None:
+            wrong.append(f"image {record['reference']}: no {member} {name}")
+            return
+    if documents["manifest"]["config"]["digest"] != record["config"]:
+        wrong.append(f"image {record['reference']}: the manifest names another config")
+    for diff_id in documents["config"]["rootfs"]["diff_ids"]:
+        name = diff_id.removeprefix("sha256:")
+        if not any((root / "layers" / (name + flavour)).exists()
+                   for flavour in ("", "-mapped", "-single")):
+            wrong.append(f"image {record['reference']}: no layer {name}")
+
+
+def wrong(root):
+    """A line for everything in the store that is not whole. What lies in tmp/ is nobody's yet."""
+    root, found = pathlib.Path(root), []
+    for blob in (root / "blobs/sha256").glob("*"):
+        if _hash(blob) != blob.name:
+            found.append(f"blob {blob.name}: its bytes have another digest")
+    for path in (root / "images").glob("*.json"):
+        if record := _read(path, found):
+            _wrong_image(root, record, found)
+    for layer in (root / "layers").glob("*"):
+        record = _read(layer / "layer.json", found)
+        trees = [name for name in ("fs", "fs.erofs") if (layer / name).exists()]
+        if record and (record["diff_id"].removeprefix("sha256:") != layer.name.partition("-")[0]
+                       or len(trees) != 1):
+            found.append(f"layer {layer.name}: {record['diff_id']} with {trees}")
+    return found
+
+
+def trees(root):
+    """{name of a layer's directory: all that is in it}."""
+    return {layer.name: store_listing(layer) for layer in (pathlib.Path(root) / "layers").glob("*")}
