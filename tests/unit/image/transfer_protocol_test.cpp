@@ -49,6 +49,13 @@ TEST(TransferProtocol, tells_the_verbs_apart) {
   read = parse_request(to_json(save));
   ASSERT_TRUE(read.ok()) << to_line(read.error());
   EXPECT_EQ(std::get<SaveRequest>(*read).references, save.references);
+
+  ImportRequest import;
+  import.source = "/s";
+  import.source_date = 1'600'000'000;
+  read = parse_request(to_json(import));
+  ASSERT_TRUE(read.ok()) << to_line(read.error());
+  EXPECT_EQ(std::get<ImportRequest>(*read).source_date, import.source_date);
 }
 
 TEST(TransferProtocol, refuses_an_unknown_verb_and_an_unknown_member) {

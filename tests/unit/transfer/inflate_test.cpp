@@ -83,6 +83,31 @@ TEST(Inflate, members_and_frames_follow_one_another) {
   EXPECT_EQ(inflate(Compression::zstd, zstd(a) + zstd(b)), a + b);
 }
 
+std::string recognized(oci::Compression said, std::string_view input) {
+  auto inflater = Inflater::recognize(said, [input]() mutable -> Result<std::string_view> {
+    std::string_view piece = input.substr(0, 1000);
+    input.remove_prefix(piece.size());
+    return piece;
+  });
+  std::string out(size_t{8} << 20, '\0');
+  auto count = inflater->read(out.data(), out.size());
+  if (!count.ok()) return to_line(count.error());
+  return out.substr(0, *count);
+}
+
+TEST(Inflate, recognizes_what_is_packed_otherwise_than_its_type_says) {
+  std::string tar = std::string(257, 'x') + "ustar" + text();
+  for (auto said : {Compression::gzip, Compression::zstd}) {
+    EXPECT_EQ(recognized(said, gzip(tar)), tar);
+    EXPECT_EQ(recognized(said, zstd(tar)), tar);
+    EXPECT_EQ(recognized(said, tar), tar);
+  }
+  EXPECT_EQ(recognized(Compression::gzip, "no"), "gzip: it is no gzip");
+  EXPECT_EQ(recognized(Compression::zstd, "garbage"), "zstd: the data is damaged");
+  // What is said to be plain is taken as it is.
+  EXPECT_EQ(recognized(Compression::none, gzip(tar)), gzip(tar));
+}
+
 TEST(Inflate, refuses_damage) {
   std::string packed = gzip(text());
   EXPECT_EQ(inflate(Compression::gzip, "no"), "gzip: it is no gzip");
