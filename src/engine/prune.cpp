@@ -10,6 +10,7 @@
 #include "engine/container_query.hpp"
 #include "engine/containers.hpp"
 #include "engine/events.hpp"
+#include "engine/image_facts.hpp"
 #include "engine/image_query.hpp"
 #include "engine/images.hpp"
 #include "engine/moment.hpp"
@@ -96,7 +97,39 @@ void tell_prune(const Context& context, const std::string& type, const Pruned& p
   tell(context.paths, {type, "prune", "", {{"reclaimed", std::to_string(pruned.bytes)}}});
 }
 
+/// What is known of images beside the store, and who listens.
+void tell_shrunk(const Context& context, const std::vector<image::Image>& images,
+                 const Shrunk& shrunk) {
+  for (const ShrunkImage& gone : shrunk.images) {
+    for (const image::Image& image : images) {
+      if (image.id.text() == gone.id) forget_facts(context, image);
+    }
+    tell_image(context.paths, "delete", gone.id, gone.id);
+  }
+  tell_prune(context, "image", {{}, shrunk.before - shrunk.after});
+}
+
 }  // namespace
+
+Result<Shrunk> shrink_images(const Context& context, const ShrinkOptions& options) {
+  image::Store store = TRY(open_store(context));
+  std::vector<std::string> damaged;  // what cannot be read is said by shrink()
+  std::vector<image::Image> images = TRY(store.list(&damaged));
+  auto result =
+      TRY_CTX(store.shrink(options.most_bytes, options.dry_run ? image::Act::no : image::Act::yes),
+              "cannot tell which images are needed");
+  Shrunk shrunk;
+  shrunk.before = result.before;
+  shrunk.after = result.after;
+  for (const Digest& layer : result.layers) shrunk.layers.push_back(layer.text());
+  for (const image::ShrunkImage& image : result.images) {
+    ShrunkImage gone{image.id.text(), {}, image.used_at, image.bytes};
+    for (const auto& reference : image.references) gone.references.push_back(reference.familiar());
+    shrunk.images.push_back(std::move(gone));
+  }
+  if (!options.dry_run) tell_shrunk(context, images, shrunk);
+  return shrunk;
+}
 
 Result<Pruned> prune_containers(const Context& context, const PruneOptions& options) {
   Sieve sieve = TRY(Sieve::make(options, {"label", "label!", "until"}));

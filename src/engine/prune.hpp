@@ -23,6 +23,28 @@ struct Pruned {
   uint64_t bytes = 0;              ///< that the disk has back
 };
 
+/// An image that made room.
+struct ShrunkImage {
+  std::string id;                       ///< "sha256:…"
+  std::vector<std::string> references;  ///< as docker shows them
+  int64_t used_at = 0;                  ///< seconds since 1970
+  uint64_t bytes = 0;                   ///< that went with it
+};
+struct Shrunk {
+  std::vector<ShrunkImage> images;  ///< least recently used first
+  std::vector<std::string> layers;  ///< "sha256:…" of those that are gone
+  uint64_t before = 0;              ///< bytes of images before, and after
+  uint64_t after = 0;
+};
+struct ShrinkOptions {
+  uint64_t most_bytes = 0;
+  bool dry_run = false;  ///< only tell
+};
+
+/// Removes images that no container uses, the least recently used first, until images take at
+/// most so much.  Errors: corrupt (a damaged store), io.
+Result<Shrunk> shrink_images(const Context& context, const ShrinkOptions& options);
+
 /// Removes containers that do not run.  Errors: usage (a filter), io.
 Result<Pruned> prune_containers(const Context& context, const PruneOptions& options);
 

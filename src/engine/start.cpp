@@ -139,7 +139,9 @@ Result<Origin> origin_of(const Context& context, const Startable& startable) {
     return origin;
   }
   image::Store store = TRY(open_store(context));
-  if (!origin.request.rootfs) origin.image = TRY(store.get_image(record.image_id));
+  if (origin.request.rootfs) return origin;
+  origin.image = TRY(store.get_image(record.image_id));
+  store.note_used(origin.image.manifest_digest);
   return origin;
 }
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.hpp"
@@ -51,6 +52,11 @@ class Writer {
   /// `file`: empty, open for reading and writing; it outlives the writer.
   /// `pace`: as PieceWriter takes it; it outlives this.
   Writer(const sys::Fd& file, const Identity& identity, sys::WritePace* pace = nullptr);
+
+  /// `observer` is told of the content of files that lies in blocks of its own, front to back.
+  void observe(std::function<void(uint64_t offset, std::string_view bytes)> observer) {
+    data_.observe(std::move(observer));
+  }
 
   /// `content` gives exactly `size` bytes. Holes of a block and more are not written: they are
   /// holes of the image's file, and zeros to who reads the image.  Errors: io, unsupported (an

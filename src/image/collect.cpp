@@ -12,50 +12,11 @@
 namespace berth::image {
 namespace {
 
-struct Needed {
-  std::set<std::string> blobs;   ///< hex
-  std::set<std::string> layers;  ///< names of directories
-};
-
 constexpr LayerFlavor kFlavors[] = {
     {Ownership::full, OverlayXattr::trusted},
     {Ownership::full, OverlayXattr::user},
     {Ownership::single, OverlayXattr::user},
 };
-
-/// The manifest, its config, and all of its layers however unpacked.
-Result<void> need_manifest(const sys::Fd& root, const Digest& digest, Needed& needed) {
-  needed.blobs.insert(digest.hex());
-  std::string text = TRY(sys::read_file(root, blob_file(digest), oci::kMaxManifestBytes));
-  auto document = TRY(oci::parse_manifest(text, {}, digest.text()));
-  const auto* manifest = std::get_if<oci::Manifest>(&document);
-  if (manifest == nullptr) {
-    return make_error(Kind::corrupt, digest.text() + ": expected a manifest, got an index");
-  }
-  needed.blobs.insert(manifest->config.digest.hex());
-  for (const auto& layer : manifest->layers) needed.blobs.insert(layer.digest.hex());
-  text = TRY(sys::read_file(root, blob_file(manifest->config.digest), oci::kMaxConfigBytes));
-  auto config = TRY(oci::parse_config(text, manifest->config.digest.text()));
-  for (const auto& diff_id : config.rootfs.diff_ids) {
-    for (LayerFlavor flavor : kFlavors) needed.layers.insert(layer_name(diff_id, flavor));
-  }
-  return {};
-}
-
-/// Lines of the pins files whose owners live; the others are left to sweep().
-Result<void> need_pins(const sys::Fd& root, Needed& needed) {
-  for (const auto& name : TRY(sys::list_directory(root, "tmp"))) {
-    if (!name.starts_with(kPinsPrefix)) continue;
-    auto fd = TRY(sys::open_if_exists(root, "tmp/" + name, O_RDONLY | O_NOFOLLOW));
-    if (!fd || TRY(sys::try_lock(*fd, sys::LockMode::exclusive, name))) continue;
-    std::string text = TRY(sys::read_all(*fd, name));
-    for (std::string_view line : split(text, '\n')) {
-      if (line.starts_with("blob ")) needed.blobs.emplace(line.substr(5));
-      if (line.starts_with("layer ")) needed.layers.emplace(line.substr(6));
-    }
-  }
-  return {};
-}
 
 /// A store has the directory since its first pull.
 Result<std::vector<std::string>> origin_names(const sys::Fd& root) {
@@ -84,6 +45,39 @@ Result<Needed> find_needed(const sys::Fd& root) {
 }
 
 }  // namespace
+
+Result<void> need_manifest(const sys::Fd& root, const Digest& digest, Needed& needed) {
+  needed.blobs.insert(digest.hex());
+  std::string text = TRY(sys::read_file(root, blob_file(digest), oci::kMaxManifestBytes));
+  auto document = TRY(oci::parse_manifest(text, {}, digest.text()));
+  const auto* manifest = std::get_if<oci::Manifest>(&document);
+  if (manifest == nullptr) {
+    return make_error(Kind::corrupt, digest.text() + ": expected a manifest, got an index");
+  }
+  needed.blobs.insert(manifest->config.digest.hex());
+  for (const auto& layer : manifest->layers) needed.blobs.insert(layer.digest.hex());
+  text = TRY(sys::read_file(root, blob_file(manifest->config.digest), oci::kMaxConfigBytes));
+  auto config = TRY(oci::parse_config(text, manifest->config.digest.text()));
+  for (const auto& diff_id : config.rootfs.diff_ids) {
+    for (LayerFlavor flavor : kFlavors) needed.layers.insert(layer_name(diff_id, flavor));
+  }
+  return {};
+}
+
+// Lines of the pins files whose owners live; the others are left to sweep().
+Result<void> need_pins(const sys::Fd& root, Needed& needed) {
+  for (const auto& name : TRY(sys::list_directory(root, "tmp"))) {
+    if (!name.starts_with(kPinsPrefix)) continue;
+    auto fd = TRY(sys::open_if_exists(root, "tmp/" + name, O_RDONLY | O_NOFOLLOW));
+    if (!fd || TRY(sys::try_lock(*fd, sys::LockMode::exclusive, name))) continue;
+    std::string text = TRY(sys::read_all(*fd, name));
+    for (std::string_view line : split(text, '\n')) {
+      if (line.starts_with("blob ")) needed.blobs.emplace(line.substr(5));
+      if (line.starts_with("layer ")) needed.layers.emplace(line.substr(6));
+    }
+  }
+  return {};
+}
 
 // A line for each image: nobody mounts thousands.
 constexpr size_t kMaxUses = size_t{1} << 20;

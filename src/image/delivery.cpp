@@ -37,6 +37,18 @@ void fields(V& v, LayerFile& l) {
   v.required("bytes", l.bytes);
 }
 
+constexpr size_t kMaxLayerFile = 4096;
+
+Result<LayerRecord> parse_layer_record(std::string_view text, const std::string& name) {
+  auto file = TRY(json::read<LayerFile>(text, name + "/layer.json"));
+  LayerRecord record;
+  record.diff_id = file.diff_id;
+  if (!file.format.empty()) record.flavor.format = TRY(parse_layer_format(file.format));
+  record.entries = file.entries;
+  record.bytes = file.bytes;
+  return record;
+}
+
 /// Whether the open file is still what its path names. A sweeper that was between our open() and
 /// our lock may have removed it.
 Result<bool> still_there(const sys::Fd& fd, const std::string& path) {
@@ -234,19 +246,19 @@ Result<void> Delivery::publish_image(const ImageRecord& record) {
   }
   ImageRecord stamped = record;
   if (stamped.created_at.empty()) stamped.created_at = timestamp_now();
+  store_->note_used(record.manifest);  // the manifest may have been there for long
   return put_record(store_->dir_, stamped);
 }
 
 Result<std::optional<LayerRecord>> read_layer_record(const sys::Fd& root, const std::string& name) {
-  auto text = TRY(sys::read_file_if_exists(root, "layers/" + name + "/layer.json", 4096));
+  auto text = TRY(sys::read_file_if_exists(root, "layers/" + name + "/layer.json", kMaxLayerFile));
   if (!text) return std::optional<LayerRecord>();
-  auto file = TRY(json::read<LayerFile>(*text, "layers/" + name + "/layer.json"));
-  LayerRecord record;
-  record.diff_id = file.diff_id;
-  if (!file.format.empty()) record.flavor.format = TRY(parse_layer_format(file.format));
-  record.entries = file.entries;
-  record.bytes = file.bytes;
-  return std::optional<LayerRecord>(record);
+  return std::optional<LayerRecord>(TRY(parse_layer_record(*text, "layers/" + name)));
+}
+
+Result<LayerRecord> read_layer_record_at(const sys::Fd& layer, const std::string& name) {
+  std::string text = TRY(sys::read_file(layer, "layer.json", kMaxLayerFile));
+  return parse_layer_record(text, name);
 }
 
 }  // namespace berth::image

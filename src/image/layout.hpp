@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -49,6 +50,16 @@ Result<std::optional<LayerRecord>> read_layer_record(const sys::Fd& root, const 
 
 /// Removes what dead processes left in tmp/: entries whose lock nobody holds.
 void sweep(const sys::Fd& root);
+
+/// What must stay.
+struct Needed {
+  std::set<std::string> blobs;   ///< hex
+  std::set<std::string> layers;  ///< names of directories
+};
+/// Adds a manifest, its config, and all of its layers however unpacked.  Errors: corrupt, io.
+Result<void> need_manifest(const sys::Fd& root, const Digest& digest, Needed& needed);
+/// Adds what running deliveries have pinned. The caller holds the lock exclusively.
+Result<void> need_pins(const sys::Fd& root, Needed& needed);
 
 /// What a collection removed: names of layer directories, hex of blobs.
 struct Collected {

@@ -357,6 +357,7 @@ Result<void> Store::mark_used(const std::string& container_id, const std::vector
     for (const auto& layer : image.layers) whole = whole && TRY(has_layer(layer.diff_id));
     if (!whole) return no_such_image(image.id.text());
     lines += image.manifest_digest.text() + "\n";
+    note_used(image.manifest_digest);
   }
   return sys::write_file(dir_, "containers/" + container_id + "/image", lines, 0600);
 }

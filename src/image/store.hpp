@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/stat.h>
+
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -81,6 +83,34 @@ struct Removal {
   std::optional<Error> kept;  ///< why nothing was deleted: something that is needed may be damaged
 };
 
+/// An image that shrink() has removed, or would remove.
+struct ShrunkImage {
+  Digest id;
+  std::vector<Reference> references;
+  int64_t used_at = 0;  ///< seconds since 1970
+  uint64_t bytes = 0;   ///< that went with it: of what no image that stays has
+};
+struct Shrunk {
+  std::vector<ShrunkImage> images;  ///< least recently used first
+  std::vector<Digest> layers;       ///< diff ids of those that are gone
+  uint64_t before = 0;              ///< bytes of layers and blobs
+  uint64_t after = 0;
+};
+enum class Act { no, yes };
+
+/// Everything in the store by its path below the root.
+struct Survey {
+  std::vector<ImageRecord> records;
+  std::vector<std::string> damaged_records;
+  std::vector<std::string> blobs;   ///< also what only looks as if it were one
+  std::vector<std::string> layers;  ///< the same
+  std::vector<std::string> origins;
+  std::vector<std::string> leftovers;                 ///< of killed processes, in tmp/ and images/
+  std::vector<std::pair<std::string, Digest>> users;  ///< containers and their manifests
+  /// What no record, container or delivery needs; nothing where damage lets nobody tell.
+  std::vector<std::string> unneeded;
+};
+
 class Store {
  public:
   /// Opens the store at the absolute path `root`, making it (0700) when it is not there.
@@ -127,6 +157,26 @@ class Store {
   /// in a file "image" in it, a line for each; the use ends with the directory.
   /// Errors: not_found (one was removed in this moment: look it up again).
   Result<void> mark_used(const std::string& container_id, const std::vector<Image>& images);
+
+  /// Notes that the image is used now. One system call and no lock; where the store cannot be
+  /// written nothing is noted.
+  void note_used(const Digest& manifest) const;
+
+  /// Removes images that no container uses, the least recently used first, until layers and blobs
+  /// take at most `most_bytes`, and what nothing needs in any case. With Act::no it only tells.
+  /// Errors: corrupt (damaged: nobody knows what is needed), io.
+  Result<Shrunk> shrink(uint64_t most_bytes, Act act);
+
+  /// What there is and what is needed, at one moment.  Errors: io.
+  Result<Survey> survey() const;
+
+  /// Takes a damaged object, `path` as Survey has it, out of the store, and with a manifest, config
+  /// or index the records that need it. Only if it is still the one that `seen` tells. Gives the
+  /// container that needs it, which keeps it where it is; empty: it is gone.  Errors: io.
+  Result<std::string> discard(const std::string& path, const struct stat& seen);
+
+  /// Removes a record whose blobs are missing, if it is still so.  Errors: io.
+  Result<bool> forget(const ImageRecord& record);
 
   /// Deletes blobs and layers that no record, container or delivery needs, and what dead processes
   /// left in tmp/. Returns the number of objects deleted.
@@ -188,6 +238,10 @@ struct LayerRecord {
   uint64_t entries = 0;
   uint64_t bytes = 0;
 };
+
+/// What layer.json in the layer's directory says; `name` is for errors.
+/// Errors: not_found, corrupt, io.
+Result<LayerRecord> read_layer_record_at(const sys::Fd& layer, const std::string& name);
 
 /// A writer's stay in the store: what it has needed or published stays until it ends, although no
 /// record names it yet. One per pull, load or import; may be used from several threads.

@@ -326,6 +326,38 @@ void fields(V& v, CheckKeyRequest& r) {
 }
 
 template <class V>
+void fields(V& v, CheckRequest& r) {
+  v.required("verb", r.verb);
+  v.required("root", r.root);
+  v.optional("repair", r.repair);
+  v.optional("ownership", r.ownership);
+  v.optional("overlay_xattr", r.overlay_xattr);
+  v.optional("layer_format", r.layer_format);
+  v.strict();
+}
+
+template <class V>
+void fields(V& v, CheckFinding& f) {
+  v.required("kind", f.kind);
+  v.required("object", f.object);
+  v.required("text", f.text);
+  v.optional("images", f.images);
+  v.optional("done", f.done);
+  v.optional("damage", f.damage);
+}
+
+template <class V>
+void fields(V& v, CheckReport& r) {
+  v.optional("findings", r.findings);
+  v.optional("damaged", r.damaged);
+  v.optional("records", r.records);
+  v.optional("blobs", r.blobs);
+  v.optional("layers", r.layers);
+  v.optional("files", r.files);
+  v.optional("bytes", r.bytes);
+}
+
+template <class V>
 void fields(V& v, LayerEvent& e) {
   v.required("id", e.id);
   v.required("phase", e.phase);
@@ -362,6 +394,7 @@ void fields(V& v, TransferResult& r) {
   v.optional("loaded", r.loaded);
   v.optional("entries", r.entries);
   v.optional("digests", r.digests);
+  v.optional("check", r.check);
 }
 
 namespace {
@@ -461,6 +494,7 @@ Result<TransferRequest> parse_request(std::string_view text) {
   if (verb == "commit") return read_request<CommitRequest>(*value);
   if (verb == "publish") return read_request<PublishRequest>(*value);
   if (verb == "digest") return read_request<DigestRequest>(*value);
+  if (verb == "check") return read_request<CheckRequest>(*value);
   if (verb == "check-key") return read_request<CheckKeyRequest>(*value);
   return make_error(Kind::usage, "read the request: unknown verb " + quoted(verb));
 }

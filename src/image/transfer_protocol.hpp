@@ -254,10 +254,21 @@ struct CheckKeyRequest {
   std::string sign_key;  ///< PEM of a private key
 };
 
-using TransferRequest =
-    std::variant<PullRequest, ResolveRequest, PublishFactsRequest, PushRequest, LoginRequest,
-                 LogoutRequest, LoadRequest, SaveRequest, ImportRequest, ArchiveRequest,
-                 ExtractRequest, CommitRequest, PublishRequest, DigestRequest, CheckKeyRequest>;
+/// Looks at everything in the store.
+/// result: check.
+struct CheckRequest {
+  std::string verb = "check";
+  std::string root;
+  bool repair = false;  ///< remove what is damaged, unless a container uses it
+  Ownership ownership = Ownership::full;
+  OverlayXattr overlay_xattr = OverlayXattr::trusted;
+  LayerFormat layer_format = LayerFormat::directory;
+};
+
+using TransferRequest = std::variant<PullRequest, ResolveRequest, PublishFactsRequest, PushRequest,
+                                     LoginRequest, LogoutRequest, LoadRequest, SaveRequest,
+                                     ImportRequest, ArchiveRequest, ExtractRequest, CommitRequest,
+                                     PublishRequest, DigestRequest, CheckKeyRequest, CheckRequest>;
 
 /// One JSON object on one line, with its newline.
 std::string to_json(const TransferRequest& request);
@@ -294,6 +305,25 @@ struct ResolvedEntry {
   bool runs_believed = false;
 };
 
+/// Something that a check has found.
+struct CheckFinding {
+  std::string kind;  ///< "record", "blob", "layer", "permissions", "container", "leftover", "note"
+  std::string object;               ///< as a path below the root of the store
+  std::string text;                 ///< "'usr/bin/a' is missing"
+  std::vector<std::string> images;  ///< canonical references, or ids, of those that have it
+  std::string done;                 ///< what --repair did, or why it did not
+  bool damage = false;              ///< false: harmless, it takes room or time alone
+};
+struct CheckReport {
+  std::vector<CheckFinding> findings;  ///< the first 500
+  uint64_t damaged = 0;                ///< objects
+  uint64_t records = 0;                ///< that were looked at
+  uint64_t blobs = 0;
+  uint64_t layers = 0;
+  uint64_t files = 0;
+  uint64_t bytes = 0;
+};
+
 /// The end of a verb that succeeded; which members are set is said at each request.
 struct TransferResult {
   std::string reference;  ///< canonical: "docker.io/library/ubuntu:latest"
@@ -304,6 +334,7 @@ struct TransferResult {
   std::vector<std::string> loaded;
   std::vector<ResolvedEntry> entries;  ///< in the order of the index
   std::vector<Digest> digests;
+  std::optional<CheckReport> check;
 };
 
 using TransferEvent = std::variant<LayerEvent, StatusEvent, WarningEvent, TransferResult, Error>;

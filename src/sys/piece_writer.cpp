@@ -89,6 +89,7 @@ Result<void> PieceWriter::append(std::string_view bytes) {
 
 Result<void> PieceWriter::flush() {
   if (size_ == 0) return {};
+  if (observer_) observer_(start_, {buffer(), size_});
   TRY(write_out());
   start_ += std::exchange(size_, 0);
   return {};

@@ -4,10 +4,12 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/result.hpp"
 #include "sys/fd.hpp"
@@ -55,6 +57,10 @@ class PieceWriter {
   Result<void> write(uint64_t offset, std::string_view bytes);
   /// Errors: io.
   Result<void> flush();
+  /// Is told of all bytes and where they go, in the order of their writing.
+  void observe(std::function<void(uint64_t offset, std::string_view bytes)> observer) {
+    observer_ = std::move(observer);
+  }
   /// Reads back what was written, by this one or another, as much as is there.  Errors: io.
   Result<std::string> read(uint64_t offset, size_t length);
 
@@ -74,6 +80,7 @@ class PieceWriter {
   std::unique_ptr<char, Free> bytes_;  ///< kPiece of them, from `start_` on
   uint64_t start_ = 0;
   size_t size_ = 0;  ///< of what is not written yet
+  std::function<void(uint64_t, std::string_view)> observer_;
 };
 
 }  // namespace berth::sys

@@ -50,6 +50,7 @@ ErofsLayer::ErofsLayer(const sys::Fd& image, const erofs::Identity& identity,
       identity_(identity),
       own_uid_(sys::effective_uid()),
       own_gid_(sys::effective_gid()) {
+  writer_.observe([this](uint64_t at, std::string_view bytes) { extents_.add(at, bytes); });
   root_.facts = facts_of({}, 0755);
   root_.facts.modified = identity.build_time;
   root_.attributes = erofs::Attributes(erofs::kMaxRootAttributes);

@@ -11,6 +11,7 @@
 #include "erofs/writer.hpp"
 #include "sys/fd.hpp"
 #include "transfer/layer_sink.hpp"
+#include "transfer/tree_record.hpp"
 
 namespace berth::transfer {
 
@@ -30,6 +31,9 @@ class ErofsLayer final : public LayerSink {
 
   /// Writes the directories and the superblock. Not synced.
   Result<void> finish() override;
+
+  /// What was written where, after finish(); without what is small.
+  ExtentRecord take_extents() { return std::move(extents_); }
 
  private:
   using Xattrs = std::vector<std::pair<std::string, std::string>>;
@@ -64,6 +68,7 @@ class ErofsLayer final : public LayerSink {
             std::string_view first_bytes);
 
   erofs::Writer writer_;
+  ExtentRecord extents_;
   erofs::Identity identity_;
   erofs::Directory root_;
   erofs::Directory* here_ = nullptr;  ///< the current directory

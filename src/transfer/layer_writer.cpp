@@ -17,6 +17,7 @@
 #include "sys/node.hpp"
 #include "sys/xattr.hpp"
 #include "transfer/acl.hpp"
+#include "transfer/checksum.hpp"
 
 namespace berth::transfer {
 namespace {
@@ -208,7 +209,8 @@ void LayerWriter::scan(const sys::Fd& fd, const Place& place, std::string_view f
 
 /// Gives the first bytes. What is not written stays a hole.
 Result<std::string> LayerWriter::write_content(const sys::Fd& fd, const std::string& name,
-                                               const TarEntry& entry, TarReader& tar) {
+                                               const TarEntry& entry, TarReader& tar,
+                                               uint64_t& content) {
   bool large = entry.size >= kLarge;
   if (large) pieces_.begin(fd, name);
   std::string first_bytes;
@@ -222,12 +224,25 @@ Result<std::string> LayerWriter::write_content(const sys::Fd& fd, const std::str
     }
     at += hole;
     if (part.empty()) break;
+    content = checksum(content, part);
     TRY(large ? pieces_.write(at, part) : sys::write_at(fd, at, part, name));
     at += part.size();
   }
   TRY(pieces_.flush());
   if (entry.sparse) TRY(sys::truncate(fd, entry.size, name));
   return first_bytes;
+}
+
+/// For the record of the layer. A file with holes is read again for it.
+Result<void> LayerWriter::note_written(const sys::Fd& fd, const Place& place, const TarEntry& entry,
+                                       uint64_t content) {
+  constexpr size_t kEntry = 64;
+  struct stat status = TRY(sys::stat_fd(fd, place.name));
+  auto [item, is_new] = written_.try_emplace(status.st_ino);
+  if (is_new) TRY(charge(kEntry));
+  item->second = {content, !entry.xattrs.empty()};
+  if (entry.sparse) item->second.content.reset();
+  return {};
 }
 
 Result<void> LayerWriter::add_file(const Place& place, const TarEntry& entry, TarReader& tar) {
@@ -240,7 +255,9 @@ Result<void> LayerWriter::add_file(const Place& place, const TarEntry& entry, Ta
   }
   if (!opened.ok()) return std::move(opened).error();
   sys::Fd fd = std::move(*opened);
-  std::string first_bytes = TRY(write_content(fd, place.name, entry, tar));
+  uint64_t content = 0;
+  std::string first_bytes = TRY(write_content(fd, place.name, entry, tar, content));
+  TRY(note_written(fd, place, entry, content));
   bytes_ += entry.size;
   scan(fd, place, first_bytes);
   // chown(2) clears set-id bits and capabilities, so it comes first.

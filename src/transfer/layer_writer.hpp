@@ -10,6 +10,7 @@
 #include "sys/fd.hpp"
 #include "sys/tree.hpp"
 #include "transfer/layer_sink.hpp"
+#include "transfer/tree_record.hpp"
 
 namespace berth::transfer {
 
@@ -18,6 +19,9 @@ namespace berth::transfer {
 class LayerWriter final : public LayerSink {
  public:
   static Result<LayerWriter> make(const sys::Fd& root, const UnpackOptions& options);
+
+  /// What was written into each file.
+  const WrittenFiles& written() const { return written_; }
 
   /// Gives directories their owners, modes, marks and times, which wait until all is inside.
   Result<void> finish() override;
@@ -62,13 +66,16 @@ class LayerWriter final : public LayerSink {
                               const std::vector<std::pair<std::string, std::string>>& xattrs,
                               uint32_t& mode);
   Result<std::string> write_content(const sys::Fd& fd, const std::string& name,
-                                    const TarEntry& entry, TarReader& tar);
+                                    const TarEntry& entry, TarReader& tar, uint64_t& content);
+  Result<void> note_written(const sys::Fd& fd, const Place& place, const TarEntry& entry,
+                            uint64_t content);
   Result<DirectoryFacts*> describe(const std::string& path);
   DirectoryFacts facts_of(const TarEntry& entry) const;
   bool needs_owner(uint64_t uid, uint64_t gid) const;
 
   std::vector<Level> levels_;  ///< the root first
   std::map<std::string, DirectoryFacts> directories_;
+  WrittenFiles written_;
   std::string root_path_;
   uid_t own_uid_ = 0;
   gid_t own_gid_ = 0;

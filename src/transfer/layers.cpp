@@ -192,12 +192,16 @@ Result<UnpackedLayer> unpack_into(const image::Staged& staged, image::LayerForma
   if (format == image::LayerFormat::directory) {
     sys::Fd directory = TRY(sys::open_at(staged.fd(), "fs", O_RDONLY | O_DIRECTORY));
     LayerWriter sink = TRY(LayerWriter::make(directory, options));
-    return unpack_layer(std::move(bytes), sink, options);
+    UnpackedLayer layer = TRY(unpack_layer(std::move(bytes), sink, options));
+    TRY_CTX(record_tree(directory, sink.written(), staged.fd()), "cannot record the layer's files");
+    return layer;
   }
   constexpr int kNew = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW;
   sys::Fd image = TRY(sys::open_at(staged.fd(), "fs.erofs", kNew, 0600));
   ErofsLayer sink(image, identity_of(diff_id), options);
-  return unpack_layer(std::move(bytes), sink, options);
+  UnpackedLayer layer = TRY(unpack_layer(std::move(bytes), sink, options));
+  TRY_CTX(sink.take_extents().write(image, staged.fd()), "cannot record the layer's image");
+  return layer;
 }
 
 }  // namespace

@@ -264,6 +264,7 @@ Result<TransferResult> pull_from_registry(const PullRequest& request, const Refe
   bool same = present && present->target == documents.target() &&
               present->manifest_digest == documents.manifest_document.digest;
   if (same && TRY(is_complete(*present, store, request))) {
+    store.note_used(present->manifest_digest);
     result.status = "up_to_date";
     return result;
   }

@@ -8,6 +8,7 @@
 #include "transfer/pull.hpp"
 #include "transfer/push.hpp"
 #include "transfer/signature.hpp"
+#include "transfer/store_check.hpp"
 
 namespace berth::transfer {
 namespace {
@@ -33,6 +34,7 @@ struct Server {
   Answer operator()(const image::CommitRequest& r) { return commit(r, events, cancel); }
   Answer operator()(const image::PublishRequest& r) { return publish(r, events, cancel); }
   Answer operator()(const image::DigestRequest& r) { return digest(r, cancel); }
+  Answer operator()(const image::CheckRequest& r) { return check_store(r, cancel); }
   Answer operator()(const image::CheckKeyRequest& r) {
     TRY(public_key_of(r.sign_key));
     return image::TransferResult{};

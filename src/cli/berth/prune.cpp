@@ -29,6 +29,9 @@ struct Options {
   PruneFlags prune;
   bool all = false;
   bool volumes = false;
+  bool dry_run = false;
+  std::optional<std::string> keep;
+  std::string format;
 };
 
 FlagTable plain_flags(Options& o) {
@@ -52,6 +55,12 @@ FlagTable builder_flags(Options& o) {
 FlagTable system_flags(Options& o) {
   FlagTable table = image_flags(o);
   table.push_back({"volumes", 0, "", "Volumes that no container mounts, too", &o.volumes});
+  table.push_back({"keep", 0, "SIZE",
+                   "Instead: the least recently used images, until images take at most SIZE",
+                   &o.keep});
+  table.push_back({"keep-storage", 0, "SIZE", "The same as --keep", &o.keep});
+  table.push_back({"dry-run", 0, "", "With --keep: only tell what would go", &o.dry_run});
+  table.push_back({"format", 0, "FORMAT", "With --keep: what is printed", &o.format, {"json"}});
   return table;
 }
 
@@ -106,7 +115,59 @@ std::string system_warning(const Options& o) {
   return text + "\nAre you sure you want to continue?";
 }
 
+json::Value shrunk_value(const engine::Shrunk& shrunk, bool dry_run) {
+  json::Array images;
+  for (const engine::ShrunkImage& image : shrunk.images) {
+    images.emplace_back(json::Object{{"id", image.id},
+                                     {"references", json_strings(image.references)},
+                                     {"last_used", json_time(image.used_at)},
+                                     {"bytes", image.bytes}});
+  }
+  return json::Object{{"dry_run", dry_run},
+                      {"images", std::move(images)},
+                      {"layers", json_strings(shrunk.layers)},
+                      {"reclaimed_bytes", shrunk.before - shrunk.after},
+                      {"kept_bytes", shrunk.after}};
+}
+
+void print_shrunk(Session& session, const engine::Shrunk& shrunk, const Options& o) {
+  if (o.format == "json") {
+    print_json(session, shrunk_value(shrunk, o.dry_run));
+    return;
+  }
+  engine::Pruned pruned;
+  for (const engine::ShrunkImage& image : shrunk.images) {
+    for (const std::string& name : image.references) pruned.names.push_back("untagged: " + name);
+    pruned.names.push_back("deleted: " + image.id);
+  }
+  for (const std::string& layer : shrunk.layers) pruned.names.push_back("deleted: " + layer);
+  print_pruned(session, o.dry_run ? "Would delete Images:" : "Deleted Images:", pruned);
+  print_reclaimed(session, shrunk.before - shrunk.after);
+}
+
+Result<int> shrink(Session& session, const Options& o) {
+  auto most = parse_bytes(*o.keep);
+  if (!most)
+    return make_error(Kind::usage, "--keep: " + quoted(*o.keep) + " is not a size", "50GB");
+  if (o.all || o.volumes || !o.prune.filters.empty()) {
+    return make_error(Kind::usage,
+                      "--keep goes with neither --all, --volumes nor --filter: it "
+                      "removes by the time of last use alone");
+  }
+  std::string warning =
+      "WARNING! This will remove the least recently used images that no container uses, until "
+      "images take at most " +
+      human_bytes(*most) + ".\nAre you sure you want to continue?";
+  if (!TRY(confirm(session, o.prune.force || o.dry_run, warning))) return 0;
+  print_shrunk(session, TRY(engine::shrink_images(session.context, {*most, o.dry_run})), o);
+  return 0;
+}
+
 Result<int> prune_system(Session& session, const Options& o, std::vector<std::string>) {
+  if (o.keep) return shrink(session, o);
+  if (o.dry_run || !o.format.empty()) {
+    return make_error(Kind::usage, "--dry-run and --format go with --keep");
+  }
   engine::PruneOptions options = prune_options(o.prune);
   options.all_images = o.all;
   if (o.volumes && options.filters.has("until")) {
@@ -217,7 +278,7 @@ const Verb system_prune_verb{
     .text = {.name = "system prune",
              .arguments = "",
              .summary = "Remove containers that do not run, and images that nothing needs",
-             .example = "berth system prune --volumes"},
+             .example = "berth system prune --keep 50GB"},
     .arity = {0, 0},
     .needs = engine::Needs::user_namespace,
     .command = [] { return make_command(system_flags, prune_system); },

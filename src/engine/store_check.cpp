@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/store_check.hpp"
+
+#include "engine/transfer.hpp"
+
+namespace berth::engine {
+
+Result<image::CheckReport> check_store(const Context& context, Repair repair) {
+  image::CheckRequest request;
+  request.repair = repair == Repair::yes;
+  image::TransferResult result = TRY(transfer(context, std::move(request), {}));
+  if (result.check) return std::move(*result.check);
+  return make_error(Kind::corrupt, "berth-transfer is of another version");
+}
+
+}  // namespace berth::engine
