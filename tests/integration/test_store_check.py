@@ -37,6 +37,8 @@ def check(berth, *flags):
 
 
 def data_of(berth):
+    if list(berth.root.glob("layers/*/fs.erofs")):
+        pytest.skip("layers are images here")
     (tree,) = (path for path in berth.root.glob("layers/*/fs") if (path / "data").exists())
     return tree / "data"
 
@@ -93,8 +95,6 @@ def test_each_damage_of_a_layer_is_told_by_its_path(berth, profile, pulled, dama
     if damage == "owner" and profile.kind != "root":
         pytest.skip("the test changes the owner as the machine's root: other numbers than the user's")
     change, text = DAMAGES[damage]
-    if data_of(berth).parent.name != "fs":
-        pytest.skip("layers are images here")
     change(data_of(berth))
     report = check(berth)
     assert report["damaged"] == 1
@@ -225,6 +225,25 @@ def test_a_layer_from_before_there_were_records_is_a_note(berth, pulled):
     assert report["damaged"] == 0
     (note,) = report["findings"]
     assert note["kind"] == "note"
+
+
+@pytest.mark.profiles("erofs")
+@pytest.mark.parametrize("where", [0.0, 0.1, 0.5, 0.999])
+def test_a_changed_byte_of_a_layer_that_is_an_image_is_found(berth, push, where):
+    reference = push(images.build([images.layer(
+        [images.file(f"d/{n}", os.urandom(n * 500)) for n in range(200)])]))
+    berth.ok("pull", "-q", reference)
+    assert check(berth)["findings"] == []
+    (path,) = berth.root.glob("layers/*/fs.erofs")
+    content = bytearray(path.read_bytes())
+    content[int(len(content) * where)] ^= 1
+    path.write_bytes(content)
+    (found,) = texts(check(berth), "layer")
+    assert found.startswith("'fs.erofs' has other content from byte ")
+    path.write_bytes(content[:-4096])
+    assert any("bytes and had" in text for text in texts(check(berth), "layer"))
+    check(berth, "--repair")
+    assert check(berth)["damaged"] == 0
 
 
 def test_a_file_with_holes_is_compared_too(berth, push, tmp_path):
