@@ -112,7 +112,7 @@ def test_the_words_are_docker_s(berth, three):
     (["--dry-run"], "--dry-run and --format go with --keep"),
 ])
 def test_what_cannot_be_meant_is_said_why(berth, flags, reason):
-    assert berth.fail("system", "prune", "-f", *flags).endswith(reason)
+    assert berth.fail("system", "prune", "-f", *flags, status=1).endswith(reason)
 
 
 @pytest.mark.profiles("root", "user")
