@@ -96,7 +96,7 @@ Description describe_step(const MountOverlayRoot& s) {
   std::string words = options(s.attributes, s.options);
   return {"mount_overlay_root",
           "mount an overlay of " + std::to_string(s.lower.size()) + " layers as the root" +
-              in_parentheses(words),
+              (s.served ? ", by fuse-overlayfs" : "") + in_parentheses(words),
           {{"target", s.target},
            {"lower", join(s.lower, ":")},
            {"upper", s.upper},

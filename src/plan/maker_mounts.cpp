@@ -41,14 +41,16 @@ Result<void> Maker::root() {
     return {};
   }
   const oci::Mount& mount = spec_.mounts[0];
-  if (mount.type != "overlay") {
-    return unsupported("mounts[0].type: expected 'overlay' for the root, got " +
+  bool served = mount.type == "fuse-overlayfs";
+  if (mount.type != "overlay" && !served) {
+    return unsupported("mounts[0].type: expected 'overlay' or 'fuse-overlayfs' for the root, got " +
                        quoted(mount.type));
   }
   MountOptions options = parse_mount_options(mount.options);
   MountOverlayRoot step;
   step.target = std::move(path);
   step.attributes = options.attributes;
+  step.served = served;
   for (const std::string& option : options.data) {
     auto value = [&](std::string_view key) -> std::optional<std::string> {
       if (!option.starts_with(key)) return std::nullopt;

@@ -91,6 +91,7 @@ struct MountOverlayRoot {
   std::string work;
   std::vector<std::string> options;  ///< the file system's other ones ("userxattr")
   MountAttributes attributes;
+  bool served = false;  ///< by fuse-overlayfs, where the kernel's overlay is none for this user
 };
 struct BindRoot {
   std::string path;

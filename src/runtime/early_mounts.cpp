@@ -15,6 +15,7 @@
 #include "runtime/id_maps.hpp"
 #include "sys/credentials.hpp"
 #include "sys/file.hpp"
+#include "sys/fuse_overlay.hpp"
 #include "sys/layer.hpp"
 #include "sys/mount.hpp"
 #include "sys/namespace.hpp"
@@ -177,6 +178,38 @@ Result<LayerImages> mount_layer_images(const plan::Plan& plan) {
   const auto* root = plan::find<plan::MountOverlayRoot>(plan);
   if (root == nullptr) return LayerImages();
   return TRY_CTX(mount_images(root->lower), "cannot mount the root file system");
+}
+
+Result<std::vector<sys::Layer>> open_lower(const LayerImages& images,
+                                           const std::vector<std::string>& paths) {
+  std::vector<sys::Layer> lower;
+  for (size_t i = 0; i < paths.size(); ++i) {
+    const auto& image = images[i];
+    sys::Fd root = TRY(image ? sys::duplicate(*image)
+                             : sys::open_at(sys::cwd(), paths[i], O_PATH | O_DIRECTORY));
+    lower.push_back({std::move(root), image.has_value()});
+  }
+  return lower;
+}
+
+Result<sys::OverlayTop> open_top(const plan::MountOverlayRoot& step) {
+  sys::OverlayTop top;
+  top.options = step.options;
+  top.attributes = step.attributes.set;
+  top.flags = mount_flags(step.attributes.set);
+  if (step.upper.empty()) return top;
+  top.upper = TRY(sys::open_at(sys::cwd(), step.upper, O_PATH | O_DIRECTORY));
+  top.work = TRY(sys::open_at(sys::cwd(), step.work, O_PATH | O_DIRECTORY));
+  return top;
+}
+
+Result<sys::Fd> mount_served_root(const plan::Plan& plan, const LayerImages& images) {
+  const auto* root = plan::find<plan::MountOverlayRoot>(plan);
+  if (root == nullptr || !root->served) return sys::Fd();
+  const char* context = "cannot mount the root file system";
+  std::vector<sys::Layer> lower = TRY_CTX(open_lower(images, root->lower), context);
+  sys::OverlayTop top = TRY_CTX(open_top(*root), context);
+  return TRY_CTX(sys::mount_fuse_overlay(lower, top), context);
 }
 
 Result<std::vector<LayerImages>> mount_data_images(const plan::Plan& plan) {

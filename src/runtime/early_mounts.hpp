@@ -11,6 +11,8 @@
 #include "base/result.hpp"
 #include "plan/plan.hpp"
 #include "sys/fd.hpp"
+#include "sys/layer.hpp"
+#include "sys/overlay.hpp"
 
 namespace berth::runtime {
 
@@ -32,6 +34,20 @@ Result<std::vector<sys::Fd>> make_early_mounts(const plan::Plan& plan);
 /// Errors: those of sys::mount_image().
 using LayerImages = std::vector<std::optional<sys::Fd>>;
 Result<LayerImages> mount_layer_images(const plan::Plan& plan);
+
+/// The whole root, detached, where the kernel has no overlay for this user and fuse-overlayfs
+/// serves it: the server is started where it finds the layers, with the caller's rights over them.
+/// `images`: of mount_layer_images(). Empty where the plan says nothing of that.
+/// Errors: those of sys::mount_fuse_overlay().
+Result<sys::Fd> mount_served_root(const plan::Plan& plan, const LayerImages& images);
+
+/// The layers of `paths` by handle: those of `images` that are there, else the directories.
+/// Errors: not_found.
+Result<std::vector<sys::Layer>> open_lower(const LayerImages& images,
+                                           const std::vector<std::string>& paths);
+
+/// What lies above them, by handle.  Errors: not_found.
+Result<sys::OverlayTop> open_top(const plan::MountOverlayRoot& step);
 
 /// The same for each image that is data, in the order of the plan.
 Result<std::vector<LayerImages>> mount_data_images(const plan::Plan& plan);

@@ -43,6 +43,8 @@ struct Prepared {
   std::optional<CgroupLayout> scope_layout;
   /// Of the overlay that is the root, highest first: the images, mounted; nothing for a directory.
   std::vector<std::optional<sys::Fd>> images;
+  /// All of the root, where fuse-overlayfs serves it.
+  sys::Fd served_root;
   /// The same of each image that is mounted as data, in the order of the plan.
   std::vector<std::vector<std::optional<sys::Fd>>> data_images;
   /// Mounts that took the parent's rights or place, detached, in the order of the plan.

@@ -205,6 +205,7 @@ Result<void> Launcher::prepare() {
   prepared_.die_with_parent = request_.detach == Detach::no;
   prepared_.no_pivot = request_.no_pivot;
   prepared_.images = TRY(mount_layer_images(launched_.plan));
+  prepared_.served_root = TRY(mount_served_root(launched_.plan, prepared_.images));
   prepared_.data_images = TRY(mount_data_images(launched_.plan));
   prepared_.early_mounts = TRY(make_early_mounts(launched_.plan));
   TRY(make_loader_files(launched_.plan, launched_.entry->fd(), prepared_));
@@ -260,6 +261,7 @@ Result<void> Launcher::spawn() {
   prepared_.start_socket.reset();
   prepared_.early_mounts.clear();
   prepared_.images.clear();
+  prepared_.served_root.reset();
   prepared_.data_images.clear();
   prepared_.loader_cache = StateFile();
   prepared_.loader_path = StateFile();

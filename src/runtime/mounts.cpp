@@ -33,29 +33,6 @@ std::string cannot_mount(const std::string& what, const std::string& target) {
   return "cannot mount " + quoted(what) + " at " + quoted(target);
 }
 
-Result<sys::OverlayTop> open_top(const plan::MountOverlayRoot& step) {
-  sys::OverlayTop top;
-  top.options = step.options;
-  top.attributes = step.attributes.set;
-  top.flags = mount_flags(step.attributes.set);
-  if (step.upper.empty()) return top;
-  top.upper = TRY(sys::open_at(sys::cwd(), step.upper, O_PATH | O_DIRECTORY));
-  top.work = TRY(sys::open_at(sys::cwd(), step.work, O_PATH | O_DIRECTORY));
-  return top;
-}
-
-Result<std::vector<sys::Layer>> open_lower(const LayerImages& images,
-                                           const std::vector<std::string>& paths) {
-  std::vector<sys::Layer> lower;
-  for (size_t i = 0; i < paths.size(); ++i) {
-    const auto& image = images[i];
-    sys::Fd root = TRY(image ? sys::duplicate(*image)
-                             : sys::open_at(sys::cwd(), paths[i], O_PATH | O_DIRECTORY));
-    lower.push_back({std::move(root), image.has_value()});
-  }
-  return lower;
-}
-
 }  // namespace
 
 Result<void> refuse_kernel_target(const sys::Fd& target, const std::string& path) {
@@ -202,6 +179,13 @@ Result<void> isolate_mounts() {
 
 Result<void> mount_overlay_root(Inside& inside, const plan::MountOverlayRoot& step) {
   const char* context = "cannot mount the root file system";
+  if (step.served) {
+    sys::Fd target = TRY_CTX(sys::open_at(sys::cwd(), step.target, O_PATH | O_DIRECTORY), context);
+    NewMount made;
+    made.detached = TRY(sys::duplicate(inside.prepared.served_root));
+    inside.root = TRY_CTX(attach(std::move(made), target, step.attributes, "/"), context);
+    return {};
+  }
   sys::OverlayTop top = TRY_CTX(open_top(step), context);
   std::vector<sys::Layer> lower = TRY_CTX(open_lower(inside.prepared.images, step.lower), context);
   inside.root = TRY_CTX(sys::mount_overlay(lower, top, step.target), context);

@@ -2,6 +2,8 @@
 #include "sys/copy_tree.hpp"
 
 #include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
@@ -42,7 +44,10 @@ void copy_attributes(const Fd& from, const Fd& to) {
     value.resize(kMaxAttributes);
     // How a file system is put together is no property of the file.
     std::string_view key(name);
-    if (key.starts_with("trusted.overlay.") || key.starts_with("user.overlay.")) continue;
+    if (key.starts_with("trusted.overlay.") || key.starts_with("user.overlay.") ||
+        key.starts_with("user.fuseoverlayfs.")) {
+      continue;
+    }
     ssize_t length = ::fgetxattr(from.get(), name, value.data(), value.size());
     if (length < 0) continue;
     ignore_result(::fsetxattr(to.get(), name, value.data(), static_cast<size_t>(length), 0));
@@ -69,7 +74,9 @@ Result<void> copy_file(const Fd& from_dir, const Fd& to_dir, const std::string& 
   if (!S_ISREG(info.st_mode)) return make_error(Kind::busy, "copy " + quoted(name) + ": changes");
   Fd from = TRY(open_at(cwd(), fd_path(found), O_RDONLY));
   Fd to = TRY(open_at(to_dir, entry, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600));
-  while (true) {
+  // Both share their blocks where the file system can.
+  bool shared = ::ioctl(to.get(), FICLONE, from.get()) == 0;
+  while (!shared) {
     ssize_t count = ::sendfile(to.get(), from.get(), nullptr, kChunk);
     if (count == 0) break;
     if (count < 0 && errno != EINTR) return errno_now().error("copy " + quoted(name));

@@ -40,7 +40,7 @@ Result<Fd> open_device() {
   return error;
 }
 
-Result<Fd> mount_device(const Fd& device) {
+Result<Fd> mount_device(const Fd& device, bool writable) {
   Fd context = TRY(fsopen("fuse"));
   TRY(fsconfig_string(context, "source", "fuse"));
   TRY(fsconfig_string(context, "fd", std::to_string(device.get())));
@@ -50,24 +50,24 @@ Result<Fd> mount_device(const Fd& device) {
   // All of this user namespace, as of any mount; the kernel looks at modes and owners itself.
   TRY(fsconfig_flag(context, "allow_other"));
   TRY(fsconfig_flag(context, "default_permissions"));
-  TRY(fsconfig_flag(context, "ro"));
+  if (!writable) TRY(fsconfig_flag(context, "ro"));
   TRY(fsconfig_create(context));
-  return fsmount(context, MOUNT_ATTR_RDONLY);
+  return fsmount(context, writable ? 0 : MOUNT_ATTR_RDONLY);
 }
 
-Result<Fd> mount_in_own_namespace(const Fd& device) {
+Result<Fd> mount_in_own_namespace(const Fd& device, bool writable) {
   TRY(unshare(CLONE_NEWNS, "mounts"));
-  return mount_device(device);
+  return mount_device(device, writable);
 }
 
 // Whoever makes a mount, even one that is nowhere, needs the right to mount where he is. An
 // ordinary user's process has that in a mount namespace of its own: a child goes there, hands the
 // mount back, and the namespace ends with it.
-Result<Fd> mount_through_child(const Fd& device) {
+Result<Fd> mount_through_child(const Fd& device, bool writable) {
   auto [ours, theirs] = TRY(socket_pair());
   Cloned child = TRY(clone3(0, -1));
   if (child.pid == 0) {
-    auto mounted = mount_in_own_namespace(device);
+    auto mounted = mount_in_own_namespace(device, writable);
     int failed = mounted.ok() ? 0 : mounted.error().sys_errno;
     Fd found = mounted.ok() ? std::move(*mounted) : Fd();
     ignore(send_message(theirs, &failed, sizeof failed, found));
@@ -82,31 +82,31 @@ Result<Fd> mount_through_child(const Fd& device) {
   return sys_error(failed, "mount a FUSE file system");
 }
 
-Result<Fd> make_mount(const Fd& device) {
-  auto mounted = mount_device(device);
+Result<Fd> make_mount(const Fd& device, bool writable) {
+  auto mounted = mount_device(device, writable);
   if (mounted.ok() || mounted.error().kind != Kind::denied) return mounted;
-  return mount_through_child(device);
+  return mount_through_child(device, writable);
 }
 
 // Its bytes are foreign: it has no more rights than it takes to read them.
-Result<void> drop_rights() {
+Result<void> drop_rights(uint64_t kept) {
   TRY(forbid_new_privileges());
-  ignore(limit_bounding_set(0));  // an ordinary user outside of a user namespace has none
-  return set_capabilities({});
+  ignore(limit_bounding_set(kept));  // an ordinary user outside of a user namespace has none
+  return set_capabilities({kept, kept, 0});
 }
 
-Result<void> start_orphan(const SpawnOptions& options) {
-  TRY(drop_rights());
+Result<void> start_orphan(const SpawnOptions& options, uint64_t kept) {
+  TRY(drop_rights(kept));
   Process started = TRY(spawn(options));
   started.release();
   return {};
 }
 
 // By a child that ends at once, so that nobody who goes on has to wait for the server.
-Result<void> start_server(const SpawnOptions& options, const Fd& words) {
+Result<void> start_server(const SpawnOptions& options, uint64_t kept, const Fd& words) {
   Cloned child = TRY(clone3(0, -1));
   if (child.pid == 0) {
-    auto started = start_orphan(options);
+    auto started = start_orphan(options, kept);
     if (!started.ok()) ignore(write_all(words, to_line(started.error()), "words"));
     ::_exit(started.ok() ? 0 : 1);
   }
@@ -125,12 +125,11 @@ Result<void> await_server(const Fd& mount, const std::string& program, const Fd&
   return make_error(Kind::corrupt, program + ": " + why);
 }
 
-}  // namespace
-
-Result<Fd> mount_fuse(const FuseServer& server, const Fd& image) {
+/// `image`: -1 for none.
+Result<Fd> mount_served(const FuseServer& server, int image) {
   std::string program = TRY(find_program(server));
   Fd device = TRY(open_device());
-  Fd mount = TRY(make_mount(device));
+  Fd mount = TRY(make_mount(device, server.writable));
   // A file: a pipe would have to be read for as long as the server lives.
   Fd words = TRY(memory_file("words of " + program.substr(program.rfind('/') + 1), ""));
   Fd null = TRY(open_at(cwd(), "/dev/null", O_RDWR | O_NOCTTY));
@@ -138,20 +137,40 @@ Result<Fd> mount_fuse(const FuseServer& server, const Fd& image) {
   options.program = program;
   options.args = {program, "-f"};
   options.args.insert(options.args.end(), server.options.begin(), server.options.end());
-  options.args.push_back("/proc/self/fd/" + std::to_string(image.get()));
+  options.keep = server.keep;
+  if (image >= 0) {
+    options.args.push_back("/proc/self/fd/" + std::to_string(image));
+    options.keep.push_back(image);
+  }
   options.args.push_back("/dev/fd/" + std::to_string(device.get()));
+  options.keep.push_back(device.get());
   options.env = std::vector<std::string>{"PATH=/usr/bin:/bin"};
   options.in = options.out = &null;
   options.err = &words;
-  options.keep = {image.get(), device.get()};
   options.working_directory = "/";  // nobody's mount is kept busy
   options.die_with_parent = false;
   options.new_session = true;
-  TRY(start_server(options, words));
+  TRY(start_server(options, server.capabilities, words));
   // Else the connection would outlive the server.
   device.reset();
   TRY(await_server(mount, program, words));
   return mount;
+}
+
+}  // namespace
+
+Result<Fd> mount_fuse(const FuseServer& server, const Fd& image) {
+  return mount_served(server, image.get());
+}
+
+Result<Fd> mount_fuse(const FuseServer& server) {
+  return mount_served(server, -1);
+}
+
+Result<void> check_fuse(const FuseServer& server) {
+  TRY(find_program(server));
+  TRY(open_device());
+  return {};
 }
 
 }  // namespace berth::sys

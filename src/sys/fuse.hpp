@@ -3,6 +3,7 @@
 // them, and the program ends by itself with the last handle and the last mount.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,9 @@ struct FuseServer {
   std::vector<std::string> programs;  ///< absolute paths; the first one that is there
   std::vector<std::string> options;
   std::string package;  ///< what to install where none of them is there
+  bool writable = false;
+  uint64_t capabilities = 0;   ///< what the server keeps of ours; usually none
+  std::vector<int> keep = {};  ///< descriptors that `options` name as /proc/self/fd/N
 };
 
 /// Mounts what `server` makes of the file that `image` is open at, read-only and detached, in the
@@ -27,5 +31,12 @@ struct FuseServer {
 /// Errors: not_found (no such program, no FUSE), denied, corrupt (the server's last words), io.
 /// fuse(4); fsopen(2)
 Result<Fd> mount_fuse(const FuseServer& server, const Fd& image);
+
+/// The same for a server that takes no image: it is called without that word.
+Result<Fd> mount_fuse(const FuseServer& server);
+
+/// Whether such a server can be had: one of its programs and the device.
+/// Errors: not_found, denied.
+Result<void> check_fuse(const FuseServer& server);
 
 }  // namespace berth::sys

@@ -2,12 +2,17 @@
 #include "sys/overlay.hpp"
 
 #include <fcntl.h>
+#include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 
 #include "sys/file.hpp"
+#include "sys/io_at.hpp"
 #include "sys/mount.hpp"
+#include "sys/namespace.hpp"
+#include "sys/process.hpp"
 
 namespace berth::sys {
 namespace {
@@ -58,7 +63,50 @@ bool has_detached(const Lower& lower) {
   return std::any_of(lower.begin(), lower.end(), [](const Layer& layer) { return layer.detached; });
 }
 
+Result<void> mount_trial(const Fd& place, bool user_attributes) {
+  Fd context = TRY(fsopen("overlay"));
+  std::string base = fd_path(place) + "/";
+  TRY(fsconfig_string(context, "lowerdir", base + "lower"));
+  TRY(fsconfig_string(context, "upperdir", base + "upper"));
+  TRY(fsconfig_string(context, "workdir", base + "work"));
+  if (user_attributes) TRY(fsconfig_flag(context, "userxattr"));
+  TRY(fsconfig_create(context));
+  TRY(fsmount(context, 0));
+  return {};
+}
+
+Result<void> mount_trial_apart(const Fd& place, bool user_attributes) {
+  TRY(unshare(CLONE_NEWNS, "mounts"));
+  return mount_trial(place, user_attributes);
+}
+
+// Whoever is no root of the machine has the right to mount in a namespace of his own.
+Result<void> try_in_child(const Fd& place, bool user_attributes) {
+  Fd words = TRY(memory_file("words of a trial", ""));
+  Cloned child = TRY(clone3(0, -1));
+  if (child.pid == 0) {
+    auto tried = mount_trial_apart(place, user_attributes);
+    if (!tried.ok()) ignore(write_all(words, tried.error().what, "words"));
+    ::_exit(tried.ok() ? 0 : std::clamp(tried.error().sys_errno, 1, 255));
+  }
+  Process process(child.pid, std::move(child.pidfd));
+  ExitStatus status = TRY(process.wait());
+  if (status.shell_code() == 0) return {};
+  constexpr size_t kMaxWords = 1024;
+  Error error = sys_error(status.code, "mount an overlay");
+  std::string said = TRY(read_at(words, 0, kMaxWords, "words"));
+  if (!said.empty()) error.what = said;
+  return error;
+}
+
 }  // namespace
+
+Result<void> try_overlay(const Fd& place, bool user_attributes) {
+  for (const char* name : {"lower", "upper", "work"}) TRY(make_directory(place, name, 0700));
+  auto tried = mount_trial(place, user_attributes);
+  if (tried.ok() || tried.error().kind != Kind::denied) return tried;
+  return try_in_child(place, user_attributes);
+}
 
 Result<Fd> mount_overlay(const Lower& lower, const OverlayTop& top, const std::string& target) {
   Fd place = TRY(open_at(cwd(), target, O_PATH | O_DIRECTORY));

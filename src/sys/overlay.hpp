@@ -28,4 +28,10 @@ struct OverlayTop {
 Result<Fd> mount_overlay(const std::vector<Layer>& lower, const OverlayTop& top,
                          const std::string& target);
 
+/// Whether this process can mount an overlay that is written to below `place`, an empty directory
+/// on a file system where layers lie; what is made there is left to the caller. A user's layers
+/// are marked by "user." attributes. For a process without threads.
+/// Errors: denied, unsupported, io: the kernel's words.
+Result<void> try_overlay(const Fd& place, bool user_attributes);
+
 }  // namespace berth::sys

@@ -90,7 +90,8 @@ using Entry = std::unique_ptr<struct archive_entry, void (*)(struct archive_entr
 /// modules.
 bool travels(std::string_view key) {
   return key == "security.capability" || key == kAccessAcl || key == kDefaultAcl ||
-         (key.starts_with("user.") && !key.starts_with("user.overlay."));
+         (key.starts_with("user.") && !key.starts_with("user.overlay.") &&
+          !key.starts_with("user.fuseoverlayfs."));
 }
 
 /// True for what is made up while it is read, or has no end.
@@ -228,6 +229,8 @@ class TreeTar {
     }
     if (TRY(is_of_the_kernel(opened, name))) return {};
     for (const std::string& child : TRY(sys::list_directory(opened, "."))) {
+      // fuse-overlayfs marks twice.
+      if (opaque && options_.marks == Marks::layer && child == ".wh..wh..opq") continue;
       auto handle = sys::open_at(opened, child, O_PATH | O_NOFOLLOW);
       if (!handle.ok()) {
         if (handle.error().kind == Kind::not_found) continue;  // gone meanwhile
