@@ -91,8 +91,11 @@ Result<engine::Context> make_context(const cli::GlobalOptions& globals, const cl
   if (verb.store != cli::Store::none) TRY(engine::make_directories(*paths));
   std::string format = globals.layer_format.value_or(
       std::string(environment.get_filled("BERTH_LAYER_FORMAT").value_or("")));
-  return engine::Context{paths.ok() ? *paths : given, identity,         std::move(environment), log,
-                         std::move(services),         std::move(format)};
+  std::string driver = globals.rootfs_driver.value_or(
+      std::string(environment.get_filled("BERTH_ROOTFS_DRIVER").value_or("")));
+  return engine::Context{
+      paths.ok() ? *paths : given, identity,          std::move(environment), log,
+      std::move(services),         std::move(format), std::move(driver)};
 }
 
 Result<int> call_verb(const cli::GlobalOptions& globals, const cli::Call& call,

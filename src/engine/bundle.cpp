@@ -15,6 +15,7 @@
 #include "engine/network_files.hpp"
 #include "engine/process.hpp"
 #include "engine/rootfs.hpp"
+#include "engine/rootfs_driver.hpp"
 #include "engine/settle.hpp"
 #include "engine/spec.hpp"
 #include "engine/user.hpp"
@@ -219,6 +220,21 @@ Result<void> make_source(const Volume& volume) {
   return sys::make_directories(sys::cwd(), volume.source, 0755);
 }
 
+Result<void> settle_root(const RunRequest& request, const std::string& directory, Draft& draft) {
+  use_rootfs_driver(request, directory, draft.spec);
+  if (!request.rootfs_driver) return {};
+  bool copied = *request.rootfs_driver == RootfsDriver::copy;
+  if (copied && !draft.driver.files.empty()) {
+    return make_error(Kind::unsupported,
+                      "'--gpu-driver copy' has no layer of its own to write to: the root is a copy "
+                      "of the image",
+                      "--gpu-driver bind");
+  }
+  draft.evidence.root =
+      gpu::Reason{kRootItem, to_json_text(*request.rootfs_driver), true, request.rootfs_reason, ""};
+  return {};
+}
+
 }  // namespace
 
 Lifetime lifetime_of(const RunRequest& request) {
@@ -303,6 +319,7 @@ Result<Draft> draft_container(const Context& context, const RunRequest& request,
   TRY(add_gpus(context, std::move(gpus), {draft.id, request, image, view}, draft.spec, draft.driver,
                draft.evidence));
   draft.spec.annotations[std::string(oci::kGpusDecidedAnnotation)] = "yes";
+  TRY(settle_root(request, container_path(context.paths, id), draft));
   if (host_root) TRY(check_places(draft.spec, view));
   if (request.rootfs && request.read_only) {
     for (std::string& place : TRY(mounts_below(*request.rootfs, draft.spec))) {
@@ -333,7 +350,8 @@ Result<void> write_files(const RunRequest& request, const Draft& draft,
   }
   TRY(sys::write_file(directory.fd(), std::string(kHostsFile), hosts, 0644));
   TRY(sys::write_file(directory.fd(), std::string(kHostnameFile), draft.hostname + "\n", 0644));
-  return sys::write_file(directory.fd(), std::string(kResolverFile), resolver, 0644);
+  TRY(sys::write_file(directory.fd(), std::string(kResolverFile), resolver, 0644));
+  return provide_root_copy(request, draft.spec, directory);
 }
 
 Result<std::string> placeholder_layer(const std::string& root) {

@@ -3,80 +3,23 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 
 #include <algorithm>
-#include <optional>
 #include <set>
 
 #include "base/text.hpp"
 #include "engine/containers.hpp"
+#include "engine/merged.hpp"
 #include "engine/root_view.hpp"
 #include "sys/file.hpp"
 #include "sys/layer.hpp"
-#include "sys/xattr.hpp"
 
 namespace berth::engine {
 namespace {
 
 constexpr int kDirectory = O_RDONLY | O_DIRECTORY | O_NOFOLLOW;
-constexpr int kMaxDepth = 400;
-
-/// A directory as the layers that it is merged from, highest first.
-using Merged = std::vector<sys::Fd>;
-
-/// What overlay says by attributes. Those of the other kind are a program's inside.
-class Attributes {
- public:
-  explicit Attributes(image::OverlayXattr kind)
-      : space_(std::string(image::overlay_xattr_name(kind)) + ".overlay.") {}
-
-  Result<bool> opaque(const sys::Fd& directory) const {
-    auto found = TRY(sys::read_attribute(directory, space_ + "opaque"));
-    return found && *found == "y";
-  }
-  Result<bool> whiteout(const sys::Fd& file) const {
-    auto found = TRY(sys::read_attribute(file, space_ + "whiteout"));
-    return found.has_value();
-  }
-
- private:
-  std::string space_;
-};
-
-/// A device 0:0, or an empty file that is marked.
-Result<bool> is_whiteout(const Attributes& attributes, const sys::Fd& layer,
-                         const std::string& name, const struct stat& status) {
-  if (S_ISCHR(status.st_mode)) return status.st_rdev == makedev(0, 0);
-  if (!S_ISREG(status.st_mode) || status.st_size != 0) return false;
-  auto file = sys::open_at(layer, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-  if (!file.ok()) return false;
-  return attributes.whiteout(*file);
-}
-
-/// What the layers below show under a name.
-struct Below {
-  std::optional<struct stat> status;  ///< none: nothing
-  Merged directory;                   ///< of a directory
-};
-
-Result<Below> look_below(const Attributes& attributes, const Merged& layers,
-                         const std::string& name) {
-  Below below;
-  for (const sys::Fd& layer : layers) {
-    auto status = TRY(sys::stat_entry(layer, name));
-    if (!status) continue;
-    if (TRY(is_whiteout(attributes, layer, name, *status))) break;
-    if (!S_ISDIR(status->st_mode)) {
-      if (!below.status) below.status = status;
-      break;
-    }
-    if (!below.status) below.status = status;
-    below.directory.push_back(TRY(sys::open_at(layer, name, kDirectory)));
-    if (TRY(attributes.opaque(below.directory.back()))) break;
-  }
-  return below;
-}
+constexpr int kMaxDepth = kMaxLayerDepth;
+constexpr const char* kOpaqueMark = ".wh..wh..opq";  // fuse-overlayfs leaves it beside an attribute
 
 // As docker tells whether a directory itself was changed.
 bool is_same_directory(const struct stat& a, const struct stat& b) {
@@ -97,7 +40,7 @@ class Walk {
   Result<void> entry(const sys::Fd& upper, const Merged& lower, const Merged& hidden,
                      const std::string& parent, const std::string& name, int depth);
 
-  Attributes attributes_;
+  OverlayAttributes attributes_;
   std::set<std::string> told_;  ///< directories that are in `changes`
 };
 
@@ -150,6 +93,7 @@ Result<void> Walk::directory(const sys::Fd& upper, const Merged& lower, const Me
   }
   auto listed = TRY(sys::list_directory(upper, "."));
   std::set<std::string> names(listed.begin(), listed.end());
+  names.erase(kOpaqueMark);
   std::set<std::string> gone;
   for (const sys::Fd& layer : hidden) {
     for (std::string& name : TRY(sys::list_directory(layer, "."))) {
@@ -180,15 +124,17 @@ Result<std::vector<PathChange>> layer_changes(const sys::Fd& upper,
 Result<std::vector<PathChange>> container_changes(const Context& context,
                                                   std::string_view reference) {
   ContainerSummary container = TRY(get_container(context, reference));
+  bool root = context.identity == Identity::root;
+  auto kind = root ? image::OverlayXattr::trusted : image::OverlayXattr::user;
+  auto copy = TRY(open_copy(context, container));
+  if (copy) return copy_changes(copy->root, copy->layers, kind);
   sys::Fd upper = TRY(open_upper(context, container));
   std::vector<sys::Fd> lower;
   for (const std::string& path : TRY(lower_layers(context, container))) {
     sys::Layer opened = TRY(sys::open_layer(path));
     lower.push_back(std::move(opened.root));
   }
-  bool root = context.identity == Identity::root;
-  return layer_changes(upper, lower,
-                       root ? image::OverlayXattr::trusted : image::OverlayXattr::user);
+  return layer_changes(upper, lower, kind);
 }
 
 }  // namespace berth::engine

@@ -33,4 +33,15 @@ Result<std::vector<PathChange>> layer_changes(const sys::Fd& upper,
                                               const std::vector<sys::Fd>& lower,
                                               image::OverlayXattr kind);
 
+/// What differs between a tree and the layers that it was copied from, in the same order. A change
+/// is told by owner, mode, size and time: one that kept all of them is not seen.
+Result<std::vector<PathChange>> copy_changes(const sys::Fd& copy, const std::vector<sys::Fd>& lower,
+                                             image::OverlayXattr kind);
+
+/// Makes a container's own layer of those differences in the empty directory `upper`, on the file
+/// system of `copy`: files are links to those of the copy. Nobody else writes to `upper`.
+/// Errors: usage (deeper than 400 directories), denied, io.
+Result<void> make_layer_of_copy(const sys::Fd& copy, const std::vector<PathChange>& changes,
+                                const sys::Fd& upper);
+
 }  // namespace berth::engine

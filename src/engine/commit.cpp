@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/commit.hpp"
 
+#include <fcntl.h>
+
 #include <optional>
 
 #include "base/text.hpp"
+#include "engine/changes.hpp"
 #include "engine/container_directory.hpp"
 #include "engine/container_document.hpp"
 #include "engine/containers.hpp"
@@ -53,6 +56,28 @@ class Pause {
   std::string id_;
 };
 
+/// What a container did to its image, as a directory.
+struct OwnLayer {
+  sys::Fd upper;                       ///< of an overlay
+  std::optional<sys::TempDir> made{};  ///< for this commit, of a root that is a copy
+  const sys::Fd& directory() const { return made ? made->fd() : upper; }
+};
+
+Result<OwnLayer> own_layer(const Context& context, const ContainerSummary& container) {
+  auto copy = TRY(open_copy(context, container));
+  if (!copy) return OwnLayer{TRY(open_upper(context, container))};
+  // Beside the copy, so that its files can be linked; with the container it would go at the latest.
+  sys::Fd directory = TRY(sys::open_at(sys::cwd(), container_path(context.paths, container.id),
+                                       O_RDONLY | O_DIRECTORY));
+  OwnLayer layer;
+  layer.made = TRY(sys::TempDir::make(directory, "commit-"));
+  auto kind =
+      context.identity == Identity::root ? image::OverlayXattr::trusted : image::OverlayXattr::user;
+  auto changes = TRY(copy_changes(copy->root, copy->layers, kind));
+  TRY(make_layer_of_copy(copy->root, changes, layer.made->fd()));
+  return layer;
+}
+
 }  // namespace
 
 Result<std::string> commit_container(const Context& context, std::string_view reference,
@@ -71,11 +96,9 @@ Result<std::string> commit_container(const Context& context, std::string_view re
   facts.command = container.command;
   facts.request = TRY(request_of(context, container));
   facts.image_config = base.config;
-  sys::Fd upper = TRY(open_upper(context, container));
 
   image::CommitRequest commit;
   commit.base = container.image_id;
-  commit.tree = descriptor_name(upper);
   commit.reference = options.reference;
   commit.config = container_defaults(facts);
   commit.changes = options.changes;
@@ -84,6 +107,8 @@ Result<std::string> commit_container(const Context& context, std::string_view re
   commit.created_by = join(commit.config.cmd, " ");
   std::optional<Pause> pause;
   if (options.pause) pause.emplace(context, container);
+  OwnLayer layer = TRY(own_layer(context, container));
+  commit.tree = descriptor_name(layer.directory());
   image::TransferResult made = TRY(transfer(context, std::move(commit), {}));
   tell_container(
       context.paths, container.id, "commit",

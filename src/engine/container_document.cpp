@@ -141,12 +141,16 @@ json::Value mounts(const ContainerFacts& facts) {
   return list;
 }
 
+std::string rootfs_driver_text(const ContainerFacts& facts) {
+  return to_json_text(facts.request.rootfs_driver.value_or(RootfsDriver::overlay));
+}
+
 json::Value graph_driver(const ContainerFacts& facts) {
   return json::Object{{"Data", json::Object{{"LowerDir", join(facts.layers, ":")},
                                             {"MergedDir", ""},
                                             {"UpperDir", facts.directory + "/upper"},
                                             {"WorkDir", facts.directory + "/work"}}},
-                      {"Name", "overlay"}};
+                      {"Name", rootfs_driver_text(facts)}};
 }
 
 }  // namespace
@@ -209,7 +213,7 @@ json::Value container_document(const ContainerFacts& facts) {
       {"LogPath", facts.directory + "/log"},
       {"Name", "/" + facts.name},
       {"RestartCount", facts.restarts},
-      {"Driver", "overlay"},
+      {"Driver", rootfs_driver_text(facts)},
       {"Platform", "linux"},
       {"MountLabel", ""},
       {"ProcessLabel", ""},

@@ -73,6 +73,8 @@ struct Context {
   std::vector<std::string> services_of_root = {};
   /// What layers become that are unpacked: as --layer-format has it; empty: directories.
   std::string layer_format = {};
+  /// As --rootfs-driver has it; empty: what works.
+  std::string rootfs_driver = {};
 };
 
 }  // namespace berth::engine

@@ -77,8 +77,14 @@ void add_edits(const oci::ContainerEdits& edits, const std::string& why, Explana
 bool Explanation::granted() const {
   return std::any_of(items.begin(), items.end(), [](const gpu::Reason& item) {
     return item.given && item.kind != "requirement" && item.kind != "capabilities" &&
-           item.kind != "driver-mode";
+           item.kind != "driver-mode" && item.kind != kRootItem;
   });
+}
+
+bool Explanation::asks_nothing() const {
+  return sources.empty() && std::all_of(items.begin(), items.end(), [](const gpu::Reason& item) {
+           return item.kind == kRootItem;
+         });
 }
 
 Explanation explain(Evidence evidence, const oci::Spec& spec) {
@@ -97,6 +103,7 @@ Explanation explain(Evidence evidence, const oci::Spec& spec) {
     out.items.push_back({"node", node.path, false, "policy, or the job, withholds it", ""});
   }
   if (loads) out.items.push_back(std::move(*loads));
+  if (evidence.root) out.items.push_back(std::move(*evidence.root));
   return out;
 }
 

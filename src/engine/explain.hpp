@@ -26,12 +26,17 @@ struct Explanation {
   std::vector<gpu::Verdict> sources;  ///< who asked, and whether that counted
   std::vector<gpu::Reason> items;     ///< what came of it, and what did not
   bool empty() const { return sources.empty() && items.empty(); }
-  bool granted() const;  ///< anything at all
+  bool granted() const;       ///< any GPU or device
+  bool asks_nothing() const;  ///< nobody asked for one
 };
+
+/// What kind of item tells how the root of a container is made.
+inline constexpr const char* kRootItem = "rootfs";
 
 /// What a start decided by. Words are made of it after the command runs, or when somebody asks:
 /// they take longer than all of granting and placing.
 struct Evidence {
+  std::optional<gpu::Reason> root = {};  ///< of how the root is made, where it is not as usual
   std::vector<gpu::Verdict> sources;
   gpu::Inventory inventory;  ///< empty where only CDI devices were given
   gpu::Grant grant;

@@ -7,6 +7,7 @@
 #include "engine/container_document.hpp"
 #include "engine/health.hpp"
 #include "engine/network.hpp"
+#include "engine/rootfs_driver.hpp"
 #include "engine/spec.hpp"
 #include "engine/store.hpp"
 #include "engine/tree_size.hpp"
@@ -65,7 +66,9 @@ Result<std::string> inspect_container(const Context& context, std::string_view r
   facts.files = container_files(context.paths, c.id, c.remove ? Lifetime::removed : Lifetime::kept);
   if (auto request = saved_request(context, c)) facts.request = std::move(*request);
   if (sizes == Sizes::yes) {
-    uint64_t written = tree_size(facts.directory + "/" + std::string(kUpperDirectory));
+    bool copied = facts.request.rootfs_driver == RootfsDriver::copy;
+    std::string_view own = copied ? kCopyDirectory : kUpperDirectory;
+    uint64_t written = tree_size(facts.directory + "/" + std::string(own));
     facts.size = ContainerSize{written, written};
   }
   add_image(context, facts);

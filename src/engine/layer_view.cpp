@@ -6,13 +6,16 @@
 #include <sys/sysmacros.h>
 
 #include <deque>
+#include <map>
 #include <set>
+#include <utility>
 
 #include "base/text.hpp"
 #include "sys/copy_tree.hpp"
 #include "sys/file.hpp"
 #include "sys/io_at.hpp"
 #include "sys/layer.hpp"
+#include "sys/tree.hpp"
 #include "sys/xattr.hpp"
 
 namespace berth::engine {
@@ -49,6 +52,8 @@ struct LayerView::Entry {
   std::string name;
   std::string path;  ///< absolute, without a link in it
   uint64_t size = 0;
+  uint64_t number = 0;  ///< of the file in its layer
+  uint64_t links = 0;   ///< names that it has there
   size_t layer = 0;
   bool link = false;
   bool regular = false;
@@ -87,6 +92,8 @@ Result<LayerView::Entry> LayerView::look_in(const Directory& directory, const st
       entry.regular = S_ISREG(status->st_mode);
       entry.layer = index;
       entry.size = static_cast<uint64_t>(status->st_size);
+      entry.number = status->st_ino;
+      entry.links = status->st_nlink;
       break;
     }
     entry.type = Type::directory;
@@ -196,7 +203,28 @@ Result<std::vector<std::optional<size_t>>> LayerView::layers_of(
   return found;
 }
 
-Result<void> LayerView::copy_directory(const Directory& from, const sys::Fd& to,
+struct LayerView::Copy {
+  const sys::Fd& root;
+  Sharing sharing = Sharing::nothing;
+  /// By layer and number, the name in the copy that a file of several names got first.
+  std::map<std::pair<size_t, uint64_t>, std::string> first = {};
+};
+
+Result<void> LayerView::copy_other(Copy& copy, const Entry& entry, const sys::Fd& to,
+                                   const std::string& path) {
+  // What cannot be linked (another file system, too many names) is copied.
+  if (copy.sharing == Sharing::files && entry.regular &&
+      sys::make_hard_link(entry.parent, entry.name, to, entry.name).ok()) {
+    return {};
+  }
+  if (copy.sharing != Sharing::nothing && entry.regular && entry.links > 1) {
+    auto [known, is_new] = copy.first.emplace(std::pair(entry.layer, entry.number), path);
+    if (!is_new && sys::make_hard_link(copy.root, known->second, to, entry.name).ok()) return {};
+  }
+  return sys::copy_entry(entry.parent, to, entry.name);
+}
+
+Result<void> LayerView::copy_directory(Copy& copy, const Directory& from, const sys::Fd& to,
                                        const std::string& name, int depth) {
   constexpr int kMostDepth = 128;
   if (depth > kMostDepth) return make_error(Kind::usage, "copy " + quoted(name) + ": too deep");
@@ -205,20 +233,22 @@ Result<void> LayerView::copy_directory(const Directory& from, const sys::Fd& to,
     for (const std::string& one : TRY(sys::list_directory(layer, "."))) {
       if (!seen.insert(one).second) continue;
       Entry entry = TRY(look_in(from, one));
-      if (entry.type == Type::other) TRY(sys::copy_entry(entry.parent, to, one));
+      std::string path = name.empty() ? one : name + "/" + one;
+      if (entry.type == Type::other) TRY(copy_other(copy, entry, to, path));
       if (entry.type != Type::directory) continue;
       TRY(sys::make_directory(to, one, 0700));
       sys::Fd below = TRY(sys::open_at(to, one, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
-      TRY(copy_directory(entry.directory, below, name + "/" + one, depth + 1));
+      TRY(copy_directory(copy, entry.directory, below, path, depth + 1));
     }
   }
   return sys::copy_directory_metadata(from.front().fd, to, name);
 }
 
-Result<void> LayerView::copy_tree(std::string_view path, const sys::Fd& to) const {
+Result<void> LayerView::copy_tree(std::string_view path, const sys::Fd& to, Sharing sharing) const {
   Entry entry = TRY(resolve(path));
   if (entry.type != Type::directory || entry.directory.empty()) return {};
-  return copy_directory(entry.directory, to, std::string(path), 1);
+  Copy copy{to, sharing};
+  return copy_directory(copy, entry.directory, to, "", 1);
 }
 
 Result<std::optional<std::string>> LayerView::read_file(std::string_view path,

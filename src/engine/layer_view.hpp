@@ -11,6 +11,14 @@
 
 namespace berth::engine {
 
+/// What the names of a copy share. Blocks are shared where the file system can.
+enum class Sharing {
+  nothing,  ///< each is a file of its own
+  names,    ///< names of one file are so again; for a place where nobody else makes links
+  files,    ///< the files of the layers themselves, where they are on one file system: nobody may
+            ///< write to them
+};
+
 /// The tree that overlay will show of some layers, read without a mount: whiteouts, opaque
 /// directories and symbolic links count as in the container, and no link leads out of it. The
 /// layers' content is foreign.
@@ -47,7 +55,8 @@ class LayerView {
   /// Copies what is in the directory at `path`, with owners and modes, and its own, into the empty
   /// directory `to`; nothing where there is no directory.
   /// Errors: io (no space), usage (more than 128 directories deep).
-  Result<void> copy_tree(std::string_view path, const sys::Fd& to) const;
+  Result<void> copy_tree(std::string_view path, const sys::Fd& to,
+                         Sharing sharing = Sharing::nothing) const;
 
   /// The content of the regular file at `path`; nothing when there is none, or something else.
   /// Errors: io, corrupt (longer than `max_bytes`).
@@ -64,8 +73,11 @@ class LayerView {
 
   Result<Entry> resolve(std::string_view path) const;
   Result<Directory> root() const;
-  static Result<void> copy_directory(const Directory& from, const sys::Fd& to,
+  struct Copy;
+  static Result<void> copy_directory(Copy& copy, const Directory& from, const sys::Fd& to,
                                      const std::string& name, int depth);
+  static Result<void> copy_other(Copy& copy, const Entry& entry, const sys::Fd& to,
+                                 const std::string& path);
   static Result<Entry> look_in(const Directory& directory, const std::string& name);
 
   std::vector<sys::Fd> layers_;

@@ -14,6 +14,7 @@
 #include "engine/match.hpp"
 #include "engine/name.hpp"
 #include "engine/rootfs.hpp"
+#include "engine/rootfs_driver.hpp"
 #include "engine/run.hpp"
 #include "engine/spec.hpp"
 #include "engine/store.hpp"
@@ -153,6 +154,7 @@ Result<NewContainer> NewContainer::make(const Context& context, const RunRequest
                                         const std::string& id, Owner owner, const Making& making) {
   RunRequest request = asked;
   TRY(complete_volumes(context, image.config.config, request));
+  TRY(choose_rootfs_driver(context, request));
   NewContainer made;
   made.directory = TRY(ContainerDirectory::create(context.paths, id, lifetime_of(request)));
   Rollback undo;

@@ -99,6 +99,11 @@ void fields(V& v, Health& h) {
   v.strict();
 }
 
+/// What the root file system of a container of an image is made by.
+enum class RootfsDriver { overlay, fuse_overlayfs, copy };
+std::string to_json_text(const RootfsDriver& driver);  ///< "overlay", "fuse-overlayfs", "copy"
+Result<RootfsDriver> from_json_text(std::string_view text, std::type_identity<RootfsDriver>);
+
 enum class LogDriver { json_file, local, none };
 std::string to_json_text(const LogDriver& driver);  ///< "json-file", "local", "none"
 Result<LogDriver> from_json_text(std::string_view text, std::type_identity<LogDriver>);
@@ -182,7 +187,9 @@ struct RunRequest {
   std::string image;                  ///< empty with `rootfs`
   bool image_file = false;            ///< `image` is the absolute path of a squashfs or SIF
   std::optional<std::string> rootfs;  ///< absolute: a directory of the host instead of an image
-  std::vector<std::string> command;   ///< empty: the image's
+  std::optional<RootfsDriver> rootfs_driver;  ///< of choose_rootfs_driver(); none: overlay
+  std::string rootfs_reason;                  ///< why it is another one
+  std::vector<std::string> command;           ///< empty: the image's
 
   bool remove = false;
   bool interactive = false;
@@ -257,6 +264,8 @@ void fields(V& v, RunRequest& r) {
   v.optional("image", r.image);
   v.optional("image_file", r.image_file);
   v.optional("rootfs", r.rootfs);
+  v.optional("rootfs_driver", r.rootfs_driver);
+  v.optional("rootfs_reason", r.rootfs_reason);
   v.optional("command", r.command);
   v.optional("remove", r.remove);
   v.optional("interactive", r.interactive);

@@ -9,9 +9,12 @@
 #include <algorithm>
 
 #include "base/text.hpp"
+#include "engine/rootfs_driver.hpp"
 #include "engine/spec.hpp"
 #include "oci/runtime_spec.hpp"
 #include "sys/file.hpp"
+#include "sys/fuse_overlay.hpp"
+#include "sys/layer.hpp"
 #include "sys/mount.hpp"
 #include "sys/namespace.hpp"
 #include "sys/overlay.hpp"
@@ -40,6 +43,7 @@ bool has_option(const oci::Mount& mount, std::string_view option) {
 }
 
 struct OverlayPaths {
+  RootfsDriver driver = RootfsDriver::overlay;
   std::vector<std::string> lower;
   std::string upper;
   std::string work;
@@ -48,8 +52,14 @@ struct OverlayPaths {
 
 Result<OverlayPaths> overlay_of(const oci::Spec& spec) {
   OverlayPaths paths;
+  auto driver = rootfs_driver_of(spec);
+  if (driver) paths.driver = *driver;
+  if (driver == RootfsDriver::copy) {
+    paths.lower = copied_layers(spec);
+    return paths;
+  }
   for (const oci::Mount& mount : spec.mounts) {
-    if (mount.destination != "/" || mount.type != "overlay") continue;
+    if (mount.destination != "/" || !driver) continue;
     for (const std::string& option : mount.options) {
       auto value = [&](std::string_view key) {
         return option.starts_with(key) ? option.substr(key.size()) : std::string();
@@ -121,14 +131,39 @@ Result<std::vector<sys::Layer>> open_all(const std::vector<std::string>& lower) 
   return layers;
 }
 
-Result<sys::Fd> mount_stopped(const std::string& target, const oci::Spec& spec) {
-  OverlayPaths paths = TRY(overlay_of(spec));
+/// Puts a detached mount where a container's root is.
+Result<sys::Fd> attach_root(sys::Fd mount, const std::string& target) {
+  sys::Fd place = TRY(sys::open_at(sys::cwd(), target, kPathDirectory));
+  TRY(sys::move_mount_to_fd(mount, place, target));
+  return mount;
+}
+
+/// The overlay of `paths` as its driver mounts it.
+Result<sys::Fd> mount_root(const OverlayPaths& paths, const sys::OverlayTop& top,
+                           const std::string& target) {
   std::vector<sys::Layer> lower = TRY(open_all(paths.lower));
+  if (paths.driver == RootfsDriver::overlay) return sys::mount_overlay(lower, top, target);
+  return attach_root(TRY(sys::mount_fuse_overlay(lower, top)), target);
+}
+
+/// A view of a copied root, which the read-only mark of a mount can be put on.
+Result<sys::Fd> view_copy(const oci::Spec& spec, const std::string& target) {
+  sys::Fd copy = TRY(sys::open_at(sys::cwd(), spec.root.path, kPathDirectory));
+  return attach_root(TRY(sys::open_tree(copy, "", OPEN_TREE_CLONE | AT_EMPTY_PATH)), target);
+}
+
+Result<sys::Fd> mount_writable_root(const std::string& target, const oci::Spec& spec) {
+  OverlayPaths paths = TRY(overlay_of(spec));
+  if (paths.driver == RootfsDriver::copy) return view_copy(spec, target);
   sys::OverlayTop top;
   top.options = paths.options;
   top.upper = TRY(sys::open_at(sys::cwd(), paths.upper, kPathDirectory));
   top.work = TRY(sys::open_at(sys::cwd(), paths.work, kPathDirectory));
-  sys::Fd root = TRY(sys::mount_overlay(lower, top, target));
+  return mount_root(paths, top, target);
+}
+
+Result<sys::Fd> mount_stopped(const std::string& target, const oci::Spec& spec) {
+  sys::Fd root = TRY(mount_writable_root(target, spec));
   for (const oci::Mount& mount : spec.mounts) {
     bool binds = mount.type == "bind" || has_option(mount, "bind") || has_option(mount, "rbind");
     if (!binds || is_of_the_kernel(mount.destination)) continue;
@@ -190,14 +225,17 @@ Result<RootView> RootView::open_layers(const Context& context, const ContainerSu
   OverlayPaths paths = TRY(overlay_of(spec));
   RootView view;
   view.read_only_ = true;
+  if (paths.driver == RootfsDriver::copy) {
+    view.root_ = TRY(sys::open_at(sys::cwd(), spec.root.path, O_RDONLY | O_DIRECTORY));
+    return view;
+  }
   TRY(hide_mounts());
   drop_own_layers(context, container, paths.lower);
   paths.lower.insert(paths.lower.begin(), paths.upper);
-  std::vector<sys::Layer> lower = TRY(open_all(paths.lower));
   sys::OverlayTop top;
   top.options = paths.options;
-  sys::Fd root = TRY(sys::mount_overlay(
-      lower, top, bundle_of(context, container) + "/" + std::string(kRootDirectory)));
+  sys::Fd root = TRY(
+      mount_root(paths, top, bundle_of(context, container) + "/" + std::string(kRootDirectory)));
   view.root_ = TRY(sys::open_at(root, ".", O_RDONLY | O_DIRECTORY));
   return view;
 }
@@ -206,6 +244,19 @@ Result<sys::Fd> open_upper(const Context& context, const ContainerSummary& conta
   std::string path =
       container_path(context.paths, container.id) + "/" + std::string(kUpperDirectory);
   return sys::open_at(sys::cwd(), path, O_RDONLY | O_DIRECTORY);
+}
+
+Result<std::optional<RootCopy>> open_copy(const Context& context,
+                                          const ContainerSummary& container) {
+  oci::Spec spec = TRY(read_config(context, container));
+  if (rootfs_driver_of(spec) != RootfsDriver::copy) return std::optional<RootCopy>();
+  RootCopy copy;
+  copy.root = TRY(sys::open_at(sys::cwd(), spec.root.path, O_RDONLY | O_DIRECTORY));
+  for (const std::string& path : copied_layers(spec)) {
+    sys::Layer opened = TRY(sys::open_layer(path));
+    copy.layers.push_back(std::move(opened.root));
+  }
+  return std::optional<RootCopy>(std::move(copy));
 }
 
 Result<std::vector<std::string>> lower_layers(const Context& context,

@@ -39,6 +39,15 @@ class RootView {
 /// The container's own layer, for diff and commit.  Errors: not_found.
 Result<sys::Fd> open_upper(const Context& context, const ContainerSummary& container);
 
+/// A root that is a copy, and the layers that it was made of, highest first.
+struct RootCopy {
+  sys::Fd root;
+  std::vector<sys::Fd> layers;
+};
+/// Nothing for a container whose root is none.  Errors: not_found (a layer), corrupt.
+Result<std::optional<RootCopy>> open_copy(const Context& context,
+                                          const ContainerSummary& container);
+
 /// The directories below the container's own layer, highest first, absolute.
 /// Errors: corrupt (its config).
 Result<std::vector<std::string>> lower_layers(const Context& context,

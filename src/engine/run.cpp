@@ -13,6 +13,7 @@
 #include "engine/launch.hpp"
 #include "engine/new_container.hpp"
 #include "engine/reason.hpp"
+#include "engine/rootfs_driver.hpp"
 #include "engine/settle.hpp"
 #include "engine/start.hpp"
 #include "engine/store.hpp"
@@ -149,6 +150,7 @@ Result<plan::Plan> plan_run(const Context& context, const RunRequest& asked, con
   image::Image image = TRY(find_or_pull_image(context, store, asked, call, progress));
   RunRequest request = asked;
   TRY(complete_volumes(context, image.config.config, request));
+  TRY(choose_rootfs_driver(context, request));
   const std::string id = sys::random_hex(32);
   Draft draft = TRY(draft_container(context, request, image, id));
 
@@ -171,6 +173,7 @@ Result<Explained> explain_run(const Context& context, const RunRequest& asked, c
   image::Image image = TRY(find_or_pull_image(context, store, asked, call, progress));
   RunRequest request = asked;
   TRY(complete_volumes(context, image.config.config, request));
+  TRY(choose_rootfs_driver(context, request));
   Draft draft = TRY(draft_container(context, request, image, sys::random_hex(32)));
   return Explained{"", request.name.value_or(""), request.rootfs.value_or(request.image),
                    explain(std::move(draft.evidence), draft.spec)};

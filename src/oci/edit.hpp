@@ -28,6 +28,10 @@ inline constexpr std::string_view kLoaderCacheAnnotation = "dev.berth.loader-cac
 /// to put its libraries first in the loader's cache where they fit: to_annotation(CompatRequest).
 inline constexpr std::string_view kCompatAnnotation = "dev.berth.cuda-compat";
 
+/// With "000", "001", … the layers, highest first, that the root of a container is a copy of; for
+/// Berth's engine, which compares the two. berth-runtime reads nothing of it.
+inline constexpr std::string_view kCopiedLayerAnnotation = "dev.berth.copied-layer:";
+
 /// There in a config that Berth's engine has written: which GPUs the container gets is decided, and
 /// berth-runtime looks for no more. It takes away only.
 inline constexpr std::string_view kGpusDecidedAnnotation = "dev.berth.gpus-decided";

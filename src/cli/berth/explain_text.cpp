@@ -108,14 +108,13 @@ std::string end_text(const Explained& explained, size_t columns) {
 std::string explain_text(const Explained& explained, size_t columns) {
   const engine::Explanation& explanation = explained.explanation;
   std::string text = heading(explained);
-  if (explanation.empty()) {
+  if (explanation.asks_nothing()) {
     for (const std::string& line :
          fold("nothing asks for one: no --gpus or --device, no variable or label of the image, no "
               "policy and no job",
               columns)) {
       text += line + "\n";
     }
-    return text + end_text(explained, columns);
   }
   text += Section(source_rows(explanation), columns).text("asked by");
   text += Section(item_rows(explanation, true), columns).text("given");

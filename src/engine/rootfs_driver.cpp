@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/rootfs_driver.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "engine/layer_view.hpp"
+#include "oci/edit.hpp"
+#include "sys/file.hpp"
+#include "sys/fuse_overlay.hpp"
+#include "sys/host_name.hpp"
+#include "sys/overlay.hpp"
+
+namespace berth::engine {
+namespace {
+
+constexpr std::string_view kLowerOption = "lowerdir+=";
+constexpr const char* kPart = "root.part";       ///< of a copy in the making
+constexpr const char* kTried = "overlay-works";  ///< in the state: where it was tried last
+
+struct Name {
+  RootfsDriver driver;
+  std::string_view name;
+};
+constexpr Name kNames[] = {{RootfsDriver::overlay, "overlay"},
+                           {RootfsDriver::fuse_overlayfs, "fuse-overlayfs"},
+                           {RootfsDriver::copy, "copy"}};
+
+/// For what a trial holds: this kernel, this file system, this user.
+Result<std::string> key_of(const Context& context, const sys::Fd& store) {
+  struct stat info = TRY(sys::stat_fd(store, context.paths.root));
+  return TRY(sys::kernel_release()) + " " + std::to_string(info.st_dev) + " " +
+         std::string(identity_name(context.identity));
+}
+
+// Only what works is remembered: whoever loads a module or changes a policy needs no word for it.
+Result<void> try_overlay_once(const Context& context) {
+  constexpr size_t kMaxKey = 4096;
+  sys::Fd store = TRY(sys::open_at(sys::cwd(), context.paths.root, O_RDONLY | O_DIRECTORY));
+  std::string key = TRY(key_of(context, store));
+  std::string remembered = context.paths.state + "/" + kTried;
+  auto known = sys::read_file_if_exists(sys::cwd(), remembered, kMaxKey);
+  if (known.ok() && *known && **known == key) return {};
+  TRY(sys::make_directory(store, "tmp", 0700));
+  sys::Fd staging = TRY(sys::open_at(store, "tmp", O_RDONLY | O_DIRECTORY));
+  sys::TempDir place = TRY(sys::TempDir::make(staging, "trial-"));
+  // A sweep leaves alone what somebody holds.
+  TRY(sys::wait_lock(place.fd(), sys::LockMode::exclusive, "trial"));
+  TRY(sys::try_overlay(place.fd(), context.identity != Identity::root));
+  ignore(sys::replace_file(sys::cwd(), remembered, key, 0600));
+  return {};
+}
+
+std::string line_of(Error error) {
+  error.hint.clear();
+  return to_line(error);
+}
+
+void fall_back(const Context& context, const Error& why, RunRequest& request) {
+  request.rootfs_reason = "the kernel's overlay cannot be mounted for this user on " +
+                          quoted(context.paths.root) + ": " + line_of(why);
+  auto served = sys::check_fuse_overlay();
+  if (served.ok()) {
+    request.rootfs_driver = RootfsDriver::fuse_overlayfs;
+    context.log.warn(request.rootfs_reason +
+                     ": using fuse-overlayfs instead, which is slower with every file");
+    return;
+  }
+  request.rootfs_driver = RootfsDriver::copy;
+  request.rootfs_reason += "; no fuse-overlayfs: " + line_of(served.error());
+  context.log.warn(request.rootfs_reason +
+                   ": using a copy of the image instead, which takes its time and its space at "
+                   "each new container");
+}
+
+bool is_root(const oci::Mount& mount) {
+  return mount.destination == "/" && (mount.type == "overlay" || mount.type == "fuse-overlayfs");
+}
+
+std::string numbered(size_t index) {
+  std::string digits = std::to_string(index);
+  digits.insert(0, 3 - std::min<size_t>(3, digits.size()), '0');
+  return std::string(oci::kCopiedLayerAnnotation) + digits;
+}
+
+// A link shares the file itself with the store: only for who cannot get around a read-only root.
+Sharing sharing_of(const RunRequest& request) {
+  const auto& added = request.security.cap_add;
+  bool more = request.security.privileged || !added.empty();
+  return request.read_only && !more ? Sharing::files : Sharing::names;
+}
+
+}  // namespace
+
+std::string to_json_text(const RootfsDriver& driver) {
+  return std::string(rootfs_driver_name(driver));
+}
+
+Result<RootfsDriver> from_json_text(std::string_view text, std::type_identity<RootfsDriver>) {
+  for (const Name& one : kNames) {
+    if (one.name == text) return one.driver;
+  }
+  return make_error(Kind::usage,
+                    "expected overlay, fuse-overlayfs or copy, got " + quoted(std::string(text)));
+}
+
+std::string_view rootfs_driver_name(RootfsDriver driver) {
+  return std::find_if(std::begin(kNames), std::end(kNames),
+                      [&](const Name& one) { return one.driver == driver; })
+      ->name;
+}
+
+Result<void> choose_rootfs_driver(const Context& context, RunRequest& request) {
+  if (request.rootfs) return {};
+  if (context.rootfs_driver.empty()) {
+    auto tried = try_overlay_once(context);
+    if (!tried.ok()) fall_back(context, tried.error(), request);
+    return {};
+  }
+  RootfsDriver driver = TRY_CTX(
+      from_json_text(context.rootfs_driver, std::type_identity<RootfsDriver>()), "--rootfs-driver");
+  if (driver == RootfsDriver::fuse_overlayfs) {
+    TRY_CTX(sys::check_fuse_overlay(), "--rootfs-driver fuse-overlayfs");
+  }
+  request.rootfs_driver = driver;
+  request.rootfs_reason = "--rootfs-driver or BERTH_ROOTFS_DRIVER asks for it";
+  return {};
+}
+
+void use_rootfs_driver(const RunRequest& request, const std::string& directory, oci::Spec& spec) {
+  RootfsDriver driver = request.rootfs_driver.value_or(RootfsDriver::overlay);
+  auto root = std::find_if(spec.mounts.begin(), spec.mounts.end(), is_root);
+  if (driver == RootfsDriver::overlay || root == spec.mounts.end()) return;
+  if (driver == RootfsDriver::fuse_overlayfs) {
+    root->type = root->source = "fuse-overlayfs";
+    std::erase(root->options, "userxattr");
+    return;
+  }
+  size_t count = 0;
+  for (const std::string& option : root->options) {
+    if (!option.starts_with(kLowerOption)) continue;
+    spec.annotations[numbered(count++)] = option.substr(kLowerOption.size());
+  }
+  spec.mounts.erase(root);
+  spec.root.path = directory + "/" + std::string(kCopyDirectory);
+}
+
+std::optional<RootfsDriver> rootfs_driver_of(const oci::Spec& spec) {
+  if (!copied_layers(spec).empty()) return RootfsDriver::copy;
+  auto root = std::find_if(spec.mounts.begin(), spec.mounts.end(), is_root);
+  if (root == spec.mounts.end()) return std::nullopt;
+  return root->type == "overlay" ? RootfsDriver::overlay : RootfsDriver::fuse_overlayfs;
+}
+
+std::vector<std::string> copied_layers(const oci::Spec& spec) {
+  std::vector<std::string> layers;
+  for (const auto& [key, layer] : spec.annotations) {
+    if (key.starts_with(oci::kCopiedLayerAnnotation)) layers.push_back(layer);
+  }
+  return layers;
+}
+
+Result<void> provide_root_copy(const RunRequest& request, const oci::Spec& spec,
+                               const ContainerDirectory& directory) {
+  std::vector<std::string> layers = copied_layers(spec);
+  const std::string name(kCopyDirectory);
+  if (layers.empty() || TRY(sys::stat_entry(directory.fd(), name))) return {};
+  const char* context = "cannot copy the image for the container";
+  TRY_CTX(sys::remove_tree(directory.fd(), kPart), context);
+  TRY_CTX(sys::make_directory(directory.fd(), kPart, 0700), context);
+  sys::Fd part =
+      TRY_CTX(sys::open_at(directory.fd(), kPart, O_RDONLY | O_DIRECTORY | O_NOFOLLOW), context);
+  LayerView view = TRY_CTX(LayerView::open(layers), context);
+  TRY_CTX(view.copy_tree("/", part, sharing_of(request)), context);
+  return sys::rename(directory.fd(), kPart, directory.fd(), name);
+}
+
+}  // namespace berth::engine
