@@ -7,11 +7,14 @@ import json
 import os
 import pathlib
 import signal
+import subprocess
 import tarfile
+import tempfile
 import time
 
 import pytest
 from support import images
+from support.berth import Berth
 
 DRIVERS = ("overlay", "fuse-overlayfs", "copy")
 LOOK = ("cd /tree && find . | sort | while read f; do stat -c '%n %F %a %u %g' \"$f\"; "
@@ -150,6 +153,7 @@ def test_files_are_copied_into_a_stopped_container(berth, reference, driver):
 
 def test_a_container_that_is_killed_leaves_no_server_and_no_copy(berth, reference, driver):
     berth.ok(*driver, "run", "-d", "--name", "hold", reference, "sleep", "600")
+    assert bool(servers(berth)) == (driver[1] == "fuse-overlayfs")
     os.kill(int(berth.ok("inspect", "--format", "{{.State.Pid}}", "hold")), signal.SIGKILL)
     assert berth.ok("wait", "hold") == "137\n"
     assert eventually(lambda: not servers(berth))
@@ -157,11 +161,75 @@ def test_a_container_that_is_killed_leaves_no_server_and_no_copy(berth, referenc
     assert eventually(lambda: nothing_left(berth))
 
 
+def root_items(berth, name):
+    text = berth.ok("explain", "--format", "json", name)
+    return [(item["object"], item["why"]) for item in json.loads(text)["items"]
+            if item["kind"] == "rootfs"]
+
+
 def test_explain_tells_which_driver_and_why(berth, reference):
-    text = berth.ok("--rootfs-driver", "copy", "explain", "--format", "json", "run", reference)
-    assert [item for item in json.loads(text)["items"] if item["kind"] == "rootfs"] == [
-        {"kind": "rootfs", "object": "copy", "given": True, "host_path": None,
-         "why": "--rootfs-driver or BERTH_ROOTFS_DRIVER asks for it"}]
+    berth.ok("--rootfs-driver", "copy", "run", "--name", "hold", reference, "true")
+    assert root_items(berth, "hold") == [
+        ("copy", "--rootfs-driver or BERTH_ROOTFS_DRIVER asks for it")]
+    assert "nothing asks for one" in berth.ok("explain", "hold")
+
+
+@pytest.fixture
+def no_overlay(programs, profile):
+    """A store on a file system that takes no overlay above it: one that is an overlay itself,
+    twice."""
+    with tempfile.TemporaryDirectory(prefix="berth-tests-rootfs-", dir="/var/tmp") as path:
+        base = pathlib.Path(path)
+        mounted = []
+        try:
+            below = base / "0"
+            below.mkdir()
+            for level in ("1", "2"):
+                top = base / level
+                for part in ("upper", "work", "merged"):
+                    (top / part).mkdir(parents=True)
+                if level == "2":
+                    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", top], check=True)
+                    mounted.append(top)
+                    for part in ("upper", "work", "merged"):
+                        (top / part).mkdir()
+                subprocess.run(["mount", "-t", "overlay", "overlay", "-o",
+                                f"lowerdir={below},upperdir={top}/upper,workdir={top}/work",
+                                top / "merged"], check=True)
+                mounted.append(top / "merged")
+                below = top / "merged"
+            command = Berth(programs, profile, below / "berth")
+            yield command
+            command.close()
+        finally:
+            for place in reversed(mounted):
+                subprocess.run(["umount", "-l", place], check=True)
+
+
+@pytest.fixture(params=["fuse-overlayfs", "copy"])
+def falls_back_to(request):
+    program = "/usr/bin/fuse-overlayfs"
+    if request.param == "copy":
+        subprocess.run(["mount", "--bind", "/dev/null", program], check=True)
+    yield request.param
+    if request.param == "copy":
+        subprocess.run(["umount", program], check=True)
+
+
+@pytest.mark.profiles("root")
+def test_where_no_overlay_can_be_a_container_runs_and_says_so(no_overlay, push, falls_back_to):
+    # Without whiteouts, which such a file system does not take either.
+    reference = push(images.build(tree_layers()[:2]))
+    no_overlay.ok("pull", "--quiet", reference)
+    done = no_overlay.run("run", "--name", "hold", reference, "cat", "/tree/kept")
+    assert (done.returncode, done.stdout) == (0, "kept\n")
+    warnings = [line for line in done.stderr.splitlines() if "overlay cannot be mounted" in line]
+    assert len(warnings) == 1 and f"using {'a ' * (falls_back_to == 'copy')}{falls_back_to}" in warnings[0]
+    (driver, why), = root_items(no_overlay, "hold")
+    assert driver == falls_back_to and "the kernel's overlay cannot be mounted" in why
+    again = no_overlay.run("start", "-a", "hold")
+    assert (again.returncode, again.stdout, again.stderr) == (0, "kept\n", "")
+    no_overlay.ok("rm", "hold")
 
 
 def test_a_driver_that_does_not_exist_is_refused(berth, reference):
