@@ -46,8 +46,8 @@ struct RegistryAccess {
   std::vector<std::string> certificate_directories;
 };
 
-/// The rule for a repository ("docker.io/library/debian"): that with the longest prefix which covers
-/// it, of two as long the first; null without one.
+/// The rule for a repository ("docker.io/library/debian"): that with the longest prefix which
+/// covers it, of two as long the first; null without one.
 const RegistryRule* rule_of(const std::vector<RegistryRule>& rules, std::string_view name);
 
 /// `name` with `location` in the place of the rule's prefix.

@@ -9,8 +9,8 @@ Result<void> LayerSink::charge(size_t bytes) {
   tree_bytes_ += bytes;
   if (tree_bytes_ <= options_->limits.tree_bytes) return {};
   return make_error(Kind::corrupt,
-                    "the names of the layer take more than " + std::to_string(options_->limits.tree_bytes) +
-                        " bytes of memory",
+                    "the names of the layer take more than " +
+                        std::to_string(options_->limits.tree_bytes) + " bytes of memory",
                     kRaiseHint);
 }
 

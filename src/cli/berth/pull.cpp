@@ -21,8 +21,7 @@ FlagTable flags(Options& o) {
        &o.request.strict},
   };
   table.push_back({"no-scan", 0, "", "Do not look at what the files ask of a machine", &o.no_scan});
-  table.push_back({"keep-blobs", 0, "",
-                   "Keep the packed layers, to push or save without a network (BERTH_KEEP_BLOBS)",
+  table.push_back({"keep-blobs", 0, "", "Keep the packed layers, too (BERTH_KEEP_BLOBS)",
                    &o.request.keep_blobs});
   table.push_back({"memory-budget", 0, "SIZE",
                    "Memory for layers on their way: 512m (BERTH_MEMORY_BUDGET)", &o.memory_budget});

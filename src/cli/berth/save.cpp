@@ -17,7 +17,7 @@ FlagTable flags(Options& o) {
       {"format",
        0,
        "FORMAT",
-       "archive: a tar for docker and OCI tools; oci: a directory; sqsh: for enroot",
+       "A tar (archive), an OCI directory (oci), or one for enroot (sqsh)",
        &o.format,
        {"archive", "oci", "sqsh"}},
   };
