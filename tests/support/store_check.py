@@ -67,5 +67,10 @@ def wrong(root):
 
 
 def trees(root):
-    """{name of a layer's directory: all that is in it}."""
-    return {layer.name: store_listing(layer) for layer in (pathlib.Path(root) / "layers").glob("*")}
+    """{name of a layer's directory: all that is in it}. The record of what was unpacked has times,
+    those of directories that no entry names among them: it differs from pull to pull."""
+    listings = {layer.name: store_listing(layer)
+                for layer in (pathlib.Path(root) / "layers").glob("*")}
+    for listing in listings.values():
+        listing.pop("tree", None)
+    return listings

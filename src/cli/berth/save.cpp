@@ -17,7 +17,7 @@ FlagTable flags(Options& o) {
       {"format",
        0,
        "FORMAT",
-       "A tar (archive), an OCI directory (oci), or one for enroot (sqsh)",
+       "A tar (archive), a directory (oci), a squashfs (sqsh)",
        &o.format,
        {"archive", "oci", "sqsh"}},
   };

@@ -80,7 +80,9 @@ TEST_F(PieceFile, holds_what_was_written_whichever_way_it_went) {
     for (size_t at = 0; at < part.size(); ++at) part[at] = static_cast<char>(at * 7 + i);
     ASSERT_TRUE(pieces.write(expected.size(), part).ok());
     expected += part;
-    if (i % 7 == 0) ASSERT_TRUE(pieces.flush().ok());
+    if (i % 7 == 0) {
+      ASSERT_TRUE(pieces.flush().ok());
+    }
     EXPECT_EQ(*pieces.read(expected.size() - 100, 100), expected.substr(expected.size() - 100));
   }
   ASSERT_TRUE(pieces.flush().ok());

@@ -387,6 +387,7 @@ TEST_F(UnpackTest, who_means_a_large_image_can_say_so) {
   EXPECT_NE(say("entries=-1"), "");
   EXPECT_EQ(say("entries=3,ratio=5000,depth=2000,memory=8g"), "");
   EXPECT_EQ(error(many), "no error");
+  options_.limits = {};
   options_.limits.tree_bytes = 1000;
   TarBuilder directories;
   for (int i = 0; i < 100; ++i) directories.directory("d" + std::to_string(i));
