@@ -97,7 +97,10 @@ Security full_security() {
 RunRequest full_request() {
   RunRequest r;
   r.image = "debian:12";
+  r.image_file = true;
   r.rootfs = "/srv/root";
+  r.rootfs_driver = RootfsDriver::copy;
+  r.rootfs_reason = "no overlay";
   r.command = {"sh", "-c", "echo \"tea\"\n"};
   r.remove = r.interactive = r.terminal = r.read_only = r.init = true;
   r.name = "c1";
@@ -113,6 +116,7 @@ RunRequest full_request() {
   r.annotations = {{"b", ""}};
   r.volumes = {full_volume()};
   r.tmpfs = {{"/tmp", {"size=1m"}}};
+  r.image_mounts = {{"/data.sqsh", "/data", true, "sha256:0"}};
   r.volumes_from = {"c2:ro"};
   r.network = Network::container;
   r.network_container = "f00d";
@@ -155,6 +159,7 @@ TEST(RunRequest, is_read_as_it_was_written_whatever_it_says) {
   EXPECT_THAT(untouched(full.limits), IsEmpty());
   EXPECT_THAT(untouched(full.security), IsEmpty());
   EXPECT_THAT(untouched(full.volumes[0]), IsEmpty());
+  EXPECT_THAT(untouched(full.image_mounts[0]), IsEmpty());
   EXPECT_THAT(untouched(full.health), IsEmpty());
   EXPECT_THAT(untouched(full.restart), IsEmpty());
   EXPECT_THAT(untouched(full.log), IsEmpty());
