@@ -13,6 +13,7 @@
 #include "json/fields.hpp"
 #include "sys/file.hpp"
 #include "sys/io_at.hpp"
+#include "transfer/part_reader.hpp"
 #include "transfer/sha256.hpp"
 
 namespace berth::transfer {
@@ -97,63 +98,6 @@ std::string plain_media_type(std::string_view header) {
       type == "application/json" || type == "application/octet-stream" || type == "text/plain";
   return says_nothing ? "" : type;
 }
-
-/// The answers that bring a part of a blob: gives on every byte once, in order.
-class PartReader {
- public:
-  PartReader(const oci::Descriptor& blob, BlobPart& part) : blob_(blob), part_(part) {}
-
-  uint64_t next() const { return next_; }
-  uint64_t end() const { return part_.end; }
-  /// Of a Range header; empty: none is needed.
-  std::string range() const {
-    if (next_ == 0 && end() == blob_.size) return "";
-    return end() == blob_.size ? fmt::format("bytes={}-", next_)
-                               : fmt::format("bytes={}-{}", next_, end() - 1);
-  }
-  void expect_answer() { begun_ = false; }
-  /// The next answer is the whole blob.
-  void forget_ranges() { ranges_ = false; }
-  bool ranges() const { return ranges_; }
-
-  Result<void> take(const HttpResponse& head, std::string_view bytes) {
-    if (!begun_) TRY(begin(head));
-    begun_ = true;
-    if (bytes.size() > end() - at_) {
-      return make_error(
-          Kind::corrupt,
-          fmt::format("check its size: more than the {} bytes of its descriptor", blob_.size));
-    }
-    uint64_t known = std::min<uint64_t>(next_ - std::min(next_, at_), bytes.size());
-    at_ += bytes.size();
-    bytes.remove_prefix(known);
-    if (bytes.empty()) return {};
-    next_ += bytes.size();
-    return part_.take(bytes);
-  }
-
- private:
-  /// A registry may answer a Range with the piece or, not knowing Range, with the whole.
-  Result<void> begin(const HttpResponse& head) {
-    if (head.status != 206) {
-      at_ = 0;
-      if (part_.end == blob_.size) return {};
-      part_.end = blob_.size;
-      return part_.on_whole ? part_.on_whole() : Result<void>();
-    }
-    at_ = next_;
-    std::string_view range = head.header("content-range").value_or("");
-    if (parse_content_range_start(range) == next_) return {};
-    return make_error(Kind::corrupt, "check its range: another piece than the one asked for");
-  }
-
-  const oci::Descriptor& blob_;
-  BlobPart& part_;
-  uint64_t next_ = part_.begin;  ///< the first byte that has not come
-  uint64_t at_ = 0;              ///< where the answer is
-  bool begun_ = false;
-  bool ranges_ = true;
-};
 
 }  // namespace
 
