@@ -59,6 +59,7 @@ struct HostFacts {
   Trial user_namespace;  ///< not tried by root
   bool all_ids = false;  ///< the namespace that was entered has the subordinate ids
   Trial overlay;
+  bool fuse_overlay = false;     ///< fuse-overlayfs can stand in for it; asked when it has to
   std::optional<Error> no_home;  ///< why there is no default place for the store
   Place root;
   Place state;

@@ -11,8 +11,9 @@
 #include "json/fields.hpp"
 #include "policy/file.hpp"
 #include "sys/file.hpp"
+#include "sys/fuse_overlay.hpp"
 #include "sys/identity.hpp"
-#include "sys/mount.hpp"
+#include "sys/overlay.hpp"
 #include "sys/process.hpp"
 #include "sys/user_namespace.hpp"
 
@@ -118,21 +119,10 @@ void gather_policy(const std::string& config_dir, HostFacts& host) {
       !in_force.ok() || !*in_force || (*in_force)->st_mtim.tv_sec < (*written)->st_mtim.tv_sec;
 }
 
-Result<void> mount_overlay(const std::string& parent, bool user_xattr) {
+Result<void> try_overlay(const std::string& parent, bool user_xattr) {
   sys::Fd directory = TRY(sys::open_at(sys::cwd(), parent, O_RDONLY | O_DIRECTORY));
   sys::TempDir place = TRY(sys::TempDir::make(directory, "doctor-"));
-  for (const char* name : {"lower", "upper", "work"}) {
-    TRY(sys::make_directory(place.fd(), name));
-  }
-  std::string base = parent + "/" + place.name() + "/";
-  sys::Fd overlay = TRY(sys::fsopen("overlay"));
-  TRY(sys::fsconfig_string(overlay, "lowerdir", base + "lower"));
-  TRY(sys::fsconfig_string(overlay, "upperdir", base + "upper"));
-  TRY(sys::fsconfig_string(overlay, "workdir", base + "work"));
-  if (user_xattr) TRY(sys::fsconfig_flag(overlay, "userxattr"));
-  TRY(sys::fsconfig_create(overlay));
-  sys::Fd mount = TRY(sys::fsmount(overlay, 0));
-  return {};
+  return sys::try_overlay(place.fd(), user_xattr);
 }
 
 void try_namespace(HostFacts& host) {
@@ -192,9 +182,11 @@ void try_out(const Inputs& inputs, HostFacts& host) {
   bool ordinary = !host.user.machine_root && !host.user.inside_namespace;
   if (ordinary) try_namespace(host);
   if (host.user_namespace.failure || inputs.no_home || host.root.unusable) return;
-  auto mounted = mount_overlay(host.root.existing, !host.user.machine_root);
+  auto mounted = try_overlay(host.root.existing, !host.user.machine_root);
   host.overlay.worked = mounted.ok();
-  if (!mounted.ok()) host.overlay.failure = mounted.error();
+  if (mounted.ok()) return;
+  host.overlay.failure = mounted.error();
+  host.fuse_overlay = sys::check_fuse_overlay().ok();
 }
 
 }  // namespace berth::doctor

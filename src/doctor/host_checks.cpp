@@ -87,8 +87,13 @@ Finding overlay(const Facts& facts) {
   std::string on = facts.host.root.file_system
                        ? sys::file_system_name(facts.host.root.file_system->type)
                        : std::string("this file system");
-  return problem("cannot be mounted on " + on + ": " + to_line(*trial.failure),
-                 "--root DIR on a local disk (ext4, xfs); as an ordinary user Linux 5.11 or newer");
+  std::string cannot = "cannot be mounted on " + on + ": " + to_line(*trial.failure);
+  std::string disk = "--root DIR on a local disk (ext4, xfs); as an ordinary user Linux 5.11";
+  if (facts.host.fuse_overlay) {
+    return warning(cannot + "; fuse-overlayfs is used instead, slower with every file", disk);
+  }
+  return warning(cannot + "; each new container is a copy of its image, which takes time and space",
+                 disk + "; apt-get install fuse-overlayfs");
 }
 
 Finding cgroups(const Facts& facts) {

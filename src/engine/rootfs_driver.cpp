@@ -59,21 +59,22 @@ std::string line_of(Error error) {
   return to_line(error);
 }
 
-void fall_back(const Context& context, const Error& why, RunRequest& request) {
-  request.rootfs_reason = "the kernel's overlay cannot be mounted for this user on " +
-                          quoted(context.paths.root) + ": " + line_of(why);
+RootfsChoice fall_back(const Context& context, const Error& why) {
+  RootfsChoice choice;
+  choice.reason = "the kernel's overlay cannot be mounted for this user on " +
+                  quoted(context.paths.root) + ": " + line_of(why);
   auto served = sys::check_fuse_overlay();
   if (served.ok()) {
-    request.rootfs_driver = RootfsDriver::fuse_overlayfs;
-    context.log.warn(request.rootfs_reason +
-                     ": using fuse-overlayfs instead, which is slower with every file");
-    return;
+    choice.driver = RootfsDriver::fuse_overlayfs;
+    choice.cost = "using fuse-overlayfs instead, which is slower with every file";
+    return choice;
   }
-  request.rootfs_driver = RootfsDriver::copy;
-  request.rootfs_reason += "; no fuse-overlayfs: " + line_of(served.error());
-  context.log.warn(request.rootfs_reason +
-                   ": using a copy of the image instead, which takes its time and its space at "
-                   "each new container");
+  choice.driver = RootfsDriver::copy;
+  choice.reason += "; no fuse-overlayfs: " + line_of(served.error());
+  choice.cost =
+      "using a copy of the image instead, which takes its time and its space at each new "
+      "container";
+  return choice;
 }
 
 bool is_root(const oci::Mount& mount) {
@@ -113,20 +114,28 @@ std::string_view rootfs_driver_name(RootfsDriver driver) {
       ->name;
 }
 
-Result<void> choose_rootfs_driver(const Context& context, RunRequest& request) {
-  if (request.rootfs) return {};
+Result<RootfsChoice> rootfs_choice(const Context& context) {
   if (context.rootfs_driver.empty()) {
     auto tried = try_overlay_once(context);
-    if (!tried.ok()) fall_back(context, tried.error(), request);
-    return {};
+    return tried.ok() ? RootfsChoice() : fall_back(context, tried.error());
   }
-  RootfsDriver driver = TRY_CTX(
-      from_json_text(context.rootfs_driver, std::type_identity<RootfsDriver>()), "--rootfs-driver");
-  if (driver == RootfsDriver::fuse_overlayfs) {
+  RootfsChoice choice;
+  choice.driver = TRY_CTX(from_json_text(context.rootfs_driver, std::type_identity<RootfsDriver>()),
+                          "--rootfs-driver");
+  choice.reason = "--rootfs-driver or BERTH_ROOTFS_DRIVER asks for it";
+  if (choice.driver == RootfsDriver::fuse_overlayfs) {
     TRY_CTX(sys::check_fuse_overlay(), "--rootfs-driver fuse-overlayfs");
   }
-  request.rootfs_driver = driver;
-  request.rootfs_reason = "--rootfs-driver or BERTH_ROOTFS_DRIVER asks for it";
+  return choice;
+}
+
+Result<void> choose_rootfs_driver(const Context& context, RunRequest& request) {
+  if (request.rootfs) return {};
+  RootfsChoice choice = TRY(rootfs_choice(context));
+  if (!choice.cost.empty()) context.log.warn(choice.reason + ": " + choice.cost);
+  if (choice.reason.empty()) return {};
+  request.rootfs_driver = choice.driver;
+  request.rootfs_reason = choice.reason;
   return {};
 }
 

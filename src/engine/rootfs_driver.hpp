@@ -18,9 +18,18 @@ namespace berth::engine {
 
 std::string_view rootfs_driver_name(RootfsDriver driver);
 
-/// Settles `rootfs_driver` and `rootfs_reason` of a request for a new container: the one that
-/// --rootfs-driver names, else the first that works. Warns where that costs something.
+/// What makes the roots of new containers here.
+struct RootfsChoice {
+  RootfsDriver driver = RootfsDriver::overlay;
+  std::string reason;  ///< empty: it is what works everywhere
+  std::string cost;    ///< what a user should know who did not ask for it
+};
+/// The driver that --rootfs-driver names, else the first that works.
 /// Errors: usage (no such driver), not_found (fuse-overlayfs, by name).
+Result<RootfsChoice> rootfs_choice(const Context& context);
+
+/// Settles `rootfs_driver` and `rootfs_reason` of a request for a new container by that. Warns
+/// where it costs something.  Errors: the same.
 Result<void> choose_rootfs_driver(const Context& context, RunRequest& request);
 
 /// Turns the root of `spec`, an overlay, into what the driver of `request` makes. `directory`: of

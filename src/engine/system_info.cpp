@@ -6,6 +6,7 @@
 #include "base/text.hpp"
 #include "engine/containers.hpp"
 #include "engine/images.hpp"
+#include "engine/rootfs_driver.hpp"
 #include "sys/file.hpp"
 
 namespace berth::engine {
@@ -64,6 +65,7 @@ Result<SystemInfo> system_info(const Context& context) {
   info.memory_bytes = memory_bytes();
   auto unified = sys::stat_entry(sys::cwd(), "/sys/fs/cgroup/cgroup.controllers");
   info.cgroup_version = unified.ok() && *unified ? 2 : 1;
+  info.rootfs_driver = rootfs_driver_name(TRY(rootfs_choice(context)).driver);
   info.security.emplace_back("name=seccomp,profile=default");
   if (context.identity != Identity::root) info.security.emplace_back("name=rootless");
   return info;

@@ -21,10 +21,11 @@ struct SystemInfo {
   uint64_t processors = 0;                        ///< that this process may use
   uint64_t memory_bytes = 0;
   int cgroup_version = 1;
+  std::string rootfs_driver;          ///< of new containers: "overlay"
   std::vector<std::string> security;  ///< docker's words: "name=seccomp,profile=default"
 };
 
-/// What cannot be read is left empty.  Errors: io (the store).
+/// What cannot be read is left empty.  Errors: io (the store); those of rootfs_choice().
 Result<SystemInfo> system_info(const Context& context);
 
 }  // namespace berth::engine

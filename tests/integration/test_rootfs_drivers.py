@@ -230,6 +230,11 @@ def test_where_no_overlay_can_be_a_container_runs_and_says_so(no_overlay, push, 
     again = no_overlay.run("start", "-a", "hold")
     assert (again.returncode, again.stdout, again.stderr) == (0, "kept\n", "")
     no_overlay.ok("rm", "hold")
+    assert json.loads(no_overlay.ok("info", "--format", "json"))["Driver"] == falls_back_to
+    overlay, = (check for check in json.loads(no_overlay.run("doctor", "--format", "json").stdout)
+                ["checks"] if check["id"] == "host.overlay")
+    instead = {"copy": "a copy of its image", "fuse-overlayfs": "fuse-overlayfs is used"}
+    assert overlay["status"] == "warning" and instead[falls_back_to] in overlay["cause"]
 
 
 def test_a_driver_that_does_not_exist_is_refused(berth, reference):

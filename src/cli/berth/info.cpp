@@ -27,7 +27,7 @@ json::Value document(const engine::Context& context, const engine::SystemInfo& i
       {"ContainersPaused", info.paused},
       {"ContainersStopped", info.stopped},
       {"Images", info.images},
-      {"Driver", "overlay"},
+      {"Driver", info.rootfs_driver},
       {"DriverStatus", json::Array{}},
       {"Plugins", json::Object{{"Volume", json::Array{"local"}},
                                {"Network", json::Array{"host", "none"}},
@@ -88,7 +88,8 @@ std::string text_of(const engine::Context& context, const engine::SystemInfo& in
          "\n  Running: " + number(info.running) + "\n  Paused: " + number(info.paused) +
          "\n  Stopped: " + number(info.stopped) + "\n Images: " + number(info.images) +
          "\n Server Version: " + std::string(berth_version()) +
-         "\n Storage Driver: overlay\n Logging Driver: json-file\n Cgroup Driver: cgroupfs\n"
+         "\n Storage Driver: " + info.rootfs_driver +
+         "\n Logging Driver: json-file\n Cgroup Driver: cgroupfs\n"
          " Cgroup Version: " +
          std::to_string(info.cgroup_version) +
          "\n Plugins:\n  Volume: local\n  Network: host none\n  Log: json-file local none\n"

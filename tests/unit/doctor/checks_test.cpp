@@ -170,9 +170,14 @@ const Fault kHostFaults[] = {
        f.host.all_ids = false;
        f.host.user_namespace.note = "range refused";
      }},
-    {"overlay", "host.overlay", kProblem, "cannot be mounted on ext4", "--root DIR",
+    {"overlay", "host.overlay", kWarning, "a copy of its image", "fuse-overlayfs",
      [](Facts& f) {
        f.host.overlay = {false, sys_error(EINVAL, "mount overlay"), ""};
+     }},
+    {"fuse_overlay", "host.overlay", kWarning, "fuse-overlayfs is used instead", "--root DIR",
+     [](Facts& f) {
+       f.host.overlay = {false, sys_error(EINVAL, "mount overlay"), ""};
+       f.host.fuse_overlay = true;
      }},
     {"no_cgroups", "host.cgroups", kWarning, "none are mounted", "mount -t cgroup2",
      [](Facts& f) { f.host.cgroups = {}; }},
