@@ -292,7 +292,7 @@ Result<void> ErofsLayer::add_node(const Place& place, const TarEntry& entry) {
   displace(place);
   bool device = entry.type != TarEntry::Type::fifo;
   if (device && !makes_devices(*options_)) {
-    left_out_.add_device(place.path);
+    left_out_.add_device(place.path, entry);
     return {};
   }
   FileType type = entry.type == TarEntry::Type::fifo               ? FileType::fifo

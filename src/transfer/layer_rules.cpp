@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transfer/layer_rules.hpp"
 
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
 #include <algorithm>
 #include <cerrno>
 
@@ -192,8 +195,12 @@ void settle_acls(TarEntry& entry, const std::string& path, const UnpackOptions& 
   std::erase_if(entry.xattrs, goes);
 }
 
-void LeftOut::add_device(const std::string& path) {
-  if (devices_++ == 0) first_device_ = path;
+void LeftOut::add_device(const std::string& path, const TarEntry& entry) {
+  if (++device_count_ > kMostDevices) return;
+  uint32_t type = entry.type == TarEntry::Type::block_device ? S_IFBLK : S_IFCHR;
+  devices_.push_back({path, type | (entry.mode & 0777),
+                      makedev(static_cast<unsigned>(entry.device_major),
+                              static_cast<unsigned>(entry.device_minor))});
 }
 
 void LeftOut::add_attribute(const std::string& key, const std::string& path) {
@@ -202,8 +209,9 @@ void LeftOut::add_attribute(const std::string& key, const std::string& path) {
 
 void LeftOut::warn(const UnpackOptions& options) const {
   if (!options.on_warning) return;
-  if (devices_ > 0) {
-    options.on_warning(std::to_string(devices_) + " device nodes (first: " + quoted(first_device_) +
+  if (device_count_ > 0) {
+    options.on_warning(std::to_string(device_count_) +
+                       " device nodes (first: " + quoted(devices_.front().path) +
                        ") cannot be made by an ordinary user, ignoring them");
   }
   if (attributes_ > 0) {

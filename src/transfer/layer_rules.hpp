@@ -64,16 +64,27 @@ Result<void> check_size(const TarEntry& entry, uint64_t bytes_before, const Unpa
 /// refused here has cost nothing yet. Errors: corrupt.
 Result<void> check_ratio(const TarEntry& entry, uint64_t blob_size, const UnpackLimits& limits);
 
+/// A device that a layer has and the user who unpacked it could not make.
+struct LeftOutDevice {
+  std::string path;     ///< below the root, without links
+  uint32_t mode = 0;    ///< with the type
+  uint64_t number = 0;  ///< as makedev() has it
+};
+
 /// What could not be made and is told of in one line each.
 class LeftOut {
  public:
-  void add_device(const std::string& path);
+  void add_device(const std::string& path, const TarEntry& entry);
   void add_attribute(const std::string& key, const std::string& path);
   void warn(const UnpackOptions& options) const;
 
+  /// The first ones, kMostDevices at most; no real image has as many.
+  const std::vector<LeftOutDevice>& devices() const { return devices_; }
+  static constexpr size_t kMostDevices = 4096;
+
  private:
-  uint64_t devices_ = 0;
-  std::string first_device_;
+  uint64_t device_count_ = 0;
+  std::vector<LeftOutDevice> devices_;
   uint64_t attributes_ = 0;
   std::string first_attribute_;
 };

@@ -27,6 +27,7 @@ class LayerSink {
 
   uint64_t entries() const { return entries_; }
   uint64_t bytes() const { return bytes_; }  ///< of regular files
+  const LeftOut& left_out() const { return left_out_; }
 
  protected:
   /// Where an entry goes: its name in the directory that was entered last.

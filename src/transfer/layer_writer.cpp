@@ -360,7 +360,7 @@ Result<void> LayerWriter::add_node(const Place& place, const TarEntry& entry) {
                           static_cast<unsigned>(entry.device_minor));
   }
   if (device && !made.ok() && made.error().kind == Kind::denied) {
-    left_out_.add_device(place.path);
+    left_out_.add_device(place.path, entry);
     return {};
   }
   TRY(std::move(made));

@@ -193,7 +193,8 @@ Result<UnpackedLayer> unpack_into(const image::Staged& staged, image::LayerForma
     sys::Fd directory = TRY(sys::open_at(staged.fd(), "fs", O_RDONLY | O_DIRECTORY));
     LayerWriter sink = TRY(LayerWriter::make(directory, options));
     UnpackedLayer layer = TRY(unpack_layer(std::move(bytes), sink, options));
-    TRY_CTX(record_tree(directory, sink.written(), staged.fd()), "cannot record the layer's files");
+    TRY_CTX(record_tree(directory, sink.written(), sink.left_out().devices(), staged.fd()),
+            "cannot record the layer's files");
     return layer;
   }
   constexpr int kNew = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW;

@@ -2,7 +2,9 @@
 #include "transfer/store_check.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include <algorithm>
 #include <map>
@@ -237,12 +239,24 @@ class StoreCheck {
       report_.files += compared->files;
       report_.bytes += compared->bytes;
     }
+    note_left_out(path, compared->left_out);
     if (compared->count == 0) return {};
     if (compared->count > compared->texts.size()) {
       compared->texts.push_back("and " + std::to_string(compared->count - compared->texts.size()) +
                                 " more");
     }
     return damaged("layer", path, *seen, std::move(compared->texts));
+  }
+
+  void note_left_out(const std::string& path, const std::vector<LeftOutDevice>& devices) {
+    if (devices.empty()) return;
+    const LeftOutDevice& first = devices.front();
+    add({"note", path,
+         fmt::format("is without {} of its device nodes, which this user cannot make; the first: "
+                     "{} ({} {}:{})",
+                     devices.size(), quoted(first.path), S_ISBLK(first.mode) ? 'b' : 'c',
+                     major(first.number), minor(first.number)),
+         images_with(last_name(path)), "", false});
   }
 
   Result<TreeDifferences> compare_layer(const sys::Fd& layer, const std::string& name) {

@@ -17,6 +17,7 @@ namespace berth::transfer {
 namespace {
 
 constexpr std::string_view kTreeTitle = "berth-tree 1";
+constexpr std::string_view kLeftOut = "left-out ";
 constexpr std::string_view kExtentsTitle = "berth-extents 1";
 constexpr size_t kChunk = size_t{1} << 20;
 constexpr size_t kMostTexts = 20;
@@ -215,25 +216,51 @@ Error no_record() {
   return make_error(Kind::corrupt, "its record 'tree' is damaged");
 }
 
-using Entries = std::unordered_map<std::string, TreeEntry>;
+struct Record {
+  std::unordered_map<std::string, TreeEntry> entries;
+  std::vector<LeftOutDevice> left_out;
+};
 
-/// The last line says how many there are: a record that was cut is none.
-Result<Entries> parse_entries(std::string_view text) {
-  Entries entries;
+void put_left_out(std::string& line, const LeftOutDevice& device) {
+  line += kLeftOut;
+  put_number(line, device.mode, 8);
+  put_number(line, device.number, 10);
+  line += "/" + encode(device.path) + "\n";
+}
+
+std::optional<LeftOutDevice> parse_left_out(std::string_view line) {
+  auto words = split(line.substr(kLeftOut.size()), ' ');
+  LeftOutDevice device;
+  bool good = words.size() == 3 && take_number(words[0], device.mode, 8) &&
+              take_number(words[1], device.number, 10) && words[2].starts_with('/');
+  if (!good) return std::nullopt;
+  device.path = decode(words[2].substr(1));
+  return device;
+}
+
+/// The last line says how many entries there are: a record that was cut is none.
+Result<Record> parse_record(std::string_view text) {
+  Record record;
   if (!text.ends_with('\n')) return no_record();
   auto lines = split(text.substr(0, text.size() - 1), '\n');
   if (lines.size() < 2 || lines.front() != kTreeTitle) return no_record();
   for (size_t i = 1; i + 1 < lines.size(); ++i) {
+    if (lines[i].starts_with(kLeftOut)) {
+      auto device = parse_left_out(lines[i]);
+      if (!device) return no_record();
+      record.left_out.push_back(std::move(*device));
+      continue;
+    }
     auto words = split(lines[i], ' ');
     if (words.size() != 11 || !words[9].starts_with('/') || !words[10].starts_with('=')) {
       return no_record();
     }
     auto entry = parse_entry(words);
     if (!entry) return no_record();
-    entries.emplace(decode(words[9].substr(1)), std::move(*entry));
+    record.entries.emplace(decode(words[9].substr(1)), std::move(*entry));
   }
-  if (lines.back() != "end " + std::to_string(entries.size())) return no_record();
-  return entries;
+  if (lines.back() != "end " + std::to_string(record.entries.size())) return no_record();
+  return record;
 }
 
 std::string kind_of(uint32_t mode) {
@@ -278,7 +305,7 @@ void tell(TreeDifferences& differences, const std::string& path, const std::stri
 }  // namespace
 
 Result<void> record_tree(const sys::Fd& tree, const WrittenFiles& written,
-                         const sys::Fd& directory) {
+                         const std::vector<LeftOutDevice>& left_out, const sys::Fd& directory) {
   constexpr size_t kFlush = size_t{256} << 10;
   sys::Fd file =
       TRY(sys::open_at(directory, kTreeFile, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600));
@@ -295,6 +322,7 @@ Result<void> record_tree(const sys::Fd& tree, const WrittenFiles& written,
             },
             {});
   TRY(walk.directory(tree, "", 0));
+  for (const LeftOutDevice& device : left_out) put_left_out(text, device);
   text += "end " + std::to_string(count) + "\n";
   TRY(sys::write_all(file, text, kTreeFile));
   return sys::close_checked(std::move(file), kTreeFile);
@@ -302,8 +330,10 @@ Result<void> record_tree(const sys::Fd& tree, const WrittenFiles& written,
 
 Result<TreeDifferences> compare_tree(const sys::Fd& tree, std::string_view text, Depth depth,
                                      const std::function<bool()>& stop) {
-  Entries entries = TRY(parse_entries(text));
+  Record record = TRY(parse_record(text));
+  auto& entries = record.entries;
   TreeDifferences differences;
+  differences.left_out = std::move(record.left_out);
   Walk walk(
       nullptr,
       [&](const std::string& path, const TreeEntry& now) -> Result<void> {

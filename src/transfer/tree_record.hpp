@@ -12,6 +12,7 @@
 
 #include "base/result.hpp"
 #include "sys/fd.hpp"
+#include "transfer/layer_rules.hpp"
 
 /// What a layer's files were when they had been unpacked, in a file "tree" beside them, and what of
 /// that is still so.
@@ -41,9 +42,10 @@ struct TreeEntry {
 };
 
 /// Looks at all that is below `tree` and writes the record of it as `directory`/tree.
-/// `written`: the contents; files that are not in it are read.  Errors: io.
+/// `written`: the contents; files that are not in it are read. `left_out`: what the layer has
+/// besides.  Errors: io.
 Result<void> record_tree(const sys::Fd& tree, const WrittenFiles& written,
-                         const sys::Fd& directory);
+                         const std::vector<LeftOutDevice>& left_out, const sys::Fd& directory);
 
 /// What is compared. Owners and attributes mean something to the user namespace that made the
 /// layer alone.
@@ -52,8 +54,9 @@ enum class Depth { all, without_owners };
 struct TreeDifferences {
   uint64_t files = 0;  ///< that were read
   uint64_t bytes = 0;
-  uint64_t count = 0;              ///< of differences
-  std::vector<std::string> texts;  ///< the first ones, a line each: "'usr/bin/a': is missing"
+  uint64_t count = 0;                   ///< of differences
+  std::vector<std::string> texts;       ///< the first ones, a line each: "'usr/bin/a': is missing"
+  std::vector<LeftOutDevice> left_out;  ///< what the record says; no differences
 };
 
 /// Compares what is below `tree` with the record `text`, reading every file. `stop` is asked often.

@@ -297,3 +297,17 @@ def test_a_killed_repair_leaves_a_store_that_can_be_repaired(berth, image, pulle
         reader.communicate(timeout=60)
         check(berth, "--repair")
         assert check(berth)["damaged"] == 0
+
+
+@pytest.mark.profiles("user", "single_id")
+def test_devices_that_a_user_cannot_make_are_recorded(berth, push):
+    reference = push(images.build([images.busybox_layer(), images.layer([
+        images.directory("nodes"), images.character_device("nodes/zero", 1, 5),
+        images.character_device("nodes/null", 1, 3)])]))
+    assert "2 device nodes (first: 'nodes/zero')" in berth.run("pull", reference).stderr
+    report = check(berth)
+    assert report["damaged"] == 0
+    (note,) = report["findings"]
+    assert note["images"] == [reference] and not note["damage"]
+    assert note["text"] == ("is without 2 of its device nodes, which this user cannot make; the first: "
+                            "'nodes/zero' (c 1:5)")
