@@ -88,7 +88,8 @@ Finding overlay(const Facts& facts) {
                        ? sys::file_system_name(facts.host.root.file_system->type)
                        : std::string("this file system");
   std::string cannot = "cannot be mounted on " + on + ": " + to_line(*trial.failure);
-  std::string disk = "--root DIR on a local disk (ext4, xfs); as an ordinary user Linux 5.11";
+  std::string disk =
+      "--root DIR on a local disk (ext4, xfs); as an ordinary user Linux 5.11 or newer";
   if (facts.host.fuse_overlay) {
     return warning(cannot + "; fuse-overlayfs is used instead, slower with every file", disk);
   }
