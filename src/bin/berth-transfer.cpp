@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "image/transfer_protocol.hpp"
+#include "sys/credentials.hpp"
 #include "sys/file.hpp"
 #include "sys/poll.hpp"
 #include "sys/signals.hpp"
@@ -83,6 +84,7 @@ int main() {
   using namespace berth;
   transfer::Cancel cancel;
   Output output(cancel);
+  sys::allow_many_files();
   try {
     Result<image::TransferResult> result = run(cancel, output);
     if (result.ok()) {

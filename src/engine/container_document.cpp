@@ -146,6 +146,10 @@ std::string rootfs_driver_text(const ContainerFacts& facts) {
 }
 
 json::Value graph_driver(const ContainerFacts& facts) {
+  if (facts.request.rootfs_driver == RootfsDriver::copy) {
+    return json::Object{{"Data", json::Object{{"MergedDir", facts.directory + "/root"}}},
+                        {"Name", rootfs_driver_text(facts)}};
+  }
   return json::Object{{"Data", json::Object{{"LowerDir", join(facts.layers, ":")},
                                             {"MergedDir", ""},
                                             {"UpperDir", facts.directory + "/upper"},

@@ -10,6 +10,8 @@
 #include "engine/health.hpp"
 #include "engine/images.hpp"
 #include "engine/network.hpp"
+#include "engine/rootfs_driver.hpp"
+#include "engine/spec.hpp"
 #include "engine/store.hpp"
 #include "engine/tree_size.hpp"
 #include "sys/file.hpp"
@@ -71,11 +73,9 @@ ContainerDetails details_of(const Context& context, const ContainerSummary& summ
 }
 
 ContainerSize size_of(const Context& context, const ContainerSummary& summary, Images& images) {
-  ContainerSize size;
-  size.written = tree_size(container_path(context.paths, summary.id) + "/upper");
   const image::Image* image = images.find(summary.image_id);
-  size.whole = size.written + (image != nullptr ? image->size : 0);
-  return size;
+  return container_size(container_path(context.paths, summary.id),
+                        image != nullptr ? image->size : 0);
 }
 
 /// "80", "80/udp", "8000-8010/tcp" of --filter publish= and expose=.
@@ -225,6 +225,17 @@ class Sieve {
 };
 
 }  // namespace
+
+ContainerSize container_size(const std::string& directory, uint64_t image_bytes) {
+  std::string copy = directory + "/" + std::string(kCopyDirectory);
+  auto copied = sys::stat_entry(sys::cwd(), copy);
+  if (copied.ok() && *copied) {
+    uint64_t bytes = tree_size(copy);
+    return {bytes, bytes};
+  }
+  uint64_t written = tree_size(directory + "/" + std::string(kUpperDirectory));
+  return {written, written + image_bytes};
+}
 
 std::optional<RunRequest> saved_request(const Context& context, const ContainerSummary& summary) {
   std::string files = container_files(context.paths, summary.id,

@@ -40,9 +40,11 @@ struct ContainerDetails {
 };
 
 struct ContainerSize {
-  uint64_t written = 0;  ///< bytes of its own layer
+  uint64_t written = 0;  ///< bytes of its own layer, or of its copy of the image
   uint64_t whole = 0;    ///< and of the image
 };
+/// `directory`: of the container.
+ContainerSize container_size(const std::string& directory, uint64_t image_bytes);
 
 struct ListedContainer {
   ContainerSummary summary;

@@ -7,6 +7,8 @@
 #include "engine/containers.hpp"
 #include "engine/events.hpp"
 #include "engine/launch.hpp"
+#include "engine/root_view.hpp"
+#include "engine/rootfs_driver.hpp"
 #include "engine/user.hpp"
 #include "oci/capabilities.hpp"
 #include "sys/credentials.hpp"
@@ -60,8 +62,17 @@ Result<void> add_environment(const Context& context, const ExecRequest& request,
   return {};
 }
 
-Result<void> add_rights(const ExecRequest& request, std::vector<std::string>& words) {
+Result<void> add_rights(const Context& context, const ContainerSummary& container,
+                        const ExecRequest& request, std::vector<std::string>& words) {
   if (!request.privileged) return {};
+  oci::Spec spec = TRY(read_config(context, container));
+  if (spec.root.readonly && rootfs_driver_of(spec) == RootfsDriver::copy) {
+    // Whoever may mount could write to them.
+    return make_error(Kind::denied,
+                      "--privileged: the files of container " + container.name +
+                          " may be those of the image itself (--read-only, root by copy)",
+                      "a container without --read-only");
+  }
   sys::CapabilitySets held = TRY(sys::capabilities());
   for (std::string_view name : oci::capability_names()) {
     auto number = oci::capability_number(name);
@@ -125,7 +136,7 @@ Result<RunOutcome> exec(const Context& context, std::string_view reference,
   std::vector<std::string> words;
   TRY(add_user(request, *container.pid, words));
   TRY(add_environment(context, request, words));
-  TRY(add_rights(request, words));
+  TRY(add_rights(context, container, request, words));
   if (request.workdir) words.insert(words.end(), {"--cwd", *request.workdir});
   if (request.terminal) words.emplace_back("--tty");
   words.push_back(container.id);

@@ -7,7 +7,6 @@
 #include "engine/container_document.hpp"
 #include "engine/health.hpp"
 #include "engine/network.hpp"
-#include "engine/rootfs_driver.hpp"
 #include "engine/spec.hpp"
 #include "engine/store.hpp"
 #include "engine/tree_size.hpp"
@@ -36,7 +35,7 @@ void add_image(const Context& context, ContainerFacts& facts) {
   facts.image_config = (*image)->config;
   facts.layers = (*image)->layer_directories();
   std::reverse(facts.layers.begin(), facts.layers.end());
-  if (facts.size) facts.size->whole += (*image)->size;
+  if (facts.size) facts.size = container_size(facts.directory, (*image)->size);
 }
 
 }  // namespace
@@ -65,12 +64,7 @@ Result<std::string> inspect_container(const Context& context, std::string_view r
   facts.root = context.paths.root;
   facts.files = container_files(context.paths, c.id, c.remove ? Lifetime::removed : Lifetime::kept);
   if (auto request = saved_request(context, c)) facts.request = std::move(*request);
-  if (sizes == Sizes::yes) {
-    bool copied = facts.request.rootfs_driver == RootfsDriver::copy;
-    std::string_view own = copied ? kCopyDirectory : kUpperDirectory;
-    uint64_t written = tree_size(facts.directory + "/" + std::string(own));
-    facts.size = ContainerSize{written, written};
-  }
+  if (sizes == Sizes::yes) facts.size = container_size(facts.directory, 0);
   add_image(context, facts);
   add_spec(facts);
   if (is_alive(c.state)) facts.lease = TRY(find_lease(context, c.id));

@@ -66,6 +66,12 @@ Result<void> check_rule(const RegistryRule& rule) {
   }
   TRY(check_place("prefix", rule.prefix.starts_with("*.") ? rule.prefix.substr(2) : rule.prefix));
   TRY(check_place("location", rule.location));
+  const std::string& place = rule.location.empty() ? rule.prefix : rule.location;
+  if (rule.insecure && place.find('/') != place.npos) {
+    return wrong(
+        "insecure", "true",
+        "a rule for a whole host, as its TLS is not verified then, and not for " + quoted(place));
+  }
   for (const RegistryMirror& mirror : rule.mirror) TRY(check_mirror(mirror));
   TRY(check_file("tls-ca", rule.tls_ca));
   TRY(check_file("tls-certificate", rule.tls_certificate));

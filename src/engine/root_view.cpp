@@ -32,12 +32,6 @@ std::string bundle_of(const Context& context, const ContainerSummary& container)
          std::string(kBundleDirectory);
 }
 
-Result<oci::Spec> read_config(const Context& context, const ContainerSummary& container) {
-  std::string path = bundle_of(context, container) + "/config.json";
-  std::string text = TRY(sys::read_file(sys::cwd(), path, kMaxConfig));
-  return oci::parse_spec(text, "config.json of container " + quoted(container.name));
-}
-
 bool has_option(const oci::Mount& mount, std::string_view option) {
   return std::find(mount.options.begin(), mount.options.end(), option) != mount.options.end();
 }
@@ -199,6 +193,12 @@ void drop_own_layers(const Context& context, const ContainerSummary& container,
 }
 
 }  // namespace
+
+Result<oci::Spec> read_config(const Context& context, const ContainerSummary& container) {
+  std::string path = bundle_of(context, container) + "/config.json";
+  std::string text = TRY(sys::read_file(sys::cwd(), path, kMaxConfig));
+  return oci::parse_spec(text, "config.json of container " + quoted(container.name));
+}
 
 Result<RootView> RootView::open(const Context& context, const ContainerSummary& container) {
   RootView view;

@@ -9,9 +9,13 @@
 #include "engine/container_directory.hpp"
 #include "engine/containers.hpp"
 #include "engine/context.hpp"
+#include "oci/runtime_spec.hpp"
 #include "sys/fd.hpp"
 
 namespace berth::engine {
+
+/// The config that the container was made with.  Errors: not_found, corrupt.
+Result<oci::Spec> read_config(const Context& context, const ContainerSummary& container);
 
 /// The files of a container from outside, held open.
 class RootView {

@@ -36,6 +36,19 @@ Result<std::string> key_of(const Context& context, const sys::Fd& store) {
          std::string(identity_name(context.identity));
 }
 
+/// An error of the machine at this moment, and none of the overlay.
+bool is_of_the_moment(const Error& error) {
+  constexpr int kNumbers[] = {ENOSPC, EDQUOT, EMFILE, ENFILE, ENOMEM, EROFS};
+  return std::find(std::begin(kNumbers), std::end(kNumbers), error.sys_errno) != std::end(kNumbers);
+}
+
+Result<void> try_overlay_in(const sys::Fd& staging, bool user_attributes) {
+  sys::TempDir place = TRY(sys::TempDir::make(staging, "trial-"));
+  // A sweep leaves alone what somebody holds.
+  TRY(sys::wait_lock(place.fd(), sys::LockMode::exclusive, "trial"));
+  return sys::try_overlay(place.fd(), user_attributes);
+}
+
 // Only what works is remembered: whoever loads a module or changes a policy needs no word for it.
 Result<void> try_overlay_once(const Context& context) {
   constexpr size_t kMaxKey = 4096;
@@ -46,10 +59,11 @@ Result<void> try_overlay_once(const Context& context) {
   if (known.ok() && *known && **known == key) return {};
   TRY(sys::make_directory(store, "tmp", 0700));
   sys::Fd staging = TRY(sys::open_at(store, "tmp", O_RDONLY | O_DIRECTORY));
-  sys::TempDir place = TRY(sys::TempDir::make(staging, "trial-"));
-  // A sweep leaves alone what somebody holds.
-  TRY(sys::wait_lock(place.fd(), sys::LockMode::exclusive, "trial"));
-  TRY(sys::try_overlay(place.fd(), context.identity != Identity::root));
+  bool user_attributes = context.identity != Identity::root;
+  auto tried = try_overlay_in(staging, user_attributes);
+  bool swept = !tried.ok() && tried.error().kind == Kind::not_found;
+  if (swept) tried = try_overlay_in(staging, user_attributes);
+  TRY(std::move(tried));
   ignore(sys::replace_file(sys::cwd(), remembered, key, 0600));
   return {};
 }
@@ -117,7 +131,9 @@ std::string_view rootfs_driver_name(RootfsDriver driver) {
 Result<RootfsChoice> rootfs_choice(const Context& context) {
   if (context.rootfs_driver.empty()) {
     auto tried = try_overlay_once(context);
-    return tried.ok() ? RootfsChoice() : fall_back(context, tried.error());
+    if (tried.ok()) return RootfsChoice();
+    if (is_of_the_moment(tried.error())) return std::move(tried).error();
+    return fall_back(context, tried.error());
   }
   RootfsChoice choice;
   choice.driver = TRY_CTX(from_json_text(context.rootfs_driver, std::type_identity<RootfsDriver>()),

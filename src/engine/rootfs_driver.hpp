@@ -25,7 +25,7 @@ struct RootfsChoice {
   std::string cost;    ///< what a user should know who did not ask for it
 };
 /// The driver that --rootfs-driver names, else the first that works.
-/// Errors: usage (no such driver), not_found (fuse-overlayfs, by name).
+/// Errors: usage (no such driver), not_found (fuse-overlayfs, by name), io (no space).
 Result<RootfsChoice> rootfs_choice(const Context& context);
 
 /// Settles `rootfs_driver` and `rootfs_reason` of a request for a new container by that. Warns

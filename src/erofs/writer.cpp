@@ -63,7 +63,7 @@ Result<uint64_t> Writer::allocate(uint64_t size) {
 Result<uint64_t> Writer::put_record(const std::string& record) {
   if (record.size() > kBlock) {
     uint64_t address = TRY(allocate(record.size()));
-    TRY(data_.write(address, record));
+    TRY(sys::write_at(*file_, address, record, kName));  // no content: links may change it yet
     return address;
   }
   if (!records_.fits(record.size())) {

@@ -58,7 +58,7 @@ struct Needed {
 };
 /// Adds a manifest, its config, and all of its layers however unpacked.  Errors: corrupt, io.
 Result<void> need_manifest(const sys::Fd& root, const Digest& digest, Needed& needed);
-/// Adds what running deliveries have pinned. The caller holds the lock exclusively.
+/// Adds what running deliveries have pinned. The caller holds the lock exclusively.  Errors: io.
 Result<void> need_pins(const sys::Fd& root, Needed& needed);
 
 /// What a collection removed: names of layer directories, hex of blobs.

@@ -136,7 +136,10 @@ Result<void> Maker::mount(size_t index) {
   if (options.copy_up && (bind || mount.type != "tmpfs")) {
     return usage(member(index, "options") + ": tmpcopyup is for a tmpfs");
   }
-  if (!bind && mount.type == "overlay" && mount_layers(target, options)) return {};
+  if (!bind && mount.type == "overlay" && mount_layers(target, options)) {
+    if (map) return usage(member(index, "options") + ": idmap is not for layers");
+    return {};
+  }
   if (!bind) return mount_kernel_file_system(index, std::move(options));
   if (mount.source.empty()) return usage(member(index, "source") + ": empty for a bind");
   std::string source =
@@ -154,6 +157,8 @@ Result<void> Maker::mount(size_t index) {
 bool Maker::mount_layers(const std::string& target, const MountOptions& options) {
   constexpr std::string_view kLayer = "lowerdir+=";
   MountLayers step{target, {}, {}, options.attributes};
+  step.attributes.set |= MOUNT_ATTR_RDONLY;
+  step.attributes.clear &= ~uint64_t{MOUNT_ATTR_RDONLY};
   for (const std::string& option : options.data) {
     if (option.starts_with(kLayer)) {
       step.lower.push_back(option.substr(kLayer.size()));

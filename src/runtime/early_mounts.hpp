@@ -28,12 +28,16 @@ bool is_early(const plan::MountFilesystem& step);
 /// over the file system), those of the mount itself; each names the mount.
 Result<std::vector<sys::Fd>> make_early_mounts(const plan::Plan& plan);
 
+/// Of each layer, highest first: its mount. Nothing for a directory, which the kernel wants from
+/// the mount namespace of the overlay.
+using LayerImages = std::vector<std::optional<sys::Fd>>;
+
 /// Mounts the lower layers of the root that are images, where that is an overlay: it takes the
 /// caller's rights, and maybe a loop device that the rules of the container do not let it open.
-/// Nothing for a directory, which the kernel wants from the mount namespace of the overlay.
 /// Errors: those of sys::mount_image().
-using LayerImages = std::vector<std::optional<sys::Fd>>;
 Result<LayerImages> mount_layer_images(const plan::Plan& plan);
+/// The same for each image that is data, in the order of the plan.  Errors: the same.
+Result<std::vector<LayerImages>> mount_data_images(const plan::Plan& plan);
 
 /// The whole root, detached, where the kernel has no overlay for this user and fuse-overlayfs
 /// serves it: the server is started where it finds the layers, with the caller's rights over them.
@@ -48,8 +52,5 @@ Result<std::vector<sys::Layer>> open_lower(const LayerImages& images,
 
 /// What lies above them, by handle.  Errors: not_found.
 Result<sys::OverlayTop> open_top(const plan::MountOverlayRoot& step);
-
-/// The same for each image that is data, in the order of the plan.
-Result<std::vector<LayerImages>> mount_data_images(const plan::Plan& plan);
 
 }  // namespace berth::runtime

@@ -182,7 +182,7 @@ Result<void> mount_overlay_root(Inside& inside, const plan::MountOverlayRoot& st
   if (step.served) {
     sys::Fd target = TRY_CTX(sys::open_at(sys::cwd(), step.target, O_PATH | O_DIRECTORY), context);
     NewMount made;
-    made.detached = TRY(sys::duplicate(inside.prepared.served_root));
+    made.detached = TRY_CTX(sys::duplicate(inside.prepared.served_root), context);
     inside.root = TRY_CTX(attach(std::move(made), target, step.attributes, "/"), context);
     return {};
   }

@@ -66,6 +66,28 @@ Result<void> copy_metadata(const Fd& from, const Fd& to, const struct stat& info
   return {};
 }
 
+/// Holes stay holes: an image may claim more of them than any disk holds.
+Result<void> copy_data(const Fd& from, const Fd& to, off_t size, const std::string& name) {
+  auto failed = [&name] { return errno_now().error("copy " + quoted(name)); };
+  if (::ftruncate(to.get(), size) != 0) return failed();
+  off_t at = 0;
+  while (at < size) {
+    off_t begin = ::lseek(from.get(), at, SEEK_DATA);
+    if (begin < 0 && errno == ENXIO) return {};  // no more data
+    bool knows_holes = begin >= 0;
+    if (!knows_holes) begin = at;
+    off_t end = knows_holes ? ::lseek(from.get(), begin, SEEK_HOLE) : size;
+    if (end < 0 || ::lseek(to.get(), begin, SEEK_SET) < 0) return failed();
+    for (at = begin; at < end;) {
+      size_t piece = std::min<off_t>(end - at, kChunk);
+      ssize_t count = ::sendfile(to.get(), from.get(), &at, piece);
+      if (count == 0) return {};  // it became shorter
+      if (count < 0 && errno != EINTR) return failed();
+    }
+  }
+  return {};
+}
+
 Result<void> copy_file(const Fd& from_dir, const Fd& to_dir, const std::string& entry,
                        const std::string& name) {
   // What was looked at may be another file by now, and opening a device may already do something.
@@ -76,11 +98,7 @@ Result<void> copy_file(const Fd& from_dir, const Fd& to_dir, const std::string& 
   Fd to = TRY(open_at(to_dir, entry, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600));
   // Both share their blocks where the file system can.
   bool shared = ::ioctl(to.get(), FICLONE, from.get()) == 0;
-  while (!shared) {
-    ssize_t count = ::sendfile(to.get(), from.get(), nullptr, kChunk);
-    if (count == 0) break;
-    if (count < 0 && errno != EINTR) return errno_now().error("copy " + quoted(name));
-  }
+  if (!shared) TRY(copy_data(from, to, info.st_size, name));
   return copy_metadata(from, to, info, name);
 }
 

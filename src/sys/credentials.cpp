@@ -163,6 +163,13 @@ Result<void> set_rlimit(int resource, uint64_t soft, uint64_t hard, const std::s
   return {};
 }
 
+void allow_many_files() {
+  struct rlimit limit {};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);  // what is refused shows where a file is opened
+}
+
 Result<void> make_session_keyring() {
   constexpr int kJoinSessionKeyring = 1;  // linux/keyctl.h
   if (::syscall(SYS_keyctl, kJoinSessionKeyring, nullptr) >= 0) return {};

@@ -49,4 +49,8 @@ Result<void> make_session_keyring();
 /// prlimit(2); ~0 is RLIM_INFINITY.
 Result<void> set_rlimit(int resource, uint64_t soft, uint64_t hard, const std::string& name);
 
+/// As many open files as the hard limit lets this process have: a deep tree holds one for each
+/// level. What it starts has them, too.
+void allow_many_files();
+
 }  // namespace berth::sys

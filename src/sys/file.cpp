@@ -14,6 +14,7 @@
 #include <memory>
 
 #include "base/text.hpp"
+#include "sys/io_at.hpp"
 
 namespace berth::sys {
 namespace {
@@ -326,6 +327,19 @@ Result<Fd> memory_file(const std::string& name, std::string_view bytes) {
   TRY(write_all(fd, bytes, name));
   if (::lseek(fd.get(), 0, SEEK_SET) < 0) return errno_now().error("rewind " + quoted(name));
   return fd;
+}
+
+Result<Fd> words_file(const std::string& name) {
+  Fd fd(::memfd_create(name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!fd) return errno_now().error("make memory file " + quoted(name));
+  TRY(truncate(fd, kMostWords, name));
+  if (::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK) == 0) return fd;
+  return errno_now().error("seal memory file " + quoted(name));
+}
+
+Result<std::string> read_words(const Fd& words) {
+  std::string text = TRY(read_at(words, 0, kMostWords, "words"));
+  return std::string(trim(text.substr(0, text.find('\0'))));
 }
 
 TempDir::TempDir(TempDir&& other) noexcept

@@ -83,6 +83,13 @@ void unlock(const Fd& fd);
 /// A memory file with the given bytes, positioned at its start. memfd_create(2)
 Result<Fd> memory_file(const std::string& name, std::string_view bytes);
 
+/// A file in memory for what a program says at its end (as its standard error): it takes the first
+/// kMostWords bytes, and no more of the memory. `name` is for /proc alone.
+inline constexpr size_t kMostWords = 4096;
+Result<Fd> words_file(const std::string& name);
+/// What it has got, without blanks and lines around it.
+Result<std::string> read_words(const Fd& words);
+
 /// Owns a directory with a random name below `dir`; removes the tree unless released.
 class TempDir {
  public:

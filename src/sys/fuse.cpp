@@ -22,8 +22,6 @@
 namespace berth::sys {
 namespace {
 
-constexpr size_t kMaxWords = 4096;
-
 Result<std::string> find_program(const FuseServer& server) {
   for (const std::string& path : server.programs) {
     if (check_executable(path).ok()) return path;
@@ -113,15 +111,15 @@ Result<void> start_server(const SpawnOptions& options, uint64_t kept, const Fd& 
   Process process(child.pid, std::move(child.pidfd));
   ExitStatus status = TRY(process.wait());
   if (status.shell_code() == 0) return {};
-  return make_error(Kind::io, TRY(read_at(words, 0, kMaxWords, "words")));
+  return make_error(Kind::io, TRY(read_words(words)));
 }
 
 // The first question waits for the server's greeting, or fails when it is gone.
 Result<void> await_server(const Fd& mount, const std::string& program, const Fd& words) {
   auto answer = stat_fd(mount, "its root");
   if (answer.ok()) return {};
-  std::string said = TRY(read_at(words, 0, kMaxWords, "words"));
-  std::string why = said.empty() ? "it ended" : escape_controls(trim(said));
+  std::string said = TRY(read_words(words));
+  std::string why = said.empty() ? "it ended" : escape_controls(said);
   return make_error(Kind::corrupt, program + ": " + why);
 }
 
@@ -131,7 +129,7 @@ Result<Fd> mount_served(const FuseServer& server, int image) {
   Fd device = TRY(open_device());
   Fd mount = TRY(make_mount(device, server.writable));
   // A file: a pipe would have to be read for as long as the server lives.
-  Fd words = TRY(memory_file("words of " + program.substr(program.rfind('/') + 1), ""));
+  Fd words = TRY(words_file("words of " + program.substr(program.rfind('/') + 1)));
   Fd null = TRY(open_at(cwd(), "/dev/null", O_RDWR | O_NOCTTY));
   SpawnOptions options;
   options.program = program;

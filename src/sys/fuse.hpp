@@ -24,9 +24,10 @@ struct FuseServer {
   std::vector<int> keep = {};  ///< descriptors that `options` name as /proc/self/fd/N
 };
 
-/// Mounts what `server` makes of the file that `image` is open at, read-only and detached, in the
-/// user namespace of the caller. The server is nobody's child, in a session of its own, without
-/// capabilities, and holds nothing but the image and the device. Returns when it answers.
+/// Mounts what `server` makes of the file that `image` is open at, detached, in the user namespace
+/// of the caller; read-only unless `server` says otherwise. The server is nobody's child, in a
+/// session of its own, and holds nothing but the image, the device and what `server` leaves it.
+/// Returns when it answers.
 /// For a process without threads.
 /// Errors: not_found (no such program, no FUSE), denied, corrupt (the server's last words), io.
 /// fuse(4); fsopen(2)

@@ -16,7 +16,7 @@ Result<void> check_fuse_overlay();
 /// the user namespace of the caller. Of the options of `top` only "volatile" means something here;
 /// its attributes are left to whoever attaches the mount. Read-only where `top` has no upper
 /// directory. For a process without threads.
-/// Shape: layers by handle, so names of any length and with any character.
+/// Shape: layers by handle, so their names may have any length and any character.
 /// Errors: those of mount_fuse().
 Result<Fd> mount_fuse_overlay(const std::vector<Layer>& lower, const OverlayTop& top);
 

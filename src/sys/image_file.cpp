@@ -6,6 +6,7 @@
 #include "base/text.hpp"
 #include "sys/file.hpp"
 #include "sys/io_at.hpp"
+#include "sys/little_endian.hpp"
 
 namespace berth::sys {
 namespace {
@@ -15,23 +16,15 @@ constexpr size_t kSquashfsHead = 96;
 constexpr std::string_view kErofsMagic = "\xe2\xe1\xf5\xe0";
 constexpr size_t kErofsAt = 1024;
 
-uint64_t number(std::string_view bytes, size_t offset, size_t width) {
-  uint64_t value = 0;
-  for (size_t i = width; i-- > 0;) {
-    value = value << 8 | static_cast<unsigned char>(bytes[offset + i]);
-  }
-  return value;
-}
-
 // Who reads it would tell the same, but not in words that help.
 Result<void> check_squashfs(std::string_view head, uint64_t size) {
   if (head.size() < kSquashfsHead || !head.starts_with(kSquashfsMagic)) {
     return make_error(Kind::corrupt, "the SIF is damaged: its root is no squashfs");
   }
-  if (number(head, 28, 2) != 4) {
+  if (little_endian(head, 28, 2) != 4) {
     return make_error(Kind::unsupported, "its squashfs is not of version 4");
   }
-  uint64_t used = number(head, 40, 8);
+  uint64_t used = little_endian(head, 40, 8);
   if (used <= size) return {};
   return make_error(Kind::corrupt, "it is truncated: its squashfs has " + std::to_string(used) +
                                        " bytes, the file has " + std::to_string(size));

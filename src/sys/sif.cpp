@@ -4,6 +4,8 @@
 #include <optional>
 #include <vector>
 
+#include "sys/little_endian.hpp"
+
 namespace berth::sys {
 namespace {
 
@@ -30,14 +32,7 @@ enum Member : size_t {  // of a descriptor
 constexpr uint64_t kPartition = 0x4004;
 constexpr uint64_t kSquashfs = 1, kEncrypted = 5;
 constexpr uint64_t kPrimarySystem = 2;
-
-uint64_t number(std::string_view bytes, size_t offset, size_t width) {
-  uint64_t value = 0;
-  for (size_t i = width; i-- > 0;) {
-    value = value << 8 | static_cast<unsigned char>(bytes[offset + i]);
-  }
-  return value;
-}
+constexpr uint64_t kSquashfsHead = 96;  // its superblock
 
 Error damaged(const char* why) {
   return make_error(Kind::corrupt, std::string("the SIF is damaged: ") + why);
@@ -59,9 +54,9 @@ Result<void> check_file_system(uint64_t type) {
 }
 
 Result<Extent> find_table(std::string_view header, uint64_t file_size) {
-  uint64_t total = number(header, kTotal, 8);
+  uint64_t total = little_endian(header, kTotal, 8);
   if (total == 0 || total > kMostDescriptors) return damaged("no sane number of objects");
-  Extent table{number(header, kTableAt, 8), total * kDescriptor};
+  Extent table{little_endian(header, kTableAt, 8), total * kDescriptor};
   if (table.offset < kSifHeader || !is_inside(table, file_size)) {
     return damaged("the table of its objects is outside of the file");
   }
@@ -85,15 +80,17 @@ Result<Extent> find_sif_root(const ReadAt& read, uint64_t file_size) {
   for (size_t at = 0; at < descriptors.size(); at += kDescriptor) {
     std::string_view one = std::string_view(descriptors).substr(at, kDescriptor);
     if (one[kUsed] == 0) continue;
-    Extent part{number(one, kOffset, 8), number(one, kSize, 8)};
+    Extent part{little_endian(one, kOffset, 8), little_endian(one, kSize, 8)};
     if (!is_inside(part, file_size)) return damaged("an object is outside of the file");
-    bool primary = number(one, kType, 4) == kPartition && number(one, kRole, 4) == kPrimarySystem;
+    bool primary = little_endian(one, kType, 4) == kPartition &&
+                   little_endian(one, kRole, 4) == kPrimarySystem;
     if (!primary) {
       parts.push_back(part);
       continue;
     }
     if (root) return make_error(Kind::unsupported, "the SIF has two primary system partitions");
-    TRY(check_file_system(number(one, kFileSystem, 4)));
+    TRY(check_file_system(little_endian(one, kFileSystem, 4)));
+    if (part.size < kSquashfsHead) return damaged("its root is too short for a file system");
     root = part;
   }
   if (!root) return make_error(Kind::unsupported, "the SIF has no primary system partition");

@@ -56,6 +56,7 @@ Result<Registry> open_mirror(Http& http, const Cancel& cancel, const RegistryAcc
   registry.try_once();  // the next one is at hand
   TRY(registry.connect());
   TRY(holds(registry));
+  registry.try_again();
   return registry;
 }
 

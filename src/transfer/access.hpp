@@ -20,7 +20,7 @@ std::vector<std::string> auth_files(const image::RegistryAccess& access);
 
 /// A client of the reference's repository, at the location that the site's rules give it, with the
 /// credential that the files have for it; not yet connected.
-/// Errors: denied (a rule blocks it).
+/// Errors: denied (a rule blocks it), usage (a rule makes it no repository), those of the files.
 Result<Registry> open_registry(Http& http, const Cancel& cancel,
                                const image::RegistryAccess& access,
                                const image::Reference& reference, Events& events);
@@ -32,7 +32,7 @@ using Holds = std::function<Result<void>(Registry& registry)>;
 /// asked; connected.  Errors: those of the registry itself.
 Result<Registry> open_source(Http& http, const Cancel& cancel, const image::RegistryAccess& access,
                              const image::Reference& reference, Events& events, const Holds& holds);
-/// Of the image that the reference means.
+/// Of the image that the reference means.  Errors: the same.
 Result<Registry> open_source(Http& http, const Cancel& cancel, const image::RegistryAccess& access,
                              const image::Reference& reference, Events& events);
 

@@ -32,7 +32,13 @@ Result<image::TransferResult> commit_into(const image::CommitRequest& request,
 
   image::Delivery delivery = TRY(image::Delivery::begin(store));
   image::Image base = TRY(store.get_image(request.base));
-  for (const image::Layer& layer : base.layers) TRY(delivery.keep_blob(layer.blob.digest));
+  for (const image::Layer& layer : base.layers) {
+    if (TRY(delivery.keep_blob(layer.blob.digest))) continue;
+    if (!store.origins(layer.blob.digest).empty()) continue;
+    events.warn("layer " + layer.blob.digest.short_hex() +
+                " of the image is only unpacked here, and nobody knows where it came from: the new "
+                "image cannot be pushed or saved, ignoring");
+  }
   image::Staged staged = TRY(delivery.stage_file());
   LayerPacker packer(staged.fd(), cancel);
   sys::Fd tree = TRY(open_input(request.tree));

@@ -26,7 +26,7 @@ struct Source {
   oci::ContainerDefaults says;
 };
 
-Result<Source> open_source(const std::string& path, image::Delivery& delivery,
+Result<Source> open_import(const std::string& path, image::Delivery& delivery,
                            const Cancel& cancel) {
   Source source;
   source.fd = TRY(open_input(path));
@@ -88,7 +88,7 @@ Result<image::TransferResult> import_into(const image::ImportRequest& request,
   TRY(make_config(request, {}, {}));
 
   image::Delivery delivery = TRY(image::Delivery::begin(store));
-  Source source = TRY(open_source(request.source, delivery, cancel));
+  Source source = TRY(open_import(request.source, delivery, cancel));
   image::Staged staged = TRY(delivery.stage_file());
   LayerPacker packer(staged.fd(), cancel);
   TRY(write_source(source, request, packer, cancel));

@@ -141,10 +141,11 @@ class Loader {
     TRY(oci::check_image(image.manifest, image.config));
     for (size_t i = 0; i < image.manifest.layers.size(); ++i) {
       const oci::Descriptor& layer = image.manifest.layers[i];
-      // A layer that the store has need not be in the archive.
+      // A layer that the store has, or can have, need not be in the archive.
       if (TRY(delivery_.keep_blob(layer.digest))) continue;
       bool unpacked = TRY(delivery_.keep_layer(image.config.rootfs.diff_ids[i]));
-      if (unpacked && !store_.origins(layer.digest).empty()) continue;
+      bool needed = !unpacked || store_.origins(layer.digest).empty();
+      if (!needed && !TRY(members_.find(blob_name(layer.digest)))) continue;
       auto file = TRY(find_blob(layer));
       TRY(delivery_.publish_blob_from(members_.staged(), file.staged, layer.digest));
     }

@@ -7,6 +7,7 @@
 
 #include "base/text.hpp"
 #include "json/fields.hpp"
+#include "transfer/base64.hpp"
 
 namespace berth::transfer {
 namespace {

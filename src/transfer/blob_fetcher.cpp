@@ -20,6 +20,12 @@ constexpr uint64_t kPiece = uint64_t{512} << 10;
 constexpr uint64_t kWorthHashing = uint64_t{64} << 10;
 constexpr auto kLookForSignals = std::chrono::milliseconds(100);
 
+/// Before the stream begins: from then on other threads read it.
+BlobStream::Options with_action(BlobStream::Options options, std::string action) {
+  options.action = std::move(action);
+  return options;
+}
+
 }  // namespace
 
 // ---- connections --------------------------------------------------------------------------------
@@ -90,9 +96,7 @@ BlobStream::BlobStream(BlobFetcher& fetcher, const oci::Descriptor& blob, Regist
     : BlobStream(
           fetcher, blob,
           [this, &registry](BlobPart part) { return registry.get_blob(blob_, std::move(part)); },
-          std::move(options)) {
-  options_.action = registry.read_action(blob.digest);
-}
+          with_action(std::move(options), registry.read_action(blob.digest))) {}
 
 BlobStream::~BlobStream() {
   std::unique_lock lock(fetcher_.mutex_);
@@ -126,7 +130,8 @@ void BlobStream::fetch_part(std::unique_lock<std::mutex>& lock) {
   wanted.take = [&](std::string_view bytes) { return take(part, bytes); };
   wanted.on_whole = [&]() -> Result<void> {
     std::lock_guard relock(fetcher_.mutex_);
-    if (part.begin > 0) {
+    // The first part may become the whole only as long as there is no other.
+    if (part.begin > 0 || asked_ > part.end) {
       return make_error(Kind::corrupt, "check its range: the whole blob instead of a piece");
     }
     ranges_ = Ranges::unsupported;

@@ -40,14 +40,19 @@ Result<Registry*> BlobSource::find_at(const image::Reference& origin, const Dige
     TRY(registry.look_at_blob(blob, Registry::Follow::yes));
     return {};
   };
-  std::lock_guard lock(mutex_);
-  auto& opened = registries_[origin.registry() + "/" + origin.repository()];
-  for (const auto& registry : opened) {
+  std::unique_lock map_lock(mutex_);
+  Origin& known = origins_[origin.registry() + "/" + origin.repository()];
+  map_lock.unlock();
+  std::lock_guard lock(known.mutex);
+  for (const auto& registry : known.open) {
     if (holds(*registry).ok()) return registry.get();
   }
-  Registry found = TRY(open_source(http_, cancel_, access_, origin, events_, holds));
-  TRY(holds(found));
-  return opened.emplace_back(std::make_unique<Registry>(std::move(found))).get();
+  if (known.unreachable) return *known.unreachable;
+  auto found = open_source(http_, cancel_, access_, origin, events_, holds);
+  if (!found.ok() && found.error().kind == Kind::io) known.unreachable = found.error();
+  Registry registry = TRY(std::move(found));
+  TRY(holds(registry));
+  return known.open.emplace_back(std::make_unique<Registry>(std::move(registry))).get();
 }
 
 Result<sys::Fd> BlobSource::open(const oci::Descriptor& blob) {

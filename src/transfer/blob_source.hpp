@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,16 +36,21 @@ class BlobSource {
   Result<sys::Fd> open(const oci::Descriptor& blob);
 
  private:
+  /// A repository that images came from.
+  struct Origin {
+    std::mutex mutex;                             // guards what follows; held while it is asked
+    std::vector<std::unique_ptr<Registry>> open;  // itself, mirrors among them
+    std::optional<Error> unreachable;             // it is not asked again
+  };
   Result<Registry*> find_at(const image::Reference& origin, const Digest& blob);
 
   const image::Store& store_;
   const image::RegistryAccess& access_;
   Events& events_;
   Cancel& cancel_;
-  std::mutex mutex_;  // guards what follows
   Http http_;
-  // By "registry/repository": those that are open, mirrors among them.
-  std::map<std::string, std::vector<std::unique_ptr<Registry>>> registries_;
+  std::mutex mutex_;                       // guards what follows, not what is in it
+  std::map<std::string, Origin> origins_;  // by "registry/repository"
 };
 
 }  // namespace berth::transfer

@@ -46,7 +46,4 @@ Result<void> store_credential(const std::vector<std::string>& files, const std::
 /// Errors: as above.
 Result<bool> erase_credential(const std::vector<std::string>& files, const std::string& registry);
 
-std::string base64_encode(std::string_view bytes);
-std::optional<std::string> base64_decode(std::string_view text);
-
 }  // namespace berth::transfer

@@ -58,15 +58,26 @@ class ToolFiles final : public image::ForeignFiles {
 
   Result<std::optional<std::string>> read(const std::string& path,
                                           size_t max_bytes) const override {
-    return run("--cat", path, max_bytes);
+    auto text = run("--cat", path, max_bytes);
+    if (!text.ok() && is_absence(text.error())) return std::optional<std::string>();
+    return std::optional<std::string>(TRY(std::move(text)));
   }
   Result<bool> exists(const std::string& path) const override {
-    return TRY(run("--stat", path, kPiece)).has_value();
+    auto found = run("--stat", path, kPiece);
+    if (!found.ok() && is_absence(found.error())) return false;
+    TRY(std::move(found));
+    return true;
   }
 
  private:
-  Result<std::optional<std::string>> run(const char* what, const std::string& path,
-                                         size_t max_bytes) const {
+  /// By rdsquashfs's words, for its status says nothing.
+  static bool is_absence(const Error& error) {
+    constexpr const char* kWords[] = {"no such file", "is not a directory", "not a regular file"};
+    return std::ranges::any_of(
+        kWords, [&](const char* words) { return error.what.find(words) != std::string::npos; });
+  }
+
+  Result<std::string> run(const char* what, const std::string& path, size_t max_bytes) const {
     sys::Pipe pipe = TRY(sys::make_pipe());
     Tool tool = TRY(Tool::start(call_of("rdsquashfs", {what, path}, file_), nullptr, &pipe.write));
     pipe.write.reset();
@@ -74,10 +85,12 @@ class ToolFiles final : public image::ForeignFiles {
     std::string buffer(kPiece, '\0');
     while (size_t count = TRY(sys::read_some(pipe.read, buffer, "rdsquashfs"))) {
       text.append(buffer, 0, count);
-      if (text.size() > max_bytes) return std::optional<std::string>();
+      if (text.size() <= max_bytes) continue;
+      return make_error(Kind::corrupt,
+                        quoted(path) + " is longer than " + std::to_string(max_bytes) + " bytes");
     }
-    if (!tool.finish().ok()) return std::optional<std::string>();
-    return std::optional<std::string>(std::move(text));
+    TRY(tool.finish());
+    return text;
   }
 
   const sys::Fd& file_;

@@ -19,8 +19,7 @@ std::string host_of(std::string_view location) {
 }
 
 bool names(std::string_view host, const Url& url) {
-  return host == url.host || host == fmt::format("{}:{}", url.host, url.port) ||
-         (host == "docker.io" && url.host == "registry-1.docker.io");
+  return is_host(host, url) || (host == "docker.io" && url.host == "registry-1.docker.io");
 }
 
 /// Whether what the rule says of its host is said of this one.
@@ -34,7 +33,10 @@ bool is_about(const image::RegistryRule& rule, const Url& url) {
 
 /// containers-certs.d(5): every *.crt is an authority, a *.cert needs a *.key of the same name.
 Result<void> read_directory(const std::string& path, HostOptions& options) {
-  std::vector<std::string> files = TRY(sys::list_directory(sys::cwd(), path));
+  auto listed = sys::list_directory(sys::cwd(), path);
+  // Somebody else's certificates, for him alone.
+  if (!listed.ok() && listed.error().kind == Kind::denied) return {};
+  std::vector<std::string> files = TRY(std::move(listed));
   std::ranges::sort(files);
   for (const std::string& name : files) {
     std::string file = path + "/" + name;

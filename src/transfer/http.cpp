@@ -118,8 +118,8 @@ std::string host_and_port(const Url& url) {
   return url.host + ":" + std::to_string(url.port);
 }
 
-/// `host` is read until the exchange is over.
-void set_host_options(CURL* handle, const Url& url, HostOptions& host) {
+/// `host` is read until the exchange is over. `replaced_ca`: no other authorities count.
+void set_host_options(CURL* handle, const Url& url, HostOptions& host, bool replaced_ca) {
   auto set = [handle](CURLoption option, auto value) { curl_easy_setopt(handle, option, value); };
   bool direct = host.proxy.empty() ? is_loopback(url.host) : host.proxy == "none";
   if (direct) {
@@ -128,7 +128,7 @@ void set_host_options(CURL* handle, const Url& url, HostOptions& host) {
     set(CURLOPT_PROXY, host.proxy.c_str());
     set(CURLOPT_NOPROXY, "");
   }
-  if (!host.tls_ca.empty()) {
+  if (!replaced_ca && !host.tls_ca.empty()) {
     curl_blob authorities{host.tls_ca.data(), host.tls_ca.size(), CURL_BLOB_NOCOPY};
     set(CURLOPT_CAINFO_BLOB, &authorities);
   }
@@ -257,9 +257,8 @@ Http::Http(HttpOptions options, const Cancel& cancel)
 Http::~Http() = default;
 
 bool Http::is_insecure(const Url& url) const {
-  return std::ranges::any_of(options_.insecure_registries, [&](const std::string& entry) {
-    return to_lower(entry) == url.host || to_lower(entry) == host_and_port(url);
-  });
+  return std::ranges::any_of(options_.insecure_registries,
+                             [&](const std::string& entry) { return is_host(entry, url); });
 }
 
 Result<HttpResponse> Http::perform(const HttpRequest& request) {
@@ -318,7 +317,7 @@ Result<HttpResponse> Http::exchange(const HttpRequest& request, const Url& url, 
   bool is_document = request.sink == nullptr && !uploads;
   set(CURLOPT_TIMEOUT, is_document ? static_cast<long>(2 * stall.count()) : 0L);
 
-  set_host_options(handle, url, host);
+  set_host_options(handle, url, host, options_.tls_ca.has_value());
   if (options_.tls_ca) {
     set(CURLOPT_CAINFO, options_.tls_ca->c_str());
     set(CURLOPT_CAPATH, static_cast<char*>(nullptr));

@@ -20,7 +20,7 @@ namespace berth::transfer {
 
 /// What is particular to one host.
 struct HostOptions {
-  std::string tls_ca;           ///< PEM text: authorities beside the system's
+  std::string tls_ca;  ///< PEM text: authorities beside the system's; not with HttpOptions::tls_ca
   std::string tls_certificate;  ///< PEM file of the client; empty: none
   std::string tls_key;          ///< PEM file; empty: the key is in `tls_certificate`
   std::string proxy;            ///< its URL, or "none"; empty: the environment's
@@ -28,7 +28,7 @@ struct HostOptions {
 
 struct HttpOptions {
   std::optional<std::string> tls_ca;             ///< PEM file that replaces the system's CAs
-  std::vector<std::string> insecure_registries;  ///< "host" or "host:port": TLS is not verified
+  std::vector<std::string> insecure_registries;  ///< as is_host() has them: TLS is not verified
   std::chrono::seconds connect_timeout{15};
   /// An answer below 1 kB/s for so long is broken off; one without a sink after twice that anyway.
   std::chrono::seconds stall_timeout{30};

@@ -10,7 +10,7 @@
 #include "base/text.hpp"
 #include "json/fields.hpp"
 #include "oci/image_spec.hpp"
-#include "transfer/credentials.hpp"
+#include "transfer/base64.hpp"
 #include "transfer/sha256.hpp"
 #include "transfer/signature.hpp"
 

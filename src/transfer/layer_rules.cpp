@@ -107,7 +107,10 @@ Result<void> check_node(const std::string& path, const TarEntry& entry) {
 
 bool may_keep(std::string_view key) {
   if (key == "security.capability" || key == kAccessAcl || key == kDefaultAcl) return true;
-  return key.starts_with("user.") && !key.starts_with("user.overlay.") && key.size() <= 255;
+  constexpr std::string_view kOfOverlays[] = {"user.overlay.", "user.fuseoverlayfs.",
+                                              "user.containers.override_stat"};
+  bool marks = std::ranges::any_of(kOfOverlays, [&](auto mark) { return key.starts_with(mark); });
+  return key.starts_with("user.") && !marks && key.size() <= 255;
 }
 
 Result<void> check_attribute(const std::string& path, std::string_view value) {

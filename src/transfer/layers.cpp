@@ -24,6 +24,7 @@ namespace {
 
 constexpr uint64_t kMiB = uint64_t{1} << 20;
 constexpr uint64_t kEachLayer = 12 * kMiB;  // blocks on their way, buffers of what is written
+constexpr uint64_t kEachWindow = 8 * kMiB;  // of zstd, as most write it
 constexpr uint64_t kLeastAhead = 4 * kMiB;  // bytes of a blob that wait for the unpacker
 constexpr uint64_t kMostAhead = 32 * kMiB;  // more only fills memory
 constexpr size_t kMostWorkers = 48;
@@ -33,14 +34,15 @@ struct Shares {
   size_t workers;
   BlobFetcher::Limits fetch;
 };
-Shares share(uint64_t budget, size_t connections, size_t tasks) {
+Shares share(uint64_t budget, size_t connections, size_t tasks, bool windows) {
+  uint64_t takes = kEachLayer + (windows ? kEachWindow : 0);
   size_t processors = std::max(1u, std::thread::hardware_concurrency());
   size_t wanted = std::clamp(std::max(processors, connections), size_t{1}, kMostWorkers);
-  size_t affordable = std::max<uint64_t>(1, budget / (kEachLayer + kLeastAhead));
+  size_t affordable = std::max<uint64_t>(1, budget / (takes + kLeastAhead));
   Shares shares;
   shares.workers = std::max<size_t>(1, std::min({wanted, affordable, tasks}));
   uint64_t each = budget / shares.workers;
-  uint64_t left = each - std::min(each, kEachLayer);
+  uint64_t left = each - std::min(each, takes);
   shares.fetch.ahead = std::clamp(left, kLeastAhead, kMostAhead);
   shares.fetch.part = shares.fetch.ahead / 4;
   shares.fetch.connections = connections;
@@ -52,8 +54,12 @@ Shares share(uint64_t budget, size_t connections, size_t tasks) {
 Result<void> LayerPipeline::run(const oci::Manifest& manifest, const oci::ImageConfig& config) {
   TRY(add_tasks(manifest, config));
   if (tasks_.empty()) return {};
-  Shares shares = share(options_.memory_budget, options_.connections, tasks_.size());
+  bool windows = std::ranges::any_of(
+      tasks_, [](const Task& task) { return task.compression == oci::Compression::zstd; });
+  Shares shares = share(options_.memory_budget, options_.connections, tasks_.size(), windows);
   if (!origin_) shares.fetch.connections = 0;
+  const char* limits = std::getenv("BERTH_UNPACK_LIMITS");
+  limits_ = TRY(limits_.changed_by(limits == nullptr ? "" : limits));
   BlobFetcher fetcher(shares.fetch, cancel_);
   run_in_threads(shares.workers, [&] { work(fetcher); });
   if (error_) return *std::move(error_);
@@ -147,7 +153,8 @@ Result<void> LayerPipeline::fetch(const Task& task, BlobFetcher& fetcher) {
   if (!unpacked.ok()) {
     Error error = std::move(unpacked).error();
     // Who unpacks a blob that is damaged, or does not come, knows less than who fetches it.
-    if (error.kind == Kind::corrupt || stream.failed()) TRY(stream.finish());
+    bool damaged = error.kind == Kind::corrupt && error.hint != kRaiseHint;
+    if (damaged || stream.failed()) TRY(stream.finish());
     fail(error);  // before the stream is stopped, so that no connection holds it up
     return error;
   }
@@ -220,8 +227,7 @@ Result<void> LayerPipeline::unpack(const Task& task, const Inflater::Input& inpu
   options.cancel = &cancel_;
   options.pace = &pace_;
   options.blob_size = task.blob.size;
-  const char* limits = std::getenv("BERTH_UNPACK_LIMITS");
-  options.limits = TRY(options.limits.changed_by(limits == nullptr ? "" : limits));
+  options.limits = limits_;
   options.on_progress = [&](uint64_t bytes) {
     if (stream != nullptr && !stream->arrived()) return;  // how much has come is told
     events_.layer(id, LayerPhase::unpacking, bytes, task.blob.size);

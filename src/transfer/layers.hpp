@@ -15,6 +15,7 @@
 #include "transfer/event.hpp"
 #include "transfer/inflate.hpp"
 #include "transfer/registry.hpp"
+#include "transfer/unpack.hpp"
 
 namespace berth::transfer {
 
@@ -78,6 +79,7 @@ class LayerPipeline {
   Cancel& cancel_;
   Options options_;
 
+  UnpackLimits limits_;
   std::vector<Task> tasks_;  // the largest first: the whole pull ends up waiting for it
 
   sys::WritePace pace_;

@@ -12,7 +12,7 @@
 #include "image/store.hpp"
 #include "json/fields.hpp"
 #include "transfer/access.hpp"
-#include "transfer/credentials.hpp"
+#include "transfer/base64.hpp"
 #include "transfer/inflate.hpp"
 #include "transfer/referrers.hpp"
 #include "transfer/sha256.hpp"

@@ -8,7 +8,7 @@
 
 #include "base/text.hpp"
 #include "json/fields.hpp"
-#include "transfer/credentials.hpp"
+#include "transfer/base64.hpp"
 #include "transfer/sha256.hpp"
 
 namespace berth::transfer {

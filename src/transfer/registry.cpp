@@ -268,7 +268,15 @@ Result<void> Registry::get_blob(const oci::Descriptor& blob, BlobPart part) {
                                                               reader.next(), blob.size));
       return std::move(cut_short).with_context("cannot " + action);
     }
-    if (response.ok()) continue;  // a smaller piece than the one asked for
+    if (response.ok()) {  // a smaller piece than the one asked for
+      if (reader.next() >= before + kProgressThatCounts) lost = 0;
+      if (++lost < kMaxAttempts) continue;
+      Error drips = make_error(
+          Kind::corrupt, fmt::format("check its size: it comes in pieces of {} bytes, after {} of "
+                                     "{}",
+                                     reader.next() - before, reader.next(), blob.size));
+      return std::move(drips).with_context("cannot " + action);
+    }
     if (response.broken) {
       if (all) return {};
       if (reader.next() >= before + kProgressThatCounts) lost = 0;

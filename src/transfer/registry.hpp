@@ -106,8 +106,9 @@ class Registry {
   /// The answer of tags/list, at most 4 MiB; `query` as in a URL, or empty.
   Result<HttpResponse> list_tags(const std::string& query);
 
-  /// For one whose own client waits, and may try again itself: no request is tried twice.
+  /// From now on no request is tried twice: somebody waits who can do something else.
   void try_once() { attempts_ = 1; }
+  void try_again() { attempts_ = kMaxAttempts; }  ///< as at first
 
   /// Asks the registry to take the blob from its repository `from`; where it will not, or without
   /// `from`, sends it whole (POST, then PUT): what `open` gives, which is called at most once.

@@ -149,7 +149,7 @@ class StoreCheck {
     for (const char* path : {".", "version", "lock", "blobs", "blobs/sha256", "layers", "images",
                              "containers", "names", "tmp", "origins"}) {
       auto entry = TRY(sys::stat_entry(root_, path));
-      if (entry) TRY(check_permission(path, *entry));
+      if (entry && !S_ISLNK(entry->st_mode)) TRY(check_permission(path, *entry));
     }
     std::vector<std::string> records;
     for (const auto& name : TRY(sys::list_directory(root_, "images"))) {
@@ -186,6 +186,14 @@ class StoreCheck {
     return {};
   }
 
+  /// Whether the object at `path` is not what it should be; else the machine is in trouble, and
+  /// nothing is known of it.
+  static bool is_damage(const Error& error) {
+    constexpr int kOfTheObject[] = {ENOENT, ENOTDIR, ELOOP, EISDIR, ENXIO, EIO, EUCLEAN};
+    return error.kind == Kind::corrupt ||
+           std::ranges::find(kOfTheObject, error.sys_errno) != std::end(kOfTheObject);
+  }
+
   void check_records() {
     report_.records = survey_.records.size() + survey_.damaged_records.size();
     for (const auto& path : survey_.damaged_records) {
@@ -201,6 +209,7 @@ class StoreCheck {
     if (file.ok() && !*file) return {};
     auto named = TRY(sys::stat_entry(root_, path));
     if (!named) return {};
+    if (!file.ok() && !is_damage(file.error())) return std::move(file).error();
     if (!file.ok() || !S_ISREG(named->st_mode)) {
       return damaged("blob", path, *named, {"is no regular file that can be read"});
     }
@@ -210,6 +219,7 @@ class StoreCheck {
     for (uint64_t at = 0;;) {
       TRY(cancel_.check());
       auto count = sys::read_at(**file, at, buffer.data(), buffer.size(), path);
+      if (!count.ok() && !is_damage(count.error())) return std::move(count).error();
       if (!count.ok()) return damaged("blob", path, seen, {to_line(count.error())});
       if (*count == 0) break;
       hash.update(std::string_view(buffer).substr(0, *count));
@@ -229,9 +239,13 @@ class StoreCheck {
     if (opened.ok() && !*opened) return {};
     auto seen = TRY(sys::stat_entry(root_, path));
     if (!seen) return {};
+    if (!opened.ok() && !is_damage(opened.error())) return std::move(opened).error();
     if (!opened.ok()) return damaged("layer", path, *seen, {"is no directory of a layer"});
     auto compared = compare_layer(**opened, last_name(path));
     TRY(cancel_.check());
+    if (!compared.ok() && !is_damage(compared.error())) {
+      return std::move(compared).error().with_context("cannot check " + quoted(path));
+    }
     if (!compared.ok()) return damaged("layer", path, *seen, {to_line(compared.error())});
     {
       std::lock_guard lock(mutex_);
@@ -265,15 +279,17 @@ class StoreCheck {
       return make_error(Kind::corrupt, "its record 'layer.json' is of another layer");
     }
     auto stop = [this] { return cancel_.requested(); };
-    auto text = TRY(sys::read_file_if_exists(layer, kTreeFile, kMaxRecord));
+    auto file = TRY(sys::open_if_exists(layer, kTreeFile, kRead));
+    std::optional<std::string> text;
+    if (file) text = TRY(sys::read_all(*file, kTreeFile, kMaxRecord));
     if (!text) {
       add({"note", "layers/" + name,
            "was unpacked before there were records of files, and is not compared",
            images_with(name), "", false});
     }
     if (record.flavor.format == image::LayerFormat::erofs) {
-      sys::Fd file = TRY(sys::open_at(layer, "fs.erofs", kRead));
-      return text ? compare_extents(file, *text, stop) : TreeDifferences{};
+      sys::Fd image = TRY(sys::open_at(layer, "fs.erofs", kRead));
+      return text ? compare_extents(image, *text, stop) : TreeDifferences{};
     }
     sys::Fd tree = TRY(sys::open_at(layer, "fs", O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
     return text ? compare_tree(tree, *text, depth_for(name), stop) : TreeDifferences{};

@@ -2,12 +2,13 @@
 #include "transfer/tar_pax.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <tuple>
 #include <utility>
 
 #include "base/text.hpp"
 #include "transfer/acl.hpp"
-#include "transfer/credentials.hpp"
+#include "transfer/base64.hpp"
 
 namespace berth::transfer {
 namespace {
@@ -70,35 +71,29 @@ std::string decode_url(std::string_view text) {
   return plain;
 }
 
-void set_attribute(TarEntry& entry, std::string key, std::string value) {
-  auto same = std::ranges::find(entry.xattrs, key, [](const auto& xattr) { return xattr.first; });
-  if (same != entry.xattrs.end()) {
-    same->second = std::move(value);
-  } else {
-    entry.xattrs.emplace_back(std::move(key), std::move(value));
-  }
-}
+using Attributes = std::map<std::string, std::string, std::less<>>;
 
 /// Of a list that cannot be understood an empty value remains, so that it is told of.
-void set_acl(TarEntry& entry, std::string_view key, std::string_view text) {
+void set_acl(TarEntry& entry, std::string_view key, std::string_view text, Attributes& found) {
   auto acl = Acl::parse_text(text);
   bool complete = acl && !acl->unknown_names;
   if (acl && !complete && key == kAccessAcl) entry.mode = acl->tighten(entry.mode);
-  set_attribute(entry, std::string(key), complete ? acl->value() : std::string());
+  found.insert_or_assign(std::string(key), complete ? acl->value() : std::string());
 }
 
 /// False where the record is about something else.
-bool apply_attribute(const std::string& key, const std::string& value, TarEntry& entry) {
+bool apply_attribute(const std::string& key, const std::string& value, TarEntry& entry,
+                     Attributes& found) {
   if (key.starts_with(kSchilyXattr)) {
-    set_attribute(entry, key.substr(kSchilyXattr.size()), value);
+    found.insert_or_assign(key.substr(kSchilyXattr.size()), value);
   } else if (key.starts_with(kLibarchiveXattr)) {
     std::string name = decode_url(std::string_view(key).substr(kLibarchiveXattr.size()));
     auto bytes = base64_decode(value);
-    if (bytes && name.find('\0') == name.npos) set_attribute(entry, name, *bytes);
+    if (bytes && name.find('\0') == name.npos) found.insert_or_assign(name, *bytes);
   } else if (key == "SCHILY.acl.access") {
-    set_acl(entry, kAccessAcl, value);
+    set_acl(entry, kAccessAcl, value, found);
   } else if (key == "SCHILY.acl.default") {
-    set_acl(entry, kDefaultAcl, value);
+    set_acl(entry, kDefaultAcl, value, found);
   } else {
     return false;
   }
@@ -132,8 +127,9 @@ Result<PaxRecords> parse_pax(std::string_view text) {
 }
 
 Result<void> apply_pax(const PaxRecords& records, TarEntry& entry) {
+  Attributes found;
   for (const auto& [key, value] : records.values) {
-    if (apply_attribute(key, value, entry)) continue;
+    if (apply_attribute(key, value, entry, found)) continue;
     if (value.empty()) continue;
     if (key == "path") entry.path = value;
     if (key == "linkpath") entry.link = value;
@@ -151,6 +147,7 @@ Result<void> apply_pax(const PaxRecords& records, TarEntry& entry) {
       std::tie(entry.mtime, entry.mtime_nanoseconds) = *time;
     }
   }
+  entry.xattrs.assign(std::make_move_iterator(found.begin()), std::make_move_iterator(found.end()));
   // The path of a sparse member in the later forms is one that old programs are to see.
   std::string_view name = records.value("GNU.sparse.name");
   if (!name.empty()) entry.path = name;

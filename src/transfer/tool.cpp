@@ -12,13 +12,12 @@
 namespace berth::transfer {
 namespace {
 
-constexpr size_t kMaxWords = 2048;
 // util-linux, which every Debian has.
 constexpr const char* kSetpriv = "/usr/bin/setpriv";
 
 std::vector<std::string> without_rights(ToolUser user) {
   std::vector<std::string> words = {kSetpriv, "--bounding-set=-all", "--inh-caps=-all",
-                                    "--no-new-privs"};
+                                    "--no-new-privs", "--pdeathsig=KILL"};
   if (user == ToolUser::nobody && tools_are_nobody()) {
     for (const char* word : {"--reuid=65534", "--regid=65534", "--clear-groups"}) {
       words.emplace_back(word);
@@ -46,7 +45,7 @@ Result<Tool> Tool::start(const ToolCall& call, const sys::Fd* in, const sys::Fd*
   }
   Tool tool;
   tool.name_ = call.program;
-  tool.words_ = TRY(sys::memory_file("words of " + call.program, ""));
+  tool.words_ = TRY(sys::words_file("words of " + call.program));
   sys::Fd null = TRY(sys::open_at(sys::cwd(), "/dev/null", O_RDWR | O_NOCTTY));
   sys::SpawnOptions options;
   options.program = kSetpriv;
@@ -67,8 +66,8 @@ Result<Tool> Tool::start(const ToolCall& call, const sys::Fd* in, const sys::Fd*
 Result<void> Tool::finish() {
   sys::ExitStatus status = TRY(process_.wait());
   if (status.shell_code() == 0) return {};
-  std::string said = TRY(sys::read_at(words_, 0, kMaxWords, "words"));
-  std::string_view why = trim(said);
+  std::string said = TRY(sys::read_words(words_));
+  std::string_view why = said;
   if (why.empty()) {
     return make_error(Kind::corrupt, name_ + ": status " + std::to_string(status.shell_code()));
   }

@@ -103,6 +103,12 @@ std::string percent_encode(std::string_view text) {
   return encoded;
 }
 
+bool is_host(std::string_view pattern, const Url& url) {
+  std::string wanted = to_lower(pattern);
+  if (wanted.starts_with("*.")) return url.host.ends_with(std::string_view(wanted).substr(1));
+  return wanted == url.host || wanted == url.host + ":" + std::to_string(url.port);
+}
+
 bool is_loopback(std::string_view host) {
   return host == "localhost" || host == "[::1]" || (host.starts_with("127.") && is_ipv4(host));
 }

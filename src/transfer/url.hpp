@@ -34,6 +34,9 @@ Url with_query(Url url, const std::string& extra);
 /// Everything but RFC 3986's unreserved characters becomes %XX.
 std::string percent_encode(std::string_view text);
 
+/// Whether `pattern` means the URL's host: "host", "host:port" or "*.domain", in any case.
+bool is_host(std::string_view pattern, const Url& url);
+
 /// localhost, 127.0.0.0/8 and [::1].
 bool is_loopback(std::string_view host);
 

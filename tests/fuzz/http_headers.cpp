@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "transfer/auth.hpp"
+#include "transfer/base64.hpp"
 #include "transfer/credentials.hpp"
 #include "transfer/registry.hpp"
 #include "transfer/url.hpp"

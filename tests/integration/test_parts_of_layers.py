@@ -3,6 +3,7 @@
 
 import hashlib
 import random
+import threading
 
 import pytest
 
@@ -139,6 +140,39 @@ def test_the_whole_instead_of_a_part_is_refused(image, transfer):
     with hostile.running(image, blobs=[whole, hostile.ranges]) as registry:
         assert refusal(transfer, registry) == ("corrupt", action(registry, image) +
                                                "check its range: the whole blob instead of a piece")
+
+
+def test_the_whole_after_parts_have_begun_is_refused(image, transfer):
+    """The first part breaks off when others are on their way, and its rest is the whole blob."""
+    others = threading.Event()
+
+    def changes_its_mind(exchange):
+        start, end = hostile.range_of(exchange) or (0, 0)
+        if start >= PART:
+            others.set()
+            return False
+        if start > 0:
+            return exchange.answer(200, exchange.content[1])
+        data = exchange.content[1]
+        exchange.answer(206, data[:PART // 2], {
+            "Content-Length": str(end), "Content-Range": f"bytes 0-{end - 1}/{len(data)}"})
+        exchange.wfile.flush()
+        assert others.wait(20)
+        return exchange.hang_up()
+    with hostile.running(image, blobs=[changes_its_mind, hostile.ranges]) as registry:
+        assert refusal(transfer, registry) == ("corrupt", action(registry, image) +
+                                               "check its range: the whole blob instead of a piece")
+
+
+def test_pieces_of_a_few_bytes_without_end_are_refused(image, transfer):
+    def drips(exchange):
+        start, _ = hostile.range_of(exchange) or (0, 0)
+        data = exchange.content[1]
+        return exchange.answer(206, data[start:start + 1], {
+            "Content-Range": f"bytes {start}-{start}/{len(data)}"})
+    with hostile.running(image, blobs=[drips]) as registry:
+        kind, line = refusal(transfer, registry)
+        assert kind == "corrupt" and "it comes in pieces of 1 bytes" in line
 
 
 def test_more_bytes_than_asked_for_are_refused(image, transfer):

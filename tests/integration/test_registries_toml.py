@@ -297,6 +297,7 @@ def test_connections_are_as_many_as_the_site_allows(berth, image, site):
     ('[[registry]]\nprefix = "a.b"\ntls-ca = "ca.pem"\n', "expected an absolute path"),
     ('[[registry]]\nprefix = "a.b"\ntls-key = "/k"\n', "a tls-certificate beside it"),
     ('[[registry]]\nprefix = "a.b"\nproxy = "proxy:3128"\n', "SCHEME://HOST:PORT or none"),
+    ('[[registry]]\nprefix = "a.b/team"\ninsecure = true\n', "a rule for a whole host"),
     ('[[registry]]\nprefix = "a.b"\nconnections = 1000\n', "at most 64"),
     ('[[registry]]\nprefix = "a.b"\n[[registry.mirror]]\nlocation = "c.d"\n'
      'pull-from-mirror = "never"\n', "all, digest-only or tag-only"),

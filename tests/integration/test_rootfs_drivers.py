@@ -88,6 +88,28 @@ def test_names_of_one_file_stay_so_in_a_copy(berth, reference):
                     "echo more >> /tree/twice; cat /tree/merged/high") == "highmore\n"
 
 
+def test_holes_of_an_image_take_no_space_in_a_copy(berth, push):
+    sparse = {"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.name": "holes",
+              "GNU.sparse.realsize": str(1 << 40)}
+    where = b"2\n0\n4\n%d\n4\n" % ((1 << 40) - 4)
+    content = where.ljust(512, b"\0") + b"headtail"
+    reference = push(images.build([images.busybox_layer(), images.layer([
+        images.file("GNUSparseFile.0/holes", content, pax_headers=sparse)])]))
+    script = "stat -c %s /holes; head -c 4 /holes; tail -c 4 /holes; du -k /holes | cut -f1"
+    size, ends, kilobytes = berth.ok("--rootfs-driver", "copy", "run", "--rm", reference, "sh", "-c",
+                                     script.replace("; du", "; echo; du")).split()
+    assert (size, ends) == (str(1 << 40), "headtail") and int(kilobytes) < 1024
+
+
+def test_files_that_a_copy_shares_with_its_image_are_out_of_reach(berth, reference):
+    berth.ok("--rootfs-driver", "copy", "run", "-d", "--read-only", "--name", "hold", reference,
+             "sleep", "100")
+    line = berth.fail("exec", "--privileged", "hold", "true", status=125)
+    assert "may be those of the image itself" in line
+    assert berth.ok("exec", "hold", "echo", "still") == "still\n"
+    berth.ok("rm", "-f", "-t", "0", "hold")
+
+
 def test_what_is_removed_stays_gone_and_what_is_written_stays(berth, reference, driver):
     berth.ok(*driver, "run", "--name", "hold", reference, "sh", "-c",
              "[ -e /stamp ] || { rm /tree/kept; rm -r /tree/merged; mkdir /tree/merged; "

@@ -311,3 +311,14 @@ def test_devices_that_a_user_cannot_make_are_recorded(berth, push):
     assert note["images"] == [reference] and not note["damage"]
     assert note["text"] == ("is without 2 of its device nodes, which this user cannot make; the first: "
                             "'nodes/zero' (c 1:5)")
+
+
+@pytest.mark.profiles("root", "erofs")
+def test_a_file_of_many_attributes_and_two_names_is_as_it_was(berth, push):
+    many = {f"SCHILY.xattr.user.{n}": "x" * 1000 for n in range(3)}
+    large = {"SCHILY.xattr.user.large": "x" * 7000}
+    reference = push(images.build([images.busybox_layer(), images.layer([
+        images.file("many", b"1", pax_headers=many), images.hardlink("many-too", "many"),
+        images.file("large", b"2", pax_headers=large), images.hardlink("large-too", "large")])]))
+    berth.ok("pull", "-q", reference)
+    assert check(berth)["findings"] == []

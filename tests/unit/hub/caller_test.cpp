@@ -6,7 +6,7 @@
 
 #include <random>
 
-#include "transfer/credentials.hpp"
+#include "transfer/base64.hpp"
 
 namespace berth::hub {
 namespace {

@@ -158,16 +158,5 @@ TEST_F(Credentials, warns_of_a_helper_that_is_not_there) {
                                "': find 'docker-credential-no-such-helper' in PATH, ignoring");
 }
 
-TEST(Base64, gives_back_every_length) {
-  std::string bytes;
-  for (int length = 0; length < 8; ++length) {
-    EXPECT_EQ(base64_decode(base64_encode(bytes)), bytes);
-    bytes += static_cast<char>(200 + length);
-  }
-  EXPECT_EQ(base64_encode("u:p"), "dTpw");
-  EXPECT_EQ(base64_decode("dTpwMQ"), "u:p1");  // padding left out
-  EXPECT_EQ(base64_decode("!!!!"), std::nullopt);
-}
-
 }  // namespace
 }  // namespace berth::transfer

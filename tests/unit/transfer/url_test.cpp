@@ -63,5 +63,17 @@ TEST(Url, knows_loopback_and_link_local_hosts) {
   EXPECT_FALSE(is_link_local("169.254.example.com"));
 }
 
+TEST(Url, knows_its_host_by_name_port_and_domain) {
+  Url url = *parse_url("https://Reg.Example.org:5000/v2/");
+  for (const char* pattern :
+       {"reg.example.org", "REG.example.org:5000", "*.example.org", "*.org"}) {
+    EXPECT_TRUE(is_host(pattern, url)) << pattern;
+  }
+  for (const char* pattern : {"example.org", "reg.example.org:443", "*.reg.example.org",
+                              "*.xample.org", "reg.example.org/team", "*", ""}) {
+    EXPECT_FALSE(is_host(pattern, url)) << pattern;
+  }
+}
+
 }  // namespace
 }  // namespace berth::transfer
