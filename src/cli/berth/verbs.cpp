@@ -295,7 +295,7 @@ FlagTable global_flags(GlobalOptions& o) {
        {},
        Complete::directory},
       {"layer-format", 0, "FORMAT",
-       "Unpack layers as directory or, as root, erofs (BERTH_LAYER_FORMAT)", &o.layer_format},
+       "Unpack layers as directory or as erofs (BERTH_LAYER_FORMAT)", &o.layer_format},
       {"rootfs-driver",
        0,
        "DRIVER",
