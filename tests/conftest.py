@@ -6,10 +6,11 @@
 
 runs three times: as root, as an ordinary user with subordinate ids, and as one without. A test
 that is about one of them only says so: @pytest.mark.profiles("root"). "erofs" is root whose layers are
-EROFS images; BERTH_TEST_ROOT=erofs runs all of root's tests so.
+EROFS images; BERTH_TEST_ROOT=erofs runs all of root's tests so, BERTH_TEST_LAYER_FORMAT=erofs everybody's.
 """
 
 import contextlib
+import dataclasses
 import os
 import pathlib
 import shutil
@@ -111,7 +112,11 @@ def registry(session_directory):
 def profile(request, accounts):
     """The user who runs berth in this test."""
     kind = getattr(request, "param", "root")
-    return accounts[os.environ.get("BERTH_TEST_ROOT", kind) if kind == "root" else kind]
+    account = accounts[os.environ.get("BERTH_TEST_ROOT", kind) if kind == "root" else kind]
+    form = os.environ.get("BERTH_TEST_LAYER_FORMAT")
+    if not form:
+        return account
+    return dataclasses.replace(account, variables=(("BERTH_LAYER_FORMAT", form),))
 
 
 @pytest.fixture

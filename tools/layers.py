@@ -63,8 +63,10 @@ LAYERS = {
     "bake": "base json yaml oci scan facts node match policy/site",
     "image": "base json sys oci facts match/judge.hpp match/declared.hpp match/run_record.hpp "
              "node/profile.hpp",
-    # Images of the kernel's read-only file system: writes one, reads none.
+    # Images of the kernel's read-only file system: writes and reads them.
     "erofs": "base sys",
+    # Shows one through FUSE: a program of its own.
+    "erofs/serve": "base sys erofs",
     "transfer": "base json sys oci image erofs scan facts facts/code node match",
     # What a registry front is told.
     "hub/config": "base json oci facts node policy/site match",
@@ -114,6 +116,7 @@ PROGRAMS = {
     "berth-cdi-hook": "base json sys oci scan gpu/cdi_hook",
     "nvidia-container-runtime-hook": "",
     "berth-gpu-probe": "base json sys scan facts gpu/inventory gpu/probe",
+    "berth-erofs": "base sys erofs erofs/serve",
 }
 
 # Looked for as '::name(', which is how all of src/ calls the system, and as 'syscall('.

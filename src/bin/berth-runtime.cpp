@@ -119,10 +119,9 @@ Result<void> protect_program(const std::vector<std::string>& words) {
   if (again) return make_error(Kind::bug, "protect the program: its copy is not protected");
   std::vector<std::string> args{"berth-runtime"};
   args.insert(args.end(), words.begin(), words.end());
-  std::vector<std::string> env = environment();
+  std::string directory = TRY(sys::program_directory());
+  std::vector<std::string> env = sys::environment_beside(directory);
   env.push_back(std::string(kOnce) + "=1");
-  // The handle does not tell where berth-scope and berth lie.
-  env.push_back("BERTH_LIBEXEC_DIR=" + TRY(sys::program_directory()));
   return sys::execute(sys::fd_path(*program), args, env);
 }
 

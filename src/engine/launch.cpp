@@ -152,6 +152,7 @@ Result<Foreground> Foreground::start(const Context& context, std::vector<std::st
   auto program = TRY(sys::protect_program(runtime_program(context)));
   sys::SpawnOptions spawn;
   spawn.program = program ? sys::fd_path(*program) : runtime_program(context);
+  if (program) spawn.env = sys::environment_beside(context.paths.libexec);
   spawn.args = {"berth-runtime", "--root", runtime_root(context), "--report-fd",
                 std::to_string(report.write.get())};
   spawn.args.insert(spawn.args.end(), std::make_move_iterator(words.begin()),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What lies on disk in an EROFS image without compression, as Linux 5.4 and later read it: no
-// feature is used that an old kernel would have to know.
+// What lies on disk in an EROFS image without compression, as Linux 5.4 and later read it: we write
+// no feature that an old kernel would have to know, and read those of mkfs.erofs besides.
 // Source: kernel Documentation/filesystems/erofs.rst; erofs.docs.kernel.org "Core on-disk format".
 #pragma once
 
@@ -39,7 +39,8 @@ struct Superblock {
   std::array<uint8_t, 16> uuid = {};
   std::array<char, 16> volume_name = {};
   uint32_t incompatible = 0;
-  std::array<uint8_t, 44> unused = {};
+  uint16_t lz4_distance = 0;  ///< or the algorithms of compression; 0: nothing is compressed
+  std::array<uint8_t, 42> unused = {};
 };
 static_assert(sizeof(Superblock) == 128 && offsetof(Superblock, uuid) == 48 &&
               offsetof(Superblock, incompatible) == 80);
@@ -49,6 +50,10 @@ enum class Layout : uint16_t {
   blocks = 0,  ///< in blocks of its own
   tail = 2,    ///< what the last block would hold lies behind the inode, in the inode's block
 };
+/// A format has these bits and no other: that the inode is extended, and the layout.
+inline constexpr unsigned kExtendedInode = 1;
+inline constexpr unsigned kLayoutShift = 1;
+inline constexpr unsigned kLayoutMask = 7;
 
 /// An extended inode's format.
 constexpr uint16_t inode_format(Layout layout) {
@@ -72,7 +77,24 @@ struct DiskInode {
 };
 static_assert(sizeof(DiskInode) == 64 && offsetof(DiskInode, links) == 44);
 
-/// Before the attributes of an inode, right behind it.
+/// The short form, which mkfs.erofs prefers; its time is the superblock's.
+struct CompactInode {
+  uint16_t format = 0;
+  uint16_t attributes = 0;
+  uint16_t mode = 0;
+  uint16_t links = 0;
+  uint32_t size = 0;
+  uint32_t unused = 0;
+  uint32_t where = 0;
+  uint32_t number = 0;
+  uint16_t uid = 0;
+  uint16_t gid = 0;
+  uint32_t unused_too = 0;
+};
+static_assert(sizeof(CompactInode) == 32 && offsetof(CompactInode, uid) == 24);
+
+/// Before the attributes of an inode, right behind it. The numbers of those that it shares with
+/// other inodes follow; then the entries of its own.
 struct AttributesHeader {
   uint32_t filter = 0;
   uint8_t shared = 0;
@@ -111,6 +133,7 @@ enum class FileType : uint8_t {
   character_device = 3,
   block_device = 4,
   fifo = 5,
+  socket = 6,
   symlink = 7,
 };
 

@@ -31,6 +31,8 @@ mode_t type_bits(FileType type) {
       return S_IFBLK;
     case FileType::fifo:
       return S_IFIFO;
+    case FileType::socket:
+      return S_IFSOCK;
     case FileType::symlink:
       return S_IFLNK;
   }

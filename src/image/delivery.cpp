@@ -140,7 +140,7 @@ Result<bool> Delivery::keep_blob(const Digest& digest) {
 }
 
 Result<bool> Delivery::keep_layer(const Digest& diff_id) {
-  TRY(keep(layer_pin(diff_id, store_->flavor_)));
+  for (const std::string& name : layer_names(diff_id, store_->flavor_)) TRY(keep(layer_pin(name)));
   return store_->has_layer(diff_id);
 }
 
@@ -217,7 +217,8 @@ Result<void> Delivery::put_document(const Digest& digest, std::string_view bytes
 }
 
 Result<void> Delivery::publish_layer(Staged directory, const LayerRecord& record) {
-  TRY(keep(layer_pin(record.diff_id, record.flavor)));
+  std::string name = layer_name(record.diff_id, record.flavor);
+  TRY(keep(layer_pin(name)));
   LayerFile file{record.diff_id,
                  std::string(ownership_name(record.flavor.ownership)),
                  std::string(overlay_xattr_name(record.flavor.overlay_xattr)),
@@ -225,8 +226,7 @@ Result<void> Delivery::publish_layer(Staged directory, const LayerRecord& record
                  record.entries,
                  record.bytes};
   TRY(sys::write_file(directory.fd_, "layer.json", json::write(file) + "\n", 0600));
-  auto published = sys::rename_new(sys::cwd(), directory.path_, store_->dir_,
-                                   "layers/" + layer_name(record.diff_id, record.flavor));
+  auto published = sys::rename_new(sys::cwd(), directory.path_, store_->dir_, "layers/" + name);
   if (!published.ok()) {
     // Somebody without a claim was faster: the two are the same, ours goes.
     if (published.error().kind == Kind::exists) return {};
@@ -254,6 +254,18 @@ Result<std::optional<LayerRecord>> read_layer_record(const sys::Fd& root, const 
   auto text = TRY(sys::read_file_if_exists(root, "layers/" + name + "/layer.json", kMaxLayerFile));
   if (!text) return std::optional<LayerRecord>();
   return std::optional<LayerRecord>(TRY(parse_layer_record(*text, "layers/" + name)));
+}
+
+Result<std::optional<LayerRecord>> find_layer(const sys::Fd& root, const Digest& diff_id,
+                                              LayerFlavor flavor) {
+  bool own = true;
+  for (const std::string& name : layer_names(diff_id, flavor)) {
+    auto record = TRY(read_layer_record(root, name));
+    // Files that were unpacked for others have other owners.
+    if (record && (own || record->flavor.format == LayerFormat::erofs)) return record;
+    own = false;
+  }
+  return std::optional<LayerRecord>();
 }
 
 Result<LayerRecord> read_layer_record_at(const sys::Fd& layer, const std::string& name) {

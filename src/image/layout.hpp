@@ -23,8 +23,10 @@ inline std::string origin_file(const Digest& digest) {
 }
 
 /// The name of a layer's directory in layers/. The flavour is part of it: the same layer unpacked
-/// for other owners is another directory.
+/// for other owners is another directory. An image holds owners and marks as they are, whoever
+/// writes it, and is everybody's: who mounts it is shown his own.
 inline std::string layer_name(const Digest& diff_id, LayerFlavor flavor) {
+  if (flavor.format == LayerFormat::erofs) return diff_id.hex();
   if (flavor.ownership == Ownership::single) return diff_id.hex() + "-single";
   return diff_id.hex() + (flavor.overlay_xattr == OverlayXattr::user ? "-mapped" : "");
 }
@@ -41,12 +43,25 @@ inline constexpr std::string_view kTrashPrefix = "trash-";
 inline std::string blob_pin(const Digest& digest) {
   return "blob " + digest.hex();
 }
-inline std::string layer_pin(const Digest& diff_id, LayerFlavor flavor) {
-  return "layer " + layer_name(diff_id, flavor);
+inline std::string layer_pin(std::string_view name) {
+  return "layer " + std::string(name);
 }
 
 /// What layer.json of layers/`name` says; nothing when that layer is not there.
 Result<std::optional<LayerRecord>> read_layer_record(const sys::Fd& root, const std::string& name);
+
+/// The names in layers/ of what people of `flavor` can use, the first one that is there: what was
+/// unpacked for them, then an image.
+inline std::vector<std::string> layer_names(const Digest& diff_id, LayerFlavor flavor) {
+  flavor.format = LayerFormat::directory;
+  std::string own = layer_name(diff_id, flavor);
+  if (own == diff_id.hex()) return {own};
+  return {own, diff_id.hex()};
+}
+
+/// What is said of a layer that people of `flavor` can use; nothing where there is none.
+Result<std::optional<LayerRecord>> find_layer(const sys::Fd& root, const Digest& diff_id,
+                                              LayerFlavor flavor);
 
 /// Removes what dead processes left in tmp/: entries whose lock nobody holds.
 void sweep(const sys::Fd& root);

@@ -133,7 +133,9 @@ std::string Store::blob_path(const Digest& digest) const {
 }
 
 std::string Store::layer_directory(const Digest& diff_id, LayerFormat format) const {
-  return root_ + "/layers/" + layer_name(diff_id, flavor_) + "/" +
+  LayerFlavor flavor = flavor_;
+  flavor.format = format;
+  return root_ + "/layers/" + layer_name(diff_id, flavor) + "/" +
          std::string(kTreeNames[static_cast<size_t>(format)]);
 }
 
@@ -154,7 +156,10 @@ std::vector<Reference> Store::origins(const Digest& digest) const {
 }
 
 Result<bool> Store::has_layer(const Digest& diff_id) const {
-  return TRY(sys::stat_entry(dir_, "layers/" + layer_name(diff_id, flavor_))).has_value();
+  std::string own = "layers/" + layer_names(diff_id, flavor_).front();
+  if (TRY(sys::stat_entry(dir_, own))) return true;
+  auto found = TRY(find_layer(dir_, diff_id, flavor_));
+  return found.has_value();
 }
 
 Result<std::string> Store::read_document(const Digest& digest) const {
@@ -190,7 +195,7 @@ Result<Image> Store::load_image(const ImageRecord& record,
     Layer layer;
     layer.diff_id = image.config.rootfs.diff_ids[i];
     layer.blob = image.manifest.layers[i];
-    auto known = TRY(read_layer_record(dir_, layer_name(layer.diff_id, flavor_)));
+    auto known = TRY(find_layer(dir_, layer.diff_id, flavor_));
     LayerFormat format = known ? known->flavor.format : LayerFormat::directory;
     layer.directory = layer_directory(layer.diff_id, format);
     if (known) {

@@ -26,8 +26,8 @@
 /// have to be removed and pulled again.
 namespace berth::image {
 
-/// Layers whose files have other owners or other overlay marks are other directories, so a user
-/// who gains subordinate ids, or root looking into a user's store, never mounts the wrong one.
+/// Layers whose files have other owners or other overlay marks are other directories, so a user who
+/// gains subordinate ids never mounts the wrong one. An EROFS layer is the same file for everybody.
 struct LayerFlavor {
   Ownership ownership = Ownership::full;
   OverlayXattr overlay_xattr = OverlayXattr::trusted;

@@ -173,7 +173,10 @@ Result<void> Monitor::start() {
   // As berth-runtime would do it by itself, but then it would be executed twice.
   auto program = TRY(sys::protect_program(options_.runtime));
   sys::SpawnOptions spawn;
-  if (program) spawn.program = sys::fd_path(*program);
+  if (program) {
+    spawn.program = sys::fd_path(*program);
+    spawn.env = sys::environment_beside(options_.runtime.substr(0, options_.runtime.rfind('/')));
+  }
   std::vector<std::string> words = {
       "run", "--detach", "--gate-fd", std::to_string(theirs.get()), "--bundle", options_.bundle};
   spawn.keep = {theirs.get()};

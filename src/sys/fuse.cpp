@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <linux/mount.h>
 #include <sched.h>
+#include <sys/mount.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -27,7 +28,8 @@ Result<std::string> find_program(const FuseServer& server) {
     if (check_executable(path).ok()) return path;
   }
   return make_error(Kind::not_found, "no program " + quoted(server.programs.front()),
-                    "apt-get install " + server.package);
+                    server.package.empty() ? "install Berth again, or set BERTH_LIBEXEC_DIR"
+                                           : "apt-get install " + server.package);
 }
 
 Result<Fd> open_device() {
@@ -93,7 +95,15 @@ Result<void> drop_rights(uint64_t kept) {
   return set_capabilities({kept, kept, 0});
 }
 
+// A mount namespace lives as long as a process in it. What the caller mounts there over the
+// server's files would keep the server, and the server that: in one of its own it sees none of it.
+Result<void> leave_mounts() {
+  TRY(unshare(CLONE_NEWNS, "mounts"));
+  return mount("", "/", "", MS_REC | MS_SLAVE, "");
+}
+
 Result<void> start_orphan(const SpawnOptions& options, uint64_t kept) {
+  TRY(leave_mounts());
   TRY(drop_rights(kept));
   Process started = TRY(spawn(options));
   started.release();

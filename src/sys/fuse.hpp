@@ -18,7 +18,7 @@ namespace berth::sys {
 struct FuseServer {
   std::vector<std::string> programs;  ///< absolute paths; the first one that is there
   std::vector<std::string> options;
-  std::string package;  ///< what to install where none of them is there
+  std::string package;  ///< what to install where none of them is there; empty: a program of ours
   bool writable = false;
   uint64_t capabilities = 0;   ///< what the server keeps of ours; usually none
   std::vector<int> keep = {};  ///< descriptors that `options` name as /proc/self/fd/N

@@ -9,9 +9,12 @@
 
 #include "base/text.hpp"
 #include "sys/file.hpp"
+#include "sys/fuse.hpp"
+#include "sys/identity.hpp"
 #include "sys/image_file.hpp"
 #include "sys/loop.hpp"
 #include "sys/mount.hpp"
+#include "sys/process.hpp"
 #include "sys/squashfs.hpp"
 #include "sys/trusted_file.hpp"
 
@@ -39,11 +42,41 @@ Result<Fd> mount_either_way(const Fd& image) {
   return mount_erofs(image, Backing::loop);
 }
 
+// No EROFS in this kernel, no loop device in this machine.
+bool is_missing(const Error& error) {
+  return error.sys_errno == ENODEV || error.sys_errno == ENOENT || error.sys_errno == ENXIO;
+}
+
 Error explain(Error error) {
-  if (error.kind == Kind::denied) error.hint = "root alone can mount it: --layer-format directory";
-  if (error.sys_errno == ENODEV) error.hint = "modprobe erofs, or --layer-format directory";
-  if (error.sys_errno == EINVAL) error.hint = "it is damaged: berth rmi, and pull the image again";
+  bool damaged = error.kind == Kind::corrupt || error.sys_errno == EINVAL;
+  if (damaged) error.hint = "it is damaged: berth rmi, and pull the image again";
   return error;
+}
+
+// Whose rights the kernel asks for, and whose marks ("trusted.overlay.") its overlay reads.
+bool is_root_of_machine() {
+  return effective_uid() == 0 && in_initial_user_namespace();
+}
+
+Result<FuseServer> erofs_server() {
+  FuseServer server;
+  server.programs = {TRY(program_directory()) + "/berth-erofs"};
+  if (!is_root_of_machine()) server.options = {"-o", "userxattr"};
+  return server;
+}
+
+Result<Fd> mount_through_fuse(const Fd& image) {
+  FuseServer server = TRY(erofs_server());
+  return mount_fuse(server, image);
+}
+
+Result<Fd> mount_any_way(const Fd& image, const std::string& path) {
+  // Its bytes go no further than a program without rights.
+  if (!is_root_of_machine()) return mount_through_fuse(image);
+  TRY(check_trusted(image, path));
+  auto mounted = mount_either_way(image);
+  if (mounted.ok() || !is_missing(mounted.error())) return mounted;
+  return mount_through_fuse(image);
 }
 
 Result<Fd> mount_file(const Fd& file, const std::string& path) {
@@ -52,17 +85,24 @@ Result<Fd> mount_file(const Fd& file, const std::string& path) {
     return mount_squashfs(file, part->extent, path);
   }
   // What is nothing of all is a damaged layer of ours.
-  TRY(check_trusted(file, path));
-  auto mounted = mount_either_way(file);
+  auto mounted = mount_any_way(file, path);
   return mounted.ok() ? std::move(mounted) : explain(std::move(mounted).error());
 }
 
 }  // namespace
 
 Result<void> check_erofs() {
-  auto context = fsopen("erofs");
-  if (context.ok()) return {};
-  return explain(std::move(context).error());
+  if (is_root_of_machine()) {
+    auto context = fsopen("erofs");
+    if (context.ok()) return {};
+    if (!is_missing(context.error())) return std::move(context).error();
+  }
+  FuseServer server = TRY(erofs_server());
+  auto checked = check_fuse(server);
+  if (checked.ok()) return checked;
+  Error error = std::move(checked).error();
+  error.hint += (error.hint.empty() ? "" : ", or ") + std::string("--layer-format directory");
+  return error;
 }
 
 Result<Fd> mount_erofs(const Fd& image, Backing backing) {

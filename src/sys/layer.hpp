@@ -19,8 +19,8 @@ struct Layer {
   bool detached = false;
 };
 
-/// Whether this process can mount EROFS images, by a look at the kernel and its modules.
-/// Errors: io with ENODEV (this kernel has no EROFS), denied (not root).
+/// Whether this process can mount EROFS images: by the kernel, as root, else through FUSE.
+/// Errors: not_found (no berth-erofs, no /dev/fuse), denied.
 Result<void> check_erofs();
 
 /// What an EROFS image is read through.
@@ -35,11 +35,11 @@ enum class Backing {
 /// namespace may), corrupt (no EROFS image), io.  erofs(5); loop(4)
 Result<Fd> mount_erofs(const Fd& image, Backing backing);
 
-/// Mounts the image in a file, detached: EROFS by the first way that this kernel has; a squashfs,
-/// or that of a SIF, as mount_squashfs(). Nothing where `path` is a directory. What the kernel
-/// parses must be root's or the effective user's, and nobody else may write to it; no link is
-/// followed. For a process without threads. Errors: those of mount_erofs(), identify_image() and
-/// mount_squashfs(); not_found; denied.
+/// Mounts the image in a file, detached: EROFS by the first way that root's kernel has, or through
+/// FUSE, with "user.overlay." marks; a squashfs, also of a SIF, as mount_squashfs(). Nothing where
+/// `path` is a directory. What the kernel parses must be root's or the effective user's, and nobody
+/// else may write to it; no link is followed. For a process without threads. Errors: those of
+/// mount_erofs(), mount_fuse(), identify_image(), mount_squashfs(); not_found; denied.
 Result<std::optional<Fd>> mount_image(const std::string& path);
 
 /// Opens a directory, or mounts the image in a file.  Errors: those of mount_image().

@@ -307,7 +307,9 @@ Result<bool> await_end(const Fd& process, std::chrono::milliseconds deadline) {
 Result<std::string> program_directory() {
   const char* chosen = ::getauxval(AT_SECURE) == 0 ? std::getenv("BERTH_LIBEXEC_DIR") : nullptr;
   if (chosen != nullptr && chosen[0] == '/') return std::string(chosen);
-  std::string program = TRY(read_link(cwd(), "/proc/self/exe"));
+  // Once: who enters another mount namespace may find that the file lies nowhere any more.
+  static const Result<std::string> found = read_link(cwd(), "/proc/self/exe");
+  std::string program = TRY(Result<std::string>(found));
   return program.substr(0, program.rfind('/'));
 }
 

@@ -89,4 +89,14 @@ Result<std::optional<Fd>> protect_program(const std::string& path) {
   return std::optional<Fd>(TRY(sealed_copy(path)));
 }
 
+std::vector<std::string> environment_beside(const std::string& directory) {
+  constexpr std::string_view kName = "BERTH_LIBEXEC_DIR=";
+  std::vector<std::string> entries;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    if (!std::string_view(*entry).starts_with(kName)) entries.emplace_back(*entry);
+  }
+  entries.push_back(std::string(kName) + directory);
+  return entries;
+}
+
 }  // namespace berth::sys

@@ -7,6 +7,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/result.hpp"
 #include "sys/fd.hpp"
@@ -19,5 +20,9 @@ namespace berth::sys {
 /// The handle may close on exec.
 /// Errors: not_found, io.  open_tree(2), mount_setattr(2), memfd_create(2)
 Result<std::optional<Fd>> protect_program(const std::string& path);
+
+/// Our environment for a program that is executed by such a handle, which does not tell where the
+/// program and those beside it lie: in `directory`, says BERTH_LIBEXEC_DIR.
+std::vector<std::string> environment_beside(const std::string& directory);
 
 }  // namespace berth::sys

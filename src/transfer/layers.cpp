@@ -193,6 +193,17 @@ erofs::Identity identity_of(const Digest& diff_id) {
   return identity;
 }
 
+/// What a layer becomes. An image has the owners and the marks of root, whoever writes it, for it
+/// takes no rights to write them down.
+image::LayerFlavor flavor_of(const image::Store& store) {
+  image::LayerFlavor flavor = store.flavor();
+  if (flavor.format == image::LayerFormat::erofs) {
+    flavor.ownership = image::Ownership::full;
+    flavor.overlay_xattr = image::OverlayXattr::trusted;
+  }
+  return flavor;
+}
+
 Result<UnpackedLayer> unpack_into(const image::Staged& staged, image::LayerFormat format,
                                   std::unique_ptr<Inflater> bytes, const Digest& diff_id,
                                   const UnpackOptions& options) {
@@ -218,12 +229,13 @@ Result<UnpackedLayer> unpack_into(const image::Staged& staged, image::LayerForma
 Result<void> LayerPipeline::unpack(const Task& task, const Inflater::Input& input,
                                    BlobStream* stream) {
   std::string id = task.blob.digest.short_hex();
-  image::Staged staged = TRY(delivery_.stage_layer(store_.flavor().format));
+  image::LayerFlavor flavor = flavor_of(store_);
+  image::Staged staged = TRY(delivery_.stage_layer(flavor.format));
   facts::LayerScan scan(facts::level_of_code);
   UnpackOptions options;
   if (options_.scan) options.scan = &scan;
-  options.ownership = store_.flavor().ownership;
-  options.overlay_xattr = store_.flavor().overlay_xattr;
+  options.ownership = flavor.ownership;
+  options.overlay_xattr = flavor.overlay_xattr;
   options.cancel = &cancel_;
   options.pace = &pace_;
   options.blob_size = task.blob.size;
@@ -235,8 +247,8 @@ Result<void> LayerPipeline::unpack(const Task& task, const Inflater::Input& inpu
   options.on_warning = [&](const std::string& text) { events_.warn("layer " + id + ": " + text); };
   auto unpacked = [&]() -> Result<UnpackedLayer> {
     UnpackedLayer layer =
-        TRY(unpack_into(staged, store_.flavor().format,
-                        Inflater::recognize(task.compression, input), task.diff_id, options));
+        TRY(unpack_into(staged, flavor.format, Inflater::recognize(task.compression, input),
+                        task.diff_id, options));
     if (layer.diff_id == task.diff_id) return layer;
     return make_error(
         Kind::corrupt,
@@ -251,7 +263,7 @@ Result<void> LayerPipeline::unpack(const Task& task, const Inflater::Input& inpu
     TRY(sys::write_file(staged.fd(), facts::kLayerFactsFile, write_layer_facts(scan.take()), 0600));
   }
   return delivery_.publish_layer(std::move(staged),
-                                 {task.diff_id, store_.flavor(), layer.entries, layer.bytes});
+                                 {task.diff_id, flavor, layer.entries, layer.bytes});
 }
 
 }  // namespace berth::transfer

@@ -1,22 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """Layers that are EROFS images (--layer-format erofs): a container sees what it sees of directories,
-and nothing is left of them on the host."""
+and nothing is left of them on the host. Root's are mounted by the kernel, everybody else's through
+FUSE."""
 
 import contextlib
+import hashlib
+import io
 import os
 import pathlib
 import shutil
 import signal
 import subprocess
+import tarfile
 import tempfile
 import time
 
 import pytest
-from support import images
+from support import images, rich_layer
 from support.berth import Berth
 
-pytestmark = pytest.mark.profiles("root")
-
+USERS = pytest.mark.profiles("user", "single_id")
 EROFS = ("--layer-format", "erofs")
 # Everything of a tree but what a directory itself takes, which is the file system's affair.
 LOOK = ("cd /tree && find . | sort | while read f; do "
@@ -43,10 +46,11 @@ def tree_layers():
 
 
 @pytest.fixture
-def disk():
+def disk(profile):
     """A store on a disk: what lies in memory is mounted through a loop device."""
     with tempfile.TemporaryDirectory(prefix="berth-tests-layers-", dir="/var/tmp") as path:
-        yield pathlib.Path(path)
+        os.chmod(path, 0o755)
+        yield profile.own(pathlib.Path(path) / "own")
 
 
 @pytest.fixture
@@ -60,22 +64,34 @@ def layer_files(berth):
     return sorted(path.name for path in berth.root.glob("layers/*/fs*"))
 
 
+def servers():
+    """The processes that serve images."""
+    found = []
+    for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if path.read_bytes().split(b"\0")[0].endswith(b"/berth-erofs"):
+                found.append(int(path.parent.name))
+    return found
+
+
 def traces(berth):
-    """What the host shows of the images of a store: mounts, and loop devices with one behind them."""
+    """What the host shows of the images of a store: mounts, loop devices with one behind them, and
+    servers."""
     mounts = pathlib.Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()
     loops = []
     for path in pathlib.Path("/sys/block").glob("loop*/loop/backing_file"):
         with contextlib.suppress(OSError):  # it goes at this moment
             loops.append(path.read_text(encoding="utf-8"))
-    return [line for line in mounts if " erofs " in line] + [
-        line for line in loops if str(berth.root) in line]
+    return [line for line in mounts if line.split()[2] in ("erofs", "fuse")] + [
+        line for line in loops if str(berth.root) in line] + servers()
 
 
 def nothing_left(berth, seconds=5):
     deadline = time.monotonic() + seconds
     while traces(berth) and time.monotonic() < deadline:
         time.sleep(0.02)
-    return traces(berth) == []
+    assert traces(berth) == []
+    return True
 
 
 @pytest.mark.parametrize("store", ["memory", "disk"])
@@ -95,6 +111,7 @@ def test_a_container_sees_what_it_sees_of_directories(berth, on_disk, push, stor
 
 def test_images_of_the_store_are_whole_file_systems(berth, push):
     berth.ok(*EROFS, "pull", "--quiet", push(images.build(tree_layers())))
+    assert layer_files(berth) == ["fs.erofs"] * 3
     for path in berth.root.glob("layers/*/fs.erofs"):
         subprocess.run(["fsck.erofs", path], check=True, capture_output=True)
 
@@ -127,6 +144,7 @@ def test_layers_that_are_there_are_used_as_they_are(berth, push):
     assert berth.ok("run", "--rm", first, "cat", "/one") == "1\n"
 
 
+@pytest.mark.profiles("root")
 def test_who_is_killed_leaves_no_mount_and_no_device(berth, push):
     reference = push(images.build(tree_layers()))
     berth.ok(*EROFS, "pull", "--quiet", reference)
@@ -149,13 +167,7 @@ def test_the_format_may_come_from_the_environment(berth, push):
     assert line == "berth: --layer-format: expected one of directory, erofs, got 'erosf'"
 
 
-@pytest.mark.profiles("user", "single_id")
-def test_an_ordinary_user_is_told_that_only_root_can(berth, push):
-    line = berth.fail(*EROFS, "pull", push(images.build(tree_layers())), status=1)
-    assert line == ("berth: --layer-format erofs: only root can mount such layers; "
-                    "try: --layer-format directory")
-
-
+@pytest.mark.profiles("root")
 def test_an_image_that_others_could_have_written_is_not_mounted(berth, push):
     reference = push(images.build([images.busybox_layer()]))
     berth.ok(*EROFS, "pull", "--quiet", reference)
@@ -187,6 +199,7 @@ def test_a_damaged_image_is_one_line_and_no_crash(berth, push, harm):
     assert nothing_left(berth)
 
 
+@pytest.mark.profiles("root")
 def test_a_mount_of_a_layer_is_not_seen_on_the_host(on_disk, push):
     reference = push(images.build(tree_layers()))
     on_disk.ok(*EROFS, "pull", "--quiet", reference)
@@ -195,3 +208,187 @@ def test_a_mount_of_a_layer_is_not_seen_on_the_host(on_disk, push):
     assert " erofs " not in on_disk.ok("exec", "hold", "cat", "/proc/mounts")
     on_disk.ok("rm", "-f", "hold")
     shutil.rmtree(on_disk.root / "tmp", ignore_errors=True)
+
+
+# ---- through FUSE -------------------------------------------------------------------------------
+
+def held(berth, reference, name="hold"):
+    """A container that runs, and the servers of its layers."""
+    before = set(servers())
+    berth.ok("run", "-d", "--name", name, reference, "sleep", "600")
+    return sorted(set(servers()) - before)
+
+
+def test_the_image_is_the_same_whoever_writes_it(programs, accounts, work, push):
+    reference = push(images.build(tree_layers()))
+    sums = {}
+    for kind in ("root", "user", "single_id"):
+        berth = Berth(programs, accounts[kind], work / kind)
+        berth.ok(*EROFS, "pull", "--quiet", reference)
+        sums[kind] = {path.parent.name: hashlib.sha256(path.read_bytes()).hexdigest()
+                      for path in berth.root.glob("layers/*/fs.erofs")}
+        berth.close()
+    assert len(sums["root"]) == 3
+    assert sums["user"] == sums["single_id"] == sums["root"]
+
+
+def exported(berth, reference):
+    """{path: all that a tar says of it}"""
+    berth.ok("create", "--name", "hold", reference, "none")
+    tar = berth.ok("export", "hold", text=False)
+    berth.ok("rm", "hold")
+    found = {}
+    with tarfile.open(fileobj=io.BytesIO(tar), errors="surrogateescape") as archive:
+        for member in archive:
+            content = archive.extractfile(member).read() if member.isreg() else b""
+            found[member.name] = (
+                member.type, oct(member.mode), member.uid, member.gid, member.mtime, member.linkname,
+                hashlib.sha256(content).hexdigest(),
+                {key: value for key, value in member.pax_headers.items() if "xattr" in key})
+    return found
+
+
+@USERS
+def test_all_that_a_layer_may_hold_is_as_in_directories(programs, accounts, berth, push, profile, work):
+    reference = push(images.build([rich_layer.lower(rich_layer.ALL), rich_layer.upper()]))
+    # The directories of a user with subordinate ids cannot have all owners: root's can.
+    single = profile.kind == "single_id"
+    other = Berth(programs, profile if single else accounts["root"], work / "directories")
+    other.ok("pull", "--quiet", reference)
+    plain = exported(other, reference)
+    other.close()
+    berth.ok(*EROFS, "pull", "--quiet", reference)
+    assert set(layer_files(berth)) == {"fs.erofs"}
+    ours = exported(berth, reference)
+    # What such a user cannot make in a directory is in an image all the same.
+    devices = {path for path, facts in ours.items() if facts[0] in (tarfile.CHRTYPE, tarfile.BLKTYPE)}
+    assert ours.keys() - plain.keys() == (devices if single else set())
+    unlike = {path: (ours[path], plain[path]) for path in plain if ours[path] != plain[path]}
+    for path, (mine, theirs) in list(unlike.items()):
+        nobody = not single and theirs[2] > 65535 and mine[2:4] == (65534, 65534)
+        # Of a directory that no layer describes, or the engine has made.
+        made_now = mine[:4] + mine[5:] == theirs[:4] + theirs[5:] and theirs[4] > time.time() - 600
+        if nobody or made_now:
+            del unlike[path]
+    assert unlike == {}, unlike
+    assert nothing_left(berth)
+
+
+@USERS
+def test_everything_that_reads_layers_reads_images(berth, push, work):
+    reference = push(images.build(tree_layers()))
+    berth.ok(*EROFS, "pull", "--quiet", reference)
+    env = {"BERTH_LAYER_FORMAT": "erofs"}
+    berth.ok("run", "-d", "--name", "hold", reference, "sleep", "600")
+    assert berth.ok("exec", "hold", "cat", "/tree/owned") == "o"
+    assert berth.ok("exec", "hold", "sh", "-c",
+                    "rm /tree/many/file-0001; echo x >> /tree/owned; cat /tree/owned") == "ox\n"
+    assert set(berth.ok("diff", "hold").splitlines()) == {
+        "C /tree", "C /tree/many", "D /tree/many/file-0001", "C /tree/owned"}
+    with tarfile.open(fileobj=io.BytesIO(berth.ok("cp", "hold:/tree/merged", "-", text=False))) as tar:
+        assert sorted(tar.getnames()) == ["merged", "merged/high", "merged/low"]
+    berth.ok("rm", "-f", "hold")
+    berth.ok("create", "--name", "made", reference, "cat", "/tree/merged/low")
+    assert berth.ok("start", "-a", "made") == "low"
+    berth.ok("rm", "made")
+    assert berth.ok("run", "--rm", "--mount", f"type=image,src={reference},dst=/data", reference,
+                    "cat", "/data/tree/merged/low") == "low"
+    (work / "Containerfile").write_text(f"FROM {reference}\nCOPY Containerfile /copied\n")
+    berth.ok("save", "-o", "image.tar", reference)
+    assert (berth.directory / "image.tar").stat().st_size > 1 << 20
+    berth.ok("save", "--format", "sqsh", "-o", "image.sqsh", reference)
+    assert berth.ok("run", "--rm", "./image.sqsh", "cat", "/tree/merged/high") == "high"
+    assert berth.run("system", "check", env=env).returncode == 0
+    berth.ok("rmi", reference)
+    berth.ok("system", "prune", "--force")
+    assert layer_files(berth) == []
+    assert nothing_left(berth)
+
+
+@USERS
+@pytest.mark.parametrize("victim", ["container", "engine", "server"])
+def test_who_is_killed_leaves_no_server(berth, push, victim):
+    reference = push(images.build(tree_layers()))
+    berth.ok(*EROFS, "pull", "--quiet", reference)
+    process = berth.spawn("run", "--rm", "--name", "hold", reference, "sleep", "600")
+    deadline = time.monotonic() + 20
+    while "true" not in berth.run("inspect", "--format", "{{.State.Running}}", "hold").stdout:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    pid = int(berth.ok("inspect", "--format", "{{.State.Pid}}", "hold"))
+    assert len(servers()) == 3
+    if victim == "server":
+        for server in servers():
+            os.kill(server, signal.SIGKILL)
+        assert berth.run("exec", "hold", "cat", "/tree/owned").returncode != 0
+        os.kill(pid, signal.SIGKILL)
+    else:
+        os.kill(pid if victim == "container" else process.pid, signal.SIGKILL)
+    process.wait(timeout=20)
+    assert nothing_left(berth)
+    berth.run("rm", "-f", "hold")
+    assert berth.ok("run", "--rm", reference, "cat", "/tree/merged/low") == "low"
+    assert nothing_left(berth)
+
+
+@USERS
+def test_a_server_has_no_rights_and_nothing_but_its_image(berth, push):
+    reference = push(images.build([images.busybox_layer()]))
+    berth.ok(*EROFS, "pull", "--quiet", reference)
+    [server] = held(berth, reference)
+    status = dict(line.split(":", 1) for line in
+                  pathlib.Path(f"/proc/{server}/status").read_text(encoding="utf-8").splitlines())
+    assert int(status["CapEff"], 16) == 0 and int(status["CapBnd"], 16) == 0
+    assert status["NoNewPrivs"].strip() == "1"
+    files = {os.readlink(path) for path in pathlib.Path(f"/proc/{server}/fd").iterdir()}
+    others = {name for name in files
+              if not name.startswith(("/dev/null", "/dev/fuse", "/memfd:", "pipe:"))}
+    assert [name.rpartition("/")[2] for name in others] == ["fs.erofs"]
+    berth.ok("rm", "-f", "hold")
+    assert nothing_left(berth)
+
+
+WITHOUT_FUSE = """
+place=$(mktemp -d) && mount -t tmpfs tmpfs $place && cd $place &&
+cp -a /dev/null /dev/zero /dev/full /dev/random /dev/urandom /dev/tty . && mkdir shm pts &&
+ln -s /proc/self/fd fd && cd / && mount --move $place /dev && rmdir $place && exec "$@"
+"""
+
+
+@USERS
+def test_a_machine_without_fuse_is_one_line(berth, push, work):
+    reference = push(images.build([images.busybox_layer()]))
+
+    def run(*arguments):
+        argv = ["unshare", "--mount", "sh", "-c", WITHOUT_FUSE, "sh", *berth.argv(*arguments)]
+        ended = subprocess.run(argv, env=berth.account.environment(), text=True, cwd=work,
+                               capture_output=True, check=False, timeout=60)
+        assert ended.returncode != 0
+        return [line for line in ended.stderr.splitlines() if line.startswith("berth: ")]
+
+    assert run(*EROFS, "pull", reference) == [
+        "berth: --layer-format erofs: open '/dev/fuse': No such file or directory; "
+        "try: modprobe fuse, or --layer-format directory"]
+    berth.ok(*EROFS, "pull", "--quiet", reference)
+    [line] = run("run", "--rm", reference, "true")
+    assert line.endswith("open '/dev/fuse': No such file or directory; try: modprobe fuse"), line
+
+
+@pytest.mark.profiles("root")
+def test_root_of_a_kernel_without_erofs_has_it_through_fuse(berth, push, work):
+    """The first look of each process for a file system finds none."""
+    reference = push(images.build([images.busybox_layer()]))
+    berth.ok(*EROFS, "pull", "--quiet", reference)
+    berth.ok("create", "--name", "hold", reference, "none")
+    log = work / "calls"
+    argv = ["strace", "-f", "-qq", "-o", log, "-e", "trace=fsopen,execve",
+            "-e", "inject=fsopen:error=ENODEV:when=1",
+            *berth.argv("cp", "hold:/etc/passwd", "-")]
+    done = subprocess.run(argv, env=berth.account.environment(), timeout=60, capture_output=True,
+                          check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == berth.ok("cp", "hold:/etc/passwd", "-", text=False)
+    calls = log.read_text(encoding="utf-8")
+    assert 'fsopen("erofs"' in calls and "/berth-erofs" in calls, calls
+    berth.ok("rm", "hold")
+    assert nothing_left(berth)

@@ -257,6 +257,30 @@ TEST_F(StoreTest, flavours_are_different_directories) {
   EXPECT_TRUE(image.layer_directories()[0].ends_with("-single/fs"));
 }
 
+TEST_F(StoreTest, an_image_is_one_layer_for_every_flavour) {
+  constexpr LayerFlavor kFlavors[] = {{Ownership::full, OverlayXattr::trusted},
+                                      {Ownership::full, OverlayXattr::user},
+                                      {Ownership::single, OverlayXattr::user}};
+  {
+    Delivery delivery = take(Delivery::begin(*store_));
+    Staged staged = take(delivery.stage_layer(LayerFormat::erofs));
+    must(sys::write_file(staged.fd(), "fs.erofs", "content"));
+    LayerFlavor flavor{Ownership::full, OverlayXattr::trusted, LayerFormat::erofs};
+    must(delivery.publish_layer(std::move(staged), {digest("diffa"), flavor, 1, 7}));
+    add("x", "one", {"a"});
+  }
+  for (LayerFlavor flavor : kFlavors) {
+    Store store = take(Store::open(root_, flavor));
+    auto image = take(store.get_image("x"));
+    EXPECT_TRUE(image.unpacked());
+    EXPECT_EQ(image.layer_directories()[0],
+              root_ + "/layers/" + digest("diffa").hex() + "/fs.erofs");
+    Delivery delivery = take(Delivery::begin(store));
+    EXPECT_TRUE(take(delivery.keep_layer(digest("diffa"))));
+  }
+  EXPECT_EQ(count("layers"), 1u);
+}
+
 TEST_F(StoreTest, a_damaged_record_stops_neither_finding_nor_listing_the_others) {
   add("x", "one", {"a"});
   must(sys::write_file(sys::cwd(), root_ + "/images/bad.json", "{"));

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shows the files of an EROFS image through FUSE, to people for whom the kernel does not mount it.
+// Started as sys::mount_fuse() says, for each mount, with no rights but to read that one file.
+//   berth-erofs [-f] [-o userxattr] IMAGE /dev/fd/N
+#include <fcntl.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/text.hpp"
+#include "erofs/reader.hpp"
+#include "erofs/serve/server.hpp"
+#include "sys/file.hpp"
+
+namespace berth {
+namespace {
+
+struct Request {
+  erofs::Marks marks = erofs::Marks::stored;
+  std::string image;
+  std::string place;
+};
+
+Result<Request> parse(const std::vector<std::string_view>& words) {
+  Error usage = make_error(Kind::usage, "expected [-f] [-o userxattr] IMAGE /dev/fd/N");
+  Request request;
+  std::vector<std::string_view> names;
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == "-f") continue;  // there is no other way
+    if (words[i] != "-o") {
+      names.push_back(words[i]);
+      continue;
+    }
+    if (++i == words.size() || words[i] != "userxattr") return usage;
+    request.marks = erofs::Marks::user;
+  }
+  if (names.size() != 2) return usage;
+  request.image = names[0];
+  request.place = names[1];
+  return request;
+}
+
+/// What is open already is used as it is: its file may be one that could not be opened again.
+Result<sys::Fd> open_image(const std::string& path) {
+  constexpr std::string_view kOpen = "/proc/self/fd/";
+  if (path.starts_with(kOpen)) {
+    auto number = parse_u64(std::string_view(path).substr(kOpen.size()));
+    if (number && *number <= 1'000'000) return sys::Fd(static_cast<int>(*number));
+  }
+  return sys::open_at(sys::cwd(), path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+}
+
+Result<void> run(const std::vector<std::string_view>& words) {
+  Request request = TRY(parse(words));
+  sys::Fd image = TRY(open_image(request.image));
+  auto reader = TRY(erofs::Reader::open(image));
+  auto owners = TRY(erofs::Owners::of_this_process());
+  erofs::ShownTree tree(reader, std::move(owners), request.marks);
+  return erofs::serve(tree, image, request.place);
+}
+
+}  // namespace
+}  // namespace berth
+
+int main(int argc, char** argv) {
+  try {
+    auto done = berth::run({argv + 1, argv + argc});
+    if (done.ok()) return EXIT_SUCCESS;
+    std::fprintf(stderr, "%s\n", berth::to_line(done.error()).c_str());
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+  }
+  return EXIT_FAILURE;
+}
