@@ -11,6 +11,7 @@
 #include "image/layout.hpp"
 #include "image/records.hpp"
 #include "json/fields.hpp"
+#include "sys/mode.hpp"
 
 namespace berth::image {
 namespace {
@@ -86,6 +87,19 @@ Result<std::pair<sys::Fd, std::string>> stage_in(const std::string& root, std::s
   return make_error(Kind::busy, "stage a file in " + quoted(root + "/tmp"));
 }
 
+// Files of a directory are those of an image, with its owners and set-id bits: below a directory
+// that all may enter they would be so for every user of the machine. Inside of one file they are
+// not.
+Result<void> open_to_readers(const sys::Fd& layer, LayerFormat format, const sys::Fd& root) {
+  if (format == LayerFormat::directory) return {};
+  mode_t readers = TRY(readers_of(root, "layers"));
+  if (readers == 0) return {};
+  for (const std::string& name : TRY(sys::list_directory(layer, "."))) {
+    TRY(sys::change_mode_at(layer, name, 0600 | readers));
+  }
+  return sys::change_mode(layer, 0700 | readers | readers >> 2, "layer");
+}
+
 }  // namespace
 
 Staged::Staged(Staged&& other) noexcept
@@ -130,7 +144,7 @@ Result<Delivery> Delivery::begin(const Store& store) {
 Result<void> Delivery::keep(const std::string& key) {
   // Under the lock, so that a collection either sees the line or has finished: what it removed is
   // then not found by the caller, who looks afterwards.
-  sys::Fd lock = TRY(store_->lock(sys::LockMode::shared));
+  StoreLock lock = TRY(store_->lock(sys::LockMode::shared));
   return sys::write_all(pins_.fd_, key + "\n", pins_.path_);
 }
 
@@ -184,6 +198,8 @@ Result<Staged> Delivery::stage_layer(LayerFormat format) {
 
 Result<void> Delivery::publish_blob(Staged file, const Digest& digest) {
   TRY(keep(blob_pin(digest)));
+  mode_t readers = TRY(readers_of(store_->dir_, "blobs/sha256"));
+  if (readers != 0) TRY(sys::change_mode(file.fd_, 0600 | readers, file.path_));
   TRY(sys::rename(sys::cwd(), file.path_, store_->dir_, blob_file(digest)));
   file.path_.clear();
   return {};
@@ -192,6 +208,8 @@ Result<void> Delivery::publish_blob(Staged file, const Digest& digest) {
 Result<void> Delivery::publish_blob_from(const Staged& directory, const std::string& name,
                                          const Digest& digest) {
   TRY(keep(blob_pin(digest)));
+  mode_t readers = TRY(readers_of(store_->dir_, "blobs/sha256"));
+  if (readers != 0) TRY(sys::change_mode_at(directory.fd_, name, 0600 | readers));
   return sys::rename(directory.fd_, name, store_->dir_, blob_file(digest));
 }
 
@@ -205,12 +223,14 @@ Result<void> Delivery::note_origin(const Digest& blob, const Reference& reposito
   std::string text = join(lines, "\n") + "\n";
   auto same = sys::read_file_if_exists(store_->dir_, origin_file(blob), 4096);
   if (same.ok() && *same && **same == text) return {};
-  TRY(sys::make_directory(store_->dir_, "origins", 0700));
-  return sys::replace_file(store_->dir_, origin_file(blob), text, 0600);
+  mode_t readers = TRY(readers_of(store_->dir_, "blobs/sha256"));
+  TRY(sys::make_directory(store_->dir_, "origins", 0700 | readers | readers >> 2));
+  return sys::replace_file(store_->dir_, origin_file(blob), text, 0600 | readers);
 }
 
 Result<void> Delivery::put_document(const Digest& digest, std::string_view bytes) {
-  if (TRY(keep_blob(digest))) return {};
+  TRY(keep(blob_pin(digest)));
+  if (TRY(store_->owns_blob(digest))) return {};
   Staged file = TRY(stage_file());
   TRY(sys::write_all(file.fd_, bytes, file.path_));
   return publish_blob(std::move(file), digest);
@@ -225,6 +245,7 @@ Result<void> Delivery::publish_layer(Staged directory, const LayerRecord& record
                  record.entries,
                  record.bytes};
   TRY(sys::write_file(directory.fd_, "layer.json", json::write(file) + "\n", 0600));
+  TRY(open_to_readers(directory.fd_, record.flavor.format, store_->dir_));
   auto published = sys::rename_new(sys::cwd(), directory.path_, store_->dir_,
                                    "layers/" + layer_name(record.diff_id, record.flavor));
   if (!published.ok()) {
@@ -237,9 +258,9 @@ Result<void> Delivery::publish_layer(Staged directory, const LayerRecord& record
 }
 
 Result<void> Delivery::publish_image(const ImageRecord& record) {
-  sys::Fd lock = TRY(store_->lock(sys::LockMode::exclusive));
+  StoreLock lock = TRY(store_->lock(sys::LockMode::exclusive));
   for (const Digest& digest : {record.target, record.manifest, record.config}) {
-    if (!TRY(store_->has_blob(digest))) {
+    if (!TRY(store_->owns_blob(digest))) {
       return make_error(Kind::bug,
                         "record an image whose blob " + digest.text() + " is not in the store");
     }
@@ -248,6 +269,30 @@ Result<void> Delivery::publish_image(const ImageRecord& record) {
   if (stamped.created_at.empty()) stamped.created_at = timestamp_now();
   store_->note_used(record.manifest);  // the manifest may have been there for long
   return put_record(store_->dir_, stamped);
+}
+
+Result<void> Delivery::adopt(const Image& image) {
+  if (image.store.empty()) return {};
+  for (const Digest& digest : {image.target, image.manifest_digest, image.id}) {
+    std::string text = TRY(store_->read_document(digest));
+    TRY(put_document(digest, text));
+  }
+  ImageRecord record;
+  record.target = image.target;
+  record.manifest = image.manifest_digest;
+  record.config = image.id;
+  for (const Reference& reference : image.references) {
+    record.reference = reference;
+    TRY(publish_image(record));
+  }
+  if (image.references.empty()) TRY(publish_image(record));
+  return {};
+}
+
+Result<mode_t> readers_of(const sys::Fd& root, const std::string& directory) {
+  constexpr mode_t kReaders = S_IRGRP | S_IROTH;
+  auto entry = TRY(sys::stat_entry(root, directory));
+  return entry ? entry->st_mode & kReaders : 0;
 }
 
 Result<std::optional<LayerRecord>> read_layer_record(const sys::Fd& root, const std::string& name) {

@@ -9,9 +9,12 @@
 #include <utility>
 #include <vector>
 
+#include "image/additional_store.hpp"
 #include "image/store.hpp"
 
 namespace berth::image {
+
+inline constexpr std::string_view kStoreVersion = "1";
 
 inline std::string blob_file(const Digest& digest) {
   return "blobs/sha256/" + digest.hex();
@@ -31,6 +34,18 @@ inline std::string layer_name(const Digest& diff_id, LayerFlavor flavor) {
 
 /// What lies in a layer's directory, by format.
 inline constexpr std::string_view kTreeNames[] = {"fs", "fs.erofs"};
+inline std::string tree_name(LayerFormat format) {
+  return std::string(kTreeNames[static_cast<size_t>(format)]);
+}
+
+struct AdditionalLayer {
+  LayerRecord record;
+  std::string directory;  ///< absolute; as sys::open_layer() takes it
+};
+
+/// Who beside the owner may read what is published in `directory` of the store: those who may read
+/// that directory itself. A store is opened to others by the mode of its directories.
+Result<mode_t> readers_of(const sys::Fd& root, const std::string& directory);
 
 inline constexpr std::string_view kPinsPrefix = "pins-";
 inline constexpr std::string_view kClaimPrefix = "claim-";

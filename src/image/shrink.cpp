@@ -180,7 +180,7 @@ Result<Shrunk> Store::shrink(uint64_t most_bytes, Act act) {
   Shrunk result;
   {
     // Also to tell alone: whether a delivery lives is seen by who could have its lock.
-    sys::Fd lock = TRY(this->lock(sys::LockMode::exclusive));
+    StoreLock lock = TRY(this->lock(sys::LockMode::exclusive));
     Sizes sizes = TRY(measure(dir_));
     auto candidates = TRY(find_candidates(dir_, sizes));
     Shrinking shrinking(sizes, TRY(held_objects(dir_, sizes)), candidates);

@@ -98,7 +98,7 @@ Result<void> unlink_records_of(const sys::Fd& root, const std::string& hex) {
 
 Result<Survey> Store::survey() const {
   // Exclusively: whether a delivery lives is seen by who could have the lock of its pins.
-  sys::Fd lock = TRY(this->lock(sys::LockMode::exclusive));
+  StoreLock lock = TRY(this->lock(sys::LockMode::exclusive));
   Survey survey;
   survey.records = TRY(read_records(dir_, survey.damaged_records));
   for (auto& name : survey.damaged_records) name.insert(0, "images/");
@@ -112,7 +112,7 @@ Result<Survey> Store::survey() const {
 }
 
 Result<bool> Store::forget(const ImageRecord& record) {
-  sys::Fd lock = TRY(this->lock(sys::LockMode::exclusive));
+  StoreLock lock = TRY(this->lock(sys::LockMode::exclusive));
   for (const auto& digest : {record.target, record.manifest, record.config}) {
     if (TRY(has_blob(digest))) continue;
     std::vector<std::string> damaged;
@@ -129,7 +129,7 @@ Result<bool> Store::forget(const ImageRecord& record) {
 Result<std::string> Store::discard(const std::string& path, const struct stat& seen) {
   std::string trash = "tmp/" + std::string(kTrashPrefix) + sys::random_hex(8);
   {
-    sys::Fd lock = TRY(this->lock(sys::LockMode::exclusive));
+    StoreLock lock = TRY(this->lock(sys::LockMode::exclusive));
     auto now = TRY(sys::stat_entry(dir_, path));
     // Somebody has removed it meanwhile, or made it anew.
     bool same = now && now->st_ino == seen.st_ino && now->st_ctim.tv_sec == seen.st_ctim.tv_sec &&
