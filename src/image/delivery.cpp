@@ -3,13 +3,16 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include <cerrno>
 #include <chrono>
 #include <thread>
 #include <utility>
 
 #include "base/text.hpp"
 #include "image/layout.hpp"
+#include "image/lease.hpp"
 #include "image/records.hpp"
+#include "image/staging.hpp"
 #include "json/fields.hpp"
 #include "sys/mode.hpp"
 
@@ -17,7 +20,6 @@ namespace berth::image {
 namespace {
 
 constexpr auto kClaimPoll = std::chrono::milliseconds(20);
-constexpr int kMaxTries = 100;
 
 /// The layer.json beside a layer's tree.
 struct LayerFile {
@@ -50,41 +52,19 @@ Result<LayerRecord> parse_layer_record(std::string_view text, const std::string&
   return record;
 }
 
-/// Whether the open file is still what its path names. A sweeper that was between our open() and
-/// our lock may have removed it.
-Result<bool> still_there(const sys::Fd& fd, const std::string& path) {
-  struct stat open = TRY(sys::stat_fd(fd, path));
-  auto named = TRY(sys::stat_entry(sys::cwd(), path));
-  return named && named->st_ino == open.st_ino && named->st_dev == open.st_dev;
+// NFS, FUSE and old kernels.
+bool lacks_flags(const Error& error) {
+  return error.sys_errno == EINVAL || error.sys_errno == ENOSYS;
 }
 
-enum class Shape { file, directory };
-
-Result<sys::Fd> stage(const std::string& path, Shape shape) {
-  sys::Fd fd;
-  if (shape == Shape::directory) {
-    TRY(sys::make_directory(sys::cwd(), path, 0700));
-    fd = TRY(sys::open_at(sys::cwd(), path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
-  } else {
-    fd = TRY(sys::open_at(sys::cwd(), path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600));
-  }
-  TRY(sys::wait_lock(fd, sys::LockMode::exclusive, path));
-  return fd;
+bool is_there_already(const Error& error) {
+  return error.kind == Kind::exists || error.sys_errno == ENOTEMPTY;
 }
 
-/// A name that a sweeper took in that moment is simply tried again.
-Result<std::pair<sys::Fd, std::string>> stage_in(const std::string& root, std::string_view prefix,
-                                                 Shape shape) {
-  for (int attempt = 0; attempt < kMaxTries; ++attempt) {
-    std::string path = root + "/tmp/" + std::string(prefix) + sys::random_hex(8);
-    auto fd = stage(path, shape);
-    if (!fd.ok()) {
-      if (fd.error().kind == Kind::not_found) continue;
-      return std::move(fd).error();
-    }
-    if (TRY(still_there(*fd, path))) return std::pair(std::move(*fd), std::move(path));
-  }
-  return make_error(Kind::busy, "stage a file in " + quoted(root + "/tmp"));
+Result<bool> try_lock_file(const sys::Fd& fd, const std::string& path, Locks locks) {
+  auto locked = sys::try_lock(fd, sys::LockMode::exclusive, path);
+  bool none = !locked.ok() && locks == Locks::if_there_are && lacks_locks(locked.error());
+  return none ? Result<bool>(true) : std::move(locked);
 }
 
 // Files of a directory are those of an image, with its owners and set-id bits: below a directory
@@ -117,28 +97,53 @@ Staged::~Staged() {
 }
 
 Claim::Claim(Claim&& other) noexcept
-    : fd_(std::move(other.fd_)), path_(std::exchange(other.path_, {})) {}
+    : fd_(std::move(other.fd_)),
+      path_(std::exchange(other.path_, {})),
+      lease_(std::move(other.lease_)) {}
 
 Claim& Claim::operator=(Claim&& other) noexcept {
   std::swap(fd_, other.fd_);
   std::swap(path_, other.path_);
+  std::swap(lease_, other.lease_);
   return *this;
 }
 
+std::string Claim::mark() const {
+  std::string name = path_.substr(path_.rfind('/') + 1);
+  return std::string(kMarkPrefix) + name.substr(kClaimPrefix.size());
+}
+
 Claim::~Claim() {
+  if (path_.empty()) return;
+  if (lease_) lease_->drop(mark());
   // Removed while the lock is held: who waits on this file finds that its path is gone and starts
   // again with a new one.
-  if (!path_.empty()) ignore(sys::remove_entry(sys::cwd(), path_));
+  ignore(sys::remove_entry(sys::cwd(), path_));
 }
 
 Result<Delivery> Delivery::begin(const Store& store) {
   sweep(store.dir_);
   Delivery delivery;
   delivery.store_ = &store;
-  auto [fd, path] = TRY(stage_in(store.root_, kPinsPrefix, Shape::file));
-  delivery.pins_.fd_ = std::move(fd);
-  delivery.pins_.path_ = std::move(path);
+  StagedEntry pins = TRY(stage_in(store.root_, kPinsPrefix, Shape::file, store.locks_));
+  delivery.pins_.fd_ = std::move(pins.fd);
+  delivery.pins_.path_ = std::move(pins.path);
+  if (store.locks_ == Locks::needed) return delivery;
+  TRY(sys::write_all(delivery.pins_.fd_, lease_line(), delivery.pins_.path_));
+  delivery.lease_ = TRY(Lease::begin(store.dir_, delivery.name(), Lease::Beat::background));
+  // Whoever decides there now has not seen us; whoever comes later does.
+  TRY(store.wait_for_other_machines());
   return delivery;
+}
+
+/// Of its file in tmp/.
+std::string Delivery::name() const {
+  return pins_.path_.substr(pins_.path_.rfind('/') + 1);
+}
+
+/// What is staged belongs to a delivery by its name.
+std::string Delivery::stage_prefix() const {
+  return std::string(kStagePrefix) + name().substr(kPinsPrefix.size()) + "-";
 }
 
 Result<void> Delivery::keep(const std::string& key) {
@@ -163,7 +168,7 @@ Result<Claim> Delivery::claim(const std::string& key, const std::function<bool()
   while (true) {
     Claim claim;
     claim.fd_ = TRY(sys::open_at(sys::cwd(), path, O_RDWR | O_CREAT | O_NOFOLLOW, 0600));
-    while (!TRY(sys::try_lock(claim.fd_, sys::LockMode::exclusive, path))) {
+    while (!TRY(try_lock_file(claim.fd_, path, store_->locks_))) {
       if (give_up && give_up()) {
         return make_error(Kind::interrupted, "wait for another process that works on " + key);
       }
@@ -171,6 +176,11 @@ Result<Claim> Delivery::claim(const std::string& key, const std::function<bool()
     }
     if (!TRY(still_there(claim.fd_, path))) continue;
     claim.path_ = path;
+    if (!lease_) return claim;
+    claim.lease_ = lease_;
+    TRY(lease_->take(claim.mark(), give_up));
+    // What another machine has published meanwhile is looked for anew.
+    ignore(sys::list_directory(store_->dir_, "layers"));
     return claim;
   }
 }
@@ -180,18 +190,19 @@ Result<Claim> Delivery::claim_layer(const Digest& diff_id, const std::function<b
 }
 
 Result<Staged> Delivery::stage_file() {
-  auto [fd, path] = TRY(stage_in(store_->root_, kStagePrefix, Shape::file));
+  StagedEntry entry = TRY(stage_in(store_->root_, stage_prefix(), Shape::file, store_->locks_));
   Staged staged;
-  staged.fd_ = std::move(fd);
-  staged.path_ = std::move(path);
+  staged.fd_ = std::move(entry.fd);
+  staged.path_ = std::move(entry.path);
   return staged;
 }
 
 Result<Staged> Delivery::stage_layer(LayerFormat format) {
-  auto [fd, path] = TRY(stage_in(store_->root_, kStagePrefix, Shape::directory));
+  StagedEntry entry =
+      TRY(stage_in(store_->root_, stage_prefix(), Shape::directory, store_->locks_));
   Staged staged;
-  staged.fd_ = std::move(fd);
-  staged.path_ = std::move(path);
+  staged.fd_ = std::move(entry.fd);
+  staged.path_ = std::move(entry.path);
   if (format == LayerFormat::directory) TRY(sys::make_directory(staged.fd_, "fs", 0755));
   return staged;
 }
@@ -246,19 +257,34 @@ Result<void> Delivery::publish_layer(Staged directory, const LayerRecord& record
                  record.bytes};
   TRY(sys::write_file(directory.fd_, "layer.json", json::write(file) + "\n", 0600));
   TRY(open_to_readers(directory.fd_, record.flavor.format, store_->dir_));
-  auto published = sys::rename_new(sys::cwd(), directory.path_, store_->dir_,
-                                   "layers/" + layer_name(record.diff_id, record.flavor));
+  const std::string place = "layers/" + layer_name(record.diff_id, record.flavor);
+  auto published = sys::rename_new(sys::cwd(), directory.path_, store_->dir_, place);
+  if (!published.ok() && lacks_flags(published.error())) {
+    // A directory that is not empty is not replaced by a rename without that flag, either.
+    published = sys::rename(sys::cwd(), directory.path_, store_->dir_, place);
+  }
   if (!published.ok()) {
     // Somebody without a claim was faster: the two are the same, ours goes.
-    if (published.error().kind == Kind::exists) return {};
+    if (is_there_already(published.error())) return {};
+    TRY(check_not_lost());
     return published;
   }
   directory.path_.clear();
   return {};
 }
 
+/// What was kept and is needed may be gone when another machine took this one for dead.
+Result<void> Delivery::check_not_lost() const {
+  if (!lease_ || !lease_->is_lost()) return {};
+  return make_error(Kind::busy,
+                    "publish an image: this process was held up for so long that another machine "
+                    "has taken it for dead",
+                    "try again");
+}
+
 Result<void> Delivery::publish_image(const ImageRecord& record) {
   StoreLock lock = TRY(store_->lock(sys::LockMode::exclusive));
+  TRY(check_not_lost());
   for (const Digest& digest : {record.target, record.manifest, record.config}) {
     if (!TRY(store_->owns_blob(digest))) {
       return make_error(Kind::bug,

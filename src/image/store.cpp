@@ -9,7 +9,9 @@
 
 #include "base/text.hpp"
 #include "image/layout.hpp"
+#include "image/lease.hpp"
 #include "image/records.hpp"
+#include "image/staging.hpp"
 
 namespace berth::image {
 namespace {
@@ -122,6 +124,7 @@ Result<Store> Store::open(const std::string& root, LayerFlavor flavor,
       dir = TRY(sys::open_at(sys::cwd(), store.root_, O_RDONLY | O_DIRECTORY));
     }
     store.dir_ = std::move(*dir);
+    if (uses_leases(store.dir_)) store.locks_ = Locks::if_there_are;
     auto version = TRY(sys::read_file_if_exists(store.dir_, "version", 64));
     if (!version) {
       TRY(create_layout(store.dir_));
@@ -141,8 +144,26 @@ Result<Store> Store::open(const std::string& root, LayerFlavor flavor,
 Result<StoreLock> Store::lock(sys::LockMode mode) const {
   StoreLock lock;
   lock.fd_ = TRY(sys::open_at(dir_, "lock", O_RDWR | O_CREAT | O_NOFOLLOW, 0600));
-  TRY(sys::wait_lock(lock.fd_, mode, root_ + "/lock"));
+  TRY(lock_file(lock.fd_, mode, root_ + "/lock", locks_));
+  if (locks_ == Locks::needed || mode == sys::LockMode::shared) return lock;
+  // Other machines do not see that one.
+  StagedEntry holder = TRY(stage_in(root_, kHolderPrefix, Shape::file, locks_));
+  lock.holder_ = std::move(holder.path);
+  lock.holder_fd_ = std::move(holder.fd);
+  TRY(sys::write_all(lock.holder_fd_, lease_line(), lock.holder_));
+  std::string name = lock.holder_.substr(lock.holder_.rfind('/') + 1);
+  lock.lease_ = TRY(Lease::begin(dir_, std::move(name), Lease::Beat::on_request));
+  TRY(lock.lease_->take(kStoreMark));
   return lock;
+}
+
+StoreLock::~StoreLock() {
+  if (lease_) lease_->drop(kStoreMark);
+  if (!holder_.empty()) ignore(sys::remove_entry(sys::cwd(), holder_));
+}
+
+Result<void> StoreLock::renew() {
+  return lease_ ? lease_->renew() : Result<void>();
 }
 
 std::string Store::blob_path(const Digest& digest) const {
@@ -470,7 +491,7 @@ Result<Removal> Store::remove(std::string_view name, RemoveOptions options) {
     if (!options.force) TRY(check_removable(name, plan));
     for (const auto& record : plan.doomed) TRY(unlink_record(dir_, record));
     removal = describe(plan);
-    auto unlinked = unlink_unneeded(dir_);
+    auto unlinked = unlink_unneeded(dir_, lock);
     if (unlinked.ok()) {
       collected = std::move(*unlinked);
     } else {
@@ -490,6 +511,10 @@ Result<Removal> Store::remove(std::string_view name, RemoveOptions options) {
 Result<void> Store::mark_used(const std::string& container_id, const std::vector<Image>& images) {
   StoreLock lock = TRY(this->lock(sys::LockMode::shared));
   std::string lines;
+  for (const Image& image : images) lines += image.manifest_digest.text() + "\n";
+  TRY(sys::write_file(dir_, "containers/" + container_id + "/image", lines, 0600));
+  // First the mark, then the look: a collection of another machine has seen it, or is waited for.
+  if (locks_ == Locks::if_there_are) TRY(wait_for_other_machines());
   for (const Image& image : images) {
     bool whole = TRY(has_blob(image.manifest_digest));
     bool mixed = false;
@@ -500,17 +525,20 @@ Result<void> Store::mark_used(const std::string& container_id, const std::vector
     if (!whole) return no_such_image(image.id.text());
     // Layers of ours stay as long as a manifest of ours names them.
     if (mixed && !image.store.empty()) TRY(copy_documents(image));
-    lines += image.manifest_digest.text() + "\n";
     note_used(image.manifest_digest);
   }
-  return sys::write_file(dir_, "containers/" + container_id + "/image", lines, 0600);
+  return {};
+}
+
+Result<void> Store::wait_for_other_machines() const {
+  return wait_without(dir_, kStoreMark);
 }
 
 Result<uint64_t> Store::collect() {
   Collected collected;
   {
     StoreLock lock = TRY(this->lock(sys::LockMode::exclusive));
-    collected = TRY(unlink_unneeded(dir_));
+    collected = TRY(unlink_unneeded(dir_, lock));
   }
   empty_trash(dir_, collected);
   sweep(dir_);

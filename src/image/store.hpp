@@ -29,6 +29,7 @@
 namespace berth::image {
 
 class Lease;
+enum class Locks;
 
 /// Layers whose files have other owners or other overlay marks are other directories, so a user
 /// who gains subordinate ids, or root looking into a user's store, never mounts the wrong one.
@@ -123,11 +124,18 @@ class StoreLock {
  public:
   StoreLock() = default;
   StoreLock(StoreLock&&) noexcept = default;
-  StoreLock& operator=(StoreLock&&) noexcept = default;
+  StoreLock& operator=(StoreLock&&) = delete;
+  ~StoreLock();
+
+  /// Before each step that nobody else may do: says to other machines that it is still held.
+  /// Errors: busy (held for so long without a word that another machine may have it by now).
+  Result<void> renew();
 
  private:
   friend class Store;
   sys::Fd fd_;
+  sys::Fd holder_fd_;
+  std::string holder_;            ///< absolute path of the lease
   std::shared_ptr<Lease> lease_;  ///< of a store that several machines write; else null
 };
 
@@ -231,9 +239,11 @@ class Store {
   Result<std::optional<Image>> look_up(std::string_view name, Scope scope) const;
   Result<bool> owns_blob(const Digest& digest) const;
   Result<void> copy_documents(const Image& image);
+  Result<void> wait_for_other_machines() const;
 
   std::string root_;
   LayerFlavor flavor_;
+  Locks locks_{};
   sys::Fd dir_;
   std::vector<AdditionalStore> additional_;
 };
@@ -268,6 +278,8 @@ class Claim {
 
  private:
   friend class Delivery;
+  std::string mark() const;
+
   sys::Fd fd_;
   std::string path_;
   std::shared_ptr<Lease> lease_;  ///< as of StoreLock
@@ -329,6 +341,9 @@ class Delivery {
   Delivery() = default;
   Result<void> keep(const std::string& key);
   Result<Claim> claim(const std::string& key, const std::function<bool()>& give_up);
+  std::string name() const;
+  std::string stage_prefix() const;
+  Result<void> check_not_lost() const;
 
   const Store* store_ = nullptr;
   std::shared_ptr<Lease> lease_;  ///< as of StoreLock
