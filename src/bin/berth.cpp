@@ -7,6 +7,7 @@
 
 #include "cli/berth/verbs.hpp"
 #include "engine/containers.hpp"
+#include "engine/store.hpp"
 #include "engine/sweep.hpp"
 #include "gpu/probe/probe.hpp"
 #include "sys/console.hpp"
@@ -79,6 +80,7 @@ Result<engine::Context> make_context(const cli::GlobalOptions& globals, const cl
                       .libexec = std::move(libexec),
                       .driver_root = globals.driver_root.value_or(""),
                       .cdi_directories = globals.cdi_directories,
+                      .additional_stores = globals.additional_stores,
                       .config = globals.config_dir.value_or("/etc/berth")};
   auto paths = engine::complete_paths(given, environment, user);
   if (!paths.ok() && verb.store != cli::Store::none) return paths.error();
@@ -88,7 +90,10 @@ Result<engine::Context> make_context(const cli::GlobalOptions& globals, const cl
   std::vector<std::string> services;
   if (user && paths.ok()) services = gpu::services_of_root(paths->driver_root);
   engine::Identity identity = TRY(settle(verb, paths.ok() ? *paths : given, container, log));
-  if (verb.store != cli::Store::none) TRY(engine::make_directories(*paths));
+  if (verb.store != cli::Store::none) {
+    TRY(engine::make_directories(*paths));
+    paths->additional_stores = engine::usable_stores(*paths, log);
+  }
   std::string format = globals.layer_format.value_or(
       std::string(environment.get_filled("BERTH_LAYER_FORMAT").value_or("")));
   std::string driver = globals.rootfs_driver.value_or(

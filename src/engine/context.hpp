@@ -46,12 +46,15 @@ struct Paths {
   /// Of CDI files, the later ones first believed, as --cdi-spec-dir names them; empty: those of the
   /// policy, or /etc/cdi and /var/run/cdi.
   std::vector<std::string> cdi_directories{};
+  /// Roots of stores that are only read, behind `root`, the first one first.
+  std::vector<std::string> additional_stores = {};
   std::string config = {};  ///< the site's configuration: /etc/berth unless --config-dir says so
 };
 
 /// Empty members are filled with the defaults: /var/lib/berth and /run/berth for the machine's
 /// root, else $XDG_DATA_HOME/berth (~/.local/share/berth) and $XDG_RUNTIME_DIR/berth, and where
-/// that variable names no directory of ours /tmp/berth-<uid>. Relative paths become absolute.
+/// that variable names no directory of ours /tmp/berth-<uid>. Additional stores are followed by
+/// those of BERTH_ADDITIONAL_STORES. Relative paths become absolute.
 /// `user` is nothing for root of the initial user namespace, else the caller's id outside of the
 /// user namespace that the caller is in: root of `unshare -r` is an ordinary user.
 /// Errors: usage (an ordinary user without HOME and XDG_DATA_HOME).

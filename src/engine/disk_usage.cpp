@@ -20,7 +20,7 @@ struct LayerUse {
 
 Result<void> add_images(const Context& context, const std::map<std::string, uint64_t>& containers,
                         DiskUsage& usage) {
-  image::Store store = TRY(open_store(context));
+  image::Store store = TRY(open_own_store(context));
   std::vector<std::string> damaged;
   std::vector<image::Image> images = TRY(store.list(&damaged));
   std::map<std::string, LayerUse> layers;
@@ -41,7 +41,7 @@ Result<void> add_images(const Context& context, const std::map<std::string, uint
   }
   std::set<std::string> told;
   for (ImageSummary& image : TRY(list_images(context))) {
-    if (!told.insert(image.id).second) continue;
+    if (image.read_only || !told.insert(image.id).second) continue;
     auto users = containers.find(image.id);
     uint64_t count = users == containers.end() ? 0 : users->second;
     ++usage.images.total;

@@ -68,6 +68,7 @@ Result<facts::LayerFacts> layer_facts(const image::Layer& layer, Log& log) {
   }
   facts::LayerFacts found =
       TRY_CTX(scan_layer(layer.directory), "cannot scan layer " + quoted(layer.diff_id.text()));
+  if (layer.read_only) return found;
   auto written = sys::replace_file(sys::cwd(), path, facts::write_layer_facts(found), 0600);
   // Whoever may only read this store looks again the next time.
   if (!written.ok()) log.debug("keep the facts of a layer: " + to_line(written.error()));

@@ -34,6 +34,7 @@ ImageSummary summary_of(const image::Image& image, const image::Reference* refer
   summary.created_at = parse_time(image.config.created).value_or(0);
   summary.size = image.size;
   summary.labels = image.config.config.labels;
+  summary.read_only = !image.store.empty();
   return summary;
 }
 

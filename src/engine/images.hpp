@@ -22,6 +22,7 @@ struct ImageSummary {
   int64_t created_at = 0;  ///< seconds since 1970, of the config; 0: unknown
   uint64_t size = 0;       ///< unpacked bytes
   std::map<std::string, std::string> labels;
+  bool read_only = false;  ///< an additional store has it
 };
 
 /// Newest first.  Errors: io, corrupt.
@@ -38,7 +39,8 @@ struct RemovedImage {
 struct RemoveImageOptions {
   bool force = false;  ///< also when a stopped container uses it
 };
-/// Errors: not_found ("no such image: X"), busy (a container uses it).
+/// Errors: not_found ("no such image: X"), busy (a container uses it), denied (an additional store
+/// has it).
 Result<RemovedImage> remove_image(const Context& context, std::string_view reference,
                                   RemoveImageOptions options);
 

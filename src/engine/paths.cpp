@@ -2,6 +2,8 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include <algorithm>
+
 #include "base/text.hpp"
 #include "engine/context.hpp"
 #include "gpu/inventory/state_directory.hpp"
@@ -61,6 +63,22 @@ Result<void> make_private(const std::string& path) {
   return sys::make_directory(sys::cwd(), path, 0700);
 }
 
+/// `given`, then those of the environment; each once, as an absolute path.
+Result<std::vector<std::string>> additional_stores(std::vector<std::string> given,
+                                                   const Environment& environment) {
+  const std::string named(environment.get("BERTH_ADDITIONAL_STORES").value_or(""));
+  for (std::string_view path : split(named, ':')) given.emplace_back(path);
+  std::vector<std::string> stores;
+  for (std::string& path : given) {
+    if (path.empty()) continue;
+    std::string whole = TRY(absolute(std::move(path)));
+    if (std::find(stores.begin(), stores.end(), whole) == stores.end()) {
+      stores.push_back(std::move(whole));
+    }
+  }
+  return stores;
+}
+
 }  // namespace
 
 Result<Paths> complete_paths(Paths given, const Environment& environment,
@@ -81,6 +99,7 @@ Result<Paths> complete_paths(Paths given, const Environment& environment,
     *path = TRY(absolute(std::move(*path)));
   }
   for (std::string& path : paths.cdi_directories) path = TRY(absolute(std::move(path)));
+  paths.additional_stores = TRY(additional_stores(std::move(paths.additional_stores), environment));
   return paths;
 }
 

@@ -112,7 +112,7 @@ void tell_shrunk(const Context& context, const std::vector<image::Image>& images
 }  // namespace
 
 Result<Shrunk> shrink_images(const Context& context, const ShrinkOptions& options) {
-  image::Store store = TRY(open_store(context));
+  image::Store store = TRY(open_own_store(context));
   std::vector<std::string> damaged;  // what cannot be read is said by shrink()
   std::vector<image::Image> images = TRY(store.list(&damaged));
   auto result =
@@ -170,13 +170,14 @@ Result<Pruned> prune_images(const Context& context, const PruneOptions& options)
   Sieve sieve = TRY(Sieve::make(options, {"dangling", "label", "label!", "until"}));
   auto dangling = TRY(options.filters.flag("dangling"));
   bool all = options.all_images || (dangling && !*dangling);
-  image::Store store = TRY(open_store(context));
+  image::Store store = TRY(open_own_store(context));
   std::vector<std::string> damaged;
   std::vector<image::Image> images = TRY(store.list(&damaged));
   auto sizes = layer_sizes(images);
   std::set<std::string> used = TRY(used_images(context));
   Pruned pruned;
   for (const ImageSummary& image : TRY(list_images(context))) {
+    if (image.read_only) continue;
     bool named = image.tag != "<none>";
     if ((named && !all) || used.contains(image.id)) continue;
     if (!sieve.fits(image.labels, image.created_at * kSecond)) continue;

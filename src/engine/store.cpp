@@ -1,15 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/store.hpp"
 
-namespace berth::engine {
+#include "base/text.hpp"
+#include "image/additional_store.hpp"
 
-Result<image::Store> open_store(const Context& context) {
+namespace berth::engine {
+namespace {
+
+image::LayerFlavor flavor_of(Identity identity) {
   image::LayerFlavor flavor;
   flavor.ownership =
-      context.identity == Identity::single ? image::Ownership::single : image::Ownership::full;
+      identity == Identity::single ? image::Ownership::single : image::Ownership::full;
   flavor.overlay_xattr =
-      context.identity == Identity::root ? image::OverlayXattr::trusted : image::OverlayXattr::user;
-  return image::Store::open(context.paths.root, flavor);
+      identity == Identity::root ? image::OverlayXattr::trusted : image::OverlayXattr::user;
+  return flavor;
+}
+
+}  // namespace
+
+Result<image::Store> open_store(const Context& context) {
+  return image::Store::open(context.paths.root, flavor_of(context.identity),
+                            context.paths.additional_stores);
+}
+
+Result<image::Store> open_own_store(const Context& context) {
+  return image::Store::open(context.paths.root, flavor_of(context.identity));
+}
+
+std::vector<std::string> usable_stores(const Paths& paths, Log& log) {
+  std::vector<std::string> usable;
+  for (const std::string& path : paths.additional_stores) {
+    if (path == paths.root) continue;
+    auto store = image::AdditionalStore::open(path);
+    if (store.ok()) {
+      usable.push_back(path);
+    } else {
+      log.warn("additional store " + quoted(path) + ": " + to_line(store.error()) + ", ignoring");
+    }
+  }
+  return usable;
 }
 
 }  // namespace berth::engine

@@ -83,6 +83,9 @@ Result<void> complete(const Context& context, image::TransferRequest& request,
         if constexpr (requires { r.top; }) TRY(streams.redirect(r.top));
         if constexpr (requires { r.directory; }) TRY(streams.redirect(r.directory));
         if constexpr (requires { r.root; }) r.root = context.paths.root;
+        if constexpr (requires { r.additional_stores; }) {
+          r.additional_stores = context.paths.additional_stores;
+        }
         if constexpr (requires { r.ownership; }) {
           r.ownership = single ? image::Ownership::single : image::Ownership::full;
           r.overlay_xattr = root ? image::OverlayXattr::trusted : image::OverlayXattr::user;

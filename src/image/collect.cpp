@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <set>
+#include <thread>
 
 #include "base/text.hpp"
 #include "image/layout.hpp"
+#include "image/lease.hpp"
 #include "image/records.hpp"
 
 namespace berth::image {
@@ -24,7 +26,7 @@ Result<std::vector<std::string>> origin_names(const sys::Fd& root) {
   return sys::list_directory(root, "origins");
 }
 
-Result<Needed> find_needed(const sys::Fd& root) {
+Result<Needed> find_needed(const sys::Fd& root, StoreLock& lock) {
   Needed needed;
   std::vector<std::string> damaged;
   auto records = TRY(read_records(root, damaged));
@@ -40,7 +42,7 @@ Result<Needed> find_needed(const sys::Fd& root) {
     auto known = TRY(sys::stat_entry(root, blob_file(manifest)));
     if (known) TRY(need_manifest(root, manifest, needed));
   }
-  TRY(need_pins(root, needed));
+  TRY(need_pins(root, needed, &lock));
   return needed;
 }
 
@@ -64,16 +66,55 @@ Result<void> need_manifest(const sys::Fd& root, const Digest& digest, Needed& ne
   return {};
 }
 
+namespace {
+
+void add_pins(std::string_view text, Needed& needed) {
+  for (std::string_view line : split(text, '\n')) {
+    if (line.starts_with("blob ")) needed.blobs.emplace(line.substr(5));
+    if (line.starts_with("layer ")) needed.layers.emplace(line.substr(6));
+  }
+}
+
+std::string who_says(std::string_view text) {
+  std::vector<std::string_view> words = split(text.substr(0, text.find('\n')), ' ');
+  if (words.size() < 4) return "another machine";
+  return "process " + std::string(words[3]) + " on " + std::string(words[2]);
+}
+
+/// Waits until it is clear whether the owner of a lease lives that no lock tells of. One that does
+/// not is taken away, so that whoever it was finds that out.
+Result<void> require_end(const sys::Fd& root, StoreLock& lock, const std::string& name,
+                         std::string_view text) {
+  Watch watch;
+  for (Watch::Seen seen = watch.look(root, name); seen != Watch::Seen::gone;
+       seen = watch.look(root, name)) {
+    if (seen == Watch::Seen::alive) {
+      return make_error(Kind::busy, "tell what is needed: " + who_says(text) + " is at work there",
+                        "berth system prune, when it has ended");
+    }
+    if (seen == Watch::Seen::expired) return sys::remove_entry(root, "tmp/" + name);
+    TRY(lock.renew());
+    std::this_thread::sleep_for(Watch::pause());
+  }
+  return {};
+}
+
+}  // namespace
+
 // Lines of the pins files whose owners live; the others are left to sweep().
-Result<void> need_pins(const sys::Fd& root, Needed& needed) {
+Result<void> need_pins(const sys::Fd& root, Needed& needed, StoreLock* lock) {
   for (const auto& name : TRY(sys::list_directory(root, "tmp"))) {
     if (!name.starts_with(kPinsPrefix)) continue;
     auto fd = TRY(sys::open_if_exists(root, "tmp/" + name, O_RDONLY | O_NOFOLLOW));
-    if (!fd || TRY(sys::try_lock(*fd, sys::LockMode::exclusive, name))) continue;
+    if (!fd) continue;
+    auto locked = sys::try_lock(*fd, sys::LockMode::exclusive, name);
+    if (!locked.ok() && !lacks_locks(locked.error())) return std::move(locked).error();
     std::string text = TRY(sys::read_all(*fd, name));
-    for (std::string_view line : split(text, '\n')) {
-      if (line.starts_with("blob ")) needed.blobs.emplace(line.substr(5));
-      if (line.starts_with("layer ")) needed.layers.emplace(line.substr(6));
+    bool unknown = !locked.ok() || is_of_other_machine(text);
+    if (unknown && lock != nullptr) {
+      TRY(require_end(root, *lock, name, text));
+    } else if (unknown || !*locked) {
+      add_pins(text, needed);
     }
   }
   return {};
@@ -97,27 +138,15 @@ Result<std::vector<std::pair<std::string, Digest>>> container_uses(const sys::Fd
   return uses;
 }
 
-void sweep(const sys::Fd& root) {
-  // Whatever fails here fails again, and is said, where it matters: a sweep never stops its caller.
-  auto names = sys::list_directory(root, "tmp");
-  if (!names.ok()) return;
-  for (const auto& name : *names) {
-    std::string path = "tmp/" + name;
-    auto fd = sys::open_if_exists(root, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
-    if (!fd.ok() || !*fd) continue;
-    auto locked = sys::try_lock(**fd, sys::LockMode::exclusive, path);
-    if (locked.ok() && *locked) ignore(sys::remove_tree(root, path));
-  }
-}
-
-Result<Collected> unlink_unneeded(const sys::Fd& root) {
-  Needed needed = TRY(find_needed(root));
+Result<Collected> unlink_unneeded(const sys::Fd& root, StoreLock& lock) {
+  Needed needed = TRY(find_needed(root, lock));
   Collected collected;
   // A killed writer's half record; writers hold the lock, so none is at work now.
   for (const auto& name : TRY(sys::list_directory(root, "images"))) {
     if (!name.ends_with(".json")) TRY(sys::remove_entry(root, "images/" + name));
   }
   auto discard = [&](const std::string& path) -> Result<void> {
+    TRY(lock.renew());
     std::string trash = "tmp/" + std::string(kTrashPrefix) + sys::random_hex(8);
     TRY(sys::rename(root, path, root, trash));
     collected.trash.push_back(std::move(trash));

@@ -3,20 +3,23 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include <cerrno>
 #include <chrono>
 #include <thread>
 #include <utility>
 
 #include "base/text.hpp"
 #include "image/layout.hpp"
+#include "image/lease.hpp"
 #include "image/records.hpp"
+#include "image/staging.hpp"
 #include "json/fields.hpp"
+#include "sys/mode.hpp"
 
 namespace berth::image {
 namespace {
 
 constexpr auto kClaimPoll = std::chrono::milliseconds(20);
-constexpr int kMaxTries = 100;
 
 /// The layer.json beside a layer's tree.
 struct LayerFile {
@@ -49,41 +52,32 @@ Result<LayerRecord> parse_layer_record(std::string_view text, const std::string&
   return record;
 }
 
-/// Whether the open file is still what its path names. A sweeper that was between our open() and
-/// our lock may have removed it.
-Result<bool> still_there(const sys::Fd& fd, const std::string& path) {
-  struct stat open = TRY(sys::stat_fd(fd, path));
-  auto named = TRY(sys::stat_entry(sys::cwd(), path));
-  return named && named->st_ino == open.st_ino && named->st_dev == open.st_dev;
+// NFS, FUSE and old kernels.
+bool lacks_flags(const Error& error) {
+  return error.sys_errno == EINVAL || error.sys_errno == ENOSYS;
 }
 
-enum class Shape { file, directory };
-
-Result<sys::Fd> stage(const std::string& path, Shape shape) {
-  sys::Fd fd;
-  if (shape == Shape::directory) {
-    TRY(sys::make_directory(sys::cwd(), path, 0700));
-    fd = TRY(sys::open_at(sys::cwd(), path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
-  } else {
-    fd = TRY(sys::open_at(sys::cwd(), path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600));
-  }
-  TRY(sys::wait_lock(fd, sys::LockMode::exclusive, path));
-  return fd;
+bool is_there_already(const Error& error) {
+  return error.kind == Kind::exists || error.sys_errno == ENOTEMPTY;
 }
 
-/// A name that a sweeper took in that moment is simply tried again.
-Result<std::pair<sys::Fd, std::string>> stage_in(const std::string& root, std::string_view prefix,
-                                                 Shape shape) {
-  for (int attempt = 0; attempt < kMaxTries; ++attempt) {
-    std::string path = root + "/tmp/" + std::string(prefix) + sys::random_hex(8);
-    auto fd = stage(path, shape);
-    if (!fd.ok()) {
-      if (fd.error().kind == Kind::not_found) continue;
-      return std::move(fd).error();
-    }
-    if (TRY(still_there(*fd, path))) return std::pair(std::move(*fd), std::move(path));
+Result<bool> try_lock_file(const sys::Fd& fd, const std::string& path, Locks locks) {
+  auto locked = sys::try_lock(fd, sys::LockMode::exclusive, path);
+  bool none = !locked.ok() && locks == Locks::if_there_are && lacks_locks(locked.error());
+  return none ? Result<bool>(true) : std::move(locked);
+}
+
+// Files of a directory are those of an image, with its owners and set-id bits: below a directory
+// that all may enter they would be so for every user of the machine. Inside of one file they are
+// not.
+Result<void> open_to_readers(const sys::Fd& layer, LayerFormat format, const sys::Fd& root) {
+  if (format == LayerFormat::directory) return {};
+  mode_t readers = TRY(readers_of(root, "layers"));
+  if (readers == 0) return {};
+  for (const std::string& name : TRY(sys::list_directory(layer, "."))) {
+    TRY(sys::change_mode_at(layer, name, 0600 | readers));
   }
-  return make_error(Kind::busy, "stage a file in " + quoted(root + "/tmp"));
+  return sys::change_mode(layer, 0700 | readers | readers >> 2, "layer");
 }
 
 }  // namespace
@@ -103,34 +97,59 @@ Staged::~Staged() {
 }
 
 Claim::Claim(Claim&& other) noexcept
-    : fd_(std::move(other.fd_)), path_(std::exchange(other.path_, {})) {}
+    : fd_(std::move(other.fd_)),
+      path_(std::exchange(other.path_, {})),
+      lease_(std::move(other.lease_)) {}
 
 Claim& Claim::operator=(Claim&& other) noexcept {
   std::swap(fd_, other.fd_);
   std::swap(path_, other.path_);
+  std::swap(lease_, other.lease_);
   return *this;
 }
 
+std::string Claim::mark() const {
+  std::string name = path_.substr(path_.rfind('/') + 1);
+  return std::string(kMarkPrefix) + name.substr(kClaimPrefix.size());
+}
+
 Claim::~Claim() {
+  if (path_.empty()) return;
+  if (lease_) lease_->drop(mark());
   // Removed while the lock is held: who waits on this file finds that its path is gone and starts
   // again with a new one.
-  if (!path_.empty()) ignore(sys::remove_entry(sys::cwd(), path_));
+  ignore(sys::remove_entry(sys::cwd(), path_));
 }
 
 Result<Delivery> Delivery::begin(const Store& store) {
   sweep(store.dir_);
   Delivery delivery;
   delivery.store_ = &store;
-  auto [fd, path] = TRY(stage_in(store.root_, kPinsPrefix, Shape::file));
-  delivery.pins_.fd_ = std::move(fd);
-  delivery.pins_.path_ = std::move(path);
+  StagedEntry pins = TRY(stage_in(store.root_, kPinsPrefix, Shape::file, store.locks_));
+  delivery.pins_.fd_ = std::move(pins.fd);
+  delivery.pins_.path_ = std::move(pins.path);
+  if (store.locks_ == Locks::needed) return delivery;
+  TRY(sys::write_all(delivery.pins_.fd_, lease_line(), delivery.pins_.path_));
+  delivery.lease_ = TRY(Lease::begin(store.dir_, delivery.name(), Lease::Beat::background));
+  // Whoever decides there now has not seen us; whoever comes later does.
+  TRY(store.wait_for_other_machines());
   return delivery;
+}
+
+/// Of its file in tmp/.
+std::string Delivery::name() const {
+  return pins_.path_.substr(pins_.path_.rfind('/') + 1);
+}
+
+/// What is staged belongs to a delivery by its name.
+std::string Delivery::stage_prefix() const {
+  return std::string(kStagePrefix) + name().substr(kPinsPrefix.size()) + "-";
 }
 
 Result<void> Delivery::keep(const std::string& key) {
   // Under the lock, so that a collection either sees the line or has finished: what it removed is
   // then not found by the caller, who looks afterwards.
-  sys::Fd lock = TRY(store_->lock(sys::LockMode::shared));
+  StoreLock lock = TRY(store_->lock(sys::LockMode::shared));
   return sys::write_all(pins_.fd_, key + "\n", pins_.path_);
 }
 
@@ -149,7 +168,7 @@ Result<Claim> Delivery::claim(const std::string& key, const std::function<bool()
   while (true) {
     Claim claim;
     claim.fd_ = TRY(sys::open_at(sys::cwd(), path, O_RDWR | O_CREAT | O_NOFOLLOW, 0600));
-    while (!TRY(sys::try_lock(claim.fd_, sys::LockMode::exclusive, path))) {
+    while (!TRY(try_lock_file(claim.fd_, path, store_->locks_))) {
       if (give_up && give_up()) {
         return make_error(Kind::interrupted, "wait for another process that works on " + key);
       }
@@ -157,6 +176,11 @@ Result<Claim> Delivery::claim(const std::string& key, const std::function<bool()
     }
     if (!TRY(still_there(claim.fd_, path))) continue;
     claim.path_ = path;
+    if (!lease_) return claim;
+    claim.lease_ = lease_;
+    TRY(lease_->take(claim.mark(), give_up));
+    // What another machine has published meanwhile is looked for anew.
+    ignore(sys::list_directory(store_->dir_, "layers"));
     return claim;
   }
 }
@@ -166,24 +190,27 @@ Result<Claim> Delivery::claim_layer(const Digest& diff_id, const std::function<b
 }
 
 Result<Staged> Delivery::stage_file() {
-  auto [fd, path] = TRY(stage_in(store_->root_, kStagePrefix, Shape::file));
+  StagedEntry entry = TRY(stage_in(store_->root_, stage_prefix(), Shape::file, store_->locks_));
   Staged staged;
-  staged.fd_ = std::move(fd);
-  staged.path_ = std::move(path);
+  staged.fd_ = std::move(entry.fd);
+  staged.path_ = std::move(entry.path);
   return staged;
 }
 
 Result<Staged> Delivery::stage_layer(LayerFormat format) {
-  auto [fd, path] = TRY(stage_in(store_->root_, kStagePrefix, Shape::directory));
+  StagedEntry entry =
+      TRY(stage_in(store_->root_, stage_prefix(), Shape::directory, store_->locks_));
   Staged staged;
-  staged.fd_ = std::move(fd);
-  staged.path_ = std::move(path);
+  staged.fd_ = std::move(entry.fd);
+  staged.path_ = std::move(entry.path);
   if (format == LayerFormat::directory) TRY(sys::make_directory(staged.fd_, "fs", 0755));
   return staged;
 }
 
 Result<void> Delivery::publish_blob(Staged file, const Digest& digest) {
   TRY(keep(blob_pin(digest)));
+  mode_t readers = TRY(readers_of(store_->dir_, "blobs/sha256"));
+  if (readers != 0) TRY(sys::change_mode(file.fd_, 0600 | readers, file.path_));
   TRY(sys::rename(sys::cwd(), file.path_, store_->dir_, blob_file(digest)));
   file.path_.clear();
   return {};
@@ -192,6 +219,8 @@ Result<void> Delivery::publish_blob(Staged file, const Digest& digest) {
 Result<void> Delivery::publish_blob_from(const Staged& directory, const std::string& name,
                                          const Digest& digest) {
   TRY(keep(blob_pin(digest)));
+  mode_t readers = TRY(readers_of(store_->dir_, "blobs/sha256"));
+  if (readers != 0) TRY(sys::change_mode_at(directory.fd_, name, 0600 | readers));
   return sys::rename(directory.fd_, name, store_->dir_, blob_file(digest));
 }
 
@@ -205,12 +234,14 @@ Result<void> Delivery::note_origin(const Digest& blob, const Reference& reposito
   std::string text = join(lines, "\n") + "\n";
   auto same = sys::read_file_if_exists(store_->dir_, origin_file(blob), 4096);
   if (same.ok() && *same && **same == text) return {};
-  TRY(sys::make_directory(store_->dir_, "origins", 0700));
-  return sys::replace_file(store_->dir_, origin_file(blob), text, 0600);
+  mode_t readers = TRY(readers_of(store_->dir_, "blobs/sha256"));
+  TRY(sys::make_directory(store_->dir_, "origins", 0700 | readers | readers >> 2));
+  return sys::replace_file(store_->dir_, origin_file(blob), text, 0600 | readers);
 }
 
 Result<void> Delivery::put_document(const Digest& digest, std::string_view bytes) {
-  if (TRY(keep_blob(digest))) return {};
+  TRY(keep(blob_pin(digest)));
+  if (TRY(store_->owns_blob(digest))) return {};
   Staged file = TRY(stage_file());
   TRY(sys::write_all(file.fd_, bytes, file.path_));
   return publish_blob(std::move(file), digest);
@@ -226,20 +257,37 @@ Result<void> Delivery::publish_layer(Staged directory, const LayerRecord& record
                  record.entries,
                  record.bytes};
   TRY(sys::write_file(directory.fd_, "layer.json", json::write(file) + "\n", 0600));
-  auto published = sys::rename_new(sys::cwd(), directory.path_, store_->dir_, "layers/" + name);
+  TRY(open_to_readers(directory.fd_, record.flavor.format, store_->dir_));
+  const std::string place = "layers/" + name;
+  auto published = sys::rename_new(sys::cwd(), directory.path_, store_->dir_, place);
+  if (!published.ok() && lacks_flags(published.error())) {
+    // A directory that is not empty is not replaced by a rename without that flag, either.
+    published = sys::rename(sys::cwd(), directory.path_, store_->dir_, place);
+  }
   if (!published.ok()) {
     // Somebody without a claim was faster: the two are the same, ours goes.
-    if (published.error().kind == Kind::exists) return {};
+    if (is_there_already(published.error())) return {};
+    TRY(check_not_lost());
     return published;
   }
   directory.path_.clear();
   return {};
 }
 
+/// What was kept and is needed may be gone when another machine took this one for dead.
+Result<void> Delivery::check_not_lost() const {
+  if (!lease_ || !lease_->is_lost()) return {};
+  return make_error(Kind::busy,
+                    "publish an image: this process was held up for so long that another machine "
+                    "has taken it for dead",
+                    "try again");
+}
+
 Result<void> Delivery::publish_image(const ImageRecord& record) {
-  sys::Fd lock = TRY(store_->lock(sys::LockMode::exclusive));
+  StoreLock lock = TRY(store_->lock(sys::LockMode::exclusive));
+  TRY(check_not_lost());
   for (const Digest& digest : {record.target, record.manifest, record.config}) {
-    if (!TRY(store_->has_blob(digest))) {
+    if (!TRY(store_->owns_blob(digest))) {
       return make_error(Kind::bug,
                         "record an image whose blob " + digest.text() + " is not in the store");
     }
@@ -250,14 +298,38 @@ Result<void> Delivery::publish_image(const ImageRecord& record) {
   return put_record(store_->dir_, stamped);
 }
 
+Result<void> Delivery::adopt(const Image& image) {
+  if (image.store.empty()) return {};
+  for (const Digest& digest : {image.target, image.manifest_digest, image.id}) {
+    std::string text = TRY(store_->read_document(digest));
+    TRY(put_document(digest, text));
+  }
+  ImageRecord record;
+  record.target = image.target;
+  record.manifest = image.manifest_digest;
+  record.config = image.id;
+  for (const Reference& reference : image.references) {
+    record.reference = reference;
+    TRY(publish_image(record));
+  }
+  if (image.references.empty()) TRY(publish_image(record));
+  return {};
+}
+
+Result<mode_t> readers_of(const sys::Fd& root, const std::string& directory) {
+  constexpr mode_t kReaders = S_IRGRP | S_IROTH;
+  auto entry = TRY(sys::stat_entry(root, directory));
+  return entry ? entry->st_mode & kReaders : 0;
+}
+
 Result<std::optional<LayerRecord>> read_layer_record(const sys::Fd& root, const std::string& name) {
   auto text = TRY(sys::read_file_if_exists(root, "layers/" + name + "/layer.json", kMaxLayerFile));
   if (!text) return std::optional<LayerRecord>();
   return std::optional<LayerRecord>(TRY(parse_layer_record(*text, "layers/" + name)));
 }
 
-Result<std::optional<LayerRecord>> find_layer(const sys::Fd& root, const Digest& diff_id,
-                                              LayerFlavor flavor) {
+Result<std::optional<LayerRecord>> find_layer_record(const sys::Fd& root, const Digest& diff_id,
+                                                     LayerFlavor flavor) {
   bool own = true;
   for (const std::string& name : layer_names(diff_id, flavor)) {
     auto record = TRY(read_layer_record(root, name));

@@ -9,9 +9,12 @@
 #include <utility>
 #include <vector>
 
+#include "image/additional_store.hpp"
 #include "image/store.hpp"
 
 namespace berth::image {
+
+inline constexpr std::string_view kStoreVersion = "1";
 
 inline std::string blob_file(const Digest& digest) {
   return "blobs/sha256/" + digest.hex();
@@ -33,10 +36,24 @@ inline std::string layer_name(const Digest& diff_id, LayerFlavor flavor) {
 
 /// What lies in a layer's directory, by format.
 inline constexpr std::string_view kTreeNames[] = {"fs", "fs.erofs"};
+inline std::string tree_name(LayerFormat format) {
+  return std::string(kTreeNames[static_cast<size_t>(format)]);
+}
+
+struct AdditionalLayer {
+  LayerRecord record;
+  std::string directory;  ///< absolute; as sys::open_layer() takes it
+};
+
+/// Who beside the owner may read what is published in `directory` of the store: those who may read
+/// that directory itself. A store is opened to others by the mode of its directories.
+Result<mode_t> readers_of(const sys::Fd& root, const std::string& directory);
 
 inline constexpr std::string_view kPinsPrefix = "pins-";
 inline constexpr std::string_view kClaimPrefix = "claim-";
 inline constexpr std::string_view kStagePrefix = "stage-";
+/// Of who has the whole store, where there are leases.
+inline constexpr std::string_view kHolderPrefix = "holder-";
 inline constexpr std::string_view kTrashPrefix = "trash-";
 
 /// The line of a pins file that keeps an object: its path without "blobs/sha256/" or "layers/".
@@ -60,11 +77,8 @@ inline std::vector<std::string> layer_names(const Digest& diff_id, LayerFlavor f
 }
 
 /// What is said of a layer that people of `flavor` can use; nothing where there is none.
-Result<std::optional<LayerRecord>> find_layer(const sys::Fd& root, const Digest& diff_id,
-                                              LayerFlavor flavor);
-
-/// Removes what dead processes left in tmp/: entries whose lock nobody holds.
-void sweep(const sys::Fd& root);
+Result<std::optional<LayerRecord>> find_layer_record(const sys::Fd& root, const Digest& diff_id,
+                                                     LayerFlavor flavor);
 
 /// What must stay.
 struct Needed {
@@ -73,8 +87,12 @@ struct Needed {
 };
 /// Adds a manifest, its config, and all of its layers however unpacked.  Errors: corrupt, io.
 Result<void> need_manifest(const sys::Fd& root, const Digest& digest, Needed& needed);
-/// Adds what running deliveries have pinned. The caller holds the lock exclusively.  Errors: io.
-Result<void> need_pins(const sys::Fd& root, Needed& needed);
+/// Adds what running deliveries have pinned. The caller holds the lock of the store, exclusively,
+/// and gives it where it is going to remove what is not needed: then one of another machine is an
+/// error while it lives, for nobody here can tell what it needs next, and is ended where it seems
+/// dead. Else it counts like those of this machine.
+/// Errors: busy (as said), io.
+Result<void> need_pins(const sys::Fd& root, Needed& needed, StoreLock* lock);
 
 /// What a collection removed: names of layer directories, hex of blobs.
 struct Collected {
@@ -83,10 +101,11 @@ struct Collected {
   std::vector<std::string> trash;  ///< paths to remove once the lock is gone
 };
 
-/// Moves every object that nothing needs out of sight. The caller holds the lock exclusively and
+/// Moves every object that nothing needs out of sight. The caller holds `lock`, exclusively, and
 /// afterwards, without it, removes `trash`.
-/// Errors: corrupt (a record or manifest cannot be read, so nobody knows what it needs), io.
-Result<Collected> unlink_unneeded(const sys::Fd& root);
+/// Errors: corrupt (a record or manifest cannot be read, so nobody knows what it needs), busy (as
+/// need_pins(); the lock was held for too long), io.
+Result<Collected> unlink_unneeded(const sys::Fd& root, StoreLock& lock);
 void empty_trash(const sys::Fd& root, const Collected& collected);
 
 /// The manifests that containers use: (container id, manifest digest). The caller holds the lock

@@ -7,7 +7,9 @@
 
 #include "base/text.hpp"
 #include "base/time.hpp"
+#include "image/layout.hpp"
 #include "json/fields.hpp"
+#include "sys/mode.hpp"
 
 namespace berth::image {
 
@@ -55,7 +57,10 @@ Result<void> write_record(const sys::Fd& root, const ImageRecord& record) {
     return make_error(Kind::usage, "keep image " + quoted(record.reference->familiar()) +
                                        ": the name is too long for a file name");
   }
-  return sys::replace_file(root, path, json::write(record, 2) + "\n", 0600);
+  mode_t readers = TRY(readers_of(root, "images"));
+  TRY(sys::replace_file(root, path, json::write(record, 2) + "\n", 0600 | readers));
+  // A mask of the caller must not close a store that was opened to others.
+  return readers == 0 ? Result<void>() : sys::change_mode_at(root, path, 0600 | readers);
 }
 
 }  // namespace

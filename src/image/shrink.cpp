@@ -10,6 +10,7 @@
 #include "base/text.hpp"
 #include "image/layout.hpp"
 #include "image/records.hpp"
+#include "image/staging.hpp"
 #include "sys/tree.hpp"
 
 namespace berth::image {
@@ -100,9 +101,10 @@ Result<std::vector<Candidate>> find_candidates(const sys::Fd& root, const Sizes&
 }
 
 /// What containers and running deliveries need, whatever becomes of the images.
-Result<std::set<std::string>> held_objects(const sys::Fd& root, const Sizes& sizes) {
+Result<std::set<std::string>> held_objects(const sys::Fd& root, const Sizes& sizes,
+                                           StoreLock* lock) {
   Needed needed;
-  TRY(need_pins(root, needed));
+  TRY(need_pins(root, needed, lock));
   for (const auto& [container, manifest] : TRY(container_uses(root))) {
     auto known = TRY(sys::stat_entry(root, blob_file(manifest)));
     if (known) TRY(need_manifest(root, manifest, needed));
@@ -180,10 +182,11 @@ Result<Shrunk> Store::shrink(uint64_t most_bytes, Act act) {
   Shrunk result;
   {
     // Also to tell alone: whether a delivery lives is seen by who could have its lock.
-    sys::Fd lock = TRY(this->lock(sys::LockMode::exclusive));
+    StoreLock lock = TRY(this->lock(sys::LockMode::exclusive));
     Sizes sizes = TRY(measure(dir_));
     auto candidates = TRY(find_candidates(dir_, sizes));
-    Shrinking shrinking(sizes, TRY(held_objects(dir_, sizes)), candidates);
+    auto held = TRY(held_objects(dir_, sizes, act == Act::yes ? &lock : nullptr));
+    Shrinking shrinking(sizes, held, candidates);
     for (const auto& candidate : candidates) {
       if (shrinking.bytes() <= most_bytes) break;
       if (candidate.held) continue;
@@ -193,7 +196,7 @@ Result<Shrunk> Store::shrink(uint64_t most_bytes, Act act) {
     }
     result = shrinking.take();
     if (act == Act::no) return result;
-    collected = TRY(unlink_unneeded(dir_));
+    collected = TRY(unlink_unneeded(dir_, lock));
   }
   empty_trash(dir_, collected);
   sweep(dir_);

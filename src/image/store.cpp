@@ -9,12 +9,13 @@
 
 #include "base/text.hpp"
 #include "image/layout.hpp"
+#include "image/lease.hpp"
 #include "image/records.hpp"
+#include "image/staging.hpp"
 
 namespace berth::image {
 namespace {
 
-constexpr std::string_view kVersion = "1";
 constexpr const char* kDirectories[] = {"blobs",      "blobs/sha256", "layers", "images",
                                         "containers", "names",        "tmp"};
 
@@ -22,7 +23,7 @@ constexpr const char* kDirectories[] = {"blobs",      "blobs/sha256", "layers", 
 Result<void> create_layout(const sys::Fd& root) {
   for (const char* directory : kDirectories) TRY(sys::make_directory(root, directory, 0700));
   TRY(sys::open_at(root, "lock", O_RDWR | O_CREAT | O_NOFOLLOW, 0600));
-  return sys::replace_file(root, "version", std::string(kVersion) + "\n", 0600);
+  return sys::replace_file(root, "version", std::string(kStoreVersion) + "\n", 0644);
 }
 
 /// The digits of "sha256:abc" or "abc", when it may be the start of an image id.
@@ -36,6 +37,18 @@ std::string_view id_digits(std::string_view name) {
 Error no_such_image(std::string_view name) {
   return make_error(Kind::not_found, "no such image: " + escape_controls(name.substr(0, 300)),
                     "berth pull " + escape_controls(name.substr(0, 300)));
+}
+
+Error of_additional_store(std::string_view name, const std::string& store) {
+  return make_error(
+      Kind::denied,
+      "remove image " + quoted(name) + ": it is in the read-only store " + quoted(store),
+      "berth --root " + store + " rmi, as its owner");
+}
+
+std::string cannot_read(std::string_view name, const std::string& store) {
+  std::string image = "cannot read image " + quoted(name);
+  return store.empty() ? image : image + " in the additional store " + quoted(store);
 }
 
 /// The records that a removal unlinks, and who else matters to it.
@@ -93,7 +106,8 @@ std::vector<std::string> Image::layer_directories() const {
   return directories;
 }
 
-Result<Store> Store::open(const std::string& root, LayerFlavor flavor) {
+Result<Store> Store::open(const std::string& root, LayerFlavor flavor,
+                          const std::vector<std::string>& additional) {
   if (!root.starts_with('/')) {
     return make_error(Kind::usage, "open store " + quoted(root) + ": expected an absolute path");
   }
@@ -110,60 +124,135 @@ Result<Store> Store::open(const std::string& root, LayerFlavor flavor) {
       dir = TRY(sys::open_at(sys::cwd(), store.root_, O_RDONLY | O_DIRECTORY));
     }
     store.dir_ = std::move(*dir);
+    if (uses_leases(store.dir_)) store.locks_ = Locks::if_there_are;
     auto version = TRY(sys::read_file_if_exists(store.dir_, "version", 64));
     if (!version) {
       TRY(create_layout(store.dir_));
-    } else if (trim(*version) != kVersion) {
+    } else if (trim(*version) != kStoreVersion) {
       return make_error(Kind::unsupported, "the store has version " + quoted(trim(*version)) +
                                                ", this program knows version 1");
+    }
+    for (const std::string& place : additional) {
+      auto opened = AdditionalStore::open(place);
+      if (opened.ok()) store.additional_.push_back(std::move(*opened));
     }
     return store;
   };
   return TRY_CTX(open_store(), "cannot open the store " + quoted(root));
 }
 
-Result<sys::Fd> Store::lock(sys::LockMode mode) const {
-  sys::Fd fd = TRY(sys::open_at(dir_, "lock", O_RDWR | O_CREAT | O_NOFOLLOW, 0600));
-  TRY(sys::wait_lock(fd, mode, root_ + "/lock"));
-  return fd;
+Result<StoreLock> Store::lock(sys::LockMode mode) const {
+  StoreLock lock;
+  lock.fd_ = TRY(sys::open_at(dir_, "lock", O_RDWR | O_CREAT | O_NOFOLLOW, 0600));
+  TRY(lock_file(lock.fd_, mode, root_ + "/lock", locks_));
+  if (locks_ == Locks::needed || mode == sys::LockMode::shared) return lock;
+  // Other machines do not see that one.
+  StagedEntry holder = TRY(stage_in(root_, kHolderPrefix, Shape::file, locks_));
+  lock.holder_ = std::move(holder.path);
+  lock.holder_fd_ = std::move(holder.fd);
+  TRY(sys::write_all(lock.holder_fd_, lease_line(), lock.holder_));
+  std::string name = lock.holder_.substr(lock.holder_.rfind('/') + 1);
+  lock.lease_ = TRY(Lease::begin(dir_, std::move(name), Lease::Beat::on_request));
+  TRY(lock.lease_->take(kStoreMark));
+  return lock;
+}
+
+StoreLock::~StoreLock() {
+  if (lease_) lease_->drop(kStoreMark);
+  if (!holder_.empty()) ignore(sys::remove_entry(sys::cwd(), holder_));
+}
+
+Result<void> StoreLock::renew() {
+  return lease_ ? lease_->renew() : Result<void>();
 }
 
 std::string Store::blob_path(const Digest& digest) const {
-  return root_ + "/" + blob_file(digest);
+  const std::string file = blob_file(digest);
+  auto owned = owns_blob(digest);
+  if (owned.ok() && *owned) return root_ + "/" + file;
+  for (const AdditionalStore& store : additional_) {
+    auto entry = sys::stat_entry(store.dir(), file);
+    if (entry.ok() && *entry) return store.root() + "/" + file;
+  }
+  return root_ + "/" + file;
 }
 
 std::string Store::layer_directory(const Digest& diff_id, LayerFormat format) const {
   LayerFlavor flavor = flavor_;
   flavor.format = format;
-  return root_ + "/layers/" + layer_name(diff_id, flavor) + "/" +
-         std::string(kTreeNames[static_cast<size_t>(format)]);
+  return root_ + "/layers/" + layer_name(diff_id, flavor) + "/" + tree_name(format);
+}
+
+Result<bool> Store::owns_blob(const Digest& digest) const {
+  return TRY(sys::stat_entry(dir_, blob_file(digest))).has_value();
 }
 
 Result<bool> Store::has_blob(const Digest& digest) const {
-  return TRY(sys::stat_entry(dir_, blob_file(digest))).has_value();
+  if (TRY(owns_blob(digest))) return true;
+  return std::any_of(additional_.begin(), additional_.end(), [&](const AdditionalStore& store) {
+    auto entry = sys::stat_entry(store.dir(), blob_file(digest));
+    return entry.ok() && entry->has_value();
+  });
 }
 
 std::vector<Reference> Store::origins(const Digest& digest) const {
   std::vector<Reference> repositories;
-  auto text = sys::read_file_if_exists(dir_, origin_file(digest), 4096);
-  if (!text.ok() || !*text) return repositories;
-  for (std::string_view line : split(**text, '\n')) {
-    if (line.empty()) continue;
-    auto reference = Reference::parse(line);
-    if (reference.ok()) repositories.push_back(std::move(*reference));
-  }
+  auto add_from = [&](const sys::Fd& dir) {
+    auto text = sys::read_file_if_exists(dir, origin_file(digest), 4096);
+    if (!text.ok() || !*text) return;
+    for (std::string_view line : split(**text, '\n')) {
+      if (line.empty()) continue;
+      auto reference = Reference::parse(line);
+      if (reference.ok()) repositories.push_back(std::move(*reference));
+    }
+  };
+  add_from(dir_);
+  for (const AdditionalStore& store : additional_) add_from(store.dir());
   return repositories;
 }
 
 Result<bool> Store::has_layer(const Digest& diff_id) const {
   std::string own = "layers/" + layer_names(diff_id, flavor_).front();
   if (TRY(sys::stat_entry(dir_, own))) return true;
-  auto found = TRY(find_layer(dir_, diff_id, flavor_));
-  return found.has_value();
+  if (TRY(find_layer_record(dir_, diff_id, flavor_))) return true;
+  return std::any_of(additional_.begin(), additional_.end(), [&](const AdditionalStore& store) {
+    return store.find_layer(diff_id, flavor_).has_value();
+  });
 }
 
 Result<std::string> Store::read_document(const Digest& digest) const {
-  return sys::read_file(dir_, blob_file(digest), oci::kMaxManifestBytes);
+  auto own = sys::read_file(dir_, blob_file(digest), oci::kMaxManifestBytes);
+  if (own.ok() || own.error().kind != Kind::not_found) return own;
+  std::optional<Error> unread;
+  for (const AdditionalStore& store : additional_) {
+    auto text = sys::read_file(store.dir(), blob_file(digest), oci::kMaxManifestBytes);
+    if (text.ok()) return text;
+    if (text.error().kind != Kind::not_found && !unread) unread = std::move(text).error();
+  }
+  if (unread) return std::move(*unread);
+  return own;
+}
+
+/// Its directory, and what is known of it: of the first store that has it.
+Result<Layer> Store::find_layer(const Digest& diff_id) const {
+  Layer layer;
+  layer.diff_id = diff_id;
+  auto record = TRY(find_layer_record(dir_, diff_id, flavor_));
+  layer.directory =
+      layer_directory(diff_id, record ? record->flavor.format : LayerFormat::directory);
+  for (const AdditionalStore& store : additional_) {
+    if (record) break;
+    auto found = store.find_layer(diff_id, flavor_);
+    if (!found) continue;
+    record = std::move(found->record);
+    layer.directory = std::move(found->directory);
+    layer.read_only = true;
+  }
+  if (!record) return layer;
+  layer.unpacked = true;
+  layer.bytes = record->bytes;
+  layer.entries = record->entries;
+  return layer;
 }
 
 Result<Image> Store::load_image(const ImageRecord& record,
@@ -173,8 +262,10 @@ Result<Image> Store::load_image(const ImageRecord& record,
   image.manifest_digest = record.manifest;
   image.target = record.target;
   image.pulled_at = record.created_at;
+  image.store = record.store;
   for (const auto& other : records) {
-    if (other.reference && other.manifest == record.manifest) {
+    bool same = other.manifest == record.manifest && other.store == record.store;
+    if (other.reference && same) {
       image.references.push_back(*other.reference);
     }
   }
@@ -192,30 +283,64 @@ Result<Image> Store::load_image(const ImageRecord& record,
   TRY(oci::check_image(image.manifest, image.config));
 
   for (size_t i = 0; i < image.manifest.layers.size(); ++i) {
-    Layer layer;
-    layer.diff_id = image.config.rootfs.diff_ids[i];
+    Layer layer = TRY(find_layer(image.config.rootfs.diff_ids[i]));
     layer.blob = image.manifest.layers[i];
-    auto known = TRY(find_layer(dir_, layer.diff_id, flavor_));
-    LayerFormat format = known ? known->flavor.format : LayerFormat::directory;
-    layer.directory = layer_directory(layer.diff_id, format);
-    if (known) {
-      layer.unpacked = true;
-      layer.bytes = known->bytes;
-      layer.entries = known->entries;
-      image.size += known->bytes;
-    }
+    image.size += layer.bytes;
     image.layers.push_back(std::move(layer));
   }
   return image;
 }
 
+/// Of an additional store those that say something new: whose name, or without one whose image, no
+/// store before it has.
+Result<std::vector<ImageRecord>> Store::read_all_records(Scope scope,
+                                                         std::vector<std::string>& damaged) const {
+  auto records = TRY(read_records(dir_, damaged));
+  if (scope == Scope::own) return records;
+  for (const AdditionalStore& store : additional_) {
+    std::vector<std::string> unreadable;
+    auto more = read_records(store.dir(), unreadable);
+    // Its owner may have made it unreadable, or its server be gone: the others are still there.
+    if (!more.ok()) unreadable.push_back("images");
+    for (const std::string& name : unreadable) damaged.push_back(store.root() + "/" + name);
+    if (!more.ok()) continue;
+    const size_t before = records.size();
+    for (ImageRecord& record : *more) {
+      bool known = std::any_of(records.begin(), records.begin() + static_cast<long>(before),
+                               [&](const ImageRecord& earlier) {
+                                 return record.reference ? earlier.reference == record.reference
+                                                         : earlier.manifest == record.manifest;
+                               });
+      if (known) continue;
+      record.store = store.root();
+      records.push_back(std::move(record));
+    }
+  }
+  return records;
+}
+
+/// The record of exactly this name, of the first store that has it.
+Result<std::optional<ImageRecord>> Store::record_of(const Reference& reference, Scope scope) const {
+  auto own = TRY(read_record(dir_, reference));
+  if (own || scope == Scope::own) return own;
+  for (const AdditionalStore& store : additional_) {
+    auto found = TRY_CTX(read_record(store.dir(), reference),
+                         "cannot read the additional store " + quoted(store.root()));
+    if (!found) continue;
+    found->store = store.root();
+    return found;
+  }
+  return std::optional<ImageRecord>();
+}
+
 /// The records that a name means. By id there may be several, all of one image id.
 Result<std::vector<ImageRecord>> Store::match(std::string_view name,
-                                              const std::vector<ImageRecord>& records) const {
+                                              const std::vector<ImageRecord>& records,
+                                              Scope scope) const {
   std::vector<ImageRecord> found;
   auto reference = Reference::parse(name);
   if (reference.ok()) {
-    auto exact = TRY(read_record(dir_, *reference));
+    auto exact = TRY(record_of(*reference, scope));
     if (exact) return std::vector{*exact};
     for (const auto& record : records) {
       // A pull by tag also answers to the digest that it had then.
@@ -247,22 +372,39 @@ Result<std::vector<ImageRecord>> Store::match(std::string_view name,
   return found;
 }
 
+Result<std::optional<Image>> Store::look_up(std::string_view name, Scope scope) const {
+  constexpr int kTries = 2;
+  for (int attempt = 1;; ++attempt) {
+    std::vector<std::string> damaged;
+    auto records = TRY(read_all_records(scope, damaged));
+    auto found = TRY(match(name, records, scope));
+    if (found.empty()) return std::optional<Image>();
+    auto image = load_image(found.front(), records);
+    if (image.ok()) return std::optional<Image>(std::move(*image));
+    // Whoever may write there has removed it, or put another one in its place.
+    const std::string& place = found.front().store;
+    if (!place.empty() && has_gone(image.error()) && attempt < kTries) continue;
+    return std::move(image).error().with_context(cannot_read(name, place));
+  }
+}
+
 Result<std::optional<Image>> Store::find_image(std::string_view name) const {
-  std::vector<std::string> damaged;
-  auto records = TRY(read_records(dir_, damaged));
-  auto found = TRY(match(name, records));
-  if (found.empty()) return std::optional<Image>();
-  return std::optional<Image>(
-      TRY_CTX(load_image(found.front(), records), "cannot read image " + quoted(name)));
+  return look_up(name, Scope::all);
+}
+
+Result<std::optional<Image>> Store::find_own_image(std::string_view name) const {
+  return look_up(name, Scope::own);
 }
 
 Result<std::optional<Image>> Store::find_image_named(std::string_view name) const {
   auto reference = Reference::parse(name);
   if (!reference.ok()) return std::optional<Image>();
-  auto record = TRY(read_record(dir_, *reference));
+  auto record = TRY(record_of(*reference, Scope::all));
   if (!record) return std::optional<Image>();
-  return std::optional<Image>(
-      TRY_CTX(load_image(*record, {*record}), "cannot read image " + quoted(name)));
+  auto image = load_image(*record, {*record});
+  if (image.ok()) return std::optional<Image>(std::move(*image));
+  if (!record->store.empty() && has_gone(image.error())) return look_up(name, Scope::all);
+  return std::move(image).error().with_context(cannot_read(name, record->store));
 }
 
 Result<Image> Store::get_image(std::string_view name) const {
@@ -273,14 +415,15 @@ Result<Image> Store::get_image(std::string_view name) const {
 
 Result<std::vector<Image>> Store::list(std::vector<std::string>* damaged) const {
   std::vector<std::string> unreadable;
-  auto records = TRY(read_records(dir_, unreadable));
+  auto records = TRY(read_all_records(Scope::all, unreadable));
   for (std::string& name : unreadable) name = "image record " + quoted(name) + " is damaged";
-  std::map<Digest, Image> by_manifest;
+  std::map<std::pair<Digest, std::string>, Image> known;  // by manifest and store
   for (const auto& record : records) {
-    if (by_manifest.contains(record.manifest)) continue;
+    std::pair key(record.manifest, record.store);
+    if (known.contains(key)) continue;
     auto image = load_image(record, records);
     if (image.ok()) {
-      by_manifest.emplace(record.manifest, std::move(*image));
+      known.emplace(std::move(key), std::move(*image));
     } else {
       unreadable.push_back(
           "image " +
@@ -290,11 +433,23 @@ Result<std::vector<Image>> Store::list(std::vector<std::string>* damaged) const 
   }
   if (damaged != nullptr) *damaged = std::move(unreadable);
   std::vector<Image> images;
-  for (auto& [manifest, image] : by_manifest) images.push_back(std::move(image));
+  for (auto& [key, image] : known) images.push_back(std::move(image));
   std::stable_sort(images.begin(), images.end(), [](const Image& a, const Image& b) {
     return a.config.created > b.config.created;
   });
   return images;
+}
+
+/// Those of an image of an additional store, so that a record of ours has them whatever becomes of
+/// that store. The caller holds the lock: nobody collects them before something names them.
+Result<void> Store::copy_documents(const Image& image) {
+  mode_t readers = TRY(readers_of(dir_, "blobs/sha256"));
+  for (const Digest& digest : {image.target, image.manifest_digest, image.id}) {
+    if (TRY(owns_blob(digest))) continue;
+    std::string text = TRY(read_document(digest));
+    TRY(sys::replace_file(dir_, blob_file(digest), text, 0600 | readers));
+  }
+  return {};
 }
 
 Result<void> Store::tag(const Image& image, const Reference& reference) {
@@ -302,8 +457,9 @@ Result<void> Store::tag(const Image& image, const Reference& reference) {
     return make_error(Kind::usage, "tag an image as " + quoted(reference.familiar()) +
                                        ": a digest cannot be given as a name");
   }
-  sys::Fd lock = TRY(this->lock(sys::LockMode::exclusive));
-  if (!TRY(has_blob(image.manifest_digest)) || !TRY(has_blob(image.id))) {
+  StoreLock lock = TRY(this->lock(sys::LockMode::exclusive));
+  if (!image.store.empty()) TRY(copy_documents(image));
+  if (!TRY(owns_blob(image.manifest_digest)) || !TRY(owns_blob(image.id))) {
     return no_such_image(image.id.text());
   }
   ImageRecord record;
@@ -319,12 +475,14 @@ Result<Removal> Store::remove(std::string_view name, RemoveOptions options) {
   Removal removal;
   Collected collected;
   {
-    sys::Fd lock = TRY(this->lock(sys::LockMode::exclusive));
+    StoreLock lock = TRY(this->lock(sys::LockMode::exclusive));
     std::vector<std::string> damaged;
     auto records = TRY(read_records(dir_, damaged));
     RemovalPlan plan;
-    plan.doomed = TRY(match(name, records));
+    plan.doomed = TRY(match(name, records, Scope::own));
     if (plan.doomed.empty()) {
+      auto elsewhere = TRY(find_image(name));
+      if (elsewhere) return of_additional_store(name, elsewhere->store);
       return make_error(Kind::not_found, "no such image: " + escape_controls(name.substr(0, 300)),
                         "berth images");
     }
@@ -337,7 +495,7 @@ Result<Removal> Store::remove(std::string_view name, RemoveOptions options) {
     if (!options.force) TRY(check_removable(name, plan));
     for (const auto& record : plan.doomed) TRY(unlink_record(dir_, record));
     removal = describe(plan);
-    auto unlinked = unlink_unneeded(dir_);
+    auto unlinked = unlink_unneeded(dir_, lock);
     if (unlinked.ok()) {
       collected = std::move(*unlinked);
     } else {
@@ -355,23 +513,36 @@ Result<Removal> Store::remove(std::string_view name, RemoveOptions options) {
 }
 
 Result<void> Store::mark_used(const std::string& container_id, const std::vector<Image>& images) {
-  sys::Fd lock = TRY(this->lock(sys::LockMode::shared));
+  StoreLock lock = TRY(this->lock(sys::LockMode::shared));
   std::string lines;
+  for (const Image& image : images) lines += image.manifest_digest.text() + "\n";
+  TRY(sys::write_file(dir_, "containers/" + container_id + "/image", lines, 0600));
+  // First the mark, then the look: a collection of another machine has seen it, or is waited for.
+  if (locks_ == Locks::if_there_are) TRY(wait_for_other_machines());
   for (const Image& image : images) {
     bool whole = TRY(has_blob(image.manifest_digest));
-    for (const auto& layer : image.layers) whole = whole && TRY(has_layer(layer.diff_id));
+    bool mixed = false;
+    for (const auto& layer : image.layers) {
+      whole = whole && TRY(has_layer(layer.diff_id));
+      mixed = mixed || !layer.read_only;
+    }
     if (!whole) return no_such_image(image.id.text());
-    lines += image.manifest_digest.text() + "\n";
+    // Layers of ours stay as long as a manifest of ours names them.
+    if (mixed && !image.store.empty()) TRY(copy_documents(image));
     note_used(image.manifest_digest);
   }
-  return sys::write_file(dir_, "containers/" + container_id + "/image", lines, 0600);
+  return {};
+}
+
+Result<void> Store::wait_for_other_machines() const {
+  return wait_without(dir_, kStoreMark);
 }
 
 Result<uint64_t> Store::collect() {
   Collected collected;
   {
-    sys::Fd lock = TRY(this->lock(sys::LockMode::exclusive));
-    collected = TRY(unlink_unneeded(dir_));
+    StoreLock lock = TRY(this->lock(sys::LockMode::exclusive));
+    collected = TRY(unlink_unneeded(dir_, lock));
   }
   empty_trash(dir_, collected);
   sweep(dir_);

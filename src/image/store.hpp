@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,6 +13,7 @@
 
 #include "base/digest.hpp"
 #include "base/result.hpp"
+#include "image/additional_store.hpp"
 #include "image/reference.hpp"
 #include "image/transfer_protocol.hpp"
 #include "oci/image_spec.hpp"
@@ -26,6 +28,9 @@
 /// have to be removed and pulled again.
 namespace berth::image {
 
+class Lease;
+enum class Locks;
+
 /// Layers whose files have other owners or other overlay marks are other directories, so a user who
 /// gains subordinate ids never mounts the wrong one. An EROFS layer is the same file for everybody.
 struct LayerFlavor {
@@ -37,11 +42,12 @@ struct LayerFlavor {
 
 /// One layer of an image as it lies in the store.
 struct Layer {
-  Digest diff_id;         ///< of the unpacked tar
-  oci::Descriptor blob;   ///< the compressed one, as the manifest names it
-  std::string directory;  ///< absolute; as sys::open_layer() takes it
-  bool unpacked = false;  ///< whether `directory` is there
-  uint64_t bytes = 0;     ///< of its regular files; 0 when not unpacked
+  Digest diff_id;          ///< of the unpacked tar
+  oci::Descriptor blob;    ///< the compressed one, as the manifest names it
+  std::string directory;   ///< absolute; as sys::open_layer() takes it
+  bool unpacked = false;   ///< whether `directory` is there
+  bool read_only = false;  ///< it lies in an additional store, where nothing may be written
+  uint64_t bytes = 0;      ///< of its regular files; 0 when not unpacked
   uint64_t entries = 0;
 };
 
@@ -52,6 +58,7 @@ struct ImageRecord {
   Digest manifest;
   Digest config;           ///< the image id
   std::string created_at;  ///< RFC 3339, when this record was written
+  std::string store;       ///< root of the additional store that has it; empty: the own one
 };
 
 /// All that is known of an image. Two names of the same manifest are one image.
@@ -65,6 +72,7 @@ struct Image {
   std::vector<Layer> layers;  ///< lowest first
   uint64_t size = 0;          ///< bytes of all unpacked layers
   std::string pulled_at;      ///< RFC 3339
+  std::string store;          ///< as of its record
 
   bool unpacked() const;                               ///< every layer is there
   std::vector<std::string> layer_directories() const;  ///< lowest first
@@ -111,16 +119,41 @@ struct Survey {
   std::vector<std::string> unneeded;
 };
 
+/// A lock of the whole store, until its end.
+class StoreLock {
+ public:
+  StoreLock() = default;
+  StoreLock(StoreLock&&) noexcept = default;
+  StoreLock& operator=(StoreLock&&) = delete;
+  ~StoreLock();
+
+  /// Before each step that nobody else may do: says to other machines that it is still held.
+  /// Errors: busy (held for so long without a word that another machine may have it by now).
+  Result<void> renew();
+
+ private:
+  friend class Store;
+  sys::Fd fd_;
+  sys::Fd holder_fd_;
+  std::string holder_;            ///< absolute path of the lease
+  std::shared_ptr<Lease> lease_;  ///< of a store that several machines write; else null
+};
+
 class Store {
  public:
-  /// Opens the store at the absolute path `root`, making it (0700) when it is not there.
+  /// Opens the store at the absolute path `root`, making it (0700) when it is not there. Behind it
+  /// lie the `additional` ones, read-only: what is asked for is looked for there, too, in this
+  /// order, and what is written, removed, counted or checked is of this one alone. One of them that
+  /// cannot be used counts as empty (AdditionalStore::open() says why).
   /// Errors: denied, unsupported (a store of a later version), io.
-  static Result<Store> open(const std::string& root, LayerFlavor flavor);
+  static Result<Store> open(const std::string& root, LayerFlavor flavor,
+                            const std::vector<std::string>& additional = {});
 
   const std::string& root() const { return root_; }
   LayerFlavor flavor() const { return flavor_; }
+  /// Where the blob lies; where it will lie, when it is nowhere.
   std::string blob_path(const Digest& digest) const;
-  /// …/fs, or …/fs.erofs
+  /// In this store: …/fs, or …/fs.erofs
   std::string layer_directory(const Digest& diff_id, LayerFormat format) const;
 
   /// The image that `name` means: a reference, or at least a unique start of an image id (hex, with
@@ -130,11 +163,13 @@ class Store {
   /// The same for a reference that is spelled out, without a look at any other image: what a start
   /// costs does not depend on how many there are. `references` is this one alone.
   Result<std::optional<Image>> find_image_named(std::string_view name) const;
+  /// As find_image(), in this store alone.
+  Result<std::optional<Image>> find_own_image(std::string_view name) const;
   /// Errors: as find_image(), and not_found.
   Result<Image> get_image(std::string_view name) const;
 
-  /// Every image, newest first. What is damaged is passed over and told in `damaged`, a
-  /// sentence each.
+  /// Every image, newest first. Of an additional store those names that no store before it has.
+  /// What is damaged is passed over and told in `damaged`, a sentence each.
   Result<std::vector<Image>> list(std::vector<std::string>* damaged = nullptr) const;
 
   /// The bytes of a blob that is no layer (index, manifest, config), checked against its digest's
@@ -146,11 +181,13 @@ class Store {
   std::vector<Reference> origins(const Digest& digest) const;
   Result<bool> has_layer(const Digest& diff_id) const;
 
-  /// Gives `image` one more name, taking the name from whatever had it.
+  /// Gives `image` one more name, taking the name from whatever had it. The name is this store's,
+  /// whichever has the image.
   Result<void> tag(const Image& image, const Reference& reference);
 
   /// Takes a name from its image, or, by id, all names, and deletes what nothing needs any more.
-  /// Errors: not_found; busy (a container uses it, or an id has several names, without force).
+  /// Errors: not_found; busy (a container uses it, or an id has several names, without force);
+  /// denied (an additional store has it).
   Result<Removal> remove(std::string_view name, RemoveOptions options);
 
   /// Says that the container's directory containers/`container_id` needs the layers of `images`,
@@ -186,15 +223,29 @@ class Store {
   friend class Delivery;
   Store() = default;
 
-  Result<sys::Fd> lock(sys::LockMode mode) const;
+  /// Which stores are looked at.
+  enum class Scope { own, all };
+
+  Result<StoreLock> lock(sys::LockMode mode) const;
   Result<Image> load_image(const ImageRecord& record,
                            const std::vector<ImageRecord>& records) const;
+  Result<Layer> find_layer(const Digest& diff_id) const;
+  Result<std::vector<ImageRecord>> read_all_records(Scope scope,
+                                                    std::vector<std::string>& damaged) const;
+  Result<std::optional<ImageRecord>> record_of(const Reference& reference, Scope scope) const;
   Result<std::vector<ImageRecord>> match(std::string_view name,
-                                         const std::vector<ImageRecord>& records) const;
+                                         const std::vector<ImageRecord>& records,
+                                         Scope scope) const;
+  Result<std::optional<Image>> look_up(std::string_view name, Scope scope) const;
+  Result<bool> owns_blob(const Digest& digest) const;
+  Result<void> copy_documents(const Image& image);
+  Result<void> wait_for_other_machines() const;
 
   std::string root_;
   LayerFlavor flavor_;
+  Locks locks_{};
   sys::Fd dir_;
+  std::vector<AdditionalStore> additional_;
 };
 
 /// A file or directory in tmp/ that belongs to this process: it holds a flock on it, so nobody
@@ -227,8 +278,11 @@ class Claim {
 
  private:
   friend class Delivery;
+  std::string mark() const;
+
   sys::Fd fd_;
   std::string path_;
+  std::shared_ptr<Lease> lease_;  ///< as of StoreLock
 };
 
 /// What the file layer.json beside a layer's tree says.
@@ -279,14 +333,21 @@ class Delivery {
   /// Writes the record, last of all; its name moves from whatever had it.
   /// Errors: bug (a blob or layer that it needs is not in the store).
   Result<void> publish_image(const ImageRecord& record);
+  /// Makes an image of an additional store one of this store, with its documents; its layers stay
+  /// where they are. An image of this store is left as it is.
+  Result<void> adopt(const Image& image);
 
  private:
   Delivery() = default;
   Result<void> keep(const std::string& key);
   Result<Claim> claim(const std::string& key, const std::function<bool()>& give_up);
+  std::string name() const;
+  std::string stage_prefix() const;
+  Result<void> check_not_lost() const;
 
   const Store* store_ = nullptr;
-  Staged pins_;  ///< one line per object kept, appended in one write each
+  std::shared_ptr<Lease> lease_;  ///< as of StoreLock
+  Staged pins_;                   ///< one line per object kept, appended in one write each
 };
 
 }  // namespace berth::image

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a check of the store asks, and what its repair does.
-#include <fcntl.h>
-
 #include <algorithm>
 
 #include "base/text.hpp"
 #include "image/layout.hpp"
 #include "image/records.hpp"
+#include "image/staging.hpp"
 
 namespace berth::image {
 namespace {
@@ -23,15 +22,8 @@ Result<std::vector<std::string>> entries_of(const sys::Fd& root, const std::stri
 /// Those of tmp/ whose owner is dead, and half records: writers of records hold the lock.
 Result<std::vector<std::string>> leftovers_of(const sys::Fd& root) {
   std::vector<std::string> found;
-  for (const auto& path : TRY(entries_of(root, "tmp"))) {
-    auto fd = sys::open_if_exists(root, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
-    if (fd.ok() && !*fd) continue;
-    bool dead = !fd.ok();
-    if (!dead) {
-      auto locked = sys::try_lock(**fd, sys::LockMode::exclusive, path);
-      dead = locked.ok() && *locked;
-    }
-    if (dead) found.push_back(path);
+  for (const auto& name : TRY(sys::list_directory(root, "tmp"))) {
+    if (take_leftover(root, name)) found.push_back("tmp/" + name);
   }
   for (const auto& path : TRY(entries_of(root, "images"))) {
     if (!path.ends_with(".json")) found.push_back(path);
@@ -52,7 +44,7 @@ std::optional<Needed> needed_by(const sys::Fd& root, const Survey& survey) {
     if (!known.ok()) return std::nullopt;
     if (*known && !need_manifest(root, manifest, needed).ok()) return std::nullopt;
   }
-  if (!need_pins(root, needed).ok()) return std::nullopt;
+  if (!need_pins(root, needed, nullptr).ok()) return std::nullopt;
   return needed;
 }
 
@@ -98,7 +90,7 @@ Result<void> unlink_records_of(const sys::Fd& root, const std::string& hex) {
 
 Result<Survey> Store::survey() const {
   // Exclusively: whether a delivery lives is seen by who could have the lock of its pins.
-  sys::Fd lock = TRY(this->lock(sys::LockMode::exclusive));
+  StoreLock lock = TRY(this->lock(sys::LockMode::exclusive));
   Survey survey;
   survey.records = TRY(read_records(dir_, survey.damaged_records));
   for (auto& name : survey.damaged_records) name.insert(0, "images/");
@@ -112,7 +104,7 @@ Result<Survey> Store::survey() const {
 }
 
 Result<bool> Store::forget(const ImageRecord& record) {
-  sys::Fd lock = TRY(this->lock(sys::LockMode::exclusive));
+  StoreLock lock = TRY(this->lock(sys::LockMode::exclusive));
   for (const auto& digest : {record.target, record.manifest, record.config}) {
     if (TRY(has_blob(digest))) continue;
     std::vector<std::string> damaged;
@@ -129,7 +121,7 @@ Result<bool> Store::forget(const ImageRecord& record) {
 Result<std::string> Store::discard(const std::string& path, const struct stat& seen) {
   std::string trash = "tmp/" + std::string(kTrashPrefix) + sys::random_hex(8);
   {
-    sys::Fd lock = TRY(this->lock(sys::LockMode::exclusive));
+    StoreLock lock = TRY(this->lock(sys::LockMode::exclusive));
     auto now = TRY(sys::stat_entry(dir_, path));
     // Somebody has removed it meanwhile, or made it anew.
     bool same = now && now->st_ino == seen.st_ino && now->st_ctim.tv_sec == seen.st_ctim.tv_sec &&

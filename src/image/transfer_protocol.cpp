@@ -132,6 +132,7 @@ template <class V>
 void fields(V& v, PullRequest& r) {
   v.required("verb", r.verb);
   v.required("root", r.root);
+  v.optional("additional_stores", r.additional_stores);
   v.required("reference", r.reference);
   v.optional("platform", r.platform);
   access_fields(v, r.access);
@@ -175,6 +176,7 @@ template <class V>
 void fields(V& v, PushRequest& r) {
   v.required("verb", r.verb);
   v.required("root", r.root);
+  v.optional("additional_stores", r.additional_stores);
   v.required("reference", r.reference);
   access_fields(v, r.access);
   v.optional("quiet", r.quiet);
@@ -203,6 +205,7 @@ template <class V>
 void fields(V& v, LoadRequest& r) {
   v.required("verb", r.verb);
   v.required("root", r.root);
+  v.optional("additional_stores", r.additional_stores);
   v.required("input", r.input);
   v.optional("platform", r.platform);
   v.optional("ownership", r.ownership);
@@ -216,6 +219,7 @@ template <class V>
 void fields(V& v, SaveRequest& r) {
   v.required("verb", r.verb);
   v.required("root", r.root);
+  v.optional("additional_stores", r.additional_stores);
   access_fields(v, r.access);
   v.required("references", r.references);
   v.required("output", r.output);
@@ -227,6 +231,7 @@ template <class V>
 void fields(V& v, ImportRequest& r) {
   v.required("verb", r.verb);
   v.required("root", r.root);
+  v.optional("additional_stores", r.additional_stores);
   v.required("source", r.source);
   v.optional("reference", r.reference);
   v.optional("changes", r.changes);
@@ -267,6 +272,7 @@ template <class V>
 void fields(V& v, CommitRequest& r) {
   v.required("verb", r.verb);
   v.required("root", r.root);
+  v.optional("additional_stores", r.additional_stores);
   v.required("base", r.base);
   v.required("tree", r.tree);
   v.optional("reference", r.reference);
@@ -294,6 +300,7 @@ template <class V>
 void fields(V& v, PublishRequest& r) {
   v.required("verb", r.verb);
   v.required("root", r.root);
+  v.optional("additional_stores", r.additional_stores);
   v.required("reference", r.reference);
   v.required("entries", r.entries);
   v.optional("annotations", r.annotations);
@@ -329,6 +336,7 @@ template <class V>
 void fields(V& v, CheckRequest& r) {
   v.required("verb", r.verb);
   v.required("root", r.root);
+  v.optional("additional_stores", r.additional_stores);
   v.optional("repair", r.repair);
   v.optional("ownership", r.ownership);
   v.optional("overlay_xattr", r.overlay_xattr);

@@ -22,6 +22,8 @@
 /// the child's stdin (up to its end of file), events as JSON lines on its stdout, the last of which
 /// is the result or the error. The child exits 0 after a result and 1 after an error. It prints
 /// nothing for people.
+///
+/// `additional_stores` are roots of stores that are only read, as Store::open() takes them.
 namespace berth::image {
 
 /// Whom the files of an unpacked layer belong to.
@@ -52,6 +54,7 @@ struct FactsTrust {
 struct PullRequest {
   std::string verb = "pull";
   std::string root;
+  std::vector<std::string> additional_stores;
   std::string reference;                ///< as the user typed it
   std::optional<std::string> platform;  ///< "linux/amd64", "linux/arm/v7"; none: this machine's
   RegistryAccess access;
@@ -101,6 +104,7 @@ struct PublishFactsRequest {
 struct PushRequest {
   std::string verb = "push";
   std::string root;
+  std::vector<std::string> additional_stores;
   std::string reference;
   RegistryAccess access;
   bool quiet = false;
@@ -127,6 +131,7 @@ struct LogoutRequest {
 struct LoadRequest {
   std::string verb = "load";
   std::string root;
+  std::vector<std::string> additional_stores;
   std::string input;  ///< archive or OCI layout directory; an inherited descriptor is "/dev/fd/N"
   std::optional<std::string> platform;
   Ownership ownership = Ownership::full;
@@ -139,6 +144,7 @@ struct LoadRequest {
 struct SaveRequest {
   std::string verb = "save";
   std::string root;
+  std::vector<std::string> additional_stores;
   RegistryAccess access;  ///< for layers that are in the store only unpacked
   std::vector<std::string> references;
   std::string output;  ///< file; an inherited descriptor is "/dev/fd/N"
@@ -150,6 +156,7 @@ struct SaveRequest {
 struct ImportRequest {
   std::string verb = "import";
   std::string root;
+  std::vector<std::string> additional_stores;
   std::string source;     ///< directory, tar (any compression), squashfs or SIF; "/dev/fd/N"
   std::string reference;  ///< empty: the image gets no name
   std::vector<std::string> changes;  ///< "CMD […]", "ENV K=V", … as docker import --change
@@ -198,6 +205,7 @@ struct ExtractRequest {
 struct CommitRequest {
   std::string verb = "commit";
   std::string root;
+  std::vector<std::string> additional_stores;
   std::string base;                  ///< "sha256:…" of the image's config
   std::string tree;                  ///< "/dev/fd/N" of the upper directory
   std::string reference;             ///< empty: the image gets no name
@@ -224,6 +232,7 @@ struct PublishedEntry {
 struct PublishRequest {
   std::string verb = "publish";
   std::string root;
+  std::vector<std::string> additional_stores;
   std::string reference;  ///< with a tag
   std::vector<PublishedEntry> entries;
   std::map<std::string, std::string> annotations;  ///< of the index
@@ -259,6 +268,7 @@ struct CheckKeyRequest {
 struct CheckRequest {
   std::string verb = "check";
   std::string root;
+  std::vector<std::string> additional_stores;
   bool repair = false;  ///< remove what is damaged, unless a container uses it
   Ownership ownership = Ownership::full;
   OverlayXattr overlay_xattr = OverlayXattr::trusted;

@@ -107,7 +107,8 @@ Result<image::TransferResult> import_image(const image::ImportRequest& request,
   Events events(sink, Events::Layers::hidden);
   image::Store store =
       TRY_CTX(image::Store::open(request.root,
-                                 {request.ownership, request.overlay_xattr, request.layer_format}),
+                                 {request.ownership, request.overlay_xattr, request.layer_format},
+                                 request.additional_stores),
               what);
   auto result = import_into(request, store, events, cancel);
   if (result.ok()) return result;

@@ -220,10 +220,10 @@ class Loader {
     layer.digest = file.digest;
     layer.size = file.size;
     bool present = TRY(delivery_.keep_blob(file.digest));
-    std::string path = store_.blob_path(file.digest);
     if (!present) {
       TRY(delivery_.publish_blob_from(members_.staged(), file.staged, file.digest));
     }
+    std::string path = store_.blob_path(file.digest);
     sys::Fd fd = TRY(sys::open_at(sys::cwd(), path, O_RDONLY));
     std::string first_bytes = TRY(sys::read_at(fd, 0, 4, path));
     layer.media_type = layer_type(first_bytes);
@@ -293,7 +293,8 @@ Result<image::TransferResult> load(const image::LoadRequest& request, const Even
   Events events(sink, request.quiet ? Events::Layers::hidden : Events::Layers::shown);
   image::Store store =
       TRY_CTX(image::Store::open(request.root,
-                                 {request.ownership, request.overlay_xattr, request.layer_format}),
+                                 {request.ownership, request.overlay_xattr, request.layer_format},
+                                 request.additional_stores),
               what);
   auto result = [&]() -> Result<image::TransferResult> {
     image::Delivery delivery = TRY(image::Delivery::begin(store));

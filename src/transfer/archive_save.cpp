@@ -152,7 +152,7 @@ Result<image::TransferResult> save(const image::SaveRequest& request, const Even
                                          " is unknown; there are archive and oci");
     }
     // Which way the layers are unpacked does not matter here.
-    image::Store store = TRY(image::Store::open(request.root, {}));
+    image::Store store = TRY(image::Store::open(request.root, {}, request.additional_stores));
     Contents contents;
     contents.index.media_type = oci::media_type::kIndex;
     for (const auto& reference : request.references) TRY(add_image(store, reference, contents));

@@ -94,7 +94,7 @@ Result<void> sign_all(Registry& registry, const Reference& reference, const oci:
 Result<TransferResult> publish_index(const PublishRequest& request, Events& events,
                                      Cancel& cancel) {
   Reference reference = TRY(target_of(request));
-  image::Store store = TRY(image::Store::open(request.root, {}));
+  image::Store store = TRY(image::Store::open(request.root, {}, request.additional_stores));
   Http http(http_options(request.access), cancel);
   Registry registry = TRY(open_registry(http, cancel, request.access, reference, events));
   TRY(registry.connect());

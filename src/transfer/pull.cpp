@@ -260,7 +260,7 @@ Result<TransferResult> pull_from_registry(const PullRequest& request, const Refe
   result.digest = documents.target().text();
   result.image_id = documents.manifest.config.digest.text();
   result.status = "downloaded";
-  std::optional<image::Image> present = TRY(store.find_image(reference.canonical()));
+  std::optional<image::Image> present = TRY(store.find_own_image(reference.canonical()));
   bool same = present && present->target == documents.target() &&
               present->manifest_digest == documents.manifest_document.digest;
   if (same && TRY(is_complete(*present, store, request))) {
@@ -287,6 +287,7 @@ Result<TransferResult> unpack_local(const PullRequest& request, const image::Sto
   auto origin = [&](const oci::Descriptor& blob) { return blobs.registry_of(blob); };
   LayerPipeline layers(store, delivery, origin, events, cancel, options_of(request));
   TRY(layers.run(image.manifest, image.config));
+  TRY(delivery.adopt(image));
   TransferResult result;
   result.reference = image.references.empty() ? "" : image.references.front().canonical();
   result.digest = image.target.text();
@@ -367,7 +368,8 @@ Result<TransferResult> pull(const PullRequest& request, const EventSink& sink, C
   Events events(sink, request.quiet ? Events::Layers::hidden : Events::Layers::shown);
   image::Store store =
       TRY_CTX(image::Store::open(request.root,
-                                 {request.ownership, request.overlay_xattr, request.layer_format}),
+                                 {request.ownership, request.overlay_xattr, request.layer_format},
+                                 request.additional_stores),
               what);
 
   Result<TransferResult> result = [&]() -> Result<TransferResult> {

@@ -17,7 +17,7 @@ using image::TransferResult;
 Result<TransferResult> push_image(const image::PushRequest& request, Events& events,
                                   Cancel& cancel) {
   Reference reference = TRY(Reference::parse(request.reference));
-  image::Store store = TRY(image::Store::open(request.root, {}));
+  image::Store store = TRY(image::Store::open(request.root, {}, request.additional_stores));
   image::Image image = TRY(store.get_image(reference.canonical()));
   Document document = TRY(manifest_document(store, image));
 

@@ -101,6 +101,7 @@ class StoreCheck {
     }
     std::vector<std::string> damaged;
     images_ = TRY(store_.list(&damaged));
+    std::erase_if(images_, [](const image::Image& image) { return !image.store.empty(); });
     for (const auto& image : images_) {
       for (const auto& layer : image.layers) {
         for (const auto& reference : image.references) {
@@ -408,7 +409,7 @@ class StoreCheck {
 Result<image::TransferResult> check_store(const image::CheckRequest& request,
                                           const Cancel& cancel) {
   image::LayerFlavor flavor{request.ownership, request.overlay_xattr, request.layer_format};
-  image::Store store = TRY(image::Store::open(request.root, flavor));
+  image::Store store = TRY(image::Store::open(request.root, flavor, request.additional_stores));
   StoreCheck check(store, request, cancel);
   image::TransferResult result;
   result.check = TRY_CTX(check.run(), "cannot check the store " + quoted(request.root));

@@ -5,6 +5,7 @@ referrers as distribution-spec 1.1 has it, which Debian's registry (2.8) does no
     with registry_front.running(registry, referrers=True) as front:
         berth.ok("match", f"{front.address}/some/name")
         front.requests   # [(method, path, bytes answered)]
+    front.before = lambda method, path: …   # called as a request comes, in its thread
 """
 
 import contextlib
@@ -56,6 +57,7 @@ class Exchange(http.server.BaseHTTPRequestHandler):
             return error.code, dict(error.headers), error.read(), body
 
     def handle_one(self):
+        self.server.before(self.command, self.path)
         listed = REFERRERS.match(self.path)
         if self.server.referrers is not None and listed:
             name, subject, wished = listed.groups()
@@ -85,6 +87,7 @@ class Front(http.server.ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Exchange)
         self.upstream = upstream
         self.requests = []
+        self.before = lambda method, path: None
         self.referrers = {} if referrers else None
         self.address = f"127.0.0.1:{self.server_address[1]}"
 

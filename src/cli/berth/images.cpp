@@ -50,8 +50,11 @@ Result<int> run(Session& session, const Options& o, std::vector<std::string> arg
   // -q shows ids, whatever the usual format is.
   const std::string format =
       o.quiet ? o.format : format_or_usual(session, o.format, "imagesFormat");
-  Listing listing = TRY(
-      Listing::make(o.digests ? kImagesWithDigests : kImages, {.text = format, .quiet = o.quiet}));
+  ListKind kind = o.digests ? kImagesWithDigests : kImages;
+  // A column for those who have a use for it.
+  const std::string with_stores = std::string(kind.table) + "\t{{.ReadOnly}}";
+  if (!session.context.paths.additional_stores.empty()) kind.table = with_stores;
+  Listing listing = TRY(Listing::make(kind, {.text = format, .quiet = o.quiet}));
   engine::ImageQuery query;
   if (!arguments.empty()) query.repository = arguments[0];
   query.filters = engine::Filters(o.filters);

@@ -19,7 +19,8 @@ ListRow image_row_of(const engine::ImageSummary& image, Ids ids, std::string con
   const std::string size = human_bytes(image.size);
   return {{std::move(containers), zoned_time(image.created_at), ago(image.created_at),
            image.digest.empty() ? "<none>" : image.digest, shown_id(image.id, ids),
-           image.repository, std::move(shared), size, image.tag, std::move(unique), size}};
+           image.read_only ? "true" : "false", image.repository, std::move(shared), size, image.tag,
+           std::move(unique), size}};
 }
 
 ListRow volume_row_of(const Session& session, const engine::VolumeRecord& volume, std::string links,

@@ -34,6 +34,7 @@ inline constexpr ListField kImageFields[] = {
     {"CreatedSince", "CREATED"},
     {"Digest", "DIGEST"},
     {"ID", "IMAGE ID"},
+    {"ReadOnly", "R/O"},
     {"Repository", "REPOSITORY"},
     {"SharedSize", "SHARED SIZE"},
     {"Size", "SIZE"},

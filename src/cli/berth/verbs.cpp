@@ -272,6 +272,13 @@ std::optional<std::string> help_of_group(const std::vector<std::string>& words) 
 FlagTable global_flags(GlobalOptions& o) {
   return {
       {"root", 0, "DIR", "Where images and containers are kept", &o.root, {}, Complete::directory},
+      {"additional-store",
+       0,
+       "DIR",
+       "Also read images of the store DIR (BERTH_ADDITIONAL_STORES)",
+       &o.additional_stores,
+       {},
+       Complete::directory},
       {"state", 0, "DIR", "What a reboot may take away", &o.state, {}, Complete::directory},
       {"driver-root",
        0,

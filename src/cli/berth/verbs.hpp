@@ -37,7 +37,7 @@ std::optional<std::string> help_of_group(const std::vector<std::string>& words);
 /// What holds for every verb.
 struct GlobalOptions {
   std::optional<std::string> root, state, driver_root, config_dir, layer_format, rootfs_driver;
-  std::vector<std::string> cdi_directories;
+  std::vector<std::string> cdi_directories, additional_stores;
   bool debug = false;
   std::string log_format = "text";
   bool version = false;

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "image/additional_store.hpp"
+
+#include <fcntl.h>
+
+#include <cerrno>
+
+#include "base/text.hpp"
+#include "image/layout.hpp"
+#include "sys/identity.hpp"
+#include "sys/layer.hpp"
+#include "sys/trusted_file.hpp"
+
+namespace berth::image {
+namespace {
+
+constexpr int kDirectory = O_RDONLY | O_DIRECTORY | O_NOFOLLOW;
+
+/// Whether `found` means the same to us as to those who wrote it. Files have the owners of whoever
+/// unpacked them, so directories are for that user alone, and are `own` by their name; an image in
+/// one file has them inside and is for whoever can have it mounted.
+bool suits(const LayerRecord& found, const struct stat& directory, bool own) {
+  if (found.flavor.format == LayerFormat::directory) {
+    return own && directory.st_uid == sys::effective_uid();
+  }
+  return sys::check_erofs().ok();
+}
+
+/// The record of the layer in layers/`name`, if it can be used.
+Result<std::optional<LayerRecord>> read_usable(const sys::Fd& root, const std::string& name,
+                                               bool own) {
+  const std::string path = "layers/" + name;
+  auto directory = TRY(sys::open_if_exists(root, path, kDirectory));
+  if (!directory) return std::optional<LayerRecord>();
+  TRY(sys::check_trusted(*directory, path));
+  LayerRecord record = TRY(read_layer_record_at(*directory, path));
+  struct stat seen = TRY(sys::stat_fd(*directory, path));
+  auto tree = TRY(sys::stat_entry(*directory, tree_name(record.flavor.format)));
+  if (!tree || !suits(record, seen, own)) return std::optional<LayerRecord>();
+  return std::optional<LayerRecord>(std::move(record));
+}
+
+}  // namespace
+
+Result<AdditionalStore> AdditionalStore::open(const std::string& root) {
+  AdditionalStore store;
+  store.root_ = root;
+  auto dir = TRY(sys::open_trusted_directory_if_exists(root));
+  if (!dir) return make_error(Kind::not_found, "it is not there");
+  store.dir_ = std::move(*dir);
+  auto version = TRY(sys::read_file_if_exists(store.dir_, "version", 64));
+  if (!version) return make_error(Kind::not_found, "it is no store");
+  if (trim(*version) != kStoreVersion) {
+    return make_error(Kind::unsupported, "it has version " + quoted(trim(*version)) +
+                                             ", this program knows version 1");
+  }
+  for (const char* path : {"blobs/sha256", "images", "layers"}) {
+    sys::Fd directory = TRY(sys::open_at(store.dir_, path, kDirectory));
+    TRY(sys::check_trusted(directory, root + "/" + path));
+  }
+  return store;
+}
+
+std::optional<AdditionalLayer> AdditionalStore::find_layer(const Digest& diff_id,
+                                                           const LayerFlavor& mine) const {
+  bool own = true;
+  for (const std::string& name : layer_names(diff_id, mine)) {
+    // What cannot be read is of no use, whatever the reason: it is then unpacked in our own store.
+    auto record = read_usable(dir_, name, own);
+    own = false;
+    if (!record.ok() || !*record) continue;
+    std::string place = root_ + "/layers/" + name + "/" + tree_name((*record)->flavor.format);
+    return AdditionalLayer{**record, std::move(place)};
+  }
+  return std::nullopt;
+}
+
+bool has_gone(const Error& error) {
+  return error.kind == Kind::not_found || error.sys_errno == ESTALE;
+}
+
+}  // namespace berth::image

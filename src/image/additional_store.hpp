@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/digest.hpp"
+#include "base/result.hpp"
+#include "sys/fd.hpp"
+
+namespace berth::image {
+
+struct LayerFlavor;
+struct LayerRecord;
+
+/// A layer of an additional store that this process can use.
+struct AdditionalLayer;
+
+/// A store that somebody else fills and this process only reads, on whatever file system: no lock,
+/// no open for writing, nothing that is waited for. Its owner may change it at any moment.
+class AdditionalStore {
+ public:
+  /// Opens the store at the absolute path `root`.
+  /// Errors: not_found (nothing is there, or no store), denied (others than root and the caller
+  /// can write to it, or it cannot be read), unsupported (a store of a later version), io.
+  static Result<AdditionalStore> open(const std::string& root);
+
+  const std::string& root() const { return root_; }
+  const sys::Fd& dir() const { return dir_; }
+
+  /// The layer as a process can use it that unpacks layers as `mine`; nothing where there is none,
+  /// or where it cannot be read, or where others can write to it.
+  std::optional<AdditionalLayer> find_layer(const Digest& diff_id, const LayerFlavor& mine) const;
+
+ private:
+  AdditionalStore() = default;
+  std::string root_;
+  sys::Fd dir_;
+};
+
+/// Whether what was read failed because the owner of the store was changing it, or its server went
+/// away: worth another look.
+bool has_gone(const Error& error);
+
+}  // namespace berth::image

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Entries of tmp/: made, and swept when their owners are dead. Inside this folder only.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/result.hpp"
+#include "sys/file.hpp"
+
+namespace berth::image {
+
+enum class Shape { file, directory };
+
+/// Whether a file system without locks will do: where leases say who lives.
+enum class Locks { needed, if_there_are };
+
+/// Waits for the lock.  Errors: those of sys::wait_lock().
+Result<void> lock_file(const sys::Fd& fd, sys::LockMode mode, const std::string& path, Locks locks);
+
+/// A new entry of tmp/ that this process has the lock of.
+struct StagedEntry {
+  sys::Fd fd;
+  std::string path;  ///< absolute
+};
+Result<StagedEntry> stage_in(const std::string& root, std::string_view prefix, Shape shape,
+                             Locks locks);
+
+/// Whether the open file is still what its path names. A sweeper that was between our open() and
+/// our lock may have removed it.
+Result<bool> still_there(const sys::Fd& fd, const std::string& path);
+
+/// Where the entry `name` of tmp/ was left by somebody who is dead: its lock, so that nobody else
+/// takes it for such.
+std::optional<sys::Fd> take_leftover(const sys::Fd& root, const std::string& name);
+
+/// Removes what dead processes left in tmp/: entries whose lock nobody holds.
+void sweep(const sys::Fd& root);
+
+}  // namespace berth::image

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+
+namespace berth::sys {
+
+/// Since the machine was started; goes on while it sleeps, unlike std::chrono::steady_clock.
+/// clock_gettime(2) CLOCK_BOOTTIME
+std::chrono::nanoseconds since_boot();
+
+}  // namespace berth::sys
