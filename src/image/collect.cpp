@@ -97,6 +97,15 @@ Result<std::vector<std::pair<std::string, Digest>>> container_uses(const sys::Fd
   return uses;
 }
 
+Result<std::string> user_of_layer(const sys::Fd& root, const std::string& name) {
+  for (const auto& [container, manifest] : TRY(container_uses(root))) {
+    Needed needed;
+    bool whole = need_manifest(root, manifest, needed).ok();
+    if (!whole || needed.layers.contains(name)) return container;
+  }
+  return std::string();
+}
+
 void sweep(const sys::Fd& root) {
   // Whatever fails here fails again, and is said, where it matters: a sweep never stops its caller.
   auto names = sys::list_directory(root, "tmp");

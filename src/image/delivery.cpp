@@ -10,7 +10,9 @@
 #include "base/text.hpp"
 #include "image/layout.hpp"
 #include "image/records.hpp"
+#include "image/upkeep.hpp"
 #include "json/fields.hpp"
+#include "sys/exchange.hpp"
 
 namespace berth::image {
 namespace {
@@ -84,6 +86,17 @@ Result<std::pair<sys::Fd, std::string>> stage_in(const std::string& root, std::s
     if (TRY(still_there(*fd, path))) return std::pair(std::move(*fd), std::move(path));
   }
   return make_error(Kind::busy, "stage a file in " + quoted(root + "/tmp"));
+}
+
+/// Writes layer.json beside the tree.
+Result<void> describe_layer(const Staged& directory, const LayerRecord& record) {
+  LayerFile file{record.diff_id,
+                 std::string(ownership_name(record.flavor.ownership)),
+                 std::string(overlay_xattr_name(record.flavor.overlay_xattr)),
+                 std::string(layer_format_name(record.flavor.format)),
+                 record.entries,
+                 record.bytes};
+  return sys::write_file(directory.fd(), "layer.json", json::write(file) + "\n", 0600);
 }
 
 }  // namespace
@@ -218,13 +231,7 @@ Result<void> Delivery::put_document(const Digest& digest, std::string_view bytes
 
 Result<void> Delivery::publish_layer(Staged directory, const LayerRecord& record) {
   TRY(keep(layer_pin(record.diff_id, record.flavor)));
-  LayerFile file{record.diff_id,
-                 std::string(ownership_name(record.flavor.ownership)),
-                 std::string(overlay_xattr_name(record.flavor.overlay_xattr)),
-                 std::string(layer_format_name(record.flavor.format)),
-                 record.entries,
-                 record.bytes};
-  TRY(sys::write_file(directory.fd_, "layer.json", json::write(file) + "\n", 0600));
+  TRY(describe_layer(directory, record));
   auto published = sys::rename_new(sys::cwd(), directory.path_, store_->dir_,
                                    "layers/" + layer_name(record.diff_id, record.flavor));
   if (!published.ok()) {
@@ -234,6 +241,25 @@ Result<void> Delivery::publish_layer(Staged directory, const LayerRecord& record
   }
   directory.path_.clear();
   return {};
+}
+
+Result<std::string> replace_layer(const Store& store, Staged directory, const LayerRecord& record) {
+  TRY(describe_layer(directory, record));
+  std::string layer = "layers/" + layer_name(record.diff_id, record.flavor);
+  sys::Fd root = TRY(sys::open_at(sys::cwd(), store.root(), O_RDONLY | O_DIRECTORY));
+  auto exchange = [&]() -> Result<void> {
+    // The old one is then in tmp/, where it goes with what was staged, or is swept.
+    auto exchanged = sys::rename_exchange(sys::cwd(), directory.path(), root, layer);
+    if (exchanged.ok() || exchanged.error().kind != Kind::unsupported) return exchanged;
+    // A file system without that: who is killed between the two leaves a layer that is missing,
+    // which the next run unpacks.
+    std::string trash = "tmp/" + std::string(kTrashPrefix) + sys::random_hex(8);
+    TRY(sys::rename(root, layer, root, trash));
+    TRY(sys::rename(sys::cwd(), directory.path(), root, layer));
+    ignore(sys::remove_tree(root, trash));
+    return {};
+  };
+  return with_idle_layer(store, layer.substr(layer.find('/') + 1), exchange);
 }
 
 Result<void> Delivery::publish_image(const ImageRecord& record) {

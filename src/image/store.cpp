@@ -354,7 +354,11 @@ Result<void> Store::mark_used(const std::string& container_id, const std::vector
   std::string lines;
   for (const Image& image : images) {
     bool whole = TRY(has_blob(image.manifest_digest));
-    for (const auto& layer : image.layers) whole = whole && TRY(has_layer(layer.diff_id));
+    for (const auto& layer : image.layers) {
+      whole = whole && TRY(has_layer(layer.diff_id));
+      // Its form may have been changed since it was looked up.
+      whole = whole && TRY(sys::stat_entry(sys::cwd(), layer.directory)).has_value();
+    }
     if (!whole) return no_such_image(image.id.text());
     lines += image.manifest_digest.text() + "\n";
     note_used(image.manifest_digest);
