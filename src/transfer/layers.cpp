@@ -186,9 +186,11 @@ erofs::Identity identity_of(const Digest& diff_id) {
   return identity;
 }
 
-Result<UnpackedLayer> unpack_into(const image::Staged& staged, image::LayerFormat format,
-                                  std::unique_ptr<Inflater> bytes, const Digest& diff_id,
-                                  const UnpackOptions& options) {
+}  // namespace
+
+Result<UnpackedLayer> make_layer(const image::Staged& staged, image::LayerFormat format,
+                                 std::unique_ptr<Inflater> bytes, const Digest& diff_id,
+                                 const UnpackOptions& options) {
   if (format == image::LayerFormat::directory) {
     sys::Fd directory = TRY(sys::open_at(staged.fd(), "fs", O_RDONLY | O_DIRECTORY));
     LayerWriter sink = TRY(LayerWriter::make(directory, options));
@@ -203,8 +205,6 @@ Result<UnpackedLayer> unpack_into(const image::Staged& staged, image::LayerForma
   TRY_CTX(sink.take_extents().write(image, staged.fd()), "cannot record the layer's image");
   return layer;
 }
-
-}  // namespace
 
 /// `stream`: where the blob comes from, or null.
 Result<void> LayerPipeline::unpack(const Task& task, const Inflater::Input& input,
@@ -228,8 +228,8 @@ Result<void> LayerPipeline::unpack(const Task& task, const Inflater::Input& inpu
   options.on_warning = [&](const std::string& text) { events_.warn("layer " + id + ": " + text); };
   auto unpacked = [&]() -> Result<UnpackedLayer> {
     UnpackedLayer layer =
-        TRY(unpack_into(staged, store_.flavor().format,
-                        Inflater::recognize(task.compression, input), task.diff_id, options));
+        TRY(make_layer(staged, store_.flavor().format, Inflater::recognize(task.compression, input),
+                       task.diff_id, options));
     if (layer.diff_id == task.diff_id) return layer;
     return make_error(
         Kind::corrupt,

@@ -15,8 +15,16 @@
 #include "transfer/event.hpp"
 #include "transfer/inflate.hpp"
 #include "transfer/registry.hpp"
+#include "transfer/unpack.hpp"
 
 namespace berth::transfer {
+
+/// Makes of a layer's tar what a store has of it, in a staged directory of that format, with the
+/// record of its files. The caller compares the digest that is given, where that of the tar is
+/// known.  Errors: those of unpack_layer().
+Result<UnpackedLayer> make_layer(const image::Staged& staged, image::LayerFormat format,
+                                 std::unique_ptr<Inflater> bytes, const Digest& diff_id,
+                                 const UnpackOptions& options);
 
 /// Brings the layers of one image into the store, several at once: each is unpacked while its blob
 /// comes. What was unpacked is published when the blob's digest and the layer's hold. What the

@@ -215,27 +215,6 @@ Error no_record() {
   return make_error(Kind::corrupt, "its record 'tree' is damaged");
 }
 
-using Entries = std::unordered_map<std::string, TreeEntry>;
-
-/// The last line says how many there are: a record that was cut is none.
-Result<Entries> parse_entries(std::string_view text) {
-  Entries entries;
-  if (!text.ends_with('\n')) return no_record();
-  auto lines = split(text.substr(0, text.size() - 1), '\n');
-  if (lines.size() < 2 || lines.front() != kTreeTitle) return no_record();
-  for (size_t i = 1; i + 1 < lines.size(); ++i) {
-    auto words = split(lines[i], ' ');
-    if (words.size() != 11 || !words[9].starts_with('/') || !words[10].starts_with('=')) {
-      return no_record();
-    }
-    auto entry = parse_entry(words);
-    if (!entry) return no_record();
-    entries.emplace(decode(words[9].substr(1)), std::move(*entry));
-  }
-  if (lines.back() != "end " + std::to_string(entries.size())) return no_record();
-  return entries;
-}
-
 std::string kind_of(uint32_t mode) {
   if (S_ISDIR(mode)) return "a directory";
   if (S_ISREG(mode)) return "a file";
@@ -244,7 +223,8 @@ std::string kind_of(uint32_t mode) {
 }
 
 /// In what `now` is not what it was; empty: in nothing.
-std::string difference(const TreeEntry& was, const TreeEntry& now, Depth depth) {
+std::string difference(const TreeEntry& was, const TreeEntry& now, Depth depth,
+                       DirectoryTimes times) {
   if ((was.mode & S_IFMT) != (now.mode & S_IFMT)) {
     return "is " + kind_of(now.mode) + " and was " + kind_of(was.mode);
   }
@@ -262,6 +242,7 @@ std::string difference(const TreeEntry& was, const TreeEntry& now, Depth depth) 
   bool owners = depth == Depth::all;
   if (owners && (was.uid != now.uid || was.gid != now.gid)) return "has another owner";
   if (owners && was.attributes != now.attributes) return "has other attributes";
+  if (S_ISDIR(was.mode) && times == DirectoryTimes::any) return "";
   if (was.seconds != now.seconds || was.nanoseconds != now.nanoseconds) {
     return "was changed later";
   }
@@ -300,9 +281,28 @@ Result<void> record_tree(const sys::Fd& tree, const WrittenFiles& written,
   return sys::close_checked(std::move(file), kTreeFile);
 }
 
+/// The last line says how many there are: a record that was cut is none.
+Result<TreeEntries> parse_tree(std::string_view text) {
+  TreeEntries entries;
+  if (!text.ends_with('\n')) return no_record();
+  auto lines = split(text.substr(0, text.size() - 1), '\n');
+  if (lines.size() < 2 || lines.front() != kTreeTitle) return no_record();
+  for (size_t i = 1; i + 1 < lines.size(); ++i) {
+    auto words = split(lines[i], ' ');
+    if (words.size() != 11 || !words[9].starts_with('/') || !words[10].starts_with('=')) {
+      return no_record();
+    }
+    auto entry = parse_entry(words);
+    if (!entry) return no_record();
+    entries.emplace(decode(words[9].substr(1)), std::move(*entry));
+  }
+  if (lines.back() != "end " + std::to_string(entries.size())) return no_record();
+  return entries;
+}
+
 Result<TreeDifferences> compare_tree(const sys::Fd& tree, std::string_view text, Depth depth,
-                                     const std::function<bool()>& stop) {
-  Entries entries = TRY(parse_entries(text));
+                                     const std::function<bool()>& stop, DirectoryTimes times) {
+  TreeEntries entries = TRY(parse_tree(text));
   TreeDifferences differences;
   Walk walk(
       nullptr,
@@ -314,7 +314,7 @@ Result<TreeDifferences> compare_tree(const sys::Fd& tree, std::string_view text,
           tell(differences, path, "is not of the layer");
           return {};
         }
-        std::string changed = difference(was->second, now, depth);
+        std::string changed = difference(was->second, now, depth, times);
         if (!changed.empty()) tell(differences, path, changed);
         entries.erase(was);
         return {};

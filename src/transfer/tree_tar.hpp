@@ -16,6 +16,20 @@ namespace berth::transfer {
 /// them (".wh.NAME", ".wh..wh..opq").
 enum class Marks { plain, layer };
 
+/// What becomes of the holes of a file. A tar with holes is another one, so none is the rule.
+enum class Holes {
+  filled,
+  kept,   ///< as the file system has them
+  found,  ///< long runs of zeros in large files, too: of a file system that does not tell
+};
+
+/// How much of a file goes along. What others read, and digests are made of, has times of whole
+/// seconds where nothing else needs an extension.
+enum class Detail {
+  usual,
+  all,  ///< times to the nanosecond, attributes of any name: for a reader of ours
+};
+
 struct TreeTarOptions {
   std::string name;  ///< of the first member; empty: what is in the directory, without itself
   Marks marks = Marks::plain;
@@ -25,6 +39,8 @@ struct TreeTarOptions {
   /// Seconds since 1970: what was changed later was so by whoever made the tree, and gets this
   /// time.
   std::optional<uint64_t> latest = {};
+  Holes holes = Holes::filled;
+  Detail detail = Detail::usual;
 };
 
 /// Writes what `tree` (O_PATH) is open at, and all that is below it, as a pax tar in sorted order:
