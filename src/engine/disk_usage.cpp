@@ -1,43 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/disk_usage.hpp"
 
+#include <algorithm>
 #include <map>
 #include <set>
 
 #include "engine/build_cache.hpp"
 #include "engine/store.hpp"
 #include "engine/tree_size.hpp"
+#include "image/upkeep.hpp"
 
 namespace berth::engine {
 namespace {
 
-/// A layer of the store, and who has it.
-struct LayerUse {
-  uint64_t bytes = 0;
-  std::set<std::string> images;
-  bool active = false;
-};
+bool is_layer(const image::ObjectUse& object) {
+  return object.path.starts_with("layers/");
+}
+
+/// Docker's count of what a prune gives back: images without a container, all of them.
+bool is_active(const image::ObjectUse& object, const std::set<Digest>& used) {
+  return object.held || std::ranges::any_of(object.images, [&](const Digest& manifest) {
+           return used.contains(manifest);
+         });
+}
 
 Result<void> add_images(const Context& context, const std::map<std::string, uint64_t>& containers,
                         DiskUsage& usage) {
   image::Store store = TRY(open_own_store(context));
   std::vector<std::string> damaged;
+  std::map<Digest, std::string> ids;  // by manifest
+  std::set<Digest> used;
+  std::map<Digest, std::set<std::string>> owners;  // of layers
+  std::map<std::string, uint64_t> shared, blobs;   // by image id
   std::vector<image::Image> images = TRY(store.list(&damaged));
-  std::map<std::string, LayerUse> layers;
   for (const image::Image& image : images) {
+    ids[image.manifest_digest] = image.id.text();
+    if (containers.contains(image.id.text())) used.insert(image.manifest_digest);
+    for (const image::Layer& layer : image.layers) owners[layer.diff_id].insert(image.id.text());
+  }
+  for (const image::Image& image : images) {
+    shared[image.id.text()] = 0;
     for (const image::Layer& layer : image.layers) {
-      LayerUse& use = layers[layer.diff_id.text()];
-      use.bytes = layer.bytes;
-      use.images.insert(image.id.text());
-      use.active |= containers.contains(image.id.text());
+      if (owners[layer.diff_id].size() > 1) shared[image.id.text()] += layer.bytes;
     }
   }
-  std::map<std::string, uint64_t> shared;
-  for (const auto& [diff_id, layer] : layers) {
-    usage.images.bytes += layer.bytes;
-    usage.images.reclaimable += layer.active ? 0 : layer.bytes;
-    if (layer.images.size() == 1) continue;
-    for (const std::string& image : layer.images) shared[image] += layer.bytes;
+  image::Usage objects = TRY(image::measure_usage(store));
+  usage.linked_bytes = objects.saved;
+  for (const image::ObjectUse& object : objects.objects) {
+    usage.images.bytes += object.bytes;
+    usage.images.reclaimable += is_active(object, used) ? 0 : object.bytes;
+    if (is_layer(object)) continue;
+    for (const Digest& manifest : object.images) blobs[ids[manifest]] += object.bytes;
   }
   std::set<std::string> told;
   for (ImageSummary& image : TRY(list_images(context))) {
@@ -46,8 +59,8 @@ Result<void> add_images(const Context& context, const std::map<std::string, uint
     uint64_t count = users == containers.end() ? 0 : users->second;
     ++usage.images.total;
     usage.images.active += count > 0 ? 1 : 0;
-    uint64_t bytes = shared[image.id];
-    usage.each_image.push_back({std::move(image), bytes, count});
+    uint64_t in_layers = shared[image.id], in_blobs = blobs[image.id];
+    usage.each_image.push_back({std::move(image), in_layers, in_blobs, count});
   }
   return {};
 }

@@ -23,6 +23,7 @@ struct KindUsage {
 struct ImageUsage {
   ImageSummary image;
   uint64_t shared_bytes = 0;  ///< of layers that other images have too
+  uint64_t blob_bytes = 0;    ///< of its manifest, config and the packed layers that are kept
   uint64_t containers = 0;
 };
 
@@ -33,14 +34,16 @@ struct VolumeUsage {
 };
 
 struct DiskUsage {
-  KindUsage images, containers, volumes;
+  KindUsage images;  ///< layers, packed layers that are kept, manifests and configs
+  KindUsage containers, volumes;
   KindUsage build_cache;               ///< counted in layers
   std::vector<ImageUsage> each_image;  ///< newest first, once, by its first name
   std::vector<ListedContainer> each_container;
   std::vector<VolumeUsage> each_volume;
+  uint64_t linked_bytes = 0;  ///< that identical files of layers would take once more
 };
 
-/// Looks at all files of containers and volumes.  Errors: io.
+/// Looks at all files of containers and volumes, and of layers that share files.  Errors: io.
 Result<DiskUsage> disk_usage(const Context& context);
 
 }  // namespace berth::engine

@@ -7,6 +7,7 @@
 #include "engine/container_document.hpp"
 #include "engine/events.hpp"
 #include "engine/image_facts.hpp"
+#include "engine/mounted_images.hpp"
 #include "engine/store.hpp"
 #include "engine/time_text.hpp"
 #include "json/fields.hpp"
@@ -137,6 +138,12 @@ Result<RemovedImage> remove_image(const Context& context, std::string_view refer
   auto image = TRY(store.find_image(reference));
   if (!image) return no_such_image(reference);
   const std::string id = image->id.text();
+  std::string mounted = mounted_at(id);
+  if (!mounted.empty() && image->references.size() < 2) {
+    return make_error(Kind::busy,
+                      "remove image " + quoted(reference) + ": it is mounted at " + quoted(mounted),
+                      "berth image unmount " + mounted);
+  }
   image::Removal removal = TRY(store.remove(reference, image::RemoveOptions{options.force}));
   if (removal.kept) {
     context.log.warn("cannot tell what nothing needs any more: " + to_line(*removal.kept) +

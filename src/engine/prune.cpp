@@ -17,6 +17,7 @@
 #include "engine/store.hpp"
 #include "engine/tree_size.hpp"
 #include "engine/volumes.hpp"
+#include "image/upkeep.hpp"
 
 namespace berth::engine {
 namespace {
@@ -66,13 +67,12 @@ bool stays(const Context& context, const Error& error) {
   return true;
 }
 
-/// Bytes of each layer that is unpacked, by diff id.
-std::map<std::string, uint64_t> layer_sizes(const std::vector<image::Image>& images) {
-  std::map<std::string, uint64_t> sizes;
-  for (const image::Image& image : images) {
-    for (const image::Layer& layer : image.layers) sizes[layer.diff_id.text()] = layer.bytes;
-  }
-  return sizes;
+/// Of all layers and blobs.
+Result<uint64_t> bytes_of(const image::Store& store) {
+  uint64_t bytes = 0;
+  image::Usage usage = TRY(image::measure_usage(store));
+  for (const image::ObjectUse& object : usage.objects) bytes += object.bytes;
+  return bytes;
 }
 
 Result<std::set<std::string>> used_images(const Context& context) {
@@ -171,9 +171,7 @@ Result<Pruned> prune_images(const Context& context, const PruneOptions& options)
   auto dangling = TRY(options.filters.flag("dangling"));
   bool all = options.all_images || (dangling && !*dangling);
   image::Store store = TRY(open_own_store(context));
-  std::vector<std::string> damaged;
-  std::vector<image::Image> images = TRY(store.list(&damaged));
-  auto sizes = layer_sizes(images);
+  uint64_t before = TRY(bytes_of(store));
   std::set<std::string> used = TRY(used_images(context));
   Pruned pruned;
   for (const ImageSummary& image : TRY(list_images(context))) {
@@ -185,12 +183,13 @@ Result<Pruned> prune_images(const Context& context, const PruneOptions& options)
     auto removed = remove_image(context, name, {});
     if (!removed.ok() && stays(context, removed.error())) continue;
     for (const std::string& text : removed->untagged) pruned.names.push_back("untagged: " + text);
-    for (const std::string& text : removed->deleted) {
-      pruned.names.push_back("deleted: " + text);
-      auto size = sizes.find(text);
-      if (size != sizes.end()) pruned.bytes += size->second;
-    }
+    for (const std::string& text : removed->deleted) pruned.names.push_back("deleted: " + text);
   }
+  // And what nothing has needed before, which 'system df' counts, too.
+  auto collected = store.collect();
+  if (!collected.ok()) stays(context, collected.error());
+  uint64_t after = TRY(bytes_of(store));
+  pruned.bytes = before - std::min(before, after);  // a pull may have brought more meanwhile
   tell_prune(context, "image", pruned);
   return pruned;
 }

@@ -11,6 +11,7 @@
 #include "base/text.hpp"
 #include "engine/events.hpp"
 #include "engine/images.hpp"
+#include "engine/layer_work.hpp"
 #include "engine/registries.hpp"
 #include "engine/source_date.hpp"
 #include "sys/file.hpp"
@@ -73,8 +74,8 @@ Result<void> complete_pull(const Environment& environment, image::PullRequest& r
 }
 
 // What every request of a kind has is told here once.
-Result<void> complete(const Context& context, image::TransferRequest& request,
-                      PassedStreams& streams) {
+template <class Request>
+Result<void> complete(const Context& context, Request& request, PassedStreams& streams) {
   bool single = context.identity == Identity::single;
   bool root = context.identity == Identity::root;
   return std::visit(
@@ -144,7 +145,9 @@ struct Call {
   sys::Fd events;
 };
 
-Result<Call> start(const Context& context, image::TransferRequest request) {
+/// `request`: a variant of all that is asked at one place.
+template <class Request>
+Result<Call> start(const Context& context, Request request) {
   PassedStreams streams;
   TRY(complete(context, request, streams));
   sys::Fd input = TRY(sys::memory_file("berth-transfer-request", image::to_json(request)));
@@ -233,14 +236,20 @@ Result<image::TransferResult> transfer(const Context& context, image::TransferRe
   return result;
 }
 
+Result<image::TransferResult> run_layer_work(const Context& context, image::LayerWork work,
+                                             const Progress& progress) {
+  Call call = TRY(start(context, std::move(work)));
+  return finish(context, std::move(call), progress);
+}
+
 Result<void> transfer_tree(const Context& context, image::ArchiveRequest from,
                            image::ExtractRequest to) {
   sys::Pipe pipe = TRY(sys::make_pipe());
   from.output = descriptor_name(pipe.write);
   to.input = descriptor_name(pipe.read);
-  Call writer = TRY(start(context, std::move(from)));
+  Call writer = TRY(start<image::TransferRequest>(context, std::move(from)));
   pipe.write.reset();
-  Call reader = TRY(start(context, std::move(to)));
+  Call reader = TRY(start<image::TransferRequest>(context, std::move(to)));
   pipe.read.reset();
   // The writer says a few lines at most: it never waits for us to read them.
   auto extracted = finish(context, std::move(reader), {});

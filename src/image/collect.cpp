@@ -138,6 +138,15 @@ Result<std::vector<std::pair<std::string, Digest>>> container_uses(const sys::Fd
   return uses;
 }
 
+Result<std::string> user_of_layer(const sys::Fd& root, const std::string& name) {
+  for (const auto& [container, manifest] : TRY(container_uses(root))) {
+    Needed needed;
+    bool whole = need_manifest(root, manifest, needed).ok();
+    if (!whole || needed.layers.contains(name)) return container;
+  }
+  return std::string();
+}
+
 Result<Collected> unlink_unneeded(const sys::Fd& root, StoreLock& lock) {
   Needed needed = TRY(find_needed(root, lock));
   Collected collected;

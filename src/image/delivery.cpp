@@ -13,7 +13,9 @@
 #include "image/lease.hpp"
 #include "image/records.hpp"
 #include "image/staging.hpp"
+#include "image/upkeep.hpp"
 #include "json/fields.hpp"
+#include "sys/exchange.hpp"
 #include "sys/mode.hpp"
 
 namespace berth::image {
@@ -78,6 +80,25 @@ Result<void> open_to_readers(const sys::Fd& layer, LayerFormat format, const sys
     TRY(sys::change_mode_at(layer, name, 0600 | readers));
   }
   return sys::change_mode(layer, 0700 | readers | readers >> 2, "layer");
+}
+
+/// Writes layer.json beside the tree.
+Result<void> describe_layer(const Staged& directory, const LayerRecord& record) {
+  LayerFile file{record.diff_id,
+                 std::string(ownership_name(record.flavor.ownership)),
+                 std::string(overlay_xattr_name(record.flavor.overlay_xattr)),
+                 std::string(layer_format_name(record.flavor.format)),
+                 record.entries,
+                 record.bytes};
+  return sys::write_file(directory.fd(), "layer.json", json::write(file) + "\n", 0600);
+}
+
+/// Out of sight at once; what is not removed now is swept.
+Result<void> discard_layer(const sys::Fd& root, const std::string& layer) {
+  std::string trash = "tmp/" + std::string(kTrashPrefix) + sys::random_hex(8);
+  TRY(sys::rename(root, layer, root, trash));
+  ignore(sys::remove_tree(root, trash));
+  return {};
 }
 
 }  // namespace
@@ -248,15 +269,9 @@ Result<void> Delivery::put_document(const Digest& digest, std::string_view bytes
 }
 
 Result<void> Delivery::publish_layer(Staged directory, const LayerRecord& record) {
-  std::string name = layer_name(record.diff_id, record.flavor);
+  const std::string name = layer_name(record.diff_id, record.flavor);
   TRY(keep(layer_pin(name)));
-  LayerFile file{record.diff_id,
-                 std::string(ownership_name(record.flavor.ownership)),
-                 std::string(overlay_xattr_name(record.flavor.overlay_xattr)),
-                 std::string(layer_format_name(record.flavor.format)),
-                 record.entries,
-                 record.bytes};
-  TRY(sys::write_file(directory.fd_, "layer.json", json::write(file) + "\n", 0600));
+  TRY(describe_layer(directory, record));
   TRY(open_to_readers(directory.fd_, record.flavor.format, store_->dir_));
   const std::string place = "layers/" + name;
   auto published = sys::rename_new(sys::cwd(), directory.path_, store_->dir_, place);
@@ -281,6 +296,31 @@ Result<void> Delivery::check_not_lost() const {
                     "publish an image: this process was held up for so long that another machine "
                     "has taken it for dead",
                     "try again");
+}
+
+Result<std::string> replace_layer(const Store& store, const std::string& old, Staged directory,
+                                  const LayerRecord& record) {
+  const std::string was = "layers/" + old;
+  const std::string becomes = "layers/" + layer_name(record.diff_id, record.flavor);
+  sys::Fd root = TRY(sys::open_at(sys::cwd(), store.root(), O_RDONLY | O_DIRECTORY));
+  TRY(describe_layer(directory, record));
+  TRY(open_to_readers(directory.fd(), record.flavor.format, root));
+  auto replace = [&]() -> Result<void> {
+    if (was == becomes) {
+      // The old one is then in tmp/, where it goes with what was staged, or is swept.
+      auto exchanged = sys::rename_exchange(sys::cwd(), directory.path(), root, was);
+      if (exchanged.ok() || exchanged.error().kind != Kind::unsupported) return exchanged;
+    } else if (TRY(sys::stat_entry(root, becomes))) {
+      // Somebody else has brought the other form: it is the same, the one that is staged goes.
+      return discard_layer(root, was);
+    }
+    // Who is killed between the two leaves a layer that is missing, which the next run unpacks, or
+    // both forms of it.
+    if (was == becomes) TRY(discard_layer(root, was));
+    TRY(sys::rename(sys::cwd(), directory.path(), root, becomes));
+    return was == becomes ? Result<void>() : discard_layer(root, was);
+  };
+  return with_idle_layer(store, old, replace);
 }
 
 Result<void> Delivery::publish_image(const ImageRecord& record) {

@@ -2,6 +2,7 @@
 // Where things lie below --root. Inside this folder only.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -108,8 +109,27 @@ struct Collected {
 Result<Collected> unlink_unneeded(const sys::Fd& root, StoreLock& lock);
 void empty_trash(const sys::Fd& root, const Collected& collected);
 
+/// What lies in the store and how much it takes.
+struct Sizes {
+  std::map<std::string, uint64_t> bytes;  ///< by the path below the root
+  /// Of files that several layers have, by hard links: which ones, by the key in `bytes`.
+  std::map<std::string, std::set<std::string>> sharers;
+};
+/// Walks only layers that are said to be linked.  Errors: io.
+Result<Sizes> measure(const sys::Fd& root);
+/// The part of what is needed that is there.
+std::set<std::string> objects_of(const Needed& needed, const Sizes& sizes);
+/// What containers and running deliveries need, whatever becomes of the images. The caller holds
+/// the lock exclusively, and gives it as to need_pins().
+Result<std::set<std::string>> held_objects(const sys::Fd& root, const Sizes& sizes,
+                                           StoreLock* lock);
+
 /// The manifests that containers use: (container id, manifest digest). The caller holds the lock
 /// exclusively.
 Result<std::vector<std::pair<std::string, Digest>>> container_uses(const sys::Fd& root);
+
+/// A container that uses the layer `name`, or may, for its manifest cannot be read; empty: none.
+/// The caller holds the lock exclusively.
+Result<std::string> user_of_layer(const sys::Fd& root, const std::string& name);
 
 }  // namespace berth::image

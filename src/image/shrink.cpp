@@ -16,8 +16,6 @@
 namespace berth::image {
 namespace {
 
-constexpr uint64_t kSector = 512;  // of st_blocks
-
 /// One image and all that it needs of what is there, as paths below the root.
 struct Candidate {
   std::vector<ImageRecord> records;
@@ -30,42 +28,6 @@ struct Candidate {
     return std::pair(used_at, used_nanoseconds) < std::pair(other.used_at, other.used_nanoseconds);
   }
 };
-
-/// What lies in the store and how much it takes.
-using Sizes = std::map<std::string, uint64_t>;
-
-Result<uint64_t> layer_bytes(const sys::Fd& root, const std::string& name) {
-  for (std::string_view tree : kTreeNames) {
-    auto entry = TRY(sys::stat_entry(root, "layers/" + name + "/" + std::string(tree)));
-    // Sparse where a file of the image has holes.
-    if (entry && S_ISREG(entry->st_mode)) return static_cast<uint64_t>(entry->st_blocks) * kSector;
-  }
-  auto record = read_layer_record(root, name);
-  return record.ok() && *record ? (*record)->bytes : 0;
-}
-
-Result<Sizes> measure(const sys::Fd& root) {
-  Sizes sizes;
-  for (const auto& name : TRY(sys::list_directory(root, "layers"))) {
-    sizes["layers/" + name] = TRY(layer_bytes(root, name));
-  }
-  for (const auto& name : TRY(sys::list_directory(root, "blobs/sha256"))) {
-    auto entry = TRY(sys::stat_entry(root, "blobs/sha256/" + name));
-    if (entry) sizes["blobs/sha256/" + name] = static_cast<uint64_t>(entry->st_size);
-  }
-  return sizes;
-}
-
-/// Of what is needed the part that is there.
-std::set<std::string> objects_of(const Needed& needed, const Sizes& sizes) {
-  std::set<std::string> objects;
-  auto add = [&](const std::string& path) {
-    if (sizes.contains(path)) objects.insert(path);
-  };
-  for (const auto& name : needed.layers) add("layers/" + name);
-  for (const auto& hex : needed.blobs) add("blobs/sha256/" + hex);
-  return objects;
-}
 
 Result<std::vector<ImageRecord>> whole_records(const sys::Fd& root) {
   std::vector<std::string> damaged;
@@ -100,18 +62,6 @@ Result<std::vector<Candidate>> find_candidates(const sys::Fd& root, const Sizes&
   return candidates;
 }
 
-/// What containers and running deliveries need, whatever becomes of the images.
-Result<std::set<std::string>> held_objects(const sys::Fd& root, const Sizes& sizes,
-                                           StoreLock* lock) {
-  Needed needed;
-  TRY(need_pins(root, needed, lock));
-  for (const auto& [container, manifest] : TRY(container_uses(root))) {
-    auto known = TRY(sys::stat_entry(root, blob_file(manifest)));
-    if (known) TRY(need_manifest(root, manifest, needed));
-  }
-  return objects_of(needed, sizes);
-}
-
 ShrunkImage describe(const Candidate& candidate) {
   ShrunkImage image;
   image.id = candidate.records.front().config;
@@ -132,7 +82,7 @@ class Shrinking {
     for (const auto& candidate : candidates) {
       for (const auto& path : candidate.objects) ++users_[path];
     }
-    for (const auto& [path, bytes] : sizes_) {
+    for (const auto& [path, bytes] : sizes_.bytes) {
       result_.before += bytes;
       if (users_.contains(path)) result_.after += bytes;
       if (!users_.contains(path)) drop(path);
@@ -144,7 +94,7 @@ class Shrinking {
     ShrunkImage image = describe(candidate);
     for (const auto& path : candidate.objects) {
       if (--users_[path] > 0) continue;
-      image.bytes += sizes_.at(path);
+      image.bytes += sizes_.bytes.at(path);
       drop(path);
     }
     result_.after -= image.bytes;
@@ -155,7 +105,7 @@ class Shrinking {
  private:
   void drop(const std::string& path) {
     constexpr std::string_view kLayers = "layers/";
-    if (!path.starts_with(kLayers)) return;
+    if (!path.starts_with(kLayers) || sizes_.sharers.contains(path)) return;
     std::string name = path.substr(kLayers.size());
     auto digest = Digest::parse("sha256:" + name.substr(0, name.find('-')));
     if (digest.ok()) result_.layers.push_back(std::move(*digest));

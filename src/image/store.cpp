@@ -524,6 +524,8 @@ Result<void> Store::mark_used(const std::string& container_id, const std::vector
     bool mixed = false;
     for (const auto& layer : image.layers) {
       whole = whole && TRY(has_layer(layer.diff_id));
+      // Its form may have been changed since it was looked up.
+      whole = whole && TRY(sys::stat_entry(sys::cwd(), layer.directory)).has_value();
       mixed = mixed || !layer.read_only;
     }
     if (!whole) return no_such_image(image.id.text());

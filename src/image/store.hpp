@@ -219,6 +219,10 @@ class Store {
   /// left in tmp/. Returns the number of objects deleted.
   Result<uint64_t> collect();
 
+  /// Nobody else changes what is there, or with an exclusive one looks at it, until the end of the
+  /// lock. For moments.  Errors: busy (another machine has it for too long), io.
+  Result<StoreLock> lock(sys::LockMode mode) const;
+
  private:
   friend class Delivery;
   Store() = default;
@@ -226,7 +230,6 @@ class Store {
   /// Which stores are looked at.
   enum class Scope { own, all };
 
-  Result<StoreLock> lock(sys::LockMode mode) const;
   Result<Image> load_image(const ImageRecord& record,
                            const std::vector<ImageRecord>& records) const;
   Result<Layer> find_layer(const Digest& diff_id) const;

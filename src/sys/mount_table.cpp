@@ -5,6 +5,7 @@
 #include <linux/mount.h>
 #include <sys/statvfs.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <optional>
 
@@ -50,6 +51,22 @@ std::vector<MountEntry> parse_mount_table(std::string_view text) {
 
 Result<std::vector<MountEntry>> mount_table() {
   return parse_mount_table(TRY(read_file(cwd(), "/proc/self/mountinfo", kMaxTable)));
+}
+
+std::vector<MountSource> parse_mount_sources(std::string_view text) {
+  std::vector<MountSource> sources;
+  for (std::string_view line : split(text, '\n')) {
+    auto words = split_blank(line);
+    // Fields of a number of their own come before the dash.
+    auto dash = std::find(words.begin(), words.end(), "-");
+    if (words.size() < 5 || words.end() - dash < 3 || dash - words.begin() < 5) continue;
+    sources.push_back({unescape(words[4]), unescape(dash[1]), unescape(dash[2])});
+  }
+  return sources;
+}
+
+Result<std::vector<MountSource>> mount_sources() {
+  return parse_mount_sources(TRY(read_file(cwd(), "/proc/self/mountinfo", kMaxTable)));
 }
 
 Result<Fd> open_mount(const MountEntry& entry) {

@@ -26,6 +26,19 @@ std::vector<MountEntry> parse_mount_table(std::string_view text);
 /// The mounts of this mount namespace. /proc/self/mountinfo
 Result<std::vector<MountEntry>> mount_table();
 
+/// What is mounted at a place, as mount tables show it.
+struct MountSource {
+  std::string point;  ///< absolute, as seen from this process's root
+  std::string type;
+  std::string source;
+  bool operator==(const MountSource&) const = default;
+};
+/// The lines of a mountinfo file that are whole; others are skipped. Pure.
+std::vector<MountSource> parse_mount_sources(std::string_view text);
+
+/// Those of this mount namespace. /proc/self/mountinfo
+Result<std::vector<MountSource>> mount_sources();
+
 /// A handle of the root of mount `entry`, checked to be that mount: who renames directories
 /// meanwhile cannot have another one opened.
 /// Errors: busy (it is hidden below another mount, or its place has moved).

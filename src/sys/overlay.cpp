@@ -21,7 +21,7 @@ using Lower = std::vector<Layer>;
 
 Result<Fd> mount_by_handles(const Lower& lower, const OverlayTop& top, const Fd& target) {
   Fd context = TRY(fsopen("overlay"));
-  TRY(fsconfig_string(context, "source", "overlay"));
+  TRY(fsconfig_string(context, "source", top.source));
   for (const Layer& layer : lower) {
     TRY(fsconfig_string(context, "lowerdir+", fd_path(layer.root)));
   }
@@ -47,7 +47,7 @@ Result<void> mount_by_string(const Lower& lower, const OverlayTop& top, const Fd
     data += ",upperdir=" + fd_path(top.upper) + ",workdir=" + fd_path(top.work);
   }
   for (const std::string& option : top.options) data += "," + option;
-  return mount("overlay", fd_path(target), "overlay", top.flags, data);
+  return mount(top.source, fd_path(target), "overlay", top.flags, data);
 }
 
 // COMPAT(6.15): delete when that is our baseline. They lie on top of each other, and their handles

@@ -19,6 +19,7 @@ struct OverlayTop {
   std::vector<std::string> options;  ///< "userxattr"
   uint64_t attributes = 0;           ///< of the mount: MOUNT_ATTR_*
   unsigned long flags = 0;           ///< the same for mount(2): MS_*
+  std::string source = "overlay";    ///< what mount tables show
 };
 
 /// Mounts an overlay of `lower`, highest first, at the directory `target` and gives a handle of its

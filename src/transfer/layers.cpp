@@ -193,9 +193,9 @@ erofs::Identity identity_of(const Digest& diff_id) {
   return identity;
 }
 
-/// What a layer becomes. An image has the owners and the marks of root, whoever writes it, for it
-/// takes no rights to write them down.
-image::LayerFlavor flavor_of(const image::Store& store) {
+}  // namespace
+
+image::LayerFlavor flavor_of_new_layers(const image::Store& store) {
   image::LayerFlavor flavor = store.flavor();
   if (flavor.format == image::LayerFormat::erofs) {
     flavor.ownership = image::Ownership::full;
@@ -204,9 +204,9 @@ image::LayerFlavor flavor_of(const image::Store& store) {
   return flavor;
 }
 
-Result<UnpackedLayer> unpack_into(const image::Staged& staged, image::LayerFormat format,
-                                  std::unique_ptr<Inflater> bytes, const Digest& diff_id,
-                                  const UnpackOptions& options) {
+Result<UnpackedLayer> make_layer(const image::Staged& staged, image::LayerFormat format,
+                                 std::unique_ptr<Inflater> bytes, const Digest& diff_id,
+                                 const UnpackOptions& options) {
   if (format == image::LayerFormat::directory) {
     sys::Fd directory = TRY(sys::open_at(staged.fd(), "fs", O_RDONLY | O_DIRECTORY));
     LayerWriter sink = TRY(LayerWriter::make(directory, options));
@@ -223,13 +223,11 @@ Result<UnpackedLayer> unpack_into(const image::Staged& staged, image::LayerForma
   return layer;
 }
 
-}  // namespace
-
 /// `stream`: where the blob comes from, or null.
 Result<void> LayerPipeline::unpack(const Task& task, const Inflater::Input& input,
                                    BlobStream* stream) {
   std::string id = task.blob.digest.short_hex();
-  image::LayerFlavor flavor = flavor_of(store_);
+  image::LayerFlavor flavor = flavor_of_new_layers(store_);
   image::Staged staged = TRY(delivery_.stage_layer(flavor.format));
   facts::LayerScan scan(facts::level_of_code);
   UnpackOptions options;
@@ -247,8 +245,8 @@ Result<void> LayerPipeline::unpack(const Task& task, const Inflater::Input& inpu
   options.on_warning = [&](const std::string& text) { events_.warn("layer " + id + ": " + text); };
   auto unpacked = [&]() -> Result<UnpackedLayer> {
     UnpackedLayer layer =
-        TRY(unpack_into(staged, flavor.format, Inflater::recognize(task.compression, input),
-                        task.diff_id, options));
+        TRY(make_layer(staged, flavor.format, Inflater::recognize(task.compression, input),
+                       task.diff_id, options));
     if (layer.diff_id == task.diff_id) return layer;
     return make_error(
         Kind::corrupt,

@@ -19,6 +19,17 @@
 
 namespace berth::transfer {
 
+/// What a layer becomes that is unpacked into `store`. An image has the owners and the marks of
+/// root, whoever writes it, for it takes no rights to write them down.
+image::LayerFlavor flavor_of_new_layers(const image::Store& store);
+
+/// Makes of a layer's tar what a store has of it, in a staged directory of that format, with the
+/// record of its files. The caller compares the digest that is given, where that of the tar is
+/// known.  Errors: those of unpack_layer().
+Result<UnpackedLayer> make_layer(const image::Staged& staged, image::LayerFormat format,
+                                 std::unique_ptr<Inflater> bytes, const Digest& diff_id,
+                                 const UnpackOptions& options);
+
 /// Brings the layers of one image into the store, several at once: each is unpacked while its blob
 /// comes. What was unpacked is published when the blob's digest and the layer's hold. What the
 /// store has is not fetched; what another process unpacks is waited for.

@@ -2,6 +2,8 @@
 #include "transfer/serve.hpp"
 
 #include "transfer/content_digest.hpp"
+#include "transfer/convert.hpp"
+#include "transfer/dedupe.hpp"
 #include "transfer/login.hpp"
 #include "transfer/publish.hpp"
 #include "transfer/published_facts.hpp"
@@ -42,6 +44,14 @@ struct Server {
 };
 
 }  // namespace
+
+Result<image::TransferResult> serve(const image::LayerWork& work, const EventSink& events,
+                                    Cancel& cancel) {
+  if (const auto* request = std::get_if<image::DedupeRequest>(&work)) {
+    return dedupe(*request, events, cancel);
+  }
+  return convert(std::get<image::ConvertRequest>(work), events, cancel);
+}
 
 Result<image::TransferResult> serve(const image::TransferRequest& request, const EventSink& events,
                                     Cancel& cancel) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "image/layer_work.hpp"
 #include "image/transfer_protocol.hpp"
 #include "transfer/archive.hpp"
 #include "transfer/cancel.hpp"
@@ -9,6 +10,8 @@ namespace berth::transfer {
 
 /// Does what a request asks for; events go to `events` on the way, the result or the error comes
 /// back. Errors: those of the verb.
+Result<image::TransferResult> serve(const image::LayerWork& work, const EventSink& events,
+                                    Cancel& cancel);
 Result<image::TransferResult> serve(const image::TransferRequest& request, const EventSink& events,
                                     Cancel& cancel);
 

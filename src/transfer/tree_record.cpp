@@ -217,7 +217,7 @@ Error no_record() {
 }
 
 struct Record {
-  std::unordered_map<std::string, TreeEntry> entries;
+  TreeEntries entries;
   std::vector<LeftOutDevice> left_out;
 };
 
@@ -271,7 +271,8 @@ std::string kind_of(uint32_t mode) {
 }
 
 /// In what `now` is not what it was; empty: in nothing.
-std::string difference(const TreeEntry& was, const TreeEntry& now, Depth depth) {
+std::string difference(const TreeEntry& was, const TreeEntry& now, Depth depth,
+                       DirectoryTimes times) {
   if ((was.mode & S_IFMT) != (now.mode & S_IFMT)) {
     return "is " + kind_of(now.mode) + " and was " + kind_of(was.mode);
   }
@@ -289,6 +290,7 @@ std::string difference(const TreeEntry& was, const TreeEntry& now, Depth depth) 
   bool owners = depth == Depth::all;
   if (owners && (was.uid != now.uid || was.gid != now.gid)) return "has another owner";
   if (owners && was.attributes != now.attributes) return "has other attributes";
+  if (S_ISDIR(was.mode) && times == DirectoryTimes::any) return "";
   if (was.seconds != now.seconds || was.nanoseconds != now.nanoseconds) {
     return "was changed later";
   }
@@ -328,8 +330,13 @@ Result<void> record_tree(const sys::Fd& tree, const WrittenFiles& written,
   return sys::close_checked(std::move(file), kTreeFile);
 }
 
+Result<TreeEntries> parse_tree(std::string_view text) {
+  Record record = TRY(parse_record(text));
+  return std::move(record.entries);
+}
+
 Result<TreeDifferences> compare_tree(const sys::Fd& tree, std::string_view text, Depth depth,
-                                     const std::function<bool()>& stop) {
+                                     const std::function<bool()>& stop, DirectoryTimes times) {
   Record record = TRY(parse_record(text));
   auto& entries = record.entries;
   TreeDifferences differences;
@@ -344,7 +351,7 @@ Result<TreeDifferences> compare_tree(const sys::Fd& tree, std::string_view text,
           tell(differences, path, "is not of the layer");
           return {};
         }
-        std::string changed = difference(was->second, now, depth);
+        std::string changed = difference(was->second, now, depth, times);
         if (!changed.empty()) tell(differences, path, changed);
         entries.erase(was);
         return {};

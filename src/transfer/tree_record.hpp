@@ -47,9 +47,17 @@ struct TreeEntry {
 Result<void> record_tree(const sys::Fd& tree, const WrittenFiles& written,
                          const std::vector<LeftOutDevice>& left_out, const sys::Fd& directory);
 
+/// The entries of a record by their paths; the root's is empty.
+/// Errors: corrupt (no record).
+using TreeEntries = std::unordered_map<std::string, TreeEntry>;
+Result<TreeEntries> parse_tree(std::string_view text);
+
 /// What is compared. Owners and attributes mean something to the user namespace that made the
 /// layer alone.
 enum class Depth { all, without_owners };
+
+/// Whether the times of directories count: who was killed while linking files left later ones.
+enum class DirectoryTimes { recorded, any };
 
 struct TreeDifferences {
   uint64_t files = 0;  ///< that were read
@@ -62,7 +70,8 @@ struct TreeDifferences {
 /// Compares what is below `tree` with the record `text`, reading every file. `stop` is asked often.
 /// Errors: corrupt (no record), interrupted, io.
 Result<TreeDifferences> compare_tree(const sys::Fd& tree, std::string_view text, Depth depth,
-                                     const std::function<bool()>& stop);
+                                     const std::function<bool()>& stop,
+                                     DirectoryTimes times = DirectoryTimes::recorded);
 
 /// The same for a layer that is one file: checksums of its parts as they were written.
 class ExtentRecord {

@@ -17,6 +17,8 @@
 
 #include "base/text.hpp"
 #include "sys/file.hpp"
+#include "sys/holes.hpp"
+#include "sys/io_at.hpp"
 #include "sys/namespace.hpp"
 #include "sys/stream.hpp"
 #include "sys/xattr.hpp"
@@ -27,15 +29,26 @@ namespace {
 
 constexpr size_t kBlock = size_t{1} << 20;
 constexpr int kMaxDepth = 400;
+constexpr uint64_t kSector = 512;                   // of st_blocks
+constexpr uint64_t kLargeFile = uint64_t{1} << 20;  // in which zeros are looked for
+constexpr size_t kRun = size_t{64} << 10;           // of zeros that are worth a hole
 constexpr int kOpenDirectory = O_RDONLY | O_DIRECTORY;
 
 /// libarchive, given entries that were looked at by handle.
 class TarSink {
  public:
-  static Result<std::unique_ptr<TarSink>> open(ByteSink& sink) {
+  static Result<std::unique_ptr<TarSink>> open(ByteSink& sink, Detail detail) {
     auto tar = std::make_unique<TarSink>(sink);
     struct archive* a = tar->archive_.get();
-    archive_write_set_format_pax_restricted(a);
+    if (detail == Detail::all) {
+      archive_write_set_format_pax(a);
+      // The other form has attributes by names that are no longer theirs (a blank becomes "%20").
+      if (archive_write_set_format_option(a, "pax", "xattrheader", "LIBARCHIVE") != ARCHIVE_OK) {
+        return tar->fail();
+      }
+    } else {
+      archive_write_set_format_pax_restricted(a);
+    }
     archive_write_set_bytes_per_block(a, static_cast<int>(kBlock));
     archive_write_set_bytes_in_last_block(a, 512);
     if (archive_write_open(a, tar.get(), nullptr, write_bytes, nullptr) != ARCHIVE_OK) {
@@ -126,6 +139,17 @@ class TreeTar {
     return tar_.header(entry.get());
   }
 
+  Result<void> add_left_out(const sys::Fd& tree, const LeftOutDevice& device) {
+    if (!TRY(is_free(tree, device.path))) return {};
+    struct stat status = {};
+    status.st_mode = device.mode;
+    std::string name = options_.name.empty() ? device.path : options_.name + "/" + device.path;
+    Entry entry = make_entry(status, name);
+    archive_entry_set_rdevmajor(entry.get(), major(device.number));
+    archive_entry_set_rdevminor(entry.get(), minor(device.number));
+    return tar_.header(entry.get());
+  }
+
   void tell_rest() const {
     if (shrunk_ > 1) options_.on_warning(std::to_string(shrunk_ - 1) + " more, ignoring");
   }
@@ -136,6 +160,18 @@ class TreeTar {
     return slash == std::string::npos ? "" : name.substr(0, slash + 1);
   }
   static std::string base_of(const std::string& name) { return name.substr(name.rfind('/') + 1); }
+
+  /// Whether nothing is at `path` although its directory is there.
+  static Result<bool> is_free(const sys::Fd& tree, const std::string& path) {
+    sys::Fd here = TRY(sys::open_at(tree, ".", O_PATH | O_DIRECTORY));
+    for (std::string_view name : split(parent_of(path), '/')) {
+      if (name.empty()) continue;
+      auto entry = TRY(sys::stat_entry(here, std::string(name)));
+      if (!entry || !S_ISDIR(entry->st_mode)) return false;
+      here = TRY(sys::open_at(here, std::string(name), O_PATH | O_DIRECTORY | O_NOFOLLOW));
+    }
+    return !TRY(sys::stat_entry(here, base_of(path))).has_value();
+  }
 
   bool is_whiteout(const struct stat& status) const {
     return options_.marks == Marks::layer && S_ISCHR(status.st_mode) &&
@@ -151,10 +187,20 @@ class TreeTar {
     archive_entry_set_gid(entry.get(), status.st_gid);
     auto latest = static_cast<int64_t>(options_.latest.value_or(0));
     bool later = options_.latest && status.st_mtim.tv_sec >= latest;
-    archive_entry_set_mtime(entry.get(), later ? latest : status.st_mtim.tv_sec,
-                            later ? 0 : status.st_mtim.tv_nsec);
+    set_time(entry, later ? latest : status.st_mtim.tv_sec, later ? 0 : status.st_mtim.tv_nsec);
     archive_entry_set_size(entry.get(), 0);
     return entry;
+  }
+
+  void set_time(Entry& entry, int64_t seconds, long nanoseconds) const {
+    constexpr long kSecond = 1'000'000'000;
+    // libarchive puts the fraction behind the seconds, also where those are negative and the
+    // fraction is not: -2 and a quarter would read as two and a quarter before 1970. The last
+    // second before that moment has no such form at all.
+    if (options_.detail == Detail::all && seconds < 0 && nanoseconds > 0) {
+      nanoseconds = ++seconds == 0 ? 0 : kSecond - nanoseconds;
+    }
+    archive_entry_set_mtime(entry.get(), seconds, nanoseconds);
   }
 
   Result<void> add_mark(const std::string& name) {
@@ -257,6 +303,7 @@ class TreeTar {
       return add_mark(parent_of(name) + ".wh." + base_of(name));
     }
     archive_entry_set_size(entry.get(), status.st_size);
+    TRY(add_holes(file, status, name, entry));
     TRY(tar_.header(entry.get()));
     std::string buffer(std::min<uint64_t>(kBlock, static_cast<uint64_t>(status.st_size)), '\0');
     for (auto left = static_cast<uint64_t>(status.st_size); left > 0;) {
@@ -277,6 +324,48 @@ class TreeTar {
     return {};
   }
 
+  /// Tells what of the file is no hole; the archive then leaves the rest out.
+  Result<void> add_holes(const sys::Fd& file, const struct stat& status, const std::string& name,
+                         Entry& entry) {
+    auto size = static_cast<uint64_t>(status.st_size);
+    std::vector<sys::Stretch> data;
+    if (options_.holes == Holes::filled || size == 0) return {};
+    if (static_cast<uint64_t>(status.st_blocks) * kSector < size) {
+      data = TRY(sys::data_stretches(file, size, name));
+    } else if (options_.holes == Holes::found && size >= kLargeFile) {
+      data = TRY(find_data(file, size, name));
+    } else {
+      return {};
+    }
+    if (data.size() == 1 && data[0].size == size) return {};
+    // Of a file that is one hole libarchive wants to know its start alone.
+    if (data.empty()) data.push_back({0, 0});
+    for (const sys::Stretch& extent : data) {
+      archive_entry_sparse_add_entry(entry.get(), static_cast<la_int64_t>(extent.offset),
+                                     static_cast<la_int64_t>(extent.size));
+    }
+    return {};
+  }
+
+  /// What is not zeros for long.
+  static Result<std::vector<sys::Stretch>> find_data(const sys::Fd& file, uint64_t size,
+                                                     const std::string& name) {
+    std::vector<sys::Stretch> data;
+    std::string buffer(kRun, '\0');
+    const std::string zeros(kRun, '\0');
+    for (uint64_t at = 0; at < size; at += kRun) {
+      size_t count = TRY(sys::read_at(file, at, buffer.data(), buffer.size(), name));
+      if (count == 0) break;
+      if (std::string_view(buffer.data(), count) == std::string_view(zeros).substr(0, count)) {
+        continue;
+      }
+      bool follows = !data.empty() && data.back().offset + data.back().size == at;
+      if (!follows) data.push_back({at, 0});
+      data.back().size += count;
+    }
+    return data;
+  }
+
   TarSink& tar_;
   const TreeTarOptions& options_;
   std::map<std::pair<dev_t, ino_t>, std::string> links_;
@@ -286,9 +375,10 @@ class TreeTar {
 }  // namespace
 
 Result<void> write_tree_tar(const sys::Fd& tree, const TreeTarOptions& options, ByteSink& sink) {
-  auto tar = TRY(TarSink::open(sink));
+  auto tar = TRY(TarSink::open(sink, options.detail));
   TreeTar writer(*tar, options);
   TRY(writer.add(tree, options.name, 1));
+  for (const LeftOutDevice& device : options.left_out) TRY(writer.add_left_out(tree, device));
   writer.tell_rest();
   return tar->finish();
 }

@@ -8,6 +8,7 @@
 #include "base/result.hpp"
 #include "image/transfer_protocol.hpp"
 #include "sys/fd.hpp"
+#include "transfer/layer_rules.hpp"
 #include "transfer/outer_archive.hpp"
 
 namespace berth::transfer {
@@ -15,6 +16,20 @@ namespace berth::transfer {
 /// What overlay marks in a container's own layer: files as any other, or what a layer's tar has for
 /// them (".wh.NAME", ".wh..wh..opq").
 enum class Marks { plain, layer };
+
+/// What becomes of the holes of a file. A tar with holes is another one, so none is the rule.
+enum class Holes {
+  filled,
+  kept,   ///< as the file system has them
+  found,  ///< long runs of zeros in large files, too: of a file system that does not tell
+};
+
+/// How much of a file goes along. What others read, and digests are made of, has times of whole
+/// seconds where nothing else needs an extension.
+enum class Detail {
+  usual,
+  all,  ///< times to the nanosecond, attributes of any name: for a reader of ours
+};
 
 struct TreeTarOptions {
   std::string name;  ///< of the first member; empty: what is in the directory, without itself
@@ -25,6 +40,11 @@ struct TreeTarOptions {
   /// Seconds since 1970: what was changed later was so by whoever made the tree, and gets this
   /// time.
   std::optional<uint64_t> latest = {};
+  Holes holes = Holes::filled;
+  Detail detail = Detail::usual;
+  /// Devices that the tree has not, for who made it could not. They belong to root, and those whose
+  /// places something else has, or whose directories are gone, are passed over.
+  std::vector<LeftOutDevice> left_out = {};
 };
 
 /// Writes what `tree` (O_PATH) is open at, and all that is below it, as a pax tar in sorted order:

@@ -131,7 +131,7 @@ def test_system_df_shows_each_image_container_and_volume(berth, image, push):
               for name, table in tables.items()}
     assert titles == {
         "Images space usage": ["REPOSITORY", "TAG", "IMAGE ID", "CREATED", "SIZE", "SHARED SIZE",
-                               "UNIQUE SIZE", "CONTAINERS"],
+                               "UNIQUE SIZE", "BLOB SIZE", "CONTAINERS"],
         "Containers space usage": ["CONTAINER ID", "IMAGE", "COMMAND", "LOCAL VOLUMES", "SIZE",
                                    "CREATED", "STATUS", "NAMES"],
         "Local Volumes space usage": ["VOLUME NAME", "LINKS", "SIZE"],

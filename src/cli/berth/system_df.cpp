@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+
 #include "base/text.hpp"
 #include "cli/berth/common.hpp"
 #include "cli/berth/document_format.hpp"
@@ -39,12 +42,30 @@ ListRow row_of(std::string_view type, const engine::KindUsage& usage) {
            std::to_string(usage.total), std::string(type)}};
 }
 
+constexpr auto kEachImageFields = [] {
+  std::array<ListField, std::size(kImageFields) + 1> fields{};
+  fields[0] = {"BlobSize", "BLOB SIZE"};  // the first by name
+  std::copy(std::begin(kImageFields), std::end(kImageFields), fields.begin() + 1);
+  return fields;
+}();
 constexpr ListKind kEachImage{
-    .fields = kImageFields,
+    .fields = kEachImageFields,
     .table =
         "{{.Repository}}\t{{.Tag}}\t{{.ID}}\t{{.CreatedSince}}\t{{.Size}}\t{{.SharedSize}}\t"
-        "{{.UniqueSize}}\t{{.Containers}}",
+        "{{.UniqueSize}}\t{{.BlobSize}}\t{{.Containers}}",
 };
+
+ListRow each_image_row(const engine::ImageUsage& image, Ids ids) {
+  ListRow row = image_row(image, ids);
+  row.values.insert(row.values.begin(), human_bytes(image.blob_bytes));
+  return row;
+}
+
+std::string images_title(const engine::DiskUsage& usage) {
+  if (usage.linked_bytes == 0) return "Images space usage:\n\n";
+  return "Images space usage, without " + human_bytes(usage.linked_bytes) +
+         " of identical files:\n\n";
+}
 constexpr ListKind kEachContainer{
     .fields = kContainerFields,
     .table =
@@ -75,7 +96,7 @@ struct Part {
 
 std::vector<Part> parts_of(const Session& session, const engine::DiskUsage& usage, Text text) {
   std::vector<Part> parts = {
-      {"Images", "Images space usage:\n\n", kEachImage, {}},
+      {"Images", images_title(usage), kEachImage, {}},
       {"Containers", "\nContainers space usage:\n\n", kEachContainer, {}},
       {"Volumes", "\nLocal Volumes space usage:\n\n", kEachVolume, {}},
       {"BuildCache",
@@ -84,7 +105,7 @@ std::vector<Part> parts_of(const Session& session, const engine::DiskUsage& usag
        {}}};
   const Now now = std::chrono::system_clock::now();
   const Ids ids = text == Text::whole ? Ids::whole : Ids::shortened;
-  for (const auto& image : usage.each_image) parts[0].rows.push_back(image_row(image, ids));
+  for (const auto& image : usage.each_image) parts[0].rows.push_back(each_image_row(image, ids));
   for (const auto& container : usage.each_container) {
     parts[1].rows.push_back(container_row(container, text, now));
   }
@@ -114,6 +135,7 @@ Result<std::string> each(const Session& session, const Options& o) {
     document.emplace_back(part.name, std::move(rows));
   }
   if (tables) return text;
+  document.emplace_back("LinkedSize", human_bytes(usage.linked_bytes));
   text = TRY(format->text(document));
   return text + "\n";
 }

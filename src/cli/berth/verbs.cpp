@@ -15,6 +15,7 @@ extern const Verb events_verb, top_verb, stats_verb, port_verb, update_verb;
 extern const Verb cp_verb, export_verb, diff_verb, commit_verb;
 extern const Verb volume_create_verb, volume_ls_verb, volume_rm_verb, volume_prune_verb,
     container_prune_verb, image_prune_verb, system_df_verb, system_prune_verb, system_check_verb,
+    system_dedupe_verb, image_convert_verb, image_mount_verb, image_unmount_verb, unshare_verb,
     builder_prune_verb;
 extern const Verb match_verb, why_verb, why_not_verb, what_if_verb, hub_verb;
 extern const Verb pull_verb, push_verb, images_verb, tag_verb, rmi_verb, inspect_verb, history_verb,
@@ -84,6 +85,11 @@ const std::array kVerbs = {
     &system_df_verb,
     &system_prune_verb,
     &system_check_verb,
+    &system_dedupe_verb,
+    &image_convert_verb,
+    &image_mount_verb,
+    &image_unmount_verb,
+    &unshare_verb,
     &builder_prune_verb,
     &login_verb,
     &logout_verb,

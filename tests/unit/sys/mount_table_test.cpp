@@ -22,6 +22,14 @@ TEST(MountTable, skips_lines_that_are_not_whole) {
   EXPECT_EQ(parse_mount_table("1 2 0:1 / /\\0 rw"), (std::vector<MountEntry>{{1, 2, "/\\0"}}));
 }
 
+TEST(MountTable, tells_what_is_mounted_behind_any_number_of_fields) {
+  EXPECT_EQ(
+      parse_mount_sources("30 29 0:27 / /a rw shared:1 master:2 - overlay berth:0123\\040x:1 ro\n"
+                          "31 29 0:28 / /b rw - tmpfs none rw\n"
+                          "32 29 0:29 / /c rw\n33 29 0:30 / /d rw - tmpfs\n"),
+      (std::vector<MountSource>{{"/a", "overlay", "berth:0123 x:1"}, {"/b", "tmpfs", "none"}}));
+}
+
 TEST(MountTable, knows_the_mount_that_a_handle_is_in) {
   auto table = mount_table();
   ASSERT_TRUE(table.ok());

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/text.hpp"
+#include "cli/berth/common.hpp"
+#include "cli/berth/work_display.hpp"
+#include "engine/layer_work.hpp"
+
+namespace berth::cli {
+namespace {
+
+struct Options {
+  std::string to;
+  bool quiet = false;
+};
+
+FlagTable flags(Options& o) {
+  return {
+      {"quiet", 'q', "", "Print nothing", &o.quiet},
+      {"to", 0, "FORMAT", "What layers become", &o.to, {"directory", "erofs"}},
+  };
+}
+
+std::string text_of(const image::ConvertReport& report, const std::string& format) {
+  std::string text;
+  for (const std::string& image : report.shared) {
+    text += "Shares converted layers: " + escape_controls(image) + "\n";
+  }
+  return text + "Converted " + std::to_string(report.layers.size()) + " layers to " + format +
+         (report.present > 0 ? ", " + std::to_string(report.present) + " were so already\n" : "\n");
+}
+
+Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
+  if (o.to.empty()) {
+    return make_error(Kind::usage, "--to FORMAT is missing: directory or erofs",
+                      "berth image convert --to erofs " + arguments.front());
+  }
+  WorkDisplay display(session, "Converting", o.quiet);
+  auto report = TRY(engine::convert_layers(session.context, o.to, arguments, display.progress()));
+  display.finish();
+  if (!o.quiet) print(session, text_of(report, o.to));
+  return 0;
+}
+
+}  // namespace
+
+extern const Verb image_convert_verb;
+const Verb image_convert_verb{
+    .text = {.name = "image convert",
+             .arguments = "IMAGE [IMAGE...]",
+             .summary = "Change what the layers of images lie in the store as",
+             .example = "berth image convert --to erofs debian:12",
+             .complete = Complete::image},
+    .arity = {1},
+    .needs = engine::Needs::user_namespace,
+    .command = [] { return make_command(flags, run); },
+};
+
+}  // namespace berth::cli

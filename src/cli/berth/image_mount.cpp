@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/text.hpp"
+#include "cli/berth/common.hpp"
+#include "cli/template/listing.hpp"
+#include "engine/mounted_images.hpp"
+
+namespace berth::cli {
+namespace {
+
+struct Options {
+  std::string format;
+};
+
+FlagTable mount_flags(Options& o) {
+  return {template_flag(o.format)};
+}
+
+struct NoOptions {};
+FlagTable no_flags(NoOptions&) {
+  return {};
+}
+
+constexpr ListField kFields[] = {
+    {"Directory", "DIRECTORY"}, {"ID", "IMAGE ID"}, {"Image", "IMAGE"}};
+constexpr ListKind kMounted{
+    .fields = kFields,
+    .table = "{{.Image}}\t{{.ID}}\t{{.Directory}}",
+};
+
+Result<int> mount(Session& session, const Options& o, std::vector<std::string> arguments) {
+  if (arguments.size() == 1) {
+    return make_error(Kind::usage, "berth image mount takes an IMAGE and a DIR, or neither",
+                      "berth image mount " + arguments[0] + " /mnt");
+  }
+  if (arguments.size() == 2) {
+    print(session, TRY(engine::mount_image(session.context, arguments[0], arguments[1])) + "\n");
+    return 0;
+  }
+  Listing listing = TRY(Listing::make(kMounted, {.text = o.format}));
+  std::vector<ListRow> rows;
+  for (const engine::MountedImage& image : TRY(engine::list_mounted_images())) {
+    rows.push_back({{image.directory, image.image_id, image.image}});
+  }
+  print(session, TRY(listing.text(rows)));
+  return 0;
+}
+
+Result<int> unmount(Session& session, const NoOptions&, std::vector<std::string> arguments) {
+  return for_each_argument(session, arguments, [](const std::string& directory) {
+    return engine::unmount_image(directory);
+  });
+}
+
+Result<int> unshare(Session& session, const NoOptions&, std::vector<std::string> arguments) {
+  TRY(engine::run_unshared(session.context, arguments));
+  return 0;
+}
+
+}  // namespace
+
+extern const Verb image_mount_verb, image_unmount_verb, unshare_verb;
+const Verb image_mount_verb{
+    .text = {.name = "image mount",
+             .arguments = "[IMAGE DIR]",
+             .summary = "Mount an image read-only at a directory, or list those that are mounted",
+             .example = "berth image mount debian:12 /mnt",
+             .complete = Complete::image},
+    .arity = {0, 2},
+    .needs = engine::Needs::nothing,  // the caller's own mounts
+    .command = [] { return make_command(mount_flags, mount); },
+};
+const Verb image_unmount_verb{
+    .text = {.name = "image unmount",
+             .arguments = "DIR [DIR...]",
+             .summary = "Take images away from where they are mounted",
+             .example = "berth image unmount /mnt"},
+    .arity = {1},
+    .needs = engine::Needs::nothing,
+    .command = [] { return make_command(no_flags, unmount); },
+};
+const Verb unshare_verb{
+    .text = {.name = "unshare",
+             .arguments = "[COMMAND] [ARG...]",
+             .summary =
+                 "Run a command, or a shell, in the user namespace of this user's containers",
+             .example = "berth unshare sh -c 'berth image mount debian:12 /mnt; ls /mnt'"},
+    .arity = {0},
+    .needs = engine::Needs::user_namespace,
+    .flags_end = FlagsEnd::at_first_argument,
+    .error_status = 125,
+    .command = [] { return make_command(no_flags, unshare); },
+};
+
+}  // namespace berth::cli

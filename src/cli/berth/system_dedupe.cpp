@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/text.hpp"
+#include "cli/berth/common.hpp"
+#include "cli/berth/work_display.hpp"
+#include "engine/layer_work.hpp"
+
+namespace berth::cli {
+namespace {
+
+struct Options {
+  bool dry_run = false;
+  std::string format = "table";
+};
+
+FlagTable flags(Options& o) {
+  return {
+      {"dry-run", 0, "", "Only tell what would be saved", &o.dry_run},
+      {"format", 0, "FORMAT", "How it is printed", &o.format, {"table", "json"}},
+  };
+}
+
+json::Value value_of(const image::DedupeReport& report, bool dry_run) {
+  json::Value way;
+  if (!report.way.empty()) way = report.way;
+  return json::Object{{"dry_run", dry_run},          {"layers", report.layers},
+                      {"files", report.files},       {"identical_files", report.identical},
+                      {"saved_bytes", report.bytes}, {"way", std::move(way)},
+                      {"used_layers", report.used},  {"unrecorded_layers", report.unrecorded}};
+}
+
+std::string text_of(const image::DedupeReport& report, bool dry_run) {
+  std::string text;
+  if (report.unrecorded > 0) {
+    text += std::to_string(report.unrecorded) +
+            " layers were left out: there is no record of their files\n";
+  }
+  if (report.used > 0) {
+    text += std::to_string(report.used) + " layers stay as they are: containers use them\n";
+  }
+  text += "Looked at " + std::to_string(report.files) + " files of " +
+          std::to_string(report.layers) + " layers: ";
+  if (report.identical == 0) return text + "nothing to save\n";
+  return text + std::to_string(report.identical) + (dry_run ? " would share " : " share ") +
+         (report.way == "blocks" ? "their blocks" : "a file") + " with another, " +
+         human_bytes(report.bytes) + (dry_run ? " to save\n" : " saved\n");
+}
+
+Result<int> run(Session& session, const Options& o, std::vector<std::string>) {
+  WorkDisplay display(session, "Comparing", o.format == "json");
+  auto trial = o.dry_run ? engine::Trial::yes : engine::Trial::no;
+  auto report = TRY(engine::dedupe_layers(session.context, trial, display.progress()));
+  display.finish();
+  if (o.format == "json") {
+    print_json(session, value_of(report, o.dry_run));
+  } else {
+    print(session, text_of(report, o.dry_run));
+  }
+  return 0;
+}
+
+}  // namespace
+
+extern const Verb system_dedupe_verb;
+const Verb system_dedupe_verb{
+    .text = {.name = "system dedupe",
+             .arguments = "",
+             .summary = "Let identical files of layers take their place on the disk once",
+             .example = "berth system dedupe --dry-run"},
+    .arity = {0, 0},
+    .needs = engine::Needs::user_namespace,
+    .command = [] { return make_command(flags, run); },
+};
+
+}  // namespace berth::cli

@@ -1,0 +1,1 @@
+0 berth image convert --help

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""'image convert': layers change what they lie in the store as, and nothing else about them."""
+
+import json
+import os
+import random
+import time
+
+import pytest
+from support import images, processes, rich_layer, store_check
+
+pytestmark = pytest.mark.profiles("root")
+
+LOOK = ("cd /tree && find . | sort | while read f; do "
+        "stat -c '%n %F %a %u %g %h %Y %t %T' \"$f\"; [ -d \"$f\" ] || stat -c %s \"$f\"; "
+        "[ ! -f \"$f\" ] || md5sum \"$f\"; [ ! -L \"$f\" ] || readlink \"$f\"; done")
+
+
+def tree_layers():
+    """Two layers that hide, replace and link."""
+    low = [images.directory("tree", mode=0o755), images.directory("tree/gone", mode=0o700),
+           images.file("tree/gone/x", b"x"), images.directory("tree/merged", mode=0o751),
+           images.file("tree/merged/low", b"low"), images.file("tree/hidden", b"1"),
+           images.file("tree/owned", b"o", mode=0o4755, uid=33, gid=34),
+           images.symlink("tree/link", "owned"), images.fifo("tree/pipe"),
+           images.character_device("tree/device", 1, 3)]
+    low += [images.file(f"tree/size{size}", bytes(range(256)) * (size // 256) + bytes(size % 256))
+            for size in (0, 1, 4096, 4097, 1 << 20)]
+    high = [images.directory("tree", mode=0o755), images.whiteout("tree/hidden"),
+            images.opaque("tree/gone"), images.directory("tree/gone", mode=0o711),
+            images.file("tree/gone/new", b"new"), images.directory("tree/merged", mode=0o755),
+            images.file("tree/merged/high", b"high"),
+            images.hardlink("tree/twice", "tree/merged/high")]
+    return [images.busybox_layer(), images.layer(low), images.layer(high)]
+
+
+def forms(berth):
+    return {path.name for path in berth.root.glob("layers/*/fs*")}
+
+
+def records(berth):
+    """What was unpacked, but for whiteouts, which have the time of their making."""
+    return {path.parent.name: sorted(line for line in path.read_bytes().splitlines()
+                                     if not line.startswith(b"20000 "))
+            for path in berth.root.glob("layers/*/tree")}
+
+
+def check(berth):
+    done = berth.run("system", "check", "--format", "json")
+    assert done.returncode == 0, done.stdout
+    return json.loads(done.stdout)["findings"]
+
+
+@pytest.fixture
+def pulled(berth, push):
+    reference = push(images.build(tree_layers()))
+    berth.ok("pull", "-q", reference)
+    return reference
+
+
+def test_a_container_sees_what_it_saw(berth, pulled):
+    plain = berth.ok("run", "--rm", pulled, "sh", "-c", LOOK)
+    for form, name in (("erofs", "fs.erofs"), ("directory", "fs")):
+        out = berth.ok("image", "convert", "--to", form, pulled)
+        assert out == f"Converted 3 layers to {form}\n"
+        assert forms(berth) == {name}
+        assert berth.ok("run", "--rm", pulled, "sh", "-c", LOOK) == plain
+        assert check(berth) == []
+        assert list((berth.root / "tmp").iterdir()) == []
+
+
+def test_there_and_back_is_what_it_was(berth, push):
+    """Owners, times to the nanosecond, attributes, access lists, capabilities, links, holes."""
+    reference = push(images.build([rich_layer.lower(), rich_layer.upper()]))
+    berth.ok("pull", "-q", reference)
+    before, entries = store_check.trees(berth.root), records(berth)
+    blocks = {path: path.lstat().st_blocks for path in berth.root.glob("layers/*/fs/**/*")
+              if path.is_file() and not path.is_symlink()}
+    berth.ok("image", "convert", "-q", "--to", "erofs", reference)
+    berth.ok("image", "convert", "-q", "--to", "directory", reference)
+    assert store_check.trees(berth.root) == before
+    assert records(berth) == entries
+    for path, count in blocks.items():
+        assert path.lstat().st_blocks <= count + 256, path
+
+
+def test_holes_stay_holes(berth, push):
+    size = 64 << 20
+    reference = push(images.build([images.layer([images.file("zeros", bytes(size))])]))
+    berth.ok("pull", "-q", reference)
+    [path] = berth.root.glob("layers/*/fs/zeros")
+    path.unlink()
+    with open(path, "wb") as file:
+        file.truncate(size)
+    os.utime(path, (images.EPOCH, images.EPOCH))
+    os.utime(path.parent, (images.EPOCH, images.EPOCH))
+    for record in berth.root.glob("layers/*/tree"):
+        record.unlink()  # the file is another one now
+    for form in ("erofs", "directory"):
+        berth.ok("image", "convert", "-q", "--to", form, reference)
+        assert sum(file.stat().st_blocks for file in berth.root.glob("layers/*/fs*")) * 512 < 1 << 20
+    assert path.stat().st_size == size and path.stat().st_blocks * 512 < 1 << 20
+
+
+def test_it_is_said_what_else_is_converted(berth, push, pulled):
+    layers = tree_layers()[:2]
+    other = push(images.build(layers))
+    berth.ok("pull", "-q", other)
+    out = berth.ok("image", "convert", "--to", "erofs", pulled)
+    assert out.splitlines() == [f"Shares converted layers: {other}", "Converted 3 layers to erofs"]
+    assert berth.ok("image", "convert", "--to", "erofs", other) == (
+        "Converted 0 layers to erofs, 2 were so already\n")
+    assert berth.ok("run", "--rm", other, "cat", "/tree/owned") == "o"
+
+
+def test_what_a_container_uses_is_refused(berth, pulled):
+    container = berth.ok("create", pulled, "true").strip()
+    line = berth.fail("image", "convert", "--to", "erofs", pulled, status=1)
+    assert f"container {container[:12]} uses it; try: berth rm {container[:12]}" in line
+    assert forms(berth) == {"fs"} and list((berth.root / "tmp").iterdir()) == []
+    berth.ok("start", container)
+    berth.ok("rm", "-f", container)
+    berth.ok("image", "convert", "-q", "--to", "erofs", pulled)
+
+
+def test_a_damaged_layer_is_not_made_good(berth, pulled):
+    [path] = berth.root.glob("layers/*/fs/tree/size4096")
+    status = path.stat()
+    path.write_bytes(b"x" * 4096)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    line = berth.fail("image", "convert", "--to", "erofs", pulled, status=1)
+    assert "'tree/size4096' has other content" in line
+    assert line.endswith("try: berth system check --repair")
+
+
+@pytest.mark.parametrize("words, reason", [
+    (["--to", "tar", "IMAGE"], "expected 'directory' or 'erofs'"),
+    (["IMAGE"], "--to FORMAT is missing: directory or erofs; try: "),
+    (["--to", "erofs", "nowhere:1"], "no such image: nowhere:1; try: berth pull nowhere:1"),
+])
+def test_what_cannot_be_meant_is_said_why(berth, pulled, words, reason):
+    words = [pulled if word == "IMAGE" else word for word in words]
+    done = berth.run("image", "convert", *words)
+    assert done.returncode in (1, 125) and reason in done.stderr, done.stderr
+    assert forms(berth) == {"fs"}
+
+
+@pytest.mark.profiles("user", "single_id")
+def test_a_user_is_told_what_a_pull_tells(berth, push):
+    reference = push(images.build(tree_layers()))
+    berth.ok("pull", "-q", reference)
+    pull = berth.run("--layer-format", "erofs", "pull", "-q", reference)
+    if pull.returncode == 0:
+        pytest.skip("this user can mount such layers")
+    told = berth.fail("image", "convert", "--to", "erofs", reference, status=1)
+    assert told == pull.stderr.strip()
+
+
+def test_who_is_killed_leaves_a_store_that_verifies(berth, push):
+    files = [images.file(f"f{n}", os.urandom(2000)) for n in range(300)]
+    reference = push(images.build([images.busybox_layer(), images.layer(files)]))
+    berth.ok("pull", "-q", reference)
+    wanted = "erofs"
+    for _ in range(16):
+        work = berth.spawn("image", "convert", "-q", "--to", wanted, reference)
+        time.sleep(random.uniform(0, 0.08))
+        processes.kill_all(work.pid)
+        work.communicate(timeout=60)
+        assert all(not finding["damage"] for finding in check(berth))
+        assert store_check.wrong(berth.root) == []
+        assert berth.ok("run", "--rm", reference, "sh", "-c", "ls / | grep -c ^f") == "300\n"
+        berth.ok("image", "convert", "-q", "--to", wanted, reference)
+        wanted = "directory" if wanted == "erofs" else "erofs"
+    assert list((berth.root / "tmp").iterdir()) == []
+

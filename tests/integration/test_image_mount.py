@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""'image mount': a whole image at a directory, for the host's own tools."""
+
+import os
+import shutil
+import subprocess
+
+import pytest
+from support import images
+
+
+@pytest.fixture
+def image(berth, push):
+    low = images.layer([images.directory("data"), images.file("data/low", "low"),
+                        images.file("data/hidden", "x")])
+    high = images.layer([images.whiteout("data/hidden"), images.file("data/high", "high")])
+    reference = push(images.build([images.busybox_layer(), low, high]))
+    berth.ok("pull", "-q", reference)
+    return reference
+
+
+@pytest.fixture
+def place(work, profile):
+    path = work / "a place"
+    path.mkdir()
+    os.chown(path, profile.uid, profile.gid)
+    yield path
+    while subprocess.run(["umount", path], check=False, capture_output=True).returncode == 0:
+        continue
+
+
+def rows(berth, form="{{.Image}}|{{.ID}}|{{.Directory}}"):
+    return berth.ok("image", "mount", "--format", form).splitlines()
+
+
+@pytest.mark.profiles("root", "erofs")
+def test_the_whole_image_is_there_and_cannot_be_written(berth, image, place):
+    assert berth.ok("image", "mount", image, place) == f"{place}\n"
+    assert sorted(path.name for path in (place / "data").iterdir()) == ["high", "low"]
+    assert (place / "data/low").read_text() == "low"
+    assert not (place / "proc/version").exists()
+    with pytest.raises(OSError):
+        (place / "data/new").write_text("x")
+    identity = berth.ok("images", "-q", image).strip()
+    assert rows(berth) == [f"{image}|{identity}|{place}"]
+    line = berth.fail("rmi", image, status=1)
+    assert line == (f"berth: remove image '{image}': it is mounted at '{place}'; "
+                    f"try: berth image unmount {place}")
+    line = berth.fail("image", "mount", image, place, status=1)
+    assert f"image '{image}' is mounted there; try: berth image unmount" in line
+    berth.ok("image", "unmount", place)
+    assert rows(berth) == [] and list(place.iterdir()) == []
+    berth.ok("rmi", image)
+
+
+@pytest.mark.profiles("root")
+def test_an_image_of_one_layer(berth, busybox, place):
+    berth.ok("pull", "-q", busybox)
+    berth.ok("image", "mount", busybox, place)
+    assert (place / "bin/busybox").stat().st_size > 100_000
+    berth.ok("image", "unmount", place)
+
+
+@pytest.mark.profiles("root")
+def test_a_file_of_another_engine(berth, image, place):
+    if not shutil.which("tar2sqfs"):
+        pytest.skip("needs tar2sqfs")
+    berth.ok("save", "--format", "sqsh", "-o", "image.sqsh", image)
+    path = berth.directory / "image.sqsh"
+    berth.ok("image", "mount", path, place)
+    assert (place / "data/high").read_text() == "high"
+    assert rows(berth) == [f"{path}||{place}"]
+    berth.ok("image", "unmount", place)
+    assert list(place.iterdir()) == []
+
+
+@pytest.mark.profiles("root")
+@pytest.mark.parametrize("words, reason", [
+    (["nowhere:1", "PLACE"], "no such image: nowhere:1; try: berth pull nowhere:1"),
+    (["IMAGE", "/nowhere"], "open '/nowhere': No such file or directory"),
+    (["IMAGE", "/etc/passwd"], "open '/etc/passwd': Not a directory"),
+    (["IMAGE"], "berth image mount takes an IMAGE and a DIR, or neither"),
+])
+def test_wrong_words_are_one_line(berth, image, place, words, reason):
+    words = [{"IMAGE": image, "PLACE": str(place)}.get(word, word) for word in words]
+    assert reason in berth.fail("image", "mount", *words, status=1)
+    assert rows(berth) == []
+
+
+@pytest.mark.profiles("root")
+def test_what_is_no_image_is_not_unmounted(berth, place):
+    line = berth.fail("image", "unmount", place, status=1)
+    assert line == f"berth: no image is mounted at '{place}'; try: berth image mount"
+
+
+@pytest.mark.profiles("user", "single_id")
+def test_a_user_is_told_the_way(berth, image, place):
+    line = berth.fail("image", "mount", image, place, status=1)
+    assert "; try: berth unshare" in line and "--mount type=image" in line
+    assert "; try: berth unshare" in berth.fail("image", "unmount", place, status=1)
+    assert rows(berth) == []
+
+
+@pytest.mark.profiles("user", "single_id")
+def test_a_user_mounts_inside_of_unshare(berth, image, place):
+    words = [str(berth.programs / "berth"), "--root", str(berth.root), "--state", str(berth.state)]
+    program = " ".join(words)
+    out = berth.ok("unshare", "sh", "-ec",
+                   f"{program} image mount {image} \"$0\" >/dev/null; cat \"$0/data/low\"; "
+                   f"{program} image mount --format '{{{{.Directory}}}}'; "
+                   f"{program} image unmount \"$0\"; ls \"$0\"", place)
+    assert out == f"low{place}\n"
+    assert list(place.iterdir()) == []
+
+
+@pytest.mark.profiles("user", "single_id")
+def test_unshare_runs_what_it_is_told(berth):
+    assert berth.ok("unshare", "id", "-u") == "0\n"
+    assert berth.ok("unshare", env={"SHELL": "/bin/true"}) == ""
+    assert berth.run("unshare", "sh", "-c", "exit 7").returncode == 7
+    line = berth.fail("unshare", "no-such-program")
+    assert line == "berth: find 'no-such-program' in PATH"
+
+
+@pytest.mark.profiles("root")
+def test_root_needs_no_unshare(berth):
+    assert "root of the machine has all ids" in berth.fail("unshare", "true")
