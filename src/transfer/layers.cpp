@@ -31,6 +31,7 @@ constexpr size_t kMostWorkers = 48;
 /// How many layers are worked on at once, and how much of each waits, within a budget.
 struct Shares {
   size_t workers;
+  uint64_t left;  // for those who inflate with several threads
   BlobFetcher::Limits fetch;
 };
 Shares share(uint64_t budget, size_t connections, size_t tasks) {
@@ -43,6 +44,8 @@ Shares share(uint64_t budget, size_t connections, size_t tasks) {
   uint64_t left = each - std::min(each, kEachLayer);
   shares.fetch.ahead = std::clamp(left, kLeastAhead, kMostAhead);
   shares.fetch.part = shares.fetch.ahead / 4;
+  uint64_t taken = shares.workers * (kEachLayer + shares.fetch.ahead);
+  shares.left = budget - std::min(budget, taken);
   shares.fetch.connections = connections;
   return shares;
 }
@@ -54,6 +57,9 @@ Result<void> LayerPipeline::run(const oci::Manifest& manifest, const oci::ImageC
   if (tasks_.empty()) return {};
   Shares shares = share(options_.memory_budget, options_.connections, tasks_.size());
   if (!origin_) shares.fetch.connections = 0;
+  const char* inflate_threads = std::getenv("BERTH_INFLATE_THREADS");
+  inflate_threads_ = TRY(InflateThreads::make(spare_processors(), shares.left,
+                                              inflate_threads == nullptr ? "" : inflate_threads));
   BlobFetcher fetcher(shares.fetch, cancel_);
   run_in_threads(shares.workers, [&] { work(fetcher); });
   if (error_) return *std::move(error_);
@@ -186,6 +192,28 @@ erofs::Identity identity_of(const Digest& diff_id) {
   return identity;
 }
 
+/// Threads to inflate one layer with.
+class BorrowedThreads {
+ public:
+  BorrowedThreads(InflateThreads& from, std::mutex& mutex, uint64_t blob_size)
+      : from_(from), mutex_(mutex) {
+    std::lock_guard lock(mutex_);
+    count_ = from_.take(blob_size);
+  }
+  ~BorrowedThreads() {
+    std::lock_guard lock(mutex_);
+    from_.give_back(count_);
+  }
+  BorrowedThreads(const BorrowedThreads&) = delete;
+  BorrowedThreads& operator=(const BorrowedThreads&) = delete;
+  size_t count() const { return count_; }
+
+ private:
+  InflateThreads& from_;
+  std::mutex& mutex_;  // guards it
+  size_t count_;
+};
+
 Result<UnpackedLayer> unpack_into(const image::Staged& staged, image::LayerFormat format,
                                   std::unique_ptr<Inflater> bytes, const Digest& diff_id,
                                   const UnpackOptions& options) {
@@ -226,10 +254,11 @@ Result<void> LayerPipeline::unpack(const Task& task, const Inflater::Input& inpu
     events_.layer(id, LayerPhase::unpacking, bytes, task.blob.size);
   };
   options.on_warning = [&](const std::string& text) { events_.warn("layer " + id + ": " + text); };
+  BorrowedThreads threads(inflate_threads_, mutex_, task.blob.size);
   auto unpacked = [&]() -> Result<UnpackedLayer> {
-    UnpackedLayer layer =
-        TRY(unpack_into(staged, store_.flavor().format,
-                        Inflater::recognize(task.compression, input), task.diff_id, options));
+    UnpackedLayer layer = TRY(unpack_into(
+        staged, store_.flavor().format,
+        Inflater::recognize(task.compression, input, threads.count()), task.diff_id, options));
     if (layer.diff_id == task.diff_id) return layer;
     return make_error(
         Kind::corrupt,
