@@ -12,6 +12,7 @@
 
 #include "base/assert.hpp"
 #include "sys/io_at.hpp"
+#include "transfer/parallel_inflate.hpp"
 
 namespace berth::transfer {
 namespace {
@@ -72,19 +73,6 @@ class Plain final : public Inflater {
   Window window_;
 };
 
-std::string isal_reason(int code) {
-  switch (code) {
-    case ISAL_INCORRECT_CHECKSUM:
-      return "the checksum does not hold";
-    case ISAL_INVALID_WRAPPER:
-      return "a header is damaged";
-    case ISAL_UNSUPPORTED_METHOD:
-      return "it is not deflate";
-    default:
-      return "the data is damaged";
-  }
-}
-
 class Gzip final : public Inflater {
  public:
   explicit Gzip(Input input) : window_(std::move(input)) {
@@ -109,7 +97,7 @@ class Gzip final : public Inflater {
       uint32_t out_before = state_.avail_out;
       int code = isal_inflate(&state_);
       if (code != ISAL_DECOMP_OK && code != ISAL_END_INPUT) {
-        return corrupt("gzip", isal_reason(code));
+        return gzip_error(code);
       }
       bool stuck = state_.avail_in == in_before && state_.avail_out == out_before;
       if (stuck && window_.ended() && state_.block_state != ISAL_BLOCK_FINISH) {
@@ -199,7 +187,8 @@ oci::Compression compression_of(std::string_view bytes, oci::Compression said) {
 /// Waits for the first bytes.
 class Recognized final : public Inflater {
  public:
-  Recognized(oci::Compression said, Input input) : said_(said), input_(std::move(input)) {}
+  Recognized(oci::Compression said, Input input, size_t threads)
+      : said_(said), input_(std::move(input)), threads_(threads) {}
 
   Result<size_t> read(char* out, size_t size) override {
     if (!inflater_) TRY(look());
@@ -210,29 +199,48 @@ class Recognized final : public Inflater {
  private:
   Result<void> look() {
     std::string_view first = TRY(input_());
-    inflater_ =
-        make(compression_of(first, said_), [this, first]() mutable -> Result<std::string_view> {
-          if (first.empty()) return input_();
-          return std::exchange(first, std::string_view());
-        });
+    auto input = [this, first]() mutable -> Result<std::string_view> {
+      if (first.empty()) return input_();
+      return std::exchange(first, std::string_view());
+    };
+    inflater_ = make(compression_of(first, said_), input, threads_);
     return {};
   }
 
   oci::Compression said_;
   Input input_;
+  size_t threads_;
   std::unique_ptr<Inflater> inflater_;
 };
 
 }  // namespace
 
-std::unique_ptr<Inflater> Inflater::recognize(oci::Compression said, Input input) {
-  if (said == oci::Compression::none) return make(said, std::move(input));
-  return std::make_unique<Recognized>(said, std::move(input));
+Error gzip_error(int code) {
+  switch (code) {
+    case ISAL_INCORRECT_CHECKSUM:
+      return corrupt("gzip", "the checksum does not hold");
+    case ISAL_INVALID_WRAPPER:
+      return corrupt("gzip", "a header is damaged");
+    case ISAL_UNSUPPORTED_METHOD:
+      return corrupt("gzip", "it is not deflate");
+    default:
+      return corrupt("gzip", "the data is damaged");
+  }
 }
 
-std::unique_ptr<Inflater> Inflater::make(oci::Compression compression, Input input) {
+std::unique_ptr<Inflater> Inflater::recognize(oci::Compression said, Input input, size_t threads) {
+  if (said == oci::Compression::none) return make(said, std::move(input));
+  return std::make_unique<Recognized>(said, std::move(input), threads);
+}
+
+std::unique_ptr<Inflater> Inflater::make(oci::Compression compression, Input input,
+                                         size_t threads) {
   switch (compression) {
     case oci::Compression::gzip:
+      if (threads > 1) {
+        return std::make_unique<ParallelGzip>(std::move(input),
+                                              ParallelGzip::Options{.threads = threads});
+      }
       return std::make_unique<Gzip>(std::move(input));
     case oci::Compression::zstd:
       return std::make_unique<Zstd>(std::move(input));

@@ -20,13 +20,17 @@ class Inflater {
   /// then. The first bytes are at least four, if there are as many.
   using Input = std::function<Result<std::string_view>()>;
 
-  static std::unique_ptr<Inflater> make(oci::Compression compression, Input input);
+  /// `threads`: how many inflate gzip; 1 is this one. More take the memory that
+  /// ParallelGzip::Options::memory() says.
+  static std::unique_ptr<Inflater> make(oci::Compression compression, Input input,
+                                        size_t threads = 1);
   /// The same of a layer that lies in memory and stays there.
   static std::unique_ptr<Inflater> make(oci::Compression compression, std::string_view input);
   /// As the first bytes say, where the manifest says that there is a compression: containers/image
   /// writes manifests that call a blob gzip which it knows to lie in the registry as zstd or plain,
   /// and everybody else unpacks those. Which bytes come out is checked by the diff id.
-  static std::unique_ptr<Inflater> recognize(oci::Compression said, Input input);
+  static std::unique_ptr<Inflater> recognize(oci::Compression said, Input input,
+                                             size_t threads = 1);
   virtual ~Inflater() = default;
 
   /// Fills `out`; less only at the end of the stream.
@@ -37,6 +41,9 @@ class Inflater {
   /// How much of the input is used up.
   virtual uint64_t consumed() const = 0;
 };
+
+/// Why ISA-L does not go on with a gzip stream: `code` is what isal_inflate() gave.
+Error gzip_error(int code);
 
 /// Reads `file`, which outlives it, from its start.  Errors: io.
 Inflater::Input file_input(const sys::Fd& file);

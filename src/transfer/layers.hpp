@@ -14,6 +14,7 @@
 #include "transfer/cancel.hpp"
 #include "transfer/event.hpp"
 #include "transfer/inflate.hpp"
+#include "transfer/inflate_threads.hpp"
 #include "transfer/registry.hpp"
 #include "transfer/unpack.hpp"
 
@@ -96,6 +97,7 @@ class LayerPipeline {
   sys::WritePace pace_;
   std::mutex mutex_;  // guards what follows
   size_t next_ = 0;
+  InflateThreads inflate_threads_;
   std::optional<Error> error_;
 };
 

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Huffman codes of deflate as look-up tables.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace berth::transfer {
+
+inline uint64_t load_bits(const uint8_t* bytes) {
+  uint64_t word;
+  std::memcpy(&word, bytes, sizeof word);
+  if constexpr (std::endian::native == std::endian::big) word = __builtin_bswap64(word);
+  return word;
+}
+
+/// What some bits mean:
+///   bits 0-7    how many of them: the code and the extra bits behind it
+///   bits 8-12   how many the code alone is, or those that the inner table takes
+///   bits 13-15  kEnd, kInner, kSpecial
+///   bits 16-30  the literal, the base of the length or distance, or where the inner table begins
+///   bit 31      kLiteral
+using CodeEntry = uint32_t;
+constexpr CodeEntry kLiteral = 0x8000'0000;
+constexpr CodeEntry kSpecial = 0x8000;  ///< no symbol: an inner table, the end, or no code at all
+constexpr CodeEntry kInner = 0x4000;
+constexpr CodeEntry kEnd = 0x2000;
+
+/// The codes of one block. A code that is longer than the outer table's bits goes on in an inner
+/// one.
+struct DeflateCodes {
+  static constexpr unsigned kLiteralBits = 11;
+  static constexpr unsigned kDistanceBits = 8;
+  static constexpr size_t kMostLiterals = 288;  // with the two that only the fixed code has
+  static constexpr size_t kMostDistances = 32;
+
+  std::array<CodeEntry, (1 << kLiteralBits) + 768> literals;
+  std::array<CodeEntry, (1 << kDistanceBits) + 1024> distances;
+};
+
+/// Whether the lengths of a code use up all there is to use.
+enum class Fullness { full, single, partial, overfull };
+
+/// Lengths of 0 to 15 bits, 0 of a symbol that has none. Nothing is built of an overfull code; bits
+/// that mean nothing in a partial one become entries of `kSpecial` alone.
+Fullness build_literals(DeflateCodes& codes, const uint8_t* lengths, size_t count);
+Fullness build_distances(DeflateCodes& codes, const uint8_t* lengths, size_t count);
+/// The same answer, without the table.
+Fullness fullness_of(const uint8_t* lengths, size_t count);
+
+/// "compression with fixed Huffman codes" (RFC 1951, 3.2.6)
+void build_fixed(DeflateCodes& codes);
+
+/// Where the next bits are taken from. At least eight bytes behind `next` can be read.
+struct BitCursor {
+  const uint8_t* next;
+  uint64_t bits = 0;
+  unsigned count = 0;  ///< of the bits that are to be used; there may be more
+
+  /// `bit` counts from `bytes`.
+  BitCursor(const uint8_t* bytes, uint64_t bit) : next(bytes + bit / 8) {
+    refill();
+    drop(bit % 8);
+  }
+  /// There are at least 56 bits after it.
+  void refill() {
+    bits |= load_bits(next) << count;
+    next += (63 - count) / 8;
+    count |= 56;
+  }
+  void drop(unsigned number) {
+    bits >>= number;
+    count -= number;
+  }
+  unsigned take(unsigned number) {
+    auto value = static_cast<unsigned>(bits & ((uint64_t{1} << number) - 1));
+    drop(number);
+    return value;
+  }
+  /// Counted from `bytes`.
+  uint64_t position(const uint8_t* bytes) const {
+    return static_cast<uint64_t>(next - bytes) * 8 - count;
+  }
+};
+
+/// The lengths that a dynamic block says its codes have.
+struct CodeLengths {
+  size_t literals = 0;
+  size_t distances = 0;
+  /// Those of the literals, then those of the distances.
+  std::array<uint8_t, 320 + 138> lengths;
+};
+
+enum class CodeDemand { usable, full };
+
+/// Reads the header of a dynamic block behind its first three bits; it takes at most 330 bytes.
+/// `full`: as a compressor makes it, with no code partial but one of a single distance. False: it
+/// is damaged.
+bool read_code_lengths(BitCursor& cursor, CodeDemand demand, CodeLengths& lengths);
+
+}  // namespace berth::transfer
