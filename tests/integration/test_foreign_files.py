@@ -369,7 +369,7 @@ def test_a_damaged_file_is_not_imported(berth, copy, listing, harm):
             file.seek(48)
             file.write(b"\xff" * 48)
     line = berth.fail("import", image, "mine:6", status=1)
-    assert line.startswith("berth: cannot import") and ("truncated" in line or "sqfs2tar" in line)
+    assert line.startswith("berth: cannot import") and ("truncated" in line or "rdsquashfs" in line)
     assert listing() == before
 
 

@@ -148,6 +148,8 @@ def test_the_whole_after_parts_have_begun_is_refused(image, transfer):
 
     def changes_its_mind(exchange):
         start, end = hostile.range_of(exchange) or (0, 0)
+        if len(exchange.content[1]) < PART:
+            return False
         if start >= PART:
             others.set()
             return False
@@ -168,6 +170,8 @@ def test_pieces_of_a_few_bytes_without_end_are_refused(image, transfer):
     def drips(exchange):
         start, _ = hostile.range_of(exchange) or (0, 0)
         data = exchange.content[1]
+        if len(data) < PART:
+            return False
         return exchange.answer(206, data[start:start + 1], {
             "Content-Range": f"bytes {start}-{start}/{len(data)}"})
     with hostile.running(image, blobs=[drips]) as registry:

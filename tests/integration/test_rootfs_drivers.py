@@ -104,7 +104,7 @@ def test_holes_of_an_image_take_no_space_in_a_copy(berth, push):
 def test_files_that_a_copy_shares_with_its_image_are_out_of_reach(berth, reference):
     berth.ok("--rootfs-driver", "copy", "run", "-d", "--read-only", "--name", "hold", reference,
              "sleep", "100")
-    line = berth.fail("exec", "--privileged", "hold", "true", status=125)
+    line = berth.fail("exec", "--privileged", "hold", "true", status=1)
     assert "may be those of the image itself" in line
     assert berth.ok("exec", "hold", "echo", "still") == "still\n"
     berth.ok("rm", "-f", "-t", "0", "hold")
