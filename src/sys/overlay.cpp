@@ -50,8 +50,7 @@ Result<void> mount_by_string(const Lower& lower, const OverlayTop& top, const Fd
   return mount(top.source, fd_path(target), "overlay", top.flags, data);
 }
 
-// COMPAT(6.15): delete when that is our baseline. They lie on top of each other, and their handles
-// stay what they were.
+// They lie on top of each other, and their handles stay what they were.
 Result<void> attach_layers(const Lower& lower, const Fd& target) {
   for (const Layer& layer : lower) {
     if (layer.detached) TRY(move_mount_to_fd(layer.root, target, "a layer"));
@@ -113,15 +112,17 @@ Result<Fd> mount_overlay(const Lower& lower, const OverlayTop& top, const std::s
   auto mounted = mount_by_handles(lower, top, place);
   if (mounted.ok()) return mounted;
   // An older kernel refuses "lowerdir+", at once or only when the file system is made, and layers
-  // that are mounted nowhere. When the old ways fail too, the first reason is the true one.
+  // that are mounted nowhere. Linux 6.18 refuses those with EPERM that were mounted in a user
+  // namespace above this one. When the other ways fail too, the first reason is the true one.
   bool old_kernel = mounted.error().sys_errno == EINVAL || mounted.error().sys_errno == ENOSYS;
-  if (!old_kernel) return mounted;
+  bool from_above = mounted.error().sys_errno == EPERM && has_detached(lower);
+  if (!old_kernel && !from_above) return mounted;
   if (has_detached(lower)) {
     if (!attach_layers(lower, place).ok()) return mounted;
     auto again = mount_by_handles(lower, top, place);
     if (again.ok()) return again;
   }
-  if (!mount_by_string(lower, top, place).ok()) return mounted;
+  if (!old_kernel || !mount_by_string(lower, top, place).ok()) return mounted;
   return open_at(cwd(), target, O_PATH | O_DIRECTORY);
 }
 

@@ -4,12 +4,13 @@
 import json
 import os
 import random
+import subprocess
 import time
 
 import pytest
 from support import images, processes, rich_layer, store_check
 
-pytestmark = pytest.mark.profiles("root")
+pytestmark = pytest.mark.profiles("root", "user")
 
 LOOK = ("cd /tree && find . | sort | while read f; do "
         "stat -c '%n %F %a %u %g %h %Y %t %T' \"$f\"; [ -d \"$f\" ] || stat -c %s \"$f\"; "
@@ -51,6 +52,25 @@ def check(berth):
     return json.loads(done.stdout)["findings"]
 
 
+def seen_by_the_kernel(image, work):
+    """Each file of an EROFS image with its owner, mode, device, attributes and content."""
+    point = work / "point"
+    point.mkdir(exist_ok=True)
+    subprocess.run(["mount", "-t", "erofs", "-o", "ro,loop", image, point], check=True)
+    try:
+        return {str(path.relative_to(point)): _facts(path) for path in sorted(point.rglob("*"))}
+    finally:
+        subprocess.run(["umount", point], check=True)
+
+
+def _facts(path):
+    status = path.lstat()
+    content = path.read_bytes() if path.is_file() and not path.is_symlink() else b""
+    keys = sorted(os.listxattr(path, follow_symlinks=False))
+    return (oct(status.st_mode), status.st_uid, status.st_gid, status.st_rdev, content,
+            [(key, os.getxattr(path, key, follow_symlinks=False)) for key in keys])
+
+
 @pytest.fixture
 def pulled(berth, push):
     reference = push(images.build(tree_layers()))
@@ -58,14 +78,16 @@ def pulled(berth, push):
     return reference
 
 
-def test_a_container_sees_what_it_saw(berth, pulled):
-    plain = berth.ok("run", "--rm", pulled, "sh", "-c", LOOK)
+def test_a_container_sees_what_it_saw(berth, pulled, profile):
+    # An image shows an ordinary user the devices, too.
+    look = LOOK if profile.uid == 0 else LOOK.replace("find .", "find . ! -type c")
+    plain = berth.ok("run", "--rm", pulled, "sh", "-c", look)
     for form, name in (("erofs", "fs.erofs"), ("directory", "fs")):
         out = berth.ok("image", "convert", "--to", form, pulled)
         assert out == f"Converted 3 layers to {form}\n"
         assert forms(berth) == {name}
-        assert berth.ok("run", "--rm", pulled, "sh", "-c", LOOK) == plain
-        assert check(berth) == []
+        assert berth.ok("run", "--rm", pulled, "sh", "-c", look) == plain
+        assert [finding for finding in check(berth) if finding["damage"]] == []
         assert list((berth.root / "tmp").iterdir()) == []
 
 
@@ -145,15 +167,42 @@ def test_what_cannot_be_meant_is_said_why(berth, pulled, words, reason):
     assert forms(berth) == {"fs"}
 
 
-@pytest.mark.profiles("user", "single_id")
-def test_a_user_is_told_what_a_pull_tells(berth, push):
+@pytest.mark.profiles("user")
+def test_devices_that_a_user_could_not_make_get_into_the_image(berth, pulled):
+    told = check(berth)
+    assert ["device" in finding["reason"] for finding in told] == [True], told
+    berth.ok("image", "convert", "-q", "--to", "erofs", pulled)
+    assert check(berth) == []
+    assert berth.ok("run", "--rm", pulled, "stat", "-c", "%F %t:%T %u", "/tree/device") == \
+        "character special file 1:3 0\n"
+    berth.ok("image", "convert", "-q", "--to", "directory", pulled)
+    assert check(berth) == told
+
+
+@pytest.mark.profiles("user", "erofs")
+def test_an_image_that_a_user_made_of_directories_is_like_one_that_was_pulled(berth, push, work):
+    """Owners and marks are those of root in either: another user, and root, may use the file."""
     reference = push(images.build(tree_layers()))
-    berth.ok("pull", "-q", reference)
-    pull = berth.run("--layer-format", "erofs", "pull", "-q", reference)
-    if pull.returncode == 0:
-        pytest.skip("this user can mount such layers")
-    told = berth.fail("image", "convert", "--to", "erofs", reference, status=1)
-    assert told == pull.stderr.strip()
+    berth.ok("--layer-format", "directory", "pull", "-q", reference)
+    berth.ok("image", "convert", "-q", "--to", "erofs", reference)
+    made = {path.parent.name: seen_by_the_kernel(path, work)
+            for path in berth.root.glob("layers/*/fs.erofs")}
+    berth.ok("rmi", reference)
+    berth.ok("--layer-format", "erofs", "pull", "-q", reference)
+    assert made == {path.parent.name: seen_by_the_kernel(path, work)
+                    for path in berth.root.glob("layers/*/fs.erofs")}
+
+
+@pytest.mark.profiles("single_id")
+def test_directories_that_lack_owners_are_not_made_images(berth, pulled):
+    line = berth.fail("image", "convert", "--to", "erofs", pulled, status=1)
+    assert line == ("berth: make EROFS images of directories without subordinate ids: they lack the "
+                    "files' owners; try: berth rmi, and berth --layer-format erofs pull")
+    berth.ok("rmi", pulled)
+    berth.ok("--layer-format", "erofs", "pull", "-q", pulled)
+    berth.ok("image", "convert", "-q", "--to", "directory", pulled)
+    assert forms(berth) == {"fs"}
+    assert berth.ok("run", "--rm", pulled, "cat", "/tree/owned") == "o"
 
 
 def test_who_is_killed_leaves_a_store_that_verifies(berth, push):

@@ -80,9 +80,9 @@ USERS = pytest.mark.profiles("user", "single_id")
 KEEP = ("run", "--rm", "--userns", "keep-id")
 
 
-@pytest.fixture
-def image(berth, busybox):
-    berth.ok("pull", "--quiet", busybox)
+@pytest.fixture(params=["directory", "erofs"])
+def image(berth, busybox, request):
+    berth.ok("--layer-format", request.param, "pull", "--quiet", busybox)
     return busybox
 
 
