@@ -27,7 +27,6 @@ using image::LayerPhase;
 
 namespace {
 
-constexpr size_t kMaxRecord = size_t{4} << 30;  // of a layer with ten million files
 constexpr size_t kPipe = size_t{1} << 20;
 constexpr int kEnter = O_RDONLY | O_DIRECTORY | O_NOFOLLOW;
 constexpr const char* kTar = "the layer's tar";
@@ -167,17 +166,18 @@ class Conversion {
   /// The new record must not make good what is damaged. Gives the devices that are not there.
   Result<std::vector<LeftOutDevice>> check_content(const std::string& path,
                                                    image::LayerFormat format) {
-    auto text = TRY(
-        sys::read_file_if_exists(sys::cwd(), parent_of_file(path) + "/" + kTreeFile, kMaxRecord));
-    if (!text) return std::vector<LeftOutDevice>();  // from before there were records
+    constexpr int kRead = O_RDONLY | O_NOFOLLOW | O_NONBLOCK;
+    auto record =
+        TRY(sys::open_if_exists(sys::cwd(), parent_of_file(path) + "/" + kTreeFile, kRead));
+    if (!record) return std::vector<LeftOutDevice>();  // from before there were records
     auto stop = [this] { return cancel_.requested(); };
     TreeDifferences found;
     if (format == image::LayerFormat::erofs) {
-      sys::Fd image = TRY(sys::open_at(sys::cwd(), path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK));
-      found = TRY(compare_extents(image, *text, stop));
+      sys::Fd image = TRY(sys::open_at(sys::cwd(), path, kRead));
+      found = TRY(compare_extents(image, *record, stop));
     } else {
       sys::Fd tree = TRY(sys::open_at(sys::cwd(), path, kEnter));
-      found = TRY(compare_tree(tree, *text, Depth::all, stop, DirectoryTimes::any));
+      found = TRY(compare_tree(tree, *record, Depth::all, stop, DirectoryTimes::any));
     }
     if (found.count == 0) return std::move(found.left_out);
     return make_error(Kind::corrupt,
@@ -234,7 +234,7 @@ class Conversion {
   /// What was found in the files stays so.
   Result<void> copy_facts(const std::string& path, const image::Staged& staged) {
     auto text = TRY(sys::read_file_if_exists(
-        sys::cwd(), parent_of_file(path) + "/" + facts::kLayerFactsFile, kMaxRecord));
+        sys::cwd(), parent_of_file(path) + "/" + facts::kLayerFactsFile, facts::kMaxLayerFacts));
     if (!text) return {};
     return sys::write_file(staged.fd(), facts::kLayerFactsFile, *text, 0600);
   }

@@ -29,7 +29,6 @@ using image::LayerPhase;
 
 namespace {
 
-constexpr size_t kMaxRecord = size_t{4} << 30;  // of a layer with ten million files
 constexpr size_t kPiece = size_t{1} << 20;
 constexpr size_t kBatch = 256;        // files that are replaced under one lock
 constexpr uint64_t kBlock = 4096;     // less is seldom a block of its own that could be shared
@@ -161,9 +160,10 @@ class Dedupe {
     if (!request_.dry_run && TRY(sys::stat_entry(root_, path + "/" + image::kLinkingFile))) {
       TRY(LayerLinks(store_, root_, staged_).mend(layers_[index].name));
     }
-    auto text = TRY(sys::read_file_if_exists(root_, path + "/" + kTreeFile, kMaxRecord));
-    auto entries = parse_tree(text ? *text : "");
-    if (!entries.ok()) {  // 'system check' says more
+    auto record = TRY(sys::open_if_exists(root_, path + "/" + kTreeFile, kRead));
+    Result<TreeEntries> entries = TreeEntries();
+    if (record) entries = read_tree_record(*record);
+    if (!record || !entries.ok()) {  // 'system check' says more
       ++report_.unrecorded;
       return {};
     }

@@ -59,7 +59,10 @@ ErofsLayer::ErofsLayer(const sys::Fd& image, const erofs::Identity& identity,
 Result<void> ErofsLayer::put(Directory& parent, const std::string& name,
                              std::shared_ptr<Node> node) {
   constexpr size_t kEntry = 160;
-  TRY(charge(kEntry + name.size()));
+  constexpr size_t kPart = 80;
+  const size_t parts = extents_.parts();
+  TRY(charge(kEntry + name.size() + (parts - charged_parts_) * kPart));
+  charged_parts_ = parts;
   parent.children[name] = std::move(node);
   return {};
 }

@@ -69,6 +69,7 @@ class ErofsLayer final : public LayerSink {
 
   erofs::Writer writer_;
   ExtentRecord extents_;
+  size_t charged_parts_ = 0;
   erofs::Identity identity_;
   erofs::Directory root_;
   erofs::Directory* here_ = nullptr;  ///< the current directory

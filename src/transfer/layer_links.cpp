@@ -15,8 +15,7 @@ namespace berth::transfer {
 namespace {
 
 constexpr int kEnter = O_RDONLY | O_DIRECTORY | O_NOFOLLOW;
-constexpr uint64_t kSector = 512;               // of st_blocks
-constexpr size_t kMaxRecord = size_t{4} << 30;  // of a layer with ten million files
+constexpr uint64_t kSector = 512;  // of st_blocks
 constexpr const char* kNewName = "link";
 
 std::string layer_path(const std::string& layer) {
@@ -113,8 +112,9 @@ Result<void> LayerLinks::replace_file(const std::string& layer, const LinkPlan& 
 Result<void> LayerLinks::mend(const std::string& layer) {
   auto set_times = [&]() -> Result<void> {
     std::string path = layer_path(layer);
-    std::string text = TRY(sys::read_file(root_, path + "/" + kTreeFile, kMaxRecord));
-    for (const auto& [name, entry] : TRY(parse_tree(text))) {
+    constexpr int kRead = O_RDONLY | O_NOFOLLOW | O_NONBLOCK;
+    sys::Fd record = TRY(sys::open_at(root_, path + "/" + kTreeFile, kRead));
+    for (const auto& [name, entry] : TRY(read_tree_record(record))) {
       if (!S_ISDIR(entry.mode)) continue;
       sys::Fd directory = TRY(open_in_layer(root_, layer, name));
       struct stat status = TRY(sys::stat_fd(directory, name));

@@ -341,6 +341,7 @@ Result<void> LayerWriter::add_hard_link(const Place& place, const TarEntry& entr
   path = join_path(path, name_of(*target));
   if (is_below(path, place.path)) return refuse_entry(place.path, reason + "it would replace");
   if (there) TRY(displace(place));
+  TRY(charge(path.size() + place.path.size()));  // of record_tree()
   TRY(sys::make_hard_link(*from, name_of(*target), here(), place.name));
   if (options_->scan != nullptr) options_->scan->link(place.path, path);
   return {};

@@ -31,8 +31,7 @@ namespace {
 constexpr size_t kMostFindings = 500;  // all of them go on one line of at most 1 MiB
 constexpr size_t kMostNames = 4;
 constexpr size_t kMaxText = 300;
-constexpr size_t kMaxRecord = size_t{4} << 30;  // of a layer with ten million files
-constexpr size_t kMostThreads = 4;              // a disk has seldom use for more
+constexpr size_t kMostThreads = 4;  // a disk has seldom use for more
 constexpr int kRead = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
 
 std::string last_name(const std::string& path) {
@@ -282,20 +281,18 @@ class StoreCheck {
     }
     auto stop = [this] { return cancel_.requested(); };
     auto file = TRY(sys::open_if_exists(layer, kTreeFile, kRead));
-    std::optional<std::string> text;
-    if (file) text = TRY(sys::read_all(*file, kTreeFile, kMaxRecord));
-    if (!text) {
+    if (!file) {
       add({"note", "layers/" + name,
            "was unpacked before there were records of files, and is not compared",
            images_with(name), "", false});
     }
     if (record.flavor.format == image::LayerFormat::erofs) {
       sys::Fd image = TRY(sys::open_at(layer, "fs.erofs", kRead));
-      return text ? compare_extents(image, *text, stop) : TreeDifferences{};
+      return file ? compare_extents(image, *file, stop) : TreeDifferences{};
     }
     sys::Fd tree = TRY(sys::open_at(layer, "fs", O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
-    if (!text) return TreeDifferences{};
-    auto differences = TRY(compare_tree(tree, *text, depth_for(name), stop));
+    if (!file) return TreeDifferences{};
+    auto differences = TRY(compare_tree(tree, *file, depth_for(name), stop));
     if (differences.count == 0 || !TRY(sys::stat_entry(layer, image::kLinkingFile))) {
       return differences;
     }
@@ -303,7 +300,7 @@ class StoreCheck {
          "times of its directories are later: 'berth system dedupe' was killed, and sets them when "
          "it is run again",
          images_with(name), "", false});
-    return compare_tree(tree, *text, depth_for(name), stop, DirectoryTimes::any);
+    return compare_tree(tree, *file, depth_for(name), stop, DirectoryTimes::any);
   }
 
   /// A layer that was made in another user namespace has other numbers there.

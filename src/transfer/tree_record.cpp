@@ -67,8 +67,13 @@ Result<uint64_t> attributes_of(const sys::Fd& fd) {
 class Walk {
  public:
   using Visit = std::function<Result<void>(const std::string& path, TreeEntry entry)>;
-  Walk(const WrittenFiles* written, Visit visit, Stop stop)
-      : written_(written), visit_(std::move(visit)), stop_(std::move(stop)) {}
+  /// Whether the content of a file is to be read of which nothing is known.
+  using Wants = std::function<Result<bool>(const std::string& path)>;
+  Walk(const WrittenFiles* written, Wants wants, Visit visit, Stop stop)
+      : written_(written),
+        wants_(std::move(wants)),
+        visit_(std::move(visit)),
+        stop_(std::move(stop)) {}
 
   Result<void> directory(const sys::Fd& here, const std::string& path, int depth) {
     if (depth > kMaxDepth) return make_error(Kind::corrupt, "the tree is too deep");
@@ -111,13 +116,13 @@ class Walk {
       if (status.st_nlink > 1)
         entry.link = first_names_.try_emplace(status.st_ino, path).first->second;
       if (entry.link == path) entry.link.clear();
-      if (entry.link.empty()) TRY(look_into(here, name, status, entry));
+      if (entry.link.empty()) TRY(look_into(here, name, path, status, entry));
     }
     return visit_(path, std::move(entry));
   }
 
-  Result<void> look_into(const sys::Fd& here, const std::string& name, const struct stat& status,
-                         TreeEntry& entry) {
+  Result<void> look_into(const sys::Fd& here, const std::string& name, const std::string& path,
+                         const struct stat& status, TreeEntry& entry) {
     const WrittenFile* known = nullptr;
     if (written_ != nullptr) {
       auto found = written_->find(status.st_ino);
@@ -127,7 +132,7 @@ class Walk {
     if (entry.content && !known->attributes) return {};
     sys::Fd file = TRY(sys::open_at(here, name, kRead));
     bool holes = known != nullptr && entry.size > kMostHoles;
-    if (!entry.content && !holes) {
+    if (!entry.content && !holes && TRY(wants_(path))) {
       entry.content = TRY(checksum_of(file, 0, entry.size, name, stop_));
     }
     entry.attributes = TRY(attributes_of(file));
@@ -135,6 +140,7 @@ class Walk {
   }
 
   const WrittenFiles* written_;
+  Wants wants_;
   Visit visit_;
   Stop stop_;
   std::map<uint64_t, std::string> first_names_;  ///< of inodes with several
@@ -216,11 +222,6 @@ Error no_record() {
   return make_error(Kind::corrupt, "its record 'tree' is damaged");
 }
 
-struct Record {
-  TreeEntries entries;
-  std::vector<LeftOutDevice> left_out;
-};
-
 void put_left_out(std::string& line, const LeftOutDevice& device) {
   line += kLeftOut;
   put_number(line, device.mode, 8);
@@ -238,29 +239,110 @@ std::optional<LeftOutDevice> parse_left_out(std::string_view line) {
   return device;
 }
 
-/// The last line says how many entries there are: a record that was cut is none.
-Result<Record> parse_record(std::string_view text) {
-  Record record;
-  if (!text.ends_with('\n')) return no_record();
-  auto lines = split(text.substr(0, text.size() - 1), '\n');
-  if (lines.size() < 2 || lines.front() != kTreeTitle) return no_record();
-  for (size_t i = 1; i + 1 < lines.size(); ++i) {
-    if (lines[i].starts_with(kLeftOut)) {
-      auto device = parse_left_out(lines[i]);
-      if (!device) return no_record();
-      record.left_out.push_back(std::move(*device));
-      continue;
+/// The lines of a record, one after the other.
+class Lines {
+ public:
+  explicit Lines(const sys::Fd& file) : file_(file) {}
+
+  /// Without its end; nothing after the last one. It is good until the next call.
+  /// Errors: corrupt (longer than any of ours, or cut), io.
+  Result<std::optional<std::string_view>> next() {
+    while (true) {
+      size_t end = buffer_.find('\n', at_);
+      if (end != std::string::npos) {
+        std::string_view line = std::string_view(buffer_).substr(at_, end - at_);
+        at_ = end + 1;
+        return std::optional(line);
+      }
+      buffer_.erase(0, at_);
+      at_ = 0;
+      if (buffer_.size() > kMaxLine) return no_record();
+      size_t kept = buffer_.size();
+      buffer_.resize(kept + kPiece);
+      size_t count = TRY(sys::read_at(file_, offset_, &buffer_[kept], kPiece, kTreeFile));
+      buffer_.resize(kept + count);
+      offset_ += count;
+      if (count > 0) continue;
+      if (!buffer_.empty()) return no_record();
+      return std::optional<std::string_view>();
     }
-    auto words = split(lines[i], ' ');
+  }
+
+ private:
+  static constexpr size_t kPiece = size_t{256} << 10;
+  static constexpr size_t kMaxLine = size_t{64} << 10;  // two paths, all escaped
+  const sys::Fd& file_;
+  uint64_t offset_ = 0;
+  std::string buffer_;
+  size_t at_ = 0;  // in it
+};
+
+/// The last line says how many there are: a record that was cut is none.
+Result<void> check_end(std::string_view line, uint64_t count, Lines& lines) {
+  if (line != "end " + std::to_string(count) || TRY(lines.next())) return no_record();
+  return {};
+}
+
+/// The entries of a record, one after the other: as a walk has them.
+class Record {
+ public:
+  static Result<Record> open(const sys::Fd& file) {
+    Record record(file);
+    auto title = TRY(record.lines_.next());
+    if (!title || *title != kTreeTitle) return no_record();
+    TRY(record.next());
+    return record;
+  }
+
+  bool ended() const { return ended_; }
+  const std::string& path() const { return path_; }  ///< of the one that it is at
+  TreeEntry& entry() { return entry_; }
+  /// All of them when it has ended.
+  std::vector<LeftOutDevice>& left_out() { return left_out_; }
+
+  Result<void> next() {
+    while (true) {
+      auto line = TRY(lines_.next());
+      if (!line) return no_record();
+      if (line->starts_with("end ")) {
+        ended_ = true;
+        return check_end(*line, count_, lines_);
+      }
+      if (!line->starts_with(kLeftOut)) return take_entry(*line);
+      auto device = parse_left_out(*line);
+      if (!device) return no_record();
+      left_out_.push_back(std::move(*device));
+    }
+  }
+
+ private:
+  explicit Record(const sys::Fd& file) : lines_(file) {}
+
+  Result<void> take_entry(std::string_view line) {
+    auto words = split(line, ' ');
     if (words.size() != 11 || !words[9].starts_with('/') || !words[10].starts_with('=')) {
       return no_record();
     }
     auto entry = parse_entry(words);
     if (!entry) return no_record();
-    record.entries.emplace(decode(words[9].substr(1)), std::move(*entry));
+    entry_ = std::move(*entry);
+    path_ = decode(words[9].substr(1));
+    ++count_;
+    return {};
   }
-  if (lines.back() != "end " + std::to_string(record.entries.size())) return no_record();
-  return record;
+
+  Lines lines_;
+  std::string path_;
+  TreeEntry entry_;
+  std::vector<LeftOutDevice> left_out_;
+  uint64_t count_ = 0;
+  bool ended_ = false;
+};
+
+/// Whether a walk comes to `one` first: a directory is before what is in it.
+bool comes_before(std::string_view one, std::string_view other) {
+  auto rank = [](char c) { return c == '/' ? 0 : static_cast<unsigned char>(c) + 1; };
+  return std::ranges::lexicographical_compare(one, other, {}, rank, rank);
 }
 
 std::string kind_of(uint32_t mode) {
@@ -313,16 +395,17 @@ Result<void> record_tree(const sys::Fd& tree, const WrittenFiles& written,
       TRY(sys::open_at(directory, kTreeFile, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600));
   std::string text = std::string(kTreeTitle) + "\n";
   uint64_t count = 0;
-  Walk walk(&written,
-            [&](const std::string& path, const TreeEntry& entry) -> Result<void> {
-              put_entry(text, path, entry);
-              ++count;
-              if (text.size() < kFlush) return {};
-              TRY(sys::write_all(file, text, kTreeFile));
-              text.clear();
-              return {};
-            },
-            {});
+  Walk walk(
+      &written, [](const std::string&) { return true; },
+      [&](const std::string& path, const TreeEntry& entry) -> Result<void> {
+        put_entry(text, path, entry);
+        ++count;
+        if (text.size() < kFlush) return {};
+        TRY(sys::write_all(file, text, kTreeFile));
+        text.clear();
+        return {};
+      },
+      {});
   TRY(walk.directory(tree, "", 0));
   for (const LeftOutDevice& device : left_out) put_left_out(text, device);
   text += "end " + std::to_string(count) + "\n";
@@ -330,38 +413,44 @@ Result<void> record_tree(const sys::Fd& tree, const WrittenFiles& written,
   return sys::close_checked(std::move(file), kTreeFile);
 }
 
-Result<TreeEntries> parse_tree(std::string_view text) {
-  Record record = TRY(parse_record(text));
-  return std::move(record.entries);
+Result<TreeEntries> read_tree_record(const sys::Fd& record) {
+  TreeEntries entries;
+  Record from = TRY(Record::open(record));
+  for (; !from.ended(); TRY(from.next())) {
+    if (!entries.emplace(from.path(), std::move(from.entry())).second) return no_record();
+  }
+  return entries;
 }
 
-Result<TreeDifferences> compare_tree(const sys::Fd& tree, std::string_view text, Depth depth,
+Result<TreeDifferences> compare_tree(const sys::Fd& tree, const sys::Fd& record, Depth depth,
                                      const std::function<bool()>& stop, DirectoryTimes times) {
-  Record record = TRY(parse_record(text));
-  auto& entries = record.entries;
   TreeDifferences differences;
-  differences.left_out = std::move(record.left_out);
-  Walk walk(
-      nullptr,
-      [&](const std::string& path, const TreeEntry& now) -> Result<void> {
-        if (S_ISREG(now.mode)) ++differences.files;
-        differences.bytes += now.link.empty() ? now.size : 0;
-        auto was = entries.find(path);
-        if (was == entries.end()) {
-          tell(differences, path, "is not of the layer");
-          return {};
-        }
-        std::string changed = difference(was->second, now, depth, times);
-        if (!changed.empty()) tell(differences, path, changed);
-        entries.erase(was);
-        return {};
-      },
-      stop);
+  Record was = TRY(Record::open(record));
+  // Both have one order: what the record has before `path` is not there.
+  auto find = [&](const std::string& path) -> Result<bool> {
+    for (; !was.ended() && comes_before(was.path(), path); TRY(was.next())) {
+      tell(differences, was.path(), "is missing");
+    }
+    return !was.ended() && was.path() == path;
+  };
+  auto wants = [&](const std::string& path) -> Result<bool> {
+    return TRY(find(path)) && was.entry().content;
+  };
+  auto compare = [&](const std::string& path, const TreeEntry& now) -> Result<void> {
+    if (S_ISREG(now.mode)) ++differences.files;
+    if (now.content) differences.bytes += now.size;
+    if (!TRY(find(path))) {
+      tell(differences, path, "is not of the layer");
+      return {};
+    }
+    std::string changed = difference(was.entry(), now, depth, times);
+    if (!changed.empty()) tell(differences, path, changed);
+    return was.next();
+  };
+  Walk walk(nullptr, wants, compare, stop);
   TRY(walk.directory(tree, "", 0));
-  std::vector<std::string> missing;
-  for (const auto& [path, entry] : entries) missing.push_back(path);
-  std::sort(missing.begin(), missing.end());
-  for (const auto& path : missing) tell(differences, path, "is missing");
+  for (; !was.ended(); TRY(was.next())) tell(differences, was.path(), "is missing");
+  differences.left_out = std::move(was.left_out());
   return differences;
 }
 
@@ -408,17 +497,19 @@ Result<void> ExtentRecord::write(const sys::Fd& image, const sys::Fd& directory)
   return sys::write_file(directory, kTreeFile, text, 0600);
 }
 
-Result<TreeDifferences> compare_extents(const sys::Fd& image, std::string_view text,
+Result<TreeDifferences> compare_extents(const sys::Fd& image, const sys::Fd& record,
                                         const std::function<bool()>& stop) {
   TreeDifferences differences;
-  auto lines = split(trim(text), '\n');
-  if (lines.size() < 2 || lines.front() != kExtentsTitle || !text.ends_with('\n')) {
-    return no_record();
-  }
-  if (lines.back() != "end " + std::to_string(lines.size() - 2)) return no_record();
+  Lines lines(record);
+  auto line = TRY(lines.next());
+  if (!line || *line != kExtentsTitle) return no_record();
   uint64_t end = 0;
-  for (size_t i = 1; i + 1 < lines.size(); ++i) {
-    auto words = split(lines[i], ' ');
+  uint64_t count = 0;
+  while (true) {
+    line = TRY(lines.next());
+    if (!line) return no_record();
+    if (line->starts_with("end ")) break;
+    auto words = split(*line, ' ');
     uint64_t offset = 0;
     uint64_t length = 0;
     uint64_t content = 0;
@@ -426,6 +517,7 @@ Result<TreeDifferences> compare_extents(const sys::Fd& image, std::string_view t
                 take_number(words[1], length, 10) &&
                 (words[2] == "-" || take_number(words[2], content, 16));
     if (!good) return no_record();
+    ++count;
     end = std::max(end, offset + length);
     if (words[2] == "-") continue;
     if (TRY(checksum_of(image, offset, length, "image", stop)) != content) {
@@ -434,6 +526,7 @@ Result<TreeDifferences> compare_extents(const sys::Fd& image, std::string_view t
     }
     differences.bytes += length;
   }
+  TRY(check_end(*line, count, lines));
   auto size = static_cast<uint64_t>(TRY(sys::stat_fd(image, "image")).st_size);
   if (size != end) {
     tell(differences, "fs.erofs",

@@ -47,10 +47,10 @@ struct TreeEntry {
 Result<void> record_tree(const sys::Fd& tree, const WrittenFiles& written,
                          const std::vector<LeftOutDevice>& left_out, const sys::Fd& directory);
 
-/// The entries of a record by their paths; the root's is empty.
-/// Errors: corrupt (no record).
+/// The entries of a record, an open file, by their paths; the root's is empty.
+/// Errors: corrupt (no record), io.
 using TreeEntries = std::unordered_map<std::string, TreeEntry>;
-Result<TreeEntries> parse_tree(std::string_view text);
+Result<TreeEntries> read_tree_record(const sys::Fd& record);
 
 /// What is compared. Owners and attributes mean something to the user namespace that made the
 /// layer alone.
@@ -67,9 +67,11 @@ struct TreeDifferences {
   std::vector<LeftOutDevice> left_out;  ///< what the record says; no differences
 };
 
-/// Compares what is below `tree` with the record `text`, reading every file. `stop` is asked often.
+/// Compares what is below `tree` with its record, an open file, reading every file but those whose
+/// content the record does not have. `stop` is asked often.
+/// Memory: the names of files that have several.
 /// Errors: corrupt (no record), interrupted, io.
-Result<TreeDifferences> compare_tree(const sys::Fd& tree, std::string_view text, Depth depth,
+Result<TreeDifferences> compare_tree(const sys::Fd& tree, const sys::Fd& record, Depth depth,
                                      const std::function<bool()>& stop,
                                      DirectoryTimes times = DirectoryTimes::recorded);
 
@@ -78,6 +80,8 @@ class ExtentRecord {
  public:
   /// Bytes that were written at `offset`; what continues the last ones is one part with them.
   void add(uint64_t offset, std::string_view bytes);
+  /// Of those there are by now; each takes about 80 bytes of memory.
+  size_t parts() const { return extents_.size(); }
   /// Adds what was not told, by reading it, and writes `directory`/tree.  Errors: io.
   Result<void> write(const sys::Fd& image, const sys::Fd& directory);
 
@@ -88,7 +92,7 @@ class ExtentRecord {
   };
   std::map<uint64_t, Extent> extents_;
 };
-Result<TreeDifferences> compare_extents(const sys::Fd& image, std::string_view text,
+Result<TreeDifferences> compare_extents(const sys::Fd& image, const sys::Fd& record,
                                         const std::function<bool()>& stop);
 
 }  // namespace berth::transfer

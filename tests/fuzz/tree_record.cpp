@@ -17,9 +17,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       *sys::TempDir::make(*sys::open_at(sys::cwd(), "/tmp", O_RDONLY | O_DIRECTORY), "berth-fuzz-");
   static sys::Fd image = *sys::memory_file("image", std::string(100, 'x'));
   std::string_view text(reinterpret_cast<const char*>(data), size);
-  auto tree = transfer::compare_tree(directory.fd(), text, transfer::Depth::all, {});
+  sys::Fd record = *sys::memory_file("record", text);
+  auto tree = transfer::compare_tree(directory.fd(), record, transfer::Depth::all, {});
   if (tree.ok()) BERTH_ASSERT(tree->count >= tree->texts.size());
-  auto extents = transfer::compare_extents(image, text, {});
+  auto extents = transfer::compare_extents(image, record, {});
   if (extents.ok()) BERTH_ASSERT(extents->count >= extents->texts.size());
   return 0;
 }

@@ -27,7 +27,7 @@ class TreeRecord : public testing::Test {
     return *sys::read_file(place_.fd(), kTreeFile, 1 << 20);
   }
   Result<TreeDifferences> compare(const std::string& text) {
-    return compare_tree(tree_, text, Depth::all, {});
+    return compare_tree(tree_, *sys::memory_file("record", text), Depth::all, {});
   }
 
   sys::TempDir place_ =
@@ -70,6 +70,39 @@ TEST_F(TreeRecord, TellsWhatWasChanged) {
   for (const std::string& line : found->texts) all += line + "\n";
   EXPECT_NE(all.find("'twice' is missing"), std::string::npos) << all;
   EXPECT_NE(all.find("'more' is not of the layer"), std::string::npos) << all;
+}
+
+TEST_F(TreeRecord, HasOneOrderWithTheTree) {
+  for (const char* name : {"a", "a-b", "a.b", "b"}) {
+    ASSERT_TRUE(sys::make_directory(tree_, name, 0755).ok());
+    ASSERT_TRUE(sys::write_file(tree_, std::string(name) + "/x", "", 0644).ok());
+  }
+  ASSERT_TRUE(sys::write_file(tree_, "a!", "", 0644).ok());
+  std::string text = record();
+  EXPECT_EQ(compare(text)->count, 0u);
+  ASSERT_TRUE(sys::remove_entry(tree_, "a/x").ok());
+  ASSERT_TRUE(sys::remove_entry(tree_, "b/x").ok());
+  auto found = compare(text);
+  ASSERT_TRUE(found.ok());
+  std::vector<std::string> missing;
+  for (const std::string& line : found->texts) {
+    if (line.ends_with("is missing")) missing.push_back(line);
+  }
+  EXPECT_EQ(missing, (std::vector<std::string>{"'a/x' is missing", "'b/x' is missing"}));
+}
+
+TEST_F(TreeRecord, HolesThatItDoesNotHaveAreNotRead) {
+  constexpr uint64_t kTerabyte = uint64_t{1} << 40;
+  sys::Fd file = *sys::open_at(tree_, "holes", O_WRONLY | O_CREAT, 0644);
+  ASSERT_TRUE(sys::truncate(file, kTerabyte, "holes").ok());
+  struct stat status = *sys::stat_fd(file, "holes");
+  WrittenFiles written;
+  written[status.st_ino] = {};
+  ASSERT_TRUE(record_tree(tree_, written, {}, place_.fd()).ok());
+  auto found = compare(*sys::read_file(place_.fd(), kTreeFile, 1 << 20));
+  ASSERT_TRUE(found.ok());
+  EXPECT_EQ(found->count, 0u);
+  EXPECT_LT(found->bytes, kTerabyte);
 }
 
 }  // namespace
