@@ -72,9 +72,14 @@ TEST(Sif, takes_a_root_that_lies_in_the_file_alone) {
 
 TEST(Sif, takes_no_root_that_overlaps_table_or_object) {
   EXPECT_THAT(why({{100, 8000}}), HasSubstr("overlaps"));
-  EXPECT_THAT(why({{kSifHeader + 1, 10}}), HasSubstr("overlaps"));
+  EXPECT_THAT(why({{kSifHeader + 1, 100}}), HasSubstr("overlaps"));
   EXPECT_THAT(why({{5000, 100}, {5099, 1, 3}}), HasSubstr("overlaps"));
   EXPECT_EQ(why({{5000, 100}, {5100, 1, 3}}), "");
+}
+
+TEST(Sif, takes_no_root_that_is_too_short_for_a_file_system) {
+  EXPECT_THAT(why({{5000, 95}}), HasSubstr("too short"));
+  EXPECT_EQ(why({{5000, 96}}), "");
 }
 
 TEST(Sif, says_what_it_cannot_read) {
