@@ -119,6 +119,8 @@ Result<Fd> mount_overlay(const Lower& lower, const OverlayTop& top, const std::s
   if (!old_kernel && !from_above) return mounted;
   if (has_detached(lower)) {
     if (!attach_layers(lower, place).ok()) return mounted;
+    // What has failed has marked it as one that a "volatile" overlay used, which is taken once.
+    if (top.work) ignore(remove_tree(top.work, "work"));
     auto again = mount_by_handles(lower, top, place);
     if (again.ok()) return again;
   }

@@ -164,7 +164,8 @@ class TreeTar {
   /// Whether nothing is at `path` although its directory is there.
   static Result<bool> is_free(const sys::Fd& tree, const std::string& path) {
     sys::Fd here = TRY(sys::open_at(tree, ".", O_PATH | O_DIRECTORY));
-    for (std::string_view name : split(parent_of(path), '/')) {
+    const std::string directory = parent_of(path);
+    for (std::string_view name : split(directory, '/')) {
       if (name.empty()) continue;
       auto entry = TRY(sys::stat_entry(here, std::string(name)));
       if (!entry || !S_ISDIR(entry->st_mode)) return false;

@@ -10,7 +10,7 @@ import tarfile
 import time
 
 import pytest
-from support import images, processes
+from support import images, loop_disks, processes
 from support.berth import Berth
 
 pytestmark = pytest.mark.profiles("root", "user", "single_id")
@@ -286,16 +286,8 @@ def test_others_pull_run_and_remove_meanwhile(berth, push, two):
 @pytest.fixture
 def btrfs(work):
     """A file system on a loop device that can share blocks."""
-    image, point = work / "disk.img", work / "btrfs"
-    with open(image, "wb") as file:
-        file.truncate(256 << 20)
-    subprocess.run(["mkfs.btrfs", "-q", image], check=True)
-    point.mkdir()
-    subprocess.run(["mount", "-o", "loop", image, point], check=True)
-    try:
+    with loop_disks.btrfs(work) as point:
         yield point
-    finally:
-        subprocess.run(["umount", point], check=True)
 
 
 def used_bytes(point):

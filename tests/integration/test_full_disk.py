@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from support import images, store_check
+from support import images, loop_disks, store_check
 from support.berth import Berth
 from support.store_listing import store_listing
 
@@ -177,21 +177,12 @@ class QuotaRoom(Room):
 @contextlib.contextmanager
 def disk_with_quota(scratch):
     """The directory of a subvolume on a loop device."""
-    image, point = scratch / "disk.img", scratch / "btrfs"
-    with open(image, "wb") as file:
-        file.truncate(256 << 20)
-    subprocess.run(["mkfs.btrfs", "-q", image], check=True)
-    point.mkdir()
-    subprocess.run(["mount", "-o", "loop", image, point], check=True)
-    try:
+    with loop_disks.btrfs(scratch) as point:
         subprocess.run(["btrfs", "quota", "enable", point], check=True)
         subprocess.run(["btrfs", "subvolume", "create", point / "store"], check=True,
                        capture_output=True)
         subprocess.run(["btrfs", "quota", "rescan", "-w", point], check=True, capture_output=True)
         yield point / "store"
-    finally:
-        subprocess.run(["umount", point], check=True)
-        image.unlink()
 
 
 @WAYS

@@ -16,33 +16,11 @@ import tempfile
 import time
 
 import pytest
-from support import images, rich_layer
+from support import images, rich_layer, tree_image
 from support.berth import Berth
 
 USERS = pytest.mark.profiles("user", "single_id")
 EROFS = ("--layer-format", "erofs")
-# Everything of a tree but what a directory itself takes, which is the file system's affair.
-LOOK = ("cd /tree && find . | sort | while read f; do "
-        "stat -c '%n %F %a %u %g %h %Y %t %T' \"$f\"; [ -d \"$f\" ] || stat -c %s \"$f\"; "
-        "[ ! -f \"$f\" ] || md5sum \"$f\"; [ ! -L \"$f\" ] || readlink \"$f\"; done")
-
-
-def tree_layers():
-    """Two layers that hide, replace and link, with sizes around a block."""
-    low = [images.directory("tree", mode=0o755), images.directory("tree/gone", mode=0o700),
-           images.file("tree/gone/x", b"x"), images.directory("tree/merged", mode=0o755),
-           images.file("tree/merged/low", b"low"), images.file("tree/hidden", b"1"),
-           images.file("tree/owned", b"o", mode=0o4755, uid=33, gid=34),
-           images.symlink("tree/link", "owned")]
-    low += [images.file(f"tree/size{size}", bytes(range(256)) * (size // 256) + bytes(size % 256))
-            for size in (0, 1, 4031, 4032, 4096, 4097, 65536, 1 << 20)]
-    low += [images.directory("tree/many", mode=0o755)]
-    low += [images.file(f"tree/many/file-{n:04}", str(n).encode()) for n in range(1000)]
-    high = [images.directory("tree", mode=0o755), images.whiteout("tree/hidden"), images.opaque("tree/gone"),
-            images.directory("tree/gone", mode=0o711), images.file("tree/gone/new", b"new"),
-            images.directory("tree/merged", mode=0o755), images.file("tree/merged/high", b"high"),
-            images.hardlink("tree/twice", "tree/merged/high")]
-    return [images.busybox_layer(), images.layer(low), images.layer(high)]
 
 
 @pytest.fixture
@@ -96,28 +74,28 @@ def nothing_left(berth, seconds=5):
 
 @pytest.mark.parametrize("store", ["memory", "disk"])
 def test_a_container_sees_what_it_sees_of_directories(berth, on_disk, push, store):
-    reference = push(images.build(tree_layers()))
-    plain = berth.ok("run", "--rm", reference, "sh", "-c", LOOK)
+    reference = push(images.build(tree_image.layers()))
+    plain = berth.ok("run", "--rm", reference, "sh", "-c", tree_image.LOOK)
     assert "tree/gone/new" in plain or "./gone/new" in plain
     berth.ok("rmi", "-f", reference)
     other = berth if store == "memory" else on_disk
     other.ok(*EROFS, "pull", "--quiet", reference)
     assert set(layer_files(other)) == {"fs.erofs"}
-    assert other.ok("run", "--rm", reference, "sh", "-c", LOOK) == plain
+    assert other.ok("run", "--rm", reference, "sh", "-c", tree_image.LOOK) == plain
     assert nothing_left(other)
     other.ok("rmi", reference)
     assert layer_files(other) == []
 
 
 def test_images_of_the_store_are_whole_file_systems(berth, push):
-    berth.ok(*EROFS, "pull", "--quiet", push(images.build(tree_layers())))
+    berth.ok(*EROFS, "pull", "--quiet", push(images.build(tree_image.layers())))
     assert layer_files(berth) == ["fs.erofs"] * 3
     for path in berth.root.glob("layers/*/fs.erofs"):
         subprocess.run(["fsck.erofs", path], check=True, capture_output=True)
 
 
 def test_a_container_writes_and_is_committed_above_images(berth, push):
-    reference = push(images.build(tree_layers()))
+    reference = push(images.build(tree_image.layers()))
     berth.ok(*EROFS, "pull", "--quiet", reference)
     berth.ok("run", "--name", "hold", reference, "sh", "-c",
              "echo more >> /tree/owned; rm /tree/link; rm -r /tree/gone; chmod 600 /tree/size1")
@@ -146,7 +124,7 @@ def test_layers_that_are_there_are_used_as_they_are(berth, push):
 
 @pytest.mark.profiles("root")
 def test_who_is_killed_leaves_no_mount_and_no_device(berth, push):
-    reference = push(images.build(tree_layers()))
+    reference = push(images.build(tree_image.layers()))
     berth.ok(*EROFS, "pull", "--quiet", reference)
     berth.ok("run", "-d", "--name", "hold", reference, "sleep", "600")
     pid = int(berth.ok("inspect", "--format", "{{.State.Pid}}", "hold"))
@@ -160,7 +138,7 @@ def test_who_is_killed_leaves_no_mount_and_no_device(berth, push):
 
 
 def test_the_format_may_come_from_the_environment(berth, push):
-    reference = push(images.build(tree_layers()))
+    reference = push(images.build(tree_image.layers()))
     berth.run("pull", "--quiet", reference, env={"BERTH_LAYER_FORMAT": "erofs"})
     assert set(layer_files(berth)) == {"fs.erofs"}
     line = berth.fail("--layer-format", "erosf", "pull", reference, status=1)
@@ -201,7 +179,7 @@ def test_a_damaged_image_is_one_line_and_no_crash(berth, push, harm):
 
 @pytest.mark.profiles("root")
 def test_a_mount_of_a_layer_is_not_seen_on_the_host(on_disk, push):
-    reference = push(images.build(tree_layers()))
+    reference = push(images.build(tree_image.layers()))
     on_disk.ok(*EROFS, "pull", "--quiet", reference)
     on_disk.ok("run", "-d", "--name", "hold", reference, "sleep", "600")
     assert traces(on_disk) == []
@@ -220,7 +198,7 @@ def held(berth, reference, name="hold"):
 
 
 def test_the_image_is_the_same_whoever_writes_it(programs, accounts, work, push):
-    reference = push(images.build(tree_layers()))
+    reference = push(images.build(tree_image.layers()))
     sums = {}
     for kind in ("root", "user", "single_id"):
         berth = Berth(programs, accounts[kind], work / kind)
@@ -276,7 +254,7 @@ def test_all_that_a_layer_may_hold_is_as_in_directories(programs, accounts, bert
 
 @USERS
 def test_everything_that_reads_layers_reads_images(berth, push, work):
-    reference = push(images.build(tree_layers()))
+    reference = push(images.build(tree_image.layers()))
     berth.ok(*EROFS, "pull", "--quiet", reference)
     env = {"BERTH_LAYER_FORMAT": "erofs"}
     berth.ok("run", "-d", "--name", "hold", reference, "sleep", "600")
@@ -308,7 +286,7 @@ def test_everything_that_reads_layers_reads_images(berth, push, work):
 @USERS
 @pytest.mark.parametrize("victim", ["container", "engine", "server"])
 def test_who_is_killed_leaves_no_server(berth, push, victim):
-    reference = push(images.build(tree_layers()))
+    reference = push(images.build(tree_image.layers()))
     berth.ok(*EROFS, "pull", "--quiet", reference)
     process = berth.spawn("run", "--rm", "--name", "hold", reference, "sleep", "600")
     deadline = time.monotonic() + 20

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "json/fields.hpp"
+#include "support/digests.hpp"
 
 namespace berth::image {
 namespace {
@@ -20,11 +21,7 @@ namespace fs = std::filesystem;
 
 /// Content does not matter to the store, so neither do true digests.
 Digest digest(const std::string& seed) {
-  std::string hex;
-  for (size_t i = 0; hex.size() < 64; ++i) {
-    hex += "0123456789abcdef"[(seed[i % seed.size()] + i * 7) % 16];
-  }
-  return *Digest::parse("sha256:" + hex);
+  return test::made_digest(seed);
 }
 
 class StoreTest : public testing::Test {
