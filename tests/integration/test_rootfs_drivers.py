@@ -107,7 +107,7 @@ def test_files_that_a_copy_shares_with_its_image_are_out_of_reach(berth, referen
     line = berth.fail("exec", "--privileged", "hold", "true", status=1)
     assert "may be those of the image itself" in line
     assert berth.ok("exec", "hold", "echo", "still") == "still\n"
-    berth.ok("rm", "-f", "-t", "0", "hold")
+    berth.ok("rm", "-f", "hold")
 
 
 def test_what_is_removed_stays_gone_and_what_is_written_stays(berth, reference, driver):
