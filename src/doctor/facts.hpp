@@ -14,6 +14,7 @@
 #include "gpu/inventory/inventory.hpp"
 #include "network/forward.hpp"
 #include "sys/file_system.hpp"
+#include "sys/layer.hpp"
 
 namespace berth::doctor {
 
@@ -59,6 +60,8 @@ struct HostFacts {
   Trial user_namespace;  ///< not tried by root
   bool all_ids = false;  ///< the namespace that was entered has the subordinate ids
   Trial overlay;
+  std::optional<sys::ErofsWay> layer_images;  ///< how layers are mounted that are EROFS images
+  std::optional<Error> no_layer_images;       ///< why they cannot be
   bool fuse_overlay = false;     ///< fuse-overlayfs can stand in for it; asked when it has to
   std::optional<Error> no_home;  ///< why there is no default place for the store
   Place root;

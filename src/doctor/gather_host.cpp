@@ -13,6 +13,7 @@
 #include "sys/file.hpp"
 #include "sys/fuse_overlay.hpp"
 #include "sys/identity.hpp"
+#include "sys/layer.hpp"
 #include "sys/overlay.hpp"
 #include "sys/process.hpp"
 #include "sys/user_namespace.hpp"
@@ -173,6 +174,9 @@ HostFacts gather_host(const Inputs& inputs) {
   host.cgroups = gather_cgroups();
   host.seccomp = usable("/proc/sys/kernel/seccomp/actions_avail", F_OK);
   host.job = inputs.job;
+  auto images = sys::check_erofs();
+  if (images.ok()) host.layer_images = *images;
+  if (!images.ok()) host.no_layer_images = images.error();
   if (host.user.machine_root && !host.no_home) host.firewall = gather_firewall(inputs);
   gather_policy(inputs.config_dir, host);
   return host;

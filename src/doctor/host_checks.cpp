@@ -97,6 +97,15 @@ Finding overlay(const Facts& facts) {
                  disk + "; apt-get install fuse-overlayfs");
 }
 
+// Nobody needs them: directories are the default.
+Finding layer_images(const Facts& facts) {
+  const HostFacts& host = facts.host;
+  if (host.layer_images == sys::ErofsWay::kernel) return ok("EROFS, mounted by the kernel");
+  if (host.layer_images == sys::ErofsWay::fuse) return ok("EROFS, shown through FUSE");
+  if (!host.no_layer_images) return not_applicable("was not looked at");
+  return not_applicable("layers are directories: " + to_line(*host.no_layer_images));
+}
+
 Finding cgroups(const Facts& facts) {
   const CgroupFacts& cgroups = facts.host.cgroups;
   if (!cgroups.mounted) {
@@ -163,6 +172,7 @@ constexpr std::array kChecks = {
     Check{"host.user-namespace", user_namespace},
     Check{"host.subordinate-ids", subordinate_ids},
     Check{"host.overlay", overlay},
+    Check{"host.layer-images", layer_images},
     Check{"host.cgroups", cgroups},
     Check{"host.policy", policy},
     Check{"host.forwarding", forwarding},

@@ -58,7 +58,8 @@ Result<image::LayerFormat> layer_format(const Context& context) {
   image::LayerFormat format =
       TRY_CTX(image::parse_layer_format(context.layer_format), "--layer-format");
   if (format == image::LayerFormat::directory) return format;
-  TRY_CTX(sys::check_erofs(), "--layer-format erofs");
+  auto checked = sys::check_erofs();
+  if (!checked.ok()) return std::move(checked).error().with_context("--layer-format erofs");
   return format;
 }
 

@@ -91,15 +91,15 @@ Result<Fd> mount_file(const Fd& file, const std::string& path) {
 
 }  // namespace
 
-Result<void> check_erofs() {
+Result<ErofsWay> check_erofs() {
   if (is_root_of_machine()) {
     auto context = fsopen("erofs");
-    if (context.ok()) return {};
+    if (context.ok()) return ErofsWay::kernel;
     if (!is_missing(context.error())) return std::move(context).error();
   }
   FuseServer server = TRY(erofs_server());
   auto checked = check_fuse(server);
-  if (checked.ok()) return checked;
+  if (checked.ok()) return ErofsWay::fuse;
   Error error = std::move(checked).error();
   error.hint += (error.hint.empty() ? "" : ", or ") + std::string("--layer-format directory");
   return error;

@@ -19,9 +19,13 @@ struct Layer {
   bool detached = false;
 };
 
-/// Whether this process can mount EROFS images: by the kernel, as root, else through FUSE.
+enum class ErofsWay {
+  kernel,  ///< for root of the machine
+  fuse,    ///< for everybody else, or where the kernel has no EROFS: berth-erofs
+};
+/// How this process can mount EROFS images.
 /// Errors: not_found (no berth-erofs, no /dev/fuse), denied.
-Result<void> check_erofs();
+Result<ErofsWay> check_erofs();
 
 /// What an EROFS image is read through.
 enum class Backing {

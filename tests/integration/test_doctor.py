@@ -68,6 +68,8 @@ def test_it_says_how_this_user_runs_containers(berth, profile):
                 "single_id": "containers run in a user namespace with this user's id alone"}
     assert found["host.identity"]["cause"] == expected[profile.kind]
     assert found["host.overlay"]["status"] == "ok"
+    assert found["host.layer-images"]["cause"] == (
+        "EROFS, mounted by the kernel" if profile.kind == "root" else "EROFS, shown through FUSE")
     assert found["host.programs"]["status"] == "ok"
     status = {"root": "not applicable", "user": "ok", "single_id": "warning"}
     assert found["host.subordinate-ids"]["status"] == status[profile.kind]

@@ -53,6 +53,7 @@ Facts healthy() {
   host.user_namespace.worked = true;
   host.all_ids = true;
   host.overlay.worked = true;
+  host.layer_images = sys::ErofsWay::fuse;
   host.systemd = true;
   host.program_directory = "/usr/libexec/berth";
   host.cgroups = {true, true, "/user.slice", {"cpu", "memory", "pids"}, true};
@@ -178,6 +179,11 @@ const Fault kHostFaults[] = {
      [](Facts& f) {
        f.host.overlay = {false, sys_error(EINVAL, "mount overlay"), ""};
        f.host.fuse_overlay = true;
+     }},
+    {"no_layer_images", "host.layer-images", Status::not_applicable, "open '/dev/fuse'", "",
+     [](Facts& f) {
+       f.host.layer_images = std::nullopt;
+       f.host.no_layer_images = sys_error(ENOENT, "open '/dev/fuse'");
      }},
     {"no_cgroups", "host.cgroups", kWarning, "none are mounted", "mount -t cgroup2",
      [](Facts& f) { f.host.cgroups = {}; }},
