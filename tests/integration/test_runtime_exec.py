@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """exec: one more process in a container."""
 
+import contextlib
 import json
 import os
 import signal
@@ -253,15 +254,22 @@ def test_leaves_nothing_whenever_it_is_killed(runtime, running, flags):
 
 
 def test_goes_below_the_cgroup_of_the_container(runtime, running, bundle):
+    def is_below(processes):
+        """The one that is there; others of the start come and go."""
+        line = f"0::{bundle.linux['cgroupsPath']}/below\n"
+        for process in processes:
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                words = Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")
+                if line in Path(f"/proc/{process}/cgroup").read_text() and words[0] == b"/bin/sleep":
+                    return process
+        return None
     for mount in {mount for name, mount in mounted_hierarchies().items()}:
         directory = Path(mount + bundle.linux["cgroupsPath"])
         if directory.exists():
             (directory / "below").mkdir()
     process = subprocess.Popen(runtime.command("exec", "--cgroup", "below", "c1", "/bin/sleep",
                                                "1000"))
-    until(lambda: len(json.loads(ok(runtime.call("ps", "-f", "json", "c1")))) == 2)
-    new, = set(json.loads(ok(runtime.call("ps", "-f", "json", "c1")))) - {runtime.state()["pid"]}
-    assert f"0::{bundle.linux['cgroupsPath']}/below\n" in Path(f"/proc/{new}/cgroup").read_text()
+    new = until(lambda: is_below(json.loads(ok(runtime.call("ps", "-f", "json", "c1")))))
     os.kill(new, signal.SIGKILL)
     process.wait(timeout=20)
 

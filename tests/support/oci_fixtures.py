@@ -133,9 +133,10 @@ def ok(done):
 
 
 def until(condition, seconds=20):
+    """Waits until condition() gives something true, and returns that."""
     for _ in range(seconds * 20):
-        if condition():
-            return
+        if found := condition():
+            return found
         time.sleep(0.05)
     raise AssertionError("never came true")
 
