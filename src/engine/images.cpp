@@ -139,7 +139,12 @@ Result<RemovedImage> remove_image(const Context& context, std::string_view refer
   if (!image) return no_such_image(reference);
   const std::string id = image->id.text();
   std::string mounted = mounted_at(id);
-  if (!mounted.empty() && image->references.size() < 2) {
+  // By one of several names the image stays.
+  auto named = image::Reference::parse(reference);
+  bool by_name =
+      named.ok() && std::ranges::find(image->references, *named) != image->references.end();
+  bool stays = by_name && image->references.size() > 1;
+  if (!mounted.empty() && !stays) {
     return make_error(Kind::busy,
                       "remove image " + quoted(reference) + ": it is mounted at " + quoted(mounted),
                       "berth image unmount " + mounted);

@@ -126,6 +126,17 @@ Result<std::vector<MountedImage>> list_mounted_images() {
   return images;
 }
 
+Result<std::vector<image::Image>> find_mounted(const image::Store& store) {
+  std::vector<image::Image> images;
+  for (const MountedImage& mounted : TRY(list_mounted_images())) {
+    if (mounted.image_id.empty()) continue;
+    auto image = store.find_image(mounted.image_id);
+    // One that is gone or damaged has nothing to lose.
+    if (image.ok() && *image) images.push_back(std::move(**image));
+  }
+  return images;
+}
+
 Result<void> unmount_image(const std::string& directory) {
   TRY(check_may_mount());
   std::string place = TRY(find_directory(directory));

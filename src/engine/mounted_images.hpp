@@ -9,6 +9,7 @@
 
 #include "base/result.hpp"
 #include "engine/context.hpp"
+#include "image/store.hpp"
 
 namespace berth::engine {
 
@@ -27,6 +28,9 @@ Result<std::string> mount_image(const Context& context, const std::string& image
 
 /// Those that this process sees, by the place in its mount table.  Errors: io.
 Result<std::vector<MountedImage>> list_mounted_images();
+
+/// Those of `store` among them, with their layers.  Errors: io.
+Result<std::vector<image::Image>> find_mounted(const image::Store& store);
 
 /// Errors: not_found (no image is mounted there), busy (somebody works in it), denied.
 Result<void> unmount_image(const std::string& directory);

@@ -14,6 +14,7 @@
 #include "engine/image_query.hpp"
 #include "engine/images.hpp"
 #include "engine/moment.hpp"
+#include "engine/mounted_images.hpp"
 #include "engine/store.hpp"
 #include "engine/tree_size.hpp"
 #include "engine/volumes.hpp"
@@ -115,9 +116,11 @@ Result<Shrunk> shrink_images(const Context& context, const ShrinkOptions& option
   image::Store store = TRY(open_own_store(context));
   std::vector<std::string> damaged;  // what cannot be read is said by shrink()
   std::vector<image::Image> images = TRY(store.list(&damaged));
-  auto result =
-      TRY_CTX(store.shrink(options.most_bytes, options.dry_run ? image::Act::no : image::Act::yes),
-              "cannot tell which images are needed");
+  std::set<Digest> mounted;
+  for (const image::Image& image : TRY(find_mounted(store))) mounted.insert(image.manifest_digest);
+  auto act = options.dry_run ? image::Act::no : image::Act::yes;
+  auto result = TRY_CTX(store.shrink(options.most_bytes, act, mounted),
+                        "cannot tell which images are needed");
   Shrunk shrunk;
   shrunk.before = result.before;
   shrunk.after = result.after;

@@ -94,6 +94,13 @@ Result<void> save(const Context& context, const std::string& reference, const st
   if (!image.unpacked() || image.layers.empty()) {
     return make_error(Kind::not_found, "its layers are not unpacked", "berth pull " + reference);
   }
+  // Nobody removes them, or changes their form, meanwhile.
+  image::Delivery delivery = TRY(image::Delivery::begin(store));
+  for (const image::Layer& layer : image.layers) {
+    if (TRY(delivery.keep_layer(layer.diff_id))) continue;
+    return make_error(Kind::not_found, "it has been removed", "berth pull " + reference);
+  }
+  image = TRY(store.get_image(reference));
   TRY(sys::unshare(CLONE_NEWNS, "mounts"));
   TRY(sys::mount("", "/", "", MS_REC | MS_SLAVE, ""));
   sys::Fd empty = TRY(make_top());

@@ -364,9 +364,11 @@ Result<std::vector<AttributePlace>> Reader::attributes(const Inode& inode) const
     return damaged("attributes lie beyond their place");
   size_t keys = 0;
   auto add = [&](AttributePlace attribute) -> Result<void> {
-    if (attribute.key.empty()) return {};  // of a prefix that Linux does not know either
-    keys += attribute.key.size() + 1;
+    constexpr size_t kUnknownKey = 64;
+    // One without a key is of a prefix that Linux does not know either.
+    keys += attribute.key.empty() ? kUnknownKey : attribute.key.size() + 1;
     if (keys > kMaxKeys) return damaged("an inode has too many attributes");
+    if (attribute.key.empty()) return {};
     found.push_back(std::move(attribute));
     return {};
   };

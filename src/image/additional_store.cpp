@@ -15,6 +15,7 @@ namespace berth::image {
 namespace {
 
 constexpr int kDirectory = O_RDONLY | O_DIRECTORY | O_NOFOLLOW;
+constexpr int kFile = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
 
 /// Whether `found` means the same to us as to those who wrote it. Files have the owners of whoever
 /// unpacked them, so directories are for that user alone, and are `own` by their name; an image in
@@ -35,7 +36,9 @@ Result<std::optional<LayerRecord>> read_usable(const sys::Fd& root, const std::s
   TRY(sys::check_trusted(*directory, path));
   LayerRecord record = TRY(read_layer_record_at(*directory, path));
   struct stat seen = TRY(sys::stat_fd(*directory, path));
-  auto tree = TRY(sys::stat_entry(*directory, tree_name(record.flavor.format)));
+  bool one_file = record.flavor.format == LayerFormat::erofs;
+  auto tree = TRY(sys::open_if_exists(*directory, tree_name(record.flavor.format),
+                                      one_file ? kFile : kDirectory));
   if (!tree || !suits(record, seen, own)) return std::optional<LayerRecord>();
   return std::optional<LayerRecord>(std::move(record));
 }
@@ -59,6 +62,11 @@ Result<AdditionalStore> AdditionalStore::open(const std::string& root) {
     TRY(sys::check_trusted(directory, root + "/" + path));
   }
   return store;
+}
+
+bool AdditionalStore::has_file(const std::string& path) const {
+  auto file = sys::open_if_exists(dir_, path, kFile);
+  return file.ok() && file->has_value();
 }
 
 std::optional<AdditionalLayer> AdditionalStore::find_layer(const Digest& diff_id,

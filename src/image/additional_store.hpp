@@ -28,6 +28,9 @@ class AdditionalStore {
   const std::string& root() const { return root_; }
   const sys::Fd& dir() const { return dir_; }
 
+  /// Whether the file of that path can be read.
+  bool has_file(const std::string& path) const;
+
   /// The layer as a process can use it that unpacks layers as `mine`; nothing where there is none,
   /// or where it cannot be read, or where others can write to it.
   std::optional<AdditionalLayer> find_layer(const Digest& diff_id, const LayerFlavor& mine) const;

@@ -81,30 +81,43 @@ std::string who_says(std::string_view text) {
   return "process " + std::string(words[3]) + " on " + std::string(words[2]);
 }
 
-/// Waits until it is clear whether the owner of a lease lives that no lock tells of. One that does
-/// not is taken away, so that whoever it was finds that out.
-Result<void> require_end(const sys::Fd& root, StoreLock& lock, const std::string& name,
-                         std::string_view text) {
+/// A lease of which no lock tells whether its owner lives, and what it says.
+struct Unknown {
+  std::string name;
+  std::string text;
   Watch watch;
-  for (Watch::Seen seen = watch.look(root, name); seen != Watch::Seen::gone;
-       seen = watch.look(root, name)) {
-    if (seen == Watch::Seen::alive) {
-      return make_error(Kind::busy, "tell what is needed: " + who_says(text) + " is at work there",
-                        "berth system prune, when it has ended");
+};
+
+/// Waits until it is clear of all of them. Those whose owners are dead are taken away, so that
+/// whoever it was finds that out.
+Result<void> require_end(const sys::Fd& root, StoreLock& lock, std::vector<Unknown> leases) {
+  while (true) {
+    for (size_t i = leases.size(); i-- > 0;) {
+      Unknown& lease = leases[i];
+      Watch::Seen seen = lease.watch.look(root, lease.name);
+      if (seen == Watch::Seen::alive) {
+        return make_error(Kind::busy,
+                          "tell what is needed: " + who_says(lease.text) + " is at work there",
+                          "berth system prune, when it has ended");
+      }
+      if (seen == Watch::Seen::expired) TRY(sys::remove_entry(root, "tmp/" + lease.name));
+      bool ended = seen == Watch::Seen::expired || seen == Watch::Seen::gone;
+      if (ended) leases.erase(leases.begin() + static_cast<ptrdiff_t>(i));
     }
-    if (seen == Watch::Seen::expired) return sys::remove_entry(root, "tmp/" + name);
+    if (leases.empty()) return {};
     TRY(lock.renew());
     std::this_thread::sleep_for(Watch::pause());
   }
-  return {};
 }
 
 }  // namespace
 
 // Lines of the pins files whose owners live; the others are left to sweep().
-Result<void> need_pins(const sys::Fd& root, Needed& needed, StoreLock* lock) {
+Result<void> need_pins(const sys::Fd& root, Needed& needed, StoreLock* lock,
+                       std::string_view but_for) {
+  std::vector<Unknown> leases;
   for (const auto& name : TRY(sys::list_directory(root, "tmp"))) {
-    if (!name.starts_with(kPinsPrefix)) continue;
+    if (!name.starts_with(kPinsPrefix) || name == but_for) continue;
     auto fd = TRY(sys::open_if_exists(root, "tmp/" + name, O_RDONLY | O_NOFOLLOW));
     if (!fd) continue;
     auto locked = sys::try_lock(*fd, sys::LockMode::exclusive, name);
@@ -112,12 +125,13 @@ Result<void> need_pins(const sys::Fd& root, Needed& needed, StoreLock* lock) {
     std::string text = TRY(sys::read_all(*fd, name));
     bool unknown = !locked.ok() || is_of_other_machine(text);
     if (unknown && lock != nullptr) {
-      TRY(require_end(root, *lock, name, text));
+      leases.push_back({name, std::move(text), {}});
     } else if (unknown || !*locked) {
       add_pins(text, needed);
     }
   }
-  return {};
+  if (leases.empty()) return {};
+  return require_end(root, *lock, std::move(leases));
 }
 
 // A line for each image: nobody mounts thousands.
@@ -140,6 +154,8 @@ Result<std::vector<std::pair<std::string, Digest>>> container_uses(const sys::Fd
 
 Result<std::string> user_of_layer(const sys::Fd& root, const std::string& name) {
   for (const auto& [container, manifest] : TRY(container_uses(root))) {
+    // One that is not there is an additional store's, with all of its layers.
+    if (!TRY(sys::stat_entry(root, blob_file(manifest)))) continue;
     Needed needed;
     bool whole = need_manifest(root, manifest, needed).ok();
     if (!whole || needed.layers.contains(name)) return container;

@@ -93,12 +93,22 @@ Result<void> describe_layer(const Staged& directory, const LayerRecord& record) 
   return sys::write_file(directory.fd(), "layer.json", json::write(file) + "\n", 0600);
 }
 
-/// Out of sight at once; what is not removed now is swept.
-Result<void> discard_layer(const sys::Fd& root, const std::string& layer) {
+/// Out of sight at once. Gives what is to be removed, or is swept.
+Result<std::string> discard_layer(const sys::Fd& root, const std::string& layer) {
   std::string trash = "tmp/" + std::string(kTrashPrefix) + sys::random_hex(8);
   TRY(sys::rename(root, layer, root, trash));
-  ignore(sys::remove_tree(root, trash));
-  return {};
+  return trash;
+}
+
+/// Where they cannot be exchanged in one step. Who is killed between the two leaves a layer that is
+/// missing, which the next run fetches. Gives what is to be removed.
+Result<std::string> replace_in_two(const sys::Fd& root, const std::string& staged,
+                                   const std::string& layer) {
+  std::string trash = TRY(discard_layer(root, layer));
+  auto renamed = sys::rename(sys::cwd(), staged, root, layer);
+  if (renamed.ok()) return trash;
+  ignore(sys::rename(root, trash, root, layer));
+  return std::move(renamed).error();
 }
 
 }  // namespace
@@ -210,6 +220,10 @@ Result<Claim> Delivery::claim_layer(const Digest& diff_id, const std::function<b
   return claim("layer-" + layer_name(diff_id, store_->flavor_), give_up);
 }
 
+Result<Claim> Delivery::claim_upkeep(const std::function<bool()>& give_up) {
+  return claim("upkeep", give_up);
+}
+
 Result<Staged> Delivery::stage_file() {
   StagedEntry entry = TRY(stage_in(store_->root_, stage_prefix(), Shape::file, store_->locks_));
   Staged staged;
@@ -253,7 +267,7 @@ Result<void> Delivery::note_origin(const Digest& blob, const Reference& reposito
     if (line != lines[0] && lines.size() < kMost) lines.push_back(std::move(line));
   }
   std::string text = join(lines, "\n") + "\n";
-  auto same = sys::read_file_if_exists(store_->dir_, origin_file(blob), 4096);
+  auto same = sys::read_file_if_exists(store_->dir_, origin_file(blob), kMaxOrigins);
   if (same.ok() && *same && **same == text) return {};
   mode_t readers = TRY(readers_of(store_->dir_, "blobs/sha256"));
   TRY(sys::make_directory(store_->dir_, "origins", 0700 | readers | readers >> 2));
@@ -298,29 +312,33 @@ Result<void> Delivery::check_not_lost() const {
                     "try again");
 }
 
-Result<std::string> replace_layer(const Store& store, const std::string& old, Staged directory,
+Result<std::string> replace_layer(const Store& store, const Delivery& delivery,
+                                  const std::string& old, Staged directory,
                                   const LayerRecord& record) {
   const std::string was = "layers/" + old;
   const std::string becomes = "layers/" + layer_name(record.diff_id, record.flavor);
   sys::Fd root = TRY(sys::open_at(sys::cwd(), store.root(), O_RDONLY | O_DIRECTORY));
   TRY(describe_layer(directory, record));
   TRY(open_to_readers(directory.fd(), record.flavor.format, root));
+  std::string trash;
   auto replace = [&]() -> Result<void> {
-    if (was == becomes) {
-      // The old one is then in tmp/, where it goes with what was staged, or is swept.
-      auto exchanged = sys::rename_exchange(sys::cwd(), directory.path(), root, was);
-      if (exchanged.ok() || exchanged.error().kind != Kind::unsupported) return exchanged;
-    } else if (TRY(sys::stat_entry(root, becomes))) {
-      // Somebody else has brought the other form: it is the same, the one that is staged goes.
-      return discard_layer(root, was);
+    if (was != becomes) {
+      // Somebody else may have brought the other form: it is the same, the one that is staged goes.
+      bool there = TRY(sys::stat_entry(root, becomes)).has_value();
+      if (!there) TRY(sys::rename(sys::cwd(), directory.path(), root, becomes));
+      trash = TRY(discard_layer(root, was));
+      return {};
     }
-    // Who is killed between the two leaves a layer that is missing, which the next run unpacks, or
-    // both forms of it.
-    if (was == becomes) TRY(discard_layer(root, was));
-    TRY(sys::rename(sys::cwd(), directory.path(), root, becomes));
-    return was == becomes ? Result<void>() : discard_layer(root, was);
+    // The old one is then in tmp/, where it goes with what was staged, or is swept.
+    auto exchanged = sys::rename_exchange(sys::cwd(), directory.path(), root, was);
+    if (exchanged.ok() || exchanged.error().kind != Kind::unsupported) return exchanged;
+    trash = TRY(replace_in_two(root, directory.path(), was));
+    return {};
   };
-  return with_idle_layer(store, old, replace);
+  std::string user = TRY(with_idle_layer(store, old, replace, &delivery));
+  // Without the lock: it may take a while.
+  if (!trash.empty()) ignore(sys::remove_tree(root, trash));
+  return user;
 }
 
 Result<void> Delivery::publish_image(const ImageRecord& record) {
@@ -344,6 +362,7 @@ Result<void> Delivery::adopt(const Image& image) {
     std::string text = TRY(store_->read_document(digest));
     TRY(put_document(digest, text));
   }
+  TRY(store_->copy_origins(image));
   ImageRecord record;
   record.target = image.target;
   record.manifest = image.manifest_digest;

@@ -45,6 +45,7 @@ struct Message {
   std::string verb;
   std::string root;
   bool dry_run = false;
+  std::vector<Digest> mounted;
   std::vector<std::string> images;
   Flavor flavor;
 };
@@ -54,6 +55,7 @@ void fields(V& v, Message& m) {
   v.required("verb", m.verb);
   v.required("root", m.root);
   v.optional("dry_run", m.dry_run);
+  v.optional("mounted", m.mounted);
   v.optional("images", m.images);
   v.required("ownership", m.flavor.ownership);
   v.required("overlay_xattr", m.flavor.overlay_xattr);
@@ -62,10 +64,10 @@ void fields(V& v, Message& m) {
 }
 
 Message message_of(const DedupeRequest& r) {
-  return {r.verb, r.root, r.dry_run, {}, flavor_of(r)};
+  return {r.verb, r.root, r.dry_run, r.mounted, {}, flavor_of(r)};
 }
 Message message_of(const ConvertRequest& r) {
-  return {r.verb, r.root, false, r.images, flavor_of(r)};
+  return {r.verb, r.root, false, {}, r.images, flavor_of(r)};
 }
 
 struct Verb {
@@ -115,6 +117,7 @@ Result<std::optional<LayerWork>> parse_layer_work(std::string_view text) {
     DedupeRequest request;
     request.root = std::move(message.root);
     request.dry_run = message.dry_run;
+    request.mounted = std::move(message.mounted);
     TRY(set_flavor(message.flavor, request));
     return std::optional<LayerWork>(std::move(request));
   }

@@ -21,7 +21,8 @@ namespace berth::image {
 struct DedupeRequest {
   std::string verb = "dedupe";
   std::string root;
-  bool dry_run = false;  ///< only tell
+  bool dry_run = false;         ///< only tell
+  std::vector<Digest> mounted;  ///< diff ids of layers that somebody looks at: as used ones
   Ownership ownership = Ownership::full;
   OverlayXattr overlay_xattr = OverlayXattr::trusted;
   LayerFormat layer_format = LayerFormat::directory;

@@ -26,6 +26,8 @@ inline std::string origin_file(const Digest& digest) {
   return "origins/" + digest.hex();
 }
 
+inline constexpr size_t kMaxOrigins = 4096;  ///< bytes of such a file
+
 /// The name of a layer's directory in layers/. The flavour is part of it: the same layer unpacked
 /// for other owners is another directory. An image holds owners and marks as they are, whoever
 /// writes it, and is everybody's: who mounts it is shown his own.
@@ -91,9 +93,10 @@ Result<void> need_manifest(const sys::Fd& root, const Digest& digest, Needed& ne
 /// Adds what running deliveries have pinned. The caller holds the lock of the store, exclusively,
 /// and gives it where it is going to remove what is not needed: then one of another machine is an
 /// error while it lives, for nobody here can tell what it needs next, and is ended where it seems
-/// dead. Else it counts like those of this machine.
+/// dead. Else it counts like those of this machine. `but_for`: the name of one that does not count.
 /// Errors: busy (as said), io.
-Result<void> need_pins(const sys::Fd& root, Needed& needed, StoreLock* lock);
+Result<void> need_pins(const sys::Fd& root, Needed& needed, StoreLock* lock,
+                       std::string_view but_for = {});
 
 /// What a collection removed: names of layer directories, hex of blobs.
 struct Collected {

@@ -163,8 +163,8 @@ void Lease::beat() {
 }
 
 Result<void> Lease::renew() {
-  auto late = sys::since_boot() - beaten_at_;
-  if (late > expiry() / 2) {
+  auto late = sys::since_boot() - beaten_at_.load();
+  if (late > expiry() / 2 || is_lost()) {
     return make_error(Kind::busy,
                       "change the store: this process was held up for so long that another "
                       "machine may be at work there",
@@ -182,6 +182,7 @@ bool Lease::is_lost() const {
 Result<void> Lease::take(const std::string& mark, const std::function<bool()>& give_up) {
   Watch watch;
   while (true) {
+    beat();  // also of who has waited for long
     auto made = sys::make_symlink(name_, root_, in_tmp(mark));
     if (made.ok() || made.error().kind != Kind::exists) return made;
     auto owner = TRY(owner_of(root_, mark));
@@ -208,9 +209,11 @@ Result<void> wait_without(const sys::Fd& root, const std::string& mark) {
   while (true) {
     refresh(root, "tmp");
     auto owner = TRY(owner_of(root, mark));
-    if (!owner || has_ended(watch.look(root, *owner))) return {};
+    if (!owner || has_ended(watch.look(root, *owner))) break;
     std::this_thread::sleep_for(Watch::pause());
   }
+  for (const char* directory : {"layers", "blobs/sha256", "images"}) refresh(root, directory);
+  return {};
 }
 
 std::chrono::milliseconds Watch::pause() {

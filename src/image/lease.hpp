@@ -3,6 +3,7 @@
 // folder only.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <functional>
@@ -67,7 +68,8 @@ class Lease {
 
   sys::Fd root_;
   std::string name_;
-  std::chrono::nanoseconds beaten_at_{};  ///< since the boot: sleep is time in which others wait
+  /// Since the boot: sleep is time in which others wait.
+  std::atomic<std::chrono::nanoseconds> beaten_at_{};
   std::mutex mutex_;
   std::condition_variable ended_;
   bool end_ = false;

@@ -127,21 +127,22 @@ void Store::note_used(const Digest& manifest) const {
                               {seconds.count(), static_cast<uint32_t>(rest.count())}));
 }
 
-Result<Shrunk> Store::shrink(uint64_t most_bytes, Act act) {
+Result<Shrunk> Store::shrink(uint64_t most_bytes, Act act, const std::set<Digest>& kept) {
   Collected collected;
   Shrunk result;
   {
+    Sizes sizes = TRY(measure(dir_));  // may take a while: nobody waits for it
     // Also to tell alone: whether a delivery lives is seen by who could have its lock.
     StoreLock lock = TRY(this->lock(sys::LockMode::exclusive));
-    Sizes sizes = TRY(measure(dir_));
     auto candidates = TRY(find_candidates(dir_, sizes));
     auto held = TRY(held_objects(dir_, sizes, act == Act::yes ? &lock : nullptr));
     Shrinking shrinking(sizes, held, candidates);
     for (const auto& candidate : candidates) {
       if (shrinking.bytes() <= most_bytes) break;
-      if (candidate.held) continue;
+      if (candidate.held || kept.contains(candidate.records.front().manifest)) continue;
       shrinking.remove(candidate);
       if (act == Act::no) continue;
+      TRY(lock.renew());
       for (const auto& record : candidate.records) TRY(unlink_record(dir_, record));
     }
     result = shrinking.take();

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <ctime>
 
 #include "base/text.hpp"
 #include "image/layout.hpp"
@@ -42,6 +43,14 @@ bool is_empty_mark(const sys::Fd& root, const std::string& name) {
   if (!owner.ok() || owner->find('/') != std::string::npos) return false;
   auto lease = sys::stat_entry(root, "tmp/" + *owner);
   return lease.ok() && !*lease;
+}
+
+/// Whether a machine whose locks we do not see is about to say that the empty file is its own.
+bool may_be_in_the_making(const sys::Fd& root, const sys::Fd& file) {
+  constexpr int64_t kSoon = 3600;  // seconds; clocks may differ
+  if (!uses_leases(root)) return false;
+  auto status = sys::stat_fd(file, "lease");
+  return !status.ok() || ::time(nullptr) - status->st_mtim.tv_sec < kSoon;
 }
 
 }  // namespace
@@ -96,6 +105,7 @@ std::optional<sys::Fd> take_leftover(const sys::Fd& root, const std::string& nam
   }
   auto text = sys::read_file_if_exists(root, "tmp/" + lease, kMaxPins);
   if (text.ok() && !*text) return std::move(*fd);
+  if (text.ok() && (*text)->empty() && may_be_in_the_making(root, **fd)) return std::nullopt;
   // Whether another machine's owner lives, or one without locks, is seen by those who can wait.
   if (!locked.ok() || !text.ok() || is_of_other_machine(**text)) return std::nullopt;
   return std::move(*fd);

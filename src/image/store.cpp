@@ -171,8 +171,7 @@ std::string Store::blob_path(const Digest& digest) const {
   auto owned = owns_blob(digest);
   if (owned.ok() && *owned) return root_ + "/" + file;
   for (const AdditionalStore& store : additional_) {
-    auto entry = sys::stat_entry(store.dir(), file);
-    if (entry.ok() && *entry) return store.root() + "/" + file;
+    if (store.has_file(file)) return store.root() + "/" + file;
   }
   return root_ + "/" + file;
 }
@@ -190,15 +189,14 @@ Result<bool> Store::owns_blob(const Digest& digest) const {
 Result<bool> Store::has_blob(const Digest& digest) const {
   if (TRY(owns_blob(digest))) return true;
   return std::any_of(additional_.begin(), additional_.end(), [&](const AdditionalStore& store) {
-    auto entry = sys::stat_entry(store.dir(), blob_file(digest));
-    return entry.ok() && entry->has_value();
+    return store.has_file(blob_file(digest));
   });
 }
 
 std::vector<Reference> Store::origins(const Digest& digest) const {
   std::vector<Reference> repositories;
   auto add_from = [&](const sys::Fd& dir) {
-    auto text = sys::read_file_if_exists(dir, origin_file(digest), 4096);
+    auto text = sys::read_file_if_exists(dir, origin_file(digest), kMaxOrigins);
     if (!text.ok() || !*text) return;
     for (std::string_view line : split(**text, '\n')) {
       if (line.empty()) continue;
@@ -448,6 +446,23 @@ Result<void> Store::copy_documents(const Image& image) {
     if (TRY(owns_blob(digest))) continue;
     std::string text = TRY(read_document(digest));
     TRY(sys::replace_file(dir_, blob_file(digest), text, 0600 | readers));
+  }
+  return copy_origins(image);
+}
+
+/// Where its layers can be had, so that they can be when that store has gone.
+Result<void> Store::copy_origins(const Image& image) const {
+  mode_t readers = TRY(readers_of(dir_, "blobs/sha256"));
+  for (const oci::Descriptor& layer : image.manifest.layers) {
+    const std::string file = origin_file(layer.digest);
+    if (TRY(sys::stat_entry(dir_, file))) continue;
+    for (const AdditionalStore& store : additional_) {
+      auto text = sys::read_file_if_exists(store.dir(), file, kMaxOrigins);
+      if (!text.ok() || !*text) continue;
+      TRY(sys::make_directory(dir_, "origins", 0700 | readers | readers >> 2));
+      TRY(sys::replace_file(dir_, file, **text, 0600 | readers));
+      break;
+    }
   }
   return {};
 }

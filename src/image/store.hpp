@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -201,8 +202,9 @@ class Store {
 
   /// Removes images that no container uses, the least recently used first, until layers and blobs
   /// take at most `most_bytes`, and what nothing needs in any case. With Act::no it only tells.
+  /// `kept`: manifests of images that stay, whoever uses them.
   /// Errors: corrupt (damaged: nobody knows what is needed), io.
-  Result<Shrunk> shrink(uint64_t most_bytes, Act act);
+  Result<Shrunk> shrink(uint64_t most_bytes, Act act, const std::set<Digest>& kept = {});
 
   /// What there is and what is needed, at one moment.  Errors: io.
   Result<Survey> survey() const;
@@ -242,6 +244,7 @@ class Store {
   Result<std::optional<Image>> look_up(std::string_view name, Scope scope) const;
   Result<bool> owns_blob(const Digest& digest) const;
   Result<void> copy_documents(const Image& image);
+  Result<void> copy_origins(const Image& image) const;
   Result<void> wait_for_other_machines() const;
 
   std::string root_;
@@ -318,6 +321,12 @@ class Delivery {
   /// `give_up` is asked while waiting. Errors: interrupted (it said so), io.
   Result<Claim> claim_layer(const Digest& diff_id, const std::function<bool()>& give_up = {});
 
+  /// The same for changes to layers that are there: one process makes them at a time.
+  Result<Claim> claim_upkeep(const std::function<bool()>& give_up = {});
+
+  /// Of what says in tmp/ what this one needs.
+  std::string name() const;
+
   Result<Staged> stage_file();
   /// A directory, for the format `directory` with an empty directory "fs" (0755) in it.
   Result<Staged> stage_layer(LayerFormat format = LayerFormat::directory);
@@ -344,7 +353,6 @@ class Delivery {
   Delivery() = default;
   Result<void> keep(const std::string& key);
   Result<Claim> claim(const std::string& key, const std::function<bool()>& give_up);
-  std::string name() const;
   std::string stage_prefix() const;
   Result<void> check_not_lost() const;
 

@@ -67,6 +67,9 @@ std::vector<std::string> unneeded_of(const Survey& survey, const Needed& needed)
 
 /// Whether the container whose manifest this is needs the object.
 bool uses(const sys::Fd& root, const Digest& manifest, const std::string& path) {
+  // One that is not there is an additional store's, with all of its layers.
+  auto there = sys::stat_entry(root, blob_file(manifest));
+  if (there.ok() && !*there) return false;
   Needed needed;
   bool whole = need_manifest(root, manifest, needed).ok();
   std::string name = last_name(path);

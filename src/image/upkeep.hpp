@@ -38,15 +38,19 @@ inline constexpr const char* kLinkedFile = "linked";
 inline constexpr const char* kLinkingFile = "linking";
 
 /// Calls `act` while nobody can begin to use, replace or remove the layer `name`, a directory in
-/// layers/; for moments. Not when a container uses it, whose id is then given.
+/// layers/; for moments. Not when a container uses it, whose id is then given, or a delivery other
+/// than `own`, of which kBusyDelivery is told.
 /// Errors: not_found (it is gone), io, those of `act`.
 Result<std::string> with_idle_layer(const Store& store, const std::string& name,
-                                    const std::function<Result<void>()>& act);
+                                    const std::function<Result<void>()>& act,
+                                    const Delivery* own = nullptr);
+inline constexpr const char* kBusyDelivery = "a pull or save";
 
-/// Puts what was staged in the place of the layer `old`, a directory in layers/, which goes. Gives
-/// the container that uses it: it then stays as it is.  Errors: not_found (it has been removed),
-/// io.
-Result<std::string> replace_layer(const Store& store, const std::string& old, Staged directory,
+/// Puts what was staged by `delivery` in the place of the layer `old`, a directory in layers/,
+/// which goes. Gives the container that uses it: it then stays as it is.  Errors: not_found (it has
+/// been removed), io.
+Result<std::string> replace_layer(const Store& store, const Delivery& delivery,
+                                  const std::string& old, Staged directory,
                                   const LayerRecord& record);
 
 }  // namespace berth::image

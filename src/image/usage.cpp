@@ -167,14 +167,18 @@ Result<Usage> measure_usage(const Store& store) {
 }
 
 Result<std::string> with_idle_layer(const Store& store, const std::string& name,
-                                    const std::function<Result<void>()>& act) {
+                                    const std::function<Result<void>()>& act, const Delivery* own) {
   sys::Fd root = TRY(sys::open_at(sys::cwd(), store.root(), O_RDONLY | O_DIRECTORY));
   StoreLock lock = TRY(store.lock(sys::LockMode::exclusive));
   if (!TRY(sys::stat_entry(root, "layers/" + name))) {
     return make_error(Kind::not_found, "find layer " + quoted(name) + ": it has been removed");
   }
   std::string user = TRY(user_of_layer(root, name));
-  if (user.empty()) TRY(act());
+  if (!user.empty()) return user;
+  Needed needed;
+  TRY(need_pins(root, needed, nullptr, own == nullptr ? "" : own->name()));
+  if (needed.layers.contains(name)) return std::string(kBusyDelivery);
+  TRY(act());
   return user;
 }
 

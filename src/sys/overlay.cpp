@@ -2,7 +2,9 @@
 #include "sys/overlay.hpp"
 
 #include <fcntl.h>
+#include <linux/mount.h>
 #include <sched.h>
+#include <sys/mount.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,7 +21,8 @@ namespace {
 
 using Lower = std::vector<Layer>;
 
-Result<Fd> mount_by_handles(const Lower& lower, const OverlayTop& top, const Fd& target) {
+/// Mounted nowhere.
+Result<Fd> make_overlay(const Lower& lower, const OverlayTop& top) {
   Fd context = TRY(fsopen("overlay"));
   TRY(fsconfig_string(context, "source", top.source));
   for (const Layer& layer : lower) {
@@ -31,9 +34,7 @@ Result<Fd> mount_by_handles(const Lower& lower, const OverlayTop& top, const Fd&
   }
   for (const std::string& option : top.options) TRY(fsconfig_option(context, option));
   TRY(fsconfig_create(context));
-  Fd mount = TRY(fsmount(context, static_cast<unsigned>(top.attributes)));
-  TRY(move_mount_to_fd(mount, target, "/"));
-  return mount;
+  return fsmount(context, static_cast<unsigned>(top.attributes));
 }
 
 // COMPAT(6.5): delete when that is our baseline. One string for all layers, at most a page.
@@ -50,16 +51,43 @@ Result<void> mount_by_string(const Lower& lower, const OverlayTop& top, const Fd
   return mount(top.source, fd_path(target), "overlay", top.flags, data);
 }
 
-// They lie on top of each other, and their handles stay what they were.
-Result<void> attach_layers(const Lower& lower, const Fd& target) {
-  for (const Layer& layer : lower) {
-    if (layer.detached) TRY(move_mount_to_fd(layer.root, target, "a layer"));
-  }
-  return {};
+/// The same by way of `place`, on top of what is mounted there.
+Result<Fd> make_overlay_by_string(const Lower& lower, const OverlayTop& top, const Fd& place) {
+  TRY(mount_by_string(lower, top, place));
+  // By its path: a handle of what lies below does not lead there.
+  std::string path = TRY(read_link(cwd(), fd_path(place)));
+  Fd mounted = TRY(open_at(cwd(), path, O_PATH | O_DIRECTORY));
+  return open_tree(mounted, "", OPEN_TREE_CLONE | AT_EMPTY_PATH);
 }
 
 bool has_detached(const Lower& lower) {
   return std::any_of(lower.begin(), lower.end(), [](const Layer& layer) { return layer.detached; });
+}
+
+/// Mounts the layers at `place`, one on top of the other, until the overlay is made: it has mounts
+/// of its own then.
+Result<Fd> make_over_attached(const Lower& lower, const OverlayTop& top, const Fd& place) {
+  std::string first;
+  Result<Fd> made = make_error(Kind::bug, "no layer was attached");
+  auto attach = [&]() -> Result<void> {
+    for (const Layer& layer : lower) {
+      if (!layer.detached) continue;
+      TRY(move_mount_to_fd(layer.root, place, "a layer"));
+      if (first.empty()) first = fd_path(layer.root);
+    }
+    return {};
+  };
+  auto attached = attach();
+  if (attached.ok()) {
+    // What has failed has marked it as one that a "volatile" overlay used, which is taken once.
+    if (top.work) ignore(remove_tree(top.work, "work"));
+    made = make_overlay(lower, top);
+    if (!made.ok()) made = make_overlay_by_string(lower, top, place);
+  }
+  // The first one takes those along that lie on it.
+  if (!first.empty()) TRY(unmount(first, MNT_DETACH));
+  TRY(std::move(attached));
+  return made;
 }
 
 Result<void> mount_trial(const Fd& place, bool user_attributes) {
@@ -109,23 +137,25 @@ Result<void> try_overlay(const Fd& place, bool user_attributes) {
 
 Result<Fd> mount_overlay(const Lower& lower, const OverlayTop& top, const std::string& target) {
   Fd place = TRY(open_at(cwd(), target, O_PATH | O_DIRECTORY));
-  auto mounted = mount_by_handles(lower, top, place);
-  if (mounted.ok()) return mounted;
-  // An older kernel refuses "lowerdir+", at once or only when the file system is made, and layers
-  // that are mounted nowhere. Linux 6.18 refuses those with EPERM that were mounted in a user
-  // namespace above this one. When the other ways fail too, the first reason is the true one.
-  bool old_kernel = mounted.error().sys_errno == EINVAL || mounted.error().sys_errno == ENOSYS;
-  bool from_above = mounted.error().sys_errno == EPERM && has_detached(lower);
-  if (!old_kernel && !from_above) return mounted;
-  if (has_detached(lower)) {
-    if (!attach_layers(lower, place).ok()) return mounted;
-    // What has failed has marked it as one that a "volatile" overlay used, which is taken once.
-    if (top.work) ignore(remove_tree(top.work, "work"));
-    auto again = mount_by_handles(lower, top, place);
-    if (again.ok()) return again;
+  auto made = make_overlay(lower, top);
+  if (!made.ok()) {
+    // An older kernel refuses "lowerdir+", at once or only when the file system is made, and layers
+    // that are mounted nowhere (6.15). Linux 6.18 refuses those with EPERM that were mounted in a
+    // user namespace above this one. When the other ways fail too, the first reason is the true
+    // one.
+    bool old_kernel = made.error().sys_errno == EINVAL || made.error().sys_errno == ENOSYS;
+    bool from_above = made.error().sys_errno == EPERM && has_detached(lower);
+    if (!old_kernel && !from_above) return made;
+    if (!has_detached(lower)) {
+      if (!mount_by_string(lower, top, place).ok()) return made;
+      return open_at(cwd(), target, O_PATH | O_DIRECTORY);
+    }
+    auto again = make_over_attached(lower, top, place);
+    if (!again.ok()) return made;
+    made = std::move(again);
   }
-  if (!old_kernel || !mount_by_string(lower, top, place).ok()) return mounted;
-  return open_at(cwd(), target, O_PATH | O_DIRECTORY);
+  TRY(move_mount_to_fd(*made, place, "/"));
+  return made;
 }
 
 }  // namespace berth::sys

@@ -16,6 +16,7 @@
 #include "sys/layer.hpp"
 #include "sys/stream.hpp"
 #include "transfer/event.hpp"
+#include "transfer/layer_links.hpp"
 #include "transfer/layers.hpp"
 #include "transfer/threads.hpp"
 #include "transfer/tree_record.hpp"
@@ -81,6 +82,9 @@ class Conversion {
     }
     image::Delivery delivery = TRY(image::Delivery::begin(store_));
     delivery_ = &delivery;
+    // Not while identical files are linked, which changes times for moments.
+    auto stopped = [this] { return cancel_.requested(); };
+    image::Claim upkeep = TRY(delivery.claim_upkeep(stopped));
     std::vector<image::Layer> layers = TRY(find_layers());
     for (const image::Layer& layer : layers) TRY(check_idle(layer));
     for (const image::Layer& layer : layers) {
@@ -122,6 +126,12 @@ class Conversion {
   }
 
   Error in_use(const image::Layer& layer, const std::string& container) {
+    if (container == image::kBusyDelivery) {
+      return make_error(
+          Kind::busy,
+          "convert layer " + layer.diff_id.short_hex() + ": " + container + " needs it that runs",
+          "try again");
+    }
     std::string id = container.substr(0, 12);
     return make_error(
         Kind::busy, "convert layer " + layer.diff_id.short_hex() + ": container " + id + " uses it",
@@ -132,7 +142,7 @@ class Conversion {
   Result<void> check_idle(const image::Layer& layer) {
     if (TRY(record_of(layer)).flavor.format == request_.layer_format) return {};
     auto look = [] { return Result<void>(); };
-    std::string user = TRY(image::with_idle_layer(store_, name_of(layer), look));
+    std::string user = TRY(image::with_idle_layer(store_, name_of(layer), look, delivery_));
     if (!user.empty()) return in_use(layer, user);
     return {};
   }
@@ -151,16 +161,26 @@ class Conversion {
       return false;
     }
     const std::string& path = layer.directory;
+    TRY(mend_times(layer));
     auto left_out = TRY(check_content(path, record.flavor.format));
     image::Staged staged = TRY(delivery_->stage_layer(request_.layer_format));
     TRY(unpack(layer, std::move(left_out), staged));
     TRY(copy_facts(path, staged));
     std::string user = TRY(image::replace_layer(
-        store_, name_of(layer), std::move(staged),
+        store_, *delivery_, name_of(layer), std::move(staged),
         {record.diff_id, flavor_of_new_layers(store_), record.entries, record.bytes}));
     if (!user.empty()) return in_use(layer, user);
     report_.layers.push_back(layer.diff_id);
     return true;
+  }
+
+  /// Who was killed while linking files has left later ones.
+  Result<void> mend_times(const image::Layer& layer) {
+    std::string mark = parent_of_file(layer.directory) + "/" + image::kLinkingFile;
+    if (!TRY(sys::stat_entry(sys::cwd(), mark))) return {};
+    sys::Fd root = TRY(sys::open_at(sys::cwd(), store_.root(), kEnter));
+    image::Staged none;
+    return LayerLinks(store_, root, none, delivery_).mend(name_of(layer));
   }
 
   /// The new record must not make good what is damaged. Gives the devices that are not there.
@@ -177,7 +197,7 @@ class Conversion {
       found = TRY(compare_extents(image, *record, stop));
     } else {
       sys::Fd tree = TRY(sys::open_at(sys::cwd(), path, kEnter));
-      found = TRY(compare_tree(tree, *record, Depth::all, stop, DirectoryTimes::any));
+      found = TRY(compare_tree(tree, *record, Depth::all, stop));
     }
     if (found.count == 0) return std::move(found.left_out);
     return make_error(Kind::corrupt,

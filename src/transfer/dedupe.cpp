@@ -85,9 +85,8 @@ class Dedupe {
   Result<image::DedupeReport> run() {
     root_ = TRY(sys::open_at(sys::cwd(), store_.root(), O_RDONLY | O_DIRECTORY));
     image::Delivery delivery = TRY(image::Delivery::begin(store_));
-    // No layer has this digest: it stands for this work, which one process does at a time.
-    const Digest all = Digest::from_sha256(std::string(32, '\0'));
-    image::Claim claim = TRY(delivery.claim_layer(all, [this] { return cancel_.requested(); }));
+    auto stopped = [this] { return cancel_.requested(); };
+    image::Claim claim = TRY(delivery.claim_upkeep(stopped));
     staged_ = TRY(delivery.stage_layer(image::LayerFormat::erofs));
     way_ = TRY(find_way());
     TRY(list_layers());
@@ -131,7 +130,8 @@ class Dedupe {
       if (!digest.ok()) continue;
       std::string own = store_.layer_directory(*digest, image::LayerFormat::directory);
       if (own != store_.root() + "/layers/" + name + "/fs") continue;
-      layers_.push_back({name, used.contains(name)});
+      bool mounted = std::ranges::find(request_.mounted, *digest) != request_.mounted.end();
+      layers_.push_back({name, mounted || used.contains(name)});
     }
     std::ranges::stable_sort(layers_, std::ranges::greater{}, &Layer::used);
     return {};
@@ -158,7 +158,12 @@ class Dedupe {
     const std::string path = "layers/" + layers_[index].name;
     if (!TRY(sys::stat_entry(root_, path + "/fs"))) return {};  // an image, or gone
     if (!request_.dry_run && TRY(sys::stat_entry(root_, path + "/" + image::kLinkingFile))) {
-      TRY(LayerLinks(store_, root_, staged_).mend(layers_[index].name));
+      auto mended = LayerLinks(store_, root_, staged_).mend(layers_[index].name);
+      if (!mended.ok() && mended.error().kind == Kind::corrupt) {  // 'system check' says more
+        ++report_.unrecorded;
+        return {};
+      }
+      TRY(std::move(mended));
     }
     auto record = TRY(sys::open_if_exists(root_, path + "/" + kTreeFile, kRead));
     Result<TreeEntries> entries = TreeEntries();

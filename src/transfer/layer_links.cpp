@@ -53,8 +53,8 @@ Result<sys::Fd> open_in_layer(const sys::Fd& root, const std::string& layer,
 Result<LayerLinks::Done> LayerLinks::replace(const std::string& layer,
                                              const std::vector<LinkPlan>& plans) {
   Done done;
-  auto user = image::with_idle_layer(
-      store_, layer, [&]() -> Result<void> { return replace_all(layer, plans, done); });
+  auto act = [&]() -> Result<void> { return replace_all(layer, plans, done); };
+  auto user = image::with_idle_layer(store_, layer, act, own_);
   if (!user.ok() && user.error().kind == Kind::not_found) return done;  // removed meanwhile
   if (!user.ok()) return std::move(user).error();
   done.used = !user->empty();
@@ -125,7 +125,7 @@ Result<void> LayerLinks::mend(const std::string& layer) {
     }
     return sys::remove_entry(root_, path + "/" + image::kLinkingFile);
   };
-  auto user = image::with_idle_layer(store_, layer, set_times);
+  auto user = image::with_idle_layer(store_, layer, set_times, own_);
   if (user.ok() || user.error().kind == Kind::not_found) return {};
   return std::move(user).error();
 }

@@ -35,8 +35,10 @@ struct LinkPlan {
 class LayerLinks {
  public:
   /// `staged`: an empty directory of the caller's in the store's tmp/.
-  LayerLinks(image::Store& store, const sys::Fd& root, const image::Staged& staged)
-      : store_(store), root_(root), staged_(staged) {}
+  /// `own`: the delivery that may have pinned the layer.
+  LayerLinks(image::Store& store, const sys::Fd& root, const image::Staged& staged,
+             const image::Delivery* own = nullptr)
+      : store_(store), root_(root), staged_(staged), own_(own) {}
 
   struct Done {
     uint64_t files = 0;
@@ -60,6 +62,7 @@ class LayerLinks {
   image::Store& store_;
   const sys::Fd& root_;
   const image::Staged& staged_;
+  const image::Delivery* own_;
 };
 
 }  // namespace berth::transfer

@@ -280,7 +280,9 @@ class TreeTar {
       if (opaque && options_.marks == Marks::layer && child == ".wh..wh..opq") continue;
       auto handle = sys::open_at(opened, child, O_PATH | O_NOFOLLOW);
       if (!handle.ok()) {
-        if (handle.error().kind == Kind::not_found) continue;  // gone meanwhile
+        // Gone meanwhile: from a container, but not from what nobody changes.
+        bool changes = options_.detail != Detail::all;
+        if (changes && handle.error().kind == Kind::not_found) continue;
         return std::move(handle).error();
       }
       TRY(add(*handle, name.empty() ? child : name + "/" + child, depth + 1));

@@ -28,7 +28,7 @@ enum class Holes {
 /// seconds where nothing else needs an extension.
 enum class Detail {
   usual,
-  all,  ///< times to the nanosecond, attributes of any name: for a reader of ours
+  all,  ///< times to the nanosecond, attributes of any name: for a reader of ours, of a whole tree
 };
 
 struct TreeTarOptions {

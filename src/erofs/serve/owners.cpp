@@ -71,9 +71,13 @@ bool Owners::know_all_of(std::string_view acl) const {
   });
 }
 
-uint32_t without_list(uint32_t mode, std::string_view acl) {
+uint32_t Owners::without_list(uint32_t mode, std::string_view acl) const {
   for (const AclEntry& entry : entries_of(acl)) {
-    if (entry.tag == kOwningGroup) mode &= ~070u | (entry.permissions & 7u) << 3;
+    uint32_t granted = entry.permissions & 7u;
+    if (entry.tag == kOwningGroup) mode &= ~070u | granted << 3;
+    bool known = (entry.tag == kUser && has(uids_, entry.id)) ||
+                 (entry.tag == kGroup && has(gids_, entry.id));
+    if (known) mode &= ~077u | granted << 3 | granted;
   }
   return mode;
 }

@@ -29,15 +29,15 @@ class Owners {
   /// Whether the namespace has an id for each that an access list (system.posix_acl_*) names.
   bool know_all_of(std::string_view acl) const;
 
+  /// `mode` as it is where nobody can be told of the list: without what that grants to the people
+  /// that it names alone, and for group and others no more than those have that are known.
+  uint32_t without_list(uint32_t mode, std::string_view acl) const;
+
  private:
   Ranges uids_;
   Ranges gids_;
   uint32_t other_uid_ = 0;
   uint32_t other_gid_ = 0;
 };
-
-/// `mode` without what an access list grants to the people that it names alone: what is left where
-/// nobody can be told of the list.
-uint32_t without_list(uint32_t mode, std::string_view acl);
 
 }  // namespace berth::erofs

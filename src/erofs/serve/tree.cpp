@@ -2,6 +2,7 @@
 #include "erofs/serve/tree.hpp"
 
 #include <algorithm>
+#include <set>
 
 namespace berth::erofs {
 namespace {
@@ -29,7 +30,8 @@ Result<Inode> ShownTree::inode(uint64_t number) const {
   for (const AttributePlace& attribute : TRY(reader_->attributes(inode))) {
     if (attribute.key != kAccessList) continue;
     std::string list = TRY(reader_->read(attribute.value));
-    if (!owners_.know_all_of(list)) inode.mode = without_list(inode.mode, list);
+    if (!owners_.know_all_of(list)) inode.mode = owners_.without_list(inode.mode, list);
+    break;  // of several the first counts
   }
   return inode;
 }
@@ -37,8 +39,10 @@ Result<Inode> ShownTree::inode(uint64_t number) const {
 /// By the keys that are shown; of two with one key the first.
 Result<std::vector<AttributePlace>> ShownTree::attributes(const Inode& inode) const {
   std::vector<AttributePlace> shown;
+  std::set<std::string> lists;
   for (AttributePlace& attribute : TRY(reader_->attributes(inode))) {
     if (is_list(attribute.key)) {
+      if (!lists.insert(attribute.key).second) continue;
       // The kernel would refuse the file itself for an id that it does not know.
       std::string list = TRY(reader_->read(attribute.value));
       if (!owners_.know_all_of(list)) continue;
