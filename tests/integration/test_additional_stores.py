@@ -184,6 +184,33 @@ def test_what_has_vanished_is_fetched_again(site, reader, busybox, work):
     (work / "away").rename(site.root)
 
 
+@pytest.mark.profiles("root", "user")
+def test_a_name_of_ours_says_where_its_layers_are_when_the_store_has_vanished(site, reader, busybox,
+                                                                            work):
+    site.ok("pull", "-q", busybox)
+    reader.stores = [site.root]
+    reader.ok("tag", busybox, "mine:1")
+    site.root.rename(work / "away")
+    assert reader.ok("run", "--rm", "-q", "mine:1", "echo", "x") == "x\n"
+    assert len(layers(reader)) == 1
+    (work / "away").rename(site.root)
+
+
+@pytest.mark.profiles("user", "single_id")
+def test_an_image_of_a_layer_that_cannot_be_read_is_fetched(everybodys, reader, busybox):
+    everybodys.ok("pull", "-q", busybox)
+    root = everybodys.root
+    root.chmod(0o755)
+    subprocess.run(["chmod", "-R", "go+rX", root], check=True)
+    reader.stores = [root]
+    assert reader.ok("run", "--rm", busybox, "echo", "x") == "x\n"
+    assert layers(reader) == []
+    [image] = root.glob("layers/*/fs.erofs")
+    image.chmod(0o600)
+    assert reader.ok("run", "--rm", "-q", busybox, "echo", "x") == "x\n"
+    assert len(layers(reader)) == 1
+
+
 @pytest.mark.profiles("root")
 def test_a_container_whose_store_has_vanished_says_so(site, reader, busybox, work):
     site.ok("pull", "-q", busybox)

@@ -9,6 +9,7 @@ import time
 
 import pytest
 from support import images, processes, rich_layer, store_check, tree_image
+from support.berth import Berth
 
 pytestmark = pytest.mark.profiles("root", "user")
 
@@ -132,6 +133,28 @@ def test_a_damaged_layer_is_not_made_good(berth, pulled):
     line = berth.fail("image", "convert", "--to", "erofs", pulled, status=1)
     assert "'tree/size4096' has other content" in line
     assert line.endswith("try: berth system check --repair")
+
+
+def test_times_that_a_killed_dedupe_left_are_mended_first(berth, pulled):
+    [path] = berth.root.glob("layers/*/fs/tree/merged/low")
+    layer = path.parents[3]
+    time_before = path.parent.stat().st_mtime_ns
+    (layer / "linking").touch()
+    os.chown(layer / "linking", layer.stat().st_uid, layer.stat().st_gid)
+    os.utime(path.parent)
+    berth.ok("image", "convert", "-q", "--to", "erofs", pulled)
+    berth.ok("image", "convert", "-q", "--to", "directory", pulled)
+    [path] = berth.root.glob("layers/*/fs/tree/merged/low")
+    assert path.parent.stat().st_mtime_ns == time_before
+
+
+def test_a_container_of_another_store_keeps_nothing(berth, pulled, push, programs, profile, work):
+    site = Berth(programs, profile, work / "site")
+    elsewhere = push(images.build([images.busybox_layer(), images.layer([images.file("x", b"1")])]))
+    site.ok("pull", "-q", elsewhere)
+    berth.ok("--additional-store", site.root, "create", elsewhere, "true")
+    berth.ok("image", "convert", "-q", "--to", "erofs", pulled)
+    site.close()
 
 
 @pytest.mark.parametrize("words, reason", [

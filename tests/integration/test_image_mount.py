@@ -53,6 +53,27 @@ def test_the_whole_image_is_there_and_cannot_be_written(berth, image, place):
     berth.ok("rmi", image)
 
 
+@pytest.mark.profiles("root", "erofs")
+def test_nothing_takes_a_mounted_image_away(berth, image, busybox, place, profile):
+    """Not by its id either, nor for space, nor to change its form; what shares a layer stays, too."""
+    berth.ok("tag", image, "second:1")
+    other = "directory" if profile.kind == "erofs" else "erofs"
+    berth.ok("image", "mount", image, place)
+    identity = berth.ok("images", "-q", image).strip()
+    for words in (("rmi", "-f", identity), ("rmi", "-f", f"sha256:{identity}")):
+        assert f"is mounted at '{place}'" in berth.fail(*words, status=1)
+    berth.ok("rmi", "second:1")
+    line = berth.fail("image", "convert", "--to", other, image, status=1)
+    assert "it is mounted, or shares layer " in line and "try: berth image unmount" in line
+    berth.ok("system", "prune", "-f", "--keep", "0")
+    berth.ok("system", "dedupe")
+    assert (place / "data/low").read_text() == "low"
+    berth.ok("image", "unmount", place)
+    berth.ok("image", "convert", "-q", "--to", other, image)
+    berth.ok("system", "prune", "-f", "--keep", "0")
+    assert berth.ok("images", "-q") == ""
+
+
 @pytest.mark.profiles("root")
 def test_an_image_of_one_layer(berth, busybox, place):
     berth.ok("pull", "-q", busybox)

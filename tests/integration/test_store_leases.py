@@ -203,6 +203,19 @@ def test_nothing_is_collected_while_another_machine_pulls(machines, front, image
     whole(machines, image)
 
 
+def test_who_died_with_many_pulls_is_waited_for_once(machines, busybox):
+    one, two = machines
+    two.ok("pull", "-q", busybox)
+    for number in range(5):
+        (one.root / f"tmp/pins-{number:016}").write_text(f"lease {uuid.uuid4()} gone 1\n")
+    began = time.monotonic()
+    done = two.run("rmi", busybox)
+    assert done.returncode == 0 and done.stderr == "", done
+    assert EXPIRY <= time.monotonic() - began < 3 * EXPIRY
+    assert list((one.root / "layers").iterdir()) == []
+    assert list((one.root / "tmp").iterdir()) == []
+
+
 def test_who_was_taken_for_dead_finds_that_out(machines, front, image, busybox):
     one, two = machines
     gate = Gate(front, image)

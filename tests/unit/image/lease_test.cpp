@@ -172,5 +172,33 @@ TEST_F(LeaseTest, a_sweep_leaves_what_another_machine_may_need) {
   EXPECT_EQ(left(), "");
 }
 
+TEST_F(LeaseTest, a_sweep_leaves_what_a_machine_may_be_about_to_say_is_its_own) {
+  ::setenv("BERTH_STORE_LEASES", "1", 1);
+  EXPECT_TRUE(sys::write_file(root_, "tmp/pins-new", "", 0600).ok());
+  EXPECT_TRUE(sys::write_file(root_, "tmp/pins-old", "", 0600).ok());
+  EXPECT_TRUE(sys::set_modified_at(root_, "tmp/pins-old", {1'000'000'000, 0}).ok());
+  sweep(root_);
+  ::unsetenv("BERTH_STORE_LEASES");
+  EXPECT_TRUE(fs::exists(path_ + "/tmp/pins-new"));
+  EXPECT_FALSE(fs::exists(path_ + "/tmp/pins-old"));
+  sweep(root_);  // locks are seen where there are no leases
+  EXPECT_FALSE(fs::exists(path_ + "/tmp/pins-new"));
+}
+
+TEST_F(LeaseTest, who_has_waited_for_long_may_go_on) {
+  auto dead = begin("dead", Lease::Beat::on_request);
+  ASSERT_TRUE(dead->take("lease-x").ok());
+  auto waits = begin("waits", Lease::Beat::on_request);
+  ASSERT_TRUE(waits->take("lease-x").ok());
+  EXPECT_TRUE(waits->renew().ok());
+}
+
+TEST_F(LeaseTest, who_was_taken_for_dead_may_not_go_on) {
+  auto lease = begin("mine", Lease::Beat::on_request);
+  ASSERT_TRUE(lease->renew().ok());
+  EXPECT_TRUE(sys::remove_entry(root_, "tmp/mine").ok());
+  EXPECT_EQ(lease->renew().error().kind, Kind::busy);
+}
+
 }  // namespace
 }  // namespace berth::image

@@ -65,17 +65,20 @@ TEST(ShownTree, marks_are_those_that_overlay_reads_there) {
   EXPECT_EQ(shown_key("trusted.overlay.opaque", Marks::stored), "trusted.overlay.opaque");
 }
 
-std::string list_of(uint32_t named) {
+struct Entry {
+  uint16_t tag, permissions;
+  uint32_t id;
+};
+
+std::string list_with(const std::vector<Entry>& entries) {
   std::string list;
   append_struct(list, uint32_t{2});
-  struct Entry {
-    uint16_t tag, permissions;
-    uint32_t id;
-  };
-  for (Entry entry : {Entry{1, 7, ~0u}, {2, 7, named}, {4, 5, ~0u}, {16, 7, ~0u}, {32, 0, ~0u}}) {
-    append_struct(list, entry);
-  }
+  for (Entry entry : entries) append_struct(list, entry);
   return list;
+}
+
+std::string list_of(uint32_t named) {
+  return list_with({{1, 7, ~0u}, {2, 7, named}, {4, 5, ~0u}, {16, 7, ~0u}, {32, 0, ~0u}});
 }
 
 /// The mode and the attributes of a file whose list names `id`, as `owners` see it.
@@ -105,6 +108,17 @@ TEST(ShownTree, a_list_that_names_strangers_is_not_shown_and_grants_nothing) {
   EXPECT_EQ(listed(1001, kMapped), "0670 user.a user.overlay.opaque system.posix_acl_access");
   EXPECT_EQ(listed(1001, kSingle), "0650 user.a user.overlay.opaque");
   EXPECT_EQ(listed(0, kSingle), "0670 user.a user.overlay.opaque system.posix_acl_access");
+}
+
+TEST(Owners, a_list_that_is_not_shown_takes_nobodys_denial_along) {
+  constexpr uint32_t kStranger = 200000;
+  std::string denies = list_with(
+      {{1, 7, ~0u}, {2, 0, 33}, {2, 4, kStranger}, {4, 5, ~0u}, {16, 5, ~0u}, {32, 4, ~0u}});
+  EXPECT_FALSE(kMapped.know_all_of(denies));
+  EXPECT_EQ(kMapped.without_list(0754, denies), 0700u);
+  std::string grants =
+      list_with({{1, 7, ~0u}, {2, 4, kStranger}, {4, 5, ~0u}, {16, 7, ~0u}, {32, 4, ~0u}});
+  EXPECT_EQ(kMapped.without_list(0774, grants), 0754u);
 }
 
 }  // namespace
