@@ -10,6 +10,7 @@
 
 #include "image/staging.hpp"
 #include "sys/file.hpp"
+#include "sys/tree.hpp"
 
 namespace berth::image {
 namespace {
