@@ -130,12 +130,18 @@ def whole(machines, image):
         assert machine.run("system", "check").returncode == 0
 
 
-def test_two_machines_fetch_each_layer_once(machines, front, image):
-    one, two = machines
+def held_pull(machine, front, image):
+    """A pull that has begun, and goes on when its gate is opened."""
     gate = Gate(front, image)
     reference = f"{front.address}/test/leases"
-    first = one.spawn("pull", "-q", reference)
+    pull = machine.spawn("pull", "-q", reference)
     assert gate.reached.wait(30)
+    return gate, reference, pull
+
+
+def test_two_machines_fetch_each_layer_once(machines, front, image):
+    one, two = machines
+    gate, reference, first = held_pull(one, front, image)
     second = two.spawn("pull", "-q", reference)
     time.sleep(2 * EXPIRY)  # the first one is slow and not dead
     assert second.poll() is None
@@ -149,10 +155,7 @@ def test_two_machines_fetch_each_layer_once(machines, front, image):
 
 def test_a_machine_takes_over_from_one_that_was_killed(machines, front, image):
     one, two = machines
-    gate = Gate(front, image)
-    reference = f"{front.address}/test/leases"
-    first = one.spawn("pull", "-q", reference)
-    assert gate.reached.wait(30)
+    gate, reference, first = held_pull(one, front, image)
     second = two.spawn("pull", "-q", reference)
     time.sleep(1)
     began = time.monotonic()
@@ -173,10 +176,7 @@ def test_a_machine_takes_over_from_one_that_was_killed(machines, front, image):
 
 def test_a_machine_that_was_suspended_for_too_long_does_no_damage(machines, front, image):
     one, two = machines
-    gate = Gate(front, image)
-    reference = f"{front.address}/test/leases"
-    first = one.spawn("pull", "-q", reference)
-    assert gate.reached.wait(30)
+    gate, reference, first = held_pull(one, front, image)
     send(first, signal.SIGSTOP)
     two.ok("pull", "-q", reference)
     whole(machines, image)
@@ -190,9 +190,7 @@ def test_a_machine_that_was_suspended_for_too_long_does_no_damage(machines, fron
 def test_nothing_is_collected_while_another_machine_pulls(machines, front, image, busybox):
     one, two = machines
     two.ok("pull", "-q", busybox)
-    gate = Gate(front, image)
-    first = one.spawn("pull", "-q", f"{front.address}/test/leases")
-    assert gate.reached.wait(30)
+    gate, _, first = held_pull(one, front, image)
     removed = two.run("rmi", busybox)
     assert removed.returncode == 0, removed
     assert f"on {one.name} is at work there" in removed.stderr
@@ -218,10 +216,7 @@ def test_who_died_with_many_pulls_is_waited_for_once(machines, busybox):
 
 def test_who_was_taken_for_dead_finds_that_out(machines, front, image, busybox):
     one, two = machines
-    gate = Gate(front, image)
-    reference = f"{front.address}/test/leases"
-    first = one.spawn("pull", "-q", reference)
-    assert gate.reached.wait(30)
+    gate, reference, first = held_pull(one, front, image)
     send(first, signal.SIGSTOP)
     two.ok("pull", "-q", busybox)
     two.ok("rmi", busybox)
