@@ -78,9 +78,8 @@ def test_pulls_and_removals_at_once_end_with_a_whole_image_or_none(berth, push):
     for _ in range(4):
         running = [berth.spawn("pull", "--quiet", reference) for _ in range(2)]
         running += [berth.spawn("rmi", "-f", reference) for _ in range(2)]
-        for process in running:
-            process.communicate(timeout=60)
-        assert all(process.returncode == 0 for process in running[:2])
+        said = [process.communicate(timeout=60) for process in running]
+        assert [process.returncode for process in running[:2]] == [0, 0], said
     berth.ok("pull", "--quiet", reference)
     assert berth.ok("run", "--rm", reference, "cat", "/extra") == "race\n"
 
