@@ -79,14 +79,17 @@ Result<Fd> make_over_attached(const Lower& lower, const OverlayTop& top, const F
   };
   auto attached = attach();
   if (attached.ok()) {
-    // What has failed has marked it as one that a "volatile" overlay used, which is taken once.
-    if (top.work) ignore(remove_tree(top.work, "work"));
     made = make_overlay(lower, top);
     if (!made.ok()) made = make_overlay_by_string(lower, top, place);
   }
   // The first one takes those along that lie on it.
   if (!first.empty()) TRY(unmount(first, MNT_DETACH));
   TRY(std::move(attached));
+  return made;
+}
+
+Result<Fd> mount_made(Result<Fd> made, const Fd& place) {
+  if (made.ok()) TRY(move_mount_to_fd(*made, place, "/"));
   return made;
 }
 
@@ -137,25 +140,22 @@ Result<void> try_overlay(const Fd& place, bool user_attributes) {
 
 Result<Fd> mount_overlay(const Lower& lower, const OverlayTop& top, const std::string& target) {
   Fd place = TRY(open_at(cwd(), target, O_PATH | O_DIRECTORY));
-  auto made = make_overlay(lower, top);
-  if (!made.ok()) {
-    // An older kernel refuses "lowerdir+", at once or only when the file system is made, and layers
-    // that are mounted nowhere (6.15). Linux 6.18 refuses those with EPERM that were mounted in a
-    // user namespace above this one. When the other ways fail too, the first reason is the true
-    // one.
-    bool old_kernel = made.error().sys_errno == EINVAL || made.error().sys_errno == ENOSYS;
-    bool from_above = made.error().sys_errno == EPERM && has_detached(lower);
-    if (!old_kernel && !from_above) return made;
-    if (!has_detached(lower)) {
-      if (!mount_by_string(lower, top, place).ok()) return made;
-      return open_at(cwd(), target, O_PATH | O_DIRECTORY);
-    }
-    auto again = make_over_attached(lower, top, place);
-    if (!again.ok()) return made;
-    made = std::move(again);
+  auto mounted = mount_made(make_overlay(lower, top), place);
+  if (mounted.ok()) return mounted;
+  // An older kernel refuses "lowerdir+", at once or only when the file system is made, and layers
+  // that are mounted nowhere (6.15). Linux 6.18 refuses those with EPERM that were mounted in a
+  // user namespace above this one. When the other ways fail too, the first reason is the true one.
+  bool old_kernel = mounted.error().sys_errno == EINVAL || mounted.error().sys_errno == ENOSYS;
+  bool from_above = mounted.error().sys_errno == EPERM && has_detached(lower);
+  if (!old_kernel && !from_above) return mounted;
+  // What has failed has marked it as one that a "volatile" overlay used, which is taken once.
+  if (top.work) ignore(remove_tree(top.work, "work"));
+  if (has_detached(lower)) {
+    auto again = mount_made(make_over_attached(lower, top, place), place);
+    return again.ok() ? std::move(again) : std::move(mounted);
   }
-  TRY(move_mount_to_fd(*made, place, "/"));
-  return made;
+  if (!mount_by_string(lower, top, place).ok()) return mounted;
+  return open_at(cwd(), target, O_PATH | O_DIRECTORY);
 }
 
 }  // namespace berth::sys
