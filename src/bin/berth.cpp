@@ -89,10 +89,13 @@ Result<engine::Context> make_context(const cli::GlobalOptions& globals, const cl
   }
   std::vector<std::string> services;
   if (user && paths.ok()) services = gpu::services_of_root(paths->driver_root);
+  // While other people can be told from root.
+  if (verb.store != cli::Store::none) {
+    paths->additional_stores = engine::usable_stores(*paths, log);
+  }
   engine::Identity identity = TRY(settle(verb, paths.ok() ? *paths : given, container, log));
   if (verb.store != cli::Store::none) {
     TRY(engine::make_directories(*paths));
-    paths->additional_stores = engine::usable_stores(*paths, log);
   }
   std::string format = globals.layer_format.value_or(
       std::string(environment.get_filled("BERTH_LAYER_FORMAT").value_or("")));

@@ -19,12 +19,23 @@ Result<std::vector<Digest>> mounted_layers(const Context& context) {
   return layers;
 }
 
+Result<void> check_not_read_only(const Context& context, const std::string& name) {
+  image::Store store = TRY(open_store(context));
+  auto image = TRY(store.find_image(name));
+  if (!image || image->store.empty()) return {};
+  return make_error(
+      Kind::denied,
+      "convert image " + quoted(name) + ": it is in the read-only store " + quoted(image->store),
+      "berth --root " + image->store + " image convert, as its owner");
+}
+
 /// What is mounted somewhere would be empty there.
 Result<void> check_not_mounted(const Context& context, const std::vector<std::string>& images) {
   std::vector<Digest> mounted = TRY(mounted_layers(context));
   image::Store store = TRY(open_own_store(context));
   for (const std::string& name : images) {
     auto image = store.find_image(name);
+    if (image.ok() && !*image) TRY(check_not_read_only(context, name));
     if (!image.ok() || !*image) continue;  // said where it is converted
     for (const image::Layer& layer : (*image)->layers) {
       if (std::ranges::find(mounted, layer.diff_id) == mounted.end()) continue;

@@ -16,6 +16,12 @@ image::LayerFlavor flavor_of(Identity identity) {
   return flavor;
 }
 
+Result<void> check_store(const std::string& path) {
+  TRY(image::AdditionalStore::check_owner(path));
+  TRY(image::AdditionalStore::open(path));
+  return {};
+}
+
 }  // namespace
 
 Result<image::Store> open_store(const Context& context) {
@@ -31,11 +37,11 @@ std::vector<std::string> usable_stores(const Paths& paths, Log& log) {
   std::vector<std::string> usable;
   for (const std::string& path : paths.additional_stores) {
     if (path == paths.root) continue;
-    auto store = image::AdditionalStore::open(path);
-    if (store.ok()) {
+    auto checked = check_store(path);
+    if (checked.ok()) {
       usable.push_back(path);
     } else {
-      log.warn("additional store " + quoted(path) + ": " + to_line(store.error()) + ", ignoring");
+      log.warn("additional store " + quoted(path) + ": " + to_line(checked.error()) + ", ignoring");
     }
   }
   return usable;

@@ -1,11 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/store_check.hpp"
 
+#include "base/text.hpp"
+#include "engine/mounted_images.hpp"
 #include "engine/transfer.hpp"
 
 namespace berth::engine {
 
 Result<image::CheckReport> check_store(const Context& context, Repair repair) {
+  if (repair == Repair::yes) {
+    for (const MountedImage& mounted : TRY(list_mounted_images())) {
+      return make_error(Kind::busy,
+                        "repair the store: image " + quoted(mounted.image) + " is mounted at " +
+                            quoted(mounted.directory),
+                        "berth image unmount " + mounted.directory);
+    }
+  }
   image::CheckRequest request;
   request.repair = repair == Repair::yes;
   image::TransferResult result = TRY(transfer(context, std::move(request), {}));

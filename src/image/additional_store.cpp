@@ -15,6 +15,8 @@ namespace berth::image {
 namespace {
 
 constexpr int kDirectory = O_RDONLY | O_DIRECTORY | O_NOFOLLOW;
+/// What is read in it.
+constexpr const char* kRead[] = {"blobs/sha256", "images", "layers"};
 constexpr int kFile = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
 
 /// Whether `found` means the same to us as to those who wrote it. Files have the owners of whoever
@@ -45,10 +47,21 @@ Result<std::optional<LayerRecord>> read_usable(const sys::Fd& root, const std::s
 
 }  // namespace
 
+Result<void> AdditionalStore::check_owner(const std::string& root) {
+  auto dir = TRY(sys::open_trusted_directory_if_exists(root));
+  if (!dir) return make_error(Kind::not_found, "it is not there");
+  for (const char* path : kRead) {
+    auto directory = TRY(sys::open_if_exists(*dir, path, kDirectory));
+    if (!directory) return make_error(Kind::not_found, "it is no store");
+    TRY(sys::check_trusted(*directory, root + "/" + path));
+  }
+  return {};
+}
+
 Result<AdditionalStore> AdditionalStore::open(const std::string& root) {
   AdditionalStore store;
   store.root_ = root;
-  auto dir = TRY(sys::open_trusted_directory_if_exists(root));
+  auto dir = TRY(sys::open_if_exists(sys::cwd(), root, O_RDONLY | O_DIRECTORY));
   if (!dir) return make_error(Kind::not_found, "it is not there");
   store.dir_ = std::move(*dir);
   auto version = TRY(sys::read_file_if_exists(store.dir_, "version", 64));
@@ -57,10 +70,7 @@ Result<AdditionalStore> AdditionalStore::open(const std::string& root) {
     return make_error(Kind::unsupported, "it has version " + quoted(trim(*version)) +
                                              ", this program knows version 1");
   }
-  for (const char* path : {"blobs/sha256", "images", "layers"}) {
-    sys::Fd directory = TRY(sys::open_at(store.dir_, path, kDirectory));
-    TRY(sys::check_trusted(directory, root + "/" + path));
-  }
+  for (const char* path : kRead) TRY(sys::open_at(store.dir_, path, kDirectory));
   return store;
 }
 

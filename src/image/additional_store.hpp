@@ -20,9 +20,14 @@ struct AdditionalLayer;
 /// no open for writing, nothing that is waited for. Its owner may change it at any moment.
 class AdditionalStore {
  public:
-  /// Opens the store at the absolute path `root`.
-  /// Errors: not_found (nothing is there, or no store), denied (others than root and the caller
-  /// can write to it, or it cannot be read), unsupported (a store of a later version), io.
+  /// Whether nobody but root and the caller can have written to the store at the absolute path
+  /// `root`. To be asked before a user namespace is entered: in one, all others look like root.
+  /// Errors: not_found (nothing is there, or no store), denied, io.
+  static Result<void> check_owner(const std::string& root);
+
+  /// Opens the store, which has been checked.
+  /// Errors: not_found (nothing is there, or no store), denied (it cannot be read), unsupported (a
+  /// store of a later version), io.
   static Result<AdditionalStore> open(const std::string& root);
 
   const std::string& root() const { return root_; }

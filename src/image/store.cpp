@@ -16,8 +16,8 @@
 namespace berth::image {
 namespace {
 
-constexpr const char* kDirectories[] = {"blobs",      "blobs/sha256", "layers", "images",
-                                        "containers", "names",        "tmp"};
+constexpr const char* kDirectories[] = {"blobs",      "blobs/sha256", "layers",  "images",
+                                        "containers", "names",        "origins", "tmp"};
 
 /// Another process may do the same at this moment: every step is content with what is there.
 Result<void> create_layout(const sys::Fd& root) {

@@ -31,8 +31,10 @@ Result<Registry*> BlobSource::registry_of(const oci::Descriptor& blob) {
         "cannot fetch again what is only unpacked in the store (berth pull --keep-blobs keeps it)");
   }
   return make_error(
-      Kind::not_found, fmt::format("find blob '{}' in the store", blob.digest.text()),
-      "berth pull --keep-blobs, for it is not kept and nobody knows where it came from");
+      Kind::not_found,
+      fmt::format("find blob '{}': it is not kept, and nobody knows where it came from",
+                  blob.digest.text()),
+      "berth pull --keep-blobs; or import, load or build the image again");
 }
 
 Result<Registry*> BlobSource::find_at(const image::Reference& origin, const Digest& blob) {

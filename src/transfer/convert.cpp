@@ -135,7 +135,7 @@ class Conversion {
     std::string id = container.substr(0, 12);
     return make_error(
         Kind::busy, "convert layer " + layer.diff_id.short_hex() + ": container " + id + " uses it",
-        "berth rm " + id);
+        "berth rm -f " + id);
   }
 
   /// Before anything is done; replace_layer() decides.

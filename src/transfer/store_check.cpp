@@ -330,9 +330,14 @@ class StoreCheck {
         if (TRY(has_other_flavor(layer.diff_id))) continue;
         auto owners = images_with(layer.diff_id.hex());
         std::string hint = owners.empty() ? image.id.text() : owners.front();
-        add({"note", "layers/" + layer.diff_id.hex(),
-             "is not unpacked; the next run or berth pull " + hint + " does it", owners, "",
-             false});
+        bool known =
+            TRY(store_.has_blob(layer.blob.digest)) || !store_.origins(layer.blob.digest).empty();
+        std::string text = known
+                               ? "is not unpacked; the next run or berth pull " + hint + " does it"
+                               : "is not there, and nobody knows where it came from; pull, "
+                                 "import, load or build " +
+                                     hint + " again";
+        add({"note", "layers/" + layer.diff_id.hex(), text, owners, "", false});
       }
     }
     return {};

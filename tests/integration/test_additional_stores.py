@@ -196,13 +196,32 @@ def test_a_name_of_ours_says_where_its_layers_are_when_the_store_has_vanished(si
     (work / "away").rename(site.root)
 
 
-@pytest.mark.profiles("user", "single_id")
-def test_an_image_of_a_layer_that_cannot_be_read_is_fetched(everybodys, reader, busybox):
+@pytest.fixture
+def opened(everybodys, reader, busybox):
+    """The root of such a store that has busybox, and where everybody may read."""
     everybodys.ok("pull", "-q", busybox)
-    root = everybodys.root
-    root.chmod(0o755)
-    subprocess.run(["chmod", "-R", "go+rX", root], check=True)
-    reader.stores = [root]
+    subprocess.run(["chmod", "-R", "go+rX", everybodys.root], check=True)
+    reader.stores = [everybodys.root]
+    return everybodys.root
+
+
+@pytest.mark.profiles("user", "single_id")
+def test_a_store_of_a_third_user_is_not_taken_for_roots(opened, reader, busybox):
+    """In a user namespace both look like the same id."""
+    assert reader.ok("run", "--rm", busybox, "echo", "x") == "x\n"
+    for path in (opened, opened / "layers", opened / "images"):
+        os.chown(path, 4242, 4242)
+        for words in (("images", "-q"), ("run", "--rm", "--pull", "never", busybox, "true")):
+            done = reader.run(*words)
+            assert "it belongs to somebody else" in done.stderr and "ignoring" in done.stderr
+            assert done.stdout == ""
+        assert "no such image" in done.stderr
+        os.chown(path, 0, 0)
+
+
+@pytest.mark.profiles("user", "single_id")
+def test_an_image_of_a_layer_that_cannot_be_read_is_fetched(opened, reader, busybox):
+    root = opened
     assert reader.ok("run", "--rm", busybox, "echo", "x") == "x\n"
     assert layers(reader) == []
     [image] = root.glob("layers/*/fs.erofs")

@@ -118,7 +118,7 @@ def test_it_is_said_what_else_is_converted(berth, push, pulled):
 def test_what_a_container_uses_is_refused(berth, pulled):
     container = berth.ok("create", pulled, "true").strip()
     line = berth.fail("image", "convert", "--to", "erofs", pulled, status=1)
-    assert f"container {container[:12]} uses it; try: berth rm {container[:12]}" in line
+    assert f"container {container[:12]} uses it; try: berth rm -f {container[:12]}" in line
     assert forms(berth) == {"fs"} and list((berth.root / "tmp").iterdir()) == []
     berth.ok("start", container)
     berth.ok("rm", "-f", container)

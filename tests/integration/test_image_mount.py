@@ -65,6 +65,8 @@ def test_nothing_takes_a_mounted_image_away(berth, image, busybox, place, profil
     berth.ok("rmi", "second:1")
     line = berth.fail("image", "convert", "--to", other, image, status=1)
     assert "it is mounted, or shares layer " in line and "try: berth image unmount" in line
+    line = berth.fail("system", "check", "--repair", status=1)
+    assert f"is mounted at '{place}'; try: berth image unmount {place}" in line
     berth.ok("system", "prune", "-f", "--keep", "0")
     berth.ok("system", "dedupe")
     assert (place / "data/low").read_text() == "low"
@@ -139,7 +141,7 @@ def test_unshare_runs_what_it_is_told(berth):
     assert berth.ok("unshare", "id", "-u") == "0\n"
     assert berth.ok("unshare", env={"SHELL": "/bin/true"}) == ""
     assert berth.run("unshare", "sh", "-c", "exit 7").returncode == 7
-    line = berth.fail("unshare", "no-such-program")
+    line = berth.fail("unshare", "no-such-program", status=127)
     assert line == "berth: find 'no-such-program' in PATH"
 
 

@@ -15,7 +15,7 @@ struct Options {
 FlagTable flags(Options& o) {
   return {
       {"quiet", 'q', "", "Print nothing", &o.quiet},
-      {"to", 0, "FORMAT", "What layers become", &o.to, {"directory", "erofs"}},
+      {"to", 0, "FORMAT", "What layers become: directory or erofs", &o.to, {"directory", "erofs"}},
   };
 }
 

@@ -52,8 +52,15 @@ Result<int> unmount(Session& session, const NoOptions&, std::vector<std::string>
 }
 
 Result<int> unshare(Session& session, const NoOptions&, std::vector<std::string> arguments) {
-  TRY(engine::run_unshared(session.context, arguments));
-  return 0;
+  constexpr int kOwnError = 125;
+  constexpr int kNotFound = 127;
+  constexpr int kNotExecuted = 126;
+  auto gone = engine::run_unshared(session.context, arguments);
+  if (gone.ok()) return 0;
+  session.report.error(gone.error());
+  bool command = !arguments.empty() && gone.error().kind != Kind::usage;
+  if (!command) return kOwnError;
+  return gone.error().kind == Kind::not_found ? kNotFound : kNotExecuted;
 }
 
 }  // namespace

@@ -35,7 +35,8 @@ std::string text_of(const image::DedupeReport& report, bool dry_run) {
             " layers were left out: there is no record of their files\n";
   }
   if (report.used > 0) {
-    text += std::to_string(report.used) + " layers stay as they are: containers use them\n";
+    text += std::to_string(report.used) +
+            " layers stay as they are: containers use them, or they are mounted\n";
   }
   text += "Looked at " + std::to_string(report.files) + " files of " +
           std::to_string(report.layers) + " layers: ";
