@@ -136,10 +136,15 @@ TEST_F(AdditionalStoreTest, what_cannot_be_used_counts_as_empty) {
     auto opened = AdditionalStore::open(at(place));
     ASSERT_FALSE(opened.ok());
     EXPECT_EQ(opened.error().kind, Kind::not_found);
+    EXPECT_EQ(AdditionalStore::check_owner(at(place)).error().kind, Kind::not_found);
   }
+  EXPECT_EQ((*open({at("nowhere"), at("empty"), at("second")}).get_image("x")).store, at("second"));
+}
+
+TEST_F(AdditionalStoreTest, one_that_others_can_write_to_is_refused) {
+  EXPECT_TRUE(AdditionalStore::check_owner(at("first")).ok());
   fs::permissions(at("first/images"), fs::perms::others_write, fs::perm_options::add);
-  EXPECT_EQ(AdditionalStore::open(at("first")).error().kind, Kind::denied);
-  EXPECT_EQ((*open({at("nowhere"), at("first"), at("second")}).get_image("x")).store, at("second"));
+  EXPECT_EQ(AdditionalStore::check_owner(at("first")).error().kind, Kind::denied);
 }
 
 TEST_F(AdditionalStoreTest, what_is_published_is_as_readable_as_its_directory) {
