@@ -19,6 +19,10 @@ namespace {
 constexpr const char* kDirectories[] = {"blobs",      "blobs/sha256", "layers",  "images",
                                         "containers", "names",        "origins", "tmp"};
 
+/// How often an image is looked up that others remove and bring again. One that lacks something
+/// each time is damaged.
+constexpr int kTries = 4;
+
 /// Another process may do the same at this moment: every step is content with what is there.
 Result<void> create_layout(const sys::Fd& root) {
   for (const char* directory : kDirectories) TRY(sys::make_directory(root, directory, 0700));
@@ -371,7 +375,6 @@ Result<std::vector<ImageRecord>> Store::match(std::string_view name,
 }
 
 Result<std::optional<Image>> Store::look_up(std::string_view name, Scope scope) const {
-  constexpr int kTries = 2;
   for (int attempt = 1;; ++attempt) {
     std::vector<std::string> damaged;
     auto records = TRY(read_all_records(scope, damaged));
@@ -379,10 +382,9 @@ Result<std::optional<Image>> Store::look_up(std::string_view name, Scope scope) 
     if (found.empty()) return std::optional<Image>();
     auto image = load_image(found.front(), records);
     if (image.ok()) return std::optional<Image>(std::move(*image));
-    // Whoever may write there has removed it, or put another one in its place.
-    const std::string& place = found.front().store;
-    if (!place.empty() && has_gone(image.error()) && attempt < kTries) continue;
-    return std::move(image).error().with_context(cannot_read(name, place));
+    // Somebody has removed it, or put another one in its place.
+    if (has_gone(image.error()) && attempt < kTries) continue;
+    return std::move(image).error().with_context(cannot_read(name, found.front().store));
   }
 }
 
@@ -401,7 +403,7 @@ Result<std::optional<Image>> Store::find_image_named(std::string_view name) cons
   if (!record) return std::optional<Image>();
   auto image = load_image(*record, {*record});
   if (image.ok()) return std::optional<Image>(std::move(*image));
-  if (!record->store.empty() && has_gone(image.error())) return look_up(name, Scope::all);
+  if (has_gone(image.error())) return look_up(name, Scope::all);
   return std::move(image).error().with_context(cannot_read(name, record->store));
 }
 
@@ -413,16 +415,23 @@ Result<Image> Store::get_image(std::string_view name) const {
 
 Result<std::vector<Image>> Store::list(std::vector<std::string>* damaged) const {
   std::vector<std::string> unreadable;
-  auto records = TRY(read_all_records(Scope::all, unreadable));
-  for (std::string& name : unreadable) name = "image record " + quoted(name) + " is damaged";
   std::map<std::pair<Digest, std::string>, Image> known;  // by manifest and store
-  for (const auto& record : records) {
-    std::pair key(record.manifest, record.store);
-    if (known.contains(key)) continue;
-    auto image = load_image(record, records);
-    if (image.ok()) {
-      known.emplace(std::move(key), std::move(*image));
-    } else {
+  bool again = true;
+  for (int attempt = 1; again && attempt <= kTries; ++attempt) {
+    again = false;
+    known.clear();
+    unreadable.clear();
+    auto records = TRY(read_all_records(Scope::all, unreadable));
+    for (std::string& name : unreadable) name = "image record " + quoted(name) + " is damaged";
+    for (const auto& record : records) {
+      std::pair key(record.manifest, record.store);
+      if (known.contains(key)) continue;
+      auto image = load_image(record, records);
+      if (image.ok()) {
+        known.emplace(std::move(key), std::move(*image));
+        continue;
+      }
+      again |= has_gone(image.error());  // removed in this moment, perhaps
       unreadable.push_back(
           "image " +
           quoted(record.reference ? record.reference->familiar() : record.manifest.text()) +

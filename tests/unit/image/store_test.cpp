@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <thread>
@@ -276,6 +277,30 @@ TEST_F(StoreTest, an_image_is_one_layer_for_every_flavour) {
     EXPECT_TRUE(take(delivery.keep_layer(digest("diffa"))));
   }
   EXPECT_EQ(count("layers"), 1u);
+}
+
+TEST_F(StoreTest, who_looks_while_others_remove_sees_an_image_or_none) {
+  std::atomic<bool> ended = false;
+  std::thread writer([&] {
+    for (int i = 0; i < 1000; ++i) {
+      add("x", "one", {"a"});
+      take(store_->remove("x", {}));
+    }
+    ended = true;
+  });
+  size_t seen = 0;
+  while (!ended) {
+    for (bool named : {true, false}) {
+      auto found = named ? store_->find_image_named("x") : store_->find_image("x");
+      EXPECT_TRUE(found.ok()) << (found.ok() ? "" : to_line(found.error()));
+      if (found.ok() && *found) ++seen;
+    }
+    std::vector<std::string> damaged;
+    EXPECT_TRUE(store_->list(&damaged).ok());
+    EXPECT_TRUE(damaged.empty()) << damaged.front();
+  }
+  writer.join();
+  EXPECT_GT(seen, 0u);
 }
 
 TEST_F(StoreTest, a_damaged_record_stops_neither_finding_nor_listing_the_others) {
