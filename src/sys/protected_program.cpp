@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
+#include <thread>
 
 #include "base/text.hpp"
 #include "sys/file.hpp"
@@ -76,7 +78,12 @@ Result<Fd> sealed_copy(const std::string& path) {
   if (made < 0) return failed(errno);
   Fd copy(made);
   TRY(fill(copy, from, path));
-  if (::fcntl(copy.get(), F_ADD_SEALS, kSeals) != 0) return failed(errno);
+  // The kernel may hold pages for moments after they were written, longer than it waits itself.
+  constexpr int kTries = 50;
+  for (int attempt = 1; ::fcntl(copy.get(), F_ADD_SEALS, kSeals) != 0; ++attempt) {
+    if (errno != EBUSY || attempt == kTries) return failed(errno);
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
   return copy;
 }
 
