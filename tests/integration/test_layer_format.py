@@ -141,8 +141,10 @@ def test_the_format_may_come_from_the_environment(berth, push):
     reference = push(images.build(tree_image.layers()))
     berth.run("pull", "--quiet", reference, env={"BERTH_LAYER_FORMAT": "erofs"})
     assert set(layer_files(berth)) == {"fs.erofs"}
-    line = berth.fail("--layer-format", "erosf", "pull", reference, status=1)
+    line = berth.fail("pull", reference, env={"BERTH_LAYER_FORMAT": "erosf"}, status=1)
     assert line == "berth: --layer-format: expected one of directory, erofs, got 'erosf'"
+    line = berth.fail("--layer-format", "erosf", "pull", reference, status=125)
+    assert "expected 'directory' or 'erofs'" in line
 
 
 @pytest.mark.profiles("root")
