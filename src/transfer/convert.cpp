@@ -73,13 +73,6 @@ class Conversion {
       : store_(store), request_(request), events_(events), cancel_(cancel) {}
 
   Result<image::ConvertReport> run() {
-    if (request_.ownership == image::Ownership::single &&
-        request_.layer_format == image::LayerFormat::erofs) {
-      return make_error(
-          Kind::unsupported,
-          "make EROFS images of directories without subordinate ids: they lack the files' owners",
-          "berth rmi, and berth --layer-format erofs pull");
-    }
     image::Delivery delivery = TRY(image::Delivery::begin(store_));
     delivery_ = &delivery;
     // Not while identical files are linked, which changes times for moments.
@@ -141,6 +134,13 @@ class Conversion {
   /// Before anything is done; replace_layer() decides.
   Result<void> check_idle(const image::Layer& layer) {
     if (TRY(record_of(layer)).flavor.format == request_.layer_format) return {};
+    if (request_.ownership == image::Ownership::single &&
+        request_.layer_format == image::LayerFormat::erofs) {
+      return make_error(
+          Kind::unsupported,
+          "make EROFS images of directories without subordinate ids: they lack the files' owners",
+          "berth rmi, and berth --layer-format erofs pull");
+    }
     auto look = [] { return Result<void>(); };
     std::string user = TRY(image::with_idle_layer(store_, name_of(layer), look, delivery_));
     if (!user.empty()) return in_use(layer, user);

@@ -202,6 +202,8 @@ def test_directories_that_lack_owners_are_not_made_images(berth, pulled):
                     "files' owners; try: berth rmi, and berth --layer-format erofs pull")
     berth.ok("rmi", pulled)
     berth.ok("--layer-format", "erofs", "pull", "-q", pulled)
+    assert berth.ok("image", "convert", "--to", "erofs", pulled) == (
+        "Converted 0 layers to erofs, 3 were so already\n")
     berth.ok("image", "convert", "-q", "--to", "directory", pulled)
     assert forms(berth) == {"fs"}
     assert berth.ok("run", "--rm", pulled, "cat", "/tree/owned") == "o"
