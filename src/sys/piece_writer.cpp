@@ -21,8 +21,9 @@ constexpr size_t kWorthDirect = size_t{256} << 10;
 constexpr uint64_t kFirstTurns = 8;  // half of them each way
 constexpr uint64_t kTryOther = 64;   // one in so many
 constexpr char kZeros[PieceWriter::kAlignment] = {};
-/// A copy keeps a processor busy, the disk is waited for.
-constexpr double kWorthWaiting = 1.5;
+/// A copy keeps a processor busy that others inflate with; the disk is waited for by one thread,
+/// which has that much time to spare (docs/performance.md).
+constexpr double kWorthWaiting = 4;
 constexpr double kNewest = 0.25;  // its weight among those before
 
 }  // namespace

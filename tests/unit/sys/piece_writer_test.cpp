@@ -28,8 +28,8 @@ int direct_of_64(int64_t cached, int64_t direct) {
 
 TEST(WritePace, takes_the_disk_itself_where_that_keeps_up) {
   EXPECT_EQ(direct_of_64(3'000'000, 1'000'000), 63);  // the other is tried once
-  EXPECT_EQ(direct_of_64(1'000'000, 1'400'000), 63);
-  EXPECT_EQ(direct_of_64(1'000'000, 1'600'000), 1);
+  EXPECT_EQ(direct_of_64(1'000'000, 3'900'000), 63);
+  EXPECT_EQ(direct_of_64(1'000'000, 4'100'000), 1);
   EXPECT_EQ(direct_of_64(1'000'000, 9'000'000), 1);
 }
 
@@ -41,7 +41,7 @@ TEST(WritePace, notices_that_the_cache_has_become_slow) {
     for (int i = 0; i < pieces; ++i) {
       Way way = pace.next();
       taken += way == Way::direct ? 1 : 0;
-      pace.tell(way, 1 << 20, nanoseconds(way == Way::direct ? 3'000'000 : cached));
+      pace.tell(way, 1 << 20, nanoseconds(way == Way::direct ? 5'000'000 : cached));
     }
     return taken;
   };
