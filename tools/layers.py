@@ -40,6 +40,8 @@ LAYERS = {
     "gpu/probe": "base json sys scan facts gpu/inventory",
     # Pure: of the inventory it may see the structs alone.
     "gpu/grant": "base json oci scan policy gpu/inventory/inventory.hpp",
+    # Who has which GPUs of this machine.
+    "gpu/ledger": "base json sys gpu/grant gpu/inventory/inventory.hpp",
     # What was granted, laid out on this machine: placeholders, links, the loader's cache.
     "gpu/place": "base json sys oci scan gpu/grant gpu/inventory/inventory.hpp",
     # What CDI files mean, resolved: the form that berth-runtime reads.
@@ -50,7 +52,7 @@ LAYERS = {
     "gpu/cdi": "base json yaml sys oci scan policy gpu/cdi_index gpu/cdi_hook gpu/grant "
                "gpu/inventory/inventory.hpp",
     # What berth-runtime does to the config of another engine's container.
-    "gpu/inject": "base json sys oci scan policy gpu/inventory gpu/grant gpu/place gpu/cdi_index",
+    "gpu/inject": "base json sys oci scan policy gpu/inventory gpu/grant gpu/ledger gpu/place gpu/cdi_index",
     # What a node has, of this machine or saved from another: the struct, and what follows from it.
     "node": "base json scan",
     # Profiles in files: JSON, and TOML, which no program reads that need not.
@@ -88,7 +90,7 @@ LAYERS = {
     # What is wrong on this machine: facts gathered once, and pure checks over them.
     "doctor": "base json yaml sys oci policy policy/site gpu/inventory gpu/probe network",
     "engine": "base json sys oci plan scan facts policy policy/site gpu/inventory gpu/probe gpu/grant "
-              "gpu/place gpu/cdi_index gpu/cdi_hook gpu/cdi node node/file node/gather "
+              "gpu/ledger gpu/place gpu/cdi_index gpu/cdi_hook gpu/cdi node node/file node/gather "
               "match bake yaml image doctor network complaint logs events monitor/protocol.hpp hub/config",
     "cli/core": "base json",
     # docker's --format: templates and the lists that are printed by them.
@@ -100,14 +102,14 @@ LAYERS = {
 # A program wires together what it is given: the folders that its link line may bring in.
 PROGRAMS = {
     "berth": "base json sys oci plan scan facts policy policy/site gpu/inventory gpu/probe gpu/grant "
-             "gpu/place gpu/cdi_index gpu/cdi_hook gpu/cdi node node/file node/gather match bake yaml "
+             "gpu/ledger gpu/place gpu/cdi_index gpu/cdi_hook gpu/cdi node node/file node/gather match bake yaml "
              "image network doctor complaint logs events hub/config engine cli/core cli/template "
              "cli/berth",
     "berth-transfer": "base json sys oci image erofs scan facts facts/code node match gpu/grant transfer",
     "berth-hub": "base json sys oci image erofs scan facts facts/code policy policy/site node node/file "
                  "match gpu/grant transfer hub hub/config",
     "berth-runtime": "base json sys oci plan scope scan runtime policy gpu/inventory gpu/grant "
-                     "gpu/place gpu/cdi_index gpu/inject cli/core cli/oci",
+                     "gpu/ledger gpu/place gpu/cdi_index gpu/inject cli/core cli/oci",
     "berth-scope": "base json scope",
     "berth-network": "base json sys network network/attach",
     "berth-monitor": "base json sys logs events monitor",

@@ -29,12 +29,6 @@ Result<Strings> reachable_keys(Vendor vendor, const Request& request, const Inve
   return keys;
 }
 
-std::string index_of(const Selected& one) {
-  if (one.partition != nullptr) return name_of(one);
-  if (one.slice == nullptr) return std::to_string(one.gpu->index);
-  return fmt::format("{}:{}", one.gpu->index, one.slice->index);
-}
-
 /// "nvidia.com/gpu=4" for each key, in their order.
 void add_names(const std::string& kind, const Strings& keys, const Inventory& machine,
                Strings& out) {

@@ -29,7 +29,11 @@ class Granter {
 
   Result<Grant> run() {
     if (request_.want == Request::Want::none) return Grant{};
-    selected_ = TRY(select(request_, inventory_));
+    if (options_.selected != nullptr) {
+      selected_ = *options_.selected;
+    } else {
+      selected_ = TRY(select(request_, inventory_));
+    }
     grant_.vendor = vendor_of(request_, inventory_);
     grant_.synthetic = inventory_.synthetic;
     grant_.mode = is_nvidia() ? options_.mode : DriverMode::none;
@@ -200,7 +204,7 @@ std::string Granter::why_granted() const {
   std::string who = request_.source.empty() ? "--gpus" : request_.source;
   std::string why = request_.want == Request::Want::all ? who + " all"
                     : request_.want == Request::Want::count
-                        ? fmt::format("the first {}", request_.count)
+                        ? fmt::format("the {} least used", request_.count)
                         : who + " names it";
   if (!request_.source.empty()) why = who;
   for (const Limit& limit : request_.limits)

@@ -8,6 +8,7 @@
 
 #include "base/result.hpp"
 #include "gpu/grant/request.hpp"
+#include "gpu/grant/select.hpp"
 #include "gpu/inventory/inventory.hpp"
 #include "oci/edit.hpp"
 #include "policy/policy.hpp"
@@ -83,6 +84,8 @@ struct GrantOptions {
   bool forward_compatibility = true;  ///< the image's compat libraries may be used
   /// Paths of the container that are volumes: nothing of ours goes there.
   std::vector<std::string> volumes;
+  /// What was chosen already; null: select() chooses, as if nobody had any.
+  const std::vector<Selected>* selected = nullptr;
   /// There is a directory of that name, and nobody may look into it before the container does.
   bool compat_later = false;
 };

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/text.hpp"
+#include "gpu/grant/traits.hpp"
 #include "policy/policy.hpp"
 
 namespace berth::gpu {
@@ -70,6 +71,8 @@ class Parser {
   Result<void> take_devices(const std::string& value);
   Result<void> take_capabilities(const std::string& value);
   Result<void> take_driver(const std::string& value);
+  Result<void> take_from(const std::string& name);
+  Result<void> take_trait(const std::string& field);
   Result<void> check();
 
   std::string_view text_;
@@ -79,6 +82,9 @@ class Parser {
 };
 
 Result<void> Parser::take(const std::string& field) {
+  constexpr std::string_view kFrom = "from:";
+  if (field.starts_with(kFrom)) return take_from(field.substr(kFrom.size()));
+  if (is_trait(field)) return take_trait(field);
   size_t equals = field.find('=');
   if (equals == std::string::npos) return take_bare(field);
   return take_key(field.substr(0, equals), field.substr(equals + 1));
@@ -89,9 +95,9 @@ Result<void> Parser::take_key(const std::string& key, const std::string& value) 
                                                       "options"};
   if (std::find(kKeys.begin(), kKeys.end(), key) == kKeys.end()) {
     auto near = nearest(key, kKeys);
-    return usage(
-        text_, fmt::format("unknown key {}", quoted(key)),
-        near ? fmt::format("did you mean '{}'?", *near) : "keys are device, count, capabilities");
+    return usage(text_, fmt::format("unknown key {}", quoted(key)),
+                 near ? fmt::format("did you mean '{}'?", *near)
+                      : "keys are device, count, capabilities, model, memory, cc, numa, profile");
   }
   if (!seen_.insert(key).second) return usage(text_, fmt::format("'{}' is given twice", key));
   last_key_ = key;
@@ -127,6 +133,10 @@ Result<void> Parser::take_count(const std::string& value) {
   if (value == "-1") {  // docker's own spelling of all
     request_.want = Request::Want::all;
     return {};
+  }
+  if (parse_decimal(value) && value.find('.') != std::string::npos) {
+    return usage(text_, "a GPU is granted whole, or as a slice that the driver has made",
+                 "--gpus 1,profile=1g.10gb for a MIG slice; --gpu-memory, --gpu-cores");
   }
   auto count = parse_u64(value);
   if (!count || *count > UINT32_MAX) {
@@ -179,10 +189,34 @@ Result<void> Parser::take_driver(const std::string& value) {
   return {};
 }
 
+Result<void> Parser::take_from(const std::string& name) {
+  if (!seen_.insert("from").second) return usage(text_, "'from:' is given twice");
+  if (name.empty()) return usage(text_, "no container after 'from:'", "--gpus from:NAME");
+  last_key_ = "from";
+  request_.want = Request::Want::container;
+  request_.from = name;
+  return {};
+}
+
+Result<void> Parser::take_trait(const std::string& field) {
+  auto trait = parse_trait(field);
+  if (!trait.ok()) return usage(text_, trait.error().what, trait.error().hint);
+  last_key_ = trait->name;
+  request_.traits.push_back(std::move(*trait));
+  return {};
+}
+
 Result<void> Parser::check() {
+  if (seen_.contains("from")) {
+    bool alone = !seen_.contains("device") && !seen_.contains("count") && request_.traits.empty();
+    return alone ? Result<void>() : usage(text_, "'from:' gives what that container has, no other");
+  }
   bool devices = seen_.contains("device");
   if (devices && seen_.contains("count")) return usage(text_, "give a count or devices, not both");
   if (devices && request_.devices.empty()) return usage(text_, "an empty device");
+  if (devices && !request_.traits.empty()) {
+    return usage(text_, "a device that is named has what it has", "--gpus 1,model=… for any such");
+  }
   // docker: capabilities alone ask for one GPU.
   if (!devices && !seen_.contains("count")) {
     request_.want = Request::Want::count;

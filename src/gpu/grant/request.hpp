@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "gpu/grant/requirement.hpp"
 #include "gpu/inventory/inventory.hpp"
 
 namespace berth::gpu {
@@ -47,6 +48,16 @@ struct NamedRequirement {
   std::string text;
 };
 
+/// One demand on GPUs that are not named: memory>=40G.
+struct Trait {
+  std::string name;  ///< model, memory, cc, numa, profile
+  Factor::Op op = Factor::Op::equal;
+  std::string value;    ///< as typed
+  uint64_t number = 0;  ///< memory: bytes; numa: the node
+
+  bool operator==(const Trait&) const = default;
+};
+
 /// What a container is to get: the text of --gpus alone, or what choose() made of every source
 /// (sources.hpp).
 struct Request {
@@ -56,12 +67,19 @@ struct Request {
     all,
     count,
     devices,
+    keys,       ///< what `keys` names, as key_of() does
+    container,  ///< those of another container: --gpus from:NAME
   };
   Want want = Want::none;
   uint32_t count = 0;                     ///< Want::count: ≥ 1
   std::vector<std::string> devices;       ///< Want::devices: "0", "1:0", "GPU-…", "MIG-…", PCI
+  std::vector<Trait> traits;              ///< Want::all and count: only of GPUs that have these
+  std::string from;                       ///< Want::container: its name or id
+  std::vector<std::string> keys;          ///< Want::keys
   std::vector<std::string> capabilities;  ///< of capability_names(), "all" too; empty: the default
   std::optional<Vendor> vendor;           ///< none: the first of those that the machine has
+
+  bool exclusive = false;  ///< for this container, and its group, alone
 
   // What choose() adds.
   std::string source;            ///< who asks, for messages; empty: --gpus
@@ -82,9 +100,9 @@ const std::vector<std::string_view>& known_capabilities();
 
 /// Reads the text of --gpus as docker does (one CSV record with quotes): "all", "2", "none",
 /// "device=0,2", "\"device=0,2\",capabilities=compute", "count=2", "device=GPU-8f2b",
-/// "all,driver=amd". Beyond docker, a list needs no quotes: bare words after device= or
-/// capabilities= continue it. Errors: usage (an unknown key, capability or driver, with the
-/// nearest; a key twice; count and device).
+/// "all,driver=amd", "2,model=h200,memory>=40G", "from:web". Beyond docker, a list needs no quotes:
+/// bare words after device= or capabilities= continue it. Errors: usage (an unknown key, capability
+/// or driver, with the nearest; a key twice; count and device).
 Result<Request> parse_request(std::string_view text);
 
 }  // namespace berth::gpu

@@ -37,15 +37,13 @@ Result<Factor> parse_factor(std::string_view text) {
   factor.property = property;
   factor.text = text;
   std::string_view rest = text.substr(at);
-  for (const auto& [spelling, op] : kOperators) {
-    if (!rest.starts_with(spelling)) continue;
-    factor.op = op;
-    factor.value = rest.substr(spelling.size());
-    bool ordered = op != Op::equal && op != Op::not_equal;
+  if (auto op = take_operator(rest)) {
+    factor.op = *op;
+    factor.value = rest;
+    bool ordered = *op != Op::equal && *op != Op::not_equal;
     bool usable = property == "brand" ? !ordered && !factor.value.empty()
                                       : compare_versions(factor.value, "0").has_value();
-    if (!usable) break;
-    return factor;
+    if (usable) return factor;
   }
   return make_error(Kind::corrupt, fmt::format("expected a comparison, got {}", quoted(text)));
 }
@@ -65,22 +63,7 @@ Truth evaluate(const Factor& factor, const RequirementFacts& facts) {
     return truth(factor.op == Op::equal ? equal : !equal);
   }
   auto order = compare_versions(*fact, factor.value);
-  if (!order) return Truth::unknown;
-  switch (factor.op) {
-    case Op::equal:
-      return truth(*order == 0);
-    case Op::not_equal:
-      return truth(*order != 0);
-    case Op::less:
-      return truth(*order < 0);
-    case Op::less_equal:
-      return truth(*order <= 0);
-    case Op::greater:
-      return truth(*order > 0);
-    case Op::greater_equal:
-      return truth(*order >= 0);
-  }
-  return Truth::unknown;
+  return order ? truth(holds(factor.op, *order)) : Truth::unknown;
 }
 
 std::optional<std::vector<uint64_t>> numbers(std::string_view version) {
@@ -119,6 +102,33 @@ Truth evaluate(const Requirement& requirement, const RequirementFacts& facts) {
     if (all == Truth::unknown) any = Truth::unknown;
   }
   return any;
+}
+
+std::optional<Op> take_operator(std::string_view& text) {
+  for (const auto& [spelling, op] : kOperators) {
+    if (!text.starts_with(spelling)) continue;
+    text.remove_prefix(spelling.size());
+    return op;
+  }
+  return std::nullopt;
+}
+
+bool holds(Op op, int order) {
+  switch (op) {
+    case Op::equal:
+      return order == 0;
+    case Op::not_equal:
+      return order != 0;
+    case Op::less:
+      return order < 0;
+    case Op::less_equal:
+      return order <= 0;
+    case Op::greater:
+      return order > 0;
+    case Op::greater_equal:
+      return order >= 0;
+  }
+  BERTH_ASSERT(false);
 }
 
 std::optional<int> compare_versions(std::string_view left, std::string_view right) {

@@ -36,6 +36,12 @@ enum class Truth { no, yes, unknown };
 /// Three-valued: a requirement is refused only when it is certain to fail.
 Truth evaluate(const Requirement& requirement, const RequirementFacts& facts);
 
+/// The operator that `text` begins with ("!=", "<=", ">=", "=", "<", ">"), which is taken off it.
+std::optional<Factor::Op> take_operator(std::string_view& text);
+
+/// Whether a comparison that gave `order` (negative: less) is what `op` asks for.
+bool holds(Factor::Op op, int order);
+
 /// Dotted numbers, trailing zeros ignored ("12.0" equals "12"); nothing when one is not such.
 std::optional<int> compare_versions(std::string_view left, std::string_view right);
 

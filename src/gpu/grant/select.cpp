@@ -6,6 +6,8 @@
 #include <algorithm>
 
 #include "base/text.hpp"
+#include "gpu/grant/spread.hpp"
+#include "gpu/grant/traits.hpp"
 
 namespace berth::gpu {
 namespace {
@@ -149,9 +151,10 @@ Error absent(std::optional<Vendor> vendor, const Inventory& inventory) {
 
 class Selector {
  public:
-  Selector(const Request& request, const Inventory& inventory)
-      : request_(request), inventory_(inventory) {}
+  Selector(const Request& request, const Inventory& inventory, const Occupancy& occupancy)
+      : request_(request), inventory_(inventory), occupancy_(occupancy) {}
 
+  Result<Wish> wish();
   Result<Many> run();
 
  private:
@@ -160,15 +163,22 @@ class Selector {
   Result<Many> within(const Limit& limit, const Many& left) const;
   Result<Selected> one_of(const Limit& limit, const std::string& id, const Many& left) const;
   Result<void> apply_limits();
-  Result<Many> count() const;
+  Result<Many> with_traits(const Many& many) const;
+  Result<Wish> all() const;
+  Result<Wish> count() const;
+  Result<Many> keys() const;
   Result<Many> devices() const;
+  Many free_of(const Many& many) const;
+  Error taken(const Wish& wish, size_t free) const;
   Result<Selected> device(const std::string& id) const;
   bool withheld(const Selected& one) const;
   Error out_of_reach(const std::string& id, const Selected& one) const;
   std::string asked(const std::string& what) const;
+  std::string asked_text() const;
 
   const Request& request_;
   const Inventory& inventory_;
+  const Occupancy& occupancy_;
   Vendor vendor_ = Vendor::nvidia;
   Many left_;
   const Limit* narrowest_ = nullptr;
@@ -180,6 +190,14 @@ std::string Selector::asked(const std::string& what) const {
   size_t equals = what.find('=');
   std::string id = equals == std::string::npos ? what : what.substr(equals + 1);
   return request_.source + ": " + quoted(id);
+}
+
+/// All of it, where asked() is about one device.
+std::string Selector::asked_text() const {
+  if (request_.want == Want::all) return asked("all");
+  if (request_.want == Want::count) return asked(std::to_string(request_.count));
+  if (request_.want == Want::keys) return asked("from:" + request_.from);
+  return asked("device=" + join(request_.devices, ","));
 }
 
 Many Selector::parts(Vendor vendor) const {
@@ -272,14 +290,88 @@ std::string reach(const Limit* limit, size_t count) {
                      gpus(count));
 }
 
-Result<Many> Selector::count() const {
-  if (request_.count > left_.size()) {
-    return make_error(Kind::usage,
-                      fmt::format("{}: {}", asked(std::to_string(request_.count)),
-                                  reach(narrowest_, left_.size())),
+Result<Many> Selector::with_traits(const Many& many) const {
+  Many out = many;
+  for (const Trait& trait : request_.traits) {
+    std::erase_if(out, [&](const Selected& one) { return !has_trait(one, trait); });
+    if (!out.empty()) continue;
+    return make_error(Kind::not_found,
+                      fmt::format("{}: {}, none of them is {}", asked_text(),
+                                  reach(narrowest_, many.size()), escape_controls(to_text(trait))),
                       "berth gpu list");
   }
-  return Many(left_.begin(), left_.begin() + request_.count);
+  return out;
+}
+
+Result<Wish> Selector::all() const {
+  if (!left_.empty()) {
+    Many many = TRY(with_traits(left_));
+    return Wish{many, many.size()};
+  }
+  if (narrowest_ != nullptr) {
+    return make_error(Kind::not_found,
+                      fmt::format("{}: {}", asked("all"), reach(narrowest_, size_t{0})),
+                      "--gpus none");
+  }
+  if (!request_.never.empty()) {
+    return make_error(Kind::denied,
+                      asked("all") + ": the policy of this machine withholds every GPU",
+                      "berth policy show");
+  }
+  return make_error(Kind::not_found, asked("all") + ": every GPU is in MIG mode and has no slice",
+                    "nvidia-smi mig -cgi 19 -C");
+}
+
+Result<Wish> Selector::count() const {
+  Many many = TRY(with_traits(left_));
+  if (request_.count <= many.size()) return Wish{std::move(many), request_.count};
+  std::string there = request_.traits.empty() ? reach(narrowest_, many.size())
+                                              : gpus(many.size()) + " of this machine are such";
+  return make_error(Kind::usage,
+                    fmt::format("{}: {}", asked(std::to_string(request_.count)), there),
+                    "berth gpu list");
+}
+
+Result<Many> Selector::keys() const {
+  Many out;
+  for (const std::string& key : request_.keys) {
+    auto same = [&](const Selected& one) { return key_of(one) == key; };
+    auto found = std::find_if(left_.begin(), left_.end(), same);
+    if (found == left_.end()) {
+      return make_error(Kind::not_found,
+                        fmt::format("{}: GPU {} is not there, or out of reach", asked_text(), key),
+                        "berth gpu list");
+    }
+    add_once(out, *found);
+  }
+  return out;
+}
+
+Many Selector::free_of(const Many& many) const {
+  Many out;
+  for (const Selected& one : many) {
+    if (find_obstacle(occupancy_, key_of(one), request_.exclusive) == nullptr) out.push_back(one);
+  }
+  return out;
+}
+
+/// Names who has what is wanted.
+Error Selector::taken(const Wish& wish, size_t free) const {
+  constexpr size_t kMost = 4;
+  std::vector<std::string> holders;
+  size_t more = 0;
+  for (const Selected& one : wish.candidates) {
+    const Holding* holding = find_obstacle(occupancy_, key_of(one), request_.exclusive);
+    if (holding == nullptr) continue;
+    if (holders.size() == kMost) ++more;
+    if (more == 0) holders.push_back("GPU " + index_of(one) + " is held by " + holding->holder);
+  }
+  std::string who = join(holders, ", ");
+  if (more > 0) who += fmt::format(", and {} more", more);
+  return make_error(
+      Kind::busy,
+      fmt::format("{}: {} of {} free: {}", asked_text(), free, gpus(wish.candidates.size()), who),
+      "--wait-gpus, or berth gpu list");
 }
 
 Error Selector::out_of_reach(const std::string& id, const Selected& one) const {
@@ -312,27 +404,24 @@ Result<Many> Selector::devices() const {
   return out;
 }
 
-Result<Many> Selector::run() {
-  if (request_.want == Want::none) return Many();
+Result<Wish> Selector::wish() {
+  if (request_.want == Want::none) return Wish();
+  BERTH_ASSERT(request_.want != Want::container);  // whose they are is for the ledger to say
   vendor_ = vendor_of(request_, inventory_);
   if (count_of(vendor_, inventory_) == 0) return absent(request_.vendor, inventory_);
-  if (request_.want == Want::driver_files) return Many();
+  if (request_.want == Want::driver_files) return Wish();
   TRY(apply_limits());
   if (request_.want == Want::count) return count();
-  if (request_.want == Want::devices) return devices();
-  if (!left_.empty()) return std::move(left_);
-  if (narrowest_ != nullptr) {
-    return make_error(Kind::not_found,
-                      fmt::format("{}: {}", asked("all"), reach(narrowest_, size_t{0})),
-                      "--gpus none");
-  }
-  if (!request_.never.empty()) {
-    return make_error(Kind::denied,
-                      asked("all") + ": the policy of this machine withholds every GPU",
-                      "berth policy show");
-  }
-  return make_error(Kind::not_found, asked("all") + ": every GPU is in MIG mode and has no slice",
-                    "nvidia-smi mig -cgi 19 -C");
+  if (request_.want == Want::all) return all();
+  Many named = TRY(request_.want == Want::keys ? keys() : devices());
+  return Wish{named, named.size()};
+}
+
+Result<Many> Selector::run() {
+  Wish wanted = TRY(wish());
+  Many free = free_of(wanted.candidates);
+  if (free.size() < wanted.count) return taken(wanted, free.size());
+  return pick_least_used(free, wanted.count, occupancy_);
 }
 
 }  // namespace
@@ -351,14 +440,16 @@ std::string_view vendor_name(Vendor vendor) {
 
 std::string name_of(const Selected& selected) {
   const Gpu& gpu = *selected.gpu;
-  if (selected.partition != nullptr) {
-    return fmt::format("{}:{}", gpu.index, selected.partition->index);
-  }
-  if (selected.slice != nullptr) {
-    if (!selected.slice->uuid.empty()) return selected.slice->uuid;
-    return fmt::format("{}:{}", gpu.index, selected.slice->index);
-  }
-  return gpu.uuid.empty() ? std::to_string(gpu.index) : gpu.uuid;
+  if (selected.slice != nullptr && !selected.slice->uuid.empty()) return selected.slice->uuid;
+  bool whole_gpu = selected.partition == nullptr && selected.slice == nullptr;
+  return whole_gpu && !gpu.uuid.empty() ? gpu.uuid : index_of(selected);
+}
+
+std::string index_of(const Selected& selected) {
+  std::string index = std::to_string(selected.gpu->index);
+  if (selected.partition != nullptr) return index + ":" + std::to_string(selected.partition->index);
+  if (selected.slice != nullptr) return index + ":" + std::to_string(selected.slice->index);
+  return index;
 }
 
 std::string key_of(const Selected& selected) {
@@ -433,8 +524,13 @@ Vendor vendor_of(const Request& request, const Inventory& inventory) {
   return Vendor::nvidia;
 }
 
-Result<std::vector<Selected>> select(const Request& request, const Inventory& inventory) {
-  return Selector(request, inventory).run();
+Result<Wish> wish_of(const Request& request, const Inventory& inventory) {
+  return Selector(request, inventory, {}).wish();
+}
+
+Result<std::vector<Selected>> select(const Request& request, const Inventory& inventory,
+                                     const Occupancy& occupancy) {
+  return Selector(request, inventory, occupancy).run();
 }
 
 }  // namespace berth::gpu

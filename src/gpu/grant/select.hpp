@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "gpu/grant/occupancy.hpp"
 #include "gpu/grant/request.hpp"
 #include "gpu/inventory/inventory.hpp"
 
@@ -24,11 +25,22 @@ struct Selected {
 /// What the request names, each once: devices in the order of the request, all and a count in that
 /// of the inventory, or of the job where a limit has one. Of one vendor. A GPU in MIG mode or in
 /// partitions cannot be granted whole: all and a count take its parts, each for one. Nothing
-/// outside of the request's limits and nothing that policy withholds. Pointers lead into
-/// `inventory`.
+/// outside of the request's limits and nothing that policy withholds. A count takes the least used
+/// (spread.hpp) of those that have the request's traits and that nobody keeps to himself. Pointers
+/// lead into `inventory`.
 /// Errors: not_found (no driver, no such GPU), usage (too many; an ambiguous id; a GPU that is
-/// cut), denied (outside of a limit, or withheld; the line names who says so).
-Result<std::vector<Selected>> select(const Request& request, const Inventory& inventory);
+/// cut), denied (outside of a limit, or withheld; the line names who says so), busy (somebody has
+/// it: the line names him; who waits may get it).
+Result<std::vector<Selected>> select(const Request& request, const Inventory& inventory,
+                                     const Occupancy& occupancy = {});
+
+/// What `request` may be given, whoever has it, and how much of that it needs: what select() would
+/// choose from. Errors: those of select() but busy.
+struct Wish {
+  std::vector<Selected> candidates;
+  size_t count = 0;
+};
+Result<Wish> wish_of(const Request& request, const Inventory& inventory);
 
 /// Whose GPUs `request` is about: those that it names, else the first vendor of the machine.
 Vendor vendor_of(const Request& request, const Inventory& inventory);
@@ -39,6 +51,9 @@ Result<Selected> find_gpu(const std::string& id, Vendor vendor, const Inventory&
 
 /// "GPU-…", "MIG-…", else "0" or "0:1": as programs and people name it.
 std::string name_of(const Selected& selected);
+
+/// "0", "0:1": as `berth gpu list` counts.
+std::string index_of(const Selected& selected);
 
 /// What stays the same when GPUs are counted anew: "0000:1b:00.0", "0000:1b:00.0/7/0" for a slice,
 /// "0000:1b:00.0/1" for a partition.

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/grant/occupancy.hpp"
+
+#include <algorithm>
+
+namespace berth::gpu {
+namespace {
+
+bool is_part_of(std::string_view part, std::string_view whole) {
+  return part.size() > whole.size() && part.starts_with(whole) && part[whole.size()] == '/';
+}
+
+}  // namespace
+
+bool overlaps(std::string_view key, std::string_view other) {
+  return key == other || is_part_of(key, other) || is_part_of(other, key);
+}
+
+const Holding* find_obstacle(const Occupancy& occupancy, std::string_view key, bool exclusive) {
+  for (const Holding& one : occupancy.held) {
+    bool ours = !occupancy.group.empty() && one.group == occupancy.group;
+    if (!ours && (exclusive || one.exclusive) && overlaps(one.key, key)) return &one;
+  }
+  return nullptr;
+}
+
+uint32_t count_users(const Occupancy& occupancy, std::string_view key) {
+  return static_cast<uint32_t>(
+      std::count_if(occupancy.held.begin(), occupancy.held.end(),
+                    [&](const Holding& one) { return overlaps(one.key, key); }));
+}
+
+}  // namespace berth::gpu

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who has which GPUs, as far as it decides what the next one gets. Pure; gpu/ledger finds it out.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace berth::gpu {
+
+/// A GPU, a slice or a partition that somebody has, or that is kept for somebody.
+struct Holding {
+  std::string key;     ///< key_of() in select.hpp
+  std::string holder;  ///< for people: "container 'web' of user 1000"
+  std::string group;   ///< of containers that share theirs; never empty
+  bool exclusive = false;
+};
+
+struct Occupancy {
+  std::vector<Holding> held;
+  std::string group;      ///< of who asks: what the group holds stands in nobody's way there
+  std::vector<int> near;  ///< NUMA nodes of the processors that were asked for; empty: all the same
+};
+
+/// Whether these keys name the same GPU, or one a part of the other.
+bool overlaps(std::string_view key, std::string_view other);
+
+/// Why somebody who wants `key`, for itself where `exclusive`, cannot have it now; null: it can.
+const Holding* find_obstacle(const Occupancy& occupancy, std::string_view key, bool exclusive);
+
+/// How many have `key` or a part of it.
+uint32_t count_users(const Occupancy& occupancy, std::string_view key);
+
+}  // namespace berth::gpu

@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/ledger/ledger.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "base/text.hpp"
+#include "gpu/ledger/files.hpp"
+#include "sys/file.hpp"
+#include "sys/identity.hpp"
+#include "sys/io_at.hpp"
+#include "sys/mode.hpp"
+#include "sys/trusted_file.hpp"
+
+namespace berth::gpu {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr const char* kLock = "lock";
+/// Whoever has the lock reads some files and writes one.
+constexpr auto kLockPatience = 10s;
+/// More files than any machine's containers need: somebody fills the ledger.
+constexpr size_t kMostFiles = 16384;
+/// Root of outside, and every user without an id here, in a user namespace.
+constexpr uid_t kOverflowUid = 65534;
+
+bool is_root() {
+  return sys::effective_uid() == 0 && sys::in_initial_user_namespace();
+}
+
+/// With its lock in it from the first moment on, which nobody can take away then.
+Result<void> make_ledger(const std::string& path, mode_t mode, mode_t lock_mode) {
+  size_t slash = path.rfind('/');
+  std::string parent = slash == 0 ? "/" : path.substr(0, slash);
+  sys::Fd above = TRY(sys::open_at(sys::cwd(), parent, O_RDONLY | O_DIRECTORY));
+  sys::TempDir made = TRY(sys::TempDir::make(above, ".berth-ledger-"));
+  sys::Fd lock = TRY(sys::open_at(made.fd(), kLock, O_RDWR | O_CREAT | O_EXCL, lock_mode));
+  TRY(sys::change_mode(lock, lock_mode, path));
+  TRY(sys::change_mode(made.fd(), mode, path));
+  auto renamed = sys::rename_new(above, made.name(), above, path.substr(slash + 1));
+  if (renamed.ok()) made.release();
+  return renamed.ok() || renamed.error().kind == Kind::exists ? Result<void>() : renamed;
+}
+
+Error somebody_elses(const std::string& path, uid_t owner) {
+  return make_error(Kind::denied,
+                    fmt::format("use the GPU ledger {}: it is user {}'s", quoted(path), owner),
+                    "rm -r " + path + " as root: it is made anew");
+}
+
+/// Nothing where it is no record.
+Result<std::optional<std::string>> read_record(const sys::Fd& file, const std::string& name) {
+  struct stat info = TRY(sys::stat_fd(file, name));
+  if (!S_ISREG(info.st_mode) || info.st_size > static_cast<off_t>(kRecordSize)) {
+    return std::optional<std::string>();
+  }
+  return std::optional<std::string>(TRY(sys::read_all(file, name, kRecordSize)));
+}
+
+}  // namespace
+
+// ---- its lock -----------------------------------------------------------------------------------
+
+class Ledger::Lock {
+ public:
+  explicit Lock(sys::Fd file) : file_(std::move(file)) {}
+
+ private:
+  sys::Fd file_;
+};
+
+Result<Ledger::Lock> Ledger::lock() const {
+  sys::Fd file = TRY(sys::open_at(directory_, kLock, O_RDONLY | O_NOFOLLOW));
+  auto end = std::chrono::steady_clock::now() + kLockPatience;
+  auto pause = 50us;
+  while (!TRY(sys::try_lock(file, sys::LockMode::exclusive, path_))) {
+    if (std::chrono::steady_clock::now() > end) {
+      return make_error(Kind::busy,
+                        fmt::format("lock the GPU ledger {}: somebody keeps it", quoted(path_)),
+                        fmt::format("fuser -v {}/{}", path_, kLock));
+    }
+    std::this_thread::sleep_for(pause);
+    pause = std::min(pause * 2, std::chrono::microseconds(2ms));
+  }
+  return Lock(std::move(file));
+}
+
+// ---- opening ------------------------------------------------------------------------------------
+
+Result<Ledger> Ledger::open_at(const std::string& path, bool of_machine) {
+  sys::Fd directory = TRY(sys::open_at(sys::cwd(), path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
+  struct stat info = TRY(sys::stat_fd(directory, path));
+  bool roots =
+      info.st_uid == 0 || (info.st_uid == kOverflowUid && !sys::in_initial_user_namespace());
+  bool ours = info.st_uid == sys::effective_uid();
+  if (!roots && !ours) return somebody_elses(path, info.st_uid);
+  bool others_replace = (info.st_mode & (S_IWGRP | S_IWOTH)) != 0 && (info.st_mode & S_ISVTX) == 0;
+  if (others_replace) {
+    return make_error(
+        Kind::denied,
+        fmt::format("use the GPU ledger {}: others can replace what is in it", quoted(path)),
+        "chmod 1777 " + path);
+  }
+  return Ledger(path, std::move(directory), of_machine);
+}
+
+Result<Ledger> Ledger::open(const std::string& path, const std::string& state_dir) {
+  // Its place, in which nobody else can have made it.
+  TRY(sys::open_trusted_directory_if_exists(path.substr(0, path.rfind('/'))));
+  bool there = TRY(sys::stat_entry(sys::cwd(), path)).has_value();
+  if (there || is_root()) {
+    if (!there) {
+      TRY_CTX(make_ledger(path, 01777, 0666), "cannot make the GPU ledger " + quoted(path));
+    }
+    return open_at(path, true);
+  }
+  std::string own = state_dir + "/ledger";
+  if (!TRY(sys::stat_entry(sys::cwd(), own))) {
+    TRY(sys::make_directories(sys::cwd(), state_dir, 0700));
+    TRY_CTX(make_ledger(own, 0700, 0600), "cannot make the GPU ledger " + quoted(own));
+  }
+  return open_at(own, false);
+}
+
+// ---- reading ------------------------------------------------------------------------------------
+
+/// What is in one file, and whether it counts.
+class Reading {
+ public:
+  Reading(const sys::Fd& directory, const Here& here) : directory_(directory), here_(here) {}
+
+  void read(const std::string& name);
+  Holders take();
+
+ private:
+  void read_lease(const std::string& name, const std::string& text, uid_t user, bool locked);
+  void read_ticket(const std::string& name, const std::string& text, uid_t user, bool locked);
+
+  const sys::Fd& directory_;
+  const Here& here_;
+  Holders found_;
+};
+
+void Reading::read(const std::string& name) {
+  auto file = sys::open_if_exists(directory_, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+  if (!file.ok() || !*file) return;  // nobody but its writer may open it: not a record of ours
+  auto text = read_record(**file, name);
+  auto info = sys::stat_fd(**file, name);
+  if (!text.ok() || !*text || !info.ok()) return;
+  auto free = sys::try_lock(**file, sys::LockMode::exclusive, name);
+  bool locked = !free.ok() || !*free;
+  if (name.starts_with(kLeasePrefix)) read_lease(name, **text, info->st_uid, locked);
+  if (name.starts_with(kTicketPrefix)) read_ticket(name, **text, info->st_uid, locked);
+}
+
+// Of what is dead somebody else may be the owner, who removes it: until then it is passed over.
+void Reading::read_lease(const std::string& name, const std::string& text, uid_t user,
+                         bool locked) {
+  auto lease = parse_lease(text);
+  if (lease.ok() && (locked || is_alive(lease->life, here_))) {
+    found_.leases.push_back({std::move(*lease), user, name});
+  } else if (!locked) {
+    ignore(sys::remove_entry(directory_, name));
+  }
+}
+
+void Reading::read_ticket(const std::string& name, const std::string& text, uid_t user,
+                          bool locked) {
+  if (!locked) return ignore(sys::remove_entry(directory_, name));
+  auto ticket = parse_ticket(text);
+  auto number = parse_u64(std::string_view(name).substr(kTicketPrefix.size()));
+  if (ticket.ok() && number) found_.queue.push_back({std::move(*ticket), user, name, *number});
+}
+
+Holders Reading::take() {
+  std::sort(found_.queue.begin(), found_.queue.end(),
+            [](const KnownTicket& a, const KnownTicket& b) { return a.number < b.number; });
+  return std::move(found_);
+}
+
+Result<Holders> Ledger::read(const Here& here) const {
+  Reading reading(directory_, here);
+  std::vector<std::string> names = TRY(sys::list_directory(directory_, ".", kMostFiles));
+  for (const std::string& name : names) {
+    // Whoever made it has not come as far as to give it its name: he had this lock.
+    if (name.starts_with(kNewPrefix)) ignore(sys::remove_entry(directory_, name));
+    if (name.starts_with(kLeasePrefix) || name.starts_with(kTicketPrefix)) reading.read(name);
+  }
+  return reading.take();
+}
+
+Result<Holders> Ledger::look() const {
+  Here here = TRY(look_around());
+  Lock held = TRY(lock());
+  return read(here);
+}
+
+// ---- leases -------------------------------------------------------------------------------------
+
+HeldLease& HeldLease::operator=(HeldLease&& other) noexcept {
+  if (this == &other) return *this;
+  drop();
+  directory_ = std::move(other.directory_);
+  fd_ = std::move(other.fd_);
+  ledger_ = std::move(other.ledger_);
+  file_ = std::move(other.file_);
+  lease_ = std::move(other.lease_);
+  return *this;
+}
+
+HeldLease::~HeldLease() {
+  drop();
+}
+
+void HeldLease::leave() {
+  fd_.reset();
+}
+
+// A container that could not be ended keeps what it has. By what life the file knows best:
+// berth-runtime has written it there.
+void HeldLease::drop() {
+  if (!fd_) return;
+  auto here = look_around();
+  auto text = sys::read_at(fd_, 0, kRecordSize, file_);
+  auto lease = text.ok() ? parse_lease(*text) : std::move(text).error();
+  bool lives = here.ok() && lease.ok() && is_alive(lease->life, *here);
+  if (!lives) ignore(sys::remove_entry(directory_, file_));
+  fd_.reset();
+}
+
+Result<HeldLease> Ledger::write(Lease lease) const {
+  lease.since = nanoseconds_since_1970();
+  HeldLease held;
+  std::string text = TRY(record_text(lease));
+  std::string name = std::string(kLeasePrefix) + sys::random_hex(16);
+  held.fd_ = TRY_CTX(make_record(directory_, name, text),
+                     fmt::format("cannot write to the GPU ledger {}", quoted(path_)));
+  held.directory_ = TRY(sys::duplicate(directory_));
+  held.ledger_ = path_;
+  held.file_ = std::move(name);
+  held.lease_ = std::move(lease);
+  return held;
+}
+
+Result<HeldLease> Ledger::take(Lease lease, const Choose& choose) const {
+  Here here = TRY(look_around());
+  Lock held = TRY(lock());
+  Holders holders = TRY(read(here));
+  lease.keys = TRY(choose(holders));
+  return write(std::move(lease));
+}
+
+Result<HeldLease> Ledger::open_held(const std::string& file) const {
+  HeldLease held;
+  held.fd_ = TRY(sys::open_at(directory_, file, O_RDWR | O_NOFOLLOW));
+  auto text = TRY(read_record(held.fd_, file));
+  if (!text) return make_error(Kind::corrupt, "read lease " + quoted(file));
+  TRY(sys::wait_lock(held.fd_, sys::LockMode::shared, file));
+  held.lease_ = TRY(parse_lease(*text));
+  held.directory_ = TRY(sys::duplicate(directory_));
+  held.ledger_ = path_;
+  held.file_ = file;
+  return held;
+}
+
+Result<HeldLease> Ledger::hold_again(const std::string& file, const Lease& lease) const {
+  bool plain = file.starts_with(kLeasePrefix) && file.find('/') == std::string::npos;
+  if (!plain) return make_error(Kind::corrupt, "use lease " + quoted(file) + ": no such name");
+  Here here = TRY(look_around());
+  Lock locked = TRY(lock());
+  if (TRY(sys::stat_entry(directory_, file))) {
+    HeldLease held = TRY(open_held(file));
+    if (held.lease_.container == lease.container) return held;
+    held.leave();
+  }
+  Holders holders = TRY(read(here));
+  Occupancy occupancy = occupancy_of(holders, lease.group, lease.keys, 0);
+  for (const std::string& key : lease.keys) {
+    const Holding* obstacle = find_obstacle(occupancy, key, lease.exclusive);
+    if (obstacle == nullptr) continue;
+    return make_error(Kind::busy, fmt::format("GPU {} is held by {} by now", key, obstacle->holder),
+                      "berth gpu list");
+  }
+  Lease anew = lease;
+  anew.life = Life();
+  return write(std::move(anew));
+}
+
+Result<void> Ledger::rewrite(const HeldLease& held, const Lease& lease) const {
+  std::string text = TRY(record_text(lease));
+  TRY_CTX(sys::write_at(held.fd_, 0, text, held.file_),
+          fmt::format("cannot write to the GPU ledger {}", quoted(path_)));
+  return {};
+}
+
+Result<void> Ledger::set_life(HeldLease& held, Life life) const {
+  Lock locked = TRY(lock());
+  Lease lease = held.lease_;
+  lease.life = std::move(life);
+  TRY(rewrite(held, lease));
+  held.lease_ = std::move(lease);
+  return {};
+}
+
+Result<void> Ledger::change(HeldLease& held, const Choose& choose) const {
+  Here here = TRY(look_around());
+  Lock locked = TRY(lock());
+  Holders holders = TRY(read(here));
+  Lease lease = held.lease_;
+  lease.keys = TRY(choose(holders));
+  TRY(rewrite(held, lease));
+  held.lease_ = std::move(lease);
+  return {};
+}
+
+}  // namespace berth::gpu

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// Waiting for GPUs. Who waits has a number, and looks again when a file of the ledger goes, or
+// after a while: a container that was killed takes none with it.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "gpu/ledger/files.hpp"
+#include "gpu/ledger/ledger.hpp"
+#include "sys/file.hpp"
+#include "sys/notify.hpp"
+#include "sys/poll.hpp"
+
+namespace berth::gpu {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+/// So many of the first look at once when something has changed: no machine has GPUs for more.
+constexpr size_t kAtOnce = 16;
+constexpr std::chrono::milliseconds kLook = 100ms;
+constexpr std::chrono::milliseconds kSeldomLook = 1s;
+
+/// A place in the queue: its file, which goes with this object.
+class Place {
+ public:
+  Place() = default;
+  Place(const Place&) = delete;
+  Place& operator=(const Place&) = delete;
+  ~Place() {
+    if (file_) ignore(sys::remove_entry(*directory_, name_));
+  }
+
+  explicit operator bool() const { return static_cast<bool>(file_); }
+  uint64_t number() const { return number_; }
+
+  /// Behind everybody who is there; while we have the ledger's lock.
+  Result<void> take(const sys::Fd& directory, const Holders& holders, const Ticket& ticket) {
+    number_ = holders.queue.empty() ? 1 : holders.queue.back().number + 1;
+    name_ = fmt::format("{}{:020}", kTicketPrefix, number_);
+    std::string text = TRY(record_text(ticket));
+    directory_ = &directory;
+    file_ = TRY(make_record(directory, name_, text));
+    return {};
+  }
+
+ private:
+  const sys::Fd* directory_ = nullptr;
+  sys::Fd file_;
+  std::string name_;
+  uint64_t number_ = UINT64_MAX;
+};
+
+bool contains(const std::vector<std::string>& many, const std::string& one) {
+  return std::find(many.begin(), many.end(), one) != many.end();
+}
+
+/// What `ticket` could take now, and of it no more than it needs, those that `wanted` has not
+/// first; all of it where that is too little, so that it is not overtaken again and again.
+void keep_for(const KnownTicket& waiting, const std::vector<std::string>& wanted,
+              Occupancy& occupancy) {
+  const Ticket& ticket = waiting.ticket;
+  Occupancy theirs = occupancy;
+  theirs.group = ticket.group;
+  std::vector<std::string> free;
+  for (const std::string& key : ticket.keys) {
+    if (find_obstacle(theirs, key, ticket.exclusive) == nullptr) free.push_back(key);
+  }
+  if (free.size() > ticket.count) {
+    std::stable_partition(free.begin(), free.end(),
+                          [&](const std::string& key) { return !contains(wanted, key); });
+    free.resize(ticket.count);
+  }
+  std::string who =
+      holder_text(ticket.name, ticket.container, waiting.user) + ", which waits first";
+  for (std::string& key : free) {
+    occupancy.held.push_back({std::move(key), who, ticket.group, ticket.exclusive});
+  }
+}
+
+}  // namespace
+
+Occupancy occupancy_of(const Holders& holders, const std::string& group,
+                       const std::vector<std::string>& wanted, uint64_t number) {
+  Occupancy occupancy;
+  occupancy.group = group;
+  for (const KnownLease& known : holders.leases) {
+    const Lease& lease = known.lease;
+    std::string who = holder_text(lease.name, lease.container, known.user);
+    for (const std::string& key : lease.keys) {
+      occupancy.held.push_back({key, who, lease.group, lease.exclusive});
+    }
+  }
+  for (const KnownTicket& waiting : holders.queue) {
+    if (waiting.number < number) keep_for(waiting, wanted, occupancy);
+  }
+  return occupancy;
+}
+
+Result<HeldLease> Ledger::take_in_turn(Lease lease, Ticket ticket, const Choose& choose,
+                                       const Patience& patience) const {
+  const Clock::time_point begun = Clock::now();
+  sys::Fd changes = TRY(sys::watch_directory(path_));
+  ticket.since = nanoseconds_since_1970();
+  Place place;
+  bool told = false;
+  while (true) {
+    size_t before = 0;
+    auto taken = [&]() -> Result<HeldLease> {
+      // Those behind us are none of our business.
+      return take(lease, [&](const Holders& all) -> Result<std::vector<std::string>> {
+        Holders ahead{all.leases, all.queue};
+        std::erase_if(ahead.queue, [&](const auto& one) { return one.number >= place.number(); });
+        before = ahead.queue.size();
+        auto chosen = choose(ahead);
+        bool waits = !chosen.ok() && chosen.error().kind == Kind::busy && !place;
+        if (waits) TRY(place.take(directory_, all, ticket));
+        return chosen;
+      });
+    }();
+    bool busy = !taken.ok() && taken.error().kind == Kind::busy;
+    auto waited = Clock::now() - begun;
+    if (!busy || waited >= patience.limit) return taken;
+    if (patience.waiting && !told) patience.waiting(taken.error());
+    told = true;
+    auto left = std::chrono::ceil<std::chrono::milliseconds>(
+        std::min<std::chrono::nanoseconds>(patience.limit - waited, 1h));
+    // A change wakes those who may be next.
+    bool soon = before < kAtOnce;
+    std::vector<pollfd> entries = {{soon ? changes.get() : -1, POLLIN, 0},
+                                   {patience.give_up, POLLIN, 0}};
+    TRY(sys::poll(entries, std::min(left, soon ? kLook : kSeldomLook)));
+    if (entries[1].revents != 0) {
+      return make_error(Kind::interrupted, "wait for GPUs: the caller has given up");
+    }
+    sys::forget_events(changes);
+  }
+}
+
+}  // namespace berth::gpu

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// The files of the ledger: what one says. Any user of the machine can have written it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace berth::gpu {
+
+/// A process by what names it for the life of a boot.
+struct Life {
+  int64_t pid = 0;          ///< 0: none yet
+  uint64_t start_time = 0;  ///< field 22 of /proc/PID/stat
+  uint64_t pid_space = 0;   ///< inode of the pid namespace that counts so
+  std::string boot{};       ///< its id
+  std::string cgroup{};  ///< below the mount point of the unified hierarchy; empty: none of its own
+
+  bool operator==(const Life&) const = default;
+};
+
+/// Who has which GPUs.
+struct Lease {
+  std::string container;          ///< its id
+  std::string name;               ///< for people; may be empty
+  std::string engine;             ///< who made it: "berth", "berth-runtime" for another engine's
+  std::string group;              ///< the id of the container that the group began with
+  std::vector<std::string> keys;  ///< key_of() in gpu/grant/select.hpp
+  bool exclusive = false;
+  int64_t since = 0;  ///< ns since 1970
+  Life life{};
+
+  bool operator==(const Lease&) const = default;
+};
+
+/// Who waits, and for what: `count` of `keys`.
+struct Ticket {
+  std::string container;
+  std::string name;
+  std::string group;
+  std::vector<std::string> keys;
+  uint64_t count = 0;
+  bool exclusive = false;
+  int64_t since = 0;
+
+  bool operator==(const Ticket&) const = default;
+};
+
+/// Every file is of this size, so that it is rewritten in one piece: JSON, and blanks after it.
+inline constexpr size_t kRecordSize = 4096;
+
+/// Errors: usage (more than kRecordSize: too many GPUs, too long a name).
+Result<std::string> record_text(const Lease& lease);
+Result<std::string> record_text(const Ticket& ticket);
+
+/// Errors: corrupt (no such JSON, more than kRecordSize, more keys than a machine has, control
+/// characters in names).
+Result<Lease> parse_lease(std::string_view text);
+Result<Ticket> parse_ticket(std::string_view text);
+
+/// "container 'web' of user 1000": for people.
+std::string holder_text(const std::string& name, const std::string& container, uid_t user);
+
+template <class V>
+void fields(V& v, Life& l) {
+  v.required("pid", l.pid);
+  v.required("start_time", l.start_time);
+  v.required("pid_space", l.pid_space);
+  v.required("boot", l.boot);
+  v.optional("cgroup", l.cgroup);
+}
+
+template <class V>
+void fields(V& v, Lease& l) {
+  v.required("container", l.container);
+  v.optional("name", l.name);
+  v.required("engine", l.engine);
+  v.required("group", l.group);
+  v.required("keys", l.keys);
+  v.required("exclusive", l.exclusive);
+  v.required("since", l.since);
+  v.required("life", l.life);
+}
+
+template <class V>
+void fields(V& v, Ticket& t) {
+  v.required("container", t.container);
+  v.optional("name", t.name);
+  v.required("group", t.group);
+  v.required("keys", t.keys);
+  v.required("count", t.count);
+  v.required("exclusive", t.exclusive);
+  v.required("since", t.since);
+}
+
+}  // namespace berth::gpu
