@@ -19,6 +19,7 @@
 #include "engine/settle.hpp"
 #include "engine/spec.hpp"
 #include "engine/user.hpp"
+#include "monitor/protocol.hpp"
 #include "oci/edit.hpp"
 #include "sys/credentials.hpp"
 #include "sys/file.hpp"
@@ -242,7 +243,7 @@ Lifetime lifetime_of(const RunRequest& request) {
 }
 
 Result<Draft> draft_container(const Context& context, const RunRequest& request,
-                              const image::Image& image, const std::string& id) {
+                              const image::Image& image, const std::string& id, Leasing leasing) {
   const oci::ContainerDefaults& defaults = image.config.config;
   std::vector<std::string> layers = image.layer_directories();
   std::reverse(layers.begin(), layers.end());
@@ -316,8 +317,8 @@ Result<Draft> draft_container(const Context& context, const RunRequest& request,
   draft.layers = std::move(layers);
   TRY(add_network(context, request, defaults, draft.id, draft.spec));
   TRY(add_host_nodes(context, request, gpus, draft.spec, draft.evidence));
-  TRY(add_gpus(context, std::move(gpus), {draft.id, request, image, view}, draft.spec, draft.driver,
-               draft.evidence));
+  draft.lease = TRY(add_gpus(context, std::move(gpus), {draft.id, request, image, view}, leasing,
+                             draft.spec, draft.driver, draft.evidence));
   draft.spec.annotations[std::string(oci::kGpusDecidedAnnotation)] = "yes";
   TRY(settle_root(request, container_path(context.paths, id), draft));
   if (host_root) TRY(check_places(draft.spec, view));
@@ -329,7 +330,15 @@ Result<Draft> draft_container(const Context& context, const RunRequest& request,
   return draft;
 }
 
+static_assert(std::string_view(gpu::kLeaseNote) == monitor::kGpuLeaseNote);
+
 Result<void> write_config(const Draft& draft, const ContainerDirectory& directory) {
+  std::string note = std::string(kBundleDirectory) + "/" + gpu::kLeaseNote;
+  if (draft.lease) {
+    TRY(sys::write_file(directory.files_fd(), note, json::write(draft.lease.note()), 0600));
+  } else {
+    TRY(sys::remove_entry(directory.files_fd(), note));  // of the life before
+  }
   return sys::write_file(directory.files_fd(), std::string(kBundleDirectory) + "/config.json",
                          oci::write_spec(draft.spec), 0600);
 }

@@ -9,6 +9,7 @@
 #include "engine/container_directory.hpp"
 #include "engine/context.hpp"
 #include "engine/explain.hpp"
+#include "engine/gpu_lease.hpp"
 #include "engine/gpus.hpp"
 #include "engine/request.hpp"
 #include "image/store.hpp"
@@ -31,6 +32,7 @@ struct Draft {
   DriverCopies driver;              ///< to be put into its own layer
   oci::Spec spec;
   Evidence evidence;                   ///< why it has the GPUs that it has
+  gpu::HeldLease lease{};              ///< of its GPUs, for as long as nobody else keeps it
   std::optional<Accounts> accounts{};  ///< files of its own in the place of the image's
 };
 
@@ -41,7 +43,7 @@ Lifetime lifetime_of(const RunRequest& request);
 /// GPUs. Reads the image's passwd files and the machine; creates only what many containers share.
 /// Errors: not_found (user, group, working directory, GPU), usage, unsupported, denied.
 Result<Draft> draft_container(const Context& context, const RunRequest& request,
-                              const image::Image& image, const std::string& id);
+                              const image::Image& image, const std::string& id, Leasing leasing);
 
 /// Writes the config of `draft` into the bundle in `directory`: all that berth-runtime decides by.
 Result<void> write_config(const Draft& draft, const ContainerDirectory& directory);

@@ -9,6 +9,7 @@
 #include "base/text.hpp"
 #include "engine/cdi.hpp"
 #include "engine/container_directory.hpp"
+#include "engine/containers.hpp"
 #include "engine/host_devices.hpp"
 #include "engine/rootfs.hpp"
 #include "engine/spec.hpp"
@@ -126,15 +127,26 @@ void warn_of_closed_nodes(const Context& context, const std::vector<gpu::Node>& 
   }
 }
 
+/// Whether GPUs are wished for, and there are any.
+bool wants_gpus(const Context& context, const gpu::Choice& choice,
+                const gpu::Inventory& inventory) {
+  if (choice.request.want == gpu::Request::Want::none) return false;
+  if (!choice.by_scheduler_alone || !inventory.gpus.empty()) return true;
+  context.log.warn(choice.request.source +
+                   " says that this job has GPUs, but this machine has none, ignoring");
+  return false;
+}
+
+bool names_gpu_node(const RunRequest& request) {
+  auto nodes = named_nodes(request.host_devices);
+  return nodes.ok() && std::any_of(nodes->begin(), nodes->end(), is_gpu_node);
+}
+
 Result<void> add_granted(const Context& context, const gpu::Choice& choice,
-                         const gpu::Inventory& inventory, const ImageLook& look, oci::Spec& spec,
-                         DriverCopies& copies, Evidence& evidence) {
+                         const gpu::Inventory& inventory,
+                         const std::vector<gpu::Selected>& selected, const ImageLook& look,
+                         oci::Spec& spec, DriverCopies& copies, Evidence& evidence) {
   if (choice.request.want == gpu::Request::Want::none) return {};
-  if (choice.by_scheduler_alone && inventory.gpus.empty()) {
-    context.log.warn(choice.request.source +
-                     " says that this job has GPUs, but this machine has none, ignoring");
-    return {};
-  }
   scan::DriverFiles image = TRY_CTX(driver_files_of(context, look, *spec.process),
                                     "cannot look for driver files in the image");
   gpu::GrantOptions grant_options{
@@ -142,6 +154,7 @@ Result<void> add_granted(const Context& context, const gpu::Choice& choice,
   for (const Volume& volume : look.request.volumes) {
     grant_options.volumes.push_back(volume.destination);
   }
+  grant_options.selected = &selected;
   gpu::Grant grant = TRY(gpu::make_grant(choice.request, inventory, grant_options));
   gpu::leave_out_denied(grant);
   for (const gpu::Reason& reason : grant.reasons) {
@@ -176,6 +189,18 @@ Result<gpu::Inventory> list_gpus(const Context& context, gpu::Refresh refresh) {
   gpu::Inventory inventory = TRY(inventory_of(context, policy, refresh));
   gpu::leave_out_denied(inventory);
   return inventory;
+}
+
+Result<gpu::Holders> list_gpu_holders(const Context& context) {
+  policy::Gpu policy = TRY(policy_of(context));
+  gpu::Ledger ledger = TRY(open_gpu_ledger(context, policy));
+  gpu::Holders holders = TRY(ledger.look());
+  for (gpu::KnownLease& one : holders.leases) {
+    if (!one.lease.name.empty()) continue;
+    auto found = get_container(context, one.lease.container);
+    if (found.ok()) one.lease.name = found->name;
+  }
+  return holders;
 }
 
 Result<gpu::Choice> choose_gpus(const Context& context, const RunRequest& request,
@@ -241,20 +266,33 @@ Result<void> add_host_nodes(const Context& context, const RunRequest& request,
   return {};
 }
 
-Result<void> add_gpus(const Context& context, gpu::Choice choice, const ImageLook& look,
-                      oci::Spec& spec, DriverCopies& copies, Evidence& evidence) {
+Result<gpu::HeldLease> add_gpus(const Context& context, gpu::Choice choice, const ImageLook& look,
+                                Leasing leasing, oci::Spec& spec, DriverCopies& copies,
+                                Evidence& evidence) {
   evidence.sources = choice.verdicts;
   withdraw(choice.withdrawn, spec);
-  if (!choice.grants()) {
-    warn_of(gpu::stale_selections(choice.request, {}), context);
-    return {};
-  }
+  gpu::HeldLease lease;
+  const auto& cdi = choice.cdi_names;
+  bool by_name = std::any_of(cdi.begin(), cdi.end(), [](const std::string& name) {
+    return gpu::vendor_of_cdi_name(name).has_value();
+  });
+  bool by_path = names_gpu_node(look.request);
+  if (!choice.grants()) warn_of(gpu::stale_selections(choice.request, {}), context);
+  if (!choice.grants() && !by_path) return lease;
   bool counts = choice.request.want != gpu::Request::Want::none || !choice.request.limits.empty() ||
                 !choice.site.never.empty();
-  if (counts) {
+  if (counts || by_name || by_path) {
     gpu::Machine machine = TRY(look_at_machine(context, choice.site));
-    TRY(gpu::narrow(choice, machine));
-    TRY(add_granted(context, choice, machine.ours, look, spec, copies, evidence));
+    if (counts) TRY(gpu::narrow(choice, machine));
+    std::vector<std::string> beside = keys_beside(look.request, choice, machine.ours);
+    if (wants_gpus(context, choice, machine.ours) || !beside.empty()) {
+      LeasedGpus leased = TRY(lease_gpus(context, look.request, look.container, choice.request,
+                                         choice.site, machine.ours, beside, leasing));
+      choice.request = std::move(leased.request);
+      TRY(add_granted(context, choice, machine.ours, leased.selected, look, spec, copies,
+                      evidence));
+      lease = std::move(leased.lease);
+    }
     evidence.inventory = std::move(machine.ours);
   }
   if (!choice.cdi_names.empty()) {
@@ -263,7 +301,7 @@ Result<void> add_gpus(const Context& context, gpu::Choice choice, const ImageLoo
     evidence.cdi = TRY(add_cdi_devices(context, choice.cdi_names, parts, spec));
     evidence.cdi_names = std::move(choice.cdi_names);
   }
-  return {};
+  return lease;
 }
 
 }  // namespace berth::engine

@@ -7,6 +7,7 @@
 #include "base/result.hpp"
 #include "engine/context.hpp"
 #include "engine/explain.hpp"
+#include "engine/gpu_lease.hpp"
 #include "engine/image_driver.hpp"
 #include "engine/request.hpp"
 #include "gpu/grant/sources.hpp"
@@ -19,6 +20,10 @@ namespace berth::engine {
 /// The machine's GPUs and driver, from the cache unless it is stale or `refresh` says otherwise.
 /// Errors: not_found (the driver root), corrupt.
 Result<gpu::Inventory> list_gpus(const Context& context, gpu::Refresh refresh);
+
+/// Who has which of this machine's GPUs, and who waits. Containers of this store have their names.
+/// Errors: those of open_gpu_ledger() and of reading the policy.
+Result<gpu::Holders> list_gpu_holders(const Context& context);
 
 /// What the container of `request` is to get of the machine's GPUs and why, before any of them is
 /// looked at: flags, the image's variables and labels, the caller's job, and the policy.
@@ -40,9 +45,10 @@ Result<void> add_host_nodes(const Context& context, const RunRequest& request,
                             const gpu::Choice& choice, oci::Spec& spec, Evidence& evidence);
 
 /// Gives what was chosen to `spec`, CDI devices too, and what that was decided by. `copies` is left
-/// to be done when the container has a directory.
-/// Errors: those of granting and placing (gpu/grant/grant.hpp).
-Result<void> add_gpus(const Context& context, gpu::Choice choice, const ImageLook& look,
-                      oci::Spec& spec, DriverCopies& copies, Evidence& evidence);
+/// to be done when the container has a directory; the lease is the container's from then on.
+/// Errors: those of lease_gpus(), those of granting and placing (gpu/grant/grant.hpp).
+Result<gpu::HeldLease> add_gpus(const Context& context, gpu::Choice choice, const ImageLook& look,
+                                Leasing leasing, oci::Spec& spec, DriverCopies& copies,
+                                Evidence& evidence);
 
 }  // namespace berth::engine

@@ -162,7 +162,8 @@ Result<NewContainer> NewContainer::make(const Context& context, const RunRequest
   if (making.directory_made) TRY(making.directory_made(made.directory));
   std::vector<image::Image> used = TRY(fix_image_mounts(store, request));
   if (is_of_store(request)) used.push_back(image);
-  made.draft = TRY(draft_container(context, request, image, id));
+  Leasing leasing = owner == Owner::nobody ? Leasing::nothing : Leasing::take;
+  made.draft = TRY(draft_container(context, request, image, id, leasing));
   TRY(write_config(made.draft, made.directory));
   if (making.config_written) making.config_written();
   if (!used.empty()) TRY(store.mark_used(id, used));

@@ -242,6 +242,8 @@ struct RunRequest {
 
   Security security;
   std::optional<std::string> gpus;               ///< the text of --gpus
+  bool gpus_exclusive = false;                   ///< nobody else gets them meanwhile
+  std::optional<int64_t> wait_gpus;  ///< ns for which a start waits for them; 0: for ever
   std::optional<policy::DriverMode> gpu_driver;  ///< none: the policy's
   std::vector<std::string> devices;              ///< CDI names of --device
   std::vector<HostDevice> host_devices;          ///< paths of --device
@@ -309,6 +311,8 @@ void fields(V& v, RunRequest& r) {
   v.optional("cgroup_parent", r.cgroup_parent);
   v.always("security", r.security);
   v.optional("gpus", r.gpus);
+  v.optional("gpus_exclusive", r.gpus_exclusive);
+  v.optional("wait_gpus", r.wait_gpus);
   v.optional("gpu_driver", r.gpu_driver);
   v.optional("devices", r.devices);
   v.optional("host_devices", r.host_devices);

@@ -111,12 +111,15 @@ Result<RunOutcome> run_watched(const Context& context, const RunRequest& request
   start->go();
   sweep(context);  // while the container is made
   if (!call.detach) {
-    return run_attached(context, id, std::move(*start), std::move(client), attach,
-                        [&] { undo.commit(); });
+    return run_attached(context, id, std::move(*start), std::move(client), attach, [&] {
+      undo.commit();
+      made.draft.lease.leave();
+    });
   }
   auto failed = TRY(start->wait());
   if (failed) return outcome_of(id, std::move(*failed));
   undo.commit();
+  made.draft.lease.leave();
   return RunOutcome{id, 0, std::nullopt, std::nullopt};
 }
 
@@ -152,7 +155,7 @@ Result<plan::Plan> plan_run(const Context& context, const RunRequest& asked, con
   TRY(complete_volumes(context, image.config.config, request));
   TRY(choose_rootfs_driver(context, request));
   const std::string id = sys::random_hex(32);
-  Draft draft = TRY(draft_container(context, request, image, id));
+  Draft draft = TRY(draft_container(context, request, image, id, Leasing::look));
 
   plan::Container container;
   container.id = id;
@@ -174,7 +177,7 @@ Result<Explained> explain_run(const Context& context, const RunRequest& asked, c
   RunRequest request = asked;
   TRY(complete_volumes(context, image.config.config, request));
   TRY(choose_rootfs_driver(context, request));
-  Draft draft = TRY(draft_container(context, request, image, sys::random_hex(32)));
+  Draft draft = TRY(draft_container(context, request, image, sys::random_hex(32), Leasing::look));
   return Explained{"", request.name.value_or(""), request.rootfs.value_or(request.image),
                    explain(std::move(draft.evidence), draft.spec)};
 }

@@ -145,16 +145,16 @@ Result<Origin> origin_of(const Context& context, const Startable& startable) {
   return origin;
 }
 
-/// Decides and writes again what the container was asked to be.
-Result<void> draft_again(const Context& context, const Startable& startable, const Origin& origin,
-                         const WatchedStart& start) {
-  Draft draft =
-      TRY(draft_container(context, origin.request, origin.image, startable.files.record->id));
+/// Decides and writes again what the container was asked to be. Gives the lease of its GPUs.
+Result<gpu::HeldLease> draft_again(const Context& context, const Startable& startable,
+                                   const Origin& origin, const WatchedStart& start) {
+  Draft draft = TRY(draft_container(context, origin.request, origin.image,
+                                    startable.files.record->id, Leasing::take));
   TRY(write_config(draft, startable.directory));
   start.announce();
   TRY(write_files(origin.request, draft, startable.directory));
   keep_reasons(context, draft, startable.directory);
-  return {};
+  return std::move(draft.lease);
 }
 
 // As docker does: a container that could not be started says why.
@@ -274,17 +274,20 @@ Result<RunOutcome> start_container(const Context& context, std::string_view refe
   sys::Fd client;
   if (attach) client = TRY(attach_early(watch, how));
   WatchedStart start = TRY(WatchedStart::open(context, std::move(watch)));
-  TRY(draft_again(context, *startable, origin, start));
+  gpu::HeldLease lease = TRY(draft_again(context, *startable, origin, start));
   start.go();
   RunOutcome outcome{summary.id, 0, std::nullopt, std::nullopt};
   if (attach) {
     bool runs = false;
-    outcome = TRY(run_attached(context, summary.id, std::move(start), std::move(client), how,
-                               [&] { runs = true; }));
+    outcome = TRY(run_attached(context, summary.id, std::move(start), std::move(client), how, [&] {
+      runs = true;
+      lease.leave();
+    }));
     if (!runs) keep_failure(*startable, {outcome.status, outcome.command_error, std::nullopt});
     return outcome;
   }
   auto failed = TRY(start.wait());
+  if (!failed) lease.leave();
   if (!failed) return outcome;
   keep_failure(*startable, *failed);
   outcome.status = failed->status;

@@ -40,6 +40,7 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 constexpr const char* kOomFile = "oom";
+constexpr size_t kLongestNote = size_t{16} << 10;
 /// berth-holder reaps the container's first process and tells us in the same moment.
 constexpr milliseconds kTold{1000};
 /// How long a person who stops a container between two starts waits at most.
@@ -82,6 +83,7 @@ class Monitor final : public ClientWishes, public Streams::Sink {
   Result<void> note_start();
   void begin_again();
   Result<void> hold(pid_t pid);
+  void keep_gpus();
   Result<bool> take_orphan();
   std::optional<int> find_exit();
   std::optional<int> told_exit(milliseconds patience);
@@ -105,6 +107,8 @@ class Monitor final : public ClientWishes, public Streams::Sink {
   std::unique_ptr<Health> health_;  ///< none, for most containers
   Streams streams_;
   Clients clients_;
+  sys::Fd gpus_;       ///< the lease of its GPUs, which others take for free without our lock
+  std::string lease_;  ///< its file; both empty for most containers
   sys::Process init_;
   bool own_child_ = true;  ///< init_ is ours to wait for, not berth-holder's
   int restarts_ = 0;
@@ -215,6 +219,7 @@ Result<void> Monitor::open_gate(const sys::Fd& gate) {
 
 Result<void> Monitor::note_start() {
   // Without the line nobody could tell whether it runs, so on a full disk it does not start.
+  keep_gpus();
   TRY(append_start(options_.files, {init_.pid(), restarts_}));
   tell("start");
   // Who ended it while it was being started found nothing to signal.
@@ -234,6 +239,25 @@ Result<void> Monitor::hold(pid_t pid) {
   sys::Fd pidfd = TRY(sys::open_pidfd(pid));
   init_ = sys::Process(pid, std::move(pidfd));
   return {};
+}
+
+// Between two lives of the container it is our lock that keeps its GPUs. Whoever started us has
+// one until we have told that it runs.
+void Monitor::keep_gpus() {
+  if (gpus_) return;
+  auto text =
+      sys::read_file_if_exists(sys::cwd(), options_.bundle + "/" + kGpuLeaseNote, kLongestNote);
+  if (!text.ok() || !*text) return;
+  auto note = json::parse(**text, kGpuLeaseNote);
+  if (!note.ok()) return;
+  const json::Value* ledger = note->find("ledger");
+  const json::Value* file = note->find("file");
+  bool named = ledger != nullptr && file != nullptr && ledger->string() && file->string();
+  if (!named) return;
+  lease_ = *ledger->string() + "/" + *file->string();
+  auto lease = sys::open_at(sys::cwd(), lease_, O_RDONLY | O_NOFOLLOW);
+  if (!lease.ok() || !sys::wait_lock(*lease, sys::LockMode::shared, lease_).ok()) return;
+  gpus_ = std::move(*lease);
 }
 
 void Monitor::watch_health() {
@@ -266,6 +290,7 @@ Result<bool> Monitor::take_over() {
     exit_code_ = told_exit(milliseconds(0));
     if (exit_code_) return true;
     if (!hold(parked->pid).ok()) return true;  // its end was told in this moment
+    keep_gpus();
     if (known.started) watch_health();
     if (!known.started) begin_again();
     started_at_ = steady_clock::now();
@@ -282,6 +307,7 @@ Result<bool> Monitor::take_orphan() {
   if (!hold(options_.orphan->pid).ok()) return true;
   auto ticks = sys::process_start_time(options_.orphan->pid);
   if (!ticks.ok() || *ticks != options_.orphan->start_ticks) init_.release();
+  keep_gpus();
   if (init_) watch_health();
   started_at_ = steady_clock::now();
   return true;
@@ -469,6 +495,7 @@ void Monitor::remove_state() {
 Result<void> Monitor::clean_up() {
   // The state last: who finds it looks whether the rest has gone.
   auto removed = options_.remove ? remove_files() : Result<void>();
+  if (gpus_) ignore(sys::remove_entry(sys::cwd(), lease_));
   remove_state();
   // Of all copies: berth-holder has one.
   sys::unlock(options_.lock);

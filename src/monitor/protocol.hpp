@@ -15,6 +15,9 @@ inline constexpr const char* kHealthCheckFile = "healthcheck";  ///< what is to 
 inline constexpr const char* kHealthFile = "health";            ///< what came of it, as JSON
 inline constexpr const char* kAdoptedFile = "adopted";          ///< is there: a monitor was killed
 
+/// In the bundle, where the container has GPUs: "ledger" and "file" name the lease of these.
+inline constexpr const char* kGpuLeaseNote = "gpu-lease.json";
+
 inline constexpr size_t kMaxData = size_t{64} << 10;
 
 enum class FromClient : char {

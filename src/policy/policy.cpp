@@ -137,6 +137,7 @@ Result<void> check(const Policy& policy) {
   TRY(check_paths("gpu.library-directories", gpu.library_directories));
   TRY(check_paths("gpu.files", gpu.files));
   TRY(check_paths("gpu.cdi-directories", gpu.cdi_directories));
+  if (!gpu.ledger.empty()) TRY(check_paths("gpu.ledger", {gpu.ledger}));
   if (!gpu.driver_root.empty()) TRY(check_paths("gpu.driver-root", {gpu.driver_root}));
   TRY(check_words("gpu.annotation-prefixes", gpu.annotation_prefixes));
   TRY(check_words("gpu.swarm-resource", gpu.swarm_resource));

@@ -71,7 +71,7 @@ Result<Bundle> read_amended(const LaunchRequest& request, State& state) {
   oci::Spec& spec = bundle.spec;
   size_t rules = spec.linux_.resources ? spec.linux_.resources->devices.size() : 0;
   size_t gids = spec.process ? spec.process->user.additional_gids.size() : 0;
-  TRY(request.amend(spec, root_of(bundle)));
+  TRY(request.amend(spec, bundle.path, root_of(bundle)));
   if (spec.linux_.resources) state.added_devices = added(spec.linux_.resources->devices, rules);
   if (spec.process) state.added_gids = added(spec.process->user.additional_gids, gids);
   return bundle;
@@ -326,6 +326,7 @@ Result<void> Launcher::record_process() {
   }
   launched_.state.pid = pid;
   launched_.state.start_time = TRY(sys::process_start_time(pid));
+  if (request_.placed) TRY(request_.placed(launched_.state));
   return launched_.entry->write(launched_.state);
 }
 
@@ -499,6 +500,7 @@ Result<void> dispose(const Store& store, const State& state, CgroupSet cgroups, 
                                             : stop_scope(state.systemd_unit, state.systemd_user);
   auto removed = cgroups.remove();
   remove_resctrl(state.resctrl_group);
+  if (!state.gpu_lease.empty()) ignore(sys::remove_entry(sys::cwd(), state.gpu_lease));
   run_all_hooks("poststop", state.hooks.poststop, public_state(state, "stopped"), log);
   TRY(store.remove(state.id));
   return stopped.ok() ? removed : stopped;

@@ -45,8 +45,12 @@ struct LaunchRequest {
   /// program may run; for a run that is detached.
   std::optional<uint64_t> gate_fd;
   /// Adds to the config of a bundle, before anything is decided, what its caller may have; none:
-  /// nothing. `rootfs` is absolute.
-  std::function<Result<void>(oci::Spec& spec, const std::string& rootfs)> amend{};
+  /// nothing. The paths are absolute.
+  std::function<Result<void>(oci::Spec& spec, const std::string& bundle, const std::string& rootfs)>
+      amend{};
+  /// Called when the first process is where it belongs and has not begun: `state` names it. What it
+  /// adds to the state is kept.
+  std::function<Result<void>(State& state)> placed{};
   /// Called when all is decided and nothing is made; none: goes on at once.
   std::function<Result<void>()> decided{};
 };

@@ -27,6 +27,7 @@ void fields(V& v, State& state) {
   v.required("rootfs", state.rootfs);
   v.required("cgroupPath", state.cgroup_path);
   v.optional("resctrlGroup", state.resctrl_group);
+  v.optional("gpuLease", state.gpu_lease);
   v.optional("systemdUnit", state.systemd_unit);
   v.optional("systemdUser", state.systemd_user);
   v.required("created", state.created);

@@ -35,6 +35,7 @@ struct State {
   uint32_t owner = 0;
   std::map<std::string, std::string> annotations{};
   oci::Hooks hooks{};  ///< "config changes after create have no effect"
+  std::string gpu_lease{};  ///< absolute: a file that goes with the container, or empty
   // What LaunchRequest::amend has added, and callers do not know of.
   std::vector<oci::DeviceRule> added_devices{};
   std::vector<uint32_t> added_gids{};

@@ -136,6 +136,42 @@ def test_it_is_what_berth_run_gives(caller, site, run_by_berth):
     assert nodes(theirs) == SECOND
 
 
+def start(caller, name, flags):
+    argv = caller.argv_to_run(name, "sleep", "1000", detach=True)
+    argv[1:1] = flags
+    done = caller.call(*argv)
+    assert done.returncode == 0, done
+
+
+def test_all_engines_take_from_one_ledger(started, site, session_directory):
+    """What one keeps to himself no other gets, whoever it is, and it is free when it has ended."""
+    site.write(environment="grant", exclusive=True)
+    place = session_directory / "beside"
+    place.mkdir()
+    berth = [*site.view, PROGRAMS / "berth", "--root", place / "store", "--state", place / "state"]
+    subprocess.run([*berth, "import", callers.busybox_tar(place), "busybox"], check=True,
+                   capture_output=True)
+    by_berth = [*berth, "run", "--rm", "--gpus", "device=1", "busybox", "sh", "-c", NODES]
+    engines = {name: started(name) for name in ("docker", "podman", "containerd")}
+    try:
+        for name, holder in engines.items():
+            flags = VARIABLE if name != "docker" else ("--gpus", "device=1")
+            start(holder, f"holds-{name}", flags)
+            for other in engines.values():
+                done = run(other, "true", flags=VARIABLE)
+                assert done.returncode != 0, (name, done)
+                assert "0 of 1 GPU free: GPU 1 is held by container" in done.stderr, done
+            done = subprocess.run(by_berth, check=False, text=True, capture_output=True)
+            assert done.returncode == 125 and "GPU 1 is held by container" in done.stderr, done
+            holder.remove(f"holds-{name}")
+            assert nodes(run(holder, "sh", "-c", NODES, flags=VARIABLE)) == SECOND
+            done = subprocess.run(by_berth, check=False, text=True, capture_output=True)
+            assert nodes(done) == SECOND
+    finally:
+        for engine in engines.values():
+            engine.remove_all()
+
+
 def test_no_node_that_a_container_makes_opens_another_gpu(caller, site):
     site.write(environment="grant")
     script = TRY + "mknod /tmp/other c 195 2; try /tmp/other; mknod /tmp/own c 195 5; try /tmp/own"

@@ -11,6 +11,7 @@ import time
 
 PLACES = ("/tmp", "/run", "/dev/shm", "/var/lib", "/var/tmp")
 STORE = pathlib.Path("/var/lib/berth")
+LEDGER = pathlib.Path("/run/berth-ledger")
 
 
 def mounts():
@@ -32,9 +33,10 @@ def is_empty_store(path):
 
 def files():
     """Those of another session that waits for its turn, or a demo, are not ours."""
-    return {str(path) for place in PLACES for path in pathlib.Path(place).glob("*berth*")
-            if not path.name.startswith(("berth-tests-", "berth-demo-", "berth-bench-"))
-            and not is_empty_store(path)}
+    found = {str(path) for place in PLACES for path in pathlib.Path(place).glob("*berth*")
+             if not path.name.startswith(("berth-tests-", "berth-demo-", "berth-bench-"))
+             and not is_empty_store(path) and path != LEDGER}
+    return found | {str(path) for path in LEDGER.glob("*") if path.name != "lock"}
 
 
 def processes(base, uids):

@@ -81,16 +81,53 @@ struct Column {
   std::vector<std::string> cells = {};
 };
 
+/// Who has the GPU or the slice of that key: "web, train (exclusive)".
+std::string holders_of(const gpu::Selected& one, const gpu::Holders& holders) {
+  std::vector<std::string> names;
+  for (const gpu::KnownLease& known : holders.leases) {
+    const gpu::Lease& lease = known.lease;
+    bool has = std::any_of(lease.keys.begin(), lease.keys.end(), [&](const std::string& key) {
+      return gpu::overlaps(key, gpu::key_of(one));
+    });
+    if (!has) continue;
+    std::string name = lease.name.empty() ? lease.container.substr(0, 12) : lease.name;
+    names.push_back(escape_controls(name) + (lease.exclusive ? " (exclusive)" : ""));
+  }
+  constexpr size_t kMost = 2;
+  if (names.size() <= kMost) return names.empty() ? "-" : join(names, ", ");
+  return std::to_string(names.size()) + " containers";
+}
+
+/// "0", "0:1" for each key that this machine has; else the key.
+json::Array indices_of(const std::vector<std::string>& keys, const gpu::Inventory& inventory) {
+  json::Array out;
+  for (const std::string& key : keys) {
+    std::string name = key;
+    auto take = [&](const gpu::Selected& one) {
+      if (gpu::key_of(one) == key) name = gpu::index_of(one);
+    };
+    for (const gpu::Gpu& gpu : inventory.gpus) {
+      take({&gpu});
+      for (const gpu::MigDevice& slice : gpu.mig) take({&gpu, &slice});
+      for (const gpu::Partition& part : gpu.partitions) take({&gpu, nullptr, &part});
+    }
+    out.emplace_back(std::move(name));
+  }
+  return out;
+}
+
 // The columns of the table, the last ones are the first to go where a terminal is narrow.
 class Listing {
  public:
-  explicit Listing(const gpu::Inventory& inventory) : inventory_(inventory) {
+  Listing(const gpu::Inventory& inventory, const gpu::Holders& holders)
+      : inventory_(inventory), holders_(holders) {
     for (const gpu::Gpu& gpu : inventory.gpus) {
       add(gpu);
       for (const gpu::MigDevice& slice : gpu.mig) add(gpu, slice);
       for (const gpu::Partition& partition : gpu.partitions) add(gpu, partition);
     }
-    for (Column* column : {&numa_, &nvlink_, &board_}) column->wanted = says_something(*column);
+    for (Column* column : {&numa_, &nvlink_, &board_, &held_})
+      column->wanted = says_something(*column);
   }
 
   /// `columns` wide at most; 0: as wide as it is.
@@ -120,7 +157,7 @@ class Listing {
     for (Column* column : all()) column->cells.push_back(std::move(cells[i++]));
   }
   std::vector<Column*> all() {
-    return {&index_,  &uuid_, &pci_,  &model_,  &compute_, &memory_,
+    return {&index_,  &uuid_, &pci_,  &model_,  &compute_, &memory_, &held_,
             &driver_, &cuda_, &numa_, &nvlink_, &board_,   &nodes_};
   }
   std::vector<const Column*> shown() {
@@ -151,16 +188,17 @@ class Listing {
   }
 
   const gpu::Inventory& inventory_;
+  const gpu::Holders& holders_;
   Column index_{"INDEX"}, uuid_{"UUID"}, pci_{"PCI ADDRESS"}, model_{"MODEL"}, compute_{"COMPUTE"},
-      memory_{"MEMORY"}, driver_{"DRIVER"}, cuda_{"CUDA"}, numa_{"NUMA"}, nvlink_{"NVLINK"},
-      board_{"BOARD"}, nodes_{"NODES"};
+      memory_{"MEMORY"}, held_{"HELD BY"}, driver_{"DRIVER"}, cuda_{"CUDA"}, numa_{"NUMA"},
+      nvlink_{"NVLINK"}, board_{"BOARD"}, nodes_{"NODES"};
 };
 
 void Listing::add(const gpu::Gpu& gpu) {
   bool nvidia = gpu.vendor == gpu::Vendor::nvidia;
   add_row({std::to_string(gpu.index), or_dash(gpu.uuid), gpu.pci_address, or_dash(gpu.model),
            gpu.compute_capability.value_or(gpu.architecture.value_or("-")),
-           gpu.memory_bytes ? human_bytes(*gpu.memory_bytes) : "-",
+           gpu.memory_bytes ? human_bytes(*gpu.memory_bytes) : "-", holders_of({&gpu}, holders_),
            nvidia ? or_dash(inventory_.driver.module_version) : gpu.kernel_driver,
            nvidia ? or_dash(inventory_.driver.cuda_version) : "-",
            gpu.numa_node ? std::to_string(*gpu.numa_node) : "-", peers(gpu, inventory_),
@@ -170,13 +208,14 @@ void Listing::add(const gpu::Gpu& gpu) {
 void Listing::add(const gpu::Gpu& gpu, const gpu::MigDevice& slice) {
   add_row({std::to_string(gpu.index) + ":" + std::to_string(slice.index), or_dash(slice.uuid),
            gpu.pci_address, slice.profile.empty() ? "MIG" : "MIG " + slice.profile, "",
-           slice.memory_bytes ? human_bytes(*slice.memory_bytes) : "-", "", "", "", "", "",
-           paths_of(slice.nodes)});
+           slice.memory_bytes ? human_bytes(*slice.memory_bytes) : "-",
+           holders_of({&gpu, &slice}, holders_), "", "", "", "", "", paths_of(slice.nodes)});
 }
 
 void Listing::add(const gpu::Gpu& gpu, const gpu::Partition& partition) {
   add_row({std::to_string(gpu.index) + ":" + std::to_string(partition.index), "-", gpu.pci_address,
-           gpu.compute_partition + " partition", "", "-", "", "", "", "", "",
+           gpu.compute_partition + " partition", "", "-",
+           holders_of({&gpu, nullptr, &partition}, holders_), "", "", "", "", "",
            paths_of(partition.nodes)});
 }
 
@@ -216,7 +255,35 @@ std::vector<std::string> problems_of(const gpu::Inventory& inventory) {
   return out;
 }
 
-json::Value to_json(const gpu::Inventory& inventory) {
+json::Value to_json(const gpu::KnownLease& known, const gpu::Inventory& inventory) {
+  const gpu::Lease& lease = known.lease;
+  return json::Object{{"container", lease.container},
+                      {"name", lease.name},
+                      {"user", int64_t{known.user}},
+                      {"engine", lease.engine},
+                      {"group", lease.group},
+                      {"gpus", indices_of(lease.keys, inventory)},
+                      {"keys", json_strings(lease.keys)},
+                      {"exclusive", lease.exclusive},
+                      {"since_ns", lease.since},
+                      {"pid", lease.life.pid}};
+}
+
+json::Value to_json(const gpu::KnownTicket& known, const gpu::Inventory& inventory) {
+  const gpu::Ticket& ticket = known.ticket;
+  return json::Object{{"container", ticket.container},
+                      {"name", ticket.name},
+                      {"user", int64_t{known.user}},
+                      {"count", static_cast<int64_t>(ticket.count)},
+                      {"of", indices_of(ticket.keys, inventory)},
+                      {"exclusive", ticket.exclusive},
+                      {"since_ns", ticket.since}};
+}
+
+json::Value to_json(const gpu::Inventory& inventory, const gpu::Holders& holders) {
+  json::Array leases, queue;
+  for (const gpu::KnownLease& one : holders.leases) leases.push_back(to_json(one, inventory));
+  for (const gpu::KnownTicket& one : holders.queue) queue.push_back(to_json(one, inventory));
   json::Array groups;
   for (const gpu::DeviceGroup& group : inventory.groups) groups.push_back(to_json(group));
   return json::Object{{"synthetic", inventory.synthetic},
@@ -229,6 +296,8 @@ json::Value to_json(const gpu::Inventory& inventory) {
                       {"mig_control_nodes", array_of(inventory.mig_control_nodes)},
                       {"amd_control_nodes", array_of(inventory.amd_control_nodes)},
                       {"groups", std::move(groups)},
+                      {"leases", std::move(leases)},
+                      {"queue", std::move(queue)},
                       {"files", files_of(inventory.files)},
                       {"problems", json_strings(problems_of(inventory))}};
 }
@@ -236,8 +305,15 @@ json::Value to_json(const gpu::Inventory& inventory) {
 Result<int> run(Session& session, const Options& o, std::vector<std::string>) {
   gpu::Inventory inventory = TRY(engine::list_gpus(
       session.context, o.refresh ? gpu::Refresh::always : gpu::Refresh::if_stale));
+  // A list of GPUs needs no ledger.
+  gpu::Holders holders;
+  if (!o.quiet) {
+    auto found = engine::list_gpu_holders(session.context);
+    if (found.ok()) holders = std::move(*found);
+    if (!found.ok()) session.report.warn(to_line(found.error()) + ", ignoring");
+  }
   if (o.format == "json") {
-    print_json(session, to_json(inventory));
+    print_json(session, to_json(inventory, holders));
     return 0;
   }
   for (const std::string& problem : problems_of(inventory)) session.report.warn(problem);
@@ -251,8 +327,9 @@ Result<int> run(Session& session, const Options& o, std::vector<std::string>) {
   }
   // What is read by a program is not cut.
   bool is_screen = session.terminal.is_terminal(Stream::out);
-  print(session,
-        Listing(inventory).text(is_screen ? session.terminal.size(Stream::out).columns : 0));
+  print(
+      session,
+      Listing(inventory, holders).text(is_screen ? session.terminal.size(Stream::out).columns : 0));
   if (inventory.synthetic) print(session, note);
   return 0;
 }

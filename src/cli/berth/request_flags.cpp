@@ -63,6 +63,19 @@ ReadValue read_time(int64_t& target) {
   };
 }
 
+/// "true", which stands for no value, is for ever.
+Result<void> read_wait(std::string_view text, std::optional<int64_t>& target) {
+  if (text == "true") {
+    target = 0;
+    return {};
+  }
+  auto time = engine::parse_duration(text);
+  bool good = time.ok() && time->count() > 0;
+  if (!good) return make_error(Kind::usage, "expected nothing, or a time such as 30s or 1h");
+  target = time->count();
+  return {};
+}
+
 ReadValue read_number(int64_t& target) {
   return [&target](std::string_view text) -> Result<void> {
     auto number = parse_i64(text);
@@ -290,10 +303,13 @@ FlagTable right_flags(RequestOptions& o) {
        "The driver's files: bind, volume, copy, image or none",
        &o.gpu_driver,
        {"bind", "volume", "copy", "image", "none"}},
-      {"gpus", 0, "GPUS", "all, none, N, or device=LIST; capabilities=LIST", &r.gpus},
+      {"gpus", 0, "GPUS", "all, N, N,memory>=40G, device=LIST, from:CONTAINER or none", &r.gpus},
+      {"gpus-exclusive", 0, "", "Let nobody else have these GPUs meanwhile", &r.gpus_exclusive},
       {"immutable", 0, "", "The same as --read-only --gpu-driver image", &o.immutable},
       {"privileged", 0, "", "Give all capabilities and devices, hide nothing",
        &r.security.privileged},
+      {"wait-gpus", 0, "", "Wait for GPUs that others have, for ever or =TIME",
+       [&r](std::string_view text) { return read_wait(text, r.wait_gpus); }},
       {"security-opt", 0, "OPTION", "no-new-privileges, seccomp=FILE, apparmor=NAME, …",
        [&r](std::string_view text) { return engine::parse_security_option(text, r.security); }},
   };

@@ -23,7 +23,7 @@ Error usage_error(std::string what, std::string_view command) {
 }
 
 bool is_switch(const Flag& flag) {
-  return std::holds_alternative<bool*>(flag.target);
+  return flag.value.empty();
 }
 
 Result<bool> read_bool(std::string_view text) {

@@ -106,8 +106,16 @@ Result<runtime::LaunchRequest> to_request(const Session& session, const LaunchOp
   request.id = id;
   request.cgroup_manager = session.cgroup_manager;
   request.preserve_fds = TRY(descriptor_count(options.preserve_fds));
-  request.amend = [&session](berth::oci::Spec& spec, const std::string& rootfs) {
-    return gpu::inject(session.inject, rootfs, spec, session.log);
+  // For as long as the request is there, which is until the container runs or has failed.
+  auto lease = std::make_shared<std::optional<gpu::ContainerLease>>();
+  request.amend = [&session, id, lease](berth::oci::Spec& spec, const std::string& bundle,
+                                        const std::string& rootfs) -> Result<void> {
+    *lease = TRY(gpu::inject(session.inject, {id, bundle, rootfs}, spec, session.log));
+    return {};
+  };
+  request.placed = [lease](runtime::State& state) -> Result<void> {
+    if (*lease) state.gpu_lease = TRY(gpu::set_life(**lease, state.pid, state.cgroup_path));
+    return {};
   };
   return request;
 }

@@ -205,6 +205,8 @@ std::string Granter::why_granted() const {
   std::string why = request_.want == Request::Want::all ? who + " all"
                     : request_.want == Request::Want::count
                         ? fmt::format("the {} least used", request_.count)
+                    : request_.want == Request::Want::keys
+                        ? fmt::format("{} from:{}", who, escape_controls(request_.from))
                         : who + " names it";
   if (!request_.source.empty()) why = who;
   for (const Limit& limit : request_.limits)

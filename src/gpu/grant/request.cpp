@@ -94,7 +94,9 @@ Result<void> Parser::take_key(const std::string& key, const std::string& value) 
   static const std::vector<std::string_view> kKeys = {"device", "count", "capabilities", "driver",
                                                       "options"};
   if (std::find(kKeys.begin(), kKeys.end(), key) == kKeys.end()) {
-    auto near = nearest(key, kKeys);
+    std::vector<std::string_view> known = kKeys;
+    known.insert(known.end(), trait_names().begin(), trait_names().end());
+    auto near = nearest(key, known);
     return usage(text_, fmt::format("unknown key {}", quoted(key)),
                  near ? fmt::format("did you mean '{}'?", *near)
                       : "keys are device, count, capabilities, model, memory, cc, numa, profile");

@@ -154,7 +154,7 @@ class Selector {
   Selector(const Request& request, const Inventory& inventory, const Occupancy& occupancy)
       : request_(request), inventory_(inventory), occupancy_(occupancy) {}
 
-  Result<Wish> wish();
+  Result<Wanted> wanted();
   Result<Many> run();
 
  private:
@@ -164,12 +164,12 @@ class Selector {
   Result<Selected> one_of(const Limit& limit, const std::string& id, const Many& left) const;
   Result<void> apply_limits();
   Result<Many> with_traits(const Many& many) const;
-  Result<Wish> all() const;
-  Result<Wish> count() const;
+  Result<Wanted> all() const;
+  Result<Wanted> count() const;
   Result<Many> keys() const;
   Result<Many> devices() const;
   Many free_of(const Many& many) const;
-  Error taken(const Wish& wish, size_t free) const;
+  Error taken(const Wanted& wanted, size_t free) const;
   Result<Selected> device(const std::string& id) const;
   bool withheld(const Selected& one) const;
   Error out_of_reach(const std::string& id, const Selected& one) const;
@@ -303,10 +303,10 @@ Result<Many> Selector::with_traits(const Many& many) const {
   return out;
 }
 
-Result<Wish> Selector::all() const {
+Result<Wanted> Selector::all() const {
   if (!left_.empty()) {
     Many many = TRY(with_traits(left_));
-    return Wish{many, many.size()};
+    return Wanted{many, many.size()};
   }
   if (narrowest_ != nullptr) {
     return make_error(Kind::not_found,
@@ -322,9 +322,9 @@ Result<Wish> Selector::all() const {
                     "nvidia-smi mig -cgi 19 -C");
 }
 
-Result<Wish> Selector::count() const {
+Result<Wanted> Selector::count() const {
   Many many = TRY(with_traits(left_));
-  if (request_.count <= many.size()) return Wish{std::move(many), request_.count};
+  if (request_.count <= many.size()) return Wanted{std::move(many), request_.count};
   std::string there = request_.traits.empty() ? reach(narrowest_, many.size())
                                               : gpus(many.size()) + " of this machine are such";
   return make_error(Kind::usage,
@@ -355,22 +355,31 @@ Many Selector::free_of(const Many& many) const {
   return out;
 }
 
-/// Names who has what is wanted.
-Error Selector::taken(const Wish& wish, size_t free) const {
+/// Names who has what is wanted: "GPU 0,1 is held by container 'web' of root, GPU 2 is …".
+Error Selector::taken(const Wanted& wanted, size_t free) const {
   constexpr size_t kMost = 4;
-  std::vector<std::string> holders;
-  size_t more = 0;
-  for (const Selected& one : wish.candidates) {
+  std::vector<std::pair<std::string, std::string>> holders;  // and what each has
+  for (const Selected& one : wanted.candidates) {
     const Holding* holding = find_obstacle(occupancy_, key_of(one), request_.exclusive);
     if (holding == nullptr) continue;
-    if (holders.size() == kMost) ++more;
-    if (more == 0) holders.push_back("GPU " + index_of(one) + " is held by " + holding->holder);
+    auto known = std::find_if(holders.begin(), holders.end(),
+                              [&](const auto& entry) { return entry.first == holding->holder; });
+    if (known == holders.end()) {
+      holders.emplace_back(holding->holder, index_of(one));
+    } else {
+      known->second += "," + index_of(one);
+    }
   }
-  std::string who = join(holders, ", ");
-  if (more > 0) who += fmt::format(", and {} more", more);
+  size_t more = holders.size() > kMost ? holders.size() - kMost : 0;
+  std::vector<std::string> parts;
+  for (const auto& [holder, indices] : holders) {
+    if (parts.size() < kMost) parts.push_back(fmt::format("GPU {} is held by {}", indices, holder));
+  }
+  std::string who = join(parts, ", ");
+  if (more > 0) who += fmt::format(", the others by {} more", more);
   return make_error(
       Kind::busy,
-      fmt::format("{}: {} of {} free: {}", asked_text(), free, gpus(wish.candidates.size()), who),
+      fmt::format("{}: {} of {} free: {}", asked_text(), free, gpus(wanted.candidates.size()), who),
       "--wait-gpus, or berth gpu list");
 }
 
@@ -404,24 +413,24 @@ Result<Many> Selector::devices() const {
   return out;
 }
 
-Result<Wish> Selector::wish() {
-  if (request_.want == Want::none) return Wish();
+Result<Wanted> Selector::wanted() {
+  if (request_.want == Want::none) return Wanted();
   BERTH_ASSERT(request_.want != Want::container);  // whose they are is for the ledger to say
   vendor_ = vendor_of(request_, inventory_);
   if (count_of(vendor_, inventory_) == 0) return absent(request_.vendor, inventory_);
-  if (request_.want == Want::driver_files) return Wish();
+  if (request_.want == Want::driver_files) return Wanted();
   TRY(apply_limits());
   if (request_.want == Want::count) return count();
   if (request_.want == Want::all) return all();
   Many named = TRY(request_.want == Want::keys ? keys() : devices());
-  return Wish{named, named.size()};
+  return Wanted{named, named.size()};
 }
 
 Result<Many> Selector::run() {
-  Wish wanted = TRY(wish());
-  Many free = free_of(wanted.candidates);
-  if (free.size() < wanted.count) return taken(wanted, free.size());
-  return pick_least_used(free, wanted.count, occupancy_);
+  Wanted all = TRY(wanted());
+  Many free = free_of(all.candidates);
+  if (free.size() < all.count) return taken(all, free.size());
+  return pick_least_used(free, all.count, occupancy_);
 }
 
 }  // namespace
@@ -524,8 +533,8 @@ Vendor vendor_of(const Request& request, const Inventory& inventory) {
   return Vendor::nvidia;
 }
 
-Result<Wish> wish_of(const Request& request, const Inventory& inventory) {
-  return Selector(request, inventory, {}).wish();
+Result<Wanted> wanted_of(const Request& request, const Inventory& inventory) {
+  return Selector(request, inventory, {}).wanted();
 }
 
 Result<std::vector<Selected>> select(const Request& request, const Inventory& inventory,

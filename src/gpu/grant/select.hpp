@@ -36,11 +36,11 @@ Result<std::vector<Selected>> select(const Request& request, const Inventory& in
 
 /// What `request` may be given, whoever has it, and how much of that it needs: what select() would
 /// choose from. Errors: those of select() but busy.
-struct Wish {
+struct Wanted {
   std::vector<Selected> candidates;
   size_t count = 0;
 };
-Result<Wish> wish_of(const Request& request, const Inventory& inventory);
+Result<Wanted> wanted_of(const Request& request, const Inventory& inventory);
 
 /// Whose GPUs `request` is about: those that it names, else the first vendor of the machine.
 Vendor vendor_of(const Request& request, const Inventory& inventory);

@@ -12,11 +12,6 @@ namespace {
 
 using Op = Factor::Op;
 
-const std::vector<std::string_view>& names() {
-  static const std::vector<std::string_view> kNames = {"model", "memory", "cc", "numa", "profile"};
-  return kNames;
-}
-
 /// Where the name ends.
 size_t end_of_name(std::string_view field) {
   return std::min(field.find_first_of("!<>="), field.size());
@@ -104,22 +99,28 @@ std::optional<uint64_t> memory_of(const Selected& one) {
 
 }  // namespace
 
+const std::vector<std::string_view>& trait_names() {
+  static const std::vector<std::string_view> kNames = {"model", "memory", "cc", "numa", "profile"};
+  return kNames;
+}
+
 bool is_trait(std::string_view field) {
   size_t end = end_of_name(field);
   std::string_view name = field.substr(0, end);
   if (end == field.size()) return false;
-  return std::find(names().begin(), names().end(), name) != names().end() || field[end] != '=';
+  return std::find(trait_names().begin(), trait_names().end(), name) != trait_names().end() ||
+         field[end] != '=';
 }
 
 Result<Trait> parse_trait(std::string_view field) {
   Trait trait;
   std::string_view rest = field.substr(end_of_name(field));
   trait.name = field.substr(0, end_of_name(field));
-  if (std::find(names().begin(), names().end(), trait.name) == names().end()) {
-    auto near = nearest(trait.name, names());
+  if (std::find(trait_names().begin(), trait_names().end(), trait.name) == trait_names().end()) {
+    auto near = nearest(trait.name, trait_names());
     return make_error(Kind::usage, fmt::format("nothing of a GPU is called {}", quoted(trait.name)),
                       near ? fmt::format("did you mean '{}'?", *near)
-                           : "what is known is " + std::string("model, memory, cc, numa, profile"));
+                           : std::string("known are model, memory, cc, numa, profile"));
   }
   auto op = take_operator(rest);
   if (!op) return make_error(Kind::usage, "expected a comparison, got " + quoted(field));

@@ -5,11 +5,14 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.hpp"
 #include "gpu/grant/select.hpp"
 
 namespace berth::gpu {
+
+const std::vector<std::string_view>& trait_names();
 
 /// Whether `field` of --gpus is such a demand: its key is one of model, memory, cc, numa, profile.
 /// `memory>=40G` is, `device=0` is not.

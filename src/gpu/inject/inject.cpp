@@ -19,6 +19,7 @@
 #include "gpu/inventory/access.hpp"
 #include "gpu/inventory/cache.hpp"
 #include "gpu/inventory/state_directory.hpp"
+#include "gpu/ledger/chooser.hpp"
 #include "gpu/place/finish.hpp"
 #include "gpu/place/place.hpp"
 #include "oci/edit.hpp"
@@ -38,10 +39,10 @@ constexpr size_t kMaxAnswer = size_t{1} << 20;
 /// One container's configuration on its way.
 class Injector {
  public:
-  Injector(InjectOptions options, const std::string& rootfs, oci::Spec& spec, Log& log)
-      : options_(std::move(options)), rootfs_(rootfs), spec_(spec), log_(log) {}
+  Injector(InjectOptions options, const Injected& container, oci::Spec& spec, Log& log)
+      : options_(std::move(options)), container_(container), spec_(spec), log_(log) {}
 
-  Result<void> run();
+  Result<std::optional<ContainerLease>> run();
 
  private:
   Result<Inventory> find_inventory() const;
@@ -51,13 +52,18 @@ class Injector {
   Result<std::optional<cdi::Index>> look_up_names(Choice& choice) const;
   Result<void> add(Choice& choice);
   Result<void> add_cdi(oci::ContainerEdits edits);
-  Result<void> add_gpus(const Request& request, const Inventory& inventory);
+  Result<std::vector<Selected>> lease(const Choice& choice, const Inventory& inventory);
+  Result<void> lease_nodes(const Choice& choice);
+  Result<void> add_gpus(const Request& request, const Inventory& inventory,
+                        const std::vector<Selected>& selected);
 
   InjectOptions options_;
-  const std::string& rootfs_;
+  const Injected& container_;
   oci::Spec& spec_;
   Log& log_;
   policy::Gpu policy_;
+  bool privileged_ = false;
+  std::optional<ContainerLease> lease_;
 };
 
 /// What a program said last.
@@ -146,7 +152,76 @@ Result<Machine> Injector::look_at_machine() const {
   return machine;
 }
 
-Result<void> Injector::add_gpus(const Request& request, const Inventory& inventory) {
+// What the engine had resolved already is in the configuration: podman reads CDI files by itself,
+// and a device plugin names nodes. Of those that get every node nobody knows what they want.
+Strings node_paths(const oci::Spec& spec) {
+  Strings paths;
+  for (const oci::Device& device : spec.linux_.devices) paths.push_back(device.path);
+  for (const oci::Mount& mount : spec.mounts) {
+    if (mount.destination.starts_with("/dev/")) paths.push_back(mount.destination);
+  }
+  return paths;
+}
+
+bool names_gpus(const Strings& paths) {
+  return std::any_of(paths.begin(), paths.end(), [](const std::string& path) {
+    constexpr std::string_view kNvidia = "/dev/nvidia";
+    bool numbered = path.starts_with(kNvidia) && path.size() > kNvidia.size() &&
+                    path[kNvidia.size()] >= '0' && path[kNvidia.size()] <= '9';
+    return numbered || path == "/dev/kfd";
+  });
+}
+
+/// Containers of one pod share what one of them has.
+std::string group_of(const oci::Spec& spec, const std::string& container) {
+  for (const char* name : {"io.kubernetes.cri.sandbox-id", "io.kubernetes.cri-o.SandboxID"}) {
+    auto found = spec.annotations.find(name);
+    if (found != spec.annotations.end() && !found->second.empty()) return found->second;
+  }
+  return container;
+}
+
+Result<std::vector<Selected>> Injector::lease(const Choice& choice, const Inventory& inventory) {
+  Strings beside = keys_of(choice.cdi_names, inventory);
+  if (!privileged_) {
+    for (const std::string& path : node_paths(spec_)) {
+      for (const Gpu& gpu : inventory.gpus) {
+        if (gpu.node.path == path) beside.push_back(gpu.pci_address);
+      }
+    }
+  }
+  Request request = choice.request;
+  request.exclusive = policy_.exclusive;
+  Chooser chooser(std::move(request), inventory, std::move(beside));
+  if (!chooser.wants_any()) return chooser.selected();
+  Lease lease;
+  lease.container = container_.id;
+  lease.group = group_of(spec_, container_.id);
+  lease.engine = "berth-runtime";
+  std::string place = policy_.ledger.empty() ? std::string(kMachineLedger) : policy_.ledger;
+  Ledger ledger = TRY(Ledger::open(place, options_.state_dir));
+  HeldLease held = TRY(ledger.take(std::move(lease), [&](const Holders& holders, Lease& given) {
+    return chooser.choose(holders, given);
+  }));
+  lease_ = ContainerLease{std::move(ledger), std::move(held), true};
+  return chooser.selected();
+}
+
+// That worked before anybody kept a ledger: a machine whose GPUs cannot be found is no reason to
+// refuse nodes that somebody has named.
+Result<void> Injector::lease_nodes(const Choice& choice) {
+  auto machine = look_at_machine();
+  if (!machine.ok()) {
+    log_.warn("cannot tell whose the GPUs are that are given by path: " + to_line(machine.error()) +
+              "; ignoring");
+    return {};
+  }
+  TRY(lease(choice, machine->ours));
+  return {};
+}
+
+Result<void> Injector::add_gpus(const Request& request, const Inventory& inventory,
+                                const std::vector<Selected>& selected) {
   if (request.want == Request::Want::none) return {};
   using policy::DriverMode;
   // The one writes into the image's files, the other reads them.
@@ -156,7 +231,7 @@ Result<void> Injector::add_gpus(const Request& request, const Inventory& invento
                           ": only berth run has it",
                       "gpu.driver-mode of the policy: bind, volume or none");
   }
-  ImageFiles image = look_at_image(rootfs_, spec_, policy_.forward_compatibility);
+  ImageFiles image = look_at_image(container_.rootfs, spec_, policy_.forward_compatibility);
   PlaceOptions place_options;
   place_options.state_dir = options_.state_dir;
   place_options.volume_dir = options_.state_dir + "/volumes";
@@ -166,6 +241,7 @@ Result<void> Injector::add_gpus(const Request& request, const Inventory& invento
   GrantOptions grant_options;
   grant_options.mode = policy_.driver_mode;
   grant_options.image = &image.driver;
+  grant_options.selected = &selected;
   grant_options.forward_compatibility = policy_.forward_compatibility;
   grant_options.compat_later = image.compat;
   Grant grant = TRY(make_grant(request, inventory, grant_options));
@@ -201,22 +277,29 @@ Result<void> Injector::add(Choice& choice) {
   if (options_.state_dir.empty()) options_.state_dir = default_state_directory();
   auto index = TRY(look_up_names(choice));
   Request& request = choice.request;
-  if (request.want != Request::Want::none || !policy_.never.empty() || !request.limits.empty()) {
+  const auto& cdi = choice.cdi_names;
+  bool by_name = std::any_of(cdi.begin(), cdi.end(), [](const std::string& name) {
+    return vendor_of_cdi_name(name).has_value();
+  });
+  if (request.want != Request::Want::none || !policy_.never.empty() || !request.limits.empty() ||
+      by_name) {
     Machine machine = TRY(look_at_machine());
     TRY(narrow(choice, machine));
     if (spec_.process) keep_last(spec_.process->env);
-    TRY(add_gpus(request, machine.ours));
+    std::vector<Selected> selected = TRY(lease(choice, machine.ours));
+    TRY(add_gpus(request, machine.ours, selected));
   }
   if (choice.cdi_names.empty()) return {};
   return add_cdi(TRY(cdi::edits_of(*index, choice.cdi_names)));
 }
 
-Result<void> Injector::run() {
+Result<std::optional<ContainerLease>> Injector::run() {
   if (options_.config_dir.empty()) options_.config_dir = "/etc/berth";
   auto compiled =
       TRY_CTX(policy::read_compiled(options_.config_dir), "cannot read the site's policy");
   policy_ = std::move(compiled.policy.gpu);
   Wish wish = TRY(take_wish(spec_, policy_));
+  privileged_ = wish.sources.privileged;
   take_job(options_.caller, wish.sources, policy_);
   Choice choice = TRY(choose(wish.sources, policy_));
   for (const Verdict& verdict : choice.verdicts) {
@@ -225,26 +308,32 @@ Result<void> Injector::run() {
   }
   for (const std::string& warning : wish.warnings) log_.warn(warning);
   for (const std::string& warning : choice.warnings) log_.warn(warning);
-  return choice.grants() ? add(choice) : Result<void>();
+  if (choice.grants()) {
+    TRY(add(choice));
+  } else if (!privileged_ && names_gpus(node_paths(spec_))) {
+    if (options_.state_dir.empty()) options_.state_dir = default_state_directory();
+    TRY(lease_nodes(choice));
+  }
+  return std::move(lease_);
 }
 
 }  // namespace
 
-Result<void> inject(const InjectOptions& options, const std::string& rootfs, oci::Spec& spec,
-                    Log& log) {
+Result<std::optional<ContainerLease>> inject(const InjectOptions& options,
+                                             const Injected& container, oci::Spec& spec, Log& log) {
   if (spec.annotations.contains(std::string(oci::kGpusDecidedAnnotation))) {
     // An image may have written it: it takes away all that would have been decided here, and must
     // not leave that to NVIDIA's hook, which believes the image's variables.
     take_nvidia_hook(spec.hooks);
-    return {};
+    return find_lease(container.bundle);
   }
   for (const std::string& path : {options.config_dir, options.state_dir}) {
     if (path.empty() || path.starts_with('/')) continue;
     return make_error(Kind::usage, "expected an absolute path, got " + quoted(path),
                       "--config-dir DIR, --state DIR");
   }
-  TRY_CTX(Injector(options, rootfs, spec, log).run(), "cannot give the container its devices");
-  return {};
+  return TRY_CTX(Injector(options, container, spec, log).run(),
+                 "cannot give the container its devices");
 }
 
 }  // namespace berth::gpu

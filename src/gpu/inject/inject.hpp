@@ -3,11 +3,13 @@
 // that it asks for, and that its asker may have, become nodes, mounts and variables of it.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/log.hpp"
 #include "base/result.hpp"
+#include "gpu/inject/lease.hpp"
 #include "oci/runtime_spec.hpp"
 
 namespace berth::gpu {
@@ -22,13 +24,21 @@ struct InjectOptions {
   std::vector<std::string> caller{};
 };
 
-/// Amends `spec`, whose root file system is the directory `rootfs`. Where the inventory or the
-/// index are stale the program `berth` beside this one is asked for them. Where the configuration
-/// asks for nothing and there is no policy this costs one system call, and none where Berth's
-/// engine has written it (oci::kGpusDecidedAnnotation). Errors: not_found (no driver, no such
-/// device), denied (policy; a file that others can write), unsupported (a requirement of the
+/// The container that is made.
+struct Injected {
+  std::string id;
+  std::string bundle;  ///< its directory
+  std::string rootfs;  ///< of the root file system
+};
+
+/// Amends `spec`, the configuration of `container`, and gives the lease of its GPUs. Where the
+/// inventory or the index are stale the program `berth` beside this one is asked for them. Where
+/// the configuration asks for nothing and there is no policy this costs one system call, and none
+/// where Berth's engine has written it (oci::kGpusDecidedAnnotation). Errors: not_found (no driver,
+/// no such device), denied (policy; a file that others can write), busy (somebody keeps a GPU to
+/// himself), unsupported (a requirement of the
 /// image), usage, interrupted (berth did not answer in time).
-Result<void> inject(const InjectOptions& options, const std::string& rootfs, oci::Spec& spec,
-                    Log& log);
+Result<std::optional<ContainerLease>> inject(const InjectOptions& options,
+                                             const Injected& container, oci::Spec& spec, Log& log);
 
 }  // namespace berth::gpu

@@ -251,7 +251,7 @@ Result<HeldLease> Ledger::take(Lease lease, const Choose& choose) const {
   Here here = TRY(look_around());
   Lock held = TRY(lock());
   Holders holders = TRY(read(here));
-  lease.keys = TRY(choose(holders));
+  TRY(choose(holders, lease));
   return write(std::move(lease));
 }
 
@@ -312,7 +312,7 @@ Result<void> Ledger::change(HeldLease& held, const Choose& choose) const {
   Lock locked = TRY(lock());
   Holders holders = TRY(read(here));
   Lease lease = held.lease_;
-  lease.keys = TRY(choose(holders));
+  TRY(choose(holders, lease));
   TRY(rewrite(held, lease));
   held.lease_ = std::move(lease);
   return {};

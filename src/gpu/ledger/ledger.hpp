@@ -44,8 +44,9 @@ struct Holders {
   std::vector<KnownTicket> queue;
 };
 
-/// Says what a container gets: its keys. Errors: busy where it is to wait.
-using Choose = std::function<Result<std::vector<std::string>>(const Holders& holders)>;
+/// Says what a container gets: fills the keys of its lease, and its group where it shares another
+/// one's. Errors: busy where it is to wait.
+using Choose = std::function<Result<void>(const Holders& holders, Lease& lease)>;
 
 /// A lease of ours: its lock, and the file, which goes with this object unless it was left.
 class HeldLease {
@@ -57,6 +58,7 @@ class HeldLease {
 
   explicit operator bool() const { return static_cast<bool>(fd_); }
   const Lease& lease() const { return lease_; }
+  LeaseNote note() const { return {ledger_, file_, lease_}; }
   std::string path() const { return ledger_ + "/" + file_; }
   /// Whoever holds the lock, or the container, keeps it from now on.
   void leave();

@@ -109,14 +109,14 @@ Result<HeldLease> Ledger::take_in_turn(Lease lease, Ticket ticket, const Choose&
     size_t before = 0;
     auto taken = [&]() -> Result<HeldLease> {
       // Those behind us are none of our business.
-      return take(lease, [&](const Holders& all) -> Result<std::vector<std::string>> {
+      return take(lease, [&](const Holders& all, Lease& chosen) -> Result<void> {
         Holders ahead{all.leases, all.queue};
         std::erase_if(ahead.queue, [&](const auto& one) { return one.number >= place.number(); });
         before = ahead.queue.size();
-        auto chosen = choose(ahead);
-        bool waits = !chosen.ok() && chosen.error().kind == Kind::busy && !place;
+        auto given = choose(ahead, chosen);
+        bool waits = !given.ok() && given.error().kind == Kind::busy && !place;
         if (waits) TRY(place.take(directory_, all, ticket));
-        return chosen;
+        return given;
       });
     }();
     bool busy = !taken.ok() && taken.error().kind == Kind::busy;

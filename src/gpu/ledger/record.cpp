@@ -66,8 +66,11 @@ Result<Ticket> parse_ticket(std::string_view text) {
 
 std::string holder_text(const std::string& name, const std::string& container, uid_t user) {
   std::string who = name.empty() ? container.substr(0, 12) : name;
-  return fmt::format("container {} of {}", quoted(who),
-                     user == 0 ? std::string("root") : fmt::format("user {}", user));
+  constexpr uid_t kOverflowUid = 65534;  // of all who have no id in this user namespace
+  std::string whose = user == 0              ? "root"
+                      : user == kOverflowUid ? "another user"
+                                             : fmt::format("user {}", user);
+  return fmt::format("container {} of {}", quoted(who), whose);
 }
 
 }  // namespace berth::gpu

@@ -38,6 +38,14 @@ struct Lease {
   bool operator==(const Lease&) const = default;
 };
 
+/// What berth writes beside a container's configuration, for whoever makes its process.
+struct LeaseNote {
+  std::string ledger;  ///< the directory
+  std::string file;    ///< there
+  Lease lease;         ///< to be taken again should the file be gone
+};
+inline constexpr const char* kLeaseNote = "gpu-lease.json";  ///< in the bundle
+
 /// Who waits, and for what: `count` of `keys`.
 struct Ticket {
   std::string container;
@@ -85,6 +93,13 @@ void fields(V& v, Lease& l) {
   v.required("exclusive", l.exclusive);
   v.required("since", l.since);
   v.required("life", l.life);
+}
+
+template <class V>
+void fields(V& v, LeaseNote& n) {
+  v.required("ledger", n.ledger);
+  v.required("file", n.file);
+  v.required("lease", n.lease);
 }
 
 template <class V>

@@ -141,6 +141,8 @@ RunRequest full_request() {
   r.security = full_security();
   r.gpus = "all";
   r.gpu_driver = policy::DriverMode::volume;
+  r.gpus_exclusive = true;
+  r.wait_gpus = 30'000'000'000;
   r.devices = {"nvidia.com/gpu=0"};
   r.host_devices = {{"/dev/fuse", "/dev/fuse2", "rw"}};
   r.device_cgroup_rules = {"c 195:* rwm"};

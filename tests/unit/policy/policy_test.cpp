@@ -42,6 +42,8 @@ TEST(Policy, comes_back_from_json_as_it_was) {
   policy.gpu.never = {"GPU-1"};
   policy.gpu.capabilities = {"compute"};
   policy.gpu.driver_root = "/run/nvidia/driver";
+  policy.gpu.ledger = "/run/ledger";
+  policy.gpu.exclusive = true;
   policy.gpu.requirements = false;
   auto compiled = parse_compiled(compiled_text(policy), "policy.json");
   ASSERT_TRUE(compiled.ok()) << to_line(compiled.error());
@@ -70,6 +72,8 @@ TEST(Policy, checks_what_types_cannot_say) {
     const char* what;
   };
   const Case cases[] = {
+      {[](Gpu& g) { g.ledger = "run"; },
+       "gpu.ledger: expected an absolute path, got 'run'"},
       {[](Gpu& g) { g.driver_root = "opt"; },
        "gpu.driver-root: expected an absolute path, got 'opt'"},
       {[](Gpu& g) { g.files = {"/a/../b"}; },

@@ -40,13 +40,14 @@ Lease lease(const std::string& container, bool exclusive = false, const std::str
 
 /// Takes exactly these, as --gpus device= does.
 Choose these(const Keys& keys, const Lease& asks) {
-  return [=](const Holders& holders) -> Result<Keys> {
+  return [=](const Holders& holders, Lease& lease) -> Result<void> {
     Occupancy occupancy = occupancy_of(holders, asks.group, keys);
     for (const std::string& key : keys) {
       const Holding* obstacle = find_obstacle(occupancy, key, asks.exclusive);
       if (obstacle != nullptr) return make_error(Kind::busy, "held by " + obstacle->holder);
     }
-    return keys;
+    lease.keys = keys;
+    return {};
   };
 }
 
@@ -219,7 +220,10 @@ TEST_F(LedgerTest, refuses_a_ledger_of_another_user) {
 
 TEST_F(LedgerTest, gives_what_was_changed_to_the_next) {
   auto a = take("a", {kZero, kOne}, true);
-  auto fewer = [](const Holders&) -> Result<Keys> { return Keys{kOne}; };
+  auto fewer = [](const Holders&, Lease& changed) -> Result<void> {
+    changed.keys = {kOne};
+    return {};
+  };
   ASSERT_TRUE(ledger_->change(*a, fewer).ok());
   EXPECT_TRUE(take("b", {kZero}, true).ok());
   EXPECT_FALSE(take("c", {kOne}, true).ok());

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/gpu_lease.hpp"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "base/text.hpp"
+#include "engine/containers.hpp"
+#include "gpu/ledger/chooser.hpp"
+#include "sys/identity.hpp"
+#include "sys/signals.hpp"
+
+namespace berth::engine {
+namespace {
+
+using Keys = std::vector<std::string>;
+using Want = gpu::Request::Want;
+
+/// The lease of the container that --gpus from: names.
+/// Errors: not_found (no such container, no GPUs), denied (another user's).
+class Shared {
+ public:
+  Shared(const Context& context, const std::string& name) : name_(name) {
+    auto found = get_container(context, name);
+    if (found.ok()) id_ = found->id;
+  }
+  Result<gpu::Lease> find(const gpu::Holders& holders) const;
+
+ private:
+  bool is_named(const gpu::Lease& lease) const;
+
+  std::string name_;
+  std::string id_;  ///< of a container of this store; else empty
+};
+
+bool Shared::is_named(const gpu::Lease& lease) const {
+  if (!id_.empty()) return lease.container == id_;
+  bool by_id = name_.size() >= 8 && lease.container.starts_with(name_);
+  return by_id || (!lease.name.empty() && lease.name == name_);
+}
+
+// Root shares what anybody has; whose a lease is the kernel says.
+bool may_share(uid_t user) {
+  bool root = sys::effective_uid() == 0 && sys::in_initial_user_namespace();
+  return root || user == sys::effective_uid();
+}
+
+Result<gpu::Lease> Shared::find(const gpu::Holders& holders) const {
+  const std::string asked = "--gpus from:" + escape_controls(name_);
+  bool others = false;
+  for (const gpu::KnownLease& one : holders.leases) {
+    if (!is_named(one.lease) || one.lease.keys.empty()) continue;
+    if (may_share(one.user)) return one.lease;
+    others = true;
+  }
+  if (others) return make_error(Kind::denied, asked + ": it is another user's", "berth gpu list");
+  return make_error(Kind::not_found,
+                    asked + (id_.empty() ? ": no such container" : ": it has no GPUs now"),
+                    "berth gpu list");
+}
+
+/// What a person is told once.
+void tell_waiting(const Context& context, const Error& error) {
+  context.log.warn("waiting: " + error.what);
+}
+
+Result<gpu::HeldLease> take_in_turn(const Context& context, const RunRequest& request,
+                                    const gpu::Ledger& ledger, gpu::Lease lease,
+                                    const gpu::Choose& choose, const gpu::Wanted& wish,
+                                    const Keys& beside) {
+  gpu::Ticket ticket{lease.container, lease.name, lease.group, keys_of(wish.candidates), wish.count,
+                     lease.exclusive, 0};
+  ticket.keys.insert(ticket.keys.end(), beside.begin(), beside.end());
+  ticket.count += beside.size();
+  gpu::Ledger::Patience patience;
+  if (*request.wait_gpus > 0) patience.limit = std::chrono::nanoseconds(*request.wait_gpus);
+  patience.waiting = [&](const Error& error) { tell_waiting(context, error); };
+  // They are left for whoever reads them next, and so does what a signal does later.
+  sys::Fd signals = TRY(sys::receive_signals({SIGINT, SIGTERM, SIGHUP}));
+  patience.give_up = signals.get();
+  return ledger.take_in_turn(std::move(lease), std::move(ticket), choose, patience);
+}
+
+}  // namespace
+
+Result<gpu::Ledger> open_gpu_ledger(const Context& context, const policy::Gpu& site) {
+  std::string path = site.ledger.empty() ? std::string(gpu::kMachineLedger) : site.ledger;
+  return gpu::Ledger::open(path, context.paths.state);
+}
+
+Keys keys_beside(const RunRequest& request, const gpu::Choice& choice,
+                 const gpu::Inventory& inventory) {
+  Keys keys = gpu::keys_of(choice.cdi_names, inventory);
+  for (const gpu::Gpu& gpu : inventory.gpus) {
+    bool named =
+        std::any_of(request.host_devices.begin(), request.host_devices.end(),
+                    [&](const HostDevice& one) { return one.source == gpu.node.host_path; });
+    if (named) keys.push_back(gpu.pci_address);
+  }
+  return keys;
+}
+
+Result<LeasedGpus> lease_gpus(const Context& context, const RunRequest& request,
+                              const std::string& id, gpu::Request wish, const policy::Gpu& site,
+                              const gpu::Inventory& inventory, const Keys& beside,
+                              Leasing leasing) {
+  LeasedGpus out;
+  wish.exclusive = wish.exclusive || request.gpus_exclusive || site.exclusive;
+  std::optional<Shared> shared;
+  if (wish.want == Want::container) shared.emplace(context, wish.from);
+  gpu::Chooser chooser(std::move(wish), inventory, beside);
+  if (leasing == Leasing::nothing) {
+    // Whose GPUs these would be is not known yet.
+    out.request = chooser.request();
+    if (shared) out.request.want = Want::driver_files;
+    if (shared) return out;
+    gpu::Wanted all = TRY(chooser.wanted());
+    all.candidates.resize(all.count);
+    out.selected = std::move(all.candidates);
+    return out;
+  }
+  auto choose = [&](const gpu::Holders& holders, gpu::Lease& lease) -> Result<void> {
+    if (shared) {
+      gpu::Lease theirs = TRY(shared->find(holders));
+      chooser.share(theirs);
+    }
+    return chooser.choose(holders, lease);
+  };
+  gpu::Wanted all;
+  if (!shared) all = TRY(chooser.wanted());
+  gpu::Lease lease;
+  lease.container = lease.group = id;
+  lease.name = request.name.value_or("");
+  lease.engine = "berth";
+  lease.exclusive = chooser.request().exclusive;
+  if (shared || chooser.wants_any()) {
+    gpu::Ledger ledger = TRY(open_gpu_ledger(context, site));
+    if (leasing == Leasing::look) {
+      gpu::Holders holders = TRY(ledger.look());
+      TRY(choose(holders, lease));
+    } else if (request.wait_gpus && !shared) {
+      out.lease =
+          TRY(take_in_turn(context, request, ledger, std::move(lease), choose, all, beside));
+    } else {
+      out.lease = TRY(ledger.take(std::move(lease), choose));
+    }
+  }
+  out.selected = chooser.selected();
+  out.request = chooser.request();
+  return out;
+}
+
+}  // namespace berth::engine

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "engine/context.hpp"
+#include "engine/request.hpp"
+#include "gpu/grant/request.hpp"
+#include "gpu/grant/select.hpp"
+#include "gpu/grant/sources.hpp"
+#include "gpu/inventory/inventory.hpp"
+#include "gpu/ledger/ledger.hpp"
+#include "policy/policy.hpp"
+
+namespace berth::engine {
+
+/// What drafting a container does about who has which GPUs.
+enum class Leasing {
+  nothing,  ///< it is not started: whoever starts it decides
+  look,     ///< what it would get now
+  take,     ///< it is started
+};
+
+struct LeasedGpus {
+  gpu::Request request;                 ///< the wish, where it was another container's: its keys
+  std::vector<gpu::Selected> selected;  ///< into the inventory
+  gpu::HeldLease lease;                 ///< with Leasing::take, and where there is any GPU
+};
+
+/// The ledger of this machine, or of this user where root has made none.
+/// Errors: those of gpu::Ledger::open().
+Result<gpu::Ledger> open_gpu_ledger(const Context& context, const policy::Gpu& site);
+
+/// The keys of GPUs that a container gets by other ways than a wish: CDI names, and nodes that were
+/// named by their paths.
+std::vector<std::string> keys_beside(const RunRequest& request, const gpu::Choice& choice,
+                                     const gpu::Inventory& inventory);
+
+/// Chooses what `wish`, which is the container `id` of `request`, gets of `inventory`, and waits
+/// for it where that was asked for. With Leasing::take nobody else is given what is exclusive from
+/// then on. `beside`: of keys_beside().
+/// Errors: those of gpu::select() and gpu::Ledger, not_found (--gpus from: no such container),
+/// denied (it is somebody else's), interrupted (a signal while waiting).
+Result<LeasedGpus> lease_gpus(const Context& context, const RunRequest& request,
+                              const std::string& id, gpu::Request wish, const policy::Gpu& site,
+                              const gpu::Inventory& inventory,
+                              const std::vector<std::string>& beside, Leasing leasing);
+
+}  // namespace berth::engine

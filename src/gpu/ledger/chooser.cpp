@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/ledger/chooser.hpp"
+
+#include <algorithm>
+
+#include "base/assert.hpp"
+
+namespace berth::gpu {
+
+std::vector<std::string> keys_of(const std::vector<Selected>& selected) {
+  std::vector<std::string> keys;
+  for (const Selected& one : selected) keys.push_back(key_of(one));
+  return keys;
+}
+
+bool Chooser::wants_any() const {
+  return request_.want != Request::Want::none && request_.want != Request::Want::driver_files
+             ? true
+             : !beside_.empty();
+}
+
+void Chooser::share(const Lease& other) {
+  BERTH_ASSERT(!other.keys.empty());
+  for (const Gpu& gpu : inventory_.gpus) {
+    if (overlaps(gpu.pci_address, other.keys.front())) request_.vendor = gpu.vendor;
+  }
+  request_.want = Request::Want::keys;
+  request_.keys = other.keys;
+  request_.exclusive = other.exclusive;
+  group_ = other.group;
+}
+
+Result<void> Chooser::check_beside(const Occupancy& occupancy) const {
+  for (const std::string& key : beside_) {
+    const Holding* obstacle = find_obstacle(occupancy, key, request_.exclusive);
+    if (obstacle == nullptr) continue;
+    return make_error(Kind::busy, "--device: GPU " + key + " is held by " + obstacle->holder,
+                      "--wait-gpus, or berth gpu list");
+  }
+  return {};
+}
+
+Result<void> Chooser::choose(const Holders& holders, Lease& lease) {
+  if (!group_.empty()) lease.group = group_;
+  Wanted all = TRY(wanted());
+  std::vector<std::string> keys = keys_of(all.candidates);
+  keys.insert(keys.end(), beside_.begin(), beside_.end());
+  Occupancy occupancy = occupancy_of(holders, lease.group, keys);
+  selected_ = TRY(select(request_, inventory_, occupancy));
+  TRY(check_beside(occupancy));
+  lease.keys = keys_of(selected_);
+  for (const std::string& key : beside_) {
+    bool has = std::find(lease.keys.begin(), lease.keys.end(), key) != lease.keys.end();
+    if (!has) lease.keys.push_back(key);
+  }
+  lease.exclusive = request_.exclusive;
+  return {};
+}
+
+}  // namespace berth::gpu

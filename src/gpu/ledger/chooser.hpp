@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "gpu/grant/select.hpp"
+#include "gpu/ledger/ledger.hpp"
+
+namespace berth::gpu {
+
+/// Chooses for one container among what others leave; its choose() is what Ledger::take() wants.
+class Chooser {
+ public:
+  /// `beside`: keys that it gets by other ways than the request, CDI names and paths of nodes. The
+  /// inventory outlives this.
+  Chooser(Request request, const Inventory& inventory, std::vector<std::string> beside)
+      : request_(std::move(request)), inventory_(inventory), beside_(std::move(beside)) {}
+
+  /// What it could be given at all. Errors: those of gpu::wanted_of().
+  Result<Wanted> wanted() const { return wanted_of(request_, inventory_); }
+  /// From now on it wants what `other` has, and belongs to its group.
+  void share(const Lease& other);
+  /// Errors: those of gpu::select().
+  Result<void> choose(const Holders& holders, Lease& lease);
+  /// Whether there is anything that a lease would be about.
+  bool wants_any() const;
+
+  const Request& request() const { return request_; }
+  const std::vector<std::string>& beside() const { return beside_; }
+  /// What was chosen last, into the inventory.
+  const std::vector<Selected>& selected() const { return selected_; }
+
+ private:
+  Result<void> check_beside(const Occupancy& occupancy) const;
+
+  Request request_;
+  const Inventory& inventory_;
+  std::vector<std::string> beside_;
+  std::string group_;  ///< of share(); empty: the lease's own
+  std::vector<Selected> selected_;
+};
+
+/// key_of() each.
+std::vector<std::string> keys_of(const std::vector<Selected>& selected);
+
+}  // namespace berth::gpu

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/gpu_placement.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "sys/file.hpp"
+
+namespace berth::engine {
+namespace {
+
+const NumaNodes kTwo = {{0, "0-15,32-47"}, {1, "16-31,48-63"}};
+
+std::vector<gpu::Gpu> gpus_at(std::vector<std::optional<int>> nodes) {
+  std::vector<gpu::Gpu> gpus(nodes.size());
+  for (size_t i = 0; i < nodes.size(); ++i) gpus[i].numa_node = nodes[i];
+  return gpus;
+}
+
+std::optional<Placement> place(const std::vector<gpu::Gpu>& gpus, const NumaNodes& nodes) {
+  std::vector<gpu::Selected> selected;
+  for (const gpu::Gpu& gpu : gpus) selected.push_back({&gpu});
+  return place_beside(selected, nodes);
+}
+
+TEST(Placement, is_beside_the_gpus) {
+  EXPECT_EQ(place(gpus_at({1, 1}), kTwo), (Placement{"16-31,48-63", "1"}));
+}
+
+TEST(Placement, is_on_each_node_that_has_one) {
+  NumaNodes four = {{0, "0-1"}, {1, "2-3"}, {2, "4-5"}, {3, "6-7"}};
+  EXPECT_EQ(place(gpus_at({3, 0}), four), (Placement{"0-1,6-7", "0,3"}));
+}
+
+TEST(Placement, is_none_where_it_is_the_whole_machine) {
+  EXPECT_EQ(place(gpus_at({0, 1}), kTwo), std::nullopt);
+  EXPECT_EQ(place(gpus_at({0}), {{0, "0-63"}}), std::nullopt);
+}
+
+TEST(Placement, is_none_without_a_gpu_or_where_a_node_is_not_known) {
+  EXPECT_EQ(place({}, kTwo), std::nullopt);
+  EXPECT_EQ(place(gpus_at({1, std::nullopt}), kTwo), std::nullopt);
+  EXPECT_EQ(place(gpus_at({-1}), kTwo), std::nullopt);
+  EXPECT_EQ(place(gpus_at({2}), kTwo), std::nullopt);
+}
+
+TEST(Placement, knows_the_nodes_that_have_processors) {
+  std::filesystem::path root = std::filesystem::temp_directory_path() / "berth-numa-test";
+  std::filesystem::path nodes = root / "sys/devices/system/node";
+  for (const char* name : {"node0", "node1", "node2", "power"}) {
+    std::filesystem::create_directories(nodes / name);
+  }
+  std::ofstream(nodes / "node0/cpulist") << "0-3\n";
+  std::ofstream(nodes / "node1/cpulist") << "4-7\n";
+  std::ofstream(nodes / "node2/cpulist") << "\n";
+  std::ofstream(nodes / "has_cpu") << "0-1\n";
+  auto opened = sys::open_at(sys::cwd(), root, O_RDONLY | O_DIRECTORY);
+  ASSERT_TRUE(opened.ok());
+  auto found = read_numa_nodes(*opened);
+  std::filesystem::remove_all(root);
+  ASSERT_TRUE(found.ok()) << to_line(found.error());
+  EXPECT_EQ(*found, (NumaNodes{{0, "0-3"}, {1, "4-7"}}));
+}
+
+}  // namespace
+}  // namespace berth::engine
