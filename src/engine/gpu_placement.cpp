@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/gpu_placement.hpp"
 
-#include <set>
+#include <algorithm>
+#include <iterator>
 
 #include "base/text.hpp"
 #include "sys/file.hpp"
@@ -11,8 +12,39 @@ namespace {
 
 constexpr const char* kNodes = "sys/devices/system/node";
 constexpr std::string_view kNode = "node";
+constexpr uint64_t kMostNumbers = 65536;
+
+Numbers both(const Numbers& a, const Numbers& b) {
+  Numbers out;
+  std::set_intersection(a.begin(), a.end(), b.begin(), b.end(), std::inserter(out, out.end()));
+  return out;
+}
 
 }  // namespace
+
+std::optional<Numbers> parse_numbers(std::string_view text) {
+  Numbers numbers;
+  for (std::string_view part : split(trim(text), ',')) {
+    size_t dash = std::min(part.find('-'), part.size());
+    auto first = parse_u64(part.substr(0, dash));
+    auto last = dash == part.size() ? first : parse_u64(part.substr(dash + 1));
+    if (!first || !last || *first > *last || *last >= kMostNumbers) return std::nullopt;
+    for (uint64_t one = *first; one <= *last; ++one) numbers.insert(static_cast<unsigned>(one));
+  }
+  return numbers;
+}
+
+std::string to_text(const Numbers& numbers) {
+  std::string text;
+  for (auto one = numbers.begin(); one != numbers.end();) {
+    auto last = one;
+    while (std::next(last) != numbers.end() && *std::next(last) == *last + 1) ++last;
+    text += (text.empty() ? "" : ",") + std::to_string(*one);
+    if (last != one) text += "-" + std::to_string(*last);
+    one = std::next(last);
+  }
+  return text;
+}
 
 Result<NumaNodes> read_numa_nodes(const sys::Fd& root) {
   NumaNodes nodes;
@@ -24,25 +56,46 @@ Result<NumaNodes> read_numa_nodes(const sys::Fd& root) {
     if (!number || *number > 4096) continue;
     auto cpus = TRY(sys::read_file_if_exists(root, std::string(kNodes) + "/" + name + "/cpulist"));
     // One without processors is memory alone: of a GPU, or of a device that extends the machine's.
-    if (cpus && !trim(*cpus).empty()) nodes[static_cast<int>(*number)] = trim(*cpus);
+    if (!cpus || trim(*cpus).empty()) continue;
+    if (auto numbers = parse_numbers(*cpus)) nodes[static_cast<int>(*number)] = *numbers;
   }
   return nodes;
 }
 
+Allowed parse_allowed(std::string_view status) {
+  Allowed allowed;
+  auto take = [](std::string_view line, std::string_view key, Numbers& target) {
+    if (!line.starts_with(key)) return;
+    if (auto numbers = parse_numbers(line.substr(key.size()))) target = *numbers;
+  };
+  for (std::string_view line : split(status, '\n')) {
+    take(line, "Cpus_allowed_list:", allowed.cpus);
+    take(line, "Mems_allowed_list:", allowed.mems);
+  }
+  return allowed;
+}
+
 std::optional<Placement> place_beside(const std::vector<gpu::Selected>& gpus,
-                                      const NumaNodes& nodes) {
-  std::set<int> beside;
+                                      const NumaNodes& nodes, const Allowed& allowed) {
+  Numbers cpus, mems;
   for (const gpu::Selected& one : gpus) {
-    if (!one.gpu->numa_node || !nodes.contains(*one.gpu->numa_node)) return std::nullopt;
-    beside.insert(*one.gpu->numa_node);
+    auto node = one.gpu->numa_node ? nodes.find(*one.gpu->numa_node) : nodes.end();
+    if (node == nodes.end()) return std::nullopt;
+    cpus.insert(node->second.begin(), node->second.end());
+    mems.insert(static_cast<unsigned>(node->first));
   }
-  if (beside.empty() || beside.size() == nodes.size()) return std::nullopt;
-  std::vector<std::string> cpus, mems;
-  for (int node : beside) {
-    cpus.push_back(nodes.at(node));
-    mems.push_back(std::to_string(node));
-  }
-  return Placement{join(cpus, ","), join(mems, ",")};
+  cpus = both(cpus, allowed.cpus);
+  if (cpus.empty() || cpus == allowed.cpus) return std::nullopt;
+  return Placement{to_text(cpus), to_text(both(mems, allowed.mems))};
+}
+
+bool has_cpusets() {
+  auto old = sys::stat_entry(sys::cwd(), "/sys/fs/cgroup/cpuset");
+  if (old.ok() && *old) return true;
+  auto controllers = sys::read_file_if_exists(sys::cwd(), "/sys/fs/cgroup/cgroup.controllers");
+  if (!controllers.ok() || !*controllers) return false;
+  auto words = split_blank(**controllers);
+  return std::find(words.begin(), words.end(), "cpuset") != words.end();
 }
 
 }  // namespace berth::engine

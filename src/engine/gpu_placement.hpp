@@ -3,7 +3,9 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.hpp"
@@ -12,23 +14,41 @@
 
 namespace berth::engine {
 
-/// The processors of each NUMA node that has memory, as the kernel lists them: {0: "0-15,32-47"}.
-using NumaNodes = std::map<int, std::string>;
+using Numbers = std::set<unsigned>;
 
-/// Those below `root`, which is "/" but in tests. Errors: io. A kernel without NUMA has none.
+/// "0-2,7" as the kernel writes processors and nodes. Nothing where it is none, or names more than
+/// 65536.
+std::optional<Numbers> parse_numbers(std::string_view text);
+std::string to_text(const Numbers& numbers);  ///< "0-2,7"
+
+/// The processors of each NUMA node that has any.
+using NumaNodes = std::map<int, Numbers>;
+
+/// Those below `root`: "/", or a tree made for tests. A kernel without NUMA has none. Errors: io.
 /// Documentation/ABI/stable/sysfs-devices-node
 Result<NumaNodes> read_numa_nodes(const sys::Fd& root);
 
-/// Lists for a cpuset: "0-15,32-47" and "0".
+/// What this process may use, and so a container of it: of "Cpus_allowed_list" and
+/// "Mems_allowed_list". proc_pid_status(5)
+struct Allowed {
+  Numbers cpus;
+  Numbers mems;
+};
+Allowed parse_allowed(std::string_view status);
+
+/// Lists for a cpuset: "0-15,32-47" and "0"; the second is empty where it cannot be had.
 struct Placement {
   std::string cpus;
   std::string mems;
   bool operator==(const Placement&) const = default;
 };
 
-/// The processors and the memory beside these GPUs. Nothing where that is all of the machine, or
-/// where one of them has no node that is known. Pure.
+/// The processors and the memory beside these GPUs. Nothing where that is no choice: all of what is
+/// allowed, or none of it, or where a GPU has no node that is known. Pure.
 std::optional<Placement> place_beside(const std::vector<gpu::Selected>& gpus,
-                                      const NumaNodes& nodes);
+                                      const NumaNodes& nodes, const Allowed& allowed);
+
+/// Whether containers of root can be given a cpuset.
+bool has_cpusets();
 
 }  // namespace berth::engine

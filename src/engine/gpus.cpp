@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/gpus.hpp"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include "engine/cdi.hpp"
 #include "engine/container_directory.hpp"
 #include "engine/containers.hpp"
+#include "engine/gpu_placement.hpp"
 #include "engine/host_devices.hpp"
 #include "engine/rootfs.hpp"
 #include "engine/spec.hpp"
@@ -135,6 +137,34 @@ bool wants_gpus(const Context& context, const gpu::Choice& choice,
   context.log.warn(choice.request.source +
                    " says that this job has GPUs, but this machine has none, ignoring");
   return false;
+}
+
+/// Of a synthetic driver the tree says where its GPUs are.
+Result<NumaNodes> numa_nodes_of(const gpu::Inventory& inventory) {
+  std::string root = inventory.synthetic ? inventory.driver_root : "/";
+  sys::Fd directory = TRY(sys::open_at(sys::cwd(), root, O_RDONLY | O_DIRECTORY));
+  return read_numa_nodes(directory);
+}
+
+/// Binds the container to what is beside its GPUs, unless somebody has said where it is to run.
+Result<void> bind_beside(const Context& context, const gpu::Choice& choice,
+                         const gpu::Inventory& inventory,
+                         const std::vector<gpu::Selected>& selected, const RunRequest& request,
+                         oci::Spec& spec, Evidence& evidence) {
+  bool named = !request.limits.cpuset_cpus.empty() || !request.limits.cpuset_mems.empty();
+  if (context.identity != Identity::root || named || selected.empty()) return {};
+  if (!request.gpus_bind || !choice.site.bind || !spec.linux_.resources || !has_cpusets())
+    return {};
+  NumaNodes nodes = TRY(numa_nodes_of(inventory));
+  std::string status = TRY(sys::read_file(sys::cwd(), "/proc/self/status"));
+  auto placement = place_beside(selected, nodes, parse_allowed(status));
+  if (!placement) return {};
+  if (!spec.linux_.resources->cpu) spec.linux_.resources->cpu.emplace();
+  spec.linux_.resources->cpu->cpus = placement->cpus;
+  spec.linux_.resources->cpu->mems = placement->mems;
+  evidence.grant.reasons.push_back(
+      {"processors", placement->cpus, true, "beside its GPUs; --gpus-bind=false for all", {}});
+  return {};
 }
 
 bool names_gpu_node(const RunRequest& request) {
@@ -290,6 +320,8 @@ Result<gpu::HeldLease> add_gpus(const Context& context, gpu::Choice choice, cons
                                          choice.site, machine.ours, beside, leasing));
       choice.request = std::move(leased.request);
       TRY(add_granted(context, choice, machine.ours, leased.selected, look, spec, copies,
+                      evidence));
+      TRY(bind_beside(context, choice, machine.ours, leased.selected, look.request, spec,
                       evidence));
       lease = std::move(leased.lease);
     }

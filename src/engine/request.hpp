@@ -241,8 +241,9 @@ struct RunRequest {
   std::optional<std::string> cgroup_parent;
 
   Security security;
-  std::optional<std::string> gpus;               ///< the text of --gpus
-  bool gpus_exclusive = false;                   ///< nobody else gets them meanwhile
+  std::optional<std::string> gpus;  ///< the text of --gpus
+  bool gpus_exclusive = false;      ///< nobody else gets them meanwhile
+  bool gpus_bind = true;  ///< to processors and memory beside its GPUs, where nobody names others
   std::optional<int64_t> wait_gpus;  ///< ns for which a start waits for them; 0: for ever
   std::optional<policy::DriverMode> gpu_driver;  ///< none: the policy's
   std::vector<std::string> devices;              ///< CDI names of --device
@@ -312,6 +313,7 @@ void fields(V& v, RunRequest& r) {
   v.always("security", r.security);
   v.optional("gpus", r.gpus);
   v.optional("gpus_exclusive", r.gpus_exclusive);
+  v.always("gpus_bind", r.gpus_bind);
   v.optional("wait_gpus", r.wait_gpus);
   v.optional("gpu_driver", r.gpu_driver);
   v.optional("devices", r.devices);

@@ -48,12 +48,13 @@ struct Gpu {
   bool requirements = true;           ///< NVIDIA_REQUIRE_* of images are checked
   bool forward_compatibility = true;  ///< the image's compat libraries are used where they fit
   bool imex_channels = true;          ///< NVIDIA_IMEX_CHANNELS counts
+  bool bind = true;                   ///< containers keep to processors beside their GPUs
   bool exclusive = false;             ///< every container has its GPUs for itself
   bool additional_gids = true;        ///< a node's group is given where its mode asks for it
   Scheduler scheduler = Scheduler::grant;
   DriverMode driver_mode = DriverMode::bind;
-  std::string driver_root;                       ///< empty: "/"
-  std::string ledger;  ///< where it is kept who has which GPU; empty: /run/berth-ledger
+  std::string driver_root;  ///< empty: "/"
+  std::string ledger;       ///< where it is kept who has which GPU; empty: /run/berth-ledger
   std::vector<std::string> library_directories;  ///< searched before the distributions' own
   std::vector<std::string> files;                ///< of the host, given with every GPU
   std::vector<std::string> cdi_directories;      ///< empty: /etc/cdi, /var/run/cdi
@@ -125,6 +126,7 @@ void fields(V& v, Gpu& g) {
   v.always("requirements", g.requirements);
   v.always("forward-compatibility", g.forward_compatibility);
   v.always("imex-channels", g.imex_channels);
+  v.always("bind", g.bind);
   v.always("exclusive", g.exclusive);
   v.always("additional-gids", g.additional_gids);
   v.always("scheduler", g.scheduler);

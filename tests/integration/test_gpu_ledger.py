@@ -203,6 +203,26 @@ def test_slices_are_leased_one_by_one(sliced):
     sliced.berth.ok(*sliced.flags, "run", "--rm", "--gpus", "from:s0", sliced.image, "true")
 
 
+@pytest.mark.profiles("root")
+@pytest.mark.skipif(os.cpu_count() < 2, reason="needs two processors")
+def test_a_container_keeps_to_the_processors_beside_its_gpus(berth, driver_tree, busybox):
+    tree = driver_tree("eight", "--node", "0=0", "--node", "1=1")
+    machine = Machine(berth, tree, busybox)
+
+    def processors(*args):
+        status = berth.ok(*machine.flags, "run", "--rm", *args, busybox, "grep",
+                          "Cpus_allowed_list", "/proc/self/status")
+        return status.split()[1]
+    everywhere = processors()
+    assert processors("--gpus", "device=0") == "0"
+    assert processors("--gpus", "device=5") == "1"
+    assert processors("--gpus", "device=0,5") == "0-1"
+    assert processors("--gpus", "device=5", "--gpus-bind=false") == everywhere
+    assert processors("--gpus", "device=5", "--cpuset-cpus", "0") == "0"
+    assert "beside its GPUs" in berth.ok(*machine.flags, "run", "--explain", "--gpus", "device=5",
+                                         busybox, "true")
+
+
 # ---- groups --------------------------------------------------------------------------------------
 
 def test_a_group_shares_what_it_keeps_from_others(machine):

@@ -434,6 +434,9 @@ class Tree:
         self.group_files()
         self.devices()
         self.nvml()
+        for node in self.options.node:
+            number, _, cpus = node.partition("=")
+            self.write(f"sys/devices/system/node/node{number}/cpulist", f"{cpus}\n")
 
     def make(self):
         if os.path.lexists(self.root) and os.listdir(self.root):
@@ -510,6 +513,8 @@ def arguments():
     parser.add_argument("--no-mknod", action="store_true", help="only the table dev/nodes")
     parser.add_argument("--excluded", type=int, action="append", default=[], metavar="INDEX")
     parser.add_argument("--no-glvnd", action="store_true", help="libGL and its kin are the driver's")
+    parser.add_argument("--node", action="append", default=[], metavar="N=CPUS",
+                        help="the processors of a NUMA node")
     parser.add_argument("--numa", type=int, help="numa_node of every GPU; -1: unknown")
     parser.add_argument("--group", action="append", default=[],
                         choices=["imex", "gds", "gdrcopy", "mofed", "nvswitch"],

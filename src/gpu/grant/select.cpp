@@ -196,7 +196,7 @@ std::string Selector::asked(const std::string& what) const {
 std::string Selector::asked_text() const {
   if (request_.want == Want::all) return asked("all");
   if (request_.want == Want::count) return asked(std::to_string(request_.count));
-  if (request_.want == Want::keys) return asked("from:" + request_.from);
+  if (!request_.from.empty()) return asked("from:" + request_.from);
   return asked("device=" + join(request_.devices, ","));
 }
 
@@ -415,7 +415,10 @@ Result<Many> Selector::devices() const {
 
 Result<Wanted> Selector::wanted() {
   if (request_.want == Want::none) return Wanted();
-  BERTH_ASSERT(request_.want != Want::container);  // whose they are is for the ledger to say
+  // Whose they are is for the ledger to say, which has put keys in its place by now.
+  if (request_.want == Want::container) {
+    return make_error(Kind::usage, asked_text() + ": only berth run shares a container's GPUs");
+  }
   vendor_ = vendor_of(request_, inventory_);
   if (count_of(vendor_, inventory_) == 0) return absent(request_.vendor, inventory_);
   if (request_.want == Want::driver_files) return Wanted();

@@ -225,7 +225,12 @@ Result<void> Chooser::take_policy() {
       continue;
     }
     Request one = TRY_CTX(parse_request(entry), "cannot read gpu.always of the policy");
+    if (one.want == Want::container) {
+      return make_error(Kind::usage, "gpu.always of the policy: " + quoted(entry) +
+                                         ": names a container, not a GPU");
+    }
     for (const std::string& id : one.devices) add_once(request.devices, id);
+    request.traits.insert(request.traits.end(), one.traits.begin(), one.traits.end());
     for (const std::string& word : one.capabilities) add_once(request.capabilities, word);
     request.count = std::max(request.count, one.count);
     request.want = std::max(request.want, one.want, [](Want a, Want b) {

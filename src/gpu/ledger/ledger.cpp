@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <thread>
 
 #include "base/text.hpp"
@@ -113,12 +114,16 @@ Result<Ledger> Ledger::open(const std::string& path, const std::string& state_di
   // Its place, in which nobody else can have made it.
   TRY(sys::open_trusted_directory_if_exists(path.substr(0, path.rfind('/'))));
   bool there = TRY(sys::stat_entry(sys::cwd(), path)).has_value();
-  if (there || is_root()) {
-    if (!there) {
-      TRY_CTX(make_ledger(path, 01777, 0666), "cannot make the GPU ledger " + quoted(path));
+  if (!there && is_root()) {
+    auto made = make_ledger(path, 01777, 0666);
+    // Where not even root can, there are no others to agree with.
+    bool nobody_can = !made.ok() && made.error().sys_errno == EROFS;
+    if (!made.ok() && !nobody_can) {
+      return std::move(made).error().with_context("cannot make the GPU ledger " + quoted(path));
     }
-    return open_at(path, true);
+    there = made.ok();
   }
+  if (there) return open_at(path, true);
   std::string own = state_dir + "/ledger";
   if (!TRY(sys::stat_entry(sys::cwd(), own))) {
     TRY(sys::make_directories(sys::cwd(), state_dir, 0700));

@@ -12,7 +12,12 @@
 namespace berth::engine {
 namespace {
 
-const NumaNodes kTwo = {{0, "0-15,32-47"}, {1, "16-31,48-63"}};
+Numbers numbers(std::string_view text) {
+  return parse_numbers(text).value_or(Numbers{});
+}
+
+const NumaNodes kTwo = {{0, numbers("0-15,32-47")}, {1, numbers("16-31,48-63")}};
+const Allowed kAll = {numbers("0-63"), numbers("0-3")};
 
 std::vector<gpu::Gpu> gpus_at(std::vector<std::optional<int>> nodes) {
   std::vector<gpu::Gpu> gpus(nodes.size());
@@ -20,10 +25,11 @@ std::vector<gpu::Gpu> gpus_at(std::vector<std::optional<int>> nodes) {
   return gpus;
 }
 
-std::optional<Placement> place(const std::vector<gpu::Gpu>& gpus, const NumaNodes& nodes) {
+std::optional<Placement> place(const std::vector<gpu::Gpu>& gpus, const NumaNodes& nodes,
+                               const Allowed& allowed = kAll) {
   std::vector<gpu::Selected> selected;
   for (const gpu::Gpu& gpu : gpus) selected.push_back({&gpu});
-  return place_beside(selected, nodes);
+  return place_beside(selected, nodes, allowed);
 }
 
 TEST(Placement, is_beside_the_gpus) {
@@ -31,13 +37,19 @@ TEST(Placement, is_beside_the_gpus) {
 }
 
 TEST(Placement, is_on_each_node_that_has_one) {
-  NumaNodes four = {{0, "0-1"}, {1, "2-3"}, {2, "4-5"}, {3, "6-7"}};
+  NumaNodes four = {
+      {0, numbers("0-1")}, {1, numbers("2-3")}, {2, numbers("4-5")}, {3, numbers("6-7")}};
   EXPECT_EQ(place(gpus_at({3, 0}), four), (Placement{"0-1,6-7", "0,3"}));
 }
 
-TEST(Placement, is_none_where_it_is_the_whole_machine) {
+TEST(Placement, is_none_where_it_is_all_that_is_allowed) {
   EXPECT_EQ(place(gpus_at({0, 1}), kTwo), std::nullopt);
-  EXPECT_EQ(place(gpus_at({0}), {{0, "0-63"}}), std::nullopt);
+  EXPECT_EQ(place(gpus_at({0}), kTwo, {numbers("0-3"), numbers("0")}), std::nullopt);
+}
+
+TEST(Placement, stays_within_what_is_allowed) {
+  EXPECT_EQ(place(gpus_at({1}), kTwo, {numbers("10-20"), numbers("0")}), (Placement{"16-20", ""}));
+  EXPECT_EQ(place(gpus_at({1}), kTwo, {numbers("0-7"), numbers("0-1")}), std::nullopt);
 }
 
 TEST(Placement, is_none_without_a_gpu_or_where_a_node_is_not_known) {
@@ -45,6 +57,21 @@ TEST(Placement, is_none_without_a_gpu_or_where_a_node_is_not_known) {
   EXPECT_EQ(place(gpus_at({1, std::nullopt}), kTwo), std::nullopt);
   EXPECT_EQ(place(gpus_at({-1}), kTwo), std::nullopt);
   EXPECT_EQ(place(gpus_at({2}), kTwo), std::nullopt);
+}
+
+TEST(Placement, reads_and_writes_lists_as_the_kernel_does) {
+  for (const char* text : {"0", "0-2", "0-2,7", "1,3,5-9"}) EXPECT_EQ(to_text(numbers(text)), text);
+  for (const char* text : {"", "a", "3-1", "1-", "-1", "0-99999999", "1,,2"}) {
+    EXPECT_EQ(parse_numbers(text), std::nullopt) << text;
+  }
+}
+
+TEST(Placement, knows_what_this_process_may_use) {
+  Allowed allowed = parse_allowed(
+      "Name:\tx\nCpus_allowed:\tff\nCpus_allowed_list:\t0-3,5\n"
+      "Mems_allowed_list:\t0\n");
+  EXPECT_EQ(to_text(allowed.cpus), "0-3,5");
+  EXPECT_EQ(to_text(allowed.mems), "0");
 }
 
 TEST(Placement, knows_the_nodes_that_have_processors) {
@@ -62,7 +89,7 @@ TEST(Placement, knows_the_nodes_that_have_processors) {
   auto found = read_numa_nodes(*opened);
   std::filesystem::remove_all(root);
   ASSERT_TRUE(found.ok()) << to_line(found.error());
-  EXPECT_EQ(*found, (NumaNodes{{0, "0-3"}, {1, "4-7"}}));
+  EXPECT_EQ(*found, (NumaNodes{{0, numbers("0-3")}, {1, numbers("4-7")}}));
 }
 
 }  // namespace

@@ -142,6 +142,7 @@ RunRequest full_request() {
   r.gpus = "all";
   r.gpu_driver = policy::DriverMode::volume;
   r.gpus_exclusive = true;
+  r.gpus_bind = false;
   r.wait_gpus = 30'000'000'000;
   r.devices = {"nvidia.com/gpu=0"};
   r.host_devices = {{"/dev/fuse", "/dev/fuse2", "rw"}};

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tenants of several users who come and go on eight GPUs while somebody kills at random: engines,
+monitors, holders, runtimes, containers. What must hold is looked at from outside, in the mount
+namespaces of the containers' processes: no GPU that one keeps to himself is in another's, and in the
+end none is lost. BERTH_FAULT_POINTS=50 makes it 500 rounds."""
+
+import contextlib
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import threading
+import time
+
+import pytest
+
+from support.berth import Berth
+
+LEDGER = pathlib.Path("/run/berth-ledger")
+ROUNDS = int(os.environ.get("BERTH_FAULT_POINTS", "0")) * 10 or 12
+SEED = int(os.environ.get("BERTH_FAULT_SEED", "1"))
+PARTIES = ("berth", "berth-holder", "berth-monitor", "berth-runtime", "sleep")
+KINDS = ("root", "user", "single_id")
+SLEEP = 86400  # and the tenant's number: by this its container's process is known
+
+
+class Tenant:
+    def __init__(self, number, berth, flags, image):
+        self.number, self.berth, self.flags, self.image = number, berth, flags, image
+        self.mark = str(SLEEP + number)
+        self.name = f"tenant{number}"
+        self.started = None
+
+    def start(self, count, detached):
+        how = ["-d"] if detached else ["--rm"]
+        self.started = self.berth.spawn(
+            *self.flags, "run", *how, "--name", self.name, "--gpus", str(count), "--gpus-exclusive",
+            "--wait-gpus=20s", self.image, "sleep", self.mark)
+
+    def clear(self):
+        """Whatever became of it: nothing runs afterwards."""
+        for _ in range(50):
+            self.berth.run(*self.flags, "rm", "--force", self.name)
+            if not processes_with(self.mark):
+                break
+            time.sleep(0.1)
+        with contextlib.suppress(ProcessLookupError, subprocess.TimeoutExpired):
+            self.started.kill()
+        self.started.communicate(timeout=30)
+
+
+def commands():
+    """{pid: words} of every process."""
+    found = {}
+    for entry in pathlib.Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                found[int(entry.name)] = (entry / "cmdline").read_bytes().split(b"\0")[:-1]
+    return found
+
+
+def processes_with(mark):
+    return [pid for pid, words in commands().items() if words[:1] == [b"sleep"] and mark.encode() in words]
+
+
+def gpus_seen_by(pid):
+    """The GPUs in the mount namespace of a process."""
+    with contextlib.suppress(OSError):
+        return {name for name in os.listdir(f"/proc/{pid}/root/dev")
+                if name.startswith("nvidia") and name[6:].isdigit()}
+    return set()
+
+
+class Observer(threading.Thread):
+    """Looks again and again who has what."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.over, self.faults, self.looks, self.most = threading.Event(), [], 0, 0
+
+    def run(self):
+        while not self.over.is_set():
+            owner = {}
+            for pid, words in commands().items():
+                if words[:1] != [b"sleep"] or len(words) != 2 or not words[1].startswith(b"864"):
+                    continue
+                gpus = gpus_seen_by(pid)
+                if len(gpus) == 8 and pathlib.Path(f"/proc/{pid}/root/dev/kmsg").exists():
+                    continue  # it has ended, or is not there yet: this is the host's /dev
+                for gpu in gpus:
+                    other = owner.setdefault(gpu, words[1])
+                    if other != words[1] and still_there(pid, other):
+                        self.faults.append(f"{gpu}: {other} and {words[1]}")
+            self.looks += 1
+            self.most = max(self.most, len(owner))
+            time.sleep(0.01)
+
+
+def still_there(pid, other):
+    """Both at this moment: one may have ended while the processes were listed."""
+    return pathlib.Path(f"/proc/{pid}/root/dev/null").exists() and processes_with(other.decode())
+
+
+def victims(directory, party):
+    found = []
+    for pid, words in commands().items():
+        ours = str(directory).encode() in b" ".join(words)
+        named = words and os.path.basename(words[0]) == party.encode()
+        if party == "sleep":
+            named, ours = words[:1] == [b"sleep"] and words[-1].startswith(b"864"), True
+        if named and ours:
+            found.append(pid)
+    return found
+
+
+@pytest.mark.profiles("root")
+@pytest.mark.parametrize("tenants", [2, 8])
+def test_no_kill_gives_a_gpu_twice_or_loses_one(programs, accounts, driver_tree, busybox, work, tenants):
+    chance = random.Random(SEED * 100 + tenants)
+    work.chmod(0o755)
+    flags = ("--driver-root", driver_tree("eight"))
+    berths = {kind: Berth(programs, accounts[kind], work / kind) for kind in KINDS}
+    for berth in berths.values():  # root's first: it makes the machine's ledger
+        berth.ok("pull", "--quiet", busybox)
+        berth.ok(*flags, "run", "--rm", "--gpus", "1", busybox, "true")
+    observer = Observer()
+    observer.start()
+    kills = 0
+    try:
+        for _ in range(ROUNDS):
+            running = [Tenant(number, berths[KINDS[number % 3]], flags, busybox)
+                       for number in range(tenants)]
+            for tenant in running:
+                tenant.start(chance.randint(1, 4), chance.random() < 0.7)
+            for _ in range(chance.randint(1, 4)):
+                time.sleep(chance.random() * 0.4)
+                found = victims(work, chance.choice(PARTIES))
+                if found:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(chance.choice(found), signal.SIGKILL)
+                        kills += 1
+            for tenant in running:
+                tenant.clear()
+            assert not observer.faults, observer.faults
+            everything = berths["root"].run(*flags, "run", "--rm", "--gpus", "all", "--gpus-exclusive",
+                                            "--wait-gpus=10s", busybox, "true")
+            assert everything.returncode == 0, everything.stderr
+    finally:
+        observer.over.set()
+        observer.join()
+        for berth in berths.values():
+            names = berth.ok("ps", "-aq").split()
+            if names:
+                berth.ok("rm", "--force", *names)
+            berth.run(*flags, "gpu", "list")  # removes what is dead of its user's
+            berth.close()
+    assert not observer.faults, observer.faults
+    assert kills >= ROUNDS // 2 and observer.most >= 2, (kills, observer.most, observer.looks)
+    assert sorted(path.name for path in LEDGER.iterdir()) == ["lock"]
