@@ -23,6 +23,7 @@ import json
 import os
 import pathlib
 import random
+import signal
 import statistics
 import sys
 import tempfile
@@ -239,6 +240,7 @@ def add_options(parser):
 
 def main():
     options = side_by_side.begin("seeds", __doc__, add_options)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("bench seeds: ended by a signal"))
     room.own_etc()  # a user is made, and goes with this process's mounts
     programs = options.programs.resolve()
     found, shares = {}, {}
