@@ -103,7 +103,8 @@ class Peer:
                               env=self.environment, timeout=timeout, check=False)
         elapsed = time.perf_counter() - started
         if done.returncode != 0:
-            raise RuntimeError(f"{' '.join(argv)}: {done.returncode}: {done.stderr.strip()}")
+            why = done.stderr.strip().partition("\n")[0]
+            raise RuntimeError(f"{why} (exit status {done.returncode} of '{' '.join(argv)}')")
         said = json.loads(done.stdout)
         if share.processor is not None and said["processors"] != [share.processor]:
             raise RuntimeError(f"{self.name}: the program may use the processors "
@@ -197,6 +198,15 @@ def remove_cgroups():
             path.rmdir()
 
 
+def unmount_below(directory):
+    """podman leaves its store mounted on itself; the last of its helpers gets a moment to end."""
+    time.sleep(0.5)
+    lines = pathlib.Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines()
+    for point in sorted((line.split()[4] for line in lines), reverse=True):
+        if point.startswith(f"{directory}/"):
+            subprocess.run(["umount", "--lazy", point], check=False, capture_output=True)
+
+
 @contextlib.contextmanager
 def all_of(programs, work):
     """([every peer that runs here, bare metal first], {those that do not: the reason})."""
@@ -211,6 +221,7 @@ def all_of(programs, work):
         (work / "home").mkdir()
         user = stack.enter_context(users.accounts(work / "home", kinds=("user",)))["user"]
         stack.callback(remove_cgroups)
+        stack.callback(unmount_below, work / "podman")
         found, left_out = [bare(tree)], {}
         for peer, program, make in (
                 (ROOT, "sh", lambda: berth_as_root(work / "bin", work, name)),
@@ -225,6 +236,4 @@ def all_of(programs, work):
                 found.append(make())
             except (OSError, RuntimeError) as error:
                 left_out[peer] = str(error)
-        stack.callback(subprocess.run, ["umount", "--recursive", "--lazy", work / "podman"],
-                       check=False, capture_output=True)
         yield found, left_out

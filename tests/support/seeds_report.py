@@ -108,6 +108,8 @@ def times_table(report, device, what):
 
 
 def shares_table(report, device):
+    if not any(key[0] == device.name for key in report.shares):
+        return
     share = "GPU" if device.name == "cuda" else "processor"
     print(f"{device.name}, one container for each {share}, {len(device.shares)} at once: beside one "
           "alone, and beside as many at once on bare metal\n")
