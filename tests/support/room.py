@@ -107,7 +107,7 @@ def _mount(kind, place, options="", source=None):
     subprocess.run(["mount", "-t", kind, "-o", options or "rw", source or kind, place], check=True)
 
 
-def _own_etc():
+def own_etc():
     _mount("tmpfs", "/mnt")
     for name in ("upper", "work"):
         os.mkdir(f"/mnt/{name}")
@@ -154,7 +154,7 @@ def _own_network():
 
 def inside(command):
     cgroups = cgroup_mounts()
-    _own_etc()
+    own_etc()
     _own_memory()
     _own_sys(cgroups)
     _own_network()
