@@ -132,7 +132,7 @@ def test_no_kill_gives_a_gpu_twice_or_loses_one(programs, accounts, driver_tree,
             running = [Tenant(number, berths[KINDS[number % 3]], flags, busybox)
                        for number in range(tenants)]
             for tenant in running:
-                tenant.start(chance.randint(1, 4), chance.random() < 0.7)
+                tenant.start(chance.randint(1, 8 if tenants == 2 else 4), chance.random() < 0.7)
             for _ in range(chance.randint(1, 4)):
                 time.sleep(chance.random() * 0.4)
                 found = victims(work, chance.choice(PARTIES))
