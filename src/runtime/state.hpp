@@ -34,7 +34,7 @@ struct State {
   std::string created{};        ///< RFC 3339
   uint32_t owner = 0;
   std::map<std::string, std::string> annotations{};
-  oci::Hooks hooks{};  ///< "config changes after create have no effect"
+  oci::Hooks hooks{};       ///< "config changes after create have no effect"
   std::string gpu_lease{};  ///< absolute: a file that goes with the container, or empty
   // What LaunchRequest::amend has added, and callers do not know of.
   std::vector<oci::DeviceRule> added_devices{};

@@ -19,8 +19,8 @@ namespace berth::sys {
 /// How fast the two ways have lately been on this machine; any thread may use it.
 ///
 /// Past the cache (O_DIRECT, open(2)) the kernel copies nothing and takes no memory from others,
-/// but the disk is waited for. So this way is taken where the disk keeps up, four times slower being
-/// good enough; now and then the other is tried, for a cache that is full of unwritten pages
+/// but the disk is waited for. So this way is taken where the disk keeps up, four times slower
+/// being good enough; now and then the other is tried, for a cache that is full of unwritten pages
 /// becomes slow.
 class WritePace {
  public:

@@ -137,7 +137,7 @@ def test_traits_say_which_would_do(machine):
     assert len(machine.runs("--gpus", "2,model=h100,memory>=80G,cc>=9.0")) == 2
     assert ("--gpus 1: this machine has 8 GPUs, none of them is model=h200"
             in machine.refused("--gpus", "1,model=h200"))
-    assert "did you mean 'model'?" in machine.refused("--gpus", "1,modle=h200")
+    assert "did you mean 'model'?" in machine.refused("--gpus", "1,models=h200")
     near = [machine.start(f"n{number}", "--gpus", "1,numa=1")[0] for number in range(4)]
     assert sorted(near) == [4, 5, 6, 7]
 

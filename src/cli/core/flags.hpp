@@ -33,8 +33,8 @@ enum class Complete {
 using ReadValue = std::function<Result<void>(std::string_view)>;
 
 /// Where the values of a flag go. A bool is a switch (--rm, --rm=false), and so is what reads a
-/// flag that names no value: it is given "true", or what follows '=' (--wait-gpus=30s); a vector collects repeated
-/// flags; of all others the last one wins.
+/// flag that names no value: it is given "true", or what follows '=' (--wait-gpus=30s); a vector
+/// collects repeated flags; of all others the last one wins.
 using Target = std::variant<bool*, std::string*, std::optional<std::string>*,
                             std::vector<std::string>*, std::optional<uint64_t>*, ReadValue>;
 

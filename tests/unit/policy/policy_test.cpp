@@ -72,8 +72,7 @@ TEST(Policy, checks_what_types_cannot_say) {
     const char* what;
   };
   const Case cases[] = {
-      {[](Gpu& g) { g.ledger = "run"; },
-       "gpu.ledger: expected an absolute path, got 'run'"},
+      {[](Gpu& g) { g.ledger = "run"; }, "gpu.ledger: expected an absolute path, got 'run'"},
       {[](Gpu& g) { g.driver_root = "opt"; },
        "gpu.driver-root: expected an absolute path, got 'opt'"},
       {[](Gpu& g) { g.files = {"/a/../b"}; },
