@@ -8,6 +8,7 @@
 
 #include "base/text.hpp"
 #include "engine/containers.hpp"
+#include "engine/gpu_placement.hpp"
 #include "gpu/ledger/chooser.hpp"
 #include "sys/identity.hpp"
 #include "sys/signals.hpp"
@@ -49,12 +50,17 @@ bool may_share(uid_t user) {
 
 Result<gpu::Lease> Shared::find(const gpu::Holders& holders) const {
   const std::string asked = "--gpus from:" + escape_controls(name_);
+  const gpu::KnownLease* found = nullptr;
   bool others = false;
   for (const gpu::KnownLease& one : holders.leases) {
     if (!is_named(one.lease) || one.lease.keys.empty()) continue;
-    if (may_share(one.user)) return one.lease;
-    others = true;
+    bool own = one.user == sys::effective_uid();
+    others = others || !may_share(one.user);
+    // Anybody can write any name, so our own come first.
+    if (own || (may_share(one.user) && found == nullptr)) found = &one;
+    if (own) break;
   }
+  if (found != nullptr) return found->lease;
   if (others) return make_error(Kind::denied, asked + ": it is another user's", "berth gpu list");
   return make_error(Kind::not_found,
                     asked + (id_.empty() ? ": no such container" : ": it has no GPUs now"),
@@ -77,10 +83,25 @@ Result<gpu::HeldLease> take_in_turn(const Context& context, const RunRequest& re
   gpu::Ledger::Patience patience;
   if (*request.wait_gpus > 0) patience.limit = std::chrono::nanoseconds(*request.wait_gpus);
   patience.waiting = [&](const Error& error) { tell_waiting(context, error); };
-  // They are left for whoever reads them next, and so does what a signal does later.
+  sys::SignalMask before;  // what was let through is let through again
   sys::Fd signals = TRY(sys::receive_signals({SIGINT, SIGTERM, SIGHUP}));
   patience.give_up = signals.get();
   return ledger.take_in_turn(std::move(lease), std::move(ticket), choose, patience);
+}
+
+/// The NUMA nodes of the processors that were asked for. What cannot be read is no preference.
+std::vector<int> near_processors(const RunRequest& request, const gpu::Inventory& inventory) {
+  std::vector<int> near;
+  auto wanted = parse_numbers(request.limits.cpuset_cpus);
+  if (!wanted) return near;
+  auto nodes = numa_nodes_of(inventory);
+  if (!nodes.ok()) return near;
+  for (const auto& [node, cpus] : *nodes) {
+    bool any =
+        std::any_of(cpus.begin(), cpus.end(), [&](unsigned one) { return wanted->contains(one); });
+    if (any) near.push_back(node);
+  }
+  return near;
 }
 
 }  // namespace
@@ -93,11 +114,10 @@ Result<gpu::Ledger> open_gpu_ledger(const Context& context, const policy::Gpu& s
 Keys keys_beside(const RunRequest& request, const gpu::Choice& choice,
                  const gpu::Inventory& inventory) {
   Keys keys = gpu::keys_of(choice.cdi_names, inventory);
-  for (const gpu::Gpu& gpu : inventory.gpus) {
-    bool named =
-        std::any_of(request.host_devices.begin(), request.host_devices.end(),
-                    [&](const HostDevice& one) { return one.source == gpu.node.host_path; });
-    if (named) keys.push_back(gpu.pci_address);
+  Keys paths;
+  for (const HostDevice& one : request.host_devices) paths.push_back(one.source);
+  for (std::string& key : gpu::keys_of_nodes(paths, inventory)) {
+    if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(std::move(key));
   }
   return keys;
 }
@@ -111,6 +131,7 @@ Result<LeasedGpus> lease_gpus(const Context& context, const RunRequest& request,
   std::optional<Shared> shared;
   if (wish.want == Want::container) shared.emplace(context, wish.from);
   gpu::Chooser chooser(std::move(wish), inventory, beside);
+  chooser.prefer(near_processors(request, inventory));
   if (leasing == Leasing::nothing) {
     // Whose GPUs these would be is not known yet.
     out.request = chooser.request();

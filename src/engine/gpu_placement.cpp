@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/gpu_placement.hpp"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <iterator>
 
@@ -60,6 +62,12 @@ Result<NumaNodes> read_numa_nodes(const sys::Fd& root) {
     if (auto numbers = parse_numbers(*cpus)) nodes[static_cast<int>(*number)] = *numbers;
   }
   return nodes;
+}
+
+Result<NumaNodes> numa_nodes_of(const gpu::Inventory& inventory) {
+  std::string root = inventory.synthetic ? inventory.driver_root : "/";
+  sys::Fd directory = TRY(sys::open_at(sys::cwd(), root, O_RDONLY | O_DIRECTORY));
+  return read_numa_nodes(directory);
 }
 
 Allowed parse_allowed(std::string_view status) {

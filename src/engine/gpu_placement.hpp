@@ -28,6 +28,9 @@ using NumaNodes = std::map<int, Numbers>;
 /// Documentation/ABI/stable/sysfs-devices-node
 Result<NumaNodes> read_numa_nodes(const sys::Fd& root);
 
+/// Those of this machine; of a synthetic driver the tree says where its GPUs are. Errors: io.
+Result<NumaNodes> numa_nodes_of(const gpu::Inventory& inventory);
+
 /// What this process may use, and so a container of it: of "Cpus_allowed_list" and
 /// "Mems_allowed_list". proc_pid_status(5)
 struct Allowed {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/gpus.hpp"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -137,13 +136,6 @@ bool wants_gpus(const Context& context, const gpu::Choice& choice,
   context.log.warn(choice.request.source +
                    " says that this job has GPUs, but this machine has none, ignoring");
   return false;
-}
-
-/// Of a synthetic driver the tree says where its GPUs are.
-Result<NumaNodes> numa_nodes_of(const gpu::Inventory& inventory) {
-  std::string root = inventory.synthetic ? inventory.driver_root : "/";
-  sys::Fd directory = TRY(sys::open_at(sys::cwd(), root, O_RDONLY | O_DIRECTORY));
-  return read_numa_nodes(directory);
 }
 
 /// Binds the container to what is beside its GPUs, unless somebody has said where it is to run.

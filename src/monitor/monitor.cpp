@@ -11,6 +11,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "base/text.hpp"
@@ -45,6 +46,16 @@ constexpr size_t kLongestNote = size_t{16} << 10;
 constexpr milliseconds kTold{1000};
 /// How long a person who stops a container between two starts waits at most.
 constexpr milliseconds kLook{100};
+
+// Readers of the ledger have it for a moment; anybody else can keep it, and is not waited for.
+bool lock_soon(const sys::Fd& file, const std::string& name) {
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    auto locked = sys::try_lock(file, sys::LockMode::shared, name);
+    if (!locked.ok() || *locked) return locked.ok();
+    std::this_thread::sleep_for(milliseconds(2));
+  }
+  return false;
+}
 
 class Monitor final : public ClientWishes, public Streams::Sink {
  public:
@@ -117,6 +128,7 @@ class Monitor final : public ClientWishes, public Streams::Sink {
   std::optional<int> exit_code_;  ///< none: it was not seen
   std::optional<int> last_exit_;  ///< of the life before
   bool runtime_reported_ = false;
+  bool deleted_ = true;  ///< the container of the last life
 };
 
 Result<void> Monitor::open() {
@@ -242,9 +254,8 @@ Result<void> Monitor::hold(pid_t pid) {
 }
 
 // Between two lives of the container it is our lock that keeps its GPUs. Whoever started us has
-// one until we have told that it runs.
+// one until we have told that it runs. A lease that was lost has been replaced by berth-runtime.
 void Monitor::keep_gpus() {
-  if (gpus_) return;
   auto text =
       sys::read_file_if_exists(sys::cwd(), options_.bundle + "/" + kGpuLeaseNote, kLongestNote);
   if (!text.ok() || !*text) return;
@@ -254,9 +265,11 @@ void Monitor::keep_gpus() {
   const json::Value* file = note->find("file");
   bool named = ledger != nullptr && file != nullptr && ledger->string() && file->string();
   if (!named) return;
-  lease_ = *ledger->string() + "/" + *file->string();
-  auto lease = sys::open_at(sys::cwd(), lease_, O_RDONLY | O_NOFOLLOW);
-  if (!lease.ok() || !sys::wait_lock(*lease, sys::LockMode::shared, lease_).ok()) return;
+  std::string path = *ledger->string() + "/" + *file->string();
+  if (gpus_ && path == lease_) return;
+  auto lease = sys::open_at(sys::cwd(), path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+  if (!lease.ok() || !lock_soon(*lease, path)) return;
+  lease_ = std::move(path);
   gpus_ = std::move(*lease);
 }
 
@@ -422,7 +435,7 @@ bool Monitor::finish() {
   exit_code_ = find_exit();
   streams_.drain(*this);
   if (log_) log_->finish();
-  ignore(delete_container());  // what is left of it is swept by the next command
+  deleted_ = delete_container().ok();  // what is left of it is swept by the next command
   const bool oom_killed = take_oom();
   bool again = is_wanted_again(exit_code_);
   // Before it is reaped: berth-holder would tell the next monitor how it ended.
@@ -495,7 +508,8 @@ void Monitor::remove_state() {
 Result<void> Monitor::clean_up() {
   // The state last: who finds it looks whether the rest has gone.
   auto removed = options_.remove ? remove_files() : Result<void>();
-  if (gpus_) ignore(sys::remove_entry(sys::cwd(), lease_));
+  // What could not be ended keeps its GPUs: its lease is looked at by whoever wants them.
+  if (gpus_ && deleted_) ignore(sys::remove_entry(sys::cwd(), lease_));
   remove_state();
   // Of all copies: berth-holder has one.
   sys::unlock(options_.lock);

@@ -500,7 +500,10 @@ Result<void> dispose(const Store& store, const State& state, CgroupSet cgroups, 
                                             : stop_scope(state.systemd_unit, state.systemd_user);
   auto removed = cgroups.remove();
   remove_resctrl(state.resctrl_group);
-  if (!state.gpu_lease.empty()) ignore(sys::remove_entry(sys::cwd(), state.gpu_lease));
+  // What could not be ended keeps its GPUs.
+  if (!state.gpu_lease.empty() && removed.ok()) {
+    ignore(sys::remove_entry(sys::cwd(), state.gpu_lease));
+  }
   run_all_hooks("poststop", state.hooks.poststop, public_state(state, "stopped"), log);
   TRY(store.remove(state.id));
   return stopped.ok() ? removed : stopped;

@@ -15,6 +15,14 @@
 
 namespace berth::sys {
 
+SignalMask::SignalMask() {
+  pthread_sigmask(SIG_SETMASK, nullptr, &before_);
+}
+
+SignalMask::~SignalMask() {
+  pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+}
+
 Result<Fd> receive_signals(const std::vector<int>& numbers) {
   sigset_t set;
   sigemptyset(&set);

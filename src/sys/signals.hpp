@@ -24,6 +24,19 @@ struct ReceivedSignal {
 /// signalfd(2), pthread_sigmask(3)
 Result<Fd> receive_signals(const std::vector<int>& numbers);
 
+/// The signals that were blocked in this thread when it was made are blocked again, and no others,
+/// when it goes. pthread_sigmask(3)
+class SignalMask {
+ public:
+  SignalMask();
+  ~SignalMask();
+  SignalMask(const SignalMask&) = delete;
+  SignalMask& operator=(const SignalMask&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
 /// The next signal, or nothing when none is pending.
 Result<std::optional<ReceivedSignal>> read_signal(const Fd& fd);
 

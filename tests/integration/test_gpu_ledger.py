@@ -109,7 +109,7 @@ def test_an_exclusive_gpu_is_refused_to_others_with_the_name_of_who_has_it(machi
     assert machine.start("mine", "--gpus", "1", "--gpus-exclusive") == [0]
     line = machine.refused("--gpus", "device=0")
     assert re.fullmatch(r"berth: (error: )?--gpus device=0: 0 of 1 GPU free: GPU 0 is held by container 'mine' "
-                        r"of (root|user \d+); try: --wait-gpus, or berth gpu list", line), line
+                        r"of (root|this user); try: --wait-gpus, or berth gpu list", line), line
     assert "7 of 8 GPUs free" in machine.refused("--gpus", "all")
     assert len(machine.runs("--gpus", "7", "--gpus-exclusive")) == 7
     machine.remove("mine")

@@ -303,7 +303,7 @@ FlagTable right_flags(RequestOptions& o) {
        "The driver's files: bind, volume, copy, image or none",
        &o.gpu_driver,
        {"bind", "volume", "copy", "image", "none"}},
-      {"gpus", 0, "GPUS", "all, N, N,memory>=40G, device=LIST, from:NAME or none", &r.gpus},
+      {"gpus", 0, "GPUS", "all, N, N,model=NAME, device=LIST, from:CONTAINER or none", &r.gpus},
       {"gpus-bind", 0, "", "Keep to processors beside the GPUs, unless =false", &r.gpus_bind},
       {"gpus-exclusive", 0, "", "Let nobody else have these GPUs meanwhile", &r.gpus_exclusive},
       {"immutable", 0, "", "The same as --read-only --gpu-driver image", &o.immutable},

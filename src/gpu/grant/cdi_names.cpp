@@ -24,6 +24,7 @@ Result<Strings> reachable_keys(Vendor vendor, const Request& request, const Inve
   all.want = Request::Want::all;
   all.vendor = vendor;
   all.source = "--device";
+  all.traits.clear();
   Strings keys;
   for (const Selected& one : TRY(select(all, job))) keys.push_back(key_of(one));
   return keys;

@@ -16,10 +16,15 @@ bool overlaps(std::string_view key, std::string_view other) {
   return key == other || is_part_of(key, other) || is_part_of(other, key);
 }
 
+bool is_of_group(const Occupancy& occupancy, const Holding& one) {
+  bool same = !occupancy.group.empty() && one.group == occupancy.group;
+  return same && (occupancy.all_users || one.user == occupancy.user);
+}
+
 const Holding* find_obstacle(const Occupancy& occupancy, std::string_view key, bool exclusive) {
   for (const Holding& one : occupancy.held) {
-    bool ours = !occupancy.group.empty() && one.group == occupancy.group;
-    if (!ours && (exclusive || one.exclusive) && overlaps(one.key, key)) return &one;
+    if (!is_of_group(occupancy, one) && (exclusive || one.exclusive) && overlaps(one.key, key))
+      return &one;
   }
   return nullptr;
 }

@@ -2,6 +2,8 @@
 // Who has which GPUs, as far as it decides what the next one gets. Pure; gpu/ledger finds it out.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -15,16 +17,22 @@ struct Holding {
   std::string holder;  ///< for people: "container 'web' of user 1000"
   std::string group;   ///< of containers that share theirs; never empty
   bool exclusive = false;
+  uid_t user = 0;  ///< whose it is, as the kernel says
 };
 
 struct Occupancy {
   std::vector<Holding> held;
-  std::string group;      ///< of who asks: what the group holds stands in nobody's way there
+  std::string group;       ///< of who asks: what the group holds stands in nobody's way there
+  uid_t user = 0;          ///< who asks: a group is one user's
+  bool all_users = false;  ///< but root's word counts for everybody's
   std::vector<int> near;  ///< NUMA nodes of the processors that were asked for; empty: all the same
 };
 
 /// Whether these keys name the same GPU, or one a part of the other.
 bool overlaps(std::string_view key, std::string_view other);
+
+/// Whether `one` belongs to the group of who asks.
+bool is_of_group(const Occupancy& occupancy, const Holding& one);
 
 /// Why somebody who wants `key`, for itself where `exclusive`, cannot have it now; null: it can.
 const Holding* find_obstacle(const Occupancy& occupancy, std::string_view key, bool exclusive);

@@ -493,6 +493,9 @@ std::string id_of_cdi_device(std::string_view device) {
 std::vector<std::string> keys_of(const std::vector<std::string>& names,
                                  const Inventory& inventory) {
   std::vector<std::string> out;
+  auto add = [&](std::string key) {
+    if (std::find(out.begin(), out.end(), key) == out.end()) out.push_back(std::move(key));
+  };
   for (const std::string& given : names) {
     auto vendor = vendor_of_cdi_name(given);
     std::string name = vendor ? id_of_cdi_device(given.substr(given.find('=') + 1)) : given;
@@ -500,12 +503,12 @@ std::vector<std::string> keys_of(const std::vector<std::string>& names,
       if (vendor && gpu.vendor != *vendor) continue;
       bool whole_gpu = name == gpu.pci_address || name == std::to_string(gpu.index) ||
                        (vendor && name == "all") || (is_uuid(name) && gpu.uuid.starts_with(name));
-      if (whole_gpu) out.push_back(gpu.pci_address);
+      if (whole_gpu) add(gpu.pci_address);
     }
     for (Vendor one : {Vendor::nvidia, Vendor::amd}) {
       if (vendor && *vendor != one) continue;
       auto part = find_gpu(name, one, inventory);
-      if (part.ok()) out.push_back(key_of(*part));
+      if (part.ok()) add(key_of(*part));
     }
   }
   return out;

@@ -62,7 +62,6 @@ class Injector {
   oci::Spec& spec_;
   Log& log_;
   policy::Gpu policy_;
-  bool privileged_ = false;
   std::optional<ContainerLease> lease_;
 };
 
@@ -172,8 +171,20 @@ bool names_gpus(const Strings& paths) {
   });
 }
 
+/// As --privileged asks for them.
+bool has_all_devices(const oci::Spec& spec) {
+  if (!spec.linux_.resources) return false;
+  const auto& rules = spec.linux_.resources->devices;
+  return std::any_of(rules.begin(), rules.end(), [](const oci::DeviceRule& rule) {
+    bool all = rule.type.empty() || rule.type == "a";
+    return rule.allow && all && !rule.major && !rule.minor;
+  });
+}
+
 /// Containers of one pod share what one of them has.
 std::string group_of(const oci::Spec& spec, const std::string& container) {
+  // podman hands on what images write.
+  if (spec.annotations.contains("io.container.manager")) return container;
   for (const char* name : {"io.kubernetes.cri.sandbox-id", "io.kubernetes.cri-o.SandboxID"}) {
     auto found = spec.annotations.find(name);
     if (found != spec.annotations.end() && !found->second.empty()) return found->second;
@@ -183,11 +194,10 @@ std::string group_of(const oci::Spec& spec, const std::string& container) {
 
 Result<std::vector<Selected>> Injector::lease(const Choice& choice, const Inventory& inventory) {
   Strings beside = keys_of(choice.cdi_names, inventory);
-  if (!privileged_) {
-    for (const std::string& path : node_paths(spec_)) {
-      for (const Gpu& gpu : inventory.gpus) {
-        if (gpu.node.path == path) beside.push_back(gpu.pci_address);
-      }
+  if (!has_all_devices(spec_)) {
+    for (std::string& key : keys_of_nodes(node_paths(spec_), inventory)) {
+      bool known = std::find(beside.begin(), beside.end(), key) != beside.end();
+      if (!known) beside.push_back(std::move(key));
     }
   }
   Request request = choice.request;
@@ -281,8 +291,9 @@ Result<void> Injector::add(Choice& choice) {
   bool by_name = std::any_of(cdi.begin(), cdi.end(), [](const std::string& name) {
     return vendor_of_cdi_name(name).has_value();
   });
+  bool by_path = !has_all_devices(spec_) && names_gpus(node_paths(spec_));
   if (request.want != Request::Want::none || !policy_.never.empty() || !request.limits.empty() ||
-      by_name) {
+      by_name || by_path) {
     Machine machine = TRY(look_at_machine());
     TRY(narrow(choice, machine));
     if (spec_.process) keep_last(spec_.process->env);
@@ -299,7 +310,6 @@ Result<std::optional<ContainerLease>> Injector::run() {
       TRY_CTX(policy::read_compiled(options_.config_dir), "cannot read the site's policy");
   policy_ = std::move(compiled.policy.gpu);
   Wish wish = TRY(take_wish(spec_, policy_));
-  privileged_ = wish.sources.privileged;
   take_job(options_.caller, wish.sources, policy_);
   Choice choice = TRY(choose(wish.sources, policy_));
   for (const Verdict& verdict : choice.verdicts) {
@@ -310,7 +320,7 @@ Result<std::optional<ContainerLease>> Injector::run() {
   for (const std::string& warning : choice.warnings) log_.warn(warning);
   if (choice.grants()) {
     TRY(add(choice));
-  } else if (!privileged_ && names_gpus(node_paths(spec_))) {
+  } else if (!has_all_devices(spec_) && names_gpus(node_paths(spec_))) {
     if (options_.state_dir.empty()) options_.state_dir = default_state_directory();
     TRY(lease_nodes(choice));
   }

@@ -13,10 +13,32 @@ std::vector<std::string> keys_of(const std::vector<Selected>& selected) {
   return keys;
 }
 
+std::vector<std::string> keys_of_nodes(const std::vector<std::string>& paths,
+                                       const Inventory& inventory) {
+  auto has = [&](const Node& node) {
+    return std::find(paths.begin(), paths.end(), node.path) != paths.end();
+  };
+  auto has_all = [&](const std::vector<Node>& nodes) {
+    return !nodes.empty() && std::all_of(nodes.begin(), nodes.end(), has);
+  };
+  std::vector<std::string> keys;
+  for (const Gpu& gpu : inventory.gpus) {
+    size_t before = keys.size();
+    for (const MigDevice& slice : gpu.mig) {
+      if (has(gpu.node) && has_all(slice.nodes)) keys.push_back(key_of({&gpu, &slice}));
+    }
+    for (const Partition& part : gpu.partitions) {
+      if (has_all(part.nodes)) keys.push_back(key_of({&gpu, nullptr, &part}));
+    }
+    if (has(gpu.node) && keys.size() == before) keys.push_back(gpu.pci_address);
+  }
+  return keys;
+}
+
 bool Chooser::wants_any() const {
-  return request_.want != Request::Want::none && request_.want != Request::Want::driver_files
-             ? true
-             : !beside_.empty();
+  bool wishes =
+      request_.want != Request::Want::none && request_.want != Request::Want::driver_files;
+  return wishes || !beside_.empty();
 }
 
 void Chooser::share(const Lease& other) {
@@ -26,7 +48,7 @@ void Chooser::share(const Lease& other) {
   }
   request_.want = Request::Want::keys;
   request_.keys = other.keys;
-  request_.exclusive = other.exclusive;
+  request_.exclusive = request_.exclusive || other.exclusive;
   group_ = other.group;
 }
 
@@ -34,8 +56,13 @@ Result<void> Chooser::check_beside(const Occupancy& occupancy) const {
   for (const std::string& key : beside_) {
     const Holding* obstacle = find_obstacle(occupancy, key, request_.exclusive);
     if (obstacle == nullptr) continue;
-    return make_error(Kind::busy, "--device: GPU " + key + " is held by " + obstacle->holder,
-                      "--wait-gpus, or berth gpu list");
+    std::string name = key;
+    for (const Gpu& gpu : inventory_.gpus) {
+      if (gpu.pci_address == key) name = index_of({&gpu});
+    }
+    return make_error(Kind::busy,
+                      "a device that is asked for: GPU " + name + " is held by " + obstacle->holder,
+                      "berth gpu list");
   }
   return {};
 }
@@ -46,6 +73,7 @@ Result<void> Chooser::choose(const Holders& holders, Lease& lease) {
   std::vector<std::string> keys = keys_of(all.candidates);
   keys.insert(keys.end(), beside_.begin(), beside_.end());
   Occupancy occupancy = occupancy_of(holders, lease.group, keys);
+  occupancy.near = near_;
   selected_ = TRY(select(request_, inventory_, occupancy));
   TRY(check_beside(occupancy));
   lease.keys = keys_of(selected_);

@@ -20,6 +20,8 @@ class Chooser {
 
   /// What it could be given at all. Errors: those of gpu::wanted_of().
   Result<Wanted> wanted() const { return wanted_of(request_, inventory_); }
+  /// Of GPUs that are alike it takes those at these NUMA nodes.
+  void prefer(std::vector<int> nodes) { near_ = std::move(nodes); }
   /// From now on it wants what `other` has, and belongs to its group.
   void share(const Lease& other);
   /// Errors: those of gpu::select().
@@ -28,7 +30,6 @@ class Chooser {
   bool wants_any() const;
 
   const Request& request() const { return request_; }
-  const std::vector<std::string>& beside() const { return beside_; }
   /// What was chosen last, into the inventory.
   const std::vector<Selected>& selected() const { return selected_; }
 
@@ -38,9 +39,15 @@ class Chooser {
   Request request_;
   const Inventory& inventory_;
   std::vector<std::string> beside_;
+  std::vector<int> near_;
   std::string group_;  ///< of share(); empty: the lease's own
   std::vector<Selected> selected_;
 };
+
+/// Those whose nodes are among `paths`: GPUs, and of one that is cut those of its parts that have
+/// all of theirs there.
+std::vector<std::string> keys_of_nodes(const std::vector<std::string>& paths,
+                                       const Inventory& inventory);
 
 /// key_of() each.
 std::vector<std::string> keys_of(const std::vector<Selected>& selected);

@@ -14,11 +14,12 @@ Result<sys::Fd> make_record(const sys::Fd& directory, const std::string& name,
                             const std::string& text) {
   std::string temporary = std::string(kNewPrefix) + sys::random_hex(8);
   sys::Fd file =
-      TRY(sys::open_at(directory, temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0644));
+      TRY(sys::open_at(directory, temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600));
   auto fill = [&]() -> Result<void> {
-    TRY(sys::change_mode(file, 0644, temporary));
-    TRY(sys::write_all(file, text, name));
+    // Before anybody else can open it, and so lock it.
     TRY(sys::wait_lock(file, sys::LockMode::shared, name));
+    TRY(sys::write_all(file, text, name));
+    TRY(sys::change_mode(file, 0644, temporary));
     return sys::rename_new(directory, temporary, directory, name);
   };
   auto filled = fill();

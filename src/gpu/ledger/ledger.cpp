@@ -27,6 +27,10 @@ constexpr const char* kLock = "lock";
 constexpr auto kLockPatience = 10s;
 /// More files than any machine's containers need: somebody fills the ledger.
 constexpr size_t kMostFiles = 16384;
+/// Of one user: what nobody who means well comes near.
+constexpr size_t kMostTickets = 512;
+/// A higher one is nobody's who has counted.
+constexpr uint64_t kHighestNumber = uint64_t{1} << 53;
 /// Root of outside, and every user without an id here, in a user namespace.
 constexpr uid_t kOverflowUid = 65534;
 
@@ -93,7 +97,7 @@ Result<Ledger::Lock> Ledger::lock() const {
 
 // ---- opening ------------------------------------------------------------------------------------
 
-Result<Ledger> Ledger::open_at(const std::string& path, bool of_machine) {
+Result<Ledger> Ledger::open_at(const std::string& path) {
   sys::Fd directory = TRY(sys::open_at(sys::cwd(), path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
   struct stat info = TRY(sys::stat_fd(directory, path));
   bool roots =
@@ -107,7 +111,7 @@ Result<Ledger> Ledger::open_at(const std::string& path, bool of_machine) {
         fmt::format("use the GPU ledger {}: others can replace what is in it", quoted(path)),
         "chmod 1777 " + path);
   }
-  return Ledger(path, std::move(directory), of_machine);
+  return Ledger(path, std::move(directory));
 }
 
 Result<Ledger> Ledger::open(const std::string& path, const std::string& state_dir) {
@@ -123,13 +127,13 @@ Result<Ledger> Ledger::open(const std::string& path, const std::string& state_di
     }
     there = made.ok();
   }
-  if (there) return open_at(path, true);
+  if (there) return open_at(path);
   std::string own = state_dir + "/ledger";
   if (!TRY(sys::stat_entry(sys::cwd(), own))) {
     TRY(sys::make_directories(sys::cwd(), state_dir, 0700));
     TRY_CTX(make_ledger(own, 0700, 0600), "cannot make the GPU ledger " + quoted(own));
   }
-  return open_at(own, false);
+  return open_at(own);
 }
 
 // ---- reading ------------------------------------------------------------------------------------
@@ -179,7 +183,11 @@ void Reading::read_ticket(const std::string& name, const std::string& text, uid_
   if (!locked) return ignore(sys::remove_entry(directory_, name));
   auto ticket = parse_ticket(text);
   auto number = parse_u64(std::string_view(name).substr(kTicketPrefix.size()));
-  if (ticket.ok() && number) found_.queue.push_back({std::move(*ticket), user, name, *number});
+  if (!ticket.ok() || !number || *number > kHighestNumber) return;
+  auto same = [&](const KnownTicket& one) { return one.user == user; };
+  auto count = std::count_if(found_.queue.begin(), found_.queue.end(), same);
+  if (static_cast<size_t>(count) >= kMostTickets) return;
+  found_.queue.push_back({std::move(*ticket), user, name, *number});
 }
 
 Holders Reading::take() {
@@ -233,8 +241,8 @@ void HeldLease::drop() {
   auto here = look_around();
   auto text = sys::read_at(fd_, 0, kRecordSize, file_);
   auto lease = text.ok() ? parse_lease(*text) : std::move(text).error();
-  bool lives = here.ok() && lease.ok() && is_alive(lease->life, *here);
-  if (!lives) ignore(sys::remove_entry(directory_, file_));
+  bool ended = here.ok() && lease.ok() && !is_alive(lease->life, *here);
+  if (ended) ignore(sys::remove_entry(directory_, file_));
   fd_.reset();
 }
 
@@ -260,17 +268,35 @@ Result<HeldLease> Ledger::take(Lease lease, const Choose& choose) const {
   return write(std::move(lease));
 }
 
-Result<HeldLease> Ledger::open_held(const std::string& file) const {
+/// Nothing where it is not there, is not ours, or counts no more: others may have been given what
+/// it had.
+Result<std::optional<HeldLease>> Ledger::find_held(const std::string& file, const Lease& lease,
+                                                   const Here& here) const {
   HeldLease held;
-  held.fd_ = TRY(sys::open_at(directory_, file, O_RDWR | O_NOFOLLOW));
-  auto text = TRY(read_record(held.fd_, file));
-  if (!text) return make_error(Kind::corrupt, "read lease " + quoted(file));
-  TRY(sys::wait_lock(held.fd_, sys::LockMode::shared, file));
-  held.lease_ = TRY(parse_lease(*text));
+  auto opened = TRY(sys::open_if_exists(directory_, file, O_RDWR | O_NOFOLLOW | O_NONBLOCK));
+  if (!opened) return std::optional<HeldLease>();
+  auto text = TRY(read_record(*opened, file));
+  struct stat info = TRY(sys::stat_fd(*opened, file));
+  auto known = text ? parse_lease(*text) : make_error(Kind::corrupt, "read lease");
+  bool ours =
+      known.ok() && known->container == lease.container && info.st_uid == sys::effective_uid();
+  if (!ours) return std::optional<HeldLease>();
+  bool free = TRY(sys::try_lock(*opened, sys::LockMode::exclusive, file));
+  if (free && !is_alive(known->life, here)) {
+    ignore(sys::remove_entry(directory_, file));
+    return std::optional<HeldLease>();
+  }
+  if (free) sys::unlock(*opened);
+  if (!TRY(sys::try_lock(*opened, sys::LockMode::shared, file))) {
+    return make_error(Kind::busy, "hold lease " + quoted(file) + ": somebody has locked it",
+                      "fuser -v " + path_ + "/" + file);
+  }
+  held.fd_ = std::move(*opened);
+  held.lease_ = std::move(*known);
   held.directory_ = TRY(sys::duplicate(directory_));
   held.ledger_ = path_;
   held.file_ = file;
-  return held;
+  return std::optional<HeldLease>(std::move(held));
 }
 
 Result<HeldLease> Ledger::hold_again(const std::string& file, const Lease& lease) const {
@@ -278,11 +304,7 @@ Result<HeldLease> Ledger::hold_again(const std::string& file, const Lease& lease
   if (!plain) return make_error(Kind::corrupt, "use lease " + quoted(file) + ": no such name");
   Here here = TRY(look_around());
   Lock locked = TRY(lock());
-  if (TRY(sys::stat_entry(directory_, file))) {
-    HeldLease held = TRY(open_held(file));
-    if (held.lease_.container == lease.container) return held;
-    held.leave();
-  }
+  if (auto held = TRY(find_held(file, lease, here))) return std::move(*held);
   Holders holders = TRY(read(here));
   Occupancy occupancy = occupancy_of(holders, lease.group, lease.keys, 0);
   for (const std::string& key : lease.keys) {

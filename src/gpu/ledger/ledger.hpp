@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -82,7 +83,6 @@ class Ledger {
   static Result<Ledger> open(const std::string& path, const std::string& state_dir);
 
   const std::string& path() const { return path_; }
-  bool is_of_machine() const { return of_machine_; }
 
   /// Removes what is dead, as far as we may. Errors: busy (its lock), io.
   Result<Holders> look() const;
@@ -115,22 +115,23 @@ class Ledger {
 
  private:
   class Lock;
-  Ledger(std::string path, sys::Fd directory, bool of_machine)
-      : path_(std::move(path)), directory_(std::move(directory)), of_machine_(of_machine) {}
-  static Result<Ledger> open_at(const std::string& path, bool of_machine);
+  Ledger(std::string path, sys::Fd directory)
+      : path_(std::move(path)), directory_(std::move(directory)) {}
+  static Result<Ledger> open_at(const std::string& path);
   Result<Lock> lock() const;
   Result<Holders> read(const Here& here) const;
   Result<HeldLease> write(Lease lease) const;
-  Result<HeldLease> open_held(const std::string& file) const;
+  Result<std::optional<HeldLease>> find_held(const std::string& file, const Lease& lease,
+                                             const Here& here) const;
   Result<void> rewrite(const HeldLease& held, const Lease& lease) const;
 
   std::string path_;
   sys::Fd directory_;
-  bool of_machine_ = true;
 };
 
 /// What stands in the way of somebody of `group`: leases, and what is kept for those who wait
-/// before `number`. Of what they could take, the `wanted` keys are kept last. Pure.
+/// before `number`. Of what they could take, the `wanted` keys are kept last. Who asks is the
+/// effective user.
 Occupancy occupancy_of(const Holders& holders, const std::string& group,
                        const std::vector<std::string>& wanted, uint64_t number = UINT64_MAX);
 

@@ -8,6 +8,7 @@
 #include "gpu/ledger/files.hpp"
 #include "gpu/ledger/ledger.hpp"
 #include "sys/file.hpp"
+#include "sys/identity.hpp"
 #include "sys/notify.hpp"
 #include "sys/poll.hpp"
 
@@ -61,12 +62,15 @@ bool contains(const std::vector<std::string>& many, const std::string& one) {
 void keep_for(const KnownTicket& waiting, const std::vector<std::string>& wanted,
               Occupancy& occupancy) {
   const Ticket& ticket = waiting.ticket;
-  Occupancy theirs = occupancy;
+  Occupancy theirs;
   theirs.group = ticket.group;
+  theirs.user = waiting.user;
+  theirs.held.swap(occupancy.held);
   std::vector<std::string> free;
   for (const std::string& key : ticket.keys) {
     if (find_obstacle(theirs, key, ticket.exclusive) == nullptr) free.push_back(key);
   }
+  theirs.held.swap(occupancy.held);
   if (free.size() > ticket.count) {
     std::stable_partition(free.begin(), free.end(),
                           [&](const std::string& key) { return !contains(wanted, key); });
@@ -75,7 +79,7 @@ void keep_for(const KnownTicket& waiting, const std::vector<std::string>& wanted
   std::string who =
       holder_text(ticket.name, ticket.container, waiting.user) + ", which waits first";
   for (std::string& key : free) {
-    occupancy.held.push_back({std::move(key), who, ticket.group, ticket.exclusive});
+    occupancy.held.push_back({std::move(key), who, ticket.group, ticket.exclusive, waiting.user});
   }
 }
 
@@ -85,11 +89,13 @@ Occupancy occupancy_of(const Holders& holders, const std::string& group,
                        const std::vector<std::string>& wanted, uint64_t number) {
   Occupancy occupancy;
   occupancy.group = group;
+  occupancy.user = sys::effective_uid();
+  occupancy.all_users = occupancy.user == 0 && sys::in_initial_user_namespace();
   for (const KnownLease& known : holders.leases) {
     const Lease& lease = known.lease;
     std::string who = holder_text(lease.name, lease.container, known.user);
     for (const std::string& key : lease.keys) {
-      occupancy.held.push_back({key, who, lease.group, lease.exclusive});
+      occupancy.held.push_back({key, who, lease.group, lease.exclusive, known.user});
     }
   }
   for (const KnownTicket& waiting : holders.queue) {
@@ -101,7 +107,9 @@ Occupancy occupancy_of(const Holders& holders, const std::string& group,
 Result<HeldLease> Ledger::take_in_turn(Lease lease, Ticket ticket, const Choose& choose,
                                        const Patience& patience) const {
   const Clock::time_point begun = Clock::now();
-  sys::Fd changes = TRY(sys::watch_directory(path_));
+  // Without, because this user has no watch left, it takes a little longer.
+  auto watch = sys::watch_directory(path_);
+  sys::Fd changes = watch.ok() ? std::move(*watch) : sys::Fd();
   ticket.since = nanoseconds_since_1970();
   Place place;
   bool told = false;
@@ -134,7 +142,7 @@ Result<HeldLease> Ledger::take_in_turn(Lease lease, Ticket ticket, const Choose&
     if (entries[1].revents != 0) {
       return make_error(Kind::interrupted, "wait for GPUs: the caller has given up");
     }
-    sys::forget_events(changes);
+    if (changes) sys::forget_events(changes);
   }
 }
 

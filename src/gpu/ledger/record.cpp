@@ -5,11 +5,12 @@
 
 #include "base/text.hpp"
 #include "json/fields.hpp"
+#include "sys/identity.hpp"
 
 namespace berth::gpu {
 namespace {
 
-constexpr size_t kMostKeys = 512;
+constexpr size_t kMostKeys = 256;
 constexpr size_t kLongestWord = 256;
 
 template <class T>
@@ -67,7 +68,9 @@ Result<Ticket> parse_ticket(std::string_view text) {
 std::string holder_text(const std::string& name, const std::string& container, uid_t user) {
   std::string who = name.empty() ? container.substr(0, 12) : name;
   constexpr uid_t kOverflowUid = 65534;  // of all who have no id in this user namespace
-  std::string whose = user == 0              ? "root"
+  bool own = user == sys::effective_uid() && !sys::in_initial_user_namespace();
+  std::string whose = own                    ? "this user"
+                      : user == 0            ? "root"
                       : user == kOverflowUid ? "another user"
                                              : fmt::format("user {}", user);
   return fmt::format("container {} of {}", quoted(who), whose);

@@ -270,7 +270,7 @@ TEST_F(LedgerTest, serves_nobody_before_who_waits_for_the_same) {
 
 TEST_F(LedgerTest, lets_pass_who_takes_nothing_from_those_before) {
   Holders holders;
-  holders.queue.push_back({ticket("first", {kZero, kOne}, 1, true), 0, "wait-1", 1});
+  holders.queue.push_back({ticket("first", {kZero, kOne}, 1, true), ::geteuid(), "wait-1", 1});
   Occupancy occupancy = occupancy_of(holders, "late", {kOne});
   EXPECT_EQ(find_obstacle(occupancy, kOne, true), nullptr);
   EXPECT_NE(find_obstacle(occupancy, kZero, true), nullptr);
