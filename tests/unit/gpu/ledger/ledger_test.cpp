@@ -191,6 +191,55 @@ TEST_F(LedgerTest, gives_a_lost_lease_again_unless_somebody_has_it_by_now) {
   EXPECT_FALSE(ledger_->hold_again("../x", lost).ok());
 }
 
+// A reader of another user sees that it is dead, and may not remove it.
+TEST_F(LedgerTest, does_not_take_up_a_dead_lease_whose_gpu_somebody_has_by_now) {
+  auto a = take("a", {kZero}, true);
+  Lease lost = a->lease();
+  std::string file = std::filesystem::path(a->path()).filename();
+  a->leave();
+  auto b = take("b", {kZero}, true);
+  ASSERT_TRUE(b.ok());
+  std::ofstream(path_ + "/" + file) << *record_text(lost);
+  auto again = ledger_->hold_again(file, lost);
+  ASSERT_FALSE(again.ok());
+  EXPECT_EQ(again.error().kind, Kind::busy);
+}
+
+TEST_F(LedgerTest, does_not_wait_for_who_locks_a_record_of_ours) {
+  auto a = take("a", {kZero}, true);
+  std::string file = std::filesystem::path(a->path()).filename();
+  Lease lease = a->lease();
+  auto stranger = sys::open_at(sys::cwd(), path_ + "/" + file, O_RDONLY);
+  a->leave();
+  ASSERT_TRUE(*sys::try_lock(*stranger, sys::LockMode::exclusive, file));
+  auto again = ledger_->hold_again(file, lease);
+  ASSERT_FALSE(again.ok());
+  EXPECT_EQ(again.error().kind, Kind::busy);
+}
+
+TEST_F(LedgerTest, counts_numbers_of_those_alone_who_have_counted) {
+  std::string name = "wait-18446744073709551615";
+  std::ofstream(path_ + "/" + name) << *record_text(ticket("x", {kZero}, 1, true));
+  auto file = sys::open_at(sys::cwd(), path_ + "/" + name, O_RDONLY);
+  ASSERT_TRUE(*sys::try_lock(*file, sys::LockMode::shared, name));
+  auto holders = ledger_->look();
+  ASSERT_TRUE(holders.ok());
+  EXPECT_THAT(holders->queue, IsEmpty());
+}
+
+TEST_F(LedgerTest, takes_a_group_for_one_only_within_one_user) {
+  Occupancy occupancy;
+  occupancy.held.push_back({kZero, "somebody", "g", true, 1000});
+  occupancy.group = "g";
+  occupancy.user = 1001;
+  EXPECT_NE(find_obstacle(occupancy, kZero, true), nullptr);
+  occupancy.user = 1000;
+  EXPECT_EQ(find_obstacle(occupancy, kZero, true), nullptr);
+  occupancy.user = 0;
+  occupancy.all_users = true;
+  EXPECT_EQ(find_obstacle(occupancy, kZero, true), nullptr);
+}
+
 TEST_F(LedgerTest, passes_over_what_is_no_lease) {
   std::ofstream(path_ + "/lease-junk") << "{";
   std::ofstream(path_ + "/lease-long") << std::string(10000, ' ');
