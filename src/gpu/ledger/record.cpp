@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/text.hpp"
 #include "json/fields.hpp"
 #include "sys/identity.hpp"
@@ -26,8 +28,10 @@ Result<std::string> text_of(const T& record) {
   return text;
 }
 
+// What we write ourselves has no others.
 bool is_word(std::string_view text) {
-  return text.size() <= kLongestWord && escape_controls(text) == text;
+  auto plain = [](char c) { return c >= ' ' && c <= '~'; };
+  return text.size() <= kLongestWord && std::all_of(text.begin(), text.end(), plain);
 }
 
 template <class T>
