@@ -329,6 +329,31 @@ def test_a_container_keeps_its_gpus_whoever_is_killed_beside_it(machine, program
     assert len(machine.runs("--gpus", "all", "--gpus-exclusive")) == 8
 
 
+@pytest.mark.profiles("root")
+def test_what_is_left_of_a_container_keeps_its_gpus(machine, programs, accounts, work):
+    """Without a pid namespace others outlive the first process; nobody is there to end them, and
+    who asks has another store."""
+    other = Machine(Berth(programs, accounts["root"], work / "other"), machine.flags[1], machine.image)
+    machine.berth.ok(*machine.flags, "run", "-d", "--name", "left", "--pid", "host", "--gpus", "all",
+                     "--gpus-exclusive", machine.image, "sh", "-c", "sleep 77001 & exec sleep 77002")
+
+    def pid_of(mark):
+        return next((int(entry.parent.name) for entry in pathlib.Path("/proc").glob("[0-9]*/cmdline")
+                     if entry.read_bytes() == f"sleep\0{mark}\0".encode()), None)
+    until(lambda: pid_of(77001) and pid_of(77002))
+    for program in ("berth-holder", "berth-monitor"):
+        for pid in processes_of(machine, program):
+            os.kill(pid, signal.SIGKILL)
+    os.kill(pid_of(77002), signal.SIGKILL)
+    until(lambda: not pid_of(77002))
+    for _ in range(3):
+        assert "held by container 'left'" in other.refused("--gpus", "1")
+    os.kill(pid_of(77001), signal.SIGKILL)
+    until(lambda: not pid_of(77001))
+    assert len(other.runs("--gpus", "all", "--gpus-exclusive")) == 8
+    other.berth.close()
+
+
 def test_a_container_that_is_started_again_and_again_keeps_its_gpus_between(machine):
     machine.berth.ok(*machine.flags, "run", "-d", "--name", "again", "--restart", "always", "--gpus",
                      "all", "--gpus-exclusive", machine.image, "sh", "-c", "sleep 0.1; exit 1")

@@ -217,13 +217,13 @@ Result<std::vector<Selected>> Injector::lease(const Choice& choice, const Invent
   return chooser.selected();
 }
 
-// That worked before anybody kept a ledger: a machine whose GPUs cannot be found is no reason to
-// refuse nodes that somebody has named.
+// What a CDI file or a path names is given as it is: a machine whose GPUs cannot be found is no
+// reason to refuse it.
 Result<void> Injector::lease_nodes(const Choice& choice) {
   auto machine = look_at_machine();
   if (!machine.ok()) {
-    log_.warn("cannot tell whose the GPUs are that are given by path: " + to_line(machine.error()) +
-              "; ignoring");
+    log_.warn("cannot tell who has the GPUs that are given by name or path: " +
+              to_line(machine.error()) + "; ignoring");
     return {};
   }
   TRY(lease(choice, machine->ours));
@@ -292,13 +292,14 @@ Result<void> Injector::add(Choice& choice) {
     return vendor_of_cdi_name(name).has_value();
   });
   bool by_path = !has_all_devices(spec_) && names_gpus(node_paths(spec_));
-  if (request.want != Request::Want::none || !policy_.never.empty() || !request.limits.empty() ||
-      by_name || by_path) {
+  if (request.want != Request::Want::none || !policy_.never.empty() || !request.limits.empty()) {
     Machine machine = TRY(look_at_machine());
     TRY(narrow(choice, machine));
     if (spec_.process) keep_last(spec_.process->env);
     std::vector<Selected> selected = TRY(lease(choice, machine.ours));
     TRY(add_gpus(request, machine.ours, selected));
+  } else if (by_name || by_path) {
+    TRY(lease_nodes(choice));
   }
   if (choice.cdi_names.empty()) return {};
   return add_cdi(TRY(cdi::edits_of(*index, choice.cdi_names)));

@@ -24,15 +24,15 @@ bool is_populated(const std::string& directory) {
   auto events = sys::read_file_if_exists(sys::cwd(), directory + "/cgroup.events", 4096);
   if (events.ok() && *events) return (*events)->find("populated 1") != std::string::npos;
   auto processes = sys::read_file_if_exists(sys::cwd(), directory + "/cgroup.procs", 65536);
-  return processes.ok() && *processes && !trim(**processes).empty();
+  if (!processes.ok()) return processes.error().kind == Kind::corrupt;  // more than we read
+  return *processes && !trim(**processes).empty();
 }
 
 bool has_processes(const std::string& cgroup) {
-  if (!cgroup.starts_with('/') || cgroup == "/" || cgroup.find("..") != std::string::npos) {
-    return false;
-  }
+  bool own = cgroup.find_first_not_of('/') != std::string::npos;  // the root is everybody's
+  if (!own || cgroup.find("..") != std::string::npos) return false;
   for (const char* hierarchy : kHierarchies) {
-    if (is_populated(hierarchy + cgroup)) return true;
+    if (is_populated(std::string(hierarchy) + "/" + cgroup)) return true;
   }
   return false;
 }
