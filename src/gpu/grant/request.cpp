@@ -138,7 +138,7 @@ Result<void> Parser::take_count(const std::string& value) {
   }
   if (parse_decimal(value) && value.find('.') != std::string::npos) {
     return usage(text_, "a GPU is granted whole, or as a slice that the driver has made",
-                 "--gpus 1,profile=1g.10gb for a MIG slice; --gpu-memory, --gpu-cores");
+                 "--gpus 1,profile=1g.10gb for a MIG slice");
   }
   auto count = parse_u64(value);
   if (!count || *count > UINT32_MAX) {

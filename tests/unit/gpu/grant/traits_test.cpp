@@ -116,7 +116,7 @@ TEST(Request, refuses_devices_with_traits_and_parts_of_gpus) {
   EXPECT_EQ(
       to_line(half.error()),
       "--gpus 1.5: a GPU is granted whole, or as a slice that the driver has made; try: --gpus "
-      "1,profile=1g.10gb for a MIG slice; --gpu-memory, --gpu-cores");
+      "1,profile=1g.10gb for a MIG slice");
 }
 
 }  // namespace
