@@ -2,10 +2,10 @@
 """Health checks: what is run in a container again and again, and what ps and inspect say of it."""
 
 import json
-import time
 
 import pytest
 from support import images
+from support.waiting import wait_until
 
 SHELL = ("sh", "-c")
 QUICK = ("--health-interval", "200ms", "--health-timeout", "2s")
@@ -16,14 +16,6 @@ def image(berth, busybox):
     berth.ok("pull", "--quiet", busybox)
     yield busybox
     berth.run("rm", "-f", "tug")
-
-
-def wait_until(condition, timeout=15):
-    end = time.monotonic() + timeout
-    while not (value := condition()):
-        assert time.monotonic() < end, "it did not come true in time"
-        time.sleep(0.02)
-    return value
 
 
 def health(berth):

@@ -9,6 +9,8 @@ import time
 
 import pytest
 
+from support.waiting import wait_until
+
 SHELL = ("sh", "-c")
 DETACH = "\x10\x11"
 
@@ -17,14 +19,6 @@ DETACH = "\x10\x11"
 def image(berth, busybox):
     berth.ok("pull", "--quiet", busybox)
     return busybox
-
-
-def wait_until(condition, timeout=10):
-    end = time.monotonic() + timeout
-    while not (value := condition()):
-        assert time.monotonic() < end, "it did not come true in time"
-        time.sleep(0.02)
-    return value
 
 
 def state(berth, name):

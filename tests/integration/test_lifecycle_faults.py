@@ -12,6 +12,8 @@ import time
 
 import pytest
 
+from support.waiting import wait_until
+
 SHELL = ("sh", "-c")
 ALIVE = ("running", "paused", "restarting")
 POINTS = int(os.environ.get("BERTH_FAULT_POINTS", "0"))
@@ -30,14 +32,6 @@ def points(profile):
     count = POINTS or (20 if profile.kind == "root" else 6)
     chance = random.Random(os.environ.get("BERTH_FAULT_SEED", "berth"))
     return [chance.random() for _ in range(count)]
-
-
-def wait_until(condition, timeout=15):
-    end = time.monotonic() + timeout
-    while not (value := condition()):
-        assert time.monotonic() < end, "it did not come true in time"
-        time.sleep(0.02)
-    return value
 
 
 def processes_of(berth, program=None):

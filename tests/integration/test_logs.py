@@ -5,9 +5,10 @@ import datetime
 import json
 import pathlib
 import re
-import time
 
 import pytest
+
+from support.waiting import wait_until
 
 SHELL = ("sh", "-c")
 DRIVERS = ("json-file", "local")
@@ -17,14 +18,6 @@ DRIVERS = ("json-file", "local")
 def image(berth, busybox):
     berth.ok("pull", "--quiet", busybox)
     return busybox
-
-
-def wait_until(condition, timeout=20):
-    end = time.monotonic() + timeout
-    while not (value := condition()):
-        assert time.monotonic() < end, "it did not come true in time"
-        time.sleep(0.02)
-    return value
 
 
 def ran(berth, image, *words):

@@ -11,6 +11,7 @@ import time
 import pytest
 from support import images
 from support.store_listing import store_listing
+from support.waiting import wait_until
 
 SHELL = ("sh", "-c")
 
@@ -19,14 +20,6 @@ SHELL = ("sh", "-c")
 def image(berth, busybox):
     berth.ok("pull", "--quiet", busybox)
     return busybox
-
-
-def wait_until(condition, timeout=10):
-    end = time.monotonic() + timeout
-    while not (value := condition()):
-        assert time.monotonic() < end, "it did not come true in time"
-        time.sleep(0.02)
-    return value
 
 
 def inspect(berth, name):

@@ -14,6 +14,7 @@ import threading
 import pytest
 
 from support.oci_fixtures import bundle, kind, ok, place, runtime, start  # noqa: F401
+from support.waiting import wait_until
 
 pytestmark = pytest.mark.parametrize("kind", ["root"], indirect=True)
 
@@ -99,8 +100,9 @@ def test_the_agent_is_told_before_create_returns(runtime, watched, agent):
     with open(watched.directory / "out", "w+", encoding="utf-8") as out:
         subprocess.run(runtime.command("create", "-b", str(watched.directory), "c1"), stdout=out,
                        stderr=out, check=True, timeout=20)
-        assert len(agent.states) == 1
+        wait_until(lambda: agent.states)  # it was told; reading it is the agent's own time
         ok(runtime.call("start", "c1"))
+        assert len(agent.states) == 1
     ok(runtime.call("delete", "--force", "c1"))
 
 

@@ -5,9 +5,10 @@ import json
 import os
 import pathlib
 import re
-import time
 
 import pytest
+
+from support.waiting import wait_until
 
 SHELL = ("sh", "-c")
 TESTS = pathlib.Path(__file__).resolve().parent.parent
@@ -19,14 +20,6 @@ COLUMNS = ("CONTAINER ID   NAME      CPU %     MEM USAGE / LIMIT     MEM %     N
 def image(berth, busybox):
     berth.ok("pull", "--quiet", busybox)
     return busybox
-
-
-def wait_until(condition, timeout=10):
-    end = time.monotonic() + timeout
-    while not (value := condition()):
-        assert time.monotonic() < end, "it did not come true in time"
-        time.sleep(0.02)
-    return value
 
 
 def state(berth, name):

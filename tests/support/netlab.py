@@ -9,11 +9,15 @@ from pathlib import Path
 
 HOST, WORLD = "192.0.2.1", "192.0.2.9"
 
+# The third word: says its word "first", or when it "heard" one, or at the "end" of the client's.
 SERVER = """
 import socket, sys
 with socket.create_server((sys.argv[1], int(sys.argv[2]))) as server:
     print("ready", flush=True)
     peer, address = server.accept()
+    if sys.argv[3] != "first":
+        while peer.recv(4096) and sys.argv[3] == "end":
+            pass
     peer.sendall(b"hello\\n")
     print(address[0], flush=True)
 """
@@ -55,9 +59,9 @@ class Space:
         assert (done.returncode, done.stderr) == (0, ""), (words, done)
         return done.stdout
 
-    def serve(self, port, address="0.0.0.0"):
+    def serve(self, port, address="0.0.0.0", when="first"):
         """Answers one connection; say(…) elsewhere gives what it said."""
-        server = subprocess.Popen(self.command("python3", "-c", SERVER, address, str(port)),
+        server = subprocess.Popen(self.command("python3", "-c", SERVER, address, str(port), when),
                                   stdout=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL)
         assert server.stdout.readline() == "ready\n"
         return server
