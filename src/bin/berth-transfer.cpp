@@ -13,8 +13,8 @@
 #include "sys/file.hpp"
 #include "sys/poll.hpp"
 #include "sys/signals.hpp"
+#include "sys/thread.hpp"
 #include "transfer/serve.hpp"
-#include "transfer/threads.hpp"
 
 namespace berth {
 namespace {
@@ -64,7 +64,7 @@ void watch_signals(const std::stop_token& stop, const sys::Fd& signals, transfer
 Result<image::TransferResult> run(transfer::Cancel& cancel, Output& output) {
   // SIGPIPE too: a registry that hangs up must be an error of one connection.
   sys::Fd signals = TRY(sys::receive_signals({SIGINT, SIGTERM, SIGPIPE}));
-  auto watcher = transfer::start_thread(
+  auto watcher = sys::start_thread(
       [&](const std::stop_token& stop) { watch_signals(stop, signals, cancel, output); });
   if (!watcher) {
     return make_error(Kind::busy, "start a thread: the limit of processes is reached",

@@ -50,8 +50,8 @@ class Writer {
   };
 
   /// `file`: empty, open for reading and writing; it outlives the writer.
-  /// `pace`: as PieceWriter takes it; it outlives this.
-  Writer(const sys::Fd& file, const Identity& identity, sys::WritePace* pace = nullptr);
+  /// `past_cache`: as PieceWriter takes it.
+  Writer(const sys::Fd& file, const Identity& identity, bool past_cache = false);
 
   /// `observer` is told of the content of files that lies in blocks of its own, front to back.
   void observe(std::function<void(uint64_t offset, std::string_view bytes)> observer) {

@@ -7,49 +7,96 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <mutex>
 #include <new>
 #include <utility>
+#include <vector>
 
 #include "base/assert.hpp"
 #include "base/text.hpp"
+#include "sys/file.hpp"
 #include "sys/io_at.hpp"
+#include "sys/work_behind.hpp"
 
 namespace berth::sys {
 namespace {
 
-constexpr size_t kWorthDirect = size_t{256} << 10;
-constexpr uint64_t kFirstTurns = 8;  // half of them each way
-constexpr uint64_t kTryOther = 64;   // one in so many
+constexpr size_t kPiecesBehind = 3;
 constexpr char kZeros[PieceWriter::kAlignment] = {};
-/// A copy keeps a processor busy that others inflate with; the disk is waited for by one thread,
-/// which has that much time to spare (docs/performance.md).
-constexpr double kWorthWaiting = 4;
-constexpr double kNewest = 0.25;  // its weight among those before
 
 }  // namespace
 
-WritePace::Way WritePace::next() {
-  std::lock_guard lock(mutex_);
-  if (forbidden_) return Way::cached;
-  uint64_t turn = turn_++;
-  if (turn < kFirstTurns) return turn % 2 == 0 ? Way::cached : Way::direct;
-  bool direct = direct_ < kWorthWaiting * cached_;
-  if (turn % kTryOther == 0) direct = !direct;
-  return direct ? Way::direct : Way::cached;
+// ---- where a piece goes -------------------------------------------------------------------------
+
+/// A file by handles of its own: whoever still writes when the owner has given up and closed his
+/// writes into this file and into no other.
+class PieceWriter::Target {
+ public:
+  Target(Fd file, std::string name) : file_(std::move(file)), name_(std::move(name)) {}
+
+  Result<void> write(uint64_t start, std::string_view bytes);
+  /// A whole piece, past the cache if the file system can.
+  Result<void> write_direct(uint64_t start, std::string_view bytes);
+
+ private:
+  Fd file_;
+  Fd direct_;  ///< an open file of its own, for O_DIRECT belongs to that
+  bool cannot_ = false;
+  std::string name_;
+};
+
+Result<void> PieceWriter::Target::write(uint64_t start, std::string_view bytes) {
+  return write_at(file_, start, bytes, name_);
 }
 
-void WritePace::tell(Way way, uint64_t bytes, std::chrono::nanoseconds taken) {
-  if (bytes == 0) return;
-  double now = static_cast<double>(taken.count()) / static_cast<double>(bytes);
-  std::lock_guard lock(mutex_);
-  double& known = way == Way::cached ? cached_ : direct_;
-  known = known == 0 ? now : known + kNewest * (now - known);
+Result<void> PieceWriter::Target::write_direct(uint64_t start, std::string_view bytes) {
+  if (start % kAlignment != 0 || cannot_) return write(start, bytes);
+  if (!direct_) {
+    int access = ::fcntl(file_.get(), F_GETFL) & O_ACCMODE;
+    auto opened = open_at(cwd(), fd_path(file_), access | O_DIRECT);
+    cannot_ = !opened.ok();
+    if (cannot_) return write(start, bytes);
+    direct_ = *std::move(opened);
+  }
+  ssize_t put = 0;
+  do {
+    put = ::pwrite(direct_.get(), bytes.data(), bytes.size(), static_cast<off_t>(start));
+  } while (put < 0 && errno == EINTR);
+  if (put < 0 && errno != EINVAL) return errno_now().error("write " + quoted(name_));
+  cannot_ = put < 0;
+  size_t written = cannot_ ? 0 : static_cast<size_t>(put);
+  return write(start + written, bytes.substr(written));
 }
 
-void WritePace::forbid_direct() {
-  std::lock_guard lock(mutex_);
-  forbidden_ = true;
+/// Pieces on their way past the cache, and the thread that writes them.
+struct PieceWriter::Behind {
+  Bytes spare();
+  void keep(Bytes bytes);
+
+  std::mutex mutex;
+  std::vector<Bytes> spares;  ///< memory that the kernel need not make anew
+  WorkBehind work{kPiecesBehind};
+};
+
+PieceWriter::Bytes PieceWriter::Behind::spare() {
+  std::lock_guard lock(mutex);
+  if (spares.empty()) return nullptr;
+  Bytes bytes = std::move(spares.back());
+  spares.pop_back();
+  return bytes;
 }
+
+void PieceWriter::Behind::keep(Bytes bytes) {
+  std::lock_guard lock(mutex);
+  spares.push_back(std::move(bytes));
+}
+
+// ---- what is gathered ---------------------------------------------------------------------------
+
+PieceWriter::PieceWriter(bool past_cache) : past_cache_(past_cache) {}
+PieceWriter::PieceWriter(PieceWriter&&) noexcept = default;
+PieceWriter& PieceWriter::operator=(PieceWriter&&) noexcept = default;
+PieceWriter::~PieceWriter() = default;
 
 void PieceWriter::Free::operator()(char* bytes) const {
   ::operator delete[](bytes, std::align_val_t{kAlignment});
@@ -63,6 +110,7 @@ char* PieceWriter::buffer() {
 void PieceWriter::begin(const Fd& file, std::string name) {
   BERTH_ASSERT(size_ == 0);
   file_ = &file;
+  target_.reset();
   name_ = std::move(name);
   start_ = 0;
 }
@@ -83,66 +131,57 @@ Result<void> PieceWriter::append(std::string_view bytes) {
     std::memcpy(buffer() + size_, bytes.data(), count);
     bytes.remove_prefix(count);
     size_ += count;
-    if (size_ == kPiece) TRY(flush());
+    if (size_ == kPiece) TRY(past_cache_ ? hand_over() : flush());
   }
   return {};
 }
 
 Result<void> PieceWriter::flush() {
+  if (behind_) TRY(behind_->work.wait());
   if (size_ == 0) return {};
-  if (observer_) observer_(start_, {buffer(), size_});
-  TRY(write_out());
+  std::string_view bytes(buffer(), size_);
+  if (observer_) observer_(start_, bytes);
+  TRY(write_at(*file_, start_, bytes, name_));
   start_ += std::exchange(size_, 0);
   return {};
+}
+
+Result<void> PieceWriter::hand_over() {
+  if (!behind_) behind_ = std::make_unique<Behind>();
+  std::shared_ptr<Target> target = TRY(this->target());
+  std::string_view bytes(buffer(), size_);
+  if (observer_) observer_(start_, bytes);
+  auto write = [target, start = start_, bytes, behind = behind_.get(), piece = bytes_.get()] {
+    Result<void> written = target->write_direct(start, bytes);
+    behind->keep(Bytes(piece));
+    return written;
+  };
+  if (behind_->work.begin(write)) {
+    static_cast<void>(bytes_.release());  // the work's now
+    bytes_ = behind_->spare();
+  } else {
+    TRY(target->write(start_, bytes));
+  }
+  start_ += std::exchange(size_, 0);
+  return {};
+}
+
+Result<std::shared_ptr<PieceWriter::Target>> PieceWriter::target() {
+  if (!target_) {
+    Fd own = TRY(duplicate(*file_));
+    target_ = std::make_shared<Target>(std::move(own), name_);
+  }
+  return target_;
 }
 
 Result<std::string> PieceWriter::read(uint64_t offset, size_t length) {
   if (offset >= start_ && offset + length <= end()) {
     return std::string(buffer() + (offset - start_), length);
   }
-  if (offset < end() && offset + length > start_) TRY(flush());
+  bool gathered = offset < end() && offset + length > start_;
+  if (gathered) TRY(flush());
+  if (behind_) TRY(behind_->work.wait());
   return read_at(*file_, offset, length, name_);
-}
-
-Result<void> PieceWriter::write_out() {
-  using Clock = std::chrono::steady_clock;
-  std::string_view bytes(buffer(), size_);
-  size_t whole = start_ % kAlignment == 0 ? size_ - size_ % kAlignment : 0;
-  if (pace_ == nullptr || whole < kWorthDirect) return write_at(*file_, start_, bytes, name_);
-  Clock::time_point begun = Clock::now();
-  WritePace::Way way = pace_->next();
-  size_t written = 0;
-  if (way == WritePace::Way::direct) {
-    written = TRY(write_direct(whole));
-    if (written == 0) return write_at(*file_, start_, bytes, name_);
-  } else {
-    TRY(write_at(*file_, start_, bytes.substr(0, whole), name_));
-    written = whole;
-  }
-  pace_->tell(way, written, Clock::now() - begun);
-  return write_at(*file_, start_ + written, bytes.substr(written), name_);
-}
-
-/// How much was written; nothing where the file system does not write so.
-Result<size_t> PieceWriter::write_direct(size_t size) {
-  int flags = ::fcntl(file_->get(), F_GETFL);
-  bool set = flags >= 0 && ::fcntl(file_->get(), F_SETFL, flags | O_DIRECT) == 0;
-  if (!set) {
-    pace_->forbid_direct();
-    return size_t{0};
-  }
-  ssize_t put = 0;
-  int saved_errno = 0;
-  do {
-    put = ::pwrite(file_->get(), buffer(), size, static_cast<off_t>(start_));
-    saved_errno = errno;
-  } while (put < 0 && saved_errno == EINTR);
-  if (::fcntl(file_->get(), F_SETFL, flags) != 0)
-    return errno_now().error("write " + quoted(name_));
-  if (put >= 0) return static_cast<size_t>(put);
-  if (saved_errno != EINVAL) return sys_error(saved_errno, "write " + quoted(name_));
-  pace_->forbid_direct();
-  return size_t{0};
 }
 
 }  // namespace berth::sys

@@ -9,7 +9,7 @@
 
 #include "base/assert.hpp"
 #include "sys/io_at.hpp"
-#include "transfer/threads.hpp"
+#include "sys/thread.hpp"
 
 namespace berth::transfer {
 namespace {
@@ -33,7 +33,7 @@ BlobStream::Options with_action(BlobStream::Options options, std::string action)
 BlobFetcher::BlobFetcher(Limits limits, const Cancel& cancel) : limits_(limits), cancel_(cancel) {
   BERTH_ASSERT(limits.part > 0 && limits.part <= limits.ahead);
   for (size_t i = 0; i < limits.connections; ++i) {
-    std::optional<std::jthread> thread = start_thread([this] { work(); });
+    std::optional<std::jthread> thread = sys::start_thread([this] { work(); });
     if (!thread) break;
     threads_.push_back(*std::move(thread));
   }

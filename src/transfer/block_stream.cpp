@@ -4,16 +4,16 @@
 #include <algorithm>
 #include <utility>
 
+#include "sys/thread.hpp"
 #include "transfer/cancel.hpp"
-#include "transfer/threads.hpp"
 
 namespace berth::transfer {
 BlockStream::BlockStream(std::unique_ptr<Inflater> inflater, const UnpackOptions& options)
     : inflater_(std::move(inflater)), options_(options) {
   for (auto& block : blocks_) block.bytes = std::make_unique_for_overwrite<char[]>(kBlockSize);
   // The one that hashes first: until there are blocks it waits, and can still be sent home.
-  hash_thread_ = start_thread([this] { hash(); });
-  if (hash_thread_) inflate_thread_ = start_thread([this] { inflate(); });
+  hash_thread_ = sys::start_thread([this] { hash(); });
+  if (hash_thread_) inflate_thread_ = sys::start_thread([this] { inflate(); });
   if (!inflate_thread_) stop();
 }
 

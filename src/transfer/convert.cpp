@@ -15,10 +15,10 @@
 #include "sys/file.hpp"
 #include "sys/layer.hpp"
 #include "sys/stream.hpp"
+#include "sys/thread.hpp"
 #include "transfer/event.hpp"
 #include "transfer/layer_links.hpp"
 #include "transfer/layers.hpp"
-#include "transfer/threads.hpp"
 #include "transfer/tree_record.hpp"
 #include "transfer/tree_tar.hpp"
 
@@ -233,7 +233,7 @@ class Conversion {
     Result<void> written;
     Result<UnpackedLayer> made = make_error(Kind::bug, "nothing was unpacked");
     {
-      auto writer = start_thread([&] {
+      auto writer = sys::start_thread([&] {
         PipeSink sink(pipe.write);
         written = write_tree_tar(source.root, tar, sink);
         pipe.write.reset();

@@ -46,7 +46,7 @@ void prepend(std::deque<std::string>& parts, std::string_view path) {
 ErofsLayer::ErofsLayer(const sys::Fd& image, const erofs::Identity& identity,
                        const UnpackOptions& options)
     : LayerSink(options),
-      writer_(image, identity, options.pace),
+      writer_(image, identity, options.past_cache),
       identity_(identity),
       own_uid_(sys::effective_uid()),
       own_gid_(sys::effective_gid()) {

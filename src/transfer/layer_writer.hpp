@@ -8,6 +8,7 @@
 
 #include "base/result.hpp"
 #include "sys/fd.hpp"
+#include "sys/piece_writer.hpp"
 #include "sys/tree.hpp"
 #include "transfer/layer_sink.hpp"
 #include "transfer/tree_record.hpp"
@@ -43,7 +44,8 @@ class LayerWriter final : public LayerSink {
     std::vector<std::pair<std::string, std::string>> xattrs;
   };
 
-  explicit LayerWriter(const UnpackOptions& options) : LayerSink(options), pieces_(options.pace) {}
+  explicit LayerWriter(const UnpackOptions& options)
+      : LayerSink(options), pieces_(options.past_cache) {}
 
   Result<std::string> enter(const std::string& directory) override;
   Result<void> describe_root(const TarEntry& entry) override;

@@ -23,7 +23,7 @@ using image::LayerPhase;
 namespace {
 
 constexpr uint64_t kMiB = uint64_t{1} << 20;
-constexpr uint64_t kEachLayer = 12 * kMiB;  // blocks on their way, buffers of what is written
+constexpr uint64_t kEachLayer = 18 * kMiB;  // blocks on their way, pieces to be written
 constexpr uint64_t kEachWindow = 8 * kMiB;  // of zstd, as most write it
 constexpr uint64_t kLeastAhead = 4 * kMiB;  // bytes of a blob that wait for the unpacker
 constexpr uint64_t kMostAhead = 32 * kMiB;  // more only fills memory
@@ -263,7 +263,7 @@ Result<void> LayerPipeline::unpack(const Task& task, const Inflater::Input& inpu
   options.ownership = flavor.ownership;
   options.overlay_xattr = flavor.overlay_xattr;
   options.cancel = &cancel_;
-  options.pace = &pace_;
+  options.past_cache = true;
   options.blob_size = task.blob.size;
   options.limits = limits_;
   options.on_progress = [&](uint64_t bytes) {

@@ -9,7 +9,6 @@
 #include "base/result.hpp"
 #include "image/store.hpp"
 #include "oci/image_spec.hpp"
-#include "sys/piece_writer.hpp"
 #include "transfer/blob_fetcher.hpp"
 #include "transfer/cancel.hpp"
 #include "transfer/event.hpp"
@@ -94,7 +93,6 @@ class LayerPipeline {
   UnpackLimits limits_;
   std::vector<Task> tasks_;  // the largest first: the whole pull ends up waiting for it
 
-  sys::WritePace pace_;
   std::mutex mutex_;  // guards what follows
   size_t next_ = 0;
   InflateThreads inflate_threads_;

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <utility>
 
-#include "transfer/threads.hpp"
+#include "sys/thread.hpp"
 
 namespace berth::transfer {
 namespace {
@@ -39,7 +39,7 @@ ParallelGzip::ParallelGzip(Input input, Options options)
       header_state_(std::make_unique<inflate_state>()),
       here_(std::make_unique_for_overwrite<uint8_t[]>(kDeflateWindow + kHere)) {
   for (size_t i = 1; i < options.threads; ++i) {
-    std::optional<std::jthread> thread = start_thread([this] { work(); });
+    std::optional<std::jthread> thread = sys::start_thread([this] { work(); });
     if (!thread) break;
     threads_.push_back(*std::move(thread));
   }

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transfer/threads.hpp"
 
+#include <optional>
+#include <thread>
 #include <vector>
+
+#include "sys/thread.hpp"
 
 namespace berth::transfer {
 
@@ -9,7 +13,7 @@ void run_in_threads(size_t count, const std::function<void()>& work) {
   std::vector<std::jthread> threads;
   threads.reserve(count);
   while (threads.size() < count) {
-    std::optional<std::jthread> thread = start_thread(work);
+    std::optional<std::jthread> thread = sys::start_thread(work);
     if (!thread) break;
     threads.push_back(*std::move(thread));
   }

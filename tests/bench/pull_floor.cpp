@@ -105,8 +105,7 @@ Result<void> finish(const sys::Fd& fd, const TarEntry& entry, const std::string&
 Result<void> fill(const sys::Fd& fd, uint64_t size, std::string_view block,
                   const std::string& name) {
   constexpr uint64_t kLarge = uint64_t{1} << 20;
-  static sys::WritePace pace;
-  static sys::PieceWriter pieces(&pace);
+  static sys::PieceWriter pieces(true);
   if (size >= kLarge) pieces.begin(fd, name);
   for (uint64_t at = 0; at < size;) {
     std::string_view part = block.substr(0, size - at);

@@ -14,7 +14,7 @@ from support.transfer import Transfer
 
 pytestmark = pytest.mark.profiles("root")  # of berth-transfer, which knows no users
 
-BUDGET = 32 << 20  # one layer: 20 MiB of it wait for the unpacker, in parts of 5 MiB
+BUDGET = 38 << 20  # one layer: 20 MiB of it wait for the unpacker, in parts of 5 MiB
 PART = 5 << 20
 NOISE = random.Random(7).randbytes(17 << 20)
 

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include "sys/file.hpp"
@@ -10,53 +11,6 @@
 
 namespace berth::sys {
 namespace {
-
-using std::chrono::nanoseconds;
-using Way = WritePace::Way;
-
-/// What a pace settles on when the ways take so long for a MiB.
-int direct_of_64(int64_t cached, int64_t direct) {
-  WritePace pace;
-  int taken = 0;
-  for (int i = 0; i < 64 + 8; ++i) {
-    Way way = pace.next();
-    if (i >= 8 && way == Way::direct) ++taken;
-    pace.tell(way, 1 << 20, nanoseconds(way == Way::direct ? direct : cached));
-  }
-  return taken;
-}
-
-TEST(WritePace, takes_the_disk_itself_where_that_keeps_up) {
-  EXPECT_EQ(direct_of_64(3'000'000, 1'000'000), 63);  // the other is tried once
-  EXPECT_EQ(direct_of_64(1'000'000, 3'900'000), 63);
-  EXPECT_EQ(direct_of_64(1'000'000, 4'100'000), 1);
-  EXPECT_EQ(direct_of_64(1'000'000, 9'000'000), 1);
-}
-
-TEST(WritePace, notices_that_the_cache_has_become_slow) {
-  WritePace pace;
-  int64_t cached = 1'000'000;
-  auto go_on = [&](int pieces) {
-    int taken = 0;
-    for (int i = 0; i < pieces; ++i) {
-      Way way = pace.next();
-      taken += way == Way::direct ? 1 : 0;
-      pace.tell(way, 1 << 20, nanoseconds(way == Way::direct ? 5'000'000 : cached));
-    }
-    return taken;
-  };
-  go_on(100);
-  EXPECT_LE(go_on(64), 1);
-  cached = 20'000'000;
-  go_on(10);
-  EXPECT_GE(go_on(64), 62);
-}
-
-TEST(WritePace, forgets_a_way_that_does_not_exist) {
-  WritePace pace;
-  pace.forbid_direct();
-  for (int i = 0; i < 200; ++i) EXPECT_EQ(pace.next(), Way::cached);
-}
 
 class PieceFile : public testing::Test {
  protected:
@@ -71,8 +25,7 @@ class PieceFile : public testing::Test {
 };
 
 TEST_F(PieceFile, holds_what_was_written_whichever_way_it_went) {
-  WritePace pace;
-  PieceWriter pieces(&pace);
+  PieceWriter pieces(true);
   pieces.begin(file_, "pieces");
   std::string expected;
   for (int i = 0; i < 60; ++i) {
@@ -87,7 +40,6 @@ TEST_F(PieceFile, holds_what_was_written_whichever_way_it_went) {
   }
   ASSERT_TRUE(pieces.flush().ok());
   EXPECT_TRUE(*read_at(file_, 0, expected.size() + 1, "pieces") == expected);
-  EXPECT_EQ(::fcntl(file_.get(), F_GETFL) & O_DIRECT, 0);
 }
 
 TEST_F(PieceFile, has_zeros_in_small_gaps_and_holes_in_large_ones) {
@@ -103,25 +55,71 @@ TEST_F(PieceFile, has_zeros_in_small_gaps_and_holes_in_large_ones) {
   EXPECT_LT(status.st_blocks * 512, 1 << 20);
 }
 
-TEST_F(PieceFile, a_pace_without_the_way_writes_as_well) {
-  WritePace pace;
-  pace.forbid_direct();
-  PieceWriter pieces(&pace);
-  pieces.begin(file_, "pieces");
-  ASSERT_TRUE(pieces.write(0, std::string(PieceWriter::kPiece, 'x')).ok());
-  EXPECT_EQ(read_at(file_, 0, PieceWriter::kPiece + 1, "pieces")->size(), PieceWriter::kPiece);
+TEST(PieceWriter, writes_through_the_cache_where_the_file_system_knows_no_other_way) {
+  Fd file(::memfd_create("pieces", MFD_CLOEXEC));
+  PieceWriter pieces(true);
+  pieces.begin(file, "pieces");
+  std::string expected(3 * PieceWriter::kPiece + 5, 'x');
+  ASSERT_TRUE(pieces.write(0, expected).ok());
+  ASSERT_TRUE(pieces.flush().ok());
+  EXPECT_TRUE(*read_at(file, 0, expected.size() + 1, "pieces") == expected);
 }
 
 TEST_F(PieceFile, a_file_that_cannot_be_written_is_an_error_of_one_line) {
   Fd reading = *open_at(cwd(), path_, O_RDONLY);
-  WritePace pace;
   for (int i = 0; i < 4; ++i) {
-    PieceWriter pieces(&pace);
+    PieceWriter pieces(true);
     pieces.begin(reading, "pieces");
-    Result<void> written = pieces.write(0, std::string(PieceWriter::kPiece, 'x'));
+    ASSERT_TRUE(pieces.write(0, std::string(PieceWriter::kPiece, 'x')).ok());
+    Result<void> written = pieces.flush();
     ASSERT_FALSE(written.ok());
     EXPECT_EQ(written.error().sys_errno, EBADF);
+    EXPECT_TRUE(pieces.flush().ok());  // told once
   }
+}
+
+TEST_F(PieceFile, an_error_of_a_piece_is_told_by_the_end) {
+  Fd reading = *open_at(cwd(), path_, O_RDONLY);
+  PieceWriter pieces(true);
+  pieces.begin(reading, "pieces");
+  std::string piece(PieceWriter::kPiece, 'x');
+  Result<void> written;
+  for (uint64_t at = 0; at < 4 * PieceWriter::kPiece && written.ok(); at += piece.size()) {
+    written = pieces.write(at, piece);
+  }
+  EXPECT_FALSE(written.ok() && pieces.flush().ok());
+}
+
+TEST_F(PieceFile, who_gives_up_leaves_other_files_alone) {
+  std::string other_path = path_ + "-other";
+  Fd other;
+  for (int i = 0; i < 20; ++i) {
+    PieceWriter pieces(true);
+    pieces.begin(file_, "pieces");
+    ASSERT_TRUE(pieces.write(0, std::string(2 * PieceWriter::kPiece, 'x')).ok());
+    file_.reset();
+    other = *open_at(cwd(), other_path, O_RDWR | O_CREAT, 0600);  // by the same number, as a rule
+    file_ = *open_at(cwd(), path_, O_RDWR);
+  }
+  EXPECT_EQ(stat_fd(other, "other")->st_size, 0);
+  ignore(remove_entry(cwd(), other_path));
+}
+
+TEST_F(PieceFile, tells_its_observer_all_in_order) {
+  PieceWriter pieces(true);
+  uint64_t told = 0;
+  pieces.observe([&](uint64_t offset, std::string_view bytes) {
+    EXPECT_EQ(offset, told);
+    EXPECT_EQ(bytes.find_first_not_of('x'), std::string_view::npos);
+    told += bytes.size();
+  });
+  pieces.begin(file_, "pieces");
+  constexpr uint64_t kSize = 5 * PieceWriter::kPiece + 77;
+  for (uint64_t at = 0; at < kSize; at += 77) {
+    ASSERT_TRUE(pieces.write(at, std::string(77, 'x')).ok());
+  }
+  ASSERT_TRUE(pieces.flush().ok());
+  EXPECT_GE(told, kSize);
 }
 
 }  // namespace
