@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <set>
@@ -39,6 +40,11 @@ struct Utilization {
 struct Attributes {
   unsigned counts[8];
   unsigned long long memory_mib;
+};
+struct ProcessInfo {  // nvmlProcessInfo_v2_t; the third version of the calls has it too
+  unsigned pid;
+  unsigned long long used;
+  unsigned gpu_instance, compute_instance;
 };
 constexpr unsigned kTextSize = 96;  // NVML_DEVICE_UUID_V2_BUFFER_SIZE, the largest that we use
 
@@ -205,6 +211,41 @@ std::optional<NvmlMemory> memory_use_of(const Nvml& nvml, Device device) {
   return NvmlMemory{memory.used, memory.total};
 }
 
+/// Of one of the lists; it may grow between the two calls.
+std::vector<ProcessInfo> process_list(const Nvml& nvml, const char* name, Device device) {
+  constexpr int kTooSmall = 7;  // NVML_ERROR_INSUFFICIENT_SIZE
+  constexpr unsigned kSpare = 16, kMost = 65536;
+  unsigned count = 0;
+  if (nvml.call(name, device, &count, static_cast<ProcessInfo*>(nullptr)) != kTooSmall) return {};
+  std::vector<ProcessInfo> list(std::min(count, kMost) + kSpare);
+  count = static_cast<unsigned>(list.size());
+  if (nvml.call(name, device, &count, list.data()) != 0) return {};
+  list.resize(std::min<size_t>(count, list.size()));
+  return list;
+}
+
+std::vector<NvmlProcess> processes_of(const Nvml& nvml, Device device) {
+  constexpr unsigned kNoInstance = ~0U;
+  constexpr unsigned long long kNotTold = ~0ULL;  // NVML_VALUE_NOT_AVAILABLE
+  std::vector<NvmlProcess> found;
+  for (const char* name :
+       {"nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetGraphicsRunningProcesses_v3",
+        "nvmlDeviceGetMPSComputeRunningProcesses_v3"}) {
+    for (const ProcessInfo& info : process_list(nvml, name, device)) {
+      bool known = std::any_of(found.begin(), found.end(),
+                               [&](const auto& one) { return one.pid == int64_t{info.pid}; });
+      if (known) continue;
+      NvmlProcess& one = found.emplace_back();
+      one.pid = info.pid;
+      if (info.used != kNotTold) one.used_bytes = info.used;
+      if (info.gpu_instance == kNoInstance) continue;
+      one.gpu_instance = info.gpu_instance;
+      one.compute_instance = info.compute_instance;
+    }
+  }
+  return found;
+}
+
 NvmlGpuUse read_gpu_use(const Nvml& nvml, Device device) {
   NvmlGpuUse use;
   PciInfo pci{};
@@ -214,6 +255,11 @@ NvmlGpuUse read_gpu_use(const Nvml& nvml, Device device) {
     use.busy_percent = utilization.gpu;
   }
   use.memory = memory_use_of(nvml, device);
+  constexpr unsigned kOfTheChip = 0;  // NVML_TEMPERATURE_GPU
+  unsigned value = 0;
+  if (nvml.call("nvmlDeviceGetTemperature", device, kOfTheChip, &value) == 0) use.celsius = value;
+  if (nvml.call("nvmlDeviceGetPowerUsage", device, &value) == 0) use.milliwatts = value;
+  use.processes = processes_of(nvml, device);
   for (Device slice : slices_of(nvml, device)) {
     NvmlSliceUse& one = use.slices.emplace_back();
     nvml.call("nvmlDeviceGetGpuInstanceId", slice, &one.gpu_instance);

@@ -14,16 +14,6 @@ namespace {
 
 constexpr std::chrono::milliseconds kDeadline{10000};
 
-gpu::NvmlUse ask(const Context& context, const gpu::Inventory& inventory) {
-  const gpu::DriverFile* library = gpu::find_nvml(inventory);
-  if (library == nullptr) return {};
-  auto use =
-      gpu::ask_nvml_use(context.paths.libexec + "/berth-gpu-probe", library->host_path, kDeadline);
-  if (use.ok()) return std::move(*use);
-  context.log.warn("cannot tell how busy GPUs are: " + to_line(use.error()) + ", ignoring");
-  return {};
-}
-
 GpuUse use_of(std::string name, std::optional<uint32_t> busy,
               const std::optional<gpu::NvmlMemory>& memory) {
   GpuUse use{std::move(name), busy, std::nullopt, std::nullopt};
@@ -50,6 +40,16 @@ void add_slices(const std::set<std::string>& nodes, const gpu::Gpu& gpu,
 }
 
 }  // namespace
+
+gpu::NvmlUse nvml_use(const Context& context, const gpu::Inventory& inventory) {
+  const gpu::DriverFile* library = gpu::find_nvml(inventory);
+  if (library == nullptr) return {};
+  auto use =
+      gpu::ask_nvml_use(context.paths.libexec + "/berth-gpu-probe", library->host_path, kDeadline);
+  if (use.ok()) return std::move(*use);
+  context.log.warn("cannot tell how busy GPUs are: " + to_line(use.error()) + ", ignoring");
+  return {};
+}
 
 std::set<std::string> nodes_given(const Context& context, const ContainerSummary& container) {
   std::set<std::string> nodes;
@@ -95,7 +95,7 @@ Result<std::map<std::string, std::vector<GpuUse>>> gpu_use(
   std::map<std::string, std::vector<GpuUse>> uses;
   if (nodes.empty()) return uses;
   gpu::Inventory inventory = TRY(list_gpus(context, gpu::Refresh::if_stale));
-  gpu::NvmlUse use = ask(context, inventory);
+  gpu::NvmlUse use = nvml_use(context, inventory);
   for (const auto& [id, paths] : nodes) {
     auto gpus = gpus_of(paths, inventory, use);
     if (!gpus.empty()) uses.emplace(id, std::move(gpus));

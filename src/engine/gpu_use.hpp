@@ -25,6 +25,10 @@ struct GpuUse {
   std::optional<uint64_t> total_bytes;
 };
 
+/// How busy NVIDIA's GPUs are. Nothing where there is no NVML; one that does not answer is a
+/// warning.
+gpu::NvmlUse nvml_use(const Context& context, const gpu::Inventory& inventory);
+
 /// Paths of the nodes that the configuration of a container's last start gives it, and of what is
 /// bound; none where it was never started.
 std::set<std::string> nodes_given(const Context& context, const ContainerSummary& container);

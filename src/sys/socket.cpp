@@ -6,10 +6,13 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <vector>
 
 #include "base/text.hpp"
+#include "sys/poll.hpp"
 
 namespace berth::sys {
 namespace {
@@ -65,6 +68,22 @@ Result<void> send_message(const Fd& socket, const void* bytes, size_t size, cons
     sent = ::sendmsg(socket.get(), &message, MSG_NOSIGNAL);
   } while (sent < 0 && errno == EINTR);
   if (sent < 0) return errno_now().error("send a message");
+  return {};
+}
+
+Result<void> send_all(const Fd& socket, std::string_view bytes,
+                      std::chrono::milliseconds patience) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point end = Clock::now() + patience;
+  while (!bytes.empty()) {
+    auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
+    std::vector<pollfd> entries = {{socket.get(), POLLOUT, 0}};
+    int ready = TRY(poll(entries, std::max(left, std::chrono::milliseconds(0))));
+    if (ready == 0) return sys_error(ETIMEDOUT, "send an answer");
+    ssize_t sent = ::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0 && errno != EINTR && errno != EAGAIN) return errno_now().error("send an answer");
+    if (sent > 0) bytes.remove_prefix(static_cast<size_t>(sent));
+  }
   return {};
 }
 

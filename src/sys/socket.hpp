@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/result.hpp"
@@ -25,12 +27,16 @@ struct Received {
 /// recvmsg(2)
 Result<Received> receive_message(const Fd& socket, void* bytes, size_t size);
 
+/// Sends all of `bytes` on a stream before `patience` is over.
+/// Errors: io (EPIPE: never SIGPIPE; ETIMEDOUT: the other end does not read).  send(2)
+Result<void> send_all(const Fd& socket, std::string_view bytes, std::chrono::milliseconds patience);
+
 /// True when the other end is closed, whether or not all that it said has been read.
 bool peer_is_gone(const Fd& socket);
 
 enum class SocketType { stream, messages };
 /// Makes a UNIX socket at `path`, at most 107 bytes, for this user alone, and listens.
-/// Errors: exists, usage (a longer path).  bind(2), listen(2)
+/// Errors: io (EADDRINUSE: something has this name), usage (a longer path).  bind(2), listen(2)
 Result<Fd> listen_unix(const std::string& path, SocketType type = SocketType::stream);
 /// Waits for the next connection. accept4(2)
 Result<Fd> accept_connection(const Fd& listener);

@@ -14,61 +14,10 @@ import time
 import pytest
 
 from support.berth import Berth
-from support.bundle import PROGRAMS
+from support.gpu_machine import SHOW, SLEEP, STUB, Machine, a_machine
+from support.waiting import wait_until
 
-# A NVML that tells what drivers' files do not: memory, profiles of slices.
-STUB = ("--nvml-stub", PROGRAMS.parent / "lib/libnvml_stub.so")
 LEDGER = pathlib.Path("/run/berth-ledger")
-MINORS = [2, 5, 0, 7, 1, 4, 3, 6]  # of the eight GPUs in the order of their PCI addresses
-SHOW = ("sh", "-c", "ls /dev | grep '^nvidia[0-9]'; true")
-SLEEP = ("sleep", "1000")
-
-
-def until(condition, seconds=20):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not come to that"
-        time.sleep(0.02)
-
-
-class Machine:
-    """One user's command line on a machine with eight GPUs."""
-
-    def __init__(self, berth, tree, image, flags=()):
-        self.berth, self.image = berth, image
-        self.flags = ("--driver-root", tree, *flags)
-        berth.ok("pull", "--quiet", image)
-        berth.run(*self.flags, "gpu", "list")  # its warnings come once
-
-    def words(self, *args):
-        return (*self.flags, "run", *args[:-1], self.image, *args[-1])
-
-    def start(self, name, *args):
-        """A container that runs on in the background; gives the indices of its GPUs."""
-        self.berth.ok(*self.flags, "run", "-d", "--name", name, "--stop-timeout", "0", *args,
-                      self.image, *SLEEP)
-        return self.gpus_of(name)
-
-    def gpus_of(self, name):
-        shown = self.berth.ok(*self.flags, "exec", name, *SHOW)
-        return sorted(MINORS.index(int(line.removeprefix("nvidia"))) for line in shown.split())
-
-    def refused(self, *args):
-        """The error line; warnings may come before it."""
-        done = self.berth.run(*self.flags, "run", "--rm", *args, self.image, "true")
-        assert done.returncode == 125, done
-        return done.stderr.splitlines()[-1]
-
-    def runs(self, *args):
-        return self.berth.ok(*self.flags, "run", "--rm", *args, self.image, *SHOW).split()
-
-    def remove(self, *names):
-        self.berth.ok(*self.flags, "rm", "--force", *names)
-
-    def holders(self):
-        """{container's name: indices} as `gpu list` knows it."""
-        listed = json.loads(self.berth.ok(*self.flags, "gpu", "list", "--format", "json"))
-        return {lease["name"]: sorted(int(gpu) for gpu in lease["gpus"]) for lease in listed["leases"]}
 
 
 @pytest.fixture
@@ -80,14 +29,6 @@ def machine(berth, driver_tree, busybox):
 def sliced(berth, driver_tree, busybox):
     """One GPU in MIG mode."""
     yield from a_machine(berth, driver_tree("mig", *STUB), busybox)
-
-
-def a_machine(berth, tree, busybox):
-    made = Machine(berth, tree, busybox)
-    yield made
-    names = berth.ok("ps", "-aq").split()
-    if names:
-        made.remove(*names)
 
 
 # ---- what is asked for ---------------------------------------------------------------------------
@@ -263,7 +204,7 @@ def test_who_gives_up_waiting_leaves_no_place_in_the_queue(machine):
     waiting = machine.berth.spawn(*machine.words("--rm", "--gpus", "1", "--wait-gpus", SHOW))
     queue = lambda: json.loads(machine.berth.ok(  # noqa: E731
         *machine.flags, "gpu", "list", "--format", "json"))["queue"]
-    until(lambda: len(queue()) == 1)
+    wait_until(lambda: len(queue()) == 1)
     waiting.send_signal(signal.SIGINT)
     assert waiting.wait(10) != 0
     assert queue() == []
@@ -273,7 +214,7 @@ def test_nobody_overtakes_who_waits(machine):
     machine.start("first", "--gpus", "4", "--gpus-exclusive")
     waiting = machine.berth.spawn(*machine.words("--rm", "--gpus", "all", "--gpus-exclusive",
                                                  "--wait-gpus", SHOW))
-    until(lambda: "which waits first" in machine.berth.run(
+    wait_until(lambda: "which waits first" in machine.berth.run(
         *machine.flags, "run", "--rm", "--gpus", "1", "--gpus-exclusive", machine.image, "true").stderr)
     machine.remove("first")
     out, err = waiting.communicate(timeout=20)
@@ -285,10 +226,10 @@ def test_nobody_overtakes_who_waits(machine):
 def test_a_killed_engine_frees_what_its_container_had(machine):
     front = machine.berth.spawn(*machine.words("--rm", "--name", "gone", "--gpus", "all",
                                                "--gpus-exclusive", SLEEP))
-    until(lambda: "gone" in machine.holders())
+    wait_until(lambda: "gone" in machine.holders())
     kill_family(front.pid)
     front.wait(10)
-    until(lambda: machine.berth.run(*machine.words(
+    wait_until(lambda: machine.berth.run(*machine.words(
         "--rm", "--gpus", "all", "--gpus-exclusive", SHOW)).returncode == 0)
 
 
@@ -340,16 +281,16 @@ def test_what_is_left_of_a_container_keeps_its_gpus(machine, programs, accounts,
     def pid_of(mark):
         return next((int(entry.parent.name) for entry in pathlib.Path("/proc").glob("[0-9]*/cmdline")
                      if entry.read_bytes() == f"sleep\0{mark}\0".encode()), None)
-    until(lambda: pid_of(77001) and pid_of(77002))
+    wait_until(lambda: pid_of(77001) and pid_of(77002))
     for program in ("berth-holder", "berth-monitor"):
         for pid in processes_of(machine, program):
             os.kill(pid, signal.SIGKILL)
     os.kill(pid_of(77002), signal.SIGKILL)
-    until(lambda: not pid_of(77002))
+    wait_until(lambda: not pid_of(77002))
     for _ in range(3):
         assert "held by container 'left'" in other.refused("--gpus", "1")
     os.kill(pid_of(77001), signal.SIGKILL)
-    until(lambda: not pid_of(77001))
+    wait_until(lambda: not pid_of(77001))
     assert len(other.runs("--gpus", "all", "--gpus-exclusive")) == 8
     other.berth.close()
 

@@ -4,7 +4,8 @@
 //   driver VERSION | cuda INT | mode hang|init-fail|crash|noise|garbage
 //   gpu KEY=VALUE… name=TEXT      uuid, minor, pci, brand, cc, memory, mig; board: of several GPUs;
 //                                 link=PCI,…: a link leads there; fabric: of NVSwitch; numa
-//                                 busy: percent; used: bytes of memory
+//                                 busy: percent; used: bytes of memory; celsius; milliwatts;
+//                                 process=PID:BYTES[:GI:CI],…: who computes on it
 //   slice KEY=VALUE… name=TEXT    uuid, gi, ci, memory, used; belongs to the gpu line before it
 // The functions are those that Berth calls; the types follow NVML's public ABI.
 #define _GNU_SOURCE
@@ -25,6 +26,12 @@ enum {
   kDriverNotLoaded = 9
 };
 
+typedef struct {
+  unsigned pid;
+  unsigned long long used;
+  unsigned gi, ci;
+} process_info;
+
 typedef struct device {
   char uuid[96], pci[32], name[96];
   unsigned minor, brand, cc_major, cc_minor, mig, gi, ci, is_slice;
@@ -35,6 +42,8 @@ typedef struct device {
   unsigned long long memory, used;
   struct device* slices[16];
   unsigned slice_count;
+  unsigned celsius, milliwatts, process_count;
+  process_info processes[8];
 } device;
 
 typedef struct {
@@ -101,6 +110,16 @@ static void read_links(const char* list, device* d) {
   }
 }
 
+static void read_processes(const char* list, device* d) {
+  while (*list != '\0' && d->process_count < 8) {
+    process_info* one = &d->processes[d->process_count++];
+    one->gi = one->ci = ~0U;
+    sscanf(list, "%u:%llu:%u:%u", &one->pid, &one->used, &one->gi, &one->ci);
+    size_t length = strcspn(list, ",");
+    list += length + (list[length] == ',');
+  }
+}
+
 static void read_device(char* text, device* d) {
   char* name = strstr(text, " name=");
   if (name != NULL) {
@@ -125,6 +144,9 @@ static void read_device(char* text, device* d) {
     if (!strcmp(word, "fabric")) d->fabric = (unsigned)atoi(value);
     if (!strcmp(word, "numa")) d->numa = atoi(value) + 1;
     if (!strcmp(word, "link")) read_links(value, d);
+    if (!strcmp(word, "celsius")) d->celsius = (unsigned)atoi(value);
+    if (!strcmp(word, "milliwatts")) d->milliwatts = (unsigned)atoi(value);
+    if (!strcmp(word, "process")) read_processes(value, d);
     if (!strcmp(word, "cc")) sscanf(value, "%u.%u", &d->cc_major, &d->cc_minor);
   }
 }
@@ -322,6 +344,26 @@ int nvmlDeviceGetUtilizationRates(device* d, utilization* out) {
   if (d->busy == 0 || d->mig || d->is_slice) return kNotSupported;
   out->gpu = (unsigned)d->busy - 1;
   out->memory = 0;
+  return kOk;
+}
+
+int nvmlDeviceGetTemperature(device* d, unsigned sensor, unsigned* out) {
+  if (sensor != 0 || d->celsius == 0) return kNotSupported;
+  *out = d->celsius;
+  return kOk;
+}
+
+int nvmlDeviceGetPowerUsage(device* d, unsigned* out) {
+  if (d->milliwatts == 0) return kNotSupported;
+  *out = d->milliwatts;
+  return kOk;
+}
+
+int nvmlDeviceGetComputeRunningProcesses_v3(device* d, unsigned* count, process_info* out) {
+  unsigned room = *count;
+  *count = d->process_count;
+  if (room < d->process_count) return kTooSmall;
+  memcpy(out, d->processes, d->process_count * sizeof *out);
   return kOk;
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/stats.hpp"
 
-#include <array>
 #include <cstdio>
 #include <map>
 #include <thread>
@@ -63,17 +62,6 @@ constexpr ListKind kUseOfGpus{
         "{{.ID}}\t{{.Name}}\t{{.CPUPerc}}\t{{.MemUsage}}\t{{.MemPerc}}\t{{.NetIO}}\t"
         "{{.BlockIO}}\t{{.PIDs}}\t{{.GPUs}}\t{{.GPUPerc}}\t{{.GPUMemUsage}}",
 };
-
-/// "1.5MiB": four digits of a power of 1024, docker's units.BytesSize.
-std::string binary_bytes(uint64_t bytes) {
-  constexpr std::array kUnits = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-  auto value = static_cast<double>(bytes);
-  size_t unit = 0;
-  for (; value >= 1024 && unit + 1 < kUnits.size(); ++unit) value /= 1024;
-  char text[32];
-  std::snprintf(text, sizeof text, "%.4g%s", value, kUnits[unit]);
-  return text;
-}
 
 std::string percent(std::optional<double> value) {
   if (!value) return std::string(kUnknown);

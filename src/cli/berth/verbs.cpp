@@ -26,7 +26,8 @@ extern const Verb cdi_generate_verb, cdi_list_verb, cdi_validate_verb, cdi_inspe
 extern const Verb policy_show_verb, policy_check_verb, policy_apply_verb, policy_import_verb;
 extern const Verb node_show_verb, node_save_verb, node_check_verb;
 extern const Verb doctor_verb, explain_verb;
-extern const Verb gpu_list_verb, info_verb, version_verb, completion_verb, man_verb;
+extern const Verb gpu_list_verb, gpu_top_verb, metrics_verb, info_verb, version_verb,
+    completion_verb, man_verb;
 
 namespace {
 
@@ -94,6 +95,8 @@ const std::array kVerbs = {
     &login_verb,
     &logout_verb,
     &gpu_list_verb,
+    &gpu_top_verb,
+    &metrics_verb,
     &node_show_verb,
     &node_save_verb,
     &node_check_verb,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/core/words.hpp"
 
+#include <array>
 #include <cstdio>
 
 namespace berth::cli {
@@ -52,6 +53,16 @@ std::string shown_id(std::string_view id, Ids ids) {
   if (ids == Ids::whole) return std::string(id);
   if (size_t colon = id.find(':'); colon != std::string_view::npos) id.remove_prefix(colon + 1);
   return std::string(id.substr(0, 12));
+}
+
+std::string binary_bytes(uint64_t bytes) {
+  constexpr std::array kUnits = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  auto value = static_cast<double>(bytes);
+  size_t unit = 0;
+  for (; value >= 1024 && unit + 1 < kUnits.size(); ++unit) value /= 1024;
+  char text[32];
+  std::snprintf(text, sizeof text, "%.4g%s", value, kUnits[unit]);
+  return text;
 }
 
 }  // namespace berth::cli

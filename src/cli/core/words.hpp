@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -20,5 +21,8 @@ std::string short_duration(std::chrono::seconds duration);
 /// "sha256:0123456789ab…" or bare hex → its first 12 digits, all of it with `whole`.
 enum class Ids { shortened, whole };
 std::string shown_id(std::string_view id, Ids ids);
+
+/// "1.5MiB": four digits of a power of 1024, docker's units.BytesSize.
+std::string binary_bytes(uint64_t bytes);
 
 }  // namespace berth::cli

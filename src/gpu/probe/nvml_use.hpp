@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What berth-gpu-probe --use prints: how busy the GPUs are at this moment.
+// What berth-gpu-probe --use prints: how busy the GPUs are at this moment, and with whom.
 #pragma once
 
 #include <chrono>
@@ -24,11 +24,22 @@ struct NvmlSliceUse {
   std::optional<NvmlMemory> memory;
 };
 
+/// A process that has the GPU open, of the machine's pid namespace.
+struct NvmlProcess {
+  int64_t pid = 0;
+  std::optional<uint64_t> used_bytes;
+  std::optional<uint32_t> gpu_instance;  ///< with the other: of a slice
+  std::optional<uint32_t> compute_instance;
+};
+
 struct NvmlGpuUse {
   std::string pci_address;               ///< as the kernel writes it
   std::optional<uint32_t> busy_percent;  ///< none for a GPU in MIG mode
   std::optional<NvmlMemory> memory;
   std::vector<NvmlSliceUse> slices;
+  std::optional<uint32_t> celsius{};
+  std::optional<uint32_t> milliwatts{};
+  std::vector<NvmlProcess> processes{};  ///< each once
 };
 
 struct NvmlUse {
@@ -53,10 +64,21 @@ void fields(V& v, NvmlSliceUse& s) {
 }
 
 template <class V>
+void fields(V& v, NvmlProcess& p) {
+  v.required("pid", p.pid);
+  v.optional("used_bytes", p.used_bytes);
+  v.optional("gpu_instance", p.gpu_instance);
+  v.optional("compute_instance", p.compute_instance);
+}
+
+template <class V>
 void fields(V& v, NvmlGpuUse& g) {
   v.required("pci_address", g.pci_address);
   v.optional("busy_percent", g.busy_percent);
   v.optional("memory", g.memory);
+  v.optional("celsius", g.celsius);
+  v.optional("milliwatts", g.milliwatts);
+  v.optional("processes", g.processes);
   v.optional("slices", g.slices);
 }
 

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/gpu_top.hpp"
+
+#include <thread>
+
+#include "base/text.hpp"
+#include "cli/berth/common.hpp"
+#include "cli/core/table.hpp"
+#include "engine/user_names.hpp"
+#include "json/value.hpp"
+
+namespace berth::cli {
+namespace {
+
+constexpr std::chrono::seconds kInterval{1};
+constexpr std::string_view kClear = "\x1b[2J\x1b[H";
+constexpr std::string_view kUnknown = "--";
+
+struct Options {
+  bool once = false;
+  std::string format = "table";
+};
+
+FlagTable flags(Options& o) {
+  return {
+      {"once", 0, "", "Look once and end", &o.once},
+      format_flag(o.format),
+  };
+}
+
+template <class T>
+std::string or_unknown(const std::optional<T>& value, std::string_view unit) {
+  return value ? std::to_string(*value) + std::string(unit) : std::string(kUnknown);
+}
+
+std::string memory_text(const std::optional<gpu::NvmlMemory>& memory) {
+  if (!memory) return std::string(kUnknown);
+  return binary_bytes(memory->used) + " / " + binary_bytes(memory->total);
+}
+
+std::string holders_text(const engine::GpuState& gpu) {
+  std::vector<std::string> names;
+  for (const gpu::KnownLease& one : gpu.leases) {
+    names.push_back(engine::container_of(one.lease) + (one.lease.exclusive ? " (exclusive)" : ""));
+  }
+  return names.empty() ? "-" : join(names, ", ");
+}
+
+std::string name_of(const std::optional<uint32_t>& user, engine::UserNames& users) {
+  return user ? users.name(*user) : std::string(kUnknown);
+}
+
+std::string table_text(const engine::GpuTop& top, engine::UserNames& users) {
+  Table gpus({"INDEX", "MODEL", "GPU %", "MEMORY", "TEMP", "POWER", "HELD BY"});
+  Table processes({"GPU", "PID", "USER", "CONTAINER", "MEMORY", "COMMAND"});
+  bool any = false;
+  for (const engine::GpuState& gpu : top.gpus) {
+    std::optional<uint32_t> watts;
+    if (gpu.milliwatts) watts = (*gpu.milliwatts + 500) / 1000;
+    gpus.add({gpu.index, gpu.model.empty() ? "-" : gpu.model, or_unknown(gpu.busy_percent, "%"),
+              memory_text(gpu.memory), or_unknown(gpu.celsius, " C"), or_unknown(watts, " W"),
+              holders_text(gpu)});
+    for (const engine::GpuProcess& one : gpu.processes) {
+      any = true;
+      processes.add({gpu.index, std::to_string(one.pid), name_of(one.user, users),
+                     one.container.empty() ? "-" : one.container,
+                     one.used_bytes ? binary_bytes(*one.used_bytes) : std::string(kUnknown),
+                     one.command.empty() ? std::string(kUnknown) : one.command});
+    }
+  }
+  std::string text = gpus.text();
+  if (any) text += "\n" + processes.text();
+  if (!top.queue.empty()) text += "\n" + std::to_string(top.queue.size()) + " waiting\n";
+  if (top.synthetic) text += "\nsynthetic: of a driver made for tests\n";
+  return text;
+}
+
+template <class T>
+json::Value number(const std::optional<T>& value) {
+  return value ? json::Value(static_cast<int64_t>(*value)) : json::Value();
+}
+
+json::Value to_json(const gpu::KnownLease& one) {
+  return json::Object{{"container", one.lease.container},
+                      {"name", one.lease.name},
+                      {"user", int64_t{one.user}},
+                      {"engine", one.lease.engine},
+                      {"exclusive", one.lease.exclusive}};
+}
+
+json::Value to_json(const engine::GpuProcess& one) {
+  return json::Object{{"pid", one.pid},
+                      {"command", one.command},
+                      {"user", number(one.user)},
+                      {"container", one.container},
+                      {"used_bytes", number(one.used_bytes)}};
+}
+
+json::Value to_json(const engine::GpuState& gpu);
+
+template <class T>
+json::Array array_of(const std::vector<T>& values) {
+  json::Array out;
+  for (const T& value : values) out.push_back(to_json(value));
+  return out;
+}
+
+json::Value to_json(const engine::GpuState& gpu) {
+  std::optional<uint64_t> used, total;
+  if (gpu.memory) {
+    used = gpu.memory->used;
+    total = gpu.memory->total;
+  }
+  return json::Object{{"index", gpu.index},
+                      {"id", gpu.id},
+                      {"model", gpu.model},
+                      {"busy_percent", number(gpu.busy_percent)},
+                      {"used_bytes", number(used)},
+                      {"total_bytes", number(total)},
+                      {"celsius", number(gpu.celsius)},
+                      {"milliwatts", number(gpu.milliwatts)},
+                      {"leases", array_of(gpu.leases)},
+                      {"processes", array_of(gpu.processes)}};
+}
+
+json::Value to_json(const engine::GpuTop& top) {
+  return json::Object{{"synthetic", top.synthetic},
+                      {"gpus", array_of(top.gpus)},
+                      {"waiting", static_cast<int64_t>(top.queue.size())}};
+}
+
+Result<int> run(Session& session, const Options& o, std::vector<std::string>) {
+  engine::UserNames users;
+  while (true) {
+    engine::GpuTop top = TRY(engine::gpu_top(session.context));
+    bool is_json = o.format == "json";
+    if (o.once) {
+      is_json ? print_json(session, to_json(top)) : print(session, table_text(top, users));
+      return 0;
+    }
+    // Of programs each moment is a line.
+    print(session,
+          is_json ? json::dump(to_json(top)) + "\n" : std::string(kClear) + table_text(top, users));
+    TRY(session.terminal.written());  // whoever read it has gone
+    std::this_thread::sleep_for(kInterval);
+  }
+}
+
+}  // namespace
+
+extern const Verb gpu_top_verb;
+const Verb gpu_top_verb{
+    .text = {.name = "gpu top",
+             .arguments = "",
+             .summary = "Show how busy the GPUs are, who has them and what runs on them",
+             .example = "berth gpu top --once --format json"},
+    .arity = {0, 0},
+    .command = [] { return make_command(flags, run); },
+};
+
+}  // namespace berth::cli

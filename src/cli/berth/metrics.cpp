@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/metrics.hpp"
+
+#include "cli/berth/common.hpp"
+#include "engine/metrics_server.hpp"
+
+namespace berth::cli {
+namespace {
+
+struct Options {
+  std::string output;
+  std::string socket;
+};
+
+FlagTable flags(Options& o) {
+  return {
+      {"output", 'o', "FILE", "Write them to a file, which is replaced as a whole", &o.output},
+      {"socket", 0, "PATH", "Answer HTTP on a UNIX socket until a signal ends this", &o.socket},
+  };
+}
+
+Result<int> run(Session& session, const Options& o, std::vector<std::string>) {
+  if (!o.output.empty() && !o.socket.empty())
+    return make_error(Kind::usage, "--output and --socket cannot be used together");
+  if (!o.socket.empty()) {
+    TRY(engine::serve_metrics(session.context, o.socket));
+    return 0;
+  }
+  if (!o.output.empty()) {
+    TRY(engine::write_metrics(session.context, o.output));
+    return 0;
+  }
+  engine::Measured measured = TRY(engine::measure_all(session.context));
+  print(session, engine::metrics_text(measured));
+  return 0;
+}
+
+}  // namespace
+
+extern const Verb metrics_verb;
+const Verb metrics_verb{
+    .text = {.name = "metrics",
+             .arguments = "",
+             .summary = "Show what containers and GPUs use, as Prometheus reads it",
+             .example = "berth metrics --output /var/lib/node_exporter/berth.prom"},
+    .arity = {0, 0},
+    .command = [] { return make_command(flags, run); },
+};
+
+}  // namespace berth::cli

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "engine/context.hpp"
+#include "gpu/inventory/inventory.hpp"
+#include "gpu/ledger/ledger.hpp"
+#include "gpu/probe/nvml_use.hpp"
+
+/// Who computes on which GPU at this moment, as `gpu top` and `metrics` show it.
+namespace berth::engine {
+
+/// A process that has a GPU open.
+struct GpuProcess {
+  int64_t pid = 0;
+  std::string command;  ///< its name; empty where we may not see it
+  std::optional<uint32_t> user;
+  std::string container;  ///< its name, or else its id; empty: none that has a lease
+  std::optional<uint64_t> used_bytes;
+};
+
+/// A GPU, or a slice of one. What nobody tells is none: NVIDIA's driver alone is asked.
+struct GpuState {
+  std::string index;  ///< "0", "0:1"
+  std::string id;     ///< "GPU-…", "MIG-…", else the address
+  std::string model;
+  std::optional<uint32_t> busy_percent;  ///< none for a slice
+  std::optional<gpu::NvmlMemory> memory;
+  std::optional<uint32_t> celsius;
+  std::optional<uint32_t> milliwatts;
+  std::vector<gpu::KnownLease> leases;
+  std::vector<GpuProcess> processes;
+};
+
+struct GpuTop {
+  std::vector<GpuState> gpus;
+  std::vector<gpu::KnownTicket> queue;
+  bool synthetic = false;
+};
+
+/// Errors: those of list_gpus(). A NVML that does not answer, or a ledger that cannot be read, is a
+/// warning.
+Result<GpuTop> gpu_top(const Context& context);
+
+/// What is known of a process, of this pid namespace.
+struct SeenProcess {
+  int64_t parent = 0;
+  std::string command;
+  std::optional<uint32_t> user;
+  std::vector<std::string> cgroups;  ///< below the mount points of its hierarchies
+};
+using SeeProcess = std::function<std::optional<SeenProcess>(int64_t pid)>;
+
+/// The lease of the container that `pid` runs in: the one whose cgroup it is in, or whose first
+/// process is among its ancestors. Null: none of them.
+const gpu::KnownLease* lease_of(int64_t pid, const std::vector<gpu::KnownLease>& leases,
+                                const SeeProcess& see);
+
+/// Puts together what the parts say. Pure.
+std::vector<GpuState> gpu_states(const gpu::Inventory& inventory, const gpu::NvmlUse& use,
+                                 const gpu::Holders& holders, const SeeProcess& see);
+
+/// The name of a lease's container, or the beginning of its id.
+std::string container_of(const gpu::Lease& lease);
+
+}  // namespace berth::engine

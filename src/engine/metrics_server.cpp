@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/metrics_server.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/text.hpp"
+#include "engine/metrics.hpp"
+#include "sys/file.hpp"
+#include "sys/poll.hpp"
+#include "sys/signals.hpp"
+#include "sys/socket.hpp"
+#include "sys/stream.hpp"
+
+namespace berth::engine {
+namespace {
+
+constexpr std::chrono::milliseconds kPatience{5000};
+constexpr size_t kMaxHead = size_t{8} << 10;
+
+/// Where it listens; gone with this object.
+class Socket {
+ public:
+  static Result<Socket> listen(const std::string& path);
+  Socket(Socket&& other) noexcept
+      : listener_(std::move(other.listener_)), path_(std::exchange(other.path_, {})) {}
+  Socket& operator=(Socket&&) = delete;
+  ~Socket() {
+    if (!path_.empty()) ignore(sys::remove_entry(sys::cwd(), path_));
+  }
+  const sys::Fd& listener() const { return listener_; }
+
+ private:
+  Socket(sys::Fd listener, std::string path)
+      : listener_(std::move(listener)), path_(std::move(path)) {}
+
+  sys::Fd listener_;
+  std::string path_;
+};
+
+Result<Socket> Socket::listen(const std::string& path) {
+  auto listener = sys::listen_unix(path);
+  if (!listener.ok() && listener.error().sys_errno == EADDRINUSE) {
+    // One that nobody answers at is what a killed one has left.
+    auto answered = sys::connect_unix(path, sys::SocketType::stream);
+    if (answered.ok() || answered.error().sys_errno != ECONNREFUSED)
+      return std::move(listener).error();
+    TRY(sys::remove_entry(sys::cwd(), path));
+    listener = sys::listen_unix(path);
+  }
+  if (!listener.ok()) return std::move(listener).error();
+  return Socket(*std::move(listener), path);
+}
+
+std::string reply(std::string_view status, std::string_view type, const std::string& body) {
+  return "HTTP/1.1 " + std::string(status) + "\r\nContent-Type: " + std::string(type) +
+         "\r\nContent-Length: " + std::to_string(body.size()) + "\r\nConnection: close\r\n\r\n" +
+         body;
+}
+
+/// The first line of a request, when its head is there; empty when it does not come in time.
+Result<std::string> read_request(const sys::Fd& connection) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point end = Clock::now() + kPatience;
+  std::string head;
+  std::array<char, 1024> part{};
+  while (head.find("\r\n\r\n") == std::string::npos && head.size() < kMaxHead) {
+    auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
+    std::vector<pollfd> entries = {{connection.get(), POLLIN, 0}};
+    int ready = left.count() > 0 ? TRY(sys::poll(entries, left)) : 0;
+    if (ready == 0) return std::string();
+    size_t count = TRY(sys::read_some(connection, part, "a request"));
+    if (count == 0) return std::string();
+    head.append(part.data(), count);
+  }
+  return head.substr(0, head.find("\r\n"));
+}
+
+Result<void> answer(const Context& context, const sys::Fd& connection) {
+  constexpr std::string_view kPlain = "text/plain";
+  std::string request = TRY(read_request(connection));
+  if (request.empty()) return {};
+  auto words = split(request, ' ');
+  std::string text;
+  if (words.size() != 3 || words[0] != "GET") {
+    text = reply("405 Method Not Allowed", kPlain, "only GET\n");
+  } else if (words[1] != "/metrics") {
+    text = reply("404 Not Found", kPlain, "only /metrics\n");
+  } else {
+    auto measured = measure_all(context);
+    text = measured.ok()
+               ? reply("200 OK", kMetricsType, metrics_text(*measured))
+               : reply("500 Internal Server Error", kPlain, to_line(measured.error()) + "\n");
+  }
+  return sys::send_all(connection, text, kPatience);
+}
+
+}  // namespace
+
+Result<void> serve_metrics(const Context& context, const std::string& path) {
+  sys::SignalMask before;
+  sys::Fd signals = TRY(sys::receive_signals({SIGINT, SIGTERM, SIGHUP}));
+  Socket socket = TRY(Socket::listen(path));
+  while (true) {
+    std::vector<pollfd> entries = {{signals.get(), POLLIN, 0},
+                                   {socket.listener().get(), POLLIN, 0}};
+    TRY(sys::poll(entries, std::nullopt));
+    std::optional<sys::ReceivedSignal> signal = TRY(sys::read_signal(signals));
+    if (signal) return {};
+    if (entries[1].revents == 0) continue;
+    sys::Fd connection = TRY(sys::accept_connection(socket.listener()));
+    auto answered = answer(context, connection);
+    if (!answered.ok()) context.log.warn(to_line(answered.error()) + ", ignoring");
+  }
+}
+
+}  // namespace berth::engine

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A user's command line on a machine with GPUs of a synthetic driver."""
+
+import json
+
+from support.bundle import PROGRAMS
+
+# A NVML that tells what drivers' files do not: memory, profiles of slices.
+STUB = ("--nvml-stub", PROGRAMS.parent / "lib/libnvml_stub.so")
+MINORS = [2, 5, 0, 7, 1, 4, 3, 6]  # of the eight GPUs in the order of their PCI addresses
+SHOW = ("sh", "-c", "ls /dev | grep '^nvidia[0-9]'; true")
+SLEEP = ("sleep", "1000")
+
+
+class Machine:
+    """One user's command line on a machine with eight GPUs."""
+
+    def __init__(self, berth, tree, image, flags=()):
+        self.berth, self.image = berth, image
+        self.flags = ("--driver-root", tree, *flags)
+        berth.ok("pull", "--quiet", image)
+        berth.run(*self.flags, "gpu", "list")  # its warnings come once
+
+    def words(self, *args):
+        return (*self.flags, "run", *args[:-1], self.image, *args[-1])
+
+    def start(self, name, *args):
+        """A container that runs on in the background; gives the indices of its GPUs."""
+        self.berth.ok(*self.flags, "run", "-d", "--name", name, "--stop-timeout", "0", *args,
+                      self.image, *SLEEP)
+        return self.gpus_of(name)
+
+    def gpus_of(self, name):
+        shown = self.berth.ok(*self.flags, "exec", name, *SHOW)
+        return sorted(MINORS.index(int(line.removeprefix("nvidia"))) for line in shown.split())
+
+    def refused(self, *args):
+        """The error line; warnings may come before it."""
+        done = self.berth.run(*self.flags, "run", "--rm", *args, self.image, "true")
+        assert done.returncode == 125, done
+        return done.stderr.splitlines()[-1]
+
+    def runs(self, *args):
+        return self.berth.ok(*self.flags, "run", "--rm", *args, self.image, *SHOW).split()
+
+    def remove(self, *names):
+        self.berth.ok(*self.flags, "rm", "--force", *names)
+
+    def holders(self):
+        """{container's name: indices} as `gpu list` knows it."""
+        listed = json.loads(self.berth.ok(*self.flags, "gpu", "list", "--format", "json"))
+        return {lease["name"]: sorted(int(gpu) for gpu in lease["gpus"]) for lease in listed["leases"]}
+
+
+def a_machine(berth, tree, busybox):
+    made = Machine(berth, tree, busybox)
+    yield made
+    names = berth.ok("ps", "-aq").split()
+    if names:
+        made.remove(*names)
