@@ -46,8 +46,8 @@ uint32_t device_number(unsigned major, unsigned minor) {
 
 }  // namespace
 
-Writer::Writer(const sys::Fd& file, const Identity& identity, bool past_cache)
-    : file_(&file), identity_(identity), data_(past_cache), records_(file) {
+Writer::Writer(const sys::Fd& file, const Identity& identity, sys::PieceWriter::Cache cache)
+    : file_(&file), identity_(identity), data_(cache), records_(file) {
   data_.begin(file, kName);
 }
 

@@ -32,7 +32,7 @@ inline constexpr size_t kMaxRootAttributes =
 /// Writes an EROFS image in one pass: files as they come, each by its size, which is known before;
 /// directories in the end. A file that fits with its inode into a block lies right behind it, any
 /// other in blocks of its own; inodes are gathered in blocks of their own. In memory are the names
-/// alone, and up to 2.5 MiB that are not written yet.
+/// alone, and what PieceWriter gathers.
 /// Source: format.hpp.
 class Writer {
  public:
@@ -50,8 +50,9 @@ class Writer {
   };
 
   /// `file`: empty, open for reading and writing; it outlives the writer.
-  /// `past_cache`: as PieceWriter takes it.
-  Writer(const sys::Fd& file, const Identity& identity, bool past_cache = false);
+  /// `cache`: as PieceWriter takes it.
+  Writer(const sys::Fd& file, const Identity& identity,
+         sys::PieceWriter::Cache cache = sys::PieceWriter::Cache::through);
 
   /// `observer` is told of the content of files that lies in blocks of its own, front to back.
   void observe(std::function<void(uint64_t offset, std::string_view bytes)> observer) {

@@ -93,7 +93,7 @@ void PieceWriter::Behind::keep(Bytes bytes) {
 
 // ---- what is gathered ---------------------------------------------------------------------------
 
-PieceWriter::PieceWriter(bool past_cache) : past_cache_(past_cache) {}
+PieceWriter::PieceWriter(Cache cache) : cache_(cache) {}
 PieceWriter::PieceWriter(PieceWriter&&) noexcept = default;
 PieceWriter& PieceWriter::operator=(PieceWriter&&) noexcept = default;
 PieceWriter::~PieceWriter() = default;
@@ -117,12 +117,23 @@ void PieceWriter::begin(const Fd& file, std::string name) {
 
 Result<void> PieceWriter::write(uint64_t offset, std::string_view bytes) {
   bool follows = offset >= end() && offset - end() < kAlignment;
-  if (!follows) {
-    TRY(flush());
+  if (follows) {
+    TRY(fill_gap(offset));
+  } else {
+    TRY(write_out());
     start_ = offset;
   }
-  TRY(append({kZeros, offset - end()}));
   return append(bytes);
+}
+
+Result<void> PieceWriter::fill_gap(uint64_t offset) {
+  std::string_view zeros(kZeros, offset - end());
+  if (zeros.empty() || size_ > 0 || start_ % kAlignment == 0) return append(zeros);
+  // Pieces that begin here never fit the disk's blocks; those that begin with the next bytes may.
+  if (observer_) observer_(start_, zeros);
+  TRY(write_at(*file_, start_, zeros, name_));
+  start_ = offset;
+  return {};
 }
 
 Result<void> PieceWriter::append(std::string_view bytes) {
@@ -131,13 +142,20 @@ Result<void> PieceWriter::append(std::string_view bytes) {
     std::memcpy(buffer() + size_, bytes.data(), count);
     bytes.remove_prefix(count);
     size_ += count;
-    if (size_ == kPiece) TRY(past_cache_ ? hand_over() : flush());
+    if (size_ == kPiece) TRY(cache_ == Cache::past ? hand_over() : write_out());
   }
   return {};
 }
 
 Result<void> PieceWriter::flush() {
   if (behind_) TRY(behind_->work.wait());
+  TRY(write_out());
+  target_.reset();
+  return {};
+}
+
+/// What is gathered, through the cache; pieces on their way stay there.
+Result<void> PieceWriter::write_out() {
   if (size_ == 0) return {};
   std::string_view bytes(buffer(), size_);
   if (observer_) observer_(start_, bytes);
@@ -148,7 +166,9 @@ Result<void> PieceWriter::flush() {
 
 Result<void> PieceWriter::hand_over() {
   if (!behind_) behind_ = std::make_unique<Behind>();
-  std::shared_ptr<Target> target = TRY(this->target());
+  auto made = this->target();
+  if (!made.ok()) return write_out();  // no descriptor is left
+  std::shared_ptr<Target> target = *std::move(made);
   std::string_view bytes(buffer(), size_);
   if (observer_) observer_(start_, bytes);
   auto write = [target, start = start_, bytes, behind = behind_.get(), piece = bytes_.get()] {

@@ -21,10 +21,15 @@ class PieceWriter {
   /// What every file system and disk of today is content with, for addresses, lengths and memory.
   static constexpr size_t kAlignment = 4096;
 
-  /// `past_cache`: a thread writes whole pieces past the page cache (O_DIRECT, open(2)), so that no
-  /// processor copies them and nobody waits for the disk. Pieces that the disk does not keep up
-  /// with, and those on file systems that cannot, go through the cache, as everything else does.
-  explicit PieceWriter(bool past_cache = false);
+  enum class Cache {
+    through,
+    /// A thread writes whole pieces past the page cache (O_DIRECT, open(2)), so that no processor
+    /// copies them. Pieces that the disk does not keep up with, and those on file systems that
+    /// cannot, go through the cache, as everything else does.
+    past,
+  };
+  /// In memory are, past the cache, four pieces at most, else one.
+  explicit PieceWriter(Cache cache = Cache::through);
   PieceWriter(PieceWriter&&) noexcept;
   PieceWriter& operator=(PieceWriter&&) noexcept;
   ~PieceWriter();
@@ -56,9 +61,11 @@ class PieceWriter {
   uint64_t end() const { return start_ + size_; }
   Result<void> append(std::string_view bytes);
   Result<void> hand_over();
+  Result<void> write_out();
+  Result<void> fill_gap(uint64_t offset);
   Result<std::shared_ptr<Target>> target();
 
-  bool past_cache_;
+  Cache cache_;
   const Fd* file_ = nullptr;
   std::string name_;
   Bytes bytes_;  ///< kPiece of them, from `start_` on

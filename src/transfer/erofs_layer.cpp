@@ -46,7 +46,7 @@ void prepend(std::deque<std::string>& parts, std::string_view path) {
 ErofsLayer::ErofsLayer(const sys::Fd& image, const erofs::Identity& identity,
                        const UnpackOptions& options)
     : LayerSink(options),
-      writer_(image, identity, options.past_cache),
+      writer_(image, identity, options.cache),
       identity_(identity),
       own_uid_(sys::effective_uid()),
       own_gid_(sys::effective_gid()) {
@@ -219,7 +219,7 @@ Result<void> ErofsLayer::hide(const Place& place) {
   return put(*here_, place.name, std::move(whiteout));
 }
 
-/// From what has just been written: it is in memory for the most part.
+/// From what has just been written.
 void ErofsLayer::scan(const Place& place, const erofs::Writer::File& file, uint64_t size,
                       std::string_view first_bytes) {
   if (options_->scan == nullptr || !facts::begins_like_elf(first_bytes)) return;

@@ -199,7 +199,7 @@ Result<void> LayerWriter::hide(const Place& place) {
   return {};
 }
 
-/// By the handle that wrote it: its pages are at hand, and nobody can have put another there.
+/// By the handle that wrote it: nobody can have put another there.
 void LayerWriter::scan(const sys::Fd& fd, const Place& place, std::string_view first_bytes) {
   if (options_->scan == nullptr || !facts::begins_like_elf(first_bytes)) return;
   options_->scan->add(place.path, [&](uint64_t offset, size_t length) {

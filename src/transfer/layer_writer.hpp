@@ -44,8 +44,7 @@ class LayerWriter final : public LayerSink {
     std::vector<std::pair<std::string, std::string>> xattrs;
   };
 
-  explicit LayerWriter(const UnpackOptions& options)
-      : LayerSink(options), pieces_(options.past_cache) {}
+  explicit LayerWriter(const UnpackOptions& options) : LayerSink(options), pieces_(options.cache) {}
 
   Result<std::string> enter(const std::string& directory) override;
   Result<void> describe_root(const TarEntry& entry) override;

@@ -263,7 +263,7 @@ Result<void> LayerPipeline::unpack(const Task& task, const Inflater::Input& inpu
   options.ownership = flavor.ownership;
   options.overlay_xattr = flavor.overlay_xattr;
   options.cancel = &cancel_;
-  options.past_cache = true;
+  options.cache = sys::PieceWriter::Cache::past;
   options.blob_size = task.blob.size;
   options.limits = limits_;
   options.on_progress = [&](uint64_t bytes) {

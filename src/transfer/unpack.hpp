@@ -11,6 +11,7 @@
 #include "base/result.hpp"
 #include "facts/layer_scan.hpp"
 #include "image/transfer_protocol.hpp"
+#include "sys/piece_writer.hpp"
 
 namespace berth::transfer {
 
@@ -44,7 +45,7 @@ struct UnpackOptions {
   image::OverlayXattr overlay_xattr = image::OverlayXattr::trusted;
   UnpackLimits limits;
   const Cancel* cancel = nullptr;
-  bool past_cache = false;           ///< large files, as PieceWriter takes it
+  sys::PieceWriter::Cache cache = sys::PieceWriter::Cache::through;  ///< for large files
   uint64_t blob_size = 0;            ///< of the compressed layer; 0: unknown
   facts::LayerScan* scan = nullptr;  ///< told of every ELF file as soon as it is written
   std::function<void(uint64_t compressed_bytes)> on_progress;  ///< called for every block read

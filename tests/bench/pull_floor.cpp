@@ -101,11 +101,11 @@ Result<void> finish(const sys::Fd& fd, const TarEntry& entry, const std::string&
   return sys::set_modified(fd, {entry.mtime, entry.mtime_nanoseconds}, name);
 }
 
-/// Large files go the way that is the faster one here, as in a pull.
+/// Large files go past the cache as far as the disk keeps up, as in a pull.
 Result<void> fill(const sys::Fd& fd, uint64_t size, std::string_view block,
                   const std::string& name) {
   constexpr uint64_t kLarge = uint64_t{1} << 20;
-  static sys::PieceWriter pieces(true);
+  static sys::PieceWriter pieces(sys::PieceWriter::Cache::past);
   if (size >= kLarge) pieces.begin(fd, name);
   for (uint64_t at = 0; at < size;) {
     std::string_view part = block.substr(0, size - at);

@@ -25,7 +25,7 @@ class PieceFile : public testing::Test {
 };
 
 TEST_F(PieceFile, holds_what_was_written_whichever_way_it_went) {
-  PieceWriter pieces(true);
+  PieceWriter pieces(PieceWriter::Cache::past);
   pieces.begin(file_, "pieces");
   std::string expected;
   for (int i = 0; i < 60; ++i) {
@@ -57,7 +57,7 @@ TEST_F(PieceFile, has_zeros_in_small_gaps_and_holes_in_large_ones) {
 
 TEST(PieceWriter, writes_through_the_cache_where_the_file_system_knows_no_other_way) {
   Fd file(::memfd_create("pieces", MFD_CLOEXEC));
-  PieceWriter pieces(true);
+  PieceWriter pieces(PieceWriter::Cache::past);
   pieces.begin(file, "pieces");
   std::string expected(3 * PieceWriter::kPiece + 5, 'x');
   ASSERT_TRUE(pieces.write(0, expected).ok());
@@ -68,7 +68,7 @@ TEST(PieceWriter, writes_through_the_cache_where_the_file_system_knows_no_other_
 TEST_F(PieceFile, a_file_that_cannot_be_written_is_an_error_of_one_line) {
   Fd reading = *open_at(cwd(), path_, O_RDONLY);
   for (int i = 0; i < 4; ++i) {
-    PieceWriter pieces(true);
+    PieceWriter pieces(PieceWriter::Cache::past);
     pieces.begin(reading, "pieces");
     ASSERT_TRUE(pieces.write(0, std::string(PieceWriter::kPiece, 'x')).ok());
     Result<void> written = pieces.flush();
@@ -80,7 +80,7 @@ TEST_F(PieceFile, a_file_that_cannot_be_written_is_an_error_of_one_line) {
 
 TEST_F(PieceFile, an_error_of_a_piece_is_told_by_the_end) {
   Fd reading = *open_at(cwd(), path_, O_RDONLY);
-  PieceWriter pieces(true);
+  PieceWriter pieces(PieceWriter::Cache::past);
   pieces.begin(reading, "pieces");
   std::string piece(PieceWriter::kPiece, 'x');
   Result<void> written;
@@ -94,7 +94,7 @@ TEST_F(PieceFile, who_gives_up_leaves_other_files_alone) {
   std::string other_path = path_ + "-other";
   Fd other;
   for (int i = 0; i < 20; ++i) {
-    PieceWriter pieces(true);
+    PieceWriter pieces(PieceWriter::Cache::past);
     pieces.begin(file_, "pieces");
     ASSERT_TRUE(pieces.write(0, std::string(2 * PieceWriter::kPiece, 'x')).ok());
     file_.reset();
@@ -106,7 +106,7 @@ TEST_F(PieceFile, who_gives_up_leaves_other_files_alone) {
 }
 
 TEST_F(PieceFile, tells_its_observer_all_in_order) {
-  PieceWriter pieces(true);
+  PieceWriter pieces(PieceWriter::Cache::past);
   uint64_t told = 0;
   pieces.observe([&](uint64_t offset, std::string_view bytes) {
     EXPECT_EQ(offset, told);
