@@ -41,7 +41,7 @@ struct Attributes {
   unsigned counts[8];
   unsigned long long memory_mib;
 };
-struct ProcessInfo {  // nvmlProcessInfo_v2_t; the third version of the calls has it too
+struct ProcessInfo {  // nvmlProcessInfo_v2_t
   unsigned pid;
   unsigned long long used;
   unsigned gpu_instance, compute_instance;
@@ -212,35 +212,44 @@ std::optional<NvmlMemory> memory_use_of(const Nvml& nvml, Device device) {
 }
 
 /// Of one of the lists; it may grow between the two calls.
-std::vector<ProcessInfo> process_list(const Nvml& nvml, const char* name, Device device) {
+std::vector<ProcessInfo> process_list(const Nvml& nvml, const std::string& name, Device device) {
   constexpr int kTooSmall = 7;  // NVML_ERROR_INSUFFICIENT_SIZE
   constexpr unsigned kSpare = 16, kMost = 65536;
   unsigned count = 0;
-  if (nvml.call(name, device, &count, static_cast<ProcessInfo*>(nullptr)) != kTooSmall) return {};
-  std::vector<ProcessInfo> list(std::min(count, kMost) + kSpare);
-  count = static_cast<unsigned>(list.size());
-  if (nvml.call(name, device, &count, list.data()) != 0) return {};
-  list.resize(std::min<size_t>(count, list.size()));
+  auto ask = [&](ProcessInfo* list) { return nvml.call(name.c_str(), device, &count, list); };
+  if (ask(nullptr) != kTooSmall) return {};
+  const unsigned room = std::min(count, kMost) + kSpare;
+  std::vector<ProcessInfo> list(size_t{room} * 2);  // half of it is for entries larger than ours
+  count = room;
+  if (ask(list.data()) != 0) return {};
+  list.resize(std::min(count, room));
   return list;
 }
 
-std::vector<NvmlProcess> processes_of(const Nvml& nvml, Device device) {
+NvmlProcess process_of(const ProcessInfo& info) {
   constexpr unsigned kNoInstance = ~0U;
   constexpr unsigned long long kNotTold = ~0ULL;  // NVML_VALUE_NOT_AVAILABLE
+  NvmlProcess process;
+  process.pid = info.pid;
+  if (info.used != kNotTold) process.used_bytes = info.used;
+  if (info.gpu_instance == kNoInstance) return process;
+  process.gpu_instance = info.gpu_instance;
+  process.compute_instance = info.compute_instance;
+  return process;
+}
+
+/// By the second version of the calls: what the third one fills in has had different sizes.
+std::vector<NvmlProcess> processes_of(const Nvml& nvml, Device device) {
   std::vector<NvmlProcess> found;
-  for (const char* name :
-       {"nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetGraphicsRunningProcesses_v3",
-        "nvmlDeviceGetMPSComputeRunningProcesses_v3"}) {
+  for (const char* kind : {"Compute", "Graphics", "MPSCompute"}) {
+    std::string name = std::string("nvmlDeviceGet") + kind + "RunningProcesses_v2";
     for (const ProcessInfo& info : process_list(nvml, name, device)) {
-      bool known = std::any_of(found.begin(), found.end(),
-                               [&](const auto& one) { return one.pid == int64_t{info.pid}; });
-      if (known) continue;
-      NvmlProcess& one = found.emplace_back();
-      one.pid = info.pid;
-      if (info.used != kNotTold) one.used_bytes = info.used;
-      if (info.gpu_instance == kNoInstance) continue;
-      one.gpu_instance = info.gpu_instance;
-      one.compute_instance = info.compute_instance;
+      NvmlProcess one = process_of(info);
+      bool known = std::any_of(found.begin(), found.end(), [&](const NvmlProcess& other) {
+        return other.pid == one.pid && other.gpu_instance == one.gpu_instance &&
+               other.compute_instance == one.compute_instance;
+      });
+      if (!known) found.push_back(one);
     }
   }
   return found;

@@ -7,7 +7,9 @@
 #include "engine/gpu_use.hpp"
 #include "engine/gpus.hpp"
 #include "gpu/grant/select.hpp"
+#include "gpu/ledger/alive.hpp"
 #include "sys/file.hpp"
+#include "sys/process.hpp"
 
 namespace berth::engine {
 namespace {
@@ -26,11 +28,23 @@ std::string normal(const std::string& cgroup) {
   return path;
 }
 
-bool is_in_cgroup(const SeenProcess& process, const gpu::Life& life) {
-  if (life.cgroup.find_first_not_of('/') == std::string::npos) return false;
+/// Another user can name any cgroup.
+bool is_in_cgroup(const SeenProcess& process, const gpu::KnownLease& known) {
+  const gpu::Life& life = known.lease.life;
+  if (known.user != 0 || life.cgroup.find_first_not_of('/') == std::string::npos) return false;
   const std::string cgroup = normal(life.cgroup);
   return std::any_of(process.cgroups.begin(), process.cgroups.end(),
                      [&](const std::string& path) { return is_below(path, cgroup); });
+}
+
+/// Another user can name any process as his container's.
+bool is_first_process(int64_t pid, const SeenProcess& process, const gpu::KnownLease& known,
+                      const SeeProcess& see) {
+  const gpu::Life& life = known.lease.life;
+  if (life.pid != pid || life.start_time != process.start_time) return false;
+  if (known.user == 0 || process.user == known.user) return true;
+  auto parent = see(process.parent);  // a container of his may run as one of his further ids
+  return parent && parent->user == known.user;
 }
 
 /// The value behind "Name:" of /proc/PID/status.
@@ -51,6 +65,9 @@ std::optional<SeenProcess> see_process(int64_t pid) {
   seen.command = value_of(**status, "Name:");
   auto user = parse_u64(split(value_of(**status, "Uid:"), '\t')[0]);
   if (user) seen.user = static_cast<uint32_t>(*user);
+  auto start_time = sys::process_start_time(static_cast<pid_t>(pid));
+  if (!start_time.ok()) return std::nullopt;
+  seen.start_time = *start_time;
   auto cgroups = sys::read_file_if_exists(sys::cwd(), directory + "/cgroup", kMaxStatus);
   if (!cgroups.ok() || !*cgroups) return seen;
   for (std::string_view line : split(**cgroups, '\n')) {  // "4:memory:/a/b", "0::/a/b"
@@ -64,8 +81,8 @@ std::optional<SeenProcess> see_process(int64_t pid) {
 /// Of one GPU, or of one slice of it.
 class StateMaker {
  public:
-  StateMaker(const gpu::NvmlUse& use, const gpu::Holders& holders, const SeeProcess& see)
-      : use_(use), holders_(holders), see_(see) {}
+  StateMaker(const gpu::NvmlUse& use, const gpu::Holders& holders, const ProcessView& view)
+      : use_(use), holders_(holders), view_(view) {}
 
   GpuState whole(const gpu::Gpu& gpu) const;
   GpuState slice(const gpu::Gpu& gpu, const gpu::MigDevice& slice) const;
@@ -74,11 +91,11 @@ class StateMaker {
  private:
   GpuState make(const gpu::Selected& selected) const;
   const gpu::NvmlGpuUse* use_of(const gpu::Gpu& gpu) const;
-  GpuProcess process(const gpu::NvmlProcess& told) const;
+  void add_process(const gpu::NvmlProcess& told, GpuState& state) const;
 
   const gpu::NvmlUse& use_;
   const gpu::Holders& holders_;
-  const SeeProcess& see_;
+  const ProcessView& view_;
 };
 
 GpuState StateMaker::make(const gpu::Selected& selected) const {
@@ -102,17 +119,16 @@ const gpu::NvmlGpuUse* StateMaker::use_of(const gpu::Gpu& gpu) const {
   return found == use_.gpus.end() ? nullptr : &*found;
 }
 
-GpuProcess StateMaker::process(const gpu::NvmlProcess& told) const {
-  GpuProcess process;
+void StateMaker::add_process(const gpu::NvmlProcess& told, GpuState& state) const {
+  GpuProcess& process = state.processes->emplace_back();
   process.pid = told.pid;
   process.used_bytes = told.used_bytes;
-  auto seen = see_(told.pid);
-  if (!seen) return process;
+  auto seen = view_.see(told.pid);
+  if (!seen) return;
   process.command = seen->command;
   process.user = seen->user;
-  const gpu::KnownLease* lease = lease_of(told.pid, holders_.leases, see_);
-  if (lease != nullptr) process.container = container_of(lease->lease);
-  return process;
+  const gpu::KnownLease* found = lease_of(told.pid, state.leases, view_);
+  if (found != nullptr) process.lease = found->lease;
 }
 
 GpuState StateMaker::whole(const gpu::Gpu& gpu) const {
@@ -123,9 +139,9 @@ GpuState StateMaker::whole(const gpu::Gpu& gpu) const {
   state.memory = known->memory;
   state.celsius = known->celsius;
   state.milliwatts = known->milliwatts;
-  for (const gpu::NvmlProcess& one : known->processes) {
-    if (gpu.mig.empty()) state.processes.push_back(process(one));
-  }
+  if (!gpu.mig.empty()) return state;
+  state.processes.emplace();
+  for (const gpu::NvmlProcess& one : known->processes) add_process(one, state);
   return state;
 }
 
@@ -138,9 +154,10 @@ GpuState StateMaker::slice(const gpu::Gpu& gpu, const gpu::MigDevice& slice) con
     if (one.gpu_instance == slice.gpu_instance && one.compute_instance == slice.compute_instance)
       state.memory = one.memory;
   }
+  state.processes.emplace();
   for (const gpu::NvmlProcess& one : known->processes) {
     if (one.gpu_instance == slice.gpu_instance && one.compute_instance == slice.compute_instance)
-      state.processes.push_back(process(one));
+      add_process(one, state);
   }
   return state;
 }
@@ -154,27 +171,23 @@ GpuState StateMaker::partition(const gpu::Gpu& gpu, const gpu::Partition& partit
 }  // namespace
 
 const gpu::KnownLease* lease_of(int64_t pid, const std::vector<gpu::KnownLease>& leases,
-                                const SeeProcess& see) {
-  auto find = [&](auto&& belongs) -> const gpu::KnownLease* {
-    auto found = std::find_if(leases.begin(), leases.end(), [&](const gpu::KnownLease& one) {
-      return one.lease.life.pid > 0 && belongs(one.lease.life);
-    });
-    return found == leases.end() ? nullptr : &*found;
-  };
+                                const ProcessView& view) {
   for (int i = 0; i < kMostAncestors && pid > 1; ++i) {
-    auto seen = see(pid);
-    const gpu::KnownLease* found = find([&](const gpu::Life& life) {
-      return life.pid == pid || (seen && is_in_cgroup(*seen, life));
+    auto seen = view.see(pid);
+    if (!seen) return nullptr;
+    auto found = std::find_if(leases.begin(), leases.end(), [&](const gpu::KnownLease& one) {
+      if (one.lease.life.pid_space != view.pid_space) return false;
+      return is_first_process(pid, *seen, one, view.see) || is_in_cgroup(*seen, one);
     });
-    if (found != nullptr || !seen) return found;
+    if (found != leases.end()) return &*found;
     pid = seen->parent;
   }
   return nullptr;
 }
 
 std::vector<GpuState> gpu_states(const gpu::Inventory& inventory, const gpu::NvmlUse& use,
-                                 const gpu::Holders& holders, const SeeProcess& see) {
-  StateMaker maker(use, holders, see);
+                                 const gpu::Holders& holders, const ProcessView& view) {
+  StateMaker maker(use, holders, view);
   std::vector<GpuState> states;
   for (const gpu::Gpu& gpu : inventory.gpus) {
     states.push_back(maker.whole(gpu));
@@ -191,17 +204,19 @@ std::string container_of(const gpu::Lease& lease) {
 
 Result<GpuTop> gpu_top(const Context& context) {
   gpu::Inventory inventory = TRY(list_gpus(context, gpu::Refresh::if_stale));
+  GpuTop top;
   gpu::Holders holders;
   auto held = list_gpu_holders(context);
   if (held.ok()) {
     holders = *std::move(held);
+    top.waiting = holders.queue.size();
   } else {
     context.log.warn(to_line(held.error()) + ", ignoring");
   }
-  GpuTop top;
+  gpu::Here here = TRY(gpu::look_around());
+  ProcessView view{see_process, here.pid_space};
   top.synthetic = inventory.synthetic;
-  top.gpus = gpu_states(inventory, nvml_use(context, inventory), holders, see_process);
-  top.queue = std::move(holders.queue);
+  top.gpus = gpu_states(inventory, nvml_use(context, inventory), holders, view);
   return top;
 }
 

@@ -21,7 +21,7 @@ struct GpuProcess {
   int64_t pid = 0;
   std::string command;  ///< its name; empty where we may not see it
   std::optional<uint32_t> user;
-  std::string container;  ///< its name, or else its id; empty: none that has a lease
+  std::optional<gpu::Lease> lease;  ///< of its container; none: no container that has one
   std::optional<uint64_t> used_bytes;
 };
 
@@ -35,12 +35,12 @@ struct GpuState {
   std::optional<uint32_t> celsius;
   std::optional<uint32_t> milliwatts;
   std::vector<gpu::KnownLease> leases;
-  std::vector<GpuProcess> processes;
+  std::optional<std::vector<GpuProcess>> processes;
 };
 
 struct GpuTop {
   std::vector<GpuState> gpus;
-  std::vector<gpu::KnownTicket> queue;
+  std::optional<size_t> waiting;  ///< containers; none: the ledger cannot be read
   bool synthetic = false;
 };
 
@@ -51,20 +51,28 @@ Result<GpuTop> gpu_top(const Context& context);
 /// What is known of a process, of this pid namespace.
 struct SeenProcess {
   int64_t parent = 0;
+  uint64_t start_time = 0;  ///< as gpu::Life has it
   std::string command;
   std::optional<uint32_t> user;
   std::vector<std::string> cgroups;  ///< below the mount points of its hierarchies
 };
 using SeeProcess = std::function<std::optional<SeenProcess>(int64_t pid)>;
 
-/// The lease of the container that `pid` runs in: the one whose cgroup it is in, or whose first
-/// process is among its ancestors. Null: none of them.
+/// How processes of `pid_space`, the caller's pid namespace, are looked at.
+struct ProcessView {
+  SeeProcess see;
+  uint64_t pid_space = 0;
+};
+
+/// The lease of the container that `pid` runs in: the one whose first process is among its
+/// ancestors, or whose cgroup it is in. What a user writes into his lease is believed of his own
+/// processes alone: the first one, or the one that started it, has to be his. Null: none of them.
 const gpu::KnownLease* lease_of(int64_t pid, const std::vector<gpu::KnownLease>& leases,
-                                const SeeProcess& see);
+                                const ProcessView& view);
 
 /// Puts together what the parts say. Pure.
 std::vector<GpuState> gpu_states(const gpu::Inventory& inventory, const gpu::NvmlUse& use,
-                                 const gpu::Holders& holders, const SeeProcess& see);
+                                 const gpu::Holders& holders, const ProcessView& view);
 
 /// The name of a lease's container, or the beginning of its id.
 std::string container_of(const gpu::Lease& lease);

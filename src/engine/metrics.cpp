@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <map>
+#include <set>
 
 #include "base/text.hpp"
 #include "sys/file.hpp"
@@ -43,9 +44,9 @@ class Family {
     for (const auto& [key, text] : labels) {
       words.push_back(std::string(key) + "=\"" + escaped(escape_controls(text)) + "\"");
     }
-    lines_ += "berth_" + std::string(name_);
-    if (!words.empty()) lines_ += "{" + join(words, ",") + "}";
-    lines_ += " " + number(value) + "\n";
+    std::string series = words.empty() ? "" : "{" + join(words, ",") + "}";
+    if (!known_.insert(series).second) return;  // a user may write a lease twice
+    lines_ += "berth_" + std::string(name_) + series + " " + number(value) + "\n";
   }
   template <class T>
   void add(const Labels& labels, const std::optional<T>& value, double divisor = 1) {
@@ -61,6 +62,7 @@ class Family {
 
  private:
   std::string_view name_, type_, help_;
+  std::set<std::string> known_;
   std::string lines_;
 };
 
@@ -108,11 +110,11 @@ std::string containers_text(const Measured& measured) {
   return text_of(families);
 }
 
-/// Of processes in one container, as far as it is told.
-std::map<std::string, uint64_t> memory_by_container(const GpuState& gpu) {
+/// By container, as far as it is told.
+std::map<std::string, uint64_t> memory_by_container(const std::vector<GpuProcess>& processes) {
   std::map<std::string, uint64_t> sums;
-  for (const GpuProcess& one : gpu.processes) {
-    if (!one.container.empty() && one.used_bytes) sums[one.container] += *one.used_bytes;
+  for (const GpuProcess& one : processes) {
+    if (one.lease && one.used_bytes) sums[one.lease->container] += *one.used_bytes;
   }
   return sums;
 }
@@ -145,7 +147,9 @@ std::string gpus_text(const GpuTop& top) {
     (family++)->add(labels, total);
     (family++)->add(labels, gpu.celsius);
     (family++)->add(labels, gpu.milliwatts, kMilli);
-    (family++)->add(labels, static_cast<double>(gpu.processes.size()));
+    std::optional<size_t> count;
+    if (gpu.processes) count = gpu.processes->size();
+    (family++)->add(labels, count);
     for (const gpu::KnownLease& one : gpu.leases) {
       family->add({{"gpu", gpu.index},
                    {"id", one.lease.container},
@@ -156,11 +160,12 @@ std::string gpus_text(const GpuTop& top) {
                   1);
     }
     ++family;
-    for (const auto& [name, bytes] : memory_by_container(gpu)) {
-      family->add({{"gpu", gpu.index}, {"name", name}}, static_cast<double>(bytes));
+    if (!gpu.processes) continue;
+    for (const auto& [id, bytes] : memory_by_container(*gpu.processes)) {
+      family->add({{"gpu", gpu.index}, {"id", id}}, static_cast<double>(bytes));
     }
   }
-  if (!top.gpus.empty()) families.back().add({}, static_cast<double>(top.queue.size()));
+  if (!top.gpus.empty()) families.back().add({}, top.waiting);
   return text_of(families);
 }
 

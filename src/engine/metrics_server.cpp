@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/stat.h>
 
 #include <array>
 #include <cerrno>
@@ -26,38 +27,59 @@ namespace {
 constexpr std::chrono::milliseconds kPatience{5000};
 constexpr size_t kMaxHead = size_t{8} << 10;
 
-/// Where it listens; gone with this object.
+/// Where it listens; gone with this object, if it is still there.
 class Socket {
  public:
   static Result<Socket> listen(const std::string& path);
   Socket(Socket&& other) noexcept
-      : listener_(std::move(other.listener_)), path_(std::exchange(other.path_, {})) {}
+      : listener_(std::move(other.listener_)),
+        path_(std::exchange(other.path_, {})),
+        inode_(other.inode_) {}
   Socket& operator=(Socket&&) = delete;
   ~Socket() {
-    if (!path_.empty()) ignore(sys::remove_entry(sys::cwd(), path_));
+    if (!path_.empty()) ignore(remove_socket(path_, inode_));
   }
   const sys::Fd& listener() const { return listener_; }
 
  private:
-  Socket(sys::Fd listener, std::string path)
-      : listener_(std::move(listener)), path_(std::move(path)) {}
+  Socket(sys::Fd listener, std::string path, ino_t inode)
+      : listener_(std::move(listener)), path_(std::move(path)), inode_(inode) {}
+  static Result<ino_t> inode_of(const std::string& path);
+  static Result<void> remove_socket(const std::string& path, ino_t inode);
 
   sys::Fd listener_;
   std::string path_;
+  ino_t inode_ = 0;
 };
+
+/// 0: nothing is there.  Errors: exists (it is no socket).
+Result<ino_t> Socket::inode_of(const std::string& path) {
+  std::optional<struct stat> status = TRY(sys::stat_entry(sys::cwd(), path));
+  if (!status) return ino_t{0};
+  if (S_ISSOCK(status->st_mode)) return status->st_ino;
+  return make_error(Kind::exists, "create socket " + quoted(path) + ": there is a file",
+                    "another path, or --output");
+}
+
+Result<void> Socket::remove_socket(const std::string& path, ino_t inode) {
+  if (TRY(inode_of(path)) != inode) return {};  // somebody else's by now
+  return sys::remove_entry(sys::cwd(), path);
+}
 
 Result<Socket> Socket::listen(const std::string& path) {
   auto listener = sys::listen_unix(path);
   if (!listener.ok() && listener.error().sys_errno == EADDRINUSE) {
+    ino_t there = TRY(inode_of(path));
     // One that nobody answers at is what a killed one has left.
     auto answered = sys::connect_unix(path, sys::SocketType::stream);
     if (answered.ok() || answered.error().sys_errno != ECONNREFUSED)
       return std::move(listener).error();
-    TRY(sys::remove_entry(sys::cwd(), path));
+    TRY(remove_socket(path, there));
     listener = sys::listen_unix(path);
   }
   if (!listener.ok()) return std::move(listener).error();
-  return Socket(*std::move(listener), path);
+  ino_t inode = TRY(inode_of(path));
+  return Socket(*std::move(listener), path, inode);
 }
 
 std::string reply(std::string_view status, std::string_view type, const std::string& body) {
@@ -66,17 +88,18 @@ std::string reply(std::string_view status, std::string_view type, const std::str
          body;
 }
 
-/// The first line of a request, when its head is there; empty when it does not come in time.
-Result<std::string> read_request(const sys::Fd& connection) {
+/// The first line of a request, when its head is there; empty when it does not come in time, or a
+/// signal does.
+Result<std::string> read_request(const sys::Fd& connection, const sys::Fd& signals) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point end = Clock::now() + kPatience;
   std::string head;
   std::array<char, 1024> part{};
   while (head.find("\r\n\r\n") == std::string::npos && head.size() < kMaxHead) {
     auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
-    std::vector<pollfd> entries = {{connection.get(), POLLIN, 0}};
+    std::vector<pollfd> entries = {{connection.get(), POLLIN, 0}, {signals.get(), POLLIN, 0}};
     int ready = left.count() > 0 ? TRY(sys::poll(entries, left)) : 0;
-    if (ready == 0) return std::string();
+    if (ready == 0 || entries[1].revents != 0) return std::string();
     size_t count = TRY(sys::read_some(connection, part, "a request"));
     if (count == 0) return std::string();
     head.append(part.data(), count);
@@ -84,15 +107,15 @@ Result<std::string> read_request(const sys::Fd& connection) {
   return head.substr(0, head.find("\r\n"));
 }
 
-Result<void> answer(const Context& context, const sys::Fd& connection) {
+Result<void> answer(const Context& context, const sys::Fd& connection, const sys::Fd& signals) {
   constexpr std::string_view kPlain = "text/plain";
-  std::string request = TRY(read_request(connection));
+  std::string request = TRY(read_request(connection, signals));
   if (request.empty()) return {};
   auto words = split(request, ' ');
   std::string text;
   if (words.size() != 3 || words[0] != "GET") {
-    text = reply("405 Method Not Allowed", kPlain, "only GET\n");
-  } else if (words[1] != "/metrics") {
+    text = reply("405 Method Not Allowed\r\nAllow: GET", kPlain, "");
+  } else if (words[1].substr(0, words[1].find('?')) != "/metrics") {
     text = reply("404 Not Found", kPlain, "only /metrics\n");
   } else {
     auto measured = measure_all(context);
@@ -106,9 +129,9 @@ Result<void> answer(const Context& context, const sys::Fd& connection) {
 }  // namespace
 
 Result<void> serve_metrics(const Context& context, const std::string& path) {
+  Socket socket = TRY(Socket::listen(path));  // a signal ends this as ever
   sys::SignalMask before;
   sys::Fd signals = TRY(sys::receive_signals({SIGINT, SIGTERM, SIGHUP}));
-  Socket socket = TRY(Socket::listen(path));
   while (true) {
     std::vector<pollfd> entries = {{signals.get(), POLLIN, 0},
                                    {socket.listener().get(), POLLIN, 0}};
@@ -117,7 +140,7 @@ Result<void> serve_metrics(const Context& context, const std::string& path) {
     if (signal) return {};
     if (entries[1].revents == 0) continue;
     sys::Fd connection = TRY(sys::accept_connection(socket.listener()));
-    auto answered = answer(context, connection);
+    auto answered = answer(context, connection, signals);
     if (!answered.ok()) context.log.warn(to_line(answered.error()) + ", ignoring");
   }
 }

@@ -9,9 +9,11 @@
 namespace berth::engine {
 
 /// Answers "GET /metrics" by HTTP on a UNIX socket at `path`, for this user alone, one request at a
-/// time, until SIGINT, SIGTERM or SIGHUP; the socket is gone then. Whoever sends nothing, or reads
-/// nothing, for five seconds is given up. A socket that nobody answers at is replaced.
-/// Errors: io (EADDRINUSE: somebody answers there), usage (a path that is too long).
+/// time, until SIGINT, SIGTERM or SIGHUP, which waits for an answer that has begun; the socket is
+/// gone then. Whoever sends nothing, or reads nothing, for five seconds is given up. A socket that
+/// nobody answers at is replaced.
+/// Errors: io (EADDRINUSE: somebody answers there), exists (no socket), usage (a path that is too
+/// long).
 /// Source: RFC 9112.
 Result<void> serve_metrics(const Context& context, const std::string& path);
 

@@ -79,11 +79,11 @@ def test_each_process_has_its_container(machine, stranger):
     assert gpu["busy_percent"] == 87 and gpu["used_bytes"] == 3 * GIB and gpu["celsius"] == 61
     assert [(lease["name"], lease["exclusive"]) for lease in gpu["leases"]] == [("train", True)]
     ours, theirs, gone = gpu["processes"]
-    assert ours == {"pid": pid, "command": "sleep", "container": "train", "used_bytes": 2 * GIB,
-                    "user": ours["user"]}
-    assert (theirs["pid"], theirs["command"], theirs["container"]) == (stranger, "sleep", "")
+    assert ours == {"pid": pid, "command": "sleep", "name": "train", "used_bytes": 2 * GIB,
+                    "container": gpu["leases"][0]["container"], "user": ours["user"]}
+    assert (theirs["pid"], theirs["command"], theirs["container"]) == (stranger, "sleep", None)
     assert theirs["user"] == 0
-    assert (gone["command"], gone["container"], gone["user"]) == ("", "", None)
+    assert (gone["command"], gone["container"], gone["user"]) == (None, None, None)
     assert shown["gpus"][3]["processes"] == [] and shown["gpus"][3]["busy_percent"] is None
 
 
@@ -95,7 +95,7 @@ def test_processes_that_a_container_forks_are_its_own(machine):
     wait_until(lambda: len(children.read_text().split()) == 2)
     pids = children.read_text().split()
     tell(machine, 0, f"process={pids[0]}:1,{pids[1]}:2")
-    assert [one["container"] for one in top(machine)["gpus"][0]["processes"]] == ["forks"] * 2
+    assert [one["name"] for one in top(machine)["gpus"][0]["processes"]] == ["forks"] * 2
 
 
 def test_a_slice_has_its_own_processes(sliced, stranger):
@@ -105,9 +105,10 @@ def test_a_slice_has_its_own_processes(sliced, stranger):
     first, second = ((one["gpu_instance"], one["compute_instance"]) for one in slices[:2])
     pid = pid_of(sliced, "small")
     tell(sliced, 0, f"process={pid}:5:{first[0]}:{first[1]},{stranger}:6:{second[0]}:{second[1]}")
-    found = {gpu["index"]: [one["container"] for one in gpu["processes"]]
-             for gpu in top(sliced)["gpus"]}
-    assert found["0"] == [] and found["0:0"] == ["small"] and found["0:1"] == [""]
+    found = {gpu["index"]: gpu["processes"] for gpu in top(sliced)["gpus"]}
+    assert found["0"] is None  # its slices have them
+    assert [one["name"] for one in found["0:0"]] == ["small"]
+    assert [one["name"] for one in found["0:1"]] == [None]
 
 
 def test_the_table_is_aligned_and_says_that_the_driver_is_made_up(machine, stranger):
@@ -152,8 +153,8 @@ def check(machine, text, pid):
     assert labels["name"] == "train" and labels["image"] == machine.image and 0 <= seconds < 60
     assert ({"gpu": "1"}, 0.42) in metrics["berth_gpu_busy_ratio"]
     (lease, _), = metrics["berth_gpu_lease"]
-    assert (lease["gpu"], lease["name"], lease["exclusive"]) == ("1", "train", "false")
-    assert metrics["berth_container_gpu_memory_bytes"] == [({"gpu": "1", "name": "train"}, GIB)]
+    assert (lease["gpu"], lease["id"], lease["exclusive"]) == ("1", labels["id"], "false")
+    assert metrics["berth_container_gpu_memory_bytes"] == [({"gpu": "1", "id": labels["id"]}, GIB)]
     assert metrics["berth_gpu_waiting"] == [({}, 0)] and len(metrics["berth_gpu_info"]) == 8
     assert pid
 
@@ -204,6 +205,7 @@ def test_metrics_are_served_on_a_socket(machine, busy, work):
     assert get(path, b"POST /metrics HTTP/1.1\r\n\r\n")[0] == "HTTP/1.1 405 Method Not Allowed"
     assert get(path, b"x" * 8192)[0] == "HTTP/1.1 405 Method Not Allowed"
     assert "Address already in use" in machine.berth.fail(*serve, status=1)
+    assert get(path, b"GET /metrics?a=b HTTP/1.0\r\n\r\n")[0] == "HTTP/1.1 200 OK"
     # Whoever says nothing, or does not read, keeps nobody waiting for long.
     with socket.socket(socket.AF_UNIX) as silent:
         silent.connect(str(path))
@@ -211,6 +213,18 @@ def test_metrics_are_served_on_a_socket(machine, busy, work):
     server.send_signal(signal.SIGTERM)
     assert server.wait(20) == 0 and server.stderr.read() == ""
     assert os.listdir(place) == []
+
+
+def test_a_file_where_the_socket_was_to_be_stays(machine, work):
+    place = machine.berth.account.own(work / "metrics")
+    (place / "berth.prom").write_text("precious")
+    (place / "link").symlink_to("berth.prom")
+    for name in ("berth.prom", "link"):
+        assert machine.berth.fail(*machine.flags, "metrics", "--socket", place / name,
+                                  status=1) == (
+            f"berth: create socket '{place}/{name}': there is a file; try: another path, or "
+            "--output")
+    assert (place / "link").read_text() == "precious"
 
 
 def test_a_killed_server_leaves_its_place_to_the_next(machine, work):

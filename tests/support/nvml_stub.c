@@ -359,7 +359,7 @@ int nvmlDeviceGetPowerUsage(device* d, unsigned* out) {
   return kOk;
 }
 
-int nvmlDeviceGetComputeRunningProcesses_v3(device* d, unsigned* count, process_info* out) {
+int nvmlDeviceGetComputeRunningProcesses_v2(device* d, unsigned* count, process_info* out) {
   unsigned room = *count;
   *count = d->process_count;
   if (room < d->process_count) return kTooSmall;

@@ -60,17 +60,18 @@ std::string table_text(const engine::GpuTop& top, engine::UserNames& users) {
     gpus.add({gpu.index, gpu.model.empty() ? "-" : gpu.model, or_unknown(gpu.busy_percent, "%"),
               memory_text(gpu.memory), or_unknown(gpu.celsius, " C"), or_unknown(watts, " W"),
               holders_text(gpu)});
-    for (const engine::GpuProcess& one : gpu.processes) {
+    if (!gpu.processes) continue;
+    for (const engine::GpuProcess& one : *gpu.processes) {
       any = true;
       processes.add({gpu.index, std::to_string(one.pid), name_of(one.user, users),
-                     one.container.empty() ? "-" : one.container,
+                     one.lease ? engine::container_of(*one.lease) : "-",
                      one.used_bytes ? binary_bytes(*one.used_bytes) : std::string(kUnknown),
                      one.command.empty() ? std::string(kUnknown) : one.command});
     }
   }
   std::string text = gpus.text();
   if (any) text += "\n" + processes.text();
-  if (!top.queue.empty()) text += "\n" + std::to_string(top.queue.size()) + " waiting\n";
+  if (top.waiting.value_or(0) > 0) text += "\n" + std::to_string(*top.waiting) + " waiting\n";
   if (top.synthetic) text += "\nsynthetic: of a driver made for tests\n";
   return text;
 }
@@ -78,6 +79,10 @@ std::string table_text(const engine::GpuTop& top, engine::UserNames& users) {
 template <class T>
 json::Value number(const std::optional<T>& value) {
   return value ? json::Value(static_cast<int64_t>(*value)) : json::Value();
+}
+
+json::Value or_null(const std::string& text) {
+  return text.empty() ? json::Value() : json::Value(text);
 }
 
 json::Value to_json(const gpu::KnownLease& one) {
@@ -90,9 +95,10 @@ json::Value to_json(const gpu::KnownLease& one) {
 
 json::Value to_json(const engine::GpuProcess& one) {
   return json::Object{{"pid", one.pid},
-                      {"command", one.command},
+                      {"command", or_null(one.command)},
                       {"user", number(one.user)},
-                      {"container", one.container},
+                      {"container", or_null(one.lease ? one.lease->container : "")},
+                      {"name", or_null(one.lease ? one.lease->name : "")},
                       {"used_bytes", number(one.used_bytes)}};
 }
 
@@ -111,22 +117,22 @@ json::Value to_json(const engine::GpuState& gpu) {
     used = gpu.memory->used;
     total = gpu.memory->total;
   }
-  return json::Object{{"index", gpu.index},
-                      {"id", gpu.id},
-                      {"model", gpu.model},
-                      {"busy_percent", number(gpu.busy_percent)},
-                      {"used_bytes", number(used)},
-                      {"total_bytes", number(total)},
-                      {"celsius", number(gpu.celsius)},
-                      {"milliwatts", number(gpu.milliwatts)},
-                      {"leases", array_of(gpu.leases)},
-                      {"processes", array_of(gpu.processes)}};
+  return json::Object{
+      {"index", gpu.index},
+      {"id", gpu.id},
+      {"model", gpu.model},
+      {"busy_percent", number(gpu.busy_percent)},
+      {"used_bytes", number(used)},
+      {"total_bytes", number(total)},
+      {"celsius", number(gpu.celsius)},
+      {"milliwatts", number(gpu.milliwatts)},
+      {"leases", array_of(gpu.leases)},
+      {"processes", gpu.processes ? json::Value(array_of(*gpu.processes)) : json::Value()}};
 }
 
 json::Value to_json(const engine::GpuTop& top) {
-  return json::Object{{"synthetic", top.synthetic},
-                      {"gpus", array_of(top.gpus)},
-                      {"waiting", static_cast<int64_t>(top.queue.size())}};
+  return json::Object{
+      {"synthetic", top.synthetic}, {"gpus", array_of(top.gpus)}, {"waiting", number(top.waiting)}};
 }
 
 Result<int> run(Session& session, const Options& o, std::vector<std::string>) {

@@ -39,7 +39,7 @@ struct NvmlGpuUse {
   std::vector<NvmlSliceUse> slices;
   std::optional<uint32_t> celsius{};
   std::optional<uint32_t> milliwatts{};
-  std::vector<NvmlProcess> processes{};  ///< each once
+  std::vector<NvmlProcess> processes{};  ///< each once for each slice
 };
 
 struct NvmlUse {
