@@ -73,9 +73,9 @@ TEST(FindVerb, takes_dockers_long_names) {
   EXPECT_EQ(verb({"container", "lss"}),
             "unknown verb 'lss', did you mean 'ls'? see 'berth container --help'");
   EXPECT_EQ(verb({"gpu", "--format"}),
-            "'berth gpu' needs one of: list, ls; see 'berth gpu --help'");
+            "'berth gpu' needs one of: list, top, ls; see 'berth gpu --help'");
   EXPECT_EQ(verb({"gpu", "monitor"}),
-            "'berth gpu' has no 'monitor', but: list, ls; see 'berth gpu --help'");
+            "'berth gpu' has no 'monitor', but: list, top, ls; see 'berth gpu --help'");
   EXPECT_EQ(verb({"contianer", "ls"}),
             "unknown verb 'contianer', did you mean 'container'? see 'berth --help'");
   EXPECT_EQ(verb({"imgae", "ls"}),
