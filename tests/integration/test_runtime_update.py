@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from support.oci_fixtures import (bundle, kind, mounted_hierarchies, ok, place,  # noqa: F401
-                                  runtime, start, until)
+from support.oci_fixtures import (bundle, kind, mounted_hierarchies, ok,  # noqa: F401
+                                  own_user_namespace, place, runtime, start, until)
 
 ROOT = pytest.mark.parametrize("kind", ["root"], indirect=True)
 MIB = 1 << 20
@@ -318,3 +318,88 @@ def test_refuses_schemas_of_a_cache(runtime, running):
         assert update(runtime, flag, "L3:0=f").stderr == (
             "berth-runtime: cannot update container 'c1': set a schema of Intel RDT: it is not "
             "supported for a running container\n")
+
+
+# ---- devices ------------------------------------------------------------------------------------
+
+FUSE = {"type": "c", "path": "/dev/fuse", "major": 10, "minor": 229, "fileMode": 0o666}
+LOOP = {"type": "c", "path": "/dev/sub/loop-control", "major": 10, "minor": 237, "uid": 5, "gid": 6,
+        "fileMode": 0o640}
+NOTHING = {"allow": False, "access": "rwm"}
+
+
+def allow(device):
+    return {"allow": True, "type": "c", "major": device["major"], "minor": device["minor"],
+            "access": "rwm"}
+
+
+def set_devices(bundle, *devices):
+    bundle.linux["devices"] = list(devices)
+    bundle.linux["resources"] = {"devices": [NOTHING, *map(allow, devices)]}
+
+
+def change(runtime, bundle, *devices):
+    wanted = json.loads(json.dumps(bundle.config))
+    wanted["linux"]["devices"] = list(devices)
+    wanted["linux"]["resources"] = {"devices": [NOTHING, *map(allow, devices)]}
+    done = runtime.call("update", "--devices-of", "-", "c1", input=json.dumps(wanted), stdin=None)
+    if done.returncode == 0:
+        bundle.config = wanted  # as the caller of it has to
+        bundle.write()
+    return done
+
+
+def inside(runtime, script):
+    return runtime.call("exec", "c1", "/bin/sh", "-c", script)
+
+
+@ROOT
+def test_devices_come_and_go_while_it_runs(runtime, bundle, start):
+    set_devices(bundle, FUSE)
+    bundle.shell("sleep 1000")
+    start()
+    ok(inside(runtime, "exec 3<>/dev/fuse"))
+    ok(change(runtime, bundle, LOOP))
+    shown = inside(runtime, "stat -c '%F %a %u %g %t:%T' /dev/sub/loop-control; ls /dev/fuse")
+    assert shown.stdout == "character special file 640 5 6 a:ed\n"
+    assert "No such file" in shown.stderr
+    made = inside(runtime, "mknod /fuse c 10 229 && cat /fuse")
+    assert "Operation not permitted" in made.stderr
+    ok(change(runtime, bundle, FUSE))
+    ok(inside(runtime, "exec 3<>/dev/fuse; ! [ -e /dev/sub/loop-control ]"))
+
+
+@ROOT
+def test_a_device_in_use_is_not_taken_away(runtime, bundle, start):
+    set_devices(bundle, FUSE)
+    bundle.shell("exec 7<>/dev/fuse; (sleep 1001) & exec 7>&-; wait")
+    start()
+    until(lambda: len(json.loads(ok(runtime.call("ps", "-f", "json", "c1")))) >= 2)
+    refused = change(runtime, bundle, LOOP)
+    assert refused.returncode == 1
+    assert "take away '/dev/fuse': process " in refused.stderr and "has it open" in refused.stderr
+    ok(inside(runtime, "exec 3<>/dev/fuse; ! [ -e /dev/sub ]"))
+
+
+@ROOT
+def test_a_device_that_cannot_be_made_changes_nothing(runtime, bundle, start):
+    set_devices(bundle, FUSE)
+    bundle.shell("ln -s /etc /dev/sub; sleep 1000")
+    start()
+    until(lambda: inside(runtime, "[ -h /dev/sub ]").returncode == 0)
+    refused = change(runtime, bundle, LOOP)
+    assert refused.returncode == 1
+    ok(inside(runtime, "exec 3<>/dev/fuse; ! [ -e /etc/loop-control ]"))
+    outside = dict(LOOP, path="/etc/loop-control")
+    assert "only character devices in /dev come and go" in change(runtime, bundle, outside).stderr
+    outside = dict(LOOP, path="/dev/../etc/loop-control")
+    assert "only character devices in /dev come and go" in change(runtime, bundle, outside).stderr
+
+
+@ROOT
+def test_devices_of_a_user_namespace_stay(runtime, bundle, start):
+    own_user_namespace(bundle)
+    bundle.shell("sleep 1000")
+    start()
+    refused = change(runtime, bundle, FUSE)
+    assert refused.returncode == 1 and "it is in a user namespace" in refused.stderr

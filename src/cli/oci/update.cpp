@@ -5,12 +5,14 @@
 
 #include "base/text.hpp"
 #include "cli/oci/verb.hpp"
+#include "runtime/change_devices.hpp"
 
 namespace berth::cli::oci {
 namespace {
 
 struct Options {
   std::string resources;
+  std::string devices;
   std::optional<uint64_t> blkio_weight;
   std::optional<uint64_t> cpu_period;
   std::optional<int64_t> cpu_quota;
@@ -47,6 +49,8 @@ ReadValue read_limit(std::optional<int64_t>& target) {
 FlagTable flags(Options& o) {
   return {
       {"resources", 'r', "FILE", "The resources as JSON; - is standard input", &o.resources},
+      {"devices-of", 0, "FILE",
+       "The configuration whose devices it is to have; - is standard input", &o.devices},
       {"blkio-weight", 0, "N", "Share of the disks, 10 to 1000", &o.blkio_weight},
       {"cpu-period", 0, "US", "Length of a period of --cpu-quota", &o.cpu_period},
       {"cpu-quota", 0, "US", "Processor time in a period, -1 for all", read_integer(o.cpu_quota)},
@@ -108,6 +112,11 @@ Result<int> run(Session& session, const Options& options,
         .with_context(context);
   }
   runtime::Store store = TRY(runtime::Store::open(session.root));
+  if (!options.devices.empty()) {
+    auto spec = TRY_CTX(runtime::read_wanted_spec(options.devices), context);
+    TRY_CTX(runtime::change_devices(store, arguments[0], spec, session.log), context);
+    return 0;
+  }
   auto resources = TRY_CTX(wanted(options), context);
   TRY_CTX(runtime::update(store, arguments[0], resources, session.log), context);
   return 0;

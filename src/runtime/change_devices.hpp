@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs as: berth-runtime. Capabilities: the caller's, of the machine: CAP_MKNOD. Hostile: the
+// processes inside, and what they have made of /dev meanwhile.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/log.hpp"
+#include "base/result.hpp"
+#include "oci/runtime_spec.hpp"
+#include "runtime/state.hpp"
+
+namespace berth::runtime {
+
+/// The nodes that come and go when `before` becomes `after`; by path and number.
+struct DeviceChange {
+  std::vector<oci::Device> added;
+  std::vector<oci::Device> removed;
+};
+DeviceChange compare_devices(const std::vector<oci::Device>& before,
+                             const std::vector<oci::Device>& after);  ///< Pure.
+
+/// Gives a running container the devices of `wanted`: linux.devices with the rules for them, and
+/// the processors and memory nodes where it names any. What its bundle's configuration has and
+/// `wanted` has not is taken from it, which holds for whoever opens it from then on; so it is
+/// refused where a process inside has such a device open or mapped. (What is on its way through a
+/// socket is not seen.) After an error all is as before.
+/// Errors: usage (it does not run), unsupported (a user namespace; its /dev is not a tmpfs of its
+/// own), busy (a device is in use), and those of update().
+Result<void> change_devices(const Store& store, const std::string& id, const oci::Spec& wanted,
+                            Log& log);
+
+}  // namespace berth::runtime
