@@ -241,10 +241,11 @@ NvmlProcess process_of(const ProcessInfo& info) {
 /// By the second version of the calls: what the third one fills in has had different sizes.
 std::vector<NvmlProcess> processes_of(const Nvml& nvml, Device device) {
   std::vector<NvmlProcess> found;
-  for (const char* kind : {"Compute", "Graphics", "MPSCompute"}) {
+  for (const char* kind : {"Compute", "MPSCompute", "Graphics"}) {
     std::string name = std::string("nvmlDeviceGet") + kind + "RunningProcesses_v2";
     for (const ProcessInfo& info : process_list(nvml, name, device)) {
       NvmlProcess one = process_of(info);
+      one.graphics = std::string_view(kind) == "Graphics";
       bool known = std::any_of(found.begin(), found.end(), [&](const NvmlProcess& other) {
         return other.pid == one.pid && other.gpu_instance == one.gpu_instance &&
                other.compute_instance == one.compute_instance;

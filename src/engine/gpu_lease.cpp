@@ -4,12 +4,17 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 
 #include "base/text.hpp"
 #include "engine/containers.hpp"
+#include "engine/gpu_outside.hpp"
 #include "engine/gpu_placement.hpp"
+#include "engine/new_container.hpp"
 #include "gpu/ledger/chooser.hpp"
+#include "json/fields.hpp"
+#include "sys/file.hpp"
 #include "sys/identity.hpp"
 #include "sys/signals.hpp"
 
@@ -75,7 +80,7 @@ void tell_waiting(const Context& context, const Error& error) {
 Result<gpu::HeldLease> take_in_turn(const Context& context, const RunRequest& request,
                                     const gpu::Ledger& ledger, gpu::Lease lease,
                                     const gpu::Choose& choose, const gpu::Wanted& wish,
-                                    const Keys& beside) {
+                                    const Keys& beside, const std::function<void()>& look) {
   gpu::Ticket ticket{lease.container, lease.name, lease.group, keys_of(wish.candidates), wish.count,
                      lease.exclusive, 0};
   ticket.keys.insert(ticket.keys.end(), beside.begin(), beside.end());
@@ -83,10 +88,26 @@ Result<gpu::HeldLease> take_in_turn(const Context& context, const RunRequest& re
   gpu::Ledger::Patience patience;
   if (*request.wait_gpus > 0) patience.limit = std::chrono::nanoseconds(*request.wait_gpus);
   patience.waiting = [&](const Error& error) { tell_waiting(context, error); };
+  patience.look = look;
   sys::SignalMask before;  // what was let through is let through again
   sys::Fd signals = TRY(sys::receive_signals({SIGINT, SIGTERM, SIGHUP}));
   patience.give_up = signals.get();
   return ledger.take_in_turn(std::move(lease), std::move(ticket), choose, patience);
+}
+
+/// What the container of `request` has, and what it is to have besides.
+Result<gpu::HeldLease> widen(const Context& context, const RunRequest& request,
+                             const gpu::Ledger& ledger, gpu::Lease lease, gpu::Chooser& chooser,
+                             const gpu::Choose& choose) {
+  auto note = TRY(read_lease_note(context, request, lease.container));
+  if (!note || note->ledger != ledger.path()) return ledger.take(std::move(lease), choose);
+  gpu::HeldLease held = TRY(ledger.hold_again(note->file, note->lease));
+  chooser.keep(note->lease.keys);
+  TRY(ledger.widen(held, [&](const gpu::Holders& holders, gpu::Lease& changed) {
+    changed.group = changed.container;  // unless it shares another one's again
+    return choose(holders, changed);
+  }));
+  return held;
 }
 
 /// The NUMA nodes of the processors that were asked for. What cannot be read is no preference.
@@ -109,6 +130,15 @@ std::vector<int> near_processors(const RunRequest& request, const gpu::Inventory
 Result<gpu::Ledger> open_gpu_ledger(const Context& context, const policy::Gpu& site) {
   std::string path = site.ledger.empty() ? std::string(gpu::kMachineLedger) : site.ledger;
   return gpu::Ledger::open(path, context.paths.state);
+}
+
+Result<std::optional<gpu::LeaseNote>> read_lease_note(const Context& context,
+                                                      const RunRequest& request,
+                                                      const std::string& id) {
+  const std::string path = bundle_path(context, request, id) + "/" + gpu::kLeaseNote;
+  auto text = TRY(sys::read_file_if_exists(sys::cwd(), path, 4 * gpu::kRecordSize));
+  if (!text) return std::optional<gpu::LeaseNote>();
+  return std::optional<gpu::LeaseNote>(TRY(json::read<gpu::LeaseNote>(*text, path)));
 }
 
 Keys keys_beside(const RunRequest& request, const gpu::Choice& choice,
@@ -151,6 +181,11 @@ Result<LeasedGpus> lease_gpus(const Context& context, const RunRequest& request,
   };
   gpu::Wanted all;
   if (!shared) all = TRY(chooser.wanted());
+  OutsideWatch outside(context, inventory);
+  bool minds_others = site.outside_processes && !shared && chooser.minds_others(all);
+  auto look = [&] {
+    if (minds_others) chooser.count(outside.look());
+  };
   gpu::Lease lease;
   lease.container = lease.group = id;
   lease.name = request.name.value_or("");
@@ -158,12 +193,16 @@ Result<LeasedGpus> lease_gpus(const Context& context, const RunRequest& request,
   lease.exclusive = chooser.request().exclusive;
   if (shared || chooser.wants_any()) {
     gpu::Ledger ledger = TRY(open_gpu_ledger(context, site));
+    bool waits = leasing == Leasing::take && request.wait_gpus && !shared;
+    if (!waits) look();
     if (leasing == Leasing::look) {
       gpu::Holders holders = TRY(ledger.look());
       TRY(choose(holders, lease));
-    } else if (request.wait_gpus && !shared) {
+    } else if (leasing == Leasing::change) {
+      out.lease = TRY(widen(context, request, ledger, std::move(lease), chooser, choose));
+    } else if (waits) {
       out.lease =
-          TRY(take_in_turn(context, request, ledger, std::move(lease), choose, all, beside));
+          TRY(take_in_turn(context, request, ledger, std::move(lease), choose, all, beside, look));
     } else {
       out.lease = TRY(ledger.take(std::move(lease), choose));
     }

@@ -21,6 +21,7 @@ enum class Leasing {
   nothing,  ///< it is not started: whoever starts it decides
   look,     ///< what it would get now
   take,     ///< it is started
+  change,   ///< it runs: what it has it keeps where it can, and until the lease is settled anyway
 };
 
 struct LeasedGpus {
@@ -33,6 +34,11 @@ struct LeasedGpus {
 /// Errors: those of gpu::Ledger::open().
 Result<gpu::Ledger> open_gpu_ledger(const Context& context, const policy::Gpu& site);
 
+/// What the bundle of a container says of its lease; nothing where it has none.
+Result<std::optional<gpu::LeaseNote>> read_lease_note(const Context& context,
+                                                      const RunRequest& request,
+                                                      const std::string& id);
+
 /// The keys of GPUs that a container gets by other ways than a wish: CDI names, and nodes that were
 /// named by their paths.
 std::vector<std::string> keys_beside(const RunRequest& request, const gpu::Choice& choice,
@@ -40,7 +46,8 @@ std::vector<std::string> keys_beside(const RunRequest& request, const gpu::Choic
 
 /// Chooses what `wish`, which is the container `id` of `request`, gets of `inventory`, and waits
 /// for it where that was asked for. With Leasing::take nobody else is given what is exclusive from
-/// then on. `beside`: of keys_beside().
+/// then on; with Leasing::change the lease is that of the container's bundle, widened. `beside`: of
+/// keys_beside().
 /// Errors: those of gpu::select() and gpu::Ledger, not_found (--gpus from: no such container),
 /// denied (it is somebody else's), interrupted (a signal while waiting).
 Result<LeasedGpus> lease_gpus(const Context& context, const RunRequest& request,

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "engine/context.hpp"
 #include "gpu/inventory/inventory.hpp"
 #include "gpu/ledger/ledger.hpp"
+#include "gpu/ledger/processes.hpp"
 #include "gpu/probe/nvml_use.hpp"
 
 /// Who computes on which GPU at this moment, as `gpu top` and `metrics` show it.
@@ -48,31 +48,9 @@ struct GpuTop {
 /// warning.
 Result<GpuTop> gpu_top(const Context& context);
 
-/// What is known of a process, of this pid namespace.
-struct SeenProcess {
-  int64_t parent = 0;
-  uint64_t start_time = 0;  ///< as gpu::Life has it
-  std::string command;
-  std::optional<uint32_t> user;
-  std::vector<std::string> cgroups;  ///< below the mount points of its hierarchies
-};
-using SeeProcess = std::function<std::optional<SeenProcess>(int64_t pid)>;
-
-/// How processes of `pid_space`, the caller's pid namespace, are looked at.
-struct ProcessView {
-  SeeProcess see;
-  uint64_t pid_space = 0;
-};
-
-/// The lease of the container that `pid` runs in: the one whose first process is among its
-/// ancestors, or whose cgroup it is in. What a user writes into his lease is believed of his own
-/// processes alone: the first one, or the one that started it, has to be his. Null: none of them.
-const gpu::KnownLease* lease_of(int64_t pid, const std::vector<gpu::KnownLease>& leases,
-                                const ProcessView& view);
-
 /// Puts together what the parts say. Pure.
 std::vector<GpuState> gpu_states(const gpu::Inventory& inventory, const gpu::NvmlUse& use,
-                                 const gpu::Holders& holders, const ProcessView& view);
+                                 const gpu::Holders& holders, const gpu::ProcessView& view);
 
 /// The name of a lease's container, or the beginning of its id.
 std::string container_of(const gpu::Lease& lease);

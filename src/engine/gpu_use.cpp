@@ -41,11 +41,15 @@ void add_slices(const std::set<std::string>& nodes, const gpu::Gpu& gpu,
 
 }  // namespace
 
-gpu::NvmlUse nvml_use(const Context& context, const gpu::Inventory& inventory) {
+Result<gpu::NvmlUse> try_nvml_use(const Context& context, const gpu::Inventory& inventory) {
   const gpu::DriverFile* library = gpu::find_nvml(inventory);
-  if (library == nullptr) return {};
-  auto use =
-      gpu::ask_nvml_use(context.paths.libexec + "/berth-gpu-probe", library->host_path, kDeadline);
+  if (library == nullptr) return gpu::NvmlUse();
+  const std::string program = context.paths.libexec + "/berth-gpu-probe";
+  return gpu::ask_nvml_use(program, library->host_path, kDeadline);
+}
+
+gpu::NvmlUse nvml_use(const Context& context, const gpu::Inventory& inventory) {
+  auto use = try_nvml_use(context, inventory);
   if (use.ok()) return std::move(*use);
   context.log.warn("cannot tell how busy GPUs are: " + to_line(use.error()) + ", ignoring");
   return {};

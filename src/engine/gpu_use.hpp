@@ -28,6 +28,8 @@ struct GpuUse {
 /// How busy NVIDIA's GPUs are. Nothing where there is no NVML; one that does not answer is a
 /// warning.
 gpu::NvmlUse nvml_use(const Context& context, const gpu::Inventory& inventory);
+/// The same, where no answer is the caller's business. Errors: those of gpu::ask_nvml_use().
+Result<gpu::NvmlUse> try_nvml_use(const Context& context, const gpu::Inventory& inventory);
 
 /// Paths of the nodes that the configuration of a container's last start gives it, and of what is
 /// bound; none where it was never started.

@@ -13,19 +13,10 @@ import time
 
 import pytest
 
-from support.gpu_machine import STUB, a_machine
+from support.gpu_machine import STUB, a_machine, a_stranger, pid_of, tell, told_anew
 from support.waiting import wait_until
 
 GIB = 1 << 30
-
-
-def told_anew(machines):
-    """What NVML tells is for one test alone; the trees are for all."""
-    for machine in machines:
-        facts = pathlib.Path(machine.flags[1]) / "nvml.facts"
-        before = facts.read_text()
-        yield machine
-        facts.write_text(before)
 
 
 @pytest.fixture
@@ -40,28 +31,8 @@ def sliced(berth, driver_tree, busybox):
 
 @pytest.fixture
 def stranger():
-    """A process of nobody's container."""
-    process = subprocess.Popen(["sleep", "300"], stdin=subprocess.DEVNULL)
-    yield process.pid
-    process.kill()
-    process.wait()
-
-
-def tell(machine, number, words):
-    """Adds `words` to what NVML says of GPU `number`."""
-    facts = pathlib.Path(machine.flags[1]) / "nvml.facts"
-    lines = facts.read_text().splitlines()
-    gpus = [at for at, line in enumerate(lines) if line.startswith("gpu ")]
-    # NVML counts in another order than `gpu list`, which goes by the address.
-    gpus.sort(key=lambda at: re.search(r"pci=(\S+)", lines[at])[1])
-    at = gpus[number]
-    lines[at] = lines[at].replace(" name=", f" {words} name=", 1)
-    facts.write_text("\n".join(lines) + "\n")
-
-
-def pid_of(machine, name):
-    """Of the container's first process."""
-    return json.loads(machine.berth.ok("inspect", name))[0]["State"]["Pid"]
+    for process in a_stranger():
+        yield process.pid
 
 
 def top(machine):

@@ -2,6 +2,9 @@
 """A user's command line on a machine with GPUs of a synthetic driver."""
 
 import json
+import pathlib
+import re
+import subprocess
 
 from support.bundle import PROGRAMS
 
@@ -58,3 +61,37 @@ def a_machine(berth, tree, busybox):
     names = berth.ok("ps", "-aq").split()
     if names:
         made.remove(*names)
+
+
+def told_anew(machines):
+    """What NVML tells is for one test alone; the trees are for all."""
+    for machine in machines:
+        facts = pathlib.Path(machine.flags[1]) / "nvml.facts"
+        before = facts.read_text()
+        yield machine
+        facts.write_text(before)
+
+
+def tell(machine, number, words):
+    """Adds `words` to what NVML says of GPU `number`."""
+    facts = pathlib.Path(machine.flags[1]) / "nvml.facts"
+    lines = facts.read_text().splitlines()
+    gpus = [at for at, line in enumerate(lines) if line.startswith("gpu ")]
+    # NVML counts in another order than `gpu list`, which goes by the address.
+    gpus.sort(key=lambda at: re.search(r"pci=(\S+)", lines[at])[1])
+    at = gpus[number]
+    lines[at] = lines[at].replace(" name=", f" {words} name=", 1)
+    facts.write_text("\n".join(lines) + "\n")
+
+
+def pid_of(machine, name):
+    """Of the container's first process."""
+    return json.loads(machine.berth.ok("inspect", name))[0]["State"]["Pid"]
+
+
+def a_stranger():
+    """A process of nobody's container, that NVML can be made to tell of."""
+    process = subprocess.Popen(["sleep", "300"], stdin=subprocess.DEVNULL)
+    yield process
+    process.kill()
+    process.wait()

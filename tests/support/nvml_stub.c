@@ -5,7 +5,8 @@
 //   gpu KEY=VALUE… name=TEXT      uuid, minor, pci, brand, cc, memory, mig; board: of several GPUs;
 //                                 link=PCI,…: a link leads there; fabric: of NVSwitch; numa
 //                                 busy: percent; used: bytes of memory; celsius; milliwatts;
-//                                 process=PID:BYTES[:GI:CI],…: who computes on it
+//                                 process=PID:BYTES[:GI:CI],…: who computes on it; draws: as
+//                                 process, of those who draw
 //   slice KEY=VALUE… name=TEXT    uuid, gi, ci, memory, used; belongs to the gpu line before it
 // The functions are those that Berth calls; the types follow NVML's public ABI.
 #define _GNU_SOURCE
@@ -32,6 +33,11 @@ typedef struct {
   unsigned gi, ci;
 } process_info;
 
+typedef struct {
+  unsigned count;
+  process_info all[8];
+} process_list;
+
 typedef struct device {
   char uuid[96], pci[32], name[96];
   unsigned minor, brand, cc_major, cc_minor, mig, gi, ci, is_slice;
@@ -42,8 +48,8 @@ typedef struct device {
   unsigned long long memory, used;
   struct device* slices[16];
   unsigned slice_count;
-  unsigned celsius, milliwatts, process_count;
-  process_info processes[8];
+  unsigned celsius, milliwatts;
+  process_list computing, drawing;
 } device;
 
 typedef struct {
@@ -110,9 +116,9 @@ static void read_links(const char* list, device* d) {
   }
 }
 
-static void read_processes(const char* list, device* d) {
-  while (*list != '\0' && d->process_count < 8) {
-    process_info* one = &d->processes[d->process_count++];
+static void read_processes(const char* list, process_list* out) {
+  while (*list != '\0' && out->count < 8) {
+    process_info* one = &out->all[out->count++];
     one->gi = one->ci = ~0U;
     sscanf(list, "%u:%llu:%u:%u", &one->pid, &one->used, &one->gi, &one->ci);
     size_t length = strcspn(list, ",");
@@ -146,7 +152,8 @@ static void read_device(char* text, device* d) {
     if (!strcmp(word, "link")) read_links(value, d);
     if (!strcmp(word, "celsius")) d->celsius = (unsigned)atoi(value);
     if (!strcmp(word, "milliwatts")) d->milliwatts = (unsigned)atoi(value);
-    if (!strcmp(word, "process")) read_processes(value, d);
+    if (!strcmp(word, "process")) read_processes(value, &d->computing);
+    if (!strcmp(word, "draws")) read_processes(value, &d->drawing);
     if (!strcmp(word, "cc")) sscanf(value, "%u.%u", &d->cc_major, &d->cc_minor);
   }
 }
@@ -359,12 +366,20 @@ int nvmlDeviceGetPowerUsage(device* d, unsigned* out) {
   return kOk;
 }
 
-int nvmlDeviceGetComputeRunningProcesses_v2(device* d, unsigned* count, process_info* out) {
+static int tell_processes(const process_list* list, unsigned* count, process_info* out) {
   unsigned room = *count;
-  *count = d->process_count;
-  if (room < d->process_count) return kTooSmall;
-  memcpy(out, d->processes, d->process_count * sizeof *out);
+  *count = list->count;
+  if (room < list->count) return kTooSmall;
+  memcpy(out, list->all, list->count * sizeof *out);
   return kOk;
+}
+
+int nvmlDeviceGetComputeRunningProcesses_v2(device* d, unsigned* count, process_info* out) {
+  return tell_processes(&d->computing, count, out);
+}
+
+int nvmlDeviceGetGraphicsRunningProcesses_v2(device* d, unsigned* count, process_info* out) {
+  return tell_processes(&d->drawing, count, out);
 }
 
 int nvmlDeviceGetMigMode(device* d, unsigned* current, unsigned* pending) {

@@ -15,16 +15,17 @@ namespace berth::gpu {
 struct Holding {
   std::string key;     ///< key_of() in select.hpp
   std::string holder;  ///< for people: "container 'web' of user 1000"
-  std::string group;   ///< of containers that share theirs; never empty
+  std::string group;   ///< of containers that share theirs; empty: of no container
   bool exclusive = false;
   uid_t user = 0;  ///< whose it is, as the kernel says
 };
 
 struct Occupancy {
   std::vector<Holding> held;
-  std::string group;       ///< of who asks: what the group holds stands in nobody's way there
-  uid_t user = 0;          ///< who asks: a group is one user's
-  bool all_users = false;  ///< but root's word counts for everybody's
+  std::string group;             ///< of who asks: what the group holds stands in nobody's way there
+  uid_t user = 0;                ///< who asks: a group is one user's
+  bool all_users = false;        ///< but root's word counts for everybody's
+  std::vector<std::string> own;  ///< keys of what who asks has already, and keeps where he can
   std::vector<int> near;  ///< NUMA nodes of the processors that were asked for; empty: all the same
 };
 

@@ -359,9 +359,11 @@ Many Selector::free_of(const Many& many) const {
 Error Selector::taken(const Wanted& wanted, size_t free) const {
   constexpr size_t kMost = 4;
   std::vector<std::pair<std::string, std::string>> holders;  // and what each has
+  bool outside = false;
   for (const Selected& one : wanted.candidates) {
     const Holding* holding = find_obstacle(occupancy_, key_of(one), request_.exclusive);
     if (holding == nullptr) continue;
+    outside = outside || holding->group.empty();
     auto known = std::find_if(holders.begin(), holders.end(),
                               [&](const auto& entry) { return entry.first == holding->holder; });
     if (known == holders.end()) {
@@ -380,7 +382,7 @@ Error Selector::taken(const Wanted& wanted, size_t free) const {
   return make_error(
       Kind::busy,
       fmt::format("{}: {} of {} free: {}", asked_text(), free, gpus(wanted.candidates.size()), who),
-      "--wait-gpus, or berth gpu list");
+      outside ? "--wait-gpus, or berth gpu top" : "--wait-gpus, or berth gpu list");
 }
 
 Error Selector::out_of_reach(const std::string& id, const Selected& one) const {

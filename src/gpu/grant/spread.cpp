@@ -72,7 +72,12 @@ Score Picker::score(const std::vector<size_t>& set) const {
 
 void Picker::settle_used() {
   std::vector<uint32_t> users;
-  for (const Selected& one : candidates_) users.push_back(count_users(occupancy_, key_of(one)));
+  const std::vector<std::string>& own = occupancy_.own;
+  for (const Selected& one : candidates_) {
+    const std::string key = key_of(one);
+    bool kept = std::find(own.begin(), own.end(), key) != own.end();
+    users.push_back(kept ? 0 : 1 + count_users(occupancy_, key));
+  }
   std::vector<uint32_t> sorted = users;
   std::sort(sorted.begin(), sorted.end());
   uint32_t limit = sorted[count_ - 1];

@@ -52,6 +52,7 @@ class Injector {
   Result<std::optional<cdi::Index>> look_up_names(Choice& choice) const;
   Result<void> add(Choice& choice);
   Result<void> add_cdi(oci::ContainerEdits edits);
+  Outside look_outside(const Inventory& inventory) const;
   Result<std::vector<Selected>> lease(const Choice& choice, const Inventory& inventory);
   Result<void> lease_nodes(const Choice& choice);
   Result<void> add_gpus(const Request& request, const Inventory& inventory,
@@ -192,6 +193,23 @@ std::string group_of(const oci::Spec& spec, const std::string& container) {
   return container;
 }
 
+/// Nothing where nobody tells.
+Outside Injector::look_outside(const Inventory& inventory) const {
+  auto here = look_around();
+  if (!here.ok()) return {};
+  auto read = [&] { return read_computing(options_.state_dir, inventory.driver_root); };
+  auto computing = read();
+  if (!computing) {
+    auto asked = ask_berth({"gpu", "top", "--once", "--format", "json"});
+    if (!asked.ok()) {
+      log_.warn("cannot tell who else computes on GPUs: " + to_line(asked.error()) + "; ignoring");
+    }
+    computing = read();
+  }
+  if (!computing) return {};
+  return {*computing, {see_process, here->pid_space}};
+}
+
 Result<std::vector<Selected>> Injector::lease(const Choice& choice, const Inventory& inventory) {
   Strings beside = keys_of(choice.cdi_names, inventory);
   if (!has_all_devices(spec_)) {
@@ -204,6 +222,9 @@ Result<std::vector<Selected>> Injector::lease(const Choice& choice, const Invent
   request.exclusive = policy_.exclusive;
   Chooser chooser(std::move(request), inventory, std::move(beside));
   if (!chooser.wants_any()) return chooser.selected();
+  Wanted wanted = TRY(chooser.wanted());
+  if (policy_.outside_processes && chooser.minds_others(wanted))
+    chooser.count(look_outside(inventory));
   Lease lease;
   lease.container = container_.id;
   lease.group = group_of(spec_, container_.id);

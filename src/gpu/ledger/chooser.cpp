@@ -41,6 +41,10 @@ bool Chooser::wants_any() const {
   return wishes || !beside_.empty();
 }
 
+bool Chooser::minds_others(const Wanted& all) const {
+  return wants_any() && (request_.exclusive || all.count < all.candidates.size());
+}
+
 void Chooser::share(const Lease& other) {
   BERTH_ASSERT(!other.keys.empty());
   for (const Gpu& gpu : inventory_.gpus) {
@@ -74,6 +78,8 @@ Result<void> Chooser::choose(const Holders& holders, Lease& lease) {
   keys.insert(keys.end(), beside_.begin(), beside_.end());
   Occupancy occupancy = occupancy_of(holders, lease.group, keys);
   occupancy.near = near_;
+  occupancy.own = own_;
+  for (Holding& one : outside_.holdings(holders.leases)) occupancy.held.push_back(std::move(one));
   selected_ = TRY(select(request_, inventory_, occupancy));
   TRY(check_beside(occupancy));
   lease.keys = keys_of(selected_);

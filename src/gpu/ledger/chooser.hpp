@@ -7,6 +7,7 @@
 #include "base/result.hpp"
 #include "gpu/grant/select.hpp"
 #include "gpu/ledger/ledger.hpp"
+#include "gpu/ledger/outside.hpp"
 
 namespace berth::gpu {
 
@@ -22,6 +23,12 @@ class Chooser {
   Result<Wanted> wanted() const { return wanted_of(request_, inventory_); }
   /// Of GPUs that are alike it takes those at these NUMA nodes.
   void prefer(std::vector<int> nodes) { near_ = std::move(nodes); }
+  /// Of what it could be given it keeps these.
+  void keep(std::vector<std::string> keys) { own_ = std::move(keys); }
+  /// Whether it makes a difference who else computes: there is a choice, or it shares with nobody.
+  bool minds_others(const Wanted& all) const;
+  /// What these hold counts as taken too.
+  void count(Outside outside) { outside_ = std::move(outside); }
   /// From now on it wants what `other` has, and belongs to its group.
   void share(const Lease& other);
   /// Errors: those of gpu::select().
@@ -40,6 +47,8 @@ class Chooser {
   const Inventory& inventory_;
   std::vector<std::string> beside_;
   std::vector<int> near_;
+  std::vector<std::string> own_;
+  Outside outside_;
   std::string group_;  ///< of share(); empty: the lease's own
   std::vector<Selected> selected_;
 };

@@ -223,6 +223,8 @@ HeldLease& HeldLease::operator=(HeldLease&& other) noexcept {
   ledger_ = std::move(other.ledger_);
   file_ = std::move(other.file_);
   lease_ = std::move(other.lease_);
+  before_ = std::move(other.before_);
+  after_ = std::move(other.after_);
   return *this;
 }
 
@@ -334,14 +336,33 @@ Result<void> Ledger::set_life(HeldLease& held, Life life) const {
   return {};
 }
 
-Result<void> Ledger::change(HeldLease& held, const Choose& choose) const {
+Result<void> Ledger::widen(HeldLease& held, const Choose& choose) const {
   Here here = TRY(look_around());
   Lock locked = TRY(lock());
   Holders holders = TRY(read(here));
-  Lease lease = held.lease_;
-  TRY(choose(holders, lease));
+  std::erase_if(holders.leases, [&](const KnownLease& one) { return one.file == held.file_; });
+  Lease before = held.lease_, after = before;
+  TRY(choose(holders, after));
+  Lease both = after;
+  for (const std::string& key : before.keys) {
+    bool known = std::find(both.keys.begin(), both.keys.end(), key) != both.keys.end();
+    if (!known) both.keys.push_back(key);
+  }
+  TRY(rewrite(held, both));
+  held.lease_ = std::move(both);
+  held.before_ = std::move(before);
+  held.after_ = std::move(after);
+  return {};
+}
+
+Result<void> Ledger::settle(HeldLease& held, Settle how) const {
+  BERTH_ASSERT(held.before_ && held.after_);
+  Lock locked = TRY(lock());
+  Lease lease = how == Settle::changed ? *held.after_ : *held.before_;
   TRY(rewrite(held, lease));
   held.lease_ = std::move(lease);
+  held.before_.reset();
+  held.after_.reset();
   return {};
 }
 

@@ -61,6 +61,7 @@ class HeldLease {
   const Lease& lease() const { return lease_; }
   LeaseNote note() const { return {ledger_, file_, lease_}; }
   std::string path() const { return ledger_ + "/" + file_; }
+  bool is_widened() const { return before_.has_value(); }
   /// Whoever holds the lock, or the container, keeps it from now on.
   void leave();
 
@@ -73,6 +74,8 @@ class HeldLease {
   std::string ledger_;
   std::string file_;
   Lease lease_;
+  std::optional<Lease> before_;  ///< of widen(), until settle()
+  std::optional<Lease> after_;
 };
 
 class Ledger {
@@ -97,6 +100,8 @@ class Ledger {
     std::function<void(const Error&)> waiting = {};
     /// Becomes readable when the caller gives up; -1: never.
     int give_up = -1;
+    /// Called before each look, without the ledger's lock: for what `choose` is to know.
+    std::function<void()> look = {};
   };
   /// take(), but who is busy waits for his turn: nobody who came later, and wants what `ticket`
   /// wants, is served before. Errors: those of take(), and busy when the limit is reached,
@@ -110,8 +115,12 @@ class Ledger {
 
   /// Writes down the process that the container lives by.
   Result<void> set_life(HeldLease& lease, Life life) const;
-  /// Gives it other GPUs, as `choose` says of all holders, its own lease among them.
-  Result<void> change(HeldLease& lease, const Choose& choose) const;
+  /// Holds what `choose` says besides what it has, until settle(). `choose` is given the holders
+  /// but for this lease.
+  Result<void> widen(HeldLease& lease, const Choose& choose) const;
+  enum class Settle { changed, as_before };
+  /// From now on it has what was chosen, or what it had, alone.
+  Result<void> settle(HeldLease& lease, Settle how) const;
 
  private:
   class Lock;

@@ -115,6 +115,7 @@ Result<HeldLease> Ledger::take_in_turn(Lease lease, Ticket ticket, const Choose&
   bool told = false;
   while (true) {
     size_t before = 0;
+    if (patience.look) patience.look();
     auto taken = [&]() -> Result<HeldLease> {
       // Those behind us are none of our business.
       return take(lease, [&](const Holders& all, Lease& chosen) -> Result<void> {

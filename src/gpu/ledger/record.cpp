@@ -69,15 +69,17 @@ Result<Ticket> parse_ticket(std::string_view text) {
   return parse<Ticket>(text, "ticket");
 }
 
-std::string holder_text(const std::string& name, const std::string& container, uid_t user) {
-  std::string who = name.empty() ? container.substr(0, 12) : name;
+std::string user_text(uid_t user) {
   constexpr uid_t kOverflowUid = 65534;  // of all who have no id in this user namespace
   bool own = user == sys::effective_uid() && !sys::in_initial_user_namespace();
-  std::string whose = own                    ? "this user"
-                      : user == 0            ? "root"
-                      : user == kOverflowUid ? "another user"
-                                             : fmt::format("user {}", user);
-  return fmt::format("container {} of {}", quoted(who), whose);
+  if (own) return "this user";
+  if (user == 0) return "root";
+  return user == kOverflowUid ? "another user" : fmt::format("user {}", user);
+}
+
+std::string holder_text(const std::string& name, const std::string& container, uid_t user) {
+  std::string who = name.empty() ? container.substr(0, 12) : name;
+  return fmt::format("container {} of {}", quoted(who), user_text(user));
 }
 
 }  // namespace berth::gpu

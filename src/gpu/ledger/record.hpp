@@ -71,7 +71,9 @@ Result<std::string> record_text(const Ticket& ticket);
 Result<Lease> parse_lease(std::string_view text);
 Result<Ticket> parse_ticket(std::string_view text);
 
-/// "container 'web' of user 1000": for people.
+/// "root", "user 1000", "this user": for people.
+std::string user_text(uid_t user);
+/// "container 'web' of user 1000".
 std::string holder_text(const std::string& name, const std::string& container, uid_t user);
 
 template <class V>

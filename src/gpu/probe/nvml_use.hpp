@@ -30,6 +30,7 @@ struct NvmlProcess {
   std::optional<uint64_t> used_bytes;
   std::optional<uint32_t> gpu_instance;  ///< with the other: of a slice
   std::optional<uint32_t> compute_instance;
+  bool graphics = false;  ///< it draws and does not compute
 };
 
 struct NvmlGpuUse {
@@ -69,6 +70,7 @@ void fields(V& v, NvmlProcess& p) {
   v.optional("used_bytes", p.used_bytes);
   v.optional("gpu_instance", p.gpu_instance);
   v.optional("compute_instance", p.compute_instance);
+  v.optional("graphics", p.graphics);
 }
 
 template <class V>

@@ -3,95 +3,13 @@
 
 #include <gtest/gtest.h>
 
-#include <map>
-
 #include "engine/metrics.hpp"
+#include "unit/gpu/ledger/seen.hpp"
 
 using namespace berth;
 using namespace berth::engine;
 
 namespace {
-
-constexpr uint64_t kSpace = 7;
-constexpr uint32_t kUser = 1000, kFurther = 100'000, kStranger = 1001;
-
-gpu::KnownLease lease(std::string name, int64_t pid, std::string cgroup = {}, uid_t user = 0) {
-  gpu::KnownLease known;
-  known.user = user;
-  known.lease.container = "0123456789abcdef";
-  known.lease.name = std::move(name);
-  known.lease.life = {pid, static_cast<uint64_t>(pid) * 10, kSpace, "boot", std::move(cgroup)};
-  return known;
-}
-
-class Processes {
- public:
-  void add(int64_t pid, int64_t parent, uint32_t user, std::vector<std::string> cgroups = {"/"}) {
-    all_[pid] = {parent, static_cast<uint64_t>(pid) * 10, "python3", user, std::move(cgroups)};
-  }
-  ProcessView view(uint64_t space = kSpace) const {
-    auto see = [this](int64_t pid) -> std::optional<SeenProcess> {
-      auto found = all_.find(pid);
-      if (found == all_.end()) return std::nullopt;
-      return found->second;
-    };
-    return {see, space};
-  }
-
- private:
-  std::map<int64_t, SeenProcess> all_;
-};
-
-std::string owner(int64_t pid, const std::vector<gpu::KnownLease>& leases,
-                  const ProcessView& view) {
-  const gpu::KnownLease* found = lease_of(pid, leases, view);
-  return found == nullptr ? "nobody" : found->lease.name;
-}
-
-TEST(LeaseOf, is_that_of_the_cgroup_a_process_is_in) {
-  Processes all;
-  all.add(50, 1, kUser, {"/berth/one/inner"});
-  all.add(51, 1, kUser, {"/berth/onerous"});
-  std::vector<gpu::KnownLease> leases = {lease("root", 11, "/"), lease("one", 10, "berth/one")};
-  EXPECT_EQ(owner(50, leases, all.view()), "one");
-  EXPECT_EQ(owner(51, leases, all.view()), "nobody");
-}
-
-TEST(LeaseOf, is_that_of_an_ancestor) {
-  Processes all;
-  all.add(52, 51, kUser);
-  all.add(51, 50, kUser);
-  all.add(50, 1, kUser);
-  EXPECT_EQ(owner(52, {lease("one", 50)}, all.view()), "one");
-  EXPECT_EQ(owner(52, {lease("one", 0), lease("other", 49)}, all.view()), "nobody");
-}
-
-TEST(LeaseOf, of_another_pid_namespace_or_another_life_of_the_number_is_nobodys) {
-  Processes all;
-  all.add(50, 1, kUser);
-  EXPECT_EQ(owner(50, {lease("one", 50)}, all.view(kSpace + 1)), "nobody");
-  gpu::KnownLease before = lease("one", 50);
-  before.lease.life.start_time = 3;
-  EXPECT_EQ(owner(50, {before}, all.view()), "nobody");
-}
-
-TEST(LeaseOf, a_user_is_believed_of_his_own_processes_alone) {
-  Processes all;
-  all.add(40, 1, kUser);
-  all.add(50, 40, kFurther, {"/other"});
-  all.add(51, 50, kFurther, {"/other"});
-  EXPECT_EQ(owner(51, {lease("his", 50, "", kUser)}, all.view()), "his");
-  EXPECT_EQ(owner(51, {lease("claimed", 50, "", kStranger)}, all.view()), "nobody");
-  EXPECT_EQ(owner(51, {lease("claimed", 9, "other", kStranger)}, all.view()), "nobody");
-}
-
-TEST(LeaseOf, of_a_process_that_is_hidden_or_its_own_ancestor_is_nobodys) {
-  Processes all;
-  all.add(60, 61, kUser);
-  all.add(61, 60, kUser);
-  EXPECT_EQ(owner(60, {lease("one", 50)}, all.view()), "nobody");
-  EXPECT_EQ(owner(99, {lease("one", 50)}, all.view()), "nobody");
-}
 
 gpu::Inventory machine() {
   gpu::Inventory inventory;
@@ -114,10 +32,10 @@ gpu::NvmlUse use() {
 }
 
 std::vector<GpuState> states() {
-  Processes all;
-  all.add(50, 1, kUser, {"/c/one"});
+  gpu::Processes all;
+  all.add(50, 1, gpu::kUser, {"/c/one"});
   gpu::Holders holders;
-  holders.leases.push_back(lease("one", 10, "c/one"));
+  holders.leases.push_back(gpu::known_lease("one", 10, "c/one"));
   holders.leases[0].lease.keys = {"0000:1b:00.0"};
   return gpu_states(machine(), use(), holders, all.view());
 }
@@ -137,7 +55,7 @@ TEST(GpuStates, say_who_has_a_gpu_and_what_runs_on_it) {
 }
 
 TEST(GpuStates, what_nobody_tells_is_not_known) {
-  std::vector<GpuState> found = gpu_states(machine(), {}, {}, Processes().view());
+  std::vector<GpuState> found = gpu_states(machine(), {}, {}, gpu::Processes().view());
   ASSERT_EQ(found.size(), 1u);
   EXPECT_FALSE(found[0].processes || found[0].memory || found[0].busy_percent);
 }

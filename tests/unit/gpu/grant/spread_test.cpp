@@ -92,6 +92,14 @@ TEST(PickLeastUsed, counts_who_has_a_slice_for_its_gpu_and_for_no_other_slice) {
   EXPECT_EQ(count_users(occupancy, machine.gpus[1].pci_address), 1u);
 }
 
+TEST(PickLeastUsed, keeps_what_who_asks_has_already) {
+  Inventory machine = gpu_machine(4);
+  Occupancy occupancy = used_by_one(machine, {2, 3});
+  occupancy.own = {machine.gpus[2].pci_address, machine.gpus[3].pci_address};
+  EXPECT_THAT(pick(machine, 1, occupancy), ElementsAre(2));
+  EXPECT_THAT(pick(machine, 3, occupancy), ElementsAre(0, 2, 3));
+}
+
 TEST(PickLeastUsed, finds_a_set_where_there_are_too_many_to_try_each) {
   Inventory machine = gpu_machine(40);
   for (uint32_t i = 0; i < 40; ++i) machine.gpus[i].numa_node = static_cast<int>(i % 4);

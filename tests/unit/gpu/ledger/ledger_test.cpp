@@ -267,15 +267,32 @@ TEST_F(LedgerTest, refuses_a_ledger_of_another_user) {
                                          " as root: it is made anew");
 }
 
-TEST_F(LedgerTest, gives_what_was_changed_to_the_next) {
-  auto a = take("a", {kZero, kOne}, true);
-  auto fewer = [](const Holders&, Lease& changed) -> Result<void> {
+TEST_F(LedgerTest, holds_the_old_and_the_new_until_the_change_is_made) {
+  auto a = take("a", {kZero}, true);
+  auto other = [](const Holders& others, Lease& changed) -> Result<void> {
+    EXPECT_THAT(others.leases, IsEmpty());
     changed.keys = {kOne};
     return {};
   };
-  ASSERT_TRUE(ledger_->change(*a, fewer).ok());
-  EXPECT_TRUE(take("b", {kZero}, true).ok());
+  ASSERT_TRUE(ledger_->widen(*a, other).ok());
+  EXPECT_FALSE(take("b", {kZero}, true).ok());
+  EXPECT_FALSE(take("b", {kOne}, true).ok());
+  ASSERT_TRUE(ledger_->settle(*a, Ledger::Settle::changed).ok());
   EXPECT_FALSE(take("c", {kOne}, true).ok());
+  auto b = take("b", {kZero}, true);
+  EXPECT_TRUE(b.ok());
+}
+
+TEST_F(LedgerTest, gives_back_what_a_change_that_failed_would_have_had) {
+  auto a = take("a", {kZero}, true);
+  auto other = [](const Holders&, Lease& changed) -> Result<void> {
+    changed.keys = {kOne};
+    return {};
+  };
+  ASSERT_TRUE(ledger_->widen(*a, other).ok());
+  ASSERT_TRUE(ledger_->settle(*a, Ledger::Settle::as_before).ok());
+  EXPECT_TRUE(take("b", {kOne}, true).ok());
+  EXPECT_FALSE(take("c", {kZero}, true).ok());
 }
 
 TEST_F(LedgerTest, lets_who_waits_have_what_is_given_back) {

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/gpu_outside.hpp"
+
+#include <algorithm>
+
+#include "engine/gpu_use.hpp"
+#include "gpu/grant/select.hpp"
+#include "gpu/ledger/alive.hpp"
+#include "gpu/probe/probe.hpp"
+#include "sys/process.hpp"
+
+namespace berth::engine {
+namespace {
+
+/// Empty: of a GPU in MIG mode, and of which slice is not told.
+std::string key_of(const gpu::Gpu& gpu, const gpu::NvmlProcess& process) {
+  if (gpu.mig.empty()) return gpu.pci_address;
+  for (const gpu::MigDevice& slice : gpu.mig) {
+    bool same = process.gpu_instance == slice.gpu_instance &&
+                process.compute_instance == slice.compute_instance;
+    if (same) return gpu::key_of({&gpu, &slice});
+  }
+  return {};
+}
+
+}  // namespace
+
+std::vector<gpu::Computing> computing_of(const gpu::Inventory& inventory, const gpu::NvmlUse& use,
+                                         const gpu::SeeProcess& see) {
+  std::vector<gpu::Computing> out;
+  for (const gpu::NvmlGpuUse& known : use.gpus) {
+    auto gpu = std::find_if(inventory.gpus.begin(), inventory.gpus.end(), [&](const gpu::Gpu& one) {
+      return one.pci_address == known.pci_address;
+    });
+    if (gpu == inventory.gpus.end()) continue;
+    for (const gpu::NvmlProcess& process : known.processes) {
+      std::string key = key_of(*gpu, process);
+      if (process.graphics || key.empty()) continue;
+      auto seen = see(process.pid);
+      // A number of another pid namespace, or one that has ended.
+      if (!seen && !sys::open_pidfd(static_cast<pid_t>(process.pid)).ok()) continue;
+      out.push_back({std::move(key), process.pid, seen ? seen->start_time : 0});
+    }
+  }
+  return out;
+}
+
+std::vector<gpu::Computing> keep_computing(const Context& context, const gpu::Inventory& inventory,
+                                           const gpu::NvmlUse& use) {
+  auto processes = computing_of(inventory, use, gpu::see_process);
+  auto kept = gpu::write_computing(context.paths.state, inventory.driver_root, processes);
+  if (!kept.ok()) context.log.debug("cannot keep who computes: " + to_line(kept.error()));
+  return processes;
+}
+
+gpu::Outside OutsideWatch::look() {
+  auto here = gpu::look_around();
+  bool tells = gpu::find_nvml(inventory_) != nullptr;
+  if (silent_ || !tells || !here.ok()) return {};
+  auto known = gpu::read_computing(context_.paths.state, inventory_.driver_root);
+  if (!known) {
+    auto use = try_nvml_use(context_, inventory_);
+    if (!use.ok()) {
+      silent_ = true;
+      context_.log.warn("cannot tell who else computes on GPUs: " + to_line(use.error()) +
+                        ", ignoring");
+      return {};
+    }
+    known = keep_computing(context_, inventory_, *use);
+  }
+  return {*known, {gpu::see_process, here->pid_space}};
+}
+
+}  // namespace berth::engine

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/ledger/outside.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "json/fields.hpp"
+#include "sys/boot_clock.hpp"
+#include "sys/file.hpp"
+#include "sys/trusted_file.hpp"
+
+namespace berth::gpu {
+
+/// The file.
+struct ComputingFile {
+  std::string driver_root;
+  int64_t told = 0;  ///< ns of sys::since_boot()
+  std::vector<Computing> processes;
+};
+
+template <class V>
+void fields(V& v, Computing& c) {
+  v.required("key", c.key);
+  v.required("pid", c.pid);
+  v.required("start_time", c.start_time);
+}
+
+template <class V>
+void fields(V& v, ComputingFile& f) {
+  v.required("driver_root", f.driver_root);
+  v.required("told", f.told);
+  v.required("processes", f.processes);
+}
+
+namespace {
+
+constexpr size_t kLongest = size_t{8} << 20;
+constexpr int kMostAncestors = 128;
+
+std::string path_in(const std::string& state_dir) {
+  return state_dir + "/gpu/computing.json";
+}
+
+std::string text_of(const Computing& process, const SeenProcess* seen) {
+  std::string text = fmt::format("process {}", process.pid);
+  if (seen == nullptr) return text + ", which has no lease";
+  text += " " + quoted(seen->command);
+  if (seen->user) text += " of " + user_text(*seen->user);
+  return text + ", which has no lease";
+}
+
+}  // namespace
+
+Result<void> write_computing(const std::string& state_dir, const std::string& driver_root,
+                             const std::vector<Computing>& processes) {
+  ComputingFile file{driver_root, sys::since_boot().count(), processes};
+  TRY(sys::make_directories(sys::cwd(), state_dir + "/gpu", 0700));
+  return sys::replace_file(sys::cwd(), path_in(state_dir), json::write(file), 0600);
+}
+
+std::optional<std::vector<Computing>> read_computing(const std::string& state_dir,
+                                                     const std::string& driver_root) {
+  const std::string path = path_in(state_dir);
+  auto text = sys::read_trusted_file_if_exists(path, kLongest);
+  if (!text.ok() || !*text) return std::nullopt;
+  auto file = json::read<ComputingFile>(**text, path);
+  if (!file.ok() || file->driver_root != driver_root) return std::nullopt;
+  std::chrono::nanoseconds age = sys::since_boot() - std::chrono::nanoseconds(file->told);
+  if (age.count() < 0 || age > kBelieved) return std::nullopt;
+  return std::move(file->processes);
+}
+
+Outside::Outside(const std::vector<Computing>& processes, const ProcessView& view)
+    : pid_space_(view.pid_space) {
+  for (const Computing& one : processes) {
+    auto seen = view.see(one.pid);
+    bool hidden = !seen && one.start_time == 0;
+    if (!hidden && (!seen || seen->start_time != one.start_time)) continue;  // it has ended
+    processes_.push_back(one);
+    int64_t pid = one.pid;
+    for (int i = 0; i < kMostAncestors && seen && !seen_.contains(pid); ++i) {
+      int64_t parent = seen->parent;
+      seen_.emplace(pid, *std::move(seen));
+      pid = parent;
+      if (pid <= 1) break;
+      seen = view.see(pid);
+    }
+  }
+}
+
+std::vector<Holding> Outside::holdings(const std::vector<KnownLease>& leases) const {
+  auto see = [this](int64_t pid) -> std::optional<SeenProcess> {
+    auto found = seen_.find(pid);
+    return found == seen_.end() ? std::nullopt : std::make_optional(found->second);
+  };
+  const ProcessView view{see, pid_space_};
+  std::vector<Holding> held;
+  for (const Computing& one : processes_) {
+    bool known = std::any_of(held.begin(), held.end(),
+                             [&](const Holding& other) { return other.key == one.key; });
+    if (known || lease_of(one.pid, leases_on(one.key, leases), view) != nullptr) continue;
+    auto seen = seen_.find(one.pid);
+    Holding& holding = held.emplace_back();
+    holding.key = one.key;
+    holding.holder = text_of(one, seen == seen_.end() ? nullptr : &seen->second);
+  }
+  return held;
+}
+
+}  // namespace berth::gpu

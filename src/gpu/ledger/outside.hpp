@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who computes on a GPU without a lease: programs that nobody started through Berth, as far as the
+// driver tells. They share what they have. See docs/decisions/0155.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "gpu/grant/occupancy.hpp"
+#include "gpu/ledger/ledger.hpp"
+#include "gpu/ledger/processes.hpp"
+
+namespace berth::gpu {
+
+/// A process that computes on a GPU or a slice.
+struct Computing {
+  std::string key;  ///< key_of() in gpu/grant/select.hpp
+  int64_t pid = 0;
+  uint64_t start_time = 0;  ///< as Life has it; 0: it is hidden from us
+
+  bool operator==(const Computing&) const = default;
+};
+
+/// So long what the driver told is believed: asking it takes longer than starting a container.
+inline constexpr std::chrono::seconds kBelieved{5};
+
+/// Keeps what the driver of `driver_root` has just told, in `state_dir`. Errors: io.
+Result<void> write_computing(const std::string& state_dir, const std::string& driver_root,
+                             const std::vector<Computing>& processes);
+
+/// What write_computing() has kept, while it is believed; else, and where others could have written
+/// it, nothing.
+std::optional<std::vector<Computing>> read_computing(const std::string& state_dir,
+                                                     const std::string& driver_root);
+
+/// Processes that compute, looked at when this was made: choosing, under the ledger's lock, reads
+/// nothing.
+class Outside {
+ public:
+  Outside() = default;
+  /// Of `processes` those that have not ended.
+  Outside(const std::vector<Computing>& processes, const ProcessView& view);
+
+  /// One for each GPU or slice that a process computes on which is in the container of none of the
+  /// leases of that GPU.
+  std::vector<Holding> holdings(const std::vector<KnownLease>& leases) const;
+
+ private:
+  std::vector<Computing> processes_;
+  std::map<int64_t, SeenProcess> seen_;  ///< those, and all above them
+  uint64_t pid_space_ = 0;
+};
+
+}  // namespace berth::gpu

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/ledger/processes.hpp"
+
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "gpu/grant/occupancy.hpp"
+#include "sys/file.hpp"
+#include "sys/process.hpp"
+
+namespace berth::gpu {
+namespace {
+
+constexpr int kMostAncestors = 128;
+constexpr size_t kMaxStatus = 65536;
+
+bool is_below(const std::string& path, const std::string& cgroup) {
+  return path == cgroup || path.starts_with(cgroup + "/");
+}
+
+/// As /proc/PID/cgroup has it: "/a/b".
+std::string normal(const std::string& cgroup) {
+  std::string path = "/" + cgroup;
+  path.erase(0, path.find_first_not_of('/') - 1);
+  return path;
+}
+
+/// Another user can name any cgroup.
+bool is_in_cgroup(const SeenProcess& process, const KnownLease& known) {
+  const Life& life = known.lease.life;
+  if (known.user != 0 || life.cgroup.find_first_not_of('/') == std::string::npos) return false;
+  const std::string cgroup = normal(life.cgroup);
+  return std::any_of(process.cgroups.begin(), process.cgroups.end(),
+                     [&](const std::string& path) { return is_below(path, cgroup); });
+}
+
+/// Another user can name any process as his container's.
+bool is_first_process(int64_t pid, const SeenProcess& process, const KnownLease& known,
+                      const SeeProcess& see) {
+  const Life& life = known.lease.life;
+  if (life.pid != pid || life.start_time != process.start_time) return false;
+  if (known.user == 0 || process.user == known.user) return true;
+  auto parent = see(process.parent);  // a container of his may run as one of his further ids
+  return parent && parent->user == known.user;
+}
+
+/// The value behind "Name:" of /proc/PID/status.
+std::string_view value_of(std::string_view status, std::string_view name) {
+  for (std::string_view line : split(status, '\n')) {
+    if (line.starts_with(name)) return trim(line.substr(name.size()));
+  }
+  return {};
+}
+
+}  // namespace
+
+std::optional<SeenProcess> see_process(int64_t pid) {
+  const std::string directory = "/proc/" + std::to_string(pid);
+  auto status = sys::read_file_if_exists(sys::cwd(), directory + "/status", kMaxStatus);
+  if (!status.ok() || !*status) return std::nullopt;
+  SeenProcess seen;
+  seen.parent = static_cast<int64_t>(parse_u64(value_of(**status, "PPid:")).value_or(0));
+  seen.command = value_of(**status, "Name:");
+  auto user = parse_u64(split(value_of(**status, "Uid:"), '\t')[0]);
+  if (user) seen.user = static_cast<uint32_t>(*user);
+  auto start_time = sys::process_start_time(static_cast<pid_t>(pid));
+  if (!start_time.ok()) return std::nullopt;
+  seen.start_time = *start_time;
+  auto cgroups = sys::read_file_if_exists(sys::cwd(), directory + "/cgroup", kMaxStatus);
+  if (!cgroups.ok() || !*cgroups) return seen;
+  for (std::string_view line : split(**cgroups, '\n')) {  // "4:memory:/a/b", "0::/a/b"
+    size_t first = line.find(':');
+    size_t second = first == std::string_view::npos ? first : line.find(':', first + 1);
+    if (second != std::string_view::npos) seen.cgroups.emplace_back(line.substr(second + 1));
+  }
+  return seen;
+}
+
+const KnownLease* lease_of(int64_t pid, const std::vector<KnownLease>& leases,
+                           const ProcessView& view) {
+  for (int i = 0; i < kMostAncestors && pid > 1; ++i) {
+    auto seen = view.see(pid);
+    if (!seen) return nullptr;
+    auto found = std::find_if(leases.begin(), leases.end(), [&](const KnownLease& one) {
+      if (one.lease.life.pid_space != view.pid_space) return false;
+      return is_first_process(pid, *seen, one, view.see) || is_in_cgroup(*seen, one);
+    });
+    if (found != leases.end()) return &*found;
+    pid = seen->parent;
+  }
+  return nullptr;
+}
+
+std::vector<KnownLease> leases_on(std::string_view key, const std::vector<KnownLease>& leases) {
+  std::vector<KnownLease> found;
+  for (const KnownLease& one : leases) {
+    bool has = std::any_of(one.lease.keys.begin(), one.lease.keys.end(),
+                           [&](const std::string& held) { return overlaps(held, key); });
+    if (has) found.push_back(one);
+  }
+  return found;
+}
+
+}  // namespace berth::gpu

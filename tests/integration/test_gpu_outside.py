@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""GPUs that somebody uses without Berth: what NVML tells of processes counts when GPUs are given
+out. NVML is a stand-in that answers from a file; the processes that it tells of are real."""
+
+import json
+import os
+import re
+import time
+
+import pytest
+
+from support.gpu_machine import (MINORS, SHOW, STUB, a_machine, a_stranger, pid_of, tell,
+                                 told_anew)
+
+MIB = 1 << 20
+
+
+@pytest.fixture
+def machine(berth, driver_tree, busybox):
+    yield from told_anew(a_machine(berth, driver_tree("eight", *STUB), busybox))
+
+
+@pytest.fixture
+def sliced(berth, driver_tree, busybox):
+    yield from told_anew(a_machine(berth, driver_tree("mig", *STUB), busybox))
+
+
+@pytest.fixture
+def stranger():
+    yield from a_stranger()
+
+
+def test_a_count_takes_gpus_on_which_nobody_computes(machine, stranger):
+    tell(machine, 0, f"process={stranger.pid}:{MIB}")
+    assert machine.start("seven", "--gpus", "7") == list(range(1, 8))
+    machine.remove("seven")
+    assert machine.start("one", "--gpus", "1") == [1]
+    assert machine.start("all", "--gpus", "all") == list(range(8))  # it is shared all the same
+    assert machine.start("named", "--gpus", "device=0") == [0]
+
+
+def test_a_gpu_on_which_somebody_computes_is_nobodys_own(machine, stranger):
+    tell(machine, 3, f"process={stranger.pid}:{MIB},{stranger.pid}:{MIB}")
+    line = machine.refused("--gpus", "device=3", "--gpus-exclusive")
+    assert re.fullmatch(
+        rf"berth: (error: )?--gpus device=3: 0 of 1 GPU free: GPU 3 is held by process {stranger.pid} "
+        r"'sleep' of (root|another user), which has no lease; "
+        r"try: --wait-gpus, or berth gpu top", line), line
+    assert len(machine.runs("--gpus", "7", "--gpus-exclusive")) == 7
+
+
+def test_who_draws_does_not_compute(machine, stranger):
+    tell(machine, 0, f"draws={stranger.pid}:{MIB}")
+    assert machine.start("screen", "--gpus", "device=0", "--gpus-exclusive") == [0]
+
+
+def test_a_container_is_not_held_by_its_own_processes(machine):
+    machine.start("mine", "--gpus", "device=0")
+    tell(machine, 0, f"process={pid_of(machine, 'mine')}:{MIB}")
+    line = machine.refused("--gpus", "device=0", "--gpus-exclusive")
+    assert "held by container 'mine' of" in line and "process" not in line
+    assert machine.start("least", "--gpus", "1") == [1]
+
+
+def test_who_has_ended_holds_nothing(machine, stranger):
+    tell(machine, 0, f"process={stranger.pid}:{MIB}")
+    machine.refused("--gpus", "device=0", "--gpus-exclusive")
+    stranger.kill()
+    stranger.wait()
+    assert machine.runs("--gpus", "device=0", "--gpus-exclusive") == [f"nvidia{MINORS[0]}"]
+
+
+def test_who_waits_gets_what_somebody_outside_gives_back(machine, stranger):
+    tell(machine, 0, f"process={stranger.pid}:{MIB}")
+    waiting = machine.berth.spawn(*machine.words("--rm", "--wait-gpus=60s", "--gpus", "device=0",
+                                                 "--gpus-exclusive", SHOW))
+    time.sleep(0.5)
+    assert waiting.poll() is None
+    stranger.kill()
+    stranger.wait()
+    out, err = waiting.communicate(timeout=30)
+    assert (waiting.returncode, out) == (0, f"nvidia{MINORS[0]}\n"), err
+    assert f"waiting: --gpus device=0: 0 of 1 GPU free: GPU 0 is held by process {stranger.pid}" in err
+
+
+def test_of_a_slice_counts_who_computes_on_it(sliced, stranger):
+    shown = sliced.berth.ok(*sliced.flags, "gpu", "list", "--format", "json")
+    slices = [slice for gpu in json.loads(shown)["gpus"] for slice in gpu.get("mig", [])]
+    first = slices[0]
+    tell(sliced, 0, f"process={stranger.pid}:{MIB}:{first['gpu_instance']}:{first['compute_instance']}")
+    line = sliced.refused("--gpus", "all", "--gpus-exclusive")
+    assert line.count("which has no lease") == 1
+
+
+def test_policy_leaves_it_to_the_leases(berth, machine, stranger, work):
+    site = berth.account.own(work / "site")
+    (site / "policy.toml").write_text("[gpu]\noutside-processes = false\n")
+    os.chown(site / "policy.toml", berth.account.uid, berth.account.gid)
+    berth.ok("--config-dir", site, "policy", "apply")
+    tell(machine, 0, f"process={stranger.pid}:{MIB}")
+    machine.flags = (*machine.flags, "--config-dir", site)
+    assert machine.start("own", "--gpus", "device=0", "--gpus-exclusive") == [0]
+
+
+def test_a_driver_that_says_nothing_is_a_warning(machine):
+    tree = machine.flags[1]
+    facts = tree / "nvml.facts"
+    facts.write_text("mode init-fail\n" + facts.read_text())
+    done = machine.berth.run(*machine.flags, "run", "--rm", "--gpus", "1", machine.image, *SHOW)
+    assert done.returncode == 0 and "cannot tell who else computes on GPUs: " in done.stderr
+    assert done.stderr.count("cannot tell") == 1
