@@ -142,10 +142,9 @@ Result<Explanation> parse_explanation(std::string_view text) {
   return out;
 }
 
-Result<void> keep(const Explanation& explanation, const ContainerDirectory& directory) {
+Result<void> keep(const Explanation& explanation, const sys::Fd& files) {
   if (explanation.empty()) return {};
-  return sys::write_file(directory.files_fd(), kExplanationFile, write_explanation(explanation),
-                         0600);
+  return sys::write_file(files, kExplanationFile, write_explanation(explanation), 0600);
 }
 
 Result<Explained> explain_container(const Context& context, std::string_view reference) {

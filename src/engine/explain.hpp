@@ -69,7 +69,7 @@ Result<Explanation> parse_explanation(std::string_view text);
 
 /// Keeps it beside the container's bundle, where it goes with the container; nothing is written for
 /// one that says nothing.
-Result<void> keep(const Explanation& explanation, const ContainerDirectory& directory);
+Result<void> keep(const Explanation& explanation, const sys::Fd& files);
 
 /// Errors: not_found ("no such container: X"), corrupt.
 Result<Explained> explain_container(const Context& context, std::string_view reference);

@@ -235,7 +235,8 @@ Result<std::string> call_reporting(const Context& context, std::vector<std::stri
   return make_error(Kind::io, "berth-runtime: status " + std::to_string(status.shell_code()));
 }
 
-Result<std::string> call_runtime(const Context& context, std::vector<std::string> words) {
+Result<std::string> call_runtime(const Context& context, std::vector<std::string> words,
+                                 std::string_view input) {
   constexpr std::chrono::seconds kDeadline{30};
   sys::Pipe report = TRY(sys::make_pipe());
   sys::SpawnOptions spawn;
@@ -244,7 +245,7 @@ Result<std::string> call_runtime(const Context& context, std::vector<std::string
                 std::to_string(report.write.get())};
   spawn.args.insert(spawn.args.end(), words.begin(), words.end());
   spawn.keep = {report.write.get()};
-  auto output = TRY(sys::run_command(spawn, "", kDeadline));
+  auto output = TRY(sys::run_command(spawn, input, kDeadline));
   report.write.reset();
   if (output.status.shell_code() == 0) return std::move(output.out);
   ReportReader reader(std::move(report.read));

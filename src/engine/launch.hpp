@@ -84,7 +84,8 @@ std::string runtime_root(const Context& context);
 
 /// Calls `berth-runtime VERB… ID` and gives what it printed.
 /// Errors: its own, with kind; not_found when it does not know the container.
-Result<std::string> call_runtime(const Context& context, std::vector<std::string> words);
+Result<std::string> call_runtime(const Context& context, std::vector<std::string> words,
+                                 std::string_view input = "");
 
 std::string runtime_program(const Context& context);  ///< absolute path
 

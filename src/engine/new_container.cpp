@@ -188,8 +188,18 @@ void remove_quietly(const Context& context, ContainerDirectory& directory) {
   remove_volumes_of(context, directory.id());
 }
 
-void keep_reasons(const Context& context, Draft& draft, const ContainerDirectory& directory) {
-  auto kept = keep(explain(std::move(draft.evidence), draft.spec), directory);
+Result<image::Image> image_of(const Context& context, const ContainerRecord& record,
+                              const RunRequest& request) {
+  if (request.image_file) return describe_image_file(request.image);
+  image::Store store = TRY(open_store(context));
+  if (request.rootfs) return no_image();
+  image::Image image = TRY(store.get_image(record.image_id));
+  store.note_used(image.manifest_digest);
+  return image;
+}
+
+void keep_reasons(const Context& context, Draft& draft, const sys::Fd& files) {
+  auto kept = keep(explain(std::move(draft.evidence), draft.spec), files);
   if (!kept.ok()) {
     context.log.warn("cannot keep what 'berth explain' tells: " + to_line(kept.error()) +
                      ", ignoring");

@@ -53,8 +53,13 @@ std::string bundle_path(const Context& context, const RunRequest& request, const
 /// The outcome of the container is what counts; what stays is swept by the next command.
 void remove_quietly(const Context& context, ContainerDirectory& directory);
 
-/// What `berth explain` tells is kept beside the container. Nobody's container fails because of it.
-void keep_reasons(const Context& context, Draft& draft, const ContainerDirectory& directory);
+/// That of a container that there is. Errors: not_found.
+Result<image::Image> image_of(const Context& context, const ContainerRecord& record,
+                              const RunRequest& request);
+
+/// What `berth explain` tells is kept in `files`, with those of the container's directory. Nobody's
+/// container fails because of it.
+void keep_reasons(const Context& context, Draft& draft, const sys::Fd& files);
 
 /// Since 1970.
 int64_t nanoseconds_now();

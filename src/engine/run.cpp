@@ -58,7 +58,7 @@ Result<RunOutcome> run_in_front(const Context& context, const RunRequest& reques
   stages.started = [&] {
     tell_container(context.paths, id, "attach");
     tell_container(context.paths, id, "start");
-    keep_reasons(context, made.draft, made.directory);
+    keep_reasons(context, made.draft, made.directory.files_fd());
     sweep(context);
   };
   bool exited = false;
@@ -107,7 +107,7 @@ Result<RunOutcome> run_watched(const Context& context, const RunRequest& request
   undo.add([&] { remove_quietly(context, made.directory); });
   TRY(cid_file.write(id));
   // Now, because the monitor may remove the directory while we would write into it.
-  keep_reasons(context, made.draft, made.directory);
+  keep_reasons(context, made.draft, made.directory.files_fd());
   start->go();
   sweep(context);  // while the container is made
   if (!call.detach) {

@@ -132,17 +132,10 @@ struct Origin {
 };
 Result<Origin> origin_of(const Context& context, const Startable& startable) {
   const ContainerRecord& record = *startable.files.record;
-  Origin origin{TRY(read_request(startable.directory)), no_image()};
-  origin.request.name = record.name;
-  if (origin.request.image_file) {
-    origin.image = TRY(describe_image_file(origin.request.image));
-    return origin;
-  }
-  image::Store store = TRY(open_store(context));
-  if (origin.request.rootfs) return origin;
-  origin.image = TRY(store.get_image(record.image_id));
-  store.note_used(origin.image.manifest_digest);
-  return origin;
+  RunRequest request = TRY(read_request(startable.directory));
+  image::Image image = TRY(image_of(context, record, request));
+  request.name = record.name;
+  return Origin{std::move(request), std::move(image)};
 }
 
 /// Decides and writes again what the container was asked to be. Gives the lease of its GPUs.
@@ -153,7 +146,7 @@ Result<gpu::HeldLease> draft_again(const Context& context, const Startable& star
   TRY(write_config(draft, startable.directory));
   start.announce();
   TRY(write_files(origin.request, draft, startable.directory));
-  keep_reasons(context, draft, startable.directory);
+  keep_reasons(context, draft, startable.directory.files_fd());
   return std::move(draft.lease);
 }
 
@@ -244,7 +237,7 @@ Result<std::string> create_container(const Context& context, const RunRequest& r
   Rollback undo;  // after what it refers to
   undo.add([&] { remove_quietly(context, made.directory); });
   TRY(cid_file.write(id));
-  keep_reasons(context, made.draft, made.directory);
+  keep_reasons(context, made.draft, made.directory.files_fd());
   undo.commit();
   return id;
 }

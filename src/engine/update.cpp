@@ -7,7 +7,9 @@
 #include "engine/containers.hpp"
 #include "engine/events.hpp"
 #include "engine/launch.hpp"
+#include "engine/update_gpus.hpp"
 #include "engine/watch.hpp"
+#include "gpu/grant/request.hpp"
 #include "json/fields.hpp"
 #include "oci/runtime_spec.hpp"
 #include "sys/file.hpp"
@@ -80,6 +82,11 @@ Result<void> update_live(const Context& context, const std::string& id,
   return {};
 }
 
+Result<void> check_gpus(const std::string& text) {
+  TRY(gpu::parse_request(text));
+  return {};
+}
+
 }  // namespace
 
 Limits merge_limits(Limits limits, const Limits& changes) {
@@ -120,6 +127,11 @@ Result<void> update_container(const Context& context, std::string_view reference
   if (!checked.ok()) return cannot_update(std::move(checked).error(), summary);
   bool runs = summary.state == ContainerState::running || summary.state == ContainerState::paused;
   bool limits_change = !(request->limits == before);
+  if (runs && limits_change && changes.gpus) {
+    return cannot_update(make_error(Kind::usage, "it runs, so its GPUs are changed by themselves",
+                                    "berth update --gpus alone, then the limits"),
+                         summary);
+  }
   if (runs && limits_change) {
     if (!summary.watched) {
       return cannot_update(make_error(Kind::unsupported, "it is in front of another process"),
@@ -130,6 +142,11 @@ Result<void> update_container(const Context& context, std::string_view reference
     if (!updated.ok()) return cannot_update(std::move(updated).error(), summary);
   }
   if (changes.restart) request->restart = *changes.restart;
+  if (changes.gpus) {
+    request->gpus = *changes.gpus;
+    auto given = runs ? update_gpus(context, summary, *request) : check_gpus(*changes.gpus);
+    if (!given.ok()) return cannot_update(std::move(given).error(), summary);
+  }
   TRY(sys::replace_file(files, kRequestFile, json::write(*request), 0600));
   tell_container(context.paths, summary.id, "update");
   if (!changes.restart || !is_alive(summary.state) || !summary.watched) return {};

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "base/result.hpp"
@@ -15,6 +16,7 @@ namespace berth::engine {
 struct Changes {
   Limits limits;
   std::optional<RestartPolicy> restart;
+  std::optional<std::string> gpus;  ///< the text of --gpus
 };
 
 /// `changes` over `limits`. Pure.
@@ -23,7 +25,8 @@ Limits merge_limits(Limits limits, const Limits& changes);
 /// Changes a running container at once, and what its next start will be. Nothing is changed after
 /// an error.
 /// Errors: not_found, usage (limits that make no sense together, in docker's words; --restart of a
-/// container that removes itself), those of berth-runtime, io.
+/// container that removes itself; GPUs and limits of a running one together), those of
+/// update_gpus() and of berth-runtime, io.
 Result<void> update_container(const Context& context, std::string_view reference,
                               const Changes& changes);
 

@@ -49,6 +49,8 @@ FlagTable flags(Options& o) {
       {"cpus", 0, "NUMBER", "At most this many CPUs, such as 1.5", std::move(read_cpus)},
       {"cpuset-cpus", 0, "LIST", "Run on these CPUs alone, such as 0-3,7", &l.cpuset_cpus},
       {"cpuset-mems", 0, "LIST", "Use the memory of these nodes alone", &l.cpuset_mems},
+      {"gpus", 0, "GPUS", "Have these GPUs: all, N, device=LIST, from:CONTAINER or none",
+       &o.changes.gpus},
       {"memory", 'm', "BYTES", "At most this much memory, such as 512m",
        read_bytes(l.memory_bytes)},
       {"memory-reservation", 0, "BYTES", "Give memory back down to this when it is scarce",
@@ -63,7 +65,7 @@ FlagTable flags(Options& o) {
 }
 
 Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
-  if (o.changes.limits == engine::Limits() && !o.changes.restart) {
+  if (o.changes.limits == engine::Limits() && !o.changes.restart && !o.changes.gpus) {
     return make_error(Kind::usage, "you must provide one or more flags when using this command",
                       "berth update --help");
   }
@@ -80,7 +82,7 @@ extern const Verb update_verb;
 const Verb update_verb{
     .text = {.name = "update",
              .arguments = "CONTAINER [CONTAINER...]",
-             .summary = "Change limits and restart policy of containers",
+             .summary = "Change limits, restart policy and GPUs of containers",
              .example = "berth update --memory 2g --restart always web",
              .complete = Complete::container},
     .arity = {1},
