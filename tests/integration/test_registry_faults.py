@@ -5,6 +5,7 @@ import gzip
 import hashlib
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -308,7 +309,8 @@ def test_says_that_the_disk_is_full(registry, work):
 @pytest.fixture
 def limited(work):
     """limited(count) → berth-transfer of a user who may have so many threads."""
-    uid = 64990  # nobody's
+    # Nobody's: the limit counts a user's threads on all of the machine, those of other runs too.
+    uid = random.randrange(10**9, 2 * 10**9)
     store = work / "limited"
     store.mkdir()
     os.chown(store, uid, uid)
