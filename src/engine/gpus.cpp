@@ -159,6 +159,21 @@ Result<void> bind_beside(const Context& context, const gpu::Choice& choice,
   return {};
 }
 
+/// Of the GPUs that were chosen; what is given by other ways has no limit, which is refused.
+Result<void> add_memory_limit(const GpuMemory& wanted, const gpu::Inventory& inventory,
+                              const std::vector<gpu::Selected>& selected,
+                              const std::vector<std::string>& beside, oci::Spec& spec) {
+  if (!beside.empty()) {
+    return make_error(Kind::unsupported, "--gpu-memory: a GPU is given by its CDI name or its path",
+                      "--gpus device=");
+  }
+  MemoryRegions regions = TRY(memory_regions_of(inventory));
+  auto files = TRY(limit_gpu_memory(wanted, selected, regions));
+  if (!spec.linux_.resources) spec.linux_.resources.emplace();
+  spec.linux_.resources->unified.merge(files);
+  return {};
+}
+
 bool names_gpu_node(const RunRequest& request) {
   auto nodes = named_nodes(request.host_devices);
   return nodes.ok() && std::any_of(nodes->begin(), nodes->end(), is_gpu_node);
@@ -300,7 +315,9 @@ Result<gpu::HeldLease> add_gpus(const Context& context, gpu::Choice choice, cons
   });
   bool by_path = names_gpu_node(look.request);
   if (!choice.grants()) warn_of(gpu::stale_selections(choice.request, {}), context);
-  if (!choice.grants() && !by_path) return lease;
+  const std::optional<GpuMemory>& memory = look.request.gpu_memory;
+  bool limited = !memory;
+  if (!choice.grants() && !by_path && limited) return lease;
   bool counts = choice.request.want != gpu::Request::Want::none || !choice.request.limits.empty() ||
                 !choice.site.never.empty();
   if (counts || by_name || by_path) {
@@ -315,10 +332,17 @@ Result<gpu::HeldLease> add_gpus(const Context& context, gpu::Choice choice, cons
                       evidence));
       TRY(bind_beside(context, choice, machine.ours, leased.selected, look.request, spec,
                       evidence));
+      // Before a start nobody knows whose GPUs these are: --gpus from:.
+      bool unknown = leasing == Leasing::nothing && leased.selected.empty();
+      if (memory && !unknown) {
+        TRY(add_memory_limit(*memory, machine.ours, leased.selected, beside, spec));
+      }
+      limited = true;
       lease = std::move(leased.lease);
     }
     evidence.inventory = std::move(machine.ours);
   }
+  if (!limited) return make_error(Kind::usage, "--gpu-memory: no GPU is asked for", "--gpus 1");
   if (!choice.cdi_names.empty()) {
     bool image = choice.site.driver_mode == policy::DriverMode::image;
     CdiParts parts = image ? CdiParts::nodes : CdiParts::all;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "engine/gpu_memory.hpp"
 #include "engine/limits.hpp"
 #include "engine/volume.hpp"
 #include "gpu/grant/sources.hpp"
@@ -244,7 +245,8 @@ struct RunRequest {
   std::optional<std::string> gpus;  ///< the text of --gpus
   bool gpus_exclusive = false;      ///< nobody else gets them meanwhile
   bool gpus_bind = true;  ///< to processors and memory beside its GPUs, where nobody names others
-  std::optional<int64_t> wait_gpus;  ///< ns for which a start waits for them; 0: for ever
+  std::optional<GpuMemory> gpu_memory;  ///< of each of them
+  std::optional<int64_t> wait_gpus;     ///< ns for which a start waits for them; 0: for ever
   std::optional<policy::DriverMode> gpu_driver;  ///< none: the policy's
   std::vector<std::string> devices;              ///< CDI names of --device
   std::vector<HostDevice> host_devices;          ///< paths of --device
@@ -314,6 +316,7 @@ void fields(V& v, RunRequest& r) {
   v.optional("gpus", r.gpus);
   v.optional("gpus_exclusive", r.gpus_exclusive);
   v.always("gpus_bind", r.gpus_bind);
+  v.optional("gpu_memory", r.gpu_memory);
   v.optional("wait_gpus", r.wait_gpus);
   v.optional("gpu_driver", r.gpu_driver);
   v.optional("devices", r.devices);

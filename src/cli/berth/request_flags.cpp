@@ -303,6 +303,11 @@ FlagTable right_flags(RequestOptions& o) {
        "The driver's files: bind, volume, copy, image or none",
        &o.gpu_driver,
        {"bind", "volume", "copy", "image", "none"}},
+      {"gpu-memory", 0, "MOST[,KEPT]", "At most this much of each GPU's memory, such as 10g",
+       [&r](std::string_view text) -> Result<void> {
+         r.gpu_memory = TRY(engine::parse_gpu_memory(text));
+         return {};
+       }},
       {"gpus", 0, "GPUS", "all, N, N,model=NAME, device=LIST, from:CONTAINER or none", &r.gpus},
       {"gpus-bind", 0, "", "Keep to processors beside the GPUs, unless =false", &r.gpus_bind},
       {"gpus-exclusive", 0, "", "Let nobody else have these GPUs meanwhile", &r.gpus_exclusive},

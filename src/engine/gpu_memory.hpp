@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+#include "gpu/grant/select.hpp"
+#include "gpu/inventory/inventory.hpp"
+
+namespace berth::engine {
+
+/// What a container may use of the memory of each of its GPUs; bytes.
+struct GpuMemory {
+  uint64_t most = 0;                  ///< what is asked for above it fails
+  std::optional<uint64_t> kept = {};  ///< so much is not taken from it for others
+
+  bool operator==(const GpuMemory&) const = default;
+};
+template <class V>
+void fields(V& v, GpuMemory& m) {
+  v.required("most", m.most);
+  v.optional("kept", m.kept);
+}
+
+/// "10G", "10G,8G": the most, and what is kept. Errors: usage.
+Result<GpuMemory> parse_gpu_memory(std::string_view text);
+
+/// The kinds of device memory that the kernel can limit, and how much there is of each; bytes.
+/// Lines "drm/0000:03:00.0/vram0 17163091968", "nvidia/0000:1b:00.0/vidmem 85520809984".
+/// Documentation/admin-guide/cgroup-v2.rst "DMEM"
+using MemoryRegions = std::map<std::string, uint64_t>;
+MemoryRegions parse_memory_regions(std::string_view capacity);  ///< Pure. Other lines are skipped.
+
+/// Those of this machine, or of the tree of a synthetic driver. None where the kernel has no such
+/// controller. Errors: io.
+Result<MemoryRegions> memory_regions_of(const gpu::Inventory& inventory);
+
+/// The files of the container's cgroup and what is to be written there: "dmem.max", "dmem.min".
+/// Errors: unsupported (a part of a GPU; a GPU whose memory nothing on this machine can limit),
+/// usage (no GPU, more than it has). Pure.
+Result<std::map<std::string, std::string>> limit_gpu_memory(
+    const GpuMemory& wanted, const std::vector<gpu::Selected>& selected,
+    const MemoryRegions& regions);
+
+}  // namespace berth::engine
