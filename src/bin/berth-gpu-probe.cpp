@@ -211,17 +211,20 @@ std::optional<NvmlMemory> memory_use_of(const Nvml& nvml, Device device) {
   return NvmlMemory{memory.used, memory.total};
 }
 
-/// Of one of the lists; it may grow between the two calls.
-std::vector<ProcessInfo> process_list(const Nvml& nvml, const std::string& name, Device device) {
+/// Of one of the lists, which may grow between the two calls; nothing where it is not told.
+std::optional<std::vector<ProcessInfo>> process_list(const Nvml& nvml, const std::string& name,
+                                                     Device device) {
   constexpr int kTooSmall = 7;  // NVML_ERROR_INSUFFICIENT_SIZE
   constexpr unsigned kSpare = 16, kMost = 65536;
   unsigned count = 0;
   auto ask = [&](ProcessInfo* list) { return nvml.call(name.c_str(), device, &count, list); };
-  if (ask(nullptr) != kTooSmall) return {};
+  int code = ask(nullptr);
+  if (code == 0) return std::vector<ProcessInfo>();
+  if (code != kTooSmall) return std::nullopt;
   const unsigned room = std::min(count, kMost) + kSpare;
   std::vector<ProcessInfo> list(size_t{room} * 2);  // half of it is for entries larger than ours
   count = room;
-  if (ask(list.data()) != 0) return {};
+  if (ask(list.data()) != 0) return std::nullopt;
   list.resize(std::min(count, room));
   return list;
 }
@@ -238,22 +241,45 @@ NvmlProcess process_of(const ProcessInfo& info) {
   return process;
 }
 
-/// By the second version of the calls: what the third one fills in has had different sizes.
-std::vector<NvmlProcess> processes_of(const Nvml& nvml, Device device) {
-  std::vector<NvmlProcess> found;
+using Processes = std::optional<std::vector<NvmlProcess>>;
+
+void add_once(const NvmlProcess& one, std::vector<NvmlProcess>& many) {
+  bool known = std::any_of(many.begin(), many.end(), [&](const NvmlProcess& other) {
+    return other.pid == one.pid && other.gpu_instance == one.gpu_instance &&
+           other.compute_instance == one.compute_instance;
+  });
+  if (!known) many.push_back(one);
+}
+
+/// By the second version of the calls: what the third one fills in has had different sizes. Nothing
+/// where it is not told who computes.
+Processes processes_of(const Nvml& nvml, Device device) {
+  Processes found;
   for (const char* kind : {"Compute", "MPSCompute", "Graphics"}) {
     std::string name = std::string("nvmlDeviceGet") + kind + "RunningProcesses_v2";
-    for (const ProcessInfo& info : process_list(nvml, name, device)) {
+    auto list = process_list(nvml, name, device);
+    if (!list && !found) return std::nullopt;  // the first one; not all drivers have the others
+    if (!list) continue;
+    if (!found) found.emplace();
+    for (const ProcessInfo& info : *list) {
       NvmlProcess one = process_of(info);
       one.graphics = std::string_view(kind) == "Graphics";
-      bool known = std::any_of(found.begin(), found.end(), [&](const NvmlProcess& other) {
-        return other.pid == one.pid && other.gpu_instance == one.gpu_instance &&
-               other.compute_instance == one.compute_instance;
-      });
-      if (!known) found.push_back(one);
+      add_once(one, *found);
     }
   }
   return found;
+}
+
+/// Those of a slice, which a GPU's own list may keep from who is not root.
+void add_processes(const Nvml& nvml, Device slice, const NvmlSliceUse& use, Processes& found) {
+  Processes more = processes_of(nvml, slice);
+  if (!more) return;
+  if (!found) found.emplace();
+  for (NvmlProcess& one : *more) {
+    one.gpu_instance = use.gpu_instance;
+    one.compute_instance = use.compute_instance;
+    add_once(one, *found);
+  }
 }
 
 NvmlGpuUse read_gpu_use(const Nvml& nvml, Device device) {
@@ -275,6 +301,7 @@ NvmlGpuUse read_gpu_use(const Nvml& nvml, Device device) {
     nvml.call("nvmlDeviceGetGpuInstanceId", slice, &one.gpu_instance);
     nvml.call("nvmlDeviceGetComputeInstanceId", slice, &one.compute_instance);
     one.memory = memory_use_of(nvml, slice);
+    add_processes(nvml, slice, one, use.processes);
   }
   return use;
 }

@@ -102,7 +102,7 @@ Result<gpu::HeldLease> widen(const Context& context, const RunRequest& request,
   auto note = TRY(read_lease_note(context, request, lease.container));
   if (!note || note->ledger != ledger.path()) return ledger.take(std::move(lease), choose);
   gpu::HeldLease held = TRY(ledger.hold_again(note->file, note->lease));
-  chooser.keep(note->lease.keys);
+  chooser.keep(held);
   TRY(ledger.widen(held, [&](const gpu::Holders& holders, gpu::Lease& changed) {
     changed.group = changed.container;  // unless it shares another one's again
     return choose(holders, changed);
@@ -182,7 +182,8 @@ Result<LeasedGpus> lease_gpus(const Context& context, const RunRequest& request,
   gpu::Wanted all;
   if (!shared) all = TRY(chooser.wanted());
   OutsideWatch outside(context, inventory);
-  bool minds_others = site.outside_processes && !shared && chooser.minds_others(all);
+  bool minds_others =
+      site.outside_processes && (shared ? chooser.request().exclusive : chooser.minds_others(all));
   auto look = [&] {
     if (minds_others) chooser.count(outside.look());
   };

@@ -12,6 +12,9 @@
 namespace berth::engine {
 namespace {
 
+constexpr std::chrono::seconds kPatience{5};
+constexpr std::chrono::seconds kLeftAlone{30};
+
 /// Empty: of a GPU in MIG mode, and of which slice is not told.
 std::string key_of(const gpu::Gpu& gpu, const gpu::NvmlProcess& process) {
   if (gpu.mig.empty()) return gpu.pci_address;
@@ -33,7 +36,8 @@ std::vector<gpu::Computing> computing_of(const gpu::Inventory& inventory, const 
       return one.pci_address == known.pci_address;
     });
     if (gpu == inventory.gpus.end()) continue;
-    for (const gpu::NvmlProcess& process : known.processes) {
+    if (!known.processes) continue;
+    for (const gpu::NvmlProcess& process : *known.processes) {
       std::string key = key_of(*gpu, process);
       if (process.graphics || key.empty()) continue;
       auto seen = see(process.pid);
@@ -46,29 +50,47 @@ std::vector<gpu::Computing> computing_of(const gpu::Inventory& inventory, const 
 }
 
 std::vector<gpu::Computing> keep_computing(const Context& context, const gpu::Inventory& inventory,
-                                           const gpu::NvmlUse& use) {
+                                           const gpu::Here& here, const gpu::NvmlUse& use) {
+  for (const gpu::NvmlGpuUse& one : use.gpus) {
+    if (!one.processes) context.log.debug(one.pci_address + ": the driver tells of no processes");
+  }
   auto processes = computing_of(inventory, use, gpu::see_process);
-  auto kept = gpu::write_computing(context.paths.state, inventory.driver_root, processes);
+  auto kept = gpu::write_computing(context.paths.state, gpu::asked_of(inventory, here), processes);
   if (!kept.ok()) context.log.debug("cannot keep who computes: " + to_line(kept.error()));
   return processes;
 }
 
+void OutsideWatch::refresh(const gpu::Here& here) {
+  const std::string& state = context_.paths.state;
+  const gpu::Asked asked = gpu::asked_of(inventory_, here);
+  auto read = [&] {
+    auto told = gpu::read_computing(state, asked);
+    if (told) known_ = *std::move(told);
+    return told.has_value();
+  };
+  if (read()) return;
+  auto lock = gpu::lock_computing(state);  // without, we ask all the same
+  if (lock.ok() && read()) return;
+  auto use = try_nvml_use(context_, inventory_, kPatience);
+  if (use.ok()) {
+    known_ = keep_computing(context_, inventory_, here, *use);
+    return;
+  }
+  until_ = Clock::now() + kLeftAlone;
+  if (warned_) return;
+  warned_ = true;
+  context_.log.warn("cannot tell who else computes on GPUs: " + to_line(use.error()) +
+                    ", ignoring");
+}
+
 gpu::Outside OutsideWatch::look() {
   auto here = gpu::look_around();
-  bool tells = gpu::find_nvml(inventory_) != nullptr;
-  if (silent_ || !tells || !here.ok()) return {};
-  auto known = gpu::read_computing(context_.paths.state, inventory_.driver_root);
-  if (!known) {
-    auto use = try_nvml_use(context_, inventory_);
-    if (!use.ok()) {
-      silent_ = true;
-      context_.log.warn("cannot tell who else computes on GPUs: " + to_line(use.error()) +
-                        ", ignoring");
-      return {};
-    }
-    known = keep_computing(context_, inventory_, *use);
+  if (!here.ok() || gpu::find_nvml(inventory_) == nullptr) return {};
+  if (Clock::now() >= until_) {
+    until_ = Clock::now() + gpu::kBelieved;
+    refresh(*here);
   }
-  return {*known, {gpu::see_process, here->pid_space}};
+  return {known_, {gpu::see_process, here->pid_space}};
 }
 
 }  // namespace berth::engine

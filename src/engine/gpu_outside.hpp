@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <vector>
 
 #include "engine/context.hpp"
@@ -10,28 +11,33 @@
 
 namespace berth::engine {
 
-/// Who computes on GPUs without a lease, asked of NVIDIA's driver each time when what it told last
-/// is too old.
+/// Who computes on GPUs without a lease, as NVIDIA's driver told within the last seconds.
 class OutsideWatch {
  public:
   OutsideWatch(const Context& context, const gpu::Inventory& inventory)
       : context_(context), inventory_(inventory) {}
 
-  /// A driver that does not answer is a warning, and is not asked again.
+  /// May ask the driver, which takes five seconds at most, after another one has. One that does not
+  /// answer is a warning, and is left alone for a while: what it told before counts on.
   gpu::Outside look();
 
  private:
+  using Clock = std::chrono::steady_clock;
+  void refresh(const gpu::Here& here);
+
   const Context& context_;
   const gpu::Inventory& inventory_;
-  bool silent_ = false;
+  std::vector<gpu::Computing> known_;
+  Clock::time_point until_;
+  bool warned_ = false;
 };
 
 /// Keeps for others what the driver has just told; gives the same.
 std::vector<gpu::Computing> keep_computing(const Context& context, const gpu::Inventory& inventory,
-                                           const gpu::NvmlUse& use);
+                                           const gpu::Here& here, const gpu::NvmlUse& use);
 
 /// Of what NVML told the processes that compute, of a GPU that is cut those whose slice it tells.
-/// `see` as of gpu::ProcessView, for their start times. Pure.
+/// `see` as of gpu::ProcessView, for their start times. Numbers that are no process are left out.
 std::vector<gpu::Computing> computing_of(const gpu::Inventory& inventory, const gpu::NvmlUse& use,
                                          const gpu::SeeProcess& see);
 

@@ -37,7 +37,9 @@ GpuState StateMaker::make(const gpu::Selected& selected) const {
   state.index = gpu::index_of(selected);
   state.id = gpu::name_of(selected);
   state.model = selected.gpu->model;
-  state.leases = gpu::leases_on(gpu::key_of(selected), holders_.leases);
+  for (const gpu::KnownLease* one : gpu::leases_on(gpu::key_of(selected), holders_.leases)) {
+    state.leases.push_back(*one);
+  }
   return state;
 }
 
@@ -56,7 +58,9 @@ void StateMaker::add_process(const gpu::NvmlProcess& told, GpuState& state) cons
   if (!seen) return;
   process.command = seen->command;
   process.user = seen->user;
-  const gpu::KnownLease* found = gpu::lease_of(told.pid, state.leases, view_);
+  std::vector<const gpu::KnownLease*> leases;
+  for (const gpu::KnownLease& one : state.leases) leases.push_back(&one);
+  const gpu::KnownLease* found = gpu::lease_of(told.pid, leases, view_);
   if (found != nullptr) process.lease = found->lease;
 }
 
@@ -68,9 +72,9 @@ GpuState StateMaker::whole(const gpu::Gpu& gpu) const {
   state.memory = known->memory;
   state.celsius = known->celsius;
   state.milliwatts = known->milliwatts;
-  if (!gpu.mig.empty()) return state;
+  if (!gpu.mig.empty() || !known->processes) return state;
   state.processes.emplace();
-  for (const gpu::NvmlProcess& one : known->processes) add_process(one, state);
+  for (const gpu::NvmlProcess& one : *known->processes) add_process(one, state);
   return state;
 }
 
@@ -83,8 +87,9 @@ GpuState StateMaker::slice(const gpu::Gpu& gpu, const gpu::MigDevice& slice) con
     if (one.gpu_instance == slice.gpu_instance && one.compute_instance == slice.compute_instance)
       state.memory = one.memory;
   }
+  if (!known->processes) return state;
   state.processes.emplace();
-  for (const gpu::NvmlProcess& one : known->processes) {
+  for (const gpu::NvmlProcess& one : *known->processes) {
     if (one.gpu_instance == slice.gpu_instance && one.compute_instance == slice.compute_instance)
       add_process(one, state);
   }
@@ -130,9 +135,9 @@ Result<GpuTop> gpu_top(const Context& context) {
   gpu::Here here = TRY(gpu::look_around());
   gpu::ProcessView view{gpu::see_process, here.pid_space};
   top.synthetic = inventory.synthetic;
-  gpu::NvmlUse use = nvml_use(context, inventory);
-  keep_computing(context, inventory, use);
-  top.gpus = gpu_states(inventory, use, holders, view);
+  auto use = nvml_use(context, inventory);
+  if (use) keep_computing(context, inventory, here, *use);
+  top.gpus = gpu_states(inventory, use.value_or(gpu::NvmlUse()), holders, view);
   return top;
 }
 

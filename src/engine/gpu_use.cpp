@@ -41,18 +41,19 @@ void add_slices(const std::set<std::string>& nodes, const gpu::Gpu& gpu,
 
 }  // namespace
 
-Result<gpu::NvmlUse> try_nvml_use(const Context& context, const gpu::Inventory& inventory) {
+Result<gpu::NvmlUse> try_nvml_use(const Context& context, const gpu::Inventory& inventory,
+                                  std::chrono::milliseconds deadline) {
   const gpu::DriverFile* library = gpu::find_nvml(inventory);
   if (library == nullptr) return gpu::NvmlUse();
   const std::string program = context.paths.libexec + "/berth-gpu-probe";
-  return gpu::ask_nvml_use(program, library->host_path, kDeadline);
+  return gpu::ask_nvml_use(program, library->host_path, deadline);
 }
 
-gpu::NvmlUse nvml_use(const Context& context, const gpu::Inventory& inventory) {
-  auto use = try_nvml_use(context, inventory);
+std::optional<gpu::NvmlUse> nvml_use(const Context& context, const gpu::Inventory& inventory) {
+  auto use = try_nvml_use(context, inventory, kDeadline);
   if (use.ok()) return std::move(*use);
   context.log.warn("cannot tell how busy GPUs are: " + to_line(use.error()) + ", ignoring");
-  return {};
+  return std::nullopt;
 }
 
 std::set<std::string> nodes_given(const Context& context, const ContainerSummary& container) {
@@ -99,7 +100,7 @@ Result<std::map<std::string, std::vector<GpuUse>>> gpu_use(
   std::map<std::string, std::vector<GpuUse>> uses;
   if (nodes.empty()) return uses;
   gpu::Inventory inventory = TRY(list_gpus(context, gpu::Refresh::if_stale));
-  gpu::NvmlUse use = nvml_use(context, inventory);
+  gpu::NvmlUse use = nvml_use(context, inventory).value_or(gpu::NvmlUse());
   for (const auto& [id, paths] : nodes) {
     auto gpus = gpus_of(paths, inventory, use);
     if (!gpus.empty()) uses.emplace(id, std::move(gpus));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -25,11 +26,12 @@ struct GpuUse {
   std::optional<uint64_t> total_bytes;
 };
 
-/// How busy NVIDIA's GPUs are. Nothing where there is no NVML; one that does not answer is a
-/// warning.
-gpu::NvmlUse nvml_use(const Context& context, const gpu::Inventory& inventory);
-/// The same, where no answer is the caller's business. Errors: those of gpu::ask_nvml_use().
-Result<gpu::NvmlUse> try_nvml_use(const Context& context, const gpu::Inventory& inventory);
+/// How busy NVIDIA's GPUs are; no GPU where there is no NVML. Nothing where it does not answer,
+/// with a warning.
+std::optional<gpu::NvmlUse> nvml_use(const Context& context, const gpu::Inventory& inventory);
+/// The same. Errors: those of gpu::ask_nvml_use().
+Result<gpu::NvmlUse> try_nvml_use(const Context& context, const gpu::Inventory& inventory,
+                                  std::chrono::milliseconds deadline);
 
 /// Paths of the nodes that the configuration of a container's last start gives it, and of what is
 /// bound; none where it was never started.

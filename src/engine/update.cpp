@@ -17,6 +17,8 @@
 namespace berth::engine {
 namespace {
 
+constexpr const char* kUpdateLock = "update.lock";
+
 template <class T>
 void take(std::optional<T>& target, const std::optional<T>& change) {
   if (change) target = change;
@@ -119,6 +121,9 @@ Result<void> update_container(const Context& context, std::string_view reference
   const std::string path = container_files(context.paths, summary.id,
                                            summary.remove ? Lifetime::removed : Lifetime::kept);
   sys::Fd files = TRY(sys::open_at(sys::cwd(), path, O_DIRECTORY | O_RDONLY));
+  // Each decides by what the one before has left.
+  sys::Fd turn = TRY(sys::open_at(files, kUpdateLock, O_RDWR | O_CREAT | O_NOFOLLOW, 0600));
+  TRY(sys::wait_lock(turn, sys::LockMode::exclusive, path));
   auto request = parse_run_request(TRY(sys::read_file(files, kRequestFile)));
   if (!request.ok()) return cannot_update(std::move(request).error(), summary);
   const Limits before = request->limits;

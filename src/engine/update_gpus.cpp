@@ -33,6 +33,7 @@ Result<void> check_changeable(const Context& context, const RunRequest& request)
   if (context.identity != Identity::root) why = "only root's can be given nodes while they run";
   if (request.security.privileged) why = "--privileged gives it every device of the machine";
   if (request.gpu_driver == policy::DriverMode::copy) why = "its driver's files are copies";
+  if (request.gpu_memory) why = "--gpu-memory is about those that it has";
   if (why == nullptr) return {};
   return make_error(Kind::unsupported, std::string("change its GPUs while it runs: ") + why,
                     "berth stop, berth update --gpus, berth start");

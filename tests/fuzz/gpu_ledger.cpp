@@ -33,13 +33,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     holders.queue.push_back({*ticket, 1000, "wait-1", 1});
   }
   for (const auto& known : holders.leases) {
-    gpu::Occupancy own = gpu::occupancy_of(holders, known.lease.group, known.lease.keys, 0);
+    gpu::Occupancy own = gpu::occupancy_of(holders, {known.lease.group, known.lease.keys, 0});
     for (const std::string& key : known.lease.keys) {
       check(gpu::find_obstacle(own, key, true) == nullptr);
     }
   }
   for (const auto& waiting : holders.queue) {
-    gpu::Occupancy others = gpu::occupancy_of(holders, "other", waiting.ticket.keys);
+    gpu::Occupancy others = gpu::occupancy_of(holders, {"other", waiting.ticket.keys});
     check(others.held.size() <= waiting.ticket.keys.size());
   }
   return 0;

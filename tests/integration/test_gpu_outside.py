@@ -5,12 +5,12 @@ out. NVML is a stand-in that answers from a file; the processes that it tells of
 import json
 import os
 import re
-import time
 
 import pytest
 
 from support.gpu_machine import (MINORS, SHOW, STUB, a_machine, a_stranger, pid_of, tell,
                                  told_anew)
+from support.waiting import wait_until
 
 MIB = 1 << 20
 
@@ -54,12 +54,21 @@ def test_who_draws_does_not_compute(machine, stranger):
     assert machine.start("screen", "--gpus", "device=0", "--gpus-exclusive") == [0]
 
 
-def test_a_container_is_not_held_by_its_own_processes(machine):
+def test_a_container_is_not_an_outsider_where_it_has_a_lease(machine):
     machine.start("mine", "--gpus", "device=0")
+    machine.start("others", "--gpus", "device=1,2,3,4,5,6,7")
+    machine.start("also", "--gpus", "device=1,2,3,4,5,6,7")
     tell(machine, 0, f"process={pid_of(machine, 'mine')}:{MIB}")
-    line = machine.refused("--gpus", "device=0", "--gpus-exclusive")
-    assert "held by container 'mine' of" in line and "process" not in line
-    assert machine.start("least", "--gpus", "1") == [1]
+    assert machine.start("least", "--gpus", "1") == [0]
+
+
+def test_a_container_is_an_outsider_where_it_has_none(machine):
+    machine.start("mine", "--gpus", "device=0")
+    tell(machine, 1, f"process={pid_of(machine, 'mine')}:{MIB}")
+    machine.start("others", "--gpus", "device=2,3,4,5,6,7")
+    assert machine.start("least", "--gpus", "1") != [1]
+    line = machine.refused("--gpus", "device=1", "--gpus-exclusive")
+    assert "which has no lease" in line
 
 
 def test_who_has_ended_holds_nothing(machine, stranger):
@@ -74,8 +83,8 @@ def test_who_waits_gets_what_somebody_outside_gives_back(machine, stranger):
     tell(machine, 0, f"process={stranger.pid}:{MIB}")
     waiting = machine.berth.spawn(*machine.words("--rm", "--wait-gpus=60s", "--gpus", "device=0",
                                                  "--gpus-exclusive", SHOW))
-    time.sleep(0.5)
-    assert waiting.poll() is None
+    wait_until(lambda: json.loads(machine.berth.ok(
+        *machine.flags, "gpu", "list", "--format", "json"))["queue"])
     stranger.kill()
     stranger.wait()
     out, err = waiting.communicate(timeout=30)

@@ -29,6 +29,11 @@ const Holding* find_obstacle(const Occupancy& occupancy, std::string_view key, b
   return nullptr;
 }
 
+bool has_outsider(const Occupancy& occupancy, std::string_view key) {
+  return std::any_of(occupancy.held.begin(), occupancy.held.end(),
+                     [&](const Holding& one) { return is_outside(one) && overlaps(one.key, key); });
+}
+
 uint32_t count_users(const Occupancy& occupancy, std::string_view key) {
   return static_cast<uint32_t>(
       std::count_if(occupancy.held.begin(), occupancy.held.end(),

@@ -20,6 +20,11 @@ struct Holding {
   uid_t user = 0;  ///< whose it is, as the kernel says
 };
 
+/// Whether whoever has it has no lease: then nobody knows how much of the GPU he will want.
+inline bool is_outside(const Holding& one) {
+  return one.group.empty();
+}
+
 struct Occupancy {
   std::vector<Holding> held;
   std::string group;             ///< of who asks: what the group holds stands in nobody's way there
@@ -37,6 +42,9 @@ bool is_of_group(const Occupancy& occupancy, const Holding& one);
 
 /// Why somebody who wants `key`, for itself where `exclusive`, cannot have it now; null: it can.
 const Holding* find_obstacle(const Occupancy& occupancy, std::string_view key, bool exclusive);
+
+/// Whether somebody without a lease has `key` or a part of it.
+bool has_outsider(const Occupancy& occupancy, std::string_view key);
 
 /// How many have `key` or a part of it.
 uint32_t count_users(const Occupancy& occupancy, std::string_view key);

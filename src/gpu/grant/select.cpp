@@ -363,7 +363,7 @@ Error Selector::taken(const Wanted& wanted, size_t free) const {
   for (const Selected& one : wanted.candidates) {
     const Holding* holding = find_obstacle(occupancy_, key_of(one), request_.exclusive);
     if (holding == nullptr) continue;
-    outside = outside || holding->group.empty();
+    outside = outside || is_outside(*holding);
     auto known = std::find_if(holders.begin(), holders.end(),
                               [&](const auto& entry) { return entry.first == holding->holder; });
     if (known == holders.end()) {

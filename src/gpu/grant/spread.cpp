@@ -11,6 +11,9 @@ namespace {
 /// Sets of candidates that are looked at one by one; where there are more, one is grown.
 constexpr uint64_t kMostSets = 20000;
 
+/// Counts more than all containers together.
+constexpr uint32_t kOutsider = 1U << 30;
+
 bool contains(const std::vector<uint32_t>& many, uint32_t one) {
   return std::find(many.begin(), many.end(), one) != many.end();
 }
@@ -76,7 +79,9 @@ void Picker::settle_used() {
   for (const Selected& one : candidates_) {
     const std::string key = key_of(one);
     bool kept = std::find(own.begin(), own.end(), key) != own.end();
-    users.push_back(kept ? 0 : 1 + count_users(occupancy_, key));
+    uint32_t others = count_users(occupancy_, key);
+    if (has_outsider(occupancy_, key)) others += kOutsider;
+    users.push_back(kept ? 0 : 1 + others);
   }
   std::vector<uint32_t> sorted = users;
   std::sort(sorted.begin(), sorted.end());

@@ -197,14 +197,14 @@ std::string group_of(const oci::Spec& spec, const std::string& container) {
 Outside Injector::look_outside(const Inventory& inventory) const {
   auto here = look_around();
   if (!here.ok()) return {};
-  auto read = [&] { return read_computing(options_.state_dir, inventory.driver_root); };
+  const Asked asked = asked_of(inventory, *here);
+  auto read = [&] { return read_computing(options_.state_dir, asked); };
   auto computing = read();
-  if (!computing) {
-    auto asked = ask_berth({"gpu", "top", "--once", "--format", "json"});
-    if (!asked.ok()) {
-      log_.warn("cannot tell who else computes on GPUs: " + to_line(asked.error()) + "; ignoring");
-    }
+  if (!computing && !asked.gpus.empty()) {
+    auto told = ask_berth({"gpu", "top", "--once", "--format", "json"});
     computing = read();
+    std::string why = told.ok() ? "the driver does not say" : to_line(told.error());
+    if (!computing) log_.warn("cannot tell who else computes on GPUs: " + why + "; ignoring");
   }
   if (!computing) return {};
   return {*computing, {see_process, here->pid_space}};

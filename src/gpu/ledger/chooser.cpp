@@ -42,7 +42,9 @@ bool Chooser::wants_any() const {
 }
 
 bool Chooser::minds_others(const Wanted& all) const {
-  return wants_any() && (request_.exclusive || all.count < all.candidates.size());
+  auto tells = [](const Selected& one) { return one.gpu->vendor == Vendor::nvidia; };
+  bool told = !beside_.empty() || std::any_of(all.candidates.begin(), all.candidates.end(), tells);
+  return told && (request_.exclusive || all.count < all.candidates.size());
 }
 
 void Chooser::share(const Lease& other) {
@@ -76,10 +78,12 @@ Result<void> Chooser::choose(const Holders& holders, Lease& lease) {
   Wanted all = TRY(wanted());
   std::vector<std::string> keys = keys_of(all.candidates);
   keys.insert(keys.end(), beside_.begin(), beside_.end());
-  Occupancy occupancy = occupancy_of(holders, lease.group, keys);
+  Asking asking{lease.group, std::move(keys)};
+  asking.own_lease = own_lease_;
+  asking.outside = outside_.holdings(holders.leases);
+  Occupancy occupancy = occupancy_of(holders, std::move(asking));
   occupancy.near = near_;
   occupancy.own = own_;
-  for (Holding& one : outside_.holdings(holders.leases)) occupancy.held.push_back(std::move(one));
   selected_ = TRY(select(request_, inventory_, occupancy));
   TRY(check_beside(occupancy));
   lease.keys = keys_of(selected_);

@@ -23,9 +23,13 @@ class Chooser {
   Result<Wanted> wanted() const { return wanted_of(request_, inventory_); }
   /// Of GPUs that are alike it takes those at these NUMA nodes.
   void prefer(std::vector<int> nodes) { near_ = std::move(nodes); }
-  /// Of what it could be given it keeps these.
-  void keep(std::vector<std::string> keys) { own_ = std::move(keys); }
-  /// Whether it makes a difference who else computes: there is a choice, or it shares with nobody.
+  /// It has `lease`, and of what it could be given it keeps that.
+  void keep(const HeldLease& lease) {
+    own_ = lease.lease().keys;
+    own_lease_ = lease.file();
+  }
+  /// Whether it makes a difference who else computes, and NVIDIA's driver could tell: there is a
+  /// choice, or it shares with nobody.
   bool minds_others(const Wanted& all) const;
   /// What these hold counts as taken too.
   void count(Outside outside) { outside_ = std::move(outside); }
@@ -48,6 +52,7 @@ class Chooser {
   std::vector<std::string> beside_;
   std::vector<int> near_;
   std::vector<std::string> own_;
+  std::string own_lease_;
   Outside outside_;
   std::string group_;  ///< of share(); empty: the lease's own
   std::vector<Selected> selected_;

@@ -236,14 +236,22 @@ void HeldLease::leave() {
   fd_.reset();
 }
 
+Lease HeldLease::now() const {
+  auto text = sys::read_at(fd_, 0, kRecordSize, file_);
+  auto lease = text.ok() ? parse_lease(*text) : std::move(text).error();
+  return lease.ok() ? *std::move(lease) : lease_;
+}
+
 // A container that could not be ended keeps what it has. By what life the file knows best:
 // berth-runtime has written it there.
 void HeldLease::drop() {
   if (!fd_) return;
+  if (before_) {
+    auto ledger = Ledger::open_at(ledger_);
+    if (ledger.ok()) ignore(ledger->settle(*this, Ledger::Settle::as_before));
+  }
   auto here = look_around();
-  auto text = sys::read_at(fd_, 0, kRecordSize, file_);
-  auto lease = text.ok() ? parse_lease(*text) : std::move(text).error();
-  bool ended = here.ok() && lease.ok() && !is_alive(lease->life, *here);
+  bool ended = here.ok() && !is_alive(now().life, *here);
   if (ended) ignore(sys::remove_entry(directory_, file_));
   fd_.reset();
 }
@@ -308,7 +316,7 @@ Result<HeldLease> Ledger::hold_again(const std::string& file, const Lease& lease
   Lock locked = TRY(lock());
   if (auto held = TRY(find_held(file, lease, here))) return std::move(*held);
   Holders holders = TRY(read(here));
-  Occupancy occupancy = occupancy_of(holders, lease.group, lease.keys, 0);
+  Occupancy occupancy = occupancy_of(holders, {lease.group, lease.keys, 0});
   for (const std::string& key : lease.keys) {
     const Holding* obstacle = find_obstacle(occupancy, key, lease.exclusive);
     if (obstacle == nullptr) continue;
@@ -329,7 +337,7 @@ Result<void> Ledger::rewrite(const HeldLease& held, const Lease& lease) const {
 
 Result<void> Ledger::set_life(HeldLease& held, Life life) const {
   Lock locked = TRY(lock());
-  Lease lease = held.lease_;
+  Lease lease = held.now();
   lease.life = std::move(life);
   TRY(rewrite(held, lease));
   held.lease_ = std::move(lease);
@@ -337,11 +345,11 @@ Result<void> Ledger::set_life(HeldLease& held, Life life) const {
 }
 
 Result<void> Ledger::widen(HeldLease& held, const Choose& choose) const {
+  BERTH_ASSERT(!held.before_);
   Here here = TRY(look_around());
   Lock locked = TRY(lock());
   Holders holders = TRY(read(here));
-  std::erase_if(holders.leases, [&](const KnownLease& one) { return one.file == held.file_; });
-  Lease before = held.lease_, after = before;
+  Lease before = held.now(), after = before;
   TRY(choose(holders, after));
   Lease both = after;
   for (const std::string& key : before.keys) {
@@ -359,6 +367,7 @@ Result<void> Ledger::settle(HeldLease& held, Settle how) const {
   BERTH_ASSERT(held.before_ && held.after_);
   Lock locked = TRY(lock());
   Lease lease = how == Settle::changed ? *held.after_ : *held.before_;
+  lease.life = held.now().life;  // it may have been started again meanwhile
   TRY(rewrite(held, lease));
   held.lease_ = std::move(lease);
   held.before_.reset();

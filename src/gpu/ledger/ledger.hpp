@@ -60,6 +60,7 @@ class HeldLease {
   explicit operator bool() const { return static_cast<bool>(fd_); }
   const Lease& lease() const { return lease_; }
   LeaseNote note() const { return {ledger_, file_, lease_}; }
+  const std::string& file() const { return file_; }
   std::string path() const { return ledger_ + "/" + file_; }
   bool is_widened() const { return before_.has_value(); }
   /// Whoever holds the lock, or the container, keeps it from now on.
@@ -68,6 +69,8 @@ class HeldLease {
  private:
   friend class Ledger;
   void drop();
+  /// What the file says now: others of this container write it too.
+  Lease now() const;
 
   sys::Fd directory_;
   sys::Fd fd_;
@@ -79,6 +82,8 @@ class HeldLease {
 };
 
 class Ledger {
+  friend class HeldLease;
+
  public:
   /// The machine's at `path`, which root makes where it is missing; where it is missing and we are
   /// not root, the one in `state_dir`, which we make. Errors: denied (it is not root's and not
@@ -115,8 +120,8 @@ class Ledger {
 
   /// Writes down the process that the container lives by.
   Result<void> set_life(HeldLease& lease, Life life) const;
-  /// Holds what `choose` says besides what it has, until settle(). `choose` is given the holders
-  /// but for this lease.
+  /// Holds what `choose` says besides what it has, until settle(); this object does that, as
+  /// before, when it goes. `choose` is given all holders, this one too.
   Result<void> widen(HeldLease& lease, const Choose& choose) const;
   enum class Settle { changed, as_before };
   /// From now on it has what was chosen, or what it had, alone.
@@ -138,10 +143,17 @@ class Ledger {
   sys::Fd directory_;
 };
 
-/// What stands in the way of somebody of `group`: leases, and what is kept for those who wait
-/// before `number`. Of what they could take, the `wanted` keys are kept last. Who asks is the
-/// effective user.
-Occupancy occupancy_of(const Holders& holders, const std::string& group,
-                       const std::vector<std::string>& wanted, uint64_t number = UINT64_MAX);
+/// Who asks, as the effective user.
+struct Asking {
+  std::string group;
+  std::vector<std::string> wanted;  ///< keys; of what others wait for these are kept for them last
+  uint64_t number = UINT64_MAX;     ///< in the queue
+  std::string own_lease = {};       ///< the file of what it has already, which it may keep
+  std::vector<Holding> outside = {};  ///< what is held without a lease
+};
+
+/// What stands in the way: leases, what is held without one, and what is kept for those who wait
+/// before.
+Occupancy occupancy_of(const Holders& holders, Asking asking);
 
 }  // namespace berth::gpu

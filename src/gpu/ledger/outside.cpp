@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <thread>
 
 #include "base/text.hpp"
 #include "json/fields.hpp"
@@ -17,6 +18,8 @@ namespace berth::gpu {
 /// The file.
 struct ComputingFile {
   std::string driver_root;
+  uint64_t pid_space = 0;
+  std::vector<std::string> gpus;
   int64_t told = 0;  ///< ns of sys::since_boot()
   std::vector<Computing> processes;
 };
@@ -31,6 +34,8 @@ void fields(V& v, Computing& c) {
 template <class V>
 void fields(V& v, ComputingFile& f) {
   v.required("driver_root", f.driver_root);
+  v.required("pid_space", f.pid_space);
+  v.required("gpus", f.gpus);
   v.required("told", f.told);
   v.required("processes", f.processes);
 }
@@ -54,23 +59,54 @@ std::string text_of(const Computing& process, const SeenProcess* seen) {
 
 }  // namespace
 
-Result<void> write_computing(const std::string& state_dir, const std::string& driver_root,
+Asked asked_of(const Inventory& inventory, const Here& here) {
+  Asked asked{inventory.driver_root, here.pid_space, {}};
+  for (const Gpu& gpu : inventory.gpus) {
+    if (gpu.vendor == Vendor::nvidia) asked.gpus.push_back(gpu.pci_address);
+  }
+  return asked;
+}
+
+Result<void> write_computing(const std::string& state_dir, const Asked& asked,
                              const std::vector<Computing>& processes) {
-  ComputingFile file{driver_root, sys::since_boot().count(), processes};
+  ComputingFile file{asked.driver_root, asked.pid_space, asked.gpus, sys::since_boot().count(),
+                     processes};
   TRY(sys::make_directories(sys::cwd(), state_dir + "/gpu", 0700));
   return sys::replace_file(sys::cwd(), path_in(state_dir), json::write(file), 0600);
 }
 
 std::optional<std::vector<Computing>> read_computing(const std::string& state_dir,
-                                                     const std::string& driver_root) {
+                                                     const Asked& asked) {
   const std::string path = path_in(state_dir);
   auto text = sys::read_trusted_file_if_exists(path, kLongest);
   if (!text.ok() || !*text) return std::nullopt;
   auto file = json::read<ComputingFile>(**text, path);
-  if (!file.ok() || file->driver_root != driver_root) return std::nullopt;
+  bool same =
+      file.ok() && file->driver_root == asked.driver_root && file->pid_space == asked.pid_space;
+  if (!same) return std::nullopt;
+  bool all = std::all_of(asked.gpus.begin(), asked.gpus.end(), [&](const std::string& gpu) {
+    return std::find(file->gpus.begin(), file->gpus.end(), gpu) != file->gpus.end();
+  });
   std::chrono::nanoseconds age = sys::since_boot() - std::chrono::nanoseconds(file->told);
-  if (age.count() < 0 || age > kBelieved) return std::nullopt;
+  if (!all || age.count() < 0 || age > kBelieved) return std::nullopt;
   return std::move(file->processes);
+}
+
+Result<sys::Fd> lock_computing(const std::string& state_dir) {
+  constexpr std::chrono::seconds kPatience{10};
+  constexpr std::chrono::milliseconds kPause{20};
+  const std::string path = state_dir + "/gpu/computing.lock";
+  TRY(sys::make_directories(sys::cwd(), state_dir + "/gpu", 0700));
+  sys::Fd file = TRY(sys::open_at(sys::cwd(), path, O_RDWR | O_CREAT | O_NOFOLLOW, 0600));
+  auto end = std::chrono::steady_clock::now() + kPatience;
+  while (!TRY(sys::try_lock(file, sys::LockMode::exclusive, path))) {
+    if (std::chrono::steady_clock::now() > end) {
+      return make_error(Kind::busy, "ask who computes on GPUs: somebody else asks all the time",
+                        "fuser -v " + path);
+    }
+    std::this_thread::sleep_for(kPause);
+  }
+  return file;
 }
 
 Outside::Outside(const std::vector<Computing>& processes, const ProcessView& view)
@@ -97,11 +133,15 @@ std::vector<Holding> Outside::holdings(const std::vector<KnownLease>& leases) co
     return found == seen_.end() ? std::nullopt : std::make_optional(found->second);
   };
   const ProcessView view{see, pid_space_};
+  std::map<std::string, std::vector<const KnownLease*>> by_key;
+  for (const Computing& one : processes_) {
+    if (!by_key.contains(one.key)) by_key[one.key] = leases_on(one.key, leases);
+  }
   std::vector<Holding> held;
   for (const Computing& one : processes_) {
     bool known = std::any_of(held.begin(), held.end(),
                              [&](const Holding& other) { return other.key == one.key; });
-    if (known || lease_of(one.pid, leases_on(one.key, leases), view) != nullptr) continue;
+    if (known || lease_of(one.pid, by_key[one.key], view) != nullptr) continue;
     auto seen = seen_.find(one.pid);
     Holding& holding = held.emplace_back();
     holding.key = one.key;

@@ -12,6 +12,7 @@
 
 #include "base/result.hpp"
 #include "gpu/grant/occupancy.hpp"
+#include "gpu/inventory/inventory.hpp"
 #include "gpu/ledger/ledger.hpp"
 #include "gpu/ledger/processes.hpp"
 
@@ -29,14 +30,27 @@ struct Computing {
 /// So long what the driver told is believed: asking it takes longer than starting a container.
 inline constexpr std::chrono::seconds kBelieved{5};
 
-/// Keeps what the driver of `driver_root` has just told, in `state_dir`. Errors: io.
-Result<void> write_computing(const std::string& state_dir, const std::string& driver_root,
+/// What the driver was asked: a job may see a part of the machine alone.
+struct Asked {
+  std::string driver_root;
+  uint64_t pid_space = 0;         ///< inode of the pid namespace that the numbers are of
+  std::vector<std::string> gpus;  ///< addresses
+};
+/// NVIDIA's GPUs of `inventory`, asked about from here.
+Asked asked_of(const Inventory& inventory, const Here& here);
+
+/// Keeps what the driver has just told, in `state_dir`. Errors: io.
+Result<void> write_computing(const std::string& state_dir, const Asked& asked,
                              const std::vector<Computing>& processes);
 
-/// What write_computing() has kept, while it is believed; else, and where others could have written
-/// it, nothing.
+/// What write_computing() has kept of (at least) these GPUs, while it is believed; else, and where
+/// others could have written it, nothing.
 std::optional<std::vector<Computing>> read_computing(const std::string& state_dir,
-                                                     const std::string& driver_root);
+                                                     const Asked& asked);
+
+/// Held by who asks the driver, so that those who want to know at the same moment ask once: they
+/// read then what he has kept. Errors: busy (ten seconds have passed), io.
+Result<sys::Fd> lock_computing(const std::string& state_dir);
 
 /// Processes that compute, looked at when this was made: choosing, under the ledger's lock, reads
 /// nothing.

@@ -76,27 +76,28 @@ std::optional<SeenProcess> see_process(int64_t pid) {
   return seen;
 }
 
-const KnownLease* lease_of(int64_t pid, const std::vector<KnownLease>& leases,
+const KnownLease* lease_of(int64_t pid, const std::vector<const KnownLease*>& leases,
                            const ProcessView& view) {
-  for (int i = 0; i < kMostAncestors && pid > 1; ++i) {
+  for (int i = 0; i < kMostAncestors && pid > 1 && !leases.empty(); ++i) {
     auto seen = view.see(pid);
     if (!seen) return nullptr;
-    auto found = std::find_if(leases.begin(), leases.end(), [&](const KnownLease& one) {
-      if (one.lease.life.pid_space != view.pid_space) return false;
-      return is_first_process(pid, *seen, one, view.see) || is_in_cgroup(*seen, one);
+    auto found = std::find_if(leases.begin(), leases.end(), [&](const KnownLease* one) {
+      if (one->lease.life.pid_space != view.pid_space) return false;
+      return is_first_process(pid, *seen, *one, view.see) || is_in_cgroup(*seen, *one);
     });
-    if (found != leases.end()) return &*found;
+    if (found != leases.end()) return *found;
     pid = seen->parent;
   }
   return nullptr;
 }
 
-std::vector<KnownLease> leases_on(std::string_view key, const std::vector<KnownLease>& leases) {
-  std::vector<KnownLease> found;
+std::vector<const KnownLease*> leases_on(std::string_view key,
+                                         const std::vector<KnownLease>& leases) {
+  std::vector<const KnownLease*> found;
   for (const KnownLease& one : leases) {
     bool has = std::any_of(one.lease.keys.begin(), one.lease.keys.end(),
                            [&](const std::string& held) { return overlaps(held, key); });
-    if (has) found.push_back(one);
+    if (has) found.push_back(&one);
   }
   return found;
 }

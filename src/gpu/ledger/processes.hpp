@@ -35,10 +35,11 @@ struct ProcessView {
 /// The lease of the container that `pid` runs in: the one whose first process is among its
 /// ancestors, or whose cgroup it is in. What a user writes into his lease is believed of his own
 /// processes alone: the first one, or the one that started it, has to be his. Null: none of them.
-const KnownLease* lease_of(int64_t pid, const std::vector<KnownLease>& leases,
+const KnownLease* lease_of(int64_t pid, const std::vector<const KnownLease*>& leases,
                            const ProcessView& view);
 
 /// Of `leases` those that have `key`, or a part of it, or what it is a part of.
-std::vector<KnownLease> leases_on(std::string_view key, const std::vector<KnownLease>& leases);
+std::vector<const KnownLease*> leases_on(std::string_view key,
+                                         const std::vector<KnownLease>& leases);
 
 }  // namespace berth::gpu

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "gpu/ledger/files.hpp"
 #include "gpu/ledger/ledger.hpp"
@@ -85,22 +86,30 @@ void keep_for(const KnownTicket& waiting, const std::vector<std::string>& wanted
 
 }  // namespace
 
-Occupancy occupancy_of(const Holders& holders, const std::string& group,
-                       const std::vector<std::string>& wanted, uint64_t number) {
+Occupancy occupancy_of(const Holders& holders, Asking asking) {
   Occupancy occupancy;
-  occupancy.group = group;
+  occupancy.group = std::move(asking.group);
   occupancy.user = sys::effective_uid();
   occupancy.all_users = occupancy.user == 0 && sys::in_initial_user_namespace();
+  std::vector<Holding> own;
   for (const KnownLease& known : holders.leases) {
     const Lease& lease = known.lease;
     std::string who = holder_text(lease.name, lease.container, known.user);
+    bool asks = !asking.own_lease.empty() && known.file == asking.own_lease;
     for (const std::string& key : lease.keys) {
-      occupancy.held.push_back({key, who, lease.group, lease.exclusive, known.user});
+      Holding one{key, who, lease.group, lease.exclusive, known.user};
+      (asks ? own : occupancy.held).push_back(std::move(one));
     }
   }
+  for (Holding& one : asking.outside) occupancy.held.push_back(std::move(one));
+  // Its own are nobody's who waits, either.
+  const size_t others = occupancy.held.size(), with_own = others + own.size();
+  std::move(own.begin(), own.end(), std::back_inserter(occupancy.held));
   for (const KnownTicket& waiting : holders.queue) {
-    if (waiting.number < number) keep_for(waiting, wanted, occupancy);
+    if (waiting.number < asking.number) keep_for(waiting, asking.wanted, occupancy);
   }
+  auto at = [&](size_t index) { return occupancy.held.begin() + static_cast<ptrdiff_t>(index); };
+  occupancy.held.erase(at(others), at(with_own));
   return occupancy;
 }
 

@@ -40,7 +40,7 @@ struct NvmlGpuUse {
   std::vector<NvmlSliceUse> slices;
   std::optional<uint32_t> celsius{};
   std::optional<uint32_t> milliwatts{};
-  std::vector<NvmlProcess> processes{};  ///< each once for each slice
+  std::optional<std::vector<NvmlProcess>> processes{};  ///< each once for each slice
 };
 
 struct NvmlUse {

@@ -27,7 +27,9 @@ gpu::NvmlUse use() {
   one.busy_percent = 42;
   one.memory = gpu::NvmlMemory{7, 200};
   one.milliwatts = 350'500;
-  one.processes = {{50, 5, std::nullopt, std::nullopt}, {99, std::nullopt, {}, {}}};
+  one.processes.emplace();
+  one.processes->push_back({50, 5, std::nullopt, std::nullopt});
+  one.processes->push_back({99, std::nullopt, {}, {}});
   return use;
 }
 

@@ -41,7 +41,7 @@ Lease lease(const std::string& container, bool exclusive = false, const std::str
 /// Takes exactly these, as --gpus device= does.
 Choose these(const Keys& keys, const Lease& asks) {
   return [=](const Holders& holders, Lease& lease) -> Result<void> {
-    Occupancy occupancy = occupancy_of(holders, asks.group, keys);
+    Occupancy occupancy = occupancy_of(holders, {asks.group, keys});
     for (const std::string& key : keys) {
       const Holding* obstacle = find_obstacle(occupancy, key, asks.exclusive);
       if (obstacle != nullptr) return make_error(Kind::busy, "held by " + obstacle->holder);
@@ -270,7 +270,7 @@ TEST_F(LedgerTest, refuses_a_ledger_of_another_user) {
 TEST_F(LedgerTest, holds_the_old_and_the_new_until_the_change_is_made) {
   auto a = take("a", {kZero}, true);
   auto other = [](const Holders& others, Lease& changed) -> Result<void> {
-    EXPECT_THAT(others.leases, IsEmpty());
+    EXPECT_THAT(others.leases, SizeIs(1));
     changed.keys = {kOne};
     return {};
   };
@@ -289,8 +289,14 @@ TEST_F(LedgerTest, gives_back_what_a_change_that_failed_would_have_had) {
     changed.keys = {kOne};
     return {};
   };
-  ASSERT_TRUE(ledger_->widen(*a, other).ok());
-  ASSERT_TRUE(ledger_->settle(*a, Ledger::Settle::as_before).ok());
+  Here here = look_around().value();
+  ASSERT_TRUE(ledger_->set_life(*a, life_of(::getpid(), "", here).value()).ok());
+  {
+    auto again = ledger_->hold_again(a->file(), a->lease());
+    ASSERT_TRUE(again.ok());
+    ASSERT_TRUE(ledger_->widen(*again, other).ok());
+    EXPECT_FALSE(take("b", {kOne}, true).ok());
+  }  // nobody has settled it
   EXPECT_TRUE(take("b", {kOne}, true).ok());
   EXPECT_FALSE(take("c", {kZero}, true).ok());
 }
@@ -327,17 +333,37 @@ TEST_F(LedgerTest, serves_nobody_before_who_waits_for_the_same) {
   holders.leases.push_back({lease("a", true), 0, "lease-a"});
   holders.leases[0].lease.keys = {kZero};
   holders.queue.push_back({ticket("first", {kZero, kOne}, 2, true), 0, "wait-1", 1});
-  Occupancy occupancy = occupancy_of(holders, "late", {kOne});
+  Occupancy occupancy = occupancy_of(holders, {"late", {kOne}});
   const Holding* obstacle = find_obstacle(occupancy, kOne, true);
   ASSERT_NE(obstacle, nullptr);
   EXPECT_THAT(obstacle->holder, ::testing::EndsWith("which waits first"));
-  EXPECT_EQ(find_obstacle(occupancy_of(holders, "first", {kOne}, 1), kOne, true), nullptr);
+  EXPECT_EQ(find_obstacle(occupancy_of(holders, {"first", {kOne}, 1}), kOne, true), nullptr);
+}
+
+TEST_F(LedgerTest, keeps_what_somebody_has_for_him_and_not_for_who_waits) {
+  Holders holders;
+  holders.leases.push_back({lease("a", true), ::geteuid(), "lease-a"});
+  holders.leases[0].lease.keys = {kZero, kOne};
+  holders.queue.push_back({ticket("first", {kZero, kOne}, 1, true), ::geteuid(), "wait-1", 1});
+  Asking asking{"a", {kZero, kOne}};
+  asking.own_lease = "lease-a";
+  Occupancy occupancy = occupancy_of(holders, asking);
+  EXPECT_EQ(find_obstacle(occupancy, kZero, true), nullptr);
+  EXPECT_EQ(find_obstacle(occupancy, kOne, true), nullptr);
+}
+
+TEST_F(LedgerTest, keeps_for_who_waits_what_he_can_take_and_no_outsider_has) {
+  Holders holders;
+  holders.queue.push_back({ticket("first", {kZero, kOne}, 1, true), ::geteuid(), "wait-1", 1});
+  Asking asking{"late", {kOne}};
+  asking.outside.push_back({kZero, "process 5", "", false, 0});
+  EXPECT_NE(find_obstacle(occupancy_of(holders, asking), kOne, true), nullptr);
 }
 
 TEST_F(LedgerTest, lets_pass_who_takes_nothing_from_those_before) {
   Holders holders;
   holders.queue.push_back({ticket("first", {kZero, kOne}, 1, true), ::geteuid(), "wait-1", 1});
-  Occupancy occupancy = occupancy_of(holders, "late", {kOne});
+  Occupancy occupancy = occupancy_of(holders, {"late", {kOne}});
   EXPECT_EQ(find_obstacle(occupancy, kOne, true), nullptr);
   EXPECT_NE(find_obstacle(occupancy, kZero, true), nullptr);
 }

@@ -79,6 +79,7 @@ TEST(Outside, counts_those_who_are_hidden_from_us) {
 struct Given {
   Outside outside;
   bool exclusive = false;
+  Holders holders = {};
 
   Result<std::vector<std::string>> keys(uint64_t count) const {
     Inventory inventory = gpu_machine(2);
@@ -90,7 +91,7 @@ struct Given {
     chooser.count(outside);
     Lease lease;
     lease.group = "g";
-    TRY(chooser.choose({}, lease));
+    TRY(chooser.choose(holders, lease));
     return lease.keys;
   }
 };
@@ -100,6 +101,18 @@ TEST(Outside, gpus_are_chosen_after_those_that_nobody_has) {
   Given given{Outside({computing(kZero, 60)}, all.view())};
   EXPECT_EQ(given.keys(1).value(), (std::vector<std::string>{kOne}));
   EXPECT_EQ(given.keys(2).value().size(), 2u);
+}
+
+TEST(Outside, gpus_come_after_those_that_many_share) {
+  Processes all = machine_with_one_container();
+  Holders holders;
+  for (const char* name : {"one", "two"}) {
+    holders.leases.push_back(with_keys(known_lease(name, 50), {kOne}));
+    holders.leases.back().lease.group = name;
+  }
+  Given given{Outside({computing(kZero, 60)}, all.view())};
+  given.holders = holders;
+  EXPECT_EQ(given.keys(1).value(), (std::vector<std::string>{kOne}));
 }
 
 TEST(Outside, gpus_are_nobodys_own) {
@@ -146,31 +159,42 @@ class ComputingFile : public ::testing::Test {
   }
 
   testing::Scratch scratch_;
+  const Asked asked_{"/", 7, {kZero, kOne}};
   const std::vector<Computing> processes_ = {computing(kZero, 60)};
 };
 
-TEST_F(ComputingFile, is_believed_for_its_driver) {
-  EXPECT_EQ(read_computing(state(), "/"), std::nullopt);
-  ASSERT_TRUE(write_computing(state(), "/", processes_).ok());
-  EXPECT_EQ(read_computing(state(), "/"), processes_);
-  EXPECT_EQ(read_computing(state(), "/other"), std::nullopt);
+TEST_F(ComputingFile, is_believed_for_its_driver_and_its_gpus) {
+  EXPECT_EQ(read_computing(state(), asked_), std::nullopt);
+  ASSERT_TRUE(write_computing(state(), asked_, processes_).ok());
+  EXPECT_EQ(read_computing(state(), asked_), processes_);
+  Asked other = asked_;
+  other.driver_root = "/other";
+  EXPECT_EQ(read_computing(state(), other), std::nullopt);
+  other = asked_;
+  other.pid_space = 8;
+  EXPECT_EQ(read_computing(state(), other), std::nullopt);
+  other = asked_;
+  other.gpus = {kOne};
+  EXPECT_EQ(read_computing(state(), other), processes_);
+  other.gpus = {kOne, "0000:12:00.0"};
+  EXPECT_EQ(read_computing(state(), other), std::nullopt) << "another job's";
 }
 
 TEST_F(ComputingFile, is_not_believed_when_old_or_of_the_future) {
-  ASSERT_TRUE(write_computing(state(), "/", processes_).ok());
+  ASSERT_TRUE(write_computing(state(), asked_, processes_).ok());
   set_time(sys::since_boot() - 1s);
-  EXPECT_EQ(read_computing(state(), "/"), processes_);
+  EXPECT_EQ(read_computing(state(), asked_), processes_);
   for (auto age : {6s, -1s}) {
     set_time(sys::since_boot() - age);
-    EXPECT_EQ(read_computing(state(), "/"), std::nullopt);
+    EXPECT_EQ(read_computing(state(), asked_), std::nullopt);
   }
 }
 
 TEST_F(ComputingFile, is_not_believed_where_others_could_write_it) {
-  ASSERT_TRUE(write_computing(state(), "/", processes_).ok());
+  ASSERT_TRUE(write_computing(state(), asked_, processes_).ok());
   std::filesystem::permissions(file(), std::filesystem::perms::others_write,
                                std::filesystem::perm_options::add);
-  EXPECT_EQ(read_computing(state(), "/"), std::nullopt);
+  EXPECT_EQ(read_computing(state(), asked_), std::nullopt);
 }
 
 }  // namespace

@@ -9,7 +9,9 @@ namespace berth::gpu {
 namespace {
 
 std::string owner(int64_t pid, const std::vector<KnownLease>& leases, const ProcessView& view) {
-  const KnownLease* found = lease_of(pid, leases, view);
+  std::vector<const KnownLease*> all;
+  for (const KnownLease& one : leases) all.push_back(&one);
+  const KnownLease* found = lease_of(pid, all, view);
   return found == nullptr ? "nobody" : found->lease.name;
 }
 
