@@ -254,9 +254,10 @@ Result<std::string> call_runtime(const Context& context, std::vector<std::string
     Report told = TRY(parse_report(reader.text()));
     return std::move(told.error);
   }
-  return make_error(Kind::io, "berth-runtime " + words[0] + ": status " +
-                                  std::to_string(output.status.shell_code()) + ": " +
-                                  escape_controls(trim(output.err)));
+  Kind kind = output.status.signal != 0 ? Kind::interrupted : Kind::io;
+  return make_error(kind, "berth-runtime " + words[0] + ": status " +
+                              std::to_string(output.status.shell_code()) + ": " +
+                              escape_controls(trim(output.err)));
 }
 
 }  // namespace berth::engine

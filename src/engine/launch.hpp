@@ -83,7 +83,8 @@ class Foreground {
 std::string runtime_root(const Context& context);
 
 /// Calls `berth-runtime VERB… ID` and gives what it printed.
-/// Errors: its own, with kind; not_found when it does not know the container.
+/// Errors: its own, with kind; not_found when it does not know the container; interrupted (it was
+/// killed, or has taken too long).
 Result<std::string> call_runtime(const Context& context, std::vector<std::string> words,
                                  std::string_view input = "");
 

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 
 #include "base/text.hpp"
@@ -22,6 +23,9 @@ namespace berth::engine {
 namespace {
 
 constexpr size_t kMaxConfig = size_t{16} << 20;
+
+constexpr std::string_view kConfig = "config.json";
+constexpr std::string_view kNextConfig = "config.next.json";  ///< what is being made of it
 
 /// In the bundle of a container whose files are below.
 std::string in_bundle(std::string_view name) {
@@ -67,6 +71,19 @@ Result<oci::Cpu> all_places() {
   return all;
 }
 
+/// `spec` with the devices of `other` too, and the rules for all of them.
+oci::Spec with_all_devices(oci::Spec spec, const oci::Spec& other) {
+  auto& devices = spec.linux_.devices;
+  devices.insert(devices.end(), other.linux_.devices.begin(), other.linux_.devices.end());
+  if (!spec.linux_.resources) spec.linux_.resources.emplace();
+  if (!other.linux_.resources) return spec;
+  auto& rules = spec.linux_.resources->devices;
+  const auto& more = other.linux_.resources->devices;
+  std::copy_if(more.begin(), more.end(), std::back_inserter(rules),
+               [](const oci::DeviceRule& rule) { return rule.allow; });
+  return spec;
+}
+
 /// One running container, as it is and as it is to be.
 class GpuUpdate {
  public:
@@ -76,63 +93,118 @@ class GpuUpdate {
   Result<void> run(const RunRequest& wanted);
 
  private:
+  enum class State { before, after, unknown };
+
+  Result<oci::Spec> read_config();
+  Result<void> write_config(const oci::Spec& spec);
+  Result<void> set_devices(const oci::Spec& spec);
   Result<void> apply();
-  Result<void> settle(gpu::Ledger::Settle how);
-  Result<void> write_down();
+  Result<void> restore();
+  Result<void> forget();
+  Result<void> settle();
 
   const Context& context_;
   const ContainerSummary& container_;
   sys::Fd files_;
   pid_t pid_ = 0;
-  oci::Spec spec_;
+  oci::Spec before_;
+  oci::Spec after_;
   Draft draft_;
   gpu::HeldLease lease_;
+  State state_ = State::before;
 };
 
+// Whoever was killed in the middle of this has left what he wanted: the container may have all of
+// it, or nothing.
+Result<oci::Spec> GpuUpdate::read_config() {
+  std::string text = TRY(sys::read_file(files_, in_bundle(kConfig), kMaxConfig));
+  oci::Spec spec = TRY(oci::parse_spec(text));
+  auto left = TRY(sys::read_file_if_exists(files_, in_bundle(kNextConfig), kMaxConfig));
+  if (!left) return spec;
+  oci::Spec other = TRY(oci::parse_spec(*left));
+  spec = with_all_devices(std::move(spec), other);
+  TRY(write_config(spec));
+  TRY(sys::remove_entry(files_, in_bundle(kNextConfig)));
+  return spec;
+}
+
+Result<void> GpuUpdate::write_config(const oci::Spec& spec) {
+  return sys::replace_file(files_, in_bundle(kConfig), oci::write_spec(spec), 0600);
+}
+
+/// Of the container, by what its bundle says that it has.
+Result<void> GpuUpdate::set_devices(const oci::Spec& spec) {
+  TRY(call_runtime(context_, {"update", "--devices-of", "-", container_.id},
+                   oci::write_spec(spec)));
+  return {};
+}
+
 Result<void> GpuUpdate::run(const RunRequest& wanted) {
-  std::string config = TRY(sys::read_file(files_, in_bundle("config.json"), kMaxConfig));
-  spec_ = TRY(oci::parse_spec(config));
+  before_ = TRY(read_config());
   auto note = TRY(read_lease_note(context_, wanted, container_.id));
   ContainerFiles known = TRY(read_container(context_.paths, container_.id));
   if (!known.record || !known.start) {
     return make_error(Kind::not_found, "no such container: " + container_.id);
   }
-  pid_ = known.start->pid;
+  pid_ = static_cast<pid_t>(known.start->pid);
   image::Image image = TRY(image_of(context_, *known.record, wanted));
   draft_ = TRY(draft_container(context_, wanted, image, container_.id, Leasing::change));
   lease_ = std::move(draft_.lease);
   if (!lease_ && note) lease_ = TRY(give_up(context_, *note));
   auto applied = apply();
-  if (!applied.ok()) {
-    auto settled = settle(gpu::Ledger::Settle::as_before);
-    if (!settled.ok()) context_.log.warn(to_line(settled.error()) + ", ignoring");
-    return applied;
-  }
-  TRY(write_down());
-  return settle(gpu::Ledger::Settle::changed);
+  auto settled = settle();
+  if (!applied.ok() && !settled.ok()) context_.log.warn(to_line(settled.error()) + ", ignoring");
+  return applied.ok() ? settled : applied;
 }
 
 Result<void> GpuUpdate::apply() {
   oci::Cpu all = TRY(all_places());
-  spec_ = TRY(with_devices_of(std::move(spec_), draft_.spec, all));
-  TRY(call_runtime(context_, {"update", "--devices-of", "-", container_.id},
-                   oci::write_spec(spec_)));
-  return {};
-}
-
-// What is not written down yet stays in the lease: too much is taken rather than too little.
-Result<void> GpuUpdate::write_down() {
-  TRY(sys::replace_file(files_, in_bundle("config.json"), oci::write_spec(spec_), 0600));
+  after_ = TRY(with_devices_of(before_, draft_.spec, all));
+  // Written first: there is room for it, and who is killed leaves word.
+  TRY(sys::replace_file(files_, in_bundle(kNextConfig), oci::write_spec(after_), 0600));
+  state_ = State::unknown;
+  auto set = set_devices(after_);
+  if (!set.ok()) {
+    auto restored = set.error().kind == Kind::interrupted ? restore() : forget();
+    if (!restored.ok()) {
+      context_.log.warn("what the container has now is not known, so it keeps all of it: " +
+                        to_line(restored.error()));
+    }
+    return set;
+  }
+  TRY(sys::rename(files_, in_bundle(kNextConfig), files_, in_bundle(kConfig)));
+  state_ = State::after;
   keep_reasons(context_, draft_, files_);
   return {};
 }
 
-Result<void> GpuUpdate::settle(gpu::Ledger::Settle how) {
+// A runtime that was killed has put nothing back.
+Result<void> GpuUpdate::restore() {
+  TRY(write_config(with_all_devices(before_, after_)));
+  TRY(set_devices(before_));
+  TRY(write_config(before_));
+  return forget();
+}
+
+Result<void> GpuUpdate::forget() {
+  TRY(sys::remove_entry(files_, in_bundle(kNextConfig)));
+  state_ = State::before;
+  return {};
+}
+
+Result<void> GpuUpdate::settle() {
   if (!lease_) return {};
-  gpu::Ledger ledger = TRY(gpu::Ledger::open(lease_.note().ledger, context_.paths.state));
+  // The old and the new ones are the container's until somebody knows better.
+  if (state_ == State::unknown) {
+    lease_.leave();
+    return {};
+  }
+  // What was not widened was not there, and goes with the object.
   bool widened = lease_.is_widened();
+  if (state_ == State::before && !widened) return {};
+  gpu::Ledger ledger = TRY(gpu::Ledger::open(lease_.note().ledger, context_.paths.state));
+  auto how = state_ == State::after ? gpu::Ledger::Settle::changed : gpu::Ledger::Settle::as_before;
   if (widened) TRY(ledger.settle(lease_, how));
-  if (!widened && how == gpu::Ledger::Settle::as_before) return {};  // it goes with the object
   if (lease_.lease().life.pid == 0) {
     gpu::Here here = TRY(gpu::look_around());
     gpu::Life life = TRY(gpu::life_of(pid_, "", here));

@@ -3,9 +3,11 @@
 
 import json
 import os
+import random
 import re
 import signal
 import subprocess
+import time
 
 import pytest
 
@@ -85,7 +87,7 @@ def test_a_restart_and_a_new_start_have_what_it_was_given(machine):
     os.kill(pid, signal.SIGKILL)
     wait_until(lambda: pid_of(machine, "train") not in (0, pid))
     assert machine.gpus_of("train") == [3, 4] and machine.holders() == {"train": [3, 4]}
-    machine.berth.ok(*machine.flags, "restart", "train")
+    machine.berth.ok(*machine.flags, "restart", "--time", "0", "train")
     assert machine.gpus_of("train") == [3, 4] and machine.holders() == {"train": [3, 4]}
 
 
@@ -161,3 +163,37 @@ def test_nothing_is_made_where_the_container_points_to(machine, work):
         assert machine.holders() == {"train": [3]}
     finally:
         subprocess.run(["umount", "-l", bait], check=True)
+
+
+@pytest.mark.profiles("root")
+def test_whoever_is_killed_in_it_leaves_nothing_that_no_lease_has(machine):
+    machine.start("train", "--gpus", "device=0", "--gpus-exclusive")
+    generator = random.Random(int(os.environ.get("BERTH_FAULT_SEED", "0")) or None)
+    for round_ in range(int(os.environ.get("BERTH_FAULT_POINTS", "12"))):
+        wanted = "device=0,1" if round_ % 2 else "device=2,3"
+        changing = machine.berth.spawn(*machine.flags, "update", "--gpus", wanted, "train",
+                                       start_new_session=True)
+        time.sleep(generator.uniform(0, 0.06))
+        os.killpg(changing.pid, signal.SIGKILL)
+        changing.communicate()
+        has, [leased] = set(machine.gpus_of("train")), [set(machine.holders()["train"])]
+        assert has <= leased, round_
+        allowed = {gpu for gpu in range(8) if opened(machine, gpu) == ALLOWED}
+        assert allowed <= leased, round_
+    assert update(machine, "device=5") == [5]
+    assert {gpu for gpu in range(8) if opened(machine, gpu) == ALLOWED} == {5}
+    assert machine.holders() == {"train": [5]}
+    assert list(machine.berth.root.rglob("config.next.json")) == []
+
+
+@pytest.mark.profiles("root")
+def test_two_at_once_take_turns(machine):
+    machine.start("train", "--gpus", "device=0")
+    both = [machine.berth.spawn(*machine.flags, "update", "--gpus", gpus, "train")
+            for gpus in ("device=1,2", "device=3,4")]
+    for one in both:
+        _, err = one.communicate(timeout=60)
+        assert one.returncode == 0, err
+    assert machine.gpus_of("train") in ([1, 2], [3, 4])
+    assert machine.holders() == {"train": machine.gpus_of("train")}
+
