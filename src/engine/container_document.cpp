@@ -83,7 +83,8 @@ struct Streams {
 };
 
 json::Value config_value(const oci::ContainerDefaults& config, std::string hostname,
-                         std::string domainname, const Streams& streams, const std::string& image) {
+                         std::string domainname, const Streams& streams, const std::string& image,
+                         std::optional<int64_t> stop_timeout = {}) {
   json::Object out{
       {"Hostname", std::move(hostname)},
       {"Domainname", std::move(domainname)},
@@ -109,6 +110,7 @@ json::Value config_value(const oci::ContainerDefaults& config, std::string hostn
   out.emplace_back("OnBuild", strings_or_null(config.on_build));
   out.emplace_back("Labels", text_map(config.labels));
   if (!config.stop_signal.empty()) out.emplace_back("StopSignal", config.stop_signal);
+  if (stop_timeout) out.emplace_back("StopTimeout", *stop_timeout);
   if (!config.shell.empty()) out.emplace_back("Shell", strings(config.shell));
   return out;
 }
@@ -234,7 +236,7 @@ json::Value container_document(const ContainerFacts& facts) {
   Streams streams{r.interactive, false, r.terminal};
   out.emplace_back(
       "Config", config_value(container_defaults(facts), r.hostname.value_or(facts.id.substr(0, 12)),
-                             r.domainname.value_or(""), streams, facts.image));
+                             r.domainname.value_or(""), streams, facts.image, r.stop_timeout));
   out.emplace_back("NetworkSettings", network_settings(facts));
   return out;
 }

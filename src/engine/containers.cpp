@@ -297,17 +297,20 @@ Result<void> kill_container(const Context& context, std::string_view reference, 
 }
 
 Result<void> stop_container(const Context& context, std::string_view reference,
-                            std::chrono::milliseconds grace) {
+                            std::optional<int64_t> grace) {
+  constexpr int64_t kUsual = 10, kYear = 365 * 24 * 3600;
   ContainerFiles files = TRY(get_files(context, reference));
   const std::string& id = files.record->id;
   ContainerState state = state_of(files);
   if (!is_alive(state)) return {};
+  int64_t seconds = grace.value_or(files.record->stop_timeout.value_or(kUsual));
+  if (seconds < 0 || seconds > kYear) seconds = kYear;
   TRY(mark_stopped(context.paths, id));
   // It may just have ended.
   ignore(send_signal(context, id, files.record->stop_signal));
   // A frozen process hears nothing.
   if (state == ContainerState::paused) TRY(unpause_container(context, reference));
-  auto freed = take_when_free(context, id, grace);
+  auto freed = take_when_free(context, id, std::chrono::seconds(seconds));
   if (freed.ok() && !*freed) {
     ignore(send_signal(context, id, SIGKILL));
     freed = take_when_free(context, id, kKillTime);

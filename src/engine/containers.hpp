@@ -90,13 +90,11 @@ std::optional<int64_t> process_of(const Paths& paths, std::string_view reference
 /// Sends signal `number`.  Errors: not_found, usage (it does not run).
 Result<void> kill_container(const Context& context, std::string_view reference, int number);
 
-/// How long a container has to end after its stop signal, as with docker.
-inline constexpr std::chrono::seconds kStopGrace{10};
-
-/// The container's stop signal, and KILL after `grace`; a container that has ended is fine. Errors:
+/// The container's stop signal, and KILL after `grace` seconds (-1: never), else after those of its
+/// --stop-timeout, else after ten, as docker does; a container that has ended is fine. Errors:
 /// not_found.
 Result<void> stop_container(const Context& context, std::string_view reference,
-                            std::chrono::milliseconds grace);
+                            std::optional<int64_t> grace);
 
 /// Freezes or thaws all processes of a running container.
 /// Errors: not_found, usage (it does not run, it is (not) paused), unsupported (no freezer).

@@ -75,6 +75,7 @@ ContainerRecord make_record(const RunRequest& request, const Draft& draft,
   // What an image says is foreign: docker takes TERM for what is no signal.
   auto signal = parse_signal(request.stop_signal.value_or(image.config.config.stop_signal));
   record.stop_signal = signal.ok() ? *signal : SIGTERM;
+  record.stop_timeout = request.stop_timeout;
   return record;
 }
 

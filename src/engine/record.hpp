@@ -23,8 +23,9 @@ struct ContainerRecord {
   bool prepared = false;  ///< by `create`: it waits for its first start
   bool watched = false;   ///< its owner is a monitor, not the `berth run` in front of it
   bool terminal = false;
-  bool interactive = false;  ///< -i
-  int stop_signal = 15;      ///< what `stop` sends first
+  bool interactive = false;                  ///< -i
+  int stop_signal = 15;                      ///< what `stop` sends first
+  std::optional<int64_t> stop_timeout = {};  ///< seconds until it kills; -1: never; none: ten
 };
 template <class V>
 void fields(V& v, ContainerRecord& r) {
@@ -40,6 +41,7 @@ void fields(V& v, ContainerRecord& r) {
   v.required("terminal", r.terminal);
   v.optional("interactive", r.interactive);
   v.optional("stop_signal", r.stop_signal);
+  v.optional("stop_timeout", r.stop_timeout);
 }
 
 /// Added by the monitor (monitor/record.cpp) when the command runs.

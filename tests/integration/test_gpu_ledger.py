@@ -14,7 +14,7 @@ import time
 import pytest
 
 from support.berth import Berth
-from support.gpu_machine import SHOW, SLEEP, STUB, Machine, a_machine
+from support.gpu_machine import MINORS, SHOW, SLEEP, STUB, Machine, a_machine
 from support.waiting import wait_until
 
 LEDGER = pathlib.Path("/run/berth-ledger")
@@ -219,6 +219,65 @@ def test_nobody_overtakes_who_waits(machine):
     machine.remove("first")
     out, err = waiting.communicate(timeout=20)
     assert len(out.split()) == 8, err
+
+# ---- a GPU that goes -----------------------------------------------------------------------------
+
+@pytest.fixture
+def changing(berth, driver_tree, busybox, work):
+    """A machine whose GPUs may come and go; change(number, there) does it, as a fallen bus does."""
+    tree = work / "tree"
+    subprocess.run(["cp", "-a", driver_tree("eight", *STUB), tree], check=True)
+    away = work / "away"
+    facts = (tree / "nvml.facts").read_text()
+    lines = [line for line in facts.splitlines() if line.startswith("gpu ")]
+    lines.sort(key=lambda line: re.search(r"pci=(\S+)", line)[1])
+
+    def change(number, there):
+        address = re.search(r"pci=(\S+)", lines[number])[1].lower()
+        [directory] = [path for path in [*(tree / "proc/driver/nvidia/gpus").iterdir(), *(
+            away.iterdir() if away.exists() else [])] if path.name.endswith(address[-12:])]
+        node = tree / f"dev/nvidia{MINORS[number]}"
+        away.mkdir(exist_ok=True)
+        if there:
+            directory.rename(tree / "proc/driver/nvidia/gpus" / directory.name)
+            (away / node.name).rename(node)
+            (tree / "nvml.facts").write_text(facts)
+        else:
+            directory.rename(away / directory.name)
+            node.rename(away / node.name)
+            (tree / "nvml.facts").write_text(facts.replace(lines[number] + "\n", ""))
+
+    for made in a_machine(berth, tree, busybox):
+        made.change = change
+        yield made
+
+
+def test_a_gpu_that_goes_is_given_to_nobody_and_comes_back_to_who_has_it(changing):
+    assert changing.start("train", "--gpus", "device=2", "--gpus-exclusive") == [2]
+    changing.change(2, there=False)
+    listed = json.loads(changing.berth.ok(*changing.flags, "gpu", "list", "--format", "json"))
+    assert len(listed["gpus"]) == 7
+    assert "this machine has 7 GPUs" in changing.refused("--gpus", "8")
+    assert len(changing.runs("--gpus", "7", "--gpus-exclusive")) == 7
+    assert changing.berth.ok(*changing.flags, "exec", "train", "echo", "lives") == "lives\n"
+    changing.change(2, there=True)
+    assert "held by container 'train'" in changing.refused("--gpus", "device=2")
+    changing.remove("train")
+    assert len(changing.runs("--gpus", "8", "--gpus-exclusive")) == 8
+
+
+def test_who_needs_a_gpu_that_has_gone_does_not_start(changing):
+    uuid = json.loads(changing.berth.ok(*changing.flags, "gpu", "list", "--format", "json"))[
+        "gpus"][4]["uuid"]
+    changing.start("train", "--gpus", f"device={uuid}", "--gpus-exclusive")
+    changing.berth.ok(*changing.flags, "kill", "train")
+    changing.change(4, there=False)
+    done = changing.berth.run(*changing.flags, "start", "train")
+    assert done.returncode == 1 and f"device={uuid}: no such GPU, this machine has 7" in done.stderr
+    assert changing.holders() == {}
+    changing.change(4, there=True)
+    changing.berth.ok(*changing.flags, "start", "train")
+    assert changing.gpus_of("train") == [4]
 
 
 # ---- crashes -------------------------------------------------------------------------------------

@@ -99,6 +99,20 @@ def test_stop_sends_the_signal_that_the_image_or_the_user_names(berth, push):
     berth.ok("rm", "image", "user")
 
 
+def test_stop_waits_as_long_as_the_container_was_given(berth, image):
+    berth.ok("run", "-d", "--name", "stubborn", "--stop-timeout", "0", image, "sleep", "100")
+    assert inspect(berth, "stubborn")["Config"]["StopTimeout"] == 0
+    started = time.monotonic()
+    berth.ok("stop", "stubborn")
+    assert time.monotonic() - started < 8, "ten seconds are those of who says nothing"
+    assert inspect(berth, "stubborn")["State"]["ExitCode"] == 137
+    berth.ok("start", "stubborn")
+    started = time.monotonic()
+    berth.ok("restart", "stubborn")
+    assert time.monotonic() - started < 8
+    berth.ok("rm", "-f", "stubborn")
+
+
 def test_removal_of_a_running_container_needs_force(berth, image):
     berth.ok("run", "-d", "--name", "tug", image, "sleep", "100")
     assert berth.fail("rm", "tug", status=1) == (

@@ -69,15 +69,11 @@ Flag detach_keys_flag(std::optional<std::string>& target) {
   return {"detach-keys", 0, "KEYS", "The keys that leave the container (ctrl-p,ctrl-q)", &target};
 }
 
-Flag grace_flag(std::chrono::seconds& target) {
+Flag grace_flag(std::optional<int64_t>& target) {
   ReadValue read_grace = [&target](std::string_view text) -> Result<void> {
-    std::optional<int64_t> seconds;
-    TRY(read_integer(seconds)(text));
-    if (*seconds < -1 || *seconds > 1'000'000) {
-      return make_error(Kind::usage, "expected seconds, or -1 to wait for ever");
-    }
-    target = *seconds == -1 ? std::chrono::hours(24 * 365) : std::chrono::seconds(*seconds);
-    return {};
+    TRY(read_integer(target)(text));
+    if (*target >= -1 && *target <= 1'000'000) return {};
+    return make_error(Kind::usage, "expected seconds, or -1 to wait for ever");
   };
   return {"time", 't', "SECONDS", "Kill after this long (10); -1: never", std::move(read_grace)};
 }

@@ -35,7 +35,7 @@ Flag filter_flag(std::vector<engine::Filter>& target);
 /// --detach-keys.
 Flag detach_keys_flag(std::optional<std::string>& target);
 /// --time of stop and restart.
-Flag grace_flag(std::chrono::seconds& target);
+Flag grace_flag(std::optional<int64_t>& target);
 
 /// A moment as docker's --since and --until take it, as nanoseconds since 1970.
 ReadValue read_moment(std::optional<int64_t>& target);

@@ -7,7 +7,7 @@ namespace berth::cli {
 namespace {
 
 struct Options {
-  std::chrono::seconds grace = engine::kStopGrace;
+  std::optional<int64_t> grace;
 };
 
 FlagTable flags(Options& o) {
