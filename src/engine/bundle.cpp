@@ -339,6 +339,9 @@ Result<void> write_config(const Draft& draft, const ContainerDirectory& director
   } else {
     TRY(sys::remove_entry(directory.files_fd(), note));  // of the life before
   }
+  // So is what somebody was making of that.
+  const std::string next = std::string(kBundleDirectory) + "/" + std::string(kNextConfig);
+  TRY(sys::remove_entry(directory.files_fd(), next));
   return sys::write_file(directory.files_fd(), std::string(kBundleDirectory) + "/config.json",
                          oci::write_spec(draft.spec), 0600);
 }

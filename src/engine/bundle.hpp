@@ -45,6 +45,10 @@ Lifetime lifetime_of(const RunRequest& request);
 Result<Draft> draft_container(const Context& context, const RunRequest& request,
                               const image::Image& image, const std::string& id, Leasing leasing);
 
+/// Beside config.json: what `berth update` is making of it, or was when it was killed.
+/// Berth-runtime knows it by this name.
+inline constexpr std::string_view kNextConfig = "config.next.json";
+
 /// Writes the config of `draft` into the bundle in `directory`: all that berth-runtime decides by.
 Result<void> write_config(const Draft& draft, const ContainerDirectory& directory);
 

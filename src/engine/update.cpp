@@ -3,6 +3,10 @@
 
 #include <fcntl.h>
 
+#include <chrono>
+#include <thread>
+
+#include "base/text.hpp"
 #include "engine/container_directory.hpp"
 #include "engine/containers.hpp"
 #include "engine/events.hpp"
@@ -17,7 +21,19 @@
 namespace berth::engine {
 namespace {
 
-constexpr const char* kUpdateLock = "update.lock";
+Result<sys::Fd> take_turn(const sys::Fd& files, const std::string& name) {
+  constexpr std::chrono::seconds kPatience{60};
+  constexpr std::chrono::milliseconds kPause{20};
+  sys::Fd lock = TRY(sys::open_at(files, "update.lock", O_RDWR | O_CREAT | O_NOFOLLOW, 0600));
+  auto end = std::chrono::steady_clock::now() + kPatience;
+  while (!TRY(sys::try_lock(lock, sys::LockMode::exclusive, name))) {
+    if (std::chrono::steady_clock::now() > end) {
+      return make_error(Kind::busy, "update container " + quoted(name) + ": another update does");
+    }
+    std::this_thread::sleep_for(kPause);
+  }
+  return lock;
+}
 
 template <class T>
 void take(std::optional<T>& target, const std::optional<T>& change) {
@@ -122,8 +138,7 @@ Result<void> update_container(const Context& context, std::string_view reference
                                            summary.remove ? Lifetime::removed : Lifetime::kept);
   sys::Fd files = TRY(sys::open_at(sys::cwd(), path, O_DIRECTORY | O_RDONLY));
   // Each decides by what the one before has left.
-  sys::Fd turn = TRY(sys::open_at(files, kUpdateLock, O_RDWR | O_CREAT | O_NOFOLLOW, 0600));
-  TRY(sys::wait_lock(turn, sys::LockMode::exclusive, path));
+  sys::Fd turn = TRY(take_turn(files, summary.name));
   auto request = parse_run_request(TRY(sys::read_file(files, kRequestFile)));
   if (!request.ok()) return cannot_update(std::move(request).error(), summary);
   const Limits before = request->limits;
@@ -147,6 +162,9 @@ Result<void> update_container(const Context& context, std::string_view reference
     if (!updated.ok()) return cannot_update(std::move(updated).error(), summary);
   }
   if (changes.restart) request->restart = *changes.restart;
+  if (changes.gpus && summary.state == ContainerState::restarting) {
+    return cannot_update(make_error(Kind::busy, "it is being started again"), summary);
+  }
   if (changes.gpus) {
     request->gpus = *changes.gpus;
     auto given = runs ? update_gpus(context, summary, *request) : check_gpus(*changes.gpus);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <iterator>
 #include <optional>
+#include <utility>
 
 #include "base/text.hpp"
 #include "engine/bundle.hpp"
@@ -25,7 +26,6 @@ namespace {
 constexpr size_t kMaxConfig = size_t{16} << 20;
 
 constexpr std::string_view kConfig = "config.json";
-constexpr std::string_view kNextConfig = "config.next.json";  ///< what is being made of it
 
 /// In the bundle of a container whose files are below.
 std::string in_bundle(std::string_view name) {
@@ -95,58 +95,51 @@ class GpuUpdate {
  private:
   enum class State { before, after, unknown };
 
-  Result<oci::Spec> read_config();
-  Result<void> write_config(const oci::Spec& spec);
+  Result<oci::Spec> read_spec(const std::string& path);
   Result<void> set_devices(const oci::Spec& spec);
   Result<void> apply();
-  Result<void> restore();
-  Result<void> forget();
+  Result<void> carry_out();
+  Result<void> put_back();
   Result<void> settle();
+  Result<void> settle_lease();
+  void move_beside();
 
   const Context& context_;
   const ContainerSummary& container_;
   sys::Fd files_;
   pid_t pid_ = 0;
   oci::Spec before_;
+  std::optional<oci::Spec> left_;  ///< what somebody wanted who was killed
   oci::Spec after_;
   Draft draft_;
   gpu::HeldLease lease_;
   State state_ = State::before;
 };
 
-// Whoever was killed in the middle of this has left what he wanted: the container may have all of
-// it, or nothing.
-Result<oci::Spec> GpuUpdate::read_config() {
-  std::string text = TRY(sys::read_file(files_, in_bundle(kConfig), kMaxConfig));
-  oci::Spec spec = TRY(oci::parse_spec(text));
-  auto left = TRY(sys::read_file_if_exists(files_, in_bundle(kNextConfig), kMaxConfig));
-  if (!left) return spec;
-  oci::Spec other = TRY(oci::parse_spec(*left));
-  spec = with_all_devices(std::move(spec), other);
-  TRY(write_config(spec));
-  TRY(sys::remove_entry(files_, in_bundle(kNextConfig)));
-  return spec;
+Result<oci::Spec> GpuUpdate::read_spec(const std::string& path) {
+  std::string text = TRY(sys::read_file(files_, path, kMaxConfig));
+  return oci::parse_spec(text, path);
 }
 
-Result<void> GpuUpdate::write_config(const oci::Spec& spec) {
-  return sys::replace_file(files_, in_bundle(kConfig), oci::write_spec(spec), 0600);
-}
-
-/// Of the container, by what its bundle says that it has.
 Result<void> GpuUpdate::set_devices(const oci::Spec& spec) {
   TRY(call_runtime(context_, {"update", "--devices-of", "-", container_.id},
                    oci::write_spec(spec)));
   return {};
 }
 
+Result<pid_t> first_process_of(const Context& context, const std::string& id) {
+  ContainerFiles known = TRY(read_container(context.paths, id));
+  if (known.record && known.start) return static_cast<pid_t>(known.start->pid);
+  return make_error(Kind::not_found, "no such container: " + id);
+}
+
 Result<void> GpuUpdate::run(const RunRequest& wanted) {
-  before_ = TRY(read_config());
+  before_ = TRY(read_spec(in_bundle(kConfig)));
+  bool left = TRY(sys::stat_entry(files_, in_bundle(kNextConfig))).has_value();
+  if (left) left_ = TRY(read_spec(in_bundle(kNextConfig)));
   auto note = TRY(read_lease_note(context_, wanted, container_.id));
+  pid_ = TRY(first_process_of(context_, container_.id));
   ContainerFiles known = TRY(read_container(context_.paths, container_.id));
-  if (!known.record || !known.start) {
-    return make_error(Kind::not_found, "no such container: " + container_.id);
-  }
-  pid_ = static_cast<pid_t>(known.start->pid);
   image::Image image = TRY(image_of(context_, *known.record, wanted));
   draft_ = TRY(draft_container(context_, wanted, image, container_.id, Leasing::change));
   lease_ = std::move(draft_.lease);
@@ -154,65 +147,93 @@ Result<void> GpuUpdate::run(const RunRequest& wanted) {
   auto applied = apply();
   auto settled = settle();
   if (!applied.ok() && !settled.ok()) context_.log.warn(to_line(settled.error()) + ", ignoring");
+  if (applied.ok()) move_beside();
   return applied.ok() ? settled : applied;
 }
 
 Result<void> GpuUpdate::apply() {
-  oci::Cpu all = TRY(all_places());
-  after_ = TRY(with_devices_of(before_, draft_.spec, all));
-  // Written first: there is room for it, and who is killed leaves word.
-  TRY(sys::replace_file(files_, in_bundle(kNextConfig), oci::write_spec(after_), 0600));
-  state_ = State::unknown;
-  auto set = set_devices(after_);
-  if (!set.ok()) {
-    auto restored = set.error().kind == Kind::interrupted ? restore() : forget();
-    if (!restored.ok()) {
-      context_.log.warn("what the container has now is not known, so it keeps all of it: " +
-                        to_line(restored.error()));
-    }
-    return set;
-  }
-  TRY(sys::rename(files_, in_bundle(kNextConfig), files_, in_bundle(kConfig)));
-  state_ = State::after;
-  keep_reasons(context_, draft_, files_);
-  return {};
-}
-
-// A runtime that was killed has put nothing back.
-Result<void> GpuUpdate::restore() {
-  TRY(write_config(with_all_devices(before_, after_)));
-  TRY(set_devices(before_));
-  TRY(write_config(before_));
-  return forget();
-}
-
-Result<void> GpuUpdate::forget() {
-  TRY(sys::remove_entry(files_, in_bundle(kNextConfig)));
-  state_ = State::before;
-  return {};
-}
-
-Result<void> GpuUpdate::settle() {
-  if (!lease_) return {};
-  // The old and the new ones are the container's until somebody knows better.
-  if (state_ == State::unknown) {
-    lease_.leave();
-    return {};
-  }
-  // What was not widened was not there, and goes with the object.
-  bool widened = lease_.is_widened();
-  if (state_ == State::before && !widened) return {};
-  gpu::Ledger ledger = TRY(gpu::Ledger::open(lease_.note().ledger, context_.paths.state));
-  auto how = state_ == State::after ? gpu::Ledger::Settle::changed : gpu::Ledger::Settle::as_before;
-  if (widened) TRY(ledger.settle(lease_, how));
-  if (lease_.lease().life.pid == 0) {
+  if (lease_ && !lease_.is_widened()) {  // a new one: it lives by the container from now on
+    gpu::Ledger ledger = TRY(gpu::Ledger::open(lease_.note().ledger, context_.paths.state));
     gpu::Here here = TRY(gpu::look_around());
     gpu::Life life = TRY(gpu::life_of(pid_, "", here));
     TRY(ledger.set_life(lease_, std::move(life)));
   }
+  oci::Cpu all = TRY(all_places());
+  after_ = TRY(with_devices_of(before_, draft_.spec, all));
+  // Written first: there is room for it, and who is killed leaves word.
+  oci::Spec next = left_ ? with_all_devices(after_, *left_) : after_;
+  TRY(sys::replace_file(files_, in_bundle(kNextConfig), oci::write_spec(next), 0600));
+  state_ = State::unknown;
+  auto done = carry_out();
+  if (done.ok() || state_ == State::after) return done;
+  // A runtime that was killed has put nothing back.
+  auto back = done.error().kind == Kind::interrupted ? set_devices(before_) : Result<void>();
+  if (back.ok()) back = put_back();
+  if (!back.ok()) {
+    context_.log.warn("what the container has now is not known, so it keeps all of it: " +
+                      to_line(back.error()));
+  }
+  return done;
+}
+
+Result<void> GpuUpdate::carry_out() {
+  TRY(set_devices(after_));
+  if (TRY(first_process_of(context_, container_.id)) != pid_) {
+    return make_error(Kind::interrupted, "it was started again meanwhile", "berth update again");
+  }
+  TRY(sys::replace_file(files_, in_bundle(kConfig), oci::write_spec(after_), 0600));
+  state_ = State::after;
+  keep_reasons(context_, draft_, files_);
+  return sys::remove_entry(files_, in_bundle(kNextConfig));
+}
+
+// What was left may still be in use.
+Result<void> GpuUpdate::put_back() {
+  const std::string path = in_bundle(kNextConfig);
+  if (left_) TRY(sys::replace_file(files_, path, oci::write_spec(*left_), 0600));
+  if (!left_) TRY(sys::remove_entry(files_, path));
+  state_ = State::before;
+  return {};
+}
+
+// The old and the new ones are the container's until somebody knows better, also when the ledger
+// cannot be written.
+Result<void> GpuUpdate::settle() {
+  if (!lease_) return {};
+  auto settled = state_ == State::unknown ? Result<void>() : settle_lease();
+  if (state_ != State::before) lease_.leave();
+  return settled;
+}
+
+Result<void> GpuUpdate::settle_lease() {
+  gpu::Ledger ledger = TRY(gpu::Ledger::open(lease_.note().ledger, context_.paths.state));
+  if (lease_.is_widened()) {
+    auto how =
+        state_ == State::after ? gpu::Ledger::Settle::changed : gpu::Ledger::Settle::as_before;
+    TRY(ledger.settle(lease_, how));
+  } else if (state_ == State::before) {
+    return ledger.set_life(lease_, gpu::Life());  // it goes with the object
+  }
   TRY(sys::replace_file(files_, in_bundle(gpu::kLeaseNote), json::write(lease_.note()), 0600));
   lease_.leave();
   return {};
+}
+
+/// Nobody's GPUs are taken back because its processors are as they were.
+void GpuUpdate::move_beside() {
+  auto place = [](const oci::Spec& spec) {
+    if (!has_place(spec)) return std::pair<std::string, std::string>();
+    return std::pair(spec.linux_.resources->cpu->cpus, spec.linux_.resources->cpu->mems);
+  };
+  auto [cpus, mems] = place(after_);
+  if (place(before_) == std::pair(cpus, mems)) return;
+  std::vector<std::string> words = {"update", "--cpuset-cpus", cpus};
+  if (!mems.empty()) words.insert(words.end(), {"--cpuset-mems", mems});
+  words.push_back(container_.id);
+  auto moved = call_runtime(context_, std::move(words));
+  if (!moved.ok()) {
+    context_.log.warn("it stays on the processors that it had: " + to_line(moved.error()));
+  }
 }
 
 }  // namespace

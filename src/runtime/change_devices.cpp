@@ -2,14 +2,14 @@
 #include "runtime/change_devices.hpp"
 
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
 #include <algorithm>
-#include <set>
+#include <chrono>
+#include <thread>
+#include <utility>
 
-#include "base/rollback.hpp"
 #include "base/text.hpp"
 #include "runtime/bundle.hpp"
 #include "runtime/find.hpp"
@@ -17,7 +17,6 @@
 #include "runtime/update.hpp"
 #include "sys/file.hpp"
 #include "sys/mode.hpp"
-#include "sys/namespace.hpp"
 #include "sys/node.hpp"
 #include "sys/open_devices.hpp"
 #include "sys/umask.hpp"
@@ -36,8 +35,31 @@ bool contains(const Devices& many, const oci::Device& one) {
                      [&](const oci::Device& other) { return is_same(one, other); });
 }
 
-/// The container's own /dev. What is made there is made on a handle of that file system, and
-/// nowhere else, whatever its processes put in the way.
+/// Freezes it, unless somebody has, for as long as this is there.
+class Standstill {
+ public:
+  static Result<Standstill> begin(const CgroupSet& cgroups) {
+    bool frozen = TRY(cgroups.is_frozen());
+    if (!frozen) TRY(cgroups.freeze(CgroupSet::Freeze::freeze));
+    return Standstill(frozen ? nullptr : &cgroups);
+  }
+  Standstill(Standstill&& other) noexcept : cgroups_(std::exchange(other.cgroups_, nullptr)) {}
+  Standstill& operator=(Standstill&&) = delete;
+  ~Standstill() {
+    if (cgroups_ != nullptr) ignore(cgroups_->freeze(CgroupSet::Freeze::thaw));
+  }
+
+ private:
+  explicit Standstill(const CgroupSet* cgroups) : cgroups_(cgroups) {}
+  const CgroupSet* cgroups_;
+};
+
+dev_t number_of(const oci::Device& device) {
+  return makedev(static_cast<unsigned>(device.major), static_cast<unsigned>(device.minor));
+}
+
+/// The container's own /dev. What is made there is made on handles of that file system, and nowhere
+/// else, whatever its processes put in the way; none of theirs is asked for an answer.
 class OwnDev {
  public:
   static Result<OwnDev> open(const State& state);
@@ -49,6 +71,7 @@ class OwnDev {
  private:
   OwnDev(sys::Fd directory, dev_t file_system)
       : directory_(std::move(directory)), file_system_(file_system) {}
+  Result<sys::Fd> step_into(const sys::Fd& at, const std::string& name) const;
   Result<sys::Fd> parent_of(const std::string& path) const;
 
   sys::Fd directory_;
@@ -59,96 +82,183 @@ std::string name_of(const std::string& path) {
   return path.substr(path.rfind('/') + 1);
 }
 
+Error not_own() {
+  return make_error(Kind::unsupported,
+                    "change devices: /dev of the container is not a file system of its own",
+                    "stop it, and start it with other devices");
+}
+
+/// Of the mount that `directory` is in; empty where it is none of `table`.
+Result<std::string> type_of(const sys::Fd& directory, const std::vector<MountLine>& table) {
+  auto seen = TRY(sys::stat_quietly(directory, ""));
+  for (const MountLine& line : table) {
+    if (seen && line.id == std::to_string(seen->mount)) return line.type;
+  }
+  return std::string();
+}
+
 Result<OwnDev> OwnDev::open(const State& state) {
   const std::string process = std::to_string(state.pid);
   sys::Fd root = TRY(sys::open_at(sys::cwd(), "/proc/" + process + "/root", O_PATH | O_DIRECTORY));
-  // Only then is it the root of the process that is meant.
+  std::vector<MountLine> mounts = TRY(mount_table(process));
+  // Only then are they those of the process that is meant.
   TRY(first_process(state)).release();
+  std::string type = TRY(type_of(root, mounts));
+  if (type.empty() || type.starts_with("fuse")) return not_own();
   sys::Fd dev = TRY(sys::open_at(root, "dev", O_PATH | O_DIRECTORY | O_NOFOLLOW));
-  struct stat info = TRY(sys::stat_fd(dev, "/dev"));
-  bool own = TRY(sys::file_system_type(dev, "/dev")) == TMPFS_MAGIC;
+  type = TRY(type_of(dev, mounts));
+  if (type != "tmpfs") return not_own();
+  auto seen = TRY(sys::stat_quietly(dev, ""));
   const std::string number =
-      std::to_string(major(info.st_dev)) + ":" + std::to_string(minor(info.st_dev));
-  for (const MountLine& line : TRY(mount_table("self"))) own = own && line.device != number;
-  if (!own) {
-    return make_error(Kind::unsupported,
-                      "change devices: /dev of the container is not a file system of its own",
-                      "stop it, and start it with other devices");
+      std::to_string(major(seen->device)) + ":" + std::to_string(minor(seen->device));
+  for (const MountLine& line : TRY(mount_table("self"))) {
+    if (line.device == number) return not_own();
   }
-  return OwnDev(std::move(dev), info.st_dev);
+  return OwnDev(std::move(dev), seen->device);
 }
 
+Result<sys::Fd> OwnDev::step_into(const sys::Fd& at, const std::string& name) const {
+  sys::Fd next = TRY(sys::open_at(at, name, O_PATH | O_DIRECTORY | O_NOFOLLOW));
+  auto seen = TRY(sys::stat_quietly(next, ""));
+  if (seen && seen->device == file_system_) return next;
+  return make_error(Kind::denied, "change devices: something is mounted over " + quoted(name));
+}
+
+/// Errors: not_found.
 Result<sys::Fd> OwnDev::parent_of(const std::string& path) const {
   sys::Fd at = TRY(sys::duplicate(directory_));
   std::vector<std::string_view> parts = split(std::string_view(path).substr(1), '/');
-  for (size_t i = 1; i + 1 < parts.size(); ++i) {
-    const std::string name(parts[i]);
-    auto made = sys::make_new_directory(at, name, 0755);
-    if (!made.ok() && made.error().kind != Kind::exists) return std::move(made).error();
-    at = TRY(sys::open_at(at, name, O_PATH | O_DIRECTORY | O_NOFOLLOW));
-  }
-  if (TRY(sys::stat_fd(at, path)).st_dev == file_system_) return at;
-  return make_error(Kind::denied, "make " + quoted(path) + ": something is mounted in its place");
+  for (size_t i = 1; i + 1 < parts.size(); ++i) at = TRY(step_into(at, std::string(parts[i])));
+  return at;
 }
 
 Result<void> OwnDev::make(const oci::Device& device) const {
-  sys::Fd parent = TRY(parent_of(device.path));
-  const std::string name = name_of(device.path);
-  auto major = static_cast<unsigned>(device.major), minor = static_cast<unsigned>(device.minor);
-  mode_t mode = device.file_mode.value_or(0666) & 07777;
-  auto made = sys::make_node(parent, name, S_IFCHR | mode, major, minor);
-  if (!made.ok() && made.error().kind == Kind::exists) {
-    sys::Fd there = TRY(sys::open_at(parent, name, O_PATH | O_NOFOLLOW));
-    if (TRY(sys::is_device(there, "c", major, minor, device.path))) return {};
+  sys::Fd at = TRY(sys::duplicate(directory_));
+  std::vector<std::string_view> parts = split(std::string_view(device.path).substr(1), '/');
+  for (size_t i = 1; i + 1 < parts.size(); ++i) {
+    const std::string directory(parts[i]);
+    auto made = sys::make_new_directory(at, directory, 0755);
+    if (!made.ok() && made.error().kind != Kind::exists) return made;
+    at = TRY(step_into(at, directory));
   }
-  TRY_CTX(std::move(made), "cannot make device " + quoted(device.path));
-  return sys::change_owner_at(parent, name, device.uid.value_or(0), device.gid.value_or(0));
+  const std::string name = name_of(device.path);
+  mode_t mode = device.file_mode.value_or(0666) & 07777;
+  auto made = sys::make_node(at, name, S_IFCHR | mode, static_cast<unsigned>(device.major),
+                             static_cast<unsigned>(device.minor));
+  if (!made.ok() && made.error().kind != Kind::exists) return made;
+  sys::Fd node = TRY(sys::open_at(at, name, O_PATH | O_NOFOLLOW));
+  auto seen = TRY(sys::stat_quietly(node, ""));
+  bool same = seen && seen->device == file_system_ && S_ISCHR(seen->mode) &&
+              seen->rdev == number_of(device);
+  if (!same) return make_error(Kind::exists, "another file is in its place");
+  if (!made.ok()) return {};
+  return sys::change_owner(node, device.uid.value_or(0), device.gid.value_or(0), device.path);
 }
 
 Result<void> OwnDev::remove(const oci::Device& device) const {
-  sys::Fd parent = TRY(parent_of(device.path));
+  auto parent = parent_of(device.path);
+  if (!parent.ok() && parent.error().kind == Kind::not_found) return {};
+  sys::Fd at = TRY(std::move(parent));
   const std::string name = name_of(device.path);
-  auto there = TRY(sys::stat_entry(parent, name));
-  auto number = makedev(static_cast<unsigned>(device.major), static_cast<unsigned>(device.minor));
-  if (!there || !S_ISCHR(there->st_mode) || there->st_rdev != number) return {};
-  return sys::remove_entry(parent, name);
+  auto seen = TRY(sys::stat_quietly(at, name));
+  bool same = seen && seen->device == file_system_ && S_ISCHR(seen->mode) &&
+              seen->rdev == number_of(device);
+  if (!same) return {};
+  return sys::remove_entry(at, name);
 }
 
-/// A process that is born while we look has its files from one that has been looked at, or will be
-/// in the next list.
+/// None of its processes has one of `devices` open or mapped.
 Result<void> check_unused(const Found& found, const Devices& devices) {
+  if (devices.empty()) return {};
   std::vector<dev_t> numbers;
-  for (const oci::Device& one : devices) {
-    numbers.push_back(makedev(static_cast<unsigned>(one.major), static_cast<unsigned>(one.minor)));
-  }
-  std::set<pid_t> seen;
-  for (bool grown = true; grown;) {
-    grown = false;
-    for (pid_t pid : TRY(processes_of(found))) {
-      if (!seen.insert(pid).second) continue;
-      grown = true;
-      auto open = TRY(sys::find_open_device(pid, numbers));
-      if (!open) continue;
-      auto at = std::find(numbers.begin(), numbers.end(), *open) - numbers.begin();
-      return make_error(Kind::busy,
-                        "take away " + quoted(devices[static_cast<size_t>(at)].path) +
-                            ": process " + std::to_string(pid) + " has it open",
-                        "end that process first");
-    }
+  for (const oci::Device& one : devices) numbers.push_back(number_of(one));
+  Standstill standstill = TRY(Standstill::begin(found.cgroups));
+  for (pid_t pid : TRY(processes_of(found))) {
+    auto open = TRY(sys::find_open_device(pid, numbers));
+    if (!open) continue;
+    auto at = std::find(numbers.begin(), numbers.end(), *open) - numbers.begin();
+    return make_error(Kind::busy,
+                      "take away " + quoted(devices[static_cast<size_t>(at)].path) + ": process " +
+                          std::to_string(pid) + " has it open",
+                      "end that process first");
   }
   return {};
 }
 
-oci::Resources device_resources(const oci::Spec& spec) {
+oci::Resources rules_of(const std::vector<oci::DeviceRule>& rules) {
   oci::Resources resources;
-  if (!spec.linux_.resources) return resources;
-  resources.devices = spec.linux_.resources->devices;
-  const auto& cpu = spec.linux_.resources->cpu;
-  if (!cpu || (cpu->cpus.empty() && cpu->mems.empty())) return resources;
-  resources.cpu.emplace();
-  resources.cpu->cpus = cpu->cpus;
-  resources.cpu->mems = cpu->mems;
+  resources.devices = rules;
   return resources;
+}
+
+std::vector<oci::DeviceRule> rules_of(const oci::Spec& spec) {
+  return spec.linux_.resources ? spec.linux_.resources->devices : std::vector<oci::DeviceRule>();
+}
+
+/// `rules` without what allows one of `devices` alone.
+std::vector<oci::DeviceRule> without(std::vector<oci::DeviceRule> rules, const Devices& devices) {
+  std::erase_if(rules, [&](const oci::DeviceRule& rule) {
+    return rule.allow && std::any_of(devices.begin(), devices.end(), [&](const oci::Device& one) {
+             return rule.major == one.major && rule.minor == one.minor;
+           });
+  });
+  return rules;
+}
+
+/// AMD's driver lets a process that has closed a GPU's own node compute on by the common one.
+Devices with_common_nodes(Devices removed, const Devices& before) {
+  bool of_drm = std::any_of(removed.begin(), removed.end(), [](const oci::Device& one) {
+    return one.path.starts_with("/dev/dri/");
+  });
+  for (const oci::Device& one : before) {
+    bool common = of_drm && one.path == "/dev/kfd" && !contains(removed, one);
+    if (common) removed.push_back(one);
+  }
+  return removed;
+}
+
+/// From what a container has to what it is to have, and back.
+class Changing {
+ public:
+  Changing(Found& found, const OwnDev& dev, Log& log) : found_(found), dev_(dev), log_(log) {}
+
+  Result<void> run(const oci::Spec& before, const DeviceChange& change, const oci::Spec& wanted);
+  /// Errors: what could not be put back.
+  Result<void> undo(const oci::Spec& before, const DeviceChange& change);
+
+ private:
+  Result<void> set_rules(const std::vector<oci::DeviceRule>& rules) {
+    return apply_resources(found_, rules_of(rules), log_);
+  }
+
+  Found& found_;
+  const OwnDev& dev_;
+  Log& log_;
+};
+
+// What is new can be opened last, when nothing else can fail.
+Result<void> Changing::run(const oci::Spec& before, const DeviceChange& change,
+                           const oci::Spec& wanted) {
+  TRY(set_rules(without(rules_of(before), change.removed)));
+  for (const oci::Device& one : change.removed) TRY(dev_.remove(one));
+  TRY(check_unused(found_, with_common_nodes(change.removed, before.linux_.devices)));
+  for (const oci::Device& one : change.added) {
+    TRY_CTX(dev_.make(one), "cannot make device " + quoted(one.path));
+  }
+  TRY(set_rules(rules_of(wanted)));
+  // What was done to one that has ended was done to nobody.
+  TRY(first_process(found_.state)).release();
+  return {};
+}
+
+Result<void> Changing::undo(const oci::Spec& before, const DeviceChange& change) {
+  TRY(set_rules(rules_of(before)));
+  TRY(check_unused(found_, change.added));
+  for (const oci::Device& one : change.added) TRY(dev_.remove(one));
+  for (const oci::Device& one : change.removed) {
+    if (contains(before.linux_.devices, one)) TRY(dev_.make(one));
+  }
+  return {};
 }
 
 Result<void> check_changeable(const oci::Spec& spec, const DeviceChange& change) {
@@ -170,6 +280,31 @@ Result<void> check_changeable(const oci::Spec& spec, const DeviceChange& change)
   return {};
 }
 
+/// What an update that was killed may have left, beside what the configuration says.
+Result<Devices> left_devices(const std::string& bundle) {
+  constexpr size_t kLongest = size_t{16} << 20;
+  const std::string path = bundle + "/" + kNextConfig;
+  auto text = TRY(sys::read_file_if_exists(sys::cwd(), path, kLongest));
+  if (!text) return Devices();
+  oci::Spec spec = TRY(oci::parse_spec(*text, path));
+  return std::move(spec.linux_.devices);
+}
+
+/// One after the other, also of a caller that was killed.
+Result<sys::Fd> take_turn(const Entry& entry) {
+  constexpr std::chrono::seconds kPatience{20};
+  constexpr std::chrono::milliseconds kPause{10};
+  sys::Fd file = TRY(sys::open_at(entry.fd(), "devices.lock", O_RDWR | O_CREAT | O_NOFOLLOW, 0600));
+  auto end = std::chrono::steady_clock::now() + kPatience;
+  while (!TRY(sys::try_lock(file, sys::LockMode::exclusive, entry.id()))) {
+    if (std::chrono::steady_clock::now() > end) {
+      return make_error(Kind::busy, "change devices: another process does");
+    }
+    std::this_thread::sleep_for(kPause);
+  }
+  return file;
+}
+
 }  // namespace
 
 DeviceChange compare_devices(const Devices& before, const Devices& after) {
@@ -185,24 +320,25 @@ Result<void> change_devices(const Store& store, const std::string& id, const oci
                             Log& log) {
   sys::set_umask(0);
   Found found = TRY(find_changeable(store, id));
+  sys::Fd turn = TRY(take_turn(found.entry));
   const oci::Spec before = TRY(read_bundle(found.state.bundle)).spec;
-  const DeviceChange change = compare_devices(before.linux_.devices, wanted.linux_.devices);
+  Devices there = before.linux_.devices;
+  for (oci::Device& one : TRY(left_devices(found.state.bundle))) {
+    if (!contains(there, one)) there.push_back(std::move(one));
+  }
+  DeviceChange change = compare_devices(there, wanted.linux_.devices);
+  change.added = compare_devices(before.linux_.devices, wanted.linux_.devices).added;
   TRY(check_changeable(before, change));
   OwnDev dev = TRY(OwnDev::open(found.state));
-  Rollback undo;
-  for (const oci::Device& one : change.removed) {
-    undo.add([&] { ignore(dev.make(one)); });
-    TRY(dev.remove(one));
-  }
-  undo.add([&] { ignore(apply_resources(found, device_resources(before), log)); });
-  TRY(apply_resources(found, device_resources(wanted), log));
-  if (!change.removed.empty()) TRY(check_unused(found, change.removed));
-  for (const oci::Device& one : change.added) {
-    undo.add([&] { ignore(dev.remove(one)); });
-    TRY(dev.make(one));
-  }
-  undo.commit();
-  return {};
+  Changing changing(found, dev, log);
+  auto changed = changing.run(before, change, wanted);
+  if (changed.ok()) return {};
+  auto undone = changing.undo(before, change);
+  if (undone.ok()) return changed;
+  Error error = std::move(changed).error();
+  error.kind = Kind::interrupted;
+  error.what += "; and not all is as before: " + to_line(undone.error());
+  return error;
 }
 
 }  // namespace berth::runtime

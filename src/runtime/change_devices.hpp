@@ -21,13 +21,18 @@ struct DeviceChange {
 DeviceChange compare_devices(const std::vector<oci::Device>& before,
                              const std::vector<oci::Device>& after);  ///< Pure.
 
-/// Gives a running container the devices of `wanted`: linux.devices with the rules for them, and
-/// the processors and memory nodes where it names any. What its bundle's configuration has and
-/// `wanted` has not is taken from it, which holds for whoever opens it from then on; so it is
-/// refused where a process inside has such a device open or mapped. (What is on its way through a
-/// socket is not seen.) After an error all is as before.
+/// In the bundle beside config.json: a configuration that the container may have the devices of
+/// too, because whoever wanted to give it them was killed.
+inline constexpr const char* kNextConfig = "config.next.json";
+
+/// Gives a running container the devices of `wanted`: linux.devices, and the rules for them. What
+/// its bundle's configurations have and `wanted` has not is taken from it, which holds for whoever
+/// opens it from then on; so it is refused where a thread inside has such a device open or mapped,
+/// which is looked for while all stand still. What is on its way through a socket, or in a ring of
+/// io_uring alone, is not seen. After an error all is as before, but after interrupted, which is
+/// also that of what could not be put back.
 /// Errors: usage (it does not run), unsupported (a user namespace; its /dev is not a tmpfs of its
-/// own), busy (a device is in use), and those of update().
+/// own; no freezer), busy (a device is in use), and those of update().
 Result<void> change_devices(const Store& store, const std::string& id, const oci::Spec& wanted,
                             Log& log);
 

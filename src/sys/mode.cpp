@@ -31,7 +31,7 @@ Result<void> change_mode_at(const Fd& dir, const std::string& name, mode_t mode)
 }
 
 Result<void> change_owner(const Fd& fd, uid_t uid, gid_t gid, const std::string& name) {
-  if (::fchown(fd.get(), uid, gid) == 0) return {};
+  if (::fchownat(fd.get(), "", uid, gid, AT_EMPTY_PATH) == 0) return {};  // O_PATH too
   return owner_error(errno_now(), name, uid, gid);
 }
 

@@ -6,7 +6,9 @@
 #include <sys/sysmacros.h>
 
 #include <algorithm>
+#include <cerrno>
 
+#include "base/text.hpp"
 #include "sys/file.hpp"
 
 namespace berth::sys {
@@ -14,37 +16,68 @@ namespace {
 
 constexpr size_t kMostFiles = size_t{1} << 20;
 
-/// Of the file behind a link of /proc; nothing where that has gone, or is no character device.
-std::optional<dev_t> device_behind(const Fd& directory, const std::string& name) {
+using Found = std::optional<dev_t>;
+
+Result<std::optional<QuietStat>> look(const Fd& dir, const std::string& name, int flags) {
   struct statx info {};
-  int status = ::statx(directory.get(), name.c_str(), AT_STATX_DONT_SYNC, STATX_TYPE, &info);
-  if (status != 0 || !S_ISCHR(info.stx_mode)) return std::nullopt;
-  return makedev(info.stx_rdev_major, info.stx_rdev_minor);
+  int status = ::statx(dir.get(), name.c_str(), flags | AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT,
+                       STATX_TYPE | STATX_MNT_ID, &info);
+  if (status != 0 && (errno == ENOENT || errno == ESRCH)) return std::optional<QuietStat>();
+  if (status != 0) return errno_now().error("look at " + quoted(name));
+  QuietStat seen;
+  seen.mode = info.stx_mode;
+  seen.device = makedev(info.stx_dev_major, info.stx_dev_minor);
+  seen.rdev = makedev(info.stx_rdev_major, info.stx_rdev_minor);
+  seen.mount = info.stx_mnt_id;
+  return std::optional<QuietStat>(seen);
 }
 
-Result<std::optional<dev_t>> find_in(pid_t pid, const char* kind,
-                                     const std::vector<dev_t>& devices) {
-  const std::string path = "/proc/" + std::to_string(pid) + "/" + kind;
-  auto directory = TRY(open_if_exists(cwd(), path, O_RDONLY | O_DIRECTORY));
-  if (!directory) return std::optional<dev_t>();
+Result<std::vector<std::string>> names_in(const std::string& path, std::optional<Fd>& directory) {
+  directory = TRY(open_if_exists(cwd(), path, O_RDONLY | O_DIRECTORY));
+  if (!directory) return std::vector<std::string>();
   auto names = list_directory(*directory, ".", kMostFiles);
-  bool ended = !names.ok() && names.error().kind == Kind::not_found;
-  if (ended) return std::optional<dev_t>();
-  for (const std::string& name : TRY(std::move(names))) {
-    auto device = device_behind(*directory, name);
-    if (device && std::find(devices.begin(), devices.end(), *device) != devices.end()) {
-      return device;
-    }
+  bool ended =
+      !names.ok() && (names.error().kind == Kind::not_found || names.error().sys_errno == ESRCH);
+  if (ended) return std::vector<std::string>();
+  return names;
+}
+
+/// `any` becomes true where there is something to look at.
+Result<Found> find_in(const std::string& path, const std::vector<dev_t>& devices, bool& any) {
+  std::optional<Fd> directory;
+  std::vector<std::string> names = TRY(names_in(path, directory));
+  any = any || !names.empty();
+  for (const std::string& name : names) {
+    auto seen = TRY(look(*directory, name, 0));
+    bool has = seen && S_ISCHR(seen->mode) &&
+               std::find(devices.begin(), devices.end(), seen->rdev) != devices.end();
+    if (has) return Found(seen->rdev);
   }
-  return std::optional<dev_t>();
+  return Found();
 }
 
 }  // namespace
 
-Result<std::optional<dev_t>> find_open_device(pid_t pid, const std::vector<dev_t>& devices) {
-  auto open = TRY(find_in(pid, "fd", devices));
-  if (open) return open;
-  return find_in(pid, "map_files", devices);
+Result<std::optional<QuietStat>> stat_quietly(const Fd& dir, const std::string& name) {
+  return look(dir, name, name.empty() ? AT_EMPTY_PATH : AT_SYMLINK_NOFOLLOW);
+}
+
+// Each thread may have a table of its own; the memory is one, but the first thread may have ended
+// before the others, and shows none then.
+Result<Found> find_open_device(pid_t pid, const std::vector<dev_t>& devices) {
+  const std::string tasks = "/proc/" + std::to_string(pid) + "/task";
+  std::optional<Fd> directory;
+  std::vector<std::string> threads = TRY(names_in(tasks, directory));
+  bool any_mapped = false;
+  for (const std::string& thread : threads) {
+    bool any_open = false;
+    auto found = TRY(find_in(tasks + "/" + thread + "/fd", devices, any_open));
+    if (!found && !any_mapped) {
+      found = TRY(find_in("/proc/" + thread + "/map_files", devices, any_mapped));
+    }
+    if (found) return found;
+  }
+  return Found();
 }
 
 }  // namespace berth::sys

@@ -165,25 +165,48 @@ def test_nothing_is_made_where_the_container_points_to(machine, work):
         subprocess.run(["umount", "-l", bait], check=True)
 
 
+def left_behind(machine):
+    return list(machine.berth.root.rglob("config.next.json"))
+
+
+@pytest.mark.profiles("root")
+def test_a_start_forgets_what_a_killed_update_wanted(machine):
+    machine.start("train", "--gpus", "device=0")
+    [config] = machine.berth.root.rglob("config.json")
+    (config.parent / "config.next.json").write_text(config.read_text())
+    machine.berth.ok(*machine.flags, "kill", "train")
+    machine.berth.ok(*machine.flags, "start", "train")
+    assert left_behind(machine) == []
+
+
 @pytest.mark.profiles("root")
 def test_whoever_is_killed_in_it_leaves_nothing_that_no_lease_has(machine):
     machine.start("train", "--gpus", "device=0", "--gpus-exclusive")
-    generator = random.Random(int(os.environ.get("BERTH_FAULT_SEED", "0")) or None)
+    seed = int(os.environ.get("BERTH_FAULT_SEED", "0")) or random.randrange(1 << 30)
+    generator = random.Random(seed)
+    begun = 0
     for round_ in range(int(os.environ.get("BERTH_FAULT_POINTS", "12"))):
         wanted = "device=0,1" if round_ % 2 else "device=2,3"
+        # Alone, as its runtime goes on without it, or with that.
+        alone = bool(round_ % 4 < 2)
         changing = machine.berth.spawn(*machine.flags, "update", "--gpus", wanted, "train",
                                        start_new_session=True)
-        time.sleep(generator.uniform(0, 0.06))
-        os.killpg(changing.pid, signal.SIGKILL)
+        if round_ % 3:  # in the middle of it, not in its beginning
+            wait_until(lambda: changing.poll() is not None or left_behind(machine), pause=0.0005)
+        time.sleep(generator.uniform(0, 0.03))
+        (os.kill if alone else os.killpg)(changing.pid, signal.SIGKILL)
         changing.communicate()
+        begun += bool(left_behind(machine))
+        time.sleep(0.2 if alone else 0)
         has, [leased] = set(machine.gpus_of("train")), [set(machine.holders()["train"])]
-        assert has <= leased, round_
+        assert has <= leased, (seed, round_)
         allowed = {gpu for gpu in range(8) if opened(machine, gpu) == ALLOWED}
-        assert allowed <= leased, round_
+        assert allowed <= leased, (seed, round_)
+    assert begun, "no round came as far as to change anything"
     assert update(machine, "device=5") == [5]
     assert {gpu for gpu in range(8) if opened(machine, gpu) == ALLOWED} == {5}
     assert machine.holders() == {"train": [5]}
-    assert list(machine.berth.root.rglob("config.next.json")) == []
+    assert left_behind(machine) == []
 
 
 @pytest.mark.profiles("root")

@@ -369,16 +369,25 @@ def test_devices_come_and_go_while_it_runs(runtime, bundle, start):
     ok(inside(runtime, "exec 3<>/dev/fuse; ! [ -e /dev/sub/loop-control ]"))
 
 
+IN_USE = {  # what a process does with 3, the device
+    "open": "sleep 1001",
+    "of a child": "(exec sleep 1001) & exec 3>&-; wait",
+}
+
+
 @ROOT
-def test_a_device_in_use_is_not_taken_away(runtime, bundle, start):
+@pytest.mark.parametrize("how", IN_USE)
+def test_a_device_in_use_is_not_taken_away(runtime, bundle, start, how):
     set_devices(bundle, FUSE)
-    bundle.shell("exec 7<>/dev/fuse; (sleep 1001) & exec 7>&-; wait")
+    bundle.shell(f"exec 3<>/dev/fuse; {IN_USE[how]}")
     start()
-    until(lambda: len(json.loads(ok(runtime.call("ps", "-f", "json", "c1")))) >= 2)
+    until(lambda: "sleep" in ok(runtime.call("ps", "c1")))
     refused = change(runtime, bundle, LOOP)
     assert refused.returncode == 1
     assert "take away '/dev/fuse': process " in refused.stderr and "has it open" in refused.stderr
     ok(inside(runtime, "exec 3<>/dev/fuse; ! [ -e /dev/sub ]"))
+    assert "Operation not permitted" in inside(runtime, "mknod /l c 10 237; cat /l").stderr
+    assert json.loads(ok(runtime.call("state", "c1")))["status"] == "running"
 
 
 @ROOT
@@ -387,9 +396,9 @@ def test_a_device_that_cannot_be_made_changes_nothing(runtime, bundle, start):
     bundle.shell("ln -s /etc /dev/sub; sleep 1000")
     start()
     until(lambda: inside(runtime, "[ -h /dev/sub ]").returncode == 0)
-    refused = change(runtime, bundle, LOOP)
-    assert refused.returncode == 1
-    ok(inside(runtime, "exec 3<>/dev/fuse; ! [ -e /etc/loop-control ]"))
+    refused = change(runtime, bundle, dict(FUSE, path="/dev/first"), LOOP)
+    assert refused.returncode == 1 and "cannot make device '/dev/sub/loop-control'" in refused.stderr
+    ok(inside(runtime, "exec 3<>/dev/fuse; ! [ -e /etc/loop-control ] && ! [ -e /dev/first ]"))
     outside = dict(LOOP, path="/etc/loop-control")
     assert "only character devices in /dev come and go" in change(runtime, bundle, outside).stderr
     outside = dict(LOOP, path="/dev/../etc/loop-control")

@@ -4,10 +4,10 @@
 import time
 
 
-def wait_until(condition, timeout=15):
+def wait_until(condition, timeout=15, pause=0.02):
     """What `condition` gives as soon as that is true; a failure after `timeout` seconds."""
     end = time.monotonic() + timeout
     while not (value := condition()):
         assert time.monotonic() < end, "it did not come true in time"
-        time.sleep(0.02)
+        time.sleep(pause)
     return value
