@@ -217,7 +217,7 @@ def test_a_refused_update_moves_processes_back_out_of_an_empty_directory(runtime
     assert len(json.loads(ok(runtime.call("ps", "-f", "json", "c1")))) == 3
 
 
-REFUSED = {
+REKMSGD = {
     '{"memory":{"limit":"64m"}}':
         "standard input: memory.limit: expected an integer, got a string",
     '{"memory":{"limit":20971520,"swap":10485760}}':
@@ -234,12 +234,12 @@ REFUSED = {
 
 
 @ROOT
-@pytest.mark.parametrize("text", REFUSED)
+@pytest.mark.parametrize("text", REKMSGD)
 def test_refuses_what_makes_no_sense(runtime, bundle, running, text):
     before = directories(bundle)
     done = runtime.call("update", "-r", "-", "c1", input=text, stdin=None)
     assert (done.returncode, done.stdout) == (1, "")
-    line = f"berth-runtime: cannot update container 'c1': {REFUSED[text]}"
+    line = f"berth-runtime: cannot update container 'c1': {REKMSGD[text]}"
     assert done.stderr.startswith(line) and done.stderr.count("\n") == 1, done.stderr
     assert directories(bundle) == before
 
@@ -322,7 +322,8 @@ def test_refuses_schemas_of_a_cache(runtime, running):
 
 # ---- devices ------------------------------------------------------------------------------------
 
-FUSE = {"type": "c", "path": "/dev/fuse", "major": 10, "minor": 229, "fileMode": 0o666}
+# Of every kernel, opened for writing by anybody, and nothing that containers have anyway.
+KMSG = {"type": "c", "path": "/dev/kmsg", "major": 1, "minor": 11, "fileMode": 0o666}
 LOOP = {"type": "c", "path": "/dev/sub/loop-control", "major": 10, "minor": 237, "uid": 5, "gid": 6,
         "fileMode": 0o640}
 NOTHING = {"allow": False, "access": "rwm"}
@@ -355,18 +356,18 @@ def inside(runtime, script):
 
 @ROOT
 def test_devices_come_and_go_while_it_runs(runtime, bundle, start):
-    set_devices(bundle, FUSE)
+    set_devices(bundle, KMSG)
     bundle.shell("sleep 1000")
     start()
-    ok(inside(runtime, "exec 3<>/dev/fuse"))
+    ok(inside(runtime, "exec 3>/dev/kmsg"))
     ok(change(runtime, bundle, LOOP))
-    shown = inside(runtime, "stat -c '%F %a %u %g %t:%T' /dev/sub/loop-control; ls /dev/fuse")
+    shown = inside(runtime, "stat -c '%F %a %u %g %t:%T' /dev/sub/loop-control; ls /dev/kmsg")
     assert shown.stdout == "character special file 640 5 6 a:ed\n"
     assert "No such file" in shown.stderr
-    made = inside(runtime, "mknod /fuse c 10 229 && cat /fuse")
+    made = inside(runtime, "mknod /also c 1 11 && echo > /also")
     assert "Operation not permitted" in made.stderr
-    ok(change(runtime, bundle, FUSE))
-    ok(inside(runtime, "exec 3<>/dev/fuse; ! [ -e /dev/sub/loop-control ]"))
+    ok(change(runtime, bundle, KMSG))
+    ok(inside(runtime, "exec 3>/dev/kmsg; ! [ -e /dev/sub/loop-control ]"))
 
 
 IN_USE = {  # what a process does with 3, the device
@@ -378,27 +379,27 @@ IN_USE = {  # what a process does with 3, the device
 @ROOT
 @pytest.mark.parametrize("how", IN_USE)
 def test_a_device_in_use_is_not_taken_away(runtime, bundle, start, how):
-    set_devices(bundle, FUSE)
-    bundle.shell(f"exec 3<>/dev/fuse; {IN_USE[how]}")
+    set_devices(bundle, KMSG)
+    bundle.shell(f"exec 3>/dev/kmsg; {IN_USE[how]}")
     start()
     until(lambda: "sleep" in ok(runtime.call("ps", "c1")))
     refused = change(runtime, bundle, LOOP)
     assert refused.returncode == 1
-    assert "take away '/dev/fuse': process " in refused.stderr and "has it open" in refused.stderr
-    ok(inside(runtime, "exec 3<>/dev/fuse; ! [ -e /dev/sub ]"))
+    assert "take away '/dev/kmsg': process " in refused.stderr and "has it open" in refused.stderr
+    ok(inside(runtime, "exec 3>/dev/kmsg; ! [ -e /dev/sub ]"))
     assert "Operation not permitted" in inside(runtime, "mknod /l c 10 237; cat /l").stderr
     assert json.loads(ok(runtime.call("state", "c1")))["status"] == "running"
 
 
 @ROOT
 def test_a_device_that_cannot_be_made_changes_nothing(runtime, bundle, start):
-    set_devices(bundle, FUSE)
+    set_devices(bundle, KMSG)
     bundle.shell("ln -s /etc /dev/sub; sleep 1000")
     start()
     until(lambda: inside(runtime, "[ -h /dev/sub ]").returncode == 0)
-    refused = change(runtime, bundle, dict(FUSE, path="/dev/first"), LOOP)
+    refused = change(runtime, bundle, dict(KMSG, path="/dev/first"), LOOP)
     assert refused.returncode == 1 and "cannot make device '/dev/sub/loop-control'" in refused.stderr
-    ok(inside(runtime, "exec 3<>/dev/fuse; ! [ -e /etc/loop-control ] && ! [ -e /dev/first ]"))
+    ok(inside(runtime, "exec 3>/dev/kmsg; ! [ -e /etc/loop-control ] && ! [ -e /dev/first ]"))
     outside = dict(LOOP, path="/etc/loop-control")
     assert "only character devices in /dev come and go" in change(runtime, bundle, outside).stderr
     outside = dict(LOOP, path="/dev/../etc/loop-control")
@@ -410,5 +411,5 @@ def test_devices_of_a_user_namespace_stay(runtime, bundle, start):
     own_user_namespace(bundle)
     bundle.shell("sleep 1000")
     start()
-    refused = change(runtime, bundle, FUSE)
+    refused = change(runtime, bundle, KMSG)
     assert refused.returncode == 1 and "it is in a user namespace" in refused.stderr
