@@ -35,25 +35,6 @@ bool contains(const Devices& many, const oci::Device& one) {
                      [&](const oci::Device& other) { return is_same(one, other); });
 }
 
-/// Freezes it, unless somebody has, for as long as this is there.
-class Standstill {
- public:
-  static Result<Standstill> begin(const CgroupSet& cgroups) {
-    bool frozen = TRY(cgroups.is_frozen());
-    if (!frozen) TRY(cgroups.freeze(CgroupSet::Freeze::freeze));
-    return Standstill(frozen ? nullptr : &cgroups);
-  }
-  Standstill(Standstill&& other) noexcept : cgroups_(std::exchange(other.cgroups_, nullptr)) {}
-  Standstill& operator=(Standstill&&) = delete;
-  ~Standstill() {
-    if (cgroups_ != nullptr) ignore(cgroups_->freeze(CgroupSet::Freeze::thaw));
-  }
-
- private:
-  explicit Standstill(const CgroupSet* cgroups) : cgroups_(cgroups) {}
-  const CgroupSet* cgroups_;
-};
-
 dev_t number_of(const oci::Device& device) {
   return makedev(static_cast<unsigned>(device.major), static_cast<unsigned>(device.minor));
 }
@@ -167,22 +148,35 @@ Result<void> OwnDev::remove(const oci::Device& device) const {
   return sys::remove_entry(at, name);
 }
 
-/// None of its processes has one of `devices` open or mapped.
+/// None of its processes has one of `devices` open or mapped. All are looked at until they are the
+/// same ones twice: who is born meanwhile has his files from one of them. They are not frozen for
+/// it, because a runtime that is killed could not let them go on.
 Result<void> check_unused(const Found& found, const Devices& devices) {
+  constexpr std::chrono::seconds kPatience{5};
   if (devices.empty()) return {};
   std::vector<dev_t> numbers;
   for (const oci::Device& one : devices) numbers.push_back(number_of(one));
-  Standstill standstill = TRY(Standstill::begin(found.cgroups));
-  for (pid_t pid : TRY(processes_of(found))) {
-    auto open = TRY(sys::find_open_device(pid, numbers));
-    if (!open) continue;
-    auto at = std::find(numbers.begin(), numbers.end(), *open) - numbers.begin();
-    return make_error(Kind::busy,
-                      "take away " + quoted(devices[static_cast<size_t>(at)].path) + ": process " +
-                          std::to_string(pid) + " has it open",
-                      "end that process first");
+  auto end = std::chrono::steady_clock::now() + kPatience;
+  std::vector<pid_t> before;
+  while (true) {
+    std::vector<pid_t> now = TRY(processes_of(found));
+    std::sort(now.begin(), now.end());
+    for (pid_t pid : now) {
+      auto open = TRY(sys::find_open_device(pid, numbers));
+      if (!open) continue;
+      auto at = std::find(numbers.begin(), numbers.end(), *open) - numbers.begin();
+      return make_error(Kind::busy,
+                        "take away " + quoted(devices[static_cast<size_t>(at)].path) +
+                            ": process " + std::to_string(pid) + " has it open",
+                        "end that process first");
+    }
+    if (now == before) return {};
+    before = std::move(now);
+    if (std::chrono::steady_clock::now() > end) {
+      return make_error(Kind::busy, "take away " + quoted(devices[0].path) +
+                                        ": its processes come and go too fast to look at them");
+    }
   }
-  return {};
 }
 
 oci::Resources rules_of(const std::vector<oci::DeviceRule>& rules) {

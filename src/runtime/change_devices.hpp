@@ -27,12 +27,11 @@ inline constexpr const char* kNextConfig = "config.next.json";
 
 /// Gives a running container the devices of `wanted`: linux.devices, and the rules for them. What
 /// its bundle's configurations have and `wanted` has not is taken from it, which holds for whoever
-/// opens it from then on; so it is refused where a thread inside has such a device open or mapped,
-/// which is looked for while all stand still. What is on its way through a socket, or in a ring of
-/// io_uring alone, is not seen. After an error all is as before, but after interrupted, which is
-/// also that of what could not be put back.
-/// Errors: usage (it does not run), unsupported (a user namespace; its /dev is not a tmpfs of its
-/// own; no freezer), busy (a device is in use), and those of update().
+/// opens it from then on; so it is refused where a thread inside has such a device open or mapped.
+/// What is handed over by a socket meanwhile, or is in a ring of io_uring alone, is not seen. After
+/// an error all is as before, but after interrupted, which is also that of what could not be put
+/// back. Errors: usage (it does not run), unsupported (a user namespace; its /dev is not a tmpfs of
+/// its own), busy (a device is in use, or that cannot be found out), and those of update().
 Result<void> change_devices(const Store& store, const std::string& id, const oci::Spec& wanted,
                             Log& log);
 

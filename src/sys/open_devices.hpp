@@ -25,8 +25,8 @@ struct QuietStat {
 /// there. Errors: denied, io.
 Result<std::optional<QuietStat>> stat_quietly(const Fd& dir, const std::string& name);
 
-/// The first of the character `devices` (st_rdev) that a thread of process `pid`, which is frozen,
-/// has open or mapped; nothing where none has, or it has ended. Errors: denied (another user's
+/// The first of the character `devices` (st_rdev) that a thread of process `pid` has open or
+/// mapped; nothing where none has, or it has ended. Errors: denied (another user's
 /// process, a file that cannot be looked at), io. proc_pid_fd(5), proc_pid_map_files(5)
 Result<std::optional<dev_t>> find_open_device(pid_t pid, const std::vector<dev_t>& devices);
 
