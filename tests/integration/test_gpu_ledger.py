@@ -270,7 +270,7 @@ def test_who_needs_a_gpu_that_has_gone_does_not_start(changing):
     uuid = json.loads(changing.berth.ok(*changing.flags, "gpu", "list", "--format", "json"))[
         "gpus"][4]["uuid"]
     changing.start("train", "--gpus", f"device={uuid}", "--gpus-exclusive")
-    changing.berth.ok(*changing.flags, "kill", "train")
+    changing.berth.ok(*changing.flags, "stop", "train")
     changing.change(4, there=False)
     done = changing.berth.run(*changing.flags, "start", "train")
     assert done.returncode == 1 and f"device={uuid}: no such GPU, this machine has 7" in done.stderr

@@ -175,7 +175,7 @@ def test_a_start_forgets_what_a_killed_update_wanted(machine):
     machine.start("train", "--gpus", "device=0")
     [config] = machine.berth.root.rglob("config.json")
     (config.parent / "config.next.json").write_text(config.read_text())
-    machine.berth.ok(*machine.flags, "kill", "train")
+    machine.berth.ok(*machine.flags, "stop", "train")
     machine.berth.ok(*machine.flags, "start", "train")
     assert left_behind(machine) == []
 
