@@ -65,8 +65,9 @@ void OutsideWatch::refresh(const gpu::Here& here) {
   const gpu::Asked asked = gpu::asked_of(inventory_, here);
   auto read = [&] {
     auto told = gpu::read_computing(state, asked);
-    if (told) known_ = *std::move(told);
-    return told.has_value();
+    const bool any = told.has_value();
+    if (any) known_ = *std::move(told);
+    return any;
   };
   if (read()) return;
   auto lock = gpu::lock_computing(state);  // without, we ask all the same
