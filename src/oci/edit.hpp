@@ -45,6 +45,12 @@ inline constexpr std::string_view kKeepIdsAnnotation = "dev.berth.keep-ids";
 /// additionalGids is not looked at. crun's name.
 inline constexpr std::string_view kKeepGroupsAnnotation = "run.oci.keep_original_groups";
 
+/// The processors ("0-15,32-47") and the memory nodes ("0") that all processes of a container are
+/// to start with, also those of exec. A wish: what is not allowed is passed over, what is full is
+/// taken elsewhere.
+inline constexpr std::string_view kProcessorsAnnotation = "dev.berth.processors";
+inline constexpr std::string_view kMemoryNodesAnnotation = "dev.berth.memory-nodes";
+
 /// A device that a container is to have (CDI "deviceNodes").
 struct DeviceNode {
   std::string path{};       ///< in the container

@@ -306,6 +306,16 @@ Description describe_step(const SetAffinity& s) {
   return {"set_affinity", "run on processors " + processors, {{"processors", processors}}};
 }
 
+Description describe_step(const PreferPlace& s) {
+  std::string processors = list(s.processors), nodes = list(s.memory_nodes);
+  std::vector<std::string> words;
+  if (!processors.empty()) words.push_back("to run on processors " + processors);
+  if (!nodes.empty()) words.push_back("to take memory of nodes " + nodes);
+  return {"prefer_place",
+          "prefer " + join(words, " and "),
+          {{"processors", processors}, {"memory_nodes", nodes}}};
+}
+
 Description describe_step(const MaskPaths& s) {
   return {"mask_paths", "hide " + list(s.paths), {{"paths", list(s.paths)}}};
 }

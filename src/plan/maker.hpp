@@ -57,6 +57,8 @@ class Maker {
   Result<void> resctrl();
   Result<void> labels();
   void oom_score();
+  /// Before the members of the spec, which have the last word.
+  void place();
   Result<void> attributes();
   Result<void> affinity();
   bool has_own_root() const { return creates("mount"); }
@@ -110,6 +112,7 @@ class Maker {
   bool fills_loader_files() const {
     return spec_.process.has_value() && (!loader_entries_.empty() || compat_.has_value());
   }
+  std::vector<unsigned> wished_numbers(std::string_view annotation);
   const std::string& host_path(const oci::Device& device) const;
   void device(const oci::Device& device);
   bool host_owns_dev() const;

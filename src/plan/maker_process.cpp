@@ -49,6 +49,21 @@ Result<void> Maker::labels() {
   return {};
 }
 
+std::vector<unsigned> Maker::wished_numbers(std::string_view annotation) {
+  auto said = spec_.annotations.find(std::string(annotation));
+  if (said == spec_.annotations.end()) return {};
+  auto numbers = parse_cpu_list(said->second, annotation);
+  if (numbers.ok()) return std::move(*numbers);
+  plan_.warnings.push_back("annotations: " + quoted(annotation) + ": no list of numbers, ignoring");
+  return {};
+}
+
+void Maker::place() {
+  PreferPlace step{wished_numbers(oci::kProcessorsAnnotation),
+                   wished_numbers(oci::kMemoryNodesAnnotation)};
+  if (!step.processors.empty() || !step.memory_nodes.empty()) add(std::move(step));
+}
+
 // After the cgroup, which bounds what they may ask for, and before the rights for them go.
 Result<void> Maker::attributes() {
   if (process_.scheduler) add(TRY(scheduler_step(*process_.scheduler)));

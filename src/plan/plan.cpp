@@ -112,6 +112,7 @@ Result<Plan> make(const oci::Spec& spec, const Container& container, const HostF
   } else {
     maker.shared_root();
   }
+  maker.place();
   TRY(maker.attributes());
   TRY(maker.limits());
   maker.identity();
@@ -131,6 +132,7 @@ Result<Plan> make_exec(const oci::Spec& spec, const HostFacts& facts) {
   TRY(maker.labels());
   maker.join_container();
   maker.console(false);
+  maker.place();
   TRY(maker.attributes());
   TRY(maker.affinity());
   TRY(maker.limits());

@@ -253,6 +253,12 @@ struct SetPersonality {
 struct SetAffinity {
   std::vector<unsigned> processors;
 };
+/// Where to run and to take memory, as far as it may; once in the cgroup, for exec too. Either may
+/// be empty.
+struct PreferPlace {
+  std::vector<unsigned> processors;
+  std::vector<unsigned> memory_nodes;
+};
 /// The root of a container without mounts of its own: a directory of a mount namespace that others
 /// are in too.
 struct EnterSharedRoot {
@@ -306,12 +312,12 @@ struct Execute {
 
 using Step = std::variant<
     MakeCgroup, Spawn, JoinContainer, EnterTimeNamespace, JoinResctrl, SetLabels, SetScheduler,
-    SetIoPriority, SetMemoryPolicy, SetPersonality, SetAffinity, MakeKeyring, EnterSharedRoot,
-    IsolateMounts, EnterCgroupNamespace, MountOverlayRoot, BindRoot, MountLayers, MountFilesystem,
-    MountBind, ChangeMount, MountCgroups, MakeNode, BindNode, MakeLink, ReplaceLink,
-    BindLoaderFiles, FillLoaderFiles, MakeConsole, MaskPaths, MakeReadonly, MoveInterfaces,
-    RaiseLoopback, SetSysctl, SetHostname, SetDomainname, SetOomScore, RunHooks, EnterRoot,
-    SetRlimit, LimitCapabilities, SetCapabilities, SetIdentity, EnterDirectory, SetUmask,
+    SetIoPriority, SetMemoryPolicy, SetPersonality, SetAffinity, PreferPlace, MakeKeyring,
+    EnterSharedRoot, IsolateMounts, EnterCgroupNamespace, MountOverlayRoot, BindRoot, MountLayers,
+    MountFilesystem, MountBind, ChangeMount, MountCgroups, MakeNode, BindNode, MakeLink,
+    ReplaceLink, BindLoaderFiles, FillLoaderFiles, MakeConsole, MaskPaths, MakeReadonly,
+    MoveInterfaces, RaiseLoopback, SetSysctl, SetHostname, SetDomainname, SetOomScore, RunHooks,
+    EnterRoot, SetRlimit, LimitCapabilities, SetCapabilities, SetIdentity, EnterDirectory, SetUmask,
     ForbidNewPrivileges, LoadSeccomp, FindProgram, AwaitStart, Execute>;
 
 struct Plan {

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <linux/mempolicy.h>
 #include <sched.h>
 
 #include "base/text.hpp"
@@ -92,6 +93,17 @@ Result<void> set_io_priority(const plan::SetIoPriority& step) {
 
 Result<void> set_memory_policy(const plan::SetMemoryPolicy& step) {
   TRY_CTX(sys::set_memory_policy(step.mode, step.nodes), "cannot apply linux.memoryPolicy");
+  return {};
+}
+
+Result<void> prefer_place(const plan::PreferPlace& step) {
+  if (!step.processors.empty()) ignore(sys::set_affinity(step.processors));
+  auto policy = sys::memory_policy();
+  if (step.memory_nodes.empty() || !policy.ok() || *policy != MPOL_DEFAULT) return {};
+  // Linux 5.15 knows the one for several. Before it memory is best left to come from where each
+  // process runs: one of them for all would be far for the others.
+  int mode = step.memory_nodes.size() == 1 ? MPOL_PREFERRED : MPOL_PREFERRED_MANY;
+  ignore(sys::set_memory_policy(mode, step.memory_nodes));
   return {};
 }
 

@@ -18,6 +18,9 @@ Result<void> set_labels(const plan::SetLabels& step);
 Result<void> set_scheduler(const plan::SetScheduler& step);
 Result<void> set_io_priority(const plan::SetIoPriority& step);
 Result<void> set_memory_policy(const plan::SetMemoryPolicy& step);
+/// Never fails: what may not be had is passed over, and so is memory where whoever called has a
+/// policy of his own.
+Result<void> prefer_place(const plan::PreferPlace& step);
 Result<void> set_personality(const plan::SetPersonality& step);
 
 }  // namespace berth::runtime

@@ -68,6 +68,12 @@ Result<void> set_memory_policy(int mode, const std::vector<unsigned>& nodes) {
   return refused(saved, "set the memory policy");
 }
 
+Result<int> memory_policy() {
+  int mode = 0;
+  if (::syscall(SYS_get_mempolicy, &mode, nullptr, 0UL, nullptr, 0UL) == 0) return mode;
+  return errno_now().error("read the memory policy");
+}
+
 Result<void> set_personality(unsigned long persona) {
   if (::personality(persona) >= 0) return {};
   int saved = errno;

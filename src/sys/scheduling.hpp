@@ -32,6 +32,10 @@ Result<void> set_io_priority(int io_class, int level);
 /// set_mempolicy(2)
 Result<void> set_memory_policy(int mode, const std::vector<unsigned>& nodes);
 
+/// That of the calling thread: a mode with its MPOL_F_* bits. Errors: unsupported (no NUMA in this
+/// kernel), denied.  get_mempolicy(2)
+Result<int> memory_policy();
+
 /// personality(2)
 Result<void> set_personality(unsigned long persona);
 

@@ -7,7 +7,10 @@ import subprocess
 
 import pytest
 
+from support import missing_calls
 from support.oci_fixtures import bundle, kind, ok, place, runtime  # noqa: F401
+
+SET_MEMPOLICY = {"x86_64": 238, "aarch64": 237}.get(os.uname().machine)
 
 ROOT = pytest.mark.parametrize("kind", ["root"], indirect=True)
 
@@ -50,6 +53,48 @@ def test_takes_memory_by_its_policy(runtime, bundle):
     assert runtime.error(bundle) == (
         "cannot run container 'c1': cannot apply linux.memoryPolicy: set the memory policy: "
         "Invalid argument")
+
+
+def test_prefers_the_place_that_its_config_wishes_for(runtime, bundle):
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("needs two processors")
+    if not os.path.exists("/proc/self/numa_maps"):
+        pytest.skip("no NUMA in this kernel")
+    bundle.shell("grep Cpus_allowed_list /proc/self/status; head -n1 /proc/self/numa_maps")
+
+    def place(cpus, nodes):
+        bundle.config["annotations"] = {"dev.berth.processors": cpus,
+                                        "dev.berth.memory-nodes": nodes}
+        words = runtime.out(bundle).split()
+        return words[1], words[3]
+    assert place("1,4000", "0") == ("1", "prefer:0")
+    everywhere, policy = place("4000", "63")
+    assert len(everywhere) > 1 and policy == "default", "what is not there is passed over"
+    bundle.linux["memoryPolicy"] = {"mode": "MPOL_BIND", "nodes": "0"}
+    assert place("1", "0") == ("1", "bind:0")
+
+
+@pytest.mark.parametrize("name", ["sched_setaffinity", "set_mempolicy", "get_mempolicy"])
+def test_a_wish_that_is_refused_stops_nobody(runtime, bundle, name):
+    bundle.config["annotations"] = {"dev.berth.processors": "0", "dev.berth.memory-nodes": "0"}
+    bundle.args("/bin/echo", "runs")
+    assert runtime.out(bundle, preexec_fn=missing_calls.without(name)) == "runs\n"
+
+
+def test_a_policy_of_the_caller_stays(runtime, bundle):
+    if not os.path.exists("/proc/self/numa_maps"):
+        pytest.skip("no NUMA in this kernel")
+    bundle.config["annotations"] = {"dev.berth.memory-nodes": "0"}
+    bundle.args("/bin/head", "-n1", "/proc/self/numa_maps")
+    assert runtime.out(bundle).split()[1] == "prefer:0"
+    library = ctypes.CDLL(None, use_errno=True)
+    one = ctypes.c_ulong(1)
+    interleave = 3
+    assert library.syscall(SET_MEMPOLICY, interleave, ctypes.byref(one), 65) == 0
+    try:
+        assert runtime.out(bundle).split()[1] == "interleave:0"
+    finally:
+        library.syscall(SET_MEMPOLICY, 0, None, 0)
 
 
 def test_has_its_personality(runtime, bundle):

@@ -9,7 +9,8 @@ NUMBERS = {  # of x86-64; from 424 on they are the same everywhere
     "memfd_create": 319, "bpf": 321, "statx": 332, "pidfd_send_signal": 424, "open_tree": 428,
     "move_mount": 429, "fsopen": 430, "fsconfig": 431, "fsmount": 432, "pidfd_open": 434,
     "clone3": 435, "close_range": 436, "openat2": 437, "mount_setattr": 442}
-EVERYWHERE = {"flock": 73}  # every kernel has it, some file systems do not
+# Every kernel has them, but some file systems do not, and some filters.
+EVERYWHERE = {"flock": 73, "sched_setaffinity": 203, "set_mempolicy": 238, "get_mempolicy": 239}
 DETACHED_MOUNTS = ("fsopen", "fsconfig", "fsmount", "open_tree", "move_mount", "mount_setattr")
 PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 22, 2
 LOAD_WORD, JUMP_EQUAL, RETURN = 0x20, 0x15, 0x06

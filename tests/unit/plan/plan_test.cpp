@@ -104,6 +104,35 @@ TEST(Plan, keeps_the_groups_of_the_caller_for_the_annotation_alone) {
   EXPECT_TRUE(find<SetIdentity>(*make_exec(spec, {}))->keep_groups);
 }
 
+TEST(Plan, prefers_a_place_for_the_first_process_and_for_those_of_exec) {
+  oci::Spec spec = base();
+  spec.annotations = {{"dev.berth.processors", "4-6,9"}, {"dev.berth.memory-nodes", "1"}};
+  spec.process->exec_cpu_affinity = oci::ExecCpuAffinity{"", "5"};
+  spec.linux_.memory_policy = oci::MemoryPolicy{"MPOL_BIND", "0", {}};
+  Plan first = plan_of(spec);
+  ASSERT_NE(find<PreferPlace>(first), nullptr);
+  EXPECT_EQ(find<PreferPlace>(first)->processors, (std::vector<unsigned>{4, 5, 6, 9}));
+  EXPECT_EQ(find<PreferPlace>(first)->memory_nodes, std::vector<unsigned>{1});
+  EXPECT_EQ(find<SetAffinity>(first), nullptr) << "the member is for exec";
+  Plan later = *make_exec(spec, {});
+  // The last one counts.
+  EXPECT_LT(position(later, "prefer_place"), position(later, "set_affinity"));
+  EXPECT_LT(position(later, "prefer_place"), position(later, "set_memory_policy"));
+}
+
+TEST(Plan, passes_over_a_place_that_it_cannot_read) {
+  oci::Spec spec = base();
+  spec.annotations = {{"dev.berth.processors", "0-"}, {"dev.berth.memory-nodes", "0"}};
+  Plan plan = plan_of(spec);
+  ASSERT_NE(find<PreferPlace>(plan), nullptr);
+  EXPECT_TRUE(find<PreferPlace>(plan)->processors.empty());
+  EXPECT_EQ(plan.warnings,
+            std::vector<std::string>{
+                "annotations: 'dev.berth.processors': no list of numbers, ignoring"});
+  EXPECT_EQ(texts(plan)[position(plan, "prefer_place")], "prefer to take memory of nodes 0");
+  EXPECT_EQ(find<PreferPlace>(plan_of(base())), nullptr);
+}
+
 TEST(Plan, without_a_mount_namespace_neither_links_nor_covers_anything) {
   oci::Spec spec = base();
   std::erase_if(spec.linux_.namespaces, [](const auto& space) { return space.type == "mount"; });
