@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "base/text.hpp"
+#include "oci/edit.hpp"
 #include "sys/file.hpp"
 
 namespace berth::engine {
@@ -95,6 +96,19 @@ std::optional<Placement> place_beside(const std::vector<gpu::Selected>& gpus,
   cpus = both(cpus, allowed.cpus);
   if (cpus.empty() || cpus == allowed.cpus) return std::nullopt;
   return Placement{to_text(cpus), to_text(both(mems, allowed.mems))};
+}
+
+void set_placement(const Placement& placement, KeptBy by, oci::Spec& spec) {
+  if (by == KeptBy::affinity) {
+    spec.annotations[std::string(oci::kProcessorsAnnotation)] = placement.cpus;
+    if (placement.mems.empty()) return;
+    spec.annotations[std::string(oci::kMemoryNodesAnnotation)] = placement.mems;
+    return;
+  }
+  if (!spec.linux_.resources) spec.linux_.resources.emplace();
+  if (!spec.linux_.resources->cpu) spec.linux_.resources->cpu.emplace();
+  spec.linux_.resources->cpu->cpus = placement.cpus;
+  spec.linux_.resources->cpu->mems = placement.mems;
 }
 
 bool has_cpusets() {

@@ -10,6 +10,7 @@
 
 #include "base/result.hpp"
 #include "gpu/grant/select.hpp"
+#include "oci/runtime_spec.hpp"
 #include "sys/fd.hpp"
 
 namespace berth::engine {
@@ -39,7 +40,7 @@ struct Allowed {
 };
 Allowed parse_allowed(std::string_view status);
 
-/// Lists for a cpuset: "0-15,32-47" and "0"; the second is empty where it cannot be had.
+/// "0-15,32-47" and "0"; the second is empty where it cannot be had.
 struct Placement {
   std::string cpus;
   std::string mems;
@@ -53,5 +54,10 @@ std::optional<Placement> place_beside(const std::vector<gpu::Selected>& gpus,
 
 /// Whether containers of root can be given a cpuset.
 bool has_cpusets();
+
+/// What keeps a container in its place: a cpuset, which is a limit; or where its processes begin,
+/// which needs no right, and is a wish.
+enum class KeptBy { cpuset, affinity };
+void set_placement(const Placement& placement, KeptBy by, oci::Spec& spec);
 
 }  // namespace berth::engine

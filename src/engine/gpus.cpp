@@ -138,24 +138,26 @@ bool wants_gpus(const Context& context, const gpu::Choice& choice,
   return false;
 }
 
-/// Binds the container to what is beside its GPUs, unless somebody has said where it is to run.
+/// Places the container beside its GPUs, unless somebody has said where it is to run. Users have no
+/// cpusets as a rule.
 Result<void> bind_beside(const Context& context, const gpu::Choice& choice,
                          const gpu::Inventory& inventory,
                          const std::vector<gpu::Selected>& selected, const RunRequest& request,
                          oci::Spec& spec, Evidence& evidence) {
   bool named = !request.limits.cpuset_cpus.empty() || !request.limits.cpuset_mems.empty();
-  if (context.identity != Identity::root || named || selected.empty()) return {};
-  if (!request.gpus_bind || !choice.site.bind || !spec.linux_.resources || !has_cpusets())
-    return {};
+  if (named || selected.empty() || !request.gpus_bind || !choice.site.bind) return {};
   NumaNodes nodes = TRY(numa_nodes_of(inventory));
   std::string status = TRY(sys::read_file(sys::cwd(), "/proc/self/status"));
   auto placement = place_beside(selected, nodes, parse_allowed(status));
   if (!placement) return {};
-  if (!spec.linux_.resources->cpu) spec.linux_.resources->cpu.emplace();
-  spec.linux_.resources->cpu->cpus = placement->cpus;
-  spec.linux_.resources->cpu->mems = placement->mems;
-  evidence.grant.reasons.push_back(
-      {"processors", placement->cpus, true, "beside its GPUs; --gpus-bind=false for all", {}});
+  bool limits = context.identity == Identity::root && has_cpusets();
+  set_placement(*placement, limits ? KeptBy::cpuset : KeptBy::affinity, spec);
+  std::string by = limits ? "by a cpuset" : "by affinity";
+  evidence.grant.reasons.push_back({"processors",
+                                    placement->cpus,
+                                    true,
+                                    "beside its GPUs, " + by + "; --gpus-bind=false for all",
+                                    {}});
   return {};
 }
 

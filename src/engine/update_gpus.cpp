@@ -18,6 +18,7 @@
 #include "gpu/ledger/alive.hpp"
 #include "gpu/ledger/ledger.hpp"
 #include "json/fields.hpp"
+#include "oci/edit.hpp"
 #include "sys/file.hpp"
 
 namespace berth::engine {
@@ -225,6 +226,9 @@ void GpuUpdate::move_beside() {
     if (!has_place(spec)) return std::pair<std::string, std::string>();
     return std::pair(spec.linux_.resources->cpu->cpus, spec.linux_.resources->cpu->mems);
   };
+  if (after_.annotations != before_.annotations) {
+    context_.log.warn("what runs in it stays on the processors that it had");
+  }
   auto [cpus, mems] = place(after_);
   if (place(before_) == std::pair(cpus, mems)) return;
   std::vector<std::string> words = {"update", "--cpuset-cpus", cpus};
@@ -253,6 +257,11 @@ Result<oci::Spec> with_devices_of(oci::Spec before, const oci::Spec& after, cons
   bool placed = has_place(before);
   before.linux_.devices = after.linux_.devices;
   if (before.process && after.process) before.process->env = after.process->env;
+  for (std::string_view place : {oci::kProcessorsAnnotation, oci::kMemoryNodesAnnotation}) {
+    before.annotations.erase(std::string(place));
+    auto next = after.annotations.find(std::string(place));
+    if (next != after.annotations.end()) before.annotations.insert(*next);
+  }
   if (!before.linux_.resources) before.linux_.resources.emplace();
   oci::Resources& resources = *before.linux_.resources;
   resources.devices.clear();

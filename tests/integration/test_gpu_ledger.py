@@ -14,7 +14,7 @@ import time
 import pytest
 
 from support.berth import Berth
-from support.gpu_machine import MINORS, SHOW, SLEEP, STUB, Machine, a_machine
+from support.gpu_machine import MINORS, SHOW, SLEEP, STUB, Machine, a_machine, pid_of
 from support.waiting import wait_until
 
 LEDGER = pathlib.Path("/run/berth-ledger")
@@ -144,24 +144,70 @@ def test_slices_are_leased_one_by_one(sliced):
     sliced.berth.ok(*sliced.flags, "run", "--rm", "--gpus", "from:s0", sliced.image, "true")
 
 
-@pytest.mark.profiles("root")
-@pytest.mark.skipif(os.cpu_count() < 2, reason="needs two processors")
-def test_a_container_keeps_to_the_processors_beside_its_gpus(berth, driver_tree, busybox):
-    tree = driver_tree("eight", "--node", "0=0", "--node", "1=1")
-    machine = Machine(berth, tree, busybox)
+PROCESSORS = ("sh", "-c", "grep Cpus_allowed_list /proc/self/status | cut -f2")
+two_processors = pytest.mark.skipif(os.cpu_count() < 2, reason="needs two processors")
 
-    def processors(*args):
-        status = berth.ok(*machine.flags, "run", "--rm", *args, busybox, "grep",
-                          "Cpus_allowed_list", "/proc/self/status")
-        return status.split()[1]
-    everywhere = processors()
-    assert processors("--gpus", "device=0") == "0"
-    assert processors("--gpus", "device=5") == "1"
-    assert processors("--gpus", "device=0,5") == "0-1"
-    assert processors("--gpus", "device=5", "--gpus-bind=false") == everywhere
-    assert processors("--gpus", "device=5", "--cpuset-cpus", "0") == "0"
-    assert "beside its GPUs" in berth.ok(*machine.flags, "run", "--explain", "--gpus", "device=5",
-                                         busybox, "true")
+
+@pytest.fixture
+def two_nodes(berth, driver_tree, busybox):
+    """The first four GPUs are beside processor 0, the others beside processor 1."""
+    yield from a_machine(berth, driver_tree("eight", "--node", "0=0", "--node", "1=1"), busybox)
+
+
+def processors(machine, *args):
+    return machine.berth.ok(*machine.flags, "run", "--rm", *args, machine.image,
+                            *PROCESSORS).strip()
+
+
+@two_processors
+def test_a_container_keeps_to_the_processors_beside_its_gpus(two_nodes):
+    everywhere = processors(two_nodes)
+    assert processors(two_nodes, "--gpus", "device=0") == "0"
+    assert processors(two_nodes, "--gpus", "device=5") == "1"
+    assert processors(two_nodes, "--gpus", "device=0,5") == "0-1"
+    assert processors(two_nodes, "--gpus", "device=5", "--gpus-bind=false") == everywhere
+    explained = two_nodes.berth.ok(*two_nodes.flags, "run", "--explain", "--gpus", "device=5",
+                                   two_nodes.image, "true")
+    way = "a cpuset" if two_nodes.berth.account.uid == 0 else "affinity"
+    assert f"beside its GPUs, by {way}; --gpus-bind=false for all" in explained
+
+
+@two_processors
+def test_who_names_processors_is_placed_by_nobody_else(two_nodes):
+    named = ("--gpus", "device=5", "--cpuset-cpus", "0")
+    explained = two_nodes.berth.ok(*two_nodes.flags, "run", "--explain", *named, two_nodes.image,
+                                   "true")
+    assert "beside its GPUs" not in explained
+    if two_nodes.berth.account.uid == 0:
+        assert processors(two_nodes, *named) == "0"
+
+
+@two_processors
+def test_what_is_started_in_a_container_later_is_beside_its_gpus_too(two_nodes):
+    two_nodes.start("train", "--gpus", "device=5", "--restart", "always")
+
+    def of_the_first_process(pid):
+        status = pathlib.Path(f"/proc/{pid}/status").read_text()
+        return re.search(r"Cpus_allowed_list:\s*(\S+)", status)[1]
+    pid = pid_of(two_nodes, "train")
+    assert of_the_first_process(pid) == "1"
+    assert two_nodes.berth.ok("exec", "train", *PROCESSORS) == "1\n"
+    os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: pid_of(two_nodes, "train") not in (0, pid))
+    assert of_the_first_process(pid_of(two_nodes, "train")) == "1"
+
+
+@pytest.mark.profiles("user", "single_id")
+@two_processors
+def test_an_ordinary_users_container_prefers_the_memory_beside_its_gpus(two_nodes):
+    if not os.path.exists("/proc/self/numa_maps"):
+        pytest.skip("no NUMA in this kernel")
+
+    def policy(*args):
+        return two_nodes.berth.ok(*two_nodes.flags, "run", "--rm", *args, two_nodes.image,
+                                  "head", "-n1", "/proc/self/numa_maps").split()[1]
+    assert policy("--gpus", "device=0") == "prefer:0"
+    assert policy("--gpus", "device=0", "--gpus-bind=false") == "default"
 
 
 # ---- groups --------------------------------------------------------------------------------------

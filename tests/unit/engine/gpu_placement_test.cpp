@@ -74,6 +74,26 @@ TEST(Placement, knows_what_this_process_may_use) {
   EXPECT_EQ(to_text(allowed.mems), "0");
 }
 
+TEST(Placement, is_a_limit_by_a_cpuset_and_a_wish_by_affinity) {
+  oci::Spec limit, wish;
+  set_placement({"0-3", "0"}, KeptBy::cpuset, limit);
+  EXPECT_EQ(limit.linux_.resources->cpu->cpus, "0-3");
+  EXPECT_EQ(limit.linux_.resources->cpu->mems, "0");
+  EXPECT_TRUE(limit.annotations.empty());
+  set_placement({"0-3", "0"}, KeptBy::affinity, wish);
+  EXPECT_EQ(wish.annotations,
+            (std::map<std::string, std::string>{{"dev.berth.processors", "0-3"},
+                                                {"dev.berth.memory-nodes", "0"}}));
+  EXPECT_FALSE(wish.linux_.resources);
+}
+
+TEST(Placement, wishes_for_no_memory_that_cannot_be_had) {
+  oci::Spec spec;
+  set_placement({"0-3", ""}, KeptBy::affinity, spec);
+  EXPECT_EQ(spec.annotations,
+            (std::map<std::string, std::string>{{"dev.berth.processors", "0-3"}}));
+}
+
 TEST(Placement, knows_the_nodes_that_have_processors) {
   std::filesystem::path root = std::filesystem::temp_directory_path() / "berth-numa-test";
   std::filesystem::path nodes = root / "sys/devices/system/node";

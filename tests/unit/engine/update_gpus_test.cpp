@@ -79,5 +79,16 @@ TEST(WithDevicesOf, moves_it_beside_its_gpus_and_lets_it_go_where_there_is_no_su
   EXPECT_EQ(free->linux_.resources->cpu->mems, "0-1");
 }
 
+TEST(WithDevicesOf, takes_the_place_where_what_is_started_later_begins) {
+  oci::Spec before = spec_with({}, {}), after = spec_with({}, {});
+  before.annotations = {
+      {"dev.berth.processors", "0-3"}, {"dev.berth.memory-nodes", "0"}, {"a", "b"}};
+  after.annotations = {{"dev.berth.processors", "4-7"}, {"c", "d"}};
+  auto both = with_devices_of(before, after, kAll);
+  ASSERT_TRUE(both.ok());
+  EXPECT_EQ(both->annotations,
+            (std::map<std::string, std::string>{{"dev.berth.processors", "4-7"}, {"a", "b"}}));
+}
+
 }  // namespace
 }  // namespace berth::engine
