@@ -14,7 +14,7 @@
 
 #include "base/text.hpp"
 #include "gpu/probe/nvml_facts.hpp"
-#include "gpu/probe/nvml_use.hpp"
+#include "gpu/probe/use.hpp"
 #include "json/fields.hpp"
 
 namespace berth::gpu {
@@ -200,15 +200,15 @@ NvmlGpu read_gpu(const Nvml& nvml, Device device, const std::vector<Device>& all
   return gpu;
 }
 
-std::optional<NvmlMemory> memory_use_of(const Nvml& nvml, Device device) {
+std::optional<MemoryUse> memory_use_of(const Nvml& nvml, Device device) {
   // The first version counts what the driver keeps for itself as used.
   MemoryInfo2 exact{};
   if (nvml.call("nvmlDeviceGetMemoryInfo_v2", device, &exact) == 0) {
-    return NvmlMemory{exact.used, exact.total};
+    return MemoryUse{exact.used, exact.total};
   }
   MemoryInfo memory{};
   if (nvml.call("nvmlDeviceGetMemoryInfo", device, &memory) != 0) return std::nullopt;
-  return NvmlMemory{memory.used, memory.total};
+  return MemoryUse{memory.used, memory.total};
 }
 
 /// Of one of the lists, which may grow between the two calls; nothing where it is not told.
@@ -229,10 +229,10 @@ std::optional<std::vector<ProcessInfo>> process_list(const Nvml& nvml, const std
   return list;
 }
 
-NvmlProcess process_of(const ProcessInfo& info) {
+ProcessUse process_of(const ProcessInfo& info) {
   constexpr unsigned kNoInstance = ~0U;
   constexpr unsigned long long kNotTold = ~0ULL;  // NVML_VALUE_NOT_AVAILABLE
-  NvmlProcess process;
+  ProcessUse process;
   process.pid = info.pid;
   if (info.used != kNotTold) process.used_bytes = info.used;
   if (info.gpu_instance == kNoInstance) return process;
@@ -241,10 +241,10 @@ NvmlProcess process_of(const ProcessInfo& info) {
   return process;
 }
 
-using Processes = std::optional<std::vector<NvmlProcess>>;
+using Processes = std::optional<std::vector<ProcessUse>>;
 
-void add_once(const NvmlProcess& one, std::vector<NvmlProcess>& many) {
-  bool known = std::any_of(many.begin(), many.end(), [&](const NvmlProcess& other) {
+void add_once(const ProcessUse& one, std::vector<ProcessUse>& many) {
+  bool known = std::any_of(many.begin(), many.end(), [&](const ProcessUse& other) {
     return other.pid == one.pid && other.gpu_instance == one.gpu_instance &&
            other.compute_instance == one.compute_instance;
   });
@@ -262,7 +262,7 @@ Processes processes_of(const Nvml& nvml, Device device) {
     if (!list) continue;
     if (!found) found.emplace();
     for (const ProcessInfo& info : *list) {
-      NvmlProcess one = process_of(info);
+      ProcessUse one = process_of(info);
       one.graphics = std::string_view(kind) == "Graphics";
       add_once(one, *found);
     }
@@ -271,19 +271,19 @@ Processes processes_of(const Nvml& nvml, Device device) {
 }
 
 /// Those of a slice, which a GPU's own list may keep from who is not root.
-void add_processes(const Nvml& nvml, Device slice, const NvmlSliceUse& use, Processes& found) {
+void add_processes(const Nvml& nvml, Device slice, const SliceUse& use, Processes& found) {
   Processes more = processes_of(nvml, slice);
   if (!more) return;
   if (!found) found.emplace();
-  for (NvmlProcess& one : *more) {
+  for (ProcessUse& one : *more) {
     one.gpu_instance = use.gpu_instance;
     one.compute_instance = use.compute_instance;
     add_once(one, *found);
   }
 }
 
-NvmlGpuUse read_gpu_use(const Nvml& nvml, Device device) {
-  NvmlGpuUse use;
+Use read_gpu_use(const Nvml& nvml, Device device) {
+  Use use;
   PciInfo pci{};
   if (nvml.call("nvmlDeviceGetPciInfo_v3", device, &pci) == 0) use.pci_address = address_of(pci);
   Utilization utilization{};
@@ -297,7 +297,7 @@ NvmlGpuUse read_gpu_use(const Nvml& nvml, Device device) {
   if (nvml.call("nvmlDeviceGetPowerUsage", device, &value) == 0) use.milliwatts = value;
   use.processes = processes_of(nvml, device);
   for (Device slice : slices_of(nvml, device)) {
-    NvmlSliceUse& one = use.slices.emplace_back();
+    SliceUse& one = use.slices.emplace_back();
     nvml.call("nvmlDeviceGetGpuInstanceId", slice, &one.gpu_instance);
     nvml.call("nvmlDeviceGetComputeInstanceId", slice, &one.compute_instance);
     one.memory = memory_use_of(nvml, slice);
@@ -327,8 +327,8 @@ std::vector<Device> devices_of(const Nvml& nvml) {
   return devices;
 }
 
-NvmlUse read_use(const Nvml& nvml) {
-  NvmlUse use;
+Uses read_use(const Nvml& nvml) {
+  Uses use;
   for (Device device : devices_of(nvml)) use.gpus.push_back(read_gpu_use(nvml, device));
   return use;
 }

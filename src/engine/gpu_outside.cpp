@@ -16,7 +16,7 @@ constexpr std::chrono::seconds kPatience{5};
 constexpr std::chrono::seconds kLeftAlone{30};
 
 /// Empty: of a GPU in MIG mode, and of which slice is not told.
-std::string key_of(const gpu::Gpu& gpu, const gpu::NvmlProcess& process) {
+std::string key_of(const gpu::Gpu& gpu, const gpu::ProcessUse& process) {
   if (gpu.mig.empty()) return gpu.pci_address;
   for (const gpu::MigDevice& slice : gpu.mig) {
     bool same = process.gpu_instance == slice.gpu_instance &&
@@ -28,16 +28,16 @@ std::string key_of(const gpu::Gpu& gpu, const gpu::NvmlProcess& process) {
 
 }  // namespace
 
-std::vector<gpu::Computing> computing_of(const gpu::Inventory& inventory, const gpu::NvmlUse& use,
+std::vector<gpu::Computing> computing_of(const gpu::Inventory& inventory, const gpu::Uses& use,
                                          const gpu::SeeProcess& see) {
   std::vector<gpu::Computing> out;
-  for (const gpu::NvmlGpuUse& known : use.gpus) {
+  for (const gpu::Use& known : use.gpus) {
     auto gpu = std::find_if(inventory.gpus.begin(), inventory.gpus.end(), [&](const gpu::Gpu& one) {
       return one.pci_address == known.pci_address;
     });
     if (gpu == inventory.gpus.end()) continue;
     if (!known.processes) continue;
-    for (const gpu::NvmlProcess& process : *known.processes) {
+    for (const gpu::ProcessUse& process : *known.processes) {
       std::string key = key_of(*gpu, process);
       if (process.graphics || key.empty()) continue;
       auto seen = see(process.pid);
@@ -50,8 +50,8 @@ std::vector<gpu::Computing> computing_of(const gpu::Inventory& inventory, const 
 }
 
 std::vector<gpu::Computing> keep_computing(const Context& context, const gpu::Inventory& inventory,
-                                           const gpu::Here& here, const gpu::NvmlUse& use) {
-  for (const gpu::NvmlGpuUse& one : use.gpus) {
+                                           const gpu::Here& here, const gpu::Uses& use) {
+  for (const gpu::Use& one : use.gpus) {
     if (!one.processes) context.log.debug(one.pci_address + ": the driver tells of no processes");
   }
   auto processes = computing_of(inventory, use, gpu::see_process);

@@ -7,7 +7,7 @@
 #include "engine/context.hpp"
 #include "gpu/inventory/inventory.hpp"
 #include "gpu/ledger/outside.hpp"
-#include "gpu/probe/nvml_use.hpp"
+#include "gpu/probe/use.hpp"
 
 namespace berth::engine {
 
@@ -34,11 +34,11 @@ class OutsideWatch {
 
 /// Keeps for others what the driver has just told; gives the same.
 std::vector<gpu::Computing> keep_computing(const Context& context, const gpu::Inventory& inventory,
-                                           const gpu::Here& here, const gpu::NvmlUse& use);
+                                           const gpu::Here& here, const gpu::Uses& use);
 
 /// Of what NVML told the processes that compute, of a GPU that is cut those whose slice it tells.
 /// `see` as of gpu::ProcessView, for their start times. Numbers that are no process are left out.
-std::vector<gpu::Computing> computing_of(const gpu::Inventory& inventory, const gpu::NvmlUse& use,
+std::vector<gpu::Computing> computing_of(const gpu::Inventory& inventory, const gpu::Uses& use,
                                          const gpu::SeeProcess& see);
 
 }  // namespace berth::engine

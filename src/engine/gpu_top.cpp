@@ -15,7 +15,7 @@ namespace {
 /// Of one GPU, or of one slice of it.
 class StateMaker {
  public:
-  StateMaker(const gpu::NvmlUse& use, const gpu::Holders& holders, const gpu::ProcessView& view)
+  StateMaker(const gpu::Uses& use, const gpu::Holders& holders, const gpu::ProcessView& view)
       : use_(use), holders_(holders), view_(view) {}
 
   GpuState whole(const gpu::Gpu& gpu) const;
@@ -24,10 +24,10 @@ class StateMaker {
 
  private:
   GpuState make(const gpu::Selected& selected) const;
-  const gpu::NvmlGpuUse* use_of(const gpu::Gpu& gpu) const;
-  void add_process(const gpu::NvmlProcess& told, GpuState& state) const;
+  const gpu::Use* use_of(const gpu::Gpu& gpu) const;
+  void add_process(const gpu::ProcessUse& told, GpuState& state) const;
 
-  const gpu::NvmlUse& use_;
+  const gpu::Uses& use_;
   const gpu::Holders& holders_;
   const gpu::ProcessView& view_;
 };
@@ -43,14 +43,14 @@ GpuState StateMaker::make(const gpu::Selected& selected) const {
   return state;
 }
 
-const gpu::NvmlGpuUse* StateMaker::use_of(const gpu::Gpu& gpu) const {
-  auto found = std::find_if(use_.gpus.begin(), use_.gpus.end(), [&](const gpu::NvmlGpuUse& one) {
+const gpu::Use* StateMaker::use_of(const gpu::Gpu& gpu) const {
+  auto found = std::find_if(use_.gpus.begin(), use_.gpus.end(), [&](const gpu::Use& one) {
     return one.pci_address == gpu.pci_address;
   });
   return found == use_.gpus.end() ? nullptr : &*found;
 }
 
-void StateMaker::add_process(const gpu::NvmlProcess& told, GpuState& state) const {
+void StateMaker::add_process(const gpu::ProcessUse& told, GpuState& state) const {
   GpuProcess& process = state.processes->emplace_back();
   process.pid = told.pid;
   process.used_bytes = told.used_bytes;
@@ -66,7 +66,7 @@ void StateMaker::add_process(const gpu::NvmlProcess& told, GpuState& state) cons
 
 GpuState StateMaker::whole(const gpu::Gpu& gpu) const {
   GpuState state = make({&gpu});
-  const gpu::NvmlGpuUse* known = use_of(gpu);
+  const gpu::Use* known = use_of(gpu);
   if (known == nullptr) return state;
   state.busy_percent = known->busy_percent;
   state.memory = known->memory;
@@ -74,22 +74,22 @@ GpuState StateMaker::whole(const gpu::Gpu& gpu) const {
   state.milliwatts = known->milliwatts;
   if (!gpu.mig.empty() || !known->processes) return state;
   state.processes.emplace();
-  for (const gpu::NvmlProcess& one : *known->processes) add_process(one, state);
+  for (const gpu::ProcessUse& one : *known->processes) add_process(one, state);
   return state;
 }
 
 GpuState StateMaker::slice(const gpu::Gpu& gpu, const gpu::MigDevice& slice) const {
   GpuState state = make({&gpu, &slice});
   state.model = "MIG " + slice.profile;
-  const gpu::NvmlGpuUse* known = use_of(gpu);
+  const gpu::Use* known = use_of(gpu);
   if (known == nullptr) return state;
-  for (const gpu::NvmlSliceUse& one : known->slices) {
+  for (const gpu::SliceUse& one : known->slices) {
     if (one.gpu_instance == slice.gpu_instance && one.compute_instance == slice.compute_instance)
       state.memory = one.memory;
   }
   if (!known->processes) return state;
   state.processes.emplace();
-  for (const gpu::NvmlProcess& one : *known->processes) {
+  for (const gpu::ProcessUse& one : *known->processes) {
     if (one.gpu_instance == slice.gpu_instance && one.compute_instance == slice.compute_instance)
       add_process(one, state);
   }
@@ -104,7 +104,7 @@ GpuState StateMaker::partition(const gpu::Gpu& gpu, const gpu::Partition& partit
 
 }  // namespace
 
-std::vector<GpuState> gpu_states(const gpu::Inventory& inventory, const gpu::NvmlUse& use,
+std::vector<GpuState> gpu_states(const gpu::Inventory& inventory, const gpu::Uses& use,
                                  const gpu::Holders& holders, const gpu::ProcessView& view) {
   StateMaker maker(use, holders, view);
   std::vector<GpuState> states;
@@ -137,7 +137,7 @@ Result<GpuTop> gpu_top(const Context& context) {
   top.synthetic = inventory.synthetic;
   auto use = nvml_use(context, inventory);
   if (use) keep_computing(context, inventory, here, *use);
-  top.gpus = gpu_states(inventory, use.value_or(gpu::NvmlUse()), holders, view);
+  top.gpus = gpu_states(inventory, use.value_or(gpu::Uses()), holders, view);
   return top;
 }
 

@@ -11,7 +11,7 @@
 #include "gpu/inventory/inventory.hpp"
 #include "gpu/ledger/ledger.hpp"
 #include "gpu/ledger/processes.hpp"
-#include "gpu/probe/nvml_use.hpp"
+#include "gpu/probe/use.hpp"
 
 /// Who computes on which GPU at this moment, as `gpu top` and `metrics` show it.
 namespace berth::engine {
@@ -31,7 +31,7 @@ struct GpuState {
   std::string id;     ///< "GPU-…", "MIG-…", else the address
   std::string model;
   std::optional<uint32_t> busy_percent;  ///< none for a slice
-  std::optional<gpu::NvmlMemory> memory;
+  std::optional<gpu::MemoryUse> memory;
   std::optional<uint32_t> celsius;
   std::optional<uint32_t> milliwatts;
   std::vector<gpu::KnownLease> leases;
@@ -49,7 +49,7 @@ struct GpuTop {
 Result<GpuTop> gpu_top(const Context& context);
 
 /// Puts together what the parts say. Pure.
-std::vector<GpuState> gpu_states(const gpu::Inventory& inventory, const gpu::NvmlUse& use,
+std::vector<GpuState> gpu_states(const gpu::Inventory& inventory, const gpu::Uses& use,
                                  const gpu::Holders& holders, const gpu::ProcessView& view);
 
 /// The name of a lease's container, or the beginning of its id.

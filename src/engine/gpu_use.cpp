@@ -15,7 +15,7 @@ namespace {
 constexpr std::chrono::milliseconds kDeadline{10000};
 
 GpuUse use_of(std::string name, std::optional<uint32_t> busy,
-              const std::optional<gpu::NvmlMemory>& memory) {
+              const std::optional<gpu::MemoryUse>& memory) {
   GpuUse use{std::move(name), busy, std::nullopt, std::nullopt};
   if (!memory) return use;
   use.used_bytes = memory->used;
@@ -23,8 +23,8 @@ GpuUse use_of(std::string name, std::optional<uint32_t> busy,
   return use;
 }
 
-void add_slices(const std::set<std::string>& nodes, const gpu::Gpu& gpu,
-                const gpu::NvmlGpuUse& known, std::vector<GpuUse>& found) {
+void add_slices(const std::set<std::string>& nodes, const gpu::Gpu& gpu, const gpu::Use& known,
+                std::vector<GpuUse>& found) {
   for (const gpu::MigDevice& slice : gpu.mig) {
     bool given = !slice.nodes.empty() &&
                  std::all_of(slice.nodes.begin(), slice.nodes.end(),
@@ -41,15 +41,15 @@ void add_slices(const std::set<std::string>& nodes, const gpu::Gpu& gpu,
 
 }  // namespace
 
-Result<gpu::NvmlUse> try_nvml_use(const Context& context, const gpu::Inventory& inventory,
-                                  std::chrono::milliseconds deadline) {
+Result<gpu::Uses> try_nvml_use(const Context& context, const gpu::Inventory& inventory,
+                               std::chrono::milliseconds deadline) {
   const gpu::DriverFile* library = gpu::find_nvml(inventory);
-  if (library == nullptr) return gpu::NvmlUse();
+  if (library == nullptr) return gpu::Uses();
   const std::string program = context.paths.libexec + "/berth-gpu-probe";
   return gpu::ask_nvml_use(program, library->host_path, deadline);
 }
 
-std::optional<gpu::NvmlUse> nvml_use(const Context& context, const gpu::Inventory& inventory) {
+std::optional<gpu::Uses> nvml_use(const Context& context, const gpu::Inventory& inventory) {
   auto use = try_nvml_use(context, inventory, kDeadline);
   if (use.ok()) return std::move(*use);
   context.log.warn("cannot tell how busy GPUs are: " + to_line(use.error()) + ", ignoring");
@@ -71,14 +71,14 @@ std::set<std::string> nodes_given(const Context& context, const ContainerSummary
 }
 
 std::vector<GpuUse> gpus_of(const std::set<std::string>& nodes, const gpu::Inventory& inventory,
-                            const gpu::NvmlUse& use) {
+                            const gpu::Uses& use) {
   std::vector<GpuUse> found;
   for (const gpu::Gpu& gpu : inventory.gpus) {
     if (gpu.vendor != gpu::Vendor::nvidia || !nodes.contains(gpu.node.path)) continue;
-    auto same = std::find_if(use.gpus.begin(), use.gpus.end(), [&](const gpu::NvmlGpuUse& one) {
+    auto same = std::find_if(use.gpus.begin(), use.gpus.end(), [&](const gpu::Use& one) {
       return one.pci_address == gpu.pci_address;
     });
-    gpu::NvmlGpuUse known = same == use.gpus.end() ? gpu::NvmlGpuUse{} : *same;
+    gpu::Use known = same == use.gpus.end() ? gpu::Use{} : *same;
     if (gpu.mig.empty()) {
       found.push_back(use_of(std::to_string(gpu.index), known.busy_percent, known.memory));
     } else {
@@ -100,7 +100,7 @@ Result<std::map<std::string, std::vector<GpuUse>>> gpu_use(
   std::map<std::string, std::vector<GpuUse>> uses;
   if (nodes.empty()) return uses;
   gpu::Inventory inventory = TRY(list_gpus(context, gpu::Refresh::if_stale));
-  gpu::NvmlUse use = nvml_use(context, inventory).value_or(gpu::NvmlUse());
+  gpu::Uses use = nvml_use(context, inventory).value_or(gpu::Uses());
   for (const auto& [id, paths] : nodes) {
     auto gpus = gpus_of(paths, inventory, use);
     if (!gpus.empty()) uses.emplace(id, std::move(gpus));

@@ -13,7 +13,7 @@
 #include "engine/containers.hpp"
 #include "engine/context.hpp"
 #include "gpu/inventory/inventory.hpp"
-#include "gpu/probe/nvml_use.hpp"
+#include "gpu/probe/use.hpp"
 
 namespace berth::engine {
 
@@ -28,10 +28,10 @@ struct GpuUse {
 
 /// How busy NVIDIA's GPUs are; no GPU where there is no NVML. Nothing where it does not answer,
 /// with a warning.
-std::optional<gpu::NvmlUse> nvml_use(const Context& context, const gpu::Inventory& inventory);
+std::optional<gpu::Uses> nvml_use(const Context& context, const gpu::Inventory& inventory);
 /// The same. Errors: those of gpu::ask_nvml_use().
-Result<gpu::NvmlUse> try_nvml_use(const Context& context, const gpu::Inventory& inventory,
-                                  std::chrono::milliseconds deadline);
+Result<gpu::Uses> try_nvml_use(const Context& context, const gpu::Inventory& inventory,
+                               std::chrono::milliseconds deadline);
 
 /// Paths of the nodes that the configuration of a container's last start gives it, and of what is
 /// bound; none where it was never started.
@@ -46,6 +46,6 @@ Result<std::map<std::string, std::vector<GpuUse>>> gpu_use(
 /// The GPUs of `inventory` whose nodes are among `nodes`, the paths of a container's devices; of a
 /// GPU that is cut into slices those slices. Pure.
 std::vector<GpuUse> gpus_of(const std::set<std::string>& nodes, const gpu::Inventory& inventory,
-                            const gpu::NvmlUse& use);
+                            const gpu::Uses& use);
 
 }  // namespace berth::engine

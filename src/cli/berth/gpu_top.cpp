@@ -33,7 +33,7 @@ std::string or_unknown(const std::optional<T>& value, std::string_view unit) {
   return value ? std::to_string(*value) + std::string(unit) : std::string(kUnknown);
 }
 
-std::string memory_text(const std::optional<gpu::NvmlMemory>& memory) {
+std::string memory_text(const std::optional<gpu::MemoryUse>& memory) {
   if (!memory) return std::string(kUnknown);
   return binary_bytes(memory->used) + " / " + binary_bytes(memory->total);
 }

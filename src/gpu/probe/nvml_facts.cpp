@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
-#include "gpu/probe/nvml_use.hpp"
+#include "gpu/probe/use.hpp"
 #include "json/fields.hpp"
 #include "sys/process.hpp"
 
@@ -70,9 +70,9 @@ Result<NvmlFacts> ask_nvml(const std::string& program, const std::string& librar
   return facts;
 }
 
-Result<NvmlUse> ask_nvml_use(const std::string& program, const std::string& library,
-                             std::chrono::milliseconds deadline) {
-  return ask<NvmlUse>(program, {"--use", library}, deadline);
+Result<Uses> ask_nvml_use(const std::string& program, const std::string& library,
+                          std::chrono::milliseconds deadline) {
+  return ask<Uses>(program, {"--use", library}, deadline);
 }
 
 }  // namespace berth::gpu

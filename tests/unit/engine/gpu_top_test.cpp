@@ -20,12 +20,12 @@ gpu::Inventory machine() {
   return inventory;
 }
 
-gpu::NvmlUse use() {
-  gpu::NvmlUse use;
-  gpu::NvmlGpuUse& one = use.gpus.emplace_back();
+gpu::Uses use() {
+  gpu::Uses use;
+  gpu::Use& one = use.gpus.emplace_back();
   one.pci_address = "0000:1b:00.0";
   one.busy_percent = 42;
-  one.memory = gpu::NvmlMemory{7, 200};
+  one.memory = gpu::MemoryUse{7, 200};
   one.milliwatts = 350'500;
   one.processes.emplace();
   one.processes->push_back({50, 5, std::nullopt, std::nullopt});

@@ -34,10 +34,9 @@ gpu::Inventory machine() {
   return inventory;
 }
 
-gpu::NvmlUse use() {
-  return {
-      {{"0000:43:00.0", std::nullopt, gpu::NvmlMemory{5, 100}, {{8, 0, gpu::NvmlMemory{3, 50}}}},
-       {"0000:1b:00.0", 42, gpu::NvmlMemory{7, 200}, {}}}};
+gpu::Uses use() {
+  return {{{"0000:43:00.0", std::nullopt, gpu::MemoryUse{5, 100}, {{8, 0, gpu::MemoryUse{3, 50}}}},
+           {"0000:1b:00.0", 42, gpu::MemoryUse{7, 200}, {}}}};
 }
 
 std::string text(const std::vector<GpuUse>& gpus) {

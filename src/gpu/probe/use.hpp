@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What berth-gpu-probe --use prints: how busy the GPUs are at this moment, and with whom.
+// How busy the GPUs are at this moment, and with whom, whoever tells it. The tables at the end are
+// the form in which berth-gpu-probe --use prints what NVML tells.
 #pragma once
 
 #include <chrono>
@@ -13,19 +14,19 @@
 namespace berth::gpu {
 
 /// Bytes of a GPU's or a slice's memory.
-struct NvmlMemory {
+struct MemoryUse {
   uint64_t used = 0;
   uint64_t total = 0;
 };
 
-struct NvmlSliceUse {
+struct SliceUse {
   uint32_t gpu_instance = 0;
   uint32_t compute_instance = 0;
-  std::optional<NvmlMemory> memory;
+  std::optional<MemoryUse> memory;
 };
 
 /// A process that has the GPU open, of the machine's pid namespace.
-struct NvmlProcess {
+struct ProcessUse {
   int64_t pid = 0;
   std::optional<uint64_t> used_bytes;
   std::optional<uint32_t> gpu_instance;  ///< with the other: of a slice
@@ -33,39 +34,40 @@ struct NvmlProcess {
   bool graphics = false;  ///< it draws and does not compute
 };
 
-struct NvmlGpuUse {
+/// Of one GPU. What nobody tells is none.
+struct Use {
   std::string pci_address;               ///< as the kernel writes it
   std::optional<uint32_t> busy_percent;  ///< none for a GPU in MIG mode
-  std::optional<NvmlMemory> memory;
-  std::vector<NvmlSliceUse> slices;
+  std::optional<MemoryUse> memory;
+  std::vector<SliceUse> slices;
   std::optional<uint32_t> celsius{};
   std::optional<uint32_t> milliwatts{};
-  std::optional<std::vector<NvmlProcess>> processes{};  ///< each once for each slice
+  std::optional<std::vector<ProcessUse>> processes{};  ///< each once for each slice
 };
 
-struct NvmlUse {
-  std::vector<NvmlGpuUse> gpus;
+struct Uses {
+  std::vector<Use> gpus;
 };
 
 /// Runs `program --use library` and reads what it prints.  Errors: as ask_nvml().
-Result<NvmlUse> ask_nvml_use(const std::string& program, const std::string& library,
-                             std::chrono::milliseconds deadline);
+Result<Uses> ask_nvml_use(const std::string& program, const std::string& library,
+                          std::chrono::milliseconds deadline);
 
 template <class V>
-void fields(V& v, NvmlMemory& m) {
+void fields(V& v, MemoryUse& m) {
   v.required("used", m.used);
   v.required("total", m.total);
 }
 
 template <class V>
-void fields(V& v, NvmlSliceUse& s) {
+void fields(V& v, SliceUse& s) {
   v.required("gpu_instance", s.gpu_instance);
   v.required("compute_instance", s.compute_instance);
   v.optional("memory", s.memory);
 }
 
 template <class V>
-void fields(V& v, NvmlProcess& p) {
+void fields(V& v, ProcessUse& p) {
   v.required("pid", p.pid);
   v.optional("used_bytes", p.used_bytes);
   v.optional("gpu_instance", p.gpu_instance);
@@ -74,7 +76,7 @@ void fields(V& v, NvmlProcess& p) {
 }
 
 template <class V>
-void fields(V& v, NvmlGpuUse& g) {
+void fields(V& v, Use& g) {
   v.required("pci_address", g.pci_address);
   v.optional("busy_percent", g.busy_percent);
   v.optional("memory", g.memory);
@@ -85,7 +87,7 @@ void fields(V& v, NvmlGpuUse& g) {
 }
 
 template <class V>
-void fields(V& v, NvmlUse& u) {
+void fields(V& v, Uses& u) {
   v.optional("gpus", u.gpus);
 }
 
