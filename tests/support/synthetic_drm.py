@@ -52,7 +52,10 @@ class Amd:
             "product_name": "AMD INSTINCT MI250X", "serial_number": f"PCB0{index // 2}",
             "mem_info_vram_total": AMD_MEMORY_BYTES,
             "current_compute_partition": "SPX" if self.partitions == 1 else "CPX",
-            "current_memory_partition": "NPS1"})
+            "current_memory_partition": "NPS1",
+            "gpu_busy_percent": 0, "mem_info_vram_used": 10 << 20, "power/runtime_status": "active",
+            f"hwmon/hwmon{index + 3}/temp1_input": 41000,
+            f"hwmon/hwmon{index + 3}/power1_average": 92000000})
         self.tree.link(f"{base}/driver", "../../drivers/amdgpu")
         for partition in range(self.partitions):
             number = first + partition
@@ -68,6 +71,8 @@ class Amd:
     def topology(self):
         base = "sys/class/kfd/kfd/topology"
         self.tree.write(f"{base}/generation_id", "2\n")
+        os.makedirs(self.tree.path("sys/class/kfd/kfd/proc"), exist_ok=True)
+        self.tree.write(f"{base}/nodes/0/gpu_id", "0\n")
         properties(self.tree, f"{base}/nodes/0/properties",
                    {"cpu_cores_count": 64, "simd_count": 0, "drm_render_minor": 0})
         for place, (index, partition, render) in enumerate(self.kfd, 1):
@@ -79,6 +84,7 @@ class Amd:
                 "domain": int(AMD_PCI[index].split(":")[0], 16), "drm_render_minor": 128 + render,
                 "unique_id": 0x9C3F1A5500000000 + index})
             self.tree.write(f"{node}/name", "aldebaran\n")
+            self.tree.write(f"{node}/gpu_id", f"{4000 + place}\n")
             properties(self.tree, f"{node}/io_links/0/properties",
                        {"type": PCIE, "node_from": place, "node_to": 0})
             for link, peer in enumerate(self.peers(place, index), 1):

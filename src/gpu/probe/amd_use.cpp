@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/probe/amd_use.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/text.hpp"
+#include "gpu/inventory/driver_root.hpp"
+#include "gpu/probe/drm.hpp"
+#include "gpu/probe/nodes.hpp"
+
+namespace berth::gpu {
+namespace {
+
+constexpr std::string_view kNodes = "/sys/class/kfd/kfd/topology/nodes";
+constexpr std::string_view kProcesses = "/sys/class/kfd/kfd/proc";
+
+/// 58000 → 58; nothing where that is no 32-bit number.
+std::optional<uint32_t> in_thousands(std::optional<uint64_t> value) {
+  constexpr uint64_t kThousand = 1000;
+  if (!value || *value / kThousand > UINT32_MAX) return std::nullopt;
+  return static_cast<uint32_t>(*value / kThousand);
+}
+
+class AmdUses {
+ public:
+  explicit AmdUses(const DriverRoot& root) : root_(root) {
+    read_nodes();
+    read_pids();
+  }
+  Use use_of(const Gpu& gpu) const;
+
+ private:
+  void read_nodes();
+  void read_pids();
+  void read_sensors(const std::string& base, Use& use) const;
+  std::optional<std::vector<ProcessUse>> processes_on(const Gpu& gpu) const;
+
+  std::string text(const std::string& path) const;
+  std::optional<uint64_t> number(const std::string& path) const { return parse_u64(text(path)); }
+  std::vector<std::string> names(const std::string& path) const;
+
+  const DriverRoot& root_;
+  /// Ids of KFD's nodes, several for a GPU with partitions, by its address.
+  std::map<std::string, std::vector<uint64_t>> nodes_;
+  std::optional<std::set<uint32_t>> pids_;
+};
+
+// What the kernel refuses (a sensor of a GPU that is off, a node of KFD that a job's device cgroup
+// hides) is absent.
+std::string AmdUses::text(const std::string& path) const {
+  auto found = root_.read_machine(path);
+  return found.ok() && *found ? std::string(trim(**found)) : std::string();
+}
+
+std::vector<std::string> AmdUses::names(const std::string& path) const {
+  auto found = root_.list_machine(path);
+  return found.ok() ? std::move(*found) : std::vector<std::string>();
+}
+
+void AmdUses::read_nodes() {
+  for (const std::string& name : names(std::string(kNodes))) {
+    const std::string base = fmt::format("{}/{}", kNodes, name);
+    auto id = number(base + "/gpu_id");
+    auto node = parse_kfd_node(text(base + "/properties"));
+    if (id && node) nodes_[node->pci_address].push_back(*id);
+  }
+}
+
+void AmdUses::read_pids() {
+  if (!root_.stat_machine(std::string(kProcesses))) return;
+  pids_.emplace();
+  for (const std::string& name : names(std::string(kProcesses))) {
+    if (auto pid = parse_u32(name)) pids_->insert(*pid);
+  }
+}
+
+Use AmdUses::use_of(const Gpu& gpu) const {
+  const std::string base = "/sys/bus/pci/devices/" + gpu.pci_address;
+  Use use;
+  use.pci_address = gpu.pci_address;
+  auto used = number(base + "/mem_info_vram_used"), total = number(base + "/mem_info_vram_total");
+  if (used && total) use.memory = MemoryUse{*used, *total};
+  use.processes = processes_on(gpu);
+  // To ask its sensors would wake it.
+  if (text(base + "/power/runtime_status") != "suspended") read_sensors(base, use);
+  return use;
+}
+
+void AmdUses::read_sensors(const std::string& base, Use& use) const {
+  constexpr uint64_t kAll = 100;
+  auto busy = number(base + "/gpu_busy_percent");
+  if (busy && *busy <= kAll) use.busy_percent = static_cast<uint32_t>(*busy);
+  auto sensors = names(base + "/hwmon");
+  if (sensors.empty()) return;
+  const std::string hwmon = base + "/hwmon/" + sensors.front();
+  auto first_of = [&](const char* one, const char* other) {
+    auto value = number(hwmon + one);
+    return value ? value : number(hwmon + other);
+  };
+  // At the edge of the chip; some tell that of the hottest place alone (MI300).
+  use.celsius = in_thousands(first_of("/temp1_input", "/temp2_input"));
+  // Microwatts, by the chip's own mean or at this moment.
+  use.milliwatts = in_thousands(first_of("/power1_average", "/power1_input"));
+}
+
+// KFD makes a file for each process that has opened it and each GPU that this may use; with zero
+// in it where the process does nothing there.
+std::optional<std::vector<ProcessUse>> AmdUses::processes_on(const Gpu& gpu) const {
+  auto ids = nodes_.find(gpu.pci_address);
+  if (ids == nodes_.end() || !pids_) return std::nullopt;
+  std::vector<ProcessUse> found;
+  for (uint32_t pid : *pids_) {
+    uint64_t bytes = 0;
+    for (uint64_t id : ids->second)
+      bytes += number(fmt::format("{}/{}/vram_{}", kProcesses, pid, id)).value_or(0);
+    if (bytes == 0) continue;
+    ProcessUse& process = found.emplace_back();
+    process.pid = pid;
+    process.used_bytes = bytes;
+  }
+  return found;
+}
+
+}  // namespace
+
+void add_amd_uses(const Inventory& inventory, Uses& uses) {
+  auto is_amd = [](const Gpu& gpu) { return gpu.vendor == Vendor::amd; };
+  if (std::none_of(inventory.gpus.begin(), inventory.gpus.end(), is_amd)) return;
+  auto root = DriverRoot::open(inventory.driver_root);
+  if (!root.ok()) return;
+  AmdUses reader(*root);
+  for (const Gpu& gpu : inventory.gpus) {
+    if (is_amd(gpu)) uses.gpus.push_back(reader.use_of(gpu));
+  }
+}
+
+}  // namespace berth::gpu
