@@ -8,6 +8,7 @@
 #include "engine/gpus.hpp"
 #include "gpu/grant/select.hpp"
 #include "gpu/ledger/alive.hpp"
+#include "gpu/probe/amd_use.hpp"
 
 namespace berth::engine {
 namespace {
@@ -135,9 +136,11 @@ Result<GpuTop> gpu_top(const Context& context) {
   gpu::Here here = TRY(gpu::look_around());
   gpu::ProcessView view{gpu::see_process, here.pid_space};
   top.synthetic = inventory.synthetic;
-  auto use = nvml_use(context, inventory);
-  if (use) keep_computing(context, inventory, here, *use);
-  top.gpus = gpu_states(inventory, use.value_or(gpu::Uses()), holders, view);
+  auto nvml = nvml_use(context, inventory);
+  if (nvml) keep_computing(context, inventory, here, *nvml);
+  gpu::Uses use = std::move(nvml).value_or(gpu::Uses());
+  gpu::add_amd_uses(inventory, use);
+  top.gpus = gpu_states(inventory, use, holders, view);
   return top;
 }
 

@@ -25,12 +25,13 @@ struct GpuProcess {
   std::optional<uint64_t> used_bytes;
 };
 
-/// A GPU, or a slice of one. What nobody tells is none: NVIDIA's driver alone is asked.
+/// A GPU, or a slice or partition of one. What nobody tells is none: NVML tells of NVIDIA's, the
+/// kernel of AMD's.
 struct GpuState {
   std::string index;  ///< "0", "0:1"
   std::string id;     ///< "GPU-…", "MIG-…", else the address
   std::string model;
-  std::optional<uint32_t> busy_percent;  ///< none for a slice
+  std::optional<uint32_t> busy_percent;  ///< none for a slice or partition
   std::optional<gpu::MemoryUse> memory;
   std::optional<uint32_t> celsius;
   std::optional<uint32_t> milliwatts;

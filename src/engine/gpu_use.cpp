@@ -6,6 +6,8 @@
 #include "engine/container_directory.hpp"
 #include "engine/gpus.hpp"
 #include "engine/spec.hpp"
+#include "gpu/grant/select.hpp"
+#include "gpu/probe/amd_use.hpp"
 #include "oci/runtime_spec.hpp"
 #include "sys/file.hpp"
 
@@ -23,19 +25,30 @@ GpuUse use_of(std::string name, std::optional<uint32_t> busy,
   return use;
 }
 
+bool has_all(const std::set<std::string>& nodes, const std::vector<gpu::Node>& wanted) {
+  return !wanted.empty() && std::all_of(wanted.begin(), wanted.end(), [&](const gpu::Node& node) {
+    return nodes.contains(node.path);
+  });
+}
+
 void add_slices(const std::set<std::string>& nodes, const gpu::Gpu& gpu, const gpu::Use& known,
                 std::vector<GpuUse>& found) {
   for (const gpu::MigDevice& slice : gpu.mig) {
-    bool given = !slice.nodes.empty() &&
-                 std::all_of(slice.nodes.begin(), slice.nodes.end(),
-                             [&](const gpu::Node& node) { return nodes.contains(node.path); });
-    if (!given) continue;
+    if (!has_all(nodes, slice.nodes)) continue;
     auto same = std::find_if(known.slices.begin(), known.slices.end(), [&](const auto& one) {
       return one.gpu_instance == slice.gpu_instance &&
              one.compute_instance == slice.compute_instance;
     });
-    found.push_back(use_of(std::to_string(gpu.index) + ":" + std::to_string(slice.index),
-                           std::nullopt, same == known.slices.end() ? std::nullopt : same->memory));
+    found.push_back(use_of(gpu::index_of({&gpu, &slice}), std::nullopt,
+                           same == known.slices.end() ? std::nullopt : same->memory));
+  }
+}
+
+void add_partitions(const std::set<std::string>& nodes, const gpu::Gpu& gpu,
+                    std::vector<GpuUse>& found) {
+  for (const gpu::Partition& one : gpu.partitions) {
+    if (has_all(nodes, one.nodes))
+      found.push_back(use_of(gpu::index_of({&gpu, nullptr, &one}), std::nullopt, std::nullopt));
   }
 }
 
@@ -74,7 +87,8 @@ std::vector<GpuUse> gpus_of(const std::set<std::string>& nodes, const gpu::Inven
                             const gpu::Uses& use) {
   std::vector<GpuUse> found;
   for (const gpu::Gpu& gpu : inventory.gpus) {
-    if (gpu.vendor != gpu::Vendor::nvidia || !nodes.contains(gpu.node.path)) continue;
+    add_partitions(nodes, gpu, found);  // the first has the GPU's own node
+    if (!gpu.partitions.empty() || !nodes.contains(gpu.node.path)) continue;
     auto same = std::find_if(use.gpus.begin(), use.gpus.end(), [&](const gpu::Use& one) {
       return one.pci_address == gpu.pci_address;
     });
@@ -94,13 +108,16 @@ Result<std::map<std::string, std::vector<GpuUse>>> gpu_use(
   for (const ContainerSummary& container : containers) {
     if (!is_alive(container.state)) continue;
     auto found = nodes_given(context, container);
-    std::erase_if(found, [](const std::string& path) { return !path.starts_with("/dev/nvidia"); });
+    std::erase_if(found, [](const std::string& path) {
+      return !path.starts_with("/dev/nvidia") && !path.starts_with("/dev/dri/");
+    });
     if (!found.empty()) nodes.emplace(container.id, std::move(found));
   }
   std::map<std::string, std::vector<GpuUse>> uses;
   if (nodes.empty()) return uses;
   gpu::Inventory inventory = TRY(list_gpus(context, gpu::Refresh::if_stale));
   gpu::Uses use = nvml_use(context, inventory).value_or(gpu::Uses());
+  gpu::add_amd_uses(inventory, use);
   for (const auto& [id, paths] : nodes) {
     auto gpus = gpus_of(paths, inventory, use);
     if (!gpus.empty()) uses.emplace(id, std::move(gpus));

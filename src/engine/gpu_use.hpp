@@ -17,11 +17,11 @@
 
 namespace berth::engine {
 
-/// How busy a GPU is, or a slice of one: with all who use it, because NVML does not tell containers
-/// apart.
+/// How busy a GPU is, or a slice or partition of one: with all who use it, because nobody tells
+/// containers apart.
 struct GpuUse {
   std::string name;  ///< as `berth gpu list` and --gpus device= have it: "0", "0:1"
-  std::optional<uint32_t> busy_percent;  ///< none for a slice
+  std::optional<uint32_t> busy_percent;  ///< none for a slice or partition
   std::optional<uint64_t> used_bytes;
   std::optional<uint64_t> total_bytes;
 };
@@ -37,14 +37,14 @@ Result<gpu::Uses> try_nvml_use(const Context& context, const gpu::Inventory& inv
 /// bound; none where it was never started.
 std::set<std::string> nodes_given(const Context& context, const ContainerSummary& container);
 
-/// NVIDIA's GPUs of each container, by its id; one that has none is absent. Where no container has
+/// The GPUs of each container, by its id; one that has none is absent. Where no container has
 /// any this costs no more than reading their configurations.
 /// Errors: those of list_gpus(). A NVML that does not answer is a warning.
 Result<std::map<std::string, std::vector<GpuUse>>> gpu_use(
     const Context& context, const std::vector<ContainerSummary>& containers);
 
 /// The GPUs of `inventory` whose nodes are among `nodes`, the paths of a container's devices; of a
-/// GPU that is cut into slices those slices. Pure.
+/// GPU that is cut into slices or partitions those. Pure.
 std::vector<GpuUse> gpus_of(const std::set<std::string>& nodes, const gpu::Inventory& inventory,
                             const gpu::Uses& use);
 

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who computes on which GPU, for people and for Prometheus. NVML is a stand-in that answers from a
-file; the processes that it tells of are real."""
+file, as what the kernel tells of AMD's GPUs is files; the processes that they tell of are real."""
 
 import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -13,7 +14,8 @@ import time
 
 import pytest
 
-from support.gpu_machine import STUB, a_machine, a_stranger, pid_of, tell, told_anew
+from support.gpu_machine import (STUB, a_machine, a_stranger, pid_of, tell, tell_amd,
+                                 told_anew)
 from support.waiting import wait_until
 
 GIB = 1 << 30
@@ -27,6 +29,14 @@ def machine(berth, driver_tree, busybox):
 @pytest.fixture
 def sliced(berth, driver_tree, busybox):
     yield from told_anew(a_machine(berth, driver_tree("mig", *STUB), busybox))
+
+
+@pytest.fixture
+def amd(berth, driver_tree, busybox):
+    tree = driver_tree("amd")
+    yield from a_machine(berth, tree, busybox)
+    for process in (tree / "sys/class/kfd/kfd/proc").iterdir():
+        shutil.rmtree(process)
 
 
 @pytest.fixture
@@ -80,6 +90,37 @@ def test_a_slice_has_its_own_processes(sliced, stranger):
     assert found["0"] is None  # its slices have them
     assert [one["name"] for one in found["0:0"]] == ["small"]
     assert [one["name"] for one in found["0:1"]] == [None]
+
+
+def test_of_amds_gpus_the_kernel_tells(amd, stranger):
+    amd.start("train", "--gpus", "device=2")
+    pid = pid_of(amd, "train")
+    tell_amd(amd, 2, {"gpu_busy_percent": 63, "mem_info_vram_used": 3 * GIB,
+                      "hwmon/hwmon5/temp1_input": 58000, "hwmon/hwmon5/power1_average": 304500000},
+             {pid: 2 * GIB, stranger: GIB})
+    tell_amd(amd, 3, {}, {pid: 0})
+    gpu, other = top(amd)["gpus"][2:4]
+    assert (gpu["busy_percent"], gpu["used_bytes"]) == (63, 3 * GIB)
+    assert (gpu["celsius"], gpu["milliwatts"]) == (58, 304500)
+    assert {one["pid"]: (one["name"], one["used_bytes"]) for one in gpu["processes"]} == {
+        pid: ("train", 2 * GIB), stranger: (None, GIB)}
+    assert other["processes"] == [] and other["leases"] == []
+    metrics = parsed(amd.berth.ok(*amd.flags, "metrics"))
+    assert ({"gpu": "2"}, 0.63) in metrics["berth_gpu_busy_ratio"]
+    (_, used), = metrics["berth_container_gpu_memory_bytes"]
+    assert used == 2 * GIB
+    stats = amd.berth.ok(*amd.flags, "stats", "--no-stream", "--format",
+                         "{{.GPUs}}|{{.GPUPerc}}|{{.GPUMemUsage}}", "train")
+    assert stats == "2|63%|3GiB / 63.98GiB\n"
+
+
+def test_a_partition_has_no_figures_of_its_own(berth, driver_tree):
+    tree = driver_tree("amd", "--partitions", "2")
+    shown = json.loads(berth.ok("--driver-root", tree, "gpu", "top", "--once", "--format", "json"))
+    gpus = {gpu["index"]: gpu for gpu in shown["gpus"]}
+    assert gpus["1"]["celsius"] == 41 and gpus["1"]["processes"] == []
+    for name in ("busy_percent", "used_bytes", "celsius", "processes"):
+        assert gpus["1:0"][name] is None and gpus["1:1"][name] is None
 
 
 def test_the_table_is_aligned_and_says_that_the_driver_is_made_up(machine, stranger):

@@ -7,6 +7,7 @@ import re
 import subprocess
 
 from support.bundle import PROGRAMS
+from support.synthetic_drm import AMD_PCI
 
 # A NVML that tells what drivers' files do not: memory, profiles of slices.
 STUB = ("--nvml-stub", PROGRAMS.parent / "lib/libnvml_stub.so")
@@ -82,6 +83,19 @@ def tell(machine, number, words):
     at = gpus[number]
     lines[at] = lines[at].replace(" name=", f" {words} name=", 1)
     facts.write_text("\n".join(lines) + "\n")
+
+
+def tell_amd(machine, number, figures, processes):
+    """Makes the kernel tell `figures`, {file: text}, of AMD's GPU `number`, and that of `processes`,
+    {pid: bytes}, each has so much of its memory."""
+    sysfs = pathlib.Path(machine.flags[1]) / "sys"
+    kfd = sysfs / "class/kfd/kfd"
+    for name, text in figures.items():
+        (sysfs / "bus/pci/devices" / AMD_PCI[number] / name).write_text(f"{text}\n")
+    node = (kfd / f"topology/nodes/{number + 1}/gpu_id").read_text().strip()
+    for pid, used in processes.items():
+        (kfd / f"proc/{pid}").mkdir(exist_ok=True)
+        (kfd / f"proc/{pid}/vram_{node}").write_text(f"{used}\n")
 
 
 def pid_of(machine, name):

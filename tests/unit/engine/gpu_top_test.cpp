@@ -62,6 +62,25 @@ TEST(GpuStates, what_nobody_tells_is_not_known) {
   EXPECT_FALSE(found[0].processes || found[0].memory || found[0].busy_percent);
 }
 
+TEST(GpuStates, of_a_partition_there_are_no_figures_but_its_gpus) {
+  gpu::Inventory inventory = machine();
+  inventory.gpus[0].vendor = gpu::Vendor::amd;
+  inventory.gpus[0].partitions = {{0, {}}, {1, {}}};
+  gpu::Processes all;
+  all.add(50, 1, gpu::kUser, {"/c/one"});
+  gpu::Holders holders;
+  holders.leases.push_back(gpu::known_lease("one", 10, "c/one"));
+  holders.leases[0].lease.keys = {"0000:1b:00.0/1"};
+  std::vector<GpuState> found = gpu_states(inventory, use(), holders, all.view());
+  ASSERT_EQ(found.size(), 3u);
+  EXPECT_EQ(found[0].busy_percent, 42u);
+  ASSERT_TRUE(found[0].processes && found[0].processes->size() == 2);
+  EXPECT_TRUE(found[0].processes->at(0).lease);
+  EXPECT_EQ(found[2].index, "0:1");
+  EXPECT_EQ(found[2].leases.size(), 1u);
+  EXPECT_FALSE(found[2].processes || found[2].memory || found[2].busy_percent);
+}
+
 TEST(Metrics, have_a_line_for_what_is_known_and_none_for_the_rest) {
   Measured measured;
   measured.gpus.gpus = states();

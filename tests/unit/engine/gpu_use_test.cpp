@@ -65,10 +65,22 @@ TEST(GpusOf, are_named_although_nvml_says_nothing) {
   EXPECT_EQ(text(gpus_of({"/dev/nvidia1"}, machine(), {})), "0 ? ?/?; ");
 }
 
-TEST(GpusOf, those_of_other_vendors_are_not_told) {
-  gpu::Inventory inventory = machine();
-  inventory.gpus[0].vendor = gpu::Vendor::amd;
-  EXPECT_EQ(text(gpus_of({"/dev/nvidia1"}, inventory, use())), "");
+TEST(GpusOf, a_partition_is_named_and_has_no_figures) {
+  gpu::Inventory inventory;
+  gpu::Gpu& cut = inventory.gpus.emplace_back();
+  cut.vendor = gpu::Vendor::amd;
+  cut.pci_address = "0000:1b:00.0";
+  cut.node = node("/dev/dri/renderD128");
+  for (uint32_t i = 0; i < 2; ++i) {
+    gpu::Partition& one = cut.partitions.emplace_back();
+    one.index = i;
+    one.nodes = {node("/dev/dri/card" + std::to_string(i)),
+                 node("/dev/dri/renderD" + std::to_string(128 + i))};
+  }
+  EXPECT_EQ(text(gpus_of({"/dev/dri/card0", "/dev/dri/renderD128"}, inventory, use())),
+            "0:0 ? ?/?; ");
+  EXPECT_EQ(text(gpus_of({"/dev/dri/card1", "/dev/dri/renderD129"}, inventory, use())),
+            "0:1 ? ?/?; ");
 }
 
 }  // namespace
