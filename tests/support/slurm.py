@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Slurm on this machine: a controller and as many nodes as a test asks for, without munge.
+
+    with Cluster(directory, nodes=2).running() as slurm:
+        slurm.ok("srun", "--nodes", "2", "hostname")
+
+They start in a second, in a room too. A job that was told by sbatch begins up to three seconds later,
+one of srun at once. A program has the variables of who asked for it; an OCI runtime has slurmd's.
+"""
+
+import contextlib
+import socket
+import subprocess
+from pathlib import Path
+
+from support.registry import die_with_parent, free_port
+from support.users import PATH
+from support.waiting import wait_until
+
+PATIENCE = 60  # seconds until a call counts as hung
+
+# With auth/none each is whom he says he is, on loopback. KillWait is five seconds at least: for that
+# long goes on what SIGTERM does not end.
+CONFIGURATION = """\
+ClusterName=berth
+SlurmctldHost={host}(127.0.0.1)
+SlurmctldPort={port}
+AuthType=auth/none
+CredType=cred/none
+SlurmUser=root
+SlurmdUser=root
+StateSaveLocation={directory}/state
+SlurmctldPidFile={directory}/slurmctld.pid
+SlurmdPidFile={directory}/%n.pid
+SlurmdSpoolDir={directory}/%n
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+SlurmdParameters=config_overrides
+ReturnToService=2
+MpiDefault=none
+KillWait=5
+GresTypes=gpu
+PartitionName=all Nodes=ALL Default=YES
+"""
+
+
+class Cluster:
+    """`inside` is the command that enters the view of the machine in which the daemons run. `gpus`
+    are the device files that each node has for jobs; `lines` go into slurm.conf."""
+
+    def __init__(self, directory, nodes=1, inside=(), gpus=(), lines=()):
+        self.directory, self.inside, self.gpus, self.lines = Path(directory), inside, gpus, lines
+        self.nodes = [f"n{number}" for number in range(1, nodes + 1)]
+        self.environment = {"PATH": PATH, "HOME": "/root",
+                            "SLURM_CONF": str(self.directory / "slurm.conf")}
+
+    def write(self, name, *lines):
+        """A configuration file beside slurm.conf: oci.conf, plugstack.conf, …"""
+        (self.directory / name).write_text("".join(f"{line}\n" for line in lines))
+
+    def _configure(self):
+        host = socket.gethostname().split(".")[0]
+        gres = f" Gres=gpu:{len(self.gpus)}" if self.gpus else ""
+        nodes = [f"NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={free_port()} CPUs=64"
+                 + gres for node in self.nodes]
+        text = CONFIGURATION.format(host=host, port=free_port(), directory=self.directory)
+        self.write("slurm.conf", text, *nodes, *self.lines)
+        self.write("gres.conf", *(f"Name=gpu File={file}" for file in self.gpus))
+        self.write("cgroup.conf", "CgroupAutomount=no")
+        (self.directory / "state").mkdir()
+
+    @contextlib.contextmanager
+    def _daemon(self, name, *argv):
+        """Ends with the block, and with this process; what it says is in NAME.log."""
+        with open(self.directory / f"{name}.log", "wb") as log:
+            process = subprocess.Popen([*self.inside, *argv], stdin=subprocess.DEVNULL, stdout=log,
+                                       stderr=log, env=self.environment, preexec_fn=die_with_parent)
+        try:
+            yield process
+        finally:
+            process.terminate()
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+    @contextlib.contextmanager
+    def running(self):
+        """Ends with no job left."""
+        self._configure()
+        with contextlib.ExitStack() as stack:
+            daemons = [stack.enter_context(self._daemon("slurmctld", "slurmctld", "-D"))]
+            daemons += [stack.enter_context(self._daemon(node, "slurmd", "-D", "-N", node))
+                        for node in self.nodes]
+            wait_until(lambda: self.is_idle() or any(one.poll() is not None for one in daemons))
+            assert self.is_idle(), self.logs()
+            try:
+                yield self
+            finally:
+                self.cancel_all()
+
+    def is_idle(self):
+        """Every node: its jobs have ended, their processes too."""
+        states = self.call("sinfo", "--noheader", "--Node", "--format", "%T").stdout.split()
+        return states == ["idle"] * len(self.nodes)
+
+    def call(self, *words):
+        """srun, sbatch, squeue, …"""
+        return subprocess.run([*self.inside, *map(str, words)], env=self.environment, text=True,
+                              capture_output=True, check=False, timeout=PATIENCE,
+                              stdin=subprocess.DEVNULL)
+
+    def ok(self, *words):
+        done = self.call(*words)
+        assert done.returncode == 0, (done, self.logs())
+        return done.stdout
+
+    def cancel_all(self):
+        self.ok("scancel", "--partition=all")
+        wait_until(self.is_idle)
+
+    def logs(self):
+        return "".join(path.read_text() for path in sorted(self.directory.glob("*.log")))
