@@ -49,14 +49,15 @@ def view(session_directory):
 
 @pytest.fixture(scope="session")
 def started(session_directory, tested, view):
-    """started(name) → a Caller, whose server is started when it is first asked for."""
+    """started(name) → a Caller, also "slurm", whose server is started when it is first asked for."""
     running = {}
     with contextlib.ExitStack() as stack:
         def get(name):
             if name not in running:
                 directory = session_directory / name
                 directory.mkdir()
-                made = callers.CALLERS[name](tested, directory, view)
+                kind = {**callers.CALLERS, "slurm": callers.Slurm}[name]
+                made = kind(tested, directory, view)
                 running[name] = stack.enter_context(made.running())
             return running[name]
         yield get

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GPUs of a synthetic driver in containers that Docker, containerd and podman make: berth-runtime in
-the place of the NVIDIA container toolkit."""
+"""GPUs of a synthetic driver in containers that Docker, containerd, podman and Slurm make:
+berth-runtime in the place of the NVIDIA container toolkit."""
 
 import json
 import os
@@ -137,36 +137,55 @@ def test_it_is_what_berth_run_gives(caller, site, run_by_berth):
 
 
 def start(caller, name, flags):
-    argv = caller.argv_to_run(name, "sleep", "1000", detach=True)
+    # A first process gets no SIGTERM that it does not ask for.
+    argv = caller.argv_to_run(name, "sh", "-c", "trap exit TERM; sleep 1000 & wait", detach=True)
     argv[1:1] = flags
     done = caller.call(*argv)
     assert done.returncode == 0, done
 
 
-def test_all_engines_take_from_one_ledger(started, site, session_directory):
+@pytest.fixture
+def beside(site, shared):
+    """beside(WORD…) → the end of a berth that sees what the engines see, and has an image busybox."""
+    command = [*site.view, PROGRAMS / "berth", "--root", shared / "store", "--state", shared / "state"]
+
+    def call(*words):
+        return subprocess.run([*command, *words], check=False, text=True, capture_output=True)
+    done = call("import", callers.busybox_tar(shared), "busybox")
+    assert done.returncode == 0, done
+    return call
+
+
+def leases(beside):
+    """[(engine, indices of its GPUs)] of those that have any."""
+    listed = json.loads(beside("gpu", "list", "--format", "json").stdout)["leases"]
+    return [(lease["engine"], lease["gpus"]) for lease in listed]
+
+
+ASKS = {"docker": ("--gpus", "device=1"), "podman": VARIABLE, "containerd": VARIABLE,
+        "slurm": VARIABLE[1:]}
+
+
+def test_all_engines_take_from_one_ledger(started, site, beside):
     """What one keeps to himself no other gets, whoever it is, and it is free when it has ended."""
     site.write(environment="grant", exclusive=True)
-    place = session_directory / "beside"
-    place.mkdir()
-    berth = [*site.view, PROGRAMS / "berth", "--root", place / "store", "--state", place / "state"]
-    subprocess.run([*berth, "import", callers.busybox_tar(place), "busybox"], check=True,
-                   capture_output=True)
-    by_berth = [*berth, "run", "--rm", "--gpus", "device=1", "busybox", "sh", "-c", NODES]
-    engines = {name: started(name) for name in ("docker", "podman", "containerd")}
+    by_berth = ("run", "--rm", "--gpus", "device=1", "busybox", "sh", "-c", NODES)
+    engines = {name: started(name) for name in ASKS}
     try:
         for name, holder in engines.items():
-            flags = VARIABLE if name != "docker" else ("--gpus", "device=1")
-            start(holder, f"holds-{name}", flags)
-            for other in engines.values():
-                done = run(other, "true", flags=VARIABLE)
+            start(holder, f"holds-{name}", ASKS[name])
+            # Slurm answers before the job has begun.
+            callers.until(lambda: leases(beside) == [("berth-runtime", ["1"])], f"{name} has GPU 1")
+            for other, engine in engines.items():
+                done = run(engine, "true", flags=ASKS[other])
                 assert done.returncode != 0, (name, done)
                 assert "0 of 1 GPU free: GPU 1 is held by container" in done.stderr, done
-            done = subprocess.run(by_berth, check=False, text=True, capture_output=True)
+            done = beside(*by_berth)
             assert done.returncode == 125 and "GPU 1 is held by container" in done.stderr, done
             holder.remove(f"holds-{name}")
-            assert nodes(run(holder, "sh", "-c", NODES, flags=VARIABLE)) == SECOND
-            done = subprocess.run(by_berth, check=False, text=True, capture_output=True)
-            assert nodes(done) == SECOND
+            assert leases(beside) == []
+            assert nodes(run(holder, "sh", "-c", NODES, flags=ASKS[name])) == SECOND
+            assert nodes(beside(*by_berth)) == SECOND
     finally:
         for engine in engines.values():
             engine.remove_all()
@@ -270,6 +289,57 @@ def test_other_places_by_flags(started, site):
     finally:
         docker.remove_all()
         podman.remove_all()
+
+
+# ---- jobs of Slurm -------------------------------------------------------------------------------
+
+@pytest.fixture
+def slurm(started):
+    made = started("slurm")
+    yield made
+    made.remove_all()
+    assert made.kept_states() == []
+
+
+def test_a_job_has_its_gpu_until_it_has_ended(slurm, site, beside):
+    site.write(environment="grant")
+    show = ("busybox", "sh", "-c", NODES)
+    start(slurm, "holds", ("NVIDIA_VISIBLE_DEVICES=0",))
+    callers.until(lambda: leases(beside) == [("berth-runtime", ["0"])], "the job has GPU 0")
+    assert nodes(beside("run", "--rm", "--gpus", "1", *show)) == SECOND
+    for wish, free in (("device=0", "0 of 1 GPU free"), ("all", "7 of 8 GPUs free")):
+        done = beside("run", "--rm", "--gpus", wish, "--gpus-exclusive", *show)
+        assert done.returncode == 125
+        assert f"--gpus {wish}: {free}: GPU 0 is held by container 'n1.root." in done.stderr, done
+    slurm.remove("holds")
+    assert leases(beside) == []
+    assert len(nodes(beside("run", "--rm", "--gpus", "all", "--gpus-exclusive", *show))) == 8 + 3
+
+
+def test_a_job_that_is_created_and_started(slurm, site, beside):
+    """Slurm passes nothing on that such a container prints."""
+    site.write(environment="grant")
+    slurm.starts_by("create")
+    try:
+        done = run(slurm, "sh", "-c", f"({NODES}) >/tmp/nodes", flags=VARIABLE[1:])
+    finally:
+        slurm.starts_by("run")
+    assert done.returncode == 0, done
+    assert sorted((slurm.bundle.rootfs / "tmp/nodes").read_text().split()) == SECOND
+    assert leases(beside) == []
+
+
+def test_the_bundle_of_a_job_asks(slurm, site):
+    site.write()
+    plain = slurm.bundle.config
+    slurm.bundle.config = {**plain, "annotations": {"cdi.k8s.io/test": "nvidia.com/gpu=1"}}
+    slurm.bundle.write()
+    try:
+        assert nodes(run(slurm, "sh", "-c", NODES)) == SECOND
+    finally:
+        slurm.bundle.config = plain
+        slurm.bundle.write()
+    assert nodes(run(slurm, "sh", "-c", NODES)) == []
 
 
 # ---- an ordinary user's podman ------------------------------------------------------------------

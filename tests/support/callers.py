@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs that call an OCI runtime: Docker, containerd and podman, with a runtime of our
+"""The programs that call an OCI runtime: Docker, containerd, podman and Slurm, with a runtime of our
 choice, in a private view of this machine (mount_view) and without a network.
 
 They are told the same in their own words: argv_to_run(), argv_to_exec(), pause(), …
@@ -19,7 +19,9 @@ import time
 from pathlib import Path
 
 from support import images, mount_view
+from support.bundle import Bundle
 from support.registry import die_with_parent
+from support.slurm import Cluster
 
 CGROUP = "berth-callers"  # the parent of all cgroups
 IMAGE = "localhost/busybox:latest"
@@ -431,6 +433,52 @@ class Containerd(Caller):
         if self.task(name):
             self.ok("tasks", "rm", "--force", name)
         self.ok("containers", "rm", name)
+
+
+class Slurm(Caller):
+    """Jobs that are containers of one bundle. There is no exec and no pause, and what they ask for
+    is said by variables, which go after the first word: env GREETING=hello srun …"""
+
+    # As Slurm's documentation has it for runc, but for two things. Without 'exec' it forgets the
+    # runtime as soon as the shell of the pattern has ended. What 'create' prints Slurm 22.05 reads
+    # to its end, which the container has too, whatever the runtime: it would wait for it for ever.
+    patterns = {"run": {"Run": "exec {runtime} run {id} -b %b"},
+                "create": {"Create": "{runtime} create {id} -b %b >/dev/null 2>&1",
+                           "Start": "{runtime} start {id}"}}
+    every_pattern = {"Query": "{runtime} state {id}", "Kill": "{runtime} kill -a {id}",
+                     "Delete": "{runtime} delete --force {id}"}
+
+    @contextlib.contextmanager
+    def running(self):
+        self.bundle = Bundle(self.directory / "bundle")
+        self.bundle.write()
+        self.cluster = Cluster(self.directory, inside=self.inside)
+        self.client = ["env", "--ignore-environment",
+                       *(f"{name}={value}" for name, value in self.cluster.environment.items())]
+        self.starts_by("run")
+        with self.cluster.running():
+            yield self
+
+    def starts_by(self, pattern):
+        words = {"runtime": f"{self.runtime} --root={self.states()}", "id": "%n.%u.%j.%s.%t"}
+        self.cluster.write("oci.conf", *(
+            f'RunTime{verb}="{line.format(**words)}"'
+            for verb, line in {**self.patterns[pattern], **self.every_pattern}.items()))
+
+    def states(self):
+        return self.directory / "states"
+
+    def argv_to_run(self, name, *command, detach=False):
+        background = ["sh", "-c", '"$@" >/dev/null 2>&1 &', "sh"] if detach else []
+        return ["env", *background, "srun", "--job-name", name, "--container", self.bundle.directory,
+                *command]
+
+    def names(self):
+        return self.ok("squeue", "--noheader", "--format", "%j").split()
+
+    def remove(self, name):
+        self.ok("scancel", "--name", name)
+        until(self.cluster.is_idle, f"the job {name} has ended")
 
 
 CALLERS = {"docker": Docker, "containerd": Containerd, "podman": Podman}
