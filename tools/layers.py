@@ -42,6 +42,8 @@ LAYERS = {
     "gpu/grant": "base json oci scan policy gpu/inventory/inventory.hpp",
     # Who has which GPUs of this machine.
     "gpu/ledger": "base json sys gpu/grant gpu/inventory/inventory.hpp",
+    # NVIDIA's MPS daemon: who computes through one, and what stays with it.
+    "gpu/mps": "base json sys gpu/ledger gpu/probe/use.hpp",
     # What was granted, laid out on this machine: placeholders, links, the loader's cache.
     "gpu/place": "base json sys oci scan gpu/grant gpu/inventory/inventory.hpp",
     # What CDI files mean, resolved: the form that berth-runtime reads.
@@ -90,7 +92,7 @@ LAYERS = {
     # What is wrong on this machine: facts gathered once, and pure checks over them.
     "doctor": "base json yaml sys oci policy policy/site gpu/inventory gpu/probe network",
     "engine": "base json sys oci plan scan facts policy policy/site gpu/inventory gpu/probe gpu/grant "
-              "gpu/ledger gpu/place gpu/cdi_index gpu/cdi_hook gpu/cdi node node/file node/gather "
+              "gpu/ledger gpu/mps gpu/place gpu/cdi_index gpu/cdi_hook gpu/cdi node node/file node/gather "
               "match bake yaml image doctor network complaint logs events monitor/protocol.hpp hub/config",
     "cli/core": "base json",
     # docker's --format: templates and the lists that are printed by them.
@@ -102,7 +104,7 @@ LAYERS = {
 # A program wires together what it is given: the folders that its link line may bring in.
 PROGRAMS = {
     "berth": "base json sys oci plan scan facts policy policy/site gpu/inventory gpu/probe gpu/grant "
-             "gpu/ledger gpu/place gpu/cdi_index gpu/cdi_hook gpu/cdi node node/file node/gather match bake yaml "
+             "gpu/ledger gpu/mps gpu/place gpu/cdi_index gpu/cdi_hook gpu/cdi node node/file node/gather match bake yaml "
              "image network doctor complaint logs events hub/config engine cli/core cli/template "
              "cli/berth",
     "berth-transfer": "base json sys oci image erofs scan facts facts/code node match gpu/grant transfer",
@@ -118,6 +120,7 @@ PROGRAMS = {
     "berth-cdi-hook": "base json sys oci scan gpu/cdi_hook",
     "nvidia-container-runtime-hook": "",
     "berth-gpu-probe": "base json sys scan facts gpu/inventory gpu/probe",
+    "berth-mps": "base json sys oci scan facts policy gpu/inventory gpu/probe gpu/grant gpu/ledger gpu/mps",
     "berth-erofs": "base sys erofs erofs/serve",
 }
 

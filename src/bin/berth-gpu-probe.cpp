@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // berth-gpu-probe [--use] LIBRARY: asks NVML for what procfs does not tell, or how busy the GPUs
-// are, prints it as JSON and ends. The only program of ours that loads a library of a vendor:
-// whoever starts it sets a deadline.
+// are, prints it as JSON and ends. berth-gpu-probe --compute-mode GPU MODE LIBRARY: sets that. The
+// only program of ours that loads a library of a vendor: whoever starts it sets a deadline.
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -282,6 +282,20 @@ void add_processes(const Nvml& nvml, Device slice, const SliceUse& use, Processe
   }
 }
 
+constexpr std::pair<const char*, unsigned> kComputeModes[] = {  // nvmlComputeMode_t
+    {kDefaultMode, 0},
+    {kProhibited, 2},
+    {kExclusiveProcess, 3}};
+
+std::string compute_mode_of(const Nvml& nvml, Device device) {
+  unsigned mode = 0;
+  if (nvml.call("nvmlDeviceGetComputeMode", device, &mode) != 0) return {};
+  for (const auto& [name, number] : kComputeModes) {
+    if (number == mode) return name;
+  }
+  return {};
+}
+
 Use read_gpu_use(const Nvml& nvml, Device device) {
   Use use;
   PciInfo pci{};
@@ -296,6 +310,8 @@ Use read_gpu_use(const Nvml& nvml, Device device) {
   if (nvml.call("nvmlDeviceGetTemperature", device, kOfTheChip, &value) == 0) use.celsius = value;
   if (nvml.call("nvmlDeviceGetPowerUsage", device, &value) == 0) use.milliwatts = value;
   use.processes = processes_of(nvml, device);
+  use.compute_mode = compute_mode_of(nvml, device);
+  use.id = nvml.text("nvmlDeviceGetUUID", device);
   for (Device slice : slices_of(nvml, device)) {
     SliceUse& one = use.slices.emplace_back();
     nvml.call("nvmlDeviceGetGpuInstanceId", slice, &one.gpu_instance);
@@ -348,6 +364,19 @@ NvmlFacts read_facts(const Nvml& nvml) {
   return facts;
 }
 
+Result<void> change_mode(const Nvml& nvml, std::string_view gpu, std::string_view mode) {
+  auto known = std::find_if(std::begin(kComputeModes), std::end(kComputeModes),
+                            [&](const auto& one) { return one.first == mode; });
+  if (known == std::end(kComputeModes)) return make_error(Kind::usage, "no such compute mode");
+  for (Device device : devices_of(nvml)) {
+    if (nvml.text("nvmlDeviceGetUUID", device) != gpu) continue;
+    int code = nvml.call("nvmlDeviceSetComputeMode", device, known->second);
+    if (code == 0) return {};
+    return make_error(Kind::unsupported, "nvmlDeviceSetComputeMode: " + nvml.error_text(code));
+  }
+  return make_error(Kind::not_found, "NVML knows no such GPU");
+}
+
 // Our answer's way out; what is printed from now on goes to standard error.
 std::FILE* keep_standard_output() {
   std::FILE* kept = fdopen(dup(STDOUT_FILENO), "w");
@@ -361,9 +390,12 @@ std::FILE* keep_standard_output() {
 
 int main(int argc, char** argv) {
   bool use = argc == 3 && std::strcmp(argv[1], "--use") == 0;
-  if (argc != 2 && !use) {
-    std::fputs("usage: berth-gpu-probe [--use] LIBRARY   (a libnvidia-ml.so.1; prints JSON)\n",
-               stderr);
+  bool set = argc == 5 && std::strcmp(argv[1], "--compute-mode") == 0;
+  if (argc != 2 && !use && !set) {
+    std::fputs(
+        "usage: berth-gpu-probe [--use | --compute-mode GPU MODE] LIBRARY   (a libnvidia-ml.so.1;"
+        " prints JSON)\n",
+        stderr);
     return 2;
   }
   // What the library prints is no part of our answer.
@@ -372,6 +404,12 @@ int main(int argc, char** argv) {
   if (!nvml.ok()) {
     std::fprintf(stderr, "%s\n", berth::to_line(nvml.error()).c_str());
     return 1;
+  }
+  if (set) {
+    auto done = berth::gpu::change_mode(*nvml, argv[2], argv[3]);
+    nvml->call("nvmlShutdown");
+    if (!done.ok()) std::fprintf(stderr, "%s\n", berth::to_line(done.error()).c_str());
+    return done.ok() ? 0 : 1;
   }
   std::string text = use ? berth::json::write(berth::gpu::read_use(*nvml))
                          : berth::json::write(berth::gpu::read_facts(*nvml));

@@ -125,6 +125,24 @@ std::vector<int> near_processors(const RunRequest& request, const gpu::Inventory
   return near;
 }
 
+/// Of all whose programs MPS may keep on the same GPUs, where nobody else is to have these.
+std::string group_of(const MpsPlan& mps, const Context& context) {
+  return "mps-" + name_of(gpu::MpsShare{mps.user, {}, mps.limits}, context.paths.state, "");
+}
+
+Error other_user(const std::string& from) {
+  return make_error(Kind::unsupported,
+                    "--gpus from:" + escape_controls(from) +
+                        ": it computes through MPS, which serves one user, and this is another one",
+                    "the same --user, and the same --state");
+}
+
+Error busy_with_limits() {
+  return make_error(Kind::unsupported,
+                    "change its GPUs while it runs: its limits are about those that it has",
+                    "berth stop, berth update --gpus, berth start");
+}
+
 }  // namespace
 
 Result<gpu::Ledger> open_gpu_ledger(const Context& context, const policy::Gpu& site) {
@@ -155,10 +173,13 @@ Keys keys_beside(const RunRequest& request, const gpu::Choice& choice,
 Result<LeasedGpus> lease_gpus(const Context& context, const RunRequest& request,
                               const std::string& id, gpu::Request wish, const policy::Gpu& site,
                               const gpu::Inventory& inventory, const Keys& beside,
-                              Leasing leasing) {
+                              const MpsPlan& mps, Leasing leasing) {
   LeasedGpus out;
   wish.exclusive = wish.exclusive || request.gpus_exclusive || site.exclusive;
+  bool of_limits = !wish.exclusive && mps.wanted() && mps.takes;
+  wish.exclusive = wish.exclusive || of_limits;
   std::optional<Shared> shared;
+  const std::string wish_from = wish.from;
   if (wish.want == Want::container) shared.emplace(context, wish.from);
   gpu::Chooser chooser(std::move(wish), inventory, beside);
   chooser.prefer(near_processors(request, inventory));
@@ -172,12 +193,26 @@ Result<LeasedGpus> lease_gpus(const Context& context, const RunRequest& request,
     out.selected = std::move(all.candidates);
     return out;
   }
+  std::optional<gpu::Ledger> ledger;
   auto choose = [&](const gpu::Holders& holders, gpu::Lease& lease) -> Result<void> {
+    std::optional<gpu::MpsUse> joined;
     if (shared) {
       gpu::Lease theirs = TRY(shared->find(holders));
       chooser.share(theirs);
+      if (!mps.wanted()) joined = theirs.mps;
     }
-    return chooser.choose(holders, lease);
+    TRY(chooser.choose(holders, lease));
+    gpu::MpsLimits limits = limits_by_mps(mps, chooser.selected());
+    if (joined) limits = {joined->cores_percent, joined->memory_bytes};
+    lease.mps.reset();
+    if (limits == gpu::MpsLimits()) return {};
+    if (leasing == Leasing::change) return busy_with_limits();
+    if (joined) TRY(check_mps(request, limits, inventory));
+    out.share = TRY(share_of(mps, limits, chooser.selected()));
+    out.share_name = name_of(*out.share, context.paths.state, ledger->path());
+    if (joined && joined->share != out.share_name) return other_user(wish_from);
+    lease.mps = {out.share_name, limits.cores_percent, limits.memory_bytes};
+    return check_share(mps, chooser.selected(), holders, lease);
   };
   gpu::Wanted all;
   if (!shared) all = TRY(chooser.wanted());
@@ -189,23 +224,24 @@ Result<LeasedGpus> lease_gpus(const Context& context, const RunRequest& request,
   };
   gpu::Lease lease;
   lease.container = lease.group = id;
+  if (of_limits) lease.group = group_of(mps, context);
   lease.name = request.name.value_or("");
   lease.engine = "berth";
   lease.exclusive = chooser.request().exclusive;
   if (shared || chooser.wants_any()) {
-    gpu::Ledger ledger = TRY(open_gpu_ledger(context, site));
+    ledger = TRY(open_gpu_ledger(context, site));
     bool waits = leasing == Leasing::take && request.wait_gpus && !shared;
     if (!waits) look();
     if (leasing == Leasing::look) {
-      gpu::Holders holders = TRY(ledger.look());
+      gpu::Holders holders = TRY(ledger->look());
       TRY(choose(holders, lease));
     } else if (leasing == Leasing::change) {
-      out.lease = TRY(widen(context, request, ledger, std::move(lease), chooser, choose));
+      out.lease = TRY(widen(context, request, *ledger, std::move(lease), chooser, choose));
     } else if (waits) {
       out.lease =
-          TRY(take_in_turn(context, request, ledger, std::move(lease), choose, all, beside, look));
+          TRY(take_in_turn(context, request, *ledger, std::move(lease), choose, all, beside, look));
     } else {
-      out.lease = TRY(ledger.take(std::move(lease), choose));
+      out.lease = TRY(ledger->take(std::move(lease), choose));
     }
   }
   out.selected = chooser.selected();

@@ -6,6 +6,7 @@
 
 #include "base/result.hpp"
 #include "engine/context.hpp"
+#include "engine/gpu_mps.hpp"
 #include "engine/request.hpp"
 #include "gpu/grant/request.hpp"
 #include "gpu/grant/select.hpp"
@@ -27,7 +28,9 @@ enum class Leasing {
 struct LeasedGpus {
   gpu::Request request;                 ///< the wish, where it was another container's: its keys
   std::vector<gpu::Selected> selected;  ///< into the inventory
-  gpu::HeldLease lease;                 ///< with Leasing::take, and where there is any GPU
+  std::optional<gpu::MpsShare> share;   ///< that its programs compute through
+  std::string share_name;
+  gpu::HeldLease lease;  ///< with Leasing::take, and where there is any GPU
 };
 
 /// The ledger of this machine, or of this user where root has made none.
@@ -45,14 +48,16 @@ std::vector<std::string> keys_beside(const RunRequest& request, const gpu::Choic
                                      const gpu::Inventory& inventory);
 
 /// Chooses what `wish`, which is the container `id` of `request`, gets of `inventory`, and waits
-/// for it where that was asked for. With Leasing::take nobody else is given what is exclusive from
-/// then on; with Leasing::change the lease is that of the container's bundle, widened. `beside`: of
-/// keys_beside().
-/// Errors: those of gpu::select() and gpu::Ledger, not_found (--gpus from: no such container),
-/// denied (it is somebody else's), interrupted (a signal while waiting).
+/// for it where that was asked for, and which share of MPS it computes through: its own wish, or
+/// that of the container whose GPUs it shares. With Leasing::take nobody else is given what is
+/// exclusive from then on; with Leasing::change the lease is that of the container's bundle,
+/// widened. `beside`: of keys_beside(). Errors: those of gpu::select() and gpu::Ledger, not_found
+/// (--gpus from: no such container), denied (it is somebody else's), interrupted (a signal while
+/// waiting), share_of(), check_share().
 Result<LeasedGpus> lease_gpus(const Context& context, const RunRequest& request,
                               const std::string& id, gpu::Request wish, const policy::Gpu& site,
                               const gpu::Inventory& inventory,
-                              const std::vector<std::string>& beside, Leasing leasing);
+                              const std::vector<std::string>& beside, const MpsPlan& mps,
+                              Leasing leasing);
 
 }  // namespace berth::engine

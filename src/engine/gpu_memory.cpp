@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/text.hpp"
 #include "sys/file.hpp"
 
@@ -37,6 +39,13 @@ Result<GpuMemory> parse_gpu_memory(std::string_view text) {
                     "expected the most, such as 10g, or that and no more kept: 10g,8g");
 }
 
+Result<uint32_t> parse_gpu_cores(std::string_view text) {
+  if (text.ends_with('%')) text.remove_suffix(1);
+  auto percent = parse_u64(text);
+  if (percent && *percent >= 1 && *percent <= 100) return static_cast<uint32_t>(*percent);
+  return make_error(Kind::usage, "expected a percentage of 1 to 100, such as 25");
+}
+
 MemoryRegions parse_memory_regions(std::string_view capacity) {
   MemoryRegions regions;
   for (std::string_view line : split(capacity, '\n')) {
@@ -56,6 +65,16 @@ Result<MemoryRegions> memory_regions_of(const gpu::Inventory& inventory) {
     if (text) return parse_memory_regions(*text);
   }
   return MemoryRegions();
+}
+
+bool has_region(const gpu::Gpu& gpu, const MemoryRegions& regions) {
+  return region_of(gpu, regions) != nullptr;
+}
+
+bool lacks_region(const gpu::Inventory& inventory, const MemoryRegions& regions) {
+  return std::any_of(inventory.gpus.begin(), inventory.gpus.end(), [&](const gpu::Gpu& gpu) {
+    return gpu.vendor == gpu::Vendor::nvidia && !has_region(gpu, regions);
+  });
 }
 
 Result<std::map<std::string, std::string>> limit_gpu_memory(

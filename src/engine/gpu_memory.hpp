@@ -29,6 +29,8 @@ void fields(V& v, GpuMemory& m) {
 
 /// "10G", "10G,8G": the most, and what is kept. Errors: usage.
 Result<GpuMemory> parse_gpu_memory(std::string_view text);
+/// "25", "25%": 1 to 100. Errors: usage.
+Result<uint32_t> parse_gpu_cores(std::string_view text);
 
 /// The kinds of device memory that the kernel can limit, and how much there is of each; bytes.
 /// Lines "drm/0000:03:00.0/vram0 17163091968", "nvidia/0000:1b:00.0/vidmem 85520809984".
@@ -39,6 +41,11 @@ MemoryRegions parse_memory_regions(std::string_view capacity);  ///< Pure. Other
 /// Those of this machine, or of the tree of a synthetic driver. None where the kernel has no such
 /// controller. Errors: io.
 Result<MemoryRegions> memory_regions_of(const gpu::Inventory& inventory);
+
+/// Whether there is one of all of the GPU's own memory.
+bool has_region(const gpu::Gpu& gpu, const MemoryRegions& regions);
+/// Whether there is none of one of NVIDIA's GPUs.
+bool lacks_region(const gpu::Inventory& inventory, const MemoryRegions& regions);
 
 /// The files of the container's cgroup and what is to be written there: "dmem.max", "dmem.min".
 /// Errors: unsupported (a part of a GPU; a GPU whose memory nothing on this machine can limit),

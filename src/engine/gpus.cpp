@@ -10,6 +10,7 @@
 #include "engine/cdi.hpp"
 #include "engine/container_directory.hpp"
 #include "engine/containers.hpp"
+#include "engine/gpu_mps.hpp"
 #include "engine/gpu_placement.hpp"
 #include "engine/host_devices.hpp"
 #include "engine/rootfs.hpp"
@@ -161,19 +162,40 @@ Result<void> bind_beside(const Context& context, const gpu::Choice& choice,
   return {};
 }
 
-/// Of the GPUs that were chosen; what is given by other ways has no limit, which is refused.
-Result<void> add_memory_limit(const GpuMemory& wanted, const gpu::Inventory& inventory,
-                              const std::vector<gpu::Selected>& selected,
-                              const std::vector<std::string>& beside, oci::Spec& spec) {
-  if (!beside.empty()) {
-    return make_error(Kind::unsupported, "--gpu-memory: a GPU is given by its CDI name or its path",
-                      "--gpus device=");
-  }
-  MemoryRegions regions = TRY(memory_regions_of(inventory));
+/// The flags that limit what a container has of its GPUs; empty: none.
+std::string limits_of(const RunRequest& request) {
+  if (!request.gpu_cores) return request.gpu_memory ? "--gpu-memory" : "";
+  return request.gpu_memory ? "--gpu-cores, --gpu-memory" : "--gpu-cores";
+}
+
+/// What is given by other ways than --gpus has no limit.
+Result<void> check_limited(const RunRequest& request, const std::vector<std::string>& beside) {
+  if (limits_of(request).empty() || beside.empty()) return {};
+  return make_error(Kind::unsupported,
+                    limits_of(request) + ": a GPU is given by its CDI name or its path",
+                    "--gpus device=");
+}
+
+/// By the kernel, of the GPUs that were chosen.
+Result<void> add_memory_limit(const GpuMemory& wanted, const MemoryRegions& regions,
+                              const std::vector<gpu::Selected>& selected, oci::Spec& spec) {
   auto files = TRY(limit_gpu_memory(wanted, selected, regions));
   if (!spec.linux_.resources) spec.linux_.resources.emplace();
   spec.linux_.resources->unified.merge(files);
   return {};
+}
+
+/// Makes the container compute through its share of MPS, which then runs.
+Result<void> add_mps(const Context& context, const MpsPlan& plan, const LeasedGpus& leased,
+                     const gpu::Inventory& inventory, Leasing leasing, oci::Spec& spec,
+                     Evidence& evidence) {
+  if (!leased.share) return {};
+  const std::string& name = leased.share_name;
+  add_share(gpu::place_of(context.paths.state, name), spec);
+  evidence.grant.reasons.push_back(
+      {"mps", name, true, "its programs are kept to their part by NVIDIA's MPS", {}});
+  if (leasing != Leasing::take) return {};
+  return start_share(context, plan, *leased.share, leased.selected, inventory, leased.lease);
 }
 
 bool names_gpu_node(const RunRequest& request) {
@@ -318,7 +340,7 @@ Result<gpu::HeldLease> add_gpus(const Context& context, gpu::Choice choice, cons
   bool by_path = names_gpu_node(look.request);
   if (!choice.grants()) warn_of(gpu::stale_selections(choice.request, {}), context);
   const std::optional<GpuMemory>& memory = look.request.gpu_memory;
-  bool limited = !memory;
+  bool limited = limits_of(look.request).empty();
   if (!choice.grants() && !by_path && limited) return lease;
   bool counts = choice.request.want != gpu::Request::Want::none || !choice.request.limits.empty() ||
                 !choice.site.never.empty();
@@ -327,8 +349,10 @@ Result<gpu::HeldLease> add_gpus(const Context& context, gpu::Choice choice, cons
     if (counts) TRY(gpu::narrow(choice, machine));
     std::vector<std::string> beside = keys_beside(look.request, choice, machine.ours);
     if (wants_gpus(context, choice, machine.ours) || !beside.empty()) {
+      TRY(check_limited(look.request, beside));
+      MpsPlan mps = TRY(plan_mps(context, look.request, choice.site, machine.ours, spec));
       LeasedGpus leased = TRY(lease_gpus(context, look.request, look.container, choice.request,
-                                         choice.site, machine.ours, beside, leasing));
+                                         choice.site, machine.ours, beside, mps, leasing));
       choice.request = std::move(leased.request);
       TRY(add_granted(context, choice, machine.ours, leased.selected, look, spec, copies,
                       evidence));
@@ -336,15 +360,20 @@ Result<gpu::HeldLease> add_gpus(const Context& context, gpu::Choice choice, cons
                       evidence));
       // Before a start nobody knows whose GPUs these are: --gpus from:.
       bool unknown = leasing == Leasing::nothing && leased.selected.empty();
-      if (memory && !unknown) {
-        TRY(add_memory_limit(*memory, machine.ours, leased.selected, beside, spec));
+      gpu::MpsLimits by_mps = limits_by_mps(mps, leased.selected);
+      if (memory && !by_mps.memory_bytes && !unknown) {
+        TRY(add_memory_limit(*memory, mps.regions, leased.selected, spec));
       }
+      if (by_mps != gpu::MpsLimits()) TRY(check_mps(look.request, by_mps, machine.ours));
+      TRY(add_mps(context, mps, leased, machine.ours, leasing, spec, evidence));
       limited = true;
       lease = std::move(leased.lease);
     }
     evidence.inventory = std::move(machine.ours);
   }
-  if (!limited) return make_error(Kind::usage, "--gpu-memory: no GPU is asked for", "--gpus 1");
+  if (!limited) {
+    return make_error(Kind::usage, limits_of(look.request) + ": no GPU is asked for", "--gpus 1");
+  }
   if (!choice.cdi_names.empty()) {
     bool image = choice.site.driver_mode == policy::DriverMode::image;
     CdiParts parts = image ? CdiParts::nodes : CdiParts::all;

@@ -246,6 +246,7 @@ struct RunRequest {
   bool gpus_exclusive = false;      ///< nobody else gets them meanwhile
   bool gpus_bind = true;  ///< to processors and memory beside its GPUs, where nobody names others
   std::optional<GpuMemory> gpu_memory;  ///< of each of them
+  std::optional<uint32_t> gpu_cores;    ///< percent of the multiprocessors of each of them
   std::optional<int64_t> wait_gpus;     ///< ns for which a start waits for them; 0: for ever
   std::optional<policy::DriverMode> gpu_driver;  ///< none: the policy's
   std::vector<std::string> devices;              ///< CDI names of --device
@@ -317,6 +318,7 @@ void fields(V& v, RunRequest& r) {
   v.optional("gpus_exclusive", r.gpus_exclusive);
   v.always("gpus_bind", r.gpus_bind);
   v.optional("gpu_memory", r.gpu_memory);
+  v.optional("gpu_cores", r.gpu_cores);
   v.optional("wait_gpus", r.wait_gpus);
   v.optional("gpu_driver", r.gpu_driver);
   v.optional("devices", r.devices);

@@ -14,6 +14,7 @@
 #include "engine/new_container.hpp"
 #include "engine/volumes.hpp"
 #include "engine/watch.hpp"
+#include "gpu/mps/join.hpp"
 #include "monitor/protocol.hpp"
 #include "sys/file.hpp"
 #include "sys/identity.hpp"
@@ -224,6 +225,7 @@ void sweep(const Context& context) {
   }
   tell_adoptions(context);
   sweep_volumes(context);
+  gpu::mend_shares(context.paths.state, context.paths.libexec + "/berth-mps");
   note_sweep(context);
 }
 

@@ -33,12 +33,17 @@ std::string in_bundle(std::string_view name) {
   return std::string(kBundleDirectory) + "/" + std::string(name);
 }
 
-Result<void> check_changeable(const Context& context, const RunRequest& request) {
+Result<void> check_changeable(const Context& context, const RunRequest& request,
+                              const std::string& id) {
   const char* why = nullptr;
   if (context.identity != Identity::root) why = "only root's can be given nodes while they run";
   if (request.security.privileged) why = "--privileged gives it every device of the machine";
   if (request.gpu_driver == policy::DriverMode::copy) why = "its driver's files are copies";
-  if (request.gpu_memory) why = "--gpu-memory is about those that it has";
+  auto note = TRY(read_lease_note(context, request, id));
+  bool by_mps = note && note->lease.mps;
+  if (request.gpu_memory || request.gpu_cores || by_mps) {
+    why = "its limits are about those that it has";
+  }
   if (why == nullptr) return {};
   return make_error(Kind::unsupported, std::string("change its GPUs while it runs: ") + why,
                     "berth stop, berth update --gpus, berth start");
@@ -276,7 +281,7 @@ Result<oci::Spec> with_devices_of(oci::Spec before, const oci::Spec& after, cons
 
 Result<void> update_gpus(const Context& context, const ContainerSummary& container,
                          const RunRequest& wanted) {
-  TRY(check_changeable(context, wanted));
+  TRY(check_changeable(context, wanted, container.id));
   Lifetime lifetime = container.remove ? Lifetime::removed : Lifetime::kept;
   const std::string path = container_files(context.paths, container.id, lifetime);
   sys::Fd files = TRY(sys::open_at(sys::cwd(), path, O_DIRECTORY | O_RDONLY));

@@ -51,6 +51,7 @@ struct Gpu {
   bool bind = true;                   ///< containers keep to processors beside their GPUs
   bool exclusive = false;             ///< every container has its GPUs for itself
   bool outside_processes = true;      ///< those that compute without a lease count as holders
+  bool manage = false;                ///< Berth may change the compute mode of GPUs
   bool additional_gids = true;        ///< a node's group is given where its mode asks for it
   Scheduler scheduler = Scheduler::grant;
   DriverMode driver_mode = DriverMode::bind;
@@ -130,6 +131,7 @@ void fields(V& v, Gpu& g) {
   v.always("bind", g.bind);
   v.always("exclusive", g.exclusive);
   v.always("outside-processes", g.outside_processes);
+  v.always("manage", g.manage);
   v.always("additional-gids", g.additional_gids);
   v.always("scheduler", g.scheduler);
   v.always("driver-mode", g.driver_mode);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """--gpu-memory: what is asked of the kernel's dmem controller. No kernel of the tests has regions of
-a GPU: what it has is made up in the synthetic tree."""
+a GPU: what it has is made up in the synthetic tree, whose driver has no MPS."""
 
 import json
 import pathlib
@@ -15,7 +15,9 @@ GIB = 1 << 30
 
 @pytest.fixture
 def machine(berth, driver_tree, busybox):
-    yield from a_machine(berth, driver_tree("eight", *STUB), busybox)
+    tree = driver_tree("eight", *STUB)
+    (tree / "usr/bin/nvidia-cuda-mps-control").unlink(missing_ok=True)
+    yield from a_machine(berth, tree, busybox)
 
 
 @pytest.fixture
@@ -66,7 +68,7 @@ def test_what_cannot_be_limited_is_refused(machine, regions, words, why):
     assert machine.holders() == {}
 
 
-def test_a_machine_without_the_controller_limits_nothing(machine):
+def test_a_machine_without_the_controller_and_without_mps_limits_nothing(machine):
     assert "nothing on this machine can limit the memory of GPU 0" in machine.refused(
         "--gpus", "1", "--gpu-memory", "10g")
 

@@ -22,6 +22,7 @@ enum {
   kUninitialized = 1,
   kInvalid = 2,
   kNotSupported = 3,
+  kNoPermission = 4,
   kNotFound = 6,
   kTooSmall = 7,
   kDriverNotLoaded = 9
@@ -89,22 +90,26 @@ static void set(char* out, size_t size, const char* text) {
   out[length] = '\0';
 }
 
-static FILE* open_facts(void) {
-  const char* named = getenv("BERTH_NVML_STUB");
-  if (named != NULL) return fopen(named, "r");
+// A file of the tree that this library lies in.
+static FILE* open_beside(const char* name, const char* how) {
   Dl_info info;
-  if (dladdr((void*)open_facts, &info) == 0) return NULL;
+  if (dladdr((void*)open_beside, &info) == 0) return NULL;
   char path[4096];
-  set(path, sizeof path - 32, info.dli_fname);
+  set(path, sizeof path - 160, info.dli_fname);
   for (char* slash = strrchr(path, '/'); slash != NULL; slash = strrchr(path, '/')) {
     strcpy(slash, "/SYNTHETIC");
     if (access(path, F_OK) == 0) {
-      strcpy(slash, "/nvml.facts");
-      return fopen(path, "r");
+      sprintf(slash, "/%s", name);
+      return fopen(path, how);
     }
     *slash = '\0';
   }
   return NULL;
+}
+
+static FILE* open_facts(void) {
+  const char* named = getenv("BERTH_NVML_STUB");
+  return named != NULL ? fopen(named, "r") : open_beside("nvml.facts", "r");
 }
 
 static void read_links(const char* list, device* d) {
@@ -214,6 +219,8 @@ const char* nvmlErrorString(int code) {
       return "Invalid Argument";
     case kNotSupported:
       return "Not Supported";
+    case kNoPermission:
+      return "Insufficient Permissions";
     case kNotFound:
       return "Not Found";
     case kTooSmall:
@@ -380,6 +387,30 @@ int nvmlDeviceGetComputeRunningProcesses_v2(device* d, unsigned* count, process_
 
 int nvmlDeviceGetGraphicsRunningProcesses_v2(device* d, unsigned* count, process_info* out) {
   return tell_processes(&d->drawing, count, out);
+}
+
+// Lies beside the facts, as what a driver keeps: "compute-mode.UUID".
+static FILE* open_compute_mode(const device* d, const char* how) {
+  char name[128];
+  snprintf(name, sizeof name, "compute-mode.%s", d->uuid);
+  return open_beside(name, how);
+}
+
+int nvmlDeviceGetComputeMode(device* d, unsigned* out) {
+  FILE* file = open_compute_mode(d, "r");
+  *out = 0;
+  if (file == NULL) return d->is_slice ? kNotSupported : kOk;
+  if (fscanf(file, "%u", out) != 1) *out = 0;
+  fclose(file);
+  return kOk;
+}
+
+int nvmlDeviceSetComputeMode(device* d, unsigned value) {
+  FILE* file = geteuid() == 0 ? open_compute_mode(d, "w") : NULL;
+  if (file == NULL) return kNoPermission;
+  fprintf(file, "%u\n", value);
+  fclose(file);
+  return kOk;
 }
 
 int nvmlDeviceGetMigMode(device* d, unsigned* current, unsigned* pending) {

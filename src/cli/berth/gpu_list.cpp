@@ -81,6 +81,17 @@ struct Column {
   std::vector<std::string> cells = {};
 };
 
+/// " (exclusive)", " (30% 1GiB)", or nothing.
+std::string terms_of(const gpu::Lease& lease) {
+  std::vector<std::string> terms;
+  if (lease.exclusive) terms.emplace_back("exclusive");
+  if (lease.mps && lease.mps->cores_percent) {
+    terms.push_back(std::to_string(*lease.mps->cores_percent) + "%");
+  }
+  if (lease.mps && lease.mps->memory_bytes) terms.push_back(binary_bytes(*lease.mps->memory_bytes));
+  return terms.empty() ? "" : " (" + join(terms, " ") + ")";
+}
+
 /// Who has the GPU or the slice of that key: "web, train (exclusive)".
 std::string holders_of(const gpu::Selected& one, const gpu::Holders& holders) {
   std::vector<std::string> names;
@@ -91,7 +102,7 @@ std::string holders_of(const gpu::Selected& one, const gpu::Holders& holders) {
     });
     if (!has) continue;
     std::string name = lease.name.empty() ? lease.container.substr(0, 12) : lease.name;
-    names.push_back(escape_controls(name) + (lease.exclusive ? " (exclusive)" : ""));
+    names.push_back(escape_controls(name) + terms_of(lease));
   }
   constexpr size_t kMost = 2;
   if (names.size() <= kMost) return names.empty() ? "-" : join(names, ", ");
@@ -255,6 +266,14 @@ std::vector<std::string> problems_of(const gpu::Inventory& inventory) {
   return out;
 }
 
+json::Value to_json(const std::optional<gpu::MpsUse>& mps) {
+  if (!mps) return json::Value();
+  json::Value cores, memory;
+  if (mps->cores_percent) cores = int64_t{*mps->cores_percent};
+  if (mps->memory_bytes) memory = static_cast<int64_t>(*mps->memory_bytes);
+  return json::Object{{"cores_percent", std::move(cores)}, {"memory_bytes", std::move(memory)}};
+}
+
 json::Value to_json(const gpu::KnownLease& known, const gpu::Inventory& inventory) {
   const gpu::Lease& lease = known.lease;
   return json::Object{{"container", lease.container},
@@ -265,6 +284,7 @@ json::Value to_json(const gpu::KnownLease& known, const gpu::Inventory& inventor
                       {"gpus", indices_of(lease.keys, inventory)},
                       {"keys", json_strings(lease.keys)},
                       {"exclusive", lease.exclusive},
+                      {"mps", to_json(lease.mps)},
                       {"since_ns", lease.since},
                       {"pid", lease.life.pid}};
 }

@@ -297,6 +297,11 @@ FlagTable right_flags(RequestOptions& o) {
       {"device", 0, "DEVICE", "nvidia.com/gpu=0, or /dev/SOURCE[:/dev/TARGET][:rwm]", &o.devices},
       {"device-cgroup-rule", 0, "RULE", "Allow devices, such as 'c 195:* rwm'",
        append_to(r.device_cgroup_rules, engine::parse_device_rule)},
+      {"gpu-cores", 0, "PERCENT", "At most this part of each GPU's multiprocessors, by MPS",
+       [&r](std::string_view text) -> Result<void> {
+         r.gpu_cores = TRY(engine::parse_gpu_cores(text));
+         return {};
+       }},
       {"gpu-driver",
        0,
        "MODE",

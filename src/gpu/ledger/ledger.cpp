@@ -58,13 +58,18 @@ Error somebody_elses(const std::string& path, uid_t owner) {
                     "rm -r " + path + " as root: it is made anew");
 }
 
+struct Record {
+  std::string text;
+  uid_t user = 0;  ///< who wrote it, as the kernel says
+};
+
 /// Nothing where it is no record.
-Result<std::optional<std::string>> read_record(const sys::Fd& file, const std::string& name) {
+Result<std::optional<Record>> read_record(const sys::Fd& file, const std::string& name) {
   struct stat info = TRY(sys::stat_fd(file, name));
   if (!S_ISREG(info.st_mode) || info.st_size > static_cast<off_t>(kRecordSize)) {
-    return std::optional<std::string>();
+    return std::optional<Record>();
   }
-  return std::optional<std::string>(TRY(sys::read_all(file, name, kRecordSize)));
+  return std::optional<Record>(Record{TRY(sys::read_at(file, 0, kRecordSize, name)), info.st_uid});
 }
 
 }  // namespace
@@ -158,13 +163,13 @@ class Reading {
 void Reading::read(const std::string& name) {
   auto file = sys::open_if_exists(directory_, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
   if (!file.ok() || !*file) return;  // nobody but its writer may open it: not a record of ours
-  auto text = read_record(**file, name);
-  auto info = sys::stat_fd(**file, name);
-  if (!text.ok() || !*text || !info.ok()) return;
+  auto record = read_record(**file, name);
+  if (!record.ok() || !*record) return;
+  const auto& [text, user] = **record;
   auto free = sys::try_lock(**file, sys::LockMode::exclusive, name);
   bool locked = !free.ok() || !*free;
-  if (name.starts_with(kLeasePrefix)) read_lease(name, **text, info->st_uid, locked);
-  if (name.starts_with(kTicketPrefix)) read_ticket(name, **text, info->st_uid, locked);
+  if (name.starts_with(kLeasePrefix)) read_lease(name, text, user, locked);
+  if (name.starts_with(kTicketPrefix)) read_ticket(name, text, user, locked);
 }
 
 // Of what is dead somebody else may be the owner, who removes it: until then it is passed over.
@@ -285,11 +290,10 @@ Result<std::optional<HeldLease>> Ledger::find_held(const std::string& file, cons
   HeldLease held;
   auto opened = TRY(sys::open_if_exists(directory_, file, O_RDWR | O_NOFOLLOW | O_NONBLOCK));
   if (!opened) return std::optional<HeldLease>();
-  auto text = TRY(read_record(*opened, file));
-  struct stat info = TRY(sys::stat_fd(*opened, file));
-  auto known = text ? parse_lease(*text) : make_error(Kind::corrupt, "read lease");
+  auto record = TRY(read_record(*opened, file));
+  auto known = record ? parse_lease(record->text) : make_error(Kind::corrupt, "read lease");
   bool ours =
-      known.ok() && known->container == lease.container && info.st_uid == sys::effective_uid();
+      known.ok() && known->container == lease.container && record->user == sys::effective_uid();
   if (!ours) return std::optional<HeldLease>();
   bool free = TRY(sys::try_lock(*opened, sys::LockMode::exclusive, file));
   if (free && !is_alive(known->life, here)) {

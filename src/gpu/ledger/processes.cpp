@@ -44,6 +44,16 @@ bool is_first_process(int64_t pid, const SeenProcess& process, const KnownLease&
   return parent && parent->user == known.user;
 }
 
+/// NVIDIA's MPS server has the GPU open for the programs of containers, and is in none of them. A
+/// user who names a process so counts it as his own container's, which takes nothing from others.
+bool serves(const SeenProcess& process, const KnownLease& known, const SeeProcess& see) {
+  constexpr std::string_view kServer = "nvidia-cuda-mps";  // as far as the kernel keeps the name
+  if (!known.lease.mps || !process.command.starts_with(kServer)) return false;
+  if (process.user == known.user) return true;
+  auto daemon = see(process.parent);  // a server may run as one of his further ids
+  return daemon && daemon->user == known.user;
+}
+
 /// The value behind "Name:" of /proc/PID/status.
 std::string_view value_of(std::string_view status, std::string_view name) {
   for (std::string_view line : split(status, '\n')) {
@@ -83,7 +93,8 @@ const KnownLease* lease_of(int64_t pid, const std::vector<const KnownLease*>& le
     if (!seen) return nullptr;
     auto found = std::find_if(leases.begin(), leases.end(), [&](const KnownLease* one) {
       if (one->lease.life.pid_space != view.pid_space) return false;
-      return is_first_process(pid, *seen, *one, view.see) || is_in_cgroup(*seen, *one);
+      return is_first_process(pid, *seen, *one, view.see) || is_in_cgroup(*seen, *one) ||
+             (i == 0 && serves(*seen, *one, view.see));
     });
     if (found != leases.end()) return *found;
     pid = seen->parent;

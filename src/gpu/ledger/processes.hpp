@@ -33,8 +33,9 @@ struct ProcessView {
 };
 
 /// The lease of the container that `pid` runs in: the one whose first process is among its
-/// ancestors, or whose cgroup it is in. What a user writes into his lease is believed of his own
-/// processes alone: the first one, or the one that started it, has to be his. Null: none of them.
+/// ancestors, or whose cgroup it is in; of an MPS server one that computes through MPS. What a user
+/// writes into his lease is believed of his own processes alone: the first one, or the one that
+/// started it, has to be his. Null: none of them.
 const KnownLease* lease_of(int64_t pid, const std::vector<const KnownLease*>& leases,
                            const ProcessView& view);
 

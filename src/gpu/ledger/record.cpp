@@ -60,7 +60,8 @@ Result<std::string> record_text(const Ticket& ticket) {
 Result<Lease> parse_lease(std::string_view text) {
   Lease lease = TRY(parse<Lease>(text, "lease"));
   bool fine = is_word(lease.engine) && is_word(lease.life.boot) && lease.life.pid >= 0 &&
-              lease.life.cgroup.size() <= kRecordSize;
+              lease.life.cgroup.size() <= kRecordSize &&
+              (!lease.mps || (is_word(lease.mps->share) && !lease.mps->share.empty()));
   if (!fine) return make_error(Kind::corrupt, "lease: no words of ours");
   return lease;
 }

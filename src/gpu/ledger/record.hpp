@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,15 @@ struct Life {
   bool operator==(const Life&) const = default;
 };
 
+/// The MPS daemon that a container's programs compute through: gpu/mps.
+struct MpsUse {
+  std::string share;                       ///< its name
+  std::optional<uint32_t> cores_percent;   ///< of each GPU's multiprocessors, for each program
+  std::optional<uint64_t> memory_bytes{};  ///< of each GPU, for each program
+
+  bool operator==(const MpsUse&) const = default;
+};
+
 /// Who has which GPUs.
 struct Lease {
   std::string container;          ///< its id
@@ -34,6 +44,7 @@ struct Lease {
   bool exclusive = false;
   int64_t since = 0;  ///< ns since 1970
   Life life{};
+  std::optional<MpsUse> mps{};
 
   bool operator==(const Lease&) const = default;
 };
@@ -86,6 +97,13 @@ void fields(V& v, Life& l) {
 }
 
 template <class V>
+void fields(V& v, MpsUse& m) {
+  v.required("share", m.share);
+  v.optional("cores_percent", m.cores_percent);
+  v.optional("memory_bytes", m.memory_bytes);
+}
+
+template <class V>
 void fields(V& v, Lease& l) {
   v.required("container", l.container);
   v.optional("name", l.name);
@@ -95,6 +113,7 @@ void fields(V& v, Lease& l) {
   v.required("exclusive", l.exclusive);
   v.required("since", l.since);
   v.required("life", l.life);
+  v.optional("mps", l.mps);
 }
 
 template <class V>

@@ -49,16 +49,21 @@ void clean(NvmlGpu& gpu) {
   }
 }
 
-template <class Answer>
-Result<Answer> ask(const std::string& program, const std::vector<std::string>& words,
-                   std::chrono::milliseconds deadline) {
+Result<std::string> run(const std::string& program, const std::vector<std::string>& words,
+                        std::chrono::milliseconds deadline) {
   sys::SpawnOptions options;
   options.program = program;
   options.args = {program};
   options.args.insert(options.args.end(), words.begin(), words.end());
   auto output = TRY(sys::run_command(std::move(options), "", deadline, size_t{1} << 20));
   if (output.status.shell_code() != 0) return make_error(Kind::unsupported, reason_of(output));
-  return json::read<Answer>(output.out, "berth-gpu-probe");
+  return std::move(output.out);
+}
+
+template <class Answer>
+Result<Answer> ask(const std::string& program, const std::vector<std::string>& words,
+                   std::chrono::milliseconds deadline) {
+  return json::read<Answer>(TRY(run(program, words, deadline)), "berth-gpu-probe");
 }
 
 }  // namespace
@@ -73,6 +78,14 @@ Result<NvmlFacts> ask_nvml(const std::string& program, const std::string& librar
 Result<Uses> ask_nvml_use(const std::string& program, const std::string& library,
                           std::chrono::milliseconds deadline) {
   return ask<Uses>(program, {"--use", library}, deadline);
+}
+
+Result<void> set_compute_mode(const std::string& program, const std::string& library,
+                              const std::string& gpu, const std::string& mode,
+                              std::chrono::milliseconds deadline) {
+  TRY_CTX(run(program, {"--compute-mode", gpu, mode, library}, deadline),
+          "cannot set the compute mode of " + gpu);
+  return {};
 }
 
 }  // namespace berth::gpu

@@ -43,7 +43,15 @@ struct Use {
   std::optional<uint32_t> celsius{};
   std::optional<uint32_t> milliwatts{};
   std::optional<std::vector<ProcessUse>> processes{};  ///< each once for each slice
+  std::string compute_mode{};                          ///< below; empty: not told
+  std::string id{};                                    ///< "GPU-…"; empty: not told
 };
+
+/// Who may compute on a GPU at the same time: "default" all, "exclusive-process" one process,
+/// "prohibited" none.
+inline constexpr const char* kDefaultMode = "default";
+inline constexpr const char* kExclusiveProcess = "exclusive-process";
+inline constexpr const char* kProhibited = "prohibited";
 
 struct Uses {
   std::vector<Use> gpus;
@@ -52,6 +60,12 @@ struct Uses {
 /// Runs `program --use library` and reads what it prints.  Errors: as ask_nvml().
 Result<Uses> ask_nvml_use(const std::string& program, const std::string& library,
                           std::chrono::milliseconds deadline);
+
+/// Runs `program --compute-mode gpu mode library`, as root; `gpu` is an id, "GPU-…".
+/// Errors: unsupported (the driver refuses, or its library cannot be used).
+Result<void> set_compute_mode(const std::string& program, const std::string& library,
+                              const std::string& gpu, const std::string& mode,
+                              std::chrono::milliseconds deadline);
 
 template <class V>
 void fields(V& v, MemoryUse& m) {
@@ -84,6 +98,8 @@ void fields(V& v, Use& g) {
   v.optional("milliwatts", g.milliwatts);
   v.optional("processes", g.processes);
   v.optional("slices", g.slices);
+  v.optional("compute_mode", g.compute_mode);
+  v.optional("id", g.id);
 }
 
 template <class V>

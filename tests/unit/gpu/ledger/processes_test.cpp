@@ -53,6 +53,22 @@ TEST(LeaseOf, a_user_is_believed_of_his_own_processes_alone) {
   EXPECT_EQ(owner(51, {known_lease("claimed", 9, "other", kStranger)}, all.view()), "nobody");
 }
 
+TEST(LeaseOf, of_an_mps_server_is_that_of_who_computes_through_it) {
+  Processes all;
+  all.add(40, 1, kUser);
+  all.add(50, 40, kUser);
+  all.name(50, "nvidia-cuda-mps");
+  all.add(51, 40, kFurther);
+  all.name(51, "nvidia-cuda-mps");
+  KnownLease through = known_lease("through", 9, "", kUser);
+  through.lease.mps = MpsUse{"share", 25, {}};
+  EXPECT_EQ(owner(50, {known_lease("beside", 9, "", kUser), through}, all.view()), "through");
+  EXPECT_EQ(owner(51, {through}, all.view()), "through");
+  EXPECT_EQ(owner(40, {through}, all.view()), "nobody");
+  through.user = kStranger;
+  EXPECT_EQ(owner(50, {through}, all.view()), "nobody");
+}
+
 TEST(LeaseOf, of_a_process_that_is_hidden_or_its_own_ancestor_is_nobodys) {
   Processes all;
   all.add(60, 61, kUser);

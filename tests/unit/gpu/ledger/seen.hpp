@@ -29,6 +29,7 @@ class Processes {
   void add(int64_t pid, int64_t parent, uint32_t user, std::vector<std::string> cgroups = {"/"}) {
     all_[pid] = {parent, static_cast<uint64_t>(pid) * 10, "python3", user, std::move(cgroups)};
   }
+  void name(int64_t pid, std::string command) { all_[pid].command = std::move(command); }
   ProcessView view(uint64_t space = kSpace) const {
     auto see = [this](int64_t pid) -> std::optional<SeenProcess> {
       auto found = all_.find(pid);

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/mps/modes.hpp"
+
+#include <fcntl.h>
+
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "gpu/probe/use.hpp"
+#include "sys/file.hpp"
+
+namespace berth::gpu {
+namespace {
+
+constexpr std::chrono::seconds kPatience{30};
+constexpr size_t kMostNote = 64;
+
+/// Whether another share than that in `directory` has taken `gpu`.
+bool is_taken(const std::string& root, const MpsOrder& own, const std::string& gpu) {
+  auto names = sys::list_directory(sys::cwd(), root);
+  if (!names.ok()) return false;
+  return std::any_of(names->begin(), names->end(), [&](const std::string& name) {
+    MpsPlace place;
+    place.directory = root + "/" + name;
+    auto order = read_order(place);
+    if (!order.ok() || !order->takes || order->share == own.share) return false;
+    const auto& gpus = order->share.gpus;
+    return std::find(gpus.begin(), gpus.end(), gpu) != gpus.end();
+  });
+}
+
+}  // namespace
+
+std::string Modes::note_of(const std::string& gpu) const {
+  return root_ + "/" + std::string(kMpsMode) + gpu;
+}
+
+Result<std::string> Modes::mode_of(const std::string& gpu) const {
+  Uses uses = TRY(ask_nvml_use(order_.probe, order_.nvml, kPatience));
+  for (const Use& use : uses.gpus) {
+    if (use.id == gpu && !use.compute_mode.empty()) return use.compute_mode;
+  }
+  return make_error(Kind::unsupported, "the driver does not tell the compute mode of " + gpu);
+}
+
+Result<void> Modes::take() {
+  if (!order_.takes) return {};
+  for (const std::string& node : nodes_.empty() ? order_.nodes : std::vector<std::string>()) {
+    auto opened = sys::open_at(sys::cwd(), node, O_RDWR | O_NOCTTY | O_NONBLOCK);
+    if (opened.ok()) nodes_.push_back(std::move(*opened));
+  }
+  for (const std::string& gpu : order_.share.gpus) {
+    std::string mode = TRY(mode_of(gpu));
+    auto before = TRY(sys::stat_entry(sys::cwd(), note_of(gpu)));
+    if (!before) TRY(sys::replace_file(sys::cwd(), note_of(gpu), mode, 0600));
+    if (mode == kExclusiveProcess) continue;
+    TRY(set_compute_mode(order_.probe, order_.nvml, gpu, kExclusiveProcess, kPatience));
+    if (TRY(mode_of(gpu)) == kExclusiveProcess) continue;
+    return make_error(Kind::unsupported, "the driver does not keep the compute mode of " + gpu,
+                      "nvidia-persistenced");
+  }
+  return {};
+}
+
+void Modes::give_back() {
+  if (!order_.takes) return;
+  for (const std::string& gpu : order_.share.gpus) {
+    if (is_taken(root_, order_, gpu)) continue;
+    auto before = sys::read_file_if_exists(sys::cwd(), note_of(gpu), kMostNote);
+    if (!before.ok() || !*before) continue;
+    auto set = set_compute_mode(order_.probe, order_.nvml, gpu, **before, kPatience);
+    if (set.ok()) ignore(sys::remove_entry(sys::cwd(), note_of(gpu)));
+  }
+  nodes_.clear();
+}
+
+}  // namespace berth::gpu
