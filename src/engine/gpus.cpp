@@ -185,6 +185,16 @@ Result<void> add_memory_limit(const GpuMemory& wanted, const MemoryRegions& regi
   return {};
 }
 
+std::string text_of(const gpu::MpsLimits& limits) {
+  std::vector<std::string> parts;
+  if (limits.cores_percent)
+    parts.push_back(std::to_string(*limits.cores_percent) + "% of the cores");
+  if (limits.memory_bytes) {
+    parts.push_back(std::to_string(*limits.memory_bytes >> 20) + " MiB of the memory");
+  }
+  return "each program is kept to " + join(parts, " and ") + " by NVIDIA's MPS";
+}
+
 /// Makes the container compute through its share of MPS, which then runs.
 Result<void> add_mps(const Context& context, const MpsPlan& plan, const LeasedGpus& leased,
                      const gpu::Inventory& inventory, Leasing leasing, oci::Spec& spec,
@@ -192,8 +202,7 @@ Result<void> add_mps(const Context& context, const MpsPlan& plan, const LeasedGp
   if (!leased.share) return {};
   const std::string& name = leased.share_name;
   add_share(gpu::place_of(context.paths.state, name), spec);
-  evidence.grant.reasons.push_back(
-      {"mps", name, true, "its programs are kept to their part by NVIDIA's MPS", {}});
+  evidence.grant.reasons.push_back({"mps", name, true, text_of(leased.share->limits), {}});
   if (leasing != Leasing::take) return {};
   return start_share(context, plan, *leased.share, leased.selected, inventory, leased.lease);
 }

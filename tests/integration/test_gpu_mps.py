@@ -416,9 +416,9 @@ def test_who_holds_it_says_how_much(machine, client):
 
 
 def test_explain_says_what_keeps_it(machine, client):
-    start(machine, client, "held", "--gpus", "device=0", "--gpu-cores", "30")
-    assert "its programs are kept to their part by NVIDIA's MPS" in machine.berth.ok(
-        *machine.flags, "explain", "held")
+    start(machine, client, "held", "--gpus", "device=0", "--gpu-cores", "30", "--gpu-memory", "1g")
+    assert "each program is kept to 30% of the cores and 1024 MiB of the memory by NVIDIA's MPS" in \
+        machine.berth.ok(*machine.flags, "explain", "held")
 
 
 # ---- what is refused ----------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 
 #include "base/text.hpp"
 #include "cli/berth/common.hpp"
+#include "cli/berth/gpu_terms.hpp"
 #include "cli/core/table.hpp"
 #include "cli/core/text_width.hpp"
 #include "engine/gpus.hpp"
@@ -80,17 +81,6 @@ struct Column {
   bool wanted = true;  ///< false: it says nothing on this machine
   std::vector<std::string> cells = {};
 };
-
-/// " (exclusive)", " (30% 1GiB)", or nothing.
-std::string terms_of(const gpu::Lease& lease) {
-  std::vector<std::string> terms;
-  if (lease.exclusive) terms.emplace_back("exclusive");
-  if (lease.mps && lease.mps->cores_percent) {
-    terms.push_back(std::to_string(*lease.mps->cores_percent) + "%");
-  }
-  if (lease.mps && lease.mps->memory_bytes) terms.push_back(binary_bytes(*lease.mps->memory_bytes));
-  return terms.empty() ? "" : " (" + join(terms, " ") + ")";
-}
 
 /// Who has the GPU or the slice of that key: "web, train (exclusive)".
 std::string holders_of(const gpu::Selected& one, const gpu::Holders& holders) {

@@ -5,6 +5,7 @@
 
 #include "base/text.hpp"
 #include "cli/berth/common.hpp"
+#include "cli/berth/gpu_terms.hpp"
 #include "cli/core/table.hpp"
 #include "engine/user_names.hpp"
 #include "json/value.hpp"
@@ -41,7 +42,7 @@ std::string memory_text(const std::optional<gpu::MemoryUse>& memory) {
 std::string holders_text(const engine::GpuState& gpu) {
   std::vector<std::string> names;
   for (const gpu::KnownLease& one : gpu.leases) {
-    names.push_back(engine::container_of(one.lease) + (one.lease.exclusive ? " (exclusive)" : ""));
+    names.push_back(engine::container_of(one.lease) + terms_of(one.lease));
   }
   return names.empty() ? "-" : join(names, ", ");
 }

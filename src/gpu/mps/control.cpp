@@ -84,7 +84,7 @@ Result<void> make_view(const MpsPlace& place) {
 
 /// Until there are none: what those have started comes to us.
 void kill_children() {
-  const std::string list = "/proc/self/task/" + std::to_string(::getpid()) + "/children";
+  const std::string list = "/proc/thread-self/children";
   const auto end = Clock::now() + kEndPatience;
   while (Clock::now() < end) {
     auto text = sys::read_file(sys::cwd(), list, kMostLog);

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "engine/gpus.hpp"
+
+namespace berth::cli {
+
+/// How a container has its GPUs, for people: " (exclusive)", " (30% 1GiB)", or nothing.
+std::string terms_of(const gpu::Lease& lease);
+
+}  // namespace berth::cli
