@@ -364,17 +364,21 @@ NvmlFacts read_facts(const Nvml& nvml) {
   return facts;
 }
 
-Result<void> change_mode(const Nvml& nvml, std::string_view gpu, std::string_view mode) {
+Result<void> change_mode(const Nvml& nvml, std::string_view gpus, std::string_view mode) {
   auto known = std::find_if(std::begin(kComputeModes), std::end(kComputeModes),
                             [&](const auto& one) { return one.first == mode; });
   if (known == std::end(kComputeModes)) return make_error(Kind::usage, "no such compute mode");
-  for (Device device : devices_of(nvml)) {
-    if (nvml.text("nvmlDeviceGetUUID", device) != gpu) continue;
-    int code = nvml.call("nvmlDeviceSetComputeMode", device, known->second);
-    if (code == 0) return {};
+  std::vector<Device> devices = devices_of(nvml);
+  for (std::string_view gpu : split(gpus, ',')) {
+    auto device = std::find_if(devices.begin(), devices.end(), [&](Device one) {
+      return nvml.text("nvmlDeviceGetUUID", one) == gpu;
+    });
+    if (device == devices.end()) return make_error(Kind::not_found, "NVML knows no such GPU");
+    int code = nvml.call("nvmlDeviceSetComputeMode", *device, known->second);
+    if (code == 0) continue;
     return make_error(Kind::unsupported, "nvmlDeviceSetComputeMode: " + nvml.error_text(code));
   }
-  return make_error(Kind::not_found, "NVML knows no such GPU");
+  return {};
 }
 
 // Our answer's way out; what is printed from now on goes to standard error.

@@ -191,6 +191,8 @@ Result<void> start_share(const Context& context, const MpsPlan& plan, const gpu:
   order.nvml = nvml->host_path;
   order.probe = context.paths.libexec + "/berth-gpu-probe";
   order.takes = plan.takes;
+  order.group = lease.lease().group;
+  order.keys = lease.lease().keys;
   for (const gpu::Selected& one : selected) order.nodes.push_back(one.gpu->node.host_path);
   auto around = std::find_if(selected.begin(), selected.end(), [&](const gpu::Selected& one) {
     return !plan.takes && mode_of(plan, *one.gpu) != gpu::kExclusiveProcess;

@@ -9,6 +9,7 @@ import pathlib
 import re
 import shutil
 import signal
+import subprocess
 
 import pytest
 
@@ -77,6 +78,15 @@ def line_of(berth):
 def parent_of(pid):
     status = pathlib.Path(f"/proc/{pid}/status").read_text()
     return int(re.search(r"PPid:\s+(\d+)", status)[1])
+
+
+def ask(berth, command):
+    """What the daemon of the only share answers."""
+    [share] = shares(berth)
+    done = subprocess.run([MPS_STUB], input=command + "\n", text=True, capture_output=True, timeout=10,
+                          env={"CUDA_MPS_PIPE_DIRECTORY": str(share / "daemon")})
+    assert done.returncode == 0, done
+    return done.stdout.strip()
 
 
 def keepers(berth):
@@ -164,12 +174,12 @@ def test_a_program_that_loses_its_environment_is_kept_all_the_same(machine, clie
     assert (done.returncode, done.stdout.strip()) == (1, "out of memory")
 
 
-def test_the_limit_is_of_each_gpu_and_the_daemon_knows_no_other(machine, client):
+def test_the_daemon_knows_these_gpus_alone_and_has_a_limit_of_each(machine, client):
     gpus = json.loads(machine.berth.ok(*machine.flags, "gpu", "list", "--format", "json"))["gpus"]
     start(machine, client, "held", "--gpus", "device=5,2", "--gpu-memory", "1g")
-    [share] = shares(machine.berth)
-    order = json.loads((share / "order.json").read_text())
-    assert order["share"]["gpus"] == sorted(gpus[i]["uuid"] for i in (2, 5))
+    assert ask(machine.berth, "get_visible_devices") == ",".join(sorted(gpus[i]["uuid"] for i in (2, 5)))
+    limits = [ask(machine.berth, f"get_default_device_pinned_mem_limit {i}") for i in range(3)]
+    assert limits == ["1024M", "1024M", "0M"]
     assert compute(machine, "held", 1025) == (1, "out of memory")
 
 
@@ -256,6 +266,35 @@ def test_a_keeper_and_a_guard_that_are_killed_leave_no_server(machine, client):
     assert len(line_of(machine.berth)) == 3
 
 
+def test_a_daemon_that_does_not_come_back_is_started_until_it_does(machine, client):
+    start(machine, client, "held", "--gpus", "device=0", "--gpu-memory", "1g")
+    [share] = shares(machine.berth)
+    (share / "logs/mode").write_text("deaf\n")
+    os.kill(line_of(machine.berth)[1], signal.SIGKILL)
+    wait_until(lambda: not (share / "ready").exists())
+    started = start(machine, client, "beside", "--gpus", "device=1", "--gpu-memory", "2g")
+    assert started == [1] and compute(machine, "beside", 1025)[0] == 0
+    (share / "logs/mode").unlink()
+    wait_until(lambda: compute(machine, "held", 1025) == (1, "out of memory"), timeout=40)
+    (share / "logs/mode").write_text("refuse\n")
+    os.kill(next(pid for pid, name in daemons(machine.berth).items() if name == share.name), signal.SIGKILL)
+    wait_until(lambda: not (share / "ready").exists())
+    (share / "logs/mode").unlink()
+    wait_until(lambda: compute(machine, "held", 1025) == (1, "out of memory"), timeout=40)
+
+
+def test_a_ledger_that_is_removed_ends_no_share(berth, machine, client, work):
+    site = berth.account.own(work / "site")
+    (site / "policy.toml").write_text(f'[gpu]\nledger = "{work}/ledger"\n')
+    os.chown(site / "policy.toml", berth.account.uid, berth.account.gid)
+    berth.ok("--config-dir", site, "policy", "apply")
+    machine.flags = (*machine.flags, "--config-dir", site)
+    start(machine, client, "held", "--gpus", "device=0", "--gpu-memory", "1g")
+    shutil.rmtree(work / "ledger")
+    machine.runs("--gpus", "device=1")
+    assert compute(machine, "held", 1025) == (1, "out of memory")
+
+
 def test_what_changes_limits_is_not_in_the_container(machine, client):
     start(machine, client, "held", "--gpus", "device=0", "--gpu-cores", "30")
     listed = machine.berth.ok(*machine.flags, "exec", "held", "ls", "/tmp/nvidia-mps").split()
@@ -270,10 +309,11 @@ def test_containers_of_a_share_have_the_machines_room_for_shared_memory(machine,
     start(machine, client, "held", "--gpus", "device=0", "--gpu-cores", "30")
     [share] = shares(machine.berth)
     memory = pathlib.Path(os.readlink(share / "memory"))
+    assert memory.parent.stat().st_mode & 0o077 == 0
     machine.berth.ok(*machine.flags, "exec", "held", "touch", "/dev/shm/here")
-    assert (memory / "here").exists() and memory.parent == pathlib.Path("/dev/shm")
+    assert (memory / "here").exists() and memory.parent.parent == pathlib.Path("/dev/shm")
     machine.remove("held")
-    wait_until(lambda: not memory.exists())
+    wait_until(lambda: not memory.parent.exists())
 
 
 def test_two_states_of_one_user_do_not_end_each_others_daemons(machine, client, work):
@@ -320,7 +360,9 @@ def test_whoever_is_killed_leaves_no_daemon(machine, client, seed):
     process = machine.berth.spawn(*machine.flags, "run", "-d", "--name", "victim", "--stop-timeout", "0",
                                   *with_client(client), "--gpus", "device=0", "--gpu-cores", "30",
                                   machine.image, "sleep", "300")
-    found = wait_until(lambda: [keepers(machine.berth), list(daemons(machine.berth)), [process.pid]][seed])
+    who = [lambda: keepers(machine.berth), lambda: list(daemons(machine.berth)),
+           lambda: shares(machine.berth) and [process.pid]]
+    found = wait_until(who[seed])
     os.kill(found[0], signal.SIGKILL)
     process.communicate(timeout=60)
     machine.berth.run(*machine.flags, "rm", "--force", "victim")
@@ -340,6 +382,30 @@ def test_on_a_managed_machine_nobody_goes_around(managed, client):
     start(managed, client, "beside", "--gpus", "device=0", "--gpu-cores", "30")
     managed.remove("held", "beside")
     wait_until(lambda: mode_of(managed, 0) == 0)
+
+
+def test_nobody_gets_a_gpu_before_its_mode_is_back(managed, client):
+    start(managed, client, "held", "--gpus", "device=0", "--gpu-cores", "30")
+    [keeper] = keepers(managed.berth)
+    os.kill(keeper, signal.SIGSTOP)
+    managed.remove("held")
+    assert "GPU 0 is held by container 'MPS' of root" in managed.refused("--gpus", "device=0")
+    assert managed.runs("--gpus", "device=0", "--gpu-cores", "30")
+    os.kill(keeper, signal.SIGCONT)
+    wait_until(lambda: not managed.holders() and mode_of(managed, 0) == 0)
+
+
+def test_a_share_that_is_only_ended_takes_no_gpu(managed, client):
+    """Its keeper was killed, and somebody else has the GPU by the time that it is ended."""
+    start(managed, client, "held", "--gpus", "device=0", "--gpu-cores", "30")
+    [keeper] = keepers(managed.berth)
+    os.kill(keeper, signal.SIGKILL)
+    wait_until(lambda: not keepers(managed.berth))
+    managed.remove("held")
+    set_mode(managed, 0, 0)  # as the driver does when nobody has it open
+    managed.start("plain", "--gpus", "device=0")
+    wait_until(lambda: not shares(managed.berth))
+    assert mode_of(managed, 0) == 0
 
 
 def test_who_waited_for_a_managed_gpu_does_not_take_its_mode_for_the_first_one(managed, client):

@@ -18,7 +18,7 @@ import termios
 import time
 from pathlib import Path
 
-from support import images, mount_view
+from support import images, mount_view, processes
 from support.bundle import Bundle
 from support.registry import die_with_parent
 from support.slurm import Cluster
@@ -70,12 +70,7 @@ def server(argv, directory, **options):
     try:
         yield process, log
     finally:
-        process.terminate()
-        try:
-            process.wait(20)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        processes.end(process)
 
 
 def busybox_tar(directory):

@@ -18,7 +18,7 @@ import time
 if __name__ == "__main__":
     sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
-from support import registry
+from support import processes, registry
 from support.registry import die_with_parent
 
 VERSION = "bookworm-1"  # another recipe below, another name here
@@ -84,12 +84,7 @@ def docker_engine(scratch, driver="vfs"):
             time.sleep(0.1)
         yield client
     finally:
-        process.terminate()
-        try:
-            process.wait(20)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        processes.end(process)
 
 
 def push_by_docker(archive, address, scratch):

@@ -4,6 +4,7 @@
 import contextlib
 import os
 import signal
+import subprocess
 
 
 def kill_all(pid):
@@ -14,3 +15,13 @@ def kill_all(pid):
         os.kill(pid, signal.SIGKILL)
         for child in children:
             kill_all(int(child))
+
+
+def end(process, patience=20):
+    """Asks a child to end, and kills it after `patience` seconds."""
+    process.terminate()
+    try:
+        process.wait(patience)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

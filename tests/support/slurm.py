@@ -13,6 +13,7 @@ import socket
 import subprocess
 from pathlib import Path
 
+from support import processes
 from support.registry import die_with_parent, free_port
 from support.users import PATH
 from support.waiting import wait_until
@@ -80,12 +81,7 @@ class Cluster:
         try:
             yield process
         finally:
-            process.terminate()
-            try:
-                process.wait(20)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            processes.end(process)
 
     @contextlib.contextmanager
     def running(self):

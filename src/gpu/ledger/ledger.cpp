@@ -198,6 +198,9 @@ void Reading::read_ticket(const std::string& name, const std::string& text, uid_
 Holders Reading::take() {
   std::sort(found_.queue.begin(), found_.queue.end(),
             [](const KnownTicket& a, const KnownTicket& b) { return a.number < b.number; });
+  // People want to hear of a container, not of what serves it.
+  std::stable_partition(found_.leases.begin(), found_.leases.end(),
+                        [](const KnownLease& one) { return one.lease.engine != kMpsEngine; });
   return std::move(found_);
 }
 

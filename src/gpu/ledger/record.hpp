@@ -34,6 +34,9 @@ struct MpsUse {
   bool operator==(const MpsUse&) const = default;
 };
 
+/// The engine of leases that berth-mps has itself.
+inline constexpr const char* kMpsEngine = "berth-mps";
+
 /// Who has which GPUs.
 struct Lease {
   std::string container;          ///< its id

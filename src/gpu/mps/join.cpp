@@ -59,18 +59,17 @@ Result<void> make_open_directory(const std::string& path) {
 /// On the file system that the machine has for it: programs may fill it, and it has a size. The
 /// link comes first, so that nothing is made that nobody knows of.
 Result<void> make_memory(const MpsPlace& place) {
-  auto known = TRY(sys::stat_entry(sys::cwd(), place.memory));
-  if (!known) {
-    const std::string target = "/dev/shm/berth-mps-" + sys::random_hex(16);
+  if (!TRY(sys::stat_entry(sys::cwd(), place.memory))) {
+    const std::string target = std::string(kMpsMemory) + sys::random_hex(16) + "/memory";
     TRY(sys::make_symlink(target, sys::cwd(), place.memory));
   }
-  const std::string above = TRY(sys::read_link(sys::cwd(), place.memory));
-  const std::string directory = above.substr(0, above.rfind('/')) == "/dev/shm" ? above : "";
-  if (directory.empty()) return make_error(Kind::corrupt, "link " + quoted(place.memory));
-  auto made = TRY(sys::stat_entry(sys::cwd(), directory));
+  const std::string memory = TRY(sys::read_link(sys::cwd(), place.memory));
+  const std::string above = memory.substr(0, memory.rfind('/'));
+  auto made = TRY(sys::stat_entry(sys::cwd(), above));
   bool ours = !made || (S_ISDIR(made->st_mode) && made->st_uid == sys::effective_uid());
-  if (!ours) return make_error(Kind::denied, quoted(directory) + " is somebody else's");
-  return make_open_directory(directory);
+  if (!ours) return make_error(Kind::denied, quoted(above) + " is somebody else's");
+  TRY(sys::make_directory(sys::cwd(), above, 0700));
+  return make_open_directory(memory);
 }
 
 Result<void> make_place(const MpsPlace& place) {
@@ -123,7 +122,7 @@ Result<void> hear_keeper(const sys::Fd& report) {
   return make_error(Kind::unsupported, escape_controls(text));
 }
 
-/// Of a keeper whose starter was killed meanwhile.
+/// Of a keeper whose daemon has died, and is started again.
 Result<void> wait_until_ready(const MpsPlace& place) {
   const auto end = Clock::now() + kPatience;
   while (!TRY(sys::stat_entry(sys::cwd(), place.directory + "/" + kMpsReady))) {
@@ -139,7 +138,8 @@ Result<void> mend_share(const std::string& state_dir, const std::string& program
   const MpsPlace place = place_of(state_dir, share);
   auto keeper = TRY(lock_of_keeper(place));
   if (!keeper) return {};
-  if (!read_order(place).ok()) {
+  auto order = TRY(sys::stat_entry(sys::cwd(), place.directory + "/" + kMpsOrder));
+  if (!order) {
     remove_share(place);  // whoever made it did not come so far
     return {};
   }
@@ -158,7 +158,10 @@ Result<void> join_share(const std::string& state_dir, const std::string& program
   sys::Fd shares = TRY(lock_shares(place.root));
   TRY(make_place(place));
   auto keeper = TRY(lock_of_keeper(place));
-  if (!keeper) return wait_until_ready(place);
+  if (!keeper) {
+    shares.reset();  // our lease keeps the share
+    return wait_until_ready(place);
+  }
   TRY(sys::replace_file(sys::cwd(), place.directory + "/" + kMpsOrder, json::write(order), 0600));
   sys::Fd report = TRY(start_keeper(program, state_dir, name, *keeper, shares));
   keeper.reset();

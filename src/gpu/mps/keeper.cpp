@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "gpu/ledger/alive.hpp"
 #include "gpu/ledger/ledger.hpp"
 #include "gpu/mps/control.hpp"
 #include "gpu/mps/modes.hpp"
@@ -24,12 +25,17 @@ namespace {
 
 using namespace std::chrono_literals;
 
+using Clock = std::chrono::steady_clock;
+
 /// Of a container in the making nobody knows a process that could be waited for.
 constexpr std::chrono::milliseconds kSoon = 1s;
 constexpr std::chrono::milliseconds kSeldom = 30s;
-/// Between two looks, whatever happens.
+/// Between two looks.
 constexpr std::chrono::milliseconds kPause = 200ms;
-constexpr std::chrono::milliseconds kLongestRest = 30s;
+/// Before a daemon that died, or did not start, is started again; twice as long each time, until
+/// one has lived for a while.
+constexpr std::chrono::milliseconds kShortestRest = 100ms, kLongestRest = 30s;
+constexpr auto kLongLife = 1min;
 
 class Keeper {
  public:
@@ -42,21 +48,30 @@ class Keeper {
         modes_(place_.root, order_),
         daemon_(self, name, place_, order_) {}
 
+  /// Whether any container computes through this share, or is to; in doubt one does.
+  bool is_used();
+  /// Whether one of them runs; in doubt one does.
+  bool has_running();
   Result<void> start();
-  /// Whether a container that runs computes through this share; in doubt it does.
-  bool is_used() const;
   /// Until the share has ended.
-  Result<void> stay();
+  void stay();
   /// While the lock of all shares is held.
   void end();
 
  private:
-  using Users = std::vector<Life>;
-  /// The processes of the containers that compute through this share, also of those in the making.
-  Result<Users> users() const;
-  Result<bool> end_unless_used();
+  struct User {
+    Life life;
+    sys::Fd handle;  ///< of its first process
+  };
+
+  /// What the ledger says, and who was seen before and lives: a ledger may be removed.
+  Result<void> look();
+  Result<void> hold_gpus();
+  Result<void> begin();
+  bool end_unless_used();
+  bool is_running() const;
   void start_again();
-  void wait(const Result<Users>& users);
+  void wait();
 
   std::string state_dir_;
   std::string name_;
@@ -64,42 +79,100 @@ class Keeper {
   MpsOrder order_;
   Modes modes_;
   MpsDaemon daemon_;
-  std::chrono::milliseconds rest_ = kPause;  ///< before the daemon is started again
+  HeldLease lease_;  ///< of GPUs that nobody but MPS computes on, until they are as they were
+  std::vector<User> users_;
+  bool in_the_making_ = false;  ///< of some no process is known yet
+  bool in_doubt_ = false;       ///< the ledger could not be read
+  std::chrono::milliseconds rest_ = kShortestRest;
+  Clock::time_point next_start_;
+  Clock::time_point started_;
 };
 
-// Anew each time: an administrator may have removed the ledger, and root's next container makes it.
-Result<Keeper::Users> Keeper::users() const {
-  Users users;
+Result<void> Keeper::look() {
+  std::erase_if(users_, [](const User& one) {
+    auto ended = sys::await_end(one.handle, 0ms);
+    return ended.ok() && *ended;
+  });
+  in_doubt_ = true;
+  in_the_making_ = false;
+  // Anew each time: root's next container makes a ledger that was removed.
   Ledger ledger = TRY(Ledger::open(order_.ledger, state_dir_));
   Holders holders = TRY(ledger.look());
   for (const KnownLease& one : holders.leases) {
-    bool ours = one.user == sys::effective_uid() && one.lease.mps;
-    if (ours && one.lease.mps->share == name_) users.push_back(one.lease.life);
+    bool ours = one.user == sys::effective_uid() && one.lease.mps &&
+                one.lease.mps->share == name_ && one.lease.engine != kMpsEngine;
+    if (!ours) continue;
+    const Life& life = one.lease.life;
+    bool known = std::any_of(users_.begin(), users_.end(),
+                             [&](const User& user) { return user.life == life; });
+    if (known) continue;
+    auto handle = life.pid > 0 ? sys::open_pidfd(static_cast<pid_t>(life.pid)) : sys::Fd();
+    bool held = handle.ok() && *handle;
+    if (held) users_.push_back({life, std::move(*handle)});
+    in_the_making_ = in_the_making_ || !held;
   }
-  return users;
+  in_doubt_ = false;
+  return {};
 }
 
-bool Keeper::is_used() const {
-  auto now = users();
-  return !now.ok() ||
-         std::any_of(now->begin(), now->end(), [](const Life& life) { return life.pid > 0; });
+bool Keeper::is_used() {
+  ignore(look());
+  return in_doubt_ || in_the_making_ || !users_.empty();
+}
+
+bool Keeper::has_running() {
+  ignore(look());
+  return in_doubt_ || !users_.empty();
+}
+
+// It lives by its lock: when this process is killed the GPUs are anybody's.
+Result<void> Keeper::hold_gpus() {
+  if (!order_.takes || lease_) return {};
+  Here here = TRY(look_around());
+  Ledger ledger = TRY(Ledger::open(order_.ledger, state_dir_));
+  Lease lease;
+  lease.container = "mps-" + name_;
+  lease.name = "MPS";
+  lease.engine = kMpsEngine;
+  lease.group = order_.group;
+  lease.keys = order_.keys;
+  lease.exclusive = true;
+  lease.life.pid_space = here.pid_space;
+  lease.life.boot = here.boot;
+  const MpsLimits& limits = order_.share.limits;
+  lease.mps = MpsUse{name_, limits.cores_percent, limits.memory_bytes};
+  lease_ =
+      TRY(ledger.take(std::move(lease), [](const Holders&, Lease&) { return Result<void>(); }));
+  return {};
+}
+
+Result<void> Keeper::begin() {
+  TRY(hold_gpus());
+  TRY(modes_.take());
+  TRY(daemon_.start());
+  return sys::write_file(sys::cwd(), place_.directory + "/" + kMpsReady, "", 0600);
 }
 
 Result<void> Keeper::start() {
-  const std::string ready = place_.directory + "/" + kMpsReady;
-  TRY(sys::remove_entry(sys::cwd(), ready));
-  TRY(modes_.take());
-  TRY(daemon_.start());
-  return sys::write_file(sys::cwd(), ready, "", 0600);
+  ignore(sys::remove_entry(sys::cwd(), place_.directory + "/" + kMpsReady));
+  auto begun = begin();
+  if (!begun.ok()) daemon_.end();
+  started_ = Clock::now();
+  return begun;
+}
+
+bool Keeper::is_running() const {
+  if (!daemon_.process()) return false;
+  auto ended = sys::await_end(daemon_.process().pidfd(), 0ms);
+  return ended.ok() && !*ended;
 }
 
 // Who starts a container takes its lease first and comes for the share then.
-Result<bool> Keeper::end_unless_used() {
+bool Keeper::end_unless_used() {
   const std::string path = place_.root + "/" + kMpsLock;
-  sys::Fd lock = TRY(sys::open_at(sys::cwd(), path, O_RDWR | O_CREAT | O_NOFOLLOW, 0600));
-  TRY(sys::wait_lock(lock, sys::LockMode::exclusive, path));
-  auto left = users();
-  if (!left.ok() || !left->empty()) return false;
+  auto lock = sys::open_at(sys::cwd(), path, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
+  if (!lock.ok() || !sys::wait_lock(*lock, sys::LockMode::exclusive, path).ok()) return false;
+  if (is_used()) return false;
   end();
   return true;
 }
@@ -107,42 +180,34 @@ Result<bool> Keeper::end_unless_used() {
 void Keeper::end() {
   daemon_.end();
   modes_.give_back();
+  lease_ = HeldLease();
   remove_share(place_);
 }
 
 // While containers are there nothing of the share is given up: they would compute without limits.
 void Keeper::start_again() {
-  std::this_thread::sleep_for(rest_);
-  rest_ = std::min(2 * rest_, kLongestRest);
+  ignore(sys::remove_entry(sys::cwd(), place_.directory + "/" + kMpsReady));
+  if (Clock::now() - started_ > kLongLife) rest_ = kShortestRest;
+  if (Clock::now() < next_start_) return;
   ignore(start());
+  next_start_ = Clock::now() + rest_;
+  rest_ = std::min(2 * rest_, kLongestRest);
 }
 
-void Keeper::wait(const Result<Users>& users) {
-  std::vector<sys::Fd> handles;
-  std::vector<pollfd> entries = {{daemon_.process().pidfd().get(), POLLIN, 0}};
-  bool known = users.ok();
-  for (const Life& life : known ? *users : Users()) {
-    auto handle = life.pid > 0 ? sys::open_pidfd(static_cast<pid_t>(life.pid)) : sys::Fd();
-    known = known && handle.ok() && *handle;
-    if (!handle.ok() || !*handle) continue;
-    entries.push_back({handle->get(), POLLIN, 0});
-    handles.push_back(std::move(*handle));
-  }
-  ignore(sys::poll(entries, known ? kSeldom : kSoon));
-  std::this_thread::sleep_for(kPause);
+void Keeper::wait() {
+  bool runs = is_running();
+  std::vector<pollfd> entries = {{runs ? daemon_.process().pidfd().get() : -1, POLLIN, 0}};
+  for (const User& one : users_) entries.push_back({one.handle.get(), POLLIN, 0});
+  auto limit = in_doubt_ || in_the_making_ ? kSoon : kSeldom;
+  if (!runs) limit = std::min(limit, rest_);
+  ignore(sys::poll(entries, limit));
+  if (entries[0].revents == 0) std::this_thread::sleep_for(kPause);
 }
 
-Result<void> Keeper::stay() {
-  while (true) {
-    auto looked = users();  // who cannot be told counts as one who is there
-    if (looked.ok() && looked->empty() && TRY(end_unless_used())) return {};
-    bool runs = daemon_.process() && !TRY(sys::await_end(daemon_.process().pidfd(), 0ms));
-    if (!runs) {
-      start_again();
-      continue;
-    }
-    wait(looked);
-    rest_ = kPause;
+void Keeper::stay() {
+  while (is_used() || !end_unless_used()) {
+    if (!is_running()) start_again();
+    wait();
   }
 }
 
@@ -150,21 +215,25 @@ Result<void> Keeper::stay() {
 
 Result<void> keep_share(const std::string& self, const std::string& state_dir,
                         const std::string& name, Handed handed) {
-  // A session that ends, or a unit that is stopped, is not the end of other containers; nor is it
-  // when nobody is left to be told.
+  // Not to be ended with a terminal, nor for a reader who has gone.
   sys::Fd unread = TRY(sys::receive_signals({SIGHUP, SIGINT, SIGTERM, SIGPIPE}));
   TRY(sys::become_subreaper());  // of a guard that was killed
   Keeper keeper(self, state_dir, name, TRY(read_order(place_of(state_dir, name))));
+  if (!keeper.is_used()) {
+    keeper.end();  // it was kept by one that was killed
+    return {};
+  }
   auto started = keeper.start();
   if (!started.ok()) ignore(sys::write_all(handed.report, to_line(started.error()), "report"));
-  if (!started.ok() && !keeper.is_used()) {
+  if (!started.ok() && !keeper.has_running()) {
     keeper.end();
     return started;
   }
   if (started.ok()) ignore(sys::write_all(handed.report, kMpsBegun, "report"));
   handed.report.reset();
   handed.shares.reset();
-  return keeper.stay();
+  keeper.stay();
+  return {};
 }
 
 }  // namespace berth::gpu

@@ -35,12 +35,15 @@ std::string Modes::note_of(const std::string& gpu) const {
   return root_ + "/" + std::string(kMpsMode) + gpu;
 }
 
-Result<std::string> Modes::mode_of(const std::string& gpu) const {
+Result<Modes::Known> Modes::ask() const {
+  Known known;
   Uses uses = TRY(ask_nvml_use(order_.probe, order_.nvml, kPatience));
-  for (const Use& use : uses.gpus) {
-    if (use.id == gpu && !use.compute_mode.empty()) return use.compute_mode;
+  for (const Use& use : uses.gpus) known[use.id] = use.compute_mode;
+  for (const std::string& gpu : order_.share.gpus) {
+    if (!known[gpu].empty()) continue;
+    return make_error(Kind::unsupported, "the driver does not tell the compute mode of " + gpu);
   }
-  return make_error(Kind::unsupported, "the driver does not tell the compute mode of " + gpu);
+  return known;
 }
 
 Result<void> Modes::take() {
@@ -49,13 +52,18 @@ Result<void> Modes::take() {
     auto opened = sys::open_at(sys::cwd(), node, O_RDWR | O_NOCTTY | O_NONBLOCK);
     if (opened.ok()) nodes_.push_back(std::move(*opened));
   }
+  Known before = TRY(ask());
+  std::vector<std::string> others;
   for (const std::string& gpu : order_.share.gpus) {
-    std::string mode = TRY(mode_of(gpu));
-    auto before = TRY(sys::stat_entry(sys::cwd(), note_of(gpu)));
-    if (!before) TRY(sys::replace_file(sys::cwd(), note_of(gpu), mode, 0600));
-    if (mode == kExclusiveProcess) continue;
-    TRY(set_compute_mode(order_.probe, order_.nvml, gpu, kExclusiveProcess, kPatience));
-    if (TRY(mode_of(gpu)) == kExclusiveProcess) continue;
+    auto noted = TRY(sys::stat_entry(sys::cwd(), note_of(gpu)));
+    if (!noted) TRY(sys::replace_file(sys::cwd(), note_of(gpu), before[gpu], 0600));
+    if (before[gpu] != kExclusiveProcess) others.push_back(gpu);
+  }
+  if (others.empty()) return {};
+  TRY(set_compute_mode(order_.probe, order_.nvml, others, kExclusiveProcess, kPatience));
+  Known after = TRY(ask());
+  for (const std::string& gpu : others) {
+    if (after[gpu] == kExclusiveProcess) continue;
     return make_error(Kind::unsupported, "the driver does not keep the compute mode of " + gpu,
                       "nvidia-persistenced");
   }
@@ -64,12 +72,15 @@ Result<void> Modes::take() {
 
 void Modes::give_back() {
   if (!order_.takes) return;
+  std::map<std::string, std::vector<std::string>> back;  // by mode
   for (const std::string& gpu : order_.share.gpus) {
-    if (is_taken(root_, order_, gpu)) continue;
     auto before = sys::read_file_if_exists(sys::cwd(), note_of(gpu), kMostNote);
-    if (!before.ok() || !*before) continue;
-    auto set = set_compute_mode(order_.probe, order_.nvml, gpu, **before, kPatience);
-    if (set.ok()) ignore(sys::remove_entry(sys::cwd(), note_of(gpu)));
+    bool noted = before.ok() && *before && !is_taken(root_, order_, gpu);
+    if (noted) back[**before].push_back(gpu);
+  }
+  for (const auto& [mode, gpus] : back) {
+    if (!set_compute_mode(order_.probe, order_.nvml, gpus, mode, kPatience).ok()) continue;
+    for (const std::string& gpu : gpus) ignore(sys::remove_entry(sys::cwd(), note_of(gpu)));
   }
   nodes_.clear();
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -26,7 +27,8 @@ class Modes {
   void give_back();
 
  private:
-  Result<std::string> mode_of(const std::string& gpu) const;
+  using Known = std::map<std::string, std::string>;  ///< modes by the GPUs' ids
+  Result<Known> ask() const;
   std::string note_of(const std::string& gpu) const;
 
   std::string root_;

@@ -76,8 +76,8 @@ Result<MpsOrder> read_order(const MpsPlace& place) {
 
 void remove_share(const MpsPlace& place) {
   auto memory = sys::read_link(sys::cwd(), place.memory);
-  bool ours = memory.ok() && memory->starts_with("/dev/shm/berth-mps-");
-  if (ours) ignore(sys::remove_tree(sys::cwd(), *memory));
+  bool ours = memory.ok() && memory->starts_with(kMpsMemory);
+  if (ours) ignore(sys::remove_tree(sys::cwd(), memory->substr(0, memory->rfind('/'))));
   ignore(sys::remove_tree(sys::cwd(), place.directory));
 }
 

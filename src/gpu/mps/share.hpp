@@ -76,6 +76,8 @@ struct MpsOrder {
   std::string probe;               ///< berth-gpu-probe
   std::string nvml;                ///< the library that it loads
   bool takes = false;              ///< nobody but MPS computes on the GPUs meanwhile
+  std::string group;               ///< of the leases that name the share
+  std::vector<std::string> keys;   ///< of their GPUs
   std::vector<std::string> nodes;  ///< of those GPUs
 };
 inline constexpr const char* kMpsOrder = "order.json";
@@ -84,6 +86,9 @@ inline constexpr const char* kMpsKeeper = "keeper";  ///< locked while the share
 inline constexpr const char* kMpsReady = "ready";    ///< there while the daemon answers
 /// Beside the shares, and the id of a GPU: the compute mode that it had before a share took it.
 inline constexpr std::string_view kMpsMode = "mode-";
+
+/// Of the directories that shares have for memory; what follows nobody can guess.
+inline constexpr std::string_view kMpsMemory = "/dev/shm/berth-mps-";
 
 /// Errors: not_found, corrupt.
 Result<MpsOrder> read_order(const MpsPlace& place);
@@ -111,6 +116,8 @@ void fields(V& v, MpsOrder& o) {
   v.required("probe", o.probe);
   v.required("nvml", o.nvml);
   v.required("takes", o.takes);
+  v.required("group", o.group);
+  v.required("keys", o.keys);
   v.required("nodes", o.nodes);
 }
 

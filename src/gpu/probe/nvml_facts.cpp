@@ -81,10 +81,11 @@ Result<Uses> ask_nvml_use(const std::string& program, const std::string& library
 }
 
 Result<void> set_compute_mode(const std::string& program, const std::string& library,
-                              const std::string& gpu, const std::string& mode,
+                              const std::vector<std::string>& gpus, const std::string& mode,
                               std::chrono::milliseconds deadline) {
-  TRY_CTX(run(program, {"--compute-mode", gpu, mode, library}, deadline),
-          "cannot set the compute mode of " + gpu);
+  const std::string list = join(gpus, ",");
+  TRY_CTX(run(program, {"--compute-mode", list, mode, library}, deadline),
+          "cannot set the compute mode of " + list);
   return {};
 }
 

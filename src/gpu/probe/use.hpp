@@ -61,10 +61,10 @@ struct Uses {
 Result<Uses> ask_nvml_use(const std::string& program, const std::string& library,
                           std::chrono::milliseconds deadline);
 
-/// Runs `program --compute-mode gpu mode library`, as root; `gpu` is an id, "GPU-…".
+/// Runs `program --compute-mode GPU,… mode library`, as root; GPUs by their ids, "GPU-…".
 /// Errors: unsupported (the driver refuses, or its library cannot be used).
 Result<void> set_compute_mode(const std::string& program, const std::string& library,
-                              const std::string& gpu, const std::string& mode,
+                              const std::vector<std::string>& gpus, const std::string& mode,
                               std::chrono::milliseconds deadline);
 
 template <class V>
