@@ -9,14 +9,11 @@
 
 #include "base/text.hpp"
 #include "gpu/inventory/driver_root.hpp"
-#include "gpu/probe/drm.hpp"
+#include "gpu/inventory/kfd.hpp"
 #include "gpu/probe/nodes.hpp"
 
 namespace berth::gpu {
 namespace {
-
-constexpr std::string_view kNodes = "/sys/class/kfd/kfd/topology/nodes";
-constexpr std::string_view kProcesses = "/sys/class/kfd/kfd/proc";
 
 /// 58000 → 58; nothing where that is no 32-bit number.
 std::optional<uint32_t> in_thousands(std::optional<uint64_t> value) {
@@ -28,13 +25,12 @@ std::optional<uint32_t> in_thousands(std::optional<uint64_t> value) {
 class AmdUses {
  public:
   explicit AmdUses(const DriverRoot& root) : root_(root) {
-    read_nodes();
+    for (const auto& [id, node] : read_kfd_nodes(root)) nodes_[node.pci_address].push_back(id);
     read_pids();
   }
   Use use_of(const Gpu& gpu) const;
 
  private:
-  void read_nodes();
   void read_pids();
   void read_sensors(const std::string& base, Use& use) const;
   std::optional<std::vector<ProcessUse>> processes_on(const Gpu& gpu) const;
@@ -49,8 +45,7 @@ class AmdUses {
   std::optional<std::set<uint32_t>> pids_;
 };
 
-// What the kernel refuses (a sensor of a GPU that is off, a node of KFD that a job's device cgroup
-// hides) is absent.
+// What the kernel refuses (a sensor of a GPU that is off) is absent.
 std::string AmdUses::text(const std::string& path) const {
   auto found = root_.read_machine(path);
   return found.ok() && *found ? std::string(trim(**found)) : std::string();
@@ -61,19 +56,10 @@ std::vector<std::string> AmdUses::names(const std::string& path) const {
   return found.ok() ? std::move(*found) : std::vector<std::string>();
 }
 
-void AmdUses::read_nodes() {
-  for (const std::string& name : names(std::string(kNodes))) {
-    const std::string base = fmt::format("{}/{}", kNodes, name);
-    auto id = number(base + "/gpu_id");
-    auto node = parse_kfd_node(text(base + "/properties"));
-    if (id && node) nodes_[node->pci_address].push_back(*id);
-  }
-}
-
 void AmdUses::read_pids() {
-  if (!root_.stat_machine(std::string(kProcesses))) return;
+  if (!root_.stat_machine(std::string(kKfdProcesses))) return;
   pids_.emplace();
-  for (const std::string& name : names(std::string(kProcesses))) {
+  for (const std::string& name : names(std::string(kKfdProcesses))) {
     if (auto pid = parse_u32(name)) pids_->insert(*pid);
   }
 }
@@ -116,7 +102,7 @@ std::optional<std::vector<ProcessUse>> AmdUses::processes_on(const Gpu& gpu) con
   for (uint32_t pid : *pids_) {
     uint64_t bytes = 0;
     for (uint64_t id : ids->second)
-      bytes += number(fmt::format("{}/{}/vram_{}", kProcesses, pid, id)).value_or(0);
+      bytes += number(fmt::format("{}/{}/vram_{}", kKfdProcesses, pid, id)).value_or(0);
     if (bytes == 0) continue;
     ProcessUse& process = found.emplace_back();
     process.pid = pid;

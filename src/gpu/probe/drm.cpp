@@ -4,15 +4,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <optional>
 #include <set>
+#include <string_view>
 #include <tuple>
+#include <vector>
 
 #include "base/text.hpp"
+#include "gpu/inventory/kfd.hpp"
 
 namespace berth::gpu {
 namespace {
 
-constexpr std::string_view kKfdNodes = "/sys/class/kfd/kfd/topology/nodes";
 constexpr uint64_t kXgmi = 11;  // HSA_IOLINK_TYPE_XGMI
 
 // Files that the kernel refuses to some (a job's device cgroup hides nodes of KFD) are absent.
@@ -224,36 +228,6 @@ void DrmDevices::append(std::vector<Gpu>& gpus) {
 }
 
 }  // namespace
-
-std::map<std::string, uint64_t> parse_properties(std::string_view text) {
-  std::map<std::string, uint64_t> out;
-  for (std::string_view line : split(text, '\n')) {
-    auto words = split_blank(line);
-    if (words.size() != 2) continue;
-    if (auto value = parse_u64(words[1])) out.insert_or_assign(std::string(words[0]), *value);
-  }
-  return out;
-}
-
-std::optional<KfdNode> parse_kfd_node(std::string_view properties) {
-  auto values = parse_properties(properties);
-  if (values["simd_count"] == 0 || values["drm_render_minor"] == 0) return std::nullopt;
-  KfdNode node;
-  node.render_minor = static_cast<uint32_t>(values["drm_render_minor"]);
-  node.unique_id = values["unique_id"];
-  // Bus, device and function as PCI numbers them; the highest four bits count the partitions.
-  uint64_t location = values["location_id"];
-  node.partition = static_cast<uint32_t>(location >> 28 & 0xf);
-  node.pci_address = fmt::format("{:04x}:{:02x}:{:02x}.{:x}", values["domain"] & UINT32_MAX,
-                                 location >> 8 & 0xff, location >> 3 & 0x1f, location & 7);
-  // 90010 is major 9, minor 0, stepping 10: "gfx90a".
-  uint64_t version = values["gfx_target_version"];
-  if (version != 0) {
-    node.architecture =
-        fmt::format("gfx{}{:x}{:x}", version / 10000, version / 100 % 100, version % 100);
-  }
-  return node;
-}
 
 bool pci_before(const std::string& left, const std::string& right) {
   return std::tuple(left.find(':'), left) < std::tuple(right.find(':'), right);

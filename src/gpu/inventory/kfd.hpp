@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// What KFD, the kernel's side of ROCm, tells everybody in sysfs of AMD's GPUs.
+// Source: Linux drivers/gpu/drm/amd/amdkfd/kfd_topology.c.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "gpu/inventory/driver_root.hpp"
+
+namespace berth::gpu {
+
+inline constexpr std::string_view kKfdNodes = "/sys/class/kfd/kfd/topology/nodes";
+inline constexpr std::string_view kKfdProcesses = "/sys/class/kfd/kfd/proc";
+
+/// A node of KFD's topology that is a GPU, or a partition of one.
+struct KfdNode {
+  uint32_t render_minor = 0;
+  uint64_t unique_id = 0;  ///< 0: the GPU has none
+  std::string pci_address;
+  uint32_t partition = 0;    ///< 0 where the GPU is not partitioned
+  std::string architecture;  ///< "gfx90a"
+};
+
+/// "key value" lines; what is not a number is left out.
+std::map<std::string, uint64_t> parse_properties(std::string_view text);
+
+/// Of nodes/<N>/properties; nothing for a processor, which is a node too.
+std::optional<KfdNode> parse_kfd_node(std::string_view properties);
+
+/// By the gpu_id by which KFD names them elsewhere. Those that a job's device cgroup hides are
+/// absent.
+std::map<uint64_t, KfdNode> read_kfd_nodes(const DriverRoot& root);
+
+}  // namespace berth::gpu
