@@ -41,7 +41,7 @@ LAYERS = {
     # Pure: of the inventory it may see the structs alone.
     "gpu/grant": "base json oci scan policy gpu/inventory/inventory.hpp",
     # Who has which GPUs of this machine.
-    "gpu/ledger": "base json sys gpu/grant gpu/inventory/inventory.hpp",
+    "gpu/ledger": "base json sys gpu/grant gpu/inventory/inventory.hpp gpu/inventory/kfd.hpp",
     # NVIDIA's MPS daemon: who computes through one, and what stays with it.
     "gpu/mps": "base json sys gpu/ledger gpu/probe/use.hpp",
     # What was granted, laid out on this machine: placeholders, links, the loader's cache.

@@ -7,7 +7,6 @@
 #include "gpu/grant/select.hpp"
 #include "gpu/ledger/alive.hpp"
 #include "gpu/probe/probe.hpp"
-#include "sys/process.hpp"
 
 namespace berth::engine {
 namespace {
@@ -40,10 +39,8 @@ std::vector<gpu::Computing> computing_of(const gpu::Inventory& inventory, const 
     for (const gpu::ProcessUse& process : *known.processes) {
       std::string key = key_of(*gpu, process);
       if (process.graphics || key.empty()) continue;
-      auto seen = see(process.pid);
-      // A number of another pid namespace, or one that has ended.
-      if (!seen && !sys::open_pidfd(static_cast<pid_t>(process.pid)).ok()) continue;
-      out.push_back({std::move(key), process.pid, seen ? seen->start_time : 0});
+      auto one = gpu::computing_now(std::move(key), process.pid, see);
+      if (one) out.push_back(*std::move(one));
     }
   }
   return out;
@@ -86,12 +83,14 @@ void OutsideWatch::refresh(const gpu::Here& here) {
 
 gpu::Outside OutsideWatch::look() {
   auto here = gpu::look_around();
-  if (!here.ok() || gpu::find_nvml(inventory_) == nullptr) return {};
-  if (Clock::now() >= until_) {
+  if (!here.ok()) return {};
+  if (gpu::find_nvml(inventory_) != nullptr && Clock::now() >= until_) {
     until_ = Clock::now() + gpu::kBelieved;
     refresh(*here);
   }
-  return {known_, {gpu::see_process, here->pid_space}};
+  std::vector<gpu::Computing> all = known_;
+  gpu::add_amd_computing(inventory_, gpu::see_process, all);
+  return {all, {gpu::see_process, here->pid_space}};
 }
 
 }  // namespace berth::engine

@@ -11,14 +11,15 @@
 
 namespace berth::engine {
 
-/// Who computes on GPUs without a lease, as NVIDIA's driver told within the last seconds.
+/// Who computes on GPUs without a lease, as NVIDIA's driver told within the last seconds, and AMD's
+/// tells now.
 class OutsideWatch {
  public:
   OutsideWatch(const Context& context, const gpu::Inventory& inventory)
       : context_(context), inventory_(inventory) {}
 
-  /// May ask the driver, which takes five seconds at most, after another one has. One that does not
-  /// answer is a warning, and is left alone for a while: what it told before counts on.
+  /// May ask NVIDIA's driver, which takes five seconds at most, after another one has. One that
+  /// does not answer is a warning, and is left alone for a while: what it told before counts on.
   gpu::Outside look();
 
  private:
@@ -27,7 +28,7 @@ class OutsideWatch {
 
   const Context& context_;
   const gpu::Inventory& inventory_;
-  std::vector<gpu::Computing> known_;
+  std::vector<gpu::Computing> known_;  ///< by NVIDIA's driver
   Clock::time_point until_;
   bool warned_ = false;
 };

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GPUs that somebody uses without Berth: what NVML tells of processes counts when GPUs are given
-out. NVML is a stand-in that answers from a file; the processes that it tells of are real."""
+"""GPUs that somebody uses without Berth: what NVML and KFD tell of processes counts when GPUs are
+given out. NVML is a stand-in that answers from a file, as what KFD tells is files; the processes
+that they tell of are real."""
 
 import json
 import os
@@ -8,8 +9,8 @@ import re
 
 import pytest
 
-from support.gpu_machine import (MINORS, SHOW, STUB, a_machine, a_stranger, pid_of, tell,
-                                 told_anew)
+from support.gpu_machine import (MINORS, SHOW, STUB, a_machine, a_stranger, amd_told_anew,
+                                 compute_on_amd, pid_of, tell, tell_amd, told_anew)
 from support.waiting import wait_until
 
 MIB = 1 << 20
@@ -23,6 +24,16 @@ def machine(berth, driver_tree, busybox):
 @pytest.fixture
 def sliced(berth, driver_tree, busybox):
     yield from told_anew(a_machine(berth, driver_tree("mig", *STUB), busybox))
+
+
+@pytest.fixture
+def amd(berth, driver_tree, busybox):
+    yield from amd_told_anew(a_machine(berth, driver_tree("amd"), busybox))
+
+
+@pytest.fixture
+def amd_cut(berth, driver_tree, busybox):
+    yield from amd_told_anew(a_machine(berth, driver_tree("amd", "--partitions", "2"), busybox))
 
 
 @pytest.fixture
@@ -118,3 +129,37 @@ def test_a_driver_that_says_nothing_is_a_warning(machine):
     done = machine.berth.run(*machine.flags, "run", "--rm", "--gpus", "1", machine.image, *SHOW)
     assert done.returncode == 0 and "cannot tell who else computes on GPUs: " in done.stderr
     assert done.stderr.count("cannot tell") == 1
+
+
+# ---- AMD -----------------------------------------------------------------------------------------
+
+def test_a_queue_on_amds_gpu_is_somebody_who_computes(amd, stranger):
+    compute_on_amd(amd, 1, stranger.pid)
+    amd.start("seven", "--gpus", "7")
+    assert amd.holders() == {"seven": list(range(1, 8))}
+    assert amd.refused("--gpus", "device=0", "--gpus-exclusive").count(
+        f"GPU 0 is held by process {stranger.pid} 'sleep' of ") == 1
+    stranger.kill()
+    stranger.wait()
+    amd.start("own", "--gpus", "device=0", "--gpus-exclusive")
+
+
+def test_memory_alone_on_amds_gpu_is_nobody_who_computes(amd, stranger):
+    tell_amd(amd, 0, {}, {stranger.pid: MIB})
+    amd.start("own", "--gpus", "device=0", "--gpus-exclusive")
+
+
+def test_a_container_is_not_an_outsider_on_its_own_amd_gpu(amd):
+    amd.start("mine", "--gpus", "device=0")
+    for name in ("others", "also"):
+        amd.start(name, "--gpus", "device=1,2,3,4,5,6,7")
+    compute_on_amd(amd, 1, pid_of(amd, "mine"))
+    amd.start("least", "--gpus", "1")
+    assert amd.holders()["least"] == [0]
+
+
+def test_of_a_partition_counts_who_computes_on_it(amd_cut, stranger):
+    compute_on_amd(amd_cut, 2, stranger.pid)
+    line = amd_cut.refused("--gpus", "all", "--gpus-exclusive")
+    assert f"GPU 0:1 is held by process {stranger.pid} " in line
+    assert line.count("which has no lease") == 1

@@ -6,7 +6,6 @@ import json
 import os
 import pathlib
 import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -14,8 +13,8 @@ import time
 
 import pytest
 
-from support.gpu_machine import (STUB, a_machine, a_stranger, pid_of, tell, tell_amd,
-                                 told_anew)
+from support.gpu_machine import (STUB, a_machine, a_stranger, amd_told_anew, pid_of, tell,
+                                 tell_amd, told_anew)
 from support.waiting import wait_until
 
 GIB = 1 << 30
@@ -33,10 +32,7 @@ def sliced(berth, driver_tree, busybox):
 
 @pytest.fixture
 def amd(berth, driver_tree, busybox):
-    tree = driver_tree("amd")
-    yield from a_machine(berth, tree, busybox)
-    for process in (tree / "sys/class/kfd/kfd/proc").iterdir():
-        shutil.rmtree(process)
+    yield from amd_told_anew(a_machine(berth, driver_tree("amd"), busybox))
 
 
 @pytest.fixture

@@ -217,6 +217,25 @@ def test_ways_of_the_driver_that_take_a_look_into_the_image_are_refused(runtime,
     assert sorted(done.stdout.split()) == SECOND
 
 
+@ROOT
+def test_an_amd_gpu_on_which_somebody_computes_is_nobodys_own(runtime, bundle, site, driver_tree):
+    site.tree = site.directory.parent / "amd"
+    subprocess.run(["cp", "--archive", driver_tree("amd"), site.tree], check=True)
+    site.write(exclusive=True)
+    bundle.linux["devices"] = [
+        {"type": "c", "path": path, "major": int(major), "minor": int(minor)}
+        for path, (major, minor) in numbers_of(site.tree).items()
+        if path in ("/dev/kfd", "/dev/dri/renderD128")]
+    with subprocess.Popen(["sleep", "300"], stdin=subprocess.DEVNULL) as stranger:
+        queue = site.tree / f"sys/class/kfd/kfd/proc/{stranger.pid}/queues/0"
+        queue.mkdir(parents=True)
+        (queue / "gpuid").write_text("4001")
+        line = runtime.error(bundle.args("/bin/true"))
+        stranger.kill()
+    assert (f"GPU 0 is held by process {stranger.pid} 'sleep' of root, which has no lease; "
+            "try: berth gpu list") in line
+
+
 # ---- the job that the caller is in ----------------------------------------------------------------
 
 def given(runtime, bundle):

@@ -4,6 +4,7 @@
 import json
 import pathlib
 import re
+import shutil
 import subprocess
 
 from support.bundle import PROGRAMS
@@ -96,6 +97,23 @@ def tell_amd(machine, number, figures, processes):
     for pid, used in processes.items():
         (kfd / f"proc/{pid}").mkdir(exist_ok=True)
         (kfd / f"proc/{pid}/vram_{node}").write_text(f"{used}\n")
+
+
+def compute_on_amd(machine, node, pid):
+    """Makes the kernel tell that process `pid` has a queue on node `node` of KFD, which counts GPUs
+    or partitions from 1."""
+    kfd = pathlib.Path(machine.flags[1]) / "sys/class/kfd/kfd"
+    queue = kfd / f"proc/{pid}/queues/0"
+    queue.mkdir(parents=True)
+    (queue / "gpuid").write_text((kfd / f"topology/nodes/{node}/gpu_id").read_text().strip())
+
+
+def amd_told_anew(machines):
+    """As told_anew(), of the processes of AMD's GPUs."""
+    for machine in machines:
+        yield machine
+        for process in (pathlib.Path(machine.flags[1]) / "sys/class/kfd/kfd/proc").iterdir():
+            shutil.rmtree(process)
 
 
 def pid_of(machine, name):

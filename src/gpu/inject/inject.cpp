@@ -52,6 +52,7 @@ class Injector {
   Result<std::optional<cdi::Index>> look_up_names(Choice& choice) const;
   Result<void> add(Choice& choice);
   Result<void> add_cdi(oci::ContainerEdits edits);
+  std::vector<Computing> ask_computing(const Asked& asked) const;
   Outside look_outside(const Inventory& inventory) const;
   Result<std::vector<Selected>> lease(const Choice& choice, const Inventory& inventory);
   Result<void> lease_nodes(const Choice& choice);
@@ -193,21 +194,26 @@ std::string group_of(const oci::Spec& spec, const std::string& container) {
   return container;
 }
 
-/// Nothing where nobody tells.
-Outside Injector::look_outside(const Inventory& inventory) const {
-  auto here = look_around();
-  if (!here.ok()) return {};
-  const Asked asked = asked_of(inventory, *here);
+/// On NVIDIA's GPUs; nothing where nobody tells.
+std::vector<Computing> Injector::ask_computing(const Asked& asked) const {
+  if (asked.gpus.empty()) return {};
   auto read = [&] { return read_computing(options_.state_dir, asked); };
   auto computing = read();
-  if (!computing && !asked.gpus.empty()) {
+  if (!computing) {
     auto told = ask_berth({"gpu", "top", "--once", "--format", "json"});
     computing = read();
     std::string why = told.ok() ? "the driver does not say" : to_line(told.error());
     if (!computing) log_.warn("cannot tell who else computes on GPUs: " + why + "; ignoring");
   }
-  if (!computing) return {};
-  return {*computing, {see_process, here->pid_space}};
+  return std::move(computing).value_or(std::vector<Computing>());
+}
+
+Outside Injector::look_outside(const Inventory& inventory) const {
+  auto here = look_around();
+  if (!here.ok()) return {};
+  auto computing = ask_computing(asked_of(inventory, *here));
+  add_amd_computing(inventory, see_process, computing);
+  return {computing, {see_process, here->pid_space}};
 }
 
 Result<std::vector<Selected>> Injector::lease(const Choice& choice, const Inventory& inventory) {

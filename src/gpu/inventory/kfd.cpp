@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <vector>
+#include <set>
 
 #include "base/text.hpp"
 
@@ -62,6 +62,26 @@ std::map<uint64_t, KfdNode> read_kfd_nodes(const DriverRoot& root) {
     if (id && node) nodes.emplace(*id, std::move(*node));
   }
   return nodes;
+}
+
+std::vector<KfdProcess> read_kfd_processes(const DriverRoot& root) {
+  std::vector<KfdProcess> out;
+  const auto nodes = read_kfd_nodes(root);
+  if (nodes.empty()) return out;
+  for (const std::string& name : names_in(root, std::string(kKfdProcesses))) {
+    auto pid = parse_u64(name);
+    if (!pid || *pid == 0 || *pid > INT32_MAX) continue;
+    const std::string queues = fmt::format("{}/{}/queues", kKfdProcesses, name);
+    std::set<uint64_t> ids;
+    for (const std::string& queue : names_in(root, queues)) {
+      if (auto id = parse_u64(text_of(root, queues + "/" + queue + "/gpuid"))) ids.insert(*id);
+    }
+    for (uint64_t id : ids) {
+      auto node = nodes.find(id);
+      if (node != nodes.end()) out.push_back({static_cast<int64_t>(*pid), node->second});
+    }
+  }
+  return out;
 }
 
 }  // namespace berth::gpu

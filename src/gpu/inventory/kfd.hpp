@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What KFD, the kernel's side of ROCm, tells everybody in sysfs of AMD's GPUs.
-// Source: Linux drivers/gpu/drm/amd/amdkfd/kfd_topology.c.
+// Source: Linux drivers/gpu/drm/amd/amdkfd/kfd_topology.c, kfd_process.c.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "gpu/inventory/driver_root.hpp"
 
@@ -34,5 +35,14 @@ std::optional<KfdNode> parse_kfd_node(std::string_view properties);
 /// By the gpu_id by which KFD names them elsewhere. Those that a job's device cgroup hides are
 /// absent.
 std::map<uint64_t, KfdNode> read_kfd_nodes(const DriverRoot& root);
+
+/// A process, of the machine's pid namespace, that has queues on a GPU or partition: it computes
+/// there. One that only has memory there may have it for no more than having looked.
+struct KfdProcess {
+  int64_t pid = 0;
+  KfdNode node;
+};
+/// Each once for each node of read_kfd_nodes().
+std::vector<KfdProcess> read_kfd_processes(const DriverRoot& root);
 
 }  // namespace berth::gpu

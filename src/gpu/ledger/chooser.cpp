@@ -42,7 +42,7 @@ bool Chooser::wants_any() const {
 }
 
 bool Chooser::minds_others(const Wanted& all) const {
-  auto tells = [](const Selected& one) { return one.gpu->vendor == Vendor::nvidia; };
+  auto tells = [](const Selected& one) { return one.gpu->vendor != Vendor::intel; };
   bool told = !beside_.empty() || std::any_of(all.candidates.begin(), all.candidates.end(), tells);
   return told && (request_.exclusive || all.count < all.candidates.size());
 }

@@ -28,8 +28,8 @@ class Chooser {
     own_ = lease.lease().keys;
     own_lease_ = lease.file();
   }
-  /// Whether it makes a difference who else computes, and NVIDIA's driver could tell: there is a
-  /// choice, or it shares with nobody.
+  /// Whether it makes a difference who else computes, and a driver could tell (Intel's does not):
+  /// there is a choice, or it shares with nobody.
   bool minds_others(const Wanted& all) const;
   /// What these hold counts as taken too.
   void count(Outside outside) { outside_ = std::move(outside); }

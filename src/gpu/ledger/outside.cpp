@@ -8,9 +8,12 @@
 #include <thread>
 
 #include "base/text.hpp"
+#include "gpu/grant/select.hpp"
+#include "gpu/inventory/kfd.hpp"
 #include "json/fields.hpp"
 #include "sys/boot_clock.hpp"
 #include "sys/file.hpp"
+#include "sys/process.hpp"
 #include "sys/trusted_file.hpp"
 
 namespace berth::gpu {
@@ -49,6 +52,18 @@ std::string path_in(const std::string& state_dir) {
   return state_dir + "/gpu/computing.json";
 }
 
+/// Empty: not of `inventory`.
+std::string key_in(const Inventory& inventory, const KfdNode& node) {
+  for (const Gpu& gpu : inventory.gpus) {
+    if (gpu.vendor != Vendor::amd || gpu.pci_address != node.pci_address) continue;
+    if (gpu.partitions.empty()) return gpu.pci_address;
+    for (const Partition& part : gpu.partitions) {
+      if (part.index == node.partition) return key_of({&gpu, nullptr, &part});
+    }
+  }
+  return {};
+}
+
 std::string text_of(const Computing& process, const SeenProcess* seen) {
   std::string text = fmt::format("process {}", process.pid);
   if (seen == nullptr) return text + ", which has no lease";
@@ -58,6 +73,26 @@ std::string text_of(const Computing& process, const SeenProcess* seen) {
 }
 
 }  // namespace
+
+std::optional<Computing> computing_now(std::string key, int64_t pid, const SeeProcess& see) {
+  auto seen = see(pid);
+  if (!seen && !sys::open_pidfd(static_cast<pid_t>(pid)).ok()) return std::nullopt;
+  return Computing{std::move(key), pid, seen ? seen->start_time : 0};
+}
+
+void add_amd_computing(const Inventory& inventory, const SeeProcess& see,
+                       std::vector<Computing>& all) {
+  auto is_amd = [](const Gpu& gpu) { return gpu.vendor == Vendor::amd; };
+  if (std::none_of(inventory.gpus.begin(), inventory.gpus.end(), is_amd)) return;
+  auto root = DriverRoot::open(inventory.driver_root);
+  if (!root.ok()) return;
+  for (const KfdProcess& process : read_kfd_processes(*root)) {
+    std::string key = key_in(inventory, process.node);
+    if (key.empty()) continue;
+    auto one = computing_now(std::move(key), process.pid, see);
+    if (one) all.push_back(*std::move(one));
+  }
+}
 
 Asked asked_of(const Inventory& inventory, const Here& here) {
   Asked asked{inventory.driver_root, here.pid_space, {}};

@@ -27,8 +27,16 @@ struct Computing {
   bool operator==(const Computing&) const = default;
 };
 
-/// So long what the driver told is believed: asking it takes longer than starting a container.
+/// So long what NVIDIA's driver told is believed: asking it takes longer than starting a container.
 inline constexpr std::chrono::seconds kBelieved{5};
+
+/// Nothing where this is no process: it has ended, or the number is of another pid namespace.
+std::optional<Computing> computing_now(std::string key, int64_t pid, const SeeProcess& see);
+
+/// Adds who computes on AMD's GPUs of `inventory` at this moment, as the kernel tells everybody: a
+/// few files of its driver root. Of a GPU in partitions those whose partition is known.
+void add_amd_computing(const Inventory& inventory, const SeeProcess& see,
+                       std::vector<Computing>& all);
 
 /// What the driver was asked: a job may see a part of the machine alone.
 struct Asked {

@@ -76,6 +76,53 @@ TEST(Outside, counts_those_who_are_hidden_from_us) {
               ElementsAre(std::string(kZero) + " process 99, which has no lease"));
 }
 
+Inventory amd_machine(const testing::DriverTree& tree) {
+  Inventory inventory = gpu_machine(2, Vendor::amd);
+  inventory.driver_root = tree.root();
+  inventory.gpus[0].pci_address = "0000:29:00.0";
+  inventory.gpus[1].pci_address = "0000:2c:00.0";
+  return inventory;
+}
+
+void compute_by_rocm(const testing::DriverTree& tree, const std::string& pid,
+                     const std::string& node) {
+  testing::write_text(tree.root() + "/sys/class/kfd/kfd/proc/" + pid + "/queues/0/gpuid", node);
+}
+
+std::vector<std::string> amd_computing(const Inventory& inventory, const Processes& all) {
+  std::vector<Computing> found;
+  add_amd_computing(inventory, all.view().see, found);
+  std::vector<std::string> out;
+  for (const Computing& one : found) {
+    EXPECT_EQ(one.start_time, static_cast<uint64_t>(one.pid) * 10);
+    out.push_back(one.key + " " + std::to_string(one.pid));
+  }
+  return out;
+}
+
+TEST(AmdComputing, is_of_gpus_of_the_inventory_and_of_processes_that_are_there) {
+  testing::DriverTree tree("amd");
+  Processes all = machine_with_one_container();
+  Inventory inventory = amd_machine(tree);
+  compute_by_rocm(tree, "60", "4002");
+  compute_by_rocm(tree, "51", "4003");                           // on a GPU that is not ours
+  compute_by_rocm(tree, std::to_string((1 << 22) + 7), "4001");  // of another pid namespace
+  EXPECT_THAT(amd_computing(inventory, all), ElementsAre("0000:2c:00.0 60"));
+  for (Gpu& gpu : inventory.gpus) gpu.vendor = Vendor::intel;
+  EXPECT_THAT(amd_computing(inventory, all), IsEmpty());
+}
+
+TEST(AmdComputing, is_of_a_partition_where_that_is_known) {
+  testing::DriverTree tree("amd", "--partitions 2");
+  Processes all = machine_with_one_container();
+  Inventory inventory = amd_machine(tree);
+  inventory.gpus[0].partitions = {{1, {}}};  // the other is hidden
+  compute_by_rocm(tree, "60", "4001");
+  EXPECT_THAT(amd_computing(inventory, all), IsEmpty());
+  compute_by_rocm(tree, "60", "4002");
+  EXPECT_THAT(amd_computing(inventory, all), ElementsAre("0000:29:00.0/1 60"));
+}
+
 struct Given {
   Outside outside;
   bool exclusive = false;
@@ -142,6 +189,10 @@ TEST(Outside, does_not_matter_to_who_shares_and_has_no_choice) {
   EXPECT_FALSE(minds(Request::Want::none, 0, true));
   EXPECT_TRUE(minds(Request::Want::count, 1, false));
   EXPECT_TRUE(minds(Request::Want::all, 0, true));
+  inventory = gpu_machine(2, Vendor::amd);
+  EXPECT_TRUE(minds(Request::Want::count, 1, false));
+  inventory = gpu_machine(2, Vendor::intel);
+  EXPECT_FALSE(minds(Request::Want::count, 1, false)) << "nobody tells";
 }
 
 class ComputingFile : public ::testing::Test {
