@@ -345,6 +345,20 @@ def test_a_restart_finds_its_share_again(machine, client):
     assert compute(machine, "held", 1025) == (1, "out of memory")
 
 
+@everybody
+def test_a_container_that_was_created_is_kept_to_its_part_each_time_it_starts(machine, client):
+    machine.berth.ok(*machine.flags, "create", "--name", "held", "--stop-timeout", "0",
+                     *with_client(client, "--gpus", "device=0", "--gpu-memory", "1g"), machine.image,
+                     "sleep", "1000")
+    assert not shares(machine.berth)
+    for _ in range(2):
+        machine.berth.ok(*machine.flags, "start", "held")
+        assert compute(machine, "held", 1024)[0] == 0
+        assert compute(machine, "held", 1025) == (1, "out of memory")
+        machine.berth.ok(*machine.flags, "stop", "held")
+        wait_until(lambda: not shares(machine.berth))
+
+
 def test_many_start_at_once_and_share_one_daemon(machine, client):
     words = [(*machine.flags, "run", "--rm", *with_client(client), "--gpus", "device=0", "--gpu-cores",
               "30", machine.image, "/c/mps-client", "hold", "1", "1") for _ in range(6)]
