@@ -121,16 +121,19 @@ def runs(machine, client, mib, *args):
     return done.returncode, done.stdout.strip()
 
 
-def mode_of(machine, number):
-    """The compute mode that the stub's NVML has of GPU `number`."""
+def mode_file(machine, number):
+    """Where the stub's NVML keeps the compute mode of GPU `number`."""
     listed = json.loads(machine.berth.ok(*machine.flags, "gpu", "list", "--format", "json"))["gpus"]
-    path = machine.flags[1] / f"compute-mode.{listed[number]['uuid']}"
-    return int(path.read_text()) if path.exists() else 0
+    return machine.flags[1] / f"compute-mode.{listed[number]['uuid']}"
+
+
+def mode_of(machine, number):
+    path = mode_file(machine, number)
+    return int(path.read_text() or 0) if path.exists() else 0
 
 
 def set_mode(machine, number, mode):
-    listed = json.loads(machine.berth.ok(*machine.flags, "gpu", "list", "--format", "json"))["gpus"]
-    (machine.flags[1] / f"compute-mode.{listed[number]['uuid']}").write_text(f"{mode}\n")
+    mode_file(machine, number).write_text(f"{mode}\n")
 
 
 def without_mps(machine):
@@ -417,9 +420,16 @@ def test_a_share_that_is_only_ended_takes_no_gpu(managed, client):
     wait_until(lambda: not keepers(managed.berth))
     managed.remove("held")
     set_mode(managed, 0, 0)  # as the driver does when nobody has it open
-    managed.start("plain", "--gpus", "device=0")
-    wait_until(lambda: not shares(managed.berth))
-    assert mode_of(managed, 0) == 0
+    file, seen = mode_file(managed, 0), set()
+    starting = managed.berth.spawn(*managed.flags, "run", "-d", "--name", "plain", "--stop-timeout", "0",
+                                   "--gpus", "device=0", managed.image, "sleep", "1000")
+
+    def is_over():
+        seen.add(file.read_text().strip())
+        return starting.poll() is not None and not shares(managed.berth)
+
+    wait_until(is_over, pause=0.002)
+    assert starting.returncode == 0 and "3" not in seen
 
 
 def test_who_waited_for_a_managed_gpu_does_not_take_its_mode_for_the_first_one(managed, client):
