@@ -21,11 +21,6 @@ std::string read_text(const gpu::DriverRoot& root, const std::string& path) {
   return text.ok() ? text->value_or("") : "";
 }
 
-std::vector<std::string> names_in(const gpu::DriverRoot& root, const std::string& path) {
-  auto names = root.list_machine(path);
-  return names.ok() ? std::move(*names) : std::vector<std::string>();
-}
-
 void probe_driver(const Inputs& inputs, GpuFacts& facts) {
   gpu::ProbeOptions options;
   options.driver_root = inputs.driver_root;

@@ -101,4 +101,14 @@ Result<std::vector<std::string>> DriverRoot::list(const Found& directory) const 
   return sys::list_directory(directory.fd, ".", kMaxNames);
 }
 
+std::string text_of(const DriverRoot& root, const std::string& path) {
+  auto text = root.read_machine(path);
+  return text.ok() && *text ? std::string(trim(**text)) : std::string();
+}
+
+std::vector<std::string> names_in(const DriverRoot& root, const std::string& path) {
+  auto names = root.list_machine(path);
+  return names.ok() ? std::move(*names) : std::vector<std::string>();
+}
+
 }  // namespace berth::gpu

@@ -57,4 +57,9 @@ class DriverRoot {
   sys::Fd machine_;  ///< of proc, sys and dev
 };
 
+/// Of the machine, without the blanks around it; empty, or none, for what is absent and for what
+/// the kernel refuses: a job's device cgroup hides nodes of KFD.
+std::string text_of(const DriverRoot& root, const std::string& path);
+std::vector<std::string> names_in(const DriverRoot& root, const std::string& path);
+
 }  // namespace berth::gpu

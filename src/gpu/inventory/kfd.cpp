@@ -8,21 +8,6 @@
 #include "base/text.hpp"
 
 namespace berth::gpu {
-namespace {
-
-// What the kernel refuses (a node that a job's device cgroup hides) is absent.
-std::string text_of(const DriverRoot& root, const std::string& path) {
-  auto text = root.read_machine(path);
-  return text.ok() && *text ? std::string(trim(**text)) : std::string();
-}
-
-std::vector<std::string> names_in(const DriverRoot& root, const std::string& path) {
-  auto names = root.list_machine(path);
-  return names.ok() ? std::move(*names) : std::vector<std::string>();
-}
-
-}  // namespace
-
 std::map<std::string, uint64_t> parse_properties(std::string_view text) {
   std::map<std::string, uint64_t> out;
   for (std::string_view line : split(text, '\n')) {

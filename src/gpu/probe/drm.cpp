@@ -19,17 +19,6 @@ namespace {
 
 constexpr uint64_t kXgmi = 11;  // HSA_IOLINK_TYPE_XGMI
 
-// Files that the kernel refuses to some (a job's device cgroup hides nodes of KFD) are absent.
-std::string text_of(const DriverRoot& root, const std::string& path) {
-  auto text = root.read_machine(path);
-  return text.ok() && *text ? std::string(trim(**text)) : std::string();
-}
-
-std::vector<std::string> names_in(const DriverRoot& root, const std::string& path) {
-  auto names = root.list_machine(path);
-  return names.ok() ? std::move(*names) : std::vector<std::string>();
-}
-
 std::string pci_directory(const std::string& address) {
   return "/sys/bus/pci/devices/" + address;
 }
