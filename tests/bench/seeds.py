@@ -13,7 +13,8 @@ A tenant has a processor of its own where there is no GPU, and a GPU where there
 GPU was measured says "cuda"; without one nothing does.
 
 usage: ./dev bench seeds [--quick | --full] [--runs PAIRS] [--network-runs N] [--tenant-runs N]
-                         [--directory DIR] [--json FILE] [--plot FILE] [--check]
+                         [--batches N] [--contenders NAME,…] [--directory DIR] [--json FILE]
+                         [--plot FILE] [--check]
 """
 
 import collections
@@ -92,6 +93,12 @@ def flag(name, value):
     return [] if value is None else [f"--{name}", value]
 
 
+def short_networks(batches):
+    """So many batches of each network on processors, in the proportions of the usual ones."""
+    return {"networks": Work(batches, max(1, batches // 5), 2),
+            "digits": Work(30 * batches, 2 * batches, 10)}
+
+
 def processor_shares():
     """One for each processor; the first, which has the rest of the machine to do, is left out where
     there are more than two."""
@@ -104,7 +111,7 @@ def devices(programs, options):
     sizes = QUICK
     if not options.quick:
         sizes = Sizes(options.runs, options.network_runs, options.tenant_runs,
-                      **(AS_THE_DOCUMENTS if options.full else {}))
+                      **(AS_THE_DOCUMENTS if options.full else short_networks(options.batches)))
     found = [Device("cpu", processor_shares(), sizes)]
     gpus = [Share(gpu=number) for number in range(len(gpu_names()))]
     if gpus and (programs / "bench_networks_cuda").exists():
@@ -232,10 +239,19 @@ def add_options(parser):
     parser.set_defaults(runs=30)
     parser.add_argument("--network-runs", type=int, default=5, help="pairs of each network")
     parser.add_argument("--tenant-runs", type=int, default=5, help="of tenants, each way")
+    parser.add_argument("--batches", type=int, default=10, help="of each network on processors")
+    parser.add_argument("--contenders", metavar="NAME,…", type=lambda text: text.split(","),
+                        help="no others beside bare metal: those whose names begin like that")
     size = parser.add_mutually_exclusive_group()
     size.add_argument("--quick", action="store_true", help="a few of everything, to try it out")
     size.add_argument("--full", action="store_true",
                       help="the documents' 1000 batches and 20000 steps on processors, too")
+
+
+def wanted(peers, beginnings):
+    """Bare metal, and of the others those that were asked for."""
+    return [peer for peer in peers if beginnings is None or peer.name == BARE or
+            peer.name.startswith(tuple(beginnings))]
 
 
 def main():
@@ -252,6 +268,7 @@ def main():
         stack.enter_context(side_by_side.state_directory(work / "run"))
         stack.callback(remove_podman_cgroups, podman_cgroups())
         peers, left_out = stack.enter_context(all_of(programs, work))
+        peers = wanted(peers, options.contenders)
         measured = devices(work / "bin", options)
         for device in measured:
             here = usable(peers, device.name, device.shares[0], left_out)
