@@ -35,6 +35,8 @@ LAYERS = {
     "policy": "base json sys",
     # What people write: TOML, which berth-runtime never reads.
     "policy/site": "base json policy",
+    # CSCS's environment definition files: TOML, read and laid over each other; pure.
+    "edf": "base json policy/site",
     # What a machine has, as plain structs, and whether what was found is still true.
     "gpu/inventory": "base json sys",
     "gpu/probe": "base json sys scan facts gpu/inventory",
@@ -91,7 +93,7 @@ LAYERS = {
     "holder": "",
     # What is wrong on this machine: facts gathered once, and pure checks over them.
     "doctor": "base json yaml sys oci policy policy/site gpu/inventory gpu/probe network",
-    "engine": "base json sys oci plan scan facts policy policy/site gpu/inventory gpu/probe gpu/grant "
+    "engine": "base json sys oci plan scan facts policy policy/site edf gpu/inventory gpu/probe gpu/grant "
               "gpu/ledger gpu/mps gpu/place gpu/cdi_index gpu/cdi_hook gpu/cdi node node/file node/gather "
               "match bake yaml image doctor network complaint logs events monitor/protocol.hpp hub/config",
     "cli/core": "base json",
@@ -103,7 +105,7 @@ LAYERS = {
 
 # A program wires together what it is given: the folders that its link line may bring in.
 PROGRAMS = {
-    "berth": "base json sys oci plan scan facts policy policy/site gpu/inventory gpu/probe gpu/grant "
+    "berth": "base json sys oci plan scan facts policy policy/site edf gpu/inventory gpu/probe gpu/grant "
              "gpu/ledger gpu/mps gpu/place gpu/cdi_index gpu/cdi_hook gpu/cdi node node/file node/gather match bake yaml "
              "image network doctor complaint logs events hub/config engine cli/core cli/template "
              "cli/berth",

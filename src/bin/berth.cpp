@@ -116,8 +116,9 @@ Result<int> call_verb(const cli::GlobalOptions& globals, const cli::Call& call,
     terminal.write(cli::Stream::out, cli::verb_help("berth", {verb.text, command.flags}));
     return 0;
   }
-  auto arity = cli::check_arity(verb.arity, parsed.arguments.size(), call.command,
-                                cli::usage_line("berth", verb.text, !command.flags.empty()));
+  auto arity =
+      cli::check_arity(command.arity ? command.arity() : verb.arity, parsed.arguments.size(),
+                       call.command, cli::usage_line("berth", verb.text, !command.flags.empty()));
   if (!arity.ok()) {
     report.error(arity.error());
     return kArityStatus;

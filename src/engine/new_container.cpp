@@ -7,6 +7,7 @@
 
 #include "base/rollback.hpp"
 #include "engine/containers.hpp"
+#include "engine/environment_file.hpp"
 #include "engine/events.hpp"
 #include "engine/explain.hpp"
 #include "engine/image_file.hpp"
@@ -155,6 +156,7 @@ Result<NewContainer> NewContainer::make(const Context& context, const RunRequest
                                         const std::string& id, Owner owner, const Making& making) {
   RunRequest request = asked;
   TRY(complete_volumes(context, image.config.config, request));
+  TRY(complete_variables(context.environment, image.config.config.env, request));
   TRY(choose_rootfs_driver(context, request));
   NewContainer made;
   made.directory = TRY(ContainerDirectory::create(context.paths, id, lifetime_of(request)));

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "edf/definition.hpp"
 #include "engine/gpu_memory.hpp"
 #include "engine/limits.hpp"
 #include "engine/volume.hpp"
@@ -211,6 +212,9 @@ struct RunRequest {
   /// "K=V" of the one who created the container, for the names in `environment`. A name that has no
   /// entry here takes the variable away.
   std::vector<std::string> inherited;
+  /// Of an environment file, until the image is known: complete_variables() makes entries of
+  /// `environment` of them before anything is saved.
+  std::map<std::string, edf::Text> variables;
   std::map<std::string, std::string> labels;
   std::map<std::string, std::string> annotations;
 

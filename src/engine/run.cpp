@@ -7,6 +7,7 @@
 #include "engine/cid_file.hpp"
 #include "engine/containers.hpp"
 #include "engine/dry_run.hpp"
+#include "engine/environment_file.hpp"
 #include "engine/events.hpp"
 #include "engine/explain.hpp"
 #include "engine/health.hpp"
@@ -153,6 +154,7 @@ Result<plan::Plan> plan_run(const Context& context, const RunRequest& asked, con
   image::Image image = TRY(find_or_pull_image(context, store, asked, call, progress));
   RunRequest request = asked;
   TRY(complete_volumes(context, image.config.config, request));
+  TRY(complete_variables(context.environment, image.config.config.env, request));
   TRY(choose_rootfs_driver(context, request));
   const std::string id = sys::random_hex(32);
   Draft draft = TRY(draft_container(context, request, image, id, Leasing::look));
@@ -176,6 +178,7 @@ Result<Explained> explain_run(const Context& context, const RunRequest& asked, c
   image::Image image = TRY(find_or_pull_image(context, store, asked, call, progress));
   RunRequest request = asked;
   TRY(complete_volumes(context, image.config.config, request));
+  TRY(complete_variables(context.environment, image.config.config.env, request));
   TRY(choose_rootfs_driver(context, request));
   Draft draft = TRY(draft_container(context, request, image, sys::random_hex(32), Leasing::look));
   return Explained{"", request.name.value_or(""), request.rootfs.value_or(request.image),

@@ -41,7 +41,7 @@ const Verb create_verb{
     .flags_end = FlagsEnd::at_first_argument,
     .elsewhere = kRequestElsewhere,
     .error_status = 125,
-    .command = [] { return make_command(flags, run, beside); },
+    .command = [] { return make_command(flags, run, beside, request_arity); },
 };
 
 }  // namespace berth::cli

@@ -9,6 +9,7 @@
 #include "base/text.hpp"
 #include "cli/berth/common.hpp"
 #include "engine/env_file.hpp"
+#include "engine/environment_file.hpp"
 #include "engine/image_file.hpp"
 #include "engine/request_text.hpp"
 #include "engine/run.hpp"
@@ -116,6 +117,13 @@ FlagTable process_flags(RequestOptions& o) {
        "FILE",
        "Read environment variables from FILE",
        &o.env_files,
+       {},
+       Complete::file},
+      {"environment",
+       0,
+       "FILE|NAME",
+       "What an EDF says, CSCS's environment definition file",
+       &o.environment_file,
        {},
        Complete::file},
       {"group-add", 0, "GROUP", "Add a group, by name or number; keep-groups: the caller's",
@@ -378,7 +386,54 @@ Result<void> read_gpu_driver(const RequestOptions& o, engine::RunRequest& reques
   return {};
 }
 
+Result<void> read_mounts(const Session& session, const RequestOptions& o,
+                         engine::RunRequest& request) {
+  for (const std::string& text : o.volumes) {
+    request.volumes.push_back(TRY(engine::parse_volume(text, session.working_directory)));
+  }
+  for (const std::string& text : o.mounts) {
+    auto mount = TRY(engine::parse_mount(text));
+    if (auto* volume = std::get_if<engine::Volume>(&mount)) {
+      request.volumes.push_back(std::move(*volume));
+    } else if (auto* image = std::get_if<engine::ImageMount>(&mount)) {
+      image->is_file = engine::is_image_path(image->source);
+      if (image->is_file) image->source = TRY(engine::find_image_file(image->source));
+      request.image_mounts.push_back(std::move(*image));
+    } else {
+      request.tmpfs.push_back(std::move(std::get<engine::Tmpfs>(mount)));
+    }
+  }
+  for (const std::string& text : o.tmpfs) {
+    request.tmpfs.push_back(TRY(engine::parse_tmpfs(text)));
+  }
+  return {};
+}
+
+/// Of --environment; an empty one without.
+Result<edf::Definition> read_definition(const Session& session, const RequestOptions& o) {
+  if (!o.environment_file) return edf::Definition();
+  return engine::read_environment_file(session.context.environment, *o.environment_file);
+}
+
+/// The image of an environment file stands where it would have been typed.
+Result<void> name_image(const edf::Definition& definition, const RequestOptions& o,
+                        std::vector<std::string>& arguments) {
+  std::string image = TRY(engine::image_of(definition));
+  if (!image.empty() && o.rootfs) {
+    return make_error(Kind::usage,
+                      "'--rootfs' and the image of the environment contradict each other");
+  }
+  if (!image.empty()) arguments.insert(arguments.begin(), std::move(image));
+  if (!arguments.empty()) return {};
+  return make_error(Kind::usage, "environment " + quoted(*o.environment_file) + " names no image",
+                    "an image after it, or 'image = ...' in its file");
+}
+
 }  // namespace
+
+Arity request_arity(const RequestOptions& o) {
+  return {o.environment_file ? size_t{0} : size_t{1}};
+}
 
 std::string container_beside(const RequestOptions& o) {
   constexpr std::string_view kContainer = "container:";
@@ -403,6 +458,8 @@ void add_request_flags(FlagTable& table, RequestOptions& o) {
 Result<void> read_request(const Session& session, std::vector<std::string> arguments,
                           RequestOptions& o) {
   engine::RunRequest& request = o.request;
+  edf::Definition definition = TRY(read_definition(session, o));
+  TRY(name_image(definition, o, arguments));
   if (o.rootfs) {
     bool absolute = arguments[0].starts_with('/');
     request.rootfs = (absolute ? "" : session.working_directory + "/") + arguments[0];
@@ -422,23 +479,10 @@ Result<void> read_request(const Session& session, std::vector<std::string> argum
   TRY(read_devices(o, request));
   TRY(engine::read_network(o.network, session.context.environment, request));
   TRY(read_gpu_driver(o, request));
-  for (const std::string& text : o.volumes) {
-    request.volumes.push_back(TRY(engine::parse_volume(text, session.working_directory)));
-  }
-  for (const std::string& text : o.mounts) {
-    auto mount = TRY(engine::parse_mount(text));
-    if (auto* volume = std::get_if<engine::Volume>(&mount)) {
-      request.volumes.push_back(std::move(*volume));
-    } else if (auto* image = std::get_if<engine::ImageMount>(&mount)) {
-      image->is_file = engine::is_image_path(image->source);
-      if (image->is_file) image->source = TRY(engine::find_image_file(image->source));
-      request.image_mounts.push_back(std::move(*image));
-    } else {
-      request.tmpfs.push_back(std::move(std::get<engine::Tmpfs>(mount)));
-    }
-  }
-  for (const std::string& text : o.tmpfs) {
-    request.tmpfs.push_back(TRY(engine::parse_tmpfs(text)));
+  TRY(read_mounts(session, o, request));
+  if (o.environment_file) {
+    TRY(engine::add_definition(definition, session.working_directory, session.context.log,
+                               request));
   }
   auto& seccomp = request.security.seccomp;
   // The profile is kept, not its path: the file may be another one at the next start.

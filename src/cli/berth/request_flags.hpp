@@ -19,6 +19,7 @@ struct RequestOptions {
   engine::RunCall call;
   std::vector<std::string> environment;
   std::vector<std::string> env_files;
+  std::optional<std::string> environment_file;  ///< --environment
   std::vector<std::string> label_files;
   std::vector<std::string> labels;
   std::vector<std::string> devices;
@@ -43,6 +44,7 @@ inline constexpr Elsewhere kRequestElsewhere[] = {
     {"bind", "-v SOURCE:DESTINATION"},
     {"cpu-count", "--cpus", "it is for Windows"},
     {"cpu-percent", "--cpus", "it is for Windows"},
+    {"edf", "--environment FILE"},
     {"io-maxbandwidth", "--device-read-bps and --device-write-bps", "it is for Windows"},
     {"io-maxiops", "--device-read-iops and --device-write-iops", "it is for Windows"},
     {"ip", "", kNoAddresses},
@@ -62,12 +64,16 @@ inline constexpr Elsewhere kRequestElsewhere[] = {
     {"volume-driver", "", "volumes are local"},
 };
 
+/// What stands before the command: an image, unless an environment file may name it.
+Arity request_arity(const RequestOptions& options);
+
 /// The container whose namespaces the flags name, or "": Command::beside.
 std::string container_beside(const RequestOptions& options);
 
 /// Completes `options.request` and `options.call` by the flags that are more than text;
-/// `arguments`: the image and the command. Nothing of the machine is looked at but the files that
-/// flags name, and the containers. Errors: usage, not_found, and those of opening such a file.
+/// `arguments`: the image, where no environment file names it, and the command. Nothing of the
+/// machine is looked at but the files that flags name, and the containers. Errors: usage,
+/// not_found, and those of opening such a file.
 Result<void> read_request(const Session& session, std::vector<std::string> arguments,
                           RequestOptions& options);
 

@@ -63,6 +63,10 @@ std::string beside(const Options& o) {
   return container_beside(o);
 }
 
+Arity arity(const Options& o) {
+  return request_arity(o);
+}
+
 }  // namespace
 
 extern const Verb run_verb;
@@ -77,7 +81,7 @@ const Verb run_verb{
     .flags_end = FlagsEnd::at_first_argument,
     .elsewhere = kRequestElsewhere,
     .error_status = 125,
-    .command = [] { return make_command(flags, run, beside); },
+    .command = [] { return make_command(flags, run, beside, arity); },
 };
 
 }  // namespace berth::cli

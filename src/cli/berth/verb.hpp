@@ -34,6 +34,8 @@ struct Command {
   /// After parsing: the running container whose namespaces flags name, or "". An ordinary user
   /// then works in the user namespace of that container, which owns them.
   std::function<std::string()> beside = {};
+  /// After parsing: how many arguments these flags leave to be named; none: as the verb says.
+  std::function<Arity()> arity = {};
 };
 
 /// What main prepares before a verb runs.
@@ -64,13 +66,15 @@ struct Verb {
 template <class Options>
 Command make_command(FlagTable (*flags)(Options&),
                      Result<int> (*run)(Session&, const Options&, std::vector<std::string>),
-                     std::string (*beside)(const Options&) = nullptr) {
+                     std::string (*beside)(const Options&) = nullptr,
+                     Arity (*arity)(const Options&) = nullptr) {
   auto options = std::make_shared<Options>();
   Command command{flags(*options),
                   [options, run](Session& session, std::vector<std::string> arguments) {
                     return run(session, *options, std::move(arguments));
                   }};
   if (beside != nullptr) command.beside = [options, beside] { return beside(*options); };
+  if (arity != nullptr) command.arity = [options, arity] { return arity(*options); };
   return command;
 }
 

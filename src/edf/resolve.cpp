@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edf/resolve.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.hpp"
+
+namespace berth::edf {
+namespace {
+
+template <class T>
+void replace(std::optional<T>& value, std::optional<T>&& with) {
+  if (with) value = std::move(with);
+}
+
+void append(std::vector<Text>& texts, std::vector<Text>&& more) {
+  for (Text& text : more) texts.push_back(std::move(text));
+}
+
+void replace_entries(std::map<std::string, Text>& entries, std::map<std::string, Text>&& with) {
+  with.merge(entries);
+  entries = std::move(with);
+}
+
+void lay_over(Definition& below, Definition&& above) {
+  replace(below.image, std::move(above.image));
+  replace(below.workdir, std::move(above.workdir));
+  replace(below.entrypoint, std::move(above.entrypoint));
+  replace(below.writable, std::move(above.writable));
+  append(below.mounts, std::move(above.mounts));
+  append(below.devices, std::move(above.devices));
+  replace_entries(below.variables, std::move(above.variables));
+  replace_entries(below.annotations, std::move(above.annotations));
+}
+
+class Resolver {
+ public:
+  Resolver(const Load& load, const LookUp& look_up) : load_(load), look_up_(look_up) {}
+  Result<Definition> resolve(const File& file);
+
+ private:
+  Result<void> check_chain(const std::string& next) const;
+  Result<void> expand_here(Text& text) const;
+  Result<void> expand_all(Definition& definition) const;
+
+  const Load& load_;
+  const LookUp& look_up_;
+  std::vector<std::string> chain_;  ///< from the first file to the one that is read
+  size_t files_ = 0;
+};
+
+Result<void> Resolver::check_chain(const std::string& next) const {
+  auto again = std::find(chain_.begin(), chain_.end(), next);
+  if (again != chain_.end()) {
+    return make_error(Kind::usage, "base_environment goes round in a loop: " +
+                                       join({again, chain_.end()}, " -> ") + " -> " + next);
+  }
+  if (chain_.size() <= kMostLevels) return {};
+  return make_error(Kind::usage, fmt::format("base_environment has more than {} levels: {} -> {}",
+                                             kMostLevels, join(chain_, " -> "), next));
+}
+
+Result<void> Resolver::expand_here(Text& text) const {
+  text.text = TRY_CTX(expand(text.text, look_up_), text.place);
+  return {};
+}
+
+Result<void> Resolver::expand_all(Definition& definition) const {
+  for (auto* text : {&definition.image, &definition.workdir}) {
+    if (*text) TRY(expand_here(**text));
+  }
+  for (Text& text : definition.mounts) TRY(expand_here(text));
+  for (Text& text : definition.devices) TRY(expand_here(text));
+  for (auto& [name, text] : definition.annotations) TRY(expand_here(text));
+  auto anything = [](std::string_view) { return std::optional<std::string_view>(""); };
+  for (const auto& [name, text] : definition.variables) {
+    TRY_CTX(expand(text.text, anything), text.place);
+  }
+  return {};
+}
+
+Result<Definition> Resolver::resolve(const File& file) {
+  // Each level may name many files: in all they are few.
+  if (++files_ > kMostFiles) {
+    return make_error(Kind::usage, fmt::format("{}: more than {} files by base_environment",
+                                               file.path, kMostFiles));
+  }
+  Definition own = TRY(parse(file.text, file.path));
+  Definition whole;
+  chain_.push_back(file.path);
+  for (const Text& base : own.bases) {
+    std::string name = TRY_CTX(expand(base.text, look_up_), base.place);
+    File next = TRY_CTX(load_(name), base.place);
+    TRY_CTX(check_chain(next.path), base.place);
+    Definition below = TRY(resolve(next));
+    lay_over(whole, std::move(below));
+  }
+  chain_.pop_back();
+  TRY(expand_all(own));
+  lay_over(whole, std::move(own));
+  return whole;
+}
+
+}  // namespace
+
+Result<Definition> resolve(const File& file, const Load& load, const LookUp& look_up) {
+  return Resolver(load, look_up).resolve(file);
+}
+
+}  // namespace berth::edf
