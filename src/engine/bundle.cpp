@@ -10,6 +10,7 @@
 #include "base/text.hpp"
 #include "engine/gpus.hpp"
 #include "engine/image_mounts.hpp"
+#include "engine/job.hpp"
 #include "engine/layer_view.hpp"
 #include "engine/network.hpp"
 #include "engine/network_files.hpp"
@@ -297,6 +298,7 @@ Result<Draft> draft_container(const Context& context, const RunRequest& request,
                     std::move(confinement)};
   inputs.kept = std::move(kept);
   inputs.own_accounts = draft.accounts.has_value();
+  inputs.in_job = is_in_job(context.environment);
   inputs.store = context.paths.root;
   inputs.host_root = host_root;
   inputs.init_program = context.paths.libexec + "/berth-init";

@@ -12,11 +12,12 @@ namespace berth::engine {
 namespace {
 
 // Variables by which schedulers tell a job who it is.
-constexpr std::array<std::pair<const char*, const char*>, 5> kJobs = {{
+constexpr std::array<std::pair<const char*, const char*>, 6> kJobs = {{
     {"SLURM_JOB_ID", "Slurm job"},
     {"PBS_JOBID", "PBS job"},
     {"LSB_JOBID", "LSF job"},
     {"FLUX_JOB_ID", "Flux job"},
+    {"_CONDOR_SLOT", "HTCondor slot"},
     {"JOB_ID", "Grid Engine job"},
 }};
 

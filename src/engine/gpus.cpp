@@ -13,6 +13,7 @@
 #include "engine/gpu_mps.hpp"
 #include "engine/gpu_placement.hpp"
 #include "engine/host_devices.hpp"
+#include "engine/job.hpp"
 #include "engine/rootfs.hpp"
 #include "engine/spec.hpp"
 #include "engine/volumes.hpp"
@@ -140,7 +141,7 @@ bool wants_gpus(const Context& context, const gpu::Choice& choice,
 }
 
 /// Places the container beside its GPUs, unless somebody has said where it is to run. Users have no
-/// cpusets as a rule.
+/// cpusets as a rule, and in a batch job the limit is the job's.
 Result<void> bind_beside(const Context& context, const gpu::Choice& choice,
                          const gpu::Inventory& inventory,
                          const std::vector<gpu::Selected>& selected, const RunRequest& request,
@@ -151,7 +152,8 @@ Result<void> bind_beside(const Context& context, const gpu::Choice& choice,
   std::string status = TRY(sys::read_file(sys::cwd(), "/proc/self/status"));
   auto placement = place_beside(selected, nodes, parse_allowed(status));
   if (!placement) return {};
-  bool limits = context.identity == Identity::root && has_cpusets();
+  bool limits =
+      context.identity == Identity::root && has_cpusets() && !is_in_job(context.environment);
   set_placement(*placement, limits ? KeptBy::cpuset : KeptBy::affinity, spec);
   std::string by = limits ? "by a cpuset" : "by affinity";
   evidence.grant.reasons.push_back({"processors",

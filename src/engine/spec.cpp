@@ -222,9 +222,16 @@ oci::Resources make_resources(const SpecInputs& inputs) {
   return resources;
 }
 
+/// Whether the cgroups of the caller's batch job are the container's parents: a container of root
+/// beside them would have what the job may not, and outlive it.
+bool keeps_to_job(const SpecInputs& inputs) {
+  return inputs.in_job && !inputs.request.cgroup_parent;
+}
+
 // Root has the hierarchy, others start from the cgroup that they were given. One level: a parent of
 // our own would be made and removed with every container.
 std::string cgroups_path(const SpecInputs& inputs) {
+  if (keeps_to_job(inputs)) return "berth-" + inputs.id;
   std::string parent = inputs.request.cgroup_parent.value_or("");
   while (parent.ends_with('/')) parent.pop_back();
   if (inputs.identity != Identity::root) parent.erase(0, parent.find_first_not_of('/'));
@@ -288,6 +295,7 @@ oci::Spec make_spec(const SpecInputs& inputs) {
     spec.domainname = inputs.request.domainname.value_or("");
   }
   spec.annotations = inputs.request.annotations;
+  if (keeps_to_job(inputs)) spec.annotations[std::string(oci::kCallersCgroupAnnotation)] = "yes";
   if (keeps_groups(inputs.request)) {
     spec.annotations[std::string(oci::kKeepGroupsAnnotation)] = "1";
   }

@@ -41,6 +41,7 @@ struct SpecInputs {
   std::string joined_shm = {};  ///< /dev/shm of the container whose ipc is shared; empty: none
   std::optional<KeptIds> kept = std::nullopt;  ///< of --userns keep-id
   std::vector<oci::Mount> image_mounts = {};   ///< of make_image_mounts()
+  bool in_job = false;        ///< of a batch scheduler, whose cgroups keep what runs in it
   bool own_accounts = false;  ///< kPasswdFile and kGroupFile lie in `directory`, for its /etc
 };
 

@@ -51,6 +51,10 @@ inline constexpr std::string_view kKeepGroupsAnnotation = "run.oci.keep_original
 inline constexpr std::string_view kProcessorsAnnotation = "dev.berth.processors";
 inline constexpr std::string_view kMemoryNodesAnnotation = "dev.berth.memory-nodes";
 
+/// "yes": linux.cgroupsPath begins at the cgroups that the caller is in, in each hierarchy at its
+/// own, and not at their roots: a batch job keeps what runs in it. A lesser place, never another.
+inline constexpr std::string_view kCallersCgroupAnnotation = "dev.berth.callers-cgroup";
+
 /// A device that a container is to have (CDI "deviceNodes").
 struct DeviceNode {
   std::string path{};       ///< in the container

@@ -175,7 +175,8 @@ Description describe_step(const MakeCgroup& s) {
   }
   std::string owner = s.owner ? ", owned by user " + std::to_string(*s.owner) : "";
   return {"make_cgroup",
-          "make cgroup " + quoted(s.path) + in_parentheses(words) + owner,
+          "make cgroup " + quoted(s.path) + (s.below_caller ? " below the caller's" : "") +
+              in_parentheses(words) + owner,
           {{"path", s.path}, {"limits", words}}};
 }
 

@@ -57,6 +57,7 @@ struct MakeCgroup {
   std::optional<uint32_t> owner{};      ///< cgroup_owner()
   std::optional<SystemdScope> scope{};  ///< systemd makes it around the first process; no `path`
   std::vector<HostNode> nodes{};        ///< with `scope`: what linux.devices names
+  bool below_caller = false;  ///< `path` begins at the caller's own cgroups, not at their roots
 };
 struct Spawn {
   std::vector<std::string> created;    ///< spec names of the new namespaces

@@ -26,6 +26,7 @@ using Version = CgroupHierarchy::Version;
 
 /// The directories below which a container's directory may be: the mount, and beside ourselves.
 std::vector<std::string> bases(const CgroupHierarchy& hierarchy) {
+  if (!hierarchy.start.empty()) return {hierarchy.mount + hierarchy.start};
   std::vector<std::string> found{hierarchy.mount};
   size_t slash = hierarchy.own.rfind('/');
   if (hierarchy.version == Version::v2 && slash != std::string::npos && slash > 0) {

@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -28,6 +29,8 @@ struct CgroupHierarchy {
   std::string mount;                     ///< "/sys/fs/cgroup/memory"
   std::string own;                       ///< where the caller is, below `mount`: "/" or "/a/b"
   std::vector<std::string> controllers;  ///< "memory", "name=systemd"; those the caller may enable
+  /// Where the paths of containers begin, below `mount`: "/jobs/17"; empty: at the mount.
+  std::string start{};
 };
 
 /// How this machine's cgroups are mounted. A controller is set through the hierarchy that has it:
@@ -44,6 +47,15 @@ struct CgroupLayout {
 /// The layout in the texts of /proc/self/mountinfo and /proc/self/cgroup; controllers of a v2
 /// hierarchy are left empty. Pure. Lines that make no sense are skipped.
 CgroupLayout parse_cgroup_layout(std::string_view mountinfo, std::string_view self_cgroup);
+
+/// Where paths begin in the hierarchies where that is not the mount, by mount point.
+using CgroupStarts = std::map<std::string, std::string>;
+
+/// The caller's own cgroups; hierarchies where it is at the top are left out. Pure.
+CgroupStarts own_cgroups(const CgroupLayout& layout);
+
+/// Lets the paths of containers begin there. Pure.
+void begin_at(const CgroupStarts& starts, CgroupLayout& layout);
 
 /// Reads the layout of this machine; no cgroup at all is Kind::none, not an error.
 Result<CgroupLayout> detect_cgroup_layout();
@@ -75,6 +87,7 @@ Result<void> judge(const UnmetLimit& unmet, Log& log);
 /// Paths: a cgroupsPath, absolute or relative, starts at the mount. Where the caller may not write
 /// there, a v2 directory is made beside the caller's own cgroup instead (a systemd user session has
 /// delegated that place; a cgroup with processes cannot have controlled children itself).
+/// Where a hierarchy has a `start`, paths begin there and nowhere else.
 /// A directory "berth" between mount and container is made when missing and goes with its last
 /// child.
 ///

@@ -103,6 +103,21 @@ CgroupLayout parse_cgroup_layout(std::string_view mountinfo, std::string_view se
   return layout;
 }
 
+CgroupStarts own_cgroups(const CgroupLayout& layout) {
+  CgroupStarts starts;
+  for (const auto& hierarchy : layout.hierarchies) {
+    if (hierarchy.own != "/") starts[hierarchy.mount] = hierarchy.own;
+  }
+  return starts;
+}
+
+void begin_at(const CgroupStarts& starts, CgroupLayout& layout) {
+  for (auto& hierarchy : layout.hierarchies) {
+    auto start = starts.find(hierarchy.mount);
+    if (start != starts.end()) hierarchy.start = start->second;
+  }
+}
+
 Result<CgroupLayout> detect_cgroup_layout() {
   auto own = TRY(sys::read_file_if_exists(sys::cwd(), "/proc/self/cgroup"));
   if (!own) return CgroupLayout();

@@ -30,9 +30,24 @@ Result<std::vector<pid_t>> pid_namespace_members(pid_t first) {
 
 }  // namespace
 
+Result<CgroupLayout> cgroup_layout_of(const State& state) {
+  CgroupLayout layout = TRY(detect_cgroup_layout());
+  begin_at(state.cgroup_starts, layout);
+  return layout;
+}
+
+Result<std::string> whole_cgroup_path(const State& state) {
+  if (state.cgroup_starts.empty()) return state.cgroup_path;
+  CgroupLayout layout = TRY(cgroup_layout_of(state));
+  const CgroupHierarchy* home = layout.unified();
+  if (home == nullptr) home = layout.find("pids");
+  if (home == nullptr || home->start.empty()) return state.cgroup_path;
+  return home->start + "/" + state.cgroup_path;
+}
+
 Result<CgroupSet> cgroups_of(const State& state) {
   if (state.cgroup_path.empty()) return CgroupSet();
-  CgroupLayout layout = TRY(detect_cgroup_layout());
+  CgroupLayout layout = TRY(cgroup_layout_of(state));
   return CgroupSet::open(layout, state.cgroup_path);
 }
 

@@ -12,6 +12,13 @@
 
 namespace berth::runtime {
 
+/// The layout of this machine with the places where the cgroups of `state` begin.
+Result<CgroupLayout> cgroup_layout_of(const State& state);
+
+/// The container's cgroup below the mount point of the unified hierarchy, or of v1's pids; empty
+/// without cgroups.
+Result<std::string> whole_cgroup_path(const State& state);
+
 /// The directories that `state` names; those that are gone are left out.
 Result<CgroupSet> cgroups_of(const State& state);
 

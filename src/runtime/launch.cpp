@@ -17,6 +17,7 @@
 #include "runtime/bundle.hpp"
 #include "runtime/child.hpp"
 #include "runtime/early_mounts.hpp"
+#include "runtime/find.hpp"
 #include "runtime/hooks.hpp"
 #include "runtime/id_maps.hpp"
 #include "runtime/listener.hpp"
@@ -187,6 +188,7 @@ Result<void> Launcher::decide() {
   state.hooks.poststop = std::move(bundle.spec.hooks.poststop);
   if (const auto* cgroup = plan::find<plan::MakeCgroup>(launched_.plan)) {
     state.cgroup_path = cgroup->path;
+    if (cgroup->below_caller) state.cgroup_starts = own_cgroups(TRY(detect_cgroup_layout()));
   }
   return request_.decided ? request_.decided() : Result<void>();
 }
@@ -220,7 +222,7 @@ Result<void> Launcher::prepare() {
 Result<void> Launcher::make_cgroup() {
   const auto* step = plan::find<plan::MakeCgroup>(launched_.plan);
   if (step == nullptr) return {};
-  layout_ = TRY(detect_cgroup_layout());
+  layout_ = TRY(cgroup_layout_of(launched_.state));
   if (step->scope) {
     prepared_.scope_layout = layout_;
     return {};  // it is made around the process that there is not yet

@@ -56,7 +56,7 @@ bool is_tmpfs_at_or_above(const plan::Plan& plan, const std::string& path) {
 class Root {
  public:
   static Result<Root> make(const std::string& rootfs, const plan::Plan& plan,
-                           const std::string& cgroup) {
+                           const CgroupStarts& starts, const std::string& cgroup) {
     Root root;
     sys::Fd directory = TRY(sys::open_at(sys::cwd(), rootfs, O_PATH | O_DIRECTORY));
     root.path_ = TRY(sys::read_link(sys::cwd(), sys::fd_path(directory)));
@@ -65,7 +65,7 @@ class Root {
     TRY(sys::mount(root.path_, root.path_, "", MS_BIND | MS_REC, ""));
     root.fd_ = TRY(sys::open_at(sys::cwd(), root.path_, O_PATH | O_DIRECTORY));
     for (const auto& step : plan.steps) TRY(root.add(step, plan));
-    TRY(root.add_cgroups(plan, cgroup));
+    TRY(root.add_cgroups(plan, starts, cgroup));
     return root;
   }
 
@@ -84,10 +84,12 @@ class Root {
 
  private:
   // Where they follow the host's mounts they are binds of the directories that the images name.
-  Result<void> add_cgroups(const plan::Plan& plan, const std::string& cgroup) {
+  Result<void> add_cgroups(const plan::Plan& plan, const CgroupStarts& starts,
+                           const std::string& cgroup) {
     const auto* mount = plan::find<plan::MountCgroups>(plan);
     if (mount == nullptr || cgroup.empty()) return {};
     CgroupLayout layout = TRY(detect_cgroup_layout());
+    begin_at(starts, layout);
     CgroupSet cgroups = TRY(CgroupSet::open(layout, cgroup));
     for (const auto& [directory, name] : cgroup_views(layout, cgroups)) {
       sources_[name.empty() ? mount->target : mount->target + "/" + name] = directory;
@@ -254,7 +256,8 @@ Error CriuRestore::become_criu(const Channel& channel, const Launched& launched)
   auto prepared = [&]() -> Result<void> {
     sys::reset_signals();
     ChildReport joined = TRY(channel.expect(Message::cgroup_joined));
-    Root root = TRY_CTX(Root::make(launched.state.rootfs, launched.plan, joined.text),
+    const State& state = launched.state;
+    Root root = TRY_CTX(Root::make(state.rootfs, launched.plan, state.cgroup_starts, joined.text),
                         "cannot prepare the root file system");
     append(words_, {"--root", root.path()});
     TRY(add_cgroups());

@@ -26,6 +26,7 @@ void fields(V& v, State& state) {
   v.required("bundle", state.bundle);
   v.required("rootfs", state.rootfs);
   v.required("cgroupPath", state.cgroup_path);
+  v.optional("cgroupStarts", state.cgroup_starts);
   v.optional("resctrlGroup", state.resctrl_group);
   v.optional("gpuLease", state.gpu_lease);
   v.optional("systemdUnit", state.systemd_unit);

@@ -27,7 +27,9 @@ struct State {
   std::string boot_id{};
   std::string bundle{};
   std::string rootfs{};
-  std::string cgroup_path{};    ///< plan::MakeCgroup::path, empty without cgroups
+  std::string cgroup_path{};  ///< plan::MakeCgroup::path, empty without cgroups
+  /// Where cgroup_path begins in the hierarchies where that is not the root, by mount point.
+  std::map<std::string, std::string> cgroup_starts{};
   std::string systemd_unit{};   ///< the scope that systemd made, empty without one
   bool systemd_user = false;    ///< it is one of the user's manager
   std::string resctrl_group{};  ///< a directory that goes with the container, or empty

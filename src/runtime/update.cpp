@@ -55,7 +55,7 @@ Result<void> apply_resources(Found& found, oci::Resources resources, Log& log) {
     const auto& kept = state.added_devices;
     resources.devices.insert(resources.devices.end(), kept.begin(), kept.end());
   }
-  CgroupLayout layout = TRY(detect_cgroup_layout());
+  CgroupLayout layout = TRY(cgroup_layout_of(state));
   if (state.cgroup_path.empty()) {
     return make_error(Kind::unsupported, "find a cgroup on this machine");
   }

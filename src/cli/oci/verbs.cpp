@@ -6,6 +6,7 @@
 #include "base/time.hpp"
 #include "cli/oci/verb.hpp"
 #include "json/value.hpp"
+#include "runtime/find.hpp"
 
 namespace berth::cli::oci {
 
@@ -114,7 +115,9 @@ Result<runtime::LaunchRequest> to_request(const Session& session, const LaunchOp
     return {};
   };
   request.placed = [lease](runtime::State& state) -> Result<void> {
-    if (*lease) state.gpu_lease = TRY(gpu::set_life(**lease, state.pid, state.cgroup_path));
+    if (!*lease) return {};
+    std::string cgroup = TRY(runtime::whole_cgroup_path(state));
+    state.gpu_lease = TRY(gpu::set_life(**lease, state.pid, cgroup));
     return {};
   };
   return request;

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "oci/edit.hpp"
+
 namespace berth::engine {
 namespace {
 
@@ -21,6 +23,7 @@ class MakeSpec : public testing::Test {
         request_, identity_, "f00d", "/store/containers/f00d", {"/top", "/bottom"}, "box", user_,
         {"sh"},   {"A=1"},   "/work"};
     inputs.store = "/store";
+    inputs.in_job = in_job_;
     inputs.confinement = *confine(request_.security, {});
     return make_spec(inputs);
   }
@@ -39,6 +42,7 @@ class MakeSpec : public testing::Test {
   RunRequest request_;
   Identity identity_ = Identity::root;
   ContainerUser user_;
+  bool in_job_ = false;
 };
 
 TEST_F(MakeSpec, mounts_the_layers_first_highest_first) {
@@ -175,6 +179,19 @@ TEST_F(MakeSpec, starts_from_the_callers_cgroup_without_root) {
   EXPECT_EQ(make().linux_.cgroups_path, "/berth-f00d");
   identity_ = Identity::mapped;
   EXPECT_EQ(make().linux_.cgroups_path, "berth-f00d");
+}
+
+TEST_F(MakeSpec, keeps_to_the_cgroups_of_a_batch_job) {
+  auto is_kept = [](const oci::Spec& spec) {
+    return spec.annotations.contains(std::string(oci::kCallersCgroupAnnotation));
+  };
+  EXPECT_FALSE(is_kept(make()));
+  in_job_ = true;
+  EXPECT_EQ(make().linux_.cgroups_path, "berth-f00d");
+  EXPECT_TRUE(is_kept(make()));
+  request_.cgroup_parent = "/jobs/7";
+  EXPECT_EQ(make().linux_.cgroups_path, "/jobs/7/berth-f00d");
+  EXPECT_FALSE(is_kept(make()));
 }
 
 TEST_F(MakeSpec, protects_the_host_by_default) {

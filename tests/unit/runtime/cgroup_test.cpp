@@ -35,6 +35,16 @@ TEST(CgroupLayout, hybrid_machine) {
   EXPECT_EQ(layout.find("pids"), nullptr);
 }
 
+TEST(CgroupLayout, paths_may_begin_at_the_callers_own) {
+  auto layout = parse_cgroup_layout(kHybrid, "4:memory:/jobs/17\n1:cpu,cpuacct:/\n0::/\n");
+  CgroupStarts own = own_cgroups(layout);
+  EXPECT_THAT(own, ElementsAre(testing::Pair("/sys/fs/cgroup/memory", "/jobs/17")));
+  EXPECT_EQ(layout.find("memory")->start, "");
+  begin_at(own, layout);
+  EXPECT_EQ(layout.find("memory")->start, "/jobs/17");
+  EXPECT_EQ(layout.unified()->start, "");
+}
+
 TEST(CgroupLayout, unified_legacy_and_none) {
   auto v2 = parse_cgroup_layout("30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n", "0::/x\n");
   EXPECT_EQ(v2.kind(), Kind_::unified);
