@@ -76,6 +76,8 @@ TEST(FindVerb, takes_dockers_long_names) {
             "'berth gpu' needs one of: list, top, ls; see 'berth gpu --help'");
   EXPECT_EQ(verb({"gpu", "monitor"}),
             "'berth gpu' has no 'monitor', but: list, top, ls; see 'berth gpu --help'");
+  EXPECT_EQ(verb({"slurm", "feature"}),
+            "unknown verb 'feature', did you mean 'features'? see 'berth slurm --help'");
   EXPECT_EQ(verb({"contianer", "ls"}),
             "unknown verb 'contianer', did you mean 'container'? see 'berth --help'");
   EXPECT_EQ(verb({"imgae", "ls"}),

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/berth/common.hpp"
+#include "engine/slurm.hpp"
+
+namespace berth::cli {
+namespace {
+
+struct Options {
+  engine::SlurmRequest request;
+  std::string format = "text";
+};
+
+FlagTable flags(Options& o) {
+  return {
+      {"profile",
+       0,
+       "FILE",
+       "A saved profile instead of this machine",
+       &o.request.profile,
+       {},
+       Complete::file},
+      {"node", 0, "NAME", "NodeName; 'n[1-8]' for nodes that are alike", &o.request.name},
+      {"gres-conf", 0, "", "The lines of gres.conf instead", &o.request.devices},
+      {"format", 0, "FORMAT", "As text or as json", &o.format, {"text", "json"}},
+  };
+}
+
+json::Value to_json(const engine::SlurmNode& node, bool devices_known) {
+  json::Array gres, devices;
+  for (const engine::SlurmGres& one : node.gres) {
+    gres.push_back(json::Object{{"type", one.type}, {"count", one.count}});
+  }
+  for (const engine::SlurmDevice& one : node.devices) {
+    devices.push_back(
+        json::Object{{"type", one.type}, {"files", json_strings(one.files)}, {"cores", one.cores}});
+  }
+  json::Value gres_conf;  // null: it was not asked for
+  if (devices_known) gres_conf = std::move(devices);
+  return json::Object{{"node", node.name},
+                      {"features", json_strings(node.features)},
+                      {"gres", std::move(gres)},
+                      {"gres_conf", std::move(gres_conf)},
+                      {"synthetic", node.synthetic}};
+}
+
+Result<int> run(Session& session, const Options& o, std::vector<std::string>) {
+  engine::SlurmNode node = TRY(engine::slurm_node(session.context, o.request));
+  if (o.format == "json") {
+    print_json(session, to_json(node, o.request.devices));
+    return 0;
+  }
+  if (node.synthetic) print(session, "# GPUs of a tree made for tests\n");
+  print(session, o.request.devices ? gres_conf_lines(node) : slurm_conf_line(node));
+  return 0;
+}
+
+}  // namespace
+
+extern const Verb slurm_features_verb;
+const Verb slurm_features_verb{
+    .text = {.name = "slurm features",
+             .arguments = "",
+             .summary = "Print what slurm.conf, or gres.conf, says of a node",
+             .example = "berth slurm features --gres-conf"},
+    .arity = {0, 0},
+    .command = [] { return make_command(flags, run); },
+};
+
+}  // namespace berth::cli

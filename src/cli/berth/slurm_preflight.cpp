@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/berth/common.hpp"
+#include "cli/berth/doctor_text.hpp"
+#include "cli/berth/match_text.hpp"
+#include "engine/preflight.hpp"
+
+namespace berth::cli {
+namespace {
+
+struct Options {
+  engine::PreflightRequest request;
+  bool local = false;
+  bool quiet = false;
+  std::string format = "text";
+};
+
+FlagTable flags(Options& o) {
+  FlagTable table{
+      {"profile",
+       0,
+       "FILE",
+       "A saved profile instead of this machine",
+       &o.request.match.node,
+       {},
+       Complete::file},
+      {"gpus", 0, "GPUS", "What the job asks for, as with run; none: it needs no GPU",
+       &o.request.gpus},
+      {"local", 0, "", "Ask the store alone, no registry", &o.local},
+      {"quiet", 'q', "", "Show problems and warnings alone", &o.quiet},
+      {"format", 0, "FORMAT", "As text or as json", &o.format, {"text", "json"}},
+  };
+  add_registry_flags(table, o.request.match.access);
+  return table;
+}
+
+Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
+  engine::PreflightRequest request = o.request;
+  if (!arguments.empty()) request.image = arguments.front();
+  request.match.look_up = o.local ? engine::LookUp::store : engine::LookUp::registry;
+  engine::Preflight found = TRY(engine::preflight(session.context, request));
+  if (o.format == "json") {
+    print_json(session, doctor_json(found.answers));
+  } else {
+    bool terminal = session.terminal.is_terminal(Stream::out);
+    DoctorLook look;
+    look.columns = terminal ? session.terminal.size(Stream::out).columns : 0;
+    look.colour = terminal && !session.context.environment.get_filled("NO_COLOR");
+    look.quiet = o.quiet;
+    print(session, doctor_text(found.answers, look));
+  }
+  return found.refused ? kNothingRuns : 0;
+}
+
+}  // namespace
+
+extern const Verb slurm_preflight_verb;
+const Verb slurm_preflight_verb{
+    .text = {.name = "slurm preflight",
+             .arguments = "[IMAGE]",
+             .summary = "Say whether a job does its work on this node, before its time is spent",
+             .example = "berth slurm preflight --gpus 4 app:1.0",
+             .complete = Complete::image},
+    .arity = {0, 1},
+    .needs = engine::Needs::user_namespace,
+    .command = [] { return make_command(flags, run); },
+};
+
+}  // namespace berth::cli
