@@ -85,7 +85,7 @@ def programs(session_directory):
     copied = session_directory / "bin"
     copied.mkdir()
     for program in PROGRAMS.iterdir():
-        if program.name.startswith("berth") and program.is_file():
+        if program.name.startswith(("berth", "spank_berth")) and program.is_file():
             shutil.copy2(program, copied / program.name)
             (copied / program.name).chmod(0o755)
     return copied

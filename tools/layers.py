@@ -26,7 +26,12 @@ LAYERS = {
     "scope": "base json",
     # Parses what an image holds; berth-runtime does so with the rights of the image's program alone.
     "scan": "base json",
-    "runtime": "base json sys oci plan scope scan",
+    # What Slurm's plugin, the first process of a step's container and the engine say to each other,
+    # and what users say of such a container: pure.
+    "slurm": "base",
+    # Slurm's plugin, in slurmstepd: nothing of ours is loaded there but this and two pure folders.
+    "spank": "base slurm",
+    "runtime": "base json sys oci plan scope scan slurm/hold.hpp",
     # What was found in the files of an image.
     "facts": "base json scan",
     # Instructions of programs, with a disassembler: of the program that unpacks alone.
@@ -95,7 +100,7 @@ LAYERS = {
     "doctor": "base json yaml sys oci policy policy/site gpu/inventory gpu/probe network",
     "engine": "base json sys oci plan scan facts policy policy/site edf gpu/inventory gpu/probe gpu/grant "
               "gpu/ledger gpu/mps gpu/place gpu/cdi_index gpu/cdi_hook gpu/cdi node node/file node/gather "
-              "match bake yaml image doctor network complaint logs events monitor/protocol.hpp hub/config",
+              "match bake yaml image doctor network complaint logs events monitor/protocol.hpp hub/config slurm",
     "cli/core": "base json",
     # docker's --format: templates and the lists that are printed by them.
     "cli/template": "base json cli/core",
@@ -107,7 +112,7 @@ LAYERS = {
 PROGRAMS = {
     "berth": "base json sys oci plan scan facts policy policy/site edf gpu/inventory gpu/probe gpu/grant "
              "gpu/ledger gpu/mps gpu/place gpu/cdi_index gpu/cdi_hook gpu/cdi node node/file node/gather match bake yaml "
-             "image network doctor complaint logs events hub/config engine cli/core cli/template "
+             "image network doctor complaint logs events hub/config slurm engine cli/core cli/template "
              "cli/berth",
     "berth-transfer": "base json sys oci image erofs scan facts facts/code node match gpu/grant transfer",
     "berth-hub": "base json sys oci image erofs scan facts facts/code policy policy/site node node/file "
@@ -119,6 +124,7 @@ PROGRAMS = {
     "berth-monitor": "base json sys logs events monitor",
     "berth-holder": "holder",
     "berth-init": "holder",
+    "berth-hold": "holder slurm/hold.hpp",
     "berth-cdi-hook": "base json sys oci scan gpu/cdi_hook",
     "nvidia-container-runtime-hook": "",
     "berth-gpu-probe": "base json sys scan facts gpu/inventory gpu/probe",
@@ -152,6 +158,12 @@ MAKES_CALLS = {
     "runtime/launch.cpp": "getuid",
     "runtime/seccomp.cpp": "syscall",  # seccomp(2)
     "runtime/device_filter.cpp": "syscall",  # bpf(2)
+    # Without src/sys, which would come into slurmstepd with them.
+    "spank/join.cpp": "close fchdir fcntl fstat getuid pread prctl recvmsg sendmsg setns socketpair "
+                      "stat syscall",
+    "spank/start.cpp": "close dup2 execve fcntl fork open pipe2 read setsid sigprocmask syscall "
+                       "waitpid write",
+    "spank/spank_berth.cpp": "close memfd_create poll prctl shutdown socketpair",
 }
 
 PRIVILEGED = "berth-runtime"

@@ -147,14 +147,6 @@ void fields(V& v, RuntimeState& s) {
   v.optional("pid", s.pid);
 }
 
-std::optional<int64_t> pid_of(const Context& context, const std::string& id) {
-  auto text = call_runtime(context, {"state", id});
-  if (!text.ok()) return std::nullopt;  // it ended in this moment
-  auto state = json::read<RuntimeState>(*text, "state of the container");
-  if (!state.ok() || state->pid <= 0) return std::nullopt;
-  return state->pid;
-}
-
 // Its monitor has written the pid down; berth in front of it has not.
 bool needs_pid(const ContainerSummary& summary) {
   return summary.state == ContainerState::running && !summary.watched;
@@ -180,6 +172,14 @@ Result<void> send_signal(const Context& context, const std::string& id, int numb
 }
 
 }  // namespace
+
+std::optional<int64_t> first_process(const Context& context, const std::string& id) {
+  auto text = call_runtime(context, {"state", id});
+  if (!text.ok()) return std::nullopt;  // it ended in this moment
+  auto state = json::read<RuntimeState>(*text, "state of the container");
+  if (!state.ok() || state->pid <= 0) return std::nullopt;
+  return state->pid;
+}
 
 std::string_view container_state_name(ContainerState state) {
   switch (state) {
@@ -217,7 +217,7 @@ Result<std::vector<ContainerSummary>> list_containers(const Context& context, Wh
     if (!files || !files->record) continue;
     ContainerSummary summary = summary_of(*files);
     if (which == Which::running && !is_alive(summary.state)) continue;
-    if (needs_pid(summary) && pids == Pids::yes) summary.pid = pid_of(context, id);
+    if (needs_pid(summary) && pids == Pids::yes) summary.pid = first_process(context, id);
     summaries.push_back(std::move(summary));
   }
   tell_adoptions(context);
@@ -231,7 +231,7 @@ Result<std::vector<ContainerSummary>> list_containers(const Context& context, Wh
 Result<ContainerSummary> get_container(const Context& context, std::string_view reference) {
   ContainerFiles files = TRY(get_files(context, reference));
   ContainerSummary summary = summary_of(files);
-  if (needs_pid(summary)) summary.pid = pid_of(context, summary.id);
+  if (needs_pid(summary)) summary.pid = first_process(context, summary.id);
   return summary;
 }
 
@@ -397,7 +397,7 @@ std::optional<int64_t> running_process(const Context& context, const std::string
   if (files->start && !files->exit) {
     return is_alive_now(*files->start) ? std::optional<int64_t>(files->start->pid) : std::nullopt;
   }
-  return !files->record->watched && files->owned ? pid_of(context, id) : std::nullopt;
+  return !files->record->watched && files->owned ? first_process(context, id) : std::nullopt;
 }
 
 /// The id of the container that `id` shares namespaces with, or "".

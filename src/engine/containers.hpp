@@ -87,6 +87,9 @@ Result<void> adopt_container(const Context& context, std::string_view reference)
 /// not run is to join, before this process has settled who it is.
 std::optional<int64_t> process_of(const Paths& paths, std::string_view reference, Log& log);
 
+/// That of the running container `id`, as berth-runtime knows it.
+std::optional<int64_t> first_process(const Context& context, const std::string& id);
+
 /// Sends signal `number`.  Errors: not_found, usage (it does not run).
 Result<void> kill_container(const Context& context, std::string_view reference, int number);
 

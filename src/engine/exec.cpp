@@ -147,9 +147,9 @@ Result<RunOutcome> exec(const Context& context, std::string_view reference,
     if (!outcome.command_error) told.started();
     return outcome;
   }
-  Foreground front =
-      TRY(Foreground::open_exec(context, container.id, std::move(words),
-                                {request.interactive, request.terminal, container.name}));
+  Foreground front = TRY(
+      Foreground::open_exec(context, container.id, std::move(words),
+                            {request.interactive, request.terminal, container.name, request.held}));
   Ended ended = TRY(front.run({[&] { told.started(); }, [](int) {}}));
   if (!ended.command_error) told.ended(ended.status);
   return RunOutcome{container.id, ended.status, std::move(ended.command_error),

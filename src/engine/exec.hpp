@@ -22,6 +22,7 @@ struct ExecRequest {
   bool terminal = false;
   bool detach = false;
   bool privileged = false;  ///< with every capability that the caller has
+  bool held = false;        ///< the command is berth-hold, as in RunCall
 };
 
 /// Runs one more process in a running container, as its user and with its environment where the

@@ -11,6 +11,7 @@
 #include "engine/relay.hpp"
 #include "engine/spec.hpp"
 #include "json/fields.hpp"
+#include "slurm/hold.hpp"
 #include "sys/file.hpp"
 #include "sys/poll.hpp"
 #include "sys/process.hpp"
@@ -63,6 +64,12 @@ Result<bool> pass_on(const sys::Fd& signals, const sys::Process& child) {
     ignore(child.signal(received->number));  // it may have ended in this moment
   }
   return asked;
+}
+
+void add_held(const LaunchOptions& options, std::vector<std::string>& words) {
+  if (!options.held) return;
+  words.insert(words.end(),
+               {"--preserve-fds", "1", "--rights-fd", std::to_string(slurm::kRightsFile)});
 }
 
 }  // namespace
@@ -122,9 +129,10 @@ Result<Report> parse_report(std::string_view text) {
 Result<Foreground> Foreground::open(const Context& context, const std::string& id,
                                     const std::string& bundle, const LaunchOptions& options) {
   auto [ours, theirs] = TRY(sys::socket_pair());
-  Foreground front = TRY(
-      start(context, {"run", "--caller-fd", std::to_string(theirs.get()), "--bundle", bundle, id},
-            theirs, options));
+  std::vector<std::string> words = {"run", "--caller-fd", std::to_string(theirs.get())};
+  add_held(options, words);
+  words.insert(words.end(), {"--bundle", bundle, id});
+  Foreground front = TRY(start(context, std::move(words), theirs, options));
   front.id_ = id;
   front.caller_ = std::move(ours);
   return front;
@@ -133,7 +141,9 @@ Result<Foreground> Foreground::open(const Context& context, const std::string& i
 Result<Foreground> Foreground::open_exec(const Context& context, const std::string& id,
                                          std::vector<std::string> words,
                                          const LaunchOptions& options) {
-  words.insert(words.begin(), "exec");
+  std::vector<std::string> first = {"exec"};
+  add_held(options, first);
+  words.insert(words.begin(), first.begin(), first.end());
   Foreground front = TRY(start(context, std::move(words), sys::Fd(), options));
   front.id_ = id;
   return front;
@@ -159,6 +169,7 @@ Result<Foreground> Foreground::start(const Context& context, std::vector<std::st
                     std::make_move_iterator(words.end()));
   spawn.keep = {report.write.get()};
   if (kept) spawn.keep.push_back(kept.get());
+  if (options.held) spawn.keep.insert(spawn.keep.end(), {slurm::kHoldSocket, slurm::kRightsFile});
   front.relay_.give_to(spawn);
   front.child_ = TRY(sys::spawn(spawn));
   front.relay_.given();

@@ -20,6 +20,7 @@ struct LaunchOptions {
   bool interactive = false;
   bool terminal = false;
   std::string label;  ///< what errors call the container instead of its id
+  bool held = false;  ///< our descriptors of slurm/hold.hpp are for its first process
 };
 
 /// How the command of a foreground container ended, or why it could not be started.

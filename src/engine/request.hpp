@@ -361,6 +361,8 @@ struct RunCall {
   std::optional<std::string> detach_keys;
   bool signal_proxy = true;             ///< signals that this process gets are passed on
   std::optional<std::string> cid_file;  ///< gets the id
+  /// Its first process is berth-hold, which gets our descriptors of slurm/hold.hpp; in front of us.
+  bool held = false;
 };
 
 /// A part of settle() in settle.hpp: takes the values of variables that are passed on by

@@ -43,10 +43,11 @@ bool is_of_this_call(const RunRequest& request, const RunCall& call, const image
 }
 
 Result<RunOutcome> run_in_front(const Context& context, const RunRequest& request,
-                                image::Store& store, const image::Image& image, CidFile& cid_file) {
+                                const RunCall& call, image::Store& store, const image::Image& image,
+                                CidFile& cid_file) {
   const std::string id = sys::random_hex(32);
   LaunchOptions options{request.interactive, request.terminal,
-                        request.name.value_or(id.substr(0, 12))};
+                        request.name.value_or(id.substr(0, 12)), call.held};
   Foreground front = TRY(Foreground::open(context, id, bundle_path(context, request, id), options));
   Making making;
   making.config_written = [&] { front.announce(); };
@@ -136,7 +137,7 @@ Result<RunOutcome> run(const Context& context, const RunRequest& request, const 
   image::Store store = TRY(open_store(context));
   image::Image image = TRY(find_or_pull_image(context, store, request, call, progress));
   bool in_front = is_of_this_call(request, call, image);
-  RunOutcome outcome = TRY(in_front ? run_in_front(context, request, store, image, cid_file)
+  RunOutcome outcome = TRY(in_front ? run_in_front(context, request, call, store, image, cid_file)
                                     : run_watched(context, request, call, store, image, cid_file));
   if (outcome.command_error) outcome.reason = reason_of_command(*outcome.command_error, image);
   bool own_command = request.command.empty() && !request.entrypoint && is_of_store(request);

@@ -15,13 +15,16 @@
 #include "engine/events.hpp"
 #include "engine/health.hpp"
 #include "engine/image_file.hpp"
+#include "engine/launch.hpp"
 #include "engine/new_container.hpp"
 #include "engine/reason.hpp"
 #include "engine/rootfs.hpp"
 #include "engine/settle.hpp"
 #include "engine/store.hpp"
 #include "engine/sweep.hpp"
+#include "engine/volumes.hpp"
 #include "sys/file.hpp"
+#include "sys/process.hpp"
 #include "sys/socket.hpp"
 #include "sys/umask.hpp"
 
@@ -174,6 +177,30 @@ Result<RunOutcome> attach_to(const Context& context, const std::string& id,
                  "cannot attach to container " + quoted(record.name));
 }
 
+/// What a container's files are made of, from the one that it was to the one that it is to be.
+void keep_root(const RunRequest& was, RunRequest& request) {
+  request.image = was.image;
+  request.image_file = was.image_file;
+  request.rootfs = was.rootfs;
+  request.rootfs_driver = was.rootfs_driver;
+  request.rootfs_reason = was.rootfs_reason;
+  for (const Volume& volume : was.volumes) {
+    if (volume.anonymous) request.volumes.push_back(volume);
+  }
+}
+
+StartRecord start_record(const Context& context, const std::string& id) {
+  StartRecord record;
+  record.started_ns = nanoseconds_now();
+  record.pid = first_process(context, id).value_or(0);
+  auto ticks = sys::process_start_time(static_cast<pid_t>(record.pid));
+  auto boot = sys::boot_id();
+  // It may have ended in this moment.
+  record.start_ticks = ticks.ok() ? *ticks : 0;
+  record.boot_id = boot.ok() ? *boot : "";
+  return record;
+}
+
 AttachOptions options_of(const ContainerRecord& record) {
   AttachOptions options;
   options.terminal = record.terminal;
@@ -286,6 +313,44 @@ Result<RunOutcome> start_container(const Context& context, std::string_view refe
   outcome.status = failed->status;
   outcome.command_error = std::move(failed->command_error);
   return outcome;
+}
+
+Result<RunOutcome> start_held(const Context& context, std::string_view reference,
+                              RunRequest request) {
+  sys::set_umask(022);
+  ContainerSummary summary = TRY(get_container(context, reference));
+  auto startable = TRY(take_to_start(context, summary.id));
+  if (!startable) {
+    return make_error(Kind::busy, "container " + quoted(summary.name) + " runs already");
+  }
+  Origin origin = TRY(origin_of(context, *startable));
+  keep_root(origin.request, request);
+  request.name = summary.name;
+  const std::string& id = summary.id;
+  Foreground front = TRY(Foreground::open(context, id, bundle_path(context, request, id),
+                                          {.label = summary.name, .held = true}));
+  const ContainerDirectory& directory = startable->directory;
+  TRY(sys::replace_file(directory.files_fd(), kRequestFile, json::write(request), 0600));
+  Draft draft = TRY(draft_container(context, request, origin.image, id, Leasing::take));
+  TRY(write_config(draft, directory));
+  front.announce();
+  TRY(provide_volumes(context, request, draft));
+  TRY(write_files(request, draft, directory));
+  keep_reasons(context, draft, directory.files_fd());
+  Stages stages;
+  stages.started = [&] {
+    tell_container(context.paths, id, "start");
+    ignore(directory.append(start_record(context, id)));
+    sweep(context);
+  };
+  stages.exited = [&](int status) {
+    tell_container(context.paths, id, "die", {{"exitCode", std::to_string(status)}});
+    ignore(directory.append(ExitRecord{status, nanoseconds_now()}));
+  };
+  Ended ended = TRY(front.run(stages));
+  if (ended.command_error) keep_failure(*startable, ended);
+  return RunOutcome{id, ended.status, std::move(ended.command_error),
+                    std::move(ended.stream_error)};
 }
 
 Result<RunOutcome> attach_container(const Context& context, std::string_view reference,

@@ -36,6 +36,12 @@ struct StartOptions {
 Result<RunOutcome> start_container(const Context& context, std::string_view reference,
                                    const StartOptions& options);
 
+/// Starts a container that stays, and does not run, in front of this process for the tasks of a
+/// step (RunCall.held). It is what `request` says but for its root, its name and its volumes
+/// without a name, which stay what they are.  Errors: as start_container(), busy (it runs).
+Result<RunOutcome> start_held(const Context& context, std::string_view reference,
+                              RunRequest request);
+
 struct AttachRequest {
   bool input = true;  ///< where the container's standard input is open
   bool signal_proxy = true;

@@ -11,6 +11,8 @@
 
 #include "runtime/apply.hpp"
 #include "runtime/seccomp.hpp"
+#include "slurm/hold.hpp"
+#include "sys/file.hpp"
 #include "sys/namespace.hpp"
 #include "sys/poll.hpp"
 #include "sys/socket.hpp"
@@ -82,9 +84,32 @@ Result<void> await_second_birth(Child& child) {
   }
 }
 
+namespace {
+
+Result<void> give_rights(const plan::Plan& plan, const Prepared& prepared,
+                         std::span<const sock_filter> program) {
+  if (!prepared.rights_fd) return {};
+  slurm::Rights rights;
+  const auto* capabilities = plan::find<plan::SetCapabilities>(plan);
+  rights.bounding = capabilities != nullptr ? capabilities->bounding : 0;
+  rights.no_new_privileges = plan::find<plan::ForbidNewPrivileges>(plan) != nullptr ? 1 : 0;
+  rights.seccomp_flags = prepared.seccomp_flags;
+  rights.instructions = static_cast<uint32_t>(program.size());
+  std::string text(reinterpret_cast<const char*>(&rights), sizeof rights);
+  text.append(reinterpret_cast<const char*>(program.data()), program.size_bytes());
+  sys::Fd file(static_cast<int>(*prepared.rights_fd));
+  auto written = sys::write_all(file, text, "--rights-fd");
+  if (written.ok()) written = sys::seal(file, "--rights-fd");
+  file.release();
+  return written;
+}
+
+}  // namespace
+
 Result<void> prepare_filter(const plan::Plan& plan, Prepared& prepared) {
   const auto* seccomp = plan::find<plan::LoadSeccomp>(plan);
-  if (seccomp == nullptr) return {};
+  // The child does not wait for a program that there is not.
+  if (seccomp == nullptr) return give_rights(plan, prepared, {});
   if (needs_listener(seccomp->profile) && seccomp->profile.listener_path.empty()) {
     return make_error(Kind::usage, "config.json: linux.seccomp.listenerPath: missing");
   }
@@ -98,6 +123,7 @@ Result<FilterSize> write_filter(const plan::Plan& plan, const Prepared& prepared
   if (seccomp == nullptr) return FilterSize{};
   auto program = TRY(compile_seccomp(seccomp->profile));
   auto bytes = std::as_bytes(std::span(program));
+  TRY(give_rights(plan, prepared, program));
   std::copy(bytes.begin(), bytes.end(), prepared.seccomp.bytes().begin());
   return FilterSize{static_cast<int64_t>(program.size())};
 }

@@ -215,6 +215,7 @@ Result<void> Executor::prepare(Detach detach) {
   prepared_.id = state.id;
   prepared_.bundle = state.bundle;
   prepared_.preserve_fds = request_.preserve_fds;
+  prepared_.rights_fd = request_.rights_fd;
   Joined joined;
   sys::Process first = TRY(first_process(state));
   joined.first_process = TRY(sys::duplicate(first.pidfd()));

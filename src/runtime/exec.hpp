@@ -41,6 +41,7 @@ struct ExecRequest {
   std::string pidfd_socket;
   std::string cgroup;  ///< below the container's own: "path" or "controller:path"
   int preserve_fds = 0;
+  std::optional<uint64_t> rights_fd;  ///< as in LaunchRequest
   bool ignore_paused = false;
 };
 

@@ -54,8 +54,9 @@ struct Prepared {
   /// The seccomp program, which the parent compiles while the child mounts.
   sys::SharedBuffer seccomp;
   unsigned seccomp_flags = 0;
-  std::optional<Joined> joined;  ///< for exec
-  sys::Fd start_socket;          ///< listens for `start`; empty for `run`
+  std::optional<uint64_t> rights_fd;  ///< of LaunchRequest
+  std::optional<Joined> joined;       ///< for exec
+  sys::Fd start_socket;               ///< listens for `start`; empty for `run`
   std::string bundle;
   std::string id;
   int preserve_fds = 0;

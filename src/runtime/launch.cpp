@@ -204,6 +204,7 @@ Result<void> Launcher::prepare() {
   prepared_.id = request_.id;
   prepared_.bundle = launched_.state.bundle;
   prepared_.preserve_fds = request_.preserve_fds;
+  prepared_.rights_fd = request_.rights_fd;
   prepared_.die_with_parent = request_.detach == Detach::no;
   prepared_.no_pivot = request_.no_pivot;
   prepared_.images = TRY(mount_layer_images(launched_.plan));

@@ -44,6 +44,9 @@ struct LaunchRequest {
   /// A socket that is told the pid (int32_t) of a container that is ready, and says when its
   /// program may run; for a run that is detached.
   std::optional<uint64_t> gate_fd;
+  /// A memfd that gets what a process of the container may do (slurm::Rights and the seccomp
+  /// program) and is sealed before the container runs: for those who join by handles.
+  std::optional<uint64_t> rights_fd;
   /// Adds to the config of a bundle, before anything is decided, what its caller may have; none:
   /// nothing. The paths are absolute.
   std::function<Result<void>(oci::Spec& spec, const std::string& bundle, const std::string& rootfs)>

@@ -321,6 +321,12 @@ void unlock(const Fd& fd) {
   ::flock(fd.get(), LOCK_UN);  // it cannot fail on an open file
 }
 
+Result<void> seal(const Fd& fd, const std::string& what) {
+  constexpr int kAll = F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL;
+  if (::fcntl(fd.get(), F_ADD_SEALS, kAll) == 0) return {};
+  return errno_now().error("seal " + what);
+}
+
 Result<Fd> memory_file(const std::string& name, std::string_view bytes) {
   Fd fd(::memfd_create(name.c_str(), MFD_CLOEXEC));
   if (!fd) return errno_now().error("make memory file " + quoted(name));

@@ -80,6 +80,10 @@ Result<void> wait_lock(const Fd& fd, LockMode mode, const std::string& name);
 /// Gives it back, whoever else has a copy of `fd`.
 void unlock(const Fd& fd);
 
+/// Nobody changes the memory file `fd` any more, whoever has it open. It must have been made for
+/// that (MFD_ALLOW_SEALING).  Errors: denied, usage (no such file). fcntl(2) F_ADD_SEALS
+Result<void> seal(const Fd& fd, const std::string& what);
+
 /// A memory file with the given bytes, positioned at its start. memfd_create(2)
 Result<Fd> memory_file(const std::string& name, std::string_view bytes);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sys/signals.hpp"
 
+#include <poll.h>
 #include <signal.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include <string>
 
 #include "base/text.hpp"
+#include "sys/thread.hpp"
 
 namespace berth::sys {
 
@@ -102,6 +104,26 @@ std::optional<int> signal_number(std::string_view text) {
     return SIGRTMAX - *minus;
   }
   return std::nullopt;
+}
+
+SignalOnHangup::SignalOnHangup(int fd, int number) {
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  // The thread is never the one that a signal is delivered to.
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  auto thread = start_thread([fd, number, wanted = wanted_] {
+    pollfd entry{fd, POLLRDHUP, 0};
+    while (::poll(&entry, 1, -1) < 0 && errno == EINTR) {
+    }
+    if (*wanted) ::kill(::getpid(), number);
+  });
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (thread) thread->detach();
+}
+
+SignalOnHangup::~SignalOnHangup() {
+  *wanted_ = false;
 }
 
 }  // namespace berth::sys

@@ -4,6 +4,8 @@
 #include <signal.h>
 #include <sys/types.h>
 
+#include <atomic>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -43,6 +45,20 @@ Result<std::optional<ReceivedSignal>> read_signal(const Fd& fd);
 /// The signals that may be passed on to a container: all that can be caught but for those of faults
 /// and of job control, CHLD, PIPE, URG and WINCH. Real-time signals included.
 std::vector<int> forwardable_signals();
+
+/// While this lives this process gets signal `number` when the other end of the socket `fd` will
+/// send nothing more; a thread waits for that, to the end of the process. Where there can be no
+/// thread nothing happens.
+class SignalOnHangup {
+ public:
+  SignalOnHangup(int fd, int number);
+  SignalOnHangup(const SignalOnHangup&) = delete;
+  SignalOnHangup& operator=(const SignalOnHangup&) = delete;
+  ~SignalOnHangup();
+
+ private:
+  std::shared_ptr<std::atomic<bool>> wanted_ = std::make_shared<std::atomic<bool>>(true);
+};
 
 /// A signal that does nothing to this process while the object lives. sigaction(2)
 class IgnoredSignal {

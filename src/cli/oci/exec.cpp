@@ -65,6 +65,8 @@ FlagTable flags(Options& o) {
       {"pidfd-socket", 0, "PATH", "Send a pidfd of the process to this socket", &r.pidfd_socket},
       {"pid-file", 0, "FILE", "Write the process id to a file", &r.pid_file},
       {"preserve-fds", 0, "N", "Pass on N descriptors from 3 on", &o.preserve_fds},
+      {"rights-fd", 0, "N", "Write what its processes may do to the memfd N, and seal it",
+       &r.rights_fd},
       {"ignore-paused", 0, "", "Also in a paused container", &r.ignore_paused}};
 }
 

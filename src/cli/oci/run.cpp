@@ -17,6 +17,9 @@ FlagTable flags(Options& o) {
   table.push_back({"no-subreaper", 0, "", "Accepted: no process is adopted", &o.no_subreaper});
   table.push_back({"caller-fd", 0, "N", "A socket that says when to begin and hears how it ended",
                    &o.launch.request.caller_fd});
+  table.push_back({"rights-fd", 0, "N",
+                   "Write what its processes may do to the memfd N, and seal it",
+                   &o.launch.request.rights_fd});
   table.push_back({"gate-fd", 0, "N", "With --detach: a socket that hears the pid and lets it run",
                    &o.launch.request.gate_fd});
   return table;

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/slurm_step.hpp"
+
+#include "cli/berth/common.hpp"
+#include "engine/settle.hpp"
+
+namespace berth::cli {
+namespace {
+
+struct Options {
+  engine::SlurmStep step;
+  std::string scope = "global";
+};
+
+FlagTable flags(Options& o) {
+  FlagTable table = {
+      {"batch-script", 0, "FILE", "The job's script, to be seen in the container",
+       &o.step.batch_script},
+      {"job", 0, "JOB.STEP", "Which step of which job this is", &o.step.job},
+      {"scope", 0, "SCOPE", "Whose a name is: global or job", &o.scope, {"global", "job"}},
+  };
+  for (const slurm::Option& option : slurm::options()) {
+    table.push_back(
+        {option.name, 0, option.argument == nullptr ? "" : option.argument, option.help,
+         [&o, key = option.key](std::string_view text) { return o.step.asked.take(key, text); }});
+  }
+  return table;
+}
+
+Result<int> run(Session& session, const Options& given, std::vector<std::string>) {
+  engine::SlurmStep step = given.step;
+  step.of_job = given.scope == "job";
+  engine::RunRequest request =
+      TRY(engine::slurm_container(session.context, step, session.working_directory));
+  TRY(engine::settle(session.context, request));
+  engine::RunCall call;
+  call.held = true;
+  TransferDisplay display(session, Stream::err, Direction::pull, false);
+  engine::RunOutcome outcome = TRY(
+      engine::hold_slurm_step(session.context, step, std::move(request), call, display.progress()));
+  if (outcome.command_error) session.report.error(*outcome.command_error);
+  return outcome.status;
+}
+
+std::string beside(const Options& o) {
+  engine::SlurmStep step = o.step;
+  step.of_job = o.scope == "job";
+  return engine::joined_by(step);
+}
+
+}  // namespace
+
+extern const Verb slurm_step_verb;
+const Verb slurm_step_verb{
+    .text = {.name = "slurm step",
+             .arguments = "",
+             .summary = "Hold the container of a step, for spank_berth.so",
+             .example = "berth slurm step --job 12.0 --container-image debian:12"},
+    .arity = {0, 0},
+    .needs = engine::Needs::user_namespace,
+    .error_status = 125,
+    .command = [] { return make_command(flags, run, beside); },
+};
+
+}  // namespace berth::cli

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// The container that the tasks of a Slurm step share on one node (docs/decisions/0160).
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/result.hpp"
+#include "engine/context.hpp"
+#include "engine/request.hpp"
+#include "engine/run.hpp"
+#include "engine/transfer.hpp"
+#include "slurm/options.hpp"
+
+namespace berth::engine {
+
+/// What spank_berth.so says of a step.
+struct SlurmStep {
+  slurm::Asked asked;
+  std::string job;           ///< "12.0": job and step
+  bool of_job = false;       ///< a name is the job's own, not the user's on this node
+  std::string batch_script;  ///< absolute, on the node; empty: the step runs none
+};
+
+/// What `berth run` would be asked for the container of `step`. Nothing is pulled or made yet.
+/// `working_directory` is the step's. Errors: usage, not_found (an image's file, a mount's source),
+/// unsupported (an option that is not there yet).
+Result<RunRequest> slurm_container(const Context& context, const SlurmStep& step,
+                                   const std::string& working_directory);
+
+/// Makes or finds the container that `step` asks for and holds it to the end of the step, with
+/// `request` of slurm_container(). `call` says that it is held.
+/// Errors: not_found, exists, usage (what a name's use asks for is not so), and those of run() and
+/// start_held().
+Result<RunOutcome> hold_slurm_step(const Context& context, const SlurmStep& step,
+                                   RunRequest request, const RunCall& call,
+                                   const Progress& progress);
+
+/// The container of `step` that may run already and would be joined, or "": for who settles in
+/// which user namespace this process works.
+std::string joined_by(const SlurmStep& step);
+
+/// The reference that pyxis's "[USER@][REGISTRY#]IMAGE[:TAG]" is: "nvcr.io#nvidia/cuda:13" is
+/// "nvcr.io/nvidia/cuda:13"; a scheme "docker://" is left out. Pure.
+std::string slurm_reference(std::string_view image);
+
+}  // namespace berth::engine

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+/// What spank_berth.so, in a task of Slurm's, and berth-hold, the first process of a step's
+/// container, say to each other (docs/decisions/0160). Both are of one build, so there is no
+/// version. A task sends one byte, any, with its end of a socket pair as SCM_RIGHTS to the step's
+/// socket; the answer comes there: a HoldAnswer with the handles that its `handles` names, in the
+/// order of their bits.
+namespace berth::slurm {
+
+/// The descriptors of berth-hold when it begins.
+constexpr int kHoldSocket = 3;  ///< of the step: a SOCK_SEQPACKET
+/// Of berth when it begins: an empty memfd that may be sealed. berth-runtime writes into it what a
+/// process of the container may do (Rights and the seccomp program), and seals it, before anything
+/// of the container runs. Tasks have it from slurmstepd, so nobody in the container can say
+/// something else.
+constexpr int kRightsFile = 4;
+
+enum Handle : uint32_t {
+  kUserSpace = 1,
+  kCgroupSpace = 2,
+  kIpcSpace = 4,
+  kUtsSpace = 8,
+  kNetworkSpace = 16,
+  kMountSpace = 32,    ///< last of the namespaces: it changes what paths mean
+  kDirectory = 64,     ///< the working directory, O_PATH
+  kEnvironment = 128,  ///< the variables, as in /proc/PID/environ
+};
+constexpr uint32_t kAllHandles = 255;
+constexpr int kHandles = 8;
+
+struct HoldAnswer {
+  uint32_t handles = 0;
+};
+
+/// What stands before the struct sock_filter[`instructions`].
+struct Rights {
+  uint64_t bounding = 0;           ///< capabilities: what a task may keep, a bit for each
+  uint32_t no_new_privileges = 0;  ///< 0 or 1
+  uint32_t seccomp_flags = 0;      ///< SECCOMP_FILTER_FLAG_*
+  uint32_t instructions = 0;       ///< 0: there is no seccomp program
+  uint32_t unused = 0;
+};
+
+}  // namespace berth::slurm

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "slurm/options.hpp"
+
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "slurm/mounts.hpp"
+
+namespace berth::slurm {
+namespace {
+
+constexpr size_t kMaxName = 200;  // with what is put before it, a file's name
+
+constexpr std::array<Option, kOptions> kTable = {{
+    {Key::image, "container-image", "IMAGE|PATH",
+     "[REGISTRY#]IMAGE[:TAG], or a squashfs or SIF file"},
+    {Key::mounts, "container-mounts", "SRC:DST[:FLAGS],...",
+     "Bind mounts; flags are separated by '+': ro+rprivate"},
+    {Key::workdir, "container-workdir", "PATH", "Working directory in the container"},
+    {Key::name, "container-name", "NAME[:USE]",
+     "Keep it on the node; USE: auto, create, exec, no_exec"},
+    {Key::save, "container-save", "PATH", "Save its files as a squashfs file on the node"},
+    {Key::mount_home, "container-mount-home", nullptr, "Mount the home directory"},
+    {Key::no_mount_home, "no-container-mount-home", nullptr, "Do not mount the home directory"},
+    {Key::remap_root, "container-remap-root", nullptr, "Be root inside"},
+    {Key::no_remap_root, "no-container-remap-root", nullptr, "Be the same user inside"},
+    {Key::entrypoint, "container-entrypoint", nullptr, "Run the image's entrypoint"},
+    {Key::no_entrypoint, "no-container-entrypoint", nullptr, "Do not run the image's entrypoint"},
+    {Key::entrypoint_log, "container-entrypoint-log", nullptr, "Show what the entrypoint prints"},
+    {Key::writable, "container-writable", nullptr, "Its files can be written to"},
+    {Key::readonly, "container-readonly", nullptr, "Its files are read-only"},
+    {Key::env, "container-env", "NAME,...",
+     "Variables of the job that count more than the image's"},
+    {Key::unshare, "container-unshare", "NS,...", "Namespaces of its own: net, ipc, uts"},
+}};
+
+const Option& option(Key key) {
+  return *std::find_if(kTable.begin(), kTable.end(), [&](const Option& o) { return o.key == key; });
+}
+
+std::string typed(Key key) {
+  return std::string("--") + option(key).name;
+}
+
+std::optional<Key> opposite_of(Key key) {
+  switch (key) {
+    case Key::mount_home:
+      return Key::no_mount_home;
+    case Key::no_mount_home:
+      return Key::mount_home;
+    case Key::remap_root:
+      return Key::no_remap_root;
+    case Key::no_remap_root:
+      return Key::remap_root;
+    case Key::entrypoint:
+      return Key::no_entrypoint;
+    case Key::no_entrypoint:
+      return Key::entrypoint;
+    case Key::writable:
+      return Key::readonly;
+    case Key::readonly:
+      return Key::writable;
+    default:
+      return std::nullopt;
+  }
+}
+
+Result<void> check_value(Key key, std::string_view text) {
+  if (text.empty()) return make_error(Kind::usage, typed(key) + ": argument required");
+  if (text.find('\n') != text.npos) {
+    return make_error(Kind::usage, typed(key) + ": a line break in " + quoted(text));
+  }
+  if (key == Key::name) TRY(parse_name(text));
+  if (key == Key::unshare) TRY(parse_unshare(text));
+  if (key == Key::mounts) TRY(parse_mounts(text, "/"));
+  if (key == Key::env) {
+    for (std::string_view name : split(text, ',')) {
+      if (name.empty() || name.find('=') != name.npos) {
+        return make_error(Kind::usage, "--container-env: invalid format: " + quoted(text),
+                          "names of variables, separated by commas");
+      }
+    }
+  }
+  if (key == Key::save && (text.ends_with('/') || text == "." || text == "..")) {
+    return make_error(Kind::usage, "--container-save: target is a directory");
+  }
+  return {};
+}
+
+/// What a variable says of an option and its opposite.
+Result<bool> parse_truth(std::string_view text) {
+  std::string word = to_lower(text);
+  for (std::string_view yes : {"1", "true", "yes", "on", "y", "t"}) {
+    if (word == yes) return true;
+  }
+  for (std::string_view no : {"0", "false", "no", "off", "n", "f"}) {
+    if (word == no) return false;
+  }
+  return make_error(Kind::usage, "expected 1 or 0, got " + quoted(text));
+}
+
+/// "container-mount-home" → "PYXIS_CONTAINER_MOUNT_HOME".
+std::string variable_of(const Option& option) {
+  std::string name = "PYXIS_";
+  for (const char* at = option.name; *at != '\0'; ++at) {
+    name += *at == '-' ? '_' : static_cast<char>(*at >= 'a' && *at <= 'z' ? *at - 'a' + 'A' : *at);
+  }
+  return name;
+}
+
+}  // namespace
+
+const std::array<Option, kOptions>& options() {
+  return kTable;
+}
+
+Result<void> Asked::refuse_both(Key key, Key opposite) const {
+  if (!has(opposite)) return {};
+  return make_error(Kind::usage,
+                    "both " + typed(opposite) + " and " + typed(key) + " were specified");
+}
+
+Result<void> Asked::take(Key key, std::string_view text) {
+  if (option(key).argument == nullptr) {
+    if (auto opposite = opposite_of(key)) TRY(refuse_both(key, *opposite));
+    said_[key] = "";
+    return {};
+  }
+  TRY(check_value(key, text));
+  auto [said, is_new] = said_.emplace(key, text);
+  // Slurm tells slurmstepd the last one alone, and may tell it twice.
+  if (!is_new && said->second != text) {
+    return make_error(Kind::usage, typed(key) + " specified multiple times",
+                      "once, with commas where it takes several");
+  }
+  return {};
+}
+
+Result<void> Asked::take_variables(const Variable& variable) {
+  const std::map<Key, std::string> typed_ones = said_;
+  auto was_typed = [&](Key key) {
+    auto opposite = opposite_of(key);
+    return typed_ones.contains(key) || (opposite && typed_ones.contains(*opposite));
+  };
+  for (const Option& one : kTable) {
+    std::string name = variable_of(one);
+    if (!name.starts_with("PYXIS_CONTAINER_") || was_typed(one.key)) continue;
+    auto text = variable(name);
+    if (!text) continue;
+    if (one.argument != nullptr) {
+      TRY_CTX(take(one.key, *text), "invalid " + name);
+      continue;
+    }
+    bool yes = TRY_CTX(parse_truth(*text), "invalid " + name);
+    auto opposite = opposite_of(one.key);
+    if (yes) {
+      TRY_CTX(take(one.key, ""), "invalid " + name);
+    } else if (opposite) {
+      TRY_CTX(take(*opposite, ""), "invalid " + name);
+    }
+  }
+  return {};
+}
+
+std::vector<std::string> Asked::without_container() const {
+  std::vector<std::string> ignored;
+  if (wants_container()) return ignored;
+  for (const auto& [key, text] : said_) ignored.push_back(typed(key));
+  return ignored;
+}
+
+std::vector<std::string> Asked::words() const {
+  std::vector<std::string> words;
+  for (const auto& [key, text] : said_) {
+    words.push_back(typed(key) + (option(key).argument == nullptr ? "" : "=" + text));
+  }
+  return words;
+}
+
+const std::string* Asked::value(Key key) const {
+  auto found = said_.find(key);
+  return found == said_.end() ? nullptr : &found->second;
+}
+
+std::vector<std::string> Asked::environment() const {
+  std::vector<std::string> names;
+  if (const std::string* text = value(Key::env)) {
+    for (std::string_view name : split(*text, ',')) names.emplace_back(name);
+  }
+  return names;
+}
+
+Result<Name> parse_name(std::string_view text) {
+  Name out;
+  size_t colon = text.find(':');
+  out.name = text.substr(0, colon);
+  if (out.name.empty()) return make_error(Kind::usage, "--container-name: empty name");
+  bool legal = std::all_of(out.name.begin(), out.name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '.' || c == '-';
+  });
+  if (!legal || out.name.size() > kMaxName) {
+    return make_error(Kind::usage, "--container-name: invalid name " + quoted(out.name),
+                      "letters, digits, '_', '.' and '-', no more than 200");
+  }
+  if (colon == text.npos) return out;
+  std::string_view use = text.substr(colon + 1);
+  if (use == "auto") return out;
+  if (use == "create") {
+    out.use = NameUse::create;
+  } else if (use == "exec") {
+    out.use = NameUse::exec;
+  } else if (use == "no_exec") {
+    out.use = NameUse::no_exec;
+  } else {
+    return make_error(
+        Kind::usage,
+        "--container-name: flag must be \"auto\", \"create\", \"exec\" or \"no_exec\", got " +
+            quoted(use));
+  }
+  return out;
+}
+
+Result<Unshared> parse_unshare(std::string_view text) {
+  Unshared out;
+  for (std::string_view name : split(text, ',')) {
+    if (name == "net") {
+      out.net = true;
+    } else if (name == "ipc") {
+      out.ipc = true;
+    } else if (name == "uts") {
+      out.uts = true;
+    } else if (name.empty()) {
+      return make_error(Kind::usage, "--container-unshare: empty namespace argument");
+    } else {
+      return make_error(Kind::usage, "--container-unshare: unknown namespace " + quoted(name),
+                        "net, ipc, uts");
+    }
+  }
+  return out;
+}
+
+}  // namespace berth::slurm

@@ -1,0 +1,420 @@
+// SPDX-License-Identifier: Apache-2.0
+// spank_berth.so: containers for the tasks of srun, sbatch and salloc, by the options of pyxis
+// (docs/slurm.md).
+//
+//   plugstack.conf:  required /usr/local/lib/slurm/spank_berth.so [berth=PROGRAM]
+//                    [execute_entrypoint=0|1] [sbatch_support=0|1] [container_scope=global|job]
+//
+// In srun, sbatch and salloc it takes the options and looks at them. In slurmstepd it makes a
+// socket for the step; the first task of the node starts `berth slurm step` beside itself, which
+// makes the container, and every task joins that by handles before Slurm executes the user's
+// program (docs/decisions/0160). Nothing of the engine is loaded into slurmstepd, and nothing that
+// comes from an image or through the socket is read before a task is the user.
+//
+// Runs as: slurmstepd, which is root, where a function says so; else as the user.
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <exception>
+#include <type_traits>
+
+#include "base/text.hpp"
+#include "slurm/options.hpp"
+#include "slurm/visible.hpp"
+#include "spank/join.hpp"
+#include "spank/start.hpp"
+
+extern "C" {
+#include <slurm/slurm.h>
+#include <slurm/spank.h>
+
+// C++ would give constants no name outside.
+#pragma GCC visibility push(default)
+extern const char plugin_name[];
+extern const char plugin_type[];
+extern const unsigned int plugin_version;
+extern const unsigned int spank_plugin_version;
+SPANK_PLUGIN(berth, 1)
+#pragma GCC visibility pop
+}
+
+namespace berth::spank {
+namespace {
+
+constexpr int kFailed = 125;       // docker's, when the container could not be made
+constexpr int kPatience = 10'000;  // ms for a container to be gone after its last task
+constexpr const char* kDefaultProgram = BERTH_PROGRAM;
+
+/// What plugstack.conf says.
+struct Site {
+  std::string program = kDefaultProgram;
+  std::string scope = "global";
+  bool entrypoint = false;
+  bool batch = true;
+};
+
+/// This process is one of srun, sbatch, salloc, or the slurmstepd of one step on one node.
+struct Plugin {
+  Site site;
+  slurm::Asked asked;
+  std::optional<Error> fault;  ///< told by the tasks, because Slurm loses it anywhere else
+  bool wanted = false;         ///< this step has a container
+  int ours = -1;               ///< of the step's socket
+  int theirs = -1;
+  int rights = -1;  ///< slurm::kRightsFile
+  /// What tells all tasks of this node their GPUs; later each is told its own.
+  std::array<std::optional<std::string>, slurm::kVisible.size()> visible;
+  uint32_t tasks = 0;  ///< of this node
+  uint32_t ended = 0;
+};
+Plugin plugin;
+
+void say(const Error& error) {
+  slurm_error("berth: %s", to_line(error).c_str());
+}
+
+Result<bool> parse_switch(std::string_view name, std::string_view value) {
+  if (value == "1") return true;
+  if (value == "0") return false;
+  return make_error(Kind::usage,
+                    std::string(name) + "=" + std::string(value) + ": expected 0 or 1");
+}
+
+Result<void> take_argument(std::string_view text, Site& site) {
+  size_t equals = text.find('=');
+  std::string_view name = text.substr(0, equals);
+  std::string_view value = equals == text.npos ? "" : text.substr(equals + 1);
+  if (name == "berth") {
+    if (!value.starts_with('/')) {
+      return make_error(Kind::usage, "berth=" + std::string(value) + ": not an absolute path");
+    }
+    site.program = value;
+  } else if (name == "container_scope") {
+    if (value != "global" && value != "job") {
+      return make_error(Kind::usage,
+                        "container_scope: expected global or job, got " + quoted(value));
+    }
+    site.scope = value;
+  } else if (name == "execute_entrypoint") {
+    site.entrypoint = TRY(parse_switch(name, value));
+  } else if (name == "sbatch_support") {
+    site.batch = TRY(parse_switch(name, value));
+  } else if (name != "runtime_path" && name != "importer" && name != "use_enroot_load" &&
+             name != "use_squashfuse") {  // pyxis's, with nothing to do here
+    return make_error(Kind::usage, "unknown argument " + quoted(text),
+                      "berth=, container_scope=, execute_entrypoint=, sbatch_support=");
+  }
+  return {};
+}
+
+Result<void> take_arguments(int argc, char** argv, Site& site) {
+  for (int i = 0; i < argc; ++i) {
+    TRY_CTX(take_argument(argv[i], site), "plugstack.conf: spank_berth.so");
+  }
+  return {};
+}
+
+/// Slurm's callback: `value` is the place in slurm::options().
+int take_option(int value, const char* text, int) {
+  auto taken = plugin.asked.take(slurm::options()[static_cast<size_t>(value)].key,
+                                 text == nullptr ? "" : text);
+  if (taken.ok()) return 0;
+  say(taken.error());
+  return -1;
+}
+
+Result<void> register_options(spank_t spank) {
+  int value = 0;
+  for (const slurm::Option& one : slurm::options()) {
+    // Slurm copies what it is given, and writes into none of it.
+    std::string usage = std::string("[berth] ") + one.help;
+    spank_option option{const_cast<char*>(one.name),
+                        const_cast<char*>(one.argument),
+                        usage.data(),
+                        one.argument == nullptr ? 0 : 1,
+                        value++,
+                        take_option};
+    spank_err_t done = spank_option_register(spank, &option);
+    if (done != ESPANK_SUCCESS) {
+      return make_error(Kind::usage,
+                        "register --" + std::string(one.name) + ": " + spank_strerror(done),
+                        "no other plugin of plugstack.conf may have this option (pyxis)");
+    }
+  }
+  return {};
+}
+
+std::optional<std::string> variable_of_job(spank_t spank, const std::string& name) {
+  std::string value(size_t{64} << 10, '\0');
+  if (spank_getenv(spank, name.c_str(), value.data(), static_cast<int>(value.size())) !=
+      ESPANK_SUCCESS) {
+    return std::nullopt;
+  }
+  value.resize(value.find('\0'));
+  return value;
+}
+
+template <class T>
+T item_of(spank_t spank, spank_item_t item, T otherwise) {
+  T value = otherwise;
+  return spank_get_item(spank, item, &value) == ESPANK_SUCCESS ? value : otherwise;
+}
+
+Result<std::vector<std::string>> words_of_step(spank_t spank) {
+  uint32_t job = item_of(spank, S_JOB_ID, uint32_t{0});
+  uint32_t step = item_of(spank, S_JOB_STEPID, uint32_t{0});
+  std::vector<std::string> words = {"slurm", "step",
+                                    "--job=" + std::to_string(job) + "." + std::to_string(step),
+                                    "--scope=" + plugin.site.scope};
+  if (plugin.site.entrypoint && plugin.asked.value(slurm::Key::no_entrypoint) == nullptr) {
+    words.emplace_back("--container-entrypoint");
+  }
+  if (step == SLURM_BATCH_SCRIPT) {
+    int argc = 0;
+    char** argv = nullptr;
+    if (spank_get_item(spank, S_JOB_ARGV, &argc, &argv) != ESPANK_SUCCESS || argc == 0) {
+      return make_error(Kind::io, "Slurm does not say where the batch script is");
+    }
+    words.push_back("--batch-script=" + std::string(argv[0]));
+  }
+  for (std::string& word : plugin.asked.words()) words.push_back(std::move(word));
+  return words;
+}
+
+/// The job's variables, with the GPUs of all tasks of this node.
+Result<std::vector<std::string>> environment_of_node(spank_t spank) {
+  char** environment = nullptr;
+  if (spank_get_item(spank, S_JOB_ENV, &environment) != ESPANK_SUCCESS) {
+    return make_error(Kind::io, "Slurm does not give the job's environment");
+  }
+  std::vector<std::string> out;
+  for (char** entry = environment; entry != nullptr && *entry != nullptr; ++entry) {
+    std::string_view text = *entry;
+    std::string_view name = text.substr(0, text.find('='));
+    if (std::find(slurm::kVisible.begin(), slurm::kVisible.end(), name) == slurm::kVisible.end()) {
+      out.emplace_back(text);
+    }
+  }
+  for (size_t i = 0; i < slurm::kVisible.size(); ++i) {
+    if (plugin.visible[i])
+      out.push_back(std::string(slurm::kVisible[i]) + "=" + *plugin.visible[i]);
+  }
+  return out;
+}
+
+Result<void> start_container(spank_t spank) {
+  Program program;
+  program.path = plugin.site.program;
+  program.words = TRY(words_of_step(spank));
+  program.step = plugin.theirs;
+  program.rights = plugin.rights;
+  program.shows_output = plugin.asked.value(slurm::Key::entrypoint_log) != nullptr;
+  program.environment = TRY(environment_of_node(spank));
+  return start_berth(program);
+}
+
+/// The container has the GPUs of all tasks of this node, a task its own.
+std::string value_of_task(spank_t spank, std::string_view name, const char* value) {
+  for (size_t i = 0; i < slurm::kVisible.size(); ++i) {
+    if (name != slurm::kVisible[i] || !plugin.visible[i]) continue;
+    auto task = variable_of_job(spank, slurm::kVisible[i]);
+    if (!task) break;
+    return slurm::of_task(*plugin.visible[i], value, *task).value_or(value);
+  }
+  return value;
+}
+
+Result<void> set_variables(spank_t spank, const Handles& handles) {
+  const std::vector<std::string> kept = plugin.asked.environment();
+  auto is_kept = [&](std::string_view name) {
+    for (const std::string& one : kept) {
+      if (one == name) return true;
+    }
+    return false;
+  };
+  // Locales of the node that the image may not have.
+  for (const char* name : {"LANG", "LANGUAGE", "LC_ALL"}) {
+    if (!is_kept(name)) spank_unsetenv(spank, name);
+  }
+  return import_environment(handles, [&](const char* name, const char* value) -> Result<void> {
+    std::string of_task = value_of_task(spank, name, value);
+    spank_err_t done = spank_setenv(spank, name, of_task.c_str(), is_kept(name) ? 0 : 1);
+    if (done == ESPANK_SUCCESS || done == ESPANK_ENV_EXISTS) return {};
+    return make_error(Kind::io, "set " + std::string(name) + ": " + spank_strerror(done));
+  });
+}
+
+/// Later releases of Slurm take flags, too.
+template <class Kill>
+void kill_step(Kill kill, uint32_t job, uint32_t step) {
+  if constexpr (std::is_invocable_v<Kill, uint32_t, uint32_t, uint16_t>) {
+    kill(job, step, SIGKILL);
+  } else {
+    kill(job, step, SIGKILL, 0);
+  }
+}
+
+/// What one node cannot do the others need not begin: without this they would run on, or wait for
+/// the tasks of this node for ever.
+void end_step_everywhere(spank_t spank) {
+  uint32_t step = item_of(spank, S_JOB_STEPID, uint32_t{0});
+  bool alone = item_of(spank, S_JOB_NNODES, uint32_t{1}) < 2 || step > SLURM_MAX_NORMAL_STEP_ID;
+  if (alone || item_of(spank, S_TASK_ID, -1) != 0) return;
+  kill_step(slurm_kill_job_step, item_of(spank, S_JOB_ID, uint32_t{0}), step);
+}
+
+/// What a task does before it enters anything; a failure leaves it where it was.
+Result<Handles> await_container(spank_t spank) {
+  if (plugin.fault) return std::move(*plugin.fault);
+  // Slurm leaves out what is called like itself when it ends a step without cgroups.
+  ::prctl(PR_SET_NAME, "berth-join", 0, 0, 0);
+  bool first = item_of(spank, S_TASK_ID, -1) == 0;
+  if (first) TRY(start_container(spank));
+  ::close(plugin.theirs);
+  plugin.theirs = -1;
+  auto handles = TRY(ask(plugin.ours));
+  if (!handles) {
+    // The first task's standard error has what berth says.
+    return make_error(Kind::not_found, "the container of this step was not started on this node");
+  }
+  return *handles;
+}
+
+Result<void> enter_container(spank_t spank) {
+  auto handles = await_container(spank);
+  if (!handles.ok()) {
+    // From here, where this process is still on the node.
+    end_step_everywhere(spank);
+    return std::move(handles).error();
+  }
+  Confinement confinement = TRY(read_confinement(plugin.rights));
+  TRY(set_variables(spank, *handles));
+  return join(*handles, confinement);
+}
+
+/// Lets the container end, and waits until nothing of it is left.
+void end_container() {
+  if (plugin.theirs >= 0) ::close(plugin.theirs);  // no task was ever forked
+  plugin.theirs = -1;
+  if (plugin.ours < 0) return;
+  ::shutdown(plugin.ours, SHUT_WR);
+  pollfd entry{plugin.ours, 0, 0};  // POLLHUP: berth has ended, too
+  while (::poll(&entry, 1, kPatience) < 0 && errno == EINTR) {
+  }
+  if ((entry.revents & POLLHUP) == 0) {
+    slurm_error("berth: the container of this step has not ended within %d s", kPatience / 1000);
+  }
+  ::close(plugin.ours);
+  plugin.ours = -1;
+}
+
+/// Nothing that is thrown may reach Slurm.
+template <class Work>
+int guarded(Work work) noexcept {
+  try {
+    Result<void> done = work();
+    if (done.ok()) return 0;
+    say(done.error());
+  } catch (const std::exception& error) {
+    slurm_error("berth: %s", error.what());
+  }
+  return -1;
+}
+
+}  // namespace
+}  // namespace berth::spank
+
+using namespace berth;         // NOLINT(google-build-using-namespace): below is C
+using namespace berth::spank;  // NOLINT(google-build-using-namespace)
+
+#define BERTH_HOOK extern "C" __attribute__((visibility("default"))) int
+
+BERTH_HOOK slurm_spank_init(spank_t spank, int argc, char** argv) {
+  return guarded([&]() -> Result<void> {
+    TRY(take_arguments(argc, argv, plugin.site));
+    spank_context_t context = spank_context();
+    bool allocates = context == S_CTX_ALLOCATOR && plugin.site.batch;
+    if (context != S_CTX_LOCAL && context != S_CTX_REMOTE && !allocates) return {};
+    return register_options(spank);
+  });
+}
+
+BERTH_HOOK slurm_spank_init_post_opt(spank_t spank, int, char**) {
+  return guarded([&]() -> Result<void> {
+    bool remote = spank_context() == S_CTX_REMOTE;
+    auto taken = plugin.asked.take_variables([&](const std::string& name) {
+      if (remote) return variable_of_job(spank, name);
+      const char* value = std::getenv(name.c_str());
+      return value == nullptr ? std::optional<std::string>() : std::optional<std::string>(value);
+    });
+    if (remote) {
+      if (!taken.ok()) plugin.fault = taken.error();
+      // A variable that is wrong may be the one that would have asked for a container.
+      plugin.wanted = (plugin.asked.wants_container() || plugin.fault) &&
+                      item_of(spank, S_JOB_STEPID, uint32_t{0}) != SLURM_EXTERN_CONT;
+      return {};
+    }
+    TRY(std::move(taken));
+    for (const std::string& option : plugin.asked.without_container()) {
+      slurm_error("berth: ignoring %s: neither --container-image nor --container-name is set",
+                  option.c_str());
+    }
+    return {};
+  });
+}
+
+// In slurmstepd, whose effective user is the job's. A failure here would be lost: the tasks tell
+// it.
+BERTH_HOOK slurm_spank_user_init(spank_t spank, int, char**) {
+  if (!plugin.wanted) return 0;
+  plugin.tasks = item_of(spank, S_JOB_LOCAL_TASK_COUNT, uint32_t{0});
+  int pair[2];
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
+    plugin.fault = errno_now().error("make a socket pair");
+    return 0;
+  }
+  plugin.rights = ::memfd_create("rights", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (plugin.rights < 0) plugin.fault = errno_now().error("make a memory file");
+  for (size_t i = 0; i < slurm::kVisible.size(); ++i) {
+    plugin.visible[i] = variable_of_job(spank, slurm::kVisible[i]);
+  }
+  plugin.ours = pair[0];
+  plugin.theirs = pair[1];
+  return 0;
+}
+
+// In slurmstepd, when all tasks are forked and none runs: who holds the container's end of the
+// socket is from now on who makes the container.
+BERTH_HOOK slurm_spank_task_post_fork(spank_t, int, char**) {
+  if (plugin.theirs >= 0) ::close(plugin.theirs);
+  plugin.theirs = -1;
+  return 0;
+}
+
+// In a task, which is the user.
+BERTH_HOOK slurm_spank_task_init(spank_t spank, int, char**) {
+  if (!plugin.wanted) return 0;
+  if (guarded([&] { return enter_container(spank); }) == 0) return 0;
+  // Where plugstack.conf has "optional" Slurm would go on, on the node itself.
+  _exit(kFailed);
+}
+
+// In slurmstepd, as root.
+BERTH_HOOK slurm_spank_task_exit(spank_t, int, char**) {
+  if (plugin.wanted && ++plugin.ended >= plugin.tasks) end_container();
+  return 0;
+}
+
+BERTH_HOOK slurm_spank_exit(spank_t, int, char**) {
+  if (plugin.wanted) end_container();
+  return 0;
+}

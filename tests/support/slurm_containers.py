@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A Slurm cluster with Berth's plugin, and one user of it."""
+
+import os
+import shutil
+import subprocess
+
+from support.registry import die_with_parent
+from support.slurm import PATIENCE, Cluster
+
+# The store of whoever submits: a test has one of its own.
+STARTER = """\
+#!/bin/sh
+if [ "$SLURMD_NODENAME" = "$TEST_FAILS_ON" ]; then echo "berth: told to fail" >&2; exit 125; fi
+exec {programs}/berth --root "$TEST_ROOT" --state "$TEST_STATE" ${{TEST_TREE:+--driver-root "$TEST_TREE"}} "$@"
+"""
+
+
+def with_plugin(directory, programs, arguments=(), **options):
+    """A Cluster whose steps may have containers."""
+    starter = directory / "berth-of-the-test"
+    starter.write_text(STARTER.format(programs=programs))
+    starter.chmod(0o755)
+    plugin = directory / "spank_berth.so"
+    shutil.copy2(programs / plugin.name, plugin)
+    lines = [f"PlugStackConfig={directory}/plugstack.conf", *options.pop("lines", ())]
+    cluster = Cluster(directory, lines=lines, **options)
+    cluster.write("plugstack.conf", " ".join(["required", str(plugin), f"berth={starter}", *arguments]))
+    return cluster
+
+
+class Submitter:
+    """srun, sbatch and their like as the user of `berth`, with the store of it."""
+
+    def __init__(self, cluster, berth):
+        self.cluster, self.berth = cluster, berth
+
+    def environment(self, **more):
+        return self.berth.account.environment(
+            SLURM_CONF=self.cluster.environment["SLURM_CONF"], TEST_ROOT=self.berth.root,
+            TEST_STATE=self.berth.state, **more)
+
+    def command(self, *words):
+        return self.berth.account.command(words)
+
+    def call(self, *words, env=None, input=None, timeout=PATIENCE):
+        feed = {"stdin": subprocess.DEVNULL} if input is None else {"input": input}
+        return subprocess.run(self.command(*words), env=self.environment(**(env or {})), text=True,
+                              capture_output=True, cwd=self.berth.directory, timeout=timeout,
+                              preexec_fn=die_with_parent, check=False, **feed)
+
+    def srun(self, *words, **options):
+        """Standard output of a step that must succeed."""
+        done = self.call("srun", *words, **options)
+        assert done.returncode == 0, (done.args, done.stdout, done.stderr)
+        return done.stdout
+
+    def refused(self, *words, **options):
+        """What is said of a step that must fail."""
+        done = self.call("srun", *words, **options)
+        assert done.returncode != 0, (done.args, done.stdout, done.stderr)
+        return done.stderr
+
+    def spawn(self, *words, env=None):
+        return subprocess.Popen(self.command(*words), env=self.environment(**(env or {})), text=True,
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, cwd=self.berth.directory,
+                                preexec_fn=die_with_parent)
+
+    def containers(self):
+        return os.listdir(self.berth.root / "containers") if self.berth.root.exists() else []
