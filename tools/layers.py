@@ -159,11 +159,12 @@ MAKES_CALLS = {
     "runtime/seccomp.cpp": "syscall",  # seccomp(2)
     "runtime/device_filter.cpp": "syscall",  # bpf(2)
     # Without src/sys, which would come into slurmstepd with them.
-    "spank/join.cpp": "close fchdir fcntl fstat getuid pread prctl recvmsg sendmsg setns socketpair "
-                      "stat syscall",
-    "spank/start.cpp": "close dup2 execve fcntl fork open pipe2 read setsid sigprocmask syscall "
+    "spank/join.cpp": "close fchdir fcntl fstat getuid pread prctl setns socketpair stat syscall",
+    "spank/message.cpp": "close recvmsg sendmsg",
+    "spank/start.cpp": "close dup2 execve fcntl fork fstat getegid geteuid getrlimit getuid "
+                       "memfd_create mmap open pread send setsid sigprocmask socketpair syscall "
                        "waitpid write",
-    "spank/spank_berth.cpp": "close memfd_create poll prctl shutdown socketpair",
+    "spank/spank_berth.cpp": "close getpwuid_r getuid memfd_create poll prctl shutdown socketpair syscall",
 }
 
 PRIVILEGED = "berth-runtime"

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/text.hpp"
+#include "spank/message.hpp"
 
 namespace berth::spank {
 namespace {
@@ -28,62 +29,15 @@ using slurm::Handle;
 constexpr size_t kMaxEnvironment = size_t{8} << 20;
 constexpr uint32_t kMaxInstructions = 4096;  // BPF_MAXINSNS
 
-/// Room for the handles of an answer, laid out as the kernel wants it.
-union Control {
-  cmsghdr head;
-  char bytes[CMSG_SPACE(sizeof(int) * slurm::kHandles)];
-};
-
-Result<void> send_request(int step, int answer_to) {
-  char byte = 'j';
-  iovec part{&byte, 1};
-  Control control{};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control.bytes;
-  message.msg_controllen = CMSG_SPACE(sizeof(int));
-  cmsghdr* head = CMSG_FIRSTHDR(&message);
-  head->cmsg_level = SOL_SOCKET;
-  head->cmsg_type = SCM_RIGHTS;
-  head->cmsg_len = CMSG_LEN(sizeof(int));
-  std::memcpy(CMSG_DATA(head), &answer_to, sizeof(int));
-  while (::sendmsg(step, &message, MSG_NOSIGNAL) < 0) {
-    if (errno != EINTR) return errno_now().error("ask for the container of this step");
-  }
-  return {};
-}
-
-/// How many descriptors came with `message`, which are put into `fds`.
-int take_descriptors(const msghdr& message, int* fds) {
-  cmsghdr* head = CMSG_FIRSTHDR(&message);
-  if (head == nullptr || head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS) return 0;
-  auto count = static_cast<int>((head->cmsg_len - CMSG_LEN(0)) / sizeof(int));
-  std::memcpy(fds, CMSG_DATA(head), static_cast<size_t>(count) * sizeof(int));
-  return count;
-}
-
 Result<std::optional<Handles>> receive_answer(int socket) {
   Handles handles;
-  iovec part{&handles.answer, sizeof handles.answer};
-  Control control{};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control.bytes;
-  message.msg_controllen = sizeof control.bytes;
-  ssize_t count = 0;
-  while ((count = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC)) < 0) {
-    if (errno != EINTR && errno != ECONNRESET) {
-      return errno_now().error("wait for the container of this step");
-    }
-    if (errno == ECONNRESET) return std::optional<Handles>();
-  }
-  if (count == 0) return std::optional<Handles>();
   int fds[slurm::kHandles];
-  int received = take_descriptors(message, fds);
+  Received got = receive(socket, &handles.answer, sizeof handles.answer, fds, slurm::kHandles);
+  bool nobody = got.bytes == 0 || (got.bytes < 0 && errno == ECONNRESET);
+  if (nobody) return std::optional<Handles>();
+  if (got.bytes < 0) return errno_now().error("wait for the container of this step");
   int named = __builtin_popcount(handles.answer.handles & slurm::kAllHandles);
-  if (count != sizeof handles.answer || received != named ||
+  if (got.bytes != sizeof handles.answer || got.fds != named ||
       (handles.answer.handles & ~slurm::kAllHandles) != 0) {
     return make_error(Kind::corrupt, "the answer of this step's container is none");
   }
@@ -182,14 +136,14 @@ Result<std::optional<Handles>> ask(int step) {
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
     return errno_now().error("make a socket pair");
   }
-  auto sent = send_request(step, pair[1]);
+  bool sent = send(step, "j", 1, &pair[1], 1);
+  SavedErrno error = errno_now();
   ::close(pair[1]);
-  if (!sent.ok()) {
+  if (!sent) {
     ::close(pair[0]);
     // Nobody holds the other end: there was a container, or is to be none.
-    if (sent.error().sys_errno == EPIPE || sent.error().sys_errno == ECONNRESET)
-      return std::optional<Handles>();
-    return sent.error();
+    if (error.value == EPIPE || error.value == ECONNRESET) return std::optional<Handles>();
+    return error.error("ask for the container of this step");
   }
   auto handles = receive_answer(pair[0]);
   ::close(pair[0]);

@@ -6,18 +6,21 @@
 //                    [execute_entrypoint=0|1] [sbatch_support=0|1] [container_scope=global|job]
 //
 // In srun, sbatch and salloc it takes the options and looks at them. In slurmstepd it makes a
-// socket for the step; the first task of the node starts `berth slurm step` beside itself, which
-// makes the container, and every task joins that by handles before Slurm executes the user's
-// program (docs/decisions/0160). Nothing of the engine is loaded into slurmstepd, and nothing that
-// comes from an image or through the socket is read before a task is the user.
+// socket for the step and forks who will be `berth slurm step` as the user; that begins when the
+// first task of the node says so, makes the container, and every task joins it by handles before
+// Slurm executes the user's program (docs/decisions/0160). Nothing of the engine is loaded into
+// slurmstepd, and nothing that comes from an image or through the socket is read before a task is
+// the user.
 //
 // Runs as: slurmstepd, which is root, where a function says so; else as the user.
 #include <fcntl.h>
 #include <poll.h>
+#include <pwd.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -29,6 +32,7 @@
 
 #include "base/text.hpp"
 #include "slurm/options.hpp"
+#include "slurm/torch.hpp"
 #include "slurm/visible.hpp"
 #include "spank/join.hpp"
 #include "spank/start.hpp"
@@ -69,8 +73,8 @@ struct Plugin {
   std::optional<Error> fault;  ///< told by the tasks, because Slurm loses it anywhere else
   bool wanted = false;         ///< this step has a container
   int ours = -1;               ///< of the step's socket
-  int theirs = -1;
-  int rights = -1;  ///< slurm::kRightsFile
+  int rights = -1;             ///< slurm::kRightsFile
+  Waiting berth;               ///< in slurmstepd its process, in a task what lets it begin
   /// What tells all tasks of this node their GPUs; later each is told its own.
   std::array<std::optional<std::string>, slurm::kVisible.size()> visible;
   uint32_t tasks = 0;  ///< of this node
@@ -190,6 +194,25 @@ Result<std::vector<std::string>> words_of_step(spank_t spank) {
   return words;
 }
 
+/// What berth cannot do without, where the job has none (--export=NONE).
+void complete_environment(std::vector<std::string>& environment) {
+  auto has = [&](std::string_view name) {
+    return std::any_of(environment.begin(), environment.end(), [&](const std::string& entry) {
+      return entry.size() > name.size() && entry.starts_with(name) && entry[name.size()] == '=';
+    });
+  };
+  if (!has("PATH")) {
+    environment.emplace_back("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+  }
+  if (has("HOME")) return;
+  std::array<char, 16384> room;
+  passwd entry{};
+  passwd* found = nullptr;
+  if (::getpwuid_r(::getuid(), &entry, room.data(), room.size(), &found) == 0 && found != nullptr) {
+    environment.push_back(std::string("HOME=") + found->pw_dir);
+  }
+}
+
 /// The job's variables, with the GPUs of all tasks of this node.
 Result<std::vector<std::string>> environment_of_node(spank_t spank) {
   char** environment = nullptr;
@@ -208,18 +231,32 @@ Result<std::vector<std::string>> environment_of_node(spank_t spank) {
     if (plugin.visible[i])
       out.push_back(std::string(slurm::kVisible[i]) + "=" + *plugin.visible[i]);
   }
+  complete_environment(out);
   return out;
 }
 
-Result<void> start_container(spank_t spank) {
+/// In slurmstepd, before it forks the tasks: what they ask on, and who will answer.
+Result<void> prepare(spank_t spank) {
+  int pair[2];
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
+    return errno_now().error("make a socket pair");
+  }
+  plugin.ours = pair[0];
+  plugin.rights = ::memfd_create("rights", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   Program program;
   program.path = plugin.site.program;
-  program.words = TRY(words_of_step(spank));
-  program.step = plugin.theirs;
+  program.step = pair[1];
   program.rights = plugin.rights;
   program.shows_output = plugin.asked.value(slurm::Key::entrypoint_log) != nullptr;
-  program.environment = TRY(environment_of_node(spank));
-  return start_berth(program);
+  auto forked = [&]() -> Result<Waiting> {
+    if (plugin.rights < 0) return errno_now().error("make a memory file");
+    program.words = TRY(words_of_step(spank));
+    return fork_berth(program);
+  }();
+  // Who holds the container's end of the socket is from now on who makes the container.
+  ::close(pair[1]);
+  plugin.berth = TRY(std::move(forked));
+  return {};
 }
 
 /// The container has the GPUs of all tasks of this node, a task its own.
@@ -231,6 +268,18 @@ std::string value_of_task(spank_t spank, std::string_view name, const char* valu
     return slurm::of_task(*plugin.visible[i], value, *task).value_or(value);
   }
   return value;
+}
+
+std::string first_node_of_step(spank_t spank) {
+  auto nodes = variable_of_job(spank, "SLURM_STEP_NODELIST");
+  if (!nodes) return "";
+  hostlist_t list = slurm_hostlist_create(nodes->c_str());
+  if (list == nullptr) return "";
+  char* first = slurm_hostlist_shift(list);
+  std::string out = first == nullptr ? "" : first;
+  std::free(first);
+  slurm_hostlist_destroy(list);
+  return out;
 }
 
 Result<void> set_variables(spank_t spank, const Handles& handles) {
@@ -245,12 +294,22 @@ Result<void> set_variables(spank_t spank, const Handles& handles) {
   for (const char* name : {"LANG", "LANGUAGE", "LC_ALL"}) {
     if (!is_kept(name)) spank_unsetenv(spank, name);
   }
-  return import_environment(handles, [&](const char* name, const char* value) -> Result<void> {
-    std::string of_task = value_of_task(spank, name, value);
-    spank_err_t done = spank_setenv(spank, name, of_task.c_str(), is_kept(name) ? 0 : 1);
+  auto set = [&](const std::string& name, const std::string& value, int overwrite) -> Result<void> {
+    spank_err_t done = spank_setenv(spank, name.c_str(), value.c_str(), overwrite);
     if (done == ESPANK_SUCCESS || done == ESPANK_ENV_EXISTS) return {};
-    return make_error(Kind::io, "set " + std::string(name) + ": " + spank_strerror(done));
-  });
+    return make_error(Kind::io, "set " + name + ": " + spank_strerror(done));
+  };
+  bool torch = false;
+  TRY(import_environment(handles, [&](const char* name, const char* value) {
+    torch = torch || std::string_view(name) == "PYTORCH_VERSION";
+    return set(name, value_of_task(spank, name, value), is_kept(name) ? 0 : 1);
+  }));
+  if (!torch) return {};
+  auto variable = [&](const std::string& name) { return variable_of_job(spank, name); };
+  for (const auto& [name, value] : slurm::torch_variables(variable, first_node_of_step(spank))) {
+    TRY(set(name, value, 0));
+  }
+  return {};
 }
 
 /// Later releases of Slurm take flags, too.
@@ -277,10 +336,12 @@ Result<Handles> await_container(spank_t spank) {
   if (plugin.fault) return std::move(*plugin.fault);
   // Slurm leaves out what is called like itself when it ends a step without cgroups.
   ::prctl(PR_SET_NAME, "berth-join", 0, 0, 0);
-  bool first = item_of(spank, S_TASK_ID, -1) == 0;
-  if (first) TRY(start_container(spank));
-  ::close(plugin.theirs);
-  plugin.theirs = -1;
+  if (item_of(spank, S_TASK_ID, -1) == 0) {
+    auto environment = TRY(environment_of_node(spank));
+    TRY(begin_berth(plugin.berth.order, environment));
+  } else {
+    ::close(plugin.berth.order);
+  }
   auto handles = TRY(ask(plugin.ours));
   if (!handles) {
     // The first task's standard error has what berth says.
@@ -301,20 +362,36 @@ Result<void> enter_container(spank_t spank) {
   return join(*handles, confinement);
 }
 
+void close_and_forget(int& fd) {
+  if (fd >= 0) ::close(fd);
+  fd = -1;
+}
+
+/// Whether berth has ended, too, within `patience` ms; -1: it takes the time that it takes.
+bool has_ended(int patience) {
+  pollfd entry{plugin.ours, 0, 0};  // POLLHUP: nobody has its end any more
+  while (::poll(&entry, 1, patience) < 0 && errno == EINTR) {
+  }
+  return (entry.revents & POLLHUP) != 0;
+}
+
 /// Lets the container end, and waits until nothing of it is left.
 void end_container() {
-  if (plugin.theirs >= 0) ::close(plugin.theirs);  // no task was ever forked
-  plugin.theirs = -1;
+  close_and_forget(plugin.berth.order);  // no task was ever forked
   if (plugin.ours < 0) return;
   ::shutdown(plugin.ours, SHUT_WR);
-  pollfd entry{plugin.ours, 0, 0};  // POLLHUP: berth has ended, too
-  while (::poll(&entry, 1, kPatience) < 0 && errno == EINTR) {
+  bool saves = plugin.asked.value(slurm::Key::save) != nullptr;
+  if (!has_ended(saves ? -1 : kPatience)) {
+    // An entrypoint that goes on, or has never come to its end. With berth its container is killed.
+    slurm_error("berth: the container of this step has not ended within %d s, and is killed",
+                kPatience / 1000);
+    if (plugin.berth.process >= 0) {
+      ::syscall(SYS_pidfd_send_signal, plugin.berth.process, SIGKILL, nullptr, 0);
+    }
+    has_ended(kPatience);
   }
-  if ((entry.revents & POLLHUP) == 0) {
-    slurm_error("berth: the container of this step has not ended within %d s", kPatience / 1000);
-  }
-  ::close(plugin.ours);
-  plugin.ours = -1;
+  close_and_forget(plugin.berth.process);
+  close_and_forget(plugin.ours);
 }
 
 /// Nothing that is thrown may reach Slurm.
@@ -377,26 +454,20 @@ BERTH_HOOK slurm_spank_init_post_opt(spank_t spank, int, char**) {
 BERTH_HOOK slurm_spank_user_init(spank_t spank, int, char**) {
   if (!plugin.wanted) return 0;
   plugin.tasks = item_of(spank, S_JOB_LOCAL_TASK_COUNT, uint32_t{0});
-  int pair[2];
-  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
-    plugin.fault = errno_now().error("make a socket pair");
-    return 0;
-  }
-  plugin.rights = ::memfd_create("rights", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  if (plugin.rights < 0) plugin.fault = errno_now().error("make a memory file");
   for (size_t i = 0; i < slurm::kVisible.size(); ++i) {
     plugin.visible[i] = variable_of_job(spank, slurm::kVisible[i]);
   }
-  plugin.ours = pair[0];
-  plugin.theirs = pair[1];
-  return 0;
+  if (plugin.fault) return 0;
+  return guarded([&]() -> Result<void> {
+    auto prepared = prepare(spank);
+    if (!prepared.ok()) plugin.fault = std::move(prepared).error();
+    return {};
+  });
 }
 
-// In slurmstepd, when all tasks are forked and none runs: who holds the container's end of the
-// socket is from now on who makes the container.
+// In slurmstepd, when all tasks are forked and none runs: they have it.
 BERTH_HOOK slurm_spank_task_post_fork(spank_t, int, char**) {
-  if (plugin.theirs >= 0) ::close(plugin.theirs);
-  plugin.theirs = -1;
+  close_and_forget(plugin.berth.order);
   return 0;
 }
 

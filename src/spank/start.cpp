@@ -3,84 +3,194 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
-#include <cstdio>
+#include <cstring>
 
 #include "base/text.hpp"
 #include "slurm/hold.hpp"
+#include "spank/message.hpp"
 
 namespace berth::spank {
 namespace {
+
+constexpr int kOrder = slurm::kRightsFile + 1;  ///< of what waits
+constexpr off_t kMaxEnvironment = off_t{8} << 20;
+
+// ---- in what was forked of slurmstepd, which has threads: system calls alone --------------------
+
+[[noreturn]] void fail(int error) {
+  ssize_t told = ::send(kOrder, &error, sizeof error, MSG_NOSIGNAL);
+  _exit(told == sizeof error ? 127 : 126);
+}
 
 /// A copy of `fd` that no other descriptor of ours can be in the way of.
 int moved_up(int fd) {
   return ::fcntl(fd, F_DUPFD_CLOEXEC, 10);
 }
 
+/// Whatever Slurm has open is not for a program that is the user's, or outlives the tasks.
+void close_from(unsigned first) {
+  if (::syscall(SYS_close_range, first, ~0U, 0U) == 0) return;
+  rlimit limit{1024, 1024};  // Linux before 5.9
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  for (auto fd = first; fd < limit.rlim_cur && fd < 65536; ++fd) ::close(static_cast<int>(fd));
+}
+
+/// Leaves standard input, output and error at /dev/null, the descriptors of slurm/hold.hpp, and
+/// kOrder.
+bool keep_alone(const Program& program, int order) {
+  int step = moved_up(program.step);
+  int file = moved_up(program.rights);
+  int mine = moved_up(order);
+  int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (step < 0 || file < 0 || mine < 0 || null < 0) return false;
+  for (int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::dup2(null, fd) < 0) return false;
+  }
+  if (::dup2(step, slurm::kHoldSocket) < 0 || ::dup2(file, slurm::kRightsFile) < 0 ||
+      ::dup2(mine, kOrder) < 0) {
+    return false;
+  }
+  close_from(kOrder + 1);
+  return ::fcntl(kOrder, F_SETFD, FD_CLOEXEC) == 0;
+}
+
+/// slurmstepd is spared when memory is short; who works for a user is not.
+void be_mortal() {
+  int fd = ::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return;
+  ssize_t written = ::write(fd, "0", 1);
+  static_cast<void>(written);  // a hardened node may not allow it
+  ::close(fd);
+}
+
+/// The real and the saved user, too. His supplementary groups are there already. These are the
+/// system calls themselves: libc's would look for the threads of slurmstepd.
+bool become_user() {
+  uid_t user = ::geteuid();
+  gid_t group = ::getegid();
+  constexpr uid_t kSame = static_cast<uid_t>(-1);
+  if (::getuid() != 0) return ::getuid() == user;
+  if (user != 0 && ::syscall(SYS_setresuid, kSame, 0, kSame) != 0) return false;
+  be_mortal();
+  if (::syscall(SYS_setresgid, group, group, group) != 0) return false;
+  if (::syscall(SYS_setresuid, user, user, user) != 0) return false;
+  // Whoever could go back would not be the user.
+  return user == 0 || ::syscall(SYS_setresuid, kSame, 0, kSame) != 0;
+}
+
+void reset_signals() {
+  for (int number = 1; number < NSIG; ++number) ::signal(number, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+/// The variables of a memory file, each with its null, as execve(2) wants them; null: it is none.
+char** map_environment(int file) {
+  struct stat status {};
+  if (::fstat(file, &status) != 0 || status.st_size <= 0 || status.st_size > kMaxEnvironment) {
+    return nullptr;
+  }
+  auto size = static_cast<size_t>(status.st_size);
+  // Of its own: nobody writes into it meanwhile.
+  void* text = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (text == MAP_FAILED || ::pread(file, text, size, 0) != status.st_size) return nullptr;
+  auto* bytes = static_cast<char*>(text);
+  if (bytes[size - 1] != '\0') return nullptr;
+  auto count = static_cast<size_t>(std::count(bytes, bytes + size, '\0'));
+  void* room = ::mmap(nullptr, (count + 1) * sizeof(char*), PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (room == MAP_FAILED) return nullptr;
+  auto** entries = static_cast<char**>(room);
+  size_t next = 0;
+  for (size_t at = 0; at < size; at += std::strlen(bytes + at) + 1) entries[next++] = bytes + at;
+  return entries;  // ends with the null of a new page
+}
+
+/// Waits for the order, and is berth then.
+[[noreturn]] void await_order(const Program& program, char** argv, int order) {
+  if (::setsid() < 0 || !keep_alone(program, order) || !become_user()) _exit(126);
+  reset_signals();
+  int fds[2] = {-1, -1};
+  char byte = 0;
+  // No task will ever say so where they have all ended.
+  if (receive(kOrder, &byte, 1, fds, 2).bytes != 1) _exit(0);
+  char** environment = map_environment(fds[1]);
+  if (environment == nullptr) fail(EPROTO);
+  if (::dup2(fds[0], STDERR_FILENO) < 0) fail(errno);
+  if (program.shows_output && ::dup2(fds[0], STDOUT_FILENO) < 0) fail(errno);
+  ::execve(program.path.c_str(), argv, environment);
+  fail(errno);
+}
+
+[[noreturn]] void fork_again(const Program& program, char** argv, int order) {
+  // Twice, so that slurmstepd has no child that it does not know.
+  pid_t second = ::fork();
+  if (second < 0) _exit(errno);
+  if (second == 0) await_order(program, argv, order);
+  auto handle = static_cast<int>(::syscall(SYS_pidfd_open, second, 0));
+  if (handle >= 0) send(order, "p", 1, &handle, 1);
+  _exit(0);
+}
+
 /// For execve(2), which writes into none of them; with the null at the end.
-std::vector<char*> pointers(const std::vector<std::string>& texts) {
-  std::vector<char*> out;
-  for (const std::string& text : texts) out.push_back(const_cast<char*>(text.c_str()));
+std::vector<char*> words_of(const Program& program) {
+  std::vector<char*> out = {const_cast<char*>("berth")};
+  for (const std::string& word : program.words) out.push_back(const_cast<char*>(word.c_str()));
   out.push_back(nullptr);
   return out;
 }
 
-[[noreturn]] void fail(int report, int error) {
-  ssize_t written = ::write(report, &error, sizeof error);
-  _exit(written == sizeof error ? 127 : 126);
-}
-
-/// Between fork and exec of a process that had one thread.
-[[noreturn]] void become(const Program& program, char** argv, char** environment, int report) {
-  if (::setsid() < 0) fail(report, errno);
-  // Twice, so that the user's program has no child that it does not know.
-  pid_t second = ::fork();
-  if (second < 0) fail(report, errno);
-  if (second > 0) _exit(0);
-  int step = moved_up(program.step);
-  int file = moved_up(program.rights);
-  int reporter = moved_up(report);
-  int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
-  int out = program.shows_output ? STDERR_FILENO : null;
-  if (step < 0 || file < 0 || reporter < 0 || null < 0) fail(report, errno);
-  if (::dup2(null, STDIN_FILENO) < 0 || ::dup2(out, STDOUT_FILENO) < 0 ||
-      ::dup2(step, slurm::kHoldSocket) < 0 || ::dup2(file, slurm::kRightsFile) < 0) {
-    fail(reporter, errno);
-  }
-  // Whatever Slurm has left open here is not for a program that outlives this task.
-  ::syscall(SYS_close_range, slurm::kRightsFile + 1, ~0U, 4U /* CLOSE_RANGE_CLOEXEC */);
-  sigset_t none;
-  sigemptyset(&none);
-  ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  for (int number = 1; number < NSIG; ++number) ::signal(number, SIG_DFL);
-  ::execve(program.path.c_str(), argv, environment);
-  fail(reporter, errno);
-}
-
 }  // namespace
 
-Result<void> start_berth(const Program& program) {
-  std::vector<char*> argv = {const_cast<char*>("berth")};
-  for (char* word : pointers(program.words)) argv.push_back(word);
-  std::vector<char*> environment = pointers(program.environment);
-  int report[2];
-  if (::pipe2(report, O_CLOEXEC) != 0) {
+Result<Waiting> fork_berth(const Program& program) {
+  std::vector<char*> argv = words_of(program);
+  int pair[2];
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
     return errno_now().error("start " + quoted(program.path));
   }
   pid_t first = ::fork();
-  if (first < 0) return errno_now().error("start " + quoted(program.path));
-  if (first == 0) become(program, argv.data(), environment.data(), report[1]);
-  ::close(report[1]);
-  while (::waitpid(first, nullptr, 0) < 0 && errno == EINTR) {
+  if (first == 0) fork_again(program, argv.data(), pair[1]);
+  SavedErrno error = errno_now();
+  int status = 0;
+  while (first > 0 && ::waitpid(first, &status, 0) < 0 && errno == EINTR) {
   }
+  Waiting waiting;
+  waiting.order = pair[0];
+  char byte = 0;
+  receive(pair[0], &byte, 1, &waiting.process, 1, MSG_DONTWAIT);
+  ::close(pair[1]);
+  if (first > 0 && status == 0) return waiting;
+  ::close(waiting.order);
+  if (first < 0) return error.error("start " + quoted(program.path));
+  return make_error(Kind::io, "start " + quoted(program.path) + ": no process could be made");
+}
+
+Result<void> begin_berth(int order, const std::vector<std::string>& environment) {
+  std::string text;
+  for (const std::string& entry : environment) text.append(entry).push_back('\0');
+  int file = ::memfd_create("environment", MFD_CLOEXEC);
+  bool written =
+      file >= 0 && ::write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  int fds[2] = {STDERR_FILENO, file};
+  bool sent = written && send(order, "b", 1, fds, 2);
+  SavedErrno saved = errno_now();
+  if (file >= 0) ::close(file);
   int error = 0;
-  ssize_t count = ::read(report[0], &error, sizeof error);
-  ::close(report[0]);
-  if (count == sizeof error) return sys_error(error, "execute " + quoted(program.path));
+  bool failed = sent && receive(order, &error, sizeof error, nullptr, 0).bytes == sizeof error;
+  ::close(order);
+  if (!sent) return saved.error("let berth begin");
+  if (failed) return sys_error(error, "execute berth for this step");
   return {};
 }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs as: the same as join.hpp.
+// Runs as: slurmstepd, whose effective user is the job's and whose real one is root. What is forked
+// here becomes the user for good before it waits, and berth is executed as he. Hostile: nothing; a
+// task of the user's says when to begin, with which variables, and could as well start berth.
 #pragma once
 
 #include <string>
@@ -13,15 +15,25 @@ namespace berth::spank {
 struct Program {
   std::string path;
   std::vector<std::string> words;  ///< without the program's name
-  std::vector<std::string> environment;
-  int step = -1;              ///< the container's end of the step's socket
-  int rights = -1;            ///< slurm::kRightsFile
-  bool shows_output = false;  ///< its standard output is this process's standard error
+  int step = -1;                   ///< the container's end of the step's socket
+  int rights = -1;                 ///< slurm::kRightsFile
+  bool shows_output = false;       ///< its standard output goes where its standard error goes
 };
 
-/// Starts berth beside this process, which is about to become the user's program: as nobody's child
-/// and in a session of its own, with this process's standard error. Its descriptors are those of
-/// slurm/hold.hpp.  Errors: io, and those of executing it.
-Result<void> start_berth(const Program& program);
+/// berth before it has begun.
+struct Waiting {
+  int order = -1;    ///< a socket: for begin_berth(); when it is closed berth will never begin
+  int process = -1;  ///< a pidfd of it; -1 where the kernel has none
+};
+
+/// Forks a process of nobody's and in a session of its own, which becomes `program` as the user
+/// when the first task says so. It is in the cgroups of slurmstepd, which are the step's: those of
+/// a task may hold less than what the tasks of a node have together.
+/// Errors: io.
+Result<Waiting> fork_berth(const Program& program);
+
+/// In a task: lets it begin with these variables and this process's standard error, and closes
+/// `order`.  Errors: io, and those of executing it.
+Result<void> begin_berth(int order, const std::vector<std::string>& environment);
 
 }  // namespace berth::spank

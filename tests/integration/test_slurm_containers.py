@@ -65,9 +65,9 @@ def test_each_node_has_its_own(slurm, image):
     meeting = slurm.berth.account.own(slurm.berth.directory / "meeting")
     out = slurm.srun("--nodes", "2", "--ntasks", "4", f"--container-mounts={meeting}:/meeting", image,
                      "sh", "-c", "touch /meeting/$SLURM_PROCID;"
-                     "until [ $(ls /meeting | wc -l) = 4 ]; do usleep 20000; done;"
+                     "until [ $(ls /meeting | wc -l) -ge 4 ]; do usleep 20000; done;"
                      "readlink /proc/self/ns/mnt; touch /meeting/done$SLURM_PROCID;"
-                     "until [ $(ls /meeting | wc -l) = 8 ]; do usleep 20000; done")
+                     "until [ $(ls /meeting | wc -l) -ge 8 ]; do usleep 20000; done")
     assert len(out.split()) == 4 and len(set(out.split())) == 2, out
 
 
