@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -363,6 +364,8 @@ struct RunCall {
   std::optional<std::string> cid_file;  ///< gets the id
   /// Its first process is berth-hold, which gets our descriptors of slurm/hold.hpp; in front of us.
   bool held = false;
+  /// Called with the id when a container in front of us has ended, before it is removed.
+  std::function<void(const std::string& id)> ended = nullptr;
 };
 
 /// A part of settle() in settle.hpp: takes the values of variables that are passed on by

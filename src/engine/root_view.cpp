@@ -234,10 +234,15 @@ Result<RootView> RootView::open_layers(const Context& context, const ContainerSu
   paths.lower.insert(paths.lower.begin(), paths.upper);
   sys::OverlayTop top;
   top.options = paths.options;
-  sys::Fd root = TRY(
-      mount_root(paths, top, bundle_of(context, container) + "/" + std::string(kRootDirectory)));
+  view.place_ = bundle_of(context, container) + "/" + std::string(kRootDirectory);
+  sys::Fd root = TRY(mount_root(paths, top, view.place_));
   view.root_ = TRY(sys::open_at(root, ".", O_RDONLY | O_DIRECTORY));
   return view;
+}
+
+Result<void> RootView::unmount() const {
+  if (place_.empty()) return {};
+  return sys::unmount(place_, MNT_DETACH);
 }
 
 Result<sys::Fd> open_upper(const Context& context, const ContainerSummary& container) {

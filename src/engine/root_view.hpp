@@ -33,10 +33,13 @@ class RootView {
   const sys::Fd& root() const { return root_; }
   /// Whether the container may not write outside of its volumes.
   bool read_only() const { return read_only_; }
+  /// Takes the mount away, for whoever removes the container's directory next. What is open stays.
+  Result<void> unmount() const;
 
  private:
   std::optional<ContainerDirectory> lock_;
   sys::Fd root_;
+  std::string place_;  ///< where it is mounted; empty: nowhere
   bool read_only_ = false;
 };
 

@@ -69,6 +69,7 @@ Result<RunOutcome> run_in_front(const Context& context, const RunRequest& reques
     tell_container(context.paths, id, "die", {{"exitCode", std::to_string(status)}});
     // For those who wait; it is gone in a moment.
     ignore(made.directory.append(ExitRecord{status, nanoseconds_now()}));
+    if (call.ended) call.ended(id);
     undo.commit();
     remove_quietly(context, made.directory);
   };

@@ -9,6 +9,9 @@
 
 #include "base/text.hpp"
 #include "engine/bundle.hpp"
+#include "engine/containers.hpp"
+#include "engine/new_container.hpp"
+#include "engine/root_view.hpp"
 #include "engine/source_date.hpp"
 #include "engine/store.hpp"
 #include "engine/time_text.hpp"
@@ -43,15 +46,21 @@ Result<sys::Fd> read_handle(const sys::Fd& place) {
   return sys::open_at(place, ".", O_RDONLY | O_DIRECTORY);
 }
 
-/// The layers of `image` as one tree below `top`, which lies over them.
-Result<sys::Fd> mount_below(const Context& context, const image::Image& image, const sys::Fd& top,
+Result<Layers> open_layers(const image::Image& image) {
+  Layers out;
+  std::vector<std::string> layers = image.layer_directories();
+  for (auto layer = layers.rbegin(); layer != layers.rend(); ++layer) {
+    out.push_back(TRY(sys::open_layer(*layer)));
+  }
+  return out;
+}
+
+/// `layers` as one tree below `top`, which lies over them.
+Result<sys::Fd> mount_below(const Context& context, Layers layers, const sys::Fd& top,
                             const std::string& place) {
   Layers lower;
   lower.push_back({TRY(sys::duplicate(top)), true});
-  std::vector<std::string> layers = image.layer_directories();
-  for (auto layer = layers.rbegin(); layer != layers.rend(); ++layer) {
-    lower.push_back(TRY(sys::open_layer(*layer)));
-  }
+  for (sys::Layer& layer : layers) lower.push_back(std::move(layer));
   sys::OverlayTop options;
   if (context.identity != Identity::root) options.options.emplace_back("userxattr");
   sys::Fd root = TRY(sys::mount_overlay(lower, options, place));
@@ -106,7 +115,8 @@ Result<void> save(const Context& context, const std::string& reference, const st
   sys::Fd empty = TRY(make_top());
   // Over any directory: nobody but us sees it.
   std::string somewhere = TRY(placeholder_layer(context.paths.root));
-  sys::Fd plain = TRY(mount_below(context, image, empty, somewhere));
+  Layers layers = TRY(open_layers(image));
+  sys::Fd plain = TRY(mount_below(context, std::move(layers), empty, somewhere));
   sys::Fd place = TRY(make_top());
   sys::Fd top = TRY(read_handle(place));
   TRY(add_enroot_files(context, image.config.config, plain, top, time));
@@ -115,7 +125,8 @@ Result<void> save(const Context& context, const std::string& reference, const st
   TRY(sys::copy_directory_metadata(root, top, "/"));
   // It was made by who unpacked the layer, at any time.
   TRY(sys::set_modified(top, time, "/"));
-  sys::Fd tree = TRY(mount_below(context, image, place, somewhere));
+  layers = TRY(open_layers(image));
+  sys::Fd tree = TRY(mount_below(context, std::move(layers), place, somewhere));
   image::ArchiveRequest archive;
   archive.tree = descriptor_name(tree);
   archive.output = output;
@@ -125,7 +136,52 @@ Result<void> save(const Context& context, const std::string& reference, const st
   return {};
 }
 
+/// Puts what enroot needs over the root of a container that was made of an image; one of a file has
+/// it as that file had it.
+Result<sys::Fd> complete(const Context& context, const ContainerSummary& container,
+                         const RootView& view) {
+  sys::Fd plain = TRY(sys::duplicate(view.root()));
+  if (container.image_id.empty()) return plain;
+  image::Store store = TRY(open_store(context));
+  image::Image image = TRY(store.get_image(container.image_id));
+  sys::Fd place = TRY(make_top());
+  sys::Fd top = TRY(read_handle(place));
+  TRY(add_enroot_files(context, image.config.config, plain, top,
+                       {nanoseconds_now() / 1'000'000'000, 0}));
+  TRY(sys::copy_directory_metadata(plain, top, "/"));
+  Layers lower;
+  lower.push_back({std::move(plain), false});
+  std::string somewhere = TRY(placeholder_layer(context.paths.root));
+  return mount_below(context, std::move(lower), place, somewhere);
+}
+
+Result<void> save_container(const Context& context, const std::string& reference,
+                            const std::string& output) {
+  ContainerSummary container = TRY(get_container(context, reference));
+  RootView view = TRY(RootView::open_layers(context, container));
+  auto written = [&]() -> Result<void> {
+    sys::Fd tree = TRY(complete(context, container, view));
+    image::ArchiveRequest archive;
+    archive.tree = descriptor_name(tree);
+    archive.output = output;
+    archive.squashfs = true;
+    archive.epoch = static_cast<uint64_t>(nanoseconds_now() / 1'000'000'000);
+    TRY(transfer(context, std::move(archive), {}));
+    return {};
+  }();
+  auto unmounted = view.unmount();
+  if (!written.ok()) return written;
+  return unmounted;
+}
+
 }  // namespace
+
+Result<void> save_container_squashfs(const Context& context, const std::string& reference,
+                                     const std::string& output) {
+  TRY_CTX(save_container(context, reference, output),
+          "cannot save the container to " + quoted(output));
+  return {};
+}
 
 Result<void> save_squashfs(const Context& context, const std::string& reference,
                            const std::string& output) {

@@ -16,4 +16,10 @@ namespace berth::engine {
 Result<void> save_squashfs(const Context& context, const std::string& reference,
                            const std::string& output);
 
+/// The same of the files of a container, with what it has written, but not what is mounted there;
+/// an existing file is replaced. The root of one that runs is read as it is meanwhile.
+/// Errors: as save_squashfs(); unsupported (its root is a directory of the host).
+Result<void> save_container_squashfs(const Context& context, const std::string& reference,
+                                     const std::string& output);
+
 }  // namespace berth::engine

@@ -2,6 +2,8 @@
 #include "engine/slurm_step.hpp"
 
 #include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -10,10 +12,13 @@
 #include "engine/exec.hpp"
 #include "engine/image_file.hpp"
 #include "engine/new_container.hpp"
+#include "engine/save_squashfs.hpp"
 #include "engine/start.hpp"
 #include "engine/store.hpp"
 #include "slurm/hold.hpp"
 #include "slurm/mounts.hpp"
+#include "sys/file.hpp"
+#include "sys/file_system.hpp"
 #include "sys/signals.hpp"
 
 namespace berth::engine {
@@ -27,6 +32,12 @@ constexpr const char* kHoldPlace = "/dev/berth-hold";
 /// Directories in which the tasks of a node and Slurm's PMIx plugin meet.
 constexpr const char* kMeetingPlaces[] = {"PMIX_SERVER_TMPDIR", "PMIX_SYSTEM_TMPDIR"};
 
+/// Files that NCCL and RCCL are told of, which are the node's where they are paths of it.
+constexpr const char* kNcclFiles[] = {"NCCL_TOPO_FILE", "NCCL_GRAPH_FILE", "NCCL_NET_PLUGIN",
+                                      "NCCL_TUNER_PLUGIN", "NCCL_CONF_FILE"};
+/// Where NCCL looks unasked for what a virtual machine's host says of its devices.
+constexpr const char* kNcclTopology = "/var/run/nvidia-topologyd/virtualTopology.xml";
+
 Volume bound(std::string source, std::string destination, bool read_only) {
   Volume volume;
   volume.source = std::move(source);
@@ -36,8 +47,7 @@ Volume bound(std::string source, std::string destination, bool read_only) {
   return volume;
 }
 
-Result<void> add_image(const SlurmStep& step, const std::string& working_directory,
-                       RunRequest& request) {
+Result<void> add_image(const SlurmStep& step, RunRequest& request) {
   const std::string* image = step.asked.value(Key::image);
   if (image == nullptr) return {};  // that of the container with this name
   // pyxis knows a path by its first character alone.
@@ -46,14 +56,27 @@ Result<void> add_image(const SlurmStep& step, const std::string& working_directo
     request.image = slurm_reference(*image);
     return {};
   }
-  std::string path = image->starts_with('/') ? *image : working_directory + "/" + *image;
+  std::string path = image->starts_with('/') ? *image : step.directory + "/" + *image;
   request.image_file = true;
   request.image = TRY_CTX(find_image_file(path), "--container-image");
   return {};
 }
 
-Result<void> add_mounts(const Context& context, const SlurmStep& step,
-                        const std::string& working_directory, RunRequest& request) {
+/// Those that are there; others may be in the image.
+std::vector<std::string> nccl_files(const Context& context) {
+  std::vector<std::string> out;
+  auto add = [&](const std::string& path) {
+    if (!path.starts_with('/') || !sys::check_access(sys::cwd(), path, R_OK).ok()) return;
+    if (std::find(out.begin(), out.end(), path) == out.end()) out.push_back(path);
+  };
+  for (const char* variable : kNcclFiles) {
+    if (auto path = context.environment.get_filled(variable)) add(std::string(*path));
+  }
+  add(kNcclTopology);
+  return out;
+}
+
+Result<void> add_mounts(const Context& context, const SlurmStep& step, RunRequest& request) {
   bool root = step.asked.value(Key::remap_root) != nullptr;
   if (step.asked.value(Key::mount_home) != nullptr) {
     auto home = context.environment.get_filled("HOME");
@@ -71,9 +94,18 @@ Result<void> add_mounts(const Context& context, const SlurmStep& step,
                              [&](const Volume& one) { return one.destination == *place; });
     if (!known) request.volumes.push_back(bound(std::string(*place), std::string(*place), false));
   }
+  for (std::string& path : nccl_files(context)) {
+    request.volumes.push_back(bound(path, path, true));
+  }
+  if (context.environment.get_filled("SLURM_PTY_PORT")) {
+    // The terminal of srun --pty: programs look for its name.
+    for (const char* path : {"/dev/pts", "/dev/ptmx"}) {
+      request.volumes.push_back(bound(path, path, false));
+    }
+  }
   const std::string* text = step.asked.value(Key::mounts);
   if (text == nullptr) return {};
-  for (slurm::Mount& mount : TRY(slurm::parse_mounts(*text, working_directory))) {
+  for (slurm::Mount& mount : TRY(slurm::parse_mounts(*text, step.directory))) {
     if (mount.kind == slurm::Mount::Kind::tmpfs) {
       request.tmpfs.push_back({std::move(mount.destination), std::move(mount.options)});
       continue;
@@ -110,11 +142,28 @@ Result<void> add_namespaces(const Context& context, const SlurmStep& step, RunRe
   return {};
 }
 
-Result<void> refuse_missing(const SlurmStep& step) {
-  if (step.asked.value(Key::save) != nullptr) {
-    return make_error(Kind::unsupported, "--container-save: not there yet", "berth commit");
+constexpr const char* kSquashfsWriter = "/usr/bin/tar2sqfs";
+
+/// What would be found out at the end, when the work of the tasks is done.
+Result<void> check_save(const std::string& output) {
+  if (!sys::check_access(sys::cwd(), kSquashfsWriter, X_OK).ok()) {
+    return make_error(Kind::not_found, "--container-save needs " + quoted(kSquashfsWriter),
+                      "install squashfs-tools-ng on this node");
   }
+  auto there = TRY(sys::stat_entry(sys::cwd(), output));
+  if (there && !S_ISREG(there->st_mode)) {
+    return make_error(Kind::usage, "--container-save: " + quoted(output) + " is no file");
+  }
+  std::string directory = output.substr(0, output.rfind('/') + 1);
+  TRY_CTX(sys::check_access(sys::cwd(), directory, W_OK | X_OK), "--container-save");
   return {};
+}
+
+/// Where --container-save writes to, absolute; empty: nothing is saved.
+std::string save_place(const SlurmStep& step) {
+  const std::string* path = step.asked.value(Key::save);
+  if (path == nullptr) return "";
+  return path->starts_with('/') ? *path : step.directory + "/" + *path;
 }
 
 /// "pyxis_web", or "pyxis_12_web" where names are a job's own; pyxis's, which scripts know.
@@ -183,6 +232,25 @@ Result<RunOutcome> join_running(const Context& context, const SlurmStep& step,
   return exec(context, container.id, request);
 }
 
+Result<RunOutcome> hold_named(const Context& context, const SlurmStep& step, RunRequest request,
+                              const RunCall& call, const Progress& progress) {
+  slurm::Name name = TRY(slurm::parse_name(*step.asked.value(Key::name)));
+  const std::string whole = container_name(step, name);
+  auto found = TRY(find_named(context, whole));
+  TRY(check_use(name, found, step.asked.value(Key::image) != nullptr));
+  bool runs = found && is_alive(found->state);
+  request.name = whole;
+  if (!found) {
+    RunCall making = call;
+    making.held = false;
+    TRY(create_container(context, request, making, progress));
+  }
+  RunOutcome outcome = TRY(runs ? join_running(context, step, *found)
+                                : start_held(context, whole, std::move(request)));
+  if (call.ended && !outcome.command_error) call.ended(outcome.id);
+  return outcome;
+}
+
 }  // namespace
 
 std::string slurm_reference(std::string_view image) {
@@ -198,12 +266,11 @@ std::string slurm_reference(std::string_view image) {
   return reference;
 }
 
-Result<RunRequest> slurm_container(const Context& context, const SlurmStep& step,
-                                   const std::string& working_directory) {
-  TRY(refuse_missing(step));
+Result<RunRequest> slurm_container(const Context& context, const SlurmStep& step) {
+  if (std::string output = save_place(step); !output.empty()) TRY(check_save(output));
   RunRequest request;
-  TRY(add_image(step, working_directory, request));
-  TRY(add_mounts(context, step, working_directory, request));
+  TRY(add_image(step, request));
+  TRY(add_mounts(context, step, request));
   TRY(add_namespaces(context, step, request));
   request.remove = step.asked.value(Key::name) == nullptr;
   if (const std::string* workdir = step.asked.value(Key::workdir)) request.workdir = *workdir;
@@ -239,19 +306,20 @@ Result<RunOutcome> hold_slurm_step(const Context& context, const SlurmStep& step
                                    RunRequest request, const RunCall& call,
                                    const Progress& progress) {
   TRY(pull_for_step(context, request, call, progress));
-  const std::string* text = step.asked.value(Key::name);
-  if (text == nullptr) return run(context, request, call, progress);
-  slurm::Name name = TRY(slurm::parse_name(*text));
-  auto found = TRY(find_named(context, container_name(step, name)));
-  TRY(check_use(name, found, step.asked.value(Key::image) != nullptr));
-  if (found && is_alive(found->state)) return join_running(context, step, *found);
-  request.name = container_name(step, name);
-  if (!found) {
-    RunCall making = call;
-    making.held = false;
-    TRY(create_container(context, request, making, progress));
+  std::string output = save_place(step);
+  std::optional<Error> fault;
+  RunCall holding = call;
+  if (!output.empty()) {
+    holding.ended = [&](const std::string& id) {
+      auto saved = save_container_squashfs(context, id, output);
+      if (!saved.ok()) fault = std::move(saved).error();
+    };
   }
-  return start_held(context, container_name(step, name), std::move(request));
+  bool named = step.asked.value(Key::name) != nullptr;
+  RunOutcome outcome = TRY(named ? hold_named(context, step, std::move(request), holding, progress)
+                                 : run(context, request, holding, progress));
+  if (fault) return std::move(*fault);
+  return outcome;
 }
 
 }  // namespace berth::engine

@@ -20,18 +20,18 @@ struct SlurmStep {
   std::string job;           ///< "12.0": job and step
   bool of_job = false;       ///< a name is the job's own, not the user's on this node
   std::string batch_script;  ///< absolute, on the node; empty: the step runs none
+  std::string directory;     ///< absolute: where paths of options begin
 };
 
 /// What `berth run` would be asked for the container of `step`. Nothing is pulled or made yet.
-/// `working_directory` is the step's. Errors: usage, not_found (an image's file, a mount's source),
-/// unsupported (an option that is not there yet).
-Result<RunRequest> slurm_container(const Context& context, const SlurmStep& step,
-                                   const std::string& working_directory);
+/// Errors: usage, not_found (an image's file, a mount's source, what saving needs), denied.
+Result<RunRequest> slurm_container(const Context& context, const SlurmStep& step);
 
-/// Makes or finds the container that `step` asks for and holds it to the end of the step, with
-/// `request` of slurm_container(). `call` says that it is held.
-/// Errors: not_found, exists, usage (what a name's use asks for is not so), and those of run() and
-/// start_held().
+/// Makes or finds the container that `step` asks for, holds it to the end of the step, with
+/// `request` of slurm_container(), and saves it then where that was asked for. `call` says that it
+/// is held.
+/// Errors: not_found, exists, usage (what a name's use asks for is not so), and those of run(),
+/// start_held() and save_container_squashfs().
 Result<RunOutcome> hold_slurm_step(const Context& context, const SlurmStep& step,
                                    RunRequest request, const RunCall& call,
                                    const Progress& progress);

@@ -4,9 +4,12 @@
 #include <signal.h>
 #include <sys/stat.h>
 
+#include <cerrno>
 #include <string>
 
+#include "base/text.hpp"
 #include "sys/file.hpp"
+#include "sys/file_system.hpp"
 #include "sys/signals.hpp"
 #include "sys/stream.hpp"
 #include "transfer/archive.hpp"
@@ -69,6 +72,12 @@ std::function<void(const std::string&)> warn_through(const EventSink& events) {
   return [&events](const std::string& text) { events(image::WarningEvent{text}); };
 }
 
+bool is_full(const sys::Fd& file) {
+  constexpr uint64_t kLittle = uint64_t{1} << 20;
+  auto system = sys::file_system_of(sys::fd_path(file));
+  return system.ok() && system->free_bytes < kLittle;
+}
+
 /// tar2sqfs between the tar and the file.
 Result<void> write_squashfs(const sys::Fd& tree, const image::ArchiveRequest& request,
                             const OutputFile& output, const EventSink& events, Cancel& cancel) {
@@ -95,7 +104,12 @@ Result<void> write_squashfs(const sys::Fd& tree, const image::ArchiveRequest& re
   pipe.write.reset();
   bool gone = !written.ok() && written.error().sys_errno == EPIPE;
   if (!written.ok() && !gone) return written;
-  TRY(tool.finish());
+  auto finished = tool.finish();
+  // It calls everything an I/O error.
+  if (!finished.ok() && is_full(output.fd())) {
+    return sys_error(ENOSPC, "write " + quoted(request.output));
+  }
+  TRY(std::move(finished));
   return gone ? std::move(written) : Result<void>();
 }
 

@@ -7,6 +7,7 @@ import pathlib
 import re
 import signal
 import socket
+import subprocess
 import time
 
 import pytest
@@ -331,6 +332,104 @@ def test_a_name_says_whether_there_must_be_a_container(slurm, image, name):
     assert "no container of this name runs" in slurm.refused(image, f"{name}:exec", "true")
     slurm.srun(image, f"{name}:create", "true")
     assert "already exists" in slurm.refused(image, f"{name}:create", "true")
+
+
+def test_a_task_of_pytorch_is_told_its_rank(slurm, push):
+    reference = push(images.build([images.busybox_layer()], {"Env": ["PYTORCH_VERSION=2.9"]}))
+    ask = "echo $RANK $LOCAL_RANK $WORLD_SIZE $MASTER_ADDR $((MASTER_PORT - SLURM_JOB_ID % 4536))"
+    out = slurm.srun("--ntasks=2", "--nodes=1", "--label", f"--container-image={reference}", "sh", "-c", ask)
+    assert sorted(out.splitlines()) == ["0: 0 0 2 n1 61000", "1: 1 1 2 n1 61000"]
+    own = slurm.srun(f"--container-image={reference}", "sh", "-c", "echo $MASTER_ADDR $RANK",
+                     env={"MASTER_ADDR": "elsewhere"})
+    assert own == "elsewhere 0\n"
+
+
+def test_other_images_are_told_no_rank(slurm, image):
+    assert slurm.srun(image, "sh", "-c", "echo ${RANK-none} ${MASTER_PORT-none}") == "none none\n"
+
+
+def test_a_job_without_variables_has_a_container(slurm, image):
+    # berth's own are the test's, for the store of the test.
+    names = "TEST_ROOT,TEST_STATE"
+    assert slurm.srun(f"--export={names}", image, "echo", "tea") == "tea\n"
+
+
+def test_the_terminal_of_a_step_has_its_name(slurm, image):
+    step = f"srun --pty {image} sh -c 'tty; echo tea > $(tty); test -c /dev/ptmx'"
+    done = slurm.call("script", "--quiet", "--return", "--command", step, "/dev/null")
+    assert done.returncode == 0 and "/dev/pts/" in done.stdout and "tea" in done.stdout, done
+
+
+def test_the_kernel_may_end_what_works_for_a_step(slurm, image):
+    out = slurm.srun(image, "sh", "-c", "cat /proc/[0-9]*/comm /proc/[0-9]*/oom_score_adj 2>/dev/null |"
+                     "grep -c xyz; for p in /proc/[0-9]*; do grep -q berth-hold $p/comm 2>/dev/null && "
+                     "cat $p/oom_score_adj; done; true")
+    assert out.split()[1:] == ["0"], out
+
+
+# ---- saving -------------------------------------------------------------------------------------
+
+def files_of(path):
+    listed = subprocess.run(["rdsquashfs", "--describe", path], capture_output=True, text=True, check=True)
+    return listed.stdout
+
+
+def test_what_the_tasks_wrote_is_saved(slurm, image):
+    out = slurm.berth.directory / "out.sqsh"
+    slurm.srun(image, "--container-save=out.sqsh", "--ntasks=2", "sh", "-c",
+               "echo tea$SLURM_PROCID > /left$SLURM_PROCID")
+    assert out.stat().st_uid == slurm.berth.account.uid
+    assert "file left0 " in files_of(out) and "berth-hold" not in files_of(out)
+    assert not slurm.containers()
+    # It is an image of its own, and what was saved before is replaced.
+    again = slurm.srun(f"--container-image={out}", f"--container-save={out}", "sh", "-c",
+                       "cat /left0 /left1; rm /left1; echo more > /more")
+    assert again == "tea0\ntea1\n"
+    assert "file left1 " not in files_of(out) and "file more " in files_of(out)
+    assert slurm.srun(f"--container-image={out}", "cat", "/more") == "more\n"
+
+
+def test_a_named_container_is_saved_and_stays(slurm, image):
+    out = slurm.berth.directory / "named.sqsh"
+    slurm.srun(image, "--container-name=saved", "touch", "/first")
+    slurm.srun("--container-name=saved", f"--container-save={out}", "touch", "/second")
+    assert "file first " in files_of(out) and "file second " in files_of(out)
+    assert slurm.srun("--container-name=saved", "ls", "/second") == "/second\n"
+
+
+def test_the_variables_of_the_image_are_saved(slurm, push):
+    out = slurm.berth.directory / "told.sqsh"
+    reference = push(images.build([images.busybox_layer()], {"Env": ["COLOUR=green"]}))
+    slurm.srun(f"--container-image={reference}", f"--container-save={out}", "true")
+    said = slurm.srun(f"--container-image={out}", "sh", "-c", "echo $COLOUR; cat /etc/environment")
+    assert said == "green\nCOLOUR=green\n"
+
+
+def test_what_cannot_be_saved_is_said_before_the_work(slurm, image):
+    berth = slurm.berth
+    said = slurm.refused(image, "--container-save=/no/such/place/x.sqsh", "touch", berth.directory / "ran")
+    assert "--container-save: " in said and "/no/such/place" in said
+    said = slurm.refused(image, "--container-save=/dev/null", "touch", berth.directory / "ran")
+    assert "'/dev/null' is no file" in said
+    assert not (berth.directory / "ran").exists()
+
+
+@pytest.fixture
+def small_disk(slurm):
+    place = slurm.berth.account.own(slurm.berth.directory / "small")
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m,mode=777", "small", place], check=True)
+    yield place
+    subprocess.run(["umount", place], check=True)
+
+
+def test_a_disk_that_is_full_is_told_and_leaves_the_old_file(slurm, image, small_disk):
+    out = small_disk / "full.sqsh"
+    out.write_text("old")
+    done = slurm.call("srun", image, f"--container-save={out}", "sh", "-c",
+                      "head -c 8000000 /dev/urandom > /large")
+    assert "No space left on device" in done.stderr, done
+    assert os.listdir(small_disk) == ["full.sqsh"] and out.read_text() == "old"
+    assert not slurm.containers()
 
 
 # ---- GPUs of a synthetic driver -----------------------------------------------------------------

@@ -30,8 +30,8 @@ FlagTable flags(Options& o) {
 Result<int> run(Session& session, const Options& given, std::vector<std::string>) {
   engine::SlurmStep step = given.step;
   step.of_job = given.scope == "job";
-  engine::RunRequest request =
-      TRY(engine::slurm_container(session.context, step, session.working_directory));
+  step.directory = session.working_directory;
+  engine::RunRequest request = TRY(engine::slurm_container(session.context, step));
   TRY(engine::settle(session.context, request));
   engine::RunCall call;
   call.held = true;
