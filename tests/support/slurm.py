@@ -34,8 +34,8 @@ StateSaveLocation={directory}/state
 SlurmctldPidFile={directory}/slurmctld.pid
 SlurmdPidFile={directory}/%n.pid
 SlurmdSpoolDir={directory}/%n
-ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
+ProctrackType=proctrack/{tracked}
+TaskPlugin=task/{tasks}
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
 SlurmdParameters=config_overrides
@@ -49,10 +49,12 @@ PartitionName=all Nodes=ALL Default=YES
 
 class Cluster:
     """`inside` is the command that enters the view of the machine in which the daemons run. `gpus`
-    are the device files that each node has for jobs; `lines` go into slurm.conf."""
+    are the device files that each node has for jobs, `constrained` keeps each task to its own by
+    cgroups of version 1; `lines` go into slurm.conf."""
 
-    def __init__(self, directory, nodes=1, inside=(), gpus=(), lines=()):
+    def __init__(self, directory, nodes=1, inside=(), gpus=(), lines=(), constrained=False):
         self.directory, self.inside, self.gpus, self.lines = Path(directory), inside, gpus, lines
+        self.constrained = constrained
         self.nodes = [f"n{number}" for number in range(1, nodes + 1)]
         self.environment = {"PATH": PATH, "HOME": "/root",
                             "SLURM_CONF": str(self.directory / "slurm.conf")}
@@ -66,10 +68,13 @@ class Cluster:
         gres = f" Gres=gpu:{len(self.gpus)}" if self.gpus else ""
         nodes = [f"NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={free_port()} CPUs=64"
                  + gres for node in self.nodes]
-        text = CONFIGURATION.format(host=host, port=free_port(), directory=self.directory)
+        text = CONFIGURATION.format(host=host, port=free_port(), directory=self.directory,
+                                    tracked="cgroup" if self.constrained else "linuxproc",
+                                    tasks="cgroup" if self.constrained else "none")
         self.write("slurm.conf", text, *nodes, *self.lines)
         self.write("gres.conf", *(f"Name=gpu File={file}" for file in self.gpus))
-        self.write("cgroup.conf", "CgroupAutomount=no")
+        confined = ["CgroupPlugin=cgroup/v1", "ConstrainDevices=yes"] if self.constrained else []
+        self.write("cgroup.conf", "CgroupAutomount=no", *confined)
         (self.directory / "state").mkdir()
 
     @contextlib.contextmanager

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Containers of steps where Slurm lets each task open its own GPUs alone (ConstrainDevices). The
+GPUs are a synthetic driver's: a node that the task may open has no device behind it."""
+
+import os
+
+import pytest
+
+from support.device_cgroup import DEVICES
+from support.slurm_containers import Submitter, with_plugin
+from support.waiting import wait_until
+
+MINE = "No such device or address"  # the task may open it, and there is none
+NOT_MINE = "Operation not permitted"
+# Of every GPU in the container: its node, and what opening it says.
+LOOK = """echo "visible $CUDA_VISIBLE_DEVICES"
+for node in /dev/nvidia[0-9]*; do echo "$node $(dd if=$node of=/dev/null count=1 2>&1 | tail -n 1)"; done"""
+
+
+@pytest.fixture(scope="module")
+def cluster(session_directory, programs, accounts, driver_tree):
+    if not os.path.exists(DEVICES / "devices.deny"):
+        pytest.skip("no device cgroup of version 1 is mounted")
+    directory = session_directory / "slurm-devices"
+    directory.mkdir()
+    tree = driver_tree("eight")
+    # As `berth slurm features --gres-conf` has them: by PCI address, which is not by minor.
+    gpus = [f"{tree}/dev/nvidia{minor}" for minor in (2, 5, 0, 7, 1, 4, 3, 6)]
+    with with_plugin(directory, programs, gpus=gpus, constrained=True).running() as running:
+        running.tree = tree
+        yield running
+
+
+@pytest.fixture
+def slurm(cluster, berth):
+    yield Submitter(cluster, berth)
+    wait_until(cluster.is_idle)
+
+
+@pytest.fixture
+def image(slurm, busybox):
+    slurm.berth.ok("pull", "--quiet", busybox)
+    return f"--container-image={busybox}"
+
+
+def seen(slurm, image, *words):
+    """Of each task what CUDA_VISIBLE_DEVICES says, which nodes it can open and which not."""
+    out = slurm.srun("--label", *words, image, "sh", "-c", LOOK, env={"TEST_TREE": slurm.cluster.tree})
+    tasks = {}
+    for line in out.splitlines():
+        number, text = line.split(": ", 1)
+        task = tasks.setdefault(int(number), {"mine": set(), "others": set()})
+        if text.startswith("visible"):
+            task["visible"] = text.split(" ", 1)[1]
+        else:
+            assert MINE in text or NOT_MINE in text, out
+            task["mine" if MINE in text else "others"].add(text.split()[0])
+    return [tasks[number] for number in sorted(tasks)]
+
+
+def test_a_container_has_the_gpus_of_all_tasks_and_each_task_opens_its_own(slurm, image):
+    tasks = seen(slurm, image, "--ntasks=3", "--gpus-per-task=1")
+    assert [task["visible"] for task in tasks] == ["0"] * 3, tasks
+    assert [len(task["mine"]) for task in tasks] == [1] * 3, tasks
+    everything = tasks[0]["mine"] | tasks[0]["others"]
+    assert len(everything) == 3 and set.union(*(task["mine"] for task in tasks)) == everything, tasks
+
+
+def test_gpus_that_are_not_bound_are_for_all_tasks(slurm, image):
+    tasks = seen(slurm, image, "--ntasks=2", "--gpus=4")
+    assert [(len(task["mine"]), len(task["others"])) for task in tasks] == [(4, 0)] * 2, tasks
+    assert [task["visible"] for task in tasks] == ["0,1,2,3"] * 2
+
+
+def test_steps_of_a_job_have_their_part_of_its_gpus(slurm, image):
+    script = f"for i in 1 2; do srun --exact --ntasks=1 --gpus=2 {image} sh -c 'ls /dev; sleep 2' & done; wait"
+    done = slurm.call("salloc", "--gpus=4", "--ntasks=2", "sh", "-c", script,
+                      env={"TEST_TREE": slurm.cluster.tree})
+    assert done.returncode == 0, done
+    nodes = [line for line in done.stdout.splitlines() if line.startswith("nvidia") and line[6:].isdigit()]
+    assert len(nodes) == 4 and len(set(nodes)) == 4, done
+
+
+def test_a_step_that_is_killed_leaves_no_cgroup(slurm, image):
+    step = slurm.spawn("srun", "--gpus=1", image, "sh", "-c", "echo up; exec sleep 100",
+                       env={"TEST_TREE": slurm.cluster.tree})
+    assert step.stdout.readline() == "up\n"
+    slurm.call("scancel", "--signal=KILL", "--user", slurm.berth.account.name)
+    step.communicate(timeout=30)
+    wait_until(lambda: not [name for name, _, _ in os.walk(DEVICES) if "/step_0" in name])
+    assert not slurm.containers()
