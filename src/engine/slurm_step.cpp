@@ -17,6 +17,7 @@
 #include "engine/store.hpp"
 #include "slurm/hold.hpp"
 #include "slurm/mounts.hpp"
+#include "sys/adopt.hpp"
 #include "sys/file.hpp"
 #include "sys/file_system.hpp"
 #include "sys/signals.hpp"
@@ -306,6 +307,9 @@ Result<RunOutcome> hold_slurm_step(const Context& context, const SlurmStep& step
                                    RunRequest request, const RunCall& call,
                                    const Progress& progress) {
   TRY(pull_for_step(context, request, call, progress));
+  // What an entrypoint leaves running nobody else would end.
+  auto orphans = TRY(sys::Orphans::adopt());
+  sys::SignalOnHangup ended(slurm::kHoldSocket, SIGTERM);
   std::string output = save_place(step);
   std::optional<Error> fault;
   RunCall holding = call;
@@ -318,6 +322,7 @@ Result<RunOutcome> hold_slurm_step(const Context& context, const SlurmStep& step
   bool named = step.asked.value(Key::name) != nullptr;
   RunOutcome outcome = TRY(named ? hold_named(context, step, std::move(request), holding, progress)
                                  : run(context, request, holding, progress));
+  orphans.end();
   if (fault) return std::move(*fault);
   return outcome;
 }

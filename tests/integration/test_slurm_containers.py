@@ -26,7 +26,9 @@ def cluster(session_directory, programs, accounts):
     directory.mkdir()
     # Character devices that every machine has stand for the synthetic tree's.
     gpus = [f"/dev/tty{number}" for number in range(1, 9)]
-    with with_plugin(directory, programs, nodes=2, gpus=gpus).running() as running:
+    # A job that is requeued waits until its credential has expired.
+    options = {"nodes": 2, "gpus": gpus, "lines": ["AuthInfo=cred_expire=5"]}
+    with with_plugin(directory, programs, **options).running() as running:
         yield running
 
 
@@ -334,6 +336,27 @@ def test_a_name_says_whether_there_must_be_a_container(slurm, image, name):
     assert "already exists" in slurm.refused(image, f"{name}:create", "true")
 
 
+def test_what_an_entrypoint_leaves_running_ends_with_the_step(slurm, push):
+    entrypoint = ["/bin/sh", "-c", 'sleep 3333 & exec "$@"', "entrypoint"]
+    reference = push(images.build([images.busybox_layer()], {"Entrypoint": entrypoint}))
+    before = time.monotonic()
+    seen = slurm.srun(f"--container-image={reference}", "--container-entrypoint", "sh", "-c",
+                      "ps | grep -c '[s]leep 3333'")
+    assert seen == "1\n"
+    assert not processes(rb"sleep\x003333") and time.monotonic() - before < 8
+
+
+def test_an_entrypoint_that_never_ends_goes_with_its_step(slurm, push):
+    entrypoint = ["/bin/sh", "-c", 'sleep 3334', "entrypoint"]
+    reference = push(images.build([images.busybox_layer()], {"Entrypoint": entrypoint}))
+    step = slurm.spawn("srun", f"--container-image={reference}", "--container-entrypoint", "true")
+    wait_until(lambda: processes(rb"sleep\x003334"))
+    slurm.call("scancel", "--user", slurm.berth.account.name)
+    step.communicate(timeout=30)
+    wait_until(lambda: not processes(rb"sleep\x003334"))
+    assert not slurm.containers()
+
+
 def test_a_task_of_pytorch_is_told_its_rank(slurm, push):
     reference = push(images.build([images.busybox_layer()], {"Env": ["PYTORCH_VERSION=2.9"]}))
     ask = "echo $RANK $LOCAL_RANK $WORLD_SIZE $MASTER_ADDR $((MASTER_PORT - SLURM_JOB_ID % 4536))"
@@ -470,6 +493,51 @@ def test_a_batch_script_runs_in_the_container(slurm, image, busybox):
     done = slurm.call("sbatch", "--wait", str(script))
     assert done.returncode == 0, (done, slurm.cluster.logs())
     assert out.read_text() == "no srun\n"
+
+
+def outputs(slurm, pattern):
+    return [path.read_text() for path in sorted(slurm.berth.directory.glob(pattern))]
+
+
+def test_each_job_of_an_array_has_its_container(slurm, image):
+    script = slurm.berth.directory / "array.sh"
+    script.write_text(f"#!/bin/sh\n#SBATCH {image} --array=1-3 --output=array-%a\n"
+                      "ls /usr/bin/srun 2>/dev/null || echo no srun, $SLURM_ARRAY_TASK_ID\n")
+    done = slurm.call("sbatch", "--wait", str(script))
+    assert done.returncode == 0, (done, slurm.cluster.logs())
+    assert outputs(slurm, "array-*") == [f"no srun, {number}\n" for number in (1, 2, 3)]
+
+
+@pytest.mark.profiles("user")
+def test_a_job_that_is_requeued_has_its_container_again(slurm, image):
+    script = slurm.berth.directory / "again.sh"
+    script.write_text(f"#!/bin/sh\n#SBATCH --requeue --open-mode=append {image} --output=again\n"
+                      "ls /usr/bin/srun 2>/dev/null || echo no srun, ${SLURM_RESTART_COUNT-first}\n"
+                      "[ -n \"$SLURM_RESTART_COUNT\" ] || exec sleep 100\n")
+    job = slurm.call("sbatch", "--parsable", str(script)).stdout.strip()
+    wait_until(lambda: outputs(slurm, "again") == ["no srun, first\n"])
+    assert slurm.call("scontrol", "requeue", job).returncode == 0
+    wait_until(lambda: "\nno srun, 1\n" in "".join(outputs(slurm, "again")), timeout=40)
+
+
+def test_all_parts_of_a_heterogeneous_step_have_a_container(slurm, image):
+    see = ("sh", "-c", "ls /usr/bin/srun 2>/dev/null || echo no srun")
+    out = slurm.srun("--label", "--nodes=1", image, *see, ":", "--nodes=1", *see)
+    assert sorted(out.splitlines()) == ["0: no srun", "1: no srun"]
+
+
+def test_a_step_can_be_attached_to(slurm, image):
+    meeting = slurm.berth.account.own(slurm.berth.directory / "meeting")
+    step = slurm.spawn("srun", f"--container-mounts={meeting}:/meeting", image, "sh", "-c",
+                       "echo up; until [ -e /meeting/stop ]; do echo tea; usleep 100000; done")
+    assert step.stdout.readline() == "up\n"
+    steps = slurm.call("squeue", "--noheader", "--steps", "--format=%i").stdout.split()
+    watching = slurm.spawn("sattach", next(name for name in steps if name.endswith(".0")))
+    first = watching.stdout.readline()
+    assert first in ("up\n", "tea\n"), (first, watching.stderr.read())
+    (meeting / "stop").touch()
+    assert step.communicate(timeout=30)[0].endswith("tea\n") and step.returncode == 0
+    watching.communicate(timeout=30)
 
 
 def test_a_signal_reaches_the_tasks(slurm, image):
