@@ -153,7 +153,7 @@ Result<void> check(const Policy& policy) {
 }
 
 Result<Compiled> parse_compiled(std::string_view text, std::string_view document) {
-  json::Value value = TRY(json::parse(text, document, {.max_bytes = 1 << 20, .max_depth = 8}));
+  json::Value value = TRY(json::parse(text, document, {.max_bytes = 1 << 20, .max_depth = 12}));
   // Before the strict table: another Berth has other members.
   const json::Value* format = value.find("format");
   if (format != nullptr && *format != json::Value(int64_t{kFormat})) {
@@ -165,6 +165,14 @@ Result<Compiled> parse_compiled(std::string_view text, std::string_view document
   auto good = check(compiled.policy);
   if (!good.ok()) {
     return make_error(Kind::corrupt, fmt::format("{}: {}", document, good.error().what),
+                      "berth policy apply");
+  }
+  for (const PlacedRule& placed : compiled.rules) {
+    std::vector<RuleFault> faults = check(placed.rule);
+    if (faults.empty()) continue;
+    return make_error(Kind::corrupt,
+                      fmt::format("{}: rule {}: {}: {}", document, quoted(title_of(placed)),
+                                  faults.front().key, faults.front().error.what),
                       "berth policy apply");
   }
   return compiled;

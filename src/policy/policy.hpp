@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a site decides for all containers of a machine. People write <config-dir>/policy.toml;
-// `berth policy apply` compiles it to policy.json beside it, which is all that Berth's programs
-// read: the tables at the end are its form, and the names of the keys in the TOML.
+// What a site decides for all containers of a machine. People write <config-dir>/policy.toml and
+// policy.d/*.toml; `berth policy apply` compiles them to policy.json beside them, which is all that
+// Berth's programs read: the tables at the end are its form, and the names of the keys in the TOML.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "policy/rules.hpp"
 
 namespace berth::policy {
 
@@ -89,9 +90,10 @@ struct Policy {
 /// policy.json: a policy with where it comes from.
 struct Compiled {
   uint32_t format = 0;
-  std::string source;                     ///< the file that was compiled
+  std::string source;                     ///< policy.toml, else the directory of the rules
   std::map<std::string, uint32_t> lines;  ///< of the keys that it sets: {"gpu.environment": 3}
   Policy policy;
+  std::vector<PlacedRule> rules;  ///< in the order in which they are looked at
 };
 
 inline constexpr uint32_t kFormat = 1;
@@ -166,6 +168,8 @@ void fields(V& v, Compiled& c) {
   v.always("source", c.source);
   v.always("lines", c.lines);
   v.required("policy", c.policy);
+  // An older Berth refuses the file then: it would pass over what keeps things out.
+  v.optional("rules", c.rules);
   v.strict();
 }
 

@@ -16,11 +16,14 @@ namespace berth::policy {
 json::Value alone(const TomlEntry& entry);
 
 /// Fills `out` with one entry, so that every fault has its line and one fault hides no other.
+/// `under` is the table that it stands in, where its path does not say that.
 /// Gives usage: an unknown key with the nearest, a value that is none; "policy.toml:3: …".
 template <class T>
-std::optional<Error> fill_entry(const TomlEntry& entry, std::string_view document, T& out) {
+std::optional<Error> fill_entry(const TomlEntry& entry, std::string_view document, T& out,
+                                std::string_view under = {}) {
   std::string place = fmt::format("{}:{}", document, entry.line);
-  auto fault = json::fill(alone(entry), json::Path(place), out);
+  json::Path root(place);
+  auto fault = json::fill(alone(entry), under.empty() ? root : root.member(under), out);
   if (!fault) return std::nullopt;
   fault->kind = Kind::usage;
   constexpr std::string_view kWord = "unknown member";

@@ -3,13 +3,23 @@
 
 #include <fmt/format.h>
 
+#include "base/text.hpp"
 #include "policy/site/fill.hpp"
 #include "policy/site/toml.hpp"
 
 namespace berth::policy {
 namespace {
 
-void take(const TomlEntry& entry, std::string_view document, SiteFile& file) {
+void take(const TomlEntry& entry, std::string_view document, SiteKeys keys, SiteFile& file) {
+  if (entry.path[0] == "rule") return read_rules(entry, document, file.rules, file.faults);
+  if (keys == SiteKeys::rules) {
+    file.faults.push_back(
+        make_error(Kind::usage,
+                   fmt::format("{}:{}: {}: only [[rule]] stands in {}", document, entry.line,
+                               escape_controls(key_of(entry)), kRuleDirectory),
+                   kSourceName));
+    return;
+  }
   if (auto fault = fill_entry(entry, document, file.compiled.policy)) {
     file.faults.push_back(std::move(*fault));
   } else {
@@ -31,11 +41,14 @@ void check_values(std::string_view document, SiteFile& file) {
 
 }  // namespace
 
-Result<SiteFile> read_site(std::string_view text, std::string_view document) {
+Result<SiteFile> read_site(std::string_view text, std::string_view document, SiteKeys keys) {
   SiteFile file;
   file.compiled.format = kFormat;
   file.compiled.source = document;
-  for (const TomlEntry& entry : TRY(parse_toml(text, document))) take(entry, document, file);
+  for (const TomlEntry& entry : TRY(parse_toml(text, document))) {
+    take(entry, document, keys, file);
+  }
+  for (const ReadRule& rule : file.rules) file.compiled.rules.push_back(rule.placed);
   check_values(document, file);
   return file;
 }

@@ -89,6 +89,33 @@ std::vector<uint32_t> element_lines(const toml::node& node) {
   return lines;
 }
 
+void sort_by_line(std::vector<TomlEntry>& entries) {
+  std::stable_sort(entries.begin(), entries.end(),
+                   [](const TomlEntry& a, const TomlEntry& b) { return a.line < b.line; });
+}
+
+Result<void> add_entries(const toml::table& table, std::vector<std::string>& path,
+                         std::string_view document, std::vector<TomlEntry>& out);
+
+Result<std::vector<std::vector<TomlEntry>>> tables_of(const toml::node& node,
+                                                      std::vector<std::string>& path,
+                                                      std::string_view document) {
+  std::vector<std::vector<TomlEntry>> out;
+  const toml::array* array = node.as_array();
+  if (array == nullptr || !array->is_array_of_tables()) return out;
+  for (const toml::node& element : *array) {
+    std::vector<TomlEntry> entries;
+    TRY(add_entries(*element.as_table(), path, document, entries));
+    for (TomlEntry& entry : entries) {
+      entry.path.erase(entry.path.begin(),
+                       entry.path.begin() + static_cast<std::ptrdiff_t>(path.size()));
+    }
+    sort_by_line(entries);
+    out.push_back(std::move(entries));
+  }
+  return out;
+}
+
 Result<void> add_entries(const toml::table& table, std::vector<std::string>& path,
                          std::string_view document, std::vector<TomlEntry>& out) {
   if (path.size() > kMaxDepth) return too_deep(document, table.source().begin.line);
@@ -100,7 +127,8 @@ Result<void> add_entries(const toml::table& table, std::vector<std::string>& pat
     } else {
       uint32_t line = std::max(key.source().begin.line, toml::source_index{1});
       json::Value value = TRY(value_of(node, document, 0));
-      out.push_back({path, line, std::move(value), element_lines(node)});
+      auto tables = TRY(tables_of(node, path, document));
+      out.push_back({path, line, std::move(value), element_lines(node), std::move(tables)});
     }
     path.pop_back();
   }
@@ -130,8 +158,7 @@ Result<std::vector<TomlEntry>> parse_toml(std::string_view text, std::string_vie
     return make_error(Kind::corrupt,
                       fmt::format("{}: {}", document, escape_controls(error.what())));
   }
-  std::stable_sort(out.begin(), out.end(),
-                   [](const TomlEntry& a, const TomlEntry& b) { return a.line < b.line; });
+  sort_by_line(out);
   return out;
 }
 

@@ -19,6 +19,8 @@ struct TomlEntry {
   uint32_t line = 0;
   json::Value value;                         ///< an object only for a table without entries
   std::vector<uint32_t> element_lines = {};  ///< of an array: where each of its values begins
+  /// Of an array of nothing but tables, "[[rule]]": the entries of each, named within it.
+  std::vector<std::vector<TomlEntry>> tables = {};
 };
 
 /// The name of an entry: "gpu.environment".

@@ -1,0 +1,422 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policy/rules.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/text.hpp"
+#include "policy/policy.hpp"
+
+namespace berth::policy {
+namespace {
+
+using Strings = std::vector<std::string>;
+
+constexpr size_t kMostShown = 8;
+
+std::string quoted_list(const Strings& words) {
+  Strings shown;
+  for (const std::string& word : words) {
+    if (shown.size() == kMostShown) {
+      shown.emplace_back("…");
+      break;
+    }
+    shown.push_back(quoted(word));
+  }
+  return join(shown, ", ");
+}
+
+bool any_matches(const Strings& globs, const Strings& words) {
+  return std::any_of(globs.begin(), globs.end(), [&](const std::string& glob) {
+    return std::any_of(words.begin(), words.end(),
+                       [&](const std::string& word) { return matches(glob, word); });
+  });
+}
+
+std::map<std::string, std::string> variables_of(const Strings& under, const Strings& over) {
+  std::map<std::string, std::string> out;
+  for (const Strings* entries : {&under, &over}) {
+    for (const std::string& entry : *entries) {
+      size_t equals = entry.find('=');
+      if (equals == std::string::npos || equals == 0) continue;
+      out[entry.substr(0, equals)] = entry.substr(equals + 1);
+    }
+  }
+  return out;
+}
+
+bool holds(const std::string& condition, const std::map<std::string, std::string>& values) {
+  size_t equals = condition.find('=');
+  auto found = values.find(condition.substr(0, equals));
+  if (found == values.end()) return false;
+  return equals == std::string::npos || matches(condition.substr(equals + 1), found->second);
+}
+
+/// Why conditions do not hold; nothing where they do.
+using Why = std::optional<std::string>;
+
+Why unlike(std::string_view what, const Strings& globs, const Strings& words) {
+  if (globs.empty() || any_matches(globs, words)) return std::nullopt;
+  std::string has = words.empty() ? fmt::format("there is no {}", what)
+                                  : fmt::format("{} is {}", what, quoted_list(words));
+  return fmt::format("{}, and the rule is for {}", has, quoted_list(globs));
+}
+
+Why lacking(std::string_view what, const Strings& conditions,
+            const std::map<std::string, std::string>& values) {
+  bool good =
+      conditions.empty() || std::any_of(conditions.begin(), conditions.end(),
+                                        [&](const std::string& one) { return holds(one, values); });
+  if (good) return std::nullopt;
+  return fmt::format("{} has no {}", what, quoted_list(conditions));
+}
+
+Strings without_empty(std::initializer_list<std::string> words) {
+  Strings out;
+  for (const std::string& word : words) {
+    if (!word.empty()) out.push_back(word);
+  }
+  return out;
+}
+
+Why other_command(const Strings& globs, const std::string& command) {
+  std::string last = command.substr(command.rfind('/') + 1);
+  for (const std::string& glob : globs) {
+    if (matches(glob, glob.find('/') == std::string::npos ? last : command)) return std::nullopt;
+  }
+  if (globs.empty()) return std::nullopt;
+  return fmt::format("the command is {}, and the rule is for {}", quoted(command),
+                     quoted_list(globs));
+}
+
+Why why_not(const When& when, const Facts& facts) {
+  const Why reasons[] = {
+      unlike("the user", when.user, without_empty({facts.user, facts.uid})),
+      unlike("the group", when.group, facts.groups),
+      unlike("the image", when.image, facts.image),
+      unlike("the digest", when.digest, facts.digests),
+      lacking("the image", when.label, facts.labels),
+      lacking("the environment", when.env, variables_of(facts.image_env, facts.user_env)),
+      lacking("the image's environment", when.image_env, variables_of(facts.image_env, {})),
+      lacking("the user's environment", when.user_env, variables_of({}, facts.user_env)),
+      unlike("the partition", when.partition, without_empty({facts.partition})),
+      unlike("the account", when.account, without_empty({facts.account})),
+      unlike("the node's feature", when.feature, facts.features),
+      unlike("the node's GPU", when.gpu, facts.gpu_types),
+      other_command(when.command, facts.command),
+  };
+  for (const Why& why : reasons) {
+    if (why) return why;
+  }
+  if (when.gpus && *when.gpus != facts.gpus) {
+    return facts.gpus ? "GPUs were asked for" : "no GPU was asked for";
+  }
+  return std::nullopt;
+}
+
+/// Of several sets the reason of the last that was looked at.
+Why why_not(const Rule& rule, const Facts& facts) {
+  Why why;
+  for (const When& when : rule.when) {
+    why = why_not(when, facts);
+    if (!why) break;
+  }
+  if (why) return why;
+  for (const When& unless : rule.unless) {
+    if (!why_not(unless, facts)) return "one of its exceptions (unless) holds";
+  }
+  return std::nullopt;
+}
+
+void replace_all(std::string& text, std::string_view word, std::string_view with) {
+  for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at)) {
+    text.replace(at, word.size(), with);
+    at += with.size();
+  }
+}
+
+/// A name of the user that could be more than one part of a path is not put into one.
+bool is_plain(std::string_view name) {
+  return !name.empty() && name != "." && name != ".." &&
+         std::all_of(name.begin(), name.end(), [](char c) {
+           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                  c == '.' || c == '_' || c == '-' || c == '@';
+         });
+}
+
+std::string filled(std::string text, const Facts& facts) {
+  replace_all(text, "{user}", is_plain(facts.user) ? facts.user : facts.uid);
+  replace_all(text, "{uid}", facts.uid);
+  replace_all(text, "{home}", facts.home);
+  return text;
+}
+
+/// Adds what one rule gives, and names its keys.
+class Adder {
+ public:
+  Adder(const PlacedRule& placed, const Facts& facts, Effects& out)
+      : rule_(placed.rule), title_(title_of(placed)), facts_(facts), out_(out) {}
+
+  std::string run();
+
+ private:
+  Given given(std::string text) const {
+    return {std::move(text), title_, rule_.force, rule_.optional};
+  }
+  void said(std::string key) { keys_.push_back(std::move(key)); }
+  void add(const char* key, const Strings& texts, std::vector<Given>& target) {
+    if (texts.empty()) return;
+    said(key);
+    for (const std::string& text : texts) target.push_back(given(filled(text, facts_)));
+  }
+  void add(const char* key, const std::map<std::string, std::string>& values,
+           std::map<std::string, Given>& target) {
+    if (values.empty()) return;
+    said(key);
+    for (const auto& [name, value] : values) target[name] = given(filled(value, facts_));
+  }
+  void choose(const char* key, const std::optional<std::string>& text, Chosen& target) {
+    if (!text) return;
+    said(key);
+    if (!target || !target->forced || rule_.force) target = given(*text);
+  }
+
+  const Rule& rule_;
+  std::string title_;
+  const Facts& facts_;
+  Effects& out_;
+  Strings keys_;
+};
+
+std::string Adder::run() {
+  add("mounts", rule_.mounts, out_.mounts);
+  add("tmpfs", rule_.tmpfs, out_.tmpfs);
+  add("devices", rule_.devices, out_.devices);
+  add("env-default", rule_.env_default, out_.env_default);
+  // What a later rule sets an earlier one no longer takes away, and the reverse.
+  for (const auto& [name, value] : rule_.env) out_.env_unset.erase(name);
+  add("env", rule_.env, out_.env);
+  add("env-force", rule_.env_force, out_.env_force);
+  if (!rule_.env_unset.empty()) said("env-unset");
+  for (const std::string& name : rule_.env_unset) {
+    out_.env.erase(name);
+    out_.env_unset[name] = given("");
+  }
+  choose("gpus", rule_.gpus, out_.gpus);
+  if (!rule_.gpu_capabilities.empty()) {
+    said("gpu-capabilities");
+    out_.env["NVIDIA_DRIVER_CAPABILITIES"] = given(join(rule_.gpu_capabilities, ","));
+  }
+  choose("user", rule_.user, out_.user);
+  choose("network", rule_.network, out_.network);
+  choose("memory", rule_.memory, out_.memory);
+  choose("cpus", rule_.cpus, out_.cpus);
+  if (rule_.pids_limit) choose("pids-limit", std::to_string(*rule_.pids_limit), out_.pids_limit);
+  choose("shm-size", rule_.shm_size, out_.shm_size);
+  add("ulimits", rule_.ulimits, out_.ulimits);
+  if (rule_.remove) choose("remove", *rule_.remove ? "true" : "false", out_.remove);
+  if (!rule_.hooks.empty()) said("hooks");
+  for (const SiteHook& hook : rule_.hooks) out_.hooks.emplace_back(title_, hook);
+  add("registries", rule_.registries, out_.registries);
+  choose("refuse", rule_.refuse, out_.refuse);
+  if (rule_.warn) {
+    said("warn");
+    out_.warnings.push_back(given(*rule_.warn));
+  }
+  std::string why = keys_.empty() ? "gives nothing" : "gives " + join(keys_, ", ");
+  return rule_.stop ? why + "; stops here" : why;
+}
+
+bool is_hook_stage(std::string_view text) {
+  constexpr std::array<std::string_view, 6> kStages = {
+      "prestart", "createRuntime", "createContainer", "startContainer", "poststart", "poststop"};
+  return std::find(kStages.begin(), kStages.end(), text) != kStages.end();
+}
+
+/// Collects the faults of one rule.
+class Checker {
+ public:
+  explicit Checker(const Rule& rule) : rule_(rule) {}
+
+  std::vector<RuleFault> run();
+
+ private:
+  void wrong(std::string key, std::string what, std::string hint = {}) {
+    faults_.push_back({std::move(key), make_error(Kind::usage, std::move(what), std::move(hint))});
+  }
+  void check_words(const std::string& key, const Strings& words);
+  void check_when(const std::string& key, const When& when);
+  void check_names(const std::string& key, const std::map<std::string, std::string>& values);
+  void check_hook(const SiteHook& hook);
+
+  const Rule& rule_;
+  std::vector<RuleFault> faults_;
+};
+
+void Checker::check_words(const std::string& key, const Strings& words) {
+  for (const std::string& word : words) {
+    if (trim(word).empty()) {
+      wrong(key, "an empty entry");
+    } else if (escape_controls(word) != word) {
+      wrong(key, "a control character in " + quoted(word));
+    }
+  }
+}
+
+void Checker::check_when(const std::string& key, const When& when) {
+  const std::pair<const char*, const Strings*> lists[] = {
+      {"user", &when.user},           {"group", &when.group},       {"image", &when.image},
+      {"digest", &when.digest},       {"label", &when.label},       {"env", &when.env},
+      {"image-env", &when.image_env}, {"user-env", &when.user_env}, {"partition", &when.partition},
+      {"account", &when.account},     {"feature", &when.feature},   {"gpu", &when.gpu},
+      {"command", &when.command}};
+  for (const auto& [name, words] : lists) check_words(key + "." + name, *words);
+  if (when == When{}) wrong(key, "no condition, which is always true", "leave it away");
+}
+
+void Checker::check_names(const std::string& key,
+                          const std::map<std::string, std::string>& values) {
+  for (const auto& [name, value] : values) {
+    if (!is_variable_name(name)) {
+      wrong(key, quoted(name) + " is no name of a variable");
+    } else if (value.find('\0') != std::string::npos) {
+      wrong(key, "a zero byte in the value of " + name);
+    }
+  }
+}
+
+void Checker::check_hook(const SiteHook& hook) {
+  if (!is_hook_stage(hook.stage)) {
+    wrong("hooks", "there is no stage " + quoted(hook.stage),
+          "createRuntime, createContainer, startContainer, poststart, poststop");
+  }
+  if (!hook.path.starts_with('/')) {
+    wrong("hooks", "expected an absolute path, got " + quoted(hook.path));
+  }
+  if (hook.timeout && *hook.timeout <= 0) wrong("hooks", "a timeout is at least one second");
+}
+
+std::vector<RuleFault> Checker::run() {
+  for (const When& when : rule_.when) check_when("when", when);
+  for (const When& unless : rule_.unless) check_when("unless", unless);
+  check_words("mounts", rule_.mounts);
+  check_words("tmpfs", rule_.tmpfs);
+  check_words("devices", rule_.devices);
+  check_words("ulimits", rule_.ulimits);
+  check_words("registries", rule_.registries);
+  check_names("env-default", rule_.env_default);
+  check_names("env", rule_.env);
+  check_names("env-force", rule_.env_force);
+  for (const std::string& name : rule_.env_unset) {
+    if (!is_variable_name(name)) wrong("env-unset", quoted(name) + " is no name of a variable");
+  }
+  const auto& known = capability_names();
+  for (const std::string& word : rule_.gpu_capabilities) {
+    if (word == "all" || std::find(known.begin(), known.end(), word) != known.end()) continue;
+    auto near = nearest(word, known);
+    wrong("gpu-capabilities", "unknown capability " + quoted(word),
+          near ? fmt::format("did you mean '{}'?", *near) : "");
+  }
+  for (const SiteHook& hook : rule_.hooks) check_hook(hook);
+  if (!rule_.registries.empty() && asks_image(rule_)) {
+    wrong("registries",
+          "decided before the image is there: its labels, variables and digest are not known",
+          "conditions on user, group, image, partition");
+  }
+  if (rule_.is_signed) {
+    wrong("signed", "signatures of images are not checked by this Berth",
+          "'registries', and images by digest");
+  }
+  if (rule_.refuse && trim(*rule_.refuse).empty()) wrong("refuse", "an empty message");
+  if (rule_.warn && trim(*rule_.warn).empty()) wrong("warn", "an empty message");
+  return std::move(faults_);
+}
+
+bool asks_image(const When& when) {
+  return !when.label.empty() || !when.digest.empty() || !when.env.empty() ||
+         !when.image_env.empty();
+}
+
+}  // namespace
+
+std::string title_of(const PlacedRule& rule) {
+  if (!rule.rule.name.empty()) return rule.rule.name;
+  return rule.place.substr(rule.place.rfind('/') + 1);
+}
+
+bool matches(std::string_view glob, std::string_view text) {
+  // On a mismatch the last star takes one character more: nothing else has to be tried again.
+  size_t g = 0, t = 0, star = std::string_view::npos, resume = 0;
+  while (t < text.size()) {
+    if (g < glob.size() && glob[g] == '*') {
+      star = g++;
+      resume = t;
+    } else if (g < glob.size() && (glob[g] == '?' || glob[g] == text[t])) {
+      ++g;
+      ++t;
+    } else if (star != std::string_view::npos) {
+      g = star + 1;
+      t = ++resume;
+    } else {
+      return false;
+    }
+  }
+  return glob.find_first_not_of('*', g) == std::string_view::npos;
+}
+
+Needs needs_of(const std::vector<PlacedRule>& rules) {
+  Needs out;
+  auto look = [&](const When& when) {
+    out.user = out.user || !when.user.empty();
+    out.groups = out.groups || !when.group.empty();
+    out.node = out.node || !when.feature.empty() || !when.gpu.empty();
+  };
+  for (const PlacedRule& placed : rules) {
+    const Rule& rule = placed.rule;
+    for (const When& when : rule.when) look(when);
+    for (const When& unless : rule.unless) look(unless);
+    auto names = [&](const std::string& text) {
+      out.user = out.user || text.find("{user}") != std::string::npos ||
+                 text.find("{home}") != std::string::npos;
+    };
+    for (const std::string& mount : rule.mounts) names(mount);
+    for (const auto* values : {&rule.env, &rule.env_default, &rule.env_force}) {
+      for (const auto& [name, value] : *values) names(value);
+    }
+  }
+  return out;
+}
+
+bool asks_image(const Rule& rule) {
+  auto asks = [](const When& when) { return asks_image(when); };
+  return std::any_of(rule.when.begin(), rule.when.end(), asks) ||
+         std::any_of(rule.unless.begin(), rule.unless.end(), asks);
+}
+
+bool is_variable_name(std::string_view text) {
+  return !text.empty() && escape_controls(text) == text &&
+         text.find_first_of(std::string_view("= \0", 3)) == std::string_view::npos;
+}
+
+Outcome evaluate(const std::vector<PlacedRule>& rules, const Facts& facts) {
+  Outcome out;
+  std::string stopped;
+  for (const PlacedRule& placed : rules) {
+    std::string title = title_of(placed);
+    Verdict verdict{title, placed.place, false, {}};
+    Why why = stopped.empty() ? why_not(placed.rule, facts) : "rule " + quoted(stopped) + " stops";
+    verdict.applied = !why;
+    verdict.why = why ? std::move(*why) : Adder(placed, facts, out.effects).run();
+    if (verdict.applied && placed.rule.stop) stopped = title;
+    out.verdicts.push_back(std::move(verdict));
+  }
+  return out;
+}
+
+std::vector<RuleFault> check(const Rule& rule) {
+  return Checker(rule).run();
+}
+
+}  // namespace berth::policy

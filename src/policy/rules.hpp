@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+// The site's rules: when a container is of this user, group, image, partition, …, it gets these
+// mounts, variables, devices, limits. People write <config-dir>/policy.d/*.toml, whose keys are the
+// names in the tables below; `berth policy apply` compiles them into policy.json. All pure.
+// docs/policy.md
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace berth::policy {
+
+/// One set of conditions. All keys that are there must hold; of a list any entry. Entries are
+/// globs, see matches(); those of variables and labels are "NAME", which has to be there, or
+/// "NAME=GLOB".
+struct When {
+  std::vector<std::string> user;    ///< name or number of the caller
+  std::vector<std::string> group;   ///< any group of his, name or number
+  std::vector<std::string> image;   ///< as typed, canonical, or canonical without tag and digest
+  std::vector<std::string> digest;  ///< of the image's manifest, its target or its id
+  std::vector<std::string> label;   ///< of the image
+  std::vector<std::string> env;     ///< of the container: the request's over the image's
+  std::vector<std::string> image_env;
+  std::vector<std::string> user_env;
+  std::vector<std::string> partition;  ///< of the batch job
+  std::vector<std::string> account;    ///< of the batch job
+  std::vector<std::string> feature;    ///< words of `berth slurm features` for this node
+  std::vector<std::string> gpu;        ///< types of this node's GPUs: "h100"
+  std::optional<bool> gpus;            ///< whether GPUs were asked for
+  /// The first word of what is run; a glob without a slash is compared with its last part.
+  std::vector<std::string> command;
+  bool operator==(const When&) const = default;
+};
+
+/// A program that the runtime starts beside a container. runtime-spec config.md "POSIX-platform
+/// Hooks"
+struct SiteHook {
+  std::string stage;  ///< "createRuntime", "createContainer", "startContainer", "poststart", …
+  std::string path;   ///< absolute
+  std::vector<std::string> args;   ///< argv, the first word too; empty: the path alone
+  std::vector<std::string> env;    ///< "K=V"; it has no other
+  std::optional<int64_t> timeout;  ///< seconds
+  bool operator==(const SiteHook&) const = default;
+};
+
+/// What a rule gives. Texts are those of the flags of `berth run`. "{user}", "{uid}" and "{home}"
+/// in `mounts` and in values of variables are the caller's.
+struct Rule {
+  std::string name;          ///< for people; empty: its place stands for it
+  std::vector<When> when;    ///< any of these; empty: always
+  std::vector<When> unless;  ///< none of these
+  bool stop = false;         ///< no later rule is looked at where this one applies
+  /// Flags do not count against what this rule says: mounts, user, network, gpus; limits are the
+  /// most.
+  bool force = false;
+  /// Mounts and devices that this machine does not have are left out; else they are errors.
+  bool optional = false;
+
+  std::vector<std::string> mounts;                 ///< of -v: "/scratch:/scratch:ro"
+  std::vector<std::string> tmpfs;                  ///< of --tmpfs
+  std::vector<std::string> devices;                ///< of --device: paths and CDI names
+  std::map<std::string, std::string> env_default;  ///< where neither image nor user has it
+  std::map<std::string, std::string> env;          ///< over the image's, below the user's
+  std::map<std::string, std::string> env_force;    ///< over everybody's
+  std::vector<std::string> env_unset;              ///< of the image
+  std::optional<std::string> gpus;                 ///< of --gpus
+  std::vector<std::string> gpu_capabilities;       ///< what NVIDIA_DRIVER_CAPABILITIES is
+  std::optional<std::string> user;                 ///< "caller", "image", or of --user
+  std::optional<std::string> network;              ///< of --network, but none of another container
+  std::optional<std::string> memory;               ///< of --memory
+  std::optional<std::string> cpus;                 ///< of --cpus
+  std::optional<int64_t> pids_limit;
+  std::optional<std::string> shm_size;
+  std::vector<std::string> ulimits;  ///< of --ulimit
+  std::optional<bool> remove;        ///< as --rm
+  std::vector<SiteHook> hooks;
+  /// Images may come from these alone: globs for "docker.io/library/busybox".
+  std::vector<std::string> registries;
+  std::optional<bool> is_signed;
+  std::optional<std::string> refuse;  ///< the container is not made, and this is why
+  std::optional<std::string> warn;
+  bool operator==(const Rule&) const = default;
+};
+
+/// One of the rules in force.
+struct PlacedRule {
+  std::string place;  ///< "/etc/berth/policy.d/10-scratch.toml:3"
+  Rule rule;
+  bool operator==(const PlacedRule&) const = default;
+};
+
+/// What people call a rule: its name, else "10-scratch.toml:3".
+std::string title_of(const PlacedRule& rule);
+
+/// All that rules ask about a container that is to be made. What is not known is empty.
+struct Facts {
+  std::string user;  ///< name; empty: he has none
+  std::string uid;
+  std::string home;                 ///< his
+  std::vector<std::string> groups;  ///< names and numbers
+  std::vector<std::string> image;   ///< its spellings
+  std::vector<std::string> digests;
+  std::map<std::string, std::string> labels;
+  std::vector<std::string> image_env;  ///< "K=V"; of one name the last counts
+  std::vector<std::string> user_env;
+  std::string partition;
+  std::string account;
+  std::vector<std::string> features;
+  std::vector<std::string> gpu_types;
+  bool gpus = false;
+  std::string command;
+};
+
+/// Which facts the rules ask for that cost something to find.
+struct Needs {
+  bool groups = false;
+  bool node = false;  ///< features or types of GPUs
+  bool user = false;
+};
+Needs needs_of(const std::vector<PlacedRule>& rules);
+
+/// Whether conditions ask for what is only known of an image that is here: labels, variables,
+/// digests.
+bool asks_image(const Rule& rule);
+
+/// A text of a rule, and whose it is.
+struct Given {
+  std::string text;
+  std::string rule;  ///< its title
+  bool forced = false;
+  bool optional = false;
+  bool operator==(const Given&) const = default;
+};
+
+/// One value: a later rule's counts, but a forced one gives way to forced ones alone.
+using Chosen = std::optional<Given>;
+
+/// What all rules that apply give together. Lists are in the order of the rules.
+struct Effects {
+  std::vector<Given> mounts, tmpfs, devices, ulimits;
+  std::map<std::string, Given> env_default, env, env_force, env_unset;
+  Chosen gpus, user, network, memory, cpus, pids_limit, shm_size, remove;
+  std::vector<std::pair<std::string, SiteHook>> hooks;  ///< with the title of the rule
+  std::vector<Given> registries;
+  Chosen refuse;
+  std::vector<Given> warnings;
+};
+
+/// What became of one rule.
+struct Verdict {
+  std::string rule;  ///< its title
+  std::string place;
+  bool applied = false;
+  std::string why;  ///< "gives mounts, env"; "user 'bob' is none of 'alice'"
+  bool operator==(const Verdict&) const = default;
+};
+
+struct Outcome {
+  Effects effects;
+  std::vector<Verdict> verdicts;  ///< of every rule, in order
+};
+
+/// Decides which rules apply, and what they give.
+Outcome evaluate(const std::vector<PlacedRule>& rules, const Facts& facts);
+
+/// Whether `text` is as `glob` says: '*' is any run of characters, '/' among them, '?' any one, and
+/// all else itself. Time and memory are bounded by the product of the lengths.
+bool matches(std::string_view glob, std::string_view text);
+
+/// What the types alone cannot say; each with the key that is at fault, "when.user". Texts of flags
+/// are looked at by who gives them (engine/site_rules.hpp).
+struct RuleFault {
+  std::string key;
+  Error error;  ///< usage; its text does not begin with the key
+};
+std::vector<RuleFault> check(const Rule& rule);
+
+/// Whether `text` can be the name of a variable.
+bool is_variable_name(std::string_view text);
+
+template <class V>
+void fields(V& v, When& w) {
+  v.optional("user", w.user);
+  v.optional("group", w.group);
+  v.optional("image", w.image);
+  v.optional("digest", w.digest);
+  v.optional("label", w.label);
+  v.optional("env", w.env);
+  v.optional("image-env", w.image_env);
+  v.optional("user-env", w.user_env);
+  v.optional("partition", w.partition);
+  v.optional("account", w.account);
+  v.optional("feature", w.feature);
+  v.optional("gpu", w.gpu);
+  v.optional("gpus", w.gpus);
+  v.optional("command", w.command);
+  v.strict();
+}
+
+template <class V>
+void fields(V& v, SiteHook& h) {
+  v.required("stage", h.stage);
+  v.required("path", h.path);
+  v.optional("args", h.args);
+  v.optional("env", h.env);
+  v.optional("timeout", h.timeout);
+  v.strict();
+}
+
+template <class V>
+void fields(V& v, Rule& r) {
+  v.optional("name", r.name);
+  v.optional("when", r.when);
+  v.optional("unless", r.unless);
+  v.optional("stop", r.stop);
+  v.optional("force", r.force);
+  v.optional("optional", r.optional);
+  v.optional("mounts", r.mounts);
+  v.optional("tmpfs", r.tmpfs);
+  v.optional("devices", r.devices);
+  v.optional("env-default", r.env_default);
+  v.optional("env", r.env);
+  v.optional("env-force", r.env_force);
+  v.optional("env-unset", r.env_unset);
+  v.optional("gpus", r.gpus);
+  v.optional("gpu-capabilities", r.gpu_capabilities);
+  v.optional("user", r.user);
+  v.optional("network", r.network);
+  v.optional("memory", r.memory);
+  v.optional("cpus", r.cpus);
+  v.optional("pids-limit", r.pids_limit);
+  v.optional("shm-size", r.shm_size);
+  v.optional("ulimits", r.ulimits);
+  v.optional("remove", r.remove);
+  v.optional("hooks", r.hooks);
+  v.optional("registries", r.registries);
+  v.optional("signed", r.is_signed);
+  v.optional("refuse", r.refuse);
+  v.optional("warn", r.warn);
+  v.strict();
+}
+
+template <class V>
+void fields(V& v, PlacedRule& p) {
+  v.required("place", p.place);
+  v.required("rule", p.rule);
+  v.strict();
+}
+
+}  // namespace berth::policy
