@@ -74,6 +74,7 @@ Result<engine::Context> make_context(const cli::GlobalOptions& globals, const cl
                                      Log& log) {
   // The user's own id: inside the namespace that settle() may enter it would be 0.
   std::optional<unsigned> user = engine::calling_user();
+  engine::Caller caller = engine::who_calls();
   std::string libexec = TRY(sys::program_directory());
   engine::Paths given{.root = globals.root.value_or(""),
                       .state = globals.state.value_or(""),
@@ -103,7 +104,7 @@ Result<engine::Context> make_context(const cli::GlobalOptions& globals, const cl
       std::string(environment.get_filled("BERTH_ROOTFS_DRIVER").value_or("")));
   return engine::Context{
       paths.ok() ? *paths : given, identity,          std::move(environment), log,
-      std::move(services),         std::move(format), std::move(driver)};
+      std::move(services),         std::move(format), std::move(driver),      std::move(caller)};
 }
 
 Result<int> call_verb(const cli::GlobalOptions& globals, const cli::Call& call,

@@ -18,6 +18,7 @@
 #include "engine/rootfs.hpp"
 #include "engine/rootfs_driver.hpp"
 #include "engine/settle.hpp"
+#include "engine/site_rules.hpp"
 #include "engine/spec.hpp"
 #include "engine/user.hpp"
 #include "monitor/protocol.hpp"
@@ -279,8 +280,9 @@ Result<Draft> draft_container(const Context& context, const RunRequest& request,
   std::string cwd = TRY(choose_directory(request, image, view));
   TRY(check_volumes(request, view));
   Environment inherited(request.inherited);
-  EnvironmentInputs environment{defaults.env,   request.environment, inherited,
-                                draft.hostname, user.home,           request.terminal};
+  const std::vector<std::string> entries = environment_of(request);
+  EnvironmentInputs environment{defaults.env,   entries,   inherited,
+                                draft.hostname, user.home, request.terminal};
   std::vector<std::string> variables = TRY(make_environment(environment));
   Confinement confinement = TRY(choose_confinement(context, request));
   gpu::Choice gpus = TRY(choose_gpus(context, request, defaults, confinement.capabilities));
@@ -318,6 +320,8 @@ Result<Draft> draft_container(const Context& context, const RunRequest& request,
   draft.spec = make_spec(inputs);
   draft.layers = std::move(layers);
   TRY(add_network(context, request, defaults, draft.id, draft.spec));
+  add_site_hooks(request, draft.spec);
+  draft.evidence.rules = request.site.verdicts;
   TRY(add_host_nodes(context, request, gpus, draft.spec, draft.evidence));
   draft.lease = TRY(add_gpus(context, std::move(gpus), {draft.id, request, image, view}, leasing,
                              draft.spec, draft.driver, draft.evidence));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -66,6 +67,12 @@ Result<Paths> complete_paths(Paths given, const Environment& environment,
 /// (that check, no permission), io.
 Result<void> make_directories(const Paths& paths);
 
+/// Who has called, in the ids of the machine: a user namespace that is entered later hides them.
+struct Caller {
+  uint32_t uid = 0;
+  std::vector<uint32_t> groups = {};  ///< his own first; each once
+};
+
 /// What every use case is given; built once by main and passed by reference.
 struct Context {
   Paths paths;
@@ -78,6 +85,7 @@ struct Context {
   std::string layer_format = {};
   /// As --rootfs-driver has it; empty: what works.
   std::string rootfs_driver = {};
+  Caller caller = {};
 };
 
 }  // namespace berth::engine

@@ -77,13 +77,13 @@ void add_edits(const oci::ContainerEdits& edits, const std::string& why, Explana
 bool Explanation::granted() const {
   return std::any_of(items.begin(), items.end(), [](const gpu::Reason& item) {
     return item.given && item.kind != "requirement" && item.kind != "capabilities" &&
-           item.kind != "driver-mode" && item.kind != kRootItem;
+           item.kind != "driver-mode" && item.kind != kRootItem && item.kind != kRuleItem;
   });
 }
 
 bool Explanation::asks_nothing() const {
   return sources.empty() && std::all_of(items.begin(), items.end(), [](const gpu::Reason& item) {
-           return item.kind == kRootItem;
+           return item.kind == kRootItem || item.kind == kRuleItem;
          });
 }
 
@@ -103,6 +103,10 @@ Explanation explain(Evidence evidence, const oci::Spec& spec) {
     out.items.push_back({"node", node.path, false, "policy, or the job, withholds it", ""});
   }
   if (loads) out.items.push_back(std::move(*loads));
+  for (policy::Verdict& rule : evidence.rules) {
+    out.items.push_back({kRuleItem, std::move(rule.rule), rule.applied, std::move(rule.why),
+                         std::move(rule.place)});
+  }
   if (evidence.root) out.items.push_back(std::move(*evidence.root));
   return out;
 }

@@ -32,11 +32,14 @@ struct Explanation {
 
 /// What kind of item tells how the root of a container is made.
 inline constexpr const char* kRootItem = "rootfs";
+/// What kind tells of a rule of the site.
+inline constexpr const char* kRuleItem = "rule";
 
 /// What a start decided by. Words are made of it after the command runs, or when somebody asks:
 /// they take longer than all of granting and placing.
 struct Evidence {
-  std::optional<gpu::Reason> root = {};  ///< of how the root is made, where it is not as usual
+  std::optional<gpu::Reason> root = {};     ///< of how the root is made, where it is not as usual
+  std::vector<policy::Verdict> rules = {};  ///< of the site
   std::vector<gpu::Verdict> sources;
   gpu::Inventory inventory;  ///< empty where only CDI devices were given
   gpu::Grant grant;

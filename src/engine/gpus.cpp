@@ -15,6 +15,7 @@
 #include "engine/host_devices.hpp"
 #include "engine/job.hpp"
 #include "engine/rootfs.hpp"
+#include "engine/site_rules.hpp"
 #include "engine/spec.hpp"
 #include "engine/volumes.hpp"
 #include "gpu/grant/cdi_names.hpp"
@@ -286,7 +287,11 @@ Result<gpu::Choice> choose_gpus(const Context& context, const RunRequest& reques
   sources.devices = request.devices;
   sources.volumes = volume_devices(request);
   sources.image = image.env;
-  sources.typed = request.environment;
+  sources.typed = environment_of(request);
+  // A variable of the site is its own word only where variables mean anything.
+  bool counts = policy.environment == policy::GpuEnvironment::grant ||
+                (policy.environment == policy::GpuEnvironment::privileged && may_do_all);
+  if (!counts) sources.typed = without_site_selection(request);
   sources.inherited = request.inherited;
   sources.labels = image.labels;
   sources.caller = context.environment.entries();

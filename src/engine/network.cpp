@@ -37,16 +37,6 @@ constexpr std::array<std::pair<std::string_view, Network>, 7> kModes = {{
     {"slirp4netns", Network::slirp4netns},
 }};
 
-Result<Network> parse_mode(std::string_view text) {
-  for (const auto& [word, mode] : kModes) {
-    if (word == text) return mode;
-  }
-  return make_error(Kind::usage,
-                    "network " + quoted(text) +
-                        ": expected none, host, bridge, pasta, slirp4netns or container:NAME",
-                    "berth run --help");
-}
-
 std::string network_directory(const Context& context) {
   return context.paths.state + "/network";
 }
@@ -126,22 +116,34 @@ Result<std::optional<network::Lease>> read_lease(const std::string& directory,
 
 }  // namespace
 
+Result<Network> parse_network(std::string_view text) {
+  for (const auto& [word, mode] : kModes) {
+    if (word == text) return mode;
+  }
+  return make_error(Kind::usage,
+                    "network " + quoted(text) +
+                        ": expected none, host, bridge, pasta, slirp4netns or container:NAME",
+                    "berth run --help");
+}
+
 Result<void> read_network(const NetworkFlags& flags, const Environment& environment,
                           RunRequest& request) {
   for (const std::string& text : flags.publish) {
     request.publish.push_back(TRY(network::parse_publish(text)));
   }
   request.publish_all = flags.publish_all;
+  request.network_asked = true;
   bool publishes = !request.publish.empty() || request.publish_all;
   if (flags.mode.starts_with(kContainer) && flags.mode.size() > kContainer.size()) {
     request.network = Network::container;
     request.network_container = flags.mode.substr(kContainer.size());
   } else if (!flags.mode.empty()) {
-    request.network = TRY(parse_mode(flags.mode));
+    request.network = TRY(parse_network(flags.mode));
   } else if (auto usual = environment.get_filled("BERTH_NETWORK")) {
-    request.network = TRY_CTX(parse_mode(*usual), "cannot use BERTH_NETWORK");
+    request.network = TRY_CTX(parse_network(*usual), "cannot use BERTH_NETWORK");
   } else {
     request.network = publishes ? Network::bridge : Network::none;
+    request.network_asked = publishes;
   }
   if (publishes && request.network == Network::container) {
     return make_error(Kind::usage,

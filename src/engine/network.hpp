@@ -24,6 +24,9 @@ struct NetworkFlags {
   std::vector<std::string> publish{};
   bool publish_all = false;
 };
+/// "none", "host", "bridge", "pasta", "slirp4netns". Errors: usage.
+Result<Network> parse_network(std::string_view text);
+
 /// Puts what the flags mean into `request`. Without --network it is BERTH_NETWORK's, else "bridge"
 /// where ports are published, else "none".
 /// Errors: usage (an unknown mode, a port that is none, ports and another container's network),

@@ -7,7 +7,6 @@
 
 #include "base/rollback.hpp"
 #include "engine/containers.hpp"
-#include "engine/environment_file.hpp"
 #include "engine/events.hpp"
 #include "engine/explain.hpp"
 #include "engine/image_file.hpp"
@@ -17,6 +16,7 @@
 #include "engine/rootfs.hpp"
 #include "engine/rootfs_driver.hpp"
 #include "engine/run.hpp"
+#include "engine/site_rules.hpp"
 #include "engine/spec.hpp"
 #include "engine/store.hpp"
 #include "engine/sweep.hpp"
@@ -115,6 +115,7 @@ void tell_created(const Context& context, const RunRequest& request, const image
 Result<image::Image> find_or_pull_image(const Context& context, const image::Store& store,
                                         const RunRequest& request, const RunCall& call,
                                         const Progress& progress) {
+  TRY(check_registry(context, request));
   TRY(pull_image_mounts(context, store, request, call, progress));
   if (request.rootfs) return no_image();
   if (request.image_file) return describe_image_file(request.image);
@@ -156,7 +157,6 @@ Result<NewContainer> NewContainer::make(const Context& context, const RunRequest
                                         const std::string& id, Owner owner, const Making& making) {
   RunRequest request = asked;
   TRY(complete_volumes(context, image.config.config, request));
-  TRY(complete_variables(context.environment, image.config.config.env, request));
   TRY(choose_rootfs_driver(context, request));
   NewContainer made;
   made.directory = TRY(ContainerDirectory::create(context.paths, id, lifetime_of(request)));

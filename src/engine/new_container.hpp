@@ -35,7 +35,8 @@ struct NewContainer {
   ContainerRecord record;
   Draft draft;
 
-  /// Decides everything and writes it down. On failure nothing of it is left.
+  /// Decides everything and writes it down, for a request of complete_request(). On failure nothing
+  /// of it is left.
   /// Errors: not_found (user, working directory), exists (the name), usage, denied, unsupported.
   static Result<NewContainer> make(const Context& context, const RunRequest& request,
                                    image::Store& store, const image::Image& image,

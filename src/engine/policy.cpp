@@ -2,8 +2,13 @@
 #include "engine/policy.hpp"
 
 #include "base/text.hpp"
+#include "engine/image_file.hpp"
+#include "engine/settle.hpp"
+#include "engine/site_rules.hpp"
+#include "engine/store.hpp"
 #include "json/fields.hpp"
 #include "policy/file.hpp"
+#include "policy/site/houdini.hpp"
 #include "policy/site/site.hpp"
 #include "policy/site/toolkit.hpp"
 #include "sys/file.hpp"
@@ -14,6 +19,7 @@ namespace berth::engine {
 namespace {
 
 constexpr size_t kMaxBytes = size_t{1} << 20;
+constexpr size_t kMostFiles = 1000;
 
 std::string source_path(const Context& context) {
   return context.paths.config + "/" + policy::kSourceName;
@@ -40,18 +46,92 @@ void add_keys(const std::string& prefix, const json::Value& value, const policy:
   out.push_back({prefix, json::dump(value), std::move(from)});
 }
 
-std::optional<std::string> why_stale(const Context& context, const policy::Compiled& compiled) {
+/// One of the files that people write.
+struct Source {
+  std::string path;
+  policy::SiteKeys keys = policy::SiteKeys::all;
+};
+
+/// Those that are there, in the order in which they count.
+Result<std::vector<Source>> sources_of(const Context& context) {
+  std::vector<Source> out;
   std::string path = source_path(context);
-  auto text = sys::read_file_if_exists(sys::cwd(), path, kMaxBytes);
-  if (!text.ok()) return "it cannot be read: " + to_line(text.error());
-  if (!*text) {
+  if (TRY(sys::stat_entry(sys::cwd(), path))) out.push_back({path, policy::SiteKeys::all});
+  std::string below = context.paths.config + "/" + policy::kRuleDirectory;
+  auto directory = TRY(sys::open_trusted_directory_if_exists(below));
+  if (!directory) return out;
+  for (const std::string& name : TRY(sys::list_directory(*directory, ".", kMostFiles))) {
+    bool counts = name.ends_with(".toml") && !name.starts_with('.');
+    if (counts) out.push_back({below + "/" + name, policy::SiteKeys::rules});
+  }
+  return out;
+}
+
+/// What flags would say of the texts of rules.
+void add_text_faults(std::string_view document, policy::SiteFile& file) {
+  for (const policy::ReadRule& rule : file.rules) {
+    for (policy::RuleFault& fault : check_texts(rule.placed.rule)) {
+      file.faults.push_back(policy::fault_at(rule, document, fault.key, std::move(fault.error)));
+    }
+  }
+}
+
+Result<policy::SiteFile> read_source(const std::string& text, const Source& source) {
+  policy::SiteFile file = TRY(policy::read_site(text, source.path, source.keys));
+  if (file.faults.empty()) add_text_faults(source.path, file);
+  return file;
+}
+
+Result<policy::SiteFile> read_trusted_source(const Source& source) {
+  auto text = TRY(sys::read_trusted_file_if_exists(source.path, kMaxBytes));
+  if (!text) return make_error(Kind::not_found, "there is no " + quoted(source.path));
+  return read_source(*text, source);
+}
+
+/// All files as one; what keeps one from being read is a fault of the whole.
+policy::SiteFile read_sources(const Context& context, const std::vector<Source>& sources) {
+  policy::SiteFile all;
+  all.compiled.format = policy::kFormat;
+  all.compiled.source = context.paths.config + "/" + policy::kRuleDirectory;
+  for (const Source& source : sources) {
+    auto file = read_trusted_source(source);
+    if (!file.ok()) {
+      all.faults.push_back(std::move(file).error());
+      continue;
+    }
+    if (source.keys == policy::SiteKeys::all) {
+      all.compiled.source = source.path;
+      all.compiled.lines = std::move(file->compiled.lines);
+      all.compiled.policy = std::move(file->compiled.policy);
+    }
+    for (policy::PlacedRule& rule : file->compiled.rules) {
+      all.compiled.rules.push_back(std::move(rule));
+    }
+    for (Error& fault : file->faults) all.faults.push_back(std::move(fault));
+  }
+  return all;
+}
+
+std::optional<std::string> why_stale(const Context& context, const policy::Compiled& compiled) {
+  auto sources = sources_of(context);
+  if (!sources.ok()) return "it cannot be read: " + to_line(sources.error());
+  if (sources->empty()) {
     if (compiled.source.empty()) return std::nullopt;
     return "it is gone, and what was applied is still in force";
   }
-  auto now = policy::compile(**text, path);
-  if (!now.ok()) return "it has faults: " + to_line(now.error());
-  if (now->policy == compiled.policy) return std::nullopt;
+  policy::SiteFile now = read_sources(context, *sources);
+  if (!now.faults.empty()) return "it has faults: " + to_line(now.faults.front());
+  bool same = now.compiled.policy == compiled.policy && now.compiled.rules == compiled.rules;
+  if (same) return std::nullopt;
   return compiled.source.empty() ? "it was never applied" : "it was changed since it was applied";
+}
+
+/// An image that is not here, or a store that cannot be read, leaves it unknown.
+std::optional<image::Image> known_image(const Context& context, const std::string& name) {
+  auto store = open_store(context);
+  if (!store.ok()) return std::nullopt;
+  auto image = store->find_image(name);
+  return image.ok() ? std::move(*image) : std::nullopt;
 }
 
 }  // namespace
@@ -65,30 +145,75 @@ Result<PolicyInForce> show_policy(const Context& context) {
 }
 
 Result<std::vector<Error>> check_policy(const Context& context,
-                                        const std::optional<std::string>& file) {
-  std::string path = file.value_or(source_path(context));
-  auto text = TRY(sys::read_file_if_exists(sys::cwd(), path, kMaxBytes));
-  if (!text) return no_policy(path);
-  policy::SiteFile site = TRY(policy::read_site(*text, path));
-  return std::move(site.faults);
+                                        const std::vector<std::string>& files) {
+  if (files.empty()) {
+    std::vector<Source> sources = TRY(sources_of(context));
+    if (sources.empty()) return no_policy(source_path(context));
+    return std::move(read_sources(context, sources).faults);
+  }
+  std::vector<Error> faults;
+  for (const std::string& path : files) {
+    auto text = TRY(sys::read_file_if_exists(sys::cwd(), path, kMaxBytes));
+    if (!text) return no_policy(path);
+    auto file = read_source(*text, {path, policy::SiteKeys::all});
+    if (!file.ok()) {
+      faults.push_back(std::move(file).error());
+      continue;
+    }
+    for (Error& fault : file->faults) faults.push_back(std::move(fault));
+  }
+  return faults;
 }
 
 Result<std::string> apply_policy(const Context& context) {
-  std::string path = source_path(context);
-  auto text = TRY(sys::read_trusted_file_if_exists(path, kMaxBytes));
-  if (!text) return no_policy(path);
-  policy::Compiled compiled = TRY(policy::compile(*text, path));
+  std::vector<Source> sources = TRY(sources_of(context));
+  if (sources.empty()) return no_policy(source_path(context));
+  policy::SiteFile file = read_sources(context, sources);
+  if (!file.faults.empty()) return std::move(file.faults.front());
+  std::string text = json::write(file.compiled, 2) + "\n";
+  if (text.size() > kMaxBytes) {
+    return make_error(Kind::usage, "the rules are longer than 1 MiB as JSON");
+  }
   std::string target = context.paths.config + "/" + policy::kCompiledName;
   sys::set_umask(022);
-  TRY_CTX(
-      sys::replace_file(sys::cwd(), target, json::write(compiled, 2) + "\n", 0644, sys::Sync::yes),
-      "cannot apply the policy");
+  TRY_CTX(sys::replace_file(sys::cwd(), target, text, 0644, sys::Sync::yes),
+          "cannot apply the policy");
   return target;
 }
 
-Result<std::string> import_policy(const std::string& file) {
+Result<std::string> import_policy(const std::string& file, PolicyForm form) {
   std::string text = TRY(sys::read_file(sys::cwd(), file, kMaxBytes));
-  return policy::import_toolkit(text, file);
+  bool houdini =
+      form == PolicyForm::houdini || (form == PolicyForm::any && policy::is_houdini(text));
+  return houdini ? policy::import_houdini(text, file) : policy::import_toolkit(text, file);
+}
+
+Result<PolicyAnswer> try_policy(const Context& context, const PolicyTrial& trial) {
+  policy::Compiled compiled = TRY(policy::read_compiled(context.paths.config));
+  RunRequest request;
+  request.image = trial.image;
+  request.image_file = is_image_path(trial.image);
+  request.command = trial.command;
+  request.gpus = trial.gpus;
+  request.environment = trial.environment;
+  settle(request, context.environment);
+  std::optional<image::Image> image;
+  if (!request.image_file) image = known_image(context, trial.image);
+  policy::Needs needs = policy::needs_of(compiled.rules);
+  if (!trial.features.empty()) needs.node = false;
+  policy::Facts facts = TRY(facts_of(context, request, image ? &*image : nullptr, needs));
+  if (trial.user) {
+    bool number = parse_u64(*trial.user).has_value();
+    facts.user = number ? "" : *trial.user;
+    facts.uid = number ? *trial.user : "";
+    facts.home.clear();
+    facts.groups.clear();
+  }
+  if (!trial.groups.empty()) facts.groups = trial.groups;
+  if (!trial.features.empty()) facts.features = trial.features;
+  if (trial.partition) facts.partition = *trial.partition;
+  return PolicyAnswer{policy::evaluate(compiled.rules, facts),
+                      image.has_value() || request.image_file};
 }
 
 }  // namespace berth::engine

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/privilege.hpp"
 
+#include <algorithm>
+
 #include "gpu/inventory/state_directory.hpp"
 #include "sys/identity.hpp"
 #include "sys/user_namespace.hpp"
@@ -21,6 +23,20 @@ Identity identity_of_map() {
 
 std::optional<unsigned> calling_user() {
   return gpu::calling_user();
+}
+
+Caller who_calls() {
+  Caller out;
+  out.uid = calling_user().value_or(0);
+  auto who = sys::identity();
+  if (!who.ok()) return out;
+  out.groups.push_back(who->gid);
+  for (gid_t group : who->groups) {
+    if (std::find(out.groups.begin(), out.groups.end(), group) == out.groups.end()) {
+      out.groups.push_back(group);
+    }
+  }
+  return out;
 }
 
 Result<Identity> settle(Needs needs, Log& log) {

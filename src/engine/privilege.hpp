@@ -21,6 +21,9 @@ enum class Needs {
 /// that the namespace outside of the caller's knows.
 std::optional<unsigned> calling_user();
 
+/// The same with his groups; before settle(). Groups that are not known are left out.
+Caller who_calls();
+
 /// Settles the identity of this process once, before threads and before files are opened.
 /// Root of the initial user namespace stays what it is; root of another one counts as `single` or
 /// `mapped` by the size of its map; an ordinary user enters a user namespace of its own with

@@ -183,6 +183,24 @@ void fields(V& v, Security& s) {
   v.strict();
 }
 
+/// What the site's rules add that no flag says, and what became of each rule. Decided once, when
+/// the container is made.
+struct SiteShare {
+  std::vector<std::string> environment;         ///< entries under those of the request
+  std::vector<std::string> forced_environment;  ///< entries over them
+  std::vector<policy::SiteHook> hooks;
+  std::vector<policy::Verdict> verdicts;
+  bool operator==(const SiteShare&) const = default;
+};
+template <class V>
+void fields(V& v, SiteShare& s) {
+  v.optional("environment", s.environment);
+  v.optional("forced_environment", s.forced_environment);
+  v.optional("hooks", s.hooks);
+  v.optional("verdicts", s.verdicts);
+  v.strict();
+}
+
 /// A container as `berth run` and `berth create` were asked for it; the members are named as the
 /// flags. Complete after settle() (settle.hpp): nothing then depends on the caller's directory or
 /// environment.
@@ -213,7 +231,7 @@ struct RunRequest {
   /// "K=V" of the one who created the container, for the names in `environment`. A name that has no
   /// entry here takes the variable away.
   std::vector<std::string> inherited;
-  /// Of an environment file, until the image is known: complete_variables() makes entries of
+  /// Of an environment file, until the image is known: complete_request() makes entries of
   /// `environment` of them before anything is saved.
   std::map<std::string, edf::Text> variables;
   std::map<std::string, std::string> labels;
@@ -225,6 +243,7 @@ struct RunRequest {
   std::vector<std::string> volumes_from;  ///< as typed; settle() adds their volumes above
 
   Network network = Network::none;
+  bool network_asked = false;     ///< somebody has said so: the site's usual one does not count
   std::string network_container;  ///< of Network::container; after creation: the full id
   NamespaceMode pid;
   NamespaceMode ipc;
@@ -264,6 +283,7 @@ struct RunRequest {
   RestartPolicy restart;
   Health health;
   LogSettings log;
+  SiteShare site;  ///< of complete_request()
   bool operator==(const RunRequest&) const = default;
 };
 /// Whether its image lies in the store.
@@ -299,6 +319,7 @@ void fields(V& v, RunRequest& r) {
   v.optional("image_mounts", r.image_mounts);
   v.optional("volumes_from", r.volumes_from);
   v.always("network", r.network);
+  v.optional("network_asked", r.network_asked);
   v.optional("network_container", r.network_container);
   v.always("pid", r.pid);
   v.always("ipc", r.ipc);
@@ -335,6 +356,7 @@ void fields(V& v, RunRequest& r) {
   v.always("restart", r.restart);
   v.always("health", r.health);
   v.always("log", r.log);
+  v.always("site", r.site);
   // A member of a newer Berth may be one that takes rights away.
   v.strict();
 }

@@ -7,7 +7,6 @@
 #include "engine/cid_file.hpp"
 #include "engine/containers.hpp"
 #include "engine/dry_run.hpp"
-#include "engine/environment_file.hpp"
 #include "engine/events.hpp"
 #include "engine/explain.hpp"
 #include "engine/health.hpp"
@@ -16,6 +15,7 @@
 #include "engine/reason.hpp"
 #include "engine/rootfs_driver.hpp"
 #include "engine/settle.hpp"
+#include "engine/site_rules.hpp"
 #include "engine/start.hpp"
 #include "engine/store.hpp"
 #include "engine/sweep.hpp"
@@ -128,15 +128,16 @@ Result<RunOutcome> run_watched(const Context& context, const RunRequest& request
 
 }  // namespace
 
-Result<RunOutcome> run(const Context& context, const RunRequest& request, const RunCall& call,
+Result<RunOutcome> run(const Context& context, const RunRequest& asked, const RunCall& call,
                        const Progress& progress) {
-  TRY(check_request(request));
-  TRY(check_call(request, call));
+  TRY(check_request(asked));
+  TRY(check_call(asked, call));
   CidFile cid_file = TRY(CidFile::create(call.cid_file));
   // Modes below are meant as they are written: the container's root shows them.
   sys::set_umask(022);
   image::Store store = TRY(open_store(context));
-  image::Image image = TRY(find_or_pull_image(context, store, request, call, progress));
+  image::Image image = TRY(find_or_pull_image(context, store, asked, call, progress));
+  const RunRequest request = TRY(complete_request(context, asked, image));
   bool in_front = is_of_this_call(request, call, image);
   RunOutcome outcome = TRY(in_front ? run_in_front(context, request, call, store, image, cid_file)
                                     : run_watched(context, request, call, store, image, cid_file));
@@ -154,9 +155,8 @@ Result<plan::Plan> plan_run(const Context& context, const RunRequest& asked, con
   sys::set_umask(022);
   image::Store store = TRY(open_store(context));
   image::Image image = TRY(find_or_pull_image(context, store, asked, call, progress));
-  RunRequest request = asked;
+  RunRequest request = TRY(complete_request(context, asked, image));
   TRY(complete_volumes(context, image.config.config, request));
-  TRY(complete_variables(context.environment, image.config.config.env, request));
   TRY(choose_rootfs_driver(context, request));
   const std::string id = sys::random_hex(32);
   Draft draft = TRY(draft_container(context, request, image, id, Leasing::look));
@@ -178,9 +178,8 @@ Result<Explained> explain_run(const Context& context, const RunRequest& asked, c
   sys::set_umask(022);
   image::Store store = TRY(open_store(context));
   image::Image image = TRY(find_or_pull_image(context, store, asked, call, progress));
-  RunRequest request = asked;
+  RunRequest request = TRY(complete_request(context, asked, image));
   TRY(complete_volumes(context, image.config.config, request));
-  TRY(complete_variables(context.environment, image.config.config.env, request));
   TRY(choose_rootfs_driver(context, request));
   Draft draft = TRY(draft_container(context, request, image, sys::random_hex(32), Leasing::look));
   return Explained{"", request.name.value_or(""), request.rootfs.value_or(request.image),

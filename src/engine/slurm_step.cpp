@@ -130,6 +130,7 @@ Result<void> add_namespaces(const Context& context, const SlurmStep& step, RunRe
   }
   const NamespaceMode host{.kind = NamespaceMode::Kind::host};
   request.network = own.net ? Network::none : Network::host;
+  request.network_asked = true;
   request.pid = host;
   if (!own.ipc) request.ipc = host;
   if (!own.uts) request.uts = host;

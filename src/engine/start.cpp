@@ -20,6 +20,7 @@
 #include "engine/reason.hpp"
 #include "engine/rootfs.hpp"
 #include "engine/settle.hpp"
+#include "engine/site_rules.hpp"
 #include "engine/store.hpp"
 #include "engine/sweep.hpp"
 #include "engine/volumes.hpp"
@@ -250,15 +251,16 @@ Result<RunOutcome> run_attached(const Context& context, const std::string& id, W
   return stay_to_the_end(context, id, std::move(socket), options);
 }
 
-Result<std::string> create_container(const Context& context, const RunRequest& request,
+Result<std::string> create_container(const Context& context, const RunRequest& asked,
                                      const RunCall& call, const Progress& progress) {
-  TRY(check_request(request));
-  TRY(check_call(request, call));
+  TRY(check_request(asked));
+  TRY(check_call(asked, call));
   CidFile cid_file = TRY(CidFile::create(call.cid_file));
   // Modes below are meant as they are written: the container's root shows them.
   sys::set_umask(022);
   image::Store store = TRY(open_store(context));
-  image::Image image = TRY(find_or_pull_image(context, store, request, call, progress));
+  image::Image image = TRY(find_or_pull_image(context, store, asked, call, progress));
+  const RunRequest request = TRY(complete_request(context, asked, image));
   const std::string id = sys::random_hex(32);
   NewContainer made = TRY(NewContainer::make(context, request, store, image, id, Owner::nobody));
   Rollback undo;  // after what it refers to
@@ -325,6 +327,8 @@ Result<RunOutcome> start_held(const Context& context, std::string_view reference
   }
   Origin origin = TRY(origin_of(context, *startable));
   keep_root(origin.request, request);
+  request = TRY(complete_request(context, request, origin.image));
+  request.remove = origin.request.remove;
   request.name = summary.name;
   const std::string& id = summary.id;
   Foreground front = TRY(Foreground::open(context, id, bundle_path(context, request, id),

@@ -20,7 +20,7 @@ namespace berth::engine {
 
 /// Makes a container that waits for its first start, and gives its id. On failure nothing is left.
 /// Errors: those of run() but for starting.
-Result<std::string> create_container(const Context& context, const RunRequest& request,
+Result<std::string> create_container(const Context& context, const RunRequest& asked,
                                      const RunCall& call, const Progress& progress);
 
 struct StartOptions {

@@ -415,6 +415,45 @@ Outcome evaluate(const std::vector<PlacedRule>& rules, const Facts& facts) {
   return out;
 }
 
+std::vector<EffectLine> lines_of(const Effects& effects) {
+  std::vector<EffectLine> out;
+  auto add = [&](const char* key, std::string value, const Given& given, bool forced) {
+    out.push_back({key, std::move(value), given.rule, forced});
+  };
+  auto list = [&](const char* key, const std::vector<Given>& givens) {
+    for (const Given& given : givens) add(key, given.text, given, given.forced);
+  };
+  auto table = [&](const char* key, const std::map<std::string, Given>& givens, bool forced) {
+    for (const auto& [name, given] : givens) add(key, name + "=" + given.text, given, forced);
+  };
+  auto value = [&](const char* key, const Chosen& chosen) {
+    if (chosen) add(key, chosen->text, *chosen, chosen->forced);
+  };
+  list("mounts", effects.mounts);
+  list("tmpfs", effects.tmpfs);
+  list("devices", effects.devices);
+  table("env-default", effects.env_default, false);
+  table("env", effects.env, false);
+  table("env-force", effects.env_force, true);
+  for (const auto& [name, given] : effects.env_unset) add("env-unset", name, given, false);
+  value("gpus", effects.gpus);
+  value("user", effects.user);
+  value("network", effects.network);
+  value("memory", effects.memory);
+  value("cpus", effects.cpus);
+  value("pids-limit", effects.pids_limit);
+  value("shm-size", effects.shm_size);
+  list("ulimits", effects.ulimits);
+  value("remove", effects.remove);
+  for (const auto& [rule, hook] : effects.hooks) {
+    out.push_back({"hooks", hook.stage + " " + hook.path, rule, true});
+  }
+  list("registries", effects.registries);
+  value("refuse", effects.refuse);
+  list("warn", effects.warnings);
+  return out;
+}
+
 std::vector<RuleFault> check(const Rule& rule) {
   return Checker(rule).run();
 }

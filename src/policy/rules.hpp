@@ -185,6 +185,24 @@ std::vector<RuleFault> check(const Rule& rule);
 /// Whether `text` can be the name of a variable.
 bool is_variable_name(std::string_view text);
 
+/// One line of what is given, for people and programs.
+struct EffectLine {
+  std::string key;    ///< "mounts", "env"
+  std::string value;  ///< "/scratch:/scratch", "A=1"
+  std::string rule;
+  bool forced = false;
+};
+std::vector<EffectLine> lines_of(const Effects& effects);
+
+template <class V>
+void fields(V& v, Verdict& d) {
+  v.required("rule", d.rule);
+  v.required("place", d.place);
+  v.required("applied", d.applied);
+  v.required("why", d.why);
+  v.strict();
+}
+
 template <class V>
 void fields(V& v, When& w) {
   v.optional("user", w.user);

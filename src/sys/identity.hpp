@@ -37,4 +37,10 @@ bool in_initial_user_namespace();
 /// when it has none.
 std::string user_name(uid_t uid);
 
+/// The home of `uid`, found in the same way; "" when it has none.
+std::string home_directory(uid_t uid);
+
+/// The names of those groups that have one, by /etc/group, else by the name service.
+std::vector<std::string> group_names(const std::vector<gid_t>& groups);
+
 }  // namespace berth::sys

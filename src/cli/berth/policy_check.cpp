@@ -12,9 +12,7 @@ FlagTable flags(Options&) {
 }
 
 Result<int> run(Session& session, const Options&, std::vector<std::string> arguments) {
-  std::optional<std::string> file;
-  if (!arguments.empty()) file = arguments.front();
-  std::vector<Error> faults = TRY(engine::check_policy(session.context, file));
+  std::vector<Error> faults = TRY(engine::check_policy(session.context, arguments));
   for (const Error& fault : faults) session.report.error(fault);
   return faults.empty() ? 0 : 1;
 }

@@ -12,12 +12,17 @@ FlagTable flags(Options&) {
   return {};
 }
 
+Result<engine::PolicyForm> form_of(const std::string& word) {
+  if (word == "nvidia-container-runtime") return engine::PolicyForm::toolkit;
+  if (word == "houdini") return engine::PolicyForm::houdini;
+  return make_error(Kind::usage, "no configuration " + quoted(word) + " can be imported",
+                    "nvidia-container-runtime, houdini");
+}
+
 Result<int> run(Session& session, const Options&, std::vector<std::string> arguments) {
-  if (arguments[0] != "nvidia-container-runtime") {
-    return make_error(Kind::usage, "no configuration " + quoted(arguments[0]) + " can be imported",
-                      "nvidia-container-runtime");
-  }
-  print(session, TRY(engine::import_policy(arguments[1])));
+  engine::PolicyForm form = engine::PolicyForm::any;
+  if (arguments.size() == 2) form = TRY(form_of(arguments[0]));
+  print(session, TRY(engine::import_policy(arguments.back(), form)));
   return 0;
 }
 
@@ -26,12 +31,12 @@ Result<int> run(Session& session, const Options&, std::vector<std::string> argum
 extern const Verb policy_import_verb;
 const Verb policy_import_verb{
     .text = {.name = "policy import",
-             .arguments = "nvidia-container-runtime FILE",
-             .summary = "Print the policy.toml that does what another program's configuration does",
+             .arguments = "[nvidia-container-runtime|houdini] FILE",
+             .summary = "Print the policy that does what another program's configuration does",
              .example = "berth policy import nvidia-container-runtime "
                         "/etc/nvidia-container-runtime/config.toml",
              .complete = Complete::file},
-    .arity = {2, 2},
+    .arity = {1, 2},
     .store = Store::none,
     .command = [] { return make_command(flags, run); },
 };

@@ -24,7 +24,8 @@ json::Value to_json(const engine::PolicyInForce& policy) {
   return json::Object{{"source", source.empty() ? json::Value() : json::Value(source)},
                       {"stale", policy.stale ? json::Value(*policy.stale) : json::Value()},
                       {"policy", json::to_value(policy.compiled.policy)},
-                      {"keys", std::move(keys)}};
+                      {"keys", std::move(keys)},
+                      {"rules", json::to_value(policy.compiled.rules)}};
 }
 
 Result<int> run(Session& session, const Options& o, std::vector<std::string>) {
@@ -36,6 +37,11 @@ Result<int> run(Session& session, const Options& o, std::vector<std::string>) {
   Table table({"KEY", "VALUE", "FROM"});
   for (const engine::PolicyKey& key : policy.keys) table.add({key.key, key.value, key.from});
   print(session, table.text());
+  if (!policy.compiled.rules.empty()) {
+    Table rules({"RULE", "FROM"});
+    for (const auto& rule : policy.compiled.rules) rules.add({policy::title_of(rule), rule.place});
+    print(session, "\n" + rules.text());
+  }
   if (policy.stale) {
     session.report.warn("policy.toml is not what is in force: " + *policy.stale +
                         "; see 'berth policy apply', using the above instead");

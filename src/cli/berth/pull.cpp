@@ -2,6 +2,7 @@
 #include "cli/berth/common.hpp"
 #include "engine/images.hpp"
 #include "engine/match.hpp"
+#include "engine/site_rules.hpp"
 
 namespace berth::cli {
 namespace {
@@ -36,6 +37,7 @@ Result<int> run(Session& session, const Options& o, std::vector<std::string> arg
   if (!o.memory_budget.empty()) {
     request.memory_budget = TRY(engine::parse_memory_budget("--memory-budget", o.memory_budget));
   }
+  TRY(engine::check_pull(session.context, request.reference));
   engine::judge_by_this_node(session.context, {}, request);
   image::TransferResult pulled =
       TRY(transfer_shown(session, request, Stream::out, Direction::pull, request.quiet));

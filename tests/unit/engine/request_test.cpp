@@ -119,6 +119,7 @@ RunRequest full_request() {
   r.image_mounts = {{"/data.sqsh", "/data", true, "sha256:0"}};
   r.volumes_from = {"c2:ro"};
   r.network = Network::container;
+  r.network_asked = true;
   r.network_container = "f00d";
   r.pid.kind = ModeKind::host;
   r.ipc.kind = ModeKind::shareable;
@@ -155,6 +156,8 @@ RunRequest full_request() {
   r.restart = {Restart::on_failure, 3};
   r.health = {true, "true", 1, 2, 3, 4};
   r.log = {LogDriver::local, 1, 2};
+  r.site = {{"A=1", "B"}, {"C=2"}, {}, {{"scratch", "x.toml:1", true, "gives mounts"}}};
+  r.site.hooks = {{.stage = "poststop", .path = "/bin/x", .args = {}, .env = {}, .timeout = 3}};
   return r;
 }
 
@@ -168,6 +171,7 @@ TEST(RunRequest, is_read_as_it_was_written_whatever_it_says) {
   EXPECT_THAT(untouched(full.health), IsEmpty());
   EXPECT_THAT(untouched(full.restart), IsEmpty());
   EXPECT_THAT(untouched(full.log), IsEmpty());
+  EXPECT_THAT(untouched(full.site), IsEmpty());
   auto read = parse_run_request(json::write(full));
   ASSERT_TRUE(read.ok()) << to_line(read.error());
   EXPECT_EQ(*read, full);

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/berth/common.hpp"
+#include "engine/policy.hpp"
+
+namespace berth::cli {
+namespace {
+
+struct Options {};
+
+FlagTable flags(Options&) {
+  return {};
+}
+
+Result<int> run(Session& session, const Options&, std::vector<std::string> arguments) {
+  std::vector<Error> faults = TRY(engine::check_policy(session.context, arguments));
+  for (const Error& fault : faults) session.report.error(fault);
+  return faults.empty() ? 0 : 1;
+}
+
+}  // namespace
+
+extern const Verb policy_lint_verb;
+const Verb policy_lint_verb{
+    .text = {.name = "policy lint",
+             .arguments = "[FILE...]",
+             .summary = "Say all that is wrong with the site's policy, or with these files",
+             .example = "berth policy lint policy.d/10-scratch.toml",
+             .complete = Complete::file},
+    .arity = {},
+    .store = Store::none,
+    .command = [] { return make_command(flags, run); },
+};
+
+}  // namespace berth::cli

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/policy.hpp"
+
+#include "cli/berth/common.hpp"
+#include "cli/core/table.hpp"
+
+namespace berth::cli {
+namespace {
+
+struct Options {
+  engine::PolicyTrial trial;
+  std::string format = "table";
+};
+
+FlagTable flags(Options& o) {
+  engine::PolicyTrial& t = o.trial;
+  return {{"env", 'e', "NAME[=VALUE]", "As if the user had set this variable", &t.environment},
+          {"feature", 0, "WORD", "As if the node had this feature, and no other", &t.features},
+          format_flag(o.format),
+          {"gpus", 0, "GPUS", "As if the user had asked for these GPUs", &t.gpus},
+          {"group", 0, "GROUP", "As if the user were in this group", &t.groups},
+          {"partition", 0, "NAME", "As if a job ran in this partition", &t.partition},
+          {"user", 0, "USER", "As if this user had called, in no group but those named", &t.user}};
+}
+
+json::Value to_json(const engine::PolicyAnswer& answer) {
+  json::Array rules, effects;
+  for (const policy::Verdict& verdict : answer.outcome.verdicts) {
+    rules.push_back(json::Object{{"rule", verdict.rule},
+                                 {"from", verdict.place},
+                                 {"applied", verdict.applied},
+                                 {"why", verdict.why}});
+  }
+  for (const policy::EffectLine& line : policy::lines_of(answer.outcome.effects)) {
+    effects.push_back(json::Object{
+        {"key", line.key}, {"value", line.value}, {"rule", line.rule}, {"forced", line.forced}});
+  }
+  return json::Object{{"image_known", answer.image_known},
+                      {"rules", std::move(rules)},
+                      {"effects", std::move(effects)}};
+}
+
+std::string to_text(const engine::PolicyAnswer& answer) {
+  Table rules({"RULE", "APPLIES", "WHY"});
+  for (const policy::Verdict& verdict : answer.outcome.verdicts) {
+    rules.add({verdict.rule, verdict.applied ? "yes" : "no", verdict.why});
+  }
+  Table effects({"GIVES", "VALUE", "RULE", "FORCED"});
+  auto lines = policy::lines_of(answer.outcome.effects);
+  for (const policy::EffectLine& line : lines) {
+    effects.add({line.key, line.value, line.rule, line.forced ? "yes" : "no"});
+  }
+  return rules.text() + (lines.empty() ? "" : "\n" + effects.text());
+}
+
+Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
+  engine::PolicyTrial trial = o.trial;
+  trial.image = arguments[0];
+  trial.command.assign(arguments.begin() + 1, arguments.end());
+  engine::PolicyAnswer answer = TRY(engine::try_policy(session.context, trial));
+  if (!answer.image_known) {
+    session.report.warn(
+        "the image is not here: its labels, variables and command are not known; "
+        "see 'berth pull', ignoring");
+  }
+  if (o.format == "json") {
+    print_json(session, to_json(answer));
+  } else {
+    print(session, to_text(answer));
+  }
+  return 0;
+}
+
+}  // namespace
+
+extern const Verb policy_test_verb;
+const Verb policy_test_verb{
+    .text = {.name = "policy test",
+             .arguments = "IMAGE [COMMAND...]",
+             .summary =
+                 "Show which rules of the site would apply to a container, and what they give",
+             .example = "berth policy test --user alice --partition gpu busybox",
+             .complete = Complete::image},
+    .arity = {1},
+    .flags_end = FlagsEnd::at_first_argument,
+    .command = [] { return make_command(flags, run); },
+};
+
+}  // namespace berth::cli

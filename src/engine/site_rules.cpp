@@ -1,0 +1,541 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/site_rules.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+
+#include "base/text.hpp"
+#include "engine/cdi.hpp"
+#include "engine/environment_file.hpp"
+#include "engine/network.hpp"
+#include "engine/node.hpp"
+#include "engine/process.hpp"
+#include "engine/request_text.hpp"
+#include "engine/run.hpp"
+#include "engine/slurm_features.hpp"
+#include "gpu/grant/request.hpp"
+#include "image/reference.hpp"
+#include "policy/file.hpp"
+#include "sys/file.hpp"
+#include "sys/identity.hpp"
+
+namespace berth::engine {
+namespace {
+
+using policy::Given;
+using Strings = std::vector<std::string>;
+
+constexpr std::string_view kByVariable = "env:";
+
+Result<std::vector<policy::PlacedRule>> rules_of(const Context& context) {
+  policy::Compiled compiled = TRY_CTX(policy::read_compiled(context.paths.config),
+                                      "cannot read the policy of this machine");
+  return std::move(compiled.rules);
+}
+
+std::string name_of(const std::string& entry) {
+  return entry.substr(0, entry.find('='));
+}
+
+/// The first of these variables that says something; empty: none.
+std::string first_of(const Environment& environment,
+                     std::initializer_list<std::string_view> names) {
+  for (std::string_view name : names) {
+    if (auto value = environment.get_filled(name)) return std::string(*value);
+  }
+  return {};
+}
+
+void add_spellings(const image::Reference& reference, Strings& out) {
+  for (const std::string& spelling :
+       {reference.canonical(), reference.registry() + "/" + reference.repository(),
+        reference.familiar(), reference.familiar_name()}) {
+    if (std::find(out.begin(), out.end(), spelling) == out.end()) out.push_back(spelling);
+  }
+}
+
+Strings spellings_of(const RunRequest& request, const image::Image* image) {
+  if (request.rootfs) return {*request.rootfs};
+  Strings out = {request.image};
+  if (request.image_file) return out;
+  auto reference = image::Reference::parse(request.image);
+  if (reference.ok()) add_spellings(*reference, out);
+  if (image == nullptr) return out;
+  for (const image::Reference& other : image->references) add_spellings(other, out);
+  return out;
+}
+
+/// "K=V" of what the flags say.
+Strings typed_variables(const RunRequest& request) {
+  Environment inherited(request.inherited);
+  Strings out;
+  for (const std::string& entry : request.environment) {
+    if (entry.find('=') != std::string::npos) {
+      out.push_back(entry);
+    } else if (auto value = inherited.get(entry)) {
+      out.push_back(entry + "=" + std::string(*value));
+    }
+  }
+  return out;
+}
+
+bool asks_gpus(const RunRequest& request) {
+  if (request.gpus) return *request.gpus != "none";
+  return std::any_of(request.devices.begin(), request.devices.end(), [](const std::string& name) {
+    return name.find("/gpu=") != std::string::npos;
+  });
+}
+
+std::string first_word(const RunRequest& request, const oci::ContainerDefaults& image) {
+  auto command = make_command(image.entrypoint, image.cmd, request.entrypoint, request.command);
+  return command.ok() ? command->front() : std::string();
+}
+
+void add_caller(const Context& context, policy::Needs needs, policy::Facts& facts) {
+  facts.uid = std::to_string(context.caller.uid);
+  if (needs.user) {
+    facts.user = sys::user_name(context.caller.uid);
+    facts.home = sys::home_directory(context.caller.uid);
+  }
+  if (!needs.groups) return;
+  std::vector<gid_t> groups(context.caller.groups.begin(), context.caller.groups.end());
+  facts.groups = sys::group_names(groups);
+  for (gid_t group : groups) facts.groups.push_back(std::to_string(group));
+}
+
+// ---- what rules give ---------------------------------------------------------------------------
+
+/// Lays the effects into a request, and tells the verdicts what became of them.
+class Applier {
+ public:
+  Applier(const Context& context, const policy::Effects& effects,
+          const oci::ContainerDefaults& image, std::vector<policy::Verdict>& verdicts,
+          RunRequest& request)
+      : context_(context),
+        effects_(effects),
+        image_(image),
+        verdicts_(verdicts),
+        asked_(request),
+        request_(request) {}
+
+  Result<void> run();
+
+ private:
+  Result<void> refuse() const;
+  Result<void> add_mount(const Given& given);
+  Result<void> add_tmpfs(const Given& given);
+  Result<void> add_device(const Given& given);
+  void add_variables();
+  Result<void> set_gpus();
+  Result<void> set_user();
+  void keep_callers_id(const Given& given);
+  Result<void> set_network();
+  Result<void> set_limits();
+  void set_removal();
+
+  void note(const std::string& rule, const std::string& what) {
+    for (policy::Verdict& verdict : verdicts_) {
+      if (verdict.rule == rule && verdict.applied) verdict.why += "; " + what;
+    }
+  }
+  /// Whether a place is the user's, or is now free for the site.
+  bool is_kept(const Given& given, const std::string& destination);
+  /// What a variable of the container says for "env:NAME".
+  std::optional<std::string> resolved(const Given& given) const;
+
+  const Context& context_;
+  const policy::Effects& effects_;
+  const oci::ContainerDefaults& image_;
+  std::vector<policy::Verdict>& verdicts_;
+  const RunRequest asked_;
+  RunRequest& request_;
+  std::map<std::string, bool> places_;  ///< of the site so far, and whether they are forced
+};
+
+std::string what(const Given& given, const char* key) {
+  return "rule " + quoted(given.rule) + ": " + key + " " + quoted(given.text);
+}
+
+Result<bool> is_missing(const std::string& path) {
+  auto found = sys::stat_entry(sys::cwd(), path);
+  // What may not be looked at may be there.
+  return found.ok() ? !found->has_value() : found.error().kind == Kind::not_found;
+}
+
+bool Applier::is_kept(const Given& given, const std::string& destination) {
+  auto earlier = places_.find(destination);
+  bool of_site = earlier != places_.end();
+  auto is_there = [&](const auto& mount) { return mount.destination == destination; };
+  bool asked = std::any_of(asked_.volumes.begin(), asked_.volumes.end(), is_there) ||
+               std::any_of(asked_.tmpfs.begin(), asked_.tmpfs.end(), is_there) ||
+               std::any_of(asked_.image_mounts.begin(), asked_.image_mounts.end(), is_there);
+  bool kept = !given.forced && ((of_site && earlier->second) || (!of_site && asked));
+  if (kept) {
+    note(given.rule, "another mount is at " + destination);
+    return true;
+  }
+  std::erase_if(request_.volumes, is_there);
+  std::erase_if(request_.tmpfs, is_there);
+  std::erase_if(request_.image_mounts, is_there);
+  places_[destination] = given.forced;
+  return false;
+}
+
+Result<void> Applier::add_mount(const Given& given) {
+  Volume volume = TRY_CTX(parse_volume(given.text, ""), what(given, "mount"));
+  volume.must_exist = volume.name.empty();
+  if (given.optional && volume.must_exist && TRY(is_missing(volume.source))) {
+    note(given.rule, "left out: there is no " + volume.source);
+    return {};
+  }
+  if (!is_kept(given, volume.destination)) request_.volumes.push_back(std::move(volume));
+  return {};
+}
+
+Result<void> Applier::add_tmpfs(const Given& given) {
+  Tmpfs tmpfs = TRY_CTX(parse_tmpfs(given.text), what(given, "tmpfs"));
+  if (!is_kept(given, tmpfs.destination)) request_.tmpfs.push_back(std::move(tmpfs));
+  return {};
+}
+
+Result<void> Applier::add_device(const Given& given) {
+  if (!given.text.starts_with('/')) {
+    TRY_CTX(check_device(given.text), what(given, "device"));
+    auto& names = request_.devices;
+    bool there = std::find(names.begin(), names.end(), given.text) != names.end();
+    if (!there) names.push_back(given.text);
+    return {};
+  }
+  HostDevice device = TRY_CTX(parse_host_device(given.text), what(given, "device"));
+  if (given.optional && TRY(is_missing(device.source))) {
+    note(given.rule, "left out: there is no " + device.source);
+    return {};
+  }
+  auto same = [&](const HostDevice& one) { return one.destination == device.destination; };
+  auto& devices = request_.host_devices;
+  if (given.forced) std::erase_if(devices, same);
+  if (std::none_of(devices.begin(), devices.end(), same)) devices.push_back(std::move(device));
+  return {};
+}
+
+void Applier::add_variables() {
+  std::set<std::string> known;
+  for (const Strings* entries : {&image_.env, &asked_.environment}) {
+    for (const std::string& entry : *entries) known.insert(name_of(entry));
+  }
+  Strings& out = request_.site.environment;
+  for (const auto& [name, given] : effects_.env_unset) out.push_back(name);
+  for (const auto& [name, given] : effects_.env_default) {
+    bool unset = effects_.env_unset.contains(name);
+    if (unset || !known.contains(name)) out.push_back(name + "=" + given.text);
+  }
+  for (const auto& [name, given] : effects_.env) out.push_back(name + "=" + given.text);
+  for (const auto& [name, given] : effects_.env_force) {
+    request_.site.forced_environment.push_back(name + "=" + given.text);
+  }
+}
+
+std::optional<std::string> Applier::resolved(const Given& given) const {
+  if (!given.text.starts_with(kByVariable)) return given.text;
+  std::string wanted = given.text.substr(kByVariable.size());
+  std::optional<std::string> value;
+  for (const std::string& entry : typed_variables(asked_)) {
+    if (name_of(entry) == wanted) value = entry.substr(wanted.size() + 1);
+  }
+  return value && value->empty() ? std::nullopt : value;
+}
+
+Result<void> Applier::set_gpus() {
+  if (!effects_.gpus) return {};
+  const Given& given = *effects_.gpus;
+  if (!given.forced && (asked_.gpus || asks_gpus(asked_))) return {};
+  auto text = resolved(given);
+  if (!text) return {};
+  TRY_CTX(gpu::parse_request(*text), what(given, "gpus"));
+  request_.gpus = std::move(*text);
+  return {};
+}
+
+void Applier::keep_callers_id(const Given& given) {
+  // Root is root, and keeps every id.
+  if (context_.identity == Identity::root) return;
+  if (!joined_container(asked_).empty()) {
+    note(given.rule, "the user is that of the container whose namespaces are shared");
+    return;
+  }
+  request_.user.reset();
+  request_.userns = {.kind = NamespaceMode::Kind::keep_id};
+}
+
+Result<void> Applier::set_user() {
+  if (!effects_.user) return {};
+  const Given& given = *effects_.user;
+  bool said = asked_.user || asked_.userns.kind != NamespaceMode::Kind::usual;
+  if (said && !given.forced) return {};
+  auto text = resolved(given);
+  if (!text) return {};
+  if (*text == "caller") {
+    keep_callers_id(given);
+  } else if (*text == "image") {
+    request_.user.reset();
+  } else {
+    request_.user = std::move(*text);
+  }
+  return {};
+}
+
+Result<void> Applier::set_network() {
+  if (!effects_.network) return {};
+  const Given& given = *effects_.network;
+  if (asked_.network_asked && !given.forced) return {};
+  request_.network = TRY_CTX(parse_network(given.text), what(given, "network"));
+  request_.network_container.clear();
+  return {};
+}
+
+/// A limit that was asked for counts, or is the lower of both where the site's is the most. 0 and
+/// what is negative are no limit.
+template <class T>
+void limit(const std::optional<T>& asked, T most, bool forced, std::optional<T>& out) {
+  auto of = [](T value) {
+    return value > 0 ? static_cast<uint64_t>(value) : std::numeric_limits<uint64_t>::max();
+  };
+  if (!asked) {
+    out = most;
+  } else if (forced) {
+    out = of(*asked) < of(most) ? *asked : most;
+  }
+}
+
+Result<uint64_t> bytes_of(const Given& given, const char* key) {
+  auto bytes = parse_bytes(given.text);
+  if (bytes) return *bytes;
+  return make_error(Kind::usage, what(given, key) + ": expected a size such as 512m or 2g");
+}
+
+Result<void> Applier::set_limits() {
+  Limits& limits = request_.limits;
+  if (effects_.memory) {
+    uint64_t bytes = TRY(bytes_of(*effects_.memory, "memory"));
+    limit(asked_.limits.memory_bytes, bytes, effects_.memory->forced, limits.memory_bytes);
+  }
+  bool by_quota = asked_.limits.cpu_quota || asked_.limits.cpu_period;
+  if (effects_.cpus && (!by_quota || effects_.cpus->forced)) {
+    uint64_t millis = TRY_CTX(parse_cpus(effects_.cpus->text), what(*effects_.cpus, "cpus"));
+    limit(asked_.limits.cpu_millis, millis, effects_.cpus->forced, limits.cpu_millis);
+    limits.cpu_quota.reset();
+    limits.cpu_period.reset();
+  }
+  if (effects_.pids_limit) {
+    int64_t pids = parse_i64(effects_.pids_limit->text).value_or(0);
+    limit(asked_.limits.pids, pids, effects_.pids_limit->forced, limits.pids);
+  }
+  if (effects_.shm_size) {
+    uint64_t bytes = TRY(bytes_of(*effects_.shm_size, "shm-size"));
+    limit(asked_.shm_bytes, bytes, effects_.shm_size->forced, request_.shm_bytes);
+  }
+  for (const Given& given : effects_.ulimits) {
+    Ulimit ulimit = TRY_CTX(parse_ulimit(given.text), what(given, "ulimit"));
+    auto same = [&](const Ulimit& one) { return one.name == ulimit.name; };
+    bool said = std::any_of(asked_.ulimits.begin(), asked_.ulimits.end(), same);
+    if (said && !given.forced) continue;
+    std::erase_if(request_.ulimits, same);
+    request_.ulimits.push_back(std::move(ulimit));
+  }
+  return check_limits(limits);
+}
+
+void Applier::set_removal() {
+  if (!effects_.remove) return;
+  bool remove = effects_.remove->text == "true";
+  bool restarts = asked_.restart.when != Restart::no;
+  if (remove && restarts) return note(effects_.remove->rule, "it stays: --restart");
+  if (remove || effects_.remove->forced) request_.remove = remove;
+}
+
+Result<void> Applier::refuse() const {
+  if (!effects_.refuse) return {};
+  return make_error(Kind::denied,
+                    "the site refuses this container: " + escape_controls(effects_.refuse->text) +
+                        " (rule " + quoted(effects_.refuse->rule) + ")",
+                    "berth policy test IMAGE");
+}
+
+Result<void> Applier::run() {
+  TRY(refuse());
+  for (const Given& given : effects_.warnings) {
+    context_.log.warn("the site says: " + escape_controls(given.text) + " (rule " +
+                      quoted(given.rule) + ")");
+  }
+  for (const Given& given : effects_.mounts) TRY(add_mount(given));
+  for (const Given& given : effects_.tmpfs) TRY(add_tmpfs(given));
+  for (const Given& given : effects_.devices) TRY(add_device(given));
+  add_variables();
+  TRY(set_gpus());
+  TRY(set_user());
+  TRY(set_network());
+  TRY(set_limits());
+  set_removal();
+  for (const auto& [rule, hook] : effects_.hooks) request_.site.hooks.push_back(hook);
+  return {};
+}
+
+}  // namespace
+
+Result<policy::Facts> facts_of(const Context& context, const RunRequest& request,
+                               const image::Image* image, policy::Needs needs) {
+  policy::Facts facts;
+  add_caller(context, needs, facts);
+  facts.image = spellings_of(request, image);
+  oci::ContainerDefaults defaults;
+  if (image != nullptr) {
+    defaults = image->config.config;
+    for (const Digest* digest : {&image->manifest_digest, &image->target, &image->id}) {
+      if (!digest->empty()) facts.digests.push_back(digest->text());
+    }
+  }
+  facts.labels = defaults.labels;
+  for (const auto& [name, value] : request.labels) facts.labels[name] = value;
+  facts.image_env = defaults.env;
+  facts.user_env = typed_variables(request);
+  facts.partition =
+      first_of(context.environment, {"SLURM_JOB_PARTITION", "PBS_QUEUE", "LSB_QUEUE"});
+  facts.account = first_of(context.environment, {"SLURM_JOB_ACCOUNT", "PBS_ACCOUNT"});
+  facts.gpus = asks_gpus(request);
+  facts.command = first_word(request, defaults);
+  if (!needs.node) return facts;
+  node::Profile node =
+      TRY_CTX(this_node(context), "cannot look at this node for the rules of the site");
+  facts.features = slurm_features(node);
+  for (const SlurmGres& gres : slurm_gres(node)) facts.gpu_types.push_back(gres.type);
+  return facts;
+}
+
+Result<void> apply_effects(const Context& context, const policy::Effects& effects,
+                           const oci::ContainerDefaults& image,
+                           std::vector<policy::Verdict>& verdicts, RunRequest& request) {
+  return Applier(context, effects, image, verdicts, request).run();
+}
+
+Result<RunRequest> complete_request(const Context& context, const RunRequest& asked,
+                                    const image::Image& image) {
+  RunRequest request = asked;
+  const oci::ContainerDefaults& defaults = image.config.config;
+  TRY(complete_variables(context.environment, defaults.env, request));
+  std::vector<policy::PlacedRule> rules = TRY(rules_of(context));
+  if (rules.empty()) return request;
+  policy::Facts facts = TRY(facts_of(context, request, &image, policy::needs_of(rules)));
+  policy::Outcome outcome = policy::evaluate(rules, facts);
+  TRY(apply_effects(context, outcome.effects, defaults, outcome.verdicts, request));
+  request.site.verdicts = std::move(outcome.verdicts);
+  return request;
+}
+
+Result<void> check_registry(const Context& context, const RunRequest& request) {
+  if (!is_of_store(request)) return {};
+  std::vector<policy::PlacedRule> rules = TRY(rules_of(context));
+  // One that stops by what only the image can tell would have to be guessed at.
+  std::erase_if(rules, [](const auto& placed) {
+    const policy::Rule& rule = placed.rule;
+    return rule.registries.empty() && (!rule.stop || policy::asks_image(rule));
+  });
+  if (std::all_of(rules.begin(), rules.end(),
+                  [](const auto& placed) { return placed.rule.registries.empty(); })) {
+    return {};
+  }
+  policy::Facts facts = TRY(facts_of(context, request, nullptr, policy::needs_of(rules)));
+  policy::Effects effects = policy::evaluate(rules, facts).effects;
+  if (effects.registries.empty()) return {};
+  image::Reference reference = TRY(image::Reference::parse(request.image));
+  const std::string place = reference.registry() + "/" + reference.repository();
+  Strings allowed;
+  for (const Given& given : effects.registries) {
+    if (policy::matches(given.text, place)) return {};
+    allowed.push_back(given.text);
+  }
+  return make_error(Kind::denied,
+                    "the site takes no images from " + quoted(place) + " (rule " +
+                        quoted(effects.registries.front().rule) + ")",
+                    "one of " + join(allowed, ", "));
+}
+
+Result<void> check_pull(const Context& context, const std::string& reference) {
+  RunRequest request;
+  request.image = reference;
+  return check_registry(context, request);
+}
+
+std::vector<policy::RuleFault> check_texts(const policy::Rule& rule) {
+  std::vector<policy::RuleFault> faults;
+  auto look = [&](const char* key, const std::string& text, const auto& result) {
+    if (result.ok()) return;
+    Error error = result.error();
+    error.what = quoted(text) + ": " + error.what;
+    faults.push_back({key, std::move(error)});
+  };
+  auto size = [&](const char* key, const std::optional<std::string>& text) {
+    if (!text || parse_bytes(*text)) return;
+    look(key, *text, Result<void>(make_error(Kind::usage, "expected a size such as 512m or 2g")));
+  };
+  for (const std::string& text : rule.mounts) {
+    // What stands for the caller's name is no option and no path by itself.
+    std::string filled = text.starts_with("{home}") ? "/" + text : text;
+    look("mounts", text, parse_volume(filled, ""));
+  }
+  for (const std::string& text : rule.tmpfs) look("tmpfs", text, parse_tmpfs(text));
+  for (const std::string& text : rule.devices) {
+    if (text.starts_with('/')) {
+      look("devices", text, parse_host_device(text));
+    } else {
+      look("devices", text, check_device(text));
+    }
+  }
+  bool by_variable = rule.gpus && rule.gpus->starts_with(kByVariable);
+  if (rule.gpus && !by_variable) look("gpus", *rule.gpus, gpu::parse_request(*rule.gpus));
+  if (rule.network) look("network", *rule.network, parse_network(*rule.network));
+  size("memory", rule.memory);
+  size("shm-size", rule.shm_size);
+  if (rule.cpus) look("cpus", *rule.cpus, parse_cpus(*rule.cpus));
+  for (const std::string& text : rule.ulimits) look("ulimits", text, parse_ulimit(text));
+  return faults;
+}
+
+std::vector<std::string> environment_of(const RunRequest& request) {
+  Strings out = request.site.environment;
+  out.insert(out.end(), request.environment.begin(), request.environment.end());
+  const Strings& forced = request.site.forced_environment;
+  out.insert(out.end(), forced.begin(), forced.end());
+  return out;
+}
+
+std::vector<std::string> without_site_selection(const RunRequest& request) {
+  RunRequest other;
+  other.environment = request.environment;
+  auto copy = [](const Strings& from, Strings& to) {
+    for (const std::string& entry : from) {
+      if (name_of(entry) != "NVIDIA_VISIBLE_DEVICES") to.push_back(entry);
+    }
+  };
+  copy(request.site.environment, other.site.environment);
+  copy(request.site.forced_environment, other.site.forced_environment);
+  return environment_of(other);
+}
+
+void add_site_hooks(const RunRequest& request, oci::Spec& spec) {
+  oci::Hooks& hooks = spec.hooks;
+  const std::pair<std::string_view, std::vector<oci::Hook>*> stages[] = {
+      {"prestart", &hooks.prestart},
+      {"createRuntime", &hooks.create_runtime},
+      {"createContainer", &hooks.create_container},
+      {"startContainer", &hooks.start_container},
+      {"poststart", &hooks.poststart},
+      {"poststop", &hooks.poststop}};
+  for (const policy::SiteHook& hook : request.site.hooks) {
+    for (const auto& [stage, list] : stages) {
+      if (stage == hook.stage) list->push_back({hook.path, hook.args, hook.env, hook.timeout});
+    }
+  }
+}
+
+}  // namespace berth::engine

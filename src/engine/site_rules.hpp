@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// The site's rules (policy/rules.hpp), laid under and over what was asked for. docs/policy.md
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+#include "engine/context.hpp"
+#include "engine/request.hpp"
+#include "image/store.hpp"
+#include "oci/runtime_spec.hpp"
+#include "policy/rules.hpp"
+
+namespace berth::engine {
+
+/// `asked`, now that its image is known: with the variables of an environment file, and with what
+/// the site's rules give. Once for each container; before anything of it is there.
+/// Errors: denied (a rule refuses it), those of policy::read_compiled() and of what the texts of
+/// rules mean on this machine, behind the name of the rule.
+Result<RunRequest> complete_request(const Context& context, const RunRequest& asked,
+                                    const image::Image& image);
+
+/// Whether the rules let the image of `request` be used. Files and directories are not from a
+/// registry.  Errors: denied, and those of policy::read_compiled().
+Result<void> check_registry(const Context& context, const RunRequest& request);
+/// The same for a pull that makes no container.
+Result<void> check_pull(const Context& context, const std::string& reference);
+
+/// What the rules decide by. `image` is null where it is not here: what only it can tell is empty.
+/// Only what `needs` names is looked for beside it.  Errors: those of this_node().
+Result<policy::Facts> facts_of(const Context& context, const RunRequest& request,
+                               const image::Image* image, policy::Needs needs);
+
+/// Lays what rules give into `request`; `verdicts` are told what became of it. Reads the machine
+/// where a rule is for what it has.  Errors: as complete_request().
+Result<void> apply_effects(const Context& context, const policy::Effects& effects,
+                           const oci::ContainerDefaults& image,
+                           std::vector<policy::Verdict>& verdicts, RunRequest& request);
+
+/// What is wrong with the texts of a rule that flags have too: mounts, sizes, names of devices.
+std::vector<policy::RuleFault> check_texts(const policy::Rule& rule);
+
+/// The entries of the request between those of the site. A name alone takes a variable away that
+/// was not inherited.
+std::vector<std::string> environment_of(const RunRequest& request);
+/// The same without what the site says of NVIDIA_VISIBLE_DEVICES.
+std::vector<std::string> without_site_selection(const RunRequest& request);
+
+/// Adds the hooks of rules after those that are there.
+void add_site_hooks(const RunRequest& request, oci::Spec& spec);
+
+}  // namespace berth::engine
