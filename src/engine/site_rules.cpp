@@ -343,7 +343,8 @@ Result<void> Applier::set_limits() {
     std::erase_if(request_.ulimits, same);
     request_.ulimits.push_back(std::move(ulimit));
   }
-  return check_limits(limits);
+  TRY_CTX(check_limits(limits), "cannot keep to the limits of the site's rules");
+  return {};
 }
 
 void Applier::set_removal() {
@@ -496,6 +497,9 @@ std::vector<policy::RuleFault> check_texts(const policy::Rule& rule) {
   if (rule.network) look("network", *rule.network, parse_network(*rule.network));
   size("memory", rule.memory);
   size("shm-size", rule.shm_size);
+  Limits limits;
+  if (rule.memory) limits.memory_bytes = parse_bytes(*rule.memory);
+  if (limits.memory_bytes) look("memory", *rule.memory, check_limits(limits));
   if (rule.cpus) look("cpus", *rule.cpus, parse_cpus(*rule.cpus));
   for (const std::string& text : rule.ulimits) look("ulimits", text, parse_ulimit(text));
   return faults;
