@@ -40,6 +40,8 @@ LAYERS = {
     "policy": "base json sys",
     # What people write: TOML, which berth-runtime never reads.
     "policy/site": "base json policy",
+    # The site's rules for a container that another engine has configured; pure.
+    "policy/amend": "base json oci policy",
     # CSCS's environment definition files: TOML, read and laid over each other; pure.
     "edf": "base json policy/site",
     # What a machine has, as plain structs, and whether what was found is still true.
@@ -61,7 +63,7 @@ LAYERS = {
     "gpu/cdi": "base json yaml sys oci scan policy gpu/cdi_index gpu/cdi_hook gpu/grant "
                "gpu/inventory/inventory.hpp",
     # What berth-runtime does to the config of another engine's container.
-    "gpu/inject": "base json sys oci scan policy gpu/inventory gpu/grant gpu/ledger gpu/place gpu/cdi_index",
+    "gpu/inject": "base json sys oci scan policy policy/amend gpu/inventory gpu/grant gpu/ledger gpu/place gpu/cdi_index",
     # What a node has, of this machine or saved from another: the struct, and what follows from it.
     "node": "base json scan",
     # Profiles in files: JSON, and TOML, which no program reads that need not.
@@ -117,7 +119,7 @@ PROGRAMS = {
     "berth-transfer": "base json sys oci image erofs scan facts facts/code node match gpu/grant transfer",
     "berth-hub": "base json sys oci image erofs scan facts facts/code policy policy/site node node/file "
                  "match gpu/grant transfer hub hub/config",
-    "berth-runtime": "base json sys oci plan scope scan runtime policy gpu/inventory gpu/grant "
+    "berth-runtime": "base json sys oci plan scope scan runtime policy policy/amend gpu/inventory gpu/grant "
                      "gpu/ledger gpu/place gpu/cdi_index gpu/inject cli/core cli/oci",
     "berth-scope": "base json scope",
     "berth-network": "base json sys network network/attach",

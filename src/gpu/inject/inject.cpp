@@ -3,6 +3,8 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include <algorithm>
 #include <chrono>
@@ -23,8 +25,10 @@
 #include "gpu/place/finish.hpp"
 #include "gpu/place/place.hpp"
 #include "oci/edit.hpp"
+#include "policy/amend/amend.hpp"
 #include "policy/file.hpp"
 #include "sys/file.hpp"
+#include "sys/identity.hpp"
 #include "sys/process.hpp"
 #include "sys/trusted_file.hpp"
 
@@ -51,6 +55,7 @@ class Injector {
   Result<void> ask_berth(Strings words) const;
   Result<std::optional<cdi::Index>> look_up_names(Choice& choice) const;
   Result<void> add(Choice& choice);
+  Result<void> apply_rules(const std::vector<policy::PlacedRule>& rules, Sources& sources);
   Result<void> add_cdi(oci::ContainerEdits edits);
   std::vector<Computing> ask_computing(const Asked& asked) const;
   Outside look_outside(const Inventory& inventory) const;
@@ -181,6 +186,38 @@ bool has_all_devices(const oci::Spec& spec) {
     bool all = rule.type.empty() || rule.type == "a";
     return rule.allow && all && !rule.major && !rule.minor;
   });
+}
+
+// What may not be looked at may be there.
+bool is_there(const std::string& path) {
+  auto found = sys::stat_entry(sys::cwd(), path);
+  return found.ok() ? found->has_value() : found.error().kind != Kind::not_found;
+}
+
+/// "/dev/fuse", "/dev/fuse:/dev/fuse2:rw". Nothing where the machine has none and need not.
+Result<std::optional<oci::DeviceNode>> node_of(const policy::Given& given) {
+  auto parts = split(given.text, ':');
+  oci::DeviceNode node;
+  node.host_path = parts[0];
+  node.path = parts[0];
+  node.permissions = "rwm";
+  for (std::string_view part : std::vector(parts.begin() + 1, parts.end())) {
+    (part.starts_with('/') ? node.path : node.permissions) = part;
+  }
+  auto info = TRY(sys::stat_entry(sys::cwd(), node.host_path));
+  bool is_node = info && (S_ISCHR(info->st_mode) || S_ISBLK(info->st_mode));
+  if (!is_node && given.optional) return std::optional<oci::DeviceNode>();
+  if (!is_node) {
+    return make_error(Kind::not_found, "rule " + quoted(given.rule) + ": device " +
+                                           quoted(given.text) + ": there is no such node");
+  }
+  node.type = S_ISBLK(info->st_mode) ? "b" : "c";
+  node.major = static_cast<int64_t>(major(info->st_rdev));
+  node.minor = static_cast<int64_t>(minor(info->st_rdev));
+  node.file_mode = info->st_mode & 07777;
+  node.uid = info->st_uid;
+  node.gid = info->st_gid;
+  return std::optional<oci::DeviceNode>(std::move(node));
 }
 
 /// Containers of one pod share what one of them has.
@@ -332,6 +369,37 @@ Result<void> Injector::add(Choice& choice) {
   return add_cdi(TRY(cdi::edits_of(*index, choice.cdi_names)));
 }
 
+// After the wishes were read, so that no variable of a rule is taken for dockerd's last word.
+Result<void> Injector::apply_rules(const std::vector<policy::PlacedRule>& rules, Sources& sources) {
+  policy::Facts facts = policy::facts_of(spec_, options_.caller);
+  // Numbers alone: this program asks no name service.
+  facts.uid = std::to_string(calling_user().value_or(0));
+  sys::Identity who = TRY(sys::identity());
+  facts.groups.push_back(std::to_string(who.gid));
+  for (gid_t group : who.groups) facts.groups.push_back(std::to_string(group));
+  facts.gpus = sources.gpus.has_value() && *sources.gpus != "none";
+  policy::Outcome outcome = policy::evaluate(rules, facts);
+  for (const policy::Verdict& verdict : outcome.verdicts) {
+    log_.debug("rule " + quoted(verdict.rule) + (verdict.applied ? " " : " does not apply: ") +
+               verdict.why);
+  }
+  for (const policy::Given& given : outcome.effects.warnings) {
+    log_.warn("the site says: " + escape_controls(given.text) + " (rule " + quoted(given.rule) +
+              ")");
+  }
+  policy::Lookups lookups = TRY(policy::amend(outcome.effects, is_there, spec_));
+  for (const policy::Given& given : lookups.cdi_names) sources.devices.push_back(given.text);
+  bool sites = lookups.gpus && (!sources.gpus || lookups.gpus->forced);
+  if (sites) sources.gpus = lookups.gpus->text;
+  oci::ContainerEdits edits;
+  for (const policy::Given& given : lookups.nodes) {
+    auto node = TRY(node_of(given));
+    if (node) edits.device_nodes.push_back(std::move(*node));
+  }
+  oci::apply(edits, spec_);
+  return {};
+}
+
 Result<std::optional<ContainerLease>> Injector::run() {
   if (options_.config_dir.empty()) options_.config_dir = "/etc/berth";
   auto compiled =
@@ -339,6 +407,7 @@ Result<std::optional<ContainerLease>> Injector::run() {
   policy_ = std::move(compiled.policy.gpu);
   Wish wish = TRY(take_wish(spec_, policy_));
   take_job(options_.caller, wish.sources, policy_);
+  if (!compiled.rules.empty()) TRY(apply_rules(compiled.rules, wish.sources));
   Choice choice = TRY(choose(wish.sources, policy_));
   for (const Verdict& verdict : choice.verdicts) {
     log_.debug(verdict.source + " " + quoted(verdict.text) +

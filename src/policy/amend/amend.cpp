@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policy/amend/amend.hpp"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "base/text.hpp"
+
+namespace berth::policy {
+namespace {
+
+using Strings = std::vector<std::string>;
+
+constexpr uint64_t kPeriod = 100'000;  // microseconds
+
+std::string value_of(const Strings& entries, std::initializer_list<std::string_view> names) {
+  for (std::string_view name : names) {
+    std::string begin = std::string(name) + "=";
+    for (const std::string& entry : entries) {
+      if (entry.starts_with(begin) && entry.size() > begin.size())
+        return entry.substr(begin.size());
+    }
+  }
+  return {};
+}
+
+/// "docker.io/library/busybox:latest" and the same without tag and digest.
+Strings spellings_of(const std::string& image) {
+  std::string name = image.substr(0, image.find('@'));
+  size_t colon = name.rfind(':');
+  bool has_tag = colon != std::string::npos && name.find('/', colon) == std::string::npos;
+  if (has_tag) name.erase(colon);
+  return name == image ? Strings{image} : Strings{image, name};
+}
+
+Error wrong(const Given& given, const char* key, const std::string& what) {
+  return make_error(Kind::usage, "rule " + quoted(given.rule) + ": " + key + " " +
+                                     quoted(given.text) + ": " + what);
+}
+
+bool is_below(const std::string& path, const std::string& directory) {
+  std::string begin = directory.ends_with('/') ? directory : directory + "/";
+  return path.size() > begin.size() && path.starts_with(begin);
+}
+
+/// One configuration on its way.
+class Amender {
+ public:
+  Amender(const Effects& effects, const std::function<bool(const std::string&)>& is_there,
+          oci::Spec& spec)
+      : effects_(effects), is_there_(is_there), spec_(spec) {}
+
+  Result<Lookups> run();
+
+ private:
+  Result<void> add_mount(const Given& given);
+  Result<void> add_tmpfs(const Given& given);
+  void place(const Given& given, oci::Mount mount);
+  void add_variables();
+  Result<void> add_limits();
+  Result<void> add_ulimit(const Given& given);
+  Result<void> set_shm_size(const Given& given);
+  void add_hooks();
+
+  const Effects& effects_;
+  const std::function<bool(const std::string&)>& is_there_;
+  oci::Spec& spec_;
+  Strings ours_;  ///< places that rules have filled
+};
+
+// Before what lies below it, or it would hide that.
+void Amender::place(const Given& given, oci::Mount mount) {
+  auto& mounts = spec_.mounts;
+  auto same = [&](const oci::Mount& one) { return one.destination == mount.destination; };
+  bool taken = std::any_of(mounts.begin(), mounts.end(), same);
+  bool by_rule = std::find(ours_.begin(), ours_.end(), mount.destination) != ours_.end();
+  if (taken && !given.forced && !by_rule) return;
+  std::erase_if(mounts, same);
+  ours_.push_back(mount.destination);
+  auto first = std::find_if(mounts.begin(), mounts.end(), [&](const oci::Mount& one) {
+    return is_below(one.destination, mount.destination);
+  });
+  mounts.insert(first, std::move(mount));
+}
+
+Result<void> Amender::add_mount(const Given& given) {
+  constexpr std::array<std::string_view, 6> kPropagation = {"rprivate", "private", "rshared",
+                                                            "shared",   "rslave",  "slave"};
+  auto parts = split(given.text, ':');
+  bool good = (parts.size() == 2 || parts.size() == 3) && parts[0].starts_with('/') &&
+              parts[1].starts_with('/') && parts[1] != "/";
+  if (!good) return wrong(given, "mount", "expected SOURCE:TARGET[:OPTIONS], absolute paths");
+  std::string propagation = "rprivate";
+  bool read_only = false;
+  for (std::string_view option : split(parts.size() == 3 ? parts[2] : "rw", ',')) {
+    bool known = std::find(kPropagation.begin(), kPropagation.end(), option) != kPropagation.end();
+    if (option == "ro") {
+      read_only = true;
+    } else if (known) {
+      propagation = option;
+    } else if (option != "rw") {
+      return wrong(given, "mount", "option " + quoted(option) + " is for berth run alone");
+    }
+  }
+  std::string source(parts[0]);
+  if (!is_there_(source)) {
+    if (given.optional) return {};
+    return make_error(Kind::not_found, "rule " + quoted(given.rule) + ": mount " +
+                                           quoted(given.text) + ": there is no " + source);
+  }
+  oci::Mount mount;
+  mount.destination = parts[1];
+  mount.type = "bind";
+  mount.source = std::move(source);
+  mount.options = {"rbind", propagation};
+  if (read_only) mount.options.emplace_back("ro");
+  place(given, std::move(mount));
+  return {};
+}
+
+Result<void> Amender::add_tmpfs(const Given& given) {
+  size_t colon = given.text.find(':');
+  oci::Mount mount;
+  mount.destination = given.text.substr(0, colon);
+  if (!mount.destination.starts_with('/') || mount.destination == "/") {
+    return wrong(given, "tmpfs", "expected TARGET[:OPTIONS], an absolute path");
+  }
+  mount.type = mount.source = "tmpfs";
+  mount.options = {"nosuid", "nodev", "noexec"};
+  if (colon != std::string::npos) {
+    for (std::string_view option : split(std::string_view(given.text).substr(colon + 1), ',')) {
+      mount.options.emplace_back(option);
+    }
+  }
+  place(given, std::move(mount));
+  return {};
+}
+
+// At the front: whoever reads a variable that dockerd has appended finds it at the end.
+void Amender::add_variables() {
+  Strings& env = spec_.process->env;
+  Strings front;
+  auto has = [&](const std::string& name) {
+    return std::any_of(env.begin(), env.end(),
+                       [&](const std::string& entry) { return entry.starts_with(name + "="); });
+  };
+  for (const auto& one : effects_.env_force) {
+    const std::string begin = one.first + "=";
+    std::erase_if(env, [&](const std::string& entry) { return entry.starts_with(begin); });
+    front.push_back(begin + one.second.text);
+  }
+  for (const auto* values : {&effects_.env, &effects_.env_default}) {
+    for (const auto& [name, given] : *values) {
+      bool known = has(name) || effects_.env_force.contains(name) ||
+                   (values == &effects_.env_default && effects_.env.contains(name));
+      if (!known) front.push_back(name + "=" + given.text);
+    }
+  }
+  env.insert(env.begin(), front.begin(), front.end());
+}
+
+/// As for `berth run`: what is there counts, or the lower of both where the site's is the most.
+template <class T>
+void limit(T most, bool forced, std::optional<T>& out) {
+  auto of = [](T value) {
+    return value > 0 ? static_cast<uint64_t>(value) : std::numeric_limits<uint64_t>::max();
+  };
+  bool free = !out || *out <= 0;
+  if (free || (forced && of(most) < of(*out))) out = most;
+}
+
+Result<void> Amender::add_limits() {
+  bool any = effects_.memory || effects_.cpus || effects_.pids_limit;
+  if (any && !spec_.linux_.resources) spec_.linux_.resources.emplace();
+  if (effects_.memory) {
+    auto bytes = parse_bytes(effects_.memory->text);
+    bool fits = bytes && *bytes <= static_cast<uint64_t>(INT64_MAX);
+    if (!fits) return wrong(*effects_.memory, "memory", "expected a size such as 2g");
+    auto& memory = spec_.linux_.resources->memory;
+    if (!memory) memory.emplace();
+    limit(static_cast<int64_t>(*bytes), effects_.memory->forced, memory->limit);
+  }
+  if (effects_.cpus) {
+    auto number = parse_decimal(effects_.cpus->text);
+    bool good = number && *number >= 0.01 && *number <= 1e6;
+    if (!good) return wrong(*effects_.cpus, "cpus", "expected a number such as 1.5");
+    auto& cpu = spec_.linux_.resources->cpu;
+    if (!cpu) cpu.emplace();
+    const uint64_t period = cpu->period.value_or(kPeriod);
+    limit(static_cast<int64_t>(*number * static_cast<double>(period)), effects_.cpus->forced,
+          cpu->quota);
+    cpu->period = period;
+  }
+  if (effects_.pids_limit) {
+    auto& pids = spec_.linux_.resources->pids;
+    std::optional<int64_t> value;
+    if (pids) value = pids->limit;
+    limit(parse_i64(effects_.pids_limit->text).value_or(0), effects_.pids_limit->forced, value);
+    pids = oci::Pids{*value};
+  }
+  if (effects_.shm_size) TRY(set_shm_size(*effects_.shm_size));
+  for (const Given& given : effects_.ulimits) TRY(add_ulimit(given));
+  return {};
+}
+
+// Every engine gives a size, so only the most of it is the site's to say.
+Result<void> Amender::set_shm_size(const Given& given) {
+  auto bytes = parse_bytes(given.text);
+  if (!bytes) return wrong(given, "shm-size", "expected a size such as 2g");
+  if (!given.forced) return {};
+  for (oci::Mount& mount : spec_.mounts) {
+    if (mount.destination != "/dev/shm" || mount.type != "tmpfs") continue;
+    uint64_t now = std::numeric_limits<uint64_t>::max();
+    for (const std::string& option : mount.options) {
+      if (option.starts_with("size=")) now = parse_bytes(option.substr(5)).value_or(now);
+    }
+    if (now <= *bytes) continue;
+    std::erase_if(mount.options, [](const std::string& one) { return one.starts_with("size="); });
+    mount.options.push_back("size=" + std::to_string(*bytes));
+  }
+  return {};
+}
+
+Result<void> Amender::add_ulimit(const Given& given) {
+  size_t equals = given.text.find('=');
+  std::string_view values =
+      std::string_view(given.text)
+          .substr(equals == std::string::npos ? given.text.size() : equals + 1);
+  auto parts = split(values, ':');
+  auto soft = parse_i64(parts.front());
+  auto hard = parse_i64(parts.back());
+  bool good = equals != std::string::npos && equals > 0 && soft && hard && parts.size() <= 2 &&
+              *soft >= -1 && *hard >= -1;
+  if (!good) return wrong(given, "ulimit", "expected TYPE=SOFT[:HARD]");
+  oci::Rlimit rlimit;
+  rlimit.type = "RLIMIT_";
+  for (char c : given.text.substr(0, equals)) {
+    rlimit.type += c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  }
+  // -1 is no limit, and the largest number is how the kernel writes that.
+  rlimit.soft = static_cast<uint64_t>(*soft);
+  rlimit.hard = static_cast<uint64_t>(*hard);
+  auto& rlimits = spec_.process->rlimits;
+  auto same = [&](const oci::Rlimit& one) { return one.type == rlimit.type; };
+  bool said = std::any_of(rlimits.begin(), rlimits.end(), same);
+  if (said && !given.forced) return {};
+  std::erase_if(rlimits, same);
+  rlimits.push_back(std::move(rlimit));
+  return {};
+}
+
+void Amender::add_hooks() {
+  oci::Hooks& hooks = spec_.hooks;
+  const std::pair<std::string_view, std::vector<oci::Hook>*> stages[] = {
+      {"prestart", &hooks.prestart},
+      {"createRuntime", &hooks.create_runtime},
+      {"createContainer", &hooks.create_container},
+      {"startContainer", &hooks.start_container},
+      {"poststart", &hooks.poststart},
+      {"poststop", &hooks.poststop}};
+  for (const auto& [rule, hook] : effects_.hooks) {
+    for (const auto& [stage, list] : stages) {
+      if (stage == hook.stage) list->push_back({hook.path, hook.args, hook.env, hook.timeout});
+    }
+  }
+}
+
+Result<Lookups> Amender::run() {
+  if (effects_.refuse) {
+    return make_error(Kind::denied,
+                      "the site refuses this container: " + escape_controls(effects_.refuse->text) +
+                          " (rule " + quoted(effects_.refuse->rule) + ")");
+  }
+  for (const Given& given : effects_.mounts) TRY(add_mount(given));
+  for (const Given& given : effects_.tmpfs) TRY(add_tmpfs(given));
+  add_variables();
+  TRY(add_limits());
+  add_hooks();
+  Lookups out;
+  for (const Given& given : effects_.devices) {
+    (given.text.starts_with('/') ? out.nodes : out.cdi_names).push_back(given);
+  }
+  bool by_variable = effects_.gpus && effects_.gpus->text.starts_with("env:");
+  // Whose variable it is cannot be told.
+  if (!by_variable) out.gpus = effects_.gpus;
+  return out;
+}
+
+}  // namespace
+
+Facts facts_of(const oci::Spec& spec, const std::vector<std::string>& caller) {
+  Facts facts;
+  facts.labels = spec.annotations;
+  for (const char* name : {"io.kubernetes.cri.image-name", "io.kubernetes.cri-o.ImageName"}) {
+    auto found = spec.annotations.find(name);
+    if (found != spec.annotations.end()) facts.image = spellings_of(found->second);
+  }
+  facts.partition = value_of(caller, {"SLURM_JOB_PARTITION", "PBS_QUEUE", "LSB_QUEUE"});
+  facts.account = value_of(caller, {"SLURM_JOB_ACCOUNT", "PBS_ACCOUNT"});
+  if (!spec.process) return facts;
+  facts.image_env = spec.process->env;
+  if (!spec.process->args.empty()) facts.command = spec.process->args.front();
+  return facts;
+}
+
+Result<Lookups> amend(const Effects& effects,
+                      const std::function<bool(const std::string&)>& is_there, oci::Spec& spec) {
+  if (!spec.process) return Lookups{};
+  return Amender(effects, is_there, spec).run();
+}
+
+}  // namespace berth::policy

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The site's rules in a bundle that berth-runtime starts for another engine: policy.json alone is
+read."""
+
+import json
+
+import pytest
+
+from support.oci_fixtures import bundle, kind, place, runtime  # noqa: F401
+
+
+class Site:
+    """A policy.json of the test's own, as `berth policy apply` writes it."""
+
+    def __init__(self, runtime, place):
+        self.directory, self.state = place / "site", place / "berth"
+        self.directory.mkdir()
+        plain = runtime.command
+
+        def command(*words):
+            argv = plain(*words)
+            program = argv.index(runtime.program)
+            flags = ["--config-dir", str(self.directory), "--state", str(self.state)]
+            return [*argv[:program + 1], *flags, *argv[program + 1:]]
+        runtime.command = command
+
+    def write(self, *rules):
+        placed = [{"place": f"x.toml:{number}", "rule": rule} for number, rule in enumerate(rules, 1)]
+        path = self.directory / "policy.json"
+        path.write_text(json.dumps({"format": 1, "policy": {}, "rules": placed}))
+        path.chmod(0o644)
+
+
+@pytest.fixture
+def site(runtime, place):
+    return Site(runtime, place)
+
+
+def test_mounts_and_variables_come_with_a_rule(runtime, bundle, place, site):
+    shared = place / "shared"
+    shared.mkdir()
+    (shared / "hello").write_text("from the site\n")
+    shared.chmod(0o755)
+    bundle.process["env"] = ["PATH=/bin", "A=theirs", "B=theirs"]
+    site.write({"mounts": [f"{shared}:/site:ro"], "env": {"A": "site", "C": "site"}, "env-force": {"B": "site"}},
+               {"when": [{"env": ["NOT_THERE"]}], "env": {"D": "site"}})
+    done = runtime.run(bundle.shell("cat /site/hello; echo $A $B $C $D"))
+    assert (done.returncode, done.stdout) == (0, "from the site\ntheirs site site\n")
+
+
+def test_annotations_are_labels_and_a_rule_may_refuse(runtime, bundle, site):
+    site.write({"name": "closed", "when": [{"label": ["tier=g*"]}], "refuse": "not today"})
+    assert runtime.run(bundle.shell("echo x")).stdout == "x\n"
+    bundle.config["annotations"] = {"tier": "gold"}
+    done = runtime.run(bundle.shell("echo x"))
+    assert done.returncode != 0 and done.stdout == ""
+    assert "the site refuses this container: not today (rule 'closed')" in done.stderr
+
+
+def test_limits_of_processes_are_forced_down(runtime, bundle, site):
+    bundle.process["rlimits"] = [{"type": "RLIMIT_NOFILE", "soft": 256, "hard": 256}]
+    site.write({"ulimits": ["nofile=64:64"], "force": True})
+    assert runtime.run(bundle.shell("ulimit -n")).stdout == "64\n"
+
+
+def test_a_config_of_berths_own_engine_is_left_alone(runtime, bundle, site):
+    bundle.config["annotations"] = {"dev.berth.gpus-decided": "yes"}
+    site.write({"refuse": "never"})
+    assert runtime.run(bundle.shell("echo x")).stdout == "x\n"
+
+
+def test_a_policy_that_others_can_write_stops_the_container(runtime, bundle, site):
+    site.write({"env": {"A": "1"}})
+    (site.directory / "policy.json").chmod(0o666)
+    done = runtime.run(bundle.shell("echo x"))
+    assert done.returncode != 0 and "it can be written by others" in done.stderr
