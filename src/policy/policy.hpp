@@ -93,7 +93,7 @@ struct Compiled {
   std::string source;                     ///< policy.toml, else the directory of the rules
   std::map<std::string, uint32_t> lines;  ///< of the keys that it sets: {"gpu.environment": 3}
   Policy policy;
-  std::vector<PlacedRule> rules;  ///< in the order in which they are looked at
+  std::vector<PlacedRule> rules = {};  ///< in the order in which they are looked at
 };
 
 inline constexpr uint32_t kFormat = 1;

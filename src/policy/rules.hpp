@@ -21,21 +21,22 @@ namespace berth::policy {
 /// globs, see matches(); those of variables and labels are "NAME", which has to be there, or
 /// "NAME=GLOB".
 struct When {
-  std::vector<std::string> user;    ///< name or number of the caller
-  std::vector<std::string> group;   ///< any group of his, name or number
-  std::vector<std::string> image;   ///< as typed, canonical, or canonical without tag and digest
-  std::vector<std::string> digest;  ///< of the image's manifest, its target or its id
-  std::vector<std::string> label;   ///< of the image
-  std::vector<std::string> env;     ///< of the container: the request's over the image's
-  std::vector<std::string> image_env;
-  std::vector<std::string> user_env;
-  std::vector<std::string> partition;  ///< of the batch job
-  std::vector<std::string> account;    ///< of the batch job
-  std::vector<std::string> feature;    ///< words of `berth slurm features` for this node
-  std::vector<std::string> gpu;        ///< types of this node's GPUs: "h100"
-  std::optional<bool> gpus;            ///< whether GPUs were asked for
+  std::vector<std::string> user = {};   ///< name or number of the caller
+  std::vector<std::string> group = {};  ///< any group of his, name or number
+  std::vector<std::string> image =
+      {};  ///< as typed, canonical, or canonical without tag and digest
+  std::vector<std::string> digest = {};  ///< of the image's manifest, its target or its id
+  std::vector<std::string> label = {};   ///< of the image
+  std::vector<std::string> env = {};     ///< of the container: the request's over the image's
+  std::vector<std::string> image_env = {};
+  std::vector<std::string> user_env = {};
+  std::vector<std::string> partition = {};  ///< of the batch job
+  std::vector<std::string> account = {};    ///< of the batch job
+  std::vector<std::string> feature = {};    ///< words of `berth slurm features` for this node
+  std::vector<std::string> gpu = {};        ///< types of this node's GPUs: "h100"
+  std::optional<bool> gpus = {};            ///< whether GPUs were asked for
   /// The first word of what is run; a glob without a slash is compared with its last part.
-  std::vector<std::string> command;
+  std::vector<std::string> command = {};
   bool operator==(const When&) const = default;
 };
 
