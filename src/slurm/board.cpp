@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "slurm/board.hpp"
+
+#include <algorithm>
+
+#include "base/secret.hpp"
+#include "base/text.hpp"
+
+namespace berth::slurm {
+namespace {
+
+constexpr uint32_t kMaxArity = 64;
+constexpr size_t kMaxAddress = 64;
+constexpr size_t kMaxFrom = 32;
+
+bool is_token(std::string_view text) {
+  return text.size() == kTokenDigits &&
+         text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+/// The number, if it is at most `most`.
+std::optional<uint32_t> number_in(std::string_view text, uint64_t most) {
+  auto number = parse_u64(text);
+  if (!number || *number > most) return std::nullopt;
+  return static_cast<uint32_t>(*number);
+}
+
+Error no_message(std::string_view line) {
+  return make_error(Kind::corrupt, "read a message of the step's board: " + quoted(line));
+}
+
+}  // namespace
+
+uint32_t parent_of(uint32_t node, uint32_t arity) {
+  return node == 0 ? 0 : (node - 1) / arity;
+}
+
+bool has_children(uint32_t node, uint32_t nodes, uint32_t arity) {
+  return uint64_t{node} * arity + 1 < nodes;
+}
+
+std::string to_text(const Invitation& invitation) {
+  return "1:" + std::to_string(invitation.port) + ":" + std::to_string(invitation.arity) + ":" +
+         invitation.token;
+}
+
+Result<Invitation> parse_invitation(std::string_view text) {
+  std::vector<std::string_view> parts = split(text, ':');
+  if (parts.size() == 4 && parts[0] == "1") {
+    auto port = number_in(parts[1], 65535);
+    auto arity = number_in(parts[2], kMaxArity);
+    if (port && *port > 0 && arity && *arity > 0 && is_token(parts[3])) {
+      return Invitation{static_cast<uint16_t>(*port), *arity, std::string(parts[3])};
+    }
+  }
+  // Not the text itself, which holds a secret.
+  return make_error(Kind::corrupt,
+                    std::string("read ") + kBoardVariable + ": it is of another form",
+                    "srun with the spank_berth.so of this release");
+}
+
+bool is_address(std::string_view text) {
+  size_t colon = text.rfind(':');
+  if (colon == text.npos || colon == 0 || text.size() > kMaxAddress) return false;
+  auto port = number_in(text.substr(colon + 1), 65535);
+  if (!port || *port == 0) return false;
+  std::string_view host = text.substr(0, colon);
+  if (host.front() != '[') return host.find_first_not_of("0123456789.") == host.npos;
+  if (host.size() < 4 || host.back() != ']') return false;
+  host = host.substr(1, host.size() - 2);
+  return host.find_first_not_of("0123456789abcdef:.") == host.npos;
+}
+
+std::string to_line(const Hello& hello) {
+  return "join " + hello.token + " " + std::to_string(hello.node) + " " +
+         std::to_string(hello.nodes) + " " + (hello.address.empty() ? "-" : hello.address) + "\n";
+}
+
+Result<Hello> parse_hello(std::string_view line) {
+  std::vector<std::string_view> words = split(line, ' ');
+  if (words.size() != 5 || words[0] != "join" || !is_token(words[1])) return no_message("join");
+  auto nodes = number_in(words[3], kMaxNodes);
+  auto node = number_in(words[2], kMaxNodes);
+  if (!nodes || !node || *node >= *nodes) return no_message("join");
+  if (words[4] != "-" && !is_address(words[4])) return no_message("join");
+  return Hello{std::string(words[1]), *node, *nodes, words[4] == "-" ? "" : std::string(words[4])};
+}
+
+std::string to_line(const Directions& directions) {
+  if (directions.later) return "later\n";
+  std::string line = "from";
+  for (const std::string& address : directions.from) line += " " + address;
+  return line + "\n";
+}
+
+Result<Directions> parse_directions(std::string_view line) {
+  if (line == "later") return Directions{true, {}};
+  std::vector<std::string_view> words = split(line, ' ');
+  if (words.front() != "from" || words.size() > kMaxFrom + 1) return no_message(line);
+  Directions directions;
+  for (size_t i = 1; i < words.size(); ++i) {
+    if (!is_address(words[i])) return no_message(line);
+    directions.from.emplace_back(words[i]);
+  }
+  return directions;
+}
+
+Result<void> Board::arrive(int guest, std::string_view line, Time now) {
+  Hello hello = TRY(parse_hello(line));
+  if (!same_secret(hello.token, token_)) {
+    return make_error(Kind::denied, "join the step's board: this is another step's token");
+  }
+  places_[hello.node] = std::move(hello.address);
+  waiting_[guest] = {hello.node, now};
+  return {};
+}
+
+/// Nothing as long as one that it would rather ask may still come.
+std::optional<Directions> Board::directions_of(const Waiting& one, Time now) const {
+  Directions directions;
+  bool may_come = false;  // one above, before the first that can be asked
+  for (uint32_t node = one.node; node != 0;) {
+    node = parent_of(node, arity_);
+    auto place = places_.find(node);
+    if (place != places_.end() && !place->second.empty() && directions.from.size() < kMaxFrom) {
+      directions.from.push_back(place->second);
+    }
+    if (place == places_.end() && directions.from.empty()) may_come = true;
+  }
+  Time patience = directions.from.empty() ? kForAnybody : kForParent;
+  if (may_come && now - one.since < patience) return std::nullopt;
+  return directions;
+}
+
+std::vector<Board::Answer> Board::answers(Time now) {
+  std::vector<Answer> out;
+  for (auto one = waiting_.begin(); one != waiting_.end();) {
+    auto directions = directions_of(one->second, now);
+    if (directions) out.push_back({one->first, std::move(*directions)});
+    one = directions ? waiting_.erase(one) : std::next(one);
+  }
+  return out;
+}
+
+std::optional<int> Board::oldest() const {
+  auto first = std::min_element(waiting_.begin(), waiting_.end(), [](auto& one, auto& other) {
+    return one.second.since < other.second.since;
+  });
+  if (first == waiting_.end()) return std::nullopt;
+  return first->first;
+}
+
+std::optional<Board::Time> Board::next() const {
+  std::optional<Time> soonest;
+  for (const auto& [guest, one] : waiting_) {
+    for (Time patience : {kForParent, kForAnybody}) {
+      Time when = one.since + patience;
+      // What was not enough then is no longer waited for.
+      if (!directions_of(one, when)) continue;
+      if (!soonest || when < *soonest) soonest = when;
+      break;
+    }
+  }
+  return soonest;
+}
+
+}  // namespace berth::slurm
