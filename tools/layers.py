@@ -161,6 +161,7 @@ MAKES_CALLS = {
     "runtime/seccomp.cpp": "syscall",  # seccomp(2)
     "runtime/device_filter.cpp": "syscall",  # bpf(2)
     # Without src/sys, which would come into slurmstepd with them.
+    "spank/board.cpp": "accept4 bind close getrandom listen pipe2 poll recv send setsockopt socket",
     "spank/join.cpp": "close fchdir fcntl fstat getuid pread prctl setns socketpair stat syscall",
     "spank/message.cpp": "close recvmsg sendmsg",
     "spank/start.cpp": "close dup2 execve fcntl fork fstat getegid geteuid getrlimit getuid "

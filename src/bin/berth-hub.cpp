@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // berth-hub: what `berth hub` becomes. Its argument is the number of an open file that holds a
-// hub::Order as JSON. It writes nothing but lines: addresses and requests to standard output,
-// warnings and errors to standard error.
+// hub::Order as JSON; or --for-job ADDRESS:PORT, with an image::JobOrder on standard input, when
+// `berth slurm step` starts it. It writes nothing but lines: addresses and requests to standard
+// output, warnings and errors to standard error.
 #include <malloc.h>
 #include <unistd.h>
 
@@ -15,21 +16,25 @@
 #include "base/text.hpp"
 #include "hub/config/config.hpp"
 #include "hub/hub.hpp"
+#include "hub/job_front.hpp"
 #include "hub/reload.hpp"
 #include "hub/request_log.hpp"
 #include "hub/server.hpp"
+#include "image/job_order.hpp"
 #include "json/fields.hpp"
 #include "sys/console.hpp"
 #include "sys/file.hpp"
 #include "sys/program.hpp"
 #include "sys/pty.hpp"
 #include "sys/signals.hpp"
+#include "sys/thread.hpp"
 
 namespace berth::hub {
 namespace {
 
 constexpr size_t kMaxOrder = size_t{4} << 20;
 constexpr size_t kMaxPem = size_t{1} << 20;
+constexpr size_t kJobConnections = 1024;
 
 void say(int stream, const std::string& line) {
   static std::mutex mutex;
@@ -142,10 +147,49 @@ class Counter {
   std::shared_ptr<Hub> hub_;
 };
 
+/// Ends this program when nobody asks any more.
+void watch_idle(const std::stop_token& stop, const JobFront& front, std::chrono::seconds most) {
+  while (!stop.stop_requested()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    if (front.idle() < most) continue;
+    std::raise(SIGTERM);
+    return;
+  }
+}
+
+/// For the nodes of one job: listens, says where, and is then told on its standard input whom it
+/// serves and what. Who calls before that waits.
+Result<void> serve_job(const std::string& address) {
+  ServerOptions options;
+  options.listen.push_back(TRY(parse_endpoint(address)));
+  options.connections = options.connections_per_address = kJobConnections;
+  options.grace = std::chrono::seconds(1);
+  transfer::Cancel cancel;
+  ErrorStream log;
+  std::unique_ptr<JobFront> front;
+  std::unique_ptr<Server> server = TRY(Server::listen(
+      std::move(options), [&](const Asked& asked) { return front->answer(asked); },
+      [](const Asked&, const Note&, const Ended&) {}));
+  for (const std::string& where : server->addresses()) {
+    say(STDOUT_FILENO, "berth-hub: listening at " + where + "\n");
+  }
+  sys::Fd in(STDIN_FILENO);
+  std::string text = TRY(sys::read_all(in, "the order", kMaxOrder));
+  image::JobOrder order = TRY(image::parse_job_order(text));
+  const std::chrono::seconds idle(order.idle_seconds);
+  front = TRY(JobFront::make(std::move(order), cancel, log));
+  auto watcher =
+      sys::start_thread([&](const std::stop_token& stop) { watch_idle(stop, *front, idle); });
+  Result<void> served = server->run(cancel, [] {});
+  cancel.request();
+  return served;
+}
+
 Result<void> run(const std::vector<std::string>& words) {
   if (words.size() < 2) {
     return make_error(Kind::usage, "this is a part of berth", "berth hub --help");
   }
+  if (words.size() == 3 && words[1] == "--for-job") return serve_job(words[2]);
   Order order = TRY(read_order(words[1]));
   const LogForm form = order.config.log;
   const bool check_alone = order.check;

@@ -11,6 +11,7 @@
 #include "engine/containers.hpp"
 #include "engine/exec.hpp"
 #include "engine/image_file.hpp"
+#include "engine/job_fetch.hpp"
 #include "engine/new_container.hpp"
 #include "engine/save_squashfs.hpp"
 #include "engine/start.hpp"
@@ -210,13 +211,16 @@ Result<void> check_use(const slurm::Name& name, const std::optional<ContainerSum
 }
 
 /// A pull takes long, and nobody knows this process but by the step's socket: it ends when there
-/// is no step any more.
+/// is no step any more. `job` answers other nodes from then on.
 Result<void> pull_for_step(const Context& context, const RunRequest& request, const RunCall& call,
-                           const Progress& progress) {
+                           const Progress& progress, JobFetch& job) {
   if (request.image.empty()) return {};
   sys::SignalOnHangup ended(slurm::kHoldSocket, SIGTERM);
   image::Store store = TRY(open_store(context));
-  TRY(find_or_pull_image(context, store, request, call, progress));
+  RunCall asking = call;
+  job = JobFetch::begin(context, store, request, call.registry);
+  job.add_to(asking.registry);
+  TRY(find_or_pull_image(context, store, request, asking, progress));
   return {};
 }
 
@@ -307,7 +311,8 @@ std::string joined_by(const SlurmStep& step) {
 Result<RunOutcome> hold_slurm_step(const Context& context, const SlurmStep& step,
                                    RunRequest request, const RunCall& call,
                                    const Progress& progress) {
-  TRY(pull_for_step(context, request, call, progress));
+  JobFetch job;  // to the end of the step
+  TRY(pull_for_step(context, request, call, progress, job));
   // What an entrypoint leaves running nobody else would end.
   auto orphans = TRY(sys::Orphans::adopt());
   sys::SignalOnHangup ended(slurm::kHoldSocket, SIGTERM);

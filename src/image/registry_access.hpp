@@ -32,6 +32,14 @@ struct RegistryRule {
   uint32_t connections = 0;  ///< for one pull at once; 0: as many as usual
 };
 
+/// Machines of the same job that fetch an image once for all of them, and are asked for it before
+/// any registry: each for what the one before it does not give. docs/decisions/0166
+struct JobPeers {
+  std::string reference;               ///< canonical: of the one image that they have
+  std::vector<std::string> addresses;  ///< "10.1.2.3:4567", the first one first
+  std::string token;
+};
+
 /// How registries are reached. The default is HTTPS with the system's CAs and plain HTTP to
 /// loopback addresses.
 struct RegistryAccess {
@@ -44,6 +52,7 @@ struct RegistryAccess {
   /// Directories with one for each HOST or HOST:PORT: *.crt (authorities), *.cert and *.key (of the
   /// client). containers-certs.d(5)
   std::vector<std::string> certificate_directories;
+  std::optional<JobPeers> peers;
 };
 
 /// The rule for a repository ("docker.io/library/debian"): that with the longest prefix which
@@ -62,6 +71,13 @@ void fields(V& v, RegistryMirror& m) {
 }
 
 template <class V>
+void fields(V& v, JobPeers& p) {
+  v.required("reference", p.reference);
+  v.required("addresses", p.addresses);
+  v.required("token", p.token);
+}
+
+template <class V>
 void fields(V& v, RegistryRule& r) {
   v.optional("prefix", r.prefix);
   v.optional("location", r.location);
@@ -74,6 +90,18 @@ void fields(V& v, RegistryRule& r) {
   v.optional("proxy", r.proxy);
   v.optional("connections", r.connections);
   v.strict();
+}
+
+/// The members of `access` stand beside those of what it is a part of.
+template <class V>
+void access_fields(V& v, RegistryAccess& a) {
+  v.optional("tls_ca", a.tls_ca);
+  v.optional("insecure_registries", a.insecure_registries);
+  v.optional("auth_files", a.auth_files);
+  v.optional("stall_seconds", a.stall_seconds);
+  v.optional("registries", a.registries);
+  v.optional("certificate_directories", a.certificate_directories);
+  v.optional("peers", a.peers);
 }
 
 }  // namespace berth::image

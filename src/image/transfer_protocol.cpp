@@ -110,17 +110,6 @@ static Result<LayerPhase> from_json_text(std::string_view text, std::type_identi
   return value_of(kLayerPhases, text);
 }
 
-/// The members of `access` stand beside the verb's own.
-template <class V>
-void access_fields(V& v, RegistryAccess& a) {
-  v.optional("tls_ca", a.tls_ca);
-  v.optional("insecure_registries", a.insecure_registries);
-  v.optional("auth_files", a.auth_files);
-  v.optional("stall_seconds", a.stall_seconds);
-  v.optional("registries", a.registries);
-  v.optional("certificate_directories", a.certificate_directories);
-}
-
 template <class V>
 void fields(V& v, FactsTrust& t) {
   v.always("fetch", t.fetch);

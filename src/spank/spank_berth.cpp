@@ -4,6 +4,7 @@
 //
 //   plugstack.conf:  required /usr/local/lib/slurm/spank_berth.so [berth=PROGRAM]
 //                    [execute_entrypoint=0|1] [sbatch_support=0|1] [container_scope=global|job]
+//                    [one_fetch=0|1]
 //
 // In srun, sbatch and salloc it takes the options and looks at them. In slurmstepd it makes a
 // socket for the step and forks who will be `berth slurm step` as the user; that begins when the
@@ -28,12 +29,15 @@
 #include <cerrno>
 #include <cstdlib>
 #include <exception>
+#include <memory>
 #include <type_traits>
 
 #include "base/text.hpp"
+#include "slurm/board.hpp"
 #include "slurm/options.hpp"
 #include "slurm/torch.hpp"
 #include "slurm/visible.hpp"
+#include "spank/board.hpp"
 #include "spank/join.hpp"
 #include "spank/start.hpp"
 
@@ -64,6 +68,7 @@ struct Site {
   std::string scope = "global";
   bool entrypoint = false;
   bool batch = true;
+  bool one_fetch = true;  ///< of an image for all nodes of a step
 };
 
 /// This process is one of srun, sbatch, salloc, or the slurmstepd of one step on one node.
@@ -79,6 +84,7 @@ struct Plugin {
   std::array<std::optional<std::string>, slurm::kVisible.size()> visible;
   uint32_t tasks = 0;  ///< of this node
   uint32_t ended = 0;
+  std::unique_ptr<BoardServer> board;  ///< in srun: of the nodes of this step
 };
 Plugin plugin;
 
@@ -112,10 +118,12 @@ Result<void> take_argument(std::string_view text, Site& site) {
     site.entrypoint = TRY(parse_switch(name, value));
   } else if (name == "sbatch_support") {
     site.batch = TRY(parse_switch(name, value));
+  } else if (name == "one_fetch") {
+    site.one_fetch = TRY(parse_switch(name, value));
   } else if (name != "runtime_path" && name != "importer" && name != "use_enroot_load" &&
              name != "use_squashfuse") {  // pyxis's, with nothing to do here
     return make_error(Kind::usage, "unknown argument " + quoted(text),
-                      "berth=, container_scope=, execute_entrypoint=, sbatch_support=");
+                      "berth=, container_scope=, execute_entrypoint=, one_fetch=, sbatch_support=");
   }
   return {};
 }
@@ -358,6 +366,7 @@ Result<void> enter_container(spank_t spank) {
     return std::move(handles).error();
   }
   Confinement confinement = TRY(read_confinement(plugin.rights));
+  spank_unsetenv(spank, slurm::kBoardVariable);  // a secret, of which the program needs nothing
   TRY(set_variables(spank, *handles));
   return join(*handles, confinement);
 }
@@ -392,6 +401,19 @@ void end_container() {
   }
   close_and_forget(plugin.berth.process);
   close_and_forget(plugin.ours);
+}
+
+/// Lets the nodes of a step with an image find each other. Where that fails, each asks the
+/// registry.
+Result<void> open_board(spank_t spank) {
+  ::unsetenv(slurm::kBoardVariable);  // that of a step around this one
+  bool alone = item_of(spank, S_JOB_NNODES, uint32_t{1}) < 2;
+  bool wanted = plugin.site.one_fetch && plugin.asked.value(slurm::Key::image) != nullptr;
+  // Of a job of several parts each has nodes of its own numbers, and one environment.
+  if (alone || !wanted || plugin.board) return {};
+  plugin.board = TRY(BoardServer::open());
+  ::setenv(slurm::kBoardVariable, plugin.board->invitation().c_str(), 1);
+  return {};
 }
 
 /// Nothing that is thrown may reach Slurm.
@@ -449,6 +471,12 @@ BERTH_HOOK slurm_spank_init_post_opt(spank_t spank, int, char**) {
   });
 }
 
+// In srun, when it knows its step and before any task of it runs.
+BERTH_HOOK slurm_spank_local_user_init(spank_t spank, int, char**) {
+  guarded([&] { return open_board(spank); });
+  return 0;
+}
+
 // In slurmstepd, whose effective user is the job's. A failure here would be lost: the tasks tell
 // it.
 BERTH_HOOK slurm_spank_user_init(spank_t spank, int, char**) {
@@ -486,6 +514,7 @@ BERTH_HOOK slurm_spank_task_exit(spank_t, int, char**) {
 }
 
 BERTH_HOOK slurm_spank_exit(spank_t, int, char**) {
+  plugin.board.reset();  // its thread ends before Slurm unloads us
   if (plugin.wanted) end_container();
   return 0;
 }

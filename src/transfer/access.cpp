@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "transfer/chain.hpp"
 #include "transfer/credentials.hpp"
 #include "transfer/host_files.hpp"
 
@@ -123,13 +124,34 @@ Result<Registry> open_source(Http& http, const Cancel& cancel, const RegistryAcc
   return registry;
 }
 
-Result<Registry> open_source(Http& http, const Cancel& cancel, const RegistryAccess& access,
-                             const Reference& reference, Events& events) {
-  auto holds = [&](Registry& registry) -> Result<void> {
+namespace {
+
+Holds holds_image(const Reference& reference) {
+  return [&reference](Registry& registry) -> Result<void> {
     TRY(registry.get_manifest(reference.manifest_reference()));
     return {};
   };
-  return open_source(http, cancel, access, reference, events, holds);
+}
+
+}  // namespace
+
+Result<Registry> open_site_source(Http& http, const Cancel& cancel, const RegistryAccess& access,
+                                  const Reference& reference, Events& events) {
+  return open_source(http, cancel, access, reference, events, holds_image(reference));
+}
+
+Result<Registry> open_source(Http& http, const Cancel& cancel, const RegistryAccess& access,
+                             const Reference& reference, Events& events) {
+  Holds holds = holds_image(reference);
+  for (Registry& peer : TRY(open_peers(http, cancel, access, reference))) {
+    auto held = holds(peer);
+    if (held.ok()) return std::move(peer);
+    TRY(cancel.check());
+    // It has asked the registry, whose word this is: so the nodes of a job fail alike, at once.
+    if (held.error().kind == Kind::not_found) return std::move(held).error();
+    events.status("Node of this job: " + to_line(held.error()));
+  }
+  return open_site_source(http, cancel, access, reference, events);
 }
 
 uint32_t connections_to(const RegistryAccess& access, const Reference& reference) {

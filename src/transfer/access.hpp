@@ -32,9 +32,14 @@ using Holds = std::function<Result<void>(Registry& registry)>;
 /// asked; connected.  Errors: those of the registry itself.
 Result<Registry> open_source(Http& http, const Cancel& cancel, const image::RegistryAccess& access,
                              const image::Reference& reference, Events& events, const Holds& holds);
-/// Of the image that the reference means.  Errors: the same.
+/// Of the image that the reference means; machines of the same job are asked before all others.
+/// Errors: the same.
 Result<Registry> open_source(Http& http, const Cancel& cancel, const image::RegistryAccess& access,
                              const image::Reference& reference, Events& events);
+/// The same without those machines.
+Result<Registry> open_site_source(Http& http, const Cancel& cancel,
+                                  const image::RegistryAccess& access,
+                                  const image::Reference& reference, Events& events);
 
 /// How many blobs at once may come from where the reference leads; 0: the rules do not say.
 uint32_t connections_to(const image::RegistryAccess& access, const image::Reference& reference);

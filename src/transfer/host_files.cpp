@@ -31,6 +31,13 @@ bool is_about(const image::RegistryRule& rule, const Url& url) {
          });
 }
 
+/// A machine of the same job is no proxy's business.
+bool is_peer(const image::RegistryAccess& access, const Url& url) {
+  return access.peers && std::ranges::any_of(access.peers->addresses, [&](const std::string& one) {
+           return is_host(one, url);
+         });
+}
+
 /// containers-certs.d(5): every *.crt is an authority, a *.cert needs a *.key of the same name.
 Result<void> read_directory(const std::string& path, HostOptions& options) {
   auto listed = sys::list_directory(sys::cwd(), path);
@@ -72,6 +79,10 @@ Result<HostOptions> HostFiles::options_of(const Url& url) {
 
 Result<HostOptions> HostFiles::find(const Url& url) const {
   HostOptions options;
+  if (is_peer(access_, url)) {
+    options.proxy = "none";
+    return options;
+  }
   for (const image::RegistryRule& rule : access_.registries) {
     if (!is_about(rule, url)) continue;
     if (options.proxy.empty()) options.proxy = rule.proxy;

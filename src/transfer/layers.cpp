@@ -140,9 +140,22 @@ Result<Registry*> LayerPipeline::registry_of(const Task& task) {
                     "berth pull, for the image is not complete");
 }
 
+/// What brings the bytes of a task's blob; says in `stream` what that is called.
+Result<BlobStream::Fetch> LayerPipeline::source_of(const Task& task, BlobStream::Options& stream) {
+  if (options_.fetch) {
+    stream.action = fmt::format("read blob '{}'", task.blob.digest.text());
+    return BlobStream::Fetch(
+        [this, &task](BlobPart part) { return options_.fetch(task.blob, std::move(part)); });
+  }
+  Registry* registry = TRY(registry_of(task));
+  stream.action = registry->read_action(task.blob.digest);
+  return BlobStream::Fetch([registry, &task](BlobPart part) {
+    return registry->get_blob(task.blob, std::move(part));
+  });
+}
+
 /// Unpacks a blob while it comes.
 Result<void> LayerPipeline::fetch(const Task& task, BlobFetcher& fetcher) {
-  Registry* registry = TRY(registry_of(task));
   std::string id = task.blob.digest.short_hex();
   BlobStream::Options options;
   options.progress = [&](uint64_t bytes) {
@@ -153,7 +166,8 @@ Result<void> LayerPipeline::fetch(const Task& task, BlobFetcher& fetcher) {
     copy = TRY(delivery_.stage_file());
     options.copy = &copy.fd();
   }
-  BlobStream stream(fetcher, task.blob, *registry, std::move(options));
+  BlobStream::Fetch source = TRY(source_of(task, options));
+  BlobStream stream(fetcher, task.blob, std::move(source), std::move(options));
   Result<void> unpacked = unpack(
       task, [&] { return stream.next(); }, &stream);
   if (!unpacked.ok()) {
@@ -170,14 +184,14 @@ Result<void> LayerPipeline::fetch(const Task& task, BlobFetcher& fetcher) {
 
 /// Brings the blob of a layer that is there.
 Result<void> LayerPipeline::keep(const Task& task, BlobFetcher& fetcher) {
-  Registry* registry = TRY(registry_of(task));
   image::Staged copy = TRY(delivery_.stage_file());
   BlobStream::Options options;
   options.copy = &copy.fd();
   options.progress = [&](uint64_t bytes) {
     events_.layer(task.blob.digest.short_hex(), LayerPhase::downloading, bytes, task.blob.size);
   };
-  BlobStream stream(fetcher, task.blob, *registry, std::move(options));
+  BlobStream::Fetch source = TRY(source_of(task, options));
+  BlobStream stream(fetcher, task.blob, std::move(source), std::move(options));
   TRY(stream.finish());
   return delivery_.publish_blob(std::move(copy), task.blob.digest);
 }

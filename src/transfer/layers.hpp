@@ -46,6 +46,8 @@ class LayerPipeline {
     /// and a zstd window of more than 8 MiB do.
     uint64_t memory_budget = uint64_t{512} << 20;
     size_t connections = kConnections;  ///< to one registry at once
+    /// Gives the bytes of blobs in the place of the registry that the origin names.
+    std::function<Result<void>(const oci::Descriptor& blob, BlobPart part)> fetch = {};
   };
 
   /// The registry that has a blob which the store does not.
@@ -82,6 +84,7 @@ class LayerPipeline {
   Result<void> unpack_stored(const Task& task);
   Result<void> unpack(const Task& task, const Inflater::Input& input, BlobStream* stream);
   Result<Registry*> registry_of(const Task& task);
+  Result<BlobStream::Fetch> source_of(const Task& task, BlobStream::Options& stream);
 
   const image::Store& store_;
   image::Delivery& delivery_;

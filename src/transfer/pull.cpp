@@ -12,6 +12,7 @@
 #include "oci/image_spec.hpp"
 #include "transfer/access.hpp"
 #include "transfer/blob_source.hpp"
+#include "transfer/chain.hpp"
 #include "transfer/event.hpp"
 #include "transfer/give_up.hpp"
 #include "transfer/layers.hpp"
@@ -249,6 +250,12 @@ Result<TransferResult> pull_from_registry(const PullRequest& request, const Refe
   oci::Platform wish = TRY(wished_platform(request));
   Http http(http_options(request.access), cancel);
   Registry registry = TRY(open_source(http, cancel, request.access, reference, events));
+  std::vector<Registry> peers = TRY(open_peers(http, cancel, request.access, reference));
+  // Layers come for minutes: the node that they come from may be lost meanwhile.
+  Chain chain(
+      std::move(peers),
+      [&] { return open_site_source(http, cancel, request.access, reference, events); }, cancel,
+      events);
   image::Delivery delivery = TRY(image::Delivery::begin(store));
   Documents documents = TRY(get_documents(registry, reference, wish, request, events));
   TRY(check_platform(documents, wish, request, events));
@@ -271,6 +278,11 @@ Result<TransferResult> pull_from_registry(const PullRequest& request, const Refe
 
   auto origin = [&](const oci::Descriptor&) -> Result<Registry*> { return &registry; };
   LayerPipeline::Options options = options_of(request);
+  if (chain.has_peers()) {
+    options.fetch = [&](const oci::Descriptor& blob, BlobPart part) {
+      return chain.get_blob(blob, std::move(part));
+    };
+  }
   uint32_t connections = connections_to(request.access, reference);
   if (connections > 0) options.connections = connections;
   LayerPipeline layers(store, delivery, origin, events, cancel, options);

@@ -143,6 +143,12 @@ Result<void> Registry::connect() {
   return {};
 }
 
+void Registry::connect_to_peer() {
+  base_.scheme = "http";
+  attempts_ = kPeerAttempts;
+  lost_attempts_ = kPeerLosses;
+}
+
 Result<void> Registry::check_login() {
   HttpRequest request;
   request.url = at("/v2/");
@@ -280,7 +286,7 @@ Result<void> Registry::get_blob(const oci::Descriptor& blob, BlobPart part) {
     if (response.broken) {
       if (all) return {};
       if (reader.next() >= before + kProgressThatCounts) lost = 0;
-      if (++lost >= kMaxAttempts) {
+      if (++lost >= lost_attempts_) {
         return (*std::move(response.broken)).with_context("cannot " + action);
       }
       notice_(fmt::format("{}: connection lost after {} of {} bytes, trying again",
@@ -479,7 +485,7 @@ Result<HttpResponse> Registry::send(HttpRequest request, const std::string& scop
     std::optional<seconds> asked =
         header ? parse_retry_after(*header, std::time(nullptr)) : std::nullopt;
     bool too_long = asked && *asked > kLongestWait;
-    if (attempt >= attempts_ || too_long) {
+    if (attempt >= (response.broken ? lost_attempts_ : attempts_) || too_long) {
       if (response.broken) return std::move(*response.broken).with_context("cannot " + action);
       return response;
     }

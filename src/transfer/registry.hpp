@@ -107,8 +107,13 @@ class Registry {
   Result<HttpResponse> list_tags(const std::string& query);
 
   /// From now on no request is tried twice: somebody waits who can do something else.
-  void try_once() { attempts_ = 1; }
-  void try_again() { attempts_ = kMaxAttempts; }  ///< as at first
+  void try_once() { attempts_ = lost_attempts_ = 1; }
+  void try_again() { attempts_ = lost_attempts_ = kMaxAttempts; }  ///< as at first
+
+  /// In the place of connect(): it is a machine of the same job (image::JobPeers), in plain HTTP.
+  /// It says 503 as long as it has to wait itself, and is asked again; a line that is lost is given
+  /// up soon, for there are others.
+  void connect_to_peer();
 
   /// Asks the registry to take the blob from its repository `from`; where it will not, or without
   /// `from`, sends it whole (POST, then PUT): what `open` gives, which is called at most once.
@@ -128,6 +133,8 @@ class Registry {
 
  private:
   static constexpr int kMaxAttempts = 5;
+  static constexpr int kPeerAttempts = 1'000'000;  // as long as it answers
+  static constexpr int kPeerLosses = 2;
 
   Registry(Http& http, const Cancel& cancel, std::string name, std::string repository, Url base,
            std::optional<Credential> credential, Notice notice);
@@ -157,6 +164,7 @@ class Registry {
   std::unique_ptr<Authenticator> auth_;
   Notice notice_;
   int attempts_ = kMaxAttempts;
+  int lost_attempts_ = kMaxAttempts;  // of lost connections
 };
 
 /// How long a 429 or 503 asks to wait: seconds or an HTTP date, seen at `now` (seconds since 1970).

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hub/job_front.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <variant>
+
+#include "base/secret.hpp"
+#include "transfer/access.hpp"
+#include "transfer/base64.hpp"
+#include "transfer/sha256.hpp"
+
+namespace berth::hub {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+using transfer::Document;
+using transfer::Registry;
+
+constexpr size_t kMostDocuments = 1024;
+constexpr size_t kPiece = size_t{256} << 10;
+/// Who asks for what has not begun to come is told so, and asks again, rather than take a thread.
+constexpr milliseconds kForFirst{2000};
+constexpr milliseconds kLookForEnd{200};
+/// For what has begun; who reads gives up about then, too.
+constexpr milliseconds kForNext{60'000};
+
+Reply unauthorized() {
+  Reply reply = refusal(401, "UNAUTHORIZED", "this is for the nodes of one job");
+  reply.headers.emplace_back("WWW-Authenticate", "Basic realm=\"a job\"");
+  return reply;
+}
+
+/// Nodes of a job are one user's: they are told what he would be told.
+Reply refusal_of(const Error& error) {
+  std::string text = to_line(error);
+  switch (error.kind) {
+    case Kind::not_found:
+      return refusal(404, "NOT_FOUND", text);
+    case Kind::denied:
+      return refusal(403, "DENIED", text);
+    default:
+      return refusal(500, "UNKNOWN", text);
+  }
+}
+
+Reply wait_a_moment() {
+  Reply reply = refusal(503, "UNAVAILABLE", "it has not begun to come");
+  reply.headers.emplace_back("Retry-After", "0");
+  return reply;
+}
+
+Answer just(Reply reply) {
+  Answer answer;
+  answer.reply = std::move(reply);
+  return answer;
+}
+
+Reply head_of(const oci::Descriptor& blob, ByteRange range) {
+  Reply reply;
+  reply.headers = {{"Content-Type", "application/octet-stream"},
+                   {"Docker-Content-Digest", blob.digest.text()},
+                   {"Accept-Ranges", "bytes"}};
+  reply.length = range.end - range.begin;
+  if (*reply.length == blob.size) return reply;
+  reply.status = 206;
+  reply.headers.emplace_back("Content-Range",
+                             fmt::format("bytes {}-{}/{}", range.begin, range.end - 1, blob.size));
+  return reply;
+}
+
+}  // namespace
+
+JobFront::JobFront(image::JobOrder order, image::Reference reference, image::Store store,
+                   const transfer::Cancel& cancel, Log& log)
+    : order_(std::move(order)),
+      reference_(std::move(reference)),
+      authorization_("Basic " + transfer::base64_encode("job:" + order_.token)),
+      store_(std::move(store)),
+      cancel_(cancel),
+      events_(
+          [&log](const image::TransferEvent& event) {
+            if (const auto* warning = std::get_if<image::WarningEvent>(&event)) {
+              log.warn(warning->text);
+            }
+          },
+          transfer::Events::Layers::hidden),
+      http_(transfer::http_options(order_.access), cancel),
+      belongings_(reference_.manifest_reference()) {
+  touch();
+}
+
+Result<std::unique_ptr<JobFront>> JobFront::make(image::JobOrder order,
+                                                 const transfer::Cancel& cancel, Log& log) {
+  image::Reference reference = TRY(image::Reference::parse(order.reference));
+  image::Store store = TRY(image::Store::open(order.root, {}));
+  std::unique_ptr<JobFront> front(
+      new JobFront(std::move(order), std::move(reference), std::move(store), cancel, log));
+  JobFront& f = *front;
+  std::vector<Registry> peers =
+      TRY(transfer::open_peers(f.http_, cancel, f.order_.access, f.reference_));
+  f.chain_.emplace(
+      std::move(peers),
+      [&f] {
+        return transfer::open_site_source(f.http_, f.cancel_, f.order_.access, f.reference_,
+                                          f.events_);
+      },
+      cancel, f.events_);
+  f.spool_.emplace(
+      f.store_,
+      [&f](const oci::Descriptor& blob, transfer::BlobPart part) {
+        return f.chain_->get_blob(blob, std::move(part));
+      },
+      cancel);
+  return front;
+}
+
+void JobFront::touch() const {
+  touched_ = steady_clock::now().time_since_epoch().count();
+}
+
+milliseconds JobFront::idle() const {
+  steady_clock::time_point last{steady_clock::duration(touched_.load())};
+  return std::chrono::duration_cast<milliseconds>(steady_clock::now() - last);
+}
+
+bool JobFront::may_ask(const Asked& asked) const {
+  return same_secret(asked.authorization, authorization_);
+}
+
+Answer JobFront::answer(const Asked& asked) {
+  if (!may_ask(asked)) return just(unauthorized());
+  touch();
+  auto is_ours = [&](const std::string& name) { return name == reference_.repository(); };
+  const Answer unknown = just(refusal(404, "NAME_UNKNOWN", "this is no part of the job's image"));
+  if (auto route = referrers_route(asked.method, asked.target)) {
+    if (!is_ours(route->name) || !belongings_.has_manifest(route->subject)) return unknown;
+    auto find = [route = *route](Registry& place) -> Result<std::optional<Document>> {
+      auto found = TRY(place.find_referrers(route.subject, route.artifact_type));
+      if (!found) return std::optional<Document>();
+      Digest digest = transfer::sha256_of(*found);
+      return std::optional(
+          Document{std::move(*found), std::string(oci::media_type::kIndex), digest});
+    };
+    return give_document(asked.target, find, "referrers of " + route->subject.text());
+  }
+  Route route = route_of(asked.method, asked.target);
+  if (std::holds_alternative<PingRoute>(route)) return just(Reply());
+  if (auto* manifest = std::get_if<ManifestRoute>(&route)) {
+    const std::string& wanted = manifest->reference;
+    if (!is_ours(manifest->name) || !belongings_.has_manifest(wanted)) return unknown;
+    auto find = [wanted](Registry& place) { return place.find_manifest(wanted); };
+    return give_document("manifests/" + wanted, find, "manifest " + wanted);
+  }
+  if (auto* blob = std::get_if<BlobRoute>(&route)) {
+    if (!is_ours(blob->name)) return unknown;
+    return give_blob(blob->digest, asked);
+  }
+  if (auto* reply = std::get_if<Reply>(&route)) return just(std::move(*reply));
+  return unknown;
+}
+
+/// Nothing where there are too many already.
+std::shared_ptr<JobFront::Held> JobFront::held(const std::string& key) {
+  std::lock_guard lock(mutex_);
+  auto known = documents_.find(key);
+  if (known != documents_.end()) return known->second;
+  if (documents_.size() >= kMostDocuments) return nullptr;
+  return documents_.emplace(key, std::make_shared<Held>()).first->second;
+}
+
+Answer JobFront::give_document(const std::string& key, Find find, const std::string& what) {
+  std::shared_ptr<Held> held_document = held(key);
+  if (!held_document) return just(refusal(500, "UNKNOWN", "too many documents"));
+  Answer answer;
+  // One who asks first waits for the place above; those threads are not the ones that only look.
+  answer.stream = [this, held_document, find = std::move(find), what](Output&, Note&) {
+    return document_of(*held_document, find, what);
+  };
+  return answer;
+}
+
+Result<Reply> JobFront::document_of(Held& held, const Find& find, const std::string& what) {
+  std::lock_guard lock(held.mutex);
+  if (!held.known) {
+    auto found = chain_->ask(find);
+    if (!found.ok()) return refusal_of(found.error());
+    held.document = std::move(*found);
+    held.known = true;
+    if (held.document) {
+      belongings_.learn(held.document->digest, held.document->bytes, held.document->media_type);
+    }
+  }
+  if (!held.document)
+    return refusal(404, "MANIFEST_UNKNOWN", reference_.registry() + " has no " + what);
+  const Document& document = *held.document;
+  const std::string& type = document.media_type;
+  return document_reply(std::make_shared<const std::string>(document.bytes),
+                        type.empty() ? "application/octet-stream" : type, document.digest.text());
+}
+
+Answer JobFront::give_blob(const Digest& digest, const Asked& asked) {
+  auto blob = belongings_.blob(digest);
+  if (!blob) return just(refusal(404, "BLOB_UNKNOWN", "this is no part of the job's image"));
+  if (asked.method == "HEAD") return just(head_of(*blob, {0, blob->size}));
+  Answer answer;
+  answer.stream = [this, blob = *blob, range = asked.range](Output& output, Note&) {
+    return stream_blob(blob, range, output);
+  };
+  return answer;
+}
+
+Result<Reply> JobFront::stream_blob(const oci::Descriptor& blob, const std::string& range,
+                                    Output& output) {
+  auto wanted = range_of(range, blob.size);
+  if (!wanted) return refusal(416, "RANGE_INVALID", "the blob has no such bytes");
+  auto spooled = spool_->get(blob);
+  if (!spooled.ok()) return refusal_of(spooled.error());
+  SpooledBlob& bytes = **spooled;
+  auto have = bytes.await(wanted->begin, kForFirst);
+  if (!have.ok()) return refusal_of(have.error());
+  if (*have <= wanted->begin && blob.size > 0) return wait_a_moment();
+  TRY(output.begin(head_of(blob, *wanted)));
+  return send(bytes, *wanted, output);
+}
+
+Result<Reply> JobFront::send(SpooledBlob& blob, ByteRange range, Output& output) {
+  std::array<char, kPiece> buffer;
+  auto moved = steady_clock::now();
+  for (uint64_t at = range.begin; at < range.end;) {
+    TRY(cancel_.check());
+    uint64_t have = TRY(blob.await(at, kLookForEnd));
+    if (have <= at) {
+      if (steady_clock::now() - moved < kForNext) continue;
+      return make_error(Kind::io, "pass a blob on: no more of it comes");
+    }
+    uint64_t room = std::min<uint64_t>({have, range.end, at + buffer.size()}) - at;
+    size_t count = TRY(blob.read(at, buffer.data(), room));
+    if (count == 0) return make_error(Kind::io, "pass a blob on: its file has become shorter");
+    TRY(output.write({buffer.data(), count}));
+    touch();
+    at += count;
+    moved = steady_clock::now();
+  }
+  return Reply();
+}
+
+}  // namespace berth::hub
