@@ -25,8 +25,9 @@ constexpr size_t kPiece = size_t{256} << 10;
 /// Who asks for what has not begun to come is told so, and asks again, rather than take a thread.
 constexpr milliseconds kForFirst{2000};
 constexpr milliseconds kLookForEnd{200};
-/// For what has begun; who reads gives up about then, too.
-constexpr milliseconds kForNext{60'000};
+/// For what has begun. Who reads is then let go before he takes this node for dead, asks again, and
+/// is told to wait.
+constexpr milliseconds kForNext{10'000};
 
 Reply unauthorized() {
   Reply reply = refusal(401, "UNAUTHORIZED", "this is for the nodes of one job");

@@ -134,7 +134,7 @@ class Registry {
  private:
   static constexpr int kMaxAttempts = 5;
   static constexpr int kPeerAttempts = 1'000'000;  // as long as it answers
-  static constexpr int kPeerLosses = 2;
+  static constexpr int kPeerLosses = 3;
 
   Registry(Http& http, const Cancel& cancel, std::string name, std::string repository, Url base,
            std::optional<Credential> credential, Notice notice);

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The nodes of one job on this machine, each with a store of its own, and a registry that counts.
+
+    with MeteredRegistry(image) as registry, JobNodes(registry, work, count=8, arity=2) as nodes:
+        outcomes = nodes.pull_all()
+        registry.sent[digest]   # bytes of that blob
+"""
+
+import base64
+import collections
+import concurrent.futures
+import contextlib
+import http.client
+import http.server
+import json
+import re
+import secrets
+import subprocess
+import threading
+import time
+
+from support.registry import die_with_parent
+from support.transfer import PROGRAMS, Transfer
+
+CHUNK = 64 << 10
+
+
+class Exchange(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, format, *arguments):
+        pass
+
+    def refuse(self):
+        body = b'{"errors":[{"code":"NOT_FOUND","message":"not here"}]}'
+        self.send_response(404)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def do_GET(self):
+        found = re.fullmatch(r"/v2/app/(manifests|blobs)/([^/?]+)", self.path)
+        self.server.note(self.path)
+        if self.path == "/v2/":
+            kind, data, name = "application/json", b"{}", ""
+        elif found and found[1] == "manifests" and found[2] in ("latest", self.server.image.digest):
+            kind, data, name = self.server.image.media_type, self.server.image.manifest, "manifest"
+        elif found and found[1] == "blobs" and found[2] in self.server.blobs:
+            kind, data, name = "application/octet-stream", self.server.blobs[found[2]], found[2]
+        else:
+            self.refuse()
+            return
+        begin, end = 0, len(data)
+        wanted = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", ""))
+        if wanted:
+            begin, end = int(wanted[1]), min(end, int(wanted[2] or end - 1) + 1)
+        self.send_response(206 if wanted else 200)
+        if wanted:
+            self.send_header("Content-Range", f"bytes {begin}-{end - 1}/{len(data)}")
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(end - begin))
+        self.end_headers()
+        if self.command == "HEAD":
+            return
+        for at in range(begin, end, CHUNK):
+            piece = data[at:min(at + CHUNK, end)]
+            self.server.before_piece(name, at, len(piece))
+            self.wfile.write(piece)
+
+    do_HEAD = do_GET
+
+
+class MeteredRegistry(http.server.ThreadingHTTPServer):
+    """`rate`: bytes a second for all clients together; `latency`: seconds before each answer.
+    `hold`: (digest, offset): who comes to that byte waits until `opened` is set, and `reached` is."""
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 1024
+
+    def __init__(self, image, rate=None, latency=0, hold=None):
+        super().__init__(("127.0.0.1", 0), Exchange)
+        self.image, self.rate, self.latency, self.hold = image, rate, latency, hold
+        self.blobs = dict(image.blobs)
+        self.address = f"127.0.0.1:{self.server_address[1]}"
+        self.reference = f"{self.address}/app:latest"
+        self.sent = collections.Counter()  # bytes by digest
+        self.requests = []
+        self.opened, self.reached = threading.Event(), threading.Event()
+        self._lock = threading.Lock()
+        self._free = 0
+
+    def handle_error(self, request, client_address):
+        pass  # a client that was killed
+
+    def note(self, path):
+        with self._lock:
+            self.requests.append(path)
+        time.sleep(self.latency)
+
+    def before_piece(self, name, at, size):
+        if self.hold and name == self.hold[0] and at >= self.hold[1]:
+            self.reached.set()
+            self.opened.wait(120)
+        with self._lock:
+            self.sent[name] += size
+            now = time.monotonic()
+            start = max(self._free, now)
+            self._free = start + (size / self.rate if self.rate else 0)
+        if start > now:
+            time.sleep(start - now)
+
+    def __enter__(self):
+        self._thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.05})
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.opened.set()
+        self.shutdown()
+        self.server_close()
+        self._thread.join()
+
+
+class Front:
+    """berth-hub --for-job on loopback. `above`: addresses of those that it asks."""
+
+    def __init__(self, store, reference, token, above=(), **more):
+        self.reference, self.token = reference, token
+        self.process = subprocess.Popen([PROGRAMS / "berth-hub", "--for-job", "127.0.0.1:0"],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                        preexec_fn=die_with_parent)
+        line = self.process.stdout.readline()
+        self.address = re.fullmatch(r"berth-hub: listening at http://(\S+)\n", line)[1]
+        order = {"root": str(store), "reference": reference, "token": token, **more}
+        if above:
+            order["peers"] = peers(reference, above, token)
+        self.process.stdin.write(json.dumps(order))
+        self.process.stdin.close()
+
+    def ask(self, path, token=None, headers=(), method="GET", read=True):
+        """(status, headers, body), or with read=False (status, answer that is open)."""
+        word = base64.b64encode(f"job:{token or self.token}".encode()).decode()
+        connection = http.client.HTTPConnection(self.address, timeout=30)
+        connection.request(method, path,
+                           headers={"Authorization": f"Basic {word}", **dict(headers)})
+        answer = connection.getresponse()
+        if not read:
+            return answer.status, answer
+        body = answer.read()
+        connection.close()
+        return answer.status, dict(answer.getheaders()), body
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+
+
+def peers(reference, addresses, token):
+    return {"reference": reference, "addresses": list(addresses), "token": token}
+
+
+class JobNodes:
+    """`count` nodes in a tree of `arity`, or with arity 0 each for itself."""
+
+    def __init__(self, registry, directory, count, arity=2, environment=None, **front_options):
+        self.registry, self.count, self.arity = registry, count, arity
+        self.token = secrets.token_hex(32)
+        self.stores = [directory / f"node{number}" for number in range(count)]
+        self.environment = environment or {}
+        self.fronts = {}
+        self.options = front_options
+
+    def parent(self, node):
+        return (node - 1) // self.arity
+
+    def above(self, node):
+        """The addresses of those that a node asks, the nearest first."""
+        out = []
+        while self.arity and node:
+            node = self.parent(node)
+            out.append(self.fronts[node].address)
+        return out
+
+    def __enter__(self):
+        for node in range(self.count):
+            if self.arity and node * self.arity + 1 < self.count:
+                self.fronts[node] = Front(self.stores[node], self.registry.reference, self.token,
+                                          self.above(node), **self.options)
+        return self
+
+    def __exit__(self, *_):
+        for front in self.fronts.values():
+            if front.process.returncode is None:
+                front.kill()
+
+    def transfer(self, node):
+        return Transfer(self.stores[node], {"HOME": str(self.stores[node].parent),
+                                            "XDG_RUNTIME_DIR": "", **self.environment})
+
+    def request(self, node):
+        own = [self.fronts[node].address] if node in self.fronts else []
+        asked = own + self.above(node)
+        return {"peers": peers(self.registry.reference, asked, self.token)} if asked else {}
+
+    def pull(self, node, **more):
+        return self.transfer(node).pull(self.registry.reference, **{**self.request(node), **more})
+
+    def pull_all(self, **more):
+        with concurrent.futures.ThreadPoolExecutor(self.count) as pool:
+            return list(pool.map(lambda node: self.pull(node, **more), range(self.count)))
+
+    def start(self, node, **more):
+        return self.transfer(node).start("pull", reference=self.registry.reference,
+                                         **{**self.request(node), **more})
+
+    def layers(self, node):
+        directory = self.stores[node] / "layers"
+        return sorted(path.name for path in directory.iterdir()) if directory.exists() else []
+
+
+@contextlib.contextmanager
+def tmpfs(path, size):
+    path.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size},mode=755", "berth-tests-node", path],
+                   check=True)
+    try:
+        yield path
+    finally:
+        subprocess.run(["umount", path], check=True)
