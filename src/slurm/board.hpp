@@ -20,8 +20,10 @@ namespace berth::slurm {
 /// with SLURM_ whatever --export says.
 inline constexpr const char* kBoardVariable = "SLURM_BERTH_BOARD";
 
-/// Of how many nodes another one is asked. A tree of 1,024 nodes is then five deep.
-inline constexpr uint32_t kArity = 4;
+/// How many nodes ask one. What one gives on they share, so few are fast; that a tree of 1,024
+/// nodes is then ten deep costs little where bytes are given on while they come (./dev bench
+/// fetch).
+inline constexpr uint32_t kArity = 2;
 inline constexpr uint32_t kMaxNodes = 1 << 20;
 inline constexpr size_t kMaxLine = 512;  ///< of a message, with its newline
 inline constexpr size_t kTokenDigits = 64;

@@ -34,14 +34,14 @@ TEST(SlurmTree, each_node_asks_one_with_a_smaller_number) {
   EXPECT_FALSE(has_children(0, 1, 4));
 }
 
-TEST(SlurmTree, a_thousand_nodes_are_five_deep) {
+TEST(SlurmTree, a_thousand_nodes_are_ten_deep) {
   int deepest = 0;
   for (uint32_t node = 0; node < 1024; ++node) {
     int depth = 0;
     for (uint32_t at = node; at != 0; at = parent_of(at, kArity)) ++depth;
     deepest = std::max(deepest, depth);
   }
-  EXPECT_EQ(deepest, 5);
+  EXPECT_EQ(deepest, 10);
 }
 
 TEST(SlurmBoardMessage, an_invitation_survives_its_text) {
