@@ -150,7 +150,7 @@ class Counter {
 /// Ends this program when nobody asks any more.
 void watch_idle(const std::stop_token& stop, const JobFront& front, std::chrono::seconds most) {
   while (!stop.stop_requested()) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
     if (front.idle() < most) continue;
     std::raise(SIGTERM);
     return;

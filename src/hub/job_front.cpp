@@ -165,7 +165,7 @@ Answer JobFront::answer(const Asked& asked) {
 }
 
 /// Nothing where there are too many already.
-std::shared_ptr<JobFront::Held> JobFront::held(const std::string& key) {
+std::shared_ptr<JobFront::Held> JobFront::hold(const std::string& key) {
   std::lock_guard lock(mutex_);
   auto known = documents_.find(key);
   if (known != documents_.end()) return known->second;
@@ -174,7 +174,7 @@ std::shared_ptr<JobFront::Held> JobFront::held(const std::string& key) {
 }
 
 Answer JobFront::give_document(const std::string& key, Find find, const std::string& what) {
-  std::shared_ptr<Held> held_document = held(key);
+  std::shared_ptr<Held> held_document = hold(key);
   if (!held_document) return just(refusal(500, "UNKNOWN", "too many documents"));
   Answer answer;
   // One who asks first waits for the place above; those threads are not the ones that only look.

@@ -53,7 +53,7 @@ class JobFront {
   bool may_ask(const Asked& asked) const;
   Answer give_document(const std::string& key, Find find, const std::string& what);
   Result<Reply> document_of(Held& held, const Find& find, const std::string& what);
-  std::shared_ptr<Held> held(const std::string& key);
+  std::shared_ptr<Held> hold(const std::string& key);
   Answer give_blob(const Digest& digest, const Asked& asked);
   Result<Reply> stream_blob(const oci::Descriptor& blob, const std::string& range, Output& output);
   Result<Reply> send(SpooledBlob& blob, ByteRange range, Output& output);

@@ -153,6 +153,7 @@ class Server final : public BoardServer {
   /// Milliseconds until there may be something to do although nobody says a word.
   int patience() const {
     constexpr Time kLongest{1000};
+    if (guests_.empty()) return -1;
     auto next = board_.next();
     Time wait = next ? std::clamp(*next - now(), Time(0), kLongest) : kLongest;
     return static_cast<int>(wait.count());

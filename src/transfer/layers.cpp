@@ -149,9 +149,8 @@ Result<BlobStream::Fetch> LayerPipeline::source_of(const Task& task, BlobStream:
   }
   Registry* registry = TRY(registry_of(task));
   stream.action = registry->read_action(task.blob.digest);
-  return BlobStream::Fetch([registry, &task](BlobPart part) {
-    return registry->get_blob(task.blob, std::move(part));
-  });
+  return BlobStream::Fetch(
+      [registry, &task](BlobPart part) { return registry->get_blob(task.blob, std::move(part)); });
 }
 
 /// Unpacks a blob while it comes.
