@@ -29,6 +29,8 @@ LAYERS = {
     # What Slurm's plugin, the first process of a step's container and the engine say to each other,
     # and what users say of such a container: pure.
     "slurm": "base",
+    # Whose MPI is which, and whether one may stand in for another: pure.
+    "mpi": "base json scan",
     # Slurm's plugin, in slurmstepd: nothing of ours is loaded there but this and two pure folders.
     "spank": "base slurm",
     "runtime": "base json sys oci plan scope scan slurm/hold.hpp",
@@ -100,7 +102,7 @@ LAYERS = {
     "holder": "",
     # What is wrong on this machine: facts gathered once, and pure checks over them.
     "doctor": "base json yaml sys oci policy policy/site gpu/inventory gpu/probe network",
-    "engine": "base json sys oci plan scan facts policy policy/site edf gpu/inventory gpu/probe gpu/grant "
+    "engine": "base json sys oci plan scan facts mpi policy policy/site edf gpu/inventory gpu/probe gpu/grant "
               "gpu/ledger gpu/mps gpu/place gpu/cdi_index gpu/cdi_hook gpu/cdi node node/file node/gather "
               "match bake yaml image doctor network complaint logs events monitor/protocol.hpp hub/config slurm",
     "cli/core": "base json",
@@ -112,7 +114,7 @@ LAYERS = {
 
 # A program wires together what it is given: the folders that its link line may bring in.
 PROGRAMS = {
-    "berth": "base json sys oci plan scan facts policy policy/site edf gpu/inventory gpu/probe gpu/grant "
+    "berth": "base json sys oci plan scan facts mpi policy policy/site edf gpu/inventory gpu/probe gpu/grant "
              "gpu/ledger gpu/mps gpu/place gpu/cdi_index gpu/cdi_hook gpu/cdi node node/file node/gather match bake yaml "
              "image network doctor complaint logs events hub/config slurm engine cli/core cli/template "
              "cli/berth",

@@ -77,13 +77,15 @@ void add_edits(const oci::ContainerEdits& edits, const std::string& why, Explana
 bool Explanation::granted() const {
   return std::any_of(items.begin(), items.end(), [](const gpu::Reason& item) {
     return item.given && item.kind != "requirement" && item.kind != "capabilities" &&
-           item.kind != "driver-mode" && item.kind != kRootItem && item.kind != kRuleItem;
+           item.kind != "driver-mode" && item.kind != kRootItem && item.kind != kRuleItem &&
+           !item.kind.starts_with(kMpiItems);
   });
 }
 
 bool Explanation::asks_nothing() const {
   return sources.empty() && std::all_of(items.begin(), items.end(), [](const gpu::Reason& item) {
-           return item.kind == kRootItem || item.kind == kRuleItem;
+           return item.kind == kRootItem || item.kind == kRuleItem ||
+                  item.kind.starts_with(kMpiItems);
          });
 }
 
@@ -107,6 +109,7 @@ Explanation explain(Evidence evidence, const oci::Spec& spec) {
     out.items.push_back({kRuleItem, std::move(rule.rule), rule.applied, std::move(rule.why),
                          std::move(rule.place)});
   }
+  std::move(evidence.mpi.begin(), evidence.mpi.end(), std::back_inserter(out.items));
   if (evidence.root) out.items.push_back(std::move(*evidence.root));
   return out;
 }

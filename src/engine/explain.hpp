@@ -35,6 +35,9 @@ inline constexpr const char* kRootItem = "rootfs";
 /// What kind tells of a rule of the site.
 inline constexpr const char* kRuleItem = "rule";
 
+/// Kinds of items that tell whose MPI it is begin so.
+inline constexpr std::string_view kMpiItems = "mpi";
+
 /// What a start decided by. Words are made of it after the command runs, or when somebody asks:
 /// they take longer than all of granting and placing.
 struct Evidence {
@@ -50,6 +53,7 @@ struct Evidence {
   oci::ContainerEdits cdi;                 ///< of these
   std::vector<oci::DeviceNode> by_hand;    ///< of GPUs, asked for by their paths
   std::vector<oci::DeviceNode> kept_back;  ///< of GPUs, from a container that was to have all
+  std::vector<gpu::Reason> mpi;            ///< of --mpi
 };
 
 /// Why the container of `spec` has what it has. Pure.

@@ -14,6 +14,7 @@
 #include "engine/gpu_placement.hpp"
 #include "engine/host_devices.hpp"
 #include "engine/job.hpp"
+#include "engine/lowest_layer.hpp"
 #include "engine/rootfs.hpp"
 #include "engine/site_rules.hpp"
 #include "engine/spec.hpp"
@@ -32,19 +33,6 @@
 
 namespace berth::engine {
 namespace {
-
-constexpr std::string_view kLowerOption = "lowerdir+=";
-
-// Below every other layer of the root, so that the image's own files win.
-void add_lowest_layer(const std::string& layer, oci::Spec& spec) {
-  if (layer.empty()) return;
-  for (oci::Mount& mount : spec.mounts) {
-    if (mount.destination != "/" || mount.type != "overlay") continue;
-    auto last = std::find_if(mount.options.rbegin(), mount.options.rend(),
-                             [](const std::string& o) { return o.starts_with(kLowerOption); });
-    mount.options.insert(last.base(), std::string(kLowerOption) + layer);
-  }
-}
 
 Result<policy::Gpu> policy_of(const Context& context) {
   policy::Compiled compiled = TRY_CTX(policy::read_compiled(context.paths.config),

@@ -67,6 +67,7 @@ Result<bool> pass_on(const sys::Fd& signals, const sys::Process& child) {
 }
 
 void add_held(const LaunchOptions& options, std::vector<std::string>& words) {
+  if (options.pmi_descriptor) words.insert(words.end(), {"--preserve-fds", "1"});
   if (!options.held) return;
   words.insert(words.end(),
                {"--preserve-fds", "1", "--rights-fd", std::to_string(slurm::kRightsFile)});
@@ -128,6 +129,15 @@ Result<Report> parse_report(std::string_view text) {
 
 Result<Foreground> Foreground::open(const Context& context, const std::string& id,
                                     const std::string& bundle, const LaunchOptions& options) {
+  // Whoever has number 3 in this process has it all the while: none of what is made now, and kept
+  // open for berth-runtime, may be in the place of the launcher's socket there.
+  sys::Fd third;
+  if (options.pmi_descriptor) {
+    sys::Fd borrowed(*options.pmi_descriptor);
+    auto copy = sys::duplicate(borrowed);
+    borrowed.release();
+    third = TRY(std::move(copy));
+  }
   auto [ours, theirs] = TRY(sys::socket_pair());
   std::vector<std::string> words = {"run", "--caller-fd", std::to_string(theirs.get())};
   add_held(options, words);
@@ -170,6 +180,10 @@ Result<Foreground> Foreground::start(const Context& context, std::vector<std::st
   spawn.keep = {report.write.get()};
   if (kept) spawn.keep.push_back(kept.get());
   if (options.held) spawn.keep.insert(spawn.keep.end(), {slurm::kHoldSocket, slurm::kRightsFile});
+  if (options.pmi_descriptor) {
+    spawn.third = *options.pmi_descriptor;
+    spawn.keep.push_back(kPmiDescriptor);
+  }
   front.relay_.give_to(spawn);
   front.child_ = TRY(sys::spawn(spawn));
   front.relay_.given();

@@ -21,6 +21,7 @@ struct LaunchOptions {
   bool terminal = false;
   std::string label;  ///< what errors call the container instead of its id
   bool held = false;  ///< our descriptors of slurm/hold.hpp are for its first process
+  std::optional<int> pmi_descriptor = std::nullopt;  ///< as RunCall has it
 };
 
 /// How the command of a foreground container ended, or why it could not be started.

@@ -16,6 +16,7 @@
 #include "edf/definition.hpp"
 #include "engine/gpu_memory.hpp"
 #include "engine/limits.hpp"
+#include "engine/mpi_request.hpp"
 #include "engine/volume.hpp"
 #include "gpu/grant/sources.hpp"
 #include "image/transfer_protocol.hpp"
@@ -277,6 +278,7 @@ struct RunRequest {
   std::vector<HostDevice> host_devices;          ///< paths of --device
   std::vector<std::string> device_cgroup_rules;  ///< "c 195:* rwm"
   gpu::Program program = gpu::Program::berth;    ///< what the user called
+  std::optional<MpiRequest> mpi;  ///< none: the container knows nothing of the node's MPI
 
   std::optional<std::string> stop_signal;  ///< as typed; none: the image's, else TERM
   std::optional<int64_t> stop_timeout;     ///< seconds; -1: for ever; none: ten
@@ -351,6 +353,7 @@ void fields(V& v, RunRequest& r) {
   v.optional("host_devices", r.host_devices);
   v.optional("device_cgroup_rules", r.device_cgroup_rules);
   v.always("program", r.program);
+  v.optional("mpi", r.mpi);
   v.optional("stop_signal", r.stop_signal);
   v.optional("stop_timeout", r.stop_timeout);
   v.always("restart", r.restart);
@@ -388,7 +391,11 @@ struct RunCall {
   bool held = false;
   /// Called with the id when a container in front of us has ended, before it is removed.
   std::function<void(const std::string& id)> ended = nullptr;
+  /// A socket of our launcher's, of PMI_FD; in front of us its first process has it as
+  /// kPmiDescriptor.
+  std::optional<int> pmi_descriptor = std::nullopt;
 };
+inline constexpr int kPmiDescriptor = 3;
 
 /// A part of settle() in settle.hpp: takes the values of variables that are passed on by
 /// name from `caller`.

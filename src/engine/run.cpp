@@ -47,7 +47,7 @@ Result<RunOutcome> run_in_front(const Context& context, const RunRequest& reques
                                 CidFile& cid_file) {
   const std::string id = sys::random_hex(32);
   LaunchOptions options{request.interactive, request.terminal,
-                        request.name.value_or(id.substr(0, 12)), call.held};
+                        request.name.value_or(id.substr(0, 12)), call.held, call.pmi_descriptor};
   Foreground front = TRY(Foreground::open(context, id, bundle_path(context, request, id), options));
   Making making;
   making.config_written = [&] { front.announce(); };
@@ -139,6 +139,12 @@ Result<RunOutcome> run(const Context& context, const RunRequest& asked, const Ru
   image::Image image = TRY(find_or_pull_image(context, store, asked, call, progress));
   const RunRequest request = TRY(complete_request(context, asked, image));
   bool in_front = is_of_this_call(request, call, image);
+  if (call.pmi_descriptor && !in_front) {
+    return make_error(Kind::usage,
+                      "PMI_FD: the launcher's socket is given to a container that goes with its "
+                      "command alone",
+                      "--rm, without -t, -d and a health check");
+  }
   RunOutcome outcome = TRY(in_front ? run_in_front(context, request, call, store, image, cid_file)
                                     : run_watched(context, request, call, store, image, cid_file));
   if (outcome.command_error) outcome.reason = reason_of_command(*outcome.command_error, image);

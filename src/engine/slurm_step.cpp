@@ -12,6 +12,7 @@
 #include "engine/exec.hpp"
 #include "engine/image_file.hpp"
 #include "engine/job_fetch.hpp"
+#include "engine/mpi_launch.hpp"
 #include "engine/new_container.hpp"
 #include "engine/save_squashfs.hpp"
 #include "engine/start.hpp"
@@ -142,6 +143,14 @@ Result<void> add_namespaces(const Context& context, const SlurmStep& step, RunRe
     request.userns.kind = NamespaceMode::Kind::keep_id;
   }
   request.group_add = {"keep-groups"};
+  return {};
+}
+
+/// There is no option of pyxis's for it. Tasks are ranks as a rule, and share what a rank needs:
+/// the image's own MPI gets the fabric where nobody says anything else.
+Result<void> add_mpi_mode(const Environment& environment, RunRequest& request) {
+  request.mpi = TRY(read_mpi({}, environment));
+  if (!request.mpi && environment.get_filled("BERTH_MPI") != "none") request.mpi.emplace();
   return {};
 }
 
@@ -278,6 +287,7 @@ Result<RunRequest> slurm_container(const Context& context, const SlurmStep& step
   TRY(add_image(step, request));
   TRY(add_mounts(context, step, request));
   TRY(add_namespaces(context, step, request));
+  TRY(add_mpi_mode(context.environment, request));
   request.remove = step.asked.value(Key::name) == nullptr;
   if (const std::string* workdir = step.asked.value(Key::workdir)) request.workdir = *workdir;
   request.read_only = step.asked.value(Key::readonly) != nullptr;

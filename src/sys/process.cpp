@@ -45,6 +45,7 @@ struct ChildPlan {
   std::array<int, 3> standard;  // -1: as it is
   const int* keep;
   size_t keep_count;
+  int third;  // -1: as it is
   bool die_with_parent;
   bool new_session;
   int failure;  // errno of the step that failed
@@ -78,6 +79,7 @@ int child_main(void* argument) {
   sigemptyset(&none);
   bool ready = (!plan.die_with_parent || ::prctl(PR_SET_PDEATHSIG, SIGKILL) == 0) &&
                (!plan.new_session || ::setsid() >= 0) && redirect(plan.standard) &&
+               (plan.third < 0 || ::dup2(plan.third, 3) == 3) &&
                (plan.working_directory == nullptr || ::chdir(plan.working_directory) == 0);
   if (ready) {
     close_others(plan);
@@ -168,6 +170,7 @@ Result<Process> spawn(const SpawnOptions& options) {
                    options.err ? options.err->get() : -1};
   plan.keep = options.keep.data();
   plan.keep_count = options.keep.size();
+  plan.third = options.third;
   plan.die_with_parent = options.die_with_parent;
   plan.new_session = options.new_session;
 

@@ -57,6 +57,7 @@ struct SpawnOptions {
   const Fd* out = nullptr;
   const Fd* err = nullptr;
   std::vector<int> keep;          ///< descriptors that stay open under their number
+  int third = -1;                 ///< is number 3 in the child, which `keep` has to name too
   std::string working_directory;  ///< empty: ours
   bool die_with_parent = true;    ///< PR_SET_PDEATHSIG SIGKILL
   bool new_session = false;       ///< setsid

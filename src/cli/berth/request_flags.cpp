@@ -325,6 +325,18 @@ FlagTable right_flags(RequestOptions& o) {
       {"gpus-bind", 0, "", "Keep to processors beside the GPUs, unless =false", &r.gpus_bind},
       {"gpus-exclusive", 0, "", "Let nobody else have these GPUs meanwhile", &r.gpus_exclusive},
       {"immutable", 0, "", "The same as --read-only --gpu-driver image", &o.immutable},
+      {"mpi",
+       0,
+       "MODE",
+       "Whose MPI a rank gets: auto, host, image or none",
+       &o.mpi.mode,
+       {"auto", "host", "image", "none"}},
+      {"mpi-compatibility",
+       0,
+       "RULE",
+       "How alike the host's MPI has to be: major, full or strict",
+       &o.mpi.compatibility,
+       {"major", "full", "strict"}},
       {"privileged", 0, "", "Give all capabilities and devices, hide nothing",
        &r.security.privileged},
       {"wait-gpus", 0, "", "Wait for GPUs that others have, for ever or =TIME",
@@ -484,6 +496,9 @@ Result<void> read_request(const Session& session, std::vector<std::string> argum
     TRY(engine::add_definition(definition, session.working_directory, session.context.log,
                                request));
   }
+  bool network_is_said =
+      !o.network.mode.empty() || session.context.environment.get_filled("BERTH_NETWORK");
+  TRY(engine::settle_mpi(session.context, o.mpi, network_is_said, request, o.call));
   auto& seccomp = request.security.seccomp;
   // The profile is kept, not its path: the file may be another one at the next start.
   if (seccomp && *seccomp != "unconfined") seccomp = TRY(engine::read_profile(*seccomp));

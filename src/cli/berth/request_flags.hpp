@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/berth/verb.hpp"
+#include "engine/mpi_launch.hpp"
 #include "engine/network.hpp"
 #include "engine/request.hpp"
 
@@ -27,6 +28,7 @@ struct RequestOptions {
   std::vector<std::string> mounts;
   std::vector<std::string> tmpfs;
   engine::NetworkFlags network;
+  engine::MpiFlags mpi;
   std::string pull = "missing";
   std::string gpu_driver;
   bool immutable = false;

@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/mpi.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <set>
+
+#include "base/text.hpp"
+#include "engine/host_devices.hpp"
+#include "engine/layer_tree.hpp"
+#include "engine/lowest_layer.hpp"
+#include "engine/mpi_launch.hpp"
+#include "engine/rootfs.hpp"
+#include "gpu/inventory/driver_root.hpp"
+#include "gpu/place/publish.hpp"
+#include "mpi/swap.hpp"
+#include "oci/edit.hpp"
+#include "scan/loader_cache.hpp"
+#include "sys/device_access.hpp"
+#include "sys/file.hpp"
+#include "sys/file_system.hpp"
+#include "sys/io_at.hpp"
+
+namespace berth::engine {
+namespace {
+
+constexpr const char* kItem = "mpi";
+constexpr const char* kLibraryItem = "mpi-library";
+constexpr const char* kVariableItem = "mpi-variable";
+
+/// Those of an MPI's own installation, which is another one now: by them the host's libraries would
+/// look for the image's plugins.
+constexpr std::array kOfInstallation = {"OPAL_PREFIX",
+                                        "OPAL_LIBDIR",
+                                        "OPAL_PKGLIBDIR",
+                                        "OPAL_DATADIR",
+                                        "OPAL_SYSCONFDIR",
+                                        "OMPI_MCA_mca_base_component_path",
+                                        "OMPI_MCA_mca_component_path",
+                                        "PMIX_INSTALL_PREFIX",
+                                        "PMIX_MCA_mca_base_component_path",
+                                        "FI_PROVIDER_PATH",
+                                        "UCX_MODULE_DIR"};
+
+/// The machine's own files for those who look for libraries in a tree.
+class HostTree : public scan::Tree {
+ public:
+  static Result<HostTree> open() { return HostTree(TRY(gpu::DriverRoot::open("/"))); }
+
+  Result<std::optional<File>> find_file(const std::string& path) const override {
+    std::optional<File> none;
+    auto found = root_.find(path);
+    if (!found || !S_ISREG(found->info.st_mode)) return none;
+    return std::optional<File>(
+        File{std::move(found->host_path), static_cast<uint64_t>(found->info.st_size)});
+  }
+  Result<std::vector<std::string>> list(const std::string& path) const override {
+    auto found = root_.find(path);
+    if (!found) return std::vector<std::string>();
+    auto names = root_.list(*found);
+    return names.ok() ? std::move(names) : std::vector<std::string>();  // one that is not ours
+  }
+  Result<std::string> read(const File& file, uint64_t offset, size_t length) const override {
+    if (open_path_ != file.path) {
+      auto found = root_.open_file(file.path);
+      if (!found) return std::string();
+      open_ = std::move(found->fd);
+      open_path_ = file.path;
+    }
+    return sys::read_at(open_, offset, length, file.path);
+  }
+
+ private:
+  explicit HostTree(gpu::DriverRoot root) : root_(std::move(root)) {}
+
+  gpu::DriverRoot root_;
+  mutable sys::Fd open_;  ///< that was read last
+  mutable std::string open_path_;
+};
+
+std::string library_path_of(const oci::Process& process) {
+  constexpr std::string_view kVariable = "LD_LIBRARY_PATH=";
+  for (const std::string& entry : process.env) {
+    if (entry.starts_with(kVariable)) return entry.substr(kVariable.size());
+  }
+  return {};
+}
+
+// ---- nodes --------------------------------------------------------------------------------------
+
+/// InfiniBand's verbs, not its management; shared memory between processes and with GPUs; fabrics
+/// with nodes of their own.
+bool is_of_fabric(std::string_view name) {
+  return name == "xpmem" || name == "gdrdrv" || name == "knem" || name.starts_with("cxi") ||
+         name.starts_with("hfi1_");
+}
+bool is_of_verbs(std::string_view name) {
+  return name.starts_with("uverbs") || name == "rdma_cm";
+}
+
+/// None where there is no such directory, or it is not ours to read.
+Result<std::vector<std::string>> names_below(const std::string& directory) {
+  auto opened = sys::open_if_exists(sys::cwd(), directory, O_RDONLY | O_DIRECTORY);
+  if (!opened.ok() || !*opened) return std::vector<std::string>();
+  return sys::list_directory(**opened, ".");
+}
+
+Result<std::vector<HostDevice>> fabric_nodes() {
+  std::vector<HostDevice> nodes;
+  auto add = [&](const std::string& path) -> Result<void> {
+    auto info = TRY(sys::stat_entry(sys::cwd(), path));
+    if (info && S_ISCHR(info->st_mode)) nodes.push_back({path, path, "rw"});
+    return {};
+  };
+  for (const std::string& name : TRY(names_below("/dev"))) {
+    if (is_of_fabric(name)) TRY(add("/dev/" + name));
+  }
+  for (const std::string& name : TRY(names_below("/dev/infiniband"))) {
+    if (is_of_verbs(name)) TRY(add("/dev/infiniband/" + name));
+  }
+  return nodes;
+}
+
+/// Why this process could not open a node; empty: it can.
+std::string closed(const Context& context, const std::string& path) {
+  if (sys::is_denied_by_cgroup(path)) return "the device cgroup of this job denies it";
+  bool open =
+      context.identity == Identity::root || sys::check_access(sys::cwd(), path, R_OK | W_OK).ok();
+  return open ? "" : "this user may not open it";
+}
+
+Result<void> add_nodes(const Context& context, oci::Spec& spec, Evidence& evidence) {
+  std::vector<HostDevice> usable;
+  for (HostDevice& device : TRY(fabric_nodes())) {
+    std::string why = closed(context, device.source);
+    bool given = why.empty();
+    evidence.mpi.push_back(
+        {"node", device.source, given, given ? "of the fabric, for MPI" : why, ""});
+    if (given) usable.push_back(std::move(device));
+  }
+  oci::ContainerEdits edits;
+  edits.device_nodes = TRY(named_nodes(usable));
+  oci::apply(edits, spec);
+  return {};
+}
+
+// ---- libraries ----------------------------------------------------------------------------------
+
+/// Lays out on this machine what was decided.
+class Placer {
+ public:
+  Placer(const Context& context, const mpi::Decision& decision)
+      : state_path_(context.paths.state + "/mpi"), decision_(decision) {}
+
+  Result<void> run(oci::Spec& spec) {
+    TRY(sys::make_directories(sys::cwd(), state_path_, 0700));
+    state_ = TRY(sys::open_at(sys::cwd(), state_path_, O_RDONLY | O_DIRECTORY));
+    TRY(place_skeleton());
+    place_libraries();
+    for (const std::string& directory : decision_.directories) bind(directory, directory);
+    add_lowest_layer(TRY(placeholders()), spec);
+    oci::apply(edits_, spec);
+    return {};
+  }
+
+ private:
+  Result<void> place_skeleton();
+  void place_libraries();
+  Result<std::string> placeholders();
+
+  void bind(std::string source, std::string destination) {
+    oci::Mount mount;
+    mount.type = "bind";
+    mount.source = std::move(source);
+    mount.destination = std::move(destination);
+    mount.options = {"bind", "ro", "nosuid", "nodev"};
+    edits_.mounts.push_back(std::move(mount));
+  }
+
+  std::string state_path_;
+  const mpi::Decision& decision_;
+  sys::Fd state_;
+  oci::ContainerEdits edits_;
+};
+
+/// An empty file for each library to be bound over, and a link for each other name of it: as the
+/// driver's directory is made (docs/decisions/0006).
+Result<void> Placer::place_skeleton() {
+  std::string content = "skeleton\n";
+  for (const mpi::Brought& one : decision_.libraries) content += join(one.names, "\t") + "\n";
+  auto fill = [&](const sys::Fd& directory) -> Result<void> {
+    std::set<std::string> made;
+    TRY(gpu::make_parents(directory, "lib/", made));
+    for (const mpi::Brought& one : decision_.libraries) {
+      TRY(sys::write_file(directory, "lib/" + one.names[0], "", 0444));
+      for (size_t i = 1; i < one.names.size(); ++i) {
+        TRY(sys::make_symlink(one.names[0], directory, "lib/" + one.names[i]));
+      }
+    }
+    return {};
+  };
+  std::string name = "mpi-" + gpu::key_of_text(content);
+  TRY_CTX(gpu::publish_directory(state_, name, fill), "cannot prepare the directory of MPI");
+  bind(state_path_ + "/" + name, kMpiDirectory);
+  return {};
+}
+
+void Placer::place_libraries() {
+  const std::string directory = std::string(kMpiDirectory) + "/lib/";
+  int32_t flags =
+      scan::loader_flags(scan::ElfClass::elf64, scan::LoaderSettings().machine).value_or(0);
+  for (const mpi::Brought& one : decision_.libraries) {
+    bind(one.host_path, directory + one.names[0]);
+    for (const std::string& name : one.names) {
+      edits_.loader_entries.push_back({name, directory + name, flags});
+    }
+    // Programs with a path of their own, and LD_LIBRARY_PATH, come to these before the cache.
+    for (const std::string& over : one.over) bind(one.host_path, over);
+  }
+}
+
+/// Places of mounts that the image may lack, as a layer below all others: making them in the
+/// container's own would copy up the directories above.
+Result<std::string> Placer::placeholders() {
+  std::vector<std::string> directories = {std::string(kMpiDirectory)};
+  directories.insert(directories.end(), decision_.directories.begin(), decision_.directories.end());
+  std::string name = "places-" + gpu::key_of_text(join(directories, "\n"));
+  auto fill = [&](const sys::Fd& directory) -> Result<void> {
+    std::set<std::string> made;
+    for (const std::string& one : directories) {
+      TRY(gpu::make_parents(directory, one.substr(1) + "/", made));
+    }
+    TRY(gpu::make_parents(directory, "etc/ld.so.cache", made));
+    return sys::write_file(directory, "etc/ld.so.cache", "", 0444);
+  };
+  TRY_CTX(gpu::publish_directory(state_, name, fill), "cannot prepare the mount points of MPI");
+  return state_path_ + "/" + name;
+}
+
+/// What a mount of the user's hides is not the image's any more, and is not ours to replace.
+void leave_out_hidden(const RunRequest& request, mpi::Decision& decision) {
+  std::vector<std::string> places;
+  for (const Volume& one : request.volumes) places.push_back(one.destination);
+  for (const Tmpfs& one : request.tmpfs) places.push_back(one.destination);
+  for (const ImageMount& one : request.image_mounts) places.push_back(one.destination);
+  auto hidden = [&](const std::string& path) {
+    return std::any_of(places.begin(), places.end(), [&](const std::string& place) {
+      return path == place || path.starts_with(place + "/");
+    });
+  };
+  std::erase_if(decision.directories, hidden);
+  places.insert(places.end(), decision.directories.begin(), decision.directories.end());
+  for (mpi::Brought& one : decision.libraries) std::erase_if(one.over, hidden);
+}
+
+void withdraw_installation(oci::Spec& spec, Evidence& evidence) {
+  std::erase_if(spec.process->env, [&](const std::string& entry) {
+    std::string name = entry.substr(0, entry.find('='));
+    bool of_it =
+        std::find(kOfInstallation.begin(), kOfInstallation.end(), name) != kOfInstallation.end();
+    if (of_it) {
+      evidence.mpi.push_back(
+          {kVariableItem, entry, false, "it leads to plugins of an MPI that is replaced", ""});
+    }
+    return of_it;
+  });
+}
+
+void keep_notes(const mpi::Decision& decision, Evidence& evidence) {
+  for (const mpi::Note& note : decision.notes) {
+    const char* kind = note.object.starts_with('/') ? kItem : kLibraryItem;
+    evidence.mpi.push_back({kind, note.object, note.given, note.why, note.host_path});
+  }
+  if (!decision.swapped()) return;
+  for (const std::string& directory : decision.directories) {
+    evidence.mpi.push_back(
+        {"mount", directory, true, "plugins and settings of the host's MPI", ""});
+  }
+}
+
+Result<mpi::Decision> decide(const ImageLook& look, const oci::Spec& spec,
+                             const MpiRequest& request) {
+  LayerTree tree(look.view);
+  HostTree host_tree = TRY(HostTree::open());
+  mpi::Places in_image, on_host;
+  in_image.library_path = library_path_of(*spec.process);
+  on_host.library_path = request.library_path;
+  mpi::Libraries image = TRY(mpi::Libraries::open(tree, in_image));
+  mpi::Libraries host = TRY(mpi::Libraries::open(host_tree, on_host));
+  mpi::Question question;
+  question.rule = request.rule;
+  const auto& args = spec.process->args;
+  if (!args.empty() && args[0].starts_with('/')) question.program = args[0];
+  return mpi::decide(image, host, question);
+}
+
+/// --mpi auto says why the image's MPI stays, once for all ranks; an image without one needs no
+/// word.
+void tell(const Context& context, const mpi::Decision& decision) {
+  if (!speaks_for_ranks(context.environment)) return;
+  for (const std::string& warning : decision.warnings) {
+    context.log.warn("--mpi: " + warning + ", ignoring");
+  }
+  if (decision.swapped() || !decision.has_mpi) return;
+  context.log.warn("--mpi auto: " + decision.why + ", using the image's MPI instead");
+}
+
+}  // namespace
+
+Result<void> add_mpi(const Context& context, const ImageLook& look, oci::Spec& spec,
+                     Evidence& evidence) {
+  if (!look.request.mpi) return {};
+  const MpiRequest& request = *look.request.mpi;
+  TRY_CTX(add_nodes(context, spec, evidence), "cannot give the nodes of the fabric");
+  if (request.mode == MpiMode::image) {
+    evidence.mpi.push_back({kItem, "image", true, "the image's own MPI, as --mpi image says", ""});
+    return {};
+  }
+  if (look.request.rootfs && TRY(is_host_root(*look.request.rootfs))) {
+    evidence.mpi.push_back(
+        {kItem, "host", true, "the root is the host's own, and so is its MPI", ""});
+    return {};
+  }
+  mpi::Decision decision =
+      TRY_CTX(decide(look, spec, request), "cannot look for MPI in the image and on this node");
+  leave_out_hidden(look.request, decision);
+  if (!decision.swapped() && request.mode == MpiMode::host) {
+    return make_error(Kind::unsupported, "--mpi host: " + decision.why,
+                      "--mpi auto, which keeps the image's then");
+  }
+  keep_notes(decision, evidence);
+  tell(context, decision);
+  if (!decision.swapped()) {
+    evidence.mpi.insert(evidence.mpi.begin(), {kItem, "image", true, decision.why, ""});
+    return {};
+  }
+  evidence.mpi.insert(evidence.mpi.begin(), {kItem, "host", true, decision.why, ""});
+  withdraw_installation(spec, evidence);
+  TRY_CTX(Placer(context, decision).run(spec), "cannot bring the host's MPI");
+  return {};
+}
+
+}  // namespace berth::engine

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include "base/result.hpp"
+#include "mpi/abi.hpp"
+
+namespace berth::engine {
+
+/// What --mpi says: whose MPI the programs of a container get.
+enum class MpiMode {
+  image,      ///< the image's own, with the node's fabric
+  automatic,  ///< the host's where it fits, else the image's; "auto"
+  host,       ///< the host's, or no container
+};
+std::string to_json_text(MpiMode mode);
+Result<MpiMode> from_json_text(std::string_view text, std::type_identity<MpiMode>);
+
+struct MpiRequest {
+  MpiMode mode = MpiMode::image;
+  mpi::Rule rule = mpi::Rule::major;
+  std::string library_path;  ///< of the caller, by which the host's MPI is found: module load
+  bool operator==(const MpiRequest&) const = default;
+};
+template <class V>
+void fields(V& v, MpiRequest& m) {
+  v.required("mode", m.mode);
+  v.required("rule", m.rule);
+  v.optional("library_path", m.library_path);
+  v.strict();
+}
+
+}  // namespace berth::engine
