@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/text.hpp"
 #include "scan/loader_paths.hpp"
 
 namespace berth::mpi {
@@ -134,6 +135,14 @@ Result<std::vector<Installation>> find_mpi(Libraries& libraries) {
   for (const char* prefix : {"libmpi", "libmpich"}) {
     for (std::string& name : libraries.names_in_cache(prefix)) {
       if (is_core_name(name)) names.push_back(std::move(name));
+    }
+  }
+  // Whoever has loaded a module means that one, whatever it is called.
+  for (std::string_view directory : split(libraries.library_path(), ':')) {
+    for (const std::string& name : names) {
+      if (!directory.starts_with('/')) continue;
+      const Library* library = TRY(libraries.at(std::string(directory) + "/" + name));
+      add(library, found);
     }
   }
   for (const std::string& name : names) {

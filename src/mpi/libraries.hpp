@@ -55,6 +55,7 @@ class Libraries {
   /// The names of the loader's cache that begin with `prefix`, each once.
   std::vector<std::string> names_in_cache(std::string_view prefix) const;
   Result<bool> has_musl() const;
+  const std::string& library_path() const { return places_.library_path; }
   const scan::Tree& tree() const { return tree_; }
 
  private:

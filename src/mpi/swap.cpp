@@ -320,6 +320,7 @@ Result<Refusal> swap_one(Libraries& image, Libraries& host, const Installation& 
                          const std::vector<Installation>& theirs, const Question& question,
                          const Library* program, Decision& out) {
   Refusal why;
+  bool fitted = false;
   for (const Installation& one : theirs) {
     Verdict verdict = compare(ours.abi, one.abi, question.rule);
     Refusal refusal = verdict.why;
@@ -335,8 +336,9 @@ Result<Refusal> swap_one(Libraries& image, Libraries& host, const Installation& 
       out.openmpi = out.openmpi || one.abi.family == Family::openmpi;
       return Refusal();
     }
-    // Of several the one that came nearest is worth a word.
-    if (why.empty() || verdict.fits) why = refusal;
+    // Of several the first that nearly did it is worth a word.
+    if (why.empty() || (verdict.fits && !fitted)) why = refusal;
+    fitted = fitted || verdict.fits;
   }
   return theirs.empty() ? "this node has no MPI that LD_LIBRARY_PATH or its loader's cache shows"
                         : why;

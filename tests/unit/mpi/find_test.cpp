@@ -33,6 +33,15 @@ TEST(FindMpi, takes_what_the_loader_finds_and_then_the_usual_places) {
                           "MPICH ABI /opt/intel/oneapi/mpi/2021.5/lib/release/libmpi.so.12.0.0"));
 }
 
+TEST(FindMpi, takes_what_a_module_names_before_all_else) {
+  System system;
+  system.add_mpich(System::kDebian, "libmpi.so.12");
+  system.add_mpich("/opt/site/lib/", "libmpich.so.12");
+  EXPECT_THAT(cores(system.libraries("relative:/opt/site/lib")),
+              ElementsAre("MPICH ABI /opt/site/lib/libmpich.so.12.2.2",
+                          "MPICH ABI " + System::kDebian + "libmpi.so.12.2.2"));
+}
+
 TEST(FindMpi, of_a_number_that_nobody_knows_is_told_all_the_same) {
   System system;
   system.add("/opt/x/libmpi.so.77", "libmpi.so.77");

@@ -110,6 +110,15 @@ TEST_F(SwapOpenMpi, names_the_version_and_the_symbol_of_glibc_that_the_image_lac
             "(__isoc23_strtol), needed by /opt/site/lib/libmpi.so.40.30.4");
 }
 
+TEST_F(SwapOpenMpi, takes_the_next_that_fits_and_else_tells_of_the_first) {
+  core_->symbols.needs = {{"libc.so.6", "GLIBC_2.38", ""}};
+  Library& next = host_.add_openmpi(System::kDebian, "40.30.9");
+  EXPECT_THAT(decide().why, HasSubstr("of the host (" + next.path + ")"));
+  next.symbols.needs = {{"libc.so.6", "GLIBC_2.99", ""}};
+  host_.add_mpich(System::kDebian);
+  EXPECT_THAT(decide().why, HasSubstr("GLIBC_2.38"));
+}
+
 TEST_F(SwapOpenMpi, holds_what_comes_along_against_glibc_as_well) {
   host_.add(kHostPlace + "libopen-pal.so.40.30.2", "libopen-pal.so.40").symbols.needs = {
       {"libm.so.6", "GLIBC_2.29", "exp"}};

@@ -35,7 +35,8 @@ class Maker {
     versions_ += raw<uint16_t>(version);
   }
   /// One version of one file.
-  void need(const std::string& library, const std::string& version, uint16_t number, bool may_lack) {
+  void need(const std::string& library, const std::string& version, uint16_t number,
+            bool may_lack) {
     if (!needs_.empty()) put<uint32_t>(needs_, needs_.size() - 32 + 12, 32);
     needs_ += raw<uint16_t>(1) + raw<uint16_t>(1) + raw<uint32_t>(string(library)) +
               raw<uint32_t>(16) + raw<uint32_t>(0);
