@@ -113,10 +113,14 @@ const std::vector<Beside>& all_beside() {
   return kAll;
 }
 
-/// "/opt/x/lib/../etc" → "/opt/x/etc"; empty: there is no such directory.
+/// "/opt/x/lib/../etc" → "/opt/x/etc"; empty: there is no such directory, or it is another's: what
+/// a distribution has in /etc and /usr/share is that of its own libraries.
 std::string place_of(const Beside& beside, const Library& library) {
   std::string_view directory = beside.directory;
-  if (directory.starts_with("//")) return std::string(directory.substr(1));
+  if (directory.starts_with("//")) {
+    bool of_distribution = library.path.starts_with("/usr/lib") || library.path.starts_with("/lib");
+    return of_distribution ? std::string(directory.substr(1)) : "";
+  }
   std::string base = scan::parent_of(library.path);
   if (directory.starts_with("/../")) {
     base = scan::parent_of(base);
@@ -129,7 +133,7 @@ std::string place_of(const Beside& beside, const Library& library) {
 
 }  // namespace
 
-Result<std::vector<Installation>> find_mpi(Libraries& libraries) {
+Result<std::vector<Installation>> find_mpi(Libraries& libraries, const std::string& first) {
   std::vector<Installation> found;
   std::vector<std::string> names(kCores.begin(), kCores.end());
   for (const char* prefix : {"libmpi", "libmpich"}) {
@@ -138,7 +142,8 @@ Result<std::vector<Installation>> find_mpi(Libraries& libraries) {
     }
   }
   // Whoever has loaded a module means that one, whatever it is called.
-  for (std::string_view directory : split(libraries.library_path(), ':')) {
+  const std::string named = first + ":" + libraries.library_path();
+  for (std::string_view directory : split(named, ':')) {
     for (const std::string& name : names) {
       if (!directory.starts_with('/')) continue;
       const Library* library = TRY(libraries.at(std::string(directory) + "/" + name));

@@ -19,9 +19,10 @@ struct Installation {
   std::string directory;  ///< of that library
 };
 
-/// Those that the loader finds, in its order, then those of the directories that distributions,
-/// vendors and their images have.  Errors: io (of the tree alone).
-Result<std::vector<Installation>> find_mpi(Libraries& libraries);
+/// Those of `first` (directories, joined by ':', such as a program's RPATH), those that the loader
+/// finds, in its order, then those of the directories that distributions, vendors and their images
+/// have.  Errors: io (of the tree alone).
+Result<std::vector<Installation>> find_mpi(Libraries& libraries, const std::string& first = "");
 
 /// The SONAMEs of a library beside the core, such as Fortran's, that one of this ABI may have, each
 /// list with the names that mean the same. With `major` 40: {{"libmpi_cxx.so.40"}, …}.

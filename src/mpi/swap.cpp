@@ -241,7 +241,10 @@ Refusal Swap::missing_of_program(const Library& program) const {
 /// Whatever the loader could take for `name` in the place of the host's.
 Result<std::vector<std::string>> Swap::places_in_image(const Item& item, const std::string& name) {
   std::vector<const Library*> own = TRY(image_.find_all(name));
+  // What a program brings along for itself is its own affair, but two halves of an MPI are not.
+  bool everywhere = is_of_one_piece(name);
   for (const std::string& directory : searched_) {
+    if (!everywhere) break;
     const Library* one = TRY(image_.at(directory + "/" + name));
     if (one != nullptr) own.push_back(one);
   }
@@ -348,7 +351,9 @@ Result<Refusal> swap_one(Libraries& image, Libraries& host, const Installation& 
 
 Result<Decision> decide(Libraries& image, Libraries& host, const Question& question) {
   Decision out;
-  std::vector<Installation> ours = TRY(find_mpi(image));
+  const Library* program = nullptr;
+  if (!question.program.empty()) program = TRY(image.at(question.program));
+  std::vector<Installation> ours = TRY(find_mpi(image, program == nullptr ? "" : program->search));
   out.has_mpi = !ours.empty();
   if (ours.empty()) {
     out.why = "the image has no MPI that its loader or a usual place shows";
@@ -364,8 +369,6 @@ Result<Decision> decide(Libraries& image, Libraries& host, const Question& quest
     return out;
   }
   std::vector<Installation> theirs = TRY(find_mpi(host));
-  const Library* program = nullptr;
-  if (!question.program.empty()) program = TRY(image.at(question.program));
   std::string refused;
   for (const Installation& one : ours) {
     // What the program is not linked with does not concern it.

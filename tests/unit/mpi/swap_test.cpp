@@ -167,12 +167,25 @@ TEST_F(SwapOpenMpi, lays_it_over_every_file_that_comes_before_the_cache) {
   Question question;
   question.program = "/app";
   Decision decision = decide(question);
+  ASSERT_NE(find(decision, "libmpi.so.40"), nullptr);
   EXPECT_THAT(find(decision, "libmpi.so.40")->over,
               UnorderedElementsAre(System::kDebian + "libmpi.so.40.20.1",
                                    "/opt/own/lib/libmpi.so.40.10.0"));
   EXPECT_THAT(find(decision, "libopen-pal.so.40")->over,
               UnorderedElementsAre(System::kDebian + "libopen-pal.so.40.30.2",
                                    "/opt/own/lib/libopen-pal.so.40.30.2"));
+}
+
+TEST_F(SwapOpenMpi, leaves_a_program_what_it_has_brought_for_itself) {
+  core_->needed.push_back("libstdc++.so.6");
+  host_.add(System::kDebian + "libstdc++.so.6.0.30", "libstdc++.so.6");
+  image_.add("/opt/app/lib/libstdc++.so.6.0.33", "libstdc++.so.6");
+  image_.add("/app", "app", {"libmpi.so.40", "libstdc++.so.6"}).search = "/opt/app/lib";
+  Question question;
+  question.program = "/app";
+  Decision decision = decide(question);
+  ASSERT_NE(find(decision, "libstdc++.so.6"), nullptr);
+  EXPECT_THAT(find(decision, "libstdc++.so.6")->over, IsEmpty());
 }
 
 TEST_F(SwapOpenMpi, stays_out_of_the_way_of_a_program_that_needs_more) {
