@@ -4,7 +4,8 @@
     with Cluster(directory, nodes=2).running() as slurm:
         slurm.ok("srun", "--nodes", "2", "hostname")
 
-They start in a second, in a room too. A job that was told by sbatch begins up to three seconds later,
+With `apart` each node is as a machine of its own (support/machines.py), and the controller and those
+who submit are on one before them. They start in a second, in a room too. A job that was told by sbatch begins up to three seconds later,
 one of srun at once. A program has the variables of who asked for it; an OCI runtime has slurmd's.
 """
 
@@ -13,18 +14,18 @@ import socket
 import subprocess
 from pathlib import Path
 
-from support import processes
+from support import machines, processes
 from support.registry import die_with_parent, free_port
 from support.users import PATH
 from support.waiting import wait_until
 
 PATIENCE = 60  # seconds until a call counts as hung
 
-# With auth/none each is whom he says he is, on loopback. KillWait is five seconds at least: for that
+# With auth/none each is whom he says he is, in networks that lead nowhere. KillWait is five seconds at least: for that
 # long goes on what SIGTERM does not end.
 CONFIGURATION = """\
 ClusterName=berth
-SlurmctldHost={host}(127.0.0.1)
+SlurmctldHost={host}({address})
 SlurmctldPort={port}
 AuthType=auth/none
 CredType=cred/none
@@ -52,9 +53,9 @@ class Cluster:
     are the device files that each node has for jobs, `constrained` keeps each task to its own by
     cgroups of version 1; `lines` go into slurm.conf."""
 
-    def __init__(self, directory, nodes=1, inside=(), gpus=(), lines=(), constrained=False):
+    def __init__(self, directory, nodes=1, inside=(), gpus=(), lines=(), constrained=False, apart=False):
         self.directory, self.inside, self.gpus, self.lines = Path(directory), inside, gpus, lines
-        self.constrained = constrained
+        self.constrained, self.apart = constrained, apart
         self.nodes = [f"n{number}" for number in range(1, nodes + 1)]
         self.environment = {"PATH": PATH, "HOME": "/root",
                             "SLURM_CONF": str(self.directory / "slurm.conf")}
@@ -63,12 +64,21 @@ class Cluster:
         """A configuration file beside slurm.conf: oci.conf, plugstack.conf, …"""
         (self.directory / name).write_text("".join(f"{line}\n" for line in lines))
 
-    def _configure(self):
-        host = socket.gethostname().split(".")[0]
+    def _machines(self, stack):
+        """(the controller's address, {node: (host name, address, the command that enters it)})"""
+        if not self.apart:
+            host = socket.gethostname().split(".")[0]
+            return "127.0.0.1", {node: (host, "127.0.0.1", self.inside) for node in self.nodes}
+        front, nodes = stack.enter_context(machines.joined(self.nodes, keep=self.directory.parent))
+        self.inside = front.command()
+        return front.address, {node: (node, one.address, one.command()) for node, one in nodes.items()}
+
+    def _configure(self, controller, places):
         gres = f" Gres=gpu:{len(self.gpus)}" if self.gpus else ""
-        nodes = [f"NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={free_port()} CPUs=64"
-                 + gres for node in self.nodes]
-        text = CONFIGURATION.format(host=host, port=free_port(), directory=self.directory,
+        nodes = [f"NodeName={node} NodeHostname={host} NodeAddr={address} Port={free_port()} CPUs=64"
+                 + gres for node, (host, address, _) in places.items()]
+        text = CONFIGURATION.format(host=socket.gethostname().split(".")[0], address=controller,
+                                    port=free_port(), directory=self.directory,
                                     tracked="cgroup" if self.constrained else "linuxproc",
                                     tasks="cgroup" if self.constrained else "none")
         self.write("slurm.conf", text, *nodes, *self.lines)
@@ -78,10 +88,10 @@ class Cluster:
         (self.directory / "state").mkdir()
 
     @contextlib.contextmanager
-    def _daemon(self, name, *argv):
+    def _daemon(self, name, inside, *argv):
         """Ends with the block, and with this process; what it says is in NAME.log."""
         with open(self.directory / f"{name}.log", "wb") as log:
-            process = subprocess.Popen([*self.inside, *argv], stdin=subprocess.DEVNULL, stdout=log,
+            process = subprocess.Popen([*inside, *argv], stdin=subprocess.DEVNULL, stdout=log,
                                        stderr=log, env=self.environment, preexec_fn=die_with_parent)
         try:
             yield process
@@ -91,11 +101,12 @@ class Cluster:
     @contextlib.contextmanager
     def running(self):
         """Ends with no job left."""
-        self._configure()
         with contextlib.ExitStack() as stack:
-            daemons = [stack.enter_context(self._daemon("slurmctld", "slurmctld", "-D"))]
-            daemons += [stack.enter_context(self._daemon(node, "slurmd", "-D", "-N", node))
-                        for node in self.nodes]
+            controller, places = self._machines(stack)
+            self._configure(controller, places)
+            daemons = [stack.enter_context(self._daemon("slurmctld", self.inside, "slurmctld", "-D"))]
+            daemons += [stack.enter_context(self._daemon(node, inside, "slurmd", "-D", "-N", node))
+                        for node, (_, _, inside) in places.items()]
             wait_until(lambda: self.is_idle() or any(one.poll() is not None for one in daemons))
             assert self.is_idle(), self.logs()
             try:

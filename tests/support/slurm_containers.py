@@ -41,7 +41,7 @@ class Submitter:
             TEST_STATE=self.berth.state, **more)
 
     def command(self, *words):
-        return self.berth.account.command(words)
+        return [*self.cluster.inside, *self.berth.account.command(words)]
 
     def call(self, *words, env=None, input=None, timeout=PATIENCE):
         feed = {"stdin": subprocess.DEVNULL} if input is None else {"input": input}

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several machines on this one: each has a network, a host name, System V IPC, mounts, /tmp and
+/dev/shm of its own. Processes, users and all other files are those of this machine.
+
+    with machines.joined(["n1", "n2"], keep=directory) as (front, nodes):
+        subprocess.run(nodes["n1"].command("ping", "-c1", nodes["n2"].address))
+
+`front` has a network alone, in which all others are reached; nothing leads from there to the network
+of this machine."""
+
+import contextlib
+import dataclasses
+import pathlib
+import shlex
+import subprocess
+
+from support.registry import die_with_parent
+
+NETWORK = "198.51.100."  # of documentation: nobody's
+
+# One's own network, and whatever else; ends with its standard input.
+HOLD = "ip link set lo up; {more} echo ready; read -r end"
+
+# What lies in /tmp stays there if it is `keep`: a mount that is hidden is still reached by a handle.
+OWN_FILES = """
+hostname {name}; exec 9<{keep}
+mount -t tmpfs -o mode=1777 tmpfs /tmp; mount -t tmpfs -o mode=1777 tmpfs /dev/shm
+mkdir -p {keep}; mount --no-canonicalize --rbind /proc/self/fd/9 {keep}; exec 9<&-;
+"""
+
+
+@dataclasses.dataclass(frozen=True)
+class Machine:
+    name: str
+    address: str
+    pid: int  # of who holds its namespaces
+    spaces: tuple
+
+    def command(self, *words):
+        """`words` as they run there, in the same directory where only the network is another."""
+        return ["nsenter", f"--target={self.pid}", *(f"--{space}" for space in self.spaces), *words]
+
+    def ok(self, *words):
+        subprocess.run(self.command(*words), check=True, stdin=subprocess.DEVNULL, timeout=60)
+
+
+@contextlib.contextmanager
+def _held(name, address, spaces, more=""):
+    process = subprocess.Popen(
+        ["unshare", *(f"--{space}" for space in spaces), "sh", "-euc", HOLD.format(more=more)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, preexec_fn=die_with_parent)
+    try:
+        assert process.stdout.readline() == "ready\n", f"machine {name} does not start"
+        yield Machine(name, address, process.pid, spaces)
+    finally:
+        process.stdin.close()
+        process.wait()
+        process.stdout.close()
+
+
+@contextlib.contextmanager
+def joined(names, keep):
+    """The front and {name: Machine}. The directory `keep` is where it is on each of them."""
+    keep = pathlib.Path(keep).resolve()
+    with contextlib.ExitStack() as stack:
+        front = stack.enter_context(_held("front", f"{NETWORK}1", ("net",)))
+        front.ok("ip", "link", "add", "bridge", "type", "bridge")
+        front.ok("ip", "address", "add", f"{front.address}/24", "dev", "bridge")
+        front.ok("ip", "link", "set", "bridge", "up")
+        nodes = {}
+        for number, name in enumerate(names, start=11):
+            files = OWN_FILES.format(name=name, keep=shlex.quote(str(keep)))
+            node = stack.enter_context(_held(name, f"{NETWORK}{number}",
+                                             ("net", "mount", "uts", "ipc"), files))
+            front.ok("ip", "link", "add", name, "type", "veth", "peer", "name", "eth0", "netns",
+                     str(node.pid))
+            front.ok("ip", "link", "set", name, "master", "bridge", "up")
+            node.ok("ip", "address", "add", f"{node.address}/24", "dev", "eth0")
+            node.ok("ip", "link", "set", "eth0", "up")
+            nodes[name] = node
+        yield front, nodes
