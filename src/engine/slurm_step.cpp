@@ -15,6 +15,7 @@
 #include "engine/mpi_launch.hpp"
 #include "engine/new_container.hpp"
 #include "engine/save_squashfs.hpp"
+#include "engine/slurm_mpi.hpp"
 #include "engine/start.hpp"
 #include "engine/store.hpp"
 #include "slurm/hold.hpp"
@@ -31,9 +32,6 @@ using slurm::Key;
 
 /// Where berth-hold lies in a container: what is made in /dev leaves nothing behind.
 constexpr const char* kHoldPlace = "/dev/berth-hold";
-
-/// Directories in which the tasks of a node and Slurm's PMIx plugin meet.
-constexpr const char* kMeetingPlaces[] = {"PMIX_SERVER_TMPDIR", "PMIX_SYSTEM_TMPDIR"};
 
 /// Files that NCCL and RCCL are told of, which are the node's where they are paths of it.
 constexpr const char* kNcclFiles[] = {"NCCL_TOPO_FILE", "NCCL_GRAPH_FILE", "NCCL_NET_PLUGIN",
@@ -90,13 +88,7 @@ Result<void> add_mounts(const Context& context, const SlurmStep& step, RunReques
   if (!step.batch_script.empty()) {
     request.volumes.push_back(bound(step.batch_script, step.batch_script, true));
   }
-  for (const char* variable : kMeetingPlaces) {
-    auto place = context.environment.get_filled(variable);
-    if (!place || !place->starts_with('/')) continue;
-    bool known = std::any_of(request.volumes.begin(), request.volumes.end(),
-                             [&](const Volume& one) { return one.destination == *place; });
-    if (!known) request.volumes.push_back(bound(std::string(*place), std::string(*place), false));
-  }
+  add_pmix(context.environment, request);
   for (std::string& path : nccl_files(context)) {
     request.volumes.push_back(bound(path, path, true));
   }
