@@ -33,7 +33,9 @@ static int complain(const char* format, ...) {
   return 0;
 }
 
-static unsigned char pattern(int of, int at) { return (unsigned char)(of * 31 + at * 7 + at / 4096); }
+static unsigned char pattern(int of, int at) {
+  return (unsigned char)(of * 31 + at * 7 + at / 4096);
+}
 
 // What each rank adds comes back to the first one, and a large message of each goes on unchanged.
 static int ring(long* sum) {
@@ -45,12 +47,13 @@ static int ring(long* sum) {
   MPI_Isend(&token, 1, MPI_LONG, next, 0, MPI_COMM_WORLD, &sent);
   if (rank == 0) MPI_Recv(sum, 1, MPI_LONG, previous, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   MPI_Wait(&sent, MPI_STATUS_IGNORE);
-  if (rank == 0 && *sum != (long)ranks * (ranks + 1) / 2) return complain("the ring gave %ld", *sum);
+  if (rank == 0 && *sum != (long)ranks * (ranks + 1) / 2)
+    return complain("the ring gave %ld", *sum);
 
   unsigned char *ours = malloc(kLarge), *theirs = calloc(1, kLarge);
   for (int i = 0; i < kLarge; ++i) ours[i] = pattern(rank, i);
-  MPI_Sendrecv(ours, kLarge, MPI_BYTE, next, 1, theirs, kLarge, MPI_BYTE, previous, 1, MPI_COMM_WORLD,
-               MPI_STATUS_IGNORE);
+  MPI_Sendrecv(ours, kLarge, MPI_BYTE, next, 1, theirs, kLarge, MPI_BYTE, previous, 1,
+               MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   int good = 1;
   for (int i = 0; i < kLarge && good; ++i) {
     if (theirs[i] != pattern(previous, i)) good = complain("byte %d of %d is wrong", i, previous);
@@ -84,7 +87,8 @@ static int read_neighbour(MPI_Comm node) {
   volatile long secret = 1000 + rank;
   long ours[2] = {getpid(), (long)&secret}, theirs[2], expected = 1000 + rank, read = 0;
   int next = (at + 1) % count, previous = (at + count - 1) % count;
-  MPI_Sendrecv(ours, 2, MPI_LONG, next, 2, theirs, 2, MPI_LONG, previous, 2, node, MPI_STATUS_IGNORE);
+  MPI_Sendrecv(ours, 2, MPI_LONG, next, 2, theirs, 2, MPI_LONG, previous, 2, node,
+               MPI_STATUS_IGNORE);
   MPI_Sendrecv_replace(&expected, 1, MPI_LONG, next, 3, previous, 3, node, MPI_STATUS_IGNORE);
   struct iovec to = {&read, sizeof read}, from = {(void*)theirs[1], sizeof read};
   int good = process_vm_readv((pid_t)theirs[0], &to, 1, &from, 1, 0) == sizeof read;
@@ -126,7 +130,9 @@ static int on_all(int good) {
   return all;
 }
 
-static const char* spelled(int good) { return good ? "true" : "false"; }
+static const char* spelled(int good) {
+  return good ? "true" : "false";
+}
 
 static int check(void) {
   MPI_Comm node;
@@ -149,10 +155,11 @@ static int check(void) {
   Dl_info from = {0};
   dladdr((void*)MPI_Allreduce, &from);
   if (rank == 0) {
-    printf("{\"library\": \"%s\", \"file\": \"%s\", \"ranks\": %d, \"nodes\": %d, \"ring\": %ld, "
-           "\"large\": %s, \"allreduce\": %s, \"shared_memory\": %s, \"cma\": %s}\n",
-           library, from.dli_fname, ranks, nodes, sum, spelled(rings), spelled(reduced),
-           spelled(shares), spelled(reads));
+    printf(
+        "{\"library\": \"%s\", \"file\": \"%s\", \"ranks\": %d, \"nodes\": %d, \"ring\": %ld, "
+        "\"large\": %s, \"allreduce\": %s, \"shared_memory\": %s, \"cma\": %s}\n",
+        library, from.dli_fname, ranks, nodes, sum, spelled(rings), spelled(reduced),
+        spelled(shares), spelled(reads));
   }
   return rings && reduced && shares && reads;
 }

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""MPI programs as tasks of Slurm steps with containers, over nodes that are as machines of their own:
+Open MPI through PMIx and MPICH through PMI2, each with the library of the image. Not MPICH with two
+ranks on each of two nodes: Debian's does not always end there, without a container either."""
+
+import pytest
+
+from support import mpi
+from support.slurm_containers import Submitter, with_plugin
+from support.waiting import wait_until
+
+
+@pytest.fixture(scope="module")
+def cluster(session_directory, programs, accounts):
+    directory = session_directory / "slurm"
+    directory.mkdir()
+    with with_plugin(directory, programs, nodes=2, apart=True).running() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def references(registry):
+    return mpi.push_all(registry)
+
+
+@pytest.fixture
+def slurm(cluster, berth):
+    yield Submitter(cluster, berth)
+    wait_until(cluster.is_idle)
+
+
+class Ranks:
+    """The program of one kind of MPI, as steps of `slurm`."""
+
+    def __init__(self, slurm, kind, reference):
+        self.slurm, self.kind = slurm, mpi.KINDS[kind]
+        self.words = [f"--mpi={self.kind.slurm}", f"--container-image={reference}"]
+
+    def worlds(self, *words):
+        return mpi.worlds(self.slurm.srun(*self.words, *words, "/ranks"))
+
+    def world(self, nodes, tasks, *words):
+        """What the only world says of itself, but for its library, which is the image's."""
+        (world,) = self.worlds(f"--nodes={nodes}", f"--ntasks={tasks}", *words)
+        assert world.pop("library").startswith(self.kind.library)
+        assert world.pop("file").startswith("/usr/lib/x86_64-linux-gnu/libmpi")
+        return world
+
+
+@pytest.fixture(params=mpi.KINDS)
+def ranks(request, slurm, references):
+    slurm.berth.ok("pull", "--quiet", references[request.param])
+    return Ranks(slurm, request.param, references[request.param])
+
+
+only_openmpi = pytest.mark.parametrize("ranks", ["openmpi"], indirect=True)
+only_mpich = pytest.mark.parametrize("ranks", ["mpich"], indirect=True)
+
+
+# ---- ranks --------------------------------------------------------------------------------------
+
+def test_ranks_of_one_node(ranks):
+    assert ranks.world(1, 4) == mpi.works(4, nodes=1)
+
+
+def test_ranks_of_two_nodes(ranks):
+    assert ranks.world(2, 2) == mpi.works(2, nodes=2)
+
+
+@only_openmpi
+def test_two_ranks_on_each_of_two_nodes(ranks):
+    assert ranks.world(2, 4) == mpi.works(4, nodes=2)
+
+
+@pytest.mark.profiles("root")
+@pytest.mark.parametrize("kind", mpi.KINDS)
+def test_ranks_without_a_container(cluster, session_directory, kind):
+    """Where this fails it is not ours."""
+    program = session_directory / f"ranks-{kind}"
+    program.write_bytes(mpi.program(kind))
+    program.chmod(0o755)
+    (world,) = mpi.worlds(cluster.ok("srun", f"--mpi={mpi.KINDS[kind].slurm}", "--nodes=2", "--ntasks=2",
+                                     program))
+    assert {**world, **mpi.works(2, nodes=2)} == world
+
+
+# ---- containers ---------------------------------------------------------------------------------
+
+def test_a_container_that_is_read_only(ranks):
+    assert ranks.world(1, 2, "--container-readonly") == mpi.works(2, nodes=1)
+
+
+def test_a_container_with_a_name(ranks):
+    try:
+        for _ in range(2):
+            assert ranks.world(1, 2, "--container-name=ranks") == mpi.works(2, nodes=1)
+    finally:
+        ranks.slurm.berth.run("rm", "--force", "pyxis_ranks")
+
+
+@only_mpich
+def test_ranks_that_are_root_inside(ranks):
+    assert ranks.world(1, 2, "--container-remap-root") == mpi.works(2, nodes=1)
+
+
+@only_openmpi
+@pytest.mark.profiles("user", "single_id")
+def test_pmix_wants_to_know_who_a_rank_is(ranks):
+    said = ranks.slurm.refused(*ranks.words, "--container-remap-root", "/ranks")
+    assert "Unreachable" in said
+
+
+@only_openmpi
+def test_a_pmix_step_has_its_own_directories_and_not_all_of_tmp(ranks):
+    slurm = ranks.slurm
+    where = [*ranks.words, "--nodelist=n1"]
+    slurm.srun("--nodelist=n1", "touch", "/tmp/of-somebody")
+    try:
+        out = slurm.srun(*where, "sh", "-c", "ls /tmp; ls $PMIX_SERVER_TMPDIR; grep -c spmix_appdir "
+                         "/proc/self/mountinfo; env | grep PMIX_MCA_psec")
+        assert "of-somebody" not in out and "pmix_dstor" in out, out
+        assert out.endswith("1\nPMIX_MCA_psec=native\n"), out
+    finally:
+        slurm.srun("--nodelist=n1", "rm", "/tmp/of-somebody")
+
+
+# ---- without a launcher -------------------------------------------------------------------------
+
+@only_openmpi
+def test_open_mpi_does_not_start_without_pmix(ranks):
+    for launcher in ("none", "pmi2"):
+        said = ranks.slurm.refused(f"--mpi={launcher}", *ranks.words[1:], "--ntasks=2", "/ranks")
+        assert "not built with SLURM's PMI support" in said
+
+
+@only_mpich
+def test_ranks_of_mpich_are_alone_without_pmi2(ranks):
+    worlds = ranks.worlds("--mpi=none", "--ntasks=2")
+    assert [world["ranks"] for world in worlds] == [1, 1]
