@@ -2,7 +2,7 @@
 // Ranks that try what MPI programs live by, and check what comes of it.
 //
 //   mpi_ranks              one JSON object of rank 0 on its standard output; status 0 when each of
-//                          its checks holds on every rank
+//                          its checks holds on every rank, but for "cma": without that MPI works
 //   mpi_ranks time ROUNDS  microseconds of two ranks: ping-pong, one way, and allreduce
 //
 // "mpi_ranks: …" on standard error is what did not hold, of whichever rank. A library that finds no
@@ -161,7 +161,7 @@ static int check(void) {
         library, from.dli_fname, ranks, nodes, sum, spelled(rings), spelled(reduced),
         spelled(shares), spelled(reads));
   }
-  return rings && reduced && shares && reads;
+  return rings && reduced && shares;
 }
 
 static void ping_pong(char* buffer, int size, int rounds) {
