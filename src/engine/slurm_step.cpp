@@ -13,6 +13,7 @@
 #include "engine/image_file.hpp"
 #include "engine/job_fetch.hpp"
 #include "engine/mpi_launch.hpp"
+#include "engine/name.hpp"
 #include "engine/new_container.hpp"
 #include "engine/save_squashfs.hpp"
 #include "engine/slurm_mpi.hpp"
@@ -176,6 +177,21 @@ std::string container_name(const SlurmStep& step, const slurm::Name& name) {
   return "pyxis_" + job + name.name;
 }
 
+constexpr const char* kNodeVariable = "SLURMD_NODENAME";
+
+/// Before the node's name.
+std::string step_prefix(const std::string& job) {
+  return "pyxis_" + job + "-";
+}
+
+/// Of a container that goes with its step, so that it can be told from others.
+std::optional<std::string> step_name(const Context& context, const SlurmStep& step) {
+  auto node = context.environment.get_filled(kNodeVariable);
+  std::string name = step_prefix(step.job) + std::string(node.value_or(""));
+  if (!node || !check_name(name).ok()) return std::nullopt;
+  return name;
+}
+
 Result<std::optional<ContainerSummary>> find_named(const Context& context,
                                                    const std::string& name) {
   auto found = get_container(context, name);
@@ -281,6 +297,7 @@ Result<RunRequest> slurm_container(const Context& context, const SlurmStep& step
   TRY(add_namespaces(context, step, request));
   TRY(add_mpi_mode(context.environment, request));
   request.remove = step.asked.value(Key::name) == nullptr;
+  if (request.remove) request.name = step_name(context, step);
   if (const std::string* workdir = step.asked.value(Key::workdir)) request.workdir = *workdir;
   request.read_only = step.asked.value(Key::readonly) != nullptr;
   request.labels["dev.berth.slurm.step"] = step.job;
@@ -299,6 +316,20 @@ Result<RunRequest> slurm_container(const Context& context, const SlurmStep& step
     if (value) request.environment.push_back(name + "=" + std::string(*value));
   }
   return request;
+}
+
+Result<std::string> container_of_step(const Context& context, const std::string& job) {
+  const std::string prefix = step_prefix(job);
+  const std::string own =
+      prefix + std::string(context.environment.get_filled(kNodeVariable).value_or(""));
+  std::string found;
+  for (const ContainerSummary& one : TRY(list_containers(context, Which::all))) {
+    if (one.name == own) return own;
+    if (found.empty() && one.name.starts_with(prefix)) found = one.name;
+  }
+  if (!found.empty()) return found;
+  return make_error(Kind::not_found, "step " + quoted(job) + " has no container on this node",
+                    "JOB.STEP as 'squeue --steps' has it, on a node of the step while it runs");
 }
 
 std::string joined_by(const SlurmStep& step) {

@@ -36,6 +36,11 @@ Result<RunOutcome> hold_slurm_step(const Context& context, const SlurmStep& step
                                    RunRequest request, const RunCall& call,
                                    const Progress& progress);
 
+/// The container that a step without a name for it has on this node: "12.0" gives the one that is
+/// called "pyxis_12.0-NODE". Where several nodes have one store it is that of SLURMD_NODENAME, or
+/// the newest.  Errors: not_found.
+Result<std::string> container_of_step(const Context& context, const std::string& job);
+
 /// The container of `step` that may run already and would be joined, or "": for who settles in
 /// which user namespace this process works.
 std::string joined_by(const SlurmStep& step);

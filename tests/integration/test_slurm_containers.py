@@ -455,6 +455,19 @@ def test_a_disk_that_is_full_is_told_and_leaves_the_old_file(slurm, image, small
     assert not slurm.containers()
 
 
+def test_each_step_is_explained_while_it_runs(slurm, image, driver_tree):
+    step = slurm.spawn("srun", "--gpus=2", image, "sh", "-c", "echo up; exec sleep 100",
+                       env={"TEST_TREE": driver_tree("eight")})
+    assert step.stdout.readline() == "up\n"
+    job = next(name for name in slurm.call("squeue", "--noheader", "--steps", "--format=%i").stdout.split()
+               if name.endswith(".0"))
+    said = slurm.berth.ok("explain", "--slurm", job)
+    slurm.call("scancel", "--user", slurm.berth.account.name)
+    step.communicate(timeout=30)
+    assert "CUDA_VISIBLE_DEVICES" in said and "Slurm" in said, said
+    assert "has no container on this node" in slurm.berth.fail("explain", "--slurm", job, status=1)
+
+
 # ---- GPUs of a synthetic driver -----------------------------------------------------------------
 
 NODES = "echo $CUDA_VISIBLE_DEVICES; ls /dev | grep -c '^nvidia[0-9]'"

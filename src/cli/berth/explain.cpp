@@ -4,16 +4,20 @@
 #include "cli/berth/common.hpp"
 #include "cli/berth/explain_run.hpp"
 #include "cli/berth/explain_text.hpp"
+#include "engine/slurm_step.hpp"
 
 namespace berth::cli {
 namespace {
 
 struct Options {
   std::string format = "text";
+  bool slurm = false;
 };
 
 FlagTable flags(Options& o) {
-  return {{"format", 0, "FORMAT", "As text or as json", &o.format, {"text", "json"}}};
+  return {
+      {"format", 0, "FORMAT", "As text or as json", &o.format, {"text", "json"}},
+      {"slurm", 0, "", "CONTAINER is JOB.STEP: that of a step of Slurm's on this node", &o.slurm}};
 }
 
 void show(Session& session, const engine::Explained& explained, std::string_view format) {
@@ -24,7 +28,9 @@ void show(Session& session, const engine::Explained& explained, std::string_view
 }
 
 Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
-  show(session, TRY(engine::explain_container(session.context, arguments[0])), o.format);
+  std::string name = arguments[0];
+  if (o.slurm) name = TRY(engine::container_of_step(session.context, name));
+  show(session, TRY(engine::explain_container(session.context, name)), o.format);
   return 0;
 }
 
