@@ -59,7 +59,9 @@ using Why = std::optional<std::string>;
 
 Why unlike(std::string_view what, const Strings& globs, const Strings& words) {
   if (globs.empty() || any_matches(globs, words)) return std::nullopt;
-  std::string has = words.empty() ? fmt::format("there is no {}", what)
+  constexpr std::string_view kArticle = "the ";
+  std::string_view bare = what.starts_with(kArticle) ? what.substr(kArticle.size()) : what;
+  std::string has = words.empty() ? fmt::format("there is no {}", bare)
                                   : fmt::format("{} is {}", what, quoted_list(words));
   return fmt::format("{}, and the rule is for {}", has, quoted_list(globs));
 }

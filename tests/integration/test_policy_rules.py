@@ -175,9 +175,9 @@ def test_images_come_from_where_the_site_says(berth, busybox, site):
 
 def test_a_stopped_container_starts_with_what_it_was_made_with(berth, busybox, site):
     flags = site.apply(a='[[rule]]\nenv.SITE = "then"\n')
-    berth.ok(*flags, "create", "--name", "c", busybox, "sh", "-c", "echo $SITE")
+    berth.ok(*flags, "create", "--name", "kept", busybox, "sh", "-c", "echo $SITE")
     site.apply(a='[[rule]]\nenv.SITE = "now"\n')
-    assert berth.ok(*flags, "start", "-a", "c") == "then\n"
+    assert berth.ok(*flags, "start", "-a", "kept") == "then\n"
 
 
 @pytest.mark.profiles("user")
