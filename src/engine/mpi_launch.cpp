@@ -50,8 +50,7 @@ constexpr std::array kMeetingPlaces = {"OMPI_MCA_orte_top_session_dir",
                                        "PMIX_SERVER_TMPDIR",
                                        "PMIX_SYSTEM_TMPDIR",
                                        "PMIX_DSTORE_21_BASE_PATH",
-                                       "PMIX_DSTORE_ESH_BASE_PATH",
-                                       "SLURM_PMIX_TMPDIR"};
+                                       "PMIX_DSTORE_ESH_BASE_PATH"};
 
 /// "/", "/tmp", "/var/tmp": nobody's own, so nothing that belongs to one job.
 bool is_everybodys(std::string_view path) {
@@ -59,27 +58,26 @@ bool is_everybodys(std::string_view path) {
   return slashes < 2 || path == "/var/tmp" || path == "/dev/shm" || path == "/run/user";
 }
 
+/// Slurm's PMIx plugin tells ranks of a directory for their sessions, but not by a variable.
+/// Source: Slurm, src/plugins/mpi/pmix/pmixp_info.c; older ones leave the user out.
+std::vector<std::string> places_of_slurm(const Environment& environment) {
+  auto job = environment.get_filled("SLURM_JOB_ID"), step = environment.get_filled("SLURM_STEP_ID");
+  if (!job || !step) return {};
+  std::string parent(environment.get_filled("SLURM_PMIX_TMPDIR")
+                         .value_or(environment.get_filled("TMPDIR").value_or("/tmp")));
+  while (parent.size() > 1 && parent.ends_with('/')) parent.pop_back();
+  std::string name = std::string(*job) + "." + std::string(*step);
+  std::vector<std::string> out = {parent + "/spmix_appdir_" + name};
+  if (auto user = environment.get_filled("SLURM_JOB_UID")) {
+    out.push_back(parent + "/spmix_appdir_" + std::string(*user) + "_" + name);
+  }
+  return out;
+}
+
 bool is_plain_path(std::string_view path) {
   if (!path.starts_with('/') || path.ends_with("/..") || path.ends_with("/.")) return false;
   return path.find("/../") == path.npos && path.find("/./") == path.npos &&
          path.find("//") == path.npos;
-}
-
-void add_meeting_places(const Environment& environment, RunRequest& request) {
-  for (std::string& path : meeting_paths(environment)) {
-    // What is not here is in a directory that the launcher makes later, or on another node.
-    auto there = sys::stat_entry(sys::cwd(), path);
-    if (!there.ok() || !*there || !S_ISDIR((*there)->st_mode)) continue;
-    bool known =
-        std::any_of(request.volumes.begin(), request.volumes.end(), [&](const Volume& one) {
-          return path == one.destination || path.starts_with(one.destination + "/");
-        });
-    if (known) continue;
-    Volume volume;
-    volume.source = volume.destination = std::move(path);
-    volume.must_exist = true;
-    request.volumes.push_back(std::move(volume));
-  }
 }
 
 bool is_socket(int number) {
@@ -193,9 +191,13 @@ std::vector<std::string> rank_variables(const Environment& environment) {
 }
 
 std::vector<std::string> meeting_paths(const Environment& environment) {
-  std::vector<std::string> out;
+  std::vector<std::string> named;
   for (const char* name : kMeetingPlaces) {
-    std::string path(environment.get_filled(name).value_or(""));
+    if (auto path = environment.get_filled(name)) named.emplace_back(*path);
+  }
+  for (std::string& path : places_of_slurm(environment)) named.push_back(std::move(path));
+  std::vector<std::string> out;
+  for (std::string& path : named) {
     while (path.size() > 1 && path.ends_with('/')) path.pop_back();
     if (!is_plain_path(path) || is_everybodys(path)) continue;
     bool known = std::any_of(out.begin(), out.end(), [&](const std::string& other) {
@@ -204,6 +206,23 @@ std::vector<std::string> meeting_paths(const Environment& environment) {
     if (!known) out.push_back(std::move(path));
   }
   return out;
+}
+
+void add_meeting_places(const Environment& environment, RunRequest& request) {
+  for (std::string& path : meeting_paths(environment)) {
+    // What is not here is in a directory that the launcher makes later, or on another node.
+    auto there = sys::stat_entry(sys::cwd(), path);
+    if (!there.ok() || !*there || !S_ISDIR((*there)->st_mode)) continue;
+    bool known =
+        std::any_of(request.volumes.begin(), request.volumes.end(), [&](const Volume& one) {
+          return path == one.destination || path.starts_with(one.destination + "/");
+        });
+    if (known) continue;
+    Volume volume;
+    volume.source = volume.destination = std::move(path);
+    volume.must_exist = true;
+    request.volumes.push_back(std::move(volume));
+  }
 }
 
 void share_with_node(const Context& context, bool network_is_said, RunRequest& request) {

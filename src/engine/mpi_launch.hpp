@@ -45,6 +45,10 @@ std::vector<std::string> rank_variables(const Environment& environment);
 /// name them, but for directories that are everybody's, such as /tmp.
 std::vector<std::string> meeting_paths(const Environment& environment);
 
+/// Volumes at the same paths for those of them that are directories of this node and that no volume
+/// of `request` shows.
+void add_meeting_places(const Environment& environment, RunRequest& request);
+
 /// Gives `request` the namespaces of the node in which no flag says anything else: network, pid,
 /// ipc and uts, and for an ordinary user his own id.
 void share_with_node(const Context& context, bool network_is_said, RunRequest& request);

@@ -32,6 +32,19 @@ TEST(Explain, keeps_sources_that_do_not_count) {
   EXPECT_FALSE(explanation.granted());
 }
 
+TEST(Explain, tells_whose_mpi_it_is_which_gives_no_gpu) {
+  Evidence evidence;
+  evidence.mpi = {{"mpi", "host", true, "it fits", ""},
+                  {"mpi-library", "libmpi.so.40", true, "the host's MPI", "/opt/libmpi.so.40.30"}};
+  Explanation explanation = explain(std::move(evidence), {});
+  ASSERT_NE(find(explanation, "libmpi.so.40"), nullptr);
+  EXPECT_FALSE(explanation.granted());
+  EXPECT_TRUE(explanation.asks_nothing());
+  evidence = {};
+  evidence.mpi = {{"node", "/dev/infiniband/uverbs0", true, "of the fabric, for MPI", ""}};
+  EXPECT_TRUE(explain(std::move(evidence), {}).granted());
+}
+
 TEST(Explain, tells_why_each_edit_of_a_cdi_device_is_there) {
   Evidence evidence;
   evidence.cdi_names = {"vendor.com/gpu=0"};

@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
+
 #include "sys/file.hpp"
 #include "sys/process.hpp"
 
@@ -120,6 +122,20 @@ TEST(Spawn, passes_only_the_descriptors_to_keep) {
   ::close(leaked);
   ASSERT_TRUE(output.ok()) << to_line(output.error());
   EXPECT_NE(output->out.find(std::to_string(kept.get()) + " "), std::string::npos) << output->out;
+  EXPECT_EQ(output->out.find("100"), std::string::npos) << output->out;
+}
+
+TEST(Spawn, gives_one_descriptor_the_number_that_the_child_expects) {
+  auto pipe = make_pipe();
+  Fd high(::fcntl(pipe->write.get(), F_DUPFD_CLOEXEC, 100));
+  SpawnOptions options = shell("echo here >&3; ls /proc/$$/fd | tr '\\n' ' '");
+  options.third = high.get();
+  options.keep = {3};
+  auto output = run_command(options, "", milliseconds(5000));
+  ASSERT_TRUE(output.ok()) << to_line(output.error());
+  std::array<char, 16> bytes{};
+  EXPECT_EQ(::read(pipe->read.get(), bytes.data(), bytes.size()), 5);
+  EXPECT_EQ(std::string(bytes.data(), 5), "here\n");
   EXPECT_EQ(output->out.find("100"), std::string::npos) << output->out;
 }
 
