@@ -3,12 +3,15 @@
 rank is a container, or all ranks of a node are in one, by 'berth exec'; for an ordinary user a
 container each means a user namespace each, and then ranks cannot read each other's memory."""
 
+import shlex
 import subprocess
 
 import pytest
 
 from support import mpi
 from support.registry import die_with_parent
+from support.slurm import Cluster
+from support.slurm_containers import Submitter
 from support.waiting import wait_until
 
 # What launchers tell their ranks, and a container gets; the first word is the verb.
@@ -21,6 +24,8 @@ shift
 exec {berth} $verb --env-file $told "$@"
 """
 SHARED = ["--network=host", "--ipc=host", "--pid=host"]
+SLURM = {"openmpi": ["--map-by", "node"], "mpich": ["-bootstrap", "slurm", "-ppn", "1"]}
+AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": 1, "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": 1}
 # UCX opens POSIX shared memory by /proc of the other rank, which another user namespace forbids.
 APART = {"openmpi": ["--env=OMPI_MCA_btl_vader_single_copy_mechanism=none"],
          "mpich": ["--env=UCX_TLS=sysv,self"]}
@@ -51,11 +56,13 @@ class Launcher:
         if berth.account.kind != "root":
             self.flags.append("--userns=keep-id")
 
+    def command(self, ranks, *words):
+        return [str(word) for word in (*self.launcher, "-n", ranks, self.rank, *words)]
+
     def start(self, ranks, *words):
         account = self.berth.account
-        environment = account.environment(OMPI_ALLOW_RUN_AS_ROOT=1, OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1)
         return subprocess.Popen(
-            account.command([*self.launcher, "-n", ranks, self.rank, *words]), env=environment,
+            account.command(self.command(ranks, *words)), env=account.environment(**AS_ROOT),
             text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             cwd=self.berth.directory, preexec_fn=die_with_parent)
 
@@ -70,13 +77,10 @@ class Launcher:
         return process.returncode, out, said
 
     def world(self, ranks, *words):
-        """What the only world of ranks says of itself, but for its library, and what is complained of."""
+        """What the only world of ranks says of itself, and what is complained of."""
         status, out, said = self.launch(ranks, *words)
         assert status == 0, (out, said)
-        (world,) = mpi.worlds(out)
-        assert world.pop("library").startswith(mpi.KINDS[self.kind].library)
-        assert world.pop("file").startswith("/usr/lib/x86_64-linux-gnu/libmpi")
-        return world, said
+        return mpi.the_world(self.kind, out), said
 
 
 @pytest.fixture(params=mpi.KINDS)
@@ -105,6 +109,30 @@ def test_one_container_for_the_ranks_of_a_node(mpirun):
         assert mpirun.world(4, "exec", "node", "/ranks") == (mpi.works(4, nodes=1), "")
     finally:
         mpirun.berth.ok("rm", "--force", "node")
+
+
+@pytest.fixture(scope="module")
+def cluster(session_directory):
+    directory = session_directory / "slurm"
+    directory.mkdir()
+    with Cluster(directory, nodes=2, apart=True).running() as running:
+        yield running
+
+
+@pytest.mark.profiles("root", "user")
+def test_a_container_for_each_rank_on_two_nodes(mpirun, cluster):
+    """In a job of Slurm mpirun starts what it needs on the other node by srun."""
+    berth = mpirun.berth
+    mpirun.launcher += SLURM[mpirun.kind]
+    script, out = berth.directory / "job", berth.directory / "out"
+    command = mpirun.command(2, "run", "--rm", *mpirun.flags, mpirun.image, "/ranks")
+    script.write_text(f"#!/bin/sh\n{shlex.join(command)}\necho end $?\n")
+    submitter = Submitter(cluster, berth)
+    submitter.call("sbatch", "--nodes=2", "--ntasks=2", f"--output={out}", script, env=AS_ROOT)
+    wait_until(lambda: out.exists() and "end " in out.read_text(), timeout=60)
+    wait_until(cluster.is_idle)
+    assert mpi.the_world(mpirun.kind, out.read_text()) == mpi.works(2, nodes=2)
+    assert out.read_text().endswith("end 0\n")
 
 
 @pytest.mark.profiles("user")

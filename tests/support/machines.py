@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Several machines on this one: each has a network, a host name, System V IPC, mounts, /tmp and
-/dev/shm of its own. Processes, users and all other files are those of this machine.
+/dev/shm of its own, and knows the others by their names. Processes, users and all other files are
+those of this machine.
 
     with machines.joined(["n1", "n2"], keep=directory) as (front, nodes):
         subprocess.run(nodes["n1"].command("ping", "-c1", nodes["n2"].address))
@@ -12,6 +13,7 @@ import contextlib
 import dataclasses
 import pathlib
 import shlex
+import socket
 import subprocess
 
 from support.registry import die_with_parent
@@ -25,7 +27,8 @@ HOLD = "ip link set lo up; {more} echo ready; read -r end"
 OWN_FILES = """
 hostname {name}; exec 9<{keep}
 mount -t tmpfs -o mode=1777 tmpfs /tmp; mount -t tmpfs -o mode=1777 tmpfs /dev/shm
-mkdir -p {keep}; mount --no-canonicalize --rbind /proc/self/fd/9 {keep}; exec 9<&-;
+mkdir -p {keep}; mount --no-canonicalize --rbind /proc/self/fd/9 {keep}; exec 9<&-
+printf '{hosts}' >/dev/shm/hosts; mount --bind /dev/shm/hosts /etc/hosts; rm /dev/shm/hosts;
 """
 
 
@@ -68,10 +71,12 @@ def joined(names, keep):
         front.ok("ip", "address", "add", f"{front.address}/24", "dev", "bridge")
         front.ok("ip", "link", "set", "bridge", "up")
         nodes = {}
-        for number, name in enumerate(names, start=11):
-            files = OWN_FILES.format(name=name, keep=shlex.quote(str(keep)))
-            node = stack.enter_context(_held(name, f"{NETWORK}{number}",
-                                             ("net", "mount", "uts", "ipc"), files))
+        addresses = {name: f"{NETWORK}{number}" for number, name in enumerate(names, start=11)}
+        known = {"localhost": "127.0.0.1", socket.gethostname(): front.address, **addresses}
+        hosts = "".join(f"{address} {name}\\n" for name, address in known.items())
+        for name, address in addresses.items():
+            files = OWN_FILES.format(name=name, keep=shlex.quote(str(keep)), hosts=hosts)
+            node = stack.enter_context(_held(name, address, ("net", "mount", "uts", "ipc"), files))
             front.ok("ip", "link", "add", name, "type", "veth", "peer", "name", "eth0", "netns",
                      str(node.pid))
             front.ok("ip", "link", "set", name, "master", "bridge", "up")

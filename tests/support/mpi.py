@@ -105,3 +105,11 @@ def works(ranks, nodes):
 def worlds(text):
     """What each world of ranks has printed: more than one where ranks found no launcher."""
     return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+
+
+def the_world(kind, text):
+    """What the only world has printed, but for its library, which is the image's."""
+    (world,) = worlds(text)
+    assert world.pop("library").startswith(KINDS[kind].library)
+    assert world.pop("file").startswith(f"{LIBRARIES}/libmpi")
+    return world
