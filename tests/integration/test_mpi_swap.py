@@ -201,7 +201,8 @@ SPACES = ("net", "pid", "ipc", "uts")
 
 
 def spaces(berth, image, *flags, **options):
-    out = berth.ok("run", "--rm", *flags, image, "readlink", *[f"/proc/self/ns/{name}" for name in SPACES], **options)
+    look = "; ".join(f"readlink /proc/self/ns/{name}" for name in SPACES)
+    out = berth.ok("run", "--rm", *flags, image, "sh", "-c", look, **options)
     return out.split()
 
 

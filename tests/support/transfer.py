@@ -68,6 +68,7 @@ class Transfer:
                                    stderr=subprocess.PIPE, text=True, env=self.environment)
         process.stdin.write(self.request(verb, **members))
         process.stdin.close()
+        process.stdin = None  # for communicate()
         return process
 
     def __call__(self, verb, **members):
