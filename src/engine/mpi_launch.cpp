@@ -106,11 +106,14 @@ void pass_descriptor(const Context& context, std::vector<std::string>& variables
   variables.push_back(std::string(kDescriptor) + "=" + std::to_string(kPmiDescriptor));
 }
 
-/// Ranks in user namespaces of their own cannot read each other's memory (docs/mpi.md): Open MPI
-/// would try, and say so for each pair.
+/// Ranks in user namespaces of their own cannot read each other's memory, nor follow each other's
+/// descriptors by /proc (docs/mpi.md): Open MPI would try, and say so for each pair, and UCX end.
 void turn_off_cma(const Environment& environment, std::vector<std::string>& variables) {
-  constexpr std::array<std::pair<const char*, const char*>, 2> kOff = {
-      {{"OMPI_MCA_btl_vader_single_copy_mechanism", "none"}, {"OMPI_MCA_smsc", "^cma"}}};
+  constexpr std::array<std::pair<const char*, const char*>, 4> kOff = {
+      {{"OMPI_MCA_btl_vader_single_copy_mechanism", "none"},
+       {"OMPI_MCA_smsc", "^cma"},
+       {"UCX_TLS", "^cma"},
+       {"UCX_POSIX_USE_PROC_LINK", "n"}}};
   for (const auto& [name, value] : kOff) {
     if (!environment.get(name)) variables.push_back(std::string(name) + "=" + value);
   }
