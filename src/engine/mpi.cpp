@@ -83,10 +83,10 @@ class HostTree : public scan::Tree {
   mutable std::string open_path_;
 };
 
-std::string library_path_of(const oci::Process& process) {
-  constexpr std::string_view kVariable = "LD_LIBRARY_PATH=";
+/// Of a variable, such as "PATH="; empty where it is not set.
+std::string variable_of(const oci::Process& process, std::string_view name) {
   for (const std::string& entry : process.env) {
-    if (entry.starts_with(kVariable)) return entry.substr(kVariable.size());
+    if (entry.starts_with(name)) return entry.substr(name.size());
   }
   return {};
 }
@@ -283,19 +283,35 @@ void keep_notes(const mpi::Decision& decision, Evidence& evidence) {
   }
 }
 
+/// The file of the command, as execvp(3) finds it; empty: none is found, or it is relative.
+Result<std::string> program_of(const scan::Tree& tree, const RunRequest& request,
+                               const oci::Process& process) {
+  size_t first = request.init ? 2 : 0;  // behind the small one, and "--"
+  if (first >= process.args.size()) return std::string();
+  const std::string& name = process.args[first];
+  if (name.starts_with('/')) return name;
+  if (name.empty() || name.find('/') != std::string::npos) return std::string();
+  const std::string directories = variable_of(process, "PATH=");
+  for (std::string_view directory : split(directories, ':')) {
+    if (!directory.starts_with('/')) continue;
+    std::string path = std::string(directory) + "/" + name;
+    if (TRY(tree.find_file(path))) return path;
+  }
+  return std::string();
+}
+
 Result<mpi::Decision> decide(const ImageLook& look, const oci::Spec& spec,
                              const MpiRequest& request) {
   LayerTree tree(look.view);
   HostTree host_tree = TRY(HostTree::open());
   mpi::Places in_image, on_host;
-  in_image.library_path = library_path_of(*spec.process);
+  in_image.library_path = variable_of(*spec.process, "LD_LIBRARY_PATH=");
   on_host.library_path = request.library_path;
   mpi::Libraries image = TRY(mpi::Libraries::open(tree, in_image));
   mpi::Libraries host = TRY(mpi::Libraries::open(host_tree, on_host));
   mpi::Question question;
   question.rule = request.rule;
-  const auto& args = spec.process->args;
-  if (!args.empty() && args[0].starts_with('/')) question.program = args[0];
+  question.program = TRY(program_of(tree, look.request, *spec.process));
   return mpi::decide(image, host, question);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A container as one rank of an MPI program: what its launcher and its neighbours expect of it.
-// All pure but for pmi_descriptor() and meeting_places().
+// Pure but for add_meeting_places() and settle_mpi().
 #pragma once
 
 #include <cstdint>
@@ -42,7 +42,8 @@ Result<std::optional<MpiRequest>> read_mpi(const MpiFlags& flags, const Environm
 std::vector<std::string> rank_variables(const Environment& environment);
 
 /// Paths where ranks of this node, and their launcher, leave files for each other: as the variables
-/// name them, but for directories that are everybody's, such as /tmp.
+/// name them, and those of Slurm's PMIx plugin, but for directories that are everybody's, such as
+/// /tmp.
 std::vector<std::string> meeting_paths(const Environment& environment);
 
 /// Volumes at the same paths for those of them that are directories of this node and that no volume

@@ -99,6 +99,7 @@ Result<void> add_mounts(const Context& context, const SlurmStep& step, RunReques
       request.volumes.push_back(bound(path, path, false));
     }
   }
+  add_meeting_places(context.environment, request);
   const std::string* text = step.asked.value(Key::mounts);
   if (text == nullptr) return {};
   for (slurm::Mount& mount : TRY(slurm::parse_mounts(*text, step.directory))) {

@@ -156,6 +156,13 @@ TEST(Mpi, meets_where_the_launcher_says_but_never_in_everybodys_directory) {
   }
 }
 
+TEST(Mpi, knows_where_slurms_pmix_has_ranks_meet) {
+  EXPECT_THAT(meeting_paths(Environment({"SLURM_JOB_ID=12", "SLURM_STEP_ID=0", "SLURM_JOB_UID=1000",
+                                         "TMPDIR=/scratch/me/"})),
+              ElementsAre("/scratch/me/spmix_appdir_12.0", "/scratch/me/spmix_appdir_1000_12.0"));
+  EXPECT_THAT(meeting_paths(Environment({"SLURM_JOB_ID=12"})), IsEmpty());
+}
+
 TEST(Mpi, passes_no_descriptor_but_a_launchers_socket) {
   // Descriptor 0 to 2 are the container's anyway, and nothing is open at the others.
   for (const char* text : {"0", "2", "-1", "999", "99999", "x"}) {
