@@ -9,13 +9,20 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <string>
+#include <thread>
 
 #include "base/text.hpp"
 #include "sys/thread.hpp"
 
 namespace berth::sys {
+namespace {
+
+constexpr std::chrono::milliseconds kGrace{1000};  ///< of SignalOnHangup
+
+}  // namespace
 
 SignalMask::SignalMask() {
   pthread_sigmask(SIG_SETMASK, nullptr, &before_);
@@ -116,6 +123,9 @@ SignalOnHangup::SignalOnHangup(int fd, int number) {
     pollfd entry{fd, POLLRDHUP, 0};
     while (::poll(&entry, 1, -1) < 0 && errno == EINTR) {
     }
+    // Who ends by himself then is not disturbed in it.
+    constexpr int kSteps = 50;
+    for (int i = 0; i < kSteps && *wanted; ++i) std::this_thread::sleep_for(kGrace / kSteps);
     if (*wanted) ::kill(::getpid(), number);
   });
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);

@@ -46,9 +46,9 @@ Result<std::optional<ReceivedSignal>> read_signal(const Fd& fd);
 /// and of job control, CHLD, PIPE, URG and WINCH. Real-time signals included.
 std::vector<int> forwardable_signals();
 
-/// While this lives this process gets signal `number` when the other end of the socket `fd` will
-/// send nothing more; a thread waits for that, to the end of the process. Where there can be no
-/// thread nothing happens.
+/// This process gets signal `number` where this lives a second after the other end of the socket
+/// `fd` has said that it will send nothing more; a thread waits for that, to the end of the process.
+/// Where there can be no thread nothing happens.
 class SignalOnHangup {
  public:
   SignalOnHangup(int fd, int number);

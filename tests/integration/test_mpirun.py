@@ -25,7 +25,8 @@ exec {berth} $verb --env-file $told "$@"
 """
 SHARED = ["--network=host", "--ipc=host", "--pid=host"]
 SLURM = {"openmpi": ["--map-by", "node"], "mpich": ["-bootstrap", "slurm", "-ppn", "1"]}
-AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": 1, "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": 1}
+# Root may; and what a rank needs the flags say here, not --mpi.
+AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": 1, "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": 1, "BERTH_MPI": "none"}
 # UCX opens POSIX shared memory by /proc of the other rank, which another user namespace forbids.
 APART = {"openmpi": ["--env=OMPI_MCA_btl_vader_single_copy_mechanism=none"],
          "mpich": ["--env=UCX_TLS=sysv,self"]}

@@ -8,11 +8,14 @@ import re
 import pytest
 
 from support import images, mpi
-from support.slurm_containers import STARTER, Submitter, with_plugin
+from support.slurm_containers import Submitter, with_plugin
 from support.waiting import wait_until
 
 TUTORIAL = pathlib.Path(__file__).parents[2] / "docs/tutorial-slurm.md"
 ANYTHING = "…"
+BERTH = """#!/bin/sh
+exec {programs}/berth --root "$TEST_ROOT" --state "$TEST_STATE" --driver-root "$TEST_TREE" "$@"
+"""
 MARK = "== what follows was printed by command"
 TRAIN = """#!/bin/sh
 echo "training on $(ls /dev/nvidia[0-9]*), which is number $CUDA_VISIBLE_DEVICES here"
@@ -34,7 +37,7 @@ def cluster(session_directory, programs, accounts):
 def slurm(cluster, berth, programs):
     """Whose `berth` is the one with the store of the test."""
     place = berth.account.own(berth.directory / "bin")
-    (place / "berth").write_text(STARTER.format(programs=programs))
+    (place / "berth").write_text(BERTH.format(programs=programs))
     (place / "berth").chmod(0o755)
     yield Submitter(cluster, berth)
     wait_until(cluster.is_idle)
@@ -66,7 +69,7 @@ def script_of(commands):
     """One shell for all, in which `$?` is that of the command before."""
     lines = ["status=0"]
     for number, (command, _) in enumerate(commands):
-        lines += [f"echo '{MARK} {number}'", "(exit $status)", f"{command} 2>&1", "status=$?"]
+        lines += [f"echo '{MARK} {number}'", "(exit $status)", f"{command} 2>>complaints", "status=$?"]
     return "\n".join(lines)
 
 
@@ -82,9 +85,10 @@ def test_the_day_goes_as_the_tutorial_says(slurm, registry, driver_tree):
     done = slurm.call("bash", "-c", script_of(commands), timeout=120,
                       env={"TEST_TREE": driver_tree("eight"), "PATH": path})
     printed = re.split(rf"{MARK} \d+\n", done.stdout)[1:]
-    assert len(printed) == len(commands), done
+    complaints = (slurm.berth.directory / "complaints").read_text()
+    assert len(printed) == len(commands), (done, complaints)
     for (command, expected), text in zip(commands, printed):
-        assert fits(text, expected), f"$ {command}\nprinted\n{text}\nand not\n" + "\n".join(expected)
+        assert fits(text, expected), f"$ {command}\nprinted\n{text}\nand not\n" + "\n".join(expected) + f"\n{complaints}"
 
 
 def test_what_the_tutorial_shows_is_compared():
