@@ -12,7 +12,7 @@ from support.waiting import wait_until
 
 @pytest.fixture(scope="module")
 def cluster(session_directory, programs, accounts):
-    directory = session_directory / "slurm"
+    directory = session_directory / "slurm-mpi"
     directory.mkdir()
     with with_plugin(directory, programs, nodes=2, apart=True).running() as running:
         yield running

@@ -19,6 +19,7 @@ from support import images, loader_images
 
 SOURCE = pathlib.Path(__file__).with_name("mpi_ranks.c")
 LIBRARIES = pathlib.Path("/usr/lib/x86_64-linux-gnu")
+BROUGHT = "/usr/local/berth/mpi/lib"  # those of the host, in a container
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,9 +108,10 @@ def worlds(text):
     return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
 
 
-def the_world(kind, text):
-    """What the only world has printed, but for its library, which is the image's."""
+def the_world(kind, text, whose="image"):
+    """What the only world has printed, but for its library, which is the image's or the host's."""
     (world,) = worlds(text)
     assert world.pop("library").startswith(KINDS[kind].library)
-    assert world.pop("file").startswith(f"{LIBRARIES}/libmpi")
+    place = {"image": LIBRARIES, "host": BROUGHT}[whose]
+    assert world.pop("file").startswith(f"{place}/libmpi")
     return world
