@@ -117,7 +117,8 @@ class Cluster:
     def is_idle(self):
         """Every node: its jobs have ended, their processes too."""
         states = self.call("sinfo", "--noheader", "--Node", "--format", "%T").stdout.split()
-        return states == ["idle"] * len(self.nodes)
+        # A node that is planned has nothing to do, and something to come.
+        return len(states) == len(self.nodes) and set(states) <= {"idle", "planned"}
 
     def call(self, *words):
         """srun, sbatch, squeue, …"""
