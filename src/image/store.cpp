@@ -21,7 +21,7 @@ constexpr const char* kDirectories[] = {"blobs",      "blobs/sha256", "layers", 
 
 /// How often an image is looked up that others remove and bring again. One that lacks something
 /// each time is damaged.
-constexpr int kTries = 4;
+constexpr int kTries = 20;
 
 /// Another process may do the same at this moment: every step is content with what is there.
 Result<void> create_layout(const sys::Fd& root) {

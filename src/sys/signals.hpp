@@ -47,8 +47,8 @@ Result<std::optional<ReceivedSignal>> read_signal(const Fd& fd);
 std::vector<int> forwardable_signals();
 
 /// This process gets signal `number` where this lives a second after the other end of the socket
-/// `fd` has said that it will send nothing more; a thread waits for that, to the end of the process.
-/// Where there can be no thread nothing happens.
+/// `fd` has said that it will send nothing more; a thread waits for that, to the end of the
+/// process. Where there can be no thread nothing happens.
 class SignalOnHangup {
  public:
   SignalOnHangup(int fd, int number);

@@ -233,12 +233,12 @@ mounts = ["/scratch/{user}:/scratch"]
 def test_every_fault_is_told_with_its_line_and_nothing_is_applied(berth, site):
     site.apply(a='[[rule]]\nenv.X = "1"\n')
     before = (site.directory / "policy.json").read_bytes()
-    bad = site.write("b.toml", '[[rule]]\nmoutns = ["/a:/a"]\nmemory = "much"\n\n[[rule]]\nsigned = true\n')
+    bad = site.write("b.toml", '[[rule]]\nmountz = ["/a:/a"]\nmemory = "much"\n\n[[rule]]\nsigned = true\n')
     done = berth.run(*site.flags, "policy", "lint")
     assert done.returncode == 1
-    assert done.stderr.splitlines()[0] == f"berth: {bad}:2: moutns: unknown key; did you mean 'mounts'?"
+    assert done.stderr.splitlines()[0] == f"berth: {bad}:2: mountz: unknown key; did you mean 'mounts'?"
     assert any(f"{bad}:6: signed: signatures of images are not checked" in line for line in done.stderr.splitlines())
-    assert site.refused() == f"berth: {bad}:2: moutns: unknown key; did you mean 'mounts'?"
+    assert site.refused() == f"berth: {bad}:2: mountz: unknown key; did you mean 'mounts'?"
     assert (site.directory / "policy.json").read_bytes() == before
     bad.write_text('[[rule]]\nmounts = ["/a:b"]\nmemory = "much"\n')
     lines = berth.run(*site.flags, "policy", "lint", bad).stderr.splitlines()
