@@ -108,12 +108,15 @@ void pass_descriptor(const Context& context, std::vector<std::string>& variables
 
 /// Ranks in user namespaces of their own cannot read each other's memory, nor follow each other's
 /// descriptors by /proc (docs/mpi.md): Open MPI would try, and say so for each pair, and UCX end.
+/// UCX then takes TCP for large messages: MPICH 4.0 with UCX 1.13 does not always come to its end
+/// where that writes into the other rank's memory, in no container either.
 void turn_off_cma(const Environment& environment, std::vector<std::string>& variables) {
-  constexpr std::array<std::pair<const char*, const char*>, 4> kOff = {
+  constexpr std::array<std::pair<const char*, const char*>, 5> kOff = {
       {{"OMPI_MCA_btl_vader_single_copy_mechanism", "none"},
        {"OMPI_MCA_smsc", "^cma"},
        {"UCX_TLS", "^cma"},
-       {"UCX_POSIX_USE_PROC_LINK", "n"}}};
+       {"UCX_POSIX_USE_PROC_LINK", "n"},
+       {"UCX_TCP_PUT_ENABLE", "n"}}};
   for (const auto& [name, value] : kOff) {
     if (!environment.get(name)) variables.push_back(std::string(name) + "=" + value);
   }

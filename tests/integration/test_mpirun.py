@@ -24,9 +24,6 @@ env | grep -E '^(OMPI|PMIX|PMI|HYDI|MPI)[A-Z]*_' >$told
 exec {berth} exec --env-file $told "$@"
 """
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": 1, "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": 1}
-# UCX opens POSIX shared memory by /proc of the other rank, which another user namespace forbids, and
-# with its TCP Debian's MPICH does not always end.
-APART = {"UCX_TLS": "sysv,self"}
 MODES = ("image", "host")
 LAUNCHERS = {"openmpi": ["mpirun.openmpi", "--oversubscribe"], "mpich": ["mpirun.mpich"]}
 OVER_NODES = {"openmpi": ["--map-by", "node"], "mpich": ["-bootstrap", "slurm", "-ppn", "1"]}
@@ -56,17 +53,17 @@ class Launcher:
         """The command of a rank."""
         return [*map(str, self.program), "run", "--rm", *words, self.image]
 
-    def start(self, ranks, *rank, **variables):
+    def start(self, ranks, *rank):
         account = self.berth.account
         command = account.command([*LAUNCHERS[self.kind], "-n", ranks, *rank])
-        return subprocess.Popen(command, env=account.environment(**AS_ROOT, **variables), text=True,
+        return subprocess.Popen(command, env=account.environment(**AS_ROOT), text=True,
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, cwd=self.berth.directory,
                                 preexec_fn=die_with_parent)
 
-    def launch(self, ranks, *rank, **variables):
+    def launch(self, ranks, *rank):
         """(exit status, standard output, standard error)"""
-        process = self.start(ranks, *rank, **variables)
+        process = self.start(ranks, *rank)
         try:
             out, said = process.communicate(timeout=60)
         finally:
@@ -74,9 +71,9 @@ class Launcher:
             process.wait()
         return process.returncode, out, said
 
-    def world(self, ranks, *rank, whose="image", **variables):
+    def world(self, ranks, *rank, whose="image"):
         """What the only world of ranks says of itself, and what is complained of."""
-        status, out, said = self.launch(ranks, *rank, **variables)
+        status, out, said = self.launch(ranks, *rank)
         assert status == 0, (out, said)
         return mpi.the_world(self.kind, out, whose), said
 
@@ -102,7 +99,7 @@ def test_a_container_for_each_rank(mpirun, whose):
 @pytest.mark.profiles("user", "single_id")
 @pytest.mark.parametrize("whose", MODES)
 def test_a_container_for_each_rank_of_an_ordinary_user(mpirun, whose):
-    world, said = mpirun.world(4, *mpirun.container("--mpi", whose), "/ranks", whose=whose, **APART)
+    world, said = mpirun.world(4, *mpirun.container("--mpi", whose), "/ranks", whose=whose)
     assert world == {**mpi.works(4, nodes=1), "cma": False}
     assert said.count("\n") == said.count("process_vm_readv: Operation not permitted") == 4, said
 

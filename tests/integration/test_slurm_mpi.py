@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """MPI programs as tasks of Slurm steps with containers, over nodes that are as machines of their own:
-Open MPI through PMIx and MPICH through PMI2, each with the library of the image. Not MPICH with two
-ranks on each of two nodes: Debian's does not always end there, without a container either."""
+Open MPI through PMIx and MPICH through PMI2, each with the library of the image and with the host's
+in its place. Not MPICH with two ranks on each of two nodes: Debian's does not always end there,
+without a container either."""
 
 import pytest
 
@@ -36,12 +37,13 @@ class Ranks:
         self.slurm, self.kind = slurm, kind
         self.words = [f"--mpi={mpi.KINDS[kind].slurm}", f"--container-image={reference}"]
 
-    def run(self, *words):
+    def run(self, *words, whose="image"):
         """What is printed."""
-        return self.slurm.srun(*self.words, *words, "/ranks")
+        return self.slurm.srun(*self.words, *words, "/ranks", env={"BERTH_MPI": whose})
 
-    def world(self, nodes, tasks, *words):
-        return mpi.the_world(self.kind, self.run(f"--nodes={nodes}", f"--ntasks={tasks}", *words))
+    def world(self, nodes, tasks, *words, whose="image"):
+        out = self.run(f"--nodes={nodes}", f"--ntasks={tasks}", *words, whose=whose)
+        return mpi.the_world(self.kind, out, whose)
 
 
 @pytest.fixture(params=mpi.KINDS)
@@ -62,6 +64,12 @@ def test_ranks_of_one_node(ranks):
 
 def test_ranks_of_two_nodes(ranks):
     assert ranks.world(2, 2) == mpi.works(2, nodes=2)
+
+
+@pytest.mark.profiles("root", "user")
+@pytest.mark.parametrize("nodes, tasks", [(1, 4), (2, 2)])
+def test_ranks_with_the_hosts_library(ranks, nodes, tasks):
+    assert ranks.world(nodes, tasks, whose="host") == mpi.works(tasks, nodes)
 
 
 @only_openmpi
