@@ -9,16 +9,12 @@ which lie side by side on this machine. mpi_ranks.c says what the program does.
 import dataclasses
 import functools
 import json
-import os
 import pathlib
-import re
-import subprocess
-import tempfile
 
-from support import images, loader_images
+from support import images, program_images
+from support.program_images import LIBRARIES
 
 SOURCE = pathlib.Path(__file__).with_name("mpi_ranks.c")
-LIBRARIES = pathlib.Path("/usr/lib/x86_64-linux-gnu")
 BROUGHT = "/usr/local/berth/mpi/lib"  # those of the host, in a container
 
 
@@ -42,52 +38,14 @@ KINDS = {
 @functools.cache
 def program(kind):
     """The bytes of the ranks' program."""
-    with tempfile.TemporaryDirectory() as directory:
-        out = pathlib.Path(directory, "ranks")
-        subprocess.run([f"mpicc.{kind}", "-O2", "-o", out, SOURCE, "-ldl"], check=True)
-        return out.read_bytes()
-
-
-def _loaded(file):
-    """What the loader opens for it."""
-    out = subprocess.run(["ldd", file], check=True, capture_output=True, text=True).stdout
-    return re.findall(r"(/\S+) \(0x", out)
-
-
-def _in_usr(path):
-    """Where `path` is without links of a merged /usr."""
-    path = str(path)
-    return path.lstrip("/") if path.startswith("/usr/") else f"usr{path}"
-
-
-def _directories(paths):
-    """Entries of all that is above them, the upper ones first."""
-    above = {parent for path in paths for parent in pathlib.PurePath(path).parents}
-    return [images.directory(str(parent)) for parent in sorted(above) if str(parent) != "."]
-
-
-@functools.cache
-def layer(kind):
-    """/ranks and all that it needs, as a Debian has it, with its loader's cache."""
-    plugins = [path for place in KINDS[kind].plugins for path in sorted(place.glob("*.so*"))]
-    texts = [path for place in KINDS[kind].texts for path in sorted(place.rglob("*")) if path.is_file()]
-    with tempfile.NamedTemporaryFile() as ranks:
-        pathlib.Path(ranks.name).write_bytes(program(kind))
-        found = set().union(*(_loaded(path) for path in (ranks.name, *plugins)))
-    files = {_in_usr(path): os.path.realpath(path) for path in (*sorted(found), *plugins)}
-    files |= {str(path).lstrip("/"): path for path in texts}
-    entries = [images.file(where, pathlib.Path(path).read_bytes(), mode=0o755 if ".so" in where else 0o644)
-               for where, path in sorted(files.items())]
-    entries = [*_directories(files), images.symlink("lib", "usr/lib"), images.symlink("lib64", "usr/lib64"),
-               *entries, images.file("ranks", program(kind), mode=0o755)]
-    cache = loader_images.loader_cache(entries, f"{LIBRARIES}\n")
-    return images.layer([*entries, images.file("etc/debian_version", "12.5\n"),
-                         images.file("etc/ld.so.cache", cache)])
+    return program_images.compiled([f"mpicc.{kind}", "-O2"], SOURCE, "-ldl")
 
 
 @functools.cache
 def image(kind):
-    return images.build([images.busybox_layer(), layer(kind)], {"Cmd": ["/ranks"]})
+    """The program as /ranks."""
+    layer = program_images.layer("ranks", program(kind), KINDS[kind].plugins, KINDS[kind].texts)
+    return images.build([images.busybox_layer(), layer], {"Cmd": ["/ranks"]})
 
 
 def push_all(registry):
