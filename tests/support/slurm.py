@@ -90,7 +90,7 @@ class Cluster:
     @contextlib.contextmanager
     def _daemon(self, name, inside, *argv):
         """Ends with the block, and with this process; what it says is in NAME.log."""
-        with open(self.directory / f"{name}.log", "wb") as log:
+        with open(self.directory / f"{name}.log", "ab") as log:
             process = subprocess.Popen([*inside, *argv], stdin=subprocess.DEVNULL, stdout=log,
                                        stderr=log, env=self.environment, preexec_fn=die_with_parent)
         try:
@@ -105,14 +105,22 @@ class Cluster:
             controller, places = self._machines(stack)
             self._configure(controller, places)
             daemons = [stack.enter_context(self._daemon("slurmctld", self.inside, "slurmctld", "-D"))]
-            daemons += [stack.enter_context(self._daemon(node, inside, "slurmd", "-D", "-N", node))
-                        for node, (_, _, inside) in places.items()]
+            self._start = lambda node: stack.enter_context(
+                self._daemon(node, places[node][2], "slurmd", "-D", "-N", node))
+            self._slurmd = {node: self._start(node) for node in places}
+            daemons += self._slurmd.values()
             wait_until(lambda: self.is_idle() or any(one.poll() is not None for one in daemons))
             assert self.is_idle(), self.logs()
             try:
                 yield self
             finally:
                 self.cancel_all()
+
+    def restart(self, node):
+        """slurmd of a node is killed, and starts again; its slurmstepds go on."""
+        self._slurmd[node].kill()
+        self._slurmd[node].wait()
+        self._slurmd[node] = self._start(node)
 
     def is_idle(self):
         """Every node: its jobs have ended, their processes too."""

@@ -8,11 +8,12 @@ import subprocess
 from support.registry import die_with_parent
 from support.slurm import PATIENCE, Cluster
 
-# The store of whoever submits: a test has one of its own.
+# The store of whoever submits: a test has one of its own, and TEST_ROOT_n2 where a node has another.
 STARTER = """\
 #!/bin/sh
 if [ "$SLURMD_NODENAME" = "$TEST_FAILS_ON" ]; then echo "berth: told to fail" >&2; exit 125; fi
-exec {programs}/berth --root "$TEST_ROOT" --state "$TEST_STATE" ${{TEST_TREE:+--driver-root "$TEST_TREE"}} "$@"
+eval "own=\$TEST_ROOT_$SLURMD_NODENAME"
+exec {programs}/berth --root "${{own:-$TEST_ROOT}}" --state "$TEST_STATE" ${{TEST_TREE:+--driver-root "$TEST_TREE"}} "$@"
 """
 
 
