@@ -24,8 +24,8 @@ class Features(Cluster):
                                                     "PartitionName=cpu Nodes=n2"])
         self.line, self.devices = line, devices
 
-    def _configure(self):
-        super()._configure()
+    def _configure(self, controller, places):
+        super()._configure(controller, places)
         conf = self.directory / "slurm.conf"
         words = self.line.split(" ", 1)[1].strip()
         lines = [line + f" {words}" if line.startswith("NodeName=n1 ") else line

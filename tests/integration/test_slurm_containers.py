@@ -27,7 +27,7 @@ def cluster(session_directory, programs, accounts):
     # Character devices that every machine has stand for the synthetic tree's.
     gpus = [f"/dev/tty{number}" for number in range(1, 9)]
     # A job that is requeued waits until its credential has expired, one of several parts for backfill.
-    options = {"nodes": 2, "gpus": gpus, "lines": ["AuthInfo=cred_expire=5", "SchedulerParameters=bf_interval=1"]}
+    options = {"nodes": 2, "gpus": gpus, "lines": ["AuthInfo=cred_expire=5", "SchedulerParameters=bf_interval=1,sched_interval=2"]}
     with with_plugin(directory, programs, **options).running() as running:
         yield running
 
