@@ -167,7 +167,7 @@ MAKES_CALLS = {
     "spank/join.cpp": "close fchdir fcntl fstat getuid pread prctl setns socketpair stat syscall",
     "spank/message.cpp": "close recvmsg sendmsg",
     "spank/start.cpp": "close dup2 execve fcntl fork fstat getegid geteuid getrlimit getuid "
-                       "memfd_create mmap open pread send setsid sigprocmask socketpair syscall "
+                       "memfd_create mmap open pread read send setsid sigprocmask socketpair syscall "
                        "waitpid write",
     "spank/spank_berth.cpp": "close getpwuid_r getuid memfd_create poll prctl shutdown socketpair syscall",
 }

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <optional>
 #include <set>
 
@@ -242,12 +243,14 @@ Result<std::string> Placer::placeholders() {
   return state_path_ + "/" + name;
 }
 
-/// What a mount of the user's hides is not the image's any more, and is not ours to replace.
-void leave_out_hidden(const RunRequest& request, mpi::Decision& decision) {
-  std::vector<std::string> places;
-  for (const Volume& one : request.volumes) places.push_back(one.destination);
-  for (const Tmpfs& one : request.tmpfs) places.push_back(one.destination);
-  for (const ImageMount& one : request.image_mounts) places.push_back(one.destination);
+/// What a mount hides is not the image's any more, and is not ours to replace: /dev/shm of the host
+/// as little as a volume.
+void leave_out_hidden(const oci::Spec& spec, mpi::Decision& decision) {
+  std::vector<std::string> places = {"/dev", "/proc", "/sys"};
+  for (const oci::Mount& one : spec.mounts) {
+    std::string place = std::filesystem::path(one.destination).lexically_normal();
+    if (place != "/") places.push_back(std::move(place));
+  }
   auto hidden = [&](const std::string& path) {
     return std::any_of(places.begin(), places.end(), [&](const std::string& place) {
       return path == place || path.starts_with(place + "/");
@@ -322,8 +325,9 @@ void tell(const Context& context, const mpi::Decision& decision) {
   for (const std::string& warning : decision.warnings) {
     context.log.warn("--mpi: " + warning + ", ignoring");
   }
-  if (decision.swapped() || !decision.has_mpi) return;
-  context.log.warn("--mpi auto: " + decision.why + ", using the image's MPI instead");
+  if (!decision.has_mpi || (decision.swapped() && decision.own_stays.empty())) return;
+  const std::string& why = decision.own_stays.empty() ? decision.why : decision.own_stays;
+  context.log.warn("--mpi auto: " + why + ", using the image's MPI instead");
 }
 
 }  // namespace
@@ -344,9 +348,11 @@ Result<void> add_mpi(const Context& context, const ImageLook& look, oci::Spec& s
   }
   mpi::Decision decision =
       TRY_CTX(decide(look, spec, request), "cannot look for MPI in the image and on this node");
-  leave_out_hidden(look.request, decision);
-  if (!decision.swapped() && request.mode == MpiMode::host) {
-    return make_error(Kind::unsupported, "--mpi host: " + decision.why,
+  leave_out_hidden(spec, decision);
+  bool stays = !decision.swapped() || !decision.own_stays.empty();
+  if (stays && request.mode == MpiMode::host) {
+    const std::string& why = decision.own_stays.empty() ? decision.why : decision.own_stays;
+    return make_error(Kind::unsupported, "--mpi host: " + why,
                       "--mpi auto, which keeps the image's then");
   }
   keep_notes(decision, evidence);

@@ -10,6 +10,7 @@
 #include "base/text.hpp"
 #include "sys/fd.hpp"
 #include "sys/file.hpp"
+#include "sys/identity.hpp"
 
 namespace berth::engine {
 namespace {
@@ -219,6 +220,9 @@ void add_meeting_places(const Environment& environment, RunRequest& request) {
     // What is not here is in a directory that the launcher makes later, or on another node.
     auto there = sys::stat_entry(sys::cwd(), path);
     if (!there.ok() || !*there || !S_ISDIR((*there)->st_mode)) continue;
+    // In /tmp anybody could have put it there.
+    bool guessed = path.find("/spmix_appdir_") != path.npos;
+    if (guessed && (*there)->st_uid != sys::effective_uid()) continue;
     bool known =
         std::any_of(request.volumes.begin(), request.volumes.end(), [&](const Volume& one) {
           return path == one.destination || path.starts_with(one.destination + "/");

@@ -254,6 +254,11 @@ Result<void> Applier::set_gpus() {
   if (!text) return {};
   TRY_CTX(gpu::parse_request(*text), what(given, "gpus"));
   request_.gpus = std::move(*text);
+  // Flags do not count, whichever way they name a GPU.
+  if (given.forced) {
+    std::erase_if(request_.devices,
+                  [](const std::string& name) { return name.find("/gpu=") != name.npos; });
+  }
   return {};
 }
 

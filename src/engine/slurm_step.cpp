@@ -93,8 +93,8 @@ Result<void> add_mounts(const Context& context, const SlurmStep& step, RunReques
   for (std::string& path : nccl_files(context)) {
     request.volumes.push_back(bound(path, path, true));
   }
-  if (context.environment.get_filled("SLURM_PTY_PORT")) {
-    // The terminal of srun --pty: programs look for its name.
+  if (context.environment.get_filled("SLURM_PTY_PORT") && context.identity != Identity::root) {
+    // The terminal of srun --pty: programs look for its name. Root's would be everybody's.
     for (const char* path : {"/dev/pts", "/dev/ptmx"}) {
       request.volumes.push_back(bound(path, path, false));
     }
@@ -360,10 +360,10 @@ Result<RunOutcome> hold_slurm_step(const Context& context, const SlurmStep& step
     };
   }
   bool named = step.asked.value(Key::name) != nullptr;
-  RunOutcome outcome = TRY(named ? hold_named(context, step, std::move(request), holding, progress)
-                                 : run(context, request, holding, progress));
+  auto outcome = named ? hold_named(context, step, std::move(request), holding, progress)
+                       : run(context, request, holding, progress);
   orphans.end();
-  if (fault) return std::move(*fault);
+  if (outcome.ok() && fault) return std::move(*fault);
   return outcome;
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <optional>
 
 #include "base/text.hpp"
@@ -22,7 +23,8 @@ Result<std::string> parse_destination(std::string_view text, std::string_view fl
     return make_error(Kind::usage,
                       std::string(flag) + " " + quoted(text) + ": the path is not absolute");
   }
-  std::string clean(text);
+  // One spelling: places are compared with each other.
+  std::string clean = std::filesystem::path(text).lexically_normal();
   while (clean.size() > 1 && clean.ends_with('/')) clean.pop_back();
   if (clean == "/") {
     return make_error(Kind::usage, std::string(flag) + " " + quoted(text) +
@@ -122,7 +124,7 @@ Result<void> MountParser::take_pair(const std::string& key, const std::string& v
     writable_ = !mount_.read_only;
   } else if (key == "bind-propagation") {
     for_bind_ = true;
-    if (!is_propagation(value)) return wrong(text_, "invalid propagation " + quoted(value));
+    if (!is_propagation(value)) return wrong(text_, "invalid propagation " + berth::quoted(value));
     mount_.propagation = value;
   } else if (key == "bind-nonrecursive") {
     for_bind_ = true;
@@ -169,7 +171,7 @@ Result<void> MountParser::check_kind() const {
         text_, std::string("cannot mix '") + options + "' options with mount type '" + type_ + "'");
   };
   if (type_ != "bind" && type_ != "volume" && type_ != "tmpfs" && type_ != "image") {
-    return wrong(text_, "mount type unknown: " + quoted(type_));
+    return wrong(text_, "mount type unknown: " + berth::quoted(type_));
   }
   if (target_.empty()) return wrong(text_, "target is required");
   if (for_bind_ && type_ != "bind") return mixed("bind-*");

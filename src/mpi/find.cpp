@@ -133,19 +133,23 @@ std::string place_of(const Beside& beside, const Library& library) {
 
 }  // namespace
 
+constexpr size_t kMaxNames = 64;
+constexpr size_t kMaxNamedDirectories = 64;
+
 Result<std::vector<Installation>> find_mpi(Libraries& libraries, const std::string& first) {
   std::vector<Installation> found;
   std::vector<std::string> names(kCores.begin(), kCores.end());
   for (const char* prefix : {"libmpi", "libmpich"}) {
     for (std::string& name : libraries.names_in_cache(prefix)) {
-      if (is_core_name(name)) names.push_back(std::move(name));
+      if (is_core_name(name) && names.size() < kMaxNames) names.push_back(std::move(name));
     }
   }
   // Whoever has loaded a module means that one, whatever it is called.
   const std::string named = first + ":" + libraries.library_path();
+  size_t count = 0;
   for (std::string_view directory : split(named, ':')) {
+    if (!directory.starts_with('/') || ++count > kMaxNamedDirectories) continue;
     for (const std::string& name : names) {
-      if (!directory.starts_with('/')) continue;
       const Library* library = TRY(libraries.at(std::string(directory) + "/" + name));
       add(library, found);
     }
@@ -189,11 +193,17 @@ bool is_of_one_piece(std::string_view soname) {
   return begins_with_one_of(soname, kPrefixes);
 }
 
+bool is_of_driver(std::string_view soname) {
+  static constexpr std::array<std::string_view, 4> kPrefixes = {"libcuda.so", "libnvidia-",
+                                                                "libnvcuvid.so", "libze_intel"};
+  return begins_with_one_of(soname, kPrefixes);
+}
+
 bool is_of_libc(std::string_view soname) {
-  static constexpr std::array<std::string_view, 14> kPrefixes = {
+  static constexpr std::array<std::string_view, 15> kPrefixes = {
       "ld-linux",   "ld64.so",   "libc.so.",         "libm.so.",      "libmvec.so.",
       "libdl.so.",  "librt.so.", "libpthread.so.",   "libresolv.so.", "libutil.so.",
-      "libanl.so.", "libnss_",   "libthread_db.so.", "linux-vdso.so"};
+      "libanl.so.", "libnss_",   "libthread_db.so.", "linux-vdso.so", "libnsl.so.1"};
   return begins_with_one_of(soname, kPrefixes);
 }
 

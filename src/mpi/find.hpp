@@ -34,6 +34,9 @@ bool is_of_one_piece(std::string_view soname);
 /// Those of glibc itself, which are always the image's.
 bool is_of_libc(std::string_view soname);
 
+/// Whether it is a part of a GPU's driver, which goes with the kernel's.
+bool is_of_driver(std::string_view soname);
+
 /// The directories that `library` of `tree` opens files of by itself: plugins, and what they are
 /// configured by.  Errors: io (of the tree alone).
 Result<std::vector<std::string>> directories_of(const scan::Tree& tree, const Library& library);

@@ -14,6 +14,7 @@ namespace {
 constexpr size_t kMaxCache = size_t{16} << 20;
 constexpr size_t kMaxDirectories = 64;
 constexpr size_t kMaxFiles = 2000;
+constexpr size_t kMaxNames = 2'000'000;  // of symbols: some 400 MB
 
 /// A file seen through one piece of it, for whom every read is a walk through a tree.
 class Pieces {
@@ -102,8 +103,9 @@ Result<const Library*> Libraries::at(const std::string& path) {
   if (!file) return none;
   auto known = known_.find(file->path);
   if (known == known_.end()) {
-    if (known_.size() >= kMaxFiles) return none;
+    if (known_.size() >= kMaxFiles || names_ >= kMaxNames) return none;
     auto library = TRY(read_(tree_, *file, places_.machine));
+    if (library) names_ += library->symbols.defined.size() + library->symbols.undefined.size();
     known = known_.emplace(file->path, std::move(library)).first;
   }
   return known->second ? &*known->second : none;

@@ -67,6 +67,7 @@ class Libraries {
   ReadLibrary read_;
   std::map<std::string, std::vector<std::string>, std::less<>> cache_;  ///< paths by SONAME
   std::map<std::string, std::optional<Library>> known_;                 ///< by path without links
+  size_t names_ = 0;  ///< of symbols, in all that are known
 };
 
 /// "/usr/lib/libm.so" → "libm.so".

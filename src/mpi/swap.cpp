@@ -117,7 +117,10 @@ Result<Refusal> Swap::unmet_libc(const Library& library) {
   for (const VersionNeed& need : library.symbols.needs) {
     if (!is_of_libc(need.library)) continue;
     const Library* provider = TRY(image_.find(need.library));
-    if (provider != nullptr && provider->symbols.offers.contains(need.version)) continue;
+    // What glibc's libraries offer each other is of one glibc alone.
+    bool between_them = need.version == "GLIBC_PRIVATE";
+    bool offered = provider != nullptr && provider->symbols.offers.contains(need.version);
+    if (offered && !between_them) continue;
     std::string of = need.symbol.empty() ? "" : " (" + need.symbol + ")";
     return "the image's " + need.library +
            (provider == nullptr ? " is not there" : " has no " + need.version + of) +
@@ -170,7 +173,9 @@ Result<Refusal> Swap::take_companions() {
 }
 
 Result<Refusal> Swap::resolve(const Library& needer, const std::string& name) {
-  if (is_of_libc(name) || brought_.contains(name) || left_out_.contains(name)) return Refusal();
+  // Whoever gives GPUs gives their driver.
+  bool others = is_of_libc(name) || is_of_driver(name);
+  if (others || brought_.contains(name) || left_out_.contains(name)) return Refusal();
   const Library* own = TRY(image_.find(name));
   const Library* other = TRY(find_on_host(needer, name));
   if (other == nullptr) {
@@ -187,6 +192,12 @@ Result<Refusal> Swap::resolve(const Library& needer, const std::string& name) {
     std::string missing = missing_in(*own, needer, *other);
     if (missing.empty()) {
       kept_[name] = own;
+      return Refusal();
+    }
+    if (optional_) {
+      // A plugin may fail; a library of the image that its programs live by may not.
+      left_out_.emplace(name,
+                        "the image's has no " + missing + ", for which " + needer.path + " asks");
       return Refusal();
     }
     why += ", for which the image's has no " + missing;
@@ -314,6 +325,17 @@ Result<Refusal> Swap::run(const Library* program, Decision& out) {
     }
     TRY(follow());
   }
+  // There is one place for each name.
+  for (const auto& [path, item] : items_) {
+    for (const std::string& name : item.names) {
+      bool taken = std::any_of(
+          out.libraries.begin(), out.libraries.end(), [&, &own = path](const Brought& one) {
+            return one.host_path != own &&
+                   std::find(one.names.begin(), one.names.end(), name) != one.names.end();
+          });
+      if (taken) return "its " + name + " is not that of the other MPI that is exchanged";
+    }
+  }
   TRY(write(out));
   return Refusal();
 }
@@ -380,6 +402,7 @@ Result<Decision> decide(Libraries& image, Libraries& host, const Question& quest
     if (why.empty()) continue;
     out.notes.push_back({one.core->path, false, describe(one.abi) + " stays: " + why, ""});
     if (refused.empty() || is_its_own) refused = describe(one.abi) + " stays: " + why;
+    if (is_its_own) out.own_stays = refused;
   }
   if (!out.swapped()) out.why = refused;
   return out;

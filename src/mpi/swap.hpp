@@ -35,6 +35,7 @@ struct Decision {
   bool openmpi = false;                  ///< one of those that were exchanged is Open MPI
   bool has_mpi = false;                  ///< the image has one at all
   std::string why;                       ///< in one line: by what, or why not
+  std::string own_stays;                 ///< why the MPI of the program itself was not exchanged
   std::vector<Note> notes;
   std::vector<std::string> warnings;
   bool swapped() const { return !libraries.empty(); }

@@ -118,6 +118,12 @@ Why why_not(const When& when, const Facts& facts) {
   return std::nullopt;
 }
 
+/// What a config.json does not tell.
+bool asks_unknown(const When& when) {
+  return !when.user_env.empty() || !when.digest.empty() || !when.feature.empty() ||
+         !when.gpu.empty();
+}
+
 /// Of several sets the reason of the last that was looked at.
 Why why_not(const Rule& rule, const Facts& facts) {
   Why why;
@@ -128,6 +134,10 @@ Why why_not(const Rule& rule, const Facts& facts) {
   if (why) return why;
   for (const When& unless : rule.unless) {
     if (!why_not(unless, facts)) return "one of its exceptions (unless) holds";
+    // An exception that may hold: what only refuses goes on.
+    if (facts.of_config && asks_unknown(unless) && !rule.refuse) {
+      return "it has an exception for what is not known here";
+    }
   }
   return std::nullopt;
 }
@@ -146,6 +156,15 @@ bool is_plain(std::string_view name) {
            return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
                   c == '.' || c == '_' || c == '-' || c == '@';
          });
+}
+
+/// A home that can stand in a mount: an empty one would turn "{home}/" into the machine's root.
+bool is_home(std::string_view home) {
+  bool odd = std::any_of(home.begin(), home.end(), [](char c) {
+    return c == ':' || c == ',' || static_cast<unsigned char>(c) < ' ';
+  });
+  return home.size() > 1 && home.starts_with('/') && !odd &&
+         (std::string(home) + "/").find("/../") == std::string::npos;
 }
 
 std::string filled(std::string text, const Facts& facts) {
@@ -171,13 +190,27 @@ class Adder {
   void add(const char* key, const Strings& texts, std::vector<Given>& target) {
     if (texts.empty()) return;
     said(key);
-    for (const std::string& text : texts) target.push_back(given(filled(text, facts_)));
+    for (const std::string& text : texts) {
+      if (can_fill(key, text)) target.push_back(given(filled(text, facts_)));
+    }
   }
   void add(const char* key, const std::map<std::string, std::string>& values,
            std::map<std::string, Given>& target) {
     if (values.empty()) return;
     said(key);
-    for (const auto& [name, value] : values) target[name] = given(filled(value, facts_));
+    for (const auto& [name, value] : values) {
+      if (can_fill(key, value)) target[name] = given(filled(value, facts_));
+    }
+  }
+  /// Not: what needs the caller's home where nobody knows it. Such a container is not made, unless
+  /// the rule says that it can do without.
+  bool can_fill(const char* key, const std::string& text) {
+    if (text.find("{home}") == text.npos || is_home(facts_.home)) return true;
+    if (!rule_.optional && !out_.refuse) {
+      out_.refuse = given(std::string(key) + " " + quoted(text) +
+                          " needs a home, and the caller's is not known");
+    }
+    return false;
   }
   void choose(const char* key, const std::optional<std::string>& text, Chosen& target) {
     if (!text) return;
@@ -383,7 +416,9 @@ Needs needs_of(const std::vector<PlacedRule>& rules) {
       out.user = out.user || text.find("{user}") != std::string::npos ||
                  text.find("{home}") != std::string::npos;
     };
-    for (const std::string& mount : rule.mounts) names(mount);
+    for (const auto* texts : {&rule.mounts, &rule.tmpfs, &rule.devices, &rule.ulimits}) {
+      for (const std::string& text : *texts) names(text);
+    }
     for (const auto* values : {&rule.env, &rule.env_default, &rule.env_force}) {
       for (const auto& [name, value] : *values) names(value);
     }

@@ -117,6 +117,9 @@ struct Facts {
   std::vector<std::string> gpu_types;
   bool gpus = false;
   std::string command;
+  /// They are of a config.json of another engine: what a user said, digests, features and types of
+  /// GPUs are not known.
+  bool of_config = false;
 };
 
 /// Which facts the rules ask for that cost something to find.

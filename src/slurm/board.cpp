@@ -110,7 +110,10 @@ Result<void> Board::arrive(int guest, std::string_view line, Time now) {
   if (!same_secret(hello.token, token_)) {
     return make_error(Kind::denied, "join the step's board: this is another step's token");
   }
-  places_[hello.node] = std::move(hello.address);
+  auto [place, is_new] = places_.try_emplace(hello.node, hello.address);
+  if (!is_new && place->second != hello.address) {
+    return make_error(Kind::denied, "join the step's board: this node is at another address");
+  }
   waiting_[guest] = {hello.node, now};
   return {};
 }

@@ -160,8 +160,10 @@ class Server final : public BoardServer {
   }
 
   void welcome() {
-    while (true) {
+    constexpr int kAtOnce = 64;
+    for (int i = 0; i < kAtOnce; ++i) {
       int guest = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+      if (guest < 0 && (errno == EMFILE || errno == ENFILE) && !guests_.empty()) make_room();
       if (guest < 0) return;
       if (guests_.size() >= kMostGuests) make_room();
       guests_[guest].since = now();
@@ -170,6 +172,9 @@ class Server final : public BoardServer {
 
   /// Who has waited longest may be one whose parent has found no room.
   void make_room() {
+    for (auto& [guest, one] : guests_) {
+      if (!one.has_said) return drop(guest);
+    }
     auto oldest = board_.oldest();
     if (oldest) return tell(*oldest, {true, {}});
     drop(guests_.begin()->first);

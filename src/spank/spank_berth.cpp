@@ -22,6 +22,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -58,8 +59,9 @@ SPANK_PLUGIN(berth, 1)
 namespace berth::spank {
 namespace {
 
-constexpr int kFailed = 125;       // docker's, when the container could not be made
-constexpr int kPatience = 10'000;  // ms for a container to be gone after its last task
+constexpr int kFailed = 125;         // docker's, when the container could not be made
+constexpr int kPatience = 10'000;    // ms for a container to be gone after its last task
+constexpr int kForSaving = 600'000;  // ms for one that is saved first
 constexpr const char* kDefaultProgram = BERTH_PROGRAM;
 
 /// What plugstack.conf says.
@@ -84,6 +86,7 @@ struct Plugin {
   std::array<std::optional<std::string>, slurm::kVisible.size()> visible;
   uint32_t tasks = 0;  ///< of this node
   uint32_t ended = 0;
+  bool killed = false;                 ///< a task of this node: the step is being ended
   std::unique_ptr<BoardServer> board;  ///< in srun: of the nodes of this step
 };
 Plugin plugin;
@@ -376,12 +379,15 @@ void close_and_forget(int& fd) {
   fd = -1;
 }
 
-/// Whether berth has ended, too, within `patience` ms; -1: it takes the time that it takes.
+/// Whether berth has ended, too, within `patience` ms. Its process says so where there is a handle
+/// of it; the socket could be shut down by whoever has been given it.
 bool has_ended(int patience) {
-  pollfd entry{plugin.ours, 0, 0};  // POLLHUP: nobody has its end any more
+  bool by_process = plugin.berth.process >= 0;
+  pollfd entry{by_process ? plugin.berth.process : plugin.ours,
+               static_cast<short>(by_process ? POLLIN : 0), 0};
   while (::poll(&entry, 1, patience) < 0 && errno == EINTR) {
   }
-  return (entry.revents & POLLHUP) != 0;
+  return (entry.revents & (by_process ? POLLIN : POLLHUP)) != 0;
 }
 
 /// Lets the container end, and waits until nothing of it is left.
@@ -389,11 +395,13 @@ void end_container() {
   close_and_forget(plugin.berth.order);  // no task was ever forked
   if (plugin.ours < 0) return;
   ::shutdown(plugin.ours, SHUT_WR);
-  bool saves = plugin.asked.value(slurm::Key::save) != nullptr;
-  if (!has_ended(saves ? -1 : kPatience)) {
+  // Slurm drains a node that cannot end what it has killed.
+  bool saves = plugin.asked.value(slurm::Key::save) != nullptr && !plugin.killed;
+  const int patience = saves ? kForSaving : kPatience;
+  if (!has_ended(patience)) {
     // An entrypoint that goes on, or has never come to its end. With berth its container is killed.
     slurm_error("berth: the container of this step has not ended within %d s, and is killed",
-                kPatience / 1000);
+                patience / 1000);
     if (plugin.berth.process >= 0) {
       ::syscall(SYS_pidfd_send_signal, plugin.berth.process, SIGKILL, nullptr, 0);
     }
@@ -493,8 +501,10 @@ BERTH_HOOK slurm_spank_user_init(spank_t spank, int, char**) {
   });
 }
 
-// In slurmstepd, when all tasks are forked and none runs: they have it.
-BERTH_HOOK slurm_spank_task_post_fork(spank_t, int, char**) {
+// In slurmstepd, as root, when all tasks are forked and none runs: they have it.
+BERTH_HOOK slurm_spank_task_post_fork(spank_t spank, int, char**) {
+  if (!plugin.wanted || plugin.berth.order < 0) return 0;
+  track(item_of(spank, S_TASK_PID, pid_t{0}), plugin.berth.process);
   close_and_forget(plugin.berth.order);
   return 0;
 }
@@ -508,8 +518,11 @@ BERTH_HOOK slurm_spank_task_init(spank_t spank, int, char**) {
 }
 
 // In slurmstepd, as root.
-BERTH_HOOK slurm_spank_task_exit(spank_t, int, char**) {
-  if (plugin.wanted && ++plugin.ended >= plugin.tasks) end_container();
+BERTH_HOOK slurm_spank_task_exit(spank_t spank, int, char**) {
+  if (!plugin.wanted) return 0;
+  int status = item_of(spank, S_TASK_EXIT_STATUS, 0);
+  plugin.killed = plugin.killed || (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+  if (++plugin.ended >= plugin.tasks) end_container();
   return 0;
 }
 

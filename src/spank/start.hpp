@@ -4,6 +4,8 @@
 // task of the user's says when to begin, with which variables, and could as well start berth.
 #pragma once
 
+#include <sys/types.h>
+
 #include <string>
 #include <vector>
 
@@ -31,6 +33,11 @@ struct Waiting {
 /// a task may hold less than what the tasks of a node have together.
 /// Errors: io.
 Result<Waiting> fork_berth(const Program& program);
+
+/// In slurmstepd, as root: puts what waits at the pidfd `process` among what Slurm ends with the
+/// step where that is a freezer cgroup of version 1, in which slurmstepd itself is not. Elsewhere,
+/// and where anything of it fails, nothing happens: berth ends by its socket.
+void track(pid_t task, int process);
 
 /// In a task: lets it begin with these variables and this process's standard error, and closes
 /// `order`.  Errors: io, and those of executing it.

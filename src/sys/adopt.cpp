@@ -54,18 +54,28 @@ Result<Orphans> Orphans::adopt() {
 }
 
 void Orphans::end() const {
-  for (int round = 0; round < 200; ++round) {
+  bool seen = false;
+  int quiet = 0;
+  for (int round = 0; round < 1000; ++round) {
     bool any = false;
     for (pid_t pid : children()) {
-      // It has ended, or may not be looked at: no process of a container that is ours.
+      // It has ended: what it has forked is our child now.
+      if (::waitpid(pid, nullptr, WNOHANG) == pid) {
+        any = true;
+        continue;
+      }
       auto mounts = read_link(cwd(), "/proc/" + std::to_string(pid) + kMounts);
-      if (!mounts.ok() || *mounts == own_) continue;
+      if (mounts.ok() && *mounts == own_) continue;
       any = true;
-      ::kill(pid, SIGKILL);  // ours until we have reaped it
+      if (!mounts.ok()) continue;  // it ends
+      ::kill(pid, SIGKILL);        // ours until we have reaped it
       ::waitpid(pid, nullptr, WNOHANG);
     }
-    if (!any) return;
-    std::this_thread::sleep_for(10ms);
+    quiet = any ? 0 : quiet + 1;
+    // One that forks and ends all the time may have been between the two.
+    if (quiet == (seen ? 3 : 1)) return;
+    seen = seen || any;
+    std::this_thread::sleep_for(any ? 1ms : 3ms);
   }
 }
 

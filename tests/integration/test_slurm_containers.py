@@ -377,6 +377,7 @@ def test_a_job_without_variables_has_a_container(slurm, image):
     assert slurm.srun(f"--export={names}", image, "echo", "tea") == "tea\n"
 
 
+@pytest.mark.profiles("user", "single_id")
 def test_the_terminal_of_a_step_has_its_name(slurm, image):
     step = f"srun --pty {image} sh -c 'tty; echo tea > $(tty); test -c /dev/ptmx'"
     done = slurm.call("script", "--quiet", "--return", "--command", step, "/dev/null")

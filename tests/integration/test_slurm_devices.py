@@ -81,6 +81,14 @@ def test_steps_of_a_job_have_their_part_of_its_gpus(slurm, image):
     assert len(nodes) == 4 and len(set(nodes)) == 4, done
 
 
+def test_what_holds_a_container_is_among_what_slurm_ends_with_the_step(slurm, image):
+    look = "for p in /proc/[0-9]*; do grep -q berth-hold $p/comm 2>/dev/null && grep freezer $p/cgroup; done;"
+    out = slurm.srun("--gpus=1", image, "sh", "-c", look + "grep freezer /proc/self/cgroup",
+                     env={"TEST_TREE": slurm.cluster.tree})
+    holds, task = out.splitlines()
+    assert holds == task, out
+
+
 def test_a_step_that_is_killed_leaves_no_cgroup(slurm, image):
     step = slurm.spawn("srun", "--gpus=1", image, "sh", "-c", "echo up; exec sleep 100",
                        env={"TEST_TREE": slurm.cluster.tree})

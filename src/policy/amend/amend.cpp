@@ -291,10 +291,14 @@ Result<Lookups> Amender::run() {
 
 Facts facts_of(const oci::Spec& spec, const std::vector<std::string>& caller) {
   Facts facts;
+  facts.of_config = true;
   facts.labels = spec.annotations;
+  // podman hands on what images write.
+  auto manager = spec.annotations.find("io.container.manager");
+  bool told = manager == spec.annotations.end() || manager->second != "libpod";
   for (const char* name : {"io.kubernetes.cri.image-name", "io.kubernetes.cri-o.ImageName"}) {
     auto found = spec.annotations.find(name);
-    if (found != spec.annotations.end()) facts.image = spellings_of(found->second);
+    if (told && found != spec.annotations.end()) facts.image = spellings_of(found->second);
   }
   facts.partition = value_of(caller, {"SLURM_JOB_PARTITION", "PBS_QUEUE", "LSB_QUEUE"});
   facts.account = value_of(caller, {"SLURM_JOB_ACCOUNT", "PBS_ACCOUNT"});
