@@ -70,7 +70,7 @@ struct Site {
   std::string scope = "global";
   bool entrypoint = false;
   bool batch = true;
-  bool one_fetch = true;  ///< of an image for all nodes of a step
+  bool one_fetch = false;  ///< of an image for all nodes of a step
 };
 
 /// This process is one of srun, sbatch, salloc, or the slurmstepd of one step on one node.

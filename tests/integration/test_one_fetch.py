@@ -275,7 +275,7 @@ NODES = 8
 def cluster(session_directory, programs, accounts):
     directory = session_directory / "slurm-one-fetch"
     directory.mkdir()
-    made = with_plugin(directory, programs, nodes=NODES)
+    made = with_plugin(directory, programs, nodes=NODES, arguments=["one_fetch=1"])
     (directory / "berth-of-the-test").write_text(STARTER.format(programs=programs))
     with made.running() as running:
         yield running
@@ -325,11 +325,11 @@ def test_a_step_fetches_an_image_once(slurm, front, pushed, nodes):
     assert len(stores_with_layers(slurm, image)) == nodes
 
 
-def test_a_site_can_let_each_node_fetch(work, programs, berth, front, pushed):
+def test_each_node_fetches_unless_the_site_says_otherwise(work, programs, berth, front, pushed):
     image, reference = pushed
     directory = work / "slurm-alone"
     directory.mkdir()
-    made = with_plugin(directory, programs, nodes=2, arguments=["one_fetch=0"])
+    made = with_plugin(directory, programs, nodes=2)
     (directory / "berth-of-the-test").write_text(STARTER.format(programs=programs))
     with made.running() as cluster:
         for place in (berth.root, berth.state):
