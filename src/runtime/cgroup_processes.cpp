@@ -237,7 +237,12 @@ Result<void> CgroupSet::kill_all() const {
   // COMPAT(5.14): without cgroup.kill.
   TRY(signal_all(SIGKILL));
   thaw_below();
-  return find_freezer() != nullptr ? freeze(Freeze::thaw) : Result<void>();
+  if (find_freezer() == nullptr) return {};
+  auto thawed = freeze(Freeze::thaw);
+  // The last process has gone, and systemd has taken the directory away.
+  bool gone = !thawed.ok() &&
+              (thawed.error().kind == Kind::not_found || thawed.error().sys_errno == ENODEV);
+  return gone ? Result<void>() : thawed;
 }
 
 Result<void> CgroupSet::remove() {
