@@ -61,6 +61,13 @@ Watch watch_of(const ContainerDirectory& directory, const ContainerRecord& recor
   return {directory, record.terminal, record.interactive, record.remove};
 }
 
+/// What those who were with it have left, so that nobody is with it any more.
+Result<void> end_of_life(const Context& context, const std::string& id) {
+  TRY(end_leftovers(context, id));
+  ignore(sys::remove_tree(sys::cwd(), monitor_directory(context.paths, id)));
+  return {};
+}
+
 /// A container whose lock nobody holds.
 Result<void> sweep_one(const Context& context, ContainerDirectory& directory, Adopt adopt) {
   ContainerFiles files = TRY(directory.read());
@@ -75,8 +82,9 @@ Result<void> sweep_one(const Context& context, ContainerDirectory& directory, Ad
   // The name is what a container is given last, and what it gives up first when it is removed.
   bool whole = TRY(is_name_of(context.paths.root, record.name, id));
   if (whole) directory.settled();
-  if (whole && files.exit && !record.remove) return {};
-  if (whole && record.prepared && !files.start) return {};
+  bool at_rest = files.exit ? !record.remove : record.prepared && !files.start;
+  // Who starts it makes the monitor's directory first, and may be killed right then.
+  if (whole && at_rest) return end_of_life(context, id);
   if (files.start && !files.exit && is_alive_now(*files.start)) {
     if (adopt == Adopt::no) return {};
     context.log.warn("container " + quoted(record.name) +
@@ -84,8 +92,7 @@ Result<void> sweep_one(const Context& context, ContainerDirectory& directory, Ad
                      "it is started again, ignoring");
     return watch_orphan(context, watch_of(directory, record), *files.start);
   }
-  TRY(end_leftovers(context, id));
-  ignore(sys::remove_tree(sys::cwd(), monitor_directory(context.paths, id)));
+  TRY(end_of_life(context, id));
   bool ran = files.start || !record.watched;
   if (record.remove || !ran || !whole) {
     TRY(directory.remove());

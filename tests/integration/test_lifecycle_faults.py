@@ -208,6 +208,22 @@ def test_of_start(berth, image, points):
     clear(berth)
 
 
+@pytest.mark.parametrize("ran", [True, False])
+def test_of_start_before_there_is_a_monitor(berth, image, ran):
+    """Who starts a container makes its monitor's directory first; killed then, he leaves it."""
+    identity = berth.ok("create", "--name", "tug", image, "true").strip()
+    if ran:
+        berth.ok("start", "--attach", "tug")
+        wait_until(lambda: containers(berth)["tug"]["State"] == "exited")
+    directory = berth.state / "monitors" / identity
+    wait_until(lambda: not directory.exists())
+    for path in (directory.parent, directory):
+        berth.account.own(path)
+    check(berth, patience=0)
+    assert inspect(berth, "tug")["State"]["Status"] == ("exited" if ran else "created")
+    clear(berth)
+
+
 def test_of_rm(berth, image, points):
     for i, point in enumerate(points):
         berth.ok("create", "--name", f"tug{i}", image, "true")
