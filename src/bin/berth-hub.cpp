@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // berth-hub: what `berth hub` becomes. Its argument is the number of an open file that holds a
-// hub::Order as JSON; or --for-job ADDRESS:PORT, with an image::JobOrder on standard input, when
-// `berth slurm step` starts it. It writes nothing but lines: addresses and requests to standard
-// output, warnings and errors to standard error.
+// hub::Order as JSON; or, when it is for the nodes of a job, --for-job and the numbers of a socket
+// that listens, of a file with their key, and of one from which it reads an image::JobOrder. It
+// writes nothing but lines: addresses and requests to standard output, warnings and errors to
+// standard error.
 #include <malloc.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <condition_variable>
 #include <csignal>
 #include <ctime>
 #include <exception>
@@ -24,6 +27,7 @@
 #include "json/fields.hpp"
 #include "sys/console.hpp"
 #include "sys/file.hpp"
+#include "sys/poll.hpp"
 #include "sys/program.hpp"
 #include "sys/pty.hpp"
 #include "sys/signals.hpp"
@@ -50,13 +54,17 @@ class ErrorStream final : public Log {
   void debug(const std::string&) override {}
 };
 
-Result<Order> read_order(const std::string& number) {
+Result<sys::Fd> given_file(const std::string& number) {
   auto descriptor = parse_u64(number);
   if (!descriptor || *descriptor > 1'000'000) {
     return make_error(Kind::usage, "read the order: expected the number of an open file",
                       "berth hub, which starts this program");
   }
-  sys::Fd file(static_cast<int>(*descriptor));
+  return sys::Fd(static_cast<int>(*descriptor));
+}
+
+Result<Order> read_order(const std::string& number) {
+  sys::Fd file = TRY(given_file(number));
   std::string text = TRY(sys::read_all(file, "the order", kMaxOrder));
   auto order = TRY(json::read<Order>(text, "order"));
   TRY(check(order.config));
@@ -147,49 +155,96 @@ class Counter {
   std::shared_ptr<Hub> hub_;
 };
 
-/// Ends this program when nobody asks any more.
-void watch_idle(const std::stop_token& stop, const JobFront& front, std::chrono::seconds most) {
-  while (!stop.stop_requested()) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(500));
-    if (front.idle() < most) continue;
-    std::raise(SIGTERM);
-    return;
+/// For the nodes of one job, which have its key. By its order it is told whom it serves and what;
+/// who asks before that waits. SIGHUP says that it is to end when nobody asks any more.
+class JobServer {
+ public:
+  Result<void> serve(sys::Fd listener, std::string key, sys::Fd order) {
+    order_ = std::move(order);
+    ServerOptions options;
+    options.listener = std::move(listener);
+    options.tls = TlsOptions{.shared_key = std::move(key)};
+    options.connections = options.connections_per_address = kJobConnections;
+    options.grace = std::chrono::seconds(1);
+    std::unique_ptr<Server> server = TRY(Server::listen(
+        std::move(options), [this](const Asked& asked) { return answer(asked); },
+        [](const Asked&, const Note&, const Ended&) {}));
+    auto worker = sys::start_thread([this](const std::stop_token& stop) { work(stop); });
+    if (!worker) return make_error(Kind::busy, "start a thread: the limit of processes is reached");
+    Result<void> served = server->run(cancel_, [this] { leaving_ = true; });
+    cancel_.request();
+    worker.reset();
+    return fault_ ? Result<void>(std::move(*fault_)) : std::move(served);
   }
-}
 
-/// For the nodes of one job: listens, says where, and is then told on its standard input whom it
-/// serves and what. Who calls before that waits.
-Result<void> serve_job(const std::string& address) {
-  ServerOptions options;
-  options.listen.push_back(TRY(parse_endpoint(address)));
-  options.connections = options.connections_per_address = kJobConnections;
-  options.grace = std::chrono::seconds(1);
-  transfer::Cancel cancel;
-  ErrorStream log;
-  std::unique_ptr<JobFront> front;
-  std::unique_ptr<Server> server = TRY(Server::listen(
-      std::move(options), [&](const Asked& asked) { return front->answer(asked); },
-      [](const Asked&, const Note&, const Ended&) {}));
-  for (const std::string& where : server->addresses()) {
-    say(STDOUT_FILENO, "berth-hub: listening at " + where + "\n");
+ private:
+  Answer answer(const Asked& asked) {
+    constexpr std::chrono::seconds kForOrder{2};
+    std::unique_lock lock(mutex_);
+    if (!told_.wait_for(lock, kForOrder, [this] { return front_ != nullptr; })) {
+      Answer later;
+      later.reply = wait_a_moment();
+      return later;
+    }
+    lock.unlock();
+    return front_->answer(asked);  // it stays to the end
   }
-  sys::Fd in(STDIN_FILENO);
-  std::string text = TRY(sys::read_all(in, "the order", kMaxOrder));
-  image::JobOrder order = TRY(image::parse_job_order(text));
-  const std::chrono::seconds idle(order.idle_seconds);
-  front = TRY(JobFront::make(std::move(order), cancel, log));
-  auto watcher =
-      sys::start_thread([&](const std::stop_token& stop) { watch_idle(stop, *front, idle); });
-  Result<void> served = server->run(cancel, [] {});
-  cancel.request();
-  return served;
+
+  /// Ends this program when its order is none, and when nobody asks any more.
+  void work(const std::stop_token& stop) {
+    auto served = open(stop);
+    if (!served.ok()) fault_ = std::move(served).error();
+    while (served.ok() && !stop.stop_requested() && front_->idle() < (leaving_ ? kPause : idle_)) {
+      std::this_thread::sleep_for(kLook);
+    }
+    if (!stop.stop_requested()) std::raise(SIGTERM);
+  }
+
+  Result<void> open(const std::stop_token& stop) {
+    std::vector<pollfd> entries{{order_.get(), POLLIN, 0}};
+    while (TRY(sys::poll(entries, kLook)) == 0) {
+      if (stop.stop_requested()) return {};
+    }
+    std::string text = TRY(sys::read_all(order_, "the order", kMaxOrder));
+    order_.reset();
+    image::JobOrder order = TRY(image::parse_job_order(text));
+    idle_ = std::chrono::seconds(order.idle_seconds);
+    auto front = TRY(JobFront::make(std::move(order), cancel_, log_));
+    std::lock_guard lock(mutex_);
+    front_ = std::move(front);
+    told_.notify_all();
+    return {};
+  }
+
+  static constexpr std::chrono::milliseconds kLook{200};
+  /// Between two things that a node asks for which still needs some.
+  static constexpr std::chrono::milliseconds kPause{2000};
+  sys::Fd order_;
+  transfer::Cancel cancel_;
+  ErrorStream log_;
+  std::optional<Error> fault_;  // of work()
+  std::chrono::milliseconds idle_{0};
+  std::atomic<bool> leaving_ = false;
+  std::mutex mutex_;
+  std::condition_variable told_;
+  std::unique_ptr<JobFront> front_;  // is set once
+};
+
+Result<void> serve_job(const std::vector<std::string>& numbers) {
+  constexpr size_t kMaxKey = 256;
+  sys::Fd listener = TRY(given_file(numbers[0]));
+  sys::Fd secret = TRY(given_file(numbers[1]));
+  sys::Fd order = TRY(given_file(numbers[2]));
+  std::string key = TRY(sys::read_all(secret, "the key", kMaxKey));
+  return JobServer().serve(std::move(listener), std::move(key), std::move(order));
 }
 
 Result<void> run(const std::vector<std::string>& words) {
   if (words.size() < 2) {
     return make_error(Kind::usage, "this is a part of berth", "berth hub --help");
   }
-  if (words.size() == 3 && words[1] == "--for-job") return serve_job(words[2]);
+  if (words.size() == 5 && words[1] == "--for-job")
+    return serve_job({words.begin() + 2, words.end()});
   Order order = TRY(read_order(words[1]));
   const LogForm form = order.config.log;
   const bool check_alone = order.check;

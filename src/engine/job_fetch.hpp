@@ -8,6 +8,7 @@
 
 #include "engine/context.hpp"
 #include "engine/request.hpp"
+#include "image/job_order.hpp"
 #include "image/registry_access.hpp"
 #include "image/store.hpp"
 #include "sys/process.hpp"
@@ -21,21 +22,32 @@ class JobFetch {
   JobFetch() = default;
 
   /// Takes the place of this node in the step that the environment tells of, for the image of
-  /// `request`. Where there is no such step, no other node, or nothing to fetch, it is alone; so it
-  /// is, with a warning, where the step's board cannot be reached.
+  /// `request`. Where there is no such step or no other node it is alone; so it is, with a warning,
+  /// where the step's board cannot be reached. A node that has the image asks nobody, and answers
+  /// others without being waited for.
   static JobFetch begin(const Context& context, const image::Store& store,
                         const RunRequest& request, const image::RegistryAccess& access);
 
   /// Adds the nodes that are asked before the registry.
   void add_to(image::RegistryAccess& access) const;
 
- private:
-  struct Part;
-  Result<void> join(const Context& context, const Part& part, image::RegistryAccess access);
+  /// The container of this node has ended: those that are being given the image get the rest of it,
+  /// if that is a matter of seconds. Without it they ask the next one.
+  void finish();
 
-  sys::Process front_;
-  sys::Fd words_;  // what it says, so that it has somebody to say it to
+  struct Part;
+
+ private:
+  Result<void> join(const Context& context, const Part& part, const image::JobOrder& order);
+  Result<void> give(const Context& context, const image::JobOrder& order);
+
+  sys::Process helper_;  // who answers
   std::optional<image::JobPeers> peers_;
 };
+
+/// What `berth slurm give` is: reads an image::JobOrder on standard input, says to the step's board
+/// where this node can be asked, and becomes berth-hub when somebody does. Ends by SIGHUP until
+/// then.
+Result<void> give_to_job(const Context& context);
 
 }  // namespace berth::engine

@@ -349,7 +349,7 @@ Result<RunOutcome> hold_slurm_step(const Context& context, const SlurmStep& step
   TRY(pull_for_step(context, request, call, progress, job));
   // What an entrypoint leaves running nobody else would end.
   auto orphans = TRY(sys::Orphans::adopt());
-  sys::SignalOnHangup ended(slurm::kHoldSocket, SIGTERM);
+  std::optional<sys::SignalOnHangup> ended(std::in_place, slurm::kHoldSocket, SIGTERM);
   std::string output = save_place(step);
   std::optional<Error> fault;
   RunCall holding = call;
@@ -363,6 +363,8 @@ Result<RunOutcome> hold_slurm_step(const Context& context, const SlurmStep& step
   auto outcome = named ? hold_named(context, step, std::move(request), holding, progress)
                        : run(context, request, holding, progress);
   orphans.end();
+  ended.reset();
+  job.finish();
   if (outcome.ok() && fault) return std::move(*fault);
   return outcome;
 }

@@ -7,9 +7,7 @@
 #include <array>
 #include <variant>
 
-#include "base/secret.hpp"
 #include "transfer/access.hpp"
-#include "transfer/base64.hpp"
 #include "transfer/sha256.hpp"
 
 namespace berth::hub {
@@ -29,12 +27,6 @@ constexpr milliseconds kLookForEnd{200};
 /// is told to wait.
 constexpr milliseconds kForNext{10'000};
 
-Reply unauthorized() {
-  Reply reply = refusal(401, "UNAUTHORIZED", "this is for the nodes of one job");
-  reply.headers.emplace_back("WWW-Authenticate", "Basic realm=\"a job\"");
-  return reply;
-}
-
 /// Nodes of a job are one user's: they are told what he would be told.
 Reply refusal_of(const Error& error) {
   std::string text = to_line(error);
@@ -46,12 +38,6 @@ Reply refusal_of(const Error& error) {
     default:
       return refusal(500, "UNKNOWN", text);
   }
-}
-
-Reply wait_a_moment() {
-  Reply reply = refusal(503, "UNAVAILABLE", "it has not begun to come");
-  reply.headers.emplace_back("Retry-After", "0");
-  return reply;
 }
 
 Answer just(Reply reply) {
@@ -75,11 +61,16 @@ Reply head_of(const oci::Descriptor& blob, ByteRange range) {
 
 }  // namespace
 
+Reply wait_a_moment() {
+  Reply reply = refusal(503, "UNAVAILABLE", "it has not begun to come");
+  reply.headers.emplace_back("Retry-After", "0");
+  return reply;
+}
+
 JobFront::JobFront(image::JobOrder order, image::Reference reference, image::Store store,
                    const transfer::Cancel& cancel, Log& log)
     : order_(std::move(order)),
       reference_(std::move(reference)),
-      authorization_("Basic " + transfer::base64_encode("job:" + order_.token)),
       store_(std::move(store)),
       cancel_(cancel),
       events_(
@@ -124,16 +115,12 @@ void JobFront::touch() const {
 }
 
 milliseconds JobFront::idle() const {
+  if (streams_ > 0) return milliseconds(0);
   steady_clock::time_point last{steady_clock::duration(touched_.load())};
   return std::chrono::duration_cast<milliseconds>(steady_clock::now() - last);
 }
 
-bool JobFront::may_ask(const Asked& asked) const {
-  return same_secret(asked.authorization, authorization_);
-}
-
 Answer JobFront::answer(const Asked& asked) {
-  if (!may_ask(asked)) return just(unauthorized());
   touch();
   auto is_ours = [&](const std::string& name) { return name == reference_.repository(); };
   const Answer unknown = just(refusal(404, "NAME_UNKNOWN", "this is no part of the job's image"));
@@ -209,7 +196,11 @@ Answer JobFront::give_blob(const Digest& digest, const Asked& asked) {
   if (asked.method == "HEAD") return just(head_of(*blob, {0, blob->size}));
   Answer answer;
   answer.stream = [this, blob = *blob, range = asked.range](Output& output, Note&) {
-    return stream_blob(blob, range, output);
+    ++streams_;
+    auto streamed = stream_blob(blob, range, output);
+    touch();
+    --streams_;
+    return streamed;
   };
   return answer;
 }

@@ -25,7 +25,11 @@
 
 namespace berth::hub {
 
-/// Answers requests; any thread may ask. Nothing is fetched that nobody has asked for.
+/// To be asked again at once, by who has been let wait for as long as he may be.
+Reply wait_a_moment();
+
+/// Answers requests, of whoever the server has let in; any thread may ask. Nothing is fetched that
+/// nobody has asked for.
 class JobFront {
  public:
   /// `cancel` is requested before it goes.  Errors: usage (a reference or an address that is none),
@@ -35,7 +39,8 @@ class JobFront {
 
   Answer answer(const Asked& asked);
 
-  /// Since somebody has asked for something, or was given some of it.
+  /// Since somebody has asked for something, or was given some of it; 0 while somebody waits for a
+  /// blob's next bytes.
   std::chrono::milliseconds idle() const;
 
  private:
@@ -50,7 +55,6 @@ class JobFront {
   };
   using Find = std::function<Result<std::optional<transfer::Document>>(transfer::Registry& place)>;
 
-  bool may_ask(const Asked& asked) const;
   Answer give_document(const std::string& key, Find find, const std::string& what);
   Result<Reply> document_of(Held& held, const Find& find, const std::string& what);
   std::shared_ptr<Held> hold(const std::string& key);
@@ -61,7 +65,6 @@ class JobFront {
 
   const image::JobOrder order_;
   const image::Reference reference_;
-  const std::string authorization_;
   const image::Store store_;
   const transfer::Cancel& cancel_;
   transfer::Events events_;
@@ -69,6 +72,7 @@ class JobFront {
   std::optional<transfer::Chain> chain_;
   Belongings belongings_;
   mutable std::atomic<std::chrono::steady_clock::rep> touched_{0};
+  std::atomic<int> streams_{0};
   std::mutex mutex_;  // guards what follows, not what is in it
   std::map<std::string, std::shared_ptr<Held>> documents_;
   std::optional<Spool> spool_;  // the last, so that its threads end before what they use goes

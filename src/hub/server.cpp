@@ -21,6 +21,7 @@
 
 #include "hub/session.hpp"
 #include "hub/tls.hpp"
+#include "sys/tcp.hpp"
 
 namespace berth::hub {
 namespace {
@@ -53,6 +54,15 @@ Result<void> listen_at(Listener& listener, const Endpoint& where) {
   return sys_error(error.value(), fmt::format("listen at '{}' port {}", where.host, where.port));
 }
 
+Result<void> take_over(Listener& listener, sys::Fd socket) {
+  const bool six = TRY(sys::listening_address(socket)).starts_with('[');
+  ErrorCode error;
+  listener.acceptor.assign(six ? tcp::v6() : tcp::v4(), socket.get(), error);
+  if (error) return sys_error(error.value(), "serve a socket that listens");
+  socket.release();
+  return {};
+}
+
 class AsioServer final : public Server {
  public:
   AsioServer(ServerOptions options, Handler handler, Observer observer)
@@ -62,11 +72,15 @@ class AsioServer final : public Server {
         grace_(shared_.control),
         guests_(shared_.options.connections_per_address, kMostRefused) {}
 
-  Result<void> set_up() {
+  Result<void> set_up(sys::Fd listener) {
     if (shared_.options.tls) shared_.tls = TRY(make_tls(*shared_.options.tls));
     for (const Endpoint& where : shared_.options.listen) {
       listeners_.push_back(std::make_unique<Listener>(shared_));
       TRY(listen_at(*listeners_.back(), where));
+    }
+    if (listener) {
+      listeners_.push_back(std::make_unique<Listener>(shared_));
+      TRY(take_over(*listeners_.back(), std::move(listener)));
     }
     return {};
   }
@@ -262,9 +276,10 @@ Result<void> Server::check(const ServerOptions& options) {
 
 Result<std::unique_ptr<Server>> Server::listen(ServerOptions options, Handler handler,
                                                Observer observer) {
+  sys::Fd listener = std::move(options.listener);
   auto server =
       std::make_unique<AsioServer>(std::move(options), std::move(handler), std::move(observer));
-  TRY(server->set_up());
+  TRY(server->set_up(std::move(listener)));
   return std::unique_ptr<Server>(std::move(server));
 }
 

@@ -13,20 +13,23 @@
 #include "base/result.hpp"
 #include "hub/config/address.hpp"
 #include "hub/reply.hpp"
+#include "sys/fd.hpp"
 #include "transfer/cancel.hpp"
 
 namespace berth::hub {
 
 inline constexpr size_t kMaxHeadBytes = size_t{16} << 10;
 
-/// PEM texts.
+/// By what both ends of TLS know each other.
 struct TlsOptions {
-  std::string certificate;  ///< then those above it
-  std::string key;
+  std::string certificate = {};  ///< PEM text, then those above it
+  std::string key = {};          ///< PEM text
+  std::string shared_key = {};   ///< in the place of both (transfer/shared_key.hpp)
 };
 
 struct ServerOptions {
   std::vector<Endpoint> listen;
+  sys::Fd listener;  ///< one more, which listens already; may be empty
   std::optional<TlsOptions> tls;
   size_t connections = 512;                  ///< more wait until one ends
   size_t connections_per_address = 512;      ///< more are refused

@@ -4,6 +4,8 @@
 #include <boost/asio/buffer.hpp>
 #include <string>
 
+#include "transfer/shared_key.hpp"
+
 namespace berth::hub {
 
 using Tls = boost::asio::ssl::context;
@@ -14,6 +16,10 @@ Result<std::shared_ptr<Tls>> make_tls(const TlsOptions& options) {
   SSL_CTX_set_min_proto_version(tls.native_handle(), TLS1_2_VERSION);
   SSL_CTX_set_options(tls.native_handle(), SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
   SSL_CTX_set_mode(tls.native_handle(), SSL_MODE_RELEASE_BUFFERS);
+  if (!options.shared_key.empty()) {
+    transfer::share_key_as_server(tls.native_handle(), options.shared_key);
+    return made;
+  }
   boost::system::error_code error;
   // Nobody is there to be asked for one.
   tls.set_password_callback([](size_t, Tls::password_purpose) { return std::string(); }, error);

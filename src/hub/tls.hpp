@@ -10,7 +10,7 @@
 
 namespace berth::hub {
 
-/// TLS 1.2 and later, without renegotiation and compression.
+/// TLS 1.2 and later (of a shared key 1.3), without renegotiation and compression.
 /// Errors: usage (a certificate or a key that is none, or not each other's).
 Result<std::shared_ptr<boost::asio::ssl::context>> make_tls(const TlsOptions& options);
 

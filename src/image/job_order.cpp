@@ -9,7 +9,7 @@ template <class V>
 void fields(V& v, JobOrder& o) {
   v.required("root", o.root);
   v.required("reference", o.reference);
-  v.required("token", o.token);
+  v.required("key", o.key);
   access_fields(v, o.access);
   v.optional("idle_seconds", o.idle_seconds);
   v.strict();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `berth slurm step` tells berth-hub of the one image that it passes on to other nodes of a
-// job.
+// What `berth slurm step` tells of the one image that this node passes on to others of its job: to
+// berth-hub, or to the `berth slurm give` that starts it when somebody asks.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace berth::image {
 struct JobOrder {
   std::string root;       ///< of the store: what is on its way lies there, in files without names
   std::string reference;  ///< canonical: nothing but this image is given
-  std::string token;      ///< the password of who may ask, as user "job"
+  std::string key;        ///< of the TLS with the other nodes: who has it may ask
   RegistryAccess access;  ///< where it comes from: the nodes above, then the registry
   uint32_t idle_seconds = 120;  ///< nobody has asked for so long: nobody will
 };

@@ -13,8 +13,8 @@ constexpr uint32_t kMaxArity = 64;
 constexpr size_t kMaxAddress = 64;
 constexpr size_t kMaxFrom = 32;
 
-bool is_token(std::string_view text) {
-  return text.size() == kTokenDigits &&
+bool is_secret(std::string_view text) {
+  return text.size() == kSecretDigits &&
          text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
@@ -40,17 +40,19 @@ bool has_children(uint32_t node, uint32_t nodes, uint32_t arity) {
 }
 
 std::string to_text(const Invitation& invitation) {
-  return "1:" + std::to_string(invitation.port) + ":" + std::to_string(invitation.arity) + ":" +
-         invitation.token;
+  return "2:" + std::to_string(invitation.port) + ":" + std::to_string(invitation.arity) + ":" +
+         invitation.door + ":" + invitation.key;
 }
 
 Result<Invitation> parse_invitation(std::string_view text) {
   std::vector<std::string_view> parts = split(text, ':');
-  if (parts.size() == 4 && parts[0] == "1") {
+  if (parts.size() == 5 && parts[0] == "2") {
     auto port = number_in(parts[1], 65535);
     auto arity = number_in(parts[2], kMaxArity);
-    if (port && *port > 0 && arity && *arity > 0 && is_token(parts[3])) {
-      return Invitation{static_cast<uint16_t>(*port), *arity, std::string(parts[3])};
+    bool secrets = is_secret(parts[3]) && is_secret(parts[4]);
+    if (port && *port > 0 && arity && *arity > 0 && secrets) {
+      return Invitation{static_cast<uint16_t>(*port), *arity, std::string(parts[3]),
+                        std::string(parts[4])};
     }
   }
   // Not the text itself, which holds a secret.
@@ -72,13 +74,13 @@ bool is_address(std::string_view text) {
 }
 
 std::string to_line(const Hello& hello) {
-  return "join " + hello.token + " " + std::to_string(hello.node) + " " +
+  return "join " + hello.door + " " + std::to_string(hello.node) + " " +
          std::to_string(hello.nodes) + " " + (hello.address.empty() ? "-" : hello.address) + "\n";
 }
 
 Result<Hello> parse_hello(std::string_view line) {
   std::vector<std::string_view> words = split(line, ' ');
-  if (words.size() != 5 || words[0] != "join" || !is_token(words[1])) return no_message("join");
+  if (words.size() != 5 || words[0] != "join" || !is_secret(words[1])) return no_message("join");
   auto nodes = number_in(words[3], kMaxNodes);
   auto node = number_in(words[2], kMaxNodes);
   if (!nodes || !node || *node >= *nodes) return no_message("join");
@@ -107,8 +109,8 @@ Result<Directions> parse_directions(std::string_view line) {
 
 Result<void> Board::arrive(int guest, std::string_view line, Time now) {
   Hello hello = TRY(parse_hello(line));
-  if (!same_secret(hello.token, token_)) {
-    return make_error(Kind::denied, "join the step's board: this is another step's token");
+  if (!same_secret(hello.door, door_)) {
+    return make_error(Kind::denied, "join the step's board: this is another step's door");
   }
   auto [place, is_new] = places_.try_emplace(hello.node, hello.address);
   if (!is_new && place->second != hello.address) {

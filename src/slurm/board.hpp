@@ -26,18 +26,21 @@ inline constexpr const char* kBoardVariable = "SLURM_BERTH_BOARD";
 inline constexpr uint32_t kArity = 2;
 inline constexpr uint32_t kMaxNodes = 1 << 20;
 inline constexpr size_t kMaxLine = 512;  ///< of a message, with its newline
-inline constexpr size_t kTokenDigits = 64;
+inline constexpr size_t kSecretDigits = 64;
 
 /// The node that `node` asks; of node 0, which asks the registry, 0.
 uint32_t parent_of(uint32_t node, uint32_t arity);
 /// Whether another of `nodes` asks this one.
 bool has_children(uint32_t node, uint32_t nodes, uint32_t arity);
 
-/// The value of kBoardVariable: "1:PORT:ARITY:TOKEN".
+/// The value of kBoardVariable: "2:PORT:ARITY:DOOR:KEY". Both secrets are kSecretDigits hexadecimal
+/// digits.
 struct Invitation {
   uint16_t port = 0;
   uint32_t arity = kArity;
-  std::string token;  ///< kTokenDigits hexadecimal digits; whoever has it is of this step
+  std::string door;  ///< said to the board, so whoever listens in its place learns it: it opens
+                     ///< that alone
+  std::string key;   ///< of the TLS between the nodes, and never sent
 };
 std::string to_text(const Invitation& invitation);
 /// Errors: corrupt (another form).
@@ -46,9 +49,9 @@ Result<Invitation> parse_invitation(std::string_view text);
 /// "10.1.2.3:4567", "[fd00::1]:4567": digits and separators alone, which may become a URL.
 bool is_address(std::string_view text);
 
-/// What a node says first: "join TOKEN NODE NODES ADDRESS".
+/// What a node says first: "join DOOR NODE NODES ADDRESS".
 struct Hello {
-  std::string token;
+  std::string door;
   uint32_t node = 0;
   uint32_t nodes = 0;
   std::string address;  ///< where it can be asked; empty, "-" on the line: nowhere
@@ -76,9 +79,9 @@ class Board {
   static constexpr Time kForParent{10'000};
   static constexpr Time kForAnybody{60'000};
 
-  Board(std::string token, uint32_t arity) : token_(std::move(token)), arity_(arity) {}
+  Board(std::string door, uint32_t arity) : door_(std::move(door)), arity_(arity) {}
 
-  /// Errors: denied (another token), corrupt (no message).
+  /// Errors: denied (another door), corrupt (no message).
   Result<void> arrive(int guest, std::string_view line, Time now);
   /// It has gone without an answer, or has been told "later".
   void leave(int guest) { waiting_.erase(guest); }
@@ -101,7 +104,7 @@ class Board {
   };
   std::optional<Directions> directions_of(const Waiting& one, Time now) const;
 
-  const std::string token_;
+  const std::string door_;
   const uint32_t arity_;
   std::map<uint32_t, std::string> places_;  // addresses by node, of all that have come
   std::map<int, Waiting> waiting_;          // by guest

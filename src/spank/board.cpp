@@ -31,8 +31,8 @@ constexpr size_t kMostGuests = 512;
 constexpr Time kForGreeting{10'000};
 constexpr int kBacklog = 4096;
 
-Result<std::string> make_token() {
-  std::string bytes(slurm::kTokenDigits / 2, '\0');
+Result<std::string> make_secret() {
+  std::string bytes(slurm::kSecretDigits / 2, '\0');
   if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
     return errno_now().error("get random bytes");
   }
@@ -84,7 +84,7 @@ class Server final : public BoardServer {
         wake_read_(wake_read),
         wake_write_(wake_write),
         invitation_(std::move(invitation)),
-        board_(invitation_.token, invitation_.arity) {}
+        board_(invitation_.door, invitation_.arity) {}
 
   ~Server() override {
     ::close(wake_write_);  // the thread sees the end
@@ -231,7 +231,8 @@ class Server final : public BoardServer {
 
 Result<std::unique_ptr<BoardServer>> BoardServer::open() {
   slurm::Invitation invitation;
-  invitation.token = TRY(make_token());
+  invitation.door = TRY(make_secret());
+  invitation.key = TRY(make_secret());
   int listener = TRY(listen_anywhere());
   auto port = port_of(listener);
   int wake[2];

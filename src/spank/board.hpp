@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs as: a thread of srun's, as the user. Hostile: whoever reaches its port; what is not of this
-// step has no token, and every line is bounded.
+// step does not know its door, and every line is bounded.
 #pragma once
 
 #include <memory>

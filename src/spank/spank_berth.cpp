@@ -62,6 +62,7 @@ namespace {
 constexpr int kFailed = 125;         // docker's, when the container could not be made
 constexpr int kPatience = 10'000;    // ms for a container to be gone after its last task
 constexpr int kForSaving = 600'000;  // ms for one that is saved first
+constexpr int kForOthers = 50'000;   // ms for one whose node gives the image to others
 constexpr const char* kDefaultProgram = BERTH_PROGRAM;
 
 /// What plugstack.conf says.
@@ -70,7 +71,7 @@ struct Site {
   std::string scope = "global";
   bool entrypoint = false;
   bool batch = true;
-  bool one_fetch = false;  ///< of an image for all nodes of a step
+  bool one_fetch = true;  ///< of an image for all nodes of a step
 };
 
 /// This process is one of srun, sbatch, salloc, or the slurmstepd of one step on one node.
@@ -85,6 +86,7 @@ struct Plugin {
   /// What tells all tasks of this node their GPUs; later each is told its own.
   std::array<std::optional<std::string>, slurm::kVisible.size()> visible;
   uint32_t tasks = 0;  ///< of this node
+  uint32_t nodes = 1;  ///< of this step
   uint32_t ended = 0;
   bool killed = false;                 ///< a task of this node: the step is being ended
   std::unique_ptr<BoardServer> board;  ///< in srun: of the nodes of this step
@@ -397,7 +399,8 @@ void end_container() {
   ::shutdown(plugin.ours, SHUT_WR);
   // Slurm drains a node that cannot end what it has killed.
   bool saves = plugin.asked.value(slurm::Key::save) != nullptr && !plugin.killed;
-  const int patience = saves ? kForSaving : kPatience;
+  bool gives = plugin.nodes > 1 && plugin.site.one_fetch && !plugin.killed;
+  const int patience = saves ? kForSaving : (gives ? kForOthers : kPatience);
   if (!has_ended(patience)) {
     // An entrypoint that goes on, or has never come to its end. With berth its container is killed.
     slurm_error("berth: the container of this step has not ended within %d s, and is killed",
@@ -490,6 +493,7 @@ BERTH_HOOK slurm_spank_local_user_init(spank_t spank, int, char**) {
 BERTH_HOOK slurm_spank_user_init(spank_t spank, int, char**) {
   if (!plugin.wanted) return 0;
   plugin.tasks = item_of(spank, S_JOB_LOCAL_TASK_COUNT, uint32_t{0});
+  plugin.nodes = item_of(spank, S_JOB_NNODES, uint32_t{1});
   for (size_t i = 0; i < slurm::kVisible.size(); ++i) {
     plugin.visible[i] = variable_of_job(spank, slurm::kVisible[i]);
   }

@@ -43,7 +43,28 @@ Result<Place> place_of(const std::string& address, uint16_t port) {
     place.size = sizeof *six;
     return place;
   }
-  return make_error(Kind::usage, "connect to " + quoted(address) + ": it is no address");
+  return make_error(Kind::usage, "reach " + quoted(address) + ": it is no address");
+}
+
+Result<Place> own_place(const Fd& socket) {
+  Place place;
+  place.size = sizeof place.storage;
+  if (::getsockname(socket.get(), place.address(), &place.size) != 0) {
+    return errno_now().error("look up the address of a socket");
+  }
+  return place;
+}
+
+Result<std::string> text_of(Place& place) {
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  const void* bytes = &reinterpret_cast<sockaddr_in*>(&place.storage)->sin_addr;
+  if (place.storage.ss_family == AF_INET6) {
+    bytes = &reinterpret_cast<sockaddr_in6*>(&place.storage)->sin6_addr;
+  }
+  if (inet_ntop(place.storage.ss_family, bytes, text.data(), text.size()) == nullptr) {
+    return errno_now().error("write down the address of a socket");
+  }
+  return std::string(text.data());
 }
 
 milliseconds until(Clock::time_point end) {
@@ -72,21 +93,29 @@ Result<Fd> connect_tcp(const std::string& address, uint16_t port, milliseconds p
   return socket;
 }
 
+Result<Fd> listen_tcp(const std::string& address) {
+  Place place = TRY(place_of(address, 0));
+  std::string what = "listen at " + quoted(address);
+  Fd socket(::socket(place.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!socket || ::bind(socket.get(), place.address(), place.size) != 0 ||
+      ::listen(socket.get(), SOMAXCONN) != 0) {
+    return errno_now().error(what);
+  }
+  return socket;
+}
+
+Result<std::string> listening_address(const Fd& listener) {
+  Place place = TRY(own_place(listener));
+  std::string host = TRY(text_of(place));
+  bool six = place.storage.ss_family == AF_INET6;
+  // Both kinds of address have it in the same place.
+  uint16_t port = ntohs(reinterpret_cast<sockaddr_in*>(&place.storage)->sin_port);
+  return (six ? "[" + host + "]" : host) + ":" + std::to_string(port);
+}
+
 Result<std::string> local_address(const Fd& socket) {
-  Place place;
-  place.size = sizeof place.storage;
-  if (::getsockname(socket.get(), place.address(), &place.size) != 0) {
-    return errno_now().error("look up the address of a socket");
-  }
-  std::array<char, INET6_ADDRSTRLEN> text{};
-  const void* bytes = &reinterpret_cast<sockaddr_in*>(&place.storage)->sin_addr;
-  if (place.storage.ss_family == AF_INET6) {
-    bytes = &reinterpret_cast<sockaddr_in6*>(&place.storage)->sin6_addr;
-  }
-  if (inet_ntop(place.storage.ss_family, bytes, text.data(), text.size()) == nullptr) {
-    return errno_now().error("write down the address of a socket");
-  }
-  return std::string(text.data());
+  Place place = TRY(own_place(socket));
+  return text_of(place);
 }
 
 Result<std::string> read_line(const Fd& stream, size_t most, milliseconds patience,

@@ -15,6 +15,13 @@ namespace berth::sys {
 Result<Fd> connect_tcp(const std::string& address, uint16_t port,
                        std::chrono::milliseconds patience);
 
+/// Listens at a free port of one of this machine's addresses.
+/// Errors: usage (no such address), io.  bind(2), listen(2)
+Result<Fd> listen_tcp(const std::string& address);
+
+/// Where such a socket listens: "10.1.2.3:4567", "[fd00::1]:4567".  getsockname(2)
+Result<std::string> listening_address(const Fd& listener);
+
 /// This machine's address on the way to the other end: "10.1.2.3", "fd00::1".  getsockname(2)
 Result<std::string> local_address(const Fd& socket);
 

@@ -6,12 +6,6 @@
 #include "base/text.hpp"
 
 namespace berth::transfer {
-namespace {
-
-constexpr const char* kPeerUser = "job";
-
-}  // namespace
-
 Result<std::vector<Registry>> open_peers(Http& http, const Cancel& cancel,
                                          const image::RegistryAccess& access,
                                          const image::Reference& reference) {
@@ -20,8 +14,7 @@ Result<std::vector<Registry>> open_peers(Http& http, const Cancel& cancel,
   for (const std::string& address : access.peers->addresses) {
     // That it has to wait is no news, and comes once a second.
     auto silent = [](const std::string&) {};
-    peers.push_back(TRY(Registry::make(http, cancel, address, reference.repository(),
-                                       Credential{kPeerUser, access.peers->token, {}}, silent)));
+    peers.push_back(TRY(Registry::make(http, cancel, address, reference.repository(), {}, silent)));
     peers.back().connect_to_peer();
   }
   return peers;

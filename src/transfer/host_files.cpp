@@ -81,6 +81,7 @@ Result<HostOptions> HostFiles::find(const Url& url) const {
   HostOptions options;
   if (is_peer(access_, url)) {
     options.proxy = "none";
+    options.shared_key = access_.peers->key;
     return options;
   }
   for (const image::RegistryRule& rule : access_.registries) {

@@ -10,6 +10,7 @@
 
 #include "base/text.hpp"
 #include "sys/io_at.hpp"
+#include "transfer/shared_key.hpp"
 
 namespace berth::transfer {
 namespace {
@@ -118,6 +119,22 @@ std::string host_and_port(const Url& url) {
   return url.host + ":" + std::to_string(url.port);
 }
 
+CURLcode on_tls(CURL*, void* tls, void* key) {
+  share_key_as_client(static_cast<ssl_ctx_st*>(tls), *static_cast<const std::string*>(key));
+  return CURLE_OK;
+}
+
+/// curl itself has nothing to verify then: there is no certificate.
+void set_shared_key(CURL* handle, std::string& key) {
+  auto set = [handle](CURLoption option, auto value) { curl_easy_setopt(handle, option, value); };
+  set(CURLOPT_SSL_VERIFYPEER, 0L);
+  set(CURLOPT_SSL_VERIFYHOST, 0L);
+  set(CURLOPT_CAINFO, static_cast<char*>(nullptr));
+  set(CURLOPT_CAPATH, static_cast<char*>(nullptr));
+  set(CURLOPT_SSL_CTX_FUNCTION, &on_tls);
+  set(CURLOPT_SSL_CTX_DATA, &key);
+}
+
 /// `host` is read until the exchange is over. `replaced_ca`: no other authorities count.
 void set_host_options(CURL* handle, const Url& url, HostOptions& host, bool replaced_ca) {
   auto set = [handle](CURLoption option, auto value) { curl_easy_setopt(handle, option, value); };
@@ -177,6 +194,12 @@ std::optional<Error> final_error(CURLcode code, CURL* handle, const char* detail
     default:
       return std::nullopt;
   }
+}
+
+/// Another program may have the port of one that has ended.
+Error no_peer(const char* detail, const Url& url) {
+  return make_error(Kind::io, fmt::format("speak with '{}' as a node of this job: {}",
+                                          host_and_port(url), detail));
 }
 
 /// Whether a host that was there a moment ago may well be there again in another.
@@ -322,7 +345,9 @@ Result<HttpResponse> Http::exchange(const HttpRequest& request, const Url& url, 
     set(CURLOPT_CAINFO, options_.tls_ca->c_str());
     set(CURLOPT_CAPATH, static_cast<char*>(nullptr));
   }
-  if (is_insecure(url)) {
+  if (!host.shared_key.empty()) {
+    set_shared_key(handle, host.shared_key);
+  } else if (is_insecure(url)) {
     set(CURLOPT_SSL_VERIFYPEER, 0L);
     set(CURLOPT_SSL_VERIFYHOST, 0L);
   }
@@ -359,7 +384,12 @@ Result<HttpResponse> Http::exchange(const HttpRequest& request, const Url& url, 
 
   CURLcode code = curl_easy_perform(handle);
   std::optional<Error> final;
-  if (code != CURLE_OK) final = final_error(code, handle, detail, url);
+  bool no_handshake = code == CURLE_SSL_CONNECT_ERROR || code == CURLE_PEER_FAILED_VERIFICATION;
+  if (no_handshake && !host.shared_key.empty()) {
+    final = no_peer(detail, url);
+  } else if (code != CURLE_OK) {
+    final = final_error(code, handle, detail, url);
+  }
   pool_->put_back(handle);
 
   if (exchange.error) return *std::move(exchange.error);

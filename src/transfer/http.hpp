@@ -24,6 +24,8 @@ struct HostOptions {
   std::string tls_certificate;  ///< PEM file of the client; empty: none
   std::string tls_key;          ///< PEM file; empty: the key is in `tls_certificate`
   std::string proxy;            ///< its URL, or "none"; empty: the environment's
+  /// In the place of certificates, both ends' (transfer/shared_key.hpp); empty: none.
+  std::string shared_key;
 };
 
 struct HttpOptions {

@@ -144,7 +144,6 @@ Result<void> Registry::connect() {
 }
 
 void Registry::connect_to_peer() {
-  base_.scheme = "http";
   attempts_ = kPeerAttempts;
   lost_attempts_ = kPeerLosses;
 }

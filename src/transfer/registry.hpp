@@ -110,7 +110,8 @@ class Registry {
   void try_once() { attempts_ = lost_attempts_ = 1; }
   void try_again() { attempts_ = lost_attempts_ = kMaxAttempts; }  ///< as at first
 
-  /// In the place of connect(): it is a machine of the same job (image::JobPeers), in plain HTTP.
+  /// In the place of connect(): it is a machine of the same job (image::JobPeers), which
+  /// HostOptions::shared_key tells.
   /// It says 503 as long as it has to wait itself, and is asked again; a line that is lost is given
   /// up soon, for there are others.
   void connect_to_peer();

@@ -118,7 +118,7 @@ class Bench:
         from support.job_nodes import peers
         from support.transfer import Transfer
         registry, front = self._kept(self.small)
-        asked = peers(registry.reference, [front.address], front.token)
+        asked = peers(registry.reference, [front.address], front.key)
         times = [timed(lambda: checked([Transfer(self.place()).pull(registry.reference, peers=asked)]))
                  for _ in range(self.options.runs + 2)]
         front.kill()
@@ -127,23 +127,23 @@ class Bench:
 
     def rates(self, start):
         """(bytes a second that a front gives, that a node unpacks)."""
+        from support import shared_key
         from support.job_nodes import peers
         from support.transfer import Transfer
         registry, front = self._kept(self.image)
-        asked = peers(registry.reference, [front.address], front.token)
+        asked = peers(registry.reference, [front.address], front.key)
         pulls = [timed(lambda: checked([Transfer(self.place()).pull(registry.reference,
                                                                     peers=asked)]))
                  for _ in range(self.options.runs)]
         front.ask("/v2/app/manifests/latest")
-        urls = [f"http://job:{front.token}@{front.address}/v2/app/blobs/{digest}"
-                for digest in self.image.layer_digests]
-
-        def fetch(url):
-            subprocess.run(["curl", "-sf", "-o", "/dev/null", url], check=True)
+        def fetch(digest):
+            request = f"GET /v2/app/blobs/{digest} HTTP/1.1\r\nHost: node\r\nConnection: close\r\n\r\n"
+            subprocess.run(shared_key.client(front.address, front.key), input=request.encode(),
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
 
         def fetch_all():
             with concurrent.futures.ThreadPoolExecutor(STREAMS) as pool:
-                list(pool.map(fetch, urls * 4))
+                list(pool.map(fetch, self.image.layer_digests * 4))
         given = [timed(fetch_all) for _ in range(self.options.runs)]
         front.kill()
         registry.__exit__()

@@ -2,18 +2,22 @@
 """The nodes of a job fetch an image once: a tree of nodes, each of which gives on what it gets."""
 
 import contextlib
+import http.client
 import os
 import random
 import re
 import signal
+import ssl
+import subprocess
 import threading
 
 import pytest
 
-from support import images, registry_front
-from support.job_nodes import Front, JobNodes, MeteredRegistry, tmpfs
+from support import images, registry_front, shared_key
+from support.job_nodes import Front, JobNodes, MeteredRegistry, peers, tmpfs
 from support.slurm_containers import Submitter, with_plugin
 from support.store_listing import store_listing
+from support.transfer import Transfer
 from support.waiting import wait_until
 
 NOISE = random.Random(166).randbytes(9 << 20)
@@ -108,16 +112,98 @@ def test_what_a_node_keeps_packed_nobody_fetches(work, image):
 # ---- who may ask, and for what ------------------------------------------------------------------
 
 @as_root
-def test_without_the_token_nothing_is_given(work, image, large):
+@pytest.mark.parametrize("key", [None, "0" * 64, "short"])
+def test_without_the_key_nothing_is_given(work, image, key):
     with MeteredRegistry(image) as registry, JobNodes(registry, work, 2) as nodes:
         front = nodes.fronts[0]
-        for path in ("/v2/", "/v2/app/manifests/latest", f"/v2/app/blobs/{large}"):
-            assert front.ask(path, token="0" * 64)[0] == 401
-            assert front.ask(path, headers=[("Authorization", "")])[0] == 401
+        stranger = shared_key.Connection(front.address, key, timeout=30)
+        stranger.request("GET", "/v2/")
+        with pytest.raises((ConnectionError, http.client.HTTPException)):
+            stranger.getresponse()
+        stranger.close()
+        assert front.ask("/v2/")[0] == 200
         assert registry.requests == []
-        outcome = nodes.pull(1, peers={"reference": registry.reference, "token": "0" * 64,
-                                       "addresses": [front.address]})
-        assert outcome.status == 0  # from the registry
+
+
+@as_root
+def test_who_speaks_without_tls_is_told_nothing(work, image):
+    with MeteredRegistry(image) as registry, JobNodes(registry, work, 2) as nodes:
+        plain = http.client.HTTPConnection(nodes.fronts[0].address, timeout=30)
+        plain.request("GET", "/v2/app/manifests/latest")
+        with pytest.raises((ConnectionError, http.client.HTTPException)):
+            plain.getresponse()
+        plain.close()
+        assert registry.requests == []
+
+
+@contextlib.contextmanager
+def impostor(certificate, image):
+    """Has the port of a node that has ended, and would give another image. What it was told is in
+    `heard`, requests that came through a handshake are in `requests`."""
+    fake = MeteredRegistry(image)
+    fake.heard = []
+    tls = None
+    if certificate:
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        tls.load_cert_chain(certificate)
+
+    def get_request():
+        connection, where = fake.socket.accept()
+        if not tls:
+            connection.settimeout(2)
+            fake.heard.append(connection.recv(65536))
+            return connection, where
+        connection.settimeout(5)
+        return tls.wrap_socket(connection, server_side=True), where
+    fake.get_request = get_request
+    with fake:
+        yield fake
+
+
+@pytest.fixture(scope="session")
+def certificate(session_directory):
+    path = session_directory / "impostor.pem"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj",
+                    "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", path,
+                    "-out", path.with_suffix(".crt")], check=True, capture_output=True)
+    path.write_text(path.read_text() + path.with_suffix(".crt").read_text())
+    return path
+
+
+@as_root
+@pytest.mark.parametrize("speaks_tls", [False, True])
+def test_who_has_the_port_of_a_node_gives_no_image_and_learns_no_key(work, image, certificate,
+                                                                     speaks_tls):
+    bait = images.build([images.layer([images.file("bait", "of another user")])])
+    with MeteredRegistry(image) as registry, JobNodes(registry, work, 2) as nodes, \
+            impostor(certificate if speaks_tls else None, bait) as fake:
+        outcome = nodes.pull(1, peers=peers(registry.reference, [fake.address], nodes.key))
+        assert outcome.status == 0
+        assert nodes.layers(1) == sorted(digest.removeprefix("sha256:") for digest in image.diff_ids)
+        (warning,) = outcome.of("warning")
+        assert "asking the registry instead" in warning["text"], warning
+        assert fake.requests == []
+        assert speaks_tls or fake.heard
+        for heard in fake.heard:
+            assert nodes.key.encode() not in heard and bytes.fromhex(nodes.key) not in heard
+
+
+@as_root
+def test_a_node_that_knows_not_yet_from_where_lets_others_wait(work, image):
+    """Its own parent may come much later than its children."""
+    with MeteredRegistry(image) as registry:
+        front = Front(work / "store", registry.reference, "1" * 64, tell=False)
+        pull = Transfer(work / "child").start("pull", reference=registry.reference,
+                                              peers=peers(registry.reference, [front.address], "1" * 64))
+        with pytest.raises(subprocess.TimeoutExpired):
+            pull.wait(5)
+        assert registry.requests == []
+        front.tell()
+        out, errors = pull.communicate(timeout=60)
+        assert pull.returncode == 0 and '"warning"' not in out, (out, errors)
+        assert [registry.sent[digest] for digest in image.layer_digests] == \
+            [sizes(image)[digest] for digest in image.layer_digests]
+        front.kill()
 
 
 @as_root
@@ -248,18 +334,40 @@ def test_bytes_that_are_wrong_reach_no_store(work, image, large):
 
 
 @as_root
+def test_a_node_that_is_to_end_gives_what_it_is_giving(work, image, large):
+    with MeteredRegistry(image, hold=(large, 6 << 20)) as registry:
+        front = Front(work / "store", registry.reference, "1" * 64)
+        assert front.ask("/v2/app/manifests/latest")[0] == 200
+        status, answer = front.ask(f"/v2/app/blobs/{large}", read=False)
+        assert status == 200
+        front.process.send_signal(signal.SIGHUP)
+        with pytest.raises(subprocess.TimeoutExpired):
+            front.process.wait(4)
+        registry.opened.set()
+        assert answer.read() == image.blobs[large]
+        assert front.process.wait(15) == 0
+
+
+@as_root
+def test_a_node_that_is_to_end_and_gives_nothing_ends(work, image):
+    with MeteredRegistry(image) as registry:
+        front = Front(work / "store", registry.reference, "1" * 64)
+        assert front.ask("/v2/app/manifests/latest")[0] == 200
+        front.process.send_signal(signal.SIGHUP)
+        assert front.process.wait(15) == 0
+
+
+@as_root
 def test_a_node_that_nobody_asks_ends(work, image):
     with MeteredRegistry(image) as registry:
         front = Front(work / "store", registry.reference, "1" * 64, idle_seconds=1)
         assert front.process.wait(15) == 0
-        front.process.stdout.close()
 
 
 @as_root
 def test_a_front_takes_no_order_that_it_does_not_know(work):
     front = Front(work / "store", "127.0.0.1:1/app:latest", "1" * 64, colour="red")
     assert front.process.wait(15) == 1
-    front.process.stdout.close()
 
 
 # ---- in a step of Slurm's -----------------------------------------------------------------------
@@ -275,7 +383,7 @@ NODES = 8
 def cluster(session_directory, programs, accounts):
     directory = session_directory / "slurm-one-fetch"
     directory.mkdir()
-    made = with_plugin(directory, programs, nodes=NODES, arguments=["one_fetch=1"])
+    made = with_plugin(directory, programs, nodes=NODES)
     (directory / "berth-of-the-test").write_text(STARTER.format(programs=programs))
     with made.running() as running:
         yield running
@@ -325,11 +433,40 @@ def test_a_step_fetches_an_image_once(slurm, front, pushed, nodes):
     assert len(stores_with_layers(slurm, image)) == nodes
 
 
-def test_each_node_fetches_unless_the_site_says_otherwise(work, programs, berth, front, pushed):
+def test_a_node_that_has_the_image_passes_it_on(slurm, front, pushed):
+    """The first node of the step has it: what the others need of it is fetched once all the same."""
+    image, reference = pushed
+    slurm.srun("--nodelist", "n1", f"--container-image={reference}", "true")
+    assert fetched(front, image) == [1, 1, 1]
+    # One whose tasks have ended before others ask gives nothing.
+    slurm.srun("--nodes", 4, "--nodelist", "n[1-4]", f"--container-image={reference}", "sleep", "3")
+    assert fetched(front, image) == [2, 2, 2]
+    assert stores_with_layers(slurm, image) == ["n1", "n2", "n3", "n4"]
+
+
+def test_where_all_have_the_image_nothing_is_asked_and_no_hub_runs(slurm, front, pushed):
+    image, reference = pushed
+    words = ["--nodes", 4, "--nodelist", "n[1-4]", f"--container-image={reference}"]
+    slurm.srun(*words, "true")
+    asked = len(front.requests)
+    step = slurm.spawn("srun", *map(str, words), "sh", "-c", "echo runs; exec sleep 30")
+    try:
+        for _ in range(4):
+            assert step.stdout.readline() == "runs\n"
+        assert wait_until(lambda: programs_of(slurm, "slurm", "give"))
+        assert programs_of(slurm, "--for-job") == []
+    finally:
+        slurm.call("scancel", "--user", slurm.berth.account.name)
+        step.communicate(timeout=60)
+    wait_until(lambda: programs_of(slurm, "slurm", "give") == [])
+    assert len(front.requests) == asked
+
+
+def test_each_node_fetches_where_the_site_says_so(work, programs, berth, front, pushed):
     image, reference = pushed
     directory = work / "slurm-alone"
     directory.mkdir()
-    made = with_plugin(directory, programs, nodes=2)
+    made = with_plugin(directory, programs, nodes=2, arguments=["one_fetch=0"])
     (directory / "berth-of-the-test").write_text(STARTER.format(programs=programs))
     with made.running() as cluster:
         for place in (berth.root, berth.state):
@@ -354,6 +491,19 @@ def test_a_step_without_the_users_variables_fetches_once(slurm, front, pushed):
 def test_an_image_that_is_not_there_fails_the_step(slurm, front):
     said = slurm.refused("--nodes", 4, f"--container-image={front.address}/test/no-such", "true")
     assert f"cannot pull '{front.address}/test/no-such'" in said, said
+
+
+def programs_of(slurm, *words):
+    """The process ids of programs of ours with these words that belong to the user's steps."""
+    found = []
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            said = open(f"/proc/{entry}/cmdline", "rb").read().split(b"\0")
+            variables = open(f"/proc/{entry}/environ", "rb").read().split(b"\0")
+            if all(word.encode() in said for word in words) and \
+                    f"TEST_ROOT={slurm.berth.root}".encode() in variables:
+                found.append(int(entry))
+    return found
 
 
 def berth_of(node):

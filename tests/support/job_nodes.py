@@ -6,19 +6,20 @@
         registry.sent[digest]   # bytes of that blob
 """
 
-import base64
 import collections
 import concurrent.futures
 import contextlib
-import http.client
 import http.server
 import json
+import os
 import re
 import secrets
+import socket
 import subprocess
 import threading
 import time
 
+from support import shared_key
 from support.registry import die_with_parent
 from support.transfer import PROGRAMS, Transfer
 
@@ -123,29 +124,39 @@ class MeteredRegistry(http.server.ThreadingHTTPServer):
 
 
 class Front:
-    """berth-hub --for-job on loopback. `above`: addresses of those that it asks."""
+    """berth-hub --for-job on loopback. `above`: addresses of those that it asks; `tell`: it is told
+    at once whom it serves."""
 
-    def __init__(self, store, reference, token, above=(), **more):
-        self.reference, self.token = reference, token
-        self.process = subprocess.Popen([PROGRAMS / "berth-hub", "--for-job", "127.0.0.1:0"],
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                                        preexec_fn=die_with_parent)
-        line = self.process.stdout.readline()
-        self.address = re.fullmatch(r"berth-hub: listening at http://(\S+)\n", line)[1]
-        order = {"root": str(store), "reference": reference, "token": token, **more}
+    def __init__(self, store, reference, key, above=(), tell=True, **more):
+        self.reference, self.key = reference, key
+        self._order = {"root": str(store), "reference": reference, "key": key, **more}
         if above:
-            order["peers"] = peers(reference, above, token)
-        self.process.stdin.write(json.dumps(order))
+            self._order["peers"] = peers(reference, above, key)
+        secret = os.memfd_create("key")
+        os.write(secret, key.encode())
+        os.lseek(secret, 0, os.SEEK_SET)
+        with socket.create_server(("127.0.0.1", 0), backlog=128) as listener:
+            self.address = f"127.0.0.1:{listener.getsockname()[1]}"
+            files = (listener.fileno(), secret, 0)  # the order comes on its standard input
+            self.process = subprocess.Popen([PROGRAMS / "berth-hub", "--for-job", *map(str, files)],
+                                            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                                            text=True, preexec_fn=die_with_parent,
+                                            pass_fds=files[:2])
+        os.close(secret)
+        if tell:
+            self.tell()
+
+    def tell(self):
+        self.process.stdin.write(json.dumps(self._order))
         self.process.stdin.close()
 
-    def ask(self, path, token=None, headers=(), method="GET", read=True):
+    def ask(self, path, headers=(), method="GET", read=True):
         """(status, headers, body), or with read=False (status, answer that is open)."""
-        word = base64.b64encode(f"job:{token or self.token}".encode()).decode()
-        connection = http.client.HTTPConnection(self.address, timeout=30)
-        connection.request(method, path,
-                           headers={"Authorization": f"Basic {word}", **dict(headers)})
+        connection = shared_key.Connection(self.address, self.key, timeout=30)
+        connection.request(method, path, headers=dict(headers))
         answer = connection.getresponse()
         if not read:
+            answer.connection = connection  # which would end with its last name
             return answer.status, answer
         body = answer.read()
         connection.close()
@@ -154,11 +165,10 @@ class Front:
     def kill(self):
         self.process.kill()
         self.process.wait()
-        self.process.stdout.close()
 
 
-def peers(reference, addresses, token):
-    return {"reference": reference, "addresses": list(addresses), "token": token}
+def peers(reference, addresses, key):
+    return {"reference": reference, "addresses": list(addresses), "key": key}
 
 
 class JobNodes:
@@ -166,7 +176,7 @@ class JobNodes:
 
     def __init__(self, registry, directory, count, arity=2, environment=None, **front_options):
         self.registry, self.count, self.arity = registry, count, arity
-        self.token = secrets.token_hex(32)
+        self.key = secrets.token_hex(32)
         self.stores = [directory / f"node{number}" for number in range(count)]
         self.environment = environment or {}
         self.fronts = {}
@@ -186,7 +196,7 @@ class JobNodes:
     def __enter__(self):
         for node in range(self.count):
             if self.arity and node * self.arity + 1 < self.count:
-                self.fronts[node] = Front(self.stores[node], self.registry.reference, self.token,
+                self.fronts[node] = Front(self.stores[node], self.registry.reference, self.key,
                                           self.above(node), **self.options)
         return self
 
@@ -202,7 +212,7 @@ class JobNodes:
     def request(self, node):
         own = [self.fronts[node].address] if node in self.fronts else []
         asked = own + self.above(node)
-        return {"peers": peers(self.registry.reference, asked, self.token)} if asked else {}
+        return {"peers": peers(self.registry.reference, asked, self.key)} if asked else {}
 
     def pull(self, node, **more):
         return self.transfer(node).pull(self.registry.reference, **{**self.request(node), **more})

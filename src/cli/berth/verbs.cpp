@@ -26,7 +26,7 @@ extern const Verb cdi_generate_verb, cdi_list_verb, cdi_validate_verb, cdi_inspe
 extern const Verb policy_show_verb, policy_check_verb, policy_apply_verb, policy_import_verb,
     policy_lint_verb, policy_test_verb;
 extern const Verb node_show_verb, node_save_verb, node_check_verb;
-extern const Verb slurm_features_verb, slurm_preflight_verb, slurm_step_verb;
+extern const Verb slurm_features_verb, slurm_give_verb, slurm_preflight_verb, slurm_step_verb;
 extern const Verb doctor_verb, explain_verb;
 extern const Verb gpu_list_verb, gpu_top_verb, metrics_verb, info_verb, version_verb,
     completion_verb, man_verb;
@@ -103,6 +103,7 @@ const std::array kVerbs = {
     &node_save_verb,
     &node_check_verb,
     &slurm_features_verb,
+    &slurm_give_verb,
     &slurm_preflight_verb,
     &slurm_step_verb,
     &cdi_generate_verb,
@@ -206,7 +207,7 @@ std::vector<std::string_view> group_words(std::string_view group) {
       words.push_back(name.substr(group.size() + 1));
     }
   };
-  for (const Verb* verb : kVerbs) add(verb->text.name);
+  for (const Verb* verb : all_verbs()) add(verb->text.name);
   for (const Alias& alias : kAliases) {
     if (verb_named(alias.verb) != nullptr) add(alias.name);
   }

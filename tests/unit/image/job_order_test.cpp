@@ -14,7 +14,7 @@ TEST(JobOrder, survives_its_text) {
   JobOrder order;
   order.root = "/var/lib/berth";
   order.reference = kPeers.reference;
-  order.token = kPeers.token;
+  order.key = kPeers.key;
   order.access.insecure_registries = {"lab:5000"};
   order.access.peers = kPeers;
   order.idle_seconds = 7;
@@ -22,7 +22,7 @@ TEST(JobOrder, survives_its_text) {
   ASSERT_TRUE(read.ok()) << to_line(read.error());
   EXPECT_EQ(read->root, order.root);
   EXPECT_EQ(read->reference, order.reference);
-  EXPECT_EQ(read->token, order.token);
+  EXPECT_EQ(read->key, order.key);
   EXPECT_EQ(read->access.insecure_registries, order.access.insecure_registries);
   ASSERT_TRUE(read->access.peers);
   EXPECT_EQ(read->access.peers->addresses, kPeers.addresses);
@@ -31,7 +31,7 @@ TEST(JobOrder, survives_its_text) {
 
 TEST(JobOrder, what_it_does_not_know_is_refused) {
   EXPECT_FALSE(parse_job_order("{}").ok());
-  EXPECT_FALSE(parse_job_order(R"({"root":"/r","reference":"a","token":"t","colour":"red"})").ok());
+  EXPECT_FALSE(parse_job_order(R"({"root":"/r","reference":"a","key":"k","colour":"red"})").ok());
 }
 
 TEST(JobPeers, come_with_the_request_of_a_pull) {
@@ -45,7 +45,7 @@ TEST(JobPeers, come_with_the_request_of_a_pull) {
   ASSERT_TRUE(peers);
   EXPECT_EQ(peers->reference, kPeers.reference);
   EXPECT_EQ(peers->addresses, kPeers.addresses);
-  EXPECT_EQ(peers->token, kPeers.token);
+  EXPECT_EQ(peers->key, kPeers.key);
 }
 
 }  // namespace

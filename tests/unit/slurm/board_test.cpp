@@ -11,10 +11,11 @@ namespace {
 
 using Time = Board::Time;
 
-const std::string kToken(kTokenDigits, 'a');
+const std::string kDoor(kSecretDigits, 'a');
+const std::string kKey(kSecretDigits, 'e');
 
-std::string join(uint32_t node, const std::string& address, const std::string& token = kToken) {
-  std::string line = to_line(Hello{token, node, 64, address});
+std::string join(uint32_t node, const std::string& address, const std::string& door = kDoor) {
+  std::string line = to_line(Hello{door, node, 64, address});
   return line.substr(0, line.size() - 1);
 }
 
@@ -45,21 +46,26 @@ TEST(SlurmTree, a_thousand_nodes_are_ten_deep) {
 }
 
 TEST(SlurmBoardMessage, an_invitation_survives_its_text) {
-  auto read = parse_invitation(to_text(Invitation{4567, 8, kToken}));
+  auto read = parse_invitation(to_text(Invitation{4567, 8, kDoor, kKey}));
   ASSERT_TRUE(read.ok());
   EXPECT_EQ(read->port, 4567);
   EXPECT_EQ(read->arity, 8u);
-  EXPECT_EQ(read->token, kToken);
+  EXPECT_EQ(read->door, kDoor);
+  EXPECT_EQ(read->key, kKey);
 }
 
 TEST(SlurmBoardMessage, what_is_no_invitation_is_refused_without_its_secret) {
   for (const std::string& text :
-       {std::string(), "2:4567:4:" + kToken, "1:0:4:" + kToken, "1:70000:4:" + kToken,
-        "1:4567:0:" + kToken, "1:4567:65:" + kToken, "1:4567:4:" + kToken + "a",
-        "1:4567:4:" + std::string(kTokenDigits, 'g'), "1:4567:4:" + kToken + ":x"}) {
+       {std::string(), "1:4567:4:" + kDoor, "1:4567:4:" + kDoor + ":" + kKey, "2:4567:4:" + kDoor,
+        "2:0:4:" + kDoor + ":" + kKey, "2:70000:4:" + kDoor + ":" + kKey,
+        "2:4567:0:" + kDoor + ":" + kKey, "2:4567:65:" + kDoor + ":" + kKey,
+        "2:4567:4:" + kDoor + ":" + kKey + "e", "2:4567:4:" + kDoor + "a:" + kKey,
+        "2:4567:4:" + std::string(kSecretDigits, 'g') + ":" + kKey,
+        "2:4567:4:" + kDoor + ":" + kKey + ":x"}) {
     auto read = parse_invitation(text);
     ASSERT_FALSE(read.ok()) << text;
     EXPECT_EQ(to_line(read.error()).find("aaaa"), std::string::npos);
+    EXPECT_EQ(to_line(read.error()).find("eeee"), std::string::npos);
   }
 }
 
@@ -76,7 +82,7 @@ TEST(SlurmBoardMessage, an_address_is_numbers_alone) {
 
 TEST(SlurmBoardMessage, a_greeting_survives_its_line) {
   for (const char* address : {"", "10.1.2.3:80"}) {
-    std::string line = to_line(Hello{kToken, 3, 8, address});
+    std::string line = to_line(Hello{kDoor, 3, 8, address});
     ASSERT_EQ(line.back(), '\n');
     EXPECT_LE(line.size(), kMaxLine);
     auto read = parse_hello(line.substr(0, line.size() - 1));
@@ -88,10 +94,10 @@ TEST(SlurmBoardMessage, a_greeting_survives_its_line) {
 }
 
 TEST(SlurmBoardMessage, a_node_outside_of_the_step_is_none) {
-  EXPECT_FALSE(parse_hello("join " + kToken + " 8 8 -").ok());
-  EXPECT_FALSE(parse_hello("join " + kToken + " 0 99999999 -").ok());
-  EXPECT_FALSE(parse_hello("join " + kToken + " 1 8 node1:80").ok());
-  EXPECT_FALSE(parse_hello("join " + kToken + " 1 8").ok());
+  EXPECT_FALSE(parse_hello("join " + kDoor + " 8 8 -").ok());
+  EXPECT_FALSE(parse_hello("join " + kDoor + " 0 99999999 -").ok());
+  EXPECT_FALSE(parse_hello("join " + kDoor + " 1 8 node1:80").ok());
+  EXPECT_FALSE(parse_hello("join " + kDoor + " 1 8").ok());
   EXPECT_FALSE(parse_hello("GET / HTTP/1.1").ok());
 }
 
@@ -114,14 +120,14 @@ std::string told(Board& board, int guest, Time now) {
 }
 
 TEST(SlurmBoard, the_first_node_asks_the_registry_at_once) {
-  Board board(kToken, 2);
+  Board board(kDoor, 2);
   ASSERT_TRUE(board.arrive(7, join(0, "10.0.0.1:80"), Time(0)).ok());
   EXPECT_EQ(told(board, 7, Time(0)), "from\n");
   EXPECT_EQ(board.next(), std::nullopt);
 }
 
 TEST(SlurmBoard, a_node_is_told_all_above_it_the_nearest_first) {
-  Board board(kToken, 2);
+  Board board(kDoor, 2);
   ASSERT_TRUE(board.arrive(1, join(0, "10.0.0.1:80"), Time(0)).ok());
   ASSERT_TRUE(board.arrive(2, join(1, "10.0.0.2:80"), Time(0)).ok());
   ASSERT_TRUE(board.arrive(3, join(3, ""), Time(0)).ok());
@@ -129,7 +135,7 @@ TEST(SlurmBoard, a_node_is_told_all_above_it_the_nearest_first) {
 }
 
 TEST(SlurmBoard, a_node_waits_for_the_one_that_it_asks_and_not_for_ever) {
-  Board board(kToken, 2);
+  Board board(kDoor, 2);
   ASSERT_TRUE(board.arrive(1, join(0, "10.0.0.1:80"), Time(0)).ok());
   ASSERT_TRUE(board.arrive(3, join(3, ""), Time(100)).ok());
   EXPECT_EQ(told(board, 3, Time(100)), "");
@@ -138,7 +144,7 @@ TEST(SlurmBoard, a_node_waits_for_the_one_that_it_asks_and_not_for_ever) {
 }
 
 TEST(SlurmBoard, a_parent_that_comes_ends_the_waiting) {
-  Board board(kToken, 2);
+  Board board(kDoor, 2);
   ASSERT_TRUE(board.arrive(3, join(3, ""), Time(0)).ok());
   EXPECT_EQ(told(board, 3, Time(0)), "");
   ASSERT_TRUE(board.arrive(2, join(1, "10.0.0.2:80"), Time(5)).ok());
@@ -146,7 +152,7 @@ TEST(SlurmBoard, a_parent_that_comes_ends_the_waiting) {
 }
 
 TEST(SlurmBoard, who_has_nobody_above_it_asks_the_registry_in_the_end) {
-  Board board(kToken, 2);
+  Board board(kDoor, 2);
   ASSERT_TRUE(board.arrive(3, join(3, ""), Time(0)).ok());
   EXPECT_EQ(board.next(), Board::kForAnybody);
   EXPECT_EQ(told(board, 3, Board::kForParent), "");
@@ -154,16 +160,16 @@ TEST(SlurmBoard, who_has_nobody_above_it_asks_the_registry_in_the_end) {
 }
 
 TEST(SlurmBoard, a_node_that_serves_nobody_is_passed_over) {
-  Board board(kToken, 2);
+  Board board(kDoor, 2);
   ASSERT_TRUE(board.arrive(1, join(0, "10.0.0.1:80"), Time(0)).ok());
   ASSERT_TRUE(board.arrive(2, join(1, ""), Time(0)).ok());
   ASSERT_TRUE(board.arrive(3, join(3, ""), Time(0)).ok());
   EXPECT_EQ(told(board, 3, Time(0)), "from 10.0.0.1:80\n");
 }
 
-TEST(SlurmBoard, another_token_is_refused_and_changes_nothing) {
-  Board board(kToken, 2);
-  auto refused = board.arrive(1, join(0, "10.0.0.6:80", std::string(kTokenDigits, 'b')), Time(0));
+TEST(SlurmBoard, who_has_another_door_is_refused_and_changes_nothing) {
+  Board board(kDoor, 2);
+  auto refused = board.arrive(1, join(0, "10.0.0.6:80", std::string(kSecretDigits, 'b')), Time(0));
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().kind, Kind::denied);
   ASSERT_TRUE(board.arrive(2, join(1, "10.0.0.2:80"), Time(0)).ok());
@@ -171,7 +177,7 @@ TEST(SlurmBoard, another_token_is_refused_and_changes_nothing) {
 }
 
 TEST(SlurmBoard, who_has_left_is_told_nothing) {
-  Board board(kToken, 2);
+  Board board(kDoor, 2);
   ASSERT_TRUE(board.arrive(3, join(1, "10.0.0.2:80"), Time(0)).ok());
   EXPECT_EQ(board.oldest(), 3);
   board.leave(3);
@@ -182,13 +188,13 @@ TEST(SlurmBoard, who_has_left_is_told_nothing) {
 
 TEST(SlurmBoard, a_thousand_nodes_in_any_order_make_one_tree) {
   constexpr uint32_t kNodes = 1024;
-  Board board(kToken, 4);
+  Board board(kDoor, 4);
   std::map<int, std::string> told_to;
   for (uint32_t i = 0; i < kNodes; ++i) {
     uint32_t node = i * 389 % kNodes;  // each once: 389 and 1024 have no common divisor
     std::string address =
         has_children(node, kNodes, 4) ? "10.0.0.1:" + std::to_string(1000 + node) : "";
-    std::string line = to_line(Hello{kToken, node, kNodes, address});
+    std::string line = to_line(Hello{kDoor, node, kNodes, address});
     line.pop_back();
     ASSERT_TRUE(board.arrive(static_cast<int>(node), line, Time(i)).ok());
     for (const Board::Answer& answer : board.answers(Time(i))) {
