@@ -21,6 +21,7 @@
 #include "engine/store.hpp"
 #include "slurm/hold.hpp"
 #include "slurm/mounts.hpp"
+#include "slurm/visible.hpp"
 #include "sys/adopt.hpp"
 #include "sys/file.hpp"
 #include "sys/file_system.hpp"
@@ -242,6 +243,22 @@ Result<void> pull_for_step(const Context& context, const RunRequest& request, co
   return {};
 }
 
+/// The variables of the task in the container, where the image has none: not those that Berth or
+/// the image says better, of GPUs and of locales that the image may not have.
+void add_variables_of_task(const Context& context, const image::Image& image, RunRequest& request) {
+  std::vector<std::string_view> kept = {"LANG", "LANGUAGE", "LC_ALL"};
+  kept.insert(kept.end(), slurm::kVisible.begin(), slurm::kVisible.end());
+  auto name_of = [](std::string_view entry) { return entry.substr(0, entry.find('=')); };
+  for (const std::string& entry : image.config.config.env) kept.push_back(name_of(entry));
+  for (const std::string& entry : request.environment) kept.push_back(name_of(entry));
+  std::vector<std::string> added;
+  for (const std::string& entry : context.environment.entries()) {
+    bool is_new = std::find(kept.begin(), kept.end(), name_of(entry)) == kept.end();
+    if (is_new) added.push_back(entry);
+  }
+  request.environment.insert(request.environment.end(), added.begin(), added.end());
+}
+
 /// One more berth-hold in a container that another step holds.
 Result<RunOutcome> join_running(const Context& context, const SlurmStep& step,
                                 const ContainerSummary& container) {
@@ -302,8 +319,6 @@ Result<RunRequest> slurm_container(const Context& context, const SlurmStep& step
   if (const std::string* workdir = step.asked.value(Key::workdir)) request.workdir = *workdir;
   request.read_only = step.asked.value(Key::readonly) != nullptr;
   request.labels["dev.berth.slurm.step"] = step.job;
-  request.volumes.push_back(bound(context.paths.libexec + "/berth-hold", kHoldPlace, true));
-  request.command = {kHoldPlace};
   bool entrypoint = step.asked.value(Key::entrypoint) != nullptr;
   if (!entrypoint) request.entrypoint = "";
   request.health.off = true;
@@ -345,6 +360,8 @@ std::string joined_by(const SlurmStep& step) {
 Result<RunOutcome> hold_slurm_step(const Context& context, const SlurmStep& step,
                                    RunRequest request, const RunCall& call,
                                    const Progress& progress) {
+  request.volumes.push_back(bound(context.paths.libexec + "/berth-hold", kHoldPlace, true));
+  request.command = {kHoldPlace};
   JobFetch job;  // to the end of the step
   TRY(pull_for_step(context, request, call, progress, job));
   // What an entrypoint leaves running nobody else would end.
@@ -367,6 +384,22 @@ Result<RunOutcome> hold_slurm_step(const Context& context, const SlurmStep& step
   job.finish();
   if (outcome.ok() && fault) return std::move(*fault);
   return outcome;
+}
+
+Result<RunOutcome> run_slurm_task(const Context& context, const SlurmStep& step, RunRequest request,
+                                  const RunCall& call, const Progress& progress) {
+  for (Key key : {Key::name, Key::save}) {
+    if (step.asked.value(key) == nullptr) continue;
+    return make_error(Kind::unsupported,
+                      "a container of --container is gone with its task: no name, nothing saved",
+                      "unset PYXIS_CONTAINER_NAME PYXIS_CONTAINER_SAVE, or --container-image of "
+                      "spank_berth.so");
+  }
+  image::Store store = TRY(open_store(context));
+  image::Image image = TRY(find_or_pull_image(context, store, request, call, progress));
+  add_variables_of_task(context, image, request);
+  request.interactive = true;
+  return run(context, request, call, progress);
 }
 
 }  // namespace berth::engine

@@ -36,6 +36,12 @@ Result<RunOutcome> hold_slurm_step(const Context& context, const SlurmStep& step
                                    RunRequest request, const RunCall& call,
                                    const Progress& progress);
 
+/// Runs one task of `step` in a container of its own, with `request` of slurm_container(), which
+/// has its command by now, and with the caller's variables where the image has none. Errors:
+/// unsupported (what was asked for needs a container that stays), and those of run().
+Result<RunOutcome> run_slurm_task(const Context& context, const SlurmStep& step, RunRequest request,
+                                  const RunCall& call, const Progress& progress);
+
 /// The container that a step without a name for it has on this node: "12.0" gives the one that is
 /// called "pyxis_12.0-NODE". Where several nodes have one store it is that of SLURMD_NODENAME, or
 /// the newest.  Errors: not_found.

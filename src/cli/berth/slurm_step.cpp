@@ -27,17 +27,19 @@ FlagTable flags(Options& o) {
   return table;
 }
 
-Result<int> run(Session& session, const Options& given, std::vector<std::string>) {
+Result<int> run(Session& session, const Options& given, std::vector<std::string> command) {
   engine::SlurmStep step = given.step;
   step.of_job = given.scope == "job";
   step.directory = session.working_directory;
   engine::RunRequest request = TRY(engine::slurm_container(session.context, step));
   TRY(engine::settle(session.context, request));
   engine::RunCall call;
-  call.held = true;
+  call.held = command.empty();
+  request.command = std::move(command);
   TransferDisplay display(session, Stream::err, Direction::pull, false);
-  engine::RunOutcome outcome = TRY(
-      engine::hold_slurm_step(session.context, step, std::move(request), call, display.progress()));
+  auto work = call.held ? engine::hold_slurm_step : engine::run_slurm_task;
+  engine::RunOutcome outcome =
+      TRY(work(session.context, step, std::move(request), call, display.progress()));
   if (outcome.command_error) session.report.error(*outcome.command_error);
   return outcome.status;
 }
@@ -53,11 +55,12 @@ std::string beside(const Options& o) {
 extern const Verb slurm_step_verb;
 const Verb slurm_step_verb{
     .text = {.name = "slurm step",
-             .arguments = "",
-             .summary = "Hold the container of a step, for spank_berth.so",
+             .arguments = "[COMMAND [ARG...]]",
+             .summary = "Hold the container of a step, for spank_berth.so, or run a task in one",
              .example = "berth slurm step --job 12.0 --container-image debian:12"},
-    .arity = {0, 0},
+    .arity = {},
     .needs = engine::Needs::user_namespace,
+    .flags_end = FlagsEnd::at_first_argument,
     .error_status = 125,
     .command = [] { return make_command(flags, run, beside); },
 };
