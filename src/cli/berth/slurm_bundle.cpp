@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/slurm_bundle.hpp"
+
+#include "cli/berth/common.hpp"
+
+namespace berth::cli {
+namespace {
+
+struct Options {
+  std::string job;
+};
+
+FlagTable flags(Options& o) {
+  return {{"job", 0, "JOB.STEP", "Which step of which job this is", &o.job}};
+}
+
+Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
+  TRY(engine::run_slurm_bundle(session.context, {arguments[0], arguments[1], o.job}));
+  return 0;  // this process is another program by now
+}
+
+}  // namespace
+
+extern const Verb slurm_bundle_verb;
+const Verb slurm_bundle_verb{
+    .text = {.name = "slurm bundle",
+             .arguments = "ID BUNDLE",
+             .summary = "Run what slurmstepd has written of a task, for oci.conf",
+             .example = "berth slurm bundle --job %j.%s %n.%u.%j.%s.%t %b"},
+    .arity = {2, 2},
+    .store = Store::none,
+    .error_status = 125,
+    .command = [] { return make_command(flags, run); },
+};
+
+}  // namespace berth::cli

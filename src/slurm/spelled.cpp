@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "slurm/spelled.hpp"
+
+#include "base/text.hpp"
+
+namespace berth::slurm {
+namespace {
+
+constexpr std::string_view kBack = "/../";
+constexpr std::string_view kRoot = "rootfs";
+
+/// "dot" → '.', "a" → 'a'; 0: no part of a name.
+char character_of(std::string_view directory) {
+  if (directory == "dot") return '.';
+  if (directory == "slash") return '/';
+  return directory.size() == 1 && directory != "." ? directory[0] : '\0';
+}
+
+}  // namespace
+
+Result<std::string> spelled_name(std::string_view root, std::string_view images) {
+  std::string name;
+  std::string_view rest = root;
+  bool below = rest.starts_with(images) && rest.substr(images.size()).starts_with('/');
+  if (below) rest.remove_prefix(images.size() + 1);
+  while (below && rest != kRoot) {
+    size_t end = rest.find(kBack);
+    char character = end == rest.npos ? '\0' : character_of(rest.substr(0, end));
+    if (character == '\0') break;
+    name += character;
+    rest.remove_prefix(end + kBack.size());
+  }
+  if (!below || rest != kRoot || name.empty()) {
+    return make_error(Kind::corrupt, "the path " + quoted(root) + " names no image",
+                      "srun --container IMAGE, where cli_filter.lua is set up");
+  }
+  return name;
+}
+
+}  // namespace berth::slurm
