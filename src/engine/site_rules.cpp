@@ -16,6 +16,7 @@
 #include "engine/slurm_features.hpp"
 #include "gpu/grant/request.hpp"
 #include "image/reference.hpp"
+#include "oci/edit.hpp"
 #include "policy/file.hpp"
 #include "sys/file.hpp"
 #include "sys/identity.hpp"
@@ -532,18 +533,8 @@ std::vector<std::string> without_site_selection(const RunRequest& request) {
 }
 
 void add_site_hooks(const RunRequest& request, oci::Spec& spec) {
-  oci::Hooks& hooks = spec.hooks;
-  const std::pair<std::string_view, std::vector<oci::Hook>*> stages[] = {
-      {"prestart", &hooks.prestart},
-      {"createRuntime", &hooks.create_runtime},
-      {"createContainer", &hooks.create_container},
-      {"startContainer", &hooks.start_container},
-      {"poststart", &hooks.poststart},
-      {"poststop", &hooks.poststop}};
   for (const policy::SiteHook& hook : request.site.hooks) {
-    for (const auto& [stage, list] : stages) {
-      if (stage == hook.stage) list->push_back({hook.path, hook.args, hook.env, hook.timeout});
-    }
+    oci::append_hook(hook.stage, {hook.path, hook.args, hook.env, hook.timeout}, spec.hooks);
   }
 }
 

@@ -120,6 +120,19 @@ bool has_control(std::string_view text) {
 
 }  // namespace
 
+void append_hook(std::string_view stage, Hook hook, Hooks& hooks) {
+  const std::pair<std::string_view, std::vector<Hook>*> stages[] = {
+      {"prestart", &hooks.prestart},
+      {"createRuntime", &hooks.create_runtime},
+      {"createContainer", &hooks.create_container},
+      {"startContainer", &hooks.start_container},
+      {"poststart", &hooks.poststart},
+      {"poststop", &hooks.poststop}};
+  for (const auto& [name, list] : stages) {
+    if (name == stage) list->push_back(std::move(hook));
+  }
+}
+
 void set_env(std::vector<std::string>& env, std::string assignment) {
   std::string prefix = assignment.substr(0, assignment.find('=')) + "=";
   auto same = std::find_if(env.begin(), env.end(),

@@ -123,6 +123,9 @@ struct ContainerEdits {
   bool application_profile = false;
 };
 
+/// Appends to the hooks of a stage, "createRuntime". Another word is none, and nothing is done.
+void append_hook(std::string_view stage, Hook hook, Hooks& hooks);
+
 /// Applies `edits` to `spec`. A device node becomes an entry of linux.devices plus a rule of the
 /// device cgroup, replacing an entry of the same path; where the host's path is another one, the
 /// annotation says so. A mount replaces one at the same destination, but for the root. Links,

@@ -215,18 +215,8 @@ void Resolver::add_hook(const oci::cdi::Hook& hook) {
     do_hook(std::move(*known));
     return;
   }
-  oci::Hook out{hook.path, hook.args, hook.env, hook.timeout};
-  oci::Hooks& hooks = out_.edits.hooks;
-  const std::pair<std::string_view, std::vector<oci::Hook>*> stages[] = {
-      {"prestart", &hooks.prestart},
-      {"createRuntime", &hooks.create_runtime},
-      {"createContainer", &hooks.create_container},
-      {"startContainer", &hooks.start_container},
-      {"poststart", &hooks.poststart},
-      {"poststop", &hooks.poststop}};
-  for (const auto& [name, list] : stages) {
-    if (name == hook.hook_name) list->push_back(out);
-  }
+  oci::append_hook(hook.hook_name, {hook.path, hook.args, hook.env, hook.timeout},
+                   out_.edits.hooks);
 }
 
 // What our files mount for other engines to put links into. Our runtime makes links in the

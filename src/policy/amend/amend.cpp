@@ -6,6 +6,8 @@
 #include <limits>
 
 #include "base/text.hpp"
+#include "oci/edit.hpp"
+#include "policy/limits.hpp"
 
 namespace berth::policy {
 namespace {
@@ -61,7 +63,6 @@ class Amender {
   Result<void> add_limits();
   Result<void> add_ulimit(const Given& given);
   Result<void> set_shm_size(const Given& given);
-  void add_hooks();
 
   const Effects& effects_;
   const std::function<bool(const std::string&)>& is_there_;
@@ -250,22 +251,6 @@ Result<void> Amender::add_ulimit(const Given& given) {
   return {};
 }
 
-void Amender::add_hooks() {
-  oci::Hooks& hooks = spec_.hooks;
-  const std::pair<std::string_view, std::vector<oci::Hook>*> stages[] = {
-      {"prestart", &hooks.prestart},
-      {"createRuntime", &hooks.create_runtime},
-      {"createContainer", &hooks.create_container},
-      {"startContainer", &hooks.start_container},
-      {"poststart", &hooks.poststart},
-      {"poststop", &hooks.poststop}};
-  for (const auto& [rule, hook] : effects_.hooks) {
-    for (const auto& [stage, list] : stages) {
-      if (stage == hook.stage) list->push_back({hook.path, hook.args, hook.env, hook.timeout});
-    }
-  }
-}
-
 Result<Lookups> Amender::run() {
   if (effects_.refuse) {
     return make_error(Kind::denied,
@@ -276,7 +261,9 @@ Result<Lookups> Amender::run() {
   for (const Given& given : effects_.tmpfs) TRY(add_tmpfs(given));
   add_variables();
   TRY(add_limits());
-  add_hooks();
+  for (const auto& [rule, hook] : effects_.hooks) {
+    oci::append_hook(hook.stage, {hook.path, hook.args, hook.env, hook.timeout}, spec_.hooks);
+  }
   Lookups out;
   for (const Given& given : effects_.devices) {
     (given.text.starts_with('/') ? out.nodes : out.cdi_names).push_back(given);
