@@ -94,7 +94,7 @@ Result<int> call_verb(const cli::oci::Globals& globals, std::vector<std::string>
                             log,
                             report,
                             cli::oci::cgroup_manager(globals),
-                            {globals.config_dir, globals.state_dir, environment()},
+                            {globals.config_dir, globals.state_dir, environment(), globals.decided},
                             {},
                             print};
   int status = TRY(command.run(session, parsed.arguments));

@@ -326,7 +326,6 @@ Result<Draft> draft_container(const Context& context, const RunRequest& request,
   TRY(add_host_nodes(context, request, gpus, draft.spec, draft.evidence));
   draft.lease = TRY(add_gpus(context, std::move(gpus), {draft.id, request, image, view}, leasing,
                              draft.spec, draft.driver, draft.evidence));
-  draft.spec.annotations[std::string(oci::kGpusDecidedAnnotation)] = "yes";
   TRY(add_mpi(context, {draft.id, request, image, view}, draft.spec, draft.evidence));
   TRY(settle_root(request, container_path(context.paths, id), draft));
   if (host_root) TRY(check_places(draft.spec, view));

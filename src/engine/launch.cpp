@@ -173,8 +173,8 @@ Result<Foreground> Foreground::start(const Context& context, std::vector<std::st
   sys::SpawnOptions spawn;
   spawn.program = program ? sys::fd_path(*program) : runtime_program(context);
   if (program) spawn.env = sys::environment_beside(context.paths.libexec);
-  spawn.args = {"berth-runtime", "--root", runtime_root(context), "--report-fd",
-                std::to_string(report.write.get())};
+  spawn.args = {"berth-runtime", "--root",      runtime_root(context),
+                "--decided",     "--report-fd", std::to_string(report.write.get())};
   spawn.args.insert(spawn.args.end(), std::make_move_iterator(words.begin()),
                     std::make_move_iterator(words.end()));
   spawn.keep = {report.write.get()};

@@ -148,7 +148,7 @@ Result<void> Monitor::open() {
 Result<sys::Process> Monitor::spawn_runtime(sys::SpawnOptions spawn,
                                             std::vector<std::string> words) {
   if (spawn.program.empty()) spawn.program = options_.runtime;
-  spawn.args = {"berth-runtime", "--root", options_.runtime_root};
+  spawn.args = {"berth-runtime", "--root", options_.runtime_root, "--decided"};
   if (options_.report) {
     spawn.args.insert(spawn.args.end(), {"--report-fd", std::to_string(options_.report.get())});
     spawn.keep.push_back(options_.report.get());

@@ -32,10 +32,6 @@ inline constexpr std::string_view kCompatAnnotation = "dev.berth.cuda-compat";
 /// Berth's engine, which compares the two. berth-runtime reads nothing of it.
 inline constexpr std::string_view kCopiedLayerAnnotation = "dev.berth.copied-layer:";
 
-/// There in a config that Berth's engine has written: which GPUs the container gets is decided, and
-/// berth-runtime looks for no more. It takes away only.
-inline constexpr std::string_view kGpusDecidedAnnotation = "dev.berth.gpus-decided";
-
 /// "yes", believed in a user namespace alone: the container's first process makes the mounts with
 /// the ids of whoever started it, which have to be mapped, and not as root of the container's own
 /// user namespace, who is a stranger to the files of an ordinary user.

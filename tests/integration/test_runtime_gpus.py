@@ -31,11 +31,12 @@ class Site:
     def __init__(self, runtime, place, tree):
         self.directory, self.state, self.tree = place / "site", place / "berth", tree
         self.directory.mkdir()
+        self.flags = []
         plain = runtime.command
 
         def command(*words):
             argv = plain(*words)
-            flags = ["--config-dir", str(self.directory), "--state", str(self.state)]
+            flags = ["--config-dir", str(self.directory), "--state", str(self.state), *self.flags]
             program = argv.index(runtime.program)
             return [*argv[:program + 1], *flags, *argv[program + 1:]]
         runtime.command = command
@@ -72,7 +73,7 @@ def test_a_variable_grants_where_the_policy_says_so(runtime, bundle, site):
 
 
 def test_a_config_of_berths_own_engine_is_left_alone(runtime, bundle, site):
-    bundle.config["annotations"] = {"dev.berth.gpus-decided": "yes"}
+    site.flags = ["--decided"]
     assert runtime.out(asks(bundle).shell(NODES)) == ""
 
 

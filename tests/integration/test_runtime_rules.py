@@ -15,13 +15,14 @@ class Site:
     def __init__(self, runtime, place):
         self.directory, self.state = place / "site", place / "berth"
         self.directory.mkdir()
+        self.flags = []
         plain = runtime.command
 
         def command(*words):
             argv = plain(*words)
             program = argv.index(runtime.program)
             flags = ["--config-dir", str(self.directory), "--state", str(self.state)]
-            return [*argv[:program + 1], *flags, *argv[program + 1:]]
+            return [*argv[:program + 1], *flags, *self.flags, *argv[program + 1:]]
         runtime.command = command
 
     def write(self, *rules):
@@ -63,9 +64,30 @@ def test_limits_of_processes_are_forced_down(runtime, bundle, site):
     assert runtime.run(bundle.shell("ulimit -n")).stdout == "64\n"
 
 
-def test_a_config_of_berths_own_engine_is_left_alone(runtime, bundle, site):
-    bundle.config["annotations"] = {"dev.berth.gpus-decided": "yes"}
+def test_a_forced_ulimit_raises_none(runtime, bundle, site):
+    bundle.process["rlimits"] = [{"type": "RLIMIT_NOFILE", "soft": 32, "hard": 256}]
+    site.write({"ulimits": ["nofile=64:64"], "force": True}, {"ulimits": ["nofile=512"]})
+    assert runtime.run(bundle.shell("ulimit -Sn; ulimit -Hn")).stdout == "32\n64\n"
+
+
+def test_shared_memory_is_forced_down_however_its_size_is_written(runtime, bundle, site):
+    site.write({"shm-size": "1m", "force": True})
+    [shm] = [mount for mount in bundle.config["mounts"] if mount["destination"] == "/dev/shm"]
+    for options in (["size=0"], ["nr_blocks=0"], ["size=64k", "size=100%"], ["size=2g"], []):
+        shm["options"] = ["nosuid", "mode=1777", *options]
+        shown = runtime.run(bundle.shell("grep ' /dev/shm ' /proc/mounts")).stdout
+        assert "size=1024k" in shown and "nr_" not in shown, (options, shown)
+    shm.update(destination="/dev//shm/", options=["size=64k"])
+    assert "size=64k" in runtime.run(bundle.shell("grep ' /dev/shm ' /proc/mounts")).stdout
+
+
+def test_nobody_but_berths_own_engine_says_that_all_is_decided(runtime, bundle, site):
+    """Images write annotations, under podman, and users do; a runtime's command line is the engine's."""
     site.write({"refuse": "never"})
+    bundle.config["annotations"] = {"dev.berth.gpus-decided": "yes", "dev.berth.decided": "yes"}
+    done = runtime.run(bundle.shell("echo x"))
+    assert done.returncode != 0 and "the site refuses this container: never" in done.stderr
+    site.flags = ["--decided"]
     assert runtime.run(bundle.shell("echo x")).stdout == "x\n"
 
 

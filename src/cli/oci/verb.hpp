@@ -29,6 +29,7 @@ struct Globals {
   std::string rootless;
   std::string config_dir;
   std::string state_dir;
+  bool decided = false;
   bool version = false;
 };
 FlagTable global_flags(Globals& globals);

@@ -48,6 +48,8 @@ FlagTable global_flags(Globals& g) {
        {"true", "false", "auto"}},
       {"config-dir", 0, "DIR", "The site's configuration (/etc/berth)", &g.config_dir},
       {"state", 0, "DIR", "Where Berth keeps what it knows of devices (/run/berth)", &g.state_dir},
+      {"decided", 0, "", "Devices and the site's rules are in the configuration already",
+       &g.decided},
       {"systemd-cgroup", 0, "", "Let systemd make the cgroup: cgroupsPath is slice:prefix:name",
        &g.systemd_cgroup},
       {"version", 'v', "", "Print the version", &g.version}};

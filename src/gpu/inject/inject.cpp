@@ -428,9 +428,8 @@ Result<std::optional<ContainerLease>> Injector::run() {
 
 Result<std::optional<ContainerLease>> inject(const InjectOptions& options,
                                              const Injected& container, oci::Spec& spec, Log& log) {
-  if (spec.annotations.contains(std::string(oci::kGpusDecidedAnnotation))) {
-    // An image may have written it: it takes away all that would have been decided here, and must
-    // not leave that to NVIDIA's hook, which believes the image's variables.
+  if (options.decided) {
+    // One of a rule's hooks may be NVIDIA's, which believes the image's variables.
     take_nvidia_hook(spec.hooks);
     return find_lease(container.bundle);
   }

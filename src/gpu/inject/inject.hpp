@@ -22,6 +22,9 @@ struct InjectOptions {
   std::string state_dir;
   /// The variables that this program was called with: those of a batch job take GPUs away.
   std::vector<std::string> caller{};
+  /// Berth's engine calls: devices and the site's rules are in the configuration. Only a command
+  /// line can say so: images and users write annotations.
+  bool decided = false;
 };
 
 /// The container that is made.
@@ -34,7 +37,7 @@ struct Injected {
 /// Amends `spec`, the configuration of `container`, and gives the lease of its GPUs. Where the
 /// inventory or the index are stale the program `berth` beside this one is asked for them. Where
 /// the configuration asks for nothing and there is no policy this costs one system call, and none
-/// where Berth's engine has written it (oci::kGpusDecidedAnnotation). Errors: not_found (no driver,
+/// where all is `decided`. Errors: not_found (no driver,
 /// no such device), denied (policy; a file that others can write), busy (somebody keeps a GPU to
 /// himself), unsupported (a requirement of the
 /// image), usage, interrupted (berth did not answer in time).
