@@ -163,15 +163,17 @@ bool asks_for_hook(const std::string& annotation, const std::string& value) {
   return known && value != "false";
 }
 
-void add_annotations(const std::map<std::string, edf::Text>& annotations, Log& log,
-                     RunRequest& request) {
+Result<void> add_annotations(const std::map<std::string, edf::Text>& annotations, Log& log,
+                             RunRequest& request) {
   std::vector<std::string> hooks;
   for (const auto& [name, text] : annotations) {
+    TRY_CTX(parse_annotation(name + "=" + text.text), text.place);
     if (asks_for_hook(name, text.text)) hooks.push_back(name);
     request.annotations.emplace(name, text.text);
   }
-  if (hooks.empty()) return;
+  if (hooks.empty()) return {};
   log.warn("no hook answers to " + join(hooks, ", ") + ": they are for CSCS's engine, ignoring");
+  return {};
 }
 
 Result<void> add_workdir(const edf::Text& workdir, const std::string& working_directory,
@@ -222,7 +224,7 @@ Result<void> add_definition(const edf::Definition& definition, const std::string
   for (const edf::Text& device : definition.devices) {
     TRY_CTX(add_device(device.text, request), device.place);
   }
-  add_annotations(definition.annotations, log, request);
+  TRY(add_annotations(definition.annotations, log, request));
   request.variables = definition.variables;
   return {};
 }

@@ -153,6 +153,11 @@ def test_devices_are_given_by_name_and_by_path(edf, busybox, work):
 
 
 @pytest.mark.profiles("root")
+def test_annotations_of_berths_own_are_refused_as_on_the_command_line(berth, edf, busybox):
+    path = edf("own", f'image = "{busybox}"', "[annotations.dev.berth]", 'keep-ids = "yes"')
+    assert edf.fail("own", "true") == f"berth: {path}:3: annotations of dev.berth. are Berth's own"
+
+
 def test_annotations_reach_the_configuration_and_hooks_are_missed(berth, edf, busybox):
     edf("noted", f'image = "{busybox}"', "[annotations]", 'com.hooks.cxi.enabled = "true"',
         "[annotations.com.hooks.ssh]", 'enabled = "false"', "[annotations.org]", 'who = "${WHO}"')
