@@ -300,7 +300,7 @@ def test_its_second_mount_is_there_where_the_driver_is(berth, busybox, site, sha
 def test_its_triggers_separators_and_precedence(berth, busybox, site, work):
     flags = site.apply(houdini=translated(berth, work, """[default]
 trigger-env=SITE_ENABLED
-environment=A=1,2;B=x=y|C=3
+environment=A=1,2|B=x=y|C=3
 force-environment=true
 [container]
 privileged-trigger-env=SITE_PRIVILEGED

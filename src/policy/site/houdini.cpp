@@ -7,6 +7,7 @@
 #include <array>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "base/text.hpp"
 #include "json/value.hpp"
@@ -57,8 +58,13 @@ std::string without_quotes(std::string_view value) {
 /// {"default.mounts": "…"}; of one key the last counts.
 using Keys = std::map<std::string, std::string>;
 
-Result<Keys> parse(std::string_view text, std::string_view document) {
-  Keys out;
+struct Ini {
+  Keys keys;
+  std::set<std::string> sections;
+};
+
+Result<Ini> parse(std::string_view text, std::string_view document) {
+  Ini out;
   std::string section = "default";
   uint32_t number = 0;
   for (std::string_view raw : split(text, '\n')) {
@@ -68,6 +74,7 @@ Result<Keys> parse(std::string_view text, std::string_view document) {
     if (line.empty() || line.front() == '#' || line.front() == ';') continue;
     if (auto name = section_of(line)) {
       section = std::move(*name);
+      out.sections.insert(section);
       continue;
     }
     size_t equals = line.find('=');
@@ -76,7 +83,7 @@ Result<Keys> parse(std::string_view text, std::string_view document) {
                         fmt::format("{}:{}: expected [SECTION] or KEY=VALUE", document, number));
     }
     std::string key = to_lower(trim(line.substr(0, equals)));
-    out[section + "." + key] = without_quotes(trim(line.substr(equals + 1)));
+    out.keys[section + "." + key] = without_quotes(trim(line.substr(equals + 1)));
   }
   return out;
 }
@@ -117,7 +124,8 @@ Strings label_conditions(const std::string& name) {
 
 class Houdini {
  public:
-  Houdini(Keys keys, std::string_view document) : keys_(std::move(keys)), document_(document) {}
+  Houdini(Ini ini, std::string_view document)
+      : keys_(std::move(ini.keys)), sections_(std::move(ini.sections)), document_(document) {}
 
   std::string run();
 
@@ -142,8 +150,10 @@ class Houdini {
   void tell_rest();
 
   Keys keys_;
+  const std::set<std::string> sections_;
   std::string_view document_;
   Strings lines_;
+  std::set<std::string> variables_;  ///< that have a value
   Strings triggers_;      ///< sets of conditions, any of which lets the file act; empty: always
   Strings gpu_triggers_;  ///< of the section [gpu]
   bool always_ = false;
@@ -209,6 +219,11 @@ void Houdini::add_environment(const std::string& key, const std::string& force_k
   if (!text) return;
   auto values = split_environment(*text);
   if (values.empty()) return comment(key + ": no NAME=VALUE in " + quoted(*text));
+  // What [default] has set, [gpu] leaves unless it is told to force it.
+  if (!force)
+    std::erase_if(values, [&](const auto& one) { return variables_.contains(one.first); });
+  for (const auto& one : values) variables_.insert(one.first);
+  if (values.empty()) return;
   bool selects = std::any_of(values.begin(), values.end(),
                              [](const auto& one) { return one.first == "NVIDIA_VISIBLE_DEVICES"; });
   if (selects) {
@@ -226,7 +241,7 @@ void Houdini::add_removal() {
   if (remove) {
     begin_rule("houdini: remove", triggers_);
     line("remove = true");
-    end_rule({"label = " + list({label + "=false"})});
+    end_rule({"label = " + list({label})});
   }
   Strings with_label;
   std::string asks = "label = " + list(label_conditions(label));
@@ -235,7 +250,9 @@ void Houdini::add_removal() {
     // Conditions of one key are alternatives, so a label and a label cannot stand in one set.
     if (!trigger.starts_with("label")) with_label.push_back(trigger + ", " + asks);
   }
-  if (remove) return;
+  if (!triggers_.empty()) {
+    comment("container.remove-label: not looked at where another label is the only trigger");
+  }
   begin_rule("houdini: remove by label", with_label);
   line("remove = true");
 }
@@ -256,10 +273,24 @@ void Houdini::add_user() {
   bool known = by_env || mode == "static" || mode == "default";
   if (!known) return comment("user.mode: there is no mode " + quoted(mode));
   if (!by_env && !value) return comment("user.mode: " + quoted(mode) + " without user.default");
-  begin_rule("houdini: user", triggers_);
-  line("user = " + toml_string(by_env ? "env:" + variable : *value));
-  end_rule({"label = " + list(label_conditions(keep_label)), "env = " + list(keep_env)},
-           mode != "default");
+  if (mode != "static") {
+    comment("user.mode: a name is looked up in the image, and was by dockerd on its host");
+  }
+  const Strings exceptions = {"label = " + list(label_conditions(keep_label)),
+                              "env = " + list(keep_env)};
+  if (value) {
+    begin_rule("houdini: user", triggers_);
+    line("user = " + toml_string(*value));
+    end_rule(exceptions, true);
+  }
+  if (!by_env) return;
+  std::string said = "user-env = " + list({variable + "=?*"});
+  Strings with_variable;
+  for (const std::string& trigger : triggers_) with_variable.push_back(trigger + ", " + said);
+  if (triggers_.empty()) with_variable.push_back(said);
+  begin_rule("houdini: user by variable", with_variable);
+  line("user = " + toml_string("env:" + variable));
+  end_rule(exceptions, true);
 }
 
 void Houdini::add_default() {
@@ -281,10 +312,7 @@ void Houdini::add_default() {
 }
 
 void Houdini::add_gpus() {
-  bool has_section = std::any_of(keys_.begin(), keys_.end(), [](const auto& one) {
-    return one.first.starts_with("gpu.") || one.first.starts_with("cuda.");
-  });
-  if (!has_section) return;
+  if (!sections_.contains("gpu") && !sections_.contains("cuda")) return;
   line("");
   reason("gpu.force", "declared by Houdini and read by nobody");
   for (const char* key : {"gpu.cuda-libpath", "cuda.libpath"}) {
@@ -339,14 +367,21 @@ std::string Houdini::run() {
 }  // namespace
 
 std::vector<std::pair<std::string, std::string>> split_environment(std::string_view text) {
+  auto separates = [&](size_t at, char separator) {
+    return text[at] == separator && name_at(text, at + 1);
+  };
+  char separator = ',';
+  for (char one : {';', '|'}) {
+    for (size_t i = 0; i < text.size(); ++i) {
+      if (separates(i, one)) separator = one;
+    }
+  }
   Strings parts;
   auto begin = name_at(text, 0);
   for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != ',' && text[i] != ';' && text[i] != '|') continue;
-    auto next = name_at(text, i + 1);
-    if (!next) continue;
+    if (!separates(i, separator)) continue;
     if (begin) parts.emplace_back(text.substr(*begin, i - *begin));
-    begin = next;
+    begin = name_at(text, i + 1);
   }
   if (begin) parts.emplace_back(text.substr(*begin));
   std::vector<std::pair<std::string, std::string>> out;
@@ -371,8 +406,8 @@ Result<std::string> import_houdini(std::string_view text, std::string_view docum
   }
   // An INI file may have any bytes, TOML has UTF-8 alone.
   json::Value clean = json::reparse(json::dump(json::Value(text)));
-  Keys keys = TRY(parse(*clean.string(), document));
-  return Houdini(std::move(keys), document).run();
+  Ini ini = TRY(parse(*clean.string(), document));
+  return Houdini(std::move(ini), document).run();
 }
 
 }  // namespace berth::policy

@@ -20,8 +20,9 @@ bool is_houdini(std::string_view text);
 /// Errors: corrupt (a line that is neither section nor key; longer than 1 MiB).
 Result<std::string> import_houdini(std::string_view text, std::string_view document);
 
-/// "A=1,2,B=x;C=y|D=z" → A "1,2", B "x", C "y", D "z": ',' ';' and '|' separate where a name and
-/// '=' follow, and belong to a value elsewhere. What stands before the first name is left out.
+/// "A=1,2|B=x" → A "1,2", B "x". What separates is '|' (as the code has it), ';' (as its document
+/// has it) or ',' (as it was first shown): the first of these that stands before a name and '=',
+/// and there alone. What stands before the first name is left out.
 std::vector<std::pair<std::string, std::string>> split_environment(std::string_view text);
 
 }  // namespace berth::policy

@@ -170,13 +170,21 @@ TEST(Houdini, the_file_of_the_talk_is_for_every_container) {
 }
 
 TEST(Houdini, separators_count_before_the_next_name_alone) {
-  EXPECT_THAT(split_environment("A=1,2;3|4,B=x=y=z;C=|D=u"),
+  EXPECT_THAT(split_environment("A=1,2;3|4,B=x=y=z,C=,D=u"),
               ElementsAre(Pair("A", "1,2;3|4"), Pair("B", "x=y=z"), Pair("C", ""), Pair("D", "u")));
   EXPECT_THAT(split_environment(" A = 1"), IsEmpty());
   EXPECT_THAT(split_environment(", B=2"), ElementsAre(Pair("B", "2")));
   EXPECT_THAT(split_environment("A=/x:/y, B_2=--opt=1,3=4"),
               ElementsAre(Pair("A", "/x:/y"), Pair("B_2", "--opt=1,3=4")));
   EXPECT_THAT(split_environment(""), IsEmpty());
+}
+
+TEST(Houdini, a_text_has_one_separator_and_the_others_belong_to_values) {
+  EXPECT_THAT(split_environment("A=x,B=1;C=2|D=3,E=4"),
+              ElementsAre(Pair("A", "x,B=1;C=2"), Pair("D", "3,E=4")));
+  EXPECT_THAT(split_environment("OPTS=--set,KEY=1;N=0,1"),
+              ElementsAre(Pair("OPTS", "--set,KEY=1"), Pair("N", "0,1")));
+  EXPECT_THAT(split_environment("A=1|2,B=3"), ElementsAre(Pair("A", "1|2"), Pair("B", "3")));
 }
 
 TEST(Houdini, acts_where_one_of_its_triggers_is_there) {
@@ -211,8 +219,18 @@ TEST(Houdini, the_user_is_kept_by_label_or_variable) {
   Facts labelled;
   labelled.labels = {{"houdini.user.keep", "true"}};
   EXPECT_FALSE(outcome(ini, labelled).effects.user);
-  EXPECT_FALSE(outcome("[user]\nmode=default\ndefault=0:0\n", {}).effects.user->forced);
-  EXPECT_EQ(outcome("[user]\nmode=env\nkey=WHO\n", {}).effects.user->text, "env:WHO");
+  EXPECT_TRUE(outcome("[user]\nmode=default\ndefault=0:0\n", {}).effects.user->forced);
+}
+
+TEST(Houdini, the_user_of_a_variable_is_the_default_where_it_is_not_set) {
+  std::string ini = "[user]\nmode=env\nkey=WHO\ndefault=1:1\n";
+  EXPECT_EQ(outcome(ini, {}).effects.user->text, "1:1");
+  Facts says;
+  says.user_env = {"WHO=alice"};
+  EXPECT_EQ(outcome(ini, says).effects.user->text, "env:WHO");
+  says.user_env = {"WHO="};
+  EXPECT_EQ(outcome(ini, says).effects.user->text, "1:1");
+  EXPECT_FALSE(outcome("[user]\nmode=env\n", {}).effects.user);
 }
 
 TEST(Houdini, a_label_beats_the_removal_of_the_file) {
@@ -222,6 +240,9 @@ TEST(Houdini, a_label_beats_the_removal_of_the_file) {
   std::string removes = "[container]\nremove=true\n";
   EXPECT_EQ(outcome(removes, {}).effects.remove->text, "true");
   EXPECT_FALSE(outcome(removes, keeps).effects.remove);
+  keeps.labels = {{"houdini.container.remove", "no"}};
+  EXPECT_FALSE(outcome(removes, keeps).effects.remove);
+  EXPECT_EQ(outcome(removes, goes).effects.remove->text, "true");
   EXPECT_EQ(outcome("[container]\nremove=false\n", goes).effects.remove->text, "true");
   EXPECT_FALSE(outcome("[container]\nremove=false\n", {}).effects.remove);
 }
@@ -237,6 +258,24 @@ TEST(Houdini, gpus_by_number_and_by_trigger) {
   Facts labelled;
   labelled.labels = {{"accel", "true"}};
   EXPECT_EQ(outcome(ini, labelled).effects.gpus->text, "all");
+}
+
+TEST(Houdini, a_gpu_section_of_triggers_alone_gives_gpus) {
+  std::string ini = "[gpu]\ntrigger-env=ACCEL\ntrigger-label=accel\n";
+  EXPECT_FALSE(outcome(ini, {}).effects.gpus);
+  EXPECT_EQ(outcome(ini, with_env({"ACCEL=true"})).effects.gpus->text, "all");
+  EXPECT_EQ(outcome("[gpu]\n", with_env({"HOUDINI_GPU_ENABLED=1"})).effects.gpus->text, "all");
+  EXPECT_FALSE(outcome("[default]\n", with_env({"HOUDINI_GPU_ENABLED=1"})).effects.gpus);
+}
+
+TEST(Houdini, a_variable_of_both_sections_is_the_first_ones_unless_it_is_forced) {
+  std::string ini = "[default]\nenvironment=A=1\n[gpu]\nenvironment=A=2,B=2\n";
+  Effects effects = outcome(ini, with_env({"HOUDINI_GPU_ENABLED=true"})).effects;
+  EXPECT_EQ(effects.env.at("A").text, "1");
+  EXPECT_EQ(effects.env.at("B").text, "2");
+  ini += "force-environment=true\n";
+  effects = outcome(ini, with_env({"HOUDINI_GPU_ENABLED=true"})).effects;
+  EXPECT_EQ(effects.env_force.at("A").text, "2");
 }
 
 // Every key of HOUDINI.md and of pkg/houdini.
@@ -283,8 +322,8 @@ TEST(Houdini, every_key_becomes_a_line_or_a_reason) {
         "(SITE_PRIVILEGED) makes no container privileged",
         "# user.set-home-env: ", "# gpu.force: ", "# gpu.cuda-libpath: ", "# gpu.cuda-files: ",
         "# cuda.files: ", "# cuda.libpath: ", "env:SITE_USER", "SITE_KEEP=true", "site.keep",
-        "site.remove=false", "SITE_GPU=true", "site-gpu=true", "SITE_ENABLED=true", "site=true",
-        "env-force = { C = \"3\" }", "env = { A = \"1\", B = \"2\" }",
+        "label = [\"site.remove\"]", "SITE_GPU=true", "site-gpu=true", "SITE_ENABLED=true",
+        "site=true", "env-force = { C = \"3\" }", "env = { A = \"1\", B = \"2\" }",
         "devices = [\"/dev/nvidiactl\", \"/dev/nvidia-uvm\"]"}) {
     EXPECT_THAT(*toml, HasSubstr(text));
   }
