@@ -2,6 +2,7 @@
 #include "engine/build_bases.hpp"
 
 #include "base/text.hpp"
+#include "engine/site_rules.hpp"
 #include "engine/store.hpp"
 #include "image/reference.hpp"
 #include "image/store.hpp"
@@ -20,6 +21,7 @@ Result<ResolvedImage> resolve_image(const Context& context, const std::string& n
                                     const std::string& platform,
                                     const image::RegistryAccess& access) {
   image::Reference reference = TRY(image::Reference::parse(name));
+  TRY(check_registry(context, name, nullptr));
   image::ResolveRequest request;
   request.reference = name;
   request.access = access;
@@ -47,6 +49,7 @@ Result<ResolvedImage> BaseImages::resolve(const std::string& name, const std::st
   if (from_ == BaseFrom::store) {
     image::Store store = TRY(open_store(context_));
     auto here = TRY(store.find_image(name));
+    TRY(check_registry(context_, name, here ? &*here : nullptr));
     resolved = {name, here ? here->manifest_digest : Digest()};
   } else {
     resolved = TRY(resolve_image(context_, name, platform, access_));

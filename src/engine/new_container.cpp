@@ -112,27 +112,34 @@ void tell_created(const Context& context, const RunRequest& request, const image
 
 }  // namespace
 
+Result<std::optional<image::Image>> find_present_image(const image::Store& store,
+                                                       const std::string& name) {
+  auto found = TRY(store.find_image_named(name));
+  if (found) return found;
+  return store.find_image(name);
+}
+
 Result<image::Image> find_or_pull_image(const Context& context, const image::Store& store,
                                         const RunRequest& request, const RunCall& call,
                                         const Progress& progress) {
-  TRY(check_registry(context, request));
+  const std::string& reference = request.image;
+  std::optional<image::Image> found;
+  if (is_of_store(request)) {
+    if (call.pull != PullPolicy::always) {
+      found = TRY(find_present_image(store, reference));
+      if (!found) TRY(check_no_image_file(reference));
+    }
+    TRY(check_registry(context, request, found ? &*found : nullptr));
+  }
   TRY(pull_image_mounts(context, store, request, call, progress));
   if (request.rootfs) return no_image();
   if (request.image_file) return describe_image_file(request.image);
-  const std::string& reference = request.image;
-  if (call.pull != PullPolicy::always) {
-    auto found = TRY(store.find_image_named(reference));
-    if (!found) found = TRY(store.find_image(reference));
-    if (found && found->unpacked()) {
-      if (!call.force) TRY(judge_present(context, wish_of(request), *found, call.strict));
-      return std::move(*found);
-    }
-    if (!found) TRY(check_no_image_file(reference));
-    if (!found && call.pull == PullPolicy::never) return no_such_image(reference);
-    TRY(pull_image(context, request, call, found.has_value(), progress));
-  } else {
-    TRY(pull_image(context, request, call, false, progress));
+  if (found && found->unpacked()) {
+    if (!call.force) TRY(judge_present(context, wish_of(request), *found, call.strict));
+    return std::move(*found);
   }
+  if (!found && call.pull == PullPolicy::never) return no_such_image(reference);
+  TRY(pull_image(context, request, call, found.has_value(), progress));
   image::Image image = TRY(store.get_image(reference));
   if (call.strict && !call.force) {
     TRY(judge_present(context, wish_of(request), image, call.strict));

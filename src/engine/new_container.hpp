@@ -43,7 +43,11 @@ struct NewContainer {
                                    const std::string& id, Owner owner, const Making& making = {});
 };
 
-/// Errors: not_found, and those of pulling.
+/// The image of the store that a name means, by Store::find_image_named() where that finds one.
+Result<std::optional<image::Image>> find_present_image(const image::Store& store,
+                                                       const std::string& name);
+
+/// Errors: not_found, denied (rules of the site), and those of pulling.
 Result<image::Image> find_or_pull_image(const Context& context, const image::Store& store,
                                         const RunRequest& request, const RunCall& call,
                                         const Progress& progress);

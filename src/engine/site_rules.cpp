@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/site_rules.hpp"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <limits>
 #include <set>
@@ -49,21 +51,31 @@ std::string first_of(const Environment& environment,
 }
 
 void add_spellings(const image::Reference& reference, Strings& out) {
-  for (const std::string& spelling :
-       {reference.canonical(), reference.registry() + "/" + reference.repository(),
-        reference.familiar(), reference.familiar_name()}) {
+  const std::string name = reference.registry() + "/" + reference.repository();
+  const std::string place = reference.place();
+  const std::string which = reference.canonical().substr(name.size());
+  for (const std::string& spelling : {name + which, name, place + which, place,
+                                      reference.familiar(), reference.familiar_name()}) {
     if (std::find(out.begin(), out.end(), spelling) == out.end()) out.push_back(spelling);
   }
 }
 
+/// Without links and "..", or a rule could be walked round; as it is where nothing is there.
+std::string resolved_path(const std::string& path) {
+  auto opened = sys::open_at(sys::cwd(), path, O_PATH);
+  if (!opened.ok()) return path;
+  auto whole = sys::read_link(sys::cwd(), sys::fd_path(*opened));
+  return whole.ok() ? std::move(*whole) : path;
+}
+
 Strings spellings_of(const RunRequest& request, const image::Image* image) {
-  if (request.rootfs) return {*request.rootfs};
+  if (!is_of_store(request)) return {resolved_path(request.rootfs.value_or(request.image))};
   Strings out = {request.image};
-  if (request.image_file) return out;
   auto reference = image::Reference::parse(request.image);
   if (reference.ok()) add_spellings(*reference, out);
   if (image == nullptr) return out;
   for (const image::Reference& other : image->references) add_spellings(other, out);
+  for (const image::Reference& source : image->sources) add_spellings(source, out);
   return out;
 }
 
@@ -78,6 +90,20 @@ Strings typed_variables(const RunRequest& request) {
       out.push_back(entry + "=" + std::string(*value));
     }
   }
+  return out;
+}
+
+/// Where an image is from, as `registries` names it. What was made here is localhost's: its name
+/// proves nothing.
+Result<Strings> places_of(const RunRequest& request, const image::Image* image) {
+  if (image == nullptr) return Strings{TRY(image::Reference::parse(request.image)).place()};
+  Strings out;
+  for (const image::Reference& source : image->sources) out.push_back(source.place());
+  if (!out.empty()) return out;
+  for (const image::Reference& name : image->references) {
+    out.push_back("localhost/" + name.repository());
+  }
+  if (out.empty()) out.emplace_back("localhost/");
   return out;
 }
 
@@ -439,8 +465,8 @@ Result<RunRequest> complete_request(const Context& context, const RunRequest& as
   return request;
 }
 
-Result<void> check_registry(const Context& context, const RunRequest& request) {
-  if (!is_of_store(request)) return {};
+Result<void> check_registry(const Context& context, const RunRequest& request,
+                            const image::Image* image) {
   std::vector<policy::PlacedRule> rules = TRY(rules_of(context));
   // One that stops by what only the image can tell would have to be guessed at.
   std::erase_if(rules, [](const auto& placed) {
@@ -453,24 +479,33 @@ Result<void> check_registry(const Context& context, const RunRequest& request) {
   }
   policy::Facts facts = TRY(facts_of(context, request, nullptr, policy::needs_of(rules)));
   policy::Effects effects = policy::evaluate(rules, facts).effects;
-  if (effects.registries.empty()) return {};
-  image::Reference reference = TRY(image::Reference::parse(request.image));
-  const std::string place = reference.registry() + "/" + reference.repository();
-  Strings allowed;
-  for (const Given& given : effects.registries) {
-    if (policy::matches(given.text, place)) return {};
-    allowed.push_back(given.text);
-  }
-  return make_error(Kind::denied,
-                    "the site takes no images from " + quoted(place) + " (rule " +
-                        quoted(effects.registries.front().rule) + ")",
-                    "one of " + join(allowed, ", "));
+  return check_places(effects.registries, request, image);
 }
 
-Result<void> check_pull(const Context& context, const std::string& reference) {
+Result<void> check_places(const std::vector<Given>& registries, const RunRequest& request,
+                          const image::Image* image) {
+  if (registries.empty() || !is_of_store(request)) return {};
+  const Strings places = TRY(places_of(request, image));
+  Strings allowed;
+  for (const Given& given : registries) {
+    for (const std::string& place : places) {
+      if (policy::matches(given.text, place)) return {};
+    }
+    allowed.push_back(given.text);
+  }
+  bool made_here = image != nullptr && image->sources.empty();
+  return make_error(Kind::denied,
+                    (made_here ? "the site takes no images that were made or loaded here"
+                               : "the site takes no images from " + quoted(places.front())) +
+                        " (rule " + quoted(registries.front().rule) + ")",
+                    (made_here ? "berth pull, from " : "") + ("one of " + join(allowed, ", ")));
+}
+
+Result<void> check_registry(const Context& context, const std::string& name,
+                            const image::Image* image) {
   RunRequest request;
-  request.image = reference;
-  return check_registry(context, request);
+  request.image = name;
+  return check_registry(context, request, image);
 }
 
 std::vector<policy::RuleFault> check_texts(const policy::Rule& rule) {

@@ -23,11 +23,18 @@ namespace berth::engine {
 Result<RunRequest> complete_request(const Context& context, const RunRequest& asked,
                                     const image::Image& image);
 
-/// Whether the rules let the image of `request` be used. Files and directories are not from a
-/// registry.  Errors: denied, and those of policy::read_compiled().
-Result<void> check_registry(const Context& context, const RunRequest& request);
-/// The same for a pull that makes no container.
-Result<void> check_pull(const Context& context, const std::string& reference);
+/// Whether the rules let the image of `request`, which is one of the store, be used: `image` by
+/// what it was pulled as, and without it, before the pull, by its name. Others are not asked about:
+/// they are not from a registry.  Errors: denied, and those of policy::read_compiled().
+Result<void> check_registry(const Context& context, const RunRequest& request,
+                            const image::Image* image);
+/// The same for what becomes no container: a pull, or what an image is built on.
+Result<void> check_registry(const Context& context, const std::string& name,
+                            const image::Image* image);
+
+/// The same for `registries` of rules that are known.
+Result<void> check_places(const std::vector<policy::Given>& registries, const RunRequest& request,
+                          const image::Image* image);
 
 /// What the rules decide by. `image` is null where it is not here: what only it can tell is empty.
 /// Only what `needs` names is looked for beside it.  Errors: those of this_node().

@@ -16,6 +16,7 @@
 #include "engine/name.hpp"
 #include "engine/new_container.hpp"
 #include "engine/save_squashfs.hpp"
+#include "engine/site_rules.hpp"
 #include "engine/slurm_mpi.hpp"
 #include "engine/start.hpp"
 #include "engine/store.hpp"
@@ -237,6 +238,11 @@ Result<void> pull_for_step(const Context& context, const RunRequest& request, co
   sys::SignalOnHangup ended(slurm::kHoldSocket, SIGTERM);
   image::Store store = TRY(open_store(context));
   RunCall asking = call;
+  // Before other nodes are given anything.
+  if (is_of_store(request)) {
+    auto here = TRY(find_present_image(store, request.image));
+    TRY(check_registry(context, request, here ? &*here : nullptr));
+  }
   job = JobFetch::begin(context, store, request, call.registry);
   job.add_to(asking.registry);
   TRY(find_or_pull_image(context, store, request, asking, progress));

@@ -367,6 +367,7 @@ Result<void> Delivery::adopt(const Image& image) {
   record.target = image.target;
   record.manifest = image.manifest_digest;
   record.config = image.id;
+  record.sources = image.sources;
   for (const Reference& reference : image.references) {
     record.reference = reference;
     TRY(publish_image(record));

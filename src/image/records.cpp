@@ -27,6 +27,7 @@ void fields(V& v, ImageRecord& r) {
   v.required("manifest", r.manifest);
   v.required("config", r.config);
   v.optional("created_at", r.created_at);
+  v.optional("sources", r.sources);
 }
 
 namespace {
@@ -64,6 +65,13 @@ Result<void> write_record(const sys::Fd& root, const ImageRecord& record) {
 }
 
 }  // namespace
+
+void add_sources(const std::vector<Reference>& more, std::vector<Reference>& sources) {
+  for (const Reference& source : more) {
+    bool known = std::find(sources.begin(), sources.end(), source) != sources.end();
+    if (!known) sources.push_back(source);
+  }
+}
 
 bool same_record(const ImageRecord& a, const ImageRecord& b) {
   return a.reference == b.reference && (a.reference || a.manifest == b.manifest);
@@ -106,6 +114,11 @@ Result<void> put_record(const sys::Fd& root, const ImageRecord& record) {
     });
   };
   if (!record.reference && named(record.manifest)) return {};
+  // The same bytes: loading them once more does not make others of them.
+  ImageRecord whole = record;
+  for (const auto& other : records) {
+    if (other.manifest == record.manifest) add_sources(other.sources, whole.sources);
+  }
   for (const auto& loser : records) {
     bool loses_name = record.reference && same_record(loser, record);
     if (loses_name && loser.manifest != record.manifest && !named(loser.manifest)) {
@@ -114,7 +127,7 @@ Result<void> put_record(const sys::Fd& root, const ImageRecord& record) {
       TRY(write_record(root, nameless));
     }
   }
-  TRY(write_record(root, record));
+  TRY(write_record(root, whole));
   if (record.reference) {
     ImageRecord nameless = record;
     nameless.reference.reset();

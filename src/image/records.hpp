@@ -24,6 +24,9 @@ Result<void> put_record(const sys::Fd& root, const ImageRecord& record);
 
 Result<void> unlink_record(const sys::Fd& root, const ImageRecord& record);
 
+/// Adds what is not there yet.
+void add_sources(const std::vector<Reference>& more, std::vector<Reference>& sources);
+
 /// Whether two records are the same file.
 bool same_record(const ImageRecord& a, const ImageRecord& b);
 

@@ -30,6 +30,11 @@ bool has_upper(std::string_view text) {
   return std::any_of(text.begin(), text.end(), is_upper);
 }
 
+bool is_docker_hub(std::string_view registry) {
+  return registry == kDefaultRegistry || registry == "index.docker.io" ||
+         registry == "registry-1.docker.io";
+}
+
 Error refuse(std::string_view text, std::string_view reason) {
   return make_error(Kind::usage,
                     "read image name " + quoted(text.substr(0, 300)) + ": " + std::string(reason));
@@ -134,9 +139,7 @@ Result<Reference> Reference::parse(std::string_view text) {
   } else {
     reference.registry_ = kDefaultRegistry;
   }
-  if (reference.registry_ == "index.docker.io" || reference.registry_ == "registry-1.docker.io") {
-    reference.registry_ = kDefaultRegistry;
-  }
+  if (is_docker_hub(reference.registry_)) reference.registry_ = kDefaultRegistry;
   if (has_upper(rest)) return refuse(text, "repository name must be lower case");
   for (std::string_view component : split(rest, '/')) {
     if (!valid_component(component)) {
@@ -167,6 +170,13 @@ std::string Reference::familiar_name() const {
   std::string name = repository_.substr(kOfficialPrefix.size());
   // "library/a/b" has no shorter form that would be read back as the same name.
   return name.find('/') == name.npos ? name : repository_;
+}
+
+std::string Reference::place() const {
+  constexpr std::string_view kHttps = ":443";
+  std::string registry = to_lower(registry_);
+  if (registry.ends_with(kHttps)) registry.resize(registry.size() - kHttps.size());
+  return std::string(is_docker_hub(registry) ? kDefaultRegistry : registry) + "/" + repository_;
 }
 
 std::string Reference::familiar() const {

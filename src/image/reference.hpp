@@ -34,6 +34,9 @@ class Reference {
   std::string familiar() const;
   /// Familiar name without tag and digest: "ubuntu", "localhost:5000/x".
   std::string familiar_name() const;
+  /// Where it is, however its registry is spelled: "docker.io/library/ubuntu" also for
+  /// "Docker.IO:443/library/ubuntu".
+  std::string place() const;
   /// What goes after …/manifests/: the digest's text or the tag.
   std::string manifest_reference() const;
 

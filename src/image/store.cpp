@@ -270,6 +270,7 @@ Result<Image> Store::load_image(const ImageRecord& record,
     if (other.reference && same) {
       image.references.push_back(*other.reference);
     }
+    if (other.manifest == record.manifest) add_sources(other.sources, image.sources);
   }
   std::sort(image.references.begin(), image.references.end());
 
@@ -491,6 +492,7 @@ Result<void> Store::tag(const Image& image, const Reference& reference) {
   record.target = image.target;
   record.manifest = image.manifest_digest;
   record.config = image.id;
+  record.sources = image.sources;
   record.created_at = timestamp_now();
   return put_record(dir_, record);
 }

@@ -59,7 +59,10 @@ struct ImageRecord {
   Digest manifest;
   Digest config;           ///< the image id
   std::string created_at;  ///< RFC 3339, when this record was written
-  std::string store;       ///< root of the additional store that has it; empty: the own one
+  /// As what its bytes were pulled, whatever they are called now; empty: they were made, loaded or
+  /// imported here.
+  std::vector<Reference> sources;
+  std::string store;  ///< root of the additional store that has it; empty: the own one
 };
 
 /// All that is known of an image. Two names of the same manifest are one image.
@@ -68,6 +71,7 @@ struct Image {
   Digest manifest_digest;
   Digest target;                      ///< of the record that was asked for, else of the first
   std::vector<Reference> references;  ///< sorted; empty for an image without a name
+  std::vector<Reference> sources;     ///< of its records
   oci::Manifest manifest;
   oci::ImageConfig config;
   std::vector<Layer> layers;  ///< lowest first

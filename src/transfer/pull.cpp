@@ -222,6 +222,7 @@ Result<void> publish(image::Delivery& delivery, const Reference& reference,
   record.target = documents.target();
   record.manifest = documents.manifest_document.digest;
   record.config = documents.manifest.config.digest;
+  record.sources = {reference};
   return delivery.publish_image(record);
 }
 
@@ -271,6 +272,10 @@ Result<TransferResult> pull_from_registry(const PullRequest& request, const Refe
   bool same = present && present->target == documents.target() &&
               present->manifest_digest == documents.manifest_document.digest;
   if (same && TRY(is_complete(*present, store, request))) {
+    // It may have been loaded, and is now known to come from there.
+    const auto& known = present->sources;
+    bool told = std::find(known.begin(), known.end(), reference) != known.end();
+    if (!told) TRY(publish(delivery, reference, documents));
     store.note_used(present->manifest_digest);
     result.status = "up_to_date";
     return result;

@@ -37,7 +37,7 @@ Result<int> run(Session& session, const Options& o, std::vector<std::string> arg
   if (!o.memory_budget.empty()) {
     request.memory_budget = TRY(engine::parse_memory_budget("--memory-budget", o.memory_budget));
   }
-  TRY(engine::check_pull(session.context, request.reference));
+  TRY(engine::check_registry(session.context, request.reference, nullptr));
   engine::judge_by_this_node(session.context, {}, request);
   image::TransferResult pulled =
       TRY(transfer_shown(session, request, Stream::out, Direction::pull, request.quiet));

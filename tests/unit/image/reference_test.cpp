@@ -37,6 +37,16 @@ TEST(Reference, a_digest_wins_over_a_tag) {
   EXPECT_EQ(canonical("ubuntu:1@sha256:" + kHex), "docker.io/library/ubuntu@sha256:" + kHex);
 }
 
+TEST(Reference, a_place_is_one_however_its_registry_is_spelled) {
+  for (const char* text :
+       {"busybox", "docker.io/library/busybox:1", "Docker.IO/library/busybox",
+        "index.docker.io/library/busybox", "REGISTRY-1.docker.io:443/library/busybox"}) {
+    EXPECT_EQ(Reference::parse(text)->place(), "docker.io/library/busybox") << text;
+  }
+  EXPECT_EQ(Reference::parse("Registry.Example:443/a/b:c")->place(), "registry.example/a/b");
+  EXPECT_EQ(Reference::parse("registry.example:5000/a")->place(), "registry.example:5000/a");
+}
+
 TEST(Reference, familiar_names_are_read_back_as_the_same_name) {
   for (std::string text : {"ubuntu:latest", "me/tool:1", "localhost:5000/x:latest", "library/a/b:1",
                            "quay.io/library/x:2"}) {
