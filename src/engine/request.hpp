@@ -190,6 +190,7 @@ struct SiteShare {
   std::vector<std::string> environment;         ///< entries under those of the request
   std::vector<std::string> forced_environment;  ///< entries over them
   std::vector<policy::SiteHook> hooks;
+  Limits most;  ///< also of a container that is changed; none: as it likes
   std::vector<policy::Verdict> verdicts;
   bool operator==(const SiteShare&) const = default;
 };
@@ -198,6 +199,7 @@ void fields(V& v, SiteShare& s) {
   v.optional("environment", s.environment);
   v.optional("forced_environment", s.forced_environment);
   v.optional("hooks", s.hooks);
+  v.always("most", s.most);
   v.optional("verdicts", s.verdicts);
   v.strict();
 }

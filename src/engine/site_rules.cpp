@@ -4,7 +4,6 @@
 #include <fcntl.h>
 
 #include <algorithm>
-#include <limits>
 #include <set>
 
 #include "base/text.hpp"
@@ -20,6 +19,7 @@
 #include "image/reference.hpp"
 #include "oci/edit.hpp"
 #include "policy/file.hpp"
+#include "policy/limits.hpp"
 #include "sys/file.hpp"
 #include "sys/identity.hpp"
 
@@ -149,7 +149,6 @@ class Applier {
   Result<void> run();
 
  private:
-  Result<void> refuse() const;
   Result<void> add_mount(const Given& given);
   Result<void> add_tmpfs(const Given& given);
   Result<void> add_device(const Given& given);
@@ -273,6 +272,14 @@ std::optional<std::string> Applier::resolved(const Given& given) const {
   return value && value->empty() ? std::nullopt : value;
 }
 
+/// Whether a node, or a directory of nodes, is of GPUs.
+bool is_gpu(const std::string& path) {
+  for (const char* begin : {"/dev/nvidia", "/dev/dri", "/dev/kfd"}) {
+    if (path.starts_with(begin)) return true;
+  }
+  return path == "/dev" || path == "/dev/";
+}
+
 Result<void> Applier::set_gpus() {
   if (!effects_.gpus) return {};
   const Given& given = *effects_.gpus;
@@ -285,6 +292,7 @@ Result<void> Applier::set_gpus() {
   if (given.forced) {
     std::erase_if(request_.devices,
                   [](const std::string& name) { return name.find("/gpu=") != name.npos; });
+    std::erase_if(request_.host_devices, [](const HostDevice& one) { return is_gpu(one.source); });
   }
   return {};
 }
@@ -326,18 +334,35 @@ Result<void> Applier::set_network() {
   return {};
 }
 
-/// A limit that was asked for counts, or is the lower of both where the site's is the most. 0 and
-/// what is negative are no limit.
+/// What was asked for counts, or the lower of both where the site's is the most.
 template <class T>
 void limit(const std::optional<T>& asked, T most, bool forced, std::optional<T>& out) {
-  auto of = [](T value) {
-    return value > 0 ? static_cast<uint64_t>(value) : std::numeric_limits<uint64_t>::max();
-  };
   if (!asked) {
     out = most;
   } else if (forced) {
-    out = of(*asked) < of(most) ? *asked : most;
+    out = policy::lower_limit(*asked, most);
   }
+}
+
+/// Of memory, for memory and swap together: docker's own for --memory.
+int64_t twice(uint64_t bytes) {
+  return static_cast<int64_t>(bytes * 2);
+}
+
+/// Thousandths of a processor, whichever way they are asked for; 0: no limit.
+uint64_t cpu_millis_of(const Limits& limits) {
+  constexpr uint64_t kUsualPeriod = 100'000;
+  constexpr double kMost = 1e15;
+  if (limits.cpu_millis.value_or(0) > 0) return *limits.cpu_millis;
+  if (limits.cpu_quota.value_or(0) <= 0) return 0;
+  uint64_t period = limits.cpu_period.value_or(0) == 0 ? kUsualPeriod : *limits.cpu_period;
+  double part = static_cast<double>(*limits.cpu_quota) / static_cast<double>(period);
+  return static_cast<uint64_t>(std::min(part * 1000 + 0.999, kMost));  // a part counts as one
+}
+
+/// Of ulimits 0 is a limit, and -1 none.
+int64_t lower_ulimit(int64_t a, int64_t b) {
+  return static_cast<int64_t>(std::min(static_cast<uint64_t>(a), static_cast<uint64_t>(b)));
 }
 
 Result<uint64_t> bytes_of(const Given& given, const char* key) {
@@ -351,17 +376,25 @@ Result<void> Applier::set_limits() {
   if (effects_.memory) {
     uint64_t bytes = TRY(bytes_of(*effects_.memory, "memory"));
     limit(asked_.limits.memory_bytes, bytes, effects_.memory->forced, limits.memory_bytes);
+    if (effects_.memory->forced) request_.site.most.memory_bytes = bytes;
+    auto& swap = limits.memory_swap_bytes;
+    if (swap && effects_.memory->forced) swap = policy::lower_limit(*swap, twice(bytes));
   }
   bool by_quota = asked_.limits.cpu_quota || asked_.limits.cpu_period;
   if (effects_.cpus && (!by_quota || effects_.cpus->forced)) {
     uint64_t millis = TRY_CTX(parse_cpus(effects_.cpus->text), what(*effects_.cpus, "cpus"));
-    limit(asked_.limits.cpu_millis, millis, effects_.cpus->forced, limits.cpu_millis);
-    limits.cpu_quota.reset();
-    limits.cpu_period.reset();
+    if (effects_.cpus->forced) request_.site.most.cpu_millis = millis;
+    bool is_less = by_quota && policy::lower_limit(millis, cpu_millis_of(limits)) != millis;
+    if (!is_less) {
+      limit(asked_.limits.cpu_millis, millis, effects_.cpus->forced, limits.cpu_millis);
+      limits.cpu_quota.reset();
+      limits.cpu_period.reset();
+    }
   }
   if (effects_.pids_limit) {
     int64_t pids = parse_i64(effects_.pids_limit->text).value_or(0);
     limit(asked_.limits.pids, pids, effects_.pids_limit->forced, limits.pids);
+    if (effects_.pids_limit->forced) request_.site.most.pids = pids;
   }
   if (effects_.shm_size) {
     uint64_t bytes = TRY(bytes_of(*effects_.shm_size, "shm-size"));
@@ -372,6 +405,11 @@ Result<void> Applier::set_limits() {
     auto same = [&](const Ulimit& one) { return one.name == ulimit.name; };
     bool said = std::any_of(asked_.ulimits.begin(), asked_.ulimits.end(), same);
     if (said && !given.forced) continue;
+    for (const Ulimit& one : request_.ulimits) {
+      if (!given.forced || !same(one)) continue;
+      ulimit.soft = lower_ulimit(ulimit.soft, one.soft);
+      ulimit.hard = lower_ulimit(ulimit.hard, one.hard);
+    }
     std::erase_if(request_.ulimits, same);
     request_.ulimits.push_back(std::move(ulimit));
   }
@@ -387,16 +425,10 @@ void Applier::set_removal() {
   if (remove || effects_.remove->forced) request_.remove = remove;
 }
 
-Result<void> Applier::refuse() const {
-  if (!effects_.refuse) return {};
-  return make_error(Kind::denied,
-                    "the site refuses this container: " + escape_controls(effects_.refuse->text) +
-                        " (rule " + quoted(effects_.refuse->rule) + ")",
-                    "berth policy test IMAGE");
-}
-
 Result<void> Applier::run() {
-  TRY(refuse());
+  if (auto refusal = policy::refusal_of(effects_)) {
+    return std::move(*refusal).with_hint("berth policy test IMAGE");
+  }
   for (const Given& given : effects_.warnings) {
     context_.log.warn("the site says: " + escape_controls(given.text) + " (rule " +
                       quoted(given.rule) + ")");
@@ -506,6 +538,27 @@ Result<void> check_registry(const Context& context, const std::string& name,
   RunRequest request;
   request.image = name;
   return check_registry(context, request, image);
+}
+
+Result<void> check_most(const Limits& most, const Limits& limits) {
+  auto is_over = [](auto now, auto site) { return policy::lower_limit(now, site) != now; };
+  auto over = [](const char* flag, const std::string& site) {
+    return make_error(Kind::denied, std::string(flag) + ": the site lets it have at most " + site);
+  };
+  if (most.memory_bytes && is_over(limits.memory_bytes.value_or(0), *most.memory_bytes)) {
+    return over("--memory", std::to_string(*most.memory_bytes) + " bytes");
+  }
+  int64_t swap = limits.memory_swap_bytes.value_or(0);
+  if (most.memory_bytes && swap != 0 && is_over(swap, twice(*most.memory_bytes))) {
+    return over("--memory-swap", std::to_string(*most.memory_bytes * 2) + " bytes");
+  }
+  if (most.cpu_millis && is_over(cpu_millis_of(limits), *most.cpu_millis)) {
+    return over("--cpus", std::to_string(*most.cpu_millis) + " thousandths of a processor");
+  }
+  if (most.pids && is_over(limits.pids.value_or(0), *most.pids)) {
+    return over("--pids-limit", std::to_string(*most.pids));
+  }
+  return {};
 }
 
 std::vector<policy::RuleFault> check_texts(const policy::Rule& rule) {

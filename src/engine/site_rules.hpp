@@ -47,6 +47,9 @@ Result<void> apply_effects(const Context& context, const policy::Effects& effect
                            const oci::ContainerDefaults& image,
                            std::vector<policy::Verdict>& verdicts, RunRequest& request);
 
+/// Whether limits keep to what the site lets a container have (SiteShare::most).  Errors: denied.
+Result<void> check_most(const Limits& most, const Limits& limits);
+
 /// What is wrong with the texts of a rule that flags have too: mounts, sizes, names of devices.
 std::vector<policy::RuleFault> check_texts(const policy::Rule& rule);
 

@@ -11,6 +11,7 @@
 #include "engine/containers.hpp"
 #include "engine/events.hpp"
 #include "engine/launch.hpp"
+#include "engine/site_rules.hpp"
 #include "engine/update_gpus.hpp"
 #include "engine/watch.hpp"
 #include "gpu/grant/request.hpp"
@@ -144,6 +145,7 @@ Result<void> update_container(const Context& context, std::string_view reference
   const Limits before = request->limits;
   request->limits = merge_limits(before, changes.limits);
   auto checked = check_limits(request->limits);
+  if (checked.ok()) checked = check_most(request->site.most, request->limits);
   if (!checked.ok()) return cannot_update(std::move(checked).error(), summary);
   bool runs = summary.state == ContainerState::running || summary.state == ContainerState::paused;
   bool limits_change = !(request->limits == before);

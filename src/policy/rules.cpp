@@ -449,7 +449,17 @@ Outcome evaluate(const std::vector<PlacedRule>& rules, const Facts& facts) {
     if (verdict.applied && placed.rule.stop) stopped = title;
     out.verdicts.push_back(std::move(verdict));
   }
+  // Those that are the most come last, whoever else has said something.
+  std::stable_partition(out.effects.ulimits.begin(), out.effects.ulimits.end(),
+                        [](const Given& given) { return !given.forced; });
   return out;
+}
+
+std::optional<Error> refusal_of(const Effects& effects) {
+  if (!effects.refuse) return std::nullopt;
+  return make_error(Kind::denied,
+                    "the site refuses this container: " + escape_controls(effects.refuse->text) +
+                        " (rule " + quoted(effects.refuse->rule) + ")");
 }
 
 std::vector<EffectLine> lines_of(const Effects& effects) {

@@ -146,7 +146,8 @@ struct Given {
 /// One value: a later rule's counts, but a forced one gives way to forced ones alone.
 using Chosen = std::optional<Given>;
 
-/// What all rules that apply give together. Lists are in the order of the rules.
+/// What all rules that apply give together. Lists are in the order of the rules, but for ulimits,
+/// of which the forced ones come last.
 struct Effects {
   std::vector<Given> mounts, tmpfs, devices, ulimits;
   std::map<std::string, Given> env_default, env, env_force, env_unset;
@@ -173,6 +174,9 @@ struct Outcome {
 
 /// Decides which rules apply, and what they give.
 Outcome evaluate(const std::vector<PlacedRule>& rules, const Facts& facts);
+
+/// Why the container is not made, where a rule says so.
+std::optional<Error> refusal_of(const Effects& effects);
 
 /// Whether `text` is as `glob` says: '*' is any run of characters, '/' among them, '?' any one, and
 /// all else itself. Time and memory are bounded by the product of the lengths.

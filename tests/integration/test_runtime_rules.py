@@ -91,6 +91,14 @@ def test_nobody_but_berths_own_engine_says_that_all_is_decided(runtime, bundle, 
     assert runtime.run(bundle.shell("echo x")).stdout == "x\n"
 
 
+def test_a_required_signature_refuses(runtime, bundle, site):
+    for value in (True, False):
+        site.write({"name": "ours", "signed": value})
+        done = runtime.run(bundle.shell("echo x"))
+        assert done.returncode != 0 and done.stdout == ""
+        assert "rule 'ours': signed: signatures of images are not checked by this Berth" in done.stderr
+
+
 def test_a_policy_that_others_can_write_stops_the_container(runtime, bundle, site):
     site.write({"env": {"A": "1"}})
     (site.directory / "policy.json").chmod(0o666)

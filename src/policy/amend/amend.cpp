@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
+#include <map>
 
 #include "base/text.hpp"
 #include "oci/edit.hpp"
@@ -46,12 +46,24 @@ bool is_below(const std::string& path, const std::string& directory) {
   return path.size() > begin.size() && path.starts_with(begin);
 }
 
+/// "/dev//shm/" → "dev", "shm"
+Strings parts_of(std::string_view path) {
+  Strings out;
+  for (std::string_view part : split(path, '/')) {
+    if (!part.empty() && part != ".") out.emplace_back(part);
+  }
+  return out;
+}
+
 /// One configuration on its way.
 class Amender {
  public:
   Amender(const Effects& effects, const std::function<bool(const std::string&)>& is_there,
           oci::Spec& spec)
-      : effects_(effects), is_there_(is_there), spec_(spec) {}
+      : effects_(effects),
+        is_there_(is_there),
+        spec_(spec),
+        asked_rlimits_(spec.process ? spec.process->rlimits : std::vector<oci::Rlimit>()) {}
 
   Result<Lookups> run();
 
@@ -61,13 +73,18 @@ class Amender {
   void place(const Given& given, oci::Mount mount);
   void add_variables();
   Result<void> add_limits();
+  std::optional<std::string> take_unified(const char* file);
+  Result<void> limit_memory(const Given& given);
+  Result<void> limit_cpus(const Given& given);
+  void limit_pids(const Given& given);
   Result<void> add_ulimit(const Given& given);
   Result<void> set_shm_size(const Given& given);
 
   const Effects& effects_;
   const std::function<bool(const std::string&)>& is_there_;
   oci::Spec& spec_;
-  Strings ours_;  ///< places that rules have filled
+  const std::vector<oci::Rlimit> asked_rlimits_;
+  std::map<std::string, bool> ours_;  ///< places that rules have filled, and whether by force
 };
 
 // Before what lies below it, or it would hide that.
@@ -75,10 +92,11 @@ void Amender::place(const Given& given, oci::Mount mount) {
   auto& mounts = spec_.mounts;
   auto same = [&](const oci::Mount& one) { return one.destination == mount.destination; };
   bool taken = std::any_of(mounts.begin(), mounts.end(), same);
-  bool by_rule = std::find(ours_.begin(), ours_.end(), mount.destination) != ours_.end();
-  if (taken && !given.forced && !by_rule) return;
+  auto earlier = ours_.find(mount.destination);
+  bool stays = earlier == ours_.end() ? taken : earlier->second;
+  if (stays && !given.forced) return;
   std::erase_if(mounts, same);
-  ours_.push_back(mount.destination);
+  ours_[mount.destination] = given.forced;
   auto first = std::find_if(mounts.begin(), mounts.end(), [&](const oci::Mount& one) {
     return is_below(one.destination, mount.destination);
   });
@@ -161,64 +179,107 @@ void Amender::add_variables() {
   env.insert(env.begin(), front.begin(), front.end());
 }
 
-/// As for `berth run`: what is there counts, or the lower of both where the site's is the most.
+/// What is there counts, or the lower of both where the site's is the most.
 template <class T>
 void limit(T most, bool forced, std::optional<T>& out) {
-  auto of = [](T value) {
-    return value > 0 ? static_cast<uint64_t>(value) : std::numeric_limits<uint64_t>::max();
-  };
   bool free = !out || *out <= 0;
-  if (free || (forced && of(most) < of(*out))) out = most;
+  out = free ? most : forced ? lower_limit(*out, most) : *out;
 }
 
 Result<void> Amender::add_limits() {
   bool any = effects_.memory || effects_.cpus || effects_.pids_limit;
   if (any && !spec_.linux_.resources) spec_.linux_.resources.emplace();
-  if (effects_.memory) {
-    auto bytes = parse_bytes(effects_.memory->text);
-    bool fits = bytes && *bytes <= static_cast<uint64_t>(INT64_MAX);
-    if (!fits) return wrong(*effects_.memory, "memory", "expected a size such as 2g");
-    auto& memory = spec_.linux_.resources->memory;
-    if (!memory) memory.emplace();
-    limit(static_cast<int64_t>(*bytes), effects_.memory->forced, memory->limit);
-  }
-  if (effects_.cpus) {
-    auto number = parse_decimal(effects_.cpus->text);
-    bool good = number && *number >= 0.01 && *number <= 1e6;
-    if (!good) return wrong(*effects_.cpus, "cpus", "expected a number such as 1.5");
-    auto& cpu = spec_.linux_.resources->cpu;
-    if (!cpu) cpu.emplace();
-    const uint64_t period = cpu->period.value_or(kPeriod);
-    limit(static_cast<int64_t>(*number * static_cast<double>(period)), effects_.cpus->forced,
-          cpu->quota);
-    cpu->period = period;
-  }
-  if (effects_.pids_limit) {
-    auto& pids = spec_.linux_.resources->pids;
-    std::optional<int64_t> value;
-    if (pids) value = pids->limit;
-    limit(parse_i64(effects_.pids_limit->text).value_or(0), effects_.pids_limit->forced, value);
-    pids = oci::Pids{*value};
-  }
+  if (effects_.memory) TRY(limit_memory(*effects_.memory));
+  if (effects_.cpus) TRY(limit_cpus(*effects_.cpus));
+  if (effects_.pids_limit) limit_pids(*effects_.pids_limit);
   if (effects_.shm_size) TRY(set_shm_size(*effects_.shm_size));
+  if (!spec_.process) return {};
   for (const Given& given : effects_.ulimits) TRY(add_ulimit(given));
   return {};
 }
 
+/// Takes a file of cgroup v2 out of `unified`, whose values are written last and would count.
+std::optional<std::string> Amender::take_unified(const char* file) {
+  auto& unified = spec_.linux_.resources->unified;
+  auto found = unified.find(file);
+  if (found == unified.end()) return std::nullopt;
+  std::string value = std::move(found->second);
+  unified.erase(found);
+  return value;
+}
+
+Result<void> Amender::limit_memory(const Given& given) {
+  auto most = parse_bytes(given.text);
+  bool fits = most && *most <= static_cast<uint64_t>(INT64_MAX) / 2;
+  if (!fits) return wrong(given, "memory", "expected a size such as 2g");
+  const auto bytes = static_cast<int64_t>(*most);
+  auto& memory = spec_.linux_.resources->memory;
+  if (!memory) memory.emplace();
+  if (given.forced) {
+    auto asked = parse_bytes(take_unified("memory.max").value_or(""));
+    if (asked && *asked < *most) limit(static_cast<int64_t>(*asked), true, memory->limit);
+  }
+  limit(bytes, given.forced, memory->limit);
+  // Who may swap has more: as much again at most, which is what docker gives.
+  if (given.forced && memory->swap) limit(bytes * 2, true, memory->swap);
+  return {};
+}
+
+Result<void> Amender::limit_cpus(const Given& given) {
+  auto number = parse_decimal(given.text);
+  bool good = number && *number >= 0.01 && *number <= 1e6;
+  if (!good) return wrong(given, "cpus", "expected a number such as 1.5");
+  auto& cpu = spec_.linux_.resources->cpu;
+  if (!cpu) cpu.emplace();
+  const uint64_t period = cpu->period.value_or(0) == 0 ? kPeriod : *cpu->period;
+  auto per_period = [&](double cpus) {
+    return static_cast<int64_t>(cpus * static_cast<double>(period));
+  };
+  auto words = given.forced ? split_blank(take_unified("cpu.max").value_or(""))
+                            : std::vector<std::string_view>();
+  if (!words.empty()) {
+    auto quota = parse_i64(words[0]);
+    auto of = words.size() > 1 ? parse_i64(words[1]) : static_cast<int64_t>(kPeriod);
+    bool any = quota && of && *quota > 0 && *of > 0;
+    double part = any ? static_cast<double>(*quota) / static_cast<double>(*of) : 0;
+    if (any && part < *number) limit(per_period(part), true, cpu->quota);
+  }
+  limit(per_period(*number), given.forced, cpu->quota);
+  cpu->period = period;
+  return {};
+}
+
+void Amender::limit_pids(const Given& given) {
+  auto& pids = spec_.linux_.resources->pids;
+  std::optional<int64_t> value;
+  if (pids) value = pids->limit;
+  if (given.forced) {
+    auto asked = parse_i64(take_unified("pids.max").value_or(""));
+    if (asked) limit(*asked, true, value);
+  }
+  limit(parse_i64(given.text).value_or(0), given.forced, value);
+  pids = oci::Pids{*value};
+}
+
 // Every engine gives a size, so only the most of it is the site's to say.
 Result<void> Amender::set_shm_size(const Given& given) {
-  auto bytes = parse_bytes(given.text);
-  if (!bytes) return wrong(given, "shm-size", "expected a size such as 2g");
-  if (!given.forced) return {};
+  auto most = parse_bytes(given.text);
+  if (!most) return wrong(given, "shm-size", "expected a size such as 2g");
+  if (!given.forced || *most == 0) return {};
   for (oci::Mount& mount : spec_.mounts) {
-    if (mount.destination != "/dev/shm" || mount.type != "tmpfs") continue;
-    uint64_t now = std::numeric_limits<uint64_t>::max();
+    bool shm = mount.type == "tmpfs" && parts_of(mount.destination) == Strings{"dev", "shm"};
+    if (!shm) continue;
+    // 0 is no limit, and so is a percentage to whoever does not know the machine's memory.
+    uint64_t size = *most;
     for (const std::string& option : mount.options) {
-      if (option.starts_with("size=")) now = parse_bytes(option.substr(5)).value_or(now);
+      if (option.starts_with("size=")) {
+        size = lower_limit(parse_bytes(option.substr(5)).value_or(0), *most);
+      }
     }
-    if (now <= *bytes) continue;
-    std::erase_if(mount.options, [](const std::string& one) { return one.starts_with("size="); });
-    mount.options.push_back("size=" + std::to_string(*bytes));
+    std::erase_if(mount.options, [](const std::string& one) {
+      return one.starts_with("size=") || one.starts_with("nr_blocks=");
+    });
+    mount.options.push_back("size=" + std::to_string(size));
   }
   return {};
 }
@@ -244,22 +305,23 @@ Result<void> Amender::add_ulimit(const Given& given) {
   rlimit.hard = static_cast<uint64_t>(*hard);
   auto& rlimits = spec_.process->rlimits;
   auto same = [&](const oci::Rlimit& one) { return one.type == rlimit.type; };
-  bool said = std::any_of(rlimits.begin(), rlimits.end(), same);
+  bool said = std::any_of(asked_rlimits_.begin(), asked_rlimits_.end(), same);
   if (said && !given.forced) return {};
+  for (const oci::Rlimit& one : rlimits) {
+    if (!given.forced || !same(one)) continue;
+    rlimit.soft = std::min(rlimit.soft, one.soft);
+    rlimit.hard = std::min(rlimit.hard, one.hard);
+  }
   std::erase_if(rlimits, same);
   rlimits.push_back(std::move(rlimit));
   return {};
 }
 
 Result<Lookups> Amender::run() {
-  if (effects_.refuse) {
-    return make_error(Kind::denied,
-                      "the site refuses this container: " + escape_controls(effects_.refuse->text) +
-                          " (rule " + quoted(effects_.refuse->rule) + ")");
-  }
+  if (auto refusal = refusal_of(effects_)) return std::move(*refusal);
   for (const Given& given : effects_.mounts) TRY(add_mount(given));
   for (const Given& given : effects_.tmpfs) TRY(add_tmpfs(given));
-  add_variables();
+  if (spec_.process) add_variables();
   TRY(add_limits());
   for (const auto& [rule, hook] : effects_.hooks) {
     oci::append_hook(hook.stage, {hook.path, hook.args, hook.env, hook.timeout}, spec_.hooks);
@@ -297,7 +359,6 @@ Facts facts_of(const oci::Spec& spec, const std::vector<std::string>& caller) {
 
 Result<Lookups> amend(const Effects& effects,
                       const std::function<bool(const std::string&)>& is_there, oci::Spec& spec) {
-  if (!spec.process) return Lookups{};
   return Amender(effects, is_there, spec).run();
 }
 

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+
 namespace berth::policy {
 namespace {
 
@@ -108,6 +110,94 @@ TEST_F(Amend, limits_are_set_where_there_is_none_or_forced_to_be_less) {
   EXPECT_EQ(amend(rule), "");
   EXPECT_EQ(resources.memory->limit, int64_t{1} << 30);
   EXPECT_EQ(resources.pids->limit, 100);
+}
+
+TEST_F(Amend, forced_limits_count_over_the_words_of_cgroup_v2) {
+  Rule rule;
+  rule.memory = "1g";
+  rule.cpus = "2";
+  rule.pids_limit = 100;
+  oci::Resources& resources = spec_.linux_.resources.emplace();
+  const auto wild = resources.unified = {
+      {"memory.max", "max"}, {"cpu.max", "max 100000"}, {"pids.max", "max"}, {"memory.high", "5"}};
+  EXPECT_EQ(amend(rule), "");
+  EXPECT_EQ(resources.unified, wild);
+  rule.force = true;
+  EXPECT_EQ(amend(rule), "");
+  EXPECT_EQ(resources.memory->limit, int64_t{1} << 30);
+  EXPECT_EQ(resources.cpu->quota, 200'000);
+  EXPECT_EQ(resources.pids->limit, 100);
+  EXPECT_THAT(resources.unified, ElementsAre(testing::Pair("memory.high", "5")));
+  // Less than the most stays less.
+  resources.unified = {{"memory.max", "4096"}, {"cpu.max", "50000"}, {"pids.max", "7"}};
+  resources.cpu->period = 50'000;
+  EXPECT_EQ(amend(rule), "");
+  EXPECT_EQ(resources.memory->limit, 4096);
+  EXPECT_EQ(resources.cpu->quota, 25'000);
+  EXPECT_EQ(resources.pids->limit, 7);
+}
+
+TEST_F(Amend, forced_memory_is_not_evaded_by_swap) {
+  Rule rule;
+  rule.memory = "1g";
+  rule.force = true;
+  oci::Memory& memory = spec_.linux_.resources.emplace().memory.emplace();
+  for (int64_t swap : {int64_t{-1}, int64_t{100} << 30}) {
+    memory.limit = int64_t{8} << 30;
+    memory.swap = swap;
+    EXPECT_EQ(amend(rule), "");
+    EXPECT_EQ(memory.limit, int64_t{1} << 30);
+    EXPECT_EQ(memory.swap, int64_t{2} << 30);
+  }
+}
+
+TEST_F(Amend, a_later_mount_takes_no_place_that_was_forced) {
+  Rule forced, later;
+  forced.mounts = {"/first:/data"};
+  forced.force = true;
+  later.mounts = {"/second:/data"};
+  later.tmpfs = {"/data"};
+  std::vector<PlacedRule> rules = {{"x.toml:1", forced}, {"x.toml:2", later}};
+  Effects effects = evaluate(rules, {}).effects;
+  auto done = policy::amend(
+      effects, [](const std::string&) { return true; }, spec_);
+  ASSERT_TRUE(done.ok());
+  EXPECT_THAT(places(), ElementsAre("/proc", "/first:/data", "/data/own"));
+}
+
+TEST_F(Amend, ulimits_are_lowered_and_never_raised) {
+  spec_.process->rlimits = {{"RLIMIT_NOFILE", 32, 256}, {"RLIMIT_CORE", 0, UINT64_MAX}};
+  Rule forced, later;
+  forced.ulimits = {"nofile=64:64", "core=-1", "nproc=10"};
+  forced.force = true;
+  later.ulimits = {"nofile=1024", "nproc=99"};
+  std::vector<PlacedRule> rules = {{"x.toml:1", forced}, {"x.toml:2", later}};
+  Effects effects = evaluate(rules, {}).effects;
+  auto done = policy::amend(
+      effects, [](const std::string&) { return true; }, spec_);
+  ASSERT_TRUE(done.ok());
+  std::map<std::string, std::pair<uint64_t, uint64_t>> limits;
+  for (const oci::Rlimit& one : spec_.process->rlimits) limits[one.type] = {one.soft, one.hard};
+  EXPECT_EQ(limits["RLIMIT_NOFILE"], std::pair(uint64_t{32}, uint64_t{64}));
+  EXPECT_EQ(limits["RLIMIT_CORE"], std::pair(uint64_t{0}, uint64_t{UINT64_MAX}));
+  EXPECT_EQ(limits["RLIMIT_NPROC"], std::pair(uint64_t{10}, uint64_t{10}));
+}
+
+TEST_F(Amend, shared_memory_without_a_limit_gets_one) {
+  Rule rule;
+  rule.shm_size = "1m";
+  rule.force = true;
+  mount("/dev/shm");
+  oci::Mount& shm = spec_.mounts.back();
+  shm.type = "tmpfs";
+  for (const char* size : {"size=0", "size=100%", "nr_blocks=0", "size=2g", "mode=1777"}) {
+    shm.options = {size};
+    EXPECT_EQ(amend(rule), "");
+    EXPECT_EQ(shm.options.back(), "size=1048576") << size;
+  }
+  shm.options = {"size=0", "size=64k"};
+  EXPECT_EQ(amend(rule), "");
+  EXPECT_THAT(shm.options, ElementsAre("size=65536"));
 }
 
 TEST_F(Amend, conditions_are_annotations_variables_partition_and_command) {
