@@ -71,6 +71,8 @@ Result<void> make_directories(const Paths& paths);
 struct Caller {
   uint32_t uid = 0;
   std::vector<uint32_t> groups = {};  ///< his own first; each once
+  /// They are the machine's: not in a user namespace that he was in before.
+  bool groups_known = true;
 };
 
 /// What every use case is given; built once by main and passed by reference.

@@ -30,6 +30,7 @@ Caller who_calls() {
   out.uid = calling_user().value_or(0);
   auto who = sys::identity();
   if (!who.ok()) return out;
+  out.groups_known = who->initial_user_namespace;
   out.groups.push_back(who->gid);
   for (gid_t group : who->groups) {
     if (std::find(out.groups.begin(), out.groups.end(), group) == out.groups.end()) {

@@ -119,16 +119,40 @@ std::string first_word(const RunRequest& request, const oci::ContainerDefaults& 
   return command.ok() ? command->front() : std::string();
 }
 
-void add_caller(const Context& context, policy::Needs needs, policy::Facts& facts) {
-  facts.uid = std::to_string(context.caller.uid);
+/// A rule that could not be decided would be one that does not apply.
+Error cannot_decide(Error error, const char* what) {
+  return std::move(error)
+      .with_context(
+          std::string("cannot decide which rules of the site apply, some of which ask for "
+                      "the caller's ") +
+          what)
+      .with_hint("numbers in 'when' ask nobody");
+}
+
+Result<void> add_caller(const Context& context, policy::Needs needs, policy::Facts& facts) {
+  const Caller& caller = context.caller;
+  facts.uid = std::to_string(caller.uid);
   if (needs.user) {
-    facts.user = sys::user_name(context.caller.uid);
-    facts.home = sys::home_directory(context.caller.uid);
+    auto account = sys::find_account(facts.uid);
+    if (!account.ok()) return cannot_decide(std::move(account).error(), "name");
+    if (*account) {
+      facts.user = std::move((*account)->name);
+      facts.home = std::move((*account)->home);
+    }
   }
-  if (!needs.groups) return;
-  std::vector<gid_t> groups(context.caller.groups.begin(), context.caller.groups.end());
-  facts.groups = sys::group_names(groups);
+  if (needs.groups && !caller.groups_known) {
+    return cannot_decide(
+        make_error(Kind::denied, "see them in a user namespace", "the same command outside of it"),
+        "groups");
+  }
+  std::vector<gid_t> groups(caller.groups.begin(), caller.groups.end());
+  if (needs.group_names) {
+    auto names = sys::group_names(groups);
+    if (!names.ok()) return cannot_decide(std::move(names).error(), "groups");
+    facts.groups = std::move(*names);
+  }
   for (gid_t group : groups) facts.groups.push_back(std::to_string(group));
+  return {};
 }
 
 // ---- what rules give ---------------------------------------------------------------------------
@@ -451,7 +475,7 @@ Result<void> Applier::run() {
 Result<policy::Facts> facts_of(const Context& context, const RunRequest& request,
                                const image::Image* image, policy::Needs needs) {
   policy::Facts facts;
-  add_caller(context, needs, facts);
+  TRY(add_caller(context, needs, facts));
   facts.image = spellings_of(request, image);
   oci::ContainerDefaults defaults;
   if (image != nullptr) {

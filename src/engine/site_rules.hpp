@@ -37,7 +37,8 @@ Result<void> check_places(const std::vector<policy::Given>& registries, const Ru
                           const image::Image* image);
 
 /// What the rules decide by. `image` is null where it is not here: what only it can tell is empty.
-/// Only what `needs` names is looked for beside it.  Errors: those of this_node().
+/// Only what `needs` names is looked for beside it.
+/// Errors: those of this_node(), sys::find_account() and sys::group_names().
 Result<policy::Facts> facts_of(const Context& context, const RunRequest& request,
                                const image::Image* image, policy::Needs needs);
 

@@ -403,9 +403,14 @@ bool matches(std::string_view glob, std::string_view text) {
 
 Needs needs_of(const std::vector<PlacedRule>& rules) {
   Needs out;
+  auto names_one = [](const Strings& globs) {
+    return std::any_of(globs.begin(), globs.end(),
+                       [](const std::string& glob) { return !parse_u64(glob); });
+  };
   auto look = [&](const When& when) {
-    out.user = out.user || !when.user.empty();
+    out.user = out.user || names_one(when.user);
     out.groups = out.groups || !when.group.empty();
+    out.group_names = out.group_names || names_one(when.group);
     out.node = out.node || !when.feature.empty() || !when.gpu.empty();
   };
   for (const PlacedRule& placed : rules) {

@@ -125,6 +125,7 @@ struct Facts {
 /// Which facts the rules ask for that cost something to find.
 struct Needs {
   bool groups = false;
+  bool group_names = false;
   bool node = false;  ///< features or types of GPUs
   bool user = false;
 };

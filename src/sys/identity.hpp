@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,14 +34,21 @@ gid_t effective_gid();
 /// where /proc does not show namespaces, the map decides.
 bool in_initial_user_namespace();
 
-/// The login name of `uid` by /etc/passwd, else by the system's name service through getent(1); ""
-/// when it has none.
+struct Account {
+  std::string name;
+  std::string uid;
+  std::string home;
+};
+/// The account with this name, or this number, by /etc/passwd, else by the system's name service
+/// through getent(1). On a machine without that program the file is all there is.
+/// Errors: interrupted (the service does not answer), io (it cannot be asked).
+Result<std::optional<Account>> find_account(const std::string& name_or_uid);
+
+/// The name of find_account(); "" also where the service does not answer.
 std::string user_name(uid_t uid);
 
-/// The home of `uid`, found in the same way; "" when it has none.
-std::string home_directory(uid_t uid);
-
 /// The names of those groups that have one, by /etc/group, else by the name service.
-std::vector<std::string> group_names(const std::vector<gid_t>& groups);
+/// Errors: as find_account().
+Result<std::vector<std::string>> group_names(const std::vector<gid_t>& groups);
 
 }  // namespace berth::sys

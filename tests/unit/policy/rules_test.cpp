@@ -248,7 +248,14 @@ TEST(Rules, tell_what_has_to_be_found_out_for_them) {
   rule.when = {{.feature = {"y"}}};
   rule.env_default = {{"A", "{user}"}};
   Needs needs = needs_of(placed({rule}));
-  EXPECT_TRUE(needs.groups && needs.node && needs.user);
+  EXPECT_TRUE(needs.groups && needs.group_names && needs.node && needs.user);
+  // A number is compared with a number.
+  rule = {};
+  rule.when = {{.user = {"1000"}, .group = {"500", "501"}}};
+  EXPECT_TRUE(needs_of(placed({rule})).groups);
+  EXPECT_FALSE(needs_of(placed({rule})).user || needs_of(placed({rule})).group_names);
+  rule.when[0].group.push_back("5*");
+  EXPECT_TRUE(needs_of(placed({rule})).group_names);
 }
 
 }  // namespace
