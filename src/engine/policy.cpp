@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/policy.hpp"
 
+#include <sys/stat.h>
+
 #include "base/text.hpp"
 #include "engine/image_file.hpp"
+#include "engine/new_container.hpp"
+#include "engine/rootfs.hpp"
 #include "engine/settle.hpp"
 #include "engine/site_rules.hpp"
 #include "engine/store.hpp"
@@ -12,6 +16,7 @@
 #include "policy/site/site.hpp"
 #include "policy/site/toolkit.hpp"
 #include "sys/file.hpp"
+#include "sys/identity.hpp"
 #include "sys/trusted_file.hpp"
 #include "sys/umask.hpp"
 
@@ -127,11 +132,32 @@ std::optional<std::string> why_stale(const Context& context, const policy::Compi
 }
 
 /// An image that is not here, or a store that cannot be read, leaves it unknown.
-std::optional<image::Image> known_image(const Context& context, const std::string& name) {
-  auto store = open_store(context);
-  if (!store.ok()) return std::nullopt;
-  auto image = store->find_image(name);
-  return image.ok() ? std::move(*image) : std::nullopt;
+std::optional<image::Image> known_image(const Context& context, const RunRequest& request) {
+  auto found = [&]() -> Result<std::optional<image::Image>> {
+    if (request.rootfs) return std::optional(no_image());
+    if (request.image_file) {
+      std::string path = TRY(find_image_file(request.image));
+      return std::optional(TRY(describe_image_file(path)));
+    }
+    image::Store store = TRY(open_store(context));
+    return find_present_image(store, request.image);
+  }();
+  return found.ok() ? std::move(*found) : std::nullopt;
+}
+
+/// Who is thought of, in place of who calls.
+Result<void> put_in_place(const std::string& user, policy::Facts& facts) {
+  bool number = parse_u64(user).has_value();
+  facts.user = number ? "" : user;
+  facts.uid = number ? user : "";
+  facts.home.clear();
+  facts.groups.clear();
+  auto account = TRY(sys::find_account(user));
+  if (!account) return {};
+  facts.user = std::move(account->name);
+  facts.uid = std::move(account->uid);
+  facts.home = std::move(account->home);
+  return {};
 }
 
 }  // namespace
@@ -193,27 +219,29 @@ Result<PolicyAnswer> try_policy(const Context& context, const PolicyTrial& trial
   RunRequest request;
   request.image = trial.image;
   request.image_file = is_image_path(trial.image);
+  auto entry = sys::stat_entry(sys::cwd(), trial.image);
+  bool directory = entry.ok() && *entry && S_ISDIR((*entry)->st_mode);
+  if (request.image_file && directory) request.rootfs = trial.image;
   request.command = trial.command;
   request.gpus = trial.gpus;
   request.environment = trial.environment;
   settle(request, context.environment);
-  std::optional<image::Image> image;
-  if (!request.image_file) image = known_image(context, trial.image);
+  std::optional<image::Image> image = known_image(context, request);
   policy::Needs needs = policy::needs_of(compiled.rules);
   if (!trial.features.empty()) needs.node = false;
-  policy::Facts facts = TRY(facts_of(context, request, image ? &*image : nullptr, needs));
-  if (trial.user) {
-    bool number = parse_u64(*trial.user).has_value();
-    facts.user = number ? "" : *trial.user;
-    facts.uid = number ? *trial.user : "";
-    facts.home.clear();
-    facts.groups.clear();
-  }
+  needs.user = needs.user && !trial.user;
+  if (trial.user || !trial.groups.empty()) needs.groups = needs.group_names = false;
+  const image::Image* known = image ? &*image : nullptr;
+  policy::Facts facts = TRY(facts_of(context, request, known, needs));
+  if (trial.user) TRY(put_in_place(*trial.user, facts));
   if (!trial.groups.empty()) facts.groups = trial.groups;
   if (!trial.features.empty()) facts.features = trial.features;
   if (trial.partition) facts.partition = *trial.partition;
-  return PolicyAnswer{policy::evaluate(compiled.rules, facts),
-                      image.has_value() || request.image_file};
+  PolicyAnswer answer{policy::evaluate(compiled.rules, facts), known != nullptr, std::nullopt};
+  auto allowed = check_places(answer.outcome.effects.registries, request, known);
+  answer.refusal = policy::refusal_of(answer.outcome.effects);
+  if (!allowed.ok()) answer.refusal = std::move(allowed).error();
+  return answer;
 }
 
 }  // namespace berth::engine

@@ -65,11 +65,12 @@ struct PolicyTrial {
 
 struct PolicyAnswer {
   policy::Outcome outcome;
-  bool image_known = false;  ///< it is in the store: its labels and variables were looked at
+  bool image_known = false;      ///< it is here: its labels and variables were looked at
+  std::optional<Error> refusal;  ///< why it would not be made
 };
 
 /// What the rules in force make of it. Nothing is started or pulled.
-/// Errors: those of policy::read_compiled() and facts_of().
+/// Errors: those of policy::read_compiled(), facts_of() and sys::find_account().
 Result<PolicyAnswer> try_policy(const Context& context, const PolicyTrial& trial);
 
 }  // namespace berth::engine

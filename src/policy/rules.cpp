@@ -16,10 +16,10 @@ using Strings = std::vector<std::string>;
 
 constexpr size_t kMostShown = 8;
 
-std::string quoted_list(const Strings& words) {
+std::string quoted_list(const Strings& words, size_t most = kMostShown) {
   Strings shown;
   for (const std::string& word : words) {
-    if (shown.size() == kMostShown) {
+    if (shown.size() == most) {
       shown.emplace_back("…");
       break;
     }
@@ -57,12 +57,12 @@ bool holds(const std::string& condition, const std::map<std::string, std::string
 /// Why conditions do not hold; nothing where they do.
 using Why = std::optional<std::string>;
 
-Why unlike(std::string_view what, const Strings& globs, const Strings& words) {
+/// `what`: "the user is", before what it is; `none` where that is nothing.
+Why unlike(std::string_view what, std::string_view none, const Strings& globs, const Strings& words,
+           size_t most = kMostShown) {
   if (globs.empty() || any_matches(globs, words)) return std::nullopt;
-  constexpr std::string_view kArticle = "the ";
-  std::string_view bare = what.starts_with(kArticle) ? what.substr(kArticle.size()) : what;
-  std::string has = words.empty() ? fmt::format("there is no {}", bare)
-                                  : fmt::format("{} is {}", what, quoted_list(words));
+  std::string has =
+      words.empty() ? std::string(none) : fmt::format("{} {}", what, quoted_list(words, most));
   return fmt::format("{}, and the rule is for {}", has, quoted_list(globs));
 }
 
@@ -94,19 +94,23 @@ Why other_command(const Strings& globs, const std::string& command) {
 }
 
 Why why_not(const When& when, const Facts& facts) {
+  // The first spelling is what was typed: the others say no more to people.
+  constexpr size_t kSpellings = 2;
   const Why reasons[] = {
-      unlike("the user", when.user, without_empty({facts.user, facts.uid})),
-      unlike("the group", when.group, facts.groups),
-      unlike("the image", when.image, facts.image),
-      unlike("the digest", when.digest, facts.digests),
+      unlike("the user is", "the user is not known", when.user,
+             without_empty({facts.user, facts.uid})),
+      unlike("the groups are", "there is no group", when.group, facts.groups),
+      unlike("the image is", "the image is not known", when.image, facts.image, kSpellings),
+      unlike("the digests are", "the digest is not known", when.digest, facts.digests),
       lacking("the image", when.label, facts.labels),
       lacking("the environment", when.env, variables_of(facts.image_env, facts.user_env)),
       lacking("the image's environment", when.image_env, variables_of(facts.image_env, {})),
       lacking("the user's environment", when.user_env, variables_of({}, facts.user_env)),
-      unlike("the partition", when.partition, without_empty({facts.partition})),
-      unlike("the account", when.account, without_empty({facts.account})),
-      unlike("the node's feature", when.feature, facts.features),
-      unlike("the node's GPU", when.gpu, facts.gpu_types),
+      unlike("the partition is", "there is no partition", when.partition,
+             without_empty({facts.partition})),
+      unlike("the account is", "there is no account", when.account, without_empty({facts.account})),
+      unlike("this node's features are", "this node has no features", when.feature, facts.features),
+      unlike("this node's GPUs are", "this node has no GPUs", when.gpu, facts.gpu_types),
       other_command(when.command, facts.command),
   };
   for (const Why& why : reasons) {
@@ -116,6 +120,33 @@ Why why_not(const When& when, const Facts& facts) {
     return facts.gpus ? "GPUs were asked for" : "no GPU was asked for";
   }
   return std::nullopt;
+}
+
+/// The conditions that have a list, by their keys.
+std::array<std::pair<const char*, const Strings*>, 13> lists_of(const When& when) {
+  return {{{"user", &when.user},
+           {"group", &when.group},
+           {"image", &when.image},
+           {"digest", &when.digest},
+           {"label", &when.label},
+           {"env", &when.env},
+           {"image-env", &when.image_env},
+           {"user-env", &when.user_env},
+           {"partition", &when.partition},
+           {"account", &when.account},
+           {"feature", &when.feature},
+           {"gpu", &when.gpu},
+           {"command", &when.command}}};
+}
+
+/// "user 'bob', gpus"
+std::string conditions_of(const When& when) {
+  Strings out;
+  for (const auto& [name, words] : lists_of(when)) {
+    if (!words->empty()) out.push_back(std::string(name) + " " + quoted_list(*words));
+  }
+  if (when.gpus) out.emplace_back(*when.gpus ? "gpus" : "no gpus");
+  return join(out, ", ");
 }
 
 /// What a config.json does not tell.
@@ -133,7 +164,7 @@ Why why_not(const Rule& rule, const Facts& facts) {
   }
   if (why) return why;
   for (const When& unless : rule.unless) {
-    if (!why_not(unless, facts)) return "one of its exceptions (unless) holds";
+    if (!why_not(unless, facts)) return "an exception holds (unless): " + conditions_of(unless);
     // An exception that may hold: what only refuses goes on.
     if (facts.of_config && asks_unknown(unless) && !rule.refuse) {
       return "it has an exception for what is not known here";
@@ -301,13 +332,7 @@ void Checker::check_words(const std::string& key, const Strings& words) {
 }
 
 void Checker::check_when(const std::string& key, const When& when) {
-  const std::pair<const char*, const Strings*> lists[] = {
-      {"user", &when.user},           {"group", &when.group},       {"image", &when.image},
-      {"digest", &when.digest},       {"label", &when.label},       {"env", &when.env},
-      {"image-env", &when.image_env}, {"user-env", &when.user_env}, {"partition", &when.partition},
-      {"account", &when.account},     {"feature", &when.feature},   {"gpu", &when.gpu},
-      {"command", &when.command}};
-  for (const auto& [name, words] : lists) check_words(key + "." + name, *words);
+  for (const auto& [name, words] : lists_of(when)) check_words(key + "." + name, *words);
   if (when == When{}) wrong(key, "no condition, which is always true", "leave it away");
 }
 

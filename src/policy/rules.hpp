@@ -127,7 +127,7 @@ struct Needs {
   bool groups = false;
   bool group_names = false;
   bool node = false;  ///< features or types of GPUs
-  bool user = false;
+  bool user = false;  ///< his name or home
 };
 Needs needs_of(const std::vector<PlacedRule>& rules);
 

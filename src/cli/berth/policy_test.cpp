@@ -35,22 +35,27 @@ json::Value to_json(const engine::PolicyAnswer& answer) {
     effects.push_back(json::Object{
         {"key", line.key}, {"value", line.value}, {"rule", line.rule}, {"forced", line.forced}});
   }
+  const auto& refusal = answer.refusal;
   return json::Object{{"image_known", answer.image_known},
+                      {"refused", refusal ? json::Value(refusal->what) : json::Value()},
                       {"rules", std::move(rules)},
                       {"effects", std::move(effects)}};
 }
 
 std::string to_text(const engine::PolicyAnswer& answer) {
-  Table rules({"RULE", "APPLIES", "WHY"});
+  Table rules({"RULE", "APPLIES", "WHY", "FROM"});
   for (const policy::Verdict& verdict : answer.outcome.verdicts) {
-    rules.add({verdict.rule, verdict.applied ? "yes" : "no", verdict.why});
+    rules.add({verdict.rule, verdict.applied ? "yes" : "no", verdict.why, verdict.place});
   }
-  Table effects({"GIVES", "VALUE", "RULE", "FORCED"});
+  Table effects({"GIVES", "VALUE", "FORCED", "RULE"});
   auto lines = policy::lines_of(answer.outcome.effects);
   for (const policy::EffectLine& line : lines) {
-    effects.add({line.key, line.value, line.rule, line.forced ? "yes" : "no"});
+    effects.add({line.key, line.value, line.forced ? "yes" : "no", line.rule});
   }
-  return rules.text() + (lines.empty() ? "" : "\n" + effects.text());
+  std::string text = rules.text();
+  if (!lines.empty()) text += "\n" + effects.text();
+  if (answer.refusal) text += "\nRefused: " + answer.refusal->what + "\n";
+  return text;
 }
 
 Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
@@ -61,7 +66,7 @@ Result<int> run(Session& session, const Options& o, std::vector<std::string> arg
   if (!answer.image_known) {
     session.report.warn(
         "the image is not here: its labels, variables and command are not known; "
-        "see 'berth pull', ignoring");
+        "see 'berth pull', ignoring what only they tell");
   }
   if (o.format == "json") {
     print_json(session, to_json(answer));

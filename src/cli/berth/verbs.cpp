@@ -23,8 +23,8 @@ extern const Verb pull_verb, push_verb, images_verb, tag_verb, rmi_verb, inspect
 extern const Verb save_verb, load_verb, import_verb, login_verb, logout_verb;
 extern const Verb cdi_generate_verb, cdi_list_verb, cdi_validate_verb, cdi_inspect_verb,
     cdi_refresh_verb;
-extern const Verb policy_show_verb, policy_check_verb, policy_apply_verb, policy_import_verb,
-    policy_lint_verb, policy_test_verb;
+extern const Verb policy_show_verb, policy_apply_verb, policy_import_verb, policy_lint_verb,
+    policy_test_verb;
 extern const Verb node_show_verb, node_save_verb, node_check_verb;
 extern const Verb slurm_bundle_verb, slurm_features_verb, slurm_give_verb, slurm_preflight_verb,
     slurm_step_verb;
@@ -115,7 +115,6 @@ const std::array kVerbs = {
     &cdi_refresh_verb,
     &policy_show_verb,
     &policy_test_verb,
-    &policy_check_verb,
     &policy_lint_verb,
     &policy_apply_verb,
     &policy_import_verb,
@@ -178,6 +177,7 @@ constexpr Alias kAliases[] = {
     {"image umount", "image unmount"},
     {"network list", "network ls"},
     {"network remove", "network rm"},
+    {"policy check", "policy lint"},
     {"system events", "events"},
     {"system info", "info"},
     {"volume inspect", "inspect", "--type=volume"},

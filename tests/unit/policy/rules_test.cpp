@@ -92,6 +92,11 @@ TEST(Rules, every_condition_holds_or_says_why_not) {
   EXPECT_EQ(why({.gpu = {"h*"}}), "");
   EXPECT_EQ(why({.gpus = false}), "");
   EXPECT_EQ(why({.gpus = true}), "no GPU was asked for");
+  EXPECT_EQ(why({.group = {"x", "y"}}),
+            "the groups are 'hpc', '500', and the rule is for 'x', 'y'");
+  EXPECT_EQ(why({.image = {"x"}}),
+            "the image is 'cuda:12', 'nvcr.io/nvidia/cuda:12', …, and the rule is for 'x'");
+  EXPECT_EQ(why({.gpu = {"a100"}}), "this node's GPUs are 'h100', and the rule is for 'a100'");
 }
 
 TEST(Rules, tell_apart_who_set_a_variable) {
@@ -118,7 +123,7 @@ TEST(Rules, all_keys_of_a_set_hold_and_any_set_will_do) {
   rule.unless = {{.image = {"*cuda*"}}};
   Outcome outcome = evaluate(placed({rule}), alices());
   EXPECT_FALSE(outcome.verdicts[0].applied);
-  EXPECT_EQ(outcome.verdicts[0].why, "one of its exceptions (unless) holds");
+  EXPECT_EQ(outcome.verdicts[0].why, "an exception holds (unless): image '*cuda*'");
 }
 
 TEST(Rules, later_values_win_and_lists_append) {
