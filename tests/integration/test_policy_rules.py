@@ -2,12 +2,16 @@
 """The site's rules: policy.d/*.toml, what they give a container, who wins, whose files count, and
 a houdini.ini that becomes rules."""
 
+import contextlib
+import dataclasses
 import json
 import os
+import subprocess
 
 import pytest
 
-from support import images
+from support import foreign, images
+from support.berth import Berth
 
 # The file that was shown when Houdini was: mounts and variables for every container.
 SLIDES = """[default]
@@ -173,6 +177,162 @@ def test_images_come_from_where_the_site_says(berth, busybox, site):
     assert berth.ok(*flags, "run", "--rm", busybox, "echo", "x") == "x\n"
 
 
+OURS = '[[rule]]\nname = "ours"\nregistries = ["registry.example.org/*"]\n'
+MADE_HERE = ("berth: the site takes no images that were made or loaded here (rule 'ours'); try: berth pull, from "
+             "one of registry.example.org/*")
+
+
+def of_another(image):
+    return (f"berth: the site takes no images from '{image.rsplit(':', 1)[0]}' (rule 'ours'); try: one of "
+            "registry.example.org/*")
+
+
+def test_an_image_of_another_registry_is_refused_whatever_it_is_called(berth, busybox, site):
+    berth.ok("pull", "--quiet", busybox)
+    whole = berth.ok("images", "-q", "--no-trunc").strip()
+    berth.ok("tag", busybox, "registry.example.org/good:1")
+    berth.ok("tag", "registry.example.org/good:1", "registry.example.org/better")
+    flags = site.apply(a=OURS)
+    for name in (busybox, whole, whole.partition(":")[2], whole[7:19], "registry.example.org/good:1",
+                 "registry.example.org/better"):
+        for words in (("run", "--rm"), ("create", "--name", "x"), ("run", "--dry-run")):
+            assert berth.fail(*flags, *words, name, "true") == of_another(busybox)
+    flags = site.apply(a=f'[[rule]]\nregistries = ["{busybox.rsplit(":", 1)[0]}"]\n')
+    mount = f"type=image,source={whole},target=/mnt"
+    assert berth.ok(*flags, "run", "--rm", "--mount", mount, whole, "ls", "/mnt/bin/sh") == "/mnt/bin/sh\n"
+
+
+def test_what_was_loaded_or_made_here_is_from_no_registry(berth, busybox, site, work):
+    berth.ok("pull", "--quiet", busybox)
+    whole = berth.ok("images", "-q", "--no-trunc").strip()
+    good = "registry.example.org/good:1"
+    berth.ok("tag", busybox, good)
+    berth.ok("save", "-o", work / "good.tar", good)
+    berth.ok("run", "--name", "c1", busybox, "touch", "/made")
+    berth.ok("commit", "c1", "registry.example.org/made:1")
+    berth.ok("rm", "c1")
+    berth.ok("rmi", "-f", whole)
+    berth.ok("load", "-i", work / "good.tar")
+    flags = site.apply(a=OURS)
+    assert berth.fail(*flags, "run", "--rm", good, "true") == MADE_HERE
+    assert berth.fail(*flags, "run", "--rm", whole, "true") == MADE_HERE
+    assert berth.fail(*flags, "run", "--rm", "registry.example.org/made:1", "true") == MADE_HERE
+    flags = site.apply(a=OURS.replace('"]', '", "localhost/*"]'))
+    assert berth.ok(*flags, "run", "--rm", "registry.example.org/made:1", "ls", "/made") == "/made\n"
+    # A pull says of bytes that are here where they are from, and loading them once more unsays nothing.
+    flags = site.apply(a=OURS.replace("registry.example.org/*", busybox.rsplit(":", 1)[0]))
+    berth.ok(*flags, "pull", "--quiet", busybox)
+    berth.ok("load", "-i", work / "good.tar")
+    for name in (busybox, whole, good):
+        assert berth.ok(*flags, "run", "--rm", name, "echo", "x") == "x\n"
+
+
+def test_a_condition_on_an_image_sees_what_it_was_pulled_as(berth, busybox, site):
+    berth.ok("pull", "--quiet", busybox)
+    whole = berth.ok("images", "-q", "--no-trunc").strip()
+    berth.ok("tag", busybox, "mine:1")
+    berth.ok("rmi", busybox)
+    flags = site.apply(a=f'[[rule]]\nname = "old"\nwhen = {{ image = "{busybox}" }}\nrefuse = "not that one"\n')
+    for name in ("mine:1", whole[7:19]):
+        line = berth.fail(*flags, "run", "--rm", name, "true")
+        assert line.startswith("berth: the site refuses this container: not that one (rule 'old')")
+
+
+@pytest.mark.profiles("root")
+def test_what_is_built_on_comes_from_where_the_site_says(berth, busybox, site, work):
+    place = work / "project"
+    place.mkdir()
+    (place / "Containerfile").write_text(f"FROM {busybox}\nCOPY Containerfile /made\n")
+    (place / "bake.toml").write_text('image = "registry.example.org/app:1"\n[variant.a]\n')
+    (place / "adopt.toml").write_text(f'image = "registry.example.org/app:1"\n[variant.a]\nadopt = "{busybox}"\n')
+    flags = site.apply(a=OURS)
+    wanted = of_another(busybox).removeprefix("berth: ")
+    build = ("build", "-t", "registry.example.org/app:2", place)
+    assert wanted in berth.fail(*flags, *build, status=1)
+    for file in ("bake.toml", "adopt.toml"):
+        done = berth.run(*flags, "bake", place / file)
+        assert done.returncode == 1 and wanted in done.stderr, done.stderr
+    assert berth.ok("images", "-q") == ""
+    berth.ok("pull", "--quiet", busybox)
+    assert wanted in berth.fail(*flags, *build, status=1)
+
+
+def test_paths_of_images_are_compared_without_links_and_dots(berth, site, work):
+    (work / "kept").mkdir()
+    tree = foreign.tree(work / "kept" / "tree", {"/data/one": "1\n"})
+    file = foreign.squashfs(work / "kept" / "plain.sqsh", tree)
+    (work / "link").symlink_to(work / "kept")
+    (work / "other.sqsh").symlink_to(file)
+    foreign.give(berth.account, tree, file)
+    for path, _, _ in os.walk(tree):
+        foreign.give(berth.account, path)
+    flags = site.apply(a=f'[[rule]]\nname = "kept"\nwhen = {{ image = "{work}/kept/*" }}\nrefuse = "kept away"\n')
+    named = [(name,) for name in (file, work / "other.sqsh", work / "link/plain.sqsh", f"{work}/x/../kept/plain.sqsh")]
+    (work / "x").mkdir()
+    named += [("--rootfs", name) for name in (tree, work / "link/tree", f"{work}/x/../kept/tree")]
+    for words in named:
+        line = berth.fail(*flags, "run", "--rm", *words, "true")
+        assert line.startswith("berth: the site refuses this container: kept away (rule 'kept')"), words
+        told = berth.run(*flags, "policy", "test", "--format", "json", words[-1], "true")
+        assert json.loads(told.stdout)["refused"].endswith("kept away (rule 'kept')"), words
+        assert told.stderr == ""
+
+
+@contextlib.contextmanager
+def instead_of_getent(work, script):
+    fake = work / "getent"
+    fake.write_text(f"#!/bin/sh\n{script}\n")
+    fake.chmod(0o755)
+    subprocess.run(["mount", "--bind", fake, "/usr/bin/getent"], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "/usr/bin/getent"], check=True)
+
+
+def test_a_name_service_that_does_not_answer_lets_nobody_past_a_rule(berth, busybox, site, work):
+    """Who has a group that /etc/group does not name, and a rule for a group by its name."""
+    group = 54321
+    caller = Berth(berth.programs, dataclasses.replace(berth.account, groups=(group,)), berth.directory)
+    flags = site.apply(a='[[rule]]\nname = "far"\nwhen = { group = "far" }\nrefuse = "not for you"\n')
+    berth.ok("pull", "--quiet", busybox)
+    run = (*flags, "run", "--rm", busybox, "true")
+    with instead_of_getent(work, f"echo far:x:{group}:"):
+        assert "not for you (rule 'far')" in caller.fail(*run)
+    with instead_of_getent(work, "exit 2"):
+        caller.ok(*run)  # it knows no such group
+    for script, why in (("exit 1", "status 1"), ("kill -9 $$", "status 137")):
+        with instead_of_getent(work, script):
+            line = caller.fail(*run)
+            numbers = [str(group)] if berth.account.kind == "root" else [str(berth.account.gid), str(group)]
+            assert line.startswith("berth: cannot decide which rules of the site apply, some of which ask for the "
+                                   "caller's groups: ask the name service: getent group "), line
+            assert line.endswith(f"{numbers[-1]}: {why}; try: numbers in 'when' ask nobody"), line
+    flags = site.apply(a=f'[[rule]]\nname = "far"\nwhen = {{ group = "{group}" }}\nrefuse = "not for you"\n')
+    with instead_of_getent(work, "exit 1"):
+        assert "not for you (rule 'far')" in caller.fail(*run)  # a number asks nobody
+
+
+def test_a_required_signature_refuses_until_signatures_are_checked(berth, busybox, site):
+    """Whichever way the key came into the policy: a key that did nothing would be believed."""
+    berth.ok("pull", "--quiet", busybox)
+    flags = site.apply(a='[[rule]]\nname = "signed"\nenv.A = "1"\n')
+    path = site.directory / "policy.json"
+    for value in (True, False):
+        site.write("b.toml", f"[[rule]]\nsigned = {str(value).lower()}\n")
+        assert site.refused().endswith("b.toml:2: signed: signatures of images are not checked by this Berth; try: "
+                                       "'registries', and images by digest")
+        policy = json.loads(path.read_text())
+        policy["rules"][0]["rule"]["signed"] = value
+        path.write_text(json.dumps(policy))
+        why = (f"{path}: rule 'signed': signed: signatures of images are not checked by this Berth; try: berth policy "
+               "apply")
+        assert berth.fail(*flags, "run", "--rm", busybox, "true").endswith(why)
+        assert berth.fail(*flags, "create", busybox).endswith(why)
+        assert berth.fail(*flags, "pull", busybox, status=1).endswith(why)
+    assert berth.ok("ps", "-aq") == ""
+
+
 def test_a_stopped_container_starts_with_what_it_was_made_with(berth, busybox, site):
     flags = site.apply(a='[[rule]]\nenv.SITE = "then"\n')
     berth.ok(*flags, "create", "--name", "kept", busybox, "sh", "-c", "echo $SITE")
@@ -188,10 +348,31 @@ def test_the_callers_id_is_kept_by_a_rule(berth, busybox, site):
 
 
 @pytest.mark.profiles("root")
-def test_a_forced_limit_is_the_most(berth, busybox, site):
-    flags = site.apply(a='[[rule]]\nulimits = ["nofile=64:64"]\nforce = true\n')
+def test_a_forced_limit_is_the_most_and_no_more(berth, busybox, site):
+    flags = site.apply(a='[[rule]]\nulimits = ["nofile=64:64"]\nforce = true\n[[rule]]\nulimits = ["nofile=512"]\n')
     show = ("sh", "-c", "ulimit -n")
     assert berth.ok(*flags, "run", "--rm", "--ulimit", "nofile=512:512", busybox, *show) == "64\n"
+    assert berth.ok(*flags, "run", "--rm", "--ulimit", "nofile=32:512", busybox, *show) == "32\n"
+    assert berth.ok(*flags, "run", "--rm", busybox, *show) == "64\n"
+
+
+@pytest.mark.profiles("root")
+def test_an_update_stays_below_what_is_forced(berth, busybox, site):
+    flags = site.apply(a='[[rule]]\nmemory = "64m"\ncpus = "1.5"\npids-limit = 50\nforce = true\n')
+    args = ("--memory", "32m", "--cpu-period", "50000", "--cpu-quota", "10000")
+    berth.ok(*flags, "create", "--name", "c1", *args, busybox, "true")
+    most = {"--memory=65m": "--memory: the site lets it have at most 67108864 bytes",
+            "--memory-swap=-1": "--memory-swap: the site lets it have at most 134217728 bytes",
+            "--cpu-quota=80000": "--cpus: the site lets it have at most 1500 thousandths of a processor",
+            "--cpu-quota=-1": "--cpus: the site lets it have at most 1500 thousandths of a processor",
+            "--pids-limit=-1": "--pids-limit: the site lets it have at most 50"}
+    for flag, why in most.items():
+        assert berth.fail("update", flag, "c1", status=1) == f"berth: cannot update container 'c1': {why}"
+    for flag in ("--memory=64m", "--cpu-quota=75000", "--pids-limit=50", "--restart=no"):
+        berth.ok("update", flag, "c1")
+    [told] = json.loads(berth.ok("inspect", "c1"))
+    host = told["HostConfig"]
+    assert (host["Memory"], host["CpuQuota"], host["PidsLimit"]) == (64 << 20, 75000, 50)
 
 
 # ---- whose word, and how it is told ------------------------------------------------------------
@@ -225,8 +406,9 @@ mounts = ["/scratch/{user}:/scratch"]
     assert [(rule["rule"], rule["applied"]) for rule in told["rules"]] == [("gpus", True), ("alice", True)]
     assert {"key": "gpus", "value": "all", "rule": "gpus", "forced": True} in told["effects"]
     assert {"key": "mounts", "value": "/scratch/alice:/scratch", "rule": "alice", "forced": False} in told["effects"]
+    assert told["refused"] is None
     table = berth.ok(*flags, "policy", "test", "--user", "bob", "--feature", "h100", busybox).splitlines()
-    assert table[0].split() == ["RULE", "APPLIES", "WHY"]
+    assert table[0].split() == ["RULE", "APPLIES", "WHY", "FROM"]
     assert "no" in table[1].split() and "there is no group, and the rule is for 'hpc'" in table[1]
 
 
