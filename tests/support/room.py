@@ -152,12 +152,19 @@ def _own_network():
         subprocess.run(["ip", *command.split()], check=True)
 
 
+def _open_fuse():
+    """To everybody, as udev does where one runs: images in files need it. It is the machine's."""
+    if os.path.exists("/dev/fuse"):
+        os.chmod("/dev/fuse", 0o666)
+
+
 def inside(command):
     cgroups = cgroup_mounts()
     own_etc()
     _own_memory()
     _own_sys(cgroups)
     _own_network()
+    _open_fuse()
     child = subprocess.Popen(command)
     while True:
         pid, status = os.wait()  # orphans too: nobody else takes them
