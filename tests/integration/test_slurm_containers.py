@@ -13,7 +13,7 @@ import time
 import pytest
 
 from support import images
-from support.slurm_containers import Submitter, with_plugin
+from support.slurm_containers import with_plugin
 from support.waiting import wait_until
 
 
@@ -30,18 +30,6 @@ def cluster(session_directory, programs, accounts):
     options = {"nodes": 2, "gpus": gpus, "lines": ["AuthInfo=cred_expire=5", "SchedulerParameters=bf_interval=1,sched_interval=2"]}
     with with_plugin(directory, programs, **options).running() as running:
         yield running
-
-
-@pytest.fixture
-def slurm(cluster, berth):
-    yield Submitter(cluster, berth)
-    wait_until(cluster.is_idle)
-
-
-@pytest.fixture
-def image(slurm, busybox):
-    slurm.berth.ok("pull", "--quiet", busybox)
-    return f"--container-image={busybox}"
 
 
 # ---- one container per node ---------------------------------------------------------------------

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from support.device_cgroup import DEVICES
-from support.slurm_containers import Submitter, with_plugin
+from support.slurm_containers import with_plugin
 from support.waiting import wait_until
 
 MINE = "No such device or address"  # the task may open it, and there is none
@@ -29,18 +29,6 @@ def cluster(session_directory, programs, accounts, driver_tree):
     with with_plugin(directory, programs, gpus=gpus, constrained=True).running() as running:
         running.tree = tree
         yield running
-
-
-@pytest.fixture
-def slurm(cluster, berth):
-    yield Submitter(cluster, berth)
-    wait_until(cluster.is_idle)
-
-
-@pytest.fixture
-def image(slurm, busybox):
-    slurm.berth.ok("pull", "--quiet", busybox)
-    return f"--container-image={busybox}"
 
 
 def seen(slurm, image, *words):

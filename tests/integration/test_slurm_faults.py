@@ -10,7 +10,7 @@ import subprocess
 import pytest
 
 from support import images
-from support.slurm_containers import Submitter, with_plugin
+from support.slurm_containers import with_plugin
 from support.users import NAMES
 from support.waiting import wait_until
 
@@ -33,18 +33,6 @@ def cluster(session_directory, programs, team):
     directory.mkdir()
     with with_plugin(directory, programs, nodes=2).running() as running:
         yield running
-
-
-@pytest.fixture
-def slurm(cluster, berth):
-    yield Submitter(cluster, berth)
-    wait_until(cluster.is_idle)
-
-
-@pytest.fixture
-def image(slurm, busybox):
-    slurm.berth.ok("pull", "--quiet", busybox)
-    return f"--container-image={busybox}"
 
 
 @pytest.fixture

@@ -7,8 +7,7 @@ without a container either."""
 import pytest
 
 from support import mpi
-from support.slurm_containers import Submitter, with_plugin
-from support.waiting import wait_until
+from support.slurm_containers import with_plugin
 
 
 @pytest.fixture(scope="module")
@@ -22,12 +21,6 @@ def cluster(session_directory, programs, accounts):
 @pytest.fixture(scope="module")
 def references(registry):
     return mpi.push_all(registry)
-
-
-@pytest.fixture
-def slurm(cluster, berth):
-    yield Submitter(cluster, berth)
-    wait_until(cluster.is_idle)
 
 
 class Ranks:
