@@ -15,11 +15,13 @@
 #include "engine/request_text.hpp"
 #include "engine/run.hpp"
 #include "engine/slurm_features.hpp"
+#include "engine/slurm_step.hpp"
 #include "gpu/grant/request.hpp"
 #include "image/reference.hpp"
 #include "oci/edit.hpp"
 #include "policy/file.hpp"
 #include "policy/limits.hpp"
+#include "slurm/hold.hpp"
 #include "sys/file.hpp"
 #include "sys/identity.hpp"
 
@@ -507,17 +509,39 @@ Result<void> apply_effects(const Context& context, const policy::Effects& effect
   return Applier(context, effects, image, verdicts, request).run();
 }
 
+namespace {
+
+/// A step's tasks have the job's variables as well: names those that may not come back that way.
+void tell_decided(RunRequest& request) {
+  if (!request.labels.contains(kStepLabel)) return;
+  std::set<std::string> names;
+  for (const std::string& entry : request.environment) {
+    bool taken_away = entry.find('=') == std::string::npos;
+    if (taken_away) names.insert(entry);
+    if (!taken_away) names.erase(name_of(entry));
+  }
+  Strings& forced = request.site.forced_environment;
+  for (const std::string& entry : forced) names.insert(name_of(entry));
+  if (names.empty()) return;
+  forced.push_back(std::string(slurm::kDecidedVariable) + "=" +
+                   join(Strings(names.begin(), names.end()), ","));
+}
+
+}  // namespace
+
 Result<RunRequest> complete_request(const Context& context, const RunRequest& asked,
                                     const image::Image& image) {
   RunRequest request = asked;
   const oci::ContainerDefaults& defaults = image.config.config;
   TRY(complete_variables(context.environment, defaults.env, request));
   std::vector<policy::PlacedRule> rules = TRY(rules_of(context));
-  if (rules.empty()) return request;
-  policy::Facts facts = TRY(facts_of(context, request, &image, policy::needs_of(rules)));
-  policy::Outcome outcome = policy::evaluate(rules, facts);
-  TRY(apply_effects(context, outcome.effects, defaults, outcome.verdicts, request));
-  request.site.verdicts = std::move(outcome.verdicts);
+  if (!rules.empty()) {
+    policy::Facts facts = TRY(facts_of(context, request, &image, policy::needs_of(rules)));
+    policy::Outcome outcome = policy::evaluate(rules, facts);
+    TRY(apply_effects(context, outcome.effects, defaults, outcome.verdicts, request));
+    request.site.verdicts = std::move(outcome.verdicts);
+  }
+  tell_decided(request);
   return request;
 }
 

@@ -15,6 +15,7 @@
 #include "engine/mpi_launch.hpp"
 #include "engine/name.hpp"
 #include "engine/new_container.hpp"
+#include "engine/root_view.hpp"
 #include "engine/save_squashfs.hpp"
 #include "engine/site_rules.hpp"
 #include "engine/slurm_mpi.hpp"
@@ -275,7 +276,13 @@ Result<RunOutcome> join_running(const Context& context, const SlurmStep& step,
   ExecRequest request;
   request.command = {kHoldPlace};
   request.held = true;
-  for (const std::string& name : step.asked.environment()) request.environment.push_back(name);
+  const oci::Spec spec = TRY(read_config(context, container));
+  const Environment made(spec.process ? spec.process->env : std::vector<std::string>());
+  const auto decided = split(made.get(slurm::kDecidedVariable).value_or(""), ',');
+  for (const std::string& name : step.asked.environment()) {
+    bool is_free = std::find(decided.begin(), decided.end(), name) == decided.end();
+    if (is_free) request.environment.push_back(name);
+  }
   return exec(context, container.id, request);
 }
 
@@ -324,7 +331,7 @@ Result<RunRequest> slurm_container(const Context& context, const SlurmStep& step
   if (request.remove) request.name = step_name(context, step);
   if (const std::string* workdir = step.asked.value(Key::workdir)) request.workdir = *workdir;
   request.read_only = step.asked.value(Key::readonly) != nullptr;
-  request.labels["dev.berth.slurm.step"] = step.job;
+  request.labels[kStepLabel] = step.job;
   bool entrypoint = step.asked.value(Key::entrypoint) != nullptr;
   if (!entrypoint) request.entrypoint = "";
   request.health.off = true;

@@ -14,6 +14,9 @@
 
 namespace berth::engine {
 
+/// A label of each container that tasks of a step join; its value is job and step.
+inline constexpr const char* kStepLabel = "dev.berth.slurm.step";
+
 /// What spank_berth.so says of a step.
 struct SlurmStep {
   slurm::Asked asked;

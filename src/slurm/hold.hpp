@@ -18,6 +18,10 @@ constexpr int kHoldSocket = 3;  ///< of the step: a SOCK_SEQPACKET
 /// something else.
 constexpr int kRightsFile = 4;
 
+/// A variable of berth-hold: names, separated by commas, of those that the job has no say in, be it
+/// asked to by --container-env. Tasks have them as the container does, or not at all.
+constexpr const char* kDecidedVariable = "BERTH_STEP_DECIDED";
+
 enum Handle : uint32_t {
   kUserSpace = 1,
   kCgroupSpace = 2,

@@ -295,13 +295,25 @@ std::string first_node_of_step(spank_t spank) {
   return out;
 }
 
+/// What the container says of slurm::kDecidedVariable.
+Result<std::vector<std::string>> decided_names(const Handles& handles) {
+  std::vector<std::string> names;
+  TRY(import_environment(handles, [&](std::string_view name, const char* value) -> Result<void> {
+    if (name != slurm::kDecidedVariable) return {};
+    for (std::string_view one : split(value, ',')) names.emplace_back(one);
+    return {};
+  }));
+  return names;
+}
+
 Result<void> set_variables(spank_t spank, const Handles& handles) {
-  const std::vector<std::string> kept = plugin.asked.environment();
+  std::vector<std::string> kept = plugin.asked.environment();
+  for (const std::string& name : TRY(decided_names(handles))) {
+    std::erase(kept, name);
+    spank_unsetenv(spank, name.c_str());
+  }
   auto is_kept = [&](std::string_view name) {
-    for (const std::string& one : kept) {
-      if (one == name) return true;
-    }
-    return false;
+    return std::find(kept.begin(), kept.end(), name) != kept.end();
   };
   // Locales of the node that the image may not have.
   for (const char* name : {"LANG", "LANGUAGE", "LC_ALL"}) {
@@ -313,7 +325,8 @@ Result<void> set_variables(spank_t spank, const Handles& handles) {
     return make_error(Kind::io, "set " + name + ": " + spank_strerror(done));
   };
   bool torch = false;
-  TRY(import_environment(handles, [&](const char* name, const char* value) {
+  TRY(import_environment(handles, [&](const char* name, const char* value) -> Result<void> {
+    if (std::string_view(name) == slurm::kDecidedVariable) return {};
     torch = torch || std::string_view(name) == "PYTORCH_VERSION";
     return set(name, value_of_task(spank, name, value), is_kept(name) ? 0 : 1);
   }));

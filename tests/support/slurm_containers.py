@@ -13,7 +13,8 @@ STARTER = """\
 #!/bin/sh
 if [ "$SLURMD_NODENAME" = "$TEST_FAILS_ON" ]; then echo "berth: told to fail" >&2; exit 125; fi
 eval "own=\\$TEST_ROOT_$SLURMD_NODENAME"
-exec {programs}/berth --root "${{own:-$TEST_ROOT}}" --state "$TEST_STATE" ${{TEST_TREE:+--driver-root "$TEST_TREE"}} "$@"
+exec {programs}/berth --root "${{own:-$TEST_ROOT}}" --state "$TEST_STATE" ${{TEST_TREE:+--driver-root "$TEST_TREE"}} \
+    ${{TEST_CONFIG:+--config-dir "$TEST_CONFIG"}} "$@"
 """
 
 
