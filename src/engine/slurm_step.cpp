@@ -9,6 +9,7 @@
 
 #include "base/text.hpp"
 #include "engine/containers.hpp"
+#include "engine/environment_file.hpp"
 #include "engine/exec.hpp"
 #include "engine/image_file.hpp"
 #include "engine/job_fetch.hpp"
@@ -52,9 +53,38 @@ Volume bound(std::string source, std::string destination, bool read_only) {
   return volume;
 }
 
-Result<void> add_image(const SlurmStep& step, RunRequest& request) {
+/// Of --environment, with what options say in its place; an empty one without.
+Result<edf::Definition> read_definition(const Context& context, const SlurmStep& step) {
+  edf::Definition definition;
+  if (const std::string* name = step.asked.value(Key::environment_file)) {
+    definition = TRY(read_environment_file(context.environment, *name));
+  }
+  auto choose = [&](Key yes, Key no, std::optional<bool>& value) {
+    if (step.asked.value(yes) != nullptr) value = true;
+    if (step.asked.value(no) != nullptr) value = false;
+  };
+  choose(Key::entrypoint, Key::no_entrypoint, definition.entrypoint);
+  choose(Key::writable, Key::readonly, definition.writable);
+  return definition;
+}
+
+Result<void> add_image_of_file(const SlurmStep& step, const edf::Definition& definition,
+                               RunRequest& request) {
+  request.image = TRY(image_of(definition));
+  request.image_file = is_image_path(request.image);
+  if (request.image_file) request.image = TRY(find_image_file(request.image));
+  // Without a file it is that of the container with this name.
+  const std::string* file = step.asked.value(Key::environment_file);
+  bool has_other = file == nullptr || step.asked.value(Key::name) != nullptr;
+  if (!request.image.empty() || has_other) return {};
+  return make_error(Kind::usage, "environment " + quoted(*file) + " names no image",
+                    "--container-image, or 'image = ...' in its file");
+}
+
+Result<void> add_image(const SlurmStep& step, const edf::Definition& definition,
+                       RunRequest& request) {
   const std::string* image = step.asked.value(Key::image);
-  if (image == nullptr) return {};  // that of the container with this name
+  if (image == nullptr) return add_image_of_file(step, definition, request);
   // pyxis knows a path by its first character alone.
   bool is_path = image->starts_with('/') || image->starts_with('.');
   if (!is_path) {
@@ -81,7 +111,8 @@ std::vector<std::string> nccl_files(const Context& context) {
   return out;
 }
 
-Result<void> add_mounts(const Context& context, const SlurmStep& step, RunRequest& request) {
+/// What a job needs of its node.
+Result<void> add_node_mounts(const Context& context, const SlurmStep& step, RunRequest& request) {
   bool root = step.asked.value(Key::remap_root) != nullptr;
   if (step.asked.value(Key::mount_home) != nullptr) {
     auto home = context.environment.get_filled("HOME");
@@ -103,16 +134,27 @@ Result<void> add_mounts(const Context& context, const SlurmStep& step, RunReques
     }
   }
   add_meeting_places(context.environment, request);
+  return {};
+}
+
+void clear_place(RunRequest& request, const std::string& destination) {
+  auto is_there = [&](const auto& mount) { return mount.destination == destination; };
+  std::erase_if(request.volumes, is_there);
+  std::erase_if(request.tmpfs, is_there);
+  std::erase_if(request.image_mounts, is_there);
+}
+
+/// At one place --container-mounts counts most.
+Result<void> add_asked_mounts(const SlurmStep& step, RunRequest& request) {
   const std::string* text = step.asked.value(Key::mounts);
   if (text == nullptr) return {};
   for (slurm::Mount& mount : TRY(slurm::parse_mounts(*text, step.directory))) {
+    clear_place(request, mount.destination);
+    if (mount.kind == slurm::Mount::Kind::none) continue;
     if (mount.kind == slurm::Mount::Kind::tmpfs) {
       request.tmpfs.push_back({std::move(mount.destination), std::move(mount.options)});
       continue;
     }
-    std::erase_if(request.volumes,
-                  [&](const Volume& one) { return one.destination == mount.destination; });
-    if (mount.kind == slurm::Mount::Kind::none) continue;
     Volume volume = bound(std::move(mount.source), std::move(mount.destination), mount.read_only);
     volume.propagation = std::move(mount.propagation);
     volume.non_recursive = !mount.recursive;
@@ -269,8 +311,10 @@ void add_variables_of_task(const Context& context, const image::Image& image, Ru
 /// One more berth-hold in a container that another step holds.
 Result<RunOutcome> join_running(const Context& context, const SlurmStep& step,
                                 const ContainerSummary& container) {
-  if (step.asked.value(Key::mounts) != nullptr) {
-    context.log.warn("--container-mounts: container " + quoted(container.name) +
+  for (const auto& [key, option] : {std::pair{Key::mounts, "--container-mounts"},
+                                    std::pair{Key::environment_file, "--environment"}}) {
+    if (step.asked.value(key) == nullptr) continue;
+    context.log.warn(std::string(option) + ": container " + quoted(container.name) +
                      " runs already, ignoring");
   }
   ExecRequest request;
@@ -291,7 +335,7 @@ Result<RunOutcome> hold_named(const Context& context, const SlurmStep& step, Run
   slurm::Name name = TRY(slurm::parse_name(*step.asked.value(Key::name)));
   const std::string whole = container_name(step, name);
   auto found = TRY(find_named(context, whole));
-  TRY(check_use(name, found, step.asked.value(Key::image) != nullptr));
+  TRY(check_use(name, found, !request.image.empty()));
   bool runs = found && is_alive(found->state);
   request.name = whole;
   if (!found) {
@@ -323,17 +367,18 @@ std::string slurm_reference(std::string_view image) {
 Result<RunRequest> slurm_container(const Context& context, const SlurmStep& step) {
   if (std::string output = save_place(step); !output.empty()) TRY(check_save(output));
   RunRequest request;
-  TRY(add_image(step, request));
-  TRY(add_mounts(context, step, request));
+  const edf::Definition definition = TRY(read_definition(context, step));
+  TRY(add_image(step, definition, request));
+  request.command = {kHoldPlace};
+  if (const std::string* workdir = step.asked.value(Key::workdir)) request.workdir = *workdir;
+  TRY(add_node_mounts(context, step, request));
+  TRY(add_definition(definition, step.directory, context.log, request));
+  TRY(add_asked_mounts(step, request));
   TRY(add_namespaces(context, step, request));
   TRY(add_mpi_mode(context.environment, request));
   request.remove = step.asked.value(Key::name) == nullptr;
   if (request.remove) request.name = step_name(context, step);
-  if (const std::string* workdir = step.asked.value(Key::workdir)) request.workdir = *workdir;
-  request.read_only = step.asked.value(Key::readonly) != nullptr;
   request.labels[kStepLabel] = step.job;
-  bool entrypoint = step.asked.value(Key::entrypoint) != nullptr;
-  if (!entrypoint) request.entrypoint = "";
   request.health.off = true;
   // Where it is in the container is for the job to say, and what root has there for the image.
   auto home = context.environment.get_filled("HOME");

@@ -32,6 +32,8 @@ constexpr std::array<Option, kOptions> kTable = {{
     {Key::env, "container-env", "NAME,...",
      "Variables of the job that count more than the image's"},
     {Key::unshare, "container-unshare", "NS,...", "Namespaces of its own: net, ipc, uts"},
+    {Key::environment_file, "environment", "NAME|PATH",
+     "Environment definition file: NAME.toml of EDF_PATH or ~/.edf"},
 }};
 
 const Option& option(Key key) {

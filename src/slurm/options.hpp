@@ -12,7 +12,8 @@
 #include "base/result.hpp"
 
 /// What the users of srun, sbatch and salloc say of the container of a step: the options of pyxis,
-/// by their names and with what they mean there. Pure. Source: pyxis 0.21, README and wiki.
+/// by their names and with what they mean there, and CSCS's --environment. Pure.
+/// Source: pyxis 0.21, README and wiki; https://docs.cscs.ch/software/container-engine/run
 namespace berth::slurm {
 
 enum class Key {
@@ -32,6 +33,7 @@ enum class Key {
   readonly,
   env,
   unshare,
+  environment_file,
 };
 
 /// How Slurm is told of an option.
@@ -41,7 +43,7 @@ struct Option {
   const char* argument;  ///< what the help calls its value; nullptr: it has none
   const char* help;      ///< half a sentence
 };
-inline constexpr size_t kOptions = 16;
+inline constexpr size_t kOptions = 17;
 const std::array<Option, kOptions>& options();
 
 /// How a name is used that there may be a container of already.
@@ -64,7 +66,9 @@ class Asked {
   Result<void> take_variables(const Variable& variable);
 
   /// Whether there is to be a container at all.
-  bool wants_container() const { return has(Key::image) || has(Key::name); }
+  bool wants_container() const {
+    return has(Key::image) || has(Key::name) || has(Key::environment_file);
+  }
   /// The options that mean nothing without a container, as typed: "--container-mounts".
   std::vector<std::string> without_container() const;
   /// The flags of `berth slurm step` that say the same.

@@ -192,7 +192,9 @@ Result<std::vector<std::string>> words_of_step(spank_t spank) {
   std::vector<std::string> words = {"slurm", "step",
                                     "--job=" + std::to_string(job) + "." + std::to_string(step),
                                     "--scope=" + plugin.site.scope};
-  if (plugin.site.entrypoint && plugin.asked.value(slurm::Key::no_entrypoint) == nullptr) {
+  // An environment file has its own word on it.
+  if (plugin.site.entrypoint && plugin.asked.value(slurm::Key::no_entrypoint) == nullptr &&
+      plugin.asked.value(slurm::Key::environment_file) == nullptr) {
     words.emplace_back("--container-entrypoint");
   }
   if (step == SLURM_BATCH_SCRIPT) {
@@ -432,7 +434,9 @@ void end_container() {
 Result<void> open_board(spank_t spank) {
   ::unsetenv(slurm::kBoardVariable);  // that of a step around this one
   bool alone = item_of(spank, S_JOB_NNODES, uint32_t{1}) < 2;
-  bool wanted = plugin.site.one_fetch && plugin.asked.value(slurm::Key::image) != nullptr;
+  bool has_image = plugin.asked.value(slurm::Key::image) != nullptr ||
+                   plugin.asked.value(slurm::Key::environment_file) != nullptr;
+  bool wanted = plugin.site.one_fetch && has_image;
   // Of a job of several parts each has nodes of its own numbers, and one environment.
   if (alone || !wanted || plugin.board) return {};
   plugin.board = TRY(BoardServer::open());
@@ -488,8 +492,10 @@ BERTH_HOOK slurm_spank_init_post_opt(spank_t spank, int, char**) {
     }
     TRY(std::move(taken));
     for (const std::string& option : plugin.asked.without_container()) {
-      slurm_error("berth: ignoring %s: neither --container-image nor --container-name is set",
-                  option.c_str());
+      slurm_error(
+          "berth: ignoring %s: none of --container-image, --container-name and "
+          "--environment is set",
+          option.c_str());
     }
     return {};
   });

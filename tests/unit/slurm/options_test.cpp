@@ -39,6 +39,16 @@ TEST(SlurmOptions, an_image_or_a_name_wants_a_container) {
   EXPECT_THAT(asked.without_container(), IsEmpty());
 }
 
+TEST(SlurmOptions, an_environment_file_wants_a_container_and_has_no_variable) {
+  Asked asked;
+  ASSERT_TRUE(take_from(asked, {{"PYXIS_ENVIRONMENT", "other"}}).ok());
+  EXPECT_FALSE(asked.wants_container());
+  ASSERT_TRUE(asked.take(Key::environment_file, "pytorch").ok());
+  EXPECT_TRUE(asked.wants_container());
+  EXPECT_THAT(asked.words(), ElementsAre("--environment=pytorch"));
+  EXPECT_EQ(refusal_of(Key::environment_file, ""), "--environment: argument required");
+}
+
 TEST(SlurmOptions, an_option_that_needs_a_value_is_refused_without) {
   EXPECT_EQ(refusal_of(Key::image, ""), "--container-image: argument required");
   EXPECT_EQ(refusal_of(Key::workdir, ""), "--container-workdir: argument required");
