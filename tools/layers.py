@@ -166,9 +166,10 @@ MAKES_CALLS = {
     "spank/board.cpp": "accept4 bind close getrandom listen pipe2 poll recv send setsockopt socket",
     "spank/join.cpp": "close fchdir fcntl fstat getuid pread prctl setns socketpair stat syscall",
     "spank/message.cpp": "close recvmsg sendmsg",
-    "spank/start.cpp": "close dup2 execve fcntl fork fstat getegid geteuid getrlimit getuid "
-                       "memfd_create mmap open pread read send setsid sigprocmask socketpair syscall "
-                       "waitpid write",
+    "spank/job_end.cpp": "close mkdir open rmdir unlink write",
+    "spank/start.cpp": "chdir close dup2 execve fcntl fork fstat ftruncate getegid geteuid getgid "
+                       "getrlimit getuid kill memfd_create mmap open poll prctl pread read send setsid "
+                       "sigprocmask socketpair syscall waitpid write",
     "spank/spank_berth.cpp": "close getpwuid_r getuid memfd_create poll prctl shutdown socketpair syscall",
 }
 

@@ -217,17 +217,24 @@ std::string save_place(const SlurmStep& step) {
   return path->starts_with('/') ? *path : step.directory + "/" + *path;
 }
 
+constexpr const char* kPrefix = "pyxis_";
+
+/// Before what job "12" names, where names are a job's own.
+std::string job_prefix(const std::string& job) {
+  return kPrefix + job + "_";
+}
+
 /// "pyxis_web", or "pyxis_12_web" where names are a job's own; pyxis's, which scripts know.
 std::string container_name(const SlurmStep& step, const slurm::Name& name) {
-  std::string job = step.of_job ? step.job.substr(0, step.job.find('.')) + "_" : "";
-  return "pyxis_" + job + name.name;
+  std::string job = step.job.substr(0, step.job.find('.'));
+  return (step.of_job ? job_prefix(job) : kPrefix) + name.name;
 }
 
 constexpr const char* kNodeVariable = "SLURMD_NODENAME";
 
 /// Before the node's name.
 std::string step_prefix(const std::string& job) {
-  return "pyxis_" + job + "-";
+  return kPrefix + job + "-";
 }
 
 /// Of a container that goes with its step, so that it can be told from others.
@@ -404,6 +411,21 @@ Result<std::string> container_of_step(const Context& context, const std::string&
   if (!found.empty()) return found;
   return make_error(Kind::not_found, "step " + quoted(job) + " has no container on this node",
                     "JOB.STEP as 'squeue --steps' has it, on a node of the step while it runs");
+}
+
+Result<std::vector<std::string>> containers_of_job(const Context& context, const std::string& job,
+                                                   bool of_job) {
+  if (!parse_u64(job)) return make_error(Kind::usage, quoted(job) + " is not the number of a job");
+  const std::string node(context.environment.get_filled(kNodeVariable).value_or(""));
+  std::vector<std::string> names;
+  for (const ContainerSummary& one : TRY(list_containers(context, Which::all))) {
+    bool is_named = of_job && one.name.starts_with(job_prefix(job));
+    // Nodes may have one store; and what a user has named is not removed with its step.
+    bool of_step = one.remove && one.name.starts_with(kPrefix + job + ".") &&
+                   one.name.substr(one.name.find('-') + 1) == node;
+    if (is_named || of_step) names.push_back(one.name);
+  }
+  return names;
 }
 
 std::string joined_by(const SlurmStep& step) {

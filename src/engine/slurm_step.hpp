@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.hpp"
 #include "engine/context.hpp"
@@ -49,6 +50,12 @@ Result<RunOutcome> run_slurm_task(const Context& context, const SlurmStep& step,
 /// called "pyxis_12.0-NODE". Where several nodes have one store it is that of SLURMD_NODENAME, or
 /// the newest.  Errors: not_found.
 Result<std::string> container_of_step(const Context& context, const std::string& job);
+
+/// The names of the containers of job `job` that are left on this node: those of steps, whose owner
+/// was killed, and with `of_job` those that are the job's own: "12" gives "pyxis_12_web".
+/// Errors: usage (not the number of a job), io.
+Result<std::vector<std::string>> containers_of_job(const Context& context, const std::string& job,
+                                                   bool of_job);
 
 /// The container of `step` that may run already and would be joined, or "": for who settles in
 /// which user namespace this process works.

@@ -4,14 +4,15 @@
 //
 //   plugstack.conf:  required /usr/local/lib/slurm/spank_berth.so [berth=PROGRAM]
 //                    [execute_entrypoint=0|1] [sbatch_support=0|1] [container_scope=global|job]
-//                    [one_fetch=0|1]
+//                    [one_fetch=0|1] [epilog_seconds=N]
 //
 // In srun, sbatch and salloc it takes the options and looks at them. In slurmstepd it makes a
 // socket for the step and forks who will be `berth slurm step` as the user; that begins when the
 // first task of the node says so, makes the container, and every task joins it by handles before
 // Slurm executes the user's program (docs/decisions/0160). Nothing of the engine is loaded into
 // slurmstepd, and nothing that comes from an image or through the socket is read before a task is
-// the user.
+// the user. When a job has ended `berth slurm epilog` removes as the user what containers are left
+// of it (docs/decisions/0168).
 //
 // Runs as: slurmstepd, which is root, where a function says so; else as the user.
 #include <fcntl.h>
@@ -39,6 +40,7 @@
 #include "slurm/torch.hpp"
 #include "slurm/visible.hpp"
 #include "spank/board.hpp"
+#include "spank/job_end.hpp"
 #include "spank/join.hpp"
 #include "spank/start.hpp"
 
@@ -71,7 +73,8 @@ struct Site {
   std::string scope = "global";
   bool entrypoint = false;
   bool batch = true;
-  bool one_fetch = true;  ///< of an image for all nodes of a step
+  bool one_fetch = true;    ///< of an image for all nodes of a step
+  int epilog_seconds = 60;  ///< for the removal of what a job has left
 };
 
 /// This process is one of srun, sbatch, salloc, or the slurmstepd of one step on one node.
@@ -104,6 +107,15 @@ Result<bool> parse_switch(std::string_view name, std::string_view value) {
                     std::string(name) + "=" + std::string(value) + ": expected 0 or 1");
 }
 
+Result<int> parse_seconds(std::string_view name, std::string_view value) {
+  constexpr uint64_t kMost = 86'400;
+  auto seconds = parse_u64(value);
+  if (seconds && *seconds > 0 && *seconds <= kMost) return static_cast<int>(*seconds);
+  return make_error(Kind::usage, std::string(name) + "=" + std::string(value) +
+                                     ": expected a number of seconds, at most " +
+                                     std::to_string(kMost));
+}
+
 Result<void> take_argument(std::string_view text, Site& site) {
   size_t equals = text.find('=');
   std::string_view name = text.substr(0, equals);
@@ -125,10 +137,13 @@ Result<void> take_argument(std::string_view text, Site& site) {
     site.batch = TRY(parse_switch(name, value));
   } else if (name == "one_fetch") {
     site.one_fetch = TRY(parse_switch(name, value));
+  } else if (name == "epilog_seconds") {
+    site.epilog_seconds = TRY(parse_seconds(name, value));
   } else if (name != "runtime_path" && name != "importer" && name != "use_enroot_load" &&
              name != "use_squashfuse") {  // pyxis's, with nothing to do here
     return make_error(Kind::usage, "unknown argument " + quoted(text),
-                      "berth=, container_scope=, execute_entrypoint=, one_fetch=, sbatch_support=");
+                      "berth=, container_scope=, epilog_seconds=, execute_entrypoint=, one_fetch=, "
+                      "sbatch_support=");
   }
   return {};
 }
@@ -210,7 +225,7 @@ Result<std::vector<std::string>> words_of_step(spank_t spank) {
 }
 
 /// What berth cannot do without, where the job has none (--export=NONE).
-void complete_environment(std::vector<std::string>& environment) {
+void complete_environment(uid_t user, std::vector<std::string>& environment) {
   auto has = [&](std::string_view name) {
     return std::any_of(environment.begin(), environment.end(), [&](const std::string& entry) {
       return entry.size() > name.size() && entry.starts_with(name) && entry[name.size()] == '=';
@@ -223,7 +238,7 @@ void complete_environment(std::vector<std::string>& environment) {
   std::array<char, 16384> room;
   passwd entry{};
   passwd* found = nullptr;
-  if (::getpwuid_r(::getuid(), &entry, room.data(), room.size(), &found) == 0 && found != nullptr) {
+  if (::getpwuid_r(user, &entry, room.data(), room.size(), &found) == 0 && found != nullptr) {
     environment.push_back(std::string("HOME=") + found->pw_dir);
   }
 }
@@ -246,8 +261,25 @@ Result<std::vector<std::string>> environment_of_node(spank_t spank) {
     if (plugin.visible[i])
       out.push_back(std::string(slurm::kVisible[i]) + "=" + *plugin.visible[i]);
   }
-  complete_environment(out);
+  complete_environment(::getuid(), out);
   return out;
+}
+
+/// Those by which berth finds a user's containers. All others would be a way to have more than that
+/// done when the job has ended.
+constexpr const char* kPlaces[] = {"HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR"};
+
+/// In slurmstepd, as root: for the end of the job.
+Result<void> note_container(spank_t spank) {
+  std::vector<std::string> environment;
+  for (const char* name : kPlaces) {
+    auto value = variable_of_job(spank, name);
+    if (value) environment.push_back(std::string(name) + "=" + *value);
+  }
+  const char* node = std::getenv("SLURMD_NODENAME");
+  if (node != nullptr) environment.push_back(std::string("SLURMD_NODENAME=") + node);
+  complete_environment(item_of(spank, S_JOB_UID, uid_t{0}), environment);
+  return note_job(item_of(spank, S_JOB_ID, uint32_t{0}), environment);
 }
 
 /// In slurmstepd, before it forks the tasks: what they ask on, and who will answer.
@@ -527,6 +559,7 @@ BERTH_HOOK slurm_spank_user_init(spank_t spank, int, char**) {
 // In slurmstepd, as root, when all tasks are forked and none runs: they have it.
 BERTH_HOOK slurm_spank_task_post_fork(spank_t spank, int, char**) {
   if (!plugin.wanted || plugin.berth.order < 0) return 0;
+  guarded([&] { return note_container(spank); });
   track(item_of(spank, S_TASK_PID, pid_t{0}), plugin.berth.process);
   close_and_forget(plugin.berth.order);
   return 0;
@@ -547,6 +580,24 @@ BERTH_HOOK slurm_spank_task_exit(spank_t spank, int, char**) {
   plugin.killed = plugin.killed || (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
   if (++plugin.ended >= plugin.tasks) end_container();
   return 0;
+}
+
+// In `slurmstepd spank epilog`, as root, when nothing of the job runs on this node. No other hook
+// is called there.
+BERTH_HOOK slurm_spank_job_epilog(spank_t spank, int argc, char** argv) {
+  guarded([&]() -> Result<void> {
+    TRY(take_arguments(argc, argv, plugin.site));
+    JobEnd end;
+    end.job = item_of(spank, S_JOB_ID, uint32_t{0});
+    end.user = item_of(spank, S_JOB_UID, static_cast<uid_t>(-1));
+    end.group = item_of(spank, S_JOB_GID, static_cast<gid_t>(-1));
+    end.program = plugin.site.program;
+    end.scope = plugin.site.scope;
+    end.patience = plugin.site.epilog_seconds * 1000;
+    TRY_CTX(end_job(end), "cannot remove what job " + std::to_string(end.job) + " has left");
+    return {};
+  });
+  return 0;  // else Slurm drains the node
 }
 
 BERTH_HOOK slurm_spank_exit(spank_t, int, char**) {

@@ -2,8 +2,10 @@
 #include "spank/start.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -76,15 +78,15 @@ void be_mortal() {
 
 /// The real and the saved user, too. His supplementary groups are there already. These are the
 /// system calls themselves: libc's would look for the threads of slurmstepd.
-bool become_user() {
-  uid_t user = ::geteuid();
-  gid_t group = ::getegid();
+bool become_user(uid_t user, gid_t group) {
   constexpr uid_t kSame = static_cast<uid_t>(-1);
   if (::getuid() != 0) return ::getuid() == user;
   if (user != 0 && ::syscall(SYS_setresuid, kSame, 0, kSame) != 0) return false;
   be_mortal();
   if (::syscall(SYS_setresgid, group, group, group) != 0) return false;
   if (::syscall(SYS_setresuid, user, user, user) != 0) return false;
+  // -1 would have left the one or the other as it was.
+  if (::getuid() != user || ::getgid() != group) return false;
   // Whoever could go back would not be the user.
   return user == 0 || ::syscall(SYS_setresuid, kSame, 0, kSame) != 0;
 }
@@ -120,7 +122,9 @@ char** map_environment(int file) {
 
 /// Waits for the order, and is berth then.
 [[noreturn]] void await_order(const Program& program, char** argv, int order) {
-  if (::setsid() < 0 || !keep_alone(program, order) || !become_user()) _exit(126);
+  if (::setsid() < 0 || !keep_alone(program, order) || !become_user(::geteuid(), ::getegid())) {
+    _exit(126);
+  }
   reset_signals();
   int fds[2] = {-1, -1};
   char byte = 0;
@@ -145,9 +149,9 @@ char** map_environment(int file) {
 }
 
 /// For execve(2), which writes into none of them; with the null at the end.
-std::vector<char*> words_of(const Program& program) {
+std::vector<char*> words_of(const std::vector<std::string>& words) {
   std::vector<char*> out = {const_cast<char*>("berth")};
-  for (const std::string& word : program.words) out.push_back(const_cast<char*>(word.c_str()));
+  for (const std::string& word : words) out.push_back(const_cast<char*>(word.c_str()));
   out.push_back(nullptr);
   return out;
 }
@@ -155,7 +159,7 @@ std::vector<char*> words_of(const Program& program) {
 }  // namespace
 
 Result<Waiting> fork_berth(const Program& program) {
-  std::vector<char*> argv = words_of(program);
+  std::vector<char*> argv = words_of(program.words);
   int pair[2];
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
     return errno_now().error("start " + quoted(program.path));
@@ -228,6 +232,89 @@ Result<void> begin_berth(int order, const std::vector<std::string>& environment)
   if (!sent) return saved.error("let berth begin");
   if (failed) return sys_error(error, "execute berth for this step");
   return {};
+}
+
+namespace {
+
+constexpr off_t kMaxSaid = 4096;
+
+/// For what a program says: writing more than that fails.
+Result<int> make_short_file() {
+  int file = ::memfd_create("said", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (file >= 0 && ::ftruncate(file, kMaxSaid) == 0 &&
+      ::fcntl(file, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK) == 0) {
+    return file;
+  }
+  Error error = errno_now().error("make a memory file");
+  if (file >= 0) ::close(file);
+  return error;
+}
+
+std::string first_line(int file) {
+  std::array<char, kMaxSaid> room{};
+  ssize_t count = ::pread(file, room.data(), room.size(), 0);
+  std::string_view text(room.data(), count > 0 ? static_cast<size_t>(count) : 0);
+  return escape_controls(text.substr(0, text.find_first_of(std::string_view("\n\0", 2))));
+}
+
+[[noreturn]] void run_as_user(const Errand& errand, char** argv, int said) {
+  // slurmstepd has closed its standard input, so any of them may have its number.
+  int file = moved_up(errand.environment);
+  int error = moved_up(said);
+  int null = ::open("/dev/null", O_RDWR);
+  if (::setsid() < 0 || file < 0 || error < 0 || null < 0 || ::dup2(null, STDIN_FILENO) < 0 ||
+      ::dup2(null, STDOUT_FILENO) < 0 || ::dup2(error, STDERR_FILENO) < 0) {
+    _exit(126);
+  }
+  char** environment = map_environment(file);
+  close_from(STDERR_FILENO + 1);
+  bool is_root = ::getuid() == 0;
+  if (environment == nullptr || ::chdir("/") != 0 ||
+      (is_root && ::syscall(SYS_setgroups, 0, nullptr) != 0) ||
+      !become_user(errand.user, errand.group)) {
+    _exit(126);
+  }
+  // slurmd may lose its patience before we do. A change of the user would have undone it.
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+  reset_signals();
+  ::execve(errand.path.c_str(), argv, environment);
+  _exit(127);
+}
+
+}  // namespace
+
+Result<void> run_errand(const Errand& errand) {
+  std::vector<char*> argv = words_of(errand.words);
+  int said = TRY(make_short_file());
+  pid_t child = ::fork();
+  if (child == 0) run_as_user(errand, argv.data(), said);
+  if (child < 0) {
+    Error error = errno_now().error("start " + quoted(errand.path));
+    ::close(said);
+    return error;
+  }
+  auto handle = static_cast<int>(::syscall(SYS_pidfd_open, child, 0));
+  pollfd entry{handle, POLLIN, 0};
+  while (handle >= 0 && ::poll(&entry, 1, errand.patience) < 0 && errno == EINTR) {
+  }
+  // Before anybody has waited for it nobody else can have its number.
+  ::kill(-child, SIGKILL);
+  ::kill(child, SIGKILL);
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (handle >= 0) ::close(handle);
+  std::string line = first_line(said);
+  ::close(said);
+  if (entry.revents == 0) {
+    return make_error(Kind::io, quoted(errand.path) + " has not ended within " +
+                                    std::to_string(errand.patience / 1000) + " s, and is killed");
+  }
+  if (status == 0) return {};
+  std::string how = WIFSIGNALED(status) ? "was killed by signal " + std::to_string(WTERMSIG(status))
+                                        : "ended with " + std::to_string(WEXITSTATUS(status));
+  return make_error(Kind::io,
+                    quoted(errand.path) + " " + how + (line.empty() ? "" : " and said: " + line));
 }
 
 }  // namespace berth::spank

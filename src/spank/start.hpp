@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs as: slurmstepd, whose effective user is the job's and whose real one is root. What is forked
+// Runs as: slurmstepd, which is root; in a step its effective user is the job's. What is forked
 // here becomes the user for good before it waits, and berth is executed as he. Hostile: nothing; a
 // task of the user's says when to begin, with which variables, and could as well start berth.
 #pragma once
@@ -42,5 +42,19 @@ void track(pid_t task, int process);
 /// In a task: lets it begin with these variables and this process's standard error, and closes
 /// `order`.  Errors: io, and those of executing it.
 Result<void> begin_berth(int order, const std::vector<std::string>& environment);
+
+/// What berth does for a user when his job has ended.
+struct Errand {
+  std::string path;
+  std::vector<std::string> words;  ///< without the program's name
+  int environment = -1;            ///< a file: "K=V", each with its null
+  uid_t user = 0;
+  gid_t group = 0;   ///< he has no others
+  int patience = 0;  ///< ms
+};
+/// In `slurmstepd spank epilog`, as root: runs it to its end, or kills it when the patience is
+/// over. What is left of its session then is killed, too: nobody would count or end it. Errors: io,
+/// with the first line that it has said.
+Result<void> run_errand(const Errand& errand);
 
 }  // namespace berth::spank

@@ -374,6 +374,7 @@ def test_a_front_takes_no_order_that_it_does_not_know(work):
 
 STARTER = """\
 #!/bin/sh
+{place}
 exec {programs}/berth --root "$TEST_ROOT/$SLURMD_NODENAME" --state "$TEST_STATE/$SLURMD_NODENAME" "$@"
 """
 NODES = 8
@@ -383,8 +384,7 @@ NODES = 8
 def cluster(session_directory, programs, accounts):
     directory = session_directory / "slurm-one-fetch"
     directory.mkdir()
-    made = with_plugin(directory, programs, nodes=NODES)
-    (directory / "berth-of-the-test").write_text(STARTER.format(programs=programs))
+    made = with_plugin(directory, programs, nodes=NODES, starter=STARTER)
     with made.running() as running:
         yield running
 
@@ -466,8 +466,7 @@ def test_each_node_fetches_where_the_site_says_so(work, programs, berth, front, 
     image, reference = pushed
     directory = work / "slurm-alone"
     directory.mkdir()
-    made = with_plugin(directory, programs, nodes=2, arguments=["one_fetch=0"])
-    (directory / "berth-of-the-test").write_text(STARTER.format(programs=programs))
+    made = with_plugin(directory, programs, nodes=2, arguments=["one_fetch=0"], starter=STARTER)
     with made.running() as cluster:
         for place in (berth.root, berth.state):
             berth.account.own(place)
@@ -542,3 +541,10 @@ def test_a_node_that_is_killed_in_its_pull_ends_the_step(slurm, front, pushed):
     assert step.returncode != 0, (out, errors)
     wait_until(slurm.cluster.is_idle)
     wait_until(lambda: not any(berth_of(node) for node in slurm.cluster.nodes))
+
+
+def test_the_image_of_an_environment_file_is_fetched_once(slurm, front, pushed):
+    image, reference = pushed
+    (slurm.berth.directory / "train.toml").write_text(f'image = "{reference}"\n')
+    slurm.srun("--nodes", 2, "--environment=./train.toml", "true")
+    assert fetched(front, image) == [1, 1, 1]

@@ -8,9 +8,12 @@ import subprocess
 from support.registry import die_with_parent
 from support.slurm import PATIENCE, Cluster
 
+# A job's variables are not there any more when it has ended: then those of its user's last Submitter count.
+PLACE = '[ -n "$TEST_ROOT" ] || . "${0%/*}/place-$(id -u)"'
 # The store of whoever submits: a test has one of its own, and TEST_ROOT_n2 where a node has another.
 STARTER = """\
 #!/bin/sh
+{place}
 if [ "$SLURMD_NODENAME" = "$TEST_FAILS_ON" ]; then echo "berth: told to fail" >&2; exit 125; fi
 eval "own=\\$TEST_ROOT_$SLURMD_NODENAME"
 exec {programs}/berth --root "${{own:-$TEST_ROOT}}" --state "$TEST_STATE" ${{TEST_TREE:+--driver-root "$TEST_TREE"}} \
@@ -18,10 +21,10 @@ exec {programs}/berth --root "${{own:-$TEST_ROOT}}" --state "$TEST_STATE" ${{TES
 """
 
 
-def with_plugin(directory, programs, arguments=(), **options):
+def with_plugin(directory, programs, arguments=(), starter=STARTER, **options):
     """A Cluster whose steps may have containers."""
-    starter = directory / "berth-of-the-test"
-    starter.write_text(STARTER.format(programs=programs))
+    text, starter = starter, directory / "berth-of-the-test"
+    starter.write_text(text.format(programs=programs, place=PLACE))
     starter.chmod(0o755)
     plugin = directory / "spank_berth.so"
     shutil.copy2(programs / plugin.name, plugin)
@@ -36,6 +39,7 @@ class Submitter:
 
     def __init__(self, cluster, berth):
         self.cluster, self.berth = cluster, berth
+        cluster.write(f"place-{berth.account.uid}", f'TEST_ROOT="{berth.root}"', f'TEST_STATE="{berth.state}"')
 
     def environment(self, **more):
         return self.berth.account.environment(

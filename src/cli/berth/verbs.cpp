@@ -26,8 +26,8 @@ extern const Verb cdi_generate_verb, cdi_list_verb, cdi_validate_verb, cdi_inspe
 extern const Verb policy_show_verb, policy_apply_verb, policy_import_verb, policy_lint_verb,
     policy_test_verb;
 extern const Verb node_show_verb, node_save_verb, node_check_verb;
-extern const Verb slurm_bundle_verb, slurm_features_verb, slurm_give_verb, slurm_preflight_verb,
-    slurm_step_verb;
+extern const Verb slurm_bundle_verb, slurm_epilog_verb, slurm_features_verb, slurm_give_verb,
+    slurm_preflight_verb, slurm_step_verb;
 extern const Verb doctor_verb, explain_verb;
 extern const Verb gpu_list_verb, gpu_top_verb, metrics_verb, info_verb, version_verb,
     completion_verb, man_verb;
@@ -108,6 +108,7 @@ const std::array kVerbs = {
     &slurm_give_verb,
     &slurm_preflight_verb,
     &slurm_step_verb,
+    &slurm_epilog_verb,
     &cdi_generate_verb,
     &cdi_list_verb,
     &cdi_inspect_verb,

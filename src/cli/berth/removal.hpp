@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/berth/verb.hpp"
+#include "engine/containers.hpp"
+
+namespace berth::cli {
+
+/// Ends and removes each of these containers, and prints its name; with `end.force` one that is
+/// missing is no error. The status is that of for_each_argument(). Enters the user namespace
+/// between the two.
+Result<int> remove_containers(Session& session, const std::vector<std::string>& containers,
+                              engine::EndOptions end, engine::AnonymousVolumes volumes);
+
+}  // namespace berth::cli

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/berth/removal.hpp"
+#include "engine/slurm_step.hpp"
+
+namespace berth::cli {
+namespace {
+
+struct Options {
+  std::string job;
+  std::string scope = "global";
+};
+
+FlagTable flags(Options& o) {
+  return {
+      {"job", 0, "JOB", "Whose containers", &o.job},
+      {"scope", 0, "SCOPE", "Whose a name is: global or job", &o.scope, {"global", "job"}},
+  };
+}
+
+Result<int> run(Session& session, const Options& o, std::vector<std::string>) {
+  auto names = TRY(engine::containers_of_job(session.context, o.job, o.scope == "job"));
+  return remove_containers(session, names, {.force = true}, engine::AnonymousVolumes::remove);
+}
+
+}  // namespace
+
+extern const Verb slurm_epilog_verb;
+const Verb slurm_epilog_verb{
+    .text = {.name = "slurm epilog",
+             .arguments = "",
+             .summary = "Remove the containers that a job has left, for spank_berth.so",
+             .example = "berth slurm epilog --job 12"},
+    .arity = {0, 0},
+    .command = [] { return make_command(flags, run); },
+};
+
+}  // namespace berth::cli

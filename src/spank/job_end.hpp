@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs as: slurmstepd, which is root. Hostile: the values of the user's variables, which are kept
+// and given to his own program, and read by nobody else.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace berth::spank {
+
+/// Keeps for the end of the job that it has had containers on this node, and the variables by which
+/// berth finds them.  Errors: io.
+Result<void> note_job(uint32_t job, const std::vector<std::string>& environment);
+
+struct JobEnd {
+  uint32_t job = 0;
+  uid_t user = 0;
+  gid_t group = 0;
+  std::string program;
+  std::string scope;  ///< of names: "global" or "job"
+  int patience = 0;   ///< ms
+};
+/// Removes the containers of the job that are left on this node, by `berth slurm epilog` as its
+/// user; where note_job() was not called nothing is done.
+/// Errors: io (berth could not be started, has failed, or was killed when `patience` was over).
+Result<void> end_job(const JobEnd& end);
+
+}  // namespace berth::spank
