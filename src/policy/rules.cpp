@@ -16,10 +16,10 @@ using Strings = std::vector<std::string>;
 
 constexpr size_t kMostShown = 8;
 
-std::string quoted_list(const Strings& words, size_t most = kMostShown) {
+std::string quoted_list(const Strings& words) {
   Strings shown;
   for (const std::string& word : words) {
-    if (shown.size() == most) {
+    if (shown.size() == kMostShown) {
       shown.emplace_back("…");
       break;
     }
@@ -58,11 +58,11 @@ bool holds(const std::string& condition, const std::map<std::string, std::string
 using Why = std::optional<std::string>;
 
 /// `what`: "the user is", before what it is; `none` where that is nothing.
-Why unlike(std::string_view what, std::string_view none, const Strings& globs, const Strings& words,
-           size_t most = kMostShown) {
+Why unlike(std::string_view what, std::string_view none, const Strings& globs,
+           const Strings& words) {
   if (globs.empty() || any_matches(globs, words)) return std::nullopt;
   std::string has =
-      words.empty() ? std::string(none) : fmt::format("{} {}", what, quoted_list(words, most));
+      words.empty() ? std::string(none) : fmt::format("{} {}", what, quoted_list(words));
   return fmt::format("{}, and the rule is for {}", has, quoted_list(globs));
 }
 
@@ -95,12 +95,13 @@ Why other_command(const Strings& globs, const std::string& command) {
 
 Why why_not(const When& when, const Facts& facts) {
   // The first spelling is what was typed: the others say no more to people.
-  constexpr size_t kSpellings = 2;
+  bool is_image = any_matches(when.image, facts.image);
+  Strings typed(facts.image.begin(), facts.image.begin() + (facts.image.empty() ? 0 : 1));
   const Why reasons[] = {
       unlike("the user is", "the user is not known", when.user,
              without_empty({facts.user, facts.uid})),
       unlike("the groups are", "there is no group", when.group, facts.groups),
-      unlike("the image is", "the image is not known", when.image, facts.image, kSpellings),
+      unlike("the image is", "the image is not known", is_image ? Strings() : when.image, typed),
       unlike("the digests are", "the digest is not known", when.digest, facts.digests),
       lacking("the image", when.label, facts.labels),
       lacking("the environment", when.env, variables_of(facts.image_env, facts.user_env)),

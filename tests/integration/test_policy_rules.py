@@ -195,7 +195,7 @@ def test_an_image_of_another_registry_is_refused_whatever_it_is_called(berth, bu
     flags = site.apply(a=OURS)
     for name in (busybox, whole, whole.partition(":")[2], whole[7:19], "registry.example.org/good:1",
                  "registry.example.org/better"):
-        for words in (("run", "--rm"), ("create", "--name", "x"), ("run", "--dry-run")):
+        for words in (("run", "--rm"), ("create", "--name", "c1"), ("run", "--dry-run")):
             assert berth.fail(*flags, *words, name, "true") == of_another(busybox)
     flags = site.apply(a=f'[[rule]]\nregistries = ["{busybox.rsplit(":", 1)[0]}"]\n')
     mount = f"type=image,source={whole},target=/mnt"
@@ -243,15 +243,17 @@ def test_what_is_built_on_comes_from_where_the_site_says(berth, busybox, site, w
     place = work / "project"
     place.mkdir()
     (place / "Containerfile").write_text(f"FROM {busybox}\nCOPY Containerfile /made\n")
-    (place / "bake.toml").write_text('image = "registry.example.org/app:1"\n[variant.a]\n')
-    (place / "adopt.toml").write_text(f'image = "registry.example.org/app:1"\n[variant.a]\nadopt = "{busybox}"\n')
+    cell = 'image = "registry.example.org/app:1"\n[[cell]]\nname = "one"\ncpu = "x86-64"\n'
+    (place / "bake.toml").write_text(cell)
+    (place / "adopt.toml").write_text(f'{cell}adopt = "{busybox}"\n')
     flags = site.apply(a=OURS)
     wanted = of_another(busybox).removeprefix("berth: ")
     build = ("build", "-t", "registry.example.org/app:2", place)
     assert wanted in berth.fail(*flags, *build, status=1)
     for file in ("bake.toml", "adopt.toml"):
-        done = berth.run(*flags, "bake", place / file)
-        assert done.returncode == 1 and wanted in done.stderr, done.stderr
+        done = berth.run(*flags, "bake", "--format", "json", place / file)
+        [cell] = [event for event in map(json.loads, done.stdout.splitlines()) if event["event"] == "cell"]
+        assert done.returncode == 20 and cell["state"] == "failed" and wanted in str(cell), cell
     assert berth.ok("images", "-q") == ""
     berth.ok("pull", "--quiet", busybox)
     assert wanted in berth.fail(*flags, *build, status=1)
@@ -311,6 +313,19 @@ def test_a_name_service_that_does_not_answer_lets_nobody_past_a_rule(berth, busy
     flags = site.apply(a=f'[[rule]]\nname = "far"\nwhen = {{ group = "{group}" }}\nrefuse = "not for you"\n')
     with instead_of_getent(work, "exit 1"):
         assert "not for you (rule 'far')" in caller.fail(*run)  # a number asks nobody
+
+
+@pytest.mark.profiles("user", "single_id")
+def test_a_user_namespace_hides_nobodys_groups_from_a_rule(berth, busybox, site):
+    flags = site.apply(a=f'[[rule]]\nwhen = {{ group = "{berth.account.gid}" }}\nrefuse = "not for you"\n')
+    berth.ok("pull", "--quiet", busybox)
+    assert "the site refuses this container: not for you" in berth.fail(*flags, "run", "--rm", busybox, "true")
+    program, *words = berth.argv(*flags, "run", "--rm", busybox, "true")[-len(flags) - 9:]
+    assert program.endswith("/berth")
+    done = berth.account.run(["unshare", "-r", program, *words])
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (125, (
+        "berth: cannot decide which rules of the site apply, some of which ask for the caller's groups: see them in a "
+        "user namespace; try: the same command outside of it"))
 
 
 def test_a_required_signature_refuses_until_signatures_are_checked(berth, busybox, site):
@@ -408,7 +423,7 @@ mounts = ["/scratch/{user}:/scratch"]
     assert {"key": "mounts", "value": "/scratch/alice:/scratch", "rule": "alice", "forced": False} in told["effects"]
     assert told["refused"] is None
     table = berth.ok(*flags, "policy", "test", "--user", "bob", "--feature", "h100", busybox).splitlines()
-    assert table[0].split() == ["RULE", "APPLIES", "WHY", "FROM"]
+    assert table[0].split() == ["FROM", "RULE", "APPLIES", "WHY"]
     assert "no" in table[1].split() and "there is no group, and the rule is for 'hpc'" in table[1]
 
 

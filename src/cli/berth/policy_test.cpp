@@ -43,9 +43,11 @@ json::Value to_json(const engine::PolicyAnswer& answer) {
 }
 
 std::string to_text(const engine::PolicyAnswer& answer) {
-  Table rules({"RULE", "APPLIES", "WHY", "FROM"});
+  Table rules({"FROM", "RULE", "APPLIES", "WHY"});
   for (const policy::Verdict& verdict : answer.outcome.verdicts) {
-    rules.add({verdict.rule, verdict.applied ? "yes" : "no", verdict.why, verdict.place});
+    std::string from = verdict.place.substr(verdict.place.rfind('/') + 1);
+    std::string name = verdict.rule == from ? "-" : verdict.rule;
+    rules.add({std::move(from), std::move(name), verdict.applied ? "yes" : "no", verdict.why});
   }
   Table effects({"GIVES", "VALUE", "FORCED", "RULE"});
   auto lines = policy::lines_of(answer.outcome.effects);
@@ -87,6 +89,7 @@ const Verb policy_test_verb{
              .example = "berth policy test --user alice --partition gpu busybox",
              .complete = Complete::image},
     .arity = {1},
+    .needs = engine::Needs::user_namespace,  // an image file is shown there
     .flags_end = FlagsEnd::at_first_argument,
     .command = [] { return make_command(flags, run); },
 };
