@@ -34,7 +34,7 @@ def with_images(directory, programs, lines=(), **options):
     """A Cluster as the guide has it, with everything below a directory of the tests."""
     starters = directory / "starters"
     starters.mkdir(parents=True)
-    (starters / "berth").write_text(STARTER.format(programs=programs))
+    (starters / "berth").write_text(STARTER.format(programs=programs, place=""))
     (starters / "berth").chmod(0o755)
     runtime = f"{programs}/berth-runtime --root {directory}/states/$(id -u)"
     (starters / "berth-runtime").write_text(f'#!/bin/sh\nexec {runtime} "$@"\n')
