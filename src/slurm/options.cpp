@@ -33,7 +33,7 @@ constexpr std::array<Option, kOptions> kTable = {{
      "Variables of the job that count more than the image's"},
     {Key::unshare, "container-unshare", "NS,...", "Namespaces of its own: net, ipc, uts"},
     {Key::environment_file, "environment", "NAME|PATH",
-     "Environment definition file: NAME.toml of EDF_PATH or ~/.edf"},
+     "CSCS environment file, of EDF_PATH or ~/.edf"},
 }};
 
 const Option& option(Key key) {
