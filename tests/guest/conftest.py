@@ -33,11 +33,11 @@ def machine(guest_image):
     """A guest with the programs under test in /payload/bin, and the tests beside them with the
     skips that are allowed there."""
     made = guest.Machine(guest_image)
-    for program in [*sorted(PROGRAMS.glob("berth*")), PROGRAMS / "spank_berth.so"]:
+    for program in sorted(PROGRAMS.glob("berth*")):
         made.add(f"bin/{program.name}", program)
     made.add("tests/confine", PROGRAMS.parent / "tests/confine")
     made.add("tests/allowed-skips", TESTS / "guest/allowed-skips")
-    for name in ("conftest.py", "pytest.ini", "support", "data", "integration", "guest/inside"):
+    for name in ("conftest.py", "pytest.ini", "support", "integration", "guest/inside"):
         made.add(f"tests/{name}", TESTS / name)
     made.add("tools", TESTS.parent / "tools")
     return made

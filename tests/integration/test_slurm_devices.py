@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Containers of steps where Slurm lets each task open its own GPUs alone (ConstrainDevices), with
-cgroups of version 1 here and of version 2 in a guest (tests/guest/test_slurm.py). The GPUs are a
-synthetic driver's: a node that the task may open has no device behind it."""
+"""Containers of steps where Slurm lets each task open its own GPUs alone (ConstrainDevices). The
+GPUs are a synthetic driver's: a node that the task may open has no device behind it."""
 
 import os
 
 import pytest
 
 from support.device_cgroup import DEVICES
-from support.slurm import V2_ALONE
 from support.slurm_containers import with_plugin
 from support.waiting import wait_until
 
@@ -21,7 +19,7 @@ for node in /dev/nvidia[0-9]*; do echo "$node $(dd if=$node of=/dev/null count=1
 
 @pytest.fixture(scope="module")
 def cluster(session_directory, programs, accounts, driver_tree):
-    if not V2_ALONE.exists() and not os.path.exists(DEVICES / "devices.deny"):
+    if not os.path.exists(DEVICES / "devices.deny"):
         pytest.skip("no device cgroup of version 1 is mounted")
     directory = session_directory / "slurm-devices"
     directory.mkdir()
@@ -72,8 +70,6 @@ def test_steps_of_a_job_have_their_part_of_its_gpus(slurm, image):
 
 
 def test_what_holds_a_container_is_among_what_slurm_ends_with_the_step(slurm, image):
-    if V2_ALONE.exists():
-        pytest.skip("version 2 has no freezer of its own")
     look = "for p in /proc/[0-9]*; do grep -q berth-hold $p/comm 2>/dev/null && grep freezer $p/cgroup; done;"
     out = slurm.srun("--gpus=1", image, "sh", "-c", look + "grep freezer /proc/self/cgroup",
                      env={"TEST_TREE": slurm.cluster.tree})
@@ -87,6 +83,5 @@ def test_a_step_that_is_killed_leaves_no_cgroup(slurm, image):
     assert step.stdout.readline() == "up\n"
     slurm.call("scancel", "--signal=KILL", "--user", slurm.berth.account.name)
     step.communicate(timeout=30)
-    cgroups = V2_ALONE.parent if V2_ALONE.exists() else DEVICES
-    wait_until(lambda: not [name for name, _, _ in os.walk(cgroups) if "/step_0" in name])
+    wait_until(lambda: not [name for name, _, _ in os.walk(DEVICES) if "/step_0" in name])
     assert not slurm.containers()

@@ -28,10 +28,7 @@ from support.registry import die_with_parent
 
 PACKAGES = ("systemd", "systemd-sysv", "libpam-systemd", "dbus", "dbus-user-session", "apparmor", "criu",
             "python3", "python3-pytest", "busybox-static", "erofs-utils", "iproute2", "kmod", "passwd", "procps",
-            "strace", "uidmap", "util-linux",
-            # Slurm's own and a registry, and what berth-transfer links.
-            "ca-certificates", "docker-registry", "slurm-client", "slurmctld", "slurmd",
-            "libarchive13", "libcurl4", "libisal2", "libzydis4.0")
+            "strace", "uidmap", "util-linux")
 
 # The guest's first program; the test's own is /payload/init. The disks appear when they are found.
 FIRST = """#!/bin/sh
@@ -54,16 +51,10 @@ mkdir -p /dev/pts /dev/shm /dev/mqueue
 mount -t devpts devpts /dev/pts
 mount -t tmpfs shm /dev/shm
 mount -t mqueue mqueue /dev/mqueue
-mount -t tmpfs -o mode=755 run /run
+mount -t tmpfs run /run
 mount -t cgroup2 cgroup2 /sys/fs/cgroup
-hostname guest
-echo 127.0.0.1 localhost guest >/etc/hosts
 ip link set lo up
-modprobe --all overlay loop dummy
-# Without an address beside loopback no name is found.
-ip link add eth0 type dummy
-ip address add 192.0.2.3/24 dev eth0
-ip link set eth0 up
+modprobe --all overlay loop
 """
 
 # The script as a service; nothing that a guest without disk and network of its own has to wait for.
