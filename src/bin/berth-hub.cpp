@@ -192,10 +192,13 @@ class JobServer {
 
   /// Ends this program when its order is none, and when nobody asks any more.
   void work(const std::stop_token& stop) {
-    auto served = open(stop);
-    if (!served.ok()) fault_ = std::move(served).error();
-    while (served.ok() && !stop.stop_requested() && front_->idle() < (leaving_ ? kPause : idle_)) {
-      std::this_thread::sleep_for(kLook);
+    auto opened = open(stop);
+    if (!opened.ok()) {
+      fault_ = std::move(opened).error();
+    } else {
+      while (!stop.stop_requested() && front_->idle() < (leaving_ ? kPause : idle_)) {
+        std::this_thread::sleep_for(kLook);
+      }
     }
     if (!stop.stop_requested()) std::raise(SIGTERM);
   }

@@ -67,7 +67,7 @@ std::string resolved_path(const std::string& path) {
   auto opened = sys::open_at(sys::cwd(), path, O_PATH);
   if (!opened.ok()) return path;
   auto whole = sys::read_link(sys::cwd(), sys::fd_path(*opened));
-  return whole.ok() ? std::move(*whole) : path;
+  return whole.ok() ? *whole : path;
 }
 
 Strings spellings_of(const RunRequest& request, const image::Image* image) {

@@ -129,7 +129,7 @@ void append_hook(std::string_view stage, Hook hook, Hooks& hooks) {
       {"poststart", &hooks.poststart},
       {"poststop", &hooks.poststop}};
   for (const auto& [name, list] : stages) {
-    if (name == stage) list->push_back(std::move(hook));
+    if (name == stage) return list->push_back(std::move(hook));
   }
 }
 
