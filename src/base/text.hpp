@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -14,6 +15,12 @@ std::vector<std::string_view> split(std::string_view text, char separator);
 
 /// Splits at runs of blanks (space, tab, newline); no empty parts.
 std::vector<std::string_view> split_blank(std::string_view text);
+
+// The parts are views: of a text that is gone when the line ends there are none.
+template <std::same_as<std::string> Temporary>
+std::vector<std::string_view> split(Temporary&& text, char separator) = delete;
+template <std::same_as<std::string> Temporary>
+std::vector<std::string_view> split_blank(Temporary&& text) = delete;
 
 std::string_view trim(std::string_view text);
 std::string join(const std::vector<std::string>& parts, std::string_view separator);

@@ -99,7 +99,8 @@ CgroupFacts gather_cgroups() {
     if (line.starts_with("0::")) cgroups.own = line.substr(3);
   }
   std::string place = base + cgroups.own;
-  for (std::string_view word : split_blank(read_small(place + "/cgroup.controllers"))) {
+  std::string controllers = read_small(place + "/cgroup.controllers");
+  for (std::string_view word : split_blank(controllers)) {
     cgroups.controllers.emplace_back(word);
   }
   cgroups.writable = usable(place, W_OK) && usable(place + "/cgroup.procs", W_OK);

@@ -200,7 +200,8 @@ Result<bool> CgroupSet::is_frozen() const {
   auto text = sys::read_file_if_exists(directory->fd, freezer.wish);
   // The last process has gone, and the directory with it.
   if (!text.ok() && text.error().sys_errno == ENODEV) return false;
-  std::string_view wish = trim(TRY(std::move(text)).value_or(""));
+  const std::string said = TRY(std::move(text)).value_or("");
+  std::string_view wish = trim(said);
   return wish == freezer.freeze || wish == "FREEZING";
 }
 

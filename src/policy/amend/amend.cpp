@@ -235,8 +235,8 @@ Result<void> Amender::limit_cpus(const Given& given) {
   auto per_period = [&](double cpus) {
     return static_cast<int64_t>(cpus * static_cast<double>(period));
   };
-  auto words = given.forced ? split_blank(take_unified("cpu.max").value_or(""))
-                            : std::vector<std::string_view>();
+  const std::string asked = given.forced ? take_unified("cpu.max").value_or("") : "";
+  const auto words = split_blank(asked);
   if (!words.empty()) {
     auto quota = parse_i64(words[0]);
     auto of = words.size() > 1 ? parse_i64(words[1]) : static_cast<int64_t>(kPeriod);
