@@ -29,8 +29,10 @@ if(CMAKE_BUILD_TYPE STREQUAL Release)
   add_link_options(-Wl,--gc-sections -Wl,-z,relro -Wl,-z,now -s)
 endif()
 if(BERTH_SANITIZE)
+  # Without what is looked at for every pointer that is used, which took a fifth of the build and half
+  # of its object files: of null AddressSanitizer tells too, of alignment the fuzzers, which have all.
   add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=undefined
-                      -fno-omit-frame-pointer)
+                      -fno-sanitize=null,alignment,object-size,vptr -fno-omit-frame-pointer)
   add_link_options(-fsanitize=address,undefined)
 endif()
 if(BERTH_COVERAGE)
