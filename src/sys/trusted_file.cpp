@@ -113,8 +113,10 @@ Result<void> check_trusted(const Fd& file, const std::string& path) {
 Result<std::optional<Fd>> open_trusted_directory_if_exists(const std::string& path) {
   auto directory = TRY(open_if_exists(cwd(), path, O_RDONLY | O_DIRECTORY));
   if (!directory) return std::optional<Fd>();
-  if (TRY(check_parents(path + "/"))) return somebody_elses(path);
-  return directory;
+  if (!TRY(check_parents(path + "/"))) return directory;
+  struct stat info = TRY(stat_fd(*directory, path));
+  TRY(check_owner(info, "use directory " + quoted(path), path));
+  return somebody_elses(path);
 }
 
 }  // namespace berth::sys

@@ -486,6 +486,16 @@ def test_a_ledger_of_another_user_is_refused(berth, driver_tree, busybox, own_le
 
 
 @pytest.mark.profiles("root")
+def test_a_ledger_where_all_may_write_is_refused(berth, driver_tree, busybox, own_ledger, work):
+    place = work / "ours"
+    place.mkdir()
+    place.chmod(0o1777)
+    machine = Machine(berth, driver_tree("eight"), busybox, own_ledger(place / "ledger"))
+    line = machine.refused("--gpus", "1")
+    assert f"use directory '{place}': it can be written by others; try: chmod go-w {place}" in line
+
+
+@pytest.mark.profiles("root")
 def test_junk_in_the_ledger_is_passed_over(machine):
     machine.runs("--gpus", "1")
     junk = [LEDGER / "lease-junk", LEDGER / "wait-junk", LEDGER / "lease-big"]
