@@ -3,9 +3,11 @@
 
 #include <curl/curl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <mutex>
 
 #include "base/text.hpp"
@@ -154,8 +156,16 @@ void set_host_options(CURL* handle, const Url& url, HostOptions& host, bool repl
   set(CURLOPT_SSLKEY, host.tls_key.empty() ? host.tls_certificate.c_str() : host.tls_key.c_str());
 }
 
-std::string certificate_hint(const Url& url) {
-  return fmt::format("--tls-ca FILE with the registry's CA, or --insecure-registry {}",
+/// Of a machine without ca-certificates: a handshake cannot even begin with a file that is missing.
+bool lacks_authorities(CURL* handle) {
+  const char* file = nullptr;
+  curl_easy_getinfo(handle, CURLINFO_CAINFO, &file);
+  return file != nullptr && access(file, F_OK) != 0 && errno == ENOENT;
+}
+
+std::string certificate_hint(CURL* handle, const Url& url) {
+  return fmt::format("{}--tls-ca FILE with the registry's CA, or --insecure-registry {}",
+                     lacks_authorities(handle) ? "install ca-certificates, " : "",
                      host_and_port(url));
 }
 
@@ -180,7 +190,7 @@ std::optional<Error> final_error(CURLcode code, CURL* handle, const char* detail
     case CURLE_PEER_FAILED_VERIFICATION:
       return make_error(Kind::denied,
                         fmt::format("verify the certificate of '{}': {}", host_and_port(url), text),
-                        certificate_hint(url));
+                        certificate_hint(handle, url));
     case CURLE_SSL_CERTPROBLEM:
       return make_error(Kind::denied, fmt::format("use the client's certificate for '{}': {}",
                                                   host_and_port(url), text));
@@ -344,6 +354,8 @@ Result<HttpResponse> Http::exchange(const HttpRequest& request, const Url& url, 
   if (options_.tls_ca) {
     set(CURLOPT_CAINFO, options_.tls_ca->c_str());
     set(CURLOPT_CAPATH, static_cast<char*>(nullptr));
+  } else if (lacks_authorities(handle)) {
+    set(CURLOPT_CAINFO, static_cast<char*>(nullptr));  // whoever speaks plain HTTP is found to
   }
   if (!host.shared_key.empty()) {
     set_shared_key(handle, host.shared_key);

@@ -126,6 +126,18 @@ def test_takes_any_certificate_of_an_insecure_registry(secure, transfer, image):
     assert transfer.pull(f"{secure.address}/tls/any", insecure_registries=[secure.address]).result
 
 
+def test_a_machine_without_authorities_speaks_with_a_registry_in_plain_http(
+        start_registry, secure, image, work):
+    hidden = ("unshare", "--mount", "sh", "-ec", 'mount -t tmpfs none /etc/ssl/certs; exec "$@"', "sh")
+    transfer = Transfer(work / "store", {"HOME": str(work)}, hidden)
+    plain = start_registry()
+    image.push(plain, "bare/app")
+    assert transfer.pull(f"{plain.address}/bare/app").result["digest"] == image.digest
+    image.push(secure, "tls/app")
+    kind, line = transfer.pull(f"{secure.address}/tls/app").error
+    assert kind == "denied" and "; try: install ca-certificates, --tls-ca FILE" in line
+
+
 def test_says_that_the_ca_file_is_missing(secure, transfer):
     kind, line = transfer.pull(f"{secure.address}/tls/app", tls_ca="/nowhere/ca.pem").error
     assert kind == "usage"
