@@ -8,6 +8,8 @@
 #include "engine/new_container.hpp"
 #include "engine/rootfs.hpp"
 #include "engine/settle.hpp"
+#include "engine/site_effects.hpp"
+#include "engine/site_facts.hpp"
 #include "engine/site_rules.hpp"
 #include "engine/store.hpp"
 #include "json/fields.hpp"

@@ -8,17 +8,13 @@
 namespace berth::engine {
 namespace {
 
-std::string_view name_of(std::string_view entry) {
-  return entry.substr(0, entry.find('='));
-}
-
 void unset(std::vector<std::string>& entries, std::string_view name) {
-  std::erase_if(entries, [&](const std::string& entry) { return name_of(entry) == name; });
+  std::erase_if(entries, [&](const std::string& entry) { return variable_name(entry) == name; });
 }
 
 void set(std::vector<std::string>& entries, std::string entry) {
   for (std::string& existing : entries) {
-    if (name_of(existing) != name_of(entry)) continue;
+    if (variable_name(existing) != variable_name(entry)) continue;
     existing = std::move(entry);
     return;
   }
@@ -26,6 +22,10 @@ void set(std::vector<std::string>& entries, std::string entry) {
 }
 
 }  // namespace
+
+std::string_view variable_name(std::string_view entry) {
+  return entry.substr(0, entry.find('='));
+}
 
 Result<std::vector<std::string>> make_environment(const EnvironmentInputs& inputs) {
   std::vector<std::string> entries = {
@@ -37,7 +37,7 @@ Result<std::vector<std::string>> make_environment(const EnvironmentInputs& input
     if (entry.find('=') != std::string::npos && !entry.starts_with('=')) set(entries, entry);
   }
   for (const std::string& entry : inputs.request) {
-    std::string_view name = name_of(entry);
+    std::string_view name = variable_name(entry);
     if (name.empty() || entry.find('\0') != std::string::npos) {
       return make_error(Kind::usage,
                         "environment variable " + quoted(entry) + ": expected NAME=value");

@@ -11,6 +11,9 @@
 
 namespace berth::engine {
 
+/// K of "K=V" or "K".
+std::string_view variable_name(std::string_view entry);
+
 struct EnvironmentInputs {
   const std::vector<std::string>& image;    ///< "K=V" of the image's config
   const std::vector<std::string>& request;  ///< "K=V", or "K" for what was inherited

@@ -2,9 +2,7 @@
 // The site's rules (policy/rules.hpp), laid under and over what was asked for. docs/policy.md
 #pragma once
 
-#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/result.hpp"
@@ -35,24 +33,6 @@ Result<void> check_registry(const Context& context, const std::string& name,
 /// The same for `registries` of rules that are known.
 Result<void> check_places(const std::vector<policy::Given>& registries, const RunRequest& request,
                           const image::Image* image);
-
-/// What the rules decide by. `image` is null where it is not here: what only it can tell is empty.
-/// Only what `needs` names is looked for beside it.
-/// Errors: those of this_node(), sys::find_account() and sys::group_names().
-Result<policy::Facts> facts_of(const Context& context, const RunRequest& request,
-                               const image::Image* image, policy::Needs needs);
-
-/// Lays what rules give into `request`; `verdicts` are told what became of it. Reads the machine
-/// where a rule is for what it has.  Errors: as complete_request().
-Result<void> apply_effects(const Context& context, const policy::Effects& effects,
-                           const oci::ContainerDefaults& image,
-                           std::vector<policy::Verdict>& verdicts, RunRequest& request);
-
-/// Whether limits keep to what the site lets a container have (SiteShare::most).  Errors: denied.
-Result<void> check_most(const Limits& most, const Limits& limits);
-
-/// What is wrong with the texts of a rule that flags have too: mounts, sizes, names of devices.
-std::vector<policy::RuleFault> check_texts(const policy::Rule& rule);
 
 /// The entries of the request between those of the site. A name alone takes a variable away that
 /// was not inherited.

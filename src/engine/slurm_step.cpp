@@ -16,6 +16,7 @@
 #include "engine/mpi_launch.hpp"
 #include "engine/name.hpp"
 #include "engine/new_container.hpp"
+#include "engine/process.hpp"
 #include "engine/root_view.hpp"
 #include "engine/save_squashfs.hpp"
 #include "engine/site_rules.hpp"
@@ -304,12 +305,11 @@ Result<void> pull_for_step(const Context& context, const RunRequest& request, co
 void add_variables_of_task(const Context& context, const image::Image& image, RunRequest& request) {
   std::vector<std::string_view> kept = {"LANG", "LANGUAGE", "LC_ALL"};
   kept.insert(kept.end(), slurm::kVisible.begin(), slurm::kVisible.end());
-  auto name_of = [](std::string_view entry) { return entry.substr(0, entry.find('=')); };
-  for (const std::string& entry : image.config.config.env) kept.push_back(name_of(entry));
-  for (const std::string& entry : request.environment) kept.push_back(name_of(entry));
+  for (const std::string& entry : image.config.config.env) kept.push_back(variable_name(entry));
+  for (const std::string& entry : request.environment) kept.push_back(variable_name(entry));
   std::vector<std::string> added;
   for (const std::string& entry : context.environment.entries()) {
-    bool is_new = std::find(kept.begin(), kept.end(), name_of(entry)) == kept.end();
+    bool is_new = std::find(kept.begin(), kept.end(), variable_name(entry)) == kept.end();
     if (is_new) added.push_back(entry);
   }
   request.environment.insert(request.environment.end(), added.begin(), added.end());

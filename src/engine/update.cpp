@@ -11,7 +11,7 @@
 #include "engine/containers.hpp"
 #include "engine/events.hpp"
 #include "engine/launch.hpp"
-#include "engine/site_rules.hpp"
+#include "engine/site_effects.hpp"
 #include "engine/update_gpus.hpp"
 #include "engine/watch.hpp"
 #include "gpu/grant/request.hpp"

@@ -184,7 +184,7 @@ std::optional<Error> refusal_of(const Effects& effects);
 bool matches(std::string_view glob, std::string_view text);
 
 /// What the types alone cannot say; each with the key that is at fault, "when.user". Texts of flags
-/// are looked at by who gives them (engine/site_rules.hpp).
+/// are looked at by who gives them (engine/site_effects.hpp).
 struct RuleFault {
   std::string key;
   Error error;  ///< usage; its text does not begin with the key
