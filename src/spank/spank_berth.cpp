@@ -42,6 +42,7 @@
 #include "spank/board.hpp"
 #include "spank/job_end.hpp"
 #include "spank/join.hpp"
+#include "spank/site.hpp"
 #include "spank/start.hpp"
 
 extern "C" {
@@ -65,17 +66,6 @@ constexpr int kFailed = 125;         // docker's, when the container could not b
 constexpr int kPatience = 10'000;    // ms for a container to be gone after its last task
 constexpr int kForSaving = 600'000;  // ms for one that is saved first
 constexpr int kForOthers = 50'000;   // ms for one whose node gives the image to others
-constexpr const char* kDefaultProgram = BERTH_PROGRAM;
-
-/// What plugstack.conf says.
-struct Site {
-  std::string program = kDefaultProgram;
-  std::string scope = "global";
-  bool entrypoint = false;
-  bool batch = true;
-  bool one_fetch = true;    ///< of an image for all nodes of a step
-  int epilog_seconds = 60;  ///< for the removal of what a job has left
-};
 
 /// This process is one of srun, sbatch, salloc, or the slurmstepd of one step on one node.
 struct Plugin {
@@ -98,61 +88,6 @@ Plugin plugin;
 
 void say(const Error& error) {
   slurm_error("berth: %s", to_line(error).c_str());
-}
-
-Result<bool> parse_switch(std::string_view name, std::string_view value) {
-  if (value == "1") return true;
-  if (value == "0") return false;
-  return make_error(Kind::usage,
-                    std::string(name) + "=" + std::string(value) + ": expected 0 or 1");
-}
-
-Result<int> parse_seconds(std::string_view name, std::string_view value) {
-  constexpr uint64_t kMost = 86'400;
-  auto seconds = parse_u64(value);
-  if (seconds && *seconds > 0 && *seconds <= kMost) return static_cast<int>(*seconds);
-  return make_error(Kind::usage, std::string(name) + "=" + std::string(value) +
-                                     ": expected a number of seconds, at most " +
-                                     std::to_string(kMost));
-}
-
-Result<void> take_argument(std::string_view text, Site& site) {
-  size_t equals = text.find('=');
-  std::string_view name = text.substr(0, equals);
-  std::string_view value = equals == text.npos ? "" : text.substr(equals + 1);
-  if (name == "berth") {
-    if (!value.starts_with('/')) {
-      return make_error(Kind::usage, "berth=" + std::string(value) + ": not an absolute path");
-    }
-    site.program = value;
-  } else if (name == "container_scope") {
-    if (value != "global" && value != "job") {
-      return make_error(Kind::usage,
-                        "container_scope: expected global or job, got " + quoted(value));
-    }
-    site.scope = value;
-  } else if (name == "execute_entrypoint") {
-    site.entrypoint = TRY(parse_switch(name, value));
-  } else if (name == "sbatch_support") {
-    site.batch = TRY(parse_switch(name, value));
-  } else if (name == "one_fetch") {
-    site.one_fetch = TRY(parse_switch(name, value));
-  } else if (name == "epilog_seconds") {
-    site.epilog_seconds = TRY(parse_seconds(name, value));
-  } else if (name != "runtime_path" && name != "importer" && name != "use_enroot_load" &&
-             name != "use_squashfuse") {  // pyxis's, with nothing to do here
-    return make_error(Kind::usage, "unknown argument " + quoted(text),
-                      "berth=, container_scope=, epilog_seconds=, execute_entrypoint=, one_fetch=, "
-                      "sbatch_support=");
-  }
-  return {};
-}
-
-Result<void> take_arguments(int argc, char** argv, Site& site) {
-  for (int i = 0; i < argc; ++i) {
-    TRY_CTX(take_argument(argv[i], site), "plugstack.conf: spank_berth.so");
-  }
-  return {};
 }
 
 /// Slurm's callback: `value` is the place in slurm::options().
