@@ -164,6 +164,7 @@ MAKES_CALLS = {
     "runtime/device_filter.cpp": "syscall",  # bpf(2)
     # Without src/sys, which would come into slurmstepd with them.
     "spank/board.cpp": "accept4 bind close getrandom listen pipe2 poll recv send setsockopt socket",
+    "spank/cgroup.cpp": "close mkdir open opendir closedir readdir poll read rmdir write",
     "spank/join.cpp": "close fchdir fcntl fstat getuid pread prctl setns socketpair stat syscall",
     "spank/message.cpp": "close recvmsg sendmsg",
     "spank/job_end.cpp": "close mkdir open rmdir unlink write",

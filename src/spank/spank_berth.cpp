@@ -33,6 +33,7 @@
 #include <exception>
 #include <memory>
 #include <type_traits>
+#include <utility>
 
 #include "base/text.hpp"
 #include "slurm/board.hpp"
@@ -40,6 +41,7 @@
 #include "slurm/torch.hpp"
 #include "slurm/visible.hpp"
 #include "spank/board.hpp"
+#include "spank/cgroup.hpp"
 #include "spank/job_end.hpp"
 #include "spank/join.hpp"
 #include "spank/site.hpp"
@@ -76,6 +78,7 @@ struct Plugin {
   int ours = -1;               ///< of the step's socket
   int rights = -1;             ///< slurm::kRightsFile
   Waiting berth;               ///< in slurmstepd its process, in a task what lets it begin
+  std::string cgroup;          ///< of it alone, to be removed; empty: there is none
   /// What tells all tasks of this node their GPUs; later each is told its own.
   std::array<std::optional<std::string>, slurm::kVisible.size()> visible;
   uint32_t tasks = 0;  ///< of this node
@@ -394,6 +397,7 @@ void end_container() {
   }
   close_and_forget(plugin.berth.process);
   close_and_forget(plugin.ours);
+  if (!plugin.cgroup.empty()) remove_cgroup(std::exchange(plugin.cgroup, ""));
 }
 
 /// Lets the nodes of a step with an image find each other. Where that fails, each asks the
@@ -495,7 +499,7 @@ BERTH_HOOK slurm_spank_user_init(spank_t spank, int, char**) {
 BERTH_HOOK slurm_spank_task_post_fork(spank_t spank, int, char**) {
   if (!plugin.wanted || plugin.berth.order < 0) return 0;
   guarded([&] { return note_container(spank); });
-  track(item_of(spank, S_TASK_PID, pid_t{0}), plugin.berth.process);
+  plugin.cgroup = track(item_of(spank, S_TASK_PID, pid_t{0}), plugin.berth.process);
   close_and_forget(plugin.berth.order);
   return 0;
 }

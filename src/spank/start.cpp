@@ -181,41 +181,6 @@ Result<Waiting> fork_berth(const Program& program) {
   return make_error(Kind::io, "start " + quoted(program.path) + ": no process could be made");
 }
 
-namespace {
-
-/// A small file of /proc; empty: it cannot be read.
-std::string read_proc(const std::string& path) {
-  int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return "";
-  std::array<char, 16384> room;
-  ssize_t count = ::read(fd, room.data(), room.size());
-  ::close(fd);
-  return count > 0 ? std::string(room.data(), static_cast<size_t>(count)) : "";
-}
-
-/// What stands behind `word` in the line that has it; empty: there is none.
-std::string behind(const std::string& text, std::string_view word) {
-  for (std::string_view line : split(text, '\n')) {
-    size_t at = line.find(word);
-    if (at != line.npos) return std::string(line.substr(at + word.size()));
-  }
-  return "";
-}
-
-}  // namespace
-
-void track(pid_t task, int process) {
-  std::string cgroup = behind(read_proc("/proc/" + std::to_string(task) + "/cgroup"), ":freezer:");
-  std::string pid = behind(read_proc("/proc/self/fdinfo/" + std::to_string(process)), "Pid:\t");
-  if (task <= 0 || process < 0 || cgroup.size() < 2 || pid.empty() || pid.starts_with('-')) return;
-  std::string path = "/sys/fs/cgroup/freezer" + cgroup + "/cgroup.procs";
-  int fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
-  if (fd < 0) return;
-  ssize_t written = ::write(fd, pid.data(), pid.size());
-  static_cast<void>(written);
-  ::close(fd);
-}
-
 Result<void> begin_berth(int order, const std::vector<std::string>& environment) {
   std::string text;
   for (const std::string& entry : environment) text.append(entry).push_back('\0');

@@ -29,15 +29,10 @@ struct Waiting {
 };
 
 /// Forks a process of nobody's and in a session of its own, which becomes `program` as the user
-/// when the first task says so. It is in the cgroups of slurmstepd, which are the step's: those of
-/// a task may hold less than what the tasks of a node have together.
-/// Errors: io.
+/// when the first task says so. It is in the cgroups of slurmstepd, until spank/cgroup.hpp has it
+/// elsewhere: those of a task may hold less than what the tasks of a node have together. Errors:
+/// io.
 Result<Waiting> fork_berth(const Program& program);
-
-/// In slurmstepd, as root: puts what waits at the pidfd `process` among what Slurm ends with the
-/// step where that is a freezer cgroup of version 1, in which slurmstepd itself is not. Elsewhere,
-/// and where anything of it fails, nothing happens: berth ends by its socket.
-void track(pid_t task, int process);
 
 /// In a task: lets it begin with these variables and this process's standard error, and closes
 /// `order`.  Errors: io, and those of executing it.

@@ -23,21 +23,23 @@ cat /tmp/junit.xml >/dev/ttyS1
 
 @pytest.fixture(scope="session")
 def guest_image(request):
+    """guest_image(packages) → one with those beside guest.PACKAGES."""
     if os.geteuid() != 0:
         pytest.skip("needs root, to make the guest's file system")
-    return guest.prepare(request.config.cache_directory)
+    return lambda packages=(): guest.prepare(request.config.cache_directory,
+                                             (*guest.PACKAGES, *packages))
 
 
 @pytest.fixture
-def machine(guest_image):
+def machine(request, guest_image):
     """A guest with the programs under test in /payload/bin, and the tests beside them with the
-    skips that are allowed there."""
-    made = guest.Machine(guest_image)
-    for program in sorted(PROGRAMS.glob("berth*")):
+    skips that are allowed there; the test's module may name PACKAGES that it needs."""
+    made = guest.Machine(guest_image(getattr(request.module, "PACKAGES", ())))
+    for program in [*sorted(PROGRAMS.glob("berth*")), PROGRAMS / "spank_berth.so"]:
         made.add(f"bin/{program.name}", program)
     made.add("tests/confine", PROGRAMS.parent / "tests/confine")
     made.add("tests/allowed-skips", TESTS / "guest/allowed-skips")
-    for name in ("conftest.py", "pytest.ini", "support", "integration", "guest/inside"):
+    for name in ("conftest.py", "pytest.ini", "support", "data", "integration", "guest/inside"):
         made.add(f"tests/{name}", TESTS / name)
     made.add("tools", TESTS.parent / "tools")
     return made

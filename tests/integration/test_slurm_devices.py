@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Containers of steps where Slurm lets each task open its own GPUs alone (ConstrainDevices). The
-GPUs are a synthetic driver's: a node that the task may open has no device behind it."""
+"""Containers of steps where Slurm lets each task open its own GPUs alone (ConstrainDevices), with
+cgroups of version 1 here and of version 2 in a guest (tests/guest/test_slurm.py). The GPUs are a
+synthetic driver's: a node that the task may open has no device behind it."""
 
+import contextlib
 import os
+import pathlib
+import signal
 
 import pytest
 
 from support.device_cgroup import DEVICES
+from support.slurm import V2_ALONE
 from support.slurm_containers import with_plugin
 from support.waiting import wait_until
 
@@ -19,7 +24,7 @@ for node in /dev/nvidia[0-9]*; do echo "$node $(dd if=$node of=/dev/null count=1
 
 @pytest.fixture(scope="module")
 def cluster(session_directory, programs, accounts, driver_tree):
-    if not os.path.exists(DEVICES / "devices.deny"):
+    if not V2_ALONE.exists() and not os.path.exists(DEVICES / "devices.deny"):
         pytest.skip("no device cgroup of version 1 is mounted")
     directory = session_directory / "slurm-devices"
     directory.mkdir()
@@ -70,18 +75,44 @@ def test_steps_of_a_job_have_their_part_of_its_gpus(slurm, image):
 
 
 def test_what_holds_a_container_is_among_what_slurm_ends_with_the_step(slurm, image):
-    look = "for p in /proc/[0-9]*; do grep -q berth-hold $p/comm 2>/dev/null && grep freezer $p/cgroup; done;"
-    out = slurm.srun("--gpus=1", image, "sh", "-c", look + "grep freezer /proc/self/cgroup",
+    which = "0::" if V2_ALONE.exists() else "freezer"
+    look = f"for p in /proc/[0-9]*; do grep -q berth-hold $p/comm 2>/dev/null && grep {which} $p/cgroup; done;"
+    out = slurm.srun("--gpus=1", image, "sh", "-c", look + f"grep {which} /proc/self/cgroup",
                      env={"TEST_TREE": slurm.cluster.tree})
     holds, task = out.splitlines()
-    assert holds == task, out
+    if not V2_ALONE.exists():
+        assert holds == task, out
+        return
+    # Beside the task's, below what the step may have; root's container has its own below that.
+    below = "../" if slurm.berth.account.uid == 0 else ""
+    assert (holds, task) == ("0::/", f"0::/../{below}task_0"), out
+
+
+def step_leaves_no_cgroup():
+    cgroups = V2_ALONE.parent if V2_ALONE.exists() else DEVICES
+    wait_until(lambda: not [name for name, _, _ in os.walk(cgroups) if "/step_0" in name])
+
+
+def started(slurm, image, seconds=100):
+    step = slurm.spawn("srun", "--gpus=1", image, "sh", "-c", f"echo up; exec sleep {seconds}",
+                       env={"TEST_TREE": slurm.cluster.tree})
+    assert step.stdout.readline() == "up\n"
+    return step
 
 
 def test_a_step_that_is_killed_leaves_no_cgroup(slurm, image):
-    step = slurm.spawn("srun", "--gpus=1", image, "sh", "-c", "echo up; exec sleep 100",
-                       env={"TEST_TREE": slurm.cluster.tree})
-    assert step.stdout.readline() == "up\n"
+    step = started(slurm, image)
     slurm.call("scancel", "--signal=KILL", "--user", slurm.berth.account.name)
     step.communicate(timeout=30)
-    wait_until(lambda: not [name for name, _, _ in os.walk(DEVICES) if "/step_0" in name])
+    step_leaves_no_cgroup()
     assert not slurm.containers()
+
+
+def test_a_step_whose_berth_is_killed_leaves_no_cgroup(slurm, image):
+    step = started(slurm, image, seconds=2)
+    for words in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if words.read_bytes().startswith(b"berth\0slurm\0step\0"):
+                os.kill(int(words.parent.name), signal.SIGKILL)
+    step.communicate(timeout=30)
+    step_leaves_no_cgroup()

@@ -51,7 +51,7 @@ mkdir -p /dev/pts /dev/shm /dev/mqueue
 mount -t devpts devpts /dev/pts
 mount -t tmpfs shm /dev/shm
 mount -t mqueue mqueue /dev/mqueue
-mount -t tmpfs run /run
+mount -t tmpfs -o mode=755 run /run
 mount -t cgroup2 cgroup2 /sys/fs/cgroup
 ip link set lo up
 modprobe --all overlay loop
@@ -132,10 +132,10 @@ def _download_kernel(directory):
     return archive
 
 
-def _build(directory):
+def _build(directory, packages):
     unpacked, root = directory / "unpacked", directory / "root"
     _run("dpkg-deb", "--extract", _download_kernel(directory), unpacked)
-    _run("debootstrap", "--variant=minbase", f"--include={','.join(PACKAGES)}", "bookworm", root)
+    _run("debootstrap", "--variant=minbase", f"--include={','.join(packages)}", "bookworm", root)
     for archive in (root / "var/cache/apt/archives").glob("*.deb"):
         archive.unlink()
     _run("cp", "--archive", unpacked / "lib/modules", root / "lib")
@@ -150,9 +150,9 @@ def _build(directory):
     kernel.rename(directory / "kernel")
 
 
-def prepare(cache):
+def prepare(cache, packages=PACKAGES):
     """The Image; builds it where this recipe has not been built yet."""
-    recipe = hashlib.sha256(repr((PACKAGES, FIRST, DISK_MIB)).encode()).hexdigest()[:12]
+    recipe = hashlib.sha256(repr((packages, FIRST, DISK_MIB)).encode()).hexdigest()[:12]
     kept = pathlib.Path(cache) / "guest" / recipe
     kept.parent.mkdir(parents=True, exist_ok=True)
     with open(kept.parent / "lock", "w", encoding="utf-8") as lock:
@@ -160,7 +160,7 @@ def prepare(cache):
         if not kept.exists():
             with tempfile.TemporaryDirectory(prefix="building-", dir=kept.parent) as scratch:
                 scratch = pathlib.Path(scratch)
-                _build(scratch)
+                _build(scratch, packages)
                 staged = scratch / "image"
                 staged.mkdir()
                 for name in ("kernel", "disk"):

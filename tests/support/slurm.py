@@ -20,6 +20,7 @@ from support.users import PATH
 from support.waiting import wait_until
 
 PATIENCE = 60  # seconds until a call counts as hung
+V2_ALONE = Path("/sys/fs/cgroup/cgroup.controllers")
 
 # With auth/none each is whom he says he is, in networks that lead nowhere. KillWait is five seconds at least: for that
 # long goes on what SIGTERM does not end.
@@ -51,7 +52,7 @@ PartitionName=all Nodes=ALL Default=YES
 class Cluster:
     """`inside` is the command that enters the view of the machine in which the daemons run. `gpus`
     are the device files that each node has for jobs, `constrained` keeps each task to its own by
-    cgroups of version 1; `lines` go into slurm.conf."""
+    cgroups of the version that is here; `lines` go into slurm.conf."""
 
     def __init__(self, directory, nodes=1, inside=(), gpus=(), lines=(), constrained=False, apart=False):
         self.directory, self.inside, self.gpus, self.lines = Path(directory), inside, gpus, lines
@@ -83,8 +84,13 @@ class Cluster:
                                     tasks="cgroup" if self.constrained else "none")
         self.write("slurm.conf", text, *nodes, *self.lines)
         self.write("gres.conf", *(f"Name=gpu File={file}" for file in self.gpus))
-        confined = ["CgroupPlugin=cgroup/v1", "ConstrainDevices=yes"] if self.constrained else []
-        self.write("cgroup.conf", "CgroupAutomount=no", *confined)
+        version = "v2" if V2_ALONE.exists() else "v1"
+        confined = [f"CgroupPlugin=cgroup/{version}", "ConstrainDevices=yes"] if self.constrained else []
+        alone = []
+        if version == "v2":  # and no systemd runs where tests do
+            alone = ["IgnoreSystemd=yes"]
+            (V2_ALONE.parent / "system.slice").mkdir(exist_ok=True)
+        self.write("cgroup.conf", "CgroupAutomount=no", *confined, *alone)
         (self.directory / "state").mkdir()
 
     @contextlib.contextmanager

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "spank/cgroup.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <string_view>
+
+#include "base/text.hpp"
+
+namespace berth::spank {
+namespace {
+
+constexpr std::string_view kCgroups = "/sys/fs/cgroup";
+
+/// A small file of /proc; empty: it cannot be read.
+std::string read_proc(const std::string& path) {
+  int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return "";
+  std::array<char, 16384> room;
+  ssize_t count = ::read(fd, room.data(), room.size());
+  ::close(fd);
+  return count > 0 ? std::string(room.data(), static_cast<size_t>(count)) : "";
+}
+
+/// What stands behind `word` in the line that has it; empty: there is none.
+std::string behind(const std::string& text, std::string_view word) {
+  for (std::string_view line : split(text, '\n')) {
+    size_t at = line.find(word);
+    if (at != line.npos) return std::string(line.substr(at + word.size()));
+  }
+  return "";
+}
+
+/// Into a file of a cgroup.
+bool write_into(const std::string& file, std::string_view text) {
+  int fd = ::open(file.c_str(), O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  bool written = ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  ::close(fd);
+  return written;
+}
+
+/// Of version 2, where slurmstepd is in STEP/slurm and the task below STEP/user: STEP/user.
+std::string cgroup_of_tasks(const std::string& task) {
+  constexpr std::string_view kDaemon = "/slurm";
+  std::string own = behind(read_proc("/proc/self/cgroup"), "0::");
+  if (!own.ends_with(kDaemon)) return "";
+  std::string tasks = own.substr(0, own.size() - kDaemon.size()) + "/user";
+  return behind(task, "0::").starts_with(tasks + "/") ? std::string(kCgroups) + tasks : "";
+}
+
+/// Of cgroups, which are directories of directories. Those below are of root's containers, where
+/// berth was killed.
+bool remove_tree(const std::string& directory) {
+  DIR* entries = ::opendir(directory.c_str());
+  if (entries == nullptr) return errno == ENOENT;
+  while (const dirent* entry = ::readdir(entries)) {
+    std::string_view name = entry->d_name;
+    bool below = entry->d_type == DT_DIR && name != "." && name != "..";
+    if (below) remove_tree(directory + "/" + entry->d_name);
+  }
+  ::closedir(entries);
+  return ::rmdir(directory.c_str()) == 0;
+}
+
+}  // namespace
+
+std::string track(pid_t task, int process) {
+  std::string pid = behind(read_proc("/proc/self/fdinfo/" + std::to_string(process)), "Pid:\t");
+  if (task <= 0 || process < 0 || pid.empty() || pid.starts_with('-')) return "";
+  std::string cgroups = read_proc("/proc/" + std::to_string(task) + "/cgroup");
+  std::string freezer = behind(cgroups, ":freezer:");
+  if (freezer.size() > 1) {
+    write_into(std::string(kCgroups) + "/freezer" + freezer + "/cgroup.procs", pid);
+  }
+  std::string tasks = cgroup_of_tasks(cgroups);
+  if (tasks.empty()) return "";
+  std::string own = tasks + "/berth";
+  if (::mkdir(own.c_str(), 0755) == 0 && write_into(own + "/cgroup.procs", pid)) return own;
+  ::rmdir(own.c_str());
+  return "";
+}
+
+void remove_cgroup(const std::string& directory) {
+  constexpr int kTries = 100;
+  constexpr int kPause = 10;  // ms
+  for (int i = 0; i < kTries && !remove_tree(directory) && errno == EBUSY; ++i) {
+    write_into(directory + "/cgroup.kill", "1");
+    ::poll(nullptr, 0, kPause);
+  }
+}
+
+}  // namespace berth::spank
