@@ -44,6 +44,11 @@ bool Chain::goes_on(size_t place, const Error& error) {
   return true;
 }
 
+void Chain::distrust(const Error& error) {
+  if (first_.exchange(peers_.size()) == peers_.size()) return;
+  log_.warn("a node of this job gave damaged bytes: " + to_line(error));
+}
+
 Result<void> Chain::get_blob(const oci::Descriptor& blob, BlobPart part) {
   std::optional<Error> refused;  // by who takes the bytes: nobody else gives him others
   bool answered = part.answered;

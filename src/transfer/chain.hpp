@@ -41,6 +41,9 @@ class Chain {
   /// As Registry::get_blob(). What of a part has come from one place is not asked for at the next.
   Result<void> get_blob(const oci::Descriptor& blob, BlobPart part);
 
+  /// After damaged bytes, which may have come to all nodes: only the registry is asked from now on.
+  void distrust(const Error& error);
+
   /// The first answer of `ask(Registry&)` that is no error, else the last error.
   template <class Ask>
   auto ask(Ask ask) -> decltype(ask(std::declval<Registry&>())) {

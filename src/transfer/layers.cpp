@@ -124,13 +124,23 @@ Result<bool> LayerPipeline::complete(const Task& task, BlobFetcher& fetcher) {
     auto stopped = [this] { return cancel_.requested(); };
     image::Claim claim = TRY(delivery_.claim_layer(task.diff_id, stopped));
     if (TRY(delivery_.keep_layer(task.diff_id))) return false;
-    TRY(kept ? unpack_stored(task) : fetch(task, fetcher));
+    TRY(kept ? unpack_stored(task) : distrusting([&] { return fetch(task, fetcher); }));
     return true;
   };
   bool made = TRY(make_layer());
   if (made || kept || !options_.keep_blobs) return made;
-  TRY(keep(task, fetcher));
+  TRY(distrusting([&] { return keep(task, fetcher); }));
   return true;
+}
+
+/// Once more where a damaged blob can come from somebody else.
+template <class Fetch>
+Result<void> LayerPipeline::distrusting(Fetch fetch) {
+  Result<void> fetched = fetch();
+  bool damaged = !fetched.ok() && fetched.error().kind == Kind::corrupt;
+  if (!damaged || !options_.distrust || cancel_.requested()) return fetched;
+  options_.distrust(fetched.error());
+  return fetch();
 }
 
 Result<Registry*> LayerPipeline::registry_of(const Task& task) {

@@ -48,6 +48,8 @@ class LayerPipeline {
     size_t connections = kConnections;  ///< to one registry at once
     /// Gives the bytes of blobs in the place of the registry that the origin names.
     std::function<Result<void>(const oci::Descriptor& blob, BlobPart part)> fetch = {};
+    /// Told of a blob that came damaged from there: fetch() asks somebody else for it then, once.
+    std::function<void(const Error& error)> distrust = {};
   };
 
   /// The registry that has a blob which the store does not.
@@ -81,6 +83,8 @@ class LayerPipeline {
   Result<bool> complete(const Task& task, BlobFetcher& fetcher);
   Result<void> fetch(const Task& task, BlobFetcher& fetcher);
   Result<void> keep(const Task& task, BlobFetcher& fetcher);
+  template <class Fetch>
+  Result<void> distrusting(Fetch fetch);
   Result<void> unpack_stored(const Task& task);
   Result<void> unpack(const Task& task, const Inflater::Input& input, BlobStream* stream);
   Result<Registry*> registry_of(const Task& task);

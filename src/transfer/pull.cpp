@@ -287,6 +287,7 @@ Result<TransferResult> pull_from_registry(const PullRequest& request, const Refe
     options.fetch = [&](const oci::Descriptor& blob, BlobPart part) {
       return chain.get_blob(blob, std::move(part));
     };
+    options.distrust = [&](const Error& error) { chain.distrust(error); };
   }
   uint32_t connections = connections_to(request.access, reference);
   if (connections > 0) options.connections = connections;

@@ -334,6 +334,17 @@ def test_bytes_that_are_wrong_reach_no_store(work, image, large):
 
 
 @as_root
+def test_what_came_damaged_to_a_node_those_below_ask_the_registry_for(work, image, large):
+    with MeteredRegistry(image) as registry, JobNodes(registry, work, 3) as nodes:
+        registry.damaged_once.add(large)
+        outcomes = nodes.pull_all()
+        assert [outcome.status for outcome in outcomes] == [0, 0, 0], outcomes
+        assert_whole(nodes, image)
+        for outcome in outcomes:
+            assert "a node of this job gave damaged bytes: " in outcome.output
+
+
+@as_root
 def test_a_node_that_is_to_end_gives_what_it_is_giving(work, image, large):
     with MeteredRegistry(image, hold=(large, 6 << 20)) as registry:
         front = Front(work / "store", registry.reference, "1" * 64)
