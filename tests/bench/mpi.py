@@ -4,11 +4,15 @@
 shared memory, as tasks of Slurm steps of an ordinary user, with Open MPI and with MPICH; in a
 container with the image's library and without one, with the same library of this machine.
 
-Each round has a step with and one without a container for each MPI, in an order that is shuffled anew.
-Each rank keeps to a processor of its own. A ratio is taken within a round: for an operation it is the
-geometric mean of those of its sizes, and what counts is the median of all rounds.
+In each round there is for each MPI a step with and one without a container, side by side, and each
+rank keeps to a processor of its own. One of the two measures while the ranks of the other sleep, in
+blocks of some milliseconds whose order is shuffled: so both have the same machine. A ratio is taken of
+two blocks that follow each other, for an operation as the geometric mean of those of its sizes; the
+median of a round's is one figure, for each start of a program has other addresses; and what counts is the
+median of all rounds.
 
-usage: ./dev bench mpi [--runs N] [--turns N] [--directory DIR] [--json FILE] [--plot FILE] [--check]
+usage: ./dev bench mpi [--runs N] [--blocks N] [--turns N] [--directory DIR] [--json FILE] [--plot FILE]
+                       [--check]
 """
 
 import contextlib
@@ -20,6 +24,7 @@ import platform
 import random
 import shutil
 import statistics
+import subprocess
 import sys
 import tempfile
 
@@ -35,33 +40,57 @@ OPERATIONS = ("ping-pong", "allreduce")
 GOALS = {f"{operation}, {kind}": (1.02, "×") for kind in mpi.KINDS for operation in OPERATIONS}
 
 
+class World:
+    """Two ranks, which measure when they are told to."""
+
+    def __init__(self, command):
+        self._process = subprocess.Popen([str(word) for word in command], stdin=subprocess.PIPE,
+                                         stdout=subprocess.PIPE, text=True)
+
+    def measure(self):
+        """{figure: microseconds}"""
+        self._process.stdin.write("go\n")
+        self._process.stdin.flush()
+        return json.loads(self._process.stdout.readline())
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._process.communicate()
+        if self._process.returncode != 0:
+            raise RuntimeError(f"{self._process.args} ended with {self._process.returncode}")
+
+
 @dataclasses.dataclass
 class Pair:
-    """The same ranks as steps with and without a container; {figure: microseconds}, one each round."""
+    """The same ranks as steps with and without a container."""
     kind: str
-    bare: list
-    contained: list
-    found: dict = dataclasses.field(default_factory=lambda: {"bare": [], "contained": []})
+    commands: dict  # of "bare" and "contained"
+    rounds: list = dataclasses.field(default_factory=list)  # [[{which: {figure: microseconds}}]]
 
-    def measure(self, which):
-        (figures,) = mpi.worlds(run(*getattr(self, which)))
-        self.found[which].append(figures)
+    def measure(self, blocks):
+        with World(self.commands["bare"]) as bare, World(self.commands["contained"]) as contained:
+            worlds = {"bare": bare, "contained": contained}
+            found = [{which: worlds[which].measure() for which in random.sample(list(worlds), 2)}
+                     for _ in range(blocks + 1)]
+        self.rounds.append(found[1:])  # the first has connections to make, and pages
 
     def series(self, which, figure):
-        return [figures[figure] for figures in self.found[which]]
+        return [block[which][figure] for blocks in self.rounds for block in blocks]
 
     def figures(self):
-        return list(self.found["bare"][0])
+        return list(self.rounds[0][0]["bare"])
 
-    def ratio(self, figure):
-        return paired.ratio(self.series("contained", figure), self.series("bare", figure))
+    def ratio(self, named):
+        """Of all these figures."""
+        def of_block(block):
+            return statistics.geometric_mean(block["contained"][name] / block["bare"][name] for name in named)
+        return paired.of_ratios([statistics.median(map(of_block, blocks)) for blocks in self.rounds])
 
     def ratio_of(self, operation):
         """Over all sizes of an operation."""
-        named = [figure for figure in self.figures() if figure.startswith(operation)]
-        means = {which: [statistics.geometric_mean(figures[name] for name in named)
-                         for figures in found] for which, found in self.found.items()}
-        return paired.ratio(means["contained"], means["bare"])
+        return self.ratio([figure for figure in self.figures() if figure.startswith(operation)])
 
 
 def prepare(work, programs, cluster, image, kind, turns):
@@ -78,18 +107,14 @@ def prepare(work, programs, cluster, image, kind, turns):
     run(*me, programs / "berth", "--root", place / "root", "--state", place / "state", "pull",
         "--quiet", image)
     step = [*me, "srun", "--chdir=/", f"--mpi={mpi.KINDS[kind].slurm}", "--nodes=1", "--ntasks=2"]
-    return Pair(kind, [*step, program, "time", turns],
-                [*step, f"--container-image={image}", "/ranks", "time", turns])
+    return Pair(kind, {"bare": [*step, program, "time", turns],
+                       "contained": [*step, f"--container-image={image}", "/ranks", "time", turns]})
 
 
-def measure(pairs, runs, warm_up):
-    for number in range(warm_up + runs):
-        steps = [(pair, which) for pair in pairs for which in pair.found]
-        for pair, which in random.sample(steps, len(steps)):
-            pair.measure(which)
-        if number + 1 == warm_up:
-            for pair in pairs:
-                pair.found = {which: [] for which in pair.found}
+def measure(pairs, runs, blocks):
+    for _ in range(runs):
+        for pair in random.sample(pairs, len(pairs)):
+            pair.measure(blocks)
 
 
 def table(pairs):
@@ -102,7 +127,7 @@ def table(pairs):
                 cells += [statistics.median(series), series[len(series) // 10],
                           series[-1 - len(series) // 10]]
             rows.append((f"{pair.kind}, {figure} B", *(f"{cell:.2f}" for cell in cells),
-                         str(pair.ratio(figure))))
+                         str(pair.ratio([figure]))))
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows:
         print("  ".join([row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in
@@ -117,7 +142,7 @@ def plot(pairs, path):
     for pair in pairs:
         for operation in OPERATIONS:
             named = [name for name in pair.figures() if name.startswith(operation)]
-            ratios = [pair.ratio(name) for name in named]
+            ratios = [pair.ratio([name]) for name in named]
             axes.errorbar([int(name.split()[1]) for name in named], [r.median for r in ratios],
                           yerr=[[r.median - r.low for r in ratios], [r.high - r.median for r in ratios]],
                           capsize=3, label=f"{operation}, {pair.kind}")
@@ -132,7 +157,7 @@ def plot(pairs, path):
 
 
 def tell(options, pairs):
-    print(f"{platform.release()}, {os.cpu_count()} CPUs, {options.runs} rounds; two ranks of one node, "
+    print(f"{platform.release()}, {os.cpu_count()} CPUs, {options.runs} rounds of {options.blocks} pairs of blocks; two ranks of one node, "
           f"{version('slurmd', '-V')}, proctrack/linuxproc, task/none\n")
     table(pairs)
     ratios = {f"{operation}, {pair.kind}": pair.ratio_of(operation)
@@ -145,7 +170,7 @@ def tell(options, pairs):
     if options.json:
         options.json.write_text(json.dumps({
             "kernel": platform.release(), "cpus": os.cpu_count(), "runs": options.runs,
-            "pairs": [{"kind": pair.kind, "microseconds": pair.found} for pair in pairs],
+            "pairs": [{"kind": pair.kind, "microseconds": pair.rounds} for pair in pairs],
             "results": {name: dataclasses.asdict(ratio) for name, ratio in ratios.items()},
             "goals": {name: limit for name, (limit, _) in GOALS.items()}, "missed": missed}, indent=1))
     if options.plot:
@@ -155,7 +180,8 @@ def tell(options, pairs):
 
 
 def add_options(parser):
-    parser.add_argument("--turns", type=int, default=50_000, help="of a small message, in one step")
+    parser.add_argument("--turns", type=int, default=4000, help="of a small message, in one block")
+    parser.add_argument("--blocks", type=int, default=40, help="of each step, in one round")
 
 
 def main():
@@ -179,7 +205,7 @@ def main():
         cluster = stack.enter_context(with_plugin(place, programs).running())
         pairs = [prepare(work, programs, cluster, image, kind, options.turns)
                  for kind, image in images.items()]
-        measure(pairs, options.runs, options.warm_up)
+        measure(pairs, options.runs, options.blocks)
     tell(options, pairs)
 
 

@@ -3,7 +3,8 @@
 //
 //   mpi_ranks              one JSON object of rank 0 on its standard output; status 0 when each of
 //                          its checks holds on every rank, but for "cma": without that MPI works
-//   mpi_ranks time ROUNDS  microseconds of two ranks: ping-pong, one way, and allreduce
+//   mpi_ranks time TURNS   for each line of rank 0's standard input one JSON object: microseconds of
+//                          two ranks, ping-pong, one way, and allreduce; between the lines both sleep
 //
 // "mpi_ranks: …" on standard error is what did not hold, of whichever rank. A library that finds no
 // launcher gives each rank a world of its own: "ranks" is 1 then, and there are several objects.
@@ -213,10 +214,7 @@ static void keep_to_processor(int number) {
   if (CPU_COUNT(&own) == 1) sched_setaffinity(0, sizeof own, &own);
 }
 
-static int measure(int rounds) {
-  if (ranks != 2) return complain("there are %d ranks, two are wanted", ranks);
-  keep_to_processor(rank);
-  char* buffer = calloc(2, kLarge);
+static void measure(char* buffer, int rounds) {
   if (rank == 0) printf("{");
   for (int size = 8; size <= kLarge; size *= 8) {
     int turns = size < 4096 ? rounds : rounds / (size / 2048);
@@ -227,6 +225,32 @@ static int measure(int rounds) {
            there_and_back / 2, size, sum);
   }
   if (rank == 0) printf("}\n");
+  fflush(stdout);
+}
+
+// Whether there is another line: of rank 0's input, and rank 1 is told. Who waits in MPI takes a
+// whole processor, which is the other ranks' meanwhile.
+static int goes_on(void) {
+  int more = 0;
+  if (rank == 0) {
+    char line[64];
+    more = fgets(line, sizeof line, stdin) != NULL;
+    MPI_Send(&more, 1, MPI_INT, 1, 1, MPI_COMM_WORLD);
+    return more;
+  }
+  for (int here = 0; !here;) {
+    MPI_Iprobe(0, 1, MPI_COMM_WORLD, &here, MPI_STATUS_IGNORE);
+    if (!here) usleep(2000);
+  }
+  MPI_Recv(&more, 1, MPI_INT, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  return more;
+}
+
+static int measure_in_turns(int rounds) {
+  if (ranks != 2) return complain("there are %d ranks, two are wanted", ranks);
+  keep_to_processor(rank);
+  char* buffer = calloc(2, kLarge);
+  while (goes_on()) measure(buffer, rounds);
   free(buffer);
   return 1;
 }
@@ -236,7 +260,7 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  int good = argc == 3 && !strcmp(argv[1], "time") ? measure(atoi(argv[2])) : check();
+  int good = argc == 3 && !strcmp(argv[1], "time") ? measure_in_turns(atoi(argv[2])) : check();
   MPI_Finalize();
   return good ? 0 : 1;
 }

@@ -23,7 +23,11 @@ class Ratio:
 
 def ratio(ours, theirs):
     """Of figures that belong together in their order."""
-    ratios = [a / b for a, b in zip(ours, theirs, strict=True)]
+    return of_ratios([a / b for a, b in zip(ours, theirs, strict=True)])
+
+
+def of_ratios(ratios):
+    """The same of ratios."""
     chance = random.Random(len(ratios))  # the same pairs, the same interval
     medians = sorted(statistics.median(chance.choices(ratios, k=len(ratios)))
                      for _ in range(RESAMPLES))
