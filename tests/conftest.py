@@ -7,6 +7,9 @@
 runs three times: as root, as an ordinary user with subordinate ids, and as one without. A test
 that is about one of them only says so: @pytest.mark.profiles("root"). "erofs" is root whose layers are
 EROFS images; BERTH_TEST_ROOT=erofs runs all of root's tests so, BERTH_TEST_LAYER_FORMAT=erofs everybody's.
+
+With BERTH_TEST_USERS=two such a test runs as the ordinary user and as one of the other two: which, its name
+says, so it is the same each time (docs/decisions/0170).
 """
 
 import contextlib
@@ -17,6 +20,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import zlib
 
 import pytest
 
@@ -45,6 +49,23 @@ def pytest_generate_tests(metafunc):
         kinds = marker.args if marker else users.KINDS
         if kinds:  # an empty marker: the test says it in its own way
             metafunc.parametrize("profile", kinds, indirect=True)
+
+
+def is_left_out(item):
+    """Whether another user than this one is the second who runs the test."""
+    kind = getattr(item, "callspec", None) and item.callspec.params.get("profile")
+    if kind not in ("root", "single_id") or item.get_closest_marker("profiles"):
+        return False
+    parameters = [part for part in item.callspec.id.split("-") if part != kind]
+    name = "-".join([item.originalname, *parameters])
+    return kind != ("root", "single_id")[zlib.crc32(name.encode()) % 2]
+
+
+def pytest_collection_modifyitems(config, items):
+    if os.environ.get("BERTH_TEST_USERS") == "two":
+        left_out = {item for item in items if is_left_out(item)}
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
 
 
 # ---- skips: every one is printed with its reason and has to be allowed --------------------------
