@@ -79,7 +79,8 @@ enum class Telling {
 Result<void> judge_unpacked(const Context& context, const GpuWish& wish, const image::Image& image,
                             Telling telling);
 
-/// The same for an image that was pulled under this name; with `strict` as judge_present().
+/// The same for an image that was pulled under this name, if it is still there; with `strict` as
+/// judge_present().
 Result<void> judge_pulled(const Context& context, const std::string& reference, bool strict);
 
 /// For one that has been there: an error where it was remembered that it does not run, and that is
