@@ -71,20 +71,22 @@ bool remove_tree(const std::string& directory) {
 
 }  // namespace
 
-std::string track(pid_t task, int process) {
+Result<std::string> track(pid_t task, int process) {
   std::string pid = behind(read_proc("/proc/self/fdinfo/" + std::to_string(process)), "Pid:\t");
-  if (task <= 0 || process < 0 || pid.empty() || pid.starts_with('-')) return "";
+  if (task <= 0 || process < 0 || pid.empty() || pid.starts_with('-')) return std::string();
   std::string cgroups = read_proc("/proc/" + std::to_string(task) + "/cgroup");
   std::string freezer = behind(cgroups, ":freezer:");
   if (freezer.size() > 1) {
     write_into(std::string(kCgroups) + "/freezer" + freezer + "/cgroup.procs", pid);
   }
   std::string tasks = cgroup_of_tasks(cgroups);
-  if (tasks.empty()) return "";
+  if (tasks.empty()) return std::string();
   std::string own = tasks + "/berth";
-  if (::mkdir(own.c_str(), 0755) == 0 && write_into(own + "/cgroup.procs", pid)) return own;
+  bool is_there = ::mkdir(own.c_str(), 0755) == 0 || errno == EEXIST;
+  if (is_there && write_into(own + "/cgroup.procs", pid)) return own;
+  SavedErrno error = errno_now();
   ::rmdir(own.c_str());
-  return "";
+  return error.error("move berth into cgroup " + quoted(own));
 }
 
 void remove_cgroup(const std::string& directory) {

@@ -499,7 +499,10 @@ BERTH_HOOK slurm_spank_user_init(spank_t spank, int, char**) {
 BERTH_HOOK slurm_spank_task_post_fork(spank_t spank, int, char**) {
   if (!plugin.wanted || plugin.berth.order < 0) return 0;
   guarded([&] { return note_container(spank); });
-  plugin.cgroup = track(item_of(spank, S_TASK_PID, pid_t{0}), plugin.berth.process);
+  guarded([&]() -> Result<void> {
+    plugin.cgroup = TRY(track(item_of(spank, S_TASK_PID, pid_t{0}), plugin.berth.process));
+    return {};
+  });
   close_and_forget(plugin.berth.order);
   return 0;
 }
