@@ -10,7 +10,11 @@ from support.waiting import wait_until
 def slurm(cluster, berth):
     """Who submits to the `cluster` of the file."""
     yield Submitter(cluster, berth)
-    wait_until(cluster.is_idle)
+    try:
+        wait_until(cluster.is_idle)
+    except AssertionError:
+        cluster.cancel_all()  # the next test has nothing to do with it
+        raise
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ declared has to be true, and only what has changed is made again."""
 
 import base64
 import json
-import os
 import pathlib
 import shutil
 import signal

@@ -13,6 +13,7 @@ import time
 
 import pytest
 from support import foreign, images
+from support.processes import matching
 
 ENVIRONMENT = "COLOUR=blue\nWORDS='two words'\n# no line of its own\n"
 RC = "if [ $# -gt 0 ]; then exec \"$@\"; else exec /bin/sh -c 'echo by itself $COLOUR'; fi\n"
@@ -51,12 +52,7 @@ def copy(files, work, profile):
 
 
 def servers():
-    found = []
-    for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
-        with contextlib.suppress(OSError):
-            if path.read_bytes().startswith((b"/usr/bin/squashfuse", b"/usr/local/bin/squashfuse")):
-                found.append(path.parent.name)
-    return found
+    return sorted(matching(rb"^/usr/(local/)?bin/squashfuse"))
 
 
 def traces():
@@ -163,7 +159,7 @@ def test_a_server_has_no_rights_and_nothing_of_ours(berth, copy):
     held = {os.readlink(path) for path in pathlib.Path(f"/proc/{server}/fd").iterdir()}
     assert {name for name in held if not name.startswith(("/dev/null", "/dev/fuse", "/memfd:"))} == {
         name for name in held if name.endswith("plain.sqsh")}
-    os.kill(int(server), signal.SIGKILL)  # its container is told, and nobody else
+    os.kill(server, signal.SIGKILL)  # its container is told, and nobody else
     assert berth.run("exec", "hold", "cat", "/data/one").returncode != 0
     berth.ok("rm", "-f", "hold")
     assert nothing_left()

@@ -15,6 +15,7 @@ import pytest
 
 from support.berth import Berth
 from support.gpu_machine import MINORS, SHOW, SLEEP, STUB, Machine, a_machine, pid_of
+from support.processes import command_lines, kill_each, matching
 from support.waiting import wait_until
 
 LEDGER = pathlib.Path("/run/berth-ledger")
@@ -352,22 +353,16 @@ def kill_family(pid):
 
 def processes_of(machine, program):
     """Those of `program` that belong to this test's containers."""
-    found = []
-    for entry in pathlib.Path("/proc").iterdir():
-        with contextlib.suppress(OSError):
-            words = (entry / "cmdline").read_bytes().split(b"\0")
-            ours = str(machine.berth.directory).encode() in b" ".join(words)
-            if ours and words[0].endswith(program.encode()):
-                found.append(int(entry.name))
-    return found
+    ours = bytes(machine.berth.directory)
+    return {pid for pid, line in command_lines().items()
+            if ours in line and line.split(b"\0")[0].endswith(program.encode())}
 
 
 @pytest.mark.parametrize("programs_killed", [("berth-monitor",), ("berth-holder", "berth-monitor")])
 def test_a_container_keeps_its_gpus_whoever_is_killed_beside_it(machine, programs_killed):
     machine.start("kept", "--gpus", "all", "--gpus-exclusive")
     for program in programs_killed:
-        for pid in processes_of(machine, program):
-            os.kill(pid, signal.SIGKILL)
+        kill_each(processes_of(machine, program))
     for _ in range(5):
         assert "held by container 'kept'" in machine.refused("--gpus", "1")
         time.sleep(0.05)
@@ -384,12 +379,10 @@ def test_what_is_left_of_a_container_keeps_its_gpus(machine, programs, accounts,
                      "--gpus-exclusive", machine.image, "sh", "-c", "sleep 77001 & exec sleep 77002")
 
     def pid_of(mark):
-        return next((int(entry.parent.name) for entry in pathlib.Path("/proc").glob("[0-9]*/cmdline")
-                     if entry.read_bytes() == f"sleep\0{mark}\0".encode()), None)
+        return next(iter(matching(f"^sleep\0{mark}\0$".encode())), None)
     wait_until(lambda: pid_of(77001) and pid_of(77002))
     for program in ("berth-holder", "berth-monitor"):
-        for pid in processes_of(machine, program):
-            os.kill(pid, signal.SIGKILL)
+        kill_each(processes_of(machine, program))
     os.kill(pid_of(77002), signal.SIGKILL)
     wait_until(lambda: not pid_of(77002))
     for _ in range(3):

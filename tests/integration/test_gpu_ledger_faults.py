@@ -9,13 +9,13 @@ import os
 import pathlib
 import random
 import signal
-import subprocess
 import threading
 import time
 
 import pytest
 
 from support.berth import Berth
+from support.processes import command_lines
 
 LEDGER = pathlib.Path("/run/berth-ledger")
 ROUNDS = int(os.environ.get("BERTH_FAULT_POINTS", "0")) * 10 or 12
@@ -60,12 +60,7 @@ def clear(tenants, directory):
 
 def commands():
     """{pid: words} of every process."""
-    found = {}
-    for entry in pathlib.Path("/proc").iterdir():
-        if entry.name.isdigit():
-            with contextlib.suppress(OSError):
-                found[int(entry.name)] = (entry / "cmdline").read_bytes().split(b"\0")[:-1]
-    return found
+    return {pid: line.split(b"\0")[:-1] for pid, line in command_lines().items()}
 
 
 def processes_with(mark):

@@ -15,6 +15,7 @@ import pytest
 
 from support.bundle import PROGRAMS
 from support.gpu_machine import STUB, a_machine, pid_of, tell, told_anew
+from support.processes import command_lines
 from support.waiting import wait_until
 
 MPS_STUB = PROGRAMS.parent / "lib/mps_stub"
@@ -90,15 +91,8 @@ def ask(berth, command):
 
 
 def keepers(berth):
-    found = []
-    for directory in pathlib.Path("/proc").glob("[0-9]*"):
-        try:
-            words = (directory / "cmdline").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if words[:2] == [b"berth-mps", b"keep"] and words[2] == str(berth.state).encode():
-            found.append(int(directory.name))
-    return found
+    return [pid for pid, line in command_lines().items()
+            if line.startswith(b"berth-mps\0keep\0%b\0" % bytes(berth.state))]
 
 
 def with_client(client, *args):

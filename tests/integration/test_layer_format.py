@@ -18,6 +18,7 @@ import time
 import pytest
 from support import images, rich_layer, tree_image
 from support.berth import Berth
+from support.processes import kill_each, matching
 
 USERS = pytest.mark.profiles("user", "single_id")
 EROFS = ("--layer-format", "erofs")
@@ -44,12 +45,7 @@ def layer_files(berth):
 
 def servers():
     """The processes that serve images."""
-    found = []
-    for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
-        with contextlib.suppress(OSError):
-            if path.read_bytes().split(b"\0")[0].endswith(b"/berth-erofs"):
-                found.append(int(path.parent.name))
-    return found
+    return sorted(matching(rb"^[^\0]*/berth-erofs\0"))
 
 
 def traces(berth):
@@ -298,8 +294,7 @@ def test_who_is_killed_leaves_no_server(berth, push, victim):
     pid = int(berth.ok("inspect", "--format", "{{.State.Pid}}", "hold"))
     assert len(servers()) == 3
     if victim == "server":
-        for server in servers():
-            os.kill(server, signal.SIGKILL)
+        kill_each(servers())
         assert berth.run("exec", "hold", "cat", "/tree/owned").returncode != 0
         os.kill(pid, signal.SIGKILL)
     else:

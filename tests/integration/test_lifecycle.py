@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from support.processes import command_lines
 from support.waiting import wait_until
 
 SHELL = ("sh", "-c")
@@ -335,13 +336,5 @@ def test_a_client_survives_the_death_of_the_monitor(berth, image):
 
 
 def monitors_of(berth):
-    found = []
-    for entry in os.listdir("/proc"):
-        try:
-            with open(f"/proc/{entry}/cmdline", "rb") as file:
-                words = file.read().split(b"\0")
-        except OSError:
-            continue
-        if words[0] == b"berth-monitor" and any(bytes(berth.root) in word for word in words):
-            found.append(int(entry))
-    return found
+    return [pid for pid, line in command_lines().items()
+            if line.startswith(b"berth-monitor\0") and bytes(berth.root) in line]

@@ -4,14 +4,13 @@ no owner: no process, control group, mount, name, monitor directory; and what is
 
 import json
 import os
-import pathlib
 import random
-import signal
 import subprocess
 import time
 
 import pytest
 
+from support.processes import command_lines, kill_each
 from support.waiting import wait_until
 
 SHELL = ("sh", "-c")
@@ -36,32 +35,15 @@ def points(profile):
 
 def processes_of(berth, program=None):
     """Those of a program, or of any, that were given a path of this store."""
-    found = []
-    for entry in os.listdir("/proc"):
-        try:
-            words = pathlib.Path(f"/proc/{entry}/cmdline").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if program and words[0] != program.encode():
-            continue
-        if any(bytes(berth.root) in word for word in words):
-            found.append(int(entry))
-    return found
-
-
-def kill(pid):
-    try:
-        os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
+    return [pid for pid, line in command_lines().items()
+            if bytes(berth.root) in line and program in (None, line.split(b"\0")[0].decode(errors="replace"))]
 
 
 def kill_all(berth):
     """A holder and its monitor start each other again, and a child has its parent's words until
     it has executed its program: all that is left is killed until nothing comes any more."""
     def none_is_left():
-        for pid in processes_of(berth):
-            kill(pid)
+        kill_each(processes_of(berth))
         time.sleep(0.1)
         return not processes_of(berth)
     wait_until(none_is_left)
@@ -136,8 +118,7 @@ def test_of_the_monitor(berth, image, points):
     for point in points:
         berth.ok("run", "-d", "--name", "tug", image, *SHELL, "sleep 0.15; exit 7")
         time.sleep(0.25 * point)
-        for pid in processes_of(berth, "berth-monitor"):
-            kill(pid)
+        kill_each(processes_of(berth, "berth-monitor"))
         wait_until(lambda: containers(berth)["tug"]["State"] != "running")
         state = inspect(berth, "tug")["State"]
         assert (state["Status"], state["ExitCode"]) == ("exited", 7), point
@@ -150,8 +131,7 @@ def test_of_holder_and_monitor(berth, image, points):
         berth.ok("run", "-d", "--name", "tug", image, "sleep", "0.3")
         time.sleep(0.15 * point)
         for program in ("berth-holder", "berth-monitor"):
-            for pid in processes_of(berth, program):
-                kill(pid)
+            kill_each(processes_of(berth, program))
         check(berth)
         wait_until(lambda: containers(berth)["tug"]["State"] != "running")
         berth.run("rm", "-f", "tug")
@@ -165,7 +145,7 @@ def test_of_the_first_process(berth, image, points):
         for _ in range(3):
             pid = inspect(berth, "tug")["State"]["Pid"]
             if pid:
-                kill(pid)
+                kill_each([pid])
             time.sleep(0.02)
         berth.ok("rm", "-f", "tug")
     check(berth)
@@ -272,7 +252,7 @@ def test_an_earlier_boot_is_not_believed(berth, image):
     pid = inspect(berth, "tug")["State"]["Pid"]
     kill_all(berth)
     # As after a reboot: its process is gone, the number is somebody else's, the boot another one.
-    kill(pid)
+    kill_each([pid])
     record = berth.root / "containers" / identity / "container.json"
     lines = record.read_text().splitlines()
     start = json.loads(lines[1])

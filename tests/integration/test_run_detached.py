@@ -10,6 +10,7 @@ import time
 
 import pytest
 from support import images
+from support.processes import command_lines
 from support.store_listing import store_listing
 from support.waiting import wait_until
 
@@ -28,15 +29,8 @@ def inspect(berth, name):
 
 def monitors(berth):
     """Pids of the monitors of this store's containers."""
-    found = []
-    for entry in pathlib.Path("/proc").iterdir():
-        try:
-            command = (entry / "cmdline").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if command[0] == b"berth-monitor" and any(bytes(berth.root) in word for word in command):
-            found.append(int(entry.name))
-    return found
+    return [pid for pid, line in command_lines().items()
+            if line.startswith(b"berth-monitor\0") and bytes(berth.root) in line]
 
 
 def test_run_prints_the_id_and_returns(berth, image):

@@ -13,6 +13,7 @@ import time
 import pytest
 from support import images
 from support.netlab import HOST, WORLD, Lab, end_server
+from support.processes import command_lines, kill_each
 from support.waiting import wait_until
 
 USERS = pytest.mark.profiles("user", "single_id")
@@ -101,22 +102,17 @@ def lab(berth, image, programs, work):
 def helpers(berth):
     """Processes of the networks of this store's containers."""
     found = []
-    for entry in pathlib.Path("/proc").iterdir():
-        try:
-            words = (entry / "cmdline").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        name = words[0].split(b"/")[-1]
-        if name in (b"pasta", b"berth-network", b"slirp4netns") and any(
-                bytes(berth.state) in word for word in words) or (
-                name == b"slirp4netns" and cwd_of(entry).startswith(str(berth.state))):
-            found.append((int(entry.name), name.decode()))
+    for pid, line in command_lines().items():
+        name = line.split(b"\0")[0].split(b"/")[-1]
+        if name in (b"pasta", b"berth-network", b"slirp4netns") and bytes(berth.state) in line or (
+                name == b"slirp4netns" and cwd_of(pid).startswith(str(berth.state))):
+            found.append((pid, name.decode()))
     return found
 
 
-def cwd_of(entry):
+def cwd_of(pid):
     try:
-        return os.readlink(entry / "cwd")
+        return os.readlink(f"/proc/{pid}/cwd")
     except OSError:
         return ""
 
@@ -406,14 +402,9 @@ def test_nothing_stays_when_all_of_berth_is_killed_at_once(berth, image, lab, mo
     assert ask(lab.host, "127.0.0.1", 18080) == "ship"
     name = lab.leases().pop()
     holder = lab.lease(name)["holder"]["pid"]
-    for entry in pathlib.Path("/proc").iterdir():
-        try:
-            words = (entry / "cmdline").read_bytes()
-        except OSError:
-            continue
-        if words.startswith((b"berth\0", b"berth-runtime\0")) and bytes(berth.state) in words or \
-                name.encode() in words and words.startswith(b"berth-runtime\0"):
-            os.kill(int(entry.name), signal.SIGKILL)
+    kill_each([pid for pid, line in command_lines().items()
+               if line.startswith((b"berth\0", b"berth-runtime\0")) and bytes(berth.state) in line or
+               line.startswith(b"berth-runtime\0") and name.encode() in line])
     process.kill()
     process.communicate()
     wait_until(lambda: not pathlib.Path(f"/proc/{holder}").exists())

@@ -2,7 +2,6 @@
 """features, spec and --version: what callers ask a runtime before they use it."""
 
 import json
-import os
 import shutil
 import subprocess
 

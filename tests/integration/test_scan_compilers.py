@@ -4,7 +4,6 @@ refusal is true, qemu shows on processors of that kind."""
 
 import json
 import os
-import pathlib
 import shutil
 import signal
 import subprocess

@@ -1,10 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Containers for the tasks of srun and sbatch, by spank_berth.so: the options of pyxis."""
 
-import contextlib
 import os
-import pathlib
-import re
 import signal
 import socket
 import subprocess
@@ -13,6 +10,7 @@ import time
 import pytest
 
 from support import images
+from support.processes import kill_each, matching
 from support.slurm_containers import with_plugin
 from support.waiting import wait_until
 
@@ -331,17 +329,17 @@ def test_what_an_entrypoint_leaves_running_ends_with_the_step(slurm, push):
     seen = slurm.srun(f"--container-image={reference}", "--container-entrypoint", "sh", "-c",
                       "ps | grep -c '[s]leep 3333'")
     assert seen == "1\n"
-    assert not processes(rb"sleep\x003333") and time.monotonic() - before < 8
+    assert not matching(rb"sleep\x003333") and time.monotonic() - before < 8
 
 
 def test_an_entrypoint_that_never_ends_goes_with_its_step(slurm, push):
     entrypoint = ["/bin/sh", "-c", 'sleep 3334', "entrypoint"]
     reference = push(images.build([images.busybox_layer()], {"Entrypoint": entrypoint}))
     step = slurm.spawn("srun", f"--container-image={reference}", "--container-entrypoint", "true")
-    wait_until(lambda: processes(rb"sleep\x003334"))
+    wait_until(lambda: matching(rb"sleep\x003334"))
     slurm.call("scancel", "--user", slurm.berth.account.name)
     step.communicate(timeout=30)
-    wait_until(lambda: not processes(rb"sleep\x003334"))
+    wait_until(lambda: not matching(rb"sleep\x003334"))
     assert not slurm.containers()
 
 
@@ -564,27 +562,17 @@ def test_a_job_that_is_cancelled_leaves_nothing(slurm, image):
 
 def holders(slurm):
     """Processes of a step's container, or of berth beside it."""
-    return processes(rb"berth-hold|slurm\0step")
-
-
-def processes(pattern):
-    """{pid} of those whose command line has it."""
-    found = set()
-    for place in pathlib.Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            if re.search(pattern, (place / "cmdline").read_bytes()):
-                found.add(int(place.name))
-    return found
+    return matching(rb"berth-hold|slurm\0step")
 
 
 def test_a_job_that_is_cancelled_while_it_pulls_leaves_nothing(slurm):
     with socket.create_server(("127.0.0.1", 0)) as deaf:  # a registry that never answers
         reference = f"127.0.0.1:{deaf.getsockname()[1]}/never/answers:1"
         step = slurm.spawn("srun", "--ntasks=2", f"--container-image={reference}", "true")
-        wait_until(lambda: processes(rb"berth-transfer"))
+        wait_until(lambda: matching(rb"berth-transfer"))
         slurm.call("scancel", "--user", slurm.berth.account.name)
         print(step.communicate(timeout=30), step.returncode)
-        wait_until(lambda: not holders(slurm) and not processes(rb"berth-transfer"))
+        wait_until(lambda: not holders(slurm) and not matching(rb"berth-transfer"))
 
 
 def test_slurmstepd_that_is_killed_leaves_nothing_of_ours(slurm, image):
@@ -592,8 +580,7 @@ def test_slurmstepd_that_is_killed_leaves_nothing_of_ours(slurm, image):
     step = slurm.spawn("srun", image, "sh", "-c", "echo $$; exec sleep 100")
     task = int(step.stdout.readline())
     assert holders(slurm)
-    for process in processes(rb"^slurmstepd: \[\d+\.0\]"):
-        os.kill(process, signal.SIGKILL)
+    kill_each(matching(rb"^slurmstepd: \[\d+\.0\]"))
     wait_until(lambda: not holders(slurm))
     os.kill(task, signal.SIGKILL)
     slurm.call("scancel", "--user", slurm.berth.account.name)
@@ -606,10 +593,9 @@ def test_slurmstepd_that_is_killed_leaves_nothing_of_ours(slurm, image):
 def test_tasks_go_on_when_what_holds_their_container_is_killed(slurm, image, victim):
     step = slurm.spawn("srun", image, "sh", "-c", "echo up; sleep 2; ls /bin/sh")
     assert step.stdout.readline() == "up\n"
-    killed = processes(victim)
+    killed = matching(victim)
     assert killed
-    for process in killed:
-        os.kill(process, signal.SIGKILL)
+    kill_each(killed)
     out, err = step.communicate(timeout=30)
     assert (step.returncode, out) == (0, "/bin/sh\n"), err
     assert not holders(slurm)

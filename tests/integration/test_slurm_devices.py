@@ -3,14 +3,12 @@
 cgroups of version 1 here and of version 2 in a guest (tests/guest/test_slurm.py). The GPUs are a
 synthetic driver's: a node that the task may open has no device behind it."""
 
-import contextlib
 import os
-import pathlib
-import signal
 
 import pytest
 
 from support.device_cgroup import DEVICES
+from support.processes import kill_each, matching
 from support.slurm import V2_ALONE
 from support.slurm_containers import with_plugin
 from support.waiting import wait_until
@@ -110,9 +108,6 @@ def test_a_step_that_is_killed_leaves_no_cgroup(slurm, image):
 
 def test_a_step_whose_berth_is_killed_leaves_no_cgroup(slurm, image):
     step = started(slurm, image, seconds=2)
-    for words in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
-        with contextlib.suppress(OSError):
-            if words.read_bytes().startswith(b"berth\0slurm\0step\0"):
-                os.kill(int(words.parent.name), signal.SIGKILL)
+    kill_each(matching(rb"^berth\0slurm\0step\0"))
     step.communicate(timeout=30)
     step_leaves_no_cgroup()

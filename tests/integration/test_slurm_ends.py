@@ -16,6 +16,7 @@ import pytest
 from support import images, registry_front
 from support.berth import Berth
 from support.device_cgroup import DEVICES
+from support.processes import kill_each, matching
 from support.slurm_containers import STARTER, Submitter, with_plugin
 from support.users import KINDS
 from support.waiting import wait_until
@@ -102,18 +103,6 @@ def begin(slurm, *words, then="exec sleep 300"):
     return step, said[0][0], [int(task) for _, task in said]
 
 
-def processes(*words):
-    """{pid} of those whose command line has these words one after the other."""
-    wanted, found = "\0".join(words).encode(), set()
-    for place in pathlib.Path("/proc").glob("[0-9]*"):
-        try:
-            if wanted in (place / "cmdline").read_bytes():
-                found.add(int(place.name))
-        except OSError:
-            pass
-    return found
-
-
 def by_itself(slurm, image, name):
     step, job, _ = begin(slurm, image, *name, then="touch /left")
     assert step.wait(timeout=30) == 0
@@ -144,7 +133,7 @@ def by_being_cancelled_while_it_pulls(slurm, image, name):
     with socket.create_server(("127.0.0.1", 0)) as deaf:  # a registry that never answers
         reference = f"127.0.0.1:{deaf.getsockname()[1]}/never/answers:1"
         step = slurm.spawn("srun", "--ntasks=2", f"--container-image={reference}", *name, "true")
-        wait_until(lambda: processes("slurm", "step") and processes("berth-transfer"))
+        wait_until(lambda: matching(rb"slurm\0step") and matching(rb"berth-transfer"))
         job = slurm.call("squeue", "--noheader", "--format=%i").stdout.strip()
         slurm.call("scancel", job)
         assert step.wait(timeout=30) != 0
@@ -156,8 +145,7 @@ def by_itself_when_its_container_has_lost_its_owner(slurm, image, name):
     place = slurm.berth.account.own(slurm.berth.directory / "meeting")
     step, job, _ = begin(slurm, image, f"--container-mounts={place}:/meeting", *name,
                          then="until [ -e /meeting/go ]; do usleep 50000; done")
-    for process in processes("slurm", "step") | processes("/dev/berth-hold"):
-        os.kill(process, signal.SIGKILL)
+    kill_each(matching(rb"slurm\0step|/dev/berth-hold"))
     (place / "go").touch()
     assert step.wait(timeout=30) == 0
     return job
@@ -229,7 +217,7 @@ def test_steps_that_reach_the_time_limit_leave_nothing(cluster, programs, accoun
     jobs = [Limited(Submitter(cluster, Berth(programs, account, account.own(work / kind))), busybox, reference, name)
             for kind, account in ((kind, accounts[kind]) for kind in KINDS)]
     wait_until(lambda: all(one.said("runs") == "up\nup\n" for one in jobs), timeout=60)
-    wait_until(lambda: len(processes("slurm", "step")) == 2 * len(jobs) and len(asked) >= len(jobs), timeout=60)
+    wait_until(lambda: len(matching(rb"slurm\0step")) == 2 * len(jobs) and len(asked) >= len(jobs), timeout=60)
     for one in jobs:
         cluster.ok("scontrol", "update", f"job={one.job}", "EndTime=now+1")
     wait_until(lambda: {one.state() for one in jobs} == {"TIMEOUT"}, timeout=90)
@@ -327,9 +315,9 @@ def test_one_that_hangs_is_killed_with_all_that_it_started(cluster, slurm, image
     before = time.monotonic()
     step, job, _ = begin(slurm, image, *name, then="true")
     assert step.wait(timeout=30) == 0
-    wait_until(lambda: processes("sleep", "4321"))
+    wait_until(lambda: matching(rb"sleep\x004321"))
     left_of(cluster, job)
-    assert time.monotonic() - before < 15 and not processes("sleep", "4321")
+    assert time.monotonic() - before < 15 and not matching(rb"sleep\x004321")
     wait_until(cluster.is_idle)
     assert cluster.logs().count(f"cannot remove what job {job} has left: '{cluster.directory}/berth-of-the-test' "
                                 "has not ended within 2 s, and is killed") == 1

@@ -6,7 +6,6 @@ import json
 import os
 import pathlib
 import re
-import signal
 import subprocess
 
 import pytest
@@ -15,6 +14,7 @@ from support import images
 from support.berth import Berth
 from support.bundle import Bundle
 from support.device_cgroup import DEVICES
+from support.processes import kill_each, matching
 from support.slurm import Cluster
 from support.slurm_containers import STARTER, Submitter
 from support.waiting import wait_until
@@ -206,7 +206,7 @@ def test_a_step_that_is_cancelled_leaves_nothing(slurm, image):
     slurm.call("scancel", "--user", slurm.berth.account.name)
     step.communicate(timeout=30)
     assert step.returncode != 0
-    wait_until(lambda: not processes(rb"sleep\x003335|slurm\0step"))
+    wait_until(lambda: not matching(rb"sleep\x003335|slurm\0step"))
     slurm.srun(image, "true")  # sweeps what killed owners have left
     assert slurm.containers() == []
 
@@ -214,28 +214,14 @@ def test_a_step_that_is_cancelled_leaves_nothing(slurm, image):
 def test_what_a_killed_slurmstepd_has_left_goes_with_the_job(slurm, image):
     job = slurm.spawn("srun", image, "sh", "-c", "echo up; exec sleep 3336")
     assert job.stdout.readline() == "up\n"
-    for process in processes(rb"^slurmstepd: \[\d+\.0\]"):
-        os.kill(process, signal.SIGKILL)
+    kill_each(matching(rb"^slurmstepd: \[\d+\.0\]"))
     assert len(tasks_of(slurm.cluster)) == 1
-    for process in processes(rb"sleep\x003336|slurm\0step"):
-        os.kill(process, signal.SIGKILL)
+    kill_each(matching(rb"sleep\x003336|slurm\0step"))
     slurm.call("scancel", "--user", slurm.berth.account.name)
     job.kill()
     job.communicate()
     wait_until(lambda: slurm.cluster.is_idle() and not tasks_of(slurm.cluster))
     slurm.srun(image, "true")  # sweeps what berth, which was killed, has left
-
-
-def processes(pattern):
-    """{pid} of those whose command line has it."""
-    found = set()
-    for place in pathlib.Path("/proc").glob("[0-9]*"):
-        try:
-            if re.search(pattern, (place / "cmdline").read_bytes()):
-                found.add(int(place.name))
-        except OSError:
-            pass  # it has ended
-    return found
 
 
 # ---- jobs ---------------------------------------------------------------------------------------
@@ -436,7 +422,7 @@ def test_a_container_is_in_its_tasks_cgroups_and_opens_its_gpus_alone(confining,
     said = list(iter(step.stdout.readline, "up\n"))
     # It may open them, and there is no device behind them.
     assert len(said) == 2 and all("No such device or address" in line for line in said), said
-    task, = (pid for pid in processes(rb"^sleep\x003337"))
+    task, = matching(rb"^sleep\x003337")
     places = dict(line.split(":", 2)[1:] for line in open(f"/proc/{task}/cgroup", encoding="utf-8"))
     slurm.call("scancel", "--user", berth.account.name)
     step.communicate(timeout=30)

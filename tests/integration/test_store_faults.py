@@ -15,6 +15,7 @@ import pytest
 
 from support import images, store_check
 from support.berth import Berth
+from support.processes import command_lines, kill_each
 
 pytestmark = pytest.mark.profiles("root", "user")
 POINTS = int(os.environ.get("BERTH_FAULT_POINTS", "0")) // 2
@@ -90,16 +91,10 @@ def readers(berth, reference):
     assert {words[0] for words in seen} == {"run", "images"}
 
 
-def of_this_store(berth, names=("berth-transfer",)):
-    """[pid] of the programs that work on this store."""
-    found = []
-    for entry in os.listdir("/proc"):
-        with contextlib.suppress(OSError):
-            words = pathlib.Path(f"/proc/{entry}/cmdline").read_bytes().split(b"\0")
-            environment = pathlib.Path(f"/proc/{entry}/stat").read_text().split(") ")[1].split()
-            if pathlib.Path(words[0].decode()).name in names and environment[0] != "Z":
-                found.append(int(entry))
-    return found
+def of_this_store(names=("berth-transfer",)):
+    """{pid} of the programs that work on stores."""
+    return {pid for pid, line in command_lines().items()
+            if pathlib.Path(os.fsdecode(line.split(b"\0")[0])).name in names}
 
 
 def kill_after(berth, chance, seconds, *words):
@@ -113,13 +108,11 @@ def kill_after(berth, chance, seconds, *words):
     elif victim == "front":
         front.kill()
     else:
-        for pid in of_this_store(berth):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        kill_each(of_this_store())
     front.communicate(timeout=60)
     # A worker whose command is gone finds nobody to tell, and ends.
     deadline = time.monotonic() + 30
-    while of_this_store(berth):
+    while of_this_store():
         assert time.monotonic() < deadline, "a worker without its command goes on"
         time.sleep(0.01)
     assert front.returncode in (0, 1, 125, -signal.SIGKILL), (words, front.returncode)
