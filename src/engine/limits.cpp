@@ -111,16 +111,14 @@ Result<std::vector<oci::DeviceRate>> rates(const std::vector<DeviceValue>& wishe
   return out;
 }
 
-void add_memory(const Limits& limits, Identity identity, oci::Resources& resources) {
+void add_memory(const Limits& limits, Swap swap, oci::Resources& resources) {
   oci::Memory memory;
   uint64_t limit = limits.memory_bytes.value_or(0);
   bool any = false;
   if (limit > 0) {
     any = true;
     memory.limit = static_cast<int64_t>(limit);
-    // Docker: as much swap as memory. Who has no hierarchy of his own is told of one limit, not
-    // two.
-    if (identity == Identity::root) memory.swap = static_cast<int64_t>(limit * 2);
+    if (swap == Swap::as_much) memory.swap = static_cast<int64_t>(limit * 2);
   }
   if (limits.memory_swap_bytes.value_or(0) != 0) {
     any = true;
@@ -217,8 +215,8 @@ Result<std::optional<oci::BlockIo>> block_limits(const Limits& limits) {
   return std::optional<oci::BlockIo>(std::move(block));
 }
 
-void add_limits(const Limits& limits, Identity identity, oci::Resources& resources) {
-  add_memory(limits, identity, resources);
+void add_limits(const Limits& limits, Swap swap, oci::Resources& resources) {
+  add_memory(limits, swap, resources);
   add_cpu(limits, resources);
   if (limits.pids.value_or(0) != 0) resources.pids = oci::Pids{*limits.pids};
 }

@@ -217,7 +217,9 @@ oci::Resources make_resources(const SpecInputs& inputs) {
       resources.devices.push_back(std::move(rule));
     }
   }
-  add_limits(inputs.request.limits, inputs.identity, resources);
+  bool counts_swap =
+      inputs.identity == Identity::root || inputs.request.site.most.memory_bytes.has_value();
+  add_limits(inputs.request.limits, counts_swap ? Swap::as_much : Swap::as_asked, resources);
   resources.block_io = inputs.block_io;
   return resources;
 }

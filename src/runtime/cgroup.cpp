@@ -158,7 +158,9 @@ Result<std::vector<CgroupShare>> deal(const CgroupLayout& layout, const oci::Res
 Result<void> judge(const UnmetLimit& unmet, Log& log) {
   std::string line = "linux.resources." + unmet.name + ": " + unmet.reason;
   bool is_root = sys::in_initial_user_namespace() && sys::effective_uid() == 0;
-  if (is_root || unmet.name.starts_with("unified.")) {
+  // What counts no swap: Ubuntu's 5.15, among others.
+  bool may_lack = unmet.name == "memory.swap";
+  if ((is_root && !may_lack) || unmet.name.starts_with("unified.")) {
     return make_error(Kind::unsupported, std::move(line));
   }
   if (unmet.name != "devices") log.warn(line + "; ignoring");

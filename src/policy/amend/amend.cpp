@@ -74,6 +74,7 @@ class Amender {
   void add_variables();
   Result<void> add_limits();
   std::optional<std::string> take_unified(const char* file);
+  void limit_swap(int64_t memory_bytes);
   Result<void> limit_memory(const Given& given);
   Result<void> limit_cpus(const Given& given);
   void limit_pids(const Given& given);
@@ -208,6 +209,16 @@ std::optional<std::string> Amender::take_unified(const char* file) {
   return value;
 }
 
+/// As much swap as memory at most, which is what docker gives: who says nothing has no limit of it.
+void Amender::limit_swap(int64_t memory_bytes) {
+  auto& memory = *spec_.linux_.resources->memory;
+  auto alone = parse_bytes(take_unified("memory.swap.max").value_or(""));
+  if (alone && *alone < static_cast<uint64_t>(memory_bytes)) {
+    limit(memory.limit.value_or(memory_bytes) + static_cast<int64_t>(*alone), true, memory.swap);
+  }
+  limit(memory_bytes * 2, true, memory.swap);
+}
+
 Result<void> Amender::limit_memory(const Given& given) {
   auto most = parse_bytes(given.text);
   bool fits = most && *most <= static_cast<uint64_t>(INT64_MAX) / 2;
@@ -220,8 +231,7 @@ Result<void> Amender::limit_memory(const Given& given) {
     if (asked && *asked < *most) limit(static_cast<int64_t>(*asked), true, memory->limit);
   }
   limit(bytes, given.forced, memory->limit);
-  // Who may swap has more: as much again at most, which is what docker gives.
-  if (given.forced && memory->swap) limit(bytes * 2, true, memory->swap);
+  if (given.forced) limit_swap(bytes);
   return {};
 }
 
@@ -342,13 +352,10 @@ Facts facts_of(const oci::Spec& spec, const std::vector<std::string>& caller) {
   Facts facts;
   facts.of_config = true;
   facts.labels = spec.annotations;
-  // podman hands on what images write.
-  auto manager = spec.annotations.find("io.container.manager");
-  bool told = manager == spec.annotations.end() || manager->second != "libpod";
-  for (const char* name : {"io.kubernetes.cri.image-name", "io.kubernetes.cri-o.ImageName"}) {
-    auto found = spec.annotations.find(name);
-    if (told && found != spec.annotations.end()) facts.image = spellings_of(found->second);
-  }
+  // Where this is, whatever its value, an image may have written all of them: docs/decisions/0083.
+  bool told = !spec.annotations.contains("io.container.manager");
+  auto name = spec.annotations.find("io.kubernetes.cri.image-name");
+  if (told && name != spec.annotations.end()) facts.image = spellings_of(name->second);
   facts.partition = value_of(caller, {"SLURM_JOB_PARTITION", "PBS_QUEUE", "LSB_QUEUE"});
   facts.account = value_of(caller, {"SLURM_JOB_ACCOUNT", "PBS_ACCOUNT"});
   if (!spec.process) return facts;

@@ -12,9 +12,9 @@ std::string fault(const Limits& limits) {
   return checked.ok() ? "" : to_line(checked.error());
 }
 
-oci::Resources resources_of(const Limits& limits, Identity identity = Identity::root) {
+oci::Resources resources_of(const Limits& limits, Swap swap = Swap::as_much) {
   oci::Resources out;
-  add_limits(limits, identity, out);
+  add_limits(limits, swap, out);
   return out;
 }
 
@@ -72,7 +72,7 @@ TEST(AddLimits, takes_every_limit_to_its_place) {
   l.cpu_rt_runtime = 1'000;
   l.cpuset_cpus = "0";
   l.cpuset_mems = "0";
-  oci::Resources r = resources_of(l, Identity::mapped);
+  oci::Resources r = resources_of(l, Swap::as_asked);
   EXPECT_EQ(r.memory->limit, 8 << 20);
   EXPECT_EQ(r.memory->swap, -1);
   EXPECT_EQ(r.memory->reservation, 7 << 20);

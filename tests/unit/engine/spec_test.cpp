@@ -142,6 +142,14 @@ TEST_F(MakeSpec, turns_limits_into_resources) {
   EXPECT_EQ(resources.pids->limit, 7);
 }
 
+TEST_F(MakeSpec, bounds_swap_for_everybody_where_the_site_limits_memory) {
+  identity_ = Identity::mapped;
+  request_.limits.memory_bytes = 1 << 20;
+  EXPECT_FALSE(make().linux_.resources->memory->swap);
+  request_.site.most.memory_bytes = 1 << 20;
+  EXPECT_EQ(make().linux_.resources->memory->swap, 2 << 20);
+}
+
 TEST_F(MakeSpec, takes_zero_for_no_limit) {
   request_.limits.memory_bytes = 0;
   request_.limits.cpu_millis = 0;

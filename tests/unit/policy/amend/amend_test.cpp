@@ -149,6 +149,15 @@ TEST_F(Amend, forced_memory_is_not_evaded_by_swap) {
     EXPECT_EQ(memory.limit, int64_t{1} << 30);
     EXPECT_EQ(memory.swap, int64_t{2} << 30);
   }
+  memory = {};
+  EXPECT_EQ(amend(rule), "");
+  EXPECT_EQ(memory.swap, int64_t{2} << 30);
+  spec_.linux_.resources->unified = {{"memory.swap.max", "max"}, {"memory.high", "1"}};
+  EXPECT_EQ(amend(rule), "");
+  EXPECT_EQ(spec_.linux_.resources->unified.size(), 1U);
+  spec_.linux_.resources->unified = {{"memory.swap.max", "0"}};
+  EXPECT_EQ(amend(rule), "");
+  EXPECT_EQ(memory.swap, memory.limit);
 }
 
 TEST_F(Amend, a_later_mount_takes_no_place_that_was_forced) {
@@ -212,6 +221,10 @@ TEST_F(Amend, conditions_are_annotations_variables_partition_and_command) {
   rule.refuse = "no";
   rule.name = "r";
   EXPECT_EQ(amend(rule), "the site refuses this container: no (rule 'r')");
+  // podman hands on what an image's manifest says, and takes this for its own word too.
+  spec_.annotations["io.container.manager"] = "x";
+  EXPECT_EQ(amend(rule), "");
+  spec_.annotations.erase("io.container.manager");
   rule.when[0].user_env = {"A"};
   EXPECT_EQ(amend(rule), "");
 }
