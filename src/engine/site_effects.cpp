@@ -181,6 +181,7 @@ Result<void> Applier::set_gpus() {
   request_.gpus = std::move(*text);
   // Flags do not count, whichever way they name a GPU.
   if (given.forced) {
+    request_.site.gpus = true;
     std::erase_if(request_.devices,
                   [](const std::string& name) { return name.find("/gpu=") != name.npos; });
     std::erase_if(request_.host_devices, [](const HostDevice& one) { return is_gpu(one.source); });

@@ -88,7 +88,7 @@ Result<void> check_registry(const Context& context, const RunRequest& request,
                   [](const auto& placed) { return placed.rule.registries.empty(); })) {
     return {};
   }
-  policy::Facts facts = TRY(facts_of(context, request, nullptr, policy::needs_of(rules)));
+  policy::Facts facts = TRY(facts_of(context, request, image, policy::needs_of(rules)));
   policy::Effects effects = policy::evaluate(rules, facts).effects;
   return check_places(effects.registries, request, image);
 }

@@ -51,9 +51,9 @@ Error cannot_update(Error error, const ContainerSummary& summary) {
 
 /// What berth-runtime is to set now: only what was changed, so that what somebody else has set in
 /// the control group stays.
-oci::Resources live_resources(const Context& context, const Limits& before, const Limits& changes) {
+oci::Resources live_resources(const Limits& before, const Limits& changes) {
   oci::Resources resources;
-  add_limits(changes, context.identity, resources);
+  add_limits(changes, Swap::as_asked, resources);
   // The kernel wants memory and swap in an order that depends on both.
   bool memory = changes.memory_bytes.has_value();
   if (memory && resources.memory && !changes.memory_swap_bytes) {
@@ -146,6 +146,10 @@ Result<void> update_container(const Context& context, std::string_view reference
   request->limits = merge_limits(before, changes.limits);
   auto checked = check_limits(request->limits);
   if (checked.ok()) checked = check_most(request->site.most, request->limits);
+  if (checked.ok() && changes.gpus && request->site.gpus) {
+    checked = make_error(Kind::denied, "--gpus: a rule of the site says which it has",
+                         "berth explain " + summary.name);
+  }
   if (!checked.ok()) return cannot_update(std::move(checked).error(), summary);
   bool runs = summary.state == ContainerState::running || summary.state == ContainerState::paused;
   bool limits_change = !(request->limits == before);
@@ -160,7 +164,7 @@ Result<void> update_container(const Context& context, std::string_view reference
                            summary);
     }
     auto updated =
-        update_live(context, summary.id, live_resources(context, before, changes.limits));
+        update_live(context, summary.id, live_resources(before, changes.limits));
     if (!updated.ok()) return cannot_update(std::move(updated).error(), summary);
   }
   if (changes.restart) request->restart = *changes.restart;

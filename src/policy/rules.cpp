@@ -383,7 +383,8 @@ std::vector<RuleFault> Checker::run() {
   for (const SiteHook& hook : rule_.hooks) check_hook(hook);
   if (!rule_.registries.empty() && asks_image(rule_)) {
     wrong("registries",
-          "decided before the image is there: its labels, variables and digest are not known",
+          "decided before the image is there: its labels, variables, digest and command are not "
+          "known",
           "conditions on user, group, image, partition");
   }
   if (rule_.is_signed) {
@@ -397,7 +398,7 @@ std::vector<RuleFault> Checker::run() {
 
 bool asks_image(const When& when) {
   return !when.label.empty() || !when.digest.empty() || !when.env.empty() ||
-         !when.image_env.empty();
+         !when.image_env.empty() || !when.command.empty();
 }
 
 }  // namespace

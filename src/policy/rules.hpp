@@ -132,7 +132,7 @@ struct Needs {
 Needs needs_of(const std::vector<PlacedRule>& rules);
 
 /// Whether conditions ask for what is only known of an image that is here: labels, variables,
-/// digests.
+/// digests, and the command, which may be the image's.
 bool asks_image(const Rule& rule);
 
 /// A text of a rule, and whose it is.

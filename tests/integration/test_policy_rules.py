@@ -197,6 +197,10 @@ def test_an_image_of_another_registry_is_refused_whatever_it_is_called(berth, bu
                  "registry.example.org/better"):
         for words in (("run", "--rm"), ("create", "--name", "c1"), ("run", "--dry-run")):
             assert berth.fail(*flags, *words, name, "true") == of_another(busybox)
+    # A rule for some images knows it by all its names.
+    flags = site.apply(a=f'{OURS}when = {{ image = "{busybox.split("/")[0]}/*" }}\n')
+    for name in (whole[7:19], "registry.example.org/better"):
+        assert berth.fail(*flags, "run", "--rm", name, "true") == of_another(busybox)
     flags = site.apply(a=f'[[rule]]\nregistries = ["{busybox.rsplit(":", 1)[0]}"]\n')
     mount = f"type=image,source={whole},target=/mnt"
     assert berth.ok(*flags, "run", "--rm", "--mount", mount, whole, "ls", "/mnt/bin/sh") == "/mnt/bin/sh\n"
@@ -388,6 +392,13 @@ def test_an_update_stays_below_what_is_forced(berth, busybox, site):
     [told] = json.loads(berth.ok("inspect", "c1"))
     host = told["HostConfig"]
     assert (host["Memory"], host["CpuQuota"], host["PidsLimit"]) == (64 << 20, 75000, 50)
+
+
+def test_an_update_gives_no_gpus_but_those_of_the_site(berth, busybox, site):
+    flags = site.apply(a='[[rule]]\ngpus = "none"\nforce = true\n')
+    berth.ok(*flags, "create", "--name", "c1", busybox, "true")
+    assert berth.fail("update", "--gpus", "all", "c1", status=1) == (
+        "berth: cannot update container 'c1': --gpus: a rule of the site says which it has; try: berth explain c1")
 
 
 # ---- whose word, and how it is told ------------------------------------------------------------

@@ -91,6 +91,20 @@ def test_nobody_but_berths_own_engine_says_that_all_is_decided(runtime, bundle, 
     assert runtime.run(bundle.shell("echo x")).stdout == "x\n"
 
 
+def test_a_user_namespace_hides_nobodys_groups_from_a_rule(runtime, bundle, site):
+    site.write({"unless": [{"group": ["0", "65534"]}], "refuse": "not for you"})
+    of_initial = runtime.command
+
+    def command(*words):
+        argv = of_initial(*words)
+        program = argv.index(runtime.program)
+        return [*argv[:program], "unshare", "-r", *argv[program:]]
+    runtime.command = command
+    done = runtime.run(bundle.shell("echo x"))
+    assert done.returncode != 0 and done.stdout == ""
+    assert "some of which ask for the caller's groups: nobody sees them in a user namespace" in done.stderr
+
+
 def test_a_required_signature_refuses(runtime, bundle, site):
     for value in (True, False):
         site.write({"name": "ours", "signed": value})

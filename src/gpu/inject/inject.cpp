@@ -374,6 +374,11 @@ Result<void> Injector::apply_rules(const std::vector<policy::PlacedRule>& rules,
   policy::Facts facts = policy::facts_of(spec_, options_.caller);
   // Numbers alone: this program asks no name service.
   facts.uid = std::to_string(calling_user().value_or(0));
+  if (policy::needs_of(rules).groups && !sys::in_initial_user_namespace()) {
+    return make_error(Kind::denied,
+                      "cannot decide which rules of the site apply, some of which ask for the "
+                      "caller's groups: nobody sees them in a user namespace");
+  }
   sys::Identity who = TRY(sys::identity());
   facts.groups.push_back(std::to_string(who.gid));
   for (gid_t group : who.groups) facts.groups.push_back(std::to_string(group));

@@ -220,6 +220,8 @@ TEST(Rules, where_images_may_come_from_is_decided_before_they_are_here) {
   EXPECT_THAT(faults(rule), IsEmpty());
   rule.unless = {{.label = {"trusted"}}};
   EXPECT_THAT(faults(rule), ElementsAre(testing::StartsWith("registries: decided before")));
+  rule.unless = {{.command = {"sh"}}};  // which may be the image's
+  EXPECT_THAT(faults(rule), ElementsAre(testing::StartsWith("registries: decided before")));
 }
 
 TEST(Rules, come_back_from_json_as_they_were) {
