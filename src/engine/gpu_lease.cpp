@@ -11,6 +11,7 @@
 #include "engine/containers.hpp"
 #include "engine/gpu_outside.hpp"
 #include "engine/gpu_placement.hpp"
+#include "engine/host_devices.hpp"
 #include "engine/new_container.hpp"
 #include "gpu/ledger/chooser.hpp"
 #include "json/fields.hpp"
@@ -162,9 +163,13 @@ Result<std::optional<gpu::LeaseNote>> read_lease_note(const Context& context,
 Keys keys_beside(const RunRequest& request, const gpu::Choice& choice,
                  const gpu::Inventory& inventory) {
   Keys keys = gpu::keys_of(choice.cdi_names, inventory);
-  Keys paths;
-  for (const HostDevice& one : request.host_devices) paths.push_back(one.source);
-  for (std::string& key : gpu::keys_of_nodes(paths, inventory)) {
+  std::vector<gpu::GivenNode> given;
+  auto nodes = nodes_by_hand(request);  // add_host_nodes() tells what is wrong with them
+  if (!nodes.ok()) return keys;
+  for (const oci::DeviceNode& node : *nodes) {
+    if (node.type == "c") given.push_back({node.host_path, std::pair(node.major, node.minor)});
+  }
+  for (std::string& key : gpu::keys_of_nodes(given, inventory)) {
     if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(std::move(key));
   }
   return keys;

@@ -199,7 +199,7 @@ Result<void> add_mps(const Context& context, const MpsPlan& plan, const LeasedGp
 }
 
 bool names_gpu_node(const RunRequest& request) {
-  auto nodes = named_nodes(request.host_devices);
+  auto nodes = nodes_by_hand(request);
   return nodes.ok() && std::any_of(nodes->begin(), nodes->end(), is_gpu_node);
 }
 
@@ -300,7 +300,7 @@ Result<gpu::Choice> choose_gpus(const Context& context, const RunRequest& reques
 Result<void> add_host_nodes(const Context& context, const RunRequest& request,
                             const gpu::Choice& choice, oci::Spec& spec, Evidence& evidence) {
   if (!request.security.privileged && request.host_devices.empty()) return {};
-  std::vector<oci::DeviceNode> named = TRY(named_nodes(request.host_devices));
+  std::vector<oci::DeviceNode> named = TRY(nodes_by_hand(request));
   std::vector<oci::DeviceNode> nodes;
   if (request.security.privileged) nodes = TRY(all_nodes(context.identity));
   bool gpus = std::any_of(named.begin(), named.end(), is_gpu_node) ||

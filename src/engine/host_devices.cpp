@@ -10,6 +10,7 @@
 #include <array>
 
 #include "base/text.hpp"
+#include "gpu/ledger/chooser.hpp"
 #include "sys/file.hpp"
 #include "sys/file_system.hpp"
 
@@ -84,19 +85,26 @@ Result<std::vector<oci::DeviceNode>> named_nodes(const std::vector<HostDevice>& 
       return error;
     }
     struct stat info = TRY(sys::stat_fd(*found, device.source));
+    const std::string source = TRY(sys::read_link(sys::cwd(), sys::fd_path(*found)));
     if (is_node(info.st_mode)) {
-      nodes.push_back(node_of(info, device.source, device.destination, device.access));
+      nodes.push_back(node_of(info, source, device.destination, device.access));
       continue;
     }
     size_t before = nodes.size();
     if (S_ISDIR(info.st_mode)) {
-      TRY(walk(device.source, 0, [&](const struct stat& one, const std::string& path) {
-        nodes.push_back(node_of(one, path, device.destination + path.substr(device.source.size()),
-                                device.access));
+      TRY(walk(source, 0, [&](const struct stat& one, const std::string& path) {
+        nodes.push_back(
+            node_of(one, path, device.destination + path.substr(source.size()), device.access));
       }));
     }
     if (nodes.size() == before) return custom_device(device.source, "not a device node");
   }
+  return nodes;
+}
+
+Result<std::vector<oci::DeviceNode>> nodes_by_hand(const RunRequest& request) {
+  auto nodes = TRY(named_nodes(request.host_devices));
+  if (request.site.gpus) std::erase_if(nodes, is_gpu_node);
   return nodes;
 }
 
@@ -113,6 +121,7 @@ Result<std::vector<oci::DeviceNode>> all_nodes(Identity identity) {
 
 bool is_gpu_node(const oci::DeviceNode& node) {
   const std::string& path = node.host_path.empty() ? node.path : node.host_path;
+  if (node.type == "c" && gpu::is_gpu_major(node.major)) return true;
   return path.starts_with("/dev/nvidia") || path.starts_with("/dev/dri/") || path == "/dev/kfd";
 }
 

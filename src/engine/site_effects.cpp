@@ -163,14 +163,6 @@ std::optional<std::string> Applier::resolved(const Given& given) const {
   return value && value->empty() ? std::nullopt : value;
 }
 
-/// Whether a node, or a directory of nodes, is of GPUs.
-bool is_gpu(const std::string& path) {
-  for (const char* begin : {"/dev/nvidia", "/dev/dri", "/dev/kfd"}) {
-    if (path.starts_with(begin)) return true;
-  }
-  return path == "/dev" || path == "/dev/";
-}
-
 Result<void> Applier::set_gpus() {
   if (!effects_.gpus) return {};
   const Given& given = *effects_.gpus;
@@ -179,12 +171,11 @@ Result<void> Applier::set_gpus() {
   if (!text) return {};
   TRY_CTX(gpu::parse_request(*text), what(given, "gpus"));
   request_.gpus = std::move(*text);
-  // Flags do not count, whichever way they name a GPU.
+  // Flags do not count, whichever way they name a GPU; of nodes nodes_by_hand() sees to it.
   if (given.forced) {
     request_.site.gpus = true;
     std::erase_if(request_.devices,
                   [](const std::string& name) { return name.find("/gpu=") != name.npos; });
-    std::erase_if(request_.host_devices, [](const HostDevice& one) { return is_gpu(one.source); });
   }
   return {};
 }

@@ -8,6 +8,7 @@ import os
 import pathlib
 import re
 import signal
+import stat
 import subprocess
 import time
 
@@ -114,6 +115,24 @@ def test_a_cdi_name_takes_a_lease_too(machine, work):
                      "--device", "nvidia.com/gpu=4", machine.image, *SLEEP)
     assert "held by container 'named'" in machine.refused("--gpus", "device=4")
     machine.remove("named")
+
+
+@pytest.mark.profiles("root", "user")
+@pytest.mark.parametrize("given", ["{nodes}/any", "{nodes}/./any", "{nodes}/link", "{nodes}/directory"])
+def test_a_node_by_hand_takes_a_lease_whatever_its_name(machine, work, given):
+    nodes = work / "nodes"
+    (nodes / "directory").mkdir(parents=True)
+    for path in (nodes / "any", nodes / "directory/other"):
+        os.mknod(path, 0o666 | stat.S_IFCHR, os.makedev(195, MINORS[4]))
+        path.chmod(0o666)
+    (nodes / "link").symlink_to(nodes / "any")
+    device = f"{given.format(nodes=nodes)}:/dev/mine"
+    machine.berth.ok(*machine.flags, "run", "-d", "--name", "byhand", "--gpus-exclusive", "--device", device,
+                     machine.image, *SLEEP)
+    assert machine.holders() == {"byhand": [4]}
+    assert "held by container 'byhand'" in machine.refused("--gpus", "device=4")
+    assert "held by container 'byhand'" in machine.refused("--device", device)
+    machine.remove("byhand")
 
 
 def test_explain_and_create_take_nothing(machine):

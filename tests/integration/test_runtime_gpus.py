@@ -237,6 +237,19 @@ def test_an_amd_gpu_on_which_somebody_computes_is_nobodys_own(runtime, bundle, s
             "try: berth gpu list") in line
 
 
+@ROOT
+def test_the_lease_of_a_node_goes_by_what_it_opens(runtime, bundle, site, start):
+    site.write(exclusive=True, environment="grant")
+    major, minor = numbers_of(site.tree)["/dev/nvidia5"]
+    bundle.linux["devices"] = [{"type": "c", "path": "/dev/nvidia2", "major": int(major), "minor": int(minor)}]
+    bundle.args("/bin/sleep", "100")
+    start()
+    bundle.linux["devices"] = []
+    assert "GPU 1 is held by container" in runtime.error(asks(bundle.args("/bin/true"), "1"), "c2")
+    done = runtime.run(asks(bundle.shell(NODES), "0"), "c2")
+    assert "/dev/nvidia2" in done.stdout.split(), done
+
+
 # ---- the job that the caller is in ----------------------------------------------------------------
 
 def given(runtime, bundle):

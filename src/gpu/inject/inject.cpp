@@ -160,22 +160,38 @@ Result<Machine> Injector::look_at_machine() const {
 
 // What the engine had resolved already is in the configuration: podman reads CDI files by itself,
 // and a device plugin names nodes. Of those that get every node nobody knows what they want.
-Strings node_paths(const oci::Spec& spec) {
-  Strings paths;
-  for (const oci::Device& device : spec.linux_.devices) paths.push_back(device.path);
-  for (const oci::Mount& mount : spec.mounts) {
-    if (mount.destination.starts_with("/dev/")) paths.push_back(mount.destination);
+std::vector<GivenNode> given_nodes(const oci::Spec& spec) {
+  std::vector<GivenNode> nodes;
+  for (const oci::Device& device : spec.linux_.devices) {
+    if (device.type == "c") nodes.push_back({{}, std::pair(device.major, device.minor)});
   }
-  return paths;
+  // podman in a user namespace, where no node can be made.
+  for (const oci::Mount& mount : spec.mounts) {
+    bool may_be = mount.source.starts_with("/dev/") || mount.destination.starts_with("/dev/");
+    if (may_be) nodes.push_back({mount.source});
+  }
+  return nodes;
 }
 
-bool names_gpus(const Strings& paths) {
-  return std::any_of(paths.begin(), paths.end(), [](const std::string& path) {
-    constexpr std::string_view kNvidia = "/dev/nvidia";
-    bool numbered = path.starts_with(kNvidia) && path.size() > kNvidia.size() &&
-                    path[kNvidia.size()] >= '0' && path[kNvidia.size()] <= '9';
+/// Whether a GPU to compute on may be among them: /dev/kfd has no number of its own.
+bool names_gpus(const oci::Spec& spec) {
+  constexpr int64_t kNvidia = 195, kFirstOfDriver = 254;  // nvidia-modeset, nvidiactl
+  const auto& devices = spec.linux_.devices;
+  const auto& mounts = spec.mounts;
+  auto is_name = [](std::string_view path) {
+    constexpr std::string_view kBegin = "/dev/nvidia";
+    bool numbered = path.starts_with(kBegin) && path.size() > kBegin.size() &&
+                    path[kBegin.size()] >= '0' && path[kBegin.size()] <= '9';
     return numbered || path == "/dev/kfd";
-  });
+  };
+  return std::any_of(devices.begin(), devices.end(),
+                     [](const oci::Device& one) {
+                       bool nvidia = one.major == kNvidia && one.minor < kFirstOfDriver;
+                       return one.type == "c" && (nvidia || one.path == "/dev/kfd");
+                     }) ||
+         std::any_of(mounts.begin(), mounts.end(), [&](const oci::Mount& one) {
+           return is_name(one.source) || is_name(one.destination);
+         });
 }
 
 /// As --privileged asks for them.
@@ -256,7 +272,7 @@ Outside Injector::look_outside(const Inventory& inventory) const {
 Result<std::vector<Selected>> Injector::lease(const Choice& choice, const Inventory& inventory) {
   Strings beside = keys_of(choice.cdi_names, inventory);
   if (!has_all_devices(spec_)) {
-    for (std::string& key : keys_of_nodes(node_paths(spec_), inventory)) {
+    for (std::string& key : keys_of_nodes(given_nodes(spec_), inventory)) {
       bool known = std::find(beside.begin(), beside.end(), key) != beside.end();
       if (!known) beside.push_back(std::move(key));
     }
@@ -355,7 +371,7 @@ Result<void> Injector::add(Choice& choice) {
   bool by_name = std::any_of(cdi.begin(), cdi.end(), [](const std::string& name) {
     return vendor_of_cdi_name(name).has_value();
   });
-  bool by_path = !has_all_devices(spec_) && names_gpus(node_paths(spec_));
+  bool by_path = !has_all_devices(spec_) && names_gpus(spec_);
   if (request.want != Request::Want::none || !policy_.never.empty() || !request.limits.empty()) {
     Machine machine = TRY(look_at_machine());
     TRY(narrow(choice, machine));
@@ -422,7 +438,7 @@ Result<std::optional<ContainerLease>> Injector::run() {
   for (const std::string& warning : choice.warnings) log_.warn(warning);
   if (choice.grants()) {
     TRY(add(choice));
-  } else if (!has_all_devices(spec_) && names_gpus(node_paths(spec_))) {
+  } else if (!has_all_devices(spec_) && names_gpus(spec_)) {
     if (options_.state_dir.empty()) options_.state_dir = default_state_directory();
     TRY(lease_nodes(choice));
   }

@@ -13,10 +13,17 @@ std::vector<std::string> keys_of(const std::vector<Selected>& selected) {
   return keys;
 }
 
-std::vector<std::string> keys_of_nodes(const std::vector<std::string>& paths,
+bool is_gpu_major(int64_t major) {
+  return major == 195 || major == 226;
+}
+
+std::vector<std::string> keys_of_nodes(const std::vector<GivenNode>& given,
                                        const Inventory& inventory) {
   auto has = [&](const Node& node) {
-    return std::find(paths.begin(), paths.end(), node.path) != paths.end();
+    return std::any_of(given.begin(), given.end(), [&](const GivenNode& one) {
+      if (one.number) return *one.number == std::pair<int64_t, int64_t>(node.major, node.minor);
+      return one.path == node.path || (!one.path.empty() && one.path == node.host_path);
+    });
   };
   auto has_all = [&](const std::vector<Node>& nodes) {
     return !nodes.empty() && std::all_of(nodes.begin(), nodes.end(), has);

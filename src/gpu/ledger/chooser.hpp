@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.hpp"
@@ -14,7 +17,7 @@ namespace berth::gpu {
 /// Chooses for one container among what others leave; its choose() is what Ledger::take() wants.
 class Chooser {
  public:
-  /// `beside`: keys that it gets by other ways than the request, CDI names and paths of nodes. The
+  /// `beside`: keys that it gets by other ways than the request, CDI names and nodes by hand. The
   /// inventory outlives this.
   Chooser(Request request, const Inventory& inventory, std::vector<std::string> beside)
       : request_(std::move(request)), inventory_(inventory), beside_(std::move(beside)) {}
@@ -58,10 +61,21 @@ class Chooser {
   std::vector<Selected> selected_;
 };
 
-/// Those whose nodes are among `paths`: GPUs, and of one that is cut those of its parts that have
+/// A node that a container gets by hand: any name may lead to any device, so its number counts where
+/// it is known.
+struct GivenNode {
+  std::string path;                                     ///< on the host; empty: not known
+  std::optional<std::pair<int64_t, int64_t>> number{};  ///< major, minor of a character device
+};
+
+/// Those whose nodes are among `given`: GPUs, and of one that is cut those of its parts that have
 /// all of theirs there.
-std::vector<std::string> keys_of_nodes(const std::vector<std::string>& paths,
+std::vector<std::string> keys_of_nodes(const std::vector<GivenNode>& given,
                                        const Inventory& inventory);
+
+/// Whether the major number is one that the kernel keeps for GPUs: NVIDIA's, and DRM's.
+/// Linux Documentation/admin-guide/devices.txt
+bool is_gpu_major(int64_t major);
 
 /// key_of() each.
 std::vector<std::string> keys_of(const std::vector<Selected>& selected);
