@@ -158,7 +158,8 @@ Result<void> GpuUpdate::run(const RunRequest& wanted) {
 }
 
 Result<void> GpuUpdate::apply() {
-  if (lease_ && !lease_.is_widened()) {  // a new one: it lives by the container from now on
+  // A new one, also of a ledger that was lost: it lives by the container from now on.
+  if (lease_ && (!lease_.is_widened() || lease_.lease().life.pid == 0)) {
     gpu::Ledger ledger = TRY(gpu::Ledger::open(lease_.note().ledger, context_.paths.state));
     gpu::Here here = TRY(gpu::look_around());
     gpu::Life life = TRY(gpu::life_of(pid_, "", here));

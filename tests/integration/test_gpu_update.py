@@ -4,6 +4,7 @@
 import contextlib
 import json
 import os
+import pathlib
 import random
 import re
 import signal
@@ -78,6 +79,18 @@ def test_what_it_gives_back_is_the_next_ones(machine):
     assert re.match(r"berth: cannot update container 'train': --gpus 7: 6 of 8 GPUs free: "
                     r"GPU \d,\d is held by container 'next' of root; try: ", line), line
     assert machine.gpus_of("train") == kept and machine.holders() == {"train": kept, "next": given}
+
+
+@pytest.mark.profiles("root")
+def test_what_it_is_given_after_the_ledger_was_lost_is_its_own(machine):
+    machine.start("train", "--gpus", "device=1", "--gpus-exclusive")
+    for path in pathlib.Path("/run/berth-ledger").iterdir():
+        path.unlink()
+    pathlib.Path("/run/berth-ledger").rmdir()
+    assert update(machine, "device=1,2") == [1, 2]
+    for _ in range(2):  # the first look would remove what is dead
+        assert "held by container 'train'" in machine.refused("--gpus", "device=1")
+    assert machine.holders() == {"train": [1, 2]}
 
 
 @pytest.mark.profiles("root")

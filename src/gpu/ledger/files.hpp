@@ -13,6 +13,8 @@ namespace berth::gpu {
 
 inline constexpr std::string_view kLeasePrefix = "lease-";
 inline constexpr std::string_view kTicketPrefix = "wait-";  ///< and its number
+/// A higher one is nobody's who has counted.
+inline constexpr uint64_t kHighestNumber = uint64_t{1} << 53;
 /// Of a file that has not got its name yet; whoever finds one while he has the ledger's lock may
 /// remove it.
 inline constexpr std::string_view kNewPrefix = "new-";

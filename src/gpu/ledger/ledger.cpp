@@ -29,8 +29,6 @@ constexpr auto kLockPatience = 10s;
 constexpr size_t kMostFiles = 16384;
 /// Of one user: what nobody who means well comes near.
 constexpr size_t kMostTickets = 512;
-/// A higher one is nobody's who has counted.
-constexpr uint64_t kHighestNumber = uint64_t{1} << 53;
 /// Root of outside, and every user without an id here, in a user namespace.
 constexpr uid_t kOverflowUid = 65534;
 
@@ -124,7 +122,7 @@ Result<Ledger> Ledger::open(const std::string& path, const std::string& state_di
   TRY(sys::open_trusted_directory_if_exists(path.substr(0, path.rfind('/'))));
   bool there = TRY(sys::stat_entry(sys::cwd(), path)).has_value();
   if (!there && is_root()) {
-    auto made = make_ledger(path, 01777, 0666);
+    auto made = make_ledger(path, 01777, 0644);  // to lock a file is to read it
     // Where not even root can, there are no others to agree with.
     bool nobody_can = !made.ok() && made.error().sys_errno == EROFS;
     if (!made.ok() && !nobody_can) {
@@ -260,7 +258,9 @@ void HeldLease::drop() {
   }
   auto here = look_around();
   bool ended = here.ok() && !is_alive(now().life, *here);
-  if (ended) ignore(sys::remove_entry(directory_, file_));
+  // Who starts the container, and goes on, holds it too.
+  auto alone = sys::try_lock(fd_, sys::LockMode::exclusive, file_);
+  if (ended && alone.ok() && *alone) ignore(sys::remove_entry(directory_, file_));
   fd_.reset();
 }
 

@@ -23,6 +23,8 @@ using Clock = std::chrono::steady_clock;
 constexpr size_t kAtOnce = 16;
 constexpr std::chrono::milliseconds kLook = 100ms;
 constexpr std::chrono::milliseconds kSeldomLook = 1s;
+/// Numbers that dead files of others may have.
+constexpr uint64_t kMostTries = 512;
 
 /// A place in the queue: its file, which goes with this object.
 class Place {
@@ -37,13 +39,21 @@ class Place {
   explicit operator bool() const { return static_cast<bool>(file_); }
   uint64_t number() const { return number_; }
 
-  /// Behind everybody who is there; while we have the ledger's lock.
+  /// Behind everybody who is there; while we have the ledger's lock. A number may be that of somebody
+  /// else who was killed, whose file we may not remove; where there is none, none is taken.
   Result<void> take(const sys::Fd& directory, const Holders& holders, const Ticket& ticket) {
-    number_ = holders.queue.empty() ? 1 : holders.queue.back().number + 1;
-    name_ = fmt::format("{}{:020}", kTicketPrefix, number_);
+    const uint64_t last = holders.queue.empty() ? 0 : holders.queue.back().number;
     std::string text = TRY(record_text(ticket));
-    directory_ = &directory;
-    file_ = TRY(make_record(directory, name_, text));
+    for (uint64_t number = last + 1; number <= std::min(last + kMostTries, kHighestNumber); ++number) {
+      std::string name = fmt::format("{}{:020}", kTicketPrefix, number);
+      auto made = make_record(directory, name, text);
+      if (!made.ok() && made.error().kind == Kind::exists) continue;
+      file_ = TRY(std::move(made));
+      directory_ = &directory;
+      name_ = std::move(name);
+      number_ = number;
+      break;
+    }
     return {};
   }
 

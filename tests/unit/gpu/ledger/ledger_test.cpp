@@ -328,6 +328,44 @@ TEST_F(LedgerTest, says_who_has_it_when_the_wait_is_over) {
   EXPECT_THAT(files(), SizeIs(1)) << "the place in the queue has gone";
 }
 
+TEST_F(LedgerTest, waits_behind_who_was_killed_and_whose_file_stays) {
+  const Keys kOthers = {"wait-00000000000000000001", "wait-00000000000000000002"};
+  for (const std::string& name : kOthers) {  // as another user's, it cannot be removed
+    std::filesystem::create_directories(path_ + "/" + name + "/x");
+  }
+  auto a = std::make_optional(take("a", {kZero}, true));
+  std::thread owner([&] {
+    std::this_thread::sleep_for(50ms);
+    a.reset();
+  });
+  Lease asks = lease("b", true);
+  auto b = ledger_->take_in_turn(asks, ticket("b", {kZero}, 1, true), these({kZero}, asks), {10s});
+  owner.join();
+  EXPECT_TRUE(b.ok()) << to_line(b.error());
+}
+
+TEST_F(LedgerTest, waits_without_a_place_where_the_last_one_is_taken) {
+  std::string name = "wait-00009007199254740992";
+  std::ofstream(path_ + "/" + name) << *record_text(ticket("x", {kOne}, 1, true));
+  auto file = sys::open_at(sys::cwd(), path_ + "/" + name, O_RDONLY);
+  ASSERT_TRUE(*sys::try_lock(*file, sys::LockMode::shared, name));
+  auto a = take("a", {kZero}, true);
+  Lease asks = lease("b", true);
+  auto b = ledger_->take_in_turn(asks, ticket("b", {kZero}, 1, true), these({kZero}, asks), {30ms});
+  ASSERT_FALSE(b.ok());
+  EXPECT_EQ(b.error().kind, Kind::busy) << to_line(b.error());
+}
+
+TEST_F(LedgerTest, keeps_what_is_dropped_while_somebody_else_holds_it) {
+  auto a = take("a", {kZero}, true);
+  ASSERT_TRUE(a.ok());
+  auto other = sys::open_at(sys::cwd(), a->path(), O_RDONLY);
+  ASSERT_TRUE(*sys::try_lock(*other, sys::LockMode::shared, "a"));
+  *a = HeldLease();
+  EXPECT_THAT(containers(), ElementsAre("a"));
+  EXPECT_FALSE(take("b", {kZero}, true).ok());
+}
+
 TEST_F(LedgerTest, serves_nobody_before_who_waits_for_the_same) {
   Holders holders;
   holders.leases.push_back({lease("a", true), 0, "lease-a"});
