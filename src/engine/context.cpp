@@ -30,6 +30,12 @@ std::optional<std::string_view> Environment::get(std::string_view name) const {
   return std::nullopt;
 }
 
+std::vector<std::string> Environment::without_loader() const {
+  std::vector<std::string> out = entries_;
+  std::erase_if(out, [](const std::string& entry) { return entry.starts_with("LD_"); });
+  return out;
+}
+
 std::optional<std::string_view> Environment::get_filled(std::string_view name) const {
   auto value = get(name);
   return value && !value->empty() ? value : std::nullopt;

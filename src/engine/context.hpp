@@ -33,6 +33,9 @@ class Environment {
   /// As get(), but an empty value counts as none.
   std::optional<std::string_view> get_filled(std::string_view name) const;
   const std::vector<std::string>& entries() const { return entries_; }
+  /// For programs of ours that load libraries: LD_… is about the caller's programs, and a module or
+  /// a conda of his may have another libcurl.
+  std::vector<std::string> without_loader() const;
 
  private:
   std::vector<std::string> entries_;

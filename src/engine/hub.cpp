@@ -53,7 +53,8 @@ Error become_hub(const Context& context, const HubRequest& request) {
   auto file = write_order(context, request);
   if (!file.ok()) return std::move(file).error();
   std::vector<std::string> args = {"berth-hub", std::to_string(file->get())};
-  return sys::execute(context.paths.libexec + "/berth-hub", args, context.environment.entries());
+  return sys::execute(context.paths.libexec + "/berth-hub", args,
+                      context.environment.without_loader());
 }
 
 }  // namespace berth::engine

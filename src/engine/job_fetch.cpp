@@ -132,6 +132,7 @@ Result<Front> start_front(const Context& context, sys::Fd listener, const std::s
   sys::SpawnOptions options;
   options.program = words.program;
   options.args = words.args;
+  options.env = context.environment.without_loader();
   for (const sys::Fd& file : words.files) options.keep.push_back(file.get());
   options.in = options.out = &null;
   Front front;
@@ -235,7 +236,7 @@ Result<void> give_to_job(const Context& context) {
   sys::Fd file = TRY(sys::memory_file("berth-job-order", told));
   FrontWords words =
       TRY(front_words(context, std::move(listener), part->invitation.key, std::move(file)));
-  return sys::execute(words.program, words.args, context.environment.entries());
+  return sys::execute(words.program, words.args, context.environment.without_loader());
 }
 
 void JobFetch::finish() {

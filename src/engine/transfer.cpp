@@ -157,6 +157,7 @@ Result<Call> start(const Context& context, Request request) {
   sys::SpawnOptions options;
   options.program = context.paths.libexec + "/berth-transfer";
   options.args = {"berth-transfer"};
+  options.env = context.environment.without_loader();
   options.in = &input;
   options.out = &events.write;
   options.keep = streams.numbers();

@@ -34,6 +34,13 @@ def test_ends_a_pull_as_docker_does(berth, push, image):
     assert berth.ok("pull", "-q", reference) == f"{image.digest}\n"
 
 
+def test_libraries_that_the_caller_has_loaded_are_not_ours(berth, push, image, work):
+    """As a module of a site's, or a conda, puts them into every job."""
+    place = berth.account.own(work / "module")
+    (place / "libcurl.so.4").write_text("of another kind")
+    berth.ok("pull", "--quiet", push(image), env={"LD_LIBRARY_PATH": str(place)})
+
+
 def test_all_tags_of_a_repository_are_pushed(berth, push, image, start_registry):
     reference = push(image)
     berth.ok("pull", "-q", reference)
