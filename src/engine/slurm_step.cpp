@@ -159,6 +159,7 @@ Result<void> add_asked_mounts(const SlurmStep& step, RunRequest& request) {
     Volume volume = bound(std::move(mount.source), std::move(mount.destination), mount.read_only);
     volume.propagation = std::move(mount.propagation);
     volume.non_recursive = !mount.recursive;
+    volume.restrictions = std::move(mount.options);
     request.volumes.push_back(std::move(volume));
   }
   return {};

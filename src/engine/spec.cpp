@@ -108,6 +108,7 @@ std::vector<Mount> default_mounts(const SpecInputs& inputs) {
 Mount volume_mount(const SpecInputs& inputs, const Volume& volume) {
   std::vector<std::string> options = {volume.non_recursive ? "bind" : "rbind", volume.propagation};
   if (volume.read_only) options.emplace_back("ro");
+  options.insert(options.end(), volume.restrictions.begin(), volume.restrictions.end());
   std::string source = volume.name.empty() ? volume.source : volume_data(inputs.store, volume.name);
   return make_mount(volume.destination, "bind", std::move(source), std::move(options));
 }

@@ -29,6 +29,7 @@ struct Volume {
   bool no_copy = false;     ///< an empty volume does not get what the image has at the destination
   bool must_exist = false;  ///< of --mount: a missing source is an error
   bool non_recursive = false;  ///< what is mounted below the source stays out
+  std::vector<std::string> restrictions = {};  ///< nosuid, nodev, noexec
   Relabel relabel = Relabel::none;
   std::map<std::string, std::string> labels = {};  ///< of a volume that is made for this
   bool operator==(const Volume&) const = default;
@@ -44,6 +45,7 @@ void fields(V& v, Volume& m) {
   v.optional("no_copy", m.no_copy);
   v.optional("must_exist", m.must_exist);
   v.optional("non_recursive", m.non_recursive);
+  v.optional("restrictions", m.restrictions);
   v.optional("relabel", m.relabel);
   v.optional("labels", m.labels);
   v.strict();

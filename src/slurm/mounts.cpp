@@ -24,7 +24,8 @@ bool climbs(std::string_view path) {
 }
 
 Result<void> take_flag(std::string_view flag, std::string_view entry, Mount& mount) {
-  if (mount.kind == Mount::Kind::tmpfs) {
+  bool restricts = flag == "nosuid" || flag == "nodev" || flag == "noexec";
+  if (mount.kind == Mount::Kind::tmpfs || restricts) {
     mount.options.emplace_back(flag);
   } else if (flag == "ro" || flag == "rw") {
     mount.read_only = flag == "ro";

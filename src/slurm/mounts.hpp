@@ -22,7 +22,7 @@ struct Mount {
   bool read_only = false;
   bool recursive = true;
   std::string propagation = "rprivate";
-  std::vector<std::string> options;  ///< of tmpfs
+  std::vector<std::string> options;  ///< of tmpfs; of bind: nosuid, nodev, noexec
 };
 
 /// "SRC:DST[:FLAGS][,SRC:DST…]", or "SRC" for one place in both; flags are separated by '+'. A

@@ -140,6 +140,8 @@ def test_one_path_is_mounted_at_the_same_place(slurm, image):
     (slurm.berth.directory / "file").write_text("tea\n")
     place = slurm.berth.directory
     assert slurm.srun(image, f"--container-mounts={place}", "cat", f"{place}/file") == "tea\n"
+    shown = slurm.srun(image, f"--container-mounts={place}:/mnt:nosuid+noexec+ro", "grep", " /mnt ", "/proc/mounts")
+    assert {"nosuid", "noexec", "ro"} < set(shown.split()[3].split(",")), shown
 
 
 def test_a_source_that_is_missing_is_named(slurm, image):

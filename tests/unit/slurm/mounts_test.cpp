@@ -42,6 +42,7 @@ TEST(SlurmMounts, flags_are_separated_by_plus) {
   EXPECT_TRUE(mount.read_only);
   EXPECT_FALSE(mount.recursive);
   EXPECT_EQ(mount.propagation, "rslave");
+  EXPECT_THAT(one("/data:/mnt:nosuid+ro+nodev").options, ElementsAre("nosuid", "nodev"));
   EXPECT_EQ(refusal("/data:/mnt:ro+frob"),
             "--container-mounts: '/data:/mnt:ro+frob': unknown flag 'frob'");
 }
