@@ -4,11 +4,13 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <fstream>
 #include <string_view>
 
 #include "base/text.hpp"
@@ -69,6 +71,24 @@ bool remove_tree(const std::string& directory) {
   return ::rmdir(directory.c_str()) == 0;
 }
 
+/// COMPAT(5.14): cgroup.kill.
+void kill_all(const std::string& directory) {
+  if (write_into(directory + "/cgroup.kill", "1")) return;
+  std::ifstream file(directory + "/cgroup.procs");
+  for (pid_t pid = 0; file >> pid;) {
+    if (pid > 0) ::kill(pid, SIGKILL);
+  }
+  DIR* entries = ::opendir(directory.c_str());
+  if (entries == nullptr) return;
+  while (const dirent* entry = ::readdir(entries)) {
+    std::string_view name = entry->d_name;
+    if (entry->d_type == DT_DIR && name != "." && name != "..") {
+      kill_all(directory + "/" + entry->d_name);
+    }
+  }
+  ::closedir(entries);
+}
+
 }  // namespace
 
 Result<std::string> track(pid_t task, int process) {
@@ -93,7 +113,7 @@ void remove_cgroup(const std::string& directory) {
   constexpr int kTries = 100;
   constexpr int kPause = 10;  // ms
   for (int i = 0; i < kTries && !remove_tree(directory) && errno == EBUSY; ++i) {
-    write_into(directory + "/cgroup.kill", "1");
+    kill_all(directory);
     ::poll(nullptr, 0, kPause);
   }
 }

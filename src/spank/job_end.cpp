@@ -26,10 +26,15 @@ std::string note_of(uint32_t job) {
 
 Result<void> note_job(uint32_t job, const std::vector<std::string>& environment) {
   const std::string path = note_of(job);
-  if (::mkdir(kDirectory, 0700) != 0 && errno != EEXIST) {
-    return errno_now().error(std::string("make directory ") + kDirectory);
+  int file = -1;
+  // The end of another job may remove the directory meanwhile.
+  for (int i = 0; i < 10 && file < 0; ++i) {
+    if (::mkdir(kDirectory, 0700) != 0 && errno != EEXIST) {
+      return errno_now().error(std::string("make directory ") + kDirectory);
+    }
+    file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (file < 0 && errno != ENOENT) break;
   }
-  int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (file < 0) return errno_now().error("create " + quoted(path));
   std::string text;
   for (const std::string& entry : environment) text.append(entry).push_back('\0');

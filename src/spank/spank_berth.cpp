@@ -124,7 +124,8 @@ Result<void> register_options(spank_t spank) {
 }
 
 std::optional<std::string> variable_of_job(spank_t spank, const std::string& name) {
-  std::string value(size_t{64} << 10, '\0');
+  // execve(2) takes strings of 128 KiB at most, with the name.
+  std::string value(size_t{128} << 10, '\0');
   if (spank_getenv(spank, name.c_str(), value.data(), static_cast<int>(value.size())) !=
       ESPANK_SUCCESS) {
     return std::nullopt;
@@ -377,6 +378,11 @@ bool has_ended(int patience) {
   return (entry.revents & (by_process ? POLLIN : POLLHUP)) != 0;
 }
 
+void kill_berth() {
+  if (plugin.berth.process < 0) return;
+  ::syscall(SYS_pidfd_send_signal, plugin.berth.process, SIGKILL, nullptr, 0);
+}
+
 /// Lets the container end, and waits until nothing of it is left.
 void end_container() {
   close_and_forget(plugin.berth.order);  // no task was ever forked
@@ -390,9 +396,7 @@ void end_container() {
     // An entrypoint that goes on, or has never come to its end. With berth its container is killed.
     slurm_error("berth: the container of this step has not ended within %d s, and is killed",
                 patience / 1000);
-    if (plugin.berth.process >= 0) {
-      ::syscall(SYS_pidfd_send_signal, plugin.berth.process, SIGKILL, nullptr, 0);
-    }
+    kill_berth();
     has_ended(kPatience);
   }
   close_and_forget(plugin.berth.process);
@@ -499,10 +503,12 @@ BERTH_HOOK slurm_spank_user_init(spank_t spank, int, char**) {
 BERTH_HOOK slurm_spank_task_post_fork(spank_t spank, int, char**) {
   if (!plugin.wanted || plugin.berth.order < 0) return 0;
   guarded([&] { return note_container(spank); });
-  guarded([&]() -> Result<void> {
+  int tracked = guarded([&]() -> Result<void> {
     plugin.cgroup = TRY(track(item_of(spank, S_TASK_PID, pid_t{0}), plugin.berth.process));
     return {};
   });
+  // It would take the job's devices for the step's; no task gets an answer then.
+  if (tracked != 0) kill_berth();
   close_and_forget(plugin.berth.order);
   return 0;
 }

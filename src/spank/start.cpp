@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "spank/start.hpp"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -17,6 +18,8 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
+#include <set>
 
 #include "base/text.hpp"
 #include "slurm/hold.hpp"
@@ -246,11 +249,54 @@ std::string first_line(int file) {
   _exit(127);
 }
 
+/// proc_pid_task_children(5); of all threads, since the kernel gives an orphan to any.
+std::set<pid_t> children() {
+  std::set<pid_t> out;
+  DIR* threads = ::opendir("/proc/self/task");
+  if (threads == nullptr) return out;
+  while (const dirent* thread = ::readdir(threads)) {
+    std::ifstream file(std::string("/proc/self/task/") + thread->d_name + "/children");
+    for (pid_t pid = 0; file >> pid;) out.insert(pid);
+  }
+  ::closedir(threads);
+  return out;
+}
+
+/// While this lives, whatever is left of what was started here becomes a child of this process, in
+/// whichever session it is; then it is killed.
+class Orphans {
+ public:
+  Orphans() { ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); }
+  Orphans(const Orphans&) = delete;
+  Orphans& operator=(const Orphans&) = delete;
+  ~Orphans() {
+    constexpr int kRounds = 200;
+    constexpr int kPause = 10;  // ms
+    for (int i = 0; i < kRounds && kill_new(); ++i) ::poll(nullptr, 0, kPause);
+    ::prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0);
+  }
+
+ private:
+  bool kill_new() const {
+    bool any = false;
+    for (pid_t pid : children()) {
+      if (before_.contains(pid)) continue;
+      any = true;
+      ::kill(pid, SIGKILL);  // ours until we have reaped it
+      ::waitpid(pid, nullptr, WNOHANG);
+    }
+    return any;
+  }
+
+  std::set<pid_t> before_ = children();
+};
+
 }  // namespace
 
 Result<void> run_errand(const Errand& errand) {
   std::vector<char*> argv = words_of(errand.words);
   int said = TRY(make_short_file());
+  Orphans orphans;
   pid_t child = ::fork();
   if (child == 0) run_as_user(errand, argv.data(), said);
   if (child < 0) {

@@ -48,8 +48,9 @@ struct Errand {
   int patience = 0;  ///< ms
 };
 /// In `slurmstepd spank epilog`, as root: runs it to its end, or kills it when the patience is
-/// over. What is left of its session then is killed, too: nobody would count or end it. Errors: io,
-/// with the first line that it has said.
+/// over. Whatever it has started is killed then, too, in any session: nobody would count or end it,
+/// and what a user's own state makes berth run there is out of his job. Errors: io, with the first
+/// line that it has said.
 Result<void> run_errand(const Errand& errand);
 
 }  // namespace berth::spank

@@ -311,7 +311,7 @@ def test_what_removes_them_is_the_user_with_nothing_of_the_jobs_or_slurms(cluste
 @pytest.mark.profiles("root", "user")
 @in_scope_of_jobs
 def test_one_that_hangs_is_killed_with_all_that_it_started(cluster, slurm, image, name, instead):
-    instead("sleep 4321 &", "sleep 4321")
+    instead("sleep 4321 &", "setsid sh -c 'setsid sleep 4321 & sleep 4321' &", "sleep 4321")
     before = time.monotonic()
     step, job, _ = begin(slurm, image, *name, then="true")
     assert step.wait(timeout=30) == 0
