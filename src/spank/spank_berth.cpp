@@ -22,6 +22,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -76,6 +77,7 @@ struct Plugin {
   std::optional<Error> fault;  ///< told by the tasks, because Slurm loses it anywhere else
   bool wanted = false;         ///< this step has a container
   int ours = -1;               ///< of the step's socket
+  ino_t socket = 0;            ///< what stat(2) calls it
   int rights = -1;             ///< slurm::kRightsFile
   Waiting berth;               ///< in slurmstepd its process, in a task what lets it begin
   std::string cgroup;          ///< of it alone, to be removed; empty: there is none
@@ -221,6 +223,18 @@ Result<void> note_container(spank_t spank) {
   return note_job(item_of(spank, S_JOB_ID, uint32_t{0}), environment);
 }
 
+ino_t inode_of(int fd) {
+  struct stat status {};
+  return ::fstat(fd, &status) == 0 ? status.st_ino : 0;
+}
+
+/// With PrologFlags=contain_spank, which Slurm 24.05 has, a function that opens something may be in
+/// a process that shares the memory of slurmstepd and not its descriptors: in this one their
+/// numbers are those of something else. Source: Slurm, src/slurmd/slurmstepd/mgr.c; read, not run.
+bool has_descriptors() {
+  return plugin.ours < 0 || inode_of(plugin.ours) == plugin.socket;
+}
+
 /// In slurmstepd, before it forks the tasks: what they ask on, and who will answer.
 Result<void> prepare(spank_t spank) {
   int pair[2];
@@ -228,6 +242,7 @@ Result<void> prepare(spank_t spank) {
     return errno_now().error("make a socket pair");
   }
   plugin.ours = pair[0];
+  plugin.socket = inode_of(pair[0]);
   plugin.rights = ::memfd_create("rights", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   Program program;
   program.path = plugin.site.program;
@@ -333,6 +348,10 @@ void end_step_everywhere(spank_t spank) {
 /// What a task does before it enters anything; a failure leaves it where it was.
 Result<Handles> await_container(spank_t spank) {
   if (plugin.fault) return std::move(*plugin.fault);
+  if (!has_descriptors()) {
+    return make_error(Kind::unsupported, "make a container with PrologFlags=contain_spank",
+                      "PrologFlags of slurm.conf without it");
+  }
   // Slurm leaves out what is called like itself when it ends a step without cgroups.
   ::prctl(PR_SET_NAME, "berth-join", 0, 0, 0);
   if (item_of(spank, S_TASK_ID, -1) == 0) {
@@ -385,6 +404,7 @@ void kill_berth() {
 
 /// Lets the container end, and waits until nothing of it is left.
 void end_container() {
+  if (!has_descriptors()) return;
   close_and_forget(plugin.berth.order);  // no task was ever forked
   if (plugin.ours < 0) return;
   ::shutdown(plugin.ours, SHUT_WR);
@@ -501,7 +521,7 @@ BERTH_HOOK slurm_spank_user_init(spank_t spank, int, char**) {
 
 // In slurmstepd, as root, when all tasks are forked and none runs: they have it.
 BERTH_HOOK slurm_spank_task_post_fork(spank_t spank, int, char**) {
-  if (!plugin.wanted || plugin.berth.order < 0) return 0;
+  if (!plugin.wanted || plugin.berth.order < 0 || !has_descriptors()) return 0;
   guarded([&] { return note_container(spank); });
   int tracked = guarded([&]() -> Result<void> {
     plugin.cgroup = TRY(track(item_of(spank, S_TASK_PID, pid_t{0}), plugin.berth.process));

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -30,6 +31,9 @@ namespace {
 
 constexpr int kOrder = slurm::kRightsFile + 1;  ///< of what waits
 constexpr off_t kMaxEnvironment = off_t{8} << 20;
+/// With the order come a standard error, the variables, and the task's mounts and directory.
+constexpr int kOrderFds = 4;
+constexpr const char* kMounts = "/proc/self/ns/mnt";
 
 // ---- in what was forked of slurmstepd, which has threads: system calls alone --------------------
 
@@ -79,13 +83,15 @@ void be_mortal() {
   ::close(fd);
 }
 
-/// The real and the saved user, too. His supplementary groups are there already. These are the
-/// system calls themselves: libc's would look for the threads of slurmstepd.
-bool become_user(uid_t user, gid_t group) {
+/// The real and the saved user, too, and in the mounts of `mounts`, which may be the user's own
+/// making, unless that is -1: as root nothing is looked for there. His supplementary groups are there
+/// already. These are the system calls themselves: libc's would look for the threads of slurmstepd.
+bool become_user(uid_t user, gid_t group, int mounts = -1) {
   constexpr uid_t kSame = static_cast<uid_t>(-1);
-  if (::getuid() != 0) return ::getuid() == user;
+  if (::getuid() != 0) return mounts < 0 && ::getuid() == user;
   if (user != 0 && ::syscall(SYS_setresuid, kSame, 0, kSame) != 0) return false;
   be_mortal();
+  if (mounts >= 0 && ::setns(mounts, CLONE_NEWNS) != 0) return false;
   if (::syscall(SYS_setresgid, group, group, group) != 0) return false;
   if (::syscall(SYS_setresuid, user, user, user) != 0) return false;
   // -1 would have left the one or the other as it was.
@@ -123,16 +129,32 @@ char** map_environment(int file) {
   return entries;  // ends with the null of a new page
 }
 
+/// Whether the mounts of `space` are those that this process is in.
+bool is_own_space(int space) {
+  struct stat own {}, its {};
+  return ::stat(kMounts, &own) == 0 && ::fstat(space, &its) == 0 && own.st_dev == its.st_dev &&
+         own.st_ino == its.st_ino;
+}
+
+/// Where the job has mounts of its own (job_container/tmpfs), which slurmstepd is not in, it goes
+/// there and to the directory of the task.
+bool follow_task(int space, int directory) {
+  uid_t user = ::geteuid();
+  gid_t group = ::getegid();
+  if (is_own_space(space)) return become_user(user, group);
+  return become_user(user, group, space) && ::fchdir(directory) == 0;
+}
+
 /// Waits for the order, and is berth then.
 [[noreturn]] void await_order(const Program& program, char** argv, int order) {
-  if (::setsid() < 0 || !keep_alone(program, order) || !become_user(::geteuid(), ::getegid())) {
-    _exit(126);
-  }
+  if (::setsid() < 0 || !keep_alone(program, order)) _exit(126);
   reset_signals();
-  int fds[2] = {-1, -1};
+  int fds[kOrderFds] = {-1, -1, -1, -1};
   char byte = 0;
   // No task will ever say so where they have all ended.
-  if (receive(kOrder, &byte, 1, fds, 2).bytes != 1) _exit(0);
+  Received got = receive(kOrder, &byte, 1, fds, kOrderFds);
+  if (got.bytes != 1) _exit(0);
+  if (got.fds != kOrderFds || !follow_task(fds[2], fds[3])) fail(EPROTO);
   char** environment = map_environment(fds[1]);
   if (environment == nullptr) fail(EPROTO);
   if (::dup2(fds[0], STDERR_FILENO) < 0) fail(errno);
@@ -190,10 +212,15 @@ Result<void> begin_berth(int order, const std::vector<std::string>& environment)
   int file = ::memfd_create("environment", MFD_CLOEXEC);
   bool written =
       file >= 0 && ::write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
-  int fds[2] = {STDERR_FILENO, file};
-  bool sent = written && send(order, "b", 1, fds, 2);
+  int mounts = ::open(kMounts, O_RDONLY | O_CLOEXEC);
+  int directory = ::open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+  int fds[kOrderFds] = {STDERR_FILENO, file, mounts, directory};
+  bool sent =
+      written && mounts >= 0 && directory >= 0 && send(order, "b", 1, fds, kOrderFds);
   SavedErrno saved = errno_now();
-  if (file >= 0) ::close(file);
+  for (int fd : {file, mounts, directory}) {
+    if (fd >= 0) ::close(fd);
+  }
   int error = 0;
   bool failed = sent && receive(order, &error, sizeof error, nullptr, 0).bytes == sizeof error;
   ::close(order);

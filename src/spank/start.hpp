@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs as: slurmstepd, which is root; in a step its effective user is the job's. What is forked
-// here becomes the user for good before it waits, and berth is executed as he. Hostile: nothing; a
-// task of the user's says when to begin, with which variables, and could as well start berth.
+// Runs as: slurmstepd, which is root; in a step its effective user is the job's. What is forked here
+// waits so, because only root can enter the mounts of the job's; then it becomes the user for good,
+// and berth is executed as he. Hostile: a task of the user's, which says when to begin, with which
+// variables and in which mounts: root looks for nothing in these. It could as well start berth.
 #pragma once
 
 #include <sys/types.h>
@@ -34,8 +35,8 @@ struct Waiting {
 /// io.
 Result<Waiting> fork_berth(const Program& program);
 
-/// In a task: lets it begin with these variables and this process's standard error, and closes
-/// `order`.  Errors: io, and those of executing it.
+/// In a task: lets it begin with these variables and this process's standard error, in its mounts,
+/// and closes `order`. Errors: io, and those of executing it.
 Result<void> begin_berth(int order, const std::vector<std::string>& environment);
 
 /// What berth does for a user when his job has ended.
