@@ -12,7 +12,8 @@
 namespace berth::engine {
 
 /// The nodes that --device names by their paths, a directory's each: with the mode and owner that
-/// the host has them with, and the path that links lead to. Errors: not_found, usage (no device), in docker's words.
+/// the host has them with, and the path that links lead to. Errors: not_found, usage (no device),
+/// in docker's words.
 Result<std::vector<oci::DeviceNode>> named_nodes(const std::vector<HostDevice>& devices);
 
 /// Those of --device that count: where the site says which GPUs `request` has, none of a GPU does,

@@ -89,8 +89,9 @@ Result<void> check_limits(const Limits& limits);
 /// for. Errors: not_found, usage (no block device).
 Result<std::optional<oci::BlockIo>> block_limits(const Limits& limits);
 
-/// Of a container with a limit of memory and none of swap: no other, or as much swap again, which is
-/// docker's. Who has no hierarchy of his own is told of one limit, not two, unless the site sets it.
+/// Of a container with a limit of memory and none of swap: no other, or as much swap again, which
+/// is docker's. Who has no hierarchy of his own is told of one limit, not two, unless the site sets
+/// it.
 enum class Swap { as_asked, as_much };
 
 /// The other parts, into `resources`. Pure.

@@ -190,7 +190,7 @@ struct SiteShare {
   std::vector<std::string> environment;         ///< entries under those of the request
   std::vector<std::string> forced_environment;  ///< entries over them
   std::vector<policy::SiteHook> hooks;
-  Limits most;         ///< also of a container that is changed; none: as it likes
+  Limits most;        ///< also of a container that is changed; none: as it likes
   bool gpus = false;  ///< are the site's word, also of a container that is changed
   std::vector<policy::Verdict> verdicts;
   bool operator==(const SiteShare&) const = default;

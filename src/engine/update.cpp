@@ -163,8 +163,7 @@ Result<void> update_container(const Context& context, std::string_view reference
       return cannot_update(make_error(Kind::unsupported, "it is in front of another process"),
                            summary);
     }
-    auto updated =
-        update_live(context, summary.id, live_resources(before, changes.limits));
+    auto updated = update_live(context, summary.id, live_resources(before, changes.limits));
     if (!updated.ok()) return cannot_update(std::move(updated).error(), summary);
   }
   if (changes.restart) request->restart = *changes.restart;

@@ -28,7 +28,7 @@ struct Volume {
   bool anonymous = false;                ///< the name was made up: it goes with the container
   bool no_copy = false;     ///< an empty volume does not get what the image has at the destination
   bool must_exist = false;  ///< of --mount: a missing source is an error
-  bool non_recursive = false;  ///< what is mounted below the source stays out
+  bool non_recursive = false;                  ///< what is mounted below the source stays out
   std::vector<std::string> restrictions = {};  ///< nosuid, nodev, noexec
   Relabel relabel = Relabel::none;
   std::map<std::string, std::string> labels = {};  ///< of a volume that is made for this

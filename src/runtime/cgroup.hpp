@@ -68,8 +68,8 @@ struct UnmetLimit {
 };
 
 /// What an unmet limit means. Root of the machine can set every limit that there is: one that does
-/// not hold is a container that is less confined than it was promised; but that many kernels count no
-/// swap, which is a warning, as docker has it. Others have what was delegated to them and get a
+/// not hold is a container that is less confined than it was promised; but that many kernels count
+/// no swap, which is a warning, as docker has it. Others have what was delegated to them and get a
 /// warning; in a user namespace there are no nodes but those that were
 /// bound, and so none about devices.
 /// Errors: unsupported (for root; for everybody when it is one of linux.resources.unified, where

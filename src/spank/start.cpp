@@ -84,8 +84,9 @@ void be_mortal() {
 }
 
 /// The real and the saved user, too, and in the mounts of `mounts`, which may be the user's own
-/// making, unless that is -1: as root nothing is looked for there. His supplementary groups are there
-/// already. These are the system calls themselves: libc's would look for the threads of slurmstepd.
+/// making, unless that is -1: as root nothing is looked for there. His supplementary groups are
+/// there already. These are the system calls themselves: libc's would look for the threads of
+/// slurmstepd.
 bool become_user(uid_t user, gid_t group, int mounts = -1) {
   constexpr uid_t kSame = static_cast<uid_t>(-1);
   if (::getuid() != 0) return mounts < 0 && ::getuid() == user;
@@ -131,7 +132,8 @@ char** map_environment(int file) {
 
 /// Whether the mounts of `space` are those that this process is in.
 bool is_own_space(int space) {
-  struct stat own {}, its {};
+  struct stat own {
+  }, its{};
   return ::stat(kMounts, &own) == 0 && ::fstat(space, &its) == 0 && own.st_dev == its.st_dev &&
          own.st_ino == its.st_ino;
 }
@@ -215,8 +217,7 @@ Result<void> begin_berth(int order, const std::vector<std::string>& environment)
   int mounts = ::open(kMounts, O_RDONLY | O_CLOEXEC);
   int directory = ::open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
   int fds[kOrderFds] = {STDERR_FILENO, file, mounts, directory};
-  bool sent =
-      written && mounts >= 0 && directory >= 0 && send(order, "b", 1, fds, kOrderFds);
+  bool sent = written && mounts >= 0 && directory >= 0 && send(order, "b", 1, fds, kOrderFds);
   SavedErrno saved = errno_now();
   for (int fd : {file, mounts, directory}) {
     if (fd >= 0) ::close(fd);

@@ -91,6 +91,8 @@ def test_what_it_is_given_after_the_ledger_was_lost_is_its_own(machine):
     for _ in range(2):  # the first look would remove what is dead
         assert "held by container 'train'" in machine.refused("--gpus", "device=1")
     assert machine.holders() == {"train": [1, 2]}
+    machine.remove("train")
+    assert machine.holders() == {}
 
 
 @pytest.mark.profiles("root")

@@ -61,8 +61,8 @@ class Chooser {
   std::vector<Selected> selected_;
 };
 
-/// A node that a container gets by hand: any name may lead to any device, so its number counts where
-/// it is known.
+/// A node that a container gets by hand: any name may lead to any device, so its number counts
+/// where it is known.
 struct GivenNode {
   std::string path;                                     ///< on the host; empty: not known
   std::optional<std::pair<int64_t, int64_t>> number{};  ///< major, minor of a character device

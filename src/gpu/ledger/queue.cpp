@@ -39,12 +39,14 @@ class Place {
   explicit operator bool() const { return static_cast<bool>(file_); }
   uint64_t number() const { return number_; }
 
-  /// Behind everybody who is there; while we have the ledger's lock. A number may be that of somebody
-  /// else who was killed, whose file we may not remove; where there is none, none is taken.
+  /// Behind everybody who is there; while we have the ledger's lock. A number may be that of
+  /// somebody else who was killed, whose file we may not remove; where there is none, none is
+  /// taken.
   Result<void> take(const sys::Fd& directory, const Holders& holders, const Ticket& ticket) {
     const uint64_t last = holders.queue.empty() ? 0 : holders.queue.back().number;
     std::string text = TRY(record_text(ticket));
-    for (uint64_t number = last + 1; number <= std::min(last + kMostTries, kHighestNumber); ++number) {
+    for (uint64_t number = last + 1; number <= std::min(last + kMostTries, kHighestNumber);
+         ++number) {
       std::string name = fmt::format("{}{:020}", kTicketPrefix, number);
       auto made = make_record(directory, name, text);
       if (!made.ok() && made.error().kind == Kind::exists) continue;
