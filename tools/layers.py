@@ -164,14 +164,14 @@ MAKES_CALLS = {
     "runtime/device_filter.cpp": "syscall",  # bpf(2)
     # Without src/sys, which would come into slurmstepd with them.
     "spank/board.cpp": "accept4 bind close getrandom listen pipe2 poll recv send setsockopt socket",
-    "spank/cgroup.cpp": "close mkdir open opendir closedir readdir poll read rmdir write",
+    "spank/cgroup.cpp": "close kill mkdir open opendir closedir readdir poll read rmdir write",
     "spank/join.cpp": "close fchdir fcntl fstat getuid pread prctl setns socketpair stat syscall",
     "spank/message.cpp": "close recvmsg sendmsg",
     "spank/job_end.cpp": "close mkdir open rmdir unlink write",
-    "spank/start.cpp": "chdir close dup2 execve fcntl fork fstat ftruncate getegid geteuid getgid "
-                       "getrlimit getuid kill memfd_create mmap open poll prctl pread read send setsid "
-                       "sigprocmask socketpair syscall waitpid write",
-    "spank/spank_berth.cpp": "close getpwuid_r getuid memfd_create poll prctl shutdown socketpair syscall",
+    "spank/start.cpp": "chdir close closedir dup2 execve fchdir fcntl fork fstat ftruncate getegid geteuid "
+                       "getgid getrlimit getuid kill memfd_create mmap open opendir poll prctl pread read "
+                       "readdir send setns setsid sigprocmask socketpair stat syscall waitpid write",
+    "spank/spank_berth.cpp": "close fstat getpwuid_r getuid memfd_create poll prctl shutdown socketpair syscall",
 }
 
 PRIVILEGED = "berth-runtime"
