@@ -132,8 +132,8 @@ char** map_environment(int file) {
 
 /// Whether the mounts of `space` are those that this process is in.
 bool is_own_space(int space) {
-  struct stat own {
-  }, its{};
+  struct stat own {};
+  struct stat its {};
   return ::stat(kMounts, &own) == 0 && ::fstat(space, &its) == 0 && own.st_dev == its.st_dev &&
          own.st_ino == its.st_ino;
 }
@@ -156,7 +156,9 @@ bool follow_task(int space, int directory) {
   // No task will ever say so where they have all ended.
   Received got = receive(kOrder, &byte, 1, fds, kOrderFds);
   if (got.bytes != 1) _exit(0);
-  if (got.fds != kOrderFds || !follow_task(fds[2], fds[3])) fail(EPROTO);
+  if (got.fds != kOrderFds) fail(EPROTO);
+  errno = EPERM;  // where no call says it better
+  if (!follow_task(fds[2], fds[3])) fail(errno);
   char** environment = map_environment(fds[1]);
   if (environment == nullptr) fail(EPROTO);
   if (::dup2(fds[0], STDERR_FILENO) < 0) fail(errno);
