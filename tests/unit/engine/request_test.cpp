@@ -76,8 +76,8 @@ Limits full_limits() {
 }
 
 Volume full_volume() {
-  return {"/data", "/mnt", true, "rslave",     "cache",     true,
-          true,    true,   true, Relabel::own, {{"a", "1"}}};
+  return {"/data", "/mnt", true, "rslave",   "cache",      true,
+          true,    true,   true, {"nosuid"}, Relabel::own, {{"a", "1"}}};
 }
 
 Security full_security() {
@@ -157,7 +157,7 @@ RunRequest full_request() {
   r.restart = {Restart::on_failure, 3};
   r.health = {true, "true", 1, 2, 3, 4};
   r.log = {LogDriver::local, 1, 2};
-  r.site = {{"A=1", "B"}, {"C=2"}, {}, {}, {{"scratch", "x.toml:1", true, "gives mounts"}}};
+  r.site = {{"A=1", "B"}, {"C=2"}, {}, {}, true, {{"scratch", "x.toml:1", true, "gives mounts"}}};
   r.site.most.memory_bytes = 1 << 20;
   r.site.hooks = {{.stage = "poststop", .path = "/bin/x", .args = {}, .env = {}, .timeout = 3}};
   return r;
