@@ -169,7 +169,7 @@ MAKES_CALLS = {
     "spank/message.cpp": "close recvmsg sendmsg",
     "spank/job_end.cpp": "close mkdir open rmdir unlink write",
     "spank/start.cpp": "chdir close closedir dup2 execve fchdir fcntl fork fstat ftruncate getegid geteuid "
-                       "getgid getrlimit getuid kill memfd_create mmap open opendir poll prctl pread read "
+                       "getgid getrlimit getuid ioctl kill memfd_create mmap open opendir poll prctl pread read "
                        "readdir send setns setsid sigprocmask socketpair stat syscall waitpid write",
     "spank/spank_berth.cpp": "close fstat getpwuid_r getuid memfd_create poll prctl shutdown socketpair syscall",
 }

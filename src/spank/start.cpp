@@ -3,9 +3,11 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/nsfs.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -34,6 +36,7 @@ constexpr off_t kMaxEnvironment = off_t{8} << 20;
 /// With the order come a standard error, the variables, and the task's mounts and directory.
 constexpr int kOrderFds = 4;
 constexpr const char* kMounts = "/proc/self/ns/mnt";
+constexpr const char* kUsers = "/proc/self/ns/user";
 
 // ---- in what was forked of slurmstepd, which has threads: system calls alone --------------------
 
@@ -83,10 +86,9 @@ void be_mortal() {
   ::close(fd);
 }
 
-/// The real and the saved user, too, and in the mounts of `mounts`, which may be the user's own
-/// making, unless that is -1: as root nothing is looked for there. His supplementary groups are
-/// there already. These are the system calls themselves: libc's would look for the threads of
-/// slurmstepd.
+/// The real and the saved user, too, and in the mounts of `mounts`, unless that is -1: as root
+/// nothing is looked for there. His supplementary groups are there already. These are the system
+/// calls themselves: libc's would look for the threads of slurmstepd.
 bool become_user(uid_t user, gid_t group, int mounts = -1) {
   constexpr uid_t kSame = static_cast<uid_t>(-1);
   if (::getuid() != 0) return mounts < 0 && ::getuid() == user;
@@ -130,12 +132,22 @@ char** map_environment(int file) {
   return entries;  // ends with the null of a new page
 }
 
-/// Whether the mounts of `space` are those that this process is in.
-bool is_own_space(int space) {
+/// Whether a namespace is that of this process at `place`.
+bool is_same(int space, const char* place) {
   struct stat own {};
   struct stat its {};
-  return ::stat(kMounts, &own) == 0 && ::fstat(space, &its) == 0 && own.st_dev == its.st_dev &&
+  return ::stat(place, &own) == 0 && ::fstat(space, &its) == 0 && own.st_dev == its.st_dev &&
          own.st_ino == its.st_ino;
+}
+
+/// Whether these mounts are of somebody who is root here. In mounts of the user's own making (of a
+/// user namespace) he would have what he cannot have by himself: programs that are set-user-ID
+/// here, with libraries and files of his choice.
+bool is_made_by_root(int space) {
+  int owner = ::ioctl(space, NS_GET_USERNS);
+  bool own = owner >= 0 && is_same(owner, kUsers);
+  if (owner >= 0) ::close(owner);
+  return own;
 }
 
 /// Where the job has mounts of its own (job_container/tmpfs), which slurmstepd is not in, it goes
@@ -143,7 +155,8 @@ bool is_own_space(int space) {
 bool follow_task(int space, int directory) {
   uid_t user = ::geteuid();
   gid_t group = ::getegid();
-  if (is_own_space(space)) return become_user(user, group);
+  if (is_same(space, kMounts)) return become_user(user, group);
+  if (!is_made_by_root(space)) return false;
   return become_user(user, group, space) && ::fchdir(directory) == 0;
 }
 

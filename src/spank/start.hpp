@@ -2,8 +2,8 @@
 // Runs as: slurmstepd, which is root; in a step its effective user is the job's. What is forked
 // here waits so, because only root can enter the mounts of the job's; then it becomes the user for
 // good, and berth is executed as he. Hostile: a task of the user's, which says when to begin, with
-// which variables and in which mounts: root looks for nothing in these. It could as well start
-// berth.
+// which variables and in which mounts: those of root's making alone, in which root looks for
+// nothing. It could as well start berth.
 #pragma once
 
 #include <sys/types.h>
