@@ -258,9 +258,11 @@ void HeldLease::drop() {
   }
   auto here = look_around();
   bool ended = here.ok() && !is_alive(now().life, *here);
-  // Who starts the container, and goes on, holds it too.
-  auto alone = sys::try_lock(fd_, sys::LockMode::exclusive, file_);
-  if (ended && alone.ok() && *alone) ignore(sys::remove_entry(directory_, file_));
+  if (ended) {
+    // Who starts the container, and goes on, holds it too.
+    auto alone = sys::try_lock(fd_, sys::LockMode::exclusive, file_);
+    if (alone.ok() && *alone) ignore(sys::remove_entry(directory_, file_));
+  }
   fd_.reset();
 }
 

@@ -48,9 +48,8 @@ class Place {
     for (uint64_t number = last + 1; number <= std::min(last + kMostTries, kHighestNumber);
          ++number) {
       std::string name = fmt::format("{}{:020}", kTicketPrefix, number);
-      auto made = make_record(directory, name, text);
-      if (!made.ok() && made.error().kind == Kind::exists) continue;
-      file_ = TRY(std::move(made));
+      if (TRY(sys::stat_entry(directory, name))) continue;
+      file_ = TRY(make_record(directory, name, text));
       directory_ = &directory;
       name_ = std::move(name);
       number_ = number;

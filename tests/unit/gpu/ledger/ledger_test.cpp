@@ -351,9 +351,17 @@ TEST_F(LedgerTest, waits_without_a_place_where_the_last_one_is_taken) {
   ASSERT_TRUE(*sys::try_lock(*file, sys::LockMode::shared, name));
   auto a = take("a", {kZero}, true);
   Lease asks = lease("b", true);
-  auto b = ledger_->take_in_turn(asks, ticket("b", {kZero}, 1, true), these({kZero}, asks), {30ms});
+  size_t places = 0;
+  auto look = [&](const Error&) {
+    Keys all = files();
+    places = std::count_if(all.begin(), all.end(),
+                           [](const std::string& one) { return one.starts_with("wait-"); });
+  };
+  auto b = ledger_->take_in_turn(asks, ticket("b", {kZero}, 1, true), these({kZero}, asks),
+                                 {30ms, look});
   ASSERT_FALSE(b.ok());
   EXPECT_EQ(b.error().kind, Kind::busy) << to_line(b.error());
+  EXPECT_EQ(places, 1U) << "one that nobody would count";
 }
 
 TEST_F(LedgerTest, keeps_what_is_dropped_while_somebody_else_holds_it) {
