@@ -7,6 +7,7 @@
 
 #include "base/text.hpp"
 #include "engine/cdi.hpp"
+#include "engine/host_devices.hpp"
 #include "engine/network.hpp"
 #include "engine/process.hpp"
 #include "engine/request_text.hpp"
@@ -171,11 +172,15 @@ Result<void> Applier::set_gpus() {
   if (!text) return {};
   TRY_CTX(gpu::parse_request(*text), what(given, "gpus"));
   request_.gpus = std::move(*text);
-  // Flags do not count, whichever way they name a GPU; of nodes nodes_by_hand() sees to it.
+  // Flags do not count, whichever way they name a GPU, also one that is not here. Where other paths
+  // lead nodes_by_hand() sees when the container starts.
   if (given.forced) {
     request_.site.gpus = true;
     std::erase_if(request_.devices,
                   [](const std::string& name) { return name.find("/gpu=") != name.npos; });
+    std::erase_if(request_.host_devices, [](const HostDevice& one) {
+      return one.source == "/dev/dri" || is_gpu_node({.path = one.source});
+    });
   }
   return {};
 }

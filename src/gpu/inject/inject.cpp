@@ -158,17 +158,29 @@ Result<Machine> Injector::look_at_machine() const {
   return machine;
 }
 
+/// config-linux.md "Devices": "u" is a character device without a buffer.
+bool is_character(const oci::Device& device) {
+  return device.type == "c" || device.type == "u";
+}
+
 // What the engine had resolved already is in the configuration: podman reads CDI files by itself,
 // and a device plugin names nodes. Of those that get every node nobody knows what they want.
 std::vector<GivenNode> given_nodes(const oci::Spec& spec) {
   std::vector<GivenNode> nodes;
   for (const oci::Device& device : spec.linux_.devices) {
-    if (device.type == "c") nodes.push_back({{}, std::pair(device.major, device.minor)});
+    if (is_character(device)) nodes.push_back({{}, std::pair(device.major, device.minor)});
   }
   // podman in a user namespace, where no node can be made.
   for (const oci::Mount& mount : spec.mounts) {
     bool may_be = mount.source.starts_with("/dev/") || mount.destination.starts_with("/dev/");
-    if (may_be) nodes.push_back({mount.source});
+    if (!may_be) continue;
+    GivenNode node{mount.source};
+    auto found = sys::open_at(sys::cwd(), mount.source, O_PATH);
+    auto info = found.ok() ? sys::stat_fd(*found, mount.source) : std::move(found).error();
+    if (info.ok() && S_ISCHR(info->st_mode)) {
+      node.number = {major(info->st_rdev), minor(info->st_rdev)};
+    }
+    nodes.push_back(std::move(node));
   }
   return nodes;
 }
@@ -187,7 +199,7 @@ bool names_gpus(const oci::Spec& spec) {
   return std::any_of(devices.begin(), devices.end(),
                      [](const oci::Device& one) {
                        bool nvidia = one.major == kNvidia && one.minor < kFirstOfDriver;
-                       return one.type == "c" && (nvidia || one.path == "/dev/kfd");
+                       return is_character(one) && (nvidia || one.path == "/dev/kfd");
                      }) ||
          std::any_of(mounts.begin(), mounts.end(), [&](const oci::Mount& one) {
            return is_name(one.source) || is_name(one.destination);
@@ -393,7 +405,8 @@ Result<void> Injector::apply_rules(const std::vector<policy::PlacedRule>& rules,
   if (policy::needs_of(rules).groups && !sys::in_initial_user_namespace()) {
     return make_error(Kind::denied,
                       "cannot decide which rules of the site apply, some of which ask for the "
-                      "caller's groups: nobody sees them in a user namespace");
+                      "caller's groups: nobody sees them in a user namespace",
+                      "the same command outside of it");
   }
   sys::Identity who = TRY(sys::identity());
   facts.groups.push_back(std::to_string(who.gid));
