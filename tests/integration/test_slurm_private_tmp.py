@@ -27,9 +27,11 @@ def cluster(programs):
     made = with_plugin(directory, ours, lines=["JobContainerType=job_container/tmpfs", "PrologFlags=Contain"],
                        inside=ONE_AFTER_THE_OTHER)
     made.write("job_container.conf", *(line.format(directory=directory) for line in CONFIGURATION))
-    with made.running() as running:
-        yield running
-    shutil.rmtree(directory)
+    try:
+        with made.running() as running:
+            yield running
+    finally:
+        shutil.rmtree(directory)
 
 
 @pytest.fixture
@@ -41,12 +43,19 @@ def in_job(slurm, busybox):
         script = directory / "job.sh"
         text = "".join(f"{line}\n" for line in ("#!/bin/sh", "exec 2>&1", *lines))
         script.write_text(text.replace("{image}", f"--container-image={busybox}"))
-        job = slurm.call("sbatch", "--parsable", "--ntasks=2", f"--chdir={directory}", f"--output={directory}/said",
-                         script).stdout.strip()
-        wait_until(lambda: not slurm.call("squeue", "--noheader", f"--jobs={job}").stdout, timeout=60)
+        done = slurm.call("sbatch", "--parsable", "--ntasks=2", f"--chdir={directory}", f"--output={directory}/said",
+                          script)
+        assert done.returncode == 0, done
+
+        def has_ended():
+            listed = slurm.call("squeue", "--noheader", "--states=all", "--format=%T", f"--jobs={done.stdout.strip()}")
+            return listed.returncode == 0 and listed.stdout.strip() in ("COMPLETED", "FAILED")
+        wait_until(has_ended, timeout=60)
         return (directory / "said").read_text()
-    yield run
-    shutil.rmtree(directory)
+    try:
+        yield run
+    finally:
+        shutil.rmtree(directory)
 
 
 def test_the_container_has_the_jobs_places_and_not_the_nodes(in_job):
@@ -70,4 +79,3 @@ def test_nothing_is_left_on_the_node(in_job, slurm):
                   ).split()[-1] == "/"
     wait_until(slurm.cluster.is_idle)
     assert not pathlib.Path("/run/berth-jobs").exists()
-    assert not list((pathlib.Path(slurm.cluster.directory) / "private").glob("*/.*/berth*"))
