@@ -17,9 +17,8 @@ namespace {
 Result<void> set_number(const Flag& flag, std::string_view value) {
   auto number = parse_u64(value);
   if (!number || *number < flag.lowest || *number > flag.highest) {
-    return make_error(Kind::usage,
-                      fmt::format("--{}: expected a number from {} to {}, got {}", flag.name,
-                                  flag.lowest, flag.highest, quoted(value)));
+    return make_error(Kind::usage, fmt::format("--{}: expected a number from {} to {}, got {}",
+                                               flag.name, flag.lowest, flag.highest, quote(value)));
   }
   *flag.number = *number;
   return {};
@@ -29,7 +28,7 @@ Result<void> set_text(const Flag& flag, std::string_view value) {
   const auto& known = flag.choices;
   if (!known.empty() && std::find(known.begin(), known.end(), value) == known.end()) {
     return make_error(Kind::usage, fmt::format("--{}: expected {}, got {}", flag.name,
-                                               fmt::join(known, ", "), quoted(value)));
+                                               fmt::join(known, ", "), quote(value)));
   }
   *flag.text = value;
   return {};
@@ -53,13 +52,13 @@ Result<void> parse(int argc, char** argv, const std::vector<Flag>& flags) {
     if (found == ':')
       return make_error(Kind::usage, fmt::format("{} needs a value", argv[optind - 1]));
     if (found != 0) {
-      return make_error(Kind::usage, fmt::format("unknown flag {}", quoted(argv[optind - 1])));
+      return make_error(Kind::usage, fmt::format("unknown flag {}", quote(argv[optind - 1])));
     }
     const Flag& flag = flags[static_cast<size_t>(index)];
     TRY(flag.number != nullptr ? set_number(flag, optarg) : set_text(flag, optarg));
   }
   if (optind < argc)
-    return make_error(Kind::usage, fmt::format("unexpected word {}", quoted(argv[optind])));
+    return make_error(Kind::usage, fmt::format("unexpected word {}", quote(argv[optind])));
   return {};
 }
 

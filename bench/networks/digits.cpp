@@ -22,9 +22,9 @@ uint32_t read_number(std::istream& file) {
 
 Result<std::ifstream> open_file(const std::string& path, uint32_t magic) {
   std::ifstream file(path, std::ios::binary);
-  if (!file) return make_error(Kind::not_found, "open " + quoted(path));
+  if (!file) return make_error(Kind::not_found, "open " + quote(path));
   if (read_number(file) != magic) {
-    return make_error(Kind::corrupt, fmt::format("{}: not a file of MNIST's form", quoted(path)));
+    return make_error(Kind::corrupt, fmt::format("{}: not a file of MNIST's form", quote(path)));
   }
   return file;
 }
@@ -41,7 +41,7 @@ Result<Digits> Digits::open(const std::string& directory) {
       width != kSide) {
     return make_error(Kind::corrupt,
                       fmt::format("{}: expected pictures of {} × {} and a label for each",
-                                  quoted(directory), kSide, kSide));
+                                  quote(directory), kSide, kSide));
   }
   digits.count_ = static_cast<int>(count);
   return digits;

@@ -73,8 +73,8 @@ Error unknown_axis(std::string_view axis) {
   auto near = nearest(axis, axis_names());
   return make_error(
       Kind::usage,
-      near ? fmt::format("no axis {}; did you mean '{}'?", quoted(axis), *near)
-           : fmt::format("no axis {}, but: {}", quoted(axis), fmt::join(axis_names(), ", ")));
+      near ? fmt::format("no axis {}; did you mean '{}'?", quote(axis), *near)
+           : fmt::format("no axis {}, but: {}", quote(axis), fmt::join(axis_names(), ", ")));
 }
 
 /// Letters and digits that a tag may have; all else becomes one '-'.
@@ -186,14 +186,14 @@ Result<void> check_axis(std::string_view axis, std::string_view value) {
   match::Declared declared = match::read_declared(entry);
   if (!declared.puzzles.empty()) {
     return make_error(Kind::usage,
-                      fmt::format("{}: no value of axis '{}', which has such as {}", quoted(value),
+                      fmt::format("{}: no value of axis '{}', which has such as {}", quote(value),
                                   axis, known->like),
                       "docs/variants.md");
   }
   if (axis == "cpu" && !node::known_microarchitecture(declared.cpu)) {
     auto near = node::nearest_microarchitecture(declared.cpu);
     return make_error(Kind::usage,
-                      fmt::format("{}: no processor that archspec knows{}", quoted(value),
+                      fmt::format("{}: no processor that archspec knows{}", quote(value),
                                   near ? fmt::format("; did you mean '{}'?", *near) : ""));
   }
   return {};
@@ -274,7 +274,7 @@ Result<std::string> fill_in(std::string_view text,
     size_t end = c == '{' ? text.find('}', i) : std::string_view::npos;
     if (end == std::string_view::npos) {
       return make_error(Kind::usage, fmt::format("{}: a '{}' alone; two of them stand for one",
-                                                 quoted(text.substr(0, 200)), c));
+                                                 quote(text.substr(0, 200)), c));
     }
     std::string name(text.substr(i + 1, end - i - 1));
     auto word = words.find(name);
@@ -284,7 +284,7 @@ Result<std::string> fill_in(std::string_view text,
       auto near = nearest(name, known);
       return make_error(Kind::usage,
                         fmt::format("{}: nothing is known as '{{{}}}' here{}",
-                                    quoted(text.substr(0, 200)), escape_controls(name),
+                                    quote(text.substr(0, 200)), escape_controls(name),
                                     near ? fmt::format("; did you mean '{{{}}}'?", *near)
                                          : fmt::format(", but: {}", fmt::join(known, ", "))));
     }

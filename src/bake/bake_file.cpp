@@ -76,7 +76,7 @@ class Maker {
     if (!document_.builder.empty() && document_.builder != "docker" &&
         document_.builder != "buildah") {
       return lines_.fault("builder",
-                          "expected 'buildah' or 'docker', got " + quoted(document_.builder));
+                          "expected 'buildah' or 'docker', got " + quote(document_.builder));
     }
     if (!document_.recipe.platform.empty()) {
       TRY(check("platform", "platform", document_.recipe.platform));
@@ -95,7 +95,7 @@ class Maker {
       for (size_t i = 0; i < values.size(); ++i) {
         TRY(check(place, axis, values[i], i));
         if (!seen.insert(values[i]).second) {
-          return lines_.fault(place, make_error(Kind::usage, quoted(values[i]) + " is there twice"),
+          return lines_.fault(place, make_error(Kind::usage, quote(values[i]) + " is there twice"),
                               i);
         }
       }
@@ -116,14 +116,14 @@ class Maker {
           for (const auto& one : document_.axes) names.push_back(one.first);
           auto near = nearest(axis, names);
           return lines_.fault(place,
-                              fmt::format("no axis {} in [axes]{}", quoted(axis),
+                              fmt::format("no axis {} in [axes]{}", quote(axis),
                                           near ? fmt::format("; did you mean '{}'?", *near) : ""));
         }
         const std::vector<std::string>& values = known->second;
         if (std::find(values.begin(), values.end(), value) != values.end()) continue;
         auto near = nearest(value, {values.begin(), values.end()});
         return lines_.fault(place,
-                            fmt::format("axis '{}' has no value {}{}", axis, quoted(value),
+                            fmt::format("axis '{}' has no value {}{}", axis, quote(value),
                                         near ? fmt::format("; did you mean '{}'?", *near)
                                              : fmt::format(", but: {}", join(values, ", "))));
       }
@@ -241,7 +241,7 @@ class Maker {
       if (!lacks) continue;
       std::string_view value = axis == "platform" ? "linux/amd64" : "none";
       return make_error(Kind::usage,
-                        fmt::format("{}: cell '{}' has no {}", quoted(text), words.single, axis),
+                        fmt::format("{}: cell '{}' has no {}", quote(text), words.single, axis),
                         fmt::format("{} = \"{}\" in the cell, or {} of its own", axis, value,
                                     place.substr(0, place.find('.'))));
     }
@@ -256,7 +256,7 @@ class Maker {
     if (!is_cell_name(name)) {
       return lines_.fault(place, fmt::format("{}: the name of a cell is part of a tag: at most {} "
                                              "letters, digits, '_', '.' and '-'",
-                                             quoted(name), kMaxCellName));
+                                             quote(name), kMaxCellName));
     }
     Cell cell;
     cell.name = std::move(name);
@@ -298,7 +298,7 @@ class Maker {
       std::string declared = speaks ? annotation->second : own->second;
       if (speaks && asks_as_much(axis, declared, value)) continue;
       return lines_.fault(place, fmt::format("{} {} asks for less than {} does: {}", axis,
-                                             quoted(declared), quoted(path), value));
+                                             quote(declared), quote(path), value));
     }
     return {};
   }
@@ -383,7 +383,7 @@ Result<Cell> cell_named(const BakeFile& file, std::string_view name) {
   }
   auto near = nearest(name, names);
   return make_error(Kind::not_found,
-                    fmt::format("no cell {}{}", quoted(name),
+                    fmt::format("no cell {}{}", quote(name),
                                 near ? fmt::format("; did you mean '{}'?", *near) : ""));
 }
 

@@ -194,7 +194,7 @@ class Converter {
 
   Result<void> take_term(const std::string& place, const nfd::Term& term) {
     for (const auto& [name, expression] : term.expressions) {
-      std::string at = fmt::format("{}.matchExpressions[{}]", place, quoted(name));
+      std::string at = fmt::format("{}.matchExpressions[{}]", place, quote(name));
       auto asked = nfd::check(expression);
       if (!asked.ok()) return fault(at, std::move(asked).error());
       take_expression(at, term.feature, name, *asked);
@@ -462,7 +462,7 @@ Error no_tag(std::string_view document, std::string_view tag, const nfd::Spec& s
       near ? fmt::format("; did you mean '{}'?", *near)
            : fmt::format(", but: {}", escape_controls(fmt::format("{}", fmt::join(tags, ", "))));
   if (tags.empty()) more = ": none of its sets has one";
-  return make_error(Kind::usage, fmt::format("{}: no tag {}{}", document, quoted(tag), more));
+  return make_error(Kind::usage, fmt::format("{}: no tag {}{}", document, quote(tag), more));
 }
 
 }  // namespace
@@ -485,7 +485,7 @@ Result<NfdRules> read_nfd(std::string_view text, std::string_view document,
 std::vector<std::string> remarks_of(const NfdRules& rules, std::string_view document) {
   std::vector<std::string> lines;
   if (rules.sets > 1) {
-    std::string tag = rules.tag.empty() ? "" : fmt::format(", tag {}", quoted(rules.tag));
+    std::string tag = rules.tag.empty() ? "" : fmt::format(", tag {}", quote(rules.tag));
     lines.push_back(
         fmt::format("{}: of {} sets compatibilities[{}] (weight {}{}) is taken, "
                     "ignoring the others",

@@ -91,7 +91,7 @@ Result<const Operator*> operator_named(std::string_view name) {
   std::vector<std::string_view> names;
   for (const Operator& one : kOperators) names.push_back(one.name);
   return make_error(Kind::usage,
-                    fmt::format("no operator {}{}", quoted(name), did_you_mean(name, names)));
+                    fmt::format("no operator {}{}", quote(name), did_you_mean(name, names)));
 }
 
 /// As NFD's own reader takes them: a number without quotes is its digits.
@@ -132,7 +132,7 @@ Result<std::string> version_of(std::string_view text) {
   if (good) return std::string(plain);
   return make_error(Kind::usage, fmt::format("value: expected a version as '5.10' or '5.10.1', "
                                              "got {}",
-                                             quoted(text)));
+                                             quote(text)));
 }
 
 Result<void> read_values(Asked& asked) {
@@ -144,7 +144,7 @@ Result<void> read_values(Asked& asked) {
     if (!is_number(text)) {
       return make_error(Kind::usage, fmt::format("value: expected a whole number, got {}; "
                                                  "versions are compared with 'type: version'",
-                                                 quoted(text)));
+                                                 quote(text)));
     }
     asked.numbers.push_back(*parse_i64(text));
   }
@@ -177,7 +177,7 @@ Result<Asked> check(const Expression& expression) {
   if (!compares(asked.op)) return asked;
   if (!expression.type.empty() && expression.type != "version") {
     return make_error(Kind::usage,
-                      "type: expected 'version' or none, got " + quoted(expression.type));
+                      "type: expected 'version' or none, got " + quote(expression.type));
   }
   asked.version = !expression.type.empty();
   TRY(read_values(asked));
@@ -187,7 +187,7 @@ Result<Asked> check(const Expression& expression) {
 Result<void> check_feature(std::string_view feature) {
   std::vector<std::string_view> names(std::begin(kFeatures), std::end(kFeatures));
   if (std::find(names.begin(), names.end(), feature) != names.end()) return {};
-  return make_error(Kind::usage, fmt::format("feature: no feature {} of NFD{}", quoted(feature),
+  return make_error(Kind::usage, fmt::format("feature: no feature {} of NFD{}", quote(feature),
                                              did_you_mean(feature, names)));
 }
 
@@ -203,7 +203,7 @@ Result<Spec> read_spec(std::string_view text, std::string_view document) {
     return make_error(Kind::usage,
                       fmt::format("{}: version: Berth reads NFD's compatibility specification "
                                   "'{}', this one is {}",
-                                  document, kVersion, quoted(spec->version)));
+                                  document, kVersion, quote(spec->version)));
   }
   if (spec->sets.empty()) {
     return make_error(Kind::usage, fmt::format("{}: compatibilities: there is none", document));

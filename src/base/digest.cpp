@@ -11,7 +11,7 @@ Result<Digest> Digest::parse(std::string_view text) {
   bool valid = text.starts_with(kPrefix) && hex.size() == 64 &&
                hex.find_first_not_of("0123456789abcdef") == std::string_view::npos;
   if (!valid) {
-    return make_error(Kind::corrupt, "read digest " + quoted(text.substr(0, 100)) +
+    return make_error(Kind::corrupt, "read digest " + quote(text.substr(0, 100)) +
                                          ": expected 'sha256:' and 64 hexadecimal digits");
   }
   Digest digest;

@@ -63,7 +63,7 @@ struct SavedErrno {
   Error error(std::string what, SourceLocation where = SourceLocation::current()) const;
 };
 
-/// `return errno_now().error("open " + quoted(path));`: what stands before the dot comes first.
+/// `return errno_now().error("open " + quote(path));`: what stands before the dot comes first.
 SavedErrno errno_now();
 
 /// The kind that a caller should see for an errno value.

@@ -173,7 +173,7 @@ std::string escape_controls(std::string_view text) {
   return safe;
 }
 
-std::string quoted(std::string_view text) {
+std::string quote(std::string_view text) {
   return "'" + escape_controls(text) + "'";
 }
 

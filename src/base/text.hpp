@@ -47,7 +47,7 @@ std::string human_bytes(uint64_t bytes);
 std::string escape_controls(std::string_view text);
 
 /// Text between single quotes for an error line, controls escaped: 'name'.
-std::string quoted(std::string_view text);
+std::string quote(std::string_view text);
 
 std::string to_hex(std::string_view bytes);
 

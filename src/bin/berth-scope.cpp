@@ -72,7 +72,7 @@ Result<Message> new_call(const Bus& bus, const char* method) {
 }
 
 Result<void> append_value(sd_bus_message* call, const Property& property) {
-  auto added = [&](int code) { return check(code, "add property " + quoted(property.name)); };
+  auto added = [&](int code) { return check(code, "add property " + quote(property.name)); };
   if (property.number) return added(sd_bus_message_append(call, "v", "t", *property.number));
   if (property.flag) return added(sd_bus_message_append(call, "v", "b", int{*property.flag}));
   if (property.text) return added(sd_bus_message_append(call, "v", "s", property.text->c_str()));
@@ -83,7 +83,7 @@ Result<void> append_value(sd_bus_message* call, const Property& property) {
     return added(sd_bus_message_close_container(call));
   }
   if (!property.devices) {
-    return make_error(Kind::bug, "property " + quoted(property.name) + " without a value");
+    return make_error(Kind::bug, "property " + quote(property.name) + " without a value");
   }
   TRY(added(sd_bus_message_open_container(call, 'v', "a(ss)")));
   TRY(added(sd_bus_message_open_container(call, 'a', "(ss)")));
@@ -167,7 +167,7 @@ Result<std::string> await_reply(const Bus& bus, const EndedJobs& ended, const Me
 Result<std::string> control_group(const Bus& bus, const std::string& unit) {
   char* encoded = nullptr;
   TRY(check(sd_bus_path_encode("/org/freedesktop/systemd1/unit", unit.c_str(), &encoded),
-            "name unit " + quoted(unit)));
+            "name unit " + quote(unit)));
   std::unique_ptr<char, decltype(&std::free)> path(encoded, &std::free);
   BusError error;
   char* text = nullptr;
@@ -175,12 +175,12 @@ Result<std::string> control_group(const Bus& bus, const std::string& unit) {
       sd_bus_get_property_string(bus.get(), kService, path.get(), "org.freedesktop.systemd1.Scope",
                                  "ControlGroup", &error.value, &text);
   std::unique_ptr<char, decltype(&std::free)> group(text, &std::free);
-  if (code < 0) return error.error("ask for the control group of " + quoted(unit));
+  if (code < 0) return error.error("ask for the control group of " + quote(unit));
   return std::string(group.get());
 }
 
 Result<Answer> start(const Bus& bus, const Request& request) {
-  std::string what = "start unit " + quoted(request.unit);
+  std::string what = "start unit " + quote(request.unit);
   EndedJobs ended;
   TRY(listen_for_jobs(bus, ended));
   Message message = TRY(new_call(bus, "StartTransientUnit"));
@@ -190,7 +190,7 @@ Result<Answer> start(const Bus& bus, const Request& request) {
   BusError error;
   Message reply = TRY(call(bus, message, error, what));
   std::string result = TRY(await_reply(bus, ended, reply));
-  if (result != "done") return make_error(Kind::io, what + ": the job ended as " + quoted(result));
+  if (result != "done") return make_error(Kind::io, what + ": the job ended as " + quote(result));
   Answer answer;
   answer.control_group = TRY(control_group(bus, request.unit));
   // The process may have ended meanwhile, and the scope with it.
@@ -199,7 +199,7 @@ Result<Answer> start(const Bus& bus, const Request& request) {
 }
 
 Result<Answer> update(const Bus& bus, const Request& request) {
-  std::string what = "change unit " + quoted(request.unit);
+  std::string what = "change unit " + quote(request.unit);
   Message message = TRY(new_call(bus, "SetUnitProperties"));
   constexpr int kUntilReboot = 1;
   TRY(check(sd_bus_message_append(message.get(), "sb", request.unit.c_str(), kUntilReboot), what));
@@ -210,8 +210,7 @@ Result<Answer> update(const Bus& bus, const Request& request) {
 }
 
 Result<Answer> attach(const Bus& bus, const Request& request) {
-  std::string what =
-      "move process " + std::to_string(request.pid) + " into " + quoted(request.unit);
+  std::string what = "move process " + std::to_string(request.pid) + " into " + quote(request.unit);
   Message message = TRY(new_call(bus, "AttachProcessesToUnit"));
   auto pid = static_cast<uint32_t>(request.pid);
   constexpr const char* kItself = "";  // no control group below the unit's
@@ -224,7 +223,7 @@ Result<Answer> attach(const Bus& bus, const Request& request) {
 
 /// A unit that is gone is fine.
 Result<Answer> stop(const Bus& bus, const Request& request) {
-  std::string what = "stop unit " + quoted(request.unit);
+  std::string what = "stop unit " + quote(request.unit);
   EndedJobs ended;
   TRY(listen_for_jobs(bus, ended));
   Message message = TRY(new_call(bus, "StopUnit"));
@@ -234,7 +233,7 @@ Result<Answer> stop(const Bus& bus, const Request& request) {
   if (!reply.ok() && reply.error().kind == Kind::not_found) return Answer{};
   Message accepted = TRY(std::move(reply));
   std::string result = TRY(await_reply(bus, ended, accepted));
-  if (result != "done") return make_error(Kind::io, what + ": the job ended as " + quoted(result));
+  if (result != "done") return make_error(Kind::io, what + ": the job ended as " + quote(result));
   return Answer{};
 }
 
@@ -259,7 +258,7 @@ Result<Answer> answer_to(const Request& request) {
   if (request.verb == "update") return update(bus, request);
   if (request.verb == "stop") return stop(bus, request);
   return make_error(Kind::usage,
-                    "verb: expected start, attach, update or stop, got " + quoted(request.verb));
+                    "verb: expected start, attach, update or stop, got " + quote(request.verb));
 }
 
 Result<Answer> serve() {

@@ -36,7 +36,7 @@ Finding present(const Facts& facts) {
   if (gpu.error) return problem(to_line(*gpu.error), "--driver-root DIR");
   const std::vector<gpu::Gpu>& gpus = gpu.inventory.gpus;
   std::string suffix =
-      gpu.synthetic ? " (synthetic: read from " + quoted(gpu.driver_root) + ")" : std::string();
+      gpu.synthetic ? " (synthetic: read from " + quote(gpu.driver_root) + ")" : std::string();
   if (!gpus.empty()) return ok(counted(gpus.size(), "GPU", "GPUs") + suffix);
   if (!gpu.pci.empty()) {
     std::string cause =
@@ -90,7 +90,7 @@ bool has_library(const Facts& facts, std::string_view name, bool elf32) {
 
 Finding libraries(const Facts& facts) {
   if (!has_nvidia(facts)) return no_nvidia();
-  const std::string below = " below " + quoted(facts.gpu.driver_root);
+  const std::string below = " below " + quote(facts.gpu.driver_root);
   if (!has_library(facts, "libcuda.so.", false)) {
     std::string only32 = has_library(facts, "libcuda.so.", true) ? ", only a 32-bit one" : "";
     return with(
@@ -138,7 +138,7 @@ Finding damaged_files(const Facts& facts) {
   if (!has_nvidia(facts)) return no_nvidia();
   std::vector<std::string> lines;
   for (const gpu::DamagedFile& file : facts.gpu.inventory.damaged) {
-    lines.push_back(quoted(file.path) + ": " + file.why);
+    lines.push_back(quote(file.path) + ": " + file.why);
   }
   if (lines.empty()) return ok("every library of this version can be used");
   return with(warning(counted(lines.size(), "library", "libraries") +
@@ -261,7 +261,7 @@ Finding mig_slices(const Facts& facts) {
   return ok(counted(slices, "slice", "slices") + " on " + counted(enabled, "GPU", "GPUs"));
 }
 
-constexpr std::array kChecks = {
+constexpr std::array kDriverChecks = {
     Check{"gpu.present", present},
     Check{"gpu.module", module},
     Check{"gpu.version-mismatch", version_mismatch},
@@ -283,7 +283,7 @@ constexpr std::array kChecks = {
 }  // namespace
 
 std::span<const Check> driver_checks() {
-  return kChecks;
+  return kDriverChecks;
 }
 
 }  // namespace berth::doctor

@@ -48,14 +48,14 @@ void check_node(const gpu::DriverRoot& root, const oci::cdi::DeviceNode& node, C
   const std::string& path = node.host_path.empty() ? node.path : node.host_path;
   auto info = root.stat_machine(path);
   if (!info) {
-    add(fmt::format("{} is not there", quoted(path)), file.stale_nodes);
+    add(fmt::format("{} is not there", quote(path)), file.stale_nodes);
     return;
   }
   if (!node.major || !S_ISCHR(info->st_mode)) return;
   auto real = fmt::format("{}:{}", major(info->st_rdev), minor(info->st_rdev));
   auto said = fmt::format("{}:{}", *node.major, node.minor.value_or(0));
   if (real != said) {
-    add(fmt::format("{} is {}, the file says {}", quoted(path), real, said), file.stale_nodes);
+    add(fmt::format("{} is {}, the file says {}", quote(path), real, said), file.stale_nodes);
   }
 }
 

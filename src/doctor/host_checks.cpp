@@ -12,7 +12,7 @@ Finding programs(const Facts& facts) {
   const HostFacts& host = facts.host;
   if (host.missing_programs.empty()) return ok("all programs lie in " + host.program_directory);
   return problem(
-      join(host.missing_programs, ", ") + " is missing in " + quoted(host.program_directory),
+      join(host.missing_programs, ", ") + " is missing in " + quote(host.program_directory),
       "install Berth again, or set BERTH_LIBEXEC_DIR");
 }
 
@@ -49,7 +49,7 @@ Finding subordinate_ids(const Facts& facts) {
   const UserFacts& user = host.user;
   const std::string lost = ": files of a container all belong to one id, and --user fails";
   if (user.subordinate_uids == 0 || user.subordinate_gids == 0) {
-    return warning("none for " + quoted(user.name.empty() ? std::to_string(user.uid) : user.name) +
+    return warning("none for " + quote(user.name.empty() ? std::to_string(user.uid) : user.name) +
                        " in " + (user.subordinate_uids == 0 ? "/etc/subuid" : "/etc/subgid") + lost,
                    usermod(user));
   }
@@ -148,7 +148,7 @@ Finding policy(const Facts& facts) {
     return warning("policy.toml was changed and is not in force", "berth policy apply, as root");
   }
   return ok(host.policy_source.empty() ? "none: defaults are in force"
-                                       : "in force: " + quoted(host.policy_source));
+                                       : "in force: " + quote(host.policy_source));
 }
 
 Finding forwarding(const Facts& facts) {
@@ -165,7 +165,7 @@ Finding forwarding(const Facts& facts) {
                      bridge + " -j ACCEPT, as root");
 }
 
-constexpr std::array kChecks = {
+constexpr std::array kHostChecks = {
     Check{"host.identity", identity},
     Check{"host.programs", programs},
     Check{"host.kernel", kernel},
@@ -181,7 +181,7 @@ constexpr std::array kChecks = {
 }  // namespace
 
 std::span<const Check> host_checks() {
-  return kChecks;
+  return kHostChecks;
 }
 
 }  // namespace berth::doctor

@@ -20,26 +20,26 @@ bool is_right(const NodeFacts& node) {
          node.minor == node.expected.minor;
 }
 
-using Nodes = std::vector<const NodeFacts*>;
+using NodeList = std::vector<const NodeFacts*>;
 
 template <class Predicate>
-Nodes select(const Facts& facts, Predicate wanted) {
-  Nodes out;
+NodeList select(const Facts& facts, Predicate wanted) {
+  NodeList out;
   for (const NodeFacts& node : facts.gpu.nodes) {
     if (wanted(node)) out.push_back(&node);
   }
   return out;
 }
 
-std::vector<std::string> paths(const Nodes& nodes) {
+std::vector<std::string> paths(const NodeList& nodes) {
   std::vector<std::string> out;
   for (const NodeFacts* node : nodes) out.push_back(node->expected.path);
   return out;
 }
 
 /// "'/dev/nvidia0'", "'/dev/nvidia0' and 7 more".
-std::string first_of(const Nodes& nodes) {
-  std::string text = quoted(nodes.front()->expected.path);
+std::string first_of(const NodeList& nodes) {
+  std::string text = quote(nodes.front()->expected.path);
   if (nodes.size() > 1) text += fmt::format(" and {} more", nodes.size() - 1);
   return text;
 }
@@ -74,7 +74,7 @@ Finding uvm(const Facts& facts) {
 
 Finding missing_nodes(const Facts& facts) {
   if (facts.gpu.nodes.empty()) return none_here();
-  Nodes missing = select(facts, [](const NodeFacts& node) {
+  NodeList missing = select(facts, [](const NodeFacts& node) {
     return !node.found && !node.optional && !is_capability(node);
   });
   if (missing.empty()) return ok("every node of the driver is there");
@@ -92,15 +92,16 @@ Finding missing_nodes(const Facts& facts) {
 
 Finding stale_nodes(const Facts& facts) {
   if (facts.gpu.nodes.empty()) return none_here();
-  Nodes stale = select(facts, [](const NodeFacts& node) { return node.found && !is_right(node); });
+  NodeList stale =
+      select(facts, [](const NodeFacts& node) { return node.found && !is_right(node); });
   if (stale.empty()) return ok("every node has the driver's numbers");
   std::vector<std::string> details;
   for (const NodeFacts* node : stale) {
     const gpu::Node& wanted = node->expected;
     details.push_back(node->character
-                          ? fmt::format("{} is {}:{}, the driver's is {}:{}", quoted(wanted.path),
+                          ? fmt::format("{} is {}:{}, the driver's is {}:{}", quote(wanted.path),
                                         node->major, node->minor, wanted.major, wanted.minor)
-                          : fmt::format("{} is no character device", quoted(wanted.path)));
+                          : fmt::format("{} is no character device", quote(wanted.path)));
   }
   std::string cause = details.front();
   if (details.size() > 1) cause += fmt::format(", and {} more", details.size() - 1);
@@ -111,7 +112,7 @@ Finding stale_nodes(const Facts& facts) {
 
 Finding node_access(const Facts& facts) {
   if (facts.gpu.nodes.empty()) return none_here();
-  Nodes closed = select(facts, [](const NodeFacts& node) {
+  NodeList closed = select(facts, [](const NodeFacts& node) {
     return is_right(node) && node.access_errno != 0 && node.access_errno != EPERM &&
            !is_capability(node) && !node.optional;
   });
@@ -133,7 +134,7 @@ Finding node_access(const Facts& facts) {
 Finding keep_groups(const Facts& facts) {
   if (facts.gpu.nodes.empty()) return none_here();
   if (facts.host.user.machine_root) return not_applicable("root needs no group");
-  Nodes by_group = select(facts, [&](const NodeFacts& node) {
+  NodeList by_group = select(facts, [&](const NodeFacts& node) {
     return is_right(node) && node.access_errno == 0 && (node.mode & 0006) != 0006 &&
            !is_capability(node) && node.gid != facts.host.user.gid && !node.optional;
   });
@@ -150,7 +151,7 @@ Finding keep_groups(const Facts& facts) {
 
 Finding device_cgroup(const Facts& facts) {
   if (facts.gpu.nodes.empty()) return none_here();
-  Nodes denied = select(facts, [](const NodeFacts& node) { return node.access_errno == EPERM; });
+  NodeList denied = select(facts, [](const NodeFacts& node) { return node.access_errno == EPERM; });
   if (denied.empty()) return ok("no control group denies a GPU");
   std::string cause =
       first_of(denied) + (denied.size() == 1 ? " is" : " are") + " denied by a control group";
@@ -176,7 +177,7 @@ Finding nodev(const Facts& facts) {
 Finding char_links(const Facts& facts) {
   if (facts.gpu.nodes.empty()) return none_here();
   if (!facts.host.systemd) return not_applicable("systemd is not the init of this machine");
-  Nodes without = select(facts, [](const NodeFacts& node) {
+  NodeList without = select(facts, [](const NodeFacts& node) {
     return is_right(node) && !node.char_link && !is_capability(node);
   });
   if (without.empty()) return ok("every node has its link in /dev/char");
@@ -190,9 +191,9 @@ Finding char_links(const Facts& facts) {
 }
 
 Finding mig_nodes(const Facts& facts) {
-  Nodes caps = select(facts, is_capability);
+  NodeList caps = select(facts, is_capability);
   if (caps.empty()) return not_applicable("no GPU has a slice");
-  Nodes missing = select(facts, [](const NodeFacts& node) {
+  NodeList missing = select(facts, [](const NodeFacts& node) {
     return is_capability(node) && !node.found && !node.optional;
   });
   if (!missing.empty()) {
@@ -201,7 +202,7 @@ Finding mig_nodes(const Facts& facts) {
                         maker_of(*missing.front())),
                 paths(missing));
   }
-  Nodes closed = select(facts, [](const NodeFacts& node) {
+  NodeList closed = select(facts, [](const NodeFacts& node) {
     return is_capability(node) && node.found && node.access_errno == EACCES && !node.optional;
   });
   if (!closed.empty()) {
@@ -213,7 +214,7 @@ Finding mig_nodes(const Facts& facts) {
   return ok("every slice has its capability nodes");
 }
 
-constexpr std::array kChecks = {
+constexpr std::array kNodeChecks = {
     Check{"gpu.uvm", uvm},
     Check{"gpu.nodes-missing", missing_nodes},
     Check{"gpu.nodes-stale", stale_nodes},
@@ -228,7 +229,7 @@ constexpr std::array kChecks = {
 }  // namespace
 
 std::span<const Check> node_checks() {
-  return kChecks;
+  return kNodeChecks;
 }
 
 }  // namespace berth::doctor

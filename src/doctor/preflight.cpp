@@ -53,7 +53,7 @@ Finding verbs(const PreflightFacts& facts) {
                    "modprobe ib_uverbs, as root");
   }
   if (facts.closed.empty()) return ok(counted(facts.verbs.size(), "device", "devices"));
-  return with(warning("this user may not open " + quoted(facts.closed.front()),
+  return with(warning("this user may not open " + quote(facts.closed.front()),
                       "chmod 666 " + facts.closed.front() +
                           ", by a udev rule; or the device cgroup of this job denies it"),
               facts.closed);
@@ -61,7 +61,7 @@ Finding verbs(const PreflightFacts& facts) {
 
 Finding network_plugin(const PreflightFacts& facts) {
   if (!facts.plugins.empty()) {
-    return with(ok(quoted(facts.plugins.front()) + " is there for NCCL"), facts.plugins);
+    return with(ok(quote(facts.plugins.front()) + " is there for NCCL"), facts.plugins);
   }
   if (!has_fabric(facts, {"efa", "slingshot"})) {
     return not_applicable("NCCL knows the network of this node by itself");
@@ -73,7 +73,7 @@ Finding network_plugin(const PreflightFacts& facts) {
 
 Finding topology_file(const PreflightFacts& facts) {
   if (facts.topology.empty()) return not_applicable("NCCL_TOPO_FILE is not set");
-  if (facts.topology_there) return ok(quoted(facts.topology));
+  if (facts.topology_there) return ok(quote(facts.topology));
   return warning("NCCL_TOPO_FILE=" + facts.topology + " is not there: NCCL takes what it finds",
                  "unset NCCL_TOPO_FILE, or the file");
 }
@@ -100,7 +100,7 @@ Finding gdrcopy(const PreflightFacts& facts) {
 
 Finding pmix(const PreflightFacts& facts) {
   if (!facts.slurm) return not_applicable("Slurm is not installed here");
-  if (!facts.pmix.empty()) return ok(quoted(facts.pmix.front()));
+  if (!facts.pmix.empty()) return ok(quote(facts.pmix.front()));
   return warning("Slurm has no mpi_pmix here: srun --mpi=pmix fails, MPI programs start alone",
                  "Slurm built with PMIx; or --mpi=pmi2 with MPICH");
 }

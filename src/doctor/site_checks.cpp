@@ -36,7 +36,7 @@ Finding cdi_driver(const Facts& facts) {
   for (const CdiFile& file : facts.gpu.cdi) {
     for (const std::string& version : file.driver_versions) {
       if (now.empty() || version == now) continue;
-      return problem(quoted(file.path) + " is of driver " + version + ", this machine has " + now,
+      return problem(quote(file.path) + " is of driver " + version + ", this machine has " + now,
                      kRegenerate);
     }
   }
@@ -47,7 +47,7 @@ Finding cdi_nodes(const Facts& facts) {
   if (facts.gpu.cdi.empty()) return no_files();
   for (const CdiFile& file : facts.gpu.cdi) {
     if (file.stale_nodes.empty()) continue;
-    return with(problem(quoted(file.path) + ": " + file.stale_nodes.front(), kRegenerate),
+    return with(problem(quote(file.path) + ": " + file.stale_nodes.front(), kRegenerate),
                 file.stale_nodes);
   }
   return ok("every node in them is there, with its numbers");
@@ -60,7 +60,7 @@ Finding cdi_missing(const Facts& facts) {
     std::string more = file.missing_files.size() > 1
                            ? fmt::format(" and {} more", file.missing_files.size() - 1)
                            : std::string();
-    return with(problem(quoted(file.path) + " names " + quoted(file.missing_files.front()) + more +
+    return with(problem(quote(file.path) + " names " + quote(file.missing_files.front()) + more +
                             ", which is not there",
                         kRegenerate),
                 file.missing_files);
@@ -78,9 +78,9 @@ Finding toolkit_config(const Facts& facts) {
         "mend that line, or remove the file");
   }
   if (facts.gpu.toolkit_keys.empty()) {
-    return ok(quoted(facts.gpu.toolkit_config) + " holds defaults alone");
+    return ok(quote(facts.gpu.toolkit_config) + " holds defaults alone");
   }
-  return with(warning(quoted(facts.gpu.toolkit_config) + " sets " + facts.gpu.toolkit_keys.front() +
+  return with(warning(quote(facts.gpu.toolkit_config) + " sets " + facts.gpu.toolkit_keys.front() +
                           (facts.gpu.toolkit_keys.size() > 1
                                ? fmt::format(" and {} more", facts.gpu.toolkit_keys.size() - 1)
                                : std::string()) +
@@ -91,7 +91,7 @@ Finding toolkit_config(const Facts& facts) {
 
 Finding old_hooks(const Facts& facts) {
   if (facts.gpu.hooks.empty()) return not_applicable("no engine is told to call NVIDIA's hook");
-  return with(warning(quoted(facts.gpu.hooks.front()) +
+  return with(warning(quote(facts.gpu.hooks.front()) +
                           " makes other engines call NVIDIA's hook besides a CDI file: GPUs come "
                           "twice or fail",
                       "remove it where CDI is used"),
@@ -108,7 +108,7 @@ Finding selinux(const Facts& facts) {
       "setsebool -P container_use_devices 1, as root");
 }
 
-constexpr std::array kChecks = {
+constexpr std::array kSiteChecks = {
     Check{"gpu.cdi-files", cdi_files},
     Check{"gpu.cdi-driver", cdi_driver},
     Check{"gpu.cdi-nodes", cdi_nodes},
@@ -121,7 +121,7 @@ constexpr std::array kChecks = {
 }  // namespace
 
 std::span<const Check> site_checks() {
-  return kChecks;
+  return kSiteChecks;
 }
 
 }  // namespace berth::doctor

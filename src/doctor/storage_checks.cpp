@@ -15,11 +15,11 @@ Finding usable(const Place& place, std::string_view flag) {
     return problem(to_line(*place.unusable), "another directory with " + std::string(flag));
   }
   if (place.file_system && place.file_system->read_only) {
-    return problem(quoted(place.existing) + " is mounted read-only",
+    return problem(quote(place.existing) + " is mounted read-only",
                    "another directory with " + std::string(flag));
   }
   std::string on = place.file_system ? " on " + sys::file_system_name(place.file_system->type) : "";
-  return ok(quoted(place.path) + on);
+  return ok(quote(place.path) + on);
 }
 
 Finding root(const Facts& facts) {
@@ -38,12 +38,12 @@ Finding space(const Facts& facts) {
   if (!there) return not_applicable("nothing is known of it");
   if (there->free_bytes < kLittleSpace) {
     return warning("only " + human_bytes(there->free_bytes) + " are free below " +
-                       quoted(facts.host.root.existing),
+                       quote(facts.host.root.existing),
                    "berth rmi IMAGE, or --root DIR");
   }
   if (there->total_inodes != 0 && there->free_inodes < kFewInodes) {
     return warning("only " + std::to_string(there->free_inodes) + " inodes are free below " +
-                       quoted(facts.host.root.existing),
+                       quote(facts.host.root.existing),
                    "berth rmi IMAGE, or --root DIR");
   }
   return ok(human_bytes(there->free_bytes) + " free");
@@ -64,18 +64,18 @@ Finding mount_flags(const Facts& facts) {
   const auto& store = facts.host.root.file_system;
   if (!store) return not_applicable("nothing is known of it");
   if (store->no_exec) {
-    return warning(quoted(facts.host.root.existing) +
+    return warning(quote(facts.host.root.existing) +
                        " is mounted noexec: with --gpu-driver volume the driver's files lie there "
                        "and cannot be loaded",
                    "another --gpu-driver, or --root DIR on another file system");
   }
   std::string names = flag_names(*store);
   if (names.empty()) return ok("programs can be executed there");
-  return ok(names + " of " + quoted(facts.host.root.existing) +
+  return ok(names + " of " + quote(facts.host.root.existing) +
             " does not reach containers, whose root is an overlay");
 }
 
-constexpr std::array kChecks = {
+constexpr std::array kStorageChecks = {
     Check{"storage.root", root},
     Check{"storage.state", state},
     Check{"storage.space", space},
@@ -85,7 +85,7 @@ constexpr std::array kChecks = {
 }  // namespace
 
 std::span<const Check> storage_checks() {
-  return kChecks;
+  return kStorageChecks;
 }
 
 }  // namespace berth::doctor

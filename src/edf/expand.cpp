@@ -22,7 +22,7 @@ bool is_name(std::string_view text) {
 }
 
 Error not_readable(std::string_view text) {
-  return make_error(Kind::usage, "cannot read the variable in " + quoted(text), kForms);
+  return make_error(Kind::usage, "cannot read the variable in " + quote(text), kForms);
 }
 
 /// `inside`: what stands between "${" and "}".
@@ -38,7 +38,7 @@ Result<std::string_view> value_of(std::string_view inside, const LookUp& look_up
   auto value = look_up(name);
   if (has_default) return value && !value->empty() ? *value : otherwise;
   if (value) return *value;
-  return make_error(Kind::usage, "the variable " + quoted(name) + " is not set",
+  return make_error(Kind::usage, "the variable " + quote(name) + " is not set",
                     "${" + std::string(name) + ":-} where it may be missing");
 }
 
@@ -47,7 +47,7 @@ Result<std::string_view> value_of(std::string_view inside, const LookUp& look_up
 Result<std::string> expand(std::string_view text, const LookUp& look_up) {
   const std::string_view whole = text;
   if (whole.find('\0') != std::string_view::npos) {
-    return make_error(Kind::usage, quoted(whole) + " has a NUL in it");
+    return make_error(Kind::usage, quote(whole) + " has a NUL in it");
   }
   std::string out;
   for (size_t dollar = text.find('$'); dollar != text.npos; dollar = text.find('$')) {
@@ -69,7 +69,7 @@ Result<std::string> expand(std::string_view text, const LookUp& look_up) {
   }
   out += text;
   if (out.size() <= kMaxBytes) return out;
-  return make_error(Kind::usage, quoted(whole.substr(0, 100)) + " is longer than 128 KiB");
+  return make_error(Kind::usage, quote(whole.substr(0, 100)) + " is longer than 128 KiB");
 }
 
 }  // namespace berth::edf

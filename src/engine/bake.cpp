@@ -47,7 +47,7 @@ Result<bake::BakeFile> read_file(const Context& context, const std::string& path
     return fault;
   }
   if (reference->digest()) {
-    return make_error(Kind::usage, file.image_place + ": " + quoted(file.image) +
+    return make_error(Kind::usage, file.image_place + ": " + quote(file.image) +
                                        ": an index is published under a tag");
   }
   file.image = reference->canonical();
@@ -104,7 +104,7 @@ class Bake {
     // Before hours of work, not behind them.
     if (request_.sign_key) {
       sign_key_ =
-          TRY_CTX(sound_key(*request_.sign_key), "cannot sign with " + quoted(*request_.sign_key));
+          TRY_CTX(sound_key(*request_.sign_key), "cannot sign with " + quote(*request_.sign_key));
     }
     trust_ = TRY(facts_trust(context_));
     if (!request_.cells.empty()) TRY(select());
@@ -187,7 +187,7 @@ class Bake {
       if (name != entry.annotations.end() && name->second == wanted.name) named = &entry;
     }
     if (!request_.merge) return;
-    std::string place = quoted(plans_[index].local);
+    std::string place = quote(plans_[index].local);
     tell(index, CellState::changed,
          named == nullptr ? place + " is not there yet"
                           : place + " was made of other inputs, or declares something else");
@@ -478,7 +478,7 @@ bool BakeReport::has(CellState state) const {
 
 Result<BakeReport> bake(const Context& context, const BakeRequest& request,
                         const BakeProgress& progress) {
-  return TRY_CTX(Bake(context, request, progress).run(), "cannot bake " + quoted(request.file));
+  return TRY_CTX(Bake(context, request, progress).run(), "cannot bake " + quote(request.file));
 }
 
 }  // namespace berth::engine

@@ -94,7 +94,7 @@ class Planner {
     if (cell.file.empty()) plan.file = TRY(find_containerfile(plan.context));
     std::string text = TRY(sys::read_file(sys::cwd(), plan.file, kMaxContainerfile));
     inputs.containerfile = text;  // its place may be outside of the context
-    plan.bases = TRY_CTX(bake::base_images(text, cell.args), "cannot read " + quoted(plan.file));
+    plan.bases = TRY_CTX(bake::base_images(text, cell.args), "cannot read " + quote(plan.file));
     for (const bake::BaseImage& base : plan.bases) {
       ResolvedImage resolved = TRY(bases_.resolve(base.name, cell.platform));
       inputs.bases[base.name] = resolved.digest.text();

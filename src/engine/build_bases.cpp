@@ -34,7 +34,7 @@ Result<ResolvedImage> resolve_image(const Context& context, const std::string& n
     oci::Index index;
     for (image::ResolvedEntry& one : found.entries) index.manifests.push_back(one.descriptor);
     oci::Platform wish = TRY(wish_of(platform));
-    entry = TRY_CTX(oci::select_platform(index, wish), "cannot use " + quoted(name));
+    entry = TRY_CTX(oci::select_platform(index, wish), "cannot use " + quote(name));
   }
   return ResolvedImage{
       reference.registry() + "/" + reference.repository() + "@" + entry.digest.text(),
@@ -64,7 +64,7 @@ Result<std::vector<Base>> BaseImages::fetch(const BuildPlace& place,
   std::vector<Base> bases;
   for (const bake::BaseImage& image : images) {
     std::string layout = TRY_CTX(layout_of(place, image.name, platform, progress),
-                                 "cannot build on " + quoted(image.name));
+                                 "cannot build on " + quote(image.name));
     bases.push_back({image.name, layout});
     // buildah 1.28 looks for what the file has, before arguments are put in place.
     if (image.spelled != image.name) bases.push_back({image.spelled, layout});

@@ -22,7 +22,7 @@ void fields(V& v, Layer& layer) {
   v.required("id", layer.id);
 }
 
-std::vector<std::string> entries_of(const std::string& directory) {
+std::vector<std::string> names_in(const std::string& directory) {
   auto names = sys::list_directory(sys::cwd(), directory);
   return names.ok() ? *std::move(names) : std::vector<std::string>();
 }
@@ -30,7 +30,7 @@ std::vector<std::string> entries_of(const std::string& directory) {
 /// containers/storage keeps one list for each of its drivers: "overlay-layers/layers.json".
 std::vector<std::string> layers_in(const std::string& storage) {
   std::vector<std::string> ids;
-  for (const std::string& name : entries_of(storage)) {
+  for (const std::string& name : names_in(storage)) {
     if (!name.ends_with("-layers")) continue;
     std::string path = storage + "/" + name + "/layers.json";
     auto text = sys::read_file(sys::cwd(), path, json::Limits().max_bytes);
@@ -61,7 +61,7 @@ Result<Idle> lock_idle(const BuildPaths& paths) {
 
 BuildCache look(const BuildPaths& paths) {
   BuildCache cache;
-  for (const std::string& platform : entries_of(paths.storages())) {
+  for (const std::string& platform : names_in(paths.storages())) {
     auto layers = layers_in(paths.storages() + "/" + platform);
     cache.layers.insert(cache.layers.end(), layers.begin(), layers.end());
   }

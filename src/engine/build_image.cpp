@@ -16,7 +16,7 @@
 namespace berth::engine {
 namespace {
 
-constexpr size_t kMaxContainerfile = size_t{1} << 20;
+constexpr size_t kMaxBuildFile = size_t{1} << 20;
 constexpr size_t kMaxIndex = size_t{4} << 20;
 
 /// Gives the only image of a layout a name, or none, whatever its builder called it.
@@ -62,11 +62,11 @@ Result<image::TransferResult> build(const Context& context, const BuildRequest& 
                                     const Progress& progress) {
   for (const std::string& tag : request.tags) {
     image::Reference name = TRY(image::Reference::parse(tag));
-    if (name.digest()) return make_error(Kind::usage, quoted(tag) + ": a digest is no name");
+    if (name.digest()) return make_error(Kind::usage, quote(tag) + ": a digest is no name");
   }
   BuildJob job = TRY(job_of(request));
-  std::string text = TRY(sys::read_file(sys::cwd(), job.file, kMaxContainerfile));
-  auto images = TRY_CTX(bake::base_images(text, job.args), "cannot read " + quoted(job.file));
+  std::string text = TRY(sys::read_file(sys::cwd(), job.file, kMaxBuildFile));
+  auto images = TRY_CTX(bake::base_images(text, job.args), "cannot read " + quote(job.file));
   BuildPlace place = TRY(BuildPlace::open(context));
   // Heard from here on: nobody shall find half of what the base images bring.
   BuildRunner runner = TRY(BuildRunner::make(context));
@@ -92,7 +92,7 @@ Result<image::TransferResult> build(const Context& context, const BuildRequest& 
 
 Result<image::TransferResult> build_image(const Context& context, const BuildRequest& request,
                                           const Progress& progress) {
-  return TRY_CTX(build(context, request, progress), "cannot build " + quoted(request.context));
+  return TRY_CTX(build(context, request, progress), "cannot build " + quote(request.context));
 }
 
 Result<image::TransferResult> load_built(const Context& context, const std::string& path,
@@ -135,7 +135,7 @@ Result<BuildStep> command_step(const Context& context, const CommandJob& job) {
     step.program = job.directory + "/" + step.program;
   }
   if (step.program.empty()) {
-    return make_error(Kind::not_found, "find " + quoted(job.words.front()) + " in PATH");
+    return make_error(Kind::not_found, "find " + quote(job.words.front()) + " in PATH");
   }
   step.working_directory = job.directory;
   step.environment.push_back("BERTH_OUT=" + job.out);

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::chrono::seconds kProbe{60};
 constexpr const char* kJob = "job-";
-constexpr size_t kMaxContainerfile = size_t{1} << 20;
+constexpr size_t kMaxBuildSteps = size_t{1} << 20;
 
 /// buildah with its storage, in a mount namespace of its own: what it mounts goes with it.
 struct Buildah {
@@ -124,7 +124,7 @@ std::vector<BuildStep> steps_of_buildah(const Context& context, const BuildPlace
 
 /// Beside what is built; goes with its directory.
 Result<std::string> write_containerfile(const BuildJob& job) {
-  std::string text = TRY(sys::read_file(sys::cwd(), job.file, kMaxContainerfile));
+  std::string text = TRY(sys::read_file(sys::cwd(), job.file, kMaxBuildSteps));
   text = TRY(bake::with_values_in_names(text, job.args));
   std::string path = job.out + ".containerfile";
   TRY(sys::write_file(sys::cwd(), path, text, 0600));
@@ -192,7 +192,7 @@ Result<std::vector<BuildStep>> build_steps(const Context& context, const BuildPl
   }
   Buildah buildah = TRY(find_buildah(context, place, platform_name(job.platform)));
   BuildJob told = job;
-  told.file = TRY_CTX(write_containerfile(job), "cannot read " + quoted(job.file));
+  told.file = TRY_CTX(write_containerfile(job), "cannot read " + quote(job.file));
   return steps_of_buildah(context, place, buildah, told);
 }
 
@@ -205,7 +205,7 @@ Result<std::string> find_containerfile(const std::string& context) {
   std::string path = TRY(first_of(context, {"Containerfile", "Dockerfile"}));
   if (!path.empty()) return path;
   return make_error(Kind::not_found,
-                    quoted(context) + " has neither a Containerfile nor a Dockerfile",
+                    quote(context) + " has neither a Containerfile nor a Dockerfile",
                     "-f FILE, or file = \"…\" in the bake file");
 }
 

@@ -44,7 +44,7 @@ Result<void> check_hostname(std::string_view name) {
   }
   if (good) return {};
   return make_error(Kind::usage,
-                    "hostname " + quoted(name) + ": expected at most 63 letters, digits, '-', '.'");
+                    "hostname " + quote(name) + ": expected at most 63 letters, digits, '-', '.'");
 }
 
 Result<Confinement> choose_confinement(const Context& context, const RunRequest& request) {
@@ -128,16 +128,16 @@ Result<ContainerUser> choose_user(const Context& context, const RunRequest& requ
   if (context.identity == Identity::single && added) {
     return make_error(
         Kind::denied,
-        "group " + quoted(request.group_add.front()) + ": this machine gave you one group id",
+        "group " + quote(request.group_add.front()) + ": this machine gave you one group id",
         "ask for subordinate ids in /etc/subuid and /etc/subgid");
   }
   bool one = user.uid == (kept ? kept->uid : 0) && user.gid == (kept ? kept->gid : 0);
   if (context.identity != Identity::single || one) return user;
   if (request.user) {
-    return make_error(Kind::denied, "user " + quoted(wish) + ": this machine gave you one user id",
+    return make_error(Kind::denied, "user " + quote(wish) + ": this machine gave you one user id",
                       "ask for subordinate ids in /etc/subuid and /etc/subgid");
   }
-  context.log.warn("the image's user " + quoted(wish) +
+  context.log.warn("the image's user " + quote(wish) +
                    " cannot be expressed with a single id: using your own as root instead");
   user.uid = user.gid = 0;
   user.additional_gids.clear();
@@ -154,7 +154,7 @@ Result<std::string> choose_directory(const RunRequest& request, const image::Ima
   if (!directory.starts_with('/')) {
     if (request.workdir) {
       return make_error(Kind::usage,
-                        "working directory " + quoted(directory) + " is not an absolute path");
+                        "working directory " + quote(directory) + " is not an absolute path");
     }
     directory.insert(0, "/");
   }
@@ -163,14 +163,14 @@ Result<std::string> choose_directory(const RunRequest& request, const image::Ima
     case LayerView::Type::directory:
       return directory;
     case LayerView::Type::other:
-      return make_error(Kind::not_found, "working directory " + quoted(directory) +
+      return make_error(Kind::not_found, "working directory " + quote(directory) +
                                              " is not a directory in the image");
     case LayerView::Type::absent:
       break;
   }
   if (!request.workdir || directory == image_directory) return directory;
   return make_error(Kind::not_found,
-                    "working directory " + quoted(directory) + " does not exist in the image",
+                    "working directory " + quote(directory) + " does not exist in the image",
                     "-v to mount it, or another --workdir");
 }
 
@@ -190,7 +190,7 @@ Result<void> check_volume(const Volume& volume, const LayerView& view) {
                                 : "the source is no directory, the destination in the image is one";
   const std::string& shown = volume.name.empty() ? volume.source : volume.name;
   return make_error(Kind::usage,
-                    "volume " + quoted(shown + ":" + volume.destination) + ": " + fault);
+                    "volume " + quote(shown + ":" + volume.destination) + ": " + fault);
 }
 
 Result<void> check_volumes(const RunRequest& request, const LayerView& view) {
@@ -357,7 +357,7 @@ Result<void> write_files(const RunRequest& request, const Draft& draft,
                          const ContainerDirectory& directory) {
   TRY(copy_driver_files(draft.driver.files, draft.driver.links, directory));
   for (const Volume& volume : request.volumes) {
-    TRY_CTX(make_source(volume), "cannot make the source of volume " + quoted(volume.destination));
+    TRY_CTX(make_source(volume), "cannot make the source of volume " + quote(volume.destination));
   }
   bool shared = request.network == Network::host;
   std::string hosts_of_host = shared ? TRY(host_file("/etc/hosts")) : "";

@@ -55,7 +55,7 @@ Result<gpu::cdi::Naming> naming_of(const std::string& word) {
   if (word == "uuid") return gpu::cdi::Naming::uuid;
   if (word == "type-index") return gpu::cdi::Naming::type_index;
   return make_error(Kind::usage,
-                    "device name strategy " + quoted(word) + ": expected index, uuid, type-index");
+                    "device name strategy " + quote(word) + ": expected index, uuid, type-index");
 }
 
 Result<gpu::cdi::GenerateOptions> generate_options(const Context& context,
@@ -64,7 +64,7 @@ Result<gpu::cdi::GenerateOptions> generate_options(const Context& context,
   options.vendor = TRY(gpu::from_json_text(request.vendor, std::type_identity<gpu::Vendor>()));
   options.kind = request.vendor + ".com/" + request.device_class;
   if (!oci::cdi::parse_name(options.kind + "=0").ok()) {
-    return make_error(Kind::usage, "--class " + quoted(request.device_class) +
+    return make_error(Kind::usage, "--class " + quote(request.device_class) +
                                        ": expected a letter, then letters, digits, '-', '_', '.'");
   }
   if (!request.name_strategies.empty()) options.namings.clear();
@@ -77,7 +77,7 @@ Result<gpu::cdi::GenerateOptions> generate_options(const Context& context,
   if (request.version &&
       std::find(versions.begin(), versions.end(), *request.version) == versions.end()) {
     return make_error(Kind::usage,
-                      "--cdi-version " + quoted(*request.version) + ": there is no such version",
+                      "--cdi-version " + quote(*request.version) + ": there is no such version",
                       "one of 0.5.0, 0.6.0, 0.7.0, 1.1.0");
   }
   options.version = request.version;
@@ -90,7 +90,7 @@ Result<gpu::cdi::GenerateOptions> generate_options(const Context& context,
 Result<void> check_device(const std::string& text) {
   if (text.starts_with('/')) {
     return make_error(Kind::unsupported,
-                      "--device " + quoted(text) + ": paths of devices are not supported yet",
+                      "--device " + quote(text) + ": paths of devices are not supported yet",
                       "a CDI name such as nvidia.com/gpu=0, or --gpus");
   }
   TRY(oci::cdi::parse_name(text));

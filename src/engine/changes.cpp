@@ -89,7 +89,7 @@ Result<void> Walk::entry(const sys::Fd& upper, const Merged& lower, const Merged
 Result<void> Walk::directory(const sys::Fd& upper, const Merged& lower, const Merged& hidden,
                              const std::string& path, int depth) {
   if (depth > kMaxDepth) {
-    return make_error(Kind::usage, "compare " + quoted(path.substr(0, 100)) + ": too deep");
+    return make_error(Kind::usage, "compare " + quote(path.substr(0, 100)) + ": too deep");
   }
   auto listed = TRY(sys::list_directory(upper, "."));
   std::set<std::string> names(listed.begin(), listed.end());

@@ -19,10 +19,8 @@
 namespace berth::engine {
 namespace {
 
-constexpr size_t kMaxRequest = size_t{16} << 20;
-
 /// A foreground container of --rm keeps no request: its image's defaults are what is known.
-Result<RunRequest> request_of(const Context& context, const ContainerSummary& container) {
+Result<RunRequest> committed_request(const Context& context, const ContainerSummary& container) {
   Lifetime lifetime = container.remove ? Lifetime::removed : Lifetime::kept;
   std::string path = container_files(context.paths, container.id, lifetime) + "/" + kRequestFile;
   auto text = TRY(sys::read_file_if_exists(sys::cwd(), path, kMaxRequest));
@@ -85,7 +83,7 @@ Result<std::string> commit_container(const Context& context, std::string_view re
   ContainerSummary container = TRY(get_container(context, reference));
   if (container.image_id.empty()) {
     return make_error(Kind::unsupported,
-                      "container " + quoted(container.name) +
+                      "container " + quote(container.name) +
                           " has no image: its root is a "
                           "directory or file of the host",
                       "berth import it");
@@ -94,7 +92,7 @@ Result<std::string> commit_container(const Context& context, std::string_view re
   image::Image base = TRY(store.get_image(container.image_id));
   ContainerFacts facts;
   facts.command = container.command;
-  facts.request = TRY(request_of(context, container));
+  facts.request = TRY(committed_request(context, container));
   facts.image_config = base.config;
 
   image::CommitRequest commit;

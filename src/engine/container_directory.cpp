@@ -49,7 +49,7 @@ Result<std::optional<std::string>> read_name(const std::string& root, const std:
   if (text->size() == kLinkDigits && is_hex(*text)) {
     return std::optional<std::string>(std::move(*text));
   }
-  return make_error(Kind::corrupt, "name " + quoted(name) + " leads to " + quoted(*text));
+  return make_error(Kind::corrupt, "name " + quote(name) + " leads to " + quote(*text));
 }
 
 /// The container whose id starts with `digits`.
@@ -374,7 +374,7 @@ Result<void> reserve_name(const std::string& root, const std::string& name, cons
     // Its container is gone: a name is always bound after its directory was made.
     TRY(release_link(root, name, *bound));
   }
-  return make_error(Kind::busy, "container name " + quoted(name) + " changes hands all the time");
+  return make_error(Kind::busy, "container name " + quote(name) + " changes hands all the time");
 }
 
 Result<std::optional<std::string>> find_name(const std::string& root, const std::string& name) {

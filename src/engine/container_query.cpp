@@ -82,18 +82,19 @@ ContainerSize size_of(const Context& context, const ContainerSummary& summary, I
 Result<network::Exposed> parse_ports(const std::string& key, const std::string& text) {
   auto ports = network::parse_exposed(text);
   if (ports.ok()) return ports;
-  return make_error(Kind::usage, "invalid filter " + quoted(key + "=" + text) +
+  return make_error(Kind::usage, "invalid filter " + quote(key + "=" + text) +
                                      ": expected PORT[-PORT][/PROTOCOL]");
 }
 
 /// The filters of one query, read once.
-class Sieve {
+class ContainerSieve {
  public:
-  static Result<Sieve> make(const Context& context, const Filters& filters, Images& images) {
+  static Result<ContainerSieve> make(const Context& context, const Filters& filters,
+                                     Images& images) {
     TRY(filters.check_keys(container_filter_keys()));
     TRY(filters.check_values("status", {kStates.begin(), kStates.end()}));
     TRY(filters.check_values("health", {"starting", "healthy", "unhealthy", "none"}));
-    Sieve sieve(filters);
+    ContainerSieve sieve(filters);
     sieve.task_ = TRY(filters.flag("is-task"));
     for (const std::string& text : filters.values("name")) {
       sieve.names_.push_back(TRY(Pattern::parse(text)));
@@ -104,8 +105,8 @@ class Sieve {
     for (const std::string& text : filters.values("exited")) {
       auto code = parse_i64(text);
       if (!code) {
-        return make_error(Kind::usage, "invalid filter " + quoted("exited=" + text) +
-                                           ": expected a whole number");
+        return make_error(
+            Kind::usage, "invalid filter " + quote("exited=" + text) + ": expected a whole number");
       }
       sieve.exits_.push_back(*code);
     }
@@ -191,7 +192,7 @@ class Sieve {
   }
 
  private:
-  explicit Sieve(const Filters& filters) : filters_(filters) {}
+  explicit ContainerSieve(const Filters& filters) : filters_(filters) {}
 
   template <class T>
   static bool holds(const std::vector<T>& list, const T& value) {
@@ -244,7 +245,7 @@ std::optional<RunRequest> saved_request(const Context& context, const ContainerS
   if (!text.ok() || !*text) return std::nullopt;
   auto request = parse_run_request(**text);
   if (request.ok()) return std::move(*request);
-  context.log.warn("cannot read what container " + quoted(summary.id.substr(0, 12)) +
+  context.log.warn("cannot read what container " + quote(summary.id.substr(0, 12)) +
                    " was asked to be: " + to_line(request.error()) + ", ignoring");
   return std::nullopt;
 }
@@ -286,7 +287,7 @@ const std::vector<std::string_view>& container_filter_keys() {
 Result<std::vector<ListedContainer>> query_containers(const Context& context,
                                                       const ContainerQuery& query) {
   Images images(context);
-  Sieve sieve = TRY(Sieve::make(context, query.filters, images));
+  ContainerSieve sieve = TRY(ContainerSieve::make(context, query.filters, images));
   // Who asks for a state wants to see those that have it; docker does the same.
   bool all = query.all || query.newest || query.filters.has("status");
   // Leases of all, read once: a container's own would be looked for in a thousand files.

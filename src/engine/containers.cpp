@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/text.hpp"
+#include "base/time.hpp"
 #include "engine/container_directory.hpp"
 #include "engine/events.hpp"
 #include "engine/launch.hpp"
@@ -26,7 +27,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kPollTime{20};
-constexpr int64_t kNanoseconds = 1'000'000'000;
 /// KILL cannot be refused, but a process may be in the kernel for a while.
 constexpr std::chrono::seconds kKillTime{10};
 
@@ -60,7 +60,7 @@ ContainerSummary summary_of(const ContainerFiles& files) {
   summary.command = record.command;
   summary.state = state_of(files);
   summary.created_ns = record.created_ns;
-  summary.created_at = record.created_ns / kNanoseconds;
+  summary.created_at = record.created_ns / kNanosecondsPerSecond;
   summary.remove = record.remove;
   summary.watched = record.watched;
   summary.terminal = record.terminal;
@@ -74,7 +74,7 @@ ContainerSummary summary_of(const ContainerFiles& files) {
   }
   if (files.exit) {
     summary.finished_ns = files.exit->finished_ns;
-    summary.finished_at = files.exit->finished_ns / kNanoseconds;
+    summary.finished_at = files.exit->finished_ns / kNanosecondsPerSecond;
     summary.exit_code = files.exit->exit_code;
     summary.oom_killed = files.exit->oom_killed;
     summary.error = files.exit->error;
@@ -110,7 +110,7 @@ Result<std::string> resolve(const Context& context, std::string_view reference) 
   for (std::string& id : TRY(container_ids(context.paths.root))) {
     if (!id.starts_with(name)) continue;
     if (match) {
-      return make_error(Kind::usage, "several containers have ids that start with " + quoted(name));
+      return make_error(Kind::usage, "several containers have ids that start with " + quote(name));
     }
     match = std::move(id);
   }
@@ -119,7 +119,7 @@ Result<std::string> resolve(const Context& context, std::string_view reference) 
 }
 
 std::string cannot_read(const std::string& id) {
-  return "cannot read container " + quoted(id.substr(0, 12));
+  return "cannot read container " + quote(id.substr(0, 12));
 }
 
 Result<std::optional<ContainerFiles>> find_recovered(const Context& context,
@@ -250,7 +250,7 @@ Result<std::string> end_container(const Context& context, std::string_view refer
         files && (files->exit || !files->owned) && state_of(*files) != ContainerState::restarting;
     if (!ending && !options.force) {
       return make_error(Kind::busy,
-                        "cannot remove container " + quoted(reference) + ": container is running",
+                        "cannot remove container " + quote(reference) + ": container is running",
                         "berth stop " + std::string(reference) + ", or --force");
     }
     // The owner sees the end of its container and lets go; with --rm it also removes it.
@@ -260,7 +260,7 @@ Result<std::string> end_container(const Context& context, std::string_view refer
     taken = take_when_free(context, id, kKillTime);
     if (!taken.ok() && taken.error().kind == Kind::not_found) return id;
     if (!taken.ok()) return std::move(taken).error();
-    if (!*taken) return make_error(Kind::busy, "container " + quoted(reference) + " does not end");
+    if (!*taken) return make_error(Kind::busy, "container " + quote(reference) + " does not end");
   }
   TRY(end_leftovers(context, id));
   return id;
@@ -279,14 +279,14 @@ Result<void> remove_container(const Context& context, const std::string& id,
     return {};
   }
   return make_error(Kind::busy,
-                    "cannot remove container " + quoted(id.substr(0, 12)) + ": it is in use");
+                    "cannot remove container " + quote(id.substr(0, 12)) + ": it is in use");
 }
 
 Result<void> kill_container(const Context& context, std::string_view reference, int number) {
   ContainerFiles files = TRY(get_files(context, reference));
   if (!is_alive(state_of(files))) {
     return make_error(Kind::usage,
-                      "cannot kill container " + quoted(reference) + ": container is not running");
+                      "cannot kill container " + quote(reference) + ": container is not running");
   }
   const std::string& id = files.record->id;
   // Whoever ends it does not want it back.
@@ -319,7 +319,7 @@ Result<void> stop_container(const Context& context, std::string_view reference,
     if (freed.error().kind == Kind::not_found) return {};  // started with --rm
     return std::move(freed).error();
   }
-  if (!*freed) return make_error(Kind::busy, "container " + quoted(reference) + " does not end");
+  if (!*freed) return make_error(Kind::busy, "container " + quote(reference) + " does not end");
   tell_container(context.paths, id, "stop");
   return {};
 }
@@ -327,7 +327,7 @@ Result<void> stop_container(const Context& context, std::string_view reference,
 Result<void> pause_container(const Context& context, std::string_view reference) {
   ContainerFiles files = TRY(get_files(context, reference));
   ContainerState state = state_of(files);
-  std::string what = "cannot pause container " + quoted(reference);
+  std::string what = "cannot pause container " + quote(reference);
   if (state == ContainerState::paused) return make_error(Kind::usage, what + ": it is paused");
   if (state != ContainerState::running) {
     return make_error(Kind::usage, what + ": container is not running");
@@ -340,8 +340,8 @@ Result<void> pause_container(const Context& context, std::string_view reference)
 Result<void> unpause_container(const Context& context, std::string_view reference) {
   ContainerFiles files = TRY(get_files(context, reference));
   if (state_of(files) != ContainerState::paused) {
-    return make_error(
-        Kind::usage, "cannot unpause container " + quoted(reference) + ": container is not paused");
+    return make_error(Kind::usage,
+                      "cannot unpause container " + quote(reference) + ": container is not paused");
   }
   TRY(call_runtime(context, {"resume", files.record->id}));
   tell_container(context.paths, files.record->id, "unpause");
@@ -378,7 +378,7 @@ Result<int> wait_container(const Context& context, std::string_view reference) {
   ContainerFiles files = TRY(exit.wait());
   if (files.damage) return std::move(*files.damage).with_context(cannot_read(id));
   if (!files.exit || !files.exit->exit_code) {
-    return make_error(Kind::not_found, "container " + quoted(reference) +
+    return make_error(Kind::not_found, "container " + quote(reference) +
                                            " lost its owner: its exit status is not known");
   }
   return *files.exit->exit_code;
@@ -402,7 +402,6 @@ std::optional<int64_t> running_process(const Context& context, const std::string
 
 /// The id of the container that `id` shares namespaces with, or "".
 std::string joined_by(const Context& context, const std::string& id) {
-  constexpr size_t kMaxRequest = size_t{16} << 20;
   std::string path = container_files(context.paths, id, Lifetime::kept) + "/" + kRequestFile;
   auto text = sys::read_file(sys::cwd(), path, kMaxRequest);
   if (!text.ok()) return "";

@@ -75,7 +75,7 @@ Result<Place> find_place(const sys::Fd& root, const std::string& path, LastLink 
       walk.enter(std::move(entry));
       continue;
     }
-    if (!last) return make_error(Kind::not_found, quoted(*name) + " is not a directory");
+    if (!last) return make_error(Kind::not_found, quote(*name) + " is not a directory");
     place.entry = std::move(entry);
     place.name = std::move(*name);
     place.parent = std::move(walk).directory();
@@ -131,7 +131,7 @@ Result<Source> open_source(const Side& side, const CopyOptions& options) {
   Place place = TRY(find_in(side, follow ? LastLink::followed : LastLink::kept));
   if (!place.entry) return no_such_path(side);
   if (side.path.directory && !place.is_directory) {
-    return make_error(Kind::usage, quoted(side.shown) + " is not a directory");
+    return make_error(Kind::usage, quote(side.shown) + " is not a directory");
   }
   Source source{std::move(place.entry), last_part(side.path.text), place.is_directory};
   if (side.path.contents || source.name.empty()) source.name = ".";
@@ -148,7 +148,7 @@ struct Destination {
 Result<void> check_replaceable(const Side& side, const sys::Fd& entry) {
   if (S_ISREG(TRY(sys::stat_fd(entry, side.shown)).st_mode)) return {};
   return make_error(Kind::usage,
-                    "destination " + quoted(side.shown) + " must be a directory or a regular file");
+                    "destination " + quote(side.shown) + " must be a directory or a regular file");
 }
 
 // The same table as docker's.
@@ -162,11 +162,11 @@ Result<Destination> choose_destination(const Side& side, const Source& source) {
   }
   if (place.entry && source.is_directory) {
     return make_error(Kind::usage,
-                      "cannot copy directory: " + quoted(side.shown) + " is not a directory");
+                      "cannot copy directory: " + quote(side.shown) + " is not a directory");
   }
   if (place.entry) TRY(check_replaceable(side, place.entry));
   if (side.path.directory && !source.is_directory) {
-    if (place.entry) return make_error(Kind::usage, quoted(side.shown) + " is not a directory");
+    if (place.entry) return make_error(Kind::usage, quote(side.shown) + " is not a directory");
     return make_error(Kind::not_found, "no such directory: " + escape_controls(side.shown));
   }
   return Destination{TRY(open(place.parent)), place.name};
@@ -213,7 +213,7 @@ Result<void> extract_input(const Context& context, const RootView& view, const S
   Place place = TRY(find_in(side, LastLink::followed));
   if (!place.entry) return no_such_path(side);
   if (!place.is_directory) {
-    return make_error(Kind::usage, "destination " + quoted(side.shown) + " must be a directory");
+    return make_error(Kind::usage, "destination " + quote(side.shown) + " must be a directory");
   }
   sys::Fd directory = TRY(sys::open_at(place.entry, ".", O_RDONLY | O_DIRECTORY));
   TRY(check_writable(view, directory));
@@ -276,7 +276,7 @@ Result<void> export_container(const Context& context, std::string_view reference
   archive.tree = descriptor_name(view.root());
   archive.output = output;
   TRY_CTX(transfer(context, std::move(archive), {}),
-          "cannot export container " + quoted(container.name));
+          "cannot export container " + quote(container.name));
   tell_container(context.paths, container.id, "export");
   return {};
 }

@@ -72,7 +72,7 @@ Result<void> CopyWalk::entry(const sys::Fd& copy, const Merged& lower, const std
 Result<void> CopyWalk::directory(const sys::Fd& copy, const Merged& lower, const std::string& path,
                                  int depth) {
   if (depth > kMaxLayerDepth) {
-    return make_error(Kind::usage, "compare " + quoted(path.substr(0, 100)) + ": too deep");
+    return make_error(Kind::usage, "compare " + quote(path.substr(0, 100)) + ": too deep");
   }
   std::set<std::string> names;
   for (std::string& name : TRY(sys::list_directory(copy, "."))) names.insert(std::move(name));
@@ -93,16 +93,16 @@ struct Pair {
 /// container: no link is followed.
 Result<std::optional<Pair>> open_parent(const sys::Fd& copy, const sys::Fd& upper,
                                         std::string_view path, std::set<std::string>& made) {
-  constexpr int kDirectory = O_RDONLY | O_DIRECTORY | O_NOFOLLOW;
+  constexpr int kOpenDirectory = O_RDONLY | O_DIRECTORY | O_NOFOLLOW;
   Pair here{TRY(sys::duplicate(copy)), TRY(sys::duplicate(upper))};
   std::string reached;
   for (std::string_view part : split(path, '/')) {
     if (part.empty()) continue;
     const std::string name(part);
-    auto below = sys::open_at(here.copy, name, kDirectory);
+    auto below = sys::open_at(here.copy, name, kOpenDirectory);
     if (!below.ok()) return std::optional<Pair>();  // gone meanwhile
     TRY(sys::make_directory(here.layer, name, 0700));
-    here.layer = TRY(sys::open_at(here.layer, name, kDirectory));
+    here.layer = TRY(sys::open_at(here.layer, name, kOpenDirectory));
     here.copy = std::move(*below);
     reached += "/" + name;
     made.insert(reached);

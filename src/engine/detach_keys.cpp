@@ -30,7 +30,7 @@ Result<std::string> parse_detach_keys(std::string_view text) {
   for (std::string_view key : split(text, ',')) {
     auto byte = key_byte(key);
     if (!byte) {
-      return make_error(Kind::usage, "invalid detach keys " + quoted(std::string(text)) +
+      return make_error(Kind::usage, "invalid detach keys " + quote(std::string(text)) +
                                          ": expected keys such as 'a' or 'ctrl-p', with commas");
     }
     keys += *byte;

@@ -17,7 +17,7 @@
 namespace berth::engine {
 namespace {
 
-constexpr size_t kMaxBytes = size_t{1} << 20;
+constexpr size_t kMaxDefinition = size_t{1} << 20;
 // A pipe is not waited for.
 constexpr int kOpenFlags = O_RDONLY | O_NONBLOCK | O_NOCTTY;
 
@@ -33,7 +33,7 @@ Result<std::vector<std::string>> search_directories(const Environment& caller) {
   for (std::string_view directory : split(path.value_or(""), ':')) {
     if (directory.empty()) continue;
     if (!directory.starts_with('/')) {
-      return make_error(Kind::usage, "EDF_PATH: " + quoted(directory) + " is not absolute");
+      return make_error(Kind::usage, "EDF_PATH: " + quote(directory) + " is not absolute");
     }
     out.emplace_back(directory);
   }
@@ -43,9 +43,9 @@ Result<std::vector<std::string>> search_directories(const Environment& caller) {
 Result<edf::File> file_of(const sys::Fd& file, const std::string& path) {
   struct stat info = TRY(sys::stat_fd(file, path));
   if (!S_ISREG(info.st_mode)) {
-    return make_error(Kind::usage, quoted(path) + " is no regular file");
+    return make_error(Kind::usage, quote(path) + " is no regular file");
   }
-  std::string text = TRY(sys::read_all(file, path, kMaxBytes));
+  std::string text = TRY(sys::read_all(file, path, kMaxDefinition));
   return edf::File{path, std::move(text)};
 }
 
@@ -61,12 +61,12 @@ Result<edf::File> load(const Environment& caller, const std::string& name) {
     if (file) return file_of(*file, path);
   }
   std::string where = directories.empty() ? "EDF_PATH, which is not set" : join(directories, ":");
-  return make_error(Kind::not_found, "no " + quoted(name + ".toml") + " in " + where,
+  return make_error(Kind::not_found, "no " + quote(name + ".toml") + " in " + where,
                     "./" + name + ".toml for a file of this directory");
 }
 
 /// What begins with "./" is below the caller's directory, wherever the file lies.
-std::string absolute(const std::string& path, const std::string& working_directory) {
+std::string absolute_path(const std::string& path, const std::string& working_directory) {
   if (path == ".") return working_directory;
   return path.starts_with("./") ? working_directory + path.substr(1) : path;
 }
@@ -76,7 +76,7 @@ Result<std::string> reference_of(const std::string& image) {
   size_t hash = image.find('#');
   std::string registry = hash == std::string::npos ? "" : image.substr(0, hash);
   if (registry.find('@') != std::string::npos) {
-    return make_error(Kind::usage, "image " + quoted(image) + " names a user of the registry",
+    return make_error(Kind::usage, "image " + quote(image) + " names a user of the registry",
                       "berth login, and the image without him");
   }
   std::string name = registry.empty() ? image : registry + "/" + image.substr(hash + 1);
@@ -84,21 +84,20 @@ Result<std::string> reference_of(const std::string& image) {
   // "docker.io" may be left out of a name; no other registry is.
   if (registry.empty() || reference.registry() == registry) return name;
   return make_error(Kind::usage,
-                    "image " + quoted(image) + ": " + quoted(registry) + " is no registry");
+                    "image " + quote(image) + ": " + quote(registry) + " is no registry");
 }
 
 Result<AnyMount> read_mount(const std::string& text, const std::string& working_directory) {
   auto parts = split(text, ':');
   bool good = parts.size() == 2 || parts.size() == 3;
   if (!good) {
-    return make_error(Kind::usage,
-                      "mount " + quoted(text) + ": expected SOURCE:TARGET[:FLAG+FLAG]");
+    return make_error(Kind::usage, "mount " + quote(text) + ": expected SOURCE:TARGET[:FLAG+FLAG]");
   }
-  std::string source = absolute(std::string(parts[0]), working_directory);
-  std::string target = absolute(std::string(parts[1]), working_directory);
+  std::string source = absolute_path(std::string(parts[0]), working_directory);
+  std::string target = absolute_path(std::string(parts[1]), working_directory);
   std::string flags(parts.size() == 3 ? parts[2] : "rw");
   if (!source.starts_with('/')) {
-    return make_error(Kind::usage, "mount " + quoted(text) + ": the source is no absolute path",
+    return make_error(Kind::usage, "mount " + quote(text) + ": the source is no absolute_path path",
                       "'./' before a path below this directory");
   }
   bool squashfs = flags == "sqsh";
@@ -178,11 +177,11 @@ Result<void> add_annotations(const std::map<std::string, edf::Text>& annotations
 
 Result<void> add_workdir(const edf::Text& workdir, const std::string& working_directory,
                          RunRequest& request) {
-  std::string path = absolute(workdir.text, working_directory);
+  std::string path = absolute_path(workdir.text, working_directory);
   if (request.workdir || path.empty()) return {};
   if (!path.starts_with('/')) {
     return make_error(Kind::usage,
-                      workdir.place + ": workdir " + quoted(path) + " is no absolute path");
+                      workdir.place + ": workdir " + quote(path) + " is no absolute_path path");
   }
   request.workdir = std::move(path);
   return {};
@@ -193,7 +192,7 @@ Result<void> add_workdir(const edf::Text& workdir, const std::string& working_di
 Result<edf::Definition> read_environment_file(const Environment& caller, const std::string& name) {
   auto load_one = [&](const std::string& one) { return load(caller, one); };
   auto look_up = [&](std::string_view variable) { return caller.get(variable); };
-  edf::File file = TRY_CTX(load(caller, name), "cannot read environment " + quoted(name));
+  edf::File file = TRY_CTX(load(caller, name), "cannot read environment " + quote(name));
   return edf::resolve(file, load_one, look_up);
 }
 

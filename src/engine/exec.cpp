@@ -18,7 +18,7 @@
 namespace berth::engine {
 namespace {
 
-constexpr size_t kMaxAccountFile = size_t{4} << 20;
+constexpr size_t kMaxExecAccountFile = size_t{4} << 20;
 
 /// A file of the running container, as its first process sees it: no link leads out.
 Result<std::string> read_inside(int64_t pid, const std::string& path) {
@@ -27,7 +27,7 @@ Result<std::string> read_inside(int64_t pid, const std::string& path) {
   // A fifo in its place must not keep us waiting.
   auto file = sys::open_in_root(root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
   if (!file.ok()) return std::string();
-  auto text = sys::read_all(*file, path, kMaxAccountFile);
+  auto text = sys::read_all(*file, path, kMaxExecAccountFile);
   return text.ok() ? std::move(*text) : std::string();
 }
 
@@ -51,7 +51,7 @@ Result<void> add_environment(const Context& context, const ExecRequest& request,
     size_t equals = entry.find('=');
     std::string name = entry.substr(0, equals);
     if (name.empty()) {
-      return make_error(Kind::usage, "invalid environment variable: " + quoted(entry));
+      return make_error(Kind::usage, "invalid environment variable: " + quote(entry));
     }
     if (equals != std::string::npos) {
       words.insert(words.end(), {"--env", entry});

@@ -16,7 +16,7 @@ namespace berth::engine {
 namespace {
 
 constexpr const char* kExplanationFile = "explain";
-constexpr size_t kMaxBytes = size_t{4} << 20;
+constexpr size_t kMaxExplained = size_t{4} << 20;
 constexpr std::string_view kSource = "source", kItem = "item";
 
 /// Appends one line; a control character in foreign text would be another line or member.
@@ -159,7 +159,7 @@ Result<Explained> explain_container(const Context& context, std::string_view ref
   Lifetime lifetime = container.remove ? Lifetime::removed : Lifetime::kept;
   std::string path =
       container_files(context.paths, container.id, lifetime) + "/" + kExplanationFile;
-  auto text = TRY(sys::read_file_if_exists(sys::cwd(), path, kMaxBytes));
+  auto text = TRY(sys::read_file_if_exists(sys::cwd(), path, kMaxExplained));
   Explained out{container.id, container.name, container.image, {}};
   if (text) out.explanation = TRY(parse_explanation(*text));
   auto files = read_container(context.paths, container.id);

@@ -14,7 +14,7 @@ Error unknown(const std::string& what, std::string_view word,
               const std::vector<std::string_view>& known) {
   std::vector<std::string> names(known.begin(), known.end());
   auto near = nearest(word, known);
-  return make_error(Kind::usage, what + (near ? ", did you mean " + quoted(*near) + "?"
+  return make_error(Kind::usage, what + (near ? ", did you mean " + quote(*near) + "?"
                                               : "; there are: " + join(names, ", ")));
 }
 
@@ -61,7 +61,7 @@ std::vector<std::string> Filters::values(std::string_view key) const {
 Result<void> Filters::check_keys(const std::vector<std::string_view>& known) const {
   for (const Filter& filter : filters_) {
     if (std::find(known.begin(), known.end(), filter.key) != known.end()) continue;
-    return unknown("invalid filter " + quoted(filter.key), filter.key, known);
+    return unknown("invalid filter " + quote(filter.key), filter.key, known);
   }
   return {};
 }
@@ -70,7 +70,7 @@ Result<void> Filters::check_values(std::string_view key,
                                    const std::vector<std::string_view>& known) const {
   for (const std::string& value : values(key)) {
     if (std::find(known.begin(), known.end(), value) != known.end()) continue;
-    return unknown("invalid filter " + quoted(std::string(key) + "=" + value), value, known);
+    return unknown("invalid filter " + quote(std::string(key) + "=" + value), value, known);
   }
   return {};
 }
@@ -106,7 +106,7 @@ Result<Pattern> Pattern::parse(const std::string& text) {
     char reason[128];
     ::regerror(failure, compiled, reason, sizeof reason);
     delete compiled;
-    return make_error(Kind::usage, "bad regular expression " + quoted(text) + ": " + reason);
+    return make_error(Kind::usage, "bad regular expression " + quote(text) + ": " + reason);
   }
   pattern.compiled_ = std::shared_ptr<const void>(compiled, [](const void* made) {
     auto* expression = static_cast<regex_t*>(const_cast<void*>(made));

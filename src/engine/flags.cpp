@@ -18,7 +18,7 @@ Result<std::vector<std::string>> parse_env_file(std::string_view contents, std::
     std::string_view name = line.substr(0, line.find('='));
     if (name.empty() || name.find_first_of(" \t") != std::string_view::npos) {
       return make_error(Kind::usage, std::string(file) + ": line " + std::to_string(number) + ": " +
-                                         quoted(name) + " is not a variable name");
+                                         quote(name) + " is not a variable name");
     }
     entries.emplace_back(line);
   }

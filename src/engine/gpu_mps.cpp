@@ -14,7 +14,7 @@ namespace berth::engine {
 namespace {
 
 constexpr const char* kControl = "nvidia-cuda-mps-control";
-constexpr std::chrono::seconds kPatience{10};
+constexpr std::chrono::seconds kMpsPatience{10};
 
 Error refused(Kind kind, const gpu::MpsLimits& limits, const std::string& why, std::string hint) {
   std::string flags = limits.cores_percent ? "--gpu-cores" : "--gpu-memory";
@@ -56,8 +56,8 @@ Result<MpsPlan> plan_mps(const Context& context, const RunRequest& request, cons
   bool by_mps = find_control(inventory) != nullptr && lacks_region(inventory, plan.regions);
   if (request.gpu_memory && by_mps) plan.limits.memory_bytes = request.gpu_memory->most;
   if (!plan.wanted()) return plan;
-  gpu::Uses uses =
-      TRY_CTX(try_nvml_use(context, inventory, kPatience), "cannot tell the compute mode of GPUs");
+  gpu::Uses uses = TRY_CTX(try_nvml_use(context, inventory, kMpsPatience),
+                           "cannot tell the compute mode of GPUs");
   for (const gpu::Use& one : uses.gpus) {
     if (!one.compute_mode.empty()) plan.modes[one.pci_address] = one.compute_mode;
   }

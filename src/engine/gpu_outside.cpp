@@ -11,7 +11,7 @@
 namespace berth::engine {
 namespace {
 
-constexpr std::chrono::seconds kPatience{5};
+constexpr std::chrono::seconds kOutsidePatience{5};
 constexpr std::chrono::seconds kLeftAlone{30};
 
 /// Empty: of a GPU in MIG mode, and of which slice is not told.
@@ -69,7 +69,7 @@ void OutsideWatch::refresh(const gpu::Here& here) {
   if (read()) return;
   auto lock = gpu::lock_computing(state);  // without, we ask all the same
   if (lock.ok() && read()) return;
-  auto use = try_nvml_use(context_, inventory_, kPatience);
+  auto use = try_nvml_use(context_, inventory_, kOutsidePatience);
   if (use.ok()) {
     known_ = keep_computing(context_, inventory_, here, *use);
     return;

@@ -113,7 +113,7 @@ void warn_of_closed_nodes(const Context& context, const std::vector<gpu::Node>& 
     int mode = node.path.starts_with("/dev/nvidia-caps/") ? R_OK : R_OK | W_OK;
     if (node.host_path.empty() || sys::check_access(sys::cwd(), node.host_path, mode).ok())
       continue;
-    context.log.warn("this user may not open " + quoted(node.host_path) +
+    context.log.warn("this user may not open " + quote(node.host_path) +
                      ", giving it nevertheless; see 'berth doctor gpu'");
     return;
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/health.hpp"
 
+#include "base/time.hpp"
 #include "engine/container_directory.hpp"
 #include "monitor/protocol.hpp"
 #include "sys/file.hpp"
@@ -8,8 +9,7 @@
 namespace berth::engine {
 namespace {
 
-constexpr int64_t kSecond = 1'000'000'000;
-constexpr size_t kMaxFile = size_t{1} << 20;
+constexpr size_t kMaxHealthFile = size_t{1} << 20;
 
 /// "CMD" and words, or "CMD-SHELL" and text for the image's shell.
 std::vector<std::string> command_of(const std::vector<std::string>& test,
@@ -37,8 +37,8 @@ std::optional<oci::Healthcheck> health_check(const Health& flags,
   if (flags.command) check.test = {"CMD-SHELL", *flags.command};
   check.test = command_of(check.test, image);
   if (check.test.empty()) return std::nullopt;
-  settle(check.interval, flags.interval, 30 * kSecond);
-  settle(check.timeout, flags.timeout, 30 * kSecond);
+  settle(check.interval, flags.interval, 30 * kNanosecondsPerSecond);
+  settle(check.timeout, flags.timeout, 30 * kNanosecondsPerSecond);
   settle(check.start_period, flags.start_period, 0);
   settle(check.retries, flags.retries, 3);
   return check;
@@ -46,7 +46,7 @@ std::optional<oci::Healthcheck> health_check(const Health& flags,
 
 std::optional<json::Value> read_health(const Paths& paths, const std::string& id) {
   auto text = sys::read_file_if_exists(
-      sys::cwd(), monitor_directory(paths, id) + "/" + monitor::kHealthFile, kMaxFile);
+      sys::cwd(), monitor_directory(paths, id) + "/" + monitor::kHealthFile, kMaxHealthFile);
   if (!text.ok() || !*text) return std::nullopt;
   auto value = json::parse(**text, monitor::kHealthFile);
   return value.ok() ? std::optional<json::Value>(std::move(*value)) : std::nullopt;

@@ -24,7 +24,7 @@ namespace berth::engine {
 namespace {
 
 constexpr size_t kMaxKept = size_t{16} << 20;
-constexpr int kMaxDepth = 512;  // as deep as a layer is unpacked
+constexpr int kMaxFactsDepth = 512;  // as deep as a layer is unpacked
 
 Result<void> scan_directory(const sys::Fd& directory, const std::string& path, int depth,
                             facts::LayerScan& scan);
@@ -51,7 +51,7 @@ Result<void> scan_entry(const sys::Fd& directory, const std::string& name, const
 
 Result<void> scan_directory(const sys::Fd& directory, const std::string& path, int depth,
                             facts::LayerScan& scan) {
-  if (depth > kMaxDepth) return {};
+  if (depth > kMaxFactsDepth) return {};
   for (const std::string& name : TRY(sys::list_directory(directory, "."))) {
     TRY(scan_entry(directory, name, path.empty() ? name : path + "/" + name, depth, scan));
   }
@@ -67,7 +67,7 @@ Result<facts::LayerFacts> layer_facts(const image::Layer& layer, Log& log) {
     if (kept.ok() && *kept) return std::move(**kept);
   }
   facts::LayerFacts found =
-      TRY_CTX(scan_layer(layer.directory), "cannot scan layer " + quoted(layer.diff_id.text()));
+      TRY_CTX(scan_layer(layer.directory), "cannot scan layer " + quote(layer.diff_id.text()));
   if (layer.read_only) return found;
   auto written = sys::replace_file(sys::cwd(), path, facts::write_layer_facts(found), 0600);
   // Whoever may only read this store looks again the next time.
@@ -169,7 +169,7 @@ void forget_facts(const Context& context, const image::Image& image) {
 Result<facts::ImageFacts> facts_of_image_named(const Context& context, std::string_view name) {
   auto store = TRY(open_store(context));
   image::Image image = TRY(store.get_image(name));
-  return TRY_CTX(facts_of_image(context, image), "cannot scan image " + quoted(name));
+  return TRY_CTX(facts_of_image(context, image), "cannot scan image " + quote(name));
 }
 
 }  // namespace berth::engine

@@ -40,16 +40,16 @@ bool is_image_path(std::string_view image) {
 }
 
 Result<std::string> find_image_file(const std::string& path) {
-  const std::string context = "cannot use " + quoted(path) + " as an image";
+  const std::string context = "cannot use " + quote(path) + " as an image";
   // A device or a pipe is not waited for.
   sys::Fd file = TRY_CTX(sys::open_at(sys::cwd(), path, O_RDONLY | O_NONBLOCK | O_NOCTTY), context);
   struct stat info = TRY(sys::stat_fd(file, path));
   if (S_ISDIR(info.st_mode)) {
-    return make_error(Kind::usage, quoted(path) + " is a directory", "--rootfs " + path);
+    return make_error(Kind::usage, quote(path) + " is a directory", "--rootfs " + path);
   }
   auto part = TRY_CTX(sys::identify_image(file, path), context);
   if (!part || part->format != sys::ImageFormat::squashfs) {
-    return make_error(Kind::usage, quoted(path) + " is neither a squashfs nor a SIF image",
+    return make_error(Kind::usage, quote(path) + " is neither a squashfs nor a SIF image",
                       "berth load or berth import for archives");
   }
   return sys::read_link(sys::cwd(), sys::fd_path(file));
@@ -60,7 +60,7 @@ Result<void> check_no_image_file(const std::string& reference) {
                            [&](std::string_view end) { return reference.ends_with(end); });
   if (!named || !TRY(sys::stat_entry(sys::cwd(), reference))) return {};
   return make_error(Kind::usage,
-                    quoted(reference) +
+                    quote(reference) +
                         " is the name of an image in a registry; a file is told by "
                         "its path",
                     "./" + reference);

@@ -11,7 +11,7 @@ namespace berth::engine {
 namespace {
 
 std::string cannot_mount(const ImageMount& mount) {
-  return "cannot mount image " + quoted(mount.source) + " at " + quoted(mount.destination);
+  return "cannot mount image " + quote(mount.source) + " at " + quote(mount.destination);
 }
 
 Result<image::Image> get_image(const image::Store& store, const ImageMount& mount) {

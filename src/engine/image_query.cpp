@@ -6,14 +6,13 @@
 #include <algorithm>
 
 #include "base/text.hpp"
+#include "base/time.hpp"
 #include "engine/moment.hpp"
 #include "engine/store.hpp"
 #include "engine/time_text.hpp"
 
 namespace berth::engine {
 namespace {
-
-constexpr int64_t kSecond = 1'000'000'000;
 
 /// As docker compares a reference with a pattern: a star does not pass a slash, and a pattern
 /// without a tag is one of the name.
@@ -32,11 +31,11 @@ Result<int64_t> created(const image::Store& store, const std::string& name) {
   return parse_time(image->config.created).value_or(0);
 }
 
-class Sieve {
+class ImageSieve {
  public:
-  static Result<Sieve> make(const image::Store& store, const ImageQuery& query) {
+  static Result<ImageSieve> make(const image::Store& store, const ImageQuery& query) {
     TRY(query.filters.check_keys(image_filter_keys()));
-    Sieve sieve(query);
+    ImageSieve sieve(query);
     sieve.dangling_ = TRY(query.filters.flag("dangling"));
     for (const std::string& name : query.filters.values("before")) {
       sieve.before_ = TRY(created(store, name));
@@ -47,10 +46,10 @@ class Sieve {
     for (const std::string& text : query.filters.values("until")) {
       auto moment = parse_moment(text, query.now);
       if (!moment) {
-        return make_error(Kind::usage, "invalid filter " + quoted("until=" + text) +
+        return make_error(Kind::usage, "invalid filter " + quote("until=" + text) +
                                            ": expected a duration such as 24h, or a time");
       }
-      sieve.until_ = *moment / kSecond;
+      sieve.until_ = *moment / kNanosecondsPerSecond;
     }
     return sieve;
   }
@@ -69,7 +68,7 @@ class Sieve {
   }
 
  private:
-  explicit Sieve(const ImageQuery& query) : query_(query) {}
+  explicit ImageSieve(const ImageQuery& query) : query_(query) {}
 
   const ImageQuery& query_;
   std::optional<bool> dangling_;
@@ -86,7 +85,7 @@ const std::vector<std::string_view>& image_filter_keys() {
 
 Result<std::vector<ImageSummary>> query_images(const Context& context, const ImageQuery& query) {
   image::Store store = TRY(open_store(context));
-  Sieve sieve = TRY(Sieve::make(store, query));
+  ImageSieve sieve = TRY(ImageSieve::make(store, query));
   std::vector<ImageSummary> images = TRY(list_images(context));
   std::erase_if(images, [&](const ImageSummary& image) { return !sieve.fits(image); });
   return images;

@@ -15,14 +15,14 @@
 namespace berth::engine {
 namespace {
 
-Error no_such_image(std::string_view reference) {
+Error no_image_error(std::string_view reference) {
   return make_error(Kind::not_found, "no such image: " + escape_controls(reference),
                     "berth images");
 }
 
 Result<image::Image> get_image(const image::Store& store, std::string_view reference) {
   auto found = TRY(store.find_image(reference));
-  if (!found) return no_such_image(reference);
+  if (!found) return no_image_error(reference);
   return std::move(*found);
 }
 
@@ -136,7 +136,7 @@ Result<RemovedImage> remove_image(const Context& context, std::string_view refer
                                   RemoveImageOptions options) {
   image::Store store = TRY(open_store(context));
   auto image = TRY(store.find_image(reference));
-  if (!image) return no_such_image(reference);
+  if (!image) return no_image_error(reference);
   const std::string id = image->id.text();
   std::string mounted = mounted_at(id);
   // By one of several names the image stays.
@@ -146,7 +146,7 @@ Result<RemovedImage> remove_image(const Context& context, std::string_view refer
   bool stays = by_name && image->references.size() > 1;
   if (!mounted.empty() && !stays) {
     return make_error(Kind::busy,
-                      "remove image " + quoted(reference) + ": it is mounted at " + quoted(mounted),
+                      "remove image " + quote(reference) + ": it is mounted at " + quote(mounted),
                       "berth image unmount " + mounted);
   }
   image::Removal removal = TRY(store.remove(reference, image::RemoveOptions{options.force}));
@@ -176,7 +176,7 @@ Result<void> tag_image(const Context& context, std::string_view source, std::str
   image::Store store = TRY(open_store(context));
   image::Reference name = TRY(image::Reference::parse(target));
   if (name.digest()) {
-    return make_error(Kind::usage, "a digest cannot be a name: " + quoted(target));
+    return make_error(Kind::usage, "a digest cannot be a name: " + quote(target));
   }
   image::Image image = TRY(get_image(store, source));
   TRY(store.tag(image, name));

@@ -227,7 +227,7 @@ Result<void> LayerView::copy_other(Copy& copy, const Entry& entry, const sys::Fd
 Result<void> LayerView::copy_directory(Copy& copy, const Directory& from, const sys::Fd& to,
                                        const std::string& name, int depth) {
   constexpr int kMostDepth = 128;
-  if (depth > kMostDepth) return make_error(Kind::usage, "copy " + quoted(name) + ": too deep");
+  if (depth > kMostDepth) return make_error(Kind::usage, "copy " + quote(name) + ": too deep");
   std::set<std::string> seen;
   for (const auto& [layer, index] : from) {
     for (const std::string& one : TRY(sys::list_directory(layer, "."))) {

@@ -25,7 +25,7 @@ Result<void> check_not_read_only(const Context& context, const std::string& name
   if (!image || image->store.empty()) return {};
   return make_error(
       Kind::denied,
-      "convert image " + quoted(name) + ": it is in the read-only store " + quoted(image->store),
+      "convert image " + quote(name) + ": it is in the read-only store " + quote(image->store),
       "berth --root " + image->store + " image convert, as its owner");
 }
 
@@ -40,7 +40,7 @@ Result<void> check_not_mounted(const Context& context, const std::vector<std::st
     for (const image::Layer& layer : (*image)->layers) {
       if (std::ranges::find(mounted, layer.diff_id) == mounted.end()) continue;
       return make_error(Kind::busy,
-                        "convert image " + quoted(name) + ": it is mounted, or shares layer " +
+                        "convert image " + quote(name) + ": it is mounted, or shares layer " +
                             layer.diff_id.short_hex() + " with an image that is",
                         "berth image unmount; 'berth image mount' lists them");
     }

@@ -16,7 +16,7 @@ constexpr uint64_t kPeriod = 100'000;                 // microseconds, the kerne
 constexpr uint64_t kLeastTime = 1'000;                // microseconds, as the next
 constexpr uint64_t kMostTime = 1'000'000;
 
-Error wrong(std::string what) {
+Error wrong_limit(std::string what) {
   return make_error(Kind::usage, std::move(what));
 }
 
@@ -25,11 +25,11 @@ Result<DeviceValue> split_device(std::string_view text,
                                  std::optional<uint64_t> (*read)(std::string_view),
                                  const char* what) {
   size_t colon = text.rfind(':');
-  if (colon == std::string_view::npos) return wrong("bad format: expected /dev/DEVICE:VALUE");
+  if (colon == std::string_view::npos) return wrong_limit("bad format: expected /dev/DEVICE:VALUE");
   std::string_view path = text.substr(0, colon);
-  if (!path.starts_with("/dev/")) return wrong("bad format for device path: expected /dev/…");
+  if (!path.starts_with("/dev/")) return wrong_limit("bad format for device path: expected /dev/…");
   auto value = read(text.substr(colon + 1));
-  if (!value) return wrong(what);
+  if (!value) return wrong_limit(what);
   return DeviceValue{std::string(path), *value};
 }
 
@@ -38,53 +38,56 @@ Result<void> check_memory(const Limits& limits) {
   uint64_t reservation = limits.memory_reservation_bytes.value_or(0);
   int64_t swap = limits.memory_swap_bytes.value_or(0);
   int64_t swappiness = limits.memory_swappiness.value_or(-1);
-  if (memory > 0 && memory < kLeastMemory) return wrong("Minimum memory limit allowed is 6MB");
+  if (memory > 0 && memory < kLeastMemory)
+    return wrong_limit("Minimum memory limit allowed is 6MB");
   if (reservation > 0 && reservation < kLeastMemory) {
-    return wrong("Minimum memory reservation allowed is 6MB");
+    return wrong_limit("Minimum memory reservation allowed is 6MB");
   }
   if (memory > 0 && reservation > memory) {
-    return wrong("Minimum memory limit can not be less than memory reservation limit, see usage");
+    return wrong_limit(
+        "Minimum memory limit can not be less than memory reservation limit, see usage");
   }
   if (swap > 0 && memory == 0) {
-    return wrong("You should always set the Memory limit when using Memoryswap limit, see usage");
+    return wrong_limit(
+        "You should always set the Memory limit when using Memoryswap limit, see usage");
   }
   if (swap > 0 && static_cast<uint64_t>(swap) < memory) {
-    return wrong("Minimum memoryswap limit should be larger than memory limit, see usage");
+    return wrong_limit("Minimum memoryswap limit should be larger than memory limit, see usage");
   }
   if (swappiness < -1 || swappiness > 100) {
-    return wrong("Invalid value: " + std::to_string(swappiness) +
-                 ", valid memory swappiness range is 0-100");
+    return wrong_limit("Invalid value: " + std::to_string(swappiness) +
+                       ", valid memory swappiness range is 0-100");
   }
   return {};
 }
 
 Result<void> check_cpu(const Limits& limits) {
   if (limits.cpu_millis.value_or(0) > 0 && limits.cpu_period.value_or(0) > 0) {
-    return wrong("Conflicting options: Nano CPUs and CPU Period cannot both be set.");
+    return wrong_limit("Conflicting options: Nano CPUs and CPU Period cannot both be set.");
   }
   if (limits.cpu_millis.value_or(0) > 0 && limits.cpu_quota.value_or(0) > 0) {
-    return wrong("Conflicting options: Nano CPUs and CPU Quota cannot both be set.");
+    return wrong_limit("Conflicting options: Nano CPUs and CPU Quota cannot both be set.");
   }
   uint64_t period = limits.cpu_period.value_or(0);
   if (period != 0 && (period < kLeastTime || period > kMostTime)) {
-    return wrong(
+    return wrong_limit(
         "CPU cfs period can not be less than 1ms (i.e. 1000) or larger than 1s (i.e. 1000000)");
   }
   int64_t quota = limits.cpu_quota.value_or(0);
   if (quota > 0 && quota < static_cast<int64_t>(kLeastTime)) {
-    return wrong("CPU cfs quota can not be less than 1ms (i.e. 1000)");
+    return wrong_limit("CPU cfs quota can not be less than 1ms (i.e. 1000)");
   }
   int64_t realtime = limits.cpu_rt_runtime.value_or(0);
   if (realtime > 0 && limits.cpu_rt_period.value_or(0) > 0 &&
       static_cast<uint64_t>(realtime) > *limits.cpu_rt_period) {
-    return wrong("cpu real-time runtime cannot be higher than cpu real-time period");
+    return wrong_limit("cpu real-time runtime cannot be higher than cpu real-time period");
   }
   return {};
 }
 
 Result<void> check_list(const std::string& list, const char* name) {
   if (list.find_first_not_of("0123456789,-") == std::string::npos) return {};
-  return wrong("Invalid value " + escape_controls(list) + " for " + name);
+  return wrong_limit("Invalid value " + escape_controls(list) + " for " + name);
 }
 
 struct DeviceNumber {
@@ -96,7 +99,7 @@ Result<DeviceNumber> number_of(const std::string& path) {
   auto node = TRY(sys::open_at(sys::cwd(), path, O_PATH));
   struct stat info = TRY(sys::stat_fd(node, path));
   if (!S_ISBLK(info.st_mode)) {
-    return make_error(Kind::usage, quoted(path) + " is not a block device");
+    return make_error(Kind::usage, quote(path) + " is not a block device");
   }
   return DeviceNumber{static_cast<int64_t>(major(info.st_rdev)),
                       static_cast<int64_t>(minor(info.st_rdev))};
@@ -168,7 +171,7 @@ Result<DeviceValue> parse_device_weight(std::string_view text) {
   auto weight =
       TRY(split_device(text, parse_u64, "invalid weight for device: expected 10 to 1000"));
   if (weight.value != 0 && (weight.value < 10 || weight.value > 1000)) {
-    return wrong("invalid weight for device: expected 10 to 1000");
+    return wrong_limit("invalid weight for device: expected 10 to 1000");
   }
   return weight;
 }
@@ -189,7 +192,7 @@ Result<void> check_limits(const Limits& limits) {
   TRY(check_list(limits.cpuset_mems, "cpuset mems"));
   uint64_t weight = limits.blkio_weight.value_or(0);
   if (weight != 0 && (weight < 10 || weight > 1000)) {
-    return wrong("Range of blkio weight is from 10 to 1000");
+    return wrong_limit("Range of blkio weight is from 10 to 1000");
   }
   return {};
 }

@@ -16,12 +16,12 @@ namespace berth::engine {
 namespace {
 
 /// How soon the end of a container is seen when it writes nothing. What it writes is seen at once.
-constexpr std::chrono::milliseconds kLook{50};
+constexpr std::chrono::milliseconds kLogLook{50};
 
 /// Gives the entries that were asked for to the sink.
-class Filter {
+class LogFilter {
  public:
-  Filter(const LogOptions& options, const std::function<void(const LogPiece&)>& sink)
+  LogFilter(const LogOptions& options, const std::function<void(const LogPiece&)>& sink)
       : options_(options), sink_(sink) {}
 
   /// False where nothing that comes later is wanted.
@@ -53,7 +53,7 @@ Result<logs::Reader> open_log(const Context& context, const std::string& id,
   auto reader = logs::Reader::open(std::move(directory));
   if (!reader.ok() && reader.error().kind == Kind::not_found) {
     return make_error(Kind::unsupported,
-                      "container " + quoted(reference) +
+                      "container " + quote(reference) +
                           " has no log: it was run in front with --rm, or with --log-driver=none, "
                           "or was never started");
   }
@@ -72,7 +72,7 @@ bool is_past(std::optional<int64_t> until_ns) {
 }
 
 Result<void> follow(const Context& context, const std::string& id, logs::Reader& reader,
-                    Filter& filter, const LogOptions& options) {
+                    LogFilter& filter, const LogOptions& options) {
   // Names come and go in this directory when the log is rotated, too.
   auto watch = sys::watch_directory(container_path(context.paths, id));
   reader.go_on();
@@ -83,7 +83,7 @@ Result<void> follow(const Context& context, const std::string& id, logs::Reader&
     if (!TRY(filter.show_all(reader))) return {};
     if (!written || past) return {};
     std::vector<pollfd> entries = {{watch.ok() ? watch->get() : -1, POLLIN, 0}};
-    TRY(sys::poll(entries, kLook));
+    TRY(sys::poll(entries, kLogLook));
     if (watch.ok()) sys::forget_events(*watch);
   }
 }
@@ -100,7 +100,7 @@ Result<void> container_logs(const Context& context, std::string_view reference,
   ContainerSummary summary = TRY(get_container(context, reference));
   bool running = is_written(context, summary.id);
   logs::Reader reader = TRY(open_log(context, summary.id, reference));
-  Filter filter(options, sink);
+  LogFilter filter(options, sink);
   bool more = true;
   if (options.tail) {
     for (const logs::Entry& entry : TRY(reader.tail(*options.tail))) {

@@ -24,7 +24,7 @@
 namespace berth::engine {
 namespace {
 
-constexpr std::chrono::milliseconds kPatience{5000};
+constexpr std::chrono::milliseconds kMetricsPatience{5000};
 constexpr size_t kMaxHead = size_t{8} << 10;
 
 /// Where it listens; gone with this object, if it is still there.
@@ -57,7 +57,7 @@ Result<ino_t> Socket::inode_of(const std::string& path) {
   std::optional<struct stat> status = TRY(sys::stat_entry(sys::cwd(), path));
   if (!status) return ino_t{0};
   if (S_ISSOCK(status->st_mode)) return status->st_ino;
-  return make_error(Kind::exists, "create socket " + quoted(path) + ": there is a file",
+  return make_error(Kind::exists, "create socket " + quote(path) + ": there is a file",
                     "another path, or --output");
 }
 
@@ -91,12 +91,13 @@ std::string reply(std::string_view status, std::string_view type, const std::str
 /// The first line of a request, when its head is there; empty when it does not come in time, or a
 /// signal does.
 Result<std::string> read_request(const sys::Fd& connection, const sys::Fd& signals) {
-  using Clock = std::chrono::steady_clock;
-  const Clock::time_point end = Clock::now() + kPatience;
+  const std::chrono::steady_clock::time_point end =
+      std::chrono::steady_clock::now() + kMetricsPatience;
   std::string head;
   std::array<char, 1024> part{};
   while (head.find("\r\n\r\n") == std::string::npos && head.size() < kMaxHead) {
-    auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
+    auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+        end - std::chrono::steady_clock::now());
     std::vector<pollfd> entries = {{connection.get(), POLLIN, 0}, {signals.get(), POLLIN, 0}};
     int ready = left.count() > 0 ? TRY(sys::poll(entries, left)) : 0;
     if (ready == 0 || entries[1].revents != 0) return std::string();
@@ -123,7 +124,7 @@ Result<void> answer(const Context& context, const sys::Fd& connection, const sys
                ? reply("200 OK", kMetricsType, metrics_text(*measured))
                : reply("500 Internal Server Error", kPlain, to_line(measured.error()) + "\n");
   }
-  return sys::send_all(connection, text, kPatience);
+  return sys::send_all(connection, text, kMetricsPatience);
 }
 
 }  // namespace

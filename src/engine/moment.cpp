@@ -5,13 +5,13 @@
 #include <string>
 
 #include "base/text.hpp"
+#include "base/time.hpp"
 #include "engine/time_text.hpp"
 
 namespace berth::engine {
 namespace {
 
-constexpr int64_t kSecond = 1'000'000'000;
-constexpr uint64_t kMostSeconds = INT64_MAX / kSecond;
+constexpr uint64_t kMostSeconds = INT64_MAX / kNanosecondsPerSecond;
 
 /// "5" → 500000000: digits behind a point as nanoseconds; further ones are cut.
 std::optional<int64_t> parse_fraction(std::string_view digits) {
@@ -22,9 +22,13 @@ std::optional<int64_t> parse_fraction(std::string_view digits) {
 }
 
 std::optional<int64_t> unit_of(std::string_view name) {
-  constexpr std::pair<std::string_view, int64_t> kUnits[] = {
-      {"h", 3600 * kSecond}, {"m", 60 * kSecond}, {"s", kSecond}, {"ms", 1'000'000},
-      {"us", 1'000},         {"µs", 1'000},       {"ns", 1}};
+  constexpr std::pair<std::string_view, int64_t> kUnits[] = {{"h", 3600 * kNanosecondsPerSecond},
+                                                             {"m", 60 * kNanosecondsPerSecond},
+                                                             {"s", kNanosecondsPerSecond},
+                                                             {"ms", 1'000'000},
+                                                             {"us", 1'000},
+                                                             {"µs", 1'000},
+                                                             {"ns", 1}};
   for (const auto& [unit, length] : kUnits) {
     if (unit == name) return length;
   }
@@ -45,8 +49,8 @@ std::optional<int64_t> parse_go_duration(std::string_view text) {
     auto whole = point == 0 ? std::optional<uint64_t>(0) : parse_u64(number.substr(0, point));
     auto part = point == number.npos ? 0 : parse_fraction(number.substr(point + 1));
     if (!unit || !whole || !part) return std::nullopt;
-    __int128 length =
-        __int128{static_cast<int64_t>(*whole)} * *unit + __int128{*part} * *unit / kSecond;
+    __int128 length = __int128{static_cast<int64_t>(*whole)} * *unit +
+                      __int128{*part} * *unit / kNanosecondsPerSecond;
     if (*whole > uint64_t{INT64_MAX} || length + total > INT64_MAX) return std::nullopt;
     total += static_cast<int64_t>(length);
     text.remove_prefix(end);
@@ -59,7 +63,7 @@ std::optional<int64_t> parse_unix(std::string_view text) {
   auto seconds = parse_u64(text.substr(0, point));
   auto part = point == text.npos ? 0 : parse_fraction(text.substr(point + 1));
   if (!seconds || *seconds >= kMostSeconds || !part) return std::nullopt;
-  return static_cast<int64_t>(*seconds) * kSecond + *part;
+  return static_cast<int64_t>(*seconds) * kNanosecondsPerSecond + *part;
 }
 
 /// RFC 3339, whose zone, and then minutes and hours, may be missing.
@@ -87,7 +91,7 @@ std::optional<int64_t> parse_date(std::string_view text) {
     seconds = static_cast<int64_t>(::mktime(&parts));
   }
   if (*seconds < 0 || static_cast<uint64_t>(*seconds) >= kMostSeconds) return std::nullopt;
-  return *seconds * kSecond + part;
+  return *seconds * kNanosecondsPerSecond + part;
 }
 
 }  // namespace

@@ -27,17 +27,17 @@
 namespace berth::engine {
 namespace {
 
-constexpr std::string_view kSource = "berth:";  // of the mount, then ID, a blank and the name
+constexpr std::string_view kMountSource = "berth:";  // of the mount, then ID, a blank and the name
 constexpr size_t kIdDigits = 12;
 
-struct Source {
+struct ImageSource {
   std::string name;
   std::string id;                   ///< 12 digits; of a file empty
   std::vector<std::string> layers;  ///< highest first
 };
 
-Result<Source> find_source(const Context& context, const std::string& image) {
-  Source source;
+Result<ImageSource> find_source(const Context& context, const std::string& image) {
+  ImageSource source;
   if (is_image_path(image)) {
     source.name = TRY(find_image_file(image));
     source.layers = {source.name};
@@ -50,7 +50,7 @@ Result<Source> find_source(const Context& context, const std::string& image) {
     return std::move(found).error();
   }
   if (!found->unpacked()) {
-    return make_error(Kind::not_found, "image " + quoted(image) + " is not unpacked",
+    return make_error(Kind::not_found, "image " + quote(image) + " is not unpacked",
                       "berth pull " + image);
   }
   source.name = found->references.empty() ? found->id.text() : found->references.front().familiar();
@@ -81,13 +81,13 @@ Result<void> check_may_mount() {
       "berth unshare, in which it works; or berth run --mount type=image,src=IMAGE,dst=/mnt");
 }
 
-Result<void> mount_layers(const Context& context, const Source& source,
+Result<void> mount_layers(const Context& context, const ImageSource& source,
                           const std::string& directory) {
   std::vector<sys::Layer> layers;
   for (const std::string& path : source.layers) layers.push_back(TRY(sys::open_layer(path)));
   layers.push_back(TRY(empty_layer(context)));
   sys::OverlayTop top;
-  top.source = std::string(kSource) + source.id + " " + source.name;
+  top.source = std::string(kMountSource) + source.id + " " + source.name;
   if (context.identity != Identity::root) top.options = {"userxattr"};
   top.attributes = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
   top.flags = MS_RDONLY | MS_NOSUID | MS_NODEV;
@@ -101,24 +101,24 @@ Result<std::string> mount_image(const Context& context, const std::string& image
                                 const std::string& directory) {
   auto mount = [&]() -> Result<std::string> {
     TRY(check_may_mount());
-    Source source = TRY(find_source(context, image));
+    ImageSource source = TRY(find_source(context, image));
     std::string place = TRY(find_directory(directory));
     for (const MountedImage& mounted : TRY(list_mounted_images())) {
       if (mounted.directory != place) continue;
-      return make_error(Kind::busy, "image " + quoted(mounted.image) + " is mounted there",
+      return make_error(Kind::busy, "image " + quote(mounted.image) + " is mounted there",
                         "berth image unmount " + place);
     }
     TRY(mount_layers(context, source, place));
     return place;
   };
-  return TRY_CTX(mount(), "cannot mount image " + quoted(image) + " at " + quoted(directory));
+  return TRY_CTX(mount(), "cannot mount image " + quote(image) + " at " + quote(directory));
 }
 
 Result<std::vector<MountedImage>> list_mounted_images() {
   std::vector<MountedImage> images;
   for (const sys::MountSource& mount : TRY(sys::mount_sources())) {
-    if (mount.type != "overlay" || !mount.source.starts_with(kSource)) continue;
-    std::string text = mount.source.substr(kSource.size());
+    if (mount.type != "overlay" || !mount.source.starts_with(kMountSource)) continue;
+    std::string text = mount.source.substr(kMountSource.size());
     size_t blank = text.find(' ');
     if (blank == std::string::npos) continue;
     images.push_back({text.substr(blank + 1), text.substr(0, blank), mount.point});
@@ -144,7 +144,7 @@ Result<void> unmount_image(const std::string& directory) {
   bool known = std::ranges::any_of(
       images, [&](const MountedImage& image) { return image.directory == place; });
   if (!known) {
-    return make_error(Kind::not_found, "no image is mounted at " + quoted(directory),
+    return make_error(Kind::not_found, "no image is mounted at " + quote(directory),
                       "berth image mount");
   }
   return sys::unmount(place, UMOUNT_NOFOLLOW);
@@ -172,7 +172,7 @@ Result<void> run_unshared(const Context& context, const std::vector<std::string>
   std::string program = words.front();
   if (program.find('/') == std::string::npos) program = find_in_path(context, program);
   if (program.empty()) {
-    return make_error(Kind::not_found, "find " + quoted(words.front()) + " in PATH");
+    return make_error(Kind::not_found, "find " + quote(words.front()) + " in PATH");
   }
   TRY(sys::unshare(CLONE_NEWNS, "mounts"));
   // What the machine mounts later is seen, what is mounted here is not seen there.

@@ -30,7 +30,7 @@
 namespace berth::engine {
 namespace {
 
-constexpr const char* kItem = "mpi";
+constexpr const char* kMpiItem = "mpi";
 constexpr const char* kLibraryItem = "mpi-library";
 constexpr const char* kVariableItem = "mpi-variable";
 
@@ -276,7 +276,7 @@ void withdraw_installation(oci::Spec& spec, Evidence& evidence) {
 
 void keep_notes(const mpi::Decision& decision, Evidence& evidence) {
   for (const mpi::Note& note : decision.notes) {
-    const char* kind = note.object.starts_with('/') ? kItem : kLibraryItem;
+    const char* kind = note.object.starts_with('/') ? kMpiItem : kLibraryItem;
     evidence.mpi.push_back({kind, note.object, note.given, note.why, note.host_path});
   }
   if (!decision.swapped()) return;
@@ -338,12 +338,13 @@ Result<void> add_mpi(const Context& context, const ImageLook& look, oci::Spec& s
   const MpiRequest& request = *look.request.mpi;
   TRY_CTX(add_nodes(context, spec, evidence), "cannot give the nodes of the fabric");
   if (request.mode == MpiMode::image) {
-    evidence.mpi.push_back({kItem, "image", true, "the image's own MPI, as --mpi image says", ""});
+    evidence.mpi.push_back(
+        {kMpiItem, "image", true, "the image's own MPI, as --mpi image says", ""});
     return {};
   }
   if (look.request.rootfs && TRY(is_host_root(*look.request.rootfs))) {
     evidence.mpi.push_back(
-        {kItem, "host", true, "the root is the host's own, and so is its MPI", ""});
+        {kMpiItem, "host", true, "the root is the host's own, and so is its MPI", ""});
     return {};
   }
   mpi::Decision decision =
@@ -358,10 +359,10 @@ Result<void> add_mpi(const Context& context, const ImageLook& look, oci::Spec& s
   keep_notes(decision, evidence);
   tell(context, decision);
   if (!decision.swapped()) {
-    evidence.mpi.insert(evidence.mpi.begin(), {kItem, "image", true, decision.why, ""});
+    evidence.mpi.insert(evidence.mpi.begin(), {kMpiItem, "image", true, decision.why, ""});
     return {};
   }
-  evidence.mpi.insert(evidence.mpi.begin(), {kItem, "host", true, decision.why, ""});
+  evidence.mpi.insert(evidence.mpi.begin(), {kMpiItem, "host", true, decision.why, ""});
   withdraw_installation(spec, evidence);
   TRY_CTX(Placer(context, decision).run(spec), "cannot bring the host's MPI");
   return {};

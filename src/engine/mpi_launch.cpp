@@ -141,7 +141,7 @@ Result<MpiMode> from_json_text(std::string_view text, std::type_identity<MpiMode
   for (MpiMode mode : {MpiMode::image, MpiMode::automatic, MpiMode::host}) {
     if (to_json_text(mode) == text) return mode;
   }
-  return make_error(Kind::usage, "expected 'auto', 'host', 'image' or 'none', got " + quoted(text));
+  return make_error(Kind::usage, "expected 'auto', 'host', 'image' or 'none', got " + quote(text));
 }
 
 std::optional<Launcher> launcher_of(const Environment& environment) {

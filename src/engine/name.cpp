@@ -40,7 +40,7 @@ Result<void> check_name(std::string_view name) {
   bool good = name.size() >= 2 && name.size() <= 255 && is_alnum(name[0]);
   for (char c : name) good = good && (is_alnum(c) || c == '_' || c == '.' || c == '-');
   if (good) return {};
-  return make_error(Kind::usage, "container name " + quoted(name.substr(0, 255)) +
+  return make_error(Kind::usage, "container name " + quote(name.substr(0, 255)) +
                                      ": only [a-zA-Z0-9][a-zA-Z0-9_.-]+ is allowed");
 }
 

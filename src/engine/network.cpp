@@ -69,7 +69,7 @@ Result<void> choose_helper(const Context& context, const RunRequest& asked,
     if (!request.program.empty()) return check_tun();
   }
   bool any = helpers.size() > 1;
-  std::string names = any ? "'slirp4netns' or 'pasta'" : quoted(request.mode);
+  std::string names = any ? "'slirp4netns' or 'pasta'" : quote(request.mode);
   const char* package = request.mode == network::kPasta && !any ? "passt" : "slirp4netns";
   return make_error(Kind::unsupported, "find " + names + " in PATH",
                     std::string("apt install ") + package + ", or --network host or none")
@@ -82,7 +82,7 @@ Result<void> choose_mode(const Context& context, const RunRequest& asked,
   request.mode = network::kBridge;
   if (asked.network == Network::bridge) return {};
   return make_error(Kind::usage,
-                    "network " + quoted(to_json_text(asked.network)) + " is for ordinary users",
+                    "network " + quote(to_json_text(asked.network)) + " is for ordinary users",
                     "--network bridge");
 }
 
@@ -121,7 +121,7 @@ Result<Network> parse_network(std::string_view text) {
     if (word == text) return mode;
   }
   return make_error(Kind::usage,
-                    "network " + quoted(text) +
+                    "network " + quote(text) +
                         ": expected none, host, bridge, pasta, slirp4netns or container:NAME",
                     "berth run --help");
 }
@@ -223,7 +223,7 @@ Result<std::vector<std::string>> list_published(const Context& context, std::str
   if (!port.empty()) {
     auto parsed = network::parse_exposed(port);
     if (!parsed.ok() || parsed->first != parsed->last) {
-      return make_error(Kind::usage, "port " + quoted(port) + ": expected one, such as 80/tcp");
+      return make_error(Kind::usage, "port " + quote(port) + ": expected one, such as 80/tcp");
     }
     wanted = *parsed;
   }

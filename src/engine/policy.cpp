@@ -25,7 +25,7 @@
 namespace berth::engine {
 namespace {
 
-constexpr size_t kMaxBytes = size_t{1} << 20;
+constexpr size_t kMaxPolicyBytes = size_t{1} << 20;
 constexpr size_t kMostFiles = 1000;
 
 std::string source_path(const Context& context) {
@@ -33,7 +33,7 @@ std::string source_path(const Context& context) {
 }
 
 Error no_policy(const std::string& path) {
-  return make_error(Kind::not_found, "there is no " + quoted(path),
+  return make_error(Kind::not_found, "there is no " + quote(path),
                     "berth policy import, or write one");
 }
 
@@ -54,14 +54,14 @@ void add_keys(const std::string& prefix, const json::Value& value, const policy:
 }
 
 /// One of the files that people write.
-struct Source {
+struct PolicySource {
   std::string path;
   policy::SiteKeys keys = policy::SiteKeys::all;
 };
 
 /// Those that are there, in the order in which they count.
-Result<std::vector<Source>> sources_of(const Context& context) {
-  std::vector<Source> out;
+Result<std::vector<PolicySource>> sources_of(const Context& context) {
+  std::vector<PolicySource> out;
   std::string path = source_path(context);
   if (TRY(sys::stat_entry(sys::cwd(), path))) out.push_back({path, policy::SiteKeys::all});
   std::string below = context.paths.config + "/" + policy::kRuleDirectory;
@@ -83,24 +83,24 @@ void add_text_faults(std::string_view document, policy::SiteFile& file) {
   }
 }
 
-Result<policy::SiteFile> read_source(const std::string& text, const Source& source) {
+Result<policy::SiteFile> read_source(const std::string& text, const PolicySource& source) {
   policy::SiteFile file = TRY(policy::read_site(text, source.path, source.keys));
   if (file.faults.empty()) add_text_faults(source.path, file);
   return file;
 }
 
-Result<policy::SiteFile> read_trusted_source(const Source& source) {
-  auto text = TRY(sys::read_trusted_file_if_exists(source.path, kMaxBytes));
-  if (!text) return make_error(Kind::not_found, "there is no " + quoted(source.path));
+Result<policy::SiteFile> read_trusted_source(const PolicySource& source) {
+  auto text = TRY(sys::read_trusted_file_if_exists(source.path, kMaxPolicyBytes));
+  if (!text) return make_error(Kind::not_found, "there is no " + quote(source.path));
   return read_source(*text, source);
 }
 
 /// All files as one; what keeps one from being read is a fault of the whole.
-policy::SiteFile read_sources(const Context& context, const std::vector<Source>& sources) {
+policy::SiteFile read_sources(const Context& context, const std::vector<PolicySource>& sources) {
   policy::SiteFile all;
   all.compiled.format = policy::kFormat;
   all.compiled.source = context.paths.config + "/" + policy::kRuleDirectory;
-  for (const Source& source : sources) {
+  for (const PolicySource& source : sources) {
     auto file = read_trusted_source(source);
     if (!file.ok()) {
       all.faults.push_back(std::move(file).error());
@@ -175,13 +175,13 @@ Result<PolicyInForce> show_policy(const Context& context) {
 Result<std::vector<Error>> check_policy(const Context& context,
                                         const std::vector<std::string>& files) {
   if (files.empty()) {
-    std::vector<Source> sources = TRY(sources_of(context));
+    std::vector<PolicySource> sources = TRY(sources_of(context));
     if (sources.empty()) return no_policy(source_path(context));
     return std::move(read_sources(context, sources).faults);
   }
   std::vector<Error> faults;
   for (const std::string& path : files) {
-    auto text = TRY(sys::read_file_if_exists(sys::cwd(), path, kMaxBytes));
+    auto text = TRY(sys::read_file_if_exists(sys::cwd(), path, kMaxPolicyBytes));
     if (!text) return no_policy(path);
     auto file = read_source(*text, {path, policy::SiteKeys::all});
     if (!file.ok()) {
@@ -194,12 +194,12 @@ Result<std::vector<Error>> check_policy(const Context& context,
 }
 
 Result<std::string> apply_policy(const Context& context) {
-  std::vector<Source> sources = TRY(sources_of(context));
+  std::vector<PolicySource> sources = TRY(sources_of(context));
   if (sources.empty()) return no_policy(source_path(context));
   policy::SiteFile file = read_sources(context, sources);
   if (!file.faults.empty()) return std::move(file.faults.front());
   std::string text = json::write(file.compiled, 2) + "\n";
-  if (text.size() > kMaxBytes) {
+  if (text.size() > kMaxPolicyBytes) {
     return make_error(Kind::usage, "the rules are longer than 1 MiB as JSON");
   }
   std::string target = context.paths.config + "/" + policy::kCompiledName;
@@ -210,7 +210,7 @@ Result<std::string> apply_policy(const Context& context) {
 }
 
 Result<std::string> import_policy(const std::string& file, PolicyForm form) {
-  std::string text = TRY(sys::read_file(sys::cwd(), file, kMaxBytes));
+  std::string text = TRY(sys::read_file(sys::cwd(), file, kMaxPolicyBytes));
   bool houdini =
       form == PolicyForm::houdini || (form == PolicyForm::any && policy::is_houdini(text));
   return houdini ? policy::import_houdini(text, file) : policy::import_toolkit(text, file);

@@ -40,7 +40,7 @@ Result<std::vector<std::string>> make_environment(const EnvironmentInputs& input
     std::string_view name = variable_name(entry);
     if (name.empty() || entry.find('\0') != std::string::npos) {
       return make_error(Kind::usage,
-                        "environment variable " + quoted(entry) + ": expected NAME=value");
+                        "environment variable " + quote(entry) + ": expected NAME=value");
     }
     if (name.size() < entry.size()) {
       set(entries, entry);

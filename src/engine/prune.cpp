@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/text.hpp"
+#include "base/time.hpp"
 #include "engine/container_query.hpp"
 #include "engine/containers.hpp"
 #include "engine/events.hpp"
@@ -23,19 +24,17 @@
 namespace berth::engine {
 namespace {
 
-constexpr int64_t kSecond = 1'000'000'000;
-
 /// The filters that all kinds of prune have, checked.
-class Sieve {
+class PruneSieve {
  public:
-  static Result<Sieve> make(const PruneOptions& options,
-                            const std::vector<std::string_view>& keys) {
+  static Result<PruneSieve> make(const PruneOptions& options,
+                                 const std::vector<std::string_view>& keys) {
     TRY(options.filters.check_keys(keys));
-    Sieve sieve(options.filters);
+    PruneSieve sieve(options.filters);
     for (const std::string& text : options.filters.values("until")) {
       sieve.until_ = parse_moment(text, options.now);
       if (!sieve.until_) {
-        return make_error(Kind::usage, "invalid filter " + quoted("until=" + text) +
+        return make_error(Kind::usage, "invalid filter " + quote("until=" + text) +
                                            ": expected a duration such as 24h, or a time");
       }
     }
@@ -55,7 +54,7 @@ class Sieve {
   }
 
  private:
-  explicit Sieve(const Filters& filters) : filters_(filters) {}
+  explicit PruneSieve(const Filters& filters) : filters_(filters) {}
 
   const Filters& filters_;
   std::optional<int64_t> until_;
@@ -135,7 +134,7 @@ Result<Shrunk> shrink_images(const Context& context, const ShrinkOptions& option
 }
 
 Result<Pruned> prune_containers(const Context& context, const PruneOptions& options) {
-  Sieve sieve = TRY(Sieve::make(options, {"label", "label!", "until"}));
+  PruneSieve sieve = TRY(PruneSieve::make(options, {"label", "label!", "until"}));
   Pruned pruned;
   for (const ListedContainer& listed : TRY(all_containers(context))) {
     const ContainerSummary& container = listed.summary;
@@ -153,7 +152,7 @@ Result<Pruned> prune_containers(const Context& context, const PruneOptions& opti
 }
 
 Result<Pruned> prune_volumes(const Context& context, const PruneOptions& options) {
-  Sieve sieve = TRY(Sieve::make(options, {"label", "label!"}));
+  PruneSieve sieve = TRY(PruneSieve::make(options, {"label", "label!"}));
   Pruned pruned;
   VolumeUsers users = TRY(list_volume_users(context));
   for (const VolumeRecord& volume : TRY(list_volumes(context))) {
@@ -170,7 +169,7 @@ Result<Pruned> prune_volumes(const Context& context, const PruneOptions& options
 }
 
 Result<Pruned> prune_images(const Context& context, const PruneOptions& options) {
-  Sieve sieve = TRY(Sieve::make(options, {"dangling", "label", "label!", "until"}));
+  PruneSieve sieve = TRY(PruneSieve::make(options, {"dangling", "label", "label!", "until"}));
   auto dangling = TRY(options.filters.flag("dangling"));
   bool all = options.all_images || (dangling && !*dangling);
   image::Store store = TRY(open_own_store(context));
@@ -181,7 +180,7 @@ Result<Pruned> prune_images(const Context& context, const PruneOptions& options)
     if (image.read_only) continue;
     bool named = image.tag != "<none>";
     if ((named && !all) || used.contains(image.id)) continue;
-    if (!sieve.fits(image.labels, image.created_at * kSecond)) continue;
+    if (!sieve.fits(image.labels, image.created_at * kNanosecondsPerSecond)) continue;
     std::string name = named ? image.repository + ":" + image.tag : image.id;
     auto removed = remove_image(context, name, {});
     if (!removed.ok() && stays(context, removed.error())) continue;

@@ -19,7 +19,7 @@ constexpr size_t kMaxKey = size_t{64} << 10;
 
 Result<std::string> read_key_file(const std::string& path) {
   auto text = TRY(sys::read_file_if_exists(sys::cwd(), path, kMaxKey));
-  if (!text) return make_error(Kind::not_found, "there is no key file " + quoted(path));
+  if (!text) return make_error(Kind::not_found, "there is no key file " + quote(path));
   return *std::move(text);
 }
 
@@ -53,7 +53,8 @@ Result<image::PublishedImage> findings_of(const Context& context, const image::I
   return published;
 }
 
-Result<image::TransferResult> attach_facts(const Context& context, const AttachRequest& request) {
+Result<image::TransferResult> attach_facts(const Context& context,
+                                           const AttachFactsRequest& request) {
   image::PublishFactsRequest publish;
   publish.access = request.access;
   if (request.sign_key) {
@@ -64,7 +65,7 @@ Result<image::TransferResult> attach_facts(const Context& context, const AttachR
   image::Image image = TRY(store.get_image(request.reference));
   if (image.references.empty()) {
     return make_error(Kind::usage,
-                      "publish facts of " + quoted(request.reference) + ": it has no name",
+                      "publish facts of " + quote(request.reference) + ": it has no name",
                       "berth tag it with the name that it has at the registry");
   }
   publish.reference = image.references.front().canonical();
@@ -78,7 +79,7 @@ Result<image::TransferResult> attach_facts(const Context& context, const AttachR
     run = TRY(record_of_run(context, *request.container, image, request.berth_version));
   }
   publish.images.push_back(
-      TRY_CTX(findings_of(context, image), "cannot scan image " + quoted(request.reference)));
+      TRY_CTX(findings_of(context, image), "cannot scan image " + quote(request.reference)));
   if (run) publish.images.back().runs.push_back(std::move(*run));
   return transfer(context, std::move(publish), {});
 }

@@ -25,7 +25,7 @@ Result<image::FactsTrust> facts_trust(const Context& context);
 /// Errors: those of facts_of_image().
 Result<image::PublishedImage> findings_of(const Context& context, const image::Image& image);
 
-struct AttachRequest {
+struct AttachFactsRequest {
   std::string reference;                ///< of an image in the store that a registry has too
   std::optional<std::string> sign_key;  ///< file of a private key, PEM
   /// One that has ended: how it ran is published too.
@@ -37,6 +37,7 @@ struct AttachRequest {
 /// Publishes the findings of the image that the store has under a name.
 /// Errors: not_found (not in the store, or the registry has another image under this name now),
 /// those of facts_of_image(), of record_of_run() and of transfer().
-Result<image::TransferResult> attach_facts(const Context& context, const AttachRequest& request);
+Result<image::TransferResult> attach_facts(const Context& context,
+                                           const AttachFactsRequest& request);
 
 }  // namespace berth::engine

@@ -29,9 +29,10 @@ void fields(V& v, Registries& r) {
   v.strict();
 }
 
-Error wrong(const std::string& key, const std::string& value, const std::string& expected) {
+Error wrong_registry(const std::string& key, const std::string& value,
+                     const std::string& expected) {
   return make_error(Kind::usage,
-                    "registry." + key + ": " + quoted(value) + ": expected " + expected);
+                    "registry." + key + ": " + quote(value) + ": expected " + expected);
 }
 
 /// "host", "host:5000/some/path"
@@ -44,20 +45,21 @@ bool is_place(std::string_view text) {
 
 Result<void> check_place(const std::string& key, const std::string& value) {
   if (value.empty() || is_place(value)) return {};
-  return wrong(key, value, "HOST[:PORT][/PATH], without a scheme");
+  return wrong_registry(key, value, "HOST[:PORT][/PATH], without a scheme");
 }
 
 Result<void> check_file(const std::string& key, const std::string& path) {
   if (path.empty() || path.front() == '/') return {};
-  return wrong(key, path, "an absolute path");
+  return wrong_registry(key, path, "an absolute path");
 }
 
 Result<void> check_mirror(const RegistryMirror& mirror) {
   constexpr std::array kNames = {"", "all", "digest-only", "tag-only"};
-  if (mirror.location.empty()) return wrong("mirror.location", "", "a place");
+  if (mirror.location.empty()) return wrong_registry("mirror.location", "", "a place");
   TRY(check_place("mirror.location", mirror.location));
   if (std::ranges::find(kNames, mirror.pull_from_mirror) != kNames.end()) return {};
-  return wrong("mirror.pull-from-mirror", mirror.pull_from_mirror, "all, digest-only or tag-only");
+  return wrong_registry("mirror.pull-from-mirror", mirror.pull_from_mirror,
+                        "all, digest-only or tag-only");
 }
 
 Result<void> check_rule(const RegistryRule& rule) {
@@ -68,23 +70,23 @@ Result<void> check_rule(const RegistryRule& rule) {
   TRY(check_place("location", rule.location));
   const std::string& place = rule.location.empty() ? rule.prefix : rule.location;
   if (rule.insecure && place.find('/') != place.npos) {
-    return wrong(
+    return wrong_registry(
         "insecure", "true",
-        "a rule for a whole host, as its TLS is not verified then, and not for " + quoted(place));
+        "a rule for a whole host, as its TLS is not verified then, and not for " + quote(place));
   }
   for (const RegistryMirror& mirror : rule.mirror) TRY(check_mirror(mirror));
   TRY(check_file("tls-ca", rule.tls_ca));
   TRY(check_file("tls-certificate", rule.tls_certificate));
   TRY(check_file("tls-key", rule.tls_key));
   if (rule.tls_certificate.empty() && !rule.tls_key.empty()) {
-    return wrong("tls-key", rule.tls_key, "a tls-certificate beside it");
+    return wrong_registry("tls-key", rule.tls_key, "a tls-certificate beside it");
   }
   bool has_proxy =
       rule.proxy.empty() || rule.proxy == "none" || rule.proxy.find("://") != std::string::npos;
-  if (!has_proxy) return wrong("proxy", rule.proxy, "SCHEME://HOST:PORT or none");
+  if (!has_proxy) return wrong_registry("proxy", rule.proxy, "SCHEME://HOST:PORT or none");
   if (rule.connections <= kMostConnections) return {};
-  return wrong("connections", std::to_string(rule.connections),
-               "at most " + std::to_string(kMostConnections));
+  return wrong_registry("connections", std::to_string(rule.connections),
+                        "at most " + std::to_string(kMostConnections));
 }
 
 Result<void> add_file(const std::string& path, std::vector<RegistryRule>& rules) {

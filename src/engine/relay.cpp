@@ -19,10 +19,10 @@ namespace berth::engine {
 namespace {
 
 constexpr size_t kBuffer = size_t{64} << 10;  // what a pipe holds
-constexpr std::array kNames = {"standard input", "standard output", "standard error"};
+constexpr std::array kStreamNames = {"standard input", "standard output", "standard error"};
 
 std::string name_of(int number) {
-  return kNames[static_cast<size_t>(number)];
+  return kStreamNames[static_cast<size_t>(number)];
 }
 
 /// A standard stream of the caller, or nothing where that was closed: the number may be one of our
@@ -41,7 +41,7 @@ bool is_harmless(const struct stat& status) {
   return null || S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode);
 }
 
-bool is_same(const struct stat& a, const struct stat& b) {
+bool is_same_file(const struct stat& a, const struct stat& b) {
   return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
@@ -147,7 +147,7 @@ Result<Relay> Relay::open(Input input, Guard guard) {
   auto output = TRY(stat_stream(STDOUT_FILENO));
   auto errors = TRY(stat_stream(STDERR_FILENO));
   TRY(connect(STDOUT_FILENO, output));
-  relay.errors_with_output_ = output && errors && is_same(*output, *errors);
+  relay.errors_with_output_ = output && errors && is_same_file(*output, *errors);
   if (!relay.errors_with_output_) TRY(connect(STDERR_FILENO, errors));
   return relay;
 }

@@ -29,13 +29,13 @@ constexpr Words<Restart, 4> kRestarts{{{Restart::no, "no"},
                                        {Restart::unless_stopped, "unless-stopped"}}};
 constexpr Words<LogDriver, 3> kLogDrivers{
     {{LogDriver::json_file, "json-file"}, {LogDriver::local, "local"}, {LogDriver::none, "none"}}};
-using Kind = NamespaceMode::Kind;
-constexpr Words<Kind, 6> kModes{{{Kind::usual, ""},
-                                 {Kind::own, "private"},
-                                 {Kind::host, "host"},
-                                 {Kind::none, "none"},
-                                 {Kind::shareable, "shareable"},
-                                 {Kind::keep_id, "keep-id"}}};
+using ModeKind = NamespaceMode::Kind;
+constexpr Words<ModeKind, 6> kNamespaceModes{{{ModeKind::usual, ""},
+                                              {ModeKind::own, "private"},
+                                              {ModeKind::host, "host"},
+                                              {ModeKind::none, "none"},
+                                              {ModeKind::shareable, "shareable"},
+                                              {ModeKind::keep_id, "keep-id"}}};
 constexpr std::string_view kContainerPrefix = "container:";
 
 template <class T, size_t N>
@@ -54,7 +54,7 @@ Result<T> value_of(std::string_view text, const Words<T, N>& words) {
     if (word.empty()) continue;
     known += (known.empty() ? "'" : " or '") + std::string(word) + "'";
   }
-  return make_error(berth::Kind::usage, "expected " + known + ", got " + quoted(text));
+  return make_error(Kind::usage, "expected " + known + ", got " + quote(text));
 }
 
 }  // namespace
@@ -85,12 +85,12 @@ Result<LogDriver> from_json_text(std::string_view text, std::type_identity<LogDr
 }
 
 std::string to_json_text(const NamespaceMode& mode) {
-  if (mode.kind == Kind::container) return std::string(kContainerPrefix) + mode.container;
+  if (mode.kind == ModeKind::container) return std::string(kContainerPrefix) + mode.container;
   std::string ids;
   if (mode.uid) ids += ",uid=" + std::to_string(*mode.uid);
   if (mode.gid) ids += ",gid=" + std::to_string(*mode.gid);
   if (!ids.empty()) ids[0] = ':';
-  return word_of(mode.kind, kModes) + ids;
+  return word_of(mode.kind, kNamespaceModes) + ids;
 }
 
 namespace {
@@ -99,13 +99,13 @@ namespace {
 Result<NamespaceMode> parse_kept_ids(std::string_view text) {
   constexpr uint64_t kMostId = (uint64_t{1} << 31) - 1;
   NamespaceMode mode;
-  mode.kind = Kind::keep_id;
+  mode.kind = ModeKind::keep_id;
   for (std::string_view word : split(text, ',')) {
     auto id = parse_u64(word.substr(std::min<size_t>(word.size(), 4)));
     bool uid = word.starts_with("uid=");
     if (!id || *id > kMostId || (!uid && !word.starts_with("gid="))) {
-      return make_error(berth::Kind::usage,
-                        "keep-id: expected uid=NUMBER or gid=NUMBER, got " + quoted(word));
+      return make_error(Kind::usage,
+                        "keep-id: expected uid=NUMBER or gid=NUMBER, got " + quote(word));
     }
     (uid ? mode.uid : mode.gid) = static_cast<uint32_t>(*id);
   }
@@ -119,11 +119,11 @@ Result<NamespaceMode> from_json_text(std::string_view text, std::type_identity<N
   constexpr std::string_view kKeepIdPrefix = "keep-id:";
   if (text.starts_with(kKeepIdPrefix)) return parse_kept_ids(text.substr(kKeepIdPrefix.size()));
   if (text.starts_with(kContainerPrefix) && text.size() > kContainerPrefix.size()) {
-    mode.kind = Kind::container;
+    mode.kind = ModeKind::container;
     mode.container = text.substr(kContainerPrefix.size());
     return mode;
   }
-  mode.kind = TRY(value_of(text, kModes));
+  mode.kind = TRY(value_of(text, kNamespaceModes));
   return mode;
 }
 
@@ -140,7 +140,7 @@ void settle(RunRequest& request, const Environment& caller) {
 std::string joined_container(const RunRequest& request) {
   if (request.network == Network::container) return request.network_container;
   for (const auto* mode : {&request.pid, &request.ipc, &request.uts, &request.cgroupns}) {
-    if (mode->kind == Kind::container) return mode->container;
+    if (mode->kind == ModeKind::container) return mode->container;
   }
   return "";
 }
@@ -155,7 +155,7 @@ Result<RunRequest> parse_run_request(std::string_view text) {
   // A word that a flag may not have is the user's fault, in the file it is damage.
   if (!request.ok()) {
     Error error = std::move(request).error();
-    error.kind = berth::Kind::corrupt;
+    error.kind = Kind::corrupt;
     return error;
   }
   return request;

@@ -375,6 +375,7 @@ std::string joined_container(const RunRequest& request);
 bool keeps_groups(const RunRequest& request);
 
 inline constexpr const char* kRequestFile = "request.json";
+inline constexpr size_t kMaxRequest = size_t{16} << 20;  ///< bytes of a kRequestFile that are read
 
 enum class PullPolicy { missing, always, never };
 

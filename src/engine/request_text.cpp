@@ -13,14 +13,14 @@
 namespace berth::engine {
 namespace {
 
-using Pair = std::pair<std::string, std::string>;
+using TextPair = std::pair<std::string, std::string>;
 using Mode = NamespaceMode::Kind;
 
-Error wrong(std::string what) {
+Error wrong_text(std::string what) {
   return make_error(Kind::usage, std::move(what));
 }
 
-std::string quote(std::string_view text) {
+std::string double_quote(std::string_view text) {
   return "\"" + escape_controls(text) + "\"";
 }
 
@@ -46,13 +46,13 @@ bool is_access(std::string_view text) {
          text.find_first_not_of("rwm") == std::string_view::npos;
 }
 
-Result<Pair> split_pair(std::string_view text) {
+Result<TextPair> split_pair(std::string_view text) {
   size_t equals = text.find('=');
   std::string name(text.substr(0, equals));
-  if (trim(name).empty()) return wrong("expected NAME=VALUE");
-  if (text.find('\0') != std::string_view::npos) return wrong("a null character");
-  return Pair{std::move(name),
-              equals == std::string_view::npos ? "" : std::string(text.substr(equals + 1))};
+  if (trim(name).empty()) return wrong_text("expected NAME=VALUE");
+  if (text.find('\0') != std::string_view::npos) return wrong_text("a null character");
+  return TextPair{std::move(name),
+                  equals == std::string_view::npos ? "" : std::string(text.substr(equals + 1))};
 }
 
 // As dockerd checks it, but for the host's name, which --hostname sets.
@@ -102,45 +102,45 @@ Result<Ulimit> parse_ulimit(std::string_view text) {
   static constexpr std::array<std::string_view, 16> kNames = {
       "as",   "core",   "cpu",   "data", "fsize",  "locks",  "memlock",    "msgqueue",
       "nice", "nofile", "nproc", "rss",  "rtprio", "rttime", "sigpending", "stack"};
-  auto invalid = wrong("invalid ulimit argument: expected TYPE=SOFT[:HARD]");
+  auto invalid = wrong_text("invalid ulimit argument: expected TYPE=SOFT[:HARD]");
   size_t equals = text.find('=');
   if (equals == std::string_view::npos) return invalid;
   Ulimit ulimit;
   ulimit.name = text.substr(0, equals);
   if (std::find(kNames.begin(), kNames.end(), ulimit.name) == kNames.end()) {
-    return wrong("invalid ulimit type: " + escape_controls(ulimit.name));
+    return wrong_text("invalid ulimit type: " + escape_controls(ulimit.name));
   }
   auto values = split(text.substr(equals + 1), ':');
   auto soft = parse_limit(values[0]);
   auto hard = values.size() == 2 ? parse_limit(values[1]) : soft;
   if (values.size() > 2 || !soft || !hard) return invalid;
   if (*hard != -1 && (*soft > *hard || *soft == -1)) {
-    return wrong("ulimit soft limit must be less than or equal to hard limit: " +
-                 std::string(values[0]) + " > " + std::string(values[1]));
+    return wrong_text("ulimit soft limit must be less than or equal to hard limit: " +
+                      std::string(values[0]) + " > " + std::string(values[1]));
   }
   ulimit.soft = *soft;
   ulimit.hard = *hard;
   return ulimit;
 }
 
-Result<Pair> parse_sysctl(std::string_view text) {
-  Pair pair = TRY(split_pair(text));
+Result<TextPair> parse_sysctl(std::string_view text) {
+  TextPair pair = TRY(split_pair(text));
   if (text.find('=') == std::string_view::npos || !is_namespaced(pair.first)) {
-    return wrong("sysctl '" + escape_controls(text) +
-                 "' is not allowed: expected NAME=VALUE of net., fs.mqueue. or the kernel's "
-                 "settings of shared memory and messages");
+    return wrong_text("sysctl '" + escape_controls(text) +
+                      "' is not allowed: expected NAME=VALUE of net., fs.mqueue. or the kernel's "
+                      "settings of shared memory and messages");
   }
   return pair;
 }
 
-Result<Pair> parse_label(std::string_view text) {
+Result<TextPair> parse_label(std::string_view text) {
   return split_pair(text);
 }
 
-Result<Pair> parse_annotation(std::string_view text) {
-  Pair pair = TRY(split_pair(text));
+Result<TextPair> parse_annotation(std::string_view text) {
+  TextPair pair = TRY(split_pair(text));
   if (pair.first.starts_with("dev.berth.")) {
-    return wrong("annotations of dev.berth. are Berth's own");
+    return wrong_text("annotations of dev.berth. are Berth's own");
   }
   return pair;
 }
@@ -149,7 +149,7 @@ Result<std::string> parse_add_host(std::string_view text) {
   // Docker takes "name=address" too, so that an IPv6 address is easier on the eye.
   size_t at = text.find_first_of("=:");
   if (at == std::string_view::npos || at == 0) {
-    return wrong("bad format for add-host: " + quote(text) + ", expected NAME:ADDRESS");
+    return wrong_text("bad format for add-host: " + double_quote(text) + ", expected NAME:ADDRESS");
   }
   std::string_view name = text.substr(0, at);
   std::string_view address = text.substr(at + 1);
@@ -158,17 +158,17 @@ Result<std::string> parse_add_host(std::string_view text) {
   }
   if (name.find_first_of(" \t\n\r\v\f#") != std::string_view::npos ||
       escape_controls(name) != name) {
-    return wrong("bad format for add-host: " + quote(text) + ", expected NAME:ADDRESS");
+    return wrong_text("bad format for add-host: " + double_quote(text) + ", expected NAME:ADDRESS");
   }
   if (address != "host-gateway" && !is_address(address)) {
-    return wrong("invalid IP address in add-host: " + quote(address));
+    return wrong_text("invalid IP address in add-host: " + double_quote(address));
   }
   return std::string(name) + ":" + std::string(address);
 }
 
 Result<std::string> parse_dns(std::string_view text) {
   std::string_view word = trim(text);
-  if (!is_address(word)) return wrong(escape_controls(text) + " is not an ip address");
+  if (!is_address(word)) return wrong_text(escape_controls(text) + " is not an ip address");
   return std::string(word);
 }
 
@@ -179,19 +179,20 @@ Result<std::string> parse_domain(std::string_view text) {
     good = good && ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
                     c == '-' || c == '_' || c == '.');
   }
-  if (!good) return wrong(escape_controls(text) + " is not a valid domain");
+  if (!good) return wrong_text(escape_controls(text) + " is not a valid domain");
   return std::string(word);
 }
 
 Result<std::string> parse_dns_option(std::string_view text) {
   if (trim(text).empty() || escape_controls(text) != text) {
-    return wrong(escape_controls(text) + " is not an option of resolv.conf");
+    return wrong_text(escape_controls(text) + " is not an option of resolv.conf");
   }
   return std::string(text);
 }
 
 Result<std::string> parse_expose(std::string_view text) {
-  auto invalid = wrong("invalid range format for --expose: expected PORT[-PORT][/tcp|udp|sctp]");
+  auto invalid =
+      wrong_text("invalid range format for --expose: expected PORT[-PORT][/tcp|udp|sctp]");
   size_t slash = text.find('/');
   std::string protocol = "tcp";
   if (slash != std::string_view::npos) protocol = to_lower(text.substr(slash + 1));
@@ -209,25 +210,25 @@ Result<RestartPolicy> parse_restart(std::string_view text) {
   auto parts = split(text, ':');
   auto when = from_json_text(parts[0], std::type_identity<Restart>());
   if (!when.ok()) {
-    return wrong("invalid restart policy '" + escape_controls(parts[0]) +
-                 "': expected no, on-failure[:N], always or unless-stopped");
+    return wrong_text("invalid restart policy '" + escape_controls(parts[0]) +
+                      "': expected no, on-failure[:N], always or unless-stopped");
   }
   policy.when = *when;
   if (parts.size() == 1) return policy;
   if (policy.when != Restart::on_failure) {
-    return wrong("maximum retry count cannot be used with restart policy '" +
-                 std::string(parts[0]) + "'");
+    return wrong_text("maximum retry count cannot be used with restart policy '" +
+                      std::string(parts[0]) + "'");
   }
   auto most = parse_u64(parts[1]);
   if (parts.size() > 2 || !most || *most > std::numeric_limits<int32_t>::max()) {
-    return wrong("invalid restart policy format: maximum retry count must be an integer");
+    return wrong_text("invalid restart policy format: maximum retry count must be an integer");
   }
   policy.most = static_cast<uint32_t>(*most);
   return policy;
 }
 
 Result<std::chrono::nanoseconds> parse_duration(std::string_view text) {
-  auto invalid = wrong("expected a time such as 30s, 1m30s or 500ms");
+  auto invalid = wrong_text("expected a time such as 30s, 1m30s or 500ms");
   if (text == "0") return std::chrono::nanoseconds(0);
   if (text.empty()) return invalid;
   int64_t total = 0;
@@ -243,32 +244,35 @@ Result<void> parse_log_option(std::string_view text, LogSettings& log) {
   auto [name, value] = TRY(split_pair(text));
   if (name == "max-size") {
     log.max_bytes = value == "-1" ? 0 : parse_bytes(value);
-    if (!log.max_bytes) return wrong("max-size: expected a size such as 10m");
+    if (!log.max_bytes) return wrong_text("max-size: expected a size such as 10m");
     return {};
   }
   if (name == "max-file") {
     log.max_files = parse_u64(value);
-    if (!log.max_files || *log.max_files < 1) return wrong("max-file cannot be less than 1");
+    if (!log.max_files || *log.max_files < 1) return wrong_text("max-file cannot be less than 1");
     return {};
   }
-  return wrong("unknown log opt '" + escape_controls(name) + "': expected max-size or max-file");
+  return wrong_text("unknown log opt '" + escape_controls(name) +
+                    "': expected max-size or max-file");
 }
 
 Result<LogDriver> parse_log_driver(std::string_view text) {
   auto driver = from_json_text(text, std::type_identity<LogDriver>());
   if (driver.ok()) return driver;
-  return wrong("no log driver named '" + escape_controls(text) +
-               "' is registered: expected json-file, local or none");
+  return wrong_text("no log driver named '" + escape_controls(text) +
+                    "' is registered: expected json-file, local or none");
 }
 
 Result<HostDevice> parse_host_device(std::string_view text) {
   auto parts = split(text, ':');
-  auto invalid = wrong("invalid device specification: expected /dev/SOURCE[:/dev/TARGET][:rwm]");
+  auto invalid =
+      wrong_text("invalid device specification: expected /dev/SOURCE[:/dev/TARGET][:rwm]");
   if (parts.size() > 3 || !parts[0].starts_with('/')) return invalid;
   HostDevice device;
   device.source = device.destination = parts[0];
   if (parts.size() == 3) {
-    if (!is_access(parts[2])) return wrong("invalid device mode: " + escape_controls(parts[2]));
+    if (!is_access(parts[2]))
+      return wrong_text("invalid device mode: " + escape_controls(parts[2]));
     device.access = parts[2];
   }
   if (parts.size() == 2 && is_access(parts[1])) {
@@ -281,8 +285,8 @@ Result<HostDevice> parse_host_device(std::string_view text) {
 }
 
 Result<std::string> parse_device_rule(std::string_view text) {
-  auto invalid = wrong("invalid device cgroup format '" + escape_controls(text) +
-                       "': expected such as 'c 195:* rwm'");
+  auto invalid = wrong_text("invalid device cgroup format '" + escape_controls(text) +
+                            "': expected such as 'c 195:* rwm'");
   auto words = split(text, ' ');
   if (words.size() != 3) return invalid;
   auto numbers = split(words[1], ':');
@@ -297,21 +301,21 @@ Result<std::string> parse_device_rule(std::string_view text) {
 }
 
 Result<NamespaceMode> parse_namespace(NamespaceFlag flag, std::string_view text) {
-  struct Allowed {
+  struct AllowedWords {
     NamespaceFlag flag;
     std::string_view name;   ///< as docker's errors call it
     std::string_view words;  ///< "usual" is always allowed
     bool container;
   };
   static constexpr std::array kAllowed = {
-      Allowed{NamespaceFlag::pid, "PID", "host private", true},
-      Allowed{NamespaceFlag::ipc, "IPC", "host private none shareable", true},
-      Allowed{NamespaceFlag::uts, "UTS", "host private", true},
-      Allowed{NamespaceFlag::userns, "USER", "host keep-id", false},
-      Allowed{NamespaceFlag::cgroupns, "CGROUP", "host private", true},
+      AllowedWords{NamespaceFlag::pid, "PID", "host private", true},
+      AllowedWords{NamespaceFlag::ipc, "IPC", "host private none shareable", true},
+      AllowedWords{NamespaceFlag::uts, "UTS", "host private", true},
+      AllowedWords{NamespaceFlag::userns, "USER", "host keep-id", false},
+      AllowedWords{NamespaceFlag::cgroupns, "CGROUP", "host private", true},
   };
-  const Allowed& allowed = *std::find_if(kAllowed.begin(), kAllowed.end(),
-                                         [&](const Allowed& one) { return one.flag == flag; });
+  const AllowedWords& allowed = *std::find_if(
+      kAllowed.begin(), kAllowed.end(), [&](const AllowedWords& one) { return one.flag == flag; });
   auto words = split(allowed.words, ' ');
   auto mode = from_json_text(text, std::type_identity<NamespaceMode>());
   bool keeps = flag == NamespaceFlag::userns && text.starts_with("keep-id:");
@@ -324,13 +328,13 @@ Result<NamespaceMode> parse_namespace(NamespaceFlag flag, std::string_view text)
   for (std::string_view word : words) {
     expected.insert(0, std::string(word) + (expected.empty() ? "" : ", "));
   }
-  return wrong("invalid " + std::string(allowed.name) + " mode: expected one of " + expected);
+  return wrong_text("invalid " + std::string(allowed.name) + " mode: expected one of " + expected);
 }
 
 Result<std::string> parse_stream(std::string_view text) {
   std::string stream = to_lower(text);
   if (stream == "stdin" || stream == "stdout" || stream == "stderr") return stream;
-  return wrong("valid streams are STDIN, STDOUT and STDERR");
+  return wrong_text("valid streams are STDIN, STDOUT and STDERR");
 }
 
 }  // namespace berth::engine

@@ -23,7 +23,7 @@
 namespace berth::engine {
 namespace {
 
-constexpr size_t kMaxConfig = size_t{16} << 20;
+constexpr size_t kMaxViewedConfig = size_t{16} << 20;
 constexpr int kPathDirectory = O_PATH | O_DIRECTORY;
 
 std::string bundle_of(const Context& context, const ContainerSummary& container) {
@@ -161,7 +161,7 @@ Result<sys::Fd> mount_stopped(const std::string& target, const oci::Spec& spec) 
   for (const oci::Mount& mount : spec.mounts) {
     bool binds = mount.type == "bind" || has_option(mount, "bind") || has_option(mount, "rbind");
     if (!binds || is_of_the_kernel(mount.destination)) continue;
-    TRY_CTX(bind(root, mount), "cannot mount " + quoted(mount.destination));
+    TRY_CTX(bind(root, mount), "cannot mount " + quote(mount.destination));
   }
   // As it is while it runs: a link in a volume may lead here.
   if (spec.root.readonly) {
@@ -179,7 +179,7 @@ Result<sys::Fd> open_running(const ContainerSummary& container, const StartRecor
   uint64_t after = TRY(sys::process_start_time(pid));
   bool same = before == after && (start == nullptr || after == start->start_ticks);
   if (same) return root;
-  return make_error(Kind::busy, "container " + quoted(container.name) + " has just ended");
+  return make_error(Kind::busy, "container " + quote(container.name) + " has just ended");
 }
 
 /// Layers that were made for this container: a GPU's driver, which is the machine's.
@@ -196,8 +196,8 @@ void drop_own_layers(const Context& context, const ContainerSummary& container,
 
 Result<oci::Spec> read_config(const Context& context, const ContainerSummary& container) {
   std::string path = bundle_of(context, container) + "/config.json";
-  std::string text = TRY(sys::read_file(sys::cwd(), path, kMaxConfig));
-  return oci::parse_spec(text, "config.json of container " + quoted(container.name));
+  std::string text = TRY(sys::read_file(sys::cwd(), path, kMaxViewedConfig));
+  return oci::parse_spec(text, "config.json of container " + quote(container.name));
 }
 
 Result<RootView> RootView::open(const Context& context, const ContainerSummary& container) {
@@ -212,7 +212,7 @@ Result<RootView> RootView::open(const Context& context, const ContainerSummary& 
   view.lock_ = TRY(ContainerDirectory::take_over(context.paths, container.id));
   if (!view.lock_) {
     return make_error(
-        Kind::busy, "container " + quoted(container.name) + " is being changed by another process");
+        Kind::busy, "container " + quote(container.name) + " is being changed by another process");
   }
   TRY(hide_mounts());
   view.root_ =

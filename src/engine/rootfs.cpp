@@ -28,7 +28,7 @@ Result<void> check_place(const oci::Spec& spec, const LayerView& root, const std
   if (path == "/" || is_provided(spec, path)) return {};
   if (TRY(root.look_up(path)) != LayerView::Type::absent) return {};
   return make_error(Kind::not_found,
-                    quoted(path) +
+                    quote(path) +
                         " does not exist in the root file system, which is the host's "
                         "own: nothing is made there",
                     "a place that exists");
@@ -46,7 +46,7 @@ Result<bool> is_host_root(const std::string& path) {
   auto directory = TRY_CTX(sys::open_at(sys::cwd(), path, O_PATH), "cannot use it as the root");
   struct stat info = TRY(sys::stat_fd(directory, path));
   if (!S_ISDIR(info.st_mode)) {
-    return make_error(Kind::usage, "root file system " + quoted(path) + " is not a directory");
+    return make_error(Kind::usage, "root file system " + quote(path) + " is not a directory");
   }
   auto root = TRY(sys::open_at(sys::cwd(), "/", O_PATH));
   struct stat host = TRY(sys::stat_fd(root, "/"));

@@ -17,7 +17,7 @@
 namespace berth::engine {
 namespace {
 
-constexpr std::string_view kLowerOption = "lowerdir+=";
+constexpr std::string_view kLowerDirOption = "lowerdir+=";
 constexpr const char* kPart = "root.part";       ///< of a copy in the making
 constexpr const char* kTried = "overlay-works";  ///< in the state: where it was tried last
 
@@ -25,9 +25,9 @@ struct Name {
   RootfsDriver driver;
   std::string_view name;
 };
-constexpr Name kNames[] = {{RootfsDriver::overlay, "overlay"},
-                           {RootfsDriver::fuse_overlayfs, "fuse-overlayfs"},
-                           {RootfsDriver::copy, "copy"}};
+constexpr Name kDriverNames[] = {{RootfsDriver::overlay, "overlay"},
+                                 {RootfsDriver::fuse_overlayfs, "fuse-overlayfs"},
+                                 {RootfsDriver::copy, "copy"}};
 
 /// For what a trial holds: this kernel, this file system, this user.
 Result<std::string> key_of(const Context& context, const sys::Fd& store) {
@@ -51,11 +51,11 @@ Result<void> try_overlay_in(const sys::Fd& staging, bool user_attributes) {
 
 // Only what works is remembered: whoever loads a module or changes a policy needs no word for it.
 Result<void> try_overlay_once(const Context& context) {
-  constexpr size_t kMaxKey = 4096;
+  constexpr size_t kMaxDriverKey = 4096;
   sys::Fd store = TRY(sys::open_at(sys::cwd(), context.paths.root, O_RDONLY | O_DIRECTORY));
   std::string key = TRY(key_of(context, store));
   std::string remembered = context.paths.state + "/" + kTried;
-  auto known = sys::read_file_if_exists(sys::cwd(), remembered, kMaxKey);
+  auto known = sys::read_file_if_exists(sys::cwd(), remembered, kMaxDriverKey);
   if (known.ok() && *known && **known == key) return {};
   TRY(sys::make_directory(store, "tmp", 0700));
   sys::Fd staging = TRY(sys::open_at(store, "tmp", O_RDONLY | O_DIRECTORY));
@@ -76,7 +76,7 @@ std::string line_of(Error error) {
 RootfsChoice fall_back(const Context& context, const Error& why) {
   RootfsChoice choice;
   choice.reason = "the kernel's overlay cannot be mounted for this user on " +
-                  quoted(context.paths.root) + ": " + line_of(why);
+                  quote(context.paths.root) + ": " + line_of(why);
   auto served = sys::check_fuse_overlay();
   if (served.ok()) {
     choice.driver = RootfsDriver::fuse_overlayfs;
@@ -115,15 +115,15 @@ std::string to_json_text(const RootfsDriver& driver) {
 }
 
 Result<RootfsDriver> from_json_text(std::string_view text, std::type_identity<RootfsDriver>) {
-  for (const Name& one : kNames) {
+  for (const Name& one : kDriverNames) {
     if (one.name == text) return one.driver;
   }
   return make_error(Kind::usage,
-                    "expected overlay, fuse-overlayfs or copy, got " + quoted(std::string(text)));
+                    "expected overlay, fuse-overlayfs or copy, got " + quote(std::string(text)));
 }
 
 std::string_view rootfs_driver_name(RootfsDriver driver) {
-  return std::find_if(std::begin(kNames), std::end(kNames),
+  return std::find_if(std::begin(kDriverNames), std::end(kDriverNames),
                       [&](const Name& one) { return one.driver == driver; })
       ->name;
 }
@@ -166,8 +166,8 @@ void use_rootfs_driver(const RunRequest& request, const std::string& directory, 
   }
   size_t count = 0;
   for (const std::string& option : root->options) {
-    if (!option.starts_with(kLowerOption)) continue;
-    spec.annotations[numbered(count++)] = option.substr(kLowerOption.size());
+    if (!option.starts_with(kLowerDirOption)) continue;
+    spec.annotations[numbered(count++)] = option.substr(kLowerDirOption.size());
   }
   spec.mounts.erase(root);
   spec.root.path = directory + "/" + std::string(kCopyDirectory);

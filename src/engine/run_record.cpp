@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/text.hpp"
+#include "base/time.hpp"
 #include "complaint/end.hpp"
 #include "engine/container_directory.hpp"
 #include "engine/containers.hpp"
@@ -24,10 +25,9 @@ namespace berth::engine {
 namespace {
 
 constexpr size_t kMaxStat = size_t{1} << 20;
-constexpr int64_t kNanoseconds = 1'000'000'000;
 
 Error no_record(const ContainerSummary& container, const std::string& why, std::string hint = {}) {
-  return make_error(Kind::usage, "publish how " + quoted(container.name) + " ran: " + why,
+  return make_error(Kind::usage, "publish how " + quote(container.name) + " ran: " + why,
                     std::move(hint));
 }
 
@@ -53,7 +53,7 @@ bool is_of_this_boot(const ContainerSummary& container, const ContainerFiles& fi
 
 Result<void> check_image(const ContainerSummary& container, const image::Image& image) {
   if (container.image_id == image.id.text()) return {};
-  return no_record(container, "it is a container of " + quoted(container.image) +
+  return no_record(container, "it is a container of " + quote(container.image) +
                                   ", which is another image here");
 }
 
@@ -150,7 +150,7 @@ Result<match::RunRecord> record_of_run(const Context& context, std::string_view 
   TRY(check_architecture(container, image, node));
 
   match::RunRecord record;
-  record.time = format_time(container.finished_ns.value_or(0) / kNanoseconds);
+  record.time = format_time(container.finished_ns.value_or(0) / kNanosecondsPerSecond);
   record.exit = static_cast<uint32_t>(*container.exit_code);
   record.user_land = TRY(user_land_of_run(context, container));
   record.gpus = kinds_of(node.gpus);

@@ -79,7 +79,7 @@ Result<void> add_enroot_files(const Context& context, const oci::ContainerDefaul
                               const sys::Fd& tree, const sys::Fd& top, sys::FileTime time) {
   image::EnrootFiles files = image::make_enroot_files(config);
   for (const std::string& name : files.left_out) {
-    context.log.warn("a line of /etc/environment cannot hold " + quoted(name) + ", ignoring");
+    context.log.warn("a line of /etc/environment cannot hold " + quote(name) + ", ignoring");
   }
   auto there = TRY(sys::stat_entry(tree, "etc"));
   if (there && !S_ISDIR(there->st_mode)) {
@@ -179,13 +179,13 @@ Result<void> save_container(const Context& context, const std::string& reference
 Result<void> save_container_squashfs(const Context& context, const std::string& reference,
                                      const std::string& output) {
   TRY_CTX(save_container(context, reference, output),
-          "cannot save the container to " + quoted(output));
+          "cannot save the container to " + quote(output));
   return {};
 }
 
 Result<void> save_squashfs(const Context& context, const std::string& reference,
                            const std::string& output) {
-  TRY_CTX(save(context, reference, output), "cannot save " + quoted(reference));
+  TRY_CTX(save(context, reference, output), "cannot save " + quote(reference));
   return {};
 }
 

@@ -14,9 +14,9 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
-Error wrong(std::string_view text, std::string_view why) {
+Error wrong_option(std::string_view text, std::string_view why) {
   return make_error(Kind::usage,
-                    "invalid --security-opt: " + quoted(text) + ": " + std::string(why));
+                    "invalid --security-opt: " + quote(text) + ": " + std::string(why));
 }
 
 struct Wishes {
@@ -33,7 +33,7 @@ Result<Wishes> wishes_of(const Strings& names, const char* flag) {
     auto known = oci::parse_capability(name);
     if (!known.ok()) {
       return make_error(Kind::usage,
-                        std::string("invalid ") + flag + ": unknown capability: " + quoted(name),
+                        std::string("invalid ") + flag + ": unknown capability: " + quote(name),
                         known.error().hint);
     }
     wishes.bits |= uint64_t{1} << *oci::capability_number(*known);
@@ -102,7 +102,8 @@ Result<void> add_label(std::string_view text, std::string_view value, Security& 
                  name == "filetype") &&
                 value.size() > name.size() + 1);
   if (!known)
-    return wrong(text, "expected label=disable, or user:, role:, type: or level: with a value");
+    return wrong_option(text,
+                        "expected label=disable, or user:, role:, type: or level: with a value");
   security.labels.emplace_back(value);
   return {};
 }
@@ -119,12 +120,13 @@ Result<void> parse_security_option(std::string_view text, Security& security) {
       security.no_new_privileges = value != "false";
       return {};
     }
-    return wrong(text, "expected true or false");
+    return wrong_option(text, "expected true or false");
   }
   if (value.empty()) {
-    return wrong(text,
-                 "expected no-new-privileges, or seccomp=, apparmor=, label=, systempaths=, mask= "
-                 "or unmask= with a value");
+    return wrong_option(
+        text,
+        "expected no-new-privileges, or seccomp=, apparmor=, label=, systempaths=, mask= "
+        "or unmask= with a value");
   }
   if (name == "seccomp") {
     security.seccomp = std::string(value);
@@ -133,17 +135,17 @@ Result<void> parse_security_option(std::string_view text, Security& security) {
   } else if (name == "label") {
     return add_label(text, value, security);
   } else if (name == "systempaths") {
-    if (value != "unconfined") return wrong(text, "expected systempaths=unconfined");
+    if (value != "unconfined") return wrong_option(text, "expected systempaths=unconfined");
     security.unmask = {"ALL"};
   } else if (name == "unmask" || name == "mask") {
     Strings& paths = name == "mask" ? security.mask : security.unmask;
     for (std::string_view path : split(value, ':')) {
       bool all = name == "unmask" && (path == "ALL" || path == "all");
-      if (!all && !path.starts_with('/')) return wrong(text, "expected absolute paths");
+      if (!all && !path.starts_with('/')) return wrong_option(text, "expected absolute paths");
       paths.emplace_back(all ? "ALL" : path);
     }
   } else {
-    return wrong(text, "there is no such option");
+    return wrong_option(text, "there is no such option");
   }
   return {};
 }

@@ -72,7 +72,7 @@ class Applier {
 };
 
 std::string what(const Given& given, const char* key) {
-  return "rule " + quoted(given.rule) + ": " + key + " " + quoted(given.text);
+  return "rule " + quote(given.rule) + ": " + key + " " + quote(given.text);
 }
 
 Result<bool> is_missing(const std::string& path) {
@@ -319,7 +319,7 @@ Result<void> Applier::run() {
   }
   for (const Given& given : effects_.warnings) {
     context_.log.warn("the site says: " + escape_controls(given.text) + " (rule " +
-                      quoted(given.rule) + ")");
+                      quote(given.rule) + ")");
   }
   for (const Given& given : effects_.mounts) TRY(add_mount(given));
   for (const Given& given : effects_.tmpfs) TRY(add_tmpfs(given));
@@ -368,7 +368,7 @@ std::vector<policy::RuleFault> check_texts(const policy::Rule& rule) {
   auto look = [&](const char* key, const std::string& text, const auto& result) {
     if (result.ok()) return;
     Error error = result.error();
-    error.what = quoted(text) + ": " + error.what;
+    error.what = quote(text) + ": " + error.what;
     faults.push_back({key, std::move(error)});
   };
   auto size = [&](const char* key, const std::optional<std::string>& text) {

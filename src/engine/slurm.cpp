@@ -22,7 +22,7 @@ Result<void> check_name(const std::string& name) {
   bool bad = std::any_of(name.begin(), name.end(),
                          [](char c) { return c <= ' ' || c == 0x7f || c == '#' || c == '='; });
   if (!name.empty() && !bad) return {};
-  return make_error(Kind::usage, "--node: expected a name of slurm.conf, got " + quoted(name),
+  return make_error(Kind::usage, "--node: expected a name of slurm.conf, got " + quote(name),
                     "--node n1, or --node 'n[1-8]' for nodes that are alike");
 }
 

@@ -27,8 +27,8 @@ std::string word_of(std::string_view text) {
   return word;
 }
 
-/// Words in the order in which they came, each once.
-class Words {
+/// FeatureWords in the order in which they came, each once.
+class FeatureWords {
  public:
   void add(std::string_view text) {
     std::string word = word_of(text);
@@ -41,14 +41,14 @@ class Words {
   std::vector<std::string> words_;
 };
 
-void add_cpu(const node::Profile& profile, Words& words) {
+void add_cpu(const node::Profile& profile, FeatureWords& words) {
   for (uint32_t level = 2; level <= profile.cpu.level; ++level) {
     words.add("x86-64-v" + std::to_string(level));
   }
   words.add(profile.cpu.microarchitecture);
 }
 
-void add_driver(const node::NodeDriver& driver, Words& words) {
+void add_driver(const node::NodeDriver& driver, FeatureWords& words) {
   const std::string& version = driver.module_version;
   if (!version.empty()) {
     words.add("nvidia-" + version.substr(0, version.find('.')));
@@ -62,7 +62,7 @@ void add_driver(const node::NodeDriver& driver, Words& words) {
   if (!cuda.empty()) words.add("cuda-" + cuda);
 }
 
-void add_gpu(const node::NodeGpu& gpu, Words& words) {
+void add_gpu(const node::NodeGpu& gpu, FeatureWords& words) {
   std::string capability = gpu.compute_capability;
   std::erase(capability, '.');
   if (!capability.empty()) words.add("sm_" + capability);
@@ -89,7 +89,7 @@ std::string gres_text(const SlurmGres& gres) {
 }  // namespace
 
 std::vector<std::string> slurm_features(const node::Profile& profile) {
-  Words words;
+  FeatureWords words;
   add_cpu(profile, words);
   add_driver(profile.driver, words);
   for (const node::NodeGpu& gpu : profile.gpus) add_gpu(gpu, words);

@@ -78,7 +78,7 @@ Result<void> add_image_of_file(const SlurmStep& step, const edf::Definition& def
   const std::string* file = step.asked.value(Key::environment_file);
   bool has_other = file == nullptr || step.asked.value(Key::name) != nullptr;
   if (!request.image.empty() || has_other) return {};
-  return make_error(Kind::usage, "environment " + quoted(*file) + " names no image",
+  return make_error(Kind::usage, "environment " + quote(*file) + " names no image",
                     "--container-image, or 'image = ...' in its file");
 }
 
@@ -200,12 +200,12 @@ constexpr const char* kSquashfsWriter = "/usr/bin/tar2sqfs";
 /// What would be found out at the end, when the work of the tasks is done.
 Result<void> check_save(const std::string& output) {
   if (!sys::check_access(sys::cwd(), kSquashfsWriter, X_OK).ok()) {
-    return make_error(Kind::not_found, "--container-save needs " + quoted(kSquashfsWriter),
+    return make_error(Kind::not_found, "--container-save needs " + quote(kSquashfsWriter),
                       "install squashfs-tools-ng on this node");
   }
   auto there = TRY(sys::stat_entry(sys::cwd(), output));
   if (there && !S_ISREG(there->st_mode)) {
-    return make_error(Kind::usage, "--container-save: " + quoted(output) + " is no file");
+    return make_error(Kind::usage, "--container-save: " + quote(output) + " is no file");
   }
   std::string directory = output.substr(0, output.rfind('/') + 1);
   TRY_CTX(sys::check_access(sys::cwd(), directory, W_OK | X_OK), "--container-save");
@@ -261,7 +261,7 @@ Result<void> check_use(const slurm::Name& name, const std::optional<ContainerSum
   if (name.use == slurm::NameUse::create && found) {
     return make_error(Kind::exists,
                       "--container-name: \"create\" was passed but the container " +
-                          quoted(found->name) + " already exists",
+                          quote(found->name) + " already exists",
                       "berth rm " + found->name);
   }
   if (name.use == slurm::NameUse::exec && !runs) {
@@ -270,13 +270,13 @@ Result<void> check_use(const slurm::Name& name, const std::optional<ContainerSum
   }
   if (name.use == slurm::NameUse::no_exec && runs) {
     return make_error(Kind::busy,
-                      "--container-name: the files of container " + quoted(found->name) +
+                      "--container-name: the files of container " + quote(found->name) +
                           " are in use, and cannot be mounted twice",
                       "without :no_exec the running container is joined");
   }
   if (!found && !has_image) {
     return make_error(Kind::not_found, "--container-name: a container with name " +
-                                           quoted(name.name) +
+                                           quote(name.name) +
                                            " does not exist, and --container-image is not set");
   }
   return {};
@@ -322,7 +322,7 @@ Result<RunOutcome> join_running(const Context& context, const SlurmStep& step,
   for (const auto& [key, option] : {std::pair{Key::mounts, "--container-mounts"},
                                     std::pair{Key::environment_file, "--environment"}}) {
     if (step.asked.value(key) == nullptr) continue;
-    context.log.warn(std::string(option) + ": container " + quoted(container.name) +
+    context.log.warn(std::string(option) + ": container " + quote(container.name) +
                      " runs already, ignoring");
   }
   ExecRequest request;
@@ -410,13 +410,13 @@ Result<std::string> container_of_step(const Context& context, const std::string&
     if (found.empty() && one.name.starts_with(prefix)) found = one.name;
   }
   if (!found.empty()) return found;
-  return make_error(Kind::not_found, "step " + quoted(job) + " has no container on this node",
+  return make_error(Kind::not_found, "step " + quote(job) + " has no container on this node",
                     "JOB.STEP as 'squeue --steps' has it, on a node of the step while it runs");
 }
 
 Result<std::vector<std::string>> containers_of_job(const Context& context, const std::string& job,
                                                    bool of_job) {
-  if (!parse_u64(job)) return make_error(Kind::usage, quoted(job) + " is not the number of a job");
+  if (!parse_u64(job)) return make_error(Kind::usage, quote(job) + " is not the number of a job");
   const std::string node(context.environment.get_filled(kNodeVariable).value_or(""));
   std::vector<std::string> names;
   for (const ContainerSummary& one : TRY(list_containers(context, Which::all))) {

@@ -10,7 +10,7 @@ Result<std::optional<uint64_t>> source_date(const Environment& environment) {
   if (!text) return std::optional<uint64_t>();
   auto seconds = parse_u64(*text);
   if (seconds && *seconds < uint64_t{1} << 32) return std::optional<uint64_t>(*seconds);
-  return make_error(Kind::usage, "SOURCE_DATE_EPOCH: expected seconds, got " + quoted(*text));
+  return make_error(Kind::usage, "SOURCE_DATE_EPOCH: expected seconds, got " + quote(*text));
 }
 
 }  // namespace berth::engine

@@ -33,9 +33,9 @@ namespace berth::engine {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::chrono::milliseconds kPollTime{20};
+constexpr std::chrono::milliseconds kStartPoll{20};
 /// How long a container may be between two states: being started, or cleaned up after its end.
-constexpr std::chrono::seconds kPatience{20};
+constexpr std::chrono::seconds kStartPatience{20};
 /// A monitor that was killed is back at once, or never.
 constexpr std::chrono::seconds kReturn{3};
 
@@ -48,7 +48,7 @@ std::optional<sys::Fd> reconnect(const Context& context, const std::string& id,
     if (!files.ok() || !files->owned || (files->exit && !files->exit->restarting)) break;
     auto socket = connect_to_monitor(context.paths, id);
     if (socket.ok() && greet_monitor(*socket, options).ok()) return std::move(*socket);
-    std::this_thread::sleep_for(kPollTime);
+    std::this_thread::sleep_for(kStartPoll);
   }
   return std::nullopt;
 }
@@ -76,7 +76,7 @@ Result<RunOutcome> stay_to_the_end(const Context& context, const std::string& id
     if (exit.ok() && exit->exit) attached.status = exit->exit->exit_code;
   }
   if (!attached.status) {
-    return make_error(Kind::not_found, "container " + quoted(id.substr(0, 12)) +
+    return make_error(Kind::not_found, "container " + quote(id.substr(0, 12)) +
                                            " lost its owner: its exit status is not known");
   }
   outcome.status = *attached.status;
@@ -96,7 +96,7 @@ struct Startable {
 
 /// Nothing when it runs already.
 Result<std::optional<Startable>> take_to_start(const Context& context, const std::string& id) {
-  auto end = Clock::now() + kPatience;
+  auto end = Clock::now() + kStartPatience;
   bool swept = false;
   while (true) {
     auto taken = TRY(ContainerDirectory::take_over(context.paths, id));
@@ -117,14 +117,13 @@ Result<std::optional<Startable>> take_to_start(const Context& context, const std
       if (runs || (files.record && !files.record->watched)) return std::optional<Startable>();
     }
     if (Clock::now() > end) break;
-    std::this_thread::sleep_for(kPollTime);
+    std::this_thread::sleep_for(kStartPoll);
   }
   return make_error(
-      Kind::busy, "container " + quoted(id.substr(0, 12)) + " is being changed by another process");
+      Kind::busy, "container " + quote(id.substr(0, 12)) + " is being changed by another process");
 }
 
 Result<RunRequest> read_request(const ContainerDirectory& directory) {
-  constexpr size_t kMaxRequest = size_t{16} << 20;
   std::string text = TRY(sys::read_file(directory.files_fd(), kRequestFile, kMaxRequest));
   return parse_run_request(text);
 }
@@ -169,13 +168,13 @@ Result<RunOutcome> attach_to(const Context& context, const std::string& id,
     if (record.watched) return std::move(socket).error();
     return make_error(
         Kind::unsupported,
-        "cannot attach to container " + quoted(record.name) + ": it is in front of another process",
+        "cannot attach to container " + quote(record.name) + ": it is in front of another process",
         "run it without --rm, or with -t or -d");
   }
   ignore(greet_monitor(*socket, options));  // one that has hung up has said why
   tell_container(context.paths, id, "attach");
   return TRY_CTX(stay_to_the_end(context, id, std::move(*socket), options),
-                 "cannot attach to container " + quoted(record.name));
+                 "cannot attach to container " + quote(record.name));
 }
 
 /// What a container's files are made of, from the one that it was to the one that it is to be.
@@ -323,7 +322,7 @@ Result<RunOutcome> start_held(const Context& context, std::string_view reference
   ContainerSummary summary = TRY(get_container(context, reference));
   auto startable = TRY(take_to_start(context, summary.id));
   if (!startable) {
-    return make_error(Kind::busy, "container " + quoted(summary.name) + " runs already");
+    return make_error(Kind::busy, "container " + quote(summary.name) + " runs already");
   }
   Origin origin = TRY(origin_of(context, *startable));
   keep_root(origin.request, request);

@@ -41,7 +41,7 @@ std::vector<std::string> usable_stores(const Paths& paths, Log& log) {
     if (checked.ok()) {
       usable.push_back(path);
     } else {
-      log.warn("additional store " + quoted(path) + ": " + to_line(checked.error()) + ", ignoring");
+      log.warn("additional store " + quote(path) + ": " + to_line(checked.error()) + ", ignoring");
     }
   }
   return usable;

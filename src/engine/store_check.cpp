@@ -11,8 +11,8 @@ Result<image::CheckReport> check_store(const Context& context, Repair repair) {
   if (repair == Repair::yes) {
     for (const MountedImage& mounted : TRY(list_mounted_images())) {
       return make_error(Kind::busy,
-                        "repair the store: image " + quoted(mounted.image) + " is mounted at " +
-                            quoted(mounted.directory),
+                        "repair the store: image " + quote(mounted.image) + " is mounted at " +
+                            quote(mounted.directory),
                         "berth image unmount " + mounted.directory);
     }
   }

@@ -28,11 +28,11 @@ namespace {
 constexpr int64_t kUnfinishedSeconds = 60;
 
 Result<void> adopt_from_outside(const Context& context, const std::string& id) {
-  constexpr std::chrono::seconds kDeadline{10};
+  constexpr std::chrono::seconds kAdoptDeadline{10};
   sys::SpawnOptions spawn;
   spawn.program = context.paths.libexec + "/berth";
   spawn.args = {"berth", "--root", context.paths.root, "--state", context.paths.state, "adopt", id};
-  auto output = TRY(sys::run_command(spawn, "", kDeadline));
+  auto output = TRY(sys::run_command(spawn, "", kAdoptDeadline));
   // It has said what there is to say.
   if (!trim(output.err).empty()) context.log.warn(escape_controls(trim(output.err)));
   return {};
@@ -87,7 +87,7 @@ Result<void> sweep_one(const Context& context, ContainerDirectory& directory, Ad
   if (whole && at_rest) return end_of_life(context, id);
   if (files.start && !files.exit && is_alive_now(*files.start)) {
     if (adopt == Adopt::no) return {};
-    context.log.warn("container " + quoted(record.name) +
+    context.log.warn("container " + quote(record.name) +
                      " had lost its monitor; it has a new one, but what it writes is lost until "
                      "it is started again, ignoring");
     return watch_orphan(context, watch_of(directory, record), *files.start);
@@ -196,7 +196,7 @@ void tell_adoptions(const Context& context) {
     auto files = read_container(context.paths, id);
     bool known = files.ok() && files->record;
     context.log.warn("the monitor of container " +
-                     quoted(known ? files->record->name : id.substr(0, 12)) +
+                     quote(known ? files->record->name : id.substr(0, 12)) +
                      " was killed; it has a new one, which goes on with its log, ignoring");
   }
 }

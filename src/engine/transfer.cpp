@@ -30,15 +30,15 @@ class PassedStreams {
  public:
   /// Replaces "/dev/fd/N" of ours by the name that it has in the child.
   Result<void> redirect(std::string& path) {
-    constexpr std::string_view kDescriptor = "/dev/fd/";
-    if (!path.starts_with(kDescriptor)) return {};
-    auto number = parse_u64(std::string_view(path).substr(kDescriptor.size()));
+    constexpr std::string_view kOurDescriptor = "/dev/fd/";
+    if (!path.starts_with(kOurDescriptor)) return {};
+    auto number = parse_u64(std::string_view(path).substr(kOurDescriptor.size()));
     if (!number || *number > kMaxDescriptor) return {};
     sys::Fd ours(static_cast<int>(*number));
     auto copy = sys::duplicate(ours);
     ours.release();  // stays open: it is the process's
     if (!copy.ok()) return std::move(copy).error();
-    path = kDescriptor;
+    path = kOurDescriptor;
     path += std::to_string(copy->get());
     fds_.push_back(std::move(*copy));
     return {};
@@ -226,7 +226,7 @@ Result<uint64_t> parse_memory_budget(std::string_view what, std::string_view tex
   if (bytes && *bytes >= kLeast) return *bytes;
   return make_error(
       Kind::usage,
-      std::string(what) + ": " + quoted(text) + (bytes ? " is too small" : " is not a size"),
+      std::string(what) + ": " + quote(text) + (bytes ? " is too small" : " is not a size"),
       "512m; at least 32m");
 }
 

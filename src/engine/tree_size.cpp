@@ -12,16 +12,16 @@
 namespace berth::engine {
 namespace {
 
-constexpr int kMaxDepth = 2000;  // a path may be longer than PATH_MAX: a stack may not
+constexpr int kMaxTreeDepth = 2000;  // a path may be longer than PATH_MAX: a stack may not
 
-struct Walk {
+struct SizeWalk {
   std::set<std::pair<dev_t, ino_t>> seen;  ///< files with several names
   uint64_t bytes = 0;
 
   void directory(const sys::Fd& parent, const std::string& name, int depth) {
     // A container may put a link where a directory was: every step is taken without following one.
     auto opened = sys::open_at(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-    if (!opened.ok() || depth > kMaxDepth) return;
+    if (!opened.ok() || depth > kMaxTreeDepth) return;
     auto names = sys::list_directory(*opened, ".");
     if (!names.ok()) return;
     for (const std::string& entry : *names) {
@@ -39,7 +39,7 @@ struct Walk {
 }  // namespace
 
 uint64_t tree_size(const std::string& path) {
-  Walk walk;
+  SizeWalk walk;
   walk.directory(sys::cwd(), path, 0);
   return walk.bytes;
 }

@@ -29,7 +29,7 @@ Result<sys::Fd> take_turn(const sys::Fd& files, const std::string& name) {
   auto end = std::chrono::steady_clock::now() + kPatience;
   while (!TRY(sys::try_lock(lock, sys::LockMode::exclusive, name))) {
     if (std::chrono::steady_clock::now() > end) {
-      return make_error(Kind::busy, "update container " + quoted(name) + ": another update does");
+      return make_error(Kind::busy, "update container " + quote(name) + ": another update does");
     }
     std::this_thread::sleep_for(kPause);
   }

@@ -24,7 +24,7 @@
 namespace berth::engine {
 namespace {
 
-constexpr size_t kMaxConfig = size_t{16} << 20;
+constexpr size_t kMaxUpdatedConfig = size_t{16} << 20;
 
 constexpr std::string_view kConfig = "config.json";
 
@@ -123,7 +123,7 @@ class GpuUpdate {
 };
 
 Result<oci::Spec> GpuUpdate::read_spec(const std::string& path) {
-  std::string text = TRY(sys::read_file(files_, path, kMaxConfig));
+  std::string text = TRY(sys::read_file(files_, path, kMaxUpdatedConfig));
   return oci::parse_spec(text, path);
 }
 
@@ -257,7 +257,7 @@ Result<oci::Spec> with_devices_of(oci::Spec before, const oci::Spec& after, cons
     if (there || mount.destination.starts_with("/proc/")) continue;
     return make_error(
         Kind::unsupported,
-        "change its GPUs while it runs: it was started without " + quoted(mount.destination),
+        "change its GPUs while it runs: it was started without " + quote(mount.destination),
         "berth stop, berth update --gpus, berth start");
   }
   bool placed = has_place(before);

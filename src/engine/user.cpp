@@ -86,7 +86,7 @@ std::vector<uint32_t> with_primary(uint32_t gid, std::vector<uint32_t> groups) {
 }
 
 Error out_of_range(std::string_view wish) {
-  return make_error(Kind::usage, "user " + quoted(wish) + ": ids end at 2147483647");
+  return make_error(Kind::usage, "user " + quote(wish) + ": ids end at 2147483647");
 }
 
 }  // namespace
@@ -98,7 +98,7 @@ Result<ContainerUser> resolve_user(std::string_view wish, std::string_view passw
   std::optional<std::string_view> group_part;
   if (colon != std::string_view::npos) group_part = wish.substr(colon + 1);
   if (group_part && (group_part->empty() || group_part->find(':') != std::string_view::npos)) {
-    return make_error(Kind::usage, "user " + quoted(wish) + ": expected USER or USER:GROUP");
+    return make_error(Kind::usage, "user " + quote(wish) + ": expected USER or USER:GROUP");
   }
   if (is_number(user_part) && !parse_id(user_part)) return out_of_range(wish);
 
@@ -112,7 +112,7 @@ Result<ContainerUser> resolve_user(std::string_view wish, std::string_view passw
     user.uid = *uid;
   } else if (!user_part.empty()) {
     return make_error(Kind::not_found,
-                      "user " + quoted(user_part) + " is not in the image's /etc/passwd",
+                      "user " + quote(user_part) + " is not in the image's /etc/passwd",
                       "a numeric id");
   }
   if (user.uid == 0 && user.home == "/") user.home = "/root";
@@ -129,7 +129,7 @@ Result<ContainerUser> resolve_user(std::string_view wish, std::string_view passw
     user.gid = *gid;
   } else {
     return make_error(Kind::not_found,
-                      "group " + quoted(*group_part) + " is not in the image's /etc/group",
+                      "group " + quote(*group_part) + " is not in the image's /etc/group",
                       "a numeric id");
   }
   user.additional_gids = {user.gid};
@@ -141,7 +141,7 @@ Result<void> add_groups(const std::vector<std::string>& wishes, std::string_view
   for (const std::string& wish : wishes) {
     auto gid = is_number(wish) ? parse_id(wish) : find_group(wish, group);
     if (!gid && is_number(wish)) {
-      return make_error(Kind::usage, "group " + quoted(wish) + ": ids end at 2147483647");
+      return make_error(Kind::usage, "group " + quote(wish) + ": ids end at 2147483647");
     }
     if (!gid) return make_error(Kind::not_found, "Unable to find group " + escape_controls(wish));
     auto& gids = user.additional_gids;

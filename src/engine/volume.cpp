@@ -21,13 +21,13 @@ bool is_propagation(std::string_view word) {
 Result<std::string> parse_destination(std::string_view text, std::string_view flag) {
   if (!text.starts_with('/')) {
     return make_error(Kind::usage,
-                      std::string(flag) + " " + quoted(text) + ": the path is not absolute");
+                      std::string(flag) + " " + quote(text) + ": the path is not absolute");
   }
   // One spelling: places are compared with each other.
   std::string clean = std::filesystem::path(text).lexically_normal();
   while (clean.size() > 1 && clean.ends_with('/')) clean.pop_back();
   if (clean == "/") {
-    return make_error(Kind::usage, std::string(flag) + " " + quoted(text) +
+    return make_error(Kind::usage, std::string(flag) + " " + quote(text) +
                                        ": the container's root cannot be mounted over");
   }
   return clean;
@@ -47,7 +47,7 @@ Result<void> take_option(std::string_view option, std::string_view text, Volume&
   } else if (is_propagation(option)) {
     volume.propagation = option;
   } else if (option != "rw") {
-    return make_error(Kind::usage, "volume " + quoted(text) + ": unknown option " + quoted(option),
+    return make_error(Kind::usage, "volume " + quote(text) + ": unknown option " + quote(option),
                       "ro, rw or a propagation such as rslave");
   }
   return {};
@@ -55,8 +55,8 @@ Result<void> take_option(std::string_view option, std::string_view text, Volume&
 
 // ---- --mount ------------------------------------------------------------------------------------
 
-Error wrong(std::string_view text, const std::string& why) {
-  return make_error(Kind::usage, "mount " + quoted(text) + ": " + why);
+Error wrong_volume(std::string_view text, const std::string& why) {
+  return make_error(Kind::usage, "mount " + quote(text) + ": " + why);
 }
 
 /// The words of one CSV record; a quote lets a value have commas.
@@ -76,7 +76,7 @@ Result<std::vector<std::string>> split_record(std::string_view text) {
       words.back() += c;
     }
   }
-  if (inside) return wrong(text, "a quote is not closed");
+  if (inside) return wrong_volume(text, "a quote is not closed");
   return words;
 }
 
@@ -109,7 +109,7 @@ class MountParser {
 Result<bool> MountParser::flag(const std::string& key, const std::string& value) const {
   if (value.empty() || value == "true" || value == "1") return true;
   if (value == "false" || value == "0") return false;
-  return wrong(text_, "invalid value for " + key + ": " + escape_controls(value));
+  return wrong_volume(text_, "invalid value for " + key + ": " + escape_controls(value));
 }
 
 Result<void> MountParser::take_pair(const std::string& key, const std::string& value) {
@@ -124,7 +124,8 @@ Result<void> MountParser::take_pair(const std::string& key, const std::string& v
     writable_ = !mount_.read_only;
   } else if (key == "bind-propagation") {
     for_bind_ = true;
-    if (!is_propagation(value)) return wrong(text_, "invalid propagation " + berth::quoted(value));
+    if (!is_propagation(value))
+      return wrong_volume(text_, "invalid propagation " + berth::quote(value));
     mount_.propagation = value;
   } else if (key == "bind-nonrecursive") {
     for_bind_ = true;
@@ -140,17 +141,19 @@ Result<void> MountParser::take_pair(const std::string& key, const std::string& v
   } else if (key == "volume-driver" && (value.empty() || value == "local")) {
     for_volume_ = true;
   } else if (key == "volume-driver" || key == "volume-opt") {
-    return wrong(text_, key + " is not supported: there is the local driver alone");
+    return wrong_volume(text_, key + " is not supported: there is the local driver alone");
   } else if (key == "tmpfs-size") {
     auto bytes = parse_bytes(value);
-    if (!bytes) return wrong(text_, "invalid value for " + key + ": " + escape_controls(value));
+    if (!bytes)
+      return wrong_volume(text_, "invalid value for " + key + ": " + escape_controls(value));
     tmpfs_options_.push_back("size=" + std::to_string(*bytes));
   } else if (key == "tmpfs-mode") {
     bool octal = !value.empty() && value.find_first_not_of("01234567") == std::string::npos;
-    if (!octal) return wrong(text_, "invalid value for " + key + ": " + escape_controls(value));
+    if (!octal)
+      return wrong_volume(text_, "invalid value for " + key + ": " + escape_controls(value));
     tmpfs_options_.push_back("mode=" + value);
   } else if (key != "consistency") {  // of Docker on other systems
-    return wrong(text_, "unexpected key '" + escape_controls(key) + "'");
+    return wrong_volume(text_, "unexpected key '" + escape_controls(key) + "'");
   }
   return {};
 }
@@ -162,18 +165,19 @@ Result<void> MountParser::take(const std::string& word) {
   std::string key = to_lower(word.substr(0, equals));
   if (equals != std::string::npos) return take_pair(key, word.substr(equals + 1));
   if (std::find(kAlone.begin(), kAlone.end(), key) != kAlone.end()) return take_pair(key, "");
-  return wrong(text_, "invalid field '" + escape_controls(word) + "' must be a key=value pair");
+  return wrong_volume(text_,
+                      "invalid field '" + escape_controls(word) + "' must be a key=value pair");
 }
 
 Result<void> MountParser::check_kind() const {
   auto mixed = [&](const char* options) {
-    return wrong(
+    return wrong_volume(
         text_, std::string("cannot mix '") + options + "' options with mount type '" + type_ + "'");
   };
   if (type_ != "bind" && type_ != "volume" && type_ != "tmpfs" && type_ != "image") {
-    return wrong(text_, "mount type unknown: " + berth::quoted(type_));
+    return wrong_volume(text_, "mount type unknown: " + berth::quote(type_));
   }
-  if (target_.empty()) return wrong(text_, "target is required");
+  if (target_.empty()) return wrong_volume(text_, "target is required");
   if (for_bind_ && type_ != "bind") return mixed("bind-*");
   if (for_volume_ && type_ != "volume") return mixed("volume-*");
   if (!tmpfs_options_.empty() && type_ != "tmpfs") return mixed("tmpfs-*");
@@ -182,10 +186,10 @@ Result<void> MountParser::check_kind() const {
 
 Result<Volume> MountParser::bind() {
   if (!source_.starts_with('/')) {
-    return wrong(text_, "invalid mount config for type \"bind\": " +
-                            (source_.empty() ? std::string("field Source must not be empty")
-                                             : "invalid mount path: '" + source_ +
-                                                   "' mount path must be absolute"));
+    return wrong_volume(text_, "invalid mount config for type \"bind\": " +
+                                   (source_.empty() ? std::string("field Source must not be empty")
+                                                    : "invalid mount path: '" + source_ +
+                                                          "' mount path must be absolute"));
   }
   mount_.source = source_;
   mount_.must_exist = true;
@@ -205,8 +209,8 @@ Tmpfs MountParser::tmpfs() {
 }
 
 Result<ImageMount> MountParser::image() {
-  if (source_.empty()) return wrong(text_, "an image needs a source");
-  if (writable_) return wrong(text_, "an image is read-only");
+  if (source_.empty()) return wrong_volume(text_, "an image needs a source");
+  if (writable_) return wrong_volume(text_, "an image is read-only");
   return ImageMount{source_, mount_.destination};
 }
 
@@ -215,7 +219,7 @@ Result<AnyMount> MountParser::parse() {
   TRY(check_kind());
   mount_.destination = TRY(parse_destination(target_, "mount"));
   if (type_ == "tmpfs") {
-    if (!source_.empty()) return wrong(text_, "a tmpfs has no source");
+    if (!source_.empty()) return wrong_volume(text_, "a tmpfs has no source");
     return AnyMount(tmpfs());
   }
   if (type_ == "image") return AnyMount(TRY(image()));
@@ -239,7 +243,7 @@ Result<void> check_volume_name(std::string_view name) {
                       "characters");
   }
   return make_error(Kind::usage,
-                    quoted(name) +
+                    quote(name) +
                         " includes invalid characters for a local volume name, only "
                         "\"[a-zA-Z0-9][a-zA-Z0-9_.-]\" are allowed. If you intended to pass a host "
                         "directory, use absolute path");
@@ -250,8 +254,7 @@ Result<Volume> parse_volume(std::string_view text, std::string_view working_dire
   bool alone = parts.size() == 1 && text.starts_with('/');
   bool pair = (parts.size() == 2 || parts.size() == 3) && !parts[0].empty() && !parts[1].empty();
   if (!alone && !pair) {
-    return make_error(Kind::usage,
-                      "volume " + quoted(text) + ": expected [SOURCE:]DESTINATION[:ro]",
+    return make_error(Kind::usage, "volume " + quote(text) + ": expected [SOURCE:]DESTINATION[:ro]",
                       "-v /data:/data:ro");
   }
   Volume volume;
@@ -265,7 +268,7 @@ Result<Volume> parse_volume(std::string_view text, std::string_view working_dire
   } else if (parts[0].starts_with('/')) {
     volume.source = parts[0];
   } else {
-    TRY_CTX(check_volume_name(parts[0]), "volume " + quoted(text));
+    TRY_CTX(check_volume_name(parts[0]), "volume " + quote(text));
     volume.name = parts[0];
   }
   volume.destination = TRY(parse_destination(parts[1], "volume"));
@@ -281,7 +284,7 @@ Result<Tmpfs> parse_tmpfs(std::string_view text) {
   if (colon == std::string_view::npos) return tmpfs;
   for (std::string_view option : split(text.substr(colon + 1), ',')) {
     if (option.empty()) {
-      return make_error(Kind::usage, "tmpfs " + quoted(text) + ": an option is empty");
+      return make_error(Kind::usage, "tmpfs " + quote(text) + ": an option is empty");
     }
     tmpfs.options.emplace_back(option);
   }

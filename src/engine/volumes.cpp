@@ -25,7 +25,7 @@ constexpr const char* kData = "_data";
 /// There while a volume is filled: what a killed process left is thrown away.
 constexpr const char* kFilling = "filling";
 constexpr size_t kMaxRecord = size_t{1} << 20;
-constexpr size_t kMaxConfig = size_t{16} << 20;
+constexpr size_t kMaxVolumeConfig = size_t{16} << 20;
 
 std::string volumes_directory(const std::string& root) {
   return root + "/volumes";
@@ -48,7 +48,7 @@ Result<std::optional<sys::Fd>> lock_volume(const Context& context, const std::st
 
 Result<VolumeRecord> read_record(const sys::Fd& directory, const std::string& name) {
   std::string text = TRY(sys::read_file(directory, kRecord, kMaxRecord));
-  return json::read<VolumeRecord>(text, "volume " + quoted(name));
+  return json::read<VolumeRecord>(text, "volume " + quote(name));
 }
 
 Result<void> empty_directory(const sys::Fd& directory) {
@@ -60,7 +60,7 @@ Result<void> empty_directory(const sys::Fd& directory) {
 
 Result<void> fill(const Context& context, const Volume& volume, const LayerView& view) {
   auto directory = TRY(lock_volume(context, volume.name));
-  if (!directory) return make_error(Kind::busy, "volume " + quoted(volume.name) + " is removed");
+  if (!directory) return make_error(Kind::busy, "volume " + quote(volume.name) + " is removed");
   sys::Fd data = TRY(sys::open_at(*directory, kData, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
   bool torn = TRY(sys::stat_entry(*directory, kFilling)).has_value();
   if (torn) TRY(empty_directory(data));
@@ -97,25 +97,25 @@ void remove_anonymous(const Context& context, const Pick& is_to_go) {
 std::optional<std::string> config_of(const Paths& paths, const std::string& id) {
   for (Lifetime lifetime : {Lifetime::kept, Lifetime::removed}) {
     std::string bundle = container_files(paths, id, lifetime) + "/" + std::string(kBundleDirectory);
-    auto config = sys::read_file_if_exists(sys::cwd(), bundle + "/config.json", kMaxConfig);
+    auto config = sys::read_file_if_exists(sys::cwd(), bundle + "/config.json", kMaxVolumeConfig);
     if (config.ok() && *config) return std::move(*config);
   }
   return std::nullopt;
 }
 
-bool is_taken(const RunRequest& request, const std::string& destination) {
+bool is_mounted_on(const RunRequest& request, const std::string& destination) {
   auto is_there = [&](const auto& mount) { return mount.destination == destination; };
   return std::any_of(request.volumes.begin(), request.volumes.end(), is_there) ||
          std::any_of(request.tmpfs.begin(), request.tmpfs.end(), is_there);
 }
 
-Result<RunRequest> request_of(const Context& context, const ContainerSummary& container) {
+Result<RunRequest> kept_request(const Context& context, const ContainerSummary& container) {
   Lifetime lifetime = container.remove ? Lifetime::removed : Lifetime::kept;
   std::string path = container_files(context.paths, container.id, lifetime) + "/" + kRequestFile;
-  auto text = TRY(sys::read_file_if_exists(sys::cwd(), path, kMaxConfig));
+  auto text = TRY(sys::read_file_if_exists(sys::cwd(), path, kMaxVolumeConfig));
   if (!text) {
     return make_error(Kind::unsupported,
-                      "container " + quoted(container.name) + " keeps no list of its volumes",
+                      "container " + quote(container.name) + " keeps no list of its volumes",
                       "-d when it is started, or without --rm");
   }
   return parse_run_request(*text);
@@ -127,12 +127,12 @@ Result<void> take_from(const Context& context, const std::string& text, RunReque
   std::string mode = colon == std::string::npos ? "" : text.substr(colon + 1);
   if (mode != "" && mode != "ro" && mode != "rw" && mode != "z" && mode != "Z") {
     return make_error(Kind::usage, "invalid mode: " + escape_controls(mode) +
-                                       " for --volumes-from " + quoted(text));
+                                       " for --volumes-from " + quote(text));
   }
   ContainerSummary container = TRY(get_container(context, text.substr(0, colon)));
-  RunRequest other = TRY_CTX(request_of(context, container), "--volumes-from " + quoted(text));
+  RunRequest other = TRY_CTX(kept_request(context, container), "--volumes-from " + quote(text));
   for (Volume& volume : other.volumes) {
-    if (is_taken(request, volume.destination)) continue;
+    if (is_mounted_on(request, volume.destination)) continue;
     volume.read_only |= mode == "ro";
     request.volumes.push_back(std::move(volume));
   }
@@ -167,12 +167,12 @@ std::string volume_data(const std::string& root, const std::string& name) {
 Result<VolumeRecord> make_volume(const Context& context, VolumeRecord wish) {
   if (wish.driver != "local") {
     return make_error(Kind::unsupported,
-                      "volume driver " + quoted(wish.driver) + ": volumes are local");
+                      "volume driver " + quote(wish.driver) + ": volumes are local");
   }
   if (!wish.options.empty()) {
     return make_error(
         Kind::unsupported,
-        "option " + quoted(wish.options.begin()->first) + " of a volume: the local driver has none",
+        "option " + quote(wish.options.begin()->first) + " of a volume: the local driver has none",
         "-v SOURCE:TARGET for a directory of the host");
   }
   if (wish.name.empty()) {
@@ -300,7 +300,7 @@ Result<void> complete_volumes(const Context& context, const oci::ContainerDefaul
   for (const std::string& other : request.volumes_from) TRY(take_from(context, other, request));
   for (const auto& [declared, nothing] : image.volumes) {
     auto place = place_of(declared);
-    if (!place || is_taken(request, *place)) continue;
+    if (!place || is_mounted_on(request, *place)) continue;
     Volume volume;
     volume.destination = std::move(*place);
     volume.anonymous = true;
@@ -326,9 +326,9 @@ Result<void> provide_volumes(const Context& context, const RunRequest& request,
     wish.anonymous = volume.anonymous;
     if (volume.anonymous) wish.container = draft.id;
     wish.goes_with_it = volume.anonymous && request.remove;
-    TRY_CTX(make_volume(context, std::move(wish)), "cannot make volume " + quoted(volume.name));
+    TRY_CTX(make_volume(context, std::move(wish)), "cannot make volume " + quote(volume.name));
     if (volume.no_copy) continue;
-    TRY_CTX(fill(context, volume, view), "cannot fill volume " + quoted(volume.name));
+    TRY_CTX(fill(context, volume, view), "cannot fill volume " + quote(volume.name));
   }
   return {};
 }

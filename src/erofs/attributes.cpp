@@ -36,13 +36,13 @@ std::optional<std::pair<Prefix, std::string_view>> split_key(std::string_view ke
 Result<void> Attributes::add(std::string_view key, std::string_view value) {
   auto parts = split_key(key);
   if (!parts) {
-    return make_error(Kind::unsupported, "an EROFS image has no attribute " + quoted(key));
+    return make_error(Kind::unsupported, "an EROFS image has no attribute " + quote(key));
   }
   const auto& [prefix, name] = *parts;
   size_t before = bytes_.empty() ? sizeof(AttributesHeader) : bytes_.size();
   size_t after = round_up(before + sizeof(AttributeEntry) + name.size() + value.size(), 4);
   if (name.size() > kMaxName || value.size() > kMaxValue || after > max_bytes_) {
-    return make_error(Kind::unsupported, "attribute " + quoted(key) +
+    return make_error(Kind::unsupported, "attribute " + quote(key) +
                                              " is too long for an EROFS "
                                              "image");
   }

@@ -9,7 +9,7 @@
 namespace berth::erofs {
 namespace {
 
-constexpr const char* kName = "image";
+constexpr const char* kOutputName = "image";
 
 }  // namespace
 
@@ -55,7 +55,7 @@ void RecordBlocks::begin(uint64_t address, size_t count) {
 
 Result<void> RecordBlocks::flush() {
   if (bytes_.empty()) return {};
-  TRY(sys::write_at(*file_, start_, bytes_, kName));
+  TRY(sys::write_at(*file_, start_, bytes_, kOutputName));
   bytes_.clear();
   used_.clear();
   return {};

@@ -15,7 +15,7 @@
 namespace berth::erofs {
 namespace {
 
-constexpr const char* kName = "image";
+constexpr const char* kReaderName = "image";
 constexpr uint64_t kMaxLink = 4095;
 
 Error damaged(const std::string& what) {
@@ -113,7 +113,7 @@ Result<DirectoryBlock::Entry> DirectoryBlock::at(size_t index) const {
 
 Result<Reader> Reader::open(const sys::Fd& image) {
   Reader reader(image);
-  struct stat info = TRY(sys::stat_fd(image, kName));
+  struct stat info = TRY(sys::stat_fd(image, kReaderName));
   if (!S_ISREG(info.st_mode)) return make_error(Kind::usage, "the image is no regular file");
   reader.size_ = static_cast<uint64_t>(info.st_size);
   TRY(reader.read_superblock());
@@ -130,7 +130,8 @@ Result<void> Reader::fill(uint64_t at, char* bytes, size_t length) const {
   if (!holds({at, length})) return damaged("something lies beyond its end");
   size_t filled = 0;
   while (filled < length) {
-    size_t got = TRY(sys::read_at(*image_, at + filled, bytes + filled, length - filled, kName));
+    size_t got =
+        TRY(sys::read_at(*image_, at + filled, bytes + filled, length - filled, kReaderName));
     if (got == 0) return damaged("it has become shorter");
     filled += got;
   }
@@ -146,13 +147,13 @@ Result<T> Reader::read_struct(uint64_t at) const {
 
 Result<std::string> Reader::read(const Piece& piece) const {
   if (!holds(piece)) return damaged("something lies beyond its end");
-  std::string bytes = TRY(sys::read_at(*image_, piece.at, piece.length, kName));
+  std::string bytes = TRY(sys::read_at(*image_, piece.at, piece.length, kReaderName));
   if (bytes.size() != piece.length) return damaged("it has become shorter");
   return bytes;
 }
 
 Result<void> Reader::check_length() const {
-  struct stat info = TRY(sys::stat_fd(*image_, kName));
+  struct stat info = TRY(sys::stat_fd(*image_, kReaderName));
   if (static_cast<uint64_t>(info.st_size) < size_) return damaged("it has become shorter");
   return {};
 }

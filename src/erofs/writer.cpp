@@ -13,7 +13,7 @@
 namespace berth::erofs {
 namespace {
 
-constexpr const char* kName = "image";
+constexpr const char* kWriterName = "image";
 constexpr uint64_t kRootAt = kSuperblockAt + sizeof(Superblock);
 static_assert(kRootAt % kSlot == 0 && kRootAt / kSlot <= 0xffff);
 /// A hundred or so blocks of inodes would be many for one write, one is few.
@@ -48,7 +48,7 @@ uint32_t device_number(unsigned major, unsigned minor) {
 
 Writer::Writer(const sys::Fd& file, const Identity& identity, sys::PieceWriter::Cache cache)
     : file_(&file), identity_(identity), data_(cache), records_(file) {
-  data_.begin(file, kName);
+  data_.begin(file, kWriterName);
 }
 
 /// Whole blocks, one behind the other.
@@ -65,7 +65,8 @@ Result<uint64_t> Writer::allocate(uint64_t size) {
 Result<uint64_t> Writer::put_record(const std::string& record) {
   if (record.size() > kBlock) {
     uint64_t address = TRY(allocate(record.size()));
-    TRY(sys::write_at(*file_, address, record, kName));  // no content: links may change it yet
+    TRY(sys::write_at(*file_, address, record,
+                      kWriterName));  // no content: links may change it yet
     return address;
   }
   if (!records_.fits(record.size())) {
@@ -308,7 +309,7 @@ Result<void> Writer::finish(Directory& root) {
   TRY(count_links(root, plans));
   TRY(place_all(plans));
   sys::PieceWriter inodes;
-  inodes.begin(*file_, kName);
+  inodes.begin(*file_, kWriterName);
   for (const Plan& plan : plans) TRY(write_directory(plan, inodes));
   TRY(inodes.flush());
   TRY(data_.flush());

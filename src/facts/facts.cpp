@@ -9,9 +9,11 @@
 namespace berth::facts {
 namespace {
 
-using Kind = GpuCode::Kind;
-constexpr std::array<std::pair<Kind, std::string_view>, 4> kKinds = {
-    {{Kind::sass, "sass"}, {Kind::ptx, "ptx"}, {Kind::ir, "ir"}, {Kind::gfx, "gfx"}}};
+using CodeKind = GpuCode::Kind;
+constexpr std::array<std::pair<CodeKind, std::string_view>, 4> kKinds = {{{CodeKind::sass, "sass"},
+                                                                          {CodeKind::ptx, "ptx"},
+                                                                          {CodeKind::ir, "ir"},
+                                                                          {CodeKind::gfx, "gfx"}}};
 
 }  // namespace
 
@@ -26,7 +28,7 @@ Result<GpuCode::Kind> from_json_text(std::string_view text, std::type_identity<G
   for (const auto& [kind, known] : kKinds) {
     if (known == text) return kind;
   }
-  return make_error(berth::Kind::corrupt, "expected sass, ptx, ir or gfx, got " + quoted(text));
+  return make_error(Kind::corrupt, "expected sass, ptx, ir or gfx, got " + quote(text));
 }
 
 }  // namespace berth::facts

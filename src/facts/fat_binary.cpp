@@ -27,7 +27,7 @@ constexpr uint64_t kMaxUnpacked = 256;
 constexpr size_t kPayload = 1024;          // has the whole header of a cubin, the directives of PTX
 constexpr size_t kPackedZstd = 144 << 10;  // has its first block
 
-Error corrupt(std::string_view what) {
+Error corrupt_fat_binary(std::string_view what) {
   return make_error(Kind::corrupt, "fat binary: " + std::string(what));
 }
 
@@ -79,19 +79,21 @@ Result<uint64_t> Reader::read_container(uint64_t at, uint64_t end) {
   std::string_view header = TRY(file_.need(at, kContainerHeader, "fat binary: header"));
   uint64_t version = number_at(header, 4, 2), header_size = number_at(header, 6, 2);
   uint64_t size = number_at(header, 8, 8);
-  if (version != 1) return corrupt("version " + std::to_string(version) + " is not known");
-  if (header_size < kContainerHeader || header_size > end - at) return corrupt("header size");
+  if (version != 1)
+    return corrupt_fat_binary("version " + std::to_string(version) + " is not known");
+  if (header_size < kContainerHeader || header_size > end - at)
+    return corrupt_fat_binary("header size");
   at += header_size;
-  if (size > end - at) return corrupt("it is longer than its section");
+  if (size > end - at) return corrupt_fat_binary("it is longer than its section");
   end = at + size;
   while (end - at >= kMemberHeader) {
-    if (++found_.members > kMaxMembers) return corrupt("too many members");
+    if (++found_.members > kMaxMembers) return corrupt_fat_binary("too many members");
     Member member = parse_member(TRY(file_.need(at, kMemberHeader, "fat binary: member")));
     if (member.header_size < kMemberHeader || member.header_size > end - at) {
-      return corrupt("header size of a member");
+      return corrupt_fat_binary("header size of a member");
     }
     at += member.header_size;
-    if (member.size > end - at) return corrupt("a member is longer than its container");
+    if (member.size > end - at) return corrupt_fat_binary("a member is longer than its container");
     TRY(add(member, at));
     at += member.size;
   }
@@ -196,7 +198,7 @@ Result<std::optional<GpuCode>> read_cubin(const scan::ReadAt& read_at) {
 
 Result<void> read_fat_binaries(const scan::ReadAt& read_at, uint64_t offset, uint64_t size,
                                FoundCode& found) {
-  if (size > UINT64_MAX - offset) return corrupt("section outside of the file");
+  if (size > UINT64_MAX - offset) return corrupt_fat_binary("section outside of the file");
   Reader reader(read_at, found);
   Window file(read_at);
   uint64_t padding = 0;
@@ -210,7 +212,8 @@ Result<void> read_fat_binaries(const scan::ReadAt& read_at, uint64_t offset, uin
     }
     // Linkers align what they join.
     padding += 8;
-    if (number_at(magic, 0, 8) != 0 || padding > kMaxPadding) return corrupt("no header here");
+    if (number_at(magic, 0, 8) != 0 || padding > kMaxPadding)
+      return corrupt_fat_binary("no header here");
     at += 8;
   }
   return {};

@@ -14,7 +14,7 @@ namespace {
 constexpr uint64_t kStrings = 5, kStringsSize = 10, kDefinitions = 0x6fff'fffc,
                    kDefinitionCount = 0x6fff'fffd, kNeeds = 0x6fff'fffe, kNeedCount = 0x6fff'ffff;
 // libc.so.6 defines some 60, and libraries need those of a dozen others.
-constexpr uint64_t kMaxEntries = 4096;
+constexpr uint64_t kMaxVersionEntries = 4096;
 constexpr size_t kMaxName = 128;
 constexpr uint64_t kWeak = 2, kBase = 1;
 constexpr std::array<std::string_view, 6> kFamilies = {"GLIBC", "GLIBCXX",  "CXXABI",
@@ -47,7 +47,7 @@ class Tables {
   Result<Table> table(uint64_t address_tag, uint64_t count_tag) const;
   Result<std::string> name(uint64_t offset);
   Result<void> count_one() {
-    if (++entries_ <= kMaxEntries) return {};
+    if (++entries_ <= kMaxVersionEntries) return {};
     return make_error(Kind::corrupt, "ELF: too many symbol versions");
   }
 

@@ -108,7 +108,7 @@ Result<Node> Nodes::named(std::string_view name, std::string_view by) const {
   for (const auto& [one, profile] : profiles_) names.push_back(one);
   auto near = nearest(name.substr(0, kMostShown), names);
   return make_error(Kind::usage,
-                    fmt::format("{}: no profile {}{}", by, quoted(name.substr(0, kMostShown)),
+                    fmt::format("{}: no profile {}{}", by, quote(name.substr(0, kMostShown)),
                                 near ? fmt::format("; did you mean '{}'?", *near) : ""));
 }
 

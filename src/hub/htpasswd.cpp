@@ -19,7 +19,7 @@ namespace {
 constexpr size_t kMostAccounts = 100'000;
 constexpr size_t kMostName = 255;
 constexpr size_t kMostPassword = 1024;
-constexpr size_t kMostKnown = 4096;
+constexpr size_t kMostKnownUsers = 4096;
 constexpr uint64_t kMostCost = 14;  // a second or so
 constexpr size_t kHashSize = 60;
 constexpr ptrdiff_t kAtOnce = 2;
@@ -73,7 +73,7 @@ struct Htpasswd::Known {
   }
   void add(const std::string& name) {
     std::lock_guard lock(mutex);
-    if (pairs.size() >= kMostKnown) pairs.clear();
+    if (pairs.size() >= kMostKnownUsers) pairs.clear();
     pairs.insert(name);
   }
 };
@@ -104,7 +104,7 @@ Result<Htpasswd> Htpasswd::parse(std::string_view text, std::string_view documen
     }
     std::string name(line.substr(0, colon));
     if (!file.hashes_.emplace(name, hash).second) {
-      return make_error(Kind::usage, place + quoted(name) + " is there twice");
+      return make_error(Kind::usage, place + quote(name) + " is there twice");
     }
     if (file.hashes_.size() > kMostAccounts) {
       return make_error(Kind::usage, fmt::format("{}more than {} accounts", place, kMostAccounts));

@@ -64,7 +64,7 @@ Reply ask_who() {
 }
 
 Reply not_served(std::string_view name) {
-  return refusal(404, "NAME_UNKNOWN", fmt::format("{} is not served here", quoted(name)));
+  return refusal(404, "NAME_UNKNOWN", fmt::format("{} is not served here", quote(name)));
 }
 
 }  // namespace
@@ -164,7 +164,7 @@ Result<Reply> Hub::give_manifest(const ManifestRoute& route, Source& source, Que
   if (!accepts(question.asked.accept, held.media_type)) {
     return refusal(404, "MANIFEST_UNKNOWN",
                    fmt::format("it is of the type {}, which the client does not accept",
-                               quoted(held.media_type)));
+                               quote(held.media_type)));
   }
   return document_reply(held.bytes, held.media_type, held.digest);
 }

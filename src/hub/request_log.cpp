@@ -12,7 +12,7 @@
 namespace berth::hub {
 namespace {
 
-constexpr size_t kMostShown = 512;
+constexpr size_t kMostLogged = 512;
 
 struct Line {
   std::string time;
@@ -89,10 +89,10 @@ std::string request_line(LogForm form, const Asked& asked, const Note& note, con
   Line line;
   line.time = format_time(seconds);
   line.address = asked.address_text;
-  line.user = utf8(note.user.substr(0, kMostShown));
-  line.node = utf8(note.node.substr(0, kMostShown));
-  line.method = utf8(asked.method.substr(0, kMostShown));
-  line.path = utf8(asked.target.substr(0, std::min(asked.target.find('?'), kMostShown)));
+  line.user = utf8(note.user.substr(0, kMostLogged));
+  line.node = utf8(note.node.substr(0, kMostLogged));
+  line.method = utf8(asked.method.substr(0, kMostLogged));
+  line.path = utf8(asked.target.substr(0, std::min(asked.target.find('?'), kMostLogged)));
   line.status = ended.status;
   line.bytes = ended.bytes;
   line.seconds = static_cast<double>(ended.time.count() / 1000) / 1000;

@@ -26,11 +26,11 @@ namespace http = boost::beast::http;
 using asio::ip::tcp;
 using std::chrono::seconds;
 using std::chrono::steady_clock;
-using ErrorCode = beast::error_code;
+using ErrorCode = boost::system::error_code;
 using Plain = beast::tcp_stream;
 using Secure = beast::ssl_stream<beast::tcp_stream>;
 
-constexpr size_t kPiece = size_t{64} << 10;
+constexpr size_t kSessionPiece = size_t{64} << 10;
 constexpr seconds kLongestQueue{60};
 constexpr seconds kLinger{2};
 constexpr size_t kLingerBytes = size_t{1} << 20;
@@ -94,7 +94,7 @@ class Session final : public Connection,
       return make_error(Kind::corrupt, "pass a blob on: more bytes than its registry said");
     }
     while (!bytes.empty()) {
-      std::string_view piece = bytes.substr(0, kPiece);
+      std::string_view piece = bytes.substr(0, kSessionPiece);
       TRY(put(asio::buffer(piece.data(), piece.size())));
       ended_.bytes += piece.size();
       bytes.remove_prefix(piece.size());
@@ -268,7 +268,7 @@ class Session final : public Connection,
 
   void send(Reply reply) {
     const bool head = asked_.method == "HEAD";
-    counted_ = !head && reply.body && reply.body->size() > kPiece;
+    counted_ = !head && reply.body && reply.body->size() > kSessionPiece;
     if (counted_ && !shared_.outgoing.add(reply.body)) {
       counted_ = false;
       reply =
@@ -285,7 +285,7 @@ class Session final : public Connection,
     size_t size = body_ ? body_->size() : 0;
     ended_.bytes = from;
     if (from == size) return end_answer();
-    size_t piece = std::min(kPiece, size - from);
+    size_t piece = std::min(kSessionPiece, size - from);
     write_next(asio::buffer(body_->data() + from, piece),
                [self = this->shared_from_this(), to = from + piece] { self->send_body(to); });
   }

@@ -67,8 +67,8 @@ Result<AdditionalStore> AdditionalStore::open(const std::string& root) {
   auto version = TRY(sys::read_file_if_exists(store.dir_, "version", 64));
   if (!version) return make_error(Kind::not_found, "it is no store");
   if (trim(*version) != kStoreVersion) {
-    return make_error(Kind::unsupported, "it has version " + quoted(trim(*version)) +
-                                             ", this program knows version 1");
+    return make_error(Kind::unsupported,
+                      "it has version " + quote(trim(*version)) + ", this program knows version 1");
   }
   for (const char* path : kRead) TRY(sys::open_at(store.dir_, path, kDirectory));
   return store;

@@ -31,7 +31,7 @@ Result<Needed> find_needed(const sys::Fd& root, StoreLock& lock) {
   std::vector<std::string> damaged;
   auto records = TRY(read_records(root, damaged));
   if (!damaged.empty()) {
-    return make_error(Kind::corrupt, "read image record " + quoted(damaged.front()),
+    return make_error(Kind::corrupt, "read image record " + quote(damaged.front()),
                       "remove that file from images/ in the store and pull the image again");
   }
   for (const auto& record : records) {

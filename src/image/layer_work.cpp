@@ -24,7 +24,7 @@ Flavor flavor_of(const Request& request) {
 template <class Request>
 Result<void> set_flavor(const Flavor& names, Request& request) {
   auto unknown = [](const std::string& name) {
-    return make_error(Kind::usage, "request: " + quoted(name) + " is unknown");
+    return make_error(Kind::usage, "request: " + quote(name) + " is unknown");
   };
   if (names.ownership == ownership_name(Ownership::single)) {
     request.ownership = Ownership::single;

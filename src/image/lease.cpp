@@ -193,7 +193,7 @@ Result<void> Lease::take(const std::string& mark, const std::function<bool()>& g
       continue;
     }
     if (give_up && give_up()) {
-      return make_error(Kind::interrupted, "wait for another machine that has " + quoted(mark));
+      return make_error(Kind::interrupted, "wait for another machine that has " + quote(mark));
     }
     std::this_thread::sleep_for(Watch::pause());
   }

@@ -56,7 +56,7 @@ Result<void> check_found(const facts::ImageFacts& found) {
   for (const facts::GpuCodeSet& set : found.gpu_code) {
     if (set.code.empty()) return not_such("a set of GPU code without any");
     for (const facts::GpuCode& code : set.code) {
-      if (!is_code(code)) return not_such("GPU code for " + quoted(code.arch));
+      if (!is_code(code)) return not_such("GPU code for " + quote(code.arch));
     }
   }
   std::vector<std::string> versions = found.cuda_runtimes;
@@ -65,7 +65,7 @@ Result<void> check_found(const facts::ImageFacts& found) {
     versions.push_back(*one);
   }
   for (const std::string& version : versions) {
-    if (!is_version(version)) return not_such("version " + quoted(version));
+    if (!is_version(version)) return not_such("version " + quote(version));
   }
   return {};
 }

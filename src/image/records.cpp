@@ -55,7 +55,7 @@ std::string file_name(const std::optional<Reference>& reference, const Digest& m
 Result<void> write_record(const sys::Fd& root, const ImageRecord& record) {
   std::string path = file_name(record.reference, record.manifest);
   if (path.size() - std::string_view("images/").size() + kReplaceSuffix > kMaxFileName) {
-    return make_error(Kind::usage, "keep image " + quoted(record.reference->familiar()) +
+    return make_error(Kind::usage, "keep image " + quote(record.reference->familiar()) +
                                        ": the name is too long for a file name");
   }
   mode_t readers = TRY(readers_of(root, "images"));

@@ -37,7 +37,7 @@ bool is_docker_hub(std::string_view registry) {
 
 Error refuse(std::string_view text, std::string_view reason) {
   return make_error(Kind::usage,
-                    "read image name " + quoted(text.substr(0, 300)) + ": " + std::string(reason));
+                    "read image name " + quote(text.substr(0, 300)) + ": " + std::string(reason));
 }
 
 /// Docker's rule for what is a registry and what is the first part of a repository.
@@ -134,7 +134,7 @@ Result<Reference> Reference::parse(std::string_view text) {
     reference.registry_ = rest.substr(0, slash);
     rest = rest.substr(slash + 1);
     if (!valid_registry(reference.registry_)) {
-      return refuse(text, quoted(reference.registry_) + " is not a registry's host and port");
+      return refuse(text, quote(reference.registry_) + " is not a registry's host and port");
     }
   } else {
     reference.registry_ = kDefaultRegistry;

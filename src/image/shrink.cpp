@@ -33,7 +33,7 @@ Result<std::vector<ImageRecord>> whole_records(const sys::Fd& root) {
   std::vector<std::string> damaged;
   auto records = TRY(read_records(root, damaged));
   if (damaged.empty()) return records;
-  return make_error(Kind::corrupt, "read image record " + quoted(damaged.front()),
+  return make_error(Kind::corrupt, "read image record " + quote(damaged.front()),
                     "berth system check --repair");
 }
 

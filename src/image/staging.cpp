@@ -76,7 +76,7 @@ Result<StagedEntry> stage_in(const std::string& root, std::string_view prefix, S
     }
     if (TRY(still_there(*fd, path))) return StagedEntry{std::move(*fd), std::move(path)};
   }
-  return make_error(Kind::busy, "stage a file in " + quoted(root + "/tmp"));
+  return make_error(Kind::busy, "stage a file in " + quote(root + "/tmp"));
 }
 
 Result<bool> still_there(const sys::Fd& fd, const std::string& path) {

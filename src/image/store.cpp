@@ -46,13 +46,13 @@ Error no_such_image(std::string_view name) {
 Error of_additional_store(std::string_view name, const std::string& store) {
   return make_error(
       Kind::denied,
-      "remove image " + quoted(name) + ": it is in the read-only store " + quoted(store),
+      "remove image " + quote(name) + ": it is in the read-only store " + quote(store),
       "berth --root " + store + " rmi, as its owner");
 }
 
 std::string cannot_read(std::string_view name, const std::string& store) {
-  std::string image = "cannot read image " + quoted(name);
-  return store.empty() ? image : image + " in the additional store " + quoted(store);
+  std::string image = "cannot read image " + quote(name);
+  return store.empty() ? image : image + " in the additional store " + quote(store);
 }
 
 /// The records that a removal unlinks, and who else matters to it.
@@ -63,7 +63,7 @@ struct RemovalPlan {
 };
 
 Result<void> check_removable(std::string_view name, const RemovalPlan& plan) {
-  std::string refusal = "remove image " + quoted(name) + ": ";
+  std::string refusal = "remove image " + quote(name) + ": ";
   if (plan.doomed.size() > 1) {
     std::vector<std::string> names;
     for (const auto& record : plan.doomed) {
@@ -113,7 +113,7 @@ std::vector<std::string> Image::layer_directories() const {
 Result<Store> Store::open(const std::string& root, LayerFlavor flavor,
                           const std::vector<std::string>& additional) {
   if (!root.starts_with('/')) {
-    return make_error(Kind::usage, "open store " + quoted(root) + ": expected an absolute path");
+    return make_error(Kind::usage, "open store " + quote(root) + ": expected an absolute path");
   }
   auto open_store = [&]() -> Result<Store> {
     Store store;
@@ -133,7 +133,7 @@ Result<Store> Store::open(const std::string& root, LayerFlavor flavor,
     if (!version) {
       TRY(create_layout(store.dir_));
     } else if (trim(*version) != kStoreVersion) {
-      return make_error(Kind::unsupported, "the store has version " + quoted(trim(*version)) +
+      return make_error(Kind::unsupported, "the store has version " + quote(trim(*version)) +
                                                ", this program knows version 1");
     }
     for (const std::string& place : additional) {
@@ -142,7 +142,7 @@ Result<Store> Store::open(const std::string& root, LayerFlavor flavor,
     }
     return store;
   };
-  return TRY_CTX(open_store(), "cannot open the store " + quoted(root));
+  return TRY_CTX(open_store(), "cannot open the store " + quote(root));
 }
 
 Result<StoreLock> Store::lock(sys::LockMode mode) const {
@@ -328,7 +328,7 @@ Result<std::optional<ImageRecord>> Store::record_of(const Reference& reference, 
   if (own || scope == Scope::own) return own;
   for (const AdditionalStore& store : additional_) {
     auto found = TRY_CTX(read_record(store.dir(), reference),
-                         "cannot read the additional store " + quoted(store.root()));
+                         "cannot read the additional store " + quote(store.root()));
     if (!found) continue;
     found->store = store.root();
     return found;
@@ -369,7 +369,7 @@ Result<std::vector<ImageRecord>> Store::match(std::string_view name,
   if (ids.size() > 1) {
     return make_error(
         Kind::usage,
-        "image id " + quoted(name) + " is the start of " + std::to_string(ids.size()) + " ids",
+        "image id " + quote(name) + " is the start of " + std::to_string(ids.size()) + " ids",
         "berth images --no-trunc");
   }
   return found;
@@ -423,7 +423,7 @@ Result<std::vector<Image>> Store::list(std::vector<std::string>* damaged) const 
     known.clear();
     unreadable.clear();
     auto records = TRY(read_all_records(Scope::all, unreadable));
-    for (std::string& name : unreadable) name = "image record " + quoted(name) + " is damaged";
+    for (std::string& name : unreadable) name = "image record " + quote(name) + " is damaged";
     for (const auto& record : records) {
       std::pair key(record.manifest, record.store);
       if (known.contains(key)) continue;
@@ -435,7 +435,7 @@ Result<std::vector<Image>> Store::list(std::vector<std::string>* damaged) const 
       again |= has_gone(image.error());  // removed in this moment, perhaps
       unreadable.push_back(
           "image " +
-          quoted(record.reference ? record.reference->familiar() : record.manifest.text()) +
+          quote(record.reference ? record.reference->familiar() : record.manifest.text()) +
           " is damaged: " + to_line(image.error()));
     }
   }
@@ -479,7 +479,7 @@ Result<void> Store::copy_origins(const Image& image) const {
 
 Result<void> Store::tag(const Image& image, const Reference& reference) {
   if (reference.digest()) {
-    return make_error(Kind::usage, "tag an image as " + quoted(reference.familiar()) +
+    return make_error(Kind::usage, "tag an image as " + quote(reference.familiar()) +
                                        ": a digest cannot be given as a name");
   }
   StoreLock lock = TRY(this->lock(sys::LockMode::exclusive));

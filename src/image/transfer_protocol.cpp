@@ -45,7 +45,7 @@ Result<Enum> value_of(const Names<Enum, N>& names, std::string_view wanted) {
     known.emplace_back(name);
   }
   return make_error(Kind::corrupt,
-                    "expected one of " + join(known, ", ") + ", got " + quoted(wanted));
+                    "expected one of " + join(known, ", ") + ", got " + quote(wanted));
 }
 
 }  // namespace
@@ -493,7 +493,7 @@ Result<TransferRequest> parse_request(std::string_view text) {
   if (verb == "digest") return read_request<DigestRequest>(*value);
   if (verb == "check") return read_request<CheckRequest>(*value);
   if (verb == "check-key") return read_request<CheckKeyRequest>(*value);
-  return make_error(Kind::usage, "read the request: unknown verb " + quoted(verb));
+  return make_error(Kind::usage, "read the request: unknown verb " + quote(verb));
 }
 
 std::string to_json(const TransferEvent& event) {
@@ -515,7 +515,7 @@ Result<TransferEvent> parse_event(std::string_view line) {
     return TransferEvent(Error{kind_from_name(e.kind), e.sys_errno, std::move(e.what),
                                std::move(e.hint), std::move(e.context)});
   }
-  return make_error(Kind::corrupt, "read an event: unknown name " + quoted(name));
+  return make_error(Kind::corrupt, "read an event: unknown name " + quote(name));
 }
 
 }  // namespace berth::image

@@ -171,7 +171,7 @@ Result<std::string> with_idle_layer(const Store& store, const std::string& name,
   sys::Fd root = TRY(sys::open_at(sys::cwd(), store.root(), O_RDONLY | O_DIRECTORY));
   StoreLock lock = TRY(store.lock(sys::LockMode::exclusive));
   if (!TRY(sys::stat_entry(root, "layers/" + name))) {
-    return make_error(Kind::not_found, "find layer " + quoted(name) + ": it has been removed");
+    return make_error(Kind::not_found, "find layer " + quote(name) + ": it has been removed");
   }
   std::string user = TRY(user_of_layer(root, name));
   if (!user.empty()) return user;

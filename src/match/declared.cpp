@@ -63,7 +63,7 @@ class Reader {
 
   void read(std::string_view axis, std::string_view value) {
     if (value.size() > kMaxValue || !take(axis, value)) {
-      puzzle(fmt::format("{} {}", axis, quoted(value.substr(0, 64))));
+      puzzle(fmt::format("{} {}", axis, quote(value.substr(0, 64))));
       return;
     }
     declared_.any = true;

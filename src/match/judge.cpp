@@ -167,8 +167,8 @@ bool Court::look_at_declared_cpu() {
   } else {
     auto near = node::nearest_microarchitecture(name);
     add_unknown({"cpu", Tier::declared}, Alike{}, [&] {
-      return Said{fmt::format("declares {}, a processor that archspec does not know{}",
-                              quoted(name), near ? fmt::format(" (is it {}?)", *near) : "")};
+      return Said{fmt::format("declares {}, a processor that archspec does not know{}", quote(name),
+                              near ? fmt::format(" (is it {}?)", *near) : "")};
     });
     return true;
   }
@@ -405,7 +405,7 @@ Result<Outcome> from_json_text(std::string_view text, std::type_identity<Outcome
   for (Outcome outcome : {Outcome::pass, Outcome::runs_but, Outcome::unknown, Outcome::fail}) {
     if (text == to_json_text(outcome)) return outcome;
   }
-  return make_error(Kind::corrupt, "no outcome: " + quoted(text));
+  return make_error(Kind::corrupt, "no outcome: " + quote(text));
 }
 
 std::string to_json_text(Tier tier) {
@@ -417,7 +417,7 @@ Result<Tier> from_json_text(std::string_view text, std::type_identity<Tier>) {
   for (Tier tier : {Tier::declared, Tier::found, Tier::verified}) {
     if (text == to_json_text(tier)) return tier;
   }
-  return make_error(Kind::corrupt, "no tier of facts: " + quoted(text));
+  return make_error(Kind::corrupt, "no tier of facts: " + quote(text));
 }
 
 const Clause* Verdict::decisive() const {

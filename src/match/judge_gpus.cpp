@@ -249,7 +249,7 @@ bool Court::look_at_requirements() {
       }
       add({"driver", Tier::declared}, lost_driver(), [&] {
         return Said{fmt::format("needs {} (NVIDIA_REQUIRE); this node has CUDA {}, driver {}, {}",
-                                quoted(text.substr(0, 120)), node_.driver.cuda_version,
+                                quote(text.substr(0, 120)), node_.driver.cuda_version,
                                 node_.driver.module_version, gpu_name(gpu)),
                     "", ""};
       });

@@ -15,7 +15,7 @@ constexpr size_t kMaxGpuKinds = 16, kMaxVersion = 32, kMaxName = 64, kMaxModel =
 
 Error not_such(const char* member, std::string_view text) {
   return make_error(Kind::corrupt,
-                    std::string("read a record of a run: ") + member + " " + quoted(text));
+                    std::string("read a record of a run: ") + member + " " + quote(text));
 }
 
 bool is_digit(char c) {
@@ -30,7 +30,7 @@ bool is_name(std::string_view text, std::string_view more) {
 }
 
 /// "12", "570.133.20".
-bool is_version(std::string_view text) {
+bool is_driver_version(std::string_view text) {
   if (text.empty() || text.size() > kMaxVersion) return false;
   for (std::string_view part : split(text, '.')) {
     bool digits = !part.empty() && std::all_of(part.begin(), part.end(), is_digit);
@@ -58,7 +58,7 @@ bool is_time(std::string_view text) {
 /// "9.0", "12.1".
 bool is_capability(std::string_view text) {
   size_t dot = text.find('.');
-  return is_version(text) && text.size() <= 5 && dot != std::string_view::npos &&
+  return is_driver_version(text) && text.size() <= 5 && dot != std::string_view::npos &&
          dot + 2 == text.size();
 }
 
@@ -97,7 +97,7 @@ Result<UserLand> from_json_text(std::string_view text, std::type_identity<UserLa
   for (UserLand one : {UserLand::host, UserLand::image}) {
     if (text == to_json_text(one)) return one;
   }
-  return make_error(Kind::corrupt, "expected host or image, got " + quoted(text));
+  return make_error(Kind::corrupt, "expected host or image, got " + quote(text));
 }
 
 Result<void> check(const RunRecord& record) {
@@ -111,13 +111,13 @@ Result<void> check(const RunRecord& record) {
     return not_such("processor", cpu.microarchitecture);
   }
   if (cpu.level > kMaxLevel) return not_such("level", std::to_string(cpu.level));
-  if (!record.kernel.empty() && !is_version(record.kernel)) {
+  if (!record.kernel.empty() && !is_driver_version(record.kernel)) {
     return not_such("kernel", record.kernel);
   }
   if (record.driver) {
     const RunDriver& driver = *record.driver;
     if (driver.kind != "nvidia" && driver.kind != "rocm") return not_such("driver", driver.kind);
-    if (!is_version(driver.version)) return not_such("driver's version", driver.version);
+    if (!is_driver_version(driver.version)) return not_such("driver's version", driver.version);
   }
   if (!is_name(record.berth, ".+~-")) return not_such("version of Berth", record.berth);
   if (record.gpus.size() > kMaxGpuKinds) return not_such("GPUs:", "more than 16 kinds");

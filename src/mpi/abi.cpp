@@ -121,7 +121,7 @@ Result<Rule> from_json_text(std::string_view text, std::type_identity<Rule>) {
   for (Rule rule : {Rule::major, Rule::full, Rule::strict}) {
     if (to_json_text(rule) == text) return rule;
   }
-  return make_error(Kind::usage, "expected 'major', 'full' or 'strict', got " + quoted(text));
+  return make_error(Kind::usage, "expected 'major', 'full' or 'strict', got " + quote(text));
 }
 
 Verdict compare(const Abi& image, const Abi& host, Rule rule) {

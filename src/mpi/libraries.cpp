@@ -14,7 +14,7 @@ namespace {
 constexpr size_t kMaxCache = size_t{16} << 20;
 constexpr size_t kMaxDirectories = 64;
 constexpr size_t kMaxFiles = 2000;
-constexpr size_t kMaxNames = 2'000'000;  // of symbols: some 400 MB
+constexpr size_t kMaxKnownNames = 2'000'000;  // of symbols: some 400 MB
 
 /// A file seen through one piece of it, for whom every read is a walk through a tree.
 class Pieces {
@@ -103,7 +103,7 @@ Result<const Library*> Libraries::at(const std::string& path) {
   if (!file) return none;
   auto known = known_.find(file->path);
   if (known == known_.end()) {
-    if (known_.size() >= kMaxFiles || names_ >= kMaxNames) return none;
+    if (known_.size() >= kMaxFiles || names_ >= kMaxKnownNames) return none;
     auto library = TRY(read_(tree_, *file, places_.machine));
     if (library) names_ += library->symbols.defined.size() + library->symbols.undefined.size();
     known = known_.emplace(file->path, std::move(library)).first;

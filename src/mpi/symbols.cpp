@@ -16,7 +16,7 @@ constexpr uint32_t kSymbolSection = 11;  // SHT_DYNSYM
 constexpr size_t kSymbolSize = 24;
 // Far above what libraries have: Intel's libmpi has some twenty thousand symbols.
 constexpr uint64_t kMaxSymbols = 300'000, kMaxStrings = uint64_t{32} << 20, kMaxVersions = 4096;
-constexpr size_t kMaxName = 4096, kMaxNames = size_t{32} << 20, kMaxTable = size_t{1} << 20;
+constexpr size_t kMaxName = 4096, kMaxNameBytes = size_t{32} << 20, kMaxTable = size_t{1} << 20;
 constexpr size_t kMaxVersionText = 64;
 constexpr uint64_t kWeakNeed = 2, kBaseDefinition = 1;
 constexpr uint64_t kGlobal = 1, kWeak = 2, kUnique = 10;  // STB_*
@@ -165,7 +165,7 @@ Result<void> Tables::read_names() {
     std::string_view name = text_at(number_at(row, 0, 4));
     if (name.empty()) continue;
     taken += name.size();
-    if (taken > kMaxNames) return corrupt("names longer than the file");
+    if (taken > kMaxNameBytes) return corrupt("names longer than the file");
     bool undefined = number_at(row, 6, 2) == 0;
     if (!undefined) {
       bool shown = visibility == 0 || visibility == 3;  // STV_DEFAULT, STV_PROTECTED

@@ -16,7 +16,7 @@ struct Range {
 };
 
 Error refused(std::string_view text, const std::string& why) {
-  return make_error(Kind::usage, "publish " + quoted(text) + ": " + why,
+  return make_error(Kind::usage, "publish " + quote(text) + ": " + why,
                     "-p [ADDRESS:][HOST-PORT:]CONTAINER-PORT[/udp]");
 }
 
@@ -39,7 +39,7 @@ Result<std::string> parse_protocol(std::string_view text, std::string_view whole
   std::string name = to_lower(text);
   if (name == "tcp" || name == "udp") return name;
   if (name == "sctp") {
-    return make_error(Kind::unsupported, "publish " + quoted(whole) + ": sctp",
+    return make_error(Kind::unsupported, "publish " + quote(whole) + ": sctp",
                       "tcp or udp, or --network host");
   }
   return refused(whole, "Invalid proto: " + std::string(text));
@@ -64,7 +64,7 @@ Result<std::string> parse_address(std::string_view address, std::string_view who
   if (address.empty()) return std::string();
   if (parse_ipv4(address)) return std::string(address);
   if (address.find(':') != address.npos) {
-    return make_error(Kind::unsupported, "publish " + quoted(whole) + ": an IPv6 address",
+    return make_error(Kind::unsupported, "publish " + quote(whole) + ": an IPv6 address",
                       "an IPv4 address, or --network host");
   }
   return refused(whole, "Invalid ip address: " + std::string(address));
@@ -106,7 +106,7 @@ Result<Publish> parse_members(std::string_view text) {
     } else if (name == "protocol") {
       protocol = value;
     } else {
-      return refused(text, "invalid field " + quoted(name));
+      return refused(text, "invalid field " + quote(name));
     }
   }
   return combine(text, pieces, protocol);
@@ -127,7 +127,7 @@ Result<Exposed> parse_exposed(std::string_view text) {
   auto range = parse_range(text.substr(0, slash));
   bool known = protocol == "tcp" || protocol == "udp" || protocol == "sctp";
   if (!range || !known) {
-    return make_error(Kind::usage, "invalid range format for --expose: " + quoted(text),
+    return make_error(Kind::usage, "invalid range format for --expose: " + quote(text),
                       "--expose PORT[-PORT][/udp]");
   }
   return Exposed{range->first, range->last, protocol};

@@ -63,8 +63,8 @@ std::string gpu_vendor(const NodeGpu& gpu) {
 
 Error unknown_name(std::string_view what, std::string_view text,
                    std::optional<std::string_view> near) {
-  Error error = make_error(Kind::corrupt, fmt::format("{} is no {}", quoted(text), what));
-  if (near) error.what += fmt::format("; did you mean {}?", quoted(*near));
+  Error error = make_error(Kind::corrupt, fmt::format("{} is no {}", quote(text), what));
+  if (near) error.what += fmt::format("; did you mean {}?", quote(*near));
   return error;
 }
 
@@ -75,8 +75,8 @@ Error at(std::string_view document, std::string_view member, Error error) {
 
 Error expected(std::string_view document, std::string_view member, std::string_view form,
                std::string_view got) {
-  return make_error(Kind::corrupt, fmt::format("{}: {}: expected {}, got {}", document, member,
-                                               form, quoted(got)));
+  return make_error(Kind::corrupt,
+                    fmt::format("{}: {}: expected {}, got {}", document, member, form, quote(got)));
 }
 
 // A later Berth may have more words, so only what looks like a slip of a known one is refused.
@@ -94,7 +94,7 @@ Result<void> check_level(const Cpu& cpu, std::string_view document) {
   if (cpu.level == 0 || implied == 0 || cpu.level == implied || !cpu.features.empty()) return {};
   return make_error(Kind::corrupt,
                     fmt::format("{}: cpu.level: it is {}, and {} has level {}", document, cpu.level,
-                                quoted(cpu.microarchitecture), implied));
+                                quote(cpu.microarchitecture), implied));
 }
 
 Result<void> check_cpu(Profile& profile, std::string_view document) {
@@ -118,7 +118,7 @@ Result<void> check_cpu(Profile& profile, std::string_view document) {
         Kind::corrupt,
         fmt::format("{}: cpu.microarchitecture: {} is of {}, and the architecture of this node "
                     "is {}",
-                    document, quoted(*known), family_of(*known), profile.architecture));
+                    document, quote(*known), family_of(*known), profile.architecture));
   }
   return check_level(cpu, document);
 }
@@ -162,7 +162,7 @@ Result<void> check_mpi(const Mpi& mpi, std::string_view document, const std::str
   if (!mpi.family.empty() || !scan::mpi_family(mpi.soname).empty()) return {};
   return make_error(Kind::corrupt,
                     fmt::format("{}: {}.family: it is missing, and the SONAME {} does not tell it",
-                                document, member, quoted(mpi.soname)));
+                                document, member, quote(mpi.soname)));
 }
 
 Result<void> check_versions(const Profile& profile, std::string_view document) {

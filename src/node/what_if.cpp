@@ -139,7 +139,7 @@ Error no_key(std::string_view name) {
     list += (list.empty() ? "" : ", ") + std::string(key.name);
   }
   auto near = nearest(name, names);
-  return make_error(Kind::usage, fmt::format("{} is nothing that a node has; {}", quoted(name),
+  return make_error(Kind::usage, fmt::format("{} is nothing that a node has; {}", quote(name),
                                              near ? fmt::format("did you mean '{}'?", *near)
                                                   : fmt::format("there are {}", list)));
 }
@@ -156,13 +156,13 @@ Result<Profile> with(Profile profile, std::string_view words) {
     std::string_view value =
         equals == std::string_view::npos ? std::string_view() : word.substr(equals + 1);
     if (value.empty()) {
-      return make_error(Kind::usage, fmt::format("{}: expected {}=VALUE", quoted(word), name));
+      return make_error(Kind::usage, fmt::format("{}: expected {}=VALUE", quote(word), name));
     }
     auto set = key->set(profile, value);
     if (!set.ok()) {
       Error error = std::move(set).error();
       error.kind = Kind::usage;
-      error.what = fmt::format("{}: {}", quoted(word), error.what);
+      error.what = fmt::format("{}: {}", quote(word), error.what);
       return error;
     }
   }

@@ -55,7 +55,7 @@ Result<std::string_view> parse_capability(std::string_view text) {
   if (auto number = capability_number(name)) return kNames[*number];
 
   auto near = nearest(name, {kNames.begin(), kNames.end()});
-  return make_error(Kind::usage, "unknown capability " + quoted(text),
+  return make_error(Kind::usage, "unknown capability " + quote(text),
                     near ? std::string(near->substr(4)) : "see 'man 7 capabilities'");
 }
 

@@ -16,11 +16,11 @@ using json::Path;
 
 constexpr size_t kMaxAnnotations = size_t{256} << 10;  // Kubernetes' limit for all of an object
 
-bool is_letter(char c) {
+bool is_ascii_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 bool is_alnum(char c) {
-  return is_letter(c) || (c >= '0' && c <= '9');
+  return is_ascii_letter(c) || (c >= '0' && c <= '9');
 }
 
 /// Letters and digits at both ends, between them also those of `inner`.
@@ -32,7 +32,7 @@ bool is_word(std::string_view text, std::string_view inner) {
 }
 
 bool is_kind_part(std::string_view text) {
-  return is_word(text, "_-.") && is_letter(text.front());
+  return is_word(text, "_-.") && is_ascii_letter(text.front());
 }
 
 bool is_kind(std::string_view kind) {
@@ -94,10 +94,10 @@ class Validator {
     if (std::find(known.begin(), known.end(), spec_.version) == known.end()) {
       return fault(
           root.member("cdiVersion"),
-          quoted(spec_.version) + " is none of the versions up to " + std::string(known.back()));
+          quote(spec_.version) + " is none of the versions up to " + std::string(known.back()));
     }
     if (is_kind(spec_.kind)) return {};
-    return fault(root.member("kind"), quoted(spec_.kind) + " is not of the form vendor/class");
+    return fault(root.member("kind"), quote(spec_.kind) + " is not of the form vendor/class");
   }
 
   Result<void> check_version(const Path& root) const {
@@ -105,7 +105,7 @@ class Validator {
     if (compare_versions(spec_.version, needed) >= 0) return {};
     return fault(
         root.member("cdiVersion"),
-        quoted(spec_.version) + " is declared, but the content needs " + std::string(needed));
+        quote(spec_.version) + " is declared, but the content needs " + std::string(needed));
   }
 
   static Result<void> check_annotations(const Path& owner,
@@ -128,10 +128,10 @@ class Validator {
       const Device& device = spec_.devices[i];
       Path place = devices.element(i);
       if (!is_device_name(device.name)) {
-        return fault(place.member("name"), quoted(device.name) + " is no name for a device");
+        return fault(place.member("name"), quote(device.name) + " is no name for a device");
       }
       if (!names.insert(device.name).second) {
-        return fault(place.member("name"), quoted(device.name) + " comes twice");
+        return fault(place.member("name"), quote(device.name) + " comes twice");
       }
       TRY(check_annotations(place, device.annotations));
       Path edits = place.member("containerEdits");
@@ -164,21 +164,21 @@ class Validator {
     Path place = owner.member("env");
     for (size_t i = 0; i < env.size(); ++i) {
       if (is_assignment(env[i])) continue;
-      return fault(place.element(i), quoted(env[i]) + " is not of the form NAME=VALUE");
+      return fault(place.element(i), quote(env[i]) + " is not of the form NAME=VALUE");
     }
     return {};
   }
 
   static Result<void> check_node(const Path& place, const DeviceNode& node) {
     if (!is_path(node.path)) {
-      return fault(place.member("path"), "expected an absolute path, got " + quoted(node.path));
+      return fault(place.member("path"), "expected an absolute path, got " + quote(node.path));
     }
     if (!node.host_path.empty() && !is_path(node.host_path)) {
       return fault(place.member("hostPath"),
-                   "expected an absolute path, got " + quoted(node.host_path));
+                   "expected an absolute path, got " + quote(node.host_path));
     }
     if (node.type.size() > 1 || std::string_view("bcup").find(node.type) == std::string::npos) {
-      return fault(place.member("type"), quoted(node.type) + " is none of b, c, u, p");
+      return fault(place.member("type"), quote(node.type) + " is none of b, c, u, p");
     }
     if (node.major.value_or(0) < 0 || node.minor.value_or(0) < 0) {
       return fault(place.member(node.major.value_or(0) < 0 ? "major" : "minor"), "below 0");
@@ -186,7 +186,7 @@ class Validator {
     bool known = node.permissions == "none" ||
                  node.permissions.find_first_not_of("rwm") == std::string::npos;
     if (known) return {};
-    return fault(place.member("permissions"), quoted(node.permissions) + " is not of r, w and m");
+    return fault(place.member("permissions"), quote(node.permissions) + " is not of r, w and m");
   }
 
   static Result<void> check_net_devices(const Path& place, const std::vector<NetDevice>& devices) {
@@ -197,9 +197,9 @@ class Validator {
                        std::set<std::string_view>& seen) -> Result<void> {
         bool good = !value.empty() && value.size() < 16 && value != "." && value != ".." &&
                     value.find_first_of(std::string_view("/ \t\n\0", 5)) == std::string::npos;
-        if (!good) return fault(device.member(member), quoted(value) + " names no interface");
+        if (!good) return fault(device.member(member), quote(value) + " names no interface");
         if (seen.insert(value).second) return {};
-        return fault(device.member(member), quoted(value) + " comes twice");
+        return fault(device.member(member), quote(value) + " comes twice");
       };
       TRY(check("hostInterfaceName", devices[i].host_interface_name, hosts));
       TRY(check("name", devices[i].name, names));
@@ -210,10 +210,10 @@ class Validator {
   static Result<void> check_hook(const Path& place, const Hook& hook) {
     auto names = hook_names();
     if (std::find(names.begin(), names.end(), hook.hook_name) == names.end()) {
-      return fault(place.member("hookName"), quoted(hook.hook_name) + " is no stage of hooks");
+      return fault(place.member("hookName"), quote(hook.hook_name) + " is no stage of hooks");
     }
     if (!is_path(hook.path)) {
-      return fault(place.member("path"), "expected an absolute path, got " + quoted(hook.path));
+      return fault(place.member("path"), "expected an absolute path, got " + quote(hook.path));
     }
     TRY(check_env(place, hook.env));
     if (hook.timeout && *hook.timeout <= 0) return fault(place.member("timeout"), "not above 0");
@@ -224,7 +224,7 @@ class Validator {
     if (mount.host_path.empty()) return fault(place.member("hostPath"), "empty");
     if (is_path(mount.container_path)) return {};
     return fault(place.member("containerPath"),
-                 "expected an absolute path, got " + quoted(mount.container_path));
+                 "expected an absolute path, got " + quote(mount.container_path));
   }
 
   Result<void> check_rdt(const Path& place, const IntelRdt& rdt) const {
@@ -232,7 +232,7 @@ class Validator {
     bool good = id.empty() || id == "/" ||
                 (id != "." && id != ".." && id.size() < 4096 &&
                  id.find_first_of(std::string_view("/\n\0", 3)) == std::string::npos);
-    if (!good) return fault(place.member("closID"), quoted(id) + " names no class of service");
+    if (!good) return fault(place.member("closID"), quote(id) + " names no class of service");
     if (!rdt.enable_cmt && !rdt.enable_mbm) return {};
     if (compare_versions(spec_.version, "1.1.0") < 0) return {};
     return fault(place.member(rdt.enable_cmt ? "enableCMT" : "enableMBM"),
@@ -259,7 +259,7 @@ Result<QualifiedName> parse_name(std::string_view text) {
   if (is_kind(kind) && is_device_name(device)) {
     return QualifiedName{std::string(kind), std::string(device)};
   }
-  return make_error(Kind::usage, "device " + quoted(text) + ": expected vendor/class=name",
+  return make_error(Kind::usage, "device " + quote(text) + ": expected vendor/class=name",
                     "a name of 'berth cdi list', such as nvidia.com/gpu=0");
 }
 

@@ -149,9 +149,8 @@ class Chooser {
   Result<bool> new_enough(const std::string& wish) const {
     auto wanted = version_of(wish);
     if (!wanted) {
-      return make_error(
-          Kind::corrupt,
-          std::string(document_) + ": minKernel: expected such as 4.8, got " + quoted(wish));
+      return make_error(Kind::corrupt, std::string(document_) +
+                                           ": minKernel: expected such as 4.8, got " + quote(wish));
     }
     auto here = version_of(facts_.kernel);
     return here && *here >= *wanted;

@@ -62,13 +62,13 @@ Result<void> check_types(const json::Value& body, std::string_view claimed,
   const json::Value* own = body.find("mediaType");
   std::string own_type(own != nullptr && own->string() != nullptr ? *own->string() : "");
   if (!own_type.empty() && !claimed.empty() && own_type != claimed) {
-    return refuse(Kind::corrupt, "it was announced as " + quoted(claimed) + " but calls itself " +
-                                     quoted(own_type.substr(0, 200)));
+    return refuse(Kind::corrupt, "it was announced as " + quote(claimed) + " but calls itself " +
+                                     quote(own_type.substr(0, 200)));
   }
   std::string_view type = own_type.empty() ? claimed : own_type;
   bool known = is_index_type(type) || is_manifest_type(type);
   if (!type.empty() && !known && type != "application/json") {
-    return refuse(Kind::unsupported, "media type " + quoted(type.substr(0, 200)) +
+    return refuse(Kind::unsupported, "media type " + quote(type.substr(0, 200)) +
                                          " is neither an image index nor an image manifest");
   }
   if ((is_index_type(type) && !has_manifests) || (is_manifest_type(type) && !has_layers) ||
@@ -111,7 +111,7 @@ Result<Compression> layer_compression(std::string_view type) {
     return Compression::zstd;
   }
   return make_error(Kind::unsupported,
-                    "layer media type " + quoted(type.substr(0, 200)) +
+                    "layer media type " + quote(type.substr(0, 200)) +
                         " is unknown; tar, tar+gzip and tar+zstd can be unpacked");
 }
 
@@ -124,7 +124,7 @@ Result<Platform> parse_platform(std::string_view text) {
                "._-") == std::string_view::npos;
   };
   if (parts.size() > 3 || !std::all_of(parts.begin(), parts.end(), valid)) {
-    return make_error(Kind::usage, "read platform " + quoted(text.substr(0, 100)) +
+    return make_error(Kind::usage, "read platform " + quote(text.substr(0, 100)) +
                                        ": expected OS/ARCH or OS/ARCH/VARIANT, as linux/arm64");
   }
   Platform platform;
@@ -200,7 +200,7 @@ Result<ImageConfig> parse_config(std::string_view bytes, std::string_view docume
 Result<void> check_image(const Manifest& manifest, const ImageConfig& config) {
   if (!is_config_type(manifest.config.media_type)) {
     return make_error(Kind::unsupported, "config media type " +
-                                             quoted(manifest.config.media_type.substr(0, 200)) +
+                                             quote(manifest.config.media_type.substr(0, 200)) +
                                              " is not an image's");
   }
   for (const auto& layer : manifest.layers) TRY(layer_compression(layer.media_type));

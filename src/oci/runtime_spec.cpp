@@ -306,7 +306,7 @@ Result<Spec> parse_spec(std::string_view text, std::string_view name) {
   // "MUST be in SemVer v2.0.0 format"; a configuration of another major is not ours to guess at.
   if (!spec.oci_version.starts_with("1.")) {
     return make_error(Kind::unsupported, std::string(name) + ": ociVersion: expected 1.x, got " +
-                                             quoted(spec.oci_version));
+                                             quote(spec.oci_version));
   }
   return spec;
 }

@@ -20,59 +20,62 @@ constexpr int kSchedIso = 4;            // linux/sched.h reserves the number
 constexpr int kWeightedInterleave = 6;  // linux/mempolicy.h, Linux 6.9
 
 template <class Value>
-struct Word {
+struct NamedValue {
   std::string_view name;
   Value value;
 };
 
-constexpr std::array kPolicies = {Word<uint32_t>{"SCHED_OTHER", SCHED_NORMAL},
-                                  Word<uint32_t>{"SCHED_FIFO", SCHED_FIFO},
-                                  Word<uint32_t>{"SCHED_RR", SCHED_RR},
-                                  Word<uint32_t>{"SCHED_BATCH", SCHED_BATCH},
-                                  Word<uint32_t>{"SCHED_ISO", kSchedIso},
-                                  Word<uint32_t>{"SCHED_IDLE", SCHED_IDLE},
-                                  Word<uint32_t>{"SCHED_DEADLINE", SCHED_DEADLINE}};
+constexpr std::array kPolicies = {NamedValue<uint32_t>{"SCHED_OTHER", SCHED_NORMAL},
+                                  NamedValue<uint32_t>{"SCHED_FIFO", SCHED_FIFO},
+                                  NamedValue<uint32_t>{"SCHED_RR", SCHED_RR},
+                                  NamedValue<uint32_t>{"SCHED_BATCH", SCHED_BATCH},
+                                  NamedValue<uint32_t>{"SCHED_ISO", kSchedIso},
+                                  NamedValue<uint32_t>{"SCHED_IDLE", SCHED_IDLE},
+                                  NamedValue<uint32_t>{"SCHED_DEADLINE", SCHED_DEADLINE}};
 
 constexpr std::array kSchedulerFlags = {
-    Word<uint64_t>{"SCHED_FLAG_RESET_ON_FORK", SCHED_FLAG_RESET_ON_FORK},
-    Word<uint64_t>{"SCHED_FLAG_RECLAIM", SCHED_FLAG_RECLAIM},
-    Word<uint64_t>{"SCHED_FLAG_DL_OVERRUN", SCHED_FLAG_DL_OVERRUN},
-    Word<uint64_t>{"SCHED_FLAG_KEEP_POLICY", SCHED_FLAG_KEEP_POLICY},
-    Word<uint64_t>{"SCHED_FLAG_KEEP_PARAMS", SCHED_FLAG_KEEP_PARAMS},
-    Word<uint64_t>{"SCHED_FLAG_UTIL_CLAMP_MIN", SCHED_FLAG_UTIL_CLAMP_MIN},
-    Word<uint64_t>{"SCHED_FLAG_UTIL_CLAMP_MAX", SCHED_FLAG_UTIL_CLAMP_MAX}};
+    NamedValue<uint64_t>{"SCHED_FLAG_RESET_ON_FORK", SCHED_FLAG_RESET_ON_FORK},
+    NamedValue<uint64_t>{"SCHED_FLAG_RECLAIM", SCHED_FLAG_RECLAIM},
+    NamedValue<uint64_t>{"SCHED_FLAG_DL_OVERRUN", SCHED_FLAG_DL_OVERRUN},
+    NamedValue<uint64_t>{"SCHED_FLAG_KEEP_POLICY", SCHED_FLAG_KEEP_POLICY},
+    NamedValue<uint64_t>{"SCHED_FLAG_KEEP_PARAMS", SCHED_FLAG_KEEP_PARAMS},
+    NamedValue<uint64_t>{"SCHED_FLAG_UTIL_CLAMP_MIN", SCHED_FLAG_UTIL_CLAMP_MIN},
+    NamedValue<uint64_t>{"SCHED_FLAG_UTIL_CLAMP_MAX", SCHED_FLAG_UTIL_CLAMP_MAX}};
 
 // linux/ioprio.h cannot be read by a C++ compiler.
-constexpr std::array kIoClasses = {Word<int>{"IOPRIO_CLASS_RT", 1}, Word<int>{"IOPRIO_CLASS_BE", 2},
-                                   Word<int>{"IOPRIO_CLASS_IDLE", 3}};
+constexpr std::array kIoClasses = {NamedValue<int>{"IOPRIO_CLASS_RT", 1},
+                                   NamedValue<int>{"IOPRIO_CLASS_BE", 2},
+                                   NamedValue<int>{"IOPRIO_CLASS_IDLE", 3}};
 
-constexpr std::array kMemoryModes = {Word<int>{"MPOL_DEFAULT", MPOL_DEFAULT},
-                                     Word<int>{"MPOL_BIND", MPOL_BIND},
-                                     Word<int>{"MPOL_INTERLEAVE", MPOL_INTERLEAVE},
-                                     Word<int>{"MPOL_WEIGHTED_INTERLEAVE", kWeightedInterleave},
-                                     Word<int>{"MPOL_PREFERRED", MPOL_PREFERRED},
-                                     Word<int>{"MPOL_PREFERRED_MANY", MPOL_PREFERRED_MANY},
-                                     Word<int>{"MPOL_LOCAL", MPOL_LOCAL}};
+constexpr std::array kMemoryModes = {
+    NamedValue<int>{"MPOL_DEFAULT", MPOL_DEFAULT},
+    NamedValue<int>{"MPOL_BIND", MPOL_BIND},
+    NamedValue<int>{"MPOL_INTERLEAVE", MPOL_INTERLEAVE},
+    NamedValue<int>{"MPOL_WEIGHTED_INTERLEAVE", kWeightedInterleave},
+    NamedValue<int>{"MPOL_PREFERRED", MPOL_PREFERRED},
+    NamedValue<int>{"MPOL_PREFERRED_MANY", MPOL_PREFERRED_MANY},
+    NamedValue<int>{"MPOL_LOCAL", MPOL_LOCAL}};
 
-constexpr std::array kMemoryFlags = {Word<int>{"MPOL_F_NUMA_BALANCING", MPOL_F_NUMA_BALANCING},
-                                     Word<int>{"MPOL_F_RELATIVE_NODES", MPOL_F_RELATIVE_NODES},
-                                     Word<int>{"MPOL_F_STATIC_NODES", MPOL_F_STATIC_NODES}};
+constexpr std::array kMemoryFlags = {
+    NamedValue<int>{"MPOL_F_NUMA_BALANCING", MPOL_F_NUMA_BALANCING},
+    NamedValue<int>{"MPOL_F_RELATIVE_NODES", MPOL_F_RELATIVE_NODES},
+    NamedValue<int>{"MPOL_F_STATIC_NODES", MPOL_F_STATIC_NODES}};
 
 Error invalid(std::string_view member, const std::string& text) {
   return make_error(Kind::usage, "config.json: " + std::string(member) + ": " + text);
 }
 
 template <class Value, size_t N>
-Result<Value> find(const std::array<Word<Value>, N>& words, std::string_view name,
+Result<Value> find(const std::array<NamedValue<Value>, N>& words, std::string_view name,
                    std::string_view member) {
   auto found = std::find_if(words.begin(), words.end(),
-                            [&](const Word<Value>& word) { return word.name == name; });
-  if (found == words.end()) return invalid(member, "unknown value " + quoted(name));
+                            [&](const NamedValue<Value>& word) { return word.name == name; });
+  if (found == words.end()) return invalid(member, "unknown value " + quote(name));
   return found->value;
 }
 
 template <class Value, size_t N>
-Result<Value> find_all(const std::array<Word<Value>, N>& words,
+Result<Value> find_all(const std::array<NamedValue<Value>, N>& words,
                        const std::vector<std::string>& names, std::string_view member) {
   Value bits{};
   for (const auto& name : names) bits |= TRY(find(words, name, member));
@@ -93,7 +96,7 @@ std::optional<Range> parse_range(std::string_view text) {
 }
 
 template <class Value, size_t N>
-std::vector<std::string> names(const std::array<Word<Value>, N>& words) {
+std::vector<std::string> names(const std::array<NamedValue<Value>, N>& words) {
   std::vector<std::string> list;
   for (const auto& word : words) list.emplace_back(word.name);
   return list;
@@ -114,7 +117,7 @@ Result<std::vector<unsigned>> parse_cpu_list(std::string_view text, std::string_
   if (trim(text).empty()) return std::vector<unsigned>();
   for (std::string_view part : split(text, ',')) {
     auto range = parse_range(trim(part));
-    if (!range) return invalid(member, "expected a list such as '0-3,7', got " + quoted(text));
+    if (!range) return invalid(member, "expected a list such as '0-3,7', got " + quote(text));
     for (uint64_t number = range->first; number <= range->last; ++number) {
       numbers.insert(static_cast<unsigned>(number));
     }
@@ -182,13 +185,13 @@ Result<SetPersonality> personality_step(const oci::Personality& personality) {
   } else if (personality.domain == "LINUX32") {
     step.persona = PER_LINUX32;
   } else {
-    return invalid("linux.personality.domain", "unknown value " + quoted(personality.domain));
+    return invalid("linux.personality.domain", "unknown value " + quote(personality.domain));
   }
   // runtime-spec config-linux.md: "Currently no flag values are supported".
   if (personality.flags.empty()) return step;
   return make_error(
       Kind::unsupported,
-      "config.json: linux.personality.flags: there are none, got " + quoted(personality.flags[0]));
+      "config.json: linux.personality.flags: there are none, got " + quote(personality.flags[0]));
 }
 
 Result<JoinResctrl> resctrl_step(const oci::IntelRdt& rdt, const std::string& container_id) {
@@ -196,7 +199,7 @@ Result<JoinResctrl> resctrl_step(const oci::IntelRdt& rdt, const std::string& co
   const std::string& id = rdt.clos_id;
   if (id.find('\0') != std::string::npos || id == "." || id == ".." ||
       (id != "/" && id.find('/') != std::string::npos)) {
-    return invalid("linux.intelRdt.closID", quoted(id) + " cannot name a directory");
+    return invalid("linux.intelRdt.closID", quote(id) + " cannot name a directory");
   }
   step.group = id == "/" ? "" : id.empty() ? container_id : id;
   auto add = [&](const std::string& line, std::string_view member) -> Result<void> {

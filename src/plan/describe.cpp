@@ -75,7 +75,7 @@ std::string limits(const oci::Resources& resources) {
 
 std::string namespaces(const Spawn& step) {
   std::vector<std::string> words = step.created;
-  for (const auto& space : step.joined) words.push_back(space.type + " of " + quoted(space.path));
+  for (const auto& space : step.joined) words.push_back(space.type + " of " + quote(space.path));
   return join(words, ", ");
 }
 
@@ -88,7 +88,7 @@ Description describe_step(const MountFilesystem& s) {
   std::string words = with_map(options(s.attributes, s.data), s.id_map);
   if (s.copy_up) words += words.empty() ? "tmpcopyup" : ",tmpcopyup";
   return {"mount_filesystem",
-          "mount " + s.type + " at " + quoted(s.target) + in_parentheses(words),
+          "mount " + s.type + " at " + quote(s.target) + in_parentheses(words),
           {{"type", s.type}, {"source", s.source}, {"target", s.target}, {"options", words}}};
 }
 
@@ -116,14 +116,14 @@ Description describe_step(const ChangeMount& s) {
   std::string words = options(s.attributes, s.data);
   return {
       "change_mount",
-      "change the mount at " + quoted(s.target) + in_parentheses(words),
+      "change the mount at " + quote(s.target) + in_parentheses(words),
       {{"target", s.target}, {"super_block", s.super_block ? "yes" : "no"}, {"options", words}}};
 }
 
 Description describe_step(const MountBind& s) {
   std::string words = with_map(options(s.attributes), s.id_map);
   return {"mount_bind",
-          "bind " + quoted(s.source) + " at " + quoted(s.target) + in_parentheses(words),
+          "bind " + quote(s.source) + " at " + quote(s.target) + in_parentheses(words),
           {{"source", s.source},
            {"target", s.target},
            {"recursive", s.recursive ? "yes" : "no"},
@@ -133,7 +133,7 @@ Description describe_step(const MountBind& s) {
 Description describe_step(const MakeNode& s) {
   std::string number = device(s.type, s.major, s.minor);
   return {"make_node",
-          "make device " + quoted(s.path) + " (" + number + ", mode " + octal(s.mode) + ")",
+          "make device " + quote(s.path) + " (" + number + ", mode " + octal(s.mode) + ")",
           {{"path", s.path},
            {"device", number},
            {"mode", octal(s.mode)},
@@ -169,13 +169,13 @@ Description describe_step(const MakeCgroup& s) {
   std::string words = limits(s.resources);
   if (s.scope) {
     return {"make_cgroup",
-            "let systemd make " + quoted(s.scope->unit) + " in " + quoted(s.scope->slice) +
+            "let systemd make " + quote(s.scope->unit) + " in " + quote(s.scope->slice) +
                 in_parentheses(words),
             {{"unit", s.scope->unit}, {"slice", s.scope->slice}, {"limits", words}}};
   }
   std::string owner = s.owner ? ", owned by user " + std::to_string(*s.owner) : "";
   return {"make_cgroup",
-          "make cgroup " + quoted(s.path) + (s.below_caller ? " below the caller's" : "") +
+          "make cgroup " + quote(s.path) + (s.below_caller ? " below the caller's" : "") +
               in_parentheses(words) + owner,
           {{"path", s.path}, {"limits", words}}};
 }
@@ -199,32 +199,32 @@ Description describe_step(const EnterCgroupNamespace&) {
 }
 
 Description describe_step(const BindRoot& s) {
-  return {"bind_root", "use " + quoted(s.path) + " as the root", {{"path", s.path}}};
+  return {"bind_root", "use " + quote(s.path) + " as the root", {{"path", s.path}}};
 }
 
 Description describe_step(const MountCgroups& s) {
   std::string words = options(s.attributes);
   return {"mount_cgroups",
-          "show the container's cgroup at " + quoted(s.target) + in_parentheses(words),
+          "show the container's cgroup at " + quote(s.target) + in_parentheses(words),
           {{"target", s.target}, {"options", words}}};
 }
 
 Description describe_step(const BindNode& s) {
   std::string number = device(s.type, s.major, s.minor);
   return {"bind_node",
-          "bind device " + quoted(s.source) + " at " + quoted(s.path) + " (" + number + ")",
+          "bind device " + quote(s.source) + " at " + quote(s.path) + " (" + number + ")",
           {{"source", s.source}, {"path", s.path}, {"device", number}}};
 }
 
 Description describe_step(const MakeLink& s) {
   return {"make_link",
-          "link " + quoted(s.path) + " to " + quoted(s.text),
+          "link " + quote(s.path) + " to " + quote(s.text),
           {{"path", s.path}, {"text", s.text}}};
 }
 
 Description describe_step(const ReplaceLink& s) {
   return {"replace_link",
-          "link " + quoted(s.path) + " to " + quoted(s.text) + ", whatever is there",
+          "link " + quote(s.path) + " to " + quote(s.text) + ", whatever is there",
           {{"path", s.path}, {"text", s.text}}};
 }
 
@@ -238,7 +238,7 @@ Description describe_step(const FillLoaderFiles& s) {
   std::string compat = s.compat ? s.compat->container_root : "";
   return {"fill_loader_files",
           "add " + std::to_string(s.entries.size()) + " libraries to the loader cache" +
-              (s.compat ? ", and those of " + quoted(compat) + " if they fit" : ""),
+              (s.compat ? ", and those of " + quote(compat) + " if they fit" : ""),
           {{"libraries", list(paths)}, {"compat", compat}}};
 }
 
@@ -264,7 +264,7 @@ Description describe_step(const EnterTimeNamespace& s) {
 Description describe_step(const JoinResctrl& s) {
   std::string group = s.group.empty() ? "/" : s.group;
   return {"join_resctrl",
-          "join resource control group " + quoted(group),
+          "join resource control group " + quote(group),
           {{"group", group}, {"schemata", join(s.schemata, " ")}}};
 }
 
@@ -328,7 +328,7 @@ Description describe_step(const MakeReadonly& s) {
 Description describe_step(const MoveInterfaces& s) {
   std::vector<std::string> words;
   for (const auto& one : s.interfaces) {
-    words.push_back(quoted(one.from) + (one.to == one.from ? "" : " as " + quoted(one.to)));
+    words.push_back(quote(one.from) + (one.to == one.from ? "" : " as " + quote(one.to)));
   }
   return {"move_interfaces",
           "move network interfaces into the container: " + join(words, ", "),
@@ -340,17 +340,16 @@ Description describe_step(const RaiseLoopback&) {
 }
 
 Description describe_step(const SetSysctl& s) {
-  return {"set_sysctl",
-          "set " + s.key + " to " + quoted(s.value),
-          {{"key", s.key}, {"value", s.value}}};
+  return {
+      "set_sysctl", "set " + s.key + " to " + quote(s.value), {{"key", s.key}, {"value", s.value}}};
 }
 
 Description describe_step(const SetHostname& s) {
-  return {"set_hostname", "set host name " + quoted(s.name), {{"name", s.name}}};
+  return {"set_hostname", "set host name " + quote(s.name), {{"name", s.name}}};
 }
 
 Description describe_step(const SetDomainname& s) {
-  return {"set_domainname", "set domain name " + quoted(s.name), {{"name", s.name}}};
+  return {"set_domainname", "set domain name " + quote(s.name), {{"name", s.name}}};
 }
 
 Description describe_step(const SetOomScore& s) {
@@ -366,7 +365,7 @@ Description describe_step(const EnterRoot& s) {
 
 Description describe_step(const EnterSharedRoot& s) {
   return {"enter_shared_root",
-          "enter directory " + quoted(s.path) + " as the root",
+          "enter directory " + quote(s.path) + " as the root",
           {{"path", s.path}, {"mount_namespace", s.mount_namespace}}};
 }
 
@@ -382,7 +381,7 @@ Description describe_step(const LimitCapabilities& s) {
 }
 
 Description describe_step(const EnterDirectory& s) {
-  return {"enter_directory", "enter directory " + quoted(s.path), {{"path", s.path}}};
+  return {"enter_directory", "enter directory " + quote(s.path), {{"path", s.path}}};
 }
 
 Description describe_step(const SetUmask& s) {
@@ -401,7 +400,7 @@ Description describe_step(const LoadSeccomp& s) {
 }
 
 Description describe_step(const FindProgram& s) {
-  return {"find_program", "find program " + quoted(s.name), {{"name", s.name}, {"path", s.path}}};
+  return {"find_program", "find program " + quote(s.name), {{"name", s.name}, {"path", s.path}}};
 }
 
 Description describe_step(const AwaitStart&) {

@@ -20,7 +20,7 @@ void Maker::links() {
     std::string link = tidy(path);
     if (!path.starts_with('/') || path.ends_with('/') || !may_be_linked(link) ||
         at->second.empty()) {
-      plan_.warnings.push_back("annotations: " + quoted(at->first) +
+      plan_.warnings.push_back("annotations: " + quote(at->first) +
                                ": no link of a root, ignoring");
       continue;
     }

@@ -68,7 +68,7 @@ Result<void> Maker::spawn() {
     if (space.path.empty()) {
       step.created.push_back(space.type);
     } else if (!space.path.starts_with("/")) {
-      return usage("linux.namespaces: expected an absolute path, got " + quoted(space.path));
+      return usage("linux.namespaces: expected an absolute path, got " + quote(space.path));
     } else {
       step.joined.push_back(space);
     }
@@ -99,14 +99,14 @@ Result<void> Maker::interfaces() {
   for (const auto& [from, device] : devices) {
     const std::string& to = device.name.empty() ? from : device.name;
     if (!is_interface_name(from) || from.find('%') != std::string::npos) {
-      return usage("linux.netDevices: " + quoted(from) + " is no name of an interface");
+      return usage("linux.netDevices: " + quote(from) + " is no name of an interface");
     }
     if (!is_interface_pattern(to)) {
-      return usage("linux.netDevices." + from + ".name: " + quoted(to) +
+      return usage("linux.netDevices." + from + ".name: " + quote(to) +
                    " is no name of an interface");
     }
     if (to.find('%') == std::string::npos && !names.insert(to).second) {
-      return usage("linux.netDevices." + from + ".name: " + quoted(to) + " is there twice");
+      return usage("linux.netDevices." + from + ".name: " + quote(to) + " is there twice");
     }
     step.interfaces.push_back({from, to});
   }
@@ -124,7 +124,7 @@ Result<void> Maker::kernel_settings() {
     std::string space(namespace_of_sysctl(key));
     if (key.find("..") != std::string::npos || key.find('/') != std::string::npos ||
         !has_namespace(space)) {
-      return usage("linux.sysctl: " + quoted(name) + " is not of a namespace of the container");
+      return usage("linux.sysctl: " + quote(name) + " is not of a namespace of the container");
     }
     add(SetSysctl{std::move(key), value, std::move(space)});
   }
@@ -138,10 +138,10 @@ Result<void> Maker::clocks() {
   }
   for (const auto& [clock, offset] : offsets) {
     if (clock != "monotonic" && clock != "boottime") {
-      return usage("linux.timeOffsets: unknown clock " + quoted(clock));
+      return usage("linux.timeOffsets: unknown clock " + quote(clock));
     }
     if (offset.nanosecs >= 1'000'000'000) {
-      return usage("linux.timeOffsets[" + quoted(clock) +
+      return usage("linux.timeOffsets[" + quote(clock) +
                    "].nanosecs: expected less than 10^9, got " + std::to_string(offset.nanosecs));
     }
   }

@@ -44,7 +44,7 @@ Result<void> Maker::root() {
   bool served = mount.type == "fuse-overlayfs";
   if (mount.type != "overlay" && !served) {
     return unsupported("mounts[0].type: expected 'overlay' or 'fuse-overlayfs' for the root, got " +
-                       quoted(mount.type));
+                       quote(mount.type));
   }
   MountOptions options = parse_mount_options(mount.options);
   MountOverlayRoot step;
@@ -122,7 +122,7 @@ Result<void> Maker::mount(size_t index) {
   }
   if (is_below(target, "/proc") && target != "/proc" && !may_cover_proc(target)) {
     return make_error(Kind::denied, "config.json: " + member(index, "destination") +
-                                        ": nothing may lie over procfs at " + quoted(target));
+                                        ": nothing may lie over procfs at " + quote(target));
   }
   MountOptions options = parse_mount_options(mount.options);
   bool bind = options.bind || mount.type == "bind";
@@ -194,7 +194,7 @@ Result<void> Maker::mount_kernel_file_system(size_t index, MountOptions options)
   if (mount.type == "cgroup" || mount.type == "cgroup2") {
     if (!facts_.has_cgroups) {
       plan_.warnings.push_back("no cgroup file system on this machine: ignoring the mount of " +
-                               quoted(target));
+                               quote(target));
       return {};
     }
     if (options.id_map) return usage(member(index, "options") + ": idmap is not for cgroups");
@@ -291,10 +291,10 @@ Result<void> Maker::devices() {
   }
   for (const auto& one : asked) {
     if (!one.path.starts_with("/") || one.path.ends_with("/")) {
-      return usage("linux.devices: expected an absolute path, got " + quoted(one.path));
+      return usage("linux.devices: expected an absolute path, got " + quote(one.path));
     }
     if (one.type != "c" && one.type != "b" && one.type != "u" && one.type != "p") {
-      return usage("linux.devices: unknown type " + quoted(one.type));
+      return usage("linux.devices: unknown type " + quote(one.type));
     }
     device(one);
   }
@@ -345,7 +345,7 @@ Result<void> Maker::enter_root() {
   if (!wish.empty()) {
     MountOptions options = parse_mount_options({wish});
     if (!options.attributes.propagation) {
-      return usage("linux.rootfsPropagation: unknown value " + quoted(wish));
+      return usage("linux.rootfsPropagation: unknown value " + quote(wish));
     }
     step.propagation = options.attributes.propagation;
   }

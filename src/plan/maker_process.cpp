@@ -54,7 +54,7 @@ std::vector<unsigned> Maker::wished_numbers(std::string_view annotation) {
   if (said == spec_.annotations.end()) return {};
   auto numbers = parse_cpu_list(said->second, annotation);
   if (numbers.ok()) return std::move(*numbers);
-  plan_.warnings.push_back("annotations: " + quoted(annotation) + ": no list of numbers, ignoring");
+  plan_.warnings.push_back("annotations: " + quote(annotation) + ": no list of numbers, ignoring");
   return {};
 }
 
@@ -91,7 +91,7 @@ Result<void> Maker::hooks(const char* stage, const std::vector<oci::Hook>& list)
   for (const auto& hook : list) {
     if (!hook.path.starts_with("/")) {
       return usage("hooks." + std::string(stage) + ": expected an absolute path, got " +
-                   quoted(hook.path));
+                   quote(hook.path));
     }
     if (hook.timeout && *hook.timeout <= 0) {
       return usage("hooks." + std::string(stage) + ": a timeout that is not positive");
@@ -127,10 +127,10 @@ Result<void> Maker::limits() {
     auto found = std::find_if(kNames.begin(), kNames.end(),
                               [&](const Name& name) { return name.name == limit.type; });
     if (found == kNames.end()) {
-      return usage("process.rlimits: unknown type " + quoted(limit.type));
+      return usage("process.rlimits: unknown type " + quote(limit.type));
     }
     if (!seen.insert(limit.type).second) {
-      return usage("process.rlimits: " + quoted(limit.type) + " is there twice");
+      return usage("process.rlimits: " + quote(limit.type) + " is there twice");
     }
     add(SetRlimit{limit.type, found->resource, limit.soft, limit.hard});
   }
@@ -142,7 +142,7 @@ uint64_t Maker::capability_set(const std::vector<std::string>& names, const char
   uint64_t set = oci::capability_bits(names, unknown);
   for (const auto& name : unknown) {
     plan_.warnings.push_back("process.capabilities." + std::string(member) +
-                             ": unknown capability " + quoted(name) + ", ignoring");
+                             ": unknown capability " + quote(name) + ", ignoring");
   }
   return set;
 }

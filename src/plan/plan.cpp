@@ -27,7 +27,7 @@ Result<void> Maker::check_process() {
   if (process.args.empty()) return usage("process.args: empty");
   if (process.args[0].empty()) return usage("process.args[0]: empty");
   if (!process.cwd.starts_with("/")) {
-    return usage("process.cwd: expected an absolute path, got " + quoted(process.cwd));
+    return usage("process.cwd: expected an absolute path, got " + quote(process.cwd));
   }
   return {};
 }
@@ -63,10 +63,10 @@ Result<void> Maker::check() {
   std::set<std::string> seen;
   for (const auto& space : spec_.linux_.namespaces) {
     if (std::find(kNamespaces.begin(), kNamespaces.end(), space.type) == kNamespaces.end()) {
-      return usage("linux.namespaces: unknown type " + quoted(space.type));
+      return usage("linux.namespaces: unknown type " + quote(space.type));
     }
     if (!seen.insert(space.type).second) {
-      return usage("linux.namespaces: " + quoted(space.type) + " is there twice");
+      return usage("linux.namespaces: " + quote(space.type) + " is there twice");
     }
   }
   if (!creates("mount")) TRY(check_no_mounts());

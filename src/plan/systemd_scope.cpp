@@ -41,7 +41,7 @@ Result<SystemdScope> parse_systemd_scope(const std::string& path, const std::str
   std::string text = path.empty() ? own_slice + ":berth:" + id : path;
   auto parts = split(text, ':');
   if (parts.size() != 3 || parts[2].empty()) {
-    return make_error(Kind::usage, "expected slice:prefix:name, got " + quoted(path));
+    return make_error(Kind::usage, "expected slice:prefix:name, got " + quote(path));
   }
   SystemdScope scope;
   scope.slice = parts[0].empty() ? own_slice : std::string(parts[0]);
@@ -49,10 +49,10 @@ Result<SystemdScope> parse_systemd_scope(const std::string& path, const std::str
   scope.unit += ".scope";
   scope.user = user;
   if (!is_slice(scope.slice)) {
-    return make_error(Kind::usage, "expected the name of a slice, got " + quoted(scope.slice));
+    return make_error(Kind::usage, "expected the name of a slice, got " + quote(scope.slice));
   }
   if (!is_unit_name(scope.unit)) {
-    return make_error(Kind::usage, quoted(scope.unit) + " cannot be the name of a unit");
+    return make_error(Kind::usage, quote(scope.unit) + " cannot be the name of a unit");
   }
   return scope;
 }

@@ -47,7 +47,7 @@ Result<E> value_of(std::string_view text, const Spellings<E, N>& spellings) {
     words.emplace_back(word);
   }
   return make_error(Kind::corrupt,
-                    fmt::format("expected one of {}, got {}", join(words, ", "), quoted(text)));
+                    fmt::format("expected one of {}, got {}", join(words, ", "), quote(text)));
 }
 
 Error refuse(std::string_view key, const std::string& what, std::string hint = {}) {
@@ -59,7 +59,7 @@ Result<void> check_capabilities(std::string_view key, const std::vector<std::str
     const auto& known = capability_names();
     if (word == "all" || std::find(known.begin(), known.end(), word) != known.end()) continue;
     auto near = nearest(word, known);
-    return refuse(key, fmt::format("unknown capability {}", quoted(word)),
+    return refuse(key, fmt::format("unknown capability {}", quote(word)),
                   near ? fmt::format("did you mean '{}'?", *near) : "");
   }
   return {};
@@ -70,7 +70,7 @@ Result<void> check_paths(std::string_view key, const std::vector<std::string>& p
     bool good = path.starts_with('/') && path.find('\0') == std::string::npos &&
                 (path + "/").find("/../") == std::string::npos;
     if (!good) {
-      return refuse(key, fmt::format("expected an absolute path, got {}", quoted(path)));
+      return refuse(key, fmt::format("expected an absolute path, got {}", quote(path)));
     }
   }
   return {};
@@ -88,7 +88,7 @@ Result<void> check_words(std::string_view key, const std::vector<std::string>& w
   for (const std::string& word : words) {
     if (trim(word).empty()) return refuse(key, "an empty entry");
     if (escape_controls(word) != word) {
-      return refuse(key, fmt::format("a control character in {}", quoted(word)));
+      return refuse(key, fmt::format("a control character in {}", quote(word)));
     }
   }
   return {};
@@ -143,7 +143,7 @@ Result<void> check(const Policy& policy) {
   TRY(check_words("gpu.swarm-resource", gpu.swarm_resource));
   if (!is_kind(gpu.default_kind)) {
     return refuse("gpu.default-kind",
-                  fmt::format("expected vendor.com/class, got {}", quoted(gpu.default_kind)));
+                  fmt::format("expected vendor.com/class, got {}", quote(gpu.default_kind)));
   }
   TRY(check_paths("match.keys", policy.match.keys));
   if (policy.match.facts == PublishedFacts::only_signed && policy.match.keys.empty()) {
@@ -171,7 +171,7 @@ Result<Compiled> parse_compiled(std::string_view text, std::string_view document
     std::vector<RuleFault> faults = check(placed.rule);
     if (faults.empty()) continue;
     return make_error(Kind::corrupt,
-                      fmt::format("{}: rule {}: {}: {}", document, quoted(title_of(placed)),
+                      fmt::format("{}: rule {}: {}: {}", document, quote(title_of(placed)),
                                   faults.front().key, faults.front().error.what),
                       "berth policy apply");
   }

@@ -23,7 +23,7 @@ std::string quoted_list(const Strings& words) {
       shown.emplace_back("…");
       break;
     }
-    shown.push_back(quoted(word));
+    shown.push_back(quote(word));
   }
   return join(shown, ", ");
 }
@@ -89,7 +89,7 @@ Why other_command(const Strings& globs, const std::string& command) {
     if (matches(glob, glob.find('/') == std::string::npos ? last : command)) return std::nullopt;
   }
   if (globs.empty()) return std::nullopt;
-  return fmt::format("the command is {}, and the rule is for {}", quoted(command),
+  return fmt::format("the command is {}, and the rule is for {}", quote(command),
                      quoted_list(globs));
 }
 
@@ -239,7 +239,7 @@ class Adder {
   bool can_fill(const char* key, const std::string& text) {
     if (text.find("{home}") == text.npos || is_home(facts_.home)) return true;
     if (!rule_.optional && !out_.refuse) {
-      out_.refuse = given(std::string(key) + " " + quoted(text) +
+      out_.refuse = given(std::string(key) + " " + quote(text) +
                           " needs a home, and the caller's is not known");
     }
     return false;
@@ -327,7 +327,7 @@ void Checker::check_words(const std::string& key, const Strings& words) {
     if (trim(word).empty()) {
       wrong(key, "an empty entry");
     } else if (escape_controls(word) != word) {
-      wrong(key, "a control character in " + quoted(word));
+      wrong(key, "a control character in " + quote(word));
     }
   }
 }
@@ -341,7 +341,7 @@ void Checker::check_names(const std::string& key,
                           const std::map<std::string, std::string>& values) {
   for (const auto& [name, value] : values) {
     if (!is_variable_name(name)) {
-      wrong(key, quoted(name) + " is no name of a variable");
+      wrong(key, quote(name) + " is no name of a variable");
     } else if (value.find('\0') != std::string::npos) {
       wrong(key, "a zero byte in the value of " + name);
     }
@@ -350,11 +350,11 @@ void Checker::check_names(const std::string& key,
 
 void Checker::check_hook(const SiteHook& hook) {
   if (!is_hook_stage(hook.stage)) {
-    wrong("hooks", "there is no stage " + quoted(hook.stage),
+    wrong("hooks", "there is no stage " + quote(hook.stage),
           "createRuntime, createContainer, startContainer, poststart, poststop");
   }
   if (!hook.path.starts_with('/')) {
-    wrong("hooks", "expected an absolute path, got " + quoted(hook.path));
+    wrong("hooks", "expected an absolute path, got " + quote(hook.path));
   }
   if (hook.timeout && *hook.timeout <= 0) wrong("hooks", "a timeout is at least one second");
 }
@@ -371,13 +371,13 @@ std::vector<RuleFault> Checker::run() {
   check_names("env", rule_.env);
   check_names("env-force", rule_.env_force);
   for (const std::string& name : rule_.env_unset) {
-    if (!is_variable_name(name)) wrong("env-unset", quoted(name) + " is no name of a variable");
+    if (!is_variable_name(name)) wrong("env-unset", quote(name) + " is no name of a variable");
   }
   const auto& known = capability_names();
   for (const std::string& word : rule_.gpu_capabilities) {
     if (word == "all" || std::find(known.begin(), known.end(), word) != known.end()) continue;
     auto near = nearest(word, known);
-    wrong("gpu-capabilities", "unknown capability " + quoted(word),
+    wrong("gpu-capabilities", "unknown capability " + quote(word),
           near ? fmt::format("did you mean '{}'?", *near) : "");
   }
   for (const SiteHook& hook : rule_.hooks) check_hook(hook);
@@ -475,7 +475,7 @@ Outcome evaluate(const std::vector<PlacedRule>& rules, const Facts& facts) {
   for (const PlacedRule& placed : rules) {
     std::string title = title_of(placed);
     Verdict verdict{title, placed.place, false, {}};
-    Why why = stopped.empty() ? why_not(placed.rule, facts) : "rule " + quoted(stopped) + " stops";
+    Why why = stopped.empty() ? why_not(placed.rule, facts) : "rule " + quote(stopped) + " stops";
     verdict.applied = !why;
     verdict.why = why ? std::move(*why) : Adder(placed, facts, out.effects).run();
     if (verdict.applied && placed.rule.stop) stopped = title;
@@ -491,7 +491,7 @@ std::optional<Error> refusal_of(const Effects& effects) {
   if (!effects.refuse) return std::nullopt;
   return make_error(Kind::denied,
                     "the site refuses this container: " + escape_controls(effects.refuse->text) +
-                        " (rule " + quoted(effects.refuse->rule) + ")");
+                        " (rule " + quote(effects.refuse->rule) + ")");
 }
 
 std::vector<EffectLine> lines_of(const Effects& effects) {

@@ -96,7 +96,7 @@ Result<void> let_go_of_host(Inside& inside) {
 }
 
 Result<void> enter_shared_root(Inside& inside, const plan::EnterSharedRoot& step) {
-  std::string context = "cannot enter the root " + quoted(step.path);
+  std::string context = "cannot enter the root " + quote(step.path);
   if (inside.mount_space) {
     TRY_CTX(sys::setns(inside.mount_space, CLONE_NEWNS, step.mount_namespace), context);
   }
@@ -198,7 +198,7 @@ Result<void> enter_cgroup_namespace(Inside& inside) {
 }
 
 Result<void> set_sysctl(Inside& inside, const plan::SetSysctl& step) {
-  TRY(check_not_shared(inside, step.space, "linux.sysctl: " + quoted(step.key)));
+  TRY(check_not_shared(inside, step.space, "linux.sysctl: " + quote(step.key)));
   std::string path = "/proc/sys/" + step.key;
   std::replace(path.begin() + 10, path.end(), '.', '/');
   // Through the host's procfs: the file belongs to the namespaces of whoever opens it.

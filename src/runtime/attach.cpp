@@ -63,7 +63,7 @@ Result<sys::Fd> find_new_mount(const std::set<uint64_t>& before, const sys::Fd& 
     bool on_place = entry.parent == parent && entry.point == point;
     if (on_place && !before.contains(entry.id)) return sys::open_mount(entry);
   }
-  return make_error(Kind::busy, "find the mount at " + quoted(name));
+  return make_error(Kind::busy, "find the mount at " + quote(name));
 }
 
 // COMPAT(5.2): delete when that is our baseline. Made in its place, which is named by its handle;
@@ -78,7 +78,7 @@ Result<sys::Fd> mount_in_place(NewMount mount, const sys::Fd& target, uint64_t a
     if (!bound.ok() && !mount.recursive && bound.error().sys_errno == EINVAL) {
       bound = sys::mount(from, place, "", MS_BIND | MS_REC, "");
     }
-    if (!bound.ok()) return sys_error(bound.error().sys_errno, "mount at " + quoted(name));
+    if (!bound.ok()) return sys_error(bound.error().sys_errno, "mount at " + quote(name));
   } else {
     unsigned long flags = mount_flags(attributes) | take_mount_flags(mount.data);
     auto made = sys::mount(mount.source, place, mount.type, flags, join(mount.data, ","));
@@ -240,7 +240,7 @@ Result<NewMount> make_view(const sys::Fd& from, bool recursive, const std::strin
   mount.viewed = &from;
   mount.recursive = recursive;
   auto tree = clone_tree(from, "", recursive);
-  if (!tree.ok()) return sys_error(tree.error().sys_errno, "open tree " + quoted(name));
+  if (!tree.ok()) return sys_error(tree.error().sys_errno, "open tree " + quote(name));
   mount.detached = std::move(tree).value();
   return mount;
 }
@@ -250,7 +250,7 @@ Result<NewMount> make_view_of(const std::string& path, bool recursive) {
   mount.path = path;
   mount.recursive = recursive;
   auto tree = clone_tree(sys::cwd(), path, recursive);
-  if (!tree.ok()) return sys_error(tree.error().sys_errno, "open " + quoted(path));
+  if (!tree.ok()) return sys_error(tree.error().sys_errno, "open " + quote(path));
   mount.detached = std::move(tree).value();
   return mount;
 }

@@ -18,7 +18,7 @@ namespace {
 Result<sys::Fd> open_of_procfs(const std::string& path) {
   sys::Fd file = TRY(sys::open_at(sys::cwd(), path, O_WRONLY));
   if (TRY(sys::file_system_type(file, path)) != PROC_SUPER_MAGIC) {
-    return make_error(Kind::denied, quoted(path) + " is not a file of procfs");
+    return make_error(Kind::denied, quote(path) + " is not a file of procfs");
   }
   return file;
 }
@@ -37,7 +37,7 @@ Result<void> set_apparmor(const std::string& profile) {
   }
   // The file is there: what the kernel did not find is the profile.
   if (!written.ok() && written.error().kind == Kind::not_found) {
-    return make_error(Kind::not_found, "AppArmor profile " + quoted(profile) + " is not loaded");
+    return make_error(Kind::not_found, "AppArmor profile " + quote(profile) + " is not loaded");
   }
   return written;
 }
@@ -68,7 +68,7 @@ Result<void> set_labels(const plan::SetLabels& step) {
   }
   if (!step.selinux.empty()) {
     TRY_CTX(write_label("/proc/self/attr/exec", step.selinux),
-            "cannot apply process.selinuxLabel " + quoted(step.selinux));
+            "cannot apply process.selinuxLabel " + quote(step.selinux));
   }
   return {};
 }

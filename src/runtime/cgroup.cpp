@@ -44,7 +44,7 @@ Result<void> write_device_lines(const sys::Fd& directory,
     const sys::Fd& file = name == "devices.allow" ? allow : deny;
     if (::write(file.get(), line.data(), line.size()) < 0) {
       int saved = errno;
-      return sys_error(saved, "write " + quoted(line) + " to " + quoted(name));
+      return sys_error(saved, "write " + quote(line) + " to " + quote(name));
     }
   }
   return {};
@@ -114,12 +114,12 @@ Result<std::string> parse_cgroup_path(const std::string& path) {
   for (std::string_view part : split(path, '/')) {
     if (part.empty() || part == ".") continue;
     if (part == ".." || part.find('\0') != std::string_view::npos) {
-      return make_error(Kind::usage, "use cgroup path " + quoted(path));
+      return make_error(Kind::usage, "use cgroup path " + quote(path));
     }
     if (!name.empty()) name += '/';
     name += part;
   }
-  if (name.empty()) return make_error(Kind::usage, "use cgroup path " + quoted(path));
+  if (name.empty()) return make_error(Kind::usage, "use cgroup path " + quote(path));
   return name;
 }
 
@@ -202,7 +202,7 @@ Result<bool> CgroupMaker::make_one(const std::string& path) {
   }
   int saved = errno;
   if (saved == EEXIST) return false;
-  return sys_error(saved, "make cgroup " + quoted(path));
+  return sys_error(saved, "make cgroup " + quote(path));
 }
 
 /// False when the caller may not make it there.
@@ -234,12 +234,12 @@ Result<bool> CgroupMaker::make_directory(const CgroupHierarchy& hierarchy, const
     std::vector<pid_t> inside;
     if (!is_new) TRY(append_processes(directory, inside));
     if (!inside.empty()) {
-      return make_error(Kind::exists, "make cgroup " + quoted(path) + ": it has processes");
+      return make_error(Kind::exists, "make cgroup " + quote(path) + ": it has processes");
     }
     // A process would stand still from its birth on, and we would wait for it.
     bool may_be_frozen = !is_new || parts.size() > 1;
     if (may_be_frozen && TRY(is_frozen_cgroup(directory, hierarchy))) {
-      return make_error(Kind::busy, "make cgroup " + quoted(path) + ": it is frozen");
+      return make_error(Kind::busy, "make cgroup " + quote(path) + ": it is frozen");
     }
     made_.directories_.push_back({path, hierarchy.version, names, std::move(directory)});
   }
@@ -368,7 +368,7 @@ Result<CgroupSet> CgroupSet::below(std::string_view controller, const std::strin
   }
   if (hit) return found;
   return make_error(Kind::not_found,
-                    "find a cgroup of the container for " + quoted(std::string(controller)));
+                    "find a cgroup of the container for " + quote(std::string(controller)));
 }
 
 // ---- members ------------------------------------------------------------------------------------
@@ -420,7 +420,7 @@ Result<std::vector<sys::Fd>> CgroupSet::open_doors() const {
 
 Result<void> CgroupSet::move(pid_t pid, const Directory& directory) {
   TRY_CTX(write_cgroup_file(directory.fd, "cgroup.procs", std::to_string(pid)),
-          "cannot move process " + std::to_string(pid) + " into " + quoted(directory.path));
+          "cannot move process " + std::to_string(pid) + " into " + quote(directory.path));
   return {};
 }
 

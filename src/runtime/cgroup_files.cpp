@@ -21,7 +21,7 @@ Result<void> write_cgroup_file(const sys::Fd& directory, const std::string& name
   sys::Fd file = TRY(sys::open_at(directory, name, O_WRONLY));
   if (::write(file.get(), value.data(), value.size()) < 0) {
     int saved = errno;
-    return sys_error(saved, "write " + quoted(value) + " to " + quoted(name));
+    return sys_error(saved, "write " + quote(value) + " to " + quote(name));
   }
   return {};
 }

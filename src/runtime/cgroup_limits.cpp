@@ -25,13 +25,13 @@ std::string at(const std::string& list, size_t index) {
 Result<void> check_part_of_name(const std::string& text, const std::string& place) {
   bool plain = !text.empty() && text.find_first_of("/\n") == std::string::npos && text[0] != '.' &&
                text.find('\0') == std::string::npos;
-  return plain ? Result<void>() : invalid(place, quoted(text) + " cannot name a file");
+  return plain ? Result<void>() : invalid(place, quote(text) + " cannot name a file");
 }
 
 /// A blank would end the name in a line of several words.
 Result<void> check_word(const std::string& text, const std::string& place) {
   bool plain = !text.empty() && text.find_first_of(std::string_view(" \t\n\0", 4)) == text.npos;
-  return plain ? Result<void>() : invalid(place, "expected a name, got " + quoted(text));
+  return plain ? Result<void>() : invalid(place, "expected a name, got " + quote(text));
 }
 
 Result<void> check_not_below_minus_one(std::optional<int64_t> value, const std::string& place) {

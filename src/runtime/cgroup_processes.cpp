@@ -89,11 +89,11 @@ Result<void> remove_directory(const std::string& path, const std::function<void(
   for (auto wait = std::chrono::microseconds(50);; wait = longer(wait)) {
     if (::rmdir(path.c_str()) == 0 || errno == ENOENT) return {};
     int saved = errno;
-    if (saved != EBUSY && saved != ENOTEMPTY) return sys_error(saved, "remove " + quoted(path));
+    if (saved != EBUSY && saved != ENOTEMPTY) return sys_error(saved, "remove " + quote(path));
     end();
     auto directory = sys::open_if_exists(sys::cwd(), path, O_RDONLY | O_DIRECTORY);
     if (directory.ok() && *directory) remove_below(std::move(**directory), patience, end);
-    if (patience.is_over()) return sys_error(saved, "remove " + quoted(path));
+    if (patience.is_over()) return sys_error(saved, "remove " + quote(path));
     pause_for(wait);
   }
 }
@@ -183,14 +183,14 @@ Result<void> CgroupSet::freeze(Freeze state) const {
   Freezer freezer = freezer_of(directory->fd, directory->version);
   if (state == Freeze::thaw) {
     TRY_CTX(set_and_wait(freezer, freezer.thaw, freezer.thawed),
-            "cannot thaw " + quoted(directory->path));
+            "cannot thaw " + quote(directory->path));
     return {};
   }
   auto frozen = set_and_wait(freezer, freezer.freeze, freezer.frozen);
   if (frozen.ok()) return {};
   // Half frozen is the worst state: nobody could end it.
   ignore(write_cgroup_file(directory->fd, freezer.wish, freezer.thaw));
-  return std::move(frozen).error().with_context("cannot stop " + quoted(directory->path));
+  return std::move(frozen).error().with_context("cannot stop " + quote(directory->path));
 }
 
 Result<bool> CgroupSet::is_frozen() const {

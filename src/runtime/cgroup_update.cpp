@@ -204,7 +204,7 @@ Result<void> CgroupMaker::move_in(pid_t pid, const CgroupSet::Directory& directo
   std::string number = std::to_string(pid);
   auto moved = write_cgroup_file(directory.fd, "cgroup.procs", number);
   if (!moved.ok() && moved.error().sys_errno == ESRCH) return {};  // it has ended
-  TRY_CTX(std::move(moved), "cannot move process " + number + " into " + quoted(directory.path));
+  TRY_CTX(std::move(moved), "cannot move process " + number + " into " + quote(directory.path));
   if (!from) return {};
   undo_.add([from = *from, number] {
     auto back = sys::open_at(sys::cwd(), from, O_RDONLY | O_DIRECTORY);

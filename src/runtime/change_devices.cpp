@@ -102,7 +102,7 @@ Result<sys::Fd> OwnDev::step_into(const sys::Fd& at, const std::string& name) co
   sys::Fd next = TRY(sys::open_at(at, name, O_PATH | O_DIRECTORY | O_NOFOLLOW));
   auto seen = TRY(sys::stat_quietly(next, ""));
   if (seen && seen->device == file_system_) return next;
-  return make_error(Kind::denied, "change devices: something is mounted over " + quoted(name));
+  return make_error(Kind::denied, "change devices: something is mounted over " + quote(name));
 }
 
 /// Errors: not_found.
@@ -166,14 +166,14 @@ Result<void> check_unused(const Found& found, const Devices& devices) {
       if (!open) continue;
       auto at = std::find(numbers.begin(), numbers.end(), *open) - numbers.begin();
       return make_error(Kind::busy,
-                        "take away " + quoted(devices[static_cast<size_t>(at)].path) +
-                            ": process " + std::to_string(pid) + " has it open",
+                        "take away " + quote(devices[static_cast<size_t>(at)].path) + ": process " +
+                            std::to_string(pid) + " has it open",
                         "end that process first");
     }
     if (now == before) return {};
     before = std::move(now);
     if (std::chrono::steady_clock::now() > end) {
-      return make_error(Kind::busy, "take away " + quoted(devices[0].path) +
+      return make_error(Kind::busy, "take away " + quote(devices[0].path) +
                                         ": its processes come and go too fast to look at them");
     }
   }
@@ -237,7 +237,7 @@ Result<void> Changing::run(const oci::Spec& before, const DeviceChange& change,
   for (const oci::Device& one : change.removed) TRY(dev_.remove(one));
   TRY(check_unused(found_, with_common_nodes(change.removed, before.linux_.devices)));
   for (const oci::Device& one : change.added) {
-    TRY_CTX(dev_.make(one), "cannot make device " + quoted(one.path));
+    TRY_CTX(dev_.make(one), "cannot make device " + quote(one.path));
   }
   TRY(set_rules(rules_of(wanted)));
   // What was done to one that has ended was done to nobody.
@@ -266,7 +266,7 @@ Result<void> check_changeable(const oci::Spec& spec, const DeviceChange& change)
       bool plain = one.path.starts_with("/dev/") && one.path.find("/../") == std::string::npos &&
                    !one.path.ends_with('/') && (one.type == "c" || one.type == "u");
       if (!plain) {
-        return make_error(Kind::unsupported, "change device " + quoted(one.path) +
+        return make_error(Kind::unsupported, "change device " + quote(one.path) +
                                                  ": only character devices in /dev come and go");
       }
     }

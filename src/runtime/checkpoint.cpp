@@ -21,10 +21,10 @@ namespace berth::runtime {
 namespace {
 
 // Memory is written at the speed of a disk, or to a page server at that of a network.
-constexpr std::chrono::hours kLongest{24};
+constexpr std::chrono::hours kLongestDump{24};
 constexpr int kStandardStreams = 3;
 
-void append(std::vector<std::string>& words, std::vector<std::string> more) {
+void append_checkpoint(std::vector<std::string>& words, std::vector<std::string> more) {
   words.insert(words.end(), std::make_move_iterator(more.begin()),
                std::make_move_iterator(more.end()));
 }
@@ -105,7 +105,7 @@ Result<void> Dump::add_pages() {
     TRY_CTX(sys::open_at(sys::cwd(), directories_.images + "/" + request_.parent_path,
                          O_PATH | O_DIRECTORY),
             "cannot use --parent-path");
-    append(words_, {"--track-mem", "--prev-images-dir", request_.parent_path});
+    append_checkpoint(words_, {"--track-mem", "--prev-images-dir", request_.parent_path});
   } else if (request_.pre_dump) {
     words_.emplace_back("--track-mem");
   }
@@ -116,15 +116,15 @@ Result<void> Dump::add_pages() {
     if (colon == 0 || !port || *port == 0 || *port > 65535) {
       return make_error(Kind::usage, "--page-server: expected ADDRESS:PORT");
     }
-    append(words_, {"--page-server", "--address", server.substr(0, colon), "--port",
-                    std::to_string(*port)});
+    append_checkpoint(words_, {"--page-server", "--address", server.substr(0, colon), "--port",
+                               std::to_string(*port)});
   }
   if (!request_.status_fd) return {};
   constexpr uint64_t kMost = 1'000'000;
   if (*request_.status_fd > kMost || !sys::is_inherited(static_cast<int>(*request_.status_fd))) {
     return make_error(Kind::usage, "--status-fd: not an open descriptor");
   }
-  append(words_, {"--status-fd", std::to_string(*request_.status_fd)});
+  append_checkpoint(words_, {"--status-fd", std::to_string(*request_.status_fd)});
   return {};
 }
 
@@ -133,13 +133,13 @@ Result<void> Dump::add_namespaces() {
   bool has_network =
       std::find(spawn->created.begin(), spawn->created.end(), "network") != spawn->created.end();
   // Interfaces and routes are the business of whoever made them, as in runc.
-  if (has_network) append(words_, {"--empty-ns", "net"});
+  if (has_network) append_checkpoint(words_, {"--empty-ns", "net"});
   for (const auto& space : TRY(outside_namespaces(plan_))) {
     if (space.key.empty()) continue;
     sys::Fd opened = TRY(sys::open_at(sys::cwd(), space.path, O_RDONLY));
     struct stat info = TRY(sys::stat_fd(opened, space.path));
-    append(words_,
-           {"--external", space.type + "[" + std::to_string(info.st_ino) + "]:" + space.key});
+    append_checkpoint(
+        words_, {"--external", space.type + "[" + std::to_string(info.st_ino) + "]:" + space.key});
   }
   return {};
 }
@@ -163,7 +163,7 @@ Result<void> Dump::add_mounts() {
   std::vector<std::string> keys;
   for (const auto& mount : outside_mounts(mounts_, host, bound)) {
     std::string key = TRY(key_of(root, mount));
-    append(words_, {"--external", "mnt[" + mount.point + "]:" + key});
+    append_checkpoint(words_, {"--external", "mnt[" + mount.point + "]:" + key});
     if (key != kNullKey) keys.push_back(std::move(key));
   }
   return sys::write_file(sys::cwd(), directories_.images + "/" + kOutsideMountsFile,
@@ -189,7 +189,7 @@ Result<void> Dump::add_streams() {
       std::snprintf(key.data(), key.size(), "file[%lx:%lx]", parse_u64(stream.mount).value_or(0),
                     info.st_ino);
       stream.name = key.data();
-      append(words_, {"--external", stream.name});
+      append_checkpoint(words_, {"--external", stream.name});
     }
     names.push_back(std::move(stream.name));
   }
@@ -207,15 +207,16 @@ Result<void> Dump::prepare() {
   directories_ = TRY_CTX(open_criu_directories(request_.criu, MakeImages::yes),
                          "cannot make the images' directory");
   words_ = criu_command(program, verb(), directories_, request_.criu);
-  append(words_, {"--tree", process(), "--root", found_.state.rootfs});
+  append_checkpoint(words_, {"--tree", process(), "--root", found_.state.rootfs});
   if (request_.leave_running) words_.emplace_back("--leave-running");
   const sys::Fd* freezer = found_.cgroups.directory("freezer");
   if (freezer == nullptr) freezer = found_.cgroups.directory("");
   if (freezer != nullptr) {
-    append(words_, {"--freeze-cgroup", TRY(sys::read_link(sys::cwd(), sys::fd_path(*freezer)))});
+    append_checkpoint(words_,
+                      {"--freeze-cgroup", TRY(sys::read_link(sys::cwd(), sys::fd_path(*freezer)))});
   }
   // libnftables is a part of criu, iptables a package of its own.
-  if (!has_iptables()) append(words_, {"--network-lock", "nftables"});
+  if (!has_iptables()) append_checkpoint(words_, {"--network-lock", "nftables"});
   TRY(add_pages());
   TRY(add_namespaces());
   if (request_.pre_dump) return {};
@@ -233,7 +234,7 @@ Result<void> Dump::run() {
   // It lets go of the container by itself when it fails, but not when it is killed.
   options.die_with_parent = false;
   if (request_.status_fd) options.keep = {static_cast<int>(*request_.status_fd)};
-  auto output = TRY(sys::run_command(std::move(options), "", kLongest));
+  auto output = TRY(sys::run_command(std::move(options), "", kLongestDump));
   if (output.status.shell_code() == 0) return {};
   return criu_error(directories_, verb(), output.status, output.out + output.err);
 }

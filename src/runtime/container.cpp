@@ -105,7 +105,7 @@ Result<void> start(const Store& store, const std::string& id, Report& report, Lo
   Found found = TRY(find(store, id));
   const State& state = found.state;
   if (found.status != Status::created) {
-    return make_error(Kind::usage, "container " + quoted(id) + " is " +
+    return make_error(Kind::usage, "container " + quote(id) + " is " +
                                        std::string(status_name(found.status)) + ", not created");
   }
   TRY(wake(found.entry, report));
@@ -187,7 +187,7 @@ Result<int> run(const Store& store, LaunchRequest request, Detach detach, Report
 
 Result<int> read_signal(std::string_view text) {
   auto number = sys::signal_number(text);
-  if (!number) return make_error(Kind::usage, "unknown signal " + quoted(text));
+  if (!number) return make_error(Kind::usage, "unknown signal " + quote(text));
   return *number;
 }
 
@@ -203,7 +203,7 @@ Result<void> kill(const Store& store, const std::string& id, int signal, Whom wh
     for (pid_t pid : processes) ignore(sys::send_signal(pid, signal));  // it may have ended
   } else {
     if (found.status != Status::created && found.status != Status::running && !is_paused) {
-      return make_error(Kind::usage, "container not running: " + quoted(id));
+      return make_error(Kind::usage, "container not running: " + quote(id));
     }
     TRY(signal_first(found.state, signal));
   }
@@ -226,7 +226,7 @@ Result<void> remove(const Store& store, const std::string& id, const RemoveOptio
   bool is_over = found.status == Status::stopped || found.status == Status::created;
   if (!is_over && force == Force::no) {
     return make_error(Kind::usage,
-                      "container " + quoted(id) + " is " + std::string(status_name(found.status)) +
+                      "container " + quote(id) + " is " + std::string(status_name(found.status)) +
                           ", not stopped",
                       "berth-runtime kill " + id + " KILL, or delete --force " + id);
   }

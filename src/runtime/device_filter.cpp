@@ -55,7 +55,7 @@ Result<Rule> parse_rule(const oci::DeviceRule& written, size_t index) {
   } else if (written.type == "c" || written.type == "u") {
     rule.type = BPF_DEVCG_DEV_CHAR;
   } else if (!written.type.empty() && written.type != "a") {
-    return invalid(index, "type", "expected a, b or c, got " + quoted(written.type));
+    return invalid(index, "type", "expected a, b or c, got " + quote(written.type));
   }
   rule.major = TRY(parse_number(written.major, index, "major"));
   rule.minor = TRY(parse_number(written.minor, index, "minor"));
@@ -68,7 +68,7 @@ Result<Rule> parse_rule(const oci::DeviceRule& written, size_t index) {
     } else if (letter == 'm') {
       rule.access |= BPF_DEVCG_ACC_MKNOD;
     } else {
-      return invalid(index, "access", "expected letters of rwm, got " + quoted(written.access));
+      return invalid(index, "access", "expected letters of rwm, got " + quote(written.access));
     }
   }
   return rule;

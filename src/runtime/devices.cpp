@@ -65,7 +65,7 @@ Result<void> bind(Inside& inside, const plan::BindNode& step) {
   // The name is the host's, but what it is may have changed since the grant was decided.
   if (!TRY(sys::is_device(source, step.type, step.major, step.minor, step.source))) {
     return make_error(Kind::denied,
-                      quoted(step.source) + " is not " + number(step.type, step.major, step.minor));
+                      quote(step.source) + " is not " + number(step.type, step.major, step.minor));
   }
   sys::Fd place = TRY(open_place(inside, step.path));
   plan::MountAttributes harmless;
@@ -129,17 +129,17 @@ Result<void> replace(Inside& inside, const plan::ReplaceLink& step) {
 }  // namespace
 
 Result<void> make_node(Inside& inside, const plan::MakeNode& step) {
-  TRY_CTX(make(inside, step), "cannot make device " + quoted(step.path));
+  TRY_CTX(make(inside, step), "cannot make device " + quote(step.path));
   return {};
 }
 
 Result<void> bind_node(Inside& inside, const plan::BindNode& step) {
-  TRY_CTX(bind(inside, step), "cannot make device " + quoted(step.path));
+  TRY_CTX(bind(inside, step), "cannot make device " + quote(step.path));
   return {};
 }
 
 Result<void> make_link(Inside& inside, const plan::MakeLink& step) {
-  std::string context = "cannot make link " + quoted(step.path);
+  std::string context = "cannot make link " + quote(step.path);
   Parents::Place parent =
       TRY_CTX(inside.parents.open(inside.root, inside.own_dev, step.path), context);
   if (!parent.is_own) return {};  // /dev is the machine's
@@ -151,7 +151,7 @@ Result<void> make_link(Inside& inside, const plan::MakeLink& step) {
 }
 
 Result<void> replace_link(Inside& inside, const plan::ReplaceLink& step) {
-  TRY_CTX(replace(inside, step), "cannot make link " + quoted(step.path));
+  TRY_CTX(replace(inside, step), "cannot make link " + quote(step.path));
   return {};
 }
 

@@ -25,8 +25,8 @@
 namespace berth::runtime {
 namespace {
 
-std::string cannot_mount(const std::string& what, const std::string& target) {
-  return "cannot mount " + quoted(what) + " at " + quoted(target);
+std::string cannot_mount_early(const std::string& what, const std::string& target) {
+  return "cannot mount " + quote(what) + " at " + quote(target);
 }
 
 Error explain(const Error& error, const std::string& what, const plan::IdMap& map) {
@@ -34,14 +34,14 @@ Error explain(const Error& error, const std::string& what, const plan::IdMap& ma
   switch (error.sys_errno) {
     case EINVAL:
       return make_error(Kind::unsupported,
-                        member + "the file system of " + quoted(what) + " has no id mapping");
+                        member + "the file system of " + quote(what) + " has no id mapping");
     case EPERM:
-      return make_error(Kind::denied, member + "no right to map the ids of " + quoted(what) +
+      return make_error(Kind::denied, member + "no right to map the ids of " + quote(what) +
                                           ", or they are mapped already");
     case ENOSYS:
       return make_error(Kind::unsupported, member + "needs Linux 5.12");
     default:
-      return sys_error(error.sys_errno, member + "map the ids of " + quoted(what));
+      return sys_error(error.sys_errno, member + "map the ids of " + quote(what));
   }
 }
 
@@ -100,7 +100,7 @@ Result<sys::Fd> view_of_other(const Elsewhere& place, bool recursive) {
   int failed = EPIPE;
   sys::Received received = TRY(sys::receive_message(ours, &failed, sizeof failed));
   if (received.passed) return std::move(received.passed);
-  return sys_error(failed, "take a view of " + quoted(place.path) + " in another container");
+  return sys_error(failed, "take a view of " + quote(place.path) + " in another container");
 }
 
 Result<sys::Fd> make(const plan::MountBind& step) {
@@ -112,7 +112,7 @@ Result<sys::Fd> make(const plan::MountBind& step) {
   if (!mount) {
     // The old ways of mounting cannot keep a mount out of sight.
     return make_error(Kind::unsupported,
-                      "hold a mount of " + quoted(step.source) + ": needs Linux 5.2");
+                      "hold a mount of " + quote(step.source) + ": needs Linux 5.2");
   }
   if (step.id_map) TRY(apply_map(mount, step.source, *step.id_map));
   if (step.peer) return mount;
@@ -155,10 +155,10 @@ Result<std::vector<sys::Fd>> make_early_mounts(const plan::Plan& plan) {
   std::vector<sys::Fd> mounts;
   for (const auto& step : plan.steps) {
     if (const auto* bind = std::get_if<plan::MountBind>(&step); bind && is_early(*bind)) {
-      mounts.push_back(TRY_CTX(make(*bind), cannot_mount(bind->source, bind->target)));
+      mounts.push_back(TRY_CTX(make(*bind), cannot_mount_early(bind->source, bind->target)));
     }
     if (const auto* made = std::get_if<plan::MountFilesystem>(&step); made && is_early(*made)) {
-      mounts.push_back(TRY_CTX(make(*made), cannot_mount(made->type, made->target)));
+      mounts.push_back(TRY_CTX(make(*made), cannot_mount_early(made->type, made->target)));
     }
   }
   return mounts;
@@ -217,7 +217,7 @@ Result<std::vector<LayerImages>> mount_data_images(const plan::Plan& plan) {
   for (const auto& step : plan.steps) {
     const auto* data = std::get_if<plan::MountLayers>(&step);
     if (data == nullptr) continue;
-    all.push_back(TRY_CTX(mount_images(data->lower), cannot_mount("image", data->target)));
+    all.push_back(TRY_CTX(mount_images(data->lower), cannot_mount_early("image", data->target)));
   }
   return all;
 }

@@ -90,7 +90,7 @@ uint64_t OomWatch::take() {
 Result<Found> find_live(const Store& store, const std::string& id) {
   Found found = TRY(find(store, id));
   if (found.status == Status::stopped || found.status == Status::creating) {
-    return make_error(Kind::usage, "container not running: " + quoted(id) + " is " +
+    return make_error(Kind::usage, "container not running: " + quote(id) + " is " +
                                        std::string(status_name(found.status)));
   }
   return found;
@@ -132,7 +132,7 @@ Result<void> follow_events(const Store& store, const std::string& id, millisecon
 
 Result<milliseconds> read_duration(std::string_view text) {
   auto wrong = [&] {
-    return make_error(Kind::usage, "expected a duration such as 5s, got " + quoted(text));
+    return make_error(Kind::usage, "expected a duration such as 5s, got " + quote(text));
   };
   constexpr std::pair<std::string_view, double> kUnits[] = {
       {"h", 3'600'000}, {"m", 60'000}, {"s", 1000}, {"ms", 1}};

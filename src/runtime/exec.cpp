@@ -192,13 +192,13 @@ class Executor {
 Result<void> Executor::find() {
   found_ = TRY(runtime::find(store_, request_.id));
   if (found_->status == Status::paused && !request_.ignore_paused) {
-    return make_error(Kind::usage, "container " + quoted(request_.id) + " is paused",
+    return make_error(Kind::usage, "container " + quote(request_.id) + " is paused",
                       "berth-runtime resume " + request_.id);
   }
   bool alive = found_->status == Status::created || found_->status == Status::running ||
                found_->status == Status::paused;
   if (alive) return {};
-  return make_error(Kind::usage, "container not running: " + quoted(request_.id));
+  return make_error(Kind::usage, "container not running: " + quote(request_.id));
 }
 
 Result<void> Executor::decide(Detach detach) {
@@ -227,7 +227,7 @@ Result<void> Executor::prepare(Detach detach) {
   }
   prepared_.joined = std::move(joined);
   if (!request_.cgroup.empty()) {
-    found_->cgroups = TRY_CTX(open_cgroups(), "cannot open cgroup " + quoted(request_.cgroup));
+    found_->cgroups = TRY_CTX(open_cgroups(), "cannot open cgroup " + quote(request_.cgroup));
   }
   return prepare_filter(plan_, prepared_);
 }

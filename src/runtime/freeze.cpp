@@ -9,7 +9,7 @@ namespace berth::runtime {
 Result<void> pause(const Store& store, const std::string& id) {
   Found found = TRY(find(store, id));
   if (found.status != Status::running && found.status != Status::created) {
-    return make_error(Kind::usage, "container not running: " + quoted(id) + " is " +
+    return make_error(Kind::usage, "container not running: " + quote(id) + " is " +
                                        std::string(status_name(found.status)));
   }
   return found.cgroups.freeze(CgroupSet::Freeze::freeze);
@@ -18,7 +18,7 @@ Result<void> pause(const Store& store, const std::string& id) {
 Result<void> resume(const Store& store, const std::string& id) {
   Found found = TRY(find(store, id));
   if (found.status != Status::paused) {
-    return make_error(Kind::usage, "container not paused: " + quoted(id) + " is " +
+    return make_error(Kind::usage, "container not paused: " + quote(id) + " is " +
                                        std::string(status_name(found.status)));
   }
   return found.cgroups.freeze(CgroupSet::Freeze::thaw);

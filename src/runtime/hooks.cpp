@@ -10,7 +10,7 @@ namespace berth::runtime {
 namespace {
 
 // A hook without a timeout may take its time, but not for ever: nobody would learn why.
-constexpr std::chrono::seconds kLongest{600};
+constexpr std::chrono::seconds kLongestHook{600};
 constexpr size_t kMaxOutput = size_t{64} << 10;
 
 Result<void> run_hook(const oci::Hook& hook, const std::string& state) {
@@ -23,13 +23,13 @@ Result<void> run_hook(const oci::Hook& hook, const std::string& state) {
   // Outside every root file system that the container could have prepared.
   options.working_directory = "/";
   std::chrono::milliseconds deadline =
-      hook.timeout ? std::chrono::seconds(*hook.timeout) : kLongest;
+      hook.timeout ? std::chrono::seconds(*hook.timeout) : kLongestHook;
   sys::CommandOutput output =
       TRY(sys::run_command(std::move(options), state, deadline, kMaxOutput));
   int code = output.status.shell_code();
   if (code == 0) return {};
   std::string reason(trim(output.err));
-  return make_error(Kind::denied, "run " + quoted(hook.path) + ": exit status " +
+  return make_error(Kind::denied, "run " + quote(hook.path) + ": exit status " +
                                       std::to_string(code) +
                                       (reason.empty() ? "" : ": " + escape_controls(reason)));
 }

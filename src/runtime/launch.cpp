@@ -67,7 +67,7 @@ std::vector<T> added(const std::vector<T>& list, size_t before) {
 /// The bundle with what LaunchRequest::amend adds, which goes to `state` as well.
 Result<Bundle> read_amended(const LaunchRequest& request, State& state) {
   Bundle bundle =
-      TRY_CTX(read_bundle(request.bundle), "cannot read bundle " + quoted(request.bundle));
+      TRY_CTX(read_bundle(request.bundle), "cannot read bundle " + quote(request.bundle));
   if (!request.amend) return bundle;
   oci::Spec& spec = bundle.spec;
   size_t rules = spec.linux_.resources ? spec.linux_.resources->devices.size() : 0;
@@ -283,7 +283,7 @@ Result<void> Launcher::enter_scope(const plan::MakeCgroup& step) {
   });
   // The child is told it in a message of a fixed size; what is cut off would be another cgroup.
   if (state.cgroup_path.size() >= sizeof ChildReport::text) {
-    return make_error(Kind::unsupported, "use cgroup " + quoted(state.cgroup_path) + ": too long");
+    return make_error(Kind::unsupported, "use cgroup " + quote(state.cgroup_path) + ": too long");
   }
   launched_.cgroups = TRY(CgroupSet::open(layout_, state.cgroup_path));
   // What systemd has no property for, and in full precision what it has one for.

@@ -23,7 +23,7 @@ std::string process_state(const oci::Seccomp& profile, const State& state, std::
 Result<void> pass_listener(const plan::LoadSeccomp& step, const State& state,
                            std::string_view status, const Child& child, int64_t number) {
   const std::string& path = step.profile.listener_path;
-  std::string context = "cannot pass the seccomp listener to " + quoted(path);
+  std::string context = "cannot pass the seccomp listener to " + quote(path);
   sys::Fd listener =
       TRY_CTX(sys::take_descriptor(child.process.pidfd(), static_cast<int>(number)), context);
   std::string text = process_state(step.profile, state, status, child.process.pid());

@@ -61,7 +61,7 @@ Result<void> check_of_image(const sys::Fd& root, const sys::Fd& place, const std
     struct stat found = TRY(sys::stat_fd(place, path));
     if (exact && exact->st_dev == found.st_dev && exact->st_ino == found.st_ino) return {};
   }
-  return make_error(Kind::denied, "a link leads " + quoted(path) + " to another mount");
+  return make_error(Kind::denied, "a link leads " + quote(path) + " to another mount");
 }
 
 // Looked at before it is opened: opening a device may do something, and a FIFO would wait. We may
@@ -148,7 +148,7 @@ Result<void> bind_loader_files(Inside& inside) {
   loader.image_path = open_regular(inside.root, kMuslPath, kMaxPath);
   loader.path = TRY(sys::duplicate(inside.prepared.loader_path.writable));
   TRY_CTX(cover(inside, inside.prepared.loader_path, kMuslPath),
-          "cannot cover " + quoted(kMuslPath));
+          "cannot cover " + quote(kMuslPath));
   return {};
 }
 

@@ -29,8 +29,8 @@ namespace {
 constexpr uint64_t kHarmless =
     MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC;
 
-std::string cannot_mount(const std::string& what, const std::string& target) {
-  return "cannot mount " + quoted(what) + " at " + quoted(target);
+std::string cannot_mount_on(const std::string& what, const std::string& target) {
+  return "cannot mount " + quote(what) + " at " + quote(target);
 }
 
 }  // namespace
@@ -43,7 +43,7 @@ Result<void> refuse_kernel_target(const sys::Fd& target, const std::string& path
                                CGROUP2_SUPER_MAGIC, DEBUGFS_MAGIC, TRACEFS_MAGIC,
                                SECURITYFS_MAGIC,    BPF_FS_MAGIC};
   if (std::find(std::begin(kKernels), std::end(kKernels), type) == std::end(kKernels)) return {};
-  return make_error(Kind::denied, quoted(path) + " leads into the kernel's file systems");
+  return make_error(Kind::denied, quote(path) + " leads into the kernel's file systems");
 }
 
 namespace {
@@ -193,7 +193,7 @@ Result<void> mount_overlay_root(Inside& inside, const plan::MountOverlayRoot& st
 }
 
 Result<void> mount_layers(Inside& inside, const plan::MountLayers& step) {
-  const std::string context = cannot_mount("image", step.target);
+  const std::string context = cannot_mount_on("image", step.target);
   const LayerImages& images = inside.prepared.data_images[inside.data_taken++];
   std::vector<sys::Layer> lower = TRY_CTX(open_lower(images, step.lower), context);
   sys::Fd target = TRY_CTX(open_target(inside.root, step.target, TargetType::directory), context);
@@ -225,7 +225,7 @@ Result<void> bind_root(Inside& inside, const plan::BindRoot& step) {
 }
 
 Result<void> mount_file_system(Inside& inside, const plan::MountFilesystem& step) {
-  std::string context = cannot_mount(step.type, step.target);
+  std::string context = cannot_mount_on(step.type, step.target);
   std::vector<std::string> data = step.data;
   if (step.type == "tmpfs") keep_mode(inside.root, step.target, data);
   sys::Fd target =
@@ -259,7 +259,7 @@ Result<void> mount_file_system(Inside& inside, const plan::MountFilesystem& step
 }
 
 Result<void> mount_bind(Inside& inside, const plan::MountBind& step) {
-  auto context = [&] { return cannot_mount(step.source, step.target); };
+  auto context = [&] { return cannot_mount_on(step.source, step.target); };
   NewMount view;
   if (is_early(step)) {
     view.detached = TRY_CTX(take_early_mount(inside), context());
@@ -276,7 +276,7 @@ Result<void> mount_bind(Inside& inside, const plan::MountBind& step) {
 }
 
 Result<void> change_mount(Inside& inside, const plan::ChangeMount& step) {
-  std::string context = "cannot change the mount at " + quoted(step.target);
+  std::string context = "cannot change the mount at " + quote(step.target);
   sys::Fd place = TRY_CTX(sys::open_in_root(inside.root, step.target, O_PATH), context);
   auto explain = [&](Error error) {
     if (error.sys_errno != EINVAL) return std::move(error).with_context(context);
@@ -296,7 +296,7 @@ Result<void> change_mount(Inside& inside, const plan::ChangeMount& step) {
 }
 
 Result<void> mount_cgroups(Inside& inside, const plan::MountCgroups& step) {
-  std::string context = cannot_mount("cgroup", step.target);
+  std::string context = cannot_mount_on("cgroup", step.target);
   sys::Fd target = TRY_CTX(open_target(inside.root, step.target, TargetType::directory), context);
   TRY_CTX(refuse_kernel_target(target, step.target), context);
   const auto& cgroups = inside.cgroups;
@@ -329,7 +329,7 @@ Result<void> mount_cgroups(Inside& inside, const plan::MountCgroups& step) {
 
 Result<void> mask_paths(Inside& inside, const plan::MaskPaths& step) {
   for (const auto& path : step.paths) {
-    TRY_CTX(mask(inside, path), "cannot mask " + quoted(path));
+    TRY_CTX(mask(inside, path), "cannot mask " + quote(path));
   }
   return {};
 }
@@ -338,7 +338,7 @@ Result<void> make_readonly(Inside& inside, const plan::MakeReadonly& step) {
   plan::MountAttributes readonly;
   readonly.recursive_set = MOUNT_ATTR_RDONLY;
   for (const auto& path : step.paths) {
-    std::string context = "cannot make " + quoted(path) + " read-only";
+    std::string context = "cannot make " + quote(path) + " read-only";
     auto target = open_restricted(inside, path);
     if (!target.ok() &&
         (target.error().kind == Kind::not_found || target.error().sys_errno == ENOTDIR)) {

@@ -40,7 +40,7 @@ Result<Spaces> open_spaces(const plan::Spawn& spawn, pid_t pid) {
 }
 
 Error cannot_move(Error error, const plan::MovedInterface& one) {
-  return std::move(error).with_context("cannot move network interface " + quoted(one.from) +
+  return std::move(error).with_context("cannot move network interface " + quote(one.from) +
                                        " into the container");
 }
 
@@ -49,7 +49,7 @@ Result<void> look(Spaces& spaces, const plan::MovedInterface& one) {
   if (!TRY(spaces.here.find(one.from))) return make_error(Kind::not_found, "no such interface");
   bool pattern = one.to.find('%') != std::string::npos;
   if (pattern || !TRY(spaces.there.find(one.to))) return {};
-  return make_error(Kind::exists, quoted(one.to) + " exists there");
+  return make_error(Kind::exists, quote(one.to) + " exists there");
 }
 
 Result<void> settle(sys::NetLinks& links, uint32_t index, const std::string& name,

@@ -13,7 +13,7 @@ namespace {
 
 // Not through PATH: what is executed is not for the environment to choose.
 constexpr const char* kPrograms[] = {"/bin/ps", "/usr/bin/ps"};
-constexpr std::chrono::seconds kPatience{60};
+constexpr std::chrono::seconds kTablePatience{60};
 
 Result<std::string> list_all(const std::vector<std::string>& words) {
   sys::SpawnOptions options;
@@ -25,7 +25,7 @@ Result<std::string> list_all(const std::vector<std::string>& words) {
   options.args.insert(options.args.end(), words.begin(), words.end());
   if (words.empty()) options.args.push_back("-ef");
   options.env.emplace();
-  sys::CommandOutput printed = TRY(sys::run_command(std::move(options), "", kPatience));
+  sys::CommandOutput printed = TRY(sys::run_command(std::move(options), "", kTablePatience));
   if (printed.status.shell_code() == 0) return std::move(printed.out);
   return make_error(Kind::usage,
                     "execute 'ps': " + std::string(split(trim(printed.err), '\n').front()));

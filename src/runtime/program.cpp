@@ -51,7 +51,7 @@ Result<void> enter_directory(Inside& inside, const plan::EnterDirectory& step) {
     inside.directory_denied = true;
     return {};
   }
-  TRY_CTX(std::move(entered), "cannot enter working directory " + quoted(step.path));
+  TRY_CTX(std::move(entered), "cannot enter working directory " + quote(step.path));
   return {};
 }
 
@@ -69,7 +69,7 @@ Result<void> set_identity(Inside& inside, const plan::SetIdentity& step,
   }
   if (!inside.directory_denied) return {};
   TRY_CTX(enter(directory.path, MakeIn::any_mount),
-          "cannot enter working directory " + quoted(directory.path));
+          "cannot enter working directory " + quote(directory.path));
   return {};
 }
 
@@ -99,7 +99,7 @@ Result<void> find_program(Inside& inside, const plan::FindProgram& step) {
     return {};
   }
   return make_error(Kind::not_found,
-                    "execute " + quoted(name) + ": executable file not found in $PATH");
+                    "execute " + quote(name) + ": executable file not found in $PATH");
 }
 
 Result<void> await_start(Inside& inside) {

@@ -29,16 +29,17 @@ namespace berth::runtime {
 namespace {
 
 constexpr const char* kPidFile = "restored.pid";
-constexpr size_t kMaxDocument = size_t{1} << 20;
+constexpr size_t kMaxRestoreDocument = size_t{1} << 20;
 
-void append(std::vector<std::string>& words, std::vector<std::string> more) {
+void append_restore(std::vector<std::string>& words, std::vector<std::string> more) {
   words.insert(words.end(), std::make_move_iterator(more.begin()),
                std::make_move_iterator(more.end()));
 }
 
 /// What checkpoint wrote beside the images; images of other runtimes lack it.
 Result<std::vector<std::string>> read_list(const std::string& directory, const char* name) {
-  auto text = TRY(sys::read_file_if_exists(sys::cwd(), directory + "/" + name, kMaxDocument));
+  auto text =
+      TRY(sys::read_file_if_exists(sys::cwd(), directory + "/" + name, kMaxRestoreDocument));
   if (!text) return std::vector<std::string>();
   return json::read<std::vector<std::string>>(*text, name);
 }
@@ -121,7 +122,7 @@ class Root {
     // Links on the way are resolved in the images.
     std::string found = TRY(sys::read_link(sys::cwd(), sys::fd_path(place)));
     if (!is_at_or_below(found, path_)) {
-      return make_error(Kind::denied, quoted(target) + " leads out of the root file system");
+      return make_error(Kind::denied, quote(target) + " leads out of the root file system");
     }
     sources_[path_ == "/" ? found : found.substr(path_.size())] = source;
     return {};
@@ -176,15 +177,16 @@ Result<void> CriuRestore::read() {
     bool climbs = std::find(parts.begin(), parts.end(), "..") != parts.end();
     if (key.starts_with("/") && !climbs) continue;
     return make_error(Kind::corrupt,
-                      std::string(kOutsideMountsFile) + ": " + quoted(key) + " is no place");
+                      std::string(kOutsideMountsFile) + ": " + quote(key) + " is no place");
   }
   words_ = criu_command(program, "restore", directories_, request_.criu);
-  append(words_, {"--restore-detached", "--evasive-devices"});
+  append_restore(words_, {"--restore-detached", "--evasive-devices"});
   // As our child, so that we can wait for its end. Otherwise whoever adopts it does.
   if (detach_ == Detach::no) words_.emplace_back("--restore-sibling");
-  if (!request_.lsm_profile.empty()) append(words_, {"--lsm-profile", request_.lsm_profile});
+  if (!request_.lsm_profile.empty())
+    append_restore(words_, {"--lsm-profile", request_.lsm_profile});
   if (!request_.lsm_mount_context.empty()) {
-    append(words_, {"--lsm-mount-context", request_.lsm_mount_context});
+    append_restore(words_, {"--lsm-mount-context", request_.lsm_mount_context});
   }
   for (const auto& step : plan.steps) {
     const auto* hooks = std::get_if<plan::RunHooks>(&step);
@@ -207,8 +209,9 @@ Result<void> CriuRestore::add_cgroups() {
     if (second == std::string_view::npos) continue;
     std::string names(line.substr(first + 1, second - first - 1));
     std::string place(line.substr(second + 1));
-    append(words_, {"--cgroup-root",
-                    names.empty() ? place : names.substr(0, names.find(',')) + ":" + place});
+    append_restore(
+        words_,
+        {"--cgroup-root", names.empty() ? place : names.substr(0, names.find(',')) + ":" + place});
   }
   return {};
 }
@@ -216,16 +219,17 @@ Result<void> CriuRestore::add_cgroups() {
 Result<void> CriuRestore::add_namespaces(const plan::Plan& plan) {
   const auto& created = plan::find<plan::Spawn>(plan)->created;
   if (std::find(created.begin(), created.end(), "network") != created.end()) {
-    append(words_, {"--empty-ns", "net"});
+    append_restore(words_, {"--empty-ns", "net"});
   }
   for (const auto& space : TRY(outside_namespaces(plan))) {
     if (space.key.empty()) {
-      append(words_, {"--join-ns", space.type + ":" + space.path});
+      append_restore(words_, {"--join-ns", space.type + ":" + space.path});
       continue;
     }
     sys::Fd opened = TRY(sys::open_at(sys::cwd(), space.path, O_RDONLY));
     TRY(sys::set_inheritable(opened));
-    append(words_, {"--inherit-fd", "fd[" + std::to_string(opened.get()) + "]:" + space.key});
+    append_restore(words_,
+                   {"--inherit-fd", "fd[" + std::to_string(opened.get()) + "]:" + space.key});
     spaces_.push_back(std::move(opened));
   }
   return {};
@@ -233,7 +237,7 @@ Result<void> CriuRestore::add_namespaces(const plan::Plan& plan) {
 
 Result<void> CriuRestore::add_mounts(const Root& root) {
   auto add = [this](const std::string& key, const std::string& source) {
-    append(words_, {"--external", "mnt[" + key + "]:" + source});
+    append_restore(words_, {"--external", "mnt[" + key + "]:" + source});
   };
   add(kNullKey, kNullKey);
   for (const auto& [place, source] : root.sources()) add(place, source);
@@ -248,7 +252,7 @@ void CriuRestore::add_streams() {
     const std::string& name = descriptors_[i];
     bool is_ours = name.starts_with("pipe:[") || name.starts_with("file[");
     if (!is_ours || !sys::is_inherited(static_cast<int>(i))) continue;
-    append(words_, {"--inherit-fd", "fd[" + std::to_string(i) + "]:" + name});
+    append_restore(words_, {"--inherit-fd", "fd[" + std::to_string(i) + "]:" + name});
   }
 }
 
@@ -259,7 +263,7 @@ Error CriuRestore::become_criu(const Channel& channel, const Launched& launched)
     const State& state = launched.state;
     Root root = TRY_CTX(Root::make(state.rootfs, launched.plan, state.cgroup_starts, joined.text),
                         "cannot prepare the root file system");
-    append(words_, {"--root", root.path()});
+    append_restore(words_, {"--root", root.path()});
     TRY(add_cgroups());
     TRY(add_namespaces(launched.plan));
     TRY(add_mounts(root));
@@ -272,7 +276,7 @@ Error CriuRestore::become_criu(const Channel& channel, const Launched& launched)
 }
 
 Result<Child> CriuRestore::prepare(const Launched& launched, int cgroup) {
-  append(words_, {"--pidfile", sys::shared_fd_path(launched.entry->fd()) + "/" + kPidFile});
+  append_restore(words_, {"--pidfile", sys::shared_fd_path(launched.entry->fd()) + "/" + kPidFile});
   auto [ours, theirs] = TRY(sys::socket_pair());
   auto cloned = sys::clone3(0, cgroup);
   bool in_cgroup = cloned.ok() && cgroup >= 0;

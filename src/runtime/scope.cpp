@@ -21,7 +21,7 @@ namespace {
 using scope::Property;
 
 constexpr const char* kProgram = "berth-scope";
-constexpr std::chrono::seconds kPatience{90};
+constexpr std::chrono::seconds kScopePatience{90};
 constexpr uint64_t kMicrosecond = 1'000'000;
 
 Property number(std::string name, uint64_t value) {
@@ -130,10 +130,10 @@ Result<scope::Answer> ask(const scope::Request& request) {
   options.program = TRY(sys::program_directory()) + "/" + kProgram;
   options.args = {kProgram};
   options.working_directory = "/";
-  auto output = TRY(sys::run_command(std::move(options), json::write(request), kPatience));
+  auto output = TRY(sys::run_command(std::move(options), json::write(request), kScopePatience));
   auto answer = json::read<scope::Answer>(output.out, kProgram);
   if (!answer.ok()) {
-    return make_error(Kind::io, "run " + quoted(kProgram) + ": exit status " +
+    return make_error(Kind::io, "run " + quote(kProgram) + ": exit status " +
                                     std::to_string(output.status.shell_code()));
   }
   if (answer->kind) return make_error(kind_from_name(*answer->kind), answer->what);

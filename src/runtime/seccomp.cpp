@@ -109,12 +109,12 @@ auto look_up(const Table& table, std::string_view name) {
   return std::optional<Value>();
 }
 
-Error invalid(const std::string& path, std::string text) {
+Error invalid_rule(const std::string& path, std::string text) {
   return make_error(Kind::corrupt, "linux.seccomp." + path + ": " + std::move(text));
 }
 
 Error unknown(const std::string& path, std::string_view kind, std::string_view text) {
-  return invalid(path, "unknown " + std::string(kind) + " " + quoted(text));
+  return invalid_rule(path, "unknown " + std::string(kind) + " " + quote(text));
 }
 
 std::string entry_path(size_t index) {
@@ -132,7 +132,7 @@ std::optional<uint32_t> parse_action(const std::string& text, std::optional<uint
 }
 
 /// One entry of `syscalls` after its texts have been read.
-struct Rule {
+struct SeccompRule {
   const std::vector<std::string>* names;
   std::vector<Condition> conditions;
   uint32_t action;
@@ -146,15 +146,15 @@ Result<std::vector<Condition>> parse_conditions(const oci::SeccompSyscall& entry
     auto comparison = look_up(kComparisons, arg.op);
     if (!comparison) return unknown(path() + ".op", "operator", arg.op);
     if (arg.index > 5) {
-      return invalid(path() + ".index", "expected 0 to 5, got " + std::to_string(arg.index));
+      return invalid_rule(path() + ".index", "expected 0 to 5, got " + std::to_string(arg.index));
     }
     conditions.push_back({arg.index, *comparison, arg.value, arg.value_two});
   }
   return conditions;
 }
 
-Result<std::vector<Rule>> parse_rules(const oci::Seccomp& profile) {
-  std::vector<Rule> rules;
+Result<std::vector<SeccompRule>> parse_rules(const oci::Seccomp& profile) {
+  std::vector<SeccompRule> rules;
   rules.reserve(profile.syscalls.size());
   for (size_t i = 0; i < profile.syscalls.size(); ++i) {
     const auto& entry = profile.syscalls[i];
@@ -276,7 +276,7 @@ struct Use {
 /// Turns the rules of a profile into the program.
 class Compiler {
  public:
-  Compiler(std::vector<Rule> rules, uint32_t default_action)
+  Compiler(std::vector<SeccompRule> rules, uint32_t default_action)
       : rules_(std::move(rules)), default_action_(default_action) {}
 
   Result<std::vector<sock_filter>> compile(const std::vector<Architecture>& architectures);
@@ -290,7 +290,7 @@ class Compiler {
   FilterBuilder::Label write_decision(const Decision& decision);
   FilterBuilder::Label write_search(const Interval* begin, const Interval* end);
 
-  std::vector<Rule> rules_;
+  std::vector<SeccompRule> rules_;
   uint32_t default_action_;
   std::vector<Use> uses_;  ///< of the section that is being written, sorted
   FilterBuilder builder_;
@@ -361,7 +361,7 @@ std::vector<Interval> Compiler::background(uint32_t audit, bool has_plain, bool 
 Decision Compiler::decide(size_t first, size_t end) const {
   Decision decision{default_action_, first, 0};
   for (size_t i = first; i < end; ++i) {
-    const Rule& rule = rules_[uses_[i].order];
+    const SeccompRule& rule = rules_[uses_[i].order];
     if (uses_[i].through == nullptr && rule.conditions.empty()) {
       decision.action = rule.action;
       break;
@@ -402,7 +402,7 @@ FilterBuilder::Label Compiler::write_decision(const Decision& decision) {
   auto next = builder_.give(decision.action);
   for (size_t i = decision.first + decision.count; i > decision.first; --i) {
     const Use& use = uses_[i - 1];
-    const Rule& rule = rules_[use.order];
+    const SeccompRule& rule = rules_[use.order];
     auto entry = builder_.give(rule.action);
     if (use.through != nullptr) {
       entry = builder_.test(selects(*use.through), entry, next);

@@ -63,7 +63,7 @@ Result<void> check_id(const std::string& id) {
               std::all_of(id.begin(), id.end(), allowed);
   if (good) return {};
   return make_error(Kind::usage,
-                    "container id " + quoted(id) + ": expected letters, digits and any of _ + - .");
+                    "container id " + quote(id) + ": expected letters, digits and any of _ + - .");
 }
 
 }  // namespace
@@ -120,7 +120,7 @@ Result<void> Entry::write(const State& state) const {
 }
 
 Result<State> Entry::read() const {
-  std::string context = "cannot read the state of container " + quoted(id_);
+  std::string context = "cannot read the state of container " + quote(id_);
   sys::Fd file = TRY_CTX(sys::open_at(fd_, kFile, O_RDONLY | O_NOFOLLOW), context);
   TRY_CTX(sys::wait_lock(file, sys::LockMode::shared, kFile), context);
   std::string text = TRY_CTX(sys::read_all(file, kFile, kMaxState), context);
@@ -152,13 +152,13 @@ Result<Store> Store::open(const std::string& root) {
     opened = sys::open_if_exists(sys::cwd(), root, O_PATH | O_DIRECTORY);
   }
   if (!opened.ok()) return std::move(opened).error();
-  if (!*opened) return make_error(Kind::not_found, "open " + quoted(root));
+  if (!*opened) return make_error(Kind::not_found, "open " + quote(root));
   sys::Fd fd = std::move(**opened);
   struct stat info = TRY(sys::stat_fd(fd, root));
   // Whoever may write here could have us kill or unmount what they name.
   if (info.st_uid != sys::effective_uid() || (info.st_mode & 022) != 0) {
     return make_error(Kind::denied,
-                      "--root: " + quoted(root) + " can be written by others than its user");
+                      "--root: " + quote(root) + " can be written by others than its user");
   }
   return Store(std::move(fd));
 }
@@ -167,7 +167,7 @@ Result<Entry> Store::claim(const std::string& id) const {
   TRY(check_id(id));
   auto made = sys::make_new_directory(fd_, id, 0700);
   if (!made.ok() && made.error().kind == Kind::exists) {
-    return make_error(Kind::exists, "container " + quoted(id) + " already exists",
+    return make_error(Kind::exists, "container " + quote(id) + " already exists",
                       "berth-runtime delete " + id);
   }
   TRY(std::move(made));
@@ -179,7 +179,7 @@ Result<Entry> Store::claim(const std::string& id) const {
 Result<Entry> Store::get(const std::string& id) const {
   TRY(check_id(id));
   auto fd = TRY(sys::open_if_exists(fd_, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
-  if (!fd) return make_error(Kind::not_found, "container " + quoted(id) + " does not exist");
+  if (!fd) return make_error(Kind::not_found, "container " + quote(id) + " does not exist");
   return Entry(id, std::move(*fd));
 }
 

@@ -52,7 +52,7 @@ Result<sys::Fd> make_in_root(const sys::Fd& root, const std::string& path, Targe
       // The text of a magic link says where something is outside; here it would be read as a path.
       auto file_system = TRY(sys::file_system_type(walk.directory(), path));
       if (file_system == PROC_SUPER_MAGIC) {
-        return make_error(Kind::denied, "open " + quoted(path) + ": no place to make anything in");
+        return make_error(Kind::denied, "open " + quote(path) + ": no place to make anything in");
       }
       TRY(walk.follow(*name));
     } else {
@@ -70,7 +70,7 @@ Result<sys::Fd> make_last(const sys::Fd& root, const std::string& path, TargetTy
   size_t slash = path.rfind('/');
   std::string name = path.substr(slash + 1);
   if (slash == std::string::npos || name.empty() || name == "." || name == "..") {
-    return make_error(Kind::usage, "make " + quoted(path));
+    return make_error(Kind::usage, "make " + quote(path));
   }
   sys::Fd parent =
       TRY(sys::open_in_root(root, slash == 0 ? "/" : path.substr(0, slash), O_PATH | O_DIRECTORY));
@@ -99,10 +99,10 @@ Result<sys::Fd> open_exact_target(const sys::Fd& root, const std::string& path) 
   if (!found.ok()) return found;
   struct stat info = TRY(sys::stat_fd(*found, path));
   if (S_ISLNK(info.st_mode)) {
-    return make_error(Kind::denied, quoted(path) + " is a symbolic link in the image");
+    return make_error(Kind::denied, quote(path) + " is a symbolic link in the image");
   }
   if (!S_ISDIR(info.st_mode)) {
-    return make_error(Kind::denied, quoted(path) + " is not a directory in the image");
+    return make_error(Kind::denied, quote(path) + " is not a directory in the image");
   }
   return found;
 }
@@ -112,7 +112,7 @@ Result<Parents::Place> Parents::open(const sys::Fd& root, const sys::Fd& own_dev
   size_t slash = path.rfind('/');
   std::string name = path.substr(slash + 1);
   if (name.empty() || name == "." || name == "..") {
-    return make_error(Kind::usage, "make " + quoted(path) + ": not a name");
+    return make_error(Kind::usage, "make " + quote(path) + ": not a name");
   }
   std::string directory = path.substr(0, slash + 1);
   if (!directory_ || directory != path_) {
@@ -128,7 +128,7 @@ Result<Parents::Place> Parents::open(const sys::Fd& root, const sys::Fd& own_dev
 }
 
 Error lies_in_another_mount(const std::string& path) {
-  return make_error(Kind::denied, "make " + quoted(path) + ": it lies in another mount");
+  return make_error(Kind::denied, "make " + quote(path) + ": it lies in another mount");
 }
 
 }  // namespace berth::runtime

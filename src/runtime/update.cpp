@@ -42,7 +42,7 @@ Result<oci::Spec> read_wanted_spec(const std::string& file) {
 Result<Found> find_changeable(const Store& store, const std::string& id) {
   Found found = TRY(find(store, id));
   if (found.status == Status::stopped || found.status == Status::creating) {
-    return make_error(Kind::usage, "container not running: " + quoted(id) + " is " +
+    return make_error(Kind::usage, "container not running: " + quote(id) + " is " +
                                        std::string(status_name(found.status)));
   }
   return found;

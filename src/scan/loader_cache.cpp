@@ -27,7 +27,7 @@ constexpr size_t kMaxStrings = size_t{32} << 20;  // together; they may lie on e
 constexpr size_t kMaxHwcaps = 64;
 constexpr unsigned char kLittleEndian = 2;  // cache_file_new_flags_endian_little
 
-Error corrupt(std::string what) {
+Error corrupt_cache(std::string what) {
   return make_error(Kind::corrupt, "loader cache: " + what);
 }
 
@@ -63,12 +63,12 @@ class Strings {
  public:
   explicit Strings(std::string_view bytes) : bytes_(bytes) {}
   Result<std::string_view> at(size_t place) {
-    if (place >= bytes_.size()) return corrupt("string outside of the file");
+    if (place >= bytes_.size()) return corrupt_cache("string outside of the file");
     std::string_view rest = bytes_.substr(place, kMaxString + 1);
     size_t end = rest.find('\0');
-    if (end == std::string_view::npos) return corrupt("string without an end");
+    if (end == std::string_view::npos) return corrupt_cache("string without an end");
     total_ += end;
-    if (total_ > kMaxStrings) return corrupt("strings longer than the file");
+    if (total_ > kMaxStrings) return corrupt_cache("strings longer than the file");
     return rest.substr(0, end);
   }
 
@@ -97,18 +97,19 @@ Result<std::vector<std::string_view>> view_hwcaps(std::string_view bytes, size_t
   std::vector<std::string_view> names;
   if (extension == 0) return names;
   if (extension > bytes.size() || bytes.size() - extension < 8)
-    return corrupt("extension outside of the file");
-  if (number<uint32_t>(bytes, extension) != kExtensionMagic) return corrupt("unknown extension");
+    return corrupt_cache("extension outside of the file");
+  if (number<uint32_t>(bytes, extension) != kExtensionMagic)
+    return corrupt_cache("unknown extension");
   size_t sections = number<uint32_t>(bytes, extension + 4);
   if (sections > kMaxHwcaps || bytes.size() - extension - 8 < sections * 16)
-    return corrupt("extension outside of the file");
+    return corrupt_cache("extension outside of the file");
   Strings strings(bytes);
   for (size_t i = 0; i < sections; ++i) {
     size_t at = extension + 8 + i * 16;
     if (number<uint32_t>(bytes, at) != kHwcapsTag) continue;
     size_t offset = number<uint32_t>(bytes, at + 8), size = number<uint32_t>(bytes, at + 12);
     if (offset > bytes.size() || size > bytes.size() - offset || size / 4 > kMaxHwcaps) {
-      return corrupt("extension outside of the file");
+      return corrupt_cache("extension outside of the file");
     }
     for (size_t k = 0; k + 4 <= size; k += 4) {
       names.push_back(TRY(strings.at(number<uint32_t>(bytes, offset + k))));
@@ -118,14 +119,14 @@ Result<std::vector<std::string_view>> view_hwcaps(std::string_view bytes, size_t
 }
 
 Result<CacheView> view_new(std::string_view bytes) {
-  if (bytes.size() < kNewHeader) return corrupt("header outside of the file");
+  if (bytes.size() < kNewHeader) return corrupt_cache("header outside of the file");
   size_t count = number<uint32_t>(bytes, 20);
   auto endian = static_cast<unsigned char>(bytes[28]) & 3;
   if (endian != 0 && endian != kLittleEndian) {
     return make_error(Kind::unsupported, "loader cache: of another byte order");
   }
   if (count > kMaxEntries || (bytes.size() - kNewHeader) / kNewEntry < count) {
-    return corrupt("entries outside of the file");
+    return corrupt_cache("entries outside of the file");
   }
   CacheView cache;
   cache.hwcap_names = TRY(view_hwcaps(bytes, number<uint32_t>(bytes, 32)));
@@ -141,7 +142,7 @@ Result<CacheView> view_new(std::string_view bytes) {
     entry.hwcap = number<uint64_t>(bytes, at + 16);
     if ((entry.hwcap & kHwcapExtension) != 0 &&
         static_cast<uint32_t>(entry.hwcap) >= cache.hwcap_names.size()) {
-      return corrupt("unknown hwcaps directory");
+      return corrupt_cache("unknown hwcaps directory");
     }
   }
   return cache;
@@ -149,10 +150,11 @@ Result<CacheView> view_new(std::string_view bytes) {
 
 Result<CacheView> view_cache(std::string_view bytes) {
   if (bytes.starts_with(kNewMagic)) return view_new(bytes);
-  if (!bytes.starts_with(kOldMagic) || bytes.size() < kOldHeader) return corrupt("unknown magic");
+  if (!bytes.starts_with(kOldMagic) || bytes.size() < kOldHeader)
+    return corrupt_cache("unknown magic");
   size_t count = number<uint32_t>(bytes, 12);
   if (count > kMaxEntries || (bytes.size() - kOldHeader) / kOldEntry < count) {
-    return corrupt("entries outside of the file");
+    return corrupt_cache("entries outside of the file");
   }
   // The newer part follows at the next multiple of its alignment, 8; its strings count from its own
   // start.

@@ -26,7 +26,7 @@ std::optional<uint32_t> number_in(std::string_view text, uint64_t most) {
 }
 
 Error no_message(std::string_view line) {
-  return make_error(Kind::corrupt, "read a message of the step's board: " + quoted(line));
+  return make_error(Kind::corrupt, "read a message of the step's board: " + quote(line));
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ constexpr std::array<std::string_view, 6> kPropagation = {"private", "rprivate",
                                                           "rslave",  "shared",   "rshared"};
 
 Error invalid(std::string_view entry, std::string why) {
-  return make_error(Kind::usage, "--container-mounts: " + quoted(entry) + ": " + std::move(why),
+  return make_error(Kind::usage, "--container-mounts: " + quote(entry) + ": " + std::move(why),
                     "SRC:DST[:ro+rprivate]");
 }
 
@@ -34,7 +34,7 @@ Result<void> take_flag(std::string_view flag, std::string_view entry, Mount& mou
   } else if (std::find(kPropagation.begin(), kPropagation.end(), flag) != kPropagation.end()) {
     mount.propagation = flag;
   } else {
-    return invalid(entry, "unknown flag " + quoted(flag));
+    return invalid(entry, "unknown flag " + quote(flag));
   }
   return {};
 }

@@ -70,7 +70,7 @@ std::optional<Key> opposite_of(Key key) {
 Result<void> check_value(Key key, std::string_view text) {
   if (text.empty()) return make_error(Kind::usage, typed(key) + ": argument required");
   if (text.find('\n') != text.npos) {
-    return make_error(Kind::usage, typed(key) + ": a line break in " + quoted(text));
+    return make_error(Kind::usage, typed(key) + ": a line break in " + quote(text));
   }
   if (key == Key::name) TRY(parse_name(text));
   if (key == Key::unshare) TRY(parse_unshare(text));
@@ -78,7 +78,7 @@ Result<void> check_value(Key key, std::string_view text) {
   if (key == Key::env) {
     for (std::string_view name : split(text, ',')) {
       if (name.empty() || name.find('=') != name.npos) {
-        return make_error(Kind::usage, "--container-env: invalid format: " + quoted(text),
+        return make_error(Kind::usage, "--container-env: invalid format: " + quote(text),
                           "names of variables, separated by commas");
       }
     }
@@ -98,7 +98,7 @@ Result<bool> parse_truth(std::string_view text) {
   for (std::string_view no : {"0", "false", "no", "off", "n", "f"}) {
     if (word == no) return false;
   }
-  return make_error(Kind::usage, "expected 1 or 0, got " + quoted(text));
+  return make_error(Kind::usage, "expected 1 or 0, got " + quote(text));
 }
 
 /// "container-mount-home" → "PYXIS_CONTAINER_MOUNT_HOME".
@@ -202,7 +202,7 @@ Result<Name> parse_name(std::string_view text) {
            c == '.' || c == '-';
   });
   if (!legal || out.name.size() > kMaxName) {
-    return make_error(Kind::usage, "--container-name: invalid name " + quoted(out.name),
+    return make_error(Kind::usage, "--container-name: invalid name " + quote(out.name),
                       "letters, digits, '_', '.' and '-', no more than 200");
   }
   if (colon == text.npos) return out;
@@ -218,7 +218,7 @@ Result<Name> parse_name(std::string_view text) {
     return make_error(
         Kind::usage,
         "--container-name: flag must be \"auto\", \"create\", \"exec\" or \"no_exec\", got " +
-            quoted(use));
+            quote(use));
   }
   return out;
 }
@@ -235,7 +235,7 @@ Result<Unshared> parse_unshare(std::string_view text) {
     } else if (name.empty()) {
       return make_error(Kind::usage, "--container-unshare: empty namespace argument");
     } else {
-      return make_error(Kind::usage, "--container-unshare: unknown namespace " + quoted(name),
+      return make_error(Kind::usage, "--container-unshare: unknown namespace " + quote(name),
                         "net, ipc, uts");
     }
   }

@@ -31,7 +31,7 @@ Result<std::string> spelled_name(std::string_view root, std::string_view images)
     rest.remove_prefix(end + kBack.size());
   }
   if (!below || rest != kRoot || name.empty()) {
-    return make_error(Kind::corrupt, "the path " + quoted(root) + " names no image",
+    return make_error(Kind::corrupt, "the path " + quote(root) + " names no image",
                       "srun --container IMAGE, where cli_filter.lua is set up");
   }
   return name;

@@ -106,7 +106,7 @@ Result<std::string> track(pid_t task, int process) {
   if (is_there && write_into(own + "/cgroup.procs", pid)) return own;
   SavedErrno error = errno_now();
   ::rmdir(own.c_str());
-  return error.error("move berth into cgroup " + quoted(own));
+  return error.error("move berth into cgroup " + quote(own));
 }
 
 void remove_cgroup(const std::string& directory) {

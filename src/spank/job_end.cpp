@@ -35,13 +35,13 @@ Result<void> note_job(uint32_t job, const std::vector<std::string>& environment)
     file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (file < 0 && errno != ENOENT) break;
   }
-  if (file < 0) return errno_now().error("create " + quoted(path));
+  if (file < 0) return errno_now().error("create " + quote(path));
   std::string text;
   for (const std::string& entry : environment) text.append(entry).push_back('\0');
   bool written = ::write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
   SavedErrno error = errno_now();
   ::close(file);
-  if (!written) return error.error("write " + quoted(path));
+  if (!written) return error.error("write " + quote(path));
   return {};
 }
 
@@ -49,7 +49,7 @@ Result<void> end_job(const JobEnd& end) {
   const std::string path = note_of(end.job);
   int environment = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
   if (environment < 0 && errno == ENOENT) return {};
-  if (environment < 0) return errno_now().error("open " + quoted(path));
+  if (environment < 0) return errno_now().error("open " + quote(path));
   Errand errand;
   errand.path = end.program;
   errand.words = {"slurm", "epilog", "--job=" + std::to_string(end.job), "--scope=" + end.scope};

@@ -34,7 +34,7 @@ Result<void> take_argument(std::string_view text, Site& site) {
   } else if (name == "container_scope") {
     if (value != "global" && value != "job") {
       return make_error(Kind::usage,
-                        "container_scope: expected global or job, got " + quoted(value));
+                        "container_scope: expected global or job, got " + quote(value));
     }
     site.scope = value;
   } else if (name == "execute_entrypoint") {
@@ -47,7 +47,7 @@ Result<void> take_argument(std::string_view text, Site& site) {
     site.epilog_seconds = TRY(parse_seconds(name, value));
   } else if (name != "runtime_path" && name != "importer" && name != "use_enroot_load" &&
              name != "use_squashfuse") {  // pyxis's, with nothing to do here
-    return make_error(Kind::usage, "unknown argument " + quoted(text),
+    return make_error(Kind::usage, "unknown argument " + quote(text),
                       "berth=, container_scope=, epilog_seconds=, execute_entrypoint=, one_fetch=, "
                       "sbatch_support=");
   }

@@ -32,7 +32,7 @@ namespace berth::spank {
 namespace {
 
 constexpr int kOrder = slurm::kRightsFile + 1;  ///< of what waits
-constexpr off_t kMaxEnvironment = off_t{8} << 20;
+constexpr off_t kMaxStartEnvironment = off_t{8} << 20;
 /// With the order come a standard error, the variables, and the task's mounts and directory.
 constexpr int kOrderFds = 4;
 constexpr const char* kMounts = "/proc/self/ns/mnt";
@@ -113,7 +113,7 @@ void reset_signals() {
 /// The variables of a memory file, each with its null, as execve(2) wants them; null: it is none.
 char** map_environment(int file) {
   struct stat status {};
-  if (::fstat(file, &status) != 0 || status.st_size <= 0 || status.st_size > kMaxEnvironment) {
+  if (::fstat(file, &status) != 0 || status.st_size <= 0 || status.st_size > kMaxStartEnvironment) {
     return nullptr;
   }
   auto size = static_cast<size_t>(status.st_size);
@@ -204,7 +204,7 @@ Result<Waiting> fork_berth(const Program& program) {
   std::vector<char*> argv = words_of(program.words);
   int pair[2];
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
-    return errno_now().error("start " + quoted(program.path));
+    return errno_now().error("start " + quote(program.path));
   }
   pid_t first = ::fork();
   if (first == 0) fork_again(program, argv.data(), pair[1]);
@@ -219,8 +219,8 @@ Result<Waiting> fork_berth(const Program& program) {
   ::close(pair[1]);
   if (first > 0 && status == 0) return waiting;
   ::close(waiting.order);
-  if (first < 0) return error.error("start " + quoted(program.path));
-  return make_error(Kind::io, "start " + quoted(program.path) + ": no process could be made");
+  if (first < 0) return error.error("start " + quote(program.path));
+  return make_error(Kind::io, "start " + quote(program.path) + ": no process could be made");
 }
 
 Result<void> begin_berth(int order, const std::vector<std::string>& environment) {
@@ -343,7 +343,7 @@ Result<void> run_errand(const Errand& errand) {
   pid_t child = ::fork();
   if (child == 0) run_as_user(errand, argv.data(), said);
   if (child < 0) {
-    Error error = errno_now().error("start " + quoted(errand.path));
+    Error error = errno_now().error("start " + quote(errand.path));
     ::close(said);
     return error;
   }
@@ -361,14 +361,14 @@ Result<void> run_errand(const Errand& errand) {
   std::string line = first_line(said);
   ::close(said);
   if (entry.revents == 0) {
-    return make_error(Kind::io, quoted(errand.path) + " has not ended within " +
+    return make_error(Kind::io, quote(errand.path) + " has not ended within " +
                                     std::to_string(errand.patience / 1000) + " s, and is killed");
   }
   if (status == 0) return {};
   std::string how = WIFSIGNALED(status) ? "was killed by signal " + std::to_string(WTERMSIG(status))
                                         : "ended with " + std::to_string(WEXITSTATUS(status));
   return make_error(Kind::io,
-                    quoted(errand.path) + " " + how + (line.empty() ? "" : " and said: " + line));
+                    quote(errand.path) + " " + how + (line.empty() ? "" : " and said: " + line));
 }
 
 }  // namespace berth::spank

@@ -60,7 +60,7 @@ Result<void> copy_metadata(const Fd& from, const Fd& to, const struct stat& info
   ignore_result(::fchown(to.get(), info.st_uid, info.st_gid));
   copy_attributes(from, to);
   if (::fchmod(to.get(), info.st_mode & 07777) != 0) {
-    return errno_now().error("change the mode of " + quoted(name));
+    return errno_now().error("change the mode of " + quote(name));
   }
   ignore_result(::futimens(to.get(), times_of(info).data()));
   return {};
@@ -68,7 +68,7 @@ Result<void> copy_metadata(const Fd& from, const Fd& to, const struct stat& info
 
 /// Holes stay holes: an image may claim more of them than any disk holds.
 Result<void> copy_data(const Fd& from, const Fd& to, off_t size, const std::string& name) {
-  auto failed = [&name] { return errno_now().error("copy " + quoted(name)); };
+  auto failed = [&name] { return errno_now().error("copy " + quote(name)); };
   if (::ftruncate(to.get(), size) != 0) return failed();
   off_t at = 0;
   while (at < size) {
@@ -93,7 +93,7 @@ Result<void> copy_file(const Fd& from_dir, const Fd& to_dir, const std::string& 
   // What was looked at may be another file by now, and opening a device may already do something.
   Fd found = TRY(open_at(from_dir, entry, O_PATH | O_NOFOLLOW));
   struct stat info = TRY(stat_fd(found, name));
-  if (!S_ISREG(info.st_mode)) return make_error(Kind::busy, "copy " + quoted(name) + ": changes");
+  if (!S_ISREG(info.st_mode)) return make_error(Kind::busy, "copy " + quote(name) + ": changes");
   Fd from = TRY(open_at(cwd(), fd_path(found), O_RDONLY));
   Fd to = TRY(open_at(to_dir, entry, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600));
   // Both share their blocks where the file system can.
@@ -106,7 +106,7 @@ Result<void> copy_special(const Fd& to_dir, const std::string& entry, const stru
                           const std::string& name) {
   if (::mknodat(to_dir.get(), entry.c_str(), info.st_mode, info.st_rdev) != 0) {
     if (errno == EPERM) return {};
-    return errno_now().error("copy " + quoted(name));
+    return errno_now().error("copy " + quote(name));
   }
   ignore_result(
       ::fchownat(to_dir.get(), entry.c_str(), info.st_uid, info.st_gid, AT_SYMLINK_NOFOLLOW));
@@ -148,7 +148,7 @@ Result<void> Copier::below(const Fd& from_dir, const Fd& to_dir, const std::stri
   Fd from = TRY(open_at(from_dir, entry, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
   if (TRY(mount_id(from, name)) != mount_) return {};
   if (::mkdirat(to_dir.get(), entry.c_str(), 0700) != 0) {
-    return errno_now().error("create directory " + quoted(name));
+    return errno_now().error("create directory " + quote(name));
   }
   Fd to = TRY(open_at(to_dir, entry, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
   TRY(directory(from, to, name, depth + 1));
@@ -157,7 +157,7 @@ Result<void> Copier::below(const Fd& from_dir, const Fd& to_dir, const std::stri
 }
 
 Result<void> Copier::directory(const Fd& from, const Fd& to, const std::string& name, int depth) {
-  if (depth > kMaxDepth) return make_error(Kind::usage, "copy " + quoted(name) + ": too deep");
+  if (depth > kMaxDepth) return make_error(Kind::usage, "copy " + quote(name) + ": too deep");
   std::vector<std::string> entries = TRY(list_directory(from, "."));
   for (const auto& entry : entries) {
     auto found = TRY(stat_entry(from, entry));

@@ -14,7 +14,7 @@ Result<void> rename_exchange(const Fd& from_dir, const std::string& from, const 
                              const std::string& to) {
   if (::renameat2(from_dir.get(), from.c_str(), to_dir.get(), to.c_str(), RENAME_EXCHANGE) != 0) {
     int saved = errno;
-    Error error = sys_error(saved, "exchange " + quoted(from) + " with " + quoted(to));
+    Error error = sys_error(saved, "exchange " + quote(from) + " with " + quote(to));
     if (saved == EINVAL || saved == ENOSYS) error.kind = Kind::unsupported;
     return error;
   }

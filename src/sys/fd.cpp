@@ -24,7 +24,7 @@ const Fd& cwd() {
 
 Result<void> close_checked(Fd fd, const std::string& name) {
   if (::close(fd.release()) != 0 && errno != EINTR) {
-    return errno_now().error("write " + quoted(name));
+    return errno_now().error("write " + quote(name));
   }
   return {};
 }

@@ -34,7 +34,7 @@ auto retry(Call call) {
 
 Result<Fd> open_at(const Fd& dir, const std::string& path, int flags, mode_t mode) {
   int fd = retry([&] { return ::openat(dir.get(), path.c_str(), flags | O_CLOEXEC, mode); });
-  if (fd < 0) return errno_now().error(((flags & O_CREAT) ? "create " : "open ") + quoted(path));
+  if (fd < 0) return errno_now().error(((flags & O_CREAT) ? "create " : "open ") + quote(path));
   return Fd(fd);
 }
 
@@ -43,7 +43,7 @@ Result<std::optional<Fd>> open_if_exists(const Fd& dir, const std::string& path,
   if (fd >= 0) return std::optional<Fd>(Fd(fd));
   int saved = errno;
   if (saved == ENOENT) return std::optional<Fd>();
-  return sys_error(saved, "open " + quoted(path));
+  return sys_error(saved, "open " + quote(path));
 }
 
 Result<std::string> read_all(const Fd& fd, const std::string& name, size_t max_bytes) {
@@ -51,10 +51,10 @@ Result<std::string> read_all(const Fd& fd, const std::string& name, size_t max_b
   std::array<char, 16384> buffer;
   while (true) {
     ssize_t count = retry([&] { return ::read(fd.get(), buffer.data(), buffer.size()); });
-    if (count < 0) return errno_now().error("read " + quoted(name));
+    if (count < 0) return errno_now().error("read " + quote(name));
     if (count == 0) return text;
     if (text.size() + static_cast<size_t>(count) > max_bytes) {
-      return make_error(Kind::corrupt, "read " + quoted(name) + ": larger than " +
+      return make_error(Kind::corrupt, "read " + quote(name) + ": larger than " +
                                            std::to_string(max_bytes) + " bytes");
     }
     text.append(buffer.data(), static_cast<size_t>(count));
@@ -76,7 +76,7 @@ Result<std::optional<std::string>> read_file_if_exists(const Fd& dir, const std:
 Result<void> write_all(const Fd& fd, std::string_view bytes, const std::string& name) {
   while (!bytes.empty()) {
     ssize_t count = retry([&] { return ::write(fd.get(), bytes.data(), bytes.size()); });
-    if (count < 0) return errno_now().error("write " + quoted(name));
+    if (count < 0) return errno_now().error("write " + quote(name));
     bytes.remove_prefix(static_cast<size_t>(count));
   }
   return {};
@@ -95,11 +95,11 @@ Result<void> replace_file(const Fd& dir, const std::string& path, std::string_vi
   auto publish = [&]() -> Result<void> {
     auto opened = open_at(dir, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
     // Nobody has asked for the temporary name.
-    if (!opened.ok()) return sys_error(opened.error().sys_errno, "create " + quoted(path));
+    if (!opened.ok()) return sys_error(opened.error().sys_errno, "create " + quote(path));
     Fd fd = *std::move(opened);
     TRY(write_all(fd, bytes, path));
     if (sync == Sync::yes && ::fsync(fd.get()) != 0) {
-      return errno_now().error("write " + quoted(path));
+      return errno_now().error("write " + quote(path));
     }
     TRY(close_checked(std::move(fd), path));
     return rename(dir, temporary, dir, path);
@@ -113,7 +113,7 @@ Result<void> replace_file(const Fd& dir, const std::string& path, std::string_vi
     size_t slash = path.rfind('/');
     Fd parent = TRY(open_at(dir, slash == std::string::npos ? "." : path.substr(0, slash + 1),
                             O_RDONLY | O_DIRECTORY));
-    if (::fsync(parent.get()) != 0) return errno_now().error("write " + quoted(path));
+    if (::fsync(parent.get()) != 0) return errno_now().error("write " + quote(path));
   }
   return {};
 }
@@ -125,7 +125,7 @@ Result<void> make_directory(const Fd& dir, const std::string& path, mode_t mode)
     struct stat entry {};
     if (::fstatat(dir.get(), path.c_str(), &entry, 0) == 0 && S_ISDIR(entry.st_mode)) return {};
   }
-  return sys_error(saved, "make directory " + quoted(path));
+  return sys_error(saved, "make directory " + quote(path));
 }
 
 Result<void> make_directories(const Fd& dir, const std::string& path, mode_t mode) {
@@ -141,7 +141,7 @@ Result<void> make_directories(const Fd& dir, const std::string& path, mode_t mod
 
 Result<void> remove_directory(const Fd& dir, const std::string& path) {
   if (::unlinkat(dir.get(), path.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT) return {};
-  return errno_now().error("remove " + quoted(path));
+  return errno_now().error("remove " + quote(path));
 }
 
 Result<void> remove_entry(const Fd& dir, const std::string& path) {
@@ -151,7 +151,7 @@ Result<void> remove_entry(const Fd& dir, const std::string& path) {
     if (::unlinkat(dir.get(), path.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT) return {};
     saved = errno;
   }
-  return sys_error(saved, "remove " + quoted(path));
+  return sys_error(saved, "remove " + quote(path));
 }
 
 namespace {
@@ -177,17 +177,17 @@ class Removal {
 Result<void> Removal::remove(const Fd& dir, const std::string& name, const std::string& shown,
                              int depth) {
   if (::unlinkat(dir.get(), name.c_str(), 0) == 0 || errno == ENOENT) return {};
-  if (errno != EISDIR && errno != EPERM) return errno_now().error("remove " + quoted(shown));
+  if (errno != EISDIR && errno != EPERM) return errno_now().error("remove " + quote(shown));
   if (::unlinkat(dir.get(), name.c_str(), AT_REMOVEDIR) == 0) return {};
   if (errno != ENOTEMPTY && errno != EEXIST && errno != EACCES) {
-    return errno_now().error("remove " + quoted(shown));
+    return errno_now().error("remove " + quote(shown));
   }
   constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW;
   auto child = open_at(dir, name, kFlags);
   if (!child.ok() && child.error().kind == Kind::denied) {
     // AT_SYMLINK_NOFOLLOW is not supported by fchmodat(2), but a link would have been unlinked.
     if (::fchmodat(dir.get(), name.c_str(), 0700, 0) != 0) {
-      return errno_now().error("remove " + quoted(shown));
+      return errno_now().error("remove " + quote(shown));
     }
     child = open_at(dir, name, kFlags);
   }
@@ -200,7 +200,7 @@ Result<void> Removal::remove(const Fd& dir, const std::string& name, const std::
     TRY(remove_children(*child, shown, depth + 1));
   } while (depth == 0 && moved_ != before);
   if (::unlinkat(dir.get(), name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT) {
-    return errno_now().error("remove " + quoted(shown));
+    return errno_now().error("remove " + quote(shown));
   }
   return {};
 }
@@ -223,7 +223,7 @@ Result<void> Removal::move_up(const Fd& dir, const std::string& name, const Fd& 
     if (::renameat2(dir.get(), name.c_str(), top_->get(), above.c_str(), RENAME_NOREPLACE) == 0) {
       return {};
     }
-    if (errno != EEXIST) return errno_now().error("remove " + quoted(shown));
+    if (errno != EEXIST) return errno_now().error("remove " + quote(shown));
   }
 }
 
@@ -236,7 +236,7 @@ Result<void> remove_tree(const Fd& dir, const std::string& path) {
 Result<void> rename(const Fd& from_dir, const std::string& from, const Fd& to_dir,
                     const std::string& to) {
   if (::renameat(from_dir.get(), from.c_str(), to_dir.get(), to.c_str()) != 0) {
-    return errno_now().error("rename " + quoted(from) + " to " + quoted(to));
+    return errno_now().error("rename " + quote(from) + " to " + quote(to));
   }
   return {};
 }
@@ -245,14 +245,14 @@ Result<void> rename_new(const Fd& from_dir, const std::string& from, const Fd& t
                         const std::string& to) {
   if (::renameat2(from_dir.get(), from.c_str(), to_dir.get(), to.c_str(), RENAME_NOREPLACE) != 0) {
     int saved = errno == ENOTEMPTY ? EEXIST : errno;
-    return sys_error(saved, "rename " + quoted(from) + " to " + quoted(to));
+    return sys_error(saved, "rename " + quote(from) + " to " + quote(to));
   }
   return {};
 }
 
 Result<void> make_symlink(const std::string& target, const Fd& dir, const std::string& path) {
   if (::symlinkat(target.c_str(), dir.get(), path.c_str()) != 0) {
-    return errno_now().error("link " + quoted(path));
+    return errno_now().error("link " + quote(path));
   }
   return {};
 }
@@ -260,7 +260,7 @@ Result<void> make_symlink(const std::string& target, const Fd& dir, const std::s
 Result<std::string> read_link(const Fd& dir, const std::string& path) {
   std::string target(4096, '\0');
   ssize_t length = ::readlinkat(dir.get(), path.c_str(), target.data(), target.size());
-  if (length < 0) return errno_now().error("read link " + quoted(path));
+  if (length < 0) return errno_now().error("read link " + quote(path));
   target.resize(static_cast<size_t>(length));
   return target;
 }
@@ -269,7 +269,7 @@ Result<std::vector<std::string>> list_directory(const Fd& dir, const std::string
                                                 size_t max_entries) {
   Fd fd = TRY(open_at(dir, path, O_RDONLY | O_DIRECTORY));
   std::unique_ptr<DIR, int (*)(DIR*)> stream(::fdopendir(fd.get()), ::closedir);
-  if (!stream) return errno_now().error("list " + quoted(path));
+  if (!stream) return errno_now().error("list " + quote(path));
   fd.release();
   std::vector<std::string> names;
   errno = 0;
@@ -277,12 +277,12 @@ Result<std::vector<std::string>> list_directory(const Fd& dir, const std::string
     std::string_view name = entry->d_name;
     if (name == "." || name == "..") continue;
     if (names.size() >= max_entries) {
-      return make_error(Kind::corrupt, "list " + quoted(path) + ": more than " +
+      return make_error(Kind::corrupt, "list " + quote(path) + ": more than " +
                                            std::to_string(max_entries) + " entries");
     }
     names.emplace_back(name);
   }
-  if (errno != 0) return errno_now().error("list " + quoted(path));
+  if (errno != 0) return errno_now().error("list " + quote(path));
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -294,12 +294,12 @@ Result<std::optional<struct stat>> stat_entry(const Fd& dir, const std::string& 
   }
   int saved = errno;
   if (saved == ENOENT || saved == ENOTDIR) return std::optional<struct stat>();
-  return sys_error(saved, "look up " + quoted(path));
+  return sys_error(saved, "look up " + quote(path));
 }
 
 Result<struct stat> stat_fd(const Fd& fd, const std::string& name) {
   struct stat entry {};
-  if (::fstat(fd.get(), &entry) != 0) return errno_now().error("look up " + quoted(name));
+  if (::fstat(fd.get(), &entry) != 0) return errno_now().error("look up " + quote(name));
   return entry;
 }
 
@@ -307,12 +307,12 @@ Result<bool> try_lock(const Fd& fd, LockMode mode, const std::string& name) {
   int operation = (mode == LockMode::shared ? LOCK_SH : LOCK_EX) | LOCK_NB;
   if (retry([&] { return ::flock(fd.get(), operation); }) == 0) return true;
   if (errno == EWOULDBLOCK) return false;
-  return errno_now().error("lock " + quoted(name));
+  return errno_now().error("lock " + quote(name));
 }
 
 Result<void> wait_lock(const Fd& fd, LockMode mode, const std::string& name) {
   if (retry([&] { return ::flock(fd.get(), mode == LockMode::shared ? LOCK_SH : LOCK_EX); }) != 0) {
-    return errno_now().error("lock " + quoted(name));
+    return errno_now().error("lock " + quote(name));
   }
   return {};
 }
@@ -329,18 +329,18 @@ Result<void> seal(const Fd& fd, const std::string& what) {
 
 Result<Fd> memory_file(const std::string& name, std::string_view bytes) {
   Fd fd(::memfd_create(name.c_str(), MFD_CLOEXEC));
-  if (!fd) return errno_now().error("make memory file " + quoted(name));
+  if (!fd) return errno_now().error("make memory file " + quote(name));
   TRY(write_all(fd, bytes, name));
-  if (::lseek(fd.get(), 0, SEEK_SET) < 0) return errno_now().error("rewind " + quoted(name));
+  if (::lseek(fd.get(), 0, SEEK_SET) < 0) return errno_now().error("rewind " + quote(name));
   return fd;
 }
 
 Result<Fd> words_file(const std::string& name) {
   Fd fd(::memfd_create(name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!fd) return errno_now().error("make memory file " + quoted(name));
+  if (!fd) return errno_now().error("make memory file " + quote(name));
   TRY(truncate(fd, kMostWords, name));
   if (::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK) == 0) return fd;
-  return errno_now().error("seal memory file " + quoted(name));
+  return errno_now().error("seal memory file " + quote(name));
 }
 
 Result<std::string> read_words(const Fd& words) {
@@ -371,7 +371,7 @@ Result<TempDir> TempDir::make(const Fd& dir, const std::string& prefix) {
     std::string name = prefix + random_hex(8);
     if (::mkdirat(dir.get(), name.c_str(), 0700) != 0) {
       if (errno == EEXIST) continue;
-      return errno_now().error("make directory " + quoted(name));
+      return errno_now().error("make directory " + quote(name));
     }
     TempDir made;
     made.name_ = name;
@@ -379,7 +379,7 @@ Result<TempDir> TempDir::make(const Fd& dir, const std::string& prefix) {
     made.fd_ = TRY(open_at(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
     return made;
   }
-  return make_error(Kind::exists, "make directory " + quoted(prefix) + ": no free name");
+  return make_error(Kind::exists, "make directory " + quote(prefix) + ": no free name");
 }
 
 std::string random_hex(size_t count) {

@@ -35,7 +35,7 @@ constexpr std::array kNames = {
 Result<FileSystem> file_system_of(const std::string& path) {
   struct statfs info {};
   if (::statfs(path.c_str(), &info) != 0) {
-    return errno_now().error("look at the file system of " + quoted(path));
+    return errno_now().error("look at the file system of " + quote(path));
   }
   auto flags = static_cast<uint64_t>(info.f_flags);
   return FileSystem{
@@ -60,7 +60,7 @@ std::string file_system_name(int64_t type) {
 
 Result<void> check_access(const Fd& dir, const std::string& path, int mode) {
   if (::faccessat(dir.get(), path.c_str(), mode, AT_EACCESS) != 0) {
-    return errno_now().error("use " + quoted(path));
+    return errno_now().error("use " + quote(path));
   }
   return {};
 }

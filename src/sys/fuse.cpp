@@ -27,7 +27,7 @@ Result<std::string> find_program(const FuseServer& server) {
   for (const std::string& path : server.programs) {
     if (check_executable(path).ok()) return path;
   }
-  return make_error(Kind::not_found, "no program " + quoted(server.programs.front()),
+  return make_error(Kind::not_found, "no program " + quote(server.programs.front()),
                     server.package.empty() ? "install Berth again, or set BERTH_LIBEXEC_DIR"
                                            : "apt-get install " + server.package);
 }

@@ -21,16 +21,16 @@ Result<std::vector<Stretch>> data_stretches(const Fd& fd, uint64_t size, const s
       stretches = {{0, size}};
       break;
     }
-    if (data < 0) return sys_error(saved, "look for holes of " + quoted(name));
+    if (data < 0) return sys_error(saved, "look for holes of " + quote(name));
     off_t hole = ::lseek(fd.get(), data, SEEK_HOLE);
-    if (hole < 0) return errno_now().error("look for holes of " + quoted(name));
+    if (hole < 0) return errno_now().error("look for holes of " + quote(name));
     uint64_t end = std::min(static_cast<uint64_t>(hole), size);
     if (static_cast<uint64_t>(data) >= end) break;
     stretches.push_back({static_cast<uint64_t>(data), end - static_cast<uint64_t>(data)});
     at = end;
   }
   if (::lseek(fd.get(), before, SEEK_SET) < 0) {
-    return errno_now().error("read " + quoted(name));
+    return errno_now().error("read " + quote(name));
   }
   return stretches;
 }

@@ -58,7 +58,7 @@ Result<Fd> open_in_root(const Fd& root, const std::string& path, int flags, mode
     // EPERM also comes from seccomp filters that know no openat2; the walk tells the true reason.
     return walk_in_root(root, path, flags, mode);
   }
-  return sys_error(saved, ((flags & O_CREAT) ? "create " : "open ") + quoted(path));
+  return sys_error(saved, ((flags & O_CREAT) ? "create " : "open ") + quote(path));
 }
 
 }  // namespace berth::sys

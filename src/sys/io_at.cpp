@@ -16,7 +16,7 @@ Result<size_t> read_at(const Fd& fd, uint64_t offset, char* buffer, size_t size,
     ssize_t got = ::pread(fd.get(), buffer, size, static_cast<off_t>(offset));
     int saved_errno = errno;
     if (got >= 0) return static_cast<size_t>(got);
-    if (saved_errno != EINTR) return sys_error(saved_errno, "read " + quoted(name));
+    if (saved_errno != EINTR) return sys_error(saved_errno, "read " + quote(name));
   }
 }
 
@@ -39,7 +39,7 @@ Result<void> write_at(const Fd& fd, uint64_t offset, std::string_view bytes,
     ssize_t put = ::pwrite(fd.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
     int saved_errno = errno;
     if (put < 0 && saved_errno == EINTR) continue;
-    if (put < 0) return sys_error(saved_errno, "write " + quoted(name));
+    if (put < 0) return sys_error(saved_errno, "write " + quote(name));
     bytes.remove_prefix(static_cast<size_t>(put));
     offset += static_cast<uint64_t>(put);
   }
@@ -49,7 +49,7 @@ Result<void> write_at(const Fd& fd, uint64_t offset, std::string_view bytes,
 Result<void> truncate(const Fd& fd, uint64_t size, const std::string& name) {
   while (::ftruncate(fd.get(), static_cast<off_t>(size)) != 0) {
     int saved_errno = errno;
-    if (saved_errno != EINTR) return sys_error(saved_errno, "truncate " + quoted(name));
+    if (saved_errno != EINTR) return sys_error(saved_errno, "truncate " + quote(name));
   }
   return {};
 }

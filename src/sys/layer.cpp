@@ -118,7 +118,7 @@ Result<std::optional<Fd>> mount_image(const std::string& path) {
   Fd file = TRY(open_at(cwd(), path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
   auto mounted = mount_file(file, path);
   if (mounted.ok()) return std::optional<Fd>(std::move(*mounted));
-  return std::move(mounted).error().with_context("cannot mount layer " + quoted(path));
+  return std::move(mounted).error().with_context("cannot mount layer " + quote(path));
 }
 
 Result<Layer> open_layer(const std::string& path) {

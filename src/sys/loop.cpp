@@ -14,13 +14,13 @@
 namespace berth::sys {
 namespace {
 
-constexpr int kMaxTries = 64;  // somebody else may take the free device
+constexpr int kMaxLoopTries = 64;  // somebody else may take the free device
 
 }  // namespace
 
 Result<Fd> make_loop(const Fd& image, const Extent& part, uint32_t block_size) {
   Fd control = TRY(open_at(cwd(), "/dev/loop-control", O_RDWR));
-  for (int attempt = 0; attempt < kMaxTries; ++attempt) {
+  for (int attempt = 0; attempt < kMaxLoopTries; ++attempt) {
     int number = ::ioctl(control.get(), LOOP_CTL_GET_FREE);
     if (number < 0) return errno_now().error("find a free loop device");
     std::string path = "/dev/loop" + std::to_string(number);
@@ -32,7 +32,7 @@ Result<Fd> make_loop(const Fd& image, const Extent& part, uint32_t block_size) {
     config.info.lo_offset = part.offset;
     config.info.lo_sizelimit = part.size;
     if (::ioctl(device.get(), LOOP_CONFIGURE, &config) == 0) return device;
-    if (errno != EBUSY) return errno_now().error("put an image behind " + quoted(path));
+    if (errno != EBUSY) return errno_now().error("put an image behind " + quote(path));
   }
   return make_error(Kind::busy, "find a free loop device");
 }

@@ -15,19 +15,19 @@ namespace {
 Error owner_error(SavedErrno saved, const std::string& name, uid_t uid, gid_t gid) {
   std::string owner = std::to_string(uid);
   if (gid != kSameGroup) owner += ":" + std::to_string(gid);
-  return saved.error("change the owner of " + quoted(name) + " to " + owner);
+  return saved.error("change the owner of " + quote(name) + " to " + owner);
 }
 
 }  // namespace
 
 Result<void> change_mode(const Fd& fd, mode_t mode, const std::string& name) {
   if (::fchmod(fd.get(), mode) == 0) return {};
-  return errno_now().error("change the mode of " + quoted(name));
+  return errno_now().error("change the mode of " + quote(name));
 }
 
 Result<void> change_mode_at(const Fd& dir, const std::string& name, mode_t mode) {
   if (::fchmodat(dir.get(), name.c_str(), mode, 0) == 0) return {};
-  return errno_now().error("change the mode of " + quoted(name));
+  return errno_now().error("change the mode of " + quote(name));
 }
 
 Result<void> change_owner(const Fd& fd, uid_t uid, gid_t gid, const std::string& name) {

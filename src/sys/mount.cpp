@@ -45,7 +45,7 @@ std::string kernel_message(const Fd& context) {
 
 Result<Fd> fsopen(const std::string& type) {
   int fd = static_cast<int>(::syscall(SYS_fsopen, type.c_str(), 1U /* FSOPEN_CLOEXEC */));
-  if (fd < 0) return errno_now().error("open file system type " + quoted(type));
+  if (fd < 0) return errno_now().error("open file system type " + quote(type));
   return Fd(fd);
 }
 
@@ -54,7 +54,7 @@ Result<void> fsconfig_string(const Fd& context, const std::string& key, const st
       0) {
     int saved = errno;
     return sys_error(saved,
-                     "set mount option " + quoted(key + "=" + value) + kernel_message(context));
+                     "set mount option " + quote(key + "=" + value) + kernel_message(context));
   }
   return {};
 }
@@ -62,7 +62,7 @@ Result<void> fsconfig_string(const Fd& context, const std::string& key, const st
 Result<void> fsconfig_flag(const Fd& context, const std::string& key) {
   if (::syscall(SYS_fsconfig, context.get(), kFsconfigSetFlag, key.c_str(), nullptr, 0) != 0) {
     int saved = errno;
-    return sys_error(saved, "set mount option " + quoted(key) + kernel_message(context));
+    return sys_error(saved, "set mount option " + quote(key) + kernel_message(context));
   }
   return {};
 }
@@ -91,14 +91,14 @@ Result<Fd> fsmount(const Fd& context, unsigned attributes) {
 Result<Fd> open_tree(const Fd& dir, const std::string& path, unsigned flags) {
   int fd = static_cast<int>(
       ::syscall(SYS_open_tree, dir.get(), path.c_str(), flags | static_cast<unsigned>(O_CLOEXEC)));
-  if (fd < 0) return errno_now().error("open tree " + quoted(path));
+  if (fd < 0) return errno_now().error("open tree " + quote(path));
   return Fd(fd);
 }
 
 Result<void> move_mount_to_fd(const Fd& mount, const Fd& target, const std::string& name) {
   if (::syscall(SYS_move_mount, mount.get(), "", target.get(), "",
                 kMoveMountFromEmptyPath | kMoveMountToEmptyPath) != 0) {
-    return errno_now().error("mount at " + quoted(name));
+    return errno_now().error("mount at " + quote(name));
   }
   return {};
 }
@@ -108,7 +108,7 @@ Result<void> mount_setattr(const Fd& mount, uint64_t set, uint64_t clear, uint64
   MountAttributes attributes{set, clear, propagation, 0};
   unsigned flags = AT_EMPTY_PATH | (recursive == Recursive::yes ? kRecursive : 0U);
   if (::syscall(SYS_mount_setattr, mount.get(), "", flags, &attributes, sizeof attributes) != 0) {
-    return errno_now().error("set mount attributes of " + quoted(name));
+    return errno_now().error("set mount attributes of " + quote(name));
   }
   return {};
 }
@@ -118,7 +118,7 @@ Result<void> map_mount_ids(const Fd& mount, const Fd& user_namespace, Recursive 
   MountAttributes attributes{kMountIdMap, 0, 0, static_cast<uint64_t>(user_namespace.get())};
   unsigned flags = AT_EMPTY_PATH | (recursive == Recursive::yes ? kRecursive : 0U);
   if (::syscall(SYS_mount_setattr, mount.get(), "", flags, &attributes, sizeof attributes) != 0) {
-    return errno_now().error("map the ids of " + quoted(name));
+    return errno_now().error("map the ids of " + quote(name));
   }
   return {};
 }
@@ -127,8 +127,8 @@ Result<void> mount(const std::string& source, const std::string& target, const s
                    unsigned long flags, const std::string& data) {
   auto or_null = [](const std::string& text) { return text.empty() ? nullptr : text.c_str(); };
   if (::mount(or_null(source), target.c_str(), or_null(type), flags, or_null(data)) != 0) {
-    return errno_now().error("mount " + quoted(source.empty() ? type : source) + " at " +
-                             quoted(target));
+    return errno_now().error("mount " + quote(source.empty() ? type : source) + " at " +
+                             quote(target));
   }
   return {};
 }
@@ -136,7 +136,7 @@ Result<void> mount(const std::string& source, const std::string& target, const s
 Result<uint64_t> mount_id(const Fd& place, const std::string& name) {
   struct statx status {};
   if (::statx(place.get(), "", AT_EMPTY_PATH, STATX_MNT_ID, &status) != 0) {
-    return errno_now().error("examine " + quoted(name));
+    return errno_now().error("examine " + quote(name));
   }
   if ((status.stx_mask & STATX_MNT_ID) != 0) return status.stx_mnt_id;
   // COMPAT(5.8): delete when that is our baseline. The same number as a line of text.
@@ -147,11 +147,11 @@ Result<uint64_t> mount_id(const Fd& place, const std::string& name) {
     if (!line.starts_with(kName)) continue;
     if (auto id = parse_u64(trim(line.substr(kName.size())))) return *id;
   }
-  return make_error(Kind::unsupported, "find the mount of " + quoted(name));
+  return make_error(Kind::unsupported, "find the mount of " + quote(name));
 }
 
 Result<void> unmount(const std::string& target, int flags) {
-  if (::umount2(target.c_str(), flags) != 0) return errno_now().error("unmount " + quoted(target));
+  if (::umount2(target.c_str(), flags) != 0) return errno_now().error("unmount " + quote(target));
   return {};
 }
 

@@ -72,12 +72,12 @@ Result<std::vector<MountSource>> mount_sources() {
 Result<Fd> open_mount(const MountEntry& entry) {
   Fd found = TRY(open_at(cwd(), entry.point, O_PATH | O_NOFOLLOW));
   if (TRY(mount_id(found, entry.point)) == entry.id) return found;
-  return make_error(Kind::busy, "open the mount at " + quoted(entry.point) + ": it is hidden");
+  return make_error(Kind::busy, "open the mount at " + quote(entry.point) + ": it is hidden");
 }
 
 Result<uint64_t> mount_attributes(const Fd& place, const std::string& name) {
   struct statvfs info {};
-  if (::fstatvfs(place.get(), &info) != 0) return errno_now().error("examine " + quoted(name));
+  if (::fstatvfs(place.get(), &info) != 0) return errno_now().error("examine " + quote(name));
   uint64_t attributes = 0;
   if (info.f_flag & ST_RDONLY) attributes |= MOUNT_ATTR_RDONLY;
   if (info.f_flag & ST_NOSUID) attributes |= MOUNT_ATTR_NOSUID;

@@ -41,7 +41,7 @@ Result<Cloned> clone3(uint64_t flags, int cgroup) {
 }
 
 Result<void> setns(const Fd& space, int type, const std::string& name) {
-  if (::setns(space.get(), type) != 0) return errno_now().error("join namespace " + quoted(name));
+  if (::setns(space.get(), type) != 0) return errno_now().error("join namespace " + quote(name));
   return {};
 }
 
@@ -74,21 +74,21 @@ Result<void> move_root(const Fd& root) {
 }
 
 Result<void> change_root(const Fd& root, const std::string& name) {
-  if (::fchdir(root.get()) != 0) return errno_now().error("enter " + quoted(name));
-  if (::chroot(".") != 0) return errno_now().error("make " + quoted(name) + " the root");
+  if (::fchdir(root.get()) != 0) return errno_now().error("enter " + quote(name));
+  if (::chroot(".") != 0) return errno_now().error("make " + quote(name) + " the root");
   return {};
 }
 
 Result<void> set_hostname(const std::string& name) {
   if (::sethostname(name.c_str(), name.size()) != 0) {
-    return errno_now().error("set host name " + quoted(name));
+    return errno_now().error("set host name " + quote(name));
   }
   return {};
 }
 
 Result<void> set_domainname(const std::string& name) {
   if (::setdomainname(name.c_str(), name.size()) != 0) {
-    return errno_now().error("set domain name " + quoted(name));
+    return errno_now().error("set domain name " + quote(name));
   }
   return {};
 }
@@ -107,12 +107,12 @@ Result<void> raise_loopback() {
 
 Result<long> file_system_type(const Fd& fd, const std::string& name) {
   struct statfs info {};
-  if (::fstatfs(fd.get(), &info) != 0) return errno_now().error("examine " + quoted(name));
+  if (::fstatfs(fd.get(), &info) != 0) return errno_now().error("examine " + quote(name));
   return static_cast<long>(info.f_type);
 }
 
 Result<void> change_directory(const Fd& directory, const std::string& name) {
-  if (::fchdir(directory.get()) != 0) return errno_now().error("enter directory " + quoted(name));
+  if (::fchdir(directory.get()) != 0) return errno_now().error("enter directory " + quote(name));
   return {};
 }
 

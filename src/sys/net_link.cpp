@@ -127,7 +127,7 @@ Result<std::string> NetLinks::exchange(std::string message, const std::string& w
 }
 
 Result<std::optional<uint32_t>> NetLinks::find(const std::string& name) {
-  std::string what = "find network interface " + quoted(name);
+  std::string what = "find network interface " + quote(name);
   std::string message = begin(RTM_GETLINK, NLM_F_ACK, link_of(0));
   append(message, IFLA_IFNAME, std::string_view(name.c_str(), name.size() + 1));
   auto reply = exchange(std::move(message), what);
@@ -164,7 +164,7 @@ Result<void> NetLinks::move(uint32_t index, const Fd& space, const std::string& 
 Result<void> NetLinks::rename(uint32_t index, const std::string& name) {
   std::string message = begin(RTM_NEWLINK, NLM_F_ACK, link_of(index));
   append(message, IFLA_IFNAME, std::string_view(name.c_str(), name.size() + 1));
-  TRY(exchange(std::move(message), "name it " + quoted(name)));
+  TRY(exchange(std::move(message), "name it " + quote(name)));
   return {};
 }
 

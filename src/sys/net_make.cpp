@@ -81,7 +81,7 @@ Result<void> NetLinks::make_bridge(const std::string& name, std::string_view mac
   size_t kind = open_nest(message, IFLA_LINKINFO);
   append(message, IFLA_INFO_KIND, "bridge");
   close_nest(message, kind);
-  TRY(exchange(std::move(message), "make bridge " + quoted(name)));
+  TRY(exchange(std::move(message), "make bridge " + quote(name)));
   return {};
 }
 
@@ -103,7 +103,7 @@ Result<void> NetLinks::make_pair(const std::string& name, const Fd& space,
   close_nest(message, data);
   close_nest(message, info);
   TRY(exchange(std::move(message),
-               "make network interfaces " + quoted(name) + " and " + quoted(peer_name)));
+               "make network interfaces " + quote(name) + " and " + quote(peer_name)));
   return {};
 }
 

@@ -16,14 +16,14 @@ namespace berth::sys {
 Result<void> make_node(const Fd& dir, const std::string& name, mode_t mode, unsigned major_number,
                        unsigned minor_number) {
   if (::mknodat(dir.get(), name.c_str(), mode, makedev(major_number, minor_number)) != 0) {
-    return errno_now().error("make device " + quoted(name));
+    return errno_now().error("make device " + quote(name));
   }
   return {};
 }
 
 Result<void> make_new_directory(const Fd& dir, const std::string& name, mode_t mode) {
   if (::mkdirat(dir.get(), name.c_str(), mode) != 0) {
-    return errno_now().error("create directory " + quoted(name));
+    return errno_now().error("create directory " + quote(name));
   }
   return {};
 }

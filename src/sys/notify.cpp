@@ -23,7 +23,7 @@ Result<Fd> watch_events(const std::string& path, uint32_t events) {
   Fd watch(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
   if (!watch) return errno_now().error("watch files");
   if (::inotify_add_watch(watch.get(), path.c_str(), events) < 0) {
-    return errno_now().error("watch " + quoted(path));
+    return errno_now().error("watch " + quote(path));
   }
   return watch;
 }

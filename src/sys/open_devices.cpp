@@ -23,7 +23,7 @@ Result<std::optional<QuietStat>> look(const Fd& dir, const std::string& name, in
   int status = ::statx(dir.get(), name.c_str(), flags | AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT,
                        STATX_TYPE | STATX_MNT_ID, &info);
   if (status != 0 && (errno == ENOENT || errno == ESRCH)) return std::optional<QuietStat>();
-  if (status != 0) return errno_now().error("look at " + quoted(name));
+  if (status != 0) return errno_now().error("look at " + quote(name));
   QuietStat seen;
   seen.mode = info.stx_mode;
   seen.device = makedev(info.stx_dev_major, info.stx_dev_minor);

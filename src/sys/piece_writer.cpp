@@ -62,7 +62,7 @@ Result<void> PieceWriter::Target::write_direct(uint64_t start, std::string_view 
   do {
     put = ::pwrite(direct_.get(), bytes.data(), bytes.size(), static_cast<off_t>(start));
   } while (put < 0 && errno == EINTR);
-  if (put < 0 && errno != EINVAL) return errno_now().error("write " + quoted(name_));
+  if (put < 0 && errno != EINVAL) return errno_now().error("write " + quote(name_));
   cannot_ = put < 0;
   size_t written = cannot_ ? 0 : static_cast<size_t>(put);
   return write(start + written, bytes.substr(written));

@@ -176,7 +176,7 @@ Result<Process> spawn(const SpawnOptions& options) {
 
   void* stack = ::mmap(nullptr, kChildStack, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
-  if (stack == MAP_FAILED) return errno_now().error("start " + quoted(options.program));
+  if (stack == MAP_FAILED) return errno_now().error("start " + quote(options.program));
 
   // No handler of ours may run in the child while it shares our memory.
   sigset_t all;
@@ -189,12 +189,12 @@ Result<Process> spawn(const SpawnOptions& options) {
   int clone_failure = errno;
   ::sigprocmask(SIG_SETMASK, &before, nullptr);
   ::munmap(stack, kChildStack);
-  if (pid < 0) return sys_error(clone_failure, "start " + quoted(options.program));
+  if (pid < 0) return sys_error(clone_failure, "start " + quote(options.program));
 
   Process process(pid, Fd(pidfd));
   if (plan.failure != 0) {
     ignore(process.wait());  // it has told its reason already
-    return sys_error(plan.failure, "start " + quoted(options.program));
+    return sys_error(plan.failure, "start " + quote(options.program));
   }
   return process;
 }
@@ -256,7 +256,7 @@ Result<CommandOutput> run_command(SpawnOptions options, std::string_view input,
   }
   ::sigaction(SIGPIPE, &before, nullptr);
   if (too_much) {
-    return make_error(Kind::corrupt, "run " + quoted(options.program) + ": prints more than " +
+    return make_error(Kind::corrupt, "run " + quote(options.program) + ": prints more than " +
                                          std::to_string(max_bytes) + " bytes");
   }
   std::optional<ExitStatus> status;
@@ -266,7 +266,7 @@ Result<CommandOutput> run_command(SpawnOptions options, std::string_view input,
     status = TRY(process.wait_for(left));
   }
   if (!status) {
-    return make_error(Kind::interrupted, "run " + quoted(options.program) + ": no end within " +
+    return make_error(Kind::interrupted, "run " + quote(options.program) + ": no end within " +
                                              std::to_string(deadline.count()) + " ms");
   }
   output.status = *status;
@@ -321,11 +321,11 @@ Result<uint64_t> process_start_time(pid_t pid) {
   std::string text = TRY(read_record(path));
   // The second field is the name in parentheses and may hold blanks and parentheses itself.
   size_t name_end = text.rfind(')');
-  if (name_end == std::string::npos) return make_error(Kind::corrupt, "read " + quoted(path));
+  if (name_end == std::string::npos) return make_error(Kind::corrupt, "read " + quote(path));
   auto words = split_blank(std::string_view(text).substr(name_end + 1));
   constexpr size_t kStartTime = 22 - 3;  // the list begins with field 3
   auto ticks = words.size() > kStartTime ? parse_u64(words[kStartTime]) : std::nullopt;
-  if (!ticks) return make_error(Kind::corrupt, "read " + quoted(path));
+  if (!ticks) return make_error(Kind::corrupt, "read " + quote(path));
   return *ticks;
 }
 

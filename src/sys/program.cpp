@@ -45,10 +45,10 @@ Result<void> close_range(unsigned first, unsigned last, OnRange what) {
 
 Result<void> check_executable(const std::string& path) {
   struct stat info {};
-  if (::stat(path.c_str(), &info) != 0) return errno_now().error("execute " + quoted(path));
+  if (::stat(path.c_str(), &info) != 0) return errno_now().error("execute " + quote(path));
   // What execve(2) says, and what engines make an exit status of.
-  if (S_ISDIR(info.st_mode)) return sys_error(EACCES, "execute directory " + quoted(path));
-  if (::access(path.c_str(), X_OK) != 0) return errno_now().error("execute " + quoted(path));
+  if (S_ISDIR(info.st_mode)) return sys_error(EACCES, "execute directory " + quote(path));
+  if (::access(path.c_str(), X_OK) != 0) return errno_now().error("execute " + quote(path));
   return {};
 }
 
@@ -57,7 +57,7 @@ Error execute(const std::string& path, const std::vector<std::string>& args,
   auto argv = arguments(args);
   auto envp = arguments(env);
   ::execve(path.c_str(), argv.data(), envp.data());
-  return errno_now().error("execute " + quoted(path));
+  return errno_now().error("execute " + quote(path));
 }
 
 Result<void> close_on_exec_from(unsigned first) {

@@ -32,11 +32,11 @@ bool may_write(const struct stat& status, const std::string& path) {
 Result<bool> is_protected(const std::string& path) {
   struct statvfs mount {};
   if (::statvfs(path.c_str(), &mount) != 0) {
-    return errno_now().error("look at the mount of " + quoted(path));
+    return errno_now().error("look at the mount of " + quote(path));
   }
   if ((mount.f_flag & ST_RDONLY) != 0) return true;
   struct stat status {};
-  if (::stat(path.c_str(), &status) != 0) return errno_now().error("look at " + quoted(path));
+  if (::stat(path.c_str(), &status) != 0) return errno_now().error("look at " + quote(path));
   if (status.st_nlink == 0) return true;  // a copy that nobody else executes
   return !may_write(status, path);
 }
@@ -53,8 +53,8 @@ Result<void> fill(const Fd& copy, const Fd& from, const std::string& path) {
     ssize_t count =
         ::sendfile(copy.get(), from.get(), &done, static_cast<size_t>(status.st_size - done));
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return errno_now().error("copy " + quoted(path));
-    if (count == 0) return sys_error(EIO, "copy " + quoted(path));
+    if (count < 0) return errno_now().error("copy " + quote(path));
+    if (count == 0) return sys_error(EIO, "copy " + quote(path));
   }
   return {};
 }
@@ -68,7 +68,7 @@ Result<Fd> nameless_copy(const Fd& from, const std::string& path) {
 }
 
 Result<Fd> sealed_copy(const std::string& path) {
-  auto failed = [&](int saved) { return sys_error(saved, "copy " + quoted(path) + " to memory"); };
+  auto failed = [&](int saved) { return sys_error(saved, "copy " + quote(path) + " to memory"); };
   Fd from = TRY(open_at(cwd(), path, O_RDONLY));
   int made = ::memfd_create("program", MFD_CLOEXEC | MFD_ALLOW_SEALING | kMfdExec);
   if (made < 0 && errno == EINVAL) {

@@ -35,7 +35,7 @@ std::optional<std::string> RootWalk::next() {
 }
 
 Result<void> RootWalk::follow(const std::string& name) {
-  if (++links_ > kMaxLinks) return sys_error(ELOOP, "open " + quoted(path_));
+  if (++links_ > kMaxLinks) return sys_error(ELOOP, "open " + quote(path_));
   std::string text = TRY(read_link(directory(), name));
   if (text.starts_with('/')) parents_.resize(1);
   push(text);

@@ -18,15 +18,15 @@ namespace {
 constexpr uint64_t kMost = uint64_t{16} << 20;  // at once: btrfs does no more
 constexpr uint32_t kExtents = 64;
 
-struct Extent {
+struct SharedExtent {
   uint64_t logical = 0;
   uint64_t physical = 0;
   uint64_t length = 0;
-  bool operator==(const Extent&) const = default;
+  bool operator==(const SharedExtent&) const = default;
 };
 
 /// The first ones; none where there is no telling.
-std::vector<Extent> extents_of(const Fd& fd) {
+std::vector<SharedExtent> extents_of(const Fd& fd) {
   // As fiemap has it: a head, then the extents.
   std::vector<uint64_t> memory(
       (sizeof(struct fiemap) + kExtents * sizeof(struct fiemap_extent)) / sizeof(uint64_t) + 1);
@@ -34,7 +34,7 @@ std::vector<Extent> extents_of(const Fd& fd) {
   map->fm_length = FIEMAP_MAX_OFFSET;
   map->fm_flags = FIEMAP_FLAG_SYNC;  // what is not written yet lies nowhere
   map->fm_extent_count = kExtents;
-  std::vector<Extent> extents;
+  std::vector<SharedExtent> extents;
   if (::ioctl(fd.get(), FS_IOC_FIEMAP, map) != 0) return extents;
   constexpr uint32_t kNowhere =
       FIEMAP_EXTENT_UNKNOWN | FIEMAP_EXTENT_DATA_INLINE | FIEMAP_EXTENT_DELALLOC;
@@ -71,13 +71,13 @@ Result<Shared> share_blocks(const Fd& from, const Fd& to, uint64_t size, const s
     if (failed == EINTR) continue;
     if (failed == 0 && info.status < 0) failed = -info.status;
     if (failed != 0) {
-      Error error = sys_error(failed, "share the blocks of " + quoted(name));
+      Error error = sys_error(failed, "share the blocks of " + quote(name));
       if (cannot(failed)) error.kind = Kind::unsupported;
       return error;
     }
     if (info.status == FILE_DEDUPE_RANGE_DIFFERS) return Shared::differ;
     if (info.bytes_deduped == 0) {
-      return make_error(Kind::unsupported, "share the blocks of " + quoted(name));
+      return make_error(Kind::unsupported, "share the blocks of " + quote(name));
     }
     at += info.bytes_deduped;
   }

@@ -32,7 +32,7 @@ enum Member : size_t {  // of a descriptor
 constexpr uint64_t kPartition = 0x4004;
 constexpr uint64_t kSquashfs = 1, kEncrypted = 5;
 constexpr uint64_t kPrimarySystem = 2;
-constexpr uint64_t kSquashfsHead = 96;  // its superblock
+constexpr uint64_t kSifSquashfsHead = 96;  // its superblock
 
 Error damaged(const char* why) {
   return make_error(Kind::corrupt, std::string("the SIF is damaged: ") + why);
@@ -90,7 +90,7 @@ Result<Extent> find_sif_root(const ReadAt& read, uint64_t file_size) {
     }
     if (root) return make_error(Kind::unsupported, "the SIF has two primary system partitions");
     TRY(check_file_system(little_endian(one, kFileSystem, 4)));
-    if (part.size < kSquashfsHead) return damaged("its root is too short for a file system");
+    if (part.size < kSifSquashfsHead) return damaged("its root is too short for a file system");
     root = part;
   }
   if (!root) return make_error(Kind::unsupported, "the SIF has no primary system partition");

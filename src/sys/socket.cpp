@@ -31,7 +31,7 @@ Result<sockaddr_un> unix_address(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.size() >= sizeof address.sun_path) {
-    return make_error(Kind::usage, "name socket " + quoted(path) + ": longer than 107 bytes");
+    return make_error(Kind::usage, "name socket " + quote(path) + ": longer than 107 bytes");
   }
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
   return address;
@@ -122,11 +122,11 @@ Result<Fd> listen_unix(const std::string& path, SocketType type) {
   Fd socket = TRY(make_socket(type));
   sockaddr_un address = TRY(unix_address(path));
   // The file gets the mode of the socket, less the umask.
-  if (::fchmod(socket.get(), 0600) != 0) return errno_now().error("create socket " + quoted(path));
+  if (::fchmod(socket.get(), 0600) != 0) return errno_now().error("create socket " + quote(path));
   if (::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
-    return errno_now().error("create socket " + quoted(path));
+    return errno_now().error("create socket " + quote(path));
   }
-  if (::listen(socket.get(), kBacklog) != 0) return errno_now().error("listen on " + quoted(path));
+  if (::listen(socket.get(), kBacklog) != 0) return errno_now().error("listen on " + quote(path));
   return socket;
 }
 
@@ -143,7 +143,7 @@ Result<Fd> connect_unix(const std::string& path, SocketType type) {
   Fd socket = TRY(make_socket(type));
   sockaddr_un address = TRY(unix_address(path));
   if (::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
-    return errno_now().error("connect to " + quoted(path));
+    return errno_now().error("connect to " + quote(path));
   }
   return socket;
 }

@@ -37,7 +37,7 @@ Result<Fd> mount_by_kernel(const Fd& image, const Extent& part) {
 }
 
 // No squashfs in this kernel, no loop device in this machine.
-bool is_missing(const Error& error) {
+bool is_missing_module(const Error& error) {
   return error.sys_errno == ENODEV || error.sys_errno == ENOENT || error.sys_errno == ENXIO;
 }
 
@@ -53,7 +53,7 @@ Result<Fd> mount_squashfs(const Fd& image, const Extent& part, const std::string
     return error;
   }
   auto mounted = mount_by_kernel(image, part);
-  if (mounted.ok() || !is_missing(mounted.error())) return mounted;
+  if (mounted.ok() || !is_missing_module(mounted.error())) return mounted;
   return mount_fuse(squashfuse(part), image);
 }
 

@@ -21,7 +21,7 @@ Result<size_t> read_some(const Fd& fd, std::span<char> buffer, const std::string
   if (count >= 0) return static_cast<size_t>(count);
   int saved = errno;
   if (saved == EIO && ::isatty(fd.get())) return size_t{0};
-  return sys_error(saved, "read " + quoted(name));  // EAGAIN is Kind::busy
+  return sys_error(saved, "read " + quote(name));  // EAGAIN is Kind::busy
 }
 
 Result<size_t> write_some(const Fd& fd, std::string_view bytes, const std::string& name) {
@@ -30,7 +30,7 @@ Result<size_t> write_some(const Fd& fd, std::string_view bytes, const std::strin
     count = ::write(fd.get(), bytes.data(), bytes.size());
   } while (count < 0 && errno == EINTR);
   if (count >= 0) return static_cast<size_t>(count);
-  return errno_now().error("write " + quoted(name));  // EAGAIN is Kind::busy
+  return errno_now().error("write " + quote(name));  // EAGAIN is Kind::busy
 }
 
 Result<void> write_both(const Fd& fd, std::string_view first, std::string_view second,
@@ -41,7 +41,7 @@ Result<void> write_both(const Fd& fd, std::string_view first, std::string_view s
   do {
     count = ::writev(fd.get(), parts, 2);
   } while (count < 0 && errno == EINTR);
-  if (count < 0) return errno_now().error("write " + quoted(name));
+  if (count < 0) return errno_now().error("write " + quote(name));
   auto done = static_cast<size_t>(count);
   TRY(write_all(fd, first.substr(std::min(done, first.size())), name));
   return write_all(fd, second.substr(done - std::min(done, first.size())), name);
@@ -56,7 +56,7 @@ Result<void> copy_rest(const Fd& from, const Fd& to, const std::string& name) {
     if (count > 0 || saved == EINTR) continue;
     // Between file systems, or one that cannot: by hand, from where it has got to.
     if (saved == EXDEV || saved == EINVAL || saved == EOPNOTSUPP) break;
-    return sys_error(saved, "write " + quoted(name));
+    return sys_error(saved, "write " + quote(name));
   }
   std::string buffer(size_t{1} << 20, '\0');
   while (true) {

@@ -43,7 +43,7 @@ Result<Place> place_of(const std::string& address, uint16_t port) {
     place.size = sizeof *six;
     return place;
   }
-  return make_error(Kind::usage, "reach " + quoted(address) + ": it is no address");
+  return make_error(Kind::usage, "reach " + quote(address) + ": it is no address");
 }
 
 Result<Place> own_place(const Fd& socket) {
@@ -76,7 +76,7 @@ milliseconds until(Clock::time_point end) {
 
 Result<Fd> connect_tcp(const std::string& address, uint16_t port, milliseconds patience) {
   Place place = TRY(place_of(address, port));
-  std::string what = "connect to " + quoted(address + " port " + std::to_string(port));
+  std::string what = "connect to " + quote(address + " port " + std::to_string(port));
   Fd socket(::socket(place.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket) return errno_now().error(what);
   if (::connect(socket.get(), place.address(), place.size) == 0) return socket;
@@ -95,7 +95,7 @@ Result<Fd> connect_tcp(const std::string& address, uint16_t port, milliseconds p
 
 Result<Fd> listen_tcp(const std::string& address) {
   Place place = TRY(place_of(address, 0));
-  std::string what = "listen at " + quoted(address);
+  std::string what = "listen at " + quote(address);
   Fd socket(::socket(place.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!socket || ::bind(socket.get(), place.address(), place.size) != 0 ||
       ::listen(socket.get(), SOMAXCONN) != 0) {

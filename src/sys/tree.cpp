@@ -28,7 +28,7 @@ Result<Fd> open_beneath(const Fd& dir, const std::string& path, int flags) {
   } while (fd < 0 && (errno == EINTR || errno == EAGAIN));
   if (fd >= 0) return Fd(fd);
   int saved = errno;
-  Error error = sys_error(saved, "open " + quoted(path));
+  Error error = sys_error(saved, "open " + quote(path));
   if (saved == EXDEV) error.kind = Kind::denied;
   return error;
 }
@@ -36,24 +36,24 @@ Result<Fd> open_beneath(const Fd& dir, const std::string& path, int flags) {
 Result<void> make_hard_link(const Fd& from_dir, const std::string& from, const Fd& to_dir,
                             const std::string& to) {
   if (::linkat(from_dir.get(), from.c_str(), to_dir.get(), to.c_str(), 0) == 0) return {};
-  return errno_now().error("link " + quoted(to) + " to " + quoted(from));
+  return errno_now().error("link " + quote(to) + " to " + quote(from));
 }
 
 Result<void> set_modified(const Fd& fd, FileTime time, const std::string& name) {
   timespec times[2] = {{0, UTIME_OMIT}, {time.seconds, static_cast<long>(time.nanoseconds)}};
   if (::futimens(fd.get(), times) == 0) return {};
-  return errno_now().error("set the time of " + quoted(name));
+  return errno_now().error("set the time of " + quote(name));
 }
 
 Result<void> set_modified_at(const Fd& dir, const std::string& name, FileTime time) {
   timespec times[2] = {{0, UTIME_OMIT}, {time.seconds, static_cast<long>(time.nanoseconds)}};
   if (::utimensat(dir.get(), name.c_str(), times, AT_SYMLINK_NOFOLLOW) == 0) return {};
-  return errno_now().error("set the time of " + quoted(name));
+  return errno_now().error("set the time of " + quote(name));
 }
 
 Result<void> write_attribute(const Fd& fd, const std::string& key, std::string_view value) {
   if (::fsetxattr(fd.get(), key.c_str(), value.data(), value.size(), 0) == 0) return {};
-  return errno_now().error("set the attribute " + quoted(key));
+  return errno_now().error("set the attribute " + quote(key));
 }
 
 Result<MappedFile> MappedFile::map(const Fd& fd, const std::string& name) {
@@ -62,7 +62,7 @@ Result<MappedFile> MappedFile::map(const Fd& fd, const std::string& name) {
   if (file.st_size == 0) return mapped;
   auto size = static_cast<size_t>(file.st_size);
   void* start = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd.get(), 0);
-  if (start == MAP_FAILED) return errno_now().error("map " + quoted(name));
+  if (start == MAP_FAILED) return errno_now().error("map " + quote(name));
   ::madvise(start, size, MADV_SEQUENTIAL);
   mapped.bytes_ = std::string_view(static_cast<const char*>(start), size);
   return mapped;

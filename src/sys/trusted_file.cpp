@@ -43,7 +43,7 @@ bool is_known(const struct stat& info) {
 }
 
 Error somebody_elses(const std::string& path) {
-  return make_error(Kind::denied, "use " + quoted(path) + ": it belongs to somebody else",
+  return make_error(Kind::denied, "use " + quote(path) + ": it belongs to somebody else",
                     "chown root " + path);
 }
 
@@ -54,7 +54,7 @@ bool everybody_adds(const struct stat& info) {
 // Nobody takes away or replaces what another one has in a directory with the sticky bit.
 Result<void> check_directory(const struct stat& info, const std::string& path) {
   if (everybody_adds(info) && is_ours(info.st_uid)) return {};
-  return check_owner(info, "use directory " + quoted(path), path);
+  return check_owner(info, "use directory " + quote(path), path);
 }
 
 // Whoever can write one of them can put another file in the place of ours. True where what lies in
@@ -76,9 +76,9 @@ Result<bool> check_parents(const std::string& path) {
 Result<std::string> read_checked(const Fd& file, const std::string& path, size_t max_bytes) {
   struct stat info = TRY(stat_fd(file, path));
   if (!S_ISREG(info.st_mode)) {
-    return make_error(Kind::corrupt, "read " + quoted(path) + ": not a regular file");
+    return make_error(Kind::corrupt, "read " + quote(path) + ": not a regular file");
   }
-  TRY(check_owner(info, "read " + quoted(path), path));
+  TRY(check_owner(info, "read " + quote(path), path));
   return read_all(file, path, max_bytes);
 }
 
@@ -107,7 +107,7 @@ Result<std::optional<std::string>> read_trusted_file_if_exists(const std::string
 
 Result<void> check_trusted(const Fd& file, const std::string& path) {
   struct stat info = TRY(stat_fd(file, path));
-  return check_owner(info, "read " + quoted(path), path);
+  return check_owner(info, "read " + quote(path), path);
 }
 
 Result<std::optional<Fd>> open_trusted_directory_if_exists(const std::string& path) {
@@ -115,7 +115,7 @@ Result<std::optional<Fd>> open_trusted_directory_if_exists(const std::string& pa
   if (!directory) return std::optional<Fd>();
   if (!TRY(check_parents(path + "/"))) return directory;
   struct stat info = TRY(stat_fd(*directory, path));
-  TRY(check_owner(info, "use directory " + quoted(path), path));
+  TRY(check_owner(info, "use directory " + quote(path), path));
   return somebody_elses(path);
 }
 

@@ -119,7 +119,7 @@ Result<std::vector<IdRange>> read_id_map(const std::string& path) {
       return i < words.size() ? parse_u64(words[i]) : std::optional<uint64_t>();
     };
     auto inside = number(0), outside = number(1), count = number(2);
-    if (!inside || !outside || !count) return make_error(Kind::corrupt, "read " + quoted(path));
+    if (!inside || !outside || !count) return make_error(Kind::corrupt, "read " + quote(path));
     ranges.push_back({static_cast<uint32_t>(*inside), static_cast<uint32_t>(*outside),
                       static_cast<uint32_t>(*count)});
   }

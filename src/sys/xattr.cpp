@@ -19,7 +19,7 @@ Result<std::optional<std::string>> read_attribute(const Fd& fd, const std::strin
   }
   if (size < 0) {
     if (errno == ENODATA || errno == EOPNOTSUPP) return std::optional<std::string>();
-    return errno_now().error("read attribute " + quoted(key));
+    return errno_now().error("read attribute " + quote(key));
   }
   value.resize(static_cast<size_t>(size));
   return std::optional<std::string>(std::move(value));
@@ -42,7 +42,7 @@ Result<std::vector<std::string>> list_attributes(const Fd& fd) {
 Result<void> remove_attribute(const Fd& fd, const std::string& key) {
   if (::fremovexattr(fd.get(), key.c_str()) == 0) return {};
   if (errno == ENODATA || errno == EOPNOTSUPP) return {};
-  return errno_now().error("remove attribute " + quoted(key));
+  return errno_now().error("remove attribute " + quote(key));
 }
 
 }  // namespace berth::sys

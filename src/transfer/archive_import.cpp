@@ -46,7 +46,7 @@ Result<void> write_source(const Source& opened, const image::ImportRequest& requ
   }
   ArchiveReader reader = TRY(ArchiveReader::open_raw(fd));
   auto member = TRY(reader.next());
-  if (!member) return make_error(Kind::corrupt, "read " + quoted(source) + ": it is empty");
+  if (!member) return make_error(Kind::corrupt, "read " + quote(source) + ": it is empty");
   while (true) {
     std::string_view part = TRY(reader.content());
     if (part.empty()) return {};

@@ -33,7 +33,7 @@ struct FoundImage {
 };
 
 Error missing(const std::string& name) {
-  return make_error(Kind::corrupt, "read the archive: it has no " + quoted(name));
+  return make_error(Kind::corrupt, "read the archive: it has no " + quote(name));
 }
 
 /// containerd and docker write whole names; the OCI annotation may also be a bare tag, which names
@@ -157,7 +157,7 @@ class Loader {
     auto file = TRY(members_.find(name));
     if (!file) return missing(name);
     if (file->digest != blob.digest || file->size != blob.size) {
-      return make_error(Kind::corrupt, "read the archive: " + quoted(name) + " has digest " +
+      return make_error(Kind::corrupt, "read the archive: " + quote(name) + " has digest " +
                                            file->digest.text() + " and " +
                                            std::to_string(file->size) + " bytes instead of " +
                                            std::to_string(blob.size));

@@ -14,7 +14,7 @@ namespace berth::transfer {
 namespace {
 
 constexpr size_t kMaxMembers = 10'000;
-constexpr int kMaxLinks = 8;
+constexpr int kMaxMemberLinks = 8;
 constexpr std::string_view kDescriptor = "/dev/fd/";
 
 /// "./a/../b" → "b": names of members are compared as text.
@@ -38,14 +38,14 @@ bool is_descriptor(const std::string& path) {
 }
 
 std::string input_name(const std::string& path) {
-  return is_descriptor(path) ? "standard input" : quoted(path);
+  return is_descriptor(path) ? "standard input" : quote(path);
 }
 
 Result<sys::Fd> open_input(const std::string& path) {
   if (path.starts_with(kDescriptor)) {
     auto number = parse_u64(std::string_view(path).substr(kDescriptor.size()));
     if (!number || *number > 1'000'000) {
-      return make_error(Kind::usage, "open " + quoted(path) + ": expected a descriptor's number");
+      return make_error(Kind::usage, "open " + quote(path) + ": expected a descriptor's number");
     }
     sys::Fd inherited(static_cast<int>(*number));
     auto copy = sys::duplicate(inherited);
@@ -115,7 +115,7 @@ Result<void> ArchiveMembers::spool(const sys::Fd& input, const Cancel& cancel) {
 
 Result<std::optional<ArchiveMembers::File>> ArchiveMembers::find(const std::string& name) {
   std::string wanted = normal_name(name);
-  for (int hops = 0; hops <= kMaxLinks; ++hops) {
+  for (int hops = 0; hops <= kMaxMemberLinks; ++hops) {
     auto file = files_.find(wanted);
     if (file != files_.end()) return std::optional<File>(file->second);
     auto link = links_.find(wanted);

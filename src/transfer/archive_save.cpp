@@ -114,7 +114,7 @@ Result<void> copy_file(const sys::Fd& from, const sys::Fd& directory, const std:
 Result<uint64_t> write_directory(BlobSource& source, const Contents& contents,
                                  const std::string& path, Cancel& cancel) {
   auto present = TRY(sys::stat_entry(sys::cwd(), path));
-  if (present) return make_error(Kind::exists, "write " + quoted(path) + ": it is there already");
+  if (present) return make_error(Kind::exists, "write " + quote(path) + ": it is there already");
   TRY(sys::make_directory(sys::cwd(), path));
   Rollback undo;
   undo.add([&] { ignore(sys::remove_tree(sys::cwd(), path)); });  // the first error is reported
@@ -148,7 +148,7 @@ Result<image::TransferResult> save(const image::SaveRequest& request, const Even
                                    Cancel& cancel) {
   auto saved = [&]() -> Result<image::TransferResult> {
     if (request.format != "archive" && request.format != "oci") {
-      return make_error(Kind::usage, "format " + quoted(request.format) +
+      return make_error(Kind::usage, "format " + quote(request.format) +
                                          " is unknown; there are archive and oci");
     }
     // Which way the layers are unpacked does not matter here.

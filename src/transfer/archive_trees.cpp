@@ -107,7 +107,7 @@ Result<void> write_squashfs(const sys::Fd& tree, const image::ArchiveRequest& re
   auto finished = tool.finish();
   // It calls everything an I/O error.
   if (!finished.ok() && is_full(output.fd())) {
-    return sys_error(ENOSPC, "write " + quoted(request.output));
+    return sys_error(ENOSPC, "write " + quote(request.output));
   }
   TRY(std::move(finished));
   return gone ? std::move(written) : Result<void>();

@@ -16,8 +16,8 @@
 namespace berth::transfer {
 namespace {
 
-constexpr uint64_t kMaxEntries = 1'000'000;
-constexpr int kMaxDepth = 400;
+constexpr uint64_t kMaxDigestEntries = 1'000'000;
+constexpr int kMaxDigestDepth = 400;
 constexpr size_t kMaxIgnoreFile = size_t{1} << 20;
 
 class ContextHash {
@@ -33,9 +33,9 @@ class ContextHash {
 
  private:
   Result<void> add_directory(const sys::Fd& directory, const std::string& path, int depth) {
-    if (depth > kMaxDepth) {
-      return make_error(Kind::unsupported,
-                        fmt::format("{}: deeper than {} directories", quoted(path), kMaxDepth));
+    if (depth > kMaxDigestDepth) {
+      return make_error(Kind::unsupported, fmt::format("{}: deeper than {} directories",
+                                                       quote(path), kMaxDigestDepth));
     }
     for (const std::string& name : TRY(sys::list_directory(directory, "."))) {
       TRY(cancel_.check());
@@ -50,8 +50,8 @@ class ContextHash {
     if (ignored && !ignore_.has_exceptions()) return {};
     auto status = TRY(sys::stat_entry(directory, name));
     if (!status) return {};
-    if (++entries_ > kMaxEntries) {
-      return make_error(Kind::unsupported, fmt::format("more than {} files", kMaxEntries),
+    if (++entries_ > kMaxDigestEntries) {
+      return make_error(Kind::unsupported, fmt::format("more than {} files", kMaxDigestEntries),
                         "a .containerignore file that leaves out what the build does not need");
     }
     bool is_directory = S_ISDIR(status->st_mode);
@@ -104,7 +104,7 @@ Result<Digest> context_digest(const image::BuildContext& context, const Cancel& 
   IgnorePatterns ignore;
   if (!context.ignore_file.empty()) {
     std::string text = TRY(sys::read_file(sys::cwd(), context.ignore_file, kMaxIgnoreFile));
-    ignore = TRY_CTX(IgnorePatterns::parse(text), "cannot read " + quoted(context.ignore_file));
+    ignore = TRY_CTX(IgnorePatterns::parse(text), "cannot read " + quote(context.ignore_file));
   }
   return ContextHash(ignore, cancel).run(context.directory);
 }
@@ -115,7 +115,7 @@ Result<image::TransferResult> digest(const image::DigestRequest& request, Cancel
   image::TransferResult result;
   for (const image::BuildContext& context : request.contexts) {
     result.digests.push_back(TRY_CTX(context_digest(context, cancel),
-                                     "cannot read the build context " + quoted(context.directory)));
+                                     "cannot read the build context " + quote(context.directory)));
   }
   for (const std::string& text : request.texts) result.digests.push_back(sha256_of(text));
   return result;

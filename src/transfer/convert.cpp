@@ -29,7 +29,7 @@ using image::LayerPhase;
 namespace {
 
 constexpr size_t kPipe = size_t{1} << 20;
-constexpr int kEnter = O_RDONLY | O_DIRECTORY | O_NOFOLLOW;
+constexpr int kEnterTree = O_RDONLY | O_DIRECTORY | O_NOFOLLOW;
 constexpr const char* kTar = "the layer's tar";
 
 std::string parent_of_file(const std::string& path) {
@@ -37,7 +37,7 @@ std::string parent_of_file(const std::string& path) {
 }
 
 /// Of the layer in layers/.
-std::string name_of(const image::Layer& layer) {
+std::string layer_name(const image::Layer& layer) {
   std::string directory = parent_of_file(layer.directory);
   return directory.substr(directory.rfind('/') + 1);
 }
@@ -85,7 +85,7 @@ class Conversion {
     }
     for (const image::Layer& layer : layers) {
       std::string id = layer.diff_id.short_hex();
-      bool made = TRY_CTX(convert(layer), "cannot convert layer " + quoted(layer.diff_id.text()));
+      bool made = TRY_CTX(convert(layer), "cannot convert layer " + quote(layer.diff_id.text()));
       events_.layer(id, made ? LayerPhase::done : LayerPhase::exists, layer.bytes, layer.bytes);
     }
     TRY(name_sharers());
@@ -102,7 +102,7 @@ class Conversion {
       asked_.insert(image.manifest_digest);
       if (!image.unpacked()) {
         return make_error(Kind::not_found,
-                          "convert image " + quoted(name) + ": not all of it is unpacked",
+                          "convert image " + quote(name) + ": not all of it is unpacked",
                           "berth pull " + name);
       }
       for (image::Layer& layer : image.layers) {
@@ -114,7 +114,7 @@ class Conversion {
 
   Result<image::LayerRecord> record_of(const image::Layer& layer) {
     std::string directory = parent_of_file(layer.directory);
-    sys::Fd fd = TRY(sys::open_at(sys::cwd(), directory, kEnter));
+    sys::Fd fd = TRY(sys::open_at(sys::cwd(), directory, kEnterTree));
     return image::read_layer_record_at(fd, directory);
   }
 
@@ -142,7 +142,7 @@ class Conversion {
           "berth rmi, and berth --layer-format erofs pull");
     }
     auto look = [] { return Result<void>(); };
-    std::string user = TRY(image::with_idle_layer(store_, name_of(layer), look, delivery_));
+    std::string user = TRY(image::with_idle_layer(store_, layer_name(layer), look, delivery_));
     if (!user.empty()) return in_use(layer, user);
     return {};
   }
@@ -167,7 +167,7 @@ class Conversion {
     TRY(unpack(layer, std::move(left_out), staged));
     TRY(copy_facts(path, staged));
     std::string user = TRY(image::replace_layer(
-        store_, *delivery_, name_of(layer), std::move(staged),
+        store_, *delivery_, layer_name(layer), std::move(staged),
         {record.diff_id, flavor_of_new_layers(store_), record.entries, record.bytes}));
     if (!user.empty()) return in_use(layer, user);
     report_.layers.push_back(layer.diff_id);
@@ -178,9 +178,9 @@ class Conversion {
   Result<void> mend_times(const image::Layer& layer) {
     std::string mark = parent_of_file(layer.directory) + "/" + image::kLinkingFile;
     if (!TRY(sys::stat_entry(sys::cwd(), mark))) return {};
-    sys::Fd root = TRY(sys::open_at(sys::cwd(), store_.root(), kEnter));
+    sys::Fd root = TRY(sys::open_at(sys::cwd(), store_.root(), kEnterTree));
     image::Staged none;
-    return LayerLinks(store_, root, none, delivery_).mend(name_of(layer));
+    return LayerLinks(store_, root, none, delivery_).mend(layer_name(layer));
   }
 
   /// The new record must not make good what is damaged. Gives the devices that are not there.
@@ -196,7 +196,7 @@ class Conversion {
       sys::Fd image = TRY(sys::open_at(sys::cwd(), path, kRead));
       found = TRY(compare_extents(image, *record, stop));
     } else {
-      sys::Fd tree = TRY(sys::open_at(sys::cwd(), path, kEnter));
+      sys::Fd tree = TRY(sys::open_at(sys::cwd(), path, kEnterTree));
       found = TRY(compare_tree(tree, *record, Depth::all, stop));
     }
     if (found.count == 0) return std::move(found.left_out);

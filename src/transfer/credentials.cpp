@@ -129,7 +129,7 @@ Result<std::string> find_helper(const std::string& name) {
            c == '_' || c == '.';
   });
   std::string program = "docker-credential-" + name;
-  if (!plain) return make_error(Kind::corrupt, "find credential helper " + berth::quoted(name));
+  if (!plain) return make_error(Kind::corrupt, "find credential helper " + berth::quote(name));
   std::string path = environment("PATH");
   for (std::string_view directory : split(path, ':')) {
     if (!directory.starts_with('/')) continue;

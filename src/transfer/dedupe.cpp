@@ -29,13 +29,13 @@ using image::LayerPhase;
 
 namespace {
 
-constexpr size_t kPiece = size_t{1} << 20;
+constexpr size_t kComparePiece = size_t{1} << 20;
 constexpr size_t kBatch = 256;        // files that are replaced under one lock
 constexpr uint64_t kBlock = 4096;     // less is seldom a block of its own that could be shared
 constexpr uint64_t kSector = 512;     // of st_blocks
 constexpr const char* kId = "files";  // of progress
 constexpr auto kSilent = std::chrono::seconds(1);
-constexpr int kRead = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+constexpr int kDedupeRead = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
 
 enum class Way { blocks, links };
 
@@ -56,7 +56,7 @@ struct File {
 };
 
 /// Where such a file is.
-struct Place {
+struct FilePlace {
   size_t layer = 0;
   std::string path;
 };
@@ -165,7 +165,7 @@ class Dedupe {
       }
       TRY(std::move(mended));
     }
-    auto record = TRY(sys::open_if_exists(root_, path + "/" + kTreeFile, kRead));
+    auto record = TRY(sys::open_if_exists(root_, path + "/" + kTreeFile, kDedupeRead));
     Result<TreeEntries> entries = TreeEntries();
     if (record) entries = read_tree_record(*record);
     if (!record || !entries.ok()) {  // 'system check' says more
@@ -207,11 +207,11 @@ class Dedupe {
     files_[std::move(file)].push_back({layer, path});
   }
 
-  Result<std::optional<Opened>> open(const Place& place, const File& file) {
+  Result<std::optional<Opened>> open(const FilePlace& place, const File& file) {
     const std::string& layer = layers_[place.layer].name;
     auto directory = open_in_layer(root_, layer, parent_of(place.path));
     if (!directory.ok()) return pass_over(std::move(directory).error());
-    auto fd = sys::open_at(*directory, name_of(place.path), kRead);
+    auto fd = sys::open_at(*directory, name_of(place.path), kDedupeRead);
     if (!fd.ok()) return pass_over(std::move(fd).error());
     Opened opened{std::move(*fd), {}};
     opened.status = TRY(sys::stat_fd(opened.fd, place.path));
@@ -226,10 +226,10 @@ class Dedupe {
     return error;
   }
 
-  Result<void> make_one(const File& file, const std::vector<Place>& places) {
+  Result<void> make_one(const File& file, const std::vector<FilePlace>& places) {
     std::optional<Opened> first;
-    const Place* source = nullptr;
-    for (const Place& place : places) {
+    const FilePlace* source = nullptr;
+    for (const FilePlace& place : places) {
       TRY(cancel_.check());
       auto opened = TRY(open(place, file));
       if (source != nullptr) tell_progress(file.size);
@@ -250,7 +250,8 @@ class Dedupe {
     return {};
   }
 
-  Result<void> share(const Opened& from, const Opened& to, const File& file, const Place& place) {
+  Result<void> share(const Opened& from, const Opened& to, const File& file,
+                     const FilePlace& place) {
     if (sys::have_same_blocks(from.fd, to.fd)) return {};
     if (request_.dry_run) {
       if (!TRY(have_same_bytes(from.fd, to.fd, file.size))) return {};
@@ -269,7 +270,7 @@ class Dedupe {
   }
 
   Result<void> plan_link(const Opened& from, const Opened& to, const File& file,
-                         const Place& source, const Place& place) {
+                         const FilePlace& source, const FilePlace& place) {
     if (layers_[place.layer].used || source.layer == place.layer) return {};
     if (!TRY(are_alike(from, to))) return {};
     if (!TRY(have_same_bytes(from.fd, to.fd, file.size))) return {};
@@ -318,9 +319,9 @@ class Dedupe {
   }
 
   Result<bool> have_same_bytes(const sys::Fd& one, const sys::Fd& other, uint64_t size) {
-    for (uint64_t at = 0; at < size; at += kPiece) {
+    for (uint64_t at = 0; at < size; at += kComparePiece) {
       TRY(cancel_.check());
-      size_t length = std::min<uint64_t>(kPiece, size - at);
+      size_t length = std::min<uint64_t>(kComparePiece, size - at);
       std::string a = TRY(sys::read_at(one, at, length, "a layer's file"));
       std::string b = TRY(sys::read_at(other, at, length, "a layer's file"));
       if (a != b || a.size() != length) return false;
@@ -342,7 +343,7 @@ class Dedupe {
   image::Staged staged_;
   Way way_ = Way::links;
   std::vector<Layer> layers_;
-  std::map<File, std::vector<Place>> files_;
+  std::map<File, std::vector<FilePlace>> files_;
   std::map<size_t, std::vector<LinkPlan>> plans_;  ///< by layer
   std::set<ino_t> told_;                           ///< of a dry run: files that would go
   uint64_t wanted_ = 0;                            ///< bytes that may be found the same
@@ -361,7 +362,7 @@ Result<image::TransferResult> dedupe(const image::DedupeRequest& request, const 
   Events events(sink, Events::Layers::shown);
   Dedupe dedupe(store, request, events, cancel);
   image::TransferResult result;
-  auto report = TRY_CTX(dedupe.run(), "cannot dedupe the store " + quoted(request.root));
+  auto report = TRY_CTX(dedupe.run(), "cannot dedupe the store " + quote(request.root));
   result.status = to_json(report);
   return result;
 }

@@ -19,8 +19,8 @@ using erofs::Directory;
 using erofs::FileType;
 using erofs::Node;
 
-constexpr int kMaxLinks = 40;  // as the kernel
-constexpr size_t kFirstBytes = 4;
+constexpr int kMaxErofsLinks = 40;  // as the kernel
+constexpr size_t kErofsFirstBytes = 4;
 
 /// As the kernel takes it from setxattr(2); another would make the file's execve(2) fail.
 bool is_capability(std::string_view value) {
@@ -96,17 +96,17 @@ Result<Directory*> ErofsLayer::step(Directory& here, const std::string& name, in
   if (node == nullptr || node->whiteout) return make_parent(here, name);
   std::string path = join_path(path_of(here), name);
   if (node->type != FileType::symlink) {
-    return refuse_entry(current_, quoted(path) + " is not a directory");
+    return refuse_entry(current_, quote(path) + " is not a directory");
   }
   std::optional<Astray> astray;
   Directory* target = TRY(resolve(here, name, astray));
   if (astray) {
     return refuse_entry(
-        current_, "it goes through the symbolic link " + quoted(path) +
+        current_, "it goes through the symbolic link " + quote(path) +
                       (*astray == Astray::outside ? ", which leads outside the layer"
                                                   : ", which leads to no directory of the layer"));
   }
-  if (++links > kMaxLinks) {
+  if (++links > kMaxErofsLinks) {
     return refuse_entry(current_, "its path goes through too many symbolic links");
   }
   return target;
@@ -145,7 +145,7 @@ Result<Directory*> ErofsLayer::resolve(Directory& from, const std::string& path,
       continue;
     }
     bool is_link = node != nullptr && node->type == FileType::symlink;
-    if (!is_link || ++links > kMaxLinks) return fail(Astray::nowhere);
+    if (!is_link || ++links > kMaxErofsLinks) return fail(Astray::nowhere);
     std::string target = TRY(writer_.read_link(*node));
     if (target.starts_with('/')) return fail(Astray::outside);
     prepend(parts, target);
@@ -236,9 +236,9 @@ Result<void> ErofsLayer::add_file(const Place& place, const TarEntry& entry, Tar
   auto content = [&]() -> Result<erofs::Writer::Part> {
     uint64_t hole = tar.skip_hole();
     std::string_view bytes = TRY(tar.content());
-    if (first_bytes.size() < kFirstBytes) {
-      first_bytes.append(std::min<uint64_t>(hole, kFirstBytes), '\0');
-      first_bytes += bytes.substr(0, kFirstBytes);
+    if (first_bytes.size() < kErofsFirstBytes) {
+      first_bytes.append(std::min<uint64_t>(hole, kErofsFirstBytes), '\0');
+      first_bytes += bytes.substr(0, kErofsFirstBytes);
     }
     return erofs::Writer::Part{hole, bytes};
   };
@@ -267,7 +267,7 @@ Result<void> ErofsLayer::add_symlink(const Place& place, const TarEntry& entry) 
 }
 
 Result<void> ErofsLayer::add_hard_link(const Place& place, const TarEntry& entry) {
-  std::string reason = "it is a hard link to " + quoted(entry.link) + ", which ";
+  std::string reason = "it is a hard link to " + quote(entry.link) + ", which ";
   auto target = clean_path(entry.link, options_->limits);
   std::optional<Astray> astray;
   if (!target.ok() || target->empty()) {

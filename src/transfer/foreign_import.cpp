@@ -19,7 +19,7 @@ namespace {
 
 constexpr const char* kPackage = "squashfs-tools-ng";
 constexpr uid_t kNobody = 65534;
-constexpr size_t kPiece = size_t{1} << 20;
+constexpr size_t kImportPiece = size_t{1} << 20;
 // As ArchiveReader looks at packed tars: less is nothing to speak of, more is no honest file.
 constexpr uint64_t kFree = uint64_t{1} << 30;
 constexpr uint64_t kMostRatio = 1000;
@@ -38,7 +38,7 @@ Result<void> copy_part(const sys::Fd& from, const sys::Extent& part, const sys::
                        const Cancel& cancel) {
   for (uint64_t done = 0; done < part.size;) {
     TRY(cancel.check());
-    size_t piece = std::min<uint64_t>(kPiece, part.size - done);
+    size_t piece = std::min<uint64_t>(kImportPiece, part.size - done);
     std::string bytes = TRY(sys::read_at(from, part.offset + done, piece, "the image"));
     if (bytes.empty()) return make_error(Kind::corrupt, "the file became shorter");
     TRY(sys::write_at(to, done, bytes, "the copy"));
@@ -63,7 +63,7 @@ class ToolFiles final : public image::ForeignFiles {
     return std::optional<std::string>(TRY(std::move(text)));
   }
   Result<bool> exists(const std::string& path) const override {
-    auto found = run("--stat", path, kPiece);
+    auto found = run("--stat", path, kImportPiece);
     if (!found.ok() && is_absence(found.error())) return false;
     TRY(std::move(found));
     return true;
@@ -82,12 +82,12 @@ class ToolFiles final : public image::ForeignFiles {
     Tool tool = TRY(Tool::start(call_of("rdsquashfs", {what, path}, file_), nullptr, &pipe.write));
     pipe.write.reset();
     std::string text;
-    std::string buffer(kPiece, '\0');
+    std::string buffer(kImportPiece, '\0');
     while (size_t count = TRY(sys::read_some(pipe.read, buffer, "rdsquashfs"))) {
       text.append(buffer, 0, count);
       if (text.size() <= max_bytes) continue;
       return make_error(Kind::corrupt,
-                        quoted(path) + " is longer than " + std::to_string(max_bytes) + " bytes");
+                        quote(path) + " is longer than " + std::to_string(max_bytes) + " bytes");
     }
     TRY(tool.finish());
     return text;
@@ -122,12 +122,12 @@ Result<std::optional<ForeignImage>> ForeignImage::open(const sys::Fd& file, cons
 
 Result<void> ForeignImage::write_tar(ByteSink& sink, const Cancel& cancel) const {
   sys::Pipe pipe = TRY(sys::make_pipe());
-  sys::widen_pipe(pipe, kPiece);
+  sys::widen_pipe(pipe, kImportPiece);
   // The root's own owner and mode are kept in this form alone.
   ToolCall call = call_of("sqfs2tar", {"--root-becomes", ".", "--no-skip"}, file_);
   Tool tool = TRY(Tool::start(call, nullptr, &pipe.write));
   pipe.write.reset();
-  std::string buffer(kPiece, '\0');
+  std::string buffer(kImportPiece, '\0');
   uint64_t written = 0;
   while (size_t count = TRY(sys::read_some(pipe.read, buffer, "sqfs2tar"))) {
     TRY(cancel.check());

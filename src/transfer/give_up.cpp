@@ -10,7 +10,7 @@ namespace berth::transfer {
 Error give_up(image::Store& store, Error error, Events& events) {
   if (error.sys_errno == ENOSPC || error.sys_errno == EDQUOT) {
     error = std::move(error).with_hint("berth rmi IMAGE, or --root on a larger disk than " +
-                                       quoted(store.root()));
+                                       quote(store.root()));
   }
   // Layers that were complete belong to no image. After a signal they stay: the user may want to go
   // on where it ended.

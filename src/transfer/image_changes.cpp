@@ -10,7 +10,7 @@ namespace {
 using Words = std::vector<std::string>;
 
 Error refuse(const std::string& instruction, const std::string& reason) {
-  return make_error(Kind::usage, "read change " + quoted(instruction) + ": " + reason);
+  return make_error(Kind::usage, "read change " + quote(instruction) + ": " + reason);
 }
 
 /// Words at blanks; single and double quotes hold them together, a backslash takes the next
@@ -64,7 +64,7 @@ Result<std::vector<std::pair<std::string, std::string>>> pairs(const std::string
   for (const auto& word : words) {
     size_t equals = word.find('=');
     if (equals == std::string::npos || equals == 0) {
-      return refuse(instruction, "expected KEY=VALUE, got " + quoted(word));
+      return refuse(instruction, "expected KEY=VALUE, got " + quote(word));
     }
     result.emplace_back(word.substr(0, equals), word.substr(equals + 1));
   }

@@ -18,9 +18,9 @@ namespace berth::transfer {
 namespace {
 
 constexpr int kMaxWindowLog = 27;  // 128 MiB, what zstd itself allows by default
-constexpr size_t kFeed = size_t{1} << 20;
+constexpr size_t kInflateFeed = size_t{1} << 20;
 
-Error corrupt(std::string_view format, std::string reason) {
+Error corrupt_stream(std::string_view format, std::string reason) {
   return make_error(Kind::corrupt, std::string(format) + ": " + std::move(reason));
 }
 
@@ -83,7 +83,7 @@ class Gzip final : public Inflater {
   Result<size_t> read(char* out, size_t size) override {
     if (window_.used() == 0) {
       TRY(window_.fill());
-      if (!window_.rest().starts_with("\x1f\x8b")) return corrupt("gzip", "it is no gzip");
+      if (!window_.rest().starts_with("\x1f\x8b")) return corrupt_stream("gzip", "it is no gzip");
     }
     state_.next_out = reinterpret_cast<uint8_t*>(out);
     state_.avail_out = static_cast<uint32_t>(size);
@@ -101,7 +101,7 @@ class Gzip final : public Inflater {
       }
       bool stuck = state_.avail_in == in_before && state_.avail_out == out_before;
       if (stuck && window_.ended() && state_.block_state != ISAL_BLOCK_FINISH) {
-        return corrupt("gzip", "it is cut short");
+        return corrupt_stream("gzip", "it is cut short");
       }
     }
     return size - state_.avail_out;
@@ -112,7 +112,7 @@ class Gzip final : public Inflater {
  private:
   Result<void> feed() {
     TRY(window_.fill());
-    std::string_view piece = window_.take(kFeed);
+    std::string_view piece = window_.take(kInflateFeed);
     // ISA-L does not write to its input.
     state_.next_in = reinterpret_cast<uint8_t*>(const_cast<char*>(piece.data()));
     state_.avail_in = static_cast<uint32_t>(piece.size());
@@ -121,7 +121,7 @@ class Gzip final : public Inflater {
 
   /// "A gzip file consists of a series of members" (RFC 1952); what follows must be one.
   Result<void> start_member() {
-    if (state_.next_in[0] != 0x1f) return corrupt("gzip", "something follows its end");
+    if (state_.next_in[0] != 0x1f) return corrupt_stream("gzip", "something follows its end");
     isal_inflate_reset(&state_);
     state_.crc_flag = ISAL_GZIP;
     return {};
@@ -143,12 +143,12 @@ class Zstd final : public Inflater {
     ZSTD_outBuffer output{out, size, 0};
     while (output.pos < size) {
       TRY(window_.fill());
-      if (window_.ended() && window_.used() == 0) return corrupt("zstd", "it is no zstd");
+      if (window_.ended() && window_.used() == 0) return corrupt_stream("zstd", "it is no zstd");
       if (window_.ended() && between_frames_) break;
       size_t out_before = output.pos;
       // In slices, so that consumed() follows what was written.
       std::string_view rest = window_.rest();
-      ZSTD_inBuffer slice{rest.data(), std::min(rest.size(), kFeed), 0};
+      ZSTD_inBuffer slice{rest.data(), std::min(rest.size(), kInflateFeed), 0};
       size_t code = ZSTD_decompressStream(stream_, &output, &slice);
       window_.take(slice.pos);
       if (ZSTD_isError(code)) {
@@ -156,11 +156,12 @@ class Zstd final : public Inflater {
           return make_error(Kind::unsupported,
                             "zstd: it needs a window of more than the 128 MiB allowed");
         }
-        return corrupt("zstd", "the data is damaged");
+        return corrupt_stream("zstd", "the data is damaged");
       }
       between_frames_ = code == 0;
       bool stuck = slice.pos == 0 && output.pos == out_before;
-      if (stuck && window_.ended() && !between_frames_) return corrupt("zstd", "it is cut short");
+      if (stuck && window_.ended() && !between_frames_)
+        return corrupt_stream("zstd", "it is cut short");
     }
     return output.pos;
   }
@@ -218,13 +219,13 @@ class Recognized final : public Inflater {
 Error gzip_error(int code) {
   switch (code) {
     case ISAL_INCORRECT_CHECKSUM:
-      return corrupt("gzip", "the checksum does not hold");
+      return corrupt_stream("gzip", "the checksum does not hold");
     case ISAL_INVALID_WRAPPER:
-      return corrupt("gzip", "a header is damaged");
+      return corrupt_stream("gzip", "a header is damaged");
     case ISAL_UNSUPPORTED_METHOD:
-      return corrupt("gzip", "it is not deflate");
+      return corrupt_stream("gzip", "it is not deflate");
     default:
-      return corrupt("gzip", "the data is damaged");
+      return corrupt_stream("gzip", "the data is damaged");
   }
 }
 

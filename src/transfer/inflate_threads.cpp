@@ -48,7 +48,7 @@ Result<InflateThreads> InflateThreads::make(size_t processors, uint64_t memory,
   auto number = parse_u64(forced);
   if (!number || *number > kMostForced) {
     return make_error(Kind::usage, "BERTH_INFLATE_THREADS: expected a number of at most " +
-                                       std::to_string(kMostForced) + ", got " + quoted(forced));
+                                       std::to_string(kMostForced) + ", got " + quote(forced));
   }
   threads.forced_ = std::max<size_t>(1, *number);
   return threads;

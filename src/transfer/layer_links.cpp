@@ -14,8 +14,8 @@
 namespace berth::transfer {
 namespace {
 
-constexpr int kEnter = O_RDONLY | O_DIRECTORY | O_NOFOLLOW;
-constexpr uint64_t kSector = 512;  // of st_blocks
+constexpr int kEnterLinks = O_RDONLY | O_DIRECTORY | O_NOFOLLOW;
+constexpr uint64_t kLinkSector = 512;  // of st_blocks
 constexpr const char* kNewName = "link";
 
 std::string layer_path(const std::string& layer) {
@@ -43,9 +43,9 @@ Result<void> make_marker(const sys::Fd& root, const std::string& layer, const ch
 
 Result<sys::Fd> open_in_layer(const sys::Fd& root, const std::string& layer,
                               const std::string& path) {
-  sys::Fd here = TRY(sys::open_at(root, layer_path(layer) + "/fs", kEnter));
+  sys::Fd here = TRY(sys::open_at(root, layer_path(layer) + "/fs", kEnterLinks));
   for (std::string_view name : split(path, '/')) {
-    if (!name.empty()) here = TRY(sys::open_at(here, std::string(name), kEnter));
+    if (!name.empty()) here = TRY(sys::open_at(here, std::string(name), kEnterLinks));
   }
   return here;
 }
@@ -105,7 +105,7 @@ Result<void> LayerLinks::replace_file(const std::string& layer, const LinkPlan& 
   TRY(sys::rename(staged_.fd(), kNewName, to, name));
   ++done.files;
   // Else another layer has that file still.
-  if (target->st_nlink == 1) done.bytes += static_cast<uint64_t>(target->st_blocks) * kSector;
+  if (target->st_nlink == 1) done.bytes += static_cast<uint64_t>(target->st_blocks) * kLinkSector;
   return {};
 }
 

@@ -20,7 +20,7 @@ constexpr uint64_t kMaxId = 0xffff'fffe;  // 2³²−1 means "leave as it is" to
 }  // namespace
 
 Error refuse_entry(const std::string& path, std::string reason) {
-  return make_error(Kind::corrupt, "entry " + quoted(path) + ": " + std::move(reason));
+  return make_error(Kind::corrupt, "entry " + quote(path) + ": " + std::move(reason));
 }
 
 std::string parent_of(const std::string& path) {
@@ -81,7 +81,7 @@ Result<void> check_entry(const TarEntry& entry, uint64_t count, const UnpackLimi
 Result<std::string> hidden_name(const std::string& path) {
   std::string hidden = name_of(path).substr(kWhiteout.size());
   if (hidden.empty() || hidden == "." || hidden == "..") {
-    return refuse_entry(path, "a whiteout of " + quoted(hidden) + " is no whiteout of a name");
+    return refuse_entry(path, "a whiteout of " + quote(hidden) + " is no whiteout of a name");
   }
   return hidden;
 }
@@ -142,13 +142,13 @@ Error explain_entry(Error error, const std::string& path) {
   if (error.sys_errno == EINVAL && error.what.starts_with("change the owner")) {
     return make_error(
         Kind::unsupported,
-        "entry " + quoted(path) + ": this user namespace has no such id: " + error.what,
+        "entry " + quote(path) + ": this user namespace has no such id: " + error.what,
         "a larger range for this user in /etc/subuid and /etc/subgid");
   }
   if (error.sys_errno == ENOSPC || error.sys_errno == EDQUOT) {
     error.hint = "free space where the store lies, or another --root";
   }
-  return std::move(error).with_context("cannot unpack " + quoted(path));
+  return std::move(error).with_context("cannot unpack " + quote(path));
 }
 
 Result<void> check_size(const TarEntry& entry, uint64_t bytes_before, const UnpackLimits& limits) {
@@ -214,12 +214,12 @@ void LeftOut::warn(const UnpackOptions& options) const {
   if (!options.on_warning) return;
   if (device_count_ > 0) {
     options.on_warning(std::to_string(device_count_) +
-                       " device nodes (first: " + quoted(devices_.front().path) +
+                       " device nodes (first: " + quote(devices_.front().path) +
                        ") cannot be made by an ordinary user, ignoring them");
   }
   if (attributes_ > 0) {
     options.on_warning(std::to_string(attributes_) + " file attributes (first: " +
-                       quoted(first_attribute_) + ") cannot be set here, ignoring them");
+                       quote(first_attribute_) + ") cannot be set here, ignoring them");
   }
 }
 

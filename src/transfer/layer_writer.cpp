@@ -80,11 +80,11 @@ Result<void> LayerWriter::enter_child(const std::string& name, std::string& dire
   if (entry && S_ISLNK(entry->st_mode)) {
     auto target = sys::open_beneath(levels_[0].fd, path, O_RDONLY | O_DIRECTORY);
     if (!target.ok() && target.error().sys_errno == EXDEV) {
-      return refuse_entry(current_, "it goes through the symbolic link " + quoted(path) +
+      return refuse_entry(current_, "it goes through the symbolic link " + quote(path) +
                                         ", which leads outside the layer");
     }
     if (!target.ok()) {
-      return refuse_entry(current_, "it goes through the symbolic link " + quoted(path) +
+      return refuse_entry(current_, "it goes through the symbolic link " + quote(path) +
                                         ", which leads to no directory of the layer");
     }
     std::string real = TRY(real_path(*target));
@@ -94,7 +94,7 @@ Result<void> LayerWriter::enter_child(const std::string& name, std::string& dire
     return {};
   }
   bool whiteout = TRY(is_whiteout(here, name));
-  if (entry && !whiteout) return refuse_entry(current_, quoted(path) + " is not a directory");
+  if (entry && !whiteout) return refuse_entry(current_, quote(path) + " is not a directory");
   // Not described by an entry of its own, or not yet.
   if (whiteout) TRY(sys::remove_entry(here, name));
   TRY(sys::make_new_directory(here, name, 0700));
@@ -300,8 +300,8 @@ Result<void> LayerWriter::set_unopened(const Place& place, const TarEntry& entry
                                       static_cast<gid_t>(entry.gid));
     if (!owned.ok()) {
       Error error = std::move(owned).error();
-      error.what = "change the owner of " + quoted(place.name) + " to " +
-                   std::to_string(entry.uid) + ":" + std::to_string(entry.gid);
+      error.what = "change the owner of " + quote(place.name) + " to " + std::to_string(entry.uid) +
+                   ":" + std::to_string(entry.gid);
       return error;
     }
   }
@@ -320,7 +320,7 @@ Result<void> LayerWriter::add_symlink(const Place& place, const TarEntry& entry)
 }
 
 Result<void> LayerWriter::add_hard_link(const Place& place, const TarEntry& entry) {
-  std::string reason = "it is a hard link to " + quoted(entry.link) + ", which ";
+  std::string reason = "it is a hard link to " + quote(entry.link) + ", which ";
   auto target = clean_path(entry.link, options_->limits);
   if (!target.ok() || target->empty())
     return refuse_entry(place.path, reason + "leads outside the layer");

@@ -14,7 +14,7 @@ namespace berth::transfer {
 
 namespace {
 
-constexpr size_t kBlock = size_t{1} << 20;
+constexpr size_t kEmptyBlock = size_t{1} << 20;
 
 }  // namespace
 
@@ -23,10 +23,10 @@ Result<void> LayerPacker::write(std::string_view bytes) {
   sha_.update(bytes);
   // ISA-L ends its matches where a piece ends: a pipe would give another blob than a file.
   while (!bytes.empty()) {
-    size_t count = std::min(bytes.size(), kBlock - block_.size());
+    size_t count = std::min(bytes.size(), kEmptyBlock - block_.size());
     block_.append(bytes.substr(0, count));
     bytes.remove_prefix(count);
-    if (block_.size() < kBlock) break;
+    if (block_.size() < kEmptyBlock) break;
     TRY(gzip_.write(block_));
     block_.clear();
   }
@@ -63,7 +63,7 @@ Result<std::optional<image::Reference>> new_name(const std::string& text) {
   image::Reference reference = TRY(image::Reference::parse(text));
   if (reference.digest()) {
     return make_error(Kind::usage,
-                      "name an image " + quoted(text) + ": a digest cannot be given as a name");
+                      "name an image " + quote(text) + ": a digest cannot be given as a name");
   }
   return std::optional<image::Reference>(std::move(reference));
 }

@@ -14,11 +14,11 @@
 namespace berth::transfer {
 namespace {
 
-constexpr size_t kBlock = size_t{1} << 20;
+constexpr size_t kArchiveBlock = size_t{1} << 20;
 /// As for layers (UnpackLimits), but from less on: what comes out is written before anything is
 /// known about it.
 constexpr uint64_t kRatio = 1000;
-constexpr uint64_t kRatioFrom = uint64_t{1} << 30;
+constexpr uint64_t kArchiveRatioFrom = uint64_t{1} << 30;
 
 Error reading_error(struct archive* a) {
   const char* text = archive_error_string(a);
@@ -58,7 +58,7 @@ Result<ArchiveReader> ArchiveReader::open(const sys::Fd& fd) {
   struct archive* a = reader.archive_.get();
   support_filters(a);
   archive_read_support_format_tar(a);
-  if (archive_read_open_fd(a, fd.get(), kBlock) != ARCHIVE_OK) {
+  if (archive_read_open_fd(a, fd.get(), kArchiveBlock) != ARCHIVE_OK) {
     return make_error(Kind::corrupt, "read the archive: it is no tar");
   }
   return reader;
@@ -71,7 +71,7 @@ Result<ArchiveReader> ArchiveReader::open_raw(const sys::Fd& fd) {
   support_filters(a);
   archive_read_support_format_raw(a);
   archive_read_support_format_empty(a);
-  if (archive_read_open_fd(a, fd.get(), kBlock) != ARCHIVE_OK) return reading_error(a);
+  if (archive_read_open_fd(a, fd.get(), kArchiveBlock) != ARCHIVE_OK) return reading_error(a);
   return reader;
 }
 
@@ -80,7 +80,8 @@ Result<void> ArchiveReader::check_ratio() const {
   constexpr int kPacked = -1;
   auto produced = static_cast<uint64_t>(archive_filter_bytes(archive_.get(), kUnpacked));
   auto consumed = static_cast<uint64_t>(archive_filter_bytes(archive_.get(), kPacked));
-  if (produced <= kRatioFrom || produced / std::max<uint64_t>(consumed, 1) <= kRatio) return {};
+  if (produced <= kArchiveRatioFrom || produced / std::max<uint64_t>(consumed, 1) <= kRatio)
+    return {};
   return make_error(Kind::corrupt, "read the archive: it unpacks to more than " +
                                        std::to_string(kRatio) + " times its size");
 }
@@ -126,7 +127,7 @@ Result<ArchiveWriter> ArchiveWriter::open(const sys::Fd& fd) {
   writer.archive_.reset(archive_write_new());
   struct archive* a = writer.archive_.get();
   archive_write_set_format_pax_restricted(a);
-  archive_write_set_bytes_per_block(a, static_cast<int>(kBlock));
+  archive_write_set_bytes_per_block(a, static_cast<int>(kArchiveBlock));
   archive_write_set_bytes_in_last_block(a, 512);
   if (archive_write_open_fd(a, fd.get()) != ARCHIVE_OK) return writing_error(a);
   return writer;
@@ -161,10 +162,10 @@ Result<void> ArchiveWriter::add_text(const std::string& name, std::string_view b
 Result<void> ArchiveWriter::add_file(const std::string& name, const sys::Fd& content,
                                      uint64_t size) {
   TRY(header(name, AE_IFREG, size));
-  std::string buffer(kBlock, '\0');
+  std::string buffer(kArchiveBlock, '\0');
   for (uint64_t done = 0; done < size;) {
     size_t count = TRY(sys::read_some(content, buffer, name));
-    if (count == 0) return make_error(Kind::corrupt, "read " + quoted(name) + ": it is too short");
+    if (count == 0) return make_error(Kind::corrupt, "read " + quote(name) + ": it is too short");
     if (archive_write_data(archive_.get(), buffer.data(), count) < 0) {
       return writing_error(archive_.get());
     }

@@ -19,8 +19,8 @@ Result<void> check_kind(const std::string& path, const struct stat& status) {
                       : S_ISCHR(status.st_mode) || S_ISBLK(status.st_mode) ? "a device"
                                                                            : nullptr;
   if (found == nullptr) return {};
-  return make_error(Kind::usage, "invalid output path: " + quoted(path) +
-                                     " must be a regular file: got " + found);
+  return make_error(
+      Kind::usage, "invalid output path: " + quote(path) + " must be a regular file: got " + found);
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ constexpr size_t kTrailer = 8;
 constexpr size_t kMostInVain = 8;
 constexpr uint64_t kTryAgain = 16;
 
-Error corrupt(std::string what) {
+Error corrupt_member(std::string what) {
   return make_error(Kind::corrupt, "gzip: " + std::move(what));
 }
 
@@ -268,7 +268,7 @@ Result<void> ParallelGzip::read_header() {
   if (position_ == 0) {
     DeflateView view = TRY(view_at(0));
     if (view.end < 2 || view.bytes[0] != 0x1f || view.bytes[1] != 0x8b) {
-      return corrupt("it is no gzip");
+      return corrupt_member("it is no gzip");
     }
   }
   isal_inflate_init(header_state_.get());
@@ -277,7 +277,7 @@ Result<void> ParallelGzip::read_header() {
   int code = ISAL_END_INPUT;
   while (code == ISAL_END_INPUT) {
     DeflateView view = TRY(view_at(position_));
-    if (position_ >= view.end) return corrupt("it is cut short");
+    if (position_ >= view.end) return corrupt_member("it is cut short");
     // ISA-L does not write to its input.
     header_state_->next_in = const_cast<uint8_t*>(view.bytes) + (position_ - view.begin);
     header_state_->avail_in = static_cast<uint32_t>(view.end - position_);
@@ -368,8 +368,8 @@ Result<void> ParallelGzip::decode_here() {
   while (true) {
     DeflateView view = TRY(view_at(decoder_.position() / 8));
     Stop stop = decoder_.run(view, out);
-    if (stop == Stop::damaged) return corrupt("the data is damaged");
-    if (stop == Stop::cut_short) return corrupt("it is cut short");
+    if (stop == Stop::damaged) return corrupt_member("the data is damaged");
+    if (stop == Stop::cut_short) return corrupt_member("it is cut short");
     stream_ended_ = stop == Stop::stream_end;
     if (stream_ended_ || stop == Stop::needs_room) break;
     if (stop != Stop::block_end) continue;
@@ -387,7 +387,7 @@ Result<void> ParallelGzip::decode_here() {
 /// "A gzip file consists of a series of members" (RFC 1952); what follows must be one.
 Result<void> ParallelGzip::check_trailer() {
   DeflateView view = TRY(view_at(position_));
-  if (view.last && position_ + kTrailer > view.end) return corrupt("it is cut short");
+  if (view.last && position_ + kTrailer > view.end) return corrupt_member("it is cut short");
   const uint8_t* trailer = view.bytes + (position_ - view.begin);
   if (load_number(trailer) != crc_ || load_number(trailer + 4) != size_) {
     return gzip_error(ISAL_INCORRECT_CHECKSUM);
@@ -399,7 +399,7 @@ Result<void> ParallelGzip::check_trailer() {
   if (view.last && position_ == view.end) {
     stage_ = Stage::end;
   } else if (view.bytes[position_ - view.begin] != 0x1f) {
-    return corrupt("something follows its end");
+    return corrupt_member("something follows its end");
   }
   return {};
 }

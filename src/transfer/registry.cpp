@@ -20,9 +20,8 @@ namespace berth::transfer {
 namespace {
 
 using std::chrono::milliseconds;
-using std::chrono::seconds;
 
-constexpr seconds kLongestWait{60};
+constexpr std::chrono::seconds kLongestWait{60};
 constexpr uint64_t kProgressThatCounts = 1 << 20;  // a connection that brought less was a failure
 
 struct RegistryMessage {
@@ -119,7 +118,7 @@ Result<Registry> Registry::make(Http& http, const Cancel& cancel, const std::str
   Result<Url> base = parse_url("https://" + host);
   if (!base.ok() || base->path != "/") {
     return make_error(Kind::usage,
-                      "reach registry " + quoted(name) + ": expected HOST or HOST:PORT");
+                      "reach registry " + quote(name) + ": expected HOST or HOST:PORT");
   }
   return Registry(http, cancel, name, repository, std::move(base).value(), std::move(credential),
                   std::move(notice));
@@ -434,7 +433,7 @@ Result<HttpResponse> Registry::send_manifest(const std::string& tag_or_digest,
   if (digest && *digest != document.digest.text()) {
     return make_error(Kind::corrupt,
                       fmt::format("{}: the registry has stored {} instead of '{}'", action,
-                                  berth::quoted(*digest), document.digest.text()));
+                                  berth::quote(*digest), document.digest.text()));
   }
   return response;
 }
@@ -481,7 +480,7 @@ Result<HttpResponse> Registry::send(HttpRequest request, const std::string& scop
 
     ++attempt;
     std::optional<std::string_view> header = response.header("retry-after");
-    std::optional<seconds> asked =
+    std::optional<std::chrono::seconds> asked =
         header ? parse_retry_after(*header, std::time(nullptr)) : std::nullopt;
     bool too_long = asked && *asked > kLongestWait;
     if (attempt >= (response.broken ? lost_attempts_ : attempts_) || too_long) {
@@ -528,7 +527,7 @@ Error Registry::refusal(const HttpResponse& response, const std::string& action)
   }
   if (status == 429) {
     std::optional<std::string_view> after = response.header("retry-after");
-    std::optional<seconds> asked =
+    std::optional<std::chrono::seconds> asked =
         after ? parse_retry_after(*after, std::time(nullptr)) : std::nullopt;
     return make_error(
         Kind::busy, what,
@@ -540,13 +539,13 @@ Error Registry::refusal(const HttpResponse& response, const std::string& action)
   return make_error(Kind::io, what);
 }
 
-std::optional<seconds> parse_retry_after(std::string_view value, int64_t now) {
+std::optional<std::chrono::seconds> parse_retry_after(std::string_view value, int64_t now) {
   if (std::optional<uint64_t> number = parse_u64(trim(value))) {
-    return seconds(std::min<uint64_t>(*number, 1'000'000));
+    return std::chrono::seconds(std::min<uint64_t>(*number, 1'000'000));
   }
   time_t date = curl_getdate(std::string(value).c_str(), nullptr);
   if (date < 0) return std::nullopt;
-  return seconds(std::max<int64_t>(0, date - now));
+  return std::chrono::seconds(std::max<int64_t>(0, date - now));
 }
 
 std::optional<uint64_t> parse_content_range_start(std::string_view value) {

@@ -30,9 +30,9 @@ namespace {
 
 constexpr size_t kMostFindings = 500;  // all of them go on one line of at most 1 MiB
 constexpr size_t kMostNames = 4;
-constexpr size_t kMaxText = 300;
+constexpr size_t kMaxCheckedText = 300;
 constexpr size_t kMostThreads = 4;  // a disk has seldom use for more
-constexpr int kRead = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+constexpr int kCheckRead = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
 
 std::string last_name(const std::string& path) {
   return path.substr(path.rfind('/') + 1);
@@ -86,7 +86,8 @@ class StoreCheck {
   }
 
   void add(CheckFinding finding) {
-    if (finding.text.size() > kMaxText) finding.text = finding.text.substr(0, kMaxText) + "...";
+    if (finding.text.size() > kMaxCheckedText)
+      finding.text = finding.text.substr(0, kMaxCheckedText) + "...";
     std::lock_guard lock(mutex_);
     if (report_.findings.size() < kMostFindings) report_.findings.push_back(std::move(finding));
   }
@@ -206,7 +207,7 @@ class StoreCheck {
   }
 
   Result<void> check_blob(const std::string& path) {
-    auto file = sys::open_if_exists(root_, path, kRead);
+    auto file = sys::open_if_exists(root_, path, kCheckRead);
     if (file.ok() && !*file) return {};
     auto named = TRY(sys::stat_entry(root_, path));
     if (!named) return {};
@@ -245,7 +246,7 @@ class StoreCheck {
     auto compared = compare_layer(**opened, last_name(path));
     TRY(cancel_.check());
     if (!compared.ok() && !is_damage(compared.error())) {
-      return std::move(compared).error().with_context("cannot check " + quoted(path));
+      return std::move(compared).error().with_context("cannot check " + quote(path));
     }
     if (!compared.ok()) return damaged("layer", path, *seen, {to_line(compared.error())});
     {
@@ -269,7 +270,7 @@ class StoreCheck {
     add({"note", path,
          fmt::format("is without {} of its device nodes, which this user cannot make; the first: "
                      "{} ({} {}:{})",
-                     devices.size(), quoted(first.path), S_ISBLK(first.mode) ? 'b' : 'c',
+                     devices.size(), quote(first.path), S_ISBLK(first.mode) ? 'b' : 'c',
                      major(first.number), minor(first.number)),
          images_with(last_name(path)), "", false});
   }
@@ -280,14 +281,14 @@ class StoreCheck {
       return make_error(Kind::corrupt, "its record 'layer.json' is of another layer");
     }
     auto stop = [this] { return cancel_.requested(); };
-    auto file = TRY(sys::open_if_exists(layer, kTreeFile, kRead));
+    auto file = TRY(sys::open_if_exists(layer, kTreeFile, kCheckRead));
     if (!file) {
       add({"note", "layers/" + name,
            "was unpacked before there were records of files, and is not compared",
            images_with(name), "", false});
     }
     if (record.flavor.format == image::LayerFormat::erofs) {
-      sys::Fd image = TRY(sys::open_at(layer, "fs.erofs", kRead));
+      sys::Fd image = TRY(sys::open_at(layer, "fs.erofs", kCheckRead));
       return file ? compare_extents(image, *file, stop) : TreeDifferences{};
     }
     sys::Fd tree = TRY(sys::open_at(layer, "fs", O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
@@ -424,7 +425,7 @@ Result<image::TransferResult> check_store(const image::CheckRequest& request,
   image::Store store = TRY(image::Store::open(request.root, flavor, request.additional_stores));
   StoreCheck check(store, request, cancel);
   image::TransferResult result;
-  result.check = TRY_CTX(check.run(), "cannot check the store " + quoted(request.root));
+  result.check = TRY_CTX(check.run(), "cannot check the store " + quote(request.root));
   return result;
 }
 

@@ -17,7 +17,7 @@ constexpr int kMaxSpecialsInARow = 16;
 /// What a hole looks like to who asks for bytes.
 constexpr std::array<char, 65536> kZeros = {};
 
-Error corrupt(std::string what) {
+Error corrupt_tar(std::string what) {
   return make_error(Kind::corrupt, "tar: " + std::move(what));
 }
 
@@ -91,7 +91,7 @@ Result<void> read_fields(std::string_view record, TarEntry& entry) {
   bool valid = mode && uid && gid && size && mtime && *uid >= 0 && *gid >= 0 && *size >= 0 &&
                *size <= static_cast<int64_t>(kMaxTarNumber);
   if (!valid)
-    return corrupt("entry " + quoted(entry.path) + " has a field that is no valid number");
+    return corrupt_tar("entry " + quote(entry.path) + " has a field that is no valid number");
   entry.mode = static_cast<uint32_t>(*mode) & 07777;
   entry.uid = static_cast<uint64_t>(*uid);
   entry.gid = static_cast<uint64_t>(*gid);
@@ -108,7 +108,7 @@ Result<void> read_device(std::string_view record, TarEntry& entry) {
   auto major = number_field(record, 329, 8);
   auto minor = number_field(record, 337, 8);
   if (!major || !minor || *major < 0 || *minor < 0) {
-    return corrupt("entry " + quoted(entry.path) + " has no valid device number");
+    return corrupt_tar("entry " + quote(entry.path) + " has no valid device number");
   }
   entry.device_major = static_cast<uint64_t>(*major);
   entry.device_minor = static_cast<uint64_t>(*minor);
@@ -116,25 +116,25 @@ Result<void> read_device(std::string_view record, TarEntry& entry) {
 }
 
 std::optional<TarEntry::Type> entry_type(char flag, const std::string& path) {
-  using Type = TarEntry::Type;
+  using enum TarEntry::Type;
   switch (flag) {
     case '\0':
     case '0':
     case '7':
-    case 'S':                                                     // of GNU, sparse
-      return path.ends_with('/') ? Type::directory : Type::file;  // v7 had no directories
+    case 'S':                                         // of GNU, sparse
+      return path.ends_with('/') ? directory : file;  // v7 had no directories
     case '1':
-      return Type::hard_link;
+      return hard_link;
     case '2':
-      return Type::symlink;
+      return symlink;
     case '3':
-      return Type::character_device;
+      return character_device;
     case '4':
-      return Type::block_device;
+      return block_device;
     case '5':
-      return Type::directory;
+      return directory;
     case '6':
-      return Type::fifo;
+      return fifo;
     default:
       return std::nullopt;
   }
@@ -154,13 +154,13 @@ Result<bool> TarReader::refill() {
   return !window_.empty();
 }
 
-/// False at the end of the stream; a stream that ends inside a record is corrupt.
+/// False at the end of the stream; a stream that ends inside a record is corrupt_tar.
 Result<bool> TarReader::read_record(std::string& record) {
   record.clear();
   while (record.size() < kRecord) {
     if (window_.empty() && !TRY(refill())) {
       if (record.empty()) return false;
-      return corrupt("the archive ends inside a header");
+      return corrupt_tar("the archive ends inside a header");
     }
     size_t take = std::min(kRecord - record.size(), window_.size());
     record.append(window_.substr(0, take));
@@ -180,7 +180,7 @@ void TarReader::begin(uint64_t stored) {
 
 Result<std::string_view> TarReader::stored() {
   if (left_ == 0) return std::string_view();
-  if (window_.empty() && !TRY(refill())) return corrupt("the archive ends inside a file");
+  if (window_.empty() && !TRY(refill())) return corrupt_tar("the archive ends inside a file");
   std::string_view part = window_.substr(0, left_);
   return part;
 }
@@ -230,8 +230,8 @@ Result<void> TarReader::skip_rest() {
 
 Result<std::string> TarReader::read_special(uint64_t size, std::string_view kind) {
   if (size > kMaxSpecial) {
-    return corrupt(std::string(kind) + " of " + std::to_string(size) +
-                   " bytes, more than the 1 MiB allowed");
+    return corrupt_tar(std::string(kind) + " of " + std::to_string(size) +
+                       " bytes, more than the 1 MiB allowed");
   }
   std::string text;
   while (text.size() < size) text += TRY(content());
@@ -269,11 +269,11 @@ Result<bool> TarReader::read_header(std::string& record) {
   bool more = TRY(read_record(record));
   if (more && is_zero(record)) {
     bool follows = TRY(read_record(record));
-    if (follows && !is_zero(record)) return corrupt("data follows a zero block");
+    if (follows && !is_zero(record)) return corrupt_tar("data follows a zero block");
     more = false;
   }
   at_end_ = !more;
-  if (more && !checksum_holds(record)) return corrupt("a header has a wrong checksum");
+  if (more && !checksum_holds(record)) return corrupt_tar("a header has a wrong checksum");
   return more;
 }
 
@@ -290,7 +290,7 @@ Result<bool> TarReader::next(TarEntry& entry) {
     TRY(read_member(record, extensions, entry));
     return true;
   }
-  return corrupt("more than 16 extended headers before one entry");
+  return corrupt_tar("more than 16 extended headers before one entry");
 }
 
 Result<void> TarReader::read_member(const std::string& record, const Extensions& extensions,
@@ -302,8 +302,8 @@ Result<void> TarReader::read_member(const std::string& record, const Extensions&
   auto type = entry_type(flag, entry.path);
   bool is_old_sparse = flag == 'S';
   if (!type || (is_old_sparse && record.substr(257, 6) != "ustar ")) {
-    return make_error(Kind::unsupported, "tar: entry " + quoted(entry.path) + " has the type " +
-                                             quoted(std::string_view(&flag, 1)) +
+    return make_error(Kind::unsupported, "tar: entry " + quote(entry.path) + " has the type " +
+                                             quote(std::string_view(&flag, 1)) +
                                              ", which is no file, link, device or directory");
   }
   entry.type = *type;
@@ -330,7 +330,7 @@ Result<void> TarReader::read_sparse(const std::string& record, const Extensions&
   if (old) {
     auto real = number_field(record, 483, 12);
     if (!real || *real < 0 || *real > static_cast<int64_t>(kMaxTarNumber)) {
-      return corrupt("entry " + quoted(entry.path) + " is sparse and has no valid size");
+      return corrupt_tar("entry " + quote(entry.path) + " is sparse and has no valid size");
     }
     size = static_cast<uint64_t>(*real);
     extents = TRY(read_old_sparse(record, entry));
@@ -354,7 +354,8 @@ Result<void> TarReader::read_sparse(const std::string& record, const Extensions&
 /// GNU's first form: four parts in the header, 21 in each of the records that may follow.
 Result<Extents> TarReader::read_old_sparse(std::string_view record, const TarEntry& entry) {
   Extents extents;
-  Error bad = corrupt("entry " + quoted(entry.path) + ": its sparse map holds what is no number");
+  Error bad =
+      corrupt_tar("entry " + quote(entry.path) + ": its sparse map holds what is no number");
   auto take = [&](std::string_view from, size_t at, size_t count) -> Result<void> {
     for (size_t i = 0; i < count; ++i, at += 24) {
       if (from[at] == '\0') return {};
@@ -369,10 +370,10 @@ Result<Extents> TarReader::read_old_sparse(std::string_view record, const TarEnt
   std::string more;
   for (bool extended = record[482] != '\0'; extended; extended = more[504] != '\0') {
     if (extents.size() + 21 > kMaxExtents) {
-      return corrupt("entry " + quoted(entry.path) + ": its sparse map has too many parts");
+      return corrupt_tar("entry " + quote(entry.path) + ": its sparse map has too many parts");
     }
     size_t before = extents.size();
-    if (!TRY(read_record(more))) return corrupt("the archive ends inside a header");
+    if (!TRY(read_record(more))) return corrupt_tar("the archive ends inside a header");
     TRY(take(more, 0, 21));
     // Else records without parts would go on forever.
     if (extents.size() == before) return bad;
@@ -394,7 +395,7 @@ Result<Extents> TarReader::read_sparse_lines(const TarEntry& entry) {
     }
     if (TRY(lines.add(block))) return lines.take();
   }
-  return corrupt("entry " + quoted(entry.path) + ": its sparse map does not end");
+  return corrupt_tar("entry " + quote(entry.path) + ": its sparse map does not end");
 }
 
 }  // namespace berth::transfer

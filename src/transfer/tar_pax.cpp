@@ -16,7 +16,7 @@ namespace {
 constexpr std::string_view kSchilyXattr = "SCHILY.xattr.";
 constexpr std::string_view kLibarchiveXattr = "LIBARCHIVE.xattr.";
 
-Error corrupt(std::string what) {
+Error corrupt_pax(std::string what) {
   return make_error(Kind::corrupt, "tar: " + std::move(what));
 }
 
@@ -24,7 +24,7 @@ Result<void> add_record(std::string_view key, std::string_view value, PaxRecords
   constexpr std::string_view kNames[] = {"path", "linkpath", "GNU.sparse.name"};
   bool is_name = std::ranges::find(kNames, key) != std::end(kNames);
   if (key.find('\0') != key.npos || (is_name && value.find('\0') != value.npos)) {
-    return corrupt("a pax header has a NUL in a name");
+    return corrupt_pax("a pax header has a NUL in a name");
   }
   // The one pair of keys of which each counts, in their order.
   if (key == "GNU.sparse.offset" || key == "GNU.sparse.numbytes") {
@@ -113,12 +113,12 @@ Result<PaxRecords> parse_pax(std::string_view text) {
     size_t blank = text.find(' ');
     auto length = parse_u64(text.substr(0, std::min(blank, text.size())));
     if (!length || *length > text.size() || *length < blank + 4) {
-      return corrupt("a pax header has a record of a wrong length");
+      return corrupt_pax("a pax header has a record of a wrong length");
     }
     std::string_view record = text.substr(blank + 1, *length - blank - 2);
     size_t equals = record.find('=');
     if (text[*length - 1] != '\n' || equals == 0 || equals == record.npos) {
-      return corrupt("a pax header has a record without a key or an end");
+      return corrupt_pax("a pax header has a record without a key or an end");
     }
     TRY(add_record(record.substr(0, equals), record.substr(equals + 1), records));
     text.remove_prefix(*length);
@@ -136,14 +136,14 @@ Result<void> apply_pax(const PaxRecords& records, TarEntry& entry) {
     if (key == "size" || key == "uid" || key == "gid") {
       auto number = parse_u64(value);
       if (!number || *number > kMaxTarNumber) {
-        return corrupt("entry " + quoted(entry.path) + ": pax " + key + " " +
-                       quoted(value.substr(0, 40)) + " is no valid number");
+        return corrupt_pax("entry " + quote(entry.path) + ": pax " + key + " " +
+                           quote(value.substr(0, 40)) + " is no valid number");
       }
       (key == "size" ? entry.size : key == "uid" ? entry.uid : entry.gid) = *number;
     }
     if (key == "mtime") {
       auto time = parse_pax_time(value);
-      if (!time) return corrupt("entry " + quoted(entry.path) + ": pax mtime is no valid time");
+      if (!time) return corrupt_pax("entry " + quote(entry.path) + ": pax mtime is no valid time");
       std::tie(entry.mtime, entry.mtime_nanoseconds) = *time;
     }
   }
@@ -164,9 +164,9 @@ Result<SparseKind> sparse_kind(const PaxRecords& records, const TarEntry& entry)
     return has_list ? SparseKind::list : SparseKind::none;
   }
   if (major == "1" && minor == "0") return SparseKind::lines;
-  return make_error(Kind::unsupported, "tar: entry " + quoted(entry.path) +
+  return make_error(Kind::unsupported, "tar: entry " + quote(entry.path) +
                                            " is sparse in the form " +
-                                           quoted(std::string(major) + "." + std::string(minor)) +
+                                           quote(std::string(major) + "." + std::string(minor)) +
                                            ", which is none of GNU tar's");
 }
 
@@ -175,7 +175,7 @@ Result<uint64_t> sparse_size(const PaxRecords& records, const TarEntry& entry) {
   if (text.empty()) text = records.value("GNU.sparse.size");
   auto size = parse_u64(text);
   if (!size || *size > kMaxTarNumber) {
-    return corrupt("entry " + quoted(entry.path) + " is sparse and has no valid size");
+    return corrupt_pax("entry " + quote(entry.path) + " is sparse and has no valid size");
   }
   return *size;
 }

@@ -10,7 +10,7 @@ constexpr size_t kMaxDigits = 20;
 
 Error refuse_map(const std::string& path, std::string_view reason) {
   return make_error(Kind::corrupt,
-                    "tar: entry " + quoted(path) + ": its sparse map " + std::string(reason));
+                    "tar: entry " + quote(path) + ": its sparse map " + std::string(reason));
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ bool tools_are_nobody() {
 Result<Tool> Tool::start(const ToolCall& call, const sys::Fd* in, const sys::Fd* out) {
   std::string program = "/usr/bin/" + call.program;
   if (!sys::check_executable(program).ok()) {
-    return make_error(Kind::not_found, "no program " + quoted(program),
+    return make_error(Kind::not_found, "no program " + quote(program),
                       "apt-get install " + call.package);
   }
   Tool tool;

@@ -13,6 +13,7 @@
 #include "sys/mode.hpp"
 #include "sys/node.hpp"
 #include "sys/tree.hpp"
+#include "transfer/layer_rules.hpp"
 
 namespace berth::transfer {
 namespace {
@@ -20,14 +21,10 @@ namespace {
 using Type = TarEntry::Type;
 using Parts = std::vector<std::string>;
 
-constexpr int kDirectory = O_RDONLY | O_DIRECTORY | O_NOFOLLOW;
-constexpr size_t kMaxDepth = 512;
-constexpr uint64_t kMaxId = 0xffff'fffe;  // 2³²−1 means "leave as it is" to chown(2)
+constexpr int kExtractDirectory = O_RDONLY | O_DIRECTORY | O_NOFOLLOW;
+constexpr size_t kMaxExtractDepth = 512;
+constexpr uint64_t kMaxTreeId = 0xffff'fffe;  // 2³²−1 means "leave as it is" to chown(2)
 constexpr mode_t kSetId = S_ISUID | S_ISGID;
-
-Error refuse(const std::string& path, const std::string& reason) {
-  return make_error(Kind::corrupt, "entry " + quoted(path) + ": " + reason);
-}
 
 std::string shown(const Parts& parts) {
   return "/" + join(parts, "/");
@@ -63,24 +60,25 @@ Result<Parts> TreeExtractor::parts_of(const std::string& path) const {
   Parts parts;
   for (std::string_view part : split(path, '/')) {
     if (part.empty() || part == ".") continue;
-    if (part == "..") return refuse(path, "its path goes up with '..'");
-    if (part.find('\0') != part.npos) return refuse(path, "its path holds a NUL");
-    if (parts.size() == kMaxDepth) return refuse(path.substr(0, 100), "its path is too deep");
+    if (part == "..") return refuse_entry(path, "its path goes up with '..'");
+    if (part.find('\0') != part.npos) return refuse_entry(path, "its path holds a NUL");
+    if (parts.size() == kMaxExtractDepth)
+      return refuse_entry(path.substr(0, 100), "its path is too deep");
     parts.emplace_back(part);
   }
   return parts;
 }
 
 Result<sys::Fd> TreeExtractor::enter_beneath(const Parts& directories, Missing missing) {
-  sys::Fd here = TRY(sys::open_at(place_.directory, ".", kDirectory));
+  sys::Fd here = TRY(sys::open_at(place_.directory, ".", kExtractDirectory));
   for (const std::string& name : directories) {
-    auto below = sys::open_at(here, name, kDirectory);
+    auto below = sys::open_at(here, name, kExtractDirectory);
     bool absent = !below.ok() && below.error().kind == Kind::not_found;
     if (absent && missing == Missing::made) {
       TRY(sys::make_directory(here, name, 0755));
-      below = sys::open_at(here, name, kDirectory);
+      below = sys::open_at(here, name, kExtractDirectory);
     }
-    here = TRY_CTX(std::move(below), "cannot enter " + quoted(shown(directories)));
+    here = TRY_CTX(std::move(below), "cannot enter " + quote(shown(directories)));
   }
   return here;
 }
@@ -96,7 +94,7 @@ Result<sys::Fd> TreeExtractor::enter_in_root(const Parts& directories, Missing m
     auto below = sys::open_in_root(place_.root, path, O_RDONLY | O_DIRECTORY);
     if (!below.ok() && below.error().kind == Kind::not_found) {
       TRY(sys::make_directory(here, name, 0755));
-      below = sys::open_at(here, name, kDirectory);
+      below = sys::open_at(here, name, kExtractDirectory);
     }
     here = TRY(std::move(below));
   }
@@ -172,7 +170,7 @@ Result<void> TreeExtractor::make_file(const sys::Fd& parent, const std::string& 
 Result<void> TreeExtractor::make_directory(const sys::Fd& parent, const std::string& name,
                                            const TarEntry& entry) {
   TRY(sys::make_directory(parent, name, 0700));
-  sys::Fd directory = TRY(sys::open_at(parent, name, kDirectory));
+  sys::Fd directory = TRY(sys::open_at(parent, name, kExtractDirectory));
   return describe(directory, entry);
 }
 
@@ -180,7 +178,7 @@ Result<void> TreeExtractor::make_link(const sys::Fd& parent, const std::string& 
                                       const TarEntry& entry) {
   if (entry.type == Type::hard_link) {
     Parts target = TRY(parts_of(entry.link));
-    if (target.empty()) return refuse(entry.path, "it is a link to a directory");
+    if (target.empty()) return refuse_entry(entry.path, "it is a link to a directory");
     if (devices_left_out_.contains(target)) return leave_out_device(entry);
     std::string last = target.back();
     target.pop_back();
@@ -200,7 +198,7 @@ Result<void> TreeExtractor::make_device(const sys::Fd& parent, const std::string
     return leave_out_device(entry);
   }
   if (entry.device_major > 0xfff || entry.device_minor > 0xfffff) {
-    return refuse(entry.path, "no such device number");
+    return refuse_entry(entry.path, "no such device number");
   }
   mode_t kind = fifo ? S_IFIFO : entry.type == Type::character_device ? S_IFCHR : S_IFBLK;
   // Made closed: nobody has had it open when its owner and mode come.
@@ -227,11 +225,10 @@ Result<void> TreeExtractor::make_room(const sys::Fd& parent, const std::string& 
   bool wants_directory = entry.type == Type::directory;
   if (is_directory && wants_directory) return {};
   if (is_directory != wants_directory) {
-    return make_error(Kind::usage, std::string("cannot overwrite ") +
-                                       (is_directory ? "directory " : "non-directory ") +
-                                       quoted(name) + " with " +
-                                       (wants_directory ? "directory " : "non-directory ") +
-                                       quoted(entry.path));
+    return make_error(
+        Kind::usage, std::string("cannot overwrite ") +
+                         (is_directory ? "directory " : "non-directory ") + quote(name) + " with " +
+                         (wants_directory ? "directory " : "non-directory ") + quote(entry.path));
   }
   return sys::remove_entry(parent, name);
 }
@@ -257,8 +254,9 @@ Result<void> TreeExtractor::make(const sys::Fd& parent, const std::string& name,
 Result<void> TreeExtractor::add(const TarEntry& entry, TarReader& tar) {
   Parts parts = TRY(parts_of(entry.path));
   if (parts.empty()) return {};  // the destination itself stays as it is
-  if (options_.owners == image::Owners::archive && (entry.uid > kMaxId || entry.gid > kMaxId)) {
-    return refuse(entry.path, "its owner's id is too large");
+  if (options_.owners == image::Owners::archive &&
+      (entry.uid > kMaxTreeId || entry.gid > kMaxTreeId)) {
+    return refuse_entry(entry.path, "its owner's id is too large");
   }
   Parts directories(parts.begin(), parts.end() - 1);
   sys::Fd parent = TRY(enter(directories));
@@ -278,7 +276,7 @@ Result<void> TreeExtractor::finish() {
   }
   for (const auto& [what, seen] : left_out_) {
     std::string more = seen.second > 1 ? " and " + std::to_string(seen.second - 1) + " more" : "";
-    options_.on_warning(what + " of " + quoted(seen.first) + more + ", ignoring");
+    options_.on_warning(what + " of " + quote(seen.first) + more + ", ignoring");
   }
   return {};
 }

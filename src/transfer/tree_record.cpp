@@ -24,13 +24,13 @@ constexpr size_t kMostTexts = 20;
 constexpr size_t kMaxNames = 100'000'000;  // of a directory: unpacking has its own limit
 /// A layer of a few bytes may claim a hole of a terabyte, which nobody wants to read.
 constexpr uint64_t kMostHoles = uint64_t{256} << 20;
-constexpr int kMaxDepth = 4096;  // more than any limit of unpacking
-constexpr int kRead = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
-constexpr int kEnter = O_RDONLY | O_DIRECTORY | O_NOFOLLOW;
-using Stop = std::function<bool()>;
+constexpr int kMaxRecordDepth = 4096;  // more than any limit of unpacking
+constexpr int kRecordRead = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+constexpr int kRecordEnter = O_RDONLY | O_DIRECTORY | O_NOFOLLOW;
+using AskStop = std::function<bool()>;
 
 Result<uint64_t> checksum_of(const sys::Fd& file, uint64_t offset, uint64_t length,
-                             const std::string& name, const Stop& stop) {
+                             const std::string& name, const AskStop& stop) {
   thread_local std::string buffer(kChunk, '\0');
   uint64_t sum = 0;
   while (length > 0) {
@@ -69,14 +69,14 @@ class Walk {
   using Visit = std::function<Result<void>(const std::string& path, TreeEntry entry)>;
   /// Whether the content of a file is to be read of which nothing is known.
   using Wants = std::function<Result<bool>(const std::string& path)>;
-  Walk(const WrittenFiles* written, Wants wants, Visit visit, Stop stop)
+  Walk(const WrittenFiles* written, Wants wants, Visit visit, AskStop stop)
       : written_(written),
         wants_(std::move(wants)),
         visit_(std::move(visit)),
         stop_(std::move(stop)) {}
 
   Result<void> directory(const sys::Fd& here, const std::string& path, int depth) {
-    if (depth > kMaxDepth) return make_error(Kind::corrupt, "the tree is too deep");
+    if (depth > kMaxRecordDepth) return make_error(Kind::corrupt, "the tree is too deep");
     TreeEntry entry = entry_of(TRY(sys::stat_fd(here, path)));
     entry.attributes = TRY(attributes_of(here));
     TRY(visit_(path, std::move(entry)));
@@ -86,7 +86,7 @@ class Walk {
       if (!status) continue;
       std::string below = path.empty() ? name : path + "/" + name;
       if (S_ISDIR(status->st_mode)) {
-        sys::Fd fd = TRY(sys::open_at(here, name, kEnter));
+        sys::Fd fd = TRY(sys::open_at(here, name, kRecordEnter));
         TRY(directory(fd, below, depth + 1));
       } else {
         TRY(other(here, name, below, *status));
@@ -130,7 +130,7 @@ class Walk {
     }
     if (known != nullptr) entry.content = known->content;
     if (entry.content && !known->attributes) return {};
-    sys::Fd file = TRY(sys::open_at(here, name, kRead));
+    sys::Fd file = TRY(sys::open_at(here, name, kRecordRead));
     bool holes = known != nullptr && entry.size > kMostHoles;
     if (!entry.content && !holes && TRY(wants_(path))) {
       entry.content = TRY(checksum_of(file, 0, entry.size, name, stop_));
@@ -142,7 +142,7 @@ class Walk {
   const WrittenFiles* written_;
   Wants wants_;
   Visit visit_;
-  Stop stop_;
+  AskStop stop_;
   std::map<uint64_t, std::string> first_names_;  ///< of inodes with several
 };
 
@@ -382,7 +382,7 @@ std::string difference(const TreeEntry& was, const TreeEntry& now, Depth depth,
 void tell(TreeDifferences& differences, const std::string& path, const std::string& text) {
   ++differences.count;
   if (differences.texts.size() < kMostTexts) {
-    differences.texts.push_back(quoted(path.empty() ? "/" : path) + " " + text);
+    differences.texts.push_back(quote(path.empty() ? "/" : path) + " " + text);
   }
 }
 

@@ -27,9 +27,9 @@
 namespace berth::transfer {
 namespace {
 
-constexpr size_t kBlock = size_t{1} << 20;
-constexpr int kMaxDepth = 400;
-constexpr uint64_t kSector = 512;                   // of st_blocks
+constexpr size_t kTarBlock = size_t{1} << 20;
+constexpr int kMaxTarDepth = 400;
+constexpr uint64_t kTarSector = 512;                // of st_blocks
 constexpr uint64_t kLargeFile = uint64_t{1} << 20;  // in which zeros are looked for
 constexpr size_t kRun = size_t{64} << 10;           // of zeros that are worth a hole
 constexpr int kOpenDirectory = O_RDONLY | O_DIRECTORY;
@@ -49,7 +49,7 @@ class TarSink {
     } else {
       archive_write_set_format_pax_restricted(a);
     }
-    archive_write_set_bytes_per_block(a, static_cast<int>(kBlock));
+    archive_write_set_bytes_per_block(a, static_cast<int>(kTarBlock));
     archive_write_set_bytes_in_last_block(a, 512);
     if (archive_write_open(a, tar.get(), nullptr, write_bytes, nullptr) != ARCHIVE_OK) {
       return tar->fail();
@@ -239,7 +239,7 @@ class TreeTar {
     for (const std::string& key : keys) {
       std::string_view mark = overlay_mark(key);
       if (options_.marks == Marks::layer && (mark == "redirect" || mark == "metacopy")) {
-        return make_error(Kind::unsupported, quoted(name) + " is kept by overlay as a reference (" +
+        return make_error(Kind::unsupported, quote(name) + " is kept by overlay as a reference (" +
                                                  key + "), which no layer can hold");
       }
       if (mark != "opaque" && mark != "whiteout" && !travels(key)) continue;
@@ -263,9 +263,9 @@ class TreeTar {
 
   Result<void> add_directory(const sys::Fd& found, const struct stat& status,
                              const std::string& name, int depth) {
-    if (depth > kMaxDepth) {
-      return make_error(Kind::usage, "read " + quoted(name.substr(0, 100)) + ": deeper than " +
-                                         std::to_string(kMaxDepth) + " directories");
+    if (depth > kMaxTarDepth) {
+      return make_error(Kind::usage, "read " + quote(name.substr(0, 100)) + ": deeper than " +
+                                         std::to_string(kMaxTarDepth) + " directories");
     }
     sys::Fd opened = TRY(sys::open_at(found, ".", kOpenDirectory));
     Entry entry = make_entry(status, name + "/");
@@ -293,7 +293,7 @@ class TreeTar {
   Result<void> add_file(const sys::Fd& found, const struct stat& status, const std::string& name) {
     if (TRY(is_of_the_kernel(found, name))) {
       return make_error(Kind::unsupported,
-                        quoted(name) + " is in a file system of the kernel, which has no sizes",
+                        quote(name) + " is in a file system of the kernel, which has no sizes",
                         "berth exec CONTAINER cat");
     }
     Entry entry = make_entry(status, name);
@@ -308,16 +308,16 @@ class TreeTar {
     archive_entry_set_size(entry.get(), status.st_size);
     TRY(add_holes(file, status, name, entry));
     TRY(tar_.header(entry.get()));
-    std::string buffer(std::min<uint64_t>(kBlock, static_cast<uint64_t>(status.st_size)), '\0');
+    std::string buffer(std::min<uint64_t>(kTarBlock, static_cast<uint64_t>(status.st_size)), '\0');
     for (auto left = static_cast<uint64_t>(status.st_size); left > 0;) {
       std::span<char> room(buffer.data(), std::min<uint64_t>(buffer.size(), left));
       size_t count = TRY(sys::read_some(file, room, name));
       if (count == 0) {
         if (!options_.on_warning) {
-          return make_error(Kind::busy, "read " + quoted(name) + ": it shrank");
+          return make_error(Kind::busy, "read " + quote(name) + ": it shrank");
         }
         // The size was told already; a container that runs may do this at any time.
-        if (shrunk_++ == 0) options_.on_warning(quoted(name) + " shrank, using zeros instead");
+        if (shrunk_++ == 0) options_.on_warning(quote(name) + " shrank, using zeros instead");
         std::fill(buffer.begin(), buffer.end(), '\0');
         count = room.size();
       }
@@ -333,7 +333,7 @@ class TreeTar {
     auto size = static_cast<uint64_t>(status.st_size);
     std::vector<sys::Stretch> data;
     if (options_.holes == Holes::filled || size == 0) return {};
-    if (static_cast<uint64_t>(status.st_blocks) * kSector < size) {
+    if (static_cast<uint64_t>(status.st_blocks) * kTarSector < size) {
       data = TRY(sys::data_stretches(file, size, name));
     } else if (options_.holes == Holes::found && size >= kLargeFile) {
       data = TRY(find_data(file, size, name));

@@ -22,7 +22,7 @@ Result<UnpackLimits> UnpackLimits::changed_by(std::string_view text) const {
       return make_error(Kind::usage,
                         "BERTH_UNPACK_LIMITS: expected NAME=NUMBER with a name of "
                         "entries, bytes, ratio, depth, memory, got " +
-                            quoted(part));
+                            quote(part));
     }
     *chosen = number;
   }

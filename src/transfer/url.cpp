@@ -30,7 +30,7 @@ Result<Url> take_apart(const Handle& handle, const std::string& text) {
   std::optional<uint64_t> port = parse_u64(part(handle, CURLUPART_PORT, CURLU_DEFAULT_PORT));
   bool valid = (url.scheme == "http" || url.scheme == "https") && !url.host.empty() && port &&
                *port > 0 && *port < 65536 && part(handle, CURLUPART_USER).empty();
-  if (!valid) return make_error(Kind::corrupt, "read URL " + quoted(text.substr(0, 200)));
+  if (!valid) return make_error(Kind::corrupt, "read URL " + quote(text.substr(0, 200)));
   url.port = static_cast<uint16_t>(*port);
   return url;
 }
@@ -65,7 +65,7 @@ Result<Url> parse_url(const std::string& text) {
   // A control character or a blank could end the request line early.
   bool clean = text.find_first_of(" \t\r\n") == std::string::npos;
   if (!clean || curl_url_set(handle.get(), CURLUPART_URL, text.c_str(), 0) != CURLUE_OK) {
-    return make_error(Kind::corrupt, "read URL " + quoted(text.substr(0, 200)));
+    return make_error(Kind::corrupt, "read URL " + quote(text.substr(0, 200)));
   }
   return take_apart(handle, text);
 }
@@ -75,7 +75,7 @@ Result<Url> resolve_url(const Url& base, const std::string& location) {
   bool clean = location.find_first_of(" \t\r\n") == std::string::npos;
   if (!clean || curl_url_set(handle.get(), CURLUPART_URL, base.text().c_str(), 0) != CURLUE_OK ||
       curl_url_set(handle.get(), CURLUPART_URL, location.c_str(), 0) != CURLUE_OK) {
-    return make_error(Kind::corrupt, "read URL " + quoted(location.substr(0, 200)));
+    return make_error(Kind::corrupt, "read URL " + quote(location.substr(0, 200)));
   }
   return take_apart(handle, location);
 }

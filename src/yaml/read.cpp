@@ -140,7 +140,7 @@ class Builder {
                     std::string_view own_tag, json::Value value) {
     TRY(count(mark, anchor));
     if (tag != nullptr && view(tag) != std::string(kCoreTags) + std::string(own_tag)) {
-      return fault(mark, "tag " + quoted(view(tag)) + " is not allowed");
+      return fault(mark, "tag " + quote(view(tag)) + " is not allowed");
     }
     if (wants_key()) return fault(mark, "a key has to be a scalar");
     if (stack_.size() >= limits_.max_depth) return fault(mark, "nested too deeply");
@@ -166,9 +166,9 @@ class Builder {
       bool plain = tag.empty() && data.plain_implicit == 1;
       return place(mark, plain ? resolve(text) : json::Value(std::move(text)));
     }
-    if (!tag.starts_with(kCoreTags)) return fault(mark, "tag " + quoted(tag) + " is not allowed");
+    if (!tag.starts_with(kCoreTags)) return fault(mark, "tag " + quote(tag) + " is not allowed");
     auto value = resolve_as(tag.substr(kCoreTags.size()), text);
-    if (!value) return fault(mark, quoted(text) + " is not what tag " + quoted(tag) + " says");
+    if (!value) return fault(mark, quote(text) + " is not what tag " + quote(tag) + " says");
     return place(mark, std::move(*value));
   }
 
@@ -176,7 +176,7 @@ class Builder {
     if (tag != nullptr) return fault(mark, "a key has no tag");
     if (text == "<<") return fault(mark, "merge keys are not allowed");
     Open& top = stack_.back();
-    if (!top.keys.insert(text).second) return fault(mark, quoted(text) + " comes twice");
+    if (!top.keys.insert(text).second) return fault(mark, quote(text) + " comes twice");
     top.key = std::move(text);
     return {};
   }

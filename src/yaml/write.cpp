@@ -20,7 +20,7 @@ bool is_plain_key(std::string_view key) {
 
 /// JSON's text with what YAML does not take unescaped: DEL and C1 controls, line and paragraph
 /// separators (YAML 1.1 breaks lines there), byte order marks and what is no character.
-std::string quote(const std::string& text) {
+std::string double_quote(const std::string& text) {
   constexpr std::string_view kThree[] = {"\xe2\x80\xa8", "\xe2\x80\xa9", "\xef\xbb\xbf",
                                          "\xef\xbf\xbe", "\xef\xbf\xbf"};
   constexpr std::string_view kNames[] = {"\\u2028", "\\u2029", "\\ufeff", "\\ufffe", "\\uffff"};
@@ -47,7 +47,7 @@ std::string quote(const std::string& text) {
 /// JSON's scalars, [] and {} are YAML's.
 std::string scalar(const json::Value& value) {
   const std::string* text = value.string();
-  return text != nullptr ? quote(*text) : json::dump(value);
+  return text != nullptr ? double_quote(*text) : json::dump(value);
 }
 
 bool is_block(const json::Value& value) {
@@ -77,7 +77,7 @@ class Writer {
     for (const auto& [key, value] : object) {
       start_line(first, indent);
       first = false;
-      out_ += is_plain_key(key) ? key : quote(key);
+      out_ += is_plain_key(key) ? key : double_quote(key);
       out_ += is_block(value) ? ":\n" : ": ";
       if (is_block(value)) out_.append(indent + 2, ' ');
       write(value, indent + 2);

@@ -7,13 +7,13 @@
 namespace berth::cli {
 namespace {
 
-struct Options {};
+struct AdoptOptions {};
 
-FlagTable flags(Options&) {
+FlagTable adopt_flags(AdoptOptions&) {
   return {};
 }
 
-Result<int> run(Session& session, const Options&, std::vector<std::string> arguments) {
+Result<int> run_adopt(Session& session, const AdoptOptions&, std::vector<std::string> arguments) {
   TRY(engine::adopt_container(session.context, arguments[0]));
   return 0;
 }
@@ -29,7 +29,7 @@ const Verb adopt_verb{
     .arity = {1, 1},
     .needs = engine::Needs::container,
     .hidden = true,
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(adopt_flags, run_adopt); },
 };
 
 }  // namespace berth::cli

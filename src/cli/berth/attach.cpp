@@ -5,13 +5,13 @@
 namespace berth::cli {
 namespace {
 
-struct Options {
+struct AttachOptions {
   bool no_stdin = false;
   bool signal_proxy = true;
   std::optional<std::string> detach_keys;
 };
 
-FlagTable flags(Options& o) {
+FlagTable attach_flags(AttachOptions& o) {
   return {
       {"no-stdin", 0, "", "Look on, without standard input", &o.no_stdin},
       {"sig-proxy", 0, "", "Pass signals on to the container (the default)", &o.signal_proxy},
@@ -19,7 +19,8 @@ FlagTable flags(Options& o) {
   };
 }
 
-Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
+Result<int> run_attach(Session& session, const AttachOptions& o,
+                       std::vector<std::string> arguments) {
   engine::AttachRequest request{!o.no_stdin, o.signal_proxy, o.detach_keys};
   engine::RunOutcome outcome =
       TRY(engine::attach_container(session.context, arguments[0], request));
@@ -39,7 +40,7 @@ const Verb attach_verb{
              .example = "berth attach web",
              .complete = Complete::running},
     .arity = {1, 1},
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(attach_flags, run_attach); },
 };
 
 }  // namespace berth::cli

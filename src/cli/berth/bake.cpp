@@ -6,7 +6,7 @@
 namespace berth::cli {
 namespace {
 
-struct Options {
+struct BakeOptions {
   engine::BakeRequest request;
   std::optional<std::string> fleet;
   std::optional<uint64_t> jobs;
@@ -22,7 +22,7 @@ ReadValue read_jobs(std::optional<uint64_t>& target) {
   };
 }
 
-FlagTable flags(Options& o) {
+FlagTable bake_flags(BakeOptions& o) {
   FlagTable table{
       {"cell", 0, "NAME", "Only this cell, published for --merge (repeatable)", &o.request.cells},
       {"merge", 0, "", "Build nothing: publish the index of cells made by --cell",
@@ -52,7 +52,7 @@ FlagTable flags(Options& o) {
   return table;
 }
 
-Result<engine::BakeRequest> request_of(const Session& session, const Options& o,
+Result<engine::BakeRequest> request_of(const Session& session, const BakeOptions& o,
                                        const std::string& file) {
   engine::BakeRequest request = o.request;
   request.file = file.starts_with('/') ? file : session.working_directory + "/" + file;
@@ -68,7 +68,7 @@ Result<engine::BakeRequest> request_of(const Session& session, const Options& o,
   return request;
 }
 
-Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
+Result<int> run_bake(Session& session, const BakeOptions& o, std::vector<std::string> arguments) {
   engine::BakeRequest request = TRY(request_of(session, o, arguments[0]));
   bool json = o.format == "json";
   // What is only looked up is one table at the end.
@@ -96,7 +96,7 @@ const Verb bake_verb{
              .complete = Complete::file},
     .arity = {1, 1},
     .needs = engine::Needs::user_namespace,
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(bake_flags, run_bake); },
 };
 
 }  // namespace berth::cli

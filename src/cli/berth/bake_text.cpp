@@ -187,7 +187,7 @@ void print_end(Session& session, const BakeReport& report, const engine::BakeReq
   for (const CellReport& cell : report.cells) {
     if (!is_good(cell.state)) bad.push_back(cell.cell.name + " (" + to_json_text(cell.state) + ")");
   }
-  std::string what = request.cells.empty() ? "the index of " + quoted(report.image) : "all cells";
+  std::string what = request.cells.empty() ? "the index of " + quote(report.image) : "all cells";
   session.report.error(
       make_error(Kind::io, "publish " + what + ": not all cells are good: " + join(bad, ", "),
                  request.merge ? "berth bake --cell NAME, where it is to be made"

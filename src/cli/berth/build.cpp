@@ -6,7 +6,7 @@
 namespace berth::cli {
 namespace {
 
-struct Options {
+struct BuildOptions {
   engine::BuildRequest request;
   std::vector<std::string> args, labels;
   std::string file;
@@ -15,7 +15,7 @@ struct Options {
   bool force_rm = false, rm = true;
 };
 
-FlagTable flags(Options& o) {
+FlagTable build_flags(BuildOptions& o) {
   FlagTable table{
       {"tag",
        't',
@@ -70,7 +70,7 @@ std::map<std::string, std::string> pairs_of(const std::vector<std::string>& text
   return pairs;
 }
 
-Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
+Result<int> run_build(Session& session, const BuildOptions& o, std::vector<std::string> arguments) {
   engine::BuildRequest request = o.request;
   request.context = absolute(session, arguments[0]);
   request.args = pairs_of(o.args, &session.context.environment);
@@ -109,7 +109,7 @@ const Verb build_verb{
              .complete = Complete::directory},
     .arity = {1, 1},
     .needs = engine::Needs::user_namespace,
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(build_flags, run_build); },
 };
 
 }  // namespace berth::cli

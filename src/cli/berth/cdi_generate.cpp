@@ -5,13 +5,13 @@
 namespace berth::cli {
 namespace {
 
-struct Options {
+struct CdiGenerateOptions {
   engine::CdiGenerateRequest request;
   std::optional<std::string> output;
   std::optional<std::string> format;
 };
 
-FlagTable flags(Options& o) {
+FlagTable cdi_generate_flags(CdiGenerateOptions& o) {
   return {
       {"vendor", 0, "VENDOR", "Whose GPUs", &o.request.vendor, {"nvidia", "amd", "intel"}},
       {"output",
@@ -35,7 +35,8 @@ FlagTable flags(Options& o) {
   };
 }
 
-Result<int> run(Session& session, const Options& o, std::vector<std::string>) {
+Result<int> run_cdi_generate(Session& session, const CdiGenerateOptions& o,
+                             std::vector<std::string>) {
   engine::CdiGenerateRequest request = o.request;
   if (o.output) {
     bool absolute = o.output->starts_with('/');
@@ -57,7 +58,7 @@ const Verb cdi_generate_verb{
              .summary = "Describe this machine's GPUs in a CDI file for other engines",
              .example = "berth cdi generate --output /etc/cdi/nvidia.yaml"},
     .arity = {0, 0},
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(cdi_generate_flags, run_cdi_generate); },
 };
 
 }  // namespace berth::cli

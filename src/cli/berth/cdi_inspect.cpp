@@ -5,13 +5,14 @@
 namespace berth::cli {
 namespace {
 
-struct Options {};
+struct CdiInspectOptions {};
 
-FlagTable flags(Options&) {
+FlagTable cdi_inspect_flags(CdiInspectOptions&) {
   return {};
 }
 
-Result<int> run(Session& session, const Options&, std::vector<std::string> arguments) {
+Result<int> run_cdi_inspect(Session& session, const CdiInspectOptions&,
+                            std::vector<std::string> arguments) {
   print_json(session, TRY(engine::inspect_cdi(session.context, arguments[0])));
   return 0;
 }
@@ -26,7 +27,7 @@ const Verb cdi_inspect_verb{
              .example = "berth cdi inspect nvidia.com/gpu=0"},
     .arity = {1, 1},
     .store = Store::none,
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(cdi_inspect_flags, run_cdi_inspect); },
 };
 
 }  // namespace berth::cli

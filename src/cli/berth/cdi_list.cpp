@@ -7,12 +7,12 @@
 namespace berth::cli {
 namespace {
 
-struct Options {
+struct CdiListOptions {
   bool quiet = false;
   std::string format = "table";
 };
 
-FlagTable flags(Options& o) {
+FlagTable cdi_list_flags(CdiListOptions& o) {
   return {
       {"quiet", 'q', "", "Show names alone", &o.quiet},
       format_flag(o.format),
@@ -39,7 +39,7 @@ json::Value to_json(const gpu::cdi::Index& index) {
                       {"bad_files", to_json(index.bad_files, "file")}};
 }
 
-Result<int> run(Session& session, const Options& o, std::vector<std::string>) {
+Result<int> run_cdi_list(Session& session, const CdiListOptions& o, std::vector<std::string>) {
   gpu::cdi::Index index = TRY(engine::list_cdi(session.context));
   if (o.format == "json") {
     print_json(session, to_json(index));
@@ -74,7 +74,7 @@ const Verb cdi_list_verb{
              .example = "berth cdi list --quiet"},
     .arity = {0, 0},
     .store = Store::none,
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(cdi_list_flags, run_cdi_list); },
 };
 
 }  // namespace berth::cli

@@ -5,13 +5,13 @@
 namespace berth::cli {
 namespace {
 
-struct Options {};
+struct CdiRefreshOptions {};
 
-FlagTable flags(Options&) {
+FlagTable cdi_refresh_flags(CdiRefreshOptions&) {
   return {};
 }
 
-Result<int> run(Session& session, const Options&, std::vector<std::string>) {
+Result<int> run_cdi_refresh(Session& session, const CdiRefreshOptions&, std::vector<std::string>) {
   engine::RefreshedCdi refreshed = TRY(engine::refresh_cdi(session.context));
   for (const gpu::cdi::Fault& fault : refreshed.index.bad_files) {
     session.report.warn(fault.text + ", ignoring this file");
@@ -34,7 +34,7 @@ const Verb cdi_refresh_verb{
              .summary = "Write the index of CDI devices that berth-runtime reads",
              .example = "berth cdi refresh"},
     .arity = {0, 0},
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(cdi_refresh_flags, run_cdi_refresh); },
 };
 
 }  // namespace berth::cli

@@ -6,11 +6,11 @@
 namespace berth::cli {
 namespace {
 
-struct Options {
+struct CommitOptions {
   engine::CommitOptions commit;
 };
 
-FlagTable flags(Options& o) {
+FlagTable commit_flags(CommitOptions& o) {
   return {
       {"author", 'a', "TEXT", "Who made the image", &o.commit.author},
       {"change", 'c', "INSTRUCTION", "Set CMD, ENTRYPOINT, ENV, … as in a Dockerfile",
@@ -20,7 +20,8 @@ FlagTable flags(Options& o) {
   };
 }
 
-Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
+Result<int> run_commit(Session& session, const CommitOptions& o,
+                       std::vector<std::string> arguments) {
   engine::CommitOptions options = o.commit;
   if (arguments.size() > 1) options.reference = arguments[1];
   print(session, TRY(engine::commit_container(session.context, arguments[0], options)) + "\n");
@@ -38,7 +39,7 @@ const Verb commit_verb{
              .complete = Complete::container},
     .arity = {1, 2},
     .needs = engine::Needs::container,
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(commit_flags, run_commit); },
 };
 
 }  // namespace berth::cli

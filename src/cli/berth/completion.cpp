@@ -5,13 +5,14 @@
 namespace berth::cli {
 namespace {
 
-struct Options {};
+struct CompletionOptions {};
 
-FlagTable flags(Options&) {
+FlagTable completion_flags(CompletionOptions&) {
   return {};
 }
 
-Result<int> run(Session& session, const Options&, std::vector<std::string> arguments) {
+Result<int> run_completion(Session& session, const CompletionOptions&,
+                           std::vector<std::string> arguments) {
   GlobalOptions globals;
   CompletionInput input = completion_input(globals);
   const std::string& shell = arguments[0];
@@ -38,7 +39,7 @@ const Verb completion_verb{
              .words = "bash zsh fish"},
     .arity = {1, 1},
     .store = Store::none,
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(completion_flags, run_completion); },
 };
 
 }  // namespace berth::cli

@@ -5,12 +5,12 @@
 namespace berth::cli {
 namespace {
 
-struct Options {
+struct CpOptions {
   engine::CopyOptions copy;
   bool quiet = false;
 };
 
-FlagTable flags(Options& o) {
+FlagTable cp_flags(CpOptions& o) {
   return {
       {"archive", 'a', "", "Keep owners, where they can be expressed", &o.copy.archive},
       {"follow-link", 'L', "", "Copy what a link at SOURCE leads to", &o.copy.follow_link},
@@ -18,7 +18,7 @@ FlagTable flags(Options& o) {
   };
 }
 
-Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
+Result<int> run_cp(Session& session, const CpOptions& o, std::vector<std::string> arguments) {
   engine::CopySide from = engine::parse_copy_side(arguments[0]);
   engine::CopySide to = engine::parse_copy_side(arguments[1]);
   if (to.container.empty() && to.path == "-" && session.terminal.is_terminal(Stream::out)) {
@@ -55,7 +55,7 @@ const Verb cp_verb{
     .arity = {2, 2},
     .needs = engine::Needs::container,
     .container = container_of,
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(cp_flags, run_cp); },
 };
 
 }  // namespace berth::cli

@@ -6,14 +6,15 @@
 namespace berth::cli {
 namespace {
 
-FlagTable flags(RequestOptions& o) {
+FlagTable create_flags(RequestOptions& o) {
   FlagTable table;
   add_request_flags(table, o);
   sort_flags(table);
   return table;
 }
 
-Result<int> run(Session& session, const RequestOptions& given, std::vector<std::string> arguments) {
+Result<int> run_create(Session& session, const RequestOptions& given,
+                       std::vector<std::string> arguments) {
   RequestOptions o = given;
   TRY(read_request(session, std::move(arguments), o));
   TransferDisplay display(session, Stream::err, Direction::pull, o.call.quiet);
@@ -23,7 +24,7 @@ Result<int> run(Session& session, const RequestOptions& given, std::vector<std::
   return 0;
 }
 
-std::string beside(const RequestOptions& o) {
+std::string beside_create(const RequestOptions& o) {
   return container_beside(o);
 }
 
@@ -41,7 +42,7 @@ const Verb create_verb{
     .flags_end = FlagsEnd::at_first_argument,
     .elsewhere = kRequestElsewhere,
     .error_status = 125,
-    .command = [] { return make_command(flags, run, beside, request_arity); },
+    .command = [] { return make_command(create_flags, run_create, beside_create, request_arity); },
 };
 
 }  // namespace berth::cli

@@ -10,13 +10,13 @@
 namespace berth::cli {
 namespace {
 
-struct Options {
+struct DoctorOptions {
   bool quiet = false;
   std::optional<std::string> log;
   std::string format = "text";
 };
 
-FlagTable flags(Options& o) {
+FlagTable doctor_flags(DoctorOptions& o) {
   return {
       {"quiet", 'q', "", "Show problems and warnings alone", &o.quiet},
       {"format", 0, "FORMAT", "As text or as json", &o.format, {"text", "json"}},
@@ -36,7 +36,7 @@ Result<doctor::Scope> scope_of(const std::vector<std::string>& arguments) {
   return unknown_word("subject", arguments[0], {"gpu"}, "berth doctor");
 }
 
-DoctorLook look_of(const Session& session, const Options& o) {
+DoctorLook look_of(const Session& session, const DoctorOptions& o) {
   bool terminal = session.terminal.is_terminal(Stream::out);
   DoctorLook look;
   look.columns = terminal ? session.terminal.size(Stream::out).columns : 0;
@@ -45,7 +45,7 @@ DoctorLook look_of(const Session& session, const Options& o) {
   return look;
 }
 
-Result<int> run_log(Session& session, const Options& o) {
+Result<int> run_log(Session& session, const DoctorOptions& o) {
   auto found = complaint::find(TRY(engine::read_log_end(*o.log)));
   auto answers = log_answers(found);
   if (o.format == "json") {
@@ -56,9 +56,10 @@ Result<int> run_log(Session& session, const Options& o) {
   return count_of(answers, doctor::Status::problem) > 0 ? 1 : 0;
 }
 
-Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
+Result<int> run_doctor(Session& session, const DoctorOptions& o,
+                       std::vector<std::string> arguments) {
   if (o.log && !arguments.empty()) {
-    return make_error(Kind::usage, "'--log' looks at a log, not at " + quoted(arguments[0]));
+    return make_error(Kind::usage, "'--log' looks at a log, not at " + quote(arguments[0]));
   }
   if (o.log) return run_log(session, o);
   doctor::Scope scope = TRY(scope_of(arguments));
@@ -84,7 +85,7 @@ const Verb doctor_verb{
     .arity = {0, 1},
     .store = Store::none,
     .error_status = 125,
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(doctor_flags, run_doctor); },
 };
 
 }  // namespace berth::cli

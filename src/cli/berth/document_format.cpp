@@ -63,7 +63,7 @@ Result<DocumentFormat> DocumentFormat::make(const std::string& text) {
   DocumentFormat format;
   if (text == "json") return format;
   if (text.find("{{") == text.npos) {
-    return make_error(Kind::usage, quoted(text) +
+    return make_error(Kind::usage, quote(text) +
                                        " is no format: expected json or a template such "
                                        "as '{{.Id}}'");
   }

@@ -9,14 +9,14 @@
 namespace berth::cli {
 namespace {
 
-struct Options {
+struct EventsOptions {
   std::vector<engine::Filter> filters;
   std::optional<std::string> format;
   std::optional<int64_t> since_ns;
   std::optional<int64_t> until_ns;
 };
 
-FlagTable flags(Options& o) {
+FlagTable events_flags(EventsOptions& o) {
   return {
       filter_flag(o.filters),
       {"format", 0, "FORMAT", "json, or a template such as '{{.Action}} {{.ID}}'", &o.format},
@@ -64,7 +64,7 @@ std::string line(const events::Event& event) {
   return escape_controls(text);
 }
 
-Result<int> run(Session& session, const Options& o, std::vector<std::string>) {
+Result<int> run_events(Session& session, const EventsOptions& o, std::vector<std::string>) {
   std::optional<DocumentFormat> format;
   // With docker's names of members, which the template's are not.
   bool json = o.format == "json" || o.format == "{{json .}}";
@@ -99,7 +99,7 @@ const Verb events_verb{
              .summary = "Show what happens to containers, images and volumes",
              .example = "berth events --since 10m --filter event=die"},
     .arity = {0, 0},
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(events_flags, run_events); },
 };
 
 }  // namespace berth::cli

@@ -7,12 +7,12 @@
 namespace berth::cli {
 namespace {
 
-struct Options {
+struct ExecOptions {
   engine::ExecRequest request;
   std::vector<std::string> env_files;
 };
 
-FlagTable flags(Options& o) {
+FlagTable exec_flags(ExecOptions& o) {
   engine::ExecRequest& r = o.request;
   return {
       {"detach", 'd', "", "Run it in the background", &r.detach},
@@ -36,7 +36,7 @@ FlagTable flags(Options& o) {
 constexpr Elsewhere kElsewhere[] = {
     {"detach-keys", "berth attach: who leaves an exec by closing its terminal ends it"}};
 
-Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
+Result<int> run_exec(Session& session, const ExecOptions& o, std::vector<std::string> arguments) {
   engine::ExecRequest request = o.request;
   request.environment.clear();
   for (const std::string& file : o.env_files) {
@@ -70,7 +70,7 @@ const Verb exec_verb{
     .needs = engine::Needs::container,
     .flags_end = FlagsEnd::at_first_argument,
     .elsewhere = kElsewhere,
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(exec_flags, run_exec); },
 };
 
 }  // namespace berth::cli

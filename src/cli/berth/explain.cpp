@@ -9,12 +9,12 @@
 namespace berth::cli {
 namespace {
 
-struct Options {
+struct ExplainOptions {
   std::string format = "text";
   bool slurm = false;
 };
 
-FlagTable flags(Options& o) {
+FlagTable explain_flags(ExplainOptions& o) {
   return {
       {"format", 0, "FORMAT", "As text or as json", &o.format, {"text", "json"}},
       {"slurm", 0, "", "CONTAINER is JOB.STEP: that of a step of Slurm's on this node", &o.slurm}};
@@ -27,7 +27,8 @@ void show(Session& session, const engine::Explained& explained, std::string_view
   print(session, explain_text(explained, columns));
 }
 
-Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
+Result<int> run_explain(Session& session, const ExplainOptions& o,
+                        std::vector<std::string> arguments) {
   std::string name = arguments[0];
   if (o.slurm) name = TRY(engine::container_of_step(session.context, name));
   show(session, TRY(engine::explain_container(session.context, name)), o.format);
@@ -55,7 +56,7 @@ const Verb explain_verb{
              .example = "berth explain trainer",
              .complete = Complete::container},
     .arity = {1, 1},
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(explain_flags, run_explain); },
 };
 
 }  // namespace berth::cli

@@ -15,7 +15,7 @@ using engine::Explained;
 
 constexpr size_t kWidestObject = 32;  // after a longer one the reason gets a line of its own
 
-struct Row {
+struct ReasonRow {
   std::string kind;
   std::string object;
   std::string why;
@@ -24,8 +24,8 @@ struct Row {
 /// Rows below a title, in columns as wide as they have to be.
 class Section {
  public:
-  Section(std::vector<Row> rows, size_t columns) : rows_(std::move(rows)), columns_(columns) {
-    for (const Row& row : rows_) {
+  Section(std::vector<ReasonRow> rows, size_t columns) : rows_(std::move(rows)), columns_(columns) {
+    for (const ReasonRow& row : rows_) {
       kind_width_ = std::max(kind_width_, text_width(row.kind));
       size_t width = text_width(row.object);
       if (width <= kWidestObject) object_width_ = std::max(object_width_, width);
@@ -35,7 +35,7 @@ class Section {
   std::string text(const std::string& title) const {
     if (rows_.empty()) return {};
     std::string out = "\n" + title + "\n";
-    for (const Row& row : rows_) {
+    for (const ReasonRow& row : rows_) {
       std::string head = "  " + pad_right(row.kind, kind_width_ + 2);
       std::string below(head.size() + 2, ' ');
       if (text_width(row.object) > object_width_) {
@@ -57,24 +57,24 @@ class Section {
  private:
   static constexpr size_t kLeastReason = 20;
 
-  std::vector<Row> rows_;
+  std::vector<ReasonRow> rows_;
   size_t columns_;
   size_t kind_width_ = 0;
   size_t object_width_ = 0;
 };
 
-std::vector<Row> source_rows(const engine::Explanation& explanation) {
-  std::vector<Row> rows;
+std::vector<ReasonRow> source_rows(const engine::Explanation& explanation) {
+  std::vector<ReasonRow> rows;
   for (const gpu::Verdict& source : explanation.sources) {
     std::string object = escape_controls(source.source);
-    if (!source.text.empty()) object += " " + quoted(source.text);
+    if (!source.text.empty()) object += " " + quote(source.text);
     rows.push_back({source.used ? "counts" : "ignored", object, escape_controls(source.why)});
   }
   return rows;
 }
 
-std::vector<Row> item_rows(const engine::Explanation& explanation, bool given) {
-  std::vector<Row> rows;
+std::vector<ReasonRow> item_rows(const engine::Explanation& explanation, bool given) {
+  std::vector<ReasonRow> rows;
   for (const gpu::Reason& item : explanation.items) {
     if (item.given != given) continue;
     std::string why = escape_controls(item.why);
@@ -97,8 +97,8 @@ namespace {
 
 std::string end_text(const Explained& explained, size_t columns) {
   if (!explained.reason) return {};
-  std::vector<Row> rows = {{"why", "", escape_controls(explained.reason->why)},
-                           {"try", "", escape_controls(explained.reason->remedy)}};
+  std::vector<ReasonRow> rows = {{"why", "", escape_controls(explained.reason->why)},
+                                 {"try", "", escape_controls(explained.reason->remedy)}};
   return Section(std::move(rows), columns)
       .text("ended with status " + std::to_string(explained.status.value_or(0)));
 }

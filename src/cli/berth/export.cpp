@@ -5,16 +5,17 @@
 namespace berth::cli {
 namespace {
 
-struct Options {
+struct ExportOptions {
   std::string output;
 };
 
-FlagTable flags(Options& o) {
+FlagTable export_flags(ExportOptions& o) {
   return {
       {"output", 'o', "FILE", "Write to FILE instead of stdout", &o.output, {}, Complete::file}};
 }
 
-Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
+Result<int> run_export(Session& session, const ExportOptions& o,
+                       std::vector<std::string> arguments) {
   if (o.output.empty() && session.terminal.is_terminal(Stream::out)) {
     return make_error(Kind::usage, "an archive is not for a terminal",
                       "berth export --output FILE CONTAINER");
@@ -35,7 +36,7 @@ const Verb export_verb{
              .complete = Complete::container},
     .arity = {1, 1},
     .needs = engine::Needs::container,
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(export_flags, run_export); },
 };
 
 }  // namespace berth::cli

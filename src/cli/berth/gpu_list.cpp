@@ -12,13 +12,13 @@
 namespace berth::cli {
 namespace {
 
-struct Options {
+struct GpuListOptions {
   bool refresh = false;
   bool quiet = false;
   std::string format = "table";
 };
 
-FlagTable flags(Options& o) {
+FlagTable gpu_list_flags(GpuListOptions& o) {
   return {
       {"refresh", 0, "", "Ask the driver again instead of the cache", &o.refresh},
       {"quiet", 'q', "", "Show UUIDs alone, or addresses", &o.quiet},
@@ -118,9 +118,9 @@ json::Array indices_of(const std::vector<std::string>& keys, const gpu::Inventor
 }
 
 // The columns of the table, the last ones are the first to go where a terminal is narrow.
-class Listing {
+class GpuListing {
  public:
-  Listing(const gpu::Inventory& inventory, const gpu::Holders& holders)
+  GpuListing(const gpu::Inventory& inventory, const gpu::Holders& holders)
       : inventory_(inventory), holders_(holders) {
     for (const gpu::Gpu& gpu : inventory.gpus) {
       add(gpu);
@@ -195,7 +195,7 @@ class Listing {
       nvlink_{"NVLINK"}, board_{"BOARD"}, nodes_{"NODES"};
 };
 
-void Listing::add(const gpu::Gpu& gpu) {
+void GpuListing::add(const gpu::Gpu& gpu) {
   bool nvidia = gpu.vendor == gpu::Vendor::nvidia;
   add_row({std::to_string(gpu.index), or_dash(gpu.uuid), gpu.pci_address, or_dash(gpu.model),
            gpu.compute_capability.value_or(gpu.architecture.value_or("-")),
@@ -206,14 +206,14 @@ void Listing::add(const gpu::Gpu& gpu) {
            board(gpu, inventory_), node_names(gpu)});
 }
 
-void Listing::add(const gpu::Gpu& gpu, const gpu::MigDevice& slice) {
+void GpuListing::add(const gpu::Gpu& gpu, const gpu::MigDevice& slice) {
   add_row({std::to_string(gpu.index) + ":" + std::to_string(slice.index), or_dash(slice.uuid),
            gpu.pci_address, slice.profile.empty() ? "MIG" : "MIG " + slice.profile, "",
            slice.memory_bytes ? human_bytes(*slice.memory_bytes) : "-",
            holders_of({&gpu, &slice}, holders_), "", "", "", "", "", paths_of(slice.nodes)});
 }
 
-void Listing::add(const gpu::Gpu& gpu, const gpu::Partition& partition) {
+void GpuListing::add(const gpu::Gpu& gpu, const gpu::Partition& partition) {
   add_row({std::to_string(gpu.index) + ":" + std::to_string(partition.index), "-", gpu.pci_address,
            gpu.compute_partition + " partition", "", "-",
            holders_of({&gpu, nullptr, &partition}, holders_), "", "", "", "", "",
@@ -251,7 +251,7 @@ json::Value to_json(const gpu::DeviceGroup& group) {
 std::vector<std::string> problems_of(const gpu::Inventory& inventory) {
   std::vector<std::string> out = inventory.problems;
   for (const gpu::DamagedFile& file : inventory.damaged) {
-    out.push_back(quoted(file.path) + ": " + file.why + ", ignoring it");
+    out.push_back(quote(file.path) + ": " + file.why + ", ignoring it");
   }
   return out;
 }
@@ -312,7 +312,7 @@ json::Value to_json(const gpu::Inventory& inventory, const gpu::Holders& holders
                       {"problems", json_strings(problems_of(inventory))}};
 }
 
-Result<int> run(Session& session, const Options& o, std::vector<std::string>) {
+Result<int> run_gpu_list(Session& session, const GpuListOptions& o, std::vector<std::string>) {
   gpu::Inventory inventory = TRY(engine::list_gpus(
       session.context, o.refresh ? gpu::Refresh::always : gpu::Refresh::if_stale));
   // A list of GPUs needs no ledger.
@@ -327,7 +327,7 @@ Result<int> run(Session& session, const Options& o, std::vector<std::string>) {
     return 0;
   }
   for (const std::string& problem : problems_of(inventory)) session.report.warn(problem);
-  std::string note = "synthetic: read from " + quoted(inventory.driver_root) + ", made for tests\n";
+  std::string note = "synthetic: read from " + quote(inventory.driver_root) + ", made for tests\n";
   if (o.quiet) {
     if (inventory.synthetic) session.terminal.write(Stream::err, note);
     for (const gpu::Gpu& gpu : inventory.gpus) {
@@ -337,9 +337,8 @@ Result<int> run(Session& session, const Options& o, std::vector<std::string>) {
   }
   // What is read by a program is not cut.
   bool is_screen = session.terminal.is_terminal(Stream::out);
-  print(
-      session,
-      Listing(inventory, holders).text(is_screen ? session.terminal.size(Stream::out).columns : 0));
+  print(session, GpuListing(inventory, holders)
+                     .text(is_screen ? session.terminal.size(Stream::out).columns : 0));
   if (inventory.synthetic) print(session, note);
   return 0;
 }
@@ -353,7 +352,7 @@ const Verb gpu_list_verb{
              .summary = "List the GPUs of this machine",
              .example = "berth gpu list --format json"},
     .arity = {0, 0},
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(gpu_list_flags, run_gpu_list); },
 };
 
 }  // namespace berth::cli

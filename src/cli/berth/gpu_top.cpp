@@ -13,16 +13,16 @@
 namespace berth::cli {
 namespace {
 
-constexpr std::chrono::seconds kInterval{1};
-constexpr std::string_view kClear = "\x1b[2J\x1b[H";
-constexpr std::string_view kUnknown = "--";
+constexpr std::chrono::seconds kTopInterval{1};
+constexpr std::string_view kTopClear = "\x1b[2J\x1b[H";
+constexpr std::string_view kTopUnknown = "--";
 
-struct Options {
+struct GpuTopOptions {
   bool once = false;
   std::string format = "table";
 };
 
-FlagTable flags(Options& o) {
+FlagTable gpu_top_flags(GpuTopOptions& o) {
   return {
       {"once", 0, "", "Look once and end", &o.once},
       format_flag(o.format),
@@ -31,11 +31,11 @@ FlagTable flags(Options& o) {
 
 template <class T>
 std::string or_unknown(const std::optional<T>& value, std::string_view unit) {
-  return value ? std::to_string(*value) + std::string(unit) : std::string(kUnknown);
+  return value ? std::to_string(*value) + std::string(unit) : std::string(kTopUnknown);
 }
 
 std::string memory_text(const std::optional<gpu::MemoryUse>& memory) {
-  if (!memory) return std::string(kUnknown);
+  if (!memory) return std::string(kTopUnknown);
   return binary_bytes(memory->used) + " / " + binary_bytes(memory->total);
 }
 
@@ -48,7 +48,7 @@ std::string holders_text(const engine::GpuState& gpu) {
 }
 
 std::string name_of(const std::optional<uint32_t>& user, engine::UserNames& users) {
-  return user ? users.name(*user) : std::string(kUnknown);
+  return user ? users.name(*user) : std::string(kTopUnknown);
 }
 
 std::string table_text(const engine::GpuTop& top, engine::UserNames& users) {
@@ -66,8 +66,8 @@ std::string table_text(const engine::GpuTop& top, engine::UserNames& users) {
       any = true;
       processes.add({gpu.index, std::to_string(one.pid), name_of(one.user, users),
                      one.lease ? engine::container_of(*one.lease) : "-",
-                     one.used_bytes ? binary_bytes(*one.used_bytes) : std::string(kUnknown),
-                     one.command.empty() ? std::string(kUnknown) : one.command});
+                     one.used_bytes ? binary_bytes(*one.used_bytes) : std::string(kTopUnknown),
+                     one.command.empty() ? std::string(kTopUnknown) : one.command});
     }
   }
   std::string text = gpus.text();
@@ -106,7 +106,7 @@ json::Value to_json(const engine::GpuProcess& one) {
 json::Value to_json(const engine::GpuState& gpu);
 
 template <class T>
-json::Array array_of(const std::vector<T>& values) {
+json::Array json_array(const std::vector<T>& values) {
   json::Array out;
   for (const T& value : values) out.push_back(to_json(value));
   return out;
@@ -127,16 +127,17 @@ json::Value to_json(const engine::GpuState& gpu) {
       {"total_bytes", number(total)},
       {"celsius", number(gpu.celsius)},
       {"milliwatts", number(gpu.milliwatts)},
-      {"leases", array_of(gpu.leases)},
-      {"processes", gpu.processes ? json::Value(array_of(*gpu.processes)) : json::Value()}};
+      {"leases", json_array(gpu.leases)},
+      {"processes", gpu.processes ? json::Value(json_array(*gpu.processes)) : json::Value()}};
 }
 
 json::Value to_json(const engine::GpuTop& top) {
-  return json::Object{
-      {"synthetic", top.synthetic}, {"gpus", array_of(top.gpus)}, {"waiting", number(top.waiting)}};
+  return json::Object{{"synthetic", top.synthetic},
+                      {"gpus", json_array(top.gpus)},
+                      {"waiting", number(top.waiting)}};
 }
 
-Result<int> run(Session& session, const Options& o, std::vector<std::string>) {
+Result<int> run_gpu_top(Session& session, const GpuTopOptions& o, std::vector<std::string>) {
   engine::UserNames users;
   while (true) {
     engine::GpuTop top = TRY(engine::gpu_top(session.context));
@@ -146,10 +147,10 @@ Result<int> run(Session& session, const Options& o, std::vector<std::string>) {
       return 0;
     }
     // Of programs each moment is a line.
-    print(session,
-          is_json ? json::dump(to_json(top)) + "\n" : std::string(kClear) + table_text(top, users));
+    print(session, is_json ? json::dump(to_json(top)) + "\n"
+                           : std::string(kTopClear) + table_text(top, users));
     TRY(session.terminal.written());  // whoever read it has gone
-    std::this_thread::sleep_for(kInterval);
+    std::this_thread::sleep_for(kTopInterval);
   }
 }
 
@@ -162,7 +163,7 @@ const Verb gpu_top_verb{
              .summary = "Show how busy the GPUs are, who has them and what runs on them",
              .example = "berth gpu top --once --format json"},
     .arity = {0, 0},
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(gpu_top_flags, run_gpu_top); },
 };
 
 }  // namespace berth::cli

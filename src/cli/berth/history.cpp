@@ -12,14 +12,14 @@ namespace {
 
 constexpr size_t kCreatedByWidth = 45;
 
-struct Options {
+struct HistoryOptions {
   bool human = true;
   bool no_trunc = false;
   bool quiet = false;
   std::string format;
 };
 
-FlagTable flags(Options& o) {
+FlagTable history_flags(HistoryOptions& o) {
   return {
       {"human", 'H', "", "Sizes and dates for people (--human=false: exact)", &o.human},
       {"no-trunc", 0, "", "Show whole ids and commands", &o.no_trunc},
@@ -28,7 +28,7 @@ FlagTable flags(Options& o) {
   };
 }
 
-constexpr ListField kFields[] = {
+constexpr ListField kHistoryFields[] = {
     {"Comment", "COMMENT"},
     {"CreatedAt", "CREATED AT"},
     {"CreatedBy", "CREATED BY"},
@@ -38,18 +38,19 @@ constexpr ListField kFields[] = {
 };
 
 constexpr ListKind kSteps{
-    .fields = kFields,
+    .fields = kHistoryFields,
     .table = "{{.ID}}\t{{.CreatedSince}}\t{{.CreatedBy}}\t{{.Size}}\t{{.Comment}}"};
 
 constexpr ListKind kExactSteps{
-    .fields = kFields, .table = "{{.ID}}\t{{.CreatedAt}}\t{{.CreatedBy}}\t{{.Size}}\t{{.Comment}}"};
+    .fields = kHistoryFields,
+    .table = "{{.ID}}\t{{.CreatedAt}}\t{{.CreatedBy}}\t{{.Size}}\t{{.Comment}}"};
 
-std::string id_of(const engine::HistoryEntry& entry, const Options& o) {
+std::string id_of(const engine::HistoryEntry& entry, const HistoryOptions& o) {
   if (!entry.image_id) return "<missing>";
   return shown_id(*entry.image_id, o.no_trunc ? Ids::whole : Ids::shortened);
 }
 
-ListRow row_of(const engine::HistoryEntry& entry, const Options& o) {
+ListRow row_of(const engine::HistoryEntry& entry, const HistoryOptions& o) {
   // docker: tabs of a shell line are one blank here.
   std::string by = entry.created_by;
   std::replace(by.begin(), by.end(), '\t', ' ');
@@ -59,7 +60,8 @@ ListRow row_of(const engine::HistoryEntry& entry, const Options& o) {
            o.human ? human_bytes(entry.size) : std::to_string(entry.size)}};
 }
 
-Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
+Result<int> run_history(Session& session, const HistoryOptions& o,
+                        std::vector<std::string> arguments) {
   Listing listing =
       TRY(Listing::make(o.human ? kSteps : kExactSteps, {.text = o.format, .quiet = o.quiet}));
   std::vector<ListRow> rows;
@@ -80,7 +82,7 @@ const Verb history_verb{
              .example = "berth history --no-trunc debian:12",
              .complete = Complete::image},
     .arity = {1, 1},
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(history_flags, run_history); },
 };
 
 }  // namespace berth::cli

@@ -6,11 +6,11 @@
 namespace berth::cli {
 namespace {
 
-struct Options {
+struct HubOptions {
   engine::HubRequest request;
 };
 
-FlagTable flags(Options& o) {
+FlagTable hub_flags(HubOptions& o) {
   engine::HubRequest& r = o.request;
   FlagTable table{
       {"config", 0, "FILE", "Instead of hub.toml in --config-dir", &r.config, {}, Complete::file},
@@ -48,7 +48,7 @@ FlagTable flags(Options& o) {
   return table;
 }
 
-Result<int> run(Session& session, const Options& o, std::vector<std::string>) {
+Result<int> run_hub(Session& session, const HubOptions& o, std::vector<std::string>) {
   return engine::become_hub(session.context, o.request);
 }
 
@@ -63,7 +63,7 @@ const Verb hub_verb{
                         "--fleet nodes/"},
     .arity = {0, 0},
     .store = Store::none,
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(hub_flags, run_hub); },
 };
 
 }  // namespace berth::cli

@@ -7,12 +7,12 @@
 namespace berth::cli {
 namespace {
 
-struct Options {
+struct ImageConvertOptions {
   std::string to;
   bool quiet = false;
 };
 
-FlagTable flags(Options& o) {
+FlagTable image_convert_flags(ImageConvertOptions& o) {
   return {
       {"quiet", 'q', "", "Print nothing", &o.quiet},
       {"to", 0, "FORMAT", "What layers become: directory or erofs", &o.to, {"directory", "erofs"}},
@@ -28,7 +28,8 @@ std::string text_of(const image::ConvertReport& report, const std::string& forma
          (report.present > 0 ? ", " + std::to_string(report.present) + " were so already\n" : "\n");
 }
 
-Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
+Result<int> run_image_convert(Session& session, const ImageConvertOptions& o,
+                              std::vector<std::string> arguments) {
   if (o.to.empty()) {
     return make_error(Kind::usage, "--to FORMAT is missing: directory or erofs",
                       "berth image convert --to erofs " + arguments.front());
@@ -51,7 +52,7 @@ const Verb image_convert_verb{
              .complete = Complete::image},
     .arity = {1},
     .needs = engine::Needs::user_namespace,
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(image_convert_flags, run_image_convert); },
 };
 
 }  // namespace berth::cli

@@ -7,11 +7,11 @@
 namespace berth::cli {
 namespace {
 
-struct Options {
+struct ImageMountOptions {
   std::string format;
 };
 
-FlagTable mount_flags(Options& o) {
+FlagTable mount_flags(ImageMountOptions& o) {
   return {template_flag(o.format)};
 }
 
@@ -20,14 +20,15 @@ FlagTable no_flags(NoOptions&) {
   return {};
 }
 
-constexpr ListField kFields[] = {
+constexpr ListField kMountFields[] = {
     {"Directory", "DIRECTORY"}, {"ID", "IMAGE ID"}, {"Image", "IMAGE"}};
 constexpr ListKind kMounted{
-    .fields = kFields,
+    .fields = kMountFields,
     .table = "{{.Image}}\t{{.ID}}\t{{.Directory}}",
 };
 
-Result<int> mount(Session& session, const Options& o, std::vector<std::string> arguments) {
+Result<int> mount(Session& session, const ImageMountOptions& o,
+                  std::vector<std::string> arguments) {
   if (arguments.size() == 1) {
     return make_error(Kind::usage, "berth image mount takes an IMAGE and a DIR, or neither",
                       "berth image mount " + arguments[0] + " /mnt");

@@ -8,7 +8,7 @@
 namespace berth::cli {
 namespace {
 
-struct Options {
+struct ImagesOptions {
   bool all = false;
   bool digests = false;
   bool no_trunc = false;
@@ -17,7 +17,7 @@ struct Options {
   std::string format;
 };
 
-FlagTable flags(Options& o) {
+FlagTable images_flags(ImagesOptions& o) {
   return {
       {"all", 'a', "", "All images; the default, since there are no hidden ones", &o.all},
       {"digests", 0, "", "Show what the registry named", &o.digests},
@@ -46,7 +46,8 @@ constexpr ListKind kImagesWithDigests{
     .raw_quiet = "image_id: {{.ID}}",
 };
 
-Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
+Result<int> run_images(Session& session, const ImagesOptions& o,
+                       std::vector<std::string> arguments) {
   // -q shows ids, whatever the usual format is.
   const std::string format =
       o.quiet ? o.format : format_or_usual(session, o.format, "imagesFormat");
@@ -77,7 +78,7 @@ const Verb images_verb{
              .example = "berth images --filter dangling=true -q",
              .complete = Complete::image},
     .arity = {0, 1},
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(images_flags, run_images); },
 };
 
 }  // namespace berth::cli

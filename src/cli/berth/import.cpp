@@ -4,11 +4,11 @@
 namespace berth::cli {
 namespace {
 
-struct Options {
+struct ImportOptions {
   image::ImportRequest request;
 };
 
-FlagTable flags(Options& o) {
+FlagTable import_flags(ImportOptions& o) {
   return {
       {"change", 'c', "INSTRUCTION", "Set CMD, ENTRYPOINT, ENV, … as in a Dockerfile",
        &o.request.changes},
@@ -17,7 +17,8 @@ FlagTable flags(Options& o) {
   };
 }
 
-Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
+Result<int> run_import(Session& session, const ImportOptions& o,
+                       std::vector<std::string> arguments) {
   image::ImportRequest request = o.request;
   request.source = arguments[0] == "-" ? "/dev/fd/0" : arguments[0];
   if (arguments.size() > 1) request.reference = arguments[1];
@@ -41,7 +42,7 @@ const Verb import_verb{
              .complete = Complete::file},
     .arity = {1, 2},
     .needs = engine::Needs::user_namespace,
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(import_flags, run_import); },
 };
 
 }  // namespace berth::cli

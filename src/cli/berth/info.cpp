@@ -10,11 +10,11 @@
 namespace berth::cli {
 namespace {
 
-struct Options {
+struct InfoOptions {
   std::string format;
 };
 
-FlagTable flags(Options& o) {
+FlagTable info_flags(InfoOptions& o) {
   return {{"format", 'f', "FORMAT", "json, or a template such as '{{.Driver}}'", &o.format}};
 }
 
@@ -93,7 +93,7 @@ std::string text_of(const engine::Context& context, const engine::SystemInfo& in
          " Cgroup Version: " +
          std::to_string(info.cgroup_version) +
          "\n Plugins:\n  Volume: local\n  Network: host none\n  Log: json-file local none\n"
-         " Runtimes: berth-runtime\n Default Runtime: berth-runtime\n Security Options:\n" +
+         " Runtimes: berth-runtime\n Default Runtime: berth-runtime\n Security InfoOptions:\n" +
          security + " Kernel Version: " + escape_controls(info.kernel) +
          "\n Operating System: " + escape_controls(info.system) +
          "\n OSType: linux\n Architecture: " + info.architecture +
@@ -107,7 +107,7 @@ std::string text_of(const engine::Context& context, const engine::SystemInfo& in
          "\n Identity: " + std::string(engine::identity_name(context.identity)) + "\n";
 }
 
-Result<int> run(Session& session, const Options& o, std::vector<std::string>) {
+Result<int> run_info(Session& session, const InfoOptions& o, std::vector<std::string>) {
   std::optional<DocumentFormat> format;
   if (!o.format.empty()) {
     auto made = DocumentFormat::make(o.format);
@@ -137,7 +137,7 @@ const Verb info_verb{
     .arity = {0, 0},
     .needs = engine::Needs::user_namespace,
     .store = Store::swept,
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(info_flags, run_info); },
 };
 
 }  // namespace berth::cli

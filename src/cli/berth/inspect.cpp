@@ -10,13 +10,13 @@
 namespace berth::cli {
 namespace {
 
-struct Options {
+struct InspectOptions {
   std::string format;
   bool size = false;
   std::optional<std::string> type;
 };
 
-FlagTable flags(Options& o) {
+FlagTable inspect_flags(InspectOptions& o) {
   return {{"format", 'f', "FORMAT", "json, or a template such as '{{.Id}}'", &o.format},
           {"size", 's', "", "Tell also how much a container has written", &o.size},
           {"type",
@@ -28,7 +28,7 @@ FlagTable flags(Options& o) {
 }
 
 /// As docker does: a container of that name hides an image of that name, and that a volume.
-Result<std::string> inspect(Session& session, const Options& o, const std::string& name) {
+Result<std::string> inspect(Session& session, const InspectOptions& o, const std::string& name) {
   if (o.type == "image") return engine::inspect_image(session.context, name);
   if (o.type == "volume") return engine::inspect_volume(session.context, name);
   auto container = engine::inspect_container(session.context, name,
@@ -42,7 +42,8 @@ Result<std::string> inspect(Session& session, const Options& o, const std::strin
                     "berth ps --all, berth images, berth volume ls");
 }
 
-Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
+Result<int> run_inspect(Session& session, const InspectOptions& o,
+                        std::vector<std::string> arguments) {
   std::optional<DocumentFormat> format;
   if (!o.format.empty()) {
     auto made = DocumentFormat::make(o.format);
@@ -82,7 +83,7 @@ const Verb inspect_verb{
              .example = "berth inspect debian:12",
              .complete = Complete::object},
     .arity = {1},
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(inspect_flags, run_inspect); },
 };
 
 }  // namespace berth::cli

@@ -8,11 +8,11 @@
 namespace berth::cli {
 namespace {
 
-struct Options {
+struct KillOptions {
   int signal = SIGKILL;
 };
 
-FlagTable flags(Options& o) {
+FlagTable kill_flags(KillOptions& o) {
   ReadValue read_signal = [&o](std::string_view text) -> Result<void> {
     o.signal = TRY(engine::parse_signal(text));
     return {};
@@ -20,7 +20,7 @@ FlagTable flags(Options& o) {
   return {{"signal", 's', "SIGNAL", "Send this one instead of KILL", std::move(read_signal)}};
 }
 
-Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
+Result<int> run_kill(Session& session, const KillOptions& o, std::vector<std::string> arguments) {
   return for_each_argument(session, arguments, [&](const std::string& name) -> Result<void> {
     TRY(engine::kill_container(session.context, name, o.signal));
     print(session, name + "\n");
@@ -38,7 +38,7 @@ const Verb kill_verb{
              .example = "berth kill --signal HUP web",
              .complete = Complete::running},
     .arity = {1},
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(kill_flags, run_kill); },
 };
 
 }  // namespace berth::cli

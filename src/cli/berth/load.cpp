@@ -4,11 +4,11 @@
 namespace berth::cli {
 namespace {
 
-struct Options {
+struct LoadOptions {
   image::LoadRequest request;
 };
 
-FlagTable flags(Options& o) {
+FlagTable load_flags(LoadOptions& o) {
   return {
       {"input",
        'i',
@@ -22,7 +22,7 @@ FlagTable flags(Options& o) {
   };
 }
 
-Result<int> run(Session& session, const Options& o, std::vector<std::string>) {
+Result<int> run_load(Session& session, const LoadOptions& o, std::vector<std::string>) {
   image::LoadRequest request = o.request;
   if (request.input.empty()) {
     if (session.terminal.input_is_terminal()) {
@@ -46,7 +46,7 @@ const Verb load_verb{
              .example = "berth load --input tools.tar"},
     .arity = {0, 0},
     .needs = engine::Needs::user_namespace,
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(load_flags, run_load); },
 };
 
 }  // namespace berth::cli

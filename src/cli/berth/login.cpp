@@ -4,14 +4,14 @@
 namespace berth::cli {
 namespace {
 
-struct Options {
+struct LoginOptions {
   std::optional<std::string> username;
   std::optional<std::string> password;
   bool password_stdin = false;
   image::RegistryAccess access;
 };
 
-FlagTable flags(Options& o) {
+FlagTable login_flags(LoginOptions& o) {
   FlagTable table{
       {"username", 'u', "NAME", "Log in as NAME", &o.username},
       {"password", 'p', "PASSWORD", "Everybody on the machine can read it: use --password-stdin",
@@ -29,7 +29,7 @@ std::string without_newline(std::string text) {
   return text;
 }
 
-Result<std::string> password(Session& session, const Options& o) {
+Result<std::string> password(Session& session, const LoginOptions& o) {
   if (o.password) {
     session.report.warn(
         "a password on the command line can be read by every user of the machine, "
@@ -44,7 +44,7 @@ Result<std::string> password(Session& session, const Options& o) {
   return session.terminal.ask_secret("Password: ");
 }
 
-Result<std::string> username(Session& session, const Options& o) {
+Result<std::string> username(Session& session, const LoginOptions& o) {
   if (o.username) return *o.username;
   if (o.password_stdin || !session.terminal.input_is_terminal()) {
     return make_error(Kind::usage, "no terminal to ask for the user's name",
@@ -53,7 +53,7 @@ Result<std::string> username(Session& session, const Options& o) {
   return session.terminal.ask("Username: ");
 }
 
-Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
+Result<int> run_login(Session& session, const LoginOptions& o, std::vector<std::string> arguments) {
   if (o.password && o.password_stdin) {
     return make_error(Kind::usage, "'--password' and '--password-stdin' exclude each other");
   }
@@ -80,7 +80,7 @@ const Verb login_verb{
              .example = "berth login --username me --password-stdin registry.example.org <token"},
     .arity = {0, 1},
     .store = Store::none,
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(login_flags, run_login); },
 };
 
 }  // namespace berth::cli

@@ -4,13 +4,13 @@
 namespace berth::cli {
 namespace {
 
-struct Options {};
+struct LogoutOptions {};
 
-FlagTable flags(Options&) {
+FlagTable logout_flags(LogoutOptions&) {
   return {};
 }
 
-Result<int> run(Session& session, const Options&, std::vector<std::string> arguments) {
+Result<int> run_logout(Session& session, const LogoutOptions&, std::vector<std::string> arguments) {
   image::LogoutRequest request;
   request.registry = arguments.empty() ? "" : arguments[0];
   image::TransferResult result =
@@ -29,7 +29,7 @@ const Verb logout_verb{
              .example = "berth logout registry.example.org"},
     .arity = {0, 1},
     .store = Store::none,
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(logout_flags, run_logout); },
 };
 
 }  // namespace berth::cli

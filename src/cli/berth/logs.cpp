@@ -6,13 +6,13 @@
 namespace berth::cli {
 namespace {
 
-struct Options {
+struct LogsOptions {
   engine::LogOptions log;
   bool timestamps = false;
   bool details = false;
 };
 
-FlagTable flags(Options& o) {
+FlagTable logs_flags(LogsOptions& o) {
   ReadValue read_tail = [&o](std::string_view text) -> Result<void> {
     o.log.tail = parse_u64(text);
     // Docker takes every negative number for "all".
@@ -32,7 +32,7 @@ FlagTable flags(Options& o) {
   };
 }
 
-Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
+Result<int> run_logs(Session& session, const LogsOptions& o, std::vector<std::string> arguments) {
   std::string line;
   auto show = [&](const engine::LogPiece& piece) {
     Stream stream = piece.stream == engine::Stream::out ? Stream::out : Stream::err;
@@ -56,7 +56,7 @@ const Verb logs_verb{
              .example = "berth logs --follow --tail 100 web",
              .complete = Complete::container},
     .arity = {1, 1},
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(logs_flags, run_logs); },
 };
 
 }  // namespace berth::cli

@@ -6,13 +6,13 @@
 namespace berth::cli {
 namespace {
 
-struct Options {};
+struct ManOptions {};
 
-FlagTable flags(Options&) {
+FlagTable man_flags(ManOptions&) {
   return {};
 }
 
-Result<int> run(Session& session, const Options&, std::vector<std::string> arguments) {
+Result<int> run_man(Session& session, const ManOptions&, std::vector<std::string> arguments) {
   if (arguments.empty()) {
     for (const Verb* verb : all_verbs()) print(session, std::string(verb->text.name) + "\n");
     return 0;
@@ -21,7 +21,7 @@ Result<int> run(Session& session, const Options&, std::vector<std::string> argum
   FlagTable program_flags = global_flags(globals);
   Call call = TRY(find_verb(arguments));
   if (!call.words.empty()) {
-    return make_error(Kind::usage, quoted("berth man") + " takes one verb; see 'berth man --help'");
+    return make_error(Kind::usage, quote("berth man") + " takes one verb; see 'berth man --help'");
   }
   VerbPage page{call.verb->text, call.verb->command().flags};
   print(session, man_page("berth", berth_version(), page, program_flags));
@@ -39,7 +39,7 @@ const Verb man_verb{
              .complete = Complete::verb},
     .arity = {0, 2},
     .store = Store::none,
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(man_flags, run_man); },
 };
 
 }  // namespace berth::cli

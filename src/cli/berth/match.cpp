@@ -5,12 +5,12 @@
 namespace berth::cli {
 namespace {
 
-struct Options {
+struct MatchVerbOptions {
   MatchOptions match;
   std::optional<std::string> fleet;
 };
 
-FlagTable flags(Options& o) {
+FlagTable match_flags(MatchVerbOptions& o) {
   FlagTable table{
       {"fleet", 0, "DIR", "Every saved profile of a directory", &o.fleet, {}, Complete::directory},
   };
@@ -37,7 +37,8 @@ Result<int> run_fleet(Session& session, MatchOptions o, const std::string& direc
   return status;
 }
 
-Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
+Result<int> run_match(Session& session, const MatchVerbOptions& o,
+                      std::vector<std::string> arguments) {
   if (o.fleet && o.match.request.node) {
     return make_error(Kind::usage, "--node and --fleet are two answers to one question",
                       "one of them");
@@ -63,7 +64,7 @@ const Verb match_verb{
              .complete = Complete::image},
     .arity = {1, 1},
     .needs = engine::Needs::user_namespace,
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(match_flags, run_match); },
 };
 
 }  // namespace berth::cli

@@ -7,19 +7,19 @@
 namespace berth::cli {
 namespace {
 
-struct Options {
+struct MetricsOptions {
   std::string output;
   std::string socket;
 };
 
-FlagTable flags(Options& o) {
+FlagTable metrics_flags(MetricsOptions& o) {
   return {
       {"output", 'o', "FILE", "Write them to a file, which is replaced as a whole", &o.output},
       {"socket", 0, "PATH", "Answer HTTP on a UNIX socket until a signal ends this", &o.socket},
   };
 }
 
-Result<int> run(Session& session, const Options& o, std::vector<std::string>) {
+Result<int> run_metrics(Session& session, const MetricsOptions& o, std::vector<std::string>) {
   if (!o.output.empty() && !o.socket.empty())
     return make_error(Kind::usage, "--output and --socket cannot be used together");
   if (!o.socket.empty()) {
@@ -44,7 +44,7 @@ const Verb metrics_verb{
              .summary = "Show what containers and GPUs use, as Prometheus reads it",
              .example = "berth metrics --output /var/lib/node_exporter/berth.prom"},
     .arity = {0, 0},
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(metrics_flags, run_metrics); },
 };
 
 }  // namespace berth::cli

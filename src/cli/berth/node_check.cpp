@@ -7,11 +7,11 @@
 namespace berth::cli {
 namespace {
 
-struct Options {
+struct NodeCheckOptions {
   std::string format = "table";
 };
 
-FlagTable flags(Options& o) {
+FlagTable node_check_flags(NodeCheckOptions& o) {
   return {format_flag(o.format)};
 }
 
@@ -24,7 +24,8 @@ json::Value to_json(const std::vector<node::Difference>& differences) {
   return json::Object{{"differences", std::move(out)}};
 }
 
-Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
+Result<int> run_node_check(Session& session, const NodeCheckOptions& o,
+                           std::vector<std::string> arguments) {
   const std::string& file = arguments.front();
   auto differences = TRY(engine::compare_node(session.context, file));
   int status = differences.empty() ? 0 : 1;
@@ -54,7 +55,7 @@ const Verb node_check_verb{
              .example = "berth node check nodes/$(hostname).toml",
              .complete = Complete::file},
     .arity = {1, 1},
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(node_check_flags, run_node_check); },
 };
 
 }  // namespace berth::cli

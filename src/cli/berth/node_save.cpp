@@ -6,13 +6,14 @@
 namespace berth::cli {
 namespace {
 
-struct Options {};
+struct NodeSaveOptions {};
 
-FlagTable flags(Options&) {
+FlagTable node_save_flags(NodeSaveOptions&) {
   return {};
 }
 
-Result<int> run(Session& session, const Options&, std::vector<std::string> arguments) {
+Result<int> run_node_save(Session& session, const NodeSaveOptions&,
+                          std::vector<std::string> arguments) {
   if (arguments.empty() || arguments.front() == "-") {
     print_json(session, json::to_value(TRY(engine::this_node(session.context))));
     return 0;
@@ -31,7 +32,7 @@ const Verb node_save_verb{
              .example = "berth node save nodes/$(hostname).toml",
              .complete = Complete::file},
     .arity = {0, 1},
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(node_save_flags, run_node_save); },
 };
 
 }  // namespace berth::cli

@@ -11,12 +11,12 @@
 namespace berth::cli {
 namespace {
 
-struct Options {
+struct NodeShowOptions {
   std::optional<std::string> node;
   std::string format;
 };
 
-FlagTable flags(Options& o) {
+FlagTable node_show_flags(NodeShowOptions& o) {
   return {
       {"node", 0, "FILE", "A saved profile instead of this machine", &o.node, {}, Complete::file},
       {"format", 'f', "FORMAT", "json, or a template such as '{{.cpu.microarchitecture}}'",
@@ -99,7 +99,7 @@ std::string text_of(const node::Profile& profile) {
   return property_list(lines);
 }
 
-Result<int> run(Session& session, const Options& o, std::vector<std::string>) {
+Result<int> run_node_show(Session& session, const NodeShowOptions& o, std::vector<std::string>) {
   std::optional<DocumentFormat> format;
   if (!o.format.empty()) format = TRY(DocumentFormat::make(o.format));
   node::Profile profile = TRY(engine::node_of(session.context, o.node));
@@ -122,7 +122,7 @@ const Verb node_show_verb{
              .summary = "Show what this machine has that an image may need",
              .example = "berth node show --format '{{.cpu.microarchitecture}}'"},
     .arity = {0, 0},
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(node_show_flags, run_node_show); },
 };
 
 }  // namespace berth::cli

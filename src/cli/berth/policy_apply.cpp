@@ -5,13 +5,14 @@
 namespace berth::cli {
 namespace {
 
-struct Options {};
+struct PolicyApplyOptions {};
 
-FlagTable flags(Options&) {
+FlagTable policy_apply_flags(PolicyApplyOptions&) {
   return {};
 }
 
-Result<int> run(Session& session, const Options&, std::vector<std::string>) {
+Result<int> run_policy_apply(Session& session, const PolicyApplyOptions&,
+                             std::vector<std::string>) {
   print(session, TRY(engine::apply_policy(session.context)) + "\n");
   return 0;
 }
@@ -26,7 +27,7 @@ const Verb policy_apply_verb{
              .example = "berth policy apply"},
     .arity = {0, 0},
     .store = Store::none,
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(policy_apply_flags, run_policy_apply); },
 };
 
 }  // namespace berth::cli

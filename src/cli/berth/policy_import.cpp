@@ -6,20 +6,21 @@
 namespace berth::cli {
 namespace {
 
-struct Options {};
+struct PolicyImportOptions {};
 
-FlagTable flags(Options&) {
+FlagTable policy_import_flags(PolicyImportOptions&) {
   return {};
 }
 
 Result<engine::PolicyForm> form_of(const std::string& word) {
   if (word == "nvidia-container-runtime") return engine::PolicyForm::toolkit;
   if (word == "houdini") return engine::PolicyForm::houdini;
-  return make_error(Kind::usage, "no configuration " + quoted(word) + " can be imported",
+  return make_error(Kind::usage, "no configuration " + quote(word) + " can be imported",
                     "nvidia-container-runtime, houdini");
 }
 
-Result<int> run(Session& session, const Options&, std::vector<std::string> arguments) {
+Result<int> run_policy_import(Session& session, const PolicyImportOptions&,
+                              std::vector<std::string> arguments) {
   engine::PolicyForm form = engine::PolicyForm::any;
   if (arguments.size() == 2) form = TRY(form_of(arguments[0]));
   print(session, TRY(engine::import_policy(arguments.back(), form)));
@@ -38,7 +39,7 @@ const Verb policy_import_verb{
              .complete = Complete::file},
     .arity = {1, 2},
     .store = Store::none,
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(policy_import_flags, run_policy_import); },
 };
 
 }  // namespace berth::cli

@@ -5,13 +5,14 @@
 namespace berth::cli {
 namespace {
 
-struct Options {};
+struct PolicyLintOptions {};
 
-FlagTable flags(Options&) {
+FlagTable policy_lint_flags(PolicyLintOptions&) {
   return {};
 }
 
-Result<int> run(Session& session, const Options&, std::vector<std::string> arguments) {
+Result<int> run_policy_lint(Session& session, const PolicyLintOptions&,
+                            std::vector<std::string> arguments) {
   std::vector<Error> faults = TRY(engine::check_policy(session.context, arguments));
   for (const Error& fault : faults) session.report.error(fault);
   return faults.empty() ? 0 : 1;
@@ -28,7 +29,7 @@ const Verb policy_lint_verb{
              .complete = Complete::file},
     .arity = {},
     .store = Store::none,
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(policy_lint_flags, run_policy_lint); },
 };
 
 }  // namespace berth::cli

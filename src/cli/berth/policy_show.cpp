@@ -7,11 +7,11 @@
 namespace berth::cli {
 namespace {
 
-struct Options {
+struct PolicyShowOptions {
   std::string format = "table";
 };
 
-FlagTable flags(Options& o) {
+FlagTable policy_show_flags(PolicyShowOptions& o) {
   return {format_flag(o.format)};
 }
 
@@ -28,7 +28,8 @@ json::Value to_json(const engine::PolicyInForce& policy) {
                       {"rules", json::to_value(policy.compiled.rules)}};
 }
 
-Result<int> run(Session& session, const Options& o, std::vector<std::string>) {
+Result<int> run_policy_show(Session& session, const PolicyShowOptions& o,
+                            std::vector<std::string>) {
   engine::PolicyInForce policy = TRY(engine::show_policy(session.context));
   if (o.format == "json") {
     print_json(session, to_json(policy));
@@ -59,7 +60,7 @@ const Verb policy_show_verb{
              .example = "berth policy show"},
     .arity = {0, 0},
     .store = Store::none,
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(policy_show_flags, run_policy_show); },
 };
 
 }  // namespace berth::cli

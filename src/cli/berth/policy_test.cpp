@@ -7,12 +7,12 @@
 namespace berth::cli {
 namespace {
 
-struct Options {
+struct PolicyTestOptions {
   engine::PolicyTrial trial;
   std::string format = "table";
 };
 
-FlagTable flags(Options& o) {
+FlagTable policy_test_flags(PolicyTestOptions& o) {
   engine::PolicyTrial& t = o.trial;
   return {{"env", 'e', "NAME[=VALUE]", "As if the user had set this variable", &t.environment},
           {"feature", 0, "WORD", "As if the node had this feature, and no other", &t.features},
@@ -60,7 +60,8 @@ std::string to_text(const engine::PolicyAnswer& answer) {
   return text;
 }
 
-Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
+Result<int> run_policy_test(Session& session, const PolicyTestOptions& o,
+                            std::vector<std::string> arguments) {
   engine::PolicyTrial trial = o.trial;
   trial.image = arguments[0];
   trial.command.assign(arguments.begin() + 1, arguments.end());
@@ -91,7 +92,7 @@ const Verb policy_test_verb{
     .arity = {1},
     .needs = engine::Needs::user_namespace,  // an image file is shown there
     .flags_end = FlagsEnd::at_first_argument,
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(policy_test_flags, run_policy_test); },
 };
 
 }  // namespace berth::cli

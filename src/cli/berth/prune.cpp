@@ -7,16 +7,16 @@
 namespace berth::cli {
 namespace {
 
-constexpr std::string_view kContainers =
+constexpr std::string_view kPrunedContainers =
     "WARNING! This will remove all stopped containers.\n"
     "Are you sure you want to continue?";
-constexpr std::string_view kVolumes =
+constexpr std::string_view kPrunedVolumes =
     "WARNING! This will remove all local volumes not used by at least one container.\n"
     "Are you sure you want to continue?";
 constexpr std::string_view kDangling =
     "WARNING! This will remove all dangling images.\n"
     "Are you sure you want to continue?";
-constexpr std::string_view kImages =
+constexpr std::string_view kPrunedImages =
     "WARNING! This will remove all images without at least one container associated to them.\n"
     "Are you sure you want to continue?";
 
@@ -25,7 +25,7 @@ constexpr std::string_view kBuildCache =
     "Are you sure you want to continue?";
 constexpr std::string_view kDeletedCache = "Deleted build cache objects:";
 
-struct Options {
+struct PruneOptions {
   PruneFlags prune;
   bool all = false;
   bool volumes = false;
@@ -34,11 +34,11 @@ struct Options {
   std::string format;
 };
 
-FlagTable plain_flags(Options& o) {
+FlagTable plain_flags(PruneOptions& o) {
   return prune_flags(o.prune);
 }
 
-FlagTable image_flags(Options& o) {
+FlagTable image_flags(PruneOptions& o) {
   FlagTable table = prune_flags(o.prune);
   table.insert(
       table.begin(),
@@ -47,12 +47,12 @@ FlagTable image_flags(Options& o) {
 }
 
 // Of docker's filters none has a meaning here: no layer of the cache belongs to an image.
-FlagTable builder_flags(Options& o) {
+FlagTable builder_flags(PruneOptions& o) {
   return {{"all", 'a', "", "Taken as docker's: it is always all", &o.all},
           {"force", 'f', "", "Do not ask", &o.prune.force}};
 }
 
-FlagTable system_flags(Options& o) {
+FlagTable system_flags(PruneOptions& o) {
   FlagTable table = image_flags(o);
   table.push_back({"volumes", 0, "", "Volumes that no container mounts, too", &o.volumes});
   table.push_back({"keep", 0, "SIZE",
@@ -64,24 +64,24 @@ FlagTable system_flags(Options& o) {
   return table;
 }
 
-Result<int> prune_containers(Session& session, const Options& o, std::vector<std::string>) {
-  if (!TRY(confirm(session, o.prune.force, kContainers))) return 0;
+Result<int> prune_containers(Session& session, const PruneOptions& o, std::vector<std::string>) {
+  if (!TRY(confirm(session, o.prune.force, kPrunedContainers))) return 0;
   auto pruned = TRY(engine::prune_containers(session.context, prune_options(o.prune)));
   print_pruned(session, "Deleted Containers:", pruned);
   print_reclaimed(session, pruned.bytes);
   return 0;
 }
 
-Result<int> prune_volumes(Session& session, const Options& o, std::vector<std::string>) {
-  if (!TRY(confirm(session, o.prune.force, kVolumes))) return 0;
+Result<int> prune_volumes(Session& session, const PruneOptions& o, std::vector<std::string>) {
+  if (!TRY(confirm(session, o.prune.force, kPrunedVolumes))) return 0;
   auto pruned = TRY(engine::prune_volumes(session.context, prune_options(o.prune)));
   print_pruned(session, "Deleted Volumes:", pruned);
   print_reclaimed(session, pruned.bytes);
   return 0;
 }
 
-Result<int> prune_images(Session& session, const Options& o, std::vector<std::string>) {
-  if (!TRY(confirm(session, o.prune.force, o.all ? kImages : kDangling))) return 0;
+Result<int> prune_images(Session& session, const PruneOptions& o, std::vector<std::string>) {
+  if (!TRY(confirm(session, o.prune.force, o.all ? kPrunedImages : kDangling))) return 0;
   engine::PruneOptions options = prune_options(o.prune);
   options.all_images = o.all;
   auto pruned = TRY(engine::prune_images(session.context, options));
@@ -90,7 +90,7 @@ Result<int> prune_images(Session& session, const Options& o, std::vector<std::st
   return 0;
 }
 
-Result<int> prune_builder(Session& session, const Options& o, std::vector<std::string>) {
+Result<int> prune_builder(Session& session, const PruneOptions& o, std::vector<std::string>) {
   if (!TRY(confirm(session, o.prune.force, kBuildCache))) return 0;
   auto pruned = TRY(engine::prune_build_cache(session.context));
   print_pruned(session, kDeletedCache, pruned);
@@ -106,7 +106,7 @@ engine::Pruned prune_idle_build_cache(Session& session) {
   return {};
 }
 
-std::string system_warning(const Options& o) {
+std::string system_warning(const PruneOptions& o) {
   std::string text = "WARNING! This will remove:\n  - all stopped containers\n";
   if (o.volumes) text += "  - all volumes not used by at least one container\n";
   text += o.all ? "  - all images without at least one container associated to them\n"
@@ -130,7 +130,7 @@ json::Value shrunk_value(const engine::Shrunk& shrunk, bool dry_run) {
                       {"kept_bytes", shrunk.after}};
 }
 
-void print_shrunk(Session& session, const engine::Shrunk& shrunk, const Options& o) {
+void print_shrunk(Session& session, const engine::Shrunk& shrunk, const PruneOptions& o) {
   if (o.format == "json") {
     print_json(session, shrunk_value(shrunk, o.dry_run));
     return;
@@ -145,10 +145,9 @@ void print_shrunk(Session& session, const engine::Shrunk& shrunk, const Options&
   print_reclaimed(session, shrunk.before - shrunk.after);
 }
 
-Result<int> shrink(Session& session, const Options& o) {
+Result<int> shrink(Session& session, const PruneOptions& o) {
   auto most = parse_bytes(*o.keep);
-  if (!most)
-    return make_error(Kind::usage, "--keep: " + quoted(*o.keep) + " is not a size", "50GB");
+  if (!most) return make_error(Kind::usage, "--keep: " + quote(*o.keep) + " is not a size", "50GB");
   if (o.all || o.volumes || !o.prune.filters.empty()) {
     return make_error(Kind::usage,
                       "--keep goes with neither --all, --volumes nor --filter: it "
@@ -163,7 +162,7 @@ Result<int> shrink(Session& session, const Options& o) {
   return 0;
 }
 
-Result<int> prune_system(Session& session, const Options& o, std::vector<std::string>) {
+Result<int> prune_system(Session& session, const PruneOptions& o, std::vector<std::string>) {
   if (o.keep) return shrink(session, o);
   if (o.dry_run || !o.format.empty()) {
     return make_error(Kind::usage, "--dry-run and --format go with --keep");

@@ -8,7 +8,7 @@
 namespace berth::cli {
 namespace {
 
-struct Options {
+struct PsOptions {
   bool all = false;
   bool latest = false;
   std::optional<int64_t> last;
@@ -19,7 +19,7 @@ struct Options {
   std::string format;
 };
 
-FlagTable flags(Options& o) {
+FlagTable ps_flags(PsOptions& o) {
   return {
       {"all", 'a', "", "Also those that do not run", &o.all},
       filter_flag(o.filters),
@@ -65,7 +65,7 @@ bool needs_details(const Listing& listing) {
   return false;
 }
 
-Result<int> run(Session& session, const Options& o, std::vector<std::string>) {
+Result<int> run_ps(Session& session, const PsOptions& o, std::vector<std::string>) {
   // -q shows ids, whatever the usual format is.
   const std::string format = o.quiet ? o.format : format_or_usual(session, o.format, "psFormat");
   Listing listing = TRY(Listing::make(o.size ? kContainersWithSize : kContainers,
@@ -96,7 +96,7 @@ const Verb ps_verb{
              .summary = "List containers",
              .example = "berth ps -a --filter name=web"},
     .arity = {0, 0},
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(ps_flags, run_ps); },
 };
 
 }  // namespace berth::cli

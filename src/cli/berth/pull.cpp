@@ -7,13 +7,13 @@
 namespace berth::cli {
 namespace {
 
-struct Options {
+struct PullOptions {
   image::PullRequest request;
   bool no_scan = false;
   std::string memory_budget;
 };
 
-FlagTable flags(Options& o) {
+FlagTable pull_flags(PullOptions& o) {
   FlagTable table{
       {"quiet", 'q', "", "Print the digest alone", &o.request.quiet},
       {"platform", 0, "OS/ARCH", "Another platform than this machine's", &o.request.platform},
@@ -30,7 +30,7 @@ FlagTable flags(Options& o) {
   return table;
 }
 
-Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
+Result<int> run_pull(Session& session, const PullOptions& o, std::vector<std::string> arguments) {
   image::PullRequest request = o.request;
   request.reference = arguments[0];
   request.scan = !o.no_scan;
@@ -64,7 +64,7 @@ const Verb pull_verb{
              .complete = Complete::image},
     .arity = {1, 1},
     .needs = engine::Needs::user_namespace,
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(pull_flags, run_pull); },
 };
 
 }  // namespace berth::cli

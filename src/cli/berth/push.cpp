@@ -5,12 +5,12 @@
 namespace berth::cli {
 namespace {
 
-struct Options {
+struct PushOptions {
   image::PushRequest request;
   bool all_tags = false;
 };
 
-FlagTable flags(Options& o) {
+FlagTable push_flags(PushOptions& o) {
   FlagTable table{{"all-tags", 'a', "", "Push all tags of the repository", &o.all_tags},
                   {"quiet", 'q', "", "Print the reference alone", &o.request.quiet}};
   add_registry_flags(table, o.request.access);
@@ -25,7 +25,7 @@ std::string tag_of(std::string_view reference) {
   return std::string(name.substr(colon + 1));
 }
 
-Result<void> push(Session& session, const Options& o, const std::string& reference) {
+Result<void> push(Session& session, const PushOptions& o, const std::string& reference) {
   image::PushRequest request = o.request;
   request.reference = reference;
   image::TransferResult pushed =
@@ -40,7 +40,7 @@ Result<void> push(Session& session, const Options& o, const std::string& referen
   return {};
 }
 
-Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
+Result<int> run_push(Session& session, const PushOptions& o, std::vector<std::string> arguments) {
   std::vector<std::string> references = {arguments[0]};
   if (o.all_tags) references = TRY(engine::tags_of(session.context, arguments[0]));
   for (const std::string& reference : references) TRY(push(session, o, reference));
@@ -57,7 +57,7 @@ const Verb push_verb{
              .example = "berth push localhost:5000/tools:1",
              .complete = Complete::image},
     .arity = {1, 1},
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(push_flags, run_push); },
 };
 
 }  // namespace berth::cli

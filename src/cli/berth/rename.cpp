@@ -5,13 +5,13 @@
 namespace berth::cli {
 namespace {
 
-struct Options {};
+struct RenameOptions {};
 
-FlagTable flags(Options&) {
+FlagTable rename_flags(RenameOptions&) {
   return {};
 }
 
-Result<int> run(Session& session, const Options&, std::vector<std::string> arguments) {
+Result<int> run_rename(Session& session, const RenameOptions&, std::vector<std::string> arguments) {
   TRY(engine::rename_container(session.context, arguments[0], arguments[1]));
   return 0;
 }
@@ -26,7 +26,7 @@ const Verb rename_verb{
              .example = "berth rename web old-web",
              .complete = Complete::container},
     .arity = {2, 2},
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(rename_flags, run_rename); },
 };
 
 }  // namespace berth::cli

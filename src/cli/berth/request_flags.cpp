@@ -360,7 +360,7 @@ Result<void> read_labels(const RequestOptions& o, engine::RunRequest& request) {
   for (const std::string& entry : TRY(read_entries(o.label_files, o.labels))) {
     auto label = engine::parse_label(entry);
     if (!label.ok()) {
-      return make_error(Kind::usage, "invalid label " + quoted(entry) + ": " + label.error().what);
+      return make_error(Kind::usage, "invalid label " + quote(entry) + ": " + label.error().what);
     }
     request.labels[label->first] = std::move(label->second);
   }
@@ -376,7 +376,7 @@ Result<void> read_devices(const RequestOptions& o, engine::RunRequest& request) 
     }
     auto device = engine::parse_host_device(text);
     if (!device.ok()) {
-      return make_error(Kind::usage, "--device " + quoted(text) + ": " + device.error().what);
+      return make_error(Kind::usage, "--device " + quote(text) + ": " + device.error().what);
     }
     request.host_devices.push_back(std::move(*device));
   }
@@ -437,7 +437,7 @@ Result<void> name_image(const edf::Definition& definition, const RequestOptions&
   }
   if (!image.empty()) arguments.insert(arguments.begin(), std::move(image));
   if (!arguments.empty()) return {};
-  return make_error(Kind::usage, "environment " + quoted(*o.environment_file) + " names no image",
+  return make_error(Kind::usage, "environment " + quote(*o.environment_file) + " names no image",
                     "an image after it, or 'image = ...' in its file");
 }
 

@@ -6,15 +6,16 @@
 namespace berth::cli {
 namespace {
 
-struct Options {
+struct RestartOptions {
   std::optional<int64_t> grace;
 };
 
-FlagTable flags(Options& o) {
+FlagTable restart_flags(RestartOptions& o) {
   return {grace_flag(o.grace)};
 }
 
-Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
+Result<int> run_restart(Session& session, const RestartOptions& o,
+                        std::vector<std::string> arguments) {
   std::vector<std::string> stopped;
   int stopping =
       for_each_argument(session, arguments, [&](const std::string& name) -> Result<void> {
@@ -46,7 +47,7 @@ const Verb restart_verb{
              .example = "berth restart --time 30 web",
              .complete = Complete::container},
     .arity = {1},
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(restart_flags, run_restart); },
 };
 
 }  // namespace berth::cli

@@ -4,18 +4,18 @@
 namespace berth::cli {
 namespace {
 
-struct Options {
+struct RmOptions {
   engine::EndOptions end;
   bool volumes = false;
 };
 
-FlagTable flags(Options& o) {
+FlagTable rm_flags(RmOptions& o) {
   return {
       {"force", 'f', "", "Kill a running container first; a missing one is no error", &o.end.force},
       {"volumes", 'v', "", "Remove its anonymous volumes too", &o.volumes}};
 }
 
-Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
+Result<int> run_rm(Session& session, const RmOptions& o, std::vector<std::string> arguments) {
   using engine::AnonymousVolumes;
   auto volumes = o.volumes ? AnonymousVolumes::remove : AnonymousVolumes::keep;
   return remove_containers(session, arguments, o.end, volumes);
@@ -31,7 +31,7 @@ const Verb rm_verb{
              .example = "berth rm -f web",
              .complete = Complete::container},
     .arity = {1},
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(rm_flags, run_rm); },
 };
 
 }  // namespace berth::cli

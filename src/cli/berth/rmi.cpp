@@ -5,15 +5,15 @@
 namespace berth::cli {
 namespace {
 
-struct Options {
+struct RmiOptions {
   engine::RemoveImageOptions remove;
 };
 
-FlagTable flags(Options& o) {
+FlagTable rmi_flags(RmiOptions& o) {
   return {{"force", 'f', "", "Also when a stopped container uses it", &o.remove.force}};
 }
 
-Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
+Result<int> run_rmi(Session& session, const RmiOptions& o, std::vector<std::string> arguments) {
   return for_each_argument(session, arguments, [&](const std::string& name) -> Result<void> {
     engine::RemovedImage removed = TRY(engine::remove_image(session.context, name, o.remove));
     for (const auto& reference : removed.untagged) {
@@ -36,7 +36,7 @@ const Verb rmi_verb{
     .arity = {1},
     .needs = engine::Needs::user_namespace,
     .store = Store::swept,
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(rmi_flags, run_rmi); },
 };
 
 }  // namespace berth::cli

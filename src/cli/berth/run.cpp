@@ -9,13 +9,13 @@
 namespace berth::cli {
 namespace {
 
-struct Options : RequestOptions {
+struct RunOptions : RequestOptions {
   bool dry_run = false;
   bool explain = false;
   std::string format = "text";
 };
 
-FlagTable flags(Options& o) {
+FlagTable run_flags(RunOptions& o) {
   FlagTable table{
       {"detach", 'd', "", "Run in the background and print the container's id", &o.call.detach},
   };
@@ -34,8 +34,9 @@ FlagTable flags(Options& o) {
   return table;
 }
 
-Result<int> run(Session& session, const Options& given, std::vector<std::string> arguments) {
-  Options o = given;
+Result<int> run_container(Session& session, const RunOptions& given,
+                          std::vector<std::string> arguments) {
+  RunOptions o = given;
   TRY(read_request(session, std::move(arguments), o));
   const engine::RunRequest& request = o.request;
   bool talks = request.terminal && !o.call.detach && !o.dry_run && !o.explain;
@@ -59,11 +60,11 @@ Result<int> run(Session& session, const Options& given, std::vector<std::string>
   return outcome.status;
 }
 
-std::string beside(const Options& o) {
+std::string beside_run(const RunOptions& o) {
   return container_beside(o);
 }
 
-Arity arity(const Options& o) {
+Arity arity(const RunOptions& o) {
   return request_arity(o);
 }
 
@@ -81,7 +82,7 @@ const Verb run_verb{
     .flags_end = FlagsEnd::at_first_argument,
     .elsewhere = kRequestElsewhere,
     .error_status = 125,
-    .command = [] { return make_command(flags, run, beside, arity); },
+    .command = [] { return make_command(run_flags, run_container, beside_run, arity); },
 };
 
 }  // namespace berth::cli

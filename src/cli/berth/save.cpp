@@ -5,13 +5,13 @@
 namespace berth::cli {
 namespace {
 
-struct Options {
+struct SaveOptions {
   std::string output;
   std::string format = "archive";
   image::RegistryAccess access;
 };
 
-FlagTable flags(Options& o) {
+FlagTable save_flags(SaveOptions& o) {
   FlagTable table = {
       {"output", 'o', "FILE", "Write to FILE instead of stdout", &o.output, {}, Complete::file},
       {"format",
@@ -25,7 +25,7 @@ FlagTable flags(Options& o) {
   return table;
 }
 
-Result<int> save_squashfs(Session& session, const Options& o,
+Result<int> save_squashfs(Session& session, const SaveOptions& o,
                           const std::vector<std::string>& arguments) {
   if (o.output.empty()) {
     return make_error(Kind::usage, "a squashfs needs a name",
@@ -38,7 +38,7 @@ Result<int> save_squashfs(Session& session, const Options& o,
   return 0;
 }
 
-Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
+Result<int> run_save(Session& session, const SaveOptions& o, std::vector<std::string> arguments) {
   if (o.format == "sqsh") return save_squashfs(session, o, arguments);
   image::SaveRequest request;
   request.references = std::move(arguments);
@@ -71,7 +71,7 @@ const Verb save_verb{
              .complete = Complete::image},
     .arity = {1},
     .needs = engine::Needs::user_namespace,
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(save_flags, run_save); },
 };
 
 }  // namespace berth::cli

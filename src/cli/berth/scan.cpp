@@ -12,14 +12,14 @@
 namespace berth::cli {
 namespace {
 
-struct Options {
+struct ScanOptions {
   std::string format;
   bool attach = false;
   std::optional<std::string> nfd, tag;
-  engine::AttachRequest request;
+  engine::AttachFactsRequest request;
 };
 
-FlagTable flags(Options& o) {
+FlagTable scan_flags(ScanOptions& o) {
   FlagTable table{
       {"format", 'f', "FORMAT", "json, or a template such as '{{.glibc}}'", &o.format},
       {"attach", 0, "", "Publish it beside the image at its registry", &o.attach},
@@ -50,7 +50,8 @@ FlagTable flags(Options& o) {
   return table;
 }
 
-Result<int> attach(Session& session, engine::AttachRequest request, const std::string& format) {
+Result<int> attach(Session& session, engine::AttachFactsRequest request,
+                   const std::string& format) {
   if (!format.empty() && format != "json") {
     return make_error(Kind::usage, "--attach prints text or, with --format json, JSON");
   }
@@ -69,7 +70,7 @@ Result<int> attach(Session& session, engine::AttachRequest request, const std::s
   return 0;
 }
 
-Result<int> show_rules(Session& session, const Options& o) {
+Result<int> show_rules(Session& session, const ScanOptions& o) {
   std::optional<DocumentFormat> format;
   if (!o.format.empty()) format = TRY(DocumentFormat::make(o.format));
   bake::NfdRules rules = TRY(engine::rules_of_file(session.context, *o.nfd, o.tag));
@@ -85,14 +86,14 @@ Result<int> show_rules(Session& session, const Options& o) {
   return 0;
 }
 
-Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
+Result<int> run_scan(Session& session, const ScanOptions& o, std::vector<std::string> arguments) {
   if (arguments.empty() != o.nfd.has_value()) {
     return make_error(Kind::usage, "expected an image, or --nfd FILE");
   }
   if (o.tag && !o.nfd) return make_error(Kind::usage, "--tag is for --nfd");
   if (o.nfd && o.attach) return make_error(Kind::usage, "--attach is for an image");
   if (o.attach) {
-    engine::AttachRequest request = o.request;
+    engine::AttachFactsRequest request = o.request;
     request.reference = arguments[0];
     request.berth_version = berth_version();
     return attach(session, std::move(request), o.format);
@@ -126,7 +127,7 @@ const Verb scan_verb{
              .complete = Complete::image},
     .arity = {0, 1},
     .needs = engine::Needs::user_namespace,
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(scan_flags, run_scan); },
 };
 
 }  // namespace berth::cli

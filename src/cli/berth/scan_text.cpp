@@ -17,7 +17,7 @@ using facts::ImageFacts;
 
 constexpr size_t kWidestValue = 48;  // a longer one does not push the files of all others away
 
-struct Row {
+struct FactRow {
   std::string name;
   std::string value;
   std::string file;
@@ -72,8 +72,8 @@ std::string level_text(const facts::IsaNeed& isa) {
   return "x86-64-v" + std::to_string(isa.level) + ", " + how;
 }
 
-std::vector<Row> rows_of(const ImageFacts& facts) {
-  std::vector<Row> rows;
+std::vector<FactRow> rows_of(const ImageFacts& facts) {
+  std::vector<FactRow> rows;
   auto add = [&](const char* name, std::string value, std::string file = {}) {
     if (!value.empty()) rows.push_back({name, std::move(value), std::move(file)});
   };
@@ -101,9 +101,9 @@ std::vector<Row> rows_of(const ImageFacts& facts) {
 }  // namespace
 
 std::string scan_text(const ImageFacts& facts) {
-  std::vector<Row> rows = rows_of(facts);
+  std::vector<FactRow> rows = rows_of(facts);
   size_t names = 0, values = 0;
-  for (Row& row : rows) {
+  for (FactRow& row : rows) {
     row.value = escape_controls(row.value);
     row.file = escape_controls(row.file);
     names = std::max(names, text_width(row.name));
@@ -111,7 +111,7 @@ std::string scan_text(const ImageFacts& facts) {
     if (!row.file.empty() && width <= kWidestValue) values = std::max(values, width);
   }
   std::string out;
-  for (const Row& row : rows) {
+  for (const FactRow& row : rows) {
     std::string line = pad_right(row.name, names + 2);
     line += row.file.empty() ? row.value : pad_right(row.value, values) + "  " + row.file;
     out += line + "\n";

@@ -6,15 +6,16 @@
 namespace berth::cli {
 namespace {
 
-struct Options {
+struct SlurmBundleOptions {
   std::string job;
 };
 
-FlagTable flags(Options& o) {
+FlagTable slurm_bundle_flags(SlurmBundleOptions& o) {
   return {{"job", 0, "JOB.STEP", "Which step of which job this is", &o.job}};
 }
 
-Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
+Result<int> run_slurm_bundle(Session& session, const SlurmBundleOptions& o,
+                             std::vector<std::string> arguments) {
   TRY(engine::run_slurm_bundle(session.context, {arguments[0], arguments[1], o.job}));
   return 0;  // this process is another program by now
 }
@@ -30,7 +31,7 @@ const Verb slurm_bundle_verb{
     .arity = {2, 2},
     .store = Store::none,
     .error_status = 125,
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(slurm_bundle_flags, run_slurm_bundle); },
 };
 
 }  // namespace berth::cli

@@ -5,19 +5,20 @@
 namespace berth::cli {
 namespace {
 
-struct Options {
+struct SlurmEpilogOptions {
   std::string job;
   std::string scope = "global";
 };
 
-FlagTable flags(Options& o) {
+FlagTable slurm_epilog_flags(SlurmEpilogOptions& o) {
   return {
       {"job", 0, "JOB", "Whose containers", &o.job},
       {"scope", 0, "SCOPE", "Whose a name is: global or job", &o.scope, {"global", "job"}},
   };
 }
 
-Result<int> run(Session& session, const Options& o, std::vector<std::string>) {
+Result<int> run_slurm_epilog(Session& session, const SlurmEpilogOptions& o,
+                             std::vector<std::string>) {
   auto names = TRY(engine::containers_of_job(session.context, o.job, o.scope == "job"));
   return remove_containers(session, names, {.force = true}, engine::AnonymousVolumes::remove);
 }
@@ -31,7 +32,7 @@ const Verb slurm_epilog_verb{
              .summary = "Remove the containers that a job has left, for spank_berth.so",
              .example = "berth slurm epilog --job 12"},
     .arity = {0, 0},
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(slurm_epilog_flags, run_slurm_epilog); },
 };
 
 }  // namespace berth::cli

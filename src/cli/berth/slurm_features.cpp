@@ -5,12 +5,12 @@
 namespace berth::cli {
 namespace {
 
-struct Options {
+struct SlurmFeaturesOptions {
   engine::SlurmRequest request;
   std::string format = "text";
 };
 
-FlagTable flags(Options& o) {
+FlagTable slurm_features_flags(SlurmFeaturesOptions& o) {
   return {
       {"profile",
        0,
@@ -43,7 +43,8 @@ json::Value to_json(const engine::SlurmNode& node, bool devices_known) {
                       {"synthetic", node.synthetic}};
 }
 
-Result<int> run(Session& session, const Options& o, std::vector<std::string>) {
+Result<int> run_slurm_features(Session& session, const SlurmFeaturesOptions& o,
+                               std::vector<std::string>) {
   engine::SlurmNode node = TRY(engine::slurm_node(session.context, o.request));
   if (o.format == "json") {
     print_json(session, to_json(node, o.request.devices));
@@ -63,7 +64,7 @@ const Verb slurm_features_verb{
              .summary = "Print what slurm.conf, or gres.conf, says of a node",
              .example = "berth slurm features --gres-conf"},
     .arity = {0, 0},
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(slurm_features_flags, run_slurm_features); },
 };
 
 }  // namespace berth::cli

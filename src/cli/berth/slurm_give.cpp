@@ -7,13 +7,13 @@
 namespace berth::cli {
 namespace {
 
-struct Options {};
+struct SlurmGiveOptions {};
 
-FlagTable flags(Options&) {
+FlagTable slurm_give_flags(SlurmGiveOptions&) {
   return {};
 }
 
-Result<int> run(Session& session, const Options&, std::vector<std::string>) {
+Result<int> run_slurm_give(Session& session, const SlurmGiveOptions&, std::vector<std::string>) {
   TRY(engine::give_to_job(session.context));
   return 0;
 }
@@ -28,7 +28,7 @@ const Verb slurm_give_verb{
              .example = "berth slurm give <order.json"},
     .arity = {0, 0},
     .hidden = true,
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(slurm_give_flags, run_slurm_give); },
 };
 
 }  // namespace berth::cli

@@ -7,14 +7,14 @@
 namespace berth::cli {
 namespace {
 
-struct Options {
+struct SlurmPreflightOptions {
   engine::PreflightRequest request;
   bool local = false;
   bool quiet = false;
   std::string format = "text";
 };
 
-FlagTable flags(Options& o) {
+FlagTable slurm_preflight_flags(SlurmPreflightOptions& o) {
   FlagTable table{
       {"profile",
        0,
@@ -33,7 +33,8 @@ FlagTable flags(Options& o) {
   return table;
 }
 
-Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
+Result<int> run_slurm_preflight(Session& session, const SlurmPreflightOptions& o,
+                                std::vector<std::string> arguments) {
   engine::PreflightRequest request = o.request;
   if (!arguments.empty()) request.image = arguments.front();
   request.match.look_up = o.local ? engine::LookUp::store : engine::LookUp::registry;
@@ -62,7 +63,7 @@ const Verb slurm_preflight_verb{
              .complete = Complete::image},
     .arity = {0, 1},
     .needs = engine::Needs::user_namespace,
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(slurm_preflight_flags, run_slurm_preflight); },
 };
 
 }  // namespace berth::cli

@@ -7,12 +7,12 @@
 namespace berth::cli {
 namespace {
 
-struct Options {
+struct SlurmStepOptions {
   engine::SlurmStep step;
   std::string scope = "global";
 };
 
-FlagTable flags(Options& o) {
+FlagTable slurm_step_flags(SlurmStepOptions& o) {
   FlagTable table = {
       {"batch-script", 0, "FILE", "The job's script, to be seen in the container",
        &o.step.batch_script},
@@ -27,7 +27,8 @@ FlagTable flags(Options& o) {
   return table;
 }
 
-Result<int> run(Session& session, const Options& given, std::vector<std::string> command) {
+Result<int> run_slurm_step(Session& session, const SlurmStepOptions& given,
+                           std::vector<std::string> command) {
   engine::SlurmStep step = given.step;
   step.of_job = given.scope == "job";
   step.directory = session.working_directory;
@@ -44,7 +45,7 @@ Result<int> run(Session& session, const Options& given, std::vector<std::string>
   return outcome.status;
 }
 
-std::string beside(const Options& o) {
+std::string beside_slurm_step(const SlurmStepOptions& o) {
   engine::SlurmStep step = o.step;
   step.of_job = o.scope == "job";
   return engine::joined_by(step);
@@ -62,7 +63,7 @@ const Verb slurm_step_verb{
     .needs = engine::Needs::user_namespace,
     .flags_end = FlagsEnd::at_first_argument,
     .error_status = 125,
-    .command = [] { return make_command(flags, run, beside); },
+    .command = [] { return make_command(slurm_step_flags, run_slurm_step, beside_slurm_step); },
 };
 
 }  // namespace berth::cli

@@ -6,7 +6,7 @@
 namespace berth::cli {
 namespace {
 
-FlagTable flags(engine::StartOptions& o) {
+FlagTable start_flags(engine::StartOptions& o) {
   return {
       {"attach", 'a', "", "Stay with the container: its output, signals and exit status",
        &o.attach},
@@ -15,8 +15,8 @@ FlagTable flags(engine::StartOptions& o) {
   };
 }
 
-Result<int> run(Session& session, const engine::StartOptions& o,
-                std::vector<std::string> arguments) {
+Result<int> run_start(Session& session, const engine::StartOptions& o,
+                      std::vector<std::string> arguments) {
   bool attach = o.attach || o.interactive;
   if (attach && arguments.size() > 1) {
     return make_error(Kind::usage, "you cannot start and attach multiple containers at once");
@@ -48,7 +48,7 @@ const Verb start_verb{
     .needs = engine::Needs::user_namespace,
     .container = [](const std::vector<std::string>& arguments) { return arguments[0]; },
     .store = Store::swept,
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(start_flags, run_start); },
 };
 
 }  // namespace berth::cli

@@ -14,18 +14,18 @@
 namespace berth::cli {
 namespace {
 
-constexpr std::chrono::seconds kInterval{1};
-constexpr std::string_view kClear = "\x1b[2J\x1b[H";
-constexpr std::string_view kUnknown = "--";
+constexpr std::chrono::seconds kStatsInterval{1};
+constexpr std::string_view kStatsClear = "\x1b[2J\x1b[H";
+constexpr std::string_view kStatsUnknown = "--";
 
-struct Options {
+struct StatsOptions {
   bool all = false;
   bool no_stream = false;
   bool no_trunc = false;
   std::string format;
 };
 
-FlagTable flags(Options& o) {
+FlagTable stats_flags(StatsOptions& o) {
   return {
       {"all", 'a', "", "Also those that do not run", &o.all},
       template_flag(o.format),
@@ -34,7 +34,7 @@ FlagTable flags(Options& o) {
   };
 }
 
-constexpr ListField kFields[] = {
+constexpr ListField kStatsFields[] = {
     {"BlockIO", "BLOCK I/O"},
     {"CPUPerc", "CPU %"},
     {"Container", "CONTAINER"},
@@ -50,21 +50,21 @@ constexpr ListField kFields[] = {
 };
 
 constexpr ListKind kUse{
-    .fields = kFields,
+    .fields = kStatsFields,
     .table =
         "{{.ID}}\t{{.Name}}\t{{.CPUPerc}}\t{{.MemUsage}}\t{{.MemPerc}}\t{{.NetIO}}\t"
         "{{.BlockIO}}\t{{.PIDs}}",
 };
 
 constexpr ListKind kUseOfGpus{
-    .fields = kFields,
+    .fields = kStatsFields,
     .table =
         "{{.ID}}\t{{.Name}}\t{{.CPUPerc}}\t{{.MemUsage}}\t{{.MemPerc}}\t{{.NetIO}}\t"
         "{{.BlockIO}}\t{{.PIDs}}\t{{.GPUs}}\t{{.GPUPerc}}\t{{.GPUMemUsage}}",
 };
 
 std::string percent(std::optional<double> value) {
-  if (!value) return std::string(kUnknown);
+  if (!value) return std::string(kStatsUnknown);
   char text[32];
   std::snprintf(text, sizeof text, "%.2f%%", *value);
   return text;
@@ -72,12 +72,12 @@ std::string percent(std::optional<double> value) {
 
 using Write = std::string (*)(uint64_t);
 std::string pair_of(std::optional<uint64_t> first, std::optional<uint64_t> second, Write write) {
-  auto text = [&](std::optional<uint64_t> n) { return n ? write(*n) : std::string(kUnknown); };
+  auto text = [&](std::optional<uint64_t> n) { return n ? write(*n) : std::string(kStatsUnknown); };
   return text(first) + " / " + text(second);
 }
 
 std::string gpu_percent(const engine::GpuUse& gpu) {
-  return gpu.busy_percent ? std::to_string(*gpu.busy_percent) + "%" : std::string(kUnknown);
+  return gpu.busy_percent ? std::to_string(*gpu.busy_percent) + "%" : std::string(kStatsUnknown);
 }
 
 std::string gpu_memory(const engine::GpuUse& gpu) {
@@ -95,7 +95,7 @@ std::string of_each(const std::vector<engine::GpuUse>& gpus, const Text& text) {
 /// Containers that were asked for, each with its last two measurements.
 class Table {
  public:
-  Table(Session& session, const Options& options, std::vector<std::string> names)
+  Table(Session& session, const StatsOptions& options, std::vector<std::string> names)
       : session_(session), options_(options), names_(std::move(names)) {}
 
   /// Errors: not_found (a name, the first time), io.
@@ -155,7 +155,7 @@ class Table {
              of_each(gpus, gpu_percent), of_each(gpus, [](const auto& gpu) { return gpu.name; }),
              id, percent(memory), pair_of(use.memory_bytes, use.memory_limit_bytes, binary_bytes),
              c.name, pair_of(use.received_bytes, use.sent_bytes, human_bytes),
-             use.processes ? std::to_string(*use.processes) : std::string(kUnknown)}};
+             use.processes ? std::to_string(*use.processes) : std::string(kStatsUnknown)}};
   }
 
   /// Docker shows in {{.Container}} what was typed.
@@ -169,13 +169,13 @@ class Table {
   void tell(const engine::ContainerSummary& c, const engine::Usage& use) {
     if (!use.from_processes || told_) return;
     told_ = true;
-    session_.report.warn("no control group counts for container " + quoted(c.name) +
+    session_.report.warn("no control group counts for container " + quote(c.name) +
                          ": its memory and processor time are the sums over its processes in "
                          "/proc, using these instead");
   }
 
   Session& session_;
-  const Options& options_;
+  const StatsOptions& options_;
   std::vector<std::string> names_;
   std::vector<engine::ContainerSummary> containers_;
   std::map<std::string, engine::Usage> before_;
@@ -185,7 +185,7 @@ class Table {
   bool told_ = false;
 };
 
-Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
+Result<int> run_stats(Session& session, const StatsOptions& o, std::vector<std::string> arguments) {
   const std::string format = format_or_usual(session, o.format, "statsFormat");
   const Listing usual = TRY(Listing::make(kUse, {.text = format}));
   const Listing with_gpus = TRY(Listing::make(kUseOfGpus, {.text = format}));
@@ -194,7 +194,7 @@ Result<int> run(Session& session, const Options& o, std::vector<std::string> arg
   Table table(session, o, std::move(arguments));
   TRY(table.measure());
   while (true) {
-    std::this_thread::sleep_for(kInterval);
+    std::this_thread::sleep_for(kStatsInterval);
     TRY(table.measure());
     if (asks) TRY(table.look_at_gpus());
     const Listing& listing = table.has_gpus() ? with_gpus : usual;
@@ -203,7 +203,7 @@ Result<int> run(Session& session, const Options& o, std::vector<std::string> arg
       print(session, text);
       return 0;
     }
-    print(session, std::string(kClear) + text);
+    print(session, std::string(kStatsClear) + text);
     TRY(session.terminal.written());  // whoever read it has gone
   }
 }
@@ -218,7 +218,7 @@ const Verb stats_verb{
              .example = "berth stats --no-stream web",
              .complete = Complete::container},
     .arity = {0},
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(stats_flags, run_stats); },
 };
 
 }  // namespace berth::cli

@@ -5,15 +5,15 @@
 namespace berth::cli {
 namespace {
 
-struct Options {
+struct StopOptions {
   std::optional<int64_t> grace;
 };
 
-FlagTable flags(Options& o) {
+FlagTable stop_flags(StopOptions& o) {
   return {grace_flag(o.grace)};
 }
 
-Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
+Result<int> run_stop(Session& session, const StopOptions& o, std::vector<std::string> arguments) {
   return for_each_argument(session, arguments, [&](const std::string& name) -> Result<void> {
     TRY(engine::stop_container(session.context, name, o.grace));
     print(session, name + "\n");
@@ -31,7 +31,7 @@ const Verb stop_verb{
              .example = "berth stop --time 30 web",
              .complete = Complete::running},
     .arity = {1},
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(stop_flags, run_stop); },
 };
 
 }  // namespace berth::cli

@@ -8,12 +8,12 @@ namespace {
 
 constexpr int kDamagedStatus = 1;
 
-struct Options {
+struct SystemCheckOptions {
   bool repair = false;
   std::string format = "table";
 };
 
-FlagTable flags(Options& o) {
+FlagTable system_check_flags(SystemCheckOptions& o) {
   return {
       {"format", 0, "FORMAT", "How it is printed", &o.format, {"table", "json"}},
       {"repair", 0, "", "Remove what is damaged and no container uses; pulls nothing", &o.repair},
@@ -55,7 +55,8 @@ std::string summary_of(const image::CheckReport& report) {
          (report.damaged == 0 ? "no damage" : std::to_string(report.damaged) + " damaged") + "\n";
 }
 
-Result<int> run(Session& session, const Options& o, std::vector<std::string>) {
+Result<int> run_system_check(Session& session, const SystemCheckOptions& o,
+                             std::vector<std::string>) {
   auto repair = o.repair ? engine::Repair::yes : engine::Repair::no;
   auto report = TRY(engine::check_store(session.context, repair));
   if (o.format == "json") {
@@ -78,7 +79,7 @@ const Verb system_check_verb{
              .example = "berth system check --repair"},
     .arity = {0, 0},
     .needs = engine::Needs::user_namespace,
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(system_check_flags, run_system_check); },
 };
 
 }  // namespace berth::cli

@@ -7,12 +7,12 @@
 namespace berth::cli {
 namespace {
 
-struct Options {
+struct SystemDedupeOptions {
   bool dry_run = false;
   std::string format = "table";
 };
 
-FlagTable flags(Options& o) {
+FlagTable system_dedupe_flags(SystemDedupeOptions& o) {
   return {
       {"dry-run", 0, "", "Only tell what would be saved", &o.dry_run},
       {"format", 0, "FORMAT", "How it is printed", &o.format, {"table", "json"}},
@@ -46,7 +46,8 @@ std::string text_of(const image::DedupeReport& report, bool dry_run) {
          human_bytes(report.bytes) + (dry_run ? " to save\n" : " saved\n");
 }
 
-Result<int> run(Session& session, const Options& o, std::vector<std::string>) {
+Result<int> run_system_dedupe(Session& session, const SystemDedupeOptions& o,
+                              std::vector<std::string>) {
   WorkDisplay display(session, "Comparing", o.format == "json");
   auto trial = o.dry_run ? engine::Trial::yes : engine::Trial::no;
   auto report = TRY(engine::dedupe_layers(session.context, trial, display.progress()));
@@ -69,7 +70,7 @@ const Verb system_dedupe_verb{
              .example = "berth system dedupe --dry-run"},
     .arity = {0, 0},
     .needs = engine::Needs::user_namespace,
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(system_dedupe_flags, run_system_dedupe); },
 };
 
 }  // namespace berth::cli

@@ -10,25 +10,25 @@
 namespace berth::cli {
 namespace {
 
-struct Options {
+struct SystemDfOptions {
   std::string format;
   bool verbose = false;
 };
 
-FlagTable flags(Options& o) {
+FlagTable system_df_flags(SystemDfOptions& o) {
   return {
       template_flag(o.format),
       {"verbose", 'v', "", "Show each image, container and volume", &o.verbose},
   };
 }
 
-constexpr ListField kFields[] = {{"Active", "ACTIVE"},
-                                 {"Reclaimable", "RECLAIMABLE"},
-                                 {"Size", "SIZE"},
-                                 {"TotalCount", "TOTAL"},
-                                 {"Type", "TYPE"}};
+constexpr ListField kUsageFields[] = {{"Active", "ACTIVE"},
+                                      {"Reclaimable", "RECLAIMABLE"},
+                                      {"Size", "SIZE"},
+                                      {"TotalCount", "TOTAL"},
+                                      {"Type", "TYPE"}};
 constexpr ListKind kUsage{
-    .fields = kFields,
+    .fields = kUsageFields,
     .table = "{{.Type}}\t{{.TotalCount}}\t{{.Active}}\t{{.Size}}\t{{.Reclaimable}}",
     .quiet = "{{.Type}}",
 };
@@ -116,7 +116,7 @@ std::vector<Part> parts_of(const Session& session, const engine::DiskUsage& usag
 }
 
 /// Four tables, or one document.
-Result<std::string> each(const Session& session, const Options& o) {
+Result<std::string> each(const Session& session, const SystemDfOptions& o) {
   const bool tables = o.format.empty() || o.format == "table";
   std::optional<DocumentFormat> format;
   if (!tables) format = TRY(DocumentFormat::make(o.format));
@@ -140,7 +140,7 @@ Result<std::string> each(const Session& session, const Options& o) {
   return text + "\n";
 }
 
-Result<int> run(Session& session, const Options& o, std::vector<std::string>) {
+Result<int> run_system_df(Session& session, const SystemDfOptions& o, std::vector<std::string>) {
   if (o.verbose) {
     print(session, TRY(each(session, o)));
     return 0;
@@ -164,7 +164,7 @@ const Verb system_df_verb{
              .example = "berth system df --format json"},
     .arity = {0, 0},
     .needs = engine::Needs::user_namespace,
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(system_df_flags, run_system_df); },
 };
 
 }  // namespace berth::cli

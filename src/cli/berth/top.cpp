@@ -5,13 +5,13 @@
 namespace berth::cli {
 namespace {
 
-struct Options {};
+struct TopOptions {};
 
-FlagTable flags(Options&) {
+FlagTable top_flags(TopOptions&) {
   return {};
 }
 
-Result<int> run(Session& session, const Options&, std::vector<std::string> arguments) {
+Result<int> run_top(Session& session, const TopOptions&, std::vector<std::string> arguments) {
   std::vector<std::string> ps_arguments(arguments.begin() + 1, arguments.end());
   print(session, TRY(engine::container_processes(session.context, arguments[0], ps_arguments)));
   return 0;
@@ -28,7 +28,7 @@ const Verb top_verb{
              .complete = Complete::container},
     .arity = {1},
     .flags_end = FlagsEnd::at_first_argument,
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(top_flags, run_top); },
 };
 
 }  // namespace berth::cli

@@ -9,11 +9,11 @@
 namespace berth::cli {
 namespace {
 
-struct Options {
+struct UpdateOptions {
   engine::Changes changes;
 };
 
-ReadValue read_swap(std::optional<int64_t>& target) {
+ReadValue read_new_swap(std::optional<int64_t>& target) {
   return [&target](std::string_view text) -> Result<void> {
     auto bytes = parse_bytes(text);
     if (text == "-1") {
@@ -27,7 +27,7 @@ ReadValue read_swap(std::optional<int64_t>& target) {
   };
 }
 
-FlagTable flags(Options& o) {
+FlagTable update_flags(UpdateOptions& o) {
   engine::Limits& l = o.changes.limits;
   ReadValue read_cpus = [&l](std::string_view text) -> Result<void> {
     l.cpu_millis = TRY(engine::parse_cpus(text));
@@ -56,7 +56,7 @@ FlagTable flags(Options& o) {
       {"memory-reservation", 0, "BYTES", "Give memory back down to this when it is scarce",
        read_bytes(l.memory_reservation_bytes)},
       {"memory-swap", 0, "BYTES", "At most this much memory and swap together; -1: no limit",
-       read_swap(l.memory_swap_bytes)},
+       read_new_swap(l.memory_swap_bytes)},
       {"pids-limit", 0, "NUMBER", "At most this many processes; -1: no limit",
        read_integer(l.pids)},
       {"restart", 0, "POLICY", "no, on-failure[:TIMES], always or unless-stopped",
@@ -64,7 +64,8 @@ FlagTable flags(Options& o) {
   };
 }
 
-Result<int> run(Session& session, const Options& o, std::vector<std::string> arguments) {
+Result<int> run_update(Session& session, const UpdateOptions& o,
+                       std::vector<std::string> arguments) {
   if (o.changes.limits == engine::Limits() && !o.changes.restart && !o.changes.gpus) {
     return make_error(Kind::usage, "you must provide one or more flags when using this command",
                       "berth update --help");
@@ -86,7 +87,7 @@ const Verb update_verb{
              .example = "berth update --memory 2g --restart always web",
              .complete = Complete::container},
     .arity = {1},
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(update_flags, run_update); },
 };
 
 }  // namespace berth::cli

@@ -247,7 +247,7 @@ Result<Call> find_verb(const std::vector<std::string>& words) {
   const std::string known = join(std::vector<std::string>(seconds.begin(), seconds.end()), ", ") +
                             "; see '" + group + " --help'";
   if (words.size() == 1 || words[1].starts_with('-')) {
-    return make_error(Kind::usage, quoted(group) + " needs one of: " + known);
+    return make_error(Kind::usage, quote(group) + " needs one of: " + known);
   }
   std::string name = words[0] + " " + words[1];
   const Alias* alias = alias_named(name);
@@ -259,7 +259,7 @@ Result<Call> find_verb(const std::vector<std::string>& words) {
     return call;
   }
   if (nearest(words[1], seconds)) return unknown_word("verb", words[1], seconds, group);
-  return make_error(Kind::usage, quoted(group) + " has no " + quoted(words[1]) + ", but: " + known);
+  return make_error(Kind::usage, quote(group) + " has no " + quote(words[1]) + ", but: " + known);
 }
 
 Result<std::vector<std::string>> without_help(std::vector<std::string> words) {

@@ -5,11 +5,11 @@
 namespace berth::cli {
 namespace {
 
-struct Options {
+struct VersionOptions {
   std::string format;
 };
 
-FlagTable flags(Options& o) {
+FlagTable version_flags(VersionOptions& o) {
   return {
       {"format", 'f', "FORMAT", "json, or a template such as '{{.Client.Version}}'", &o.format}};
 }
@@ -55,7 +55,7 @@ std::string text_of() {
          "\n  OS/Arch:          " + platform + "\n";
 }
 
-Result<int> run(Session& session, const Options& o, std::vector<std::string>) {
+Result<int> run_version(Session& session, const VersionOptions& o, std::vector<std::string>) {
   if (o.format.empty()) {
     print(session, text_of());
     return 0;
@@ -83,7 +83,7 @@ const Verb version_verb{
              .example = "berth version --format json"},
     .arity = {0, 0},
     .store = Store::none,
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(version_flags, run_version); },
 };
 
 }  // namespace berth::cli

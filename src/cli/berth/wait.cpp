@@ -5,13 +5,13 @@
 namespace berth::cli {
 namespace {
 
-struct Options {};
+struct WaitOptions {};
 
-FlagTable flags(Options&) {
+FlagTable wait_flags(WaitOptions&) {
   return {};
 }
 
-Result<int> run(Session& session, const Options&, std::vector<std::string> arguments) {
+Result<int> run_wait(Session& session, const WaitOptions&, std::vector<std::string> arguments) {
   return for_each_argument(session, arguments, [&](const std::string& name) -> Result<void> {
     int status = TRY(engine::wait_container(session.context, name));
     print(session, std::to_string(status) + "\n");
@@ -29,7 +29,7 @@ const Verb wait_verb{
              .example = "berth wait web",
              .complete = Complete::container},
     .arity = {1},
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(wait_flags, run_wait); },
 };
 
 }  // namespace berth::cli

@@ -6,13 +6,14 @@
 namespace berth::cli {
 namespace {
 
-FlagTable flags(MatchOptions& o) {
+FlagTable what_if_flags(MatchOptions& o) {
   FlagTable table;
   add_match_flags(table, o);
   return table;
 }
 
-Result<int> run(Session& session, const MatchOptions& o, std::vector<std::string> arguments) {
+Result<int> run_what_if(Session& session, const MatchOptions& o,
+                        std::vector<std::string> arguments) {
   MatchOptions changed = o;
   std::string reference = arguments[0];
   arguments.erase(arguments.begin());
@@ -37,7 +38,7 @@ const Verb what_if_verb{
              .complete = Complete::image},
     .arity = {2},
     .needs = engine::Needs::user_namespace,
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(what_if_flags, run_what_if); },
 };
 
 }  // namespace berth::cli

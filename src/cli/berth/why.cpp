@@ -6,7 +6,7 @@
 namespace berth::cli {
 namespace {
 
-FlagTable flags(MatchOptions& o) {
+FlagTable why_flags(MatchOptions& o) {
   FlagTable table;
   add_match_flags(table, o);
   return table;
@@ -36,13 +36,13 @@ Result<size_t> find_entry(const match::Ranking& ranking, const std::string& word
     bool named = name != entry.annotations.end() && name->second == word;
     if (!named && !entry.digest.text().starts_with(digest)) continue;
     if (found) {
-      return make_error(Kind::usage, quoted(word) + " means several entries",
+      return make_error(Kind::usage, quote(word) + " means several entries",
                         "give more of the digest");
     }
     found = i;
   }
   if (!found) {
-    return make_error(Kind::not_found, "the image has no entry " + quoted(word),
+    return make_error(Kind::not_found, "the image has no entry " + quote(word),
                       "'berth match' lists them");
   }
   return *found;
@@ -80,7 +80,7 @@ const Verb why_verb{
              .complete = Complete::image},
     .arity = {1, 1},
     .needs = engine::Needs::user_namespace,
-    .command = [] { return make_command(flags, run_why); },
+    .command = [] { return make_command(why_flags, run_why); },
 };
 
 extern const Verb why_not_verb;
@@ -92,7 +92,7 @@ const Verb why_not_verb{
              .complete = Complete::image},
     .arity = {2, 2},
     .needs = engine::Needs::user_namespace,
-    .command = [] { return make_command(flags, run_why_not); },
+    .command = [] { return make_command(why_flags, run_why_not); },
 };
 
 }  // namespace berth::cli

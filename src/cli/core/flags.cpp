@@ -184,7 +184,7 @@ Error unknown_long(const FlagTable& flags, std::string_view word, std::string_vi
 Error unknown_letter(const FlagTable& flags, char letter, std::string_view word,
                      std::string_view command) {
   if (letter == '=') {
-    return usage_error("a value after '=' in " + quoted(word) + " needs the long name of the flag",
+    return usage_error("a value after '=' in " + quote(word) + " needs the long name of the flag",
                        command);
   }
   // "-name" is meant as "--name" by those who come from other tools.
@@ -193,10 +193,10 @@ Error unknown_letter(const FlagTable& flags, char letter, std::string_view word,
       return unknown_word("flag", word, {"--" + std::string(flag.name)}, command);
   }
   // One byte of a longer character would spoil the line.
-  if (letter < 0) return usage_error("unknown flag in " + quoted(word), command);
+  if (letter < 0) return usage_error("unknown flag in " + quote(word), command);
   std::string name = {'-', letter};
-  std::string where = word == name ? "" : " in " + quoted(word);
-  return usage_error("unknown flag " + quoted(name) + where, command);
+  std::string where = word == name ? "" : " in " + quote(word);
+  return usage_error("unknown flag " + quote(name) + where, command);
 }
 
 const Flag* find_letter(const FlagTable& flags, int letter) {
@@ -226,11 +226,11 @@ std::string spelled(const Flag& flag, bool by_letter) {
 
 Error unknown_word(std::string_view what, std::string_view word,
                    const std::vector<std::string_view>& candidates, std::string_view command) {
-  std::string text = "unknown " + std::string(what) + " " + quoted(word);
+  std::string text = "unknown " + std::string(what) + " " + quote(word);
   auto near = only_continuation(word, candidates);
   if (!near) near = nearest(word, candidates);
   if (near) {
-    text += ", did you mean " + quoted(*near) + "?";
+    text += ", did you mean " + quote(*near) + "?";
     return make_error(Kind::usage, text + " " + see(command));
   }
   return usage_error(std::move(text), command);
@@ -254,8 +254,8 @@ Result<Parsed> parse(const FlagTable& flags, FlagsEnd end, const std::vector<std
       const std::string value = getopt.take_value();
       Result<void> stored = store(*last_switch, value);
       if (!stored) {
-        return usage_error("invalid value " + quoted(value) + " for " +
-                               quoted(spelled(*last_switch, true)) + ": " + stored.error().what,
+        return usage_error("invalid value " + quote(value) + " for " +
+                               quote(spelled(*last_switch, true)) + ": " + stored.error().what,
                            command);
       }
       last_switch = nullptr;
@@ -281,7 +281,7 @@ Result<Parsed> parse(const FlagTable& flags, FlagsEnd end, const std::vector<std
       parsed.help = true;
       return parsed;
     }
-    std::string shown = quoted(spelled(*flag, by_letter));
+    std::string shown = quote(spelled(*flag, by_letter));
     if (missing) {
       return usage_error(shown + " needs a value (" + std::string(flag->value) + ")", command);
     }
@@ -295,7 +295,7 @@ Result<Parsed> parse(const FlagTable& flags, FlagsEnd end, const std::vector<std
     Result<void> stored = store(*flag, value);
     if (!stored) {
       return usage_error(
-          "invalid value " + quoted(value) + " for " + shown + ": " + stored.error().what, command);
+          "invalid value " + quote(value) + " for " + shown + ": " + stored.error().what, command);
     }
   }
   for (std::string& word : getopt.rest()) parsed.arguments.push_back(std::move(word));
@@ -312,7 +312,7 @@ Result<void> check_arity(const Arity& arity, size_t count, std::string_view comm
   std::string number =
       wanted == 0 ? "no arguments"
                   : bound + std::to_string(wanted) + (wanted == 1 ? " argument" : " arguments");
-  return usage_error(quoted(command) + " takes " + number + ", got " + std::to_string(count) +
+  return usage_error(quote(command) + " takes " + number + ", got " + std::to_string(count) +
                          "; usage: " + std::string(usage),
                      command);
 }

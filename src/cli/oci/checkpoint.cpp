@@ -6,12 +6,12 @@
 namespace berth::cli::oci {
 namespace {
 
-struct Options {
+struct CheckpointOptions {
   runtime::CheckpointRequest request;
   std::vector<std::string> empty_namespaces;
 };
 
-FlagTable flags(Options& o) {
+FlagTable checkpoint_flags(CheckpointOptions& o) {
   runtime::CheckpointRequest& r = o.request;
   FlagTable table = criu_flags(r.criu);
   table.insert(
@@ -30,8 +30,8 @@ FlagTable flags(Options& o) {
   return table;
 }
 
-Result<int> run(Session& session, const Options& options,
-                const std::vector<std::string>& arguments) {
+Result<int> run_checkpoint(Session& session, const CheckpointOptions& options,
+                           const std::vector<std::string>& arguments) {
   runtime::Store store = TRY(runtime::Store::open(session.root));
   runtime::CheckpointRequest request = options.request;
   request.id = arguments[0];
@@ -48,7 +48,7 @@ const Verb checkpoint_verb{
              .summary = "Write a container's processes into files and end it",
              .example = "berth-runtime checkpoint --image-path /srv/saved web"},
     .arity = {1, 1},
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(checkpoint_flags, run_checkpoint); },
 };
 
 }  // namespace berth::cli::oci

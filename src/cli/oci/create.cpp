@@ -4,8 +4,8 @@
 namespace berth::cli::oci {
 namespace {
 
-Result<int> run(Session& session, const LaunchOptions& options,
-                const std::vector<std::string>& arguments) {
+Result<int> run_create(Session& session, const LaunchOptions& options,
+                       const std::vector<std::string>& arguments) {
   runtime::Store store = TRY(runtime::Store::open(session.root));
   runtime::LaunchRequest request = TRY(to_request(session, options, arguments[0]));
   TRY_CTX(runtime::create(store, std::move(request), session.report, session.log),
@@ -21,7 +21,7 @@ const Verb create_verb{
              .summary = "Create a container that waits for start",
              .example = "berth-runtime create --bundle /srv/web web"},
     .arity = {1, 1},
-    .command = [] { return make_command(launch_flags, run); },
+    .command = [] { return make_command(launch_flags, run_create); },
     .makes_process = true,
 };
 

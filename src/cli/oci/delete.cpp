@@ -4,12 +4,12 @@
 namespace berth::cli::oci {
 namespace {
 
-struct Options {
+struct DeleteOptions {
   bool force = false;
   std::string oom_file;
 };
 
-FlagTable flags(Options& o) {
+FlagTable delete_flags(DeleteOptions& o) {
   return {
       {"force", 'f', "", "Kill it first; one that does not exist is fine", &o.force},
       {"oom-file", 0, "FILE", "Make FILE if the kernel killed some of it for want of memory",
@@ -17,8 +17,8 @@ FlagTable flags(Options& o) {
   };
 }
 
-Result<int> run(Session& session, const Options& options,
-                const std::vector<std::string>& arguments) {
+Result<int> run_delete(Session& session, const DeleteOptions& options,
+                       const std::vector<std::string>& arguments) {
   runtime::Store store = TRY(runtime::Store::open(session.root));
   runtime::RemoveOptions remove{options.force ? runtime::Force::yes : runtime::Force::no,
                                 options.oom_file};
@@ -35,7 +35,7 @@ const Verb delete_verb{
              .summary = "Remove what is left of a stopped container",
              .example = "berth-runtime delete --force web"},
     .arity = {1, 1},
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(delete_flags, run_delete); },
 };
 
 }  // namespace berth::cli::oci

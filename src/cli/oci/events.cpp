@@ -6,18 +6,18 @@
 namespace berth::cli::oci {
 namespace {
 
-struct Options {
+struct EventsOptions {
   std::string interval = "5s";
   bool stats = false;
 };
 
-FlagTable flags(Options& o) {
+FlagTable events_flags(EventsOptions& o) {
   return {{"interval", 0, "TIME", "Time between two stats, 5s unless told", &o.interval},
           {"stats", 0, "", "Only print the stats of now", &o.stats}};
 }
 
-Result<int> run(Session& session, const Options& options,
-                const std::vector<std::string>& arguments) {
+Result<int> run_events(Session& session, const EventsOptions& options,
+                       const std::vector<std::string>& arguments) {
   runtime::Store store = TRY(runtime::Store::open(session.root));
   auto interval = TRY_CTX(runtime::read_duration(options.interval), "cannot use --interval");
   std::string context = "cannot watch container '" + arguments[0] + "'";
@@ -37,7 +37,7 @@ const Verb events_verb{
              .summary = "Print the use of resources and the ends of memory, as JSON lines",
              .example = "berth-runtime events --stats web"},
     .arity = {1, 1},
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(events_flags, run_events); },
 };
 
 }  // namespace berth::cli::oci

@@ -10,7 +10,7 @@ namespace {
 constexpr int kInfrastructureFailed = 255;
 constexpr uint64_t kMaxId = UINT32_MAX - 1;  // the last one means "none" to the kernel
 
-struct Options {
+struct ExecOptions {
   runtime::ExecRequest request;
   std::optional<uint64_t> preserve_fds;
   bool detach = false;
@@ -39,7 +39,7 @@ ReadValue add_group(runtime::ProcessChanges& changes) {
   };
 }
 
-FlagTable flags(Options& o) {
+FlagTable exec_flags(ExecOptions& o) {
   runtime::ExecRequest& r = o.request;
   runtime::ProcessChanges& c = r.changes;
   return {
@@ -70,8 +70,8 @@ FlagTable flags(Options& o) {
       {"ignore-paused", 0, "", "Also in a paused container", &r.ignore_paused}};
 }
 
-Result<int> run(Session& session, const Options& options,
-                const std::vector<std::string>& arguments) {
+Result<int> run_exec(Session& session, const ExecOptions& options,
+                     const std::vector<std::string>& arguments) {
   runtime::Store store = TRY(runtime::Store::open(session.root));
   runtime::ExecRequest request = options.request;
   request.id = arguments[0];
@@ -90,7 +90,7 @@ const Verb exec_verb{
              .summary = "Run one more process in a container",
              .example = "berth-runtime exec -t web /bin/sh"},
     .arity = {1, SIZE_MAX},
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(exec_flags, run_exec); },
     .makes_process = true,
     .flags_end = FlagsEnd::at_first_argument,
     .failed = kInfrastructureFailed,

@@ -14,9 +14,9 @@
 namespace berth::cli::oci {
 namespace {
 
-struct Options {};
+struct FeaturesOptions {};
 
-FlagTable flags(Options&) {
+FlagTable features_flags(FeaturesOptions&) {
   return {};
 }
 
@@ -63,7 +63,8 @@ json::Value on_linux() {
 
 // Members as in runtime-spec features.md and features-linux.md: what this program knows, whether or
 // not this kernel has it.
-Result<int> run(Session& session, const Options&, const std::vector<std::string>&) {
+Result<int> run_features(Session& session, const FeaturesOptions&,
+                         const std::vector<std::string>&) {
   json::Object annotations{{"io.github.seccomp.libseccomp.version", runtime::libseccomp_version()},
                            {"org.opencontainers.runc.checkpoint.enabled", "true"}};
   json::Object document{{"ociVersionMin", "1.0.0"},
@@ -87,7 +88,7 @@ const Verb features_verb{
              .summary = "Print what this runtime knows, as JSON",
              .example = "berth-runtime features"},
     .arity = {0, 0},
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(features_flags, run_features); },
 };
 
 }  // namespace berth::cli::oci

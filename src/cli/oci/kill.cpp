@@ -4,16 +4,16 @@
 namespace berth::cli::oci {
 namespace {
 
-struct Options {
+struct KillOptions {
   bool all = false;
 };
 
-FlagTable flags(Options& o) {
+FlagTable kill_flags(KillOptions& o) {
   return {{"all", 'a', "", "Signal every process of the container", &o.all}};
 }
 
-Result<int> run(Session& session, const Options& options,
-                const std::vector<std::string>& arguments) {
+Result<int> run_kill(Session& session, const KillOptions& options,
+                     const std::vector<std::string>& arguments) {
   runtime::Store store = TRY(runtime::Store::open(session.root));
   int signal = TRY(runtime::read_signal(arguments.size() > 1 ? arguments[1] : "TERM"));
   TRY(runtime::kill(store, arguments[0], signal,
@@ -29,7 +29,7 @@ const Verb kill_verb{
              .summary = "Send a signal to a container, TERM unless told",
              .example = "berth-runtime kill web KILL"},
     .arity = {1, 2},
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(kill_flags, run_kill); },
 };
 
 }  // namespace berth::cli::oci

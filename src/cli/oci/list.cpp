@@ -6,12 +6,12 @@
 namespace berth::cli::oci {
 namespace {
 
-struct Options {
+struct ListOptions {
   std::string format = "table";
   bool quiet = false;
 };
 
-FlagTable flags(Options& o) {
+FlagTable list_flags(ListOptions& o) {
   return {{"format", 'f', "FORMAT", "As a table or as json", &o.format, {"table", "json"}},
           {"quiet", 'q', "", "Only the ids", &o.quiet}};
 }
@@ -41,7 +41,8 @@ std::string as_table(const std::vector<runtime::Listed>& listed) {
   return table.text();
 }
 
-Result<int> run(Session& session, const Options& options, const std::vector<std::string>&) {
+Result<int> run_list(Session& session, const ListOptions& options,
+                     const std::vector<std::string>&) {
   runtime::Store store = TRY(runtime::Store::open(session.root));
   std::vector<runtime::Listed> listed = TRY(runtime::list(store));
   if (options.quiet) {
@@ -64,7 +65,7 @@ const Verb list_verb{
              .summary = "List the containers of this --root",
              .example = "berth-runtime list --format json"},
     .arity = {0, 0},
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(list_flags, run_list); },
 };
 
 }  // namespace berth::cli::oci

@@ -5,12 +5,12 @@
 namespace berth::cli::oci {
 namespace {
 
-struct Options {
+struct PlanOptions {
   LaunchOptions launch;
   std::string format = "text";
 };
 
-FlagTable flags(Options& o) {
+FlagTable plan_flags(PlanOptions& o) {
   FlagTable table = launch_flags(o.launch);
   table.push_back({"format", 'f', "FORMAT", "As text or as json", &o.format, {"text", "json"}});
   return table;
@@ -24,8 +24,8 @@ json::Value as_json(const plan::Description& step) {
   return object;
 }
 
-Result<int> run(Session& session, const Options& options,
-                const std::vector<std::string>& arguments) {
+Result<int> run_plan(Session& session, const PlanOptions& options,
+                     const std::vector<std::string>& arguments) {
   runtime::LaunchRequest request = TRY(to_request(session, options.launch, arguments[0]));
   plan::Plan plan = TRY(runtime::plan_bundle(request));
   for (const auto& warning : plan.warnings) session.log.warn(warning);
@@ -50,7 +50,7 @@ const Verb plan_verb{
              .summary = "Print what run would do, and do nothing",
              .example = "berth-runtime plan --bundle /srv/web web"},
     .arity = {1, 1},
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(plan_flags, run_plan); },
 };
 
 }  // namespace berth::cli::oci

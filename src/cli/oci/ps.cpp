@@ -7,11 +7,11 @@
 namespace berth::cli::oci {
 namespace {
 
-struct Options {
+struct PsOptions {
   std::string format = "table";
 };
 
-FlagTable flags(Options& o) {
+FlagTable ps_flags(PsOptions& o) {
   return {{"format", 'f', "FORMAT", "As a table or as json", &o.format, {"table", "json"}}};
 }
 
@@ -21,8 +21,8 @@ std::string as_json(const std::vector<pid_t>& processes) {
   return json::dump(json::Value(std::move(array))) + "\n";
 }
 
-Result<int> run(Session& session, const Options& options,
-                const std::vector<std::string>& arguments) {
+Result<int> run_ps(Session& session, const PsOptions& options,
+                   const std::vector<std::string>& arguments) {
   runtime::Store store = TRY(runtime::Store::open(session.root));
   runtime::Found found = TRY(runtime::find(store, arguments[0]));
   std::vector<pid_t> processes = TRY(runtime::processes_of(found));
@@ -42,7 +42,7 @@ const Verb ps_verb{
              .summary = "List the processes of a container, as the host's ps shows them",
              .example = "berth-runtime ps web -o pid,args"},
     .arity = {1, SIZE_MAX},
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(ps_flags, run_ps); },
     .flags_end = FlagsEnd::at_first_argument,
 };
 

@@ -6,7 +6,7 @@
 namespace berth::cli::oci {
 namespace {
 
-struct Options {
+struct RestoreOptions {
   LaunchOptions launch;
   runtime::RestoreRequest request;
   std::vector<std::string> empty_namespaces;
@@ -14,7 +14,7 @@ struct Options {
   bool no_subreaper = false;
 };
 
-FlagTable flags(Options& o) {
+FlagTable restore_flags(RestoreOptions& o) {
   FlagTable table = launch_flags(o.launch);
   FlagTable more = criu_flags(o.request.criu);
   table.insert(table.end(), more.begin(), more.end());
@@ -35,8 +35,8 @@ FlagTable flags(Options& o) {
   return table;
 }
 
-Result<int> run(Session& session, const Options& options,
-                const std::vector<std::string>& arguments) {
+Result<int> run_restore(Session& session, const RestoreOptions& options,
+                        const std::vector<std::string>& arguments) {
   runtime::Store store = TRY(runtime::Store::open(session.root));
   runtime::RestoreRequest request = options.request;
   request.launch = TRY(to_request(session, options.launch, arguments[0]));
@@ -54,7 +54,7 @@ const Verb restore_verb{
              .example =
                  "berth-runtime restore --detach --image-path /srv/saved --bundle /srv/web web"},
     .arity = {1, 1},
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(restore_flags, run_restore); },
 };
 
 }  // namespace berth::cli::oci

@@ -4,13 +4,13 @@
 namespace berth::cli::oci {
 namespace {
 
-struct Options {
+struct RunOptions {
   LaunchOptions launch;
   bool detach = false;
   bool no_subreaper = false;
 };
 
-FlagTable flags(Options& o) {
+FlagTable run_flags(RunOptions& o) {
   FlagTable table = launch_flags(o.launch);
   table.push_back({"detach", 'd', "", "Leave the container to itself", &o.detach});
   table.push_back({"keep", 0, "", "Leave the stopped container to delete", &o.launch.request.keep});
@@ -25,8 +25,8 @@ FlagTable flags(Options& o) {
   return table;
 }
 
-Result<int> run(Session& session, const Options& options,
-                const std::vector<std::string>& arguments) {
+Result<int> run_run(Session& session, const RunOptions& options,
+                    const std::vector<std::string>& arguments) {
   runtime::Store store = TRY(runtime::Store::open(session.root));
   runtime::LaunchRequest request = TRY(to_request(session, options.launch, arguments[0]));
   auto detach = options.detach ? runtime::Detach::yes : runtime::Detach::no;
@@ -42,7 +42,7 @@ const Verb run_verb{
              .summary = "Create and start a container and stay with it to its end",
              .example = "berth-runtime run --bundle /srv/web web"},
     .arity = {1, 1},
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(run_flags, run_run); },
     .makes_process = true,
 };
 

@@ -5,17 +5,17 @@
 namespace berth::cli::oci {
 namespace {
 
-struct Options {
+struct SpecOptions {
   std::string bundle = ".";
   bool rootless = false;
 };
 
-FlagTable flags(Options& o) {
+FlagTable spec_flags(SpecOptions& o) {
   return {{"bundle", 'b', "DIR", "Where to write it", &o.bundle, {}, Complete::directory},
           {"rootless", 0, "", "For an ordinary user, who is root inside", &o.rootless}};
 }
 
-Result<int> run(Session&, const Options& options, const std::vector<std::string>&) {
+Result<int> run_spec(Session&, const SpecOptions& options, const std::vector<std::string>&) {
   auto kind = options.rootless ? runtime::SpecKind::rootless : runtime::SpecKind::root;
   TRY_CTX(runtime::write_default_spec(options.bundle, kind), "cannot write the configuration");
   return 0;
@@ -29,7 +29,7 @@ const Verb spec_verb{
              .summary = "Write a config.json to start from",
              .example = "berth-runtime spec --bundle /srv/web"},
     .arity = {0, 0},
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(spec_flags, run_spec); },
 };
 
 }  // namespace berth::cli::oci

@@ -10,7 +10,7 @@
 namespace berth::cli::oci {
 namespace {
 
-struct Options {
+struct UpdateOptions {
   std::string resources;
   std::string devices;
   std::optional<uint64_t> blkio_weight;
@@ -46,7 +46,7 @@ ReadValue read_limit(std::optional<int64_t>& target) {
   };
 }
 
-FlagTable flags(Options& o) {
+FlagTable update_flags(UpdateOptions& o) {
   return {
       {"resources", 'r', "FILE", "The resources as JSON; - is standard input", &o.resources},
       {"devices-of", 0, "FILE",
@@ -72,7 +72,7 @@ FlagTable flags(Options& o) {
       {"mem-bw-schema", 0, "SCHEMA", "Memory bandwidth (Intel RDT)", &o.mem_bw_schema}};
 }
 
-berth::oci::Resources from_flags(const Options& o) {
+berth::oci::Resources from_flags(const UpdateOptions& o) {
   berth::oci::Resources resources;
   resources.memory.emplace();
   resources.memory->limit = o.memory;
@@ -98,13 +98,13 @@ berth::oci::Resources from_flags(const Options& o) {
   return resources;
 }
 
-Result<berth::oci::Resources> wanted(const Options& options) {
+Result<berth::oci::Resources> wanted(const UpdateOptions& options) {
   if (options.resources.empty()) return from_flags(options);
   return runtime::read_resources(options.resources);
 }
 
-Result<int> run(Session& session, const Options& options,
-                const std::vector<std::string>& arguments) {
+Result<int> run_update(Session& session, const UpdateOptions& options,
+                       const std::vector<std::string>& arguments) {
   std::string context = "cannot update container '" + arguments[0] + "'";
   if (!options.l3_cache_schema.empty() || !options.mem_bw_schema.empty()) {
     return make_error(Kind::unsupported,
@@ -130,7 +130,7 @@ const Verb update_verb{
              .summary = "Change the limits of a container",
              .example = "berth-runtime update --memory 512m web"},
     .arity = {1, 1},
-    .command = [] { return make_command(flags, run); },
+    .command = [] { return make_command(update_flags, run_update); },
 };
 
 }  // namespace berth::cli::oci

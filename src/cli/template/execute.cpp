@@ -219,7 +219,7 @@ class Executor {
     if (const json::Value* value = item->find(name)) return part_of(item, *value, shape_of(name));
     if (item.shape == Item::Shape::map) return missing_item();
     if (item->object() == nullptr) {
-      return error_at(place, "no field " + quoted(name) + " in " + std::string(kind_of(item)));
+      return error_at(place, "no field " + quote(name) + " in " + std::string(kind_of(item)));
     }
     if (contains(data_.shape.blank, name)) return make_item("");
     if (contains(data_.shape.absent, name)) {
@@ -241,8 +241,8 @@ class Executor {
   static Error unknown_field(const std::string& name, const std::vector<std::string_view>& known,
                              Place place) {
     auto near = nearest(name, known);
-    return error_at(place, "unknown field " + quoted(name) +
-                               (near ? ", did you mean " + quoted(*near) + "?" : ""));
+    return error_at(place, "unknown field " + quote(name) +
+                               (near ? ", did you mean " + quote(*near) + "?" : ""));
   }
 
  private:

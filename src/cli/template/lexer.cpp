@@ -179,7 +179,7 @@ class Lexer {
       add(kind, std::move(word), where);
       return {};
     }
-    return error_at(where, "unexpected " + quoted(text_.substr(at_, 1)));
+    return error_at(where, "unexpected " + quote(text_.substr(at_, 1)));
   }
 
   Result<void> single(TokenKind kind, size_t length) {
@@ -199,24 +199,24 @@ class Lexer {
     return {};
   }
 
-  Result<void> read_quoted(char quote, Place where) {
+  Result<void> read_quoted(char mark, Place where) {
     Error open = error_at(
-        where, quote == '"' ? "a string without its end" : "a character constant without its end");
+        where, mark == '"' ? "a string without its end" : "a character constant without its end");
     std::string meaning;
     advance(at_ + 1);
     while (true) {
       char c = peek();
       if (at_ >= text_.size() || c == '\n') return open;
-      if (c == quote) break;
+      if (c == mark) break;
       if (c == '\\') {
-        TRY(read_escape(meaning, quote));
+        TRY(read_escape(meaning, mark));
         continue;
       }
       meaning += c;
       advance(at_ + 1);
     }
     advance(at_ + 1);
-    if (quote == '"') {
+    if (mark == '"') {
       add(TokenKind::string, std::move(meaning), where);
       return {};
     }
@@ -232,7 +232,7 @@ class Lexer {
   }
 
   /// Go's: \n, \x41, \101, \u00e9, \U0001F600.
-  Result<void> read_escape(std::string& meaning, char quote) {
+  Result<void> read_escape(std::string& meaning, char mark) {
     Place where = place();
     char c = peek(1);
     constexpr std::string_view kLetters = "abfnrtv\\";
@@ -242,7 +242,7 @@ class Lexer {
       advance(at_ + 2);
       return {};
     }
-    if (c == quote) {
+    if (c == mark) {
       meaning += c;
       advance(at_ + 2);
       return {};
@@ -257,7 +257,7 @@ class Lexer {
                  end == number.data() + number.size();
     bool surrogate = value >= 0xD800 && value < 0xE000;
     if (!whole || value > 0x10FFFF || surrogate || (digits == 3 && value > 255)) {
-      return error_at(where, "unknown escape " + quoted(text_.substr(at_, 2)));
+      return error_at(where, "unknown escape " + quote(text_.substr(at_, 2)));
     }
     if (digits > 3) {
       append_utf8(meaning, value);
@@ -294,7 +294,7 @@ class Lexer {
     double real = plain ? std::strtod(word.c_str(), &stop) : 0;
     bool point = word.find_first_of(".eE") != word.npos;
     if (!plain || !point || *stop != '\0' || real > 1e308 || real < -1e308) {
-      return error_at(where, "not a number: " + quoted(word));
+      return error_at(where, "not a number: " + quote(word));
     }
     token.kind = TokenKind::real;
     token.real = real;

@@ -88,7 +88,7 @@ Result<Listing> Listing::make(const ListKind& kind, const ListFormat& format) {
   }
   // docker prints the word itself, once for each row: whoever types "josn" wants something else.
   if (source.find("{{") == source.npos) {
-    return make_error(Kind::usage, quoted(format.text) +
+    return make_error(Kind::usage, quote(format.text) +
                                        " is no format: expected table, json or a template "
                                        "such as '{{.Name}}'");
   }

@@ -23,15 +23,15 @@ std::string shown(const Token& token) {
     case TokenKind::close:
       return "'}}'";
     case TokenKind::field:
-      return quoted("." + token.text);
+      return quote("." + token.text);
     case TokenKind::dot:
       return "'.'";
     case TokenKind::string:
-      return quoted("\"" + token.text + "\"");
+      return quote("\"" + token.text + "\"");
     case TokenKind::end_of_text:
       return "the end";
     default:
-      return quoted(token.text);
+      return quote(token.text);
   }
 }
 
@@ -102,7 +102,7 @@ class Parser {
           word.text == "break" ? NodeKind::break_ : NodeKind::continue_, place, "", {}, {}, {}};
     }
     if (at_word("define") || at_word("template") || at_word("block")) {
-      return error_at(peek().place, quoted(peek().text) + " is not supported");
+      return error_at(peek().place, quote(peek().text) + " is not supported");
     }
     Node node{NodeKind::action, place, "", {}, {}, {}};
     node.pipeline = TRY(parse_pipeline(1));
@@ -206,8 +206,8 @@ class Parser {
     if (std::find(variables_.begin(), variables_.end(), name) != variables_.end()) return {};
     std::vector<std::string_view> known(variables_.begin() + 1, variables_.end());  // not "$"
     auto near = nearest(name, known);
-    return error_at(place, "unknown variable " + quoted(name) +
-                               (near ? ", did you mean " + quoted(*near) + "?" : ""));
+    return error_at(place, "unknown variable " + quote(name) +
+                               (near ? ", did you mean " + quote(*near) + "?" : ""));
   }
 
   Result<Command> parse_command() {
@@ -278,8 +278,8 @@ class Parser {
     if (std::find(names.begin(), names.end(), token.text) == names.end()) {
       if (is_keyword(token.text)) return error_at(token.place, "unexpected " + shown(token));
       auto near = nearest(token.text, names);
-      return error_at(token.place, "unknown function " + quoted(token.text) +
-                                       (near ? ", did you mean " + quoted(*near) + "?" : ""));
+      return error_at(token.place, "unknown function " + quote(token.text) +
+                                       (near ? ", did you mean " + quote(*near) + "?" : ""));
     }
     operand.kind = OperandKind::function;
     operand.name = token.text;

@@ -356,7 +356,7 @@ Result<void> serve(const ShownTree& tree, const sys::Fd& image, const std::strin
       fuse_session_new(&args, &ops, sizeof ops, &session));
   if (!fuse) return make_error(Kind::io, "begin a FUSE session");
   if (fuse_session_mount(fuse.get(), place.c_str()) != 0) {
-    return make_error(Kind::io, "use FUSE at " + quoted(place));
+    return make_error(Kind::io, "use FUSE at " + quote(place));
   }
   std::unique_ptr<fuse_loop_config, EndConfig> config(fuse_loop_cfg_create());
   // A thread waits for the disk while others answer; each with a queue of its own where it may.

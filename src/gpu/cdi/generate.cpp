@@ -193,7 +193,7 @@ void Generator::add_files(const Grant& grant) {
     // The name outlives its service, and then it is anybody's who makes it: a link to elsewhere.
     if (file.kind == FileKind::directory && file.container_path.starts_with("/tmp/")) {
       out_.warnings.push_back(
-          quoted(file.host_path) +
+          quote(file.host_path) +
           " is not in the file: once its service has ended anybody may make that name");
       continue;
     }
@@ -241,7 +241,7 @@ void Generator::add_node(const Node& node, oci::cdi::Edits& edits) {
     out_.warnings.push_back(
         fmt::format("{} is for group {} alone, which the file does not give; --cdi-version 0.7.0 "
                     "can say it",
-                    quoted(node.path), node.gid));
+                    quote(node.path), node.gid));
   } else if (std::find(gids.begin(), gids.end(), node.gid) == gids.end()) {
     gids.push_back(node.gid);
   }

@@ -50,12 +50,12 @@ void take_texts(json::Value& value, std::string_view name) {
 Result<oci::cdi::Spec> read_spec(const std::string& path, bool believed) {
   bool yaml = path.ends_with(".yaml");
   if (!yaml && !path.ends_with(".json")) {
-    return make_error(Kind::unsupported, quoted(path) + ": neither .json nor .yaml");
+    return make_error(Kind::unsupported, quote(path) + ": neither .json nor .yaml");
   }
   // Looked at before it is opened: a fifo would block.
   auto place = TRY(sys::open_at(sys::cwd(), path, O_PATH));
   if (!S_ISREG(TRY(sys::stat_fd(place, path)).st_mode)) {
-    return make_error(Kind::unsupported, quoted(path) + " is no file");
+    return make_error(Kind::unsupported, quote(path) + " is no file");
   }
   auto file = TRY(sys::open_at(sys::cwd(), sys::fd_path(place), O_RDONLY));
   if (believed) TRY(sys::check_trusted(file, path));
@@ -144,8 +144,7 @@ void Maker::choose() {
       if (added) continue;
       const File& other = files_[owner->second];
       if (other.priority == files_[i].priority) {
-        conflicts[name] =
-            "defined in both " + quoted(other.path) + " and " + quoted(files_[i].path);
+        conflicts[name] = "defined in both " + quote(other.path) + " and " + quote(files_[i].path);
       } else {
         conflicts.erase(name);  // files come in the order of their directories
         owner->second = i;

@@ -154,7 +154,7 @@ Result<void> Resolver::fill(const oci::cdi::DeviceNode& node, oci::DeviceNode& o
   auto place = sys::open_at(sys::cwd(), path, O_PATH);
   if (!place.ok()) {
     if (complete) return {};
-    return std::move(place).error().with_context("cannot give device " + quoted(node.path));
+    return std::move(place).error().with_context("cannot give device " + quote(node.path));
   }
   struct stat info = TRY(sys::stat_fd(*place, path));
   std::string type = type_of(info.st_mode);
@@ -162,7 +162,7 @@ Result<void> Resolver::fill(const oci::cdi::DeviceNode& node, oci::DeviceNode& o
   if (type.empty() || (!wanted.empty() && wanted != type)) {
     if (complete) return {};
     return make_error(Kind::corrupt,
-                      quoted(path) + (type.empty() ? " is no device" : " is of type " + type));
+                      quote(path) + (type.empty() ? " is no device" : " is of type " + type));
   }
   if (out.type.empty()) out.type = type;
   if (out.major == 0 && type != "p") {
@@ -192,7 +192,7 @@ Result<void> Resolver::add_mount(const oci::cdi::Mount& mount) {
   }
   if (bind) out.type = "bind";
   if (bind && !out.source.starts_with('/')) {
-    return make_error(Kind::corrupt, "mount of " + quoted(out.source) + ": not an absolute path");
+    return make_error(Kind::corrupt, "mount of " + quote(out.source) + ": not an absolute path");
   }
   out_.edits.mounts.push_back(std::move(out));
   return {};

@@ -61,7 +61,7 @@ Result<HookRequest> parse_words(const std::vector<std::string>& words) {
     }
     bool is_link = words[i] == "--link";
     if (!is_link && words[i] != "--loader-entry") {
-      return make_error(Kind::usage, "unknown flag " + quoted(words[i]));
+      return make_error(Kind::usage, "unknown flag " + quote(words[i]));
     }
     if (++i == words.size()) return make_error(Kind::usage, words[i - 1] + " needs a value");
     auto link = is_link ? link_of(words[i]) : std::nullopt;
@@ -69,7 +69,7 @@ Result<HookRequest> parse_words(const std::vector<std::string>& words) {
     if (link) request.links.push_back(std::move(*link));
     if (line) request.loader_entries.push_back(std::move(*line));
     if (!link && !line) {
-      return make_error(Kind::usage, words[i - 1] + ": cannot read " + quoted(words[i]));
+      return make_error(Kind::usage, words[i - 1] + ": cannot read " + quote(words[i]));
     }
   }
   return request;

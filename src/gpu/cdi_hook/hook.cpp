@@ -138,7 +138,7 @@ Result<std::string> merge_loader_cache(std::string_view image,
 
 Result<void> run_hook(const HookRequest& request, const sys::Fd& root) {
   for (const oci::Link& link : request.links) {
-    TRY_CTX(put_link(root, link.path, link.target), "cannot make the link " + quoted(link.path));
+    TRY_CTX(put_link(root, link.path, link.target), "cannot make the link " + quote(link.path));
   }
   if (!request.loader_entries.empty()) {
     TRY_CTX(put_loader_cache(root, request.loader_entries),
@@ -146,7 +146,7 @@ Result<void> run_hook(const HookRequest& request, const sys::Fd& root) {
     TRY_CTX(put_musl_path(root, request.loader_entries), "cannot tell musl's loader");
   }
   if (!request.freeze_device_nodes) return {};
-  TRY_CTX(freeze_device_nodes(root), "cannot cover " + quoted(kParams));
+  TRY_CTX(freeze_device_nodes(root), "cannot cover " + quote(kParams));
   return {};
 }
 

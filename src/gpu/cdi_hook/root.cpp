@@ -37,7 +37,7 @@ Result<bool> is_in_own_mount(const sys::Fd& root, const sys::Fd& place, const st
 }
 
 Error in_another_mount(const std::string& path) {
-  return make_error(Kind::denied, quoted(path) + " lies in another mount");
+  return make_error(Kind::denied, quote(path) + " lies in another mount");
 }
 
 Result<void> check_changeable(const sys::Fd& root, const sys::Fd& place, const std::string& path) {
@@ -90,7 +90,7 @@ Result<Place> open_place(const sys::Fd& root, const std::string& path) {
   size_t slash = path.rfind('/');
   std::string name = path.substr(slash + 1);
   if (!path.starts_with('/') || name.empty() || name == "." || name == "..") {
-    return make_error(Kind::usage, quoted(path) + " is not the absolute path of a file");
+    return make_error(Kind::usage, quote(path) + " is not the absolute path of a file");
   }
   return Place{TRY(open_or_make(root, slash == 0 ? "/" : path.substr(0, slash))), std::move(name)};
 }
@@ -125,7 +125,7 @@ Result<void> put_file(const sys::Fd& root, const std::string& path, std::string_
 Result<void> cover_file(const sys::Fd& root, const std::string& path, std::string_view bytes) {
   sys::Fd target = TRY(sys::open_in_root(root, path, O_PATH | O_NOFOLLOW));
   if (!S_ISREG(TRY(sys::stat_fd(target, path)).st_mode)) {
-    return make_error(Kind::usage, quoted(path) + " is no file");
+    return make_error(Kind::usage, quote(path) + " is no file");
   }
   sys::Fd context = TRY(sys::fsopen("tmpfs"));
   TRY(sys::fsconfig_string(context, "mode", "0755"));

@@ -62,14 +62,14 @@ namespace {
 Error no_such_device(const Index& index, const std::string& name) {
   for (const Fault& fault : index.unavailable) {
     if (fault.object != name) continue;
-    return make_error(Kind::unsupported, "device " + quoted(name) + ": " + fault.text,
+    return make_error(Kind::unsupported, "device " + quote(name) + ": " + fault.text,
                       "berth cdi list");
   }
   std::vector<std::string_view> names;
   for (const IndexDevice& device : index.devices) names.push_back(device.name);
   auto near = nearest(name, names);
-  std::string text = "no CDI device " + quoted(name);
-  if (near) text += ", did you mean " + quoted(*near) + "?";
+  std::string text = "no CDI device " + quote(name);
+  if (near) text += ", did you mean " + quote(*near) + "?";
   if (!index.bad_files.empty()) {
     text += fmt::format(" ({} CDI file{} could not be read)", index.bad_files.size(),
                         index.bad_files.size() == 1 ? "" : "s");
@@ -140,12 +140,12 @@ Result<std::optional<Index>> read_index(const std::string& path) {
   if (!text) return std::optional<Index>();
   Index index = TRY(json::read<Index>(*text, path));
   if (index.format != kIndexFormat) {
-    return make_error(Kind::unsupported, quoted(path) + " is of another version of Berth",
+    return make_error(Kind::unsupported, quote(path) + " is of another version of Berth",
                       "berth cdi refresh");
   }
   for (const IndexDevice& device : index.devices) {
     if (device.file < index.files.size()) continue;
-    return make_error(Kind::corrupt, path + ": " + quoted(device.name) + " is of no file");
+    return make_error(Kind::corrupt, path + ": " + quote(device.name) + " is of no file");
   }
   return std::optional<Index>(std::move(index));
 }

@@ -128,7 +128,7 @@ Result<void> Granter::check_versions() const {
   if (driver.library_version.empty()) {
     return make_error(Kind::not_found,
                       fmt::format("the kernel module is {} but no driver files were found below {}",
-                                  driver.module_version, quoted(inventory_.driver_root)),
+                                  driver.module_version, quote(inventory_.driver_root)),
                       "--driver-root DIR");
   }
   if (driver.library_version != driver.module_version) {
@@ -189,7 +189,7 @@ Result<void> Granter::check_requirement(const NamedRequirement& requirement,
     if (facts.brand) found += fmt::format(", brand {}", *facts.brand);
     if (facts.arch) found += fmt::format(", arch {}", *facts.arch);
     return make_error(Kind::unsupported,
-                      fmt::format("the image requires {} ({}), {} has {}", quoted(requirement.text),
+                      fmt::format("the image requires {} ({}), {} has {}", quote(requirement.text),
                                   escape_controls(requirement.name), who, found),
                       "another image, or -e NVIDIA_DISABLE_REQUIRE=1");
   }
@@ -370,7 +370,7 @@ Result<void> Granter::shadow(const scan::ImageLibrary& library) {
         Kind::unsupported,
         fmt::format("{} (by {}) would be loaded in place of the driver's libcuda, and "
                     "lies in a volume",
-                    quoted(library.path), library.why),
+                    quote(library.path), library.why),
         "--gpu-driver image, or another volume");
   }
   grant_.files.push_back({FileKind::config, ours->host_path, library.real_path});
@@ -458,7 +458,7 @@ Result<void> Granter::check_image_driver() {
   if (first.version != module && !newer) {
     return make_error(
         Kind::unsupported,
-        fmt::format("the image's {} (by {}) is {} but the kernel module is {}", quoted(first.path),
+        fmt::format("the image's {} (by {}) is {} but the kernel module is {}", quote(first.path),
                     first.why, first.version.empty() ? "of an unknown version" : first.version,
                     module),
         "--gpu-driver bind, or an image with that driver");

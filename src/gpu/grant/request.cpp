@@ -14,7 +14,7 @@ namespace berth::gpu {
 namespace {
 
 Error usage(std::string_view text, const std::string& what, std::string hint = {}) {
-  std::string shown = trim(text).empty() ? quoted(text) : escape_controls(text);
+  std::string shown = trim(text).empty() ? quote(text) : escape_controls(text);
   return make_error(Kind::usage, fmt::format("--gpus {}: {}", shown, what), std::move(hint));
 }
 
@@ -97,7 +97,7 @@ Result<void> Parser::take_key(const std::string& key, const std::string& value) 
     std::vector<std::string_view> known = kKeys;
     known.insert(known.end(), trait_names().begin(), trait_names().end());
     auto near = nearest(key, known);
-    return usage(text_, fmt::format("unknown key {}", quoted(key)),
+    return usage(text_, fmt::format("unknown key {}", quote(key)),
                  near ? fmt::format("did you mean '{}'?", *near)
                       : "keys are device, count, capabilities, model, memory, cc, numa, profile");
   }
@@ -143,7 +143,7 @@ Result<void> Parser::take_count(const std::string& value) {
   auto count = parse_u64(value);
   if (!count || *count > UINT32_MAX) {
     return usage(text_,
-                 fmt::format("expected all, none, a number or device=…, got {}", quoted(value)),
+                 fmt::format("expected all, none, a number or device=…, got {}", quote(value)),
                  value.starts_with("GPU-") || value.starts_with("MIG-")
                      ? fmt::format("did you mean 'device={}'?", escape_controls(value))
                      : "--gpus all, --gpus 2, --gpus device=0,1");
@@ -172,7 +172,7 @@ Result<void> Parser::take_capabilities(const std::string& value) {
     if (word != "all" && std::find(known.begin(), known.end(), word) == known.end()) {
       auto near = nearest(word, known);
       return usage(
-          text_, fmt::format("unknown capability {}", quoted(word)),
+          text_, fmt::format("unknown capability {}", quote(word)),
           near ? fmt::format("did you mean '{}'?", *near)
                : "capabilities are compute, utility, graphics, video, display, ngx, compat32");
     }
@@ -184,7 +184,7 @@ Result<void> Parser::take_capabilities(const std::string& value) {
 Result<void> Parser::take_driver(const std::string& value) {
   auto vendor = from_json_text(value, std::type_identity<Vendor>());
   if (!vendor.ok()) {
-    return usage(text_, fmt::format("no driver {}", quoted(value)),
+    return usage(text_, fmt::format("no driver {}", quote(value)),
                  "drivers are nvidia, amd and intel");
   }
   request_.vendor = *vendor;

@@ -31,7 +31,7 @@ Result<Factor> parse_factor(std::string_view text) {
       std::find(kProperties.begin(), kProperties.end(), property) == kProperties.end()) {
     return make_error(
         Kind::corrupt,
-        fmt::format("expected cuda, driver, arch or brand with a value, got {}", quoted(text)));
+        fmt::format("expected cuda, driver, arch or brand with a value, got {}", quote(text)));
   }
   Factor factor;
   factor.property = property;
@@ -45,7 +45,7 @@ Result<Factor> parse_factor(std::string_view text) {
                                       : compare_versions(factor.value, "0").has_value();
     if (usable) return factor;
   }
-  return make_error(Kind::corrupt, fmt::format("expected a comparison, got {}", quoted(text)));
+  return make_error(Kind::corrupt, fmt::format("expected a comparison, got {}", quote(text)));
 }
 
 Truth truth(bool value) {

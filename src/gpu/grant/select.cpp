@@ -189,7 +189,7 @@ std::string Selector::asked(const std::string& what) const {
   if (request_.source.empty()) return "--gpus " + escape_controls(what);
   size_t equals = what.find('=');
   std::string id = equals == std::string::npos ? what : what.substr(equals + 1);
-  return request_.source + ": " + quoted(id);
+  return request_.source + ": " + quote(id);
 }
 
 /// All of it, where asked() is about one device.
@@ -260,7 +260,7 @@ Result<Many> Selector::within(const Limit& limit, const Many& left) const {
     } else {
       Error error = std::move(one).error();
       error.what = fmt::format("{}={}: {}: {}", limit.variable, escape_controls(limit.value),
-                               quoted(id), error.what);
+                               quote(id), error.what);
       return error;
     }
   }

@@ -19,12 +19,12 @@ using Strings = std::vector<std::string>;
 constexpr std::string_view kVisible = "NVIDIA_VISIBLE_DEVICES";
 constexpr std::string_view kLabel = "com.nvidia.volumes.needed";
 
-bool has(const Strings& many, std::string_view one) {
+bool holds(const Strings& many, std::string_view one) {
   return std::find(many.begin(), many.end(), one) != many.end();
 }
 
 void add_once(Strings& many, const std::string& one) {
-  if (!has(many, one)) many.push_back(one);
+  if (!holds(many, one)) many.push_back(one);
 }
 
 /// "NAME" stands for the inherited value.
@@ -226,7 +226,7 @@ Result<void> Chooser::take_policy() {
     }
     Request one = TRY_CTX(parse_request(entry), "cannot read gpu.always of the policy");
     if (one.want == Want::container) {
-      return make_error(Kind::usage, "gpu.always of the policy: " + quoted(entry) +
+      return make_error(Kind::usage, "gpu.always of the policy: " + quote(entry) +
                                          ": names a container, not a GPU");
     }
     for (const std::string& id : one.devices) add_once(request.devices, id);
@@ -278,7 +278,7 @@ void Chooser::translate_job() {
                                 [&](const std::string& e) { return e.starts_with(name + "="); });
     if (by_value) continue;
     choice_.request.translate.push_back(name);
-    if (has(sources_.typed, name)) choice_.withdrawn.push_back(name);
+    if (holds(sources_.typed, name)) choice_.withdrawn.push_back(name);
   }
 }
 
@@ -309,12 +309,12 @@ void Chooser::take_nv_gpu() {
 
 /// The policy's word on what a user names.
 Result<void> Chooser::allow(const Strings& words) {
-  if (policy_.capabilities.empty() || has(policy_.capabilities, "all")) return {};
+  if (policy_.capabilities.empty() || holds(policy_.capabilities, "all")) return {};
   for (const std::string& word : words) {
-    if (word == "all" || has(policy_.capabilities, word)) continue;
+    if (word == "all" || holds(policy_.capabilities, word)) continue;
     return make_error(
         Kind::denied,
-        fmt::format("capability {}: the policy of this machine does not allow it", quoted(word)),
+        fmt::format("capability {}: the policy of this machine does not allow it", quote(word)),
         "berth policy show");
   }
   return {};
@@ -324,13 +324,13 @@ Result<void> Chooser::allow(const Strings& words) {
 void Chooser::take_capabilities(const Strings& words, const std::string& why) {
   Request& request = choice_.request;
   request.capabilities.clear();
-  bool any = policy_.capabilities.empty() || has(policy_.capabilities, "all");
+  bool any = policy_.capabilities.empty() || holds(policy_.capabilities, "all");
   for (std::string_view name : known_capabilities()) {
-    bool asked = has(words, "all") || has(words, name);
+    bool asked = holds(words, "all") || holds(words, name);
     if (!asked) continue;
-    if (any || has(policy_.capabilities, name)) {
+    if (any || holds(policy_.capabilities, name)) {
       request.capabilities.emplace_back(name);
-    } else if (has(words, name)) {
+    } else if (holds(words, name)) {
       ignored("capability", std::string(name), "policy: gpu.capabilities does not hold it");
     }
   }
@@ -441,11 +441,11 @@ void Chooser::take_imex_channels() {
 // where its variables grant.
 Result<void> Chooser::choose_features() {
   Features& features = choice_.request.features;
-  const std::pair<std::string_view, bool*> kGates[] = {{"NVIDIA_GDS", &features.gds},
-                                                       {"NVIDIA_MOFED", &features.mofed},
-                                                       {"NVIDIA_GDRCOPY", &features.gdrcopy},
-                                                       {"NVIDIA_NVSWITCH", &features.nvswitch}};
-  for (const auto& [variable, feature] : kGates) {
+  const std::pair<std::string_view, bool*> gates[] = {{"NVIDIA_GDS", &features.gds},
+                                                      {"NVIDIA_MOFED", &features.mofed},
+                                                      {"NVIDIA_GDRCOPY", &features.gdrcopy},
+                                                      {"NVIDIA_NVSWITCH", &features.nvswitch}};
+  for (const auto& [variable, feature] : gates) {
     auto value = container_.get(variable);
     if (!value || value->empty()) continue;
     if (*value != "enabled") {
@@ -468,7 +468,7 @@ Result<void> Chooser::choose_features() {
 void Chooser::note_selection() {
   for (std::string_view name : selection_variables()) {
     auto value = container_.get(name);
-    if (!value || has(choice_.request.translate, name)) continue;
+    if (!value || holds(choice_.request.translate, name)) continue;
     if (!user_.get(name) && !choice_.grants()) continue;
     choice_.request.typed.push_back(std::string(name) + "=" + *value);
   }
@@ -513,7 +513,7 @@ Result<Program> from_json_text(std::string_view text, std::type_identity<Program
     if (to_json_text(program) == text) return program;
   }
   return make_error(Kind::usage,
-                    "expected 'berth', 'docker' or 'nvidia-docker', got " + quoted(text));
+                    "expected 'berth', 'docker' or 'nvidia-docker', got " + quote(text));
 }
 
 Result<Choice> choose(const Sources& sources, const policy::Gpu& policy) {

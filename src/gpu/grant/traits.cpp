@@ -61,9 +61,9 @@ std::string_view spelling(Op op) {
 }
 
 Error bad(const Trait& trait, const std::string& expected) {
-  return make_error(
-      Kind::usage, fmt::format("expected {}, got {}", expected,
-                               quoted(trait.name + std::string(spelling(trait.op)) + trait.value)));
+  return make_error(Kind::usage,
+                    fmt::format("expected {}, got {}", expected,
+                                quote(trait.name + std::string(spelling(trait.op)) + trait.value)));
 }
 
 Result<void> check(Trait& trait) {
@@ -118,12 +118,12 @@ Result<Trait> parse_trait(std::string_view field) {
   trait.name = field.substr(0, end_of_name(field));
   if (std::find(trait_names().begin(), trait_names().end(), trait.name) == trait_names().end()) {
     auto near = nearest(trait.name, trait_names());
-    return make_error(Kind::usage, fmt::format("nothing of a GPU is called {}", quoted(trait.name)),
+    return make_error(Kind::usage, fmt::format("nothing of a GPU is called {}", quote(trait.name)),
                       near ? fmt::format("did you mean '{}'?", *near)
                            : std::string("known are model, memory, cc, numa, profile"));
   }
   auto op = take_operator(rest);
-  if (!op) return make_error(Kind::usage, "expected a comparison, got " + quoted(field));
+  if (!op) return make_error(Kind::usage, "expected a comparison, got " + quote(field));
   trait.op = *op;
   trait.value = rest;
   TRY(check(trait));

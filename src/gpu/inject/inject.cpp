@@ -113,7 +113,7 @@ Result<Inventory> Injector::find_inventory() const {
   if (auto cached = TRY(read())) return std::move(*cached);
   TRY_CTX(ask_berth({"gpu", "list", "--quiet"}), "cannot look for this machine's GPUs");
   if (auto cached = TRY(read())) return std::move(*cached);
-  return make_error(Kind::io, "no inventory of this machine's GPUs in " + quoted(path),
+  return make_error(Kind::io, "no inventory of this machine's GPUs in " + quote(path),
                     "berth gpu list --refresh");
 }
 
@@ -133,7 +133,7 @@ Result<cdi::Index> Injector::find_index() const {
   if (auto index = TRY(read())) return std::move(*index);
   TRY_CTX(ask_berth({"cdi", "refresh"}), "cannot read this machine's CDI files");
   if (auto index = TRY(read())) return std::move(*index);
-  return make_error(Kind::io, "no index of CDI devices at " + quoted(path), "berth cdi refresh");
+  return make_error(Kind::io, "no index of CDI devices at " + quote(path), "berth cdi refresh");
 }
 
 // Those that are not in a CDI file but are GPUs go to the request.
@@ -236,8 +236,8 @@ Result<std::optional<oci::DeviceNode>> node_of(const policy::Given& given) {
   bool is_node = info && (S_ISCHR(info->st_mode) || S_ISBLK(info->st_mode));
   if (!is_node && given.optional) return std::optional<oci::DeviceNode>();
   if (!is_node) {
-    return make_error(Kind::not_found, "rule " + quoted(given.rule) + ": device " +
-                                           quoted(given.text) + ": there is no such node");
+    return make_error(Kind::not_found, "rule " + quote(given.rule) + ": device " +
+                                           quote(given.text) + ": there is no such node");
   }
   node.type = S_ISBLK(info->st_mode) ? "b" : "c";
   node.major = static_cast<int64_t>(major(info->st_rdev));
@@ -329,7 +329,7 @@ Result<void> Injector::add_gpus(const Request& request, const Inventory& invento
   // The one writes into the image's files, the other reads them.
   if (policy_.driver_mode == DriverMode::copy || policy_.driver_mode == DriverMode::image) {
     return make_error(Kind::unsupported,
-                      "driver mode " + quoted(policy::to_json_text(policy_.driver_mode)) +
+                      "driver mode " + quote(policy::to_json_text(policy_.driver_mode)) +
                           ": only berth run has it",
                       "gpu.driver-mode of the policy: bind, volume or none");
   }
@@ -414,11 +414,11 @@ Result<void> Injector::apply_rules(const std::vector<policy::PlacedRule>& rules,
   facts.gpus = sources.gpus.has_value() && *sources.gpus != "none";
   policy::Outcome outcome = policy::evaluate(rules, facts);
   for (const policy::Verdict& verdict : outcome.verdicts) {
-    log_.debug("rule " + quoted(verdict.rule) + (verdict.applied ? " " : " does not apply: ") +
+    log_.debug("rule " + quote(verdict.rule) + (verdict.applied ? " " : " does not apply: ") +
                verdict.why);
   }
   for (const policy::Given& given : outcome.effects.warnings) {
-    log_.warn("the site says: " + escape_controls(given.text) + " (rule " + quoted(given.rule) +
+    log_.warn("the site says: " + escape_controls(given.text) + " (rule " + quote(given.rule) +
               ")");
   }
   policy::Lookups lookups = TRY(policy::amend(outcome.effects, is_there, spec_));
@@ -444,7 +444,7 @@ Result<std::optional<ContainerLease>> Injector::run() {
   if (!compiled.rules.empty()) TRY(apply_rules(compiled.rules, wish.sources));
   Choice choice = TRY(choose(wish.sources, policy_));
   for (const Verdict& verdict : choice.verdicts) {
-    log_.debug(verdict.source + " " + quoted(verdict.text) +
+    log_.debug(verdict.source + " " + quote(verdict.text) +
                (verdict.used ? " counts: " : " does not count: ") + verdict.why);
   }
   for (const std::string& warning : wish.warnings) log_.warn(warning);
@@ -469,7 +469,7 @@ Result<std::optional<ContainerLease>> inject(const InjectOptions& options,
   }
   for (const std::string& path : {options.config_dir, options.state_dir}) {
     if (path.empty() || path.starts_with('/')) continue;
-    return make_error(Kind::usage, "expected an absolute path, got " + quoted(path),
+    return make_error(Kind::usage, "expected an absolute path, got " + quote(path),
                       "--config-dir DIR, --state DIR");
   }
   return TRY_CTX(Injector(options, container, spec, log).run(),

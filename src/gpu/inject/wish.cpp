@@ -57,8 +57,8 @@ std::optional<std::string> docker_flag(const Strings& env) {
 
 Result<void> check_length(std::string_view name, std::string_view value) {
   if (value.size() <= kLongestWish) return {};
-  return make_error(Kind::usage, fmt::format("config.json: {}: longer than {} bytes", quoted(name),
-                                             kLongestWish));
+  return make_error(
+      Kind::usage, fmt::format("config.json: {}: longer than {} bytes", quote(name), kLongestWish));
 }
 
 bool is_privileged(const oci::Spec& spec) {
@@ -83,7 +83,7 @@ Result<void> take_annotations(const oci::Spec& spec, const policy::Gpu& policy, 
     if (!count) {
       wish.warnings.push_back(fmt::format(
           "annotation {} may be the image's, which grants nothing unless policy says so; ignoring",
-          quoted(key)));
+          quote(key)));
       continue;
     }
     TRY(check_length(key, value));

@@ -25,11 +25,11 @@ std::string relative(const std::string& path) {
 Result<DriverRoot> DriverRoot::open(const std::string& path) {
   if (!path.starts_with('/')) {
     return make_error(Kind::usage,
-                      fmt::format("driver root {}: not an absolute path", quoted(path)));
+                      fmt::format("driver root {}: not an absolute path", quote(path)));
   }
   DriverRoot root;
   root.path_ = path;
-  std::string context = fmt::format("cannot read the driver root {}", quoted(path));
+  std::string context = fmt::format("cannot read the driver root {}", quote(path));
   root.root_ = TRY_CTX(sys::open_at(sys::cwd(), path, O_PATH | O_DIRECTORY), context);
   while (root.path_.size() > 1 && root.path_.ends_with('/')) root.path_.pop_back();
   root.synthetic_ = TRY_CTX(sys::stat_entry(root.root_, "SYNTHETIC"), context).has_value();

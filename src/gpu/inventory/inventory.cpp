@@ -48,7 +48,7 @@ Result<Vendor> from_json_text(std::string_view text, std::type_identity<Vendor>)
   for (size_t i = 0; i < kVendorNames.size(); ++i) {
     if (kVendorNames[i] == text) return static_cast<Vendor>(i);
   }
-  return make_error(Kind::corrupt, "expected nvidia, amd or intel, got " + quoted(text));
+  return make_error(Kind::corrupt, "expected nvidia, amd or intel, got " + quote(text));
 }
 
 std::string to_json_text(const DriverFile& file) {
@@ -68,7 +68,7 @@ Result<DriverFile> from_json_text(std::string_view text, std::type_identity<Driv
   while (kind < kKindNames.size() && kKindNames[kind] != parts[0]) ++kind;
   auto flags = parse_i64(parts[5]);
   if (kind == kKindNames.size() || !flags || !rest.empty()) {
-    return make_error(Kind::corrupt, "expected a driver file, got " + quoted(text));
+    return make_error(Kind::corrupt, "expected a driver file, got " + quote(text));
   }
   DriverFile file;
   file.kind = static_cast<FileKind>(kind);
@@ -97,7 +97,7 @@ Result<ProcText> from_json_text(std::string_view text, std::type_identity<ProcTe
   out.path = take_part(rest);
   out.text = rest;
   if (!numbers || out.path.empty()) {
-    return make_error(Kind::corrupt, "expected a text of procfs, got " + quoted(text));
+    return make_error(Kind::corrupt, "expected a text of procfs, got " + quote(text));
   }
   return out;
 }

@@ -51,7 +51,7 @@ Result<Here> look_around() {
   std::string link = TRY(sys::read_link(sys::cwd(), "/proc/self/ns/pid"));  // "pid:[4026531836]"
   auto number =
       parse_u64(std::string_view(link).substr(0, link.size() - 1).substr(link.find('[') + 1));
-  if (!number) return make_error(Kind::corrupt, "read /proc/self/ns/pid: " + quoted(link));
+  if (!number) return make_error(Kind::corrupt, "read /proc/self/ns/pid: " + quote(link));
   return Here{TRY(sys::boot_id()), *number};
 }
 

@@ -52,7 +52,7 @@ Result<void> make_ledger(const std::string& path, mode_t mode, mode_t lock_mode)
 
 Error somebody_elses(const std::string& path, uid_t owner) {
   return make_error(Kind::denied,
-                    fmt::format("use the GPU ledger {}: it is user {}'s", quoted(path), owner),
+                    fmt::format("use the GPU ledger {}: it is user {}'s", quote(path), owner),
                     "rm -r " + path + " as root: it is made anew");
 }
 
@@ -89,7 +89,7 @@ Result<Ledger::Lock> Ledger::lock() const {
   while (!TRY(sys::try_lock(file, sys::LockMode::exclusive, path_))) {
     if (std::chrono::steady_clock::now() > end) {
       return make_error(Kind::busy,
-                        fmt::format("lock the GPU ledger {}: somebody keeps it", quoted(path_)),
+                        fmt::format("lock the GPU ledger {}: somebody keeps it", quote(path_)),
                         fmt::format("fuser -v {}/{}", path_, kLock));
     }
     std::this_thread::sleep_for(pause);
@@ -111,7 +111,7 @@ Result<Ledger> Ledger::open_at(const std::string& path) {
   if (others_replace) {
     return make_error(
         Kind::denied,
-        fmt::format("use the GPU ledger {}: others can replace what is in it", quoted(path)),
+        fmt::format("use the GPU ledger {}: others can replace what is in it", quote(path)),
         "chmod 1777 " + path);
   }
   return Ledger(path, std::move(directory));
@@ -126,7 +126,7 @@ Result<Ledger> Ledger::open(const std::string& path, const std::string& state_di
     // Where not even root can, there are no others to agree with.
     bool nobody_can = !made.ok() && made.error().sys_errno == EROFS;
     if (!made.ok() && !nobody_can) {
-      return std::move(made).error().with_context("cannot make the GPU ledger " + quoted(path));
+      return std::move(made).error().with_context("cannot make the GPU ledger " + quote(path));
     }
     there = made.ok();
   }
@@ -134,7 +134,7 @@ Result<Ledger> Ledger::open(const std::string& path, const std::string& state_di
   std::string own = state_dir + "/ledger";
   if (!TRY(sys::stat_entry(sys::cwd(), own))) {
     TRY(sys::make_directories(sys::cwd(), state_dir, 0700));
-    TRY_CTX(make_ledger(own, 0700, 0600), "cannot make the GPU ledger " + quoted(own));
+    TRY_CTX(make_ledger(own, 0700, 0600), "cannot make the GPU ledger " + quote(own));
   }
   return open_at(own);
 }
@@ -272,7 +272,7 @@ Result<HeldLease> Ledger::write(Lease lease) const {
   std::string text = TRY(record_text(lease));
   std::string name = std::string(kLeasePrefix) + sys::random_hex(16);
   held.fd_ = TRY_CTX(make_record(directory_, name, text),
-                     fmt::format("cannot write to the GPU ledger {}", quoted(path_)));
+                     fmt::format("cannot write to the GPU ledger {}", quote(path_)));
   held.directory_ = TRY(sys::duplicate(directory_));
   held.ledger_ = path_;
   held.file_ = std::move(name);
@@ -307,7 +307,7 @@ Result<std::optional<HeldLease>> Ledger::find_held(const std::string& file, cons
   }
   if (free) sys::unlock(*opened);
   if (!TRY(sys::try_lock(*opened, sys::LockMode::shared, file))) {
-    return make_error(Kind::busy, "hold lease " + quoted(file) + ": somebody has locked it",
+    return make_error(Kind::busy, "hold lease " + quote(file) + ": somebody has locked it",
                       "fuser -v " + path_ + "/" + file);
   }
   held.fd_ = std::move(*opened);
@@ -320,7 +320,7 @@ Result<std::optional<HeldLease>> Ledger::find_held(const std::string& file, cons
 
 Result<HeldLease> Ledger::hold_again(const std::string& file, const Lease& lease) const {
   bool plain = file.starts_with(kLeasePrefix) && file.find('/') == std::string::npos;
-  if (!plain) return make_error(Kind::corrupt, "use lease " + quoted(file) + ": no such name");
+  if (!plain) return make_error(Kind::corrupt, "use lease " + quote(file) + ": no such name");
   Here here = TRY(look_around());
   Lock locked = TRY(lock());
   if (auto held = TRY(find_held(file, lease, here))) return std::move(*held);
@@ -340,7 +340,7 @@ Result<HeldLease> Ledger::hold_again(const std::string& file, const Lease& lease
 Result<void> Ledger::rewrite(const HeldLease& held, const Lease& lease) const {
   std::string text = TRY(record_text(lease));
   TRY_CTX(sys::write_at(held.fd_, 0, text, held.file_),
-          fmt::format("cannot write to the GPU ledger {}", quoted(path_)));
+          fmt::format("cannot write to the GPU ledger {}", quote(path_)));
   return {};
 }
 

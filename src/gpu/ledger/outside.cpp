@@ -67,7 +67,7 @@ std::string key_in(const Inventory& inventory, const KfdNode& node) {
 std::string text_of(const Computing& process, const SeenProcess* seen) {
   std::string text = fmt::format("process {}", process.pid);
   if (seen == nullptr) return text + ", which has no lease";
-  text += " " + quoted(seen->command);
+  text += " " + quote(seen->command);
   if (seen->user) text += " of " + user_text(*seen->user);
   return text + ", which has no lease";
 }

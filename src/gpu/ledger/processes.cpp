@@ -11,7 +11,7 @@
 namespace berth::gpu {
 namespace {
 
-constexpr int kMostAncestors = 128;
+constexpr int kMostParents = 128;
 constexpr size_t kMaxStatus = 65536;
 
 bool is_below(const std::string& path, const std::string& cgroup) {
@@ -88,7 +88,7 @@ std::optional<SeenProcess> see_process(int64_t pid) {
 
 const KnownLease* lease_of(int64_t pid, const std::vector<const KnownLease*>& leases,
                            const ProcessView& view) {
-  for (int i = 0; i < kMostAncestors && pid > 1 && !leases.empty(); ++i) {
+  for (int i = 0; i < kMostParents && pid > 1 && !leases.empty(); ++i) {
     auto seen = view.see(pid);
     if (!seen) return nullptr;
     auto found = std::find_if(leases.begin(), leases.end(), [&](const KnownLease* one) {

@@ -22,7 +22,7 @@ Result<std::string> text_of(const T& record) {
     return make_error(Kind::usage,
                       fmt::format("write down {} GPUs of container {}: no room in "
                                   "{} bytes",
-                                  record.keys.size(), quoted(record.container), kRecordSize));
+                                  record.keys.size(), quote(record.container), kRecordSize));
   }
   text.resize(kRecordSize, ' ');
   return text;
@@ -80,7 +80,7 @@ std::string user_text(uid_t user) {
 
 std::string holder_text(const std::string& name, const std::string& container, uid_t user) {
   std::string who = name.empty() ? container.substr(0, 12) : name;
-  return fmt::format("container {} of {}", quoted(who), user_text(user));
+  return fmt::format("container {} of {}", quote(who), user_text(user));
 }
 
 }  // namespace berth::gpu

@@ -33,7 +33,7 @@ constexpr const char* kMpsLogs = "/tmp/nvidia-log";
 constexpr auto kStartPatience = 10s;
 constexpr auto kAskPatience = 5s;
 constexpr auto kEndPatience = 5s;
-constexpr auto kPause = 20ms;
+constexpr auto kControlPause = 20ms;
 constexpr size_t kMostLog = size_t{64} << 10;
 constexpr size_t kMostEnvironment = size_t{256} << 10;
 constexpr const char* kDaemonLog = "daemon.log";
@@ -94,7 +94,7 @@ void kill_children() {
       auto pid = parse_u64(one);
       if (pid) ignore(sys::send_signal(static_cast<int>(*pid), SIGKILL));
     }
-    std::this_thread::sleep_for(kPause);
+    std::this_thread::sleep_for(kControlPause);
     sys::reap_others(-1);
   }
 }
@@ -157,7 +157,7 @@ Result<void> MpsDaemon::tell_limits() const {
   auto refused = [](const std::string& what, const std::string& said) {
     return make_error(Kind::unsupported,
                       "NVIDIA's MPS daemon does not take the limit of " + what + ", it says " +
-                          quoted(last_line(said)),
+                          quote(last_line(said)),
                       "a newer driver, a MIG slice, or leave it out");
   };
   if (limits.cores_percent) {
@@ -196,7 +196,7 @@ Result<void> MpsDaemon::start() {
   process_ = TRY(sys::spawn(options));
   const auto end = Clock::now() + kStartPatience;
   while (true) {
-    if (TRY(process_.wait_for(kPause))) {
+    if (TRY(process_.wait_for(kControlPause))) {
       process_ = sys::Process();
       return died();
     }

@@ -24,20 +24,20 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-constexpr auto kPatience = 30s;
-constexpr auto kPause = 20ms;
+constexpr auto kJoinPatience = 30s;
+constexpr auto kJoinPause = 20ms;
 constexpr size_t kMostReport = 4096;
 
 Result<sys::Fd> lock_shares(const std::string& root) {
   const std::string path = root + "/" + kMpsLock;
   sys::Fd lock = TRY(sys::open_at(sys::cwd(), path, O_RDWR | O_CREAT | O_NOFOLLOW, 0600));
-  const auto end = Clock::now() + kPatience;
+  const auto end = Clock::now() + kJoinPatience;
   while (!TRY(sys::try_lock(lock, sys::LockMode::exclusive, path))) {
     if (Clock::now() > end) {
       return make_error(Kind::busy, "start NVIDIA's MPS daemon: another one is being started",
                         "fuser -v " + path);
     }
-    std::this_thread::sleep_for(kPause);
+    std::this_thread::sleep_for(kJoinPause);
   }
   return lock;
 }
@@ -67,7 +67,7 @@ Result<void> make_memory(const MpsPlace& place) {
   const std::string above = memory.substr(0, memory.rfind('/'));
   auto made = TRY(sys::stat_entry(sys::cwd(), above));
   bool ours = !made || (S_ISDIR(made->st_mode) && made->st_uid == sys::effective_uid());
-  if (!ours) return make_error(Kind::denied, quoted(above) + " is somebody else's");
+  if (!ours) return make_error(Kind::denied, quote(above) + " is somebody else's");
   TRY(sys::make_directory(sys::cwd(), above, 0700));
   return make_open_directory(memory);
 }
@@ -107,7 +107,7 @@ Result<sys::Fd> start_keeper(const std::string& program, const std::string& stat
 Result<void> hear_keeper(const sys::Fd& report) {
   std::string text;
   std::array<char, 1024> chunk;
-  const auto end = Clock::now() + kPatience;
+  const auto end = Clock::now() + kJoinPatience;
   while (text.size() < kMostReport) {
     auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
     std::vector<pollfd> entries = {{report.get(), POLLIN, 0}};
@@ -124,10 +124,10 @@ Result<void> hear_keeper(const sys::Fd& report) {
 
 /// Of a keeper whose daemon has died, and is started again.
 Result<void> wait_until_ready(const MpsPlace& place) {
-  const auto end = Clock::now() + kPatience;
+  const auto end = Clock::now() + kJoinPatience;
   while (!TRY(sys::stat_entry(sys::cwd(), place.directory + "/" + kMpsReady))) {
     if (Clock::now() > end) return make_error(Kind::busy, "NVIDIA's MPS daemon does not answer");
-    std::this_thread::sleep_for(kPause);
+    std::this_thread::sleep_for(kJoinPause);
   }
   return {};
 }

@@ -31,7 +31,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kSoon = 1s;
 constexpr std::chrono::milliseconds kSeldom = 30s;
 /// Between two looks.
-constexpr std::chrono::milliseconds kPause = 200ms;
+constexpr std::chrono::milliseconds kKeeperPause = 200ms;
 /// Before a daemon that died, or did not start, is started again; twice as long each time, until
 /// one has lived for a while.
 constexpr std::chrono::milliseconds kShortestRest = 100ms, kLongestRest = 30s;
@@ -201,7 +201,7 @@ void Keeper::wait() {
   auto limit = in_doubt_ || in_the_making_ ? kSoon : kSeldom;
   if (!runs) limit = std::min(limit, rest_);
   ignore(sys::poll(entries, limit));
-  if (entries[0].revents == 0) std::this_thread::sleep_for(kPause);
+  if (entries[0].revents == 0) std::this_thread::sleep_for(kKeeperPause);
 }
 
 void Keeper::stay() {

@@ -12,7 +12,7 @@
 namespace berth::gpu {
 namespace {
 
-constexpr std::chrono::seconds kPatience{30};
+constexpr std::chrono::seconds kModePatience{30};
 constexpr size_t kMostNote = 64;
 
 /// Whether another share than that in `directory` has taken `gpu`.
@@ -37,7 +37,7 @@ std::string Modes::note_of(const std::string& gpu) const {
 
 Result<Modes::Known> Modes::ask() const {
   Known known;
-  Uses uses = TRY(ask_nvml_use(order_.probe, order_.nvml, kPatience));
+  Uses uses = TRY(ask_nvml_use(order_.probe, order_.nvml, kModePatience));
   for (const Use& use : uses.gpus) known[use.id] = use.compute_mode;
   for (const std::string& gpu : order_.share.gpus) {
     if (!known[gpu].empty()) continue;
@@ -60,7 +60,7 @@ Result<void> Modes::take() {
     if (before[gpu] != kExclusiveProcess) others.push_back(gpu);
   }
   if (others.empty()) return {};
-  TRY(set_compute_mode(order_.probe, order_.nvml, others, kExclusiveProcess, kPatience));
+  TRY(set_compute_mode(order_.probe, order_.nvml, others, kExclusiveProcess, kModePatience));
   Known after = TRY(ask());
   for (const std::string& gpu : others) {
     if (after[gpu] == kExclusiveProcess) continue;
@@ -79,7 +79,7 @@ void Modes::give_back() {
     if (noted) back[**before].push_back(gpu);
   }
   for (const auto& [mode, gpus] : back) {
-    if (!set_compute_mode(order_.probe, order_.nvml, gpus, mode, kPatience).ok()) continue;
+    if (!set_compute_mode(order_.probe, order_.nvml, gpus, mode, kModePatience).ok()) continue;
     for (const std::string& gpu : gpus) ignore(sys::remove_entry(sys::cwd(), note_of(gpu)));
   }
   nodes_.clear();

@@ -12,7 +12,7 @@
 namespace berth::gpu {
 namespace {
 
-constexpr const char* kParams = "/proc/driver/nvidia/params";
+constexpr const char* kFinishParams = "/proc/driver/nvidia/params";
 constexpr size_t kMaxParams = size_t{64} << 10;
 
 bool is_given(const Gpu& gpu, const oci::ContainerEdits& edits) {
@@ -55,7 +55,7 @@ Result<void> finish_edits(oci::ContainerEdits& edits, const FinishOptions& optio
   if (!edits.freeze_device_nodes && !edits.application_profile) return {};
   std::string params;
   if (edits.freeze_device_nodes) {
-    auto text = TRY(sys::read_file_if_exists(sys::cwd(), kParams, kMaxParams));
+    auto text = TRY(sys::read_file_if_exists(sys::cwd(), kFinishParams, kMaxParams));
     if (text) params = std::move(*text);
   }
   return place_requests(edits, options.state_dir, params);

@@ -214,8 +214,7 @@ Result<void> Placer::place_procfs() {
 Error cannot_make(const Node& node) {
   return make_error(
       Kind::denied,
-      fmt::format("{} does not exist on this machine, and only root can make it",
-                  quoted(node.path)),
+      fmt::format("{} does not exist on this machine, and only root can make it", quote(node.path)),
       fmt::format("as root: mknod -m 666 {} c {} {}", node.path, node.major, node.minor));
 }
 

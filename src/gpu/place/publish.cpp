@@ -64,7 +64,7 @@ Result<void> make_parents(const sys::Fd& directory, const std::string& path,
 Result<struct stat> stat_driver_file(const std::string& path) {
   auto info = TRY(sys::stat_entry(sys::cwd(), path));
   if (info) return *info;
-  return make_error(Kind::not_found, fmt::format("driver file {} is gone", quoted(path)),
+  return make_error(Kind::not_found, fmt::format("driver file {} is gone", quote(path)),
                     "berth gpu list --refresh");
 }
 

@@ -13,7 +13,7 @@ namespace berth::gpu {
 namespace {
 
 constexpr size_t kMaxText = size_t{64} << 10;
-constexpr const char* kParams = "/proc/driver/nvidia/params";
+constexpr const char* kRequestParams = "/proc/driver/nvidia/params";
 // NVIDIA's drivers read every file of this directory.
 constexpr const char* kProfile = "/etc/nvidia/nvidia-application-profiles-rc.d/10-container.conf";
 
@@ -65,7 +65,7 @@ Result<void> place_requests(oci::ContainerEdits& edits, const std::string& state
   if (edits.freeze_device_nodes && at != std::string::npos) {
     std::string frozen = params;
     frozen[at + kModify.size() - 1] = '0';
-    bind(TRY(publish(state_dir, "cdi-params", frozen)), kParams, edits);
+    bind(TRY(publish(state_dir, "cdi-params", frozen)), kRequestParams, edits);
   }
   if (edits.application_profile) {
     uint64_t visible = minors_of(edits.device_nodes);

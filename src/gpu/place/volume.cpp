@@ -18,11 +18,11 @@
 namespace berth::gpu {
 namespace {
 
-constexpr std::string_view kPrefix = "nvidia_driver_";
-const std::string kInside = std::string(kDriverDirectory) + "/";
+constexpr std::string_view kVolumePrefix = "nvidia_driver_";
+const std::string kInsideVolume = std::string(kDriverDirectory) + "/";
 
 bool is_in_volume(const GrantedFile& file) {
-  return file.container_path.starts_with(kInside);
+  return file.container_path.starts_with(kInsideVolume);
 }
 
 Result<void> copy_file(const sys::Fd& source, const sys::Fd& directory, const std::string& path,
@@ -39,7 +39,7 @@ Result<void> add_file(const GrantedFile& file, const sys::Fd& directory, const s
   auto source = TRY(sys::open_at(sys::cwd(), file.host_path, O_RDONLY | O_NONBLOCK));
   struct stat info = TRY(sys::stat_fd(source, file.host_path));
   if (!S_ISREG(info.st_mode)) {
-    return make_error(Kind::io, "driver file " + quoted(file.host_path) + " is no file");
+    return make_error(Kind::io, "driver file " + quote(file.host_path) + " is no file");
   }
   return copy_file(source, directory, path, info.st_mode & 0555);
 }
@@ -48,12 +48,12 @@ Result<void> fill_volume(const Grant& grant, const sys::Fd& directory) {
   std::set<std::string> made;
   for (const GrantedFile& file : grant.files) {
     if (!is_in_volume(file)) continue;
-    std::string path = file.container_path.substr(kInside.size());
+    std::string path = file.container_path.substr(kInsideVolume.size());
     TRY(make_parents(directory, path, made));
-    TRY_CTX(add_file(file, directory, path), "cannot put " + quoted(file.host_path) + " into it");
+    TRY_CTX(add_file(file, directory, path), "cannot put " + quote(file.host_path) + " into it");
   }
   for (const GrantedLink& link : grant.links) {
-    std::string path = link.path.substr(kInside.size());
+    std::string path = link.path.substr(kInsideVolume.size());
     TRY(make_parents(directory, path, made));
     auto linked = sys::make_symlink(link.target, directory, path);
     if (!linked.ok() && linked.error().kind != Kind::exists) return linked;
@@ -78,7 +78,7 @@ void remove_others(const sys::Fd& volumes, const std::string& current,
   auto names = sys::list_directory(volumes, ".");
   if (!names.ok()) return;
   for (const std::string& name : *names) {
-    if (!name.starts_with(kPrefix) || name == current || is_mounted(name)) continue;
+    if (!name.starts_with(kVolumePrefix) || name == current || is_mounted(name)) continue;
     if (is_kept && is_kept(name)) continue;
     ignore(sys::remove_tree(volumes, name));  // the next start of another version tries again
   }
@@ -97,11 +97,11 @@ Result<std::string> find_or_make_volume(
                            info.st_dev, info.st_ino, info.st_size, info.st_mtim.tv_sec);
   }
   for (const GrantedLink& link : grant.links) content += link.path + "\t" + link.target + "\n";
-  std::string version = std::string(kPrefix) + grant.driver_version;
+  std::string version = std::string(kVolumePrefix) + grant.driver_version;
   std::string key = key_of_text(content);
   std::string path = volume_dir + "/" + version + "/" + key;
   if (TRY(sys::stat_entry(sys::cwd(), path))) return path;
-  std::string context = "cannot make volume " + quoted(version);
+  std::string context = "cannot make volume " + quote(version);
   TRY_CTX(sys::make_directories(sys::cwd(), volume_dir + "/" + version, 0700), context);
   auto volumes = TRY(sys::open_at(sys::cwd(), volume_dir, O_RDONLY | O_DIRECTORY));
   auto parent = TRY(sys::open_at(volumes, version, O_RDONLY | O_DIRECTORY));

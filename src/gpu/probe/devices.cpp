@@ -107,7 +107,7 @@ void Devices::leave_out_absent_gpus() {
   for (const Gpu& gpu : gpus) {
     if (is_absent(gpu)) {
       problem(fmt::format("the GPU at {} has no {} here, leaving it out", gpu.pci_address,
-                          quoted(gpu.node.path)));
+                          quote(gpu.node.path)));
     }
   }
   std::erase_if(gpus, is_absent);

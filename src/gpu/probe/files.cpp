@@ -213,8 +213,8 @@ void Files::take_service_directories() {
 void Files::take_configured(const std::string& path) {
   auto found = root_.find_on_machine(path);
   if (!found || (!S_ISREG(found->info.st_mode) && !S_ISDIR(found->info.st_mode))) {
-    inventory_.problems.push_back(fmt::format(
-        "{} is to be given with every GPU and is not there, ignoring it", quoted(path)));
+    inventory_.problems.push_back(
+        fmt::format("{} is to be given with every GPU and is not there, ignoring it", quote(path)));
     return;
   }
   add(S_ISDIR(found->info.st_mode) ? FileKind::directory : FileKind::config, found->host_path,

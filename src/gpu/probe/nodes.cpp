@@ -26,7 +26,7 @@ Result<NodeFinder> NodeFinder::open(const DriverRoot& root, std::vector<std::str
   if (!root.synthetic()) return out;
   if (auto text = TRY(root.read_machine("/dev/nodes"))) {
     out.table_ = TRY_CTX(parse_node_table(*text),
-                         fmt::format("cannot read {}", quoted(root.machine_path("/dev/nodes"))));
+                         fmt::format("cannot read {}", quote(root.machine_path("/dev/nodes"))));
   }
   return out;
 }
@@ -48,7 +48,7 @@ Node NodeFinder::expect(const std::string& path, uint32_t major, uint32_t minor,
     }
     // A stale node of an earlier module, or one made by someone else.
     problems_->push_back(fmt::format("{} is not the character device {}:{}, ignoring it",
-                                     quoted(root_->machine_path(path)), major, minor));
+                                     quote(root_->machine_path(path)), major, minor));
   }
   for (const Node& row : table_) {
     if (row.path == path && row.major == major && row.minor == minor) {
@@ -102,7 +102,7 @@ Result<std::vector<Node>> parse_node_table(std::string_view text) {
     if (words.empty() || words[0].starts_with('#')) continue;
     auto bad = [&] {
       return make_error(Kind::corrupt,
-                        fmt::format("expected 'path major minor mode', got {}", quoted(line)));
+                        fmt::format("expected 'path major minor mode', got {}", quote(line)));
     };
     if (words.size() != 4) return bad();
     auto node_major = parse_u32(words[1]), node_minor = parse_u32(words[2]);

@@ -9,7 +9,7 @@
 namespace berth::gpu {
 namespace {
 
-constexpr const char* kProc = "/proc/driver/";
+constexpr const char* kProcTexts = "/proc/driver/";
 // A few lines each; but the table of minors has 4300, of which few are taken.
 constexpr size_t kMaxText = size_t{64} << 10, kMaxTable = size_t{1} << 20;
 
@@ -40,7 +40,7 @@ class Texts {
   void add_tables();
 
   std::optional<std::string> text_of(const std::string& path, size_t max_bytes) const {
-    auto text = root_.read_machine(kProc + path);
+    auto text = root_.read_machine(kProcTexts + path);
     if (!text.ok() || !*text || (*text)->size() > max_bytes) return std::nullopt;
     return std::move(*text);
   }
@@ -56,7 +56,7 @@ class Texts {
 
 Result<void> Texts::read_gpu(const Gpu& gpu) {
   const std::string directory = "nvidia/gpus/" + gpu.pci_address;
-  for (const std::string& name : TRY(root_.list_machine(kProc + directory))) {
+  for (const std::string& name : TRY(root_.list_machine(kProcTexts + directory))) {
     add(directory + "/" + name, gpu.index, {});
   }
   const std::string mig = fmt::format("nvidia/capabilities/gpu{}/mig", gpu.minor);

@@ -26,8 +26,7 @@ uint8_t mask_of(unsigned bits, size_t index) {
 }
 
 Error no_network(std::string_view text, std::string_view why) {
-  return make_error(Kind::usage,
-                    "network " + quoted(text.substr(0, 100)) + ": " + std::string(why));
+  return make_error(Kind::usage, "network " + quote(text.substr(0, 100)) + ": " + std::string(why));
 }
 
 }  // namespace
@@ -92,7 +91,7 @@ Result<Endpoint> parse_endpoint(std::string_view text) {
   bool six = host.find(':') != std::string_view::npos;
   auto port = parse_u64(colon == text.npos ? std::string_view() : text.substr(colon + 1));
   if (!address || six != brackets || !port || *port > 65535) {
-    return make_error(Kind::usage, "listen at " + quoted(text.substr(0, 100)) +
+    return make_error(Kind::usage, "listen at " + quote(text.substr(0, 100)) +
                                        ": expected ADDRESS:PORT, as 127.0.0.1:5050 or [::1]:5050");
   }
   return Endpoint{std::string(host), static_cast<uint16_t>(*port), is_loopback(*address)};

@@ -27,7 +27,7 @@ Result<E> one_of(std::string_view text, std::string_view first, E one, std::stri
   if (text == first) return one;
   if (text == second) return other;
   return make_error(Kind::corrupt,
-                    fmt::format("expected {} or {}, got {}", first, second, quoted(text)));
+                    fmt::format("expected {} or {}, got {}", first, second, quote(text)));
 }
 
 Error refuse(std::string key, const std::string& what) {
@@ -56,11 +56,10 @@ bool is_pattern(std::string_view text) {
 
 Result<void> check_upstream(const Upstream& upstream, const std::string& key) {
   if (!upstream.prefix.empty() && !is_name(upstream.prefix)) {
-    return refuse(key + ".prefix", quoted(upstream.prefix) + " is no beginning of a name");
+    return refuse(key + ".prefix", quote(upstream.prefix) + " is no beginning of a name");
   }
   if (upstream.registry.empty() || upstream.registry.find('/') != std::string::npos) {
-    return refuse(key + ".registry",
-                  "expected HOST or HOST:PORT, got " + quoted(upstream.registry));
+    return refuse(key + ".registry", "expected HOST or HOST:PORT, got " + quote(upstream.registry));
   }
   if (upstream.repositories.empty()) {
     return refuse(key + ".repositories", "nothing may be served; all of them are [\"*\"]");
@@ -68,7 +67,7 @@ Result<void> check_upstream(const Upstream& upstream, const std::string& key) {
   for (const std::string& pattern : upstream.repositories) {
     if (is_pattern(pattern)) continue;
     return refuse(key + ".repositories",
-                  quoted(pattern) + ": expected a name, a name with '/*' behind it, or '*'");
+                  quote(pattern) + ": expected a name, a name with '/*' behind it, or '*'");
   }
   return {};
 }
@@ -83,7 +82,7 @@ Result<void> check_upstreams(const Config& config) {
     const std::string key = fmt::format("upstream[{}]", i);
     TRY(check_upstream(config.upstream[i], key));
     if (!prefixes.insert(config.upstream[i].prefix).second) {
-      return refuse(key + ".prefix", quoted(config.upstream[i].prefix) + " is another's too");
+      return refuse(key + ".prefix", quote(config.upstream[i].prefix) + " is another's too");
     }
   }
   return {};
@@ -99,7 +98,7 @@ Result<void> check_listen(const Config& config) {
     bool in_plain = !tls && !config.htpasswd.empty() && !endpoint.loopback;
     if (!in_plain || config.plain_passwords) continue;
     return make_error(Kind::usage,
-                      fmt::format("listen at {}: passwords would come in plain HTTP", quoted(text)),
+                      fmt::format("listen at {}: passwords would come in plain HTTP", quote(text)),
                       "tls-certificate and tls-key, or plain-passwords = true behind a proxy");
   }
   return {};
@@ -113,8 +112,7 @@ Result<void> check_nodes(const Config& config) {
   for (const AddressNode& one : config.address) TRY_CTX(parse_network(one.network), "address");
   std::set<std::string> names;
   for (const LoginNode& one : config.login) {
-    if (!names.insert(one.name).second)
-      return refuse("login", quoted(one.name) + " is there twice");
+    if (!names.insert(one.name).second) return refuse("login", quote(one.name) + " is there twice");
   }
   return {};
 }

@@ -128,7 +128,7 @@ Result<Bridge> make_bridge(sys::NetLinks& links, const Names& names) {
   Bridge bridge{0, *subnet};
   TRY(links.make_bridge(names.bridge, mac_bytes(bridge.gateway())));
   auto index = TRY(links.find(names.bridge));
-  if (!index) return make_error(Kind::interrupted, "make bridge " + quoted(names.bridge));
+  if (!index) return make_error(Kind::interrupted, "make bridge " + quote(names.bridge));
   bridge.index = *index;
   // Before an address lets anything in. Router advertisements of a container are no news to us.
   ignore(set_switch(switch_path("ipv6", names.bridge, "disable_ipv6"), "1"));  // no IPv6: fine
@@ -211,14 +211,14 @@ Result<void> plug_in(sys::NetLinks& links, const sys::Fd& space, const Bridge& b
   TRY(remove_link(links, lease.interface));
   TRY(links.make_pair(lease.interface, space, kInside, mac_bytes(address)));
   auto outside = TRY(links.find(lease.interface));
-  if (!outside) return make_error(Kind::interrupted, "find " + quoted(lease.interface));
+  if (!outside) return make_error(Kind::interrupted, "find " + quote(lease.interface));
   ignore(set_switch(switch_path("ipv6", lease.interface, "disable_ipv6"), "1"));
   TRY(links.join_bridge(*outside, bridge.index));
   TRY(links.raise(*outside));
 
   auto inside = TRY(sys::NetLinks::open_in(space, "the container's network namespace"));
   auto index = TRY(inside.find(kInside));
-  if (!index) return make_error(Kind::interrupted, "find " + quoted(kInside));
+  if (!index) return make_error(Kind::interrupted, "find " + quote(kInside));
   sys::LinkAddress given;
   given.family = AF_INET;
   given.prefix_length = bridge.subnet.prefix_length;
@@ -283,7 +283,7 @@ Result<void> attach_bridge(Leases& leases, const Request& request, const sys::Fd
   auto opened = open_bridge(leases, links, names);
   if (!opened.ok()) {
     Error error =
-        std::move(opened).error().with_context("cannot make bridge " + quoted(names.bridge));
+        std::move(opened).error().with_context("cannot make bridge " + quote(names.bridge));
     if (error.hint.empty()) error.hint = kNoBridge;
     return error;
   }

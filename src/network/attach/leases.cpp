@@ -21,7 +21,7 @@ constexpr std::string_view kSuffix = ".json";
 /// An id is made into names of files.
 Result<void> check_id(const std::string& id) {
   if (!id.empty() && id.size() <= 255 && id[0] != '.' && id.find('/') == id.npos) return {};
-  return make_error(Kind::usage, "container id " + quoted(id) + ": it cannot name a file");
+  return make_error(Kind::usage, "container id " + quote(id) + ": it cannot name a file");
 }
 
 }  // namespace

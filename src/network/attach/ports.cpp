@@ -50,7 +50,7 @@ Result<void> check_free(const Published& port, const Taken& taken) {
   if (const std::string* holder = taken.holder(port)) {
     return make_error(
         Kind::busy,
-        "publish " + name + ": container " + quoted(holder->substr(0, 12)) + " has this port",
+        "publish " + name + ": container " + quote(holder->substr(0, 12)) + " has this port",
         "another host port, or none for any that is free");
   }
   auto transport = port.protocol == "udp" ? sys::Transport::udp : sys::Transport::tcp;

@@ -72,7 +72,7 @@ Result<void> attach(const std::string& directory, const HookState& state, const 
   } else if (request.mode == kPasta || request.mode == kSlirp) {
     TRY(attach_user_mode(leases, request, space, lease));
   } else {
-    return make_error(Kind::usage, "attach network " + quoted(request.mode) + ": unknown mode");
+    return make_error(Kind::usage, "attach network " + quote(request.mode) + ": unknown mode");
   }
   auto named = write_names(request, lease);
   if (!named.ok()) ignore(detach(leases, state.id));

@@ -33,8 +33,8 @@ Error helper_error(const std::string& program, std::string_view said) {
   // The last line says why; those before are what it has done.
   auto lines = split(trim(said), '\n');
   std::string reason = escape_controls(trim(lines.back()));
-  return make_error(Kind::io, "start " + quoted(program) + ": " +
-                                  (reason.empty() ? "it gave no reason" : reason));
+  return make_error(
+      Kind::io, "start " + quote(program) + ": " + (reason.empty() ? "it gave no reason" : reason));
 }
 
 struct Host {
@@ -105,7 +105,7 @@ Result<ProcessName> start_pasta(const Leases& leases, const Request& request, co
   ignore(sys::remove_entry(leases.fd(), pid_name));
   if (output.status.shell_code() != 0) return helper_error(request.program, output.err);
   auto pid = parse_u64(trim(TRY(std::move(text)).value_or("")));
-  if (!pid) return make_error(Kind::corrupt, "start " + quoted(request.program) + ": no pid file");
+  if (!pid) return make_error(Kind::corrupt, "start " + quote(request.program) + ": no pid file");
   return name_process(static_cast<int>(*pid));
 }
 
@@ -171,7 +171,7 @@ Result<std::string> await_ready(const sys::Fd& ready, const sys::Fd& said, sys::
     std::vector<pollfd> entries = {
         {ready.get(), POLLIN, 0}, {said.get(), POLLIN, 0}, {process.pidfd().get(), POLLIN, 0}};
     if (left.count() <= 0 || TRY(sys::poll(entries, left)) == 0) {
-      return make_error(Kind::interrupted, "start " + quoted(program) + ": it takes too long");
+      return make_error(Kind::interrupted, "start " + quote(program) + ": it takes too long");
     }
     if (entries[1].revents & POLLIN) {
       size_t count = TRY(sys::read_some(said, part, "the words of slirp4netns"));

@@ -75,7 +75,7 @@ Result<Form> form_of(const std::string& path) {
     if (path.size() > ending.size() && path.ends_with(ending)) return form;
   }
   return make_error(Kind::usage,
-                    fmt::format("{}: a profile's name ends in .json or .toml", quoted(path)));
+                    fmt::format("{}: a profile's name ends in .json or .toml", quote(path)));
 }
 
 Result<Profile> read_written(std::string_view text, Form form, std::string_view document) {
@@ -114,7 +114,7 @@ Result<std::vector<Profile>> load_fleet(const std::string& directory) {
   std::erase_if(names, [](const std::string& name) { return !is_profile_name(name); });
   if (names.empty()) {
     return make_error(Kind::not_found,
-                      fmt::format("{}: no profile of a node in it", quoted(directory)),
+                      fmt::format("{}: no profile of a node in it", quote(directory)),
                       "berth node save " + directory + "/NAME.json");
   }
   std::vector<Profile> fleet;
@@ -127,8 +127,8 @@ Result<std::vector<Profile>> load_fleet(const std::string& directory) {
       std::adjacent_find(fleet.begin(), fleet.end(),
                          [](const Profile& a, const Profile& b) { return a.name == b.name; });
   if (twice != fleet.end()) {
-    return make_error(Kind::exists, fmt::format("{}: two profiles of the name {}",
-                                                quoted(directory), quoted(twice->name)));
+    return make_error(Kind::exists, fmt::format("{}: two profiles of the name {}", quote(directory),
+                                                quote(twice->name)));
   }
   return fleet;
 }

@@ -9,7 +9,7 @@
 namespace berth::node {
 namespace {
 
-constexpr size_t kMaxText = size_t{64} << 10;
+constexpr size_t kMaxKernelText = size_t{64} << 10;
 
 struct FileSystemModule {
   const char* name;
@@ -33,7 +33,7 @@ class Machine {
   }
 
   std::string text(const std::string& path) const {
-    return std::string(trim(start_of(root_, path, kMaxText)));
+    return std::string(trim(start_of(root_, path, kMaxKernelText)));
   }
   bool exists(const std::string& path) const { return root_.stat_machine(path).has_value(); }
 

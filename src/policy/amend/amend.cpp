@@ -37,8 +37,8 @@ Strings spellings_of(const std::string& image) {
 }
 
 Error wrong(const Given& given, const char* key, const std::string& what) {
-  return make_error(Kind::usage, "rule " + quoted(given.rule) + ": " + key + " " +
-                                     quoted(given.text) + ": " + what);
+  return make_error(Kind::usage, "rule " + quote(given.rule) + ": " + key + " " +
+                                     quote(given.text) + ": " + what);
 }
 
 bool is_below(const std::string& path, const std::string& directory) {
@@ -120,14 +120,14 @@ Result<void> Amender::add_mount(const Given& given) {
     } else if (known) {
       propagation = option;
     } else if (option != "rw") {
-      return wrong(given, "mount", "option " + quoted(option) + " is for berth run alone");
+      return wrong(given, "mount", "option " + quote(option) + " is for berth run alone");
     }
   }
   std::string source(parts[0]);
   if (!is_there_(source)) {
     if (given.optional) return {};
-    return make_error(Kind::not_found, "rule " + quoted(given.rule) + ": mount " +
-                                           quoted(given.text) + ": there is no " + source);
+    return make_error(Kind::not_found, "rule " + quote(given.rule) + ": mount " +
+                                           quote(given.text) + ": there is no " + source);
   }
   oci::Mount mount;
   mount.destination = parts[1];

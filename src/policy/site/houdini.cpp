@@ -88,7 +88,7 @@ Result<Ini> parse(std::string_view text, std::string_view document) {
   return out;
 }
 
-Strings words_of(std::string_view list) {
+Strings houdini_words(std::string_view list) {
   Strings out;
   for (std::string_view word : split(list, ',')) {
     if (!trim(word).empty()) out.emplace_back(trim(word));
@@ -218,7 +218,7 @@ void Houdini::add_environment(const std::string& key, const std::string& force_k
   auto text = take(key);
   if (!text) return;
   auto values = split_environment(*text);
-  if (values.empty()) return comment(key + ": no NAME=VALUE in " + quoted(*text));
+  if (values.empty()) return comment(key + ": no NAME=VALUE in " + quote(*text));
   // What [default] has set, [gpu] leaves unless it is told to force it.
   if (!force)
     std::erase_if(values, [&](const auto& one) { return variables_.contains(one.first); });
@@ -271,8 +271,8 @@ void Houdini::add_user() {
   if (mode.empty()) mode = "default";
   bool by_env = mode == "env";
   bool known = by_env || mode == "static" || mode == "default";
-  if (!known) return comment("user.mode: there is no mode " + quoted(mode));
-  if (!by_env && !value) return comment("user.mode: " + quoted(mode) + " without user.default");
+  if (!known) return comment("user.mode: there is no mode " + quote(mode));
+  if (!by_env && !value) return comment("user.mode: " + quote(mode) + " without user.default");
   if (mode != "static") {
     comment("user.mode: a name is looked up in the image, and was by dockerd on its host");
   }
@@ -300,14 +300,14 @@ void Houdini::add_default() {
   if (any) {
     begin_rule("houdini: default", triggers_);
     if (mounts) {
-      line("mounts = " + list(words_of(*mounts)));
+      line("mounts = " + list(houdini_words(*mounts)));
       line("optional = true");
     }
   }
   add_environment("default.environment", "default.force-environment");
   if (!devices) return;
   begin_rule("houdini: devices", triggers_);
-  line("devices = " + list(words_of(*devices)));
+  line("devices = " + list(houdini_words(*devices)));
   line("optional = true");
 }
 
@@ -318,13 +318,13 @@ void Houdini::add_gpus() {
   for (const char* key : {"gpu.cuda-libpath", "cuda.libpath"}) {
     if (auto paths = take(key)) {
       comment(std::string(key) + ": Berth finds the driver's libraries by itself; where it does " +
-              "not, in policy.toml: gpu.library-directories = " + list(words_of(*paths)));
+              "not, in policy.toml: gpu.library-directories = " + list(houdini_words(*paths)));
     }
   }
   for (const char* key : {"gpu.cuda-files", "cuda.files"}) {
     if (auto files = take(key)) {
       comment(std::string(key) + ": the files of a capability are found by name and version; " +
-              "others, in policy.toml: gpu.files; it was " + quoted(*files));
+              "others, in policy.toml: gpu.files; it was " + quote(*files));
     }
   }
   comment("NVIDIA_VISIBLE_DEVICES names GPUs where policy.toml says: gpu.environment = \"grant\"");
@@ -332,7 +332,7 @@ void Houdini::add_gpus() {
   bool any = mounts || keys_.contains("gpu.environment");
   if (any) begin_rule("houdini: GPU", gpu_triggers_);
   if (mounts) {
-    line("mounts = " + list(words_of(*mounts)));
+    line("mounts = " + list(houdini_words(*mounts)));
     line("optional = true");
   }
   add_environment("gpu.environment", "gpu.force-environment");

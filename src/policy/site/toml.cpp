@@ -35,7 +35,7 @@ namespace berth::policy {
 namespace berth::policy {
 namespace {
 
-constexpr size_t kMaxBytes = size_t{1} << 20;
+constexpr size_t kMaxTomlBytes = size_t{1} << 20;
 constexpr int kMaxDepth = 16;
 constexpr int64_t kMaxDots = 2000;
 
@@ -142,7 +142,7 @@ std::string key_of(const TomlEntry& entry) {
 }
 
 Result<std::vector<TomlEntry>> parse_toml(std::string_view text, std::string_view document) {
-  if (text.size() > kMaxBytes) {
+  if (text.size() > kMaxTomlBytes) {
     return make_error(Kind::corrupt, fmt::format("{}: longer than 1 MiB", document));
   }
   TRY(check_dots(text, document));

@@ -70,7 +70,7 @@ std::string toml_list(const std::vector<std::string>& words) {
   return "[" + join(quoted_words, ", ") + "]";
 }
 
-std::vector<std::string> words_of(std::string_view list) {
+std::vector<std::string> toolkit_words(std::string_view list) {
   std::vector<std::string> out;
   for (std::string_view word : split(list, ',')) {
     if (!trim(word).empty()) out.emplace_back(trim(word));
@@ -116,12 +116,12 @@ class Importer {
 
 Result<void> Importer::take_capabilities(const TomlEntry& entry) {
   std::vector<std::string> known;
-  for (const std::string& word : words_of(TRY(read<std::string>(entry)))) {
+  for (const std::string& word : toolkit_words(TRY(read<std::string>(entry)))) {
     const auto& names = capability_names();
     if (word == "all" || std::find(names.begin(), names.end(), word) != names.end()) {
       known.push_back(word);
     } else {
-      comment(entry, "there is no capability " + quoted(word));
+      comment(entry, "there is no capability " + quote(word));
     }
   }
   set("capabilities", toml_list(known));
@@ -132,7 +132,7 @@ Result<bool> Importer::take_top(const TomlEntry& entry, const std::string& key) 
   if (key == "disable-require") {
     set_flag("requirements", !TRY(read<bool>(entry)));
   } else if (key == "swarm-resource") {
-    set("swarm-resource", toml_list(words_of(TRY(read<std::string>(entry)))));
+    set("swarm-resource", toml_list(toolkit_words(TRY(read<std::string>(entry)))));
   } else if (key == "accept-nvidia-visible-devices-envvar-when-unprivileged") {
     environment_seen_ = true;
     set("environment", TRY(read<bool>(entry)) ? "\"grant\"" : "\"privileged\"");
