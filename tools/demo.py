@@ -160,7 +160,7 @@ def main():
         sys.exit("demo: it runs berth as root too, and makes a user: start it as root or with sudo")
     for name in ("berth", "berth-transfer", "berth-runtime"):
         if not (programs / name).exists():
-            sys.exit(f"demo: no {programs / name}; try: ./dev build release")
+            sys.exit(f"demo: no {programs / name}; try: ./dev demo")
 
     with scratch.directory("berth-demo") as work:
         before = leftovers.snapshot(work, set())

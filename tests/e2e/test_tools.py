@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The checks that keep the house in order can themselves fail."""
 
+import io
 import subprocess
 import sys
 
+import build_progress
+import clashes
 import ctest_report
 import layers
 
@@ -71,3 +74,52 @@ def test_every_decision_is_in_the_index():
     for path in decisions.glob("0*.md"):
         title = path.read_text().partition("\n")[0].removeprefix("# ").partition(". ")[2]
         assert f"- [{path.name[:4]}]({path.name}) {title}" in index
+
+
+def test_clashes_names_what_two_files_of_a_folder_call_the_same(tmp_path, monkeypatch, capsys):
+    folder = tmp_path / "src/room"
+    folder.mkdir(parents=True)
+    for name, body in (("a.cpp", "constexpr int kSize = 1;\nusing Clock = int;\n"
+                                 "bool has(const std::string& text, int at) { return at > 0; }\n"),
+                       ("b.cpp", "constexpr long kSize = 2;\nusing Clock = int;\n"
+                                 "bool has(std::string_view text, int number) { return number > 0; }\n"),
+                       ("c.cpp", "bool has(std::vector<int> many, int at) { return at > 0; }\n")):
+        (folder / name).write_text("namespace berth {\nnamespace {\n" + body + "}\n}\n")
+    monkeypatch.setattr(clashes, "ROOT", tmp_path)
+    assert clashes.main([folder]) == 1
+    assert capsys.readouterr().out.splitlines() == [
+        "clashes: 'has' is a name of its own in src/room/a.cpp, src/room/b.cpp, src/room/c.cpp; give each another",
+        "clashes: 'kSize' is a name of its own in src/room/a.cpp, src/room/b.cpp; give each another"]
+
+
+def test_clashes_lets_functions_of_one_name_differ_by_what_they_take(tmp_path, monkeypatch):
+    for name, body in (("a.cpp", "int size_of(const std::vector<int>& many) { return 1; }\n"),
+                       ("b.cpp", "int size_of(int one) { return one; }\n")):
+        (tmp_path / name).write_text("namespace {\n" + body + "}\n")
+    monkeypatch.setattr(clashes, "ROOT", tmp_path)
+    assert clashes.main([tmp_path]) == 0
+
+
+def test_a_build_says_in_a_log_each_minute_how_far_it_is():
+    class Clock:
+        now = 0.0
+
+        def __call__(self):
+            return self.now
+
+    clock, log = Clock(), io.StringIO()
+    progress = build_progress.Progress("build/release", log, clock)
+    for done in range(1, 101):
+        clock.now += 1.5
+        progress.step(done, 200, f"Building CXX object src/sys/unit_{done}.o")
+    assert log.getvalue().splitlines() == ["build/release: 40 of 200 steps, 1 min 00 s, about 4 min 00 s left",
+                                           "build/release: 80 of 200 steps, 2 min 00 s, about 3 min 00 s left"]
+
+
+def test_a_build_passes_on_what_the_compiler_says_and_how_it_ended(tmp_path):
+    (tmp_path / "build.ninja").write_text("rule fail\n  command = echo 'x.cpp:1: error: no' && exit 3\n"
+                                          "build it: fail\n")
+    done = subprocess.run([sys.executable, build_progress.__file__, "it", "-C", tmp_path],
+                          capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "x.cpp:1: error: no" in done.stderr

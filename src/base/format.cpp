@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where fmt is compiled, once: Debian has no archive of it for static programs, and as headers
+// alone every file that used it had its own copy. The instantiations are those that fmt/format.h
+// declares as extern templates, for char.
+#include <fmt/format-inl.h>
+
+FMT_BEGIN_NAMESPACE
+namespace detail {
+
+template FMT_API auto dragonbox::to_decimal(float) noexcept -> dragonbox::decimal_fp<float>;
+template FMT_API auto dragonbox::to_decimal(double) noexcept -> dragonbox::decimal_fp<double>;
+template FMT_API auto thousands_sep_impl<char>(locale_ref) -> thousands_sep_result<char>;
+template FMT_API auto decimal_point_impl(locale_ref) -> char;
+
+}  // namespace detail
+FMT_END_NAMESPACE

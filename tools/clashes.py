@@ -1,0 +1,88 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Names of a file's own that another file of its folder has, too.
+
+The files of a folder are compiled in batches (cmake/Berth.cmake, berth_unite), where what stands in one
+file's unnamed namespace is seen by the next. Which files share a batch changes with every new file, so
+such a name has to be the folder's only one. Functions may share a name if their parameters differ by
+more than the kind of string. Aliases may if they are the same.
+"""
+
+import collections
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+KINDS = {"function", "variable", "struct", "class", "enum", "union", "typedef"}
+
+
+def parameters(signature):
+    """'(const std::string& path, int count)' → ('text', 'int'): the types, all strings being one."""
+    inner = signature.partition("(")[2].rpartition(")")[0]
+    types, depth, start = [], 0, 0
+    for at, letter in enumerate(inner + ","):
+        depth += (letter in "<(") - (letter in ">)")
+        if letter == "," and not depth:
+            types.append(inner[start:at])
+            start = at + 1
+    plain = []
+    for text in types:
+        text = re.sub(r"=.*|\bconst\b|\bstruct\b|&|(?<=[\w>&*]) +\w+ *$", " ", text.strip())
+        text = re.sub(r"(std::)?string(_view)?\b|char *\*", "text", re.sub(r"\s+", " ", text).strip())
+        plain.append(text)
+    return tuple(plain)
+
+
+def own_names(folder):
+    """name → {file: {(kind, what tells it from others of this name)}} of the folder's unnamed namespaces."""
+    sources = sorted(folder.glob("*.cpp"))
+    if len(sources) < 2:
+        return {}
+    ctags = subprocess.run(
+        ["ctags", "--options=NONE", "--output-format=json", "--languages=C++", "--kinds-C++=+px", "--fields=+SKsZ",
+         "-f", "-", *sources], check=True, capture_output=True, text=True)
+    names = collections.defaultdict(lambda: collections.defaultdict(set))
+    for line in ctags.stdout.splitlines():
+        tag = json.loads(line)
+        scope = tag.get("scope", "").split("::")[-1]
+        if tag["kind"] not in KINDS or not scope.startswith("__anon") or tag.get("scopeKind") != "namespace":
+            continue
+        mark = ""
+        if tag["kind"] == "function":
+            mark = parameters(tag.get("signature", "()"))
+        elif tag["kind"] == "typedef":
+            mark = re.sub(r"\s+", " ", tag["pattern"])
+        names[tag["name"]][tag["path"]].add((tag["kind"], mark))
+    return names
+
+
+def clashes(names):
+    for name, files in sorted(names.items()):
+        uses = [use for of_file in files.values() for use in of_file]
+        kinds = {kind for kind, _ in uses}
+        if len(files) < 2:
+            continue
+        if kinds == {"function"} and len(set(uses)) == len(uses):
+            continue
+        if kinds == {"typedef"} and len(set(uses)) == 1:
+            continue
+        yield name, sorted(files)
+
+
+def main(folders):
+    found = 0
+    for folder in folders or sorted({path.parent for path in (ROOT / "src").rglob("*.cpp")} - {ROOT / "src/bin"}):
+        for name, files in clashes(own_names(pathlib.Path(folder))):
+            found += 1
+            places = ", ".join(pathlib.Path(path).relative_to(ROOT).as_posix() for path in files)
+            print(f"clashes: '{name}' is a name of its own in {places}; give each another")
+    if not found:
+        print("clashes: no two files of a folder have a name of their own in common")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main([pathlib.Path(name).resolve() for name in sys.argv[1:]]))
