@@ -97,7 +97,7 @@ Result<AnyMount> read_mount(const std::string& text, const std::string& working_
   std::string target = absolute_path(std::string(parts[1]), working_directory);
   std::string flags(parts.size() == 3 ? parts[2] : "rw");
   if (!source.starts_with('/')) {
-    return make_error(Kind::usage, "mount " + quote(text) + ": the source is no absolute_path path",
+    return make_error(Kind::usage, "mount " + quote(text) + ": the source is no absolute path",
                       "'./' before a path below this directory");
   }
   bool squashfs = flags == "sqsh";
@@ -181,7 +181,7 @@ Result<void> add_workdir(const edf::Text& workdir, const std::string& working_di
   if (request.workdir || path.empty()) return {};
   if (!path.starts_with('/')) {
     return make_error(Kind::usage,
-                      workdir.place + ": workdir " + quote(path) + " is no absolute_path path");
+                      workdir.place + ": workdir " + quote(path) + " is no absolute path");
   }
   request.workdir = std::move(path);
   return {};

@@ -27,7 +27,7 @@ std::string word_of(std::string_view text) {
   return word;
 }
 
-/// FeatureWords in the order in which they came, each once.
+/// Words in the order in which they came, each once.
 class FeatureWords {
  public:
   void add(std::string_view text) {

@@ -154,7 +154,7 @@ Result<bool> TarReader::refill() {
   return !window_.empty();
 }
 
-/// False at the end of the stream; a stream that ends inside a record is corrupt_tar.
+/// False at the end of the stream; a stream that ends inside a record is corrupt.
 Result<bool> TarReader::read_record(std::string& record) {
   record.clear();
   while (record.size() < kRecord) {

@@ -93,7 +93,7 @@ std::string text_of(const engine::Context& context, const engine::SystemInfo& in
          " Cgroup Version: " +
          std::to_string(info.cgroup_version) +
          "\n Plugins:\n  Volume: local\n  Network: host none\n  Log: json-file local none\n"
-         " Runtimes: berth-runtime\n Default Runtime: berth-runtime\n Security InfoOptions:\n" +
+         " Runtimes: berth-runtime\n Default Runtime: berth-runtime\n Security Options:\n" +
          security + " Kernel Version: " + escape_controls(info.kernel) +
          "\n Operating System: " + escape_controls(info.system) +
          "\n OSType: linux\n Architecture: " + info.architecture +

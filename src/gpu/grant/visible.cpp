@@ -52,8 +52,7 @@ bool has_word(const std::vector<std::string>& many, std::string_view one) {
   return std::find(many.begin(), many.end(), one) != many.end();
 }
 
-// ROCR_VISIBLE_DEVICES puts them in order; who reads a second variable counts what that has_word
-// left.
+// ROCR_VISIBLE_DEVICES puts them in order; who reads a second variable counts what that has left.
 std::string value_for(const std::string& variable, const Request& request,
                       const std::vector<Selected>& granted, bool by_id) {
   bool second =
@@ -146,8 +145,8 @@ std::vector<std::string> stale_selections(const Request& request,
     std::string has_text = granted.empty()       ? "no GPU"
                            : granted.size() == 1 ? "1 GPU"
                                                  : fmt::format("{} GPUs", granted.size());
-    out.push_back(fmt::format("{}: {} names no GPU of the container, which has_word {}",
-                              shown(entry), quote(shown(*stale)), has_text));
+    out.push_back(fmt::format("{}: {} names no GPU of the container, which has {}", shown(entry),
+                              quote(shown(*stale)), has_text));
   }
   return out;
 }
