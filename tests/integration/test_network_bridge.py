@@ -269,6 +269,7 @@ def test_the_subnet_is_none_that_the_host_has_a_way_to(lab):
 
 
 def test_a_host_that_does_not_forward_becomes_no_router(lab):
+    was = lab.host.ok("cat", "/proc/sys/net/ipv4/ip_forward").strip()
     lab.host.ok("sh", "-c", "echo 0 > /proc/sys/net/ipv4/ip_forward")
     other = lab.container()  # beyond another interface of the host
     lab.host.ok("ip", "link", "add", "lan0", "type", "veth", "peer", "name", "eth0", "netns",
@@ -289,7 +290,7 @@ def test_a_host_that_does_not_forward_becomes_no_router(lab):
     lab.detach("c1")
     assert lab.state() == before
     lab.host.ok("ip", "link", "del", "lan0")
-    lab.host.ok("sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward")
+    lab.host.ok("sh", "-c", f"echo {was} > /proc/sys/net/ipv4/ip_forward")
 
 
 def test_a_container_started_again_keeps_nothing_of_before(lab):
