@@ -50,9 +50,9 @@ endif()
 # of a static program: 0.4 MB. fmt itself is compiled in base/format.cpp.
 add_compile_definitions(FMT_STATIC_THOUSANDS_SEPARATOR=',')
 
-# berth_unite(<target>): compiles the sources of a folder in batches. A file is 190 lines on average, the
-# headers that it reads are 40,000: read once for twelve files, they cost a tenth. A name that two files of
-# a folder give to something of their own is an error then; './dev lint unity' finds it.
+# berth_unite(<target>): compiles the sources of a folder in batches. A file has 190 lines on average and
+# reads headers of tens of thousands, which a batch reads once. A name that two files of a folder give to
+# something of their own is an error then; './dev lint clashes' finds it.
 set(BERTH_BATCH 12 CACHE STRING "Sources of a folder that are compiled together")
 function(berth_unite target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${BERTH_UNITY} UNITY_BUILD_BATCH_SIZE ${BERTH_BATCH})
