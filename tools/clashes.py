@@ -20,7 +20,8 @@ KINDS = {"function", "variable", "struct", "class", "enum", "union", "typedef"}
 
 
 def parameters(signature):
-    """'(const std::string& path, int count)' → ('text', 'int'): the types, all strings being one."""
+    """'(const std::string& path, int count = 0)' → [('text',), ('text', 'int')]: the types of each call
+    that is possible, all strings being one."""
     inner = signature.partition("(")[2].rpartition(")")[0]
     types, depth, start = [], 0, 0
     for at, letter in enumerate(inner + ","):
@@ -28,12 +29,14 @@ def parameters(signature):
         if letter == "," and not depth:
             types.append(inner[start:at])
             start = at + 1
-    plain = []
+    calls, plain = [], []
     for text in types:
+        if "=" in text:
+            calls.append(tuple(plain))
         text = re.sub(r"=.*|\bconst\b|\bstruct\b|&|(?<=[\w>&*]) +\w+ *$", " ", text.strip())
         text = re.sub(r"(std::)?string(_view)?\b|char *\*", "text", re.sub(r"\s+", " ", text).strip())
         plain.append(text)
-    return tuple(plain)
+    return [*calls, tuple(plain)]
 
 
 def own_names(folder):
@@ -50,12 +53,12 @@ def own_names(folder):
         scope = tag.get("scope", "").split("::")[-1]
         if tag["kind"] not in KINDS or not scope.startswith("__anon") or tag.get("scopeKind") != "namespace":
             continue
-        mark = ""
+        marks = [""]
         if tag["kind"] == "function":
-            mark = parameters(tag.get("signature", "()"))
+            marks = parameters(tag.get("signature", "()"))
         elif tag["kind"] == "typedef":
-            mark = re.sub(r"\s+", " ", tag["pattern"])
-        names[tag["name"]][tag["path"]].add((tag["kind"], mark))
+            marks = [re.sub(r"\s+", " ", tag["pattern"])]
+        names[tag["name"]][tag["path"]].update((tag["kind"], mark) for mark in marks)
     return names
 
 
@@ -72,9 +75,15 @@ def clashes(names):
         yield name, sorted(files)
 
 
+def batched():
+    """The folders whose files are compiled in batches: libraries and unit tests."""
+    folders = {path.parent for top in ("src", "tests/unit") for path in (ROOT / top).rglob("*.cpp")}
+    return sorted(folders - {ROOT / "src/bin"})
+
+
 def main(folders):
     found = 0
-    for folder in folders or sorted({path.parent for path in (ROOT / "src").rglob("*.cpp")} - {ROOT / "src/bin"}):
+    for folder in folders or batched():
         for name, files in clashes(own_names(pathlib.Path(folder))):
             found += 1
             places = ", ".join(pathlib.Path(path).relative_to(ROOT).as_posix() for path in files)

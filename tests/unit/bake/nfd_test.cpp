@@ -13,13 +13,13 @@ using testing::IsEmpty;
 using testing::Pair;
 using testing::UnorderedElementsAre;
 
-NfdRules read(const std::string& text, const std::optional<std::string>& tag = {}) {
+NfdRules rules_of(const std::string& text, const std::optional<std::string>& tag = {}) {
   auto rules = read_nfd(text, "nfd.yaml", tag);
   EXPECT_TRUE(rules.ok()) << to_line(rules.error());
   return rules.ok() ? *rules : NfdRules{};
 }
 
-std::string fault(const std::string& text, const std::optional<std::string>& tag = {}) {
+std::string rules_fault(const std::string& text, const std::optional<std::string>& tag = {}) {
   auto rules = read_nfd(text, "nfd.yaml", tag);
   EXPECT_FALSE(rules.ok());
   return rules.ok() ? "" : to_line(rules.error());
@@ -40,7 +40,7 @@ std::string label(const std::string& expressions) {
   return rule(term("local.label", expressions));
 }
 std::string value(const std::string& text, const std::string& axis) {
-  NfdRules rules = read(text);
+  NfdRules rules = rules_of(text);
   auto found = rules.words.find(axis);
   return found == rules.words.end() ? "" : found->second;
 }
@@ -53,34 +53,35 @@ std::vector<std::string> left(const NfdRules& rules) {
 // ---- the processor
 
 TEST(Nfd, flags_are_features_by_the_kernels_names) {
-  NfdRules rules = read(rule(term("cpu.cpuid",
-                                  "AVX512VNNI: {op: Exists}, AMXTILE: {op: Exists}, SSE42: {op: "
-                                  "IsTrue}, FMA3: {op: In, value: ['true']}")));
+  NfdRules rules =
+      rules_of(rule(term("cpu.cpuid",
+                         "AVX512VNNI: {op: Exists}, AMXTILE: {op: Exists}, SSE42: {op: "
+                         "IsTrue}, FMA3: {op: In, value: ['true']}")));
   EXPECT_THAT(rules.words, ElementsAre(Pair("cpu-features", "amx_tile avx512_vnni fma sse4_2")));
   EXPECT_THAT(rules.left, IsEmpty());
 }
 
 TEST(Nfd, a_level_is_a_level_by_its_flag_or_by_all_that_it_has) {
-  EXPECT_THAT(read(rule(term("cpu.cpuid", "X86_64_V3: {op: Exists}"))).words,
+  EXPECT_THAT(rules_of(rule(term("cpu.cpuid", "X86_64_V3: {op: Exists}"))).words,
               ElementsAre(Pair("cpu", "x86-64-v3")));
   std::string v2 =
       "CX16: {op: Exists}, LAHF: {op: Exists}, POPCNT: {op: Exists}, SSE3: {op: Exists}, SSE4: "
       "{op: Exists}, SSE42: {op: Exists}, SSSE3: {op: Exists}";
-  EXPECT_THAT(read(rule(term("cpu.cpuid", v2))).words, ElementsAre(Pair("cpu", "x86-64-v2")));
-  EXPECT_THAT(read(rule(term("cpu.cpuid", v2 + ", AESNI: {op: Exists}"))).words,
+  EXPECT_THAT(rules_of(rule(term("cpu.cpuid", v2))).words, ElementsAre(Pair("cpu", "x86-64-v2")));
+  EXPECT_THAT(rules_of(rule(term("cpu.cpuid", v2 + ", AESNI: {op: Exists}"))).words,
               ElementsAre(Pair("cpu", "x86-64-v2"), Pair("cpu-features", "aes")));
   std::string v3 = v2 +
                    ", AVX: {op: Exists}, AVX2: {op: Exists}, BMI1: {op: Exists}, BMI2: {op: "
                    "Exists}, F16C: {op: Exists}, FMA3: {op: Exists}, LZCNT: {op: Exists}, MOVBE: "
                    "{op: Exists}, OSXSAVE: {op: Exists}";
-  EXPECT_THAT(read(rule(term("cpu.cpuid", v3))).words, ElementsAre(Pair("cpu", "x86-64-v3")));
+  EXPECT_THAT(rules_of(rule(term("cpu.cpuid", v3))).words, ElementsAre(Pair("cpu", "x86-64-v3")));
 }
 
 TEST(Nfd, a_single_name_is_a_flag_and_a_choice_or_an_absence_has_no_word) {
   NfdRules rules =
-      read(rule("{feature: cpu.cpuid, matchName: {op: In, value: [AVX2]}}, "
-                "{feature: cpu.cpuid, matchName: {op: InRegexp, value: ['^AVX']}}, " +
-                term("cpu.cpuid", "HLE: {op: DoesNotExist}, AVX512VNI: {op: Exists}")));
+      rules_of(rule("{feature: cpu.cpuid, matchName: {op: In, value: [AVX2]}}, "
+                    "{feature: cpu.cpuid, matchName: {op: InRegexp, value: ['^AVX']}}, " +
+                    term("cpu.cpuid", "HLE: {op: DoesNotExist}, AVX512VNI: {op: Exists}")));
   EXPECT_THAT(rules.words, ElementsAre(Pair("cpu-features", "avx2")));
   EXPECT_THAT(
       left(rules),
@@ -116,13 +117,14 @@ TEST(Nfd, versions_as_a_whole_are_compared_as_newer_nfd_does) {
   EXPECT_EQ(value(kernel("full: {op: Ge, value: ['5.10'], type: version}"), "kernel"), ">=5.10");
   EXPECT_EQ(value(kernel("full: {op: GtLt, value: ['5.10', 6.12.1], type: version}"), "kernel"),
             ">5.10 <6.12.1");
-  NfdRules rules = read(kernel("full: {op: In, value: [6.1.0-13-amd64]}"));
+  NfdRules rules = rules_of(kernel("full: {op: In, value: [6.1.0-13-amd64]}"));
   EXPECT_THAT(rules.words, ElementsAre(Pair("kernel", "=6.1.0")));
   EXPECT_THAT(left(rules), ElementsAre(HasSubstr("only 6.1.0 is compared")));
 }
 
 TEST(Nfd, a_minor_of_any_major_has_no_word) {
-  NfdRules rules = read(kernel("major: {op: Ge, value: ['5']}, minor: {op: Ge, value: ['10']}"));
+  NfdRules rules =
+      rules_of(kernel("major: {op: Ge, value: ['5']}, minor: {op: Ge, value: ['10']}"));
   EXPECT_THAT(rules.words, ElementsAre(Pair("kernel", ">=5")));
   EXPECT_THAT(left(rules), ElementsAre(HasSubstr("minor of the kernel's version, where what stands "
                                                  "before it may differ, has no word here")));
@@ -143,7 +145,7 @@ TEST(Nfd, labels_of_nvidias_discovery_are_driver_and_gpu) {
                         "nvidia.com/gpu.compute.minor: {op: Ge, value: ['6']}"),
                   "gpu"),
             "sm_86");
-  NfdRules open = read(label("nvidia.com/gpu.compute.major: {op: Ge, value: ['8']}"));
+  NfdRules open = rules_of(label("nvidia.com/gpu.compute.major: {op: Ge, value: ['8']}"));
   EXPECT_THAT(open.words, IsEmpty());
   EXPECT_EQ(open.left.size(), 1u);
 }
@@ -151,7 +153,7 @@ TEST(Nfd, labels_of_nvidias_discovery_are_driver_and_gpu) {
 // ---- what has no word
 
 TEST(Nfd, nothing_is_passed_over_in_silence) {
-  NfdRules rules = read(R"(version: v1alpha1
+  NfdRules rules = rules_of(R"(version: v1alpha1
 compatibilities:
 - description: "of NFD's documentation, nearly"
   rules:
@@ -200,48 +202,48 @@ compatibilities:
 )";
 
 TEST(Nfd, of_several_sets_the_weight_or_a_tag_decides_and_it_is_said) {
-  NfdRules heavy = read(kSets);
+  NfdRules heavy = rules_of(kSets);
   EXPECT_EQ(heavy.tag, "fast");
   EXPECT_THAT(heavy.words, ElementsAre(Pair("cpu", "x86-64-v4")));
   EXPECT_THAT(remarks_of(heavy, "nfd.yaml"),
               ElementsAre("nfd.yaml: of 3 sets compatibilities[1] (weight 9, tag 'fast') is taken, "
                           "ignoring the others"));
-  EXPECT_THAT(read(kSets, "plain").words, ElementsAre(Pair("cpu", "x86-64-v2")));
-  EXPECT_EQ(fault(kSets, "fats"), "nfd.yaml: no tag 'fats'; did you mean 'fast'?");
-  EXPECT_EQ(fault(kernel("major: {op: Ge, value: ['5']}"), "x"),
+  EXPECT_THAT(rules_of(kSets, "plain").words, ElementsAre(Pair("cpu", "x86-64-v2")));
+  EXPECT_EQ(rules_fault(kSets, "fats"), "nfd.yaml: no tag 'fats'; did you mean 'fast'?");
+  EXPECT_EQ(rules_fault(kernel("major: {op: Ge, value: ['5']}"), "x"),
             "nfd.yaml: no tag 'x': none of its sets has one");
 }
 
 // ---- faults
 
 TEST(Nfd, a_fault_is_one_line_with_its_place_and_the_nearest) {
-  EXPECT_EQ(fault(rule(term("cpu.cpuidd", "AVX: {op: Exists}"))),
+  EXPECT_EQ(rules_fault(rule(term("cpu.cpuidd", "AVX: {op: Exists}"))),
             "nfd.yaml: compatibilities[0].rules[0].matchFeatures[0]: feature: no feature "
             "'cpu.cpuidd' of NFD; did you mean 'cpu.cpuid'?");
-  EXPECT_EQ(fault(rule(term("cpu.cpuid", "AVX: {op: Exist}"))),
+  EXPECT_EQ(rules_fault(rule(term("cpu.cpuid", "AVX: {op: Exist}"))),
             "nfd.yaml: compatibilities[0].rules[0].matchFeatures[0].matchExpressions['AVX']: no "
             "operator 'Exist'; did you mean 'Exists'?");
-  EXPECT_THAT(fault(kernel("major: {op: Ge, value: ['5', '6']}")),
+  EXPECT_THAT(rules_fault(kernel("major: {op: Ge, value: ['5', '6']}")),
               HasSubstr("operator 'Ge' takes one value, got 2"));
-  EXPECT_THAT(fault(kernel("full: {op: Ge, value: ['5.10']}")),
+  EXPECT_THAT(rules_fault(kernel("full: {op: Ge, value: ['5.10']}")),
               HasSubstr("expected a whole number, got '5.10'; versions are compared with 'type: "
                         "version'"));
-  EXPECT_THAT(fault(kernel("major: {op: GtLt, value: ['6', '5']}")),
+  EXPECT_THAT(rules_fault(kernel("major: {op: GtLt, value: ['6', '5']}")),
               HasSubstr("the first has to be less than the second"));
   EXPECT_THAT(
-      fault(kernel("major: {op: Ge, value: ['6']}") + "  - matchFeatures: [" +
-            term("kernel.version", "major: {op: Lt, value: ['5']}") + "]\n"),
+      rules_fault(kernel("major: {op: Ge, value: ['6']}") + "  - matchFeatures: [" +
+                  term("kernel.version", "major: {op: Lt, value: ['5']}") + "]\n"),
       HasSubstr("compatibilities[0].rules[1].matchFeatures[0].matchExpressions['major']: no "
                 "kernel can have that major too"));
-  EXPECT_THAT(fault("version: v1alpha1\ncompatibilities: [{rules: [{matchFeature: []}]}]\n"),
+  EXPECT_THAT(rules_fault("version: v1alpha1\ncompatibilities: [{rules: [{matchFeature: []}]}]\n"),
               HasSubstr("did you mean 'matchFeatures'?"));
   EXPECT_THAT(
-      fault("version: v2\ncompatibilities: [{rules: []}]\n"),
+      rules_fault("version: v2\ncompatibilities: [{rules: []}]\n"),
       HasSubstr("version: Berth reads NFD's compatibility specification 'v1alpha1', this one "
                 "is 'v2'"));
   // In a choice, and in a set that is not taken.
-  EXPECT_THAT(fault("version: v1alpha1\ncompatibilities: [{rules: []}, {weight: -1, rules: "
-                    "[{matchAny: [{matchFeatures: [{feature: a}]}, {}]}]}]\n"),
+  EXPECT_THAT(rules_fault("version: v1alpha1\ncompatibilities: [{rules: []}, {weight: -1, rules: "
+                          "[{matchAny: [{matchFeatures: [{feature: a}]}, {}]}]}]\n"),
               HasSubstr("compatibilities[1].rules[0].matchAny[0].matchFeatures[0]"));
 }
 
@@ -253,8 +255,8 @@ TEST(Nfd, hostile_documents_end_somewhere) {
   EXPECT_FALSE(read_nfd(std::string(5000, '['), "n", {}).ok());
   std::string many;
   for (int i = 0; i < 20'000; ++i) many += "{feature: pci.device},";
-  EXPECT_THAT(fault(rule(many)), HasSubstr("too many values"));
-  EXPECT_THAT(fault(rule(term("cpu.cpuid", "AVX: null"))), HasSubstr("expected an object"));
+  EXPECT_THAT(rules_fault(rule(many)), HasSubstr("too many values"));
+  EXPECT_THAT(rules_fault(rule(term("cpu.cpuid", "AVX: null"))), HasSubstr("expected an object"));
 }
 
 }  // namespace

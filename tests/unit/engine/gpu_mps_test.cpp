@@ -9,18 +9,10 @@
 namespace berth::engine {
 namespace {
 
-constexpr uint64_t kGib = uint64_t{1} << 30;
-
 gpu::Inventory machine_of(size_t count) {
   gpu::Inventory machine = gpu::gpu_machine(count);
   for (size_t i = 0; i < count; ++i) machine.gpus[i].uuid = "GPU-" + std::to_string(count - i);
   return machine;
-}
-
-std::vector<gpu::Selected> whole(const gpu::Inventory& machine) {
-  std::vector<gpu::Selected> all;
-  for (const gpu::Gpu& gpu : machine.gpus) all.push_back({&gpu});
-  return all;
 }
 
 MpsPlan plan_of(gpu::MpsLimits limits) {
@@ -31,17 +23,17 @@ MpsPlan plan_of(gpu::MpsLimits limits) {
 
 TEST(LimitsByMps, leave_to_the_kernel_what_it_keeps_of_all_of_them) {
   gpu::Inventory machine = machine_of(2);
-  MpsPlan plan = plan_of({25, kGib});
-  plan.regions = {{"nvidia/0000:10:00.0/vidmem", 80 * kGib}};
+  MpsPlan plan = plan_of({25, gpu::kGib});
+  plan.regions = {{"nvidia/0000:10:00.0/vidmem", 80 * gpu::kGib}};
   EXPECT_EQ(limits_by_mps(plan, {{machine.gpus.data()}}), (gpu::MpsLimits{25, {}}));
-  EXPECT_EQ(limits_by_mps(plan, whole(machine)), (gpu::MpsLimits{25, kGib}));
+  EXPECT_EQ(limits_by_mps(plan, gpu::whole_gpus(machine)), (gpu::MpsLimits{25, gpu::kGib}));
 }
 
 TEST(ShareOf, counts_gpus_by_their_ids) {
   gpu::Inventory machine = machine_of(3);
   MpsPlan plan = plan_of({25, {}});
   plan.user = 1000;
-  auto share = share_of(plan, plan.limits, whole(machine));
+  auto share = share_of(plan, plan.limits, gpu::whole_gpus(machine));
   ASSERT_TRUE(share.ok());
   EXPECT_EQ(*share, (gpu::MpsShare{1000, {"GPU-1", "GPU-2", "GPU-3"}, {25, {}}}));
 }
@@ -54,13 +46,14 @@ TEST(ShareOf, is_refused_for_what_mps_does_not_serve) {
     return share.ok() ? "" : share.error().what;
   };
   EXPECT_EQ(why({}, {25, {}}), "--gpu-cores: no GPU is asked for");
-  machine.gpus[0].memory_bytes = kGib;
-  EXPECT_EQ(why(whole(machine), {{}, 2 * kGib}), "--gpu-memory: GPU 0 has 1073741824 bytes");
+  machine.gpus[0].memory_bytes = gpu::kGib;
+  EXPECT_EQ(why(gpu::whole_gpus(machine), {{}, 2 * gpu::kGib}),
+            "--gpu-memory: GPU 0 has 1073741824 bytes");
   plan.modes[machine.gpus[0].pci_address] = gpu::kProhibited;
-  EXPECT_EQ(why(whole(machine), {25, kGib}),
+  EXPECT_EQ(why(gpu::whole_gpus(machine), {25, gpu::kGib}),
             "--gpu-cores, --gpu-memory: GPU 0 is in the compute mode 'prohibited'");
   machine.gpus[0].vendor = gpu::Vendor::amd;
-  EXPECT_EQ(why(whole(machine), {25, {}}),
+  EXPECT_EQ(why(gpu::whole_gpus(machine), {25, {}}),
             "--gpu-cores: GPU 0: MPS is for GPUs that NVIDIA's driver knows");
 }
 
@@ -73,7 +66,7 @@ TEST(CheckShare, lets_nobody_else_compute_where_one_process_may) {
   gpu::KnownLease other;
   other.lease.container = "other";
   other.lease.keys = {gpu::key_of({machine.gpus.data()})};
-  auto fine = [&] { return check_share(plan, whole(machine), {{other}, {}}, own).ok(); };
+  auto fine = [&] { return check_share(plan, gpu::whole_gpus(machine), {{other}, {}}, own).ok(); };
   EXPECT_TRUE(fine());
   plan.modes[machine.gpus[0].pci_address] = gpu::kExclusiveProcess;
   EXPECT_FALSE(fine());

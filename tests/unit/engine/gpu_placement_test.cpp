@@ -17,7 +17,7 @@ Numbers numbers(std::string_view text) {
 }
 
 const NumaNodes kTwo = {{0, numbers("0-15,32-47")}, {1, numbers("16-31,48-63")}};
-const Allowed kAll = {numbers("0-63"), numbers("0-3")};
+const Allowed kWholeMachine = {numbers("0-63"), numbers("0-3")};
 
 std::vector<gpu::Gpu> gpus_at(std::vector<std::optional<int>> nodes) {
   std::vector<gpu::Gpu> gpus(nodes.size());
@@ -26,7 +26,7 @@ std::vector<gpu::Gpu> gpus_at(std::vector<std::optional<int>> nodes) {
 }
 
 std::optional<Placement> place(const std::vector<gpu::Gpu>& gpus, const NumaNodes& nodes,
-                               const Allowed& allowed = kAll) {
+                               const Allowed& allowed = kWholeMachine) {
   std::vector<gpu::Selected> selected;
   for (const gpu::Gpu& gpu : gpus) selected.push_back({&gpu});
   return place_beside(selected, nodes, allowed);

@@ -11,7 +11,7 @@ using namespace berth::engine;
 
 namespace {
 
-gpu::Inventory machine() {
+gpu::Inventory idle_machine() {
   gpu::Inventory inventory;
   gpu::Gpu& gpu = inventory.gpus.emplace_back();
   gpu.pci_address = "0000:1b:00.0";
@@ -20,7 +20,7 @@ gpu::Inventory machine() {
   return inventory;
 }
 
-gpu::Uses use() {
+gpu::Uses two_in_use() {
   gpu::Uses use;
   gpu::Use& one = use.gpus.emplace_back();
   one.pci_address = "0000:1b:00.0";
@@ -39,7 +39,7 @@ std::vector<GpuState> states() {
   gpu::Holders holders;
   holders.leases.push_back(gpu::known_lease("one", 10, "c/one"));
   holders.leases[0].lease.keys = {"0000:1b:00.0"};
-  return gpu_states(machine(), use(), holders, all.view());
+  return gpu_states(idle_machine(), two_in_use(), holders, all.view());
 }
 
 TEST(GpuStates, say_who_has_a_gpu_and_what_runs_on_it) {
@@ -57,13 +57,13 @@ TEST(GpuStates, say_who_has_a_gpu_and_what_runs_on_it) {
 }
 
 TEST(GpuStates, what_nobody_tells_is_not_known) {
-  std::vector<GpuState> found = gpu_states(machine(), {}, {}, gpu::Processes().view());
+  std::vector<GpuState> found = gpu_states(idle_machine(), {}, {}, gpu::Processes().view());
   ASSERT_EQ(found.size(), 1u);
   EXPECT_FALSE(found[0].processes || found[0].memory || found[0].busy_percent);
 }
 
 TEST(GpuStates, of_a_partition_there_are_no_figures_but_its_gpus) {
-  gpu::Inventory inventory = machine();
+  gpu::Inventory inventory = idle_machine();
   inventory.gpus[0].vendor = gpu::Vendor::amd;
   inventory.gpus[0].partitions = {{0, {}}, {1, {}}};
   gpu::Processes all;
@@ -71,7 +71,7 @@ TEST(GpuStates, of_a_partition_there_are_no_figures_but_its_gpus) {
   gpu::Holders holders;
   holders.leases.push_back(gpu::known_lease("one", 10, "c/one"));
   holders.leases[0].lease.keys = {"0000:1b:00.0/1"};
-  std::vector<GpuState> found = gpu_states(inventory, use(), holders, all.view());
+  std::vector<GpuState> found = gpu_states(inventory, two_in_use(), holders, all.view());
   ASSERT_EQ(found.size(), 3u);
   EXPECT_EQ(found[0].busy_percent, 42u);
   ASSERT_TRUE(found[0].processes && found[0].processes->size() == 2);

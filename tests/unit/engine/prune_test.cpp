@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/time.hpp"
 #include "engine/container_directory.hpp"
 #include "engine/containers.hpp"
 #include "engine/volumes.hpp"
@@ -20,8 +21,7 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::UnorderedElementsAre;
 
-constexpr int64_t kSecond = 1'000'000'000;
-constexpr int64_t kNow = int64_t{1'700'000'000} * kSecond;
+constexpr int64_t kPruneTime = int64_t{1'700'000'000} * kNanosecondsPerSecond;
 
 class PruneTest : public testing::Test {
  protected:
@@ -55,7 +55,7 @@ class PruneTest : public testing::Test {
   static PruneOptions options(std::vector<Filter> filters) {
     PruneOptions made;
     made.filters = Filters(std::move(filters));
-    made.now = kNow;
+    made.now = kPruneTime;
     return made;
   }
 
@@ -65,9 +65,9 @@ class PruneTest : public testing::Test {
 };
 
 TEST_F(PruneTest, leaves_a_container_that_runs) {
-  { ContainerDirectory stopped = make_container('a', kNow); }
-  ContainerDirectory running = make_container('b', kNow);
-  StartRecord start{kNow, ::getpid(), 1, "boot", 0};
+  { ContainerDirectory stopped = make_container('a', kPruneTime); }
+  ContainerDirectory running = make_container('b', kPruneTime);
+  StartRecord start{kPruneTime, ::getpid(), 1, "boot", 0};
   ASSERT_TRUE(append_to_record(context_.paths, running.id(), json::write(start)).ok());
   auto pruned = prune_containers(context_, options({}));
   ASSERT_TRUE(pruned.ok()) << to_line(pruned.error());
@@ -77,8 +77,8 @@ TEST_F(PruneTest, leaves_a_container_that_runs) {
 }
 
 TEST_F(PruneTest, takes_containers_that_are_older_than_until) {
-  { ContainerDirectory old = make_container('a', kNow - 7200 * kSecond); }
-  { ContainerDirectory young = make_container('b', kNow - 60 * kSecond); }
+  { ContainerDirectory old = make_container('a', kPruneTime - 7200 * kNanosecondsPerSecond); }
+  { ContainerDirectory young = make_container('b', kPruneTime - 60 * kNanosecondsPerSecond); }
   auto pruned = prune_containers(context_, options({{"until", "1h"}}));
   ASSERT_TRUE(pruned.ok()) << to_line(pruned.error());
   EXPECT_THAT(pruned->names, ElementsAre(std::string(64, 'a')));

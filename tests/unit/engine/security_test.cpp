@@ -12,10 +12,10 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::Not;
 
-constexpr uint64_t kAll = (uint64_t{1} << 41) - 1;
+constexpr uint64_t kAllCapabilities = (uint64_t{1} << 41) - 1;
 
 std::vector<std::string> capabilities(std::vector<std::string> add, std::vector<std::string> drop,
-                                      uint64_t held = kAll) {
+                                      uint64_t held = kAllCapabilities) {
   Security security;
   security.cap_add = std::move(add);
   security.cap_drop = std::move(drop);

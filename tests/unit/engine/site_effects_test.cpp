@@ -15,7 +15,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::UnorderedElementsAre;
 
-class Warnings final : public Log {
+class SiteWarnings final : public Log {
  public:
   void debug(const std::string&) override {}
   void warn(const std::string& text) override { texts.push_back(text); }
@@ -54,7 +54,7 @@ class SiteEffects : public testing::Test {
     return *made;
   }
 
-  Warnings log_;
+  SiteWarnings log_;
   Identity identity_ = Identity::mapped;
   oci::ContainerDefaults image_;
   RunRequest request_;

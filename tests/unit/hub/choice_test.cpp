@@ -75,7 +75,7 @@ std::string chosen(Documents& documents, const std::string& index, const std::st
   return choice->entry ? choice->entry->digest.text() : "none: " + choice->refusal;
 }
 
-std::string digest(const std::string& name) {
+std::string digest_of(const std::string& name) {
   return transfer::sha256_of(name).text();
 }
 
@@ -84,21 +84,21 @@ TEST(HubChoice, is_the_entry_of_the_node) {
   std::string entries = variant(documents, "generic");
   entries += "," + variant(documents, "v4", "x86-64-v4");
   std::string index = index_of(entries);
-  EXPECT_EQ(chosen(documents, index, "broadwell"), digest("generic"));
-  EXPECT_EQ(chosen(documents, index, "skylake_avx512"), digest("v4"));
+  EXPECT_EQ(chosen(documents, index, "broadwell"), digest_of("generic"));
+  EXPECT_EQ(chosen(documents, index, "skylake_avx512"), digest_of("v4"));
   EXPECT_EQ(documents.fetched, 0);
 }
 
 TEST(HubChoice, believes_what_is_published) {
   Documents documents;
   std::string index = index_of(variant(documents, "a") + "," + variant(documents, "b"));
-  EXPECT_EQ(chosen(documents, index, "broadwell"), digest("a"));
+  EXPECT_EQ(chosen(documents, index, "broadwell"), digest_of("a"));
   image::PublishedImage found;
   found.image = transfer::sha256_of("a");
   found.platform = {"arm64", "linux", {}, {}, {}};
   found.config.labels["dev.berth.variant.cpu"] = "x86-64-v4";
   documents.facts.emplace().images.push_back(found);
-  EXPECT_EQ(chosen(documents, index, "broadwell"), digest("b"));
+  EXPECT_EQ(chosen(documents, index, "broadwell"), digest_of("b"));
 }
 
 TEST(HubChoice, is_kept_for_a_minute) {
@@ -124,7 +124,7 @@ TEST(HubChoice, leaves_what_is_no_index) {
   Documents documents;
   std::string manifest = fmt::format(
       R"({{"schemaVersion":2,"mediaType":"{}","config":{{"mediaType":"{}","digest":"{}","size":2}},"layers":[]}})",
-      oci::media_type::kManifest, oci::media_type::kConfig, digest("x"));
+      oci::media_type::kManifest, oci::media_type::kConfig, digest_of("x"));
   auto choice = choose_entry(manifest, oci::media_type::kManifest, node_of("broadwell"), {},
                              documents.beside());
   ASSERT_TRUE(choice.ok()) << to_line(choice.error());
@@ -137,7 +137,7 @@ TEST(HubChoice, looks_into_indexes_once_and_no_deeper) {
   std::string inner = index_of(variant(documents, "v4", "x86-64-v4"));
   std::string entry = documents.add(inner, oci::media_type::kIndex);
   std::string outer = index_of(entry + "," + entry + "," + variant(documents, "generic"));
-  EXPECT_EQ(chosen(documents, outer, "skylake_avx512"), digest("v4"));
+  EXPECT_EQ(chosen(documents, outer, "skylake_avx512"), digest_of("v4"));
   EXPECT_EQ(documents.fetched, 1);
 
   std::string deeper = index_of(documents.add(outer, oci::media_type::kIndex));

@@ -3,12 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include "unit/hub/address.hpp"
+
 namespace berth::hub {
 namespace {
-
-Address at(std::string_view text) {
-  return *parse_address(text);
-}
 
 TEST(HubGuests, an_address_has_so_many_and_others_have_theirs) {
   Guests guests(2, 1);

@@ -10,7 +10,7 @@ const std::string kA = "sha256:" + std::string(64, 'a');
 const std::string kB = "sha256:" + std::string(64, 'b');
 const std::string kC = "sha256:" + std::string(64, 'c');
 
-Digest digest(const std::string& text) {
+Digest parsed(const std::string& text) {
   return *Digest::parse(text);
 }
 
@@ -31,7 +31,7 @@ TEST(JobRoute, a_list_of_referrers_is_known_with_and_without_a_type) {
   auto plain = referrers_route("GET", "/v2/team/app/referrers/" + kA);
   ASSERT_TRUE(plain);
   EXPECT_EQ(plain->name, "team/app");
-  EXPECT_EQ(plain->subject, digest(kA));
+  EXPECT_EQ(plain->subject, parsed(kA));
   EXPECT_EQ(plain->artifact_type, "");
   auto typed = referrers_route(
       "GET", "/v2/app/referrers/" + kA + "?artifactType=application%2Fvnd.x.facts.v1%2Bjson");
@@ -76,32 +76,32 @@ TEST(JobBelongings, nothing_belongs_to_an_image_but_its_name_at_first) {
   EXPECT_TRUE(belongings.has_manifest("latest"));
   EXPECT_FALSE(belongings.has_manifest("other"));
   EXPECT_FALSE(belongings.has_manifest(kA));
-  EXPECT_FALSE(belongings.blob(digest(kB)));
+  EXPECT_FALSE(belongings.blob(parsed(kB)));
 }
 
 TEST(JobBelongings, what_a_manifest_names_belongs_to_it) {
   Belongings belongings("latest");
-  belongings.learn(digest(kA), manifest(), "application/vnd.oci.image.manifest.v1+json");
+  belongings.learn(parsed(kA), manifest(), "application/vnd.oci.image.manifest.v1+json");
   EXPECT_TRUE(belongings.has_manifest(kA));
   EXPECT_TRUE(belongings.has_manifest("sha256-" + std::string(64, 'a')));
   EXPECT_TRUE(belongings.has_manifest("sha256-" + std::string(64, 'a') + ".sig"));
   EXPECT_FALSE(belongings.has_manifest("sha256-" + std::string(64, 'd')));
-  ASSERT_TRUE(belongings.blob(digest(kC)));
-  EXPECT_EQ(belongings.blob(digest(kC))->size, 9u);
-  EXPECT_TRUE(belongings.blob(digest(kB)));
-  EXPECT_FALSE(belongings.blob(digest(kA)));
+  ASSERT_TRUE(belongings.blob(parsed(kC)));
+  EXPECT_EQ(belongings.blob(parsed(kC))->size, 9u);
+  EXPECT_TRUE(belongings.blob(parsed(kB)));
+  EXPECT_FALSE(belongings.blob(parsed(kA)));
 }
 
 TEST(JobBelongings, what_an_index_names_belongs_to_it) {
   Belongings belongings("latest");
-  belongings.learn(digest(kA), index(), "application/vnd.oci.image.index.v1+json");
+  belongings.learn(parsed(kA), index(), "application/vnd.oci.image.index.v1+json");
   EXPECT_TRUE(belongings.has_manifest(kB));
-  EXPECT_FALSE(belongings.blob(digest(kB)));
+  EXPECT_FALSE(belongings.blob(parsed(kB)));
 }
 
 TEST(JobBelongings, bytes_that_are_no_document_name_nothing) {
   Belongings belongings("latest");
-  belongings.learn(digest(kA), "{", "");
+  belongings.learn(parsed(kA), "{", "");
   EXPECT_TRUE(belongings.has_manifest(kA));
   EXPECT_FALSE(belongings.has_manifest(kB));
 }

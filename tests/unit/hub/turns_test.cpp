@@ -7,15 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "unit/hub/address.hpp"
+
 namespace berth::hub {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-
-Address at(std::string_view text) {
-  return *parse_address(text);
-}
 
 /// A pool whose tasks run when they are told to.
 struct Pool {

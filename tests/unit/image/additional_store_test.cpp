@@ -16,9 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Content does not matter to the store, so neither do true digests.
-Digest digest(const std::string& seed) {
-  return test::made_digest(seed);
-}
+using test::made_digest;
 
 class AdditionalStoreTest : public testing::Test {
  protected:
@@ -49,22 +47,22 @@ class AdditionalStoreTest : public testing::Test {
     config.os = "linux";
     oci::Descriptor blob;
     blob.media_type = oci::media_type::kLayerGzip;
-    blob.digest = digest("blob" + seed);
+    blob.digest = made_digest("blob" + seed);
     manifest.layers.push_back(blob);
-    config.rootfs.diff_ids.push_back(digest("diff" + seed));
-    if (!*delivery.keep_layer(digest("diff" + seed))) {
+    config.rootfs.diff_ids.push_back(made_digest("diff" + seed));
+    if (!*delivery.keep_layer(made_digest("diff" + seed))) {
       Staged staged = *delivery.stage_layer();
       ASSERT_TRUE(
-          delivery.publish_layer(std::move(staged), {digest("diff" + seed), {}, 1, 7}).ok());
+          delivery.publish_layer(std::move(staged), {made_digest("diff" + seed), {}, 1, 7}).ok());
     }
     manifest.config.media_type = oci::media_type::kConfig;
-    manifest.config.digest = digest("config" + seed);
-    ASSERT_TRUE(delivery.put_document(digest("config" + seed), json::write(config)).ok());
-    ASSERT_TRUE(delivery.put_document(digest("manifest" + seed), json::write(manifest)).ok());
+    manifest.config.digest = made_digest("config" + seed);
+    ASSERT_TRUE(delivery.put_document(made_digest("config" + seed), json::write(config)).ok());
+    ASSERT_TRUE(delivery.put_document(made_digest("manifest" + seed), json::write(manifest)).ok());
     ImageRecord record;
     record.reference = *Reference::parse(name);
-    record.target = record.manifest = digest("manifest" + seed);
-    record.config = digest("config" + seed);
+    record.target = record.manifest = made_digest("manifest" + seed);
+    record.config = made_digest("config" + seed);
     ASSERT_TRUE(delivery.publish_image(record).ok());
   }
 
@@ -74,12 +72,13 @@ class AdditionalStoreTest : public testing::Test {
 TEST_F(AdditionalStoreTest, the_first_store_with_a_name_has_it) {
   Store store = open({at("first"), at("second")});
   auto image = *store.get_image("x");
-  EXPECT_EQ(image.id, digest("configone"));
+  EXPECT_EQ(image.id, made_digest("configone"));
   EXPECT_EQ(image.store, at("first"));
   EXPECT_TRUE(image.unpacked());
   EXPECT_TRUE(image.layers[0].read_only);
   EXPECT_TRUE(image.layer_directories()[0].starts_with(at("first") + "/layers/"));
-  EXPECT_EQ((*open({at("second"), at("first")}).find_image_named("x"))->id, digest("configtwo"));
+  EXPECT_EQ((*open({at("second"), at("first")}).find_image_named("x"))->id,
+            made_digest("configtwo"));
   EXPECT_EQ((*store.get_image("z")).store, at("second"));
   EXPECT_FALSE(*store.find_own_image("x"));
   EXPECT_FALSE(*store.find_image("nothing"));
@@ -125,7 +124,7 @@ TEST_F(AdditionalStoreTest, a_name_of_another_store_is_not_removed) {
 TEST_F(AdditionalStoreTest, layers_of_another_flavour_or_of_others_are_not_there) {
   EXPECT_FALSE(
       (*open({at("first")}, {Ownership::single, OverlayXattr::user}).get_image("x")).unpacked());
-  std::string layer = at("first") + "/layers/" + layer_name(digest("diffone"), {});
+  std::string layer = at("first") + "/layers/" + layer_name(made_digest("diffone"), {});
   fs::permissions(layer, fs::perms::others_write, fs::perm_options::add);
   EXPECT_FALSE((*open({at("first")}).get_image("x")).unpacked());
 }
@@ -157,9 +156,9 @@ TEST_F(AdditionalStoreTest, what_is_published_is_as_readable_as_its_directory) {
   auto mode = [&](const std::string& path) {
     return fs::status(at("first/") + path).permissions();
   };
-  EXPECT_EQ(mode("blobs/sha256/" + digest("configthree").hex()), fs::perms(0644));
-  EXPECT_EQ(mode("blobs/sha256/" + digest("configone").hex()), fs::perms(0600));
-  EXPECT_EQ(mode("layers/" + digest("diffthree").hex()), fs::perms(0700));
+  EXPECT_EQ(mode("blobs/sha256/" + made_digest("configthree").hex()), fs::perms(0644));
+  EXPECT_EQ(mode("blobs/sha256/" + made_digest("configone").hex()), fs::perms(0600));
+  EXPECT_EQ(mode("layers/" + made_digest("diffthree").hex()), fs::perms(0700));
 }
 
 }  // namespace

@@ -21,9 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Content does not matter to the store, so neither do true digests.
-Digest digest(const std::string& seed) {
-  return test::made_digest(seed);
-}
+using test::made_digest;
 
 class StoreTest : public testing::Test {
  protected:
@@ -53,23 +51,23 @@ class StoreTest : public testing::Test {
     for (const auto& layer : layers) {
       oci::Descriptor blob;
       blob.media_type = oci::media_type::kLayerGzip;
-      blob.digest = digest("blob" + layer);
+      blob.digest = made_digest("blob" + layer);
       manifest.layers.push_back(blob);
-      config.rootfs.diff_ids.push_back(digest("diff" + layer));
+      config.rootfs.diff_ids.push_back(made_digest("diff" + layer));
       must(delivery.put_document(blob.digest, "blob " + layer));
-      if (!take(delivery.keep_layer(digest("diff" + layer)))) {
+      if (!take(delivery.keep_layer(made_digest("diff" + layer)))) {
         Staged staged = take(delivery.stage_layer());
         must(sys::write_file(staged.fd(), "fs/" + layer, "content"));
-        must(delivery.publish_layer(std::move(staged), {digest("diff" + layer), {}, 1, 7}));
+        must(delivery.publish_layer(std::move(staged), {made_digest("diff" + layer), {}, 1, 7}));
       }
     }
     manifest.config.media_type = oci::media_type::kConfig;
-    manifest.config.digest = digest("config" + seed);
-    must(delivery.put_document(digest("config" + seed), json::write(config)));
-    must(delivery.put_document(digest("manifest" + seed), json::write(manifest)));
+    manifest.config.digest = made_digest("config" + seed);
+    must(delivery.put_document(made_digest("config" + seed), json::write(config)));
+    must(delivery.put_document(made_digest("manifest" + seed), json::write(manifest)));
     ImageRecord record;
-    record.target = record.manifest = digest("manifest" + seed);
-    record.config = digest("config" + seed);
+    record.target = record.manifest = made_digest("manifest" + seed);
+    record.config = made_digest("config" + seed);
     return record;
   }
 
@@ -116,7 +114,7 @@ TEST_F(StoreTest, finds_by_name_digest_and_start_of_id) {
   EXPECT_TRUE(fs::exists(image.layer_directories()[1] + "/b"));
   EXPECT_EQ(take(store_->get_image(id.short_hex())).id, id);
   EXPECT_EQ(take(store_->get_image(id.text())).id, id);
-  EXPECT_EQ(take(store_->get_image("ubuntu@" + digest("manifestone").text())).id, id);
+  EXPECT_EQ(take(store_->get_image("ubuntu@" + made_digest("manifestone").text())).id, id);
   EXPECT_FALSE(take(store_->find_image("ubuntu:other")).has_value());
   EXPECT_EQ(to_line(store_->get_image("nothing").error()),
             "no such image: nothing; try: berth pull nothing");
@@ -139,7 +137,7 @@ TEST_F(StoreTest, removal_keeps_what_others_need) {
   auto removal = take(store_->remove("x:1", {}));
   ASSERT_EQ(removal.untagged.size(), 1u);
   EXPECT_EQ(removal.untagged[0].familiar(), "x:1");
-  EXPECT_EQ(removal.deleted, (std::vector<Digest>{one, digest("diffb")}));
+  EXPECT_EQ(removal.deleted, (std::vector<Digest>{one, made_digest("diffb")}));
   EXPECT_TRUE(take(store_->get_image("x:2")).unpacked());
   EXPECT_EQ(count("layers"), 2u);
   EXPECT_EQ(count("blobs/sha256"), 4u);
@@ -180,8 +178,8 @@ TEST_F(StoreTest, a_delivery_keeps_what_it_saw_while_others_collect) {
     Delivery delivery = take(Delivery::begin(*store_));
     ImageRecord record = make_image(delivery, "two", {"a", "b"});
     take(store_->remove("x:1", {}));
-    EXPECT_TRUE(take(store_->has_layer(digest("diffa"))));
-    EXPECT_TRUE(take(store_->has_layer(digest("diffb"))));
+    EXPECT_TRUE(take(store_->has_layer(made_digest("diffa"))));
+    EXPECT_TRUE(take(store_->has_layer(made_digest("diffb"))));
     record.reference = take(Reference::parse("x:2"));
     must(delivery.publish_image(record));
   }
@@ -204,7 +202,7 @@ TEST_F(StoreTest, what_a_killed_writer_left_is_swept_and_its_claim_taken_over) {
   pid_t child = ::fork();
   if (child == 0) {
     auto delivery = Delivery::begin(*store_);
-    auto claim = delivery->claim_layer(digest("x"));
+    auto claim = delivery->claim_layer(made_digest("x"));
     auto staged = delivery->stage_layer();
     if (staged.ok() && claim.ok()) (void)!::write(ready[1], "x", 1);
     ::pause();
@@ -214,14 +212,14 @@ TEST_F(StoreTest, what_a_killed_writer_left_is_swept_and_its_claim_taken_over) {
   EXPECT_EQ(count("tmp"), 3u);
   Delivery delivery = take(Delivery::begin(*store_));
   EXPECT_EQ(count("tmp"), 4u);  // its things are not ours to sweep while it lives
-  auto refused = delivery.claim_layer(digest("x"), [] { return true; });
+  auto refused = delivery.claim_layer(made_digest("x"), [] { return true; });
   EXPECT_EQ(refused.error().kind, Kind::interrupted);
   std::thread killer([&] {
     ::usleep(50'000);
     ::kill(child, SIGKILL);
     ::waitpid(child, nullptr, 0);
   });
-  auto claim = delivery.claim_layer(digest("x"));
+  auto claim = delivery.claim_layer(made_digest("x"));
   killer.join();
   EXPECT_TRUE(claim.ok());
   Delivery next = take(Delivery::begin(*store_));
@@ -236,10 +234,10 @@ TEST_F(StoreTest, one_layer_is_made_once_by_many) {
   for (int i = 0; i < 8; ++i) {
     threads.emplace_back([&] {
       auto delivery = Delivery::begin(*store_);
-      auto claim = delivery->claim_layer(digest("x"));
-      if (*delivery->keep_layer(digest("x"))) return;
+      auto claim = delivery->claim_layer(made_digest("x"));
+      if (*delivery->keep_layer(made_digest("x"))) return;
       auto staged = delivery->stage_layer();
-      if (delivery->publish_layer(std::move(*staged), {digest("x"), {}, 0, 0}).ok()) ++made;
+      if (delivery->publish_layer(std::move(*staged), {made_digest("x"), {}, 0, 0}).ok()) ++made;
     });
   }
   for (auto& thread : threads) thread.join();
@@ -264,7 +262,7 @@ TEST_F(StoreTest, an_image_is_one_layer_for_every_flavour) {
     Staged staged = take(delivery.stage_layer(LayerFormat::erofs));
     must(sys::write_file(staged.fd(), "fs.erofs", "content"));
     LayerFlavor flavor{Ownership::full, OverlayXattr::trusted, LayerFormat::erofs};
-    must(delivery.publish_layer(std::move(staged), {digest("diffa"), flavor, 1, 7}));
+    must(delivery.publish_layer(std::move(staged), {made_digest("diffa"), flavor, 1, 7}));
     add("x", "one", {"a"});
   }
   for (LayerFlavor flavor : kFlavors) {
@@ -272,9 +270,9 @@ TEST_F(StoreTest, an_image_is_one_layer_for_every_flavour) {
     auto image = take(store.get_image("x"));
     EXPECT_TRUE(image.unpacked());
     EXPECT_EQ(image.layer_directories()[0],
-              root_ + "/layers/" + digest("diffa").hex() + "/fs.erofs");
+              root_ + "/layers/" + made_digest("diffa").hex() + "/fs.erofs");
     Delivery delivery = take(Delivery::begin(store));
-    EXPECT_TRUE(take(delivery.keep_layer(digest("diffa"))));
+    EXPECT_TRUE(take(delivery.keep_layer(made_digest("diffa"))));
   }
   EXPECT_EQ(count("layers"), 1u);
 }

@@ -10,7 +10,7 @@
 #include <random>
 
 #include "node/archspec.hpp"
-#include "node/what_if.hpp"
+#include "unit/match/node_of.hpp"
 
 namespace berth::match {
 namespace {
@@ -31,14 +31,6 @@ Candidate candidate(size_t number, const Axes& axes) {
   made.descriptor = descriptor(number, axes);
   made.declared = read_declared(made.descriptor);
   return made;
-}
-
-node::Profile node_of(std::string_view words) {
-  node::Profile profile;
-  profile.architecture = "amd64";
-  auto made = node::with(std::move(profile), words);
-  EXPECT_TRUE(made.ok()) << words;
-  return std::move(*made);
 }
 
 /// Names entries by their number, so that a test can say what it expects.

@@ -6,21 +6,13 @@
 
 #include "match/choose.hpp"
 #include "node/archspec.hpp"
-#include "node/what_if.hpp"
+#include "unit/match/node_of.hpp"
 
 namespace berth::match {
 namespace {
 
 using testing::HasSubstr;
 using testing::StartsWith;
-
-node::Profile node_of(std::string_view words) {
-  node::Profile profile;
-  profile.architecture = "amd64";
-  auto made = node::with(std::move(profile), words);
-  EXPECT_TRUE(made.ok()) << words;
-  return std::move(*made);
-}
 
 Candidate candidate(const std::map<std::string, std::string>& axes) {
   Candidate made;

@@ -10,7 +10,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-Profile node() {
+Profile written_node() {
   Profile profile;
   profile.architecture = "amd64";
   profile.cpu.microarchitecture = "zen4";
@@ -34,32 +34,33 @@ std::vector<std::string> lines(const Profile& written, const Profile& here) {
 }
 
 TEST(Differences, a_node_is_as_it_was) {
-  EXPECT_THAT(lines(node(), node()), IsEmpty());
+  EXPECT_THAT(lines(written_node(), written_node()), IsEmpty());
 }
 
 TEST(Differences, what_a_profile_leaves_out_says_nothing) {
   Profile written;
   written.architecture = "amd64";
-  Profile here = node();
+  Profile here = written_node();
   here.gpus.clear();
   EXPECT_THAT(lines(written, here), IsEmpty());
 }
 
 TEST(Differences, names_every_member) {
-  Profile here = node();
+  Profile here = written_node();
   here.cpu.features = {"avx", "avx512f", "sse2"};
   here.driver.module_version = "580.65.06";
   here.gpus[1].memory_bytes = 40;
-  EXPECT_THAT(lines(node(), here), ElementsAre("cpu.features: avx2 | avx512f",
-                                               "driver.module_version: 570.133.20 | 580.65.06",
-                                               "gpus[1].memory_bytes: 80 | 40"));
+  EXPECT_THAT(
+      lines(written_node(), here),
+      ElementsAre("cpu.features: avx2 | avx512f", "driver.module_version: 570.133.20 | 580.65.06",
+                  "gpus[1].memory_bytes: 80 | 40"));
 }
 
 TEST(Differences, gpus_are_all_that_a_profile_has) {
-  Profile here = node();
+  Profile here = written_node();
   here.gpus.pop_back();
-  EXPECT_THAT(lines(node(), here), ElementsAre("gpus: 2 of them | 1 of them"));
-  Profile none = node();
+  EXPECT_THAT(lines(written_node(), here), ElementsAre("gpus: 2 of them | 1 of them"));
+  Profile none = written_node();
   none.gpus.clear();
   EXPECT_THAT(lines(none, here), ElementsAre("gpus: 0 of them | 1 of them"));
 }

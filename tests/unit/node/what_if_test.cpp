@@ -10,7 +10,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-Profile node() {
+Profile real_node() {
   Profile profile;
   profile.architecture = "amd64";
   profile.cpu.microarchitecture = "zen4";
@@ -25,13 +25,13 @@ Profile node() {
 }
 
 Profile with_words(std::string_view words) {
-  auto changed = with(node(), words);
+  auto changed = with(real_node(), words);
   EXPECT_TRUE(changed.ok()) << to_line(changed.error());
   return changed.ok() ? *changed : Profile();
 }
 
 std::string fault(std::string_view words) {
-  auto changed = with(node(), words);
+  auto changed = with(real_node(), words);
   return changed.ok() ? "none" : to_line(changed.error());
 }
 

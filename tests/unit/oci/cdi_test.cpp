@@ -16,7 +16,7 @@ std::string document(const std::string& edits, const std::string& version = "1.1
          device(edits) + "]" + more + "}";
 }
 
-std::string error_of(const std::string& text) {
+std::string cdi_error(const std::string& text) {
   auto spec = read_json(text, "f.json");
   EXPECT_FALSE(spec.ok()) << text;
   return spec.ok() ? "" : to_line(spec.error());
@@ -56,41 +56,41 @@ TEST(Cdi, reads_every_member_of_1_1_0) {
 }
 
 TEST(Cdi, refuses_an_unknown_member_wherever_it_is) {
-  EXPECT_EQ(error_of(document(kEnv, "0.3.0", R"(,"extra":1)")), "f.json: extra: unknown member");
-  EXPECT_EQ(error_of(document(R"({"envs":["A=1"]})")),
+  EXPECT_EQ(cdi_error(document(kEnv, "0.3.0", R"(,"extra":1)")), "f.json: extra: unknown member");
+  EXPECT_EQ(cdi_error(document(R"({"envs":["A=1"]})")),
             "f.json: devices[0].containerEdits.envs: unknown member; did you mean 'env'?");
   EXPECT_EQ(
-      error_of(document(R"({"mounts":[{"hostPath":"/a","containerPath":"/b","option":[]}]})")),
+      cdi_error(document(R"({"mounts":[{"hostPath":"/a","containerPath":"/b","option":[]}]})")),
       "f.json: devices[0].containerEdits.mounts[0].option: unknown member; did you mean "
       "'options'?");
-  EXPECT_EQ(error_of(document(R"({"intelRdt":{"closId":"a"}})")),
+  EXPECT_EQ(cdi_error(document(R"({"intelRdt":{"closId":"a"}})")),
             "f.json: devices[0].containerEdits.intelRdt.closId: unknown member; did you mean "
             "'closID'?");
 }
 
 TEST(Cdi, refuses_a_member_that_comes_twice) {
-  EXPECT_EQ(error_of(document(R"({"env":["A=1"],"env":["A=2"]})")), "f.json: 'env' comes twice");
+  EXPECT_EQ(cdi_error(document(R"({"env":["A=1"],"env":["A=2"]})")), "f.json: 'env' comes twice");
 }
 
 TEST(Cdi, refuses_members_of_another_type) {
-  EXPECT_EQ(error_of(document(R"({"env":"A=1"})")),
+  EXPECT_EQ(cdi_error(document(R"({"env":"A=1"})")),
             "f.json: devices[0].containerEdits.env: expected an array, got a string");
-  EXPECT_EQ(error_of("[]"), "f.json: expected an object, got an array");
-  EXPECT_EQ(error_of(document(R"({"additionalGids":[-1]})")),
+  EXPECT_EQ(cdi_error("[]"), "f.json: expected an object, got an array");
+  EXPECT_EQ(cdi_error(document(R"({"additionalGids":[-1]})")),
             "f.json: devices[0].containerEdits.additionalGids[0]: -1 is out of range");
 }
 
 TEST(Cdi, wants_version_kind_and_devices) {
-  EXPECT_EQ(error_of("{}"), "f.json: cdiVersion: missing");
-  EXPECT_EQ(error_of(document(kEnv, "0.2.0")),
+  EXPECT_EQ(cdi_error("{}"), "f.json: cdiVersion: missing");
+  EXPECT_EQ(cdi_error(document(kEnv, "0.2.0")),
             "f.json: cdiVersion: '0.2.0' is none of the versions up to 1.1.0");
-  EXPECT_EQ(error_of(document(kEnv, "1.2.0")),
+  EXPECT_EQ(cdi_error(document(kEnv, "1.2.0")),
             "f.json: cdiVersion: '1.2.0' is none of the versions up to 1.1.0");
-  EXPECT_EQ(error_of(R"({"cdiVersion":"0.3.0","kind":"a/b","devices":[]})"),
+  EXPECT_EQ(cdi_error(R"({"cdiVersion":"0.3.0","kind":"a/b","devices":[]})"),
             "f.json: devices: expected at least one");
   for (const char* kind : {"vendor", "/gpu", "vendor/", "1v/gpu", "v/g/h", "v-/g", "v/1", "v/-"}) {
-    EXPECT_EQ(error_of(R"({"cdiVersion":"0.3.0","kind":")" + std::string(kind) +
-                       R"(","devices":[)" + device(kEnv) + "]}"),
+    EXPECT_EQ(cdi_error(R"({"cdiVersion":"0.3.0","kind":")" + std::string(kind) +
+                        R"(","devices":[)" + device(kEnv) + "]}"),
               "f.json: kind: '" + std::string(kind) + "' is not of the form vendor/class");
   }
 }
@@ -98,13 +98,13 @@ TEST(Cdi, wants_version_kind_and_devices) {
 TEST(Cdi, checks_the_names_of_devices) {
   for (const char* name : {"", "-a", "a-", "a/b", "a b", "a=b", ":"}) {
     EXPECT_EQ(
-        error_of(R"({"cdiVersion":"0.5.0","kind":"a/b","devices":[)" + device(kEnv, name) + "]}"),
+        cdi_error(R"({"cdiVersion":"0.5.0","kind":"a/b","devices":[)" + device(kEnv, name) + "]}"),
         "f.json: devices[0].name: '" + std::string(name) + "' is no name for a device");
   }
-  EXPECT_EQ(error_of(R"({"cdiVersion":"0.5.0","kind":"a/b","devices":[)" + device(kEnv) + "," +
-                     device(kEnv) + "]}"),
+  EXPECT_EQ(cdi_error(R"({"cdiVersion":"0.5.0","kind":"a/b","devices":[)" + device(kEnv) + "," +
+                      device(kEnv) + "]}"),
             "f.json: devices[1].name: 'gpu0' comes twice");
-  EXPECT_EQ(error_of(document("{}")),
+  EXPECT_EQ(cdi_error(document("{}")),
             "f.json: devices[0].containerEdits: expected at least one edit");
 }
 
@@ -144,7 +144,8 @@ TEST(Cdi, checks_every_edit) {
        "intelRdt.enableCMT: enableMonitoring took its place in 1.1.0"},
   };
   for (const auto& [edits, error] : kCases) {
-    EXPECT_EQ(error_of(document(edits)), std::string("f.json: devices[0].containerEdits.") + error);
+    EXPECT_EQ(cdi_error(document(edits)),
+              std::string("f.json: devices[0].containerEdits.") + error);
   }
   EXPECT_TRUE(read_json(document(R"({"intelRdt":{"closID":"/"}})"), "f").ok());
   EXPECT_TRUE(read_json(document(R"({"intelRdt":{"enableCMT":true}})", "0.7.0"), "f").ok());
@@ -153,10 +154,10 @@ TEST(Cdi, checks_every_edit) {
 }
 
 TEST(Cdi, limits_annotations) {
-  EXPECT_EQ(error_of(document(kEnv, "0.6.0", R"(,"annotations":{"a b":"x"})")),
+  EXPECT_EQ(cdi_error(document(kEnv, "0.6.0", R"(,"annotations":{"a b":"x"})")),
             "f.json: annotations['a b']: not a name for an annotation");
-  EXPECT_EQ(error_of(document(kEnv, "0.6.0",
-                              R"(,"annotations":{"a":")" + std::string(256 << 10, 'x') + "\"}")),
+  EXPECT_EQ(cdi_error(document(kEnv, "0.6.0",
+                               R"(,"annotations":{"a":")" + std::string(256 << 10, 'x') + "\"}")),
             "f.json: annotations: more than 256 KiB");
   EXPECT_TRUE(read_json(document(kEnv, "0.6.0", R"(,"annotations":{"A.b/C_d":"x"})"), "f").ok());
 }
@@ -178,7 +179,7 @@ TEST(Cdi, knows_which_version_its_content_needs) {
     EXPECT_EQ(needed_version(*spec), version) << edits;
     if (std::string_view(version) == "0.3.0") continue;
     EXPECT_EQ(
-        error_of(document(edits, "0.3.0")),
+        cdi_error(document(edits, "0.3.0")),
         "f.json: cdiVersion: '0.3.0' is declared, but the content needs " + std::string(version));
   }
 }

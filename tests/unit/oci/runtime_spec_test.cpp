@@ -68,7 +68,7 @@ constexpr std::string_view kFull = R"({
   "vm": {"kernel": {"path": "/k"}}
 })";
 
-std::string error_of(std::string_view text) {
+std::string spec_error(std::string_view text) {
   auto spec = parse_spec(text);
   return spec.ok() ? "no error" : to_line(spec.error());
 }
@@ -123,18 +123,18 @@ TEST(RuntimeSpec, reads_every_member) {
 }
 
 TEST(RuntimeSpec, names_the_place_of_a_wrong_member) {
-  EXPECT_EQ(error_of(R"({"ociVersion":"1.0.2","mounts":[{"destination":"/a"},{"type":"x"}]})"),
+  EXPECT_EQ(spec_error(R"({"ociVersion":"1.0.2","mounts":[{"destination":"/a"},{"type":"x"}]})"),
             "config.json: mounts[1].destination: missing");
-  EXPECT_EQ(error_of(R"({"ociVersion":"1.0.2","process":{"cwd":"/","args":"sh"}})"),
+  EXPECT_EQ(spec_error(R"({"ociVersion":"1.0.2","process":{"cwd":"/","args":"sh"}})"),
             "config.json: process.args: expected an array, got a string");
-  EXPECT_EQ(error_of(R"({"ociVersion":"1.0.2","process":{"cwd":"/","user":{"uid":-1,"gid":0}}})"),
+  EXPECT_EQ(spec_error(R"({"ociVersion":"1.0.2","process":{"cwd":"/","user":{"uid":-1,"gid":0}}})"),
             "config.json: process.user.uid: -1 is out of range");
 }
 
 TEST(RuntimeSpec, refuses_another_major) {
-  EXPECT_EQ(error_of(R"({"ociVersion":"2.0.0"})"),
+  EXPECT_EQ(spec_error(R"({"ociVersion":"2.0.0"})"),
             "config.json: ociVersion: expected 1.x, got '2.0.0'");
-  EXPECT_EQ(error_of(R"({"ociVersion":"10.0.0"})"),
+  EXPECT_EQ(spec_error(R"({"ociVersion":"10.0.0"})"),
             "config.json: ociVersion: expected 1.x, got '10.0.0'");
 }
 

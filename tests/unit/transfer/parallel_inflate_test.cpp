@@ -14,7 +14,7 @@ namespace {
 
 using Options = ParallelGzip::Options;
 
-constexpr Options kSmall{.threads = 3, .segment = 4096, .room = size_t{1} << 20};
+constexpr Options kFew{.threads = 3, .segment = 4096, .room = size_t{1} << 20};
 
 Inflater::Input pieces_of(std::string_view bytes, size_t piece) {
   return [bytes, piece]() mutable -> Result<std::string_view> {
@@ -39,7 +39,7 @@ std::string read_all(Inflater& inflater, size_t block, size_t input_size) {
   return out;
 }
 
-std::string by_many(std::string_view packed, Options options = kSmall, size_t piece = 10'000,
+std::string by_many(std::string_view packed, Options options = kFew, size_t piece = 10'000,
                     uint64_t* joined = nullptr) {
   ParallelGzip inflater(pieces_of(packed, piece), options);
   std::string out = read_all(inflater, 70'000, packed.size());
@@ -105,7 +105,7 @@ TEST(ParallelInflate, does_not_care_in_what_pieces_the_stream_comes) {
   std::string bytes = mixed_bytes(100'000, 4);
   std::string packed = GzipMaker{.memory_level = 2}(bytes);
   for (size_t piece : {1, 7, 1000, 4095, 4096, 4097, 5120, 1 << 20}) {
-    EXPECT_TRUE(by_many(packed, kSmall, piece) == bytes) << piece;
+    EXPECT_TRUE(by_many(packed, kFew, piece) == bytes) << piece;
   }
   for (size_t cut = 0; cut < 5000; cut += 97) {
     std::string part = bytes.substr(0, bytes.size() - cut);
@@ -205,7 +205,7 @@ TEST(ParallelInflate, tells_the_error_of_its_input) {
         given += part.size();
         return part;
       },
-      kSmall);
+      kFew);
   EXPECT_EQ(read_all(inflater, 70'000, 0), "the line is cut");
 }
 
@@ -213,7 +213,7 @@ TEST(ParallelInflate, can_be_left_at_any_moment) {
   std::string packed = GzipMaker{}(mixed_bytes(300'000, 12));
   std::string buffer(20'000, '\0');
   for (int reads = 0; reads < 4; ++reads) {
-    ParallelGzip inflater(pieces_of(packed, 5000), kSmall);
+    ParallelGzip inflater(pieces_of(packed, 5000), kFew);
     for (int i = 0; i < reads; ++i) ASSERT_TRUE(inflater.read(buffer.data(), buffer.size()).ok());
   }
 }

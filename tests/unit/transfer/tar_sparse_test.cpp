@@ -9,7 +9,7 @@
 namespace berth::transfer {
 namespace {
 
-struct Read {
+struct SparseRead {
   TarEntry entry;
   std::string content;
   uint64_t holes = 0;
@@ -18,14 +18,14 @@ struct Read {
 };
 
 /// The first member, in pieces of `piece` bytes.
-Read read(const std::string& bytes, size_t piece = 1 << 20) {
+SparseRead read_sparse(const std::string& bytes, size_t piece = 1 << 20) {
   size_t used = 0;
   TarReader tar([&]() -> Result<std::string_view> {
     std::string_view part = std::string_view(bytes).substr(used, piece);
     used += part.size();
     return part;
   });
-  Read result;
+  SparseRead result;
   auto all = [&]() -> Result<void> {
     TRY(tar.next(result.entry));
     while (true) {
@@ -54,7 +54,7 @@ TEST(TarSparse, all_forms_of_gnu_tar_give_the_file_back) {
       std::string tar = sparse_member("s", form, extents, whole.size(), "middleend");
       tar += TarBuilder().file("after").finish();
       for (size_t piece : {1, 511, 512, 100'000}) {
-        Read got = read(tar, piece);
+        SparseRead got = read_sparse(tar, piece);
         ASSERT_EQ(got.error, "");
         EXPECT_EQ(got.entry.path, "s");
         EXPECT_EQ(got.entry.size, whole.size());
@@ -74,11 +74,13 @@ TEST(TarSparse, a_hundred_parts_and_a_file_that_is_one_hole) {
     data += std::string(10, static_cast<char>('a' + i % 26));
   }
   for (SparseForm form : kSparseForms) {
-    Read got = read(sparse_member("s", form, many, 100'000, data) + TarBuilder().finish());
+    SparseRead got =
+        read_sparse(sparse_member("s", form, many, 100'000, data) + TarBuilder().finish());
     ASSERT_EQ(got.error, "");
     EXPECT_EQ(got.content.size(), 100'000u);
     EXPECT_EQ(got.content.substr(99'500, 10), std::string(10, static_cast<char>('a' + 99 % 26)));
-    Read hole = read(sparse_member("s", form, {{4096, 0}}, 4096, "") + TarBuilder().finish());
+    SparseRead hole =
+        read_sparse(sparse_member("s", form, {{4096, 0}}, 4096, "") + TarBuilder().finish());
     ASSERT_EQ(hole.error, "");
     EXPECT_EQ(hole.holes, 4096u);
   }
@@ -117,8 +119,8 @@ TEST(TarSparse, a_map_that_lies_is_refused) {
   for (const Lie& lie : lies) {
     for (SparseForm form : kSparseForms) {
       if (lie.extents.empty() && form == SparseForm::pax_0_0) continue;  // then it is not sparse
-      Read got =
-          read(sparse_member("s", form, lie.extents, lie.size, "12345678") + TarBuilder().finish());
+      SparseRead got = read_sparse(sparse_member("s", form, lie.extents, lie.size, "12345678") +
+                                   TarBuilder().finish());
       EXPECT_EQ(got.error, "tar: entry 's': its sparse map " + lie.reason);
     }
   }
@@ -128,13 +130,13 @@ TEST(TarSparse, maps_have_an_end_and_numbers) {
   auto lines = [](const std::string& map) {
     std::string padded = map;
     padded.resize((map.size() + 511) / 512 * 512, '\0');
-    return read(TarBuilder()
-                    .pax({{"GNU.sparse.major", "1"},
-                          {"GNU.sparse.minor", "0"},
-                          {"GNU.sparse.name", "s"},
-                          {"GNU.sparse.realsize", "10"}})
-                    .file("x", padded)
-                    .finish())
+    return read_sparse(TarBuilder()
+                           .pax({{"GNU.sparse.major", "1"},
+                                 {"GNU.sparse.minor", "0"},
+                                 {"GNU.sparse.name", "s"},
+                                 {"GNU.sparse.realsize", "10"}})
+                           .file("x", padded)
+                           .finish())
         .error;
   };
   EXPECT_EQ(lines("1\n0\n"), "tar: entry 's': its sparse map holds what is no number");
@@ -159,7 +161,7 @@ TEST(TarSparse, lists_are_pairs_of_numbers) {
 
 TEST(TarSparse, sizes_of_exabytes_and_other_forms_are_refused) {
   auto error = [](std::vector<std::pair<std::string, std::string>> records) {
-    return read(TarBuilder().pax(records).file("s").finish()).error;
+    return read_sparse(TarBuilder().pax(records).file("s").finish()).error;
   };
   EXPECT_EQ(error({{"GNU.sparse.size", "9999999999999999999"}, {"GNU.sparse.map", "0,1"}}),
             "tar: entry 's' is sparse and has no valid size");
@@ -169,7 +171,7 @@ TEST(TarSparse, sizes_of_exabytes_and_other_forms_are_refused) {
   std::string endless = sparse_member("s", SparseForm::old_gnu, {{0, 1}}, 10, "x");
   endless[482] = '\1';
   endless.insert(512, std::string(504, '\0') + '\1' + std::string(7, '\0'));
-  EXPECT_EQ(read(with_checksums(endless) + TarBuilder().finish()).error,
+  EXPECT_EQ(read_sparse(with_checksums(endless) + TarBuilder().finish()).error,
             "tar: entry 's': its sparse map holds what is no number");
 }
 

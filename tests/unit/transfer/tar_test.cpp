@@ -11,21 +11,21 @@
 namespace berth::transfer {
 namespace {
 
-struct Read {
+struct TarRead {
   std::vector<TarEntry> entries;
   std::vector<std::string> contents;
   std::string error;
 };
 
 /// In pieces of `piece` bytes, so that records straddle them.
-Read read(const std::string& bytes, size_t piece = 1 << 20) {
+TarRead read_tar(const std::string& bytes, size_t piece = 1 << 20) {
   size_t used = 0;
   TarReader tar([&]() -> Result<std::string_view> {
     std::string_view part = std::string_view(bytes).substr(used, piece);
     used += part.size();
     return part;
   });
-  Read result;
+  TarRead result;
   TarEntry entry;
   while (true) {
     auto more = tar.next(entry);
@@ -58,7 +58,7 @@ TEST(Tar, reads_members_however_the_stream_is_cut) {
                           .file("b", "")
                           .finish();
   for (size_t piece : {1, 100, 511, 512, 513, 100000}) {
-    Read got = read(bytes, piece);
+    TarRead got = read_tar(bytes, piece);
     ASSERT_EQ(got.error, "");
     ASSERT_EQ(got.entries.size(), 5u);
     EXPECT_EQ(got.entries[0].type, TarEntry::Type::directory);
@@ -71,14 +71,14 @@ TEST(Tar, reads_members_however_the_stream_is_cut) {
 
 TEST(Tar, pax_wins_over_fields) {
   std::string path = std::string(200, 'p') + "/" + std::string(200, 'q');
-  Read got = read(TarBuilder()
-                      .pax({{"path", path},
-                            {"mtime", "-1.25"},
-                            {"uid", "4000000000"},
-                            {"SCHILY.xattr.user.k", std::string("v\0w", 3)},
-                            {"linkpath", ""}})
-                      .file("short")
-                      .finish());
+  TarRead got = read_tar(TarBuilder()
+                             .pax({{"path", path},
+                                   {"mtime", "-1.25"},
+                                   {"uid", "4000000000"},
+                                   {"SCHILY.xattr.user.k", std::string("v\0w", 3)},
+                                   {"linkpath", ""}})
+                             .file("short")
+                             .finish());
   ASSERT_EQ(got.error, "");
   EXPECT_EQ(got.entries[0].path, path);
   EXPECT_EQ(got.entries[0].uid, 4000000000u);
@@ -92,67 +92,69 @@ TEST(Tar, gnu_long_names_and_base_256_sizes) {
   std::string size(12, '\0');
   size[0] = '\x80';
   size[11] = 3;
-  Read got = read(TarBuilder()
-                      .add({.name = "././@LongLink", .type = 'L'}, std::string(300, 'n') + '\0')
-                      .add({.name = "x", .size_field = size}, "abc")
-                      .finish());
+  TarRead got =
+      read_tar(TarBuilder()
+                   .add({.name = "././@LongLink", .type = 'L'}, std::string(300, 'n') + '\0')
+                   .add({.name = "x", .size_field = size}, "abc")
+                   .finish());
   ASSERT_EQ(got.error, "");
   EXPECT_EQ(got.entries[0].path, std::string(300, 'n'));
   EXPECT_EQ(got.contents[0], "abc");
 }
 
 TEST(Tar, links_and_directories_have_no_content_whatever_their_size_says) {
-  Read got = read(TarBuilder()
-                      .add({.name = "h", .type = '1', .link = "a", .size_field = "00000001000"})
-                      .file("a")
-                      .finish());
+  TarRead got =
+      read_tar(TarBuilder()
+                   .add({.name = "h", .type = '1', .link = "a", .size_field = "00000001000"})
+                   .file("a")
+                   .finish());
   ASSERT_EQ(got.error, "");
   EXPECT_EQ(got.entries.size(), 2u);
 }
 
 TEST(Tar, an_archive_may_end_without_zero_blocks_but_not_inside_a_member) {
-  EXPECT_EQ(read(TarBuilder().file("a").unfinished()).error, "");
-  EXPECT_EQ(read("").error, "");
+  EXPECT_EQ(read_tar(TarBuilder().file("a").unfinished()).error, "");
+  EXPECT_EQ(read_tar("").error, "");
   std::string whole = TarBuilder().file("a", std::string(600, 'x')).unfinished();
-  EXPECT_EQ(read(whole.substr(0, 512 + 600)).contents, std::vector{std::string(600, 'x')});
-  EXPECT_EQ(read(whole.substr(0, 512 + 600)).error, "");  // only the padding is missing
-  EXPECT_EQ(read(whole.substr(0, 1000)).error, "tar: the archive ends inside a file");
-  EXPECT_EQ(read(whole.substr(0, 100)).error, "tar: the archive ends inside a header");
+  EXPECT_EQ(read_tar(whole.substr(0, 512 + 600)).contents, std::vector{std::string(600, 'x')});
+  EXPECT_EQ(read_tar(whole.substr(0, 512 + 600)).error, "");  // only the padding is missing
+  EXPECT_EQ(read_tar(whole.substr(0, 1000)).error, "tar: the archive ends inside a file");
+  EXPECT_EQ(read_tar(whole.substr(0, 100)).error, "tar: the archive ends inside a header");
 }
 
 TEST(Tar, refuses_what_is_not_what_it_seems) {
   auto flipped = TarBuilder().file("a").finish();
   flipped[0] = 'b';
-  EXPECT_EQ(read(flipped).error, "tar: a header has a wrong checksum");
-  EXPECT_EQ(read(std::string(512, '\0') + TarBuilder().file("a").finish()).error,
+  EXPECT_EQ(read_tar(flipped).error, "tar: a header has a wrong checksum");
+  EXPECT_EQ(read_tar(std::string(512, '\0') + TarBuilder().file("a").finish()).error,
             "tar: data follows a zero block");
   std::string negative(12, '\xff');
-  EXPECT_EQ(read(TarBuilder().add({.name = "n", .size_field = negative}).finish()).error,
+  EXPECT_EQ(read_tar(TarBuilder().add({.name = "n", .size_field = negative}).finish()).error,
             "tar: entry 'n' has a field that is no valid number");
   std::string huge(12, '\0');
   huge[0] = '\x80';
   huge[4] = '\x7f';
-  EXPECT_EQ(read(TarBuilder().add({.name = "n", .size_field = huge}).finish()).error,
+  EXPECT_EQ(read_tar(TarBuilder().add({.name = "n", .size_field = huge}).finish()).error,
             "tar: entry 'n' has a field that is no valid number");
-  EXPECT_EQ(read(TarBuilder().add({.name = "n", .size_field = "99999999999"}).finish()).error,
+  EXPECT_EQ(read_tar(TarBuilder().add({.name = "n", .size_field = "99999999999"}).finish()).error,
             "tar: entry 'n' has a field that is no valid number");
-  EXPECT_EQ(read(TarBuilder().add({.name = "n", .type = 'S'}).finish()).error,
+  EXPECT_EQ(read_tar(TarBuilder().add({.name = "n", .type = 'S'}).finish()).error,
             "tar: entry 'n' has the type 'S', which is no file, link, device or directory");
-  EXPECT_EQ(read(TarBuilder().pax({{"size", "-5"}}).file("s").finish()).error,
+  EXPECT_EQ(read_tar(TarBuilder().pax({{"size", "-5"}}).file("s").finish()).error,
             "tar: entry 's': pax size '-5' is no valid number");
-  EXPECT_EQ(read(TarBuilder().pax({{"path", std::string("a\0b", 3)}}).file("s").finish()).error,
+  EXPECT_EQ(read_tar(TarBuilder().pax({{"path", std::string("a\0b", 3)}}).file("s").finish()).error,
             "tar: a pax header has a NUL in a name");
 }
 
 TEST(Tar, attributes_come_in_three_ways_and_each_key_once) {
-  Read got = read(TarBuilder()
-                      .pax({{"LIBARCHIVE.xattr.user.a%20b", "dmFsdWU"},
-                            {"LIBARCHIVE.xattr.user.k", "bGF0ZXI"},
-                            {"SCHILY.xattr.user.k", "sooner"},
-                            {"SCHILY.acl.access", "user::rw-,group::r--,other::r--"},
-                            {"SCHILY.acl.default", "nonsense"}})
-                      .file("f")
-                      .finish());
+  TarRead got = read_tar(TarBuilder()
+                             .pax({{"LIBARCHIVE.xattr.user.a%20b", "dmFsdWU"},
+                                   {"LIBARCHIVE.xattr.user.k", "bGF0ZXI"},
+                                   {"SCHILY.xattr.user.k", "sooner"},
+                                   {"SCHILY.acl.access", "user::rw-,group::r--,other::r--"},
+                                   {"SCHILY.acl.default", "nonsense"}})
+                             .file("f")
+                             .finish());
   ASSERT_EQ(got.error, "");
   std::map<std::string, std::string> xattrs(got.entries[0].xattrs.begin(),
                                             got.entries[0].xattrs.end());
@@ -168,7 +170,7 @@ TEST(Tar, times_may_lie_before_1970_and_between_seconds) {
        {std::tuple("-0.5", -1L, 500'000'000u), std::tuple("-1.000000001", -2L, 999'999'999u),
         std::tuple("0.1234567891", 0L, 123'456'789u),
         std::tuple("5000000000", 5'000'000'000L, 0u)}) {
-    Read got = read(TarBuilder().pax({{"mtime", text}}).file("f").finish());
+    TarRead got = read_tar(TarBuilder().pax({{"mtime", text}}).file("f").finish());
     ASSERT_EQ(got.error, "");
     EXPECT_EQ(got.entries[0].mtime, seconds);
     EXPECT_EQ(got.entries[0].mtime_nanoseconds, nanoseconds);
@@ -177,16 +179,17 @@ TEST(Tar, times_may_lie_before_1970_and_between_seconds) {
 
 TEST(Tar, limits_extended_headers) {
   EXPECT_EQ(
-      read(TarBuilder().add({.name = "p", .type = 'x'}, std::string((1 << 20) + 1, 'x')).finish())
+      read_tar(
+          TarBuilder().add({.name = "p", .type = 'x'}, std::string((1 << 20) + 1, 'x')).finish())
           .error,
       "tar: an extended header of 1048577 bytes, more than the 1 MiB allowed");
   TarBuilder many;
   for (int i = 0; i < 20; ++i) many.pax({{"path", "x"}});
-  EXPECT_EQ(read(many.file("a").finish()).error,
+  EXPECT_EQ(read_tar(many.file("a").finish()).error,
             "tar: more than 16 extended headers before one entry");
   for (std::string bad : {"5 a=b", "100 a=b\n", "0 a=b\n", "a=b\n", "6 =ab\n", "6 abc\n",
                           "18446744073709551615 a=b\n"}) {
-    Read got = read(TarBuilder().add({.name = "p", .type = 'x'}, bad).file("a").finish());
+    TarRead got = read_tar(TarBuilder().add({.name = "p", .type = 'x'}, bad).file("a").finish());
     EXPECT_TRUE(got.error.starts_with("tar: a pax header has a record")) << bad << got.error;
   }
 }

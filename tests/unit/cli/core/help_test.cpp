@@ -9,13 +9,13 @@ namespace {
 
 using testing::HasSubstr;
 
-struct Options {
+struct HelpOptions {
   bool force = false;
   std::vector<std::string> env;
   std::string format;
 };
 
-VerbPage page(Options& o) {
+VerbPage page(HelpOptions& o) {
   return {{"gpu rm", "GPU [GPU...]", "Remove GPUs", "berth gpu rm -f 0", Complete::container},
           {{"force", 'f', "", "Even 'busy' ones", &o.force},
            {"env", 'e', "K=V", "Set a variable", &o.env},
@@ -23,7 +23,7 @@ VerbPage page(Options& o) {
 }
 
 TEST(VerbHelp, is_summary_example_usage_and_flags) {
-  Options o;
+  HelpOptions o;
   EXPECT_EQ(verb_help("berth", page(o)),
             "Remove GPUs, for example\n"
             "  berth gpu rm -f 0\n"
@@ -43,7 +43,7 @@ TEST(VerbHelp, does_not_promise_flags_where_there_are_none) {
 }
 
 TEST(ManPage, escapes_what_roff_would_read_as_a_request) {
-  Options o;
+  HelpOptions o;
   VerbPage odd = page(o);
   odd.text.example = ".berth 'a\\b'";
   std::string text = man_page("berth", "0.1", odd, {});
@@ -63,7 +63,7 @@ TEST(Completion, offers_the_words_that_an_argument_may_be) {
 }
 
 TEST(Completion, offers_flags_choices_and_names_in_every_shell) {
-  Options o;
+  HelpOptions o;
   CompletionInput input{"berth", {}, {page(o)}};
   std::string bash = bash_completion(input);
   EXPECT_THAT(bash, HasSubstr("--help --force --env --format"));

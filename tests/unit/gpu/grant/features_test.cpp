@@ -14,7 +14,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-Node node(const std::string& path, uint32_t major, uint32_t minor) {
+Node hosted_node(const std::string& path, uint32_t major, uint32_t minor) {
   Node out;
   out.path = out.host_path = path;
   out.major = major;
@@ -33,18 +33,18 @@ Inventory machine_with_all() {
   Inventory machine = gpu_machine(2);
   machine.groups = {
       {"gds",
-       {node("/dev/nvidia-fs0", 384, 0), node("/dev/nvidia-fs1", 384, 1)},
+       {hosted_node("/dev/nvidia-fs0", 384, 0), hosted_node("/dev/nvidia-fs1", 384, 1)},
        {file(FileKind::config, "/etc/cufile.json"), file(FileKind::directory, "/run/udev")},
        {}},
-      {"gdrcopy", {node("/dev/gdrdrv", 383, 0)}, {}, {}},
-      {"mofed", {node("/dev/infiniband/uverbs0", 231, 192)}, {}, {}},
-      {"nvswitch", {node("/dev/nvidia-nvswitchctl", 381, 255)}, {}, {}},
+      {"gdrcopy", {hosted_node("/dev/gdrdrv", 383, 0)}, {}, {}},
+      {"mofed", {hosted_node("/dev/infiniband/uverbs0", 231, 192)}, {}, {}},
+      {"nvswitch", {hosted_node("/dev/nvidia-nvswitchctl", 381, 255)}, {}, {}},
       {"imex",
-       {node("/dev/nvidia-caps-imex-channels/channel1", 240, 1)},
+       {hosted_node("/dev/nvidia-caps-imex-channels/channel1", 240, 1)},
        {file(FileKind::directory, "/run/nvidia-imex")},
        239}};
-  machine.mig_control_nodes = {node("/dev/nvidia-caps/nvidia-cap1", 238, 1),
-                               node("/dev/nvidia-caps/nvidia-cap2", 238, 2)};
+  machine.mig_control_nodes = {hosted_node("/dev/nvidia-caps/nvidia-cap1", 238, 1),
+                               hosted_node("/dev/nvidia-caps/nvidia-cap2", 238, 2)};
   return machine;
 }
 
@@ -144,13 +144,13 @@ Inventory drm_machine(Vendor vendor) {
   Inventory machine;
   for (uint32_t i = 0; i < 2; ++i) {
     Gpu gpu = make_gpu(vendor, i);
-    gpu.node = node("/dev/dri/renderD" + std::to_string(128 + i), 226, 128 + i);
-    gpu.drm_nodes = {node("/dev/dri/card" + std::to_string(i), 226, i), gpu.node};
+    gpu.node = hosted_node("/dev/dri/renderD" + std::to_string(128 + i), 226, 128 + i);
+    gpu.drm_nodes = {hosted_node("/dev/dri/card" + std::to_string(i), 226, i), gpu.node};
     gpu.drm_links = {{"/dev/dri/by-path/pci-" + gpu.pci_address + "-render",
                       "../renderD" + std::to_string(128 + i)}};
     machine.gpus.push_back(gpu);
   }
-  if (vendor == Vendor::amd) machine.amd_control_nodes = {node("/dev/kfd", 300, 0)};
+  if (vendor == Vendor::amd) machine.amd_control_nodes = {hosted_node("/dev/kfd", 300, 0)};
   return machine;
 }
 
@@ -158,31 +158,32 @@ Inventory partitioned_machine() {
   Inventory machine = drm_machine(Vendor::amd);
   Gpu& gpu = machine.gpus[1];
   gpu.compute_partition = "CPX";
-  gpu.partitions = {{0, gpu.drm_nodes},
-                    {1, {node("/dev/dri/card2", 226, 2), node("/dev/dri/renderD130", 226, 130)}}};
+  gpu.partitions = {
+      {0, gpu.drm_nodes},
+      {1, {hosted_node("/dev/dri/card2", 226, 2), hosted_node("/dev/dri/renderD130", 226, 130)}}};
   return machine;
 }
 
-Result<Grant> ask(const std::string& text, const Inventory& machine) {
+Result<Grant> ask_of(const std::string& text, const Inventory& machine) {
   auto request = parse_request(text);
   EXPECT_TRUE(request.ok());
   return make_grant(*request, machine);
 }
 
 std::string refusal(const std::string& text, const Inventory& machine) {
-  auto grant = ask(text, machine);
+  auto grant = ask_of(text, machine);
   return grant.ok() ? "granted" : to_line(grant.error());
 }
 
 TEST(OtherVendors, get_their_nodes_and_neither_files_nor_variables_of_nvidia) {
-  auto amd = ask("device=1", drm_machine(Vendor::amd));
+  auto amd = ask_of("device=1", drm_machine(Vendor::amd));
   ASSERT_TRUE(amd.ok()) << to_line(amd.error());
   EXPECT_EQ(amd->vendor, Vendor::amd);
   EXPECT_THAT(paths(amd->nodes), ElementsAre("/dev/dri/renderD129", "/dev/dri/card1", "/dev/kfd"));
   EXPECT_EQ(amd->node_links.size(), 1U);
   EXPECT_THAT(amd->env, IsEmpty());
   EXPECT_THAT(amd->files, IsEmpty());
-  auto intel = ask("all", drm_machine(Vendor::intel));
+  auto intel = ask_of("all", drm_machine(Vendor::intel));
   ASSERT_TRUE(intel.ok()) << to_line(intel.error());
   EXPECT_THAT(paths(intel->nodes), ElementsAre("/dev/dri/renderD128", "/dev/dri/card0",
                                                "/dev/dri/renderD129", "/dev/dri/card1"));
@@ -198,16 +199,16 @@ TEST(OtherVendors, are_not_held_to_what_nvidia_images_require) {
 TEST(OtherVendors, a_mixed_machine_gives_those_of_the_driver_that_was_named) {
   Inventory machine = gpu_machine(1);
   for (const Gpu& gpu : drm_machine(Vendor::amd).gpus) machine.gpus.push_back(gpu);
-  machine.amd_control_nodes = {node("/dev/kfd", 300, 0)};
-  auto grant = ask("driver=amd,count=1", machine);
+  machine.amd_control_nodes = {hosted_node("/dev/kfd", 300, 0)};
+  auto grant = ask_of("driver=amd,count=1", machine);
   ASSERT_TRUE(grant.ok()) << to_line(grant.error());
   EXPECT_THAT(paths(grant->nodes), Not(Contains("/dev/nvidia7")));
   EXPECT_THAT(paths(grant->nodes), Contains("/dev/kfd"));
-  EXPECT_THAT(paths(ask("all", machine)->nodes), Not(Contains("/dev/kfd")));
+  EXPECT_THAT(paths(ask_of("all", machine)->nodes), Not(Contains("/dev/kfd")));
 }
 
 TEST(Partitions, each_is_granted_with_nodes_of_its_own) {
-  auto grant = ask("device=1:1", partitioned_machine());
+  auto grant = ask_of("device=1:1", partitioned_machine());
   ASSERT_TRUE(grant.ok()) << to_line(grant.error());
   EXPECT_THAT(paths(grant->nodes),
               ElementsAre("/dev/dri/card2", "/dev/dri/renderD130", "/dev/kfd"));
@@ -219,7 +220,7 @@ TEST(Partitions, each_is_granted_with_nodes_of_its_own) {
             "--gpus device=1:2: GPU 1 has 2 partitions; try: berth gpu list");
   EXPECT_EQ(refusal("4", partitioned_machine()),
             "--gpus 4: this machine has 3 GPUs; try: berth gpu list");
-  EXPECT_EQ(ask("all", partitioned_machine())->nodes.size(), 7U);
+  EXPECT_EQ(ask_of("all", partitioned_machine())->nodes.size(), 7U);
 }
 
 TEST(Partitions, the_policy_withholds_one_alone) {

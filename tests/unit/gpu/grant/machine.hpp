@@ -3,10 +3,14 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
+#include "gpu/grant/select.hpp"
 #include "gpu/inventory/inventory.hpp"
 
 namespace berth::gpu {
+
+constexpr uint64_t kGib = uint64_t{1} << 30;
 
 inline Gpu make_gpu(Vendor vendor, uint32_t index) {
   Gpu gpu;
@@ -38,6 +42,13 @@ inline Inventory sliced_machine(uint32_t slices) {
     inventory.gpus[1].mig.push_back(slice);
   }
   return inventory;
+}
+
+/// Every GPU of `machine`, none of them cut into slices.
+inline std::vector<Selected> whole_gpus(const Inventory& machine) {
+  std::vector<Selected> all;
+  for (const Gpu& gpu : machine.gpus) all.push_back({&gpu});
+  return all;
 }
 
 }  // namespace berth::gpu

@@ -16,6 +16,7 @@
 #include "../driver_tree.hpp"
 #include "sys/file.hpp"
 #include "sys/process.hpp"
+#include "unit/gpu/ledger/seen.hpp"
 
 namespace berth::gpu {
 namespace {
@@ -25,9 +26,6 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 using Keys = std::vector<std::string>;
-
-constexpr const char* kZero = "0000:10:00.0";
-constexpr const char* kOne = "0000:11:00.0";
 
 Lease lease(const std::string& container, bool exclusive = false, const std::string& group = "") {
   Lease one;

@@ -21,9 +21,6 @@ using namespace std::chrono_literals;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-constexpr const char* kZero = "0000:10:00.0";
-constexpr const char* kOne = "0000:11:00.0";
-
 Computing computing(std::string key, int64_t pid) {
   return {std::move(key), pid, static_cast<uint64_t>(pid) * 10};
 }

@@ -11,6 +11,10 @@
 
 namespace berth::gpu {
 
+/// The first two GPUs of gpu_machine().
+constexpr const char* kZero = "0000:10:00.0";
+constexpr const char* kOne = "0000:11:00.0";
+
 constexpr uint64_t kSpace = 7;
 constexpr uint32_t kUser = 1000, kFurther = 100'000, kStranger = 1001;
 

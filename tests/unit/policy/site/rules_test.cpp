@@ -25,7 +25,7 @@ SiteFile read(std::string_view text, SiteKeys keys = SiteKeys::rules) {
   return std::move(*file);
 }
 
-std::vector<std::string> faults(std::string_view text, SiteKeys keys = SiteKeys::rules) {
+std::vector<std::string> rule_faults(std::string_view text, SiteKeys keys = SiteKeys::rules) {
   std::vector<std::string> out;
   for (const Error& fault : read(text, keys).faults) {
     EXPECT_EQ(fault.kind, Kind::usage);
@@ -78,7 +78,7 @@ args = ["x", "y"]
 }
 
 TEST(SiteRules, every_fault_has_its_line_and_hides_no_other) {
-  EXPECT_THAT(faults(R"([[rule]]
+  EXPECT_THAT(rule_faults(R"([[rule]]
 moutns = ["/a:/a"]
 when = { usr = "x" }
 env = { A = 1 }
@@ -108,14 +108,14 @@ bind = true
 
 TEST(SiteRules, are_tables_of_an_array) {
   for (const char* text : {"rule = 1", "[rule]\nmounts = []", "rule = []", "rule = [1]"}) {
-    EXPECT_THAT(faults(text), ElementsAre(HasSubstr("10.toml:"))) << text;
+    EXPECT_THAT(rule_faults(text), ElementsAre(HasSubstr("10.toml:"))) << text;
   }
-  EXPECT_THAT(faults("[[rule]]\nwhen = 1"),
+  EXPECT_THAT(rule_faults("[[rule]]\nwhen = 1"),
               ElementsAre("10.toml:2: when: expected a table, got a number"));
-  EXPECT_THAT(faults("[[rule]]\nenv = 1"),
+  EXPECT_THAT(rule_faults("[[rule]]\nenv = 1"),
               ElementsAre("10.toml:2: env: expected a table of NAME = \"value\""));
-  EXPECT_THAT(faults("[[rule]]\nhooks = 1"), ElementsAre(HasSubstr("10.toml:2: hooks: ")));
-  EXPECT_THAT(faults("[[rule]]\nplace = \"x\""), ElementsAre(HasSubstr("unknown key")));
+  EXPECT_THAT(rule_faults("[[rule]]\nhooks = 1"), ElementsAre(HasSubstr("10.toml:2: hooks: ")));
+  EXPECT_THAT(rule_faults("[[rule]]\nplace = \"x\""), ElementsAre(HasSubstr("unknown key")));
 }
 
 TEST(SiteRules, stand_in_policy_toml_too) {
@@ -128,7 +128,7 @@ TEST(SiteRules, stand_in_policy_toml_too) {
 // ---- houdini.ini -------------------------------------------------------------------------------
 
 /// The rules of a houdini.ini, which have no fault.
-SiteFile imported(std::string_view ini) {
+SiteFile imported_houdini(std::string_view ini) {
   auto toml = import_houdini(ini, "houdini.ini");
   if (!toml.ok()) {
     ADD_FAILURE() << to_line(toml.error());
@@ -140,7 +140,7 @@ SiteFile imported(std::string_view ini) {
 }
 
 Outcome outcome(std::string_view ini, const Facts& facts) {
-  return evaluate(imported(ini).compiled.rules, facts);
+  return evaluate(imported_houdini(ini).compiled.rules, facts);
 }
 
 Facts with_env(std::vector<std::string> entries) {
@@ -279,7 +279,7 @@ TEST(Houdini, a_variable_of_both_sections_is_the_first_ones_unless_it_is_forced)
 }
 
 // Every key of HOUDINI.md and of pkg/houdini.
-constexpr std::string_view kWhole = R"([default]
+constexpr std::string_view kWholeHoudini = R"([default]
 debug=true
 force-houdini=false
 trigger-label=site
@@ -314,7 +314,7 @@ libpath=/usr/lib
 )";
 
 TEST(Houdini, every_key_becomes_a_line_or_a_reason) {
-  auto toml = import_houdini(kWhole, "houdini.ini");
+  auto toml = import_houdini(kWholeHoudini, "houdini.ini");
   ASSERT_TRUE(toml.ok());
   for (const char* text :
        {"# default.debug: ",
@@ -328,12 +328,12 @@ TEST(Houdini, every_key_becomes_a_line_or_a_reason) {
     EXPECT_THAT(*toml, HasSubstr(text));
   }
   EXPECT_THAT(*toml, Not(HasSubstr("not a key that is known")));
-  imported(kWhole);
+  imported_houdini(kWholeHoudini);
 }
 
 TEST(Houdini, what_is_foreign_stays_in_its_comment_or_text) {
-  imported("[default]\nmounts=/a\"]:/a\nx\x1b[2J=1\n");
-  imported("[user]\nmode=\xff\xfe\n[default]\nenvironment=A=\xff\"\n");
+  imported_houdini("[default]\nmounts=/a\"]:/a\nx\x1b[2J=1\n");
+  imported_houdini("[user]\nmode=\xff\xfe\n[default]\nenvironment=A=\xff\"\n");
   EXPECT_THAT(*import_houdini("[gpu]\nfiels=1\n", "x.ini"),
               HasSubstr("# gpu.fiels: not a key that is known to Berth"));
   auto broken = import_houdini("[default]\nmounts\n", "x.ini");
