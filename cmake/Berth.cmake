@@ -6,6 +6,7 @@ set(CMAKE_CXX_EXTENSIONS ON) # TRY is a GNU statement expression
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 
+include(CheckLinkerFlag)
 find_program(BERTH_CCACHE ccache)
 if(BERTH_CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${BERTH_CCACHE})
@@ -29,6 +30,15 @@ if(CMAKE_BUILD_TYPE STREQUAL Release)
   add_link_options(-Wl,--gc-sections -Wl,-z,relro -Wl,-z,now -s)
 endif()
 if(BERTH_SANITIZE)
+  # Lines and functions, which is what a sanitizer's report names. Who wants variables in a debugger says
+  # -DBERTH_DEBUG_INFO=-g.
+  set(BERTH_DEBUG_INFO -g1 CACHE STRING "The compiler's option for debug information")
+  add_compile_options(${BERTH_DEBUG_INFO})
+  # Seventy programs with sanitizers are two gigabytes to link: 0.6 s each with mold, 3.5 s with GNU ld.
+  check_linker_flag(CXX -fuse-ld=mold BERTH_HAS_MOLD)
+  if(BERTH_HAS_MOLD)
+    add_link_options(-fuse-ld=mold)
+  endif()
   # Without what is looked at for every pointer that is used, which took a fifth of the build and half
   # of its object files: of null AddressSanitizer tells too, of alignment the fuzzers, which have all.
   add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=undefined
