@@ -28,7 +28,7 @@ TESTS = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(TESTS), str(TESTS.parent / "tools")]
 
 import ctest_report  # noqa: E402
-from support import images, leftovers, scratch, users  # noqa: E402
+from support import images, leftovers, scratch, times, users  # noqa: E402
 from support import registry as registries  # noqa: E402
 from support.berth import Berth  # noqa: E402
 from support.store_listing import store_listing  # noqa: E402
@@ -41,6 +41,8 @@ PROGRAMS = pathlib.Path(os.environ.get("BERTH_TEST_PROGRAMS",
 def pytest_configure(config):
     config.addinivalue_line("markers", "profiles(*kinds): the kinds of user that the test is about")
     config.cache_directory = CACHE
+    if times.is_wanted():
+        config.pluginmanager.register(times)
 
 
 def pytest_generate_tests(metafunc):

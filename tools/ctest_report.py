@@ -1,17 +1,22 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Reads ctest's output on stdin and passes it on; before its summary come two tables.
+"""Reads ctest's output on stdin and passes it on; before its summary come tables.
 
-usage: ctest … --output-junit FILE | ctest_report.py FILE GTEST_DIRECTORY ALLOWED_SKIPS
+usage: ctest … --output-junit FILE | ctest_report.py FILE GTEST_DIRECTORY TIMES_DIRECTORY ALLOWED_SKIPS
 
-The tables are the slowest entries, and the skipped tests with their reason: ctest's own, and those
-of GoogleTest programs, each of which is one entry of ctest and has left FILE.xml in GTEST_DIRECTORY. A skip that no line of
+The tables are the slowest entries, with the processor time of those written in Python; their slowest
+tests; the fixtures that took longest, all their set-ups together (from TIMES_DIRECTORY, which
+tests/support/times.py wrote); and the skipped tests with their reason: ctest's own, and those of
+GoogleTest programs, each of which is one entry of ctest and has left FILE.xml in GTEST_DIRECTORY. All
+times go into JSON beside FILE, too. A skip that no line of
 ALLOWED_SKIPS allows makes the run fail. A line is 'PATTERN: REASON', both shell patterns; '#'
 starts a comment. Tests written in Python check their own skips against the same file
 (tests/integration/conftest.py), because ctest sees a whole file as one test.
 """
 
+import collections
 import fnmatch
+import json
 import pathlib
 import re
 import sys
@@ -57,7 +62,48 @@ def skips_of_ctest(cases):
             for skip in case.findall("skipped")]
 
 
-def main(junit, programs, allowed_path):
+def read_times(directory):
+    """What the sessions of pytest left: [line]."""
+    return [json.loads(line) for path in sorted(pathlib.Path(directory).glob("*.jsonl"))
+            for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def facts_of(cases, times):
+    """Entries, tests and fixtures with their seconds, the slowest of each first."""
+    cpu = {line["session"]: line["cpu"] for line in times if "session" in line}
+    entries = []
+    for case in cases:
+        name = case.get("name")
+        session = name.replace("/test_", "/").removesuffix(".py")
+        entries.append({"entry": name, "seconds": float(case.get("time", 0)), "cpu": cpu.get(session)})
+    fixtures = collections.defaultdict(list)
+    for line in times:
+        if "fixture" in line:
+            fixtures[line["fixture"]].append(line["seconds"])
+    slowest = {"key": lambda one: -one["seconds"]}
+    return {
+        "entries": sorted(entries, **slowest),
+        "tests": sorted((line for line in times if "test" in line), **slowest),
+        "fixtures": sorted(({"fixture": name, "times": len(each), "seconds": round(sum(each), 2)}
+                            for name, each in fixtures.items()), **slowest),
+    }
+
+
+def show(facts):
+    entries = facts["entries"]
+    print(f"\nThe {min(SLOWEST, len(entries))} slowest of {len(entries)} entries, and their processor time:")
+    for one in entries[:SLOWEST]:
+        cpu = f"{one['cpu']:8.2f} s" if one["cpu"] is not None else " " * 10
+        print(f"  {one['seconds']:8.2f} s {cpu}  {one['entry']}")
+    if facts["tests"]:
+        print("\nThe slowest tests in them, and the fixtures that took longest:")
+    for one in facts["tests"][:SLOWEST]:
+        print(f"  {one['seconds']:8.2f} s  {one['test']}")
+    for one in facts["fixtures"][:SLOWEST]:
+        print(f"  {one['seconds']:8.2f} s  {one['fixture']}, set up {one['times']} times")
+
+
+def main(junit, programs, times, allowed_path):
     summary = []
     for line in sys.stdin:
         if summary or SUMMARY.match(line):
@@ -72,9 +118,9 @@ def main(junit, programs, allowed_path):
         sys.stdout.writelines(summary)
         sys.exit(f"ctest_report: {error}")
 
-    print(f"\nThe {min(SLOWEST, len(cases))} slowest of {len(cases)} tests:")
-    for case in sorted(cases, key=lambda c: -float(c.get("time", 0)))[:SLOWEST]:
-        print(f"  {float(case.get('time', 0)):8.2f} s  {case.get('name')}")
+    facts = facts_of(cases, read_times(times))
+    show(facts)
+    pathlib.Path(junit).with_suffix(".json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
 
     allowed = read_allowed(allowed_path)
     unexpected = [s for s in skips if not is_allowed(allowed, *s)]
@@ -91,6 +137,6 @@ def main(junit, programs, allowed_path):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 4:
+    if len(sys.argv) != 5:
         sys.exit(__doc__)
     main(*sys.argv[1:])

@@ -2,6 +2,7 @@
 """The checks that keep the house in order can themselves fail."""
 
 import io
+import json
 import subprocess
 import sys
 
@@ -19,14 +20,22 @@ PROGRAM = """<testsuites><testsuite name="Mount">
 <testcase name="moves" classname="Mount"/>
 </testsuite></testsuites>"""
 
+TIMES = """{"fixture": "registry", "scope": "session", "seconds": 1.5}
+{"test": "test_pull.py::test_pulls", "seconds": 0.25}
+{"fixture": "registry", "scope": "session", "seconds": 0.5}
+{"session": "unit/sys", "seconds": 0.5, "cpu": 0.125}
+"""
+
 
 def report(tmp_path, allowed):
     (tmp_path / "junit.xml").write_text(JUNIT)
     (tmp_path / "gtest").mkdir()
     (tmp_path / "gtest/unit_sys.xml").write_text(PROGRAM)
+    (tmp_path / "times").mkdir()
+    (tmp_path / "times/1.jsonl").write_text(TIMES)
     (tmp_path / "allowed").write_text(allowed)
     return subprocess.run([sys.executable, ctest_report.__file__, tmp_path / "junit.xml",
-                           tmp_path / "gtest", tmp_path / "allowed"],
+                           tmp_path / "gtest", tmp_path / "times", tmp_path / "allowed"],
                           input="1/2 Test\n100% tests passed, 0 tests failed out of 2\n\nTotal\n",
                           text=True, capture_output=True, check=False)
 
@@ -42,6 +51,15 @@ def test_a_listed_skip_passes_and_ctests_summary_comes_last(tmp_path):
     done = report(tmp_path, "unit_sys/*: needs *\nlint/*: *\n")
     assert done.returncode == 0
     assert done.stdout.endswith("100% tests passed, 0 tests failed out of 2\n\nTotal\n")
+
+
+def test_the_slowest_come_first_with_what_they_set_up(tmp_path):
+    printed = report(tmp_path, "*: *\n").stdout
+    assert "      0.60 s     0.12 s  unit/sys\n" in printed
+    assert "      0.25 s  test_pull.py::test_pulls\n" in printed
+    assert "      2.00 s  registry, set up 2 times\n" in printed
+    facts = json.loads((tmp_path / "junit.json").read_text())
+    assert [entry["entry"] for entry in facts["entries"]] == ["unit/sys", "lint/shell"]
 
 
 def test_a_skip_is_listed_with_its_reason(tmp_path):
