@@ -3,8 +3,10 @@
 #include <linux/magic.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
+#include <iterator>
 
 #include "base/text.hpp"
 #include "doctor/gather_parts.hpp"
@@ -22,8 +24,9 @@ namespace berth::doctor {
 namespace {
 
 constexpr std::array kPrograms = {"berth-runtime", "berth-monitor",  "berth-holder",
-                                  "berth-init",    "berth-network",  "berth-transfer",
-                                  "berth-scope",   "berth-gpu-probe"};
+                                  "berth-init",    "berth-hold",     "berth-transfer",
+                                  "berth-mps",     "berth-cdi-hook", "berth-gpu-probe"};
+constexpr std::array kParts = {"berth-hub", "berth-network", "berth-erofs", "berth-scope"};
 constexpr size_t kSmallFile = size_t{64} << 10;
 
 class Quiet final : public Log {
@@ -169,9 +172,10 @@ HostFacts gather_host(const Inputs& inputs) {
     host.state = gather_place(inputs.state);
   }
   host.program_directory = inputs.libexec;
-  for (const char* name : kPrograms) {
-    if (!usable(inputs.libexec + "/" + name, X_OK)) host.missing_programs.emplace_back(name);
-  }
+  auto missing = [&](const char* name) { return !usable(inputs.libexec + "/" + name, X_OK); };
+  std::copy_if(kPrograms.begin(), kPrograms.end(), std::back_inserter(host.missing_programs),
+               missing);
+  std::copy_if(kParts.begin(), kParts.end(), std::back_inserter(host.missing_parts), missing);
   host.cgroups = gather_cgroups();
   host.seccomp = usable("/proc/sys/kernel/seccomp/actions_avail", F_OK);
   host.job = inputs.job;

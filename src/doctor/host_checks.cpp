@@ -10,10 +10,18 @@ namespace {
 
 Finding programs(const Facts& facts) {
   const HostFacts& host = facts.host;
-  if (host.missing_programs.empty()) return ok("all programs lie in " + host.program_directory);
-  return problem(
-      join(host.missing_programs, ", ") + " is missing in " + quote(host.program_directory),
-      "install Berth again, or set BERTH_LIBEXEC_DIR");
+  auto missing = [&](const std::vector<std::string>& names) {
+    return join(names, ", ") + (names.size() == 1 ? " is" : " are") + " missing in " +
+           quote(host.program_directory);
+  };
+  if (!host.missing_programs.empty()) {
+    return problem(missing(host.missing_programs), "install Berth again, or set BERTH_LIBEXEC_DIR");
+  }
+  if (!host.missing_parts.empty()) {
+    return warning(missing(host.missing_parts) + ", which this build may have left out",
+                   "docs/hacking.md, Building, names the switch of each");
+  }
+  return ok("all programs lie in " + host.program_directory);
 }
 
 Finding kernel(const Facts& facts) {

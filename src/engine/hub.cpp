@@ -50,11 +50,12 @@ Result<sys::Fd> write_order(const Context& context, const HubRequest& request) {
 }  // namespace
 
 Error become_hub(const Context& context, const HubRequest& request) {
+  auto program = sys::own_program(context.paths.libexec, "berth-hub", "BERTH_HUB");
+  if (!program.ok()) return std::move(program).error();
   auto file = write_order(context, request);
   if (!file.ok()) return std::move(file).error();
   std::vector<std::string> args = {"berth-hub", std::to_string(file->get())};
-  return sys::execute(context.paths.libexec + "/berth-hub", args,
-                      context.environment.without_loader());
+  return sys::execute(*program, args, context.environment.without_loader());
 }
 
 }  // namespace berth::engine

@@ -114,7 +114,8 @@ struct FrontWords {
 /// `order` is where it reads its order.
 Result<FrontWords> front_words(const Context& context, sys::Fd listener, const std::string& key,
                                sys::Fd order) {
-  FrontWords words{context.paths.libexec + "/berth-hub", {"berth-hub", "--for-job"}, {}};
+  std::string program = TRY(sys::own_program(context.paths.libexec, "berth-hub", "BERTH_HUB"));
+  FrontWords words{std::move(program), {"berth-hub", "--for-job"}, {}};
   words.files.push_back(std::move(listener));
   words.files.push_back(TRY(sys::memory_file("berth-job-key", key)));
   words.files.push_back(std::move(order));

@@ -21,7 +21,7 @@
 namespace berth::engine {
 namespace {
 
-constexpr const char* kProgram = "/berth-network";
+constexpr const char* kProgram = "berth-network";
 constexpr std::string_view kContainer = "container:";
 constexpr const char* kTun = "/dev/net/tun";
 constexpr int64_t kLongest = 120;  // seconds: many containers may wait for one another
@@ -86,10 +86,10 @@ Result<void> choose_mode(const Context& context, const RunRequest& asked,
                     "--network bridge");
 }
 
-oci::Hook hook(const Context& context, std::vector<std::string> words) {
+oci::Hook hook(const std::string& program, std::vector<std::string> words) {
   oci::Hook made;
-  made.path = context.paths.libexec + kProgram;
-  made.args = {"berth-network"};
+  made.path = program;
+  made.args = {kProgram};
   std::move(words.begin(), words.end(), std::back_inserter(made.args));
   made.timeout = kLongest;
   return made;
@@ -160,6 +160,7 @@ Result<void> add_network(const Context& context, const RunRequest& request,
     context.log.warn("Published ports are discarded when using host network mode, ignoring");
   }
   if (!has_way_out(request.network)) return {};
+  std::string program = TRY(sys::own_program(context.paths.libexec, kProgram, "BERTH_NETWORK"));
   network::Request wanted;
   TRY(choose_mode(context, request, wanted));
   auto all = request.publish_all ? network::PublishAll::yes : network::PublishAll::no;
@@ -169,8 +170,8 @@ Result<void> add_network(const Context& context, const RunRequest& request,
   // What --dns says holds.
   if (request.dns.empty()) wanted.resolver_file = files + std::string(kResolverFile);
   std::string directory = network_directory(context);
-  spec.hooks.create_runtime.push_back(hook(context, {"attach", directory, json::write(wanted)}));
-  spec.hooks.poststop.push_back(hook(context, {"detach", directory}));
+  spec.hooks.create_runtime.push_back(hook(program, {"attach", directory, json::write(wanted)}));
+  spec.hooks.poststop.push_back(hook(program, {"detach", directory}));
   return {};
 }
 

@@ -14,6 +14,7 @@
 #include "sys/file.hpp"
 #include "sys/node.hpp"
 #include "sys/process.hpp"
+#include "sys/program.hpp"
 
 namespace berth::runtime {
 namespace {
@@ -127,7 +128,8 @@ Result<bool> add_devices(std::vector<Property>& properties,
 
 Result<scope::Answer> ask(const scope::Request& request) {
   sys::SpawnOptions options;
-  options.program = TRY(sys::program_directory()) + "/" + kProgram;
+  std::string directory = TRY(sys::program_directory());
+  options.program = TRY(sys::own_program(directory, kProgram, "BERTH_SYSTEMD"));
   options.args = {kProgram};
   options.working_directory = "/";
   auto output = TRY(sys::run_command(std::move(options), json::write(request), kScopePatience));

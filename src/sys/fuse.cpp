@@ -28,8 +28,7 @@ Result<std::string> find_program(const FuseServer& server) {
     if (check_executable(path).ok()) return path;
   }
   return make_error(Kind::not_found, "no program " + quote(server.programs.front()),
-                    server.package.empty() ? "install Berth again, or set BERTH_LIBEXEC_DIR"
-                                           : "apt-get install " + server.package);
+                    server.package.empty() ? "" : "apt-get install " + server.package);
 }
 
 Result<Fd> open_device() {

@@ -15,6 +15,7 @@
 #include "sys/loop.hpp"
 #include "sys/mount.hpp"
 #include "sys/process.hpp"
+#include "sys/program.hpp"
 #include "sys/squashfs.hpp"
 #include "sys/trusted_file.hpp"
 
@@ -60,7 +61,8 @@ bool is_root_of_machine() {
 
 Result<FuseServer> erofs_server() {
   FuseServer server;
-  server.programs = {TRY(program_directory()) + "/berth-erofs"};
+  std::string directory = TRY(program_directory());
+  server.programs = {TRY(own_program(directory, "berth-erofs", "BERTH_EROFS_FUSE"))};
   if (!is_root_of_machine()) server.options = {"-o", "userxattr"};
   return server;
 }

@@ -99,4 +99,13 @@ void reset_signals() {
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
+Result<std::string> own_program(const std::string& directory, std::string_view name,
+                                std::string_view part) {
+  std::string path = directory + "/" + std::string(name);
+  if (check_executable(path).ok()) return path;
+  return make_error(Kind::not_found,
+                    "this installation has no " + std::string(name) + " in " + quote(directory),
+                    "a build of Berth with " + std::string(part) + "=ON, or set BERTH_LIBEXEC_DIR");
+}
+
 }  // namespace berth::sys

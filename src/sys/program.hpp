@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.hpp"
@@ -31,5 +32,10 @@ Result<void> send_signal(int pid, int number);
 
 /// Gives signals their default actions and blocks none.
 void reset_signals();
+
+/// The path of Berth's program `name` in `directory`. Errors: not_found where this installation has
+/// none, as after a build in which CMake's switch `part` was OFF.
+Result<std::string> own_program(const std::string& directory, std::string_view name,
+                                std::string_view part);
 
 }  // namespace berth::sys

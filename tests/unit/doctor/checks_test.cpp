@@ -146,6 +146,10 @@ constexpr Status kProblem = Status::problem;
 const Fault kHostFaults[] = {
     {"programs", "host.programs", kProblem, "berth-monitor is missing", "install",
      [](Facts& f) { f.host.missing_programs = {"berth-monitor"}; }},
+    {"parts", "host.programs", kWarning, "berth-hub, berth-scope are missing", "Building",
+     [](Facts& f) {
+       f.host.missing_parts = {"berth-hub", "berth-scope"};
+     }},
     {"seccomp", "host.kernel", kProblem, "no seccomp", "CONFIG_SECCOMP_FILTER",
      [](Facts& f) { f.host.seccomp = false; }},
     {"namespaces_off", "host.user-namespace", kProblem, "make a user namespace: No space left",
