@@ -33,14 +33,12 @@ from support import registry as registries  # noqa: E402
 from support.berth import Berth  # noqa: E402
 from support.store_listing import store_listing  # noqa: E402
 
-CACHE = pathlib.Path(os.environ.get("BERTH_TEST_CACHE", "/var/cache/berth-tests"))
 PROGRAMS = pathlib.Path(os.environ.get("BERTH_TEST_PROGRAMS",
                                        TESTS.parent / "build/release/bin")).resolve()
 
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "profiles(*kinds): the kinds of user that the test is about")
-    config.cache_directory = CACHE
     if times.is_wanted():
         config.pluginmanager.register(times)
 

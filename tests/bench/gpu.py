@@ -27,7 +27,6 @@ from support import debian_images, registry, side_by_side  # noqa: E402
 from support.bench_peers import Berth, Podman, podman_cgroups, remove_podman_cgroups  # noqa: E402
 from support.side_by_side import Contender, run, version  # noqa: E402
 
-CACHE = pathlib.Path(os.environ.get("BERTH_TEST_CACHE", "/var/cache/berth-tests"))
 CDI = pathlib.Path("/run/cdi")
 HOOKS = 7  # that NVIDIA's generator writes into a file
 
@@ -155,7 +154,7 @@ def main():
             tempfile.TemporaryDirectory(prefix="berth-bench-", dir=options.directory,
                                         ignore_cleanup_errors=True)))
         server = stack.enter_context(registry.running(
-            work / "registry", storage=debian_images.kept_storage(CACHE)))
+            work / "registry", storage=debian_images.kept_storage()))
         stack.enter_context(side_by_side.state_directory(work / "run"))
         stack.enter_context(cdi_directory())
         stack.callback(remove_podman_cgroups, podman_cgroups())

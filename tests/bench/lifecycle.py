@@ -26,7 +26,6 @@ from support import debian_images, registry, side_by_side  # noqa: E402
 from support.bench_peers import Berth, Podman, podman_cgroups, remove_podman_cgroups  # noqa: E402
 from support.side_by_side import Contender, run, version  # noqa: E402
 
-CACHE = pathlib.Path(os.environ.get("BERTH_TEST_CACHE", "/var/cache/berth-tests"))
 RUNNING = 20
 WATCHERS = ("berth-monitor", "berth-holder")
 LINE = "x" * 79
@@ -211,7 +210,7 @@ def main():
             tempfile.TemporaryDirectory(prefix="berth-bench-", dir=options.directory,
                                         ignore_cleanup_errors=True)))
         server = stack.enter_context(registry.running(
-            work / "registry", storage=debian_images.kept_storage(CACHE)))
+            work / "registry", storage=debian_images.kept_storage()))
         stack.enter_context(side_by_side.hugetlb_hierarchy())
         stack.enter_context(side_by_side.state_directory(work / "run"))
         stack.callback(remove_podman_cgroups, podman_cgroups())

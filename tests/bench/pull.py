@@ -42,7 +42,6 @@ from support.bench_peers import Berth, Podman  # noqa: E402
 from support.large_image import ALONE, FIRST, SECOND  # noqa: E402
 from support.side_by_side import Contender, run, version  # noqa: E402
 
-CACHE = pathlib.Path(os.environ.get("BERTH_TEST_CACHE", "/var/cache/berth-tests"))
 DIRECTORIES, EROFS = "berth pull", "berth --layer-format erofs pull"
 STAGES = {  # of the floor, as bench_pull_floor names them
     "inflate": "inflate (ISA-L)",
@@ -375,7 +374,7 @@ def plot(rows, path):
 def main():
     options = side_by_side.begin("pull", __doc__, lambda parser: parser.set_defaults(runs=5))
     programs = options.programs.resolve()
-    storage = large_image.kept_storage(CACHE)
+    storage = large_image.kept_storage()
     layers = large_image.layers_of(storage, FIRST)
     with contextlib.ExitStack() as stack:
         work = pathlib.Path(stack.enter_context(

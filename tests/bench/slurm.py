@@ -26,7 +26,6 @@ from support import debian_images, registry, side_by_side  # noqa: E402
 from support.side_by_side import Contender, run, version  # noqa: E402
 from support.slurm_containers import with_plugin  # noqa: E402
 
-CACHE = pathlib.Path(os.environ.get("BERTH_TEST_CACHE", "/var/cache/berth-tests"))
 TASKS, MANY = 8, 64
 WHO = {"root": (0, 0), "a user": (65534, 65534)}  # nobody: without subordinate ids
 
@@ -94,7 +93,7 @@ def main():
                                         ignore_cleanup_errors=True)))
         work.chmod(0o755)
         server = stack.enter_context(registry.running(
-            work / "registry", storage=debian_images.kept_storage(CACHE)))
+            work / "registry", storage=debian_images.kept_storage()))
         image = f"{server.address}/{debian_images.IMAGES['docker']}"
         # Where every user can execute them.
         programs = work / "bin"

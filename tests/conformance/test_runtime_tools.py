@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from support import leftovers, mount_view
+from support import kept, leftovers, mount_view
 from support.bundle import PROGRAMS
 
 COMMIT = "260e151"
@@ -64,14 +64,14 @@ def remove_cgroups():
 
 
 @pytest.fixture(scope="session")
-def suite(request, session_directory):
+def suite(session_directory):
     """The command that runs a program of the suite, in the checkout."""
     if not CHECKOUT:
         pytest.skip("RUNTIME_TOOLS does not name a checkout of opencontainers/runtime-tools")
     head = subprocess.run(["git", "-c", "safe.directory=*", "-C", CHECKOUT, "rev-parse", "HEAD"],
                           check=True, capture_output=True, text=True).stdout
     assert head.startswith(COMMIT), f"{CHECKOUT} is at {head.strip()}, not at {COMMIT}"
-    cache = request.config.cache_directory / "go"
+    cache = kept.cache() / "go"
     subprocess.run(["make", "runtimetest", "validation-executables"], cwd=CHECKOUT, check=True,
                    capture_output=True,
                    env={**os.environ, "GOFLAGS": "-mod=vendor", "GOPROXY": "off",

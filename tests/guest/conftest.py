@@ -22,12 +22,11 @@ cat /tmp/junit.xml >/dev/ttyS1
 
 
 @pytest.fixture(scope="session")
-def guest_image(request):
+def guest_image():
     """guest_image(packages) → one with those beside guest.PACKAGES."""
     if os.geteuid() != 0:
         pytest.skip("needs root, to make the guest's file system")
-    return lambda packages=(): guest.prepare(request.config.cache_directory,
-                                             (*guest.PACKAGES, *packages))
+    return lambda packages=(): guest.prepare((*guest.PACKAGES, *packages))
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from support import registry as registries
 
 
 @pytest.fixture(scope="module")
-def debian_registry(session_directory, request):
-    storage = debian_images.kept_storage(request.config.cache_directory)
+def debian_registry(session_directory):
+    storage = debian_images.kept_storage()
     with registries.running(session_directory / "debian-registry", storage=storage) as server:
         yield server
 

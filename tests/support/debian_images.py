@@ -2,23 +2,21 @@
 """One Debian root file system as three builders make an image of it: buildah, Docker, and buildah
 with zstd layers. They are built once per machine, into the storage of a registry that is kept.
 
-usage: debian_images.py [CACHE]      builds what is missing and prints the storage's directory
+usage: debian_images.py      builds what is missing and prints the storage's directory
 """
 
 import contextlib
-import fcntl
 import json
 import os
 import pathlib
 import subprocess
 import sys
-import tempfile
 import time
 
 if __name__ == "__main__":
     sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
-from support import processes, registry
+from support import kept, processes, registry
 from support.registry import die_with_parent
 
 VERSION = "bookworm-1"  # another recipe below, another name here
@@ -95,26 +93,17 @@ def push_by_docker(archive, address, scratch):
 
 
 def build(storage):
-    with tempfile.TemporaryDirectory(prefix="berth-debian-", dir=storage.parent) as scratch:
-        scratch = pathlib.Path(scratch)
-        archive = make_root(scratch)
-        staged = scratch / "storage"
-        with registry.running(scratch / "registry", storage=staged) as server:
-            push_by_buildah(archive, server.address, scratch)
-            push_by_docker(archive, server.address, scratch)
-        staged.rename(storage)
+    scratch = storage.parent
+    archive = make_root(scratch)
+    with registry.running(scratch / "registry", storage=storage) as server:
+        push_by_buildah(archive, server.address, scratch)
+        push_by_docker(archive, server.address, scratch)
 
 
-def kept_storage(cache):
+def kept_storage():
     """The directory of a registry's storage that holds the three images; builds it the first time
     (about a minute, and downloads Debian's base)."""
-    storage = pathlib.Path(cache) / f"registry-{VERSION}"
-    storage.parent.mkdir(parents=True, exist_ok=True)
-    with open(storage.with_suffix(".lock"), "w", encoding="utf-8") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not storage.exists():
-            build(storage)
-    return storage
+    return kept.directory(f"registry-{VERSION}", build)
 
 
 def unpack(server, image, directory):
@@ -131,4 +120,4 @@ def unpack(server, image, directory):
 
 
 if __name__ == "__main__":
-    print(kept_storage(sys.argv[1] if len(sys.argv) > 1 else "/var/cache/berth-tests"))
+    print(kept_storage())

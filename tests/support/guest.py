@@ -2,7 +2,7 @@
 """A QEMU guest: Debian with Debian's own kernel (6.1, cgroup v2 alone, AppArmor, systemd if it is
 asked for), where the machine that runs the tests has another kernel and other cgroups.
 
-    machine = Machine(prepare(CACHE))
+    machine = Machine(prepare())
     machine.add("bin/berth-runtime", PROGRAMS / "berth-runtime")
     script = "/payload/bin/berth-runtime --version >/dev/ttyS1" + POWER_OFF
     ended = machine.run(without_init(script, machine))
@@ -15,7 +15,6 @@ acceleration: programs are five to ten times slower than outside.
 
 import contextlib
 import dataclasses
-import fcntl
 import hashlib
 import io
 import pathlib
@@ -25,6 +24,7 @@ import tarfile
 import tempfile
 import time
 
+from support import kept
 from support.registry import die_with_parent
 
 PACKAGES = ("systemd", "systemd-sysv", "libpam-systemd", "dbus", "dbus-user-session", "apparmor", "criu",
@@ -151,23 +151,19 @@ def _build(directory, packages):
     kernel.rename(directory / "kernel")
 
 
-def prepare(cache, packages=PACKAGES):
+def prepare(packages=PACKAGES):
     """The Image; builds it where this recipe has not been built yet."""
     recipe = hashlib.sha256(repr((packages, FIRST, DISK_MIB)).encode()).hexdigest()[:12]
-    kept = pathlib.Path(cache) / "guest" / recipe
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    with open(kept.parent / "lock", "w", encoding="utf-8") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not kept.exists():
-            with tempfile.TemporaryDirectory(prefix="building-", dir=kept.parent) as scratch:
-                scratch = pathlib.Path(scratch)
-                _build(scratch, packages)
-                staged = scratch / "image"
-                staged.mkdir()
-                for name in ("kernel", "disk"):
-                    (scratch / name).rename(staged / name)
-                staged.rename(kept)
-    return Image(kept / "kernel", kept / "disk")
+
+    def build(made):
+        scratch = made.parent
+        _build(scratch, packages)
+        made.mkdir()
+        for name in ("kernel", "disk"):
+            (scratch / name).rename(made / name)
+
+    image = kept.directory(f"guest-{recipe}", build)
+    return Image(image / "kernel", image / "disk")
 
 
 # ---- ways to bring it up ------------------------------------------------------------------------

@@ -3,11 +3,10 @@
 packages, unpacked into six layers. A second one shares all layers but its last, and a third is that
 last layer alone. They are built once per machine, into the storage of a registry that is kept.
 
-usage: large_image.py [CACHE]        builds what is missing and prints the storage's directory
+usage: large_image.py        builds what is missing and prints the storage's directory
 """
 
 import dataclasses
-import fcntl
 import hashlib
 import json
 import os
@@ -21,7 +20,7 @@ import time
 if __name__ == "__main__":
     sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
-from support import debian_images, registry
+from support import debian_images, kept, registry
 from support.images import OCI
 
 VERSION = "large-1"  # another recipe below, another name here
@@ -187,29 +186,20 @@ def check(layers):
 
 
 def build(storage):
-    with tempfile.TemporaryDirectory(prefix="berth-large-", dir=storage.parent) as scratch:
-        scratch = pathlib.Path(scratch)
-        staged = scratch / "storage"
-        with registry.running(scratch / "registry", storage=staged) as server:
-            made = {name: push_layer(name, server, scratch) for name in ["base", *PACKAGES]}
-            for tag, names in IMAGES.items():
-                push_image(tag, [made[name] for name in names], server)
-        check([made[name] for name in IMAGES[FIRST]])
-        (staged / "layers.json").write_text(
-            json.dumps([dataclasses.asdict(layer) for layer in made.values()], indent=1))
-        staged.rename(storage)
+    scratch = storage.parent
+    with registry.running(scratch / "registry", storage=storage) as server:
+        made = {name: push_layer(name, server, scratch) for name in ["base", *PACKAGES]}
+        for tag, names in IMAGES.items():
+            push_image(tag, [made[name] for name in names], server)
+    check([made[name] for name in IMAGES[FIRST]])
+    (storage / "layers.json").write_text(
+        json.dumps([dataclasses.asdict(layer) for layer in made.values()], indent=1))
 
 
-def kept_storage(cache):
+def kept_storage():
     """The directory of a registry's storage that holds the images; builds it the first time
     (some minutes, 10 GB while it lasts, and 1.5 GB to download)."""
-    storage = pathlib.Path(cache) / f"registry-{VERSION}"
-    storage.parent.mkdir(parents=True, exist_ok=True)
-    with open(storage.with_suffix(".lock"), "w", encoding="utf-8") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not storage.exists():
-            build(storage)
-    return storage
+    return kept.directory(f"registry-{VERSION}", build)
 
 
 def layers_of(storage, tag):
@@ -226,4 +216,4 @@ def blob_path(storage, layer):
 
 
 if __name__ == "__main__":
-    print(kept_storage(sys.argv[1] if len(sys.argv) > 1 else "/var/cache/berth-tests"))
+    print(kept_storage())
