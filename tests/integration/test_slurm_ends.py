@@ -164,25 +164,22 @@ def test_nothing_is_left_of_a_job_that_ends(cluster, slurm, image, name, end):
 
 # ---- a time limit -------------------------------------------------------------------------------
 
-LIMITED = """\
-#!/bin/sh
-#SBATCH --ntasks=4 --time=1 --output={out}/batch
-srun --ntasks=2 --exact --container-image={here} {name} --output={out}/runs --error={out}/runs-said \\
-    sh -c 'echo up; exec sleep 600' &
-srun --ntasks=2 --exact --container-image={held} --output={out}/pulls --error={out}/pulls-said echo ran &
-wait
-"""
-
-
 class Limited:
-    """A job of one user's: one step runs, and another is in the middle of a pull."""
+    """A job of one user's: one step runs, and another is in the middle of a pull. Their srun are no part of
+    the job: there the limit ends them too, sometimes before they have heard why."""
 
     def __init__(self, slurm, here, held, name):
-        self.slurm, self.held, self.out = slurm, held, slurm.berth.account.own(slurm.berth.directory / "out")
+        self.slurm, self.out = slurm, slurm.berth.account.own(slurm.berth.directory / "out")
         slurm.berth.ok("pull", "--quiet", here)
-        script = slurm.berth.directory / "limited.sh"
-        script.write_text(LIMITED.format(out=self.out, here=here, held=held, name=" ".join(name)))
-        self.job = slurm.call("sbatch", "--parsable", script).stdout.strip()
+        self.job = slurm.call("sbatch", "--parsable", "--ntasks=4", "--time=1", f"--output={self.out}/batch",
+                              "--wrap", "exec sleep 600").stdout.strip()
+        wait_until(lambda: self.state() == "RUNNING", timeout=30)
+        self.steps = [self.step("runs", here, *name, "sh", "-c", "echo up; exec sleep 600"),
+                      self.step("pulls", held, "echo", "ran")]
+
+    def step(self, name, image, *words):
+        return self.slurm.spawn("srun", f"--jobid={self.job}", "--ntasks=2", "--exact", f"--output={self.out}/{name}",
+                                f"--error={self.out}/{name}-said", f"--container-image={image}", *words)
 
     def said(self, what):
         path = self.out / what
@@ -223,6 +220,8 @@ def test_steps_that_reach_the_time_limit_leave_nothing(cluster, programs, accoun
     wait_until(lambda: {one.state() for one in jobs} == {"TIMEOUT"}, timeout=90)
     for one in jobs:
         assert left_of(cluster, one.job) == NOTHING, one.slurm.berth.account
+        for step in one.steps:
+            assert step.wait(timeout=30) != 0
         for step in ("runs-said", "pulls-said"):
             assert one.said(step).count("DUE TO TIME LIMIT") >= 1, one.said(step)
         assert one.said("pulls") == ""
