@@ -3,6 +3,7 @@
 
 import io
 import json
+import shutil
 import subprocess
 import sys
 
@@ -10,6 +11,8 @@ import build_progress
 import clashes
 import ctest_report
 import layers
+import pytest
+from support import kept
 
 JUNIT = """<testsuite>
 <testcase name="unit/sys" time="0.6" status="run"/>
@@ -141,3 +144,62 @@ def test_a_build_passes_on_what_the_compiler_says_and_how_it_ended(tmp_path):
                           capture_output=True, text=True, check=False)
     assert done.returncode != 0
     assert "x.cpp:1: error: no" in done.stderr
+
+
+@pytest.fixture
+def keep(tmp_path):
+    """keep() → (a directory of the cache, how often it has been made)."""
+    made = []
+
+    def make(path):
+        made.append(path)
+        (path / "in").mkdir(parents=True)
+        (path / "in/a").write_text("alpha")
+        (path / "b").write_text("beta")
+        (path / "link").symlink_to("b")
+
+    return lambda: (kept.directory("thing", make, within=tmp_path / "cache"), len(made))
+
+
+def test_what_is_kept_is_made_once(keep):
+    directory, _ = keep()
+    assert keep() == (directory, 1)
+    assert (directory / "in/a").read_text() == "alpha"
+    assert sorted(path.name for path in directory.parent.iterdir()) == ["thing", "thing.files", "thing.lock"]
+
+
+@pytest.mark.parametrize("harm", [
+    lambda kept_there: (kept_there / "in/a").unlink(),
+    lambda kept_there: (kept_there / "in/a").write_text("alph"),
+    lambda kept_there: (kept_there / "in/a").write_text("alphA"),
+    lambda kept_there: (kept_there / "stray").write_text(""),
+    lambda kept_there: (kept_there / "in/a").chmod(0o600) or (kept_there / "b").rename(kept_there / "c"),
+    lambda kept_there: (kept_there / "link").unlink() or (kept_there / "link").symlink_to("in/a"),
+    lambda kept_there: kept_there.with_name("thing.files").write_text("[]"),
+    lambda kept_there: kept_there.with_name("thing.files").write_text("{"),
+    lambda kept_there: kept_there.with_name("thing.files").unlink(),
+    lambda kept_there: shutil.rmtree(kept_there),
+], ids=["file lost", "file cut", "byte changed", "file added", "file renamed", "link changed", "list of another kind",
+        "list cut", "list lost", "all lost"])
+def test_what_is_kept_is_made_anew_where_it_is_not_as_it_was_made(keep, harm):
+    directory, _ = keep()
+    harm(directory)
+    assert keep() == (directory, 2)
+    assert (directory / "in/a").read_text() == "alpha"
+    assert keep() == (directory, 2)
+
+
+def test_a_copy_of_a_cache_is_taken_for_what_it_is(keep, tmp_path):
+    directory, _ = keep()
+    shutil.copytree(tmp_path / "cache", tmp_path / "copy", symlinks=True)
+    shutil.rmtree(tmp_path / "cache")
+    (tmp_path / "copy").rename(tmp_path / "cache")
+    assert keep() == (directory, 1)
+
+
+def test_what_was_being_made_when_its_maker_died_is_removed(keep):
+    directory, _ = keep()
+    left = directory.parent / "thing.making-abc/made"
+    left.mkdir(parents=True)
+    keep()
+    assert not left.parent.exists()

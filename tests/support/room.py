@@ -67,7 +67,7 @@ def _make_cgroups():
             if (place / name).exists():
                 (directory / name).write_text((place / name).read_text())
         if (place / "cpu.rt_runtime_us").exists():
-            (directory / "cpu.rt_runtime_us").write_text("200000")  # of a second: rooms share it
+            (directory / "cpu.rt_runtime_us").write_text("20000")  # of a second: rooms share it
     return made
 
 

@@ -2,7 +2,7 @@
 """What tests and fixtures cost, for those who look for what makes the suite slow.
 
 With BERTH_TEST_TIMES=DIRECTORY every session leaves a file of JSON lines there, which tools/ctest_report.py
-reads: {"test": id, "seconds": wall}, {"fixture": name, "scope": scope, "seconds": wall} with what a
+reads: {"test": id, "seconds": wall, "outcome": word}, {"fixture": name, "scope": scope, "seconds": wall} with what a
 fixture's own set-up took, without that of the fixtures it asks for, and at the end {"session": folder/file,
 "seconds": wall, "cpu": seconds of this process and all that it has waited for}.
 """
@@ -37,8 +37,8 @@ def pytest_fixture_setup(fixturedef, request):
 
 
 def pytest_runtest_logreport(report):
-    if report.when == "call":
-        _lines.append({"test": report.nodeid, "seconds": round(report.duration, 4)})
+    if report.when == "call" or report.failed:
+        _lines.append({"test": report.nodeid, "seconds": round(report.duration, 4), "outcome": report.outcome})
 
 
 def pytest_sessionfinish(session):
