@@ -81,10 +81,14 @@ function(berth_batch name)
   endforeach()
 endfunction()
 
-# berth_library(<name> LINKS <targets…>): all .cpp files of this folder, linked as berth_<name>.
+# berth_library(<name> LINKS <targets…> [WITHOUT <files…>]): all .cpp files of this folder but those that are
+# named, without '.cpp', linked as berth_<name>.
 function(berth_library name)
-  cmake_parse_arguments(ARG "" "" "LINKS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "LINKS;WITHOUT" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
+  foreach(file IN LISTS ARG_WITHOUT)
+    list(REMOVE_ITEM sources ${CMAKE_CURRENT_SOURCE_DIR}/${file}.cpp)
+  endforeach()
   set(scope PUBLIC)
   if(sources)
     add_library(berth_${name} STATIC ${sources})
@@ -124,12 +128,15 @@ function(berth_bare_program name)
                       -Wl,--build-id=none -Wl,-z,noseparate-code -Wl,-z,norelro)
 endfunction()
 
-# berth_unit_test(<folder> LINKS …): every .cpp file of tests/unit/<folder> as one GoogleTest program,
-# one ctest entry. It writes what each of its tests did into <build>/gtest for tools/ctest_report.py.
+# berth_unit_test(<folder> LINKS … [WITHOUT <files…>]): every .cpp file of tests/unit/<folder> but those that
+# are named, without '.cpp', as one GoogleTest program, one ctest entry. It writes what each of its tests did into <build>/gtest for tools/ctest_report.py.
 function(berth_unit_test folder)
-  cmake_parse_arguments(ARG "" "" "LINKS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "LINKS;WITHOUT" ${ARGN})
   string(REPLACE "/" "_" name unit_${folder})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cpp)
+  foreach(file IN LISTS ARG_WITHOUT)
+    list(REMOVE_ITEM sources ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/${file}.cpp)
+  endforeach()
   if(NOT sources)
     return()
   endif()

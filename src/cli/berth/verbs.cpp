@@ -71,7 +71,9 @@ const std::array kVerbs = {
     &history_verb,
     &scan_verb,
     &build_verb,
+#if BERTH_BAKE
     &bake_verb,
+#endif
     &save_verb,
     &load_verb,
     &import_verb,
@@ -127,6 +129,13 @@ const std::array kVerbs = {
     &man_verb,
 };
 // clang-format on
+
+/// A verb that CMake's switch `part` leaves out of a build.
+struct Part {
+  std::string_view verb, part;
+  bool built;
+};
+constexpr Part kParts[] = {{"bake", "BERTH_BAKE", BERTH_BAKE}};
 
 /// A longer name, which docker has and scripts use, and what it stands for.
 struct Alias {
@@ -240,6 +249,11 @@ Result<Call> find_verb(const std::vector<std::string>& words) {
       if (verb_named(alias.verb) != nullptr) {
         names.push_back(alias.name.substr(0, alias.name.find(' ')));
       }
+    }
+    for (const Part& one : kParts) {
+      if (one.verb != words[0] || one.built) continue;
+      return make_error(Kind::unsupported, "this build of Berth has no verb " + quote(words[0]),
+                        "a build of Berth with " + std::string(one.part) + "=ON");
     }
     return unknown_word("verb", words[0], names, "berth");
   }
