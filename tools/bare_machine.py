@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Runs a command in a fresh clone of this repository on a machine that has Debian's base and git, no more:
-a chroot with /proc, /sys, /dev, cgroups and the network of this machine, and an empty compiler cache.
+a root file system with /proc, /sys, /dev, cgroups and the network of this machine, and an empty compiler cache.
 
 usage: bare_machine.py [--suite SUITE] COMMAND [ARGUMENT…]
 
@@ -27,29 +27,33 @@ from support import kept  # noqa: E402
 
 PACKAGES = "ca-certificates,git"
 REACH = re.compile(r"Acquire::(Check|https?|ForceIPv)")  # how a mirror is reached
-# Below a mount namespace that ends with the command, as do the processes.
+# In a mount namespace that ends with the command, as do the processes. A chroot would not do: containers
+# begin by making '/' private, which is a mount on every machine.
 ENTER = """
 set -e
 mount --make-rprivate /
-mount --rbind /sys "$1/sys"
-mount --rbind /dev "$1/dev"
-mount -t proc proc "$1/proc"
-mount -t tmpfs -o mode=1777 tmp "$1/tmp"
-root=$1; shift
-exec env -i HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin TERM="${TERM:-dumb}" \\
-  LANG=C.UTF-8 chroot "$root" sh -c 'cd /root/berth && exec "$@"' sh "$@"
+mount --bind "$1" "$1"
+cd "$1"; shift
+mount --rbind /sys sys
+mount --rbind /dev dev
+mount -t proc proc proc
+mount -t tmpfs -o mode=1777 tmp tmp
+mount -t tmpfs -o mode=755 run run
+pivot_root . .
+umount --lazy .
+cd /root/berth
+exec env -i HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin TERM="${TERM:-dumb}" \
+  LANG=C.UTF-8 "$@"
 """
 
 
 def mirror():
     """Where this machine's apt gets Debian from."""
-    places = [pathlib.Path("/etc/apt/sources.list"), *pathlib.Path("/etc/apt/sources.list.d").glob("*")]
-    text = "\n".join(path.read_text() for path in places if path.is_file())
-    found = re.findall(r"^(?:deb\s+(?:\[.*?\]\s+)?|URIs:\s+)(http\S+)", text, re.MULTILINE)
-    main = [url for url in found if "security" not in url]
-    if not main:
-        sys.exit("bare_machine: no apt source of this machine names a mirror of Debian")
-    return main[0]
+    told = subprocess.run(["apt-get", "indextargets", "--format", "$(REPO_URI)", "Origin: Debian", "Label: Debian"],
+                          check=True, capture_output=True, text=True).stdout
+    if not told:
+        sys.exit("bare_machine: apt knows no mirror of Debian; try: apt-get update")
+    return told.splitlines()[0]
 
 
 def make_root(suite):
