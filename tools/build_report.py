@@ -229,7 +229,7 @@ def main():
     parser.add_argument("targets", nargs="*")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--touch", action="append", default=[])
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     for what in options.touch:
         if not (ROOT / what.partition(":")[0]).is_file():
             sys.exit(f"build_report: --touch {what}: there is no such file")

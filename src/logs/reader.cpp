@@ -148,6 +148,9 @@ Result<std::optional<Reader::File>> Reader::successor() const {
       return {};
     };
     TRY(look());
+    // Rotated twice since its directory was listed: the file behind it has a name that was not
+    // listed either.
+    if (!ours && tries < kTries && TRY(sys::stat_fd(file_.fd, kLogFile)).st_nlink > 0) continue;
     std::optional<size_t> before = ours;
     size_t next = ours ? *ours + 1 : 0;
     bool gap = ours && next < numbers.size() && numbers[next] + 1 != numbers[*ours];

@@ -162,6 +162,29 @@ TEST_P(LogFiles, who_follows_misses_and_doubles_nothing_over_rotations) {
   EXPECT_EQ(next, kLines);
 }
 
+/// At first there are few files, and each rotation gives every one of them a name that was not
+/// there before.
+TEST_P(LogFiles, who_follows_from_the_first_line_misses_no_file_of_many_small_ones) {
+  constexpr int kLines = 60;
+  for (int round = 0; round < 200; ++round) {
+    auto directory = std::move(*sys::TempDir::make(sys::cwd(), "berth-logs-"));
+    Writer log = std::move(*Writer::open(directory.fd(), {GetParam(), 100, kLines + 1}));
+    Reader following = std::move(*Reader::open(std::move(*sys::duplicate(directory.fd()))));
+    following.go_on();
+    std::thread writing([&] {
+      for (int i = 0; i < kLines; ++i) log.add(Stream::out, std::to_string(i) + "\n");
+    });
+    std::vector<std::string> seen;
+    while (seen.empty() || seen.back() != std::to_string(kLines - 1) + "\n") {
+      auto entry = following.next();
+      ASSERT_TRUE(entry.ok());
+      if (*entry) seen.push_back((*entry)->text);
+    }
+    writing.join();
+    EXPECT_EQ(seen.size(), size_t{kLines}) << round;
+  }
+}
+
 TEST_P(LogFiles, one_file_alone_is_followed_over_its_replacement) {
   Writer log = writer(500, 1);
   Reader following = reader();
