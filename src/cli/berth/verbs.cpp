@@ -131,11 +131,11 @@ const std::array kVerbs = {
 // clang-format on
 
 /// A verb that CMake's switch `part` leaves out of a build.
-struct Part {
+struct BuildPart {
   std::string_view verb, part;
   bool built;
 };
-constexpr Part kParts[] = {{"bake", "BERTH_BAKE", BERTH_BAKE}};
+constexpr BuildPart kParts[] = {{"bake", "BERTH_BAKE", BERTH_BAKE}};
 
 /// A longer name, which docker has and scripts use, and what it stands for.
 struct Alias {
@@ -250,7 +250,7 @@ Result<Call> find_verb(const std::vector<std::string>& words) {
         names.push_back(alias.name.substr(0, alias.name.find(' ')));
       }
     }
-    for (const Part& one : kParts) {
+    for (const BuildPart& one : kParts) {
       if (one.verb != words[0] || one.built) continue;
       return make_error(Kind::unsupported, "this build of Berth has no verb " + quote(words[0]),
                         "a build of Berth with " + std::string(one.part) + "=ON");
