@@ -8,10 +8,12 @@ import subprocess
 import sys
 
 import build_progress
+import build_report
 import clashes
 import ctest_report
 import layers
 import pytest
+import rounds
 from support import kept
 
 JUNIT = """<testsuite>
@@ -203,3 +205,91 @@ def test_what_was_being_made_when_its_maker_died_is_removed(keep):
     left.mkdir(parents=True)
     keep()
     assert not left.parent.exists()
+
+
+# ---- what a build costs -------------------------------------------------------------------------
+
+PROJECT = """cmake_minimum_required(VERSION 3.25)
+project(small LANGUAGES CXX)
+set(CMAKE_CXX_COMPILER_LAUNCHER ${BERTH_CCACHE})
+add_subdirectory(src/room)
+"""
+ROOM = """add_library(room STATIC a.cpp b.cpp)
+set_target_properties(room PROPERTIES UNITY_BUILD ON)
+target_include_directories(room PUBLIC ${CMAKE_SOURCE_DIR}/src)
+add_executable(tool tool.cpp)
+target_link_libraries(tool PRIVATE room)
+"""
+PRESETS = """{"version": 6, "configurePresets": [
+  {"name": "small", "generator": "Ninja", "cacheVariables": {"CMAKE_EXPORT_COMPILE_COMMANDS": "ON"}}]}"""
+
+
+@pytest.fixture
+def small_project(tmp_path, monkeypatch):
+    """Two files that are a batch, a program of one more, and a header that all three read."""
+    for name, text in (("CMakeLists.txt", PROJECT), ("CMakePresets.json", PRESETS), ("src/room/CMakeLists.txt", ROOM),
+                       ("src/room/room.hpp", "#pragma once\n#include <string>\nstd::string word();\nint number();\n"),
+                       ("src/room/a.cpp", '#include "room/room.hpp"\nstd::string word() { return "a"; }\n'),
+                       ("src/room/b.cpp", '#include "room/room.hpp"\nint number() { return 7; }\n'),
+                       ("src/room/tool.cpp", '#include "room/room.hpp"\nint main() { return number() - 7; }\n')):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    (tmp_path / "tools").symlink_to(layers.ROOT / "tools")
+    (tmp_path / "tests").mkdir()
+    monkeypatch.setattr(build_report, "ROOT", tmp_path)
+    return tmp_path
+
+
+def test_a_build_is_timed_by_folder_program_header_and_file(small_project, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["build_report.py", "small", "--jobs", "2", "--touch", "src/room/tool.cpp:tool"])
+    build_report.main()
+    facts = json.loads((small_project / "build/report/small.json").read_text())
+    assert facts["compilations"] == 2 and facts["links"] == 1
+    (folder,) = [one for one in facts["folders"] if one["folder"] != "links"]
+    assert folder["folder"] == "src/room" and 0 < folder["cpu_s"] <= facts["cpu_s"]
+    assert sorted(one["files"] for one in facts["files"]) == [
+        ["src/room/a.cpp", "src/room/b.cpp"], ["src/room/tool.cpp"]]
+    (program,) = facts["programs"]
+    assert program["program"] == "src/room/tool" and program["objects_cpu_s"] > 0
+    headers = {one["header"]: one for one in facts["headers"]}
+    assert headers["src/room/room.hpp"]["compilations"] == 2
+    assert any(name.endswith("/string") for name in headers)
+    (touched,) = facts["touched"]
+    assert touched["compilations"] == 1 and touched["links"] == 1
+    printed = capsys.readouterr().out
+    assert "src/room/a.cpp … b.cpp (2 files)" in printed and "src/room/tool.cpp touched, tool built: " in printed
+
+
+def test_a_file_that_is_not_there_cannot_be_touched(small_project, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["build_report.py", "small", "--touch", "src/nothing.cpp"])
+    with pytest.raises(SystemExit, match="src/nothing.cpp: there is no such file"):
+        build_report.main()
+    assert not (small_project / "build").exists()
+
+
+# ---- what fails now and then --------------------------------------------------------------------
+
+DEV = """#!/bin/sh
+# Fails every second time; what it was called with and how often is in 'calls'.
+echo "$@" >>calls
+mkdir -p build/times
+outcome=passed
+[ $(($(wc -l <calls) % 2)) = 1 ] || outcome=failed
+echo '{"test": "test_a.py::test_b", "seconds": 1, "outcome": "'$outcome'"}' >build/times/1.jsonl
+[ $outcome = passed ]
+"""
+
+
+def test_rounds_say_what_failed_how_often(tmp_path, monkeypatch, capfdbinary):
+    (tmp_path / "dev").write_text(DEV)
+    (tmp_path / "dev").chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(rounds, "ROOT", tmp_path)
+    monkeypatch.setattr(rounds, "LOGS", tmp_path / "build/rounds")
+    assert rounds.main(4, 1, ["integration", "-k", "b"]) == 1
+    printed = capfdbinary.readouterr().out.decode()
+    assert "2 of 4 rounds passed" in printed
+    assert "  failed in 2: test_a.py::test_b (build/rounds/2.log, build/rounds/4.log)" in printed
+    assert (tmp_path / "calls").read_text() == "test integration -k b\n" * 4
+    assert rounds.main(1, 0, []) == 0
