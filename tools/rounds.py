@@ -11,6 +11,7 @@ failed. Every round leaves its output in build/rounds/NUMBER.log.
 import collections
 import json
 import pathlib
+import signal
 import subprocess
 import sys
 import time
@@ -18,6 +19,8 @@ import xml.etree.ElementTree as ElementTree
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LOGS = ROOT / "build/rounds"
+# Ends with its parent, however that ends.
+BUSY = "import os\nparent = os.getppid()\nwhile os.getppid() == parent: sum(range(100000))"
 
 
 def failed_tests(since):
@@ -42,17 +45,21 @@ def one_round(number, arguments):
     with open(LOGS / f"{number}.log", "wb") as log:
         command = subprocess.Popen([ROOT / "dev", "test", *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                    stderr=subprocess.STDOUT)
-        for line in command.stdout:
-            log.write(line)
-            sys.stdout.buffer.write(line)
-            sys.stdout.flush()
+        try:
+            for line in command.stdout:
+                log.write(line)
+                sys.stdout.buffer.write(line)
+                sys.stdout.flush()
+        finally:
+            command.terminate()  # nothing, when it has ended
     return command.wait(), failed_tests(since)
 
 
 def main(rounds, load, arguments):
     LOGS.mkdir(parents=True, exist_ok=True)
     fell, broke = collections.defaultdict(list), []
-    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(load)]
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    busy = [subprocess.Popen([sys.executable, "-c", BUSY]) for _ in range(load)]
     try:
         for number in range(1, rounds + 1):
             print(f"== round {number} of {rounds}", flush=True)
