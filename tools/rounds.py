@@ -9,7 +9,9 @@ failed. Every round leaves its output in build/rounds/NUMBER.log.
 """
 
 import collections
+import contextlib
 import json
+import os
 import pathlib
 import signal
 import subprocess
@@ -44,14 +46,15 @@ def one_round(number, arguments):
     since = time.time()
     with open(LOGS / f"{number}.log", "wb") as log:
         command = subprocess.Popen([ROOT / "dev", "test", *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                   stderr=subprocess.STDOUT)
+                                   stderr=subprocess.STDOUT, start_new_session=True)
         try:
             for line in command.stdout:
                 log.write(line)
                 sys.stdout.buffer.write(line)
                 sys.stdout.flush()
         finally:
-            command.terminate()  # nothing, when it has ended
+            with contextlib.suppress(ProcessLookupError):  # it has ended by itself
+                os.killpg(command.pid, signal.SIGTERM)
     return command.wait(), failed_tests(since)
 
 
