@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """MPI programs as tasks of Slurm steps with containers, over nodes that are as machines of their own:
 Open MPI through PMIx and MPICH through PMI2, each with the library of the image and with the host's
-in its place. Not MPICH with two ranks on each of two nodes: Debian's does not always end there,
-without a container either."""
+in its place."""
 
 import pytest
 
@@ -65,7 +64,6 @@ def test_ranks_with_the_hosts_library(ranks, nodes, tasks):
     assert ranks.world(nodes, tasks, whose="host") == mpi.works(tasks, nodes)
 
 
-@only_openmpi
 def test_two_ranks_on_each_of_two_nodes(ranks):
     assert ranks.world(2, 4) == mpi.works(4, nodes=2)
 
