@@ -129,7 +129,8 @@ function(berth_bare_program name)
 endfunction()
 
 # berth_unit_test(<folder> LINKS … [WITHOUT <files…>]): every .cpp file of tests/unit/<folder> but those that
-# are named, without '.cpp', as one GoogleTest program, one ctest entry. It writes what each of its tests did into <build>/gtest for tools/ctest_report.py.
+# are named, without '.cpp', as one GoogleTest program, one ctest entry. It writes what each of its tests did
+# into <build>/gtest for tools/ctest_report.py.
 function(berth_unit_test folder)
   cmake_parse_arguments(ARG "" "" "LINKS;WITHOUT" ${ARGN})
   string(REPLACE "/" "_" name unit_${folder})

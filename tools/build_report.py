@@ -92,8 +92,7 @@ class Build:
             words = shlex.split(entry["command"])
             words = words[words.index(str(self.log)) + 1:] if str(self.log) in words else words
             made = words[words.index("-o") + 1]
-            flags = [word for word in words[:words.index("-o")]]
-            found[made] = (entry["directory"], flags)
+            found[made] = (entry["directory"], words[:words.index("-o")])
         return found
 
 
@@ -113,9 +112,9 @@ def files_of(build, made):
 
 
 def is_named(path, named):
-    """Whether a source of ours may name this header: ours all are, of others those in an #include."""
-    if path.startswith(str(ROOT) + "/"):
-        return True
+    """Whether it is a header that a source of ours names, or may name."""
+    if path.startswith(f"{ROOT}/"):
+        return path.endswith((".hpp", ".h"))
     return any(path.endswith("/" + name) for name in named)
 
 
@@ -129,9 +128,8 @@ def header_costs(build):
     wanted = []
     for path, readers in build.headers().items():
         readers &= objects.keys()
-        if len(readers) >= max(2, RARE * len(objects)) and path.endswith((".hpp", ".h")) | ("." not in pathlib.Path(path).name):
-            if is_named(path, named):
-                wanted.append((path, readers))
+        if len(readers) >= max(2, RARE * len(objects)) and is_named(path, named):
+            wanted.append((path, readers))
 
     def cost(path, readers):
         folder, flags = objects[min(readers)]

@@ -66,7 +66,7 @@ struct HostFacts {
   std::optional<Error> no_home;  ///< why there is no default place for the store
   Place root;
   Place state;
-  std::vector<std::string> missing_programs;  ///< of Berth, without which nothing runs
+  std::vector<std::string> missing_programs;  ///< of Berth, which every build has
   std::vector<std::string> missing_parts;     ///< programs of Berth that a build may leave out
   std::string program_directory;
   CgroupFacts cgroups;

@@ -3,6 +3,7 @@
 
 import io
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -205,6 +206,19 @@ def test_what_was_being_made_when_its_maker_died_is_removed(keep):
     left.mkdir(parents=True)
     keep()
     assert not left.parent.exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount")
+def test_what_a_maker_that_failed_has_left_mounted_is_removed(tmp_path):
+    def make(path):
+        place = path.parent / "still mounted"
+        place.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "left", place], check=True)
+        raise RuntimeError("no power")
+
+    with pytest.raises(RuntimeError, match="no power"):
+        kept.directory("thing", make, within=tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["thing.lock"]
 
 
 # ---- what a build costs -------------------------------------------------------------------------

@@ -13,6 +13,7 @@ import hashlib
 import json
 import os
 import pathlib
+import re
 import shutil
 import stat
 import subprocess
@@ -26,7 +27,7 @@ def cache():
     return pathlib.Path(os.environ.get("BERTH_TEST_CACHE") or pathlib.Path(caches) / "berth-tests")
 
 
-def _digest(path):
+def sha256_of(path):
     digest = hashlib.sha256()
     with open(path, "rb") as file:
         while piece := file.read(1 << 20):
@@ -43,7 +44,7 @@ def _look(path):
 def _content(path):
     mode = path.lstat().st_mode
     if stat.S_ISREG(mode):
-        return _digest(path)
+        return sha256_of(path)
     return os.readlink(path) if stat.S_ISLNK(mode) else ""
 
 
@@ -80,7 +81,9 @@ def _is_whole(directory, listed):
 def _remove(directory):
     """With what a program that was killed has left mounted in it."""
     mounts = pathlib.Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines()
-    for place in reversed([line.split()[4] for line in mounts]):
+    # A blank in a name is '\040' there.
+    places = [re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), line.split()[4]) for line in mounts]
+    for place in reversed(places):
         if pathlib.Path(place).is_relative_to(directory):
             subprocess.run(["umount", "--lazy", place], check=True)
     shutil.rmtree(directory)

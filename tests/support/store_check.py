@@ -5,10 +5,10 @@
     assert store_check.trees(berth.root) == store_check.trees(other.root)
 """
 
-import hashlib
 import json
 import pathlib
 
+from support.kept import sha256_of
 from support.store_listing import store_listing
 
 
@@ -19,14 +19,6 @@ def _read(path, wrong):
     except (OSError, ValueError) as error:
         wrong.append(f"{path.name}: {error}")
         return None
-
-
-def _hash(path):
-    digest = hashlib.sha256()
-    with open(path, "rb") as file:
-        while piece := file.read(1 << 20):
-            digest.update(piece)
-    return digest.hexdigest()
 
 
 def _wrong_image(root, record, wrong):
@@ -52,7 +44,7 @@ def wrong(root):
     """A line for everything in the store that is not whole. What lies in tmp/ is nobody's yet."""
     root, found = pathlib.Path(root), []
     for blob in (root / "blobs/sha256").glob("*"):
-        if _hash(blob) != blob.name:
+        if sha256_of(blob) != blob.name:
             found.append(f"blob {blob.name}: its bytes have another digest")
     for path in (root / "images").glob("*.json"):
         if record := _read(path, found):

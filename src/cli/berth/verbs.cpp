@@ -240,6 +240,11 @@ Result<Call> find_verb(const std::vector<std::string>& words) {
   }
   std::vector<std::string_view> seconds = group_words(words[0]);
   if (seconds.empty()) {
+    for (const BuildPart& one : kParts) {
+      if (one.verb != words[0] || one.built) continue;
+      return make_error(Kind::unsupported, "this build of Berth has no verb " + quote(words[0]),
+                        "a build of Berth with " + std::string(one.part) + "=ON");
+    }
     std::vector<std::string_view> names;
     for (const Verb* verb : all_verbs()) {
       names.push_back(verb->text.name);
@@ -249,11 +254,6 @@ Result<Call> find_verb(const std::vector<std::string>& words) {
       if (verb_named(alias.verb) != nullptr) {
         names.push_back(alias.name.substr(0, alias.name.find(' ')));
       }
-    }
-    for (const BuildPart& one : kParts) {
-      if (one.verb != words[0] || one.built) continue;
-      return make_error(Kind::unsupported, "this build of Berth has no verb " + quote(words[0]),
-                        "a build of Berth with " + std::string(one.part) + "=ON");
     }
     return unknown_word("verb", words[0], names, "berth");
   }
