@@ -344,9 +344,10 @@ def test_who_loses_holder_and_monitor_is_given_new_ones(berth, image, user, prof
     berth.ok("run", "-d", "--name", "tug", "-u", user, image, *SHELL, "sleep 1.5; exit 4")
     (pid,) = monitors(berth)
     container = inspect(berth, "tug")["State"]["Pid"]
-    for process in (holder_of(pid), pid):
+    killed = holder_of(pid), pid
+    for process in killed:
         os.kill(process, signal.SIGKILL)
-    wait_until(lambda: has_ended(pid))
+    wait_until(lambda: all(map(has_ended, killed)))  # either holds the container's lock
     done = berth.run("ps")
     assert "tug" in done.stdout and "container 'tug' had lost its monitor" in done.stderr
     assert not has_ended(container)
@@ -365,9 +366,10 @@ def test_removal_reaches_the_processes_of_other_users(berth, image):
     berth.ok("run", "-d", "--name", "alone", "-u", "sailor", image, "sleep", "1000")
     (other,) = set(monitors(berth)) - {monitor}
     pids = [inspect(berth, name)["State"]["Pid"] for name in ("owned", "alone")]
-    for process in (holder_of(other), other):
+    killed = holder_of(other), other
+    for process in killed:
         os.kill(process, signal.SIGKILL)
-    wait_until(lambda: has_ended(other))
+    wait_until(lambda: all(map(has_ended, killed)))
     assert berth.ok("rm", "-f", "owned") == "owned\n"
     assert has_ended(pids[0]) and not has_ended(pids[1])
     assert berth.run("rm", "-f", "alone").stdout == "alone\n"
