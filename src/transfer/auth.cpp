@@ -76,7 +76,8 @@ Result<Url> checked_realm(const Challenge& challenge, const Url& registry,
   std::string text = entry == challenge.parameters.end() ? "" : entry->second;
   Url realm = TRY_CTX(parse_url(text), fmt::format("cannot ask for a token for '{}'", name));
   bool same_host = realm.host == registry.host;
-  bool plain_allowed = registry.scheme == "http" && (same_host || is_loopback(realm.host));
+  bool both_here = is_loopback(realm.host) && is_loopback(registry.host);
+  bool plain_allowed = registry.scheme == "http" && (same_host || both_here);
   if (realm.scheme != "https" && !plain_allowed) {
     return make_error(Kind::denied, fmt::format("ask '{}' for a token for '{}': credentials would "
                                                 "leave in plain HTTP",

@@ -471,6 +471,10 @@ Result<HttpResponse> Registry::send(HttpRequest request, const std::string& scop
     request.authorization = ours ? auth_->authorization(scope) : "";
     HttpResponse response = TRY_CTX(http_.perform(request), "cannot " + action);
     if (response.broken && streams) return response;  // its owner knows where to go on
+    // A challenge counts from the registry alone: whoever else asks for a login, at the end of a
+    // redirect or where an upload goes, would name the host that gets the password (the kind of
+    // CVE-2020-15157).
+    if (response.status == 401 && is_foreign(response)) return refusal(response, action);
     if (response.status == 401 && ours && !answered) {
       answered = true;
       TRY_CTX(auth_->answer(response, scope, request.authorization), "cannot " + action);
@@ -504,14 +508,24 @@ Result<void> Registry::wait(milliseconds pause) {
   return {};
 }
 
+bool Registry::is_foreign(const HttpResponse& response) const {
+  return response.url.origin() != base_.origin();
+}
+
 Error Registry::refusal(const HttpResponse& response, const std::string& action) const {
-  std::string what =
-      fmt::format("{}: {} {}", action, response.status, reason_phrase(response.status));
+  bool foreign = is_foreign(response);
+  std::string what = action;
+  if (foreign) what += fmt::format(": '{}', where the registry sends us", response.url.origin());
+  what += fmt::format(": {} {}", response.status, reason_phrase(response.status));
   while (what.ends_with(' ')) what.pop_back();
   std::string words = registry_words(response.body);
   if (!words.empty()) what += ": " + words;
 
   int status = response.status;
+  if (foreign && (status == 401 || status == 403)) {
+    return make_error(Kind::denied, what,
+                      "again later: a login is never sent there, and a signed address may be over");
+  }
   if (status == 401) {
     return make_error(Kind::denied, what,
                       fmt::format("berth login {}, or another name: some registries answer so for "

@@ -153,6 +153,8 @@ class Registry {
   Result<HttpResponse> send(HttpRequest request, const std::string& scope,
                             const std::string& action);
   Result<void> wait(std::chrono::milliseconds pause);
+  /// Whether it is another's answer: of where a redirect ended, or an upload went.
+  bool is_foreign(const HttpResponse& response) const;
   Error refusal(const HttpResponse& response, const std::string& action) const;
   Result<std::optional<Url>> start_upload(const Digest& digest,
                                           const std::optional<std::string>& from);

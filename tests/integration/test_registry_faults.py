@@ -483,6 +483,62 @@ def test_leaves_the_credential_behind_when_the_host_changes(image, transfer, wor
             assert secret not in outcome.output
 
 
+CREDENTIALS = {"password": {"auth": "dTpTRUNSRVQ="},
+               "identity token": {"identitytoken": "SECRET"}}
+SECRETS = ("dTpTRUNSRVQ=", "SECRET", "secret-token")
+
+
+def basic(exchange):
+    return exchange.answer(401, b"", {"WWW-Authenticate": 'Basic realm="r"'})
+
+
+@pytest.fixture(params=("http", "https"))
+def two_hosts(request, work):
+    """(scheme, options of a registry, members of a request) for two servers of one scheme."""
+    if request.param == "http":
+        return "http", {}, {}
+    certificate = make_certificate(work)
+    return "https", {"certificate": certificate}, {"tls_ca": str(certificate[0])}
+
+
+@pytest.mark.parametrize("what", ("manifests", "blobs"))
+@pytest.mark.parametrize("scheme", ("bearer", "basic"))
+@pytest.mark.parametrize("login", CREDENTIALS)
+def test_answers_no_challenge_of_a_host_that_the_registry_redirects_to(
+        image, refused, work, two_hosts, what, scheme, login):
+    protocol, server, members = two_hosts
+    auth = work / "auth.json"
+    # The thief's realm and tokens are his own; the registry asks for nothing, or for its token.
+    thief = {"token": "evil"} if scheme == "bearer" else {"manifests": [basic], "blobs": [basic]}
+    with hostile.running(image, **thief, **server) as foreign, hostile.running(
+            image, **{what: [hostile.redirected(f"{protocol}://{foreign.address}")]},
+            **server) as registry:
+        auth.write_text(json.dumps({"auths": {registry.address: CREDENTIALS[login]}}))
+        kind, line = refused(registry, auth_files=[str(auth)], **members)
+        assert kind == "denied"
+        words = ": authentication required" if scheme == "bearer" else ""
+        assert line.endswith(
+            f": '{protocol}://{foreign.address}', where the registry sends us: 401 Unauthorized"
+            f"{words}; try: again later: a login is never sent there, and a signed address may be "
+            "over"), line
+        assert foreign.requests and not foreign.seen("/v2/token")
+        sent = json.dumps([*foreign.requests, *registry.requests])
+        assert not [secret for secret in SECRETS if secret in sent], sent
+
+
+def test_answers_no_challenge_of_a_host_that_takes_an_upload(image, transfer, work):
+    auth = work / "auth.json"
+    with hostile.running(image, token="evil") as foreign, hostile.running(
+            image, blobs=[hostile.uploads_at(f"http://{foreign.address}")]) as registry:
+        auth.write_text(json.dumps({"auths": {registry.address: CREDENTIALS["password"]}}))
+        assert transfer.pull(registry.reference).result["status"] == "downloaded"
+        kind, line = transfer("push", reference=registry.reference, auth_files=[str(auth)]).error
+        assert kind == "denied" and f"'http://{foreign.address}', where the registry sends us" in line
+        assert foreign.seen("/uploads/") and not foreign.seen("/v2/token")
+        sent = json.dumps([*foreign.requests, *registry.requests])
+        assert not [secret for secret in SECRETS if secret in sent], sent
+
+
 def test_ends_a_redirect_loop(image, refused):
     with hostile.running(image, manifests=[hostile.redirected_to_itself]) as registry:
         url = f"http://{registry.address}/v2/app/manifests/latest"

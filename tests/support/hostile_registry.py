@@ -76,7 +76,13 @@ class Exchange(http.server.BaseHTTPRequestHandler):
         else:
             self.answer(200, self.content[1], {"Content-Type": self.content[0]})
 
+    def do_POST(self):
+        """Uploads are a test's own: they have no right answer here."""
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.do_GET()
+
     do_HEAD = do_GET
+    do_PUT = do_POST
 
 
 def images_error(code, message):
@@ -258,6 +264,15 @@ def wrong_ranges(exchange):
 def redirected(target):
     """To the same path at another host."""
     return lambda exchange: exchange.answer(307, b"", {"Location": target + exchange.path})
+
+
+def uploads_at(target):
+    """The registry wants its uploads at another host."""
+    def answer(exchange):
+        if exchange.command != "POST":
+            return exchange.command == "HEAD" and exchange.answer(404)
+        return exchange.answer(202, b"", {"Location": target + exchange.path + "?state=1"})
+    return answer
 
 
 def redirected_to_itself(exchange):

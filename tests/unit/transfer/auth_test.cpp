@@ -67,6 +67,12 @@ TEST_F(RealmRules, sends_no_credential_to_another_plain_host) {
             "leave in plain HTTP");
 }
 
+TEST_F(RealmRules, sends_no_remote_registrys_credential_to_a_server_of_this_machine) {
+  EXPECT_EQ(refusal("http://registry.example/v2/", R"(Bearer realm="http://127.0.0.1:5001/token")"),
+            "ask 'http://127.0.0.1:5001/token' for a token for 'registry.example': credentials "
+            "would leave in plain HTTP");
+}
+
 TEST_F(RealmRules, asks_no_link_local_address) {
   EXPECT_EQ(refusal("https://registry.example/v2/",
                     R"(Bearer realm="https://169.254.169.254/latest/meta-data")"),
