@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """The layers of src/: which folder may include which. Fails on any other '#include "x/…"', on a
-system call outside src/sys, and on errno beside the text of its error.
+system call outside src/sys, on a mode, owner, time or attribute that is set by name, on a file
+of a root that is opened before it is looked at, and on errno beside the text of its error.
 
 Also prints how many lines the privileged program, berth-runtime, is made of, so that a review
 sees it grow.
@@ -154,6 +155,14 @@ SYSTEM_CALLS = set("""
     wait4 waitid waitpid write writev
 """.split())
 
+# What somebody else may exchange between two calls (CWE-367) is changed through a handle alone:
+# fchmod, futimens, fsetxattr, …, and in HANDLES the calls that can take one in the place of a name.
+BY_NAME = set("""
+    chmod chown fchmodat fchownat futimesat lchown lremovexattr lsetxattr lutimes removexattr
+    setxattr utime utimensat utimes
+""".split())
+HANDLES = {"sys/mode.cpp": re.compile(r'\.get\(\), "",|AT_FDCWD, fd_path\(')}
+
 # File: the calls it still makes itself.
 MAKES_CALLS = {
     "runtime/cgroup.cpp": "write rmdir mkdir",
@@ -178,6 +187,10 @@ PRIVILEGED = "berth-runtime"
 SOURCES = (".cpp", ".hpp", ".h", ".c")
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 CALL = re.compile(r"(?:(?<![\w>:])::|\b(?=syscall\())(\w+)\(")
+BY_NAME_CXX = re.compile(r"\bfilesystem::(permissions|last_write_time)\(")
+# Up to the end of the statement: what a container's root holds may be a device (sys/regular.hpp).
+OPEN_IN_ROOT = re.compile(r"\bopen_in_root\([^;]*")
+OPENS_ANYTHING = re.compile(r"\bO_(RDONLY|WRONLY|RDWR)\b(?![^;]*\bO_DIRECTORY\b)")
 LATE_ERRNO = re.compile(r"\bsys_error\(\s*errno\b")
 
 
@@ -211,12 +224,29 @@ def sources():
 def check_calls(source, text):
     allowed = MAKES_CALLS.get(source, "").split()
     for number, line in enumerate(text.splitlines(), 1):
+        for call in BY_NAME_CXX.findall(line):
+            yield f"src/{source}:{number}: '{call}' goes by name; use sys/mode.hpp"
         for call in CALL.findall(line):
-            if call in SYSTEM_CALLS and not source.startswith("sys/") and call not in allowed:
+            handle = HANDLES.get(source)
+            if call in BY_NAME and not (handle and handle.search(line)):
+                yield f"src/{source}:{number}: '::{call}' goes by name; use sys/mode.hpp"
+            elif call in SYSTEM_CALLS and not source.startswith("sys/") and call not in allowed:
                 yield f"src/{source}:{number}: '::{call}' outside src/sys"
+    for match in OPEN_IN_ROOT.finditer(text):
+        if not source.startswith("sys/") and OPENS_ANYTHING.search(match[0]):
+            number = text.count("\n", 0, match.start()) + 1
+            yield f"src/{source}:{number}: opens whatever it is in a root; use sys/regular.hpp"
     for match in LATE_ERRNO.finditer(text):
         number = text.count("\n", 0, match.start()) + 1
         yield f"src/{source}:{number}: errno beside the text of its error; use errno_now()"
+
+
+def check_main(source, text):
+    """With a standard stream closed the next file that is opened would be one."""
+    links_sys = "sys" in PROGRAMS.get(pathlib.PurePosixPath(source).stem, "").split()
+    body = re.search(r"^int main\(.*\{\n(.*)$", text, re.MULTILINE)
+    if links_sys and body and "open_standard_streams()" not in body[1]:
+        yield f"src/{source}: main() does not begin with sys::open_standard_streams()"
 
 
 def check():
@@ -230,6 +260,8 @@ def check():
         allowed = allowed_in(source, folder)
         text = path.read_text(encoding="utf-8")
         faults.extend(check_calls(source, text))
+        if folder == "bin":
+            faults.extend(check_main(source, text))
         for number, line in enumerate(text.splitlines(), 1):
             match = INCLUDE.match(line)
             if match and not may_include(allowed, match.group(1)):

@@ -15,6 +15,7 @@
 #include "erofs/reader.hpp"
 #include "erofs/serve/server.hpp"
 #include "sys/file.hpp"
+#include "sys/null_device.hpp"
 
 namespace berth {
 namespace {
@@ -67,6 +68,7 @@ Result<void> run(const std::vector<std::string_view>& words) {
 }  // namespace berth
 
 int main(int argc, char** argv) {
+  if (!berth::sys::open_standard_streams().ok()) return EXIT_FAILURE;
   try {
     auto done = berth::run({argv + 1, argv + argc});
     if (done.ok()) return EXIT_SUCCESS;

@@ -27,6 +27,7 @@
 #include "json/fields.hpp"
 #include "sys/console.hpp"
 #include "sys/file.hpp"
+#include "sys/null_device.hpp"
 #include "sys/poll.hpp"
 #include "sys/program.hpp"
 #include "sys/pty.hpp"
@@ -285,6 +286,7 @@ Result<void> run(const std::vector<std::string>& words) {
 }  // namespace berth::hub
 
 int main(int argc, char** argv) {
+  if (!berth::sys::open_standard_streams().ok()) return EXIT_FAILURE;
   using namespace berth;
   // Dozens of threads that seldom allocate: an arena for each would be most of the memory.
   mallopt(M_ARENA_MAX, 2);

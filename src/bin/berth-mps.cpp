@@ -17,6 +17,7 @@
 #include "gpu/mps/keeper.hpp"
 #include "gpu/mps/share.hpp"
 #include "sys/file.hpp"
+#include "sys/null_device.hpp"
 #include "sys/process.hpp"
 #include "sys/program.hpp"
 
@@ -65,6 +66,7 @@ int enter(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (!berth::sys::open_standard_streams().ok()) return 125;
   std::string_view verb = argc > 1 ? argv[1] : "";
   if (verb == "keep" && argc == 7) return keep(argv);
   if (verb == "guard" && argc >= 4) return guard(argc, argv);

@@ -23,6 +23,7 @@
 #include "network/rules.hpp"
 #include "sys/file.hpp"
 #include "sys/mode.hpp"
+#include "sys/null_device.hpp"
 #include "sys/program.hpp"
 #include "sys/umask.hpp"
 
@@ -80,6 +81,7 @@ int fail(const Error& error) {
 }  // namespace berth::network
 
 int main(int argc, char** argv) {
+  if (!berth::sys::open_standard_streams().ok()) return 1;
   try {
     auto done = berth::network::run({argv, argv + argc});
     return done.ok() ? 0 : berth::network::fail(done.error());

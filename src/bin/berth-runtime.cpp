@@ -12,6 +12,7 @@
 #include "sys/console.hpp"
 #include "sys/file.hpp"
 #include "sys/identity.hpp"
+#include "sys/null_device.hpp"
 #include "sys/process.hpp"
 #include "sys/program.hpp"
 #include "sys/protected_program.hpp"
@@ -163,6 +164,7 @@ void report_failure(const Error& error, RuntimeLog& log, runtime::Report& report
 }  // namespace berth
 
 int main(int argc, char** argv) {
+  if (!berth::sys::open_standard_streams().ok()) return berth::kFailed;
   // It may have been executed as /proc/self/fd/N, which is not what people look for.
   berth::sys::set_process_name("berth-runtime");
   berth::RuntimeLog log;

@@ -11,6 +11,7 @@
 #include "image/transfer_protocol.hpp"
 #include "sys/credentials.hpp"
 #include "sys/file.hpp"
+#include "sys/null_device.hpp"
 #include "sys/poll.hpp"
 #include "sys/signals.hpp"
 #include "sys/thread.hpp"
@@ -82,6 +83,7 @@ Result<image::TransferResult> run(transfer::Cancel& cancel, Output& output) {
 }  // namespace berth
 
 int main() {
+  if (!berth::sys::open_standard_streams().ok()) return EXIT_FAILURE;
   using namespace berth;
   transfer::Cancel cancel;
   Output output(cancel);

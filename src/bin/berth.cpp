@@ -12,6 +12,7 @@
 #include "gpu/probe/probe.hpp"
 #include "sys/console.hpp"
 #include "sys/file.hpp"
+#include "sys/null_device.hpp"
 #include "sys/process.hpp"
 #include "sys/pty.hpp"
 
@@ -175,6 +176,7 @@ Result<int> berth_main(const std::string& program, std::vector<std::string> word
 }  // namespace berth
 
 int main(int argc, char** argv) {
+  if (!berth::sys::open_standard_streams().ok()) return berth::kUsageStatus;
   berth::ProcessTerminal terminal;
   berth::cli::Report report(terminal, "berth");
   try {

@@ -3,10 +3,14 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
+
 #include "base/text.hpp"
+#include "engine/container_query.hpp"
 #include "engine/containers.hpp"
 #include "engine/events.hpp"
 #include "engine/launch.hpp"
+#include "engine/request.hpp"
 #include "engine/root_view.hpp"
 #include "engine/rootfs_driver.hpp"
 #include "engine/user.hpp"
@@ -14,6 +18,7 @@
 #include "sys/credentials.hpp"
 #include "sys/file.hpp"
 #include "sys/process.hpp"
+#include "sys/regular.hpp"
 
 namespace berth::engine {
 namespace {
@@ -24,23 +29,34 @@ constexpr size_t kMaxExecAccountFile = size_t{4} << 20;
 Result<std::string> read_inside(int64_t pid, const std::string& path) {
   std::string root_path = "/proc/" + std::to_string(pid) + "/root";
   sys::Fd root = TRY(sys::open_at(sys::cwd(), root_path, O_PATH | O_DIRECTORY));
-  // A fifo in its place must not keep us waiting.
-  auto file = sys::open_in_root(root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
-  if (!file.ok()) return std::string();
-  auto text = sys::read_all(*file, path, kMaxExecAccountFile);
-  return text.ok() ? std::move(*text) : std::string();
+  auto text = sys::read_regular_in_root(root, path, kMaxExecAccountFile);
+  return text.ok() ? std::move(*text).value_or("") : std::string();
 }
 
-Result<void> add_user(const ExecRequest& request, int64_t pid, std::vector<std::string>& words) {
+bool names_home(const std::vector<std::string>& environment) {
+  return std::ranges::any_of(environment,
+                             [](const std::string& e) { return e.starts_with("HOME="); });
+}
+
+/// The user's own groups and home, and what the container was given for whoever runs in it:
+/// --group-add, and a HOME of its own.
+Result<void> add_user(const Context& context, const ContainerSummary& container,
+                      const ExecRequest& request, std::vector<std::string>& words) {
   if (!request.user) return {};
-  std::string passwd = TRY(read_inside(pid, "/etc/passwd"));
-  std::string group = TRY(read_inside(pid, "/etc/group"));
+  std::string passwd = TRY(read_inside(*container.pid, "/etc/passwd"));
+  std::string group = TRY(read_inside(*container.pid, "/etc/group"));
   ContainerUser user = TRY(resolve_user(*request.user, passwd, group));
+  auto run = saved_request(context, container);
+  if (run && !keeps_groups(*run)) TRY(add_groups(run->group_add, group, user));
   words.insert(words.end(), {"--user", std::to_string(user.uid) + ":" + std::to_string(user.gid)});
+  // setgroups is off in a namespace of one id.
+  if (context.identity == Identity::single) user.additional_gids.clear();
   for (uint32_t gid : user.additional_gids) {
     words.insert(words.end(), {"--additional-gids", std::to_string(gid)});
   }
-  words.insert(words.end(), {"--env", "HOME=" + user.home});
+  if (!run || !names_home(run->environment)) {
+    words.insert(words.end(), {"--env", "HOME=" + user.home});
+  }
   return {};
 }
 
@@ -134,7 +150,7 @@ Result<RunOutcome> exec(const Context& context, std::string_view reference,
                         const ExecRequest& request) {
   ContainerSummary container = TRY(get_running(context, reference));
   std::vector<std::string> words;
-  TRY(add_user(request, *container.pid, words));
+  TRY(add_user(context, container, request, words));
   TRY(add_environment(context, request, words));
   TRY(add_rights(context, container, request, words));
   if (request.workdir) words.insert(words.end(), {"--cwd", *request.workdir});

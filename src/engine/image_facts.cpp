@@ -19,6 +19,7 @@
 #include "sys/file.hpp"
 #include "sys/io_at.hpp"
 #include "sys/layer.hpp"
+#include "sys/regular.hpp"
 
 namespace berth::engine {
 namespace {
@@ -38,8 +39,9 @@ Result<void> scan_entry(const sys::Fd& directory, const std::string& name, const
     return scan_directory(below, path, depth + 1, scan);
   }
   if (!S_ISREG(status->st_mode)) return {};
-  // A regular file a moment ago, and nobody changes a layer: no FIFO can block this open.
-  sys::Fd file = TRY(sys::open_at(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
+  auto found = TRY(sys::find_regular(directory, name));
+  if (!found) return {};
+  const sys::Fd& file = *found;
   constexpr size_t kFirst = 4;
   std::string first = TRY(sys::read_at(file, 0, kFirst, name));
   if (!facts::begins_like_elf(first)) return {};

@@ -15,6 +15,7 @@
 #include "sys/file.hpp"
 #include "sys/io_at.hpp"
 #include "sys/layer.hpp"
+#include "sys/regular.hpp"
 #include "sys/tree.hpp"
 #include "sys/xattr.hpp"
 
@@ -162,10 +163,9 @@ Result<std::string> LayerView::read_at(std::string_view path, uint64_t offset,
                                        size_t length) const {
   Entry entry = TRY(resolve(path));
   if (!entry.regular) return std::string();
-  // As in read_file().
-  sys::Fd file =
-      TRY(sys::open_at(entry.parent, entry.name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
-  return sys::read_at(file, offset, length, std::string(path));
+  auto file = TRY(sys::find_regular(entry.parent, entry.name));
+  if (!file) return std::string();
+  return sys::read_at(*file, offset, length, std::string(path));
 }
 
 Result<std::vector<std::string>> LayerView::list(std::string_view path) const {
@@ -255,10 +255,9 @@ Result<std::optional<std::string>> LayerView::read_file(std::string_view path,
                                                         size_t max_bytes) const {
   Entry entry = TRY(resolve(path));
   if (!entry.regular) return std::optional<std::string>();
-  // Checked above to be a regular file, and nobody changes a layer: no FIFO can block this open.
-  sys::Fd file =
-      TRY(sys::open_at(entry.parent, entry.name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
-  std::string text = TRY(sys::read_all(file, std::string(path), max_bytes));
+  auto file = TRY(sys::find_regular(entry.parent, entry.name));
+  if (!file) return std::optional<std::string>();
+  std::string text = TRY(sys::read_all(*file, std::string(path), max_bytes));
   return std::optional<std::string>(std::move(text));
 }
 

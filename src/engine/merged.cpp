@@ -5,6 +5,7 @@
 #include <sys/sysmacros.h>
 
 #include "sys/file.hpp"
+#include "sys/regular.hpp"
 #include "sys/xattr.hpp"
 
 namespace berth::engine {
@@ -29,9 +30,10 @@ Result<bool> is_whiteout(const OverlayAttributes& attributes, const sys::Fd& lay
                          const std::string& name, const struct stat& status) {
   if (S_ISCHR(status.st_mode)) return status.st_rdev == makedev(0, 0);
   if (!S_ISREG(status.st_mode) || status.st_size != 0) return false;
-  auto file = sys::open_at(layer, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-  if (!file.ok()) return false;
-  return attributes.whiteout(*file);
+  // The upper layer is that of a container that may run.
+  auto file = sys::find_regular(layer, name);
+  if (!file.ok() || !*file) return false;
+  return attributes.whiteout(**file);
 }
 
 Result<Below> look_below(const OverlayAttributes& attributes, const Merged& layers,

@@ -19,10 +19,10 @@
 #include "image/foreign.hpp"
 #include "sys/copy_tree.hpp"
 #include "sys/file.hpp"
+#include "sys/mode.hpp"
 #include "sys/mount.hpp"
 #include "sys/namespace.hpp"
 #include "sys/overlay.hpp"
-#include "sys/tree.hpp"
 
 namespace berth::engine {
 namespace {

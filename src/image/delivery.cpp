@@ -77,7 +77,8 @@ Result<void> open_to_readers(const sys::Fd& layer, LayerFormat format, const sys
   mode_t readers = TRY(readers_of(root, "layers"));
   if (readers == 0) return {};
   for (const std::string& name : TRY(sys::list_directory(layer, "."))) {
-    TRY(sys::change_mode_at(layer, name, 0600 | readers));
+    sys::Fd file = TRY(sys::hold_entry(layer, name));
+    TRY(sys::change_mode(file, 0600 | readers, name));
   }
   return sys::change_mode(layer, 0700 | readers | readers >> 2, "layer");
 }
@@ -255,7 +256,10 @@ Result<void> Delivery::publish_blob_from(const Staged& directory, const std::str
                                          const Digest& digest) {
   TRY(keep(blob_pin(digest)));
   mode_t readers = TRY(readers_of(store_->dir_, "blobs/sha256"));
-  if (readers != 0) TRY(sys::change_mode_at(directory.fd_, name, 0600 | readers));
+  if (readers != 0) {
+    sys::Fd file = TRY(sys::hold_entry(directory.fd_, name));
+    TRY(sys::change_mode(file, 0600 | readers, name));
+  }
   return sys::rename(directory.fd_, name, store_->dir_, blob_file(digest));
 }
 

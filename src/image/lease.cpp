@@ -14,9 +14,9 @@
 #include "sys/boot_clock.hpp"
 #include "sys/file.hpp"
 #include "sys/host_name.hpp"
+#include "sys/mode.hpp"
 #include "sys/namespace.hpp"
 #include "sys/process.hpp"
-#include "sys/tree.hpp"
 
 namespace berth::image {
 namespace {
@@ -157,8 +157,9 @@ void Lease::beat() {
   auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now);
   auto rest = std::chrono::duration_cast<std::chrono::nanoseconds>(now - seconds);
   // That it is gone is asked where it matters.
-  ignore(sys::set_modified_at(root_, in_tmp(name_),
-                              {seconds.count(), static_cast<uint32_t>(rest.count())}));
+  auto held = sys::hold_entry(root_, in_tmp(name_));
+  sys::FileTime beat{seconds.count(), static_cast<uint32_t>(rest.count())};
+  if (held.ok()) ignore(sys::set_modified(*held, beat, name_));
   beaten_at_ = sys::since_boot();
 }
 

@@ -61,7 +61,9 @@ Result<void> write_record(const sys::Fd& root, const ImageRecord& record) {
   mode_t readers = TRY(readers_of(root, "images"));
   TRY(sys::replace_file(root, path, json::write(record, 2) + "\n", 0600 | readers));
   // A mask of the caller must not close a store that was opened to others.
-  return readers == 0 ? Result<void>() : sys::change_mode_at(root, path, 0600 | readers);
+  if (readers == 0) return {};
+  sys::Fd record_file = TRY(sys::hold_entry(root, path));
+  return sys::change_mode(record_file, 0600 | readers, path);
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 #include "image/layout.hpp"
 #include "image/records.hpp"
 #include "image/staging.hpp"
-#include "sys/tree.hpp"
+#include "sys/mode.hpp"
 
 namespace berth::image {
 namespace {
@@ -123,8 +123,9 @@ void Store::note_used(const Digest& manifest) const {
   auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now);
   auto rest = std::chrono::duration_cast<std::chrono::nanoseconds>(now - seconds);
   // A store that cannot be written, or one of somebody else, is used all the same.
-  ignore(sys::set_modified_at(dir_, blob_file(manifest),
-                              {seconds.count(), static_cast<uint32_t>(rest.count())}));
+  auto held = sys::hold_entry(dir_, blob_file(manifest));
+  sys::FileTime used{seconds.count(), static_cast<uint32_t>(rest.count())};
+  if (held.ok()) ignore(sys::set_modified(*held, used, manifest.text()));
 }
 
 Result<Shrunk> Store::shrink(uint64_t most_bytes, Act act, const std::set<Digest>& kept) {

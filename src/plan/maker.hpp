@@ -75,7 +75,7 @@ class Maker {
   Result<void> hooks(const char* stage, const std::vector<oci::Hook>& hooks);
   Result<void> enter_root();
   Result<void> limits();
-  void identity();
+  void identity(Missing directory);
   void find_program();
   void await_start();
   void program();

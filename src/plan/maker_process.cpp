@@ -147,7 +147,7 @@ uint64_t Maker::capability_set(const std::vector<std::string>& names, const char
   return set;
 }
 
-void Maker::identity() {
+void Maker::identity(Missing directory) {
   const auto& process = process_;
   SetCapabilities capabilities;
   if (process.capabilities) {
@@ -162,7 +162,7 @@ void Maker::identity() {
   const auto& seccomp = spec_.linux_.seccomp;
   if (seccomp && !process.no_new_privileges) add(LoadSeccomp{*seccomp});
   add(LimitCapabilities{capabilities.bounding});
-  add(EnterDirectory{tidy(process.cwd)});
+  add(EnterDirectory{tidy(process.cwd), directory});
   bool keep = keeps_groups();
   add(SetIdentity{process.user.uid, process.user.gid,
                   keep ? std::vector<uint32_t>() : process.user.additional_gids, keep});

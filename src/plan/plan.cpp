@@ -115,7 +115,7 @@ Result<Plan> make(const oci::Spec& spec, const Container& container, const HostF
   maker.place();
   TRY(maker.attributes());
   TRY(maker.limits());
-  maker.identity();
+  maker.identity(Missing::made);
   maker.find_program();
   maker.await_start();
   TRY(maker.hooks("startContainer", spec.hooks.start_container));
@@ -136,7 +136,7 @@ Result<Plan> make_exec(const oci::Spec& spec, const HostFacts& facts) {
   TRY(maker.attributes());
   TRY(maker.affinity());
   TRY(maker.limits());
-  maker.identity();
+  maker.identity(Missing::refused);
   maker.find_program();
   maker.await_start();  // only for a filter with a listener
   maker.program();

@@ -289,8 +289,11 @@ struct SetIdentity {
   std::vector<uint32_t> groups;
   bool keep_groups = false;  ///< those of the caller instead, which may have no id here
 };
+enum class Missing { made, refused };
 struct EnterDirectory {
   std::string path;
+  /// For the first process, as docker has it. For exec a slip would leave an empty directory.
+  Missing missing = Missing::made;
 };
 struct SetUmask {
   uint32_t mask = 0;

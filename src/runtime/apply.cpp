@@ -23,6 +23,7 @@
 #include "sys/file.hpp"
 #include "sys/namespace.hpp"
 #include "sys/node.hpp"
+#include "sys/null_device.hpp"
 #include "sys/program.hpp"
 #include "sys/pty.hpp"
 #include "sys/scheduling.hpp"
@@ -96,6 +97,7 @@ Result<void> let_go_of_host(Inside& inside) {
 }
 
 Result<void> enter_shared_root(Inside& inside, const plan::EnterSharedRoot& step) {
+  sys::exchange_null_streams(sys::Fd());
   std::string context = "cannot enter the root " + quote(step.path);
   if (inside.mount_space) {
     TRY_CTX(sys::setns(inside.mount_space, CLONE_NEWNS, step.mount_namespace), context);
@@ -110,6 +112,8 @@ Result<void> enter_shared_root(Inside& inside, const plan::EnterSharedRoot& step
 }
 
 Result<void> enter_root_for_good(Inside& inside, const plan::EnterRoot& step) {
+  // While /proc is the host's.
+  sys::exchange_null_streams(sys::find_null_device(inside.root));
   TRY(enter_root(inside, step));
   return let_go_of_host(inside);
 }
@@ -467,8 +471,10 @@ void apply(const plan::Plan& plan, const Prepared& prepared, Channel channel,
   if (!closed.ok()) fail(inside, closed.error(), Stage::engine);
   for (const auto& step : plan.steps) {
     auto done = apply_step(plan, inside, step);
+    const auto* directory = std::get_if<plan::EnterDirectory>(&step);
     bool command = std::holds_alternative<plan::Execute>(step) ||
-                   std::holds_alternative<plan::FindProgram>(step);
+                   std::holds_alternative<plan::FindProgram>(step) ||
+                   (directory != nullptr && directory->missing == plan::Missing::refused);
     if (!done.ok()) fail(inside, done.error(), command ? Stage::command : Stage::engine);
   }
   fail(inside, make_error(Kind::bug, "apply a plan without a program"), Stage::engine);

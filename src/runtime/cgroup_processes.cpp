@@ -153,9 +153,11 @@ Result<void> CgroupSet::give_to(uint32_t uid) const {
   TRY(sys::change_owner(directory->fd, uid, sys::kSameGroup, directory->path));
   for (std::string_view name : split_blank(names)) {
     std::string file(name);
-    auto given = sys::change_owner_at(directory->fd, file, uid, sys::kSameGroup);
+    auto held = sys::hold_entry(directory->fd, file);
     // Some belong to controllers that are not here.
-    if (!given.ok() && given.error().kind != Kind::not_found) return given;
+    if (!held.ok() && held.error().kind == Kind::not_found) continue;
+    sys::Fd entry = TRY(std::move(held));
+    TRY(sys::change_owner(entry, uid, sys::kSameGroup, file));
   }
   return {};
 }

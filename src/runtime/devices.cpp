@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <linux/mount.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include "base/text.hpp"
 #include "runtime/attach.hpp"
@@ -42,7 +43,9 @@ Result<void> make(Inside& inside, const plan::MakeNode& step) {
   }
   TRY(std::move(made));
   if (step.uid == 0 && step.gid == 0) return {};
-  return sys::change_owner_at(parent.directory, parent.name, step.uid, step.gid);
+  sys::Fd node = TRY(sys::hold_made(parent.directory, parent.name, type_bits(step.type),
+                                    makedev(step.major, step.minor)));
+  return sys::change_owner(node, step.uid, step.gid, step.path);
 }
 
 // A place for a bind under its own name: a link that the image left there is not followed.
@@ -69,7 +72,8 @@ Result<void> bind(Inside& inside, const plan::BindNode& step) {
   }
   sys::Fd place = TRY(open_place(inside, step.path));
   plan::MountAttributes harmless;
-  harmless.set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC;
+  // Read-only: the device is read and written as before, its mode, owner and times stay the host's.
+  harmless.set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC;
   NewMount view = TRY(make_view(source, false, step.source));
   TRY(attach(std::move(view), place, harmless, step.path));
   return {};

@@ -19,6 +19,7 @@
 #include "runtime/scope.hpp"
 #include "sys/file.hpp"
 #include "sys/namespace.hpp"
+#include "sys/null_device.hpp"
 #include "sys/scheduling.hpp"
 
 namespace berth::runtime {
@@ -33,8 +34,12 @@ oci::Process changed(oci::Process process, const ExecRequest& request) {
   process.console_size.reset();
   if (changes.cwd) process.cwd = *changes.cwd;
   process.env.insert(process.env.end(), changes.env.begin(), changes.env.end());
-  if (changes.uid) process.user.uid = *changes.uid;
-  if (changes.gid) process.user.gid = *changes.gid;
+  if (changes.uid) {
+    // Another user: nothing of the former one's groups, which may be root's.
+    process.user.uid = *changes.uid;
+    process.user.gid = changes.gid.value_or(0);
+    process.user.additional_gids.clear();
+  }
   auto& groups = process.user.additional_gids;
   groups.insert(groups.end(), changes.additional_gids.begin(), changes.additional_gids.end());
   if (!changes.capabilities.empty() && !process.capabilities) process.capabilities.emplace();
@@ -165,6 +170,7 @@ class Executor {
       : store_(store), request_(request), report_(report), log_(log) {}
 
   Result<void> find();
+  void charge_container();
   Result<void> decide(Detach detach);
   Result<void> prepare(Detach detach);
   Result<void> spawn();
@@ -201,6 +207,15 @@ Result<void> Executor::find() {
   return make_error(Kind::usage, "container not running: " + quote(request_.id));
 }
 
+void Executor::charge_container() {
+  if (!request_.charge_container) return;
+  constexpr pid_t kSelf = 0;  // to the kernel, whoever writes it
+  auto joined = found_->cgroups.add(kSelf, CgroupSet::Unified::join);
+  if (joined.ok() || joined.error().sys_errno != EBUSY) return;
+  auto directory = cgroup_of(found_->state.pid);
+  if (directory.ok()) ignore(write_cgroup_file(*directory, "cgroup.procs", std::to_string(kSelf)));
+}
+
 Result<void> Executor::decide(Detach detach) {
   spec_ = TRY(read_spec(found_->state, request_));
   TRY(check_console(spec_.process->terminal, detach, request_.console_socket));
@@ -221,10 +236,11 @@ Result<void> Executor::prepare(Detach detach) {
   joined.first_process = TRY(sys::duplicate(first.pidfd()));
   first.release();  // not our child
   joined.namespaces = TRY(foreign_namespaces(state.pid));
-  if (!has_own_root(spec_)) {
-    std::string root = "/proc/" + std::to_string(state.pid) + "/root";
-    joined.root = TRY(sys::open_at(sys::cwd(), root, O_PATH | O_DIRECTORY));
-  }
+  std::string path = "/proc/" + std::to_string(state.pid) + "/root";
+  auto root = sys::open_at(sys::cwd(), path, O_PATH | O_DIRECTORY);
+  bool own_root = has_own_root(spec_);
+  sys::exchange_null_streams(root.ok() && own_root ? sys::find_null_device(*root) : sys::Fd());
+  if (!own_root) joined.root = TRY(std::move(root));
   prepared_.joined = std::move(joined);
   if (!request_.cgroup.empty()) {
     found_->cgroups = TRY_CTX(open_cgroups(), "cannot open cgroup " + quote(request_.cgroup));
@@ -308,6 +324,7 @@ Result<int> exec(const Store& store, const ExecRequest& request, Detach detach, 
                  Log& log) {
   Executor executor(store, request, report, log);
   TRY(executor.find());
+  executor.charge_container();
   TRY(executor.decide(detach));
   TRY(executor.prepare(detach));
   // From before the clone on, so that no signal is lost.

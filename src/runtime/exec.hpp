@@ -43,6 +43,9 @@ struct ExecRequest {
   int preserve_fds = 0;
   std::optional<uint64_t> rights_fd;  ///< as in LaunchRequest
   bool ignore_paused = false;
+  /// This process joins the container's cgroup, as far as it may: what the container's image asks
+  /// for again and again (a health check) is the container's to pay for.
+  bool charge_container = false;
 };
 
 /// Runs one more process in a container that is created or running. In the foreground it stays

@@ -81,7 +81,7 @@ struct Inside {
   Parents parents{};  ///< of nodes and links
   /// What was mounted at /proc and /sys, by that path; the latest of a path counts.
   std::vector<std::pair<std::string, sys::Fd>> kernel_views{};
-  sys::Fd null_device{};       ///< the host's, verified; what files are masked with
+  sys::Fd null_device{};       ///< a read-only mount of the host's; what files are masked with
   sys::Fd empty_tree{};        ///< the tmpfs that directories are masked with
   sys::Fd terminal{};          ///< the container's end, empty without one
   Channel starter{sys::Fd()};  ///< whoever called `start`

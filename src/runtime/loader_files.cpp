@@ -19,6 +19,7 @@
 #include "sys/io_at.hpp"
 #include "sys/mode.hpp"
 #include "sys/mount.hpp"
+#include "sys/regular.hpp"
 #include "sys/signals.hpp"
 
 namespace berth::runtime {
@@ -64,17 +65,17 @@ Result<void> check_of_image(const sys::Fd& root, const sys::Fd& place, const std
   return make_error(Kind::denied, "a link leads " + quote(path) + " to another mount");
 }
 
-// Looked at before it is opened: opening a device may do something, and a FIFO would wait. We may
-// read more than the container's user: what is not for everybody is not for its loader either.
-sys::Fd open_regular(const sys::Fd& root, const std::string& path, int64_t max_bytes) {
+// We may read more than the container's user: what is not for everybody is not for its loader
+// either.
+sys::Fd open_for_all(const sys::Fd& root, const std::string& path, int64_t max_bytes) {
   auto place = sys::open_in_root(root, path, O_PATH);
   if (!place.ok() || !refuse_kernel_target(*place, path).ok()) return {};
   if (!check_of_image(root, *place, path).ok()) return {};
   auto info = sys::stat_fd(*place, path);
-  if (!info.ok() || !S_ISREG(info->st_mode) || info->st_size > max_bytes) return {};
+  if (!info.ok() || info->st_size > max_bytes) return {};
   if ((info->st_mode & S_IROTH) == 0) return {};
-  auto file = sys::open_at(sys::cwd(), sys::fd_path(*place), O_RDONLY | O_NONBLOCK | O_NOCTTY);
-  return file.ok() ? std::move(*file) : sys::Fd();
+  auto file = sys::open_regular(*place, path);
+  return file.ok() && *file ? std::move(**file) : sys::Fd();
 }
 
 Result<void> cover(Inside& inside, const StateFile& file, const std::string& path) {
@@ -140,12 +141,12 @@ Result<void> make_loader_files(const plan::Plan& plan, const sys::Fd& entry, Pre
 
 Result<void> bind_loader_files(Inside& inside) {
   LoaderHandles& loader = inside.loader;
-  loader.image_cache = open_regular(inside.root, kCachePath, kMaxCache);
+  loader.image_cache = open_for_all(inside.root, kCachePath, kMaxCache);
   loader.cache = TRY(sys::duplicate(inside.prepared.loader_cache.writable));
   TRY_CTX(cover(inside, inside.prepared.loader_cache, kCachePath),
           "cannot cover '/etc/ld.so.cache'");
   if (!sys::open_in_root(inside.root, kMuslLoader, O_PATH).ok()) return {};
-  loader.image_path = open_regular(inside.root, kMuslPath, kMaxPath);
+  loader.image_path = open_for_all(inside.root, kMuslPath, kMaxPath);
   loader.path = TRY(sys::duplicate(inside.prepared.loader_path.writable));
   TRY_CTX(cover(inside, inside.prepared.loader_path, kMuslPath),
           "cannot cover " + quote(kMuslPath));

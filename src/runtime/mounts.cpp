@@ -60,13 +60,18 @@ Result<void> bind_over(const sys::Fd& source, const sys::Fd& target, const std::
 }
 
 Result<void> mask_file(Inside& inside, const sys::Fd& target, const std::string& path) {
-  if (!inside.null_device) {
-    inside.null_device = TRY(sys::open_at(sys::cwd(), "/dev/null", O_PATH | O_NOFOLLOW));
-    if (!TRY(sys::is_device(inside.null_device, "c", 1, 3, "/dev/null"))) {
-      return make_error(Kind::denied, "'/dev/null' of the host is not the null device");
-    }
+  if (inside.null_device) return bind_over(inside.null_device, target, path);
+  sys::Fd host = TRY(sys::open_at(sys::cwd(), "/dev/null", O_PATH | O_NOFOLLOW));
+  if (!TRY(sys::is_device(host, "c", 1, 3, "/dev/null"))) {
+    return make_error(Kind::denied, "'/dev/null' of the host is not the null device");
   }
-  return bind_over(inside.null_device, target, path);
+  // Root in the container owns that inode: on a read-only mount it is read and written as before,
+  // but its mode, owner and times stay the host's. The others are views of this mount.
+  plan::MountAttributes attributes;
+  attributes.set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC;
+  NewMount view = TRY(make_view(host, false, path));
+  inside.null_device = TRY(attach(std::move(view), target, attributes, path));
+  return {};
 }
 
 Result<void> mask_directory(Inside& inside, const sys::Fd& target, const std::string& path) {
@@ -147,7 +152,7 @@ Result<void> copy_up(const sys::Fd& from, const sys::Fd& to, const plan::MountFi
   TRY(sys::copy_tree(from, to, step.target));
   if (says(step.data, "uid=") || says(step.data, "gid=")) return {};
   struct stat info = TRY(sys::stat_fd(from, step.target));
-  ignore(sys::change_owner_at(to, ".", info.st_uid, info.st_gid));  // as far as it is permitted
+  ignore(sys::change_owner(to, info.st_uid, info.st_gid, step.target));  // as far as permitted
   return {};
 }
 

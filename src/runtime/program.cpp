@@ -22,10 +22,17 @@ namespace {
 
 // By handle from the root: a cwd of "/proc/self/fd/7" would otherwise be a way to a directory of
 // the host that some descriptor still names (CVE-2024-21626).
-Result<void> enter(const std::string& path, MakeIn where) {
+Result<void> enter(const plan::EnterDirectory& step, MakeIn where) {
   sys::Fd root = TRY(sys::open_at(sys::cwd(), "/", O_PATH | O_DIRECTORY));
-  sys::Fd directory = TRY(open_target(root, path, TargetType::directory, where));
-  return sys::change_directory(directory, path);
+  bool makes = step.missing == plan::Missing::made;
+  auto directory = makes ? open_target(root, step.path, TargetType::directory, where)
+                         : sys::open_in_root(root, step.path, O_PATH | O_DIRECTORY);
+  if (!makes && !directory.ok() && directory.error().kind == Kind::not_found) {
+    // Not as a program that was not found is told: 126, as docker has it.
+    return make_error(Kind::usage, "it does not exist");
+  }
+  sys::Fd found = TRY(std::move(directory));
+  return sys::change_directory(found, step.path);
 }
 
 // So that a program may open its own /dev/stdout. Only what is the container's alone: a file or a
@@ -46,7 +53,7 @@ void own_standard_streams(const Inside& inside, uid_t uid) {
 Result<void> enter_directory(Inside& inside, const plan::EnterDirectory& step) {
   if (step.path == "/") return {};  // whoever enters the root is there
   // A volume is not ours to make anything in: the container's user does, or is refused.
-  auto entered = enter(step.path, MakeIn::mount_of_root);
+  auto entered = enter(step, MakeIn::mount_of_root);
   if (!entered.ok() && entered.error().kind == Kind::denied) {
     inside.directory_denied = true;
     return {};
@@ -68,7 +75,7 @@ Result<void> set_identity(Inside& inside, const plan::SetIdentity& step,
     return make_error(Kind::interrupted, "set user id: berth-runtime has ended");
   }
   if (!inside.directory_denied) return {};
-  TRY_CTX(enter(directory.path, MakeIn::any_mount),
+  TRY_CTX(enter(directory, MakeIn::any_mount),
           "cannot enter working directory " + quote(directory.path));
   return {};
 }

@@ -22,6 +22,7 @@
 #include "sys/file.hpp"
 #include "sys/mount.hpp"
 #include "sys/namespace.hpp"
+#include "sys/null_device.hpp"
 #include "sys/program.hpp"
 #include "sys/socket.hpp"
 
@@ -278,6 +279,7 @@ Error CriuRestore::become_criu(const Channel& channel, const Launched& launched)
 Result<Child> CriuRestore::prepare(const Launched& launched, int cgroup) {
   append_restore(words_, {"--pidfile", sys::shared_fd_path(launched.entry->fd()) + "/" + kPidFile});
   auto [ours, theirs] = TRY(sys::socket_pair());
+  sys::exchange_null_streams(sys::Fd());
   auto cloned = sys::clone3(0, cgroup);
   bool in_cgroup = cloned.ok() && cgroup >= 0;
   if (!cloned.ok() && cgroup >= 0) cloned = sys::clone3(0, -1);

@@ -9,13 +9,15 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <vector>
 
 #include "base/text.hpp"
 #include "sys/file.hpp"
+#include "sys/mode.hpp"
 #include "sys/mount.hpp"
+#include "sys/regular.hpp"
+#include "sys/tree.hpp"
 
 namespace berth::sys {
 namespace {
@@ -24,11 +26,8 @@ constexpr int kMaxDepth = 128;
 constexpr size_t kMaxAttributes = 65536;  // XATTR_LIST_MAX and XATTR_SIZE_MAX of the kernel
 constexpr size_t kChunk = size_t{1} << 30;
 
-// For what is copied "as far as permitted".
-void ignore_result(int) {}
-
-std::array<timespec, 2> times_of(const struct stat& info) {
-  return {info.st_atim, info.st_mtim};
+FileTime file_time(const timespec& time) {
+  return {time.tv_sec, static_cast<uint32_t>(time.tv_nsec)};
 }
 
 // What may not be set is left: a tmpfs may have no user attributes, a user no right to trusted
@@ -50,19 +49,17 @@ void copy_attributes(const Fd& from, const Fd& to) {
     }
     ssize_t length = ::fgetxattr(from.get(), name, value.data(), value.size());
     if (length < 0) continue;
-    ignore_result(::fsetxattr(to.get(), name, value.data(), static_cast<size_t>(length), 0));
+    ignore(write_attribute(to, name, {value.data(), static_cast<size_t>(length)}));
   }
 }
 
 // The mode comes after the owner, whose change takes the set-id bits away, and the times last.
 Result<void> copy_metadata(const Fd& from, const Fd& to, const struct stat& info,
                            const std::string& name) {
-  ignore_result(::fchown(to.get(), info.st_uid, info.st_gid));
+  ignore(change_owner(to, info.st_uid, info.st_gid, name));
   copy_attributes(from, to);
-  if (::fchmod(to.get(), info.st_mode & 07777) != 0) {
-    return errno_now().error("change the mode of " + quote(name));
-  }
-  ignore_result(::futimens(to.get(), times_of(info).data()));
+  TRY(change_mode(to, info.st_mode & 07777, name));
+  ignore(set_times(to, file_time(info.st_atim), file_time(info.st_mtim), name));
   return {};
 }
 
@@ -93,8 +90,9 @@ Result<void> copy_file(const Fd& from_dir, const Fd& to_dir, const std::string& 
   // What was looked at may be another file by now, and opening a device may already do something.
   Fd found = TRY(open_at(from_dir, entry, O_PATH | O_NOFOLLOW));
   struct stat info = TRY(stat_fd(found, name));
-  if (!S_ISREG(info.st_mode)) return make_error(Kind::busy, "copy " + quote(name) + ": changes");
-  Fd from = TRY(open_at(cwd(), fd_path(found), O_RDONLY));
+  auto readable = TRY(open_regular(found, name));
+  if (!readable) return make_error(Kind::busy, "copy " + quote(name) + ": changes");
+  const Fd& from = *readable;
   Fd to = TRY(open_at(to_dir, entry, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600));
   // Both share their blocks where the file system can.
   bool shared = ::ioctl(to.get(), FICLONE, from.get()) == 0;
@@ -104,24 +102,23 @@ Result<void> copy_file(const Fd& from_dir, const Fd& to_dir, const std::string& 
 
 Result<void> copy_special(const Fd& to_dir, const std::string& entry, const struct stat& info,
                           const std::string& name) {
-  if (::mknodat(to_dir.get(), entry.c_str(), info.st_mode, info.st_rdev) != 0) {
+  // Made closed: nobody has had it open when its owner and mode come.
+  if (::mknodat(to_dir.get(), entry.c_str(), info.st_mode & S_IFMT, info.st_rdev) != 0) {
     if (errno == EPERM) return {};
     return errno_now().error("copy " + quote(name));
   }
-  ignore_result(
-      ::fchownat(to_dir.get(), entry.c_str(), info.st_uid, info.st_gid, AT_SYMLINK_NOFOLLOW));
-  ignore_result(::fchmodat(to_dir.get(), entry.c_str(), info.st_mode & 07777, 0));
-  return {};
+  Fd made = TRY(hold_made(to_dir, entry, info.st_mode & S_IFMT, info.st_rdev));
+  ignore(change_owner(made, info.st_uid, info.st_gid, name));
+  return change_mode(made, info.st_mode & 07777, name);
 }
 
 Result<void> copy_link(const Fd& from_dir, const Fd& to_dir, const std::string& entry,
                        const struct stat& info) {
   std::string text = TRY(read_link(from_dir, entry));
   TRY(make_symlink(text, to_dir, entry));
-  ignore_result(
-      ::fchownat(to_dir.get(), entry.c_str(), info.st_uid, info.st_gid, AT_SYMLINK_NOFOLLOW));
-  ignore_result(
-      ::utimensat(to_dir.get(), entry.c_str(), times_of(info).data(), AT_SYMLINK_NOFOLLOW));
+  Fd made = TRY(hold_made(to_dir, entry, S_IFLNK));
+  ignore(change_owner(made, info.st_uid, info.st_gid, entry));
+  ignore(set_times(made, file_time(info.st_atim), file_time(info.st_mtim), entry));
   return {};
 }
 

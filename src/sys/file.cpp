@@ -15,6 +15,7 @@
 
 #include "base/text.hpp"
 #include "sys/io_at.hpp"
+#include "sys/mode.hpp"
 
 namespace berth::sys {
 namespace {
@@ -185,10 +186,8 @@ Result<void> Removal::remove(const Fd& dir, const std::string& name, const std::
   constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW;
   auto child = open_at(dir, name, kFlags);
   if (!child.ok() && child.error().kind == Kind::denied) {
-    // AT_SYMLINK_NOFOLLOW is not supported by fchmodat(2), but a link would have been unlinked.
-    if (::fchmodat(dir.get(), name.c_str(), 0700, 0) != 0) {
-      return errno_now().error("remove " + quote(shown));
-    }
+    Fd closed = TRY(hold_made(dir, name, S_IFDIR));
+    TRY(change_mode(closed, 0700, shown));
     child = open_at(dir, name, kFlags);
   }
   if (!child.ok()) return std::move(child).error();

@@ -8,6 +8,7 @@
 #include <cerrno>
 
 #include "base/text.hpp"
+#include "sys/file.hpp"
 
 namespace berth::sys {
 namespace {
@@ -18,15 +19,40 @@ Error owner_error(SavedErrno saved, const std::string& name, uid_t uid, gid_t gi
   return saved.error("change the owner of " + quote(name) + " to " + owner);
 }
 
+timespec timespec_of(FileTime time) {
+  return {time.seconds, static_cast<long>(time.nanoseconds)};
+}
+
+Result<void> set_both(const Fd& fd, timespec accessed, timespec modified, const std::string& name) {
+  const timespec times[2] = {accessed, modified};
+  if (::futimens(fd.get(), times) == 0) return {};
+  if (errno == EBADF) {  // O_PATH
+    if (::utimensat(fd.get(), "", times, AT_EMPTY_PATH) == 0) return {};
+    // COMPAT(5.8): it did not know the flag; /proc's link leads to a link itself as well.
+    if (errno == EINVAL && ::utimensat(AT_FDCWD, fd_path(fd).c_str(), times, 0) == 0) return {};
+  }
+  return errno_now().error("set the time of " + quote(name));
+}
+
 }  // namespace
+
+Result<Fd> hold_entry(const Fd& dir, const std::string& name) {
+  return open_at(dir, name, O_PATH | O_NOFOLLOW);
+}
+
+Result<Fd> hold_made(const Fd& dir, const std::string& name, mode_t type, dev_t device) {
+  Fd held = TRY(hold_entry(dir, name));
+  struct stat info = TRY(stat_fd(held, name));
+  bool is_node = type == S_IFCHR || type == S_IFBLK;
+  bool is_it = (info.st_mode & S_IFMT) == type && (!is_node || info.st_rdev == device);
+  if (is_it) return held;
+  return make_error(Kind::busy, "make " + quote(name) + ": somebody else has exchanged it");
+}
 
 Result<void> change_mode(const Fd& fd, mode_t mode, const std::string& name) {
   if (::fchmod(fd.get(), mode) == 0) return {};
-  return errno_now().error("change the mode of " + quote(name));
-}
-
-Result<void> change_mode_at(const Fd& dir, const std::string& name, mode_t mode) {
-  if (::fchmodat(dir.get(), name.c_str(), mode, 0) == 0) return {};
+  // COMPAT(6.6): fchmodat2(2) takes an O_PATH handle; before, /proc's link to it is the way.
+  if (errno == EBADF && ::fchmodat(AT_FDCWD, fd_path(fd).c_str(), mode, 0) == 0) return {};
   return errno_now().error("change the mode of " + quote(name));
 }
 
@@ -35,9 +61,13 @@ Result<void> change_owner(const Fd& fd, uid_t uid, gid_t gid, const std::string&
   return owner_error(errno_now(), name, uid, gid);
 }
 
-Result<void> change_owner_at(const Fd& dir, const std::string& name, uid_t uid, gid_t gid) {
-  if (::fchownat(dir.get(), name.c_str(), uid, gid, AT_SYMLINK_NOFOLLOW) == 0) return {};
-  return owner_error(errno_now(), name, uid, gid);
+Result<void> set_modified(const Fd& fd, FileTime time, const std::string& name) {
+  return set_both(fd, {0, UTIME_OMIT}, timespec_of(time), name);
+}
+
+Result<void> set_times(const Fd& fd, FileTime accessed, FileTime modified,
+                       const std::string& name) {
+  return set_both(fd, timespec_of(accessed), timespec_of(modified), name);
 }
 
 }  // namespace berth::sys

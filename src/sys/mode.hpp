@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Modes and owners. `name` is for errors.
+// Modes, owners and times, all by handle: whoever else may write to a directory decides from one
+// call to the next what a name in it means (CWE-367). A handle may be O_PATH. `name` is for errors
+// alone. tools/layers.py refuses the calls that take a name.
 #pragma once
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <string>
 
 #include "base/result.hpp"
@@ -13,14 +16,29 @@ namespace berth::sys {
 
 inline constexpr gid_t kSameGroup = static_cast<gid_t>(-1);
 
-/// The mode as given, whatever the caller's umask. fchmod(2)
-Result<void> change_mode(const Fd& fd, mode_t mode, const std::string& name);
-/// The same for an entry that is known to be no link. fchmodat(2)
-Result<void> change_mode_at(const Fd& dir, const std::string& name, mode_t mode);
+/// The entry `name` of `dir` itself, no matter what it is: a link is not followed, a device not
+/// opened.  Errors: not_found. open(2) O_PATH | O_NOFOLLOW
+Result<Fd> hold_entry(const Fd& dir, const std::string& name);
+/// The same for what was just made there. `type` is S_IFIFO, S_IFLNK, …; `device` counts for
+/// S_IFCHR and S_IFBLK.
+/// Errors: not_found; busy: another file is in its place by now, and not to be touched.
+Result<Fd> hold_made(const Fd& dir, const std::string& name, mode_t type, dev_t device = 0);
 
-/// fchown(2). EINVAL: an id that this user namespace has no mapping for.
+/// The mode as given, whatever the caller's umask.  Errors: denied; unsupported for a link.
+/// fchmod(2)
+Result<void> change_mode(const Fd& fd, mode_t mode, const std::string& name);
+
+/// Of a link the link's own. EINVAL: an id that this user namespace has no mapping for. fchownat(2)
 Result<void> change_owner(const Fd& fd, uid_t uid, gid_t gid, const std::string& name);
-/// The same without following a link. fchownat(2)
-Result<void> change_owner_at(const Fd& dir, const std::string& name, uid_t uid, gid_t gid);
+
+struct FileTime {
+  int64_t seconds = 0;
+  uint32_t nanoseconds = 0;
+};
+/// The time of last modification; that of the last access stays. Of a link the link's own.
+/// utimensat(2)
+Result<void> set_modified(const Fd& fd, FileTime time, const std::string& name);
+/// The same for the time of the last access too.
+Result<void> set_times(const Fd& fd, FileTime accessed, FileTime modified, const std::string& name);
 
 }  // namespace berth::sys

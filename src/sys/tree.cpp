@@ -39,18 +39,6 @@ Result<void> make_hard_link(const Fd& from_dir, const std::string& from, const F
   return errno_now().error("link " + quote(to) + " to " + quote(from));
 }
 
-Result<void> set_modified(const Fd& fd, FileTime time, const std::string& name) {
-  timespec times[2] = {{0, UTIME_OMIT}, {time.seconds, static_cast<long>(time.nanoseconds)}};
-  if (::futimens(fd.get(), times) == 0) return {};
-  return errno_now().error("set the time of " + quote(name));
-}
-
-Result<void> set_modified_at(const Fd& dir, const std::string& name, FileTime time) {
-  timespec times[2] = {{0, UTIME_OMIT}, {time.seconds, static_cast<long>(time.nanoseconds)}};
-  if (::utimensat(dir.get(), name.c_str(), times, AT_SYMLINK_NOFOLLOW) == 0) return {};
-  return errno_now().error("set the time of " + quote(name));
-}
-
 Result<void> write_attribute(const Fd& fd, const std::string& key, std::string_view value) {
   if (::fsetxattr(fd.get(), key.c_str(), value.data(), value.size(), 0) == 0) return {};
   return errno_now().error("set the attribute " + quote(key));

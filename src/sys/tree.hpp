@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What unpacking an archive needs beyond file.hpp, mode.hpp and node.hpp: links and times by
+// What unpacking an archive needs beyond file.hpp, mode.hpp and node.hpp: links and attributes by
 // handle.
 #pragma once
 
 #include <sys/types.h>
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -22,15 +21,6 @@ Result<Fd> open_beneath(const Fd& dir, const std::string& path, int flags);
 /// linkat(2) without following a link. Errors: exists, not_found.
 Result<void> make_hard_link(const Fd& from_dir, const std::string& from, const Fd& to_dir,
                             const std::string& to);
-
-struct FileTime {
-  int64_t seconds = 0;
-  uint32_t nanoseconds = 0;
-};
-/// The time of last modification; that of the last access stays. futimens(2)
-Result<void> set_modified(const Fd& fd, FileTime time, const std::string& name);
-/// The same for an entry that cannot be opened, e.g. a symbolic link. utimensat(2)
-Result<void> set_modified_at(const Fd& dir, const std::string& name, FileTime time);
 
 /// fsetxattr(2). Errors: denied, unsupported (the file system has no such attributes).
 Result<void> write_attribute(const Fd& fd, const std::string& key, std::string_view value);

@@ -6,6 +6,7 @@
 
 #include "base/text.hpp"
 #include "sys/file.hpp"
+#include "sys/regular.hpp"
 #include "sys/stream.hpp"
 #include "transfer/outer_archive.hpp"
 #include "transfer/sha256.hpp"
@@ -123,13 +124,8 @@ Result<std::optional<ArchiveMembers::File>> ArchiveMembers::find(const std::stri
     wanted = link->second;
   }
   if (!directory_) return std::optional<File>();
-  auto fd = sys::open_in_root(*directory_, wanted, O_RDONLY | O_NONBLOCK | O_NOCTTY);
-  if (!fd.ok()) {
-    if (fd.error().kind == Kind::not_found) return std::optional<File>();
-    return std::move(fd).error();
-  }
-  struct stat status = TRY(sys::stat_fd(*fd, wanted));
-  if (!S_ISREG(status.st_mode)) return std::optional<File>();
+  auto fd = TRY(sys::find_regular_in_root(*directory_, wanted));
+  if (!fd) return std::optional<File>();
   std::string buffer(size_t{1} << 20, '\0');
   auto more = [&]() -> Result<std::string_view> {
     size_t count = TRY(sys::read_some(*fd, buffer, wanted));

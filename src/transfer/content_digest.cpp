@@ -9,6 +9,7 @@
 
 #include "base/text.hpp"
 #include "sys/file.hpp"
+#include "sys/regular.hpp"
 #include "sys/stream.hpp"
 #include "transfer/ignore_patterns.hpp"
 #include "transfer/sha256.hpp"
@@ -80,12 +81,12 @@ class ContextHash {
 
   Result<void> add_content(const sys::Fd& directory, const std::string& name,
                            const std::string& path) {
-    sys::Fd file =
-        TRY(sys::open_at(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
+    auto file = TRY(sys::find_regular(directory, name));
+    if (!file) return make_error(Kind::busy, "read " + quote(path) + ": it changes");
     Sha256 content;
     while (true) {
       TRY(cancel_.check());
-      size_t count = TRY(sys::read_some(file, buffer_, path));
+      size_t count = TRY(sys::read_some(*file, buffer_, path));
       if (count == 0) break;
       content.update({buffer_.data(), count});
     }

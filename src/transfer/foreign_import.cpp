@@ -114,7 +114,7 @@ Result<std::optional<ForeignImage>> ForeignImage::open(const sys::Fd& file, cons
   image.staged_ = TRY(delivery.stage_file());
   TRY(copy_part(file, part->extent, image.staged_.fd(), cancel));
   if (tools_are_nobody()) {
-    TRY(sys::change_owner_at(sys::cwd(), image.staged_.path(), kNobody, kNobody));
+    TRY(sys::change_owner(image.staged_.fd(), kNobody, kNobody, image.staged_.path()));
   }
   image.file_ = TRY(sys::duplicate(image.staged_.fd()));
   return std::optional<ForeignImage>(std::move(image));

@@ -8,6 +8,8 @@
 
 #include "base/text.hpp"
 #include "sys/file.hpp"
+#include "sys/mode.hpp"
+#include "sys/tree.hpp"
 #include "transfer/layer_rules.hpp"
 #include "transfer/tree_record.hpp"
 

@@ -11,7 +11,7 @@
 #include "image/store.hpp"
 #include "image/upkeep.hpp"
 #include "sys/fd.hpp"
-#include "sys/tree.hpp"
+#include "sys/mode.hpp"
 
 namespace berth::transfer {
 

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -15,6 +16,7 @@
 #include "sys/io_at.hpp"
 #include "sys/mode.hpp"
 #include "sys/node.hpp"
+#include "sys/tree.hpp"
 #include "sys/xattr.hpp"
 #include "transfer/acl.hpp"
 #include "transfer/checksum.hpp"
@@ -293,19 +295,14 @@ Result<void> LayerWriter::add_directory(const Place& place, const TarEntry& entr
   return {};
 }
 
-/// Owner and time of what has no descriptor.
-Result<void> LayerWriter::set_unopened(const Place& place, const TarEntry& entry) {
+/// Owner and time of a link or node.
+Result<void> LayerWriter::describe_made(const sys::Fd& made, const Place& place,
+                                        const TarEntry& entry) {
   if (needs_owner(entry.uid, entry.gid)) {
-    auto owned = sys::change_owner_at(here(), place.name, static_cast<uid_t>(entry.uid),
-                                      static_cast<gid_t>(entry.gid));
-    if (!owned.ok()) {
-      Error error = std::move(owned).error();
-      error.what = "change the owner of " + quote(place.name) + " to " + std::to_string(entry.uid) +
-                   ":" + std::to_string(entry.gid);
-      return error;
-    }
+    TRY(sys::change_owner(made, static_cast<uid_t>(entry.uid), static_cast<gid_t>(entry.gid),
+                          place.name));
   }
-  return sys::set_modified_at(here(), place.name, {entry.mtime, entry.mtime_nanoseconds});
+  return sys::set_modified(made, {entry.mtime, entry.mtime_nanoseconds}, place.name);
 }
 
 /// The target is text for the container to resolve; here nobody follows it.
@@ -316,7 +313,8 @@ Result<void> LayerWriter::add_symlink(const Place& place, const TarEntry& entry)
     made = sys::make_symlink(entry.link, here(), place.name);
   }
   TRY(std::move(made));
-  return set_unopened(place, entry);
+  sys::Fd link = TRY(sys::hold_made(here(), place.name, S_IFLNK));
+  return describe_made(link, place, entry);
 }
 
 Result<void> LayerWriter::add_hard_link(const Place& place, const TarEntry& entry) {
@@ -365,10 +363,11 @@ Result<void> LayerWriter::add_node(const Place& place, const TarEntry& entry) {
     return {};
   }
   TRY(std::move(made));
-  if ((entry.mode & umask_) != 0) {
-    TRY(sys::change_mode_at(here(), place.name, entry.mode & 0777));
-  }
-  return set_unopened(place, entry);
+  sys::Fd node = TRY(sys::hold_made(here(), place.name, kind,
+                                    makedev(static_cast<unsigned>(entry.device_major),
+                                            static_cast<unsigned>(entry.device_minor))));
+  if ((entry.mode & umask_) != 0) TRY(sys::change_mode(node, entry.mode & 0777, place.name));
+  return describe_made(node, place, entry);
 }
 
 Result<void> LayerWriter::finish() {

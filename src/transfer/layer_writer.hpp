@@ -8,8 +8,8 @@
 
 #include "base/result.hpp"
 #include "sys/fd.hpp"
+#include "sys/mode.hpp"
 #include "sys/piece_writer.hpp"
-#include "sys/tree.hpp"
 #include "transfer/layer_sink.hpp"
 #include "transfer/tree_record.hpp"
 
@@ -62,7 +62,7 @@ class LayerWriter final : public LayerSink {
   Result<void> displace(const Place& place);
   Result<bool> is_whiteout(const sys::Fd& directory, const std::string& name) const;
   void scan(const sys::Fd& fd, const Place& place, std::string_view first_bytes);
-  Result<void> set_unopened(const Place& place, const TarEntry& entry);
+  Result<void> describe_made(const sys::Fd& made, const Place& place, const TarEntry& entry);
   Result<void> set_attributes(const sys::Fd& fd, const std::string& path,
                               const std::vector<std::pair<std::string, std::string>>& xattrs,
                               uint32_t& mode);

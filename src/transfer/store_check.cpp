@@ -173,7 +173,8 @@ class StoreCheck {
     if ((entry.st_mode & kOthers) != 0) {
       finding.text = "can be written by others";
       if (request_.repair) {
-        TRY(sys::change_mode_at(root_, path, entry.st_mode & 07777 & ~kOthers));
+        sys::Fd held = TRY(sys::hold_made(root_, path, entry.st_mode & S_IFMT, entry.st_rdev));
+        TRY(sys::change_mode(held, entry.st_mode & 07777 & ~kOthers, path));
         finding.done = "mended";
       }
     } else if (entry.st_uid != owner_) {

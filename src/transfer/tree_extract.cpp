@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include <cerrno>
 #include <cstring>
@@ -186,9 +187,10 @@ Result<void> TreeExtractor::make_link(const sys::Fd& parent, const std::string& 
     return sys::make_hard_link(directory, last, parent, name);
   }
   TRY(sys::make_symlink(entry.link, parent, name));
+  sys::Fd link = TRY(sys::hold_made(parent, name, S_IFLNK));
   auto [uid, gid] = owner_of(entry);
-  TRY(checked(sys::change_owner_at(parent, name, uid, gid)));
-  return sys::set_modified_at(parent, name, time_of(entry));
+  TRY(checked(sys::change_owner(link, uid, gid, entry.path)));
+  return sys::set_modified(link, time_of(entry), entry.path);
 }
 
 Result<void> TreeExtractor::make_device(const sys::Fd& parent, const std::string& name,
@@ -208,12 +210,12 @@ Result<void> TreeExtractor::make_device(const sys::Fd& parent, const std::string
     return leave_out_device(entry);
   }
   TRY(std::move(made));
+  dev_t device =
+      makedev(static_cast<unsigned>(entry.device_major), static_cast<unsigned>(entry.device_minor));
+  sys::Fd node = TRY(sys::hold_made(parent, name, kind, device));
   auto [uid, gid] = owner_of(entry);
-  TRY(checked(sys::change_owner_at(parent, name, uid, gid)));
-  sys::Fd node = TRY(sys::open_at(parent, name, O_PATH | O_NOFOLLOW));
-  struct stat status = TRY(sys::stat_fd(node, entry.path));
-  if ((status.st_mode & S_IFMT) != kind) return {};  // exchanged: theirs, and not to be touched
-  return sys::change_mode_at(sys::cwd(), sys::fd_path(node), mode_of(entry));
+  TRY(checked(sys::change_owner(node, uid, gid, entry.path)));
+  return sys::change_mode(node, mode_of(entry), entry.path);
 }
 
 /// A directory in the place of a directory stays.

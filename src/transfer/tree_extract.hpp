@@ -11,7 +11,7 @@
 #include "base/result.hpp"
 #include "image/transfer_protocol.hpp"
 #include "sys/fd.hpp"
-#include "sys/tree.hpp"
+#include "sys/mode.hpp"
 #include "transfer/tar.hpp"
 
 namespace berth::transfer {

@@ -85,6 +85,30 @@ def test_layers_names_the_include_that_is_not_allowed(tmp_path, monkeypatch):
                               "src/stray/d.cpp: not in a folder of tools/layers.py"]
 
 
+@pytest.mark.parametrize("line, fault", (
+    ("::fchmodat(dir, name, mode, 0);", "'::fchmodat' goes by name; use sys/mode.hpp"),
+    ("::fchmodat(AT_FDCWD, path.c_str(), mode, 0);", "'::fchmodat' goes by name; use sys/mode.hpp"),
+    ("::fchownat(dir.get(), name, 1, 2, AT_SYMLINK_NOFOLLOW);",
+     "'::fchownat' goes by name; use sys/mode.hpp"),
+    ("::lsetxattr(path, key, value, 1, 0);", "'::lsetxattr' goes by name; use sys/mode.hpp"),
+    ("std::filesystem::permissions(path, all);", "'permissions' goes by name; use sys/mode.hpp"),
+    ('::fchownat(fd.get(), "", 1, 2, AT_EMPTY_PATH);', None),
+    ("::fchmodat(AT_FDCWD, fd_path(fd).c_str(), mode, 0);", None),
+    ("::fchmod(fd.get(), mode);", None),
+))
+def test_layers_refuse_a_mode_owner_time_or_attribute_that_is_set_by_name(line, fault):
+    assert list(layers.check_calls("sys/mode.cpp", line)) == (
+        [f"src/sys/mode.cpp:1: {fault}"] if fault else [])
+
+
+def test_layers_refuse_to_open_a_file_of_a_root_before_it_is_looked_at():
+    text = "auto a = open_in_root(root, path, O_PATH);\n" \
+           "auto b = open_in_root(root, path, O_RDONLY | O_DIRECTORY);\n" \
+           "auto c = TRY(sys::open_in_root(root,\n  path, O_RDONLY | O_NONBLOCK));\n"
+    assert list(layers.check_calls("engine/x.cpp", text)) == [
+        "src/engine/x.cpp:3: opens whatever it is in a root; use sys/regular.hpp"]
+
+
 def test_layers_let_one_header_through_where_the_table_names_it():
     assert layers.may_include(layers.allowed_in("gpu/grant/x.cpp", "gpu/grant"),
                               "gpu/inventory/inventory.hpp")

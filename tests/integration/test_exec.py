@@ -67,6 +67,57 @@ def test_user_directory_and_environment(berth, profile):
         "berth: ")
 
 
+@pytest.mark.profiles("root", "user")
+def test_a_named_user_has_the_groups_of_that_user_alone(berth, tug):
+    """Those of the container's own user may be root's; what --group-add says is for all."""
+    account = "echo '{0}:x:{1}:{1}::/home/{0}:/bin/sh' >> /etc/passwd; echo '{0}:x:{1}:' >> /etc/group; "
+    berth.ok("run", "-d", "--name", "crew", "--group-add", "44", tug, *SHELL,
+             account.format("cook", 33) + "echo 'galley:x:50:cook' >> /etc/group; "
+             "echo secret > /f; chmod 640 /f; sleep 1000")
+    try:
+        berth.ok("exec", "crew", *SHELL, "until [ -e /f ]; do sleep 0.05; done")
+        assert berth.ok("exec", "-u", "cook", "crew", "id", "-G") == "33 44 50\n"
+        assert berth.ok("exec", "-u", "33", "crew", "id", "-G") == "33 44 50\n"
+        assert berth.ok("exec", "-u", "33:33", "crew", "id", "-G") == "33 44\n"
+        assert berth.ok("exec", "-u", "2000", "crew", "id", "-G") == "0 44\n"
+        assert "Permission denied" in berth.run("exec", "-u", "cook", "crew", "cat", "/f").stderr
+        assert berth.ok("exec", "crew", "id", "-G") == "0 44\n"
+    finally:
+        berth.ok("rm", "-f", "crew")
+
+
+@pytest.mark.profiles("root", "user")
+def test_a_named_user_has_the_capabilities_of_that_user(berth, tug):
+    """Root in a container of somebody else is root there, and the reverse."""
+    effective = ("grep", "CapEff", "/proc/self/status")
+    rooted = berth.ok("exec", "tug", *effective)
+    berth.ok("run", "-d", "--name", "crew", "-u", "33:33", tug, "sleep", "1000")
+    try:
+        assert berth.ok("exec", "-u", "0", "crew", *effective) == rooted
+        assert int(berth.ok("exec", "crew", *effective).split()[1], 16) == 0
+        assert int(berth.ok("exec", "-u", "33", "tug", *effective).split()[1], 16) == 0
+    finally:
+        berth.ok("rm", "-f", "crew")
+
+
+@pytest.mark.profiles("root", "user")
+def test_a_home_that_the_container_was_given_stays(berth, tug):
+    berth.ok("run", "-d", "--name", "crew", "-e", "HOME=/deck", tug, "sleep", "1000")
+    try:
+        assert berth.ok("exec", "-u", "sailor", "crew", *SHELL, "echo $HOME") == "/deck\n"
+        assert berth.ok("exec", "-u", "sailor", "tug", *SHELL, "echo $HOME") == "/home/sailor\n"
+    finally:
+        berth.ok("rm", "-f", "crew")
+
+
+@pytest.mark.parametrize("user", ((), ("-u", "0")), ids=("own", "named"))
+def test_a_working_directory_that_is_not_there_is_not_made(berth, user):
+    line = berth.fail("exec", *user, "-w", "/no/such", "tug", "pwd", status=126)
+    assert line == ("berth: cannot exec in container 'tug': cannot enter working directory "
+                    "'/no/such': it does not exist")
+    assert berth.run("exec", "tug", "ls", "-d", "/no").returncode != 0
+
+
 def test_detached_it_goes_on(berth):
     assert berth.ok("exec", "-d", "tug", *SHELL, "sleep 0.3; touch /done") == ""
     end = time.monotonic() + 10

@@ -8,18 +8,22 @@ import subprocess
 import time
 
 import pytest
+from support.waiting import wait_until
 
 SHELL = ("sh", "-c")
 
 
 @pytest.fixture
 def shell(berth, busybox):
-    """shell(line): by a shell, for its redirections; RUN stands for berth run, IMAGE for busybox."""
+    """shell(line): by a shell, for its redirections; BERTH, RUN and RUND stand for berth, berth run
+    --rm and berth run -d, IMAGE for busybox."""
     berth.ok("pull", "--quiet", busybox)
+    words = {"RUND": ("run", "-d"), "RUN": ("run", "--rm"), "BERTH": ()}
 
     def run(line, timeout=60):
-        command = " ".join(map(str, berth.argv("run", "--rm")))
-        return subprocess.run(["sh", "-c", line.replace("RUN", command).replace("IMAGE", busybox)],
+        for word, arguments in words.items():
+            line = line.replace(word, " ".join(map(str, berth.argv(*arguments))))
+        return subprocess.run(["sh", "-c", line.replace("IMAGE", busybox)],
                               stdin=subprocess.DEVNULL, capture_output=True, text=True,
                               timeout=timeout, env=berth.account.environment(), cwd=berth.directory)
     return run
@@ -100,6 +104,28 @@ def test_a_full_disk_is_said(shell):
 def test_streams_that_are_closed_are_empty_ones(shell):
     done = shell("RUN -i IMAGE sh -c 'cat; readlink -f /proc/self/fd/0 >&2' <&- >&-")
     assert (done.returncode, done.stderr) == (0, "/dev/null\n")
+
+
+@pytest.mark.profiles("root", "user")
+@pytest.mark.parametrize("closed", ("<&-", ">&- 2>&-", "<&- >&- 2>&-"))
+def test_nothing_is_lost_or_mixed_up_where_streams_are_closed(shell, berth, work, closed):
+    """Of every program, and of those that it starts: what it opens is never a standard stream."""
+    seen = work / "seen"
+    seen.mkdir(mode=0o777)
+    seen.chmod(0o777)
+    assert shell(f"RUN -v {seen}:/seen IMAGE sh -c 'echo yes > /seen/run' {closed}").returncode == 0
+    detached = shell(f"RUND --name tug -v {seen}:/seen IMAGE sh -c "
+                     f"'echo yes > /seen/detached; sleep 1000' {closed}")
+    assert detached.returncode == 0
+    assert shell(f"BERTH exec tug sh -c 'echo yes > /seen/exec' {closed}").returncode == 0
+    assert shell(f"BERTH exec -d tug sh -c 'echo yes > /seen/behind' {closed}").returncode == 0
+    for verb in ("tag IMAGE other:1", "commit tug other:2", "rename tug boat", "stop -t 0 boat",
+                 "start boat", "rm -f boat", "rmi other:1 other:2"):
+        assert shell(f"BERTH {verb} {closed}").returncode == 0, verb
+    wait_until(lambda: (seen / "behind").exists())
+    assert {path.name: path.read_text() for path in seen.iterdir()} == {
+        name: "yes\n" for name in ("run", "detached", "exec", "behind")}
+    assert berth.ok("images", "-q").count("\n") == 1
 
 
 @pytest.mark.profiles("root", "user")

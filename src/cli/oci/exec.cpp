@@ -67,6 +67,8 @@ FlagTable exec_flags(ExecOptions& o) {
       {"preserve-fds", 0, "N", "Pass on N descriptors from 3 on", &o.preserve_fds},
       {"rights-fd", 0, "N", "Write what its processes may do to the memfd N, and seal it",
        &r.rights_fd},
+      {"charge-container", 0, "", "Count berth-runtime itself to the container's cgroup",
+       &r.charge_container},
       {"ignore-paused", 0, "", "Also in a paused container", &r.ignore_paused}};
 }
 

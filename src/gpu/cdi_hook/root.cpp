@@ -11,6 +11,7 @@
 #include "sys/mode.hpp"
 #include "sys/mount.hpp"
 #include "sys/namespace.hpp"
+#include "sys/regular.hpp"
 
 namespace berth::gpu::cdi {
 namespace {
@@ -150,8 +151,9 @@ Result<std::optional<std::string>> find_file(const sys::Fd& root, const std::str
   bool for_all = (info.st_mode & S_IROTH) != 0;
   bool of_image = TRY(is_in_mount_of(root, *place, path)) || TRY(is_named(root, *place, path));
   if (!for_all || !of_image) return std::optional<std::string>();
-  auto file = TRY(sys::open_at(sys::cwd(), sys::fd_path(*place), O_RDONLY));
-  return std::optional<std::string>(TRY(sys::read_all(file, path, max_bytes)));
+  auto file = TRY(sys::open_regular(*place, path));
+  if (!file) return std::optional<std::string>();
+  return std::optional<std::string>(TRY(sys::read_all(*file, path, max_bytes)));
 }
 
 }  // namespace berth::gpu::cdi

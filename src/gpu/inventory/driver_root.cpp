@@ -6,6 +6,7 @@
 
 #include "base/text.hpp"
 #include "sys/file.hpp"
+#include "sys/regular.hpp"
 
 namespace berth::gpu {
 namespace {
@@ -83,10 +84,10 @@ std::optional<DriverRoot::Found> DriverRoot::find_on_machine(const std::string& 
 
 std::optional<DriverRoot::Found> DriverRoot::open_file(const std::string& path) const {
   auto found = find(path);
-  if (!found || !S_ISREG(found->info.st_mode)) return std::nullopt;
-  auto readable = sys::open_at(sys::cwd(), sys::fd_path(found->fd), O_RDONLY | O_NONBLOCK);
-  if (!readable.ok()) return std::nullopt;
-  found->fd = std::move(*readable);
+  if (!found) return std::nullopt;
+  auto readable = sys::open_regular(found->fd, path);
+  if (!readable.ok() || !*readable) return std::nullopt;
+  found->fd = std::move(**readable);
   return found;
 }
 

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "sys/file.hpp"
+#include "sys/mode.hpp"
 #include "sys/tree.hpp"
 
 namespace berth::engine {

@@ -10,7 +10,7 @@
 
 #include "image/staging.hpp"
 #include "sys/file.hpp"
-#include "sys/tree.hpp"
+#include "sys/mode.hpp"
 
 namespace berth::image {
 namespace {
@@ -177,7 +177,9 @@ TEST_F(LeaseTest, a_sweep_leaves_what_a_machine_may_be_about_to_say_is_its_own) 
   ::setenv("BERTH_STORE_LEASES", "1", 1);
   EXPECT_TRUE(sys::write_file(root_, "tmp/pins-new", "", 0600).ok());
   EXPECT_TRUE(sys::write_file(root_, "tmp/pins-old", "", 0600).ok());
-  EXPECT_TRUE(sys::set_modified_at(root_, "tmp/pins-old", {1'000'000'000, 0}).ok());
+  EXPECT_TRUE(
+      sys::set_modified(*sys::hold_entry(root_, "tmp/pins-old"), {1'000'000'000, 0}, "pins-old")
+          .ok());
   sweep(root_);
   ::unsetenv("BERTH_STORE_LEASES");
   EXPECT_TRUE(fs::exists(path_ + "/tmp/pins-new"));

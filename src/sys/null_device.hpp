@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// The null device of the host in our own standard streams, and as a container may have it.
+#pragma once
+
+#include "base/result.hpp"
+#include "sys/fd.hpp"
+
+namespace berth::sys {
+
+/// Opens the null device as each standard stream that is closed: else the next file that is opened
+/// would be one, and what is meant for the user would be written into it. Every main() begins with
+/// this.  Errors: io (no /dev/null). open(2)
+Result<void> open_standard_streams();
+
+/// The null device of a container: `/dev/null` below `root`, as an O_PATH handle. Nothing where
+/// another file, or none, is in its place.
+Fd find_null_device(const Fd& root);
+
+/// Has each standard stream of this process that is the null device opened anew: root in a
+/// container owns the host's inode, and the mode, owner or time that it sets there is set for all
+/// of the host. Opened is the container's `own` of find_null_device(), and where there is none the
+/// host's on a detached read-only view of its mount, where a device is read and written as before.
+/// What is neither possible nor needed is left: who may make no such view is not root of this mount
+/// namespace, and then no child of his owns the device.
+/// COMPAT(5.12): no mount_setattr(2).  open_tree(2), mount_setattr(2), dup2(2)
+void exchange_null_streams(const Fd& own);
+
+}  // namespace berth::sys
