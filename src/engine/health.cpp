@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/health.hpp"
 
+#include <algorithm>
+
 #include "base/time.hpp"
 #include "engine/container_directory.hpp"
 #include "monitor/protocol.hpp"
@@ -23,9 +25,17 @@ std::vector<std::string> command_of(const std::vector<std::string>& test,
   return command;
 }
 
-void settle(int64_t& value, int64_t flag, int64_t usual) {
-  if (flag != 0) value = flag;
+/// Each check starts a program on this machine.
+constexpr int64_t kLeastOfImage = kNanosecondsPerSecond;
+
+void settle(int64_t& value, int64_t flag, int64_t usual, int64_t least_of_image = 0) {
   if (value <= 0) value = usual;
+  value = std::max(value, least_of_image);
+  if (flag != 0) value = flag;
+}
+
+bool is_too_fast(int64_t value, int64_t flag) {
+  return flag == 0 && value > 0 && value < kLeastOfImage;
 }
 
 }  // namespace
@@ -37,11 +47,21 @@ std::optional<oci::Healthcheck> health_check(const Health& flags,
   if (flags.command) check.test = {"CMD-SHELL", *flags.command};
   check.test = command_of(check.test, image);
   if (check.test.empty()) return std::nullopt;
-  settle(check.interval, flags.interval, 30 * kNanosecondsPerSecond);
-  settle(check.timeout, flags.timeout, 30 * kNanosecondsPerSecond);
+  settle(check.interval, flags.interval, 30 * kNanosecondsPerSecond, kLeastOfImage);
+  settle(check.timeout, flags.timeout, 30 * kNanosecondsPerSecond, kLeastOfImage);
   settle(check.start_period, flags.start_period, 0);
   settle(check.retries, flags.retries, 3);
   return check;
+}
+
+std::optional<std::string> slowed_check(const Health& flags, const oci::ContainerDefaults& image) {
+  if (!image.healthcheck || !health_check(flags, image)) return std::nullopt;
+  bool interval = is_too_fast(image.healthcheck->interval, flags.interval);
+  if (!interval && !is_too_fast(image.healthcheck->timeout, flags.timeout)) return std::nullopt;
+  return std::string("the image's health check has ") +
+         (interval ? "an interval" : "a time limit") +
+         " of less than a second, using 1s instead; --health-" +
+         (interval ? "interval" : "timeout") + " may be less";
 }
 
 std::optional<json::Value> read_health(const Paths& paths, const std::string& id) {

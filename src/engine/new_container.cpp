@@ -168,7 +168,10 @@ Result<NewContainer> NewContainer::make(const Context& context, const RunRequest
   NewContainer made;
   made.directory = TRY(ContainerDirectory::create(context.paths, id, lifetime_of(request)));
   Rollback undo;
-  undo.add([&] { remove_quietly(context, made.directory); });
+  undo.add([&] {
+    if (making.abandoned) making.abandoned();
+    remove_quietly(context, made.directory);
+  });
   if (making.directory_made) TRY(making.directory_made(made.directory));
   std::vector<image::Image> used = TRY(fix_image_mounts(store, request));
   if (is_of_store(request)) used.push_back(image);

@@ -27,6 +27,8 @@ struct Making {
   std::function<Result<void>(const ContainerDirectory&)> directory_made = {};
   /// berth-runtime can read the bundle's config.
   std::function<void()> config_written = {};
+  /// It will not be made: whoever was told of the directory has to leave it, because it goes now.
+  std::function<void()> abandoned = {};
 };
 
 /// A container that is made and not started. This process holds its lock.

@@ -99,15 +99,22 @@ Result<RunOutcome> run_watched(const Context& context, const RunRequest& request
   making.directory_made = [&](const ContainerDirectory& directory) -> Result<void> {
     Watch watch = watch_of(directory, request);
     watch.health = health_check(request.health, image.config.config);
+    auto slowed = slowed_check(request.health, image.config.config);
+    if (slowed) context.log.warn(*slowed);
     if (!call.detach) client = TRY(attach_early(watch, attach));
     start = TRY(WatchedStart::open(context, std::move(watch)));
     return {};
   };
   making.config_written = [&] { start->announce(); };
+  // The monitor writes into the directory: it ends before that is removed.
+  making.abandoned = [&] { start.reset(); };
   NewContainer made =
       TRY(NewContainer::make(context, request, store, image, id, Owner::monitor, making));
   Rollback undo;  // after what it refers to
-  undo.add([&] { remove_quietly(context, made.directory); });
+  undo.add([&] {
+    start.reset();
+    remove_quietly(context, made.directory);
+  });
   TRY(cid_file.write(id));
   // Now, because the monitor may remove the directory while we would write into it.
   keep_reasons(context, made.draft, made.directory.files_fd());

@@ -45,9 +45,11 @@ std::optional<HealthCheck> parse_health_check(std::string_view text) {
     if (word.string() == nullptr) return std::nullopt;
     check.command.push_back(*word.string());
   }
-  check.interval = nanoseconds(number("Interval"));
-  check.timeout = nanoseconds(number("Timeout"));
-  check.start_period = nanoseconds(number("StartPeriod"));
+  // What is added to a moment must not come before it.
+  constexpr nanoseconds kLongest = std::chrono::hours(24) * 3650;
+  check.interval = std::min(nanoseconds(number("Interval")), kLongest);
+  check.timeout = std::min(nanoseconds(number("Timeout")), kLongest);
+  check.start_period = std::min(nanoseconds(number("StartPeriod")), kLongest);
   check.retries = number("Retries");
   if (check.interval.count() <= 0 || check.timeout.count() <= 0 || check.retries <= 0) {
     return std::nullopt;

@@ -277,10 +277,11 @@ void Monitor::watch_health() {
   auto text = sys::read_file_if_exists(state_, kHealthCheckFile);
   auto check = text.ok() && *text ? parse_health_check(**text) : std::nullopt;
   if (!check) return;
-  Health::Runtime runtime{options_.runtime,
-                          {"berth-runtime", "--root", options_.runtime_root, "exec", "--pid-file",
-                           options_.state + "/" + kHealthPidFile, options_.id},
-                          options_.files};
+  Health::Runtime runtime{
+      options_.runtime,
+      {"berth-runtime", "--root", options_.runtime_root, "exec", "--charge-container", "--pid-file",
+       options_.state + "/" + kHealthPidFile, options_.id},
+      options_.files};
   health_ = std::make_unique<Health>(std::move(*check), std::move(runtime), state_);
 }
 

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Health checks: what is run in a container again and again, and what ps and inspect say of it."""
 
+import contextlib
 import json
+import pathlib
+import time
 
 import pytest
 from support import images
@@ -87,6 +90,48 @@ def test_the_next_start_is_checked_anew(berth, image):
     wait_until(lambda: status(berth) == "healthy")
     berth.ok("restart", "-t", "0", "tug")
     wait_until(lambda: status(berth) == "healthy")
+
+
+@pytest.mark.profiles("root")
+@pytest.mark.parametrize("members, flag, kept", (
+    ({"Interval": 1, "Timeout": 2}, "interval", {"Interval": 10**9, "Timeout": 10**9}),
+    ({"Interval": 5 * 10**9, "Timeout": 10**6}, "timeout", {"Interval": 5 * 10**9, "Timeout": 10**9}),
+    ({"Interval": 2**63 - 1, "StartPeriod": 2**63 - 1}, None, {"Interval": 2**63 - 1})))
+def test_an_image_does_not_make_its_checks_faster_than_one_a_second(
+        berth, push, work, members, flag, kept):
+    checked = push(images.build([images.busybox_layer()], config={
+        "Cmd": ["sleep", "1000"],
+        "Healthcheck": {"Test": ["CMD-SHELL", "echo x >> /checks"], **members}}))
+    berth.ok("pull", "--quiet", checked)
+    done = berth.run("run", "-d", "--name", "tug", checked)
+    assert done.returncode == 0
+    what = {"interval": "an interval", "timeout": "a time limit"}.get(flag)
+    assert done.stderr == ("" if flag is None else
+                           f"berth: warning: the image's health check has {what} of less than a "
+                           f"second, using 1s instead; --health-{flag} may be less\n")
+    time.sleep(2.5)
+    checks = berth.run("exec", "tug", "cat", "/checks").stdout.count("x")
+    assert checks <= 2 and (checks >= 1 or kept["Interval"] > 10**9)
+
+
+@pytest.mark.profiles("root")
+def test_what_a_check_costs_is_counted_to_its_container(berth, image):
+    """berth-runtime, which makes its process, is in the container's cgroup like that process."""
+    berth.ok("run", "-d", "--name", "tug", "--health-interval", "100ms", "--health-cmd",
+             "cat /proc/self/cgroup > /mine; exec sleep 0.2", image, "sleep", "1000")
+    pid = json.loads(berth.ok("inspect", "tug"))[0]["State"]["Pid"]
+    own = set(pathlib.Path(f"/proc/{pid}/cgroup").read_text().splitlines())
+
+    def checker():
+        for directory in pathlib.Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                words = (directory / "cmdline").read_bytes().split(b"\0")
+                if b"--charge-container" in words and b"exec" in words:
+                    return set((directory / "cgroup").read_text().splitlines())
+        return set()
+
+    wait_until(lambda: {line for line in own if "pids" in line or line.startswith("0::")}
+               & checker())
 
 
 def test_the_check_of_an_image_is_done_in_front_of_its_caller_too(berth, push, image):

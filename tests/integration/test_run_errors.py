@@ -86,6 +86,21 @@ def test_a_name_in_use(berth, busybox, listing):
     assert berth.ok("run", "--rm", "--name", "harbour", busybox, "echo", "free") == "free\n"
 
 
+@pytest.mark.parametrize("flags", (
+    ("--gpus", "99"), ("--device", "/dev/nosuch"), ("-u", "stowaway"), ("--name", "harbour"),
+    ("-v", "/etc/passwd:/etc")), ids=" ".join)
+def test_a_start_that_is_refused_leaves_nothing(berth, busybox, driver_tree, flags):
+    """Without --rm too, where a monitor is told of the container before it is made."""
+    berth.ok("create", "--name", "harbour", busybox, "true")
+    kept = sorted(path for path in berth.root.rglob("*") if "containers" in path.parts)
+    for way in ((), ("-d",)) * 6:
+        done = berth.run("--driver-root", str(driver_tree("one")), "run", *way, *flags, busybox,
+                         "true")
+        assert done.returncode in (125, 126), done
+        assert "remove" not in done.stderr, done.stderr
+        assert sorted(path for path in berth.root.rglob("*") if "containers" in path.parts) == kept
+
+
 def test_names_and_host_names_have_a_form(refused):
     assert refused("--name", "../x") == (
         "berth: container name '../x': only [a-zA-Z0-9][a-zA-Z0-9_.-]+ is allowed")
