@@ -143,31 +143,53 @@ std::string human_bytes(uint64_t bytes) {
   return text;
 }
 
-std::string escape_controls(std::string_view text) {
+namespace {
+
+/// Bytes of the UTF-8 sequence that begins at `text`; 0: none does. RFC 3629
+size_t sequence_length(std::string_view text) {
+  auto first = static_cast<unsigned char>(text.front());
+  size_t length = first < 0x80                    ? 1
+                  : first >= 0xC2 && first < 0xE0 ? 2
+                  : first >= 0xE0 && first < 0xF0 ? 3
+                  : first >= 0xF0 && first < 0xF5 ? 4
+                                                  : 0;
+  if (length > text.size()) return 0;
+  for (size_t i = 1; i < length; ++i) {
+    if ((static_cast<unsigned char>(text[i]) & 0xC0) != 0x80) return 0;
+  }
+  return length;
+}
+
+/// Whether a terminal would take it for a command, in UTF-8 (C2 80 … C2 9F) or with 8 bits.
+bool is_control(std::string_view sequence) {
+  auto byte = static_cast<unsigned char>(sequence.back());
+  bool c1 = byte >= 0x80 && byte < 0xA0;
+  if (sequence.size() == 1) return byte < 0x20 || byte == 0x7F || c1;
+  return sequence.size() == 2 && sequence.front() == '\xC2' && c1;
+}
+
+}  // namespace
+
+std::string escape_controls(std::string_view text, Lines lines) {
   bool plain = std::none_of(text.begin(), text.end(), [](char c) {
     auto byte = static_cast<unsigned char>(c);
-    return byte < 0x20 || byte == 0x7F || byte == 0xC2;
+    return byte < 0x20 || byte >= 0x7F;
   });
   if (plain) return std::string(text);
   std::string safe;
   safe.reserve(text.size());
-  for (size_t i = 0; i < text.size(); ++i) {
-    auto byte = static_cast<unsigned char>(text[i]);
-    // C1 controls are two bytes in UTF-8: C2 80 … C2 9F.
-    bool c1 = byte == 0xC2 && i + 1 < text.size() &&
-              static_cast<unsigned char>(text[i + 1]) >= 0x80 &&
-              static_cast<unsigned char>(text[i + 1]) < 0xA0;
-    if (byte == '\n') {
-      safe += "\\n";
-    } else if (byte == '\t') {
-      safe += "\\t";
-    } else if (byte < 0x20 || byte == 0x7F || c1) {
-      char hex[8];
-      if (c1) byte = static_cast<unsigned char>(text[++i]);
-      std::snprintf(hex, sizeof hex, "\\x%02x", byte);
-      safe += hex;
+  while (!text.empty()) {
+    std::string_view sequence = text.substr(0, std::max<size_t>(1, sequence_length(text)));
+    text.remove_prefix(sequence.size());
+    char byte = sequence.back();
+    if (!is_control(sequence) || (lines == Lines::kept && (byte == '\n' || byte == '\t'))) {
+      safe += sequence;
+    } else if (byte == '\n' || byte == '\t') {
+      safe += byte == '\n' ? "\\n" : "\\t";
     } else {
-      safe += text[i];
+      char hex[8];
+      std::snprintf(hex, sizeof hex, "\\x%02x", static_cast<unsigned char>(byte));
+      safe += hex;
     }
   }
   return safe;

@@ -42,9 +42,11 @@ std::optional<uint64_t> parse_bytes(std::string_view text);
 /// images.
 std::string human_bytes(uint64_t bytes);
 
-/// Control characters, DEL and C1 controls become \n, \t or \xNN, so that foreign text cannot move
-/// the cursor or start a line of its own. UTF-8 sequences stay.
-std::string escape_controls(std::string_view text);
+/// Control characters, DEL and C1 controls, also those of 8-bit terminals, become \n, \t or \xNN,
+/// so that foreign text cannot move the cursor or start a line of its own. UTF-8 sequences stay.
+/// Lines::kept: newlines and tabs stay, for a text of several lines.
+enum class Lines { escaped, kept };
+std::string escape_controls(std::string_view text, Lines lines = Lines::escaped);
 
 /// Text between single quotes for an error line, controls escaped: 'name'.
 std::string quote(std::string_view text);

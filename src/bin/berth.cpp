@@ -34,8 +34,8 @@ class ProcessTerminal final : public cli::Terminal {
     bool known = size.ok() && size->columns > 0 && size->rows > 0;
     return known ? cli::ScreenSize{size->columns, size->rows} : cli::ScreenSize{};
   }
-  void write(cli::Stream stream, std::string_view text) override {
-    auto done = sys::write_stream(fd(stream), text);
+  void write_as_is(cli::Stream stream, std::string_view bytes) override {
+    auto done = sys::write_stream(fd(stream), bytes);
     // There is no place left to say that stderr is gone.
     if (!done.ok() && stream == cli::Stream::out && written_.ok()) written_ = done.error();
   }

@@ -222,3 +222,42 @@ def test_a_driver_root_that_is_not_there_is_an_error(berth):
     assert berth.fail("--driver-root", "/nowhere", "gpu", "list", status=1) == (
         "berth: cannot read the driver root '/nowhere': open '/nowhere': "
         "No such file or directory")
+
+
+# Clears the screen, retitles the window, and is an 8-bit control of the same kind.
+HOSTILE = "\x1b[2J\x1b]0;mine\x07 \x9b2J\x7f end"
+COLOURS = re.compile(r"\x1b\[[0-9;]*[mKJAH]|\r\n|\t")
+
+
+@pytest.mark.profiles("root")
+@pytest.mark.parametrize("words", (
+    ("history", "--no-trunc", "IMAGE"), ("history", "--format", "{{.CreatedBy}} {{.Comment}}", "IMAGE"),
+    ("inspect", "IMAGE"), ("inspect", "--format", "{{.Config.Labels.evil}} {{.Author}}", "IMAGE"),
+    ("inspect", "--format", "{{json .Config}}", "IMAGE"), ("explain", "IMAGE"),
+    ("images", "--format", "{{json .}}"), ("ps", "-a", "--no-trunc"),
+    ("ps", "-a", "--no-trunc", "--format", "{{.Command}} {{.Labels}}"), ("inspect", "tug"),
+    ("inspect", "--format", "{{.Args}} {{.Config.Labels.evil}}", "tug"), ("start", "-a", "tug"),
+    ("events", "--since", "1h", "--until", "0s"), ("run", "--dry-run", "IMAGE")),
+    ids=lambda words: " ".join(words[:3]))
+def test_nothing_that_an_image_says_reaches_a_terminal_as_a_command(berth, push, words):
+    """In tables, templates, JSON, errors: what moves a cursor or paints is our own alone."""
+    image = push(images.build(
+        [images.busybox_layer()],
+        {"Cmd": [HOSTILE], "Labels": {"evil": HOSTILE}, "Env": [f"EVIL={HOSTILE}"],
+         "User": HOSTILE if words[0] == "explain" else "", "StopSignal": HOSTILE},
+        history=[{"created": "2026-01-02T03:04:05Z", "created_by": HOSTILE, "comment": HOSTILE}]))
+    berth.ok("pull", "-q", image)
+    berth.run("create", "--name", "tug", image)
+    terminal = berth.terminal(*[image if word == "IMAGE" else word for word in words], columns=200)
+    terminal.wait()
+    assert terminal.output.strip()
+    shown = COLOURS.sub("", terminal.output)
+    assert not [c for c in shown if ord(c) < 32 and c != "\n" or 0x7F <= ord(c) < 0xA0], shown
+    assert "\x1b[2J" not in terminal.output
+    berth.run("rm", "-f", "tug")
+
+
+def test_a_pipe_gets_a_template_as_it_is(berth, push):
+    image = push(images.build([images.busybox_layer()], {"Labels": {"odd": HOSTILE}}))
+    berth.ok("pull", "-q", image)
+    assert berth.ok("inspect", "--format", "{{.Config.Labels.odd}}", image) == HOSTILE + "\n"

@@ -96,6 +96,25 @@ def test_what_is_not_published_is_not_reached_by_neighbours_of_the_host(lab):
     assert reaches(lab.host, c1, 81, (lease["address"], 81))[0] == "hello"
 
 
+def test_the_bridge_carries_loopback_only_while_a_port_is_published_there(lab):
+    """What keeps containers from it is a rule, which a firewall that is loaded anew takes away."""
+    def loopback():
+        bridge = json.loads(lab.host.ok("ip", "-j", "link", "show", "type", "bridge"))[0]["ifname"]
+        return lab.host.ok("cat", f"/proc/sys/net/ipv4/conf/{bridge}/route_localnet").strip()
+
+    c1, c2, c3 = lab.container(), lab.container(), lab.container()
+    lab.attach("c1", c1, ports=[publish(8080, 80, address=HOST)])
+    assert loopback() == "0"
+    lab.attach("c2", c2, ports=[publish(8081, 80, address="127.0.0.1")])
+    assert loopback() == "1"
+    lab.detach("c2")
+    assert loopback() == "0"
+    lab.attach("c3", c3, ports=[publish(8082, 80)])  # on all addresses, 127.0.0.1 among them
+    assert loopback() == "1"
+    lab.detach("c3")
+    assert loopback() == "0"
+
+
 def test_a_container_cannot_reach_loopback_of_the_host(lab):
     c1 = lab.container()
     lease = lab.attach("c1", c1, ports=[publish(8080, 80, address="127.0.0.1")])

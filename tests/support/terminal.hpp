@@ -13,8 +13,8 @@ class FakeTerminal final : public Terminal {
   bool is_terminal(Stream) const override { return terminal; }
   bool input_is_terminal() const override { return terminal; }
   ScreenSize size(Stream) const override { return screen; }
-  void write(Stream stream, std::string_view text) override {
-    (stream == Stream::out ? out : err) += text;
+  void write_as_is(Stream stream, std::string_view bytes) override {
+    (stream == Stream::out ? out : err) += bytes;
     ++writes;
   }
   Result<void> written() const override { return {}; }

@@ -51,7 +51,7 @@ Result<int> run_log(Session& session, const DoctorOptions& o) {
   if (o.format == "json") {
     print_json(session, doctor_json(answers));
   } else {
-    print(session, log_text(found, look_of(session, o)));
+    session.terminal.write_as_is(Stream::out, log_text(found, look_of(session, o)));
   }
   return count_of(answers, doctor::Status::problem) > 0 ? 1 : 0;
 }
@@ -69,7 +69,7 @@ Result<int> run_doctor(Session& session, const DoctorOptions& o,
     print_json(session, doctor_json(answers));
     return status;
   }
-  print(session, doctor_text(answers, look_of(session, o)));
+  session.terminal.write_as_is(Stream::out, doctor_text(answers, look_of(session, o)));
   return status;
 }
 

@@ -146,9 +146,9 @@ Result<int> run_gpu_top(Session& session, const GpuTopOptions& o, std::vector<st
       is_json ? print_json(session, to_json(top)) : print(session, table_text(top, users));
       return 0;
     }
+    if (!is_json) session.terminal.write_as_is(Stream::out, kTopClear);
     // Of programs each moment is a line.
-    print(session, is_json ? json::dump(to_json(top)) + "\n"
-                           : std::string(kTopClear) + table_text(top, users));
+    print(session, is_json ? json::dump(to_json(top)) + "\n" : table_text(top, users));
     TRY(session.terminal.written());  // whoever read it has gone
     std::this_thread::sleep_for(kTopInterval);
   }

@@ -36,11 +36,11 @@ Result<int> run_logs(Session& session, const LogsOptions& o, std::vector<std::st
   std::string line;
   auto show = [&](const engine::LogPiece& piece) {
     Stream stream = piece.stream == engine::Stream::out ? Stream::out : Stream::err;
-    if (!o.timestamps && !o.details) return session.terminal.write(stream, piece.text);
+    if (!o.timestamps && !o.details) return session.terminal.write_as_is(stream, piece.text);
     line.clear();
     if (o.timestamps) line += piece.time() + " ";
     if (o.details) line += ' ';
-    session.terminal.write(stream, line.append(piece.text));
+    session.terminal.write_as_is(stream, line.append(piece.text));
   };
   TRY(engine::container_logs(session.context, arguments[0], o.log, show));
   return 0;

@@ -203,7 +203,8 @@ Result<int> run_stats(Session& session, const StatsOptions& o, std::vector<std::
       print(session, text);
       return 0;
     }
-    print(session, std::string(kStatsClear) + text);
+    session.terminal.write_as_is(Stream::out, kStatsClear);
+    print(session, text);
     TRY(session.terminal.written());  // whoever read it has gone
   }
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/text.hpp"
 #include "cli/core/text_width.hpp"
 
 namespace berth::cli {
@@ -24,6 +25,7 @@ ScreenSize LiveLines::room() const {
 }
 
 void LiveLines::draw(std::vector<std::string> lines) {
+  for (std::string& line : lines) line = escape_controls(line);
   // One write per frame, each line overwritten and then cut: no flicker.
   std::string frame;
   if (!drawn_.empty()) {
@@ -32,7 +34,7 @@ void LiveLines::draw(std::vector<std::string> lines) {
   }
   for (const std::string& line : lines) frame += line + "\x1b[K\n";
   frame += "\x1b[J";
-  terminal_.write(stream_, frame);
+  terminal_.write_as_is(stream_, frame);
   drawn_ = std::move(lines);
 }
 
@@ -40,7 +42,7 @@ void LiveLines::aside(const std::function<void()>& write) {
   std::vector<std::string> lines = std::exchange(drawn_, {});
   if (!lines.empty()) {
     size_t rows = rows_taken(lines, terminal_.size(stream_).columns);
-    terminal_.write(stream_, "\x1b[" + std::to_string(rows) + "A\r\x1b[J");
+    terminal_.write_as_is(stream_, "\x1b[" + std::to_string(rows) + "A\r\x1b[J");
   }
   write();
   if (!lines.empty()) draw(std::move(lines));

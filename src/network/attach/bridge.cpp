@@ -132,7 +132,6 @@ Result<Bridge> make_bridge(sys::NetLinks& links, const Names& names) {
   bridge.index = *index;
   // Before an address lets anything in. Router advertisements of a container are no news to us.
   ignore(set_switch(switch_path("ipv6", names.bridge, "disable_ipv6"), "1"));  // no IPv6: fine
-  TRY(set_switch(switch_path("ipv4", names.bridge, "route_localnet"), "1"));
   TRY(set_switch(switch_path("ipv4", names.bridge, "forwarding"), "1"));
   TRY(links.raise(bridge.index));
   sys::LinkAddress address;
@@ -158,8 +157,21 @@ Result<Bridge> open_bridge(const Leases& leases, sys::NetLinks& links, const Nam
 
 // ---- rules --------------------------------------------------------------------------------------
 
-Result<void> set_rules(const Leases& leases, const Names& names, const Subnet& subnet,
-                       const std::vector<Lease>& current) {
+/// The bridge may carry addresses of this host's loopback only while a port is published there: the
+/// rules keep containers from sending to them, and rules are gone when a firewall is loaded anew
+/// (CVE-2020-8558).
+Result<void> switch_loopback(const Names& names, const std::vector<Lease>& current) {
+  bool wanted = std::any_of(current.begin(), current.end(), [](const Lease& lease) {
+    return std::any_of(lease.ports.begin(), lease.ports.end(), [](const Published& port) {
+      auto address = parse_ipv4(port.host_address);
+      return !address || *address == 0 || *address >> 24 == 127;
+    });
+  });
+  return set_switch(switch_path("ipv4", names.bridge, "route_localnet"), wanted ? "1" : "0");
+}
+
+Result<void> set_packet_rules(const Leases& leases, const Names& names, const Subnet& subnet,
+                              const std::vector<Lease>& current) {
   RuleInputs inputs{names, subnet, current, forwarded_by_us(leases)};
   std::string rules = TRY(make_rules(inputs));
   std::string bridge_rules = TRY(make_bridge_rules(inputs));
@@ -168,6 +180,12 @@ Result<void> set_rules(const Leases& leases, const Names& names, const Subnet& s
   if (both.ok() || both.error().kind == Kind::denied) return both;
   // A kernel without filters for bridges: the containers trust one another, as with docker.
   return apply_rules(rules);
+}
+
+Result<void> set_rules(const Leases& leases, const Names& names, const Subnet& subnet,
+                       const std::vector<Lease>& current) {
+  TRY(set_packet_rules(leases, names, subnet, current));
+  return switch_loopback(names, current);  // not before the rules hold
 }
 
 std::vector<Lease> bridged(const std::vector<Lease>& leases) {

@@ -103,6 +103,21 @@ TEST(Text, escapes_what_could_move_the_cursor) {
   EXPECT_EQ(escape_controls("a\x1b[2J\r\n\xc2\x9b é"), "a\\x1b[2J\\x0d\\n\\x9b é");
 }
 
+TEST(Text, escapes_controls_of_8_bit_terminals_and_keeps_every_letter) {
+  EXPECT_EQ(escape_controls("\x9b"
+                            "2J\x85"),
+            "\\x9b2J\\x85");
+  // A continuation byte that is no control because a letter is made of it, and one that is cut off.
+  EXPECT_EQ(escape_controls("\xc5\x9b \xe2\x80\x9b \xf0\x9f\x9a\x80"),
+            "\xc5\x9b \xe2\x80\x9b \xf0\x9f\x9a\x80");
+  EXPECT_EQ(escape_controls("\xe2\x80"), "\xe2\\x80");
+  EXPECT_EQ(escape_controls("\xff\xc0\x9b"), "\xff\xc0\\x9b");
+}
+
+TEST(Text, keeps_the_lines_of_a_text_of_several) {
+  EXPECT_EQ(escape_controls("a\tb\n\x1b[2J\r\n", Lines::kept), "a\tb\n\\x1b[2J\\x0d\n");
+}
+
 TEST(Text, parses_whole_numbers_only) {
   EXPECT_EQ(parse_u64("18446744073709551615"), UINT64_MAX);
   for (const char* wrong : {"", "-1", "+1", " 1", "1 ", "0x1", "18446744073709551616"}) {
