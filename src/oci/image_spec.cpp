@@ -197,12 +197,19 @@ Result<ImageConfig> parse_config(std::string_view bytes, std::string_view docume
   return json::read<ImageConfig>(bytes, document);
 }
 
+Result<void> check_is_image(const Manifest& manifest) {
+  if (is_config_type(manifest.config.media_type)) return {};
+  // image-spec manifest.md "Guidelines for Artifact Usage": the one or the other names it.
+  bool named = !manifest.artifact_type.empty();
+  const std::string& type = named ? manifest.artifact_type : manifest.config.media_type;
+  return make_error(
+      Kind::unsupported,
+      "it is no container image but an artifact of type " + quote(type.substr(0, 200)),
+      "the tool that is made for it, such as helm or oras");
+}
+
 Result<void> check_image(const Manifest& manifest, const ImageConfig& config) {
-  if (!is_config_type(manifest.config.media_type)) {
-    return make_error(Kind::unsupported, "config media type " +
-                                             quote(manifest.config.media_type.substr(0, 200)) +
-                                             " is not an image's");
-  }
+  TRY(check_is_image(manifest));
   for (const auto& layer : manifest.layers) TRY(layer_compression(layer.media_type));
   if (config.rootfs.diff_ids.size() != manifest.layers.size()) {
     return make_error(Kind::corrupt,
@@ -217,6 +224,7 @@ Result<std::vector<Descriptor>> matching_entries(const Index& index, const Platf
   std::vector<std::string> others;
   const Descriptor* unlabelled = nullptr;
   size_t images = 0;
+  bool attestations = false;
   for (const auto& entry : index.manifests) {
     bool image = is_manifest_type(entry.media_type) || is_index_type(entry.media_type);
     if (!image) continue;
@@ -229,7 +237,11 @@ Result<std::vector<Descriptor>> matching_entries(const Index& index, const Platf
     if (offer.os == wish.os && architecture_name(offer.architecture) == wish.architecture &&
         same_variant(offer, wish)) {
       fitting.push_back(entry);
-    } else if (offer.os != "unknown") {
+    } else if (offer.os == "unknown") {
+      attestations = true;
+    } else if (offer.os.empty() && offer.architecture.empty()) {
+      others.emplace_back("one that names no platform");
+    } else {
       others.push_back(entry_text(entry));
     }
   }
@@ -239,9 +251,11 @@ Result<std::vector<Descriptor>> matching_entries(const Index& index, const Platf
   if (images == 1 && unlabelled != nullptr) return std::vector<Descriptor>{*unlabelled};
   std::sort(others.begin(), others.end());
   others.erase(std::unique(others.begin(), others.end()), others.end());
+  std::string there =
+      attestations ? "unknown/unknown alone, as attestations have" : "none with a platform";
+  if (!others.empty()) there = join(others, ", ");
   return make_error(Kind::not_found,
-                    "the image has no entry for " + platform_text(wish) + "; it has " +
-                        (others.empty() ? "none with a platform" : join(others, ", ")));
+                    "the image has no entry for " + platform_text(wish) + "; it has " + there);
 }
 
 Result<Descriptor> select_platform(const Index& index, const Platform& wish) {

@@ -121,6 +121,7 @@ void fields(V& v, Index& i) {
 struct Manifest {
   int schema_version = 2;
   std::string media_type;
+  std::string artifact_type;  ///< of what is no image
   Descriptor config;
   std::vector<Descriptor> layers;  ///< lowest first
   std::map<std::string, std::string> annotations;
@@ -129,6 +130,7 @@ template <class V>
 void fields(V& v, Manifest& m) {
   v.required("schemaVersion", m.schema_version);
   v.optional("mediaType", m.media_type);
+  v.optional("artifactType", m.artifact_type);
   v.required("config", m.config);
   v.required("layers", m.layers);
   v.optional("annotations", m.annotations);
@@ -250,9 +252,13 @@ Result<std::variant<Index, Manifest>> parse_manifest(std::string_view bytes,
 /// Errors: corrupt (over 4 MiB, no JSON, a missing or wrong member).
 Result<ImageConfig> parse_config(std::string_view bytes, std::string_view document = "config");
 
+/// Whether the manifest is a container image's; its config need not be fetched to know.
+/// Errors: unsupported (an artifact, with its type). image-spec manifest.md
+Result<void> check_is_image(const Manifest& manifest);
+
 /// The promises a config and its manifest make to each other: as many diff ids as layers, layer
 /// types that can be unpacked.
-/// Errors: corrupt, unsupported (an unknown layer type, named).
+/// Errors: corrupt, unsupported (an unknown layer type, named; as check_is_image()).
 Result<void> check_image(const Manifest& manifest, const ImageConfig& config);
 
 /// The entries of `index` that fit, in its order: same os and architecture and, where the wish

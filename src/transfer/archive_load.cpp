@@ -128,6 +128,7 @@ class Loader {
       if (auto* manifest = std::get_if<oci::Manifest>(&document)) {
         image.manifest = std::move(*manifest);
         image.manifest_digest = entry.digest;
+        TRY(oci::check_is_image(image.manifest));
         break;
       }
       if (depth == oci::kMaxIndexDepth) {

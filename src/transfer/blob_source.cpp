@@ -38,10 +38,7 @@ Result<Registry*> BlobSource::registry_of(const oci::Descriptor& blob) {
 }
 
 Result<Registry*> BlobSource::find_at(const image::Reference& origin, const Digest& blob) {
-  auto holds = [&](Registry& registry) -> Result<void> {
-    TRY(registry.look_at_blob(blob, Registry::Follow::yes));
-    return {};
-  };
+  auto holds = [&](Registry& registry) { return registry.may_have_blob(blob); };
   std::unique_lock map_lock(mutex_);
   Origin& known = origins_[origin.registry() + "/" + origin.repository()];
   map_lock.unlock();

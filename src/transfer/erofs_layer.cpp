@@ -278,16 +278,18 @@ Result<void> ErofsLayer::add_hard_link(const Place& place, const TarEntry& entry
     return refuse_entry(place.path, reason + "leads outside the layer");
   }
   Node* file = astray ? nullptr : find(*from, name_of(*target));
-  if (file == nullptr) return refuse_entry(place.path, reason + "is not in this layer");
-  if (file->type != FileType::file) {
-    return refuse_entry(place.path, reason + "is no regular file");
+  if (file == nullptr && left_out_.add_link(place.path, *target)) return {};
+  if (file == nullptr || file->whiteout) {
+    return refuse_entry(place.path, reason + "is not in this layer");
   }
+  if (as_directory(file) != nullptr) return refuse_entry(place.path, reason + "is a directory");
   if (find(*here_, place.name) == file) return {};
   std::string path = join_path(path_of(*from), name_of(*target));
   if (is_below(path, place.path)) return refuse_entry(place.path, reason + "it would replace");
   std::shared_ptr<Node> node = from->children.find(name_of(*target))->second;
   displace(place);
-  if (options_->scan != nullptr) options_->scan->link(place.path, path);
+  bool scanned = options_->scan != nullptr && node->type == FileType::file;
+  if (scanned) options_->scan->link(place.path, path);
   return put(*here_, place.name, std::move(node));
 }
 

@@ -206,6 +206,13 @@ void LeftOut::add_device(const std::string& path, const TarEntry& entry) {
                               static_cast<unsigned>(entry.device_minor))});
 }
 
+bool LeftOut::add_link(const std::string& path, const std::string& target) {
+  auto device = std::ranges::find(devices_, target, &LeftOutDevice::path);
+  if (device == devices_.end()) return false;
+  if (++device_count_ <= kMostDevices) devices_.push_back({path, device->mode, device->number});
+  return true;
+}
+
 void LeftOut::add_attribute(const std::string& key, const std::string& path) {
   if (attributes_++ == 0) first_attribute_ = key + " of " + path;
 }

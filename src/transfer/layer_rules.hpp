@@ -75,6 +75,8 @@ struct LeftOutDevice {
 class LeftOut {
  public:
   void add_device(const std::string& path, const TarEntry& entry);
+  /// `path` is one more name of the device `target`, if that was left out: then true.
+  bool add_link(const std::string& path, const std::string& target);
   void add_attribute(const std::string& key, const std::string& path);
   void warn(const UnpackOptions& options) const;
 

@@ -330,8 +330,11 @@ Result<void> LayerWriter::add_hard_link(const Place& place, const TarEntry& entr
   }
   std::optional<struct stat> file;
   if (from.ok()) file = TRY(sys::stat_entry(*from, name_of(*target)));
-  if (!file) return refuse_entry(place.path, reason + "is not in this layer");
-  if (!S_ISREG(file->st_mode)) return refuse_entry(place.path, reason + "is no regular file");
+  if (!file && left_out_.add_link(place.path, *target)) return {};
+  bool hidden = file && S_ISCHR(file->st_mode) && TRY(is_whiteout(*from, name_of(*target)));
+  if (!file || hidden) return refuse_entry(place.path, reason + "is not in this layer");
+  // Everything else may have several names, a symbolic link too: linkat(2) follows none.
+  if (S_ISDIR(file->st_mode)) return refuse_entry(place.path, reason + "is a directory");
 
   auto there = TRY(sys::stat_entry(here(), place.name));
   if (there && there->st_ino == file->st_ino) return {};
@@ -341,7 +344,7 @@ Result<void> LayerWriter::add_hard_link(const Place& place, const TarEntry& entr
   if (there) TRY(displace(place));
   TRY(charge(path.size() + place.path.size()));  // of record_tree()
   TRY(sys::make_hard_link(*from, name_of(*target), here(), place.name));
-  if (options_->scan != nullptr) options_->scan->link(place.path, path);
+  if (options_->scan != nullptr && S_ISREG(file->st_mode)) options_->scan->link(place.path, path);
   return {};
 }
 

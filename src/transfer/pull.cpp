@@ -56,6 +56,7 @@ Result<void> complete(Registry& registry, Document document, Documents& document
   }
   documents.manifest = std::move(*manifest);
   documents.manifest_document = std::move(document);
+  TRY(oci::check_is_image(documents.manifest));
   documents.config_bytes = TRY(registry.get_document(documents.manifest.config));
   documents.config = TRY(oci::parse_config(documents.config_bytes));
   return oci::check_image(documents.manifest, documents.config);

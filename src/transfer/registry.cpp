@@ -82,6 +82,10 @@ std::string_view reason_phrase(int status) {
   }
 }
 
+bool knows_no_head(const HttpResponse& response) {
+  return response.status == 405 || response.status == 501;
+}
+
 bool asks_to_wait(int status) {
   return status == 429 || status == 502 || status == 503 || status == 504;
 }
@@ -182,6 +186,11 @@ Result<Document> Registry::read_manifest(HttpResponse response, const std::strin
   if (!response.ok()) return refusal(response, action);
   Document document;
   document.media_type = plain_media_type(response.header("content-type").value_or(""));
+  if (document.media_type == "text/html") {
+    return make_error(Kind::corrupt, action + ": a web page came, and no manifest",
+                      "the same address in a browser: a proxy or a login page may answer in the "
+                      "registry's place");
+  }
   document.digest = sha256_of(response.body);
   document.bytes = std::move(response.body);
   bool by_digest = tag_or_digest.find(':') != std::string::npos;
@@ -306,7 +315,8 @@ Result<bool> Registry::has_blob(const Digest& digest) {
   request.url = at("/v2/" + repository_ + "/blobs/" + digest.text());
   HttpResponse response = TRY(send(std::move(request), push_scope(), action));
   if (response.ok()) return true;
-  if (response.status == 404) return false;
+  // One that does not answer HEAD is sent the blob, which it may have already.
+  if (response.status == 404 || knows_no_head(response)) return false;
   return refusal(response, action);
 }
 
@@ -332,6 +342,16 @@ Result<HttpResponse> Registry::look_at_blob(const Digest& digest, Follow follow)
   request.follow = follow == Follow::yes;
   HttpResponse response = TRY(send(std::move(request), pull_scope(), action));
   if (response.ok() || is_redirect(response)) return response;
+  return refusal(response, action);
+}
+
+Result<void> Registry::may_have_blob(const Digest& digest) {
+  std::string action = "look for " + object("blob", digest.text());
+  HttpRequest request;
+  request.method = "HEAD";
+  request.url = blob_url(digest);
+  HttpResponse response = TRY(send(std::move(request), pull_scope(), action));
+  if (response.ok() || knows_no_head(response)) return {};
   return refusal(response, action);
 }
 

@@ -89,6 +89,9 @@ class Registry {
   std::string read_action(const Digest& blob) const;
 
   Result<bool> has_blob(const Digest& digest);
+  /// Whether to GET it is worth a try: it is there, or the registry does not answer HEAD.
+  /// Errors: not_found, denied, busy, io.
+  Result<void> may_have_blob(const Digest& digest);
 
   /// For a program that stands between the registry and a client, who checks what he gets: a blob's
   /// bytes as they come, neither checked nor resumed. `range` is a Range header's value or empty.

@@ -86,11 +86,10 @@ item("hardlink-up", "a hard link to a file above", of_entries(hardlink("h", f"{P
 item("hardlink-absolute", "a hard link to a file of the host",
      of_entries(hardlink("h", f"{CANARY}/precious")), says="which is not in this layer")
 item("hardlink-to-symlink", "a hard link to a link to a file of the host",
-     of_entries(symlink("s", f"{CANARY}/precious"), hardlink("h", "s")),
-     says="which is no regular file")
+     of_entries(symlink("s", f"{CANARY}/precious"), hardlink("h", "s")), expect="contained")
 item("hardlink-to-symlink-then-write", "and then its content",
      of_entries(symlink("s", f"{CANARY}/precious"), hardlink("h", "s"), file("h", "overwritten")),
-     says="which is no regular file")
+     expect="contained")
 item("hardlink-through-symlink", "a hard link whose path goes through a link",
      of_entries(OUT, hardlink("h", "out/precious")), says=LEADS)
 item("hardlink-into-symlink", "a hard link whose own name goes through a link",
@@ -103,7 +102,7 @@ item("hardlink-to-a-lower-layer", "a hard link to a file of another layer",
      lambda: layout(entries(file("low")), entries(hardlink("h", "low"))),
      says="which is not in this layer")
 item("hardlink-to-a-directory", "a hard link to a directory",
-     of_entries(directory("d"), hardlink("h", "d")), says="which is no regular file")
+     of_entries(directory("d"), hardlink("h", "d")), says="which is a directory")
 item("hardlink-over-its-own-parent", "a hard link that takes the place of where its target lies",
      of_entries(directory("d"), file("d/x"), hardlink("d", "d/x")), says="which it would replace")
 

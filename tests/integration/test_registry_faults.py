@@ -168,6 +168,47 @@ def test_refuses_schema_1_with_the_reason(image, refused):
         assert "schema 1" in line and "\n" not in line
 
 
+@pytest.mark.parametrize("members, kind", (
+    ({"config": {"mediaType": "application/vnd.cncf.helm.config.v1+json"}},
+     "application/vnd.cncf.helm.config.v1+json"),
+    ({"artifactType": "application/spdx+json",
+      "config": {"mediaType": "application/vnd.oci.empty.v1+json"}}, "application/spdx+json")))
+def test_says_what_it_is_where_it_is_no_image(refused, members, kind):
+    """Told by the manifest alone: its config and layers are not fetched."""
+    artifact = build()
+    manifest_of = json.loads(artifact.manifest)
+    manifest_of["config"] |= members.pop("config")
+    artifact.manifest = json.dumps(manifest_of | members).encode()
+    with hostile.running(artifact) as registry:
+        assert refused(registry) == (
+            "unsupported", f"it is no container image but an artifact of type '{kind}'; try: the "
+            "tool that is made for it, such as helm or oras")
+        assert registry.seen("/blobs/") == []
+
+
+def test_says_that_a_web_page_came(image, refused):
+    page = hostile.replaced(b"<html>sign in</html>", "text/html; charset=utf-8")
+    with hostile.running(image, manifests=[page]) as registry:
+        kind, line = refused(registry)
+        assert (kind, line.partition(";")[0]) == (
+            "corrupt", f"read {manifest(registry)}: a web page came, and no manifest")
+
+
+def test_pushes_to_a_registry_that_does_not_answer_head(image, transfer):
+    def answers(exchange):
+        if exchange.command == "HEAD":
+            return exchange.answer(405)
+        if exchange.command == "POST":
+            return exchange.answer(202, b"", {"Location": exchange.path + "1"})
+        return exchange.command == "PUT" and exchange.answer(201)
+    with hostile.running(image, blobs=[answers], manifests=[
+            lambda e: e.command == "PUT" and e.answer(201)]) as registry:
+        assert transfer.pull(registry.reference).result["status"] == "downloaded"
+        assert transfer("push", reference=registry.reference).result
+        sent = [path for command, path, _ in registry.requests if command == "PUT"]
+        assert len(sent) == 4  # two layers, the config, the manifest
+
+
 def test_refuses_an_unknown_media_type(image, refused):
     with hostile.running(image, manifests=[hostile.replaced(
             b'{"schemaVersion": 2}', "application/vnd.example.box.v9+json")]) as registry:

@@ -68,9 +68,12 @@ LAYERS = {
     "a hard link through a link": Hostile(
         [images.symlink("e", "/etc"), images.hardlink("h", "e/shadow")],
         "entry 'h': it is a hard link to 'e/shadow', which leads outside the layer"),
-    "a hard link to a link": Hostile(
-        [images.symlink("s", "/etc/shadow"), images.hardlink("h", "s")],
-        "entry 'h': it is a hard link to 's', which is no regular file"),
+    "a hard link to a directory": Hostile(
+        [images.directory("d"), images.hardlink("h", "d")],
+        "entry 'h': it is a hard link to 'd', which is a directory"),
+    "a hard link to what a whiteout hides": Hostile(
+        [images.whiteout("d"), images.hardlink("h", "d")],
+        "entry 'h': it is a hard link to 'd', which is not in this layer"),
     "a hard link before its target": Hostile(
         [images.hardlink("h", "later"), images.file("later")],
         "entry 'h': it is a hard link to 'later', which is not in this layer"),

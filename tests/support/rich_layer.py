@@ -91,6 +91,10 @@ def _files():
         record("devices/null", b"3", major=1, minor=3, mode=_mode(0o666)),
         record("devices/disk", b"4", major=259, minor=300, mode=_mode(0o660)),
         record("devices/fifo", b"6", mode=_mode(0o600)),
+        # What `ln -P`, `cp -al` and rsync -H make: everything but a directory has several names.
+        record("links/text", b"2", "nowhere"), record("links/a/text", b"1", "links/text"),
+        record("links/b/fifo", b"1", "devices/fifo", mode=_mode(0o600)),
+        record("links/b/null", b"1", "devices/null", mode=_mode(0o666)),
     ]
 
 
