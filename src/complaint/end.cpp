@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 
+#include "base/text.hpp"
+
 namespace berth::complaint {
 namespace {
 
@@ -79,6 +81,17 @@ Found no_program(const Circumstances& known) {
   found.why =
       "the command is for another architecture than this machine's, or a script without '#!'";
   found.remedy = "an image for this machine, or the shell before the script";
+  return found;
+}
+
+Found no_interpreter(Interpreter kind, std::string_view program, std::string_view interpreter) {
+  Found found{.id = "program.interpreter"};
+  bool script = kind == Interpreter::of_script;
+  found.why = quote(program) + " is there, " + (script ? "its '#!' names " : "its loader ") +
+              quote(interpreter) + (script ? ", which is not" : " is not");
+  found.remedy = script ? "an image that has it, or another program before the script"
+                        : "an image for the C library of the program; where a layer has made a "
+                          "directory of a link such as /lib64, one without that layer";
   return found;
 }
 

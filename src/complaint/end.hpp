@@ -42,4 +42,9 @@ Found illegal_instruction(const Circumstances& circumstances);
 /// Why the kernel took the command for no program (ENOEXEC).
 Found no_program(const Circumstances& circumstances);
 
+/// Why a `program` that is there was not found (ENOENT): `interpreter`, the ELF loader or what a
+/// script's first line names, is not.  elf(5) PT_INTERP, execve(2) "Interpreter scripts"
+enum class Interpreter { loader, of_script };
+Found no_interpreter(Interpreter kind, std::string_view program, std::string_view interpreter);
+
 }  // namespace berth::complaint

@@ -21,6 +21,7 @@
 #include "engine/settle.hpp"
 #include "engine/site_rules.hpp"
 #include "engine/spec.hpp"
+#include "engine/ulimits.hpp"
 #include "engine/user.hpp"
 #include "monitor/protocol.hpp"
 #include "oci/edit.hpp"
@@ -306,6 +307,7 @@ Result<Draft> draft_container(const Context& context, const RunRequest& request,
   inputs.host_root = host_root;
   inputs.init_program = context.paths.libexec + "/berth-init";
   inputs.block_io = TRY(block_limits(request.limits));
+  inputs.ulimits = TRY(permitted_ulimits(context, request.ulimits));
   if (request.ipc.kind == NamespaceMode::Kind::host) {
     inputs.host_has_mqueue = TRY(sys::stat_entry(sys::cwd(), "/dev/mqueue")).has_value();
   }

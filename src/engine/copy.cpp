@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "base/text.hpp"
+#include "engine/absolute_path.hpp"
 #include "engine/containers.hpp"
 #include "engine/events.hpp"
 #include "engine/root_view.hpp"
@@ -25,11 +26,11 @@ struct Path {
   bool directory = false;  ///< ends in "/" or "/.": it has to be one
 };
 
-Path parse_path(const std::string& text, const std::string& working_directory) {
+Result<Path> parse_path(const std::string& text, const std::string& working_directory) {
   Path path;
   path.contents = text == "." || text.ends_with("/.");
   path.directory = path.contents || text.ends_with('/');
-  path.text = text.starts_with('/') ? text : working_directory + "/" + text;
+  path.text = TRY(absolute_path(text, working_directory));
   return path;
 }
 
@@ -107,7 +108,7 @@ Result<Place> find_in(const Side& side, LastLink last_link) {
 Result<Side> host_side(const CopySide& asked, const CopyOptions& options) {
   Side side;
   side.shown = asked.path;
-  side.path = parse_path(asked.path, options.working_directory);
+  side.path = TRY(parse_path(asked.path, options.working_directory));
   side.root = TRY(sys::open_at(sys::cwd(), "/", O_PATH | O_DIRECTORY));
   return side;
 }
@@ -115,7 +116,7 @@ Result<Side> host_side(const CopySide& asked, const CopyOptions& options) {
 Result<Side> container_side(const CopySide& asked, const RootView& view) {
   Side side;
   side.shown = asked.container + ":" + asked.path;
-  side.path = parse_path(asked.path, "");
+  side.path = TRY(parse_path(asked.path, "/"));
   side.root = TRY(sys::duplicate(view.root()));
   return side;
 }
@@ -124,6 +125,7 @@ struct Source {
   sys::Fd entry;
   std::string name;  ///< of the first member; "." of contents
   bool is_directory = false;
+  bool is_device = false;
 };
 
 Result<Source> open_source(const Side& side, const CopyOptions& options) {
@@ -133,7 +135,9 @@ Result<Source> open_source(const Side& side, const CopyOptions& options) {
   if (side.path.directory && !place.is_directory) {
     return make_error(Kind::usage, quote(side.shown) + " is not a directory");
   }
-  Source source{std::move(place.entry), last_part(side.path.text), place.is_directory};
+  mode_t mode = TRY(sys::stat_fd(place.entry, side.shown)).st_mode;
+  Source source{std::move(place.entry), last_part(side.path.text), place.is_directory,
+                S_ISCHR(mode) || S_ISBLK(mode)};
   if (side.path.contents || source.name.empty()) source.name = ".";
   return source;
 }
@@ -197,6 +201,12 @@ Result<void> copy_out(const Context& context, const CopySide& from, const CopySi
     archive.output = "/dev/fd/1";
     TRY(transfer(context, std::move(archive), {}));
     return {};
+  }
+  if (!options.archive && source.is_device) {
+    return make_error(
+        Kind::unsupported,
+        quote(inside.shown) + " is a device, which is not made outside of a container",
+        "berth cp " + inside.shown + " - for a tar that has it");
   }
   Side host = TRY(host_side(to, options));
   Destination destination = TRY(choose_destination(host, source));

@@ -8,6 +8,7 @@
 
 #include "base/text.hpp"
 #include "edf/resolve.hpp"
+#include "engine/absolute_path.hpp"
 #include "engine/cdi.hpp"
 #include "engine/image_file.hpp"
 #include "engine/request_text.hpp"
@@ -66,9 +67,9 @@ Result<edf::File> load(const Environment& caller, const std::string& name) {
 }
 
 /// What begins with "./" is below the caller's directory, wherever the file lies.
-std::string absolute_path(const std::string& path, const std::string& working_directory) {
-  if (path == ".") return working_directory;
-  return path.starts_with("./") ? working_directory + path.substr(1) : path;
+Result<std::string> placed_path(const std::string& path, const std::string& working_directory) {
+  if (path != "." && !path.starts_with("./")) return path;
+  return absolute_path(path.substr(path == "." ? 0 : 2), working_directory);
 }
 
 /// "[REGISTRY#]IMAGE[:TAG]"
@@ -93,8 +94,8 @@ Result<AnyMount> read_mount(const std::string& text, const std::string& working_
   if (!good) {
     return make_error(Kind::usage, "mount " + quote(text) + ": expected SOURCE:TARGET[:FLAG+FLAG]");
   }
-  std::string source = absolute_path(std::string(parts[0]), working_directory);
-  std::string target = absolute_path(std::string(parts[1]), working_directory);
+  std::string source = TRY(placed_path(std::string(parts[0]), working_directory));
+  std::string target = TRY(placed_path(std::string(parts[1]), working_directory));
   std::string flags(parts.size() == 3 ? parts[2] : "rw");
   if (!source.starts_with('/')) {
     return make_error(Kind::usage, "mount " + quote(text) + ": the source is no absolute path",
@@ -177,7 +178,7 @@ Result<void> add_annotations(const std::map<std::string, edf::Text>& annotations
 
 Result<void> add_workdir(const edf::Text& workdir, const std::string& working_directory,
                          RunRequest& request) {
-  std::string path = absolute_path(workdir.text, working_directory);
+  std::string path = TRY(placed_path(workdir.text, working_directory));
   if (request.workdir || path.empty()) return {};
   if (!path.starts_with('/')) {
     return make_error(Kind::usage,

@@ -60,6 +60,27 @@ Result<void> pull_image(const Context& context, const RunRequest& request, const
   return {};
 }
 
+/// Forgets an image that is not for the platform that was asked for: it is pulled then, as docker
+/// does, or where nothing may be pulled that is the error.
+Result<void> check_platform(const RunCall& call, const std::string& reference,
+                            std::optional<image::Image>& found) {
+  if (!call.platform) return {};
+  oci::Platform wish = TRY(oci::parse_platform(*call.platform));
+  if (!found) return {};
+  const oci::ImageConfig& config = found->config;
+  bool fits = config.os == wish.os && config.architecture == wish.architecture &&
+              (wish.variant.empty() || config.variant.empty() || config.variant == wish.variant);
+  if (fits) return {};
+  oci::Platform here{config.architecture, config.os, {}, {}, config.variant};
+  found.reset();
+  if (call.pull != PullPolicy::never) return {};
+  return make_error(Kind::not_found,
+                    "image " + quote(reference) + " is here for " +
+                        escape_controls(oci::platform_text(here)) + ", not for " +
+                        oci::platform_text(wish),
+                    "--pull missing");
+}
+
 ContainerRecord make_record(const RunRequest& request, const Draft& draft,
                             const image::Image& image, Owner owner) {
   ContainerRecord record;
@@ -129,6 +150,7 @@ Result<image::Image> find_or_pull_image(const Context& context, const image::Sto
       found = TRY(find_present_image(store, reference));
       if (!found) TRY(check_no_image_file(reference));
     }
+    TRY(check_platform(call, reference, found));
     TRY(check_registry(context, request, found ? &*found : nullptr));
   }
   TRY(pull_image_mounts(context, store, request, call, progress));
@@ -181,6 +203,11 @@ Result<NewContainer> NewContainer::make(const Context& context, const RunRequest
   if (making.config_written) making.config_written();
   if (!used.empty()) TRY(store.mark_used(id, used));
   made.record = make_record(request, made.draft, image, owner);
+  const std::string& signal = image.config.config.stop_signal;
+  if (!request.stop_signal && !signal.empty() && !parse_signal(signal).ok()) {
+    context.log.warn("the image's stop signal " + quote(signal) +
+                     " is none, using SIGTERM instead");
+  }
   // Whoever starts it again decides by it, which nobody does when it is gone with its caller;
   // --volumes-from another container asks for the volumes of both.
   if (made.record.watched || !request.volumes.empty()) {

@@ -5,8 +5,10 @@
 #include <algorithm>
 
 #include "base/text.hpp"
+#include "engine/absolute_path.hpp"
 #include "engine/context.hpp"
 #include "gpu/inventory/state_directory.hpp"
+#include "sys/console.hpp"
 #include "sys/file.hpp"
 #include "sys/identity.hpp"
 #include "sys/process.hpp"
@@ -21,8 +23,8 @@ std::string without_slashes(std::string path) {
 
 Result<std::string> absolute(std::string path) {
   if (path.starts_with('/')) return without_slashes(std::move(path));
-  std::string here = TRY(sys::read_link(sys::cwd(), "/proc/self/cwd"));
-  return without_slashes(here + "/" + path);
+  auto here = sys::working_directory();  // of one that was removed there is none
+  return without_slashes(TRY(absolute_path(path, here.ok() ? *here : "")));
 }
 
 Result<std::string> default_root(const Environment& environment, std::optional<unsigned> user) {

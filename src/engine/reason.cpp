@@ -3,13 +3,16 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "base/text.hpp"
 #include "engine/containers.hpp"
 #include "engine/image_facts.hpp"
+#include "engine/layer_view.hpp"
 #include "node/cpuinfo.hpp"
 #include "oci/image_spec.hpp"
+#include "scan/elf.hpp"
 #include "sys/file.hpp"
 #include "sys/io_at.hpp"
 
@@ -41,7 +44,52 @@ std::optional<complaint::Found> reason_of(const complaint::End& end, std::string
   return complaint::reason_of(end, printed, this_machine());
 }
 
+namespace {
+
+/// "execute '/bin/sh'", as sys::execute() names what it could not.
+std::string_view program_of(const Error& error) {
+  constexpr std::string_view kBegin = "execute '";
+  std::string_view what = error.what;
+  bool named = what.starts_with(kBegin) && what.ends_with('\'') && what.size() > kBegin.size();
+  return named ? what.substr(kBegin.size(), what.size() - kBegin.size() - 1) : std::string_view();
+}
+
+/// The interpreter on the first line of a script; "" where there is none.
+std::string interpreter_of(std::string_view first_bytes) {
+  if (!first_bytes.starts_with("#!")) return {};
+  std::string_view line = first_bytes.substr(2, first_bytes.find('\n') - 2);
+  auto words = split_blank(line);
+  return words.empty() ? std::string() : std::string(words.front());
+}
+
+std::optional<complaint::Found> missing_interpreter(std::string_view program,
+                                                    const image::Image& image) {
+  constexpr size_t kFirstLine = 256;  // BINPRM_BUF_SIZE of the kernel
+  std::vector<std::string> layers = image.layer_directories();
+  std::ranges::reverse(layers);
+  auto view = LayerView::open(layers);
+  if (!view.ok() || !program.starts_with('/')) return std::nullopt;
+  auto is_missing = [&](const std::string& path) {
+    if (!path.starts_with('/')) return false;
+    auto type = view->look_up(path);
+    return type.ok() && *type == LayerView::Type::absent;
+  };
+  auto first = view->read_at(program, 0, kFirstLine);
+  if (!first.ok() || first->empty()) return std::nullopt;
+  std::string of_script = interpreter_of(*first);
+  if (is_missing(of_script)) {
+    return complaint::no_interpreter(complaint::Interpreter::of_script, program, of_script);
+  }
+  auto elf = scan::read_elf(
+      [&](uint64_t offset, size_t length) { return view->read_at(program, offset, length); });
+  if (!elf.ok() || !is_missing(elf->interpreter)) return std::nullopt;
+  return complaint::no_interpreter(complaint::Interpreter::loader, program, elf->interpreter);
+}
+
+}  // namespace
+
 std::optional<complaint::Found> reason_of_command(const Error& error, const image::Image& image) {
+  if (error.sys_errno == ENOENT) return missing_interpreter(program_of(error), image);
   if (error.sys_errno != ENOEXEC) return std::nullopt;
   complaint::Circumstances known;
   known.machine = oci::host_platform().architecture;

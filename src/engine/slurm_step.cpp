@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
+#include "engine/absolute_path.hpp"
 #include "engine/containers.hpp"
 #include "engine/environment_file.hpp"
 #include "engine/exec.hpp"
@@ -92,7 +93,7 @@ Result<void> add_image(const SlurmStep& step, const edf::Definition& definition,
     request.image = slurm_reference(*image);
     return {};
   }
-  std::string path = image->starts_with('/') ? *image : step.directory + "/" + *image;
+  std::string path = TRY(absolute_path(*image, step.directory));
   request.image_file = true;
   request.image = TRY_CTX(find_image_file(path), "--container-image");
   return {};
@@ -213,10 +214,10 @@ Result<void> check_save(const std::string& output) {
 }
 
 /// Where --container-save writes to, absolute; empty: nothing is saved.
-std::string save_place(const SlurmStep& step) {
+Result<std::string> save_place(const SlurmStep& step) {
   const std::string* path = step.asked.value(Key::save);
-  if (path == nullptr) return "";
-  return path->starts_with('/') ? *path : step.directory + "/" + *path;
+  if (path == nullptr) return std::string();
+  return absolute_path(*path, step.directory);
 }
 
 constexpr const char* kPrefix = "pyxis_";
@@ -373,7 +374,8 @@ std::string slurm_reference(std::string_view image) {
 }
 
 Result<RunRequest> slurm_container(const Context& context, const SlurmStep& step) {
-  if (std::string output = save_place(step); !output.empty()) TRY(check_save(output));
+  std::string output = TRY(save_place(step));
+  if (!output.empty()) TRY(check_save(output));
   RunRequest request;
   const edf::Definition definition = TRY(read_definition(context, step));
   TRY(add_image(step, definition, request));
@@ -448,7 +450,7 @@ Result<RunOutcome> hold_slurm_step(const Context& context, const SlurmStep& step
   // What an entrypoint leaves running nobody else would end.
   auto orphans = TRY(sys::Orphans::adopt());
   std::optional<sys::SignalOnHangup> ended(std::in_place, slurm::kHoldSocket, SIGTERM);
-  std::string output = save_place(step);
+  std::string output = TRY(save_place(step));
   std::optional<Error> fault;
   RunCall holding = call;
   if (!output.empty()) {

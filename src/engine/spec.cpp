@@ -182,7 +182,7 @@ oci::Process make_process(const SpecInputs& inputs) {
   sets.bounding = capabilities;
   // What execve would leave to a user that is not root.
   if (inputs.user.uid == 0) sets.effective = sets.permitted = capabilities;
-  process.rlimits = make_rlimits(inputs.request.ulimits);
+  process.rlimits = make_rlimits(inputs.ulimits);
   process.no_new_privileges = inputs.confinement.no_new_privileges;
   process.apparmor_profile = inputs.confinement.apparmor;
   process.selinux_label = inputs.confinement.selinux;

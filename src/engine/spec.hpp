@@ -30,7 +30,8 @@ struct SpecInputs {
   std::string cwd;
   Confinement confinement = {};
   std::optional<oci::BlockIo> block_io = std::nullopt;
-  std::string store = {};  ///< absolute; of the volumes that have names
+  std::vector<Ulimit> ulimits = {};  ///< of permitted_ulimits()
+  std::string store = {};            ///< absolute; of the volumes that have names
   /// Namespaces of other containers by type ("pid", "network"), each a path.
   std::map<std::string, std::string> joined = {};
   std::string init_program = {};  ///< absolute, on the host; of --init

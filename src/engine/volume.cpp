@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/text.hpp"
+#include "engine/absolute_path.hpp"
 
 namespace berth::engine {
 namespace {
@@ -264,7 +265,7 @@ Result<Volume> parse_volume(std::string_view text, std::string_view working_dire
     return volume;
   }
   if (is_here(parts[0])) {
-    volume.source = std::string(working_directory) + "/" + std::string(parts[0]);
+    volume.source = TRY(absolute_path(parts[0], working_directory));
   } else if (parts[0].starts_with('/')) {
     volume.source = parts[0];
   } else {

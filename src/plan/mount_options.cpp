@@ -41,8 +41,8 @@ constexpr std::array kWords = {
 };
 
 // Said for completeness: the kernel's default, or a wish that the kernel may ignore.
-constexpr std::array<std::string_view, 8> kNoEffect = {
-    "defaults", "async", "loud", "silent", "noiversion", "iversion", "nomand", "nolazytime"};
+constexpr std::array<std::string_view, 9> kNoEffect = {
+    "", "defaults", "async", "loud", "silent", "noiversion", "iversion", "nomand", "nolazytime"};
 
 // Flags of the super block, which fsconfig(2) takes by the same name.
 constexpr std::array<std::string_view, 4> kSuperBlock = {"sync", "dirsync", "lazytime", "mand"};

@@ -49,6 +49,8 @@ Result<Mount> parse_mount(std::string_view entry, std::string_view working_direc
     mount.kind = Mount::Kind::tmpfs;
   } else if (source == "umount") {
     mount.kind = Mount::Kind::none;
+  } else if (source.starts_with('.') && working_directory.empty()) {
+    return invalid(entry, "the working directory has been removed");
   } else if (source.starts_with('.')) {
     mount.source = std::string(working_directory) + "/" + std::string(source);
   } else if (source.starts_with('/')) {

@@ -102,6 +102,8 @@ Result<std::string> working_directory() {
   const char* found = ::getcwd(path.data(), path.size());
   int saved = errno;
   if (found == nullptr) return sys_error(saved, "find the working directory");
+  // "(unreachable)/…" in a mount namespace that it is not in.
+  if (*found != '/') return make_error(Kind::not_found, "find the working directory");
   return std::string(found);
 }
 

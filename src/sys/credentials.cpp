@@ -152,13 +152,23 @@ Result<void> forbid_tracing() {
   return {};
 }
 
+Result<uint64_t> hard_limit(int resource) {
+  struct rlimit limit {};
+  if (::getrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0) {
+    return errno_now().error("read the limit " + std::to_string(resource));
+  }
+  return static_cast<uint64_t>(limit.rlim_max);
+}
+
 Result<void> set_rlimit(int resource, uint64_t soft, uint64_t hard, const std::string& name) {
   struct rlimit limit {
     soft, hard
   };
   if (::prlimit(0, static_cast<__rlimit_resource>(resource), &limit, nullptr) != 0) {
-    return errno_now().error("set " + name + " to " + std::to_string(soft) + ":" +
-                             std::to_string(hard));
+    auto text = [](uint64_t value) {
+      return value == RLIM_INFINITY ? std::string("unlimited") : std::to_string(value);
+    };
+    return errno_now().error("set " + name + " to " + text(soft) + ":" + text(hard));
   }
   return {};
 }

@@ -46,6 +46,8 @@ Result<void> forbid_tracing();
 /// Gives this process a session keyring without a key. keyctl(2) KEYCTL_JOIN_SESSION_KEYRING
 Result<void> make_session_keyring();
 
+/// The hard limit of this process for RLIMIT_*; ~0 is RLIM_INFINITY. getrlimit(2)
+Result<uint64_t> hard_limit(int resource);
 /// prlimit(2); ~0 is RLIM_INFINITY.
 Result<void> set_rlimit(int resource, uint64_t soft, uint64_t hard, const std::string& name);
 

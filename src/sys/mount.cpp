@@ -32,13 +32,18 @@ struct MountAttributes {
   uint64_t userns_fd;
 };
 
-// The last message that the kernel left in the context: "e overlay: bad option".
+// The last message that the kernel left in the context, without its level: "e overlay: bad option".
 std::string kernel_message(const Fd& context) {
   std::array<char, 512> buffer;
   ssize_t count = ::read(context.get(), buffer.data(), buffer.size());
   if (count <= 0) return "";
-  return " (" + escape_controls(trim(std::string_view(buffer.data(), static_cast<size_t>(count)))) +
-         ")";
+  std::string_view message = trim(std::string_view(buffer.data(), static_cast<size_t>(count)));
+  for (std::string_view level : {"e ", "w ", "i "}) {
+    if (!message.starts_with(level)) continue;
+    message.remove_prefix(level.size());
+    break;
+  }
+  return " (" + escape_controls(message) + ")";
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "sys/processors.hpp"
 
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -69,6 +70,11 @@ size_t processors_of_quota(const Fd& root, std::string_view own_cgroups) {
     }
   }
   return least;
+}
+
+size_t online_processors() {
+  long count = ::sysconf(_SC_NPROCESSORS_ONLN);
+  return count > 0 ? static_cast<size_t>(count) : 1;
 }
 
 size_t usable_processors() {

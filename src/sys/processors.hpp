@@ -9,6 +9,9 @@
 
 namespace berth::sys {
 
+/// How many processors the machine has online. sysconf(3)
+size_t online_processors();
+
 /// How many processors this process may keep busy: those it may run on, or fewer where a cgroup
 /// above it has a quota (a part of one counts as a whole). At least 1; what cannot be read sets no
 /// limit.  sched_getaffinity(2), kernel cgroup-v2.rst "cpu.max", sched-bwc.rst

@@ -356,3 +356,13 @@ def test_a_copy_leaves_the_container_as_startable_as_it_was(berth, image, work, 
     members(berth, "export", "tug")
     assert berth.ok("start", "-a", "tug") == "tea"
     berth.ok("rm", "tug")
+
+
+@pytest.mark.profiles("root", "user")
+def test_a_device_is_not_copied_out_of_a_container_and_that_is_an_error(berth, image, work):
+    berth.ok("run", "-d", "--name", "hold", image, "sleep", "600")
+    assert berth.fail("cp", "hold:/dev/null", str(work / "null"), status=1) == (
+        "berth: 'hold:/dev/null' is a device, which is not made outside of a container; "
+        "try: berth cp hold:/dev/null - for a tar that has it")
+    assert not (work / "null").exists()
+    berth.ok("rm", "-f", "hold")

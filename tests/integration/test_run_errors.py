@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bad input to `berth run`: one line that says what to do, and a store that is as it was."""
 
+import os
+import resource
+import subprocess
+
 import pytest
 
 from support import images
@@ -101,6 +105,46 @@ def test_a_start_that_is_refused_leaves_nothing(berth, busybox, driver_tree, fla
         assert sorted(path for path in berth.root.rglob("*") if "containers" in path.parts) == kept
 
 
+@pytest.mark.parametrize("words", (
+    ("run", "--rm", "-v", "./data:/data", "IMAGE", "true"), ("run", "--rm", "-v", ".:/d", "IMAGE", "true"),
+    ("run", "--rm", "-v", "../data:/data", "IMAGE", "true"), ("run", "--rm", "--rootfs", "data", "true"),
+    ("create", "-v", "./data:/data", "IMAGE"), ("build", "."), ("cp", "tug:/etc/passwd", "data"),
+    ("cp", "data", "tug:/"), ("--root", "data", "images")), ids=lambda words: " ".join(words[:4]))
+def test_nothing_is_relative_to_a_directory_that_is_gone(berth, busybox, work, profile, words):
+    """Else a directory of the host's root is made and used in its place."""
+    berth.ok("create", "--name", "tug", busybox, "true")
+    gone = work / "gone"
+    gone.mkdir()
+    os.chown(gone, profile.uid, profile.gid)
+    before = sorted(os.listdir("/"))
+    argv = " ".join(map(str, berth.argv(*[busybox if word == "IMAGE" else word for word in words])))
+    done = subprocess.run(["sh", "-c", f"cd {gone} && rmdir {gone} && {argv}"], capture_output=True,
+                          text=True, env=berth.account.environment(), timeout=60, check=False)
+    assert done.returncode in (1, 125), done
+    assert "the working directory has been removed; try: cd to another directory, or an absolute " \
+           "path" in done.stderr
+    assert sorted(os.listdir("/")) == before
+
+
+def test_another_platform_than_that_of_the_image_that_is_here(berth, busybox, listing):
+    berth.ok("pull", "-q", busybox)
+    before = listing()
+    for verb in ("run", "create"):
+        assert berth.fail(verb, "--platform", "linux/arm64", "--pull", "never", busybox, "true") == (
+            f"berth: image '{busybox}' is here for linux/amd64, not for linux/arm64; "
+            "try: --pull missing")
+        assert "has only 'linux/amd64'" in berth.fail(verb, "--platform", "linux/arm64", busybox, "true")
+        assert "platform" in berth.fail(verb, "--platform", "nosuch", busybox, "true")
+    assert listing() == before
+    assert berth.ok("run", "--rm", "--platform", "linux/amd64", busybox, "echo", "up") == "up\n"
+
+
+def test_more_processors_than_there_are(refused):
+    there = os.sysconf("SC_NPROCESSORS_ONLN")
+    assert refused("--cpus", str(there + 1)) == (
+        f"berth: Range of CPUs is from 0.01 to {there}.00, as there are only {there} CPUs available")
+
+
 def test_names_and_host_names_have_a_form(refused):
     assert refused("--name", "../x") == (
         "berth: container name '../x': only [a-zA-Z0-9][a-zA-Z0-9_.-]+ is allowed")
@@ -130,3 +174,56 @@ def test_an_account_file_that_leads_outside_is_not_followed(berth, push, work):
     assert berth.ok("run", "--rm", image, "echo", "fine").splitlines()[-1] == "fine"
     assert berth.fail("run", "--rm", "-u", "stowaway", image, "id") == (
         "berth: user 'stowaway' is not in the image's /etc/passwd; try: a numeric id")
+
+
+def lowered(*limit):
+    return lambda: resource.setrlimit(resource.RLIMIT_MEMLOCK, limit)
+
+
+@pytest.mark.profiles("user", "single_id")
+def test_an_ordinary_user_gets_the_limits_that_he_may_have(berth, busybox):
+    """The line that NVIDIA's images recommend is pasted by everybody."""
+    berth.ok("pull", "-q", busybox)
+    done = subprocess.run(
+        berth.argv("run", "--rm", "--ulimit", "memlock=-1", "--ulimit", "stack=67108864", busybox,
+                   "sh", "-c", "ulimit -Hl; ulimit -s"),
+        capture_output=True, text=True, preexec_fn=lowered(1 << 20, 1 << 20), timeout=60,
+        env=berth.account.environment(), check=False)
+    assert (done.returncode, done.stdout) == (0, "1024\n65536\n"), done
+    assert done.stderr == ("berth: warning: --ulimit memlock=-1: the hard limit here is 1048576, "
+                           "using that instead\n")
+
+
+@pytest.mark.profiles("root")
+def test_root_without_the_capability_is_told_of_the_flag_and_the_limit(berth, busybox):
+    berth.ok("pull", "-q", busybox)
+    argv = ["setpriv", "--bounding-set=-sys_resource",
+            *berth.argv("run", "--rm", "--ulimit", "memlock=-1", busybox, "true")]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60,
+                          preexec_fn=lowered(1 << 20, 1 << 20))
+    assert (done.returncode, done.stderr) == (
+        125, "berth: --ulimit memlock=-1: the hard limit here is 1048576, and this process may not "
+             "raise it; try: CAP_SYS_RESOURCE for it, or --ulimit memlock=1048576\n")
+
+
+def test_a_stop_signal_of_an_image_that_is_none_is_told(berth, push):
+    image = push(images.build([images.busybox_layer()], {"StopSignal": "SIGFOO", "Cmd": ["true"]}))
+    berth.ok("pull", "-q", image)
+    done = berth.run("run", "--rm", image)
+    assert (done.returncode, done.stderr) == (
+        0, "berth: warning: the image's stop signal 'SIGFOO' is none, using SIGTERM instead\n")
+
+
+@pytest.mark.profiles("root", "user")
+def test_a_program_whose_interpreter_is_missing(berth, push):
+    """What the kernel says of the program is said of its loader or of the script's '#!'."""
+    image = push(images.build([images.busybox_layer(), images.layer([
+        images.file("script", "#!/opt/python -u\n", mode=0o755),
+        images.file("program", open("/bin/true", "rb").read(), mode=0o755)])]))
+    berth.ok("pull", "-q", image)
+    for program, why in (("/script", "'/script' is there, its '#!' names '/opt/python', which is not"),
+                         ("/program", "'/program' is there, its loader '/lib64/ld-linux-x86-64.so.2' "
+                                      "is not")):
+        done = berth.run("run", "--rm", image, program)
+        assert done.returncode == 127 and f"why: {why}; try: " in done.stderr, done
+    assert "why:" not in berth.run("run", "--rm", image, "/nothing").stderr

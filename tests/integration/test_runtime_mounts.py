@@ -80,7 +80,7 @@ FLAGS = [
     ("strictatime", set(), {"relatime", "noatime"}), ("nostrictatime", set(), {"noatime"}),
     ("nosymfollow", {"nosymfollow"}, set()), ("symfollow", set(), {"nosymfollow"}),
 ]
-NO_EFFECT = ["defaults", "async", "loud", "silent", "iversion", "noiversion", "nolazytime", "nomand"]
+NO_EFFECT = ["", "defaults", "async", "loud", "silent", "iversion", "noiversion", "nolazytime", "nomand"]
 OF_FILE_SYSTEM = [("sync", "sync"), ("dirsync", "dirsync"), ("lazytime", "lazytime"),
                   ("mand", "mand")]
 # A user namespace may not change the access times of what it got from outside.

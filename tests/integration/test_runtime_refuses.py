@@ -200,7 +200,7 @@ def test_refuses_a_root_or_a_layer_that_does_not_exist(runtime, bundle, place):
 def test_passes_on_the_kernels_words_about_an_option(runtime, bundle):
     bundle.mount("/data", "none", "moon=1", kind="tmpfs")
     assert runtime.error(bundle) == (f"{RUN}cannot mount 'tmpfs' at '/data': set mount option "
-                                     "'moon=1' (e tmpfs: Unknown parameter 'moon'): Invalid argument")
+                                     "'moon=1' (tmpfs: Unknown parameter 'moon'): Invalid argument")
 
 
 def test_refuses_an_option_that_the_overlay_does_not_know(runtime, bundle):

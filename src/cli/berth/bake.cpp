@@ -2,6 +2,7 @@
 #include "base/text.hpp"
 #include "cli/berth/bake_text.hpp"
 #include "cli/berth/common.hpp"
+#include "engine/absolute_path.hpp"
 
 namespace berth::cli {
 namespace {
@@ -55,7 +56,7 @@ FlagTable bake_flags(BakeOptions& o) {
 Result<engine::BakeRequest> request_of(const Session& session, const BakeOptions& o,
                                        const std::string& file) {
   engine::BakeRequest request = o.request;
-  request.file = file.starts_with('/') ? file : session.working_directory + "/" + file;
+  request.file = TRY(engine::absolute_path(file, session.working_directory));
   request.publish = !o.no_publish;
   request.jobs = o.jobs.value_or(1);
   if (o.fleet) request.dry_run = true;

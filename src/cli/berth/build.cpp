@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/text.hpp"
 #include "cli/berth/common.hpp"
+#include "engine/absolute_path.hpp"
 #include "engine/build_image.hpp"
 
 namespace berth::cli {
@@ -47,11 +48,6 @@ FlagTable build_flags(BuildOptions& o) {
   return table;
 }
 
-std::string absolute(const Session& session, const std::string& path) {
-  if (path.starts_with('/')) return path;
-  return path == "." ? session.working_directory : session.working_directory + "/" + path;
-}
-
 /// "K=V" each; a name alone is an argument of the caller's environment, or not given at all.
 std::map<std::string, std::string> pairs_of(const std::vector<std::string>& texts,
                                             const engine::Environment* environment) {
@@ -72,11 +68,12 @@ std::map<std::string, std::string> pairs_of(const std::vector<std::string>& text
 
 Result<int> run_build(Session& session, const BuildOptions& o, std::vector<std::string> arguments) {
   engine::BuildRequest request = o.request;
-  request.context = absolute(session, arguments[0]);
+  const std::string& here = session.working_directory;
+  request.context = TRY(engine::absolute_path(arguments[0], here));
   request.args = pairs_of(o.args, &session.context.environment);
   request.labels = pairs_of(o.labels, nullptr);
-  if (!o.file.empty()) request.file = absolute(session, o.file);
-  if (o.id_file) request.id_file = absolute(session, *o.id_file);
+  if (!o.file.empty()) request.file = TRY(engine::absolute_path(o.file, here));
+  if (o.id_file) request.id_file = TRY(engine::absolute_path(*o.id_file, here));
   bool json = o.format == "json";
   request.quiet = request.quiet || json;
   TransferDisplay display(session, Stream::err, Direction::pull, request.quiet);

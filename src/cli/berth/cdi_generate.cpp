@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/berth/common.hpp"
+#include "engine/absolute_path.hpp"
 #include "engine/cdi.hpp"
 
 namespace berth::cli {
@@ -39,8 +40,7 @@ Result<int> run_cdi_generate(Session& session, const CdiGenerateOptions& o,
                              std::vector<std::string>) {
   engine::CdiGenerateRequest request = o.request;
   if (o.output) {
-    bool absolute = o.output->starts_with('/');
-    request.output = absolute ? *o.output : session.working_directory + "/" + *o.output;
+    request.output = TRY(engine::absolute_path(*o.output, session.working_directory));
     if (o.output->ends_with(".json")) request.format = "json";
   }
   if (o.format) request.format = *o.format;

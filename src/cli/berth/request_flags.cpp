@@ -8,6 +8,7 @@
 
 #include "base/text.hpp"
 #include "cli/berth/common.hpp"
+#include "engine/absolute_path.hpp"
 #include "engine/env_file.hpp"
 #include "engine/environment_file.hpp"
 #include "engine/image_file.hpp"
@@ -473,8 +474,7 @@ Result<void> read_request(const Session& session, std::vector<std::string> argum
   edf::Definition definition = TRY(read_definition(session, o));
   TRY(name_image(definition, o, arguments));
   if (o.rootfs) {
-    bool absolute = arguments[0].starts_with('/');
-    request.rootfs = (absolute ? "" : session.working_directory + "/") + arguments[0];
+    request.rootfs = TRY(engine::absolute_path(arguments[0], session.working_directory));
   } else {
     request.image = std::move(arguments[0]);
     request.image_file = engine::is_image_path(request.image);

@@ -24,6 +24,7 @@ class MakeSpec : public testing::Test {
         {"sh"},   {"A=1"},   "/work"};
     inputs.store = "/store";
     inputs.in_job = in_job_;
+    inputs.ulimits = ulimits_;
     inputs.confinement = *confine(request_.security, {});
     return make_spec(inputs);
   }
@@ -43,6 +44,7 @@ class MakeSpec : public testing::Test {
   Identity identity_ = Identity::root;
   ContainerUser user_;
   bool in_job_ = false;
+  std::vector<Ulimit> ulimits_;
 };
 
 TEST_F(MakeSpec, mounts_the_layers_first_highest_first) {
@@ -222,7 +224,7 @@ TEST_F(MakeSpec, survives_being_written_and_read) {
 }
 
 TEST_F(MakeSpec, gives_limits_of_processes_and_the_last_of_two) {
-  request_.ulimits = {{"nofile", 1, 2}, {"core", -1, -1}, {"nofile", 3, 4}};
+  ulimits_ = {{"nofile", 1, 2}, {"core", -1, -1}, {"nofile", 3, 4}};
   auto limits = make().process->rlimits;
   ASSERT_EQ(limits.size(), 2U);
   EXPECT_EQ(limits[0].type, "RLIMIT_CORE");

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/ulimits.hpp"
+
+#include <linux/capability.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "base/text.hpp"
+#include "sys/credentials.hpp"
+
+namespace berth::engine {
+namespace {
+
+constexpr std::array<std::pair<std::string_view, int>, 16> kResources = {
+    {{"as", RLIMIT_AS},
+     {"core", RLIMIT_CORE},
+     {"cpu", RLIMIT_CPU},
+     {"data", RLIMIT_DATA},
+     {"fsize", RLIMIT_FSIZE},
+     {"locks", RLIMIT_LOCKS},
+     {"memlock", RLIMIT_MEMLOCK},
+     {"msgqueue", RLIMIT_MSGQUEUE},
+     {"nice", RLIMIT_NICE},
+     {"nofile", RLIMIT_NOFILE},
+     {"nproc", RLIMIT_NPROC},
+     {"rss", RLIMIT_RSS},
+     {"rtprio", RLIMIT_RTPRIO},
+     {"rttime", RLIMIT_RTTIME},
+     {"sigpending", RLIMIT_SIGPENDING},
+     {"stack", RLIMIT_STACK}}};
+
+/// As setrlimit(2) has it: -1, no limit, is the largest number.
+uint64_t value_of(int64_t limit) {
+  return static_cast<uint64_t>(limit);
+}
+
+std::string text_of(int64_t limit) {
+  return limit == -1 ? "-1" : std::to_string(limit);
+}
+
+std::string flag_of(const Ulimit& ulimit) {
+  std::string flag = "--ulimit " + ulimit.name + "=" + text_of(ulimit.soft);
+  return ulimit.hard == ulimit.soft ? flag : flag + ":" + text_of(ulimit.hard);
+}
+
+}  // namespace
+
+Result<std::vector<Ulimit>> permitted_ulimits(const Context& context,
+                                              const std::vector<Ulimit>& asked) {
+  std::vector<Ulimit> given = asked;
+  sys::CapabilitySets held = TRY(sys::capabilities());
+  bool root = context.identity == Identity::root;
+  if (root && (held.effective >> CAP_SYS_RESOURCE & 1) != 0) return given;
+  for (Ulimit& ulimit : given) {
+    auto resource =
+        std::ranges::find(kResources, ulimit.name, &std::pair<std::string_view, int>::first);
+    if (resource == kResources.end()) continue;
+    uint64_t most = TRY(sys::hard_limit(resource->second));
+    if (value_of(ulimit.hard) <= most) continue;
+    std::string what = flag_of(ulimit) + ": the hard limit here is " + std::to_string(most);
+    if (root) {
+      return make_error(
+          Kind::denied, what + ", and this process may not raise it",
+          "CAP_SYS_RESOURCE for it, or --ulimit " + ulimit.name + "=" + std::to_string(most));
+    }
+    context.log.warn(what + ", using that instead");
+    ulimit.hard = static_cast<int64_t>(most);
+    if (value_of(ulimit.soft) > most) ulimit.soft = ulimit.hard;
+  }
+  return given;
+}
+
+}  // namespace berth::engine

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "base/result.hpp"
+#include "engine/context.hpp"
+#include "engine/request.hpp"
+
+namespace berth::engine {
+
+/// The ulimits that were asked for, as far as this process can give them: only root with
+/// CAP_SYS_RESOURCE raises a hard limit. An ordinary user gets what he may have, with a warning for
+/// each, so that the line that everybody pastes works for him too.
+/// Errors: denied (root without that capability).  setrlimit(2)
+Result<std::vector<Ulimit>> permitted_ulimits(const Context& context,
+                                              const std::vector<Ulimit>& asked);
+
+}  // namespace berth::engine
