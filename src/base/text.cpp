@@ -154,6 +154,12 @@ size_t sequence_length(std::string_view text) {
                   : first >= 0xF0 && first < 0xF5 ? 4
                                                   : 0;
   if (length > text.size()) return 0;
+  if (length > 2) {
+    auto second = static_cast<unsigned char>(text[1]);
+    bool overlong = (first == 0xE0 && second < 0xA0) || (first == 0xF0 && second < 0x90);
+    bool outside = (first == 0xED && second > 0x9F) || (first == 0xF4 && second > 0x8F);
+    if (overlong || outside) return 0;
+  }
   for (size_t i = 1; i < length; ++i) {
     if ((static_cast<unsigned char>(text[i]) & 0xC0) != 0x80) return 0;
   }

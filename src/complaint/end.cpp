@@ -87,8 +87,8 @@ Found no_program(const Circumstances& known) {
 Found no_interpreter(Interpreter kind, std::string_view program, std::string_view interpreter) {
   Found found{.id = "program.interpreter"};
   bool script = kind == Interpreter::of_script;
-  found.why = quote(program) + " is there, " + (script ? "its '#!' names " : "its loader ") +
-              quote(interpreter) + (script ? ", which is not" : " is not");
+  found.why = quote(program) + " exists, but " + (script ? "its '#!' line names " : "its loader ") +
+              quote(interpreter) + (script ? ", which does not exist" : " does not");
   found.remedy = script ? "an image that has it, or another program before the script"
                         : "an image for the C library of the program; where a layer has made a "
                           "directory of a link such as /lib64, one without that layer";

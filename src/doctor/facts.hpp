@@ -59,6 +59,7 @@ struct HostFacts {
   UserFacts user;
   Trial user_namespace;  ///< not tried by root
   bool all_ids = false;  ///< the namespace that was entered has the subordinate ids
+  Trial procfs;          ///< as `user_namespace`
   Trial overlay;
   std::optional<sys::ErofsWay> layer_images;  ///< how layers are mounted that are EROFS images
   std::optional<Error> no_layer_images;       ///< why they cannot be

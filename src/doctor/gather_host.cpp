@@ -18,6 +18,7 @@
 #include "sys/layer.hpp"
 #include "sys/overlay.hpp"
 #include "sys/process.hpp"
+#include "sys/procfs.hpp"
 #include "sys/user_namespace.hpp"
 
 namespace berth::doctor {
@@ -191,6 +192,11 @@ void try_out(const Inputs& inputs, HostFacts& host) {
   bool ordinary = !host.user.machine_root && !host.user.inside_namespace;
   if (ordinary) try_namespace(host);
   if (host.user_namespace.failure || inputs.no_home || host.root.unusable) return;
+  if (ordinary) {
+    auto procfs = sys::try_procfs();
+    host.procfs.worked = procfs.ok();
+    if (!procfs.ok()) host.procfs.failure = procfs.error();
+  }
   auto mounted = try_overlay(host.root.existing, !host.user.machine_root);
   host.overlay.worked = mounted.ok();
   if (mounted.ok()) return;

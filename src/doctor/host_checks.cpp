@@ -44,6 +44,16 @@ Finding user_namespace(const Facts& facts) {
       error.hint.empty() ? "sysctl user.max_user_namespaces" : error.hint);
 }
 
+Finding procfs(const Facts& facts) {
+  const Trial& trial = facts.host.procfs;
+  if (trial.worked) return ok("a container can have a /proc of its own");
+  if (!trial.failure) return not_applicable("root may always, and nothing was tried");
+  return problem(
+      "a container of this user cannot have a /proc of its own: " + to_line(*trial.failure) +
+          ": something is mounted over a part of this machine's",
+      "findmnt -R /proc, and away with it; until then berth run --pid host");
+}
+
 std::string usermod(const UserFacts& user) {
   std::string name = user.name.empty() ? std::to_string(user.uid) : user.name;
   return "usermod --add-subuids 100000-165535 --add-subgids 100000-165535 " + name + ", as root";
@@ -174,15 +184,11 @@ Finding forwarding(const Facts& facts) {
 }
 
 constexpr std::array kHostChecks = {
-    Check{"host.identity", identity},
-    Check{"host.programs", programs},
-    Check{"host.kernel", kernel},
-    Check{"host.user-namespace", user_namespace},
-    Check{"host.subordinate-ids", subordinate_ids},
-    Check{"host.overlay", overlay},
-    Check{"host.layer-images", layer_images},
-    Check{"host.cgroups", cgroups},
-    Check{"host.policy", policy},
+    Check{"host.identity", identity},     Check{"host.programs", programs},
+    Check{"host.kernel", kernel},         Check{"host.user-namespace", user_namespace},
+    Check{"host.procfs", procfs},         Check{"host.subordinate-ids", subordinate_ids},
+    Check{"host.overlay", overlay},       Check{"host.layer-images", layer_images},
+    Check{"host.cgroups", cgroups},       Check{"host.policy", policy},
     Check{"host.forwarding", forwarding},
 };
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/cdi.hpp"
 
+#include <fcntl.h>
+
 #include <algorithm>
 
 #include "base/text.hpp"
@@ -48,6 +50,25 @@ std::string loaded_driver(const Context& context) {
   if (!root.ok()) return "";
   auto version = root->read_machine("/sys/module/nvidia/version");
   return version.ok() && *version ? std::string(trim(**version)) : "";
+}
+
+/// A file that was made for another driver names what an upgrade has taken away: told before
+/// anything is made.
+Result<void> check_mounts(const Context& context, const std::vector<std::string>& names,
+                          const oci::ContainerEdits& edits) {
+  for (const oci::Mount& mount : edits.mounts) {
+    if (!mount.source.starts_with('/')) continue;
+    auto there = sys::open_at(sys::cwd(), mount.source, O_PATH);
+    if (there.ok() || there.error().kind != Kind::not_found) continue;
+    std::string loaded = loaded_driver(context);
+    return make_error(
+        Kind::not_found,
+        "device " + quote(join(names, ", ")) + ": its CDI file names " + quote(mount.source) +
+            ", which is not there" +
+            (loaded.empty() ? "" : "; driver " + escape_controls(loaded) + " is loaded"),
+        "berth cdi generate --output FILE, for the driver that is here");
+  }
+  return {};
 }
 
 Result<gpu::cdi::Naming> naming_of(const std::string& word) {
@@ -154,6 +175,7 @@ Result<oci::ContainerEdits> add_cdi_devices(const Context& context,
                                             const std::vector<std::string>& names, CdiParts parts,
                                             oci::Spec& spec) {
   oci::ContainerEdits edits = TRY(find_edits(context, names));
+  TRY(check_mounts(context, names, edits));
   // --immutable promises that the root is the image's, whatever the machine.
   if (parts == CdiParts::nodes && gpu::keep_nodes(edits)) context.log.warn(gpu::kNodesAlone);
   policy::Compiled policy = TRY_CTX(policy::read_compiled(context.paths.config),

@@ -69,7 +69,11 @@ Result<edf::File> load(const Environment& caller, const std::string& name) {
 /// What begins with "./" is below the caller's directory, wherever the file lies.
 Result<std::string> placed_path(const std::string& path, const std::string& working_directory) {
   if (path != "." && !path.starts_with("./")) return path;
-  return absolute_path(path.substr(path == "." ? 0 : 2), working_directory);
+  std::string_view rest = path;
+  if (path != ".") rest.remove_prefix(2);
+  // ".//etc" is no way to an absolute path.
+  rest.remove_prefix(std::min(rest.find_first_not_of('/'), rest.size()));
+  return absolute_path(rest.empty() ? "." : rest, working_directory);
 }
 
 /// "[REGISTRY#]IMAGE[:TAG]"

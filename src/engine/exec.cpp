@@ -33,11 +33,6 @@ Result<std::string> read_inside(int64_t pid, const std::string& path) {
   return text.ok() ? std::move(*text).value_or("") : std::string();
 }
 
-bool names_home(const std::vector<std::string>& environment) {
-  return std::ranges::any_of(environment,
-                             [](const std::string& e) { return e.starts_with("HOME="); });
-}
-
 /// The user's own groups and home, and what the container was given for whoever runs in it:
 /// --group-add, and a HOME of its own.
 Result<void> add_user(const Context& context, const ContainerSummary& container,
@@ -47,7 +42,12 @@ Result<void> add_user(const Context& context, const ContainerSummary& container,
   std::string group = TRY(read_inside(*container.pid, "/etc/group"));
   ContainerUser user = TRY(resolve_user(*request.user, passwd, group));
   auto run = saved_request(context, container);
-  if (run && !keeps_groups(*run)) TRY(add_groups(run->group_add, group, user));
+  for (const std::string& wish :
+       run && !keeps_groups(*run) ? run->group_add : std::vector<std::string>()) {
+    // The file is the container's by now, which must not keep anybody from being let in.
+    auto added = add_groups({wish}, group, user);
+    if (!added.ok()) context.log.warn("--group-add: " + to_line(added.error()) + ", ignoring");
+  }
   words.insert(words.end(), {"--user", std::to_string(user.uid) + ":" + std::to_string(user.gid)});
   // setgroups is off in a namespace of one id.
   if (context.identity == Identity::single) user.additional_gids.clear();

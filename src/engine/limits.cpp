@@ -69,11 +69,6 @@ Result<void> check_cpu(const Limits& limits) {
   if (limits.cpu_millis.value_or(0) > 0 && limits.cpu_quota.value_or(0) > 0) {
     return wrong_limit("Conflicting options: Nano CPUs and CPU Quota cannot both be set.");
   }
-  size_t processors = sys::online_processors();
-  if (static_cast<uint64_t>(limits.cpu_millis.value_or(0)) > processors * 1000) {
-    return wrong_limit("Range of CPUs is from 0.01 to " + std::to_string(processors) +
-                       ".00, as there are only " + std::to_string(processors) + " CPUs available");
-  }
   uint64_t period = limits.cpu_period.value_or(0);
   if (period != 0 && (period < kLeastTime || period > kMostTime)) {
     return wrong_limit(
@@ -189,6 +184,13 @@ Result<DeviceValue> parse_device_bytes(std::string_view text) {
 
 Result<DeviceValue> parse_device_rate(std::string_view text) {
   return split_device(text, parse_u64, "invalid rate for device: expected a whole number");
+}
+
+Result<void> check_processors(const Limits& limits) {
+  size_t processors = sys::online_processors();
+  if (static_cast<uint64_t>(limits.cpu_millis.value_or(0)) <= processors * 1000) return {};
+  return wrong_limit("Range of CPUs is from 0.01 to " + std::to_string(processors) +
+                     ".00, as there are only " + std::to_string(processors) + " CPUs available");
 }
 
 Result<void> check_limits(const Limits& limits) {

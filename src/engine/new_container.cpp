@@ -68,12 +68,18 @@ Result<void> check_platform(const RunCall& call, const std::string& reference,
   oci::Platform wish = TRY(oci::parse_platform(*call.platform));
   if (!found) return {};
   const oci::ImageConfig& config = found->config;
-  bool fits = config.os == wish.os && config.architecture == wish.architecture &&
-              (wish.variant.empty() || config.variant.empty() || config.variant == wish.variant);
+  std::string os = config.os.empty() ? "linux" : config.os;
+  oci::Platform here{config.architecture, os, {}, {}, config.variant};
+  auto named = oci::parse_platform(os + "/" + config.architecture);  // "aarch64" is arm64
+  if (named.ok()) here.architecture = named->architecture;
+  bool fits = here.os == wish.os && here.architecture == wish.architecture &&
+              (wish.variant.empty() || here.variant.empty() || here.variant == wish.variant);
   if (fits) return {};
-  oci::Platform here{config.architecture, config.os, {}, {}, config.variant};
+  // An id is that of one platform, and of nothing at a registry.
+  std::string id = found->id.text();
+  bool by_id = id.starts_with(reference) || id.substr(id.find(':') + 1).starts_with(reference);
   found.reset();
-  if (call.pull != PullPolicy::never) return {};
+  if (call.pull != PullPolicy::never && !by_id) return {};
   return make_error(Kind::not_found,
                     "image " + quote(reference) + " is here for " +
                         escape_controls(oci::platform_text(here)) + ", not for " +
@@ -206,11 +212,13 @@ Result<NewContainer> NewContainer::make(const Context& context, const RunRequest
   const std::string& signal = image.config.config.stop_signal;
   if (!request.stop_signal && !signal.empty() && !parse_signal(signal).ok()) {
     context.log.warn("the image's stop signal " + quote(signal) +
-                     " is none, using SIGTERM instead");
+                     " is no signal, using SIGTERM instead");
   }
   // Whoever starts it again decides by it, which nobody does when it is gone with its caller;
   // --volumes-from another container asks for the volumes of both.
-  if (made.record.watched || !request.volumes.empty()) {
+  // exec asks for the groups and the HOME that were given.
+  bool exec_asks = !request.group_add.empty() || names_home(request.environment);
+  if (made.record.watched || !request.volumes.empty() || exec_asks) {
     TRY(sys::write_file(made.directory.files_fd(), kRequestFile, json::write(request), 0600));
   }
   TRY(take_name(context, request, made.directory, made.record));

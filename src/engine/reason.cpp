@@ -58,8 +58,9 @@ std::string_view program_of(const Error& error) {
 std::string interpreter_of(std::string_view first_bytes) {
   if (!first_bytes.starts_with("#!")) return {};
   std::string_view line = first_bytes.substr(2, first_bytes.find('\n') - 2);
-  auto words = split_blank(line);
-  return words.empty() ? std::string() : std::string(words.front());
+  // Blanks and tabs alone, as the kernel: a script of Windows names "/bin/sh\\r".
+  line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+  return std::string(line.substr(0, line.find_first_of(" \t")));
 }
 
 std::optional<complaint::Found> missing_interpreter(std::string_view program,

@@ -145,6 +145,11 @@ std::string joined_container(const RunRequest& request) {
   return "";
 }
 
+bool names_home(const std::vector<std::string>& environment) {
+  return std::any_of(environment.begin(), environment.end(),
+                     [](const std::string& entry) { return entry.starts_with("HOME="); });
+}
+
 bool keeps_groups(const RunRequest& request) {
   const auto& groups = request.group_add;
   return std::find(groups.begin(), groups.end(), "keep-groups") != groups.end();

@@ -373,6 +373,8 @@ std::string joined_container(const RunRequest& request);
 
 /// "--group-add keep-groups": the caller's groups and no others.
 bool keeps_groups(const RunRequest& request);
+/// Whether one of "NAME=value" is HOME.
+bool names_home(const std::vector<std::string>& environment);
 
 inline constexpr const char* kRequestFile = "request.json";
 inline constexpr size_t kMaxRequest = size_t{16} << 20;  ///< bytes of a kRequestFile that are read

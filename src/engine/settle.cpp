@@ -112,6 +112,7 @@ Result<void> check_request(const RunRequest& request) {
   }
   for (const std::string& device : request.devices) TRY(check_device(device));
   TRY(check_limits(request.limits));
+  TRY(check_processors(request.limits));
   TRY(check_host_name(request));
   TRY(check_sysctls(request));
   TRY(check_health(request.health));

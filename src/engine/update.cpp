@@ -144,7 +144,8 @@ Result<void> update_container(const Context& context, std::string_view reference
   if (!request.ok()) return cannot_update(std::move(request).error(), summary);
   const Limits before = request->limits;
   request->limits = merge_limits(before, changes.limits);
-  auto checked = check_limits(request->limits);
+  auto checked = check_processors(changes.limits);
+  if (checked.ok()) checked = check_limits(request->limits);
   if (checked.ok()) checked = check_most(request->site.most, request->limits);
   if (checked.ok() && changes.gpus && request->site.gpus) {
     checked = make_error(Kind::denied, "--gpus: a rule of the site says which it has",

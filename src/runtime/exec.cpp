@@ -209,11 +209,12 @@ Result<void> Executor::find() {
 
 void Executor::charge_container() {
   if (!request_.charge_container) return;
-  constexpr pid_t kSelf = 0;  // to the kernel, whoever writes it
-  auto joined = found_->cgroups.add(kSelf, CgroupSet::Unified::join);
-  if (joined.ok() || joined.error().sys_errno != EBUSY) return;
-  auto directory = cgroup_of(found_->state.pid);
-  if (directory.ok()) ignore(write_cgroup_file(*directory, "cgroup.procs", std::to_string(kSelf)));
+  // Of v1 the processor's alone: a freezer would keep us from ending, and a limit of processes or
+  // memory that the container has used up is its own. To the kernel 0 is whoever writes it.
+  for (const char* controller : {"", "cpu", "cpuacct"}) {
+    const sys::Fd* directory = found_->cgroups.directory(controller);
+    if (directory != nullptr) ignore(write_cgroup_file(*directory, "cgroup.procs", "0"));
+  }
 }
 
 Result<void> Executor::decide(Detach detach) {

@@ -133,6 +133,15 @@ Result<NewMount> make_or_take(Inside& inside, const plan::MountFilesystem& step,
   return make_file_system(step.type, step.source, data, attributes);
 }
 
+// A new procfs would show what mounts over a part of the old one hide: who is not root of the
+// machine may not make it then (mount_too_revealing() in fs/namespace.c).
+Error explain_covered(Error error, const std::string& type) {
+  if (error.sys_errno != EPERM || type != "proc") return error;
+  return std::move(error).with_hint(
+      "findmnt -R /proc, which shows what is mounted over a part of it here; berth run --pid host "
+      "needs no new one");
+}
+
 bool says(const std::vector<std::string>& data, std::string_view key) {
   return std::any_of(data.begin(), data.end(),
                      [&](const std::string& option) { return option.starts_with(key); });
@@ -240,7 +249,11 @@ Result<void> mount_file_system(Inside& inside, const plan::MountFilesystem& step
   if (!step.exact) TRY_CTX(refuse_kernel_target(target, step.target), context);
   plan::MountAttributes attributes = step.attributes;
   if (step.copy_up) attributes.set &= ~uint64_t{MOUNT_ATTR_RDONLY};
-  NewMount mount = TRY_CTX(make_or_take(inside, step, data, attributes.set), context);
+  auto made = make_or_take(inside, step, data, attributes.set);
+  if (!made.ok()) {
+    return explain_covered(std::move(made).error(), step.type).with_context(std::move(context));
+  }
+  NewMount mount = std::move(made).value();
   uint64_t filled = 0;
   if (step.copy_up && mount.detached) {
     TRY_CTX(copy_up(target, mount.detached, step), context);

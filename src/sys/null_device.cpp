@@ -3,17 +3,30 @@
 
 #include <fcntl.h>
 #include <linux/mount.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <utility>
 
 #include "base/error.hpp"
 #include "sys/file.hpp"
+#include "sys/mode.hpp"
 #include "sys/mount.hpp"
 #include "sys/node.hpp"
 
 namespace berth::sys {
 namespace {
+
+/// A null device that is nobody else's: a node of a file system that nobody else can see.
+Result<Fd> open_own(int flags) {
+  Fd context = TRY(fsopen("tmpfs"));
+  TRY(fsconfig_create(context));
+  Fd place = TRY(fsmount(context, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC));
+  TRY(make_node(place, "null", S_IFCHR | 0600, 1, 3));
+  Fd node = TRY(hold_entry(place, "null"));
+  TRY(change_mode(node, 0666, "/dev/null"));
+  return open_at(place, "null", flags);
+}
 
 Result<Fd> open_read_only(const Fd& stream, int flags) {
   Fd view = TRY(open_tree(stream, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH));
@@ -23,9 +36,13 @@ Result<Fd> open_read_only(const Fd& stream, int flags) {
 }
 
 Result<Fd> open_anew(const Fd& stream, const Fd& own, int flags) {
-  if (!own) return open_read_only(stream, flags);
-  auto opened = open_at(cwd(), fd_path(own), flags);
-  return opened.ok() ? std::move(opened) : open_read_only(stream, flags);
+  if (own) {
+    auto opened = open_at(cwd(), fd_path(own), flags);
+    if (opened.ok()) return opened;
+  }
+  auto made = open_own(flags);
+  // Who may make no device may still make a view, of what lies in his own mount namespace.
+  return made.ok() ? std::move(made) : open_read_only(stream, flags);
 }
 
 bool is_null_device(const Fd& fd) {

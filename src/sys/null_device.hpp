@@ -7,9 +7,9 @@
 
 namespace berth::sys {
 
-/// Opens the null device as each standard stream that is closed: else the next file that is opened
-/// would be one, and what is meant for the user would be written into it. Every main() begins with
-/// this.  Errors: io (no /dev/null). open(2)
+/// Opens the null device as each standard stream that is closed, as Go's runtime does for docker
+/// and podman: else the next file that is opened would be one, and what is meant for the user would
+/// be written into it. Every main() begins with this.  Errors: io (no /dev/null). open(2)
 Result<void> open_standard_streams();
 
 /// The null device of a container: `/dev/null` below `root`, as an O_PATH handle. Nothing where

@@ -278,7 +278,10 @@ Result<void> ErofsLayer::add_hard_link(const Place& place, const TarEntry& entry
     return refuse_entry(place.path, reason + "leads outside the layer");
   }
   Node* file = astray ? nullptr : find(*from, name_of(*target));
-  if (file == nullptr && left_out_.add_link(place.path, *target)) return {};
+  if (file == nullptr && left_out_.add_link(place.path, *target)) {
+    displace(place);
+    return {};
+  }
   if (file == nullptr || file->whiteout) {
     return refuse_entry(place.path, reason + "is not in this layer");
   }

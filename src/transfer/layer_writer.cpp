@@ -330,7 +330,7 @@ Result<void> LayerWriter::add_hard_link(const Place& place, const TarEntry& entr
   }
   std::optional<struct stat> file;
   if (from.ok()) file = TRY(sys::stat_entry(*from, name_of(*target)));
-  if (!file && left_out_.add_link(place.path, *target)) return {};
+  if (!file && left_out_.add_link(place.path, *target)) return displace(place);
   bool hidden = file && S_ISCHR(file->st_mode) && TRY(is_whiteout(*from, name_of(*target)));
   if (!file || hidden) return refuse_entry(place.path, reason + "is not in this layer");
   // Everything else may have several names, a symbolic link too: linkat(2) follows none.

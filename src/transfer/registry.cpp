@@ -543,8 +543,9 @@ Error Registry::refusal(const HttpResponse& response, const std::string& action)
 
   int status = response.status;
   if (foreign && (status == 401 || status == 403)) {
-    return make_error(Kind::denied, what,
-                      "again later: a login is never sent there, and a signed address may be over");
+    return make_error(
+        Kind::denied, what,
+        "again later: a signed address may have expired, and a login is never sent there");
   }
   if (status == 401) {
     return make_error(Kind::denied, what,

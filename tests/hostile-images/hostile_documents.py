@@ -151,7 +151,8 @@ item("config-of-20-mb", "a config of 20 MB",
 item("config-says-it-is-a-layer", "the config's type is a layer's", edited(
     lambda m: m["config"].update(mediaType=images.OCI["gzip"])), lie=True,
      says="it is no container image but an artifact of type "
-          "'application/vnd.oci.image.layer.v1.tar+gzip'")
+          "'application/vnd.oci.image.layer.v1.tar+gzip'; try: the tool that is made for it, such as "
+          "helm or oras")
 item("layer-says-it-is-a-config", "a layer's type is a config's",
      first_layer(mediaType=images.OCI["config"]), lie=True,
      says="layer media type 'application/vnd.oci.image.config.v1+json' is unknown; tar, "

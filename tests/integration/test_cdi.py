@@ -3,6 +3,7 @@
 
 import json
 import os
+import subprocess
 
 import pytest
 
@@ -290,6 +291,25 @@ def test_a_file_of_another_driver_is_said_to_be_stale(berth, driver_tree, work):
     assert done.returncode == 0
     assert done.stderr == (f"berth: warning: {path} was made for driver {VERSION}, 580.65.06 is loaded;"
                            f" try: berth cdi generate --output {path}\n")
+
+
+def test_a_start_with_a_file_of_another_driver_says_so(berth, busybox, driver_tree, work, listing):
+    """After an upgrade of the driver: the files that the CDI file names are gone."""
+    tree = work / "tree"
+    subprocess.run(["cp", "-a", driver_tree("one"), tree], check=True)
+    berth.account.own(work / "cdi")
+    berth.ok("run", "--rm", busybox, "true")
+    berth.ok("--driver-root", tree, "cdi", "generate", "-o", work / "cdi/nvidia.yaml")
+    before = listing()
+    gone = tree / f"usr/lib/x86_64-linux-gnu/libcuda.so.{VERSION}"
+    gone.rename(gone.with_name("libcuda.so.580.65.06"))
+    (tree / "sys/module/nvidia/version").write_text("580.65.06\n")
+    assert berth.fail("--driver-root", tree, "--cdi-spec-dir", work / "cdi", "run", "--rm", "--device",
+                      "nvidia.com/gpu=all", busybox, "true") == (
+        f"berth: device 'nvidia.com/gpu=all': its CDI file names '{gone}', which is not there; "
+        "driver 580.65.06 is loaded; try: berth cdi generate --output FILE, for the driver that is "
+        "here")
+    assert listing() == before
 
 
 @pytest.mark.profiles("root")

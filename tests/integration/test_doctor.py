@@ -274,6 +274,28 @@ def test_noexec_counts_where_volumes_of_driver_files_lie(berth, tree, busybox, p
     assert below_noexec(*run).returncode == (0 if status == "ok" else 126)
 
 
+@pytest.mark.profiles("user", "single_id")
+def test_a_proc_that_is_partly_covered(berth, busybox):
+    """As in a container, LXD or a Slurm node that is a pod: told by doctor and by the start, and
+    the way that both name works."""
+    berth.ok("pull", "-q", busybox)
+
+    def covered(*words):
+        script = 'mount -t tmpfs none /proc/sys/fs && exec "$@"'
+        return subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", *berth.argv(*words)],
+                              capture_output=True, text=True, timeout=60, cwd=berth.directory,
+                              env=berth.account.environment())
+
+    def procfs(done):
+        (check,) = [c for c in json.loads(done.stdout)["checks"] if c["id"] == "host.procfs"]
+        return check["status"]
+    assert procfs(berth.run("doctor", "--format", "json")) == "ok"
+    assert procfs(covered("doctor", "--format", "json")) == "problem"
+    refused = covered("run", "--rm", busybox, "true")
+    assert refused.returncode == 125 and "berth run --pid host" in refused.stderr, refused
+    assert covered("run", "--rm", "--pid", "host", busybox, "echo", "up").stdout == "up\n"
+
+
 @pytest.mark.profiles("root")
 def test_driver_files_that_cannot_be_executed(berth, tree, work):
     root = tree("one")

@@ -110,6 +110,19 @@ def test_a_home_that_the_container_was_given_stays(berth, tug):
         berth.ok("rm", "-f", "crew")
 
 
+@pytest.mark.profiles("root", "user")
+def test_groups_and_home_also_in_one_that_goes_with_its_caller(berth, tug):
+    front = berth.spawn("run", "--rm", "--name", "front", "--group-add", "44", "-e", "HOME=/deck", tug,
+                        *SHELL, "echo up; sleep 100")
+    assert front.stdout.readline() == "up\n"
+    assert berth.ok("exec", "-u", "sailor", "front", *SHELL, "id -G; echo $HOME").split("\n")[:2] == [
+        "1000 44 2000", "/deck"]
+    berth.ok("exec", "-u", "0", "front", *SHELL, "echo > /etc/group")
+    assert berth.ok("exec", "-u", "0", "front", "id", "-u") == "0\n"
+    berth.ok("rm", "-f", "front")
+    front.communicate(timeout=20)
+
+
 @pytest.mark.parametrize("user", ((), ("-u", "0")), ids=("own", "named"))
 def test_a_working_directory_that_is_not_there_is_not_made(berth, user):
     line = berth.fail("exec", *user, "-w", "/no/such", "tug", "pwd", status=126)

@@ -130,7 +130,7 @@ def test_what_a_check_costs_is_counted_to_its_container(berth, image):
                     return set((directory / "cgroup").read_text().splitlines())
         return set()
 
-    wait_until(lambda: {line for line in own if "pids" in line or line.startswith("0::")}
+    wait_until(lambda: {line for line in own if "cpu" in line or line.startswith("0::")}
                & checker())
 
 

@@ -127,6 +127,25 @@ def test_exec_and_a_health_check_leave_the_hosts_null_device_as_it_is(berth, bus
 
 
 @pytest.mark.profiles("root")
+@pytest.mark.parametrize("missing", ((), ("mount_setattr",)), ids=" ".join)
+def test_a_container_without_a_null_device_gets_none_of_the_host(berth, busybox, null, missing):
+    """Where exec and a health check find no /dev/null they make one, also before Linux 5.12."""
+    before = facts(null)
+    lacking = without(*missing) if missing else None
+
+    def run(*words):
+        return subprocess.run(berth.argv(*words), preexec_fn=lacking, capture_output=True, text=True,
+                              stdin=subprocess.DEVNULL, timeout=60, check=False)
+    done = run("run", "-d", "--name", "tug", "--health-interval", "100ms", "--health-cmd",
+               TOUCH + "; : > /checked", busybox, *SHELL, "rm /dev/null; sleep 1000")
+    assert done.returncode == 0, done.stderr
+    script = "until [ -e /checked ]; do sleep 0.1; done; " + TOUCH + "; echo lost > /proc/self/fd/0"
+    assert run("exec", "tug", *SHELL, script, "sh").returncode == 0
+    berth.ok("rm", "-f", "tug")
+    assert facts(null) == before
+
+
+@pytest.mark.profiles("root")
 def test_what_is_masked_and_read_from_null_still_works(berth, busybox):
     script = "cat /proc/keys | wc -c; echo lost > /proc/keys && echo written; cat | wc -c"
     assert berth.ok("run", "--rm", busybox, *SHELL, script).split() == ["0", "written", "0"]

@@ -560,8 +560,8 @@ def test_answers_no_challenge_of_a_host_that_the_registry_redirects_to(
         words = ": authentication required" if scheme == "bearer" else ""
         assert line.endswith(
             f": '{protocol}://{foreign.address}', where the registry sends us: 401 Unauthorized"
-            f"{words}; try: again later: a login is never sent there, and a signed address may be "
-            "over"), line
+            f"{words}; try: again later: a signed address may have expired, and a login is never sent "
+            "there"), line
         assert foreign.requests and not foreign.seen("/v2/token")
         sent = json.dumps([*foreign.requests, *registry.requests])
         assert not [secret for secret in SECRETS if secret in sent], sent

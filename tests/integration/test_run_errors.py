@@ -121,8 +121,8 @@ def test_nothing_is_relative_to_a_directory_that_is_gone(berth, busybox, work, p
     done = subprocess.run(["sh", "-c", f"cd {gone} && rmdir {gone} && {argv}"], capture_output=True,
                           text=True, env=berth.account.environment(), timeout=60, check=False)
     assert done.returncode in (1, 125), done
-    assert "the working directory has been removed; try: cd to another directory, or an absolute " \
-           "path" in done.stderr
+    assert "there is no working directory any more to find it in; try: an absolute path, or cd to " \
+           "a directory that is there" in done.stderr
     assert sorted(os.listdir("/")) == before
 
 
@@ -211,7 +211,7 @@ def test_a_stop_signal_of_an_image_that_is_none_is_told(berth, push):
     berth.ok("pull", "-q", image)
     done = berth.run("run", "--rm", image)
     assert (done.returncode, done.stderr) == (
-        0, "berth: warning: the image's stop signal 'SIGFOO' is none, using SIGTERM instead\n")
+        0, "berth: warning: the image's stop signal 'SIGFOO' is no signal, using SIGTERM instead\n")
 
 
 @pytest.mark.profiles("root", "user")
@@ -219,11 +219,13 @@ def test_a_program_whose_interpreter_is_missing(berth, push):
     """What the kernel says of the program is said of its loader or of the script's '#!'."""
     image = push(images.build([images.busybox_layer(), images.layer([
         images.file("script", "#!/opt/python -u\n", mode=0o755),
+        images.file("windows", "#! /bin/sh\r\n", mode=0o755),
         images.file("program", open("/bin/true", "rb").read(), mode=0o755)])]))
     berth.ok("pull", "-q", image)
-    for program, why in (("/script", "'/script' is there, its '#!' names '/opt/python', which is not"),
-                         ("/program", "'/program' is there, its loader '/lib64/ld-linux-x86-64.so.2' "
-                                      "is not")):
+    for program, why in (
+            ("/script", "'/script' exists, but its '#!' line names '/opt/python', which does not exist"),
+            ("/windows", "'/windows' exists, but its '#!' line names '/bin/sh\\x0d', which does not exist"),
+            ("/program", "'/program' exists, but its loader '/lib64/ld-linux-x86-64.so.2' does not")):
         done = berth.run("run", "--rm", image, program)
         assert done.returncode == 127 and f"why: {why}; try: " in done.stderr, done
     assert "why:" not in berth.run("run", "--rm", image, "/nothing").stderr

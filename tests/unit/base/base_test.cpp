@@ -112,6 +112,7 @@ TEST(Text, escapes_controls_of_8_bit_terminals_and_keeps_every_letter) {
             "\xc5\x9b \xe2\x80\x9b \xf0\x9f\x9a\x80");
   EXPECT_EQ(escape_controls("\xe2\x80"), "\xe2\\x80");
   EXPECT_EQ(escape_controls("\xff\xc0\x9b"), "\xff\xc0\\x9b");
+  EXPECT_EQ(escape_controls("\xe0\x82\x9b"), "\xe0\\x82\\x9b");  // longer than it need be
 }
 
 TEST(Text, keeps_the_lines_of_a_text_of_several) {

@@ -51,6 +51,7 @@ Facts healthy() {
   host.user.subordinate_uids = host.user.subordinate_gids = 65536;
   host.user.map_tools = true;
   host.user_namespace.worked = true;
+  host.procfs.worked = true;
   host.all_ids = true;
   host.overlay.worked = true;
   host.layer_images = sys::ErofsWay::fuse;
@@ -159,6 +160,10 @@ const Fault kHostFaults[] = {
                                 sys_error(ENOSPC, "make a user namespace")
                                     .with_hint("sysctl user.max_user_namespaces=65536"),
                                 ""};
+     }},
+    {"covered_procfs", "host.procfs", kProblem, "Operation not permitted", "--pid host",
+     [](Facts& f) {
+       f.host.procfs = {false, sys_error(EPERM, "mount a procfs"), ""};
      }},
     {"cannot_run", "host.identity", kProblem, "cannot run containers", "host.user-namespace",
      [](Facts& f) { f.host.user_namespace.failure = sys_error(EPERM, "make a user namespace"); }},
