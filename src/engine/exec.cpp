@@ -33,8 +33,8 @@ Result<std::string> read_inside(int64_t pid, const std::string& path) {
   return text.ok() ? std::move(*text).value_or("") : std::string();
 }
 
-/// The user's own groups and home, and what the container was given for whoever runs in it:
-/// --group-add, and a HOME of its own.
+/// Adds the flags for the user that -u names: ids, the groups that list the user and those of
+/// --group-add, and HOME unless the container was started with a HOME.
 Result<void> add_user(const Context& context, const ContainerSummary& container,
                       const ExecRequest& request, std::vector<std::string>& words) {
   if (!request.user) return {};

@@ -27,7 +27,8 @@ struct Making {
   std::function<Result<void>(const ContainerDirectory&)> directory_made = {};
   /// berth-runtime can read the bundle's config.
   std::function<void()> config_written = {};
-  /// It will not be made: whoever was told of the directory has to leave it, because it goes now.
+  /// The container cannot be made. Called before the directory is removed: a process that was told
+  /// of it (the monitor) has to end first.
   std::function<void()> abandoned = {};
 };
 

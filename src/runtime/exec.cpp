@@ -209,8 +209,8 @@ Result<void> Executor::find() {
 
 void Executor::charge_container() {
   if (!request_.charge_container) return;
-  // Of v1 the processor's alone: a freezer would keep us from ending, and a limit of processes or
-  // memory that the container has used up is its own. To the kernel 0 is whoever writes it.
+  // Of cgroup v1 only cpu and cpuacct: in the freezer this process could not be killed while the
+  // container is paused, and pids or memory may be used up. The kernel reads "0" as the writer.
   for (const char* controller : {"", "cpu", "cpuacct"}) {
     const sys::Fd* directory = found_->cgroups.directory(controller);
     if (directory != nullptr) ignore(write_cgroup_file(*directory, "cgroup.procs", "0"));

@@ -133,8 +133,8 @@ Result<NewMount> make_or_take(Inside& inside, const plan::MountFilesystem& step,
   return make_file_system(step.type, step.source, data, attributes);
 }
 
-// A new procfs would show what mounts over a part of the old one hide: who is not root of the
-// machine may not make it then (mount_too_revealing() in fs/namespace.c).
+// The kernel refuses a new procfs in a user namespace if mounts hide a part of the procfs that is
+// there: the new one would show that part (mount_too_revealing() in fs/namespace.c).
 Error explain_covered(Error error, const std::string& type) {
   if (error.sys_errno != EPERM || type != "proc") return error;
   return std::move(error).with_hint(

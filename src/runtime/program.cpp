@@ -28,7 +28,7 @@ Result<void> enter(const plan::EnterDirectory& step, MakeIn where) {
   auto directory = makes ? open_target(root, step.path, TargetType::directory, where)
                          : sys::open_in_root(root, step.path, O_PATH | O_DIRECTORY);
   if (!makes && !directory.ok() && directory.error().kind == Kind::not_found) {
-    // Not as a program that was not found is told: 126, as docker has it.
+    // Kind::usage gives status 126, as docker; Kind::not_found would give 127.
     return make_error(Kind::usage, "it does not exist");
   }
   sys::Fd found = TRY(std::move(directory));

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Modes, owners and times, all by handle: whoever else may write to a directory decides from one
-// call to the next what a name in it means (CWE-367). A handle may be O_PATH. `name` is for errors
-// alone. tools/layers.py refuses the calls that take a name.
+// These functions change modes, owners and times through a file descriptor: another process that
+// may write to a directory can exchange a file in it between two calls that take its name
+// (CWE-367). The descriptor may be O_PATH. `name` is for errors alone. tools/layers.py refuses
+// calls by name.
 #pragma once
 
 #include <sys/types.h>

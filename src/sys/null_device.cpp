@@ -41,7 +41,7 @@ Result<Fd> open_anew(const Fd& stream, const Fd& own, int flags) {
     if (opened.ok()) return opened;
   }
   auto made = open_own(flags);
-  // Who may make no device may still make a view, of what lies in his own mount namespace.
+  // A process without CAP_MKNOD may still clone a mount of its own mount namespace.
   return made.ok() ? std::move(made) : open_read_only(stream, flags);
 }
 

@@ -18,11 +18,11 @@ Fd find_null_device(const Fd& root);
 
 /// Has each standard stream of this process that is the null device opened anew: root in a
 /// container owns the host's inode, and the mode, owner or time that it sets there is set for all
-/// of the host. Opened is the container's `own` of find_null_device(), and where there is none the
-/// host's on a detached read-only view of its mount, where a device is read and written as before.
-/// What is neither possible nor needed is left: who may make no such view is not root of this mount
-/// namespace, and then no child of his owns the device.
-/// COMPAT(5.12): no mount_setattr(2).  open_tree(2), mount_setattr(2), dup2(2)
+/// of the host. The function opens the container's `own` of find_null_device(); where there is
+/// none, a new node in a tmpfs that nobody else sees; where this process may not make nodes, the
+/// host's device on a read-only view of its mount, through which it is read and written as before.
+/// If all three fail the stream stays. COMPAT(5.2): no fsmount(2), so only `own` is left.
+/// fsmount(2), mount_setattr(2), dup2(2)
 void exchange_null_streams(const Fd& own);
 
 }  // namespace berth::sys
