@@ -12,6 +12,7 @@
 #include "engine/image_mounts.hpp"
 #include "engine/job.hpp"
 #include "engine/layer_view.hpp"
+#include "engine/loader_places.hpp"
 #include "engine/mpi.hpp"
 #include "engine/network.hpp"
 #include "engine/network_files.hpp"
@@ -329,6 +330,7 @@ Result<Draft> draft_container(const Context& context, const RunRequest& request,
   draft.lease = TRY(add_gpus(context, std::move(gpus), {draft.id, request, image, view}, leasing,
                              draft.spec, draft.driver, draft.evidence));
   TRY(add_mpi(context, {draft.id, request, image, view}, draft.spec, draft.evidence));
+  TRY(add_loader_places(context, draft.spec));
   TRY(settle_root(request, container_path(context.paths, id), draft));
   if (host_root) TRY(check_places(draft.spec, view));
   if (request.rootfs && request.read_only) {

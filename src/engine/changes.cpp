@@ -9,6 +9,8 @@
 
 #include "base/text.hpp"
 #include "engine/containers.hpp"
+#include "engine/loader_cache.hpp"
+#include "engine/loader_places.hpp"
 #include "engine/merged.hpp"
 #include "engine/root_view.hpp"
 #include "sys/file.hpp"
@@ -30,7 +32,8 @@ bool is_same_directory(const struct stat& a, const struct stat& b) {
 
 class Walk {
  public:
-  explicit Walk(image::OverlayXattr kind) : attributes_(kind) {}
+  Walk(image::OverlayXattr kind, const std::vector<scan::LoaderEntry>& added)
+      : attributes_(kind), added_(added) {}
   Result<void> directory(const sys::Fd& upper, const Merged& lower, const Merged& hidden,
                          const std::string& path, int depth);
   std::vector<PathChange> changes;
@@ -41,6 +44,7 @@ class Walk {
                      const std::string& parent, const std::string& name, int depth);
 
   OverlayAttributes attributes_;
+  const std::vector<scan::LoaderEntry>& added_;
   std::set<std::string> told_;  ///< directories that are in `changes`
 };
 
@@ -62,6 +66,10 @@ Result<void> Walk::entry(const sys::Fd& upper, const Merged& lower, const Merged
     if (below.status) record('D', parent, path);
     return {};
   }
+  if (path == kLoaderCache &&
+      TRY(judge_loader_cache(upper, hidden.empty() ? lower : hidden, added_)).unchanged) {
+    return {};
+  }
   if (!S_ISDIR(status->st_mode)) {
     record(below.status ? 'C' : 'A', parent, path);
     return {};
@@ -75,6 +83,11 @@ Result<void> Walk::entry(const sys::Fd& upper, const Merged& lower, const Merged
   // In a directory that was replaced nothing below shows through.
   bool opaque = !hidden.empty() || TRY(attributes_.opaque(*opened));
   bool was_directory = below.status && S_ISDIR(below.status->st_mode);
+  if (was_directory && path == "/etc" &&
+      TRY(judge_loader_cache(*opened, below.directory, added_)).unchanged) {
+    // Where a directory's size is the number of its names, ours is one of them.
+    below.status->st_size = status->st_size;
+  }
   bool same = was_directory && !opaque && is_same_directory(*below.status, *status);
   if (!same) {
     record(below.status ? 'C' : 'A', parent, path);
@@ -115,8 +128,9 @@ Result<void> Walk::directory(const sys::Fd& upper, const Merged& lower, const Me
 
 Result<std::vector<PathChange>> layer_changes(const sys::Fd& upper,
                                               const std::vector<sys::Fd>& lower,
-                                              image::OverlayXattr kind) {
-  Walk walk(kind);
+                                              image::OverlayXattr kind,
+                                              const std::vector<scan::LoaderEntry>& added) {
+  Walk walk(kind, added);
   TRY(walk.directory(upper, lower, {}, "", 1));
   return std::move(walk.changes);
 }
@@ -126,15 +140,16 @@ Result<std::vector<PathChange>> container_changes(const Context& context,
   ContainerSummary container = TRY(get_container(context, reference));
   bool root = context.identity == Identity::root;
   auto kind = root ? image::OverlayXattr::trusted : image::OverlayXattr::user;
+  auto added = loader_entries_of(TRY(read_config(context, container)));
   auto copy = TRY(open_copy(context, container));
-  if (copy) return copy_changes(copy->root, copy->layers, kind);
+  if (copy) return copy_changes(copy->root, copy->layers, kind, added);
   sys::Fd upper = TRY(open_upper(context, container));
   std::vector<sys::Fd> lower;
   for (const std::string& path : TRY(lower_layers(context, container))) {
     sys::Layer opened = TRY(sys::open_layer(path));
     lower.push_back(std::move(opened.root));
   }
-  return layer_changes(upper, lower, kind);
+  return layer_changes(upper, lower, kind, added);
 }
 
 }  // namespace berth::engine

@@ -11,10 +11,14 @@
 #include "engine/container_document.hpp"
 #include "engine/containers.hpp"
 #include "engine/events.hpp"
+#include "engine/loader_cache.hpp"
+#include "engine/loader_places.hpp"
+#include "engine/merged.hpp"
 #include "engine/root_view.hpp"
 #include "engine/store.hpp"
 #include "engine/transfer.hpp"
 #include "sys/file.hpp"
+#include "sys/layer.hpp"
 
 namespace berth::engine {
 namespace {
@@ -54,26 +58,57 @@ class Pause {
   std::string id_;
 };
 
+image::OverlayXattr overlay_kind(const Context& context) {
+  return context.identity == Identity::root ? image::OverlayXattr::trusted
+                                            : image::OverlayXattr::user;
+}
+
 /// What a container did to its image, as a directory.
 struct OwnLayer {
   sys::Fd upper;                       ///< of an overlay
   std::optional<sys::TempDir> made{};  ///< for this commit, of a root that is a copy
+  Merged below{};                      ///< the layers of the image
   const sys::Fd& directory() const { return made ? made->fd() : upper; }
 };
 
 Result<OwnLayer> own_layer(const Context& context, const ContainerSummary& container) {
   auto copy = TRY(open_copy(context, container));
-  if (!copy) return OwnLayer{TRY(open_upper(context, container))};
+  if (!copy) {
+    OwnLayer layer{TRY(open_upper(context, container))};
+    for (const std::string& path : TRY(lower_layers(context, container))) {
+      sys::Layer opened = TRY(sys::open_layer(path));
+      layer.below.push_back(std::move(opened.root));
+    }
+    return layer;
+  }
   // Beside the copy, so that its files can be linked; with the container it would go at the latest.
   sys::Fd directory = TRY(sys::open_at(sys::cwd(), container_path(context.paths, container.id),
                                        O_RDONLY | O_DIRECTORY));
   OwnLayer layer;
   layer.made = TRY(sys::TempDir::make(directory, "commit-"));
-  auto kind =
-      context.identity == Identity::root ? image::OverlayXattr::trusted : image::OverlayXattr::user;
-  auto changes = TRY(copy_changes(copy->root, copy->layers, kind));
+  auto added = loader_entries_of(TRY(read_config(context, container)));
+  auto changes = TRY(copy_changes(copy->root, copy->layers, overlay_kind(context), added));
   TRY(make_layer_of_copy(copy->root, changes, layer.made->fd()));
+  layer.below = std::move(copy->layers);
   return layer;
+}
+
+/// What of the loader cache is no part of an image: where the driver is in this container. Gives
+/// what holds the bytes that take the file's place.
+Result<sys::Fd> leave_out_driver(const Context& context, const ContainerSummary& container,
+                                 const OwnLayer& layer, image::CommitRequest& commit) {
+  auto added = loader_entries_of(TRY(read_config(context, container)));
+  auto etc =
+      TRY(sys::open_if_exists(layer.directory(), "etc", O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
+  if (added.empty() || !etc) return sys::Fd();
+  OverlayAttributes attributes(overlay_kind(context));
+  Below below = TRY(look_below(attributes, layer.below, "etc"));
+  OwnCache cache = TRY(judge_loader_cache(*etc, below.directory, added));
+  if (cache.unchanged) commit.left_out.emplace_back("etc/ld.so.cache");
+  if (!cache.without) return sys::Fd();
+  auto bytes = TRY(sys::memory_file("ld.so.cache", *cache.without));
+  commit.loader_cache = descriptor_name(bytes);
+  return bytes;
 }
 
 }  // namespace
@@ -107,6 +142,7 @@ Result<std::string> commit_container(const Context& context, std::string_view re
   if (options.pause) pause.emplace(context, container);
   OwnLayer layer = TRY(own_layer(context, container));
   commit.tree = descriptor_name(layer.directory());
+  sys::Fd cache = TRY(leave_out_driver(context, container, layer, commit));
   image::TransferResult made = TRY(transfer(context, std::move(commit), {}));
   tell_container(
       context.paths, container.id, "commit",

@@ -8,6 +8,7 @@
 
 #include "base/text.hpp"
 #include "engine/changes.hpp"
+#include "engine/loader_cache.hpp"
 #include "engine/merged.hpp"
 #include "sys/copy_tree.hpp"
 #include "sys/file.hpp"
@@ -39,7 +40,8 @@ bool may_be_left_out(const struct stat& below) {
 
 class CopyWalk {
  public:
-  explicit CopyWalk(image::OverlayXattr kind) : attributes_(kind) {}
+  CopyWalk(image::OverlayXattr kind, const std::vector<scan::LoaderEntry>& added)
+      : attributes_(kind), added_(added) {}
   Result<void> directory(const sys::Fd& copy, const Merged& lower, const std::string& path,
                          int depth);
   std::vector<PathChange> changes;
@@ -48,6 +50,7 @@ class CopyWalk {
   Result<void> entry(const sys::Fd& copy, const Merged& lower, const std::string& parent,
                      const std::string& name, int depth);
   OverlayAttributes attributes_;
+  const std::vector<scan::LoaderEntry>& added_;
 };
 
 Result<void> CopyWalk::entry(const sys::Fd& copy, const Merged& lower, const std::string& parent,
@@ -59,6 +62,7 @@ Result<void> CopyWalk::entry(const sys::Fd& copy, const Merged& lower, const std
     if (below.status && !may_be_left_out(*below.status)) changes.push_back({'D', path});
     return {};
   }
+  if (path == kLoaderCache && TRY(judge_loader_cache(copy, lower, added_)).unchanged) return {};
   if (!below.status) changes.push_back({'A', path});
   if (below.status && !is_same(*below.status, *status)) changes.push_back({'C', path});
   if (!S_ISDIR(status->st_mode)) return {};
@@ -129,8 +133,9 @@ Result<void> add_change(const sys::Fd& copy, const sys::Fd& upper, const PathCha
 }  // namespace
 
 Result<std::vector<PathChange>> copy_changes(const sys::Fd& copy, const std::vector<sys::Fd>& lower,
-                                             image::OverlayXattr kind) {
-  CopyWalk walk(kind);
+                                             image::OverlayXattr kind,
+                                             const std::vector<scan::LoaderEntry>& added) {
+  CopyWalk walk(kind, added);
   TRY(walk.directory(copy, lower, "", 1));
   return std::move(walk.changes);
 }

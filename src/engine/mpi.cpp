@@ -236,8 +236,7 @@ Result<std::string> Placer::placeholders() {
     for (const std::string& one : directories) {
       TRY(gpu::make_parents(directory, one.substr(1) + "/", made));
     }
-    TRY(gpu::make_parents(directory, "etc/ld.so.cache", made));
-    return sys::write_file(directory, "etc/ld.so.cache", "", 0444);
+    return {};
   };
   TRY_CTX(gpu::publish_directory(state_, name, fill), "cannot prepare the mount points of MPI");
   return state_path_ + "/" + name;

@@ -82,6 +82,7 @@ Result<void> complete(const Context& context, Request& request, PassedStreams& s
   return std::visit(
       [&](auto& r) -> Result<void> {
         if constexpr (requires { r.tree; }) TRY(streams.redirect(r.tree));
+        if constexpr (requires { r.loader_cache; }) TRY(streams.redirect(r.loader_cache));
         if constexpr (requires { r.top; }) TRY(streams.redirect(r.top));
         if constexpr (requires { r.directory; }) TRY(streams.redirect(r.directory));
         if constexpr (requires { r.root; }) r.root = context.paths.root;

@@ -264,6 +264,8 @@ void fields(V& v, CommitRequest& r) {
   v.optional("additional_stores", r.additional_stores);
   v.required("base", r.base);
   v.required("tree", r.tree);
+  v.optional("left_out", r.left_out);
+  v.optional("loader_cache", r.loader_cache);
   v.optional("reference", r.reference);
   v.required("config", r.config);
   v.optional("changes", r.changes);

@@ -206,10 +206,12 @@ struct CommitRequest {
   std::string verb = "commit";
   std::string root;
   std::vector<std::string> additional_stores;
-  std::string base;                  ///< "sha256:…" of the image's config
-  std::string tree;                  ///< "/dev/fd/N" of the upper directory
-  std::string reference;             ///< empty: the image gets no name
-  oci::ContainerDefaults config;     ///< of the container
+  std::string base;                   ///< "sha256:…" of the image's config
+  std::string tree;                   ///< "/dev/fd/N" of the upper directory
+  std::vector<std::string> left_out;  ///< files of it that are no part of the image: "etc/x"
+  std::string loader_cache;       ///< "/dev/fd/N" of the bytes of etc/ld.so.cache; empty: its own
+  std::string reference;          ///< empty: the image gets no name
+  oci::ContainerDefaults config;  ///< of the container
   std::vector<std::string> changes;  ///< "CMD […]", "ENV K=V", …
   std::string author;
   std::string message;

@@ -228,8 +228,11 @@ Description describe_step(const ReplaceLink& s) {
           {{"path", s.path}, {"text", s.text}}};
 }
 
-Description describe_step(const BindLoaderFiles&) {
-  return {"bind_loader_files", "bind a loader cache of its own at '/etc/ld.so.cache'", {}};
+Description describe_step(const PlaceLoaderFiles& s) {
+  std::string verb = s.in_root ? "put" : "bind";
+  return {"place_loader_files",
+          verb + " a loader cache of its own at '/etc/ld.so.cache'",
+          {{"in_root", s.in_root ? "yes" : "no"}}};
 }
 
 Description describe_step(const FillLoaderFiles& s) {

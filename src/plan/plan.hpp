@@ -170,9 +170,13 @@ struct ReplaceLink {
   std::string path;
   std::string text;
 };
-/// Lays files of the container's state over those with which its dynamic loader finds libraries:
-/// glibc's cache and, where the image has musl, musl's list of directories.
-struct BindLoaderFiles {};
+/// Places the container's own of those files with which a dynamic loader finds libraries: glibc's
+/// cache, what ldconfig makes that of and, where the image has musl, musl's list of directories.
+struct PlaceLoaderFiles {
+  /// The cache becomes a file of the root, which ldconfig replaces as any other. Else, and where
+  /// the root cannot have it, it is a file of the container's state, bound read-only.
+  bool in_root = true;
+};
 /// Writes them: what the image's say, with `entries` and, where it fits, a compat package of the
 /// image. Reads what the image holds, so it comes when the process has no more rights than the
 /// image's program.
@@ -319,7 +323,7 @@ using Step = std::variant<
     SetIoPriority, SetMemoryPolicy, SetPersonality, SetAffinity, PreferPlace, MakeKeyring,
     EnterSharedRoot, IsolateMounts, EnterCgroupNamespace, MountOverlayRoot, BindRoot, MountLayers,
     MountFilesystem, MountBind, ChangeMount, MountCgroups, MakeNode, BindNode, MakeLink,
-    ReplaceLink, BindLoaderFiles, FillLoaderFiles, MakeConsole, MaskPaths, MakeReadonly,
+    ReplaceLink, PlaceLoaderFiles, FillLoaderFiles, MakeConsole, MaskPaths, MakeReadonly,
     MoveInterfaces, RaiseLoopback, SetSysctl, SetHostname, SetDomainname, SetOomScore, RunHooks,
     EnterRoot, SetRlimit, LimitCapabilities, SetCapabilities, SetIdentity, EnterDirectory, SetUmask,
     ForbidNewPrivileges, LoadSeccomp, FindProgram, AwaitStart, Execute>;

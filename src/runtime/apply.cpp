@@ -88,12 +88,13 @@ Result<void> let_go_of_host(Inside& inside) {
   TRY(refuse_directory(STDIN_FILENO, "standard input"));
   TRY(refuse_directory(STDOUT_FILENO, "standard output"));
   TRY(refuse_directory(STDERR_FILENO, "standard error"));
+  const LoaderHandles& loader = inside.loader;
   return sys::close_all_from(
       3 + static_cast<unsigned>(inside.prepared.preserve_fds),
       {inside.channel.fd().get(), inside.prepared.start_socket.get(), inside.terminal.get(),
        // Regular files, closed before the image's program is looked for.
-       inside.loader.image_cache.get(), inside.loader.image_path.get(), inside.loader.cache.get(),
-       inside.loader.path.get()});
+       loader.image_cache.get(), loader.image_path.get(), loader.cache.get(), loader.path.get(),
+       loader.configuration.get(), loader.original.get(), loader.kept.get()});
 }
 
 Result<void> enter_shared_root(Inside& inside, const plan::EnterSharedRoot& step) {
@@ -354,8 +355,8 @@ Result<void> apply_step(const plan::Plan& plan, Inside& inside, const plan::Step
           [&](const plan::MakeLink& s) { return make_link(inside, s); },
           // A name in the container's root or its own /dev, in no other mount.
           [&](const plan::ReplaceLink& s) { return replace_link(inside, s); },
-          // Files that this container alone has, read-only; nothing but a mount point is made.
-          [&](const plan::BindLoaderFiles&) { return bind_loader_files(inside); },
+          // Names in the container's root, in no other mount, and read-only files of its state.
+          [&](const plan::PlaceLoaderFiles& s) { return place_loader_files(inside, s); },
           // Reads the image's bytes with the rights of the image's program.
           [&](const plan::FillLoaderFiles& s) { return fill_loader_files(inside, s); },
           // A terminal of the container's own devpts.

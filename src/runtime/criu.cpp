@@ -168,7 +168,7 @@ Result<void> check_restorable(const plan::Plan& plan) {
                       "config.json: mounts: a container with an overlay at '/' cannot be "
                       "checkpointed or restored");
   }
-  if (plan::find<plan::BindLoaderFiles>(plan) != nullptr) {
+  if (plan::find<plan::PlaceLoaderFiles>(plan) != nullptr) {
     return make_error(Kind::unsupported,
                       "config.json: annotations: a container with driver files cannot be "
                       "checkpointed or restored");

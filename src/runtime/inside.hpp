@@ -14,6 +14,7 @@
 #include "runtime/cgroup_views.hpp"
 #include "runtime/protocol.hpp"
 #include "runtime/target.hpp"
+#include "scan/loader_cache.hpp"
 #include "sys/fd.hpp"
 #include "sys/shared_buffer.hpp"
 
@@ -49,8 +50,12 @@ struct Prepared {
   std::vector<std::vector<std::optional<sys::Fd>>> data_images;
   /// Mounts that took the parent's rights or place, detached, in the order of the plan.
   std::vector<sys::Fd> early_mounts;
-  StateFile loader_cache;  ///< glibc's; empty without a step that fills it
-  StateFile loader_path;   ///< musl's
+  StateFile loader_cache;          ///< glibc's; empty without a step that fills it
+  StateFile loader_path;           ///< musl's
+  StateFile loader_configuration;  ///< of ldconfig; empty where the root is not to be changed
+  sys::Fd loader_original;         ///< takes what the root had; empty where nobody asks for it
+  sys::Fd loader_made;             ///< takes the names that were made there, the same
+  std::vector<scan::LibraryLink> loader_links;
   /// The seccomp program, which the parent compiles while the child mounts.
   sys::SharedBuffer seccomp;
   unsigned seccomp_flags = 0;
@@ -65,12 +70,16 @@ struct Prepared {
 };
 
 /// The files that tell a container's loader where libraries are: the image's, where it has them,
-/// and, writable, those that are laid over them.
+/// and, writable, the container's own.
 struct LoaderHandles {
   sys::Fd image_cache;
   sys::Fd image_path;
   sys::Fd cache;
-  sys::Fd path;  ///< empty: the image has no musl
+  bool cache_in_root = false;  ///< `cache` is a file of the root; it begins as `image_cache`
+  sys::Fd path;                ///< empty: the image has no musl
+  sys::Fd configuration;       ///< empty: ldconfig cannot do its work
+  sys::Fd original;            ///< as Prepared::loader_original
+  sys::Fd kept;                ///< where what is written to `cache` is kept as well, or empty
 };
 
 /// Where the container's first process is on its way through the plan.

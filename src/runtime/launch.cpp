@@ -22,6 +22,7 @@
 #include "runtime/id_maps.hpp"
 #include "runtime/listener.hpp"
 #include "runtime/loader_files.hpp"
+#include "runtime/loader_state.hpp"
 #include "runtime/net_devices.hpp"
 #include "runtime/resctrl.hpp"
 #include "runtime/scope.hpp"
@@ -186,6 +187,7 @@ Result<void> Launcher::decide() {
   state.annotations = std::move(bundle.spec.annotations);
   state.hooks.poststart = std::move(bundle.spec.hooks.poststart);
   state.hooks.poststop = std::move(bundle.spec.hooks.poststop);
+  state.loader_files = leaves_loader_files(launched_.plan);
   if (const auto* cgroup = plan::find<plan::MakeCgroup>(launched_.plan)) {
     state.cgroup_path = cgroup->path;
     if (cgroup->below_caller) state.cgroup_starts = own_cgroups(TRY(detect_cgroup_layout()));
@@ -211,6 +213,7 @@ Result<void> Launcher::prepare() {
   prepared_.served_root = TRY(mount_served_root(launched_.plan, prepared_.images));
   prepared_.data_images = TRY(mount_data_images(launched_.plan));
   prepared_.early_mounts = TRY(make_early_mounts(launched_.plan));
+  undo_.add([this] { ignore(remove_loader_files(store_, launched_.state)); });
   TRY(make_loader_files(launched_.plan, launched_.entry->fd(), prepared_));
   TRY(prepare_filter(launched_.plan, prepared_));
   if (!request_.await_start) return {};
@@ -268,6 +271,9 @@ Result<void> Launcher::spawn() {
   prepared_.data_images.clear();
   prepared_.loader_cache = StateFile();
   prepared_.loader_path = StateFile();
+  prepared_.loader_configuration = StateFile();
+  prepared_.loader_original.reset();
+  prepared_.loader_made.reset();
   return {};
 }
 
@@ -508,6 +514,8 @@ Result<void> dispose(const Store& store, const State& state, CgroupSet cgroups, 
     ignore(sys::remove_entry(sys::cwd(), state.gpu_lease));
   }
   run_all_hooks("poststop", state.hooks.poststop, public_state(state, "stopped"), log);
+  auto cleaned = remove_loader_files(store, state);
+  if (!cleaned.ok()) log.warn(to_line(cleaned.error()) + ", ignoring");
   TRY(store.remove(state.id));
   return stopped.ok() ? removed : stopped;
 }

@@ -10,6 +10,7 @@
 
 #include "base/text.hpp"
 #include "runtime/attach.hpp"
+#include "runtime/loader_state.hpp"
 #include "runtime/mounts.hpp"
 #include "runtime/own_root.hpp"
 #include "runtime/target.hpp"
@@ -34,9 +35,7 @@ constexpr const char* kMuslLoader = "/lib/ld-musl-aarch64.so.1";
 constexpr const char* kMuslPath = "/etc/ld-musl-aarch64.path";
 constexpr uint16_t kMachine = scan::kMachineAarch64;
 #endif
-constexpr const char* kCachePath = "/etc/ld.so.cache";
 constexpr std::string_view kMuslDefault = "/lib:/usr/local/lib:/usr/lib\n";  // musl dynlink.c
-constexpr int64_t kMaxCache = int64_t{16} << 20;
 constexpr int64_t kMaxPath = int64_t{64} << 10;
 
 Result<StateFile> make_file(const sys::Fd& entry, const std::string& name) {
@@ -51,10 +50,16 @@ Result<StateFile> make_file(const sys::Fd& entry, const std::string& name) {
   return file;
 }
 
+bool is_of_root(const sys::Fd& root, const sys::Fd& place, const std::string& path) {
+  auto ours = sys::mount_id(root, "/");
+  auto its = sys::mount_id(place, path);
+  return ours.ok() && its.ok() && *ours == *its;
+}
+
 // In a volume only the file that is there under this very name counts: a link, the image's or the
 // volume's, would name any file of the volume, and we can reach those that its owner has shut off.
 Result<void> check_of_image(const sys::Fd& root, const sys::Fd& place, const std::string& path) {
-  if (TRY(sys::mount_id(place, path)) == TRY(sys::mount_id(root, "/"))) return {};
+  if (is_of_root(root, place, path)) return {};
   size_t slash = path.rfind('/');
   auto directory = sys::open_at(root, path.substr(1, slash - 1), O_PATH | O_DIRECTORY | O_NOFOLLOW);
   if (directory.ok()) {
@@ -130,42 +135,152 @@ void add_compat(const oci::CompatRequest& request, std::vector<scan::LoaderEntry
   if (verdict.use) scan::put_first(*look->package, kMachine, entries);
 }
 
-}  // namespace
+std::vector<scan::LoaderEntry> entries_of(const plan::FillLoaderFiles& step) {
+  std::vector<scan::LoaderEntry> entries;
+  entries.reserve(step.entries.size());
+  for (const auto& entry : step.entries) entries.push_back({entry.soname, entry.path, entry.flags});
+  return entries;
+}
 
-Result<void> make_loader_files(const plan::Plan& plan, const sys::Fd& entry, Prepared& prepared) {
-  if (plan::find<plan::BindLoaderFiles>(plan) == nullptr) return {};
-  prepared.loader_cache = TRY_CTX(make_file(entry, "ld.so.cache"), "cannot make the loader cache");
-  prepared.loader_path = TRY_CTX(make_file(entry, "ld-musl.path"), "cannot make the loader cache");
+/// Tells who takes the container away what was made for it: see loader_state.hpp.
+Result<void> note_made(const Inside& inside, const std::string& path) {
+  if (!inside.prepared.loader_made) return {};
+  return sys::write_all(inside.prepared.loader_made, path + "\n", path);
+}
+
+// For linkers alone, and for a loader that has lost its cache: what the image has comes first, and
+// a root that cannot be changed is none the worse.
+Result<void> make_links(const Inside& inside) {
+  for (const scan::LibraryLink& link : inside.prepared.loader_links) {
+    size_t slash = link.path.rfind('/');
+    auto directory =
+        sys::open_in_root(inside.root, link.path.substr(0, slash), O_PATH | O_DIRECTORY);
+    if (!directory.ok() || !is_of_root(inside.root, *directory, link.path)) return {};
+    auto made = sys::make_symlink(link.target, *directory, link.path.substr(slash + 1));
+    if (made.ok()) TRY(note_made(inside, link.path));
+  }
   return {};
 }
 
-Result<void> bind_loader_files(Inside& inside) {
+/// A new file in the place of the image's cache, with the same bytes until it is filled, so that a
+/// start that fails takes nothing away. Nothing where the root has a link, a device or a mount
+/// there, or cannot be written to.
+Result<sys::Fd> put_cache(const sys::Fd& root, const sys::Fd& image) {
+  auto directory = open_target(root, "/etc", TargetType::directory, MakeIn::mount_of_root);
+  if (!directory.ok() || !is_of_root(root, *directory, "/etc")) return sys::Fd();
+  const std::string name = "ld.so.cache";
+  auto there = sys::open_if_exists(*directory, name, O_PATH | O_NOFOLLOW);
+  if (!there.ok()) return sys::Fd();
+  if (*there) {
+    bool is_file = S_ISREG(TRY(sys::stat_fd(**there, name)).st_mode);
+    if (!is_file || !is_of_root(root, **there, kCachePath)) return sys::Fd();
+  }
+  auto file = replace_cache(*directory, content(image, kMaxCache));
+  bool is_closed =
+      !file.ok() && (file.error().kind == Kind::denied || file.error().sys_errno == EROFS);
+  return is_closed ? Result<sys::Fd>(sys::Fd()) : std::move(file);
+}
+
+// An image without any configuration gets one that leads to ours.
+Result<void> make_main_configuration(const Inside& inside) {
+  auto etc = sys::open_in_root(inside.root, "/etc", O_PATH | O_DIRECTORY);
+  if (!etc.ok() || !is_of_root(inside.root, *etc, "/etc")) return {};
+  constexpr int kNew = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW;
+  auto made = sys::open_at(*etc, "ld.so.conf", kNew, 0644);
+  if (!made.ok()) return {};
+  TRY(note_made(inside, scan::kMainConfiguration));
+  TRY(sys::change_mode(*made, 0644, scan::kMainConfiguration));
+  return sys::write_all(*made, scan::kMainConfigurationText, scan::kMainConfiguration);
+}
+
+// What ldconfig is to find is told in a file of its own name, which nobody replaces.
+Result<void> cover_configuration(Inside& inside) {
+  const StateFile& file = inside.prepared.loader_configuration;
+  TRY(make_main_configuration(inside));
+  bool is_new = !sys::open_in_root(inside.root, scan::kLoaderConfiguration, O_PATH).ok();
+  auto covered = cover(inside, file, scan::kLoaderConfiguration);
+  // A volume of the user's is there, and ldconfig goes by that.
+  if (!covered.ok() && covered.error().kind == Kind::denied) return {};
+  TRY_CTX(std::move(covered), "cannot cover " + quote(scan::kLoaderConfiguration));
+  if (is_new) TRY(note_made(inside, scan::kLoaderConfiguration));
+  inside.loader.configuration = TRY(sys::duplicate(file.writable));
+  return {};
+}
+
+}  // namespace
+
+Result<void> make_loader_files(const plan::Plan& plan, const sys::Fd& entry, Prepared& prepared) {
+  const auto* place = plan::find<plan::PlaceLoaderFiles>(plan);
+  const auto* fill = plan::find<plan::FillLoaderFiles>(plan);
+  if (place == nullptr || fill == nullptr) return {};
+  const char* context = "cannot make the loader cache";
+  prepared.loader_cache = TRY_CTX(make_file(entry, kKeptCache), context);
+  prepared.loader_path = TRY_CTX(make_file(entry, "ld-musl.path"), context);
+  prepared.loader_links = scan::default_links(entries_of(*fill));
+  if (place->in_root) {
+    prepared.loader_configuration = TRY_CTX(make_file(entry, "ld.so.conf"), context);
+  }
+  if (!leaves_loader_files(plan)) return {};
+  TRY_CTX(sys::write_file(entry, kKeptLines, oci::to_annotation(fill->entries), 0600), context);
+  constexpr int kNew = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW;
+  prepared.loader_made = TRY_CTX(sys::open_at(entry, kMadeNames, kNew, 0600), context);
+  if (!place->in_root) return {};
+  prepared.loader_original = TRY_CTX(sys::open_at(entry, kOriginalCache, kNew, 0600), context);
+  return {};
+}
+
+Result<void> place_loader_files(Inside& inside, const plan::PlaceLoaderFiles& step) {
+  const Prepared& prepared = inside.prepared;
   LoaderHandles& loader = inside.loader;
+  TRY_CTX(make_links(inside), "cannot make the links of the driver's libraries");
   loader.image_cache = open_for_all(inside.root, kCachePath, kMaxCache);
-  loader.cache = TRY(sys::duplicate(inside.prepared.loader_cache.writable));
-  TRY_CTX(cover(inside, inside.prepared.loader_cache, kCachePath),
-          "cannot cover '/etc/ld.so.cache'");
+  if (step.in_root) {
+    loader.cache = TRY_CTX(put_cache(inside.root, loader.image_cache),
+                           "cannot write the container's loader cache");
+  }
+  loader.cache_in_root = static_cast<bool>(loader.cache);
+  if (loader.cache_in_root) {
+    TRY(cover_configuration(inside));
+    if (prepared.loader_original) {
+      loader.original = TRY(sys::duplicate(prepared.loader_original));
+      loader.kept = TRY(sys::duplicate(prepared.loader_cache.writable));
+    }
+  } else {
+    loader.cache = TRY(sys::duplicate(prepared.loader_cache.writable));
+    TRY_CTX(cover(inside, prepared.loader_cache, kCachePath), "cannot cover '/etc/ld.so.cache'");
+  }
   if (!sys::open_in_root(inside.root, kMuslLoader, O_PATH).ok()) return {};
   loader.image_path = open_for_all(inside.root, kMuslPath, kMaxPath);
-  loader.path = TRY(sys::duplicate(inside.prepared.loader_path.writable));
-  TRY_CTX(cover(inside, inside.prepared.loader_path, kMuslPath),
-          "cannot cover " + quote(kMuslPath));
+  loader.path = TRY(sys::duplicate(prepared.loader_path.writable));
+  TRY_CTX(cover(inside, prepared.loader_path, kMuslPath), "cannot cover " + quote(kMuslPath));
   return {};
 }
 
 Result<void> fill_loader_files(Inside& inside, const plan::FillLoaderFiles& step) {
-  std::vector<scan::LoaderEntry> added;
-  added.reserve(step.entries.size());
-  for (const auto& entry : step.entries) added.push_back({entry.soname, entry.path, entry.flags});
+  const char* context = "cannot write the loader cache";
+  std::vector<scan::LoaderEntry> added = entries_of(step);
   if (step.compat) add_compat(*step.compat, added);
   LoaderHandles loader = std::move(inside.loader);
   std::string image = content(loader.image_cache, kMaxCache);
   sys::IgnoredSignal limit(SIGXFSZ);
-  TRY_CTX(sys::write_all(loader.cache, scan::merged_loader_cache(image, added), kCachePath),
-          "cannot write the loader cache");
+  std::string merged = scan::merged_loader_cache(image, added);
+  TRY_CTX(sys::write_all(loader.cache, merged, kCachePath), context);
+  if (loader.cache_in_root && image.size() > merged.size()) {
+    TRY_CTX(sys::truncate(loader.cache, merged.size(), kCachePath), context);
+  }
+  if (loader.original) {
+    // What an earlier start has left, after a crash of the machine, is not the image's.
+    std::string original = scan::loader_cache_without(image, added);
+    TRY_CTX(sys::write_all(loader.original, original, kCachePath), context);
+    TRY_CTX(sys::write_all(loader.kept, merged, kCachePath), context);
+  }
+  if (loader.configuration) {
+    std::string text = scan::loader_configuration(added);
+    TRY_CTX(sys::write_all(loader.configuration, text, scan::kLoaderConfiguration), context);
+  }
   if (!loader.path) return {};
   std::string path = musl_path(added, content(loader.image_path, kMaxPath));
-  TRY_CTX(sys::write_all(loader.path, path, kMuslPath), "cannot write the loader cache");
+  TRY_CTX(sys::write_all(loader.path, path, kMuslPath), context);
   return {};
 }
 

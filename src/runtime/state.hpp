@@ -36,8 +36,9 @@ struct State {
   std::string created{};        ///< RFC 3339
   uint32_t owner = 0;
   std::map<std::string, std::string> annotations{};
-  oci::Hooks hooks{};       ///< "config changes after create have no effect"
-  std::string gpu_lease{};  ///< absolute: a file that goes with the container, or empty
+  oci::Hooks hooks{};         ///< "config changes after create have no effect"
+  std::string gpu_lease{};    ///< absolute: a file that goes with the container, or empty
+  bool loader_files = false;  ///< some in its root go with the container: loader_state.hpp
   // What LaunchRequest::amend has added, and callers do not know of.
   std::vector<oci::DeviceRule> added_devices{};
   std::vector<uint32_t> added_gids{};

@@ -220,11 +220,18 @@ void put_first(const CompatPackage& compat, uint16_t machine, std::vector<Loader
   auto flags = loader_flags(ElfClass::elf64, machine);
   if (!flags) return;
   std::vector<LoaderEntry> first;
-  for (const std::string& name : compat.libraries) {
+  auto put = [&](const std::string& name, const std::string& file) {
     std::erase_if(entries, [&](const LoaderEntry& entry) {
       return entry.soname == name && entry.flags == *flags;
     });
-    first.push_back({name, compat.directory + "/" + name, *flags, 0, 0});
+    first.push_back({name, compat.directory + "/" + file, *flags, 0, 0});
+  };
+  for (const std::string& name : compat.libraries) {
+    put(name, name);
+    // A program that asks without a number gets the same library.
+    std::string plain = without_number(name);
+    auto is_plain = [&](const LoaderEntry& entry) { return entry.soname == plain; };
+    if (std::any_of(entries.begin(), entries.end(), is_plain)) put(plain, name);
   }
   entries.insert(entries.begin(), first.begin(), first.end());
 }

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <map>
 #include <set>
+#include <tuple>
 #include <utility>
 
 static_assert(std::endian::native == std::endian::little, "the cache has the machine's byte order");
@@ -263,6 +265,32 @@ std::vector<EntryView> merge_sorted(const std::vector<EntryView>& base,
   return merged;
 }
 
+std::string_view directory_of(std::string_view path) {
+  return path.substr(0, path.rfind('/'));
+}
+
+std::string_view name_of(std::string_view path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+/// What `bytes` says of libraries that `added` does not name, in an order of its own.
+std::vector<LoaderEntry> entries_beside(std::string_view bytes,
+                                        const std::vector<LoaderEntry>& added) {
+  auto cache = read_loader_cache(bytes);
+  if (!cache.ok()) return {};
+  std::set<std::string_view> names;
+  for (const LoaderEntry& entry : added) names.insert(entry.soname);
+  std::erase_if(cache->entries, [&](const LoaderEntry& entry) {
+    return names.contains(entry.soname) || entry.path.starts_with(kDriverPlace);
+  });
+  std::sort(cache->entries.begin(), cache->entries.end(),
+            [](const LoaderEntry& left, const LoaderEntry& right) {
+              return std::tie(left.soname, left.path, left.flags, left.hwcap) <
+                     std::tie(right.soname, right.path, right.flags, right.hwcap);
+            });
+  return std::move(cache->entries);
+}
+
 }  // namespace
 
 int compare_library_names(std::string_view left, std::string_view right) {
@@ -351,6 +379,64 @@ LoaderCache merge(LoaderCache base, const std::vector<LoaderEntry>& added) {
   });
   base.entries.insert(base.entries.end(), added.begin(), added.end());
   return base;
+}
+
+std::string loader_cache_without(std::string_view bytes, const std::vector<LoaderEntry>& added) {
+  auto cache = read_loader_cache(bytes);
+  if (!cache.ok()) return std::string(bytes);
+  std::set<std::pair<std::string, std::string>> there;
+  for (const LoaderEntry& entry : added) {
+    there.emplace(directory_of(entry.path), entry.soname);
+  }
+  for (const LibraryLink& link : default_links(added)) {
+    // Where /usr is merged, ldconfig comes to it by the other name.
+    for (const char* directory : {"/usr/lib", "/lib"}) there.emplace(directory, name_of(link.path));
+  }
+  size_t erased = std::erase_if(cache->entries, [&](const LoaderEntry& entry) {
+    return entry.path.starts_with(kDriverPlace) ||
+           there.contains({std::string(directory_of(entry.path)), entry.soname});
+  });
+  return erased == 0 ? std::string(bytes) : write_loader_cache(*cache);
+}
+
+bool is_same_but_for(std::string_view left, std::string_view right,
+                     const std::vector<LoaderEntry>& added) {
+  return entries_beside(left, added) == entries_beside(right, added);
+}
+
+std::string without_number(const std::string& soname) {
+  size_t dot = soname.find(".so.");
+  return dot == std::string::npos ? soname : soname.substr(0, dot + 3);
+}
+
+std::vector<LibraryLink> default_links(const std::vector<LoaderEntry>& entries) {
+#if defined(__x86_64__)
+  constexpr uint16_t kMachine = kMachineX86_64;
+#else
+  constexpr uint16_t kMachine = kMachineAarch64;
+#endif
+  auto native = loader_flags(ElfClass::elf64, kMachine);
+  std::map<std::string, std::string> links;
+  for (const LoaderEntry& entry : entries) {
+    bool found_by_directory =
+        entry.soname.find(".so.") != std::string::npos && name_of(entry.path) == entry.soname;
+    if (found_by_directory || entry.flags != native || !entry.path.starts_with(kDriverPlace))
+      continue;
+    links.emplace("/usr/lib/" + entry.soname, entry.path);
+  }
+  std::vector<LibraryLink> list;
+  for (auto& [path, target] : links) list.push_back({path, std::move(target)});
+  return list;
+}
+
+std::string loader_configuration(const std::vector<LoaderEntry>& entries) {
+  std::string text;
+  std::set<std::string_view> known;
+  for (const LoaderEntry& entry : entries) {
+    std::string_view directory = directory_of(entry.path);
+    if (known.insert(directory).second) text.append(directory).push_back('\n');
+  }
+  return text;
 }
 
 }  // namespace berth::scan

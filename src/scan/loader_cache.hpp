@@ -53,6 +53,46 @@ LoaderCache merge(LoaderCache base, const std::vector<LoaderEntry>& added);
 /// entries take some 0.15 ms.
 std::string merged_loader_cache(std::string_view image, const std::vector<LoaderEntry>& added);
 
+/// Where the driver's libraries are in a container: docs/decisions/0006.
+inline constexpr std::string_view kDriverPlace = "/usr/local/nvidia/";
+
+/// The bytes of the cache `bytes` without what is there because of `added`: all entries below
+/// kDriverPlace, those with the SONAME of an added one in its directory, and default_links().
+/// `bytes` itself where there is none, or where it cannot be read.
+std::string loader_cache_without(std::string_view bytes, const std::vector<LoaderEntry>& added);
+
+/// Whether two caches say the same of all libraries but those that `added` names. Bytes that cannot
+/// be read are the same as none.
+bool is_same_but_for(std::string_view left, std::string_view right,
+                     const std::vector<LoaderEntry>& added);
+
+/// "libcuda.so" of "libcuda.so.1": what linkers and dlopen() in many programs ask for. A name
+/// without a number stays as it is.
+std::string without_number(const std::string& soname);
+
+/// A link in a directory that every loader and linker looks into.
+struct LibraryLink {
+  std::string path;    ///< "/usr/lib/libcuda.so"
+  std::string target;  ///< "/usr/local/nvidia/lib64/libcuda.so.1"
+  bool operator==(const LibraryLink&) const = default;
+};
+
+/// The links for those libraries of the driver in `entries`, of this machine's own class, that a
+/// directory in ld.so.conf is not enough for: linkers do not look there for "-lcuda", and ldconfig
+/// takes a link for granted where there is a file of another name alone. Sorted by path.
+std::vector<LibraryLink> default_links(const std::vector<LoaderEntry>& entries);
+
+/// The text of a file in ld.so.conf.d: the directories of `entries` in their order, each once.
+std::string loader_configuration(const std::vector<LoaderEntry>& entries);
+
+/// Where that goes in a container, to be read before what the image has there, and the file that
+/// makes ldconfig read it.
+inline constexpr const char* kLoaderConfiguration = "/etc/ld.so.conf.d/00-berth.conf";
+inline constexpr const char* kMainConfiguration = "/etc/ld.so.conf";
+// The first line tells it from what an image brings.
+inline constexpr std::string_view kMainConfigurationText =
+    "# for the libraries that this container was given\ninclude /etc/ld.so.conf.d/*.conf\n";
+
 /// The loader's order of names: digits compare as numbers ("libc.so.10" after "libc.so.9").
 /// Returns <0, 0, >0.  glibc elf/dl-cache.c _dl_cache_libcmp
 int compare_library_names(std::string_view left, std::string_view right);

@@ -1,18 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sys/confine.hpp"
 
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
+#include <chrono>
 #include <cstddef>
 #include <utility>
 
 #include "sys/credentials.hpp"
+#include "sys/file.hpp"
 #include "sys/identity.hpp"
+#include "sys/namespace.hpp"
+#include "sys/process.hpp"
 #include "sys/program.hpp"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -98,6 +104,24 @@ Result<void> confine(const std::vector<int>& keep) {
   }
   TRY(set_capabilities({}));
   return load_filter();
+}
+
+Result<std::optional<std::string>> rewrite_confined(
+    std::string_view bytes, size_t max_size,
+    const std::function<std::optional<std::string>(std::string_view)>& rewrite) {
+  constexpr std::chrono::seconds kPatience{10};
+  Fd out = TRY(memory_file("rewritten", ""));
+  Cloned child = TRY(clone3(0, -1));
+  if (child.pid == 0) {
+    if (!confine({out.get()}).ok()) ::_exit(1);
+    std::optional<std::string> made = rewrite(bytes);
+    ::_exit(made && write_all(out, *made, "").ok() ? 0 : 1);
+  }
+  Process process(child.pid, std::move(child.pidfd));
+  auto status = TRY(process.wait_for(kPatience));  // killed with its owner where it is late
+  if (!status || status->shell_code() != 0) return std::optional<std::string>();
+  Fd file = TRY(open_at(cwd(), fd_path(out), O_RDONLY));
+  return std::optional(TRY(read_all(file, "what was rewritten", max_size)));
 }
 
 }  // namespace berth::sys

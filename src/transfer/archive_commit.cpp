@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // commit: a container's own layer becomes the highest of a new image.
 #include "image/store.hpp"
+#include "sys/file.hpp"
 #include "transfer/archive.hpp"
 #include "transfer/archive_members.hpp"
 #include "transfer/event.hpp"
@@ -11,6 +12,8 @@
 
 namespace berth::transfer {
 namespace {
+
+constexpr size_t kMaxLoaderCache = size_t{16} << 20;
 
 oci::History history_of(const image::CommitRequest& request, const std::string& created) {
   oci::History history;
@@ -43,8 +46,13 @@ Result<image::TransferResult> commit_into(const image::CommitRequest& request,
   LayerPacker packer(staged.fd(), cancel);
   sys::Fd tree = TRY(open_input(request.tree));
   auto warn = [&events](const std::string& text) { events.warn(text); };
-  TRY(write_tree_tar(tree, {"", Marks::layer, request.overlay_xattr, warn, request.source_date},
-                     packer));
+  TreeTarOptions options{"", Marks::layer, request.overlay_xattr, warn, request.source_date};
+  for (const std::string& name : request.left_out) options.instead[name] = std::nullopt;
+  if (!request.loader_cache.empty()) {
+    sys::Fd cache = TRY(open_input(request.loader_cache));
+    options.instead["etc/ld.so.cache"] = TRY(sys::read_all(cache, "ld.so.cache", kMaxLoaderCache));
+  }
+  TRY(write_tree_tar(tree, options, packer));
   Digest diff_id = TRY(packer.finish());
   oci::Descriptor layer = TRY(describe_layer(staged.fd()));
   TRY(delivery.publish_blob(std::move(staged), layer.digest));

@@ -297,6 +297,8 @@ class TreeTar {
                         "berth exec CONTAINER cat");
     }
     Entry entry = make_entry(status, name);
+    auto instead = options_.instead.find(name);
+    if (instead != options_.instead.end()) return add_instead(instead->second, entry);
     if (TRY(link_to_first(status, name, entry))) return {};
     // Through the handle: it was looked at, and is no device that an open would touch.
     sys::Fd file =
@@ -325,6 +327,13 @@ class TreeTar {
       left -= count;
     }
     return {};
+  }
+
+  Result<void> add_instead(const std::optional<std::string>& bytes, Entry& entry) {
+    if (!bytes) return {};
+    archive_entry_set_size(entry.get(), static_cast<la_int64_t>(bytes->size()));
+    TRY(tar_.header(entry.get()));
+    return tar_.content(*bytes);
   }
 
   /// Tells what of the file is no hole; the archive then leaves the rest out.

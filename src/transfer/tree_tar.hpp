@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -42,6 +43,8 @@ struct TreeTarOptions {
   std::optional<uint64_t> latest = {};
   Holes holes = Holes::filled;
   Detail detail = Detail::usual;
+  /// By name of the member: the bytes of a file of the tree that has others; nothing leaves it out.
+  std::map<std::string, std::optional<std::string>> instead = {};
   /// Devices that the tree has not, for who made it could not. They belong to root, and those whose
   /// places something else has, or whose directories are gone, are passed over.
   std::vector<LeftOutDevice> left_out = {};

@@ -136,6 +136,31 @@ def test_it_is_what_berth_run_gives(caller, site, run_by_berth):
     assert nodes(theirs) == SECOND
 
 
+@pytest.mark.parametrize("engine", ["docker", "podman"])
+def test_ldconfig_works_and_a_commit_has_nothing_of_the_driver(started, site, engine):
+    site.write(environment="grant")
+    made = started(engine)
+    seen = "/ldconfig -p -C /etc/ld.so.cache | grep -o 'libcuda.so.*'"
+    argv = made.argv_to_run("gpus", "sh", "-c", f"{seen}; readlink /usr/lib/libcuda.so; /ldconfig; echo $?; {seen}")
+    argv[argv.index("--rm"):argv.index("--rm") + 1] = [*VARIABLE, "--volume", "/sbin/ldconfig:/ldconfig:ro"]
+    try:
+        done = made.call(*argv)
+        library = "/usr/local/nvidia/lib64/libcuda.so"
+        before, after = done.stdout.split("0\n")
+        assert done.returncode == 0 and f"libcuda.so.1 (libc6,x86-64) => {library}" in before, done
+        assert f"libcuda.so (libc6,x86-64) => {library}" in before
+        assert "libcuda.so.1 (libc6,x86-64) => " in after, done
+        made.ok("commit", "gpus", "committed")
+        shown = made.argv_to_run("gpus-committed", "sh", "-c", "grep -c nvidia /etc/ld.so.cache; ls /etc; ls /usr/lib")
+        shown[shown.index(callers.IMAGE)] = "committed"
+        shown[1:1] = ["--env", "NVIDIA_VISIBLE_DEVICES=void"]  # a commit keeps the variable
+        kept = made.call(*shown)
+        assert kept.stdout.split()[0] == "0" and "cuda" not in kept.stdout and "ld.so.conf\n" not in kept.stdout, kept
+    finally:
+        made.remove_all()
+        made.call("rmi", "committed")
+
+
 def start(caller, name, flags):
     # A first process gets no SIGTERM that it does not ask for.
     argv = caller.argv_to_run(name, "sh", "-c", "trap exit TERM; sleep 1000 & wait", detach=True)

@@ -15,7 +15,7 @@ BUSYBOX = shutil.which("busybox") or "/bin/busybox"
 APPLETS = ("sh", "ls", "cat", "id", "mount", "echo", "true", "false", "sleep", "stat", "test",
            "hostname", "readlink", "touch", "mkdir", "pwd", "kill", "env", "ps", "wc", "grep",
            "dd", "tty", "stty", "printf", "head", "umount", "chmod", "mknod", "ip", "sort",
-           "ionice", "uname", "cut", "tr")
+           "ionice", "uname", "cut", "tr", "tail", "mv", "rm", "ln", "mkfifo", "truncate")
 
 CAPABILITIES = ["CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FSETID", "CAP_FOWNER", "CAP_MKNOD",
                 "CAP_NET_RAW", "CAP_SETGID", "CAP_SETUID", "CAP_SETFCAP", "CAP_SETPCAP",

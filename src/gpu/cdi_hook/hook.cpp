@@ -5,9 +5,7 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <unistd.h>
 
-#include <chrono>
 #include <set>
 
 #include "base/text.hpp"
@@ -18,7 +16,6 @@
 #include "sys/confine.hpp"
 #include "sys/file.hpp"
 #include "sys/namespace.hpp"
-#include "sys/process.hpp"
 
 namespace berth::gpu::cdi {
 namespace {
@@ -26,7 +23,6 @@ namespace {
 constexpr size_t kMaxConfig = size_t{64} << 20;
 constexpr size_t kMaxLoaderFile = size_t{16} << 20;
 constexpr size_t kMaxParams = size_t{64} << 10;
-constexpr std::chrono::seconds kPatience{10};
 constexpr const char* kParams = "/proc/driver/nvidia/params";
 
 #if defined(__x86_64__)
@@ -45,33 +41,26 @@ void fields(V& v, State& state) {
   v.required("bundle", state.bundle);
 }
 
-scan::LoaderCache with_entries(scan::LoaderCache base,
-                               const std::vector<oci::LoaderLine>& entries) {
-  std::vector<scan::LoaderEntry> added;
-  for (const oci::LoaderLine& line : entries) {
-    added.push_back({.soname = line.soname,
-                     .path = line.path,
-                     .flags = line.flags,
-                     .os_version = 0,
-                     .hwcap = 0});
-  }
-  return scan::merge(std::move(base), added);
-}
-
-/// In the child: 0 when `out` holds the merged cache.
-int merge_confined(std::string_view image, const std::vector<oci::LoaderLine>& entries,
-                   const sys::Fd& out) {
-  if (!sys::confine({out.get()}).ok()) return 1;
-  auto base = scan::read_loader_cache(image);
-  if (!base.ok()) return 1;
-  std::string merged = scan::write_loader_cache(with_entries(std::move(*base), entries));
-  return sys::write_all(out, merged, "").ok() ? 0 : 1;
+std::vector<scan::LoaderEntry> to_entries(const std::vector<oci::LoaderLine>& lines) {
+  std::vector<scan::LoaderEntry> entries;
+  for (const oci::LoaderLine& line : lines) entries.push_back({line.soname, line.path, line.flags});
+  return entries;
 }
 
 Result<void> put_loader_cache(const sys::Fd& root, const std::vector<oci::LoaderLine>& entries) {
   const std::string path = "/etc/ld.so.cache";
   std::string image = TRY(find_file(root, path, kMaxLoaderFile)).value_or("");
   return put_file(root, path, TRY(merge_loader_cache(image, entries)));
+}
+
+// For an ldconfig of the container's own, and for linkers.
+Result<void> put_configuration(const sys::Fd& root, const std::vector<oci::LoaderLine>& lines) {
+  std::vector<scan::LoaderEntry> entries = to_entries(lines);
+  for (const scan::LibraryLink& link : scan::default_links(entries)) {
+    TRY(put_optional_link(root, link.path, link.target));
+  }
+  TRY(put_optional_file(root, scan::kMainConfiguration, scan::kMainConfigurationText));
+  return put_optional_file(root, scan::kLoaderConfiguration, scan::loader_configuration(entries));
 }
 
 bool has(const sys::Fd& root, const std::string& path) {
@@ -123,17 +112,15 @@ Result<sys::Fd> open_container_root(std::string_view state_text) {
 
 Result<std::string> merge_loader_cache(std::string_view image,
                                        const std::vector<oci::LoaderLine>& entries) {
-  sys::Fd out = TRY(sys::memory_file("loader-cache", ""));
-  sys::Cloned child = TRY(sys::clone3(0, -1));
-  if (child.pid == 0) ::_exit(merge_confined(image, entries, out));
-  sys::Process process(child.pid, std::move(child.pidfd));
-  auto status = TRY(process.wait_for(kPatience));  // killed with its owner where it is late
-  if (status && status->shell_code() == 0) {
-    auto file = TRY(sys::open_at(sys::cwd(), sys::fd_path(out), O_RDONLY));
-    return sys::read_all(file, "loader cache", 2 * kMaxLoaderFile);
-  }
+  auto merge = [&](std::string_view bytes) -> std::optional<std::string> {
+    auto base = scan::read_loader_cache(bytes);
+    if (!base.ok()) return std::nullopt;
+    return scan::write_loader_cache(scan::merge(std::move(*base), to_entries(entries)));
+  };
+  auto merged = TRY(sys::rewrite_confined(image, 2 * kMaxLoaderFile, merge));
+  if (merged) return std::move(*merged);
   // An image's broken cache is as good as none: its loader would not use it either.
-  return scan::write_loader_cache(with_entries({}, entries));
+  return scan::write_loader_cache(scan::merge({}, to_entries(entries)));
 }
 
 Result<void> run_hook(const HookRequest& request, const sys::Fd& root) {
@@ -143,6 +130,8 @@ Result<void> run_hook(const HookRequest& request, const sys::Fd& root) {
   if (!request.loader_entries.empty()) {
     TRY_CTX(put_loader_cache(root, request.loader_entries),
             "cannot write the container's loader cache");
+    TRY_CTX(put_configuration(root, request.loader_entries),
+            "cannot write the configuration of the container's ldconfig");
     TRY_CTX(put_musl_path(root, request.loader_entries), "cannot tell musl's loader");
   }
   if (!request.freeze_device_nodes) return {};

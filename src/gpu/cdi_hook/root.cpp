@@ -71,6 +71,11 @@ Result<bool> is_named(const sys::Fd& root, const sys::Fd& place, const std::stri
   return is_in_mount_of(exact, place, path);
 }
 
+/// Nothing can be made there: a volume, or a file system that is not to be written to.
+bool is_closed(const Error& error) {
+  return error.kind == Kind::denied || error.sys_errno == EROFS;
+}
+
 Result<void> write_new(const Place& place, std::string_view bytes, const std::string& path) {
   std::string name = temporary_name();
   auto file =
@@ -137,6 +142,25 @@ Result<void> cover_file(const sys::Fd& root, const std::string& path, std::strin
   sys::Fd file = TRY(sys::open_tree(directory, "file", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC));
   TRY(sys::mount_setattr(file, MOUNT_ATTR_RDONLY | kAttributes, 0, 0, sys::Recursive::no, path));
   return sys::move_mount_to_fd(file, target, path);
+}
+
+Result<void> put_optional_link(const sys::Fd& root, const std::string& path,
+                               const std::string& target) {
+  size_t slash = path.rfind('/');
+  auto directory = sys::open_in_root(root, path.substr(0, slash), O_PATH | O_DIRECTORY);
+  if (!directory.ok() || !TRY(is_in_mount_of(root, *directory, path))) return {};
+  ignore(sys::make_symlink(target, *directory, path.substr(slash + 1)));
+  return {};
+}
+
+Result<void> put_optional_file(const sys::Fd& root, const std::string& path,
+                               std::string_view bytes) {
+  auto place = open_place(root, path);
+  if (!place.ok()) return is_closed(place.error()) ? Result<void>() : std::move(place).error();
+  if (!TRY(is_in_mount_of(root, place->directory, path))) return {};
+  if (TRY(sys::stat_entry(place->directory, place->name))) return {};
+  auto written = write_new(*place, bytes, path);
+  return !written.ok() && is_closed(written.error()) ? Result<void>() : written;
 }
 
 Result<std::optional<std::string>> find_file(const sys::Fd& root, const std::string& path,

@@ -31,6 +31,17 @@ Result<void> put_link(const sys::Fd& root, const std::string& path, const std::s
 /// namespace. Errors: denied (a link leads into a volume), those of both.
 Result<void> put_file(const sys::Fd& root, const std::string& path, std::string_view bytes);
 
+// What is for linkers and for the container's own ldconfig: where the root has no place for it, the
+// container is none the worse.
+
+/// A link, where nothing has the name and its directory is there.  Errors: io.
+Result<void> put_optional_link(const sys::Fd& root, const std::string& path,
+                               const std::string& target);
+
+/// A file, where nothing has the name.  Errors: io.
+Result<void> put_optional_file(const sys::Fd& root, const std::string& path,
+                               std::string_view bytes);
+
 /// Mounts a read-only file of those bytes over what `path` is.
 Result<void> cover_file(const sys::Fd& root, const std::string& path, std::string_view bytes);
 

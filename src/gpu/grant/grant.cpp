@@ -267,14 +267,7 @@ void Granter::choose_egl_gpus() {
 void Granter::add_library(const DriverFile& file) {
   std::string directory = fmt::format("{}/{}", kDriverDirectory, file.elf32 ? "lib" : "lib64");
   grant_.files.push_back({FileKind::library, file.host_path, directory + "/" + file.name});
-  if (file.soname != file.name) {
-    grant_.links.push_back({directory + "/" + file.soname, file.name});
-    // "libcuda.so" as compilers and dlopen() in careless programs ask for it.
-    size_t dot = file.soname.find(".so.");
-    if (dot != std::string::npos) {
-      grant_.links.push_back({directory + "/" + file.soname.substr(0, dot + 3), file.soname});
-    }
-  }
+  if (file.soname != file.name) grant_.links.push_back({directory + "/" + file.soname, file.name});
   if (file.soname == "libGLX_nvidia.so.0") {
     // GLVND asks for it when the X server names no vendor.
     grant_.links.push_back({directory + "/libGLX_indirect.so.0", file.name});
@@ -282,11 +275,24 @@ void Granter::add_library(const DriverFile& file) {
   if (file.soname == "libnvidia-allocator.so.1") {
     grant_.links.push_back({directory + "/gbm/nvidia-drm_gbm.so", "../" + file.soname});
   }
-  grant_.loader_entries.push_back({.soname = file.soname,
-                                   .path = directory + "/" + file.soname,
-                                   .flags = file.loader_flags,
-                                   .os_version = 0,
-                                   .hwcap = 0});
+  auto add_entry = [&](const std::string& name) {
+    grant_.loader_entries.push_back({.soname = name,
+                                     .path = directory + "/" + file.soname,
+                                     .flags = file.loader_flags,
+                                     .os_version = 0,
+                                     .hwcap = 0});
+  };
+  add_entry(file.soname);
+  std::string plain = scan::without_number(file.soname);
+  if (plain == file.soname || plain == file.name) return;
+  grant_.links.push_back({directory + "/" + plain, file.soname});
+  // Two libraries may want one name (libnvidia-nvvm): the first has it.
+  auto is_taken = [&](const scan::LoaderEntry& entry) {
+    return entry.soname == plain && entry.flags == file.loader_flags;
+  };
+  if (std::none_of(grant_.loader_entries.begin(), grant_.loader_entries.end(), is_taken)) {
+    add_entry(plain);
+  }
 }
 
 void Granter::add_file(const DriverFile& file) {

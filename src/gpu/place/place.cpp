@@ -251,7 +251,6 @@ Result<void> Placer::build_placeholder_layer() {
     const std::string& path = mount.destination;
     if (!is_inside(path) && !path.starts_with("/proc/")) paths.push_back(path.substr(1));
   }
-  if (!grant_.loader_entries.empty()) paths.emplace_back("etc/ld.so.cache");
   if (!grant_.loader_entries.empty() && options_.musl) paths.emplace_back(kMuslPath);
   if (paths.empty()) return {};
   // No mount for each of a volume's programs: links in this layer lead to them.

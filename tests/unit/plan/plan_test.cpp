@@ -80,7 +80,7 @@ TEST(Plan,
   spec.annotations["dev.berth.loader-cache"] = "libcuda.so.1\t/n/libcuda.so.1\t771\nbroken\n";
   Plan plan = plan_of(spec);
   ASSERT_EQ(find<FillLoaderFiles>(plan)->entries.size(), 1U);
-  EXPECT_LT(position(plan, "bind_loader_files"), position(plan, "enter_root"));
+  EXPECT_LT(position(plan, "place_loader_files"), position(plan, "enter_root"));
   EXPECT_LT(position(plan, "set_identity"), position(plan, "fill_loader_files"));
   EXPECT_LT(position(plan, "set_capabilities"), position(plan, "fill_loader_files"));
   EXPECT_LT(position(plan, "fill_loader_files"), position(plan, "load_seccomp"));
@@ -140,7 +140,7 @@ TEST(Plan, without_a_mount_namespace_neither_links_nor_covers_anything) {
                       {"dev.berth.loader-cache", "libcuda.so.1\t/n/libcuda.so.1\t771\n"}};
   Plan plan = plan_of(spec);
   EXPECT_EQ(find<ReplaceLink>(plan), nullptr);
-  EXPECT_EQ(find<BindLoaderFiles>(plan), nullptr);
+  EXPECT_EQ(find<PlaceLoaderFiles>(plan), nullptr);
   EXPECT_EQ(find<FillLoaderFiles>(plan), nullptr);
 }
 

@@ -164,6 +164,73 @@ TEST(LoaderCache, an_image_cache_that_cannot_be_read_counts_as_none) {
 }
 
 // A megabyte that says it is half a terabyte.
+std::string cache_of(std::vector<LoaderEntry> entries) {
+  LoaderCache cache;
+  cache.entries = std::move(entries);
+  return write_loader_cache(cache);
+}
+
+const std::string kDriver(kDriverPlace);
+
+TEST(LoaderCache, without_what_was_added_it_is_the_images) {
+  auto image = entry("libz.so.1", "/lib/libz.so.1");
+  std::vector<LoaderEntry> added = {entry("libcuda.so.1", kDriver + "lib64/libcuda.so.1"),
+                                    entry("libcuda.so", kDriver + "lib64/libcuda.so.1"),
+                                    entry("libmpi.so.40", "/opt/mpi/lib/libmpi.so.40")};
+  EXPECT_EQ(loader_cache_without(merged_loader_cache(cache_of({image}), added), added),
+            cache_of({image}));
+  // As ldconfig finds it: by more names, and through the links.
+  auto made = cache_of({image, entry("libcuda.so.1", kDriver + "lib64/libcuda.so.1"),
+                        entry("libnvidia-new.so.2", kDriver + "lib64/libnvidia-new.so.2"),
+                        entry("libcuda.so", "/lib/libcuda.so"),
+                        entry("libmpi.so.40", "/opt/mpi/lib/libmpi.so.40"),
+                        entry("libother.so.1", "/opt/mpi/lib/libother.so.1")});
+  EXPECT_EQ(loader_cache_without(made, added),
+            cache_of({image, entry("libother.so.1", "/opt/mpi/lib/libother.so.1")}));
+}
+
+TEST(LoaderCache, without_nothing_that_is_in_it_keeps_every_byte) {
+  std::string older = cache_of({entry("libz.so.1", "/lib/libz.so.1")}) + "trailing";
+  EXPECT_EQ(loader_cache_without(older, {entry("liba.so.1", "/a/liba.so.1")}), older);
+  EXPECT_EQ(loader_cache_without("no cache", {}), "no cache");
+}
+
+TEST(LoaderCache, is_the_same_where_only_the_added_libraries_differ) {
+  std::vector<LoaderEntry> added = {entry("libcuda.so.1", kDriver + "lib64/libcuda.so.1")};
+  auto z = entry("libz.so.1", "/lib/libz.so.1");
+  auto own = entry("libcuda.so.1", "/opt/libcuda.so.1");
+  auto image = cache_of({z, own});
+  EXPECT_TRUE(is_same_but_for(merged_loader_cache(image, added), image, added));
+  EXPECT_TRUE(is_same_but_for(cache_of({}), "", added));
+  EXPECT_FALSE(is_same_but_for(cache_of({z, entry("liba.so.1", "/lib/liba.so.1")}), image, added));
+  EXPECT_FALSE(is_same_but_for(cache_of({}), image, added));
+}
+
+TEST(LoaderCache, links_are_for_names_that_a_directory_is_not_enough_for) {
+  int32_t native = *loader_flags(ElfClass::elf64,
+#if defined(__x86_64__)
+                                 kMachineX86_64);
+#else
+                                 kMachineAarch64);
+#endif
+  auto links = default_links({entry("libcuda.so.1", kDriver + "lib64/libcuda.so.1", native),
+                              entry("libcuda.so", kDriver + "lib64/libcuda.so.1", native),
+                              entry("libnvcuvid.so.1", kDriver + "lib64/libnvcuvid.so.570", native),
+                              entry("libcuda.so", kDriver + "lib/libcuda.so.1", 3),
+                              entry("libmpi.so", "/opt/mpi/lib/libmpi.so.40", native)});
+  EXPECT_THAT(links, ElementsAre(LibraryLink{"/usr/lib/libcuda.so", kDriver + "lib64/libcuda.so.1"},
+                                 LibraryLink{"/usr/lib/libnvcuvid.so.1",
+                                             kDriver + "lib64/libnvcuvid.so.570"}));
+}
+
+TEST(LoaderCache, the_configuration_has_each_directory_once_in_the_order_of_the_libraries) {
+  EXPECT_EQ(loader_configuration({entry("libb.so.1", "/b/libb.so.1"), entry("liba.so.1", "/a/x"),
+                                  entry("libc.so.1", "/b/libc.so.1")}),
+            "/b\n/a\n");
+  EXPECT_EQ(without_number("libcuda.so.1"), "libcuda.so");
+  EXPECT_EQ(without_number("libcuda.so"), "libcuda.so");
+}
+
 TEST(LoaderCache, entries_that_share_one_long_text_are_refused) {
   LoaderCache cache;
   for (int i = 0; i < 20000; ++i) cache.entries.push_back(entry("a", std::string(1, '/')));

@@ -116,6 +116,20 @@ TEST_F(Hook, writes_a_cache_that_has_the_images_entries_too) {
   }
 }
 
+TEST_F(Hook, tells_an_ldconfig_of_the_containers_own_and_linkers) {
+  oci::LoaderLine plain{"libcuda.so", kCuda.path, kCuda.flags};
+  run({.loader_entries = {kCuda, plain}});
+  EXPECT_EQ(read_text(in_root("etc/ld.so.conf.d/00-berth.conf")),
+            kCuda.path.substr(0, kCuda.path.rfind('/')) + "\n");
+  EXPECT_EQ(read_text(in_root("etc/ld.so.conf")), scan::kMainConfigurationText);
+  EXPECT_FALSE(fs::exists(in_root("usr/lib")));  // where there is none, no linker looks
+  fs::create_directories(in_root("usr/lib"));
+  write_text(in_root("etc/ld.so.conf"), "/opt/lib\n");
+  run({.loader_entries = {kCuda, plain}});
+  EXPECT_EQ(fs::read_symlink(in_root("usr/lib/libcuda.so")), kCuda.path);
+  EXPECT_EQ(read_text(in_root("etc/ld.so.conf")), "/opt/lib\n");
+}
+
 TEST_F(Hook, takes_a_cache_that_it_cannot_read_for_none) {
   for (const std::string& text : {std::string("glibc-ld.so.cache1.1") + std::string(99, '\xff'),
                                   std::string(), std::string(70000, 'x')}) {
