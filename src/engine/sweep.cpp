@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/sweep.hpp"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <chrono>
@@ -138,6 +139,20 @@ Result<std::set<std::string>> suspects(const Context& context) {
   return ids;
 }
 
+/// What berth-runtime keeps of a container that berth has removed already: it tells how a
+/// foreground container ended before it takes the cgroup away, and may be killed in between.
+void end_forgotten(const Context& context, const std::string& id) {
+  constexpr int kDirectory = O_RDONLY | O_DIRECTORY | O_NOFOLLOW;
+  auto entry = sys::open_if_exists(sys::cwd(), runtime_root(context) + "/" + id, kDirectory);
+  if (!entry.ok() || !*entry) return;
+  auto free = sys::try_lock(**entry, sys::LockMode::exclusive, id);
+  if (!free.ok() || !*free) return;  // who made it is about to
+  entry->reset();
+  // Without --force: one that runs is somebody else's.
+  auto ended = call_runtime(context, {"delete", id});
+  if (!ended.ok()) context.log.debug("end what is left of " + id + ": " + to_line(ended.error()));
+}
+
 /// What was to become a container, or was one: whoever makes one leaves its mark first.
 void drop_mark(const Context& context, const std::string& id) {
   std::string mark = unsettled_directory(context.paths) + "/" + id;
@@ -206,6 +221,7 @@ void end_orphans(const Context& context) {
   if (!ids.ok()) return;  // nothing has ever run
   for (const std::string& id : *ids) {
     auto taken = ContainerDirectory::take_over(context.paths, id);
+    if (!taken.ok() && taken.error().kind == Kind::not_found) end_forgotten(context, id);
     if (!taken.ok() || !*taken) continue;  // not ours, or it has an owner
     auto files = (*taken)->read();
     bool lives = files.ok() && files->start && !files->exit && is_alive_now(*files->start);
@@ -222,7 +238,10 @@ void sweep(const Context& context) {
   Adopt adopt = context.identity == Identity::root ? Adopt::yes : Adopt::no;
   for (const std::string& id : *ids) {
     auto taken = ContainerDirectory::take_over(context.paths, id);
-    if (!taken.ok() && taken.error().kind == Kind::not_found) drop_mark(context, id);
+    if (!taken.ok() && taken.error().kind == Kind::not_found) {
+      drop_mark(context, id);
+      end_forgotten(context, id);
+    }
     if (!taken.ok() || !*taken) continue;  // it has an owner, or another process was faster
     auto swept = sweep_one(context, **taken, adopt);
     if (!swept.ok()) {

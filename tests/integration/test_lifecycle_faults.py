@@ -246,6 +246,22 @@ def test_a_full_disk_costs_the_log_and_not_the_container(berth, image):
         subprocess.run(["umount", directory], check=True)
 
 
+def test_a_runtime_that_is_killed_after_its_berth_has_removed_the_container_leaves_nothing(berth, image):
+    """It tells how the program ended, then takes the control group away: mpirun kills it there."""
+    front = berth.spawn("run", "--rm", "--name", "tug", image, *SHELL, "echo up; sleep 100")
+    assert front.stdout.readline() == "up\n"
+    identity = inspect(berth, "tug")["Id"]
+    kill_all(berth)
+    front.communicate(timeout=30)
+    # What the killed one had done by then.
+    subprocess.run(["rm", "-rf", berth.root / "containers" / identity], check=True)
+    (berth.root / "names" / "tug").unlink()
+    assert identity in entries(berth.state / "runtime")
+    berth.ok("run", "--rm", image, "true")
+    assert identity not in entries(berth.state / "runtime")
+    check(berth)
+
+
 def test_an_earlier_boot_is_not_believed(berth, image):
     berth.ok("run", "-d", "--name", "tug", image, "sleep", "100")
     identity = inspect(berth, "tug")["Id"]
