@@ -405,8 +405,8 @@ Result<std::optional<LayerRecord>> find_layer_record(const sys::Fd& root, const 
 }
 
 Result<LayerRecord> read_layer_record_at(const sys::Fd& layer, const std::string& name) {
-  constexpr int kRead = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
-  sys::Fd file = TRY(sys::open_at(layer, "layer.json", kRead));
+  constexpr int kReadRegular = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+  sys::Fd file = TRY(sys::open_at(layer, "layer.json", kReadRegular));
   std::string text = TRY(sys::read_all(file, "layer.json", kMaxLayerFile));
   return parse_layer_record(text, name);
 }

@@ -40,27 +40,27 @@ Result<void> LayerSink::add_settled(const TarEntry& entry, TarReader& tar) {
 }
 
 Result<void> LayerSink::add_member(const std::string& path, const TarEntry& entry, TarReader& tar) {
-  using Type = TarEntry::Type;
+  using EntryType = TarEntry::Type;
   std::string directory = TRY(enter(parent_of(path)));
   Place place{name_of(path), join_path(directory, name_of(path))};
   // Links that lead down could make it as deep as one likes.
   if (place.path != path) TRY(clean_path(place.path, options_->limits));
   if (place.name.starts_with(kWhiteout)) return add_whiteout(place);
   switch (entry.type) {
-    case Type::file:
+    case EntryType::file:
       TRY(check_size(entry, bytes_, options_->limits));
       TRY(check_ratio(entry, options_->blob_size, options_->limits));
       return add_file(place, entry, tar);
-    case Type::directory:
+    case EntryType::directory:
       return add_directory(place, entry);
-    case Type::symlink:
+    case EntryType::symlink:
       TRY(check_symlink(place.path, entry));
       return add_symlink(place, entry);
-    case Type::hard_link:
+    case EntryType::hard_link:
       return add_hard_link(place, entry);
-    case Type::character_device:
-    case Type::block_device:
-    case Type::fifo:
+    case EntryType::character_device:
+    case EntryType::block_device:
+    case EntryType::fifo:
       TRY(check_node(place.path, entry));
       return add_node(place, entry);
   }

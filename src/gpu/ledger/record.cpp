@@ -71,11 +71,11 @@ Result<Ticket> parse_ticket(std::string_view text) {
 }
 
 std::string user_text(uid_t user) {
-  constexpr uid_t kOverflowUid = 65534;  // of all who have no id in this user namespace
+  constexpr uid_t kUnmappedUid = 65534;  // of all who have no id in this user namespace
   bool own = user == sys::effective_uid() && !sys::in_initial_user_namespace();
   if (own) return "this user";
   if (user == 0) return "root";
-  return user == kOverflowUid ? "another user" : fmt::format("user {}", user);
+  return user == kUnmappedUid ? "another user" : fmt::format("user {}", user);
 }
 
 std::string holder_text(const std::string& name, const std::string& container, uid_t user) {

@@ -48,11 +48,11 @@ std::string application_profile(uint64_t visible) {
 }
 
 uint64_t minors_of(const std::vector<oci::DeviceNode>& nodes) {
-  constexpr std::string_view kPrefix = "/dev/nvidia";
+  constexpr std::string_view kNodePrefix = "/dev/nvidia";
   uint64_t minors = 0;
   for (const oci::DeviceNode& node : nodes) {
-    if (!node.path.starts_with(kPrefix)) continue;
-    auto minor = parse_u64(std::string_view(node.path).substr(kPrefix.size()));
+    if (!node.path.starts_with(kNodePrefix)) continue;
+    auto minor = parse_u64(std::string_view(node.path).substr(kNodePrefix.size()));
     if (minor && *minor < 64) minors |= uint64_t{1} << *minor;
   }
   return minors;

@@ -89,8 +89,8 @@ std::vector<Mpi> mpi_of(const std::vector<scan::LoaderEntry>& entries) {
 }
 
 std::string gather_rocm(const gpu::DriverRoot& root) {
-  constexpr size_t kMaxText = 256;
-  std::string text = start_of(root, "/opt/rocm/.info/version", kMaxText);
+  constexpr size_t kMaxVersion = 256;
+  std::string text = start_of(root, "/opt/rocm/.info/version", kMaxVersion);
   std::string_view version = trim(text);
   version = version.substr(0, version.find('-'));
   return is_version(version) ? std::string(version) : std::string();
