@@ -67,20 +67,13 @@ image::OverlayXattr overlay_kind(const Context& context) {
 struct OwnLayer {
   sys::Fd upper;                       ///< of an overlay
   std::optional<sys::TempDir> made{};  ///< for this commit, of a root that is a copy
-  Merged below{};                      ///< the layers of the image
+  Merged below{};                      ///< the layers of that copy
   const sys::Fd& directory() const { return made ? made->fd() : upper; }
 };
 
 Result<OwnLayer> own_layer(const Context& context, const ContainerSummary& container) {
   auto copy = TRY(open_copy(context, container));
-  if (!copy) {
-    OwnLayer layer{TRY(open_upper(context, container))};
-    for (const std::string& path : TRY(lower_layers(context, container))) {
-      sys::Layer opened = TRY(sys::open_layer(path));
-      layer.below.push_back(std::move(opened.root));
-    }
-    return layer;
-  }
+  if (!copy) return OwnLayer{TRY(open_upper(context, container))};
   // Beside the copy, so that its files can be linked; with the container it would go at the latest.
   sys::Fd directory = TRY(sys::open_at(sys::cwd(), container_path(context.paths, container.id),
                                        O_RDONLY | O_DIRECTORY));
@@ -93,17 +86,31 @@ Result<OwnLayer> own_layer(const Context& context, const ContainerSummary& conta
   return layer;
 }
 
+Result<Merged> image_layers(const Context& context, const ContainerSummary& container) {
+  Merged layers;
+  for (const std::string& path : TRY(lower_layers(context, container))) {
+    sys::Layer opened = TRY(sys::open_layer(path));
+    layers.push_back(std::move(opened.root));
+  }
+  return layers;
+}
+
 /// What of the loader cache is no part of an image: where the driver is in this container. Gives
 /// what holds the bytes that take the file's place.
 Result<sys::Fd> leave_out_driver(const Context& context, const ContainerSummary& container,
                                  const OwnLayer& layer, image::CommitRequest& commit) {
   auto added = loader_entries_of(TRY(read_config(context, container)));
-  auto etc =
-      TRY(sys::open_if_exists(layer.directory(), "etc", O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
-  if (added.empty() || !etc) return sys::Fd();
+  if (added.empty()) return sys::Fd();
+  auto etc = sys::open_at(layer.directory(), "etc", O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  if (!etc.ok()) return sys::Fd();  // the container has made another thing of it, or nothing
+  Merged below = layer.below.empty() ? TRY(image_layers(context, container)) : Merged();
   OverlayAttributes attributes(overlay_kind(context));
-  Below below = TRY(look_below(attributes, layer.below, "etc"));
-  OwnCache cache = TRY(judge_loader_cache(*etc, below.directory, added));
+  Below image = TRY(look_below(attributes, layer.below.empty() ? below : layer.below, "etc"));
+  OwnCache cache = TRY(judge_loader_cache(*etc, image.directory, added));
+  // A directory that hides the image's has to have all that it shows.
+  if (cache.unchanged && TRY(attributes.opaque(*etc))) {
+    cache = TRY(judge_loader_cache(*etc, Merged(), added));
+  }
   if (cache.unchanged) commit.left_out.emplace_back("etc/ld.so.cache");
   if (!cache.without) return sys::Fd();
   auto bytes = TRY(sys::memory_file("ld.so.cache", *cache.without));

@@ -39,7 +39,7 @@ std::string why_mounted(const std::string& destination, const std::string& why) 
   if (destination == "/etc/ld.so.cache" || destination.starts_with("/etc/ld-musl-")) {
     return "with it the loader finds the driver's libraries";
   }
-  if (destination == gpu::kDriverDirectory) return "the directory of the driver's files";
+  if (scan::is_in_driver_place(destination + "/")) return "the directory of the driver's files";
   if (destination.starts_with("/proc/driver/nvidia")) return "shows granted GPUs alone";
   return why;
 }

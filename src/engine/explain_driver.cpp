@@ -14,7 +14,6 @@ namespace {
 using policy::DriverMode;
 
 constexpr std::string_view kLibcuda = "libcuda.so.1";
-const std::string kOurs = std::string(gpu::kDriverDirectory) + "/";
 
 bool has_nvidia(const Evidence& evidence) {
   return evidence.grant.vendor == gpu::Vendor::nvidia && !evidence.grant.nodes.empty();
@@ -64,7 +63,7 @@ class Loader {
     if (entry.empty() && !has_nvidia(evidence_)) return std::nullopt;
     const auto& own = evidence_.image.libraries;
     auto first = std::find_if(own.begin(), own.end(), [](const scan::ImageLibrary& library) {
-      return library.before_cache && !library.path.starts_with(kOurs);
+      return library.before_cache && !scan::is_in_driver_place(library.path);
     });
     if (first != own.end()) return of_the_image(*first);
     if (!entry.empty()) return of_ours(entry);
@@ -142,7 +141,7 @@ class Loader {
   std::string searched_before() const {
     std::vector<std::string> others;
     for (const std::string& one : library_path_) {
-      if (!one.starts_with(gpu::kDriverDirectory)) others.push_back(one);
+      if (!scan::is_in_driver_place(one + "/")) others.push_back(one);
     }
     if (others.empty()) return {};
     return "; LD_LIBRARY_PATH is searched before: " + join(others, ":");

@@ -210,11 +210,8 @@ Result<void> add_granted(const Context& context, const gpu::Choice& choice,
   if (choice.request.want == gpu::Request::Want::none) return {};
   scan::DriverFiles image = TRY_CTX(driver_files_of(context, look, *spec.process),
                                     "cannot look for driver files in the image");
-  gpu::GrantOptions grant_options{
-      choice.site.driver_mode, &image, choice.site.forward_compatibility, {}};
-  for (const Volume& volume : look.request.volumes) {
-    grant_options.volumes.push_back(volume.destination);
-  }
+  gpu::GrantOptions grant_options{choice.site.driver_mode, &image,
+                                  choice.site.forward_compatibility, gpu::user_mounts(spec)};
   grant_options.selected = &selected;
   gpu::Grant grant = TRY(gpu::make_grant(choice.request, inventory, grant_options));
   gpu::leave_out_denied(grant);

@@ -8,10 +8,11 @@ namespace berth::engine {
 namespace {
 
 constexpr size_t kMaxCache = size_t{16} << 20;
+constexpr const char* kCacheName = "ld.so.cache";
 
 /// Nothing: there is no such file, or a larger one than any loader's.
 Result<std::optional<std::string>> read_cache(const sys::Fd& etc) {
-  auto file = TRY(sys::find_regular(etc, "ld.so.cache"));
+  auto file = TRY(sys::find_regular(etc, kCacheName));
   if (!file) return std::optional<std::string>();
   struct stat status = TRY(sys::stat_fd(*file, kLoaderCache));
   if (static_cast<size_t>(status.st_size) > kMaxCache) return std::optional<std::string>();
@@ -23,15 +24,14 @@ Result<std::optional<std::string>> read_cache(const sys::Fd& etc) {
 Result<OwnCache> judge_loader_cache(const sys::Fd& etc, const Merged& below,
                                     const std::vector<scan::LoaderEntry>& added) {
   OwnCache verdict;
+  if (added.empty()) return verdict;
   auto own = TRY(read_cache(etc));
-  if (!own || added.empty()) return verdict;
+  if (!own) return verdict;
   std::string image;
   for (const sys::Fd& layer : below) {
-    auto found = TRY(read_cache(layer));
-    if (found) {
-      image = std::move(*found);
-      break;
-    }
+    if (!TRY(sys::stat_entry(layer, kCacheName))) continue;
+    image = TRY(read_cache(layer)).value_or("");  // a whiteout hides what is below
+    break;
   }
   verdict.unchanged = scan::is_same_but_for(*own, image, added);
   std::string without = scan::loader_cache_without(*own, added);

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "base/text.hpp"
 #include "runtime/attach.hpp"
@@ -163,22 +164,28 @@ Result<void> make_links(const Inside& inside) {
 }
 
 /// A new file in the place of the image's cache, with the same bytes until it is filled, so that a
-/// start that fails takes nothing away. Nothing where the root has a link, a device or a mount
-/// there, or cannot be written to.
-Result<sys::Fd> put_cache(const sys::Fd& root, const sys::Fd& image) {
-  auto directory = open_target(root, "/etc", TargetType::directory, MakeIn::mount_of_root);
-  if (!directory.ok() || !is_of_root(root, *directory, "/etc")) return sys::Fd();
-  const std::string name = "ld.so.cache";
-  auto there = sys::open_if_exists(*directory, name, O_PATH | O_NOFOLLOW);
+/// start that fails takes nothing away. Nothing where the root has a link, a device, a mount or a
+/// file that we do not read there, or cannot be written to.
+Result<sys::Fd> put_cache(const Inside& inside, const sys::Fd& image) {
+  auto directory = open_target(inside.root, "/etc", TargetType::directory, MakeIn::mount_of_root);
+  if (!directory.ok() || !is_of_root(inside.root, *directory, "/etc")) return sys::Fd();
+  auto there = sys::open_if_exists(*directory, "ld.so.cache", O_PATH | O_NOFOLLOW);
   if (!there.ok()) return sys::Fd();
+  std::string bytes = content(image, kMaxCache);
   if (*there) {
-    bool is_file = S_ISREG(TRY(sys::stat_fd(**there, name)).st_mode);
-    if (!is_file || !is_of_root(root, **there, kCachePath)) return sys::Fd();
+    struct stat info = TRY(sys::stat_fd(**there, kCachePath));
+    bool is_read = S_ISREG(info.st_mode) && static_cast<uint64_t>(info.st_size) == bytes.size();
+    if (!is_read || !is_of_root(inside.root, **there, kCachePath)) return sys::Fd();
   }
-  auto file = replace_cache(*directory, content(image, kMaxCache));
-  bool is_closed =
-      !file.ok() && (file.error().kind == Kind::denied || file.error().sys_errno == EROFS);
-  return is_closed ? Result<sys::Fd>(sys::Fd()) : std::move(file);
+  auto file = replace_cache(*directory, bytes);
+  if (!file.ok()) {
+    int number = file.error().sys_errno;
+    bool is_closed = file.error().kind == Kind::denied || number == EROFS || number == ENOSPC ||
+                     number == EDQUOT;
+    return is_closed ? Result<sys::Fd>(sys::Fd()) : std::move(file);
+  }
+  TRY(note_made(inside, (*there ? std::string(kReplaced) : std::string()) + kCachePath));
+  return file;
 }
 
 // An image without any configuration gets one that leads to ours.
@@ -199,8 +206,11 @@ Result<void> cover_configuration(Inside& inside) {
   TRY(make_main_configuration(inside));
   bool is_new = !sys::open_in_root(inside.root, scan::kLoaderConfiguration, O_PATH).ok();
   auto covered = cover(inside, file, scan::kLoaderConfiguration);
-  // A volume of the user's is there, and ldconfig goes by that.
-  if (!covered.ok() && covered.error().kind == Kind::denied) return {};
+  // A volume of the user's is there, and ldconfig goes by that; or no directory, which it passes
+  // over.
+  bool has_no_place = !covered.ok() && (covered.error().kind == Kind::denied ||
+                                        covered.error().sys_errno == ENOTDIR);
+  if (has_no_place) return {};
   TRY_CTX(std::move(covered), "cannot cover " + quote(scan::kLoaderConfiguration));
   if (is_new) TRY(note_made(inside, scan::kLoaderConfiguration));
   inside.loader.configuration = TRY(sys::duplicate(file.writable));
@@ -235,8 +245,8 @@ Result<void> place_loader_files(Inside& inside, const plan::PlaceLoaderFiles& st
   TRY_CTX(make_links(inside), "cannot make the links of the driver's libraries");
   loader.image_cache = open_for_all(inside.root, kCachePath, kMaxCache);
   if (step.in_root) {
-    loader.cache = TRY_CTX(put_cache(inside.root, loader.image_cache),
-                           "cannot write the container's loader cache");
+    loader.cache =
+        TRY_CTX(put_cache(inside, loader.image_cache), "cannot write the container's loader cache");
   }
   loader.cache_in_root = static_cast<bool>(loader.cache);
   if (loader.cache_in_root) {
@@ -264,15 +274,20 @@ Result<void> fill_loader_files(Inside& inside, const plan::FillLoaderFiles& step
   std::string image = content(loader.image_cache, kMaxCache);
   sys::IgnoredSignal limit(SIGXFSZ);
   std::string merged = scan::merged_loader_cache(image, added);
-  TRY_CTX(sys::write_all(loader.cache, merged, kCachePath), context);
-  if (loader.cache_in_root && image.size() > merged.size()) {
-    TRY_CTX(sys::truncate(loader.cache, merged.size(), kCachePath), context);
-  }
+  // First what is needed to take it back.
   if (loader.original) {
     // What an earlier start has left, after a crash of the machine, is not the image's.
     std::string original = scan::loader_cache_without(image, added);
     TRY_CTX(sys::write_all(loader.original, original, kCachePath), context);
     TRY_CTX(sys::write_all(loader.kept, merged, kCachePath), context);
+  }
+  if (loader.cache_in_root) {
+    // Before the first byte is another: no limit and no full disk is met in the middle.
+    TRY_CTX(sys::reserve(loader.cache, merged.size(), kCachePath), context);
+  }
+  TRY_CTX(sys::write_all(loader.cache, merged, kCachePath), context);
+  if (loader.cache_in_root && image.size() > merged.size()) {
+    TRY_CTX(sys::truncate(loader.cache, merged.size(), kCachePath), context);
   }
   if (loader.configuration) {
     std::string text = scan::loader_configuration(added);

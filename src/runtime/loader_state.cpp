@@ -72,22 +72,20 @@ void remove_made(const sys::Fd& root, const std::string& path,
   if (text.ok() && *text == bytes) ignore(sys::remove_entry(*directory, name));
 }
 
-Result<void> take_back_cache(const sys::Fd& root, const sys::Fd& entry,
+/// Takes back the cache that was put into the root. `was_there`: the root had one before.
+Result<void> take_back_cache(const sys::Fd& root, const sys::Fd& entry, bool was_there,
                              const std::vector<scan::LoaderEntry>& added) {
-  auto original =
-      TRY(sys::read_file_if_exists(entry, kOriginalCache, static_cast<size_t>(kMaxCache)));
-  if (!original) return {};  // it was bound, and is gone
   auto directory = own_directory(root, "/etc");
   if (!directory) return {};
-  auto place = TRY(sys::open_if_exists(*directory, "ld.so.cache", O_PATH | O_NOFOLLOW));
-  if (!place || !S_ISREG(TRY(sys::stat_fd(*place, kCachePath)).st_mode)) return {};
-  auto file = TRY(sys::open_regular(*place, kCachePath));
+  auto file = TRY(sys::find_regular(*directory, "ld.so.cache"));
   if (!file) return {};
   std::string now = TRY(sys::read_all(*file, kCachePath, static_cast<size_t>(kMaxCache)));
   std::string kept = TRY(sys::read_file(entry, kKeptCache, static_cast<size_t>(2 * kMaxCache)));
-  if (now == kept) {
-    if (original->empty()) return sys::remove_entry(*directory, "ld.so.cache");
-    TRY(replace_cache(*directory, *original));
+  std::string original = TRY(sys::read_file(entry, kOriginalCache, static_cast<size_t>(kMaxCache)));
+  // Empty too: a start that failed before it was filled.
+  if (now == kept || now.empty()) {
+    if (!was_there) return sys::remove_entry(*directory, "ld.so.cache");
+    if (now == kept) TRY(replace_cache(*directory, original));
     return {};
   }
   // The container's own ldconfig has made it.
@@ -106,9 +104,14 @@ Result<void> take_back_cache(const sys::Fd& root, const sys::Fd& entry,
 Result<sys::Fd> replace_cache(const sys::Fd& etc, std::string_view bytes) {
   const std::string name = "ld.so.cache";
   struct stat before = TRY(sys::stat_fd(etc, "/etc"));
+  auto old = TRY(sys::stat_entry(etc, name));
   std::string other = ".ld.so.cache-" + sys::random_hex(8);
   auto file = TRY(sys::open_at(etc, other, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0644));
   auto replaced = [&]() -> Result<void> {
+    // At the end we are root of the machine, and the container may have a root of its own.
+    if (old && S_ISREG(old->st_mode)) {
+      ignore(sys::change_owner(file, old->st_uid, old->st_gid, name));  // an id without a mapping
+    }
     TRY(sys::change_mode(file, 0644, name));  // our umask may say 077
     TRY(sys::write_at(file, 0, bytes, name));
     return sys::rename(etc, other, etc, name);
@@ -142,7 +145,12 @@ Result<void> remove_loader_files(const Store& store, const State& state) {
   for (std::string_view path : split(names, '\n')) {
     if (path.starts_with('/')) remove_made(*root, std::string(path), links);
   }
-  return take_back_cache(*root, entry.fd(), added);
+  for (bool was_there : {false, true}) {
+    std::string line = (was_there ? std::string(kReplaced) : std::string()) + kCachePath;
+    if (("\n" + names).find("\n" + line + "\n") == std::string::npos) continue;
+    return take_back_cache(*root, entry.fd(), was_there, added);
+  }
+  return {};  // it was bound, and is gone
 }
 
 }  // namespace berth::runtime

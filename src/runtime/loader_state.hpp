@@ -23,10 +23,12 @@ inline constexpr int64_t kMaxCache = int64_t{16} << 20;
 inline constexpr const char* kKeptCache = "ld.so.cache";               ///< what was written
 inline constexpr const char* kOriginalCache = "original-ld.so.cache";  ///< what the root had
 inline constexpr const char* kKeptLines = "loader-lines";  ///< to_annotation(LoaderLine…)
-inline constexpr const char* kMadeNames = "loader-names";  ///< what was not there, a path a line
+/// What was not there and was made, a path a line; kReplaced before one: something was there.
+inline constexpr const char* kMadeNames = "loader-names";
+inline constexpr std::string_view kReplaced = "=";
 
-/// A new file in the place of the cache in `etc`, open for reading and writing at its start. The
-/// directory keeps its time: nothing that the container does.
+/// A new file in the place of the cache in `etc` and of the same owner, open for reading and
+/// writing at its start. The directory has the time that it had: nothing that the container did.
 /// Errors: denied, io; nothing is left then.
 Result<sys::Fd> replace_cache(const sys::Fd& etc, std::string_view bytes);
 

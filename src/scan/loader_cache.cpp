@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <set>
 #include <tuple>
@@ -273,25 +274,39 @@ std::string_view name_of(std::string_view path) {
   return path.substr(path.rfind('/') + 1);
 }
 
-/// What `bytes` says of libraries that `added` does not name, in an order of its own.
-std::vector<LoaderEntry> entries_beside(std::string_view bytes,
-                                        const std::vector<LoaderEntry>& added) {
+constexpr std::string_view kCompatPlace = "/usr/local/cuda/compat/";
+
+/// Drops what is in a cache because of `added`; false: there was nothing.
+bool drop_added(std::vector<LoaderEntry>& entries, const std::vector<LoaderEntry>& added) {
+  std::set<std::pair<std::string, std::string>> there;
+  bool cuda = false;
+  for (const LoaderEntry& entry : added) {
+    there.emplace(directory_of(entry.path), entry.soname);
+    cuda = cuda || entry.soname == "libcuda.so.1";
+  }
+  for (const LibraryLink& link : default_links(added)) {
+    // Where /usr is merged, ldconfig comes to it by the other name.
+    for (const char* directory : {"/usr/lib", "/lib"}) there.emplace(directory, name_of(link.path));
+  }
+  return std::erase_if(entries, [&](const LoaderEntry& entry) {
+           return is_in_driver_place(entry.path) ||
+                  (cuda && entry.path.starts_with(kCompatPlace)) ||
+                  there.contains({std::string(directory_of(entry.path)), entry.soname});
+         }) != 0;
+}
+
+std::vector<LoaderEntry> entries_of(std::string_view bytes) {
   auto cache = read_loader_cache(bytes);
-  if (!cache.ok()) return {};
-  std::set<std::string_view> names;
-  for (const LoaderEntry& entry : added) names.insert(entry.soname);
-  std::erase_if(cache->entries, [&](const LoaderEntry& entry) {
-    return names.contains(entry.soname) || entry.path.starts_with(kDriverPlace);
-  });
-  std::sort(cache->entries.begin(), cache->entries.end(),
-            [](const LoaderEntry& left, const LoaderEntry& right) {
-              return std::tie(left.soname, left.path, left.flags, left.hwcap) <
-                     std::tie(right.soname, right.path, right.flags, right.hwcap);
-            });
-  return std::move(cache->entries);
+  return cache.ok() ? std::move(cache->entries) : std::vector<LoaderEntry>();
 }
 
 }  // namespace
+
+bool is_in_driver_place(std::string_view path) {
+  return std::any_of(std::begin(kDriverPlaces), std::end(kDriverPlaces), [&](auto place) {
+    return path.starts_with(place) && path.substr(place.size()).starts_with('/');
+  });
+}
 
 int compare_library_names(std::string_view left, std::string_view right) {
   auto digit = [](char c) { return c >= '0' && c <= '9'; };
@@ -383,25 +398,31 @@ LoaderCache merge(LoaderCache base, const std::vector<LoaderEntry>& added) {
 
 std::string loader_cache_without(std::string_view bytes, const std::vector<LoaderEntry>& added) {
   auto cache = read_loader_cache(bytes);
-  if (!cache.ok()) return std::string(bytes);
-  std::set<std::pair<std::string, std::string>> there;
-  for (const LoaderEntry& entry : added) {
-    there.emplace(directory_of(entry.path), entry.soname);
-  }
-  for (const LibraryLink& link : default_links(added)) {
-    // Where /usr is merged, ldconfig comes to it by the other name.
-    for (const char* directory : {"/usr/lib", "/lib"}) there.emplace(directory, name_of(link.path));
-  }
-  size_t erased = std::erase_if(cache->entries, [&](const LoaderEntry& entry) {
-    return entry.path.starts_with(kDriverPlace) ||
-           there.contains({std::string(directory_of(entry.path)), entry.soname});
-  });
-  return erased == 0 ? std::string(bytes) : write_loader_cache(*cache);
+  if (!cache.ok() || !drop_added(cache->entries, added)) return std::string(bytes);
+  return write_loader_cache(*cache);
 }
 
-bool is_same_but_for(std::string_view left, std::string_view right,
+bool is_same_but_for(std::string_view own, std::string_view image,
                      const std::vector<LoaderEntry>& added) {
-  return entries_beside(left, added) == entries_beside(right, added);
+  auto order = [](const LoaderEntry& left, const LoaderEntry& right) {
+    return std::tie(left.soname, left.path, left.flags, left.hwcap) <
+           std::tie(right.soname, right.path, right.flags, right.hwcap);
+  };
+  std::set<std::string_view> names;
+  for (const LoaderEntry& entry : added) names.insert(entry.soname);
+  std::vector<LoaderEntry> left = entries_of(own);
+  std::vector<LoaderEntry> right = entries_of(image);
+  drop_added(left, added);
+  drop_added(right, added);
+  std::sort(left.begin(), left.end(), order);
+  std::sort(right.begin(), right.end(), order);
+  if (!std::includes(right.begin(), right.end(), left.begin(), left.end(), order)) return false;
+  std::vector<LoaderEntry> missing;
+  std::set_difference(right.begin(), right.end(), left.begin(), left.end(),
+                      std::back_inserter(missing), order);
+  // An added library has taken the place of the image's.
+  return std::all_of(missing.begin(), missing.end(),
+                     [&](const LoaderEntry& entry) { return names.contains(entry.soname); });
 }
 
 std::string without_number(const std::string& soname) {
@@ -420,8 +441,7 @@ std::vector<LibraryLink> default_links(const std::vector<LoaderEntry>& entries) 
   for (const LoaderEntry& entry : entries) {
     bool found_by_directory =
         entry.soname.find(".so.") != std::string::npos && name_of(entry.path) == entry.soname;
-    if (found_by_directory || entry.flags != native || !entry.path.starts_with(kDriverPlace))
-      continue;
+    if (found_by_directory || entry.flags != native || !is_in_driver_place(entry.path)) continue;
     links.emplace("/usr/lib/" + entry.soname, entry.path);
   }
   std::vector<LibraryLink> list;

@@ -53,24 +53,30 @@ LoaderCache merge(LoaderCache base, const std::vector<LoaderEntry>& added);
 /// entries take some 0.15 ms.
 std::string merged_loader_cache(std::string_view image, const std::vector<LoaderEntry>& added);
 
-/// Where the driver's libraries are in a container: docs/decisions/0006.
-inline constexpr std::string_view kDriverPlace = "/usr/local/nvidia/";
+/// Where the driver's libraries are in a container, and where they are if something of the user's
+/// is mounted there: docs/decisions/0006, 0174.
+inline constexpr std::string_view kDriverPlaces[] = {"/usr/local/nvidia", "/.berth/nvidia"};
+
+/// Whether `path` lies below one of them.
+bool is_in_driver_place(std::string_view path);
 
 /// The bytes of the cache `bytes` without what is there because of `added`: all entries below
-/// kDriverPlace, those with the SONAME of an added one in its directory, and default_links().
+/// kDriverPlaces, those with the SONAME of an added one in its directory, default_links() and, with
+/// a libcuda among them, NVIDIA's compat package.
 /// `bytes` itself where there is none, or where it cannot be read.
 std::string loader_cache_without(std::string_view bytes, const std::vector<LoaderEntry>& added);
 
-/// Whether two caches say the same of all libraries but those that `added` names. Bytes that cannot
-/// be read are the same as none.
-bool is_same_but_for(std::string_view left, std::string_view right,
+/// Whether the cache `own` is what `image` becomes by `added`: no more than the image's entries and
+/// those, and of the image's all but what an added one replaces. Bytes that cannot be read are the
+/// same as none.
+bool is_same_but_for(std::string_view own, std::string_view image,
                      const std::vector<LoaderEntry>& added);
 
 /// "libcuda.so" of "libcuda.so.1": what linkers and dlopen() in many programs ask for. A name
 /// without a number stays as it is.
 std::string without_number(const std::string& soname);
 
-/// A link in a directory that every loader and linker looks into.
+/// A link in a directory that every linker looks into.
 struct LibraryLink {
   std::string path;    ///< "/usr/lib/libcuda.so"
   std::string target;  ///< "/usr/local/nvidia/lib64/libcuda.so.1"

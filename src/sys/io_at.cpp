@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sys/io_at.hpp"
 
+#include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -42,6 +44,22 @@ Result<void> write_at(const Fd& fd, uint64_t offset, std::string_view bytes,
     if (put < 0) return sys_error(saved_errno, "write " + quote(name));
     bytes.remove_prefix(static_cast<size_t>(put));
     offset += static_cast<uint64_t>(put);
+  }
+  return {};
+}
+
+Result<void> reserve(const Fd& fd, uint64_t size, const std::string& name) {
+  // The limit counts for what is written over, too, of which fallocate does not know.
+  rlimit limit = {};
+  if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && size > limit.rlim_cur) {
+    return sys_error(EFBIG, "write " + quote(name));
+  }
+  while (::fallocate(fd.get(), 0, 0, static_cast<off_t>(size)) != 0) {
+    int saved_errno = errno;
+    if (saved_errno == ENOSPC || saved_errno == EDQUOT || saved_errno == EFBIG) {
+      return sys_error(saved_errno, "write " + quote(name));
+    }
+    if (saved_errno != EINTR) break;
   }
   return {};
 }

@@ -23,6 +23,11 @@ Result<void> write_at(const Fd& fd, uint64_t offset, std::string_view bytes,
                       const std::string& name);
 
 /// ftruncate(2)
+/// Makes the file at least `size` bytes long and sees that its file system has room for them; where
+/// that cannot be said beforehand nothing happens. Not a byte of it changes.
+/// Errors: io (no room, a limit). fallocate(2)
+Result<void> reserve(const Fd& fd, uint64_t size, const std::string& name);
+
 Result<void> truncate(const Fd& fd, uint64_t size, const std::string& name);
 
 }  // namespace berth::sys

@@ -70,6 +70,43 @@ def test_the_loader_finds_the_driver_in_every_mode(berth, glibc_image, driver_tr
                                 "libharbour.so.1 => /opt/harbour/libharbour.so.1"]
 
 
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("where", ["/usr/local", "/usr/local/nvidia", "/usr/local/nvidia/lib64"])
+@pytest.mark.parametrize("access", ["ro", "rw"])
+def test_a_mount_of_the_users_in_the_drivers_place_moves_the_driver(berth, glibc_image, driver_tree, work, mode,
+                                                                    where, access):
+    mine = berth.account.own(work / "mine")
+    (mine / "file").write_text("mine")
+    out = gpu_run(berth, driver_tree("one"), glibc_image, "sh", "-c",
+                  f"cat {where}/file; echo; /probe libcuda.so.1 libcuda.so libharbour.so.1; nvidia-smi",
+                  flags=("--gpu-driver", mode, "-v", f"{mine}:{where}:{access}"))
+    lines = out.splitlines()
+    assert lines[0] == "mine" and lines[1] == "libcuda.so.1 => /.berth/nvidia/lib64/libcuda.so.1", out
+    assert " => /.berth/nvidia/lib64/libcuda.so" in lines[2]
+    assert lines[3:] == ["libharbour.so.1 => /opt/harbour/libharbour.so.1", f"synthetic nvidia-smi {VERSION}"]
+    assert os.listdir(mine) == ["file"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_mount_over_the_place_of_programs_is_told_and_nothing_is_made_in_it(berth, glibc_image, driver_tree, work,
+                                                                            mode):
+    mine = berth.account.own(work / "mine")
+    done = berth.run("--driver-root", driver_tree("one"), "run", "--rm", "--gpus", "all", "--gpu-driver", mode,
+                     "-v", f"{mine}:/usr", glibc_image, "/bin/sh", "-c",
+                     "/probe libcuda.so.1; /.berth/nvidia/bin/nvidia-smi")
+    assert done.returncode == 0, done
+    assert done.stdout.splitlines()[-2:] == ["libcuda.so.1 => /.berth/nvidia/lib64/libcuda.so.1",
+                                             f"synthetic nvidia-smi {VERSION}"]
+    assert "the driver's programs are in '/.berth/nvidia/bin'" in done.stderr
+    assert os.listdir(mine) == []
+
+
+def test_a_mount_in_every_place_of_the_driver_is_one_line(berth, glibc_image, driver_tree, work):
+    mine = berth.account.own(work / "mine")
+    line = refused(berth, driver_tree("one"), glibc_image, "-v", f"{mine}:/usr/local", "-v", f"{mine}:/.berth")
+    assert "no place for the driver: '/usr/local/nvidia' and '/.berth/nvidia' are mounted" in line
+
+
 def test_a_volume_is_one_mount_with_programs_and_libraries(berth, busybox, driver_tree):
     out = gpu_run(berth, driver_tree("one"), busybox, "sh", "-c",
                   "ls /usr/local/nvidia; /usr/local/nvidia/bin/nvidia-smi; grep -c ' /usr/local/nvidia' /proc/mounts;"

@@ -151,6 +151,23 @@ def test_a_commit_has_what_ldconfig_made_and_not_the_driver(berth, layouts, driv
     berth.ok("rmi", "committed")
 
 
+@pytest.mark.parametrize("script", ["rm -r /etc; ln -s /opt /etc", "rm -r /etc", "rm -r /etc; echo x >/etc"])
+def test_a_commit_of_what_the_container_made_of_etc(berth, layouts, driver_tree, script):
+    for flags in ((), ("--gpus=all",)):
+        berth.run("--driver-root", driver_tree("one"), "run", "--name=torn", *flags, layouts["merged"],
+                  "sh", "-c", f"/usr/bin/busybox sh -c '{script}'; true")
+        assert berth.ok("commit", "torn", "committed")
+        berth.ok("rm", "torn")
+        berth.ok("rmi", "committed")
+
+
+def test_an_image_that_has_removed_its_cache_shows_no_change(berth, registry, layouts, driver_tree, push):
+    bare = push(images.build([*with_ldconfig(loader_images.debian()), images.layer([images.whiteout("etc/ld.so.cache")])]))
+    gpu_run(berth, driver_tree("one"), "--name=bare", bare, "true")
+    assert "ld.so.cache" not in berth.ok("diff", "bare")
+    berth.ok("rm", "bare")
+
+
 def test_a_container_that_is_started_again_finds_both(berth, layouts, driver_tree):
     tree = driver_tree("one")
     script = f"[ -e /again ] && /probe {' '.join(NAMES)}; touch /again; /ldconfig"

@@ -109,6 +109,45 @@ def test_a_start_that_fails_leaves_the_root_as_it_was(runtime, bundle, root):
     assert listing(root) == before
 
 
+@pytest.mark.parametrize("what", ["not for everybody", "too large"])
+def test_a_cache_that_is_not_read_is_not_replaced(runtime, bundle, root, what):
+    path = root / "etc/ld.so.cache"
+    if what == "too large":
+        os.truncate(path, 17 << 20)
+    else:
+        path.chmod(0o600)
+    before = (os.lstat(path).st_ino, path.read_bytes())
+    assert runtime.out(bundle.shell("grep -c libcuda.so.1 /etc/ld.so.cache")) == "1\n"
+    assert (os.lstat(path).st_ino, path.read_bytes()) == before
+
+
+def test_a_limit_in_the_middle_of_the_cache_takes_nothing_of_it(runtime, bundle, root):
+    many = [(f"lib{number:03}.so.1", f"/opt/some/where/lib{number:03}.so.1", NATIVE) for number in range(300)]
+    (root / "etc/ld.so.cache").write_bytes(loader_cache(many, True))
+    before = listing(root)
+    bundle.process["rlimits"] = [{"type": "RLIMIT_FSIZE", "soft": 8192, "hard": 8192}]
+    assert runtime.error(bundle.shell("true")).endswith(": File too large")
+    assert listing(root) == before
+
+
+def test_a_volume_at_etc_leaves_the_roots_own_cache_alone(runtime, bundle, root, place):
+    before = listing(root)
+    (place / "etc").mkdir()
+    (place / "etc/ld.so.cache").write_bytes(b"")
+    bundle.mount("/etc", place / "etc", "rbind")
+    assert runtime.out(bundle.shell("grep -c libcuda.so.1 /etc/ld.so.cache")) == "1\n"
+    assert listing(root) == before and os.listdir(place / "etc") == ["ld.so.cache"]
+
+
+def test_a_cache_keeps_its_owner(runtime, bundle, root, kind):
+    if kind != "root":
+        pytest.skip("in a user namespace of one id there is one owner")
+    os.chown(root / "etc/ld.so.cache", 3, 4)
+    assert runtime.out(bundle.shell("stat -c %u:%g /etc/ld.so.cache")) == "3:4\n"
+    info = os.lstat(root / "etc/ld.so.cache")
+    assert (info.st_uid, info.st_gid) == (3, 4)
+
+
 def test_delete_takes_back_what_a_killed_runtime_has_left(runtime, bundle, root):
     before = listing(root)
     bundle.shell("echo up; sleep 1000").write()

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
 #include <set>
 
@@ -45,6 +46,7 @@ class Granter {
     TRY(add_features());
     add_selection();
     add_procfs();
+    warn_of_hidden();
     return std::move(grant_);
   }
 
@@ -77,7 +79,10 @@ class Granter {
   void put_compat_first(const scan::CompatPackage& compat);
   void leave_to_cache();
   void ask_for_compat();
-  bool in_volume(const std::string& path) const;
+  const UserMount* mount_over(const std::string& path) const;
+  void leave_out(const DriverFile& file, const UserMount& mount);
+  Result<void> choose_directory();
+  void warn_of_hidden();
   bool shows(const ProcText& text) const;
   void add_environment();
   void add_selection();
@@ -105,6 +110,10 @@ class Granter {
   std::vector<Selected> selected_;
   std::set<std::string> capabilities_;
   Grant grant_;
+  struct {
+    std::vector<std::string> programs;
+    std::vector<std::string> files;
+  } hidden_;  ///< paths of the container that something of the user's is mounted over
 };
 
 Result<void> Granter::add_nvidia() {
@@ -114,7 +123,10 @@ Result<void> Granter::add_nvidia() {
   grant_.driver_version = inventory_.driver.library_version;
   add_nodes();
   choose_egl_gpus();
-  if (has_files()) add_files();
+  if (has_files()) {
+    TRY(choose_directory());
+    add_files();
+  }
   TRY(consider_image());
   add_environment();
   return {};
@@ -265,7 +277,7 @@ void Granter::choose_egl_gpus() {
 }
 
 void Granter::add_library(const DriverFile& file) {
-  std::string directory = fmt::format("{}/{}", kDriverDirectory, file.elf32 ? "lib" : "lib64");
+  std::string directory = grant_.directory + (file.elf32 ? "/lib" : "/lib64");
   grant_.files.push_back({FileKind::library, file.host_path, directory + "/" + file.name});
   if (file.soname != file.name) grant_.links.push_back({directory + "/" + file.soname, file.name});
   if (file.soname == "libGLX_nvidia.so.0") {
@@ -297,11 +309,15 @@ void Granter::add_library(const DriverFile& file) {
 
 void Granter::add_file(const DriverFile& file) {
   if (file.kind == FileKind::library) return add_library(file);
+  const UserMount* mount = mount_over(file.container_path);
+  if (mount != nullptr && file.kind != FileKind::binary) return leave_out(file, *mount);
+  bool hidden = mount != nullptr;
   // A volume has the programs too; with all else they are where a PATH leads, and links are here.
-  bool inside = grant_.mode == DriverMode::volume && file.kind == FileKind::binary;
-  std::string in_directory = fmt::format("{}/bin/{}", kDriverDirectory, file.name);
+  bool inside = file.kind == FileKind::binary && (hidden || grant_.mode == DriverMode::volume);
+  std::string in_directory = fmt::format("{}/bin/{}", grant_.directory, file.name);
   grant_.files.push_back({file.kind, file.host_path, inside ? in_directory : file.container_path});
-  if (inside) grant_.program_links.push_back({file.container_path, in_directory});
+  if (hidden) hidden_.programs.push_back(file.container_path);
+  if (inside && !hidden) grant_.program_links.push_back({file.container_path, in_directory});
   if (file.kind == FileKind::binary && !inside) {
     // For images whose PATH starts with NVIDIA's directory.
     grant_.links.push_back({in_directory, file.container_path});
@@ -337,10 +353,51 @@ Result<void> Granter::add_features() {
   return {};
 }
 
-bool Granter::in_volume(const std::string& path) const {
-  return std::any_of(options_.volumes.begin(), options_.volumes.end(), [&](const std::string& one) {
-    return path.starts_with(one) && (path.size() == one.size() || path[one.size()] == '/');
-  });
+const UserMount* Granter::mount_over(const std::string& path) const {
+  auto is_over = [&](const UserMount& one) {
+    return path.starts_with(one.destination) &&
+           (path.size() == one.destination.size() || path[one.destination.size()] == '/');
+  };
+  auto found = std::find_if(options_.user_mounts.rbegin(), options_.user_mounts.rend(), is_over);
+  return found == options_.user_mounts.rend() ? nullptr : &*found;
+}
+
+// Nothing is made in what the user has mounted, and nothing of it is hidden.
+void Granter::leave_out(const DriverFile& file, const UserMount& mount) {
+  bool is_same =
+      mount.source + file.container_path.substr(mount.destination.size()) == file.host_path;
+  reason("file", file.container_path, "of the mount at " + mount.destination, is_same);
+  if (!is_same) hidden_.files.push_back(file.container_path);
+}
+
+Result<void> Granter::choose_directory() {
+  for (std::string_view place : scan::kDriverPlaces) {
+    grant_.directory = place;
+    auto is_below = [&](const UserMount& one) {
+      return one.destination.starts_with(grant_.directory + "/");
+    };
+    const auto& mounts = options_.user_mounts;
+    if (mount_over(grant_.directory) == nullptr &&
+        std::none_of(mounts.begin(), mounts.end(), is_below)) {
+      return {};
+    }
+  }
+  return make_error(Kind::unsupported,
+                    "no place for the driver: '/usr/local/nvidia' and '/.berth/nvidia' are mounted",
+                    "another place for these mounts, or --gpu-driver image");
+}
+
+void Granter::warn_of_hidden() {
+  if (!hidden_.programs.empty()) {
+    grant_.warnings.push_back("something is mounted over " + quote(hidden_.programs[0]) +
+                              ": the driver's programs are in " + quote(grant_.directory + "/bin"));
+  }
+  if (!hidden_.files.empty()) {
+    grant_.warnings.push_back(
+        "something is mounted over " + quote(hidden_.files[0]) +
+        (hidden_.files.size() == 1 ? "" : fmt::format(" and {} more", hidden_.files.size() - 1)) +
+        ": the container has what is there in place of the driver's");
+  }
 }
 
 // The image's own libcuda: which one the program will load, and whether it may.
@@ -351,7 +408,7 @@ Result<void> Granter::consider_image() {
   if (!has("compute") && !has("video")) return {};
   bool compat = use_compat();
   for (const scan::ImageLibrary& library : options_.image->libraries) {
-    if (library.path.starts_with(std::string(kDriverDirectory) + "/")) continue;
+    if (library.path.starts_with(grant_.directory + "/")) continue;
     if (compat && library.path.starts_with(options_.image->compat->directory + "/")) continue;
     if (library.before_cache) {
       TRY(shadow(library));
@@ -371,7 +428,7 @@ Result<void> Granter::shadow(const scan::ImageLibrary& library) {
     return file.kind == FileKind::library && file.soname == "libcuda.so.1" && !file.elf32;
   });
   if (ours == inventory_.files.end()) return {};
-  if (in_volume(library.real_path)) {
+  if (mount_over(library.real_path) != nullptr) {
     return make_error(
         Kind::unsupported,
         fmt::format("{} (by {}) would be loaded in place of the driver's libcuda, and "
@@ -422,7 +479,7 @@ void Granter::ask_for_compat() {
 // directory there.
 void Granter::put_compat_first(const scan::CompatPackage& compat) {
   scan::put_first(compat, scan::LoaderSettings().machine, grant_.loader_entries);
-  const std::string ours = std::string(kDriverDirectory) + "/lib64/";
+  const std::string ours = grant_.directory + "/lib64/";
   for (const std::string& name : compat.libraries) {
     std::erase_if(grant_.links, [&](const GrantedLink& link) { return link.path == ours + name; });
     grant_.links.push_back({ours + name, compat.directory + "/" + name});
@@ -434,7 +491,7 @@ void Granter::put_compat_first(const scan::CompatPackage& compat) {
 void Granter::leave_to_cache() {
   constexpr std::string_view kReplaced[] = {"libcuda.so", "libcudadebugger.so", "libnvidia-nvvm",
                                             "libnvidia-ptxjitcompiler.so", "libnvidia-pkcs11"};
-  const std::string ours = std::string(kDriverDirectory) + "/lib64/";
+  const std::string ours = grant_.directory + "/lib64/";
   auto replaced = [&](std::string_view path) {
     return path.starts_with(ours) &&
            std::any_of(std::begin(kReplaced), std::end(kReplaced), [&](std::string_view name) {
@@ -525,6 +582,19 @@ void Granter::add_procfs() {
 }
 
 }  // namespace
+
+std::vector<UserMount> user_mounts(const oci::Spec& spec) {
+  std::vector<UserMount> found;
+  for (const oci::Mount& mount : spec.mounts) {
+    const auto& options = mount.options;
+    bool is_bind = mount.type == "bind" ||
+                   std::find(options.begin(), options.end(), "bind") != options.end() ||
+                   std::find(options.begin(), options.end(), "rbind") != options.end();
+    if (!is_bind || mount.destination == "/") continue;
+    found.push_back({std::filesystem::path(mount.destination).lexically_normal(), mount.source});
+  }
+  return found;
+}
 
 Result<Grant> make_grant(const Request& request, const Inventory& inventory,
                          const GrantOptions& options) {

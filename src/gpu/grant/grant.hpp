@@ -17,9 +17,9 @@
 
 namespace berth::gpu {
 
-/// Where the driver's files appear in a container. NVIDIA's own images name this
-/// directory in PATH and LD_LIBRARY_PATH already. See docs/decisions/0006.
-inline constexpr const char* kDriverDirectory = "/usr/local/nvidia";
+/// Where the driver's files appear in a container, but for Grant::directory. NVIDIA's own images
+/// name this directory in PATH and LD_LIBRARY_PATH already. See docs/decisions/0006.
+inline constexpr const char* kDriverDirectory = scan::kDriverPlaces[0].data();
 
 /// A file of the host that is bound, read-only, at a path of the container.
 struct GrantedFile {
@@ -28,7 +28,7 @@ struct GrantedFile {
   std::string container_path;
 };
 
-/// A symbolic link below kDriverDirectory.
+/// A symbolic link below Grant::directory.
 struct GrantedLink {
   std::string path;
   std::string target;
@@ -58,6 +58,9 @@ struct Grant {
   /// `none` for GPUs of AMD and Intel, whose libraries lie in the images.
   policy::DriverMode mode = policy::DriverMode::bind;
   std::string driver_version;  ///< of NVIDIA's files
+  /// Where the driver's files are: kDriverDirectory, or elsewhere if a mount of the user's is
+  /// there.
+  std::string directory = kDriverDirectory;
   std::vector<Node> nodes;
   std::vector<NodeLink> node_links;  ///< in /dev
   std::vector<GrantedFile> files;
@@ -77,13 +80,19 @@ struct Grant {
   std::vector<std::string> warnings;  ///< for people, on the way
 };
 
+/// Something of the host, or a volume, that the container's user has mounted.
+struct UserMount {
+  std::string destination;  ///< in the container, absolute
+  std::string source;       ///< of the host
+};
+
 struct GrantOptions {
   policy::DriverMode mode = policy::DriverMode::bind;
   /// What the image brings with it; null: nobody has looked.
   const scan::DriverFiles* image = nullptr;
   bool forward_compatibility = true;  ///< the image's compat libraries may be used
-  /// Paths of the container that are volumes: nothing of ours goes there.
-  std::vector<std::string> volumes;
+  /// Nothing of ours goes there: it would be made on the host, or in the user's volume.
+  std::vector<UserMount> user_mounts;
   /// What was chosen already; null: select() chooses, as if nobody had any.
   const std::vector<Selected>* selected = nullptr;
   /// There is a directory of that name, and nobody may look into it before the container does.
@@ -94,6 +103,9 @@ struct GrantOptions {
 /// grant. Errors: those of select() and find_features(), not_found (no driver), unsupported (driver
 /// files of another version than the module; a requirement of the image fails; a driver of the
 /// image that does not fit the module, with DriverMode::image; one that cannot be hidden).
+/// Those of a configuration. A file system of the container's own, as a tmpfs, is none.
+std::vector<UserMount> user_mounts(const oci::Spec& spec);
+
 Result<Grant> make_grant(const Request& request, const Inventory& inventory,
                          const GrantOptions& options = {});
 

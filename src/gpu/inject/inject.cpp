@@ -346,6 +346,7 @@ Result<void> Injector::add_gpus(const Request& request, const Inventory& invento
   grant_options.selected = &selected;
   grant_options.forward_compatibility = policy_.forward_compatibility;
   grant_options.compat_later = image.compat;
+  grant_options.user_mounts = user_mounts(spec_);
   Grant grant = TRY(make_grant(request, inventory, grant_options));
   leave_out_denied(grant);
   for (const Reason& reason : grant.reasons) {

@@ -29,12 +29,6 @@ constexpr const char* kMuslPath = "etc/ld-musl-aarch64.path";
 #endif
 constexpr const char* kProcDriver = "/proc/driver";
 constexpr uint32_t kOverflowId = 65534;  // an id that this user namespace does not map
-const std::string kInside = std::string(kDriverDirectory) + "/";
-
-bool is_inside(const std::string& path) {
-  return path.starts_with(kInside);
-}
-
 bool comes_and_goes(FileKind kind) {
   return kind == FileKind::socket || kind == FileKind::directory;
 }
@@ -82,6 +76,7 @@ class Placer {
   Result<void> place_nodes();
   Result<void> build_placeholder_layer();
 
+  bool is_inside(const std::string& path) const { return path.starts_with(inside_); }
   std::string state_path(const std::string& name) const {
     return options_.state_dir + "/gpu/" + name;
   }
@@ -96,6 +91,7 @@ class Placer {
 
   const Grant& grant_;
   const PlaceOptions& options_;
+  const std::string inside_ = grant_.directory + "/";
   sys::Fd state_;
   Placement place_;
 };
@@ -112,8 +108,8 @@ Result<void> Placer::open_state() {
   return {};
 }
 
-// /usr/local/nvidia: an empty file for each library to be bound over, and the links. A directory of
-// the host, so that not one name has to be made inside of the image.
+// The driver's directory: an empty file for each library to be bound over, and the links. A
+// directory of the host, so that not one name has to be made inside of the image.
 Result<void> Placer::place_skeleton() {
   std::string content;
   for (const GrantedFile& file : grant_.files) {
@@ -124,7 +120,7 @@ Result<void> Placer::place_skeleton() {
   std::string name = "skeleton-" + key_of_text(content);
   TRY_CTX(publish_directory(state_, name, [this](const sys::Fd& fd) { return build_skeleton(fd); }),
           "cannot prepare the driver's directory");
-  bind(state_path(name), kDriverDirectory);
+  bind(state_path(name), grant_.directory);
   return {};
 }
 
@@ -132,12 +128,12 @@ Result<void> Placer::build_skeleton(const sys::Fd& directory) const {
   std::set<std::string> made;
   for (const GrantedFile& file : grant_.files) {
     if (!is_inside(file.container_path)) continue;
-    std::string path = file.container_path.substr(kInside.size());
+    std::string path = file.container_path.substr(inside_.size());
     TRY(make_parents(directory, path, made));
     TRY(sys::write_file(directory, path, "", 0444));
   }
   for (const GrantedLink& link : grant_.links) {
-    std::string path = link.path.substr(kInside.size());
+    std::string path = link.path.substr(inside_.size());
     TRY(make_parents(directory, path, made));
     auto linked = sys::make_symlink(link.target, directory, path);
     // Two libraries may want one development link (libnvidia-nvvm): the first has it.
@@ -147,10 +143,10 @@ Result<void> Placer::build_skeleton(const sys::Fd& directory) const {
 }
 
 Result<void> Placer::place_volume() {
-  auto in_volume = [](const GrantedFile& file) { return is_inside(file.container_path); };
+  auto in_volume = [this](const GrantedFile& file) { return is_inside(file.container_path); };
   if (std::none_of(grant_.files.begin(), grant_.files.end(), in_volume)) return {};
   bind(TRY(find_or_make_volume(grant_, options_.volume_dir, options_.keeps_volume)),
-       kDriverDirectory);
+       grant_.directory);
   return {};
 }
 
@@ -257,7 +253,7 @@ Result<void> Placer::build_placeholder_layer() {
   std::string links;
   for (const GrantedLink& link : grant_.program_links)
     links += "\n" + link.path + "\t" + link.target;
-  std::set<std::string> directories = {std::string(kDriverDirectory).substr(1)};
+  std::set<std::string> directories = {grant_.directory.substr(1)};
   for (const GrantedFile& file : grant_.files) {
     if (file.kind == FileKind::directory) directories.insert(file.container_path.substr(1));
   }

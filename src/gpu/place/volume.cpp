@@ -19,10 +19,8 @@ namespace berth::gpu {
 namespace {
 
 constexpr std::string_view kVolumePrefix = "nvidia_driver_";
-const std::string kInsideVolume = std::string(kDriverDirectory) + "/";
-
-bool is_in_volume(const GrantedFile& file) {
-  return file.container_path.starts_with(kInsideVolume);
+bool is_in_volume(const Grant& grant, const GrantedFile& file) {
+  return file.container_path.starts_with(grant.directory + "/");
 }
 
 Result<void> copy_file(const sys::Fd& source, const sys::Fd& directory, const std::string& path,
@@ -47,13 +45,13 @@ Result<void> add_file(const GrantedFile& file, const sys::Fd& directory, const s
 Result<void> fill_volume(const Grant& grant, const sys::Fd& directory) {
   std::set<std::string> made;
   for (const GrantedFile& file : grant.files) {
-    if (!is_in_volume(file)) continue;
-    std::string path = file.container_path.substr(kInsideVolume.size());
+    if (!is_in_volume(grant, file)) continue;
+    std::string path = file.container_path.substr(grant.directory.size() + 1);
     TRY(make_parents(directory, path, made));
     TRY_CTX(add_file(file, directory, path), "cannot put " + quote(file.host_path) + " into it");
   }
   for (const GrantedLink& link : grant.links) {
-    std::string path = link.path.substr(kInsideVolume.size());
+    std::string path = link.path.substr(grant.directory.size() + 1);
     TRY(make_parents(directory, path, made));
     auto linked = sys::make_symlink(link.target, directory, path);
     if (!linked.ok() && linked.error().kind != Kind::exists) return linked;
@@ -91,7 +89,7 @@ Result<std::string> find_or_make_volume(
     const std::function<bool(const std::string& name)>& is_kept) {
   std::string content;
   for (const GrantedFile& file : grant.files) {
-    if (!is_in_volume(file)) continue;
+    if (!is_in_volume(grant, file)) continue;
     struct stat info = TRY(stat_driver_file(file.host_path));
     content += fmt::format("{}\t{}\t{}:{}:{}:{}\n", file.container_path, file.host_path,
                            info.st_dev, info.st_ino, info.st_size, info.st_mtim.tv_sec);

@@ -170,7 +170,7 @@ std::string cache_of(std::vector<LoaderEntry> entries) {
   return write_loader_cache(cache);
 }
 
-const std::string kDriver(kDriverPlace);
+const std::string kDriver = std::string(kDriverPlaces[0]) + "/";
 
 TEST(LoaderCache, without_what_was_added_it_is_the_images) {
   auto image = entry("libz.so.1", "/lib/libz.so.1");

@@ -341,11 +341,28 @@ TEST(Grant, a_libcuda_that_would_win_is_covered_or_refused) {
   ASSERT_TRUE(grant.ok());
   EXPECT_THAT(file_paths(*grant), Contains("/opt/libcuda.so.535.1"));
   EXPECT_THAT(file_paths(*grant), Not(Contains("/usr/lib64/libcuda.so.1")));
-  auto refused = with_image("all", {policy::DriverMode::bind, &image, true, {"/opt"}});
+  auto refused =
+      with_image("all", {policy::DriverMode::bind, &image, true, {{"/opt", "/srv/opt"}}});
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().what,
             "'/opt/libcuda.so.1' (by LD_LIBRARY_PATH) would be loaded in place of the driver's "
             "libcuda, and lies in a volume");
+}
+
+TEST(Grant, a_mount_in_the_drivers_place_moves_it_and_a_second_one_is_an_error) {
+  for (const char* where : {"/usr", "/usr/local/nvidia", "/usr/local/nvidia/lib64"}) {
+    GrantOptions options;
+    options.user_mounts = {{where, "/srv/site"}};
+    auto grant = with_image("all", options);
+    ASSERT_TRUE(grant.ok()) << to_line(grant.error());
+    EXPECT_EQ(grant->directory, "/.berth/nvidia") << where;
+    EXPECT_EQ(grant->loader_entries[0].path, "/.berth/nvidia/lib64/libcuda.so.1");
+    options.user_mounts.push_back({"/.berth", "/srv/other"});
+    EXPECT_EQ(with_image("all", options).error().kind, Kind::unsupported);
+  }
+  GrantOptions beside;
+  beside.user_mounts = {{"/usr/local/nvidia-tools", "/srv/site"}, {"/usr/localized", "/srv/site"}};
+  EXPECT_EQ(with_image("all", beside)->directory, kDriverDirectory);
 }
 
 TEST(Grant, compat_libraries_come_first_in_the_loaders_cache_where_they_fit) {
