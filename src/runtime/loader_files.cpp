@@ -143,7 +143,7 @@ std::vector<scan::LoaderEntry> entries_of(const plan::FillLoaderFiles& step) {
   return entries;
 }
 
-/// Tells who takes the container away what was made for it: see loader_state.hpp.
+/// Notes for remove_loader_files() that `path` was made.
 Result<void> note_made(const Inside& inside, const std::string& path) {
   if (!inside.prepared.loader_made) return {};
   return sys::write_all(inside.prepared.loader_made, path + "\n", path);

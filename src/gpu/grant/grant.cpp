@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <optional>
 #include <set>
 
@@ -79,9 +78,10 @@ class Granter {
   void put_compat_first(const scan::CompatPackage& compat);
   void leave_to_cache();
   void ask_for_compat();
-  const UserMount* mount_over(const std::string& path) const;
+  const UserMount* mount_over(const std::string& path) const {
+    return gpu::mount_over(options_.user_mounts, path);
+  }
   void leave_out(const DriverFile& file, const UserMount& mount);
-  Result<void> choose_directory();
   void warn_of_hidden();
   bool shows(const ProcText& text) const;
   void add_environment();
@@ -124,7 +124,7 @@ Result<void> Granter::add_nvidia() {
   add_nodes();
   choose_egl_gpus();
   if (has_files()) {
-    TRY(choose_directory());
+    grant_.directory = TRY(choose_directory(options_.user_mounts));
     add_files();
   }
   TRY(consider_image());
@@ -353,38 +353,12 @@ Result<void> Granter::add_features() {
   return {};
 }
 
-const UserMount* Granter::mount_over(const std::string& path) const {
-  auto is_over = [&](const UserMount& one) {
-    return path.starts_with(one.destination) &&
-           (path.size() == one.destination.size() || path[one.destination.size()] == '/');
-  };
-  auto found = std::find_if(options_.user_mounts.rbegin(), options_.user_mounts.rend(), is_over);
-  return found == options_.user_mounts.rend() ? nullptr : &*found;
-}
-
 // Nothing is made in what the user has mounted, and nothing of it is hidden.
 void Granter::leave_out(const DriverFile& file, const UserMount& mount) {
   bool is_same =
       mount.source + file.container_path.substr(mount.destination.size()) == file.host_path;
   reason("file", file.container_path, "of the mount at " + mount.destination, is_same);
   if (!is_same) hidden_.files.push_back(file.container_path);
-}
-
-Result<void> Granter::choose_directory() {
-  for (std::string_view place : scan::kDriverPlaces) {
-    grant_.directory = place;
-    auto is_below = [&](const UserMount& one) {
-      return one.destination.starts_with(grant_.directory + "/");
-    };
-    const auto& mounts = options_.user_mounts;
-    if (mount_over(grant_.directory) == nullptr &&
-        std::none_of(mounts.begin(), mounts.end(), is_below)) {
-      return {};
-    }
-  }
-  return make_error(Kind::unsupported,
-                    "no place for the driver: '/usr/local/nvidia' and '/.berth/nvidia' are mounted",
-                    "another place for these mounts, or --gpu-driver image");
 }
 
 void Granter::warn_of_hidden() {
@@ -582,19 +556,6 @@ void Granter::add_procfs() {
 }
 
 }  // namespace
-
-std::vector<UserMount> user_mounts(const oci::Spec& spec) {
-  std::vector<UserMount> found;
-  for (const oci::Mount& mount : spec.mounts) {
-    const auto& options = mount.options;
-    bool is_bind = mount.type == "bind" ||
-                   std::find(options.begin(), options.end(), "bind") != options.end() ||
-                   std::find(options.begin(), options.end(), "rbind") != options.end();
-    if (!is_bind || mount.destination == "/") continue;
-    found.push_back({std::filesystem::path(mount.destination).lexically_normal(), mount.source});
-  }
-  return found;
-}
 
 Result<Grant> make_grant(const Request& request, const Inventory& inventory,
                          const GrantOptions& options) {

@@ -9,6 +9,7 @@
 #include "base/result.hpp"
 #include "gpu/grant/request.hpp"
 #include "gpu/grant/select.hpp"
+#include "gpu/grant/user_mounts.hpp"
 #include "gpu/inventory/inventory.hpp"
 #include "oci/edit.hpp"
 #include "policy/policy.hpp"
@@ -80,12 +81,6 @@ struct Grant {
   std::vector<std::string> warnings;  ///< for people, on the way
 };
 
-/// Something of the host, or a volume, that the container's user has mounted.
-struct UserMount {
-  std::string destination;  ///< in the container, absolute
-  std::string source;       ///< of the host
-};
-
 struct GrantOptions {
   policy::DriverMode mode = policy::DriverMode::bind;
   /// What the image brings with it; null: nobody has looked.
@@ -103,9 +98,6 @@ struct GrantOptions {
 /// grant. Errors: those of select() and find_features(), not_found (no driver), unsupported (driver
 /// files of another version than the module; a requirement of the image fails; a driver of the
 /// image that does not fit the module, with DriverMode::image; one that cannot be hidden).
-/// Those of a configuration. A file system of the container's own, as a tmpfs, is none.
-std::vector<UserMount> user_mounts(const oci::Spec& spec);
-
 Result<Grant> make_grant(const Request& request, const Inventory& inventory,
                          const GrantOptions& options = {});
 
