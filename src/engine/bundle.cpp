@@ -23,9 +23,9 @@
 #include "engine/site_rules.hpp"
 #include "engine/spec.hpp"
 #include "engine/ulimits.hpp"
-#include "engine/user.hpp"
 #include "monitor/protocol.hpp"
 #include "oci/edit.hpp"
+#include "oci/user.hpp"
 #include "sys/credentials.hpp"
 #include "sys/file.hpp"
 #include "sys/host_facts.hpp"
@@ -117,16 +117,16 @@ std::string home_of_caller(const Context& context, const RunRequest& request,
   return directory.starts_with('/') ? directory : "/";
 }
 
-Result<ContainerUser> choose_user(const Context& context, const RunRequest& request,
+Result<oci::ContainerUser> choose_user(const Context& context, const RunRequest& request,
                                   const image::Image& image, const std::optional<KeptIds>& kept,
                                   const Accounts& accounts) {
   std::string usual = image.config.config.user;
   if (kept) usual = std::to_string(kept->uid) + ":" + std::to_string(kept->gid);
   const std::string wish = request.user.value_or(usual);
   const std::string& group = accounts.group;
-  ContainerUser user = TRY(resolve_user(wish, accounts.passwd, group));
+  oci::ContainerUser user = TRY(oci::resolve_user(wish, accounts.passwd, group));
   bool added = !request.group_add.empty() && !keeps_groups(request);
-  if (added) TRY(add_groups(request.group_add, group, user));
+  if (added) TRY(oci::add_groups(request.group_add, group, user));
   if (context.identity == Identity::single && added) {
     return make_error(
         Kind::denied,
@@ -279,7 +279,7 @@ Result<Draft> draft_container(const Context& context, const RunRequest& request,
     accounts = {with_account(accounts.passwd, *kept, home), with_group(accounts.group, *kept)};
     if (!accounts.passwd.empty() && !accounts.group.empty()) draft.accounts = accounts;
   }
-  ContainerUser user = TRY(choose_user(context, request, image, kept, accounts));
+  oci::ContainerUser user = TRY(choose_user(context, request, image, kept, accounts));
   std::string cwd = TRY(choose_directory(request, image, view));
   TRY(check_volumes(request, view));
   Environment inherited(request.inherited);

@@ -13,8 +13,8 @@
 #include "engine/request.hpp"
 #include "engine/root_view.hpp"
 #include "engine/rootfs_driver.hpp"
-#include "engine/user.hpp"
 #include "oci/capabilities.hpp"
+#include "oci/user.hpp"
 #include "sys/credentials.hpp"
 #include "sys/file.hpp"
 #include "sys/process.hpp"
@@ -40,12 +40,12 @@ Result<void> add_user(const Context& context, const ContainerSummary& container,
   if (!request.user) return {};
   std::string passwd = TRY(read_inside(*container.pid, "/etc/passwd"));
   std::string group = TRY(read_inside(*container.pid, "/etc/group"));
-  ContainerUser user = TRY(resolve_user(*request.user, passwd, group));
+  oci::ContainerUser user = TRY(oci::resolve_user(*request.user, passwd, group));
   auto run = saved_request(context, container);
   for (const std::string& wish :
        run && !keeps_groups(*run) ? run->group_add : std::vector<std::string>()) {
     // The file is the container's by now, which must not keep anybody from being let in.
-    auto added = add_groups({wish}, group, user);
+    auto added = oci::add_groups({wish}, group, user);
     if (!added.ok()) context.log.warn("--group-add: " + to_line(added.error()) + ", ignoring");
   }
   words.insert(words.end(), {"--user", std::to_string(user.uid) + ":" + std::to_string(user.gid)});

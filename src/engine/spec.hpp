@@ -11,8 +11,8 @@
 #include "engine/keep_id.hpp"
 #include "engine/request.hpp"
 #include "engine/security.hpp"
-#include "engine/user.hpp"
 #include "oci/runtime_spec.hpp"
+#include "oci/user.hpp"
 
 namespace berth::engine {
 
@@ -24,7 +24,7 @@ struct SpecInputs {
   std::string directory;            ///< of upper, work and the files of /etc; absolute
   std::vector<std::string> layers;  ///< lower directories, highest first
   std::string hostname;
-  ContainerUser user;
+  oci::ContainerUser user;
   std::vector<std::string> args;
   std::vector<std::string> environment;
   std::string cwd;

@@ -42,7 +42,7 @@ class MakeSpec : public testing::Test {
 
   RunRequest request_;
   Identity identity_ = Identity::root;
-  ContainerUser user_;
+  oci::ContainerUser user_;
   bool in_job_ = false;
   std::vector<Ulimit> ulimits_;
 };

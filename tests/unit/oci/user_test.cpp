@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/user.hpp"
+#include "oci/user.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace berth::engine {
+namespace berth::oci {
 namespace {
 
 using testing::ElementsAre;
@@ -99,4 +99,4 @@ TEST(ResolveUser, refuses_other_forms_and_ids_that_the_kernel_does_not_have) {
 }
 
 }  // namespace
-}  // namespace berth::engine
+}  // namespace berth::oci

@@ -8,7 +8,7 @@
 
 #include "base/result.hpp"
 
-namespace berth::engine {
+namespace berth::oci {
 
 /// Who the container's first process is.
 struct ContainerUser {
@@ -33,4 +33,4 @@ Result<ContainerUser> resolve_user(std::string_view wish, std::string_view passw
 Result<void> add_groups(const std::vector<std::string>& wishes, std::string_view group,
                         ContainerUser& user);
 
-}  // namespace berth::engine
+}  // namespace berth::oci

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/user.hpp"
+#include "oci/user.hpp"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 
 #include "base/text.hpp"
 
-namespace berth::engine {
+namespace berth::oci {
 namespace {
 
 constexpr uint64_t kMaxId = (uint64_t{1} << 31) - 1;
@@ -150,4 +150,4 @@ Result<void> add_groups(const std::vector<std::string>& wishes, std::string_view
   return {};
 }
 
-}  // namespace berth::engine
+}  // namespace berth::oci
