@@ -91,6 +91,7 @@ oci::Hook hook(const std::string& program, std::vector<std::string> words) {
   made.path = program;
   made.args = {kProgram};
   std::move(words.begin(), words.end(), std::back_inserter(made.args));
+  made.env.emplace();  // none
   made.timeout = kLongest;
   return made;
 }
@@ -176,8 +177,9 @@ Result<void> add_network(const Context& context, const RunRequest& request,
 }
 
 Error network_error(Error error) {
-  // "run '/…/berth-network': exit status 1: {…}", of runtime/hooks.cpp.
-  constexpr std::string_view kBefore = "/berth-network': exit status 1: ";
+  // "the createRuntime hook failed with exit code 1: '/…/berth-network': {…}", of
+  // runtime/hooks.cpp.
+  constexpr std::string_view kBefore = "/berth-network': ";
   size_t at = error.what.find(kBefore);
   if (at == std::string::npos) return error;
   auto told = network::read_failure(std::string_view(error.what).substr(at + kBefore.size()));

@@ -41,6 +41,10 @@ inline constexpr std::string_view kKeepIdsAnnotation = "dev.berth.keep-ids";
 /// additionalGids is not looked at. crun's name.
 inline constexpr std::string_view kKeepGroupsAnnotation = "run.oci.keep_original_groups";
 
+/// "1": a system call in linux.seccomp that nobody knows is an error, and not passed over. crun's
+/// name.
+inline constexpr std::string_view kKnownCallsAnnotation = "run.oci.seccomp_fail_unknown_syscall";
+
 /// The processors ("0-15,32-47") and the memory nodes ("0") that all processes of a container are
 /// to start with, also those of exec. A wish: what is not allowed is passed over, what is full is
 /// taken elsewhere.

@@ -25,8 +25,8 @@ void fields(V& v, ConsoleSize& size) {
 
 template <class V>
 void fields(V& v, User& user) {
-  v.required("uid", user.uid);
-  v.required("gid", user.gid);
+  v.always("uid", user.uid);
+  v.always("gid", user.gid);
   v.optional("umask", user.umask);
   v.optional("additionalGids", user.additional_gids);
   v.rest(user.rest);

@@ -118,8 +118,8 @@ struct Process {
 struct Hook {
   std::string path{};  ///< absolute
   std::vector<std::string> args{};
-  std::vector<std::string> env{};
-  std::optional<int64_t> timeout{};  ///< seconds, > 0
+  std::optional<std::vector<std::string>> env{};  ///< nothing: the runtime's own
+  std::optional<int64_t> timeout{};               ///< seconds, > 0
 };
 
 struct Hooks {

@@ -125,6 +125,36 @@ Result<std::vector<unsigned>> parse_cpu_list(std::string_view text, std::string_
   return std::vector<unsigned>(numbers.begin(), numbers.end());
 }
 
+namespace {
+
+// sched(7) "SCHED_DEADLINE": runtime <= deadline <= period, and a period of 0 is the deadline. The
+// kernel says no more than EINVAL.
+Result<void> check_deadline(const oci::Scheduler& scheduler) {
+  constexpr uint64_t kLeast = 1024;  // nanoseconds; __checkparam_dl()
+  uint64_t runtime = scheduler.runtime.value_or(0);
+  uint64_t deadline = scheduler.deadline.value_or(0);
+  uint64_t period = scheduler.period.value_or(0);
+  auto say = [](const char* member, const std::string& text) {
+    return invalid("process.scheduler." + std::string(member), text);
+  };
+  if (runtime == 0) return say("runtime", "missing for SCHED_DEADLINE");
+  if (deadline == 0) return say("deadline", "missing for SCHED_DEADLINE");
+  if (runtime < kLeast) {
+    return say("runtime", "expected 1024 nanoseconds or more, got " + std::to_string(runtime));
+  }
+  if (runtime > deadline) {
+    return say("runtime",
+               std::to_string(runtime) + " is more than the deadline, " + std::to_string(deadline));
+  }
+  if (period != 0 && deadline > period) {
+    return say("deadline",
+               std::to_string(deadline) + " is more than the period, " + std::to_string(period));
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<SetScheduler> scheduler_step(const oci::Scheduler& scheduler) {
   SetScheduler step;
   step.name = scheduler.policy;
@@ -149,6 +179,7 @@ Result<SetScheduler> scheduler_step(const oci::Scheduler& scheduler) {
   if (timed && step.policy != SCHED_DEADLINE) {
     return invalid("process.scheduler", "runtime, deadline and period are for SCHED_DEADLINE only");
   }
+  if (step.policy == SCHED_DEADLINE) TRY(check_deadline(scheduler));
   step.priority = static_cast<uint32_t>(priority);
   step.runtime = scheduler.runtime.value_or(0);
   step.deadline = scheduler.deadline.value_or(0);

@@ -363,7 +363,7 @@ Description describe_step(const SetOomScore& s) {
 Description describe_step(const EnterRoot& s) {
   return {"enter_root",
           std::string("enter the root") + (s.readonly ? ", read-only" : ""),
-          {{"readonly", s.readonly ? "yes" : "no"}}};
+          {{"readonly", s.readonly ? "yes" : "no"}, {"directory", s.directory}}};
 }
 
 Description describe_step(const EnterSharedRoot& s) {
@@ -404,6 +404,11 @@ Description describe_step(const LoadSeccomp& s) {
 
 Description describe_step(const FindProgram& s) {
   return {"find_program", "find program " + quote(s.name), {{"name", s.name}, {"path", s.path}}};
+}
+
+Description describe_step(const FindHome& s) {
+  std::string uid = std::to_string(s.uid);
+  return {"find_home", "set HOME to that of user " + uid, {{"uid", uid}}};
 }
 
 Description describe_step(const AwaitStart&) {

@@ -78,6 +78,7 @@ class Maker {
   void identity(Missing directory);
   void find_program();
   void await_start();
+  void late_filter();
   void program();
 
   /// As late as possible: until here the child works while the parent puts it into its cgroups.
@@ -105,6 +106,9 @@ class Maker {
   bool says(std::string_view annotation, std::string_view word) const {
     auto said = spec_.annotations.find(std::string(annotation));
     return said != spec_.annotations.end() && said->second == word;
+  }
+  LoadSeccomp load_seccomp(const oci::Seccomp& profile) const {
+    return {profile, says(oci::kKnownCallsAnnotation, "1")};
   }
   bool keeps_groups() const { return says(oci::kKeepGroupsAnnotation, "1"); }
   // To root of the machine the ids of the container's user namespace are the lesser ones.

@@ -126,6 +126,11 @@ Result<void> Maker::kernel_settings() {
         !has_namespace(space)) {
       return usage("linux.sysctl: " + quote(name) + " is not of a namespace of the container");
     }
+    bool is_domain = key == "kernel.domainname" && !spec_.domainname.empty();
+    if (is_domain && value != spec_.domainname) {
+      return usage("linux.sysctl: " + quote(name) + ": domainname says " + quote(spec_.domainname) +
+                   ", this says " + quote(value));
+    }
     add(SetSysctl{std::move(key), value, std::move(space)});
   }
   return {};

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "base/text.hpp"
 #include "oci/edit.hpp"
@@ -289,8 +290,11 @@ Result<void> Maker::devices() {
     });
     if (!replaced) device(one);
   }
-  for (const auto& one : asked) {
-    if (!one.path.starts_with("/") || one.path.ends_with("/")) {
+  for (oci::Device one : asked) {
+    bool is_absolute = one.path.starts_with("/");
+    // One with a slash at its end is a device too, as under runc and crun.
+    one.path = tidy(one.path);
+    if (!is_absolute || one.path == "/") {
       return usage("linux.devices: expected an absolute path, got " + quote(one.path));
     }
     if (one.type != "c" && one.type != "b" && one.type != "u" && one.type != "p") {
@@ -300,6 +304,7 @@ Result<void> Maker::devices() {
   }
   add(MakeLink{"/dev/ptmx", "pts/ptmx"});
   add(MakeLink{"/dev/fd", "/proc/self/fd"});
+  add(MakeLink{"/dev/core", "/proc/kcore"});
   add(MakeLink{"/dev/stdin", "/proc/self/fd/0"});
   add(MakeLink{"/dev/stdout", "/proc/self/fd/1"});
   add(MakeLink{"/dev/stderr", "/proc/self/fd/2"});
@@ -309,6 +314,9 @@ Result<void> Maker::devices() {
 void Maker::masks() {
   auto tidied = [](std::vector<std::string> paths) {
     std::transform(paths.begin(), paths.end(), paths.begin(), tidy);
+    // Once is enough.
+    std::set<std::string> seen;
+    std::erase_if(paths, [&](const std::string& path) { return !seen.insert(path).second; });
     return paths;
   };
   if (!spec_.linux_.readonly_paths.empty()) add(MakeReadonly{tidied(spec_.linux_.readonly_paths)});
@@ -341,6 +349,7 @@ void Maker::shared_root() {
 Result<void> Maker::enter_root() {
   EnterRoot step;
   step.readonly = spec_.root.readonly;
+  if (step.readonly && spec_.process) step.directory = tidy(process_.cwd);
   const std::string& wish = spec_.linux_.rootfs_propagation;
   if (!wish.empty()) {
     MountOptions options = parse_mount_options({wish});

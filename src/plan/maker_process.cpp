@@ -15,16 +15,29 @@ namespace {
 
 std::string search_path(const std::vector<std::string>& env) {
   constexpr std::string_view kName = "PATH=";
-  for (const auto& assignment : env) {
-    if (assignment.starts_with(kName)) return assignment.substr(kName.size());
+  for (auto assignment = env.rbegin(); assignment != env.rend(); ++assignment) {
+    if (assignment->starts_with(kName)) return assignment->substr(kName.size());
   }
   return "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+}
+
+// Of a name that is there twice the last value counts, as under runc and crun: exec and users add
+// at the end, and getenv(3) finds the first.
+std::vector<std::string> without_repeats(const std::vector<std::string>& env) {
+  std::set<std::string_view> seen;
+  std::vector<std::string> kept;
+  for (auto entry = env.rbegin(); entry != env.rend(); ++entry) {
+    std::string_view name = std::string_view(*entry).substr(0, entry->find('='));
+    if (seen.insert(name).second) kept.push_back(*entry);
+  }
+  std::reverse(kept.begin(), kept.end());
+  return kept;
 }
 
 // Whoever has the listener gets it from `create`, which has gone when `start` comes.
 bool notifies(const oci::Seccomp& profile) {
   constexpr std::string_view kNotify = "SCMP_ACT_NOTIFY";
-  return profile.default_action == kNotify ||
+  return !profile.listener_path.empty() || profile.default_action == kNotify ||
          std::any_of(profile.syscalls.begin(), profile.syscalls.end(),
                      [&](const auto& rule) { return rule.action == kNotify; });
 }
@@ -156,11 +169,18 @@ void Maker::identity(Missing directory) {
     capabilities.permitted = capability_set(process.capabilities->permitted, "permitted");
     capabilities.inheritable = capability_set(process.capabilities->inheritable, "inheritable");
     capabilities.ambient = capability_set(process.capabilities->ambient, "ambient");
+    for (const auto& name : process.capabilities->ambient) {
+      std::vector<std::string> unknown;
+      uint64_t bit = oci::capability_bits({name}, unknown);
+      if ((bit & ~(capabilities.inheritable & capabilities.permitted)) == 0) continue;
+      plan_.warnings.push_back("process.capabilities.ambient: " + quote(name) +
+                               " is not inheritable and permitted, ignoring");
+    }
   }
   // Without no_new_privs the kernel takes a filter only from a privileged process, so that it has
   // to be loaded before the privileges go; with it, it comes last and need not allow these steps.
   const auto& seccomp = spec_.linux_.seccomp;
-  if (seccomp && !process.no_new_privileges) add(LoadSeccomp{*seccomp});
+  if (seccomp && !process.no_new_privileges) add(load_seccomp(*seccomp));
   add(LimitCapabilities{capabilities.bounding});
   add(EnterDirectory{tidy(process.cwd), directory});
   bool keep = keeps_groups();
@@ -173,20 +193,28 @@ void Maker::identity(Missing directory) {
 }
 
 void Maker::find_program() {
-  if (spec_.process) add(FindProgram{process_.args[0], search_path(process_.env)});
+  if (!spec_.process) return;
+  add(FindProgram{process_.args[0], search_path(process_.env)});
+  const auto env = without_repeats(process_.env);
+  bool has_home = std::any_of(env.begin(), env.end(), [](const auto& entry) {
+    return entry.starts_with("HOME=") && entry != "HOME=";
+  });
+  if (!has_home) add(FindHome{process_.user.uid});
 }
 
 void Maker::await_start() {
   const auto& seccomp = spec_.linux_.seccomp;
-  if (seccomp && process_.no_new_privileges && notifies(*seccomp)) add(LoadSeccomp{*seccomp});
+  if (seccomp && process_.no_new_privileges && notifies(*seccomp)) add(load_seccomp(*seccomp));
   if (container_.await_start) add(AwaitStart{});
 }
 
-void Maker::program() {
-  const auto& process = process_;
+void Maker::late_filter() {
   const auto& seccomp = spec_.linux_.seccomp;
-  if (seccomp && process.no_new_privileges && !notifies(*seccomp)) add(LoadSeccomp{*seccomp});
-  add(Execute{process.args, process.env});
+  if (seccomp && process_.no_new_privileges && !notifies(*seccomp)) add(load_seccomp(*seccomp));
+}
+
+void Maker::program() {
+  add(Execute{process_.args, without_repeats(process_.env)});
 }
 
 }  // namespace berth::plan

@@ -118,6 +118,8 @@ Result<Plan> make(const oci::Spec& spec, const Container& container, const HostF
   maker.identity(Missing::made);
   maker.find_program();
   maker.await_start();
+  maker.late_filter();
+  // Programs of the image, confined as its other ones.
   TRY(maker.hooks("startContainer", spec.hooks.start_container));
   maker.program();
   return maker.take();
@@ -139,6 +141,7 @@ Result<Plan> make_exec(const oci::Spec& spec, const HostFacts& facts) {
   maker.identity(Missing::refused);
   maker.find_program();
   maker.await_start();  // only for a filter with a listener
+  maker.late_filter();
   maker.program();
   return maker.take();
 }

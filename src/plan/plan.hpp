@@ -223,6 +223,7 @@ struct RunHooks {
 };
 struct EnterRoot {
   bool readonly = false;
+  std::string directory;  ///< to be made while that can be done: the process begins there
   std::optional<PropagationChange> propagation;
 };
 /// Security labels that the program gets at its execve.
@@ -305,12 +306,18 @@ struct SetUmask {
 struct ForbidNewPrivileges {};
 struct LoadSeccomp {
   oci::Seccomp profile;
+  bool refuse_unknown = false;  ///< system calls
 };
 /// After identity and directory, before the filter: what is looked for must not depend on the calls
 /// that a profile allows.
 struct FindProgram {
   std::string name;
   std::string path;  ///< the PATH of the container
+};
+/// HOME of a process whose environment has none, or an empty one: that of the user in the root's
+/// /etc/passwd, as runc and crun set it.
+struct FindHome {
+  uint32_t uid = 0;
 };
 struct AwaitStart {};
 struct Execute {
@@ -326,7 +333,7 @@ using Step = std::variant<
     ReplaceLink, PlaceLoaderFiles, FillLoaderFiles, MakeConsole, MaskPaths, MakeReadonly,
     MoveInterfaces, RaiseLoopback, SetSysctl, SetHostname, SetDomainname, SetOomScore, RunHooks,
     EnterRoot, SetRlimit, LimitCapabilities, SetCapabilities, SetIdentity, EnterDirectory, SetUmask,
-    ForbidNewPrivileges, LoadSeccomp, FindProgram, AwaitStart, Execute>;
+    ForbidNewPrivileges, LoadSeccomp, FindProgram, FindHome, AwaitStart, Execute>;
 
 struct Plan {
   std::vector<Step> steps;            ///< in the order of execution

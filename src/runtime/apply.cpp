@@ -16,6 +16,7 @@
 #include "runtime/hooks.hpp"
 #include "runtime/loader_files.hpp"
 #include "runtime/mounts.hpp"
+#include "runtime/namespaces.hpp"
 #include "runtime/program.hpp"
 #include "runtime/seccomp.hpp"
 #include "runtime/state.hpp"
@@ -119,25 +120,6 @@ Result<void> enter_root_for_good(Inside& inside, const plan::EnterRoot& step) {
   return let_go_of_host(inside);
 }
 
-int clone_flag(std::string_view type) {
-  if (type == "user") return CLONE_NEWUSER;
-  if (type == "ipc") return CLONE_NEWIPC;
-  if (type == "uts") return CLONE_NEWUTS;
-  if (type == "network") return CLONE_NEWNET;
-  if (type == "cgroup") return CLONE_NEWCGROUP;
-  if (type == "time") return CLONE_NEWTIME;
-  return 0;
-}
-
-/// Whether the namespace open as `fd` is the one that this process is in already.
-Result<bool> is_own(const sys::Fd& fd, const oci::Namespace& space) {
-  std::string name = space.type == "mount" ? "mnt" : space.type == "network" ? "net" : space.type;
-  struct stat there = TRY(sys::stat_fd(fd, space.path));
-  sys::Fd own = TRY(sys::open_at(sys::cwd(), "/proc/self/ns/" + name, O_PATH));
-  struct stat here = TRY(sys::stat_fd(own, name));
-  return there.st_dev == here.st_dev && there.st_ino == here.st_ino;
-}
-
 /// A path may lead to the namespace of the caller, whose settings are the machine's.
 Result<void> check_not_shared(const Inside& inside, const std::string& space,
                               const std::string& member) {
@@ -148,12 +130,12 @@ Result<void> check_not_shared(const Inside& inside, const std::string& space,
 
 // All handles are opened before the first namespace changes what the paths and rights mean; the
 // user namespace comes first because it gives the right to join those that it owns.
-Result<void> join_namespaces(Inside& inside, const std::vector<oci::Namespace>& joined) {
+Result<void> join_namespaces(Inside& inside, const plan::Spawn& spawn) {
   std::vector<std::pair<sys::Fd, const oci::Namespace*>> spaces;
-  for (const auto& space : joined) {
-    if (space.type == "pid") continue;  // the parent's step: it counts for children only
+  for (const auto& space : spawn.joined) {
+    if (inside.prepared.born_into.types.contains(space.type)) continue;
     sys::Fd fd = TRY(sys::open_at(sys::cwd(), space.path, O_RDONLY));
-    if (TRY(is_own(fd, space))) inside.shared.insert(space.type);
+    if (TRY(is_own_namespace(fd, space))) inside.shared.insert(space.type);
     if (space.type == "mount") {
       inside.mount_space = std::move(fd);
     } else {
@@ -163,7 +145,7 @@ Result<void> join_namespaces(Inside& inside, const std::vector<oci::Namespace>& 
   std::stable_partition(spaces.begin(), spaces.end(),
                         [](const auto& entry) { return entry.second->type == "user"; });
   for (const auto& [fd, space] : spaces) {
-    TRY(sys::setns(fd, clone_flag(space->type), space->path));
+    TRY(sys::setns(fd, namespace_flag(space->type), space->path));
   }
   return {};
 }
@@ -186,8 +168,10 @@ Result<void> be_root(const plan::Plan& plan) {
 }
 
 Result<void> enter_namespaces(const plan::Plan& plan, Inside& inside, const plan::Spawn& step) {
-  if (!step.uid_mappings.empty()) TRY(inside.channel.expect(Message::ids_mapped));
-  TRY(join_namespaces(inside, step.joined));
+  if (!step.uid_mappings.empty()) {
+    inside.time_offsets = TRY(inside.channel.expect_passed(Message::ids_mapped)).passed;
+  }
+  TRY(join_namespaces(inside, step));
   bool new_user = std::find(step.created.begin(), step.created.end(), "user") != step.created.end();
   bool joined_user = joins_user_namespace(step);
   if (joined_user) TRY(be_born_again(inside, created_namespaces(step)));
@@ -226,7 +210,16 @@ Result<void> set_oom_score(const plan::SetOomScore& step) {
   return sys::write_all(file, std::to_string(step.score), "/proc/self/oom_score_adj");
 }
 
-Result<void> call_hooks(Inside& inside, const plan::RunHooks& step) {
+/// Of a hook that runs inside: the environment of the container's program.
+Result<HookPlace> place_inside(const plan::Plan& plan, Inside& inside) {
+  HookPlace place;
+  if (const auto* program = plan::find<plan::Execute>(plan)) place.env = program->env;
+  if (const auto* home = plan::find<plan::FindHome>(plan)) TRY(find_home(inside, *home));
+  if (inside.home) place.env.push_back("HOME=" + *inside.home);
+  return place;
+}
+
+Result<void> call_hooks(const plan::Plan& plan, Inside& inside, const plan::RunHooks& step) {
   TRY(await_confinement(inside));
   if (step.stage == "prestart" || step.stage == "createRuntime") {
     TRY(inside.channel.send(Message::hooks_due, step.stage));
@@ -237,8 +230,11 @@ Result<void> call_hooks(Inside& inside, const plan::RunHooks& step) {
   state.id = inside.prepared.id;
   state.bundle = inside.prepared.bundle;
   state.pid = inside.host_pid;
-  const char* status = step.stage == "startContainer" ? "created" : "creating";
-  return run_hooks(step.stage, step.hooks, public_state(state, status));
+  if (step.stage == "startContainer") {
+    return run_hooks(step.stage, step.hooks, public_state(state, "created"),
+                     TRY(place_inside(plan, inside)));
+  }
+  return run_hooks(step.stage, step.hooks, public_state(state, "creating"), {state.bundle, true});
 }
 
 Result<void> load_filter(Inside& inside) {
@@ -310,7 +306,7 @@ Result<void> apply_step(const plan::Plan& plan, Inside& inside, const plan::Step
           // container's config.
           [&](const plan::JoinContainer& s) { return join_container(plan, inside, s); },
           // The namespace is new and the container's.
-          [&](const plan::EnterTimeNamespace& s) { return enter_time_namespace(s); },
+          [&](const plan::EnterTimeNamespace& s) { return enter_time_namespace(inside, s); },
           // The parent's own; the child never sees it.
           [&](const plan::JoinResctrl&) { return Result<void>(); },
           // The kernel decides who may change to which label.
@@ -378,7 +374,7 @@ Result<void> apply_step(const plan::Plan& plan, Inside& inside, const plan::Step
           // The kernel lets nobody lower it below what they have without CAP_SYS_RESOURCE.
           [&](const plan::SetOomScore& s) { return set_oom_score(s); },
           // Hooks are the caller's programs with the caller's rights.
-          [&](const plan::RunHooks& s) { return call_hooks(inside, s); },
+          [&](const plan::RunHooks& s) { return call_hooks(plan, inside, s); },
           // Nothing of the host is left in reach.
           [&](const plan::EnterRoot& s) { return enter_root_for_good(inside, s); },
           // A directory that the caller can reach; nothing is mounted.
@@ -408,6 +404,8 @@ Result<void> apply_step(const plan::Plan& plan, Inside& inside, const plan::Step
           [&](const plan::LoadSeccomp&) { return load_filter(inside); },
           // Looks at files with the rights of the container's user.
           [&](const plan::FindProgram& s) { return look_for_program(inside, s); },
+          // Reads a file of the root with the rights of the container's user.
+          [&](const plan::FindHome& s) { return find_home(inside, s); },
           // Waits for somebody who can reach the state directory.
           [&](const plan::AwaitStart&) { return await_start(inside); },
           // What the caller wants to run, with no more rights than the steps above have left.
@@ -429,25 +427,6 @@ int exit_code(const Error& error, Stage stage) {
 
 }  // namespace
 
-uint64_t created_namespaces(const plan::Spawn& spawn) {
-  uint64_t flags = 0;
-  for (const auto& type : spawn.created) {
-    flags |= type == "mount"     ? CLONE_NEWNS
-             : type == "pid"     ? CLONE_NEWPID
-             : type == "ipc"     ? CLONE_NEWIPC
-             : type == "uts"     ? CLONE_NEWUTS
-             : type == "network" ? CLONE_NEWNET
-             : type == "user"    ? CLONE_NEWUSER
-                                 : 0;
-  }
-  return flags;
-}
-
-bool joins_user_namespace(const plan::Spawn& spawn) {
-  return std::any_of(spawn.joined.begin(), spawn.joined.end(),
-                     [](const auto& space) { return space.type == "user"; });
-}
-
 void apply(const plan::Plan& plan, const Prepared& prepared, Channel channel,
            std::vector<sys::Fd> doors) {
   Inside inside{prepared, std::move(channel)};
@@ -459,6 +438,7 @@ void apply(const plan::Plan& plan, const Prepared& prepared, Channel channel,
   }
   doors.clear();
   inside.cgroups = prepared.cgroups;
+  inside.shared = prepared.born_into.shared;
   sys::reset_signals();
   ignore(sys::die_with_parent(SIGKILL));  // cannot fail for a valid signal
   sys::set_umask(0);

@@ -8,14 +8,6 @@
 
 namespace berth::runtime {
 
-/// CLONE_NEW* of the namespaces that are new. Not of the cgroup namespace: its root is where the
-/// process is when it is made, so the process makes it later.
-uint64_t created_namespaces(const plan::Spawn& spawn);
-
-/// What is made in a user namespace belongs to it, and its root has rights over no other: where one
-/// is joined, the new namespaces come after it, with a second birth.
-bool joins_user_namespace(const plan::Spawn& spawn);
-
 /// Executes the steps of `plan` that follow Spawn, tells the parent when one fails, and ends the
 /// process then. Before all, it goes through `doors`: CgroupSet::open_doors(). Never returns: the
 /// last step becomes the container's program.

@@ -44,7 +44,7 @@ Result<void> set_apparmor(const std::string& profile) {
 
 }  // namespace
 
-Result<void> enter_time_namespace(const plan::EnterTimeNamespace& step) {
+Result<void> enter_time_namespace(Inside& inside, const plan::EnterTimeNamespace& step) {
   TRY(sys::unshare(CLONE_NEWTIME, "time namespace"));
   std::string text;
   for (const auto& [clock, offset] : step.offsets) {
@@ -53,9 +53,11 @@ Result<void> enter_time_namespace(const plan::EnterTimeNamespace& step) {
   }
   if (!text.empty()) {
     std::string path = "/proc/self/timens_offsets";
-    sys::Fd file = TRY(sys::open_at(sys::cwd(), path, O_WRONLY));
+    sys::Fd file = std::move(inside.time_offsets);
+    if (!file) file = TRY(sys::open_at(sys::cwd(), path, O_WRONLY));
     TRY_CTX(sys::write_all(file, text, path), "cannot shift the clocks");
   }
+  inside.time_offsets.reset();
   // Until here it is only for children, and its clocks could be set.
   std::string own = "/proc/self/ns/time_for_children";
   sys::Fd space = TRY(sys::open_at(sys::cwd(), own, O_RDONLY));

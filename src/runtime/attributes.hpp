@@ -5,13 +5,14 @@
 
 #include "base/result.hpp"
 #include "plan/plan.hpp"
+#include "runtime/inside.hpp"
 
 namespace berth::runtime {
 
 // One function per step of plan/plan.hpp.
 
 /// Makes a time namespace, shifts its clocks and enters it. time_namespaces(7)
-Result<void> enter_time_namespace(const plan::EnterTimeNamespace& step);
+Result<void> enter_time_namespace(Inside& inside, const plan::EnterTimeNamespace& step);
 /// Takes effect at the next execve. Through the procfs of the host, before the root is entered: the
 /// container's own could be anything. apparmor(7), selinux(8)
 Result<void> set_labels(const plan::SetLabels& step);

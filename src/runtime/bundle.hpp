@@ -16,8 +16,11 @@ struct Bundle {
   oci::Spec spec;
 };
 
-/// Errors: not_found, corrupt, unsupported (those of oci::parse_spec; a file over 16 MiB).
-Result<Bundle> read_bundle(const std::string& path);
+inline constexpr const char* kConfigFile = "config.json";
+
+/// `config` is the file of the configuration, in the bundle unless it is absolute. Errors:
+/// not_found, corrupt, unsupported (those of oci::parse_spec; a file over 16 MiB).
+Result<Bundle> read_bundle(const std::string& path, const std::string& config);
 
 enum class SpecKind { root, rootless };
 /// Writes a config.json to start from. Errors: exists (it is not replaced), not_found.

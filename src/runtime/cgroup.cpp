@@ -113,13 +113,18 @@ Result<std::string> parse_cgroup_path(const std::string& path) {
   std::string name;
   for (std::string_view part : split(path, '/')) {
     if (part.empty() || part == ".") continue;
-    if (part == ".." || part.find('\0') != std::string_view::npos) {
-      return make_error(Kind::usage, "use cgroup path " + quote(path));
+    if (part == "..") {
+      return make_error(Kind::usage, "use cgroup path " + quote(path) + ": it contains '..'");
+    }
+    if (part.find('\0') != std::string_view::npos) {
+      return make_error(Kind::usage, "use cgroup path " + quote(path) + ": it contains NUL");
     }
     if (!name.empty()) name += '/';
     name += part;
   }
-  if (name.empty()) return make_error(Kind::usage, "use cgroup path " + quote(path));
+  if (name.empty()) {
+    return make_error(Kind::usage, "use cgroup path " + quote(path) + ": it names no cgroup");
+  }
   return name;
 }
 
@@ -174,6 +179,11 @@ void CgroupMaker::lacks(const CgroupShare& share, const std::string& reason) {
   for (const auto& write : share.writes) {
     if (named.insert(write.limit).second) made_.unmet_.push_back({write.limit, reason});
   }
+}
+
+bool has(const CgroupHierarchy& hierarchy, std::string_view controller) {
+  const auto& names = hierarchy.controllers;
+  return std::find(names.begin(), names.end(), controller) != names.end();
 }
 
 /// Whether `resources` has a member for a controller of `hierarchy`, if only an empty one: Docker
@@ -304,23 +314,26 @@ Result<std::optional<UnmetLimit>> CgroupMaker::restrict_devices(
   return unmet;
 }
 
-Result<void> CgroupMaker::make(const oci::Resources& resources) {
+Result<void> CgroupMaker::make(const oci::Resources& resources, CgroupSet::Which which) {
   TRY(check_resources(resources));
   auto shares = TRY(deal(layout_, resources, made_.unmet_));
   for (const auto& share : shares) {
-    if (is_needed(share, resources)) TRY(make_share(share));
+    bool is_left = which == CgroupSet::Which::needed ||
+                   (which == CgroupSet::Which::without_cpu && has(*share.hierarchy, "cpu"));
+    bool is_wanted = !is_left || is_needed(share, resources);
+    if (is_wanted) TRY(make_share(share));
   }
   undo_.commit();
   return {};
 }
 
 Result<CgroupSet> CgroupSet::create(const CgroupLayout& layout, const std::string& path,
-                                    const oci::Resources& resources) {
+                                    const oci::Resources& resources, Which which) {
   std::string name = TRY(parse_cgroup_path(path));
   // The common parent may go, with the last of its other containers, between two calls of ours.
   for (int attempt = 0;; ++attempt) {
     CgroupSet made;
-    auto result = CgroupMaker(layout, name, made).make(resources);
+    auto result = CgroupMaker(layout, name, made).make(resources, which);
     if (result.ok()) return made;
     if (result.error().kind != Kind::not_found || attempt == 5) return std::move(result).error();
   }
@@ -357,16 +370,24 @@ Result<CgroupSet> CgroupSet::below(std::string_view controller, const std::strin
   std::string name = TRY(parse_cgroup_path(path));
   CgroupSet found;
   bool hit = false;
+  std::optional<Result<sys::Fd>> missing;
   for (const auto& directory : directories_) {
     const auto& names = directory.controllers;
     bool meant =
         controller.empty() || std::find(names.begin(), names.end(), controller) != names.end();
-    hit = hit || meant;
     std::string place = meant ? directory.path + "/" + name : directory.path;
-    sys::Fd fd = TRY(sys::open_at(sys::cwd(), place, O_RDONLY | O_DIRECTORY));
-    found.directories_.push_back({place, directory.version, names, std::move(fd)});
+    auto fd = sys::open_at(sys::cwd(), place, O_RDONLY | O_DIRECTORY);
+    if (!fd.ok() && meant && fd.error().kind == Kind::not_found && controller.empty()) {
+      missing = std::move(fd);  // some other hierarchy may have it
+      place = directory.path;
+      fd = sys::open_at(sys::cwd(), place, O_RDONLY | O_DIRECTORY);
+    } else {
+      hit = hit || meant;
+    }
+    found.directories_.push_back({place, directory.version, names, TRY(std::move(fd))});
   }
   if (hit) return found;
+  if (missing) return std::move(*missing).error();
   return make_error(Kind::not_found,
                     "find a cgroup of the container for " + quote(std::string(controller)));
 }

@@ -79,11 +79,11 @@ Result<void> judge(const UnmetLimit& unmet, Log& log);
 
 /// The directories of one container, one per hierarchy that it uses.
 ///
-/// Which hierarchies: those that a limit is asked for; the v2 hierarchy always, because it places
-/// the process without a migration (CLONE_INTO_CGROUP), kills it at once (cgroup.kill), freezes it
-/// and takes device rules as a BPF program; v1 devices only where that is not possible; on a
-/// machine without v2 also the v1 freezer. Docker's habit is all of them; docs/decisions/0081 has
-/// the costs.
+/// Which hierarchies: all of them where the container is shown its cgroups, as under runc and crun;
+/// else those that a limit is asked for, and the v2 hierarchy always, because it places the process
+/// without a migration (CLONE_INTO_CGROUP), kills it at once (cgroup.kill), freezes it and takes
+/// device rules as a BPF program; v1 devices only where that is not possible; on a machine without
+/// v2 also the v1 freezer. docs/decisions/0081 has the costs.
 ///
 /// Paths: a cgroupsPath, absolute or relative, starts at the mount. Where the caller may not write
 /// there, a v2 directory is made beside the caller's own cgroup instead (a systemd user session has
@@ -104,8 +104,11 @@ class CgroupSet {
   /// Errors: usage (a path with ".." or NUL), corrupt (an invalid value, by its JSON path), exists
   /// (a directory that has processes), io (the kernel refuses a value; names its JSON path, the
   /// file and the value).
+  /// `without_cpu`: all, but not cgroup v1's cpu unless it is asked for. Where the kernel counts
+  /// real-time by groups, a process in a new one has none to use (sched-rt-group.rst).
+  enum class Which { needed, all, without_cpu };
   static Result<CgroupSet> create(const CgroupLayout& layout, const std::string& path,
-                                  const oci::Resources& resources);
+                                  const oci::Resources& resources, Which which = Which::needed);
 
   /// Lets the processes inside use no devices but those that `rules` allow, and the default ones.
   /// On the v2 directory this counts at once, whoever is inside; else a v1 directory is made at
@@ -124,8 +127,8 @@ class CgroupSet {
   /// The directories of a container that was created before; those that are gone are left out.
   static Result<CgroupSet> open(const CgroupLayout& layout, const std::string& path);
 
-  /// The directories `path` below these, that of `controller` alone ("": all); the others as they
-  /// are. Errors: usage (".."), not_found (no such directory, or controller).
+  /// The directories `path` below these, that of `controller` alone ("": all that have it); the
+  /// others as they are. Errors: usage (".."), not_found (no such directory, or controller).
   Result<CgroupSet> below(std::string_view controller, const std::string& path) const;
 
   /// Limits that could not be set; empty when all hold.
@@ -181,6 +184,11 @@ class CgroupSet {
   /// processes do not die before, nor does the first one of its pid namespace.
   void thaw_below() const;
 
+  /// Takes `pids` out of v1 freezers that somebody else has stopped, a batch system or an
+  /// administrator, and puts them beside the caller: they have been sent SIGKILL, and a frozen
+  /// process does not die. Other processes of those freezers stay stopped.
+  static void leave_frozen(const std::vector<pid_t>& pids);
+
   /// Sends SIGKILL to all processes, in child cgroups too. They may still be dying at return.
   Result<void> kill_all() const;
 
@@ -204,6 +212,8 @@ class CgroupSet {
   };
   friend class CgroupMaker;
 
+  /// Those that somebody has put into a v1 directory and into no other.
+  void kill_in_v1() const;
   static Result<void> move(pid_t pid, const Directory& directory);
   const Directory* find(std::string_view controller) const;
   const Directory* find(const CgroupHierarchy& hierarchy) const;

@@ -127,6 +127,14 @@ class Writes {
   std::vector<CgroupWrite> list_;
 };
 
+/// Zero takes back what an update has allowed; where there is no such file (Linux < 5.14) it holds
+/// anyway.
+void add_burst(Writes& writes, std::string file, const std::optional<uint64_t>& burst) {
+  if (!burst) return;
+  writes.add("cpu.burst", "cpu", std::move(file), *burst);
+  if (*burst == 0) writes.last().absent = CgroupWrite::Absent::ignore;
+}
+
 /// Reserved pages are counted apart since Linux 5.7; without that the use is limited alone.
 void add_hugepages(Writes& writes, const oci::Resources& resources, const std::string& reserved,
                    const std::string& used) {
@@ -175,7 +183,7 @@ void add_cpu_v1(Writes& writes, const oci::Cpu& cpu) {
   writes.add_if("cpu.shares", "cpu", "cpu.shares", cpu.shares);
   writes.add_if(cpu.quota ? "cpu.quota" : "cpu.period", "cpu", "cpu.cfs_period_us", cpu.period);
   writes.add_if("cpu.quota", "cpu", "cpu.cfs_quota_us", cpu.quota);
-  writes.add_if("cpu.burst", "cpu", "cpu.cfs_burst_us", cpu.burst);
+  add_burst(writes, "cpu.cfs_burst_us", cpu.burst);
   writes.add_if("cpu.realtimePeriod", "cpu", "cpu.rt_period_us", cpu.realtime_period);
   writes.add_if("cpu.realtimeRuntime", "cpu", "cpu.rt_runtime_us", cpu.realtime_runtime);
   if (cpu.idle) writes.add("cpu.idle", "cpu", "cpu.idle", *cpu.idle);
@@ -261,7 +269,7 @@ void add_cpu_v2(Writes& writes, const oci::Cpu& cpu) {
     if (period != 0) value += " " + std::to_string(period);
     writes.add(quota != 0 ? "cpu.quota" : "cpu.period", "cpu", "cpu.max", value);
   }
-  writes.add_if("cpu.burst", "cpu", "cpu.max.burst", cpu.burst);
+  add_burst(writes, "cpu.max.burst", cpu.burst);
   if (cpu.idle) writes.add("cpu.idle", "cpu", "cpu.idle", *cpu.idle);
 }
 

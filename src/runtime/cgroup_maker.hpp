@@ -38,7 +38,7 @@ class CgroupMaker {
   CgroupMaker(const CgroupLayout& layout, std::string name, CgroupSet& made)
       : layout_(layout), name_(std::move(name)), made_(made) {}
 
-  Result<void> make(const oci::Resources& resources);
+  Result<void> make(const oci::Resources& resources, CgroupSet::Which which);
   /// Nothing when the rules hold. To be followed by commit().
   Result<std::optional<UnmetLimit>> restrict_devices(const std::vector<oci::DeviceRule>& rules);
   /// As make(), with the container inside.

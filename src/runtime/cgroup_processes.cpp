@@ -231,10 +231,46 @@ void CgroupSet::thaw_below() const {
   }));
 }
 
+void CgroupSet::leave_frozen(const std::vector<pid_t>& pids) {
+  constexpr size_t kLongest = 65536;
+  auto mounts = sys::read_file(sys::cwd(), "/proc/self/mountinfo");
+  auto layout = detect_cgroup_layout();
+  if (!mounts.ok() || !layout.ok()) return;
+  const CgroupHierarchy* ours = layout->find("freezer");
+  if (ours == nullptr || ours->version == Version::v2) return;
+  for (pid_t pid : pids) {
+    // It may end at any moment.
+    auto text = sys::read_file(sys::cwd(), "/proc/" + std::to_string(pid) + "/cgroup", kLongest);
+    if (!text.ok()) continue;
+    CgroupLayout there = parse_cgroup_layout(*mounts, *text);
+    const CgroupHierarchy* freezer = there.find("freezer");
+    if (freezer == nullptr) continue;
+    auto state = sys::read_file(sys::cwd(), freezer->mount + freezer->own + "/freezer.state", 64);
+    if (!state.ok() || trim(*state) == "THAWED") continue;
+    auto beside = sys::open_at(sys::cwd(), ours->mount + ours->own, O_PATH | O_DIRECTORY);
+    if (beside.ok()) ignore(write_cgroup_file(*beside, "cgroup.procs", std::to_string(pid)));
+  }
+}
+
+void CgroupSet::kill_in_v1() const {
+  std::vector<pid_t> pids;
+  for (const Directory& directory : directories_) {
+    if (directory.version == Version::v2) continue;
+    ignore(visit_cgroups(directory.fd, [&](const sys::Fd& one) {
+      ignore(append_processes(one, pids));  // it may have gone
+      return Result<void>();
+    }));
+  }
+  for (pid_t pid : pids) {
+    if (pid > 0) ignore(sys::send_signal(pid, SIGKILL));
+  }
+}
+
 Result<void> CgroupSet::kill_all() const {
   if (directories_.empty()) return {};
   if (const auto* v2 = find_unified()) {
     auto killed = write_cgroup_file(v2->fd, "cgroup.kill", "1");
+    if (killed.ok()) kill_in_v1();
     if (killed.ok() || killed.error().kind != Kind::not_found) return killed;
   }
   // COMPAT(5.14): without cgroup.kill.

@@ -15,7 +15,12 @@ CgroupViews cgroup_views(const CgroupLayout& layout, const CgroupSet& cgroups) {
     }
     if (home == nullptr) continue;
     bool whole = layout.kind() == CgroupLayout::Kind::unified;
-    views.emplace_back(path, whole ? "" : home->mount.substr(home->mount.rfind('/') + 1));
+    CgroupView view{path, whole ? "" : home->mount.substr(home->mount.rfind('/') + 1)};
+    bool has_links = home->version == CgroupHierarchy::Version::v1 && home->controllers.size() > 1;
+    for (const std::string& controller : home->controllers) {
+      if (has_links && controller != view.name) view.links.push_back(controller);
+    }
+    views.push_back(std::move(view));
   }
   return views;
 }

@@ -2,16 +2,21 @@
 #pragma once
 
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "runtime/cgroup.hpp"
 
 namespace berth::runtime {
 
-/// A container's cgroup directories on the host, with the name each gets below the container's
-/// /sys/fs/cgroup; one with an empty name stands for the whole mount.
-using CgroupViews = std::vector<std::pair<std::string, std::string>>;
+/// A container's cgroup directory on the host.
+struct CgroupView {
+  std::string path;
+  std::string name;  ///< below the container's /sys/fs/cgroup; empty: it is the whole mount
+  /// Links to it, as distributions have them beside a hierarchy of several controllers: "cpu" and
+  /// "cpuacct" beside "cpu,cpuacct".
+  std::vector<std::string> links{};
+};
+using CgroupViews = std::vector<CgroupView>;
 
 /// Pure.
 CgroupViews cgroup_views(const CgroupLayout& layout, const CgroupSet& cgroups);

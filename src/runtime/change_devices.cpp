@@ -315,7 +315,7 @@ Result<void> change_devices(const Store& store, const std::string& id, const oci
   sys::set_umask(0);
   Found found = TRY(find_changeable(store, id));
   sys::Fd turn = TRY(take_turn(found.entry));
-  const oci::Spec before = TRY(read_bundle(found.state.bundle)).spec;
+  const oci::Spec before = TRY(read_bundle(found.state.bundle, found.state.config)).spec;
   Devices there = before.linux_.devices;
   for (oci::Device& one : TRY(left_devices(found.state.bundle))) {
     if (!contains(there, one)) there.push_back(std::move(one));

@@ -209,8 +209,9 @@ Result<void> Dump::prepare() {
   words_ = criu_command(program, verb(), directories_, request_.criu);
   append_checkpoint(words_, {"--tree", process(), "--root", found_.state.rootfs});
   if (request_.leave_running) words_.emplace_back("--leave-running");
-  const sys::Fd* freezer = found_.cgroups.directory("freezer");
-  if (freezer == nullptr) freezer = found_.cgroups.directory("");
+  // The one that CgroupSet::freeze() thaws.
+  const sys::Fd* freezer = found_.cgroups.directory("");
+  if (freezer == nullptr) freezer = found_.cgroups.directory("freezer");
   if (freezer != nullptr) {
     append_checkpoint(words_,
                       {"--freeze-cgroup", TRY(sys::read_link(sys::cwd(), sys::fd_path(*freezer)))});

@@ -113,6 +113,7 @@ Result<void> prepare_filter(const plan::Plan& plan, Prepared& prepared) {
   if (needs_listener(seccomp->profile) && seccomp->profile.listener_path.empty()) {
     return make_error(Kind::usage, "config.json: linux.seccomp.listenerPath: missing");
   }
+  if (seccomp->refuse_unknown) TRY(check_calls(seccomp->profile));
   prepared.seccomp_flags = TRY(seccomp_flags(seccomp->profile));
   prepared.seccomp = TRY(sys::SharedBuffer::make(kMaxSeccompInstructions * sizeof(sock_filter)));
   return {};

@@ -29,6 +29,13 @@ Result<void> signal_first(const State& state, int signal) {
   return sent;
 }
 
+/// Undoes what keeps killed processes from dying.
+void let_die(const Found& found) {
+  found.cgroups.thaw_below();
+  auto processes = processes_of(found);
+  if (processes.ok()) CgroupSet::leave_frozen(*processes);
+}
+
 Result<void> kill_and_wait(const Found& found) {
   auto process = first_process(found.state);
   auto gone = [](const Error& error) { return error.kind == Kind::not_found; };
@@ -39,7 +46,7 @@ Result<void> kill_and_wait(const Found& found) {
   if (!sent.ok()) return gone(sent.error()) ? Result<void>() : std::move(sent);
   // A frozen process of v1 does not die, and a frozen one of v2 leaves others that stay.
   if (found.status == Status::paused) TRY(found.cgroups.freeze(CgroupSet::Freeze::thaw));
-  found.cgroups.thaw_below();
+  let_die(found);
   if (TRY(sys::await_end(handle, kDeath))) return {};
   return make_error(Kind::busy,
                     "kill process " + std::to_string(found.state.pid) + ": still there after 10 s");
@@ -110,7 +117,8 @@ Result<void> start(const Store& store, const std::string& id, Report& report, Lo
   }
   TRY(wake(found.entry, report));
   report.fd.reset();
-  auto hooked = run_hooks("poststart", state.hooks.poststart, public_state(state, "running"));
+  auto hooked = run_hooks("poststart", state.hooks.poststart, public_state(state, "running"),
+                          place_on_host(state));
   if (hooked.ok()) return {};
   // runtime-spec runtime.md "Lifecycle": "If any poststart hook fails, the runtime MUST generate an
   // error, ... stop the container, and continue the lifecycle at step 12 [delete]".
@@ -131,7 +139,7 @@ Result<void> run_through_gate(const Store& store, LaunchRequest request, Report&
     TRY(wake(*launched.entry, report));
     report.fd.reset();
     return run_hooks("poststart", launched.state.hooks.poststart,
-                     public_state(launched.state, "running"));
+                     public_state(launched.state, "running"), place_on_host(launched.state));
   };
   auto passed = pass();
   if (passed.ok()) {
@@ -186,6 +194,7 @@ Result<int> run(const Store& store, LaunchRequest request, Detach detach, Report
 }
 
 Result<int> read_signal(std::string_view text) {
+  if (text == "0") return 0;  // kill(2): only looks whether there is somebody to send one to
   auto number = sys::signal_number(text);
   if (!number) return make_error(Kind::usage, "unknown signal " + quote(text));
   return *number;
@@ -210,7 +219,7 @@ Result<void> kill(const Store& store, const std::string& id, int signal, Whom wh
   // Others wait for resume; this one must not. A frozen process of v1 cannot even die.
   if (signal != SIGKILL) return {};
   if (is_paused) TRY(found.cgroups.freeze(CgroupSet::Freeze::thaw));
-  found.cgroups.thaw_below();
+  let_die(found);
   return {};
 }
 

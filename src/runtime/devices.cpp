@@ -63,8 +63,18 @@ Result<sys::Fd> open_place(Inside& inside, const std::string& path) {
   return place;
 }
 
+// The parent's view where the container's user namespace keeps us from the node's directory.
+const sys::Fd* take_held(Inside& inside) {
+  const auto& held = inside.prepared.held_sources;
+  const sys::Fd* node = held ? &held->nodes[inside.nodes_taken++] : nullptr;
+  return node != nullptr && *node ? node : nullptr;
+}
+
 Result<void> bind(Inside& inside, const plan::BindNode& step) {
-  sys::Fd source = TRY(sys::open_at(sys::cwd(), step.source, O_PATH));
+  const sys::Fd* held = take_held(inside);
+  auto opened = sys::open_at(sys::cwd(), step.source, O_PATH);
+  bool is_denied = !opened.ok() && opened.error().kind == Kind::denied && held != nullptr;
+  sys::Fd source = TRY(is_denied ? sys::duplicate(*held) : std::move(opened));
   // The name is the host's, but what it is may have changed since the grant was decided.
   if (!TRY(sys::is_device(source, step.type, step.major, step.minor, step.source))) {
     return make_error(Kind::denied,
@@ -74,7 +84,12 @@ Result<void> bind(Inside& inside, const plan::BindNode& step) {
   plan::MountAttributes harmless;
   // Read-only: the device is read and written as before, its mode, owner and times stay the host's.
   harmless.set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC;
-  NewMount view = TRY(make_view(source, false, step.source));
+  NewMount view;
+  if (is_denied) {
+    view.detached = std::move(source);
+  } else {
+    view = TRY(make_view(source, false, step.source));
+  }
   TRY(attach(std::move(view), place, harmless, step.path));
   return {};
 }

@@ -166,6 +166,33 @@ Result<std::vector<sys::Fd>> make_early_mounts(const plan::Plan& plan) {
 
 namespace {
 
+sys::Fd hold(const std::string& source, bool recursive) {
+  plan::MountBind step;
+  step.source = source;
+  step.recursive = recursive;
+  auto held = make(step);
+  // Whoever needs it says why it cannot be opened.
+  return held.ok() ? std::move(*held) : sys::Fd();
+}
+
+}  // namespace
+
+HeldSources hold_sources(const plan::Plan& plan) {
+  HeldSources held;
+  for (const auto& step : plan.steps) {
+    if (const auto* bind = std::get_if<plan::MountBind>(&step); bind && !is_early(*bind)) {
+      held.binds.push_back(hold(bind->source, bind->recursive));
+    }
+    if (const auto* node = std::get_if<plan::BindNode>(&step)) {
+      held.nodes.push_back(hold(node->source, false));
+    }
+    if (const auto* root = std::get_if<plan::BindRoot>(&step)) held.root = hold(root->path, true);
+  }
+  return held;
+}
+
+namespace {
+
 Result<LayerImages> mount_images(const std::vector<std::string>& lower) {
   LayerImages images;
   for (const std::string& path : lower) images.push_back(TRY(sys::mount_image(path)));

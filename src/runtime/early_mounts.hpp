@@ -10,6 +10,7 @@
 
 #include "base/result.hpp"
 #include "plan/plan.hpp"
+#include "runtime/inside.hpp"
 #include "sys/fd.hpp"
 #include "sys/layer.hpp"
 #include "sys/overlay.hpp"
@@ -27,6 +28,10 @@ bool is_early(const plan::MountFilesystem& step);
 /// Errors: unsupported (a file system or a kernel without id mapping), denied (no CAP_SYS_ADMIN
 /// over the file system), those of the mount itself; each names the mount.
 Result<std::vector<sys::Fd>> make_early_mounts(const plan::Plan& plan);
+
+/// Views of the sources of `plan` that the container's process opens by itself, for where its user
+/// namespace keeps it from passing a directory that its caller may pass.
+HeldSources hold_sources(const plan::Plan& plan);
 
 /// Of each layer, highest first: its mount. Nothing for a directory, which the kernel wants from
 /// the mount namespace of the overlay.

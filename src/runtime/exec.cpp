@@ -49,13 +49,13 @@ oci::Process changed(oci::Process process, const ExecRequest& request) {
     process.capabilities->bounding.push_back(name);
     process.capabilities->effective.push_back(name);
     process.capabilities->permitted.push_back(name);
+    const auto& inheritable = process.capabilities->inheritable;
+    bool lasts = std::find(inheritable.begin(), inheritable.end(), name) != inheritable.end();
+    if (lasts) process.capabilities->ambient.push_back(name);
   }
   if (!changes.apparmor_profile.empty()) process.apparmor_profile = changes.apparmor_profile;
   if (!changes.selinux_label.empty()) process.selinux_label = changes.selinux_label;
   if (changes.no_new_privileges) process.no_new_privileges = true;
-  // Those are for the container's first process.
-  process.scheduler.reset();
-  process.io_priority.reset();
   return process;
 }
 
@@ -80,7 +80,8 @@ void add_groups(const State& state, oci::Process& process) {
 
 /// The container's config with the process to run in place of its own.
 Result<oci::Spec> read_spec(const State& state, const ExecRequest& request) {
-  Bundle bundle = TRY_CTX(read_bundle(state.bundle), "cannot read bundle '" + state.bundle + "'");
+  Bundle bundle =
+      TRY_CTX(read_bundle(state.bundle, state.config), "cannot read bundle " + quote(state.bundle));
   oci::Spec spec = std::move(bundle.spec);
   oci::Process own = spec.process.value_or(oci::Process{});
   if (request.process_file.empty()) {
@@ -230,7 +231,8 @@ Result<void> Executor::prepare(Detach detach) {
   prepared_.die_with_parent = detach == Detach::no;
   prepared_.id = state.id;
   prepared_.bundle = state.bundle;
-  prepared_.preserve_fds = request_.preserve_fds;
+  prepared_.activation = request_.activation;
+  prepared_.preserve_fds = request_.activation.count + request_.preserve_fds;
   prepared_.rights_fd = request_.rights_fd;
   Joined joined;
   sys::Process first = TRY(first_process(state));

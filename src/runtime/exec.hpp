@@ -10,6 +10,7 @@
 
 #include "base/log.hpp"
 #include "base/result.hpp"
+#include "runtime/activation.hpp"
 #include "runtime/container.hpp"
 #include "runtime/launch.hpp"
 #include "runtime/state.hpp"
@@ -39,8 +40,9 @@ struct ExecRequest {
   std::string pid_file;
   std::string console_socket;
   std::string pidfd_socket;
-  std::string cgroup;  ///< below the container's own: "path" or "controller:path"
-  int preserve_fds = 0;
+  std::string cgroup;    ///< below the container's own: "path" or "controller:path"
+  int preserve_fds = 0;  ///< beside those of `activation`
+  Activation activation{};
   std::optional<uint64_t> rights_fd;  ///< as in LaunchRequest
   bool ignore_paused = false;
   /// This process joins the container's cgroup, as far as it may: what the container's image asks

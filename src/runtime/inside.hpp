@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "plan/plan.hpp"
+#include "runtime/activation.hpp"
 #include "runtime/cgroup_views.hpp"
+#include "runtime/namespaces.hpp"
 #include "runtime/protocol.hpp"
 #include "runtime/target.hpp"
 #include "scan/loader_cache.hpp"
@@ -36,6 +38,14 @@ struct StateFile {
   std::string path;  ///< on the host
 };
 
+/// Views of what the host has, detached, each empty where the parent may not take one either: for a
+/// container's process that may not pass a directory on the way there.
+struct HeldSources {
+  std::vector<sys::Fd> binds;  ///< of the binds that are not early, in the order of the plan
+  std::vector<sys::Fd> nodes;  ///< of the device nodes that are bound, the same
+  sys::Fd root;                ///< of the directory that is the root
+};
+
 /// What the parent has made ready before the clone, so that the child neither parses nor looks
 /// things up.
 struct Prepared {
@@ -50,6 +60,7 @@ struct Prepared {
   std::vector<std::vector<std::optional<sys::Fd>>> data_images;
   /// Mounts that took the parent's rights or place, detached, in the order of the plan.
   std::vector<sys::Fd> early_mounts;
+  std::optional<HeldSources> held_sources;
   StateFile loader_cache;          ///< glibc's; empty without a step that fills it
   StateFile loader_path;           ///< musl's
   StateFile loader_configuration;  ///< of ldconfig; empty where the root is not to be changed
@@ -61,10 +72,12 @@ struct Prepared {
   unsigned seccomp_flags = 0;
   std::optional<uint64_t> rights_fd;  ///< of LaunchRequest
   std::optional<Joined> joined;       ///< for exec
-  sys::Fd start_socket;               ///< listens for `start`; empty for `run`
+  BornInto born_into{};
+  sys::Fd start_socket;  ///< listens for `start`; empty for `run`
   std::string bundle;
   std::string id;
-  int preserve_fds = 0;
+  int preserve_fds = 0;  ///< all that are passed on, those of `activation` first
+  Activation activation{};
   bool die_with_parent = false;  ///< also once the program runs
   bool no_pivot = false;
 };
@@ -97,12 +110,16 @@ struct Inside {
   sys::Fd mount_space{};       ///< to be joined when nothing of the host is needed any more
   /// Namespaces that were to be joined by their path and are those of the caller.
   std::set<std::string> shared{};
-  std::string program{};  ///< argv[0] resolved
+  std::string program{};              ///< argv[0] resolved
+  std::optional<std::string> home{};  ///< where the environment has none
   pid_t host_pid = 0;
+  sys::Fd time_offsets{};  ///< of this process, where it cannot open them itself
   LoaderHandles loader{};
   sys::Fd own_dev{};      ///< the file system that was mounted at /dev, where it is the container's
   size_t data_taken = 0;  ///< of the data images
   size_t early_taken = 0;  ///< of the mounts that the parent has made
+  size_t binds_taken = 0;  ///< of the held sources
+  size_t nodes_taken = 0;
   bool cgroup_joined = false;
   CgroupViews cgroups{};                 ///< as in Prepared, or of the scope
   std::optional<size_t> seccomp_size{};  ///< instructions, once confined

@@ -23,6 +23,7 @@
 #include "runtime/listener.hpp"
 #include "runtime/loader_files.hpp"
 #include "runtime/loader_state.hpp"
+#include "runtime/namespaces.hpp"
 #include "runtime/net_devices.hpp"
 #include "runtime/resctrl.hpp"
 #include "runtime/scope.hpp"
@@ -67,8 +68,8 @@ std::vector<T> added(const std::vector<T>& list, size_t before) {
 
 /// The bundle with what LaunchRequest::amend adds, which goes to `state` as well.
 Result<Bundle> read_amended(const LaunchRequest& request, State& state) {
-  Bundle bundle =
-      TRY_CTX(read_bundle(request.bundle), "cannot read bundle " + quote(request.bundle));
+  Bundle bundle = TRY_CTX(read_bundle(request.bundle, request.config),
+                          "cannot read bundle " + quote(request.bundle));
   if (!request.amend) return bundle;
   oci::Spec& spec = bundle.spec;
   size_t rules = spec.linux_.resources ? spec.linux_.resources->devices.size() : 0;
@@ -90,34 +91,14 @@ Result<plan::Plan> make_plan(const Bundle& bundle, const LaunchRequest& request)
   return plan::make(bundle.spec, container, host_facts(bundle.spec));
 }
 
-/// Lets children be born into another pid namespace, until dropped.
-class PidNamespace {
- public:
-  static Result<PidNamespace> join(const std::vector<oci::Namespace>& joined) {
-    PidNamespace space;
-    for (const auto& one : joined) {
-      if (one.type != "pid") continue;
-      space.own_ = TRY(sys::open_at(sys::cwd(), "/proc/self/ns/pid", O_RDONLY));
-      sys::Fd target = TRY(sys::open_at(sys::cwd(), one.path, O_RDONLY));
-      TRY(sys::setns(target, CLONE_NEWPID, one.path));
-    }
-    return space;
-  }
-  PidNamespace() = default;
-  PidNamespace(PidNamespace&&) = default;
-  PidNamespace& operator=(PidNamespace&&) = delete;
-  ~PidNamespace() {
-    if (own_) ignore(sys::setns(own_, CLONE_NEWPID, "our own"));  // we were there before
-  }
-
- private:
-  sys::Fd own_;
-};
-
 Result<void> map_ids(const plan::Spawn& spawn, pid_t pid, const Channel& channel) {
   if (spawn.uid_mappings.empty()) return {};
   TRY(write_id_maps(pid, spawn.uid_mappings, spawn.gid_mappings));
-  return channel.send(Message::ids_mapped);
+  // A process that nobody may trace cannot open this file of its own from inside.
+  auto offsets =
+      sys::open_at(sys::cwd(), "/proc/" + std::to_string(pid) + "/timens_offsets", O_WRONLY);
+  if (!offsets.ok()) return channel.send(Message::ids_mapped);
+  return channel.send(Message::ids_mapped, {}, 0, *offsets);
 }
 
 // Until it is the container's program, the child has the host's root and, in the namespaces that it
@@ -149,6 +130,7 @@ class Launcher {
 
  private:
   Result<void> restrict_devices(const plan::MakeCgroup& step);
+  CgroupSet::Which wanted_cgroups() const;
   Result<void> give_cgroup(const plan::MakeCgroup& step);
   Result<void> join_cgroup();
   Result<void> enter_scope(const plan::MakeCgroup& step);
@@ -180,6 +162,7 @@ Result<void> Launcher::decide() {
   for (const auto& warning : launched_.plan.warnings) log_.warn(warning);
   state.id = request_.id;
   state.bundle = bundle.path;
+  state.config = request_.config;
   state.rootfs = root_of(bundle);
   state.created = now();
   state.owner = ::getuid();
@@ -205,7 +188,8 @@ Result<void> Launcher::claim() {
 Result<void> Launcher::prepare() {
   prepared_.id = request_.id;
   prepared_.bundle = launched_.state.bundle;
-  prepared_.preserve_fds = request_.preserve_fds;
+  prepared_.activation = request_.activation;
+  prepared_.preserve_fds = request_.activation.count + request_.preserve_fds;
   prepared_.rights_fd = request_.rights_fd;
   prepared_.die_with_parent = request_.detach == Detach::no;
   prepared_.no_pivot = request_.no_pivot;
@@ -213,6 +197,11 @@ Result<void> Launcher::prepare() {
   prepared_.served_root = TRY(mount_served_root(launched_.plan, prepared_.images));
   prepared_.data_images = TRY(mount_data_images(launched_.plan));
   prepared_.early_mounts = TRY(make_early_mounts(launched_.plan));
+  bool own_users =
+      joins_user_namespace(spawn_step()) || (created_namespaces(spawn_step()) & CLONE_NEWUSER) != 0;
+  if (own_users && sys::effective_uid() == 0) {
+    prepared_.held_sources = hold_sources(launched_.plan);
+  }
   undo_.add([this] { ignore(remove_loader_files(store_, launched_.state)); });
   TRY(make_loader_files(launched_.plan, launched_.entry->fd(), prepared_));
   TRY(prepare_filter(launched_.plan, prepared_));
@@ -232,7 +221,8 @@ Result<void> Launcher::make_cgroup() {
     return {};  // it is made around the process that there is not yet
   }
   launched_.cgroups =
-      TRY_CTX(CgroupSet::create(layout_, step->path, step->resources), "cannot make the cgroup");
+      TRY_CTX(CgroupSet::create(layout_, step->path, step->resources, wanted_cgroups()),
+              "cannot make the cgroup");
   undo_.add([this] { ignore(launched_.cgroups.remove()); });
   devices_by_filter_ = launched_.cgroups.unified_fd() >= 0 && sys::in_initial_user_namespace();
   // Where that cannot be, the rules need a directory that the process has to be moved into.
@@ -243,6 +233,15 @@ Result<void> Launcher::make_cgroup() {
   TRY(give_cgroup(*step));
   prepared_.cgroups = cgroup_views(layout_, launched_.cgroups);
   return {};
+}
+
+CgroupSet::Which Launcher::wanted_cgroups() const {
+  const auto* shown = plan::find<plan::MountCgroups>(launched_.plan);
+  if (shown == nullptr || shown->unified) return CgroupSet::Which::needed;
+  const auto* scheduler = plan::find<plan::SetScheduler>(launched_.plan);
+  bool is_real_time =
+      scheduler != nullptr && (scheduler->policy == SCHED_FIFO || scheduler->policy == SCHED_RR);
+  return is_real_time ? CgroupSet::Which::without_cpu : CgroupSet::Which::all;
 }
 
 Result<void> Launcher::give_cgroup(const plan::MakeCgroup& step) {
@@ -260,12 +259,13 @@ Result<void> Launcher::restrict_devices(const plan::MakeCgroup& step) {
 
 Result<void> Launcher::spawn() {
   TRY(refuse_neighbours(spawn_step()));
-  PidNamespace births = TRY(PidNamespace::join(spawn_step().joined));
+  BirthPlace place = TRY(BirthPlace::enter(spawn_step(), prepared_.born_into));
   uint64_t created = joins_user_namespace(spawn_step()) ? 0 : created_namespaces(spawn_step());
   child_ = TRY(make_child(launched_.plan, prepared_, created, launched_.cgroups));
   undo_.add([this] { child_.process = sys::Process(); });
   prepared_.start_socket.reset();
   prepared_.early_mounts.clear();
+  prepared_.held_sources.reset();
   prepared_.images.clear();
   prepared_.served_root.reset();
   prepared_.data_images.clear();
@@ -312,8 +312,20 @@ Result<void> Launcher::join_cgroup() {
   return {};
 }
 
+/// A process that was born in another pid namespace may have been told to us by its number there.
+/// One that has ended keeps it: whoever sends to it says so.
+void name_by_our_number(sys::Process& process) {
+  auto pid = sys::pid_of(process.pidfd());
+  if (!pid.ok() || *pid == process.pid()) return;
+  auto handle = sys::duplicate(process.pidfd());
+  if (!handle.ok()) return;
+  process.release();
+  process = sys::Process(*pid, std::move(*handle));
+}
+
 Result<void> Launcher::place() {
   if (joins_user_namespace(spawn_step())) TRY(await_second_birth(child_));
+  if (prepared_.born_into.types.contains("pid")) name_by_our_number(child_.process);
   pid_t pid = child_.process.pid();
   TRY_CTX(map_ids(spawn_step(), pid, child_.channel), "cannot map ids");
   TRY(join_cgroup());
@@ -363,7 +375,8 @@ Result<void> Launcher::run_stage(const std::string& stage) {
   for (const auto& step : launched_.plan.steps) {
     const auto* hooks = std::get_if<plan::RunHooks>(&step);
     if (hooks == nullptr || hooks->stage != stage) continue;
-    TRY(run_hooks(stage, hooks->hooks, public_state(launched_.state, "creating")));
+    TRY(run_hooks(stage, hooks->hooks, public_state(launched_.state, "creating"),
+                  place_on_host(launched_.state)));
   }
   return {};
 }
@@ -432,7 +445,7 @@ Result<void> Launcher::publish() {
   }
   if (!request_.await_start) {
     TRY(run_hooks("poststart", launched_.state.hooks.poststart,
-                  public_state(launched_.state, "running")));
+                  public_state(launched_.state, "running"), place_on_host(launched_.state)));
   }
   return {};
 }
@@ -513,7 +526,8 @@ Result<void> dispose(const Store& store, const State& state, CgroupSet cgroups, 
   if (!state.gpu_lease.empty() && removed.ok()) {
     ignore(sys::remove_entry(sys::cwd(), state.gpu_lease));
   }
-  run_all_hooks("poststop", state.hooks.poststop, public_state(state, "stopped"), log);
+  run_all_hooks("poststop", state.hooks.poststop, public_state(state, "stopped"),
+                place_on_host(state), log);
   auto cleaned = remove_loader_files(store, state);
   if (!cleaned.ok()) log.warn(to_line(cleaned.error()) + ", ignoring");
   TRY(store.remove(state.id));

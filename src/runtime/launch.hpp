@@ -11,6 +11,8 @@
 #include "base/log.hpp"
 #include "base/result.hpp"
 #include "plan/plan.hpp"
+#include "runtime/activation.hpp"
+#include "runtime/bundle.hpp"
 #include "runtime/cgroup.hpp"
 #include "runtime/child.hpp"
 #include "runtime/protocol.hpp"
@@ -30,10 +32,12 @@ enum class CgroupManager { cgroupfs, systemd, disabled };
 struct LaunchRequest {
   std::string id;
   std::string bundle = ".";
+  std::string config{kConfigFile};  ///< as read_bundle() takes it
   std::string pid_file;
   std::string console_socket;
   std::string pidfd_socket;
-  int preserve_fds = 0;
+  int preserve_fds = 0;  ///< beside those of `activation`
+  Activation activation{};
   bool no_pivot = false;
   CgroupManager cgroup_manager = CgroupManager::cgroupfs;
   bool no_new_keyring = false;

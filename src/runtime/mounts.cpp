@@ -165,6 +165,23 @@ Result<void> copy_up(const sys::Fd& from, const sys::Fd& to, const plan::MountFi
   return {};
 }
 
+// By the name, as long as the container's user namespace may pass all directories on the way: such
+// a view keeps what the host has locked.
+Result<NewMount> view_of_source(Inside& inside, const plan::MountBind& step) {
+  NewMount view;
+  if (is_early(step)) {
+    view.detached = TRY(take_early_mount(inside));
+    return view;
+  }
+  const auto& held = inside.prepared.held_sources;
+  const sys::Fd* parents = held ? &held->binds[inside.binds_taken++] : nullptr;
+  auto opened = make_view_of(step.source, step.recursive);
+  if (opened.ok() || opened.error().kind != Kind::denied) return opened;
+  if (parents == nullptr || !*parents) return opened;
+  view.detached = TRY(sys::duplicate(*parents));
+  return view;
+}
+
 // What is missing is made as what the source is.
 Result<sys::Fd> open_bind_target(const sys::Fd& root, const NewMount& view,
                                  const plan::MountBind& step) {
@@ -231,8 +248,18 @@ Result<void> mount_layers(Inside& inside, const plan::MountLayers& step) {
 }
 
 Result<void> bind_root(Inside& inside, const plan::BindRoot& step) {
-  sys::Fd target = TRY_CTX(sys::open_at(sys::cwd(), step.path, O_PATH | O_DIRECTORY),
-                           "cannot mount the root file system");
+  const char* context = "cannot mount the root file system";
+  auto opened = sys::open_at(sys::cwd(), step.path, O_PATH | O_DIRECTORY);
+  const auto& held = inside.prepared.held_sources;
+  if (!opened.ok() && opened.error().kind == Kind::denied && held && held->root) {
+    // Any directory will do: it is left at once.
+    sys::Fd place = TRY_CTX(sys::open_at(sys::cwd(), "/", O_PATH | O_DIRECTORY), context);
+    NewMount view;
+    view.detached = TRY_CTX(sys::duplicate(held->root), context);
+    inside.root = TRY_CTX(attach(std::move(view), place, {}, "/"), context);
+    return {};
+  }
+  sys::Fd target = TRY_CTX(std::move(opened), context);
   NewMount view = TRY(make_view(target, true, step.path));
   inside.root = TRY(attach(std::move(view), target, {}, "/"));
   return {};
@@ -278,12 +305,7 @@ Result<void> mount_file_system(Inside& inside, const plan::MountFilesystem& step
 
 Result<void> mount_bind(Inside& inside, const plan::MountBind& step) {
   auto context = [&] { return cannot_mount_on(step.source, step.target); };
-  NewMount view;
-  if (is_early(step)) {
-    view.detached = TRY_CTX(take_early_mount(inside), context());
-  } else {
-    view = TRY_CTX(make_view_of(step.source, step.recursive), context());
-  }
+  NewMount view = TRY_CTX(view_of_source(inside, step), context());
   sys::Fd target = TRY_CTX(open_bind_target(inside.root, view, step), context());
   TRY_CTX(refuse_kernel_target(target, step.target), context());
   sys::Fd attached =
@@ -318,7 +340,7 @@ Result<void> mount_cgroups(Inside& inside, const plan::MountCgroups& step) {
   sys::Fd target = TRY_CTX(open_target(inside.root, step.target, TargetType::directory), context);
   TRY_CTX(refuse_kernel_target(target, step.target), context);
   const auto& cgroups = inside.cgroups;
-  for (const auto& [directory, name] : cgroups) {
+  for (const auto& [directory, name, links] : cgroups) {
     if (!name.empty() && !(step.unified && name == "unified")) continue;
     TRY_CTX(bind_cgroup(directory, target, step), context);
     return {};
@@ -334,10 +356,11 @@ Result<void> mount_cgroups(Inside& inside, const plan::MountCgroups& step) {
   NewMount tmpfs =
       TRY_CTX(make_file_system("tmpfs", "cgroup", {"mode=755"}, harmless.set), context);
   sys::Fd base = TRY_CTX(attach(std::move(tmpfs), target, harmless, step.target), context);
-  for (const auto& [directory, name] : cgroups) {
+  for (const auto& [directory, name, links] : cgroups) {
     TRY_CTX(sys::make_new_directory(base, name, 0755), context);
     sys::Fd place = TRY_CTX(sys::open_at(base, name, O_PATH | O_DIRECTORY | O_NOFOLLOW), context);
     TRY_CTX(bind_cgroup(directory, place, step), context);
+    for (const std::string& link : links) TRY_CTX(sys::make_symlink(name, base, link), context);
   }
   if (step.attributes.set & MOUNT_ATTR_RDONLY) {
     TRY_CTX(set_attributes(base, read_only(), step.target), context);
@@ -370,6 +393,10 @@ Result<void> make_readonly(Inside& inside, const plan::MakeReadonly& step) {
 }
 
 Result<void> enter_root(Inside& inside, const plan::EnterRoot& step) {
+  if (!step.directory.empty()) {
+    // Where it cannot be made, whoever enters it says why.
+    ignore(open_target(inside.root, step.directory, TargetType::directory, MakeIn::mount_of_root));
+  }
   if (step.readonly) TRY(set_attributes(inside.root, read_only(), "/"));
   auto entered = inside.prepared.no_pivot
                      ? Result<void>(make_error(Kind::unsupported, "pivot_root"))

@@ -8,6 +8,7 @@
 #include <cerrno>
 
 #include "base/text.hpp"
+#include "oci/user.hpp"
 #include "runtime/target.hpp"
 #include "sys/credentials.hpp"
 #include "sys/file.hpp"
@@ -15,6 +16,7 @@
 #include "sys/namespace.hpp"
 #include "sys/program.hpp"
 #include "sys/pty.hpp"
+#include "sys/regular.hpp"
 #include "sys/socket.hpp"
 
 namespace berth::runtime {
@@ -29,21 +31,34 @@ Result<void> enter(const plan::EnterDirectory& step, MakeIn where) {
                          : sys::open_in_root(root, step.path, O_PATH | O_DIRECTORY);
   if (!makes && !directory.ok() && directory.error().kind == Kind::not_found) {
     // Kind::usage gives status 126, as docker; Kind::not_found would give 127.
-    return make_error(Kind::usage, "it does not exist");
+    return make_error(Kind::usage, "No such file or directory");
   }
   sys::Fd found = TRY(std::move(directory));
   return sys::change_directory(found, step.path);
 }
 
-// So that a program may open its own /dev/stdout. Only what is the container's alone: a file or a
-// terminal of the host that somebody has redirected to keeps its owner.
-void own_standard_streams(const Inside& inside, uid_t uid) {
+// Pipes are the container's alone, and what it was given to write to is meant for it.
+bool is_for_container(const Inside& inside, const sys::Fd& stream) {
+  constexpr const char* kName = "standard stream";
+  if (inside.terminal) return true;
+  auto type = sys::file_system_type(stream, kName);
+  if (type.ok() && *type == PIPEFS_MAGIC) return true;
+  auto info = sys::stat_fd(stream, kName);
+  auto mode = sys::access_mode(stream, kName);
+  return info.ok() && S_ISREG(info->st_mode) && mode.ok() && *mode != O_RDONLY;
+}
+
+// So that a program may open its own /dev/stdout, as under runc and crun. A file that it reads, a
+// terminal and any other device of the host keep their owner.
+void own_standard_streams(const Inside& inside, uid_t uid, gid_t gid) {
   for (int number = 0; number <= 2; ++number) {
     sys::Fd stream(number);
-    auto type = sys::file_system_type(stream, "standard stream");
-    bool ours = inside.terminal || (type.ok() && *type == PIPEFS_MAGIC);
     // Where that is refused it stays as it was.
-    if (ours) ignore(sys::change_owner(stream, uid, sys::kSameGroup, "standard stream"));
+    if (is_for_container(inside, stream)) {
+      // A terminal keeps the group of all terminals.
+      gid_t group = inside.terminal ? sys::kSameGroup : gid;
+      ignore(sys::change_owner(stream, uid, group, "standard stream"));
+    }
     stream.release();
   }
 }
@@ -64,7 +79,7 @@ Result<void> enter_directory(Inside& inside, const plan::EnterDirectory& step) {
 
 Result<void> set_identity(Inside& inside, const plan::SetIdentity& step,
                           const plan::EnterDirectory& directory) {
-  if (step.uid != 0) own_standard_streams(inside, step.uid);
+  if (step.uid != 0) own_standard_streams(inside, step.uid, step.gid);
   TRY(sys::keep_capabilities());
   TRY(step.keep_groups ? sys::set_ids(step.uid, step.gid)
                        : sys::set_identity(step.uid, step.gid, step.groups));
@@ -109,6 +124,17 @@ Result<void> find_program(Inside& inside, const plan::FindProgram& step) {
                     "execute " + quote(name) + ": executable file not found in $PATH");
 }
 
+Result<void> find_home(Inside& inside, const plan::FindHome& step) {
+  constexpr size_t kMaxAccounts = size_t{1} << 20;
+  constexpr const char* kPasswd = "/etc/passwd";
+  sys::Fd root = TRY(sys::open_at(sys::cwd(), "/", O_PATH | O_DIRECTORY));
+  auto text = sys::read_regular_in_root(root, kPasswd, kMaxAccounts);
+  bool is_there = text.ok() && text->has_value();
+  auto user = oci::resolve_user(std::to_string(step.uid), is_there ? **text : std::string(), "");
+  inside.home = user.ok() ? user->home : "/";
+  return {};
+}
+
 Result<void> await_start(Inside& inside) {
   TRY(sys::die_with_parent(0));
   TRY(inside.channel.send(Message::ready));
@@ -119,7 +145,13 @@ Result<void> await_start(Inside& inside) {
 
 Error execute(Inside& inside, const plan::Execute& step) {
   if (step.args.empty()) return make_error(Kind::usage, "config.json: process: missing");
-  return sys::execute(inside.program, step.args, step.env);
+  std::vector<std::string> env = step.env;
+  if (inside.home) {
+    std::erase(env, "HOME=");
+    env.push_back("HOME=" + *inside.home);
+  }
+  add_activation(inside.prepared.activation, env);
+  return sys::execute(inside.program, step.args, env);
 }
 
 }  // namespace berth::runtime

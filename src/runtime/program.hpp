@@ -22,6 +22,9 @@ Result<void> set_capabilities(const plan::SetCapabilities& step);
 /// directory).
 Result<void> find_program(Inside& inside, const plan::FindProgram& step);
 
+/// Keeps the home of the user in `inside`: "/" where /etc/passwd does not say, "/root" for root.
+Result<void> find_home(Inside& inside, const plan::FindHome& step);
+
 /// Tells the parent that all is done and waits for `start`.
 Result<void> await_start(Inside& inside);
 

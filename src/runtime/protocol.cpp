@@ -85,12 +85,16 @@ Result<void> Channel::acknowledge_listener() const {
 }
 
 Result<ChildReport> Channel::expect(Message wanted) const {
+  return TRY(expect_passed(wanted)).report;
+}
+
+Result<Channel::Incoming> Channel::expect_passed(Message wanted) const {
   std::optional<Incoming> incoming = TRY(receive());
   if (!incoming) return make_error(Kind::interrupted, "wait for the other side: it has ended");
   if (incoming->report.message != wanted) {
     return make_error(Kind::bug, "receive an unexpected message");
   }
-  return incoming->report;
+  return std::move(*incoming);
 }
 
 }  // namespace berth::runtime

@@ -65,6 +65,8 @@ class Channel {
   Result<std::optional<Incoming>> receive() const;
   /// Waits for `wanted`. Errors: interrupted (the other side has ended), bug (another message).
   Result<ChildReport> expect(Message wanted) const;
+  /// The same with what came along. Errors: the same.
+  Result<Incoming> expect_passed(Message wanted) const;
 
   /// Says that the seccomp listener is open as `listener`, and waits until it has been taken. With
   /// write(2) and read(2) alone: the filter that it belongs to holds already.

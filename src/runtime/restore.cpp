@@ -93,7 +93,7 @@ class Root {
     CgroupLayout layout = TRY(detect_cgroup_layout());
     begin_at(starts, layout);
     CgroupSet cgroups = TRY(CgroupSet::open(layout, cgroup));
-    for (const auto& [directory, name] : cgroup_views(layout, cgroups)) {
+    for (const auto& [directory, name, links] : cgroup_views(layout, cgroups)) {
       sources_[name.empty() ? mount->target : mount->target + "/" + name] = directory;
     }
     return {};

@@ -472,7 +472,20 @@ Result<std::vector<sock_filter>> compile_seccomp(const oci::Seccomp& profile) {
   return Compiler(std::move(rules), *action).compile(architectures);
 }
 
+Result<void> check_calls(const oci::Seccomp& profile) {
+  for (size_t i = 0; i < profile.syscalls.size(); ++i) {
+    for (const std::string& name : profile.syscalls[i].names) {
+      bool is_known = seccomp_syscall_resolve_name(name.c_str()) != __NR_SCMP_ERROR ||
+                      std::any_of(std::begin(kNewCalls), std::end(kNewCalls),
+                                  [&](const auto& call) { return call.name == name; });
+      if (!is_known) return unknown(entry_path(i) + ".names", "system call", name);
+    }
+  }
+  return {};
+}
+
 bool needs_listener(const oci::Seccomp& profile) {
+  if (!profile.listener_path.empty()) return true;  // somebody waits for it
   return std::any_of(profile.syscalls.begin(), profile.syscalls.end(),
                      [](const auto& entry) { return entry.action == "SCMP_ACT_NOTIFY"; });
 }

@@ -31,6 +31,10 @@ constexpr size_t kMaxSeccompInstructions = 4096;
 /// runtime itself; more than 4096 instructions). Source: runtime-spec config-linux.md "Seccomp".
 Result<std::vector<sock_filter>> compile_seccomp(const oci::Seccomp& profile);
 
+/// Errors: corrupt (a system call that no kernel has on this machine's architecture, by its JSON
+/// path).
+Result<void> check_calls(const oci::Seccomp& profile);
+
 /// The words of the spec that the compiler knows, each list sorted.
 struct SeccompWords {
   std::vector<std::string> actions;
@@ -43,7 +47,8 @@ SeccompWords seccomp_words();
 /// Of the library that knows the names of the calls: "2.5.4".
 std::string libseccomp_version();
 
-/// True when some action of `profile` is NOTIFY: then a listener has to be asked for.
+/// True when some action of `profile` is NOTIFY, or somebody waits at listenerPath: then a listener
+/// has to be asked for.
 bool needs_listener(const oci::Seccomp& profile);
 
 /// The SECCOMP_FILTER_FLAG_* bits of `profile.flags`, and NEW_LISTENER when it needs one.

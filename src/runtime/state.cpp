@@ -24,6 +24,7 @@ void fields(V& v, State& state) {
   v.required("startTime", state.start_time);
   v.required("bootId", state.boot_id);
   v.required("bundle", state.bundle);
+  v.optional("config", state.config);
   v.required("rootfs", state.rootfs);
   v.required("cgroupPath", state.cgroup_path);
   v.optional("cgroupStarts", state.cgroup_starts);
@@ -60,11 +61,16 @@ Result<void> check_id(const std::string& id) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
            c == '+' || c == '-' || c == '.';
   };
-  bool good = !id.empty() && id.size() <= kMaxId && id[0] != '.' &&
-              std::all_of(id.begin(), id.end(), allowed);
-  if (good) return {};
-  return make_error(Kind::usage,
-                    "container id " + quote(id) + ": expected letters, digits and any of _ + - .");
+  if (id.empty() || id.size() > kMaxId) {
+    return make_error(Kind::usage, "container ID " + quote(id) + ": expected 1 to " +
+                                       std::to_string(kMaxId) + " characters");
+  }
+  auto wrong = id[0] == '.' ? id.begin() : std::find_if_not(id.begin(), id.end(), allowed);
+  if (wrong == id.end()) return {};
+  std::string where = wrong == id.begin() ? " at the start of" : " in";
+  return make_error(Kind::usage, "invalid character " + quote(std::string(1, *wrong)) + where +
+                                     " container ID " + quote(id) +
+                                     ": expected letters, digits and _ + - .");
 }
 
 }  // namespace

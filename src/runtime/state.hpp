@@ -14,6 +14,7 @@
 #include "base/result.hpp"
 #include "json/value.hpp"
 #include "oci/runtime_spec.hpp"
+#include "runtime/bundle.hpp"
 #include "sys/fd.hpp"
 
 namespace berth::runtime {
@@ -26,6 +27,7 @@ struct State {
   uint64_t start_time = 0;  ///< field 22 of /proc/PID/stat: with the boot id it names one process
   std::string boot_id{};
   std::string bundle{};
+  std::string config{kConfigFile};  ///< as read_bundle() takes it
   std::string rootfs{};
   std::string cgroup_path{};  ///< plan::MakeCgroup::path, empty without cgroups
   /// Where cgroup_path begins in the hierarchies where that is not the root, by mount point.

@@ -128,7 +128,8 @@ Result<Parents::Place> Parents::open(const sys::Fd& root, const sys::Fd& own_dev
 }
 
 Error lies_in_another_mount(const std::string& path) {
-  return make_error(Kind::denied, "make " + quote(path) + ": it lies in another mount");
+  return make_error(Kind::denied, "make " + quote(path) + ": it lies in another mount",
+                    "create it in what is mounted there, or mount that elsewhere");
 }
 
 }  // namespace berth::runtime

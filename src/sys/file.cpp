@@ -302,6 +302,12 @@ Result<struct stat> stat_fd(const Fd& fd, const std::string& name) {
   return entry;
 }
 
+Result<int> access_mode(const Fd& fd, const std::string& name) {
+  int flags = ::fcntl(fd.get(), F_GETFL);
+  if (flags < 0) return errno_now().error("look up " + quote(name));
+  return flags & O_ACCMODE;
+}
+
 Result<bool> try_lock(const Fd& fd, LockMode mode, const std::string& name) {
   int operation = (mode == LockMode::shared ? LOCK_SH : LOCK_EX) | LOCK_NB;
   if (retry([&] { return ::flock(fd.get(), operation); }) == 0) return true;

@@ -71,6 +71,8 @@ Result<std::vector<std::string>> list_directory(const Fd& dir, const std::string
 /// fstatat(2) without following a last link; nothing when absent.
 Result<std::optional<struct stat>> stat_entry(const Fd& dir, const std::string& path);
 Result<struct stat> stat_fd(const Fd& fd, const std::string& name);
+/// What `fd` is open for: O_RDONLY, O_WRONLY or O_RDWR. fcntl(2) F_GETFL
+Result<int> access_mode(const Fd& fd, const std::string& name);
 
 enum class LockMode { shared, exclusive };
 /// flock(2) on an open file. `try_lock` gives false when another holds it; `wait_lock` waits.

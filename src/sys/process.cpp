@@ -283,6 +283,17 @@ Result<Fd> open_pidfd(pid_t pid) {
   return Fd(fd);
 }
 
+Result<pid_t> pid_of(const Fd& pidfd) {
+  std::string path = "/proc/self/fdinfo/" + std::to_string(pidfd.get());
+  std::string text = TRY(read_file(cwd(), path));
+  for (std::string_view line : split(text, '\n')) {
+    if (!line.starts_with("Pid:")) continue;
+    auto number = parse_i64(trim(line.substr(4)));
+    if (number && *number > 0) return static_cast<pid_t>(*number);
+  }
+  return make_error(Kind::not_found, "find the number of a process");
+}
+
 Result<Fd> take_descriptor(const Fd& pidfd, int number) {
   long fd = ::syscall(SYS_pidfd_getfd, pidfd.get(), number, 0U);
   if (fd < 0) return errno_now().error("take a descriptor of another process");

@@ -81,6 +81,9 @@ Result<CommandOutput> run_command(SpawnOptions options, std::string_view input,
 /// A handle of a process, which need not be a child: for Process and await_end().
 /// Errors: not_found. pidfd_open(2)
 Result<Fd> open_pidfd(pid_t pid);
+/// The number in our pid namespace of the process that `pidfd` is of. Errors: not_found (it has
+/// ended). proc(5) /proc/PID/fdinfo "Pid"
+Result<pid_t> pid_of(const Fd& pidfd);
 /// Whether the process ends (or has ended) before the deadline. poll(2)
 Result<bool> await_end(const Fd& process, std::chrono::milliseconds deadline);
 

@@ -48,8 +48,15 @@ Result<void> check_executable(const std::string& path) {
   if (::stat(path.c_str(), &info) != 0) return errno_now().error("execute " + quote(path));
   // What execve(2) says, and what engines make an exit status of.
   if (S_ISDIR(info.st_mode)) return sys_error(EACCES, "execute directory " + quote(path));
-  if (::access(path.c_str(), X_OK) != 0) return errno_now().error("execute " + quote(path));
+  // With the rights that execve(2) has: access(2) asks for those of the real user.
+  if (::faccessat(AT_FDCWD, path.c_str(), X_OK, AT_EACCESS) != 0) {
+    return errno_now().error("execute " + quote(path));
+  }
   return {};
+}
+
+int own_pid() {
+  return ::getpid();
 }
 
 Error execute(const std::string& path, const std::vector<std::string>& args,

@@ -27,6 +27,9 @@ Result<void> close_all_from(unsigned first, std::vector<int> kept);
 /// What ps shows of this process beside its arguments; at most 15 bytes. prctl(2) PR_SET_NAME
 void set_process_name(const char* name);
 
+/// Our own number, in the pid namespace that we are in. getpid(2)
+int own_pid();
+
 /// Errors: not_found, denied.  kill(2)
 Result<void> send_signal(int pid, int number);
 

@@ -127,7 +127,7 @@ def test_groups_and_home_also_in_one_that_goes_with_its_caller(berth, tug):
 def test_a_working_directory_that_is_not_there_is_not_made(berth, user):
     line = berth.fail("exec", *user, "-w", "/no/such", "tug", "pwd", status=126)
     assert line == ("berth: cannot exec in container 'tug': cannot enter working directory "
-                    "'/no/such': it does not exist")
+                    "'/no/such': No such file or directory")
     assert berth.run("exec", "tug", "ls", "-d", "/no").returncode != 0
 
 

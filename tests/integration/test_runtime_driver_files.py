@@ -99,7 +99,7 @@ def test_no_link_is_made_in_a_volume(runtime, bundle, place):
     for path in ("/data/evil", "/way/evil", "/data/deep/evil"):
         bundle.config["annotations"] = {}
         line = runtime.error(annotate(bundle, **{path: "x"}).shell("true"))
-        assert line.startswith(RUN + f"cannot make link '{path}': ") and line.endswith("it lies in another mount")
+        assert line.startswith(RUN + f"cannot make link '{path}': ") and "it lies in another mount; try: " in line
     assert os.listdir(place / "volume") == []
 
 
@@ -110,7 +110,7 @@ def test_a_link_is_made_in_no_other_file_system_than_a_tmpfs_at_dev(runtime, bun
     assert runtime.out(bundle.shell("readlink /dev/evil")) == "x\n"
     mount.update(type="ramfs", source="ramfs", options=["nosuid"])
     line = runtime.error(bundle.shell("true"))
-    assert line.startswith(RUN + "cannot make ") and line.endswith("': it lies in another mount")
+    assert line.startswith(RUN + "cannot make ") and ": it lies in another mount; try: " in line
 
 
 @pytest.mark.parametrize("path", ["relative", "/", "/opt/", "/proc/evil", "/opt/../sys/evil", ""])

@@ -90,6 +90,7 @@ def test_has_the_members_that_runc_prints(place, runtime, bundle, busy):
 
 def test_processor_time_is_known_without_a_limit(runtime, bundle, start):
     bundle.linux["resources"] = {}
+    bundle.config["mounts"] = [one for one in bundle.config["mounts"] if one["type"] != "cgroup"]
     bundle.shell("while :; do :; done")
     start()
     if not mounted_hierarchies().get("unified"):

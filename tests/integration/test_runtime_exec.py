@@ -91,7 +91,7 @@ def test_runs_a_process_document(runtime, running, place):
                     user={"uid": 3, "gid": 4, "additionalGids": [9]}, env=["X=y", "PATH=/bin"],
                     cwd="/etc", capabilities={"bounding": ["CAP_KILL"]})
     assert ok(execute(runtime, "--process", path, "c1")) == (
-        "uid=3 gid=4 groups=9\n/etc\ny\nCapEff:\t0000000000000000\n1024\n")
+        "uid=3 gid=4 groups=9\n/etc\ny/\nCapEff:\t0000000000000000\n1024\n")
 
 
 def test_is_as_likely_to_be_killed_for_memory_as_the_container(runtime, bundle, start, place):
@@ -267,6 +267,9 @@ def test_goes_below_the_cgroup_of_the_container(runtime, running, bundle):
         directory = Path(mount + bundle.linux["cgroupsPath"])
         if directory.exists():
             (directory / "below").mkdir()
+        for name in ("cpuset.cpus", "cpuset.mems"):  # a new one of v1 has none
+            if (directory / name).exists() and (directory / "cgroup.clone_children").exists():
+                (directory / "below" / name).write_text((directory / name).read_text())
     process = subprocess.Popen(runtime.command("exec", "--cgroup", "below", "c1", "/bin/sleep",
                                                "1000"))
     new = until(lambda: is_below(json.loads(ok(runtime.call("ps", "-f", "json", "c1")))))

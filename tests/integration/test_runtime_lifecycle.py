@@ -165,14 +165,14 @@ def test_runs_hooks_in_the_order_of_the_spec_with_their_own_environment(runtime,
     assert [line[0].rsplit("-")[-1] for line in lines] == list(stages)
     assert [line[1] for line in lines] == ["creating", "creating", "creating", "running",
                                           "stopped"]
-    assert all(line[2:] == ["K=v", "/"] for line in lines), lines
+    assert all(line[2:] == ["K=v", str(bundle.directory)] for line in lines), lines
 
 
 @pytest.mark.parametrize("stage", ["prestart", "createRuntime", "createContainer"])
 def test_ends_a_container_whose_hook_fails(runtime, bundle, place, stage):
     bundle.config["hooks"] = {stage: hook(place, stage, "echo no >&2; exit 3")}
-    assert runtime.error(bundle) == (f"cannot run container 'c1': cannot run the {stage} hook: run "
-                                     f"'{place}/hook-{stage}': exit status 3: no")
+    assert runtime.error(bundle) == (f"cannot run container 'c1': the {stage} hook failed with "
+                                     f"exit code 3: '{place}/hook-{stage}': no")
 
 
 def test_ends_a_hook_that_takes_too_long(runtime, bundle, place):
@@ -187,8 +187,8 @@ def test_stops_a_container_whose_poststart_hook_fails(runtime, bundle, place, cr
     bundle.args("/bin/sleep", "100")
     create()
     assert runtime.call("start", "c1").stderr == (
-        "berth-runtime: cannot start container 'c1': cannot run the poststart hook: run "
-        f"'{place}/hook-poststart': exit status 1\n")
+        "berth-runtime: cannot start container 'c1': the poststart hook failed with exit code "
+        f"1: '{place}/hook-poststart'\n")
     assert ok(runtime.call("list", "-q")) == ""
 
 

@@ -162,10 +162,9 @@ def test_refuses_a_working_directory_that_is_a_file(runtime, bundle):
 def test_refuses_a_working_directory_that_cannot_be_made(runtime, bundle):
     for name in ("dev", "proc", "sys"):
         (bundle.rootfs / name).mkdir()
-    bundle.config["root"]["readonly"] = True
-    bundle.process["cwd"] = "/none"
-    assert runtime.error(bundle) == (f"{RUN}cannot enter working directory '/none': create "
-                                     "directory 'none': Read-only file system")
+    bundle.mount("/etc", bundle.rootfs / "etc", "bind", "ro")
+    bundle.process["cwd"] = "/etc/none"
+    assert runtime.error(bundle).startswith(f"{RUN}cannot enter working directory '/etc/none': create directory ")
 
 
 def test_refuses_a_directory_over_a_file_and_a_file_over_a_directory(runtime, bundle, place):
@@ -243,7 +242,7 @@ def test_no_node_is_made_in_a_volume(runtime, bundle, place, path):
     bundle.linux["devices"] = [{"type": "c", "path": path, "major": 1, "minor": 3}]
     line = runtime.error(bundle)
     assert line.startswith(f"{RUN}cannot make device '{path}': make '")
-    assert line.endswith("': it lies in another mount")
+    assert ": it lies in another mount; try: " in line
     assert os.listdir(place / "volume") == []
 
 
@@ -354,8 +353,8 @@ def test_refuses_ids_and_flags_that_make_no_sense(runtime, bundle):
     bundle.write()
     for words, line in {
         ("run", "-b", str(bundle.directory), "a/b"):
-            "cannot run container 'a/b': container id 'a/b': expected letters, digits and any of "
-            "_ + - .",
+            "cannot run container 'a/b': invalid character '/' in container ID 'a/b': expected letters, "
+            "digits and _ + - .",
         ("state", "none"): "container 'none' does not exist",
         ("kill", "none"): "container 'none' does not exist",
         ("start", "none"): "cannot start container 'none': container 'none' does not exist",

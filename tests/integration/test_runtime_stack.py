@@ -3,6 +3,7 @@
 the JSON of the slide "The Stack" (Kniep, High Performance Containers)."""
 
 import json
+import os
 
 import pytest
 
@@ -40,15 +41,16 @@ def test_a_mode_with_its_type_bits_is_masked_and_not_refused(runtime, stack):
     assert runtime.out(stack) == "character special file 666 c3:0\n"
 
 
-def test_a_prestart_script_given_by_its_path_alone_runs_with_an_empty_environment(runtime, stack,
-                                                                                  place):
+def test_a_prestart_script_given_by_its_path_alone_has_the_environment_of_the_runtime(runtime, stack,
+                                                                                      place):
     stack.process["env"] += ["LD_PRELOAD=/evil.so", "SECRET=1"]
-    runtime.out(stack)
+    runtime.out(stack, env={"PATH": os.environ["PATH"], "OF_CALLER": "1"})
     names = {line.split()[1].split("=")[0] for line in
              (place / "environment").read_text().splitlines()}
-    assert names <= {"PWD", "OLDPWD", "SHLVL", "_"}  # what the shell itself sets
+    own = {"PWD", "OLDPWD", "SHLVL", "_", "BERTH_LIBEXEC_DIR"}  # of the shell, and where our programs lie
+    assert names - own == {"PATH", "OF_CALLER"}
     assert (place / "words").read_text() == f"0 {place}/nvidia.sh\n"
-    assert (place / "directory").read_text() == "/\n"
+    assert (place / "directory").read_text() == f"{stack.directory}\n"
     state = json.loads((place / "told").read_text())
     assert (state["id"], state["status"], state["bundle"]) == ("c1", "creating",
                                                                str(stack.directory))

@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/oci/verb.hpp"
+#include "base/text.hpp"
+#include "cli/oci/matching.hpp"
 
 namespace berth::cli::oci {
 namespace {
 
 struct DeleteOptions {
   bool force = false;
+  bool regex = false;
   std::string oom_file;
 };
 
 FlagTable delete_flags(DeleteOptions& o) {
   return {
       {"force", 'f', "", "Kill it first; one that does not exist is fine", &o.force},
+      {"regex", 'r', "", "ID is a regular expression: all containers in whose id it is found",
+       &o.regex},
       {"oom-file", 0, "FILE", "Make FILE if the kernel killed some of it for want of memory",
        &o.oom_file},
   };
@@ -22,8 +26,13 @@ Result<int> run_delete(Session& session, const DeleteOptions& options,
   runtime::Store store = TRY(runtime::Store::open(session.root));
   runtime::RemoveOptions remove{options.force ? runtime::Force::yes : runtime::Force::no,
                                 options.oom_file};
-  TRY_CTX(runtime::remove(store, arguments[0], remove, session.log),
-          "cannot delete container '" + arguments[0] + "'");
+  auto act = [&](const std::string& id) -> Result<void> {
+    TRY_CTX(runtime::remove(store, id, remove, session.log),
+            "cannot delete container " + quote(id));
+    return {};
+  };
+  if (options.regex) return for_each_id(session, TRY(matching_ids(store, arguments[0])), act);
+  TRY(act(arguments[0]));
   return 0;
 }
 

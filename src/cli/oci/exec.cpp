@@ -3,6 +3,7 @@
 
 #include "base/text.hpp"
 #include "cli/oci/verb.hpp"
+#include "oci/capabilities.hpp"
 
 namespace berth::cli::oci {
 namespace {
@@ -39,6 +40,18 @@ ReadValue add_group(runtime::ProcessChanges& changes) {
   };
 }
 
+ReadValue add_capability(runtime::ProcessChanges& changes) {
+  return [&changes](std::string_view text) -> Result<void> {
+    std::vector<std::string> unknown;
+    berth::oci::capability_bits({std::string(text)}, unknown);
+    if (!unknown.empty()) {
+      return make_error(Kind::usage, "unknown capability " + quote(text), "man 7 capabilities");
+    }
+    changes.capabilities.emplace_back(text);
+    return {};
+  };
+}
+
 FlagTable exec_flags(ExecOptions& o) {
   runtime::ExecRequest& r = o.request;
   runtime::ProcessChanges& c = r.changes;
@@ -56,7 +69,7 @@ FlagTable exec_flags(ExecOptions& o) {
       {"additional-gids", 'g', "GID", "Add a supplementary group", add_group(c)},
       {"env", 'e', "K=V", "Add an environment variable", &c.env},
       {"cwd", 0, "DIR", "Its working directory", &c.cwd},
-      {"cap", 'c', "NAME", "Add a capability", &c.capabilities},
+      {"cap", 'c', "NAME", "Add a capability", add_capability(c)},
       {"no-new-privs", 0, "", "Forbid it to gain privileges", &c.no_new_privileges},
       {"process-label", 0, "LABEL", "Its SELinux label", &c.selinux_label},
       {"apparmor", 0, "PROFILE", "Its AppArmor profile", &c.apparmor_profile},
@@ -79,6 +92,7 @@ Result<int> run_exec(Session& session, const ExecOptions& options,
   request.id = arguments[0];
   request.changes.args.assign(arguments.begin() + 1, arguments.end());
   request.preserve_fds = TRY(descriptor_count(options.preserve_fds));
+  request.activation = runtime::read_activation(session.inject.caller);
   auto detach = options.detach ? runtime::Detach::yes : runtime::Detach::no;
   return TRY_CTX(runtime::exec(store, request, detach, session.report, session.log),
                  "cannot exec in container '" + arguments[0] + "'");

@@ -1,23 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/oci/verb.hpp"
+#include "cli/oci/matching.hpp"
 
 namespace berth::cli::oci {
 namespace {
 
 struct KillOptions {
   bool all = false;
+  bool regex = false;
 };
 
 FlagTable kill_flags(KillOptions& o) {
-  return {{"all", 'a', "", "Signal every process of the container", &o.all}};
+  return {{"all", 'a', "", "Signal every process of the container", &o.all},
+          {"regex", 'r', "", "ID is a regular expression: all containers in whose id it is found",
+           &o.regex}};
 }
 
 Result<int> run_kill(Session& session, const KillOptions& options,
                      const std::vector<std::string>& arguments) {
   runtime::Store store = TRY(runtime::Store::open(session.root));
   int signal = TRY(runtime::read_signal(arguments.size() > 1 ? arguments[1] : "TERM"));
-  TRY(runtime::kill(store, arguments[0], signal,
-                    options.all ? runtime::Whom::all : runtime::Whom::first_process));
+  auto whom = options.all ? runtime::Whom::all : runtime::Whom::first_process;
+  auto act = [&](const std::string& id) { return runtime::kill(store, id, signal, whom); };
+  if (options.regex) return for_each_id(session, TRY(matching_ids(store, arguments[0])), act);
+  TRY(act(arguments[0]));
   return 0;
 }
 

@@ -66,6 +66,13 @@ runtime::CgroupManager cgroup_manager(const Globals& globals) {
 FlagTable launch_flags(LaunchOptions& o) {
   return {
       {"bundle", 'b', "DIR", "The bundle, the working directory unless told", &o.request.bundle},
+      {"config",
+       'f',
+       "FILE",
+       "The configuration, in the bundle unless the path is absolute",
+       &o.request.config,
+       {},
+       Complete::file},
       {"pid-file", 0, "FILE", "Write the process id to a file", &o.request.pid_file},
       {"console-socket", 0, "PATH", "Send the terminal's master to this socket",
        &o.request.console_socket},
@@ -109,6 +116,7 @@ Result<runtime::LaunchRequest> to_request(const Session& session, const LaunchOp
   request.id = id;
   request.cgroup_manager = session.cgroup_manager;
   request.preserve_fds = TRY(descriptor_count(options.preserve_fds));
+  request.activation = runtime::read_activation(session.inject.caller);
   // For as long as the request is there, which is until the container runs or has failed.
   auto lease = std::make_shared<std::optional<gpu::ContainerLease>>();
   request.amend = [&session, id, lease](berth::oci::Spec& spec, const std::string& bundle,
@@ -136,9 +144,11 @@ std::string program_help() {
 std::string version_text(std::string_view program) {
   std::string_view name = program.substr(program.rfind('/') + 1);
   bool known = name == "runc" || name == "crun";
-  return std::string(known ? name : "berth-runtime") +
-         " version " BERTH_VERSION "\ncommit: berth-" BERTH_VERSION "\nspec: " +
-         std::string(berth::oci::kRuntimeSpecVersion) + "\n";
+  std::string text = std::string(known ? name : "berth-runtime") +
+                     " version " BERTH_VERSION "\ncommit: berth-" BERTH_VERSION "\nspec: " +
+                     std::string(berth::oci::kRuntimeSpecVersion) + "\n";
+  if (name == "crun") text += "+SYSTEMD +SELINUX +APPARMOR +CAP +SECCOMP +EBPF +CRIU\n";
+  return text;
 }
 
 std::string default_root(unsigned uid, const char* runtime_directory) {

@@ -174,6 +174,7 @@ TEST(Plan, of_a_small_config_is_these_steps_in_this_order) {
                 "make device '/dev/tty' (c 5:0, mode 0666)",
                 "link '/dev/ptmx' to 'pts/ptmx'",
                 "link '/dev/fd' to '/proc/self/fd'",
+                "link '/dev/core' to '/proc/kcore'",
                 "link '/dev/stdin' to '/proc/self/fd/0'",
                 "link '/dev/stdout' to '/proc/self/fd/1'",
                 "link '/dev/stderr' to '/proc/self/fd/2'",

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/namespaces.hpp"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+
+#include "sys/file.hpp"
+#include "sys/namespace.hpp"
+
+namespace berth::runtime {
+
+uint64_t created_namespaces(const plan::Spawn& spawn) {
+  uint64_t flags = 0;
+  for (const auto& type : spawn.created) {
+    flags |= type == "mount"     ? CLONE_NEWNS
+             : type == "pid"     ? CLONE_NEWPID
+             : type == "ipc"     ? CLONE_NEWIPC
+             : type == "uts"     ? CLONE_NEWUTS
+             : type == "network" ? CLONE_NEWNET
+             : type == "user"    ? CLONE_NEWUSER
+                                 : 0;
+  }
+  return flags;
+}
+
+bool joins_user_namespace(const plan::Spawn& spawn) {
+  return std::any_of(spawn.joined.begin(), spawn.joined.end(),
+                     [](const auto& space) { return space.type == "user"; });
+}
+
+std::string namespace_file(const std::string& type) {
+  return type == "mount" ? "mnt" : type == "network" ? "net" : type;
+}
+
+int namespace_flag(std::string_view type) {
+  if (type == "user") return CLONE_NEWUSER;
+  if (type == "pid") return CLONE_NEWPID;
+  if (type == "ipc") return CLONE_NEWIPC;
+  if (type == "uts") return CLONE_NEWUTS;
+  if (type == "network") return CLONE_NEWNET;
+  if (type == "cgroup") return CLONE_NEWCGROUP;
+  if (type == "time") return CLONE_NEWTIME;
+  return 0;
+}
+
+Result<bool> is_own_namespace(const sys::Fd& fd, const oci::Namespace& space) {
+  std::string name = namespace_file(space.type);
+  struct stat there = TRY(sys::stat_fd(fd, space.path));
+  sys::Fd own = TRY(sys::open_at(sys::cwd(), "/proc/self/ns/" + name, O_PATH));
+  struct stat here = TRY(sys::stat_fd(own, name));
+  return there.st_dev == here.st_dev && there.st_ino == here.st_ino;
+}
+
+namespace {
+
+enum class Joins { parent, parent_if_permitted, child };
+
+Joins who_joins(const plan::Spawn& spawn, const oci::Namespace& space) {
+  if (space.type == "pid") return Joins::parent;
+  if (space.type == "mount" || space.type == "user") return Joins::child;
+  if ((created_namespaces(spawn) & CLONE_NEWUSER) != 0) return Joins::parent;
+  // The child has a right to those that the user namespace owns which it joins, and to no others;
+  // its caller may have one to all.
+  return joins_user_namespace(spawn) ? Joins::parent_if_permitted : Joins::child;
+}
+
+}  // namespace
+
+Result<BirthPlace> BirthPlace::enter(const plan::Spawn& spawn, BornInto& born) {
+  BirthPlace place;
+  for (const auto& space : spawn.joined) {
+    Joins who = who_joins(spawn, space);
+    if (who == Joins::child) continue;
+    std::string own = "/proc/self/ns/" + namespace_file(space.type);
+    sys::Fd before = TRY(sys::open_at(sys::cwd(), own, O_RDONLY));
+    sys::Fd target = TRY(sys::open_at(sys::cwd(), space.path, O_RDONLY));
+    bool is_own = TRY(is_own_namespace(target, space));
+    auto joined = sys::setns(target, namespace_flag(space.type), space.path);
+    bool is_left = who == Joins::parent_if_permitted && !joined.ok();
+    if (is_left && joined.error().kind == Kind::denied) continue;
+    TRY(std::move(joined));
+    place.before_.emplace_back(std::move(before), namespace_flag(space.type));
+    born.types.insert(space.type);
+    if (is_own) born.shared.insert(space.type);
+  }
+  return place;
+}
+
+BirthPlace::~BirthPlace() {
+  for (const auto& [space, flag] : before_) ignore(sys::setns(space, flag, "our own"));
+}
+
+}  // namespace berth::runtime

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs as: berth-runtime and the container's first process. Capabilities: the caller's. Hostile:
+// paths of namespaces come from the config.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.hpp"
+#include "plan/plan.hpp"
+#include "sys/fd.hpp"
+
+namespace berth::runtime {
+
+/// CLONE_NEW* of the namespaces that are new. Not of the cgroup namespace: its root is where the
+/// process is when it is made, so the process makes it later.
+uint64_t created_namespaces(const plan::Spawn& spawn);
+
+/// What is made in a user namespace belongs to it, and its root has rights over no other: where one
+/// is joined, the new namespaces come after it, with a second birth.
+bool joins_user_namespace(const plan::Spawn& spawn);
+
+/// "net" for "network": its file in /proc/PID/ns.
+std::string namespace_file(const std::string& type);
+/// CLONE_NEW* of a type that can be joined before the root is entered, else 0.
+int namespace_flag(std::string_view type);
+/// Whether the namespace open as `fd` is the one that this process is in already.
+Result<bool> is_own_namespace(const sys::Fd& fd, const oci::Namespace& space);
+/// What the child, which joins the others itself, has to know of those that the parent has joined.
+struct BornInto {
+  std::set<std::string> types;
+  std::set<std::string> shared;  ///< of these, those that are the caller's own
+};
+
+/// Lets children be born into namespaces that there are already, until dropped: into a pid
+/// namespace, which counts for children only, and, where they get another user namespace, into all
+/// that root of it may not join.
+class BirthPlace {
+ public:
+  /// Errors: not_found, denied.
+  static Result<BirthPlace> enter(const plan::Spawn& spawn, BornInto& born);
+  BirthPlace() = default;
+  BirthPlace(BirthPlace&&) = default;
+  BirthPlace& operator=(BirthPlace&&) = delete;
+  ~BirthPlace();
+
+ private:
+  std::vector<std::pair<sys::Fd, int>> before_;  ///< where we were, and CLONE_NEW* of it
+};
+
+}  // namespace berth::runtime
