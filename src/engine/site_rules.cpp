@@ -22,10 +22,13 @@ namespace {
 using policy::Given;
 using Strings = std::vector<std::string>;
 
+Result<policy::Compiled> read_policy(const Context& context) {
+  return TRY_CTX(policy::read_compiled(context.paths.config),
+                 "cannot read the policy of this machine");
+}
+
 Result<std::vector<policy::PlacedRule>> rules_of(const Context& context) {
-  policy::Compiled compiled = TRY_CTX(policy::read_compiled(context.paths.config),
-                                      "cannot read the policy of this machine");
-  return std::move(compiled.rules);
+  return std::move(TRY(read_policy(context)).rules);
 }
 
 /// Where an image is from, as `registries` names it. What was made here is localhost's: its name
@@ -42,10 +45,10 @@ Result<Strings> places_of(const RunRequest& request, const image::Image* image) 
   return out;
 }
 
-/// A step's tasks have the job's variables as well: names those that may not come back that way.
-void tell_decided(RunRequest& request) {
-  if (!request.labels.contains(kStepLabel)) return;
-  std::set<std::string> names;
+/// A step's tasks have the job's variables as well: names those that may not come back that way,
+/// `outside` among them unless the request has one.
+void tell_decided(const Strings& outside, RunRequest& request) {
+  std::set<std::string> names(outside.begin(), outside.end());
   for (const std::string& entry : request.environment) {
     bool taken_away = entry.find('=') == std::string::npos;
     if (taken_away) names.insert(entry);
@@ -60,6 +63,10 @@ void tell_decided(RunRequest& request) {
 
 }  // namespace
 
+Result<Strings> node_variables(const Context& context) {
+  return std::move(TRY(read_policy(context)).policy.slurm.node_variables);
+}
+
 Result<RunRequest> complete_request(const Context& context, const RunRequest& asked,
                                     const image::Image& image) {
   RunRequest request = asked;
@@ -72,7 +79,9 @@ Result<RunRequest> complete_request(const Context& context, const RunRequest& as
     TRY(apply_effects(context, outcome.effects, defaults, outcome.verdicts, request));
     request.site.verdicts = std::move(outcome.verdicts);
   }
-  tell_decided(request);
+  if (request.labels.contains(kStepLabel)) {
+    tell_decided(TRY(node_variables(context)), request);
+  }
   return request;
 }
 

@@ -40,6 +40,9 @@ std::vector<std::string> environment_of(const RunRequest& request);
 /// The same without what the site says of NVIDIA_VISIBLE_DEVICES.
 std::vector<std::string> without_site_selection(const RunRequest& request);
 
+/// The policy's slurm.node-variables.  Errors: those of policy::read_compiled().
+Result<std::vector<std::string>> node_variables(const Context& context);
+
 /// Adds the hooks of rules after those that are there.
 void add_site_hooks(const RunRequest& request, oci::Spec& spec);
 

@@ -304,8 +304,11 @@ Result<void> pull_for_step(const Context& context, const RunRequest& request, co
 
 /// The variables of the task in the container, where the image has none: not those that Berth or
 /// the image says better, of GPUs and of locales that the image may not have.
-void add_variables_of_task(const Context& context, const image::Image& image, RunRequest& request) {
+Result<void> add_variables_of_task(const Context& context, const image::Image& image,
+                                   RunRequest& request) {
+  const std::vector<std::string> outside = TRY(node_variables(context));
   std::vector<std::string_view> kept = {"LANG", "LANGUAGE", "LC_ALL"};
+  kept.insert(kept.end(), outside.begin(), outside.end());
   kept.insert(kept.end(), slurm::kVisible.begin(), slurm::kVisible.end());
   for (const std::string& entry : image.config.config.env) kept.push_back(variable_name(entry));
   for (const std::string& entry : request.environment) kept.push_back(variable_name(entry));
@@ -315,6 +318,7 @@ void add_variables_of_task(const Context& context, const image::Image& image, Ru
     if (is_new) added.push_back(entry);
   }
   request.environment.insert(request.environment.end(), added.begin(), added.end());
+  return {};
 }
 
 /// One more berth-hold in a container that another step holds.
@@ -480,7 +484,7 @@ Result<RunOutcome> run_slurm_task(const Context& context, const SlurmStep& step,
   }
   image::Store store = TRY(open_store(context));
   image::Image image = TRY(find_or_pull_image(context, store, request, call, progress));
-  add_variables_of_task(context, image, request);
+  TRY(add_variables_of_task(context, image, request));
   request.interactive = true;
   return run(context, request, call, progress);
 }

@@ -96,6 +96,23 @@ Result<void> check_words(std::string_view key, const std::vector<std::string>& w
 
 }  // namespace
 
+const std::vector<std::string>& variables_of_a_machine() {
+  static const std::vector<std::string> kNames = {
+      // The loader, the C library and terminals.
+      "LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT", "GCONV_PATH", "LOCPATH", "NLSPATH", "TERMINFO",
+      "TERMINFO_DIRS",
+      // Shells.
+      "BASH_ENV", "ENV", "SHELL", "CDPATH", "OLDPWD", "XDG_RUNTIME_DIR",
+      // Languages, whose own files these replace.
+      "PYTHONHOME", "PYTHONPATH", "PYTHONSTARTUP", "PYTHONUSERBASE", "VIRTUAL_ENV", "CONDA_PREFIX",
+      "PERL5LIB", "PERLLIB", "PERL5OPT", "RUBYLIB", "RUBYOPT", "GEM_HOME", "GEM_PATH", "R_HOME",
+      "R_LIBS", "R_LIBS_SITE", "R_LIBS_USER", "NODE_PATH", "TCLLIBPATH", "JAVA_HOME",
+      "JULIA_DEPOT_PATH", "LUA_PATH", "LUA_CPATH",
+      // Certificates.
+      "SSL_CERT_FILE", "SSL_CERT_DIR", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE"};
+  return kNames;
+}
+
 const std::vector<std::string_view>& capability_names() {
   static const std::vector<std::string_view> kNames = {"compute", "utility", "graphics", "video",
                                                        "display", "ngx",     "compat32"};
@@ -146,6 +163,11 @@ Result<void> check(const Policy& policy) {
                   fmt::format("expected vendor.com/class, got {}", quote(gpu.default_kind)));
   }
   TRY(check_paths("match.keys", policy.match.keys));
+  for (const std::string& name : policy.slurm.node_variables) {
+    if (is_variable_name(name)) continue;
+    return refuse("slurm.node-variables", quote(name) + " is no name of a variable",
+                  "slurm.node-variables");
+  }
   if (policy.match.facts == PublishedFacts::only_signed && policy.match.keys.empty()) {
     return refuse("match.facts", "\"signed\" needs the keys that are trusted", "match.keys");
   }

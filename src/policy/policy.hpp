@@ -80,9 +80,22 @@ struct Match {
   bool operator==(const Match&) const = default;
 };
 
+/// Names of variables that lead to files of the machine they were set on: another root has others
+/// there, or none.
+const std::vector<std::string>& variables_of_a_machine();
+
+struct Slurm {
+  /// Those of a job that do not enter its tasks in a container, unless the user asks for them by
+  /// --container-env or the image has them itself.
+  std::vector<std::string> node_variables = variables_of_a_machine();
+
+  bool operator==(const Slurm&) const = default;
+};
+
 struct Policy {
   Gpu gpu;
   Match match;
+  Slurm slurm;
 
   bool operator==(const Policy&) const = default;
 };
@@ -156,9 +169,16 @@ void fields(V& v, Match& m) {
 }
 
 template <class V>
+void fields(V& v, Slurm& s) {
+  v.always("node-variables", s.node_variables);
+  v.strict();
+}
+
+template <class V>
 void fields(V& v, Policy& p) {
   v.always("gpu", p.gpu);
   v.always("match", p.match);
+  v.always("slurm", p.slurm);
   v.strict();
 }
 

@@ -199,6 +199,22 @@ def test_variables_of_the_job_pass_and_those_of_the_image_count_more(slurm, push
         "job image job /bin xx_XX 0\n"
 
 
+HOST_PATHS = {"LD_LIBRARY_PATH": "/soft/lib", "PYTHONHOME": "/soft/python", "BASH_ENV": "/soft/env",
+              "XDG_RUNTIME_DIR": "/run/soft", "SITE_HOME": "/soft/site"}
+SHOW_PATHS = ("sh", "-c", "for n in LD_LIBRARY_PATH PYTHONHOME BASH_ENV SITE_HOME; do "
+              "eval echo $n=\\$$n; done; env | grep -c XDG_RUNTIME_DIR || :")
+
+
+def test_variables_that_lead_to_files_of_the_node_stay_outside(slurm, push, image):
+    assert slurm.srun(image, *SHOW_PATHS, env=HOST_PATHS).split() == [
+        "LD_LIBRARY_PATH=", "PYTHONHOME=", "BASH_ENV=", "SITE_HOME=/soft/site", "0"]
+    assert slurm.srun(image, "--container-env=PYTHONHOME", *SHOW_PATHS, env=HOST_PATHS).split() == [
+        "LD_LIBRARY_PATH=", "PYTHONHOME=/soft/python", "BASH_ENV=", "SITE_HOME=/soft/site", "0"]
+    own = push(images.build([images.busybox_layer()], {"Env": ["PATH=/bin", "LD_LIBRARY_PATH=/of/image"]}))
+    assert slurm.srun(f"--container-image={own}", *SHOW_PATHS, env=HOST_PATHS).split()[0] == \
+        "LD_LIBRARY_PATH=/of/image"
+
+
 def test_variables_stand_for_options(slurm, busybox):
     env = {"PYXIS_CONTAINER_IMAGE": busybox, "PYXIS_CONTAINER_WORKDIR": "/etc",
            "PYXIS_CONTAINER_READONLY": "1"}

@@ -272,6 +272,17 @@ def site(slurm):
     return {"TEST_CONFIG": str(config), "LICENCE": "job"}
 
 
+def test_a_site_says_which_variables_stay_outside(slurm, image):
+    account = slurm.berth.account
+    config = account.own(slurm.berth.directory / "variables")
+    file = config / "policy.toml"
+    file.write_text('[slurm]\nnode-variables = ["SITE_HOME"]\n')
+    os.chown(file, account.uid, account.gid)
+    slurm.berth.ok("--config-dir", config, "policy", "apply")
+    env = {"TEST_CONFIG": str(config), "SITE_HOME": "/soft/site", "PYTHONHOME": "/soft/python"}
+    assert slurm.srun(image, "sh", "-c", "echo ${SITE_HOME-none} $PYTHONHOME", env=env) == "none /soft/python\n"
+
+
 SHOW = ("sh", "-c", "echo $LICENCE")
 
 

@@ -137,6 +137,12 @@ def test_variables_of_the_task_pass_and_those_of_the_image_count_more(slurm, pus
         "image image job\nof two lines /bin none 0\n"
 
 
+def test_variables_that_lead_to_files_of_the_node_stay_outside(slurm, image):
+    env = {"LD_LIBRARY_PATH": "/soft/lib", "PYTHONHOME": "/soft/python", "SITE_HOME": "/soft/site"}
+    assert slurm.srun(image, "sh", "-c", "echo ${LD_LIBRARY_PATH-none} ${PYTHONHOME-none} $SITE_HOME", env=env) == \
+        "none none /soft/site\n"
+
+
 def test_a_job_without_variables_has_a_container(slurm, image):
     names = "TEST_ROOT,TEST_STATE"  # the store of the test
     assert slurm.srun(f"--export={names}", image, "echo", "tea") == "tea\n"
