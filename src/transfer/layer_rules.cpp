@@ -217,12 +217,23 @@ void LeftOut::add_attribute(const std::string& key, const std::string& path) {
   if (attributes_++ == 0) first_attribute_ = key + " of " + path;
 }
 
+void LeftOut::add_owner(const TarEntry& entry) {
+  if (owners_++ > 0) return;
+  first_owner_ = std::to_string(entry.uid) + ":" + std::to_string(entry.gid) + " of " + entry.path;
+}
+
 void LeftOut::warn(const UnpackOptions& options) const {
   if (!options.on_warning) return;
   if (device_count_ > 0) {
     options.on_warning(std::to_string(device_count_) +
                        " device nodes (first: " + quote(devices_.front().path) +
                        ") cannot be made by an ordinary user, ignoring them");
+  }
+  if (owners_ > 0) {
+    options.on_warning("this user namespace has no ids for the owners of " +
+                       std::to_string(owners_) + " files (first: " + quote(first_owner_) +
+                       "), using root instead; a larger range in /etc/subuid and /etc/subgid "
+                       "keeps them");
   }
   if (attributes_ > 0) {
     options.on_warning(std::to_string(attributes_) + " file attributes (first: " +

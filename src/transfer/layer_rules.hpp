@@ -78,6 +78,7 @@ class LeftOut {
   /// `path` is one more name of the device `target`, if that was left out: then true.
   bool add_link(const std::string& path, const std::string& target);
   void add_attribute(const std::string& key, const std::string& path);
+  void add_owner(const TarEntry& entry);
   void warn(const UnpackOptions& options) const;
 
   /// The first ones, kMostDevices at most; no real image has as many.
@@ -89,6 +90,8 @@ class LeftOut {
   std::vector<LeftOutDevice> devices_;
   uint64_t attributes_ = 0;
   std::string first_attribute_;
+  uint64_t owners_ = 0;
+  std::string first_owner_;
 };
 
 bool has_acl(const TarEntry& entry);

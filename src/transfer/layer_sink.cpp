@@ -16,10 +16,26 @@ Result<void> LayerSink::charge(size_t bytes) {
 
 Result<void> LayerSink::add(const TarEntry& entry, TarReader& tar) {
   TRY(check_entry(entry, ++entries_, options_->limits));
-  if (!has_acl(entry)) return add_settled(entry, tar);
+  bool has_owner = has_user(entry.uid) && has_group(entry.gid);
+  if (has_owner && !has_acl(entry)) return add_settled(entry, tar);
   TarEntry settled = entry;
   settle_acls(settled, entry.path, *options_, left_out_);
+  if (!has_owner) settle_owner(settled);
   return add_settled(settled, tar);
+}
+
+// Root's instead, so that nobody else of the container gets it, and without the bits that would
+// give whoever executes it that owner's rights.
+void LayerSink::settle_owner(TarEntry& entry) {
+  left_out_.add_owner(entry);
+  if (!has_user(entry.uid)) {
+    entry.uid = 0;
+    entry.mode &= ~04000u;
+  }
+  if (!has_group(entry.gid)) {
+    entry.gid = 0;
+    if (entry.type != TarEntry::Type::directory) entry.mode &= ~02000u;
+  }
 }
 
 Result<void> LayerSink::add_settled(const TarEntry& entry, TarReader& tar) {

@@ -54,6 +54,10 @@ class LayerSink {
   virtual Result<void> add_hard_link(const Place& place, const TarEntry& entry) = 0;
   virtual Result<void> add_node(const Place& place, const TarEntry& entry) = 0;
 
+  /// Whether a file can belong to this user or group here.
+  virtual bool has_user(uint64_t) const { return true; }
+  virtual bool has_group(uint64_t) const { return true; }
+
   /// What stays in memory until the end, so that a stranger cannot fill it. Errors: corrupt.
   Result<void> charge(size_t bytes);
 
@@ -63,6 +67,7 @@ class LayerSink {
   LeftOut left_out_;
 
  private:
+  void settle_owner(TarEntry& entry);
   Result<void> add_settled(const TarEntry& entry, TarReader& tar);
   Result<void> add_member(const std::string& path, const TarEntry& entry, TarReader& tar);
   Result<void> add_whiteout(const Place& place);

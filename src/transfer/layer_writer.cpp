@@ -31,12 +31,22 @@ constexpr int kMaxLinks = 40;
 constexpr size_t kFirstBytes = 4;
 constexpr uint64_t kLarge = uint64_t{1} << 20;  // written in pieces of their own
 
+bool is_in(const std::vector<sys::IdRange>& ranges, uint64_t id) {
+  return ranges.empty() || std::ranges::any_of(ranges, [&](const sys::IdRange& range) {
+           return id >= range.inside && id - range.inside < range.count;
+         });
+}
+
 }  // namespace
 
 Result<LayerWriter> LayerWriter::make(const sys::Fd& root, const UnpackOptions& options) {
   LayerWriter writer(options);
   writer.own_uid_ = sys::effective_uid();
   writer.own_gid_ = sys::effective_gid();
+  if (options.ownership == image::Ownership::full && !sys::in_initial_user_namespace()) {
+    writer.uids_ = TRY(sys::mapped_uids());
+    writer.gids_ = TRY(sys::mapped_gids());
+  }
   writer.umask_ = TRY(sys::current_umask());
   writer.root_path_ = TRY(sys::read_link(sys::cwd(), sys::fd_path(root)));
   sys::Fd own = TRY(sys::open_at(root, ".", kDirectory));
@@ -49,6 +59,14 @@ Result<LayerWriter> LayerWriter::make(const sys::Fd& root, const UnpackOptions& 
   TRY(sys::remove_attribute(writer.levels_[0].fd, std::string(kAccessAcl)));
   writer.directories_[""] = {};
   return writer;
+}
+
+bool LayerWriter::has_user(uint64_t uid) const {
+  return is_in(uids_, uid);
+}
+
+bool LayerWriter::has_group(uint64_t gid) const {
+  return is_in(gids_, gid);
 }
 
 /// Makes `levels_` end with `wanted`, creating what is missing on the way.

@@ -10,6 +10,7 @@
 #include "sys/fd.hpp"
 #include "sys/mode.hpp"
 #include "sys/piece_writer.hpp"
+#include "sys/user_namespace.hpp"
 #include "transfer/layer_sink.hpp"
 #include "transfer/tree_record.hpp"
 
@@ -46,6 +47,8 @@ class LayerWriter final : public LayerSink {
 
   explicit LayerWriter(const UnpackOptions& options) : LayerSink(options), pieces_(options.cache) {}
 
+  bool has_user(uint64_t uid) const override;
+  bool has_group(uint64_t gid) const override;
   Result<std::string> enter(const std::string& directory) override;
   Result<void> describe_root(const TarEntry& entry) override;
   Result<void> mark_opaque() override;
@@ -78,6 +81,8 @@ class LayerWriter final : public LayerSink {
   std::map<std::string, DirectoryFacts> directories_;
   WrittenFiles written_;
   std::string root_path_;
+  std::vector<sys::IdRange> uids_;  ///< that files can belong to; empty: all, or nobody else
+  std::vector<sys::IdRange> gids_;
   uid_t own_uid_ = 0;
   gid_t own_gid_ = 0;
   mode_t umask_ = 0;

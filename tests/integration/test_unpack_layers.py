@@ -112,16 +112,24 @@ def test_owners_are_kept_where_the_user_has_ids_for_them(berth, push, profile):
 
 
 @pytest.mark.profiles("user")
-def test_an_owner_outside_the_users_ids_is_refused_with_what_to_do(berth, push, listing):
-    berth.ok("images")
-    before = listing()
-    image = images.build([images.layer([images.file("far", uid=3_000_000, gid=5)])])
+def test_owners_outside_the_users_ids_become_root_with_one_warning(berth, push, work):
+    """Whoever has subordinate ids is no worse off than who has none."""
+    image = images.build([images.busybox_layer(), images.layer([
+        images.file("far", mode=0o6755, uid=3_000_000, gid=5), images.file("group", mode=0o2755, uid=5, gid=3_000_000),
+        images.directory("dir", mode=0o2770, uid=3_000_000, gid=3_000_000)])])
     reference = push(image)
-    assert berth.fail("pull", "--quiet", reference, status=1) == (
-        f"berth: cannot pull '{reference}': cannot unpack layer '{image.layer_digests[0]}': entry "
-        "'far': this user namespace has no such id: change the owner of 'far' to 3000000:5; try: a "
-        "larger range for this user in /etc/subuid and /etc/subgid")
-    assert listing() == before
+    done = berth.run("pull", "--quiet", reference)
+    assert done.returncode == 0 and len(done.stderr.splitlines()) == 1 and done.stderr.endswith(
+        ": this user namespace has no ids for the owners of 3 files (first: '3000000:5 of far'), "
+        "using root instead; a larger range in /etc/subuid and /etc/subgid keeps them\n"), done
+    show = ("run", "--rm", reference, "stat", "-c", "%n %u:%g %a", "/far", "/group", "/dir")
+    seen = "/far 0:5 2755\n/group 5:0 755\n/dir 0:0 2770\n"
+    assert berth.ok(*show) == seen
+    berth.ok("save", "-o", work / "saved.tar", reference)
+    berth.ok("rmi", "--force", reference)
+    loaded = berth.run("load", "-i", work / "saved.tar")
+    assert loaded.returncode == 0, loaded
+    assert berth.ok(*show) == seen
 
 
 @pytest.mark.profiles("root", "user")
