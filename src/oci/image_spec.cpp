@@ -178,9 +178,9 @@ Result<std::variant<Index, Manifest>> parse_manifest(std::string_view bytes,
   }
   Manifest manifest = TRY(json::from_value<Manifest>(body, document));
   if (manifest.layers.size() > kMaxLayers) {
-    return make_error(Kind::corrupt, std::string(document) + ": " +
-                                         std::to_string(manifest.layers.size()) +
-                                         " layers, more than the 128 allowed");
+    return make_error(Kind::corrupt,
+                      std::string(document) + ": " + std::to_string(manifest.layers.size()) +
+                          " layers, more than the " + std::to_string(kMaxLayers) + " allowed");
   }
   if (manifest.config.size > kMaxConfigBytes) {
     return make_error(Kind::corrupt,

@@ -21,8 +21,9 @@ namespace berth::oci {
 /// Registries and clients are expected to cope with manifests of 4 MiB (image-spec), not more.
 inline constexpr size_t kMaxManifestBytes = size_t{4} << 20;
 inline constexpr size_t kMaxConfigBytes = size_t{4} << 20;
-/// Docker stops at 127 layers; overlay takes 500 lower directories.
-inline constexpr size_t kMaxLayers = 128;
+/// Docker stops at 127 layers, podman at 500. With more than overlay takes at once the lowest ones
+/// are mounted as one (sys/overlay.cpp).
+inline constexpr size_t kMaxLayers = 500;
 inline constexpr size_t kMaxIndexEntries = 1024;
 inline constexpr size_t kMaxIndexDepth = 2;  // an index may name another
 

@@ -19,14 +19,17 @@
 namespace berth::sys {
 namespace {
 
-using Lower = std::vector<Layer>;
+using Lower = std::vector<const Layer*>;
+
+/// The kernel takes 500 (OVL_MAX_STACK), and an overlay on an overlay (FILESYSTEM_MAX_STACK_DEPTH).
+constexpr size_t kMostAtOnce = 400;
 
 /// Mounted nowhere.
 Result<Fd> make_overlay(const Lower& lower, const OverlayTop& top) {
   Fd context = TRY(fsopen("overlay"));
   TRY(fsconfig_string(context, "source", top.source));
-  for (const Layer& layer : lower) {
-    TRY(fsconfig_string(context, "lowerdir+", fd_path(layer.root)));
+  for (const Layer* layer : lower) {
+    TRY(fsconfig_string(context, "lowerdir+", fd_path(layer->root)));
   }
   if (top.upper) {
     TRY(fsconfig_string(context, "upperdir", fd_path(top.upper)));
@@ -37,18 +40,23 @@ Result<Fd> make_overlay(const Lower& lower, const OverlayTop& top) {
   return fsmount(context, static_cast<unsigned>(top.attributes));
 }
 
-// COMPAT(6.5): delete when that is our baseline. One string for all layers, at most a page.
+// COMPAT(6.5): delete when that is our baseline. One string for all layers, at most a page: their
+// names are numbers in the directory of our descriptors.
 Result<void> mount_by_string(const Lower& lower, const OverlayTop& top, const Fd& target) {
+  auto name = [](const Fd& fd) { return std::to_string(fd.get()); };
   std::string data = "lowerdir=";
   for (size_t i = 0; i < lower.size(); ++i) {
     if (i > 0) data += ':';
-    data += fd_path(lower[i].root);
+    data += name(lower[i]->root);
   }
-  if (top.upper) {
-    data += ",upperdir=" + fd_path(top.upper) + ",workdir=" + fd_path(top.work);
-  }
+  if (top.upper) data += ",upperdir=" + name(top.upper) + ",workdir=" + name(top.work);
   for (const std::string& option : top.options) data += "," + option;
-  return mount(top.source, fd_path(target), "overlay", top.flags, data);
+  Fd before = TRY(open_at(cwd(), ".", O_PATH | O_DIRECTORY));
+  Fd descriptors = TRY(open_at(cwd(), "/proc/self/fd", O_PATH | O_DIRECTORY));
+  TRY(change_directory(descriptors, "/proc/self/fd"));
+  auto mounted = mount(top.source, fd_path(target), "overlay", top.flags, data);
+  TRY(change_directory(before, "."));
+  return mounted;
 }
 
 /// The same by way of `place`, on top of what is mounted there.
@@ -61,7 +69,8 @@ Result<Fd> make_overlay_by_string(const Lower& lower, const OverlayTop& top, con
 }
 
 bool has_detached(const Lower& lower) {
-  return std::any_of(lower.begin(), lower.end(), [](const Layer& layer) { return layer.detached; });
+  return std::any_of(lower.begin(), lower.end(),
+                     [](const Layer* layer) { return layer->detached; });
 }
 
 /// Mounts the layers at `place`, one on top of the other, until the overlay is made: it has mounts
@@ -70,10 +79,10 @@ Result<Fd> make_over_attached(const Lower& lower, const OverlayTop& top, const F
   std::string first;
   Result<Fd> made = make_error(Kind::bug, "no layer was attached");
   auto attach = [&]() -> Result<void> {
-    for (const Layer& layer : lower) {
-      if (!layer.detached) continue;
-      TRY(move_mount_to_fd(layer.root, place, "a layer"));
-      if (first.empty()) first = fd_path(layer.root);
+    for (const Layer* layer : lower) {
+      if (!layer->detached) continue;
+      TRY(move_mount_to_fd(layer->root, place, "a layer"));
+      if (first.empty()) first = fd_path(layer->root);
     }
     return {};
   };
@@ -138,7 +147,9 @@ Result<void> try_overlay(const Fd& place, bool user_attributes) {
   return try_in_child(place, user_attributes);
 }
 
-Result<Fd> mount_overlay(const Lower& lower, const OverlayTop& top, const std::string& target) {
+namespace {
+
+Result<Fd> mount_at_once(const Lower& lower, const OverlayTop& top, const std::string& target) {
   Fd place = TRY(open_at(cwd(), target, O_PATH | O_DIRECTORY));
   auto mounted = mount_made(make_overlay(lower, top), place);
   if (mounted.ok()) return mounted;
@@ -156,6 +167,37 @@ Result<Fd> mount_overlay(const Lower& lower, const OverlayTop& top, const std::s
   }
   if (!mount_by_string(lower, top, place).ok()) return mounted;
   return open_at(cwd(), target, O_PATH | O_DIRECTORY);
+}
+
+/// What hides nothing of what lies below: marks of the attributes that all have.
+OverlayTop read_only(const OverlayTop& top) {
+  OverlayTop base;
+  base.source = top.source;
+  base.flags = MS_RDONLY;
+  base.attributes = MOUNT_ATTR_RDONLY;
+  bool is_users =
+      std::find(top.options.begin(), top.options.end(), "userxattr") != top.options.end();
+  if (is_users) base.options.emplace_back("userxattr");
+  return base;
+}
+
+}  // namespace
+
+Result<Fd> mount_overlay(const std::vector<Layer>& lower, const OverlayTop& top,
+                         const std::string& target) {
+  Lower upper_part;
+  for (const Layer& layer : lower) upper_part.push_back(&layer);
+  if (upper_part.size() <= kMostAtOnce + 1) return mount_at_once(upper_part, top, target);
+  // The lowest ones are one layer: an overlay of their own, whose whiteouts hide what is in it and
+  // nothing else.
+  Lower lower_part(upper_part.begin() + kMostAtOnce, upper_part.end());
+  upper_part.resize(kMostAtOnce);
+  Fd mounted = TRY(mount_at_once(lower_part, read_only(top), target));
+  Layer base{TRY(open_tree(mounted, "", OPEN_TREE_CLONE | AT_EMPTY_PATH)), true};
+  std::string path = fd_path(mounted);
+  TRY(unmount(path, MNT_DETACH));
+  upper_part.push_back(&base);
+  return mount_at_once(upper_part, top, target);
 }
 
 }  // namespace berth::sys

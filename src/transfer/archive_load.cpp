@@ -201,7 +201,8 @@ class Loader {
                              .annotations = {},
                              .artifact_type = {}};
     if (described.layers.size() > oci::kMaxLayers) {
-      return make_error(Kind::corrupt, "manifest.json: more than the 128 layers allowed");
+      return make_error(Kind::corrupt, "manifest.json: more than the " +
+                                           std::to_string(oci::kMaxLayers) + " layers allowed");
     }
     for (const auto& name : described.layers) {
       auto layer = TRY(members_.find(name));

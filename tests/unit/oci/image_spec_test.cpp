@@ -61,8 +61,8 @@ TEST(Manifest, refuses_unknown_types_sizes_and_counts) {
             "manifest: media type 'text/x' is neither an image index nor an image manifest");
   EXPECT_EQ(line(std::string(kMaxManifestBytes + 1, ' ')),
             "manifest: 4194305 bytes, more than the 4 MiB allowed");
-  EXPECT_EQ(line(manifest_text(media_type::kManifest, 129)),
-            "manifest: 129 layers, more than the 128 allowed");
+  EXPECT_EQ(line(manifest_text(media_type::kManifest, 501)),
+            "manifest: 501 layers, more than the 500 allowed");
   EXPECT_EQ(line("[]"), "manifest: expected an object");
   EXPECT_EQ(
       line(
