@@ -118,6 +118,11 @@ Result<Selected> by_uuid(const std::string& id, Vendor vendor, const Inventory& 
   }
   bool any = std::any_of(inventory.gpus.begin(), inventory.gpus.end(),
                          [&](const Gpu& gpu) { return gpu.vendor == vendor && !gpu.uuid.empty(); });
+  if (any && id.starts_with("MIG-GPU-")) {
+    return fault(Kind::not_found,
+                 "no such slice; this is how drivers before 470 named one, by GPU and instances",
+                 "by number, --gpus device=0:0; berth gpu list");
+  }
   if (any) return no_such_gpu(vendor, inventory);
   return fault(Kind::not_found, "the driver tells no GPU's id",
                "name it by index: --gpus device=0");

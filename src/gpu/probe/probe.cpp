@@ -87,13 +87,25 @@ void ask_nvml_for_facts(const ProbeOptions& options, Inventory& inventory, Log& 
   log.warn(fmt::format("NVML: {}, using procfs and file names instead", inventory.nvml));
 }
 
+// Why no driver is found where NVIDIA's own tools show GPUs.
+std::string no_driver(const DriverRoot& root) {
+  std::string line = "no NVIDIA driver was found on this machine";
+  if (root.stat_machine("/dev/dxg")) {
+    return line + ": it is WSL2, whose GPUs (/dev/dxg) Berth does not support";
+  }
+  if (root.stat_machine("/dev/nvhost-ctrl") || root.stat_machine("/dev/nvmap")) {
+    return line + ": it is a Jetson (Tegra), whose GPUs (/dev/nvmap) Berth does not support";
+  }
+  return line;
+}
+
 // What `berth gpu list` says beside its table.
-void judge_versions(Inventory& inventory) {
+void judge_versions(const DriverRoot& root, Inventory& inventory) {
   const Driver& driver = inventory.driver;
   auto& problems = inventory.problems;
   if (driver.module_version.empty() && driver.library_version.empty()) {
     // No NVIDIA driver is a fault only where there is no other GPU either.
-    if (inventory.gpus.empty()) problems.push_back("no NVIDIA driver was found on this machine");
+    if (inventory.gpus.empty()) problems.push_back(no_driver(root));
   } else if (driver.module_version.empty()) {
     problems.push_back("the NVIDIA kernel module is not loaded; try: modprobe nvidia");
   } else if (!driver.library_version.empty() && driver.library_version != driver.module_version) {
@@ -129,7 +141,7 @@ Result<Inventory> probe(const ProbeOptions& options, Log& log) {
   TRY_CTX(read_devices(root, inventory), "cannot read the driver's devices");
   TRY_CTX(read_driver_files(root, options.configured, options.services_of_root, inventory),
           "cannot read the driver's files");
-  judge_versions(inventory);
+  judge_versions(root, inventory);
   inventory.driver.glibc_needed = glibc_needed(inventory);
   Driver& driver = inventory.driver;
   bool matching = driver.module_version == driver.library_version;

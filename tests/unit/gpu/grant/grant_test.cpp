@@ -166,6 +166,12 @@ TEST(Grant, a_prefix_of_an_id_is_enough_when_only_one_gpu_has_it) {
             "--gpus device=GPU-ff: no such GPU, this machine has 8 GPUs; try: berth gpu list");
 }
 
+TEST(Grant, explains_the_old_name_of_a_slice_that_is_not_there) {
+  EXPECT_EQ(line("device=MIG-GPU-aa1-0000/1/3", mig_machine()),
+            "--gpus device=MIG-GPU-aa1-0000/1/3: no such slice; this is how drivers before 470 "
+            "named one, by GPU and instances; try: by number, --gpus device=0:0; berth gpu list");
+}
+
 TEST(Grant, says_how_many_gpus_there_are) {
   EXPECT_EQ(line("9", machine()), "--gpus 9: this machine has 8 GPUs; try: berth gpu list");
   EXPECT_EQ(line("2", machine(1)), "--gpus 2: this machine has 1 GPU; try: berth gpu list");

@@ -4,7 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "json/fields.hpp"
+#include "sys/file.hpp"
 #include "unit/gpu/driver_tree.hpp"
 #include "unit/gpu/probe/probing.hpp"
 
@@ -351,6 +354,22 @@ TEST(Probe, a_machine_without_a_module_has_no_gpus) {
   EXPECT_THAT(inventory.control_nodes, IsEmpty());
   EXPECT_THAT(inventory.problems,
               Contains("the NVIDIA kernel module is not loaded; try: modprobe nvidia"));
+}
+
+TEST(Probe, names_platforms_whose_gpus_are_not_supported) {
+  const std::map<std::string, std::string> kPlatforms = {{"dxg", "WSL2"}, {"nvmap", "Tegra"}};
+  for (const auto& [node, name] : kPlatforms) {
+    Scratch scratch;
+    testing::write_text(scratch.path() + "/SYNTHETIC", "");
+    ASSERT_TRUE(sys::make_directories(sys::cwd(), scratch.path() + "/dev").ok());
+    testing::write_text(scratch.path() + "/dev/" + node, "");
+    ProbeOptions options;
+    options.driver_root = scratch.path();
+    NullLog log;
+    auto inventory = probe(options, log);
+    ASSERT_TRUE(inventory.ok()) << to_line(inventory.error());
+    EXPECT_THAT(inventory->problems, ElementsAre(::testing::HasSubstr(name)));
+  }
 }
 
 TEST(Probe, a_driver_root_without_anything_is_an_empty_inventory) {
