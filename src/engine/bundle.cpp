@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
+#include "engine/container_marks.hpp"
 #include "engine/gpus.hpp"
 #include "engine/image_mounts.hpp"
 #include "engine/job.hpp"
@@ -21,6 +22,7 @@
 #include "engine/rootfs_driver.hpp"
 #include "engine/settle.hpp"
 #include "engine/site_rules.hpp"
+#include "engine/slurm_step.hpp"
 #include "engine/spec.hpp"
 #include "engine/ulimits.hpp"
 #include "monitor/protocol.hpp"
@@ -31,6 +33,7 @@
 #include "sys/host_facts.hpp"
 #include "sys/host_name.hpp"
 #include "sys/namespace.hpp"
+#include "sys/user_namespace.hpp"
 
 namespace berth::engine {
 namespace {
@@ -118,8 +121,9 @@ std::string home_of_caller(const Context& context, const RunRequest& request,
 }
 
 Result<oci::ContainerUser> choose_user(const Context& context, const RunRequest& request,
-                                  const image::Image& image, const std::optional<KeptIds>& kept,
-                                  const Accounts& accounts) {
+                                       const image::Image& image,
+                                       const std::optional<KeptIds>& kept,
+                                       const Accounts& accounts) {
   std::string usual = image.config.config.user;
   if (kept) usual = std::to_string(kept->uid) + ":" + std::to_string(kept->gid);
   const std::string wish = request.user.value_or(usual);
@@ -146,8 +150,20 @@ Result<oci::ContainerUser> choose_user(const Context& context, const RunRequest&
   return user;
 }
 
-// The image's own directory is created by berth-runtime when it is missing, as docker does. One
-// that the user names must exist: a slip would otherwise run the command in an empty directory.
+/// The last of the groups from 0 on that our user namespace has.
+Result<uint32_t> last_group() {
+  std::vector<sys::IdRange> ranges = TRY(sys::mapped_gids());
+  std::sort(ranges.begin(), ranges.end(),
+            [](const auto& one, const auto& other) { return one.inside < other.inside; });
+  uint32_t end = 0;
+  for (const sys::IdRange& range : ranges) {
+    if (range.inside == end) end += std::min(range.count, uint32_t{INT32_MAX} - end);
+  }
+  return end == 0 ? 0 : end - 1;
+}
+
+// berth-runtime makes what is missing, as docker does. In a batch step one that the user names must
+// exist, as under pyxis: all its tasks would begin in an empty directory.
 Result<std::string> choose_directory(const RunRequest& request, const image::Image& image,
                                      const LayerView& view) {
   const std::string& image_directory = image.config.config.working_dir;
@@ -170,7 +186,8 @@ Result<std::string> choose_directory(const RunRequest& request, const image::Ima
     case LayerView::Type::absent:
       break;
   }
-  if (!request.workdir || directory == image_directory) return directory;
+  bool is_step = request.labels.contains(kStepLabel);
+  if (!is_step || !request.workdir || directory == image_directory) return directory;
   return make_error(Kind::not_found,
                     "working directory " + quote(directory) + " does not exist in the image",
                     "-v to mount it, or another --workdir");
@@ -302,6 +319,7 @@ Result<Draft> draft_container(const Context& context, const RunRequest& request,
                     std::move(cwd),
                     std::move(confinement)};
   inputs.kept = std::move(kept);
+  if (context.identity != Identity::root) inputs.last_group = TRY(last_group());
   inputs.own_accounts = draft.accounts.has_value();
   inputs.in_job = is_in_job(context.environment);
   inputs.store = context.paths.root;
@@ -331,6 +349,7 @@ Result<Draft> draft_container(const Context& context, const RunRequest& request,
                              draft.spec, draft.driver, draft.evidence));
   TRY(add_mpi(context, {draft.id, request, image, view}, draft.spec, draft.evidence));
   TRY(add_loader_places(context, draft.spec));
+  TRY(add_container_marks(context, draft.spec));
   TRY(settle_root(request, container_path(context.paths, id), draft));
   if (host_root) TRY(check_places(draft.spec, view));
   if (request.rootfs && request.read_only) {

@@ -37,8 +37,10 @@ RunOutcome outcome_of(const std::string& id, Ended ended) {
 /// A container of this call alone: nobody detaches from it, its output is nobody else's, and it is
 /// gone with its caller. It needs no monitor (docs/decisions/0008).
 bool is_of_this_call(const RunRequest& request, const RunCall& call, const image::Image& image) {
+  // Of a container in front of us all streams are ours.
+  bool shows_all = is_attached(call, "stdout") && is_attached(call, "stderr");
   // Somebody has to run a check of its health.
-  return request.remove && !request.terminal && !call.detach &&
+  return request.remove && !request.terminal && !call.detach && shows_all &&
          !health_check(request.health, image.config.config);
 }
 

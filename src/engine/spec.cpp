@@ -275,6 +275,10 @@ oci::Linux make_linux(const SpecInputs& inputs) {
   if (is_own(inputs.request.network)) {
     // Docker's habit since 20.10: a server needs no privilege to have port 80 of its own network.
     linux_.sysctl["net.ipv4.ip_unprivileged_port_start"] = "0";
+    // And ping needs none either: icmp(7).
+    if (!inputs.kept) {
+      linux_.sysctl["net.ipv4.ping_group_range"] = "0 " + std::to_string(inputs.last_group);
+    }
   }
   for (const auto& [name, value] : inputs.request.sysctl) linux_.sysctl[name] = value;
   linux_.cgroups_path = cgroups_path(inputs);

@@ -42,8 +42,9 @@ struct SpecInputs {
   std::string joined_shm = {};  ///< /dev/shm of the container whose ipc is shared; empty: none
   std::optional<KeptIds> kept = std::nullopt;  ///< of --userns keep-id
   std::vector<oci::Mount> image_mounts = {};   ///< of make_image_mounts()
-  bool in_job = false;        ///< of a batch scheduler, whose cgroups keep what runs in it
-  bool own_accounts = false;  ///< kPasswdFile and kGroupFile lie in `directory`, for its /etc
+  bool in_job = false;              ///< of a batch scheduler, whose cgroups keep what runs in it
+  uint32_t last_group = INT32_MAX;  ///< that there is in the container; 0: root's alone
+  bool own_accounts = false;        ///< kPasswdFile and kGroupFile lie in `directory`, for its /etc
 };
 
 /// The configuration of a container before GPUs are added: Docker's mounts, capabilities, seccomp

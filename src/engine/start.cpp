@@ -213,17 +213,18 @@ Result<std::string> detach_keys_of(const std::optional<std::string>& flag) {
   return parse_detach_keys(flag.value_or("ctrl-p,ctrl-q"));
 }
 
+bool is_attached(const RunCall& call, std::string_view stream) {
+  return call.attach.empty() ||
+         std::find(call.attach.begin(), call.attach.end(), stream) != call.attach.end();
+}
+
 AttachOptions attach_options(const RunRequest& request, const RunCall& call,
                              const std::string& keys) {
-  auto wanted = [&](std::string_view stream) {
-    return call.attach.empty() ||
-           std::find(call.attach.begin(), call.attach.end(), stream) != call.attach.end();
-  };
   AttachOptions options;
   options.terminal = request.terminal;
-  options.input = request.interactive && wanted("stdin");
-  options.output = wanted("stdout");
-  options.errors = wanted("stderr");
+  options.input = request.interactive && is_attached(call, "stdin");
+  options.output = is_attached(call, "stdout");
+  options.errors = is_attached(call, "stderr");
   options.ends_input = options.input;
   options.must_see_all = !request.terminal;
   options.signal_proxy = call.signal_proxy;

@@ -97,7 +97,24 @@ bool valid_tag(std::string_view text) {
 
 }  // namespace
 
-Result<Reference> Reference::parse(std::string_view text) {
+namespace {
+
+/// The name as others spell it: podman and Apptainer put the transport before it, Enroot and pyxis
+/// a '#' behind the registry.
+std::string plain_name(std::string_view text) {
+  constexpr std::string_view kTransport = "docker://";
+  if (text.starts_with(kTransport)) text.remove_prefix(kTransport.size());
+  std::string name(text);
+  size_t mark = name.find('#');
+  if (mark != std::string::npos) name[mark] = '/';
+  return name;
+}
+
+}  // namespace
+
+Result<Reference> Reference::parse(std::string_view given) {
+  const std::string plain = plain_name(given);
+  std::string_view text = plain;
   if (text.empty()) return refuse(text, "it is empty");
   if (text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos) {
     return refuse(text, "64 hexadecimal digits are an image id, not a name");

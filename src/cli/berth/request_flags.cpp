@@ -176,6 +176,12 @@ FlagTable container_flags(RequestOptions& o) {
        &o.pull,
        {"missing", "always", "never"}},
       {"quiet", 'q', "", "Show no progress of a pull", &o.call.quiet},
+      {"runtime",
+       0,
+       "NAME",
+       "Accepted, there is one; nvidia: GPUs as the image's variables say",
+       &o.runtime,
+       {"berth", "crun", "io.containerd.runc.v2", "nvidia", "runc"}},
       {"restart", 0, "POLICY", "no, on-failure[:MOST], always or unless-stopped",
        read_into(r.restart, engine::parse_restart)},
       {"rm", 0, "", "Remove the container when it ends", &r.remove},
@@ -480,7 +486,9 @@ Result<void> read_request(const Session& session, std::vector<std::string> argum
     request.image_file = engine::is_image_path(request.image);
     if (request.image_file) request.image = TRY(engine::find_image_file(request.image));
   }
-  request.program = gpu::program_of(session.program);
+  // The runtime of NVIDIA gives what the image's variables ask for, as its program did.
+  request.program =
+      o.runtime == "nvidia" ? gpu::Program::nvidia_docker : gpu::program_of(session.program);
   request.command.assign(std::make_move_iterator(arguments.begin() + 1),
                          std::make_move_iterator(arguments.end()));
   if (!o.no_trust) {

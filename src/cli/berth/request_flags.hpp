@@ -33,6 +33,7 @@ struct RequestOptions {
   std::string gpu_driver;
   bool immutable = false;
   bool rootfs = false;
+  std::string runtime;
   bool no_trust = true;  ///< --disable-content-trust
 };
 
@@ -60,7 +61,6 @@ inline constexpr Elsewhere kRequestElsewhere[] = {
     {"nv", "--gpus all"},
     {"nvccli", "--gpus all"},
     {"rocm", "--gpus all,driver=amd"},
-    {"runtime", "--gpus all, which needs no other runtime"},
     {"storage-opt", "--tmpfs TARGET:size=BYTES", "the store has no quotas"},
     {"use-api-socket", "", "there is no daemon and so no socket"},
     {"volume-driver", "", "volumes are local"},

@@ -13,6 +13,7 @@ extern const Verb run_verb, create_verb, start_verb, attach_verb, restart_verb, 
 extern const Verb ps_verb, logs_verb, wait_verb, stop_verb, kill_verb, rm_verb;
 extern const Verb events_verb, top_verb, stats_verb, port_verb, update_verb;
 extern const Verb cp_verb, export_verb, diff_verb, commit_verb;
+extern const Verb image_exists_verb, container_exists_verb, volume_exists_verb;
 extern const Verb volume_create_verb, volume_ls_verb, volume_rm_verb, volume_prune_verb,
     container_prune_verb, image_prune_verb, system_df_verb, system_prune_verb, system_check_verb,
     system_dedupe_verb, image_convert_verb, image_mount_verb, image_unmount_verb, unshare_verb,
@@ -86,7 +87,10 @@ const std::array kVerbs = {
     &volume_ls_verb,
     &volume_rm_verb,
     &volume_prune_verb,
+    &volume_exists_verb,
+    &container_exists_verb,
     &container_prune_verb,
+    &image_exists_verb,
     &image_prune_verb,
     &system_df_verb,
     &system_prune_verb,
@@ -136,6 +140,42 @@ struct BuildPart {
   bool built;
 };
 constexpr BuildPart kParts[] = {{"bake", "BERTH_BAKE", BERTH_BAKE}};
+
+/// A verb of another engine that Berth has not, and what to do instead.
+struct VerbElsewhere {
+  std::string_view name, why, here;
+};
+constexpr VerbElsewhere kVerbsElsewhere[] = {
+    {"buildx", "there is one builder", "berth build, or berth bake for several images"},
+    {"checkpoint", "containers of berth are not checkpointed",
+     "berth-runtime checkpoint, for a bundle of your own"},
+    {"compose", "files of several services are not read",
+     "docker compose or podman-compose with berth-runtime as their runtime"},
+    {"config", "there is no swarm", "-v FILE:/path:ro"},
+    {"context", "there is no daemon to choose", "ssh HOST berth ..."},
+    {"generate", "no units or pods are written", "--restart, which needs no unit"},
+    {"instance", "an instance is a container in the background", "berth run -d --name NAME IMAGE"},
+    {"kube", "pods are not played", "berth-runtime under Kubernetes"},
+    {"machine", "there is no virtual machine", "berth on the machine itself"},
+    {"manifest", "manifests are made and read by other tools",
+     "skopeo inspect --raw docker://IMAGE"},
+    {"network",
+     "there are no networks with names: a container has Berth's own, the host's, another "
+     "container's or none",
+     "berth run --network bridge|host|none|container:NAME"},
+    {"play", "pods are not played", "berth-runtime under Kubernetes"},
+    {"plugin", "there are no plugins", "berth doctor shows what is built in"},
+    {"pod", "there are no pods", "--network container:NAME --ipc container:NAME"},
+    {"search", "the search of Docker Hub is no part of a registry's protocol",
+     "the registry's web page"},
+    {"secret", "there is no swarm", "-v FILE:/run/secrets/NAME:ro"},
+    {"service", "there is no swarm", "berth run -d --restart always"},
+    {"setup", "containers are not set up in advance", "berth run IMAGE"},
+    {"shell", "a shell is a command like any other", "berth run --rm -it IMAGE sh"},
+    {"stack", "there is no swarm", "berth run -d --restart always"},
+    {"swarm", "there is no swarm", "Slurm, or Kubernetes with berth-runtime"},
+    {"trust", "no keys are kept for images", "match.keys of policy.toml"},
+};
 
 /// A longer name, which docker has and scripts use, and what it stands for.
 struct Alias {
@@ -244,6 +284,12 @@ Result<Call> find_verb(const std::vector<std::string>& words) {
       if (one.verb != words[0] || one.built) continue;
       return make_error(Kind::unsupported, "this build of Berth has no verb " + quote(words[0]),
                         "a build of Berth with " + std::string(one.part) + "=ON");
+    }
+    for (const VerbElsewhere& one : kVerbsElsewhere) {
+      if (one.name != words[0]) continue;
+      return make_error(Kind::usage,
+                        "berth has no verb " + quote(words[0]) + ": " + std::string(one.why),
+                        std::string(one.here));
     }
     std::vector<std::string_view> names;
     for (const Verb* verb : all_verbs()) {

@@ -117,7 +117,8 @@ bool Chooser::environment_counts() const {
 }
 
 std::string Chooser::why_environment() const {
-  if (sources_.program == Program::nvidia_docker) return "called as nvidia-docker";
+  if (sources_.program == Program::nvidia_docker)
+    return "called as nvidia-docker, or with --runtime nvidia";
   if (environment_counts()) {
     return policy_.environment == policy::GpuEnvironment::grant
                ? "policy: gpu.environment is grant"

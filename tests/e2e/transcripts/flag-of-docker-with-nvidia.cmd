@@ -1,1 +1,1 @@
-125 berth run --runtime=nvidia debian nvidia-smi
+125 berth run --runtime=kata debian nvidia-smi

@@ -273,6 +273,10 @@ TEST_F(MakeSpec, puts_the_cgroup_below_the_parent) {
   EXPECT_EQ(make().linux_.cgroups_path, "jobs/berth-f00d");
 }
 
+TEST_F(MakeSpec, lets_all_groups_ping_in_an_own_network) {
+  EXPECT_EQ(make().linux_.sysctl.at("net.ipv4.ping_group_range"), "0 2147483647");
+}
+
 TEST_F(MakeSpec, leaves_the_ports_of_anothers_network_as_they_are) {
   EXPECT_TRUE(make().linux_.sysctl.contains("net.ipv4.ip_unprivileged_port_start"));
   request_.network = Network::container;

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// podman's questions for scripts: the status is the answer, and nothing is printed.
+#include "cli/berth/common.hpp"
+#include "engine/containers.hpp"
+#include "engine/images.hpp"
+#include "engine/volume_query.hpp"
+
+namespace berth::cli {
+namespace {
+
+struct ExistsOptions {};
+
+FlagTable exists_flags(ExistsOptions&) {
+  return {};
+}
+
+template <class T>
+Result<int> answer(Result<T> found) {
+  if (found.ok()) return 0;
+  if (found.error().kind == Kind::not_found) return 1;
+  return std::move(found).error();
+}
+
+Result<int> has_image(Session& session, const ExistsOptions&, std::vector<std::string> arguments) {
+  return answer(engine::inspect_image(session.context, arguments[0]));
+}
+
+Result<int> has_container(Session& session, const ExistsOptions&,
+                          std::vector<std::string> arguments) {
+  return answer(engine::get_container(session.context, arguments[0]));
+}
+
+Result<int> has_volume(Session& session, const ExistsOptions&, std::vector<std::string> arguments) {
+  return answer(engine::inspect_volume(session.context, arguments[0]));
+}
+
+}  // namespace
+
+extern const Verb image_exists_verb, container_exists_verb, volume_exists_verb;
+const Verb image_exists_verb{
+    .text = {.name = "image exists",
+             .arguments = "IMAGE",
+             .summary = "Say by the exit status whether an image is here: 0, else 1",
+             .example = "berth image exists debian:12 || berth pull debian:12",
+             .complete = Complete::image},
+    .arity = {1, 1},
+    .command = [] { return make_command(exists_flags, has_image); },
+};
+const Verb container_exists_verb{
+    .text = {.name = "container exists",
+             .arguments = "CONTAINER",
+             .summary = "Say by the exit status whether there is a container: 0, else 1",
+             .example = "berth container exists web && berth start web",
+             .complete = Complete::container},
+    .arity = {1, 1},
+    .command = [] { return make_command(exists_flags, has_container); },
+};
+const Verb volume_exists_verb{
+    .text = {.name = "volume exists",
+             .arguments = "VOLUME",
+             .summary = "Say by the exit status whether there is a volume: 0, else 1",
+             .example = "berth volume exists data"},
+    .arity = {1, 1},
+    .command = [] { return make_command(exists_flags, has_volume); },
+};
+
+}  // namespace berth::cli
