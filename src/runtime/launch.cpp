@@ -237,7 +237,9 @@ Result<void> Launcher::make_cgroup() {
 
 CgroupSet::Which Launcher::wanted_cgroups() const {
   const auto* shown = plan::find<plan::MountCgroups>(launched_.plan);
-  if (shown == nullptr || shown->unified) return CgroupSet::Which::needed;
+  // A batch system looks for the processes of a job in the job's own freezer and nowhere below it.
+  bool is_of_job = plan::find<plan::MakeCgroup>(launched_.plan)->below_caller;
+  if (shown == nullptr || shown->unified || is_of_job) return CgroupSet::Which::needed;
   const auto* scheduler = plan::find<plan::SetScheduler>(launched_.plan);
   bool is_real_time =
       scheduler != nullptr && (scheduler->policy == SCHED_FIFO || scheduler->policy == SCHED_RR);
@@ -526,8 +528,10 @@ Result<void> dispose(const Store& store, const State& state, CgroupSet cgroups, 
   if (!state.gpu_lease.empty() && removed.ok()) {
     ignore(sys::remove_entry(sys::cwd(), state.gpu_lease));
   }
-  run_all_hooks("poststop", state.hooks.poststop, public_state(state, "stopped"),
-                place_on_host(state), log);
+  // Whoever called may be removing the bundle already.
+  HookPlace place = place_on_host(state);
+  place.directory = "/";
+  run_all_hooks("poststop", state.hooks.poststop, public_state(state, "stopped"), place, log);
   auto cleaned = remove_loader_files(store, state);
   if (!cleaned.ok()) log.warn(to_line(cleaned.error()) + ", ignoring");
   TRY(store.remove(state.id));

@@ -84,7 +84,7 @@ def test_what_tells_about_the_host_is_masked(shell):
 
 def test_devices_are_dockers_few(shell):
     assert shell("ls /dev").split() == sorted(
-        ["fd", "full", "mqueue", "null", "ptmx", "pts", "random", "shm", "stderr", "stdin",
+        ["core", "fd", "full", "mqueue", "null", "ptmx", "pts", "random", "shm", "stderr", "stdin",
          "stdout", "tty", "urandom", "zero"])
     assert shell("echo x >/dev/null && head -c 3 /dev/zero | wc -c") == "3\n"
 

@@ -303,8 +303,8 @@ def test_a_hook_without_variables_has_those_of_the_runtime_and_never_the_contain
     bundle.args("/bin/true")
     done = runtime.run(bundle, env={**os.environ, "SAID": "of-the-caller"})
     assert done.returncode == 0, done
-    assert [line.split(" ") for line in log.read_text().splitlines()] == \
-        [[seen, "", str(bundle.directory)]] * len(STAGES)
+    there = [str(bundle.directory)] * (len(STAGES) - 1) + ["/"]  # the bundle may be going at poststop
+    assert [line.split(" ") for line in log.read_text().splitlines()] == [[seen, "", place] for place in there]
 
 
 def test_a_hook_that_runs_inside_has_the_variables_of_the_program(runtime, bundle):

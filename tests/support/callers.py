@@ -494,16 +494,17 @@ def cgroup_of(pid, controller):
         for one in controllers.split(","):
             found[one] = path
     top = Path("/sys/fs/cgroup")
-    if is_of_a_container(found.get(controller, "")):
+    if controller and is_of_a_container(found.get(controller, "")):
         return top / controller / found[controller].lstrip("/")
     return (top / "unified" if (top / "unified").exists() else top) / found[""].lstrip("/")
 
 
 def is_frozen(pid):
-    directory = cgroup_of(pid, "freezer")
-    if (directory / "freezer.state").exists():
-        return (directory / "freezer.state").read_text() == "FROZEN\n"
-    return "frozen 1" in (directory / "cgroup.events").read_text()
+    """By v2's freezer where there is one, else by v1's."""
+    directory = cgroup_of(pid, "")
+    if (directory / "cgroup.events").exists():
+        return "frozen 1" in (directory / "cgroup.events").read_text()
+    return (cgroup_of(pid, "freezer") / "freezer.state").read_text() == "FROZEN\n"
 
 
 def memory_limit(pid):

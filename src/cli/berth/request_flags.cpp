@@ -179,7 +179,7 @@ FlagTable container_flags(RequestOptions& o) {
       {"runtime",
        0,
        "NAME",
-       "Accepted, there is one; nvidia: GPUs as the image's variables say",
+       "There is one; nvidia: GPUs as the image's variables say",
        &o.runtime,
        {"berth", "crun", "io.containerd.runc.v2", "nvidia", "runc"}},
       {"restart", 0, "POLICY", "no, on-failure[:MOST], always or unless-stopped",

@@ -55,16 +55,18 @@ TEST(ReadNetwork, is_kept_with_the_request) {
 }
 
 TEST(NetworkError, is_what_berth_network_has_said) {
-  Error hook = make_error(Kind::denied,
-                          "run '/usr/bin/berth-network': exit status 1: " +
-                              network::write_failure(make_error(Kind::busy, "bind 'x'", "another")))
-                   .with_context("cannot run the createRuntime hook");
+  Error hook =
+      make_error(Kind::denied,
+                 "the createRuntime hook failed with exit code 1: '/usr/bin/berth-network': " +
+                     network::write_failure(make_error(Kind::busy, "bind 'x'", "another")))
+          .with_context("cannot run the createRuntime hook");
   Error told = network_error(hook);
   EXPECT_EQ(told.what, "bind 'x'");
   EXPECT_EQ(told.kind, Kind::busy);
   EXPECT_TRUE(told.context.empty());
-  for (const char* other : {"run '/usr/bin/berth-network': exit status 1: Killed",
-                            "run '/usr/bin/other': exit status 1: {}", ""}) {
+  for (const char* other :
+       {"the createRuntime hook failed with exit code 1: '/usr/bin/berth-network': Killed",
+        "run '/usr/bin/other': exit status 1: {}", ""}) {
     EXPECT_EQ(network_error(make_error(Kind::denied, other)).what, other);
   }
 }

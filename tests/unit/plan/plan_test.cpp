@@ -188,6 +188,7 @@ TEST(Plan, of_a_small_config_is_these_steps_in_this_order) {
                 "set umask 0022",
                 "forbid new privileges",
                 "find program 'sh'",
+                "set HOME to that of user 0",
                 "execute sh",
             }));
 }

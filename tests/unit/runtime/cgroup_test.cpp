@@ -185,11 +185,22 @@ TEST(CgroupLimits, nothing_asked_nothing_written) {
   EXPECT_THAT(*v2_writes({}), IsEmpty());
 }
 
+TEST(CgroupLimits, a_burst_of_zero_takes_one_back_that_was_allowed) {
+  oci::Resources resources;
+  resources.cpu.emplace();
+  resources.cpu->burst = 0;
+  for (const auto& writes : {v1_writes(resources), *v2_writes(resources)}) {
+    ASSERT_EQ(writes.size(), 1U);
+    EXPECT_EQ(writes[0].value, "0");
+    EXPECT_EQ(writes[0].absent, CgroupWrite::Absent::ignore);
+  }
+}
+
 TEST(CgroupLimits, zero_is_not_set_as_callers_of_runc_mean_it) {
   oci::Resources resources;
   resources.memory = oci::Memory{0, 0, 0};
   resources.cpu.emplace();
-  resources.cpu->shares = resources.cpu->period = resources.cpu->burst = 0;
+  resources.cpu->shares = resources.cpu->period = 0;
   resources.cpu->quota = resources.cpu->realtime_runtime = 0;
   resources.block_io.emplace();
   resources.block_io->weight = 0;

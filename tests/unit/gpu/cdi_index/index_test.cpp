@@ -79,7 +79,8 @@ TEST_F(CdiIndexFile, is_read_as_it_was_written) {
   oci::ContainerEdits& edits = index.devices[0].edits;
   edits.device_nodes = {{.path = "/dev/a", .major = 1, .minor = 2, .owned_by_process = true}};
   edits.mounts = {{.destination = "/m", .type = "bind", .source = "/s", .options = {"ro"}}};
-  edits.hooks.create_container = {{.path = "/h", .args = {"h"}, .env = {"E=1"}, .timeout = 3}};
+  edits.hooks.create_container = {
+      {.path = "/h", .args = {"h"}, .env = std::vector<std::string>{"E=1"}, .timeout = 3}};
   edits.net_devices = {{"eth1", "net0"}};
   edits.intel_rdt = oci::IntelRdt{.clos_id = "c"};
   edits.links = {{"/l", "t"}};
