@@ -64,7 +64,17 @@ void tell_decided(const Strings& outside, RunRequest& request) {
 }  // namespace
 
 Result<Strings> node_variables(const Context& context) {
-  return std::move(TRY(read_policy(context)).policy.slurm.node_variables);
+  policy::Compiled compiled = TRY(read_policy(context));
+  Strings out;
+  for (std::string& name : compiled.policy.slurm.node_variables) {
+    if (name != "default") {
+      out.push_back(std::move(name));
+      continue;
+    }
+    const Strings& usual = policy::variables_of_a_machine();
+    out.insert(out.end(), usual.begin(), usual.end());
+  }
+  return out;
 }
 
 Result<RunRequest> complete_request(const Context& context, const RunRequest& asked,

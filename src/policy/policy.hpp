@@ -86,8 +86,8 @@ const std::vector<std::string>& variables_of_a_machine();
 
 struct Slurm {
   /// Those of a job that do not enter its tasks in a container, unless the user asks for them by
-  /// --container-env or the image has them itself.
-  std::vector<std::string> node_variables = variables_of_a_machine();
+  /// --container-env or the image has them itself. "default" is variables_of_a_machine().
+  std::vector<std::string> node_variables = {"default"};
 
   bool operator==(const Slurm&) const = default;
 };
