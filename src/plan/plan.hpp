@@ -314,8 +314,8 @@ struct FindProgram {
   std::string name;
   std::string path;  ///< the PATH of the container
 };
-/// HOME of a process whose environment has none, or an empty one: that of the user in the root's
-/// /etc/passwd, as runc and crun set it.
+/// Sets HOME where the environment has none or an empty one: to the user's home directory in the
+/// root's /etc/passwd, as runc and crun do.
 struct FindHome {
   uint32_t uid = 0;
 };

@@ -8,8 +8,8 @@
 
 namespace berth::runtime {
 
-/// Sockets that a service manager has opened for whoever runs in the container, from descriptor 3
-/// on. Source: sd_listen_fds(3).
+/// The sockets that a service manager opens for a service and passes from descriptor 3 on. The
+/// container's program gets them. Source: sd_listen_fds(3).
 struct Activation {
   int count = 0;
   std::string names{};  ///< LISTEN_FDNAMES

@@ -24,6 +24,11 @@ namespace {
 
 using Version = CgroupHierarchy::Version;
 
+bool has_controller(const CgroupHierarchy& hierarchy, std::string_view controller) {
+  const auto& names = hierarchy.controllers;
+  return std::find(names.begin(), names.end(), controller) != names.end();
+}
+
 /// The directories below which a container's directory may be: the mount, and beside ourselves.
 std::vector<std::string> bases(const CgroupHierarchy& hierarchy) {
   if (!hierarchy.start.empty()) return {hierarchy.mount + hierarchy.start};
@@ -76,8 +81,7 @@ bool restricts(const std::vector<oci::DeviceRule>& rules) {
 /// above.
 Result<bool> is_frozen_cgroup(const sys::Fd& directory, const CgroupHierarchy& hierarchy) {
   bool is_v2 = hierarchy.version == Version::v2;
-  const auto& names = hierarchy.controllers;
-  if (!is_v2 && std::find(names.begin(), names.end(), "freezer") == names.end()) return false;
+  if (!is_v2 && !has_controller(hierarchy, "freezer")) return false;
   auto text =
       TRY(sys::read_file_if_exists(directory, is_v2 ? "cgroup.events" : "freezer.state", 4096));
   std::string_view frozen = is_v2 ? "frozen 1" : "FR";  // FROZEN, FREEZING
@@ -181,11 +185,6 @@ void CgroupMaker::lacks(const CgroupShare& share, const std::string& reason) {
   }
 }
 
-bool has(const CgroupHierarchy& hierarchy, std::string_view controller) {
-  const auto& names = hierarchy.controllers;
-  return std::find(names.begin(), names.end(), controller) != names.end();
-}
-
 /// Whether `resources` has a member for a controller of `hierarchy`, if only an empty one: Docker
 /// writes them all, and reads the use of each from the files of its controller.
 bool is_named(const CgroupHierarchy& hierarchy, const oci::Resources& resources) {
@@ -220,7 +219,7 @@ Result<bool> CgroupMaker::make_directory(const CgroupHierarchy& hierarchy, const
                                          const std::set<std::string>& controllers) {
   bool is_v2 = hierarchy.version == Version::v2;
   const auto& names = hierarchy.controllers;
-  bool is_cpuset = !is_v2 && std::find(names.begin(), names.end(), "cpuset") != names.end();
+  bool is_cpuset = !is_v2 && has_controller(hierarchy, "cpuset");
   std::string path = base;
   auto parts = split(name_, '/');
   for (size_t i = 0; i < parts.size(); ++i) {
@@ -318,8 +317,8 @@ Result<void> CgroupMaker::make(const oci::Resources& resources, CgroupSet::Which
   TRY(check_resources(resources));
   auto shares = TRY(deal(layout_, resources, made_.unmet_));
   for (const auto& share : shares) {
-    bool is_left = which == CgroupSet::Which::needed ||
-                   (which == CgroupSet::Which::without_cpu && has(*share.hierarchy, "cpu"));
+    bool is_left = which == CgroupSet::Which::needed || (which == CgroupSet::Which::without_cpu &&
+                                                         has_controller(*share.hierarchy, "cpu"));
     bool is_wanted = !is_left || is_needed(share, resources);
     if (is_wanted) TRY(make_share(share));
   }

@@ -171,7 +171,7 @@ sys::Fd hold(const std::string& source, bool recursive) {
   step.source = source;
   step.recursive = recursive;
   auto held = make(step);
-  // Whoever needs it says why it cannot be opened.
+  // The container's process opens the source too, and reports the error.
   return held.ok() ? std::move(*held) : sys::Fd();
 }
 

@@ -17,8 +17,8 @@ namespace berth::runtime {
 /// What a hook finds around it, beside its own `env`.
 struct HookPlace {
   std::string directory = "/";  ///< its working directory, or "/" where it cannot be entered
-  /// One without `env` has that of this process, which no image can write to: it is of whoever
-  /// called berth-runtime.
+  /// A hook without `env` gets the environment of this process. The caller of berth-runtime sets
+  /// that one; no image can.
   bool inherits = false;
   std::vector<std::string> env{};  ///< what it has without both: the container's, inside of it
   // Files that what it prints is added to, made with mode 0600; empty: none.

@@ -91,14 +91,17 @@ Result<plan::Plan> make_plan(const Bundle& bundle, const LaunchRequest& request)
   return plan::make(bundle.spec, container, host_facts(bundle.spec));
 }
 
-Result<void> map_ids(const plan::Spawn& spawn, pid_t pid, const Channel& channel) {
+Result<void> map_ids(const plan::Plan& plan, const plan::Spawn& spawn, pid_t pid,
+                     const Channel& channel) {
   if (spawn.uid_mappings.empty()) return {};
   TRY(write_id_maps(pid, spawn.uid_mappings, spawn.gid_mappings));
+  if (plan::find<plan::EnterTimeNamespace>(plan) == nullptr) {
+    return channel.send(Message::ids_mapped);
+  }
   // A process that nobody may trace cannot open this file of its own from inside.
-  auto offsets =
-      sys::open_at(sys::cwd(), "/proc/" + std::to_string(pid) + "/timens_offsets", O_WRONLY);
-  if (!offsets.ok()) return channel.send(Message::ids_mapped);
-  return channel.send(Message::ids_mapped, {}, 0, *offsets);
+  std::string path = "/proc/" + std::to_string(pid) + "/timens_offsets";
+  sys::Fd offsets = TRY(sys::open_at(sys::cwd(), path, O_WRONLY));
+  return channel.send(Message::ids_mapped, {}, 0, offsets);
 }
 
 // Until it is the container's program, the child has the host's root and, in the namespaces that it
@@ -314,8 +317,8 @@ Result<void> Launcher::join_cgroup() {
   return {};
 }
 
-/// A process that was born in another pid namespace may have been told to us by its number there.
-/// One that has ended keeps it: whoever sends to it says so.
+/// The child tells the number that the process has in the pid namespace it was born in. Puts ours
+/// in its place; a process that has ended has none, and the next signal to it fails.
 void name_by_our_number(sys::Process& process) {
   auto pid = sys::pid_of(process.pidfd());
   if (!pid.ok() || *pid == process.pid()) return;
@@ -329,7 +332,7 @@ Result<void> Launcher::place() {
   if (joins_user_namespace(spawn_step())) TRY(await_second_birth(child_));
   if (prepared_.born_into.types.contains("pid")) name_by_our_number(child_.process);
   pid_t pid = child_.process.pid();
-  TRY_CTX(map_ids(spawn_step(), pid, child_.channel), "cannot map ids");
+  TRY_CTX(map_ids(launched_.plan, spawn_step(), pid, child_.channel), "cannot map ids");
   TRY(join_cgroup());
   TRY(record_process());
   if (const auto* interfaces = plan::find<plan::MoveInterfaces>(launched_.plan)) {
