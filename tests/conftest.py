@@ -37,6 +37,10 @@ PROGRAMS = pathlib.Path(os.environ.get("BERTH_TEST_PROGRAMS",
                                        TESTS.parent / "build/release/bin")).resolve()
 
 
+# Of programs that inherit this one's environment (support/users.py has the others').
+os.environ["BERTH_NETWORK"] = users.NETWORK
+
+
 def pytest_configure(config):
     config.addinivalue_line("markers", "profiles(*kinds): the kinds of user that the test is about")
     if times.is_wanted():

@@ -134,7 +134,7 @@ def show(steps, account, programs, flags, image):
     with steps.step(f"berth gpu list, as {who}"):
         as_user("gpu", "list")
     with steps.step(f"berth run --gpus all, as {who}"):
-        as_user("run", "--rm", "--gpus", "all", image, "bash", "-c", LOOK)
+        as_user("run", "--rm", "--network", "none", "--gpus", "all", image, "bash", "-c", LOOK)
 
 
 def demo(said, flags, programs, work, stack):

@@ -6,7 +6,6 @@
 //   berth-network attach DIRECTORY REQUEST   createRuntime: REQUEST is a network::Request as JSON
 //   berth-network detach DIRECTORY           poststop
 //   berth-network keep DIRECTORY ID          waits for the end of an ordinary user's container
-//   berth-network forward DIRECTORY          for `berth doctor`: a network::ForwardReport on stdout
 #include <unistd.h>
 
 #include <cstdio>
@@ -16,11 +15,8 @@
 
 #include "base/text.hpp"
 #include "json/fields.hpp"
-#include "network/attach/nftables.hpp"
 #include "network/attach/serve.hpp"
 #include "network/attach/user_mode.hpp"
-#include "network/forward.hpp"
-#include "network/rules.hpp"
 #include "sys/file.hpp"
 #include "sys/mode.hpp"
 #include "sys/null_device.hpp"
@@ -40,16 +36,6 @@ Result<HookState> read_state() {
   return parse_state(state);
 }
 
-Result<void> report_forward(const std::string& directory) {
-  ForwardReport report;
-  report.bridge = names_for(directory).bridge;
-  report.dropping = dropping_chains(TRY(list_rules()), report.bridge);
-  sys::Fd out(STDOUT_FILENO);
-  auto written = sys::write_all(out, json::write(report) + "\n", "standard output");
-  out.release();
-  return written;
-}
-
 Result<void> run(const std::vector<std::string>& words) {
   sys::set_umask(022);
   // Whatever the caller left open goes to no helper of ours.
@@ -67,7 +53,6 @@ Result<void> run(const std::vector<std::string>& words) {
     return detach(words[2], state.id);
   }
   if (is_keep) return keep_until_end(words[2], words[3]);
-  if (words.size() == 3 && words[1] == "forward") return report_forward(words[2]);
   return make_error(Kind::usage, "berth-network is called by berth");
 }
 

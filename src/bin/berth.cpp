@@ -83,7 +83,7 @@ Result<engine::Context> make_context(const cli::GlobalOptions& globals, const cl
                       .driver_root = globals.driver_root.value_or(""),
                       .cdi_directories = globals.cdi_directories,
                       .additional_stores = globals.additional_stores,
-                      .config = globals.config_dir.value_or("/etc/berth")};
+                      .config = globals.config_dir.value_or(engine::kSiteDirectory)};
   auto paths = engine::complete_paths(given, environment, user);
   if (!paths.ok() && verb.store != cli::Store::none) return paths.error();
   if (user && paths.ok() && verb.needs == engine::Needs::user_namespace) {
@@ -116,6 +116,11 @@ Result<int> call_verb(const cli::GlobalOptions& globals, const cli::Call& call,
       TRY(cli::parse(command.flags, verb.flags_end, call.words, call.command, verb.elsewhere));
   if (parsed.help) {
     terminal.write(cli::Stream::out, cli::verb_help("berth", {verb.text, command.flags}));
+    if (verb.footnote != nullptr) {
+      std::string config = globals.config_dir.value_or(engine::kSiteDirectory);
+      terminal.write(cli::Stream::out,
+                     "\n" + verb.footnote(engine::Environment::from(environ), config));
+    }
     return 0;
   }
   auto arity =

@@ -12,7 +12,6 @@
 
 #include "base/error.hpp"
 #include "gpu/inventory/inventory.hpp"
-#include "network/forward.hpp"
 #include "sys/file_system.hpp"
 #include "sys/layer.hpp"
 
@@ -65,6 +64,8 @@ struct HostFacts {
   std::optional<Error> no_layer_images;       ///< why they cannot be
   bool fuse_overlay = false;     ///< fuse-overlayfs can stand in for it; asked when it has to
   std::optional<Error> no_home;  ///< why there is no default place for the store
+  std::string network = {};      ///< the default of containers; empty: not known
+  std::optional<Error> no_network = {};  ///< why they cannot have it
   Place root;
   Place state;
   std::vector<std::string> missing_programs;  ///< of Berth, which every build has
@@ -77,8 +78,7 @@ struct HostFacts {
   std::optional<Error> policy_error;
   std::string policy_source;     ///< file that the policy in force was made of; empty: none
   bool policy_outdated = false;  ///< policy.toml was changed after it was compiled
-  std::optional<network::ForwardReport> firewall;  ///< none: not asked, or no rules to read
-  std::string job;                                 ///< "Slurm job 42"; empty: not below a scheduler
+  std::string job;               ///< "Slurm job 42"; empty: not below a scheduler
 };
 
 /// A node that the driver has, and what lies at its path.

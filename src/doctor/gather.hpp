@@ -18,8 +18,10 @@ struct Inputs {
   std::string driver_root = "/";
   std::string config_dir = "/etc/berth";
   std::vector<std::string> cdi_directories = {"/etc/cdi", "/var/run/cdi"};
-  std::optional<Error> no_home;  ///< why there is no root
-  std::string job;               ///< "Slurm job 42"
+  std::optional<Error> no_home;     ///< why there is no root
+  std::string network;              ///< the default of containers; empty: not known
+  std::optional<Error> no_network;  ///< why they cannot have it
+  std::string job;                  ///< "Slurm job 42"
   Scope scope = Scope::everything;
 };
 

@@ -148,17 +148,6 @@ void try_namespace(HostFacts& host) {
   host.all_ids = *entered == sys::UserNamespaceKind::mapped;
 }
 
-/// An ordinary user's networks pass no firewall of the host while they are forwarded.
-std::optional<network::ForwardReport> gather_firewall(const Inputs& inputs) {
-  sys::SpawnOptions spawn;
-  spawn.program = inputs.libexec + "/berth-network";
-  spawn.args = {"berth-network", "forward", inputs.state + "/network"};
-  auto output = sys::run_command(spawn, "", std::chrono::seconds(10));
-  if (!output.ok() || output->status.shell_code() != 0) return std::nullopt;
-  auto report = json::read<network::ForwardReport>(output->out, "berth-network");
-  return report.ok() ? std::optional(std::move(*report)) : std::nullopt;
-}
-
 }  // namespace
 
 HostFacts gather_host(const Inputs& inputs) {
@@ -168,6 +157,8 @@ HostFacts gather_host(const Inputs& inputs) {
   host.all_ids = host.user.machine_root || (host.user.subordinate_uids > 0 &&
                                             host.user.subordinate_gids > 0 && host.user.map_tools);
   host.no_home = inputs.no_home;
+  host.network = inputs.network;
+  host.no_network = inputs.no_network;
   if (!host.no_home) {
     host.root = gather_place(inputs.root);
     host.state = gather_place(inputs.state);
@@ -183,7 +174,6 @@ HostFacts gather_host(const Inputs& inputs) {
   auto images = sys::check_erofs();
   if (images.ok()) host.layer_images = *images;
   if (!images.ok()) host.no_layer_images = images.error();
-  if (host.user.machine_root && !host.no_home) host.firewall = gather_firewall(inputs);
   gather_policy(inputs.config_dir, host);
   return host;
 }

@@ -169,27 +169,23 @@ Finding policy(const Facts& facts) {
                                        : "in force: " + quote(host.policy_source));
 }
 
-Finding forwarding(const Facts& facts) {
+Finding network(const Facts& facts) {
   const HostFacts& host = facts.host;
-  if (!host.user.machine_root)
-    return not_applicable("networks of ordinary users are not forwarded");
-  if (!host.firewall) return not_applicable("the firewall's rules could not be read");
-  const auto& [bridge, dropping] = *host.firewall;
-  if (dropping.empty()) return ok("no chain drops what containers send");
-  return warning(join(dropping, ", ") +
-                     " drops what is forwarded (Docker sets that): containers "
-                     "with --network bridge reach nothing outside, and nobody their ports",
-                 "iptables -I FORWARD -i " + bridge + " -j ACCEPT; iptables -I FORWARD -o " +
-                     bridge + " -j ACCEPT, as root");
+  if (host.network.empty()) return not_applicable("which one is the default is not known");
+  if (!host.no_network) return ok("containers have '" + host.network + "' unless told otherwise");
+  Error error = *host.no_network;
+  error.hint.clear();
+  return problem("containers cannot have '" + host.network + "', the default: " + to_line(error),
+                 host.no_network->hint);
 }
 
 constexpr std::array kHostChecks = {
-    Check{"host.identity", identity},     Check{"host.programs", programs},
-    Check{"host.kernel", kernel},         Check{"host.user-namespace", user_namespace},
-    Check{"host.procfs", procfs},         Check{"host.subordinate-ids", subordinate_ids},
-    Check{"host.overlay", overlay},       Check{"host.layer-images", layer_images},
-    Check{"host.cgroups", cgroups},       Check{"host.policy", policy},
-    Check{"host.forwarding", forwarding},
+    Check{"host.identity", identity}, Check{"host.programs", programs},
+    Check{"host.kernel", kernel},     Check{"host.user-namespace", user_namespace},
+    Check{"host.procfs", procfs},     Check{"host.subordinate-ids", subordinate_ids},
+    Check{"host.overlay", overlay},   Check{"host.layer-images", layer_images},
+    Check{"host.cgroups", cgroups},   Check{"host.policy", policy},
+    Check{"host.network", network},
 };
 
 }  // namespace

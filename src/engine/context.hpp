@@ -41,6 +41,8 @@ class Environment {
   std::vector<std::string> entries_;
 };
 
+inline constexpr const char* kSiteDirectory = "/etc/berth";
+
 /// Where Berth keeps its things; absolute.
 struct Paths {
   std::string root;         ///< the store
@@ -52,7 +54,7 @@ struct Paths {
   std::vector<std::string> cdi_directories{};
   /// Roots of stores that are only read, behind `root`, the first one first.
   std::vector<std::string> additional_stores = {};
-  std::string config = {};  ///< the site's configuration: /etc/berth unless --config-dir says so
+  std::string config = {};  ///< kSiteDirectory unless --config-dir says so
 };
 
 /// Empty members are filled with the defaults: /var/lib/berth and /run/berth for the machine's

@@ -6,6 +6,8 @@
 
 #include "base/text.hpp"
 #include "doctor/gather.hpp"
+#include "engine/default_network.hpp"
+#include "engine/network.hpp"
 #include "engine/privilege.hpp"
 
 namespace berth::engine {
@@ -29,6 +31,15 @@ std::string job_of(const Environment& environment) {
   return {};
 }
 
+/// While this process is the caller's: helpers run as he.
+void look_at_network(const Context& context, doctor::Inputs& inputs) {
+  auto usual = default_network(context.environment, inputs.config_dir);
+  if (!usual.ok()) return;  // the policy's own check says so, or BERTH_NETWORK is wrong
+  inputs.network = to_json_text(usual->network);
+  auto checked = check_network(context, usual->network);
+  if (!checked.ok()) inputs.no_network = checked.error();
+}
+
 }  // namespace
 
 std::vector<doctor::Answer> examine(const Context& context, doctor::Scope scope) {
@@ -45,6 +56,7 @@ std::vector<doctor::Answer> examine(const Context& context, doctor::Scope scope)
   if (!known.config.empty()) inputs.config_dir = known.config;
   if (!known.cdi_directories.empty()) inputs.cdi_directories = known.cdi_directories;
   if (!known.driver_root.empty()) inputs.driver_root = known.driver_root;
+  look_at_network(context, inputs);
   return doctor::examine(doctor::gather(inputs), scope);
 }
 

@@ -235,11 +235,9 @@ void add_meeting_places(const Environment& environment, RunRequest& request) {
   }
 }
 
-void share_with_node(const Context& context, bool network_is_said, RunRequest& request) {
-  bool publishes = !request.publish.empty() || request.publish_all;
-  if (!network_is_said && !publishes && request.network == Network::none) {
-    request.network = Network::host;
-  }
+void share_with_node(const Context& context, const NetworkFlags& network, RunRequest& request) {
+  bool said = !network.mode.empty() || !network.publish.empty() || network.publish_all;
+  if (!said) request.network = Network::host;
   bool named = request.hostname || request.domainname;
   for (NamespaceMode* mode : {&request.pid, &request.ipc}) {
     if (mode->kind == ModeKind::usual) mode->kind = ModeKind::host;
@@ -253,7 +251,7 @@ void share_with_node(const Context& context, bool network_is_said, RunRequest& r
   if (request.group_add.empty()) request.group_add = {"keep-groups"};
 }
 
-Result<void> settle_mpi(const Context& context, const MpiFlags& flags, bool network_is_said,
+Result<void> settle_mpi(const Context& context, const MpiFlags& flags, const NetworkFlags& network,
                         RunRequest& request, RunCall& call) {
   request.mpi = TRY(read_mpi(flags, context.environment));
   auto launcher = launcher_of(context.environment);
@@ -266,7 +264,7 @@ Result<void> settle_mpi(const Context& context, const MpiFlags& flags, bool netw
     }
     return {};
   }
-  share_with_node(context, network_is_said, request);
+  share_with_node(context, network, request);
   if (!launcher) return {};
   std::vector<std::string> variables = rank_variables(context.environment);
   pass_descriptor(context, variables, call);

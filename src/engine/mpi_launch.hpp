@@ -11,6 +11,7 @@
 
 #include "base/result.hpp"
 #include "engine/context.hpp"
+#include "engine/network.hpp"
 #include "engine/request.hpp"
 
 namespace berth::engine {
@@ -52,11 +53,11 @@ void add_meeting_places(const Environment& environment, RunRequest& request);
 
 /// Gives `request` the namespaces of the node in which no flag says anything else: network, pid,
 /// ipc and uts, and for an ordinary user his own id.
-void share_with_node(const Context& context, bool network_is_said, RunRequest& request);
+void share_with_node(const Context& context, const NetworkFlags& network, RunRequest& request);
 
 /// All of the above for a container that `request` describes so far.
 /// Errors: usage.
-Result<void> settle_mpi(const Context& context, const MpiFlags& flags, bool network_is_said,
+Result<void> settle_mpi(const Context& context, const MpiFlags& flags, const NetworkFlags& network,
                         RunRequest& request, RunCall& call);
 
 }  // namespace berth::engine

@@ -10,7 +10,9 @@
 #include "base/text.hpp"
 #include "engine/container_directory.hpp"
 #include "engine/containers.hpp"
+#include "engine/default_network.hpp"
 #include "engine/find_in_path.hpp"
+#include "engine/request_text.hpp"
 #include "engine/spec.hpp"
 #include "json/fields.hpp"
 #include "network/request.hpp"
@@ -26,16 +28,6 @@ constexpr std::string_view kContainer = "container:";
 constexpr const char* kTun = "/dev/net/tun";
 constexpr int64_t kLongest = 120;  // seconds: many containers may wait for one another
 constexpr size_t kMaxLease = size_t{16} << 20;
-
-constexpr std::array<std::pair<std::string_view, Network>, 7> kModes = {{
-    {"none", Network::none},
-    {"host", Network::host},
-    {"bridge", Network::bridge},
-    {"default", Network::bridge},  // docker's word for its bridge
-    {"private", Network::bridge},  // podman's for whatever an own network is
-    {"pasta", Network::pasta},
-    {"slirp4netns", Network::slirp4netns},
-}};
 
 std::string network_directory(const Context& context) {
   return context.paths.state + "/network";
@@ -80,7 +72,8 @@ Result<void> choose_mode(const Context& context, const RunRequest& asked,
                          network::Request& request) {
   if (context.identity != Identity::root) return choose_helper(context, asked, request);
   request.mode = network::kBridge;
-  if (asked.network == Network::bridge) return {};
+  // A default for users' containers is no mistake of root.
+  if (asked.network == Network::bridge || !asked.network_asked) return {};
   return make_error(Kind::usage,
                     "network " + quote(to_json_text(asked.network)) + " is for ordinary users",
                     "--network bridge");
@@ -117,18 +110,7 @@ Result<std::optional<network::Lease>> read_lease(const std::string& directory,
 
 }  // namespace
 
-Result<Network> parse_network(std::string_view text) {
-  for (const auto& [word, mode] : kModes) {
-    if (word == text) return mode;
-  }
-  return make_error(Kind::usage,
-                    "network " + quote(text) +
-                        ": expected none, host, bridge, pasta, slirp4netns or container:NAME",
-                    "berth run --help");
-}
-
-Result<void> read_network(const NetworkFlags& flags, const Environment& environment,
-                          RunRequest& request) {
+Result<void> read_network(const Context& context, const NetworkFlags& flags, RunRequest& request) {
   for (const std::string& text : flags.publish) {
     request.publish.push_back(TRY(network::parse_publish(text)));
   }
@@ -140,11 +122,11 @@ Result<void> read_network(const NetworkFlags& flags, const Environment& environm
     request.network_container = flags.mode.substr(kContainer.size());
   } else if (!flags.mode.empty()) {
     request.network = TRY(parse_network(flags.mode));
-  } else if (auto usual = environment.get_filled("BERTH_NETWORK")) {
-    request.network = TRY_CTX(parse_network(*usual), "cannot use BERTH_NETWORK");
   } else {
-    request.network = publishes ? Network::bridge : Network::none;
-    request.network_asked = publishes;
+    DefaultNetwork usual = TRY(default_network(context.environment, context.paths.config));
+    // A port that is asked for is published, whatever the default says.
+    request.network = publishes && !has_way_out(usual.network) ? Network::bridge : usual.network;
+    request.network_asked = publishes || usual.source == kNetworkVariable;
   }
   if (publishes && request.network == Network::container) {
     return make_error(Kind::usage,
@@ -157,8 +139,9 @@ Result<void> add_network(const Context& context, const RunRequest& request,
                          const oci::ContainerDefaults& image, const std::string& id,
                          oci::Spec& spec) {
   bool publishes = !request.publish.empty() || request.publish_all;
-  if (request.network == Network::host && publishes) {
-    context.log.warn("Published ports are discarded when using host network mode, ignoring");
+  if (publishes && (request.network == Network::host || request.network == Network::none)) {
+    context.log.warn("Published ports are discarded when using " + to_json_text(request.network) +
+                     " network mode, ignoring");
   }
   if (!has_way_out(request.network)) return {};
   std::string program = TRY(sys::own_program(context.paths.libexec, kProgram, "BERTH_NETWORK"));
@@ -174,6 +157,14 @@ Result<void> add_network(const Context& context, const RunRequest& request,
   spec.hooks.create_runtime.push_back(hook(program, {"attach", directory, json::write(wanted)}));
   spec.hooks.poststop.push_back(hook(program, {"detach", directory}));
   return {};
+}
+
+Result<void> check_network(const Context& context, Network network) {
+  if (!has_way_out(network)) return {};
+  RunRequest asked;
+  asked.network = network;
+  network::Request unused;
+  return choose_mode(context, asked, unused);
 }
 
 Error network_error(Error error) {

@@ -24,15 +24,11 @@ struct NetworkFlags {
   std::vector<std::string> publish{};
   bool publish_all = false;
 };
-/// "none", "host", "bridge", "pasta", "slirp4netns". Errors: usage.
-Result<Network> parse_network(std::string_view text);
-
-/// Puts what the flags mean into `request`. Without --network it is BERTH_NETWORK's, else "bridge"
-/// where ports are published, else "none".
-/// Errors: usage (an unknown mode, a port that is none, ports and another container's network),
-/// unsupported (IPv6, sctp).
-Result<void> read_network(const NetworkFlags& flags, const Environment& environment,
-                          RunRequest& request);
+/// Puts what the flags mean into `request`. Without --network it is the default
+/// (default_network.hpp), or "bridge" where ports are published and the default cannot. Errors:
+/// usage (an unknown mode, a port that is none, ports and another container's network), unsupported
+/// (IPv6, sctp), those of default_network().
+Result<void> read_network(const Context& context, const NetworkFlags& flags, RunRequest& request);
 
 /// Lets `spec`, of container `id`, make and remove the network of `request`, where it is one of its
 /// own with a way out. What that needs of this machine is looked at first.
@@ -41,6 +37,10 @@ Result<void> read_network(const NetworkFlags& flags, const Environment& environm
 Result<void> add_network(const Context& context, const RunRequest& request,
                          const oci::ContainerDefaults& image, const std::string& id,
                          oci::Spec& spec);
+
+/// Whether this machine has what `network` needs of it for the caller.
+/// Errors: unsupported (neither pasta nor slirp4netns), denied and not_found (/dev/net/tun).
+Result<void> check_network(const Context& context, Network network);
 
 /// An error of berth-runtime about a hook of ours becomes what berth-network has said; others stay.
 Error network_error(Error error);

@@ -95,7 +95,7 @@ Result<Paths> complete_paths(Paths given, const Environment& environment,
   if (paths.driver_root.empty()) {
     paths.driver_root = environment.get_filled("BERTH_DRIVER_ROOT").value_or("/");
   }
-  if (paths.config.empty()) paths.config = "/etc/berth";
+  if (paths.config.empty()) paths.config = kSiteDirectory;
   for (std::string* path :
        {&paths.root, &paths.state, &paths.libexec, &paths.driver_root, &paths.config}) {
     *path = TRY(absolute(std::move(*path)));

@@ -248,7 +248,7 @@ struct RunRequest {
   std::vector<std::string> volumes_from;  ///< as typed; settle() adds their volumes above
 
   Network network = Network::none;
-  bool network_asked = false;     ///< somebody has said so: the site's usual one does not count
+  bool network_asked = false;     ///< the user has said so: a default does not count
   std::string network_container;  ///< of Network::container; after creation: the full id
   NamespaceMode pid;
   NamespaceMode ipc;

@@ -16,6 +16,16 @@ namespace {
 using TextPair = std::pair<std::string, std::string>;
 using Mode = NamespaceMode::Kind;
 
+constexpr std::array<std::pair<std::string_view, Network>, 7> kNetworkWords = {{
+    {"none", Network::none},
+    {"host", Network::host},
+    {"bridge", Network::bridge},
+    {"default", Network::bridge},  // docker's word for its bridge
+    {"private", Network::bridge},  // podman's for whatever an own network is
+    {"pasta", Network::pasta},
+    {"slirp4netns", Network::slirp4netns},
+}};
+
 Error wrong_text(std::string what) {
   return make_error(Kind::usage, std::move(what));
 }
@@ -97,6 +107,16 @@ std::optional<int64_t> take_duration(std::string_view& text) {
 }
 
 }  // namespace
+
+Result<Network> parse_network(std::string_view text) {
+  for (const auto& [word, mode] : kNetworkWords) {
+    if (word == text) return mode;
+  }
+  return make_error(Kind::usage,
+                    "network " + quote(text) +
+                        ": expected none, host, bridge, pasta, slirp4netns or container:NAME",
+                    "berth run --help");
+}
 
 Result<Ulimit> parse_ulimit(std::string_view text) {
   static constexpr std::array<std::string_view, 16> kNames = {

@@ -29,6 +29,9 @@ Result<std::pair<std::string, std::string>> parse_annotation(std::string_view te
 /// "name:address" (the address may have colons), "name:host-gateway"; checked, and given back.
 Result<std::string> parse_add_host(std::string_view text);
 
+/// "none", "host", "bridge", "pasta", "slirp4netns", and docker's and podman's words for a bridge.
+Result<Network> parse_network(std::string_view text);
+
 /// An address of a name server.
 Result<std::string> parse_dns(std::string_view text);
 

@@ -5,6 +5,7 @@
 
 #include "base/text.hpp"
 #include "engine/containers.hpp"
+#include "engine/default_network.hpp"
 #include "engine/images.hpp"
 #include "engine/rootfs_driver.hpp"
 #include "sys/file.hpp"
@@ -66,6 +67,8 @@ Result<SystemInfo> system_info(const Context& context) {
   auto unified = sys::stat_entry(sys::cwd(), "/sys/fs/cgroup/cgroup.controllers");
   info.cgroup_version = unified.ok() && *unified ? 2 : 1;
   info.rootfs_driver = rootfs_driver_name(TRY(rootfs_choice(context)).driver);
+  info.default_network =
+      to_json_text(TRY(default_network(context.environment, context.paths.config)).network);
   info.security.emplace_back("name=seccomp,profile=default");
   if (context.identity != Identity::root) info.security.emplace_back("name=rootless");
   return info;

@@ -22,10 +22,12 @@ struct SystemInfo {
   uint64_t memory_bytes = 0;
   int cgroup_version = 1;
   std::string rootfs_driver;          ///< of new containers: "overlay"
+  std::string default_network;        ///< "bridge", "host"
   std::vector<std::string> security;  ///< docker's words: "name=seccomp,profile=default"
 };
 
-/// What cannot be read is left empty.  Errors: io (the store); those of rootfs_choice().
+/// What cannot be read is left empty.  Errors: io (the store); those of rootfs_choice() and
+/// default_network().
 Result<SystemInfo> system_info(const Context& context);
 
 }  // namespace berth::engine

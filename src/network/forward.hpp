@@ -5,25 +5,30 @@
 #include <string_view>
 #include <vector>
 
-#include "json/fields.hpp"
-
 namespace berth::network {
 
-/// What `berth-network forward` says of the firewall: its bridge, and chains of others that drop
-/// what goes from there or to there ("ip filter FORWARD").
-struct ForwardReport {
-  std::string bridge;
-  std::vector<std::string> dropping;
+/// A chain of another program (Docker, ufw, a site) that the kernel asks about each IPv4 packet
+/// that is forwarded. nftables asks all such chains: that ours accepts a packet does not help where
+/// another one drops it.
+struct ForwardChain {
+  std::string name;                  ///< "ip filter FORWARD"
+  bool drops = false;                ///< its policy, for what none of its rules decides
+  bool accepts_from = false;         ///< the bridge's packets
+  bool accepts_to = false;           ///< packets for the bridge
+  std::vector<std::string> handles;  ///< of the rules that say so
+  bool operator==(const ForwardChain&) const = default;
 };
-template <class V>
-void fields(V& v, ForwardReport& r) {
-  v.required("bridge", r.bridge);
-  v.always("dropping", r.dropping);
-}
 
-/// Chains of `listing`, the rules of a machine as nft(8) lists them, that drop IPv4 by default
-/// while it is forwarded, in tables without rules that accept `bridge` in both directions. nftables
-/// asks every chain: that ours accepts does not help. Pure.
-std::vector<std::string> dropping_chains(std::string_view listing, std::string_view bridge);
+/// Those of `listing`, which is nft(8)'s, with handles; the table named as the bridge is ours.
+/// Pure.
+std::vector<ForwardChain> forward_chains(std::string_view listing, std::string_view bridge);
+
+/// Words of nft(8) that let the bridge's packets through `chains` that would drop them: at their
+/// end, so that what the site refuses stays refused. Empty: nothing is to be done. Our own chains
+/// decide who reaches a container.
+std::string let_pass(const std::vector<ForwardChain>& chains, std::string_view bridge);
+
+/// Words of nft(8) that take the rules of let_pass() away.
+std::string stop_passing(const std::vector<ForwardChain>& chains);
 
 }  // namespace berth::network

@@ -163,6 +163,10 @@ Result<void> check(const Policy& policy) {
                   fmt::format("expected vendor.com/class, got {}", quote(gpu.default_kind)));
   }
   TRY(check_paths("match.keys", policy.match.keys));
+  const std::string& network = policy.network.default_mode;
+  if (!network.empty() && network != "bridge" && network != "host" && network != "none") {
+    return refuse("network.default", "expected bridge, host or none, got " + quote(network));
+  }
   for (const std::string& name : policy.slurm.node_variables) {
     if (is_variable_name(name)) continue;
     return refuse("slurm.node-variables", quote(name) + " is no name of a variable",

@@ -92,9 +92,18 @@ struct Slurm {
   bool operator==(const Slurm&) const = default;
 };
 
+struct Network {
+  /// Of containers for which nobody asks for one: "bridge", "host" or "none"; empty: "host" within
+  /// a job of a batch system, else "bridge".
+  std::string default_mode;
+
+  bool operator==(const Network&) const = default;
+};
+
 struct Policy {
   Gpu gpu;
   Match match;
+  Network network;
   Slurm slurm;
 
   bool operator==(const Policy&) const = default;
@@ -169,6 +178,12 @@ void fields(V& v, Match& m) {
 }
 
 template <class V>
+void fields(V& v, Network& n) {
+  v.always("default", n.default_mode);
+  v.strict();
+}
+
+template <class V>
 void fields(V& v, Slurm& s) {
   v.always("node-variables", s.node_variables);
   v.strict();
@@ -178,6 +193,7 @@ template <class V>
 void fields(V& v, Policy& p) {
   v.always("gpu", p.gpu);
   v.always("match", p.match);
+  v.always("network", p.network);
   v.always("slurm", p.slurm);
   v.strict();
 }

@@ -68,11 +68,11 @@ def pss_bytes(entries):
 
 
 def memory(berth, programs, values):
-    ids = [run(*berth.argv, "run", "-d", berth.image, "sleep", "3600").strip()]
+    ids = [run(*berth.argv, "run", "-d", "--network", "none", berth.image, "sleep", "3600").strip()]
     time.sleep(0.5)
     values["PSS with one container"] = pss_bytes(watchers(programs))
     for _ in range(RUNNING - 1):
-        ids.append(run(*berth.argv, "run", "-d", berth.image, "sleep", "3600").strip())
+        ids.append(run(*berth.argv, "run", "-d", "--network", "none", berth.image, "sleep", "3600").strip())
     time.sleep(0.5)
     values["PSS each with 20 containers"] = pss_bytes(watchers(programs)) // RUNNING
     return ids

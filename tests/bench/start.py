@@ -99,7 +99,7 @@ def pss_bytes(entry):
 def detached_memory(programs, work, image):
     """{program: PSS} of every process of Berth that stays with one detached container."""
     berth = Berth(programs, work, image)
-    container = run(*berth.argv, "run", "-d", "--rm", image, "sleep", "600").strip()
+    container = run(*berth.argv, "run", "-d", "--rm", "--network", "none", image, "sleep", "600").strip()
     try:
         time.sleep(0.5)
         return {os.path.basename(os.readlink(entry / "exe")): pss_bytes(entry)

@@ -358,17 +358,61 @@ def test_none_and_host_pay_nothing(berth, image, lab):
     assert not (berth.state / "network").exists()
 
 
-def test_ports_of_the_hosts_network_are_told_to_be_discarded(berth, image, lab):
-    done = berth.run("run", "--rm", "--network", "host", "-p", "18080:80", image, "true")
+@pytest.mark.parametrize("network", ["host", "none"])
+def test_ports_that_cannot_be_published_are_told_to_be_discarded(berth, image, lab, network):
+    done = berth.run("run", "--rm", "--network", network, "-p", "18080:80", image, "true")
     assert done.returncode == 0
-    assert "Published ports are discarded when using host network mode" in done.stderr
+    assert f"Published ports are discarded when using {network} network mode" in done.stderr
 
 
-def test_a_variable_names_the_usual_network(berth, image, lab):
-    for name, seen in (("bridge", "eth0"), ("none", ""), ("host", "up0")):
-        out = berth.ok("run", "--rm", image, "cat", "/proc/net/dev", env={"BERTH_NETWORK": name})
-        links = [line.split(":")[0].strip() for line in out.splitlines()[2:]]
-        assert [link for link in links if link != "lo"] == seen.split()
+def links_of(berth, image, *flags, **variables):
+    """Those of a container but for its loopback; every variable that decides is named."""
+    env = {"BERTH_NETWORK": "", **variables}
+    out = berth.ok("run", "--rm", *flags, image, "cat", "/proc/net/dev", env=env)
+    links = [line.split(":")[0].strip() for line in out.splitlines()[2:]]
+    return [link for link in links if link != "lo"]
+
+
+def test_a_container_has_a_network_unless_somebody_says_otherwise(berth, image, lab):
+    assert links_of(berth, image) == ["eth0"]
+    assert links_of(berth, image, "--network", "none") == []
+    found = berth.ok("run", "--rm", image, "sh", "-c",
+                     f"wget -qO- http://{WORLD}:8000/ && nslookup cargo.example",
+                     env={"BERTH_NETWORK": ""})
+    assert found.startswith("cargo\n") and "203.0.113.80" in found
+
+
+def test_a_batch_job_has_the_network_of_its_node(berth, image, lab):
+    job = {"SLURM_JOB_ID": "17"}
+    assert links_of(berth, image, **job) == ["up0"]
+    assert links_of(berth, image, "--network", "bridge", **job) == ["eth0"]
+    assert links_of(berth, image, "-p", "18080:80", **job) == ["eth0"]
+
+
+def test_a_site_names_another_default_network(berth, image, lab, work):
+    site = work / "site"
+    site.mkdir(mode=0o755)
+    (site / "policy.toml").write_text('[network]\ndefault = "none"\n')
+    berth.account.own(site)  # of the caller or of root
+    berth.ok("--config-dir", site, "policy", "apply")
+
+    def links(*flags, **variables):
+        env = {"BERTH_NETWORK": "", **variables}
+        out = berth.ok("--config-dir", site, "run", "--rm", *flags, image, "ls", "/sys/class/net",
+                       env=env)
+        return [link for link in out.split() if link != "lo"]
+
+    assert links() == links(SLURM_JOB_ID="17") == []
+    assert links("-p", "18080:80") == links(BERTH_NETWORK="bridge") == ["eth0"]
+    told = {"env": {"BERTH_NETWORK": ""}}
+    assert " Default Network: none\n" in berth.ok("--config-dir", site, "info", **told)
+    assert berth.ok("--config-dir", site, "run", "--help", **told).endswith(
+        "The default network here is 'none' (the policy of this machine).\n")
+
+
+def test_a_variable_names_the_default_network(berth, image, lab):
+    for name, seen in (("bridge", ["eth0"]), ("none", []), ("host", ["up0"])):
+        assert links_of(berth, image, BERTH_NETWORK=name) == seen
     assert berth.fail("run", "--rm", image, "true", env={"BERTH_NETWORK": "warp"}) == (
         "berth: cannot use BERTH_NETWORK: network 'warp': expected none, host, bridge, pasta, "
         "slirp4netns or container:NAME; try: berth run --help")

@@ -42,6 +42,7 @@ const Verb create_verb{
     .flags_end = FlagsEnd::at_first_argument,
     .elsewhere = kRequestElsewhere,
     .error_status = 125,
+    .footnote = network_footnote,
     .command = [] { return make_command(create_flags, run_create, beside_create, request_arity); },
 };
 

@@ -30,7 +30,7 @@ json::Value document(const engine::Context& context, const engine::SystemInfo& i
       {"Driver", info.rootfs_driver},
       {"DriverStatus", json::Array{}},
       {"Plugins", json::Object{{"Volume", json::Array{"local"}},
-                               {"Network", json::Array{"host", "none"}},
+                               {"Network", json::Array{"bridge", "host", "none"}},
                                {"Authorization", nullptr},
                                {"Log", json::Array{"json-file", "local", "none"}}}},
       {"Debug", false},
@@ -62,6 +62,7 @@ json::Value document(const engine::Context& context, const engine::SystemInfo& i
       {"Berth", json::Object{{"State", context.paths.state},
                              {"DriverRoot", context.paths.driver_root},
                              {"Programs", context.paths.libexec},
+                             {"DefaultNetwork", info.default_network},
                              {"Identity", engine::identity_name(context.identity)}}},
   };
 }
@@ -92,7 +93,7 @@ std::string text_of(const engine::Context& context, const engine::SystemInfo& in
          "\n Logging Driver: json-file\n Cgroup Driver: cgroupfs\n"
          " Cgroup Version: " +
          std::to_string(info.cgroup_version) +
-         "\n Plugins:\n  Volume: local\n  Network: host none\n  Log: json-file local none\n"
+         "\n Plugins:\n  Volume: local\n  Network: bridge host none\n  Log: json-file local none\n"
          " Runtimes: berth-runtime\n Default Runtime: berth-runtime\n Security Options:\n" +
          security + " Kernel Version: " + escape_controls(info.kernel) +
          "\n Operating System: " + escape_controls(info.system) +
@@ -102,6 +103,7 @@ std::string text_of(const engine::Context& context, const engine::SystemInfo& in
          "\n Name: " + escape_controls(info.host) +
          "\n Docker Root Dir: " + escape_controls(context.paths.root) +
          "\n State Dir: " + escape_controls(context.paths.state) +
+         "\n Default Network: " + info.default_network +
          "\n GPU Driver Root: " + escape_controls(context.paths.driver_root) +
          "\n Programs: " + escape_controls(context.paths.libexec) +
          "\n Identity: " + std::string(engine::identity_name(context.identity)) + "\n";

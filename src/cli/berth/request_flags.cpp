@@ -9,6 +9,7 @@
 #include "base/text.hpp"
 #include "cli/berth/common.hpp"
 #include "engine/absolute_path.hpp"
+#include "engine/default_network.hpp"
 #include "engine/env_file.hpp"
 #include "engine/environment_file.hpp"
 #include "engine/image_file.hpp"
@@ -243,7 +244,8 @@ FlagTable namespace_flags(RequestOptions& o) {
       {"ipc", 0, "MODE", "host, private, none, shareable or container:NAME",
        read_mode(r.ipc, NamespaceFlag::ipc)},
       {"net", 0, "MODE", "The same as --network", &o.network.mode},
-      {"network", 0, "MODE", "none, bridge, host, container:NAME, pasta or slirp4netns",
+      {"network", 0, "MODE",
+       "bridge (the default), host (that of batch jobs), none, container:NAME, pasta, slirp4netns",
        &o.network.mode},
       {"pid", 0, "MODE", "host, private or container:NAME", read_mode(r.pid, NamespaceFlag::pid)},
       {"publish", 'p', "[PORT:]PORT[/udp]", "Let a port of the host lead to one of the container",
@@ -474,6 +476,13 @@ void add_request_flags(FlagTable& table, RequestOptions& o) {
   add_registry_flags(table, o.call.registry);
 }
 
+std::string network_footnote(const engine::Environment& environment, const std::string& config) {
+  auto usual = engine::default_network(environment, config);
+  if (!usual.ok()) return "";
+  return "The default network here is '" + engine::to_json_text(usual->network) + "' (" +
+         usual->source + ").\n";
+}
+
 Result<void> read_request(const Session& session, std::vector<std::string> arguments,
                           RequestOptions& o) {
   engine::RunRequest& request = o.request;
@@ -497,16 +506,14 @@ Result<void> read_request(const Session& session, std::vector<std::string> argum
   request.environment = TRY(read_entries(o.env_files, o.environment));
   TRY(read_labels(o, request));
   TRY(read_devices(o, request));
-  TRY(engine::read_network(o.network, session.context.environment, request));
+  TRY(engine::read_network(session.context, o.network, request));
   TRY(read_gpu_driver(o, request));
   TRY(read_mounts(session, o, request));
   if (o.environment_file) {
     TRY(engine::add_definition(definition, session.working_directory, session.context.log,
                                request));
   }
-  bool network_is_said =
-      !o.network.mode.empty() || session.context.environment.get_filled("BERTH_NETWORK");
-  TRY(engine::settle_mpi(session.context, o.mpi, network_is_said, request, o.call));
+  TRY(engine::settle_mpi(session.context, o.mpi, o.network, request, o.call));
   auto& seccomp = request.security.seccomp;
   // The profile is kept, not its path: the file may be another one at the next start.
   if (seccomp && *seccomp != "unconfined") seccomp = TRY(engine::read_profile(*seccomp));

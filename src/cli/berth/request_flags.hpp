@@ -69,6 +69,10 @@ inline constexpr Elsewhere kRequestElsewhere[] = {
 /// What stands before the command: an image, unless an environment file may name it.
 Arity request_arity(const RequestOptions& options);
 
+/// "The default network is 'host' here: a batch job." and a newline; "" where the policy cannot be
+/// read.
+std::string network_footnote(const engine::Environment& environment, const std::string& config);
+
 /// The container whose namespaces the flags name, or "": Command::beside.
 std::string container_beside(const RequestOptions& options);
 

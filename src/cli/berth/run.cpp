@@ -82,6 +82,7 @@ const Verb run_verb{
     .flags_end = FlagsEnd::at_first_argument,
     .elsewhere = kRequestElsewhere,
     .error_status = 125,
+    .footnote = network_footnote,
     .command = [] { return make_command(run_flags, run_container, beside_run, arity); },
 };
 

@@ -57,6 +57,8 @@ struct Verb {
   std::span<const Elsewhere> elsewhere = {};
   int error_status = 1;  ///< docker: 125 for run, 1 for all others
   bool hidden = false;   ///< called by our own programs alone
+  /// A line below --help that depends on this machine; `config`: the site's directory.
+  std::string (*footnote)(const engine::Environment&, const std::string& config) = nullptr;
   Command (*command)();
 };
 

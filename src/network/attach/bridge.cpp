@@ -11,6 +11,7 @@
 #include "base/text.hpp"
 #include "network/attach/nftables.hpp"
 #include "network/attach/ports.hpp"
+#include "network/forward.hpp"
 #include "network/ipv4.hpp"
 #include "network/names.hpp"
 #include "network/rules.hpp"
@@ -155,6 +156,33 @@ Result<Bridge> open_bridge(const Leases& leases, sys::NetLinks& links, const Nam
   return bridge;
 }
 
+// ---- chains of others ---------------------------------------------------------------------------
+
+/// Those that are asked about forwarded packets, with their rules; `dropping`: only those by
+/// policy.
+Result<std::vector<ForwardChain>> list_others(const std::string& bridge, bool dropping) {
+  std::string listing;
+  for (const ForwardChain& chain : forward_chains(TRY(list_chains()), bridge)) {
+    if (dropping && !chain.drops) continue;
+    listing += TRY(list_chain(chain.name));
+  }
+  return forward_chains(listing, bridge);
+}
+
+/// Docker and ufw drop what is forwarded unless a rule accepts it.
+Result<void> pass_others(const std::string& bridge) {
+  std::string rules = let_pass(TRY(list_others(bridge, true)), bridge);
+  return rules.empty() ? Result<void>() : apply_rules(rules);
+}
+
+/// What cannot be removed names a bridge that is gone, and decides nothing.
+void leave_others(const std::string& bridge) {
+  auto chains = list_others(bridge, false);
+  if (!chains.ok()) return;
+  std::string rules = stop_passing(*chains);
+  if (!rules.empty()) ignore(apply_rules(rules));
+}
+
 // ---- rules --------------------------------------------------------------------------------------
 
 /// The bridge may carry addresses of this host's loopback only while a port is published there: the
@@ -218,6 +246,7 @@ Result<void> remove_all(const Leases& leases, sys::NetLinks& links, const Names&
   TRY(remove_link(links, names.bridge));
   auto both = apply_rules(drop_rules(names) + drop_bridge_rules(names));
   if (!both.ok()) TRY(apply_rules(drop_rules(names)));  // a kernel without filters for bridges
+  leave_others(names.bridge);
   switch_forwarding_off(leases);
   return {};
 }
@@ -312,6 +341,7 @@ Result<void> attach_bridge(Leases& leases, const Request& request, const sys::Fd
   std::vector<Lease> all = bridged(current);
   all.push_back(lease);
   TRY(set_rules(leases, names, opened->subnet, all));
+  TRY_CTX(pass_others(names.bridge), "cannot pass the host's firewall");
   TRY_CTX(plug_in(links, space, *opened, lease, *parse_ipv4(lease.address)),
           "cannot give the container a network interface");
   undo.commit();

@@ -17,6 +17,7 @@ Result<std::string> run(const std::string& words, const std::string& what) {
   if (context == nullptr) return make_error(Kind::busy, "open libnftables");
   nft_ctx_buffer_error(context.get());
   nft_ctx_buffer_output(context.get());
+  nft_ctx_output_set_flags(context.get(), NFT_CTX_OUTPUT_HANDLE);
   if (nft_run_cmd_from_buffer(context.get(), words.c_str()) == 0) {
     const char* printed = nft_ctx_get_output_buffer(context.get());
     return std::string(printed != nullptr ? printed : "");
@@ -34,8 +35,12 @@ Result<void> apply_rules(const std::string& rules) {
   return {};
 }
 
-Result<std::string> list_rules() {
-  return run("list ruleset ip\nlist ruleset inet\n", "list firewall rules");
+Result<std::string> list_chains() {
+  return run("list chains ip\nlist chains inet\n", "list the chains of the firewall");
+}
+
+Result<std::string> list_chain(const std::string& name) {
+  return run("list chain " + name + "\n", "list chain '" + name + "'");
 }
 
 }  // namespace berth::network

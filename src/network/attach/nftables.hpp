@@ -11,7 +11,10 @@ namespace berth::network {
 /// Errors: io, with nft's first line; denied.  Source: libnftables(3)
 Result<void> apply_rules(const std::string& rules);
 
-/// All rules of this network namespace that IPv4 passes, as nft(8) lists them. Errors: io, denied.
-Result<std::string> list_rules();
+/// The chains of this network namespace that IPv4 passes, without their rules, as nft(8) lists
+/// them. Errors: io, denied.
+Result<std::string> list_chains();
+/// Chain `name` ("ip filter FORWARD") with its rules and their handles. Errors: io, denied.
+Result<std::string> list_chain(const std::string& name);
 
 }  // namespace berth::network

@@ -204,11 +204,12 @@ const Fault kHostFaults[] = {
      [](Facts& f) { f.host.policy_error = make_error(Kind::corrupt, "policy.json: line 1"); }},
     {"policy_old", "host.policy", kWarning, "not in force", "berth policy apply",
      [](Facts& f) { f.host.policy_outdated = true; }},
-    {"forward_dropped", "host.forwarding", kWarning, "ip filter FORWARD drops what is forwarded",
-     "iptables -I FORWARD -i berth0 -j ACCEPT; iptables -I FORWARD -o berth0 -j ACCEPT, as root",
+    {"no_network", "host.network", kProblem, "containers cannot have 'bridge', the default: find",
+     "apt install slirp4netns",
      [](Facts& f) {
-       f.host.user.machine_root = true;
-       f.host.firewall = {"berth0", {"ip filter FORWARD"}};
+       f.host.network = "bridge";
+       f.host.no_network = make_error(Kind::unsupported, "find 'slirp4netns' or 'pasta' in PATH",
+                                      "apt install slirp4netns");
      }},
     {"no_home", "storage.root", kProblem, "HOME is not set", "--root DIR",
      [](Facts& f) {

@@ -43,11 +43,11 @@ struct Settled {
 };
 Settled settled(std::vector<std::string> environment, const MpiFlags& flags,
                 Identity identity = Identity::root, RunRequest request = {},
-                bool network_is_said = false) {
+                const NetworkFlags& network = {}) {
   Heard heard;
   Context context{Paths{}, identity, Environment(std::move(environment)), heard};
   Settled out{std::move(request), {}, {}, {}};
-  out.done = settle_mpi(context, flags, network_is_said, out.request, out.call);
+  out.done = settle_mpi(context, flags, network, out.request, out.call);
   out.warnings = heard.warnings;
   return out;
 }
@@ -105,7 +105,8 @@ TEST(Mpi, shares_the_nodes_namespaces_in_which_no_flag_says_anything_else) {
   RunRequest own;
   own.pid.kind = own.ipc.kind = ModeKind::own;
   own.hostname = "box";
-  RunRequest kept = settled({}, {"image", ""}, Identity::root, own, true).request;
+  own.network = Network::none;
+  RunRequest kept = settled({}, {"image", ""}, Identity::root, own, {"none"}).request;
   EXPECT_EQ(kept.network, Network::none);
   EXPECT_EQ(kept.pid.kind, ModeKind::own);
   EXPECT_EQ(kept.ipc.kind, ModeKind::own);

@@ -9,21 +9,46 @@
 namespace berth::engine {
 namespace {
 
+struct Quiet : Log {
+  void debug(const std::string&) override {}
+  void warn(const std::string&) override {}
+};
+
+/// What `flags` mean on a machine without a policy.
 Result<RunRequest> read(const NetworkFlags& flags, std::vector<std::string> environment = {}) {
+  Quiet log;
+  Paths paths;
+  paths.config = "/nonexistent";
+  Context context{paths, Identity::root, Environment(std::move(environment)), log};
   RunRequest request;
-  TRY(read_network(flags, Environment(std::move(environment)), request));
+  TRY(read_network(context, flags, request));
   return request;
 }
 
-TEST(ReadNetwork, takes_the_flag_then_the_variable_then_what_ports_need) {
-  EXPECT_EQ(read({})->network, Network::none);
-  EXPECT_EQ(read({"", {"80"}})->network, Network::bridge);
-  EXPECT_EQ(read({"", {}, true})->network, Network::bridge);
-  EXPECT_EQ(read({"none", {"80"}})->network, Network::none);
-  EXPECT_EQ(read({}, {"BERTH_NETWORK=bridge"})->network, Network::bridge);
-  EXPECT_EQ(read({}, {"BERTH_NETWORK="})->network, Network::none);
-  EXPECT_EQ(read({"", {"80"}}, {"BERTH_NETWORK=none"})->network, Network::none);
+TEST(ReadNetwork, takes_the_flag_then_the_variable_then_the_jobs_then_dockers) {
+  EXPECT_EQ(read({})->network, Network::bridge);
+  EXPECT_EQ(read({}, {"SLURM_JOB_ID=7"})->network, Network::host);
+  EXPECT_EQ(read({}, {"PBS_JOBID=7"})->network, Network::host);
+  EXPECT_EQ(read({}, {"BERTH_NETWORK=none", "SLURM_JOB_ID=7"})->network, Network::none);
+  EXPECT_EQ(read({}, {"BERTH_NETWORK="})->network, Network::bridge);
   EXPECT_EQ(read({"host"}, {"BERTH_NETWORK=bridge"})->network, Network::host);
+}
+
+TEST(ReadNetwork, publishes_ports_whatever_the_default) {
+  for (const char* usual : {"BERTH_NETWORK=none", "BERTH_NETWORK=host", "SLURM_JOB_ID=7"}) {
+    EXPECT_EQ(read({"", {"80"}}, {usual})->network, Network::bridge) << usual;
+    EXPECT_EQ(read({"", {}, true}, {usual})->network, Network::bridge) << usual;
+    EXPECT_EQ(read({"none", {"80"}}, {usual})->network, Network::none) << usual;
+  }
+  EXPECT_EQ(read({"", {"80"}}, {"BERTH_NETWORK=pasta"})->network, Network::pasta);
+}
+
+TEST(ReadNetwork, tells_what_the_user_has_said_from_a_default) {
+  EXPECT_FALSE(read({})->network_asked);
+  EXPECT_FALSE(read({}, {"SLURM_JOB_ID=7"})->network_asked);
+  EXPECT_TRUE(read({}, {"BERTH_NETWORK=bridge"})->network_asked);
+  EXPECT_TRUE(read({"bridge"})->network_asked);
+  EXPECT_TRUE(read({"", {"80"}})->network_asked);
 }
 
 TEST(ReadNetwork, knows_the_words_of_docker_and_podman) {

@@ -15,12 +15,18 @@ constexpr const char* kDocker = R"(table ip filter {
 
 	chain FORWARD {
 		type filter hook forward priority filter; policy drop;
-		counter packets 0 bytes 0 jump DOCKER-USER
+		counter packets 0 bytes 0 jump DOCKER-USER # handle 9
 %s	}
 }
 table ip6 filter {
 	chain FORWARD {
 		type filter hook forward priority filter; policy drop;
+	}
+}
+table ip berth0 {
+	chain passing {
+		type filter hook forward priority filter; policy accept;
+		oifname "berth0" accept # handle 3
 	}
 }
 table inet site {
@@ -38,17 +44,36 @@ std::string docker_with(const std::string& rules) {
   return text.replace(text.find("%s"), 2, rules);
 }
 
-TEST(DroppingChains, are_those_of_ipv4_that_do_not_let_the_bridge_pass) {
-  using Names = std::vector<std::string>;
-  std::string from = "\t\tiifname \"berth0\" counter packets 0 bytes 0 accept\n";
-  std::string to = "\t\toifname \"berth0\" counter packets 0 bytes 0 accept\n";
-  Names drops = {"ip filter FORWARD"};
-  EXPECT_EQ(dropping_chains(docker_with(""), "berth0"), drops);
-  EXPECT_EQ(dropping_chains(docker_with(from), "berth0"), drops);
-  EXPECT_EQ(dropping_chains(docker_with(from + to), "berth0"), Names());
-  EXPECT_EQ(dropping_chains(docker_with(from + to), "berth"), drops);
-  EXPECT_EQ(dropping_chains("", "berth0"), Names());
-  EXPECT_EQ(dropping_chains("table\nchain\n policy drop hook forward\n}", "berth0"), Names());
+TEST(ForwardChains, are_those_of_others_that_ipv4_passes) {
+  std::string from = "\t\tiifname \"berth0\" counter packets 0 bytes 0 accept # handle 12\n";
+  std::string to = "\t\toifname \"berth0\" accept # handle 13\n";
+  std::vector<ForwardChain> expected = {{"ip filter FORWARD", true, true, true, {"12", "13"}},
+                                        {"inet site pass", false, false, false, {}}};
+  EXPECT_EQ(forward_chains(docker_with(from + to), "berth0"), expected);
+  EXPECT_EQ(forward_chains("", "berth0"), std::vector<ForwardChain>());
+  EXPECT_EQ(forward_chains("table\nchain\n policy drop hook forward\n}", "berth0"),
+            std::vector<ForwardChain>());
+  expected[0] = {"ip filter FORWARD", true, false, false, {}};
+  for (const char* other : {"\t\tiifname \"berth01\" accept # handle 1\n",
+                            "\t\tip saddr 10.0.0.0/8 accept # handle 1\n",
+                            "\t\tiifname \"berth0\" ip daddr 10.0.0.1 accept # handle 1\n",
+                            "\t\tiifname \"berth0\" counter packets 0 bytes 0 drop # handle 1\n",
+                            "accept # handle 1\n"}) {
+    EXPECT_EQ(forward_chains(docker_with(other), "berth0"), expected) << other;
+  }
+}
+
+TEST(ForwardChains, let_the_bridge_pass_at_their_end_and_only_where_they_drop) {
+  auto chains = forward_chains(docker_with(""), "berth0");
+  EXPECT_EQ(let_pass(chains, "berth0"),
+            "add rule ip filter FORWARD iifname \"berth0\" counter accept\n"
+            "add rule ip filter FORWARD oifname \"berth0\" counter accept\n");
+  EXPECT_EQ(stop_passing(chains), "");
+  chains[0].accepts_from = chains[0].accepts_to = true;
+  chains[0].handles = {"12", "13"};
+  EXPECT_EQ(let_pass(chains, "berth0"), "");
+  EXPECT_EQ(stop_passing(chains),
+            "delete rule ip filter FORWARD handle 12\ndelete rule ip filter FORWARD handle 13\n");
 }
 
 RuleInputs inputs_with(std::vector<Published> ports) {

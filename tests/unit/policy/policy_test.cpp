@@ -95,6 +95,17 @@ TEST(Policy, checks_what_types_cannot_say) {
   }
 }
 
+TEST(Policy, takes_networks_that_need_no_other_container_as_the_default) {
+  Policy policy;
+  for (const char* mode : {"", "bridge", "host", "none"}) {
+    policy.network.default_mode = mode;
+    EXPECT_TRUE(check(policy).ok()) << mode;
+  }
+  policy.network.default_mode = "container:web";
+  EXPECT_EQ(check(policy).error().what,
+            "network.default: expected bridge, host or none, got 'container:web'");
+}
+
 class PolicyFile : public testing::Test {
  protected:
   PolicyFile() {
