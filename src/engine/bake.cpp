@@ -430,6 +430,7 @@ class Bake {
     publish.entries = std::move(entries);
     publish.annotations = annotations;
     publish.sign_key = sign_key_;
+    publish.trusted_keys = trust_.keys;
     publish.access = request_.access;
     publish.quiet = true;
     image::TransferResult result = TRY(transfer(context_, std::move(publish), {}));

@@ -22,9 +22,12 @@ Result<KnownLayers> known_layers(const Context& context) {
   KnownLayers known;
   for (const image::Image& image : TRY(store.list())) {
     for (const image::Layer& layer : image.layers) {
+      // What a manifest says of its layers is its author's word.
+      if (!TRY(store.has_layer_of(layer.diff_id, layer.blob.digest))) continue;
       bool here = TRY(store.has_blob(layer.blob.digest));
-      if (here || (layer.unpacked && !store.origins(layer.blob.digest).empty()))
+      if (here || !store.origins(layer.blob.digest).empty()) {
         known.emplace(layer.diff_id, layer.blob);
+      }
     }
   }
   return known;

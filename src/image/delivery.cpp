@@ -31,6 +31,7 @@ struct LayerFile {
   std::string format;  ///< empty: "directory"
   uint64_t entries = 0;
   uint64_t bytes = 0;
+  std::vector<Digest> blobs;
 };
 template <class V>
 void fields(V& v, LayerFile& l) {
@@ -40,9 +41,11 @@ void fields(V& v, LayerFile& l) {
   v.optional("format", l.format);
   v.required("entries", l.entries);
   v.required("bytes", l.bytes);
+  v.optional("blobs", l.blobs);
 }
 
 constexpr size_t kMaxLayerFile = 4096;
+constexpr size_t kMostBlobs = 16;  // fit into the file; another one is unpacked each time
 
 Result<LayerRecord> parse_layer_record(std::string_view text, const std::string& name) {
   auto file = TRY(json::read<LayerFile>(text, name + "/layer.json"));
@@ -51,6 +54,7 @@ Result<LayerRecord> parse_layer_record(std::string_view text, const std::string&
   if (!file.format.empty()) record.flavor.format = TRY(parse_layer_format(file.format));
   record.entries = file.entries;
   record.bytes = file.bytes;
+  record.blobs = std::move(file.blobs);
   return record;
 }
 
@@ -90,8 +94,29 @@ Result<void> describe_layer(const Staged& directory, const LayerRecord& record) 
                  std::string(overlay_xattr_name(record.flavor.overlay_xattr)),
                  std::string(layer_format_name(record.flavor.format)),
                  record.entries,
-                 record.bytes};
+                 record.bytes,
+                 record.blobs};
   return sys::write_file(directory.fd(), "layer.json", json::write(file) + "\n", 0600);
+}
+
+/// Says in the layer.json of `layer`, which somebody else has published, that `blobs` hold it too.
+/// Of two who do so at once one is forgotten, and its blob is unpacked once more.
+Result<void> add_blobs(const sys::Fd& root, const std::string& layer,
+                       const std::vector<Digest>& blobs) {
+  const std::string path = layer + "/layer.json";
+  auto text = TRY(sys::read_file_if_exists(root, path, kMaxLayerFile));
+  auto entry = TRY(sys::stat_entry(root, path));
+  if (!text || !entry) return {};  // removed meanwhile: whoever needs it finds that out
+  auto file = TRY(json::read<LayerFile>(*text, path));
+  bool changed = false;
+  for (const Digest& blob : blobs) {
+    bool known = std::find(file.blobs.begin(), file.blobs.end(), blob) != file.blobs.end();
+    if (known || file.blobs.size() >= kMostBlobs) continue;
+    file.blobs.push_back(blob);
+    changed = true;
+  }
+  if (!changed) return {};
+  return sys::replace_file(root, path, json::write(file) + "\n", entry->st_mode & 0777);
 }
 
 /// Out of sight at once. Gives what is to be removed, or is swept.
@@ -193,6 +218,10 @@ Result<bool> Delivery::keep_blob(const Digest& digest) {
 Result<bool> Delivery::keep_layer(const Digest& diff_id) {
   for (const std::string& name : layer_names(diff_id, store_->flavor_)) TRY(keep(layer_pin(name)));
   return store_->has_layer(diff_id);
+}
+
+Result<bool> Delivery::keep_layer_of(const Digest& diff_id, const Digest& blob) {
+  return TRY(keep_layer(diff_id)) && TRY(store_->has_layer_of(diff_id, blob));
 }
 
 Result<Claim> Delivery::claim(const std::string& key, const std::function<bool()>& give_up) {
@@ -299,7 +328,7 @@ Result<void> Delivery::publish_layer(Staged directory, const LayerRecord& record
   }
   if (!published.ok()) {
     // Somebody without a claim was faster: the two are the same, ours goes.
-    if (is_there_already(published.error())) return {};
+    if (is_there_already(published.error())) return add_blobs(store_->dir_, place, record.blobs);
     TRY(check_not_lost());
     return published;
   }

@@ -222,6 +222,18 @@ Result<bool> Store::has_layer(const Digest& diff_id) const {
   });
 }
 
+Result<bool> Store::has_layer_of(const Digest& diff_id, const Digest& blob) const {
+  auto holds = [&](const LayerRecord& record) {
+    return std::find(record.blobs.begin(), record.blobs.end(), blob) != record.blobs.end();
+  };
+  auto own = TRY(find_layer_record(dir_, diff_id, flavor_));
+  if (own && holds(*own)) return true;
+  return std::any_of(additional_.begin(), additional_.end(), [&](const AdditionalStore& store) {
+    auto found = store.find_layer(diff_id, flavor_);
+    return found && holds(found->record);
+  });
+}
+
 Result<std::string> Store::read_document(const Digest& digest) const {
   auto own = sys::read_file(dir_, blob_file(digest), oci::kMaxManifestBytes);
   if (own.ok() || own.error().kind != Kind::not_found) return own;

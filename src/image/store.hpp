@@ -185,6 +185,9 @@ class Store {
   /// gone from there.
   std::vector<Reference> origins(const Digest& digest) const;
   Result<bool> has_layer(const Digest& diff_id) const;
+  /// Whether the layer is there and `blob` is known to hold it: that a config and a manifest say so
+  /// proves nothing, their author may have lied.
+  Result<bool> has_layer_of(const Digest& diff_id, const Digest& blob) const;
 
   /// Gives `image` one more name, taking the name from whatever had it. The name is this store's,
   /// whichever has the image.
@@ -301,6 +304,8 @@ struct LayerRecord {
   LayerFlavor flavor;
   uint64_t entries = 0;
   uint64_t bytes = 0;
+  /// The packed layers that were unpacked, here, to these contents.
+  std::vector<Digest> blobs = {};
 };
 
 /// What layer.json in the layer's directory says; `name` is for errors.
@@ -319,6 +324,8 @@ class Delivery {
   /// Whether the blob (the layer) is there; if so it stays until this delivery ends.
   Result<bool> keep_blob(const Digest& digest);
   Result<bool> keep_layer(const Digest& diff_id);
+  /// As Store::has_layer_of().
+  Result<bool> keep_layer_of(const Digest& diff_id, const Digest& blob);
 
   /// Waits until nobody else produces the layer, then claims it. Ask keep_layer() again afterwards:
   /// the other may have published it. A thread must not claim the same thing twice.

@@ -296,6 +296,7 @@ void fields(V& v, PublishRequest& r) {
   v.required("entries", r.entries);
   v.optional("annotations", r.annotations);
   v.optional("sign_key", r.sign_key);
+  v.optional("trusted_keys", r.trusted_keys);
   access_fields(v, r.access);
   v.optional("quiet", r.quiet);
   v.strict();

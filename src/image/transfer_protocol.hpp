@@ -239,6 +239,7 @@ struct PublishRequest {
   std::vector<PublishedEntry> entries;
   std::map<std::string, std::string> annotations;  ///< of the index
   std::string sign_key;                            ///< PEM of a private key; empty: unsigned
+  std::vector<std::string> trusted_keys;           ///< public keys, PEM: of the policy
   RegistryAccess access;
   bool quiet = false;
 };

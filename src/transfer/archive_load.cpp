@@ -144,7 +144,7 @@ class Loader {
       const oci::Descriptor& layer = image.manifest.layers[i];
       // A layer that the store has, or can have, need not be in the archive.
       if (TRY(delivery_.keep_blob(layer.digest))) continue;
-      bool unpacked = TRY(delivery_.keep_layer(image.config.rootfs.diff_ids[i]));
+      bool unpacked = TRY(delivery_.keep_layer_of(image.config.rootfs.diff_ids[i], layer.digest));
       bool needed = !unpacked || store_.origins(layer.digest).empty();
       if (!needed && !TRY(members_.find(blob_name(layer.digest)))) continue;
       auto file = TRY(find_blob(layer));

@@ -71,11 +71,31 @@ oci::ImageConfig config_of(const oci::Manifest& manifest) {
   return config;
 }
 
+std::string signature_tag(const Digest& digest) {
+  return "sha256-" + digest.hex() + ".sig";
+}
+
 }  // namespace
+
+Result<bool> is_signed(Registry& registry, const image::Reference& reference, const Digest& digest,
+                       const std::vector<std::string>& public_keys) {
+  std::string payload = payload_of(reference, digest);
+  Digest signed_bytes = sha256_of(payload);
+  Signatures signatures = TRY(signatures_under(registry, signature_tag(digest)));
+  for (const oci::Descriptor& layer : signatures.manifest.layers) {
+    auto text = layer.annotations.find(std::string(kSignature));
+    if (layer.digest != signed_bytes || text == layer.annotations.end()) continue;
+    auto signature = base64_decode(text->second);
+    for (const std::string& key : public_keys) {
+      if (signature && TRY(verify(key, payload, *signature))) return true;
+    }
+  }
+  return false;
+}
 
 Result<void> sign_image(Registry& registry, const image::Reference& reference, const Digest& digest,
                         const std::string& private_pem) {
-  std::string tag = "sha256-" + digest.hex() + ".sig";
+  std::string tag = signature_tag(digest);
   std::string payload = payload_of(reference, digest);
   std::string key = TRY(key_name(private_pem));
   Signatures signatures = TRY(signatures_under(registry, tag));

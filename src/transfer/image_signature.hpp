@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/digest.hpp"
 #include "base/result.hpp"
@@ -18,5 +19,11 @@ namespace berth::transfer {
 /// Errors: usage (the key), those of Registry.
 Result<void> sign_image(Registry& registry, const image::Reference& reference, const Digest& digest,
                         const std::string& private_pem);
+
+/// Whether one of `public_keys` (PEM) has signed `digest` under `reference` as sign_image() does.
+/// The registry is not believed: the signature is checked. Errors: usage (a key), those of
+/// Registry.
+Result<bool> is_signed(Registry& registry, const image::Reference& reference, const Digest& digest,
+                       const std::vector<std::string>& public_keys);
 
 }  // namespace berth::transfer

@@ -120,10 +120,12 @@ Result<bool> LayerPipeline::complete(const Task& task, BlobFetcher& fetcher) {
   TRY(cancel_.check());
   bool kept = TRY(delivery_.keep_blob(task.blob.digest));
   auto make_layer = [&]() -> Result<bool> {
-    if (TRY(delivery_.keep_layer(task.diff_id))) return false;
+    // A manifest may name any blob beside the diff id of a layer that is here: what it says is
+    // believed once the blob has been unpacked.
+    if (TRY(delivery_.keep_layer_of(task.diff_id, task.blob.digest))) return false;
     auto stopped = [this] { return cancel_.requested(); };
     image::Claim claim = TRY(delivery_.claim_layer(task.diff_id, stopped));
-    if (TRY(delivery_.keep_layer(task.diff_id))) return false;
+    if (TRY(delivery_.keep_layer_of(task.diff_id, task.blob.digest))) return false;
     TRY(kept ? unpack_stored(task) : distrusting([&] { return fetch(task, fetcher); }));
     return true;
   };
@@ -312,8 +314,8 @@ Result<void> LayerPipeline::unpack(const Task& task, const Inflater::Input& inpu
   if (options_.scan) {
     TRY(sys::write_file(staged.fd(), facts::kLayerFactsFile, write_layer_facts(scan.take()), 0600));
   }
-  return delivery_.publish_layer(std::move(staged),
-                                 {task.diff_id, flavor, layer.entries, layer.bytes});
+  return delivery_.publish_layer(
+      std::move(staged), {task.diff_id, flavor, layer.entries, layer.bytes, {task.blob.digest}});
 }
 
 }  // namespace berth::transfer

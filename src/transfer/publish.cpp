@@ -8,6 +8,7 @@
 #include "transfer/access.hpp"
 #include "transfer/image_signature.hpp"
 #include "transfer/sha256.hpp"
+#include "transfer/signature.hpp"
 #include "transfer/upload.hpp"
 
 namespace berth::transfer {
@@ -91,6 +92,26 @@ Result<void> sign_all(Registry& registry, const Reference& reference, const oci:
   return sign_image(registry, reference, document.digest, request.sign_key);
 }
 
+/// A key vouches for what was built here, or was signed before by somebody who is believed: anybody
+/// who may push can give an image the annotations by which an entry is known as unchanged.
+Result<void> check_signed_before(Registry& registry, const Reference& reference,
+                                 const PublishRequest& request) {
+  if (request.sign_key.empty()) return {};
+  std::vector<std::string> keys = request.trusted_keys;
+  keys.push_back(TRY(public_key_of(request.sign_key)));
+  for (const PublishedEntry& entry : request.entries) {
+    if (!entry.present || TRY(is_signed(registry, reference, entry.present->digest, keys)))
+      continue;
+    return make_error(
+        Kind::denied,
+        fmt::format("sign '{}': it was published without a signature of this key or of one of the "
+                    "policy's",
+                    entry.present->digest.text()),
+        "--no-cache, or for cells of other machines --cell with --sign-key there");
+  }
+  return {};
+}
+
 Result<TransferResult> publish_index(const PublishRequest& request, Events& events,
                                      Cancel& cancel) {
   Reference reference = TRY(target_of(request));
@@ -98,6 +119,7 @@ Result<TransferResult> publish_index(const PublishRequest& request, Events& even
   Http http(http_options(request.access), cancel);
   Registry registry = TRY(open_registry(http, cancel, request.access, reference, events));
   TRY(registry.connect());
+  TRY(check_signed_before(registry, reference, request));
   std::vector<image::Image> images = TRY(store.list());
   BlobSource blobs(store, request.access, events, cancel);
   Publication publication(store, blobs, registry, events, cancel,

@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import time
+import urllib.error
 
 import pytest
 
@@ -171,6 +172,37 @@ def test_index_and_images_are_signed_where_asked_for(bake, project, registry, wo
                                     + signature["layers"][0]["digest"])[2]
         assert json.loads(document)["critical"]["image"]["docker-manifest-digest"] == digest
     bake(project.file, "--sign-key", work / "missing.pem", status=1)
+
+
+def test_a_key_signs_nothing_that_others_have_put_in_the_place_of_a_cell(
+        programs, profile, bake, project, registry, work):
+    """Annotations say what an entry was made of, and whoever may push can write them."""
+    key = work / "key.pem"
+    subprocess.run(["openssl", "ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", key],
+                   check=True)
+    profile.own(work)
+    project.matrix()
+    _, first, _ = bake(project.file, "--sign-key", key)
+    index = project.index()
+    evil = images.build([images.layer([images.file("app", b"evil")])])
+    evil.push(registry, project.name, "evil")
+    index["manifests"][1] |= {"digest": evil.digest, "size": len(evil.manifest)}
+    registry.put_manifest(project.name, "1.0", index["mediaType"], json.dumps(index).encode())
+    fresh = Berth(programs, profile, work / "fresh")
+    try:
+        _, _, stderr = bake(project.file, "--sign-key", key, status=1, by=fresh)
+        assert f"sign '{evil.digest}': it was published without a signature" in stderr
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            registry.manifest(project.name, evil.digest.replace(":", "-") + ".sig")
+        _, again, _ = bake(project.file, "--no-cache", "--sign-key", key, by=fresh)
+        assert again is not None and first is not None
+        # What the key has signed before is taken as it is, on any machine.
+        other = Berth(programs, profile, work / "other")
+        assert set(states(bake(project.file, "--sign-key", key, by=other)[0]).values()) == \
+            {"unchanged"}
+        other.close()
+    finally:
+        fresh.close()
 
 
 def test_a_key_that_cannot_sign_is_told_before_anything_is_built(berth, project, work):
