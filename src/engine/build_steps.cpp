@@ -2,6 +2,7 @@
 #include "engine/build_steps.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 
@@ -141,8 +142,12 @@ std::vector<BuildStep> steps_of_docker(const std::string& docker, const BuildJob
 Result<std::string> first_of(const std::string& directory, std::vector<std::string> names) {
   for (const std::string& name : names) {
     std::string path = directory + "/" + name;
-    auto status = TRY(sys::stat_entry(sys::cwd(), path));
-    if (status) return path;
+    if (!TRY(sys::stat_entry(sys::cwd(), path))) continue;
+    // A context may be a stranger's, and whoever opens a FIFO waits for ever.
+    sys::Fd held = TRY(sys::open_at(sys::cwd(), path, O_PATH));
+    struct stat status = TRY(sys::stat_fd(held, path));
+    if (S_ISREG(status.st_mode)) return path;
+    return make_error(Kind::usage, "read " + quote(path) + ": it is no regular file", "-f FILE");
   }
   return std::string();
 }

@@ -120,6 +120,13 @@ bool has_control(std::string_view text) {
 
 }  // namespace
 
+bool may_be_images(const std::map<std::string, std::string>& annotations) {
+  return std::any_of(annotations.begin(), annotations.end(), [](const auto& one) {
+    return one.first == "io.container.manager" ||
+           one.first.starts_with("org.opencontainers.image.");
+  });
+}
+
 void append_hook(std::string_view stage, Hook hook, Hooks& hooks) {
   const std::pair<std::string_view, std::vector<Hook>*> stages[] = {
       {"prestart", &hooks.prestart},

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -54,6 +55,12 @@ inline constexpr std::string_view kMemoryNodesAnnotation = "dev.berth.memory-nod
 /// "yes": linux.cgroupsPath begins at the cgroups that the caller is in, in each hierarchy at its
 /// own, and not at their roots: a batch job keeps what runs in it. A lesser place, never another.
 inline constexpr std::string_view kCallersCgroupAnnotation = "dev.berth.callers-cgroup";
+
+/// Whether an image may have written any of `annotations`: podman and CRI-O copy those of a
+/// manifest, and keep "io.container.manager" there; converters make them of an image's labels, and
+/// keep "org.opencontainers.image.os" and its like there. Whatever their values: an image can set
+/// these, and not remove them. Source: image-spec conversion.md "Annotation Fields".
+bool may_be_images(const std::map<std::string, std::string>& annotations);
 
 /// A device that a container is to have (CDI "deviceNodes").
 struct DeviceNode {

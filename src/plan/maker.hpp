@@ -110,7 +110,11 @@ class Maker {
   LoadSeccomp load_seccomp(const oci::Seccomp& profile) const {
     return {profile, says(oci::kKnownCallsAnnotation, "1")};
   }
-  bool keeps_groups() const { return says(oci::kKeepGroupsAnnotation, "1"); }
+  // Root's groups are for nobody who is not root; those of a user are that user's, also inside.
+  bool keeps_groups() const {
+    bool asked = says(oci::kKeepGroupsAnnotation, "1");
+    return asked && (container_.of_engine || facts_.user_namespace);
+  }
   // To root of the machine the ids of the container's user namespace are the lesser ones.
   bool keeps_ids() const { return facts_.user_namespace && says(oci::kKeepIdsAnnotation, "yes"); }
   bool fills_loader_files() const {

@@ -45,7 +45,7 @@ Result<void> Maker::cgroup() {
   MakeCgroup step;
   if (container_.systemd == SystemdManager::none) {
     step.path = path.empty() ? "/berth-" + container_.id : path;
-    step.below_caller = says(oci::kCallersCgroupAnnotation, "yes");
+    step.below_caller = container_.of_engine && says(oci::kCallersCgroupAnnotation, "yes");
   } else {
     step.scope = TRY_CTX(parse_systemd_scope(path, container_.id, container_.systemd),
                          "config.json: linux.cgroupsPath");

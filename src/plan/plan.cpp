@@ -125,8 +125,7 @@ Result<Plan> make(const oci::Spec& spec, const Container& container, const HostF
   return maker.take();
 }
 
-Result<Plan> make_exec(const oci::Spec& spec, const HostFacts& facts) {
-  Container container;
+Result<Plan> make_exec(const oci::Spec& spec, const Container& container, const HostFacts& facts) {
   Maker maker(spec, container, facts);
   TRY(maker.check_process());
   // The files of these two are the host's.

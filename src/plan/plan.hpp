@@ -37,6 +37,7 @@ struct Container {
   std::string bundle;        ///< absolute directory
   bool await_start = false;  ///< `create`: stop before the program until `start`
   bool make_cgroup = true;   ///< or stay in that of the caller
+  bool of_engine = false;    ///< the annotations are our engine's, and no image's
   bool new_keyring = true;   ///< or the session keyring of the caller
   SystemdManager systemd = SystemdManager::none;  ///< who makes the cgroup, if not we
 };
@@ -349,8 +350,8 @@ std::span<const std::string_view> namespace_types();
 Result<Plan> make(const oci::Spec& spec, const Container& container, const HostFacts& facts);
 
 /// Decides how `spec.process` becomes one more process of a running container whose config is
-/// `spec`. Errors: as make().
-Result<Plan> make_exec(const oci::Spec& spec, const HostFacts& facts);
+/// `spec`; of `container` only of_engine counts. Errors: as make().
+Result<Plan> make_exec(const oci::Spec& spec, const Container& container, const HostFacts& facts);
 
 /// A step for people and for programs.
 struct Description {

@@ -221,7 +221,9 @@ void Executor::charge_container() {
 Result<void> Executor::decide(Detach detach) {
   spec_ = TRY(read_spec(found_->state, request_));
   TRY(check_console(spec_.process->terminal, detach, request_.console_socket));
-  plan_ = TRY(plan::make_exec(spec_, host_facts(spec_)));
+  plan::Container container;
+  container.of_engine = found_->state.of_engine;
+  plan_ = TRY(plan::make_exec(spec_, container, host_facts(spec_)));
   for (const auto& warning : plan_.warnings) log_.warn(warning);
   return {};
 }

@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "base/text.hpp"
+#include "oci/edit.hpp"
 #include "sys/file.hpp"
 #include "sys/process.hpp"
 
@@ -54,7 +55,7 @@ Result<void> run_hook(const std::string& stage, const oci::Hook& hook, const std
 
 HookPlace place_on_host(const State& state) {
   HookPlace place{state.bundle, true};
-  if (state.annotations.contains("io.container.manager")) return place;
+  if (oci::may_be_images(state.annotations)) return place;
   auto said = [&](const char* annotation) {
     auto found = state.annotations.find(annotation);
     return found == state.annotations.end() ? std::string() : found->second;

@@ -82,6 +82,7 @@ Result<Bundle> read_amended(const LaunchRequest& request, State& state) {
 
 Result<plan::Plan> make_plan(const Bundle& bundle, const LaunchRequest& request) {
   plan::Container container{request.id, bundle.path, request.await_start};
+  container.of_engine = request.of_engine;
   container.new_keyring = !request.no_new_keyring;
   container.make_cgroup = request.cgroup_manager != CgroupManager::disabled;
   if (request.cgroup_manager == CgroupManager::systemd) {
@@ -165,6 +166,7 @@ Result<void> Launcher::decide() {
   for (const auto& warning : launched_.plan.warnings) log_.warn(warning);
   state.id = request_.id;
   state.bundle = bundle.path;
+  state.of_engine = request_.of_engine;
   state.config = request_.config;
   state.rootfs = root_of(bundle);
   state.created = now();

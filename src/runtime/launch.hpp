@@ -58,6 +58,7 @@ struct LaunchRequest {
   /// Called when the first process is where it belongs and has not begun: `state` names it. What it
   /// adds to the state is kept.
   std::function<Result<void>(State& state)> placed{};
+  bool of_engine = false;  ///< as plan::Container has it
   /// Called when all is decided and nothing is made; none: goes on at once.
   std::function<Result<void>()> decided{};
 };

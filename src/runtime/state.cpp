@@ -36,6 +36,7 @@ void fields(V& v, State& state) {
   v.required("owner", state.owner);
   v.optional("annotations", state.annotations);
   v.optional("hooks", state.hooks);
+  v.optional("ofEngine", state.of_engine);
   v.optional("loaderFiles", state.loader_files);
   v.optional("addedDevices", state.added_devices);
   v.optional("addedGids", state.added_gids);

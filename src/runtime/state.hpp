@@ -40,6 +40,7 @@ struct State {
   std::map<std::string, std::string> annotations{};
   oci::Hooks hooks{};         ///< "config changes after create have no effect"
   std::string gpu_lease{};    ///< absolute: a file that goes with the container, or empty
+  bool of_engine = false;     ///< as plan::Container has it
   bool loader_files = false;  ///< some in its root go with the container: loader_state.hpp
   // What LaunchRequest::amend has added, and callers do not know of.
   std::vector<oci::DeviceRule> added_devices{};

@@ -15,6 +15,9 @@ namespace {
 // util-linux, which every Debian has.
 constexpr const char* kSetpriv = "/usr/bin/setpriv";
 
+constexpr const char* kPrlimit = "/usr/bin/prlimit";
+constexpr uint64_t kMostMemory = uint64_t{2} << 30;
+
 std::vector<std::string> without_rights(ToolUser user) {
   std::vector<std::string> words = {kSetpriv, "--bounding-set=-all", "--inh-caps=-all",
                                     "--no-new-privs", "--pdeathsig=KILL"};
@@ -24,6 +27,11 @@ std::vector<std::string> without_rights(ToolUser user) {
     }
   }
   words.emplace_back("--");
+  // Who reads the file of a stranger: 4 KiB of squashfs can name 2^30 files, of which each takes
+  // memory before the first byte comes out.
+  if (user == ToolUser::nobody) {
+    words.insert(words.end(), {kPrlimit, "--as=" + std::to_string(kMostMemory), "--"});
+  }
   return words;
 }
 

@@ -21,7 +21,7 @@ void decide(const oci::Spec& spec, const plan::HostFacts& facts, bool await_star
   if (made.ok()) {
     for (const auto& step : made->steps) BERTH_ASSERT(!plan::describe(step).text.empty());
   }
-  auto joined = plan::make_exec(spec, facts);
+  auto joined = plan::make_exec(spec, {}, facts);
   if (joined.ok()) {
     for (const auto& step : joined->steps) BERTH_ASSERT(!plan::describe(step).text.empty());
   }

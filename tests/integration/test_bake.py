@@ -4,6 +4,7 @@ declared has to be true, and only what has changed is made again."""
 
 import base64
 import json
+import os
 import pathlib
 import shutil
 import signal
@@ -673,7 +674,14 @@ def test_build_says_what_is_wrong_in_one_line(berth, work):
     context.mkdir()
     assert "has neither a Containerfile nor a Dockerfile" in \
         berth.fail("build", context, status=1)
+    for name in (".dockerignore", "Containerfile"):
+        os.mkfifo(context / name)  # which nobody ever writes to
+    assert berth.fail("build", context, status=1).endswith(
+        f"read '{context}/Containerfile': it is no regular file; try: -f FILE")
+    (context / "Containerfile").unlink()
     (context / "Containerfile").write_text("FROM scratch\nCOPY none /none\n")
+    assert "/.dockerignore': it is no regular file" in berth.fail("build", context, status=1)
+    (context / ".dockerignore").unlink()
     failed = berth.run("build", "-t", "x", context, env=BUILDER)
     assert failed.returncode == 1
     assert "build the image: buildah ended with status" in failed.stderr.splitlines()[-1]

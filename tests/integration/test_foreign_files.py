@@ -326,6 +326,13 @@ def test_what_the_kernel_must_not_parse_can_be_imported(berth, files, work, prof
     assert berth.ok("run", "--rm", "mine:3", "cat", "/data/one") == "1\n"
 
 
+@pytest.mark.profiles("root")
+def test_a_small_file_with_endlessly_many_names_takes_no_more_than_its_memory(berth, work):
+    foreign.squashfs_of_too_many(work / "many.sqsh", work, 30)
+    assert (work / "many.sqsh").stat().st_size < 65536
+    assert "out of memory" in berth.fail("import", work / "many.sqsh", "many", status=1)
+
+
 def test_a_private_file_is_imported_as_well(berth, copy):
     image = copy("plain.sqsh")
     image.chmod(0o600)

@@ -330,10 +330,21 @@ def test_what_hooks_print_goes_to_the_files_of_the_annotations(runtime, bundle, 
     assert stat.S_IMODE(files["stderr"].stat().st_mode) == 0o600
     for path in files.values():
         path.unlink()
-    # An engine that takes annotations from images marks its containers.
-    bundle.config["annotations"]["io.container.manager"] = "libpod"
-    runtime.out(bundle.args("/bin/true"))
-    assert not any(path.exists() for path in files.values())
+    # Who takes annotations from images, or makes them of their labels, leaves a mark.
+    for mark in ("io.container.manager", "org.opencontainers.image.os"):
+        marked = bundle.config["annotations"] | {mark: ""}
+        bundle.config["annotations"], unmarked = marked, bundle.config["annotations"]
+        runtime.out(bundle.args("/bin/true"))
+        assert not any(path.exists() for path in files.values())
+        bundle.config["annotations"] = unmarked
+
+
+@ROOT
+def test_an_annotation_gives_nobody_the_groups_of_root_nor_another_cgroup(runtime, bundle):
+    bundle.config["annotations"] = {"run.oci.keep_original_groups": "1",
+                                    "dev.berth.callers-cgroup": "yes"}
+    bundle.config["process"]["user"] = {"uid": 0, "gid": 0, "additionalGids": [7]}
+    assert runtime.out(bundle.args("/bin/id", "-G")).split() == ["0", "7"]
 
 
 @ROOT

@@ -64,3 +64,29 @@ def sif(file, root, descriptors=None, total=48, table=HEADER):
 def give(account, *paths):
     for path in paths:
         os.chown(path, account.uid, account.gid)
+
+
+def squashfs_of_too_many(file, work, depth):
+    """A squashfs of some kilobytes with 2**depth names: in each directory `b` is the directory `a`.
+    Source: squashfs format, "Directory Table"."""
+    place = work / "chain"
+    for _ in range(depth):
+        (place / "b").mkdir(parents=True)
+        place = place / "a"
+        place.mkdir()
+    squashfs(file, work / "chain", "-noI", "-noD", "-noF", "-noX", "-no-xattrs")
+    data = bytearray(file.read_bytes())
+    (table,) = struct.unpack_from("<Q", data, 72)
+    (length,) = struct.unpack_from("<H", data, table)
+    place, end = table + 2, table + 2 + (length & 0x7fff)
+    while place < end:
+        (count,) = struct.unpack_from("<I", data, place)
+        place, first = place + 12, None
+        for _ in range(count + 1):
+            where, size = data[place:place + 4], struct.unpack_from("<H", data, place + 6)[0] + 1
+            name = bytes(data[place + 8:place + 8 + size])
+            first = where if name == b"a" else first
+            if name == b"b" and first:
+                data[place:place + 4] = first
+            place += 8 + size
+    file.write_bytes(data)

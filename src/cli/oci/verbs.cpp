@@ -117,6 +117,7 @@ Result<runtime::LaunchRequest> to_request(const Session& session, const LaunchOp
   request.cgroup_manager = session.cgroup_manager;
   request.preserve_fds = TRY(descriptor_count(options.preserve_fds));
   request.activation = runtime::read_activation(session.inject.caller);
+  request.of_engine = session.inject.decided;
   // For as long as the request is there, which is until the container runs or has failed.
   auto lease = std::make_shared<std::optional<gpu::ContainerLease>>();
   request.amend = [&session, id, lease](berth::oci::Spec& spec, const std::string& bundle,

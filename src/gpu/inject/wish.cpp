@@ -11,6 +11,7 @@
 #include "gpu/grant/environment.hpp"
 #include "gpu/grant/job.hpp"
 #include "gpu/grant/select.hpp"
+#include "oci/edit.hpp"
 
 namespace berth::gpu {
 namespace {
@@ -19,9 +20,6 @@ using Strings = std::vector<std::string>;
 
 constexpr std::string_view kVisible = "NVIDIA_VISIBLE_DEVICES=";
 constexpr std::string_view kCapabilities = "NVIDIA_DRIVER_CAPABILITIES=";
-/// Written by podman and CRI-O into every configuration, and first by podman's images: whatever its
-/// value, these engines copy an image's annotations (podman 4.3 does).
-constexpr const char* kManager = "io.container.manager";
 
 /// dockerd looks for the first in its PATH; packages for podman and CRI-O name either.
 bool is_nvidia_hook(const oci::Hook& hook) {
@@ -74,7 +72,7 @@ bool variables_count(const policy::Gpu& policy, bool privileged) {
 }
 
 Result<void> take_annotations(const oci::Spec& spec, const policy::Gpu& policy, Wish& wish) {
-  bool of_images = spec.annotations.contains(kManager);
+  bool of_images = oci::may_be_images(spec.annotations);
   bool count = !of_images || variables_count(policy, wish.sources.privileged);
   for (const auto& [key, value] : spec.annotations) {
     auto begins = [&name = key](const std::string& prefix) { return name.starts_with(prefix); };
@@ -137,7 +135,7 @@ Result<Wish> take_wish(oci::Spec& spec, const policy::Gpu& policy) {
   wish.sources.privileged = is_privileged(spec);
   bool hook = take_nvidia_hook(spec.hooks);
   // podman adds the hook for every container where its directory of hooks says so.
-  if (hook && spec.process && !spec.annotations.contains(kManager)) {
+  if (hook && spec.process && !oci::may_be_images(spec.annotations)) {
     wish.sources.gpus = docker_flag(spec.process->env);
   }
   if (hook && !wish.sources.gpus && !variables_count(policy, wish.sources.privileged)) {

@@ -353,7 +353,7 @@ Facts facts_of(const oci::Spec& spec, const std::vector<std::string>& caller) {
   facts.of_config = true;
   facts.labels = spec.annotations;
   // Where this is, whatever its value, an image may have written all of them: docs/decisions/0083.
-  bool told = !spec.annotations.contains("io.container.manager");
+  bool told = !oci::may_be_images(spec.annotations);
   auto name = spec.annotations.find("io.kubernetes.cri.image-name");
   if (told && name != spec.annotations.end()) facts.image = spellings_of(name->second);
   facts.partition = value_of(caller, {"SLURM_JOB_PARTITION", "PBS_QUEUE", "LSB_QUEUE"});

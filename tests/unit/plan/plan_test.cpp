@@ -85,10 +85,10 @@ TEST(Plan,
   EXPECT_LT(position(plan, "set_capabilities"), position(plan, "fill_loader_files"));
   EXPECT_LT(position(plan, "fill_loader_files"), position(plan, "load_seccomp"));
   EXPECT_LT(position(plan, "fill_loader_files"), position(plan, "find_program"));
-  EXPECT_EQ(find<FillLoaderFiles>(*make_exec(spec, {})), nullptr);
+  EXPECT_EQ(find<FillLoaderFiles>(*make_exec(spec, {}, {})), nullptr);
 }
 
-TEST(Plan, keeps_the_groups_of_the_caller_for_the_annotation_alone) {
+TEST(Plan, keeps_the_groups_of_root_for_the_engine_alone_and_a_users_for_the_annotation) {
   oci::Spec spec = base();
   spec.process->user.additional_gids = {7};
   for (const char* word : {"", "0", "yes"}) {
@@ -98,10 +98,17 @@ TEST(Plan, keeps_the_groups_of_the_caller_for_the_annotation_alone) {
     EXPECT_EQ(find<SetIdentity>(plan)->groups, std::vector<uint32_t>{7}) << word;
   }
   spec.annotations["run.oci.keep_original_groups"] = "1";
-  Plan plan = plan_of(spec);
+  EXPECT_FALSE(find<SetIdentity>(plan_of(spec))->keep_groups);
+  EXPECT_FALSE(find<SetIdentity>(*make_exec(spec, {}, {}))->keep_groups);
+  HostFacts of_user;
+  of_user.user_namespace = true;
+  EXPECT_TRUE(find<SetIdentity>(plan_of(spec, of_user))->keep_groups);
+  Container ours = kContainer;
+  ours.of_engine = true;
+  Plan plan = plan_of(spec, {}, ours);
   EXPECT_TRUE(find<SetIdentity>(plan)->keep_groups);
   EXPECT_TRUE(find<SetIdentity>(plan)->groups.empty());
-  EXPECT_TRUE(find<SetIdentity>(*make_exec(spec, {}))->keep_groups);
+  EXPECT_TRUE(find<SetIdentity>(*make_exec(spec, ours, {}))->keep_groups);
 }
 
 TEST(Plan, prefers_a_place_for_the_first_process_and_for_those_of_exec) {
@@ -114,7 +121,7 @@ TEST(Plan, prefers_a_place_for_the_first_process_and_for_those_of_exec) {
   EXPECT_EQ(find<PreferPlace>(first)->processors, (std::vector<unsigned>{4, 5, 6, 9}));
   EXPECT_EQ(find<PreferPlace>(first)->memory_nodes, std::vector<unsigned>{1});
   EXPECT_EQ(find<SetAffinity>(first), nullptr) << "the member is for exec";
-  Plan later = *make_exec(spec, {});
+  Plan later = *make_exec(spec, {}, {});
   // The last one counts.
   EXPECT_LT(position(later, "prefer_place"), position(later, "set_affinity"));
   EXPECT_LT(position(later, "prefer_place"), position(later, "set_memory_policy"));
