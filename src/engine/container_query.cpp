@@ -47,6 +47,24 @@ class Images {
   std::map<std::string, std::optional<image::Image>> images_;
 };
 
+/// Whether `image` is `from`, or was built on it: its layers and its history begin as those of
+/// `from`, and one of them goes on. Equal layers alone make no descendant: scripts remove what is
+/// listed here.
+bool descends(const image::Image& image, const image::Image& from) {
+  if (image.id == from.id) return true;
+  const auto& layers = image.config.rootfs.diff_ids;
+  const auto& below = from.config.rootfs.diff_ids;
+  const auto& history = image.config.history;
+  const auto& before = from.config.history;
+  auto same = [](const oci::History& a, const oci::History& b) {
+    return a.created == b.created && a.created_by == b.created_by && a.comment == b.comment;
+  };
+  bool longer = layers.size() > below.size() || history.size() > before.size();
+  return longer && below.size() <= layers.size() && before.size() <= history.size() &&
+         std::equal(below.begin(), below.end(), layers.begin()) &&
+         std::equal(before.begin(), before.end(), history.begin(), same);
+}
+
 ContainerDetails details_of(const Context& context, const ContainerSummary& summary, Images& images,
                             const network::Lease* lease) {
   ContainerDetails details;
@@ -118,7 +136,7 @@ class ContainerSieve {
     }
     for (const std::string& name : filters.values("ancestor")) {
       if (const image::Image* image = images.find(name)) {
-        sieve.ancestors_.push_back(image->config.rootfs.diff_ids);
+        sieve.ancestors_.push_back(image);
       }
     }
     // Of several the last one counts, as docker has it.
@@ -166,11 +184,8 @@ class ContainerSieve {
                c.image_id.starts_with("sha256:" + name);
       });
     }
-    const auto& layers = image->config.rootfs.diff_ids;
-    return std::any_of(ancestors_.begin(), ancestors_.end(), [&](const auto& below) {
-      return below.size() <= layers.size() &&
-             std::equal(below.begin(), below.end(), layers.begin());
-    });
+    return std::any_of(ancestors_.begin(), ancestors_.end(),
+                       [&](const image::Image* from) { return descends(*image, *from); });
   }
 
   bool fits(const ContainerDetails& details) const {
@@ -221,7 +236,7 @@ class ContainerSieve {
   std::vector<Pattern> names_, ids_;
   std::vector<int64_t> exits_;
   std::vector<network::Exposed> published_, exposed_;
-  std::vector<std::vector<Digest>> ancestors_;
+  std::vector<const image::Image*> ancestors_;
   std::optional<ContainerSummary> before_, since_;
 };
 

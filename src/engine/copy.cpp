@@ -267,6 +267,9 @@ CopySide parse_copy_side(std::string_view text) {
 
 Result<void> copy_files(const Context& context, const CopySide& from, const CopySide& to,
                         const CopyOptions& options) {
+  // Not the whole root, and not the working directory: a variable that is empty names neither.
+  if (from.path.empty()) return make_error(Kind::usage, "copying source can not be empty");
+  if (to.path.empty()) return make_error(Kind::usage, "copying destination can not be empty");
   if (!from.container.empty() && !to.container.empty()) {
     return make_error(Kind::usage, "copying between containers is not supported",
                       "berth cp " + from.container + ":" + from.path + " - | berth cp - " +

@@ -98,6 +98,7 @@ Result<void> container_logs(const Context& context, std::string_view reference,
                             const LogOptions& options,
                             const std::function<void(const LogPiece&)>& sink) {
   ContainerSummary summary = TRY(get_container(context, reference));
+  if (summary.state == ContainerState::created) return {};
   bool running = is_written(context, summary.id);
   logs::Reader reader = TRY(open_log(context, summary.id, reference));
   LogFilter filter(options, sink);

@@ -15,7 +15,13 @@ FlagTable rmi_flags(RmiOptions& o) {
 
 Result<int> run_rmi(Session& session, const RmiOptions& o, std::vector<std::string> arguments) {
   return for_each_argument(session, arguments, [&](const std::string& name) -> Result<void> {
-    engine::RemovedImage removed = TRY(engine::remove_image(session.context, name, o.remove));
+    auto done = engine::remove_image(session.context, name, o.remove);
+    bool missing = !done.ok() && done.error().kind == Kind::not_found;
+    if (missing && o.remove.force) {
+      session.report.warn(to_line(done.error()) + ", ignoring");
+      return {};
+    }
+    engine::RemovedImage removed = TRY(std::move(done));
     for (const auto& reference : removed.untagged) {
       print(session, "Untagged: " + reference + "\n");
     }
