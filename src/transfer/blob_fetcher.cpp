@@ -171,7 +171,11 @@ Result<void> BlobStream::take(Part& part, std::string_view bytes) {
   }
   uint64_t come = come_;
   lock.unlock();
-  if (options_.progress) options_.progress(come);
+  if (options_.progress) {
+    // Of two connections the one that read the lesser number may come here last.
+    std::lock_guard telling(telling_);
+    if (come > told_) options_.progress(told_ = come);
+  }
   return {};
 }
 

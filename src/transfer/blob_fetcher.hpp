@@ -129,6 +129,8 @@ class BlobStream {
   uint64_t asked_ = 0;  // where the next part begins
   bool begun_ = false;
   uint64_t come_ = 0;      // bytes of all parts
+  std::mutex telling_;     // guards told_, and the calls
+  uint64_t told_ = 0;      // the most that progress was told
   uint64_t in_order_ = 0;  // all before this have come
   uint64_t hashed_ = 0;    // and were hashed: they may be read
   uint64_t read_ = 0;      // and were read: their room is free

@@ -166,9 +166,10 @@ class Conversion {
     image::Staged staged = TRY(delivery_->stage_layer(request_.layer_format));
     TRY(unpack(layer, std::move(left_out), staged));
     TRY(copy_facts(path, staged));
-    std::string user = TRY(image::replace_layer(
-        store_, *delivery_, layer_name(layer), std::move(staged),
-        {record.diff_id, flavor_of_new_layers(store_), record.entries, record.bytes}));
+    std::string user =
+        TRY(image::replace_layer(store_, *delivery_, layer_name(layer), std::move(staged),
+                                 {record.diff_id, flavor_of_new_layers(store_), record.entries,
+                                  record.bytes, record.blobs}));
     if (!user.empty()) return in_use(layer, user);
     report_.layers.push_back(layer.diff_id);
     return true;

@@ -65,7 +65,7 @@ driver-mode = "bin"
 always = [1]
 [gpus]
 x = 1
-[network]
+[networks]
 )"),
       ElementsAre(
           "policy.toml:2: gpu.enviroment: unknown key; did you mean 'environment'?",
@@ -74,7 +74,7 @@ x = 1
           "got 'bin'",
           "policy.toml:6: gpu.always[0]: expected a string, got a number",
           "policy.toml:8: gpus: unknown key; did you mean 'gpu'?",
-          "policy.toml:9: network: unknown key"));
+          "policy.toml:9: networks: unknown key; did you mean 'network'?"));
 }
 
 TEST(SitePolicy, values_are_checked_with_their_line) {
