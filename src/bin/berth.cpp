@@ -157,8 +157,8 @@ Result<int> call_verb(const cli::GlobalOptions& globals, const cli::Call& call,
 Result<int> berth_main(const std::string& program, std::vector<std::string> words,
                        ProcessTerminal& terminal, cli::Report& report) {
   cli::GlobalOptions globals;
-  cli::Parsed parsed =
-      TRY(cli::parse(cli::global_flags(globals), cli::FlagsEnd::at_first_argument, words, "berth"));
+  cli::Parsed parsed = TRY(cli::parse(cli::global_flags(globals), cli::FlagsEnd::at_first_argument,
+                                      words, "berth", cli::kGlobalElsewhere));
   report.configure(globals.log_format == "json" ? cli::LogFormat::json : cli::LogFormat::text,
                    globals.debug ? cli::Verbosity::debug : cli::Verbosity::normal);
   if (globals.version) {

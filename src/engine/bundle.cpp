@@ -240,6 +240,13 @@ Result<std::string> host_file(const char* path) {
 Result<void> make_source(const Volume& volume) {
   if (!volume.name.empty()) return {};
   if (TRY(sys::open_if_exists(sys::cwd(), volume.source, O_PATH))) return {};
+  // Docker makes a directory, which keeps the daemon from starting later.
+  if (volume.source.ends_with(".sock")) {
+    return make_error(
+        Kind::not_found,
+        "no socket at " + quote(volume.source) + ": Berth has no daemon and no socket",
+        "-v with the socket of a daemon that runs");
+  }
   return sys::make_directories(sys::cwd(), volume.source, 0755);
 }
 

@@ -95,6 +95,17 @@ Result<int> run_build(Session& session, const BuildOptions& o, std::vector<std::
   return 0;
 }
 
+constexpr std::string_view kCallersLimits = "a build has the limits of its caller";
+constexpr std::string_view kScope = "ulimit, or systemd-run --user --scope -p MemoryMax=4G";
+constexpr Elsewhere kBuildElsewhere[] = {
+    {"add-host", "a line in its /etc/hosts", "RUN sees the hosts of this machine"},
+    {"cpuset-cpus", "taskset -c LIST berth build", kCallersLimits},
+    {"m", kScope, kCallersLimits},
+    {"memory", kScope, kCallersLimits},
+    {"memory-swap", kScope, kCallersLimits},
+    {"push", "berth build -t NAME DIR, then berth push NAME"},
+};
+
 }  // namespace
 
 extern const Verb build_verb;
@@ -106,6 +117,7 @@ const Verb build_verb{
              .complete = Complete::directory},
     .arity = {1, 1},
     .needs = engine::Needs::user_namespace,
+    .elsewhere = kBuildElsewhere,
     .command = [] { return make_command(build_flags, run_build); },
 };
 

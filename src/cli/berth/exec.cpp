@@ -33,10 +33,39 @@ FlagTable exec_flags(ExecOptions& o) {
   };
 }
 
-constexpr Elsewhere kElsewhere[] = {
-    {"detach-keys", "berth attach: who leaves an exec by closing its terminal ends it"}};
+constexpr std::string_view kForNew = "exec is for a container that runs";
+constexpr Elsewhere kExecElsewhere[] = {
+    {"B", "berth run --rm -v SOURCE:DESTINATION IMAGE COMMAND", kForNew},
+    {"bind", "berth run --rm -v SOURCE:DESTINATION IMAGE COMMAND", kForNew},
+    {"cleanenv", "berth run --rm IMAGE COMMAND, without it", kForNew},
+    {"containall", "berth run --rm IMAGE COMMAND, without it", kForNew},
+    {"detach-keys", "berth attach: who leaves an exec by closing its terminal ends it"},
+    {"fakeroot", "berth run --rm IMAGE COMMAND, without it", kForNew},
+    {"home", "berth run --rm -v DIR:/root IMAGE COMMAND", kForNew},
+    {"nv", "berth run --rm --gpus all IMAGE COMMAND", kForNew},
+    {"pwd", "berth exec -w DIR"},
+    {"rocm", "berth run --rm --gpus all,driver=amd IMAGE COMMAND", kForNew},
+};
+
+/// The image that people of apptainer name in the place of a container.
+bool is_image_name(std::string_view name) {
+  return name.starts_with("docker://") || name.starts_with("oras://") || name.ends_with(".sif") ||
+         name.ends_with(".sqsh");
+}
+
+Result<void> check_container_name(std::string_view name) {
+  constexpr std::string_view kInstance = "instance://";
+  if (name.starts_with(kInstance)) {
+    return make_error(Kind::usage, quote(name) + " is apptainer's name of a container",
+                      "berth exec " + escape_controls(name.substr(kInstance.size())) + " COMMAND");
+  }
+  if (!is_image_name(name)) return {};
+  return make_error(Kind::usage, quote(name) + " is an image: " + std::string(kForNew),
+                    "berth run --rm IMAGE COMMAND");
+}
 
 Result<int> run_exec(Session& session, const ExecOptions& o, std::vector<std::string> arguments) {
+  TRY(check_container_name(arguments[0]));
   engine::ExecRequest request = o.request;
   request.environment.clear();
   for (const std::string& file : o.env_files) {
@@ -69,7 +98,7 @@ const Verb exec_verb{
     .arity = {2},
     .needs = engine::Needs::container,
     .flags_end = FlagsEnd::at_first_argument,
-    .elsewhere = kElsewhere,
+    .elsewhere = kExecElsewhere,
     .command = [] { return make_command(exec_flags, run_exec); },
 };
 

@@ -46,6 +46,12 @@ Result<int> run_logs(Session& session, const LogsOptions& o, std::vector<std::st
   return 0;
 }
 
+/// Of podman and enroot.
+constexpr Elsewhere kLogsElsewhere[] = {
+    {"l", "berth logs $(berth ps -lq)"},
+    {"latest", "berth logs $(berth ps -lq)"},
+};
+
 }  // namespace
 
 extern const Verb logs_verb;
@@ -56,6 +62,7 @@ const Verb logs_verb{
              .example = "berth logs --follow --tail 100 web",
              .complete = Complete::container},
     .arity = {1, 1},
+    .elsewhere = kLogsElsewhere,
     .command = [] { return make_command(logs_flags, run_logs); },
 };
 

@@ -87,6 +87,11 @@ Result<int> run_ps(Session& session, const PsOptions& o, std::vector<std::string
   return 0;
 }
 
+/// Of podman and enroot.
+constexpr Elsewhere kPsElsewhere[] = {
+    {"sort", "berth ps | sort", "the newest container comes first"},
+};
+
 }  // namespace
 
 extern const Verb ps_verb;
@@ -96,6 +101,7 @@ const Verb ps_verb{
              .summary = "List containers",
              .example = "berth ps -a --filter name=web"},
     .arity = {0, 0},
+    .elsewhere = kPsElsewhere,
     .command = [] { return make_command(ps_flags, run_ps); },
 };
 

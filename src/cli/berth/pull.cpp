@@ -53,6 +53,11 @@ Result<int> run_pull(Session& session, const PullOptions& o, std::vector<std::st
   return 0;
 }
 
+/// Of podman and enroot.
+constexpr Elsewhere kPullElsewhere[] = {
+    {"tls-verify", "--insecure-registry HOST"},
+};
+
 }  // namespace
 
 extern const Verb pull_verb;
@@ -64,6 +69,7 @@ const Verb pull_verb{
              .complete = Complete::image},
     .arity = {1, 1},
     .needs = engine::Needs::user_namespace,
+    .elsewhere = kPullElsewhere,
     .command = [] { return make_command(pull_flags, run_pull); },
 };
 

@@ -21,6 +21,12 @@ Result<int> run_rm(Session& session, const RmOptions& o, std::vector<std::string
   return remove_containers(session, arguments, o.end, volumes);
 }
 
+/// Of podman and enroot.
+constexpr Elsewhere kRmElsewhere[] = {
+    {"a", "berth rm -f $(berth ps -aq)"},
+    {"all", "berth rm -f $(berth ps -aq)"},
+};
+
 }  // namespace
 
 extern const Verb rm_verb;
@@ -31,6 +37,7 @@ const Verb rm_verb{
              .example = "berth rm -f web",
              .complete = Complete::container},
     .arity = {1},
+    .elsewhere = kRmElsewhere,
     .command = [] { return make_command(rm_flags, run_rm); },
 };
 

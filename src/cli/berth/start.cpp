@@ -35,6 +35,14 @@ Result<int> run_start(Session& session, const engine::StartOptions& o,
   return status != 0 ? status : attached_status;
 }
 
+/// Of podman and enroot.
+constexpr Elsewhere kStartElsewhere[] = {
+    {"mount", "berth run -v SOURCE:DESTINATION IMAGE COMMAND",
+     "start takes a container as it was created"},
+    {"root", "berth run -u 0 IMAGE COMMAND", "start takes a container as it was created"},
+    {"rw", "berth run IMAGE COMMAND", "start takes a container as it was created"},
+};
+
 }  // namespace
 
 extern const Verb start_verb;
@@ -48,6 +56,7 @@ const Verb start_verb{
     .needs = engine::Needs::user_namespace,
     .container = [](const std::vector<std::string>& arguments) { return arguments[0]; },
     .store = Store::swept,
+    .elsewhere = kStartElsewhere,
     .command = [] { return make_command(start_flags, run_start); },
 };
 

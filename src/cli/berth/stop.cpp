@@ -21,6 +21,12 @@ Result<int> run_stop(Session& session, const StopOptions& o, std::vector<std::st
   });
 }
 
+/// Of podman and enroot.
+constexpr Elsewhere kStopElsewhere[] = {
+    {"a", "berth stop $(berth ps -q)"},
+    {"all", "berth stop $(berth ps -q)"},
+};
+
 }  // namespace
 
 extern const Verb stop_verb;
@@ -31,6 +37,7 @@ const Verb stop_verb{
              .example = "berth stop --time 30 web",
              .complete = Complete::running},
     .arity = {1},
+    .elsewhere = kStopElsewhere,
     .command = [] { return make_command(stop_flags, run_stop); },
 };
 

@@ -146,7 +146,15 @@ struct VerbElsewhere {
   std::string_view name, why, here;
 };
 constexpr VerbElsewhere kVerbsElsewhere[] = {
-    {"buildx", "there is one builder", "berth build, or berth bake for several images"},
+    {"buildx bake", "a bake file of Berth's own describes several images", "berth bake"},
+    {"buildx create", "there is one builder", "berth build"},
+    {"buildx inspect", "there is one builder", "berth build"},
+    {"buildx ls", "there is one builder", "berth build"},
+    {"buildx rm", "there is one builder", "berth build"},
+    {"buildx use", "there is one builder", "berth build"},
+    {"buildx imagetools", "an index is shown by other verbs",
+     "skopeo inspect --raw docker://IMAGE, or berth match IMAGE"},
+    {"cache", "layers are kept by the images that have them", "berth image prune -a"},
     {"checkpoint", "containers of berth are not checkpointed",
      "berth-runtime checkpoint, for a bundle of your own"},
     {"compose", "files of several services are not read",
@@ -154,11 +162,18 @@ constexpr VerbElsewhere kVerbsElsewhere[] = {
     {"config", "there is no swarm", "-v FILE:/path:ro"},
     {"context", "there is no daemon to choose", "ssh HOST berth ..."},
     {"generate", "no units or pods are written", "--restart, which needs no unit"},
-    {"instance", "an instance is a container in the background", "berth run -d --name NAME IMAGE"},
+    {"install", "Berth has nothing to install for a user", "berth doctor"},
+    {"instance", "an instance is a container in the background",
+     "berth run -d --name NAME IMAGE, berth ps, berth stop NAME"},
     {"kube", "pods are not played", "berth-runtime under Kubernetes"},
+    {"list", "containers and images are listed apart", "berth ps -a, or berth images"},
     {"machine", "there is no virtual machine", "berth on the machine itself"},
     {"manifest", "manifests are made and read by other tools",
      "skopeo inspect --raw docker://IMAGE"},
+    {"migrate", "every node reads the store, there is nothing to migrate",
+     "berth save --format sqsh -o FILE IMAGE, or --additional-store"},
+    {"mount", "a container's files are reached by other verbs",
+     "berth cp, berth export, or berth image mount IMAGE DIR"},
     {"network",
      "there are no networks with names: a container has Berth's own, the host's, another "
      "container's or none",
@@ -166,16 +181,33 @@ constexpr VerbElsewhere kVerbsElsewhere[] = {
     {"play", "pods are not played", "berth-runtime under Kubernetes"},
     {"plugin", "there are no plugins", "berth doctor shows what is built in"},
     {"pod", "there are no pods", "--network container:NAME --ipc container:NAME"},
+    {"remote", "there are no remotes", "berth login REGISTRY"},
+    {"remove", "containers and images are removed apart", "berth rm CONTAINER, or berth rmi IMAGE"},
+    {"scout", "images are not searched for vulnerabilities; berth scan looks at their hardware",
+     "berth save -o FILE IMAGE, and a scanner for it"},
     {"search", "the search of Docker Hub is no part of a registry's protocol",
      "the registry's web page"},
     {"secret", "there is no swarm", "-v FILE:/run/secrets/NAME:ro"},
     {"service", "there is no swarm", "berth run -d --restart always"},
     {"setup", "containers are not set up in advance", "berth run IMAGE"},
+    {"shared-run", "a container is shared by berth exec or by Slurm's plugin",
+     "berth run IMAGE, or srun --container-image IMAGE"},
     {"shell", "a shell is a command like any other", "berth run --rm -it IMAGE sh"},
     {"stack", "there is no swarm", "berth run -d --restart always"},
     {"swarm", "there is no swarm", "Slurm, or Kubernetes with berth-runtime"},
+    {"system migrate", "there is nothing to migrate", "berth doctor"},
+    {"system reset", "nothing is removed without a name", "berth system prune -af --volumes"},
     {"trust", "no keys are kept for images", "match.keys of policy.toml"},
 };
+
+std::optional<Error> verb_elsewhere(std::string_view name) {
+  for (const VerbElsewhere& one : kVerbsElsewhere) {
+    if (one.name != name) continue;
+    return make_error(Kind::usage, "berth has no verb " + quote(name) + ": " + std::string(one.why),
+                      std::string(one.here));
+  }
+  return std::nullopt;
+}
 
 /// A longer name, which docker has and scripts use, and what it stands for.
 struct Alias {
@@ -184,6 +216,7 @@ struct Alias {
 };
 constexpr Alias kAliases[] = {
     {"builder build", "build"},
+    {"buildx build", "build"},
     {"container attach", "attach"},
     {"container commit", "commit"},
     {"container cp", "cp"},
@@ -285,12 +318,7 @@ Result<Call> find_verb(const std::vector<std::string>& words) {
       return make_error(Kind::unsupported, "this build of Berth has no verb " + quote(words[0]),
                         "a build of Berth with " + std::string(one.part) + "=ON");
     }
-    for (const VerbElsewhere& one : kVerbsElsewhere) {
-      if (one.name != words[0]) continue;
-      return make_error(Kind::usage,
-                        "berth has no verb " + quote(words[0]) + ": " + std::string(one.why),
-                        std::string(one.here));
-    }
+    if (auto other = verb_elsewhere(words[0])) return *other;
     std::vector<std::string_view> names;
     for (const Verb* verb : all_verbs()) {
       names.push_back(verb->text.name);
@@ -318,6 +346,7 @@ Result<Call> find_verb(const std::vector<std::string>& words) {
     }
     return call;
   }
+  if (auto other = verb_elsewhere(name)) return *other;
   if (nearest(words[1], seconds)) return unknown_word("verb", words[1], seconds, group);
   return make_error(Kind::usage, quote(group) + " has no " + quote(words[1]) + ", but: " + known);
 }

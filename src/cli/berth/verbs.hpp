@@ -43,6 +43,13 @@ struct GlobalOptions {
   bool version = false;
 };
 FlagTable global_flags(GlobalOptions& options);
+/// Docker's global flags that Berth does not have.
+inline constexpr Elsewhere kGlobalElsewhere[] = {
+    {"H", "ssh HOST berth ...", "there is no daemon to choose"},
+    {"c", "ssh HOST berth ...", "there is no daemon to choose"},
+    {"context", "ssh HOST berth ...", "there is no daemon to choose"},
+    {"host", "ssh HOST berth ...", "there is no daemon to choose"},
+};
 
 /// "berth --help".
 std::string berth_help();

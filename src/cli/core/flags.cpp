@@ -166,15 +166,22 @@ std::string_view name_in(std::string_view word) {
   return word.substr(0, word.find('='));
 }
 
+/// What `elsewhere` has for the flag that is spelled "--nv" or "-B".
+std::optional<Error> found_elsewhere(std::string_view spelled_flag, std::string_view name,
+                                     std::span<const Elsewhere> elsewhere) {
+  for (const Elsewhere& other : elsewhere) {
+    if (other.name != name) continue;
+    std::string what = "unknown flag " + quote(spelled_flag);
+    if (!other.why.empty()) what += ": " + std::string(other.why);
+    return make_error(Kind::usage, std::move(what), std::string(other.here));
+  }
+  return std::nullopt;
+}
+
 Error unknown_long(const FlagTable& flags, std::string_view word, std::string_view command,
                    std::span<const Elsewhere> elsewhere) {
-  for (const Elsewhere& other : elsewhere) {
-    if (other.name == name_in(word)) {
-      std::string what = "unknown flag '--" + std::string(other.name) + "'";
-      if (!other.why.empty()) what += ": " + std::string(other.why);
-      return make_error(Kind::usage, std::move(what), std::string(other.here));
-    }
-  }
+  std::string_view name = name_in(word);
+  if (auto known = found_elsewhere(word.substr(0, name.size() + 2), name, elsewhere)) return *known;
   std::vector<std::string> spelled{"--help"};
   for (const Flag& flag : flags) spelled.push_back("--" + std::string(flag.name));
   std::vector<std::string_view> candidates(spelled.begin(), spelled.end());
@@ -182,7 +189,10 @@ Error unknown_long(const FlagTable& flags, std::string_view word, std::string_vi
 }
 
 Error unknown_letter(const FlagTable& flags, char letter, std::string_view word,
-                     std::string_view command) {
+                     std::string_view command, std::span<const Elsewhere> elsewhere) {
+  std::string dashed = {'-', letter};
+  std::string_view name = std::string_view(dashed).substr(1);
+  if (auto known = found_elsewhere(dashed, name, elsewhere)) return *known;
   if (letter == '=') {
     return usage_error("a value after '=' in " + quote(word) + " needs the long name of the flag",
                        command);
@@ -194,9 +204,8 @@ Error unknown_letter(const FlagTable& flags, char letter, std::string_view word,
   }
   // One byte of a longer character would spoil the line.
   if (letter < 0) return usage_error("unknown flag in " + quote(word), command);
-  std::string name = {'-', letter};
-  std::string where = word == name ? "" : " in " + quote(word);
-  return usage_error("unknown flag " + quote(name) + where, command);
+  std::string where = word == dashed ? "" : " in " + quote(word);
+  return usage_error("unknown flag " + quote(dashed) + where, command);
 }
 
 const Flag* find_letter(const FlagTable& flags, int letter) {
@@ -262,7 +271,7 @@ Result<Parsed> parse(const FlagTable& flags, FlagsEnd end, const std::vector<std
       continue;
     }
     if (code == '?' && optopt < kFirstFlag && optopt != kHelp) {
-      return unknown_letter(flags, static_cast<char>(optopt), getopt.cluster(), command);
+      return unknown_letter(flags, static_cast<char>(optopt), getopt.cluster(), command, elsewhere);
     }
     bool missing = code == ':';
     int which = missing || code == '?' ? optopt : code;

@@ -53,7 +53,7 @@ using FlagTable = std::vector<Flag>;
 
 /// A flag of another engine that people type, and what does the same here.
 struct Elsewhere {
-  std::string_view name;      ///< without dashes: "nv"
+  std::string_view name;      ///< without dashes: "nv", or a letter: "B"
   std::string_view here;      ///< "--gpus all"; empty: nothing does
   std::string_view why = {};  ///< it is not there
 };
