@@ -143,7 +143,8 @@ Result<std::string> first_of(const std::string& directory, std::vector<std::stri
   for (const std::string& name : names) {
     std::string path = directory + "/" + name;
     if (!TRY(sys::stat_entry(sys::cwd(), path))) continue;
-    // A context may be a stranger's, and whoever opens a FIFO waits for ever.
+    // A stranger may have written the context, and opening a FIFO blocks until somebody writes to
+    // it.
     sys::Fd held = TRY(sys::open_at(sys::cwd(), path, O_PATH));
     struct stat status = TRY(sys::stat_fd(held, path));
     if (S_ISREG(status.st_mode)) return path;

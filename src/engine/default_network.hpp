@@ -11,7 +11,7 @@ namespace berth::engine {
 
 inline constexpr const char* kNetworkVariable = "BERTH_NETWORK";
 
-/// The network of a container for which nobody asks for one, and who decides that.
+/// The network that a container gets without --network, and what decided it.
 struct DefaultNetwork {
   Network network = Network::bridge;
   std::string source;  ///< kNetworkVariable, "the policy of this machine", "a batch job", "Berth"

@@ -100,7 +100,7 @@ Result<void> describe_layer(const Staged& directory, const LayerRecord& record) 
 }
 
 /// Says in the layer.json of `layer`, which somebody else has published, that `blobs` hold it too.
-/// Of two who do so at once one is forgotten, and its blob is unpacked once more.
+/// When two processes add at once, one entry is lost, and a later pull unpacks that blob again.
 Result<void> add_blobs(const sys::Fd& root, const std::string& layer,
                        const std::vector<Digest>& blobs) {
   const std::string path = layer + "/layer.json";

@@ -23,12 +23,12 @@ struct ForwardChain {
 /// Pure.
 std::vector<ForwardChain> forward_chains(std::string_view listing, std::string_view bridge);
 
-/// Words of nft(8) that let the bridge's packets through `chains` that would drop them: at their
-/// end, so that what the site refuses stays refused. Empty: nothing is to be done. Our own chains
-/// decide who reaches a container.
+/// The nft(8) commands that let the bridge's packets through `chains` that would drop them: at
+/// their end, so that what the site refuses stays refused. Empty: nothing is to be done. The table
+/// of make_rules() still filters what reaches a container.
 std::string let_pass(const std::vector<ForwardChain>& chains, std::string_view bridge);
 
-/// Words of nft(8) that take the rules of let_pass() away.
+/// The nft(8) commands that remove the rules of let_pass() away.
 std::string stop_passing(const std::vector<ForwardChain>& chains);
 
 }  // namespace berth::network

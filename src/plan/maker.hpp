@@ -110,7 +110,8 @@ class Maker {
   LoadSeccomp load_seccomp(const oci::Seccomp& profile) const {
     return {profile, says(oci::kKnownCallsAnnotation, "1")};
   }
-  // Root's groups are for nobody who is not root; those of a user are that user's, also inside.
+  // An image may have written the annotation. Root's groups open files to other users inside; an
+  // ordinary user's groups open nothing that this user could not open outside.
   bool keeps_groups() const {
     bool asked = says(oci::kKeepGroupsAnnotation, "1");
     return asked && (container_.of_engine || facts_.user_namespace);
