@@ -41,14 +41,28 @@ Result<void> name_image(const std::string& layout, const std::string& name) {
   return sys::replace_file(sys::cwd(), path, json::dump(index), 0600);
 }
 
-Result<BuildJob> job_of(const BuildRequest& request) {
-  // Whether it is a directory, before something is said to be missing there.
-  TRY(sys::open_at(sys::cwd(), request.context, O_RDONLY | O_DIRECTORY));
-  BuildJob job;
+Result<void> set_sources(const BuildRequest& request, const std::string& work, BuildJob& job) {
   job.context = request.context;
+  if (job.context.empty()) {
+    job.context = work + "/nothing";
+    TRY(sys::make_directories(sys::cwd(), job.context, 0700));
+  }
+  // Whether it is a directory, before something is said to be missing there.
+  TRY(sys::open_at(sys::cwd(), job.context, O_RDONLY | O_DIRECTORY));
   job.file = request.file;
-  if (job.file.empty()) job.file = TRY(find_containerfile(request.context));
-  job.ignore_file = TRY(find_ignore_file(request.context, job.builder));
+  if (request.text) {
+    job.file = work + "/Containerfile";
+    TRY(sys::write_file(sys::cwd(), job.file, *request.text, 0600));
+  }
+  if (job.file.empty()) job.file = TRY(find_containerfile(job.context));
+  job.ignore_file = TRY(find_ignore_file(job.context, job.builder));
+  return {};
+}
+
+Result<BuildJob> job_of(const BuildRequest& request, const std::string& work) {
+  BuildJob job;
+  TRY(set_sources(request, work, job));
+  job.extras = request.extras;
   job.target = request.target;
   job.platform = request.platform;
   job.args = request.args;
@@ -64,10 +78,11 @@ Result<image::TransferResult> build(const Context& context, const BuildRequest& 
     image::Reference name = TRY(image::Reference::parse(tag));
     if (name.digest()) return make_error(Kind::usage, quote(tag) + ": a digest is no name");
   }
-  BuildJob job = TRY(job_of(request));
-  std::string text = TRY(sys::read_file(sys::cwd(), job.file, kMaxBuildFile));
-  auto images = TRY_CTX(bake::base_images(text, job.args), "cannot read " + quote(job.file));
   BuildPlace place = TRY(BuildPlace::open(context));
+  BuildJob job = TRY(job_of(request, place.work()));
+  std::string text = TRY(sys::read_file(sys::cwd(), job.file, kMaxBuildFile));
+  auto images = TRY_CTX(bake::base_images(text, job.args),
+                        "cannot read " + (request.text ? "standard input" : quote(job.file)));
   // Heard from here on: nobody shall find half of what the base images bring.
   BuildRunner runner = TRY(BuildRunner::make(context));
   BaseImages bases(context, request.access, request.pull ? BaseFrom::registry : BaseFrom::store);
@@ -78,7 +93,8 @@ Result<image::TransferResult> build(const Context& context, const BuildRequest& 
   BuildRunner::Ended ended = TRY(runner.wait());
   if (ended.error) return *ended.error;
   image::TransferResult built =
-      TRY(load_built(context, job.out, request.tags.empty() ? "" : request.tags.front()));
+      TRY(load_built(context, job.out, request.tags.empty() ? "" : request.tags.front(),
+                     job.extras.docker_types ? MediaTypes::docker : MediaTypes::oci));
   for (size_t i = 1; i < request.tags.size(); ++i) {
     TRY(tag_image(context, built.image_id, request.tags[i]));
   }
@@ -92,11 +108,12 @@ Result<image::TransferResult> build(const Context& context, const BuildRequest& 
 
 Result<image::TransferResult> build_image(const Context& context, const BuildRequest& request,
                                           const Progress& progress) {
-  return TRY_CTX(build(context, request, progress), "cannot build " + quote(request.context));
+  return TRY_CTX(build(context, request, progress),
+                 "cannot build " + quote(request.context.empty() ? "-" : request.context));
 }
 
 Result<image::TransferResult> load_built(const Context& context, const std::string& path,
-                                         const std::string& name) {
+                                         const std::string& name, MediaTypes types) {
   std::string canonical;
   if (!name.empty()) {
     image::Reference reference = TRY(image::Reference::parse(name));
@@ -108,6 +125,7 @@ Result<image::TransferResult> load_built(const Context& context, const std::stri
                       "the command has to write an OCI layout to {out}");
   }
   if (S_ISDIR(status->st_mode)) {
+    TRY(lay_out(context, path, types));
     TRY(share_layers(context, path));
     TRY(name_image(path, canonical));
   }

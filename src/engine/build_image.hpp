@@ -2,21 +2,24 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/result.hpp"
 #include "engine/build_steps.hpp"
 #include "engine/context.hpp"
+#include "engine/shared_layers.hpp"
 #include "engine/transfer.hpp"
 
 /// One image out of a Containerfile, into the store: `berth build`, and each cell of a bake.
 namespace berth::engine {
 
 struct BuildRequest {
-  std::string context;            ///< absolute
-  std::string file;               ///< absolute; empty: Containerfile, else Dockerfile
-  std::vector<std::string> tags;  ///< none: the image gets no name
+  std::string context;              ///< absolute; empty: nothing to copy from
+  std::string file;                 ///< absolute; empty: Containerfile, else Dockerfile
+  std::optional<std::string> text;  ///< the Containerfile itself; `file` is not looked at
+  std::vector<std::string> tags;    ///< none: the image gets no name
   std::map<std::string, std::string> args, labels;
   std::string target, platform;
   std::string id_file;  ///< absolute; gets the image's id. Empty: none
@@ -24,6 +27,7 @@ struct BuildRequest {
   bool no_cache = false;
   bool quiet = false;
   image::RegistryAccess access;
+  BuildExtras extras;
 };
 
 /// What the builder prints goes to stderr.
@@ -33,11 +37,12 @@ struct BuildRequest {
 Result<image::TransferResult> build_image(const Context& context, const BuildRequest& request,
                                           const Progress& progress);
 
-/// Takes what a builder has left, an OCI layout or a docker-archive, into the store as `name`;
-/// without one as an image without a name.
+/// Takes what a builder has left into the store as `name`; without one as an image without a name.
+/// It is an OCI layout, a docker-archive, or what buildah has pushed to "dir:".
 /// Errors: not_found, corrupt, io.
 Result<image::TransferResult> load_built(const Context& context, const std::string& path,
-                                         const std::string& name);
+                                         const std::string& name,
+                                         MediaTypes types = MediaTypes::oci);
 
 /// A command of people that makes an image: "{out}" in its words, and $BERTH_OUT, are where.
 struct CommandJob {

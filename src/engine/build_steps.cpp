@@ -23,13 +23,16 @@ constexpr size_t kMaxBuildSteps = size_t{1} << 20;
 struct Buildah {
   std::string unshare, program, storage, run, driver;
   bool single = false;
+  bool offline = false;
 
   BuildStep step(std::vector<std::string> words) const {
     BuildStep step;
     step.program = unshare;
-    step.arguments = {unshare,     "--mount", "--propagation",    "private",
-                      "--",        program,   "--root",           storage,
-                      "--runroot", run,       "--storage-driver", driver};
+    step.arguments = {unshare, "--mount", "--propagation", "private"};
+    // Of chroot's isolation RUN has the network that buildah has.
+    if (offline) step.arguments.push_back("--net");
+    step.arguments.insert(step.arguments.end(), {"--", program, "--root", storage, "--runroot", run,
+                                                 "--storage-driver", driver});
     if (single) {
       // One id is all there is: whose a file of a base image was cannot be kept.
       step.arguments.push_back("--storage-opt");
@@ -99,15 +102,35 @@ void add_common(std::vector<std::string>& words, const BuildJob& job) {
   words.insert(words.end(), {"--file", job.file});
 }
 
+void add_extras(std::vector<std::string>& words, const BuildExtras& extras) {
+  auto add = [&](const char* flag, const std::vector<std::string>& values) {
+    for (const std::string& value : values) words.insert(words.end(), {flag, value});
+  };
+  add("--secret", extras.secrets);
+  add("--ssh", extras.ssh);
+  add("--add-host", extras.hosts);
+  add("--ulimit", extras.ulimits);
+  // Without layers of the steps there is one of all of them. (buildah's --squash would put those of
+  // the base image into it, too.) What a failed build leaves then goes with the next sweep.
+  if (extras.squash) {
+    words.emplace_back("--layers=false");
+  } else {
+    words.insert(words.end(), {"--layers", "--force-rm"});
+  }
+}
+
 std::vector<BuildStep> steps_of_buildah(const Context& context, const BuildPlace& place,
                                         const Buildah& buildah, const BuildJob& job) {
   const std::string id_file = job.out + ".id";
-  std::vector<std::string> words = {"build",        "--layers",  "--force-rm",
-                                    "--pull=false", "--iidfile", id_file};
+  // A config of Docker has HEALTHCHECK, ONBUILD and SHELL, which buildah's of OCI loses.
+  std::vector<std::string> words = {"build",    "--pull=false", "--identity-label=false",
+                                    "--format", "docker",       "--iidfile",
+                                    id_file};
   if (!context.environment.get_filled("BUILDAH_ISOLATION")) {
     words.insert(words.end(), {"--isolation", "chroot"});
   }
   add_common(words, job);
+  add_extras(words, job.extras);
   if (!job.ignore_file.empty()) words.insert(words.end(), {"--ignorefile", job.ignore_file});
   for (const Base& base : job.bases) {
     words.insert(words.end(),
@@ -117,7 +140,7 @@ std::vector<BuildStep> steps_of_buildah(const Context& context, const BuildPlace
   BuildStep build = buildah.step(std::move(words));
   build.working_directory = place.work();
   std::string name = job.out.substr(job.out.rfind('/') + 1);
-  BuildStep push = buildah.step({"push", "--quiet", "{id}", "oci:" + name + ":image"});
+  BuildStep push = buildah.step({"push", "--quiet", "--format", "v2s2", "{id}", "dir:" + name});
   push.working_directory = place.work();
   push.id_file = id_file;
   return {std::move(build), std::move(push)};
@@ -197,6 +220,7 @@ Result<std::vector<BuildStep>> build_steps(const Context& context, const BuildPl
     return steps_of_docker(docker, job);
   }
   Buildah buildah = TRY(find_buildah(context, place, platform_name(job.platform)));
+  buildah.offline = job.extras.offline;
   BuildJob told = job;
   told.file = TRY_CTX(write_containerfile(job), "cannot read " + quote(job.file));
   return steps_of_buildah(context, place, buildah, told);

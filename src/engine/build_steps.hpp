@@ -58,6 +58,17 @@ struct Base {
   std::string layout;  ///< directory, in BuildPlace::work()
 };
 
+/// What is asked of the builder beyond the file, its arguments and its names.
+struct BuildExtras {
+  std::vector<std::string> secrets;  ///< "id=token,src=/absolute", "id=token,type=env,env=TOKEN"
+  std::vector<std::string> ssh;      ///< "default", "default=/absolute"
+  std::vector<std::string> hosts;    ///< "name:address", for RUN
+  std::vector<std::string> ulimits;  ///< "nofile=1024:2048", for RUN
+  bool squash = false;               ///< one layer of all that the file adds
+  bool offline = false;              ///< RUN has no network
+  bool docker_types = false;         ///< media types of Docker, not of OCI
+};
+
 struct BuildJob {
   bake::Builder builder = bake::Builder::buildah;
   std::string tag;          ///< what docker calls it, and what the image is loaded as
@@ -67,9 +78,10 @@ struct BuildJob {
   std::string target, platform;
   std::map<std::string, std::string> args, labels;
   std::vector<Base> bases;
+  BuildExtras extras;  ///< for buildah alone
   bool no_cache = false;
   bool quiet = false;
-  std::string out;  ///< what comes into being: a layout or an archive, for `load`
+  std::string out;  ///< what comes into being: a directory or an archive, for load_built()
 };
 
 /// One program after the other, each only when the one before has succeeded.

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/shared_layers.hpp"
 
+#include <fcntl.h>
+
 #include <map>
+#include <set>
 #include <variant>
 
 #include "base/text.hpp"
@@ -45,6 +48,16 @@ std::string_view layer_type(oci::Compression compression) {
   return oci::media_type::kLayerTar;
 }
 
+/// Of OCI, for what may be Docker's.
+Result<void> name_by_oci(oci::Manifest& manifest) {
+  manifest.media_type = oci::media_type::kManifest;
+  manifest.config.media_type = oci::media_type::kConfig;
+  for (oci::Descriptor& layer : manifest.layers) {
+    layer.media_type = layer_type(TRY(oci::layer_compression(layer.media_type)));
+  }
+  return {};
+}
+
 std::string blob_path(const std::string& layout, const Digest& digest) {
   return layout + "/blobs/sha256/" + digest.hex();
 }
@@ -74,6 +87,33 @@ Result<Digest> digest_of(const Context& context, const std::string& text) {
 }
 
 }  // namespace
+
+Result<void> lay_out(const Context& context, const std::string& directory, MediaTypes types) {
+  sys::Fd place = TRY(sys::open_at(sys::cwd(), directory, O_RDONLY | O_DIRECTORY));
+  auto text = TRY(sys::read_file_if_exists(place, "manifest.json", oci::kMaxManifestBytes));
+  if (!text || TRY(sys::stat_entry(place, "oci-layout"))) return {};
+  auto document = TRY(oci::parse_manifest(*text, ""));
+  auto* manifest = std::get_if<oci::Manifest>(&document);
+  if (manifest == nullptr) return make_error(Kind::corrupt, "manifest.json: expected an image");
+  if (types == MediaTypes::oci) {
+    TRY(name_by_oci(*manifest));
+    text = json::write(*manifest);
+  }
+  TRY(sys::make_directories(place, "blobs/sha256"));
+  std::set<Digest> blobs{manifest->config.digest};
+  for (const oci::Descriptor& layer : manifest->layers) blobs.insert(layer.digest);
+  for (const Digest& blob : blobs) {
+    TRY(sys::rename(place, blob.hex(), place, "blobs/sha256/" + blob.hex()));
+  }
+  oci::Index index;
+  oci::Descriptor& entry = index.manifests.emplace_back();
+  entry.media_type = manifest->media_type;
+  entry.digest = TRY(digest_of(context, *text));
+  entry.size = text->size();
+  TRY(sys::write_file(place, "blobs/sha256/" + entry.digest.hex(), *text));
+  TRY(sys::write_file(place, "index.json", json::write(index)));
+  return sys::write_file(place, "oci-layout", R"({"imageLayoutVersion":"1.0.0"})");
+}
 
 Result<void> share_layers(const Context& context, const std::string& layout) {
   const std::string index_path = layout + "/index.json";

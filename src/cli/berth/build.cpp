@@ -3,18 +3,56 @@
 #include "cli/berth/common.hpp"
 #include "engine/absolute_path.hpp"
 #include "engine/build_image.hpp"
+#include "engine/build_text.hpp"
+#include "engine/request_text.hpp"
 
 namespace berth::cli {
 namespace {
 
 struct BuildOptions {
   engine::BuildRequest request;
-  std::vector<std::string> args, labels;
+  std::vector<std::string> args, labels, secrets, ssh;
   std::string file;
-  std::optional<std::string> id_file;
-  std::string format;
-  bool force_rm = false, rm = true;
+  std::optional<std::string> id_file, shm_size;
+  std::vector<std::string> cache_from, cache_to;
+  std::string format, progress, network;
+  bool force_rm = false, rm = true, layers = true, load = true;
+  bool compress = false, no_trust = true;
+  bool provenance = false, attests_software = false;
 };
+
+ReadValue read_hosts(std::vector<std::string>& target) {
+  return [&target](std::string_view text) -> Result<void> {
+    target.push_back(TRY(engine::parse_add_host(text)));
+    return {};
+  };
+}
+
+ReadValue read_ulimits(std::vector<std::string>& target) {
+  return [&target](std::string_view text) -> Result<void> {
+    TRY(engine::parse_ulimit(text));
+    target.emplace_back(text);
+    return {};
+  };
+}
+
+ReadValue read_arguments(std::vector<std::string>& target) {
+  return [&target](std::string_view text) -> Result<void> {
+    if (text.substr(0, text.find('=')).empty()) {
+      return make_error(Kind::usage, "expected NAME=VALUE, or NAME for a variable of the caller");
+    }
+    target.emplace_back(text);
+    return {};
+  };
+}
+
+/// "false", "mode=max"; alone it is "true".
+ReadValue read_attestation(bool& target) {
+  return [&target](std::string_view text) -> Result<void> {
+    target = text != "false" && text != "0";
+    return {};
+  };
+}
 
 FlagTable build_flags(BuildOptions& o) {
   FlagTable table{
@@ -32,7 +70,8 @@ FlagTable build_flags(BuildOptions& o) {
        &o.file,
        {},
        Complete::file},
-      {"build-arg", 0, "K=V", "A build argument; a name alone takes the variable's value", &o.args},
+      {"build-arg", 0, "K=V", "A build argument; a name alone takes the variable's value",
+       read_arguments(o.args)},
       {"label", 0, "K=V", "A label of the image", &o.labels},
       {"target", 0, "STAGE", "Build up to this stage", &o.request.target},
       {"platform", 0, "OS/ARCH", "For another platform than this machine's", &o.request.platform},
@@ -40,9 +79,44 @@ FlagTable build_flags(BuildOptions& o) {
       {"no-cache", 0, "", "Take nothing from earlier builds", &o.request.no_cache},
       {"quiet", 'q', "", "Print the image's id alone", &o.request.quiet},
       {"iidfile", 0, "FILE", "Write the image's id to FILE", &o.id_file, {}, Complete::file},
+      {"secret", 0, "id=NAME,src=FILE", "Show RUN --mount=type=secret a file, or env=VARIABLE",
+       &o.secrets},
+      {"ssh", 0, "ID[=SOCKET|KEY]", "Show RUN --mount=type=ssh an agent or keys", &o.ssh},
+      {"network",
+       0,
+       "MODE",
+       "What RUN has: the network of the host, or none",
+       &o.network,
+       {"host", "default", "none"}},
+      {"add-host", 0, "NAME:ADDRESS", "Add a line to the /etc/hosts of RUN",
+       read_hosts(o.request.extras.hosts)},
+      {"ulimit", 0, "TYPE=SOFT[:HARD]", "Limit the processes of RUN, such as nofile=1024:2048",
+       read_ulimits(o.request.extras.ulimits)},
+      {"squash", 0, "", "One layer of all that the file adds", &o.request.extras.squash},
+      {"progress",
+       0,
+       "HOW",
+       "auto, plain and tty are the same here; quiet is --quiet",
+       &o.progress,
+       {"auto", "plain", "tty", "quiet", "rawjson"}},
       {"rm", 0, "", "No meaning here: nothing is left", &o.rm},
       {"force-rm", 0, "", "No meaning here: nothing is left", &o.force_rm},
-      format_flag(o.format),
+      {"layers", 0, "", "No meaning here: steps are kept unless --no-cache says otherwise",
+       &o.layers},
+      {"load", 0, "", "No meaning here: the store gets the image", &o.load},
+      {"compress", 0, "", "No meaning here: the context is sent to nobody", &o.compress},
+      {"disable-content-trust", 0, "", "No meaning here: see --verify-key of pull", &o.no_trust},
+      {"provenance", 0, "", "Only =false: no attestation is made", read_attestation(o.provenance)},
+      {"sbom", 0, "", "Only =false: no attestation is made", read_attestation(o.attests_software)},
+      {"cache-from", 0, "IMAGE", "No meaning here: earlier builds are in the store", &o.cache_from},
+      {"cache-to", 0, "PLACE", "No meaning here: the store keeps the steps", &o.cache_to},
+      {"shm-size", 0, "SIZE", "No meaning here: RUN has this machine's /dev/shm", &o.shm_size},
+      {"format",
+       0,
+       "FORMAT",
+       "Print json; or media types of the image, oci or docker",
+       &o.format,
+       {"table", "json", "oci", "docker"}},
   };
   add_registry_flags(table, o.request.access);
   return table;
@@ -66,16 +140,82 @@ std::map<std::string, std::string> pairs_of(const std::vector<std::string>& text
   return pairs;
 }
 
+/// Docker's daemon and git's servers give contexts, too; here it is a directory.
+bool is_url(std::string_view text) {
+  return text.find("://") != text.npos || text.starts_with("git@") ||
+         text.starts_with("github.com/");
+}
+
+Error no_url(std::string_view text) {
+  std::string place(text.substr(0, text.find('#')));
+  bool git = place.ends_with(".git") || text.find("git@") == 0 || text.starts_with("github.com/");
+  std::string fetched = git ? "git clone " + place + " DIR && berth build DIR"
+                            : "curl -L " + place + " | tar -C DIR -xz && berth build DIR";
+  return make_error(Kind::usage, "cannot build " + quote(text) + ": a context is a directory here",
+                    std::move(fetched));
+}
+
+/// An archive has a name with zeros after it, or the magic of gzip, zstd, xz or bzip2.
+bool is_archive(std::string_view text) {
+  return text.find('\0') != text.npos || text.starts_with("\x1f\x8b") || text.starts_with("BZh");
+}
+
+Result<std::string> read_containerfile(Session& session) {
+  if (session.terminal.input_is_terminal()) {
+    return make_error(Kind::usage, "no Containerfile on stdin", "berth build DIR");
+  }
+  std::string text = TRY(session.terminal.read_input());
+  if (!is_archive(text)) return text;
+  return make_error(Kind::usage,
+                    "cannot build '-': standard input is an archive, not a Containerfile",
+                    "mkdir DIR && tar -C DIR -xf ARCHIVE && berth build DIR");
+}
+
+Result<void> set_sources(Session& session, const BuildOptions& o, const std::string& context,
+                         engine::BuildRequest& request) {
+  const std::string& here = session.working_directory;
+  if (is_url(context)) return no_url(context);
+  if (context != "-") request.context = TRY(engine::absolute_path(context, here));
+  if (context == "-" || o.file == "-") {
+    request.text = TRY(read_containerfile(session));
+  } else if (!o.file.empty()) {
+    request.file = TRY(engine::absolute_path(o.file, here));
+  }
+  return {};
+}
+
+Result<void> set_extras(Session& session, const BuildOptions& o, engine::BuildExtras& extras) {
+  const engine::Environment& environment = session.context.environment;
+  const std::string& here = session.working_directory;
+  for (const std::string& text : o.secrets) {
+    extras.secrets.push_back(TRY(engine::secret_text(text, here, environment)));
+  }
+  for (const std::string& text : o.ssh) {
+    extras.ssh.push_back(TRY(engine::ssh_text(text, here, environment)));
+  }
+  extras.offline = o.network == "none";
+  extras.docker_types = o.format == "docker";
+  if (o.provenance || o.attests_software) {
+    return make_error(Kind::unsupported, "--provenance and --sbom: no attestation is made",
+                      "--provenance=false --sbom=false");
+  }
+  Log& log = session.context.log;
+  if (!o.cache_from.empty()) log.warn("--cache-from: earlier builds are in the store, ignoring");
+  if (!o.cache_to.empty()) log.warn("--cache-to: the store keeps the steps, ignoring");
+  if (o.shm_size) log.warn("--shm-size: RUN has this machine's /dev/shm, ignoring");
+  return {};
+}
+
 Result<int> run_build(Session& session, const BuildOptions& o, std::vector<std::string> arguments) {
   engine::BuildRequest request = o.request;
   const std::string& here = session.working_directory;
-  request.context = TRY(engine::absolute_path(arguments[0], here));
+  TRY(set_sources(session, o, arguments[0], request));
+  TRY(set_extras(session, o, request.extras));
   request.args = pairs_of(o.args, &session.context.environment);
   request.labels = pairs_of(o.labels, nullptr);
-  if (!o.file.empty()) request.file = TRY(engine::absolute_path(o.file, here));
   if (o.id_file) request.id_file = TRY(engine::absolute_path(*o.id_file, here));
   bool json = o.format == "json";
-  request.quiet = request.quiet || json;
+  request.quiet = request.quiet || json || o.progress == "quiet";
   TransferDisplay display(session, Stream::err, Direction::pull, request.quiet);
   image::TransferResult built =
       TRY(engine::build_image(session.context, request, display.progress()));
@@ -98,7 +238,6 @@ Result<int> run_build(Session& session, const BuildOptions& o, std::vector<std::
 constexpr std::string_view kCallersLimits = "a build has the limits of its caller";
 constexpr std::string_view kScope = "ulimit, or systemd-run --user --scope -p MemoryMax=4G";
 constexpr Elsewhere kBuildElsewhere[] = {
-    {"add-host", "a line in its /etc/hosts", "RUN sees the hosts of this machine"},
     {"cpuset-cpus", "taskset -c LIST berth build", kCallersLimits},
     {"m", kScope, kCallersLimits},
     {"memory", kScope, kCallersLimits},
