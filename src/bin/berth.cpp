@@ -71,8 +71,8 @@ Result<engine::Identity> settle(const cli::Verb& verb, const engine::Paths& path
 }
 
 Result<engine::Context> make_context(const cli::GlobalOptions& globals, const cli::Verb& verb,
-                                     const std::string& container, engine::Environment environment,
-                                     Log& log) {
+                                     const std::string& container, const std::string& replaced,
+                                     engine::Environment environment, Log& log) {
   // The user's own id: inside the namespace that settle() may enter it would be 0.
   std::optional<unsigned> user = engine::calling_user();
   engine::Caller caller = engine::who_calls();
@@ -88,6 +88,11 @@ Result<engine::Context> make_context(const cli::GlobalOptions& globals, const cl
   if (!paths.ok() && verb.store != cli::Store::none) return paths.error();
   if (user && paths.ok() && verb.needs == engine::Needs::user_namespace) {
     engine::end_orphans({*paths, engine::Identity::single, environment, log});
+  }
+  // From a user namespace of our own its processes could not be ended (engine/containers.hpp).
+  if (!replaced.empty() && paths.ok()) {
+    auto identity = user ? engine::Identity::single : engine::Identity::root;
+    TRY(engine::end_replaced({*paths, identity, environment, log}, replaced));
   }
   std::vector<std::string> services;
   if (user && paths.ok()) services = gpu::services_of_root(paths->driver_root);
@@ -123,6 +128,9 @@ Result<int> call_verb(const cli::GlobalOptions& globals, const cli::Call& call,
     }
     return 0;
   }
+  if (verb.arguments_elsewhere != nullptr) {
+    if (auto other = verb.arguments_elsewhere(parsed.arguments)) return *other;
+  }
   auto arity =
       cli::check_arity(command.arity ? command.arity() : verb.arity, parsed.arguments.size(),
                        call.command, cli::usage_line("berth", verb.text, !command.flags.empty()));
@@ -136,7 +144,9 @@ Result<int> call_verb(const cli::GlobalOptions& globals, const cli::Call& call,
   } else if (verb.needs == engine::Needs::container) {
     container = parsed.arguments.empty() ? program : parsed.arguments[0];
   }
-  auto context = make_context(globals, verb, container, engine::Environment::from(environ), report);
+  std::string replaced = command.replaced ? command.replaced() : "";
+  auto context =
+      make_context(globals, verb, container, replaced, engine::Environment::from(environ), report);
   if (!context.ok()) {
     report.error(context.error());
     return verb.error_status;

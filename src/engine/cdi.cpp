@@ -122,6 +122,17 @@ Result<gpu::cdi::Index> list_cdi(const Context& context) {
   return gpu::cdi::make_index(TRY(directories_of(context)));
 }
 
+Result<bool> has_no_cdi_gpus(const Context& context) {
+  auto about_gpus = [](const std::string& name) { return name.starts_with("nvidia.com/gpu="); };
+  gpu::cdi::Index index = TRY(list_cdi(context));
+  // A file that cannot be read may be the one.
+  return index.bad_files.empty() &&
+         std::none_of(index.devices.begin(), index.devices.end(),
+                      [&](const auto& device) { return about_gpus(device.name); }) &&
+         std::none_of(index.unavailable.begin(), index.unavailable.end(),
+                      [&](const auto& fault) { return about_gpus(fault.object); });
+}
+
 Result<RefreshedCdi> refresh_cdi(const Context& context) {
   RefreshedCdi refreshed{context.paths.state + "/" + gpu::cdi::kIndexName, TRY(list_cdi(context))};
   std::string directory = refreshed.path.substr(0, refreshed.path.rfind('/'));

@@ -21,6 +21,9 @@ Result<void> check_device(const std::string& text);
 /// The devices of this machine's CDI files. Errors: io.
 Result<gpu::cdi::Index> list_cdi(const Context& context);
 
+/// Whether no CDI file of this machine is about GPUs of NVIDIA.  Errors: io.
+Result<bool> has_no_cdi_gpus(const Context& context);
+
 /// Writes the index that berth-runtime reads, and gives its path with it. Errors: io, denied.
 struct RefreshedCdi {
   std::string path;

@@ -282,6 +282,30 @@ Result<void> remove_container(const Context& context, const std::string& id,
                     "cannot remove container " + quote(id.substr(0, 12)) + ": it is in use");
 }
 
+namespace {
+
+/// The container that is called so, whatever other ids begin like that.
+Result<std::optional<std::string>> id_of_name(const Context& context, const std::string& name) {
+  auto found = get_container(context, name);
+  if (found.ok() && found->name == name) return std::optional(found->id);
+  if (found.ok() || found.error().kind == Kind::not_found) return std::optional<std::string>();
+  return std::move(found).error();
+}
+
+}  // namespace
+
+Result<void> end_replaced(const Context& context, const std::string& name) {
+  auto id = TRY(id_of_name(context, name));
+  if (id) TRY(end_container(context, *id, {.force = true}));
+  return {};
+}
+
+Result<void> remove_replaced(const Context& context, const std::string& name) {
+  auto id = TRY(id_of_name(context, name));
+  if (id) TRY(remove_container(context, *id, AnonymousVolumes::remove));
+  return {};
+}
+
 Result<void> kill_container(const Context& context, std::string_view reference, int number) {
   ContainerFiles files = TRY(get_files(context, reference));
   if (!is_alive(state_of(files))) {

@@ -80,6 +80,11 @@ enum class AnonymousVolumes { keep, remove };
 Result<void> remove_container(const Context& context, const std::string& id,
                               AnonymousVolumes volumes);
 
+/// The same for a container that gives its name, all of it, to a new one: none of that name is
+/// fine.
+Result<void> end_replaced(const Context& context, const std::string& name);
+Result<void> remove_replaced(const Context& context, const std::string& name);
+
 /// What sweep() does (engine/sweep.hpp), for one container.  Errors: not_found, io.
 Result<void> adopt_container(const Context& context, std::string_view reference);
 

@@ -284,6 +284,13 @@ Result<gpu::Choice> choose_gpus(const Context& context, const RunRequest& reques
   sources.privileged = may_do_all;
   sources.nodes_by_hand = request.security.privileged || !request.host_devices.empty();
   gpu::Choice choice = TRY(gpu::choose(sources, policy));
+  // People type NVIDIA's CDI names whether or not somebody has written files for them.
+  bool nvidia = std::any_of(choice.cdi_names.begin(), choice.cdi_names.end(), [](const auto& name) {
+    return gpu::vendor_of_cdi_name(name) == gpu::Vendor::nvidia;
+  });
+  if (nvidia && TRY(has_no_cdi_gpus(context))) {
+    gpu::take_plain_gpus(choice.cdi_names, {}, "--device", choice.request);
+  }
   choice.site.driver_mode = request.gpu_driver.value_or(policy.driver_mode);
   if (has_own_driver(request)) choice.site.driver_mode = policy::DriverMode::none;
   for (const gpu::Verdict& verdict : choice.verdicts) {

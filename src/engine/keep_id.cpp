@@ -99,6 +99,18 @@ Result<KeptIds> keep_ids(const Context& context, const RunRequest& request) {
   return ids;
 }
 
+void keep_own_id(const Context& context, RunRequest& request) {
+  if (context.identity == Identity::root) return;
+  if (request.userns.kind != NamespaceMode::Kind::usual) return;
+  auto uids = sys::mapped_uids();
+  auto gids = sys::mapped_gids();
+  if (!uids.ok() || !gids.ok()) return;
+  std::string uid = std::to_string(caller_of(*uids));
+  if (request.user == uid || request.user == uid + ":" + std::to_string(caller_of(*gids))) {
+    request.userns.kind = NamespaceMode::Kind::keep_id;
+  }
+}
+
 std::string with_account(std::string_view passwd, const KeptIds& ids, std::string_view home) {
   if (passwd.empty() || lists(passwd, kNumber, std::to_string(ids.uid))) return std::string(passwd);
   std::string name = name_in(passwd, ids.name, ids.uid);

@@ -32,6 +32,10 @@ std::vector<oci::IdMapping> swap_with_root(const std::vector<sys::IdRange>& here
 /// Errors: usage (root of the machine, namespaces of another container), io.
 Result<KeptIds> keep_ids(const Context& context, const RunRequest& request);
 
+/// An ordinary user's `-u $(id -u):$(id -g)` means keep-id where no --userns is given: Docker's
+/// container has his files then, and a subordinate id would not.
+void keep_own_id(const Context& context, RunRequest& request);
+
 /// The image's /etc/passwd and /etc/group with a line for the caller where his number has none. An
 /// empty text, of an image without the file, stays empty. `home`: absolute. Pure.
 std::string with_account(std::string_view passwd, const KeptIds& ids, std::string_view home);

@@ -39,6 +39,15 @@ Error no_such_image(const std::string& name) {
   return make_error(Kind::not_found, "no such image: " + name, "berth pull " + name);
 }
 
+/// udocker and enroot run containers by their names.
+Error no_such_registry_image(const Context& context, const std::string& reference, Error error) {
+  auto container = get_container(context, reference);
+  if (!container.ok() || container->name != reference) return error;
+  error.hint = quote(reference) + " is a container here: berth start -a " + reference +
+               ", or berth exec " + reference + " COMMAND";
+  return error;
+}
+
 GpuWish wish_of(const RunRequest& request) {
   return {.driver_mode = request.gpu_driver,
           .needs_gpus = request.gpus && *request.gpus != "none",
@@ -167,7 +176,10 @@ Result<image::Image> find_or_pull_image(const Context& context, const image::Sto
     return std::move(*found);
   }
   if (!found && call.pull == PullPolicy::never) return no_such_image(reference);
-  TRY(pull_image(context, request, call, found.has_value(), progress));
+  auto pulled = pull_image(context, request, call, found.has_value(), progress);
+  if (!pulled.ok()) {
+    return no_such_registry_image(context, reference, std::move(pulled).error());
+  }
   image::Image image = TRY(store.get_image(reference));
   if (call.strict && !call.force) {
     TRY(judge_present(context, wish_of(request), image, call.strict));

@@ -68,7 +68,10 @@ Result<std::vector<std::string>> make_command(const std::vector<std::string>& im
   }
   // Arguments of the image belong to the image's entrypoint.
   const auto& tail = command.empty() && !entrypoint ? image_command : command;
-  args.insert(args.end(), tail.begin(), tail.end());
+  // `ch-run IMAGE -- COMMAND`: no program has that name, but an entrypoint may mean something by
+  // it.
+  bool marked = args.empty() && tail.size() > 1 && tail.front() == "--";
+  args.insert(args.end(), tail.begin() + (marked ? 1 : 0), tail.end());
   if (args.empty()) {
     return make_error(Kind::usage, "the image names no command and none was given",
                       "a command after the image, e.g. /bin/sh");

@@ -394,6 +394,7 @@ struct RunCall {
   std::optional<std::string> detach_keys;
   bool signal_proxy = true;             ///< signals that this process gets are passed on
   std::optional<std::string> cid_file;  ///< gets the id
+  bool replace = false;  ///< removes a container that has its name, once its image is here
   /// Its first process is berth-hold, which gets our descriptors of slurm/hold.hpp; in front of us.
   bool held = false;
   /// Called with the id when a container in front of us has ended, before it is removed.

@@ -146,6 +146,7 @@ Result<RunOutcome> run(const Context& context, const RunRequest& asked, const Ru
   sys::set_umask(022);
   image::Store store = TRY(open_store(context));
   image::Image image = TRY(find_or_pull_image(context, store, asked, call, progress));
+  if (call.replace && asked.name) TRY(remove_replaced(context, *asked.name));
   const RunRequest request = TRY(complete_request(context, asked, image));
   bool in_front = is_of_this_call(request, call, image);
   if (call.pmi_descriptor && !in_front) {

@@ -260,6 +260,7 @@ Result<std::string> create_container(const Context& context, const RunRequest& a
   sys::set_umask(022);
   image::Store store = TRY(open_store(context));
   image::Image image = TRY(find_or_pull_image(context, store, asked, call, progress));
+  if (call.replace && asked.name) TRY(remove_replaced(context, *asked.name));
   const RunRequest request = TRY(complete_request(context, asked, image));
   const std::string id = sys::random_hex(32);
   NewContainer made = TRY(NewContainer::make(context, request, store, image, id, Owner::nobody));

@@ -15,17 +15,35 @@ namespace {
 constexpr const char* kPrograms[] = {"/bin/ps", "/usr/bin/ps"};
 constexpr std::chrono::seconds kTablePatience{60};
 
-Result<std::string> list_all(const std::vector<std::string>& words) {
+std::string list_text(const std::vector<pid_t>& processes) {
+  std::string text;
+  for (pid_t process : processes) text += (text.empty() ? "" : ",") + std::to_string(process);
+  return text;
+}
+
+/// At least `processes`, as ps shows them.
+Result<std::string> list_all(const std::vector<pid_t>& processes,
+                             const std::vector<std::string>& words) {
   sys::SpawnOptions options;
   for (const char* program : kPrograms) {
     if (TRY(sys::stat_entry(sys::cwd(), program))) options.program = program;
   }
   if (options.program.empty()) return make_error(Kind::not_found, "execute '/bin/ps'");
-  options.args = {"ps"};
-  options.args.insert(options.args.end(), words.begin(), words.end());
-  if (words.empty()) options.args.push_back("-ef");
-  options.env.emplace();
-  sys::CommandOutput printed = TRY(sys::run_command(std::move(options), "", kTablePatience));
+  auto print = [&](const std::vector<std::string>& more) {
+    options.args = {"ps"};
+    options.args.insert(options.args.end(), words.begin(), words.end());
+    options.args.insert(options.args.end(), more.begin(), more.end());
+    options.env.emplace();
+    return sys::run_command(options, "", kTablePatience);
+  };
+  // Without a choice of processes, such as -e, ps shows those of its own terminal. It refuses some
+  // choices beside -q, and then they are the user's.
+  if (!words.empty() && !processes.empty()) {
+    sys::CommandOutput printed = TRY(print({"-q", list_text(processes)}));
+    if (printed.status.shell_code() == 0) return std::move(printed.out);
+  }
+  sys::CommandOutput printed =
+      TRY(print(words.empty() ? std::vector<std::string>{"-ef"} : std::vector<std::string>()));
   if (printed.status.shell_code() == 0) return std::move(printed.out);
   return make_error(Kind::usage,
                     "execute 'ps': " + std::string(split(trim(printed.err), '\n').front()));
@@ -54,7 +72,7 @@ Result<std::string> rows_of(const std::string& table, const std::vector<pid_t>& 
 
 Result<std::string> process_table(const std::vector<pid_t>& processes,
                                   const std::vector<std::string>& words) {
-  std::string table = TRY(list_all(words));
+  std::string table = TRY(list_all(processes, words));
   return rows_of(table, processes);
 }
 

@@ -200,7 +200,8 @@ def test_export_commit_save_and_push_give_what_they_gave(berth, push, start_regi
     berth.ok("push", "-q", target)
     digest = json.loads(berth.ok("inspect", references[1]))[0]["RepoDigests"][0].partition("@")[2]
     berth.ok("rmi", target, references[1])
-    assert berth.ok("pull", "-q", target).strip() == digest
+    assert berth.ok("pull", "-q", target).strip() == target
+    assert json.loads(berth.ok("inspect", target))[0]["RepoDigests"][0].endswith("@" + digest)
 
 
 @pytest.mark.parametrize("flags", [[], ["--read-only"]])

@@ -338,3 +338,21 @@ def test_a_client_survives_the_death_of_the_monitor(berth, image):
 def monitors_of(berth):
     return [pid for pid, line in command_lines().items()
             if line.startswith(b"berth-monitor\0") and bytes(berth.root) in line]
+
+
+def test_replace_takes_the_name_of_another_container_once_its_image_is_here(berth, busybox):
+    flags = ["-d", "--replace", "--name", "web"]
+    first = berth.ok("run", *flags, busybox, "sleep", "60").strip()
+    second = berth.ok("run", *flags, busybox, "sleep", "60").strip()
+    assert first != second and berth.ok("ps", "-aq", "--no-trunc").split() == [second]
+    # What is only told leaves it, and so does an image that is not to be had.
+    berth.ok("run", "--dry-run", "--replace", "--name", "web", busybox, "true")
+    berth.fail("run", *flags, "--pull", "never", "nosuch:1", "true")
+    assert berth.ok("ps", "-aq", "--no-trunc").split() == [second]
+    third = berth.ok("create", "--replace", "--name", "web", busybox, "true").strip()
+    assert berth.ok("ps", "-aq", "--no-trunc").split() == [third]
+    # The beginning of an id is no name.
+    fourth = berth.ok("create", "--replace", "--name", third[:6], busybox, "true").strip()
+    assert set(berth.ok("ps", "-aq", "--no-trunc").split()) == {third, fourth}
+    assert "--name" in berth.fail("run", "--replace", busybox, "true")
+    berth.ok("rm", "-f", third, fourth)

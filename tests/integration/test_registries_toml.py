@@ -54,7 +54,7 @@ def test_another_location_takes_the_place_of_a_name(berth, registry, image, site
     image.push(registry, "moved/team/app", "1")
     flags = site(f'[[registry]]\nprefix = "registry.example.org"\n'
                  f'location = "{registry.address}/moved"\n')
-    assert berth.ok(*flags, "pull", "-q", NAME) == f"{image.digest}\n"
+    assert f"Digest: {image.digest}\n" in berth.ok(*flags, "pull", NAME)
     assert "registry.example.org/team/app" in berth.ok("images")
 
 
@@ -63,7 +63,7 @@ def test_the_longest_prefix_counts(berth, registry, image, site):
     flags = site(f'[[registry]]\nprefix = "registry.example.org"\nblocked = true\n'
                  f'[[registry]]\nprefix = "registry.example.org/team"\n'
                  f'location = "{registry.address}/right"\n')
-    assert berth.ok(*flags, "pull", "-q", NAME) == f"{image.digest}\n"
+    assert f"Digest: {image.digest}\n" in berth.ok(*flags, "pull", NAME)
     line = berth.fail(*flags, "pull", "registry.example.org/teams/app:1", status=1)
     assert line == ("berth: cannot pull 'registry.example.org/teams/app:1': reach "
                     "'registry.example.org/teams/app': registries.toml blocks it")
@@ -73,7 +73,7 @@ def test_a_mirror_is_asked_before_the_registry(berth, registry, image, site):
     image.push(registry, "mirror/team/app", "1")
     flags = site('[[registry]]\nprefix = "registry.example.org"\n'
                  f'[[registry.mirror]]\nlocation = "{registry.address}/mirror"\n')
-    assert berth.ok(*flags, "pull", "-q", NAME) == f"{image.digest}\n"
+    assert f"Digest: {image.digest}\n" in berth.ok(*flags, "pull", NAME)
 
 
 def test_the_next_is_asked_where_a_mirror_has_it_not_or_is_gone(berth, registry, image, site):
@@ -96,9 +96,9 @@ def test_a_mirror_may_be_for_digests_alone(berth, registry, image, site):
                  f'location = "{registry.address}/primary"\n'
                  f'[[registry.mirror]]\nlocation = "{registry.address}/mirror"\n'
                  'pull-from-mirror = "digest-only"\n')
-    assert berth.ok(*flags, "pull", "-q", NAME) == f"{image.digest}\n"
+    assert f"Digest: {image.digest}\n" in berth.ok(*flags, "pull", NAME)
     by_digest = f"registry.example.org/team/app@{other.digest}"
-    assert berth.ok(*flags, "pull", "-q", by_digest) == f"{other.digest}\n"
+    assert f"Digest: {other.digest}\n" in berth.ok(*flags, "pull", by_digest)
 
 
 def test_a_push_goes_to_the_registry_and_no_mirror(berth, registry, image, site):
@@ -120,8 +120,8 @@ def test_what_the_user_says_comes_first(berth, registry, image, site):
     (own / "berth").mkdir(parents=True)
     (own / "berth/registries.toml").write_text(
         f'[[registry]]\nprefix = "registry.example.org"\nlocation = "{registry.address}/mine"\n')
-    assert berth.ok(*flags, "pull", "-q", NAME, env={"XDG_CONFIG_HOME": str(own)}) == (
-        f"{image.digest}\n")
+    assert f"Digest: {image.digest}\n" in berth.ok(*flags, "pull", NAME,
+                                                   env={"XDG_CONFIG_HOME": str(own)})
 
 
 # ---- how they are reached -----------------------------------------------------------------------
@@ -132,7 +132,7 @@ def test_a_registry_may_be_insecure(berth, start_registry, image, site):
     reference = f"{secure.address}/team/app:1"
     flags = site(f'[[registry]]\nlocation = "{secure.address}"\ninsecure = true\n')
     assert "verify the certificate" in berth.fail("pull", reference, status=1)
-    assert berth.ok(*flags, "pull", "-q", reference) == f"{image.digest}\n"
+    assert f"Digest: {image.digest}\n" in berth.ok(*flags, "pull", reference)
 
 
 @pytest.mark.parametrize("how", ["rule", "directory"])
@@ -144,7 +144,7 @@ def test_an_authority_may_be_trusted_for_one_registry(berth, start_registry, ima
         flags = site(f'[[registry]]\nprefix = "{secure.address}"\ntls-ca = "{authority}"\n')
     else:
         flags = site("", {secure.address: {"site.crt": secure.certificate}})
-    assert berth.ok(*flags, "pull", "-q", f"{secure.address}/team/app:1") == f"{image.digest}\n"
+    assert f"Digest: {image.digest}\n" in berth.ok(*flags, "pull", f"{secure.address}/team/app:1")
     other = start_registry(tls=True)
     image.push(other, "team/app", "1")
     assert "verify the certificate" in berth.fail(
@@ -166,7 +166,7 @@ def test_a_registry_may_ask_for_the_clients_certificate(berth, start_registry, i
                                            "client.cert": strict.certificate,
                                            "client.key": strict.key}})
     berth.fail("pull", "--tls-ca", str(authority), reference, status=1)
-    assert berth.ok(*flags, "pull", "-q", reference) == f"{image.digest}\n"
+    assert f"Digest: {image.digest}\n" in berth.ok(*flags, "pull", reference)
 
 
 def test_a_certificate_without_its_key_is_one_line(berth, start_registry, site):
@@ -231,7 +231,7 @@ def test_a_proxy_may_be_for_one_registry(berth, start_registry, image, site, pro
     authority = own_copy(berth, secure.certificate)
     flags = site(f'[[registry]]\nprefix = "{secure.address}"\ntls-ca = "{authority}"\n'
                  f'proxy = "{proxy.url}"\n')
-    assert berth.ok(*flags, "pull", "-q", f"{secure.address}/team/app:1") == f"{image.digest}\n"
+    assert f"Digest: {image.digest}\n" in berth.ok(*flags, "pull", f"{secure.address}/team/app:1")
     assert set(proxy.seen) == {secure.address}
 
 
@@ -241,8 +241,8 @@ def test_none_is_no_proxy_whatever_the_environment_says(berth, start_registry, i
     authority = own_copy(berth, secure.certificate)
     flags = site(f'[[registry]]\nprefix = "{secure.address}"\ntls-ca = "{authority}"\n'
                  'proxy = "none"\n')
-    assert berth.ok(*flags, "pull", "-q", f"{secure.address}/team/app:1",
-                    env={"https_proxy": proxy.url}) == f"{image.digest}\n"
+    assert f"Digest: {image.digest}\n" in berth.ok(*flags, "pull", f"{secure.address}/team/app:1",
+                    env={"https_proxy": proxy.url})
     assert proxy.seen == []
 
 

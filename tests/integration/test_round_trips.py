@@ -140,7 +140,7 @@ def test_berth_skopeo_berth_through_registries(berth, push, image, start_registr
     berth.ok("push", "-q", there)
     skopeo_copy(f"docker://{there}", f"docker://{back}")
     fresh(berth, reference, there)
-    assert berth.ok("pull", "-q", back) == f"{image.digest}\n"
+    assert f"Digest: {image.digest}\n" in berth.ok("pull", back)
     assert_same_image(berth, back, image)
 
 
@@ -325,7 +325,7 @@ def test_an_index_goes_through_skopeo_and_has_its_digest_still(berth, registry, 
     digest = images.push_index(registry, "test/fleet", "1", [amd, arm])
     target = f"{start_registry().address}/copied/fleet:1"
     skopeo_copy(f"docker://{registry.address}/test/fleet:1", f"docker://{target}", "--all")
-    assert berth.ok("pull", "-q", target) == f"{digest}\n"
+    assert f"Digest: {digest}\n" in berth.ok("pull", target)
     assert_same_image(berth, target, amd)
     berth.ok("pull", "-q", "--platform", "linux/arm64", target)
     entry, _ = layout_of(berth, target)

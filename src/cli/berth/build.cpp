@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/text.hpp"
 #include "cli/berth/common.hpp"
+#include "cli/berth/elsewhere_arguments.hpp"
 #include "engine/absolute_path.hpp"
 #include "engine/build_image.hpp"
 #include "engine/build_text.hpp"
@@ -235,9 +236,13 @@ Result<int> run_build(Session& session, const BuildOptions& o, std::vector<std::
   return 0;
 }
 
+constexpr std::string_view kNoDefinitions = "Apptainer's definitions are not read";
 constexpr std::string_view kCallersLimits = "a build has the limits of its caller";
 constexpr std::string_view kScope = "ulimit, or systemd-run --user --scope -p MemoryMax=4G";
 constexpr Elsewhere kBuildElsewhere[] = {
+    {"fakeroot", "a Containerfile, and berth build -t NAME DIR", kNoDefinitions},
+    {"sandbox", "mkdir DIR && berth export $(berth create IMAGE) | tar -C DIR -xf -",
+     "an image is made, no directory"},
     {"cpuset-cpus", "taskset -c LIST berth build", kCallersLimits},
     {"m", kScope, kCallersLimits},
     {"memory", kScope, kCallersLimits},
@@ -257,6 +262,7 @@ const Verb build_verb{
     .arity = {1, 1},
     .needs = engine::Needs::user_namespace,
     .elsewhere = kBuildElsewhere,
+    .arguments_elsewhere = build_elsewhere,
     .command = [] { return make_command(build_flags, run_build); },
 };
 

@@ -43,7 +43,11 @@ const Verb create_verb{
     .elsewhere = kRequestElsewhere,
     .error_status = 125,
     .footnote = network_footnote,
-    .command = [] { return make_command(create_flags, run_create, beside_create, request_arity); },
+    .command =
+        [] {
+          return make_command(create_flags, run_create, beside_create, request_arity,
+                              replaced_container);
+        },
 };
 
 }  // namespace berth::cli

@@ -2,6 +2,7 @@
 #include "engine/exec.hpp"
 
 #include "cli/berth/common.hpp"
+#include "cli/berth/elsewhere_arguments.hpp"
 #include "engine/env_file.hpp"
 
 namespace berth::cli {
@@ -49,8 +50,7 @@ constexpr Elsewhere kExecElsewhere[] = {
 
 /// The image that people of apptainer name in the place of a container.
 bool is_image_name(std::string_view name) {
-  return name.starts_with("docker://") || name.starts_with("oras://") || name.ends_with(".sif") ||
-         name.ends_with(".sqsh");
+  return name.starts_with("docker://") || name.starts_with("oras://") || is_image_file_name(name);
 }
 
 Result<void> check_container_name(std::string_view name) {

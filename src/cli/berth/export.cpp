@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/berth/common.hpp"
+#include "cli/berth/elsewhere_arguments.hpp"
 #include "engine/copy.hpp"
 
 namespace berth::cli {
@@ -16,6 +17,11 @@ FlagTable export_flags(ExportOptions& o) {
 
 Result<int> run_export(Session& session, const ExportOptions& o,
                        std::vector<std::string> arguments) {
+  if (is_image_file_name(o.output)) {
+    return make_error(Kind::usage, "write " + quote(o.output) + ": export writes a tar",
+                      "berth commit " + arguments[0] +
+                          " NAME && berth save --format sqsh --output FILE.sqsh NAME");
+  }
   if (o.output.empty() && session.terminal.is_terminal(Stream::out)) {
     return make_error(Kind::usage, "an archive is not for a terminal",
                       "berth export --output FILE CONTAINER");

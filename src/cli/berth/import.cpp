@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/berth/common.hpp"
+#include "cli/berth/elsewhere_arguments.hpp"
 
 namespace berth::cli {
 namespace {
@@ -31,6 +32,15 @@ Result<int> run_import(Session& session, const ImportOptions& o,
   return 0;
 }
 
+constexpr std::string_view kFromRegistry = "import reads what is on this machine";
+constexpr std::string_view kPullAndSave =
+    "berth pull IMAGE && berth save --format sqsh --output FILE.sqsh IMAGE";
+constexpr Elsewhere kImportElsewhere[] = {
+    {"a", kPullAndSave, kFromRegistry}, {"arch", kPullAndSave, kFromRegistry},
+    {"o", kPullAndSave, kFromRegistry}, {"output", kPullAndSave, kFromRegistry},
+    {"x", kPullAndSave, kFromRegistry},
+};
+
 }  // namespace
 
 extern const Verb import_verb;
@@ -42,6 +52,8 @@ const Verb import_verb{
              .complete = Complete::file},
     .arity = {1, 2},
     .needs = engine::Needs::user_namespace,
+    .elsewhere = kImportElsewhere,
+    .arguments_elsewhere = import_elsewhere,
     .command = [] { return make_command(import_flags, run_import); },
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/berth/common.hpp"
+#include "cli/berth/elsewhere_arguments.hpp"
 #include "engine/images.hpp"
 #include "engine/match.hpp"
 #include "engine/site_rules.hpp"
@@ -15,7 +16,7 @@ struct PullOptions {
 
 FlagTable pull_flags(PullOptions& o) {
   FlagTable table{
-      {"quiet", 'q', "", "Print the digest alone", &o.request.quiet},
+      {"quiet", 'q', "", "Print the reference alone", &o.request.quiet},
       {"platform", 0, "OS/ARCH", "Another platform than this machine's", &o.request.platform},
       {"force", 0, "", "Also what does not run on this machine", &o.request.force},
       {"strict", 0, "", "Nothing that does not pass: an idle GPU, an unknown axis",
@@ -43,7 +44,7 @@ Result<int> run_pull(Session& session, const PullOptions& o, std::vector<std::st
       TRY(transfer_shown(session, request, Stream::out, Direction::pull, request.quiet));
   if (!request.force) TRY(engine::judge_pulled(session.context, pulled.reference, request.strict));
   if (request.quiet) {
-    print(session, pulled.digest + "\n");
+    print(session, pulled.reference + "\n");
     return 0;
   }
   bool news = pulled.status == "downloaded";
@@ -70,6 +71,7 @@ const Verb pull_verb{
     .arity = {1, 1},
     .needs = engine::Needs::user_namespace,
     .elsewhere = kPullElsewhere,
+    .arguments_elsewhere = pull_elsewhere,
     .command = [] { return make_command(pull_flags, run_pull); },
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/berth/common.hpp"
+#include "cli/berth/elsewhere_arguments.hpp"
 #include "engine/images.hpp"
 
 namespace berth::cli {
@@ -57,6 +58,7 @@ const Verb push_verb{
              .example = "berth push localhost:5000/tools:1",
              .complete = Complete::image},
     .arity = {1, 1},
+    .arguments_elsewhere = push_elsewhere,
     .command = [] { return make_command(push_flags, run_push); },
 };
 

@@ -12,7 +12,9 @@
 #include "engine/default_network.hpp"
 #include "engine/env_file.hpp"
 #include "engine/environment_file.hpp"
+#include "engine/hooks_directory.hpp"
 #include "engine/image_file.hpp"
+#include "engine/keep_id.hpp"
 #include "engine/request_text.hpp"
 #include "engine/run.hpp"
 #include "engine/security.hpp"
@@ -56,6 +58,23 @@ ReadValue read_mode(engine::NamespaceMode& target, NamespaceFlag flag) {
 Result<std::string> read_signal_text(std::string_view text) {
   TRY(engine::parse_signal(text));
   return std::string(text);
+}
+
+Result<std::string> check_hooks(std::string_view path) {
+  TRY(engine::check_hooks_directory(std::string(path)));
+  return std::string(path);
+}
+
+/// One of `words`; the error says more than which there are.
+ReadValue read_word(std::string& target, std::vector<std::string_view> words,
+                    const char* expected) {
+  return [&target, words = std::move(words), expected](std::string_view text) -> Result<void> {
+    if (std::find(words.begin(), words.end(), text) == words.end()) {
+      return make_error(Kind::usage, expected);
+    }
+    target = text;
+    return {};
+  };
 }
 
 ReadValue read_time(int64_t& target) {
@@ -166,6 +185,8 @@ FlagTable container_flags(RequestOptions& o) {
       {"log-opt", 0, "NAME=VALUE", "max-size=BYTES or max-file=NUMBER",
        [&r](std::string_view text) { return engine::parse_log_option(text, r.log); }},
       {"name", 0, "NAME", "Name the container", &r.name},
+      {"replace", 0, "", "Remove a container of the same name first, running or not",
+       &o.call.replace},
       {"platform", 0, "OS/ARCH", "Of the image that is pulled, such as linux/arm64",
        &o.call.platform},
       {"force", 0, "", "Pull also what does not run on this machine", &o.call.force},
@@ -177,12 +198,11 @@ FlagTable container_flags(RequestOptions& o) {
        &o.pull,
        {"missing", "always", "never"}},
       {"quiet", 'q', "", "Show no progress of a pull", &o.call.quiet},
-      {"runtime",
-       0,
-       "NAME",
-       "There is one; nvidia: GPUs as the image's variables say",
-       &o.runtime,
-       {"berth", "crun", "io.containerd.runc.v2", "nvidia", "runc"}},
+      {"runtime", 0, "NAME", "There is one; nvidia: GPUs as the image's variables say",
+       read_word(o.runtime, {"berth", "crun", "io.containerd.runc.v2", "nvidia", "runc"},
+                 "expected berth, crun, nvidia or runc; GPUs are given by --gpus all")},
+      {"hooks-dir", 0, "DIR", "GPUs as NVIDIA's hook gives them; no hook is run",
+       append_to(o.hooks_directories, check_hooks)},
       {"restart", 0, "POLICY", "no, on-failure[:MOST], always or unless-stopped",
        read_into(r.restart, engine::parse_restart)},
       {"rm", 0, "", "Remove the container when it ends", &r.remove},
@@ -266,6 +286,12 @@ FlagTable limit_flags(RequestOptions& o) {
        &l.blkio_weight},
       {"blkio-weight-device", 0, "DEVICE:NUMBER", "The same on one block device",
        append_to(l.blkio_weight_device, engine::parse_device_weight)},
+      {"cgroups",
+       0,
+       "MODE",
+       "No meaning here: a container has a cgroup where one can be made",
+       &o.cgroups,
+       {"enabled", "disabled", "no-conmon", "split"}},
       {"cgroup-parent", 0, "PATH", "Make the container's control group below PATH",
        &o.request.cgroup_parent},
       {"cpu-period", 0, "MICROSECONDS", "The period of --cpu-quota", &l.cpu_period},
@@ -333,12 +359,9 @@ FlagTable right_flags(RequestOptions& o) {
       {"gpus-bind", 0, "", "Keep to processors beside the GPUs, unless =false", &r.gpus_bind},
       {"gpus-exclusive", 0, "", "Let nobody else have these GPUs meanwhile", &r.gpus_exclusive},
       {"immutable", 0, "", "The same as --read-only --gpu-driver image", &o.immutable},
-      {"mpi",
-       0,
-       "MODE",
-       "Whose MPI a rank gets: auto, host, image or none",
-       &o.mpi.mode,
-       {"auto", "host", "image", "none"}},
+      {"mpi", 0, "MODE", "Whose MPI a rank gets: auto, host, image or none",
+       read_word(o.mpi.mode, {"auto", "host", "image", "none"},
+                 "expected --mpi auto, --mpi host, --mpi image or --mpi none")},
       {"mpi-compatibility",
        0,
        "RULE",
@@ -461,6 +484,10 @@ std::string container_beside(const RequestOptions& o) {
   return engine::joined_container(o.request);
 }
 
+std::string replaced_container(const RequestOptions& o) {
+  return o.call.replace && o.request.name ? *o.request.name : "";
+}
+
 void sort_flags(FlagTable& table) {
   std::stable_sort(table.begin(), table.end(),
                    [](const Flag& a, const Flag& b) { return a.name < b.name; });
@@ -494,17 +521,25 @@ Result<void> read_request(const Session& session, std::vector<std::string> argum
     request.image_file = engine::is_image_path(request.image);
     if (request.image_file) request.image = TRY(engine::find_image_file(request.image));
   }
-  // The runtime of NVIDIA gives what the image's variables ask for, as its program did.
-  request.program =
-      o.runtime == "nvidia" ? gpu::Program::nvidia_docker : gpu::program_of(session.program);
+  // The runtime and the hook of NVIDIA give what the image's variables ask for, as its program did.
+  bool nvidia = o.runtime == "nvidia" || !o.hooks_directories.empty();
+  request.program = nvidia ? gpu::Program::nvidia_docker : gpu::program_of(session.program);
   request.command.assign(std::make_move_iterator(arguments.begin() + 1),
                          std::make_move_iterator(arguments.end()));
+  if (o.call.replace && !request.name) {
+    return make_error(Kind::usage, "'--replace' needs a name", "--replace --name NAME");
+  }
+  if (!o.hooks_directories.empty()) {
+    session.context.log.warn(
+        "--hooks-dir: GPUs are given as NVIDIA's hook gives them, no hook is run");
+  }
   if (!o.no_trust) {
     return make_error(Kind::unsupported, "'--disable-content-trust=false': no signatures are read");
   }
   request.environment = TRY(read_entries(o.env_files, o.environment));
   TRY(read_labels(o, request));
   TRY(read_devices(o, request));
+  engine::keep_own_id(session.context, request);
   TRY(engine::read_network(session.context, o.network, request));
   TRY(read_gpu_driver(o, request));
   TRY(read_mounts(session, o, request));

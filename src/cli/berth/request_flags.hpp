@@ -34,11 +34,15 @@ struct RequestOptions {
   bool immutable = false;
   bool rootfs = false;
   std::string runtime;
-  bool no_trust = true;  ///< --disable-content-trust
+  std::string cgroups;                         ///< podman's; no meaning here
+  std::vector<std::string> hooks_directories;  ///< the same
+  bool no_trust = true;                        ///< --disable-content-trust
 };
 
 /// The flags, in the order of the alphabet.
 void add_request_flags(FlagTable& table, RequestOptions& options);
+/// The name that --replace takes from another container, or "".
+std::string replaced_container(const RequestOptions& options);
 void sort_flags(FlagTable& table);
 
 inline constexpr std::string_view kNoAddresses = "networks give addresses by themselves";
@@ -68,7 +72,6 @@ inline constexpr Elsewhere kRequestElsewhere[] = {
     {"fakeroot", "leave it out", "root inside is already nobody's root outside, for a user"},
     {"gpu", "--gpus all"},
     {"home", "-v DIR:/root"},
-    {"hooks-dir", "--gpus all", "no hook is read: '--hooks-dir' is not needed beside --gpus"},
     {"hostauth", "--userns keep-id -v \"$HOME:$HOME\""},
     {"hostenv", "-e NAME for each variable"},
     {"image", "berth run [FLAGS] IMAGE", "IMAGE is an argument"},

@@ -64,6 +64,10 @@ std::string beside_run(const RunOptions& o) {
   return container_beside(o);
 }
 
+std::string replaced(const RunOptions& o) {
+  return o.dry_run || o.explain ? "" : replaced_container(o);
+}
+
 Arity arity(const RunOptions& o) {
   return request_arity(o);
 }
@@ -83,7 +87,7 @@ const Verb run_verb{
     .elsewhere = kRequestElsewhere,
     .error_status = 125,
     .footnote = network_footnote,
-    .command = [] { return make_command(run_flags, run_container, beside_run, arity); },
+    .command = [] { return make_command(run_flags, run_container, beside_run, arity, replaced); },
 };
 
 }  // namespace berth::cli

@@ -17,9 +17,9 @@ FlagTable save_flags(SaveOptions& o) {
       {"format",
        0,
        "FORMAT",
-       "A tar (archive), a directory (oci), a squashfs (sqsh)",
+       "A tar that docker and podman read (archive), a directory (oci), a squashfs (sqsh)",
        &o.format,
-       {"archive", "oci", "sqsh"}},
+       {"archive", "docker-archive", "oci", "oci-archive", "oci-dir", "sqsh"}},
   };
   add_registry_flags(table, o.access);
   return table;
@@ -43,14 +43,15 @@ Result<int> run_save(Session& session, const SaveOptions& o, std::vector<std::st
   image::SaveRequest request;
   request.references = std::move(arguments);
   request.output = o.output;
-  request.format = o.format;
+  // The one tar is a docker-archive and an oci-archive.
+  request.format = o.format == "oci" || o.format == "oci-dir" ? "oci" : "archive";
   request.access = o.access;
   if (o.output.empty()) {
     if (session.terminal.is_terminal(Stream::out)) {
       return make_error(Kind::usage, "an archive is not for a terminal",
                         "berth save --output FILE IMAGE");
     }
-    if (o.format == "oci") {
+    if (request.format == "oci") {
       return make_error(Kind::usage, "a directory needs a name",
                         "berth save --format oci --output DIR IMAGE");
     }

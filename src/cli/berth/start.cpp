@@ -23,7 +23,14 @@ Result<int> run_start(Session& session, const engine::StartOptions& o,
   }
   int attached_status = 0;
   int status = for_each_argument(session, arguments, [&](const std::string& name) -> Result<void> {
-    engine::RunOutcome outcome = TRY(engine::start_container(session.context, name, o));
+    auto started = engine::start_container(session.context, name, o);
+    if (!started.ok() && started.error().kind == Kind::not_found && name != arguments[0]) {
+      Error error = std::move(started).error();
+      error.hint = "berth ps --all; or berth exec " + arguments[0] +
+                   " COMMAND, since start takes no command";
+      return error;
+    }
+    engine::RunOutcome outcome = TRY(std::move(started));
     if (outcome.command_error) return std::move(*outcome.command_error);
     if (outcome.stream_error) session.report.error(*outcome.stream_error);
     attached_status = outcome.status;

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,6 +35,8 @@ struct Command {
   /// After parsing: the running container whose namespaces flags name, or "". An ordinary user
   /// then works in the user namespace of that container, which owns them.
   std::function<std::string()> beside = {};
+  /// After parsing: the container that is ended and makes room for a new one of its name, or "".
+  std::function<std::string()> replaced = {};
   /// After parsing: how many arguments these flags leave to be named; none: as the verb says.
   std::function<Arity()> arity = {};
 };
@@ -55,6 +58,9 @@ struct Verb {
   Store store = Store::ready;
   FlagsEnd flags_end = FlagsEnd::at_double_dash;
   std::span<const Elsewhere> elsewhere = {};
+  /// What to type here for arguments that mean something to another engine's verb of this name;
+  /// asked before they are counted.
+  std::optional<Error> (*arguments_elsewhere)(const std::vector<std::string>& arguments) = nullptr;
   int error_status = 1;  ///< docker: 125 for run, 1 for all others
   bool hidden = false;   ///< called by our own programs alone
   /// A line below --help that depends on this machine; `config`: the site's directory.
@@ -69,13 +75,15 @@ template <class Options>
 Command make_command(FlagTable (*flags)(Options&),
                      Result<int> (*run)(Session&, const Options&, std::vector<std::string>),
                      std::string (*beside)(const Options&) = nullptr,
-                     Arity (*arity)(const Options&) = nullptr) {
+                     Arity (*arity)(const Options&) = nullptr,
+                     std::string (*replaced)(const Options&) = nullptr) {
   auto options = std::make_shared<Options>();
   Command command{flags(*options),
                   [options, run](Session& session, std::vector<std::string> arguments) {
                     return run(session, *options, std::move(arguments));
                   }};
   if (beside != nullptr) command.beside = [options, beside] { return beside(*options); };
+  if (replaced != nullptr) command.replaced = [options, replaced] { return replaced(*options); };
   if (arity != nullptr) command.arity = [options, arity] { return arity(*options); };
   return command;
 }

@@ -303,6 +303,8 @@ Result<Parsed> parse(const FlagTable& flags, FlagsEnd end, const std::vector<std
     }
     Result<void> stored = store(*flag, value);
     if (!stored) {
+      // A letter means something else in other programs.
+      if (by_letter) shown += " (--" + std::string(flag->name) + ")";
       return usage_error(
           "invalid value " + quote(value) + " for " + shown + ": " + stored.error().what, command);
     }

@@ -144,7 +144,7 @@ Result<std::optional<cdi::Index>> Injector::look_up_names(Choice& choice) const 
   for (const auto& device : index.devices) defined.push_back(device.name);
   for (const auto& fault : index.unavailable) defined.push_back(fault.object);
   std::sort(defined.begin(), defined.end());
-  take_plain_gpus(choice.cdi_names, defined, choice.request);
+  take_plain_gpus(choice.cdi_names, defined, "an annotation", choice.request);
   return std::optional<cdi::Index>(std::move(index));
 }
 

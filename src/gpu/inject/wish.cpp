@@ -170,26 +170,4 @@ void keep_last(std::vector<std::string>& env) {
   }
 }
 
-void take_plain_gpus(std::vector<std::string>& names, const std::vector<std::string>& defined,
-                     Request& request) {
-  constexpr std::string_view kKind = "nvidia.com/gpu=";
-  using Want = Request::Want;
-  auto is_plain = [&](const std::string& name) {
-    return name.starts_with(kKind) && !std::binary_search(defined.begin(), defined.end(), name);
-  };
-  for (const std::string& name : names) {
-    if (!is_plain(name)) continue;
-    std::string id = id_of_cdi_device(name.substr(kKind.size()));
-    if (id == "all") request.want = Want::all;
-    if (request.want != Want::all) {
-      request.want = Want::devices;
-      request.devices.push_back(std::move(id));
-    }
-    request.vendor = Vendor::nvidia;
-    if (request.source.empty()) request.source = "an annotation";
-  }
-  if (request.want == Want::all) request.devices.clear();
-  std::erase_if(names, is_plain);
-}
-
 }  // namespace berth::gpu

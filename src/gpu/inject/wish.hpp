@@ -41,9 +41,4 @@ void take_job(const std::vector<std::string>& caller, Sources& sources, policy::
 /// appends its own to the user's.
 void keep_last(std::vector<std::string>& env);
 
-/// Moves to `request` those of `names` that no CDI file defines and that are GPUs all the same:
-/// "nvidia.com/gpu=0" is the GPU 0. `defined`: the names that the files define.
-void take_plain_gpus(std::vector<std::string>& names, const std::vector<std::string>& defined,
-                     Request& request);
-
 }  // namespace berth::gpu

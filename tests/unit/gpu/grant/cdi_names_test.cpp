@@ -133,5 +133,22 @@ TEST(CdiNames, of_a_job_that_counts_the_machine_are_not_looked_up_among_what_is_
   EXPECT_TRUE(choice.request.limits.empty());
 }
 
+TEST(CdiNames, a_gpu_that_no_file_defines_is_one_of_the_inventory) {
+  Request request;
+  std::vector<std::string> names = {"nvidia.com/gpu=0", "nvidia.com/gpu=GPU-1", "v.com/c=d",
+                                    "nvidia.com/gpu=2"};
+  take_plain_gpus(names, {"nvidia.com/gpu=2"}, "--device", request);
+  EXPECT_EQ(names, (std::vector<std::string>{"v.com/c=d", "nvidia.com/gpu=2"}));
+  EXPECT_EQ(request.want, Request::Want::devices);
+  EXPECT_EQ(request.devices, (std::vector<std::string>{"0", "GPU-1"}));
+  names = {"nvidia.com/gpu=gpu3", "nvidia.com/gpu=mig1:0"};
+  take_plain_gpus(names, {}, "--device", request);
+  EXPECT_EQ(request.devices, (std::vector<std::string>{"0", "GPU-1", "3", "1:0"}));
+  names = {"nvidia.com/gpu=all", "nvidia.com/gpu=0"};
+  take_plain_gpus(names, {}, "--device", request);
+  EXPECT_EQ(request.want, Request::Want::all);
+  EXPECT_TRUE(request.devices.empty());
+}
+
 }  // namespace
 }  // namespace berth::gpu

@@ -191,21 +191,5 @@ TEST(GpuInjectWish, of_several_values_the_last_stays) {
   EXPECT_THAT(env, ElementsAre("A=b", "NVIDIA_VISIBLE_DEVICES=all", "A=c"));
 }
 
-TEST(GpuInjectWish, a_gpu_that_no_file_defines_is_one_of_the_inventory) {
-  Request request;
-  Strings names = {"nvidia.com/gpu=0", "nvidia.com/gpu=GPU-1", "v.com/c=d", "nvidia.com/gpu=2"};
-  take_plain_gpus(names, {"nvidia.com/gpu=2"}, request);
-  EXPECT_THAT(names, ElementsAre("v.com/c=d", "nvidia.com/gpu=2"));
-  EXPECT_EQ(request.want, Request::Want::devices);
-  EXPECT_THAT(request.devices, ElementsAre("0", "GPU-1"));
-  names = {"nvidia.com/gpu=gpu3", "nvidia.com/gpu=mig1:0"};
-  take_plain_gpus(names, {}, request);
-  EXPECT_THAT(request.devices, ElementsAre("0", "GPU-1", "3", "1:0"));
-  names = {"nvidia.com/gpu=all", "nvidia.com/gpu=0"};
-  take_plain_gpus(names, {}, request);
-  EXPECT_EQ(request.want, Request::Want::all);
-  EXPECT_THAT(request.devices, IsEmpty());
-}
-
 }  // namespace
 }  // namespace berth::gpu

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/berth/elsewhere_arguments.hpp"
+
+#include "base/text.hpp"
+
+namespace berth::cli {
+namespace {
+
+constexpr std::string_view kRegistry = "docker://";
+
+/// The image of "docker://IMAGE"; enroot's "docker://REGISTRY#IMAGE" is read as it is.
+std::string without_scheme(std::string_view text) {
+  size_t slashes = text.find("://");
+  return escape_controls(slashes == text.npos ? text : text.substr(slashes + 3));
+}
+
+std::string file_of_image(const std::string& image, const std::string& file) {
+  return "berth pull " + image + " && berth save --format sqsh --output " + file + " " + image;
+}
+
+}  // namespace
+
+bool is_image_file_name(std::string_view name) {
+  for (std::string_view ending : {".sif", ".sqsh", ".sqfs", ".squashfs"}) {
+    if (name.ends_with(ending)) return true;
+  }
+  return false;
+}
+
+std::optional<Error> pull_elsewhere(const std::vector<std::string>& arguments) {
+  constexpr std::string_view kShifter = "docker:";
+  if (arguments.size() == 2 && is_image_file_name(arguments[0])) {
+    return make_error(Kind::usage, "pull takes an image, and save writes a file of it",
+                      file_of_image(without_scheme(arguments[1]), "FILE.sqsh"));
+  }
+  if (arguments.size() != 1 || !arguments[0].starts_with(kShifter)) return std::nullopt;
+  std::string image = arguments[0].substr(kShifter.size());
+  // "docker:12" is a tag of the image docker.
+  if (arguments[0].starts_with(kRegistry) || image.find_first_of("/:") == image.npos) {
+    return std::nullopt;
+  }
+  return make_error(Kind::usage,
+                    "pull " + quote(arguments[0]) + ": an image is named without 'docker:'",
+                    "berth pull " + escape_controls(image));
+}
+
+std::optional<Error> build_elsewhere(const std::vector<std::string>& arguments) {
+  if (arguments.size() != 2) return std::nullopt;
+  const std::string& source = arguments[1];
+  if (source.ends_with(".def")) {
+    return make_error(Kind::usage,
+                      "build " + quote(source) + ": Apptainer's definitions are not read",
+                      "a Containerfile, and berth build -t NAME DIR");
+  }
+  if (source.find("://") == source.npos) return std::nullopt;
+  return make_error(Kind::usage,
+                    "build reads a Containerfile, and " + quote(source) + " is an image",
+                    file_of_image(without_scheme(source), "FILE.sqsh"));
+}
+
+std::optional<Error> import_elsewhere(const std::vector<std::string>& arguments) {
+  if (arguments.empty() || arguments[0].find("://") == std::string::npos) return std::nullopt;
+  const std::string& source = arguments[0];
+  std::string image = without_scheme(source);
+  for (std::string_view engine : {"docker", "podman"}) {
+    bool daemon = source.starts_with("dockerd://") && engine == "docker";
+    if (!daemon && (engine == "docker" || !source.starts_with("podman://"))) continue;
+    return make_error(Kind::usage, "import " + quote(source) + ": that image is another engine's",
+                      std::string(engine) + " save " + image +
+                          " | berth load; berth save --format sqsh --output FILE.sqsh " + image +
+                          " makes a file of it");
+  }
+  if (source.starts_with(kRegistry)) {
+    return make_error(Kind::usage, "import " + quote(source) + ": it is an image of a registry",
+                      "berth pull " + image);
+  }
+  if (!source.starts_with("http://") && !source.starts_with("https://")) return std::nullopt;
+  return make_error(Kind::usage, "import " + quote(source) + ": nothing is fetched here",
+                    "curl -L " + escape_controls(source) + " | berth import - NAME");
+}
+
+std::optional<Error> push_elsewhere(const std::vector<std::string>& arguments) {
+  if (arguments.size() != 2) return std::nullopt;
+  std::string target = without_scheme(arguments[1]);
+  return make_error(
+      Kind::usage, "push takes one name, which the image has here and there",
+      "berth tag " + escape_controls(arguments[0]) + " " + target + " && berth push " + target);
+}
+
+}  // namespace berth::cli
