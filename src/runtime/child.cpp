@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runtime/apply.hpp"
+#include "runtime/namespaces.hpp"
 #include "runtime/seccomp.hpp"
 #include "slurm/hold.hpp"
 #include "sys/file.hpp"
@@ -29,19 +30,31 @@ Error explain(Error error, uint64_t namespaces) {
   return error;
 }
 
+struct Born {
+  sys::Cloned process;
+  bool in_cgroup = false;
+};
+
+Result<Born> bear(uint64_t flags, int cgroup) {
+  auto cloned = sys::clone3(flags, cgroup);
+  bool in_cgroup = cloned.ok() && cgroup >= 0;
+  // A kernel before 5.7, or a place that is not ours to start in: move it there afterwards.
+  if (!cloned.ok() && cgroup >= 0) cloned = sys::clone3(flags, -1);
+  if (!cloned.ok()) return std::move(cloned).error();
+  return Born{std::move(*cloned), in_cgroup};
+}
+
+constexpr std::string_view kInCgroup = "in its cgroup";
+
 }  // namespace
 
 Result<Child> make_child(const plan::Plan& plan, const Prepared& prepared, uint64_t namespaces,
                          const CgroupSet& cgroups) {
   auto [ours, theirs] = TRY(sys::socket_pair());
   auto doors = cgroups.open_doors();
-  int cgroup = cgroups.unified_fd();
-  auto cloned = sys::clone3(namespaces, cgroup);
-  bool in_cgroup = cloned.ok() && cgroup >= 0;
-  // A kernel before 5.7, or a place that is not ours to start in: move it there afterwards.
-  if (!cloned.ok() && cgroup >= 0) cloned = sys::clone3(namespaces, -1);
-  if (!cloned.ok()) return explain(std::move(cloned).error(), namespaces);
-  sys::Cloned child = std::move(*cloned);
+  auto born = bear(namespaces, cgroups.unified_fd());
+  if (!born.ok()) return explain(std::move(born).error(), namespaces);
+  sys::Cloned& child = born->process;
   if (child.pid == 0) {
     ours.reset();
     apply(plan, prepared, Channel(std::move(theirs)),
@@ -49,7 +62,51 @@ Result<Child> make_child(const plan::Plan& plan, const Prepared& prepared, uint6
   }
   return Child{.process = sys::Process(child.pid, std::move(child.pidfd)),
                .channel = Channel(std::move(ours)),
-               .in_cgroup = in_cgroup,
+               .in_cgroup = born->in_cgroup,
+               .moves_itself = doors.ok()};
+}
+
+Result<Child> make_child_in(const plan::Plan& plan, Prepared& prepared, const plan::Spawn& spawn,
+                            uint64_t namespaces, const CgroupSet& cgroups) {
+  auto [ours, theirs] = TRY(sys::socket_pair());
+  auto [told, tells] = TRY(sys::socket_pair());
+  auto doors = cgroups.open_doors();
+  sys::Cloned between = TRY(sys::clone3(0, -1));
+  if (between.pid == 0) {
+    told.reset();
+    Channel teller(std::move(tells));
+    auto place = enter_birth_place(spawn);
+    Result<Born> born = make_error(Kind::bug, "no process was made");
+    if (place.ok()) {
+      prepared.born_into = std::move(*place);
+      born = bear(CLONE_PARENT | namespaces, cgroups.unified_fd());
+      if (!born.ok()) born = explain(std::move(born).error(), namespaces);
+    } else {
+      born = std::move(place).error();
+    }
+    if (born.ok() && born->process.pid == 0) {
+      ours.reset();
+      teller = Channel(sys::Fd());
+      apply(plan, prepared, Channel(std::move(theirs)),
+            doors.ok() ? std::move(*doors) : std::vector<sys::Fd>());
+    }
+    // Its parent is ours, and its number is of our pid namespace, in which we still are.
+    auto sent = born.ok() ? teller.send(Message::born, born->in_cgroup ? kInCgroup : "",
+                                        born->process.pid, born->process.pidfd)
+                          : teller.send(to_report(born.error(), Stage::engine));
+    ::_exit(born.ok() && sent.ok() ? 0 : 1);
+  }
+  sys::Process maker(between.pid, std::move(between.pidfd));
+  theirs.reset();
+  tells.reset();
+  auto incoming = TRY(Channel(std::move(told)).receive());
+  ignore(maker.wait());
+  if (!incoming) return make_error(Kind::interrupted, "make a process in other namespaces");
+  if (incoming->report.message != Message::born) return to_error(incoming->report);
+  return Child{.process = sys::Process(static_cast<pid_t>(incoming->report.number),
+                                       std::move(incoming->passed)),
+               .channel = Channel(std::move(ours)),
+               .in_cgroup = std::string_view(incoming->report.text) == kInCgroup,
                .moves_itself = doors.ok()};
 }
 

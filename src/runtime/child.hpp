@@ -37,6 +37,13 @@ struct Child {
 Result<Child> make_child(const plan::Plan& plan, const Prepared& prepared, uint64_t namespaces,
                          const CgroupSet& cgroups);
 
+/// The same in the birth place of `spawn`, where it has one (is_born_into_others()): by a process
+/// that enters it, makes the child as one of ours, and ends. So this process stays where it is, and
+/// hooks run outside of the container's pid namespace.
+/// Errors: not_found, denied (a namespace), interrupted.
+Result<Child> make_child_in(const plan::Plan& plan, Prepared& prepared, const plan::Spawn& spawn,
+                            uint64_t namespaces, const CgroupSet& cgroups);
+
 /// Moves the child's process, `child.process`, where it is not yet. Errors: as CgroupSet::add().
 Result<void> add_to_cgroups(const Child& child, const CgroupSet& cgroups);
 

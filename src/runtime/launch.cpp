@@ -266,9 +266,14 @@ Result<void> Launcher::restrict_devices(const plan::MakeCgroup& step) {
 
 Result<void> Launcher::spawn() {
   TRY(refuse_neighbours(spawn_step()));
-  BirthPlace place = TRY(BirthPlace::enter(spawn_step(), prepared_.born_into));
   uint64_t created = joins_user_namespace(spawn_step()) ? 0 : created_namespaces(spawn_step());
-  child_ = TRY(make_child(launched_.plan, prepared_, created, launched_.cgroups));
+  auto make = [&] {
+    if (!is_born_into_others(spawn_step())) {
+      return make_child(launched_.plan, prepared_, created, launched_.cgroups);
+    }
+    return make_child_in(launched_.plan, prepared_, spawn_step(), created, launched_.cgroups);
+  };
+  child_ = TRY(make());
   undo_.add([this] { child_.process = sys::Process(); });
   prepared_.start_socket.reset();
   prepared_.early_mounts.clear();
@@ -319,8 +324,8 @@ Result<void> Launcher::join_cgroup() {
   return {};
 }
 
-/// The child tells the number that the process has in the pid namespace it was born in. Puts ours
-/// in its place; a process that has ended has none, and the next signal to it fails.
+/// The child tells the number that its second one has in the pid namespace it was born in. Puts
+/// ours in its place; a process that has ended has none, and the next signal to it fails.
 void name_by_our_number(sys::Process& process) {
   auto pid = sys::pid_of(process.pidfd());
   if (!pid.ok() || *pid == process.pid()) return;
@@ -331,8 +336,10 @@ void name_by_our_number(sys::Process& process) {
 }
 
 Result<void> Launcher::place() {
-  if (joins_user_namespace(spawn_step())) TRY(await_second_birth(child_));
-  if (prepared_.born_into.types.contains("pid")) name_by_our_number(child_.process);
+  if (joins_user_namespace(spawn_step())) {
+    TRY(await_second_birth(child_));
+    if (is_born_into_others(spawn_step())) name_by_our_number(child_.process);
+  }
   pid_t pid = child_.process.pid();
   TRY_CTX(map_ids(launched_.plan, spawn_step(), pid, child_.channel), "cannot map ids");
   TRY(join_cgroup());

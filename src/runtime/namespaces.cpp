@@ -69,28 +69,26 @@ Joins who_joins(const plan::Spawn& spawn, const oci::Namespace& space) {
 
 }  // namespace
 
-Result<BirthPlace> BirthPlace::enter(const plan::Spawn& spawn, BornInto& born) {
-  BirthPlace place;
+bool is_born_into_others(const plan::Spawn& spawn) {
+  return std::any_of(spawn.joined.begin(), spawn.joined.end(),
+                     [&](const auto& space) { return who_joins(spawn, space) != Joins::child; });
+}
+
+Result<BornInto> enter_birth_place(const plan::Spawn& spawn) {
+  BornInto born;
   for (const auto& space : spawn.joined) {
     Joins who = who_joins(spawn, space);
     if (who == Joins::child) continue;
-    std::string own = "/proc/self/ns/" + namespace_file(space.type);
-    sys::Fd before = TRY(sys::open_at(sys::cwd(), own, O_RDONLY));
     sys::Fd target = TRY(sys::open_at(sys::cwd(), space.path, O_RDONLY));
     bool is_own = TRY(is_own_namespace(target, space));
     auto joined = sys::setns(target, namespace_flag(space.type), space.path);
     bool is_left = who == Joins::parent_if_permitted && !joined.ok();
     if (is_left && joined.error().kind == Kind::denied) continue;
     TRY(std::move(joined));
-    place.before_.emplace_back(std::move(before), namespace_flag(space.type));
     born.types.insert(space.type);
     if (is_own) born.shared.insert(space.type);
   }
-  return place;
-}
-
-BirthPlace::~BirthPlace() {
-  for (const auto& [space, flag] : before_) ignore(sys::setns(space, flag, "our own"));
+  return born;
 }
 
 }  // namespace berth::runtime

@@ -30,26 +30,19 @@ std::string namespace_file(const std::string& type);
 int namespace_flag(std::string_view type);
 /// Whether the namespace open as `fd` is the one that this process is in already.
 Result<bool> is_own_namespace(const sys::Fd& fd, const oci::Namespace& space);
-/// What the child, which joins the others itself, has to know of those that the parent has joined.
+/// What the child, which joins the others itself, has to know of those that it was born into.
 struct BornInto {
   std::set<std::string> types;
   std::set<std::string> shared;  ///< of these, those that are the caller's own
 };
 
-/// Lets children be born into namespaces that there are already, until dropped: into a pid
-/// namespace, which counts for children only, and, where they get another user namespace, into all
-/// that root of it may not join.
-class BirthPlace {
- public:
-  /// Errors: not_found, denied.
-  static Result<BirthPlace> enter(const plan::Spawn& spawn, BornInto& born);
-  BirthPlace() = default;
-  BirthPlace(BirthPlace&&) = default;
-  BirthPlace& operator=(BirthPlace&&) = delete;
-  ~BirthPlace();
-
- private:
-  std::vector<std::pair<sys::Fd, int>> before_;  ///< where we were, and CLONE_NEW* of it
-};
+/// Whether the process has to be born into namespaces that there are already: into a pid namespace,
+/// which counts for children only, and, where it gets another user namespace, into all that root of
+/// it may not join.
+bool is_born_into_others(const plan::Spawn& spawn);
+/// Enters them with this process, which is to make the other one and to end: the way back needs
+/// rights over the namespace that it comes from, which an ordinary user has not.
+/// Errors: not_found, denied.
+Result<BornInto> enter_birth_place(const plan::Spawn& spawn);
 
 }  // namespace berth::runtime

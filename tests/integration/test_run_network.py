@@ -172,6 +172,22 @@ def test_who_keeps_his_id_reaches_the_world(berth, image, lab, mode, profile):
 
 
 @ALL_MODES
+def test_beside_the_processes_of_another_it_has_a_network_of_its_own(berth, image, lab, mode):
+    other = berth.ok("run", "-d", image, "sleep", "60").strip()
+    listed = berth.ok("run", "--rm", "--network", mode, "--pid", f"container:{other}", image,
+                      "sh", "-c", "ps; ip -o addr show")
+    assert "sleep 60" in listed and "inet " in listed.replace("inet 127.0.0.1", "")
+    # Neither the helper nor what started it is a process of that container.
+    kept = berth.ok("run", "-d", "--network", mode, "--pid", f"container:{other}", image,
+                    "sleep", "61").strip()
+    inside = berth.ok("exec", other, "ps")
+    assert "sleep 61" in inside and not any(
+        name in inside for name in ("slirp4netns", "pasta", "berth-network"))
+    berth.ok("rm", "-f", kept, other)
+    wait_until(lambda: not helpers(berth))
+
+
+@ALL_MODES
 def test_its_own_name_is_its_address(berth, image, lab, mode):
     out = berth.ok("run", "--rm", "--network", mode, "-h", "tug", image, "sh", "-c",
                    "hostname -i; ip -4 -o addr show eth0; ip route; cat /etc/hosts")
