@@ -5,6 +5,8 @@
 //
 //   berth-network attach DIRECTORY REQUEST   createRuntime: REQUEST is a network::Request as JSON
 //   berth-network detach DIRECTORY           poststop
+//   berth-network connect DIRECTORY ID ATTACHMENT    called by berth, for a container that runs
+//   berth-network disconnect DIRECTORY ID NETWORK     the same; "": the bridge without a name
 //   berth-network keep DIRECTORY ID          waits for the end of an ordinary user's container
 #include <unistd.h>
 
@@ -42,6 +44,8 @@ Result<void> run(const std::vector<std::string>& words) {
   TRY(sys::close_on_exec_from(3));
   bool is_attach = words.size() == 4 && words[1] == "attach";
   bool is_detach = words.size() == 3 && words[1] == "detach";
+  bool is_connect = words.size() == 5 && words[1] == "connect";
+  bool is_disconnect = words.size() == 5 && words[1] == "disconnect";
   bool is_keep = words.size() == 4 && words[1] == "keep";
   if (is_attach) {
     auto request = TRY(json::read<Request>(words[3], "request"));
@@ -52,6 +56,11 @@ Result<void> run(const std::vector<std::string>& words) {
     HookState state = TRY(read_state());
     return detach(words[2], state.id);
   }
+  if (is_connect) {
+    auto wanted = TRY(json::read<Attachment>(words[4], "attachment"));
+    return connect(words[2], words[3], wanted);
+  }
+  if (is_disconnect) return disconnect(words[2], words[3], words[4]);
   if (is_keep) return keep_until_end(words[2], words[3]);
   return make_error(Kind::usage, "berth-network is called by berth");
 }

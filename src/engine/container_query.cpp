@@ -84,7 +84,8 @@ ContainerDetails details_of(const Context& context, const ContainerSummary& summ
     details.mounts.push_back({"image", "", mount.source, mount.destination});
   }
   if (saved && request.network != Network::container) {
-    details.networks.push_back(to_json_text(request.network));
+    if (request.networks.empty()) details.networks.push_back(to_json_text(request.network));
+    for (const JoinedNetwork& one : request.networks) details.networks.push_back(one.name);
   }
   details.ports = ports_of(request, defaults, lease);
   return details;

@@ -35,7 +35,7 @@ struct MountSummary {
 struct ContainerDetails {
   std::map<std::string, std::string> labels;  ///< the image's and its own
   std::vector<MountSummary> mounts;
-  std::vector<std::string> networks;  ///< "none", "host"; those of another container are its own
+  std::vector<std::string> networks;  ///< "none", "app"; those of another container are its own
   std::vector<PortSummary> ports;
 };
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <utility>
 
 #include "base/text.hpp"
@@ -12,6 +13,7 @@
 #include "engine/containers.hpp"
 #include "engine/default_network.hpp"
 #include "engine/find_in_path.hpp"
+#include "engine/networks.hpp"
 #include "engine/request_text.hpp"
 #include "engine/spec.hpp"
 #include "json/fields.hpp"
@@ -108,6 +110,44 @@ Result<std::optional<network::Lease>> read_lease(const std::string& directory,
   return std::optional<network::Lease>(std::move(lease));
 }
 
+/// What further flags say of networks.
+Result<void> join_more(const Context& context, const NetworkFlags& flags, RunRequest& request) {
+  if (!flags.more.empty() && request.networks.empty()) {
+    request.networks = {TRY(parse_joined_network(context, flags.mode))};
+  }
+  for (const std::string& text : flags.more) {
+    JoinedNetwork joined = TRY(parse_joined_network(context, text));
+    bool twice = std::any_of(request.networks.begin(), request.networks.end(),
+                             [&](const JoinedNetwork& one) { return one.name == joined.name; });
+    if (twice) {
+      return make_error(Kind::usage,
+                        "network " + quote(joined.name) + " is specified multiple times");
+    }
+    request.networks.push_back(std::move(joined));
+  }
+  bool any = std::any_of(request.networks.begin(), request.networks.end(),
+                         [](const JoinedNetwork& one) { return one.name != kDefaultNetwork; });
+  if (!any) request.networks.clear();
+  if (request.networks.empty()) {
+    if (!flags.aliases.empty()) {
+      return make_error(Kind::usage,
+                        "network-scoped alias is supported only for containers in user defined "
+                        "networks",
+                        "berth network create NAME, then --network NAME");
+    }
+    if (flags.address.empty()) return {};
+    return make_error(Kind::usage,
+                      "user specified IP address is supported on user defined networks only",
+                      "berth network create NAME, then --network NAME");
+  }
+  JoinedNetwork& first = request.networks.front();
+  first.aliases.insert(first.aliases.end(), flags.aliases.begin(), flags.aliases.end());
+  if (!flags.address.empty()) first.address = flags.address;
+  return {};
+}
+
+constexpr std::chrono::seconds kCallPatience{kLongest};
+
 }  // namespace
 
 Result<void> read_network(const Context& context, const NetworkFlags& flags, RunRequest& request) {
@@ -120,14 +160,18 @@ Result<void> read_network(const Context& context, const NetworkFlags& flags, Run
   if (flags.mode.starts_with(kContainer) && flags.mode.size() > kContainer.size()) {
     request.network = Network::container;
     request.network_container = flags.mode.substr(kContainer.size());
+  } else if (auto word = parse_network(flags.mode); word.ok()) {
+    request.network = *word;
   } else if (!flags.mode.empty()) {
-    request.network = TRY(parse_network(flags.mode));
+    request.network = Network::bridge;
+    request.networks = {TRY(parse_joined_network(context, flags.mode))};
   } else {
     DefaultNetwork usual = TRY(default_network(context.environment, context.paths.config));
     // A port that is asked for is published, whatever the default says.
     request.network = publishes && !has_way_out(usual.network) ? Network::bridge : usual.network;
     request.network_asked = publishes || usual.source == kNetworkVariable;
   }
+  TRY(join_more(context, flags, request));
   if (publishes && request.network == Network::container) {
     return make_error(Kind::usage,
                       "conflicting options: port publishing and the container type network mode");
@@ -153,10 +197,37 @@ Result<void> add_network(const Context& context, const RunRequest& request,
   wanted.hosts_file = files + std::string(kHostsFile);
   // What --dns says holds.
   if (request.dns.empty()) wanted.resolver_file = files + std::string(kResolverFile);
+  wanted.networks = TRY(attachments_of(context, request, id));
   std::string directory = network_directory(context);
   spec.hooks.create_runtime.push_back(hook(program, {"attach", directory, json::write(wanted)}));
   spec.hooks.poststop.push_back(hook(program, {"detach", directory}));
   return {};
+}
+
+void change_networks(oci::Spec& spec, const std::vector<network::Attachment>& networks) {
+  for (oci::Hook& hook : spec.hooks.create_runtime) {
+    bool is_ours = hook.args.size() == 4 && hook.args[0] == kProgram && hook.args[1] == "attach";
+    if (!is_ours) continue;
+    auto request = json::read<network::Request>(hook.args[3], "the request of berth-network");
+    if (!request.ok()) continue;
+    request->mode = networks.empty() ? network::kNone : network::kBridge;
+    request->networks = networks;
+    hook.args[3] = json::write(*request);
+  }
+}
+
+Result<void> call_network(const Context& context, std::vector<std::string> words) {
+  sys::SpawnOptions spawn;
+  spawn.program = TRY(sys::own_program(context.paths.libexec, kProgram, "BERTH_NETWORK"));
+  std::string verb = words[0];
+  words.insert(words.begin() + 1, network_directory(context));
+  words.insert(words.begin(), kProgram);
+  spawn.args = std::move(words);
+  auto output = TRY(sys::run_command(spawn, "", kCallPatience, kMaxLease));
+  if (output.status.shell_code() == 0) return {};
+  auto told = network::read_failure(output.err);
+  if (told) return std::move(*told);
+  return make_error(Kind::bug, "berth-network " + verb + ": " + escape_controls(trim(output.err)));
 }
 
 Result<void> check_network(const Context& context, Network network) {

@@ -21,13 +21,17 @@ namespace berth::engine {
 /// What the user said of the network: texts of --network ("" where it was not given) and --publish.
 struct NetworkFlags {
   std::string mode{};
+  std::vector<std::string> more{};     ///< of a second --network and further ones
+  std::vector<std::string> aliases{};  ///< in the first network with a name
+  std::string address{};               ///< there
   std::vector<std::string> publish{};
   bool publish_all = false;
 };
 /// Puts what the flags mean into `request`. Without --network it is the default
 /// (default_network.hpp), or "bridge" where ports are published and the default cannot. Errors:
-/// usage (an unknown mode, a port that is none, ports and another container's network), unsupported
-/// (IPv6, sctp), those of default_network().
+/// usage (an unknown mode, names or an address where no network has a name, a port that is none,
+/// ports and another container's network), unsupported (IPv6, sctp), those of default_network() and
+/// of parse_joined_network().
 Result<void> read_network(const Context& context, const NetworkFlags& flags, RunRequest& request);
 
 /// Lets `spec`, of container `id`, make and remove the network of `request`, where it is one of its
@@ -37,6 +41,12 @@ Result<void> read_network(const Context& context, const NetworkFlags& flags, Run
 Result<void> add_network(const Context& context, const RunRequest& request,
                          const oci::ContainerDefaults& image, const std::string& id,
                          oci::Spec& spec);
+
+/// The same of a config that is there: its hook is told of `networks`, or of none at all.
+void change_networks(oci::Spec& spec, const std::vector<network::Attachment>& networks);
+
+/// Calls berth-network with `words` for a container that runs. Errors: what it says.
+Result<void> call_network(const Context& context, std::vector<std::string> words);
 
 /// Whether this machine has what `network` needs of it for the caller.
 /// Errors: unsupported (neither pasta nor slirp4netns), denied and not_found (/dev/net/tun).

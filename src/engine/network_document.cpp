@@ -3,6 +3,7 @@
 
 #include <map>
 
+#include "network/ipv4.hpp"
 #include "network/publish.hpp"
 
 namespace berth::engine {
@@ -45,20 +46,57 @@ json::Value present_ports(const std::vector<PortSummary>& summaries) {
   return to_object(std::move(ports));
 }
 
-json::Value endpoint(const network::Lease& lease) {
-  return json::Object{{"IPAMConfig", nullptr},      {"Links", nullptr},
-                      {"Aliases", nullptr},         {"NetworkID", ""},
-                      {"EndpointID", ""},           {"Gateway", lease.gateway},
-                      {"IPAddress", lease.address}, {"IPPrefixLen", uint64_t{lease.prefix_length}},
-                      {"IPv6Gateway", ""},          {"GlobalIPv6Address", ""},
-                      {"GlobalIPv6PrefixLen", 0},   {"MacAddress", lease.mac},
+json::Value endpoint(const network::Endpoint& there, uint8_t prefix_length,
+                     const JoinedNetwork& joined) {
+  json::Value aliases, asked;
+  if (!there.names.empty() || !joined.aliases.empty()) {
+    json::Array list;
+    for (const std::string& name : joined.aliases) list.emplace_back(name);
+    if (!there.names.empty()) list.emplace_back(there.names.back());  // its short id
+    aliases = std::move(list);
+  }
+  if (!joined.address.empty()) asked = json::Object{{"IPv4Address", joined.address}};
+  return json::Object{{"IPAMConfig", std::move(asked)},
+                      {"Links", nullptr},
+                      {"Aliases", std::move(aliases)},
+                      {"NetworkID", there.network},
+                      {"EndpointID", ""},
+                      {"Gateway", there.gateway},
+                      {"IPAddress", there.address},
+                      {"IPPrefixLen", uint64_t{prefix_length}},
+                      {"IPv6Gateway", ""},
+                      {"GlobalIPv6Address", ""},
+                      {"GlobalIPv6PrefixLen", 0},
+                      {"MacAddress", there.mac},
                       {"DriverOpts", nullptr}};
+}
+
+/// An entry for each network that it is in, or is to be in when it runs.
+json::Value joined_networks(const RunRequest& request, const network::Lease& lease) {
+  json::Object networks;
+  for (const JoinedNetwork& joined : request.networks) {
+    network::Endpoint there;
+    for (const network::Endpoint& one : lease.endpoints) {
+      bool is_it = joined.name == (one.network.empty() ? "bridge" : one.name);
+      if (is_it) there = one;
+    }
+    auto subnet = network::parse_subnet(there.subnet);
+    networks.emplace_back(joined.name, endpoint(there, subnet ? subnet->prefix_length : 0, joined));
+  }
+  if (!networks.empty() || request.network == Network::container) return networks;
+  network::Endpoint only;
+  only.gateway = lease.gateway;
+  only.address = lease.address;
+  only.mac = lease.mac;
+  networks.emplace_back(network_mode(request), endpoint(only, lease.prefix_length, {}));
+  return networks;
 }
 
 }  // namespace
 
 std::string network_mode(const RunRequest& request) {
   if (request.network == Network::container) return "container:" + request.network_container;
+  if (!request.networks.empty()) return request.networks.front().name;
   return to_json_text(request.network);
 }
 
@@ -91,10 +129,6 @@ void add_exposed_ports(const RunRequest& request, oci::ContainerDefaults& config
 json::Value network_settings(const ContainerFacts& facts) {
   bool alive = facts.state == "running" || facts.state == "paused";
   network::Lease lease = alive && facts.lease ? *facts.lease : network::Lease{};
-  json::Object networks;
-  if (facts.request.network != Network::container) {
-    networks.emplace_back(network_mode(facts.request), endpoint(lease));
-  }
   return json::Object{{"Bridge", ""},
                       {"SandboxID", ""},
                       {"HairpinMode", false},
@@ -112,7 +146,7 @@ json::Value network_settings(const ContainerFacts& facts) {
                       {"IPPrefixLen", uint64_t{lease.prefix_length}},
                       {"IPv6Gateway", ""},
                       {"MacAddress", lease.mac},
-                      {"Networks", std::move(networks)}};
+                      {"Networks", joined_networks(facts.request, lease)}};
 }
 
 }  // namespace berth::engine

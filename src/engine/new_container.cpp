@@ -230,7 +230,9 @@ Result<NewContainer> NewContainer::make(const Context& context, const RunRequest
   // --volumes-from another container asks for the volumes of both.
   // exec asks for the groups and the HOME that were given.
   bool exec_asks = !request.group_add.empty() || names_home(request.environment);
-  if (made.record.watched || !request.volumes.empty() || exec_asks) {
+  // network connect asks for its networks.
+  bool keeps = !request.volumes.empty() || !request.networks.empty() || exec_asks;
+  if (made.record.watched || keeps) {
     TRY(sys::write_file(made.directory.files_fd(), kRequestFile, json::write(request), 0600));
   }
   TRY(take_name(context, request, made.directory, made.record));

@@ -16,6 +16,7 @@
 #include "engine/images.hpp"
 #include "engine/moment.hpp"
 #include "engine/mounted_images.hpp"
+#include "engine/networks.hpp"
 #include "engine/store.hpp"
 #include "engine/tree_size.hpp"
 #include "engine/volumes.hpp"
@@ -165,6 +166,19 @@ Result<Pruned> prune_volumes(const Context& context, const PruneOptions& options
     pruned.bytes += bytes;
   }
   tell_prune(context, "volume", pruned);
+  return pruned;
+}
+
+Result<Pruned> prune_networks(const Context& context, const PruneOptions& options) {
+  PruneSieve sieve = TRY(PruneSieve::make(options, {"label", "label!", "until"}));
+  Pruned pruned;
+  for (const NetworkRecord& network : TRY(list_networks(context))) {
+    if (!sieve.fits(network.labels, network.created_ns)) continue;
+    auto removed = remove_network(context, network.name);
+    if (!removed.ok() && stays(context, removed.error())) continue;
+    pruned.names.push_back(network.name);
+  }
+  tell_prune(context, "network", pruned);
   return pruned;
 }
 

@@ -51,6 +51,9 @@ Result<Pruned> prune_containers(const Context& context, const PruneOptions& opti
 /// Removes volumes that no container mounts.  Errors: as above.
 Result<Pruned> prune_volumes(const Context& context, const PruneOptions& options);
 
+/// Removes networks with names in which no container runs.  Errors: as above.
+Result<Pruned> prune_networks(const Context& context, const PruneOptions& options);
+
 /// Removes images without a name that no container uses; names are "untagged: REFERENCE" and
 /// "deleted: sha256:…".  Errors: as above.
 Result<Pruned> prune_images(const Context& context, const PruneOptions& options);

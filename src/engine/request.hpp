@@ -206,6 +206,20 @@ void fields(V& v, SiteShare& s) {
   v.strict();
 }
 
+/// A network with a name (networks.hpp) that a container is in, or "bridge" beside such ones.
+struct JoinedNetwork {
+  std::string name;
+  std::vector<std::string> aliases;
+  std::string address;  ///< empty: any
+  bool operator==(const JoinedNetwork&) const = default;
+};
+template <class V>
+void fields(V& v, JoinedNetwork& j) {
+  v.required("name", j.name);
+  v.optional("aliases", j.aliases);
+  v.optional("address", j.address);
+}
+
 /// A container as `berth run` and `berth create` were asked for it; the members are named as the
 /// flags. Complete after settle() (settle.hpp): nothing then depends on the caller's directory or
 /// environment.
@@ -248,8 +262,9 @@ struct RunRequest {
   std::vector<std::string> volumes_from;  ///< as typed; settle() adds their volumes above
 
   Network network = Network::none;
-  bool network_asked = false;     ///< the user has said so: a default does not count
-  std::string network_container;  ///< of Network::container; after creation: the full id
+  bool network_asked = false;           ///< the user has said so: a default does not count
+  std::string network_container;        ///< of Network::container; after creation: the full id
+  std::vector<JoinedNetwork> networks;  ///< of Network::bridge; empty: the one without a name
   NamespaceMode pid;
   NamespaceMode ipc;
   NamespaceMode uts;
@@ -327,6 +342,7 @@ void fields(V& v, RunRequest& r) {
   v.always("network", r.network);
   v.optional("network_asked", r.network_asked);
   v.optional("network_container", r.network_container);
+  v.optional("networks", r.networks);
   v.always("pid", r.pid);
   v.always("ipc", r.ipc);
   v.always("uts", r.uts);

@@ -219,6 +219,7 @@ Result<void> Applier::set_network() {
   if (asked_.network_asked && !given.forced) return {};
   request_.network = TRY_CTX(parse_network(given.text), what(given, "network"));
   request_.network_container.clear();
+  request_.networks.clear();
   return {};
 }
 

@@ -22,20 +22,6 @@
 namespace berth::engine {
 namespace {
 
-Result<sys::Fd> take_turn(const sys::Fd& files, const std::string& name) {
-  constexpr std::chrono::seconds kPatience{60};
-  constexpr std::chrono::milliseconds kPause{20};
-  sys::Fd lock = TRY(sys::open_at(files, "update.lock", O_RDWR | O_CREAT | O_NOFOLLOW, 0600));
-  auto end = std::chrono::steady_clock::now() + kPatience;
-  while (!TRY(sys::try_lock(lock, sys::LockMode::exclusive, name))) {
-    if (std::chrono::steady_clock::now() > end) {
-      return make_error(Kind::busy, "update container " + quote(name) + ": another update does");
-    }
-    std::this_thread::sleep_for(kPause);
-  }
-  return lock;
-}
-
 template <class T>
 void take(std::optional<T>& target, const std::optional<T>& change) {
   if (change) target = change;
@@ -107,6 +93,20 @@ Result<void> check_gpus(const std::string& text) {
 }
 
 }  // namespace
+
+Result<sys::Fd> take_turn(const sys::Fd& files, const std::string& name) {
+  constexpr std::chrono::seconds kPatience{60};
+  constexpr std::chrono::milliseconds kPause{20};
+  sys::Fd lock = TRY(sys::open_at(files, "update.lock", O_RDWR | O_CREAT | O_NOFOLLOW, 0600));
+  auto end = std::chrono::steady_clock::now() + kPatience;
+  while (!TRY(sys::try_lock(lock, sys::LockMode::exclusive, name))) {
+    if (std::chrono::steady_clock::now() > end) {
+      return make_error(Kind::busy, "update container " + quote(name) + ": another update does");
+    }
+    std::this_thread::sleep_for(kPause);
+  }
+  return lock;
+}
 
 Limits merge_limits(Limits limits, const Limits& changes) {
   take(limits.memory_bytes, changes.memory_bytes);

@@ -9,6 +9,7 @@
 #include "engine/context.hpp"
 #include "engine/limits.hpp"
 #include "engine/request.hpp"
+#include "sys/fd.hpp"
 
 namespace berth::engine {
 
@@ -18,6 +19,10 @@ struct Changes {
   std::optional<RestartPolicy> restart;
   std::optional<std::string> gpus;  ///< the text of --gpus
 };
+
+/// For whoever changes what the container in `files` was asked to be: one after the other. The turn
+/// goes with what is returned. Errors: busy (after a minute), io.
+Result<sys::Fd> take_turn(const sys::Fd& files, const std::string& name);
 
 /// `changes` over `limits`. Pure.
 Limits merge_limits(Limits limits, const Limits& changes);

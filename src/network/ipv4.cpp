@@ -79,6 +79,26 @@ std::optional<Subnet> choose_small_subnet(const std::vector<Subnet>& taken) {
   return large;
 }
 
+std::optional<Subnet> parse_subnet(std::string_view text) {
+  size_t slash = text.find('/');
+  if (slash == text.npos) return std::nullopt;
+  auto address = parse_ipv4(text.substr(0, slash));
+  auto length = parse_u64(text.substr(slash + 1));
+  if (!address || !length || *length > 32) return std::nullopt;
+  Subnet subnet{0, static_cast<uint8_t>(*length)};
+  subnet.base = *address & subnet.mask();
+  return subnet;
+}
+
+std::optional<Subnet> choose_named_subnet(const std::vector<Subnet>& taken) {
+  constexpr Ipv4 kStep = 1U << 12;
+  for (Ipv4 base = address(10, 128, 0, 0); base < address(10, 192, 0, 0); base += kStep) {
+    Subnet subnet{base, 20};
+    if (is_free(subnet, taken)) return subnet;
+  }
+  return std::nullopt;
+}
+
 std::optional<Ipv4> choose_address(const Subnet& subnet, const std::vector<Ipv4>& taken) {
   std::unordered_set<Ipv4> used(taken.begin(), taken.end());
   for (Ipv4 one = subnet.base + 2; one < subnet.last(); ++one) {

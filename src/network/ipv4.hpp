@@ -38,6 +38,13 @@ std::optional<Subnet> choose_subnet(const std::vector<Subnet>& taken, uint32_t t
 /// where it is free.
 std::optional<Subnet> choose_small_subnet(const std::vector<Subnet>& taken);
 
+/// "10.1.0.0/16"; what lies beyond the prefix counts as zero. Nothing where it is no subnet.
+std::optional<Subnet> parse_subnet(std::string_view text);
+
+/// The same as choose_subnet() for a network with a name, out of others than that one's, so that
+/// neither gets in the other's way while it is not in use: 4,093 addresses.
+std::optional<Subnet> choose_named_subnet(const std::vector<Subnet>& taken);
+
 /// The lowest address of `subnet` that is neither its first two nor its last, nor in `taken`.
 std::optional<Ipv4> choose_address(const Subnet& subnet, const std::vector<Ipv4>& taken);
 

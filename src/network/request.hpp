@@ -51,17 +51,41 @@ void fields(V& v, Published& p) {
   v.required("protocol", p.protocol);
 }
 
+inline constexpr const char* kNone = "none";  ///< disconnected from every network it had
 inline constexpr const char* kBridge = "bridge";
 inline constexpr const char* kPasta = "pasta";
 inline constexpr const char* kSlirp = "slirp4netns";
 
+/// A network that a container is to be in. berth knows what a network is called and which subnet it
+/// has; berth-network is told.
+struct Attachment {
+  std::string network;  ///< 64 digits; empty: the bridge that has no name
+  std::string name;
+  std::string subnet;  ///< "10.128.0.0/20"
+  std::string gateway;
+  bool internal = false;           ///< without a way out
+  std::string address;             ///< that was asked for; empty: any
+  std::vector<std::string> names;  ///< by which those in it find the container
+};
+template <class V>
+void fields(V& v, Attachment& a) {
+  v.optional("network", a.network);
+  v.optional("name", a.name);
+  v.optional("subnet", a.subnet);
+  v.optional("gateway", a.gateway);
+  v.optional("internal", a.internal);
+  v.optional("address", a.address);
+  v.optional("names", a.names);
+}
+
 /// What `attach` is asked for.
 struct Request {
-  std::string mode;     ///< kBridge, kPasta or kSlirp
+  std::string mode;     ///< kBridge, kPasta, kSlirp or kNone
   std::string program;  ///< of pasta or slirp4netns; absolute
   std::vector<Publish> ports;
-  std::string hosts_file;     ///< gets the container's address (names.hpp); empty: none
-  std::string resolver_file;  ///< gets nameservers in the place of its own; empty: none
+  std::string hosts_file;            ///< gets the container's address (names.hpp); empty: none
+  std::string resolver_file;         ///< gets nameservers in the place of its own; empty: none
+  std::vector<Attachment> networks;  ///< with kBridge; empty: the bridge that has no name
 };
 template <class V>
 void fields(V& v, Request& r) {
@@ -70,6 +94,7 @@ void fields(V& v, Request& r) {
   v.optional("ports", r.ports);
   v.optional("hosts_file", r.hosts_file);
   v.optional("resolver_file", r.resolver_file);
+  v.optional("networks", r.networks);
 }
 
 /// One process, for as long as this machine runs.
@@ -82,6 +107,33 @@ template <class V>
 void fields(V& v, ProcessName& p) {
   v.required("pid", p.pid);
   v.required("start_time", p.start_time);
+}
+
+/// What a container has of one bridge.
+struct Endpoint {
+  std::string network;  ///< as in Attachment, and so the next
+  std::string name;
+  std::string subnet;
+  std::string gateway;
+  bool internal = false;
+  std::string address;
+  std::string mac;
+  std::string interface;  ///< the host's end
+  std::string inside;     ///< the container's: "eth0"
+  std::vector<std::string> names;
+};
+template <class V>
+void fields(V& v, Endpoint& e) {
+  v.optional("network", e.network);
+  v.optional("name", e.name);
+  v.required("subnet", e.subnet);
+  v.required("gateway", e.gateway);
+  v.optional("internal", e.internal);
+  v.required("address", e.address);
+  v.required("mac", e.mac);
+  v.required("interface", e.interface);
+  v.required("inside", e.inside);
+  v.optional("names", e.names);
 }
 
 /// What a container has of the network: <id>.json in the directory of the networks. It counts as
@@ -100,6 +152,10 @@ struct Lease {
   std::vector<std::string> nameservers;
   std::vector<Published> ports;
   std::optional<ProcessName> helper;  ///< pasta or slirp4netns
+  std::string hosts_file;             ///< of the request
+  /// With a bridge: one for each network. Address, MAC and interface above are those of the one
+  /// that leads out and has the ports.
+  std::vector<Endpoint> endpoints;
 };
 template <class V>
 void fields(V& v, Lease& l) {
@@ -116,6 +172,8 @@ void fields(V& v, Lease& l) {
   v.optional("nameservers", l.nameservers);
   v.optional("ports", l.ports);
   v.optional("helper", l.helper);
+  v.optional("hosts_file", l.hosts_file);
+  v.optional("endpoints", l.endpoints);
 }
 
 /// Where the lease of container `id` lies in the directory of the networks.

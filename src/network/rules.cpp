@@ -75,6 +75,10 @@ Names names_for(const std::string& directory) {
   return {"berth" + tag, "bv" + tag + "."};
 }
 
+Names names_for_network(const std::string& id) {
+  return {"berthn" + id.substr(0, 8), "bn" + id.substr(0, kNetworkDigits) + "."};
+}
+
 Result<std::string> make_rules(const RuleInputs& inputs) {
   TRY(check(inputs));
   const std::string& bridge = inputs.names.bridge;
@@ -102,13 +106,16 @@ Result<std::string> make_rules(const RuleInputs& inputs) {
   text += fmt::format(
       "  chain leaving {{\n"
       "    type nat hook postrouting priority srcnat; policy accept;\n"
-      "    ip saddr {1} oifname != \"{0}\" masquerade\n"
+      "{2}"
       // From this host to itself by way of a published port, and from a container likewise: without
       // this the answer would take another way.
       "    ip saddr 127.0.0.0/8 oifname \"{0}\" masquerade\n"
       "    ip saddr {1} oifname \"{0}\" ct status dnat masquerade\n"
       "  }}\n",
-      bridge, subnet);
+      bridge, subnet,
+      inputs.internal
+          ? ""
+          : fmt::format("    ip saddr {1} oifname != \"{0}\" masquerade\n", bridge, subnet));
   // The bridge may carry loopback addresses, for what is published on 127.0.0.1; a container that
   // sends to one would reach what only this host's own programs may (CVE-2020-8558).
   text += fmt::format(
@@ -123,13 +130,16 @@ Result<std::string> make_rules(const RuleInputs& inputs) {
       "  chain passing {{\n"
       "    type filter hook forward priority filter; policy accept;\n"
       "    oifname \"{0}\" iifname \"{0}\" accept\n"
+      "{1}"
       "    oifname \"{0}\" ct state established,related accept\n"
       "    oifname \"{0}\" ct status dnat accept\n"
       "    oifname \"{0}\" drop\n",
-      bridge);
+      bridge,
+      inputs.internal ? fmt::format("    iifname \"{0}\" drop\n    oifname \"{0}\" drop\n", bridge)
+                      : "");
   for (const std::string& name : inputs.forwarded) {
     // It was no router before, and becomes none for others.
-    text += fmt::format("    iifname \"{}\" oifname != \"{}\" drop\n", name, bridge);
+    text += fmt::format("    iifname \"{}\" oifname != \"{}\" drop\n", name, kBridges);
   }
   text += "  }\n}\n";
   return text;

@@ -12,19 +12,27 @@ namespace berth::network {
 /// Names of one instance of Berth on a machine: of the default state directory, or of another one,
 /// which has a bridge and rules of its own.
 struct Names {
-  std::string bridge;       ///< also of the tables: "berth0"
+  std::string bridge;       ///< also of the tables: "berth0"; kBridges stands for all of them
   std::string port_prefix;  ///< of the host's ends of the containers' interfaces: "bv0."
 };
 /// Letters, digits and dots alone, whatever `directory`, that of the leases, is called: they go
 /// into rules. At most 15 bytes, with five digits after the prefix.
 Names names_for(const std::string& directory);
 
+inline constexpr const char* kBridges = "berth*";
+
+/// The same for the network with the name whose id is `id`, 64 hexadecimal digits: ids of networks
+/// of one machine differ in their first kNetworkDigits.
+inline constexpr size_t kNetworkDigits = 6;
+Names names_for_network(const std::string& id);
+
 /// What the rules are made of. Every text in it was made or parsed by us.
 struct RuleInputs {
   Names names;
   Subnet subnet;
-  std::vector<Lease> leases;           ///< of bridged containers
+  std::vector<Lease> leases;           ///< of its containers, with what they have of this network
   std::vector<std::string> forwarded;  ///< host interfaces that forward because we switched it on
+  bool internal = false;               ///< nothing leaves and nothing is published
 };
 
 /// Rules for nft(8) that put our table in place of the one before, all at once: what is published,

@@ -80,6 +80,15 @@ Result<NetLinks> NetLinks::open() {
   return NetLinks(std::move(socket));
 }
 
+Result<Fd> open_in_net_space(const Fd& space, const std::string& name, const std::string& path,
+                             int flags) {
+  Fd own = TRY(open_at(cwd(), "/proc/self/ns/net", O_RDONLY));
+  TRY(setns(space, CLONE_NEWNET, name));
+  auto opened = open_at(cwd(), path, flags);
+  TRY(setns(own, CLONE_NEWNET, "our own"));
+  return opened;
+}
+
 Result<NetLinks> NetLinks::open_in(const Fd& space, const std::string& name) {
   Fd own = TRY(open_at(cwd(), "/proc/self/ns/net", O_RDONLY));
   TRY(setns(space, CLONE_NEWNET, name));

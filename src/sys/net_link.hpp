@@ -48,6 +48,11 @@ struct LinkName {
 /// Of a RTM_GETLINK dump, as parse_routes().
 std::vector<LinkName> parse_links(std::string_view messages);
 
+/// Opens what `path` of /proc/sys/net is in the namespace `space`, which is entered for a moment;
+/// for processes without threads. Errors: denied, not_found. setns(2), network_namespaces(7)
+Result<Fd> open_in_net_space(const Fd& space, const std::string& name, const std::string& path,
+                             int flags);
+
 class NetLinks {
  public:
   /// For the namespace that this process is in. socket(2) AF_NETLINK

@@ -363,7 +363,7 @@ def test_a_damaged_lease_is_nobodys(lab):
 
 def forge(lab, lease, name, **changes):
     """A lease of a process that lives: nobody made it."""
-    (lab.directory / f"{name}.json").write_text(json.dumps(lease | {"id": name} | changes))
+    (lab.directory / f"{name}.json").write_text(json.dumps(lease | {"id": name, "endpoints": []} | changes))
 
 
 def test_a_subnet_without_a_free_address_refuses_in_one_line_and_serves_on(lab):

@@ -5,6 +5,7 @@
 #include "cli/berth/common.hpp"
 #include "cli/berth/document_format.hpp"
 #include "engine/images.hpp"
+#include "engine/network_query.hpp"
 #include "engine/volume_query.hpp"
 
 namespace berth::cli {
@@ -22,24 +23,28 @@ FlagTable inspect_flags(InspectOptions& o) {
           {"type",
            0,
            "TYPE",
-           "Look among containers, images or volumes only",
+           "Look among containers, images, networks or volumes only",
            &o.type,
-           {"container", "image", "volume"}}};
+           {"container", "image", "network", "volume"}}};
 }
 
-/// As docker does: a container of that name hides an image of that name, and that a volume.
+/// As docker does: a container of that name hides an image of that name, that a network,
+/// and that a volume.
 Result<std::string> inspect(Session& session, const InspectOptions& o, const std::string& name) {
   if (o.type == "image") return engine::inspect_image(session.context, name);
+  if (o.type == "network") return engine::inspect_network(session.context, name);
   if (o.type == "volume") return engine::inspect_volume(session.context, name);
   auto container = engine::inspect_container(session.context, name,
                                              o.size ? engine::Sizes::yes : engine::Sizes::no);
   if (container.ok() || o.type || container.error().kind != Kind::not_found) return container;
   auto image = engine::inspect_image(session.context, name);
   if (image.ok() || image.error().kind != Kind::not_found) return image;
+  auto network = engine::inspect_network(session.context, name);
+  if (network.ok() || network.error().kind != Kind::not_found) return network;
   auto volume = engine::inspect_volume(session.context, name);
   if (volume.ok() || volume.error().kind != Kind::not_found) return volume;
   return make_error(Kind::not_found, "no such object: " + escape_controls(name),
-                    "berth ps --all, berth images, berth volume ls");
+                    "berth ps --all, berth images, berth network ls, berth volume ls");
 }
 
 Result<int> run_inspect(Session& session, const InspectOptions& o,
@@ -79,7 +84,8 @@ extern const Verb inspect_verb;
 const Verb inspect_verb{
     .text = {.name = "inspect",
              .arguments = "NAME [NAME...]",
-             .summary = "Show all that is known of containers, images or volumes, as JSON",
+             .summary =
+                 "Show all that is known of containers, images, networks or volumes, as JSON",
              .example = "berth inspect debian:12",
              .complete = Complete::object},
     .arity = {1},

@@ -108,6 +108,7 @@ engine::Pruned prune_idle_build_cache(Session& session) {
 
 std::string system_warning(const PruneOptions& o) {
   std::string text = "WARNING! This will remove:\n  - all stopped containers\n";
+  text += "  - all networks not used by at least one container\n";
   if (o.volumes) text += "  - all volumes not used by at least one container\n";
   text += o.all ? "  - all images without at least one container associated to them\n"
                 : "  - all dangling images\n";
@@ -176,6 +177,9 @@ Result<int> prune_system(Session& session, const PruneOptions& o, std::vector<st
   if (!TRY(confirm(session, o.prune.force, system_warning(o)))) return 0;
   auto containers = TRY(engine::prune_containers(session.context, options));
   print_pruned(session, "Deleted Containers:", containers);
+  engine::PruneOptions of_networks = options;
+  print_pruned(session,
+               "Deleted Networks:", TRY(engine::prune_networks(session.context, of_networks)));
   engine::Pruned volumes;
   if (o.volumes) volumes = TRY(engine::prune_volumes(session.context, options));
   print_pruned(session, "Deleted Volumes:", volumes);

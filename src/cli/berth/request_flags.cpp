@@ -15,6 +15,7 @@
 #include "engine/hooks_directory.hpp"
 #include "engine/image_file.hpp"
 #include "engine/keep_id.hpp"
+#include "engine/networks.hpp"
 #include "engine/request_text.hpp"
 #include "engine/run.hpp"
 #include "engine/security.hpp"
@@ -244,6 +245,26 @@ FlagTable storage_flags(RequestOptions& o) {
   };
 }
 
+/// The first, and further ones.
+ReadValue read_network_flag(engine::NetworkFlags& flags) {
+  return [&flags](std::string_view text) -> Result<void> {
+    if (flags.mode.empty()) {
+      flags.mode = text;
+    } else {
+      flags.more.emplace_back(text);
+    }
+    return {};
+  };
+}
+
+ReadValue read_alias(engine::NetworkFlags& flags) {
+  return [&flags](std::string_view text) -> Result<void> {
+    TRY(engine::check_network_alias(text));
+    flags.aliases.emplace_back(text);
+    return {};
+  };
+}
+
 FlagTable namespace_flags(RequestOptions& o) {
   engine::RunRequest& r = o.request;
   return {
@@ -263,9 +284,13 @@ FlagTable namespace_flags(RequestOptions& o) {
       {"hostname", 'h', "NAME", "The container's host name", &r.hostname},
       {"ipc", 0, "MODE", "host, private, none, shareable or container:NAME",
        read_mode(r.ipc, NamespaceFlag::ipc)},
-      {"net", 0, "MODE", "The same as --network", &o.network.mode},
-      {"network", 0, "MODE", "bridge, host, none, container:NAME, pasta or slirp4netns",
-       &o.network.mode},
+      {"ip", 0, "ADDRESS", "Have this address in the network with a name", &o.network.address},
+      {"net", 0, "NETWORK", "The same as --network", read_network_flag(o.network)},
+      {"net-alias", 0, "NAME", "The same as --network-alias", read_alias(o.network)},
+      {"network", 0, "NETWORK", "NAME, bridge, host, none, container:NAME, pasta or slirp4netns",
+       read_network_flag(o.network)},
+      {"network-alias", 0, "NAME", "Be found by this name too in the network",
+       read_alias(o.network)},
       {"pid", 0, "MODE", "host, private or container:NAME", read_mode(r.pid, NamespaceFlag::pid)},
       {"publish", 'p', "[PORT:]PORT[/udp]", "Let a port of the host lead to one of the container",
        &o.network.publish},

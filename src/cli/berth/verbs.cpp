@@ -18,6 +18,8 @@ extern const Verb volume_create_verb, volume_ls_verb, volume_rm_verb, volume_pru
     container_prune_verb, image_prune_verb, system_df_verb, system_prune_verb, system_check_verb,
     system_dedupe_verb, image_convert_verb, image_mount_verb, image_unmount_verb, unshare_verb,
     builder_prune_verb;
+extern const Verb network_create_verb, network_ls_verb, network_rm_verb, network_prune_verb,
+    network_connect_verb, network_disconnect_verb;
 extern const Verb match_verb, why_verb, why_not_verb, what_if_verb, hub_verb;
 extern const Verb pull_verb, push_verb, images_verb, tag_verb, rmi_verb, inspect_verb, history_verb,
     scan_verb, build_verb, bake_verb;
@@ -88,6 +90,12 @@ const std::array kVerbs = {
     &volume_rm_verb,
     &volume_prune_verb,
     &volume_exists_verb,
+    &network_create_verb,
+    &network_ls_verb,
+    &network_rm_verb,
+    &network_prune_verb,
+    &network_connect_verb,
+    &network_disconnect_verb,
     &container_exists_verb,
     &container_prune_verb,
     &image_exists_verb,
@@ -174,10 +182,6 @@ constexpr VerbElsewhere kVerbsElsewhere[] = {
      "berth save --format sqsh -o FILE IMAGE, or --additional-store"},
     {"mount", "a container's files are reached by other verbs",
      "berth cp, berth export, or berth image mount IMAGE DIR"},
-    {"network",
-     "there are no networks with names: a container has Berth's own, the host's, another "
-     "container's or none",
-     "berth run --network bridge|host|none|container:NAME"},
     {"play", "pods are not played", "berth-runtime under Kubernetes"},
     {"plugin", "there are no plugins", "berth doctor shows what is built in"},
     {"pod", "there are no pods", "--network container:NAME --ipc container:NAME"},
@@ -258,6 +262,7 @@ constexpr Alias kAliases[] = {
     {"image save", "save"},
     {"image tag", "tag"},
     {"image umount", "image unmount"},
+    {"network inspect", "inspect", "--type=network"},
     {"network list", "network ls"},
     {"network remove", "network rm"},
     {"policy check", "policy lint"},

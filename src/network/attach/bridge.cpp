@@ -2,6 +2,7 @@
 #include "network/attach/bridge.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -9,7 +10,9 @@
 
 #include "base/rollback.hpp"
 #include "base/text.hpp"
+#include "network/attach/endpoints.hpp"
 #include "network/attach/nftables.hpp"
+#include "network/attach/peers.hpp"
 #include "network/attach/ports.hpp"
 #include "network/forward.hpp"
 #include "network/ipv4.hpp"
@@ -22,13 +25,14 @@ namespace berth::network {
 namespace {
 
 constexpr const char* kForwardingFile = "forwarding";  // interfaces that forward because of us
-constexpr const char* kInside = "eth0";
+constexpr const char* kNamedFile = "bridges";  // ids of networks with names that have a bridge
+constexpr const char* kItsSpace = "the container's network namespace";
 constexpr const char* kNoBridge = "--network none or host, or run berth as an ordinary user";
 
 struct Bridge {
   uint32_t index = 0;
   Subnet subnet;
-  Ipv4 gateway() const { return subnet.base + 1; }
+  Ipv4 gateway = 0;
 };
 
 /// An address that is administered locally and says whose it is: 02:be and the four bytes of IPv4.
@@ -58,12 +62,16 @@ bool is_off(const std::string& path) {
   return text.ok() && *text && trim(**text) == "0";
 }
 
+std::vector<std::string> words_of_file(const Leases& leases, const char* file) {
+  std::vector<std::string> words;
+  auto text = sys::read_file_if_exists(leases.fd(), file, 65536);
+  if (!text.ok() || !*text) return words;
+  for (std::string_view word : split_blank(**text)) words.emplace_back(word);
+  return words;
+}
+
 std::vector<std::string> forwarded_by_us(const Leases& leases) {
-  std::vector<std::string> names;
-  auto text = sys::read_file_if_exists(leases.fd(), kForwardingFile, 65536);
-  if (!text.ok() || !*text) return names;
-  for (std::string_view name : split_blank(**text)) names.emplace_back(name);
-  return names;
+  return words_of_file(leases, kForwardingFile);
 }
 
 /// Answers come in where the host's routes go out; those interfaces have to forward. Only they do,
@@ -103,7 +111,10 @@ std::vector<Subnet> taken_subnets(const std::vector<sys::Route>& routes, uint32_
   return taken;
 }
 
-Result<std::optional<Bridge>> find_bridge(sys::NetLinks& links, const Names& names) {
+/// The bridge as it is now. One without its address, or with another than `wanted`, goes: its maker
+/// was killed, or another network had its name.
+Result<std::optional<Bridge>> find_bridge(sys::NetLinks& links, const Names& names,
+                                          std::optional<Ipv4> wanted) {
   auto index = TRY(links.find(names.bridge));
   if (!index) return std::optional<Bridge>();
   for (const sys::LinkAddress& address : TRY(links.addresses(*index))) {
@@ -111,23 +122,44 @@ Result<std::optional<Bridge>> find_bridge(sys::NetLinks& links, const Names& nam
     if (address.family != AF_INET || !gateway || address.prefix_length > 30) continue;
     Subnet subnet{0, address.prefix_length};
     subnet.base = *gateway & subnet.mask();
-    if (*gateway == subnet.base + 1) return std::optional(Bridge{*index, subnet});
+    if (*gateway == wanted.value_or(subnet.base + 1)) {
+      return std::optional(Bridge{*index, subnet, *gateway});
+    }
   }
-  // Its maker was killed before it had an address.
   TRY(links.remove(*index));
   return std::optional<Bridge>();
 }
 
-Result<Bridge> make_bridge(sys::NetLinks& links, const Names& names) {
+/// Of the bridge that has no name: a free one.
+Result<Bridge> choose_place(sys::NetLinks& links, const Names& names) {
   uint32_t turn = 0;
   for (unsigned char c : names.bridge.substr(6)) turn = turn * 31 + c;  // "berth0": no turn
   auto subnet = choose_subnet(taken_subnets(TRY(links.routes()), 0), turn);
-  if (!subnet) {
-    return make_error(Kind::unsupported, "find a private subnet that no route of this host has",
-                      kNoBridge);
+  if (subnet) return Bridge{0, *subnet, subnet->base + 1};
+  return make_error(Kind::unsupported, "find a private subnet that no route of this host has",
+                    kNoBridge);
+}
+
+/// Of a network with a name: its own, unless the host has got a way to it meanwhile.
+Result<Bridge> place_of(sys::NetLinks& links, const Attachment& wanted) {
+  auto subnet = parse_subnet(wanted.subnet);
+  auto gateway = parse_ipv4(wanted.gateway);
+  if (!subnet || !gateway || !is_id(wanted.network)) {
+    return make_error(Kind::usage, "network " + quote(wanted.name) + ": no subnet, gateway or id");
   }
-  Bridge bridge{0, *subnet};
-  TRY(links.make_bridge(names.bridge, mac_bytes(bridge.gateway())));
+  for (const Subnet& taken : taken_subnets(TRY(links.routes()), 0)) {
+    if (taken.prefix_length == 0 || !taken.overlaps(*subnet)) continue;
+    return make_error(Kind::busy,
+                      "network " + quote(wanted.name) + ": this host has a route to " +
+                          taken.text() + ", which overlaps " + subnet->text(),
+                      "berth network rm " + wanted.name + ", and create it anew");
+  }
+  return Bridge{0, *subnet, *gateway};
+}
+
+/// `bridge` has no index yet.
+Result<void> make_bridge(sys::NetLinks& links, const Names& names, Bridge& bridge) {
+  TRY(links.make_bridge(names.bridge, mac_bytes(bridge.gateway)));
   auto index = TRY(links.find(names.bridge));
   if (!index) return make_error(Kind::interrupted, "make bridge " + quote(names.bridge));
   bridge.index = *index;
@@ -137,23 +169,43 @@ Result<Bridge> make_bridge(sys::NetLinks& links, const Names& names) {
   TRY(links.raise(bridge.index));
   sys::LinkAddress address;
   address.family = AF_INET;
-  address.prefix_length = subnet->prefix_length;
-  address.local = bytes_of(bridge.gateway());
-  address.broadcast = bytes_of(subnet->last());
-  TRY(links.add(bridge.index, address));
-  return bridge;
+  address.prefix_length = bridge.subnet.prefix_length;
+  address.local = bytes_of(bridge.gateway);
+  address.broadcast = bytes_of(bridge.subnet.last());
+  return links.add(bridge.index, address);
 }
 
-Result<Bridge> open_bridge(const Leases& leases, sys::NetLinks& links, const Names& names) {
-  auto found = TRY(find_bridge(links, names));
+Result<Bridge> provide_bridge(const Leases& leases, sys::NetLinks& links, const Names& names,
+                              const Attachment& wanted) {
+  bool is_named = !wanted.network.empty();
+  auto found = TRY(find_bridge(links, names, is_named ? parse_ipv4(wanted.gateway) : std::nullopt));
   Bridge bridge;
   if (found) {
     bridge = *found;
+  } else if (is_named) {
+    bridge = TRY(place_of(links, wanted));
+    // Listed before it is made, so that it is removed whatever happens.
+    auto listed = words_of_file(leases, kNamedFile);
+    if (std::find(listed.begin(), listed.end(), wanted.network) == listed.end()) {
+      listed.push_back(wanted.network);
+    }
+    TRY(sys::replace_file(leases.fd(), kNamedFile, join(listed, "\n"), 0600));
+    TRY(make_bridge(links, names, bridge));
   } else {
-    bridge = TRY(make_bridge(links, names));
+    bridge = TRY(choose_place(links, names));
+    TRY(make_bridge(links, names, bridge));
   }
   TRY(switch_forwarding_on(leases, links, bridge));
   return bridge;
+}
+
+Result<Bridge> open_bridge(const Leases& leases, sys::NetLinks& links, const Names& names,
+                           const Attachment& wanted) {
+  auto bridge = provide_bridge(leases, links, names, wanted);
+  if (bridge.ok()) return bridge;
+  Error error = std::move(bridge).error().with_context("cannot make bridge " + quote(names.bridge));
+  if (error.hint.empty()) error.hint = kNoBridge;
+  return error;
 }
 
 // ---- chains of others ---------------------------------------------------------------------------
@@ -198,11 +250,15 @@ Result<void> switch_loopback(const Names& names, const std::vector<Lease>& curre
   return set_switch(switch_path("ipv4", names.bridge, "route_localnet"), wanted ? "1" : "0");
 }
 
-Result<void> set_packet_rules(const Leases& leases, const Names& names, const Subnet& subnet,
-                              const std::vector<Lease>& current) {
-  RuleInputs inputs{names, subnet, current, forwarded_by_us(leases)};
-  std::string rules = TRY(make_rules(inputs));
-  std::string bridge_rules = TRY(make_bridge_rules(inputs));
+/// All tables at once: each lets through what is for the bridges of the others.
+Result<void> set_packet_rules(const Leases& leases, const std::vector<Used>& networks) {
+  std::string rules, bridge_rules;
+  std::vector<std::string> forwarded = forwarded_by_us(leases);
+  for (const Used& one : networks) {
+    RuleInputs inputs{one.names, one.subnet, one.leases, forwarded, one.internal};
+    rules += TRY(make_rules(inputs));
+    bridge_rules += TRY(make_bridge_rules(inputs));
+  }
   // Together, because the kernel lets us wait once for each time that something is replaced.
   auto both = apply_rules(rules + bridge_rules);
   if (both.ok() || both.error().kind == Kind::denied) return both;
@@ -210,17 +266,11 @@ Result<void> set_packet_rules(const Leases& leases, const Names& names, const Su
   return apply_rules(rules);
 }
 
-Result<void> set_rules(const Leases& leases, const Names& names, const Subnet& subnet,
-                       const std::vector<Lease>& current) {
-  TRY(set_packet_rules(leases, names, subnet, current));
-  return switch_loopback(names, current);  // not before the rules hold
-}
-
-std::vector<Lease> bridged(const std::vector<Lease>& leases) {
-  std::vector<Lease> found;
-  std::copy_if(leases.begin(), leases.end(), std::back_inserter(found),
-               [](const Lease& lease) { return lease.mode == kBridge; });
-  return found;
+Result<void> set_rules(const Leases& leases, const std::vector<Used>& networks) {
+  TRY(set_packet_rules(leases, networks));
+  // Not before the rules hold.
+  for (const Used& one : networks) TRY(switch_loopback(one.names, one.leases));
+  return {};
 }
 
 Result<void> remove_link(sys::NetLinks& links, const std::string& name) {
@@ -241,39 +291,79 @@ Result<void> remove_strays(sys::NetLinks& links, const Names& names,
   return {};
 }
 
-Result<void> remove_all(const Leases& leases, sys::NetLinks& links, const Names& names) {
+Result<void> remove_network(sys::NetLinks& links, const Names& names) {
   TRY(remove_strays(links, names, {}));
   TRY(remove_link(links, names.bridge));
   auto both = apply_rules(drop_rules(names) + drop_bridge_rules(names));
   if (!both.ok()) TRY(apply_rules(drop_rules(names)));  // a kernel without filters for bridges
   leave_others(names.bridge);
-  switch_forwarding_off(leases);
   return {};
+}
+
+/// Bridges of networks that have no containers any more.
+Result<void> remove_unused(const Leases& leases, sys::NetLinks& links,
+                           const std::vector<Used>& networks) {
+  auto is_used = [&](const Names& names) {
+    return std::any_of(networks.begin(), networks.end(),
+                       [&](const Used& one) { return one.names.bridge == names.bridge; });
+  };
+  Names unnamed = names_for(leases.path());
+  bool is_there = networks.empty() || TRY(links.find(unnamed.bridge)).has_value();
+  if (is_there && !is_used(unnamed)) TRY(remove_network(links, unnamed));
+  std::vector<std::string> listed = words_of_file(leases, kNamedFile), left;
+  for (const std::string& id : listed) {
+    if (!is_id(id)) continue;
+    if (is_used(names_for_network(id))) {
+      left.push_back(id);
+    } else {
+      TRY(remove_network(links, names_for_network(id)));
+    }
+  }
+  if (left.empty()) return sys::remove_entry(leases.fd(), kNamedFile);
+  if (left == listed) return {};
+  return sys::replace_file(leases.fd(), kNamedFile, join(left, "\n"), 0600);
 }
 
 // ---- a container --------------------------------------------------------------------------------
 
 Result<void> plug_in(sys::NetLinks& links, const sys::Fd& space, const Bridge& bridge,
-                     const Lease& lease, Ipv4 address) {
-  TRY(remove_link(links, lease.interface));
-  TRY(links.make_pair(lease.interface, space, kInside, mac_bytes(address)));
-  auto outside = TRY(links.find(lease.interface));
-  if (!outside) return make_error(Kind::interrupted, "find " + quote(lease.interface));
-  ignore(set_switch(switch_path("ipv6", lease.interface, "disable_ipv6"), "1"));
+                     const Endpoint& endpoint) {
+  auto address = parse_ipv4(endpoint.address);
+  if (!address) return make_error(Kind::bug, "plug in " + quote(endpoint.address));
+  TRY(remove_link(links, endpoint.interface));
+  TRY(links.make_pair(endpoint.interface, space, endpoint.inside, mac_bytes(*address)));
+  auto outside = TRY(links.find(endpoint.interface));
+  if (!outside) return make_error(Kind::interrupted, "find " + quote(endpoint.interface));
+  ignore(set_switch(switch_path("ipv6", endpoint.interface, "disable_ipv6"), "1"));
   TRY(links.join_bridge(*outside, bridge.index));
   TRY(links.raise(*outside));
 
-  auto inside = TRY(sys::NetLinks::open_in(space, "the container's network namespace"));
-  auto index = TRY(inside.find(kInside));
-  if (!index) return make_error(Kind::interrupted, "find " + quote(kInside));
+  auto inside = TRY(sys::NetLinks::open_in(space, kItsSpace));
+  auto index = TRY(inside.find(endpoint.inside));
+  if (!index) return make_error(Kind::interrupted, "find " + quote(endpoint.inside));
+  // Before it is up: it would give itself an address by which neighbours pass all that we keep
+  // apart.
+  const std::string no_ipv6 = switch_path("ipv6", endpoint.inside, "disable_ipv6");
+  auto file = sys::open_in_net_space(space, kItsSpace, no_ipv6, O_WRONLY);
+  if (file.ok()) ignore(sys::write_all(*file, "1", no_ipv6));  // no IPv6 in this kernel: fine
   sys::LinkAddress given;
   given.family = AF_INET;
   given.prefix_length = bridge.subnet.prefix_length;
-  given.local = bytes_of(address);
+  given.local = bytes_of(*address);
   given.broadcast = bytes_of(bridge.subnet.last());
   TRY(inside.add(*index, given));
-  TRY(inside.raise(*index));
-  return inside.add_default_route(*index, bytes_of(bridge.gateway()));
+  return inside.raise(*index);
+}
+
+/// By the endpoint that leads out, if one does.
+Result<void> add_way_out(const sys::Fd& space, const std::vector<Endpoint>& endpoints) {
+  const Endpoint* out = way_out(endpoints);
+  if (out == nullptr) return {};
+  auto inside = TRY(sys::NetLinks::open_in(space, kItsSpace));
+  auto index = TRY(inside.find(out->inside));
+  auto gateway = parse_ipv4(out->gateway);
+  if (!index || !gateway) return make_error(Kind::interrupted, "find " + quote(out->inside));
+  return inside.add_default_route(*index, bytes_of(*gateway));
 }
 
 /// Those of the host, as far as another machine can ask them: systemd-resolved has its real ones in
@@ -287,73 +377,186 @@ Result<std::vector<std::string>> nameservers() {
   return fallback_nameservers();
 }
 
-Result<void> settle(const std::vector<Lease>& current, const Request& request, const Names& names,
-                    const Bridge& bridge, Lease& lease) {
-  std::vector<Ipv4> taken;
-  for (const Lease& one : current) {
-    if (auto address = parse_ipv4(one.address)) taken.push_back(*address);
+Result<Ipv4> take_address(const std::vector<Lease>& current, const Attachment& wanted,
+                          const Bridge& bridge) {
+  std::vector<Ipv4> taken = {bridge.gateway};
+  for (const Lease& lease : current) {
+    for (const Endpoint& one : endpoints_of(lease)) {
+      auto address = parse_ipv4(one.address);
+      if (address && one.network == wanted.network) taken.push_back(*address);
+    }
   }
-  auto address = choose_address(bridge.subnet, taken);
-  if (!address) {
-    return make_error(Kind::busy, "find an address in " + bridge.subnet.text() + ": all are taken");
+  const std::string subnet = bridge.subnet.text();
+  if (wanted.address.empty()) {
+    auto address = choose_address(bridge.subnet, taken);
+    if (address) return *address;
+    return make_error(Kind::busy, "find an address in " + subnet + ": all are taken");
   }
-  lease.address = text_of(*address);
-  lease.prefix_length = bridge.subnet.prefix_length;
-  lease.gateway = lease.host = text_of(bridge.gateway());
-  lease.mac = mac_text(*address);
-  lease.interface = names.port_prefix + std::to_string(*address - bridge.subnet.base);
-  lease.nameservers = TRY(nameservers());
-  lease.ports = TRY(settle_ports(request.ports, current));
+  auto address = parse_ipv4(wanted.address);
+  bool is_inside = address && bridge.subnet.contains(*address) && *address != bridge.subnet.base &&
+                   *address != bridge.subnet.last();
+  if (!is_inside) {
+    return make_error(Kind::usage, "address " + quote(wanted.address) + ": network " +
+                                       quote(wanted.name) + " has " + subnet);
+  }
+  if (std::find(taken.begin(), taken.end(), *address) == taken.end()) return *address;
+  return make_error(
+      Kind::busy,
+      "address " + quote(wanted.address) + " of network " + quote(wanted.name) + " is taken",
+      "another --ip, or none for any that is free");
+}
+
+std::string free_name(const std::vector<Endpoint>& endpoints) {
+  for (size_t number = 0;; ++number) {
+    std::string name = "eth" + std::to_string(number);
+    if (std::none_of(endpoints.begin(), endpoints.end(),
+                     [&](const Endpoint& one) { return one.inside == name; })) {
+      return name;
+    }
+  }
+}
+
+/// Adds what `lease` gets of one network, which is in none of `current`, and gives the bridge.
+Result<Bridge> join_network(const Leases& leases, sys::NetLinks& links,
+                            const std::vector<Lease>& current, const Attachment& wanted,
+                            Lease& lease) {
+  Names names = names_of(leases.path(), wanted.network);
+  Bridge bridge = TRY(open_bridge(leases, links, names, wanted));
+  Ipv4 address = TRY(take_address(current, wanted, bridge));
+  Endpoint made;
+  made.network = wanted.network;
+  made.name = wanted.name;
+  made.subnet = bridge.subnet.text();
+  made.gateway = text_of(bridge.gateway);
+  made.internal = wanted.internal;
+  made.address = text_of(address);
+  made.mac = mac_text(address);
+  Ipv4 offset = address - bridge.subnet.base;
+  made.interface = names.port_prefix +
+                   (wanted.network.empty() ? std::to_string(offset) : fmt::format("{:x}", offset));
+  made.inside = free_name(lease.endpoints);
+  made.names = wanted.names;
+  lease.endpoints.push_back(std::move(made));
+  return bridge;
+}
+
+/// Those of the host's firewall that have to let a network through.
+Result<void> pass_all(const std::vector<Used>& networks) {
+  for (const Used& one : networks) {
+    if (!one.internal) TRY_CTX(pass_others(one.names.bridge), "cannot pass the host's firewall");
+  }
   return {};
 }
 
 }  // namespace
 
 Result<void> tidy_bridge(Leases& leases, const std::vector<Lease>& current) {
-  Names names = names_for(leases.path());
   auto links = TRY(sys::NetLinks::open());
-  std::vector<Lease> used = bridged(current);
-  if (used.empty()) return remove_all(leases, links, names);
-  auto bridge = TRY(find_bridge(links, names));
-  if (!bridge) return {};  // whoever is next makes it anew
-  TRY(remove_strays(links, names, used));
-  return set_rules(leases, names, bridge->subnet, used);
+  std::vector<Used> networks = networks_in_use(leases.path(), current);
+  TRY(remove_unused(leases, links, networks));
+  if (networks.empty()) {
+    switch_forwarding_off(leases);
+    return {};
+  }
+  for (Used& one : networks) TRY(remove_strays(links, one.names, one.leases));
+  // Whoever is next in a network without its bridge makes that anew.
+  std::vector<Used> there;
+  for (Used& one : networks) {
+    if (TRY(links.find(one.names.bridge))) there.push_back(std::move(one));
+  }
+  return there.empty() ? Result<void>() : set_rules(leases, there);
 }
 
 Result<void> attach_bridge(Leases& leases, const Request& request, const sys::Fd& space,
                            Lease& lease) {
-  Names names = names_for(leases.path());
   std::vector<Lease> current = TRY(leases.sweep());
   Rollback undo;
   undo.add([&] { ignore(tidy_bridge(leases, current)); });
   auto links = TRY(sys::NetLinks::open());
-  auto opened = open_bridge(leases, links, names);
-  if (!opened.ok()) {
-    Error error =
-        std::move(opened).error().with_context("cannot make bridge " + quote(names.bridge));
-    if (error.hint.empty()) error.hint = kNoBridge;
-    return error;
+  std::vector<Attachment> wanted = request.networks;
+  if (wanted.empty()) wanted.emplace_back();
+  std::vector<Bridge> bridges;
+  for (const Attachment& one : wanted) {
+    bridges.push_back(TRY(join_network(leases, links, current, one, lease)));
   }
-  TRY(settle(current, request, names, *opened, lease));
+  lease.nameservers = TRY(nameservers());
+  if (way_out(lease.endpoints) != nullptr) lease.ports = TRY(settle_ports(request.ports, current));
+  show_endpoint(lease);
   // The lease comes first: what is made for it can then be found by whoever is next.
   TRY(leases.write(lease));
   undo.add([&] { ignore(leases.remove(lease.id)); });
-  std::vector<Lease> all = bridged(current);
+  std::vector<Lease> all = current;
   all.push_back(lease);
-  TRY(set_rules(leases, names, opened->subnet, all));
-  TRY_CTX(pass_others(names.bridge), "cannot pass the host's firewall");
-  TRY_CTX(plug_in(links, space, *opened, lease, *parse_ipv4(lease.address)),
-          "cannot give the container a network interface");
+  std::vector<Used> networks = networks_in_use(leases.path(), all);
+  TRY(set_rules(leases, networks));
+  TRY(pass_all(networks));
+  for (size_t i = 0; i < bridges.size(); ++i) {
+    TRY_CTX(plug_in(links, space, bridges[i], lease.endpoints[i]),
+            "cannot give the container a network interface");
+  }
+  TRY_CTX(add_way_out(space, lease.endpoints), "cannot give the container a way out");
   undo.commit();
   return {};
 }
 
 Result<void> detach_bridge(Leases& leases, const Lease& lease) {
   auto links = TRY(sys::NetLinks::open());
-  TRY(remove_link(links, lease.interface));
+  for (const Endpoint& one : endpoints_of(lease)) TRY(remove_link(links, one.interface));
   TRY(leases.remove(lease.id));
   std::vector<Lease> left = TRY(leases.sweep());
-  return tidy_bridge(leases, left);
+  TRY(tidy_bridge(leases, left));
+  tell_peers(left, networks_of(lease));
+  return {};
+}
+
+Result<void> connect_bridge(Leases& leases, const Attachment& wanted, const sys::Fd& space,
+                            Lease& lease) {
+  lease.endpoints = endpoints_of(lease);
+  bool had_way_out = way_out(lease.endpoints) != nullptr;
+  std::vector<Lease> current = TRY(leases.sweep());
+  const Lease before = lease;
+  Rollback undo;
+  undo.add([&] {
+    ignore(leases.write(before));
+    ignore(tidy_bridge(leases, current));
+  });
+  auto links = TRY(sys::NetLinks::open());
+  Bridge bridge = TRY(join_network(leases, links, current, wanted, lease));
+  show_endpoint(lease);
+  TRY(leases.write(lease));
+  std::vector<Lease> all = TRY(leases.sweep());
+  std::vector<Used> networks = networks_in_use(leases.path(), all);
+  TRY(set_rules(leases, networks));
+  TRY(pass_all(networks));
+  TRY_CTX(plug_in(links, space, bridge, lease.endpoints.back()),
+          "cannot give the container a network interface");
+  if (!had_way_out) TRY(add_way_out(space, lease.endpoints));
+  undo.commit();
+  tell_peers(all, networks_of(lease));
+  return {};
+}
+
+Result<void> disconnect_bridge(Leases& leases, const std::string& network, const sys::Fd& space,
+                               Lease& lease) {
+  lease.endpoints = endpoints_of(lease);
+  auto one = std::find_if(lease.endpoints.begin(), lease.endpoints.end(),
+                          [&](const Endpoint& endpoint) { return endpoint.network == network; });
+  if (one == lease.endpoints.end()) return {};
+  bool was_way_out = way_out(lease.endpoints) == &*one;
+  auto links = TRY(sys::NetLinks::open());
+  TRY(remove_link(links, one->interface));
+  lease.endpoints.erase(one);
+  show_endpoint(lease);
+  TRY(leases.write(lease));
+  std::vector<Lease> all = TRY(leases.sweep());
+  TRY(tidy_bridge(leases, all));
+  // The route of the one before has gone with its interface.
+  if (was_way_out) TRY(add_way_out(space, lease.endpoints));
+  std::set<std::string> told = networks_of(lease);
+  told.insert(network);
+  tell_peers(all, told);
+  if (networks_of(lease).empty()) forget_peers(lease.hosts_file);
+  return {};
 }
 
 }  // namespace berth::network

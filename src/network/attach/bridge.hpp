@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Root's network: a bridge of this machine, an interface for each container, and rules of
-// nftables. All that it makes lies in one bridge, two tables of its name and the switches that are
-// listed in a file; whatever a kill left half done, the next call puts right.
+// Root's networks: a bridge of this machine for each, an interface for each container in it, and
+// rules of nftables. All that it makes lies in the bridges, two tables of the name of each and the
+// switches that are listed in a file; whatever a kill left half done, the next call puts right.
 #pragma once
 
 #include "base/result.hpp"
@@ -11,12 +11,21 @@
 
 namespace berth::network {
 
-/// Gives `space`, the container's network namespace, an interface "eth0" on the bridge with an
-/// address and a default route, and publishes its ports. `lease` comes with id and holder, and gets
-/// the rest. On failure nothing of it stays.
-/// Errors: busy (a port), denied, unsupported (no subnet is free, the kernel has no bridges).
+/// Gives `space`, the container's network namespace, an interface "eth0" on a bridge with an
+/// address and a default route, another one for each further network, and publishes its ports.
+/// `lease` comes with id and holder, and gets the rest. On failure nothing of it stays. Errors:
+/// busy (a port), denied, unsupported (no subnet is free, the kernel has no bridges).
 Result<void> attach_bridge(Leases& leases, const Request& request, const sys::Fd& space,
                            Lease& lease);
+
+/// Puts the container of `lease`, which runs in `space`, into one more network, and writes the
+/// lease. On failure it stays as it was. Errors: as attach_bridge(), usage (the address).
+Result<void> connect_bridge(Leases& leases, const Attachment& wanted, const sys::Fd& space,
+                            Lease& lease);
+/// Takes it out of the network whose id is `network`, "" for the bridge that has no name; published
+/// ports go over to the next one that leads out. Errors: io, denied.
+Result<void> disconnect_bridge(Leases& leases, const std::string& network, const sys::Fd& space,
+                               Lease& lease);
 
 /// Takes back what `lease` has; what has gone already is fine.
 Result<void> detach_bridge(Leases& leases, const Lease& lease);

@@ -11,6 +11,7 @@
 #include "json/fields.hpp"
 #include "network/attach/bridge.hpp"
 #include "network/attach/leases.hpp"
+#include "network/attach/peers.hpp"
 #include "network/attach/user_mode.hpp"
 #include "network/names.hpp"
 #include "sys/file.hpp"
@@ -52,6 +53,24 @@ Result<void> detach(Leases& leases, const std::string& id) {
   return lease->mode == kBridge ? detach_bridge(leases, *lease) : detach_user_mode(leases, *lease);
 }
 
+/// A container that runs, with its namespace.
+struct Live {
+  Lease lease;
+  sys::Fd space;
+};
+Result<Live> find_live(const Leases& leases, const std::string& id) {
+  auto lease = TRY(leases.find(id));
+  if (!lease || lease->mode != kBridge || !lives(lease->holder)) {
+    return make_error(Kind::not_found, "container " + quote(id.substr(0, 12)) +
+                                           " has no bridge: it does not run, or has another "
+                                           "network");
+  }
+  sys::Fd space = TRY(open_space(lease->holder.pid));
+  // Looked at after the handle is ours: it may have been another process's number by then.
+  if (lives(lease->holder)) return Live{std::move(*lease), std::move(space)};
+  return make_error(Kind::not_found, "container " + quote(id.substr(0, 12)) + " has ended");
+}
+
 }  // namespace
 
 Result<HookState> parse_state(std::string_view text) {
@@ -62,11 +81,13 @@ Result<void> attach(const std::string& directory, const HookState& state, const 
   sys::Fd space = TRY(open_space(state.pid));
   Leases leases = TRY(Leases::open(directory));
   TRY(detach(leases, state.id));
+  if (request.mode == kNone) return {};
   Lease lease;
   lease.id = state.id;
   lease.mode = request.mode;
   lease.boot_id = TRY(sys::boot_id());
   lease.holder = TRY(name_process(state.pid));
+  lease.hosts_file = request.hosts_file;
   if (request.mode == kBridge) {
     TRY(attach_bridge(leases, request, space, lease));
   } else if (request.mode == kPasta || request.mode == kSlirp) {
@@ -75,8 +96,34 @@ Result<void> attach(const std::string& directory, const HookState& state, const 
     return make_error(Kind::usage, "attach network " + quote(request.mode) + ": unknown mode");
   }
   auto named = write_names(request, lease);
-  if (!named.ok()) ignore(detach(leases, state.id));
-  return named;
+  if (!named.ok()) {
+    ignore(detach(leases, state.id));
+    return named;
+  }
+  std::set<std::string> networks = networks_of(lease);
+  if (networks.empty()) return {};
+  std::vector<Lease> all = TRY(leases.sweep());
+  tell_peers(all, networks);
+  return {};
+}
+
+Result<void> connect(const std::string& directory, const std::string& id,
+                     const Attachment& wanted) {
+  Leases leases = TRY(Leases::open(directory));
+  Live live = TRY(find_live(leases, id));
+  for (const Endpoint& one : live.lease.endpoints) {
+    if (one.network != wanted.network) continue;
+    return make_error(Kind::exists, "container " + quote(id.substr(0, 12)) + " is in network " +
+                                        quote(wanted.name) + " already");
+  }
+  return connect_bridge(leases, wanted, live.space, live.lease);
+}
+
+Result<void> disconnect(const std::string& directory, const std::string& id,
+                        const std::string& network) {
+  Leases leases = TRY(Leases::open(directory));
+  Live live = TRY(find_live(leases, id));
+  return disconnect_bridge(leases, network, live.space, live.lease);
 }
 
 Result<void> detach(const std::string& directory, const std::string& id) {

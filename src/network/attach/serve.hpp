@@ -28,6 +28,14 @@ Result<HookState> parse_state(std::string_view text);
 /// attach_user_mode().
 Result<void> attach(const std::string& directory, const HookState& state, const Request& request);
 
+/// Puts the running container `id`, which is on a bridge, into one more network.
+/// Errors: not_found (it has no bridge now), exists (it is in that one), those of connect_bridge().
+Result<void> connect(const std::string& directory, const std::string& id, const Attachment& wanted);
+/// Takes it out of the network whose id is `network`; one that it is not in is fine.
+/// Errors: not_found, those of disconnect_bridge().
+Result<void> disconnect(const std::string& directory, const std::string& id,
+                        const std::string& network);
+
 /// Takes back what container `id` has; one that has nothing is fine.
 Result<void> detach(const std::string& directory, const std::string& id);
 

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/text.hpp"
+#include "cli/berth/common.hpp"
+#include "cli/berth/list_rows.hpp"
+#include "cli/berth/prune.hpp"
+#include "engine/network_connect.hpp"
+#include "engine/network_query.hpp"
+#include "engine/networks.hpp"
+
+namespace berth::cli {
+namespace {
+
+// ---- create -------------------------------------------------------------------------------------
+
+struct NetworkOptions {
+  engine::NetworkRecord wish;
+  std::vector<std::string> labels, subnets, gateways, options;
+};
+
+FlagTable create_network_flags(NetworkOptions& o) {
+  return {
+      {"driver", 'd', "NAME", "There is bridge alone", &o.wish.driver},
+      {"gateway", 0, "ADDRESS", "The host's address in it; the first one without", &o.gateways},
+      {"internal", 0, "", "Give its containers no way out", &o.wish.internal},
+      {"label", 0, "K[=V]", "Describe it", &o.labels},
+      {"opt", 'o', "K=V", "The bridge driver has no options", &o.options},
+      {"subnet", 0, "ADDRESS/BITS", "Its addresses; a free private subnet without", &o.subnets},
+  };
+}
+
+Result<int> create_network(Session& session, const NetworkOptions& o,
+                           std::vector<std::string> arguments) {
+  if (!o.options.empty()) {
+    return make_error(Kind::unsupported,
+                      "--opt " + quote(o.options[0]) + ": networks of Berth have no options",
+                      "leave it out");
+  }
+  if (o.subnets.size() > 1 || o.gateways.size() > 1) {
+    return make_error(Kind::unsupported, "a network of Berth has one subnet and one gateway",
+                      "a network for each");
+  }
+  engine::NetworkRecord wish = o.wish;
+  wish.name = arguments[0];
+  if (!o.subnets.empty()) wish.subnet = o.subnets[0];
+  if (!o.gateways.empty()) wish.gateway = o.gateways[0];
+  for (const std::string& text : o.labels) {
+    size_t equals = text.find('=');
+    wish.labels[text.substr(0, equals)] = equals == text.npos ? "" : text.substr(equals + 1);
+  }
+  print(session, TRY(engine::make_network(session.context, std::move(wish))).id + "\n");
+  return 0;
+}
+
+// ---- ls -----------------------------------------------------------------------------------------
+
+struct NetworkListOptions {
+  std::vector<engine::Filter> filters;
+  std::string format;
+  bool quiet = false;
+  bool whole = false;
+};
+
+FlagTable list_network_flags(NetworkListOptions& o) {
+  return {
+      filter_flag(o.filters),
+      template_flag(o.format),
+      {"no-trunc", 0, "", "Show ids in full", &o.whole},
+      {"quiet", 'q', "", "Show ids alone", &o.quiet},
+  };
+}
+
+constexpr ListField kNetworkFields[] = {
+    {"CreatedAt", "CREATED AT"}, {"Driver", "DRIVER"}, {"ID", "NETWORK ID"}, {"IPv6", "IPV6"},
+    {"Internal", "INTERNAL"},    {"Labels", "LABELS"}, {"Name", "NAME"},     {"Scope", "SCOPE"},
+};
+constexpr ListKind kNetworks{
+    .fields = kNetworkFields,
+    .table = "{{.ID}}\t{{.Name}}\t{{.Driver}}\t{{.Scope}}",
+    .raw = "network_id: {{.ID}}\nname: {{.Name}}\ndriver: {{.Driver}}\nscope: {{.Scope}}\n",
+    .labels = true,
+};
+
+Result<int> list_networks(Session& session, const NetworkListOptions& o, std::vector<std::string>) {
+  const std::string format =
+      o.quiet ? o.format : format_or_usual(session, o.format, "networksFormat");
+  Listing listing = TRY(Listing::make(kNetworks, {.text = format, .quiet = o.quiet}));
+  std::vector<ListRow> rows;
+  engine::Filters filters(o.filters);
+  for (const auto& one : TRY(engine::query_networks(session.context, filters))) {
+    Labels labels(one.labels.begin(), one.labels.end());
+    rows.push_back({{zoned_time(one.created_ns / 1'000'000'000), one.driver,
+                     o.whole ? one.id : one.id.substr(0, 12), "false",
+                     one.internal ? "true" : "false", labels_text(labels), one.name, "local"},
+                    labels});
+  }
+  print(session, TRY(listing.text(rows)));
+  return 0;
+}
+
+// ---- rm, prune ----------------------------------------------------------------------------------
+
+struct NetworkRemoveOptions {
+  bool force = false;
+};
+
+FlagTable remove_network_flags(NetworkRemoveOptions& o) {
+  return {{"force", 'f', "", "A missing one is no error", &o.force}};
+}
+
+Result<int> remove_networks(Session& session, const NetworkRemoveOptions& o,
+                            std::vector<std::string> arguments) {
+  return for_each_argument(session, arguments, [&](const std::string& name) -> Result<void> {
+    auto removed = engine::remove_network(session.context, name);
+    bool missing = !removed.ok() && removed.error().kind == Kind::not_found;
+    if (!missing || !o.force) TRY(std::move(removed));
+    print(session, name + "\n");
+    return {};
+  });
+}
+
+FlagTable prune_network_flags(PruneFlags& flags) {
+  return prune_flags(flags);
+}
+
+Result<int> prune_unused_networks(Session& session, const PruneFlags& o, std::vector<std::string>) {
+  constexpr std::string_view kWarning =
+      "WARNING! This will remove all custom networks not used by at least one container.\n"
+      "Are you sure you want to continue?";
+  if (!o.force && !TRY(confirm(session, false, kWarning))) return 0;
+  print_pruned(session,
+               "Deleted Networks:", TRY(engine::prune_networks(session.context, prune_options(o))));
+  return 0;
+}
+
+// ---- connect, disconnect ------------------------------------------------------------------------
+
+struct ConnectOptions {
+  engine::JoinedNetwork joined;
+};
+
+FlagTable connect_flags(ConnectOptions& o) {
+  return {{"alias", 0, "NAME", "Be found by this name too",
+           [&o](std::string_view text) -> Result<void> {
+             TRY(engine::check_network_alias(text));
+             o.joined.aliases.emplace_back(text);
+             return {};
+           }},
+          {"ip", 0, "ADDRESS", "Have this address", &o.joined.address}};
+}
+
+Result<int> connect(Session& session, const ConnectOptions& o, std::vector<std::string> arguments) {
+  engine::JoinedNetwork joined = o.joined;
+  joined.name = arguments[0];
+  TRY(engine::connect_network(session.context, joined, arguments[1]));
+  return 0;
+}
+
+struct DisconnectOptions {
+  bool force = false;
+};
+
+FlagTable disconnect_flags(DisconnectOptions& o) {
+  return {{"force", 'f', "", "The same as without", &o.force}};
+}
+
+Result<int> disconnect(Session& session, const DisconnectOptions&,
+                       std::vector<std::string> arguments) {
+  TRY(engine::disconnect_network(session.context, arguments[0], arguments[1]));
+  return 0;
+}
+
+}  // namespace
+
+extern const Verb network_create_verb, network_ls_verb, network_rm_verb, network_prune_verb,
+    network_connect_verb, network_disconnect_verb;
+const Verb network_create_verb{
+    .text = {.name = "network create",
+             .arguments = "NAME",
+             .summary = "Make a network, in which containers find each other by name",
+             .example = "berth network create app"},
+    .arity = {1, 1},
+    .needs = engine::Needs::user_namespace,
+    .command = [] { return make_command(create_network_flags, create_network); },
+};
+const Verb network_ls_verb{
+    .text = {.name = "network ls",
+             .arguments = "",
+             .summary = "List networks",
+             .example = "berth network ls --filter driver=bridge"},
+    .arity = {0, 0},
+    .command = [] { return make_command(list_network_flags, list_networks); },
+};
+const Verb network_rm_verb{
+    .text = {.name = "network rm",
+             .arguments = "NETWORK [NETWORK...]",
+             .summary = "Remove networks in which no container runs",
+             .example = "berth network rm app"},
+    .arity = {1},
+    .needs = engine::Needs::user_namespace,
+    .command = [] { return make_command(remove_network_flags, remove_networks); },
+};
+const Verb network_prune_verb{
+    .text = {.name = "network prune",
+             .arguments = "",
+             .summary = "Remove all networks in which no container runs",
+             .example = "berth network prune --force"},
+    .arity = {0, 0},
+    .needs = engine::Needs::user_namespace,
+    .command = [] { return make_command(prune_network_flags, prune_unused_networks); },
+};
+const Verb network_connect_verb{
+    .text = {.name = "network connect",
+             .arguments = "NETWORK CONTAINER",
+             .summary = "Put a container into one more network",
+             .example = "berth network connect --alias db app postgres"},
+    .arity = {2, 2},
+    .needs = engine::Needs::user_namespace,
+    .command = [] { return make_command(connect_flags, connect); },
+};
+const Verb network_disconnect_verb{
+    .text = {.name = "network disconnect",
+             .arguments = "NETWORK CONTAINER",
+             .summary = "Take a container out of a network",
+             .example = "berth network disconnect app postgres"},
+    .arity = {2, 2},
+    .needs = engine::Needs::user_namespace,
+    .command = [] { return make_command(disconnect_flags, disconnect); },
+};
+
+}  // namespace berth::cli

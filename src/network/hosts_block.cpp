@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "network/hosts_block.hpp"
+
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "network/ipv4.hpp"
+
+namespace berth::network {
+namespace {
+
+constexpr std::string_view kBegin = "# those in the container's networks, by berth";
+constexpr std::string_view kEnd = "# end of those";
+
+bool is_host_word(std::string_view name) {
+  return !name.empty() && std::all_of(name.begin(), name.end(),
+                                      [](char c) { return c > ' ' && c < 127 && c != '#'; });
+}
+
+}  // namespace
+
+std::string peer_lines(const Lease& lease, const std::vector<Lease>& leases) {
+  std::string text;
+  for (const Endpoint& own : lease.endpoints) {
+    if (own.network.empty()) continue;
+    std::vector<std::pair<Ipv4, std::string>> lines;
+    for (const Lease& peer : leases) {
+      for (const Endpoint& one : peer.endpoints) {
+        auto address = parse_ipv4(one.address);
+        if (one.network != own.network || !address) continue;
+        std::string names;
+        for (const std::string& name : one.names) {
+          if (is_host_word(name)) names += (names.empty() ? "\t" : " ") + name;
+        }
+        if (!names.empty()) lines.emplace_back(*address, one.address + names + "\n");
+      }
+    }
+    std::sort(lines.begin(), lines.end());
+    for (const auto& [address, line] : lines) text += line;
+  }
+  return text;
+}
+
+std::string with_block(std::string_view hosts, std::string_view lines) {
+  std::string text;
+  bool inside = false;
+  size_t at = 0;
+  while (at < hosts.size()) {
+    size_t end = std::min(hosts.find('\n', at), hosts.size());
+    std::string_view line = hosts.substr(at, end - at);
+    at = end + 1;
+    // A block that somebody has cut off at its end takes no more lines along than there are.
+    if (line == kBegin) inside = hosts.find(kEnd, at) != hosts.npos;
+    if (!inside && line != kBegin && line != kEnd) text += std::string(line) + "\n";
+    if (line == kEnd) inside = false;
+  }
+  if (lines.empty()) return text;
+  return text + std::string(kBegin) + "\n" + std::string(lines) + std::string(kEnd) + "\n";
+}
+
+}  // namespace berth::network
