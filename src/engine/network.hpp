@@ -21,11 +21,11 @@ namespace berth::engine {
 /// What the user said of the network: texts of --network ("" where it was not given) and --publish.
 struct NetworkFlags {
   std::string mode{};
+  std::vector<std::string> publish{};
+  bool publish_all = false;
   std::vector<std::string> more{};     ///< of a second --network and further ones
   std::vector<std::string> aliases{};  ///< in the first network with a name
   std::string address{};               ///< there
-  std::vector<std::string> publish{};
-  bool publish_all = false;
 };
 /// Puts what the flags mean into `request`. Without --network it is the default
 /// (default_network.hpp), or "bridge" where ports are published and the default cannot. Errors:

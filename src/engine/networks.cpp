@@ -332,7 +332,7 @@ Result<JoinedNetwork> parse_joined_network(const Context& context, std::string_v
   if (is_word_of_ours(joined.name) || joined.name.starts_with("container:")) {
     return make_error(
         Kind::usage,
-        "conflicting options: network " + quote(joined.name) + " goes with no other one",
+        "network " + quote(joined.name) + " goes with no other one",
         "one --network alone");
   }
   TRY(check_named_networks(context));
