@@ -330,10 +330,8 @@ Result<JoinedNetwork> parse_joined_network(const Context& context, std::string_v
     return joined;
   }
   if (is_word_of_ours(joined.name) || joined.name.starts_with("container:")) {
-    return make_error(
-        Kind::usage,
-        "network " + quote(joined.name) + " goes with no other one",
-        "one --network alone");
+    return make_error(Kind::usage, "network " + quote(joined.name) + " goes with no other one",
+                      "one --network alone");
   }
   TRY(check_named_networks(context));
   auto record = TRY(find_network(context, joined.name));
