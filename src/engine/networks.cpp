@@ -9,6 +9,7 @@
 #include "base/text.hpp"
 #include "engine/events.hpp"
 #include "engine/network.hpp"
+#include "engine/request_text.hpp"
 #include "json/fields.hpp"
 #include "network/ipv4.hpp"
 #include "network/rules.hpp"

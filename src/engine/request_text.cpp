@@ -16,11 +16,12 @@ namespace {
 using TextPair = std::pair<std::string, std::string>;
 using Mode = NamespaceMode::Kind;
 
-constexpr std::array<std::pair<std::string_view, Network>, 7> kNetworkWords = {{
+constexpr std::array<std::pair<std::string_view, Network>, 8> kNetworkWords = {{
     {"none", Network::none},
     {"host", Network::host},
     {"bridge", Network::bridge},
     {"default", Network::bridge},  // docker's word for its bridge
+    {"podman", Network::bridge},   // podman's for the same
     {"private", Network::bridge},  // podman's for whatever an own network is
     {"pasta", Network::pasta},
     {"slirp4netns", Network::slirp4netns},

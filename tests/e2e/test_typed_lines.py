@@ -38,8 +38,6 @@ from support.registry import die_with_parent
 from support.waiting import wait_until
 
 DATA = pathlib.Path(__file__).resolve().parents[1] / "data/typed_lines"
-# Cases that are not yet what `expect` says. One that has become so is to be taken off.
-NOT_YET = set((DATA / "not-yet").read_text(encoding="utf-8").split())
 TUN = pathlib.Path("/dev/net/tun")
 MISSES = collections.defaultdict(list)  # a class of answers that nobody wants: the lines
 ALLOWED = {"silently different": 0, "misleading error": 0, "hint that does not help": 0,
@@ -375,10 +373,6 @@ def test_a_typed_line_does_what_it_says(stations, profile, typed, driver_tree):
         wrong = faults(expected, status, out, err)
     finally:
         station.clear(typed["line"])
-    case = f"{typed['name']}-{profile.kind}"
-    if case in NOT_YET:
-        assert wrong, f"{case} is as it should be: take it off {DATA}/not-yet"
-        return
     if wrong:
         kind = class_of(typed, status, err)
         MISSES[kind].append(typed["name"])

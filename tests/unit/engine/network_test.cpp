@@ -52,7 +52,7 @@ TEST(ReadNetwork, tells_what_the_user_has_said_from_a_default) {
 }
 
 TEST(ReadNetwork, knows_the_words_of_docker_and_podman) {
-  for (const char* word : {"bridge", "default", "private"}) {
+  for (const char* word : {"bridge", "default", "podman", "private"}) {
     EXPECT_EQ(read({word})->network, Network::bridge) << word;
   }
   EXPECT_EQ(read({"pasta"})->network, Network::pasta);
@@ -60,8 +60,9 @@ TEST(ReadNetwork, knows_the_words_of_docker_and_podman) {
   auto joined = read({"container:web"});
   EXPECT_EQ(joined->network, Network::container);
   EXPECT_EQ(joined->network_container, "web");
-  for (const char* wrong : {"container:", "Bridge", "macvlan", "none "}) {
-    EXPECT_EQ(read({wrong}).error().kind, Kind::usage) << wrong;
+  EXPECT_EQ(read({"container:"}).error().kind, Kind::usage);
+  for (const char* name : {"Bridge", "macvlan", "none "}) {  // of networks that are not there
+    EXPECT_EQ(read({name}).error().kind, Kind::not_found) << name;
   }
 }
 

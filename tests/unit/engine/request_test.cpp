@@ -133,6 +133,7 @@ RunRequest full_request() {
   r.expose = {"80/tcp"};
   r.publish.resize(1);
   r.publish_all = true;
+  r.networks = {{"app", {"server"}, "10.128.0.9"}};
   r.limits = full_limits();
   r.shm_bytes = 0;
   r.ulimits = {{"nofile", 1024, -1}};
