@@ -23,6 +23,10 @@
 namespace berth::engine {
 namespace {
 
+// Docker's statuses: of flags that mean nothing, and of a command that cannot start.
+constexpr int kRequestRefused = 125;
+constexpr int kCommandRefused = 126;
+
 constexpr size_t kMaxExecAccountFile = size_t{4} << 20;
 
 /// A file of the running container, as its first process sees it: no link leads out.
@@ -73,6 +77,8 @@ Result<void> add_environment(const Context& context, const ExecRequest& request,
       words.insert(words.end(), {"--env", entry});
     } else if (auto value = context.environment.get(name)) {
       words.insert(words.end(), {"--env", name + "=" + std::string(*value)});
+    } else {
+      words.insert(words.end(), {"--env", name});  // takes it away
     }
   }
   return {};
@@ -95,6 +101,18 @@ Result<void> add_rights(const Context& context, const ContainerSummary& containe
     if (number && (held.permitted >> *number & 1) != 0) {
       words.insert(words.end(), {"--cap", std::string(name)});
     }
+  }
+  return {};
+}
+
+Result<void> check_command(const ExecRequest& request) {
+  std::string directory = request.workdir.value_or("");
+  if (!directory.empty() && directory[0] != '/') {
+    return make_error(Kind::usage, "working directory " + quote(directory) + ": not absolute",
+                      "berth exec -w /" + escape_controls(directory));
+  }
+  if (!request.command.empty() && request.command[0].empty()) {
+    return make_error(Kind::usage, "the command is an empty string");
   }
   return {};
 }
@@ -149,12 +167,28 @@ Result<RunOutcome> run_behind(const Context& context, const ContainerSummary& co
 Result<RunOutcome> exec(const Context& context, std::string_view reference,
                         const ExecRequest& request) {
   ContainerSummary container = TRY(get_running(context, reference));
+  auto refused = [&](int status, Error error) {
+    return RunOutcome{container.id, status, std::move(error), std::nullopt};
+  };
   std::vector<std::string> words;
-  TRY(add_user(context, container, request, words));
-  TRY(add_environment(context, request, words));
+  if (auto made = add_user(context, container, request, words); !made.ok()) {
+    return refused(kCommandRefused, std::move(made.error()));
+  }
+  if (auto made = add_environment(context, request, words); !made.ok()) {
+    return refused(kRequestRefused, std::move(made.error()));
+  }
+  if (auto made = check_command(request); !made.ok()) {
+    return refused(kCommandRefused, std::move(made.error()));
+  }
   TRY(add_rights(context, container, request, words));
-  if (request.workdir) words.insert(words.end(), {"--cwd", *request.workdir});
-  if (request.terminal) words.emplace_back("--tty");
+  if (!request.workdir.value_or("").empty()) {
+    words.insert(words.end(), {"--cwd", *request.workdir});
+  }
+  if (request.terminal && request.detach) {
+    context.log.warn("-t: nobody holds the terminal of what runs in the background, ignoring");
+  } else if (request.terminal) {
+    words.emplace_back("--tty");
+  }
   words.push_back(container.id);
   words.insert(words.end(), request.command.begin(), request.command.end());
   Told told(context, container.id, request);

@@ -27,13 +27,24 @@ namespace {
 
 constexpr size_t kMaxDocument = size_t{16} << 20;
 
+// A name alone takes the variable away.
+void change_environment(std::vector<std::string>& env, const std::vector<std::string>& changes) {
+  for (const std::string& change : changes) {
+    if (change.find('=') == std::string::npos) {
+      std::erase_if(env, [&](const std::string& entry) { return entry.starts_with(change + "="); });
+    } else {
+      env.push_back(change);
+    }
+  }
+}
+
 oci::Process changed(oci::Process process, const ExecRequest& request) {
   const ProcessChanges& changes = request.changes;
   process.args = changes.args;
   process.terminal = request.terminal;
   process.console_size.reset();
   if (changes.cwd) process.cwd = *changes.cwd;
-  process.env.insert(process.env.end(), changes.env.begin(), changes.env.end());
+  change_environment(process.env, changes.env);
   if (changes.uid) {
     // Another user: nothing of the former one's groups, which may be root's.
     process.user.uid = *changes.uid;

@@ -59,11 +59,12 @@ def test_user_directory_and_environment(berth, profile):
         "1 rum\n")
     assert berth.ok("exec", "-e", "FROM_HERE", "tug", *SHELL, "echo $FROM_HERE",
                     env={"FROM_HERE": "yes"}) == "yes\n"
+    assert berth.ok("exec", "-e", "CARGO", "tug", *SHELL, "echo ${CARGO-unset}") == "unset\n"
     if profile.kind != "single_id":
         assert berth.ok("exec", "-u", "sailor", "tug", *SHELL, "id -un; echo $HOME") == (
             "sailor\n/home/sailor\n")
         assert berth.ok("exec", "-u", "5:6", "tug", *SHELL, "id -u; id -g") == "5\n6\n"
-    assert berth.fail("exec", "-u", "nobody-here", "tug", "id", status=1).startswith(
+    assert berth.fail("exec", "-u", "nobody-here", "tug", "id", status=126).startswith(
         "berth: ")
 
 
@@ -181,5 +182,5 @@ def test_a_link_at_the_place_of_passwd_leads_nowhere_else(berth, work):
     secret = work / "passwd"
     secret.write_text("pirate:x:77:77::/:/bin/sh\n")
     berth.ok("exec", "tug", *SHELL, f"rm /etc/passwd; ln -s {secret} /etc/passwd")
-    line = berth.fail("exec", "-u", "pirate", "tug", "id", status=1)
+    line = berth.fail("exec", "-u", "pirate", "tug", "id", status=126)
     assert "pirate" in line

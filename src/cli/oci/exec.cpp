@@ -67,7 +67,7 @@ FlagTable exec_flags(ExecOptions& o) {
       {"tty", 't', "", "Give it a terminal", &r.terminal},
       {"user", 'u', "UID[:GID]", "Run it as this user, in numbers", read_user(c)},
       {"additional-gids", 'g', "GID", "Add a supplementary group", add_group(c)},
-      {"env", 'e', "K=V", "Add an environment variable", &c.env},
+      {"env", 'e', "K[=V]", "Add an environment variable, or take one away", &c.env},
       {"cwd", 0, "DIR", "Its working directory", &c.cwd},
       {"cap", 'c', "NAME", "Add a capability", add_capability(c)},
       {"no-new-privs", 0, "", "Forbid it to gain privileges", &c.no_new_privileges},
