@@ -189,7 +189,7 @@ class ContainerSieve {
                        [&](const image::Image* from) { return descends(*image, *from); });
   }
 
-  bool fits(const ContainerDetails& details) const {
+  bool fits(const ContainerSummary& c, const ContainerDetails& details) const {
     if (!filters_.fits_labels(details.labels)) return false;
     bool volume = filters_.fits("volume", [&](const std::string& wanted) {
       return std::any_of(details.mounts.begin(), details.mounts.end(), [&](const MountSummary& m) {
@@ -198,7 +198,9 @@ class ContainerSieve {
     });
     bool network = filters_.fits(
         "network", [&](const std::string& wanted) { return holds(details.networks, wanted); });
-    return volume && network && fits_ports(details.ports);
+    // Docker's: what does not run has no ports.
+    bool runs = c.state == ContainerState::running || c.state == ContainerState::paused;
+    return volume && network && fits_ports(runs ? details.ports : std::vector<PortSummary>());
   }
 
   bool fits_health(const std::string& health) const {
@@ -322,7 +324,7 @@ Result<std::vector<ListedContainer>> query_containers(const Context& context,
       listed.details =
           details_of(context, summary, images, lease == leases.end() ? nullptr : &lease->second);
     }
-    if (!sieve.fits(listed.details) || !sieve.fits_health(listed.health)) continue;
+    if (!sieve.fits(summary, listed.details) || !sieve.fits_health(listed.health)) continue;
     if (query.sizes) listed.size = size_of(context, summary, images);
     listed.summary = std::move(summary);
     found.push_back(std::move(listed));

@@ -25,6 +25,12 @@ json::Value log_value(const LogSettings& log) {
   return json::Object{{"Type", to_json_text(log.driver)}, {"Config", std::move(options)}};
 }
 
+/// Docker's: as much swap as memory where --memory-swap says nothing.
+json::Value memory_and_swap(const Limits& limits) {
+  int64_t asked = limits.memory_swap_bytes.value_or(0);
+  return asked != 0 ? asked : static_cast<int64_t>(limits.memory_bytes.value_or(0) * 2);
+}
+
 json::Value number(std::optional<uint64_t> value) {
   return value.value_or(0);
 }
@@ -147,7 +153,7 @@ void add_limits(json::Object& out, const RunRequest& request) {
   add("KernelMemory", 0);
   add("KernelMemoryTCP", 0);
   add("MemoryReservation", number(l.memory_reservation_bytes));
-  add("MemorySwap", l.memory_swap_bytes.value_or(0));
+  add("MemorySwap", memory_and_swap(l));
   add("MemorySwappiness", l.memory_swappiness ? json::Value(*l.memory_swappiness) : json::Value());
   add("OomKillDisable", l.oom_kill_disable);
   add("PidsLimit", l.pids ? json::Value(*l.pids) : json::Value());

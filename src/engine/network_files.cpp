@@ -20,7 +20,11 @@ std::string own_hosts(const RunRequest& request, std::string_view hostname) {
   // There is no address but loopback; the name must still resolve, or MPI and sudo stall.
   text += std::string(network::kOwnAddress) + "\t";
   if (request.domainname) text += std::string(hostname) + "." + *request.domainname + " ";
-  return text + std::string(hostname) + "\n";
+  text += hostname;
+  // Programs ask for the short name too.
+  size_t dot = hostname.find('.');
+  if (dot != std::string_view::npos) text += " " + std::string(hostname.substr(0, dot));
+  return text + "\n";
 }
 
 /// Whether a line of resolv.conf is replaced by a flag.

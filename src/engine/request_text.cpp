@@ -155,7 +155,11 @@ Result<TextPair> parse_sysctl(std::string_view text) {
 }
 
 Result<TextPair> parse_label(std::string_view text) {
-  return split_pair(text);
+  TextPair pair = TRY(split_pair(text));
+  if (pair.first.find_first_of(" \t\n\v\f\r") != std::string::npos) {
+    return wrong_text("its name has a blank");
+  }
+  return pair;
 }
 
 Result<TextPair> parse_annotation(std::string_view text) {

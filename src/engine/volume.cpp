@@ -19,6 +19,13 @@ bool is_propagation(std::string_view word) {
   return std::find(kPropagations.begin(), kPropagations.end(), word) != kPropagations.end();
 }
 
+/// All that reads /proc would believe what is there; the kernel's own may come again.
+Result<void> check_covers_nothing(const Volume& volume) {
+  if (volume.destination != "/proc" || volume.source == "/proc") return {};
+  return make_error(Kind::usage, "volume " + quote(volume.source) +
+                                     ": cannot cover /proc, where the kernel's files are");
+}
+
 Result<std::string> parse_destination(std::string_view text, std::string_view flag) {
   if (!text.starts_with('/')) {
     return make_error(Kind::usage,
@@ -273,8 +280,16 @@ Result<Volume> parse_volume(std::string_view text, std::string_view working_dire
     volume.name = parts[0];
   }
   volume.destination = TRY(parse_destination(parts[1], "volume"));
+  TRY(check_covers_nothing(volume));
   if (parts.size() < 3) return volume;
-  for (std::string_view option : split(parts[2], ',')) TRY(take_option(option, text, volume));
+  size_t accesses = 0;
+  for (std::string_view option : split(parts[2], ',')) {
+    TRY(take_option(option, text, volume));
+    if (option == "ro" || option == "rw") ++accesses;
+  }
+  if (accesses > 1) {
+    return make_error(Kind::usage, "volume " + quote(text) + ": more than one of ro and rw");
+  }
   return volume;
 }
 

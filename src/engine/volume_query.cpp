@@ -42,7 +42,7 @@ Result<std::string> inspect_volume(const Context& context, const std::string& na
   return json::dump(json::Object{
       {"CreatedAt", format_time(volume->created_ns / 1'000'000'000)},
       {"Driver", volume->driver},
-      {"Labels", map_or_null(volume->labels)},
+      {"Labels", text_map(volume->labels)},
       {"Mountpoint", volume_data(context.paths.root, volume->name)},
       {"Name", volume->name},
       {"Options", map_or_null(volume->options)},

@@ -108,6 +108,16 @@ ReadValue read_number(int64_t& target) {
   };
 }
 
+/// Docker's: no name is any, and a slash before it does not count.
+ReadValue read_name(std::optional<std::string>& target) {
+  return [&target](std::string_view text) -> Result<void> {
+    target.reset();
+    if (text.starts_with('/')) text.remove_prefix(1);
+    if (!text.empty()) target = std::string(text);
+    return {};
+  };
+}
+
 /// "512m", and "-1" for no limit.
 ReadValue read_swap(std::optional<int64_t>& target) {
   return [&target](std::string_view text) -> Result<void> {
@@ -185,7 +195,7 @@ FlagTable container_flags(RequestOptions& o) {
        read_into(r.log.driver, engine::parse_log_driver)},
       {"log-opt", 0, "NAME=VALUE", "max-size=BYTES or max-file=NUMBER",
        [&r](std::string_view text) { return engine::parse_log_option(text, r.log); }},
-      {"name", 0, "NAME", "Name the container", &r.name},
+      {"name", 0, "NAME", "Name the container", read_name(r.name)},
       {"replace", 0, "", "Remove a container of the same name first, running or not",
        &o.call.replace},
       {"platform", 0, "OS/ARCH", "Of the image that is pulled, such as linux/arm64",
@@ -273,6 +283,8 @@ FlagTable namespace_flags(RequestOptions& o) {
       {"cgroupns", 0, "MODE", "host, private or container:NAME",
        read_mode(r.cgroupns, NamespaceFlag::cgroupns)},
       {"dns", 0, "ADDRESS", "Ask this name server", append_to(r.dns, engine::parse_dns)},
+      {"dns-opt", 0, "OPTION", "The same as --dns-option",
+       append_to(r.dns_option, engine::parse_dns_option)},
       {"dns-option", 0, "OPTION", "Set an option of /etc/resolv.conf",
        append_to(r.dns_option, engine::parse_dns_option)},
       {"dns-search", 0, "DOMAIN", "Look for names in DOMAIN; '.' for none",

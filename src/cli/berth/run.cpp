@@ -56,7 +56,11 @@ Result<int> run_container(Session& session, const RunOptions& given,
   }
   tell_detached(session, outcome);
   tell_reason(session, outcome);
-  if (o.call.detach && !outcome.command_error) print(session, outcome.id + "\n");
+  // Docker's: the id of whatever shows nothing here.
+  const auto& attach = o.call.attach;
+  bool shows =
+      attach.empty() ? !o.call.detach : attach != std::vector<std::string>(attach.size(), "stdin");
+  if (!shows && !outcome.command_error) print(session, outcome.id + "\n");
   return outcome.status;
 }
 

@@ -45,6 +45,7 @@ TEST(ParseLabel, takes_a_name_alone_for_an_empty_value) {
   EXPECT_EQ(parse_label("a=b=c")->second, "b=c");
   EXPECT_FALSE(parse_label("=b").ok());
   EXPECT_FALSE(parse_label(" =b").ok());
+  EXPECT_FALSE(parse_label("a b=c").ok());
 }
 
 TEST(ParseAnnotation, keeps_berths_own_to_berth) {
