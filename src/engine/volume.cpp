@@ -288,7 +288,8 @@ Result<Volume> parse_volume(std::string_view text, std::string_view working_dire
     if (option == "ro" || option == "rw") ++accesses;
   }
   if (accesses > 1) {
-    return make_error(Kind::usage, "volume " + quote(text) + ": more than one of ro and rw");
+    return make_error(Kind::usage,
+                      "volume " + quote(text) + ": invalid mode, either ro or rw is expected");
   }
   return volume;
 }

@@ -36,16 +36,13 @@ Result<std::string> inspect_volume(const Context& context, const std::string& na
     return make_error(Kind::not_found, "no such volume: " + escape_controls(name),
                       "berth volume ls");
   }
-  auto map_or_null = [](const std::map<std::string, std::string>& map) {
-    return map.empty() ? json::Value() : text_map(map);
-  };
   return json::dump(json::Object{
       {"CreatedAt", format_time(volume->created_ns / 1'000'000'000)},
       {"Driver", volume->driver},
       {"Labels", text_map(volume->labels)},
       {"Mountpoint", volume_data(context.paths.root, volume->name)},
       {"Name", volume->name},
-      {"Options", map_or_null(volume->options)},
+      {"Options", text_map(volume->options)},
       {"Scope", "local"},
   });
 }

@@ -12,7 +12,7 @@ namespace {
 
 struct BuildOptions {
   engine::BuildRequest request;
-  std::vector<std::string> args, labels, secrets, ssh;
+  std::vector<std::string> args, secrets, ssh;
   std::string file;
   std::optional<std::string> id_file, shm_size;
   std::vector<std::string> cache_from, cache_to;
@@ -73,7 +73,7 @@ FlagTable build_flags(BuildOptions& o) {
        Complete::file},
       {"build-arg", 0, "K=V", "A build argument; a name alone takes the variable's value",
        read_arguments(o.args)},
-      {"label", 0, "K=V", "A label of the image", &o.labels},
+      {"label", 0, "K=V", "A label of the image", read_label(o.request.labels)},
       {"target", 0, "STAGE", "Build up to this stage", &o.request.target},
       {"platform", 0, "OS/ARCH", "For another platform than this machine's", &o.request.platform},
       {"pull", 0, "", "Ask the registry for base images even if they are here", &o.request.pull},
@@ -124,16 +124,14 @@ FlagTable build_flags(BuildOptions& o) {
 
 /// "K=V" each; a name alone is an argument of the caller's environment, or not given at all.
 std::map<std::string, std::string> pairs_of(const std::vector<std::string>& texts,
-                                            const engine::Environment* environment) {
+                                            const engine::Environment& environment) {
   std::map<std::string, std::string> pairs;
   for (const std::string& text : texts) {
     size_t equal = text.find('=');
     std::string name = text.substr(0, equal);
     if (equal != std::string::npos) {
       pairs[name] = text.substr(equal + 1);
-    } else if (environment == nullptr) {
-      pairs[name] = "";
-    } else if (auto value = environment->get(name)) {
+    } else if (auto value = environment.get(name)) {
       pairs[name] = *value;
     }
   }
@@ -211,8 +209,7 @@ Result<int> run_build(Session& session, const BuildOptions& o, std::vector<std::
   const std::string& here = session.working_directory;
   TRY(set_sources(session, o, arguments[0], request));
   TRY(set_extras(session, o, request.extras));
-  request.args = pairs_of(o.args, &session.context.environment);
-  request.labels = pairs_of(o.labels, nullptr);
+  request.args = pairs_of(o.args, session.context.environment);
   if (o.id_file) request.id_file = TRY(engine::absolute_path(*o.id_file, here));
   bool json = o.format == "json";
   request.quiet = request.quiet || json || o.progress == "quiet";

@@ -5,6 +5,7 @@
 
 #include "engine/client_config.hpp"
 #include "engine/moment.hpp"
+#include "engine/request_text.hpp"
 
 namespace berth::cli {
 namespace {
@@ -50,6 +51,14 @@ Flag filter_flag(std::vector<engine::Filter>& target) {
     return {};
   };
   return {"filter", 'f', "KEY=VALUE", "Only those that fit, such as name=web", std::move(read)};
+}
+
+ReadValue read_label(std::map<std::string, std::string>& target) {
+  return [&target](std::string_view text) -> Result<void> {
+    auto [name, value] = TRY(engine::parse_label(text));
+    target[name] = std::move(value);
+    return {};
+  };
 }
 
 ReadValue read_moment(std::optional<int64_t>& target) {

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -39,6 +40,9 @@ Flag grace_flag(std::optional<int64_t>& target);
 
 /// A moment as docker's --since and --until take it, as nanoseconds since 1970.
 ReadValue read_moment(std::optional<int64_t>& target);
+
+/// --label K[=V], each into `target`.
+ReadValue read_label(std::map<std::string, std::string>& target);
 
 /// Says so when the keys were typed that leave a container.
 void tell_detached(Session& session, const engine::RunOutcome& outcome);

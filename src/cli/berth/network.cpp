@@ -14,7 +14,8 @@ namespace {
 
 struct NetworkOptions {
   engine::NetworkRecord wish;
-  std::vector<std::string> labels, subnets, gateways, options;
+  std::map<std::string, std::string> labels;
+  std::vector<std::string> subnets, gateways, options;
 };
 
 FlagTable create_network_flags(NetworkOptions& o) {
@@ -22,7 +23,7 @@ FlagTable create_network_flags(NetworkOptions& o) {
       {"driver", 'd', "NAME", "There is bridge alone", &o.wish.driver},
       {"gateway", 0, "ADDRESS", "The host's address in it; the first one without", &o.gateways},
       {"internal", 0, "", "Give its containers no way out", &o.wish.internal},
-      {"label", 0, "K[=V]", "Describe it", &o.labels},
+      {"label", 0, "K[=V]", "Describe it", read_label(o.labels)},
       {"opt", 'o', "K=V", "The bridge driver has no options", &o.options},
       {"subnet", 0, "ADDRESS/BITS", "Its addresses; a free private subnet without", &o.subnets},
   };
@@ -43,10 +44,7 @@ Result<int> create_network(Session& session, const NetworkOptions& o,
   wish.name = arguments[0];
   if (!o.subnets.empty()) wish.subnet = o.subnets[0];
   if (!o.gateways.empty()) wish.gateway = o.gateways[0];
-  for (const std::string& text : o.labels) {
-    size_t equals = text.find('=');
-    wish.labels[text.substr(0, equals)] = equals == text.npos ? "" : text.substr(equals + 1);
-  }
+  wish.labels = o.labels;
   print(session, TRY(engine::make_network(session.context, std::move(wish))).id + "\n");
   return 0;
 }

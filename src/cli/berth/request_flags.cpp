@@ -299,7 +299,7 @@ FlagTable namespace_flags(RequestOptions& o) {
       {"ip", 0, "ADDRESS", "Have this address in the network with a name", &o.network.address},
       {"net", 0, "NETWORK", "The same as --network", read_network_flag(o.network)},
       {"net-alias", 0, "NAME", "The same as --network-alias", read_alias(o.network)},
-      {"network", 0, "NETWORK", "NAME, bridge, host, none, container:ID, pasta, slirp4netns",
+      {"network", 0, "NETWORK", "A network's NAME, bridge, host, none or container:NAME",
        read_network_flag(o.network)},
       {"network-alias", 0, "NAME", "Be found by this name too in the network",
        read_alias(o.network)},

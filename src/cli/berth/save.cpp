@@ -17,7 +17,7 @@ FlagTable save_flags(SaveOptions& o) {
       {"format",
        0,
        "FORMAT",
-       "archive (a tar for docker and podman), oci (a directory), sqsh",
+       "archive (for docker and podman), oci (a directory), sqsh",
        &o.format,
        {"archive", "docker-archive", "oci", "oci-archive", "oci-dir", "sqsh"}},
   };

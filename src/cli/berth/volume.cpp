@@ -2,7 +2,6 @@
 #include "base/text.hpp"
 #include "cli/berth/common.hpp"
 #include "cli/berth/list_rows.hpp"
-#include "engine/request_text.hpp"
 #include "engine/volume_query.hpp"
 
 namespace berth::cli {
@@ -13,14 +12,14 @@ namespace {
 struct CreateOptions {
   std::string driver = "local";
   std::string name;
-  std::vector<std::string> labels;
+  std::map<std::string, std::string> labels;
   std::vector<std::string> options;
 };
 
 FlagTable create_flags(CreateOptions& o) {
   return {
       {"driver", 'd', "NAME", "There is local alone", &o.driver},
-      {"label", 0, "K[=V]", "Describe it", &o.labels},
+      {"label", 0, "K[=V]", "Describe it", read_label(o.labels)},
       {"name", 0, "NAME", "The same as the argument", &o.name},
       {"opt", 'o', "K=V", "The local driver has no options", &o.options},
   };
@@ -35,18 +34,6 @@ std::map<std::string, std::string> pairs_of(const std::vector<std::string>& text
   return pairs;
 }
 
-Result<std::map<std::string, std::string>> labels_of(const std::vector<std::string>& texts) {
-  std::map<std::string, std::string> labels;
-  for (const std::string& text : texts) {
-    auto label = engine::parse_label(text);
-    if (!label.ok()) {
-      return make_error(Kind::usage, "invalid label " + quote(text) + ": " + label.error().what);
-    }
-    labels[label->first] = std::move(label->second);
-  }
-  return labels;
-}
-
 Result<int> create(Session& session, const CreateOptions& o, std::vector<std::string> arguments) {
   if (!arguments.empty() && !o.name.empty()) {
     return make_error(Kind::usage,
@@ -56,7 +43,7 @@ Result<int> create(Session& session, const CreateOptions& o, std::vector<std::st
   engine::VolumeRecord wish;
   wish.driver = o.driver;
   wish.name = arguments.empty() ? o.name : arguments[0];
-  wish.labels = TRY(labels_of(o.labels));
+  wish.labels = o.labels;
   wish.options = pairs_of(o.options);
   print(session, TRY(engine::make_volume(session.context, wish)).name + "\n");
   return 0;
