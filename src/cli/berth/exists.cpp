@@ -3,6 +3,7 @@
 #include "cli/berth/common.hpp"
 #include "engine/containers.hpp"
 #include "engine/images.hpp"
+#include "engine/network_query.hpp"
 #include "engine/volume_query.hpp"
 
 namespace berth::cli {
@@ -34,9 +35,14 @@ Result<int> has_volume(Session& session, const ExistsOptions&, std::vector<std::
   return answer(engine::inspect_volume(session.context, arguments[0]));
 }
 
+Result<int> has_network(Session& session, const ExistsOptions&,
+                        std::vector<std::string> arguments) {
+  return answer(engine::inspect_network(session.context, arguments[0]));
+}
+
 }  // namespace
 
-extern const Verb image_exists_verb, container_exists_verb, volume_exists_verb;
+extern const Verb image_exists_verb, container_exists_verb, network_exists_verb, volume_exists_verb;
 const Verb image_exists_verb{
     .text = {.name = "image exists",
              .arguments = "IMAGE",
@@ -54,6 +60,14 @@ const Verb container_exists_verb{
              .complete = Complete::container},
     .arity = {1, 1},
     .command = [] { return make_command(exists_flags, has_container); },
+};
+const Verb network_exists_verb{
+    .text = {.name = "network exists",
+             .arguments = "NETWORK",
+             .summary = "Say by the exit status whether there is a network: 0, else 1",
+             .example = "berth network exists app"},
+    .arity = {1, 1},
+    .command = [] { return make_command(exists_flags, has_network); },
 };
 const Verb volume_exists_verb{
     .text = {.name = "volume exists",

@@ -13,7 +13,7 @@ extern const Verb run_verb, create_verb, start_verb, attach_verb, restart_verb, 
 extern const Verb ps_verb, logs_verb, wait_verb, stop_verb, kill_verb, rm_verb;
 extern const Verb events_verb, top_verb, stats_verb, port_verb, update_verb;
 extern const Verb cp_verb, export_verb, diff_verb, commit_verb;
-extern const Verb image_exists_verb, container_exists_verb, volume_exists_verb;
+extern const Verb image_exists_verb, container_exists_verb, network_exists_verb, volume_exists_verb;
 extern const Verb volume_create_verb, volume_ls_verb, volume_rm_verb, volume_prune_verb,
     container_prune_verb, image_prune_verb, system_df_verb, system_prune_verb, system_check_verb,
     system_dedupe_verb, image_convert_verb, image_mount_verb, image_unmount_verb, unshare_verb,
@@ -89,6 +89,7 @@ const std::array kVerbs = {
     &volume_ls_verb,
     &volume_rm_verb,
     &volume_prune_verb,
+    &network_exists_verb,
     &volume_exists_verb,
     &network_create_verb,
     &network_ls_verb,

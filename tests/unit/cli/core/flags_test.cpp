@@ -194,8 +194,9 @@ TEST(Flags, a_value_that_cannot_be_read_is_shown) {
   EXPECT_EQ(read({"--memory", "lots"}).error,
             "invalid value 'lots' for '--memory': expected a size such as 512m or 2g; "
             "see 'berth run --help'");
-  EXPECT_EQ(read({"-n-1"}).error,
-            "invalid value '-1' for '-n' (--tail): expected a whole number; see 'berth run --help'");
+  EXPECT_EQ(
+      read({"-n-1"}).error,
+      "invalid value '-1' for '-n' (--tail): expected a whole number; see 'berth run --help'");
   EXPECT_EQ(read({"--pids-limit=1.5"}).error,
             "invalid value '1.5' for '--pids-limit': expected a whole number; "
             "see 'berth run --help'");
