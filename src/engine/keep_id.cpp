@@ -100,7 +100,7 @@ Result<KeptIds> keep_ids(const Context& context, const RunRequest& request) {
 }
 
 void keep_own_id(const Context& context, RunRequest& request) {
-  if (context.identity == Identity::root) return;
+  if (!check(context, request).ok()) return;
   if (request.userns.kind != NamespaceMode::Kind::usual) return;
   auto uids = sys::mapped_uids();
   auto gids = sys::mapped_gids();

@@ -33,7 +33,8 @@ std::vector<oci::IdMapping> swap_with_root(const std::vector<sys::IdRange>& here
 Result<KeptIds> keep_ids(const Context& context, const RunRequest& request);
 
 /// An ordinary user's `-u $(id -u):$(id -g)` means keep-id where no --userns is given: Docker's
-/// container has his files then, and a subordinate id would not.
+/// container has his files then, and a subordinate id would not. Nothing changes for root, and
+/// where a namespace of another container is joined.
 void keep_own_id(const Context& context, RunRequest& request);
 
 /// The image's /etc/passwd and /etc/group with a line for the caller where his number has none. An

@@ -22,7 +22,7 @@ namespace {
 
 constexpr size_t kMaxConnectedConfig = size_t{16} << 20;
 
-/// A container whose networks change, while nobody else changes it.
+/// A container that is being connected or disconnected, under its lock (take_turn()).
 struct Changing {
   ContainerSummary summary;
   NetworkRecord network;

@@ -235,6 +235,8 @@ Result<std::optional<NetworkRecord>> find_network(const Context& context,
 }
 
 Result<NetworkRecord> remove_network(const Context& context, std::string_view reference) {
+  // Before it is looked for: another of its name may be made meanwhile.
+  sys::Fd lock = TRY(lock_networks(context));
   auto found = TRY(find_network(context, reference));
   if (!found) {
     return make_error(Kind::not_found,
@@ -245,7 +247,6 @@ Result<NetworkRecord> remove_network(const Context& context, std::string_view re
     return make_error(Kind::denied,
                       found->name + " is a pre-defined network and cannot be removed");
   }
-  sys::Fd lock = TRY(lock_networks(context));
   for (const auto& [container, lease] : list_leases(context)) {
     for (const network::Endpoint& one : lease.endpoints) {
       if (one.network != found->id) continue;

@@ -20,8 +20,8 @@ struct Changes {
   std::optional<std::string> gpus;  ///< the text of --gpus
 };
 
-/// For whoever changes what the container in `files` was asked to be: one after the other. The turn
-/// goes with what is returned. Errors: busy (after a minute), io.
+/// Waits for the lock that everyone takes before changing the request of the container in `files`,
+/// and takes it; it goes with what is returned. Errors: busy (after a minute), io.
 Result<sys::Fd> take_turn(const sys::Fd& files, const std::string& name);
 
 /// `changes` over `limits`. Pure.

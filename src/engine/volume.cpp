@@ -19,13 +19,6 @@ bool is_propagation(std::string_view word) {
   return std::find(kPropagations.begin(), kPropagations.end(), word) != kPropagations.end();
 }
 
-/// All that reads /proc would believe what is there; the kernel's own may come again.
-Result<void> check_covers_nothing(const Volume& volume) {
-  if (volume.destination != "/proc" || volume.source == "/proc") return {};
-  return make_error(Kind::usage, "volume " + quote(volume.source) +
-                                     ": cannot cover /proc, where the kernel's files are");
-}
-
 Result<std::string> parse_destination(std::string_view text, std::string_view flag) {
   if (!text.starts_with('/')) {
     return make_error(Kind::usage,
@@ -39,6 +32,16 @@ Result<std::string> parse_destination(std::string_view text, std::string_view fl
                                        ": the container's root cannot be mounted over");
   }
   return clean;
+}
+
+/// Programs believe what /proc says, so nothing but the host's own may be mounted there, as with
+/// docker. `source`: empty for what has none.
+Result<std::string> parse_place(std::string_view text, std::string_view flag,
+                                std::string_view source) {
+  std::string destination = TRY(parse_destination(text, flag));
+  if (destination != "/proc" || source == "/proc") return destination;
+  return make_error(Kind::usage, std::string(flag) + " " + quote(text) +
+                                     ": cannot cover /proc, where the kernel's files are");
 }
 
 bool is_here(std::string_view source) {
@@ -225,7 +228,7 @@ Result<ImageMount> MountParser::image() {
 Result<AnyMount> MountParser::parse() {
   for (const std::string& word : TRY(split_record(text_))) TRY(take(word));
   TRY(check_kind());
-  mount_.destination = TRY(parse_destination(target_, "mount"));
+  mount_.destination = TRY(parse_place(target_, "mount", source_));
   if (type_ == "tmpfs") {
     if (!source_.empty()) return wrong_volume(text_, "a tmpfs has no source");
     return AnyMount(tmpfs());
@@ -268,7 +271,7 @@ Result<Volume> parse_volume(std::string_view text, std::string_view working_dire
   Volume volume;
   if (alone) {
     volume.anonymous = true;
-    volume.destination = TRY(parse_destination(text, "volume"));
+    volume.destination = TRY(parse_place(text, "volume", ""));
     return volume;
   }
   if (is_here(parts[0])) {
@@ -279,8 +282,7 @@ Result<Volume> parse_volume(std::string_view text, std::string_view working_dire
     TRY_CTX(check_volume_name(parts[0]), "volume " + quote(text));
     volume.name = parts[0];
   }
-  volume.destination = TRY(parse_destination(parts[1], "volume"));
-  TRY(check_covers_nothing(volume));
+  volume.destination = TRY(parse_place(parts[1], "volume", volume.source));
   if (parts.size() < 3) return volume;
   size_t accesses = 0;
   for (std::string_view option : split(parts[2], ',')) {
@@ -297,7 +299,7 @@ Result<Volume> parse_volume(std::string_view text, std::string_view working_dire
 Result<Tmpfs> parse_tmpfs(std::string_view text) {
   size_t colon = text.find(':');
   Tmpfs tmpfs;
-  tmpfs.destination = TRY(parse_destination(text.substr(0, colon), "tmpfs"));
+  tmpfs.destination = TRY(parse_place(text.substr(0, colon), "tmpfs", ""));
   if (colon == std::string_view::npos) return tmpfs;
   for (std::string_view option : split(text.substr(colon + 1), ',')) {
     if (option.empty()) {

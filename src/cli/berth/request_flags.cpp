@@ -576,8 +576,8 @@ Result<void> read_request(const Session& session, std::vector<std::string> argum
   request.environment = TRY(read_entries(o.env_files, o.environment));
   TRY(read_labels(o, request));
   TRY(read_devices(o, request));
-  engine::keep_own_id(session.context, request);
   TRY(engine::read_network(session.context, o.network, request));
+  engine::keep_own_id(session.context, request);
   TRY(read_gpu_driver(o, request));
   TRY(read_mounts(session, o, request));
   if (o.environment_file) {

@@ -459,7 +459,7 @@ Result<void> tidy_bridge(Leases& leases, const std::vector<Lease>& current) {
     return {};
   }
   for (Used& one : networks) TRY(remove_strays(links, one.names, one.leases));
-  // Whoever is next in a network without its bridge makes that anew.
+  // A bridge that is gone is made anew by the next container that attaches.
   std::vector<Used> there;
   for (Used& one : networks) {
     if (TRY(links.find(one.names.bridge))) there.push_back(std::move(one));

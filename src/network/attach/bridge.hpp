@@ -22,8 +22,9 @@ Result<void> attach_bridge(Leases& leases, const Request& request, const sys::Fd
 /// lease. On failure it stays as it was. Errors: as attach_bridge(), usage (the address).
 Result<void> connect_bridge(Leases& leases, const Attachment& wanted, const sys::Fd& space,
                             Lease& lease);
-/// Takes it out of the network whose id is `network`, "" for the bridge that has no name; published
-/// ports go over to the next one that leads out. Errors: io, denied.
+/// Disconnects the container of `lease` from the network with the id `network`, or, for "", from
+/// the bridge without a name. Its published ports then lead to its next network that is not
+/// internal. Errors: io, denied.
 Result<void> disconnect_bridge(Leases& leases, const std::string& network, const sys::Fd& space,
                                Lease& lease);
 

@@ -14,8 +14,8 @@ namespace berth::network {
 /// Whether it is the id of a network: it is made into names of interfaces and tables.
 bool is_id(const std::string& id);
 
-/// Of the network whose id is `network`, or of the bridge without a name, of the leases in
-/// `directory`.
+/// The bridge and tables of the network with this id, or, for "", of the bridge without a name that
+/// belongs to the leases in `directory`.
 Names names_of(const std::string& directory, const std::string& network);
 
 /// Of a lease of a Berth that knew one bridge alone, too; none with a network of a user.

@@ -31,7 +31,8 @@ Result<void> attach(const std::string& directory, const HookState& state, const 
 /// Puts the running container `id`, which is on a bridge, into one more network.
 /// Errors: not_found (it has no bridge now), exists (it is in that one), those of connect_bridge().
 Result<void> connect(const std::string& directory, const std::string& id, const Attachment& wanted);
-/// Takes it out of the network whose id is `network`; one that it is not in is fine.
+/// Disconnects the running container `id` from the network with the id `network`. One that it is
+/// not in is no error.
 /// Errors: not_found, those of disconnect_bridge().
 Result<void> disconnect(const std::string& directory, const std::string& id,
                         const std::string& network);

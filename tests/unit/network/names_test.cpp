@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "network/hosts_block.hpp"
 #include "network/request.hpp"
 
 namespace berth::network {
@@ -41,6 +42,34 @@ TEST(Failure, comes_through_the_output_of_a_hook) {
   EXPECT_EQ(read->kind, Kind::busy);
   EXPECT_EQ(read->hint, "another");
   EXPECT_EQ(read_failure("cannot execute: no such file"), std::nullopt);
+}
+
+TEST(HostsBlock, is_replaced_and_leaves_what_others_have_written) {
+  std::string once = with_block("127.0.0.1\tlocalhost\n10.0.0.9 mine\n", "10.128.0.2\tserver\n");
+  EXPECT_NE(once.find("10.0.0.9 mine\n"), once.npos);
+  EXPECT_NE(once.find("10.128.0.2\tserver\n"), once.npos);
+  std::string again = with_block(once, "10.128.0.3\tclient\n");
+  EXPECT_EQ(again.find("server"), again.npos);
+  EXPECT_NE(again.find("10.128.0.3\tclient\n"), again.npos);
+  EXPECT_EQ(with_block(again, ""), "127.0.0.1\tlocalhost\n10.0.0.9 mine\n");
+}
+
+TEST(HostsBlock, of_many_beginnings_without_an_end_takes_no_line_along_and_no_time) {
+  std::string begin = with_block("", "x\n");
+  begin.resize(begin.find('\n') + 1);
+  std::string hostile;
+  while (hostile.size() < (size_t{4} << 20)) hostile += begin;
+  EXPECT_EQ(with_block(hostile + "10.0.0.9 mine\n", ""), "10.0.0.9 mine\n");
+}
+
+TEST(HostsBlock, has_no_names_that_could_end_a_line) {
+  Endpoint endpoint;
+  endpoint.network = "n";
+  endpoint.address = "10.128.0.2";
+  endpoint.names = {"web", "a\nb", "c d", "#x", ""};
+  Lease lease;
+  lease.endpoints = {endpoint};
+  EXPECT_EQ(peer_lines(lease, {lease}), "10.128.0.2\tweb\n");
 }
 
 }  // namespace
