@@ -63,10 +63,10 @@ def test_a_pull_on_a_pipe_prints_plain_lines_and_dockers_last_ones(berth, two_la
         f"Digest: {image.digest}", f"Status: Image is up to date for {reference}", reference]
 
 
-def test_a_quiet_pull_prints_the_digest_alone(berth, two_layers):
-    reference, image = two_layers
+def test_a_quiet_pull_prints_the_reference_alone(berth, two_layers):
+    reference, _ = two_layers
     done = berth.run("pull", "--quiet", reference)
-    assert (done.returncode, done.stdout, done.stderr) == (0, f"{image.digest}\n", "")
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{reference}\n", "")
 
 
 def test_a_pull_on_a_terminal_draws_a_line_per_layer_and_one_for_all(berth, two_layers):
@@ -141,7 +141,7 @@ def test_inspect_prints_an_array_as_docker_does(berth, two_layers):
     assert done.returncode == 1
     assert [found["Id"] for found in json.loads(done.stdout)] == [image.id]
     assert done.stderr == ("berth: no such object: nothing; "
-                           "try: berth ps --all, berth images, berth volume ls\n")
+                           "try: berth ps --all, berth images, berth network ls, berth volume ls\n")
 
 
 def test_history_shows_the_newest_step_first(berth, two_layers):

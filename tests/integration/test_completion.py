@@ -60,7 +60,7 @@ CASES = [
     ("inspect ", "objects", [IMAGE, "tug", "wreck"]),
     ("container inspect ", None, ["tug", "wreck"]),
     ("completion ", None, ["bash", "fish", "zsh"]),
-    ("inspect --type ", None, ["container", "image", "volume"]),
+    ("inspect --type ", None, ["container", "image", "network", "volume"]),
 ]
 
 
