@@ -6,8 +6,12 @@
     tools/docker_compat.py --check BERTH    one line for everything that is not true
 
 Docker is Debian's /usr/bin/docker, asked without a daemon. A verb or flag is 'same', 'differs' or
-'absent'; the last two have words that say how or why. Rewriting adds rows for what is new in
-Docker, and turns 'absent' into 'same' where berth has learned it: read the difference.
+'absent'. How one differs is said in the document and kept; why one is absent is what berth answers
+to whoever types it. Rewriting adds rows for what is new in Docker, and turns 'absent' into 'same'
+where berth has learned it: read the difference.
+
+The lists below the table are what tests/data holds: the lines whose outcome differs from Docker's
+(docker_lines), and what people type for Docker and other tools (typed_lines).
 """
 
 import dataclasses
@@ -18,15 +22,21 @@ import re
 import subprocess
 import sys
 
+import compat_lines
+
 DOCUMENT = pathlib.Path(__file__).resolve().parent.parent / "docs/docker-compat.md"
 DOCKER = "/usr/bin/docker"
 RELEASE = "20.10."
 BEGIN, END = "<!-- verbs: tools/docker_compat.py -->", "<!-- end of verbs -->"
+LINES, LINES_END = "<!-- lines: tests/data -->", "<!-- end of lines -->"
 NOT_YET = "not yet"
 GROUPS = ("container", "image", "volume", "network", "system", "builder")
 # What people type without a group, where the name differs from the one in the group.
 SHORT = {"container ls": "ps", "image ls": "images", "image rm": "rmi"}
 STATES = ("same", "differs", "absent")
+# What berth prints for a flag or a verb that it does not have, and knows why.
+REFUSAL = re.compile(r"^berth: (?:unknown flag '[^']*'|berth has no verb '[^']*')(?:: (?P<why>.*?))?"
+                     r"(?:; try: (?P<here>.*))?$")
 
 FLAG = re.compile(r"^ +(?:-(\w), )?--([\w-]+)(?=\s|$)")
 ROW = re.compile(r"^\| `(?:-(\w), )?--([\w-]+)` \| (\w+) \| ?(.*?) ?\|$")
@@ -143,6 +153,17 @@ def berth_flags(berth, name):
     return flags_of(text)
 
 
+def refusal(berth, *words):
+    """"WHY; HERE" as berth says it to who types these words, '' where it does not know."""
+    environment = {**os.environ, "COLUMNS": "200"}
+    done = subprocess.run([berth, *words], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          check=False, env=environment, timeout=30)
+    match = REFUSAL.match(done.stderr.strip())
+    if done.returncode == 0 or not match:
+        return ""
+    return "; try: ".join(filter(None, (match["why"], match["here"]))).replace("|", "\\|")
+
+
 # ---- the document -------------------------------------------------------------------------------
 
 def read():
@@ -160,6 +181,19 @@ def read():
     return sections
 
 
+def written_lines():
+    """What stands in the document between the marks of lines."""
+    text = DOCUMENT.read_text(encoding="utf-8")
+    return text.partition(f"{LINES}\n\n")[2].partition(f"\n{LINES_END}")[0]
+
+
+def write_lines():
+    text = DOCUMENT.read_text(encoding="utf-8")
+    head, _, rest = text.partition(LINES)
+    tail = rest.partition(LINES_END)[2]
+    DOCUMENT.write_text(f"{head}{LINES}\n\n{compat_lines.text()}\n{LINES_END}{tail}", encoding="utf-8")
+
+
 def write(sections):
     text = DOCUMENT.read_text(encoding="utf-8") if DOCUMENT.exists() else f"{BEGIN}\n{END}\n"
     head, _, rest = text.partition(BEGIN)
@@ -168,11 +202,11 @@ def write(sections):
     DOCUMENT.write_text(f"{head}{BEGIN}\n\n{body}\n{END}{tail}", encoding="utf-8")
 
 
-def renewed_flag(old, letter, mine, name):
-    """The row of a flag of docker's: what was said is kept while it can be true."""
+def renewed_flag(old, letter, mine, name, why):
+    """The row of a flag of docker's: what was said is kept while it can be true. `why`: berth's answer
+    to who types the flag."""
     if mine is None or name not in mine:
-        words = old.words if old and old.state == "absent" else NOT_YET
-        return Flag(letter, "absent", words)
+        return Flag(letter, "absent", why() or NOT_YET)
     if letter and mine[name] != letter:
         return Flag(letter, "differs", old.words if old and old.state == "differs" else
                     f"without the letter `-{letter}`")
@@ -188,13 +222,15 @@ def renew(berth):
         section = Section(names)
         mine = berth_flags(berth, names[0])
         if mine is None:
-            section.state, section.words = "absent", old.words if old.state == "absent" else NOT_YET
+            section.state, section.words = "absent", refusal(berth, *names[0].split()) or NOT_YET
         else:
             section.state = old.state if old.state in ("same", "differs") else "same"
             section.words = "" if old.state == "absent" else old.words
         for name, letter in flags.items():
             if mine is not None or section.words == NOT_YET:
-                section.flags[name] = renewed_flag(old.flags.get(name), letter, mine, name)
+                section.flags[name] = renewed_flag(
+                    old.flags.get(name), letter, mine, name,
+                    functools.partial(refusal, berth, *names[0].split(), f"--{name}"))
         sections.append(section)
     write(sections)
 
@@ -209,6 +245,26 @@ def faults(berth):
                 yield f"{name}: docker has it, the table has not"
                 continue
             yield from verb_faults(name, by_name[name], flags, berth_flags(berth, name))
+    for section in known.values():
+        yield from reason_faults(section, functools.partial(refusal, berth))
+    if written_lines() != compat_lines.text():
+        yield "the lists of lines are not those of tests/data"
+
+
+def reason_faults(section, refused):
+    """A line for each verb and flag whose reason is not the one that berth gives. `refused`: words ->
+    reason."""
+    verb = section.names[0].split()
+    if section.state == "absent":
+        answers = {section.names[0]: (section.words, refused(*verb))}
+    else:
+        answers = {f"{section.names[0]} --{name}": (flag.words, refused(*verb, f"--{name}"))
+                   for name, flag in section.flags.items() if flag.state == "absent"}
+    for what, (words, answer) in answers.items():
+        if not answer:
+            yield f"{what}: absent, but berth does not say why to who types it"
+        elif words != answer:
+            yield f"{what}: the table says '{words}', berth '{answer}'"
 
 
 def verb_faults(name, section, flags, mine):
@@ -258,6 +314,7 @@ def main():
         sys.exit(f"docker_compat: {DOCKER} is {release}, the table is about {RELEASE}x")
     if not check:
         renew(berth)
+        write_lines()
     lines = list(faults(berth))
     print("\n".join(lines) if lines else "docker_compat: the table is true")
     sys.exit(1 if lines else 0)

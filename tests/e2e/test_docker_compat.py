@@ -63,3 +63,21 @@ def test_a_letter_that_berth_does_not_take_is_found():
     section = docker_compat.Section(["v"], "same", "", {"x": row("same", "", "c")})
     assert list(docker_compat.verb_faults("v", section, {"x": "c"}, {"x": ""})) == [
         "v --x: same in the table, but berth does not take -c"]
+
+
+@pytest.mark.parametrize("words, answer, complaint", [
+    ("why", "why", None),
+    ("why", "another; try: x", "v --x: the table says 'why', berth 'another; try: x'"),
+    ("why", "", "v --x: absent, but berth does not say why to who types it"),
+])
+def test_a_reason_that_berth_does_not_give_is_found(words, answer, complaint):
+    section = docker_compat.Section(["v"], "same", "", {"x": row("absent", words)})
+    found = list(docker_compat.reason_faults(section, lambda *typed: answer))
+    assert found == ([complaint] if complaint else [])
+
+
+def test_lists_of_lines_that_are_not_those_of_the_data_are_found(monkeypatch):
+    """The document holds what the data says today."""
+    assert docker_compat.written_lines() == docker_compat.compat_lines.text()
+    monkeypatch.setattr(docker_compat.compat_lines, "differences", lambda: ({"new": ["run x"]}, 1))
+    assert docker_compat.written_lines() != docker_compat.compat_lines.text()

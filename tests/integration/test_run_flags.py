@@ -302,9 +302,10 @@ def test_the_score_for_the_killer_is_set(shell):
 
 def test_flags_of_others_are_refused_with_what_to_type(berth, busybox):
     for flag, said in (
-            ("--link=db:db", "unknown flag '--link': containers are not linked, they share a "
-                             "network; try: --network container:NAME"),
+            ("--link=db:db", "unknown flag '--link': containers of a network find each other by "
+                             "name; try: berth network create app, and --network app for both"),
             ("--mac-address=a", "unknown flag '--mac-address': networks give addresses by "
                                 "themselves"),
-            ("--volume-driver=nfs", "unknown flag '--volume-driver': volumes are local")):
+            ("--volume-driver=nfs", "unknown flag '--volume-driver': volumes lie in the "
+                                    "store, there are no plugins")):
         assert berth.fail("run", flag, busybox, "true", status=125) == "berth: " + said

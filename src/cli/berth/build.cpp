@@ -235,14 +235,23 @@ Result<int> run_build(Session& session, const BuildOptions& o, std::vector<std::
 constexpr std::string_view kNoDefinitions = "Apptainer's definitions are not read";
 constexpr std::string_view kCallersLimits = "a build has the limits of its caller";
 constexpr std::string_view kScope = "ulimit, or systemd-run --user --scope -p MemoryMax=4G";
+constexpr std::string_view kCpuScope = "systemd-run --user --scope -p CPUQuota=200%";
 constexpr Elsewhere kBuildElsewhere[] = {
     {"fakeroot", "a Containerfile, and berth build -t NAME DIR", kNoDefinitions},
     {"sandbox", "mkdir DIR && berth export $(berth create IMAGE) | tar -C DIR -xf -",
      "an image is made, no directory"},
+    {"c", kCpuScope, kCallersLimits},
+    {"cgroup-parent", "systemd-run --user --scope --slice=NAME", kCallersLimits},
+    {"cpu-period", kCpuScope, kCallersLimits},
+    {"cpu-quota", kCpuScope, kCallersLimits},
+    {"cpu-shares", kCpuScope, kCallersLimits},
     {"cpuset-cpus", "taskset -c LIST berth build", kCallersLimits},
+    {"cpuset-mems", "numactl --membind=LIST berth build", kCallersLimits},
+    {"isolation", "BUILDAH_ISOLATION=chroot berth build", "buildah is told by a variable"},
     {"m", kScope, kCallersLimits},
     {"memory", kScope, kCallersLimits},
     {"memory-swap", kScope, kCallersLimits},
+    {"security-opt", "leave it out", "RUN has the profile of its caller"},
     {"push", "berth build -t NAME DIR, then berth push NAME"},
 };
 

@@ -78,6 +78,12 @@ Result<int> run_inspect(Session& session, const InspectOptions& o,
   return status;
 }
 
+/// Of docker's network inspect.
+constexpr Elsewhere kInspectElsewhere[] = {
+    {"v", "leave it out", "there is no swarm with tasks to show"},
+    {"verbose", "leave it out", "there is no swarm with tasks to show"},
+};
+
 }  // namespace
 
 extern const Verb inspect_verb;
@@ -89,6 +95,7 @@ const Verb inspect_verb{
              .example = "berth inspect debian:12",
              .complete = Complete::object},
     .arity = {1},
+    .elsewhere = kInspectElsewhere,
     .command = [] { return make_command(inspect_flags, run_inspect); },
 };
 

@@ -167,6 +167,29 @@ Result<int> disconnect(Session& session, const DisconnectOptions&,
   return 0;
 }
 
+constexpr std::string_view kNoSwarm = "there is no swarm";
+constexpr std::string_view kOneAllocator = "addresses are the lowest free ones of --subnet";
+constexpr std::string_view kIpv4Alone = "networks have IPv4 alone";
+/// Of docker.
+constexpr Elsewhere kCreateNetworkElsewhere[] = {
+    {"attachable", "leave it out", "any network can be joined"},
+    {"aux-address", "--ip for each container", kOneAllocator},
+    {"config-from", "--subnet and --gateway", kNoSwarm},
+    {"config-only", "--subnet and --gateway", kNoSwarm},
+    {"ingress", "-p HOST:CONTAINER of berth run", kNoSwarm},
+    {"ip-range", "--ip for each container", kOneAllocator},
+    {"ipam-driver", "leave it out", kOneAllocator},
+    {"ipam-opt", "leave it out", kOneAllocator},
+    {"ipv6", "leave it out", kIpv4Alone},
+    {"scope", "leave it out", kNoSwarm},
+};
+constexpr Elsewhere kConnectElsewhere[] = {
+    {"driver-opt", "leave it out", "a bridge has no options for one container"},
+    {"ip6", "--ip", kIpv4Alone},
+    {"link", "--alias NAME at the other container", "all containers of a network find each other"},
+    {"link-local-ip", "--ip", kIpv4Alone},
+};
+
 }  // namespace
 
 extern const Verb network_create_verb, network_ls_verb, network_rm_verb, network_prune_verb,
@@ -178,6 +201,7 @@ const Verb network_create_verb{
              .example = "berth network create app"},
     .arity = {1, 1},
     .needs = engine::Needs::user_namespace,
+    .elsewhere = kCreateNetworkElsewhere,
     .command = [] { return make_command(create_network_flags, create_network); },
 };
 const Verb network_ls_verb{
@@ -213,6 +237,7 @@ const Verb network_connect_verb{
              .example = "berth network connect --alias db app postgres"},
     .arity = {2, 2},
     .needs = engine::Needs::user_namespace,
+    .elsewhere = kConnectElsewhere,
     .command = [] { return make_command(connect_flags, connect); },
 };
 const Verb network_disconnect_verb{

@@ -64,6 +64,13 @@ FlagTable system_flags(PruneOptions& o) {
   return table;
 }
 
+/// Of docker.
+constexpr std::string_view kWholeCache = "the cache goes as a whole, no layer of it has an image";
+constexpr Elsewhere kBuilderElsewhere[] = {
+    {"filter", "leave it out", kWholeCache},
+    {"keep-storage", "berth system prune --keep SIZE, for images", kWholeCache},
+};
+
 Result<int> prune_containers(Session& session, const PruneOptions& o, std::vector<std::string>) {
   if (!TRY(confirm(session, o.prune.force, kPrunedContainers))) return 0;
   auto pruned = TRY(engine::prune_containers(session.context, prune_options(o.prune)));
@@ -275,6 +282,7 @@ const Verb builder_prune_verb{
              .example = "berth builder prune --force"},
     .arity = {0, 0},
     .needs = engine::Needs::user_namespace,
+    .elsewhere = kBuilderElsewhere,
     .command = [] { return make_command(builder_flags, prune_builder); },
 };
 const Verb system_prune_verb{

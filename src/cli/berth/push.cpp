@@ -48,6 +48,12 @@ Result<int> run_push(Session& session, const PushOptions& o, std::vector<std::st
   return 0;
 }
 
+/// Of docker.
+constexpr Elsewhere kPushElsewhere[] = {
+    {"disable-content-trust", "leave it out, or --sign-key FILE",
+     "signatures of Notary are not made"},
+};
+
 }  // namespace
 
 extern const Verb push_verb;
@@ -58,6 +64,7 @@ const Verb push_verb{
              .example = "berth push localhost:5000/tools:1",
              .complete = Complete::image},
     .arity = {1, 1},
+    .elsewhere = kPushElsewhere,
     .arguments_elsewhere = push_elsewhere,
     .command = [] { return make_command(push_flags, run_push); },
 };

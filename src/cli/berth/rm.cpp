@@ -21,10 +21,13 @@ Result<int> run_rm(Session& session, const RmOptions& o, std::vector<std::string
   return remove_containers(session, arguments, o.end, volumes);
 }
 
-/// Of podman and enroot.
+constexpr std::string_view kNoLinks = "there are no links between containers";
+/// Of docker, podman and enroot.
 constexpr Elsewhere kRmElsewhere[] = {
     {"a", "berth rm -f $(berth ps -aq)"},
     {"all", "berth rm -f $(berth ps -aq)"},
+    {"l", "berth network disconnect NETWORK CONTAINER", kNoLinks},
+    {"link", "berth network disconnect NETWORK CONTAINER", kNoLinks},
 };
 
 }  // namespace

@@ -30,6 +30,12 @@ Result<int> run_rmi(Session& session, const RmiOptions& o, std::vector<std::stri
   });
 }
 
+/// Of docker.
+constexpr Elsewhere kRmiElsewhere[] = {
+    {"no-prune", "berth tag IMAGE NAME before, which keeps its layers",
+     "layers that no image has always go"},
+};
+
 }  // namespace
 
 extern const Verb rmi_verb;
@@ -42,6 +48,7 @@ const Verb rmi_verb{
     .arity = {1},
     .needs = engine::Needs::user_namespace,
     .store = Store::swept,
+    .elsewhere = kRmiElsewhere,
     .command = [] { return make_command(rmi_flags, run_rmi); },
 };
 

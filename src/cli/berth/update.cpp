@@ -77,6 +77,12 @@ Result<int> run_update(Session& session, const UpdateOptions& o,
   });
 }
 
+/// Of docker.
+constexpr Elsewhere kUpdateElsewhere[] = {
+    {"kernel-memory", "--memory, which counts the kernel's memory too",
+     "Linux has had no such limit since 5.16"},
+};
+
 }  // namespace
 
 extern const Verb update_verb;
@@ -87,6 +93,7 @@ const Verb update_verb{
              .example = "berth update --memory 2g --restart always web",
              .complete = Complete::container},
     .arity = {1},
+    .elsewhere = kUpdateElsewhere,
     .command = [] { return make_command(update_flags, run_update); },
 };
 

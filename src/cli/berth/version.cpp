@@ -69,6 +69,11 @@ Result<int> run_version(Session& session, const VersionOptions& o, std::vector<s
   return 0;
 }
 
+/// Of docker.
+constexpr Elsewhere kVersionElsewhere[] = {
+    {"kubeconfig", "kubectl version", "berth talks to no cluster"},
+};
+
 }  // namespace
 
 std::string_view berth_version() {
@@ -83,6 +88,7 @@ const Verb version_verb{
              .example = "berth version --format json"},
     .arity = {0, 0},
     .store = Store::none,
+    .elsewhere = kVersionElsewhere,
     .command = [] { return make_command(version_flags, run_version); },
 };
 

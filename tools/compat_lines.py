@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What docs/docker-compat.md says of single lines, made of the data that the tests replay."""
+
+import collections
+import itertools
+import pathlib
+import tomllib
+
+DATA = pathlib.Path(__file__).resolve().parent.parent / "tests/data"
+NOT_MENDED = "BUG: "
+SHOWN = 3  # lines of one difference
+
+
+def documents(folder):
+    for path in sorted((DATA / folder).glob("*.toml")):
+        yield path.stem, tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+def code(line):
+    """A line of a shell, or several that are one case, in a table's cell."""
+    text = "; ".join([line] if isinstance(line, str) else line)
+    text = " ".join(text.split()).replace("|", "\\|")
+    return f"`` {text} ``" if "`" in text else f"`{text}`"
+
+
+def differences():
+    """{what differs: lines} of the lines that are compared with Docker's, in the order of the data; and
+    how many lines are compared."""
+    found, count = collections.defaultdict(list), 0
+    for _, document in documents("docker_lines"):
+        for group in document.values():
+            count += len(group.get("lines", []))
+            for others in group.get("others", []):
+                count += len(others["lines"])
+                if "docker-compat.md" not in others["differs"]:  # its table of flags has them
+                    found[others["differs"]] += others["lines"]
+    return found, count
+
+
+def table_of_differences():
+    found, count = differences()
+    rows = [f"{count} lines are typed after `docker` and after `berth`, and status, output and the kind of "
+            "message compared. These differ:", "", "| Line | With Berth |", "| --- | --- |"]
+    for why, lines in found.items():
+        more = f" and {len(lines) - SHOWN} more" if len(lines) > SHOWN else ""
+        words = f"not as it should be: {why.removeprefix(NOT_MENDED)}" if why.startswith(NOT_MENDED) else why
+        rows.append(f"| {'<br>'.join(map(code, lines[:SHOWN]))}{more} | {words} |")
+    return rows
+
+
+def table_of_typed_lines():
+    """What becomes of lines that people type for other programs too."""
+    counts = collections.defaultdict(collections.Counter)
+    for _, document in documents("typed_lines"):
+        for typed in document["typed"]:
+            counts[typed["program"]][typed["expect"]] += 1
+    total = sum(map(collections.Counter.total, counts.values()))
+    rows = [f"{total} lines of manuals, READMEs and scripts are replayed with `berth` in the place of the "
+            "program. They do the same, are refused as the program refuses them, or are answered with what to "
+            "type instead:", "",
+            "| Program | same | refused there too | answered |", "| --- | --- | --- | --- |"]
+    for program, classes in sorted(counts.items(), key=lambda item: -item[1].total()):
+        cells = [str(classes[kind] or "") for kind in ("same", "same-refusal", "refused")]
+        rows.append(f"| `{program}` | {' | '.join(cells)} |")
+    return rows
+
+
+def text():
+    return "\n".join(itertools.chain(
+        ["## Lines that differ", ""], table_of_differences(),
+        ["", "## Lines for other programs", ""], table_of_typed_lines())) + "\n"
