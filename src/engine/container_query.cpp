@@ -326,6 +326,11 @@ Result<std::vector<ListedContainer>> query_containers(const Context& context,
     }
     if (!sieve.fits(summary, listed.details) || !sieve.fits_health(listed.health)) continue;
     if (query.sizes) listed.size = size_of(context, summary, images);
+    // Docker's: a name that has gone, or is another image's now, is no name of this one.
+    if (const image::Image* named = images.find(summary.image);
+        !summary.image_id.empty() && (named == nullptr || named->id.text() != summary.image_id)) {
+      summary.image = summary.image_id;
+    }
     listed.summary = std::move(summary);
     found.push_back(std::move(listed));
   }

@@ -34,6 +34,8 @@ ContainerState state_of(const ContainerFiles& files) {
   const ContainerRecord* record = files.record ? &*files.record : nullptr;
   if (files.exit) {
     if (files.exit->restarting && files.owned) return ContainerState::restarting;
+    // Docker's: its first start has failed, so it never ran.
+    if (!files.exit->error.empty() && !files.start) return ContainerState::created;
     return files.exit->exit_code ? ContainerState::exited : ContainerState::dead;
   }
   bool started = files.start || (record != nullptr && !record->watched);

@@ -5,7 +5,10 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
+#include <algorithm>
+
 #include "base/text.hpp"
+#include "engine/gpu_placement.hpp"
 #include "sys/file.hpp"
 #include "sys/processors.hpp"
 
@@ -16,6 +19,8 @@ constexpr uint64_t kLeastMemory = uint64_t{6} << 20;  // docker's
 constexpr uint64_t kPeriod = 100'000;                 // microseconds, the kernel's default
 constexpr uint64_t kLeastTime = 1'000;                // microseconds, as the next
 constexpr uint64_t kMostTime = 1'000'000;
+constexpr uint64_t kMostShares = 262'144;  // of the kernel's cpu controller
+constexpr size_t kMaxList = 4096;          // bytes of a kernel's list of numbers
 
 Error wrong_limit(std::string what) {
   return make_error(Kind::usage, std::move(what));
@@ -78,6 +83,11 @@ Result<void> check_cpu(const Limits& limits) {
   if (quota > 0 && quota < static_cast<int64_t>(kLeastTime)) {
     return wrong_limit("CPU cfs quota can not be less than 1ms (i.e. 1000)");
   }
+  uint64_t shares = limits.cpu_shares.value_or(0);
+  if (shares == 1) return wrong_limit("The minimum allowed cpu-shares is 2");
+  if (shares > kMostShares) {
+    return wrong_limit("The maximum allowed cpu-shares is " + std::to_string(kMostShares));
+  }
   int64_t realtime = limits.cpu_rt_runtime.value_or(0);
   if (realtime > 0 && limits.cpu_rt_period.value_or(0) > 0 &&
       static_cast<uint64_t>(realtime) > *limits.cpu_rt_period) {
@@ -89,6 +99,20 @@ Result<void> check_cpu(const Limits& limits) {
 Result<void> check_list(const std::string& list, const char* name) {
   if (list.find_first_not_of("0123456789,-") == std::string::npos) return {};
   return wrong_limit("Invalid value " + escape_controls(list) + " for " + name);
+}
+
+/// Whether the machine has all that `list` names; `online` is the kernel's file of those.
+Result<void> check_available(const std::string& list, const char* name, const char* what,
+                             const char* online) {
+  if (list.empty()) return {};
+  auto asked = parse_numbers(list);
+  if (!asked) return wrong_limit("Invalid value " + escape_controls(list) + " for " + name);
+  auto text = sys::read_file(sys::cwd(), online, kMaxList);
+  auto there = text.ok() ? parse_numbers(*text) : std::nullopt;
+  if (!there || std::includes(there->begin(), there->end(), asked->begin(), asked->end()))
+    return {};
+  return wrong_limit(std::string("Requested ") + what + " are not available - requested " + list +
+                     ", available: " + to_text(*there));
 }
 
 struct DeviceNumber {
@@ -187,6 +211,9 @@ Result<DeviceValue> parse_device_rate(std::string_view text) {
 }
 
 Result<void> check_processors(const Limits& limits) {
+  TRY(check_available(limits.cpuset_cpus, "cpuset cpus", "CPUs", "/sys/devices/system/cpu/online"));
+  TRY(check_available(limits.cpuset_mems, "cpuset mems", "memory nodes",
+                      "/sys/devices/system/node/online"));
   size_t processors = sys::online_processors();
   if (static_cast<uint64_t>(limits.cpu_millis.value_or(0)) <= processors * 1000) return {};
   return wrong_limit("Range of CPUs is from 0.01 to " + std::to_string(processors) +

@@ -82,8 +82,8 @@ Result<DeviceValue> parse_device_weight(std::string_view text);  ///< 10 to 1000
 Result<DeviceValue> parse_device_bytes(std::string_view text);   ///< "/dev/sda:1mb"
 Result<DeviceValue> parse_device_rate(std::string_view text);
 
-/// Whether --cpus is within what this machine has, in docker's words: of what a user has typed. A
-/// site's rule is one for machines of all sizes.  Errors: usage.
+/// Whether --cpus and the cpusets are within what this machine has, in docker's words: of what a
+/// user has typed. A site's rule is one for machines of all sizes. Errors: usage.
 Result<void> check_processors(const Limits& limits);
 
 /// Whether the limits make sense together. Errors: usage, in docker's words.

@@ -268,8 +268,8 @@ Result<std::chrono::nanoseconds> parse_duration(std::string_view text) {
 Result<void> parse_log_option(std::string_view text, LogSettings& log) {
   auto [name, value] = TRY(split_pair(text));
   if (name == "max-size") {
-    log.max_bytes = value == "-1" ? 0 : parse_bytes(value);
-    if (!log.max_bytes) return wrong_text("max-size: expected a size such as 10m");
+    log.max_bytes = parse_bytes(value);
+    if (log.max_bytes.value_or(0) == 0) return wrong_text("max-size: expected a size such as 10m");
     return {};
   }
   if (name == "max-file") {

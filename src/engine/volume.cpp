@@ -8,6 +8,7 @@
 
 #include "base/text.hpp"
 #include "engine/absolute_path.hpp"
+#include "plan/mount_options.hpp"
 
 namespace berth::engine {
 namespace {
@@ -238,6 +239,17 @@ Result<AnyMount> MountParser::parse() {
   return AnyMount(std::move(made));
 }
 
+/// Whether mount(8) or the kernel's tmpfs knows it. tmpfs(5)
+bool is_tmpfs_option(std::string_view option) {
+  static constexpr std::array<std::string_view, 20> kKnown = {
+      "size",     "nr_blocks",       "nr_inodes", "mode",    "uid",      "gid",      "huge",
+      "mpol",     "inode32",         "inode64",   "noswap",  "quota",    "usrquota", "grpquota",
+      "casefold", "strict_encoding", "sync",      "dirsync", "lazytime", "mand"};
+  if (plan::parse_mount_options({std::string(option)}).data.empty()) return true;
+  std::string_view key = option.substr(0, option.find('='));
+  return std::find(kKnown.begin(), kKnown.end(), key) != kKnown.end();
+}
+
 }  // namespace
 
 Result<void> check_volume_name(std::string_view name) {
@@ -304,6 +316,10 @@ Result<Tmpfs> parse_tmpfs(std::string_view text) {
   for (std::string_view option : split(text.substr(colon + 1), ',')) {
     if (option.empty()) {
       return make_error(Kind::usage, "tmpfs " + quote(text) + ": an option is empty");
+    }
+    if (!is_tmpfs_option(option)) {
+      return make_error(Kind::usage, "tmpfs " + quote(text) + ": unknown option " + quote(option),
+                        "size=BYTES, mode=OCTAL, uid, gid, nr_inodes, or an option of mount(8)");
     }
     tmpfs.options.emplace_back(option);
   }

@@ -36,17 +36,18 @@ ListRow volume_row_of(const Session& session, const engine::VolumeRecord& volume
 
 ListRow container_row(const engine::ListedContainer& container, Text text, Now now) {
   const engine::ContainerSummary& c = container.summary;
+  const Ids ids = text == Text::whole ? Ids::whole : Ids::shortened;
   const engine::ContainerDetails& details = container.details;
   Labels labels(details.labels.begin(), details.labels.end());
   const bool runs = engine::is_alive(c.state);
-  return {
-      {command_words(c.command, text), zoned_time(c.created_at), container.health,
-       shown_id(c.id, text == Text::whole ? Ids::whole : Ids::shortened), engine::familiar(c.image),
-       labels_text(labels), volume_count(details.mounts), mount_words(details.mounts, text), c.name,
-       join(details.networks, ","), runs ? port_words(details.ports) : "", ago(c.created_at),
-       container.size ? size_words(*container.size) : "0B",
-       std::string(engine::container_state_name(c.state)), status_words(container, now)},
-      std::move(labels)};
+  return {{command_words(c.command, text), zoned_time(c.created_at), container.health,
+           shown_id(c.id, ids),
+           c.image == c.image_id ? shown_id(c.image, ids) : engine::familiar(c.image),
+           labels_text(labels), volume_count(details.mounts), mount_words(details.mounts, text),
+           c.name, join(details.networks, ","), runs ? port_words(details.ports) : "",
+           ago(c.created_at), container.size ? size_words(*container.size) : "0B",
+           std::string(engine::container_state_name(c.state)), status_words(container, now)},
+          std::move(labels)};
 }
 
 ListRow image_row(const engine::ImageSummary& image, Ids ids) {

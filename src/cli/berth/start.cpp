@@ -26,8 +26,8 @@ Result<int> run_start(Session& session, const engine::StartOptions& o,
     auto started = engine::start_container(session.context, name, o);
     if (!started.ok() && started.error().kind == Kind::not_found && name != arguments[0]) {
       Error error = std::move(started).error();
-      error.hint = "berth ps --all; or berth exec " + arguments[0] +
-                   " COMMAND, since start takes no command";
+      error.hint =
+          "berth ps --all; or berth exec " + arguments[0] + " COMMAND, to run a command in it";
       return error;
     }
     engine::RunOutcome outcome = TRY(std::move(started));
