@@ -36,15 +36,20 @@ def tested(session_directory):
 
 
 @pytest.fixture(scope="session")
-def view(session_directory):
+def nothing_left(session_directory):
     before = leftovers.snapshot(session_directory, set())
-    with callers.private_view(session_directory) as command:
-        yield command
+    yield
     callers.remove_cgroups()
     left = leftovers.since(before, session_directory, set())
     if left:
         leftovers.clear(before, session_directory, set())
         pytest.fail("left behind:\n" + "\n".join(left), pytrace=False)
+
+
+@pytest.fixture(scope="session")
+def view(session_directory, nothing_left):
+    with callers.private_view(session_directory) as command:
+        yield command
 
 
 @pytest.fixture(scope="session")

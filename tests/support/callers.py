@@ -515,10 +515,10 @@ def memory_limit(pid):
     return None
 
 
-def _parents():
+def _parents(name=CGROUP):
     """In the hierarchies of v1, or in the one of v2."""
     top = Path("/sys/fs/cgroup")
-    return [*top.glob(f"*/{CGROUP}"), *top.glob(CGROUP)]
+    return [*top.glob(f"*/{name}"), *top.glob(name)]
 
 
 def cgroups():
@@ -526,8 +526,8 @@ def cgroups():
             if path.is_dir() and is_of_a_container(str(path))]
 
 
-def remove_cgroups():
-    for parent in _parents():
+def remove_cgroups(name=CGROUP):
+    for parent in _parents(name):
         for directory, _, _ in os.walk(parent, topdown=False):
             with contextlib.suppress(OSError):
                 os.rmdir(directory)
