@@ -22,7 +22,7 @@
 namespace berth::engine {
 namespace {
 
-constexpr size_t kMaxLine = size_t{1} << 20;
+constexpr size_t kMaxLine = 2 * oci::kMaxManifestBytes + (size_t{1} << 20);  // one, all escaped
 constexpr uint64_t kMaxDescriptor = 1'000'000;
 
 /// Descriptors of ours that the child gets under numbers that it does not use for itself.

@@ -147,6 +147,7 @@ void fields(V& v, ResolveRequest& r) {
   v.required("reference", r.reference);
   access_fields(v, r.access);
   v.optional("facts", r.facts);
+  v.optional("as_document", r.as_document);
   v.strict();
 }
 
@@ -393,6 +394,7 @@ void fields(V& v, TransferResult& r) {
   v.optional("size", r.size);
   v.optional("loaded", r.loaded);
   v.optional("entries", r.entries);
+  v.optional("document", r.document);
   v.optional("digests", r.digests);
   v.optional("check", r.check);
 }

@@ -78,12 +78,13 @@ struct PullRequest {
 };
 
 /// Finds out what a reference means, and fetches no layer.
-/// result: reference, digest, entries.
+/// result: reference, digest, and entries or document.
 struct ResolveRequest {
   std::string verb = "resolve";
   std::string reference;
   RegistryAccess access;
   FactsTrust facts;
+  bool as_document = false;  ///< what the registry has under the name, byte by byte, and no more
 };
 
 /// Publishes beside an image what was found in its files, and how it has run. Every image is one
@@ -346,6 +347,7 @@ struct TransferResult {
   uint64_t size = 0;
   std::vector<std::string> loaded;
   std::vector<ResolvedEntry> entries;  ///< in the order of the index
+  std::string document;                ///< an index or a manifest, JSON
   std::vector<Digest> digests;
   std::optional<CheckReport> check;
 };

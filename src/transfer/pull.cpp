@@ -349,14 +349,18 @@ Result<TransferResult> resolve_at_registry(const ResolveRequest& request,
   Http http(http_options(request.access), cancel);
   Registry registry = TRY(open_source(http, cancel, request.access, reference, events));
   Document document = TRY(registry.get_manifest(reference.manifest_reference()));
+  TransferResult result;
+  result.reference = reference.canonical();
+  result.digest = document.digest.text();
+  if (request.as_document) {
+    result.document = std::move(document.bytes);
+    return result;
+  }
   auto parsed = TRY(oci::parse_manifest(document.bytes, document.media_type));
   std::optional<image::PublishedFacts> published;
   if (request.facts.fetch) {
     published = TRY(fetch_published(registry, document.digest, request.facts, events));
   }
-  TransferResult result;
-  result.reference = reference.canonical();
-  result.digest = document.digest.text();
   const auto* index = std::get_if<oci::Index>(&parsed);
   if (index == nullptr) {
     result.entries.push_back(TRY(resolve_alone(registry, std::move(document), published)));

@@ -22,7 +22,7 @@ extern const Verb network_create_verb, network_ls_verb, network_rm_verb, network
     network_connect_verb, network_disconnect_verb;
 extern const Verb match_verb, why_verb, why_not_verb, what_if_verb, hub_verb;
 extern const Verb pull_verb, push_verb, images_verb, tag_verb, rmi_verb, inspect_verb, history_verb,
-    scan_verb, build_verb, bake_verb;
+    manifest_inspect_verb, scan_verb, build_verb, bake_verb;
 extern const Verb save_verb, load_verb, import_verb, login_verb, logout_verb;
 extern const Verb cdi_generate_verb, cdi_list_verb, cdi_validate_verb, cdi_inspect_verb,
     cdi_refresh_verb;
@@ -72,6 +72,7 @@ const std::array kVerbs = {
     &rmi_verb,
     &inspect_verb,
     &history_verb,
+    &manifest_inspect_verb,
     &scan_verb,
     &build_verb,
 #if BERTH_BAKE
@@ -154,6 +155,8 @@ constexpr BuildPart kParts[] = {{"bake", "BERTH_BAKE", BERTH_BAKE}};
 struct VerbElsewhere {
   std::string_view name, why, here;
 };
+constexpr std::string_view kNoIndex = "an index is made with its images";
+constexpr std::string_view kMakesIndex = "berth bake, or buildah manifest";
 constexpr VerbElsewhere kVerbsElsewhere[] = {
     {"buildx bake", "a bake file of Berth's own describes several images", "berth bake"},
     {"buildx create", "there is one builder", "berth build"},
@@ -161,8 +164,8 @@ constexpr VerbElsewhere kVerbsElsewhere[] = {
     {"buildx ls", "there is one builder", "berth build"},
     {"buildx rm", "there is one builder", "berth build"},
     {"buildx use", "there is one builder", "berth build"},
-    {"buildx imagetools", "an index is shown by other verbs",
-     "skopeo inspect --raw docker://IMAGE, or berth match IMAGE"},
+    {"buildx imagetools", "an index is shown by another verb",
+     "berth manifest inspect IMAGE, or berth match IMAGE"},
     {"cache", "layers are kept by the images that have them", "berth image prune -a"},
     {"checkpoint", "containers of berth are not checkpointed",
      "berth-runtime checkpoint, for a bundle of your own"},
@@ -177,8 +180,11 @@ constexpr VerbElsewhere kVerbsElsewhere[] = {
     {"kube", "pods are not played", "berth-runtime under Kubernetes"},
     {"list", "containers and images are listed apart", "berth ps -a, or berth images"},
     {"machine", "there is no virtual machine", "berth on the machine itself"},
-    {"manifest", "manifests are made and read by other tools",
-     "skopeo inspect --raw docker://IMAGE"},
+    {"manifest add", kNoIndex, kMakesIndex},
+    {"manifest annotate", kNoIndex, kMakesIndex},
+    {"manifest create", kNoIndex, kMakesIndex},
+    {"manifest push", kNoIndex, kMakesIndex},
+    {"manifest rm", kNoIndex, kMakesIndex},
     {"migrate", "every node reads the store, there is nothing to migrate",
      "berth save --format sqsh -o FILE IMAGE, or --additional-store"},
     {"mount", "a container's files are reached by other verbs",

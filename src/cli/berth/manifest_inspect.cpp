@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/berth/common.hpp"
+#include "engine/transfer.hpp"
+#include "image/reference.hpp"
+#include "json/value.hpp"
+
+namespace berth::cli {
+namespace {
+
+struct ManifestOptions {
+  image::RegistryAccess access;
+  bool insecure = false;
+  bool raw = false;
+};
+
+FlagTable manifest_flags(ManifestOptions& o) {
+  FlagTable table{
+      {"insecure", 0, "", "Ask the registry of IMAGE over HTTP, or with any certificate",
+       &o.insecure},
+      {"raw", 0, "", "Print the bytes as the registry has them", &o.raw},
+  };
+  add_registry_flags(table, o.access);
+  return table;
+}
+
+Result<int> inspect_manifest(Session& session, const ManifestOptions& o,
+                             std::vector<std::string> arguments) {
+  image::ResolveRequest request;
+  request.reference = arguments[0];
+  request.access = o.access;
+  request.as_document = true;
+  if (o.insecure) {
+    image::Reference reference = TRY(image::Reference::parse(arguments[0]));
+    request.access.insecure_registries.push_back(reference.registry());
+  }
+  image::TransferResult found = TRY(engine::transfer(session.context, std::move(request), {}));
+  if (o.raw) {
+    print(session, found.document);
+  } else {
+    print_json(session,
+               TRY(json::parse(found.document, "the document of " + quote(found.reference))));
+  }
+  return 0;
+}
+
+/// Of docker.
+constexpr Elsewhere kManifestElsewhere[] = {
+    {"v", "berth match IMAGE, which shows each entry", "one document is shown"},
+    {"verbose", "berth match IMAGE, which shows each entry", "one document is shown"},
+};
+
+}  // namespace
+
+extern const Verb manifest_inspect_verb;
+const Verb manifest_inspect_verb{
+    .text = {.name = "manifest inspect",
+             .arguments = "IMAGE",
+             .summary = "Show the index or manifest that a registry has under a name",
+             .example = "berth manifest inspect debian:12"},
+    .arity = {1, 1},
+    .elsewhere = kManifestElsewhere,
+    .command = [] { return make_command(manifest_flags, inspect_manifest); },
+};
+
+}  // namespace berth::cli
