@@ -301,6 +301,20 @@ bool Hooks::empty() const {
          start_container.empty() && poststart.empty() && poststop.empty();
 }
 
+namespace {
+
+// Before it pids.limit could not be left out, and engines wrote 0 for none: runc and crun read it
+// so, and podman still writes it.
+constexpr uint64_t kFirstWithLimitOfZero = 3;
+
+/// 2 of "1.2.1-dev".
+uint64_t minor_of(std::string_view version) {
+  auto parts = split(version, '.');
+  return parts.size() < 2 ? 0 : parse_u64(parts[1]).value_or(0);
+}
+
+}  // namespace
+
 Result<Spec> parse_spec(std::string_view text, std::string_view name) {
   Spec spec = TRY(json::read<Spec>(text, name));
   // "MUST be in SemVer v2.0.0 format"; a configuration of another major is not ours to guess at.
@@ -308,6 +322,10 @@ Result<Spec> parse_spec(std::string_view text, std::string_view name) {
     return make_error(Kind::unsupported, std::string(name) + ": ociVersion: expected 1.x, got " +
                                              quote(spec.oci_version));
   }
+  auto& resources = spec.linux_.resources;
+  bool no_limit = resources && resources->pids && resources->pids->limit == 0 &&
+                  minor_of(spec.oci_version) < kFirstWithLimitOfZero;
+  if (no_limit) resources->pids.reset();
   return spec;
 }
 

@@ -339,7 +339,7 @@ struct Spec {
 
 /// Reads a config.json. `name` is what errors call the text ("config.json").
 /// Errors: corrupt (no JSON, a member of a wrong type: "config.json: mounts[3].destination: …"),
-/// unsupported (an ociVersion of another major).
+/// unsupported (an ociVersion of another major). A pids.limit of 0 is none before ociVersion 1.3.
 Result<Spec> parse_spec(std::string_view text, std::string_view name = "config.json");
 
 /// Reads a process object alone, as `exec --process` takes it. Errors: corrupt.

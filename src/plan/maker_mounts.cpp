@@ -200,7 +200,12 @@ Result<void> Maker::mount_kernel_file_system(size_t index, MountOptions options)
     }
     if (options.id_map) return usage(member(index, "options") + ": idmap is not for cgroups");
     cgroup_namespace();
-    add(MountCgroups{std::move(target), mount.type == "cgroup2", options.attributes});
+    // Whoever mounts systemd's own hierarchy means a systemd of version 1, which would take the
+    // half of version 2 for its own and end, since it may not write there.
+    const std::string own = target + "/systemd";
+    bool has_systemd = std::any_of(spec_.mounts.begin(), spec_.mounts.end(),
+                                   [&](const auto& m) { return tidy(m.destination) == own; });
+    add(MountCgroups{std::move(target), mount.type == "cgroup2", options.attributes, has_systemd});
     return {};
   }
   if (mount.type == "sysfs" && in_user_namespace() && !creates("network")) {

@@ -169,12 +169,18 @@ void Maker::identity(Missing directory) {
     capabilities.permitted = capability_set(process.capabilities->permitted, "permitted");
     capabilities.inheritable = capability_set(process.capabilities->inheritable, "inheritable");
     capabilities.ambient = capability_set(process.capabilities->ambient, "ambient");
+    std::vector<std::string> lost;
     for (const auto& name : process.capabilities->ambient) {
       std::vector<std::string> unknown;
       uint64_t bit = oci::capability_bits({name}, unknown);
-      if ((bit & ~(capabilities.inheritable & capabilities.permitted)) == 0) continue;
-      plan_.warnings.push_back("process.capabilities.ambient: " + quote(name) +
-                               " is not inheritable and permitted, ignoring");
+      if ((bit & ~(capabilities.inheritable & capabilities.permitted)) != 0)
+        lost.push_back(quote(name));
+    }
+    // An engine that never asks for inheritable ones means no ambient ones: buildah's.
+    if (!lost.empty() && capabilities.inheritable != 0) {
+      plan_.warnings.push_back("process.capabilities.ambient: " + join(lost, ", ") +
+                               (lost.size() == 1 ? " is" : " are") +
+                               " not inheritable and permitted, ignoring");
     }
   }
   // Without no_new_privs the kernel takes a filter only from a privileged process, so that it has

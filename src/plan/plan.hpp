@@ -145,6 +145,7 @@ struct MountCgroups {
   std::string target;
   bool unified = false;  ///< that of version 2 alone
   MountAttributes attributes;
+  bool without_unified = false;  ///< no half of version 2 beside those of version 1
 };
 struct MakeNode {
   std::string path;

@@ -357,6 +357,7 @@ Result<void> mount_cgroups(Inside& inside, const plan::MountCgroups& step) {
       TRY_CTX(make_file_system("tmpfs", "cgroup", {"mode=755"}, harmless.set), context);
   sys::Fd base = TRY_CTX(attach(std::move(tmpfs), target, harmless, step.target), context);
   for (const auto& [directory, name, links] : cgroups) {
+    if (step.without_unified && name == "unified") continue;
     TRY_CTX(sys::make_new_directory(base, name, 0755), context);
     sys::Fd place = TRY_CTX(sys::open_at(base, name, O_PATH | O_DIRECTORY | O_NOFOLLOW), context);
     TRY_CTX(bind_cgroup(directory, place, step), context);

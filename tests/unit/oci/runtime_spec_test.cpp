@@ -39,7 +39,7 @@ constexpr std::string_view kFull = R"({
     "resources": {
       "devices": [{"allow": false, "access": "rwm"}],
       "memory": {"limit": 1048576, "swap": -1}, "cpu": {"quota": 50000, "period": 100000},
-      "pids": {"limit": 0}, "blockIO": {"weight": 10, "leafWeight": 20,
+      "pids": {"limit": 7}, "blockIO": {"weight": 10, "leafWeight": 20,
                   "weightDevice": [{"major": 8, "minor": 0, "weight": 5, "leafWeight": 6}],
                   "throttleReadBpsDevice": [{"major": 8, "minor": 0, "rate": 1}],
                   "throttleWriteBpsDevice": [{"major": 8, "minor": 0, "rate": 2}],
@@ -117,7 +117,7 @@ TEST(RuntimeSpec, reads_every_member) {
   EXPECT_EQ(spec->hooks.poststop[0].timeout, 3);
   EXPECT_EQ(spec->linux_.namespaces[1].path, "/run/netns/x");
   EXPECT_EQ(spec->linux_.devices[0].minor, 255);
-  EXPECT_EQ(spec->linux_.resources->pids->limit, 0);
+  EXPECT_EQ(spec->linux_.resources->pids->limit, 7);
   EXPECT_FALSE(spec->linux_.resources->devices[0].major.has_value());
   EXPECT_EQ(spec->linux_.seccomp->syscalls[1].args[0].value, 4294967295u);
 }
@@ -129,6 +129,16 @@ TEST(RuntimeSpec, names_the_place_of_a_wrong_member) {
             "config.json: process.args: expected an array, got a string");
   EXPECT_EQ(spec_error(R"({"ociVersion":"1.0.2","process":{"cwd":"/","user":{"uid":-1,"gid":0}}})"),
             "config.json: process.user.uid: -1 is out of range");
+}
+
+TEST(RuntimeSpec, takes_a_pids_limit_of_zero_for_none_before_1_3) {
+  auto pids_of = [](const std::string& version) {
+    auto spec = parse_spec(R"({"ociVersion":")" + version +
+                           R"(","linux":{"resources":{"pids":{"limit":0}}}})");
+    return spec->linux_.resources->pids.has_value();
+  };
+  for (const char* old : {"1.0.0", "1.0.2-dev", "1.2.1", "1."}) EXPECT_FALSE(pids_of(old)) << old;
+  for (const char* now : {"1.3.0", "1.3.0-rc.1", "1.10.0"}) EXPECT_TRUE(pids_of(now)) << now;
 }
 
 TEST(RuntimeSpec, refuses_another_major) {
