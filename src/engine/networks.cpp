@@ -138,12 +138,6 @@ Error no_network(std::string_view reference) {
 
 }  // namespace
 
-Result<void> check_named_networks(const Context& context) {
-  if (context.identity == Identity::root) return {};
-  return make_error(Kind::unsupported, "networks with names are root's, and you are not root",
-                    "--network container:NAME, by which containers share one network");
-}
-
 Result<NetworkRecord> make_network(const Context& context, NetworkRecord wish) {
   if (!is_network_name(wish.name)) {
     return make_error(Kind::usage, "invalid network name " + quote(wish.name.substr(0, 255)) +
@@ -159,7 +153,6 @@ Result<NetworkRecord> make_network(const Context& context, NetworkRecord wish) {
                       "operation is not permitted on predefined " + wish.name + " network",
                       "another name");
   }
-  TRY(check_named_networks(context));
   sys::Fd lock = TRY(lock_networks(context));
   auto others = TRY(list_networks(context));
   for (const NetworkRecord& one : others) {
@@ -270,7 +263,6 @@ Result<network::Attachment> attachment_of(const Context& context, const JoinedNe
   network::Attachment made;
   made.name = joined.name;
   if (joined.name == kDefaultNetwork) return made;
-  TRY(check_named_networks(context));
   auto record = TRY(find_network(context, joined.name));
   if (!record) return no_network(joined.name);
   made.network = record->id;
@@ -335,7 +327,6 @@ Result<JoinedNetwork> parse_joined_network(const Context& context, std::string_v
     return make_error(Kind::usage, "network " + quote(joined.name) + " goes with no other one",
                       "one --network alone");
   }
-  TRY(check_named_networks(context));
   auto record = TRY(find_network(context, joined.name));
   if (!record) return no_network(joined.name);
   joined.name = record->name;

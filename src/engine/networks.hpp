@@ -42,7 +42,7 @@ inline constexpr std::string_view kDefaultNetwork = "bridge";  ///< docker's nam
 /// Makes the network, and gives it with its id. Without a subnet a free one is chosen, that no
 /// route of the host and no other network overlaps; without a gateway its first address is it.
 /// Errors: usage (name, subnet, gateway), exists, denied (a name that docker keeps), unsupported
-/// (another driver, an ordinary user, no free subnet), io.
+/// (another driver, no free subnet), io.
 Result<NetworkRecord> make_network(const Context& context, NetworkRecord wish);
 
 /// By its name, or by the beginning of its id. Errors: corrupt, io, usage (several ids).
@@ -58,7 +58,7 @@ const std::vector<NetworkRecord>& usual_networks();
 Result<NetworkRecord> remove_network(const Context& context, std::string_view reference);
 
 /// What berth-network is told, for a container `id`: one for each network of `request`.
-/// Errors: not_found (a network that is gone), unsupported (an ordinary user).
+/// Errors: not_found (a network that is gone).
 Result<std::vector<network::Attachment>> attachments_of(const Context& context,
                                                         const RunRequest& request,
                                                         const std::string& id);
@@ -72,8 +72,5 @@ Result<JoinedNetwork> parse_joined_network(const Context& context, std::string_v
 
 /// A name by which others of the network find a container. Errors: usage.
 Result<void> check_network_alias(std::string_view alias);
-
-/// Networks with names are root's. Errors: unsupported.
-Result<void> check_named_networks(const Context& context);
 
 }  // namespace berth::engine

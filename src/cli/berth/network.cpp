@@ -153,6 +153,10 @@ Result<int> connect(Session& session, const ConnectOptions& o, std::vector<std::
   return 0;
 }
 
+engine::NetworkUse changes_running(const std::vector<std::string>&) {
+  return {.running = true};
+}
+
 struct DisconnectOptions {
   bool force = false;
 };
@@ -213,6 +217,7 @@ const Verb network_connect_verb{
              .example = "berth network connect --alias db app postgres"},
     .arity = {2, 2},
     .needs = engine::Needs::user_namespace,
+    .networks = changes_running,
     .command = [] { return make_command(connect_flags, connect); },
 };
 const Verb network_disconnect_verb{
@@ -222,6 +227,7 @@ const Verb network_disconnect_verb{
              .example = "berth network disconnect app postgres"},
     .arity = {2, 2},
     .needs = engine::Needs::user_namespace,
+    .networks = changes_running,
     .command = [] { return make_command(disconnect_flags, disconnect); },
 };
 

@@ -479,8 +479,13 @@ Result<void> attach_bridge(Leases& leases, const Request& request, const sys::Fd
   for (const Attachment& one : wanted) {
     bridges.push_back(TRY(join_network(leases, links, current, one, lease)));
   }
-  lease.nameservers = TRY(nameservers());
-  if (way_out(lease.endpoints) != nullptr) lease.ports = TRY(settle_ports(request.ports, current));
+  // In a holder's namespace both are settled before it is entered.
+  if (lease.outside.empty()) {
+    lease.nameservers = TRY(nameservers());
+    if (way_out(lease.endpoints) != nullptr) {
+      lease.ports = TRY(settle_ports(request.ports, current));
+    }
+  }
   show_endpoint(lease);
   // The lease comes first: what is made for it can then be found by whoever is next.
   TRY(leases.write(lease));

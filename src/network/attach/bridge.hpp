@@ -13,7 +13,8 @@ namespace berth::network {
 
 /// Gives `space`, the container's network namespace, an interface "eth0" on a bridge with an
 /// address and a default route, another one for each further network, and publishes its ports.
-/// `lease` comes with id and holder, and gets the rest. On failure nothing of it stays. Errors:
+/// `lease` comes with id and holder, with `outside` also with ports and nameservers, and gets the
+/// rest. On failure nothing of it stays. Errors:
 /// busy (a port), denied, unsupported (no subnet is free, the kernel has no bridges).
 Result<void> attach_bridge(Leases& leases, const Request& request, const sys::Fd& space,
                            Lease& lease);
