@@ -32,12 +32,15 @@ template <class V>
 void fields(V& v, ForwardList& l) {
   v.optional("entries", l.entries);
 }
+/// slirp4netns 1.2 answers with the list alone, its manual has it in "return".
 struct ListAnswer {
-  ForwardList list;
+  ForwardList wrapped;
+  std::vector<Forward> entries;
 };
 template <class V>
 void fields(V& v, ListAnswer& a) {
-  v.required("return", a.list);
+  v.optional("return", a.wrapped);
+  v.optional("entries", a.entries);
 }
 
 struct ForwardId {
@@ -67,8 +70,9 @@ bool is_same(const Forward& there, const Published& wanted) {
 Result<void> forward_by_slirp(const std::string& socket_path,
                               const std::vector<Published>& wanted) {
   std::string answer = TRY(ask_slirp(socket_path, R"({"execute": "list_hostfwd"})"));
-  std::vector<Forward> there =
-      TRY(json::read<ListAnswer>(answer, "the answer of slirp4netns")).list.entries;
+  ListAnswer list = TRY(json::read<ListAnswer>(answer, "the answer of slirp4netns"));
+  std::vector<Forward> there = std::move(list.entries);
+  there.insert(there.end(), list.wrapped.entries.begin(), list.wrapped.entries.end());
   for (const Forward& one : there) {
     bool stays = std::any_of(wanted.begin(), wanted.end(),
                              [&](const Published& port) { return is_same(one, port); });
