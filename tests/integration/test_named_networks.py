@@ -2,12 +2,13 @@
 """Networks with names: containers in one find each other, those in different ones do not."""
 
 import json
+import os
 import pathlib
 import re
 import stat
 
 import pytest
-from support.netlab import Lab
+from support.netlab import HOST, WORLD, Lab, end_server
 from support.processes import command_lines, kill_each, matching
 from support.waiting import wait_until
 
@@ -32,11 +33,12 @@ def tun():
     TUN.chmod(before)
 
 
-def holders(berth):
-    """Processes of the networks of this store's containers."""
+def helpers(berth, word=b""):
+    """Processes of the networks of this store's containers; its holder has the word "hold"."""
     return [pid for pid, line in command_lines().items()
             if line.split(b"\0")[0].endswith((b"berth-network", b"slirp4netns", b"pasta")) and (
-                bytes(berth.state) in line or b"holder.sock" in line)]
+                bytes(berth.state) in line or b"holder.sock" in line) and
+            (not word or word in line.split(b"\0"))]
 
 
 @pytest.fixture
@@ -48,7 +50,7 @@ def lab(berth, image, programs):
     yield made
     for name in berth.ok("ps", "-aq").split():
         berth.run("rm", "-f", name)
-    wait_until(lambda: not made.leases() and not holders(berth))
+    wait_until(lambda: not made.leases() and not helpers(berth))
     assert made.state() == before  # links, tables, forwarding
     made.end()
 
@@ -166,3 +168,149 @@ def test_a_hosts_file_that_its_container_has_filled_harms_no_other(berth, image,
     said_by(berth, "exec", "evil", "sh", "-c", "head -c 6000000 /dev/zero > /etc/hosts")
     serve(berth, image, "late", "--network", "app")
     assert said_by(berth, "exec", "good", "sh", "-c", GET, "-", "late") == "late"
+
+
+# ---- ordinary users alone ------------------------------------------------------------------------
+
+def answers(space, address, port):
+    return lambda: space.ask(address, port, 2, "hello\n")
+
+
+@USERS
+def test_a_users_network_leads_out_and_its_ports_are_the_hosts(berth, image, lab):
+    said_by(berth, "network", "create", "app")
+    server = lab.world.serve(8123, when="heard")
+    assert said_by(berth, "run", "--rm", "--network", "app", image, "sh", "-c",
+                   f"(echo ship; sleep 0.5) | nc -w 5 {WORLD} 8123") == "hello"
+    assert end_server(server) == HOST
+    serve(berth, image, "ship", "--network", "app", "-p", "18080:8000", "-p",
+          "127.0.0.1:18081:8000")
+    wait_until(lambda: answers(lab.world, HOST, 18080)() == "ship")
+    wait_until(lambda: answers(lab.host, "127.0.0.1", 18081)() == "ship")
+    assert lab.world.ask(HOST, 18081) == "refused"
+    # One port of two addresses is that of two containers.
+    serve(berth, image, "near", "--network", "app", "-p", "127.0.0.1:18082:8000")
+    serve(berth, image, "far", "--network", "app", "-p", f"{HOST}:18082:8000")
+    wait_until(lambda: answers(lab.host, "127.0.0.1", 18082)() == "near")
+    wait_until(lambda: answers(lab.world, HOST, 18082)() == "far")
+    said_by(berth, "rm", "-f", "far")
+    assert lab.world.ask(HOST, 18082) == "refused"
+    wait_until(lambda: answers(lab.host, "127.0.0.1", 18082)() == "near")
+
+
+@USERS
+def test_two_first_starts_make_one_holder(berth, image, lab):
+    said_by(berth, "network", "create", "app")
+    starts = [berth.spawn("run", "-d", "--name", name, "--network", "app", image, "sleep", "600")
+              for name in ("one", "two")]
+    for start in starts:
+        assert start.wait(60) == 0, start.stderr.read()
+    assert len(helpers(berth, b"hold")) == 1
+    assert said_by(berth, "exec", "one", "ping", "-c", "1", "-W", "5", "two")
+    assert said_by(berth, "exec", "two", "ping", "-c", "1", "-W", "5", "one")
+    said_by(berth, "rm", "-f", "one")
+    assert len(helpers(berth, b"hold")) == 1
+    said_by(berth, "rm", "-f", "two")
+    wait_until(lambda: not helpers(berth))
+
+
+@USERS
+def test_the_holder_ends_with_containers_that_are_killed(berth, image, lab):
+    said_by(berth, "network", "create", "app")
+    said_by(berth, "run", "-d", "--network", "app", "-p", "18080:80", image, "sleep", "98765")
+    ours = helpers(berth)
+    kill_each([pid for pid, line in command_lines().items() if pid not in ours and (
+        bytes(berth.root) in line or b"98765" in line)])
+    wait_until(lambda: not helpers(berth))
+    assert lab.host.ask("127.0.0.1", 18080) == "refused"
+
+
+@USERS
+def test_what_a_killed_holder_had_is_made_anew_by_the_next_start(berth, image, lab):
+    said_by(berth, "network", "create", "app")
+    serve(berth, image, "ship", "--network", "app", "-p", "18080:8000")
+    kill_each(helpers(berth, b"hold"))
+    wait_until(lambda: not helpers(berth))
+    said = berth.run("network", "connect", "app", "ship")
+    assert "already exists in network" in said.stderr
+    said_by(berth, "network", "create", "other")
+    said = berth.run("network", "connect", "other", "ship")
+    assert said.returncode == 1 and "their holder was killed" in said.stderr
+    assert "try: berth restart" in said.stderr
+    said = ask(berth, image, "app", "ship")
+    assert said.stdout == "ship\n"
+    assert said.stderr.count("the holder of the networks was killed") == 1
+    wait_until(lambda: answers(lab.world, HOST, 18080)() == "ship")
+    assert "default via" in said_by(berth, "exec", "ship", "ip", "route")
+
+
+@USERS
+def test_a_killed_slirp4netns_is_started_again_with_its_ports(berth, image, lab):
+    said_by(berth, "network", "create", "app")
+    serve(berth, image, "ship", "--network", "app", "-p", "18080:8000")
+    kill_each([pid for pid in helpers(berth) if pid not in helpers(berth, b"hold")])
+    wait_until(lambda: answers(lab.world, HOST, 18080)() == "ship")
+    assert ask(berth, image, "app", "ship").stdout == "ship\n"
+
+
+@USERS
+def test_a_container_that_is_restarted_stays_in_its_network(berth, image, lab):
+    said_by(berth, "network", "create", "app")
+    said_by(berth, "run", "-d", "--name", "ship", "--restart", "always", "--network", "app", image,
+            "sh", "-c", "hostname -i; sleep 0.2")
+    wait_until(lambda: said_by(berth, "logs", "ship").count("10.") > 2)
+    said = said_by(berth, "inspect", "-f", "{{.State.Status}} {{.State.Error}}", "ship")
+    assert said.strip() in ("running", "restarting")
+
+
+@USERS
+def test_who_keeps_his_id_is_in_the_network(berth, image, lab, profile):
+    said_by(berth, "network", "create", "app")
+    serve(berth, image, "ship", "--network", "app")
+    said = ask(berth, image, "app", "ship", "--userns", "keep-id")
+    assert said.stdout == "ship\n", said.stderr
+
+
+@USERS
+def test_a_container_without_a_named_network_is_connected_for_its_next_start(berth, image, lab):
+    said_by(berth, "network", "create", "app")
+    serve(berth, image, "ship")
+    said = berth.fail("network", "connect", "app", "ship", status=1)
+    assert said == ("berth: connect container 'ship': it was started in no network with a name, and "
+                    "gets none while it runs; try: berth stop ship, berth network connect app ship, "
+                    "berth start ship")
+    said_by(berth, "stop", "-t", "0", "ship")
+    said_by(berth, "network", "connect", "app", "ship")
+    said_by(berth, "start", "ship")
+    assert ask(berth, image, "app", "ship").stdout == "ship\n"
+    said_by(berth, "stop", "-t", "0", "ship")
+    said_by(berth, "network", "disconnect", "app", "ship")
+    said_by(berth, "start", "ship")
+    assert "10.0.2." in said_by(berth, "exec", "ship", "ip", "-4", "addr")
+
+
+@USERS
+def test_without_slirp4netns_pasta_serves_all_but_ports(berth, image, lab, work):
+    tools = berth.account.own(work / "tools")
+    usual = berth.argv
+    program = str(berth.programs / "berth")
+
+    def argv(*words):
+        command = usual(*words)
+        at = command.index(program)
+        return [*command[:at], "/usr/bin/env", f"PATH={tools}", *command[at:]]
+    berth.argv = argv
+    said_by(berth, "network", "create", "app")
+    said = berth.fail("run", "--rm", "--network", "app", image, "true")
+    assert said == ("berth: cannot give the container a network: find 'slirp4netns' or 'pasta' in "
+                    "PATH; try: apt install slirp4netns, or --network host or none")
+    os.symlink("/usr/bin/pasta", tools / "pasta")
+    serve(berth, image, "ship", "--network", "app")
+    assert ask(berth, image, "app", "ship").stdout == "ship\n"
+    server = lab.world.serve(8123, when="heard")
+    assert said_by(berth, "exec", "ship", "sh", "-c",
+                   f"(echo ship; sleep 0.5) | nc -w 5 {WORLD} 8123") == "hello"
+    end_server(server)
+    said = berth.run("run", "--rm", "--network", "app", "-p", "18080:80", image, "true")
+    assert said.returncode == 125 and "pasta cannot; try: apt install slirp4netns" in said.stderr
+    berth.argv = usual

@@ -4,6 +4,8 @@
 // switches that are listed in a file; whatever a kill left half done, the next call puts right.
 #pragma once
 
+#include <vector>
+
 #include "base/result.hpp"
 #include "network/attach/leases.hpp"
 #include "network/request.hpp"
@@ -28,6 +30,15 @@ Result<void> connect_bridge(Leases& leases, const Attachment& wanted, const sys:
 /// internal. Errors: io, denied.
 Result<void> disconnect_bridge(Leases& leases, const std::string& network, const sys::Fd& space,
                                Lease& lease);
+
+/// A container that runs.
+struct Placed {
+  Lease lease;
+  sys::Fd space;
+};
+/// Makes bridges, interfaces and rules of `containers` anew in a namespace that has none of them.
+/// Errors: io, denied, those of attach_bridge().
+Result<void> restore_bridges(Leases& leases, const std::vector<Placed>& containers);
 
 /// Takes back what `lease` has; what has gone already is fine.
 Result<void> detach_bridge(Leases& leases, const Lease& lease);

@@ -238,15 +238,15 @@ Result<std::optional<Holder>> find_holder(const Leases& leases) {
   return counts ? std::optional(std::move(holder)) : std::nullopt;
 }
 
-Result<Holder> provide_holder(const Leases& leases, const Request& request) {
+Result<Provided> provide_holder(const Leases& leases, const Request& request) {
   auto there = find_holder(leases);
   if (there.ok() && *there) {
     TRY(check_own(**there));
-    return std::move(**there);
+    return Provided{std::move(**there), false};
   }
   TRY(start_holder(leases, request));
   auto made = TRY(find_holder(leases));
-  if (made) return std::move(*made);
+  if (made) return Provided{std::move(*made), true};
   return make_error(Kind::interrupted, "start the holder of the networks: it has ended");
 }
 

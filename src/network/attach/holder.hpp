@@ -16,9 +16,13 @@ namespace berth::network {
 /// The one that lives. Errors: corrupt, io.
 Result<std::optional<Holder>> find_holder(const Leases& leases);
 
+struct Provided {
+  Holder holder;
+  bool is_new = false;  ///< its namespace has nothing of containers that run
+};
 /// The one that lives, or a new one in our own user namespace, with the helper that `request`
 /// names. Errors: denied (it is in another user namespace), those of the helper.
-Result<Holder> provide_holder(const Leases& leases, const Request& request);
+Result<Provided> provide_holder(const Leases& leases, const Request& request);
 
 /// Moves this process into the network namespace that `holder` keeps, and, where it is outside,
 /// into its user namespace before. There is no way back. Errors: not_found (it has ended), denied.

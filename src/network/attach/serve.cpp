@@ -95,15 +95,30 @@ Result<void> prepare_inside(Leases& leases, const Holder& holder, const Request&
   return enter_space(holder);
 }
 
+/// Gives those of `current` that ran with another holder, which was killed, what they had.
+Result<void> restore(Leases& leases, const std::vector<Lease>& current) {
+  std::vector<Placed> containers;
+  for (const Lease& lease : current) {
+    if (lease.outside.empty()) continue;
+    auto space = open_space(lease.holder.pid);
+    if (space.ok()) containers.push_back({lease, std::move(*space)});
+  }
+  return containers.empty() ? Result<void>() : restore_bridges(leases, containers);
+}
+
 Result<void> attach_inside(Leases& leases, const Request& request, const sys::Fd& space,
                            Lease& lease) {
-  Holder holder = TRY(provide_holder(leases, request));
+  const Provided provided = TRY(provide_holder(leases, request));
   Rollback undo;
   undo.add([&] {
     auto left = others_than(leases, lease.id);
-    if (left.ok()) ignore(forward_ports(leases, holder, *left));
+    if (left.ok()) ignore(forward_ports(leases, provided.holder, *left));
   });
-  TRY(prepare_inside(leases, holder, request, lease));
+  TRY(prepare_inside(leases, provided.holder, request, lease));
+  if (provided.is_new) {
+    std::vector<Lease> current = TRY(leases.sweep());
+    TRY(restore(leases, current));
+  }
   TRY(attach_bridge(leases, request, space, lease));
   undo.commit();
   return {};
@@ -162,8 +177,14 @@ Result<HookState> parse_state(std::string_view text) {
 
 Result<void> provide(const std::string& directory, const Request& request) {
   Leases leases = TRY(Leases::open(directory));
-  TRY(provide_holder(leases, request));
-  return {};
+  Provided provided = TRY(provide_holder(leases, request));
+  std::vector<Lease> current = TRY(leases.sweep());
+  bool is_empty = std::none_of(current.begin(), current.end(),
+                               [](const Lease& lease) { return !lease.outside.empty(); });
+  if (!provided.is_new || is_empty) return {};
+  ignore(forward_ports(leases, provided.holder, current));
+  TRY(enter_space(provided.holder));
+  return restore(leases, current);
 }
 
 Result<void> attach(const std::string& directory, const HookState& state, const Request& request) {
