@@ -40,7 +40,7 @@ bool asks_for_networks(const Context& context, const NetworkUse& use) {
 }
 
 /// The place of the networks as it was left.
-struct Place {
+struct NetworkPlace {
   std::optional<network::ProcessName> process;  ///< one that has the user namespace
   bool held = false;                            ///< it is the holder
   size_t stranded = 0;                          ///< containers whose holder was killed
@@ -51,8 +51,8 @@ bool lives(const network::ProcessName& process) {
   return start.ok() && *start == process.start_time;
 }
 
-Result<Place> look_at_place(const Context& context, const sys::Fd& directory) {
-  Place place;
+Result<NetworkPlace> look_at_place(const Context& context, const sys::Fd& directory) {
+  NetworkPlace place;
   auto text = TRY(sys::read_trusted_file_if_exists(directory, network::kHolderFile, kMaxHolder));
   if (text) {
     auto holder = json::read<network::Holder>(*text, network::kHolderFile);
@@ -89,7 +89,7 @@ Result<std::optional<Identity>> settle_among_networks(const Context& context,
   sys::Fd lock =
       TRY(sys::open_at(directory, network::kHolderLock, O_RDWR | O_CREAT | O_NOFOLLOW, 0600));
   TRY(sys::wait_lock(lock, sys::LockMode::exclusive, path + "/" + network::kHolderLock));
-  Place place = TRY(look_at_place(context, directory));
+  NetworkPlace place = TRY(look_at_place(context, directory));
   if (place.held || (place.process && !starts)) return join(*place.process);
   if (!starts) return std::optional<Identity>();
   network::Request request = TRY(holder_request(context));

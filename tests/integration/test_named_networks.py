@@ -6,6 +6,7 @@ import os
 import pathlib
 import re
 import stat
+import subprocess
 
 import pytest
 from support.netlab import HOST, WORLD, Lab, end_server
@@ -274,7 +275,7 @@ def test_who_keeps_his_id_is_in_the_network(berth, image, lab, profile):
 @USERS
 def test_a_container_without_a_named_network_is_connected_for_its_next_start(berth, image, lab):
     said_by(berth, "network", "create", "app")
-    serve(berth, image, "ship")
+    serve(berth, image, "ship", "--network", "bridge")
     said = berth.fail("network", "connect", "app", "ship", status=1)
     assert said == ("berth: connect container 'ship': it was started in no network with a name, and "
                     "gets none while it runs; try: berth stop ship, berth network connect app ship, "
@@ -314,3 +315,21 @@ def test_without_slirp4netns_pasta_serves_all_but_ports(berth, image, lab, work)
     said = berth.run("run", "--rm", "--network", "app", "-p", "18080:80", image, "true")
     assert said.returncode == 125 and "pasta cannot; try: apt install slirp4netns" in said.stderr
     berth.argv = usual
+
+
+@pytest.mark.profiles("single_id")
+def test_root_of_a_namespace_of_others_has_networks_in_it(berth, image, lab):
+    berth_line = " ".join(map(str, (berth.programs / "berth", "--root", berth.root, "--state",
+                                    berth.state)))
+    script = f"""set -e; B="{berth_line}"
+        $B network create app >/dev/null
+        $B run -d --name ship --network app {image} sh -c 'while true; do echo ship | nc -l -p 8000; done' >/dev/null
+        $B run --rm --network app {image} sh -c '{GET}' - ship
+        $B rm -f ship"""
+    usual = berth.argv()
+    at = usual.index(str(berth.programs / "berth"))
+    done = subprocess.run([*usual[:at], "unshare", "-r", "sh", "-c", script + "; sleep 1.5; "
+                           "grep -lz '^hold$' /proc/[0-9]*/cmdline 2>/dev/null || echo none"],
+                          capture_output=True, text=True, timeout=60, check=False,
+                          **berth._options(None))
+    assert done.stdout == "ship\nship\nnone\n", done

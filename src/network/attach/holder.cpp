@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
+#include <array>
 #include <chrono>
 #include <set>
 
@@ -20,6 +20,7 @@
 #include "sys/namespace.hpp"
 #include "sys/poll.hpp"
 #include "sys/process.hpp"
+#include "sys/program.hpp"
 #include "sys/stream.hpp"
 
 namespace berth::network {
@@ -51,8 +52,9 @@ Result<sys::Fd> open_user_namespace(const ProcessName& process) {
 
 Error in_another_namespace() {
   return make_error(Kind::denied,
-                    "give the container its networks: it is in another user namespace than they",
-                    "start it anew; without --pid, --ipc or --network of a container outside them");
+                    "give the container its networks: others in them are in another user namespace",
+                    "without --pid, --ipc or --network of a container outside of them, and either "
+                    "always or never by unshare");
 }
 
 Result<void> check_own(const Holder& holder) {
@@ -121,7 +123,8 @@ Result<sys::Fd> make_space() {
   if (cloned.pid == 0) {
     bool raised = sys::raise_loopback().ok();
     ignore(sys::write_all(up.write, raised ? "1" : "0", "its parent"));
-    while (true) ::pause();
+    std::vector<pollfd> nothing;
+    while (true) ignore(sys::poll(nothing, std::nullopt));
   }
   sys::Process child(cloned.pid, std::move(cloned.pidfd));
   up.write.reset();
@@ -160,7 +163,7 @@ Result<Held> start_holding(const Leases& leases, const Request& request) {
   held.call.stays = true;
   Holder& holder = held.holder;
   holder.boot_id = TRY(sys::boot_id());
-  holder.process = TRY(name_process(::getpid()));
+  holder.process = TRY(name_process(sys::own_pid()));
   holder.space = held.space.get();
   holder.outside = request.outside;
   holder.subnet = host.subnet.text();
@@ -177,7 +180,7 @@ Result<sys::Fd> find_neighbour(const Held& held) {
   for (const std::string& name : TRY(sys::list_directory(sys::cwd(), "/proc"))) {
     auto number = parse_u64(name);
     int pid = static_cast<int>(number.value_or(0));
-    bool is_ours = pid == ::getpid() || pid == held.slirp.pid() ||
+    bool is_ours = pid == sys::own_pid() || pid == held.slirp.pid() ||
                    (held.holder.helper && pid == held.holder.helper->pid);
     if (!number || is_ours) continue;
     if (!sys::open_at(sys::cwd(), "/proc/" + name + "/ns/user", O_RDONLY).ok()) continue;
