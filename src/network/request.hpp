@@ -65,6 +65,7 @@ struct Attachment {
   std::string name;
   std::string subnet;  ///< "10.128.0.0/20"
   std::string gateway;
+  std::string range;               ///< of the subnet, for those who ask for no address; empty: all
   bool internal = false;           ///< without a way out
   std::string address;             ///< that was asked for; empty: any
   std::vector<std::string> names;  ///< by which those in it find the container
@@ -75,6 +76,7 @@ void fields(V& v, Attachment& a) {
   v.optional("name", a.name);
   v.optional("subnet", a.subnet);
   v.optional("gateway", a.gateway);
+  v.optional("range", a.range);
   v.optional("internal", a.internal);
   v.optional("address", a.address);
   v.optional("names", a.names);

@@ -385,9 +385,10 @@ Result<Ipv4> take_address(const std::vector<Lease>& current, const Attachment& w
   }
   const std::string subnet = bridge.subnet.text();
   if (wanted.address.empty()) {
-    auto address = choose_address(bridge.subnet, taken);
+    Subnet range = parse_subnet(wanted.range).value_or(bridge.subnet);
+    auto address = choose_address(bridge.subnet, range, taken);
     if (address) return *address;
-    return make_error(Kind::busy, "find an address in " + subnet + ": all are taken");
+    return make_error(Kind::busy, "find an address in " + range.text() + ": all are taken");
   }
   auto address = parse_ipv4(wanted.address);
   bool is_inside = address && bridge.subnet.contains(*address) && *address != bridge.subnet.base &&
@@ -418,7 +419,11 @@ Result<Bridge> join_network(const Leases& leases, sys::NetLinks& links,
                             const std::vector<Lease>& current, const Attachment& wanted,
                             Lease& lease) {
   Names names = names_of(leases.path(), wanted.network);
-  Bridge bridge = TRY(open_bridge(leases, links, names, wanted));
+  auto opened = open_bridge(leases, links, names, wanted);
+  if (!opened.ok() && !lease.outside.empty() && opened.error().hint == kNoBridge) {
+    return std::move(opened).error().with_hint("--network none or host");
+  }
+  Bridge bridge = TRY(std::move(opened));
   Ipv4 address = TRY(take_address(current, wanted, bridge));
   Endpoint made;
   made.network = wanted.network;

@@ -78,12 +78,15 @@ Result<void> forward_by_slirp(const std::string& socket_path,
                              [&](const Published& port) { return is_same(one, port); });
     if (!stays) TRY(ask_slirp(socket_path, json::write(RemoveCall{.arguments = {one.id}})));
   }
+  Result<void> all;
   for (const Published& port : wanted) {
     bool is_there = std::any_of(there.begin(), there.end(),
                                 [&](const Forward& one) { return is_same(one, port); });
-    if (!is_there) TRY(publish_by_slirp(socket_path, port, port.inner_port));
+    if (is_there) continue;
+    auto done = publish_by_slirp(socket_path, port, port.inner_port);
+    if (!done.ok() && all.ok()) all = std::move(done);
   }
-  return {};
+  return all;
 }
 
 }  // namespace berth::network

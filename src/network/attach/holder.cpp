@@ -37,6 +37,10 @@ std::string space_path(const Holder& holder) {
   return "/proc/" + std::to_string(holder.process.pid) + "/fd/" + std::to_string(holder.space);
 }
 
+std::string socket_path(const Leases& leases) {
+  return sys::fd_path(leases.fd()) + "/" + slirp_socket(kHolderName);
+}
+
 Result<ino_t> own_user_namespace() {
   sys::Fd own = TRY(sys::open_at(sys::cwd(), "/proc/self/ns/user", O_RDONLY));
   return TRY(sys::stat_fd(own, "our own user namespace")).st_ino;
@@ -273,10 +277,19 @@ Result<void> forward_ports(const Leases& leases, const Holder& holder,
     if (lease.outside.empty()) continue;
     wanted.insert(wanted.end(), lease.ports.begin(), lease.ports.end());
   }
+  if (holder.outside == kSlirp) return forward_by_slirp(socket_path(leases), wanted);
+  return add_ports(leases, holder, wanted);
+}
+
+Result<void> add_ports(const Leases& leases, const Holder& holder,
+                       const std::vector<Published>& ports) {
   if (holder.outside == kSlirp) {
-    return forward_by_slirp(sys::fd_path(leases.fd()) + "/" + slirp_socket(kHolderName), wanted);
+    for (const Published& port : ports) {
+      TRY(publish_by_slirp(socket_path(leases), port, port.inner_port));
+    }
+    return {};
   }
-  if (wanted.empty()) return {};
+  if (ports.empty()) return {};
   return make_error(Kind::unsupported,
                     "publish a port of a container in a network with a name: pasta cannot",
                     "apt install slirp4netns");

@@ -28,10 +28,14 @@ Result<Provided> provide_holder(const Leases& leases, const Request& request);
 /// into its user namespace before. There is no way back. Errors: not_found (it has ended), denied.
 Result<void> enter_space(const Holder& holder);
 
-/// Makes the helper publish what `current` has and nothing else.
-/// Errors: busy (a port), unsupported (pasta, which learns of no ports while it runs).
+/// Makes the helper publish what `current` has, as far as that works, and nothing else.
+/// Errors: the first one, of add_ports().
 Result<void> forward_ports(const Leases& leases, const Holder& holder,
                            const std::vector<Lease>& current);
+/// Makes it publish `ports` too.
+/// Errors: busy (a port), unsupported (pasta, which learns of no ports while it runs), io.
+Result<void> add_ports(const Leases& leases, const Holder& holder,
+                       const std::vector<Published>& ports);
 
 /// Chooses the ports of the holder's namespace by which those of `ports` are led on.
 void choose_inner_ports(std::vector<Published>& ports, const std::vector<Lease>& current);

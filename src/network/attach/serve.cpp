@@ -63,8 +63,11 @@ Result<std::vector<Lease>> others_than(Leases& leases, const std::string& id) {
 /// Where the holder has ended, so have bridges and ports.
 Result<void> detach_inside(Leases& leases, const Lease& lease) {
   auto holder = TRY(find_holder(leases));
-  if (!holder) return leases.remove(lease.id);
   std::vector<Lease> left = TRY(others_than(leases, lease.id));
+  if (!holder) {
+    tell_peers(left, networks_of(lease));
+    return leases.remove(lease.id);
+  }
   auto closed = forward_ports(leases, *holder, left);
   TRY(enter_space(*holder));
   TRY(detach_bridge(leases, lease));
@@ -77,8 +80,8 @@ Result<void> prepare_inside(Leases& leases, const Holder& holder, const Request&
                             Lease& lease) {
   lease.outside = request.outside;
   std::vector<Lease> current = TRY(leases.sweep());
-  // Of containers that were killed.
-  TRY(forward_ports(leases, holder, current));
+  // Those of containers that were killed are free again. What others cannot have is their business.
+  ignore(forward_ports(leases, holder, current));
   lease.host = holder.host;
   auto subnet = parse_subnet(holder.subnet);
   if (subnet) lease.nameservers = {text_of(subnet->base + kHelperNameserver)};
@@ -88,9 +91,8 @@ Result<void> prepare_inside(Leases& leases, const Holder& holder, const Request&
   if (leads_out) {
     lease.ports = TRY(settle_ports(request.ports, current));
     choose_inner_ports(lease.ports, current);
-    current.push_back(lease);
     // Before the bridges, because it may fail: what comes in early finds nobody yet.
-    TRY(forward_ports(leases, holder, current));
+    TRY(add_ports(leases, holder, lease.ports));
   }
   return enter_space(holder);
 }
