@@ -53,7 +53,9 @@ bool lives(const network::ProcessName& process) {
 
 Result<NetworkPlace> look_at_place(const Context& context, const sys::Fd& directory) {
   NetworkPlace place;
-  auto text = TRY(sys::read_trusted_file_if_exists(directory, network::kHolderFile, kMaxHolder));
+  auto text = TRY_CTX(
+      sys::read_trusted_file_if_exists(directory, network::kHolderFile, kMaxHolder),
+      "cannot trust the record of who holds the networks, in " + network_directory(context));
   if (text) {
     auto holder = json::read<network::Holder>(*text, network::kHolderFile);
     place.held = holder.ok() && holder->boot_id == TRY(sys::boot_id()) && lives(holder->process);
@@ -69,8 +71,9 @@ Result<NetworkPlace> look_at_place(const Context& context, const sys::Fd& direct
   return place;
 }
 
-Result<std::optional<Identity>> join(const network::ProcessName& process) {
-  return std::optional<Identity>(TRY(settle_beside(process.pid, process.start_time)));
+Result<Identity> join(const network::ProcessName& process) {
+  return TRY_CTX(settle_beside(process.pid, process.start_time),
+                 "cannot join the user namespace of the networks");
 }
 
 }  // namespace
@@ -90,13 +93,14 @@ Result<std::optional<Identity>> settle_among_networks(const Context& context,
       TRY(sys::open_at(directory, network::kHolderLock, O_RDWR | O_CREAT | O_NOFOLLOW, 0600));
   TRY(sys::wait_lock(lock, sys::LockMode::exclusive, path + "/" + network::kHolderLock));
   NetworkPlace place = TRY(look_at_place(context, directory));
-  if (place.held || (place.process && !starts)) return join(*place.process);
+  if (place.held || (place.process && !starts)) {
+    return std::optional<Identity>(TRY(join(*place.process)));
+  }
   if (!starts) return std::optional<Identity>();
   network::Request request = TRY(holder_request(context));
   Context inside = context;
-  inside.identity = place.process
-                        ? TRY(settle_beside(place.process->pid, place.process->start_time))
-                        : TRY(settle(Needs::user_namespace, context.log));
+  inside.identity =
+      TRY(place.process ? join(*place.process) : settle(Needs::user_namespace, context.log));
   if (place.stranded > 0) {
     context.log.warn("the holder of the networks was killed: " + std::to_string(place.stranded) +
                      " running containers had lost them, making them anew");

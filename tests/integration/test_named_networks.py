@@ -171,6 +171,38 @@ def test_a_hosts_file_that_its_container_has_filled_harms_no_other(berth, image,
     assert said_by(berth, "exec", "good", "sh", "-c", GET, "-", "late") == "late"
 
 
+@EVERYBODY
+def test_addresses_come_from_the_range_that_was_asked_for(berth, image, lab):
+    said_by(berth, "network", "create", "--subnet", "10.77.0.0/24", "--ip-range", "10.77.0.64/31",
+            "app")
+    assert said_by(berth, "network", "inspect", "-f", "{{(index .IPAM.Config 0).IPRange}}",
+                   "app") == "10.77.0.64/31"
+    for last in (64, 65):
+        said_by(berth, "run", "-d", "--network", "app", image, "sleep", "600")
+        assert f"10.77.0.{last}/24" in said_by(berth, "network", "inspect", "app")
+    said = berth.run("run", "--rm", "--network", "app", image, "true")
+    assert said.returncode == 125 and "find an address in 10.77.0.64/31" in said.stderr
+    assert "10.77.0.9/24" in said_by(berth, "run", "--rm", "--network", "app", "--ip", "10.77.0.9",
+                                     image, "ip", "-4", "addr")
+    assert berth.fail("network", "create", "--subnet", "10.78.0.0/24", "--ip-range", "10.79.0.0/25",
+                      "wrong", status=1) == (
+        "berth: no matching subnet for range '10.79.0.0/25'; try: a part of 10.78.0.0/24")
+
+
+@EVERYBODY
+def test_a_record_that_cannot_be_read_is_told(berth):
+    said_by(berth, "network", "create", "app")
+    record = berth.root / "networks/app.json"
+    record.write_text("{")
+    said = berth.run("network", "ls", "--format", "{{.Name}}")
+    assert said.returncode == 0 and said.stdout == "bridge\nhost\nnone\n"
+    assert "cannot read a network: " in said.stderr and said.stderr.count("network 'app'") == 1
+    said = berth.fail("network", "create", "other", status=1)
+    assert "cannot choose a subnet beside an unknown one" in said
+    assert f"remove that file of {berth.root}/networks" in said
+    said_by(berth, "network", "create", "--subnet", "10.77.0.0/24", "other")
+
+
 # ---- ordinary users alone ------------------------------------------------------------------------
 
 def answers(space, address, port):
@@ -333,3 +365,43 @@ def test_root_of_a_namespace_of_others_has_networks_in_it(berth, image, lab):
                           capture_output=True, text=True, timeout=60, check=False,
                           **berth._options(None))
     assert done.stdout == "ship\nship\nnone\n", done
+
+
+@USERS
+def test_beside_a_container_of_another_namespace_one_line_says_so(berth, image, lab):
+    said_by(berth, "network", "create", "app")
+    said_by(berth, "run", "-d", "--name", "far", image, "sleep", "600")
+    serve(berth, image, "ship", "--network", "app")
+    said = berth.fail("run", "--rm", "--network", "app", "--pid", "container:far", image, "true")
+    assert "others in them are in another user namespace; try: without --pid" in said
+    said = ask(berth, image, "app", "ship", "--pid", "container:ship")
+    assert said.stdout == "ship\n", said.stderr
+
+
+@USERS
+def test_a_holder_that_is_not_ours_is_not_joined(berth, image, lab):
+    """The number of another process in a record, and a record that others may write to."""
+    said_by(berth, "network", "create", "app")
+    berth.account.own(berth.state / "network")
+    record = berth.state / "network/holder"
+    boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    start = int(pathlib.Path("/proc/1/stat").read_text().rsplit(")", 1)[1].split()[19])
+    for pid, at in ((1, start + 1), (1, start)):
+        record.write_text(json.dumps({
+            "boot_id": boot, "process": {"pid": pid, "start_time": at}, "space": 3,
+            "outside": "slirp4netns", "subnet": "10.0.2.0/24"}))
+        os.chown(record, berth.account.uid, berth.account.gid)
+        said = berth.run("run", "--rm", "--network", "app", image, "hostname", "-i")
+        if at == start:
+            assert said.returncode == 125 and said.stderr == (
+                "berth: cannot join the user namespace of the networks: open '/proc/1/ns/user': "
+                "Permission denied\n")
+            record.chmod(0o666)
+            assert berth.fail("run", "--rm", "--network", "app", image, "true") == (
+                "berth: cannot trust the record of who holds the networks, in "
+                f"{berth.state}/network: read 'holder': it can be written by others; try: chmod "
+                "go-w holder")
+            record.unlink()
+        else:
+            assert said.stdout.startswith("10.128."), said
+            wait_until(lambda: not helpers(berth))
