@@ -3,6 +3,8 @@
 
 #include <fcntl.h>
 
+#include <utility>
+
 #include "base/text.hpp"
 #include "engine/find_in_path.hpp"
 #include "engine/privilege.hpp"
